@@ -1,0 +1,121 @@
+/*
+ * The heap behind one door.  Failures are injected here by count, so that
+ * every caller's unhappy path can be walked by a test that counts upwards.
+ */
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static jmp_buf *recovery;
+static uint64_t count, fail_at;
+static bool fail_forever;
+static int64_t live;
+
+static bool must_fail(void)
+{
+    count++;
+    if (!fail_at || count < fail_at)
+        return false;
+    return fail_forever || count == fail_at;
+}
+
+static _Noreturn void out_of_memory(void)
+{
+    if (recovery)
+        longjmp(*recovery, 1);
+    fputs("error: out of memory\n", stderr);
+    exit(1);
+}
+
+void *tsr_alloc(size_t n)
+{
+    void *p = must_fail() ? NULL : malloc(n ? n : 1);
+
+    if (!p)
+        out_of_memory();
+    live++;
+    return p;
+}
+
+void *tsr_calloc(size_t n)
+{
+    void *p = must_fail() ? NULL : calloc(1, n ? n : 1);
+
+    if (!p)
+        out_of_memory();
+    live++;
+    return p;
+}
+
+void *tsr_realloc(void *p, size_t n)
+{
+    void *q = must_fail() ? NULL : realloc(p, n ? n : 1);
+
+    if (!q)
+        out_of_memory();
+    live += !p;
+    return q;
+}
+
+void tsr_free(void *p)
+{
+    live -= p != NULL;
+    free(p);
+}
+
+void *tsr_try_alloc(size_t n, size_t align)
+{
+    void *p = NULL;
+
+    if (must_fail() || n > PTRDIFF_MAX - align)
+        return NULL;
+    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, n ? n : 1))
+        return NULL;
+    live++;
+    return p;
+}
+
+void tsr_free_aligned(void *p)
+{
+    tsr_free(p);
+}
+
+void tsr_oom_set(jmp_buf *r)
+{
+    recovery = r;
+}
+
+void tsr_alloc_fail_at(uint64_t n, bool forever)
+{
+    fail_at = n ? count + n : 0;
+    fail_forever = forever;
+}
+
+uint64_t tsr_alloc_count(void)
+{
+    return count;
+}
+
+int64_t tsr_alloc_live(void)
+{
+    return live;
+}
+
+bool tsr_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+_Noreturn void tsr_bug_at(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+
+    fprintf(stderr, "tessera: internal error at %s:%d: ", file, line);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    abort();
+}

@@ -1,0 +1,128 @@
+/* Collecting diagnostics; base/render.c draws them. */
+#include "base/diag.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct { const char *name, *text; DiagSeverity severity; } table[] = {
+#define DIAG(code, sev, text) {#code, text, DIAG_##sev},
+#include "base/diag.def"
+};
+
+/* The row's text with {n} replaced by args[n]. */
+static const char *fill(Arena *a, const char *text, const char *const *args, int nargs)
+{
+    StrBuf b = {0};
+    char *s;
+
+    for (const char *p = text; *p; p++) {
+        if (p[0] == '{' && p[1] >= '0' && p[1] <= '9' && p[2] == '}') {
+            int i = p[1] - '0';
+            sb_puts(&b, i < nargs && args[i] ? args[i] : "?");
+            p += 2;
+        } else {
+            sb_putc(&b, *p);
+        }
+    }
+    s = arena_strdup(a, sb_str(&b));
+    sb_done(&b);
+    return s;
+}
+
+Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *args, int nargs)
+{
+    Diag *d = arena_new(&sink->arena, Diag);
+    int limit = sink->limit ? sink->limit : DIAG_LIMIT;
+
+    d->arena = &sink->arena;
+    d->code = code;
+    d->span = span;
+    d->message = fill(&sink->arena, table[code].text, args, nargs);
+    if (sink->errors < limit || table[code].severity != DIAG_ERROR)
+        vec_push(&sink->all, d);
+    sink->errors += table[code].severity == DIAG_ERROR;
+    return d;
+}
+
+static const char *vformat(Arena *a, const char *fmt, va_list ap)
+{
+    StrBuf b = {0};
+    char *s;
+
+    sb_vprintf(&b, fmt, ap);
+    s = arena_strdup(a, sb_str(&b));
+    sb_done(&b);
+    return s;
+}
+
+void diag_label(Diag *d, Span span, const char *fmt, ...)
+{
+    va_list ap;
+    DiagLabel l = {.span = span};
+
+    va_start(ap, fmt);
+    l.text = vformat(d->arena, fmt, ap);
+    va_end(ap);
+    vec_push(&d->labels, l);
+}
+
+void diag_note(Diag *d, const char *fmt, ...)
+{
+    va_list ap;
+    const char *s;
+
+    va_start(ap, fmt);
+    s = vformat(d->arena, fmt, ap);
+    va_end(ap);
+    vec_push(&d->notes, s);
+}
+
+void diag_help(Diag *d, const char *fmt, ...)
+{
+    va_list ap;
+    const char *s;
+
+    va_start(ap, fmt);
+    s = vformat(d->arena, fmt, ap);
+    va_end(ap);
+    vec_push(&d->helps, s);
+}
+
+void diag_fix(Diag *d, Span span, const char *replacement)
+{
+    d->fix_span = span;
+    d->fix_text = arena_strdup(d->arena, replacement);
+}
+
+const char *diag_code_name(DiagCode code)
+{
+    return table[code].name;
+}
+
+DiagSeverity diag_severity(DiagCode code)
+{
+    return table[code].severity;
+}
+
+bool diag_code_find(const char *name, DiagCode *out)
+{
+    for (int i = 0; i < DIAG_COUNT; i++)
+        if (!strcmp(table[i].name, name)) {
+            *out = (DiagCode)i;
+            return true;
+        }
+    return false;
+}
+
+void diag_sink_done(DiagSink *sink)
+{
+    for (int i = 0; i < sink->all.n; i++) {
+        vec_free(&sink->all.at[i]->labels);
+        vec_free(&sink->all.at[i]->notes);
+        vec_free(&sink->all.at[i]->helps);
+    }
+    vec_free(&sink->all);
+    arena_done(&sink->arena);
+    sink->errors = 0;
+}

@@ -1,0 +1,144 @@
+/* The position space is a sorted array of sources; looking a position up is a binary search, twice. */
+#include "base/source.h"
+
+#include "base/alloc.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+static Vec(Source *) sources;
+
+static char *copy(const char *s, size_t n)
+{
+    char *p = tsr_alloc(n + 1);
+
+    if (n)
+        memcpy(p, s, n);
+    p[n] = 0;
+    return p;
+}
+
+static void index_lines(Source *s)
+{
+    uint32_t n = 1, k = 0;
+
+    for (uint32_t i = 0; i < s->len; i++)
+        n += s->text[i] == '\n';
+    s->line = tsr_alloc(n * sizeof *s->line);
+    s->line[k++] = 0;
+    for (uint32_t i = 0; i < s->len; i++)
+        if (s->text[i] == '\n')
+            s->line[k++] = i + 1;
+    s->nlines = n;
+}
+
+const Source *source_add(const char *path, const char *text, size_t len)
+{
+    uint64_t base = sources.n ? (uint64_t)vec_last(&sources)->base + vec_last(&sources)->len + 1 : 1;
+    Source *s;
+
+    if (len > SOURCE_MAX || base + len + 1 > UINT32_MAX)
+        return NULL;
+    s = tsr_calloc(sizeof *s);
+    s->path = copy(path, strlen(path));
+    s->text = copy(text, len);
+    s->len = (uint32_t)len;
+    s->base = (uint32_t)base;
+    index_lines(s);
+    vec_push(&sources, s);
+    return s;
+}
+
+const Source *source_of(uint32_t pos)
+{
+    int lo = 0, hi = sources.n - 1;
+
+    while (lo < hi) {
+        int mid = (lo + hi + 1) / 2;
+        if (sources.at[mid]->base <= pos)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    if (!pos || !sources.n || pos < sources.at[lo]->base || pos > sources.at[lo]->base + sources.at[lo]->len)
+        return NULL;
+    return sources.at[lo];
+}
+
+Place source_place(uint32_t pos)
+{
+    const Source *s = source_of(pos);
+    uint32_t off, lo = 0, hi, col = 1;
+
+    if (!s)
+        return (Place){0};
+    off = pos - s->base;
+    hi = s->nlines - 1;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi + 1) / 2;
+        if (s->line[mid] <= off)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    for (uint32_t i = s->line[lo]; i < off; i++)
+        col += (s->text[i] & 0xC0) != 0x80;
+    return (Place){s, lo + 1, col};
+}
+
+const char *source_line(const Source *s, uint32_t line, uint32_t *len)
+{
+    uint32_t from, to;
+
+    if (line < 1 || line > s->nlines) {
+        *len = 0;
+        return "";
+    }
+    from = s->line[line - 1];
+    to = line < s->nlines ? s->line[line] - 1 : s->len;
+    if (to > from && s->text[to - 1] == '\r')
+        to--;
+    *len = to - from;
+    return s->text + from;
+}
+
+/* Bytes that must follow the lead byte, or -1 when it cannot lead. */
+static int trail_bytes(unsigned char c)
+{
+    if (c < 0x80) return c ? 0 : -1;
+    if (c < 0xC2) return -1;
+    if (c < 0xE0) return 1;
+    if (c < 0xF0) return 2;
+    return c < 0xF5 ? 3 : -1;
+}
+
+size_t utf8_check(const char *text, size_t len)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    size_t i = 0;
+
+    while (i < len) {
+        int n = trail_bytes(t[i]);
+        if (n < 0 || i + (size_t)n >= len + (n == 0))
+            return i;
+        for (int k = 1; k <= n; k++)
+            if ((t[i + (size_t)k] & 0xC0) != 0x80)
+                return i;
+        if ((t[i] == 0xE0 && t[i + 1] < 0xA0) || (t[i] == 0xED && t[i + 1] > 0x9F) ||
+            (t[i] == 0xF0 && t[i + 1] < 0x90) || (t[i] == 0xF4 && t[i + 1] > 0x8F))
+            return i;                       /* overlong, surrogate, beyond U+10FFFF */
+        i += (size_t)n + 1;
+    }
+    return len;
+}
+
+void source_done(void)
+{
+    for (int i = 0; i < sources.n; i++) {
+        tsr_free((void *)sources.at[i]->path);
+        tsr_free((void *)sources.at[i]->text);
+        tsr_free(sources.at[i]->line);
+        tsr_free(sources.at[i]);
+    }
+    vec_free(&sources);
+}

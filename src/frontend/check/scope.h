@@ -1,0 +1,61 @@
+/*
+ * scope.h - names resolved to places.
+ *
+ * scope_resolve walks a unit once and gives every AstName its binding, every
+ * function, lambda, class, generator expression and module its Scope, and
+ * every binding statement (def, class, import, except-as, capture patterns)
+ * an AstName in its NOTE field `bound` so that storing is one mechanism.
+ *
+ * Slots.  A function's frame has nslots values: parameters first, in
+ * declaration order, then other locals.  A local that an inner function uses
+ * lives in a cell, kept in its slot (BIND_CELL); the inner function sees it
+ * through its closure (BIND_FREE, index into frees).  List, set and dict
+ * comprehensions are part of the enclosing frame (hidden slots, own names);
+ * generator expressions are functions of their own with the first iterable
+ * as their one parameter.  Module variables live in the module's slot vector.
+ */
+#ifndef TSR_FRONTEND_SCOPE_H
+#define TSR_FRONTEND_SCOPE_H
+
+#include "base/diag.h"
+#include "base/map.h"
+#include "frontend/syntax/ast.h"
+
+typedef enum Bind {
+    BIND_NONE,          /* unknown; already reported (or allowed: see ScopeOptions) */
+    BIND_LOCAL,         /* slot of the frame */
+    BIND_CELL,          /* slot of the frame that holds a cell */
+    BIND_FREE,          /* index into the closure's cells */
+    BIND_GLOBAL,        /* slot of the module */
+    BIND_CLASS,         /* in a class body: its namespace by name, then (outer, outer_slot) */
+    BIND_PRELUDE        /* row of the prelude (prelude.h) */
+} Bind;
+
+typedef enum { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_LAMBDA, SCOPE_GENEXP, SCOPE_CLASS, SCOPE_TYPE } ScopeKind;
+
+typedef struct { Sym name; uint8_t is_param, is_cell; Span decl; } Local;
+typedef struct { Sym name; uint8_t from_cell; uint32_t index; } Free;  /* from the parent's cell slot, or its frees[index] */
+
+typedef struct Scope {
+    ScopeKind kind;
+    struct Scope *parent;
+    Ast *node;
+    Sym name;
+    Vec(Local) locals;          /* module: its globals, in order of appearance */
+    Vec(Free) frees;
+    int nslots, nparams;
+    bool is_generator, is_async;    /* has yield; async def */
+    bool uses_class_cell;       /* mentions super() without arguments or __class__ */
+    Map slot_of;                /* Sym -> slot + 1, by source name (hidden comprehension slots have none) */
+} Scope;
+
+typedef struct ScopeOptions {
+    bool repl;                  /* unknown globals are not errors, earlier inputs' globals persist */
+} ScopeOptions;
+
+/* Resolve a parsed unit. `globals` persists for a module: pass the same Scope again for each REPL input. */
+void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink);
+Scope *scope_new_module(Sym name);
+void scope_free_module(Scope *s);
+
+#endif

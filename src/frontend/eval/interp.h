@@ -1,0 +1,110 @@
+/*
+ * interp.h - the evaluator as its builtins see it.
+ *
+ * One Interp runs one program.  It owns the modules, the pending exception,
+ * the frame chain for tracebacks, the numerics scopes and the trace state.
+ */
+#ifndef TSR_FRONTEND_INTERP_H
+#define TSR_FRONTEND_INTERP_H
+
+#include "frontend/eval/value.h"
+
+#include <stdio.h>
+
+typedef struct InterpOptions {
+    int argc;
+    char **argv;                /* sys.argv, [0] the file */
+    const char *const *path;    /* module search path after the file's folder, NULL-terminated */
+    bool trace_shapes, debug;
+} InterpOptions;
+
+Interp *interp_new(const InterpOptions *opt);
+void interp_free(Interp *I);
+
+struct Unit;
+struct Scope;
+/* Run a resolved unit as module `name`; false: an exception is pending. */
+bool interp_run_unit(Interp *I, struct Unit *u, Sym name);
+/* REPL: run one more input in the same module; *result is the value of a final expression statement, else V_NONE. */
+bool interp_run_input(Interp *I, struct Unit *u, Value *result);
+
+/* ------------------------------------------------------------- exceptions */
+
+/* Builtin exception classes, in exceptions.def: EXC(ValueError, Exception). */
+typedef enum ExcKind {
+#define EXC(name, base) EXC_##name,
+#include "frontend/eval/exceptions.def"
+    EXC_COUNT
+} ExcKind;
+
+/* Raise: sets the pending exception and returns V_ERR, so that `return raise(I, EXC_TypeError, "...")` works. */
+Value raise(Interp *I, ExcKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+Value raise_value(Interp *I, Value exc);                /* an instance, or a class to instantiate; refs it */
+Value raise_key_error(Interp *I, Value key);
+Value raise_errno(Interp *I, int err, const char *path);        /* OSError's fitting subclass */
+bool exc_pending(Interp *I);
+bool exc_matches(Interp *I, ExcKind kind);              /* is the pending exception one of these? */
+Value exc_take(Interp *I);                              /* clears it; new reference */
+void exc_clear(Interp *I);
+ClassObj *exc_class(Interp *I, ExcKind kind);
+/* The traceback with source lines, chains included, ending in "ValueError: text"; as stderr shows it. */
+void exc_render(Interp *I, Value exc, StrBuf *out);
+/* SystemExit's code, or -1 when exc is something else. */
+int exc_exit_code(Interp *I, Value exc);
+
+/* ------------------------------------------------------------- the language's operations */
+
+Value value_call(Interp *I, Value f, const Value *args, int nargs);
+Value value_call_kw(Interp *I, Value f, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);
+Value value_call_method(Interp *I, Value self, Sym name, const Value *args, int nargs);
+Value value_getattr(Interp *I, Value v, Sym name);
+Value value_getattr_opt(Interp *I, Value v, Sym name);  /* V_ERR without an exception when there is none */
+bool value_setattr(Interp *I, Value v, Sym name, Value x);
+Value value_getitem(Interp *I, Value v, Value key);
+bool value_setitem(Interp *I, Value *v, Value key, Value x);    /* tensors are values: *v may be replaced */
+Value value_binary(Interp *I, int ast_op, Value a, Value b);    /* AstOp; dunders and tensors included */
+Value value_unary(Interp *I, int ast_op, Value a);
+Value value_compare(Interp *I, int ast_op, Value a, Value b);
+int value_truth(Interp *I, Value v);                    /* 1, 0; -1 pending */
+bool value_is(Value a, Value b);
+int value_equal(Interp *I, Value a, Value b);           /* ==, as 1, 0, -1 */
+int value_less(Interp *I, Value a, Value b);            /* <, as 1, 0, -1 */
+int value_contains(Interp *I, Value container, Value x);
+bool value_hash(Interp *I, Value v, uint32_t *out);
+Value value_iter(Interp *I, Value v);                   /* an iterator */
+Value value_next(Interp *I, Value it);                  /* V_ERR without an exception: exhausted */
+int64_t value_len(Interp *I, Value v);                  /* -1 pending */
+Value value_to_list(Interp *I, Value iterable);         /* a new list */
+Value value_str(Interp *I, Value v);                    /* str(v): a V_STR */
+Value value_repr(Interp *I, Value v);
+bool value_repr_to(Interp *I, Value v, StrBuf *out);
+Value value_format(Interp *I, Value v, const char *spec, size_t n);     /* format(v, spec) */
+bool value_is_callable(Value v);
+bool value_as_int(Interp *I, Value v, int64_t *out);    /* int, bool, __index__, 0-d int tensor; else TypeError */
+bool value_as_float(Interp *I, Value v, double *out);
+Value value_type(Interp *I, Value v);                   /* type(v) */
+const char *value_type_name(Value v);                   /* "int", "Tensor", a class's name */
+bool value_isinstance(Interp *I, Value v, Value cls);   /* cls: class, type form, tuple; pending on nonsense */
+
+ClassObj *class_of_tag(Interp *I, Tag tag);             /* int, str, list ... as class values */
+Value import_module(Interp *I, const char *dotted);     /* the module object */
+Value prelude_value(Interp *I, int row);                /* a prelude name's value, made on first use (borrowed) */
+Value prelude_get(Interp *I, const char *name);         /* by name, borrowed; V_ERR: no such name */
+
+/* Depth and interrupt guard: every recursive C function over user structure calls this; false: RecursionError
+ * or KeyboardInterrupt is pending. */
+bool interp_enter(Interp *I);
+void interp_leave(Interp *I);
+bool interp_poll(Interp *I);                            /* in long loops: ctrl-C arrived? false: pending */
+
+/* Where print goes. */
+void interp_write(Interp *I, const char *s, size_t n);
+void interp_flush(Interp *I);
+
+/* Recent position being evaluated (error messages of ops, graph node locations). */
+Span interp_span(Interp *I);
+
+struct Trace;
+struct Trace *interp_trace(Interp *I);                  /* ir/graph/trace.h */
+
+#endif

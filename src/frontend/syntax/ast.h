@@ -1,0 +1,111 @@
+/*
+ * ast.h - the syntax tree.
+ *
+ * One struct for each row of ast.def, all beginning with an Ast header.  Nodes
+ * live in the unit's arena.  The parser fills them; names, checking and
+ * evaluation write only the NOTE fields and the header's type.
+ */
+#ifndef TSR_FRONTEND_AST_H
+#define TSR_FRONTEND_AST_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/sym.h"
+
+typedef enum AstKind {
+#define NODE(K, f)
+#define LIST(K, f)
+#define SYM(K, f)
+#define INT(K, f)
+#define STR(K, f)
+#define REAL(K, f)
+#define NOTE(K, t, f)
+#define AST(K, cat, fields) AST_##K,
+#include "frontend/syntax/ast.def"
+    AST_COUNT
+} AstKind;
+
+struct Scope;
+struct Type;
+
+typedef struct Ast {
+    uint8_t kind;               /* AstKind */
+    uint8_t parens;             /* the expression stood in ( ) of its own */
+    Span span;
+    const struct Type *type;    /* the checker's finding, NULL before */
+} Ast;
+
+typedef struct { Ast **at; int n; } AstSeq;      /* one list of children */
+typedef struct { const char *s; uint32_t n; } AstText;   /* bytes, also NUL-terminated; may hold NULs */
+
+typedef struct AstName AstName;
+
+#define NODE(K, f) Ast *f;
+#define LIST(K, f) AstSeq f;
+#define SYM(K, f) Sym f;
+#define INT(K, f) int64_t f;
+#define STR(K, f) AstText f;
+#define REAL(K, f) double f;
+#define NOTE(K, t, f) t f;
+#define AST(K, cat, fields) typedef struct Ast##K { Ast ast; fields } Ast##K;
+#include "frontend/syntax/ast.def"
+
+typedef enum { CONST_NONE, CONST_FALSE, CONST_TRUE, CONST_ELLIPSIS } AstConst_;
+
+/* Operators, spelled as in the source.  Binary ones also serve AugAssign. */
+typedef enum AstOp {
+    AOP_ADD, AOP_SUB, AOP_MUL, AOP_DIV, AOP_FLOORDIV, AOP_MOD, AOP_POW, AOP_MATMUL,
+    AOP_LSHIFT, AOP_RSHIFT, AOP_BITAND, AOP_BITOR, AOP_BITXOR,
+    AOP_NEG, AOP_POS, AOP_INVERT, AOP_NOT,
+    AOP_AND, AOP_OR,
+    AOP_EQ, AOP_NE, AOP_LT, AOP_LE, AOP_GT, AOP_GE, AOP_IS, AOP_IS_NOT, AOP_IN, AOP_NOT_IN,
+    AOP_COUNT
+} AstOp;
+extern const char *const ast_op_text[AOP_COUNT];        /* "+", "not in", ... */
+
+typedef enum ParamKind {
+    PARAM_POSONLY, PARAM_NORMAL, PARAM_VARARGS, PARAM_KWONLY, PARAM_KWARGS,
+    PARAM_CONSTRAINT,           /* constraint: D % 8 == 0  - annotation holds the condition, no value */
+    PARAM_ANY                   /* a lone ... as the whole list: any parameters (SYN-27) */
+} ParamKind;
+
+typedef enum { FIELD_NODE, FIELD_LIST, FIELD_SYM, FIELD_INT, FIELD_STR, FIELD_REAL } AstFieldKind;
+typedef struct { const char *name; AstFieldKind kind; uint16_t offset; } AstField;
+typedef enum { CAT_STMT, CAT_EXPR, CAT_PAT, CAT_PART } AstCategory;
+typedef struct { const char *name; AstCategory category; int nfields; AstField field[10]; size_t size; } AstInfo;
+extern const AstInfo ast_info[AST_COUNT];
+
+typedef struct { Span span; } AstComment;
+
+/* One parsed file. */
+typedef struct Unit {
+    const Source *src;
+    AstModule *module;          /* never NULL after unit_parse; broken parts are AstError */
+    Vec(AstComment) comments;   /* trivia, in order, spans from # to the line's end */
+    Arena arena;
+} Unit;
+
+/* Parse a whole file; errors go to the sink and parsing continues. The unit owns its tree. */
+Unit *unit_parse(const Source *src, DiagSink *sink);
+/* Parse one expression (types in signatures of natives, REPL's :type). */
+Unit *unit_parse_expr(const Source *src, DiagSink *sink);
+void unit_free(Unit *u);
+
+typedef enum { INPUT_COMPLETE, INPUT_OPEN, INPUT_BAD } InputState;
+/* For the REPL: is this text a whole statement, the beginning of one, or wrong already? */
+InputState input_state(const char *text, size_t len);
+
+Ast *ast_alloc(Arena *a, AstKind kind, Span span);
+#define ast_new(a, K, span) ((Ast##K *)ast_alloc((a), AST_##K, (span)))
+#define AST_IS(n, K) ((n) && (n)->kind == AST_##K)
+#define AST_AS(n, K) ((Ast##K *)(n))
+
+/* Children in source order; stops early when fn returns false. */
+bool ast_walk(Ast *n, bool (*fn)(Ast *child, void *state), void *state);
+bool ast_equal(const Ast *a, const Ast *b);             /* positions and NOTEs apart */
+void ast_dump(const Ast *n, StrBuf *out);               /* the tree without positions, one node a line */
+void ast_print(const Ast *n, StrBuf *out);              /* as source text that parses to an equal tree */
+
+#endif

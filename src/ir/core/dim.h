@@ -1,0 +1,56 @@
+/*
+ * dim.h - sizes: numbers, or interned integer polynomials over size variables.
+ *
+ * A Dim >= 0 is that number; a Dim < 0 names an interned expression, so equal
+ * sizes are equal Dims and concrete code never leaves the fast path.  Normal
+ * form and decision procedures follow design/semantics.md section 1 and
+ * dims_prototype: sums of products, floordiv and min as the only atoms,
+ * divisibility by substitution, intervals, residue split, counterexamples.
+ */
+#ifndef TSR_IR_DIM_H
+#define TSR_IR_DIM_H
+
+#include "base/strbuf.h"
+#include "base/sym.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef int64_t Dim;
+#define DIM_BAD INT64_MIN               /* overflow or an impossible size; every function passes it on */
+
+static inline bool dim_is_const(Dim d) { return d >= 0; }
+
+Dim dim_var(Sym name, int64_t lo, int64_t hi);      /* a new variable, distinct from all others; hi INT64_MAX: none */
+Dim dim_const(int64_t v);                           /* any integer; negative numbers are interned expressions */
+bool dim_const_value(Dim d, int64_t *out);          /* its value if it is a number */
+Dim dim_add(Dim a, Dim b);
+Dim dim_sub(Dim a, Dim b);
+Dim dim_mul(Dim a, Dim b);
+Dim dim_floordiv(Dim a, Dim b);                     /* towards minus infinity; b > 0 */
+Dim dim_mod(Dim a, Dim b);
+Dim dim_cdiv(Dim a, Dim b);
+Dim dim_min(Dim a, Dim b);
+Dim dim_max(Dim a, Dim b);
+
+typedef enum { DIM_PROVED, DIM_REFUTED, DIM_DIFFERS, DIM_UNKNOWN } DimAnswer;
+typedef struct { Sym name; int64_t value; } DimWitness;     /* of DIM_DIFFERS: values under which the sizes differ */
+DimAnswer dim_eq(Dim a, Dim b, DimWitness *w, int *nw);     /* w may be NULL; room for 8 */
+DimAnswer dim_ge(Dim a, Dim b, DimWitness *w, int *nw);
+DimAnswer dim_divides(Dim k, Dim e);
+
+/* Facts hold from dim_push to the matching dim_pop. false: contradicts what is known. */
+void dim_push(void);
+void dim_pop(void);
+bool dim_assume_eq(Dim a, Dim b);
+bool dim_assume_ge(Dim a, Dim b);
+bool dim_assume_divides(Dim k, Dim e);
+
+/* Replace variables: from[i] (a variable) by to[i]. */
+Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
+bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
+int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
+void dim_print(Dim d, StrBuf *out);                 /* "4*D + 1": terms by degree, then name, constant last */
+bool dim_parse(const char *s, Dim (*var)(void *st, Sym name), void *st, Dim *out);
+
+#endif

@@ -1,0 +1,130 @@
+/* The dtype table and the few rules that relate dtypes to each other. */
+#include "ir/core/dtype.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+const DTypeInfo dtype_info[DT_COUNT] = {
+#define DTYPE(name, kind, bits, sbits, e, m, aliases) [DT_##name] = {#name, DK_##kind, bits, sbits, e, m, aliases},
+#include "ir/core/dtype.def"
+};
+
+/* Is `name` one of the space-separated words? */
+static bool has_word(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *p = words; (p = strstr(p, name)); p += n)
+        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n]))
+            return n > 0;
+    return false;
+}
+
+bool dtype_find(const char *name, DType *out)
+{
+    for (int i = 0; i < DT_COUNT; i++)
+        if (!strcmp(dtype_info[i].name, name) || has_word(dtype_info[i].aliases, name)) {
+            *out = (DType)i;
+            return true;
+        }
+    return false;
+}
+
+DType dtype_real(DType t)
+{
+    return t == DT_c64 ? DT_f32 : t == DT_c128 ? DT_f64 : t;
+}
+
+DType dtype_complex(DType t)
+{
+    return t == DT_f64 || t == DT_c128 || t == DT_int64 || t == DT_uint64 ? DT_c128 : DT_c64;
+}
+
+static bool promote_ints(DType a, DType b, DType *out)
+{
+    const DTypeInfo *x = &dtype_info[a], *y = &dtype_info[b];
+    static const DType as_signed[] = {[4] = DT_int8, [8] = DT_int16, [16] = DT_int32, [32] = DT_int64, [64] = DT_int64};
+
+    if (x->kind == y->kind) {
+        *out = x->bits >= y->bits ? a : b;
+        return true;
+    }
+    if (x->kind == DK_UINT) {           /* let a be the signed one */
+        const DTypeInfo *t = x;
+        DType d = a;
+        x = y, y = t, a = b, b = d;
+    }
+    *out = x->bits > y->bits ? a : as_signed[y->bits];
+    return true;
+}
+
+bool dtype_promote(DType a, DType b, DType *out)
+{
+    int ka = dtype_info[a].kind, kb = dtype_info[b].kind;
+
+    if (a == b || kb == DK_BOOL) {
+        *out = a;
+        return true;
+    }
+    if (ka == DK_BOOL) {
+        *out = b;
+        return true;
+    }
+    if (ka <= DK_UINT && kb <= DK_UINT)
+        return promote_ints(a, b, out);
+    if (ka == DK_COMPLEX || kb == DK_COMPLEX) {
+        bool wide = a == DT_c128 || b == DT_c128 || a == DT_f64 || b == DT_f64;
+        *out = wide ? DT_c128 : DT_c64;
+        return true;
+    }
+    if (ka <= DK_UINT || kb <= DK_UINT) {
+        *out = ka <= DK_UINT ? b : a;
+        return true;
+    }
+    return false;                       /* two different floats */
+}
+
+DType dtype_compute(DType t)
+{
+    return dtype_is_float(t) && dtype_info[t].sbits < 32 ? DT_f32 : t;
+}
+
+DType dtype_accum(DType t)
+{
+    if (dtype_is_float(t))
+        return dtype_compute(t);
+    if (t == DT_bool || (dtype_is_int(t) && dtype_info[t].bits < 32))
+        return DT_int32;
+    return t;
+}
+
+size_t dtype_nbytes(DType t, size_t n)
+{
+    size_t bits = dtype_info[t].sbits;
+
+    return bits % 8 ? (n * bits + 7) / 8 : n * (bits / 8);
+}
+
+/* Policies are few: a list that is searched. */
+typedef struct Interned {
+    struct Interned *next;
+    Policy p;
+} Interned;
+
+const Policy *policy_intern(Policy p)
+{
+    static Interned *all;
+    Interned *i;
+
+    for (i = all; i; i = i->next)
+        if (i->p.storage == p.storage && i->p.compute == p.compute && i->p.accum == p.accum &&
+            i->p.rounding == p.rounding && i->p.denorm == p.denorm && i->p.saturate == p.saturate &&
+            i->p.has_scale == p.has_scale && i->p.scale == p.scale)
+            return &i->p;
+    i = tsr_calloc(sizeof *i);
+    i->p = p;
+    i->next = all;
+    all = i;
+    return &i->p;
+}

@@ -1,0 +1,56 @@
+/*
+ * dtype.h - element types and numeric policies.
+ *
+ * A Policy says how values of a dtype are computed with: compute and accumulator
+ * dtypes, rounding, saturation, treatment of subnormals, scale.  Policies are
+ * interned; NULL means the default of the dtype.
+ */
+#ifndef TSR_IR_DTYPE_H
+#define TSR_IR_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum DType {
+#define DTYPE(name, kind, bits, sbits, e, m, aliases) DT_##name,
+#include "ir/core/dtype.def"
+    DT_COUNT,
+    DT_NONE = 255
+} DType;
+
+typedef enum { DK_BOOL, DK_INT, DK_UINT, DK_FLOAT, DK_COMPLEX } DTypeKind;
+
+typedef struct DTypeInfo {
+    const char *name;
+    uint8_t kind, bits, sbits, ebits, mbits;
+    const char *aliases;        /* space separated */
+} DTypeInfo;
+extern const DTypeInfo dtype_info[DT_COUNT];
+
+typedef enum { ROUND_NEAREST, ROUND_ZERO, ROUND_UP, ROUND_DOWN, ROUND_STOCHASTIC, ROUND_AWAY } Rounding;
+typedef enum { DENORM_PRESERVE, DENORM_FLUSH } DenormMode;
+
+typedef struct Policy {         /* DT_NONE: as the dtype's default */
+    uint8_t storage, compute, accum, rounding, denorm;
+    bool saturate;
+    bool has_scale;             /* loss_scale / per-channel scale annotation */
+    double scale;
+} Policy;
+
+bool dtype_find(const char *name, DType *out);          /* canonical names and aliases */
+static inline bool dtype_is_float(DType t) { return dtype_info[t].kind == DK_FLOAT; }
+static inline bool dtype_is_int(DType t) { return dtype_info[t].kind == DK_INT || dtype_info[t].kind == DK_UINT; }
+static inline bool dtype_is_complex(DType t) { return dtype_info[t].kind == DK_COMPLEX; }
+static inline bool dtype_is_inexact(DType t) { return dtype_info[t].kind >= DK_FLOAT; }
+/* The dtype of `a op b`: wider int, or the float operand; false when two different floats meet (language.md). */
+bool dtype_promote(DType a, DType b, DType *out);
+DType dtype_real(DType t);                              /* c64 -> f32, c128 -> f64, else itself */
+DType dtype_complex(DType t);                           /* f64, c128 -> c128; else c64 */
+DType dtype_compute(DType t);                           /* default compute type: f32 below 16 bits, else itself */
+DType dtype_accum(DType t);                             /* default accumulator: f32 up to 16 bits, int32 for narrow ints */
+size_t dtype_nbytes(DType t, size_t n);                 /* bytes of n packed elements, rounded up */
+
+const Policy *policy_intern(Policy p);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * op.h - the op table: everything a layer needs to know about a Graph op.
+ *
+ * ops.def has a row an op.  Rules are shared by name: a row says SHAPE_BROADCAST
+ * or BATCH_MAP, and each layer has one function for each such rule.
+ * Axes in attributes count from the end (-1 is the last), so that a leading
+ * batch axis changes nothing.
+ */
+#ifndef TSR_IR_OP_H
+#define TSR_IR_OP_H
+
+#include "ir/core/dim.h"
+#include "ir/core/dtype.h"
+
+#include "base/strbuf.h"
+
+typedef enum OpId {
+#define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, batch, doc) OP_##name,
+#include "ir/core/ops.def"
+    OP_COUNT
+} OpId;
+
+typedef enum OpFamily { FAM_MAP, FAM_REDUCE, FAM_SCAN, FAM_MOVE, FAM_CONTRACT, FAM_INDEX, FAM_SORT, FAM_RANDOM, FAM_LINALG,
+                        FAM_FFT, FAM_MAKE, FAM_CONTROL, FAM_EFFECT } OpFamily;
+
+enum {                              /* flags */
+    OPF_COMMUTES = 1, OPF_ASSOC = 2, OPF_LINEAR = 4,     /* LINEAR: in all operands together */
+    OPF_MULTILINEAR = 8,            /* linear in each operand alone */
+    OPF_NODIFF = 16,                /* no tangent: integers, comparisons, floor */
+    OPF_IO = 32, OPF_RANDOM = 64, OPF_STATE = 128, OPF_RAISE = 256,     /* effects */
+    OPF_VIEW = 512,                 /* the kernel may return a view */
+    OPF_REGIONS = 1024              /* has sub-graphs */
+};
+
+/* A type of a graph value or tensor: what shape and dtype rules work on. */
+typedef struct TType {
+    uint8_t dtype, rank;
+    uint8_t weak;
+    const Policy *policy;
+    Dim shape[16];
+} TType;
+
+struct Graph;
+struct Tensor;
+
+/* Attributes of one op instance; which fields mean something is the row's `attrs` text. */
+typedef struct Attr {
+    uint8_t dtype;                  /* result dtype where the op does not infer it; DT_NONE: inferred */
+    uint8_t accum;                  /* accumulator of reductions and contractions; DT_NONE: default */
+    uint8_t rounding, saturate, flush;      /* of convert; flush: subnormals to zero, any MAP op */
+    uint8_t kind;                   /* op-specific choice, e.g. distribution, fft direction, window op */
+    uint8_t naxes;
+    int8_t axis[16];                /* from the end, negative */
+    int16_t n, m;                   /* op-specific counts: operands, batch dims, groups ... */
+    double f;                       /* op-specific number: fill value of pad/full, lower bound ... */
+    int64_t i, seed;
+    uint8_t nd[4];
+    Dim d[4][16];                   /* op-specific sizes: new shape; slice starts, stops, steps; pads */
+    struct Graph *region[4];        /* counted; control flow */
+    struct Tensor *value;           /* counted; of OP_constant */
+    Sym name;                       /* print text, custom rule name ... */
+    void *host;                     /* counted by the owner of OP kinds custom_*; an opaque language object */
+} Attr;
+
+typedef struct OpInfo {
+    const char *name, *doc, *attrs;
+    int8_t nin, nout;               /* -1: any */
+    uint8_t family, shape, dtype;   /* rules */
+    uint16_t flags;
+    const char *jvp, *transpose, *batch;    /* rule names; "none" */
+} OpInfo;
+extern const OpInfo op_info[OP_COUNT];
+
+bool op_find(const char *name, OpId *out);
+
+/*
+ * Result types of an op. false: *err says what was expected and found, in the user's words
+ * ("[32, 784] @ [512, 10]: inner sizes 784 and 512 differ"); *code is 3 for a shape, 4 for a dtype error.
+ */
+bool op_infer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int *nout, StrBuf *err, int *code);
+
+Attr attr_default(void);                                /* all zero, dtypes DT_NONE */
+bool attr_equal(const Attr *a, const Attr *b);
+void attr_print(OpId op, const Attr *a, StrBuf *out);   /* "axes=(-1,) accum=f32" */
+void ttype_print(const TType *t, StrBuf *out);          /* "f32[B, 4]" */
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * graph.h - the Graph IR: pure SSA over tensors, with regions and symbolic sizes.
+ *
+ * A Graph is one region: parameters, nodes in order, results.  Nodes live in
+ * the graph's arena and die with it; regions of control flow are Graphs of
+ * their own, counted.  A value is (node, result index).  Ordered effects (io,
+ * state) run in node order, which passes keep.  Pure nodes are hash-consed at
+ * construction, so common subexpressions never appear twice.
+ */
+#ifndef TSR_IR_GRAPH_H
+#define TSR_IR_GRAPH_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/source.h"
+#include "base/vec.h"
+#include "ir/core/op.h"
+
+typedef struct Graph Graph;
+typedef struct Node Node;
+
+typedef struct GValue { Node *node; int index; } GValue;
+
+struct Node {
+    uint16_t op;                /* OpId, or OP_COUNT for a parameter */
+    uint16_t nin, nout;
+    uint16_t flags;
+    uint32_t id;                /* dense within the graph */
+    uint32_t nuse;
+    Span span;                  /* where in the source this came from */
+    const Attr *attr;
+    TType *type;                /* nout of them */
+    GValue *in;
+    Node *prev, *next;
+};
+
+struct Graph {
+    uint32_t refs;
+    Arena arena;
+    Sym name;
+    Node *first, *last;
+    uint32_t nnodes;
+    Vec(Node *) params;
+    Vec(GValue) results;
+    struct CseTable *cse;
+};
+
+Graph *graph_new(Sym name);
+Graph *graph_ref(Graph *g);
+void graph_unref(Graph *g);
+GValue graph_param(Graph *g, const TType *t);
+/* Append an op. NULL: types do not fit, *err says why. Pure nodes may be an existing equal one. */
+Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code);
+void graph_result(Graph *g, GValue v);
+static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
+
+/* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
+void graph_print(const Graph *g, StrBuf *out);
+Graph *graph_parse(const char *text, size_t len, StrBuf *err);
+bool graph_verify(const Graph *g, StrBuf *err);
+
+/* Passes, in pass.def: true when something changed. */
+typedef bool (*GraphPass)(Graph *g);
+bool graph_fold(Graph *g);
+bool graph_cse(Graph *g);
+bool graph_dce(Graph *g);
+GraphPass graph_pass_find(const char *name);
+Graph *graph_clone(const Graph *g);
+
+#endif

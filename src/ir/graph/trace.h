@@ -1,0 +1,106 @@
+/*
+ * trace.h - one door for every tensor op, and the transformations behind it.
+ *
+ * op_apply looks at its operands.  All concrete: the reference kernel runs.
+ * Otherwise the operand with the highest level decides, as in JAX:
+ *
+ *   STAGE   builds a Graph: the op becomes a node, the result is abstract
+ *   JVP     a pair (primal, tangent): the op's JVP rule, in terms of op_apply one level down
+ *   LIN     a pair whose tangent is a node of a linear Graph: the same JVP rules; primal parts
+ *           are computed one level down, linear parts are recorded. Transposing that graph gives vjp.
+ *   BATCH   a tensor with a batch axis in front: the op's batching rule, one level down
+ *
+ * So every transformation is written once, nests in any order, and works alike
+ * on concrete values (values stay visible: print, if, while, item) and while
+ * staging.  A Graph is transformed by evaluating it (graph_apply) on such
+ * tracers.  Each Tracer is owned by its Tensor.
+ */
+#ifndef TSR_IR_TRACE_H
+#define TSR_IR_TRACE_H
+
+#include "ir/graph/graph.h"
+#include "runtime/tensor.h"
+
+typedef enum { TRACE_STAGE, TRACE_JVP, TRACE_LIN, TRACE_BATCH } TraceKind;
+
+typedef struct Level {          /* one active transformation */
+    int depth;                  /* 1, 2, ... ; concrete is 0 */
+    TraceKind kind;
+    Graph *graph;               /* STAGE: being built.  LIN: the linear graph */
+    Dim batch;                  /* BATCH: size of the batch axis */
+    struct Level *outer;
+    /* STAGE: tensors from below that were met become parameters: */
+    Vec(Tensor *) captures;
+    Map *capture_of;            /* Tensor * -> param node */
+} Level;
+
+typedef struct Tracer {
+    Level *level;
+    GValue node;                /* STAGE: the value.  LIN: the tangent, node NULL when zero */
+    Tensor *primal;             /* JVP, LIN: one level down.  BATCH: with the batch axis in front */
+    Tensor *tangent;            /* JVP: one level down; NULL: zero */
+    bool batched;               /* BATCH: false when the value is the same for all */
+} Tracer;
+
+typedef enum { OPERR_NONE, OPERR_SHAPE, OPERR_DTYPE, OPERR_INDEX, OPERR_VALUE, OPERR_MEMORY, OPERR_ZERODIV,
+               OPERR_NUMERIC, OPERR_HOST /* a language exception is already pending */ , OPERR_TRACE } OpError;
+
+typedef struct Trace {
+    Level *top;                 /* innermost active level, NULL: none */
+    OpError error;              /* set when op_apply and friends return false */
+    StrBuf message;
+    Span span;                  /* recorded on new nodes */
+    const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
+    uint64_t seed, draws;       /* ambient random state: key of draw k is fold(seed, k) */
+    void *host;                 /* the Interp: print and custom rules call back into it */
+    /* Calls back into the language; each false: OPERR_HOST. */
+    bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
+    /* rule: 0 jvp(primals, tangents) 1 fwd(primals) 2 bwd(residuals, cts). out: new references, count through *nout */
+    bool (*host_rule)(void *host, void *object, int rule, Tensor *const *in, int nin, Tensor **out, int *nout);
+} Trace;
+
+void trace_init(Trace *T);
+void trace_done(Trace *T);
+
+/* Run one op. Operands are borrowed; out gets *nout new references. false: T->error and T->message say why. */
+bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+/* The common case of one result; NULL on error. */
+Tensor *op1(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin);
+Tensor *op_unary(Trace *T, OpId op, Tensor *x);
+Tensor *op_binary(Trace *T, OpId op, Tensor *x, Tensor *y);
+
+/* Evaluate a graph on operands of any level. With all-concrete operands this is the reference executor. */
+bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout);
+
+/* Is a concrete value known beneath all JVP/LIN levels? The borrowed concrete tensor, else NULL. */
+Tensor *tensor_concrete(Tensor *t);
+TType tensor_type(const Tensor *t);
+
+/* Transformations take a function of flat tensor lists. */
+typedef struct TensorFn {
+    bool (*call)(void *self, Tensor *const *in, int nin, Tensor **out, int *nout);  /* room for max_out results */
+    void *self;
+    int max_out;
+} TensorFn;
+
+/* Stage fn on abstract inputs. Captured tensors become leading parameters, returned in *captures (new references). */
+Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor ***captures, int *ncaptures);
+bool trace_jvp(Trace *T, TensorFn fn, Tensor *const *primals, Tensor *const *tangents /* NULL entries: zero */, int n,
+               Tensor **out, Tensor **dout, int *nout);
+/* Reverse mode: run fn forward once, keep its linearisation. */
+typedef struct Pullback Pullback;
+Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **out, int *nout);
+bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct /* NULL entries: zero */, Tensor **ct_in /* NULL never: zeros */);
+bool pushforward_call(Trace *T, Pullback *p, Tensor *const *dx, Tensor **dy);       /* the same linear map forwards */
+void pullback_free(Pullback *p);
+/* vmap: axis[i] is the batch axis of in[i] (from the front), INT_MIN when not batched; out_axis likewise for results. */
+bool trace_vmap(Trace *T, TensorFn fn, Tensor *const *in, const int *axis, int n, const int *out_axis, Tensor **out, int *nout);
+
+/* Control flow on functions: stage the bodies, then apply cond, while or scan. */
+bool trace_cond(Trace *T, Tensor *pred, TensorFn on_true, TensorFn on_false, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool trace_while(Trace *T, TensorFn cond, TensorFn body, Tensor *const *init, int n, Tensor **out);
+bool trace_scan(Trace *T, TensorFn body, Tensor *const *carry, int ncarry, Tensor *const *xs, int nxs, bool reverse,
+                Tensor **out, int *nout);
+bool trace_checkpoint(Trace *T, TensorFn fn, Tensor *const *in, int nin, Tensor **out, int *nout);
+
+#endif

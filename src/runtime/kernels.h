@@ -1,0 +1,34 @@
+/*
+ * kernels.h - the reference kernels behind the op table.
+ *
+ * One Kernel an op, found through kernel_of[].  Operands are concrete, of any
+ * strides; broadcasting operands arrive as they are and the kernel (or the MAP
+ * driver) stretches them.  `type` holds the nout inferred result types, all
+ * sizes concrete.  A kernel makes its results (a view where OPF_VIEW allows).
+ */
+#ifndef TSR_RUNTIME_KERNELS_H
+#define TSR_RUNTIME_KERNELS_H
+
+#include "ir/core/op.h"
+#include "runtime/tensor.h"
+
+typedef enum { K_OK, K_NOMEM, K_INDEX, K_VALUE, K_ZERODIV, K_NUMERIC } KStatus;
+
+typedef struct KCtx {
+    StrBuf *err;                /* a line for the user when the status is not K_OK */
+    bool (*poll)(void *st);     /* called now and then in long loops; false: stop with K_VALUE */
+    void *poll_state;
+} KCtx;
+
+typedef KStatus (*Kernel)(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);
+extern const Kernel kernel_of[OP_COUNT];    /* NULL for control flow, which the graph executor runs */
+
+/* in[0] may be overwritten instead of allocating when the caller owns its only reference (value semantics keep). */
+KStatus kernel_run(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);
+
+/* Threads: results never depend on their number. */
+void pool_init(int threads);                /* 0: TESSERA_THREADS, else the machine's cores */
+int pool_threads(void);
+void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void *st), void *st);
+
+#endif

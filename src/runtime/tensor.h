@@ -1,0 +1,80 @@
+/*
+ * tensor.h - tensors: a dtype, a shape, strides into counted storage.
+ *
+ * Letters: r rank, n elements.  Strides and offsets count elements, also for
+ * packed dtypes.  A tensor is a value: whoever wants to write calls
+ * tensor_own first, which copies unless the reference is the only one.
+ * A tensor with `tracer` set has no storage: it stands for a value that a
+ * transformation follows (ir/graph/trace.h); its sizes may then be symbolic.
+ */
+#ifndef TSR_RUNTIME_TENSOR_H
+#define TSR_RUNTIME_TENSOR_H
+
+#include "ir/core/dim.h"
+#include "ir/core/dtype.h"
+
+#include "base/strbuf.h"
+
+enum { RANK_MAX = 16, RANK_INLINE = 6 };
+
+typedef struct Storage {
+    uint32_t refs;
+    uint32_t flags;
+    size_t nbytes;
+    void *data;                 /* 64-byte aligned */
+    void (*free)(struct Storage *);
+} Storage;
+
+typedef struct Tensor {
+    uint32_t refs;
+    uint8_t dtype, rank;
+    uint8_t contiguous;         /* row-major without gaps */
+    uint8_t weak;               /* made from a Python scalar: adopts the other operand's dtype */
+    const Policy *policy;
+    Storage *store;             /* NULL while traced */
+    int64_t offset;
+    Dim *shape;                 /* r sizes */
+    int64_t *stride;
+    struct Tracer *tracer;      /* NULL: concrete */
+    Dim dims_[RANK_INLINE];
+    int64_t strides_[RANK_INLINE];
+} Tensor;
+
+/* NULL: no memory, or more than 2^63 bytes. Elements are not initialised. */
+Tensor *tensor_new(DType dt, int rank, const Dim *shape);
+Tensor *tensor_zeros(DType dt, int rank, const Dim *shape);
+Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr);  /* steals tr */
+Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset);  /* shares storage */
+Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d */
+Tensor *tensor_scalar_i(DType dt, int64_t v);
+Tensor *tensor_ref(Tensor *t);
+void tensor_unref(Tensor *t);                           /* NULL allowed */
+int64_t tensor_size(const Tensor *t);                   /* elements; concrete sizes only */
+size_t tensor_nbytes(const Tensor *t);                  /* packed bytes of its elements */
+Tensor *tensor_contiguous(Tensor *t);                   /* itself (a new reference) or a row-major copy; NULL: no memory */
+/* Make *t the only owner of its elements, copying if it is not. false: no memory. */
+bool tensor_own(Tensor **t);
+Tensor *tensor_copy(const Tensor *t);                   /* a fresh row-major copy */
+bool tensor_same_bits(const Tensor *a, const Tensor *b);/* equal shape, dtype and element bits (NaNs included) */
+
+/* Element access, slow and general. Index is the storage element. */
+double elem_get_f(const Tensor *t, int64_t at);
+int64_t elem_get_i(const Tensor *t, int64_t at);
+void elem_set_f(Tensor *t, int64_t at, double v);       /* rounds to nearest */
+void elem_set_i(Tensor *t, int64_t at, int64_t v);
+void elem_get_c(const Tensor *t, int64_t at, double *re, double *im);
+void elem_set_c(Tensor *t, int64_t at, double re, double im);
+static inline void *tensor_data(const Tensor *t) { return (char *)t->store->data + t->offset * (dtype_info[t->dtype].sbits / 8); }
+
+/* dst[...] = src, converting; shapes equal, dst owned. */
+void tensor_assign(Tensor *dst, const Tensor *src);
+
+/* "Tensor([[1.0, 2.0]], shape=(1, 2), dtype=f32)" as language.md fixes; `str` form of a 0-d likewise. */
+void tensor_print(const Tensor *t, StrBuf *out);
+void elem_print(DType dt, double v, StrBuf *out);       /* fewest digits that read back the same in dt */
+
+/* npy and npz. On failure a one-line reason in err (no path in it). */
+bool npy_read(const void *data, size_t n, Tensor **out, StrBuf *err);
+bool npy_write(const Tensor *t, StrBuf *out, StrBuf *err);
+
+#endif
