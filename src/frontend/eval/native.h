@@ -10,6 +10,19 @@
  *        "str" "list" "dict" "set" "tuple" "int" "float" "range" "bytes" "complex" "Tensor" "dtype" ...  a method
  *        "math" "json" "os.path" ...   a function of an importable module
  *        "random" "numerics" ...       a function of a tessera namespace: tessera.random.normal
+ *
+ * sig:   "(x: float, /) -> float"      a function
+ *        "(self, sep: str | None = None, /, maxsplit: int = -1) -> list[str]"
+ *                      a method: it names self, so a[0] is self here too. A first parameter `cls` gets the
+ *                      class (fromkeys, __new__); with neither it is a static method (maketrans)
+ *        "float"       no parenthesis: a constant of that type; fn(I, NULL) makes its value on first use
+ *        "type[deque]" a class; fn NULL: native_class makes it (math.pi: "float"; prelude int: "type[int]")
+ *
+ * A class in C is the set of natives with its name as owner.  `__new__` (cls, ...) makes the value when the class
+ * is called; a subclass written in Tessera puts that value into InstanceObj.base.  Classes that are instances of
+ * themselves (no C layout) have `__init__` (self, ...) instead.  Dunders (__len__, __getitem__, __eq__ ...) work as in
+ * a class written in Tessera.  The row {"OrderedDict", "__base__", NULL, "type[dict]"} names a base other than object.
+ * The class of a NativeInst is native_class(type->name).
  */
 #ifndef TSR_FRONTEND_NATIVE_H
 #define TSR_FRONTEND_NATIVE_H
@@ -42,5 +55,12 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     Value *dflt;                /* constant defaults as values, V_ERR none */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
+
+/* The class whose methods are the natives of `owner` (int, deque, Counter ...): made once. */
+ClassObj *native_class(Interp *I, const char *owner);
+/* A new instance of a NativeType, zeroed after its header; tracked by the collector when the type has `visit`. */
+void *nativeobj_new(const NativeType *t, size_t size);
+/* A new class: its attributes are those of ns (may be NULL). */
+Value class_new(Interp *I, Sym name, ClassObj *base, DictObj *ns);
 
 #endif

@@ -125,7 +125,7 @@ typedef struct NativeDef {
     const char *owner;          /* "" prelude, "str" a type's method, "math" a module, "random" a namespace ... */
     const char *name;
     NativeFn fn;
-    const char *sig;            /* Tessera syntax: "(sep: str | None = None, /, maxsplit: int = -1) -> list[str]" */
+    const char *sig;            /* Tessera syntax: "(self, sep: str | None = None, /, maxsplit: int = -1) -> list[str]"; native.h */
     const char *doc;            /* first line says what it gives; then shapes, errors */
 } NativeDef;
 
@@ -167,13 +167,14 @@ typedef struct ModuleObj {
 /* Objects made in C (files, random state, compiled functions, iterators of itertools ...). */
 typedef struct NativeType {
     const char *name;
-    void (*free)(void *self);
+    void (*free)(void *self);                       /* releases what it holds, not the struct itself; NULL: nothing */
     void (*visit)(void *self, void (*fn)(Value *v, void *st), void *st);    /* its Values, for the collector; NULL: none */
     Value (*next)(Interp *I, void *self);           /* iterators: V_ERR without an exception pending: exhausted */
     Value (*call)(Interp *I, void *self, Value *args, int nargs, Value *kwvals, Sym *kwnames, int nkw);
     Value (*getattr)(Interp *I, void *self, Sym name);      /* V_ERR without pending: no such attribute; then methods by owner name */
     bool (*setattr)(Interp *I, void *self, Sym name, Value v);
     void (*repr)(Interp *I, void *self, StrBuf *out);
+    bool binds;                 /* found in a class it binds the instance, as functions do (lru_cache, jit on methods) */
 } NativeType;
 typedef struct NativeInst { Obj obj; const NativeType *type; } NativeInst;  /* first member of each such object */
 

@@ -1,0 +1,72 @@
+/*
+ * lib.h - what the builtin types do, for the evaluator's operators and for each other.
+ *
+ * The evaluator (eval/) owns the object layouts, the dispatch of operators and
+ * the dictionary; this folder owns what each builtin type *means*: its text,
+ * its slices, its methods.  Methods and functions reach the language through
+ * the tables of natives.def; what is declared here is called from C.
+ */
+#ifndef TSR_FRONTEND_LIB_H
+#define TSR_FRONTEND_LIB_H
+
+#include "frontend/eval/interp.h"
+#include "frontend/eval/native.h"
+
+/* ------------------------------------------------------------- text of values: repr.c, number.c, format.c */
+
+/* value_str, value_repr, value_repr_to of interp.h are in repr.c; value_format in format.c. */
+void repr_float(StrBuf *b, double x);                   /* shortest text that reads back as x: 0.1, 1e+16, -0.0, nan */
+void repr_str(StrBuf *b, const char *s, size_t n);      /* quoted and escaped as Python does */
+void repr_bytes(StrBuf *b, const char *s, size_t n);
+/* "%s is %d" % args, with args a tuple, a dict or one value. */
+Value str_percent(Interp *I, StrObj *format, Value args);
+/* "{} {name}".format(*args, **kw); args a tuple, kw a dict. */
+Value str_format(Interp *I, StrObj *format, Value args, Value kw);
+
+/* Numbers from text, as int() and float() read them. false: not a number; no exception is set. */
+typedef enum { PARSE_OK, PARSE_BAD, PARSE_RANGE } ParseStatus;
+ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out);
+bool parse_float(const char *s, size_t n, double *out);
+
+/* ------------------------------------------------------------- sequences: str.c, list.c, tuple.c, seq.c */
+
+/* Resolve a slice against length n: the first index, the step and the number of elements. false: exception pending. */
+bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *step, int64_t *count);
+int64_t str_nchars(StrObj *s);                          /* len(s): counted once */
+size_t str_byte_of(StrObj *s, int64_t index);           /* byte offset of code point index, 0 <= index <= nchars */
+Value str_item(Interp *I, StrObj *s, int64_t i);        /* s[i]; negative counts from the end; IndexError */
+Value seq_item(Interp *I, Value seq, int64_t i);        /* str, bytes, list, tuple, range by index */
+Value seq_slice(Interp *I, Value seq, const SliceObj *s);           /* the same by slice */
+bool list_set_slice(Interp *I, ListObj *l, const SliceObj *s, Value v);     /* l[a:b:c] = v; V_ERR: del l[a:b:c] */
+Value seq_concat(Interp *I, Value a, Value b);          /* a + b of equal kinds: str, bytes, list, tuple */
+Value seq_repeat(Interp *I, Value a, int64_t n);        /* a * n */
+int str_compare(const StrObj *a, const StrObj *b);      /* <0, 0, >0 by code points */
+/* list, tuple by lexicographic order: op is AOP_LT .. AOP_GE, AOP_EQ, AOP_NE; 1, 0, -1 pending. */
+int seq_compare(Interp *I, int op, Value a, Value b);
+bool list_sort(Interp *I, ListObj *l, Value key, bool reverse);     /* stable; key V_ERR or None: the elements themselves */
+Value str_char(uint32_t codepoint);                     /* a string of one code point; shared for ASCII */
+uint32_t utf8_next(const char **p);                     /* decode one code point of valid UTF-8 and step over it */
+
+/* ------------------------------------------------------------- sets and dicts: set.c, dict.c */
+
+bool set_add(Interp *I, SetObj *s, Value v);
+int set_has(Interp *I, SetObj *s, Value v);             /* 1, 0, -1 pending */
+bool set_update(Interp *I, SetObj *s, Value iterable);
+Value set_binary(Interp *I, int op, Value a, Value b);  /* | & - ^ of two sets (AOP_BITOR ...); kind as a's */
+int set_compare(Interp *I, int op, Value a, Value b);   /* subset order and equality of two sets: 1, 0, -1 */
+bool dict_update(Interp *I, DictObj *d, Value other);   /* other: a mapping or an iterable of pairs */
+Value dict_copy(Interp *I, DictObj *d);
+int dict_equal(Interp *I, DictObj *a, DictObj *b);
+
+/* ------------------------------------------------------------- arguments of natives */
+
+static inline StrObj *arg_str(const Value *a, int i) { return (StrObj *)a[i].o; }
+static inline bool is_none(Value v) { return v.tag == V_NONE; }
+static inline bool is_given(Value v) { return v.tag != V_ERR && v.tag != V_NONE; }
+/* The value inside an instance of a builtin's subclass (Stack(list) -> the list), else v itself. Borrowed. */
+static inline Value unwrap_base(Value v)
+{
+    return v.tag == V_INSTANCE && ((InstanceObj *)v.o)->base.tag != V_ERR ? ((InstanceObj *)v.o)->base : v;
+}
+
+#endif
