@@ -1,4 +1,6 @@
-int main(void)
+#include "driver.h"
+
+int main(int argc, char **argv)
 {
-    return 0;
+    return driver_main(argc, argv);
 }

@@ -1,0 +1,141 @@
+/*
+ * driver.c - what each verb does.
+ *
+ * A program goes text -> syntax tree -> names -> types -> evaluation; each step
+ * reports into one DiagSink, and the first that finds an error ends the way with
+ * exit code 1.  The program's own output is standard output; everything that
+ * Tessera says about it goes to standard error.
+ */
+#include "driver.h"
+
+#include "base/interrupt.h"
+#include "tools/explain.h"
+#include "tools/load.h"
+#include "tools/options.h"
+#include "tools/term.h"
+#include "tools/version.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+extern char **environ;
+
+static int complain(StrBuf *err, int code)
+{
+    fprintf(stderr, "error: %s\n", sb_str(err));
+    sb_done(err);
+    return code;
+}
+
+static int print(StrBuf *out)
+{
+    fwrite(out->s, 1, out->n, stdout);
+    sb_done(out);
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------- verbs */
+
+static int do_version(const Options *o)
+{
+    printf("tessera %s (git %s)\n", TESSERA_VERSION, TESSERA_COMMIT);
+    return EXIT_OK;
+}
+
+static int do_help(const Options *o)
+{
+    StrBuf out = {0}, err = {0};
+
+    if (!o->noperands)
+        help_overview(&out);
+    else if (!help_topic(o->operand[0], &out, &err))
+        return complain(&err, EXIT_USAGE);
+    return print(&out);
+}
+
+static int do_explain(const Options *o)
+{
+    StrBuf out = {0}, err = {0};
+
+    if (!o->noperands)
+        explain_list(&out);
+    for (int i = 0; i < o->noperands; i++) {
+        if (i)
+            sb_putc(&out, '\n');
+        if (!explain_code(o->operand[i], &out, &err)) {
+            print(&out);
+            return complain(&err, EXIT_MISTAKE);
+        }
+    }
+    return print(&out);
+}
+
+static int (*const verb_fn[VERB_COUNT])(const Options *) = {
+    [VERB_explain] = do_explain,
+    [VERB_help] = do_help,
+    [VERB_version] = do_version,
+};
+
+static int do_verb(const Options *o)
+{
+    StrBuf out = {0};
+
+    if (option_on(o, OPT_version))
+        return do_version(o);
+    if (option_on(o, OPT_help) && o->verb != VERB_help) {
+        help_verb(o->verb, &out);
+        return print(&out);
+    }
+    if (!verb_fn[o->verb])
+        tsr_bug("'%d' has no function yet", o->verb);
+    return verb_fn[o->verb](o);
+}
+
+/* ------------------------------------------------------------- the process */
+
+/* A result that could not be written is a failure, also when only the last flush tells. */
+static int close_stdout(int code)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return code;
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno));
+    return code ? code : EXIT_MISTAKE;
+}
+
+static int out_of_memory(void)
+{
+    static const char text[] = "error: out of memory; use smaller tensors, or free what is no longer needed\n";
+
+    fflush(stdout);
+    return write(STDERR_FILENO, text, sizeof text - 1) < 0 ? EXIT_USAGE : EXIT_MISTAKE;
+}
+
+int driver_main(int argc, char **argv)
+{
+    static Options o;
+    static jmp_buf recovery;
+    StrBuf err = {0};
+    int code;
+
+    signal(SIGPIPE, SIG_DFL);
+    interrupt_catch();
+    if (setjmp(recovery))
+        return out_of_memory();
+    tsr_oom_set(&recovery);
+    environment_check(environ, &err);
+    fputs(sb_str(&err), stderr);
+    sb_clear(&err);
+    if (!options_parse(argc, argv, &o, &err)) {
+        code = complain(&err, EXIT_USAGE);
+    } else {
+        sb_done(&err);
+        code = do_verb(&o);
+    }
+    options_done(&o);
+    return close_stdout(code);
+}
