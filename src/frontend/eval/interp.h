@@ -52,7 +52,16 @@ void exc_render(Interp *I, Value exc, StrBuf *out);
 /* SystemExit's code, or -1 when exc is something else. */
 int exc_exit_code(Interp *I, Value exc);
 
-/* ------------------------------------------------------------- the language's operations */
+/* ------------------------------------------------------------- the language's operations
+ *
+ * Text (value_str value_repr value_repr_to value_format) is in frontend/lib; the rest here in eval.  For the
+ * kinds that eval owns (instances, classes, functions, modules, exceptions, generators, type forms) lib calls
+ * object_repr_to / object_str_to, which run __repr__ and __str__. */
+bool object_repr_to(Interp *I, Value v, StrBuf *out);   /* false: pending */
+bool object_str_to(Interp *I, Value v, StrBuf *out);
+/* The special method of v's class, borrowed and not bound; V_ERR when it has none. Call it with v as first argument. */
+Value value_dunder(Value v, Dunder d);
+Value value_call_dunder(Interp *I, Value v, Dunder d, const Value *args, int nargs);   /* V_ERR without pending: no such method */
 
 Value value_call(Interp *I, Value f, const Value *args, int nargs);
 Value value_call_kw(Interp *I, Value f, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);

@@ -102,6 +102,8 @@ typedef struct DictObj {
 } DictObj;
 typedef DictObj SetObj;         /* kind V_SET; val unused; flags bit 0: frozen */
 
+/* A type as a value: origin[args], a | b, form @ policy. args is a tuple; op '[' '|' '@'. */
+typedef struct TypeFormObj { Obj obj; char op; Value origin, args; } TypeFormObj;
 typedef struct TensorObj { Obj obj; Tensor *t; Value grad; } TensorObj;   /* flags bit 0: Parameter */
 typedef struct CellObj { Obj obj; Value v; } CellObj;
 
@@ -142,9 +144,18 @@ typedef struct ClassObj {
     DictObj *ns;                /* attributes by name (StrObj keys) */
     struct ModuleObj *module;
     uint32_t layout;            /* Tag of builtin storage it extends (V_LIST, V_DICT, V_STR, an exception: V_INSTANCE) */
-    uint32_t version;           /* method caches */
+    uint32_t flags;
+    struct ClassObj *subs, *next_sub;   /* classes derived from this one (not owned), for updates of their tables */
+    const struct NativeDef *ctor;       /* builtin classes: the native that calling it runs, NULL: generic */
     Value dunder[64];           /* resolved special methods by Dunder, V_ERR absent; see dunder.def */
 } ClassObj;
+
+/* Special methods by number: D_repr, D_add ... */
+typedef enum Dunder {
+#define DUNDER(id, text) D_##id,
+#include "frontend/eval/dunder.def"
+    D_COUNT
+} Dunder;
 
 typedef struct InstanceObj {
     Obj obj;
