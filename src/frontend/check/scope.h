@@ -11,8 +11,21 @@
  * lives in a cell, kept in its slot (BIND_CELL); the inner function sees it
  * through its closure (BIND_FREE, index into frees).  List, set and dict
  * comprehensions are part of the enclosing frame (hidden slots, own names);
- * generator expressions are functions of their own with the first iterable
- * as their one parameter.  Module variables live in the module's slot vector.
+ * their NOTE `scope` (SCOPE_COMP) lists these slots: those with is_cell need a
+ * fresh cell each time the comprehension starts.  Generator expressions are
+ * functions of their own with the first iterable as their one parameter.
+ * Module variables live in the module's slot vector; the frames of module and
+ * class bodies have slots (nslots) only for comprehensions.
+ *
+ * Types.  Names in annotations resolve where the annotation stands; a
+ * dimension or type variable there is BIND_DIM: it is known by its text alone.
+ * A dimension name that a function's body uses as a value (SYN-144) is a local
+ * with is_dim: the call sets it to size `dim_axis` (from the end when negative)
+ * of parameter `dim_param`, when that argument is a tensor.
+ *
+ * `from m import *` gets an Alias with its `bound` for each public name of m in
+ * ImportFrom.names.  A module's first globals are __name__ __doc__ __file__.
+ * __class__ in a method stays BIND_NONE: it is the function's owner.
  */
 #ifndef TSR_FRONTEND_SCOPE_H
 #define TSR_FRONTEND_SCOPE_H
@@ -28,12 +41,22 @@ typedef enum Bind {
     BIND_FREE,          /* index into the closure's cells */
     BIND_GLOBAL,        /* slot of the module */
     BIND_CLASS,         /* in a class body: its namespace by name, then (outer, outer_slot) */
-    BIND_PRELUDE        /* row of the prelude (prelude.h) */
+    BIND_PRELUDE,       /* row of the prelude (prelude.h) */
+    BIND_DIM            /* in a type: a dimension or type variable, no value */
 } Bind;
 
-typedef enum { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_LAMBDA, SCOPE_GENEXP, SCOPE_CLASS, SCOPE_TYPE } ScopeKind;
+typedef enum { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_LAMBDA, SCOPE_GENEXP, SCOPE_CLASS, SCOPE_COMP } ScopeKind;
 
-typedef struct { Sym name; uint8_t is_param, is_cell; Span decl; } Local;
+typedef struct Local {
+    Sym name;
+    uint8_t is_param, is_cell, is_dim;
+    int8_t dim_axis;            /* is_dim: where its value comes from; dim_param -1: not from one axis alone */
+    int16_t dim_param;
+    uint32_t slot;              /* of the frame; of a module's globals: its index */
+    uint32_t nbinds;            /* places that bind it */
+    Span decl;
+    Ast *node;                  /* the last binding statement: FunctionDef, ClassDef, Alias ...; NULL: a plain name */
+} Local;
 typedef struct { Sym name; uint8_t from_cell; uint32_t index; } Free;  /* from the parent's cell slot, or its frees[index] */
 
 typedef struct Scope {
@@ -46,7 +69,8 @@ typedef struct Scope {
     int nslots, nparams;
     bool is_generator, is_async;    /* has yield; async def */
     bool uses_class_cell;       /* mentions super() without arguments or __class__ */
-    Map slot_of;                /* Sym -> slot + 1, by source name (hidden comprehension slots have none) */
+    Map slot_of;                /* Sym -> index in locals + 1, by source name (hidden comprehension slots have none) */
+    struct Scope *owned;        /* next of the scopes that the module scope owns */
 } Scope;
 
 typedef struct ScopeOptions {

@@ -1,0 +1,172 @@
+/*
+ * The prelude's rows, made once from three tables: natives without an owner,
+ * the library's shown names, and the namespaces.  The first to claim a name has it.
+ */
+#include "frontend/prelude.h"
+
+#include "frontend/eval/native.h"
+#include "frontend/stdlib_embed.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+static Vec(PreludeRow) rows;
+static Map row_of;              /* Sym -> row + 1 */
+static Map types;               /* Sym of an owner that is a type -> one of its natives */
+
+static void add(const char *name, PreludeKind kind, const char *module, const void *native)
+{
+    PreludeRow r = {sym(name), kind, module, native};
+
+    if (map_get_ptr(&row_of, r.name))
+        return;
+    vec_push(&rows, r);
+    map_set(&row_of, (uintptr_t)r.name, (uintptr_t)rows.n);
+}
+
+/* Types own methods, not names: one native that takes self or cls, or a row "type[owner]", tells them. */
+static void find_types(void)
+{
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++) {
+            if (*d->owner && d->sig && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)))
+                map_set_ptr(&types, sym(d->owner), d);
+            if (d->sig && !strncmp(d->sig, "type[", 5))
+                map_set_ptr(&types, sym_n(d->sig + 5, strcspn(d->sig + 5, "]")), d);
+        }
+}
+
+static bool is_type_owner(const char *owner)
+{
+    return map_get_ptr(&types, sym(owner)) != NULL;
+}
+
+/* "os.path" brings "os": the part before the first dot is the name that a program can use. */
+static void add_space(const char *owner)
+{
+    const char *dot = strchr(owner, '.');
+    Sym head = sym_n(owner, dot ? (size_t)(dot - owner) : strlen(owner));
+
+    add(head->text, PRELUDE_SPACE, head->text, NULL);
+}
+
+static void add_exceptions(void)
+{
+    static const char *const names[] = {
+#define EXC(name, base) #name,
+#include "frontend/eval/exceptions.def"
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        add(names[i], PRELUDE_EXCEPTION, "", NULL);
+}
+
+static void fill(void)
+{
+    find_types();
+    add("tessera", PRELUDE_SPACE, "tessera", NULL);
+    add("ts", PRELUDE_SPACE, "tessera", NULL);
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            if (!*d->owner)
+                add(d->name, PRELUDE_NATIVE, "", d);
+    add_exceptions();
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        for (const char *const *n = m->shown; *n; n++)
+            add(*n, PRELUDE_STDLIB, m->name, NULL);
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        add_space(m->name);
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            if (*d->owner && !is_type_owner(d->owner))
+                add_space(d->owner);
+}
+
+int prelude_count(void)
+{
+    if (!rows.n)
+        fill();
+    return rows.n;
+}
+
+const PreludeRow *prelude_row(int i)
+{
+    return i >= 0 && i < prelude_count() ? &rows.at[i] : NULL;
+}
+
+int prelude_find(Sym name)
+{
+    uintptr_t i = 0;
+
+    prelude_count();
+    return map_find(&row_of, (uintptr_t)name, &i) ? (int)i - 1 : -1;
+}
+
+void prelude_done(void)
+{
+    vec_free(&rows);
+    map_done(&row_of);
+    map_done(&types);
+}
+
+static const EmbeddedModule *embedded(const char *module)
+{
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        if (!strcmp(m->name, module))
+            return m;
+    return NULL;
+}
+
+/* Is `owner` the namespace `dotted`, or inside it? */
+static bool belongs(const char *owner, const char *dotted)
+{
+    size_t n = strlen(dotted);
+
+    return !strncmp(owner, dotted, n) && (!owner[n] || owner[n] == '.');
+}
+
+bool space_exists(const char *dotted)
+{
+    prelude_count();
+    if (!strcmp(dotted, "tessera") || !strcmp(dotted, "ts") || embedded(dotted))
+        return true;
+    if (is_type_owner(dotted))
+        return false;
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            if (belongs(d->owner, dotted))
+                return true;
+    return false;
+}
+
+const char *stdlib_text(const char *module, size_t *len)
+{
+    const EmbeddedModule *m = embedded(module);
+
+    if (m && len)
+        *len = m->len;
+    return m ? m->text : NULL;
+}
+
+int stdlib_count(void)
+{
+    int n = 0;
+
+    while (stdlib_embedded[n].name)
+        n++;
+    return n;
+}
+
+const char *stdlib_name(int i)
+{
+    return stdlib_embedded[i].name;
+}
+
+const char *const *stdlib_names(const char *module)
+{
+    const EmbeddedModule *m = embedded(module);
+
+    return m ? m->names : NULL;
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Turn the .tsr library into C, with an index of its names: embed.py OUT.c FILE.tsr...
+
+A file's public names are its top-level def, class, type and assigned
+names that do not begin with _, or the list __all__.  __prelude__ = [...] says
+which of them the prelude shows (all, when absent).
+"""
+import ast
+import pathlib
+import re
+import sys
+
+DEFINITION = re.compile(r"(?:async\s+)?(?:def|class|type)\s+(\w+)|((?:\w+\s*,\s*)*\w+)\s*(?::[^=]*)?=(?!=)")
+LIST = r"^%s\s*(?::[^=]*)?=\s*(\[[^\]]*\]|\([^)]*\))"
+
+
+def declared_list(text, name):
+    """The literal list assigned to `name` at top level, or None."""
+    found = re.search(LIST % re.escape(name), text, re.M)
+    return list(ast.literal_eval(found.group(1))) if found else None
+
+
+def without_strings(text):
+    """The text with triple-quoted strings blanked, so that their lines define nothing."""
+    return re.sub(r'"""(?:[^\\]|\\.)*?"""', lambda m: '""' + "\n" * m.group().count("\n"), text, flags=re.S)
+
+
+def public_names(text):
+    exported = declared_list(text, "__all__")
+    if exported is not None:
+        return exported
+    names = []
+    for line in without_strings(text).splitlines():
+        found = DEFINITION.match(line)
+        for name in re.findall(r"\w+", (found.group(1) or found.group(2)) if found else ""):
+            if not name.startswith("_") and name not in names:
+                names.append(name)
+    return names
+
+
+def c_text(text):
+    """The bytes as C string literals of short lines."""
+    out = []
+    for line in text.encode().splitlines(keepends=True):
+        for i in range(0, len(line), 100):
+            piece = "".join(c_char(b) for b in line[i:i + 100])
+            out.append(f'    "{piece}"')
+    return "\n".join(out) or '    ""'
+
+
+def c_char(b):
+    if b in b'"\\?':
+        return "\\" + chr(b)
+    return "\\n" if b == 10 else chr(b) if 32 <= b < 127 else f"\\{b:03o}"
+
+
+def c_list(names):
+    return "".join(f'"{n}", ' for n in names) + "NULL"
+
+
+def module_name(path, root):
+    return ".".join(path.relative_to(root).with_suffix("").parts)
+
+
+def write_library(out, files):
+    root, rows, taken = pathlib.Path(__file__).resolve().parent, [], {}
+    out.write('#include "frontend/stdlib_embed.h"\n\n')
+    for i, path in enumerate(files):
+        text = path.read_text()
+        names, shown = public_names(text), declared_list(text, "__prelude__")
+        shown = names if shown is None else shown
+        for name in shown:
+            if name not in names or taken.setdefault(name, path) != path:
+                sys.exit(f"{path}: prelude name {name} is not public here, or also comes from {taken.get(name)}")
+        out.write(f"static const char *const names{i}[] = {{{c_list(names)}}};\n")
+        out.write(f"static const char *const shown{i}[] = {{{c_list(shown)}}};\n")
+        out.write(f"static const char text{i}[] =\n{c_text(text)};\n\n")
+        rows.append(f'    {{"{module_name(path.resolve(), root)}", text{i}, sizeof text{i} - 1, names{i}, shown{i}}},\n')
+    out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL},\n};\n")
+
+
+def main():
+    target, *files = sys.argv[1:]
+    with open(target, "w") as out:
+        write_library(out, [pathlib.Path(f) for f in files])
+
+
+if __name__ == "__main__":
+    main()
