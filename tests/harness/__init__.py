@@ -1,0 +1,1 @@
+"""What the suites share: test objects, bounded processes, the markers in programs."""

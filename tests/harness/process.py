@@ -1,0 +1,57 @@
+"""Child processes with a limit on time, memory and stack, so that no test can take the machine along."""
+import os
+import resource
+import signal
+import subprocess
+
+from .test import Fail
+
+MEMORY = 4 << 30
+
+
+def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=None, env=None, cwd=None, binary=False,
+        stdout=subprocess.PIPE):
+    """Run to the end and return the finished process. Running too long is a failure."""
+    def limits():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        if stack:
+            resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+        if file_size is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+
+    if isinstance(stdin, str):
+        stdin = stdin.encode()
+    source = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    try:
+        p = subprocess.run([str(a) for a in argv], stdout=stdout, stderr=subprocess.PIPE, timeout=timeout,
+                           preexec_fn=limits, env={**os.environ, **(env or {})}, cwd=cwd, **source)
+    except subprocess.TimeoutExpired:
+        raise Fail(f"ran longer than {timeout} s") from None
+    if not binary:
+        p.stdout = (p.stdout or b"").decode(errors="replace")
+        p.stderr = (p.stderr or b"").decode(errors="replace")
+    return p
+
+
+def died(p):
+    """What killed the process, or ''. Sanitizers exit with 99 (see SANITIZERS)."""
+    if p.returncode < 0:
+        return f"killed by signal {-p.returncode}: {p.stderr[-600:].strip()}"
+    if p.returncode == 99 or "runtime error:" in p.stderr or "AddressSanitizer" in p.stderr:
+        return "sanitizer: " + sanitizer_summary(p.stderr)
+    return ""
+
+
+def sanitizer_summary(text):
+    lines = text.splitlines()
+    first = next((i for i, l in enumerate(lines) if "ERROR:" in l or "runtime error:" in l), 0)
+    return "\n".join(lines[first:first + 12])
+
+
+SANITIZERS = {
+    "ASAN_OPTIONS": "exitcode=99:detect_stack_use_after_return=0:allocator_may_return_null=1:detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
+}

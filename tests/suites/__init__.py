@@ -1,0 +1,1 @@
+"""Each module has `tests(ctx)`, which yields Test objects. run.py takes them in the order of ORDER."""

@@ -1,0 +1,36 @@
+"""Every .tsr program below tests/ and examples/, and the shared corpus where it is at hand."""
+from harness import markers
+from harness.test import Skip, Test, rows_in
+
+CORPUS = ("lang", "tensor")
+
+
+def programs(folder):
+    return sorted(f for f in folder.rglob("*.tsr") if not f.name.startswith("_"))
+
+
+def pending(ctx):
+    """tests/corpus-pending.txt: programs that wait for a part that is not built yet, with the reason."""
+    path = ctx.root / "tests/corpus-pending.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return dict(l.split(None, 1) for l in lines if l.strip() and not l.startswith("#"))
+
+
+def skip(why):
+    def run():
+        raise Skip(why)
+    return run
+
+
+def tests(ctx):
+    for f in programs(ctx.root / "tests"):
+        yield Test(str(f.relative_to(ctx.root)), lambda f=f: markers.check_program(ctx.tessera, f), rows_in(f.read_text()))
+    waiting = pending(ctx)
+    for name in CORPUS:
+        folder = ctx.shared / "corpus" / name
+        if not folder.is_dir():
+            yield Test(f"corpus/{name}", skip("../shared is not beside the repository"))
+        for f in programs(folder):
+            name = str(f.relative_to(ctx.shared))
+            run = lambda f=f: markers.check_program(ctx.tessera, f)
+            yield Test(name, skip(waiting[name]) if name in waiting else run, rows_in(f.read_text()))
