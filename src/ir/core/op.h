@@ -65,7 +65,7 @@ typedef struct Attr {
 typedef struct OpInfo {
     const char *name, *doc, *attrs;
     int8_t nin, nout;               /* -1: any */
-    uint8_t family, shape, dtype;   /* rules */
+    uint8_t family;
     uint16_t flags;
     const char *jvp, *transpose, *batch;    /* rule names; "none" */
 } OpInfo;
@@ -78,6 +78,10 @@ bool op_find(const char *name, OpId *out);
  * ("[32, 784] @ [512, 10]: inner sizes 784 and 512 differ"); *code is 3 for a shape, 4 for a dtype error.
  */
 bool op_infer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int *nout, StrBuf *err, int *code);
+
+/* ir/graph types the rows whose attributes core cannot look into: constants and regions. */
+typedef bool (*InferOuter)(OpId op, const Attr *a, const TType *in, int nin, TType *out, int *nout, StrBuf *err, int *code);
+void op_set_infer_outer(InferOuter fn);
 
 Attr attr_default(void);                                /* all zero, dtypes DT_NONE */
 bool attr_equal(const Attr *a, const Attr *b);

@@ -1,0 +1,44 @@
+/*
+ * infer.h - what the typing rules of ops share (private to ir/core).
+ *
+ * A shape rule fills the shapes (and the number) of the results, a dtype rule
+ * their dtypes, weakness and policies.  Both return false after saying why.
+ */
+#ifndef TSR_IR_INFER_H
+#define TSR_IR_INFER_H
+
+#include "ir/core/op.h"
+
+typedef struct Infer {
+    OpId op;
+    const Attr *a;
+    const TType *in;
+    int nin;
+    TType *out;
+    int nout;
+    StrBuf *err;
+    int code;
+} Infer;
+
+enum { INFER_SHAPE = 3, INFER_DTYPE = 4 };
+
+typedef bool (*InferRule)(Infer *f);
+
+/* Report; always false. */
+bool infer_fail(Infer *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* "[32, 784]" of a type, "784" of a size: text that lives until the next few calls. */
+const char *shape_text(const TType *t);
+const char *dims_text(const Dim *d, int n);
+const char *dim_text(Dim d);
+/* The op with its operands as users write it: "[2, 3] + [4]", "maximum([2], [3])". */
+const char *call_text(Infer *f);
+
+/* Must a be b? False (silently) only when they are known to differ; what cannot be decided is checked when it runs. */
+bool dim_may_equal(Dim a, Dim b);
+/* Join under broadcasting: *out is the common size. */
+bool dim_join(Dim a, Dim b, Dim *out);
+bool shape_join(const TType *a, const TType *b, TType *out);
+/* An axis attribute as an index from the front; -1 after reporting that there is no such axis. */
+int infer_axis(Infer *f, int axis, int rank);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * The op table as data, and what can be said about an op's attributes without
+ * knowing the op: equality and printing.  Attributes print as the fields that
+ * differ from the default, in a fixed order, so that printing and parsing of
+ * graphs need no column of their own.  Typing is in infer.c and shape_*.c.
+ */
+#include "ir/core/op.h"
+
+#include <math.h>
+#include <string.h>
+
+const OpInfo op_info[OP_COUNT] = {
+#define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, batch, doc) \
+    [OP_##name] = {#name, doc, attrs, nin, nout, FAM_##fam, flags, #jvp, #transpose, #batch},
+#include "ir/core/ops.def"
+};
+bool op_find(const char *name, OpId *out)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        if (!strcmp(op_info[i].name, name)) {
+            *out = (OpId)i;
+            return true;
+        }
+    return false;
+}
+
+Attr attr_default(void)
+{
+    Attr a;
+
+    memset(&a, 0, sizeof a);            /* padding too: attributes are hashed as text but compared by field */
+    a.dtype = a.accum = DT_NONE;
+    return a;
+}
+
+static bool dims_equal(const Attr *a, const Attr *b)
+{
+    for (int k = 0; k < 4; k++)
+        if (a->nd[k] != b->nd[k] || memcmp(a->d[k], b->d[k], a->nd[k] * sizeof(Dim)))
+            return false;
+    return true;
+}
+
+bool attr_equal(const Attr *a, const Attr *b)
+{
+    return a->dtype == b->dtype && a->accum == b->accum && a->rounding == b->rounding && a->saturate == b->saturate &&
+           a->flush == b->flush && a->kind == b->kind && a->naxes == b->naxes && !memcmp(a->axis, b->axis, a->naxes) &&
+           a->n == b->n && a->m == b->m && !memcmp(&a->f, &b->f, sizeof a->f) && a->i == b->i && a->seed == b->seed &&
+           dims_equal(a, b) && !memcmp(a->region, b->region, sizeof a->region) && a->value == b->value &&
+           a->name == b->name && a->host == b->host;
+}
+
+static void print_int(StrBuf *out, const char *key, int64_t v)
+{
+    if (v)
+        sb_printf(out, "%s%s=%lld", out->n ? " " : "", key, (long long)v);
+}
+
+static void print_dims(StrBuf *out, int k, const Attr *a)
+{
+    if (!a->nd[k])
+        return;
+    sb_printf(out, "%sd%d=[", out->n ? " " : "", k);
+    for (int i = 0; i < a->nd[k]; i++) {
+        sb_puts(out, i ? ", " : "");
+        dim_print(a->d[k][i], out);
+    }
+    sb_putc(out, ']');
+}
+
+static void print_axes(StrBuf *out, const Attr *a)
+{
+    if (!a->naxes)
+        return;
+    sb_printf(out, "%saxes=(", out->n ? " " : "");
+    for (int i = 0; i < a->naxes; i++)
+        sb_printf(out, "%s%d", i ? ", " : "", a->axis[i]);
+    sb_putc(out, ')');
+}
+
+void attr_print(OpId op, const Attr *a, StrBuf *out)
+{
+    StrBuf b = {0};
+
+    if (a->dtype != DT_NONE)
+        sb_printf(&b, "dtype=%s", dtype_info[a->dtype].name);
+    if (a->accum != DT_NONE)
+        sb_printf(&b, "%saccum=%s", b.n ? " " : "", dtype_info[a->accum].name);
+    print_int(&b, "rounding", a->rounding);
+    print_int(&b, "saturate", a->saturate);
+    print_int(&b, "flush", a->flush);
+    print_int(&b, "kind", a->kind);
+    print_axes(&b, a);
+    print_int(&b, "n", a->n);
+    print_int(&b, "m", a->m);
+    if (a->f != 0 || signbit(a->f))
+        sb_printf(&b, "%sf=%.17g", b.n ? " " : "", a->f);
+    print_int(&b, "i", a->i);
+    print_int(&b, "seed", a->seed);
+    for (int k = 0; k < 4; k++)
+        print_dims(&b, k, a);
+    if (a->name) {
+        sb_printf(&b, "%sname=", b.n ? " " : "");
+        sb_put_json(&b, a->name->text, a->name->len);
+    }
+    if (op == OP_constant && !a->value)
+        sb_puts(&b, "value=none");
+    sb_write(out, sb_str(&b), b.n);
+    sb_done(&b);
+}
+
+void ttype_print(const TType *t, StrBuf *out)
+{
+    sb_printf(out, "%s[", dtype_info[t->dtype].name);
+    for (int i = 0; i < t->rank; i++) {
+        sb_puts(out, i ? ", " : "");
+        dim_print(t->shape[i], out);
+    }
+    sb_putc(out, ']');
+}
