@@ -44,6 +44,7 @@ typedef struct Tensor {
 Tensor *tensor_new(DType dt, int rank, const Dim *shape);
 Tensor *tensor_zeros(DType dt, int rank, const Dim *shape);
 Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr);  /* steals tr */
+extern void (*tensor_tracer_free)(struct Tracer *tr);   /* set by ir/graph; called with the tracer of a dying tensor */
 Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset);  /* shares storage */
 Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d */
 Tensor *tensor_scalar_i(DType dt, int64_t v);
