@@ -23,8 +23,19 @@ typedef struct KCtx {
 typedef KStatus (*Kernel)(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);
 extern const Kernel kernel_of[OP_COUNT];    /* NULL for control flow, which the graph executor runs */
 
-/* in[0] may be overwritten instead of allocating when the caller owns its only reference (value semantics keep). */
+/*
+ * Run an op. Operands are borrowed and never changed; out gets nout new references.
+ * Results carry their type's policy. No kernel for the op is our mistake.
+ */
 KStatus kernel_run(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);
+/*
+ * The same for a caller that gives up the operands in the mask `dying` (bit i: in[i] is not used again,
+ * though still the caller's to unref): their memory may become the result's when nothing else refers to it.
+ */
+KStatus kernel_run_dying(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out,
+                         uint32_t dying);
+
+typedef enum { DIST_BITS, DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI, DIST_RANDINT } Dist;      /* Attr.kind of OP_random */
 
 /* Threads: results never depend on their number. */
 void pool_init(int threads);                /* 0: TESSERA_THREADS, else the machine's cores */

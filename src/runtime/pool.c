@@ -1,0 +1,121 @@
+/*
+ * A pool of threads for loops over independent parts.
+ *
+ * One job at a time: the caller and the workers take parts off a shared
+ * counter until none is left.  Kernels never let a result depend on how a loop
+ * is cut, so the number of threads is a matter of speed alone.  A loop started
+ * inside a loop runs in its own thread.
+ */
+#include "runtime/kernels.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 256 };
+
+typedef struct Job {
+    void (*fn)(int64_t lo, int64_t hi, void *st);
+    void *st;
+    int64_t n, part;
+    _Atomic int64_t next;
+} Job;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static Job job;
+static uint64_t generation;             /* counts jobs: a worker joins each once */
+static int nthreads, started, busy;
+static _Thread_local bool inside;
+
+static void take_parts(void)
+{
+    int64_t lo;
+
+    inside = true;
+    while ((lo = atomic_fetch_add(&job.next, job.part)) < job.n)
+        job.fn(lo, lo + job.part < job.n ? lo + job.part : job.n, job.st);
+    inside = false;
+}
+
+static void *worker(void *arg)
+{
+    uint64_t seen = 0;
+
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (generation == seen)
+            pthread_cond_wait(&wake, &lock);
+        seen = generation;
+        busy++;
+        pthread_mutex_unlock(&lock);
+        take_parts();
+        pthread_mutex_lock(&lock);
+        if (!--busy)
+            pthread_cond_signal(&idle);
+    }
+    return NULL;
+}
+
+void pool_init(int threads)
+{
+    const char *env = getenv("TESSERA_THREADS");
+
+    if (threads <= 0 && env)
+        threads = atoi(env);
+    if (threads <= 0)
+        threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    nthreads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
+}
+
+int pool_threads(void)
+{
+    if (!nthreads)
+        pool_init(0);
+    return nthreads;
+}
+
+/* Workers are made when first needed and stay; a machine that refuses one just has fewer. */
+static void start_workers(int want)
+{
+    pthread_attr_t attr;
+    pthread_t id;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    while (started < want && !pthread_create(&id, &attr, worker, NULL))
+        started++;
+    pthread_attr_destroy(&attr);
+}
+
+void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void *st), void *st)
+{
+    int threads = pool_threads();
+
+    if (n <= 0)
+        return;
+    if (n <= grain || threads == 1 || inside) {
+        fn(0, n, st);
+        return;
+    }
+    int64_t parts = (n + grain - 1) / grain, per = (parts + threads * 4 - 1) / (threads * 4);
+    pthread_mutex_lock(&lock);
+    start_workers(threads - 1);
+    while (busy)                                    /* stragglers of the last job */
+        pthread_cond_wait(&idle, &lock);
+    job.fn = fn;
+    job.st = st;
+    job.n = n;
+    job.part = per * grain;
+    atomic_store(&job.next, 0);
+    generation++;
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&lock);
+    take_parts();
+    pthread_mutex_lock(&lock);
+    while (busy)
+        pthread_cond_wait(&idle, &lock);
+    pthread_mutex_unlock(&lock);
+}

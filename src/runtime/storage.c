@@ -1,0 +1,133 @@
+/*
+ * Storage blocks: header and elements in one allocation, the header in the 64
+ * bytes before the data.  Classes are four to a power of two, so at most a
+ * quarter is wasted.  Under AddressSanitizer nothing is kept, so that it sees
+ * every use after free.
+ */
+#include "runtime/storage.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KEEP_NOTHING 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define KEEP_NOTHING 1
+#endif
+#ifndef KEEP_NOTHING
+#define KEEP_NOTHING 0
+#endif
+
+enum { HEADER = 64, NCLASS = 160, KEEP_MAX = KEEP_NOTHING ? 0 : 256 << 20 };
+_Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
+
+static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
+static size_t kept_bytes, live_bytes, peak_bytes;
+
+/* Smallest class of at least n bytes, and its size. */
+static int class_of(size_t n, size_t *size)
+{
+    if (n <= 64) {
+        *size = 64;
+        return 0;
+    }
+    int p = 63 - __builtin_clzll(n - 1);            /* 2^p < n <= 2^(p+1) */
+    size_t step = (size_t)1 << (p - 2);
+    int q = (int)((n - 1 - ((size_t)1 << p)) / step);
+    *size = ((size_t)1 << p) + (size_t)(q + 1) * step;
+    return 1 + (p - 6) * 4 + q;
+}
+
+static void storage_keep(Storage *s)
+{
+    size_t size;
+    int c = class_of(s->nbytes, &size);
+
+    if (c >= NCLASS || kept_bytes + size > KEEP_MAX) {
+        tsr_free_aligned(s);
+        return;
+    }
+    s->data = kept[c];
+    kept[c] = s;
+    kept_bytes += size;
+}
+
+static void storage_free(Storage *s)
+{
+    live_bytes -= s->nbytes;
+    storage_keep(s);
+}
+
+Storage *storage_new(size_t nbytes)
+{
+    size_t size;
+
+    if (nbytes > PTRDIFF_MAX / 2)
+        return NULL;
+    int c = class_of(nbytes, &size);
+    Storage *s = c < NCLASS ? kept[c] : NULL;
+    if (s) {
+        kept[c] = s->data;
+        kept_bytes -= size;
+    } else if (!(s = tsr_try_alloc(size + HEADER, 64))) {
+        storage_trim();
+        if (!(s = tsr_try_alloc(size + HEADER, 64)))
+            return NULL;
+    }
+    *s = (Storage){.refs = 1, .nbytes = nbytes, .data = (char *)s + HEADER, .free = storage_free};
+    live_bytes += nbytes;
+    if (live_bytes > peak_bytes)
+        peak_bytes = live_bytes;
+    return s;
+}
+
+typedef struct Foreign {
+    Storage base;
+    void (*done)(void *owner);
+    void *owner;
+} Foreign;
+
+static void foreign_free(Storage *s)
+{
+    Foreign *f = (Foreign *)s;
+
+    f->done(f->owner);
+    tsr_free(f);
+}
+
+Storage *storage_wrap(void *data, size_t nbytes, void (*done)(void *owner), void *owner)
+{
+    Foreign *f = tsr_alloc(sizeof *f);
+
+    *f = (Foreign){{.refs = 1, .nbytes = nbytes, .data = data, .free = foreign_free}, done, owner};
+    return &f->base;
+}
+
+Storage *storage_ref(Storage *s)
+{
+    s->refs++;
+    return s;
+}
+
+void storage_unref(Storage *s)
+{
+    if (s && !--s->refs)
+        s->free(s);
+}
+
+void storage_trim(void)
+{
+    for (int c = 0; c < NCLASS; c++)
+        while (kept[c]) {
+            Storage *s = kept[c];
+            kept[c] = s->data;
+            tsr_free_aligned(s);
+        }
+    kept_bytes = 0;
+}
+
+size_t storage_live_bytes(void) { return live_bytes; }
+size_t storage_peak_bytes(void) { return peak_bytes; }

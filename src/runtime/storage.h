@@ -1,0 +1,22 @@
+/*
+ * storage.h - where tensor elements live.
+ *
+ * Blocks are counted, 64-byte aligned and come in size classes; freed ones are
+ * kept for the next request of their class, because programs ask for the same
+ * few sizes again and again.  Only the main thread makes and frees storage.
+ */
+#ifndef TSR_RUNTIME_STORAGE_H
+#define TSR_RUNTIME_STORAGE_H
+
+#include "runtime/tensor.h"
+
+Storage *storage_new(size_t nbytes);            /* one reference; NULL: no memory */
+/* Memory owned by somebody else: done(owner) runs when the last reference goes. */
+Storage *storage_wrap(void *data, size_t nbytes, void (*done)(void *owner), void *owner);
+Storage *storage_ref(Storage *s);
+void storage_unref(Storage *s);
+void storage_trim(void);                        /* give kept blocks back to the system */
+size_t storage_live_bytes(void);                /* in use now, without kept blocks */
+size_t storage_peak_bytes(void);
+
+#endif

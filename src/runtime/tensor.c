@@ -1,0 +1,249 @@
+/*
+ * Tensors: headers, views and ownership.  Elements are read and written in
+ * elem.c, and moved in bulk in reader.c.
+ *
+ * Headers are small and made for every op, so freed ones wait in a list.
+ */
+#include "runtime/tensor.h"
+
+#include "base/alloc.h"
+#include "runtime/storage.h"
+
+#include <string.h>
+
+void (*tensor_tracer_free)(struct Tracer *);
+
+enum { SPARE_MAX = 256 };
+static Tensor *spare;                   /* free headers, linked through `shape` */
+static int nspare;
+
+static Tensor *header_new(DType dt, int rank)
+{
+    Tensor *t = spare;
+
+    if (t) {
+        spare = (Tensor *)(void *)t->shape;
+        nspare--;
+    } else {
+        t = tsr_alloc(sizeof *t);
+    }
+    memset(t, 0, sizeof *t);
+    t->refs = 1;
+    t->dtype = (uint8_t)dt;
+    t->rank = (uint8_t)rank;
+    t->shape = t->dims_;
+    t->stride = t->strides_;
+    if (rank > RANK_INLINE) {
+        t->shape = tsr_alloc(2 * RANK_MAX * sizeof *t->shape);
+        t->stride = t->shape + RANK_MAX;
+    }
+    return t;
+}
+
+static void header_free(Tensor *t)
+{
+    if (t->shape != t->dims_)
+        tsr_free(t->shape);
+    if (nspare == SPARE_MAX) {
+        tsr_free(t);
+        return;
+    }
+    t->shape = (Dim *)(void *)spare;
+    spare = t;
+    nspare++;
+}
+
+void tensor_trim(void)
+{
+    while (spare) {
+        Tensor *t = spare;
+        spare = (Tensor *)(void *)t->shape;
+        tsr_free(t);
+    }
+    nspare = 0;
+    storage_trim();
+}
+
+/* Elements of a concrete shape; false when they are more than 2^62. */
+static bool count_elements(int rank, const Dim *shape, int64_t *out)
+{
+    int64_t n = 1;
+    bool fits = true;
+
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] == 0) {
+            *out = 0;
+            return true;
+        }
+        if (__builtin_mul_overflow(n, shape[i], &n) || n > (int64_t)1 << 62)
+            fits = false, n = 1;
+    }
+    *out = n;
+    return fits;
+}
+
+static void set_row_major(Tensor *t)
+{
+    int64_t step = 1;
+
+    for (int i = t->rank - 1; i >= 0; i--) {
+        t->stride[i] = step;
+        step *= t->shape[i] > 0 ? t->shape[i] : 1;
+    }
+    t->contiguous = true;
+}
+
+Tensor *tensor_new(DType dt, int rank, const Dim *shape)
+{
+    int64_t n;
+    size_t bytes;
+    Storage *s;
+
+    if (rank > RANK_MAX || !count_elements(rank, shape, &n) || !tsr_mul((size_t)n, dtype_info[dt].sbits, &bytes))
+        return NULL;
+    s = storage_new(dtype_nbytes(dt, (size_t)n));
+    if (!s)
+        return NULL;
+    Tensor *t = header_new(dt, rank);
+    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    set_row_major(t);
+    t->store = s;
+    return t;
+}
+
+Tensor *tensor_zeros(DType dt, int rank, const Dim *shape)
+{
+    Tensor *t = tensor_new(dt, rank, shape);
+
+    if (t)
+        memset(t->store->data, 0, t->store->nbytes);
+    return t;
+}
+
+Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr)
+{
+    Tensor *t = header_new(dt, rank);
+
+    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    t->tracer = tr;
+    return t;
+}
+
+static bool is_row_major(const Tensor *t)
+{
+    int64_t step = 1;
+
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->shape[i] == 0)
+            return true;
+        if (t->shape[i] != 1 && t->stride[i] != step)
+            return false;
+        step *= t->shape[i];
+    }
+    return true;
+}
+
+Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset)
+{
+    Tensor *t = header_new(base->dtype, rank);
+
+    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    memcpy(t->stride, stride, (size_t)rank * sizeof *stride);
+    t->offset = offset;
+    t->store = storage_ref(base->store);
+    t->policy = base->policy;
+    t->weak = base->weak;
+    /* packed elements that start inside a byte are no plain row: copy before raw access */
+    bool aligned = dtype_info[base->dtype].sbits % 8 == 0 || offset % 4 == 0;
+    t->contiguous = aligned && is_row_major(t);
+    return t;
+}
+
+Tensor *tensor_wrap(DType dt, int rank, const Dim *shape, void *data, void (*done)(void *), void *owner)
+{
+    Tensor *t = header_new(dt, rank);
+
+    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    set_row_major(t);
+    t->store = storage_wrap(data, tensor_nbytes(t), done, owner);
+    return t;
+}
+
+Tensor *tensor_scalar_f(DType dt, double v)
+{
+    Tensor *t = tensor_new(dt, 0, NULL);
+
+    if (t)
+        elem_set_f(t, 0, v);
+    return t;
+}
+
+Tensor *tensor_scalar_i(DType dt, int64_t v)
+{
+    Tensor *t = tensor_new(dt, 0, NULL);
+
+    if (t)
+        elem_set_i(t, 0, v);
+    return t;
+}
+
+Tensor *tensor_ref(Tensor *t)
+{
+    t->refs++;
+    return t;
+}
+
+void tensor_unref(Tensor *t)
+{
+    if (!t || --t->refs)
+        return;
+    storage_unref(t->store);
+    if (t->tracer && tensor_tracer_free)
+        tensor_tracer_free(t->tracer);
+    header_free(t);
+}
+
+int64_t tensor_size(const Tensor *t)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < t->rank; i++)
+        n *= t->shape[i];
+    return n;
+}
+
+size_t tensor_nbytes(const Tensor *t)
+{
+    return dtype_nbytes(t->dtype, (size_t)tensor_size(t));
+}
+
+Tensor *tensor_copy(const Tensor *t)
+{
+    Tensor *c = tensor_new(t->dtype, t->rank, t->shape);
+
+    if (!c)
+        return NULL;
+    c->policy = t->policy;
+    c->weak = t->weak;
+    tensor_assign(c, t);
+    return c;
+}
+
+Tensor *tensor_contiguous(Tensor *t)
+{
+    return t->contiguous ? tensor_ref(t) : tensor_copy(t);
+}
+
+bool tensor_own(Tensor **t)
+{
+    Tensor *c;
+
+    if ((*t)->refs == 1 && (*t)->store->refs == 1)
+        return true;
+    c = tensor_copy(*t);
+    if (!c)
+        return false;
+    tensor_unref(*t);
+    *t = c;
+    return true;
+}
