@@ -1,0 +1,308 @@
+/*
+ * Types in annotations.  A type is an ordinary expression, but its names mean
+ * more: inside Tensor[...] and its kin an unknown name is a dimension, after @
+ * it is a policy, and a lone capital is a free type variable (SYN-140).
+ */
+#include "frontend/check/resolve.h"
+
+#include "frontend/prelude.h"
+#include "ir/core/dtype.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef enum { IN_TYPE, IN_DIM } Position;
+
+/* Containers hold types between their brackets; everything else that is not the program's own holds dims. */
+static const char *const containers[] = {
+    "List", "list", "Dict", "dict", "Set", "set", "FrozenSet", "frozenset", "Tuple", "tuple", "Callable", "Optional", "Union",
+    "Maybe", "Iterable", "Iterator", "Sequence", "Mapping", "MutableMapping", "Generator", "AsyncIterator", "Type", "type",
+    "Deque", "deque", "DefaultDict", "defaultdict", "Counter", "Awaitable", "Coroutine", "ClassVar", "Final", "Annotated",
+    "Literal", "Protocol", "Generic", "Result", "Just", "Iterable", "Collection", "OrderedDict", "AsyncGenerator",
+};
+
+/* Names that are types also when nothing defines a value for them. */
+static const char *const type_names[] = {
+    "Any", "Self", "Never", "NoReturn", "Hashable", "Sized", "Number", "Real", "object", "Ellipsis",
+};
+
+static bool listed(const char *const *list, size_t n, Sym name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i], name->text))
+            return true;
+    return false;
+}
+#define LISTED(list, name) listed(list, sizeof list / sizeof *list, name)
+
+static bool is_free_type_var(Sym s)
+{
+    const char *p = s->text;
+
+    if (!isupper((unsigned char)*p++))
+        return false;
+    while (isdigit((unsigned char)*p))
+        p++;
+    return !*p;
+}
+
+/* ------------------------------------------------------------- the dims of a signature */
+
+static void add_dim(Frame *f, Sym name, int param, int axis)
+{
+    DimDecl fresh = {name, (int16_t)param, (int8_t)axis};
+
+    for (int i = 0; i < f->dims.n; i++)
+        if (f->dims.at[i].name == name) {
+            if (f->dims.at[i].param < 0)
+                f->dims.at[i] = fresh;
+            return;
+        }
+    vec_push(&f->dims, fresh);
+}
+
+void annot_gather_typarams(Frame *f, AstSeq typarams)
+{
+    for (int i = 0; i < typarams.n; i++)
+        if (AST_IS(typarams.at[i], TypeParam))
+            add_dim(f, AST_AS(typarams.at[i], TypeParam)->name, -1, 0);
+}
+
+static bool is_program_bind(Found f)
+{
+    return f.bind == BIND_GLOBAL || f.bind == BIND_LOCAL || f.bind == BIND_FREE || f.bind == BIND_CLASS;
+}
+
+/* Does this name, bare between the brackets of a tensor type, stand for a size that the signature declares? */
+static bool declares_dim(Res *R, Frame *f, Sym name)
+{
+    DType dt;
+
+    if (frame_dim(f, name))
+        return true;
+    if (dtype_find(name->text, &dt) || !strcmp(name->text, "dtype"))
+        return false;
+    return !is_program_bind(frame_find(R, R->frame, name, true));
+}
+
+/* The identifiers of a string dimension such as "B*H" or "...Lead"; one name alone gets its axis. */
+static void gather_text(Frame *f, AstText t, int param, int axis)
+{
+    const char *s = t.s, *end = t.s + t.n;
+    bool whole = true;
+
+    for (const char *p = s; p < end; p++)
+        whole = whole && (isalnum((unsigned char)*p) || *p == '_' || (unsigned char)*p >= 0x80);
+    while (s < end) {
+        const char *from = s;
+        if (!isalpha((unsigned char)*s) && *s != '_' && (unsigned char)*s < 0x80) {
+            s += isdigit((unsigned char)*s) ? strspn(s, "0123456789KMGT") : 1;
+            continue;
+        }
+        while (s < end && (isalnum((unsigned char)*s) || *s == '_' || (unsigned char)*s >= 0x80))
+            s++;
+        if (from > t.s && from[-1] == '.')
+            continue;                               /* "...Lead" names a run of sizes */
+        if (!strncmp(from, "min", 3) || !strncmp(from, "max", 3) || !strncmp(from, "cdiv", 4))
+            if (s < end && *s == '(')
+                continue;
+        add_dim(f, sym_n(from, (size_t)(s - from)), whole ? param : -1, axis);
+    }
+}
+
+static bool is_ellipsis(const Ast *e)
+{
+    if (e->kind == AST_Const)
+        return AST_AS(e, Const)->value == CONST_ELLIPSIS;
+    return e->kind == AST_Str && AST_AS(e, Str)->value.n >= 3 && !strncmp(AST_AS(e, Str)->value.s, "...", 3);
+}
+
+static bool is_dtype_elem(Res *R, const Ast *e)
+{
+    DType dt;
+
+    if (e->kind == AST_Name) {
+        Sym s = AST_AS(e, Name)->id;
+        return dtype_find(s->text, &dt) || !strcmp(s->text, "dtype");
+    }
+    if (e->kind == AST_BinOp)
+        return AST_AS(e, BinOp)->op == AOP_MATMUL;
+    if (e->kind == AST_Attribute)                   /* ts.f32, but not cfg.width */
+        return dtype_find(AST_AS(e, Attribute)->attr->text, &dt);
+    return e->kind == AST_Call && AST_IS(AST_AS(e, Call)->func, Name) &&
+           !strcmp(AST_AS(AST_AS(e, Call)->func, Name)->id->text, "Policy");
+}
+
+static void gather(Res *R, Frame *f, Ast *a, int param, bool top);
+
+static void gather_elem(Res *R, Frame *f, Ast *e, int param, int axis)
+{
+    if (e->kind == AST_Str)
+        gather_text(f, AST_AS(e, Str)->value, param, axis);
+    else if (e->kind == AST_Name) {
+        if (declares_dim(R, f, AST_AS(e, Name)->id))
+            add_dim(f, AST_AS(e, Name)->id, param, axis);
+    } else if (e->kind == AST_BinOp && AST_AS(e, BinOp)->op != AOP_MATMUL) {
+        gather_elem(R, f, AST_AS(e, BinOp)->left, -1, 0);
+        gather_elem(R, f, AST_AS(e, BinOp)->right, -1, 0);
+    }
+}
+
+static void gather_dims(Res *R, Frame *f, AstSubscript *s, int param)
+{
+    Ast *one[1] = {s->index};
+    AstSeq elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){one, 1};
+    int n = elts.n, rest = -1;
+
+    while (n > 0 && is_dtype_elem(R, elts.at[n - 1]))
+        n--;
+    for (int i = 0; i < n; i++)
+        if (is_ellipsis(elts.at[i]))
+            rest = i;
+    for (int i = 0; i < n; i++)
+        if (i != rest)
+            gather_elem(R, f, elts.at[i], param, rest >= 0 && i > rest ? i - n : i);
+}
+
+static bool holds_types(Res *R, Ast *base)
+{
+    if (!AST_IS(base, Name))
+        return false;
+    return LISTED(containers, AST_AS(base, Name)->id) ||
+           is_program_bind(frame_find(R, R->frame, AST_AS(base, Name)->id, true));
+}
+
+static void gather_each(Res *R, Frame *f, AstSeq seq)
+{
+    for (int i = 0; i < seq.n; i++)
+        gather(R, f, seq.at[i], -1, false);
+}
+
+static void gather(Res *R, Frame *f, Ast *a, int param, bool top)
+{
+    if (!a || R->depth > 100)
+        return;
+    R->depth++;
+    if (a->kind == AST_Subscript && !holds_types(R, AST_AS(a, Subscript)->value))
+        gather_dims(R, f, AST_AS(a, Subscript), top ? param : -1);
+    else if (a->kind == AST_Subscript)
+        gather(R, f, AST_AS(a, Subscript)->index, -1, false);
+    else if (a->kind == AST_BinOp) {
+        bool placed = AST_AS(a, BinOp)->op == AOP_MATMUL;
+        gather(R, f, AST_AS(a, BinOp)->left, param, top);
+        if (!placed)
+            gather(R, f, AST_AS(a, BinOp)->right, param, top);
+    } else if (a->kind == AST_Tuple || a->kind == AST_List)
+        gather_each(R, f, a->kind == AST_Tuple ? AST_AS(a, Tuple)->elts : AST_AS(a, List)->elts);
+    R->depth--;
+}
+
+/* A dim named as a parameter is that parameter's value: f(N: int, x: Tensor["N"]). */
+static void drop_params(Frame *f, AstSeq params)
+{
+    for (int k = 0; k < params.n; k++)
+        for (int i = 0; i < f->dims.n; i++)
+            if (AST_IS(params.at[k], Param) && f->dims.at[i].name == AST_AS(params.at[k], Param)->name) {
+                f->dims.at[i] = vec_last(&f->dims);
+                f->dims.n--;
+            }
+}
+
+void annot_gather(Res *R, Frame *f, AstFunctionDef *fn)
+{
+    int index = 0;
+
+    annot_gather_typarams(f, fn->typarams);
+    for (int i = 0; i < fn->params.n; i++) {
+        AstParam *p = AST_AS(fn->params.at[i], Param);
+        if (p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY)
+            continue;
+        gather(R, f, p->annotation, p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? -1 : index, true);
+        index++;
+    }
+    gather(R, f, fn->returns, -1, true);
+    drop_params(f, fn->params);
+}
+
+/* ------------------------------------------------------------- resolving */
+
+static void resolve(Res *R, Ast *a, Position at);
+
+static void resolve_name(Res *R, AstName *n, Position at)
+{
+    Found f;
+
+    if (name_is_type_var(R, n->id)) {
+        n->bind = BIND_DIM;
+        return;
+    }
+    f = frame_find(R, R->frame, n->id, true);
+    if (f.bind == BIND_NONE && (at == IN_DIM || is_free_type_var(n->id) || LISTED(type_names, n->id) ||
+                                LISTED(containers, n->id)))
+        f.bind = BIND_DIM;
+    name_set(R, n, f);
+    if (f.bind == BIND_NONE && !R->opt.repl)
+        name_unknown(R, n, E0209);
+}
+
+static void resolve_each(Res *R, AstSeq seq, Position at)
+{
+    for (int i = 0; i < seq.n; i++)
+        resolve(R, seq.at[i], at);
+}
+
+static void resolve_call(Res *R, AstCall *c, Position at)
+{
+    resolve(R, c->func, IN_DIM);
+    for (int i = 0; i < c->args.n; i++)
+        if (AST_IS(c->args.at[i], Arg))
+            resolve(R, AST_AS(c->args.at[i], Arg)->value, IN_DIM);
+}
+
+static void resolve(Res *R, Ast *a, Position at)
+{
+    if (!a || R->depth > 200)
+        return;
+    R->depth++;
+    switch (a->kind) {
+    case AST_Name:
+        resolve_name(R, AST_AS(a, Name), at);
+        break;
+    case AST_Subscript:
+        resolve(R, AST_AS(a, Subscript)->value, at);
+        resolve(R, AST_AS(a, Subscript)->index, holds_types(R, AST_AS(a, Subscript)->value) ? IN_TYPE : IN_DIM);
+        break;
+    case AST_BinOp:
+        resolve(R, AST_AS(a, BinOp)->left, at);
+        resolve(R, AST_AS(a, BinOp)->right, AST_AS(a, BinOp)->op == AOP_MATMUL ? IN_DIM : at);
+        break;
+    case AST_UnaryOp:
+        resolve(R, AST_AS(a, UnaryOp)->operand, at);
+        break;
+    case AST_Tuple:
+        resolve_each(R, AST_AS(a, Tuple)->elts, at);
+        break;
+    case AST_List:
+        resolve_each(R, AST_AS(a, List)->elts, at);
+        break;
+    case AST_Call:
+        resolve_call(R, AST_AS(a, Call), at);
+        break;
+    case AST_Attribute:
+        vec_push(&R->attrs, a);
+        resolve(R, AST_AS(a, Attribute)->value, at);
+        break;
+    case AST_Str:
+    case AST_Const:
+    case AST_Int:
+        break;
+    default:
+        resolve_expr(R, a);
+    }
+    R->depth--;
+}
+
+void annot_resolve(Res *R, Ast *annotation)
+{
+    resolve(R, annotation, IN_TYPE);
+}

@@ -1,0 +1,282 @@
+/*
+ * Finding names.  A name is looked for from the innermost frame outwards; a
+ * local of an outer function becomes a cell there and a free variable in every
+ * frame between.
+ */
+#include "frontend/check/resolve.h"
+
+#include "frontend/prelude.h"
+
+#include <stdio.h>
+#include <string.h>
+
+Scope *scope_make(Res *R, ScopeKind kind, Ast *node, Sym name, Scope *parent)
+{
+    Scope *s = tsr_calloc(sizeof *s);
+
+    s->kind = kind;
+    s->node = node;
+    s->name = name;
+    s->parent = parent;
+    s->owned = R->globals->owned;
+    R->globals->owned = s;
+    return s;
+}
+
+static Local *local_at(const Scope *s, Sym name, int *index)
+{
+    uintptr_t i = 0;
+
+    if (!map_find(&s->slot_of, (uintptr_t)name, &i) || !i)
+        return NULL;
+    if (index)
+        *index = (int)i - 1;
+    return &s->locals.at[i - 1];
+}
+
+Local *scope_local(const Scope *s, Sym name)
+{
+    return local_at(s, name, NULL);
+}
+
+int scope_add_local(Scope *s, Sym name, Span decl, Ast *node)
+{
+    int i;
+    Local *l = local_at(s, name, &i);
+
+    if (!l) {
+        Local fresh = {.name = name, .decl = decl, .dim_param = -1};
+        fresh.slot = s->kind == SCOPE_MODULE ? (uint32_t)s->locals.n : (uint32_t)s->nslots;
+        s->nslots += s->kind != SCOPE_MODULE && s->kind != SCOPE_CLASS;
+        vec_push(&s->locals, fresh);
+        map_set(&s->slot_of, (uintptr_t)name, (uintptr_t)s->locals.n);
+        i = s->locals.n - 1;
+        l = &s->locals.at[i];
+    }
+    l->nbinds++;
+    l->node = node;
+    return i;
+}
+
+static uint32_t add_free(Scope *s, Sym name, bool from_cell, uint32_t index)
+{
+    Free f = {name, from_cell, index};
+
+    for (int i = 0; i < s->frees.n; i++)
+        if (s->frees.at[i].from_cell == from_cell && s->frees.at[i].index == index)
+            return (uint32_t)i;
+    vec_push(&s->frees, f);
+    return (uint32_t)s->frees.n - 1;
+}
+
+static uintptr_t declared(const Frame *f, Sym name)
+{
+    uintptr_t d = 0;
+
+    map_find(&f->decl, (uintptr_t)name, &d);
+    return d;
+}
+
+const DimDecl *frame_dim(const Frame *f, Sym name)
+{
+    for (int i = 0; i < f->dims.n; i++)
+        if (f->dims.at[i].name == name)
+            return &f->dims.at[i];
+    return NULL;
+}
+
+bool name_is_type_var(Res *R, Sym name)
+{
+    if (R->sig && frame_dim(R->sig, name))
+        return true;
+    for (Frame *f = R->frame; f; f = f->up)
+        if (frame_dim(f, name))
+            return true;
+    return false;
+}
+
+Found frame_find_global(Res *R, Sym name)
+{
+    Local *l = scope_local(R->globals, name);
+    int row;
+
+    if (l)
+        return (Found){.bind = BIND_GLOBAL, .slot = l->slot};
+    row = prelude_find(name);
+    if (row >= 0)
+        return (Found){.bind = BIND_PRELUDE, .slot = (uint32_t)row};
+    return (Found){.bind = BIND_NONE};
+}
+
+static Found found_local(Scope *s, int i)
+{
+    return (Found){BIND_LOCAL, s->locals.at[i].slot, s, i};
+}
+
+/* The frame's own variables: comprehensions', parameters, locals, dims used as values. */
+static bool find_own(Frame *f, Sym name, Found *out)
+{
+    const DimDecl *dim;
+    int i;
+
+    for (Comp *c = f->comp; c; c = c->up)
+        if (local_at(c->scope, name, &i)) {
+            *out = found_local(c->scope, i);
+            return true;
+        }
+    if (f->scope->kind == SCOPE_MODULE || f->scope->kind == SCOPE_CLASS || declared(f, name) & (DECL_GLOBAL | DECL_NONLOCAL))
+        return false;
+    if (local_at(f->scope, name, &i)) {
+        *out = found_local(f->scope, i);
+        return true;
+    }
+    if (!(dim = frame_dim(f, name)))
+        return false;
+    i = scope_add_local(f->scope, name, f->scope->node ? f->scope->node->span : (Span){0, 0}, NULL);
+    f->scope->locals.at[i].is_dim = 1;
+    f->scope->locals.at[i].dim_param = dim->param;
+    f->scope->locals.at[i].dim_axis = dim->axis;
+    *out = found_local(f->scope, i);
+    return true;
+}
+
+/* What an outer frame found, as the frame inside it sees it. */
+static Found captured(Frame *f, Sym name, Found outer)
+{
+    if (outer.bind == BIND_LOCAL) {
+        outer.scope->locals.at[outer.local].is_cell = 1;
+        return (Found){.bind = BIND_FREE, .slot = add_free(f->scope, name, true, outer.slot)};
+    }
+    if (outer.bind == BIND_FREE)
+        return (Found){.bind = BIND_FREE, .slot = add_free(f->scope, name, false, outer.slot)};
+    return outer;
+}
+
+Found frame_find(Res *R, Frame *f, Sym name, bool direct)
+{
+    Found own;
+
+    if (find_own(f, name, &own))
+        return own;
+    if (f->scope->kind == SCOPE_MODULE || declared(f, name) & DECL_GLOBAL)
+        return frame_find_global(R, name);
+    if (f->scope->kind == SCOPE_CLASS && direct && !f->comp && !(declared(f, name) & DECL_NONLOCAL) &&
+        scope_local(f->scope, name))
+        return (Found){.bind = BIND_CLASS};
+    return captured(f, name, frame_find(R, f->up, name, false));
+}
+
+void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node)
+{
+    uintptr_t d = declared(f, name);
+
+    if (d & DECL_GLOBAL)
+        scope_add_local(R->globals, name, span, node);
+    else if (!(d & DECL_NONLOCAL))
+        scope_add_local(f->scope, name, span, node);
+}
+
+void frame_done(Frame *f)
+{
+    map_done(&f->decl);
+    vec_free(&f->dims);
+}
+
+void name_set(Res *R, AstName *n, Found f)
+{
+    n->bind = (uint8_t)f.bind;
+    n->slot = f.slot;
+    if (f.bind == BIND_LOCAL) {
+        Use u = {n, f.scope, f.local};
+        vec_push(&R->uses, u);
+    }
+    if (f.bind == BIND_CLASS) {
+        Found outer = frame_find_global(R, n->id);
+        n->outer = (uint8_t)outer.bind;
+        n->outer_slot = outer.slot;
+    }
+}
+
+/* ------------------------------------------------------------- unknown names */
+
+/* Yields the names visible from a frame: comprehensions, locals, outer frames, module, prelude. */
+typedef struct { Frame *frame; Comp *comp; int i; int stage; } Visible;
+
+static const char *next_visible(void *state)
+{
+    Visible *v = state;
+
+    for (;;) {
+        Scope *s = v->comp ? v->comp->scope : v->frame ? v->frame->scope : NULL;
+        if (s && v->i < s->locals.n)
+            return s->locals.at[v->i++].name->text;
+        if (!v->frame)
+            return v->i < prelude_count() ? prelude_row(v->i++)->name->text : NULL;
+        v->i = 0;
+        if (v->comp) {
+            v->comp = v->comp->up;
+            continue;
+        }
+        v->frame = v->frame->up;
+        v->comp = v->frame ? v->frame->comp : NULL;
+    }
+}
+
+/* Names that other languages and libraries have, and what stands for them here. */
+static const struct { const char *name, *help; } foreign[] = {
+    {"blockIdx", "kernels think in tiles: tile.linear_id() numbers the elements, tile.group_id() the groups"},
+    {"threadIdx", "kernels think in tiles: tile.local_id() counts inside a group, tile.linear_id() over all elements"},
+    {"blockDim", "kernels think in tiles: tile.linear_id() needs no block size; tile.context() has the sizes"},
+    {"gridDim", "kernels think in tiles: the grid follows from the outputs; tile.context() has the sizes"},
+    {"torch", "tensors are built in: tensor(...), zeros(...), relu(x)"},
+    {"jnp", "tensors are built in: tensor(...), zeros(...), relu(x)"},
+    {"xrange", "range(n) is lazy already"},
+    {"unicode", "str is Unicode text"},
+    {"raw_input", "input() reads a line"},
+    {"long", "int has 64 bits"},
+    {"null", "the absent value is None"},
+    {"true", "write True"},
+    {"false", "write False"},
+    {"this", "a method's first parameter, self, is its object"},
+};
+
+static const struct { const char *name, *help; } left_out[] = {
+    {"eval", "there is no evaluation of text; int(), float() and json.loads() read values"},
+    {"exec", "there is no execution of text; define a function or import a module"},
+    {"compile", "there is no compilation of text; @jit compiles functions"},
+    {"__import__", "write import m"},
+    {"globals", "a dict holds names that are made while running"},
+    {"locals", "a dict holds names that are made while running"},
+};
+
+static bool report_left_out(Res *R, AstName *n)
+{
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (!strcmp(left_out[i].name, n->id->text)) {
+            Diag *d = DIAG_AT(R->sink, E0210, n->ast.span, n->id->text);
+            diag_help(d, "%s", left_out[i].help);
+            return true;
+        }
+    return false;
+}
+
+void name_unknown(Res *R, AstName *n, DiagCode code)
+{
+    Visible v = {R->frame, R->frame->comp, 0, 0};
+    const char *near;
+    Diag *d;
+
+    if (report_left_out(R, n))
+        return;
+    d = DIAG_AT(R->sink, code, n->ast.span, n->id->text);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (!strcmp(foreign[i].name, n->id->text)) {
+            diag_help(d, "%s", foreign[i].help);
+            return;
+        }
+    near = closest_name(n->id->text, next_visible, &v);
+    if (near) {
+        diag_help(d, "did you mean '%s'?", near);
+        diag_fix(d, n->ast.span, near);
+    }
+}

@@ -1,0 +1,88 @@
+/*
+ * resolve.h - what the files of name resolution share: frames, and where a name was found.
+ *
+ * A Frame is a scope while it is being walked.  frame.c finds names, annot.c
+ * reads types, scope.c walks statements and expressions.
+ */
+#ifndef TSR_FRONTEND_RESOLVE_H
+#define TSR_FRONTEND_RESOLVE_H
+
+#include "frontend/check/scope.h"
+
+/* A dimension or type variable that a signature declares. */
+typedef struct DimDecl {
+    Sym name;
+    int16_t param;              /* the parameter whose size it is, or -1 */
+    int8_t axis;
+} DimDecl;
+
+/* A comprehension whose variables are visible. */
+typedef struct Comp {
+    Scope *scope;
+    struct Comp *up;
+} Comp;
+
+typedef struct Frame {
+    Scope *scope;
+    struct Frame *up;
+    Comp *comp;                 /* innermost */
+    Map decl;                   /* Sym -> DECL_... */
+    Vec(DimDecl) dims;          /* functions: dims of the signature; classes: type parameters */
+    int loops;                  /* break and continue are allowed inside */
+} Frame;
+
+enum { DECL_USED = 1, DECL_BOUND = 2, DECL_GLOBAL = 4, DECL_NONLOCAL = 8 };
+
+typedef struct { AstName *name; Scope *scope; int local; } Use;     /* local: index in scope->locals */
+typedef struct { AstAttribute *attr; Frame *frame; } AttrUse;
+
+typedef struct Res {
+    Unit *u;
+    DiagSink *sink;
+    ScopeOptions opt;
+    Scope *globals;
+    Frame *frame;               /* innermost */
+    Frame *sig;                 /* function whose signature is being read, not yet entered; NULL */
+    Vec(Use) uses;              /* of frame slots: LOCAL or CELL is known only at the end */
+    Vec(Ast *) attrs;           /* attributes to look up once all bindings are known */
+    int depth;
+    int guarded;                /* inside try: ... except ImportError */
+    bool too_deep;
+} Res;
+
+typedef struct Found {
+    Bind bind;
+    uint32_t slot;
+    Scope *scope;               /* LOCAL: owner, and index of its local */
+    int local;
+} Found;
+
+/* frame.c */
+Scope *scope_make(Res *R, ScopeKind kind, Ast *node, Sym name, Scope *parent);
+int scope_add_local(Scope *s, Sym name, Span decl, Ast *node);      /* index in locals; the same name gives the same index */
+Found frame_find(Res *R, Frame *f, Sym name, bool direct);
+Found frame_find_global(Res *R, Sym name);
+void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node);
+void frame_done(Frame *f);
+const DimDecl *frame_dim(const Frame *f, Sym name);
+/* A local of s by name, NULL when it has none. */
+Local *scope_local(const Scope *s, Sym name);
+bool name_is_type_var(Res *R, Sym name);        /* of the signature being read, or of one around */
+void name_set(Res *R, AstName *n, Found f);
+/* E0201 with the nearest name that is visible here. */
+void name_unknown(Res *R, AstName *n, DiagCode code);
+
+/* annot.c */
+void annot_gather(Res *R, Frame *f, AstFunctionDef *fn);            /* the dims of fn's signature into f */
+void annot_gather_typarams(Frame *f, AstSeq typarams);
+void annot_resolve(Res *R, Ast *annotation);
+
+/* scope.c */
+void resolve_expr(Res *R, Ast *e);
+
+/* attrs.c: E0202 for what modules and namespaces do not hold, once all bindings are known. */
+void attrs_check(Res *R);
+/* Is this import's name there? Reports E0801, E0203. */
+void import_check(Res *R, Ast *stmt);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * spaces.h - the names that modules and namespaces hold, known without running them.
+ *
+ * A Space is a built-in namespace (natives of one owner, a library module,
+ * `tessera` itself) or a .tsr file that an import finds.  A file is parsed for
+ * the names of its top level only.  Spaces live until spaces_done.
+ */
+#ifndef TSR_FRONTEND_SPACES_H
+#define TSR_FRONTEND_SPACES_H
+
+#include "base/map.h"
+#include "base/sym.h"
+#include "base/vec.h"
+
+typedef struct Space {
+    const char *name;           /* dotted, as the program would import it */
+    const char *path;           /* of the file; NULL: built in */
+    Vec(Sym) names;
+    Map has;                    /* Sym -> 1 */
+    Vec(Sym) exported;          /* what `from m import *` gives */
+    bool open;                  /* did not parse or is made while running: any name may be there */
+} Space;
+
+/* The namespace or library module of this dotted name; NULL when there is none. */
+const Space *space_builtin(const char *dotted);
+/* What `import dotted` in the file `from` finds: beside the file, on TESSERA_PATH, built in; NULL: nothing.
+ * level > 0: relative, that many folders up (1: the file's own). */
+const Space *space_import(const char *dotted, int level, const char *from);
+bool space_has(const Space *s, Sym name);
+/* The namespace that attribute `name` of s is; NULL when it is a value or not there. */
+const Space *space_member(const Space *s, Sym name);
+void spaces_done(void);
+
+#endif
