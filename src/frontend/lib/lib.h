@@ -18,6 +18,11 @@
 void repr_float(StrBuf *b, double x);                   /* shortest text that reads back as x: 0.1, 1e+16, -0.0, nan */
 void repr_str(StrBuf *b, const char *s, size_t n);      /* quoted and escaped as Python does */
 void repr_bytes(StrBuf *b, const char *s, size_t n);
+void repr_ascii(StrBuf *b, const char *s, size_t n);    /* copy, with escapes for what is beyond ASCII */
+bool codepoint_printable(uint32_t c);                   /* str.isprintable of one code point */
+bool value_str_to(Interp *I, Value v, StrBuf *out);     /* str(v), appended */
+/* The text of a type form, dtype or symbolic int (eval/typeform.c, or whoever makes them). */
+bool typeform_repr(Interp *I, Value v, StrBuf *out);
 /* "%s is %d" % args, with args a tuple, a dict or one value. */
 Value str_percent(Interp *I, StrObj *format, Value args);
 /* "{} {name}".format(*args, **kw); args a tuple, kw a dict. */
@@ -59,6 +64,9 @@ Value dict_copy(Interp *I, DictObj *d);
 int dict_equal(Interp *I, DictObj *a, DictObj *b);
 
 /* ------------------------------------------------------------- arguments of natives */
+
+/* A special method that v's class or a base below object defines. Borrowed; V_ERR: none. */
+Value method_of(Value v, const char *name);
 
 static inline StrObj *arg_str(const Value *a, int i) { return (StrObj *)a[i].o; }
 static inline bool is_none(Value v) { return v.tag == V_NONE; }

@@ -1,0 +1,23 @@
+/* number.h - digits of floats and the white space of text; for number.c, format.c and the text methods. */
+#ifndef TSR_FRONTEND_NUMBER_H
+#define TSR_FRONTEND_NUMBER_H
+
+#include "base/strbuf.h"
+
+#include <stdbool.h>
+
+/* 0.DIGITS * 10^point, without trailing zeros. */
+typedef struct FloatDigits {
+    char digit[24];
+    int n, point;
+} FloatDigits;
+
+/* The shortest digits that read back as x, which is finite and not negative. */
+void float_digits(double x, FloatDigits *out);
+/* Write them, with an exponent or without; dot_zero adds ".0" to whole numbers. */
+void float_digits_put(StrBuf *b, const FloatDigits *d, bool exponent, bool dot_zero);
+
+bool is_space(uint32_t codepoint);              /* as str.isspace */
+void trim(const char **s, size_t *n);           /* white space off both ends */
+
+#endif
