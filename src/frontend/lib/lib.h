@@ -21,12 +21,17 @@ void repr_bytes(StrBuf *b, const char *s, size_t n);
 void repr_ascii(StrBuf *b, const char *s, size_t n);    /* copy, with escapes for what is beyond ASCII */
 bool codepoint_printable(uint32_t c);                   /* str.isprintable of one code point */
 bool value_str_to(Interp *I, Value v, StrBuf *out);     /* str(v), appended */
-/* The text of a type form, dtype or symbolic int (eval/typeform.c, or whoever makes them). */
-bool typeform_repr(Interp *I, Value v, StrBuf *out);
 /* "%s is %d" % args, with args a tuple, a dict or one value. */
 Value str_percent(Interp *I, StrObj *format, Value args);
 /* "{} {name}".format(*args, **kw); args a tuple, kw a dict. */
 Value str_format(Interp *I, StrObj *format, Value args, Value kw);
+
+/* text.render(name=...): {name} holes filled with str(value), every other brace kept. KeyError when one is not given. */
+Value str_render(Interp *I, StrObj *text, DictObj *values);
+
+/* Bytes of a text and back, for the codecs utf-8, ascii, latin-1; errors strict, ignore, replace ...: bytes.c. */
+Value text_encode(Interp *I, StrObj *s, const char *encoding, const char *errors);
+Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, const char *errors);
 
 /* Numbers from text, as int() and float() read them. false: not a number; no exception is set. */
 typedef enum { PARSE_OK, PARSE_BAD, PARSE_RANGE } ParseStatus;
@@ -45,6 +50,7 @@ Value seq_slice(Interp *I, Value seq, const SliceObj *s);           /* the same 
 bool list_set_slice(Interp *I, ListObj *l, const SliceObj *s, Value v);     /* l[a:b:c] = v; V_ERR: del l[a:b:c] */
 Value seq_concat(Interp *I, Value a, Value b);          /* a + b of equal kinds: str, bytes, list, tuple */
 Value seq_repeat(Interp *I, Value a, int64_t n);        /* a * n */
+Value bytes_new(const char *s, size_t n);
 int str_compare(const StrObj *a, const StrObj *b);      /* <0, 0, >0 by code points */
 /* list, tuple by lexicographic order: op is AOP_LT .. AOP_GE, AOP_EQ, AOP_NE; 1, 0, -1 pending. */
 int seq_compare(Interp *I, int op, Value a, Value b);
@@ -65,9 +71,10 @@ int dict_equal(Interp *I, DictObj *a, DictObj *b);
 
 /* ------------------------------------------------------------- arguments of natives */
 
-/* A special method that v's class or a base below object defines. Borrowed; V_ERR: none. */
-Value method_of(Value v, const char *name);
 
+/* The str in v (or in an instance of a subclass); NULL with TypeError "WHAT must be str, not int" pending. */
+StrObj *need_str(Interp *I, Value v, const char *what);
+StrObj *self_str(Interp *I, Value v);                   /* the same for the self of a method of str */
 static inline StrObj *arg_str(const Value *a, int i) { return (StrObj *)a[i].o; }
 static inline bool is_none(Value v) { return v.tag == V_NONE; }
 static inline bool is_given(Value v) { return v.tag != V_ERR && v.tag != V_NONE; }

@@ -100,6 +100,14 @@ static bool try_precision(double x, int digits, bool uneven_gap, FloatDigits *ou
     return true;
 }
 
+void float_digits_rounded(double x, int n, FloatDigits *out)
+{
+    char s[40];
+
+    snprintf(s, sizeof s, "%.*e", n - 1, x);
+    digits_of_text(s, out);
+}
+
 void float_digits(double x, FloatDigits *out)
 {
     int e;

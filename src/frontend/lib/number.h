@@ -6,14 +6,18 @@
 
 #include <stdbool.h>
 
+enum { FLOAT_DIGITS_MAX = 22 };
+
 /* 0.DIGITS * 10^point, without trailing zeros. */
 typedef struct FloatDigits {
-    char digit[24];
+    char digit[FLOAT_DIGITS_MAX + 2];
     int n, point;
 } FloatDigits;
 
 /* The shortest digits that read back as x, which is finite and not negative. */
 void float_digits(double x, FloatDigits *out);
+/* x, finite and not negative, correctly rounded to n <= FLOAT_DIGITS_MAX digits. */
+void float_digits_rounded(double x, int n, FloatDigits *out);
 /* Write them, with an exponent or without; dot_zero adds ".0" to whole numbers. */
 void float_digits_put(StrBuf *b, const FloatDigits *d, bool exponent, bool dot_zero);
 

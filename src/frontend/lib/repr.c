@@ -3,13 +3,12 @@
  *
  * One walk writes into one buffer.  A container that is being written carries
  * a mark, so a cycle prints as [...] instead of forever; deep nesting stops at
- * the interpreter's depth guard.  Classes written in Tessera answer through
- * __repr__ and __str__; everything else has its form here.
+ * the interpreter's depth guard.  Tensors, and the kinds that the evaluator
+ * owns (instances, functions, classes ...), write themselves.
  */
 #include "frontend/lib/lib.h"
 
-#include "ir/core/dtype.h"
-#include "runtime/tensor.h"
+#include "frontend/tensor/tensor_ops.h"
 
 #include <utf8proc.h>
 
@@ -272,116 +271,13 @@ static bool put_slice(Interp *I, const SliceObj *s, StrBuf *b)
     return true;
 }
 
-static void put_address(StrBuf *b, const char *what, const char *name, const void *p)
-{
-    sb_printf(b, "<%s%s%s at %p>", what, *what && *name ? " " : "", name, p);
-}
-
-static bool is_exception(Interp *I, const ClassObj *c)
-{
-    const ClassObj *root = exc_class(I, EXC_BaseException);
-
-    while (c && c != root)
-        c = c->base;
-    return c != NULL;
-}
-
-static Value exception_args(Interp *I, InstanceObj *o)
-{
-    Value args = o->attrs ? dict_get_sym(o->attrs, sym("args")) : VERR;
-
-    return args.tag == V_TUPLE ? args : VERR;
-}
-
-static bool put_exception(Interp *I, InstanceObj *o, StrBuf *b)
-{
-    Value args = exception_args(I, o);
-
-    sb_write(b, o->cls->name->text, o->cls->name->len);
-    sb_putc(b, '(');
-    if (!is_err(args) && !put_items(I, as_tuple(args)->at, as_tuple(args)->n, b))
-        return false;
-    sb_putc(b, ')');
-    return true;
-}
-
-/* str(exc): nothing, the one argument, or the tuple of them; a KeyError shows its key as repr. */
-static bool put_exception_text(Interp *I, Value v, StrBuf *b)
-{
-    Value args = exception_args(I, (InstanceObj *)v.o), text;
-
-    if (is_err(args) || !as_tuple(args)->n)
-        return true;
-    if (as_tuple(args)->n > 1)
-        return value_repr_to(I, args, b);
-    if (value_isinstance(I, v, vobj(exc_class(I, EXC_KeyError))))
-        return value_repr_to(I, as_tuple(args)->at[0], b);
-    text = value_str(I, as_tuple(args)->at[0]);
-    if (is_err(text))
-        return false;
-    sb_write(b, as_str(text)->s, as_str(text)->len);
-    value_unref(text);
-    return true;
-}
-
-Value method_of(Value v, const char *name)
-{
-    Sym s = sym(name);
-
-    if (v.tag != V_INSTANCE)
-        return VERR;
-    for (ClassObj *c = ((InstanceObj *)v.o)->cls; c && c->base; c = c->base) {
-        Value f = c->ns ? dict_get_sym(c->ns, s) : VERR;
-        if (!is_err(f))
-            return f;
-    }
-    return VERR;
-}
-
-/* Append what a user's __repr__ or __str__ gives, which must be a string. */
-static bool put_called(Interp *I, Value v, Value method, const char *name, StrBuf *b)
-{
-    Value text;
-
-    if (!interp_enter(I))
-        return false;
-    text = value_call(I, method, &v, 1);
-    interp_leave(I);
-    if (is_err(text))
-        return false;
-    Value s = unwrap_base(text);
-    if (s.tag != V_STR) {
-        raise(I, EXC_TypeError, "%s returned non-string (type %s)", name, value_type_name(text));
-        value_unref(text);
-        return false;
-    }
-    sb_write(b, as_str(s)->s, as_str(s)->len);
-    value_unref(text);
-    return true;
-}
-
-static bool put_instance(Interp *I, Value v, StrBuf *b)
-{
-    InstanceObj *o = (InstanceObj *)v.o;
-    Value f = method_of(v, "__repr__");
-
-    if (!is_err(f))
-        return put_called(I, v, f, "__repr__", b);
-    if (!is_err(o->base))
-        return value_repr_to(I, o->base, b);
-    if (is_exception(I, o->cls))
-        return put_exception(I, o, b);
-    put_address(b, o->cls->name->text, "object", o);
-    return true;
-}
-
 static bool put_native_object(Interp *I, Value v, StrBuf *b)
 {
     NativeInst *o = (NativeInst *)v.o;
     bool ok;
 
     if (!o->type->repr) {
-        put_address(b, o->type->name, "object", o);
+        sb_printf(b, "<%s object at %p>", o->type->name, (void *)o);
         return true;
     }
     if (v.o->flags & BEING_WRITTEN) {
@@ -396,43 +292,6 @@ static bool put_native_object(Interp *I, Value v, StrBuf *b)
     v.o->flags &= (uint16_t)~BEING_WRITTEN;
     interp_leave(I);
     return ok;
-}
-
-static bool put_bound(Interp *I, const BoundObj *o, StrBuf *b)
-{
-    Value name = value_getattr_opt(I, o->func, sym("__name__"));
-
-    sb_printf(b, "<bound method %s.%s of ", value_type_name(o->self), name.tag == V_STR ? as_str(name)->s : "?");
-    value_unref(name);
-    if (!value_repr_to(I, o->self, b))
-        return false;
-    sb_putc(b, '>');
-    return true;
-}
-
-static void put_native(StrBuf *b, const NativeObj *o)
-{
-    if (!is_err(o->self))
-        sb_printf(b, "<built-in method %s of %s object at %p>", o->def->name, value_type_name(o->self), (void *)o);
-    else if (*o->def->owner)
-        sb_printf(b, "<built-in function %s.%s>", o->def->owner, o->def->name);
-    else
-        sb_printf(b, "<built-in function %s>", o->def->name);
-}
-
-static void put_opaque(Value v, StrBuf *b)
-{
-    switch (v.tag) {
-    case V_FUNC: {
-        Value name = ((FuncObj *)v.o)->name;
-        put_address(b, "function", name.tag == V_STR ? as_str(name)->s : "<lambda>", v.o);
-        return;
-    }
-    case V_NATIVE: put_native(b, (NativeObj *)v.o); return;
-    case V_CLASS: sb_printf(b, "<class '%s'>", ((ClassObj *)v.o)->name->text); return;
-    case V_MODULE: sb_printf(b, "<module '%s'>", ((ModuleObj *)v.o)->name->text); return;
-    default: put_address(b, value_type_name(v), "object", v.o); return;
-    }
 }
 
 bool value_repr_to(Interp *I, Value v, StrBuf *b)
@@ -451,12 +310,9 @@ bool value_repr_to(Interp *I, Value v, StrBuf *b)
     case V_LIST: case V_TUPLE: case V_DICT: case V_SET: return put_container(I, v, b);
     case V_RANGE: put_range(b, (RangeObj *)v.o); return true;
     case V_SLICE: return put_slice(I, (SliceObj *)v.o, b);
-    case V_TENSOR: tensor_print(as_tensor(v), b); return true;
-    case V_BOUND: return put_bound(I, (BoundObj *)v.o, b);
-    case V_INSTANCE: return put_instance(I, v, b);
+    case V_TENSOR: case V_SYMINT: case V_DTYPE: return tensor_op_repr(I, v, b);
     case V_NATIVEOBJ: return put_native_object(I, v, b);
-    case V_SYMINT: case V_DTYPE: case V_TYPEFORM: return typeform_repr(I, v, b);
-    default: put_opaque(v, b); return true;
+    default: return object_repr_to(I, v, b);
     }
 }
 
@@ -471,25 +327,14 @@ Value value_repr(Interp *I, Value v)
     return str_steal(&b);
 }
 
-/* str(v) where it differs from repr(v). */
 bool value_str_to(Interp *I, Value v, StrBuf *b)
 {
-    Value f;
-
-    if (v.tag == V_STR) {
-        sb_write(b, as_str(v)->s, as_str(v)->len);
-        return true;
-    }
-    if (v.tag != V_INSTANCE)
+    if (v.tag == V_INSTANCE)
+        return object_str_to(I, v, b);
+    if (v.tag != V_STR)
         return value_repr_to(I, v, b);
-    f = method_of(v, "__str__");
-    if (!is_err(f))
-        return put_called(I, v, f, "__str__", b);
-    if (is_exception(I, ((InstanceObj *)v.o)->cls))
-        return is_err(method_of(v, "__repr__")) || !is_err(exception_args(I, (InstanceObj *)v.o))
-                   ? put_exception_text(I, v, b) : value_repr_to(I, v, b);
-    Value base = ((InstanceObj *)v.o)->base;
-    return base.tag == V_STR && is_err(method_of(v, "__repr__")) ? value_str_to(I, base, b) : value_repr_to(I, v, b);
+    sb_write(b, as_str(v)->s, as_str(v)->len);
+    return true;
 }
 
 Value value_str(Interp *I, Value v)
