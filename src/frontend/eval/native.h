@@ -16,7 +16,10 @@
  *                      a method: it names self, so a[0] is self here too. A first parameter `cls` gets the
  *                      class (fromkeys, __new__); with neither it is a static method (maketrans)
  *        "float"       no parenthesis: a constant of that type; fn(I, NULL) makes its value on first use
+ *        "property[int]"   an attribute of the owner's instances; fn gets self (range.start)
  *        "type[deque]" a class; fn NULL: native_class makes it (math.pi: "float"; prelude int: "type[int]")
+ *
+ * A default of `...` makes a parameter optional without a value: a[i] is V_ERR when it is omitted.
  *
  * A class in C is the set of natives with its name as owner.  `__new__` (cls, ...) makes the value when the class
  * is called; a subclass written in Tessera puts that value into InstanceObj.base.  Classes that are instances of
