@@ -54,6 +54,7 @@ Value bytes_new(const char *s, size_t n);
 int str_compare(const StrObj *a, const StrObj *b);      /* <0, 0, >0 by code points */
 /* list, tuple by lexicographic order: op is AOP_LT .. AOP_GE, AOP_EQ, AOP_NE; 1, 0, -1 pending. */
 int seq_compare(Interp *I, int op, Value a, Value b);
+Value tuple_from(Interp *I, Value iterable);            /* tuple(iterable) */
 bool list_sort(Interp *I, ListObj *l, Value key, bool reverse);     /* stable; key V_ERR or None: the elements themselves */
 Value str_char(uint32_t codepoint);                     /* a string of one code point; shared for ASCII */
 uint32_t utf8_next(const char **p);                     /* decode one code point of valid UTF-8 and step over it */
