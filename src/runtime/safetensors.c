@@ -1,0 +1,413 @@
+/*
+ * safetensors, read with suspicion: every count, size and offset of the header
+ * is checked against the file before anything is allocated from it, ranges may
+ * not overlap or leave gaps, and nothing is read past the end.  jsmn splits the
+ * JSON; being lenient, it is followed by checks of our own.
+ */
+#include "runtime/safetensors.h"
+
+#define JSMN_PARENT_LINKS
+#define JSMN_STRICT
+#define JSMN_STATIC
+#include <jsmn.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The format's dtype names; the others go by our own. */
+static const struct { const char *file; DType dtype; } file_names[] = {
+    {"BOOL", DT_bool},  {"U8", DT_uint8},   {"I8", DT_int8},          {"U16", DT_uint16},       {"I16", DT_int16},
+    {"U32", DT_uint32}, {"I32", DT_int32},  {"U64", DT_uint64},       {"I64", DT_int64},        {"F16", DT_f16},
+    {"BF16", DT_bf16},  {"F32", DT_f32},    {"F64", DT_f64},          {"F8_E4M3", DT_fp8_e4m3}, {"F8_E5M2", DT_fp8_e5m2},
+    {"C64", DT_c64},
+};
+enum { FILE_NAMES = sizeof file_names / sizeof *file_names };
+
+static const char *dtype_file_name(DType dt)
+{
+    for (int i = 0; i < FILE_NAMES; i++)
+        if (file_names[i].dtype == dt)
+            return file_names[i].file;
+    return dtype_info[dt].name;
+}
+
+static bool dtype_from_file(const char *name, DType *out)
+{
+    for (int i = 0; i < FILE_NAMES; i++)
+        if (!strcmp(file_names[i].file, name)) {
+            *out = file_names[i].dtype;
+            return true;
+        }
+    return dtype_find(name, out);
+}
+
+/* ------------------------------------------------------------- reading */
+
+typedef struct Reader {
+    const char *json;
+    size_t json_len;
+    const char *data;
+    size_t data_len;
+    jsmntok_t *tok;
+    int ntok;
+    StrBuf *err;
+    uint64_t covered;           /* bytes of data that tensors so far have claimed */
+} Reader;
+
+static bool fail(Reader *r, const char *what)
+{
+    sb_puts(r->err, what);
+    return false;
+}
+
+static int hex_digit(char c)
+{
+    return c <= '9' ? c - '0' : (c | 32) - 'a' + 10;
+}
+
+static uint32_t hex4(const char *p)
+{
+    uint32_t v = 0;
+
+    for (int i = 0; i < 4; i++)
+        v = v * 16 + (uint32_t)hex_digit(p[i]);
+    return v;
+}
+
+/* The text of a JSON string token with its escapes resolved; to be freed. jsmn has checked the escapes. */
+static char *unescape(const char *s, size_t n)
+{
+    StrBuf b = {0};
+    char *text;
+
+    for (size_t i = 0; i < n; i++) {
+        static const char from[] = "nrtbf", to[] = "\n\r\t\b\f";
+        const char *known;
+        if (s[i] != '\\') {
+            sb_putc(&b, s[i]);
+            continue;
+        }
+        i++;
+        known = strchr(from, s[i]);
+        if (s[i] == 'u') {
+            uint32_t c = hex4(s + i + 1);
+            i += 4;
+            if (c >= 0xD800 && c < 0xDC00 && i + 6 < n && s[i + 1] == '\\' && s[i + 2] == 'u') {
+                c = 0x10000 + ((c - 0xD800) << 10) + (hex4(s + i + 3) - 0xDC00);
+                i += 6;
+            }
+            sb_put_utf8(&b, c && c <= 0x10FFFF ? c : 0xFFFD);
+        } else {
+            sb_putc(&b, known ? to[known - from] : s[i]);
+        }
+    }
+    text = tsr_alloc(b.n + 1);
+    memcpy(text, sb_str(&b), b.n + 1);
+    sb_done(&b);
+    return text;
+}
+
+static char *token_text(const Reader *r, int i)
+{
+    return unescape(r->json + r->tok[i].start, (size_t)(r->tok[i].end - r->tok[i].start));
+}
+
+static bool token_is(const Reader *r, int i, const char *text)
+{
+    size_t n = (size_t)(r->tok[i].end - r->tok[i].start);
+
+    return r->tok[i].type == JSMN_STRING && n == strlen(text) && !memcmp(r->json + r->tok[i].start, text, n);
+}
+
+/* A non-negative integer token. */
+static bool token_size(const Reader *r, int i, uint64_t *out)
+{
+    const char *p = r->json + r->tok[i].start, *end = r->json + r->tok[i].end;
+    uint64_t v = 0;
+
+    if (r->tok[i].type != JSMN_PRIMITIVE || p == end)
+        return false;
+    for (; p < end; p++)
+        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return false;
+    *out = v;
+    return v <= INT64_MAX;
+}
+
+/* The token after token i and all that is inside it. */
+static int skip(const Reader *r, int i)
+{
+    int end = r->tok[i].end;
+
+    for (i++; i < r->ntok && r->tok[i].start < end; i++)
+        ;
+    return i;
+}
+
+typedef struct Entry {
+    DType dtype;
+    int rank;
+    Dim shape[RANK_MAX];
+    uint64_t lo, hi;
+    unsigned seen;              /* bit 0 dtype, 1 shape, 2 offsets */
+} Entry;
+
+static bool read_shape(Reader *r, int i, Entry *e)
+{
+    if (r->tok[i].type != JSMN_ARRAY || r->tok[i].size > RANK_MAX)
+        return fail(r, "a shape is not an array of at most 16 sizes");
+    e->rank = r->tok[i].size;
+    for (int k = 0; k < e->rank; k++) {
+        uint64_t v;
+        if (!token_size(r, i + 1 + k, &v))
+            return fail(r, "a shape holds something other than a size");
+        e->shape[k] = (Dim)v;
+    }
+    return true;
+}
+
+static bool read_offsets(Reader *r, int i, Entry *e)
+{
+    if (r->tok[i].type != JSMN_ARRAY || r->tok[i].size != 2 || !token_size(r, i + 1, &e->lo) || !token_size(r, i + 2, &e->hi))
+        return fail(r, "data_offsets is not a pair of offsets");
+    if (e->lo > e->hi || e->hi > r->data_len)
+        return fail(r, "a tensor's data lies outside the file");
+    return true;
+}
+
+static bool read_field(Reader *r, int key, Entry *e)
+{
+    int value = key + 1;
+
+    if (token_is(r, key, "dtype")) {
+        char *name = token_text(r, value);
+        bool known = r->tok[value].type == JSMN_STRING && dtype_from_file(name, &e->dtype);
+        if (!known)
+            sb_printf(r->err, "unknown dtype '%.40s'", name);
+        tsr_free(name);
+        e->seen |= 1;
+        return known;
+    }
+    if (token_is(r, key, "shape")) {
+        e->seen |= 2;
+        return read_shape(r, value, e);
+    }
+    if (token_is(r, key, "data_offsets")) {
+        e->seen |= 4;
+        return read_offsets(r, value, e);
+    }
+    return fail(r, "a tensor has a field other than dtype, shape and data_offsets");
+}
+
+/* Does the byte range fit dtype and shape? */
+static bool check_entry(Reader *r, const Entry *e)
+{
+    size_t n = 1, bytes;
+
+    if (e->seen != 7)
+        return fail(r, "a tensor lacks its dtype, shape or data_offsets");
+    for (int k = 0; k < e->rank; k++)
+        if (!tsr_mul(n, (size_t)e->shape[k], &n) || n > (size_t)INT64_MAX / 16)
+            return fail(r, "a tensor has too many elements");
+    bytes = dtype_nbytes(e->dtype, n);
+    if (bytes != e->hi - e->lo)
+        return fail(r, "a tensor's data has another length than its shape and dtype ask for");
+    return true;
+}
+
+static bool read_tensor(Reader *r, int key, SafeTensors *out)
+{
+    Entry e = {0};
+    int value = key + 1, i = value + 1;
+    NamedTensor named;
+
+    if (r->tok[value].type != JSMN_OBJECT)
+        return fail(r, "an entry of the header is not an object");
+    for (int k = 0; k < r->tok[value].size; k++) {
+        if (!read_field(r, i, &e))
+            return false;
+        i = skip(r, i + 1);
+    }
+    if (!check_entry(r, &e))
+        return false;
+    r->covered += e.hi - e.lo;
+    named.t = tensor_new(e.dtype, e.rank, e.shape);
+    if (!named.t)
+        return fail(r, "not enough memory for its tensors");
+    if (e.hi > e.lo)
+        memcpy(named.t->store->data, r->data + e.lo, e.hi - e.lo);
+    named.name = token_text(r, key);
+    vec_push(&out->tensors, named);
+    return true;
+}
+
+static bool read_meta(Reader *r, int key, SafeTensors *out)
+{
+    int value = key + 1;
+
+    if (r->tok[value].type != JSMN_OBJECT)
+        return fail(r, "__metadata__ is not an object");
+    for (int k = 0, i = value + 1; k < r->tok[value].size; k++, i += 2) {
+        MetaEntry m;
+        if (r->tok[i + 1].type != JSMN_STRING)
+            return fail(r, "__metadata__ holds something other than strings");
+        m.key = token_text(r, i);
+        m.value = token_text(r, i + 1);
+        vec_push(&out->meta, m);
+    }
+    return true;
+}
+
+static bool read_header(Reader *r, SafeTensors *out)
+{
+    int i = 1;
+
+    if (r->ntok < 1 || r->tok[0].type != JSMN_OBJECT)
+        return fail(r, "its header is not a JSON object");
+    for (int k = 1; k < r->ntok; k++)       /* each key has one value: jsmn also takes {"a" "b"} */
+        if (r->tok[r->tok[k].parent].type == JSMN_OBJECT && (r->tok[k].type != JSMN_STRING || r->tok[k].size != 1))
+            return fail(r, "its header is not well-formed JSON");
+    if (r->tok[0].size > SAFETENSORS_COUNT_MAX)
+        return fail(r, "it has more than 65536 tensors");
+    for (int k = 0; k < r->tok[0].size; k++) {
+        bool ok = token_is(r, i, "__metadata__") ? read_meta(r, i, out) : read_tensor(r, i, out);
+        if (!ok)
+            return false;
+        i = skip(r, i + 1);
+    }
+    if (r->covered != r->data_len)
+        return fail(r, "its tensors do not cover the data exactly");
+    return true;
+}
+
+/* Split the header; tokens are counted first, so the array is as large as needed. */
+static bool tokenize(Reader *r)
+{
+    jsmn_parser p;
+    int n;
+
+    jsmn_init(&p);
+    n = jsmn_parse(&p, r->json, r->json_len, NULL, 0);
+    if (n <= 0)
+        return fail(r, "its header is not well-formed JSON");
+    r->tok = tsr_alloc((size_t)n * sizeof *r->tok);
+    jsmn_init(&p);
+    r->ntok = jsmn_parse(&p, r->json, r->json_len, r->tok, (unsigned)n);
+    return r->ntok == n || fail(r, "its header is not well-formed JSON");
+}
+
+bool safetensors_read(const void *data, size_t n, SafeTensors *out, StrBuf *err)
+{
+    const unsigned char *p = data;
+    Reader r = {.err = err};
+    uint64_t len = 0;
+    bool ok;
+
+    *out = (SafeTensors){0};
+    if (n < 8)
+        return fail(&r, "it is too short to be a safetensors file");
+    for (int i = 7; i >= 0; i--)
+        len = len << 8 | p[i];
+    if (len > n - 8)
+        return fail(&r, "it is cut off, or no safetensors file: its header does not fit");
+    if (len > SAFETENSORS_HEADER_MAX)
+        return fail(&r, "its header is larger than 16 MiB");
+    r.json = (const char *)p + 8;
+    r.json_len = len;
+    r.data = (const char *)p + 8 + len;
+    r.data_len = n - 8 - len;
+    ok = tokenize(&r) && read_header(&r, out);
+    tsr_free(r.tok);
+    if (!ok)
+        safetensors_done(out);
+    return ok;
+}
+
+/* ------------------------------------------------------------- writing */
+
+static void put_header(const SafeTensors *s, StrBuf *h)
+{
+    uint64_t at = 0;
+
+    sb_putc(h, '{');
+    if (s->meta.n) {
+        sb_puts(h, "\"__metadata__\":{");
+        for (int i = 0; i < s->meta.n; i++) {
+            sb_puts(h, i ? "," : "");
+            sb_put_json(h, s->meta.at[i].key, strlen(s->meta.at[i].key));
+            sb_putc(h, ':');
+            sb_put_json(h, s->meta.at[i].value, strlen(s->meta.at[i].value));
+        }
+        sb_puts(h, s->tensors.n ? "}," : "}");
+    }
+    for (int i = 0; i < s->tensors.n; i++) {
+        const Tensor *t = s->tensors.at[i].t;
+        uint64_t n = tensor_nbytes(t);
+        sb_puts(h, i ? "," : "");
+        sb_put_json(h, s->tensors.at[i].name, strlen(s->tensors.at[i].name));
+        sb_printf(h, ":{\"dtype\":\"%s\",\"shape\":[", dtype_file_name(t->dtype));
+        for (int k = 0; k < t->rank; k++)
+            sb_printf(h, "%s%lld", k ? "," : "", (long long)t->shape[k]);
+        sb_printf(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, (unsigned long long)(at + n));
+        at += n;
+    }
+    sb_putc(h, '}');
+    sb_pad(h, ' ', (8 - h->n % 8) % 8);     /* the data begin aligned */
+}
+
+bool safetensors_write(const SafeTensors *s, StrBuf *out, StrBuf *err)
+{
+    StrBuf h = {0};
+
+    put_header(s, &h);
+    for (int i = 0; i < 8; i++)
+        sb_putc(out, (char)(h.n >> (8 * i)));
+    sb_write(out, h.s, h.n);
+    sb_done(&h);
+    for (int i = 0; i < s->tensors.n; i++) {
+        Tensor *c = tensor_copy(s->tensors.at[i].t);
+        if (!c) {
+            sb_puts(err, "not enough memory");
+            return false;
+        }
+        sb_write(out, c->store ? c->store->data : "", tensor_nbytes(c));
+        tensor_unref(c);
+    }
+    return true;
+}
+
+static char *copy_text(const char *s)
+{
+    size_t n = strlen(s) + 1;
+
+    return memcpy(tsr_alloc(n), s, n);
+}
+
+void safetensors_add(SafeTensors *s, const char *name, Tensor *t)
+{
+    NamedTensor named = {copy_text(name), tensor_ref(t)};
+
+    vec_push(&s->tensors, named);
+}
+
+void safetensors_meta(SafeTensors *s, const char *key, const char *value)
+{
+    MetaEntry m = {copy_text(key), copy_text(value)};
+
+    vec_push(&s->meta, m);
+}
+
+void safetensors_done(SafeTensors *s)
+{
+    for (int i = 0; i < s->tensors.n; i++) {
+        tsr_free(s->tensors.at[i].name);
+        tensor_unref(s->tensors.at[i].t);
+    }
+    for (int i = 0; i < s->meta.n; i++) {
+        tsr_free(s->meta.at[i].key);
+        tsr_free(s->meta.at[i].value);
+    }
+    vec_free(&s->tensors);
+    vec_free(&s->meta);
+}
