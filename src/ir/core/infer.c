@@ -154,7 +154,7 @@ static uint8_t join_weak(uint8_t s, uint8_t w)
     return cs == 2 ? dtype_complex(s) : DT_c64;
 }
 
-static bool promote(const TType *a, const TType *b, uint8_t *dt, uint8_t *weak)
+bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dt, uint8_t *weak)
 {
     DType d;
 
@@ -194,7 +194,7 @@ static bool promote_from(Infer *f, int lo)
     o->policy = f->in[lo].policy;
     for (int i = lo + 1; i < f->nin; i++) {
         TType acc = *o;
-        if (!promote(&acc, &f->in[i], &o->dtype, &o->weak))
+        if (!op_join_dtypes(&acc, &f->in[i], &o->dtype, &o->weak))
             return infer_fail(f, INFER_DTYPE, "%s: %s and %s do not mix; cast one side, for example with .to(%s)",
                               infix[f->op] ? infix[f->op] : op_info[f->op].name, dtype_info[acc.dtype].name,
                               dtype_info[f->in[i].dtype].name, dtype_info[o->dtype].name);

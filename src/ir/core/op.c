@@ -11,7 +11,7 @@
 
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, batch, doc) \
-    [OP_##name] = {#name, doc, attrs, nin, nout, FAM_##fam, flags, #jvp, #transpose, #batch},
+    [OP_##name] = {#name, doc, attrs, #dtype, nin, nout, FAM_##fam, flags, #jvp, #transpose, #batch},
 #include "ir/core/ops.def"
 };
 bool op_find(const char *name, OpId *out)

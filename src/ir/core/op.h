@@ -64,6 +64,7 @@ typedef struct Attr {
 
 typedef struct OpInfo {
     const char *name, *doc, *attrs;
+    const char *typing;             /* name of the dtype rule */
     int8_t nin, nout;               /* -1: any */
     uint8_t family;
     uint16_t flags;
@@ -82,6 +83,9 @@ bool op_infer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int 
 /* ir/graph types the rows whose attributes core cannot look into: constants and regions. */
 typedef bool (*InferOuter)(OpId op, const Attr *a, const TType *in, int nin, TType *out, int *nout, StrBuf *err, int *code);
 void op_set_infer_outer(InferOuter fn);
+
+/* The dtype two operands meet in; false when two different floats do. Weak ones come from Python scalars and adapt. */
+bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dtype, uint8_t *weak);
 
 Attr attr_default(void);                                /* all zero, dtypes DT_NONE */
 bool attr_equal(const Attr *a, const Attr *b);

@@ -21,6 +21,9 @@ typedef struct Node Node;
 
 typedef struct GValue { Node *node; int index; } GValue;
 
+enum { GRAPH_PARAM = OP_COUNT };        /* Node.op of a parameter */
+enum { NODE_SYMBOLIC = 1 };             /* Node.flags: the attributes hold symbolic sizes */
+
 struct Node {
     uint16_t op;                /* OpId, or OP_COUNT for a parameter */
     uint16_t nin, nout;
@@ -42,7 +45,7 @@ struct Graph {
     uint32_t nnodes;
     Vec(Node *) params;
     Vec(GValue) results;
-    struct CseTable *cse;
+    Map cse;                    /* hash -> Node *, of pure nodes */
 };
 
 Graph *graph_new(Sym name);
@@ -53,6 +56,15 @@ GValue graph_param(Graph *g, const TType *t);
 Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code);
 void graph_result(Graph *g, GValue v);
 static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
+bool graph_has_effect(const Graph *g, unsigned flags);     /* is there a node with one of these OPF_ flags, regions included? */
+/* Append a node of an op without looking for an equal one and without typing it (passes and clones; types are copied). */
+Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout, Span span);
+void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */
+int graph_max_results(OpId op, const Attr *a);              /* room that op_infer and op_apply need for results */
+void graph_move_before(Graph *g, Node *n, Node *before);
+Node *graph_find_or_file(Graph *g, Node *n);                /* an equal pure node filed before, else NULL and n is filed */
+bool ttype_fits(const TType *have, const TType *want);      /* same dtype, rank, and sizes that may be equal */
+void graph_init(void);                                      /* registers typing of regions with ir/core; idempotent */
 
 /* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
 void graph_print(const Graph *g, StrBuf *out);

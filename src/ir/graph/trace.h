@@ -6,8 +6,8 @@
  *
  *   STAGE   builds a Graph: the op becomes a node, the result is abstract
  *   JVP     a pair (primal, tangent): the op's JVP rule, in terms of op_apply one level down
- *   LIN     a pair whose tangent is a node of a linear Graph: the same JVP rules; primal parts
- *           are computed one level down, linear parts are recorded. Transposing that graph gives vjp.
+ *   LIN     a JVP level whose tangents are values of a STAGE level just below it: primal parts are
+ *           computed further down, linear parts are recorded. Transposing that graph gives vjp.
  *   BATCH   a tensor with a batch axis in front: the op's batching rule, one level down
  *
  * So every transformation is written once, nests in any order, and works alike
@@ -23,22 +23,27 @@
 
 typedef enum { TRACE_STAGE, TRACE_JVP, TRACE_LIN, TRACE_BATCH } TraceKind;
 
-typedef struct Level {          /* one active transformation */
+typedef struct Level {          /* one active transformation; counted by its tracers */
+    uint32_t refs;
     int depth;                  /* 1, 2, ... ; concrete is 0 */
     TraceKind kind;
-    Graph *graph;               /* STAGE: being built.  LIN: the linear graph */
+    bool closed;                /* the transformation is over: a tracer that got away must not be used */
+    bool sealed;                /* STAGE: no captures, concrete tensors become constants (regions) */
+    bool linear;                /* STAGE: the tangent graph of a LIN level; effects do not belong here */
+    Graph *graph;               /* STAGE: being built */
     Dim batch;                  /* BATCH: size of the batch axis */
     struct Level *outer;
     /* STAGE: tensors from below that were met become parameters: */
     Vec(Tensor *) captures;
-    Map *capture_of;            /* Tensor * -> param node */
+    Vec(Node *) capture_nodes;
+    Map capture_of;             /* Tensor * -> its place in captures, from 1 */
 } Level;
 
 typedef struct Tracer {
     Level *level;
-    GValue node;                /* STAGE: the value.  LIN: the tangent, node NULL when zero */
+    GValue node;                /* STAGE: the value */
     Tensor *primal;             /* JVP, LIN: one level down.  BATCH: with the batch axis in front */
-    Tensor *tangent;            /* JVP: one level down; NULL: zero */
+    Tensor *tangent;            /* JVP, LIN: NULL when zero */
     bool batched;               /* BATCH: false when the value is the same for all */
 } Tracer;
 
@@ -51,7 +56,12 @@ typedef struct Trace {
     StrBuf message;
     Span span;                  /* recorded on new nodes */
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
-    uint64_t seed, draws;       /* ambient random state: key of draw k is fold(seed, k) */
+    uint64_t seed, draws;       /* ambient random state: key of draw k is fold_key(key, k) */
+    Tensor *key;                /* base key of the ambient draws, uint32 [2]; NULL: made from seed. Counted. */
+    bool (*poll)(void *st);     /* called now and then in long kernels and loops; false stops them */
+    void *poll_state;
+    struct DimEnv *dims;        /* sizes known to the running graphs (graph_apply) */
+    uint32_t dying;             /* operands of the next kernel that the executor gives up */
     void *host;                 /* the Interp: print and custom rules call back into it */
     /* Calls back into the language; each false: OPERR_HOST. */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
@@ -61,6 +71,10 @@ typedef struct Trace {
 
 void trace_init(Trace *T);
 void trace_done(Trace *T);
+
+/* The key of the next ambient random draw (a new reference): fold_key(base, draws++), with the index in the batch
+ * folded in under vmap and the iteration under scan and while, so that no two examples share numbers. NULL on error. */
+Tensor *trace_key(Trace *T);
 
 /* Run one op. Operands are borrowed; out gets *nout new references. false: T->error and T->message say why. */
 bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);

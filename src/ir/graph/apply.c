@@ -1,0 +1,222 @@
+/*
+ * graph_apply: evaluate a graph, node by node in order, on operands of any level.
+ *
+ * With concrete operands this is the reference executor: values are freed at
+ * their last use, and a kernel may take over the memory of an operand that
+ * dies there.  With tracers it is how graphs are transformed.
+ *
+ * Sizes: a graph may be symbolic.  The sizes of its operands bind the size
+ * variables of its parameters; results whose size only the run knows bind
+ * theirs.  Regions see the bindings of the graphs around them (T->dims).
+ */
+#include "ir/graph/level.h"
+
+#include <string.h>
+
+typedef struct DimEnv {
+    Dim *from, *to;
+    int n, cap;
+    struct DimEnv *outer;
+} DimEnv;
+
+typedef struct Run {
+    Graph *g;
+    DimEnv env;
+    uint32_t *base;             /* node id -> slot of its first result */
+    Tensor **slot;
+    uint32_t *left;             /* slot -> uses still to come */
+    int nslots;
+} Run;
+
+static void env_bind(DimEnv *e, Dim var, Dim to)
+{
+    if (e->n == e->cap) {
+        e->cap = e->cap ? 2 * e->cap : 8;
+        e->from = tsr_realloc(e->from, sizeof(Dim) * (size_t)e->cap);
+        e->to = tsr_realloc(e->to, sizeof(Dim) * (size_t)e->cap);
+    }
+    e->from[e->n] = var;
+    e->to[e->n++] = to;
+}
+
+static Dim env_subst(const DimEnv *e, Dim d)
+{
+    for (; e && !dim_is_const(d); e = e->outer)
+        if (e->n)
+            d = dim_subst(d, e->from, e->to, e->n);
+    return d;
+}
+
+static bool is_var(Dim d)
+{
+    Dim v[2];
+
+    return !dim_is_const(d) && dim_vars(d, v, 2) == 1 && v[0] == d;
+}
+
+static bool bound(const DimEnv *e, Dim var)
+{
+    for (int i = 0; i < e->n; i++)
+        if (e->from[i] == var)
+            return true;
+    return false;
+}
+
+/* Bind the variables of a type's sizes to those of a value. */
+static bool bind_type(Trace *T, DimEnv *e, const TType *y, const Tensor *t)
+{
+    if (y->rank != t->rank)
+        return trace_fail(T, OPERR_SHAPE, "a value with %d axes where the graph takes %d", t->rank, y->rank);
+    for (int i = 0; i < y->rank; i++) {
+        Dim d = y->shape[i];
+        if (d == t->shape[i])
+            continue;
+        if (is_var(d) && !bound(e, d))
+            env_bind(e, d, t->shape[i]);
+        else if (dim_is_const(d) && dim_is_const(t->shape[i]))
+            return trace_fail(T, OPERR_SHAPE, "axis %d has size %lld where the graph takes %lld", i, (long long)t->shape[i], (long long)d);
+    }
+    return true;
+}
+
+static void run_init(Run *r, Trace *T, Graph *g)
+{
+    memset(r, 0, sizeof *r);
+    r->g = g;
+    r->env.outer = T->dims;
+    r->base = tsr_alloc(sizeof *r->base * (g->nnodes + 1));
+    for (Node *n = g->first; n; n = n->next) {
+        r->base[n->id] = (uint32_t)r->nslots;
+        r->nslots += n->nout;
+    }
+    r->slot = tsr_calloc(sizeof *r->slot * (size_t)(r->nslots + 1));
+    r->left = tsr_calloc(sizeof *r->left * (size_t)(r->nslots + 1));
+    for (Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->nin; i++)
+            r->left[r->base[n->in[i].node->id] + (uint32_t)n->in[i].index]++;
+    for (int i = 0; i < g->results.n; i++)
+        r->left[r->base[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index]++;
+}
+
+static void run_done(Run *r)
+{
+    tensors_unref(r->slot, r->nslots);
+    tsr_free(r->slot);
+    tsr_free(r->left);
+    tsr_free(r->base);
+    tsr_free(r->env.from);
+    tsr_free(r->env.to);
+}
+
+static uint32_t slot_of(const Run *r, GValue v)
+{
+    return r->base[v.node->id] + (uint32_t)v.index;
+}
+
+static void drop_use(Run *r, uint32_t s)
+{
+    if (--r->left[s] == 0) {
+        tensor_unref(r->slot[s]);
+        r->slot[s] = NULL;
+    }
+}
+
+/* The operands that nobody uses after this node, as a mask for the kernel. */
+static uint32_t dying_mask(const Run *r, const Node *n)
+{
+    uint32_t mask = 0;
+
+    for (int i = 0; i < n->nin && i < 32; i++) {
+        uint32_t s = slot_of(r, n->in[i]);
+        if (r->slot[s]->tracer)
+            return 0;
+        if (r->left[s] == 1)
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
+static const Attr *known_attr(const Run *r, const Node *n, Attr *room)
+{
+    if (!(n->flags & NODE_SYMBOLIC))
+        return n->attr;
+    *room = *n->attr;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < room->nd[k]; i++)
+            room->d[k][i] = env_subst(&r->env, room->d[k][i]);
+    return room;
+}
+
+static bool run_node(Trace *T, Run *r, Node *n)
+{
+    Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
+    Tensor **out = &r->slot[r->base[n->id]];
+    Attr room;
+    int nout = 0;
+    bool ok;
+
+    for (int i = 0; i < n->nin; i++)
+        in[i] = r->slot[slot_of(r, n->in[i])];
+    if (n->span.hi)
+        T->span = n->span;
+    T->dying = dying_mask(r, n);
+    ok = op_dispatch(T, (OpId)n->op, known_attr(r, n, &room), in, n->nin, out, &nout);
+    T->dying = 0;
+    for (int i = 0; ok && i < n->nout; i++) {
+        ok = bind_type(T, &r->env, &n->type[i], out[i]);
+        if (ok && !r->left[r->base[n->id] + (uint32_t)i]) {
+            tensor_unref(out[i]);
+            out[i] = NULL;
+        }
+    }
+    for (int i = 0; i < n->nin; i++)
+        drop_use(r, slot_of(r, n->in[i]));
+    if (in != few)
+        tsr_free(in);
+    return ok;
+}
+
+static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
+{
+    Graph *g = r->g;
+
+    if (nin != g->params.n)
+        return trace_fail(T, OPERR_VALUE, "the graph takes %d values, %d are given", g->params.n, nin);
+    for (int i = 0; i < nin; i++) {
+        const TType *y = &g->params.at[i]->type[0];
+        if (y->dtype != in[i]->dtype)
+            return trace_fail(T, OPERR_DTYPE, "operand %d is %s where the graph takes %s", i + 1, dtype_info[in[i]->dtype].name,
+                              dtype_info[y->dtype].name);
+        if (!bind_type(T, &r->env, y, in[i]))
+            return false;
+        if (r->left[r->base[g->params.at[i]->id]])
+            r->slot[r->base[g->params.at[i]->id]] = tensor_ref(in[i]);
+    }
+    return true;
+}
+
+bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    const Policy *numerics = T->numerics;
+    DimEnv *dims = T->dims;
+    Span span = T->span;
+    Run r;
+    bool ok;
+
+    run_init(&r, T, g);
+    graph_ref(g);
+    T->numerics = NULL;
+    T->dims = &r.env;
+    ok = bind_operands(T, &r, in, nin);
+    for (Node *n = g->first; ok && n; n = n->next)
+        ok = n->op == GRAPH_PARAM || run_node(T, &r, n);
+    *nout = ok ? g->results.n : 0;
+    for (int i = 0; i < *nout; i++)
+        out[i] = tensor_ref(r.slot[slot_of(&r, g->results.at[i])]);
+    T->numerics = numerics;
+    T->dims = dims;
+    T->span = span;
+    run_done(&r);
+    graph_unref(g);
+    return ok;
+}

@@ -1,0 +1,309 @@
+/*
+ * Building graphs.
+ *
+ * Nodes are appended in program order and typed by the op table.  A pure node
+ * equal to one that exists is that one (hash-consing), so a graph under
+ * construction has no common subexpressions; ops with regions and effects are
+ * always new nodes, which also keeps a recomputed region (checkpoint) apart
+ * from the original.
+ */
+#include "ir/graph/graph.h"
+#include "runtime/tensor.h"
+
+#include <string.h>
+
+static const Attr *plain_attr(void)
+{
+    static Attr a;
+    static bool made;
+
+    if (!made) {
+        a = attr_default();
+        made = true;
+    }
+    return &a;
+}
+
+Graph *graph_new(Sym name)
+{
+    Graph *g = tsr_calloc(sizeof *g);
+
+    graph_init();
+    g->refs = 1;
+    g->name = name;
+    return g;
+}
+
+Graph *graph_ref(Graph *g)
+{
+    if (g)
+        g->refs++;
+    return g;
+}
+
+static void drop_attr(const Attr *a)
+{
+    if (a == plain_attr())
+        return;
+    for (int i = 0; i < 4; i++)
+        graph_unref(a->region[i]);
+    tensor_unref(a->value);
+}
+
+void graph_unref(Graph *g)
+{
+    if (!g || --g->refs)
+        return;
+    for (Node *n = g->first; n; n = n->next)
+        drop_attr(n->attr);
+    vec_free(&g->params);
+    vec_free(&g->results);
+    map_done(&g->cse);
+    arena_done(&g->arena);
+    tsr_free(g);
+}
+
+/* A copy of *a in the graph's arena that holds references; equal attributes without payload share one. */
+static const Attr *keep_attr(Graph *g, const Attr *a)
+{
+    Attr *c;
+
+    if (!a || attr_equal(a, plain_attr()))
+        return plain_attr();
+    c = arena_new(&g->arena, Attr);
+    *c = *a;
+    for (int i = 0; i < 4; i++)
+        graph_ref(c->region[i]);
+    if (c->value)
+        tensor_ref(c->value);
+    return c;
+}
+
+static uint16_t symbolic(const Attr *a)
+{
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < a->nd[k]; i++) {
+            int64_t v;
+            if (!dim_is_const(a->d[k][i]) && !dim_const_value(a->d[k][i], &v))
+                return NODE_SYMBOLIC;
+        }
+    return 0;
+}
+
+static Node *link_node(Graph *g, Node *n)
+{
+    n->id = g->nnodes++;
+    n->prev = g->last;
+    if (g->last)
+        g->last->next = n;
+    else
+        g->first = n;
+    g->last = n;
+    return n;
+}
+
+Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout, Span span)
+{
+    Node *n = arena_new(&g->arena, Node);
+
+    n->op = (uint16_t)op;
+    n->nin = (uint16_t)nin;
+    n->nout = (uint16_t)nout;
+    n->span = span;
+    n->attr = keep_attr(g, a);
+    n->flags = symbolic(n->attr);
+    n->type = arena_array(&g->arena, TType, nout ? nout : 1);
+    memcpy(n->type, type, sizeof(TType) * (size_t)nout);
+    n->in = arena_array(&g->arena, GValue, nin ? nin : 1);
+    for (int i = 0; i < nin; i++) {
+        n->in[i] = in[i];
+        in[i].node->nuse++;
+    }
+    return link_node(g, n);
+}
+
+GValue graph_param(Graph *g, const TType *t)
+{
+    Node *n = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, t, 1, (Span){0, 0});
+
+    vec_push(&g->params, n);
+    return (GValue){n, 0};
+}
+
+void graph_result(Graph *g, GValue v)
+{
+    v.node->nuse++;
+    vec_push(&g->results, v);
+}
+
+void graph_unlink(Graph *g, Node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        n->in[i].node->nuse--;
+    *(n->prev ? &n->prev->next : &g->first) = n->next;
+    *(n->next ? &n->next->prev : &g->last) = n->prev;
+    drop_attr(n->attr);
+    n->attr = plain_attr();
+}
+
+void graph_move_before(Graph *g, Node *n, Node *before)
+{
+    *(n->prev ? &n->prev->next : &g->first) = n->next;
+    *(n->next ? &n->next->prev : &g->last) = n->prev;
+    n->prev = before->prev;
+    n->next = before;
+    *(before->prev ? &before->prev->next : &g->first) = n;
+    before->prev = n;
+}
+
+/* -- hash-consing ---------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    return h * 0xff51afd7ed558ccdu;
+}
+
+static uint64_t hash_node(OpId op, const Attr *a, const GValue *in, int nin)
+{
+    uint64_t h = mix(17, op), f;
+
+    memcpy(&f, &a->f, sizeof f);
+    h = mix(mix(mix(h, a->dtype | (uint64_t)a->kind << 8 | (uint64_t)a->naxes << 16), f), (uint64_t)a->i);
+    h = mix(h, (uint64_t)(a->n * 65536 + a->m));
+    for (int i = 0; i < a->naxes; i++)
+        h = mix(h, (uint64_t)a->axis[i]);
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < a->nd[k]; i++)
+            h = mix(h, (uint64_t)a->d[k][i]);
+    for (int i = 0; i < nin; i++)
+        h = mix(h, (uint64_t)in[i].node->id * 64 + (uint64_t)in[i].index);
+    return h ? h : 1;
+}
+
+static bool attr_same(const Attr *a, const Attr *b)
+{
+    Attr x = *a;
+
+    if (a->value && b->value && a->value != b->value && tensor_same_bits(a->value, b->value) && a->value->weak == b->value->weak)
+        x.value = b->value;
+    return attr_equal(&x, b);
+}
+
+static bool node_is(const Node *n, OpId op, const Attr *a, const GValue *in, int nin)
+{
+    if (n->op != op || n->nin != nin || !attr_same(n->attr, a))
+        return false;
+    for (int i = 0; i < nin; i++)
+        if (n->in[i].node != in[i].node || n->in[i].index != in[i].index)
+            return false;
+    return true;
+}
+
+static bool is_pure(OpId op)
+{
+    return !(op_info[op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS)) && op_info[op].nout != 0 && op_info[op].family != FAM_CONTROL;
+}
+
+enum { PROBES = 8 };
+
+/* The node equal to these, or NULL and the free key to file a new one under (0: none). */
+static Node *find_equal(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, uint64_t *key)
+{
+    uint64_t h = hash_node(op, a, in, nin);
+
+    for (int i = 0; i < PROBES; i++, h++) {
+        uintptr_t v;
+        if (!h || !map_find(&g->cse, h, &v)) {
+            *key = h;
+            return NULL;
+        }
+        if (node_is((Node *)v, op, a, in, nin))
+            return (Node *)v;
+    }
+    *key = 0;
+    return NULL;
+}
+
+Node *graph_find_or_file(Graph *g, Node *n)
+{
+    uint64_t key = 0;
+    Node *same = is_pure((OpId)n->op) ? find_equal(g, (OpId)n->op, n->attr, n->in, n->nin, &key) : NULL;
+
+    if (key)
+        map_set(&g->cse, key, (uintptr_t)n);
+    return same;
+}
+
+int graph_max_results(OpId op, const Attr *a)
+{
+    int n = 4;
+
+    for (int k = 0; op_info[op].nout < 0 && a && k < 4; k++)
+        n += a->region[k] ? 2 * a->region[k]->results.n : 0;
+    return n;
+}
+
+Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code)
+{
+    TType few[8], four[4], *types = few, *out = four;
+    uint64_t key = 0;
+    int nout = 0;
+    bool wide = op_info[op].nout < 0;
+    Node *n = NULL;
+
+    a = a ? a : plain_attr();
+    if (is_pure(op) && (n = find_equal(g, op, a, in, nin, &key)))
+        return n;
+    if (nin > 8)
+        types = tsr_alloc(sizeof(TType) * (size_t)nin);
+    if (wide)
+        out = tsr_alloc(sizeof(TType) * (size_t)graph_max_results(op, a));
+    for (int i = 0; i < nin; i++)
+        types[i] = *gvalue_type(in[i]);
+    if (op_infer(op, a, types, nin, out, &nout, err, code)) {
+        n = graph_append(g, op, a, in, nin, out, nout, span);
+        if (key)
+            map_set(&g->cse, key, (uintptr_t)n);
+    }
+    if (types != few)
+        tsr_free(types);
+    if (wide)
+        tsr_free(out);
+    return n;
+}
+
+bool graph_has_effect(const Graph *g, unsigned flags)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        if (n->op == GRAPH_PARAM)
+            continue;
+        if (op_info[n->op].flags & flags)
+            return true;
+        for (int i = 0; i < 4; i++)
+            if (n->attr->region[i] && graph_has_effect(n->attr->region[i], flags))
+                return true;
+    }
+    return false;
+}
+
+Graph *graph_clone(const Graph *g)
+{
+    Graph *c = graph_new(g->name);
+    Node **at = tsr_calloc(sizeof *at * (g->nnodes + 1));
+
+    for (Node *n = g->first; n; n = n->next) {
+        GValue few[16], *in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
+        for (int i = 0; i < n->nin; i++)
+            in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
+        at[n->id] = graph_append(c, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
+        if (n->op == GRAPH_PARAM)
+            vec_push(&c->params, at[n->id]);
+        if (in != few)
+            tsr_free(in);
+    }
+    for (int i = 0; i < g->results.n; i++)
+        graph_result(c, (GValue){at[g->results.at[i].node->id], g->results.at[i].index});
+    tsr_free(at);
+    return c;
+}

@@ -1,0 +1,41 @@
+/*
+ * level.h - what the files behind trace.h share (private to ir/graph).
+ *
+ * Every apply_* function runs one op whose operands are already promoted and
+ * whose highest tracer belongs to `lv`; results are new references.
+ */
+#ifndef TSR_IR_LEVEL_H
+#define TSR_IR_LEVEL_H
+
+#include "ir/graph/trace.h"
+
+/* Report; always false. */
+bool trace_fail(Trace *T, OpError e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+Level *level_push(Trace *T, TraceKind kind);
+void level_pop(Trace *T, Level *lv);                    /* closes lv, which must be on top, and drops the caller's hold */
+void level_unref(Level *lv);
+/* A tensor that lv follows. Takes over the references in primal and tangent. */
+Tensor *level_tensor(Level *lv, const TType *type, Tracer tr);
+/* This tensor's tracer if lv made it, else NULL. */
+static inline Tracer *tracer_of(const Level *lv, const Tensor *t)
+{
+    return t->tracer && t->tracer->level == lv ? t->tracer : NULL;
+}
+void tensors_unref(Tensor **t, int n);
+
+/* Without promotion and numerics: for executors and rules that know their operands fit. */
+bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool apply_region(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool apply_batch(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+
+/* Bring operands to the dtypes the kernels want: in[] gets new references. */
+bool promote_operands(Trace *T, OpId op, const Attr *a, Tensor **in, int nin);
+Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype); /* a new reference; NULL on error */
+/* The op under the ambient numerics: false when it does not apply, *ok tells how it went otherwise. */
+bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok);
+
+#endif

@@ -1,0 +1,359 @@
+/*
+ * The door that every tensor op passes: promotion of operands, the choice of
+ * the level that handles the op, and the run of concrete ones by the reference
+ * kernels.  What a level does with an op is in stage.c, autodiff.c and vmap.c.
+ */
+#include "ir/graph/level.h"
+#include "runtime/kernels.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+bool trace_fail(Trace *T, OpError e, const char *fmt, ...)
+{
+    va_list ap;
+
+    T->error = e;
+    sb_clear(&T->message);
+    va_start(ap, fmt);
+    sb_vprintf(&T->message, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static void tracer_free(Tracer *tr)
+{
+    tensor_unref(tr->primal);
+    tensor_unref(tr->tangent);
+    level_unref(tr->level);
+    tsr_free(tr);
+}
+
+void trace_init(Trace *T)
+{
+    memset(T, 0, sizeof *T);
+    tensor_tracer_free = tracer_free;
+    graph_init();
+}
+
+void trace_done(Trace *T)
+{
+    tensor_unref(T->key);
+    sb_done(&T->message);
+}
+
+/* -- levels ------------------------------------------------------------------------------------------------------- */
+
+Level *level_push(Trace *T, TraceKind kind)
+{
+    Level *lv = tsr_calloc(sizeof *lv);
+
+    lv->refs = 1;
+    lv->kind = kind;
+    lv->depth = T->top ? T->top->depth + 1 : 1;
+    lv->outer = T->top;
+    T->top = lv;
+    return lv;
+}
+
+void level_pop(Trace *T, Level *lv)
+{
+    T->top = lv->outer;
+    lv->closed = true;
+    lv->outer = NULL;
+    level_unref(lv);
+}
+
+void level_unref(Level *lv)
+{
+    if (--lv->refs)
+        return;
+    for (int i = 0; i < lv->captures.n; i++)
+        tensor_unref(lv->captures.at[i]);
+    vec_free(&lv->captures);
+    vec_free(&lv->capture_nodes);
+    map_done(&lv->capture_of);
+    tsr_free(lv);
+}
+
+Tensor *level_tensor(Level *lv, const TType *type, Tracer tr)
+{
+    Tracer *kept = tsr_alloc(sizeof *kept);
+    Tensor *t;
+
+    *kept = tr;
+    kept->level = lv;
+    lv->refs++;
+    t = tensor_abstract((DType)type->dtype, type->rank, type->shape, kept);
+    t->weak = type->weak;
+    t->policy = type->policy;
+    return t;
+}
+
+void tensors_unref(Tensor **t, int n)
+{
+    for (int i = 0; i < n; i++)
+        tensor_unref(t[i]);
+}
+
+TType tensor_type(const Tensor *t)
+{
+    TType y = {.dtype = t->dtype, .rank = t->rank, .weak = t->weak, .policy = t->policy};
+
+    memcpy(y.shape, t->shape, sizeof(Dim) * t->rank);
+    return y;
+}
+
+Tensor *tensor_concrete(Tensor *t)
+{
+    while (t->tracer) {
+        Tracer *tr = t->tracer;
+        if (tr->level->kind == TRACE_STAGE || (tr->level->kind == TRACE_BATCH && tr->batched))
+            return NULL;
+        t = tr->primal;
+    }
+    return t;
+}
+
+static bool has_symbolic(const Attr *a)
+{
+    for (int k = 0; a && k < 4; k++)
+        for (int i = 0; i < a->nd[k]; i++) {
+            int64_t v;
+            if (!dim_is_const(a->d[k][i]) && !dim_const_value(a->d[k][i], &v))
+                return true;
+        }
+    return false;
+}
+
+/* Control flow whose regions print, or use sizes that are not known yet, waits for the graph to run. */
+static bool regions_wait(const Attr *a)
+{
+    for (int k = 0; a && k < 4; k++)
+        for (const Node *n = a->region[k] ? a->region[k]->first : NULL; n; n = n->next)
+            if (n->flags & NODE_SYMBOLIC || (n->op != GRAPH_PARAM && (op_info[n->op].flags & OPF_IO || regions_wait(n->attr))))
+                return true;
+    return false;
+}
+
+static Level *program_stage(const Trace *T)
+{
+    Level *lv = T->top;
+
+    while (lv && (lv->kind != TRACE_STAGE || lv->linear))
+        lv = lv->outer;
+    return lv;
+}
+
+/* The level that handles the op; NULL: it runs. */
+static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin)
+{
+    Level *best = NULL;
+
+    for (int i = 0; i < nin; i++)
+        if (in[i]->tracer && (!best || in[i]->tracer->level->depth > best->depth))
+            best = in[i]->tracer->level;
+    if (T->top && ((op_info[op].flags & OPF_IO) || has_symbolic(a) || ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
+        Level *s = program_stage(T);
+        if (s && (!best || s->depth > best->depth))
+            best = s;
+    }
+    return best;
+}
+
+/* -- concrete ops --------------------------------------------------------------------------------------------------- */
+
+static bool kernel_failed(Trace *T, OpId op, KStatus st, StrBuf *err)
+{
+    static const OpError of[] = {[K_NOMEM] = OPERR_MEMORY, [K_INDEX] = OPERR_INDEX, [K_VALUE] = OPERR_VALUE,
+                                 [K_ZERODIV] = OPERR_ZERODIV, [K_NUMERIC] = OPERR_NUMERIC};
+    const char *text = err->n ? sb_str(err) : st == K_NOMEM ? "out of memory" : "failed";
+
+    return trace_fail(T, of[st], "%s%s%s", err->n ? "" : op_info[op].name, err->n ? "" : ": ", text);
+}
+
+/* Results that a kernel shares with an operand must not change the operand's own marks. */
+static void mark_result(Tensor **out, const TType *y)
+{
+    Tensor *t = *out;
+
+    if (t->weak == y->weak && t->policy == y->policy)
+        return;
+    if (t->refs > 1) {
+        t = tensor_view(*out, (*out)->rank, (*out)->shape, (*out)->stride, (*out)->offset);
+        tensor_unref(*out);
+        *out = t;
+    }
+    t->weak = y->weak;
+    t->policy = y->policy;
+}
+
+static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
+{
+    StrBuf err = {0};
+    KCtx c = {.err = &err, .poll = T->poll, .poll_state = T->poll_state};
+    KStatus st = kernel_run_dying(&c, op, a, in, nin, y, out, T->dying);
+
+    if (st != K_OK)
+        kernel_failed(T, op, st, &err);
+    else
+        for (int i = 0; i < nout; i++)
+            mark_result(&out[i], &y[i]);
+    sb_done(&err);
+    return st == K_OK;
+}
+
+static bool infer_types(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, TType *y, int *nout)
+{
+    TType few[4] = {{0}}, *x = nin <= 4 ? few : tsr_alloc(sizeof *x * (size_t)nin);
+    int code;
+    bool ok;
+
+    for (int i = 0; i < nin; i++)
+        x[i] = tensor_type(in[i]);
+    sb_clear(&T->message);
+    ok = op_infer(op, a, x, nin, y, nout, &T->message, &code);
+    if (!ok)
+        T->error = code == 4 ? OPERR_DTYPE : OPERR_SHAPE;
+    if (x != few)
+        tsr_free(x);
+    return ok;
+}
+
+/* Does a message template name an exception kind? The text of a check is its name attribute. */
+static bool run_check(Trace *T, const Attr *a, Tensor *const *in, int nin)
+{
+    int64_t n = tensor_size(in[0]);
+    Tensor *c = tensor_contiguous(in[0]);
+    bool ok = c != NULL;
+
+    (void)nin;
+    for (int64_t i = 0; ok && i < n; i++)
+        ok = elem_get_i(c, c->offset + i) != 0;
+    tensor_unref(c);
+    return ok || trace_fail(T, a->kind ? (OpError)a->kind : OPERR_VALUE, "%s", a->name ? a->name->text : "check failed");
+}
+
+/* Ops that need no kernel. *ok: how it went. */
+static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok)
+{
+    int64_t v;
+
+    *ok = true;
+    *nout = 1;
+    switch (op) {
+    case OP_constant:
+        out[0] = tensor_ref(a->value);
+        return true;
+    case OP_stop_gradient:
+        out[0] = tensor_ref(in[0]);
+        return true;
+    case OP_dim_value:
+        *ok = dim_const_value(a->d[0][0], &v) || trace_fail(T, OPERR_TRACE, "a size is not known here");
+        out[0] = *ok ? tensor_scalar_i(DT_int64, v) : NULL;
+        return true;
+    case OP_print:
+        *nout = 0;
+        *ok = T->host_print && T->host_print(T->host, a, in, nin);
+        if (!*ok)
+            T->error = OPERR_HOST;
+        return true;
+    case OP_check:
+        *nout = 0;
+        *ok = run_check(T, a, in, nin);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    TType y[4];
+    bool ok;
+
+    if (op_info[op].flags & OPF_REGIONS || op_info[op].family == FAM_CONTROL)
+        return apply_region(T, op, a, in, nin, out, nout);
+    if (run_special(T, op, a, in, nin, out, nout, &ok))
+        return ok;
+    if (!infer_types(T, op, a, in, nin, y, nout))
+        return false;
+    if (!kernel_of[op])
+        return trace_fail(T, OPERR_TRACE, "%s cannot run here", op_info[op].name);
+    return run_kernel(T, op, a, in, nin, y, *nout, out);
+}
+
+/* -- dispatch --------------------------------------------------------------------------------------------------------- */
+
+bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    return trace_fail(T, OPERR_TRACE, "jvp of %s at depth %d (%d operands) is not built yet", op_info[op].name, lv->depth, nin);
+}
+
+bool apply_batch(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    return trace_fail(T, OPERR_TRACE, "vmap of %s at depth %d (%d operands) is not built yet", op_info[op].name, lv->depth, nin);
+}
+
+bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    Level *lv = deciding_level(T, op, a, in, nin);
+    const Policy *numerics = T->numerics;
+    bool ok;
+
+    if (!lv)
+        return apply_concrete(T, op, a, in, nin, out, nout);
+    if (lv->closed)
+        return trace_fail(T, OPERR_TRACE, "a traced value was kept after its %s ended, and used in %s",
+                          lv->kind == TRACE_STAGE ? "jit" : lv->kind == TRACE_BATCH ? "vmap" : "grad", op_info[op].name);
+    T->numerics = NULL;                 /* rules say themselves what they want */
+    ok = lv->kind == TRACE_STAGE ? apply_stage(T, lv, op, a, in, nin, out, nout) :
+         lv->kind == TRACE_BATCH ? apply_batch(T, lv, op, a, in, nin, out, nout) : apply_jvp(T, lv, op, a, in, nin, out, nout);
+    T->numerics = numerics;
+    return ok;
+}
+
+bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    Tensor *few[8], **x = nin <= 8 ? few : tsr_alloc(sizeof *x * (size_t)nin);
+    Attr plain;
+    bool ok;
+
+    if (!a) {
+        plain = attr_default();
+        a = &plain;
+    }
+    memcpy(x, in, sizeof *x * (size_t)nin);
+    for (int i = 0; i < nin; i++)
+        tensor_ref(x[i]);
+    ok = promote_operands(T, op, a, x, nin);
+    if (ok && !apply_numerics(T, op, a, x, nin, out, nout, &ok))
+        ok = op_dispatch(T, op, a, x, nin, out, nout);
+    tensors_unref(x, nin);
+    if (x != few)
+        tsr_free(x);
+    return ok;
+}
+
+Tensor *op1(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin)
+{
+    Tensor *out[4] = {NULL};
+    int n = 0;
+
+    if (!op_apply(T, op, a, in, nin, out, &n))
+        return NULL;
+    for (int i = 1; i < n; i++)
+        tensor_unref(out[i]);
+    return out[0];
+}
+
+Tensor *op_unary(Trace *T, OpId op, Tensor *x)
+{
+    return op1(T, op, NULL, &x, 1);
+}
+
+Tensor *op_binary(Trace *T, OpId op, Tensor *x, Tensor *y)
+{
+    return op1(T, op, NULL, (Tensor *[]){x, y}, 2);
+}
