@@ -1,0 +1,199 @@
+"""The command line: exit codes, and messages that name the object, the place and the next step."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+from harness import process
+from harness.test import Fail, Test
+
+# name, arguments, standard input, exit code, pieces of standard output, pieces of standard error
+TABLE = [
+    ("version", ["version"], None, 0, ["tessera 0.", "(git "], []),
+    ("version-flag", ["--version"], None, 0, ["tessera 0."], []),
+    ("help", ["--help"], None, 0, ["commands:", "run", "check"], []),
+    ("help-verb", ["help", "run"], None, 0, ["FILE [ARG]...", "--debug"], []),
+    ("help-flag-of-verb", ["run", "--help"], None, 0, ["FILE [ARG]...", "--debug"], []),
+    ("help-environment", ["help", "environment"], None, 0, ["TESSERA_PATH", "NO_COLOR"], []),
+    ("help-exit-codes", ["help", "exit-codes"], None, 0, ["130"], []),
+    ("help-unknown", ["help", "rnu"], None, 2, [], ["did you mean 'run'?"]),
+    ("unknown-verb", ["chekc", "x"], None, 2, [], ["unknown command 'chekc'", "did you mean 'check'?"]),
+    ("unknown-option", ["check", "--jsn", "x.tsr"], None, 2, [], ["unknown option '--jsn'", "did you mean '--json'?"]),
+    ("option-of-another-verb", ["run", "--dump-ast", "x.tsr"], None, 2, [], ["not an option of 'tessera run'"]),
+    ("flag-with-value", ["check", "--json=1", "x.tsr"], None, 2, [], ["takes no value"]),
+    ("option-without-value", ["run", "--threads"], None, 2, [], ["needs a value"]),
+    ("option-wrong-number", ["run", "--threads=two", "x.tsr"], None, 2, [], ["whole number"]),
+    ("option-wrong-word", ["check", "--color=maybe", "x.tsr"], None, 2, [], ["auto|always|never"]),
+    ("no-file", ["check"], None, 2, [], ["a file is missing"]),
+    ("missing-file", ["run", "no/such.tsr"], None, 1, [], ["there is no file 'no/such.tsr'"]),
+    ("missing-file-short", ["nosuch.tsr"], None, 1, [], ["there is no file 'nosuch.tsr'"]),
+    ("near-file", ["run", "{tmp}/progam.tsr"], None, 1, [], ["did you mean '", "program.tsr'?"]),
+    ("folder", ["run", "{tmp}"], None, 1, [], ["is a folder", "name a .tsr file"]),
+    ("unreadable-bytes", ["run", "{tmp}/latin1.tsr"], None, 1, [], ["latin1.tsr:2:", "0xe9", "UTF-8"]),
+    ("utf16", ["run", "{tmp}/utf16.tsr"], None, 1, [], ["UTF-16"]),
+    ("binary", ["run", "{tmp}/zero.tsr"], None, 1, [], ["zero byte"]),
+    ("too-large", ["run", "{tmp}/large.tsr"], None, 1, [], ["larger than 16 MiB", "split"]),
+    ("explain-unknown", ["explain", "E9999"], None, 1, [], ["no error code 'E9999'"]),
+    ("run-file", ["run", "{tmp}/program.tsr"], None, 0, ["hello []\n"], []),
+    ("run-short", ["{tmp}/program.tsr", "a", "--json", "-x"], None, 0, ["hello ['a', '--json', '-x']\n"], []),
+    ("run-stdin", ["-"], "print(1 + 2)\n", 0, ["3\n"], []),
+    ("run-stdin-arguments", ["run", "-", "x"], "import sys\nprint(sys.argv[1:])\n", 0, ["['x']\n"], []),
+    ("run-code", ["run", "-e", "print(6 * 7)"], None, 0, ["42\n"], []),
+    ("shebang", ["{tmp}/shebang.tsr"], None, 0, ["with a shebang\n"], []),
+    ("bom", ["{tmp}/bom.tsr"], None, 0, ["with a mark\n"], []),
+    ("crlf", ["{tmp}/crlf.tsr"], None, 0, ["yes\n"], []),
+    ("empty-file", ["{tmp}/empty.tsr"], None, 0, [], []),
+    ("check-good", ["check", "{tmp}/program.tsr"], None, 0, [], []),
+    ("check-bad-name", ["check", "-"], "print(nothing_here)\n", 1, [], ["error[E02", "nothing_here", "<stdin>:1:7"]),
+    ("check-json", ["check", "--json", "-"], "x = nothing_here\n", 1, ['"line":1', '"severity":"error"'], []),
+    ("check-all-errors", ["check", "-"], "print(aaa1)\nprint(bbb2)\n", 1, [], ["aaa1", "bbb2"]),
+    ("uncaught", ["-"], "def f():\n    raise ValueError('boom')\nf()\n", 1, [],
+     ["Traceback", "<stdin>", "line 3", "ValueError: boom"]),
+    ("output-before-error", ["-"], "print('first')\n1 // 0\n", 1, ["first\n"], ["ZeroDivisionError"]),
+    ("exit-code", ["-"], "import sys\nsys.exit(7)\n", 7, [], []),
+    ("exit-none", ["-"], "import sys\nsys.exit()\n", 0, [], []),
+    ("system-exit", ["-"], "raise SystemExit(3)\n", 3, [], []),
+    ("assertion", ["-"], "assert 1 == 2, 'not equal'\n", 1, [], ["AssertionError: not equal"]),
+    ("keyboard-interrupt-raised", ["-"], "raise KeyboardInterrupt\n", 130, [], ["KeyboardInterrupt"]),
+    ("color-never", ["check", "--color=never", "-"], "print(zz)\n", 1, [], ["error[E"]),
+    ("color-always", ["check", "--color=always", "-"], "print(zz)\n", 1, [], ["\033["]),
+    ("unknown-variable", ["version"], None, 0, [], ["TESSERA_THREDS", "did you mean TESSERA_THREADS?"]),
+]
+
+
+def make_files(folder):
+    (folder / "program.tsr").write_text("import sys\nprint('hello', sys.argv[1:])\n")
+    (folder / "latin1.tsr").write_bytes(b"x = 1\nname = 'caf\xe9'\n")
+    (folder / "utf16.tsr").write_bytes("print(1)\n".encode("utf-16"))
+    (folder / "zero.tsr").write_bytes(b"x = 1\n\0\0\n")
+    (folder / "large.tsr").write_bytes(b"# " + b"x" * (16 << 20) + b"\n")
+    (folder / "shebang.tsr").write_text("#!/usr/bin/env tessera\nprint('with a shebang')\n")
+    (folder / "bom.tsr").write_bytes(b"\xef\xbb\xbfprint('with a mark')\n")
+    (folder / "crlf.tsr").write_bytes(b"if True:\r\n    print('yes')\r\n")
+    (folder / "empty.tsr").write_bytes(b"")
+
+
+def check_row(ctx, folder, row):
+    name, args, stdin, code, out, err = row
+    env = {"TESSERA_THREDS": "2"} if name == "unknown-variable" else {"NO_COLOR": "" if "color" in name else "1"}
+    p = process.run([ctx.tessera] + [a.replace("{tmp}", str(folder)) for a in args], stdin=stdin, env=env)
+    if why := process.died(p):
+        raise Fail(why)
+    if p.returncode != code:
+        raise Fail(f"exit code {p.returncode}, wanted {code}: {p.stdout[-300:]}{p.stderr[-300:]}")
+    for text, have in [(t, p.stdout) for t in out] + [(t, p.stderr) for t in err]:
+        if text not in have:
+            raise Fail(f"wanted {text!r} in {have[-500:]!r}")
+    if code == 2 and p.stderr.count("\n") != 1:
+        raise Fail(f"wrong usage is one line, not {p.stderr!r}")
+    if "color-never" in name and "\033" in p.stderr:
+        raise Fail("colour in spite of --color=never")
+
+
+# ------------------------------------------------------------- signals and broken streams
+
+def interrupted(ctx, code):
+    """Start a program, send ctrl-C when it says that it runs, and give its exit code and standard error."""
+    p = subprocess.Popen([ctx.tessera, "run", "-e", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline()
+    time.sleep(0.1)
+    p.send_signal(signal.SIGINT)
+    try:
+        out, err = p.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        raise Fail("ctrl-C did not stop it within 10 s") from None
+    return p.returncode, out.decode(), err.decode()
+
+
+def ctrl_c_stops(ctx):
+    code, _, err = interrupted(ctx, "import sys\nprint('on', flush=True)\nwhile True: pass\n")
+    if code != 130 or "KeyboardInterrupt" not in err:
+        raise Fail(f"exit code {code}, {err!r}")
+
+
+def ctrl_c_is_caught(ctx):
+    code, out, err = interrupted(ctx, "print('on', flush=True)\ntry:\n    while True: pass\n"
+                                      "except KeyboardInterrupt:\n    print('caught')\n")
+    if code != 0 or "caught" not in out:
+        raise Fail(f"exit code {code}, {out!r} {err!r}")
+
+
+def ctrl_c_stops_sleep(ctx):
+    code, _, err = interrupted(ctx, "import time\nprint('on', flush=True)\ntime.sleep(60)\n")
+    if code != 130:
+        raise Fail(f"exit code {code}, {err!r}")
+
+
+def broken_pipe_is_quiet(ctx):
+    p = subprocess.run(["sh", "-c", f"{ctx.tessera} run -e 'for i in range(200000): print(i)' | head -1"],
+                       capture_output=True, text=True, timeout=20)
+    if p.stdout != "0\n" or p.stderr:
+        raise Fail(f"{p.stdout!r} {p.stderr!r}")
+
+
+def full_disk_is_an_error(ctx):
+    if not os.path.exists("/dev/full"):
+        return
+    with open("/dev/full", "w") as full:
+        p = process.run([ctx.tessera, "run", "-e", "print('x' * 10)"], stdout=full)
+    if p.returncode != 1 or "No space left" not in p.stderr:
+        raise Fail(f"exit code {p.returncode}, {p.stderr!r}")
+
+
+def file_size_limit_is_an_error(ctx):
+    """Writing a file past the allowed size raises OSError and leaves the program in charge."""
+    with tempfile.TemporaryDirectory() as d:
+        code = f"try:\n    with open('{d}/f', 'w') as f:\n        f.write('x' * 100000)\nexcept OSError as e:\n    print('caught')\n"
+        p = process.run([ctx.tessera, "run", "-e", code], file_size=4096)
+        if p.stdout != "caught\n":
+            raise Fail(f"exit code {p.returncode}, {p.stdout!r} {p.stderr[-300:]!r}")
+
+
+def memory_limit_is_an_error(ctx):
+    """A request that cannot be had is a MemoryError; a machine that is out of memory ends in one line."""
+    p = process.run([ctx.tessera, "run", "-e", "try:\n    zeros((1 << 20, 1 << 20))\nexcept MemoryError:\n    print('caught')\n"],
+                    memory=1 << 30)
+    if p.stdout != "caught\n":
+        raise Fail(f"exit code {p.returncode}, {p.stdout!r} {p.stderr[-300:]!r}")
+    p = process.run([ctx.tessera, "run", "-e", "x = []\nwhile True:\n    x.append('a' + str(len(x)))\n"], memory=512 << 20,
+                    timeout=60)
+    if p.returncode != 1 or "emory" not in p.stderr:
+        raise Fail(f"exit code {p.returncode}, {p.stderr[-300:]!r}")
+
+
+def every_verb_has_help(ctx):
+    p = process.run([ctx.tessera, "help"])
+    for verb in re.findall(r"^  (\w+)  ", p.stdout, re.M):
+        q = process.run([ctx.tessera, "help", verb])
+        if q.returncode or f"tessera {verb}" not in q.stdout:
+            raise Fail(f"help {verb}: {q.stderr}")
+
+
+def starts_quickly(ctx):
+    """An empty program ends within 50 ms, at the best of five tries."""
+    best = min(_seconds([ctx.tessera, "run", "-e", ""]) for _ in range(5))
+    if best > 0.05:
+        raise Fail(f"{best * 1000:.0f} ms")
+
+
+def _seconds(argv):
+    start = time.monotonic()
+    process.run(argv)
+    return time.monotonic() - start
+
+
+FUNCTIONS = (ctrl_c_stops, ctrl_c_is_caught, ctrl_c_stops_sleep, broken_pipe_is_quiet, full_disk_is_an_error,
+             file_size_limit_is_an_error, memory_limit_is_an_error, every_verb_has_help, starts_quickly)
+
+
+def tests(ctx):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-cli-"))
+    make_files(folder)
+    for row in TABLE:
+        yield Test(f"cli/{row[0]}", lambda row=row: check_row(ctx, folder, row))
+    for f in FUNCTIONS:
+        yield Test(f"cli/{f.__name__}", lambda f=f: f(ctx))

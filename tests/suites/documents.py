@@ -1,0 +1,37 @@
+"""Every ```tsr block of README.md and docs/ runs, with the markers of tests inside it where output is claimed."""
+import pathlib
+import re
+import tempfile
+
+from harness import markers
+from harness.test import Test
+
+BLOCK = re.compile(r"^```tsr([^\n]*)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(path):
+    """(line, info, text) of each block; info is what follows ```tsr: nothing, or `fragment` (not run)."""
+    text = path.read_text()
+    for m in BLOCK.finditer(text):
+        yield text[:m.start()].count("\n") + 2, m.group(1).strip(), m.group(2)
+
+
+def check(ctx, text):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "example.tsr"
+        path.write_text(text if markers.parse(text).out else text + "\n" + free_output(text))
+        markers.check_program(ctx.tessera, path)
+
+
+def free_output(text):
+    """An example that claims no output may print what it likes: an empty `#:` is contained in anything."""
+    return "" if markers.parse(text).errors else "#: \n"
+
+
+def tests(ctx):
+    for path in [ctx.root / "README.md"] + sorted((ctx.root / "docs").rglob("*.md")):
+        if not path.exists() or path.parent.name == "explain":
+            continue
+        for line, info, text in blocks(path):
+            if info != "fragment":
+                yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda text=text: check(ctx, text))

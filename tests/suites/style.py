@@ -1,0 +1,135 @@
+"""The rules of style that a machine can check. Each rule is one test; its failure lists every offender."""
+import re
+
+from harness.test import Fail, Test
+
+LAYERS = ("base", "ir/core", "runtime", "ir/graph", "frontend", "tools", "")      # each may include those before it
+FORBIDDEN = {
+    r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf|vasprintf|getline|posix_memalign)\s*\(":
+        "memory goes through base/alloc.h",
+    r"(?<![\w.>])(strcat|sprintf|vsprintf|gets|atoi|atol|system|popen)\s*\(": "this function has no bounds, or no errors",
+    r"\bexit\s*\((?!EXIT)": "only base/alloc.c and the driver end the process",
+}
+MAY_EXIT = ("src/base/alloc.c", "src/base/interrupt.c", "src/driver.c")
+WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def sources(ctx, *suffixes):
+    for folder in ("src", "grammar", "tests", "fuzz", "bench", "stdlib", "examples"):
+        for f in sorted((ctx.root / folder).rglob("*")):
+            if f.suffix in suffixes and f.is_file():
+                yield f, str(f.relative_to(ctx.root)), f.read_text(errors="replace")
+
+
+def without_comments(text):
+    """C text with comments and strings blanked out; lines stay where they are."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group())
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
+
+
+def layer(path):
+    return next(i for i, name in enumerate(LAYERS) if path.startswith(name + "/") or not name)
+
+
+def include_direction(ctx):
+    for _, name, text in sources(ctx, ".c", ".h", ".def"):
+        if not name.startswith("src/"):
+            continue
+        own = layer(name[4:])
+        for target in re.findall(r'^\s*#include "([^"]+)"', text, re.M):
+            if (ctx.root / "src" / target).exists() and layer(target) > own:
+                yield f"{name} includes {target}"
+
+
+def own_header_first(ctx):
+    for f, name, text in sources(ctx, ".c"):
+        header = f.with_suffix(".h")
+        first = re.search(r'^#include [<"]([^>"]+)', text, re.M)
+        if name.startswith("src/") and header.exists() and first and not str(header).endswith(first.group(1)):
+            yield f"{name} includes {first.group(1)} before its own header"
+
+
+def forbidden_calls(ctx):
+    for _, name, text in sources(ctx, ".c", ".h"):
+        if not name.startswith("src/") or name in MAY_EXIT:
+            continue
+        code = without_comments(text)
+        for pattern, why in FORBIDDEN.items():
+            for m in re.finditer(pattern, code):
+                yield f"{name}:{code[:m.start()].count(chr(10)) + 1}: {m.group().strip()}: {why}"
+
+
+def file_length(ctx):
+    for _, name, text in sources(ctx, ".c", ".h", ".def", ".py"):
+        most = 400 if name.endswith(".h") else 750
+        n = text.count("\n")
+        if n > most and not name.startswith("tests/") and not name.endswith(".def"):
+            yield f"{name} has {n} lines"
+
+
+def no_reminders(ctx):
+    for _, name, text in sources(ctx, ".c", ".h", ".def", ".py", ".tsr", ".re", ".y"):
+        for i, line in enumerate(text.splitlines(), 1):
+            if WORDS.search(line) and name != "tests/suites/style.py":
+                yield f"{name}:{i}: {line.strip()}"
+
+
+def header_guards(ctx):
+    for _, name, text in sources(ctx, ".h"):
+        if name.startswith("src/") and not re.search(r"#ifndef (TSR_\w+_H)\n#define \1\n", text):
+            yield name
+
+
+def opening_essay(ctx):
+    for _, name, text in sources(ctx, ".c", ".h", ".def"):
+        if name.startswith("src/") and name != "src/main.c" and not text.startswith("/*"):
+            yield f"{name} does not open with what it is for"
+
+
+def clean_lines(ctx):
+    for _, name, text in sources(ctx, ".c", ".h", ".def", ".py", ".tsr"):
+        for i, line in enumerate(text.splitlines(), 1):
+            if line != line.rstrip() and name.endswith((".c", ".h", ".def", ".py")):
+                yield f"{name}:{i}: blanks at the end"
+            elif "\t" in line and name.endswith((".c", ".h", ".def", ".py")):
+                yield f"{name}:{i}: a tab"
+            elif len(line) > 140 and name.startswith("src/") and not name.endswith(".def"):
+                yield f"{name}:{i}: {len(line)} columns"
+
+
+def no_fast_math(ctx):
+    for f in ctx.root.rglob("meson.build"):
+        if "build" not in f.relative_to(ctx.root).parts[0][:5] and re.search(r"-ffast-math|-Ofast", f.read_text()):
+            yield str(f)
+
+
+def diagnostic_codes(ctx):
+    text = (ctx.root / "src/base/diag.def").read_text()
+    return re.findall(r"^DIAG\((\w\d{4}),\s*(\w+)", text, re.M)
+
+
+def every_code_has_a_page(ctx):
+    for code, _ in diagnostic_codes(ctx):
+        if not (ctx.root / f"docs/explain/{code}.md").exists():
+            yield f"docs/explain/{code}.md is missing"
+
+
+def every_code_has_a_test(ctx):
+    for code, _ in diagnostic_codes(ctx):
+        if not list((ctx.root / "tests").rglob(f"{code}*")):
+            yield f"tests/error/{code}.tsr is missing"
+
+
+RULES = (include_direction, own_header_first, forbidden_calls, file_length, no_reminders, header_guards, opening_essay,
+         clean_lines, no_fast_math, every_code_has_a_page, every_code_has_a_test)
+
+
+def check(rule, ctx):
+    found = list(rule(ctx))
+    if found:
+        raise Fail(f"{len(found)} offenders\n  " + "\n  ".join(found[:20]))
+
+
+def tests(ctx):
+    for rule in RULES:
+        yield Test(f"style/{rule.__name__}", lambda rule=rule: check(rule, ctx))
