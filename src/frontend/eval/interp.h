@@ -27,6 +27,7 @@ struct Scope;
 bool interp_run_unit(Interp *I, struct Unit *u, Sym name);
 /* REPL: run one more input in the same module; *result is the value of a final expression statement, else V_NONE. */
 bool interp_run_input(Interp *I, struct Unit *u, Value *result);
+struct ModuleObj *interp_main(Interp *I);               /* the program's own module (REPL: where inputs run); NULL before */
 
 /* ------------------------------------------------------------- exceptions */
 
@@ -104,7 +105,7 @@ Value prelude_get(Interp *I, const char *name);         /* by name, borrowed; V_
  * or KeyboardInterrupt is pending. */
 bool interp_enter(Interp *I);
 void interp_leave(Interp *I);
-bool interp_poll(Interp *I);                            /* in long loops: ctrl-C arrived? false: pending */
+bool interp_poll(Interp *I);                            /* in long loops: ctrl-C (tsr_interrupted)? false: pending */
 
 /* Where print goes. */
 void interp_write(Interp *I, const char *s, size_t n);
