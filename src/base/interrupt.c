@@ -1,9 +1,11 @@
 /* One flag, set by the handler; system calls are not restarted, so that a blocked read notices. */
 #include "base/interrupt.h"
 
+#include <signal.h>
 #include <unistd.h>
 
-volatile sig_atomic_t tsr_interrupted;
+volatile int tsr_interrupted;
+_Static_assert(_Generic((sig_atomic_t)0, int: 1, default: 0), "the flag's type is sig_atomic_t");
 
 static void on_interrupt(int sig)
 {

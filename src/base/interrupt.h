@@ -8,9 +8,8 @@
 #ifndef TSR_BASE_INTERRUPT_H
 #define TSR_BASE_INTERRUPT_H
 
-#include <signal.h>
-
-extern volatile sig_atomic_t tsr_interrupted;
+/* Really a sig_atomic_t; spelled so, because <signal.h> has a raise() of its own. */
+extern volatile int tsr_interrupted;
 
 /* Catch SIGINT from now on. The third one that nobody answered ends the process with 130. */
 void interrupt_catch(void);
