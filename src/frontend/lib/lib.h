@@ -36,6 +36,7 @@ Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, cons
 /* Numbers from text, as int() and float() read them. false: not a number; no exception is set. */
 typedef enum { PARSE_OK, PARSE_BAD, PARSE_RANGE } ParseStatus;
 ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out);
+Value int_of_float(Interp *I, double x);                /* truncated; NaN and what 64 bits cannot hold raise */
 bool parse_float(const char *s, size_t n, double *out);
 
 /* ------------------------------------------------------------- sequences: str.c, list.c, tuple.c, seq.c */
@@ -50,6 +51,8 @@ Value seq_slice(Interp *I, Value seq, const SliceObj *s);           /* the same 
 bool list_set_slice(Interp *I, ListObj *l, const SliceObj *s, Value v);     /* l[a:b:c] = v; V_ERR: del l[a:b:c] */
 Value seq_concat(Interp *I, Value a, Value b);          /* a + b of equal kinds: str, bytes, list, tuple */
 Value seq_repeat(Interp *I, Value a, int64_t n);        /* a * n */
+void *obj_new(Tag kind, size_t size);                   /* eval/heap.c: zeroed after the header, count 1 */
+Value range_new(int64_t start, int64_t stop, int64_t step, int64_t n);
 Value bytes_new(const char *s, size_t n);
 int str_compare(const StrObj *a, const StrObj *b);      /* <0, 0, >0 by code points */
 /* list, tuple by lexicographic order: op is AOP_LT .. AOP_GE, AOP_EQ, AOP_NE; 1, 0, -1 pending. */
@@ -68,7 +71,24 @@ Value set_binary(Interp *I, int op, Value a, Value b);  /* | & - ^ of two sets (
 int set_compare(Interp *I, int op, Value a, Value b);   /* subset order and equality of two sets: 1, 0, -1 */
 bool dict_update(Interp *I, DictObj *d, Value other);   /* other: a mapping or an iterable of pairs */
 Value dict_copy(Interp *I, DictObj *d);
+void dict_clear(DictObj *d);                            /* a dict or a set */
+bool dict_fill(Interp *I, DictObj *d, Value arg, Value kw);         /* dict(arg, **kw) into d; arg V_ERR: none */
+bool dict_last(DictObj *d, Value *key, Value *val);     /* the newest entry, borrowed; false: empty */
+DictObj *self_dict(Interp *I, Value v);                 /* the self of a method; NULL: TypeError pending */
+SetObj *self_set(Interp *I, Value v);
 int dict_equal(Interp *I, DictObj *a, DictObj *b);
+
+/* ------------------------------------------------------------- calls and exceptions */
+
+/* self.name(*args, **kw), kw a dict with string keys. */
+Value call_method_kw(Interp *I, Value self, const char *name, const Value *args, int64_t nargs, Value kw);
+Value raise_exit(Interp *I, Value code);                /* SystemExit(code) */
+Value raise_stop_iteration(Interp *I);
+bool value_delattr(Interp *I, Value v, Sym name);       /* eval/attr.c */
+
+Value std_file(int fd);                                 /* sys.stdin, stdout, stderr: files.c */
+/* Drop what the library shares between calls (standard streams, one-character strings): at interp_free. */
+void lib_done(void);
 
 /* ------------------------------------------------------------- arguments of natives */
 

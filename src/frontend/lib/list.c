@@ -269,7 +269,6 @@ static Value t_count(Interp *I, Value *a)
 
 static Value range_of(Interp *I, int64_t start, int64_t stop, int64_t step)
 {
-    RangeObj *r;
     uint64_t span, n = 0;
 
     if (!step)
@@ -280,9 +279,7 @@ static Value range_of(Interp *I, int64_t start, int64_t stop, int64_t step)
     }
     if (n > INT64_MAX)
         return raise(I, EXC_OverflowError, "range has more elements than an int can count");
-    r = tsr_calloc(sizeof *r);
-    *r = (RangeObj){.obj = {.refs = 1, .kind = V_RANGE}, .start = start, .stop = stop, .step = step, .n = (int64_t)n};
-    return vobj(r);
+    return range_new(start, stop, step, (int64_t)n);
 }
 
 static Value range_make(Interp *I, Value *a)
@@ -336,10 +333,9 @@ static Value r_count(Interp *I, Value *a)
 
 static Value slice_make(Interp *I, Value *a)
 {
-    SliceObj *s = tsr_calloc(sizeof *s);
+    SliceObj *s = obj_new(V_SLICE, sizeof *s);
     bool one = is_err(a[2]);
 
-    s->obj = (Obj){.refs = 1, .kind = V_SLICE};
     s->lo = one ? VNONE : value_ref(a[1]);
     s->hi = value_ref(one ? a[1] : a[2]);
     s->step = is_err(a[3]) ? VNONE : value_ref(a[3]);

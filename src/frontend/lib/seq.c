@@ -57,11 +57,14 @@ bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int6
     return true;
 }
 
-static Value range_new(int64_t start, int64_t stop, int64_t step, int64_t n)
+Value range_new(int64_t start, int64_t stop, int64_t step, int64_t n)
 {
-    RangeObj *r = tsr_calloc(sizeof *r);
+    RangeObj *r = obj_new(V_RANGE, sizeof *r);
 
-    *r = (RangeObj){.obj = {.refs = 1, .kind = V_RANGE}, .start = start, .stop = stop, .step = step, .n = n};
+    r->start = start;
+    r->stop = stop;
+    r->step = step;
+    r->n = n;
     return vobj(r);
 }
 
@@ -232,9 +235,8 @@ bool list_set_slice(Interp *I, ListObj *l, const SliceObj *s, Value v)
 
 Value bytes_new(const char *s, size_t n)
 {
-    BytesObj *b = tsr_alloc(sizeof *b + n + 1);
+    BytesObj *b = obj_new(V_BYTES, sizeof *b + n + 1);
 
-    b->obj = (Obj){.refs = 1, .kind = V_BYTES};
     b->len = (uint32_t)n;
     if (n)
         memcpy(b->s, s, n);

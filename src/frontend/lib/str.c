@@ -674,13 +674,27 @@ static Value m_encode(Interp *I, Value *a)
     return errors ? text_encode(I, s, enc->s, errors->s) : VERR;
 }
 
-static Value m_length(Interp *I, Value *a)
+/* str(object), str(bytes, encoding, errors) */
+static Value str_make(Interp *I, Value *a)
 {
-    StrObj *s = self_str(I, a[0]);
-    return s ? vint(str_nchars(s)) : VERR;
+    StrObj *enc, *errors;
+
+    if (is_err(a[1]))
+        return str_new("", 0);
+    if (is_err(a[2]) && is_err(a[3]))
+        return value_str(I, a[1]);
+    if (a[1].tag != V_BYTES)
+        return raise(I, EXC_TypeError, "decoding to str: need a bytes-like object, %s found", value_type_name(a[1]));
+    enc = is_err(a[2]) ? NULL : need_str(I, a[2], "encoding");
+    errors = is_err(a[3]) ? NULL : need_str(I, a[3], "errors");
+    if (exc_pending(I))
+        return VERR;
+    return text_decode(I, ((BytesObj *)a[1].o)->s, ((BytesObj *)a[1].o)->len, enc ? enc->s : "utf-8", errors ? errors->s : "strict");
 }
 
 const NativeDef natives_str[] = {
+    {"", "str", NULL, "type[str]", "Text: a sequence of Unicode code points."},
+    {"str", "__new__", str_make, "(cls, object=..., encoding: str = ..., errors: str = ...) -> str", "The text of any value, or of bytes in an encoding."},
     {"str", "find", m_find, "(self, sub: str, start: int | None = None, end: int | None = None, /) -> int", "Lowest index where sub is found in self[start:end], else -1."},
     {"str", "rfind", m_rfind, "(self, sub: str, start: int | None = None, end: int | None = None, /) -> int", "Highest index where sub is found in self[start:end], else -1."},
     {"str", "index", m_index, "(self, sub: str, start: int | None = None, end: int | None = None, /) -> int", "Like find, but raises ValueError when sub is not found."},
@@ -711,6 +725,5 @@ const NativeDef natives_str[] = {
     {"str", "format_map", m_format_map, "(self, mapping, /) -> str", "With {name} holes filled from the mapping."},
     {"str", "render", m_render, "(self, /, **values) -> str", "With {name} holes filled; braces that hold no name stay. KeyError when a name is not given."},
     {"str", "encode", m_encode, "(self, encoding: str = 'utf-8', errors: str = 'strict') -> bytes", "As bytes; UnicodeEncodeError when a character has no form in the encoding."},
-    {"str", "__len__", m_length, "(self) -> int", "Number of code points."},
     {0},
 };

@@ -1,0 +1,736 @@
+/*
+ * The functions that every program sees.
+ *
+ * Several names are also tensor functions (sum, max, abs ...): given a tensor
+ * first they pass all arguments on to its method of the same name.
+ */
+#include "frontend/lib/lib.h"
+#include "frontend/syntax/ast.h"
+#include "frontend/tensor/tensor_ops.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- passing on to tensors */
+
+/* self.name(*args, **kw); args a tuple, kw a dict. */
+Value call_method_kw(Interp *I, Value self, const char *name, const Value *args, int64_t nargs, Value kw)
+{
+    Value method = value_getattr(I, self, sym(name)), r, k, v;
+    int n = (int)as_dict(kw)->n, i = 0;
+    Value *vals = tsr_alloc((size_t)(n + 1) * sizeof *vals);
+    Sym *names = tsr_alloc((size_t)(n + 1) * sizeof *names);
+    int64_t pos = 0;
+
+    while (dict_next(as_dict(kw), &pos, &k, &v)) {
+        names[i] = sym_n(as_str(k)->s, as_str(k)->len);
+        vals[i++] = v;
+    }
+    r = is_err(method) ? VERR : value_call_kw(I, method, args, (int)nargs, vals, names, n);
+    value_unref(method);
+    tsr_free(vals);
+    tsr_free(names);
+    return r;
+}
+
+static bool is_tensor(Value v)
+{
+    return v.tag == V_TENSOR;
+}
+
+static bool only_keywords(Interp *I, Value kw, const char *fname, const char *const *allowed, Value *out)
+{
+    Value k, v;
+    int64_t pos = 0;
+
+    while (dict_next(as_dict(kw), &pos, &k, &v)) {
+        int i = 0;
+        while (allowed[i] && strcmp(allowed[i], as_str(k)->s))
+            i++;
+        if (!allowed[i]) {
+            raise(I, EXC_TypeError, "%s() got an unexpected keyword argument '%s'", fname, as_str(k)->s);
+            return false;
+        }
+        out[i] = v;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------- print */
+
+static bool put_line(Interp *I, TupleObj *args, const char *sep, const char *end, StrBuf *b)
+{
+    for (int64_t i = 0; i < args->n; i++) {
+        if (i)
+            sb_puts(b, sep);
+        if (!value_str_to(I, args->at[i], b))
+            return false;
+    }
+    sb_puts(b, end);
+    return true;
+}
+
+static bool text_option(Interp *I, Value v, const char *name, const char *dflt, const char **out)
+{
+    Value s = unwrap_base(v);
+
+    *out = dflt;
+    if (!is_given(v))
+        return true;
+    if (s.tag != V_STR) {
+        raise(I, EXC_TypeError, "%s must be None or a string, not %s", name, value_type_name(v));
+        return false;
+    }
+    *out = as_str(s)->s;
+    return true;
+}
+
+/* a = args, sep, end, file, flush */
+static Value f_print(Interp *I, Value *a)
+{
+    const char *sep, *end;
+    StrBuf b = {0};
+    Value text, r = VNONE;
+    int flush, staged;
+
+    if (!text_option(I, a[1], "sep", " ", &sep) || !text_option(I, a[2], "end", "\n", &end))
+        return VERR;
+    flush = value_truth(I, a[4]);
+    if (flush < 0)
+        return VERR;
+    staged = is_given(a[3]) ? 0 : tensor_staged_print(I, as_tuple(a[0])->at, (int)as_tuple(a[0])->n, sep, end);
+    if (staged)
+        return staged < 0 ? VERR : VNONE;
+    if (!put_line(I, as_tuple(a[0]), sep, end, &b)) {
+        sb_done(&b);
+        return VERR;
+    }
+    if (!is_given(a[3])) {
+        interp_write(I, sb_str(&b), b.n);
+        if (flush)
+            interp_flush(I);
+        sb_done(&b);
+        return VNONE;
+    }
+    text = str_steal(&b);
+    r = value_call_method(I, a[3], sym("write"), &text, 1);
+    value_unref(text);
+    value_unref(r);
+    if (flush && !is_err(r))
+        value_unref(r = value_call_method(I, a[3], sym("flush"), NULL, 0));
+    return is_err(r) ? VERR : VNONE;
+}
+
+/* ------------------------------------------------------------- text of values */
+
+static Value f_repr(Interp *I, Value *a) { return value_repr(I, a[0]); }
+
+static Value f_ascii(Interp *I, Value *a)
+{
+    Value r = value_repr(I, a[0]);
+    StrBuf b = {0};
+
+    if (is_err(r))
+        return VERR;
+    repr_ascii(&b, as_str(r)->s, as_str(r)->len);
+    value_unref(r);
+    return str_steal(&b);
+}
+
+static Value f_format(Interp *I, Value *a)
+{
+    StrObj *spec = need_str(I, a[1], "format() argument 2");
+    return spec ? value_format(I, a[0], spec->s, spec->len) : VERR;
+}
+
+static Value f_chr(Interp *I, Value *a)
+{
+    int64_t c;
+
+    if (!value_as_int(I, a[0], &c))
+        return VERR;
+    if (c < 0 || c > 0x10ffff)
+        return raise(I, EXC_ValueError, "chr() arg not in range(0x110000)");
+    if (c >= 0xd800 && c < 0xe000)
+        return raise(I, EXC_ValueError, "chr() arg is half of a surrogate pair, which text cannot hold");
+    return str_char((uint32_t)c);
+}
+
+static Value f_ord(Interp *I, Value *a)
+{
+    Value v = unwrap_base(a[0]);
+    const char *p;
+
+    if (v.tag == V_BYTES && ((BytesObj *)v.o)->len == 1)
+        return vint((unsigned char)((BytesObj *)v.o)->s[0]);
+    if (v.tag != V_STR)
+        return raise(I, EXC_TypeError, "ord() expected string of length 1, but %s found", value_type_name(v));
+    if (str_nchars(as_str(v)) != 1)
+        return raise(I, EXC_TypeError, "ord() expected a character, but string of length %lld found",
+                     (long long)str_nchars(as_str(v)));
+    p = as_str(v)->s;
+    return vint(utf8_next(&p));
+}
+
+static Value in_base(Interp *I, Value v, const char *spec)
+{
+    int64_t i;
+
+    if (v.tag == V_FLOAT)
+        return raise(I, EXC_TypeError, "'float' object cannot be interpreted as an integer");
+    return value_as_int(I, v, &i) ? value_format(I, vint(i), spec, 2) : VERR;
+}
+
+static Value f_hex(Interp *I, Value *a) { return in_base(I, a[0], "#x"); }
+static Value f_oct(Interp *I, Value *a) { return in_base(I, a[0], "#o"); }
+static Value f_bin(Interp *I, Value *a) { return in_base(I, a[0], "#b"); }
+
+/* ------------------------------------------------------------- numbers */
+
+static Value f_abs(Interp *I, Value *a)
+{
+    Value v = unwrap_base(a[0]), m;
+
+    switch (v.tag) {
+    case V_INT: case V_BOOL:
+        return v.i == INT64_MIN ? raise(I, EXC_OverflowError, "abs() of the smallest int does not fit in 64 bits")
+                                : vint(v.i < 0 ? -v.i : v.i);
+    case V_FLOAT: return vfloat(fabs(v.f));
+    case V_COMPLEX: return vfloat(hypot(((ComplexObj *)v.o)->re, ((ComplexObj *)v.o)->im));
+    case V_TENSOR: return value_call_method(I, v, sym("abs"), NULL, 0);
+    default: break;
+    }
+    m = value_getattr_opt(I, v, sym("__abs__"));
+    if (!is_err(m)) {
+        Value r = value_call(I, m, NULL, 0);
+        value_unref(m);
+        return r;
+    }
+    return exc_pending(I) ? VERR : raise(I, EXC_TypeError, "bad operand type for abs(): '%s'", value_type_name(v));
+}
+
+static int64_t int_pow10(int64_t n)
+{
+    int64_t p = 1;
+
+    while (n-- > 0)
+        p *= 10;
+    return p;
+}
+
+/* An int to a power of ten, halves to even. */
+static Value round_int(Interp *I, int64_t v, int64_t digits)
+{
+    int64_t p, rest, out;
+
+    if (digits >= 0)
+        return vint(v);
+    if (digits < -18)
+        return vint(0);
+    p = int_pow10(-digits);
+    rest = v % p;
+    if (rest < 0)
+        rest += p;
+    bool up = rest > p - rest || (rest == p - rest && ((v - rest) / p) % 2 != 0);
+    if (__builtin_add_overflow(v - rest, up ? p : 0, &out))
+        return raise(I, EXC_OverflowError, "round() result does not fit in 64 bits");
+    return vint(out);
+}
+
+/* Decimal rounding of the exact value, through text: round(2.675, 2) is 2.67. */
+static double round_float(double x, int64_t digits)
+{
+    char t[400];
+
+    if (!isfinite(x) || digits > 330)
+        return x;
+    if (digits >= 0) {
+        snprintf(t, sizeof t, "%.*f", (int)(digits > 60 ? 60 : digits), x);
+        return digits > 60 ? x : strtod(t, NULL);
+    }
+    if (digits < -308)
+        return copysign(0, x);
+    double p = pow(10, (double)-digits);
+    return rint(x / p) * p;
+}
+
+static Value f_round(Interp *I, Value *a)
+{
+    Value v = unwrap_base(a[0]), m, r;
+    int64_t digits = 0;
+
+    if (is_tensor(v))
+        return value_call_method(I, v, sym("round"), &a[1], is_given(a[1]));
+    if (v.tag == V_INT || v.tag == V_BOOL || v.tag == V_FLOAT) {
+        if (is_given(a[1]) && !value_as_int(I, a[1], &digits))
+            return VERR;
+        if (v.tag != V_FLOAT)
+            return round_int(I, v.i, digits);
+        return is_given(a[1]) ? vfloat(round_float(v.f, digits)) : int_of_float(I, rint(v.f));
+    }
+    m = value_getattr_opt(I, v, sym("__round__"));
+    if (is_err(m))
+        return exc_pending(I) ? VERR
+               : raise(I, EXC_TypeError, "type %s doesn't define __round__ method", value_type_name(v));
+    r = value_call(I, m, &a[1], is_given(a[1]));
+    value_unref(m);
+    return r;
+}
+
+static int64_t mul_mod(int64_t a, int64_t b, int64_t m)
+{
+    return (int64_t)((__extension__(__int128)a * b) % m);
+}
+
+/* x with a * x = 1 modulo m, for a in [0, m); 0 when there is none. */
+static int64_t inverse_mod(int64_t a, int64_t m)
+{
+    int64_t r0 = m, r1 = a, t0 = 0, t1 = 1;
+
+    while (r1) {
+        int64_t q = r0 / r1, r = r0 - q * r1, t = t0 - q * t1;
+        r0 = r1, r1 = r;
+        t0 = t1, t1 = t;
+    }
+    return r0 == 1 ? (t0 < 0 ? t0 + m : t0) : 0;
+}
+
+static Value pow_mod(Interp *I, int64_t base, int64_t e, int64_t mod)
+{
+    int64_t m = mod < 0 ? -mod : mod, r = 1;
+
+    if (!mod)
+        return raise(I, EXC_ValueError, "pow() 3rd argument cannot be 0");
+    if (mod == INT64_MIN)
+        return raise(I, EXC_OverflowError, "pow() 3rd argument is too large");
+    base %= m;
+    if (base < 0)
+        base += m;
+    if (e < 0) {
+        base = inverse_mod(base, m);
+        if (!base && m != 1)
+            return raise(I, EXC_ValueError, "base is not invertible for the given modulus");
+        e = -e;
+    }
+    r %= m;
+    for (; e; e >>= 1, base = mul_mod(base, base, m))
+        if (e & 1)
+            r = mul_mod(r, base, m);
+    return vint(mod < 0 && r ? r - m : r);
+}
+
+static Value f_pow(Interp *I, Value *a)
+{
+    if (!is_given(a[2]))
+        return value_binary(I, AOP_POW, a[0], a[1]);
+    for (int i = 0; i < 3; i++)
+        if (a[i].tag != V_INT && a[i].tag != V_BOOL)
+            return raise(I, EXC_TypeError, "pow() 3rd argument not allowed unless all arguments are integers");
+    return pow_mod(I, a[0].i, a[1].i, a[2].i);
+}
+
+static Value f_divmod(Interp *I, Value *a)
+{
+    Value m = value_getattr_opt(I, a[0], sym("__divmod__")), q, r;
+
+    if (!is_err(m)) {
+        q = value_call(I, m, &a[1], 1);
+        value_unref(m);
+        return q;
+    }
+    if (exc_pending(I))
+        return VERR;
+    q = value_binary(I, AOP_FLOORDIV, a[0], a[1]);
+    r = is_err(q) ? VERR : value_binary(I, AOP_MOD, a[0], a[1]);
+    if (is_err(r)) {
+        value_unref(q);
+        return VERR;
+    }
+    return tuple_of(2, q, r);
+}
+
+/* ------------------------------------------------------------- folding sequences */
+
+static Value add_all(Interp *I, Value it, Value acc)
+{
+    Value x, next;
+
+    while (!is_err(x = value_next(I, it))) {
+        int64_t i;
+        if (acc.tag == V_INT && x.tag == V_INT && !__builtin_add_overflow(acc.i, x.i, &i)) {
+            acc = vint(i);
+            continue;
+        }
+        if (acc.tag == V_FLOAT && x.tag == V_FLOAT) {
+            acc.f += x.f;
+            continue;
+        }
+        next = value_binary(I, AOP_ADD, acc, x);
+        value_unref(acc);
+        value_unref(x);
+        acc = next;
+        if (is_err(acc))
+            return VERR;
+    }
+    if (!exc_pending(I))
+        return acc;
+    value_unref(acc);
+    return VERR;
+}
+
+/* a = x, *args, **kwargs */
+static Value f_sum(Interp *I, Value *a)
+{
+    static const char *const names[] = {"start", NULL};
+    TupleObj *args = as_tuple(a[1]);
+    Value start = args->n ? args->at[0] : vint(0), it;
+
+    if (is_tensor(a[0]))
+        return call_method_kw(I, a[0], "sum", args->at, args->n, a[2]);
+    if (args->n > 1)
+        return raise(I, EXC_TypeError, "sum() takes at most 2 positional arguments (%lld given)", (long long)args->n + 1);
+    if (!only_keywords(I, a[2], "sum", names, &start))
+        return VERR;
+    if (start.tag == V_STR)
+        return raise(I, EXC_TypeError, "sum() can't sum strings [use ''.join(seq) instead]");
+    it = value_iter(I, a[0]);
+    if (is_err(it))
+        return VERR;
+    start = add_all(I, it, value_ref(start));
+    value_unref(it);
+    return start;
+}
+
+/* The best of what `it` gives; V_ERR without pending when it gives nothing. */
+static Value best_of(Interp *I, Value it, Value key, bool largest)
+{
+    Value best = VERR, best_key = VERR, x, k;
+
+    while (!is_err(x = value_next(I, it))) {
+        int better = 1;
+        k = is_given(key) ? value_call(I, key, &x, 1) : value_ref(x);
+        if (is_err(k))
+            better = -1;
+        else if (!is_err(best))
+            better = largest ? value_less(I, best_key, k) : value_less(I, k, best_key);
+        if (better == 1) {
+            value_unref(best), value_unref(best_key);
+            best = x, best_key = k;
+            continue;
+        }
+        value_unref(x), value_unref(k);
+        if (better < 0)
+            break;
+    }
+    value_unref(best_key);
+    if (!exc_pending(I))
+        return best;
+    value_unref(best);
+    return VERR;
+}
+
+/* a = *args, **kwargs */
+static Value extreme(Interp *I, Value *a, const char *name, bool largest)
+{
+    static const char *const names[] = {"key", "default", NULL};
+    TupleObj *args = as_tuple(a[0]);
+    Value option[2] = {VERR, VERR}, it, r;
+
+    if (!args->n)
+        return raise(I, EXC_TypeError, "%s expected at least 1 argument, got 0", name);
+    if (is_tensor(args->at[0]))
+        return call_method_kw(I, args->at[0], name, args->at + 1, args->n - 1, a[1]);
+    if (!only_keywords(I, a[1], name, names, option))
+        return VERR;
+    if (args->n > 1 && !is_err(option[1]))
+        return raise(I, EXC_TypeError, "Cannot specify a default for %s() with multiple positional arguments", name);
+    it = value_iter(I, args->n == 1 ? args->at[0] : a[0]);
+    if (is_err(it))
+        return VERR;
+    r = best_of(I, it, option[0], largest);
+    value_unref(it);
+    if (!is_err(r) || exc_pending(I))
+        return r;
+    return is_err(option[1]) ? raise(I, EXC_ValueError, "%s() arg is an empty sequence", name) : value_ref(option[1]);
+}
+
+static Value f_min(Interp *I, Value *a) { return extreme(I, a, "min", false); }
+static Value f_max(Interp *I, Value *a) { return extreme(I, a, "max", true); }
+
+/* Does an element with this truth occur? 1, 0, -1 */
+static int search_truth(Interp *I, Value iterable, int want)
+{
+    Value it = value_iter(I, iterable), x;
+    int t = !want;
+
+    if (is_err(it))
+        return -1;
+    while (t == !want && !is_err(x = value_next(I, it))) {
+        t = value_truth(I, x);
+        value_unref(x);
+    }
+    value_unref(it);
+    return t < 0 || exc_pending(I) ? -1 : t == want;
+}
+
+/* a = x, *args, **kwargs */
+static Value f_any(Interp *I, Value *a)
+{
+    int r;
+
+    if (is_tensor(a[0]))
+        return call_method_kw(I, a[0], "any", as_tuple(a[1])->at, as_tuple(a[1])->n, a[2]);
+    r = search_truth(I, a[0], 1);
+    return r < 0 ? VERR : vbool(r);
+}
+
+static Value f_all(Interp *I, Value *a)
+{
+    int r;
+
+    if (is_tensor(a[0]))
+        return call_method_kw(I, a[0], "all", as_tuple(a[1])->at, as_tuple(a[1])->n, a[2]);
+    r = search_truth(I, a[0], 0);
+    return r < 0 ? VERR : vbool(!r);
+}
+
+static Value f_sorted(Interp *I, Value *a)
+{
+    Value l = value_to_list(I, a[0]);
+    int reverse = is_err(l) ? -1 : value_truth(I, a[2]);
+
+    if (reverse >= 0 && list_sort(I, as_list(l), a[1], reverse))
+        return l;
+    value_unref(l);
+    return VERR;
+}
+
+static Value f_len(Interp *I, Value *a)
+{
+    int64_t n = value_len(I, a[0]);
+    return n < 0 ? VERR : vint(n);
+}
+
+/* ------------------------------------------------------------- objects */
+
+static Value f_hash(Interp *I, Value *a)
+{
+    Value v = unwrap_base(a[0]);
+    uint32_t h;
+
+    if (v.tag == V_INT || v.tag == V_BOOL)
+        return vint(v.i);
+    if (v.tag == V_FLOAT && v.f == floor(v.f) && fabs(v.f) < 9e18)
+        return vint((int64_t)v.f);
+    return value_hash(I, a[0], &h) ? vint(h) : VERR;
+}
+
+static Value f_id(Interp *I, Value *a)
+{
+    return vint(is_obj(a[0]) ? (int64_t)(uintptr_t)a[0].o : (int64_t)((uint64_t)a[0].i << 4 | a[0].tag) & INT64_MAX);
+}
+
+static Value f_callable(Interp *I, Value *a) { return vbool(value_is_callable(a[0])); }
+
+static Value f_isinstance(Interp *I, Value *a)
+{
+    bool r = value_isinstance(I, a[0], a[1]);
+    return exc_pending(I) ? VERR : vbool(r);
+}
+
+static int derives(Interp *I, ClassObj *c, Value from)
+{
+    if (from.tag == V_CLASS) {
+        while (c && c != (ClassObj *)from.o)
+            c = c->base;
+        return c != NULL;
+    }
+    if (from.tag != V_TUPLE) {
+        raise(I, EXC_TypeError, "issubclass() arg 2 must be a class, a tuple of classes, or a union");
+        return -1;
+    }
+    for (int64_t i = 0; i < as_tuple(from)->n; i++) {
+        int r = derives(I, c, as_tuple(from)->at[i]);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static Value f_issubclass(Interp *I, Value *a)
+{
+    int r;
+
+    if (a[0].tag != V_CLASS)
+        return raise(I, EXC_TypeError, "issubclass() arg 1 must be a class");
+    r = derives(I, (ClassObj *)a[0].o, a[1]);
+    return r < 0 ? VERR : vbool(r);
+}
+
+static Sym attr_name(Interp *I, Value v, const char *fname)
+{
+    Value s = unwrap_base(v);
+
+    if (s.tag == V_STR)
+        return sym_n(as_str(s)->s, as_str(s)->len);
+    raise(I, EXC_TypeError, "%s(): attribute name must be string", fname);
+    return NULL;
+}
+
+static Value f_getattr(Interp *I, Value *a)
+{
+    Sym name = attr_name(I, a[1], "getattr");
+    Value r;
+
+    if (!name)
+        return VERR;
+    if (is_err(a[2]))
+        return value_getattr(I, a[0], name);
+    r = value_getattr_opt(I, a[0], name);
+    if (!is_err(r))
+        return r;
+    if (exc_pending(I)) {
+        if (!exc_matches(I, EXC_AttributeError))
+            return VERR;
+        exc_clear(I);
+    }
+    return value_ref(a[2]);
+}
+
+static Value f_hasattr(Interp *I, Value *a)
+{
+    Sym name = attr_name(I, a[1], "hasattr");
+    Value r = name ? value_getattr_opt(I, a[0], name) : VERR;
+
+    value_unref(r);
+    if (is_err(r) && exc_pending(I)) {
+        if (!name || !exc_matches(I, EXC_AttributeError))
+            return VERR;
+        exc_clear(I);
+    }
+    return vbool(!is_err(r));
+}
+
+static Value f_setattr(Interp *I, Value *a)
+{
+    Sym name = attr_name(I, a[1], "setattr");
+    return name && value_setattr(I, a[0], name, a[2]) ? VNONE : VERR;
+}
+
+static Value f_delattr(Interp *I, Value *a)
+{
+    Sym name = attr_name(I, a[1], "delattr");
+    return name && value_delattr(I, a[0], name) ? VNONE : VERR;
+}
+
+static Value f_vars(Interp *I, Value *a)
+{
+    Value d = value_getattr_opt(I, a[0], sym("__dict__"));
+
+    if (!is_err(d) || exc_pending(I))
+        return d;
+    return raise(I, EXC_TypeError, "vars() argument must have __dict__ attribute");
+}
+
+static bool add_names(Interp *I, SetObj *out, DictObj *from)
+{
+    Value k, v;
+    int64_t pos = 0;
+
+    while (from && dict_next(from, &pos, &k, &v))
+        if (k.tag == V_STR && !set_add(I, out, k))
+            return false;
+    return true;
+}
+
+/* Names of the attributes of an object, its class and its bases, sorted. */
+static Value f_dir(Interp *I, Value *a)
+{
+    Value names = set_new(), cls = a[0].tag == V_CLASS ? value_ref(a[0]) : value_type(I, a[0]), list = VERR;
+    bool ok = !is_err(cls);
+
+    if (a[0].tag == V_INSTANCE)
+        ok = ok && add_names(I, as_dict(names), ((InstanceObj *)a[0].o)->attrs);
+    if (a[0].tag == V_MODULE)
+        ok = ok && add_names(I, as_dict(names), ((ModuleObj *)a[0].o)->attrs);
+    for (ClassObj *c = ok ? (ClassObj *)cls.o : NULL; ok && c; c = c->base)
+        ok = add_names(I, as_dict(names), c->ns);
+    if (ok)
+        list = value_to_list(I, names);
+    value_unref(cls);
+    value_unref(names);
+    if (!is_err(list) && !list_sort(I, as_list(list), VNONE, false)) {
+        value_unref(list);
+        return VERR;
+    }
+    return list;
+}
+
+Value raise_exit(Interp *I, Value code)
+{
+    Value cls = vobj(exc_class(I, EXC_SystemExit)), e = value_call(I, cls, &code, is_given(code));
+
+    if (is_err(e))
+        return VERR;
+    raise_value(I, e);
+    value_unref(e);
+    return VERR;
+}
+
+static Value f_exit(Interp *I, Value *a) { return raise_exit(I, a[0]); }
+
+/* ------------------------------------------------------------- iterating */
+
+static Value f_next(Interp *I, Value *a)
+{
+    Value r = value_next(I, a[0]);
+
+    if (!is_err(r) || exc_pending(I))
+        return r;
+    return is_err(a[1]) ? raise_stop_iteration(I) : value_ref(a[1]);
+}
+
+Value raise_stop_iteration(Interp *I)
+{
+    return raise_value(I, vobj(exc_class(I, EXC_StopIteration)));
+}
+
+const NativeDef natives_builtins[] = {
+    {"", "print", f_print, "(*args, sep: str | None = ' ', end: str | None = '\\n', file=None, flush: bool = False) -> None", "Write the texts of the arguments with sep between and end after them."},
+    {"", "repr", f_repr, "(obj, /) -> str", "The text that shows what obj is."},
+    {"", "ascii", f_ascii, "(obj, /) -> str", "repr with escapes for what is beyond ASCII."},
+    {"", "format", f_format, "(value, format_spec: str = '', /) -> str", "The value's text by a format specification."},
+    {"", "chr", f_chr, "(i: int, /) -> str", "The character of a code point."},
+    {"", "ord", f_ord, "(c: str, /) -> int", "The code point of a character."},
+    {"", "hex", f_hex, "(number: int, /) -> str", "In base 16: '0xff'."},
+    {"", "oct", f_oct, "(number: int, /) -> str", "In base 8: '0o17'."},
+    {"", "bin", f_bin, "(number: int, /) -> str", "In base 2: '0b11'."},
+    {"", "abs", f_abs, "(x, /)", "The absolute value, elementwise for tensors."},
+    {"", "round", f_round, "(number, ndigits: int | None = None)", "Rounded to ndigits decimals, halves to even; an int without ndigits."},
+    {"", "pow", f_pow, "(base, exp, mod=None)", "base ** exp, modulo mod when given."},
+    {"", "divmod", f_divmod, "(a, b, /) -> tuple", "(a // b, a % b)"},
+    {"", "sum", f_sum, "(x, /, *args, **kwargs)", "start plus the elements; of a tensor, its sum over axes."},
+    {"", "min", f_min, "(*args, **kwargs)", "The smallest element or argument, by key; of a tensor, its minimum over axes."},
+    {"", "max", f_max, "(*args, **kwargs)", "The largest element or argument, by key; of a tensor, its maximum over axes."},
+    {"", "any", f_any, "(x, /, *args, **kwargs)", "Is an element true? Of a tensor, over axes."},
+    {"", "all", f_all, "(x, /, *args, **kwargs)", "Are all elements true? Of a tensor, over axes."},
+    {"", "sorted", f_sorted, "(iterable: Iterable, /, *, key: Callable | None = None, reverse: bool = False) -> list", "A sorted list of the elements; equal ones keep their order."},
+    {"", "len", f_len, "(obj, /) -> int", "Number of elements; the first size of a tensor."},
+    {"", "hash", f_hash, "(obj, /) -> int", "An int that is equal for equal values; TypeError for values that can change."},
+    {"", "id", f_id, "(obj, /) -> int", "An int that is the object's alone while it lives."},
+    {"", "callable", f_callable, "(obj, /) -> bool", "Can it be called?"},
+    {"", "isinstance", f_isinstance, "(obj, class_or_tuple, /) -> bool", "Is obj an instance of the class, of one of them, or of a subclass?"},
+    {"", "issubclass", f_issubclass, "(cls, class_or_tuple, /) -> bool", "Is cls the class, one of them, or derived from it?"},
+    {"", "getattr", f_getattr, "(object, name: str, default=..., /)", "object.name; without it default, or AttributeError."},
+    {"", "hasattr", f_hasattr, "(obj, name: str, /) -> bool", "Has it that attribute?"},
+    {"", "setattr", f_setattr, "(obj, name: str, value, /) -> None", "obj.name = value"},
+    {"", "delattr", f_delattr, "(obj, name: str, /) -> None", "del obj.name"},
+    {"", "vars", f_vars, "(object, /) -> dict", "The attributes of an instance, class or module."},
+    {"", "dir", f_dir, "(object, /) -> list[str]", "Names of the attributes, sorted."},
+    {"", "next", f_next, "(iterator, default=..., /)", "The iterator's next element; at its end default, or StopIteration."},
+    {"", "exit", f_exit, "(code=None, /) -> None", "Leave the program: SystemExit."},
+    {"", "quit", f_exit, "(code=None, /) -> None", "Leave the program: SystemExit."},
+    {0},
+};

@@ -1,0 +1,438 @@
+/*
+ * bytes, and the codecs between text and bytes: UTF-8, ASCII, Latin-1.
+ *
+ * Text in the language is always valid UTF-8, so only decoding can meet bad
+ * bytes and only the narrow encodings can meet characters without a form.
+ */
+#include "frontend/lib/lib.h"
+#include "frontend/lib/number.h"
+#include "frontend/lib/text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { CODEC_UTF8, CODEC_ASCII, CODEC_LATIN1, CODEC_NONE } Codec;
+
+static Codec codec_find(Interp *I, const char *name)
+{
+    static const struct { const char *name; Codec codec; } names[] = {
+        {"utf8", CODEC_UTF8}, {"u8", CODEC_UTF8}, {"ascii", CODEC_ASCII}, {"usascii", CODEC_ASCII},
+        {"latin1", CODEC_LATIN1}, {"iso88591", CODEC_LATIN1}, {"l1", CODEC_LATIN1},
+    };
+    char plain[32];
+    size_t n = 0;
+
+    for (const char *p = name; *p && n + 1 < sizeof plain; p++)
+        if (*p != '-' && *p != '_' && *p != ' ')
+            plain[n++] = (char)tolower((unsigned char)*p);
+    plain[n] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].name, plain))
+            return names[i].codec;
+    raise(I, EXC_LookupError, "unknown encoding: %s", name);
+    return CODEC_NONE;
+}
+
+static bool known_errors(Interp *I, const char *errors)
+{
+    static const char *const known[] = {"strict", "ignore", "replace", "backslashreplace"};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i], errors))
+            return true;
+    raise(I, EXC_LookupError, "unknown error handler name '%s'", errors);
+    return false;
+}
+
+static void put_backslash(StrBuf *b, uint32_t c)
+{
+    sb_printf(b, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+}
+
+/* ------------------------------------------------------------- encode */
+
+static bool encode_bad(Interp *I, StrBuf *b, uint32_t c, int64_t at, Codec codec, const char *errors)
+{
+    StrBuf shown = {0};
+
+    if (*errors == 'i')
+        return true;
+    if (*errors == 'r') {
+        sb_putc(b, '?');
+        return true;
+    }
+    if (*errors == 'b') {
+        put_backslash(b, c);
+        return true;
+    }
+    put_backslash(&shown, c);
+    raise(I, EXC_UnicodeEncodeError, "'%s' codec can't encode character '%s' in position %lld: ordinal not in range(%d)",
+          codec == CODEC_ASCII ? "ascii" : "latin-1", shown.s, (long long)at, codec == CODEC_ASCII ? 128 : 256);
+    sb_done(&shown);
+    return false;
+}
+
+Value text_encode(Interp *I, StrObj *s, const char *encoding, const char *errors)
+{
+    Codec codec = codec_find(I, encoding);
+    const char *p = s->s, *end = p + s->len;
+    StrBuf b = {0};
+    int64_t at = 0;
+    Value out;
+
+    if (codec == CODEC_NONE || !known_errors(I, errors))
+        return VERR;
+    if (codec == CODEC_UTF8 || str_is_ascii(s))
+        return bytes_new(s->s, s->len);
+    for (; p < end; at++) {
+        uint32_t c = utf8_next(&p);
+        if (c < (codec == CODEC_ASCII ? 128u : 256u))
+            sb_putc(&b, (char)c);
+        else if (!encode_bad(I, &b, c, at, codec, errors)) {
+            sb_done(&b);
+            return VERR;
+        }
+    }
+    out = bytes_new(sb_str(&b), b.n);
+    sb_done(&b);
+    return out;
+}
+
+/* ------------------------------------------------------------- decode */
+
+static bool decode_bad(Interp *I, StrBuf *b, unsigned char c, size_t at, const char *codec, const char *why, const char *errors)
+{
+    if (*errors == 'i')
+        return true;
+    if (*errors == 'r') {
+        sb_put_utf8(b, 0xfffd);
+        return true;
+    }
+    if (*errors == 'b') {
+        put_backslash(b, c);
+        return true;
+    }
+    raise(I, EXC_UnicodeDecodeError, "'%s' codec can't decode byte 0x%02x in position %zu: %s", codec, c, at, why);
+    return false;
+}
+
+static const char *utf8_fault(unsigned char c, size_t left)
+{
+    if (c < 0xc2 || c > 0xf4)
+        return "invalid start byte";
+    return left < (c < 0xe0 ? 2u : c < 0xf0 ? 3u : 4u) ? "unexpected end of data" : "invalid continuation byte";
+}
+
+static bool decode_utf8(Interp *I, const char *s, size_t n, const char *errors, StrBuf *b)
+{
+    size_t at = 0;
+
+    while (at < n) {
+        size_t good = 0;
+        while (at + good < n) {                         /* utf8_check refuses NUL, which is a character here */
+            size_t k = utf8_check(s + at + good, n - at - good);
+            good += k;
+            if (at + good < n && s[at + good] == 0)
+                good++;
+            else
+                break;
+        }
+        sb_write(b, s + at, good);
+        at += good;
+        if (at < n) {
+            if (!decode_bad(I, b, (unsigned char)s[at], at, "utf-8", utf8_fault((unsigned char)s[at], n - at), errors))
+                return false;
+            at++;
+        }
+    }
+    return true;
+}
+
+Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, const char *errors)
+{
+    Codec codec = codec_find(I, encoding);
+    StrBuf b = {0};
+    bool ok = true;
+
+    if (codec == CODEC_NONE || !known_errors(I, errors))
+        return VERR;
+    if (codec == CODEC_UTF8) {
+        ok = decode_utf8(I, s, n, errors, &b);
+    } else {
+        for (size_t i = 0; ok && i < n; i++) {
+            unsigned char c = (unsigned char)s[i];
+            if (c < 128 || codec == CODEC_LATIN1)
+                sb_put_utf8(&b, c);
+            else
+                ok = decode_bad(I, &b, c, i, "ascii", "ordinal not in range(128)", errors);
+        }
+    }
+    if (ok)
+        return str_steal(&b);
+    sb_done(&b);
+    return VERR;
+}
+
+/* ------------------------------------------------------------- bytes */
+
+static BytesObj *self_bytes(Interp *I, Value v)
+{
+    v = unwrap_base(v);
+    if (v.tag == V_BYTES)
+        return (BytesObj *)v.o;
+    raise(I, EXC_TypeError, "a bytes-like object is required, not '%s'", value_type_name(v));
+    return NULL;
+}
+
+static Value bytes_of_ints(Interp *I, Value iterable)
+{
+    Value l = value_to_list(I, iterable), out;
+    StrBuf b = {0};
+    int64_t v;
+
+    if (is_err(l))
+        return VERR;
+    for (int64_t i = 0; i < as_list(l)->n; i++) {
+        bool ok = value_as_int(I, as_list(l)->at[i], &v);
+        if (ok && (v < 0 || v > 255)) {
+            raise(I, EXC_ValueError, "bytes must be in range(0, 256)");
+            ok = false;
+        }
+        if (!ok) {
+            value_unref(l);
+            sb_done(&b);
+            return VERR;
+        }
+        sb_putc(&b, (char)v);
+    }
+    value_unref(l);
+    out = bytes_new(sb_str(&b), b.n);
+    sb_done(&b);
+    return out;
+}
+
+static Value bytes_make(Interp *I, Value *a)
+{
+    Value v = unwrap_base(a[1]);
+    StrBuf b = {0};
+    Value out;
+
+    if (is_err(v))
+        return bytes_new("", 0);
+    if (v.tag == V_STR) {
+        StrObj *enc = is_err(a[2]) ? NULL : need_str(I, a[2], "encoding");
+        if (!enc)
+            return exc_pending(I) ? VERR : raise(I, EXC_TypeError, "string argument without an encoding");
+        return text_encode(I, as_str(v), enc->s, is_err(a[3]) ? "strict" : as_str(a[3])->s);
+    }
+    if (v.tag == V_BYTES)
+        return value_ref(v);
+    if (v.tag != V_INT && v.tag != V_BOOL)
+        return bytes_of_ints(I, v);
+    if (v.i < 0)
+        return raise(I, EXC_ValueError, "negative count");
+    if (v.i > INT32_MAX)
+        return raise(I, EXC_MemoryError, "%lld bytes are too many", (long long)v.i);
+    sb_pad(&b, 0, (size_t)v.i);
+    out = bytes_new(sb_str(&b), b.n);
+    sb_done(&b);
+    return out;
+}
+
+static Value m_decode(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]);
+    StrObj *enc = b ? need_str(I, a[1], "encoding") : NULL, *errors = enc ? need_str(I, a[2], "errors") : NULL;
+
+    return errors ? text_decode(I, b->s, b->len, enc->s, errors->s) : VERR;
+}
+
+static Value m_hex(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]);
+    StrBuf t = {0};
+
+    if (!b)
+        return VERR;
+    for (uint32_t i = 0; i < b->len; i++)
+        sb_printf(&t, "%02x", (unsigned char)b->s[i]);
+    return str_steal(&t);
+}
+
+static Value m_fromhex(Interp *I, Value *a)
+{
+    StrObj *s = need_str(I, a[0], "fromhex() argument");
+    StrBuf b = {0};
+    Value out;
+
+    if (!s)
+        return VERR;
+    for (const char *p = s->s; *p;) {
+        if (isspace((unsigned char)*p)) {
+            p++;
+            continue;
+        }
+        char pair[3] = {p[0], p[1], 0};
+        if (!isxdigit((unsigned char)p[0]) || !isxdigit((unsigned char)p[1])) {
+            sb_done(&b);
+            return raise(I, EXC_ValueError, "non-hexadecimal number found in fromhex() arg at position %td", p - s->s);
+        }
+        sb_putc(&b, (char)strtol(pair, NULL, 16));
+        p += 2;
+    }
+    out = bytes_new(sb_str(&b), b.n);
+    sb_done(&b);
+    return out;
+}
+
+/* Bytes to look for: bytes, or one as an int. */
+static bool needle(Interp *I, Value v, const char **s, size_t *n, char *one)
+{
+    BytesObj *b;
+
+    if (v.tag == V_INT && v.i >= 0 && v.i < 256) {
+        *one = (char)v.i;
+        *s = one;
+        *n = 1;
+        return true;
+    }
+    b = self_bytes(I, v);
+    if (!b)
+        return false;
+    *s = b->s;
+    *n = b->len;
+    return true;
+}
+
+static Value m_find(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]);
+    const char *s, *hit;
+    char one;
+    size_t n;
+
+    if (!b || !needle(I, a[1], &s, &n, &one))
+        return VERR;
+    hit = mem_find(b->s, b->len, s, n);
+    return vint(hit ? hit - b->s : -1);
+}
+
+static Value m_count(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]);
+    const char *s;
+    char one;
+    size_t n;
+
+    if (!b || !needle(I, a[1], &s, &n, &one))
+        return VERR;
+    return vint(n ? mem_count(b->s, b->len, s, n) : b->len + 1);
+}
+
+static Value m_startswith(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]), *x = b ? self_bytes(I, a[1]) : NULL;
+    return x ? vbool(x->len <= b->len && !memcmp(b->s, x->s, x->len)) : VERR;
+}
+
+static Value m_endswith(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]), *x = b ? self_bytes(I, a[1]) : NULL;
+    return x ? vbool(x->len <= b->len && !memcmp(b->s + b->len - x->len, x->s, x->len)) : VERR;
+}
+
+static Value m_split(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]), *sep = b ? self_bytes(I, a[1]) : NULL;
+    const char *p, *end, *hit;
+    Value out;
+
+    if (!sep)
+        return VERR;
+    if (!sep->len)
+        return raise(I, EXC_ValueError, "empty separator");
+    out = list_new(8);
+    for (p = b->s, end = p + b->len; (hit = mem_find(p, (size_t)(end - p), sep->s, sep->len)); p = hit + sep->len)
+        list_push(as_list(out), bytes_new(p, (size_t)(hit - p)));
+    list_push(as_list(out), bytes_new(p, (size_t)(end - p)));
+    return out;
+}
+
+static Value m_join(Interp *I, Value *a)
+{
+    BytesObj *sep = self_bytes(I, a[0]);
+    Value l = sep ? value_to_list(I, a[1]) : VERR, out;
+    StrBuf b = {0};
+
+    if (is_err(l))
+        return VERR;
+    for (int64_t i = 0; i < as_list(l)->n; i++) {
+        BytesObj *x = self_bytes(I, as_list(l)->at[i]);
+        if (!x) {
+            value_unref(l);
+            sb_done(&b);
+            return VERR;
+        }
+        if (i)
+            sb_write(&b, sep->s, sep->len);
+        sb_write(&b, x->s, x->len);
+    }
+    value_unref(l);
+    out = bytes_new(sb_str(&b), b.n);
+    sb_done(&b);
+    return out;
+}
+
+static Value m_strip(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]);
+    const char *p, *end;
+
+    if (!b)
+        return VERR;
+    for (p = b->s, end = p + b->len; p < end && isspace((unsigned char)*p);)
+        p++;
+    while (end > p && isspace((unsigned char)end[-1]))
+        end--;
+    return bytes_new(p, (size_t)(end - p));
+}
+
+static Value m_replace(Interp *I, Value *a)
+{
+    BytesObj *b = self_bytes(I, a[0]), *from = b ? self_bytes(I, a[1]) : NULL, *to = from ? self_bytes(I, a[2]) : NULL;
+    const char *p, *end, *hit;
+    StrBuf t = {0};
+    Value out;
+
+    if (!to)
+        return VERR;
+    p = b->s;
+    end = p + b->len;
+    while (from->len && (hit = mem_find(p, (size_t)(end - p), from->s, from->len))) {
+        sb_write(&t, p, (size_t)(hit - p));
+        sb_write(&t, to->s, to->len);
+        p = hit + from->len;
+    }
+    sb_write(&t, p, (size_t)(end - p));
+    out = bytes_new(sb_str(&t), t.n);
+    sb_done(&t);
+    return out;
+}
+
+const NativeDef natives_bytes[] = {
+    {"", "bytes", NULL, "type[bytes]", "A sequence of bytes that cannot change."},
+    {"bytes", "__new__", bytes_make, "(cls, source=..., encoding: str = ..., errors: str = ...) -> bytes", "From ints, from text in an encoding, or n zeros."},
+    {"bytes", "decode", m_decode, "(self, encoding: str = 'utf-8', errors: str = 'strict') -> str", "The text; UnicodeDecodeError when the bytes are not valid in the encoding."},
+    {"bytes", "hex", m_hex, "(self, /) -> str", "Two hexadecimal digits a byte."},
+    {"bytes", "fromhex", m_fromhex, "(string: str, /) -> bytes", "The bytes of hexadecimal digits."},
+    {"bytes", "find", m_find, "(self, sub, /) -> int", "Lowest index of sub, or -1."},
+    {"bytes", "count", m_count, "(self, sub, /) -> int", "Occurrences of sub without overlap."},
+    {"bytes", "startswith", m_startswith, "(self, prefix: bytes, /) -> bool", "Does it begin with the prefix?"},
+    {"bytes", "endswith", m_endswith, "(self, suffix: bytes, /) -> bool", "Does it end with the suffix?"},
+    {"bytes", "split", m_split, "(self, sep: bytes, /) -> list[bytes]", "The pieces between separators."},
+    {"bytes", "join", m_join, "(self, iterable: Iterable[bytes], /) -> bytes", "The pieces with self between them."},
+    {"bytes", "strip", m_strip, "(self, /) -> bytes", "Without white space at both ends."},
+    {"bytes", "replace", m_replace, "(self, old: bytes, new: bytes, /) -> bytes", "With all occurrences of old replaced."},
+    {0},
+};
