@@ -339,7 +339,7 @@ static int64_t write_value(Interp *I, File *f, Value v)
             raise(I, EXC_TypeError, "a bytes-like object is required, not '%s'", value_type_name(v));
             return -1;
         }
-        return put(I, f, ((BytesObj *)text.o)->s, ((BytesObj *)text.o)->len) ? ((BytesObj *)text.o)->len : -1;
+        return put(I, f, ((BytesObj *)text.o)->s, ((BytesObj *)text.o)->len) ? (int64_t)((BytesObj *)text.o)->len : -1;
     }
     if (text.tag != V_STR) {
         raise(I, EXC_TypeError, "write() argument must be str, not %s", value_type_name(v));
