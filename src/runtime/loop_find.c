@@ -1,0 +1,93 @@
+/*
+ * Which loop runs: the table of this machine, and the two cases where the row
+ * of scalar.def is not the whole truth.  sin, cos and tan of large numbers need
+ * more digits of pi than their loops have; fma on narrow floats must not round
+ * to f32 first.
+ */
+#include "runtime/loops.h"
+
+#include "runtime/convert.h"
+#include "runtime/scalar.h"
+
+#include <stdlib.h>
+
+bool cpu_has_v3(void)
+{
+    static int has = -1;
+
+    if (has < 0) {
+        const char *env = getenv("TESSERA_CPU");
+        has = env && !strcmp(env, "base") ? 0 : TSR_V3 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    }
+    return has;
+}
+
+static const LoopTable *table(void)
+{
+#if TSR_V3
+    if (cpu_has_v3())
+        return &loops_v3;
+#endif
+    return &loops_base;
+}
+
+/* In blocks of 64: keep what the exact function says of large arguments, run the loop, then put that in place. */
+static void checked(LoopFn *loop, float (*exact)(float), int64_t n, float *o, const float *x)
+{
+    float far[64];
+
+    for (int64_t lo = 0; lo < n; lo += 64, o += 64, x += 64) {
+        int64_t k = n - lo < 64 ? n - lo : 64;
+        uint64_t mask = 0;
+        int big = 0;
+        for (int64_t i = 0; i < k; i++)
+            big += !(f32_fabs(x[i]) <= X_TRIG_MAX);
+        for (int64_t i = 0; big && i < k; i++)
+            if (!(f32_fabs(x[i]) <= X_TRIG_MAX)) {
+                mask |= 1ull << i;
+                far[i] = exact(x[i]);
+            }
+        loop(k, o, x, NULL, NULL);
+        for (; mask; mask &= mask - 1) {
+            int i = __builtin_ctzll(mask);
+            o[i] = far[i];
+        }
+    }
+}
+
+#define CHECKED(name) \
+    static void name##_checked(int64_t n, void *out, const void *a, const void *b, const void *c) \
+    { \
+        (void)b, (void)c; \
+        checked((*table())[OP_##name][DT_f32], far_##name, n, out, a); \
+    }
+CHECKED(sin)
+CHECKED(cos)
+CHECKED(tan)
+
+static void fma_narrow(int64_t n, void *out, const void *pa, const void *pb, const void *pc)
+{
+    const float *a = pa, *b = pb, *c = pc;
+    float *o = out;
+
+    for (int64_t i = 0; i < n; i++)
+        o[i] = f32_fma_odd(a[i], b[i], c[i]);
+}
+
+LoopFn *loop_find(OpId op, DType as)
+{
+    DType lane = lane_dtype(as);
+
+    if (lane == DT_f32)
+        switch (op) {
+        case OP_sin: return sin_checked;
+        case OP_cos: return cos_checked;
+        case OP_tan: return tan_checked;
+        case OP_fma:
+            if (as != DT_f32)
+                return fma_narrow;
+            break;
+        default: break;
+        }
+    return (*table())[op][lane];
+}

@@ -1,0 +1,21 @@
+/*
+ * loops.h - the inner loops of elementwise ops, a function for each op and lane dtype.
+ *
+ * loops.c is compiled once for each instruction set; results do not depend on which
+ * is used, because no loop lets the compiler reassociate or fuse.
+ */
+#ifndef TSR_RUNTIME_LOOPS_H
+#define TSR_RUNTIME_LOOPS_H
+
+#include "ir/core/op.h"
+
+/* out[i] = op(a[i], b[i], c[i]) for i < n; runs may be the same memory, not otherwise overlap. */
+typedef void LoopFn(int64_t n, void *out, const void *a, const void *b, const void *c);
+typedef LoopFn *LoopTable[OP_COUNT][DT_COUNT];      /* by op and lane dtype of the operands; NULL: not defined */
+
+extern const LoopTable loops_base, loops_v3;
+bool cpu_has_v3(void);                              /* AVX2 and FMA; TESSERA_CPU=base says no, for tests */
+/* The loop for an op on operands of dtype `as`, whose lanes are of lane_dtype(as); NULL: not defined. */
+LoopFn *loop_find(OpId op, DType as);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * The driver of elementwise ops: tiles of the result in row-major order, the
+ * operands read as lanes of one dtype, one call of the op's loop for each tile,
+ * and one rounding to the result's dtype.
+ *
+ * The operands' common dtype is the result's, except where the result is of
+ * another kind (comparisons, abs of a complex number).
+ */
+#include "runtime/kernel_util.h"
+#include "runtime/loops.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct MapJob {
+    LoopFn *loop;
+    int nin;
+    Reader in[3];
+    DType out;
+    Tensor *result;
+    bool flush;
+} MapJob;
+
+static void flush_f32(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i];
+}
+
+static void flush_f64(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = fabs(x[i]) < 0x1p-1022 ? copysign(0, x[i]) : x[i];
+}
+
+/* Subnormal lanes to zero. */
+static void flush_lanes(DType t, void *x, int64_t n)
+{
+    switch (lane_dtype(t)) {
+    case DT_f32: flush_f32(x, n); break;
+    case DT_c64: flush_f32(x, 2 * n); break;
+    case DT_f64: flush_f64(x, n); break;
+    case DT_c128: flush_f64(x, 2 * n); break;
+    default: break;
+    }
+}
+
+static bool is_constant(const Reader *r)
+{
+    return r->rank == 0 || (r->rank == 1 && r->stride[0] == 0);
+}
+
+/* Where n lanes of the result at index i go: into place, or to buf first. */
+static void *out_lanes(const MapJob *m, int64_t i, void *buf)
+{
+    return raw_is_lane(m->out) ? (char *)m->result->store->data + i * (int64_t)raw_size(m->out) : buf;
+}
+
+static void store_lanes(const MapJob *m, int64_t i, int64_t n, void *lanes, void *spare)
+{
+    char *data = m->result->store->data;
+
+    if (raw_is_lane(m->out))
+        return;
+    if (is_packed(m->out)) {
+        lane_to_raw(m->out, lanes, spare, n);
+        raw_pack(m->out, data, i, n, spare);
+    } else {
+        lane_to_raw(m->out, lanes, data + i * (int64_t)raw_size(m->out), n);
+    }
+}
+
+static void map_part(int64_t lo, int64_t hi, void *st)
+{
+    const MapJob *m = st;
+    TileBuf buf[3], spare, res;
+    const void *x[3] = {NULL, NULL, NULL};
+    int64_t have = hi - lo < TILE ? hi - lo : TILE;
+
+    for (int k = 0; k < m->nin; k++)
+        if (is_constant(&m->in[k])) {
+            x[k] = reader_lanes(&m->in[k], 0, m->in[k].rank ? have : 1, buf[k].at, spare.at);
+            if (!m->in[k].rank && x[k] != buf[k].at)
+                x[k] = memcpy(buf[k].at, x[k], raw_size(lane_dtype(m->in[k].as)));
+            if (m->flush && x[k] == buf[k].at)
+                flush_lanes(m->in[k].as, buf[k].at, m->in[k].rank ? have : 1);
+        }
+    for (int64_t i = lo; i < hi; i += TILE) {
+        int64_t n = hi - i < TILE ? hi - i : TILE;
+        for (int k = 0; k < m->nin; k++) {
+            if (is_constant(&m->in[k]))
+                continue;
+            x[k] = reader_lanes(&m->in[k], i, n, buf[k].at, spare.at);
+            if (m->flush) {
+                if (x[k] != buf[k].at)
+                    x[k] = memcpy(buf[k].at, x[k], (size_t)n * raw_size(lane_dtype(m->in[k].as)));
+                flush_lanes(m->in[k].as, buf[k].at, n);
+            }
+        }
+        void *o = out_lanes(m, i, res.at);
+        m->loop(n, o, x[0], x[1], x[2]);
+        if (m->flush)
+            flush_lanes(m->out, o, n);
+        store_lanes(m, i, n, o, spare.at);
+    }
+}
+
+/* bool < int < float < complex */
+static int category(DType t)
+{
+    int k = dtype_info[t].kind;
+
+    return k == DK_BOOL ? 0 : k <= DK_UINT ? 1 : k == DK_FLOAT ? 2 : 3;
+}
+
+/* The dtype in which two operands meet; a weak one (a Python scalar) adopts the other's as long as its kind can hold it. */
+static DType meet(const Tensor *x, const Tensor *y)
+{
+    DType s = (DType)(x->weak ? y->dtype : x->dtype), w = (DType)(x->weak ? x->dtype : y->dtype), d;
+
+    if (x->weak == y->weak)
+        return dtype_promote((DType)x->dtype, (DType)y->dtype, &d) ? d
+               : dtype_info[x->dtype].bits >= dtype_info[y->dtype].bits ? (DType)x->dtype : (DType)y->dtype;
+    if (category(w) <= category(s))
+        return s;
+    if (category(w) == 3)
+        return category(s) == 2 ? dtype_complex(s) : DT_c64;
+    return category(w) == 2 ? DT_f32 : w;
+}
+
+/* The dtype of operand k for the loop. */
+static DType operand_dtype(OpId op, DType out, int k)
+{
+    switch (op) {
+    case OP_where: return k == 0 ? DT_bool : out;
+    case OP_lnot: return DT_bool;
+    case OP_complex: return dtype_real(out);
+    default: return out;
+    }
+}
+
+/* Is the result's dtype no guide to the operands'? */
+static bool result_differs(OpId op)
+{
+    switch (op) {
+    case OP_eq: case OP_ne: case OP_lt: case OP_le: case OP_gt: case OP_ge:
+    case OP_isnan: case OP_isinf: case OP_isfinite: case OP_abs: case OP_real: case OP_imag:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The first element of an operand that the op refuses: zero divisors and negative exponents of integers. */
+static bool has_bad(const Tensor *t, DType as, bool (*bad)(int64_t))
+{
+    TileBuf buf, spare;
+    int64_t wide[TILE], n = tensor_size(t);
+    Reader r;
+
+    reader_init(&r, t);
+    r.as = as;
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        lane_convert(DT_int64, wide, lane_dtype(as), reader_lanes(&r, i, k, buf.at, spare.at), k);
+        for (int64_t j = 0; j < k; j++)
+            if (bad(wide[j]))
+                return true;
+    }
+    return false;
+}
+
+static bool is_zero(int64_t v) { return v == 0; }
+static bool is_negative(int64_t v) { return v < 0; }
+
+static KStatus check_ints(KCtx *c, OpId op, Tensor *const *in, DType as)
+{
+    if (dtype_is_inexact(as))
+        return K_OK;
+    if ((op == OP_floordiv || op == OP_mod) && has_bad(in[1], as, is_zero))
+        return k_fail(c, K_ZERODIV, "integer division or modulo by zero");
+    if (op == OP_pow && dtype_info[as].kind == DK_INT && has_bad(in[1], as, is_negative))
+        return k_fail(c, K_VALUE, "integers to negative integer powers are not integers; convert the base to a float first");
+    return K_OK;
+}
+
+/* Can the result take over operand t's memory? */
+static bool reusable(const Tensor *t, const TType *type)
+{
+    return t->refs == 1 && t->store && t->store->refs == 1 && t->contiguous && t->offset == 0 && t->dtype == type->dtype &&
+           t->rank == type->rank && !memcmp(t->shape, type->shape, t->rank * sizeof *t->shape) && raw_is_lane((DType)t->dtype);
+}
+
+static Tensor *map_result(KCtx *c, Tensor *const *in, int nin, const TType *type, uint32_t dying)
+{
+    for (int k = 0; k < nin; k++)
+        if (dying >> k & 1 && reusable(in[k], type))
+            return share(in[k]);
+    return k_result(c, type);
+}
+
+typedef struct { Reader dst, src; ConvOpts opts; bool plain; } ConvertJob;
+
+static void convert_part(int64_t lo, int64_t hi, void *st)
+{
+    ConvertJob *j = st;
+
+    copy_run(&j->dst, &j->src, lo, hi, j->plain ? NULL : &j->opts);
+}
+
+static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TType *type, Tensor **out)
+{
+    ConvertJob j = {.opts = {a->rounding, a->saturate, a->flush, (uint64_t)a->seed}};
+
+    j.plain = !a->rounding && !a->saturate && !a->flush;
+    if (j.plain && in[0]->dtype == type->dtype) {
+        out[0] = share(in[0]);
+        return K_OK;
+    }
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    reader_init(&j.src, in[0]);
+    reader_init(&j.dst, out[0]);
+    pool_for(tensor_size(out[0]), 16 * TILE, convert_part, &j);
+    return K_OK;
+}
+
+KStatus map_run(KERNEL_ARGS, uint32_t dying)
+{
+    MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
+    bool differs = result_differs(op);
+    DType common = nin == 2 && differs ? meet(in[0], in[1]) : nin == 1 && differs ? (DType)in[0]->dtype : m.out;
+    DType last = DT_NONE;
+    KStatus s;
+
+    if (op == OP_convert)
+        return convert_run(c, a, in, type, out);
+    if (op == OP_stop_gradient || (op == OP_conj && !dtype_is_complex((DType)in[0]->dtype))) {
+        out[0] = share(in[0]);
+        return K_OK;
+    }
+    for (int k = 0; k < nin; k++) {
+        reader_stretch(&m.in[k], in[k], type->rank, type->shape);
+        last = m.in[k].as = differs ? common : operand_dtype(op, m.out, k);
+    }
+    m.loop = loop_find(op, last);
+    if (!m.loop)
+        return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[last].name);
+    if ((s = check_ints(c, op, in, last)) != K_OK)
+        return s;
+    if (!(m.result = map_result(c, in, nin, type, dying)))
+        return K_NOMEM;
+    pool_for(tensor_size(m.result), 16 * TILE, map_part, &m);
+    out[0] = m.result;
+    return K_OK;
+}
+
+KStatus kernel_map(KERNEL_ARGS)
+{
+    return map_run(c, op, a, in, nin, type, out, 0);
+}

@@ -1,0 +1,353 @@
+/*
+ * Moving elements: views where strides can say it, copies where not.
+ * Attributes speak of trailing axes; leading ones stay as they are.
+ */
+#include "runtime/kernel_util.h"
+#include "runtime/loops.h"
+
+#include <string.h>
+
+/* Strides that show t's elements in row-major order under another shape; false: only a copy can. */
+static bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *stride)
+{
+    int i = 0, k = 0;
+
+    while (i < t->rank || k < rank) {
+        while (i < t->rank && t->shape[i] == 1)
+            i++;
+        while (k < rank && shape[k] == 1)
+            stride[k++] = 1;
+        if (i == t->rank || k == rank)
+            break;
+        int i0 = i, k0 = k;
+        int64_t have = t->shape[i++], want = shape[k++];
+        while (have != want)
+            if (have < want)
+                have *= t->shape[i++];
+            else
+                want *= shape[k++];
+        for (int x = i0; x + 1 < i; x++)            /* the old axes of this group step as one */
+            if (t->shape[x + 1] != 1 && t->stride[x] != t->stride[x + 1] * t->shape[x + 1])
+                return false;
+        int64_t step = t->stride[i - 1];
+        for (int x = k - 1; x >= k0; x--) {
+            stride[x] = step;
+            step *= shape[x];
+        }
+    }
+    return true;
+}
+
+KStatus kernel_reshape(KERNEL_ARGS)
+{
+    int64_t stride[RANK_MAX];
+
+    (void)op, (void)a, (void)nin;
+    if (tensor_size(in[0]) != 0 && reshape_strides(in[0], type->rank, type->shape, stride)) {
+        out[0] = tensor_view(in[0], type->rank, type->shape, stride, in[0]->offset);
+        return K_OK;
+    }
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    Tensor flat = *out[0];                          /* the result seen in the operand's shape */
+    int64_t step = 1;
+    flat.rank = in[0]->rank;
+    flat.shape = in[0]->shape;
+    flat.stride = stride;
+    for (int i = flat.rank - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= flat.shape[i];
+    }
+    tensor_assign(&flat, in[0]);
+    return K_OK;
+}
+
+KStatus kernel_permute(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int64_t stride[RANK_MAX];
+    int lead = x->rank - a->naxes;
+
+    (void)c, (void)op, (void)nin;
+    for (int i = 0; i < x->rank; i++)
+        stride[i] = x->stride[i < lead ? i : axis_of(a->axis[i - lead], x->rank)];
+    out[0] = tensor_view(in[0], x->rank, type->shape, stride, x->offset);
+    return K_OK;
+}
+
+KStatus kernel_broadcast(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int64_t stride[RANK_MAX];
+    int lead = type->rank - x->rank;
+
+    (void)c, (void)op, (void)a, (void)nin;
+    for (int i = 0; i < type->rank; i++)
+        stride[i] = i < lead || x->shape[i - lead] == 1 ? 0 : x->stride[i - lead];
+    out[0] = tensor_view(in[0], type->rank, type->shape, stride, x->offset);
+    return K_OK;
+}
+
+KStatus kernel_slice(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int64_t stride[RANK_MAX], offset = x->offset;
+    int lead = x->rank - a->nd[0];
+
+    (void)c, (void)op, (void)nin;
+    memcpy(stride, x->stride, x->rank * sizeof *stride);
+    for (int i = lead; i < x->rank; i++) {
+        if (type->shape[i] > 0)
+            offset += dim_int(a->d[0][i - lead]) * x->stride[i];
+        stride[i] *= a->nd[2] > i - lead ? dim_int(a->d[2][i - lead]) : 1;
+    }
+    out[0] = tensor_view(in[0], x->rank, type->shape, stride, offset);
+    return K_OK;
+}
+
+KStatus kernel_flip(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int64_t stride[RANK_MAX], offset = x->offset;
+
+    (void)c, (void)op, (void)nin, (void)type;
+    for (int i = 0; i < x->rank; i++) {
+        bool flipped = is_reduced(a, x->rank, i);
+        stride[i] = flipped ? -x->stride[i] : x->stride[i];
+        if (flipped && x->shape[i] > 0)
+            offset += (x->shape[i] - 1) * x->stride[i];
+    }
+    out[0] = tensor_view(in[0], x->rank, x->shape, stride, offset);
+    return K_OK;
+}
+
+typedef struct { Reader dst, src; } CopyJob;
+
+static void copy_part(int64_t lo, int64_t hi, void *st)
+{
+    CopyJob *j = st;
+
+    copy_run(&j->dst, &j->src, lo, hi, NULL);
+}
+
+/* Copy a box of src into a box of dst: the same sizes, any strides. */
+static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, const Tensor *src, const int64_t *sstride,
+                     int64_t soff, int rank, const int64_t *size)
+{
+    CopyJob j;
+    int64_t n = 1;
+
+    for (int i = 0; i < rank; i++)
+        n *= size[i];
+    if (n <= 0)
+        return;
+    reader_view(&j.dst, dst, rank, size, dstride, doff);
+    reader_view(&j.src, src, rank, size, sstride, soff);
+    if (is_packed(j.dst.dtype))
+        copy_part(0, n, &j);
+    else
+        pool_for(n, 64 * TILE, copy_part, &j);
+}
+
+/* Every element v. */
+static void fill_with(Tensor *t, double v)
+{
+    TileBuf run;
+    DType dt = (DType)t->dtype;
+    Reader w;
+    int64_t n = tensor_size(t), k = n < TILE ? n : TILE;
+
+    raw_convert(dt, run.at, DT_f64, &v, 1, NULL, 0);
+    for (int64_t i = 1; i < k; i++)
+        memcpy(run.at + (size_t)i * raw_size(dt), run.at, raw_size(dt));
+    reader_init(&w, t);
+    for (int64_t i = 0; i < n; i += TILE)
+        writer_raw(&w, i, n - i < TILE ? n - i : TILE, run.at);
+}
+
+/*
+ * Along one axis, source element s lands at before + s * (between + 1).  Clip [0, n) of the source to what lands inside
+ * [0, size): negative amounts cut.
+ */
+static void pad_range(int64_t n, int64_t size, int64_t before, int64_t gap, int64_t *lo, int64_t *hi)
+{
+    *lo = before < 0 ? (-before + gap - 1) / gap : 0;
+    *hi = size - before <= 0 ? 0 : (size - before + gap - 1) / gap;
+    *hi = *hi < n ? *hi : n;
+    *lo = *lo < *hi ? *lo : *hi;
+}
+
+KStatus kernel_pad(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int lead = x->rank - a->nd[0];
+    int64_t size[RANK_MAX], dstride[RANK_MAX], doff = 0, soff = x->offset;
+
+    (void)op, (void)nin;
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    fill_with(out[0], a->f);
+    for (int i = 0; i < x->rank; i++) {
+        int64_t before = i < lead ? 0 : dim_int(a->d[0][i - lead]);
+        int64_t gap = i < lead || a->nd[2] <= i - lead ? 1 : 1 + dim_int(a->d[2][i - lead]), lo, hi;
+        pad_range(x->shape[i], type->shape[i], before, gap, &lo, &hi);
+        size[i] = hi - lo;
+        dstride[i] = out[0]->stride[i] * gap;
+        doff += (before + lo * gap) * out[0]->stride[i];
+        soff += lo * x->stride[i];
+    }
+    copy_box(out[0], dstride, doff, x, x->stride, soff, x->rank, size);
+    return K_OK;
+}
+
+KStatus kernel_concat(KERNEL_ARGS)
+{
+    int axis = axis_of(a->axis[0], type->rank);
+    int64_t at = 0;
+
+    (void)op;
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    for (int k = 0; k < nin; k++) {
+        copy_box(out[0], out[0]->stride, at * out[0]->stride[axis], in[k], in[k]->stride, in[k]->offset, type->rank, in[k]->shape);
+        at += in[k]->shape[axis];
+    }
+    return K_OK;
+}
+
+/* Result [lead..., outs..., sizes...]: a step in an out axis is `stride` elements, one in a size axis `dilation`. */
+KStatus kernel_window(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int n = a->n, lead = x->rank - n;
+    int64_t stride[RANK_MAX];
+
+    (void)c, (void)op, (void)nin;
+    for (int i = 0; i < lead; i++)
+        stride[i] = x->stride[i];
+    for (int i = 0; i < n; i++) {
+        stride[lead + i] = x->stride[lead + i] * (a->nd[1] > i ? dim_int(a->d[1][i]) : 1);
+        stride[lead + n + i] = x->stride[lead + i] * (a->nd[2] > i ? dim_int(a->d[2][i]) : 1);
+    }
+    out[0] = tensor_view(in[0], type->rank, type->shape, stride, x->offset);
+    return K_OK;
+}
+
+/* dst[...] += src[...] over a box, in lanes. */
+static void add_box(Reader *dst, Reader *src, int64_t n, LoopFn *add, DType lane)
+{
+    TileBuf a, b, spare, sum;
+
+    src->as = dst->as = lane;
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        const void *x = reader_lanes(dst, i, k, a.at, spare.at);
+        const void *y = reader_lanes(src, i, k, b.at, spare.at);
+        add(k, sum.at, x, y, NULL);
+        writer_raw(dst, i, k, sum.at);
+    }
+}
+
+/*
+ * One pass for each place in the window, in row-major order of places: within a pass no two windows meet, so each
+ * element's sum has the order of the places. Sums are kept in the accumulator's dtype.
+ */
+KStatus kernel_unwindow(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    int n = a->n, lead = type->rank - n;
+    DType lane = lane_dtype(dtype_accum((DType)x->dtype));
+    LoopFn *add = loop_find(OP_add, lane);
+    Tensor *sum = tensor_zeros(lane, type->rank, type->shape);
+    int64_t shape[RANK_MAX], sstride[RANK_MAX], dstride[RANK_MAX], place[RANK_MAX] = {0}, count = 1, places = 1;
+
+    (void)op, (void)nin;
+    if (!sum)
+        return k_fail(c, K_NOMEM, "no memory for unwindow");
+    for (int i = 0; i < lead + n; i++) {
+        shape[i] = x->shape[i];
+        sstride[i] = x->stride[i];
+        dstride[i] = sum->stride[i] * (i >= lead && a->nd[1] > i - lead ? dim_int(a->d[1][i - lead]) : 1);
+        count *= shape[i];
+    }
+    for (int i = 0; i < n; i++)
+        places *= x->shape[lead + n + i];
+    for (int64_t p = 0; p < places && count; p++) {
+        int64_t soff = x->offset, doff = 0;
+        Reader dst, src;
+        for (int i = 0; i < n; i++) {
+            soff += place[i] * x->stride[lead + n + i];
+            doff += place[i] * sum->stride[lead + i] * (a->nd[2] > i ? dim_int(a->d[2][i]) : 1);
+        }
+        reader_view(&dst, sum, lead + n, shape, dstride, doff);
+        reader_view(&src, x, lead + n, shape, sstride, soff);
+        add_box(&dst, &src, count, add, lane);
+        for (int i = n - 1; i >= 0 && ++place[i] == x->shape[lead + n + i]; i--)
+            place[i] = 0;
+    }
+    if (lane == (DType)type->dtype) {
+        out[0] = sum;
+        return K_OK;
+    }
+    if ((out[0] = k_result(c, type)))
+        tensor_assign(out[0], sum);
+    tensor_unref(sum);
+    return out[0] ? K_OK : K_NOMEM;
+}
+
+/* ---- making ---- */
+
+KStatus kernel_constant(KERNEL_ARGS)
+{
+    (void)c, (void)op, (void)in, (void)nin, (void)type;
+    out[0] = share(a->value);
+    return K_OK;
+}
+
+KStatus kernel_full(KERNEL_ARGS)
+{
+    (void)op, (void)in, (void)nin;
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    fill_with(out[0], a->f);
+    return K_OK;
+}
+
+KStatus kernel_iota(KERNEL_ARGS)
+{
+    int64_t index[TILE], n, stride[RANK_MAX] = {0};
+    int axis = type->rank ? axis_of(a->naxes ? a->axis[0] : -1, type->rank) : 0;
+    TileBuf raw;
+    Tensor *line;
+
+    (void)op, (void)in, (void)nin;
+    if (!type->rank)
+        return kernel_full(c, op, a, in, nin, type, out);
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    n = type->shape[axis];
+    if (!(line = tensor_new((DType)type->dtype, 1, &n))) {
+        tensor_unref(out[0]);
+        return k_fail(c, K_NOMEM, "no memory for iota");
+    }
+    Reader w;
+    reader_init(&w, line);
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        for (int64_t j = 0; j < k; j++)
+            index[j] = i + j;
+        raw_convert((DType)type->dtype, raw.at, DT_int64, index, k, NULL, 0);
+        writer_raw(&w, i, k, raw.at);
+    }
+    stride[axis] = 1;
+    copy_box(out[0], out[0]->stride, 0, line, stride, 0, type->rank, type->shape);
+    tensor_unref(line);
+    return K_OK;
+}
+
+KStatus kernel_dim_value(KERNEL_ARGS)
+{
+    (void)op, (void)in, (void)nin, (void)type;
+    out[0] = tensor_scalar_i(DT_int64, dim_int(a->d[0][0]));
+    return out[0] ? K_OK : k_fail(c, K_NOMEM, "no memory for a number");
+}

@@ -1,0 +1,506 @@
+/*
+ * Reductions, in one order whatever the strides, the threads and the batch
+ * (design/semantics.md 9.3):
+ *
+ *   chunks of 256 elements in row-major order of the reduced axes;
+ *   in a chunk, lane l of 8 takes elements l, l + 8, ... left to right, starting from the identity;
+ *   lanes combine as ((0+4)+(2+6))+((1+5)+(3+7));
+ *   chunks combine by a balanced tree: (0,1), (2,3), ..., an odd last one passes up.
+ *
+ * The tree needs no list of chunks: complete subtrees wait on a stack like the
+ * bits of a counter, and at the end fold from the smallest.  Two layouts:
+ * `rows` reads the elements of one result as a run; `columns` works on up to
+ * COLS results side by side when those, not the reduced elements, lie in a row.
+ */
+#include "runtime/kernel_util.h"
+#include "runtime/loops.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK = 256, LANES = 8, WIDE = 64, COLS = 128, LEVELS = 48 };
+
+typedef void ChunkFn(const void *run, int64_t n, void *out);
+
+typedef struct ReduceJob {
+    LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
+    ChunkFn *chunk;             /* a fast chunk, or NULL */
+    DType accum, lane, out;     /* as accumulated, its lane dtype, the result's dtype */
+    size_t size;                /* bytes of a lane */
+    bool exact;                 /* any order gives the same: max, any, ints */
+    bool columns;
+    char identity[16];
+    Reader in;                  /* kept axes, then reduced axes */
+    int64_t nout, nred;
+    Tensor *result;
+    char *partial;              /* `by chunk`: results of all chunks of one element */
+    int64_t element;
+    /* columns: the kept axes and the reduced axes apart */
+    Reader kept, reduced;
+} ReduceJob;
+
+/* ---- one step and one chunk ---- */
+
+/* out = a op b on n accumulators; narrow accumulators round after every step. */
+static void step(const ReduceJob *j, int64_t n, void *out, const void *a, const void *b)
+{
+    char raw[COLS * 4];
+
+    j->op(n, out, a, b, NULL);
+    if (j->accum != j->lane) {
+        lane_to_raw(j->accum, out, raw, n);
+        raw_to_lane(j->accum, raw, out, n);
+    }
+}
+
+static void fill_identity(const ReduceJob *j, char *acc, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(acc + (size_t)i * j->size, j->identity, j->size);
+}
+
+/* acc[0 .. 8*w) holds 8 lanes of w results each: combine them into acc[0 .. w). */
+static void fold_lanes(const ReduceJob *j, char *acc, int64_t w)
+{
+    size_t s = j->size * (size_t)w;
+
+    for (int i = 0; i < 4; i++)
+        step(j, w, acc + (size_t)i * s, acc + (size_t)i * s, acc + (size_t)(i + 4) * s);
+    step(j, w, acc, acc, acc + 2 * s);              /* (0+4)+(2+6) */
+    step(j, w, acc + s, acc + s, acc + 3 * s);      /* (1+5)+(3+7) */
+    step(j, w, acc, acc, acc + s);
+}
+
+#define FAST_CHUNK(name, T, V, OP, START) \
+    typedef T V __attribute__((vector_size(LANES * sizeof(T)))); \
+    static void name(const void *run, int64_t n, void *out) \
+    { \
+        const T *x = run; \
+        T t[LANES] = {START, START, START, START, START, START, START, START}; \
+        V acc, y; \
+        int64_t i = 0; \
+        memcpy(&acc, t, sizeof acc); \
+        for (; i + LANES <= n; i += LANES) { \
+            memcpy(&y, x + i, sizeof y); \
+            acc = acc OP y; \
+        } \
+        memcpy(t, &acc, sizeof acc); \
+        for (int l = 0; i < n; i++, l++) \
+            t[l] = t[l] OP x[i]; \
+        *(T *)out = ((t[0] OP t[4]) OP (t[2] OP t[6])) OP ((t[1] OP t[5]) OP (t[3] OP t[7])); \
+    }
+FAST_CHUNK(sum_f32, float, SumF32, +, 0)
+FAST_CHUNK(sum_f64, double, SumF64, +, 0)
+FAST_CHUNK(sum_u32, uint32_t, SumU32, +, 0)
+FAST_CHUNK(sum_u64, uint64_t, SumU64, +, 0)
+FAST_CHUNK(prod_f32, float, ProdF32, *, 1)
+FAST_CHUNK(prod_f64, double, ProdF64, *, 1)
+
+static ChunkFn *fast_chunk(OpId op, DType accum)
+{
+    if (op == OP_sum)
+        switch (accum) {
+        case DT_f32: return sum_f32;
+        case DT_f64: return sum_f64;
+        case DT_int32: case DT_uint32: return sum_u32;
+        case DT_int64: case DT_uint64: return sum_u64;
+        default: return NULL;
+        }
+    return op != OP_prod ? NULL : accum == DT_f32 ? prod_f32 : accum == DT_f64 ? prod_f64 : NULL;
+}
+
+/* A chunk of lanes into one accumulator. */
+static void chunk(const ReduceJob *j, const char *run, int64_t n, char *out)
+{
+    _Alignas(64) char acc[WIDE * 16];
+    int64_t w = j->exact ? WIDE : LANES;
+
+    if (j->chunk) {
+        j->chunk(run, n, out);
+        return;
+    }
+    fill_identity(j, acc, w);
+    for (int64_t i = 0; i < n; i += w)
+        step(j, n - i < w ? n - i : w, acc, acc, run + (size_t)i * j->size);
+    if (j->exact)
+        for (w /= 2; w; w /= 2)
+            step(j, w, acc, acc, acc + (size_t)w * j->size);
+    else
+        fold_lanes(j, acc, 1);
+    memcpy(out, acc, j->size);
+}
+
+/* ---- the tree ---- */
+
+typedef struct Tree {
+    char *stack;                /* LEVELS subtrees of w accumulators */
+    int64_t count;              /* chunks so far */
+    int depth;
+} Tree;
+
+/* The accumulators to fill next. */
+static char *tree_slot(const ReduceJob *j, const Tree *t, int64_t w)
+{
+    return t->stack + (size_t)t->depth * j->size * (size_t)w;
+}
+
+static void tree_join(const ReduceJob *j, Tree *t, int64_t w)
+{
+    size_t s = j->size * (size_t)w;
+    char *b = t->stack + (size_t)(t->depth - 1) * s, *a = b - s;
+
+    step(j, w, a, a, b);
+    t->depth--;
+}
+
+/* The slot has been filled. */
+static void tree_push(const ReduceJob *j, Tree *t, int64_t w)
+{
+    t->depth++;
+    for (int64_t c = ++t->count; !(c & 1); c >>= 1)
+        tree_join(j, t, w);
+}
+
+static void tree_finish(const ReduceJob *j, Tree *t, int64_t w)
+{
+    while (t->depth > 1)
+        tree_join(j, t, w);
+    if (!t->count)
+        fill_identity(j, t->stack, w);
+}
+
+/* ---- layouts ---- */
+
+static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
+{
+    char raw[COLS * 16];
+    char *data = j->result->store->data;
+
+    if (is_packed(j->out)) {
+        raw_convert(j->out, raw, j->lane, acc, n, NULL, 0);
+        raw_pack(j->out, data, at, n, (uint8_t *)raw);
+    } else {
+        raw_convert(j->out, data + at * (int64_t)raw_size(j->out), j->lane, acc, n, NULL, 0);
+    }
+}
+
+static int64_t chunk_length(const ReduceJob *j, int64_t c)
+{
+    return j->nred - c * CHUNK < CHUNK ? j->nred - c * CHUNK : CHUNK;
+}
+
+static void read_chunk(const ReduceJob *j, int64_t element, int64_t c, char *out)
+{
+    TileBuf buf, spare;
+    int64_t n = chunk_length(j, c);
+
+    chunk(j, reader_lanes(&j->in, element * j->nred + c * CHUNK, n, buf.at, spare.at), n, out);
+}
+
+static void rows_part(int64_t lo, int64_t hi, void *st)
+{
+    const ReduceJob *j = st;
+    _Alignas(64) char stack[LEVELS * 16];
+    int64_t chunks = (j->nred + CHUNK - 1) / CHUNK;
+
+    for (int64_t o = lo; o < hi; o++) {
+        Tree t = {stack, 0, 0};
+        for (int64_t c = 0; c < chunks; c++) {
+            read_chunk(j, o, c, tree_slot(j, &t, 1));
+            tree_push(j, &t, 1);
+        }
+        tree_finish(j, &t, 1);
+        store(j, o, stack, 1);
+    }
+}
+
+static void chunks_part(int64_t lo, int64_t hi, void *st)
+{
+    const ReduceJob *j = st;
+
+    for (int64_t c = lo; c < hi; c++)
+        read_chunk(j, j->element, c, j->partial + (size_t)c * j->size);
+}
+
+/* Few results of many elements: chunks in parallel, then the tree over what they gave. */
+static void by_chunk(ReduceJob *j)
+{
+    int64_t chunks = (j->nred + CHUNK - 1) / CHUNK;
+    _Alignas(64) char stack[LEVELS * 16];
+
+    for (j->element = 0; j->element < j->nout; j->element++) {
+        Tree t = {stack, 0, 0};
+        pool_for(chunks, 64, chunks_part, j);
+        for (int64_t c = 0; c < chunks; c++) {
+            memcpy(tree_slot(j, &t, 1), j->partial + (size_t)c * j->size, j->size);
+            tree_push(j, &t, 1);
+        }
+        tree_finish(j, &t, 1);
+        store(j, j->element, stack, 1);
+    }
+}
+
+/* Storage element of linear index i of a reader. */
+static int64_t place(const Reader *r, int64_t i)
+{
+    int64_t at = r->offset;
+
+    if (r->rank == 1)
+        return at + i * r->stride[0];
+    for (int k = r->rank - 1; k >= 0; k--) {
+        at += i % r->shape[k] * r->stride[k];
+        i /= r->shape[k];
+    }
+    return at;
+}
+
+/* w elements from storage element `at` as lanes of the accumulator. */
+static const void *row_lanes(const ReduceJob *j, int64_t at, int64_t w, char *buf, char *spare)
+{
+    Reader row = {.dtype = j->in.dtype, .as = j->accum, .rank = 1, .shape = {w}, .stride = {1}, .offset = at, .base = j->in.base};
+
+    return reader_lanes(&row, 0, w, buf, spare);
+}
+
+/* Results [o, o + w), whose elements lie side by side in memory. */
+static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *stack)
+{
+    _Alignas(64) char acc[LANES * COLS * 16], buf[COLS * 16], spare[COLS * 16];
+    int64_t base = place(&j->kept, o), chunks = (j->nred + CHUNK - 1) / CHUNK;
+    Tree t = {stack, 0, 0};
+
+    for (int64_t c = 0; c < chunks; c++) {
+        int64_t n = chunk_length(j, c);
+        fill_identity(j, acc, LANES * w);
+        for (int64_t i = 0; i < n; i++) {
+            char *lane = acc + (size_t)(i % LANES * w) * j->size;
+            int64_t at = base + place(&j->reduced, c * CHUNK + i);
+            step(j, w, lane, lane, row_lanes(j, at, w, buf, spare));
+        }
+        fold_lanes(j, acc, w);
+        memcpy(tree_slot(j, &t, w), acc, (size_t)w * j->size);
+        tree_push(j, &t, w);
+    }
+    tree_finish(j, &t, w);
+    store(j, o, stack, w);
+}
+
+static void columns_part(int64_t lo, int64_t hi, void *st)
+{
+    const ReduceJob *j = st;
+    int64_t width = j->kept.shape[j->kept.rank - 1];
+    _Alignas(64) char stack[LEVELS * COLS * 16];
+
+    for (int64_t o = lo; o < hi;) {
+        int64_t left = width - o % width, w = hi - o < left ? hi - o : left;
+        w = w < COLS ? w : COLS;
+        columns_block(j, o, w, stack);
+        o += w;
+    }
+}
+
+/* ---- setting up ---- */
+
+static OpId step_op(OpId op)
+{
+    switch (op) {
+    case OP_sum: case OP_any: return OP_add;
+    case OP_prod: case OP_all: return OP_mul;
+    case OP_max: return OP_maximum;
+    default: return OP_minimum;
+    }
+}
+
+static void set_identity(ReduceJob *j, OpId op)
+{
+    double v = op == OP_prod || op == OP_all ? 1 : op == OP_max ? -INFINITY : op == OP_min ? INFINITY : 0;
+    double z[2] = {v, 0};
+
+    lane_convert(j->lane, j->identity, DT_c128, z, 1);      /* infinity saturates to the ends of ints */
+    if (j->lane == DT_bool)
+        j->identity[0] = op == OP_all || op == OP_min || op == OP_prod;
+}
+
+static DType accumulator(OpId op, const Attr *a, DType in, DType out)
+{
+    switch (op) {
+    case OP_any: case OP_all: return DT_bool;
+    case OP_max: case OP_min: return in;
+    default: break;
+    }
+    if (a->accum != DT_NONE && dtype_is_float((DType)a->accum) == dtype_is_float(in) && !dtype_is_complex(in))
+        return (DType)a->accum;
+    if (dtype_is_inexact(out) && dtype_is_inexact(in) && dtype_info[out].bits > dtype_info[in].bits)
+        return dtype_accum(out);                    /* sum(x, dtype=f64): accumulate at least as wide */
+    return dtype_is_inexact(out) && !dtype_is_inexact(in) ? dtype_accum(out) : dtype_is_inexact(in) ? dtype_accum(in) : out;
+}
+
+/* Split the axes of t into kept and reduced ones. */
+static void split_axes(ReduceJob *j, const Tensor *t, const Attr *a)
+{
+    int64_t shape[RANK_MAX], stride[RANK_MAX];
+    int n = 0, nk;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < t->rank; i++)
+            if (is_reduced(a, t->rank, i) == pass) {
+                shape[n] = t->shape[i];
+                stride[n++] = t->stride[i];
+            }
+        if (!pass)
+            nk = n;
+    }
+    j->nout = j->nred = 1;
+    for (int i = 0; i < n; i++)
+        *(i < nk ? &j->nout : &j->nred) *= shape[i];
+    reader_view(&j->in, t, n, shape, stride, t->offset);
+    reader_view(&j->kept, t, nk, shape, stride, t->offset);
+    reader_view(&j->reduced, t, n - nk, shape + nk, stride + nk, 0);
+}
+
+static bool wants_columns(const ReduceJob *j)
+{
+    const Reader *k = &j->kept, *r = &j->reduced;
+
+    return k->rank > 0 && k->stride[k->rank - 1] == 1 && k->shape[k->rank - 1] >= 8 && r->rank > 0 && r->stride[r->rank - 1] != 1;
+}
+
+static KStatus refuse_empty(KCtx *c, OpId op, const Tensor *t)
+{
+    StrBuf shape = {0};
+
+    for (int i = 0; i < t->rank; i++)
+        sb_printf(&shape, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
+    k_fail(c, K_VALUE, "%s of no elements: an axis of [%s] that it goes over has size 0", op_info[op].name, sb_str(&shape));
+    sb_done(&shape);
+    return K_VALUE;
+}
+
+static KStatus reduce_run(KCtx *c, ReduceJob *j)
+{
+    int64_t chunks = (j->nred + CHUNK - 1) / CHUNK, grain;
+
+    if (j->nout < 2 * pool_threads() && j->nred > 32768) {
+        if (!(j->partial = k_scratch(c, chunks, j->size)))
+            return K_NOMEM;
+        by_chunk(j);
+        tsr_free_aligned(j->partial);
+        return K_OK;
+    }
+    grain = 16384 / (j->nred + 1) + 1;
+    grain = (grain + 3) / 4 * 4;                    /* packed results: whole bytes */
+    if (wants_columns(j))
+        pool_for(j->nout, grain < COLS ? COLS : grain, columns_part, j);
+    else
+        pool_for(j->nout, grain, rows_part, j);
+    return K_OK;
+}
+
+KStatus kernel_reduce(KERNEL_ARGS)
+{
+    ReduceJob j = {.out = (DType)type->dtype};
+    KStatus s;
+
+    if (op == OP_argmax || op == OP_argmin)
+        return kernel_arg(c, op, a, in, nin, type, out);
+    split_axes(&j, in[0], a);
+    if ((op == OP_max || op == OP_min) && !j.nred && j.nout)
+        return refuse_empty(c, op, in[0]);
+    j.in.as = j.accum = accumulator(op, a, (DType)in[0]->dtype, j.out);
+    j.lane = lane_dtype(j.accum);
+    j.size = raw_size(j.lane);
+    j.op = loop_find(step_op(op), j.accum);
+    if (!j.op)
+        return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
+    j.chunk = fast_chunk(op, j.accum);
+    j.exact = (op != OP_sum && op != OP_prod) || !dtype_is_inexact(j.accum);
+    set_identity(&j, op);
+    if (!(j.result = k_result(c, type)))
+        return K_NOMEM;
+    s = reduce_run(c, &j);
+    if (s == K_OK)
+        out[0] = j.result;
+    else
+        tensor_unref(j.result);
+    return s;
+}
+
+/* ---- index of the first largest or smallest ---- */
+
+#define ARG(X, T, IS_NUMBER) \
+    static int64_t arg_##X(const void *run, int64_t n, int64_t base, bool first, bool low, void *best_, int64_t at) \
+    { \
+        const T *x = run; \
+        T best = *(T *)best_; \
+        int64_t i = 0; \
+        if (first) { \
+            best = x[0]; \
+            at = base; \
+            i = 1; \
+        } \
+        for (; i < n; i++) \
+            if (IS_NUMBER(best) && ((low ? x[i] < best : x[i] > best) || !IS_NUMBER(x[i]))) { \
+                best = x[i]; \
+                at = base + i; \
+            } \
+        *(T *)best_ = best; \
+        return at; \
+    }
+#define REAL_NUMBER(v) ((v) == (v))
+#define ALWAYS(v) ((void)(v), true)
+ARG(bool, uint8_t, ALWAYS)
+ARG(i8, int8_t, ALWAYS)
+ARG(i16, int16_t, ALWAYS)
+ARG(i32, int32_t, ALWAYS)
+ARG(i64, int64_t, ALWAYS)
+ARG(u16, uint16_t, ALWAYS)
+ARG(u32, uint32_t, ALWAYS)
+ARG(u64, uint64_t, ALWAYS)
+ARG(f32, float, REAL_NUMBER)
+ARG(f64, double, REAL_NUMBER)
+
+typedef int64_t ArgFn(const void *run, int64_t n, int64_t base, bool first, bool low, void *best, int64_t at);
+static ArgFn *const arg_fn[DT_COUNT] = {
+    [DT_bool] = arg_bool, [DT_int8] = arg_i8, [DT_int16] = arg_i16, [DT_int32] = arg_i32, [DT_int64] = arg_i64,
+    [DT_uint8] = arg_bool, [DT_uint16] = arg_u16, [DT_uint32] = arg_u32, [DT_uint64] = arg_u64, [DT_f32] = arg_f32, [DT_f64] = arg_f64,
+};
+
+typedef struct { ReduceJob j; ArgFn *fn; bool low; } ArgJob;
+
+static void arg_part(int64_t lo, int64_t hi, void *st)
+{
+    const ArgJob *a = st;
+    TileBuf buf, spare;
+    char best[16];
+    int32_t *out = a->j.result->store->data;
+
+    for (int64_t o = lo; o < hi; o++) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < a->j.nred; i += TILE) {
+            int64_t n = a->j.nred - i < TILE ? a->j.nred - i : TILE;
+            const void *run = reader_lanes(&a->j.in, o * a->j.nred + i, n, buf.at, spare.at);
+            at = a->fn(run, n, i, i == 0, a->low, best, at);
+        }
+        out[o] = (int32_t)at;
+    }
+}
+
+KStatus kernel_arg(KERNEL_ARGS)
+{
+    ArgJob w = {.low = op == OP_argmin};
+
+    (void)nin;
+    split_axes(&w.j, in[0], a);
+    if (!w.j.nred && w.j.nout)
+        return refuse_empty(c, op, in[0]);
+    w.fn = arg_fn[lane_dtype((DType)in[0]->dtype)];
+    if (!w.fn)
+        return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[in[0]->dtype].name);
+    if (!(w.j.result = k_result(c, type)))
+        return K_NOMEM;
+    pool_for(w.j.nout, 8192 / (w.j.nred + 1) + 1, arg_part, &w);
+    out[0] = w.j.result;
+    return K_OK;
+}
