@@ -30,10 +30,14 @@ typedef enum AstKind {
 struct Scope;
 struct Type;
 
+/* No tree is higher, so phases may recurse: deeper programs are refused by the parser. */
+enum { AST_HEIGHT_MAX = 512 };
+
 typedef struct Ast {
     uint8_t kind;               /* AstKind */
     uint8_t parens;             /* the expression stood in ( ) of its own */
-    Span span;
+    uint16_t height;            /* of the tree below, PART nodes not counted; <= AST_HEIGHT_MAX */
+    Span span;                  /* of a compound statement: its header, from keyword to colon */
     const struct Type *type;    /* the checker's finding, NULL before */
 } Ast;
 
@@ -74,8 +78,11 @@ typedef enum ParamKind {
 typedef enum { FIELD_NODE, FIELD_LIST, FIELD_SYM, FIELD_INT, FIELD_STR, FIELD_REAL } AstFieldKind;
 typedef struct { const char *name; AstFieldKind kind; uint16_t offset; } AstField;
 typedef enum { CAT_STMT, CAT_EXPR, CAT_PAT, CAT_PART } AstCategory;
-typedef struct { const char *name; AstCategory category; int nfields; AstField field[10]; size_t size; } AstInfo;
+typedef struct { const char *name; AstCategory category; AstField field[10]; size_t size; } AstInfo;  /* fields end at one without name */
 extern const AstInfo ast_info[AST_COUNT];
+
+static inline Ast **ast_node_field(const Ast *n, const AstField *f) { return (Ast **)((char *)n + f->offset); }
+static inline AstSeq *ast_list_field(const Ast *n, const AstField *f) { return (AstSeq *)((char *)n + f->offset); }
 
 typedef struct { Span span; } AstComment;
 
@@ -83,6 +90,7 @@ typedef struct { Span span; } AstComment;
 typedef struct Unit {
     const Source *src;
     AstModule *module;          /* never NULL after unit_parse; broken parts are AstError */
+    bool broken;                /* a line could not be read, so names that it defined are missing */
     Vec(AstComment) comments;   /* trivia, in order, spans from # to the line's end */
     Arena arena;
 } Unit;
