@@ -374,33 +374,45 @@ static void strange(Lexer *x, const char *p, int n, int32_t c)
     }
 }
 
+/* The NFKC form of [p, p + n), as a name. */
+static Sym normal_name(const char *p, size_t n)
+{
+    utf8proc_option_t form = (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE);
+    utf8proc_ssize_t need = utf8proc_decompose((const uint8_t *)p, (utf8proc_ssize_t)n, NULL, 0, form), len;
+    int32_t *buf;
+    Sym s;
+
+    if (need <= 0)
+        return sym_n(p, n);
+    buf = tsr_alloc(((size_t)need + 1) * sizeof *buf);
+    utf8proc_decompose((const uint8_t *)p, (utf8proc_ssize_t)n, buf, need, form);
+    len = utf8proc_reencode(buf, need, form);
+    s = len > 0 ? sym_n((const char *)buf, (size_t)len) : sym_n(p, n);
+    tsr_free(buf);
+    return s;
+}
+
 /* A word with bytes beyond ASCII: each character must be allowed; names are compared in NFKC. */
 static void wide_name(Lexer *x)
 {
     const char *p = x->start, *end = x->cur;
-    utf8proc_uint8_t *norm = NULL;
-    utf8proc_ssize_t n;
 
     while (p < end) {
         int32_t c;
         int len = (int)utf8proc_iterate((const uint8_t *)p, end - p, &c);
-        if (p == x->start ? !may_start_name(c) : !may_continue_name(c)) {
-            if (p == x->start) {
-                strange(x, p, len, c);
-                return;
-            }
-            x->cur = p;             /* the name ends here; the character is looked at next */
-            break;
+        if (p == x->start && !may_start_name(c)) {
+            strange(x, p, len, c);
+            return;
         }
+        if (!may_start_name(c) && !may_continue_name(c))
+            break;
         p += len;
     }
-    n = x->cur - x->start > NAME_MAX_BYTES ? -1 : utf8proc_map((const uint8_t *)x->start, x->cur - x->start, &norm,
-                     (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPAT | UTF8PROC_COMPOSE));
-    if (n > 0)
-        emit(x, TOK_NAME)->u.sym = sym_n((const char *)norm, (size_t)n);
-    else
+    x->cur = p;                     /* a character that ends the name is looked at next */
+    if (p - x->start > NAME_MAX_BYTES)
         name(x);
-    utf8proc_free(norm);
+    else
+        emit(x, TOK_NAME)->u.sym = normal_name(x->start, (size_t)(p - x->start));
 }
 
 /* ---- numbers ---- */

@@ -23,7 +23,7 @@ const char *const ast_op_text[AOP_COUNT] = {
 #define STR(K, f) {#f, FIELD_STR, offsetof(Ast##K, f)},
 #define REAL(K, f) {#f, FIELD_REAL, offsetof(Ast##K, f)},
 #define NOTE(K, t, f)
-#define AST(K, cat, fields) [AST_##K] = {#K, CAT_##cat, {fields}, sizeof(Ast##K)},
+#define AST(K, cat, fields) [AST_##K] = {#K, CAT_##cat, {fields {NULL, FIELD_NODE, 0}}, sizeof(Ast##K)},
 const AstInfo ast_info[AST_COUNT] = {
 #include "frontend/syntax/ast.def"
 };

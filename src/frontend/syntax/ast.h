@@ -78,7 +78,7 @@ typedef enum ParamKind {
 typedef enum { FIELD_NODE, FIELD_LIST, FIELD_SYM, FIELD_INT, FIELD_STR, FIELD_REAL } AstFieldKind;
 typedef struct { const char *name; AstFieldKind kind; uint16_t offset; } AstField;
 typedef enum { CAT_STMT, CAT_EXPR, CAT_PAT, CAT_PART } AstCategory;
-typedef struct { const char *name; AstCategory category; AstField field[10]; size_t size; } AstInfo;  /* fields end at one without name */
+typedef struct { const char *name; AstCategory category; AstField field[11]; size_t size; } AstInfo;  /* fields end at one without name */
 extern const AstInfo ast_info[AST_COUNT];
 
 static inline Ast **ast_node_field(const Ast *n, const AstField *f) { return (Ast **)((char *)n + f->offset); }
