@@ -24,9 +24,19 @@ static inline bool dim_is_const(Dim d) { return d >= 0; }
 Dim dim_var(Sym name, int64_t lo, int64_t hi);      /* a new variable, distinct from all others; hi INT64_MAX: none */
 Dim dim_const(int64_t v);                           /* any integer; negative numbers are interned expressions */
 bool dim_const_value(Dim d, int64_t *out);          /* its value if it is a number */
-Dim dim_add(Dim a, Dim b);
+Dim dim_add_slow(Dim a, Dim b);         /* for sizes that are not both numbers */
+Dim dim_mul_slow(Dim a, Dim b);
+static inline Dim dim_add(Dim a, Dim b)
+{
+    int64_t r;
+    return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, &r) ? r : dim_add_slow(a, b);
+}
+static inline Dim dim_mul(Dim a, Dim b)
+{
+    int64_t r;
+    return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, &r) ? r : dim_mul_slow(a, b);
+}
 Dim dim_sub(Dim a, Dim b);
-Dim dim_mul(Dim a, Dim b);
 Dim dim_floordiv(Dim a, Dim b);                     /* towards minus infinity; b > 0 */
 Dim dim_mod(Dim a, Dim b);
 Dim dim_cdiv(Dim a, Dim b);
@@ -50,7 +60,11 @@ bool dim_assume_divides(Dim k, Dim e);
 Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
 bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
 int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
-void dim_print(Dim d, StrBuf *out);                 /* "4*D + 1": terms by degree, then name, constant last */
+void dim_print(Dim d, StrBuf *out);                 /* "B*S+4*D+1": terms by degree, then name, constant last */
+/* "B*H", "4*(D+1)//2", "min(S, 8)", "1M": var gives the size of a name, DIM_BAD to refuse it. false: not a size. */
 bool dim_parse(const char *s, Dim (*var)(void *st, Sym name), void *st, Dim *out);
+/* The same size without what was solved under the facts in force: D//8 again, where D % 8 == 0 had named it. */
+Dim dim_surface(Dim d);
+void dim_done(void);                                /* at exit, for leak checkers: forgets every expression */
 
 #endif
