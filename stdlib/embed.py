@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Turn the .tsr library into C, with an index of its names: embed.py OUT.c FILE.tsr...
+"""Turn the .tsr library into C, with an index of its names: embed.py OUT.c FOLDER
 
 A file's public names are its top-level def, class, type and assigned
 names that do not begin with _, or the list __all__.  __prelude__ = [...] says
-which of them the prelude shows (all, when absent).
+which of them the prelude shows (all, when absent).  OUT.c is left alone when
+nothing changed, so that a build that always runs this rarely recompiles.
 """
 import ast
+import io
 import pathlib
 import re
 import sys
@@ -64,7 +66,7 @@ def module_name(path, root):
 
 def write_library(out, files):
     root, rows, taken = pathlib.Path(__file__).resolve().parent, [], {}
-    out.write('#include "frontend/stdlib_embed.h"\n\n')
+    out.write('#include "frontend/stdlib_embed.h"\n\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n')
     for i, path in enumerate(files):
         text = path.read_text()
         names, shown = public_names(text), declared_list(text, "__prelude__")
@@ -79,11 +81,13 @@ def write_library(out, files):
     out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL},\n};\n")
 
 
-def main():
-    target, *files = sys.argv[1:]
-    with open(target, "w") as out:
-        write_library(out, [pathlib.Path(f) for f in files])
+def main(target, folder):
+    out = io.StringIO()
+    write_library(out, sorted(pathlib.Path(folder).rglob("*.tsr")))
+    path = pathlib.Path(target)
+    if not path.exists() or path.read_text() != out.getvalue():
+        path.write_text(out.getvalue())
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
