@@ -18,7 +18,7 @@ def session(ctx, **env):
 
 def computes(ctx):
     with session(ctx) as t:
-        t.expect(">>> ")
+        t.expect(">>>")
         t.keys("6 * 7", "Enter")
         t.expect("\n42\n")
 
@@ -127,7 +127,7 @@ def history_outlives_the_session(ctx):
             t.keys("def g():", "Enter", "return 77", "Enter", "Enter", "C-d")
             t.expect("left with 0")
         with session(ctx, TESSERA_HISTORY=path) as t:
-            t.expect(">>> ")
+            t.expect(">>>")
             t.keys("Up", "End", "Enter", "g()", "Enter")
             t.expect("\n77\n")
 
@@ -138,7 +138,7 @@ def questions_are_answered(ctx):
         t.expect("len(")
         t.keys("def area(width, height=2):", "Enter", '"""Width times height."""', "Enter", "return width * height", "Enter",
                "Enter", "?area", "Enter")
-        seen = t.expect("Width times height.\n>>> ")
+        seen = t.expect("Width times height.\n>>>")
         if "def area(width, height=2)    (<input " not in seen:
             raise Fail(seen)
         t.keys("?nothing", "Enter")
@@ -175,7 +175,7 @@ def tensors_have_types(ctx):
 
 def pasted_text_is_one_input(ctx):
     with session(ctx) as t:
-        t.expect(">>> ")
+        t.expect(">>>")
         t.paste("def h(x):\n    y = x + 1\n\n    return y\n")
         t.keys("Enter", "h(1)", "Enter")
         t.expect("\n2\n")
@@ -183,7 +183,7 @@ def pasted_text_is_one_input(ctx):
 
 def text_is_coloured(ctx):
     with session(ctx) as t:
-        t.expect(">>> ")
+        t.expect(">>>")
         t.keys("if 'text' == 12: pass  # note")
         seen = t.expect("note", colors=True)
         for code in ("\033[35m", "\033[32m", "\033[36m", "\033[90m"):
@@ -197,7 +197,7 @@ def text_is_coloured(ctx):
 
 def long_and_wide_lines_wrap(ctx):
     with session(ctx) as t:
-        t.expect(">>> ")
+        t.expect(">>>")
         t.keys("s = '" + "ab" * 60 + "語語'", "Home", "Right", "End", "Enter", "len(s)", "Enter")
         t.expect("\n122\n")
 
