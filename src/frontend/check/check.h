@@ -1,0 +1,21 @@
+/*
+ * check.h - what a program is told before it runs.
+ *
+ * check_unit types a resolved unit by walking it in order, functions that are
+ * never called included.  What it does not understand is dynamic, and dynamic
+ * code is never rejected: an error is reported only where every run that gets
+ * there fails.  Shape and dtype rules are op_infer's; nothing is repeated here.
+ */
+#ifndef TSR_FRONTEND_CHECK_H
+#define TSR_FRONTEND_CHECK_H
+
+#include "frontend/check/scope.h"
+
+typedef struct CheckOptions {
+    StrBuf *shapes;             /* `check --shapes`: a line for each named tensor and function; NULL: none */
+} CheckOptions;
+
+/* After scope_resolve without errors. Reports E03.. E04.. E09.. into the sink. */
+void check_unit(Unit *u, CheckOptions opt, DiagSink *sink);
+
+#endif
