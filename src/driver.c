@@ -12,7 +12,7 @@
 #include "tools/explain.h"
 #include "tools/load.h"
 #include "tools/options.h"
-#include "tools/term.h"
+#include "tools/program.h"
 #include "tools/version.h"
 
 #include <errno.h>
@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 extern char **environ;
 
@@ -75,7 +73,45 @@ static int do_explain(const Options *o)
     return print(&out);
 }
 
+/* What --dump-ast and --print-ast print. */
+static void print_tree(const Options *o, const Program *p)
+{
+    StrBuf out = {0};
+
+    if (option_on(o, OPT_dump_ast))
+        ast_dump(&p->unit->module->ast, &out);
+    print(&out);
+}
+
+static int check_file(const Options *o, const char *path)
+{
+    StrBuf err = {0};
+    const Source *src = load_program(path, &err);
+    Program p;
+    bool ok;
+
+    if (!src)
+        return complain(&err, EXIT_MISTAKE);
+    ok = program_check(&p, src);
+    print_tree(o, &p);
+    program_report(&p, o, stdout);
+    program_done(&p);
+    sb_done(&err);
+    return ok ? EXIT_OK : EXIT_MISTAKE;
+}
+
+static int do_check(const Options *o)
+{
+    int code = EXIT_OK;
+
+    for (int i = 0; i < o->noperands; i++)
+        if (check_file(o, o->operand[i]) != EXIT_OK)
+            code = EXIT_MISTAKE;
+    return code;
+}
+
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
+    [VERB_check] = do_check,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,

@@ -1,0 +1,33 @@
+/*
+ * program.h - one program on its way from text to evaluation.
+ *
+ * program_check does everything that runs nothing; what it finds is in the
+ * sink.  program_run evaluates a checked program and gives its exit code.
+ */
+#ifndef TSR_TOOLS_PROGRAM_H
+#define TSR_TOOLS_PROGRAM_H
+
+#include "base/diag.h"
+#include "frontend/check/scope.h"
+#include "frontend/syntax/ast.h"
+#include "tools/options.h"
+
+#include <stdio.h>
+
+enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+typedef struct Program {
+    Unit *unit;
+    Scope *globals;
+    DiagSink sink;
+} Program;
+
+/* Parse, resolve and check. False: there are errors. */
+bool program_check(Program *p, const Source *src);
+/* Evaluate; argv[0] is the file. Exceptions that nobody caught are shown on standard error. */
+int program_run(Program *p, const Options *o, int argc, char **argv);
+/* Diagnostics: as text for people on standard error, or as JSON on `json`. */
+void program_report(const Program *p, const Options *o, FILE *json);
+void program_done(Program *p);
+
+#endif
