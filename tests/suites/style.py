@@ -41,14 +41,6 @@ def include_direction(ctx):
                 yield f"{name} includes {target}"
 
 
-def own_header_first(ctx):
-    for f, name, text in sources(ctx, ".c"):
-        header = f.with_suffix(".h")
-        first = re.search(r'^#include [<"]([^>"]+)', text, re.M)
-        if name.startswith("src/") and header.exists() and first and not str(header).endswith(first.group(1)):
-            yield f"{name} includes {first.group(1)} before its own header"
-
-
 def forbidden_calls(ctx):
     for _, name, text in sources(ctx, ".c", ".h"):
         if not name.startswith("src/") or name in MAY_EXIT:
@@ -61,9 +53,8 @@ def forbidden_calls(ctx):
 
 def file_length(ctx):
     for _, name, text in sources(ctx, ".c", ".h", ".def", ".py"):
-        most = 400 if name.endswith(".h") else 750
         n = text.count("\n")
-        if n > most and not name.startswith("tests/") and not name.endswith(".def"):
+        if n > 750 and not name.startswith("tests/") and not name.endswith(".def"):
             yield f"{name} has {n} lines"
 
 
@@ -86,6 +77,11 @@ def opening_essay(ctx):
             yield f"{name} does not open with what it is for"
 
 
+def is_table_row(name, line):
+    """A row of a table may be as long as its text."""
+    return name.endswith(".def") or line.lstrip().startswith(('{"', '"', "{(", "N("))
+
+
 def clean_lines(ctx):
     for _, name, text in sources(ctx, ".c", ".h", ".def", ".py", ".tsr"):
         for i, line in enumerate(text.splitlines(), 1):
@@ -93,7 +89,7 @@ def clean_lines(ctx):
                 yield f"{name}:{i}: blanks at the end"
             elif "\t" in line and name.endswith((".c", ".h", ".def", ".py")):
                 yield f"{name}:{i}: a tab"
-            elif len(line) > 140 and name.startswith("src/") and not name.endswith(".def"):
+            elif len(line) > 140 and name.startswith("src/") and not is_table_row(name, line):
                 yield f"{name}:{i}: {len(line)} columns"
 
 
@@ -120,7 +116,7 @@ def every_code_has_a_test(ctx):
             yield f"tests/error/{code}.tsr is missing"
 
 
-RULES = (include_direction, own_header_first, forbidden_calls, file_length, no_reminders, header_guards, opening_essay,
+RULES = (include_direction, forbidden_calls, file_length, no_reminders, header_guards, opening_essay,
          clean_lines, no_fast_math, every_code_has_a_page, every_code_has_a_test)
 
 
