@@ -55,6 +55,7 @@ typedef struct Lexer {
     bool bol;                       /* at the start of a logical line */
     bool fresh;                     /* next token is the first of its physical line */
     bool space, bad, end_seen;
+    bool forward;                   /* never go back: the text is still being typed */
 } Lexer;
 
 /* ---- emitting ---- */
@@ -107,12 +108,13 @@ static void op(Lexer *x, int kind, AstOp o)
     emit(x, kind)->op = (uint8_t)o;
 }
 
-static void end_line(Lexer *x)
+/* The logical line ends at `at`. */
+static void end_line(Lexer *x, const char *at)
 {
     Line l = {.first = x->first, .bad = x->bad};
+    Token *t = emit(x, TOK_NEWLINE);
 
-    x->start = x->cur;
-    emit(x, TOK_NEWLINE);
+    t->span = span_of(x, at, at);
     l.end = x->out->tok.n;
     vec_push(&x->out->line, l);
     x->first = l.end;
@@ -247,14 +249,14 @@ static void never_closed(Lexer *x, int k)
         mistake(x, E0108, (Span){b.pos, b.pos + 1}, bracket_text(b.open), NULL);
     x->br.n = x->fs.n = 0;
     x->cur = back;
-    end_line(x);
+    end_line(x, back);
 }
 
 enum { REREAD_FACTOR = 8 };     /* the text may be gone over so many times in all */
 
 static bool may_go_back(const Lexer *x)
 {
-    return x->reread < REREAD_FACTOR * (size_t)(x->end - x->text) + 4096;
+    return !x->forward && x->reread < REREAD_FACTOR * (size_t)(x->end - x->text) + 4096;
 }
 
 /* A word that only begins statements, at the start of a line, while brackets are open. */
@@ -756,10 +758,8 @@ static void newline(Lexer *x)
     x->line = x->cur;
     x->line_depth = x->br.n;
     x->fresh = true;
-    if (!x->br.n && !x->fs.n) {
-        x->start = x->cur;
-        end_line(x);
-    }
+    if (!x->br.n && !x->fs.n)
+        end_line(x, x->start);
 }
 
 static void comment(Lexer *x)
@@ -1048,7 +1048,7 @@ static void finish(Lexer *x)
 {
     if (x->out->tok.n > x->first || x->bad) {
         x->cur = x->end;
-        end_line(x);
+        end_line(x, x->end);
     }
     x->start = x->cur = x->end;
     for (; x->indent.n > 1; x->indent.n--)
@@ -1079,10 +1079,11 @@ static void run(Lexer *x)
     }
 }
 
-void lex_source(Unit *u, DiagSink *sink, TokenList *out)
+void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
 {
     const Source *s = u->src;
-    Lexer x = {.unit = u, .out = out, .text = s->text, .end = s->text + s->len, .base = s->base, .bol = true};
+    Lexer x = {.unit = u, .out = out, .text = s->text, .end = s->text + s->len, .base = s->base, .bol = true,
+               .forward = partial};
     Indent outer = {0, 0, -1};
     size_t bad = utf8_check(s->text, s->len);
 

@@ -155,7 +155,7 @@ static void find_with_list(Layout *y, int i, int end)
     if (close + 1 >= end || token_at(y, close + 1)->kind != TOK_COLON)
         return;
     k = find_outside(y, i + 2, close, TOK_AS);
-    if (k < close)
+    if (k < close || find_outside(y, i + 2, close, TOK_COMMA) < close)
         token_at(y, i + 1)->kind = TOK_WITH_LPAR;
 }
 
@@ -189,6 +189,7 @@ static void decorators_alone(Layout *y, int line, int i)
     if (!l->bad)
         DIAG_AT(y->sink, E0144, token_at(y, i)->span, NULL);
     l->bad = true;
+    y->list->open |= line + 1 == y->list->line.n;
 }
 
 /* Give the words of a line their kinds. */

@@ -193,6 +193,7 @@ static void parse_end(Driver *d)
         const Token *t = &d->list.tok.at[i];
         if (t->kind == TOK_SKIP)
             continue;
+        d->list.open |= !driver_accepts(d, t->kind) && driver_accepts(d, TOK_EXCEPT);
         close_try(d, t->kind, at);
         feed(d, t->kind, t);
     }
@@ -200,56 +201,55 @@ static void parse_end(Driver *d)
 
 /* ---- units ---- */
 
-static void driver_run(Driver *d, bool expression)
-{
-    d->lemon = tsr_parse_Alloc(alloc_parser, &d->p);
-    lex_source(d->p.unit, d->p.sink, &d->list);
-    if (expression)
-        feed_made(d, TOK_ONLY_EXPR, (Span){0});
-    else
-        layout_lines(d->p.unit, d->p.sink, &d->list);
-    for (d->line = 0; d->line < d->list.line.n; d->line++)
-        parse_line(d);
-    parse_end(d);
-    tsr_parse_Free(d->lemon, tsr_free);
-    tsr_free(d->mark.entry);
-}
+typedef enum { READ_FILE, READ_EXPR, READ_PARTIAL } ReadMode;
 
-static Unit *unit_new(const Source *src)
+/* Parse src into u; returns whether the text could go on. */
+static bool read_source(Unit *u, DiagSink *sink, ReadMode mode)
 {
-    Unit *u = tsr_calloc(sizeof *u);
-
-    u->src = src;
-    return u;
-}
-
-static Unit *parse_text(const Source *src, DiagSink *sink, bool expression, bool *open)
-{
-    Unit *u = unit_new(src);
     Driver d = {.p = {.unit = u, .arena = &u->arena, .sink = sink}};
 
     d.p.list = &d.list;
-    driver_run(&d, expression);
-    u->module = ast_new(&u->arena, Module, ((Span){src->base, src->base + src->len}));
+    d.lemon = tsr_parse_Alloc(alloc_parser, &d.p);
+    lex_source(u, sink, &d.list, mode == READ_PARTIAL);
+    if (mode == READ_EXPR)
+        feed_made(&d, TOK_ONLY_EXPR, (Span){0});
+    else
+        layout_lines(u, sink, &d.list);
+    for (d.line = 0; d.line < d.list.line.n; d.line++)
+        parse_line(&d);
+    parse_end(&d);
+    tsr_parse_Free(d.lemon, tsr_free);
+    tsr_free(d.mark.entry);
+    u->module = ast_new(&u->arena, Module, ((Span){u->src->base, u->src->base + u->src->len}));
     u->module->body = d.p.result;
-    u->module->ast.height = 1;
-    if (open)
-        *open = d.list.open;
     tokens_done(&d.list);
-    return u;
+    return d.list.open;
+}
+
+static void unit_done(Unit *u)
+{
+    vec_free(&u->comments);
+    arena_done(&u->arena);
 }
 
 Unit *unit_parse(const Source *src, DiagSink *sink)
 {
-    return parse_text(src, sink, false, NULL);
+    Unit *u = tsr_calloc(sizeof *u);
+
+    u->src = src;
+    read_source(u, sink, READ_FILE);
+    return u;
 }
 
 /* The module of an expression's unit has one ExprStmt. */
 Unit *unit_parse_expr(const Source *src, DiagSink *sink)
 {
-    Unit *u = parse_text(src, sink, true, NULL);
-    AstExprStmt *s = ast_new(&u->arena, ExprStmt, u->module->ast.span);
+    Unit *u = tsr_calloc(sizeof *u);
+    AstExprStmt *s;
 
+    u->src = src;
+    read_source(u, sink, READ_EXPR);
+    s = ast_new(&u->arena, ExprStmt, u->module->ast.span);
     s->value = u->module->body.n ? u->module->body.at[0] : ast_alloc(&u->arena, AST_Error, u->module->ast.span);
     s->ast.height = (uint16_t)(s->value->height + 1);
     u->module->body.at = arena_new(&u->arena, Ast *);
@@ -260,7 +260,31 @@ Unit *unit_parse_expr(const Source *src, DiagSink *sink)
 
 void unit_free(Unit *u)
 {
-    vec_free(&u->comments);
-    arena_done(&u->arena);
+    unit_done(u);
     tsr_free(u);
+}
+
+/* Mistakes that more text could still put right. */
+static bool only_unfinished(const DiagSink *sink)
+{
+    for (int i = 0; i < sink->all.n; i++) {
+        DiagCode c = sink->all.at[i]->code;
+        if (diag_severity(c) == DIAG_ERROR && c != E0104 && c != E0108 && c != E0111 && c != E0113 && c != E0118 &&
+            c != E0144 && c != E0149)
+            return false;
+    }
+    return true;
+}
+
+InputState input_state(const char *text, size_t len)
+{
+    Source src = {.path = "", .text = text, .len = (uint32_t)len, .base = 1};
+    DiagSink sink = {0};
+    Unit u = {.src = &src};
+    bool open = read_source(&u, &sink, READ_PARTIAL);
+    InputState s = open && only_unfinished(&sink) ? INPUT_OPEN : sink.errors ? INPUT_BAD : INPUT_COMPLETE;
+
+    unit_done(&u);
+    diag_sink_done(&sink);
+    return s;
 }

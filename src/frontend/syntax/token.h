@@ -45,11 +45,11 @@ enum { NEST_MAX = 256, NAME_MAX_BYTES = 4096 };
 typedef struct TokenList {
     Vec(Token) tok;
     Vec(Line) line;
-    bool open;              /* the text ended inside a bracket, string or continued line */
+    bool open;              /* the text ends inside a bracket, string, continued line or block */
 } TokenList;
 
-/* Bytes to tokens; errors go to the sink, comments and texts to the unit. */
-void lex_source(Unit *u, DiagSink *sink, TokenList *out);
+/* Bytes to tokens; errors go to the sink, comments and texts to the unit. `partial`: the text is still being typed. */
+void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial);
 /*
  * Settle what needs foresight: soft keywords, decorator signs, WITH_LPAR, and
  * the block structure (every INDENT belongs to a header, every header has one).
