@@ -18,14 +18,34 @@ bool k_stopped(KCtx *c);
 int64_t dim_int(Dim d);                             /* a concrete size, which may be negative */
 int axis_of(int axis, int rank);                    /* counted from the front */
 bool is_reduced(const Attr *a, int rank, int axis); /* is this axis (from the front) among a's axes? */
+/* The dtype in which two operands meet; a weak one (a Python scalar) adopts the other's as long as its kind can hold it. */
+DType common_dtype(const Tensor *x, const Tensor *y);
+/* Accumulator of sums and products of `in` that end as `out`: a's, else the default, at least as wide as both. */
+DType accum_dtype(const Attr *a, DType in, DType out);
+/* t's elements as lanes of dtype `as` (rounded to it first): t itself where it fits, else a row-major copy. NULL: no memory. */
+Tensor *lanes_of(KCtx *c, Tensor *t, DType as);
 Tensor *share(Tensor *t);                           /* a new header on the same elements */
 
-#define FAMILY(f) KStatus f(KERNEL_ARGS);
-FAMILY(kernel_map) FAMILY(kernel_reduce) FAMILY(kernel_arg) FAMILY(kernel_scan)
-FAMILY(kernel_reshape) FAMILY(kernel_permute) FAMILY(kernel_broadcast) FAMILY(kernel_slice) FAMILY(kernel_pad)
-FAMILY(kernel_flip) FAMILY(kernel_concat) FAMILY(kernel_window) FAMILY(kernel_unwindow)
-FAMILY(kernel_constant) FAMILY(kernel_full) FAMILY(kernel_iota) FAMILY(kernel_dim_value)
-#undef FAMILY
+/* Drivers of families, and a kernel for each op of the families without one. */
+KStatus kernel_map(KERNEL_ARGS);
+KStatus kernel_reduce(KERNEL_ARGS);
+KStatus kernel_arg(KERNEL_ARGS);
+KStatus kernel_scan(KERNEL_ARGS);
+#define DECLARE_MAP(n)
+#define DECLARE_REDUCE(n)
+#define DECLARE_SCAN(n)
+#define DECLARE_CONTROL(n)
+#define DECLARE_EFFECT(n)
+#define DECLARE_MOVE(n) KStatus kernel_##n(KERNEL_ARGS);
+#define DECLARE_CONTRACT DECLARE_MOVE
+#define DECLARE_INDEX DECLARE_MOVE
+#define DECLARE_SORT DECLARE_MOVE
+#define DECLARE_RANDOM DECLARE_MOVE
+#define DECLARE_LINALG DECLARE_MOVE
+#define DECLARE_FFT DECLARE_MOVE
+#define DECLARE_MAKE DECLARE_MOVE
+#define OP(name, nin, nout, fam, ...) DECLARE_##fam(name)
+#include "ir/core/ops.def"
 
 /* The MAP driver with the choice to write over operands in the mask `dying`. */
 KStatus map_run(KERNEL_ARGS, uint32_t dying);

@@ -14,7 +14,7 @@
 #define KERNEL_REDUCE(n) kernel_reduce
 #define KERNEL_SCAN(n) kernel_scan
 #define KERNEL_MOVE(n) kernel_##n
-#define KERNEL_CONTRACT(n) NULL
+#define KERNEL_CONTRACT(n) kernel_##n
 #define KERNEL_INDEX(n) NULL
 #define KERNEL_SORT(n) NULL
 #define KERNEL_RANDOM(n) NULL
@@ -125,4 +125,34 @@ bool is_reduced(const Attr *a, int rank, int axis)
 Tensor *share(Tensor *t)
 {
     return tensor_view(t, t->rank, t->shape, t->stride, t->offset);
+}
+
+DType accum_dtype(const Attr *a, DType in, DType out)
+{
+    if (a->accum != DT_NONE && dtype_is_float((DType)a->accum) == dtype_is_float(in) && !dtype_is_complex(in))
+        return (DType)a->accum;
+    if (!dtype_is_inexact(in))
+        return dtype_accum(out);
+    return dtype_is_inexact(out) && dtype_info[out].bits > dtype_info[in].bits ? dtype_accum(out) : dtype_accum(in);
+}
+
+Tensor *lanes_of(KCtx *c, Tensor *t, DType as)
+{
+    DType lane = lane_dtype(as);
+    Tensor *r, *lanes;
+
+    if (t->dtype == as && lane == as)
+        return tensor_ref(t);
+    r = tensor_new(as, t->rank, t->shape);
+    if (r)
+        tensor_assign(r, t);
+    if (!r || lane == as)
+        return r ? r : (k_fail(c, K_NOMEM, "no memory for an operand as %s", dtype_info[as].name), NULL);
+    lanes = tensor_new(lane, t->rank, t->shape);
+    if (lanes)
+        tensor_assign(lanes, r);
+    else
+        k_fail(c, K_NOMEM, "no memory for an operand as %s", dtype_info[as].name);
+    tensor_unref(r);
+    return lanes;
 }

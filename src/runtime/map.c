@@ -113,8 +113,7 @@ static int category(DType t)
     return k == DK_BOOL ? 0 : k <= DK_UINT ? 1 : k == DK_FLOAT ? 2 : 3;
 }
 
-/* The dtype in which two operands meet; a weak one (a Python scalar) adopts the other's as long as its kind can hold it. */
-static DType meet(const Tensor *x, const Tensor *y)
+DType common_dtype(const Tensor *x, const Tensor *y)
 {
     DType s = (DType)(x->weak ? y->dtype : x->dtype), w = (DType)(x->weak ? x->dtype : y->dtype), d;
 
@@ -229,7 +228,7 @@ KStatus map_run(KERNEL_ARGS, uint32_t dying)
 {
     MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
     bool differs = result_differs(op);
-    DType common = nin == 2 && differs ? meet(in[0], in[1]) : nin == 1 && differs ? (DType)in[0]->dtype : m.out;
+    DType common = nin == 2 && differs ? common_dtype(in[0], in[1]) : nin == 1 && differs ? (DType)in[0]->dtype : m.out;
     DType last = DT_NONE;
     KStatus s;
 

@@ -330,11 +330,7 @@ static DType accumulator(OpId op, const Attr *a, DType in, DType out)
     case OP_max: case OP_min: return in;
     default: break;
     }
-    if (a->accum != DT_NONE && dtype_is_float((DType)a->accum) == dtype_is_float(in) && !dtype_is_complex(in))
-        return (DType)a->accum;
-    if (dtype_is_inexact(out) && dtype_is_inexact(in) && dtype_info[out].bits > dtype_info[in].bits)
-        return dtype_accum(out);                    /* sum(x, dtype=f64): accumulate at least as wide */
-    return dtype_is_inexact(out) && !dtype_is_inexact(in) ? dtype_accum(out) : dtype_is_inexact(in) ? dtype_accum(in) : out;
+    return accum_dtype(a, in, out);
 }
 
 /* Split the axes of t into kept and reduced ones. */

@@ -1,0 +1,278 @@
+/*
+ * Matrix products: packing, tiles over threads, and plain loops for the types
+ * without a micro-kernel.
+ *
+ * Both operands are packed whole into panels (columns of b 16 wide, rows of a
+ * 6 high, zero padded), so a tile reads two runs and needs no edges; then all
+ * tiles of all batches are one parallel loop.  Few rows against a row-major b
+ * are not worth packing.
+ */
+#include "runtime/gemm.h"
+
+#include "base/alloc.h"
+#include "runtime/loops.h"
+#include "runtime/scalar.h"
+
+#include <string.h>
+
+static const GemmKernels *kernels(void)
+{
+#if TSR_V3
+    if (cpu_has_v3())
+        return &gemm_v3;
+#endif
+    return &gemm_base;
+}
+
+/* ---- packed tiles, f32 and f64 ---- */
+
+typedef struct Packed {
+    Gemm g;
+    const GemmKernels *k;
+    size_t size;                /* bytes of an element */
+    int64_t nr, mpanels, npanels, abatches, bbatches;
+    char *a, *b;                /* packed panels */
+} Packed;
+
+/* One panel: `width` lines of the operand (zeros beyond `lines`), k steps each. */
+#define PACK(T) \
+    do { \
+        const T *s = (const T *)src; \
+        T *d = (T *)dst; \
+        for (int64_t q = 0; q < k; q++, d += width) { \
+            for (int64_t i = 0; i < lines; i++) \
+                d[i] = s[i * line + q * step]; \
+            for (int64_t i = lines; i < width; i++) \
+                d[i] = 0; \
+        } \
+    } while (0)
+
+static void pack(size_t size, const char *src, int64_t line, int64_t step, int64_t lines, int64_t width, int64_t k, char *dst)
+{
+    if (size == 4)
+        PACK(float);
+    else
+        PACK(double);
+}
+
+static void pack_a(int64_t lo, int64_t hi, void *st)
+{
+    const Packed *p = st;
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t batch = t / p->mpanels, i = t % p->mpanels * GEMM_MR;
+        int64_t lines = p->g.m - i < GEMM_MR ? p->g.m - i : GEMM_MR;
+        const char *src = (const char *)p->g.a + (batch * p->g.abatch + i * p->g.arow) * (int64_t)p->size;
+        pack(p->size, src, p->g.arow, p->g.acol, lines, GEMM_MR, p->g.k, p->a + t * p->g.k * GEMM_MR * (int64_t)p->size);
+    }
+}
+
+static void pack_b(int64_t lo, int64_t hi, void *st)
+{
+    const Packed *p = st;
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t batch = t / p->npanels, j = t % p->npanels * p->nr;
+        int64_t lines = p->g.n - j < p->nr ? p->g.n - j : p->nr;
+        const char *src = (const char *)p->g.b + (batch * p->g.bbatch + j * p->g.bcol) * (int64_t)p->size;
+        pack(p->size, src, p->g.bcol, p->g.brow, lines, p->nr, p->g.k, p->b + t * p->g.k * p->nr * (int64_t)p->size);
+    }
+}
+
+/* Tile t: panels of a go round fastest, so that a panel of b stays in cache. */
+static void run_tiles(int64_t lo, int64_t hi, void *st)
+{
+    const Packed *p = st;
+    const Gemm *g = &p->g;
+    _Alignas(64) char tile[GEMM_MR * GEMM_NR32 * 4];
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t ip = t % p->mpanels, jp = t / p->mpanels % p->npanels, batch = t / p->mpanels / p->npanels;
+        int64_t i = ip * GEMM_MR, j = jp * p->nr;
+        const char *a = p->a + ((p->abatches == 1 ? 0 : batch) * p->mpanels + ip) * g->k * GEMM_MR * (int64_t)p->size;
+        const char *b = p->b + ((p->bbatches == 1 ? 0 : batch) * p->npanels + jp) * g->k * p->nr * (int64_t)p->size;
+        if (p->size == 4)
+            p->k->tile_f32(g->k, (const float *)a, (const float *)b, (float *)(void *)tile);
+        else
+            p->k->tile_f64(g->k, (const double *)a, (const double *)b, (double *)(void *)tile);
+        int64_t rows = g->m - i < GEMM_MR ? g->m - i : GEMM_MR, cols = g->n - j < p->nr ? g->n - j : p->nr;
+        char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * (int64_t)p->size;
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(c + (size_t)(r * g->n) * p->size, tile + (size_t)(r * p->nr) * p->size, (size_t)cols * p->size);
+    }
+}
+
+static KStatus run_packed(KCtx *c, const Gemm *g)
+{
+    Packed p = {.g = *g, .k = kernels(), .size = g->accum == DT_f32 ? 4 : 8};
+
+    p.nr = g->accum == DT_f32 ? GEMM_NR32 : GEMM_NR64;
+    p.mpanels = (g->m + GEMM_MR - 1) / GEMM_MR;
+    p.npanels = (g->n + p.nr - 1) / p.nr;
+    p.abatches = g->abatch ? g->batch : 1;
+    p.bbatches = g->bbatch ? g->batch : 1;
+    p.a = k_scratch(c, p.abatches * p.mpanels * GEMM_MR * g->k, p.size);
+    p.b = p.a ? k_scratch(c, p.bbatches * p.npanels * p.nr * g->k, p.size) : NULL;
+    if (p.b) {
+        int64_t work = g->k * 64 + 1;
+        pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * GEMM_MR + 1) + 1, pack_a, &p);
+        pool_for(p.bbatches * p.npanels, (1 << 16) / (g->k * p.nr + 1) + 1, pack_b, &p);
+        pool_for(g->batch * p.mpanels * p.npanels, (1 << 20) / work + 1, run_tiles, &p);
+    }
+    KStatus s = p.b ? K_OK : K_NOMEM;
+    tsr_free_aligned(p.a);
+    tsr_free_aligned(p.b);
+    return s;
+}
+
+/* ---- few rows: straight from b ---- */
+
+typedef struct Rows {
+    Gemm g;
+    const GemmKernels *k;
+    int64_t tiles;              /* of GEMM_ROW columns; the last overlaps the one before: the same sums twice */
+} Rows;
+
+static void run_rows(int64_t lo, int64_t hi, void *st)
+{
+    const Rows *r = st;
+    const Gemm *g = &r->g;
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t j = t % r->tiles * GEMM_ROW, i = t / r->tiles % g->m, batch = t / r->tiles / g->m;
+        j = j + GEMM_ROW > g->n ? g->n - GEMM_ROW : j;
+        int64_t a = batch * g->abatch + i * g->arow, b = batch * g->bbatch + j, at = (batch * g->m + i) * g->n + j;
+        if (g->accum == DT_f32)
+            r->k->row_f32(g->k, (const float *)g->a + a, g->acol, (const float *)g->b + b, g->brow, (float *)g->c + at);
+        else
+            r->k->row_f64(g->k, (const double *)g->a + a, g->acol, (const double *)g->b + b, g->brow, (double *)g->c + at);
+    }
+}
+
+static KStatus run_unpacked(const Gemm *g)
+{
+    Rows r = {*g, kernels(), (g->n + GEMM_ROW - 1) / GEMM_ROW};
+
+    pool_for(g->batch * g->m * r.tiles, (1 << 16) / (g->k * GEMM_ROW + 1) + 1, run_rows, &r);
+    return K_OK;
+}
+
+/* ---- the other types: a row of up to GEMM_ROW sums at a time ---- */
+
+#define C64_FMA(a, b, c) \
+    f32_cmplx(fmaf(-cimagf(a), cimagf(b), fmaf(crealf(a), crealf(b), crealf(c))), \
+              fmaf(cimagf(a), crealf(b), fmaf(crealf(a), cimagf(b), cimagf(c))))
+#define C128_FMA(a, b, c) \
+    f64_cmplx(fma(-cimag(a), cimag(b), fma(creal(a), creal(b), creal(c))), \
+              fma(cimag(a), creal(b), fma(creal(a), cimag(b), cimag(c))))
+#define INT_FMA(a, b, c) ((c) + (a) * (b))
+#define SHORT_FMA(a, b, c) (uint16_t)((c) + (uint32_t)(a) * (b))
+#define KEEP(x, n)
+#define ROUND(x, n) round_lanes(g->accum, x, n)
+
+static void round_lanes(DType t, float *x, int64_t n)
+{
+    char raw[GEMM_ROW * 4];
+
+    lane_to_raw(t, x, raw, n);
+    raw_to_lane(t, raw, x, n);
+}
+
+#define PLAIN(name, T, FMA, ROUNDED) \
+    static void name(const Gemm *g, const void *a_, const void *b_, void *c_, int64_t w) \
+    { \
+        const T *a = a_, *b = b_; \
+        T wait[GEMM_LEVELS][GEMM_ROW], *acc, *c = c_; \
+        int64_t blocks = 0; \
+        int depth = 0; \
+        for (int64_t k0 = 0; k0 < g->k; k0 += GEMM_BLOCK) { \
+            int64_t end = g->k - k0 < GEMM_BLOCK ? g->k : k0 + GEMM_BLOCK; \
+            acc = wait[depth++]; \
+            for (int64_t j = 0; j < w; j++) \
+                acc[j] = 0; \
+            for (int64_t q = k0; q < end; q++) { \
+                T x = a[q * g->acol]; \
+                for (int64_t j = 0; j < w; j++) \
+                    acc[j] = FMA(x, b[q * g->brow + j * g->bcol], acc[j]); \
+                ROUNDED(acc, w); \
+            } \
+            for (int64_t n = ++blocks; !(n & 1); n >>= 1, depth--) { \
+                for (int64_t j = 0; j < w; j++) \
+                    wait[depth - 2][j] += wait[depth - 1][j]; \
+                ROUNDED(wait[depth - 2], w); \
+            } \
+        } \
+        for (; depth > 1; depth--) { \
+            for (int64_t j = 0; j < w; j++) \
+                wait[depth - 2][j] += wait[depth - 1][j]; \
+            ROUNDED(wait[depth - 2], w); \
+        } \
+        for (int64_t j = 0; j < w; j++) \
+            c[j] = depth ? wait[0][j] : 0; \
+    }
+PLAIN(plain_u8, uint8_t, (uint8_t)SHORT_FMA, KEEP)
+PLAIN(plain_u16, uint16_t, SHORT_FMA, KEEP)
+PLAIN(plain_u32, uint32_t, INT_FMA, KEEP)
+PLAIN(plain_u64, uint64_t, INT_FMA, KEEP)
+PLAIN(plain_c64, float _Complex, C64_FMA, KEEP)
+PLAIN(plain_c128, double _Complex, C128_FMA, KEEP)
+PLAIN(plain_narrow, float, f32_fma_odd, ROUND)
+
+typedef void PlainFn(const Gemm *g, const void *a, const void *b, void *c, int64_t w);
+
+static PlainFn *plain_fn(DType accum)
+{
+    switch (accum) {
+    case DT_int8: case DT_uint8: case DT_int4: case DT_uint4: return plain_u8;
+    case DT_int16: case DT_uint16: return plain_u16;
+    case DT_int32: case DT_uint32: return plain_u32;
+    case DT_int64: case DT_uint64: return plain_u64;
+    case DT_c64: return plain_c64;
+    case DT_c128: return plain_c128;
+    default: return lane_dtype(accum) == DT_f32 ? plain_narrow : NULL;
+    }
+}
+
+typedef struct Plain {
+    Gemm g;
+    PlainFn *fn;
+    int64_t tiles;
+} Plain;
+
+static void run_plain(int64_t lo, int64_t hi, void *st)
+{
+    const Plain *p = st;
+    const Gemm *g = &p->g;
+    int64_t size = (int64_t)raw_size(lane_dtype(g->accum));
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t j = t % p->tiles * GEMM_ROW, i = t / p->tiles % g->m, batch = t / p->tiles / g->m;
+        const char *a = (const char *)g->a + (batch * g->abatch + i * g->arow) * size;
+        const char *b = (const char *)g->b + (batch * g->bbatch + j * g->bcol) * size;
+        char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * size;
+        p->fn(g, a, b, c, g->n - j < GEMM_ROW ? g->n - j : GEMM_ROW);
+    }
+}
+
+/* Batches that only repeat b are more rows of a. */
+static void merge_batches(Gemm *g)
+{
+    if (g->batch == 1 || g->bbatch != 0 || g->abatch != g->m * g->arow)
+        return;
+    g->m *= g->batch;
+    g->batch = 1;
+}
+
+KStatus gemm_run(KCtx *c, Gemm g)
+{
+    if (!g.batch || !g.m || !g.n)
+        return K_OK;
+    merge_batches(&g);
+    if (g.accum == DT_f32 || g.accum == DT_f64)
+        return g.m <= 3 && g.n >= GEMM_ROW && g.bcol == 1 ? run_unpacked(&g) : run_packed(c, &g);
+    Plain p = {g, plain_fn(g.accum), (g.n + GEMM_ROW - 1) / GEMM_ROW};
+    if (!p.fn)
+        return k_fail(c, K_VALUE, "matrix products do not accumulate in %s", dtype_info[g.accum].name);
+    pool_for(g.batch * g.m * p.tiles, 4096 / (g.k + 1) + 1, run_plain, &p);
+    return K_OK;
+}

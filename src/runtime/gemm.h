@@ -1,0 +1,37 @@
+/*
+ * gemm.h - matrix products in one order.
+ *
+ * c[i, j] sums a[i, k] * b[k, j] over k in blocks of 32: inside a block
+ * acc = fma(a, b, acc) from 0, left to right; block sums combine by the balanced tree of
+ * reduce.c.  Tiling, threads and batches change no bit.
+ */
+#ifndef TSR_RUNTIME_GEMM_H
+#define TSR_RUNTIME_GEMM_H
+
+#include "runtime/kernel_util.h"
+
+enum { GEMM_BLOCK = 32, GEMM_LEVELS = 48 };
+enum { GEMM_MR = 6, GEMM_NR32 = 16, GEMM_NR64 = 8, GEMM_ROW = 64 };
+
+/* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */
+typedef struct Gemm {
+    DType accum;                /* dtype whose lanes a, b and c hold; narrow ones round after every step */
+    int64_t batch, m, n, k;
+    const void *a, *b;
+    int64_t abatch, arow, acol, bbatch, brow, bcol;
+    void *c;                    /* row-major, batches in a row */
+} Gemm;
+
+KStatus gemm_run(KCtx *c, Gemm g);
+
+/* The micro-kernels, once for each instruction set: whole k, packed panels a [k][MR] and b [k][NR], tile [MR][NR]. */
+typedef struct GemmKernels {
+    void (*tile_f32)(int64_t k, const float *a, const float *b, float *tile);
+    void (*tile_f64)(int64_t k, const double *a, const double *b, double *tile);
+    /* One row times GEMM_ROW columns of an unpacked b whose rows are brow apart. */
+    void (*row_f32)(int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out);
+    void (*row_f64)(int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out);
+} GemmKernels;
+extern const GemmKernels gemm_base, gemm_v3;
+
+#endif
