@@ -37,6 +37,7 @@ Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, cons
 typedef enum { PARSE_OK, PARSE_BAD, PARSE_RANGE } ParseStatus;
 ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out);
 Value int_of_float(Interp *I, double x);                /* truncated; NaN and what 64 bits cannot hold raise */
+double exact_sum(const double *x, int64_t n);           /* rounded once: math.fsum */
 bool parse_float(const char *s, size_t n, double *out);
 
 /* ------------------------------------------------------------- sequences: str.c, list.c, tuple.c, seq.c */
