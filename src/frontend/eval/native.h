@@ -63,6 +63,8 @@ const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
 ClassObj *native_class(Interp *I, const char *owner);
 /* A new instance of a NativeType, zeroed after its header; tracked by the collector when the type has `visit`. */
 void *nativeobj_new(const NativeType *t, size_t size);
+/* An instance of c without attributes yet; __init__ does not run. */
+Value instance_new(ClassObj *c);
 /* A new class: its attributes are those of ns (may be NULL). */
 Value class_new(Interp *I, Sym name, ClassObj *base, DictObj *ns);
 

@@ -33,6 +33,7 @@ Value dtype_op_binary(Interp *I, int ast_op, Value a, Value b);         /* f32 =
 Value tensor_op_getattr(Interp *I, Value v, Sym name);
 bool tensor_op_setattr(Interp *I, Value v, Sym name, Value x);          /* .grad */
 Value dtype_op_getattr(Interp *I, Value v, Sym name);
+void dtype_repr(Value v, StrBuf *out);                  /* "f32", "bf16 @accum(f32)"; str and repr alike */
 
 Value tensor_op_getitem(Interp *I, Value v, Value key);
 /* *v is the variable, slot or element being stored to. It is changed in place when it is the only reference to its

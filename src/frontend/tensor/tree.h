@@ -13,19 +13,25 @@
 #include "frontend/tensor/tensor_ops.h"
 
 typedef Vec(Tensor *) TensorVec;        /* borrowed tensors */
+typedef Vec(Value) ValueVec;            /* borrowed values */
 
 typedef enum {
-    TREE_ALL,                   /* every tensor */
-    TREE_TRAINED                /* not the buffers of Modules (names in _buffers), not frozen ones */
+    TREE_ALL = 0,               /* every tensor */
+    TREE_TRAINED = 1,           /* not the buffers of Modules (names in _buffers) */
+    TREE_NUMBERS = 2            /* numbers in lists, tuples and dicts are leaves too (never attributes of objects) */
 } TreeMode;
 
+bool tree_values(Interp *I, Value v, TreeMode mode, ValueVec *out);
+/* The tensors; NULL for each leaf of a skeleton. */
 bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out);
 /* The tree with leaf i replaced by leaf[i] (borrowed); *pos counts on from its value. */
 Value tree_rebuild(Interp *I, Value like, TreeMode mode, Tensor *const *leaf, int *pos);
-/* The tree with None for each tensor: what a compiled function's cache remembers of it. */
+/* The tree with a mark for each tensor: what a compiled function's cache remembers of it. */
 Value tree_skeleton(Interp *I, Value v);
 /* Equal structure and equal static parts (1, 0, -1 pending). Tensors match any tensor, None of a skeleton included. */
 int tree_same(Interp *I, Value a, Value b);
+/* f over the leaves of trees that correspond. */
+Value tree_map_values(Interp *I, Value f, const Value *trees, int n);
 /* Host numbers among the leaves become 0-d tensors: for carries of loops. */
 Value tree_lift_numbers(Interp *I, Value v);
 

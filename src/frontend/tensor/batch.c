@@ -1,0 +1,181 @@
+/*
+ * batch.c - vmap: a function of one example becomes a function of a batch.
+ *
+ * in_dims says for each argument which axis counts the examples: an int, None for
+ * an argument shared by all, or a tree of these matching the argument.
+ */
+#include "frontend/tensor/transform.h"
+
+#include <limits.h>
+#include <string.h>
+
+typedef Vec(int) AxisVec;
+
+/* One axis for each tensor of v, by its spec; INT_MIN: shared. */
+static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out)
+{
+    if (spec.tag == V_NONE || spec.tag == V_INT) {
+        TensorVec leaf = {0};
+        bool ok = tree_leaves(I, v, TREE_ALL, &leaf);
+        for (int i = 0; ok && i < leaf.n; i++) {
+            int64_t k = spec.tag == V_INT ? spec.i : 0, r = leaf.at[i]->rank;
+            if (spec.tag == V_INT && (k < -r || k >= r)) {
+                raise(I, EXC_ShapeError, "vmap: dimension %lld of an argument with %lld axes", (long long)k, (long long)r);
+                ok = false;
+            } else
+                vec_push(out, spec.tag == V_NONE ? INT_MIN : (int)(k < 0 ? k + r : k));
+        }
+        vec_free(&leaf);
+        return ok;
+    }
+    bool list = (spec.tag == V_TUPLE || spec.tag == V_LIST) && (v.tag == V_TUPLE || v.tag == V_LIST);
+    if (list && value_len(I, spec) == value_len(I, v)) {
+        const Value *s = spec.tag == V_TUPLE ? as_tuple(spec)->at : as_list(spec)->at, *x = v.tag == V_TUPLE ? as_tuple(v)->at : as_list(v)->at;
+        bool ok = true;
+        for (int64_t i = 0, n = value_len(I, v); ok && i < n; i++)
+            ok = spread_axes(I, x[i], s[i], out);
+        return ok;
+    }
+    if (spec.tag == V_DICT && v.tag == V_DICT) {
+        int64_t pos = 0;
+        Value key, val;
+        while (dict_next(as_dict(v), &pos, &key, &val)) {
+            Value s = dict_get(I, as_dict(spec), key);
+            if (!spread_axes(I, val, is_err(s) ? VNONE : s, out))
+                return false;
+        }
+        return true;
+    }
+    raise(I, EXC_TypeError, "vmap: in_dims must be an int, None, or have the tree of the argument");
+    return false;
+}
+
+static bool call_axes(Interp *I, Value in_dims, const CallArgs *c, AxisVec *out)
+{
+    bool each = in_dims.tag == V_TUPLE || in_dims.tag == V_LIST;
+    int64_t n = each ? value_len(I, in_dims) : 0;
+    if (each && n != c->n) {
+        raise(I, EXC_ValueError, "vmap: in_dims has %lld entries, the call %d arguments", (long long)n, c->n);
+        return false;
+    }
+    for (int i = 0; i < c->n; i++) {
+        Value spec = !each ? in_dims : in_dims.tag == V_TUPLE ? as_tuple(in_dims)->at[i] : as_list(in_dims)->at[i];
+        if (!spread_axes(I, c->args[i], spec, out))
+            return false;
+    }
+    return true;
+}
+
+static bool check_sizes(Interp *I, const TensorVec *in, const AxisVec *axis)
+{
+    Dim size = -1;
+    for (int i = 0; i < in->n; i++) {
+        if (axis->at[i] == INT_MIN)
+            continue;
+        Dim d = in->at[i]->shape[axis->at[i]];
+        if (size >= 0 && d != size) {
+            raise(I, EXC_ShapeError, "vmap: the mapped axes have sizes %lld and %lld", (long long)size, (long long)d);
+            return false;
+        }
+        size = d;
+    }
+    if (size < 0)
+        raise(I, EXC_ValueError, "vmap: no argument is mapped");
+    return size >= 0;
+}
+
+/* The batch axis, now in front, goes where out_dims says. */
+static Value place_axes(Interp *I, Value v, Value spec)
+{
+    if (spec.tag == V_TUPLE && v.tag == V_TUPLE && as_tuple(spec)->n == as_tuple(v)->n) {
+        Value out = tuple_new(as_tuple(v)->n);
+        for (int64_t i = 0; i < as_tuple(v)->n; i++)
+            if (is_err(as_tuple(out)->at[i] = place_axes(I, as_tuple(v)->at[i], as_tuple(spec)->at[i]))) {
+                value_unref(out);
+                return VERR;
+            }
+        return out;
+    }
+    if (spec.tag == V_INT && spec.i == 0)
+        return value_ref(v);
+    TensorVec leaf = {0};
+    if (!tree_leaves(I, v, TREE_ALL, &leaf))
+        return VERR;
+    Tensor **moved = tsr_calloc(sizeof *moved * (size_t)(leaf.n + 1));
+    bool ok = true;
+    for (int i = 0; ok && i < leaf.n; i++) {
+        int perm[RANK_MAX], r = leaf.at[i]->rank, to, n = 0;
+        if (spec.tag == V_NONE) {                       /* the same for all: the first will do */
+            Value first = tensor_op_getitem(I, tensor_value(tensor_ref(leaf.at[i])), vint(0));
+            ok = !is_err(first);
+            moved[i] = ok ? tensor_ref(as_tensor(first)) : NULL;
+            value_unref(first);
+            continue;
+        }
+        if (!(ok = arg_axis(I, spec, r, &to)))
+            break;
+        to += r;
+        for (int k = 1; n < r; ) {
+            if (n == to)
+                perm[n++] = 0;
+            else
+                perm[n++] = k++;
+        }
+        ok = (moved[i] = do_permute(I, tensor_ref(leaf.at[i]), perm)) != NULL;
+    }
+    int pos = 0;
+    Value out = ok ? tree_rebuild(I, v, TREE_ALL, moved, &pos) : VERR;
+    for (int i = 0; i < leaf.n; i++)
+        tensor_unref(moved[i]);
+    tsr_free(moved);
+    vec_free(&leaf);
+    return out;
+}
+
+enum { OPT_IN, OPT_OUT };
+
+static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
+{
+    bool *moving = tsr_calloc((size_t)(c->n + c->nkw) + 1);
+    Tensor **out = tsr_calloc(sizeof *out * MAX_RESULTS);
+    int *out_axis = tsr_calloc(sizeof *out_axis * MAX_RESULTS), nout = 0;
+    HostFn h = {.I = I, .f = t->f, .a = *c, .moving = moving, .result = VERR};
+    TensorVec in = {0};
+    AxisVec axis = {0};
+    Value v = VERR;
+    for (int i = 0; i < c->n; i++)
+        moving[i] = true;
+    if (call_axes(I, t->opt[OPT_IN], c, &axis) && host_fn_leaves(&h, &in) && check_sizes(I, &in, &axis)) {
+        if (trace_vmap(trace_of(I), host_fn(&h), in.at, axis.at, in.n, out_axis, out, &nout))
+            v = result_tree(I, h.result, out, nout);
+        else
+            raise_op_error(I);
+    }
+    if (!is_err(v)) {
+        Value placed = place_axes(I, v, t->opt[OPT_OUT]);
+        value_unref(v);
+        v = placed;
+    }
+    host_fn_done(&h);
+    vec_free(&in);
+    vec_free(&axis);
+    tsr_free(moving);
+    tsr_free(out);
+    tsr_free(out_axis);
+    return v;
+}
+
+static Value f_vmap(Interp *I, Value *a)                /* f, in_dims, out_dims, in_axes, out_axes */
+{
+    Value opt[2] = {a[3].tag == V_ELLIPSIS ? a[1] : a[3], a[4].tag == V_ELLIPSIS ? a[2] : a[4]};
+    if (is_given(a[0]) && !value_is_callable(a[0]))
+        return raise(I, EXC_TypeError, "vmap takes a function, not %s", value_type_name(a[0]));
+    return transform_new("vmap", call_vmap, is_given(a[0]) ? a[0] : VERR, opt, 2);
+}
+
+const NativeDef tensor_batch_natives[] = {
+    {"", "vmap", f_vmap, "(f: Callable | None = None, /, in_dims=0, out_dims=0, *, in_axes=..., out_axes=...) -> Callable",
+     "f applied to every example of a batch at once. in_dims: the axis of each argument that counts examples (an int for all arguments, "
+     "or a tuple; None: shared by all); out_dims: where that axis goes in the results. Random numbers differ between examples."},
+    {0},
+};

@@ -1,0 +1,65 @@
+/*
+ * bind.h - what the natives of this folder share: values to tensors and back.
+ *
+ * Functions that give a Tensor give a new reference, or NULL with an exception
+ * pending.  Axes leave here counted from the end, as attributes want them.
+ */
+#ifndef TSR_FRONTEND_TENSOR_BIND_H
+#define TSR_FRONTEND_TENSOR_BIND_H
+
+#include "frontend/eval/native.h"
+#include "frontend/lib/lib.h"
+#include "frontend/tensor/tensor_ops.h"
+
+/* ------------------------------------------------------------- arguments */
+
+/* Any tensor-like value: a tensor, a number (0-d, weak), a list of them (nested: stacked). */
+Tensor *arg_tensor(Interp *I, Value v, const char *what);
+/* A number takes the dtype it would have beside `like`; tensors stay as they are. */
+Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what);
+/* Data to a tensor of dtype (DT_NONE: inferred as tensor() does). */
+Tensor *tensor_from_data(Interp *I, Value v, DType dtype);
+
+/* None: all axes of the operand (naxes 0 when `none_is_all` is false). int or sequence of ints; negative counts from the end. */
+bool arg_axes(Interp *I, Value v, int rank, Attr *a);
+/* One axis, from the end. */
+bool arg_axis(Interp *I, Value v, int rank, int *axis);
+/* The first given one of axis= and dim=. */
+static inline Value arg_either(Value a, Value b) { return is_given(b) ? b : a; }
+bool arg_bool(Interp *I, Value v, bool *out);
+/* An int, a tuple or list of ints. */
+bool arg_shape(Interp *I, Value v, int *rank, Dim *shape);
+/* *sizes as a tuple: ints, or one sequence. `shape` (may be V_ERR) is the keyword form. */
+bool arg_shape_star(Interp *I, Value star, Value shape, int *rank, Dim *out);
+/* A dtype value, its name, or a type (int, float, bool); None keeps *out. */
+bool arg_dtype(Interp *I, Value v, DType *out);
+bool arg_int_list(Interp *I, Value v, int64_t *out, int max, int *n, const char *what);
+bool arg_is_number(Value v);                            /* bool, int, float, complex */
+
+/* ------------------------------------------------------------- results */
+
+static inline Trace *trace_of(Interp *I) { return interp_trace(I); }
+/* t as a value; NULL: the pending op error as an exception. Steals t. */
+static inline Value give(Interp *I, Tensor *t) { return t ? tensor_value(t) : raise_op_error(I); }
+/* Run an op of one result; NULL with the exception pending. */
+Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n);
+static inline Tensor *run1(Interp *I, OpId op, const Attr *a, Tensor *x) { return x ? run_op(I, op, a, &x, 1) : NULL; }
+/* The same, consuming the operand's reference: for chains. */
+Tensor *chain1(Interp *I, OpId op, const Attr *a, Tensor *x);
+Tensor *chain2(Interp *I, OpId op, const Attr *a, Tensor *x, Tensor *y);
+static inline Value value_of(Tensor *t) { return t ? tensor_value(t) : VERR; }  /* NULL: already pending */
+
+/* ------------------------------------------------------------- common steps; all consume their operand */
+
+Tensor *do_convert(Interp *I, Tensor *x, DType dt);     /* x itself when it has that dtype */
+Tensor *do_reshape(Interp *I, Tensor *x, int rank, const Dim *shape);
+Tensor *do_broadcast(Interp *I, Tensor *x, int rank, const Dim *shape);
+Tensor *do_permute(Interp *I, Tensor *x, const int *perm);      /* perm[i]: source axis from the front */
+/* x op y; borrows. op_apply finds the dtype in which they combine. */
+Tensor *binary_op(Interp *I, OpId op, Tensor *x, Tensor *y);
+Tensor *scalar_as(DType dt, double f, int64_t i);       /* 0-d; from f for inexact dtypes, from i otherwise */
+Tensor *iota_axis(Interp *I, DType dt, int64_t n);      /* 0, 1, ..., n-1 */
+int64_t shape_product(int rank, const Dim *shape);
+void put_shape(StrBuf *b, int rank, const Dim *shape); /* "[2, 3]" */
+
+#endif

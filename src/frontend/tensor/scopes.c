@@ -1,0 +1,202 @@
+/*
+ * scopes.c - what surrounds tensor operations: prints while staging, the
+ * numerics scope, and the trace's callbacks into the language.
+ *
+ * A staged print is an op whose template holds the finished text with a mark
+ * where each tensor goes; it runs, in order, whenever the graph does.
+ */
+#include "frontend/tensor/bind.h"
+#include "frontend/tensor/custom.h"
+
+#include <string.h>
+
+enum { PRINT_MARK = 1 };
+
+static bool poll_interp(void *I) { return interp_poll(I); }
+
+/* ------------------------------------------------------------- printing */
+
+static bool staging(const Trace *T)
+{
+    for (const Level *l = T->top; l; l = l->outer)
+        if (l->kind == TRACE_STAGE && !l->linear)
+            return true;
+    return false;
+}
+
+static bool print_piece(Interp *I, Value v, StrBuf *text, Tensor **in, int *n)
+{
+    if (value_is_staged(v) && *n < RANK_MAX) {
+        sb_putc(text, PRINT_MARK);
+        in[(*n)++] = as_tensor(v);
+        return true;
+    }
+    Value s = value_str(I, v);
+    if (is_err(s))
+        return false;
+    sb_write(text, as_str(s)->s, as_str(s)->len);
+    value_unref(s);
+    return true;
+}
+
+int tensor_staged_print(Interp *I, const Value *args, int nargs, const char *sep, const char *end)
+{
+    Trace *T = trace_of(I);
+    Tensor *in[RANK_MAX], *out[1];
+    int n = 0, nout = 0;
+    StrBuf text = {0};
+    bool hidden = false, ok = true;
+    for (int i = 0; i < nargs; i++)
+        hidden |= value_is_staged(args[i]);
+    if (!hidden && !staging(T))
+        return 0;
+    for (int i = 0; ok && i < nargs; i++) {
+        sb_puts(&text, i ? sep : "");
+        ok = print_piece(I, args[i], &text, in, &n);
+    }
+    sb_puts(&text, end);
+    if (ok) {
+        Attr a = attr_default();
+        a.name = sym_n(sb_str(&text), text.n);
+        T->span = interp_span(I);
+        if (!op_apply(T, OP_print, &a, in, n, out, &nout)) {
+            raise_op_error(I);
+            ok = false;
+        }
+    }
+    sb_done(&text);
+    return ok ? 1 : -1;
+}
+
+static bool host_print(void *host, const Attr *a, Tensor *const *in, int nin)
+{
+    Interp *I = host;
+    StrBuf text = {0};
+    int at = 0;
+    for (uint32_t i = 0; i < a->name->len; i++) {
+        if (a->name->text[i] != PRINT_MARK || at >= nin) {
+            sb_putc(&text, a->name->text[i]);
+            continue;
+        }
+        Value v = tensor_value(tensor_ref(in[at++]));
+        tensor_op_repr(I, v, &text);
+        value_unref(v);
+    }
+    interp_write(I, sb_str(&text), text.n);
+    sb_done(&text);
+    return true;
+}
+
+/* ------------------------------------------------------------- numerics */
+
+static const struct { const char *name; Rounding mode; } roundings[] = {
+    {"nearest", ROUND_NEAREST}, {"rte", ROUND_NEAREST}, {"toward_zero", ROUND_ZERO}, {"rtz", ROUND_ZERO}, {"up", ROUND_UP},
+    {"down", ROUND_DOWN}, {"stochastic", ROUND_STOCHASTIC}, {"away", ROUND_AWAY},
+};
+
+static bool rounding_of(Interp *I, Value v, uint8_t *out)
+{
+    if (!is_given(v))
+        return true;
+    for (size_t i = 0; v.tag == V_STR && i < sizeof roundings / sizeof *roundings; i++)
+        if (!strcmp(roundings[i].name, as_str(v)->s)) {
+            *out = (uint8_t)roundings[i].mode;
+            return true;
+        }
+    Value r = value_repr(I, v);
+    raise(I, EXC_ValueError, "unknown rounding %s; the modes are nearest (rte), toward_zero, up, down, stochastic, away",
+          is_err(r) ? "?" : as_str(r)->s);
+    value_unref(r);
+    return false;
+}
+
+static bool denorm_of(Interp *I, Value v, uint8_t *out)
+{
+    if (!is_given(v))
+        return true;
+    if (v.tag == V_STR && (!strcmp(as_str(v)->s, "flush") || !strcmp(as_str(v)->s, "preserve"))) {
+        *out = as_str(v)->s[0] == 'f' ? DENORM_FLUSH : DENORM_PRESERVE;
+        return true;
+    }
+    raise(I, EXC_ValueError, "unknown denorm_mode; the modes are flush, preserve");
+    return false;
+}
+
+static bool dtype_field(Interp *I, Value v, uint8_t *out)
+{
+    DType t = (DType)*out;
+    bool ok = arg_dtype(I, v, &t);
+    *out = (uint8_t)t;
+    return ok;
+}
+
+/* The scope in force, changed by what is given: storage, compute, accumulate, rounding, saturate, denorm_mode.
+ * Gives the former scope, for numerics_leave. */
+static Value f_enter(Interp *I, Value *a)
+{
+    Trace *T = trace_of(I);
+    Policy p = {.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE};
+    if (T->numerics)
+        p = *T->numerics;
+    if (!dtype_field(I, a[0], &p.storage) || !dtype_field(I, a[1], &p.compute) || !dtype_field(I, a[2], &p.accum) ||
+        !rounding_of(I, a[3], &p.rounding) || !denorm_of(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)))
+        return VERR;
+    Value former = vint((int64_t)(intptr_t)T->numerics);
+    T->numerics = policy_intern(p);
+    return former;
+}
+
+static Value f_leave(Interp *I, Value *a)
+{
+    trace_of(I)->numerics = (const Policy *)(intptr_t)a[0].i;
+    return VNONE;
+}
+
+/* Are these settings meaningful? Raises ValueError when not. */
+static Value f_check(Interp *I, Value *a)               /* rounding, denorm_mode */
+{
+    uint8_t r = 0, d = 0;
+    return rounding_of(I, a[0], &r) && denorm_of(I, a[1], &d) ? VNONE : VERR;
+}
+
+static Value f_dtype(Interp *I, Value *a)
+{
+    DType t = DT_NONE;
+    return arg_dtype(I, a[0], &t) ? dtype_value(t, NULL) : VERR;
+}
+
+static Value f_same_bits(Interp *I, Value *a)
+{
+    Tensor *x = a[0].tag == V_TENSOR ? tensor_concrete(as_tensor(a[0])) : NULL, *y = a[1].tag == V_TENSOR ? tensor_concrete(as_tensor(a[1])) : NULL;
+    if (!x || !y)
+        return raise(I, EXC_TypeError, "same_bits compares two tensors with values");
+    return vbool(tensor_same_bits(x, y));
+}
+
+static Value f_is_staged(Interp *I, Value *a) { return vbool(value_is_staged(a[0])); }
+
+/* ------------------------------------------------------------- the beginning and the end */
+
+void tensor_init(Interp *I)
+{
+    Trace *T = trace_of(I);
+    T->host = I;
+    T->host_print = host_print;
+    T->host_rule = custom_host_rule;
+    T->poll = poll_interp;
+    T->poll_state = I;
+}
+
+void tensor_done(Interp *I) { custom_done(); }
+
+const NativeDef tensor_scope_natives[] = {
+    {"_core", "numerics_enter", f_enter,
+     "(storage=None, compute=None, accumulate=None, rounding: str | None = None, saturate: bool | None = None, denorm_mode: str | None = None) -> int",
+     "Change the numerics in force; gives the former ones."},
+    {"_core", "numerics_leave", f_leave, "(former: int) -> None", "Return to the former numerics."},
+    {"_core", "numerics_check", f_check, "(rounding: str | None = None, denorm_mode: str | None = None) -> None", "ValueError unless these are known modes."},
+    {"_core", "dtype", f_dtype, "(name: str | dtype) -> dtype", "The dtype of that name."},
+    {"_core", "same_bits", f_same_bits, "(x: Tensor, y: Tensor) -> bool", "Equal shape, dtype and bits."},
+    {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
+    {0},
+};

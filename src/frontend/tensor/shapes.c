@@ -1,0 +1,450 @@
+/*
+ * shapes.c - the same elements in another arrangement; joining and padding.
+ */
+#include "frontend/tensor/bind.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------- reshape */
+
+/* One -1 among the sizes stands for whatever fits. */
+static bool infer_size(Interp *I, const Tensor *x, int rank, Dim *shape)
+{
+    int64_t have = shape_product(x->rank, x->shape), known = 1;
+    int hole = -1;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] == -1 && hole < 0)
+            hole = i;
+        else if (shape[i] < 0) {
+            raise(I, EXC_ShapeError, "reshape: only one size can be -1, and none can be %lld", (long long)shape[i]);
+            return false;
+        } else
+            known *= shape[i];
+    }
+    if (hole < 0)
+        return true;
+    if (!known || have % known) {
+        raise(I, EXC_ShapeError, "reshape: %lld elements do not divide into rows of %lld", (long long)have, (long long)known);
+        return false;
+    }
+    shape[hole] = have / known;
+    return true;
+}
+
+static bool sizes_star(Interp *I, Value star, int *rank, Dim *shape)
+{
+    TupleObj *t = as_tuple(star);
+    bool one = t->n == 1 && (t->at[0].tag == V_TUPLE || t->at[0].tag == V_LIST);
+    return arg_int_list(I, one ? t->at[0] : star, shape, RANK_MAX, rank, "a shape");
+}
+
+static Value f_reshape(Interp *I, Value *a)
+{
+    int rank;
+    Dim shape[RANK_MAX];
+    Tensor *x = arg_tensor(I, a[0], "reshape");
+    if (!x || !sizes_star(I, a[1], &rank, shape) || !infer_size(I, x, rank, shape)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    return value_of(do_reshape(I, x, rank, shape));
+}
+
+static Value f_flatten(Interp *I, Value *a)             /* x, start, end */
+{
+    Tensor *x = arg_tensor(I, a[0], "flatten");
+    int lo = 0, hi = -1, n = 0;
+    Dim shape[RANK_MAX + 1], mid = 1;
+    if (!x || !arg_axis(I, a[1], x->rank, &lo) || !arg_axis(I, a[2], x->rank, &hi)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    lo += x->rank, hi += x->rank;
+    for (int i = 0; i < lo; i++)
+        shape[n++] = x->shape[i];
+    for (int i = lo; i <= hi && i < x->rank; i++)
+        mid *= x->shape[i];
+    shape[n++] = mid;
+    for (int i = hi + 1; i < x->rank; i++)
+        shape[n++] = x->shape[i];
+    return value_of(do_reshape(I, x, n, shape));
+}
+
+static Value f_squeeze(Interp *I, Value *a)             /* x, axis, dim */
+{
+    Tensor *x = arg_tensor(I, a[0], "squeeze");
+    Value axis = arg_either(a[1], a[2]);
+    Attr at = attr_default();
+    Dim shape[RANK_MAX];
+    int n = 0;
+    if (!x || (is_given(axis) && !arg_axes(I, axis, x->rank, &at))) {
+        tensor_unref(x);
+        return VERR;
+    }
+    for (int i = 0; i < x->rank; i++) {
+        bool named = !is_given(axis);
+        for (int k = 0; k < at.naxes; k++)
+            named |= at.axis[k] + x->rank == i;
+        if (named && is_given(axis) && x->shape[i] != 1) {
+            raise(I, EXC_ShapeError, "squeeze: axis %d has size %lld, not 1", i, (long long)x->shape[i]);
+            tensor_unref(x);
+            return VERR;
+        }
+        if (!named || x->shape[i] != 1)
+            shape[n++] = x->shape[i];
+    }
+    return value_of(do_reshape(I, x, n, shape));
+}
+
+static Value f_unsqueeze(Interp *I, Value *a)           /* x, axis, dim */
+{
+    Tensor *x = arg_tensor(I, a[0], "unsqueeze");
+    Dim shape[RANK_MAX + 1];
+    int k;
+    if (!x || !arg_axis(I, arg_either(a[1], a[2]), x->rank + 1, &k)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    k += x->rank + 1;
+    for (int i = 0, n = 0; i <= x->rank; i++)
+        shape[i] = i == k ? 1 : x->shape[n++];
+    return value_of(do_reshape(I, x, x->rank + 1, shape));
+}
+
+/* x.expand(2, 3, -1): -1 keeps the size. */
+static Value f_expand(Interp *I, Value *a)
+{
+    int rank;
+    Dim shape[RANK_MAX];
+    Tensor *x = arg_tensor(I, a[0], "expand");
+    if (!x || !sizes_star(I, a[1], &rank, shape)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    for (int i = 0; i < rank; i++)
+        if (shape[i] == -1 && i >= rank - x->rank)
+            shape[i] = x->shape[i - (rank - x->rank)];
+    return value_of(do_broadcast(I, x, rank, shape));
+}
+
+/* ------------------------------------------------------------- order of axes */
+
+static Value f_permute(Interp *I, Value *a)             /* x, *axes */
+{
+    int64_t axes[RANK_MAX];
+    int n, perm[RANK_MAX];
+    bool used[RANK_MAX] = {false};
+    Tensor *x = arg_tensor(I, a[0], "permute");
+    if (!x || !sizes_star(I, a[1], &n, axes))
+        goto fail;
+    if (n != x->rank) {
+        raise(I, EXC_ShapeError, "permute names %d axes, the tensor has %d", n, x->rank);
+        goto fail;
+    }
+    for (int i = 0; i < n; i++) {
+        int k;
+        if (!arg_axis(I, vint(axes[i]), n, &k))
+            goto fail;
+        perm[i] = k + n;
+        if (used[perm[i]]) {
+            raise(I, EXC_ShapeError, "permute names axis %d twice", perm[i]);
+            goto fail;
+        }
+        used[perm[i]] = true;
+    }
+    return value_of(do_permute(I, x, perm));
+fail:
+    tensor_unref(x);
+    return VERR;
+}
+
+static Value swap(Interp *I, Value xv, Value p, Value q)
+{
+    Tensor *x = arg_tensor(I, xv, "transpose");
+    int perm[RANK_MAX], i, j;
+    if (!x || !arg_axis(I, p, x->rank, &i) || !arg_axis(I, q, x->rank, &j)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    for (int k = 0; k < x->rank; k++)
+        perm[k] = k;
+    i += x->rank, j += x->rank;
+    perm[i] = j, perm[j] = i;
+    return value_of(do_permute(I, x, perm));
+}
+
+/* transpose(a, b) swaps two axes, transpose() reverses all, transpose((2, 0, 1)) permutes. */
+static Value f_transpose(Interp *I, Value *a)
+{
+    TupleObj *t = as_tuple(a[1]);
+    if (t->n == 2)
+        return swap(I, a[0], t->at[0], t->at[1]);
+    if (t->n)
+        return f_permute(I, a);
+    Tensor *x = arg_tensor(I, a[0], "transpose");
+    int perm[RANK_MAX];
+    for (int i = 0; x && i < x->rank; i++)
+        perm[i] = x->rank - 1 - i;
+    return value_of(do_permute(I, x, perm));
+}
+
+static Value f_swapaxes(Interp *I, Value *a) { return swap(I, a[0], a[1], a[2]); }
+
+static Value f_moveaxis(Interp *I, Value *a)            /* x, source, destination */
+{
+    Tensor *x = arg_tensor(I, a[0], "moveaxis");
+    int perm[RANK_MAX], from, to, n = 0;
+    if (!x || !arg_axis(I, a[1], x->rank, &from) || !arg_axis(I, a[2], x->rank, &to)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    from += x->rank, to += x->rank;
+    for (int i = 0; n < x->rank; i++) {
+        if (n == to)
+            perm[n++] = from;
+        if (i != from && i < x->rank && n < x->rank)
+            perm[n++] = i;
+    }
+    return value_of(do_permute(I, x, perm));
+}
+
+static Value f_flip(Interp *I, Value *a)                /* x, axis, dim */
+{
+    Tensor *x = arg_tensor(I, a[0], "flip");
+    Attr at = attr_default();
+    if (!x || !arg_axes(I, arg_either(a[1], a[2]), x->rank, &at)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    return value_of(chain1(I, OP_flip, &at, x));
+}
+
+/* ------------------------------------------------------------- joining */
+
+/* The elements of a list of tensors, of one dtype; false: pending. */
+static bool parts_of(Interp *I, Value list, const char *name, Tensor ***out, int *n)
+{
+    Value items = value_to_list(I, list);
+    if (is_err(items))
+        return false;
+    int64_t k = as_list(items)->n;
+    Tensor **t = tsr_calloc(sizeof *t * (size_t)(k + 1));
+    DType dt = DT_NONE;
+    bool ok = k > 0;
+    if (!ok)
+        raise(I, EXC_ValueError, "%s needs at least one tensor", name);
+    for (int64_t i = 0; ok && i < k; i++)
+        ok = (t[i] = arg_tensor(I, as_list(items)->at[i], name)) != NULL;
+    value_unref(items);
+    for (int64_t i = 0; ok && i < k; i++)               /* the dtype they all combine in */
+        if (i == 0)
+            dt = (DType)t[0]->dtype;
+        else if (t[i]->dtype != dt && !dtype_promote(dt, (DType)t[i]->dtype, &dt)) {
+            raise(I, EXC_DTypeError, "%s: cannot combine %s with %s: add an explicit cast", name, dtype_info[t[0]->dtype].name,
+                  dtype_info[t[i]->dtype].name);
+            ok = false;
+        }
+    for (int64_t i = 0; ok && i < k; i++)
+        ok = (t[i] = do_convert(I, t[i], dt)) != NULL;
+    *out = t;
+    *n = (int)k;
+    return ok;
+}
+
+static void parts_free(Tensor **t, int n)
+{
+    for (int i = 0; i < n; i++)
+        tensor_unref(t[i]);
+    tsr_free(t);
+}
+
+static Tensor *concat_op(Interp *I, Tensor **t, int n, int axis)
+{
+    Attr a = attr_default();
+    a.naxes = 1;
+    a.axis[0] = (int8_t)axis;
+    return n == 1 ? tensor_ref(t[0]) : run_op(I, OP_concat, &a, t, n);
+}
+
+static Value f_concat(Interp *I, Value *a)              /* tensors, axis, dim */
+{
+    Tensor **t = NULL, *y = NULL;
+    int n = 0, axis;
+    if (parts_of(I, a[0], "concat", &t, &n) && arg_axis(I, arg_either(a[1], a[2]), t[0]->rank, &axis))
+        y = concat_op(I, t, n, axis);
+    parts_free(t, t ? n : 0);
+    return value_of(y);
+}
+
+/* x with a new axis of one at `at`. */
+static Tensor *new_axis(Interp *I, Tensor *x, int at)
+{
+    Dim shape[RANK_MAX + 1];
+    for (int i = 0, k = 0; x && i <= x->rank; i++)
+        shape[i] = i == at ? 1 : x->shape[k++];
+    return x ? do_reshape(I, x, x->rank + 1, shape) : NULL;
+}
+
+static Value f_stack(Interp *I, Value *a)               /* tensors, axis, dim */
+{
+    Tensor **t = NULL, *y = NULL;
+    int n = 0, axis;
+    bool ok = parts_of(I, a[0], "stack", &t, &n) && arg_axis(I, arg_either(a[1], a[2]), t[0]->rank + 1, &axis);
+    int rank = ok ? t[0]->rank : 0;
+    for (int i = 0; ok && i < n; i++)
+        if (t[i]->rank != rank) {
+            raise(I, EXC_ShapeError, "stack: tensors of %d and of %d axes", rank, t[i]->rank);
+            ok = false;
+        }
+    for (int i = 0; ok && i < n; i++)
+        ok = (t[i] = new_axis(I, t[i], axis + rank + 1)) != NULL;
+    if (ok)
+        y = concat_op(I, t, n, axis);
+    parts_free(t, t ? n : 0);
+    return value_of(y);
+}
+
+/* ------------------------------------------------------------- pad, triangles */
+
+/* NumPy's widths: ((before, after), ...), (before, after) for every axis, or one number. */
+static bool pad_widths(Interp *I, Value w, int rank, int64_t *before, int64_t *after)
+{
+    int64_t pair[2];
+    int n;
+    if (w.tag == V_INT || ((w.tag == V_TUPLE || w.tag == V_LIST) && value_len(I, w) == 2 &&
+                           (w.tag == V_TUPLE ? as_tuple(w)->at : as_list(w)->at)[0].tag == V_INT)) {
+        if (!arg_int_list(I, w, pair, 2, &n, "pad"))
+            return false;
+        for (int i = 0; i < rank; i++)
+            before[i] = pair[0], after[i] = pair[n - 1];
+        return true;
+    }
+    Value list = value_to_list(I, w);
+    if (is_err(list))
+        return false;
+    bool ok = as_list(list)->n == rank || as_list(list)->n == 1;
+    if (!ok)
+        raise(I, EXC_ShapeError, "pad: %lld pairs of widths for %d axes", (long long)as_list(list)->n, rank);
+    for (int i = 0; ok && i < rank; i++) {
+        ok = arg_int_list(I, as_list(list)->at[as_list(list)->n == 1 ? 0 : i], pair, 2, &n, "pad");
+        if (ok)
+            before[i] = pair[0], after[i] = pair[n - 1];
+    }
+    value_unref(list);
+    return ok;
+}
+
+static Value f_pad(Interp *I, Value *a)                 /* x, widths, value */
+{
+    Tensor *x = arg_tensor(I, a[0], "pad");
+    Attr at = attr_default();
+    if (!x || !pad_widths(I, a[1], x->rank, at.d[0], at.d[1]) || !value_as_float(I, a[2], &at.f)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    at.nd[0] = at.nd[1] = at.nd[2] = x->rank;
+    for (int i = 0; i < x->rank; i++)
+        if (at.d[0][i] < 0 || at.d[1][i] < 0) {
+            tensor_unref(x);
+            return raise(I, EXC_ShapeError, "pad: a width cannot be negative");
+        }
+    return value_of(chain1(I, OP_pad, &at, x));
+}
+
+/* Keep what is on the right side of diagonal k. */
+static Value triangle(Interp *I, Value *a, bool lower)  /* x, k */
+{
+    Tensor *x = arg_tensor(I, a[0], lower ? "tril" : "triu");
+    int64_t k;
+    if (!x || !value_as_int(I, a[1], &k)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    if (x->rank < 2) {
+        tensor_unref(x);
+        return raise(I, EXC_ShapeError, "%s needs a matrix", lower ? "tril" : "triu");
+    }
+    Dim shape[2] = {x->shape[x->rank - 2], x->shape[x->rank - 1]};
+    Tensor *mask = tensor_new(DT_bool, 2, shape);
+    if (!mask) {
+        tensor_unref(x);
+        return raise(I, EXC_MemoryError, "not enough memory for a mask");
+    }
+    uint8_t *p = mask->store->data;
+    for (Dim i = 0; i < shape[0]; i++)
+        for (Dim j = 0; j < shape[1]; j++)
+            p[i * shape[1] + j] = lower ? j - i <= k : j - i >= k;
+    Tensor *zero = scalar_as((DType)x->dtype, 0, 0);
+    Tensor *y = run_op(I, OP_where, NULL, (Tensor *[]){mask, x, zero}, 3);
+    tensor_unref(mask);
+    tensor_unref(zero);
+    tensor_unref(x);
+    return value_of(y);
+}
+
+static Value f_tril(Interp *I, Value *a) { return triangle(I, a, true); }
+static Value f_triu(Interp *I, Value *a) { return triangle(I, a, false); }
+
+/* ------------------------------------------------------------- windows */
+
+/* Sliding windows of the last n axes: [..., out..., size...]. */
+static Value f_windows(Interp *I, Value *a)             /* x, size, stride, dilation */
+{
+    Tensor *x = arg_tensor(I, a[0], "windows");
+    Attr at = attr_default();
+    int n, k;
+    if (!x || !arg_int_list(I, a[1], at.d[0], RANK_MAX, &n, "a window"))
+        goto fail;
+    for (int which = 1; which <= 2; which++) {
+        Value v = is_given(a[1 + which]) ? a[1 + which] : vint(1);
+        if (!arg_int_list(I, v, at.d[which], RANK_MAX, &k, "a window"))
+            goto fail;
+        if (k != 1 && k != n) {
+            raise(I, EXC_ShapeError, "windows: %d sizes but %d steps", n, k);
+            goto fail;
+        }
+        for (int i = k; i < n; i++)
+            at.d[which][i] = at.d[which][0];
+    }
+    for (int i = 0; i < n; i++)
+        if (at.d[0][i] < 1 || at.d[1][i] < 1 || at.d[2][i] < 1) {
+            raise(I, EXC_ValueError, "windows: sizes, strides and dilations are at least 1");
+            goto fail;
+        }
+    at.n = (int16_t)n;
+    at.nd[0] = at.nd[1] = at.nd[2] = (uint8_t)n;
+    return value_of(chain1(I, OP_window, &at, x));
+fail:
+    tensor_unref(x);
+    return VERR;
+}
+
+#define BOTH(name, fn, args, doc) {"", name, fn, "(x: Tensor" args ") -> Tensor", doc}, {"Tensor", name, fn, "(self" args ") -> Tensor", doc}
+#define AXIS ", axis: int | tuple | list | None = None, *, dim: int | tuple | list | None = None"
+
+const NativeDef tensor_shape_natives[] = {
+    BOTH("reshape", f_reshape, ", *sizes", "The same elements in row-major order with another shape; one size may be -1. ShapeError when they do not fit."),
+    {"Tensor", "view", f_reshape, "(self, *sizes) -> Tensor", "reshape under PyTorch's name."},
+    BOTH("flatten", f_flatten, ", start: int = 0, end: int = -1", "The axes from start to end joined into one."),
+    {"", "ravel", f_flatten, "(x: Tensor, start: int = 0, end: int = -1) -> Tensor", "All elements on one axis."},
+    BOTH("squeeze", f_squeeze, AXIS, "Without the axes of size 1 (or without those named)."),
+    BOTH("unsqueeze", f_unsqueeze, ", axis: int | None = None, *, dim: int | None = None", "With a new axis of size 1 at that place."),
+    BOTH("expand_dims", f_unsqueeze, ", axis: int | None = None, *, dim: int | None = None", "unsqueeze under NumPy's name."),
+    BOTH("expand", f_expand, ", *sizes", "Axes of 1 stretched and leading axes added; -1 keeps a size."),
+    BOTH("broadcast_to", f_expand, ", *sizes", "expand under NumPy's name."),
+    BOTH("permute", f_permute, ", *axes", "The axes in another order."),
+    BOTH("transpose", f_transpose, ", *axes", "Two axes swapped; without arguments all reversed."),
+    BOTH("swapaxes", f_swapaxes, ", a: int, b: int", "Two axes swapped."),
+    BOTH("moveaxis", f_moveaxis, ", source: int, destination: int", "One axis moved, the others keeping their order."),
+    BOTH("flip", f_flip, AXIS, "Axes reversed (all by default)."),
+    {"", "concat", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "Joined along an axis; the other sizes must agree."},
+    {"", "concatenate", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under NumPy's name."},
+    {"", "cat", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under PyTorch's name."},
+    {"", "stack", f_stack, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "Joined along a new axis; the shapes must be equal."},
+    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float = 0.0", "Surrounded by `value`: widths ((before, after), ...) one pair an axis."),
+    BOTH("tril", f_tril, ", k: int = 0", "Zero above diagonal k of the last two axes."),
+    BOTH("triu", f_triu, ", k: int = 0", "Zero below diagonal k of the last two axes."),
+    BOTH("windows", f_windows, ", size: int | tuple | list, stride: int | tuple | list = 1, dilation: int | tuple | list = 1",
+         "Sliding windows over the trailing axes: [..., positions..., size...]."),
+    {0},
+};

@@ -1,0 +1,185 @@
+/*
+ * transform.c - what all transformations share: calling language functions on
+ * rebuilt trees, and the callable objects that jit, grad, vmap ... give.
+ */
+#include "frontend/tensor/transform.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------- calling the function */
+
+static Value arg_at(const HostFn *h, int i) { return i < h->a.n ? h->a.args[i] : h->a.kwvals[i - h->a.n]; }
+static bool moves(const HostFn *h, int i) { return !h->moving || h->moving[i]; }
+
+bool host_fn_leaves(HostFn *h, TensorVec *out)
+{
+    for (int i = 0; i < h->a.n + h->a.nkw; i++) {
+        TensorVec one = {0};
+        bool ok = !moves(h, i) || tree_leaves(h->I, arg_at(h, i), h->mode, &one);
+        for (int k = 0; ok && k < one.n; k++)
+            if (!h->skip_ints || dtype_is_inexact((DType)one.at[k]->dtype))
+                vec_push(out, one.at[k]);
+        vec_free(&one);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* The tree of argument v around the next tensors of in. */
+static Value rebuild(HostFn *h, Value v, Tensor *const *in, int *pos)
+{
+    if (!h->skip_ints)
+        return tree_rebuild(h->I, v, h->mode, in, pos);
+    TensorVec old = {0};                                /* ints among the leaves keep their place */
+    if (!tree_leaves(h->I, v, h->mode, &old))
+        return VERR;
+    int zero = 0;
+    for (int i = 0; i < old.n; i++)
+        if (dtype_is_inexact((DType)old.at[i]->dtype))
+            old.at[i] = in[(*pos)++];
+    Value r = tree_rebuild(h->I, v, h->mode, old.at, &zero);
+    vec_free(&old);
+    return r;
+}
+
+bool flatten_result(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout)
+{
+    Value lifted = tree_lift_numbers(I, v);
+    TensorVec leaf = {0};
+    *nout = 0;
+    bool ok = !is_err(lifted) && tree_leaves(I, lifted, TREE_ALL, &leaf);
+    if (ok && leaf.n > MAX_RESULTS) {
+        raise(I, EXC_ValueError, "a transformed function gives at most %d tensors, this one %d", MAX_RESULTS, leaf.n);
+        ok = false;
+    }
+    if (ok) {
+        for (int i = 0; i < leaf.n; i++)
+            out[i] = tensor_ref(leaf.at[i]);
+        *nout = leaf.n;
+        *skeleton = tree_skeleton(I, lifted);
+        ok = !is_err(*skeleton);
+    }
+    vec_free(&leaf);
+    value_unref(lifted);
+    return ok;
+}
+
+static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    HostFn *h = self;
+    Interp *I = h->I;
+    Trace *T = trace_of(I);
+    int total = h->a.n + h->a.nkw, pos = h->key_first, made = 0;
+    Value *args = tsr_alloc(sizeof *args * (size_t)(total + 1));
+    Tensor *key = T->key;
+    uint64_t draws = T->draws;
+    Value skeleton = VERR;
+    bool ok = true;
+
+    for (; ok && made < total; made++) {
+        args[made] = moves(h, made) ? rebuild(h, arg_at(h, made), in, &pos) : value_ref(arg_at(h, made));
+        ok = !is_err(args[made]);
+    }
+    if (h->key_first)
+        T->key = tensor_ref(in[0]), T->draws = 0;
+    Value r = ok ? value_call_kw(I, h->f, args, h->a.n, args + h->a.n, h->a.kwnames, h->a.nkw) : VERR;
+    if (h->key_first) {
+        tensor_unref(T->key);
+        T->key = key, T->draws = draws;
+    }
+    for (int i = 0; i < made; i++)
+        value_unref(args[i]);
+    tsr_free(args);
+    ok = !is_err(r) && flatten_result(I, r, &skeleton, out, nout);
+    value_unref(r);
+    if (ok) {
+        value_unref(h->result);
+        h->result = skeleton;
+        h->nresult = *nout;
+    } else
+        T->error = OPERR_HOST;
+    return ok;
+}
+
+TensorFn host_fn(HostFn *h) { return (TensorFn){.call = host_call, .self = h, .max_out = MAX_RESULTS}; }
+
+void host_fn_done(HostFn *h) { value_unref(h->result); }
+
+Value result_tree(Interp *I, Value skeleton, Tensor **out, int n)
+{
+    int pos = 0;
+    Value r = tree_rebuild(I, skeleton, TREE_ALL, out, &pos);
+    for (int i = 0; i < n; i++)
+        tensor_unref(out[i]);
+    return r;
+}
+
+/* ------------------------------------------------------------- transformed functions as objects */
+
+static void t_free(void *self)
+{
+    Transform *t = self;
+    value_unref(t->f);
+    for (int i = 0; i < 3; i++)
+        value_unref(t->opt[i]);
+    if (t->state_free)
+        t->state_free(t->state);
+}
+
+static void t_visit(void *self, void (*fn)(Value *v, void *st), void *st)
+{
+    Transform *t = self;
+    fn(&t->f, st);
+    for (int i = 0; i < 3; i++)
+        fn(&t->opt[i], st);
+}
+
+static Value t_call(Interp *I, void *self, Value *args, int nargs, Value *kwvals, Sym *kwnames, int nkw)
+{
+    Transform *t = self;
+    if (is_err(t->f)) {                                 /* @grad(argnums=1) meets its function */
+        if (nargs != 1 || nkw || !value_is_callable(args[0]))
+            return raise(I, EXC_TypeError, "%s(...) decorates one function", t->name);
+        return transform_new(t->name, t->call, args[0], t->opt, 3);
+    }
+    if (!interp_enter(I))
+        return VERR;
+    Value r = t->call(I, t, &(CallArgs){args, nargs, kwvals, kwnames, nkw});
+    interp_leave(I);
+    return r;
+}
+
+/* What a transformed function does not say itself, its function says. */
+static Value t_getattr(Interp *I, void *self, Sym name)
+{
+    Transform *t = self;
+    if (!strcmp(name->text, "__wrapped__") && !is_err(t->f))
+        return value_ref(t->f);
+    return is_err(t->f) ? VERR : value_getattr_opt(I, t->f, name);
+}
+
+static void t_repr(Interp *I, void *self, StrBuf *out)
+{
+    Transform *t = self;
+    sb_printf(out, "<%s of ", t->name);
+    if (is_err(t->f) || !value_repr_to(I, t->f, out)) {
+        exc_clear(I);
+        sb_puts(out, "a function");
+    }
+    sb_putc(out, '>');
+}
+
+static const NativeType transform_type = {.name = "transformed", .free = t_free, .visit = t_visit, .call = t_call, .getattr = t_getattr,
+                                          .repr = t_repr, .binds = true};
+
+Value transform_new(const char *name, TransformCall call, Value f, const Value *opt, int nopt)
+{
+    Transform *t = nativeobj_new(&transform_type, sizeof *t);
+    t->name = name;
+    t->call = call;
+    t->f = value_ref(f);
+    for (int i = 0; i < nopt; i++)
+        t->opt[i] = value_ref(opt[i]);
+    return vobj(t);
+}
