@@ -161,13 +161,13 @@ orelse(A) ::= .                                     { A = (AstSeq){0}; }
 orelse(A) ::= ELSE COLON suite(B).                  { A = B; }
 
 compound(A) ::= WHILE(T) nexpr(E) COLON(C) suite(B) orelse(O).         { A = mk_while(p, T, E, C, B, O); }
-compound(A) ::= FOR(T) tgtlist(X) IN testlist(E) COLON(C) suite(B) orelse(O).
-                                                    { A = mk_for(p, T, NULL, X, E, C, B, O); }
-compound(A) ::= ASYNC(S) FOR(T) tgtlist(X) IN testlist(E) COLON(C) suite(B) orelse(O).
-                                                    { A = mk_for(p, T, S, X, E, C, B, O); }
+compound(A) ::= forhead(F) suite(B) orelse(O).                  { A = mk_for(p, F, B, O); }
 compound(A) ::= WITH(T) withs(I) COLON(C) suite(B).             { A = mk_with(p, T, NULL, I, C, B); }
 compound(A) ::= ASYNC(S) WITH(T) withs(I) COLON(C) suite(B).    { A = mk_with(p, T, S, I, C, B); }
 compound(A) ::= ON(T) expr(E) COLON(C) suite(B).                { A = mk_on(p, T, E, C, B); }
+%type forhead {AstFor *}
+forhead(A) ::= FOR(T) tgtlist(X) IN testlist(E) COLON(C).       { A = for_head(p, T, NULL, X, E, C); }
+forhead(A) ::= ASYNC(S) FOR(T) tgtlist(X) IN testlist(E) COLON(C). { A = for_head(p, T, S, X, E, C); }
 %type withs {AstSeq}
 %type withlist {AstSeq}
 %type withitem {Ast *}

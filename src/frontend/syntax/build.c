@@ -1,9 +1,9 @@
 /*
  * Statements, and what all nodes share: lists, heights, the one report a line.
  *
- * A compound statement's span is its header.  Functions and classes are made in
- * two steps, head and body, so that what is wrong with the head is said while
- * its line is being read.
+ * A compound statement's span is its header.  Loops, functions and classes are
+ * made in two steps, head and body, so that what is wrong with the head is said
+ * while its line is being read.
  */
 #include "frontend/syntax/build.h"
 
@@ -348,14 +348,19 @@ Ast *mk_while(Parser *p, const Token *t, Ast *test, const Token *colon, AstSeq b
     return SEAL(p, s);
 }
 
-Ast *mk_for(Parser *p, const Token *t, const Token *async, Ast *target, Ast *iter, const Token *colon, AstSeq body,
-            AstSeq orelse)
+AstFor *for_head(Parser *p, const Token *t, const Token *async, Ast *target, Ast *iter, const Token *colon)
 {
     AstFor *s = ast_new(p->arena, For, head_span(async ? async : t, colon));
 
+    target_check(p, target, TARGET_FOR);
     s->is_async = async != NULL;
     s->target = target;
     s->iter = iter;
+    return s;
+}
+
+Ast *mk_for(Parser *p, AstFor *s, AstSeq body, AstSeq orelse)
+{
     s->body = body;
     s->orelse = orelse;
     return SEAL(p, s);

@@ -69,8 +69,8 @@ IfChain if_first(Parser *p, const Token *t, Ast *test, const Token *colon, AstSe
 IfChain if_more(Parser *p, IfChain c, const Token *t, Ast *test, const Token *colon, AstSeq body);
 Ast *if_done(Parser *p, IfChain c, AstSeq orelse);
 Ast *mk_while(Parser *p, const Token *t, Ast *test, const Token *colon, AstSeq body, AstSeq orelse);
-Ast *mk_for(Parser *p, const Token *t, const Token *async, Ast *target, Ast *iter, const Token *colon, AstSeq body,
-            AstSeq orelse);
+AstFor *for_head(Parser *p, const Token *t, const Token *async, Ast *target, Ast *iter, const Token *colon);
+Ast *mk_for(Parser *p, AstFor *s, AstSeq body, AstSeq orelse);
 Ast *mk_with(Parser *p, const Token *t, const Token *async, AstSeq items, const Token *colon, AstSeq body);
 Ast *mk_with_item(Parser *p, Ast *context, Ast *target);
 Ast *mk_on(Parser *p, const Token *t, Ast *place, const Token *colon, AstSeq body);
