@@ -32,6 +32,20 @@ bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in,
 bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 bool apply_batch(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
+/* The tensor as a value of a STAGE level's graph; node NULL on error. */
+GValue stage_lift(Trace *T, Level *lv, Tensor *t);
+/* Captures that turned out useless leave; the others become leading parameters before the inputs. */
+void stage_settle(Level *lv, Node *const *inputs, int nin);
+/* trace_jvp that leaves symbolic zeros: dout[i] NULL. kind is TRACE_JVP or TRACE_LIN. */
+bool jvp_raw(Trace *T, TraceKind kind, TensorFn fn, Tensor *const *primals, Tensor *const *tangents, int n, Tensor **out,
+             Tensor **dout, int *nout);
+Tensor *zeros_like(Trace *T, const TType *y);           /* a new reference; NULL on error */
+
+/* BATCH levels: a tensor with the batch axis in front as one of the level (a new reference), and back (broadcast if it is
+ * the same for all; NULL on error). */
+Tensor *batch_wrap(Level *lv, Tensor *t);
+Tensor *batch_unwrap(Trace *T, Level *lv, Tensor *t);
+
 /* Bring operands to the dtypes the kernels want: in[] gets new references. */
 bool promote_operands(Trace *T, OpId op, const Attr *a, Tensor **in, int nin);
 Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype); /* a new reference; NULL on error */

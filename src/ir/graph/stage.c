@@ -37,8 +37,7 @@ static GValue capture(Level *lv, Tensor *t)
     return (GValue){vec_last(&lv->capture_nodes), 0};
 }
 
-/* The tensor as a value of the graph; node NULL on error. */
-static GValue lift(Trace *T, Level *lv, Tensor *t)
+GValue stage_lift(Trace *T, Level *lv, Tensor *t)
 {
     Tracer *tr = tracer_of(lv, t);
 
@@ -66,7 +65,7 @@ bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in,
     bool ok = true;
 
     for (int i = 0; ok && i < nin; i++)
-        ok = (v[i] = lift(T, lv, in[i])).node != NULL;
+        ok = (v[i] = stage_lift(T, lv, in[i])).node != NULL;
     if (ok) {
         sb_clear(&T->message);
         n = graph_add(lv->graph, op, a, v, nin, T->span, &T->message, &code);
@@ -81,8 +80,7 @@ bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in,
     return n != NULL;
 }
 
-/* Captures that turned out useless leave; the others become leading parameters. */
-static void settle_params(Level *lv, Node *const *inputs, int nin)
+void stage_settle(Level *lv, Node *const *inputs, int nin)
 {
     Graph *g = lv->graph;
     int kept = 0;
@@ -112,7 +110,7 @@ static bool stage_body(Trace *T, Level *lv, TensorFn fn, Node *const *inputs, in
         in[i] = wrap(lv, (GValue){inputs[i], 0});
     ok = fn.call(fn.self, in, nin, out, &nout);
     for (int i = 0; ok && i < nout; i++) {
-        GValue v = lift(T, lv, out[i]);
+        GValue v = stage_lift(T, lv, out[i]);
         ok = v.node != NULL;
         if (ok)
             graph_result(lv->graph, v);
@@ -136,7 +134,7 @@ Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor *
         inputs[i] = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, &in[i], 1, (Span){0, 0});
     ok = stage_body(T, lv, fn, inputs, nin);
     graph_dce(g);
-    settle_params(lv, inputs, nin);
+    stage_settle(lv, inputs, nin);
     if (ok && captures) {
         *ncaptures = lv->captures.n;
         *captures = tsr_alloc(sizeof **captures * (size_t)(lv->captures.n + 1));

@@ -40,6 +40,7 @@ void trace_init(Trace *T)
 void trace_done(Trace *T)
 {
     tensor_unref(T->key);
+    vec_free(&T->temps);
     sb_done(&T->message);
 }
 
@@ -286,22 +287,16 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
 
 /* -- dispatch --------------------------------------------------------------------------------------------------------- */
 
-bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
-{
-    return trace_fail(T, OPERR_TRACE, "jvp of %s at depth %d (%d operands) is not built yet", op_info[op].name, lv->depth, nin);
-}
-
-bool apply_batch(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
-{
-    return trace_fail(T, OPERR_TRACE, "vmap of %s at depth %d (%d operands) is not built yet", op_info[op].name, lv->depth, nin);
-}
-
 bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Level *lv = deciding_level(T, op, a, in, nin);
     const Policy *numerics = T->numerics;
     bool ok;
 
+    if (T->mute && (op_info[op].flags & OPF_IO)) {
+        *nout = 0;
+        return true;
+    }
     if (!lv)
         return apply_concrete(T, op, a, in, nin, out, nout);
     if (lv->closed)
@@ -314,16 +309,34 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
     return ok;
 }
 
+/* Rules count axes from the end; callers may do otherwise. What is out of range is left for typing to report. */
+static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr *room)
+{
+    int rank = nin ? in[0]->rank : a->nd[0];
+    bool front = false;
+
+    for (int i = 0; i < a->naxes; i++)
+        front |= a->axis[i] >= 0;
+    if (!front)
+        return a;
+    *room = *a;
+    for (int i = 0; i < a->naxes; i++)
+        if (room->axis[i] >= 0 && room->axis[i] < rank)
+            room->axis[i] = (int8_t)(room->axis[i] - rank);
+    return room;
+}
+
 bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Tensor *few[8], **x = nin <= 8 ? few : tsr_alloc(sizeof *x * (size_t)nin);
-    Attr plain;
+    Attr plain, room;
     bool ok;
 
     if (!a) {
         plain = attr_default();
         a = &plain;
     }
+    a = trailing_axes(a, in, nin, &room);
     memcpy(x, in, sizeof *x * (size_t)nin);
     for (int i = 0; i < nin; i++)
         tensor_ref(x[i]);

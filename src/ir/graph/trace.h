@@ -50,6 +50,8 @@ typedef struct Tracer {
 typedef enum { OPERR_NONE, OPERR_SHAPE, OPERR_DTYPE, OPERR_INDEX, OPERR_VALUE, OPERR_MEMORY, OPERR_ZERODIV,
                OPERR_NUMERIC, OPERR_HOST /* a language exception is already pending */ , OPERR_TRACE } OpError;
 
+enum { HOST_RESULTS = 256 };
+
 typedef struct Trace {
     Level *top;                 /* innermost active level, NULL: none */
     OpError error;              /* set when op_apply and friends return false */
@@ -61,11 +63,17 @@ typedef struct Trace {
     bool (*poll)(void *st);     /* called now and then in long kernels and loops; false stops them */
     void *poll_state;
     struct DimEnv *dims;        /* sizes known to the running graphs (graph_apply) */
+    int mute;                   /* > 0: a recomputation, whose effects have happened already */
+    Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
     void *host;                 /* the Interp: print and custom rules call back into it */
     /* Calls back into the language; each false: OPERR_HOST. */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
-    /* rule: 0 jvp(primals, tangents) 1 fwd(primals) 2 bwd(residuals, cts). out: new references, count through *nout */
+    /*
+     * The rules of a custom_jvp or custom_vjp op. Operands before attr.m are captures and not passed; n counts the others.
+     * rule 0: n primals, n tangents -> results, their tangents.  1: n primals -> results, residuals.
+     * 2: residuals, cotangents of all results -> n cotangents (NULL: zero).  out has room for HOST_RESULTS new references.
+     */
     bool (*host_rule)(void *host, void *object, int rule, Tensor *const *in, int nin, Tensor **out, int *nout);
 } Trace;
 
