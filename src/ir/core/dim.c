@@ -76,8 +76,10 @@ uint32_t mono_mul(uint32_t a, uint32_t b)
             f[n++] = x->f[i++];
         else if (i == x->n || y->f[k].atom < x->f[i].atom)
             f[n++] = y->f[k++];
-        else
-            f[n++] = (Fac){x->f[i].atom, x->f[i++].exp + y->f[k++].exp};
+        else {
+            f[n] = x->f[i++];
+            f[n++].exp += y->f[k++].exp;
+        }
     }
     return intern_mono(f, n);
 }

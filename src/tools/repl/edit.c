@@ -37,10 +37,12 @@ typedef struct Editor {
 static struct termios cooked;
 static bool is_raw;
 
+/* When the terminal is gone, reading will tell. */
 static void say(const char *s)
 {
-    if (write(STDOUT_FILENO, s, strlen(s)) < 0)
-        is_raw = is_raw;        /* the terminal is gone; reading will tell */
+    ssize_t unused = write(STDOUT_FILENO, s, strlen(s));
+
+    (void)unused;
 }
 
 static void leave_raw(void)
