@@ -55,6 +55,7 @@ typedef struct Lexer {
     bool bol;                       /* at the start of a logical line */
     bool fresh;                     /* next token is the first of its physical line */
     bool space, bad, end_seen;
+    bool too_deep;                  /* said once that blocks are nested too deeply */
     bool forward;                   /* never go back: the text is still being typed */
 } Lexer;
 
@@ -813,8 +814,12 @@ static void indentation(Lexer *x, int col, int alt)
         Indent in = {col, alt, -1};
         if (alt <= top.alt)
             tabs_and_spaces(x);
-        if (x->indent.n > NEST_MAX)
-            mistake(x, E0121, span_of(x, x->line, x->cur), "blocks", NULL);
+        if (x->indent.n > NEST_MAX) {
+            if (!x->too_deep)
+                mistake(x, E0121, span_of(x, x->line, x->cur), "blocks", NULL);
+            x->too_deep = x->bad = true;
+            return;
+        }
         vec_push(&x->indent, in);
         put_indent(x, TOK_INDENT);
     } else {

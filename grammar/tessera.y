@@ -115,7 +115,7 @@ small(A) ::= NONLOCAL(T) names(N).                  { A = mk_nonlocal(p, T, N); 
 names(A) ::= NAME(N).                               { A = seq1(p, mk_name(p, N)); }
 names(A) ::= names(L) COMMA NAME(N).                { A = seq_add(p, L, mk_name(p, N)); }
 
-%type dotted {AstAlias *}
+%type dotted {AstSeq}
 %type aliases {AstSeq}
 %type froms {AstSeq}
 %type origin {Origin}
@@ -124,18 +124,18 @@ small(A) ::= IMPORT(T) aliases(N).                  { A = mk_import(p, T, N); }
 aliases(A) ::= alias(N).                            { A = seq1(p, N); }
 aliases(A) ::= aliases(L) COMMA alias(N).           { A = seq_add(p, L, N); }
 %type alias {Ast *}
-alias(A) ::= dotted(D).                             { A = &D->ast; }
-alias(A) ::= dotted(D) AS NAME(N).                  { A = mk_alias_as(p, D, N); }
-dotted(A) ::= NAME(N).                              { A = mk_alias(p, N); }
-dotted(A) ::= dotted(D) DOT NAME(N).                { A = alias_dot(p, D, N); }
+alias(A) ::= dotted(D).                             { A = &mk_dotted(p, D)->ast; }
+alias(A) ::= dotted(D) AS NAME(N).                  { A = mk_alias_as(p, mk_dotted(p, D), N); }
+dotted(A) ::= NAME(N).                              { A = seq1(p, mk_name(p, N)); }
+dotted(A) ::= dotted(D) DOT NAME(N).                { A = seq_add(p, D, mk_name(p, N)); }
 
 small(A) ::= FROM(T) origin(O) IMPORT STAR(S).      { A = mk_from(p, T, O, (AstSeq){0}, S); }
 small(A) ::= FROM(T) origin(O) IMPORT froms(N).     { A = mk_from(p, T, O, N, NULL); }
 small(A) ::= FROM(T) origin(O) IMPORT LPAR froms(N) RPAR(E).       { A = mk_from(p, T, O, N, E); }
 small(A) ::= FROM(T) origin(O) IMPORT LPAR froms(N) COMMA RPAR(E). { A = mk_from(p, T, O, N, E); }
-origin(A) ::= dotted(D).                            { A = (Origin){0, D}; }
+origin(A) ::= dotted(D).                            { A = (Origin){0, mk_dotted(p, D)}; }
 origin(A) ::= dots(B).                              { A = B; }
-origin(A) ::= dots(B) dotted(D).                    { A = (Origin){B.level, D}; }
+origin(A) ::= dots(B) dotted(D).                    { A = (Origin){B.level, mk_dotted(p, D)}; }
 dots(A) ::= DOT.                                    { A = (Origin){1, NULL}; }
 dots(A) ::= ELLIPSIS.                               { A = (Origin){3, NULL}; }
 dots(A) ::= dots(B) DOT.                            { A = (Origin){B.level + 1, NULL}; }

@@ -59,6 +59,19 @@ static void rise(Ast *n, const Ast *child)
         n->height = (uint16_t)h;
 }
 
+/* n, or an Error in its place when it is too high. */
+static Ast *bounded(Parser *p, Ast *n)
+{
+    if (n->height <= AST_HEIGHT_MAX)
+        return n;
+    if (!p->reported)
+        diag_help(syntax_error(p, E0121, n->span, "expressions", NULL), "give a part of it a name of its own");
+    p->unit->broken = true;
+    n = ast_alloc(p->arena, AST_Error, n->span);
+    n->height = 1;
+    return n;
+}
+
 Ast *seal(Parser *p, Ast *n)
 {
     n->height = ast_info[n->kind].category != CAT_PART;
@@ -71,14 +84,13 @@ Ast *seal(Parser *p, Ast *n)
                 rise(n, s->at[i]);
         }
     }
-    if (n->height <= AST_HEIGHT_MAX)
-        return n;
-    if (!p->reported)
-        diag_help(syntax_error(p, E0121, n->span, "expressions", NULL), "give a part of it a name of its own");
-    p->unit->broken = true;
-    n = ast_alloc(p->arena, AST_Error, n->span);
-    n->height = 1;
-    return n;
+    return bounded(p, n);
+}
+
+Ast *seal_more(Parser *p, Ast *n, const Ast *child)
+{
+    rise(n, child);
+    return bounded(p, n);
 }
 
 #define SEAL(p, n) seal((p), &(n)->ast)
@@ -245,13 +257,19 @@ AstAlias *mk_alias(Parser *p, const Token *name)
     return a;
 }
 
-AstAlias *alias_dot(Parser *p, AstAlias *a, const Token *name)
+AstAlias *mk_dotted(Parser *p, AstSeq names)
 {
-    AstAlias *b = ast_new(p->arena, Alias, span_join(a->ast.span, name->span));
-    const char *text = arena_printf(p->arena, "%s.%s", a->name->text, name->u.sym->text);
+    AstAlias *a = ast_new(p->arena, Alias, span_join(names.at[0]->span, names.at[names.n - 1]->span));
+    StrBuf b = {0};
 
-    b->name = sym(text);
-    return b;
+    for (int i = 0; i < names.n; i++) {
+        if (i)
+            sb_putc(&b, '.');
+        sb_puts(&b, AST_AS(names.at[i], Name)->id->text);
+    }
+    a->name = sym_n(b.s, b.n);
+    sb_done(&b);
+    return a;
 }
 
 Ast *mk_alias_as(Parser *p, AstAlias *a, const Token *name)

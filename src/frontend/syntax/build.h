@@ -62,7 +62,7 @@ Ast *mk_nonlocal(Parser *p, const Token *t, AstSeq names);
 Ast *mk_import(Parser *p, const Token *t, AstSeq names);
 Ast *mk_from(Parser *p, const Token *t, Origin o, AstSeq names, const Token *last);
 AstAlias *mk_alias(Parser *p, const Token *name);
-AstAlias *alias_dot(Parser *p, AstAlias *a, const Token *name);
+AstAlias *mk_dotted(Parser *p, AstSeq names);       /* a.b.c as one name */
 Ast *mk_alias_as(Parser *p, AstAlias *a, const Token *name);
 Ast *mk_type_alias(Parser *p, const Token *t, const Token *name, AstSeq typarams, Ast *value);
 IfChain if_first(Parser *p, const Token *t, Ast *test, const Token *colon, AstSeq body);
@@ -162,5 +162,7 @@ Ast *mk_pat_rest(Parser *p, const Token *t, const Token *name);
 
 /* Give a finished node its height; a tree that would grow too high becomes an Error node. */
 Ast *seal(Parser *p, Ast *n);
+/* The same for a sealed node that got one more child: constant time, so that long lists stay linear. */
+Ast *seal_more(Parser *p, Ast *n, const Ast *child);
 
 #endif

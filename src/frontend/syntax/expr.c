@@ -290,7 +290,7 @@ AstSeq comp_if(Parser *p, AstSeq clauses, Ast *cond)
     AstCompFor *last = AST_AS(clauses.at[clauses.n - 1], CompFor);
 
     last->ifs = seq_add(p, last->ifs, cond);
-    clauses.at[clauses.n - 1] = SEAL(p, last);
+    clauses.at[clauses.n - 1] = seal_more(p, &last->ast, cond);
     return clauses;
 }
 
@@ -353,20 +353,15 @@ Ast *mk_lambda(Parser *p, const Token *t, AstSeq params, Ast *body)
     return SEAL(p, n);
 }
 
-/* a or b or c is one node; the list grows by a new node's own copy of its length. */
+/* a or b or c is one node. */
 Ast *mk_bool(Parser *p, Ast *left, AstOp op, Ast *right)
 {
     AstBoolOp *l = AST_AS(left, BoolOp), *n;
-    int h;
 
     if (AST_IS(left, BoolOp) && !left->parens && l->op == op) {
         l->values = seq_add(p, l->values, right);
         l->ast.span = span_join(left->span, right->span);
-        h = right->height + 1;
-        if (h > AST_HEIGHT_MAX)
-            return SEAL(p, l);
-        l->ast.height = (uint16_t)(h > left->height ? h : left->height);
-        return left;
+        return seal_more(p, left, right);
     }
     n = ast_new(p->arena, BoolOp, span_join(left->span, right->span));
     n->op = op;

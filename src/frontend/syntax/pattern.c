@@ -81,12 +81,12 @@ Ast *mk_pat_or(Parser *p, Ast *left, Ast *right)
         n = AST_AS(left, PatOr);
         n->alts = seq_add(p, n->alts, right);
         n->ast.span = span_join(left->span, right->span);
-    } else {
-        n = ast_new(p->arena, PatOr, span_join(left->span, right->span));
-        n->alts = seq_add(p, seq1(p, left), right);
+        return seal_more(p, left, right);
     }
     if (AST_IS(left, PatCapture))
         syntax_error(p, E0151, left->span, "this alternative matches everything, so those after it are never tried", NULL);
+    n = ast_new(p->arena, PatOr, span_join(left->span, right->span));
+    n->alts = seq_add(p, seq1(p, left), right);
     return SEAL(p, n);
 }
 
