@@ -61,7 +61,7 @@ int exc_exit_code(Interp *I, Value exc);
 bool object_repr_to(Interp *I, Value v, StrBuf *out);   /* false: pending */
 bool object_str_to(Interp *I, Value v, StrBuf *out);
 /* The special method of v's class, borrowed and not bound; V_ERR when it has none. Call it with v as first argument. */
-Value value_dunder(Value v, Dunder d);
+Value value_dunder(Interp *I, Value v, Dunder d);
 Value value_call_dunder(Interp *I, Value v, Dunder d, const Value *args, int nargs);   /* V_ERR without pending: no such method */
 
 Value value_call(Interp *I, Value f, const Value *args, int nargs);

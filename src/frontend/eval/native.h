@@ -56,6 +56,7 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     NativeParam *param;
     struct Ast *returns;
     Value *dflt;                /* constant defaults as values, V_ERR none */
+    int npos, varargs, kwargs;  /* parameters that positions fill; indices of *args and **kw, -1 none */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
 

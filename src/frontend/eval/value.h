@@ -99,6 +99,7 @@ typedef struct DictObj {
     int64_t used, cap;          /* entries in use including dead ones; room */
     uint32_t mask;
     uint32_t version;           /* changes with every structural change: iterators check it */
+    uint32_t deleted;           /* marks of deleted keys in index[] */
 } DictObj;
 typedef DictObj SetObj;         /* kind V_SET; val unused; flags bit 0: frozen */
 

@@ -272,7 +272,7 @@ static Value f_reversed(Interp *I, Value *a)
         return VERR;
     if (s.tag == V_STR) {               /* as a list of characters: no walking back through UTF-8 for each */
         z = value_to_list(I, s);
-    } else if (s.tag == V_SET || s.tag == V_DICT || (s.tag == V_INSTANCE && is_err(value_dunder(s, D_getitem))) ||
+    } else if (s.tag == V_SET || s.tag == V_DICT || (s.tag == V_INSTANCE && is_err(value_dunder(I, s, D_getitem))) ||
                (s.tag == V_NATIVEOBJ && ((NativeInst *)s.o)->type->next)) {
         return raise(I, EXC_TypeError, "'%s' object is not reversible", value_type_name(a[0]));
     } else {

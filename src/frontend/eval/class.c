@@ -1,0 +1,537 @@
+/*
+ * Classes: making them, finding names along their bases, making instances.
+ *
+ * A class written in C is the natives with its name as owner.  Each class
+ * keeps its special methods by number, inherited ones included, so that an
+ * operator costs one array access; class_touch keeps these tables and the
+ * attribute caches true when a class changes after its creation.
+ */
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------- tables */
+
+static int dunder_number(Interp *I, Sym name)
+{
+    if (name->len < 6 || name->text[0] != '_' || name->text[1] != '_')
+        return -1;
+    for (int i = 0; i < D_COUNT; i++)
+        if (I->dunder_sym[i] == name)
+            return i;
+    return -1;
+}
+
+/* What a special method is called as: wrappers of static and class methods are transparent for __new__. */
+static Value dunder_target(Value v)
+{
+    return v.tag == V_STATICMETHOD || v.tag == V_CLASSMETHOD ? ((WrapObj *)v.o)->func : v;
+}
+
+static void set_dunder(ClassObj *c, int d, Value v)
+{
+    Value old = c->dunder[d];
+
+    c->dunder[d] = value_ref(dunder_target(v));
+    value_unref(old);
+}
+
+void class_link(ClassObj *c, ClassObj *base)
+{
+    c->base = (ClassObj *)value_ref(vobj(base)).o;
+    c->next_sub = base->subs;
+    base->subs = c;
+    c->layout = base->layout;
+    for (int d = 0; d < D_COUNT; d++)
+        set_dunder(c, d, base->dunder[d]);
+}
+
+void class_unlink(ClassObj *c)
+{
+    ClassObj **p = c->base ? &c->base->subs : NULL;
+
+    for (; p && *p; p = &(*p)->next_sub)
+        if (*p == c) {
+            *p = c->next_sub;
+            break;
+        }
+    for (ClassObj *s = c->subs; s; s = s->next_sub)
+        if (s->base == c)
+            s->base = NULL;
+    c->subs = NULL;
+}
+
+static void resolve_dunder(ClassObj *c, int d, Sym name)
+{
+    ClassObj *holder;
+    Value v = class_find(c, name, &holder);
+
+    set_dunder(c, d, v);
+    for (ClassObj *s = c->subs; s; s = s->next_sub)
+        resolve_dunder(s, d, name);
+}
+
+void class_touch(Interp *I, ClassObj *c, Sym name, Value v)
+{
+    int d = dunder_number(I, name);
+
+    I->class_version++;
+    if (d >= 0)
+        resolve_dunder(c, d, name);
+}
+
+Value class_find(ClassObj *c, Sym name, ClassObj **holder)
+{
+    for (; c; c = c->base) {
+        DictEntry *e = c->ns && c->ns->n ? dict_find_sym(c->ns, name) : NULL;
+        if (e) {
+            if (holder)
+                *holder = c;
+            return e->val;
+        }
+    }
+    return VERR;
+}
+
+bool class_derives(const ClassObj *c, const ClassObj *base)
+{
+    for (; c; c = c->base)
+        if (c == base)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------- making classes */
+
+Value class_new(Interp *I, Sym name, ClassObj *base, DictObj *ns)
+{
+    ClassObj *c = obj_new(V_CLASS, sizeof *c);
+    int64_t pos = 0;
+    Value k, v;
+
+    c->name = name;
+    c->layout = V_INSTANCE;
+    c->ns = as_dict(dict_new());
+    if (base || I->object_class)
+        class_link(c, base ? base : I->object_class);
+    while (ns && dict_next(ns, &pos, &k, &v)) {
+        Sym s = str_to_sym(as_str(k));
+        int d = dunder_number(I, s);
+        dict_set_sym(c->ns, s, v);
+        if (d >= 0)
+            set_dunder(c, d, v);
+    }
+    c->module = I->frame && I->frame->module ? (ModuleObj *)value_ref(vobj(I->frame->module)).o : NULL;
+    return vobj(c);
+}
+
+static const char *base_name(const char *owner)
+{
+    const NativeDef *d = native_find(owner, "__base__");
+    static char name[64];
+
+    if (!d)
+        return !strcmp(owner, "bool") ? "int" : "object";
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(d->sig + 5, "]"), d->sig + 5);
+    return name;
+}
+
+/* A native as an attribute of its class: methods bind, cls makes a class method, neither a static one. */
+static Value native_attribute(Interp *I, const NativeDef *d)
+{
+    Value f;
+    WrapObj *w;
+
+    if (d->sig[0] != '(')
+        return native_value(I, d);
+    f = native_new(d, VERR);
+    if (!strncmp(d->sig, "(self", 5))
+        return f;
+    w = obj_new(!strncmp(d->sig, "(cls", 4) ? V_CLASSMETHOD : V_STATICMETHOD, sizeof *w);
+    w->func = f;
+    return vobj(w);
+}
+
+static void fill_native_class(Interp *I, ClassObj *c, const char *owner)
+{
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++) {
+            Value v;
+            int n;
+            if (strcmp(d->owner, owner) || !strcmp(d->name, "__base__"))
+                continue;
+            v = native_attribute(I, d);
+            dict_set_sym(c->ns, sym(d->name), v);
+            if ((n = dunder_number(I, sym(d->name))) >= 0)
+                set_dunder(c, n, v);
+            value_unref(v);
+        }
+}
+
+ClassObj *native_class(Interp *I, const char *owner)
+{
+    Sym name = sym(owner);
+    ClassObj *c = map_get_ptr(&I->native_class, name), *base = NULL;
+
+    if (c)
+        return c;
+    if (strcmp(owner, "object"))
+        base = native_class(I, base_name(owner));
+    c = (ClassObj *)class_new(I, name, base, NULL).o;
+    if (c->module) {
+        obj_unref(c->module);
+        c->module = NULL;
+    }
+    c->layout = V_NATIVEOBJ;
+    for (int t = V_NONE; t < V_COUNT; t++)
+        if (t != V_INSTANCE && t != V_NATIVEOBJ && !strcmp(value_type_name((Value){.tag = (uint32_t)t}), owner) &&
+            t != V_SYMINT && t != V_TYPEFORM) {
+            c->layout = (uint32_t)t;
+            break;
+        }
+    if (base && base != I->object_class && (c->layout == V_NATIVEOBJ))
+        c->layout = base->layout;
+    map_set_ptr(&I->native_class, name, c);
+    if (!base)
+        I->object_class = c;
+    fill_native_class(I, c, owner);
+    if (is_err(c->dunder[D_new]) && c->layout == V_NATIVEOBJ)
+        c->layout = V_INSTANCE;     /* __init__ and attributes: instances like any other's */
+    c->flags |= 1;                  /* made in C */
+    return c;
+}
+
+/* ------------------------------------------------------------- the class of a value */
+
+const char *value_type_name(Value v)
+{
+    static const char *const names[V_COUNT] = {
+        [V_ERR] = "unset", [V_NONE] = "NoneType", [V_ELLIPSIS] = "ellipsis", [V_NOTIMPL] = "NotImplementedType",
+        [V_BOOL] = "bool", [V_INT] = "int", [V_FLOAT] = "float", [V_STR] = "str", [V_BYTES] = "bytes",
+        [V_COMPLEX] = "complex", [V_LIST] = "list", [V_TUPLE] = "tuple", [V_DICT] = "dict", [V_SET] = "set",
+        [V_RANGE] = "range", [V_SLICE] = "slice", [V_TENSOR] = "Tensor", [V_SYMINT] = "int", [V_DTYPE] = "dtype",
+        [V_TYPEFORM] = "type", [V_FUNC] = "function", [V_NATIVE] = "builtin_function_or_method", [V_BOUND] = "method",
+        [V_CLASS] = "type", [V_MODULE] = "module", [V_PROPERTY] = "property", [V_STATICMETHOD] = "staticmethod",
+        [V_CLASSMETHOD] = "classmethod", [V_SUPER] = "super", [V_CELL] = "cell", [V_ITER] = "iterator",
+        [V_GENERATOR] = "generator", [V_COROUTINE] = "coroutine", [V_FILE] = "file",
+    };
+
+    if (v.tag == V_INSTANCE)
+        return ((InstanceObj *)v.o)->cls->name->text;
+    if (v.tag == V_NATIVEOBJ)
+        return ((NativeInst *)v.o)->type->name;
+    if (v.tag == V_SET && v.o && (v.o->flags & 1))
+        return "frozenset";
+    return names[v.tag];
+}
+
+ClassObj *class_of_tag(Interp *I, Tag tag)
+{
+    if (!I->tag_class[tag])
+        I->tag_class[tag] = native_class(I, value_type_name((Value){.tag = tag}));
+    return I->tag_class[tag];
+}
+
+ClassObj *class_of(Interp *I, Value v)
+{
+    if (v.tag == V_INSTANCE)
+        return ((InstanceObj *)v.o)->cls;
+    if (v.tag == V_NATIVEOBJ || (v.tag == V_SET && (v.o->flags & 1)))
+        return native_class(I, value_type_name(v));
+    return class_of_tag(I, (Tag)v.tag);
+}
+
+Value value_type(Interp *I, Value v)
+{
+    return value_ref(vobj(class_of(I, v)));
+}
+
+Value value_dunder(Interp *I, Value v, Dunder d)
+{
+    return class_of(I, v)->dunder[d];
+}
+
+Value value_call_dunder(Interp *I, Value v, Dunder d, const Value *args, int nargs)
+{
+    Value f = value_dunder(I, v, d), all[8];
+
+    if (is_err(f) || f.tag == V_NONE || nargs > 7)
+        return VERR;
+    all[0] = v;
+    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    return value_call(I, f, all, nargs + 1);
+}
+
+static bool isinstance_form(Interp *I, Value v, TypeFormObj *t)
+{
+    if (t->op == '|')
+        return value_isinstance(I, v, t->origin) || (!exc_pending(I) && value_isinstance(I, v, as_tuple(t->args)->at[0]));
+    return value_isinstance(I, v, t->origin);
+}
+
+bool value_isinstance(Interp *I, Value v, Value cls)
+{
+    switch (cls.tag) {
+    case V_CLASS: return class_derives(class_of(I, v), (ClassObj *)cls.o);
+    case V_NONE: return v.tag == V_NONE;
+    case V_TYPEFORM: return isinstance_form(I, v, (TypeFormObj *)cls.o);
+    case V_TUPLE:
+        for (int64_t i = 0; i < as_tuple(cls)->n && !exc_pending(I); i++)
+            if (value_isinstance(I, v, as_tuple(cls)->at[i]))
+                return true;
+        return false;
+    default:
+        raise(I, EXC_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union, not '%s'",
+              value_type_name(cls));
+        return false;
+    }
+}
+
+/* ------------------------------------------------------------- instances */
+
+Value instance_new(ClassObj *c)
+{
+    InstanceObj *o = obj_new(V_INSTANCE, sizeof *o);
+
+    c->obj.refs++;
+    o->cls = c;
+    return vobj(o);
+}
+
+static bool user_init(const ClassObj *c) { return c->dunder[D_init].tag == V_FUNC; }
+
+/* The storage of a builtin's subclass: what the builtin's __new__ makes of the arguments, or of none. */
+static bool fill_base(Interp *I, InstanceObj *o, Value make, const Value *args, int nargs, const Value *kwvals,
+                      const Sym *kwnames, int nkw)
+{
+    ClassObj *c = o->cls;
+    Value *all, v;
+
+    while (!(c->flags & 1))
+        c = c->base;
+    all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
+    all[0] = vobj(c);
+    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    v = value_call_kw(I, make, all, nargs + 1, kwvals, kwnames, nkw);
+    tsr_free(all);
+    if (is_err(v))
+        return false;
+    value_unref(o->base);
+    o->base = v;
+    return true;
+}
+
+bool is_exc_class(Interp *I, const ClassObj *c)
+{
+    return class_derives(c, I->exc_class[EXC_BaseException]);
+}
+
+static bool mutable_layout(const ClassObj *c) { return c->layout == V_LIST || c->layout == V_DICT || c->layout == V_SET; }
+
+/* A bare instance of c, before __init__: its builtin storage or its exception arguments are set. */
+static Value make_instance(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames,
+                           int nkw)
+{
+    Value self = instance_new(c), make = c->dunder[D_new];
+    InstanceObj *o = (InstanceObj *)self.o;
+
+    if (is_exc_class(I, c)) {
+        Value t = tuple_new(nargs);
+        for (int i = 0; i < nargs; i++)
+            as_tuple(t)->at[i] = value_ref(args[i]);
+        o->attrs = as_dict(dict_new());
+        dict_set_sym(o->attrs, I->s_args, t);
+        value_unref(t);
+    } else if (make.tag == V_NATIVE) {
+        bool none = user_init(c) && mutable_layout(c);
+        if (!fill_base(I, o, make, args, none ? 0 : nargs, kwvals, kwnames, none ? 0 : nkw)) {
+            value_unref(self);
+            return VERR;
+        }
+    }
+    return self;
+}
+
+static bool run_init(Interp *I, ClassObj *c, Value self, const Value *args, int nargs, const Value *kwvals,
+                     const Sym *kwnames, int nkw)
+{
+    Value init = c->dunder[D_init], *all, r;
+
+    if (is_err(init)) {
+        if ((nargs || nkw) && !is_exc_class(I, c) && is_err(((InstanceObj *)self.o)->base) && is_err(c->dunder[D_new])) {
+            raise(I, EXC_TypeError, "%s() takes no arguments", c->name->text);
+            return false;
+        }
+        return true;
+    }
+    all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
+    all[0] = self;
+    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    r = value_call_kw(I, init, all, nargs + 1, kwvals, kwnames, nkw);
+    tsr_free(all);
+    if (!is_err(r) && r.tag != V_NONE) {
+        raise(I, EXC_TypeError, "__init__() should return None, not '%s'", value_type_name(r));
+        value_unref(r);
+        return false;
+    }
+    return !is_err(r);
+}
+
+static Value call_new(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
+{
+    Value *all = tsr_alloc(((size_t)nargs + 1) * sizeof *all), r;
+
+    all[0] = vobj(c);
+    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    r = value_call_kw(I, c->dunder[D_new], all, nargs + 1, kwvals, kwnames, nkw);
+    tsr_free(all);
+    return r;
+}
+
+Value class_call(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
+{
+    Value make = c->dunder[D_new], self;
+
+    if (!is_err(make) && ((c->flags & 1) || make.tag == V_FUNC)) {
+        self = call_new(I, c, args, nargs, kwvals, kwnames, nkw);
+        if (is_err(self) || (c->flags & 1) || self.tag != V_INSTANCE || !class_derives(class_of(I, self), c))
+            return self;
+    } else if (c->layout != V_INSTANCE && is_err(make) && (c->flags & 1)) {
+        return raise(I, EXC_TypeError, "cannot create '%s' instances", c->name->text);
+    } else {
+        self = make_instance(I, c, args, nargs, kwvals, kwnames, nkw);
+    }
+    if (is_err(self))
+        return self;
+    if (!run_init(I, c, self, args, nargs, kwvals, kwnames, nkw)) {
+        value_unref(self);
+        return VERR;
+    }
+    return self;
+}
+
+/* ------------------------------------------------------------- natives: what every object can do */
+
+/* super().__new__(cls, ...) */
+static Value object_new(Interp *I, Value *a)
+{
+    TupleObj *args = as_tuple(a[1]);
+    ClassObj *c = (ClassObj *)a[0].o, *native;
+
+    if (a[0].tag != V_CLASS)
+        return raise(I, EXC_TypeError, "__new__ needs a class, got '%s'", value_type_name(a[0]));
+    for (native = c; !(native->flags & 1);)
+        native = native->base;
+    if (is_exc_class(I, c) || native->layout == V_INSTANCE)
+        return make_instance(I, c, args->at, (int)args->n, NULL, NULL, 0);
+    Value self = instance_new(c);
+    if (!fill_base(I, (InstanceObj *)self.o, native->dunder[D_new], args->at, (int)args->n, NULL, NULL, 0)) {
+        value_unref(self);
+        return VERR;
+    }
+    return self;
+}
+
+/* super().__init__(...): fills the storage of a builtin's subclass. */
+static Value object_init(Interp *I, Value *a)
+{
+    TupleObj *args = as_tuple(a[1]);
+
+    if (a[0].tag == V_INSTANCE && !is_err(((InstanceObj *)a[0].o)->base) && args->n) {
+        ClassObj *c = class_of(I, a[0]);
+        while (!(c->flags & 1))
+            c = c->base;
+        if (mutable_layout(c) &&
+            !fill_base(I, (InstanceObj *)a[0].o, c->dunder[D_new], args->at, (int)args->n, NULL, NULL, 0))
+            return VERR;
+    }
+    return VNONE;
+}
+
+static Value object_setattr(Interp *I, Value *a)
+{
+    Sym name = str_to_sym(as_str(a[1]));
+    AttrCache c = {.name = name, .key = sym_obj(name), .hint = -1};
+
+    return attr_store_plain(I, a[0], &c, value_ref(a[2])) ? VNONE : VERR;
+}
+
+static Value object_getattribute(Interp *I, Value *a)
+{
+    return value_getattr(I, a[0], str_to_sym(as_str(a[1])));
+}
+
+static Value object_eq(Interp *I, Value *a)
+{
+    return value_is(a[0], a[1]) ? vbool(true) : VNOTIMPL;
+}
+
+static Value object_hash(Interp *I, Value *a)
+{
+    return vint((int64_t)((uintptr_t)a[0].o >> 4));
+}
+
+static Value object_text(Interp *I, Value *a)
+{
+    StrBuf b = {0};
+
+    sb_printf(&b, "<%s object at 0x%llx>", value_type_name(a[0]), (unsigned long long)(uintptr_t)a[0].o);
+    return str_steal(&b);
+}
+
+static Value base_exc_init(Interp *I, Value *a)
+{
+    InstanceObj *e = (InstanceObj *)a[0].o;
+
+    if (a[0].tag != V_INSTANCE || !e->attrs)
+        return raise(I, EXC_TypeError, "an exception expected, got '%s'", value_type_name(a[0]));
+    dict_set_sym(e->attrs, I->s_args, a[1]);
+    return VNONE;
+}
+
+static Value base_exc_str(Interp *I, Value *a)
+{
+    return exc_str(I, (InstanceObj *)a[0].o);
+}
+
+static Value base_exc_with_traceback(Interp *I, Value *a)
+{
+    return value_ref(a[0]);
+}
+
+static Value base_exc_add_note(Interp *I, Value *a)
+{
+    InstanceObj *e = (InstanceObj *)a[0].o;
+    Sym notes = sym("__notes__");
+    Value l = dict_get_sym(e->attrs, notes);
+
+    if (is_err(l)) {
+        l = list_new(1);
+        dict_set_sym(e->attrs, notes, l);
+        value_unref(l);
+    }
+    list_push(as_list(l), value_ref(a[1]));
+    return VNONE;
+}
+
+const NativeDef natives_class[] = {
+    {"", "object", NULL, "type[object]", "the base of all classes"},
+    {"BaseException", "__init__", base_exc_init, "(self, *args) -> None", "keep the arguments"},
+    {"BaseException", "__str__", base_exc_str, "(self) -> str", "the message"},
+    {"BaseException", "with_traceback", base_exc_with_traceback, "(self, tb: Any) -> Any", "the exception itself"},
+    {"BaseException", "add_note", base_exc_add_note, "(self, note: str) -> None", "a line shown below the message"},
+    {0},
+};
+
+/* Found by super() and by class access where nothing else is: these never shadow a class's own methods. */
+const NativeDef object_methods[] = {
+    {"object", "__new__", object_new, "(cls, *args) -> Any", "a bare instance"},
+    {"object", "__init__", object_init, "(self, *args) -> None", "does nothing"},
+    {"object", "__setattr__", object_setattr, "(self, name: str, value: Any) -> None", "set an attribute"},
+    {"object", "__getattribute__", object_getattribute, "(self, name: str) -> Any", "get an attribute"},
+    {"object", "__eq__", object_eq, "(self, other: Any) -> bool", "identity"},
+    {"object", "__hash__", object_hash, "(self) -> int", "by identity"},
+    {"object", "__repr__", object_text, "(self) -> str", "<X object at ...>"},
+    {"object", "__str__", object_text, "(self) -> str", "<X object at ...>"},
+    {0},
+};

@@ -1,0 +1,180 @@
+/*
+ * eval.h - the evaluator's own declarations, shared by the files of this folder.
+ *
+ * Reading order: heap.c and value.c make objects, dict.c is the hash table,
+ * lower_*.c turn syntax into nodes, run_*.c are the nodes' functions, call.c
+ * binds arguments, class.c and attr.c find attributes, ops.c compares and
+ * calculates, gen.c switches stacks, except.c raises and renders, import.c
+ * finds modules, interp.c starts and ends it all.
+ */
+#ifndef TSR_FRONTEND_EVAL_H
+#define TSR_FRONTEND_EVAL_H
+
+#include "frontend/eval/code.h"
+#include "frontend/eval/fiber.h"
+#include "frontend/lib/lib.h"
+#include "frontend/tensor/tensor_ops.h"
+#include "ir/graph/trace.h"
+
+enum { DEPTH_LIMIT = 10000, GEN_DEPTH = 5 };
+
+struct Interp {
+    Frame *frame;               /* innermost */
+    char *stack_limit;          /* calls below this address take the slow path */
+    int depth, depth_limit;
+    Value exc;                  /* pending, V_ERR: none */
+    Value handling;             /* caught and being handled: __context__ of new ones, bare raise */
+    bool reraised;              /* exc left a handler by bare raise: its frame is already in the traceback */
+    Fiber *fiber;               /* running now */
+    uint64_t class_version;     /* any change of any class: attribute caches compare it */
+    ClassObj *object_class, *type_class;
+    ClassObj *tag_class[V_COUNT];
+    ClassObj *exc_class[EXC_COUNT];
+    Value *prelude;             /* by row, V_ERR until used */
+    DictObj *modules;           /* by dotted name */
+    Map native_class;           /* Sym -> ClassObj */
+    ModuleObj *main;
+    struct Task *tasks;         /* event loop: async.c */
+    Trace trace;
+    InterpOptions opt;
+    Vec(Unit *) units;
+    Vec(Scope *) scopes;
+    Vec(void *) code_caches;    /* inline caches, freed at the end */
+    Sym dunder_sym[D_COUNT];
+    Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations;
+};
+
+/* An iterator over a builtin container. */
+typedef struct IterObj { Obj obj; Value seq; int64_t at; uint32_t version; } IterObj;
+
+/* ------------------------------------------------------------- heap.c */
+
+void *obj_new(Tag kind, size_t size);           /* zeroed after the header, count 1 */
+void obj_delete(Obj *o, size_t size);           /* gives back the memory of a destroyed object */
+bool heap_wants_collect(void);
+extern int heap_full;                           /* the collector wants to run */
+size_t heap_collect(void);                      /* free cyclic garbage; how many objects */
+void heap_done(void);
+/* Each Value or counted pointer that o owns; objects only reachable through fn are found by the collector. */
+typedef void (*VisitFn)(Value *v, void *st);
+void obj_visit(Obj *o, VisitFn fn, void *st);   /* value.c */
+void obj_clear(Obj *o);                         /* drop what could close a cycle */
+size_t obj_size(const Obj *o);
+
+/* ------------------------------------------------------------- dict.c */
+
+DictEntry *dict_find_str(DictObj *d, StrObj *key);      /* NULL absent; keys that are strings only */
+DictEntry *dict_find_sym(DictObj *d, Sym key);
+bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val);
+bool dict_del_sym(DictObj *d, Sym key);
+void dict_clear(DictObj *d);
+uint32_t str_hash(StrObj *s);
+bool str_eq(const StrObj *a, const StrObj *b);
+Sym str_to_sym(StrObj *s);
+static inline StrObj *sym_obj(Sym s) { return s->value ? s->value : (StrObj *)str_sym(s).o; }   /* borrowed */
+
+/* ------------------------------------------------------------- ops.c, item.c, iter.c */
+
+Value binary_slow(Interp *I, int op, Value a, Value b);
+Value inplace_op(Interp *I, int op, Value a, Value b);          /* a op= b: tries __iadd__ and friends */
+Value compare_op(Interp *I, int op, Value a, Value b);
+Value int_binary(Interp *I, int op, int64_t a, int64_t b);
+Value float_binary(Interp *I, int op, double a, double b);
+bool value_delitem(Interp *I, Value v, Value key);
+int value_truth_slow(Interp *I, Value v);
+static inline int truth(Interp *I, Value v)
+{
+    return v.tag == V_BOOL || v.tag == V_INT ? v.i != 0 : value_truth_slow(I, v);
+}
+Value iter_new(Interp *I, Value seq);                           /* V_ITER over a builtin container */
+/* Fill out[n] from an iterable exactly; star >= 0: out[star] becomes the list of the rest. */
+bool unpack(Interp *I, Value v, Value *out, int n, int star);
+
+/* ------------------------------------------------------------- class.c, attr.c */
+
+ClassObj *class_of(Interp *I, Value v);
+Value class_find(ClassObj *c, Sym name, ClassObj **holder);     /* borrowed; V_ERR absent */
+bool class_derives(const ClassObj *c, const ClassObj *base);
+void class_touch(Interp *I, ClassObj *c, Sym name, Value v);    /* after its namespace changed */
+void class_link(ClassObj *c, ClassObj *base);
+void class_unlink(ClassObj *c);
+Value class_call(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);
+Value instance_new(ClassObj *c);
+bool is_exc_class(Interp *I, const ClassObj *c);
+Value bind_attr(Interp *I, Value attr, Value self, ClassObj *cls);      /* functions and descriptors found in a class */
+Value attr_load(Interp *I, Value v, AttrCache *c);
+bool attr_store(Interp *I, Value v, AttrCache *c, Value x);             /* steals x */
+bool attr_store_plain(Interp *I, Value v, AttrCache *c, Value x);       /* without __setattr__ */
+extern const NativeDef object_methods[], property_parts[];
+enum { NATIVE_METHOD = 1, NATIVE_UNWRAP = 2 };  /* NativeObj.obj.flags: found in a class it binds; self is the builtin inside */
+bool value_delattr(Interp *I, Value v, Sym name);
+/* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */
+Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
+Value raise_no_attr(Interp *I, Value v, Sym name);
+Value raise_no_global(Interp *I, Sym name);
+
+/* ------------------------------------------------------------- call.c */
+
+/* Run fn on a window of code->nslots slots that it owns: arguments bound, the rest V_ERR. */
+Value func_enter(Interp *I, FuncObj *fn, Value *slot);
+Value func_call(Interp *I, FuncObj *fn, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);
+Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);
+Value native_value(Interp *I, const NativeDef *d);               /* what a row stands for: function, class or constant */
+Value native_new(const NativeDef *def, Value self);             /* refs self */
+Value func_new(Interp *I, const Code *c, Frame *f);
+Value bound_new(Value self, Value func);                        /* refs both */
+void slots_drop(Value *slot, int n);
+bool frame_cells(Frame *f);
+
+/* ------------------------------------------------------------- gen.c, async.c */
+
+Value gen_new(Interp *I, FuncObj *fn, Value *slot);             /* steals the slots */
+/* Run to the next yield. how: 0 send v, 1 throw v. V_ERR without pending: it returned, g->out has the value. */
+Value gen_resume(Interp *I, GenObj *g, Value v, int how);
+Value gen_yield(Frame *f, Value v);                             /* steals v; what was sent in */
+Value gen_delegate(Frame *f, Value it, const Step *at);         /* yield from: steals it */
+Value gen_await(Frame *f, Value v);                             /* steals v */
+bool gen_close(Interp *I, GenObj *g);
+void gen_free(GenObj *g);
+Value async_run(Interp *I, Value coroutine);
+Value anext_value(Interp *I, Frame *f, Value ait);              /* V_ERR without pending: exhausted */
+
+/* ------------------------------------------------------------- except.c */
+
+void exc_init(Interp *I);
+void traceback_add(Interp *I, const Frame *f);
+Value exc_attr(Interp *I, InstanceObj *e, Sym name);            /* __traceback__ and friends; V_ERR: none */
+Value exc_catch(Interp *I, Frame *f);                           /* takes the pending exception, its frame recorded */
+Value raise_stop(Interp *I, Value it);                          /* StopIteration with it's return value, after value_next gave none */
+Value exc_str(Interp *I, InstanceObj *e);
+void exc_set_cause(Interp *I, Value cause);                     /* of the pending exception */
+int exc_fits(Interp *I, Value exc, Value type);                 /* does `except type` catch exc? 1, 0, -1 pending */
+
+/* ------------------------------------------------------------- run_*.c helpers used by several */
+
+Value run_code(Interp *I, Frame *f);                            /* body or expr of f->code in f */
+Exit run_block(const Step *n, Frame *f);
+bool store_to(const Step *target, Frame *f, Value v);
+bool interp_slow(Interp *I);                                    /* stack, depth, ctrl-C, collector; false: pending */
+Value place_load(const Step *n, Frame *f);
+
+/* ------------------------------------------------------------- staged.c */
+
+bool staged_truth(Value v);                                     /* control flow on v must be recorded */
+Value staged_not(Interp *I, Value v);
+Value staged_logic(Interp *I, int is_or, Value a, Value b);
+Exit staged_if(const Step *n, Frame *f, Value test);
+Exit staged_while(const Step *n, Frame *f, Value test);
+Value staged_ifexp(const Step *n, Frame *f, Value test);
+
+/* ------------------------------------------------------------- import.c */
+
+Value import_dotted(Interp *I, Sym name, int level, const ModuleObj *from);     /* the last module named */
+Value import_top(Interp *I, Sym name, const ModuleObj *from);                   /* import a.b: a, with b loaded */
+Value module_attr(Interp *I, ModuleObj *m, Sym name);           /* V_ERR without pending: no such */
+ModuleObj *module_new(Interp *I, Sym name, const char *path);
+bool module_run(Interp *I, ModuleObj *m, Unit *u);              /* run a resolved unit as m */
+Value module_eval(Interp *I, ModuleObj *m, Unit *u, const Ast *e);
+void module_bind(ModuleObj *m, Scope *s);                       /* room for its globals */
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * Memory of objects, and the backup collector.
+ *
+ * Objects up to 512 bytes come from pages of 64 KiB, each for one size: taking
+ * one is popping a list.  A page is found from an object by its address, and
+ * all objects by walking the pages, so that nothing links them.
+ *
+ * Counting frees nearly everything at once.  Cycles are found as CPython does
+ * it: subtract from each count the references that come from other tracked
+ * objects; what is left above zero is held from outside (stacks, C), and
+ * what those reach is alive.  The rest is cleared.  No roots are needed, so a
+ * collection may happen at any call or loop step.
+ */
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+
+enum { PAGE = 64 << 10, STEP = 16, CLASSES = 32, SMALL = STEP * CLASSES, FIRST_COLLECT = 200000 };
+enum { GC_TRACKED = 1, GC_BIG = 2 };        /* bits of Obj.gc */
+
+typedef struct Page {
+    struct Page *next;
+    uint32_t size, n;           /* bytes a cell; cells */
+    uint32_t *count;            /* during a collection, by cell */
+} Page;
+
+typedef struct FreeCell { Obj obj; struct FreeCell *next; } FreeCell;     /* obj.kind is V_ERR */
+
+static struct {
+    FreeCell *free[CLASSES + 1];
+    Page *pages;
+    Vec(Obj *) big;             /* tracked objects beyond SMALL, in no order; holes are NULL */
+    Map big_at;                 /* where in it */
+    int64_t tracked, limit;     /* tracked objects alive; collect beyond */
+    bool collecting;
+} heap = {.limit = FIRST_COLLECT};
+
+int heap_full;
+
+static bool is_tracked(Tag kind)
+{
+    switch (kind) {
+    case V_LIST: case V_TUPLE: case V_DICT: case V_SET: case V_FUNC: case V_BOUND: case V_CLASS: case V_INSTANCE:
+    case V_CELL: case V_PROPERTY: case V_STATICMETHOD: case V_CLASSMETHOD: case V_NATIVEOBJ: case V_ITER: case V_MODULE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void page_new(size_t cls)
+{
+    Page *p = tsr_try_alloc(PAGE, PAGE);
+    size_t size = cls * STEP, head = (sizeof *p + STEP - 1) / STEP * STEP;
+
+    if (!p) {
+        tsr_free(tsr_alloc(PAGE * 16));     /* takes the way of small allocations that fail */
+        return;
+    }
+    memset(p, 0, PAGE);
+    p->size = (uint32_t)size;
+    p->n = (uint32_t)((PAGE - head) / size);
+    p->next = heap.pages;
+    heap.pages = p;
+    for (uint32_t i = p->n; i-- > 0;) {
+        FreeCell *c = (FreeCell *)((char *)p + head + i * size);
+        c->next = heap.free[cls];
+        heap.free[cls] = c;
+    }
+}
+
+static Obj *big_new(size_t size, bool tracked)
+{
+    Obj *o = tsr_calloc(size);
+
+    o->gc = GC_BIG;
+    if (tracked) {
+        map_set_ptr(&heap.big_at, o, (void *)(uintptr_t)heap.big.n);
+        vec_push(&heap.big, o);
+    }
+    return o;
+}
+
+void *obj_new(Tag kind, size_t size)
+{
+    bool tracked = is_tracked(kind);
+    size_t cls = (size + STEP - 1) / STEP;
+    Obj *o;
+
+    if (size > SMALL) {
+        o = big_new(size, tracked);
+    } else {
+        FreeCell *c = heap.free[cls];
+        while (!c) {
+            page_new(cls);
+            c = heap.free[cls];
+        }
+        heap.free[cls] = c->next;
+        o = &c->obj;
+        memset(o, 0, cls * STEP);
+    }
+    o->refs = 1;
+    o->kind = (uint8_t)kind;
+    if (tracked) {
+        o->gc |= GC_TRACKED;
+        heap_full |= ++heap.tracked > heap.limit;
+    }
+    return o;
+}
+
+static void big_delete(Obj *o)
+{
+    uintptr_t i;
+
+    if ((o->gc & GC_TRACKED) && map_find(&heap.big_at, (uintptr_t)o, &i)) {
+        Obj *last = vec_pop(&heap.big);
+        if (last != o) {
+            heap.big.at[i] = last;
+            map_set_ptr(&heap.big_at, last, (void *)i);
+        }
+        map_set_ptr(&heap.big_at, o, (void *)(uintptr_t)UINT32_MAX);
+    }
+    tsr_free(o);
+}
+
+void obj_delete(Obj *o, size_t size)
+{
+    size_t cls = (size + STEP - 1) / STEP;
+    FreeCell *c = (FreeCell *)o;
+
+    heap.tracked -= o->gc & GC_TRACKED;
+    if (o->gc & GC_BIG) {
+        big_delete(o);
+        return;
+    }
+    o->kind = V_ERR;
+    o->gc = 0;
+    c->next = heap.free[cls];
+    heap.free[cls] = c;
+}
+
+bool heap_wants_collect(void)
+{
+    return heap.tracked > heap.limit && !heap.collecting;
+}
+
+/* ------------------------------------------------------------- the collector */
+
+enum { ALIVE = UINT32_MAX };
+
+typedef Vec(Obj *) ObjVec;
+static uint32_t *big_count;
+
+static uint32_t *count_of(Obj *o)
+{
+    uintptr_t i = 0;
+
+    if (o->gc & GC_BIG) {
+        map_find(&heap.big_at, (uintptr_t)o, &i);
+        return &big_count[i];
+    }
+    Page *p = (Page *)((uintptr_t)o & ~(uintptr_t)(PAGE - 1));
+    size_t head = (sizeof *p + STEP - 1) / STEP * STEP;
+    return &p->count[((size_t)((char *)o - (char *)p) - head) / p->size];
+}
+
+/* Every tracked object. fn must neither free nor make any. */
+static void each_tracked(void (*fn)(Obj *o, void *st), void *st)
+{
+    size_t head = (sizeof(Page) + STEP - 1) / STEP * STEP;
+
+    for (Page *p = heap.pages; p; p = p->next)
+        for (uint32_t i = 0; i < p->n; i++) {
+            Obj *o = (Obj *)((char *)p + head + (size_t)i * p->size);
+            if (o->kind && (o->gc & GC_TRACKED))
+                fn(o, st);
+        }
+    for (int i = 0; i < heap.big.n; i++)
+        fn(heap.big.at[i], st);
+}
+
+static void take_count(Obj *o, void *st) { (void)st; *count_of(o) = o->refs; }
+
+static bool tracked_child(Value *v) { return v->tag >= V_OBJ && v->o && (v->o->gc & GC_TRACKED); }
+
+static void subtract(Value *v, void *st)
+{
+    (void)st;
+    if (tracked_child(v))
+        --*count_of(v->o);
+}
+
+static void subtract_children(Obj *o, void *st) { obj_visit(o, subtract, st); }
+
+static void push_held(Obj *o, void *st)
+{
+    uint32_t *c = count_of(o);
+
+    if (*c && *c != ALIVE) {
+        *c = ALIVE;
+        vec_push((ObjVec *)st, o);
+    }
+}
+
+static void push_child(Value *v, void *st)
+{
+    if (tracked_child(v) && *count_of(v->o) != ALIVE) {
+        *count_of(v->o) = ALIVE;
+        vec_push((ObjVec *)st, v->o);
+    }
+}
+
+static void push_dead(Obj *o, void *st)
+{
+    if (*count_of(o) != ALIVE) {
+        o->refs++;              /* hold all of them while links are cut */
+        vec_push((ObjVec *)st, o);
+    }
+}
+
+size_t heap_collect(void)
+{
+    ObjVec work = {0}, dead = {0};
+    size_t n;
+
+    if (heap.collecting)
+        return 0;
+    heap.collecting = true;
+    heap_full = 0;
+    for (Page *p = heap.pages; p; p = p->next)
+        p->count = tsr_calloc(p->n * sizeof *p->count);
+    big_count = tsr_calloc(((size_t)heap.big.n + 1) * sizeof *big_count);
+    each_tracked(take_count, NULL);
+    each_tracked(subtract_children, NULL);
+    each_tracked(push_held, &work);
+    while (work.n)
+        obj_visit(vec_pop(&work), push_child, &work);
+    each_tracked(push_dead, &dead);
+    for (Page *p = heap.pages; p; p = p->next) {
+        tsr_free(p->count);
+        p->count = NULL;
+    }
+    tsr_free(big_count);
+    for (int i = 0; i < dead.n; i++)
+        obj_clear(dead.at[i]);
+    for (int i = 0; i < dead.n; i++)
+        obj_unref(dead.at[i]);
+    n = (size_t)dead.n;
+    vec_free(&work);
+    vec_free(&dead);
+    heap.limit = heap.tracked * 2 > FIRST_COLLECT ? heap.tracked * 2 : FIRST_COLLECT;
+    heap.collecting = false;
+    return n;
+}
+
+void heap_done(void)
+{
+    while (heap.pages) {
+        Page *next = heap.pages->next;
+        tsr_free_aligned(heap.pages);
+        heap.pages = next;
+    }
+    memset(heap.free, 0, sizeof heap.free);
+    vec_free(&heap.big);
+    map_done(&heap.big_at);
+    heap.tracked = 0;
+    heap.limit = FIRST_COLLECT;
+}

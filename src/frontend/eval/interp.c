@@ -1,0 +1,200 @@
+/*
+ * The interpreter's beginning and end.
+ *
+ * Programs run on a stack of our own, large and lazily mapped, whatever the
+ * process's stack limit is.  The Interp owns all classes, modules and units;
+ * ending it drops them and collects what is left in cycles.
+ */
+#include "frontend/eval/eval.h"
+
+#include "frontend/prelude.h"
+
+#include <string.h>
+
+static void name_syms(Interp *I)
+{
+    static const char *const names[D_COUNT] = {
+#define DUNDER(id, text) [D_##id] = text,
+#include "frontend/eval/dunder.def"
+    };
+
+    for (int i = 0; i < D_COUNT; i++)
+        I->dunder_sym[i] = sym(names[i]);
+    I->s_name = sym("__name__");
+    I->s_dict = sym("__dict__");
+    I->s_class = sym("__class__");
+    I->s_doc = sym("__doc__");
+    I->s_file = sym("__file__");
+    I->s_args = sym("args");
+    I->s_value = sym("value");
+    I->s_match_args = sym("__match_args__");
+    I->s_annotations = sym("__annotations__");
+}
+
+/* Room that natives may take on the process's stack before calls move to one of ours. */
+enum { ROOT_ROOM = 128 << 10 };
+
+Interp *interp_new(const InterpOptions *opt)
+{
+    Interp *I = tsr_calloc(sizeof *I);
+
+    if (opt)
+        I->opt = *opt;
+    I->depth_limit = DEPTH_LIMIT;
+    I->fiber = tsr_calloc(sizeof *I->fiber);
+    I->stack_limit = (char *)__builtin_frame_address(0) - ROOT_ROOM;
+    name_syms(I);
+    I->class_version = 1;
+    I->modules = as_dict(dict_new());
+    native_class(I, "object");
+    exc_init(I);
+    I->prelude = tsr_calloc((size_t)prelude_count() * sizeof *I->prelude);
+    trace_init(&I->trace);
+    I->trace.host = I;
+    tensor_init(I);
+    return I;
+}
+
+/* ------------------------------------------------------------- running */
+
+typedef struct Job { Interp *I; bool (*fn)(Interp *, void *); void *arg; bool ok; } Job;
+
+static void job_entry(void *arg)
+{
+    Job *j = arg;
+
+    j->ok = j->fn(j->I, j->arg);
+}
+
+/* Run fn on a large stack of our own. */
+static bool on_big_stack(Interp *I, bool (*fn)(Interp *, void *), void *arg)
+{
+    Job j = {I, fn, arg, false};
+    Fiber *cur = I->fiber, *g = cur->fn ? NULL : fiber_new(FIBER_LARGE, job_entry, &j);
+    char *limit = I->stack_limit;
+
+    if (!g)
+        return fn(I, arg);
+    I->fiber = g;
+    I->stack_limit = g->limit;
+    fiber_resume(cur, g);
+    I->fiber = cur;
+    I->stack_limit = limit;
+    fiber_free(g);
+    return j.ok;
+}
+
+typedef struct { Unit *u; Sym name; Value *result; } RunArgs;
+
+static bool run_unit(Interp *I, void *arg)
+{
+    RunArgs *a = arg;
+    ModuleObj *m = module_new(I, a->name, a->u->src->path);
+
+    if (I->main)
+        obj_unref(I->main);
+    I->main = m;
+    dict_set_sym(I->modules, sym(a->u->src->path), vobj(m));
+    return module_run(I, m, a->u);
+}
+
+bool interp_run_unit(Interp *I, Unit *u, Sym name)
+{
+    RunArgs a = {u, name, NULL};
+
+    return on_big_stack(I, run_unit, &a);
+}
+
+static bool run_input(Interp *I, void *arg)
+{
+    RunArgs *a = arg;
+    AstSeq *body = &a->u->module->body;
+    const Ast *last = body->n ? body->at[body->n - 1] : NULL;
+    bool shows = AST_IS(last, ExprStmt), ok;
+
+    *a->result = VNONE;
+    if (!I->main) {
+        I->main = module_new(I, sym("__main__"), NULL);
+        I->main->path = "<repl>";
+    }
+    body->n -= shows;
+    ok = module_run(I, I->main, a->u);
+    body->n += shows;
+    if (ok && shows)
+        *a->result = module_eval(I, I->main, a->u, AST_AS(last, ExprStmt)->value);
+    return ok && !is_err(*a->result);
+}
+
+bool interp_run_input(Interp *I, Unit *u, Value *result)
+{
+    RunArgs a = {u, NULL, result};
+
+    return on_big_stack(I, run_input, &a);
+}
+
+struct ModuleObj *interp_main(Interp *I)
+{
+    return I->main;
+}
+
+/* ------------------------------------------------------------- output, position */
+
+void interp_write(Interp *I, const char *s, size_t n)
+{
+    (void)I;
+    fwrite(s, 1, n, stdout);
+}
+
+void interp_flush(Interp *I)
+{
+    (void)I;
+    fflush(stdout);
+}
+
+Span interp_span(Interp *I)
+{
+    return I->frame && I->frame->at ? I->frame->at->span : (Span){0, 0};
+}
+
+struct Trace *interp_trace(Interp *I)
+{
+    return &I->trace;
+}
+
+/* ------------------------------------------------------------- the end */
+
+static void drop_modules(Interp *I)
+{
+    int64_t pos = 0;
+    Value k, v;
+
+    while (dict_next(I->modules, &pos, &k, &v)) {
+        ModuleObj *m = (ModuleObj *)v.o;
+        for (int i = m->nslots; i-- > 0;) {
+            Value old = m->slot[i];
+            m->slot[i] = VERR;
+            value_unref(old);
+        }
+    }
+}
+
+void interp_free(Interp *I)
+{
+    drop_modules(I);
+    if (exc_pending(I))
+        exc_clear(I);
+    heap_collect();
+    tensor_done(I);
+    trace_done(&I->trace);
+    lib_done();
+    interp_flush(I);
+    fiber_pool_done();
+    vec_free(&I->units);
+    for (int i = 0; i < I->scopes.n; i++)
+        scope_free_module(I->scopes.at[i]);
+    vec_free(&I->scopes);
+    map_done(&I->native_class);
+    tsr_free(I->prelude);
+    tsr_free(I->fiber);
+    tsr_free(I);
+}

@@ -1,0 +1,42 @@
+/* lower.h - shared by the files that turn syntax into nodes. */
+#ifndef TSR_FRONTEND_LOWER_H
+#define TSR_FRONTEND_LOWER_H
+
+#include "frontend/eval/eval.h"
+
+typedef struct Lower {
+    Interp *I;
+    Arena *arena;
+    Scope *scope;               /* of the function, class or module being lowered */
+    bool in_class;
+    const char *prefix;         /* "A." in the qualified names of what A holds */
+} Lower;
+
+Step *step_new(Lower *L, const Ast *at);
+Step *lower_expr(Lower *L, const Ast *e);
+StepSeq *lower_exprs(Lower *L, AstSeq s);
+Step *lower_target(Lower *L, const Ast *t);             /* a place to store to: Step.store */
+Step *lower_name_store(Lower *L, const AstName *n);
+Step *lower_block(Lower *L, AstSeq body);
+Step *lower_stmt(Lower *L, const Ast *s);
+Step *lower_arith(Lower *L, const Ast *at, int op, Step *a, Step *b);
+Step *lower_compare1(Lower *L, const Ast *at, int op, Step *a, Step *b);
+Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name);
+Step *lower_pattern(Lower *L, const Ast *p);
+Step *lower_comp(Lower *L, const Ast *e);
+AttrCache *cache_new(Lower *L, Sym name);
+StepSeq *seq_new(Lower *L, int n);
+const char *qualified(Lower *L, Sym name);
+
+/* Functions of nodes: run_*.c.  EVAL and STORE and EXEC declare one each. */
+#define EVAL(name) Value name(const Step *n, Frame *f);
+#define EXEC(name) Exit name(const Step *n, Frame *f);
+#define STORE(name) bool name(const Step *n, Frame *f, Value v);
+#define MATCH(name) int name(const Step *n, Frame *f, Value v);
+#include "frontend/eval/nodes.def"
+
+/* Is n a plain local or a constant? Then its value can be looked at without a call. */
+static inline bool is_local(const Step *n) { return n->eval == ev_local; }
+static inline bool is_const(const Step *n) { return n->eval == ev_const; }
+
+#endif

@@ -1,0 +1,640 @@
+/*
+ * Statements, functions and patterns to nodes.
+ */
+#include "frontend/eval/lower.h"
+
+#include <string.h>
+
+static Step *stmt(Lower *L, const Ast *at, ExecFn fn)
+{
+    Step *n = step_new(L, at);
+
+    n->exec = fn;
+    return n;
+}
+
+/* Strings and constants standing alone do nothing. */
+static bool is_idle(const Ast *s)
+{
+    return AST_IS(s, Pass) || AST_IS(s, Global) || AST_IS(s, Nonlocal) ||
+           (AST_IS(s, ExprStmt) && (AST_IS(AST_AS(s, ExprStmt)->value, Str) || AST_IS(AST_AS(s, ExprStmt)->value, Const) ||
+                                    AST_IS(AST_AS(s, ExprStmt)->value, Int)));
+}
+
+Step *lower_block(Lower *L, AstSeq body)
+{
+    Vec(Step *) out = {0};
+    Step *n;
+
+    for (int i = 0; i < body.n; i++)
+        if (!is_idle(body.at[i])) {
+            Step *s = lower_stmt(L, body.at[i]);
+            if (s)
+                vec_push(&out, s);
+        }
+    if (out.n == 1) {
+        n = out.at[0];
+    } else {
+        n = arena_new(L->arena, Step);
+        n->exec = ex_block;
+        n->seq = seq_new(L, out.n);
+        if (out.n) {
+            memcpy(n->seq->at, out.at, (size_t)out.n * sizeof *out.at);
+            n->span = out.at[0]->span;
+        }
+    }
+    vec_free(&out);
+    return n;
+}
+
+static Step *block_or_null(Lower *L, AstSeq body)
+{
+    return body.n ? lower_block(L, body) : NULL;
+}
+
+/* ------------------------------------------------------------- assignment */
+
+static Step *lower_assign(Lower *L, const AstAssign *s)
+{
+    Step *n = stmt(L, &s->ast, ex_assign);
+
+    n->a = lower_expr(L, s->value);
+    if (s->targets.n == 1) {
+        n->b = lower_target(L, s->targets.at[0]);
+        if (n->b->store == st_local) {
+            n->exec = ex_assign_local;
+            n->slot = n->b->slot;
+        }
+        return n;
+    }
+    n->exec = ex_assign_many;
+    n->seq = seq_new(L, s->targets.n);
+    for (int i = 0; i < s->targets.n; i++)
+        n->seq->at[i] = lower_target(L, s->targets.at[i]);
+    return n;
+}
+
+static Step *lower_aug(Lower *L, const AstAugAssign *s)
+{
+    Step *n = stmt(L, &s->ast, ex_aug_name);
+
+    n->op = (uint8_t)s->op;
+    switch (s->target->kind) {
+    case AST_Attribute:
+        n->exec = ex_aug_attr;
+        n->a = lower_expr(L, AST_AS(s->target, Attribute)->value);
+        n->p = cache_new(L, AST_AS(s->target, Attribute)->attr);
+        n->c = lower_expr(L, s->value);
+        return n;
+    case AST_Subscript: {
+        Step *t = lower_target(L, s->target);
+        n->exec = ex_aug_item;
+        n->a = t->a;
+        n->b = t->b;
+        n->c = lower_expr(L, s->value);
+        n->p = t->c;            /* where the container is stored, for tensors */
+        return n;
+    }
+    default:
+        n->a = lower_expr(L, s->target);
+        n->b = lower_target(L, s->target);
+        n->c = lower_expr(L, s->value);
+        if (n->b->store == st_local) {
+            n->exec = ex_aug_local;
+            n->slot = n->b->slot;
+        }
+        return n;
+    }
+}
+
+/* In a class body an annotated name is recorded, with the annotation's text: @dataclass reads it. */
+static Step *lower_annotation(Lower *L, const AstAnnAssign *s)
+{
+    Step *n;
+    StrBuf text = {0};
+
+    if (!L->in_class || !AST_IS(s->target, Name))
+        return NULL;
+    n = stmt(L, &s->ast, ex_annotate);
+    n->sym = AST_AS(s->target, Name)->id;
+    ast_print(s->annotation, &text);
+    n->k = str_steal(&text);
+    return n;
+}
+
+static Step *lower_ann_assign(Lower *L, const AstAnnAssign *s)
+{
+    Step *note = lower_annotation(L, s), *n = NULL, *both;
+
+    if (s->value) {
+        n = stmt(L, &s->ast, ex_assign);
+        n->a = lower_expr(L, s->value);
+        n->b = lower_target(L, s->target);
+    }
+    if (!note || !n)
+        return note ? note : n;
+    both = stmt(L, &s->ast, ex_block);
+    both->seq = seq_new(L, 2);
+    both->seq->at[0] = note;
+    both->seq->at[1] = n;
+    return both;
+}
+
+static Step *lower_del(Lower *L, const AstDel *s)
+{
+    Step *n = stmt(L, &s->ast, ex_del);
+    Vec(Ast *) flat = {0};
+
+    for (int i = 0; i < s->targets.n; i++) {
+        Ast *t = s->targets.at[i];
+        if (AST_IS(t, Tuple) || AST_IS(t, List)) {
+            AstSeq in = AST_IS(t, Tuple) ? AST_AS(t, Tuple)->elts : AST_AS(t, List)->elts;
+            for (int k = 0; k < in.n; k++)
+                vec_push(&flat, in.at[k]);
+        } else {
+            vec_push(&flat, t);
+        }
+    }
+    n->seq = seq_new(L, flat.n);
+    for (int i = 0; i < flat.n; i++)
+        n->seq->at[i] = lower_target(L, flat.at[i]);
+    vec_free(&flat);
+    return n;
+}
+
+/* ------------------------------------------------------------- control flow */
+
+static Step *lower_if(Lower *L, const AstIf *s)
+{
+    Step *n = stmt(L, &s->ast, ex_if);
+
+    n->a = lower_expr(L, s->test);
+    n->b = lower_block(L, s->body);
+    n->c = block_or_null(L, s->orelse);
+    n->p = (void *)(uintptr_t)s;
+    return n;
+}
+
+static Step *lower_while(Lower *L, const AstWhile *s)
+{
+    Step *n = stmt(L, &s->ast, ex_while);
+
+    n->a = lower_expr(L, s->test);
+    n->b = lower_block(L, s->body);
+    n->c = block_or_null(L, s->orelse);
+    n->p = (void *)(uintptr_t)s;
+    return n;
+}
+
+/* range(...) of the prelude with plain arguments, stored to a plain local */
+static bool is_prelude_range(const Ast *e)
+{
+    const AstCall *c = AST_AS(e, Call);
+
+    if (!AST_IS(e, Call) || !AST_IS(c->func, Name) || AST_AS(c->func, Name)->bind != BIND_PRELUDE ||
+        strcmp(AST_AS(c->func, Name)->id->text, "range") || c->args.n < 1 || c->args.n > 3)
+        return false;
+    for (int i = 0; i < c->args.n; i++)
+        if (AST_AS(c->args.at[i], Arg)->stars || AST_AS(c->args.at[i], Arg)->name)
+            return false;
+    return true;
+}
+
+/* a = iterable, b = target, c = body, p = orelse; range loops hold the range's arguments in seq */
+static Step *lower_for(Lower *L, const AstFor *s)
+{
+    Step *n = stmt(L, &s->ast, s->is_async ? ex_for_async : ex_for);
+
+    n->a = lower_expr(L, s->iter);
+    n->b = lower_target(L, s->target);
+    n->c = lower_block(L, s->body);
+    n->p = block_or_null(L, s->orelse);
+    if (!s->is_async && is_prelude_range(s->iter)) {
+        n->exec = ex_for_range;
+        n->seq = n->a->seq;
+    }
+    return n;
+}
+
+static Step *lower_with(Lower *L, const AstWith *s, int item)
+{
+    const AstWithItem *w = AST_AS(s->items.at[item], WithItem);
+    Step *n = stmt(L, &w->ast, s->is_async ? ex_with_async : ex_with);
+
+    n->a = lower_expr(L, w->context);
+    n->b = w->target ? lower_target(L, w->target) : NULL;
+    n->c = item + 1 < s->items.n ? lower_with(L, s, item + 1) : lower_block(L, s->body);
+    return n;
+}
+
+static Step *lower_on(Lower *L, const AstOn *s)
+{
+    Step *n = stmt(L, &s->ast, ex_with);
+
+    n->a = lower_expr(L, s->place);
+    n->c = lower_block(L, s->body);
+    return n;
+}
+
+static Step *lower_handler(Lower *L, const AstHandler *h)
+{
+    Step *n = step_new(L, &h->ast);
+
+    n->a = h->type ? lower_expr(L, h->type) : NULL;
+    n->b = h->bound ? lower_name_store(L, h->bound) : NULL;
+    n->c = lower_block(L, h->body);
+    return n;
+}
+
+static Step *lower_try(Lower *L, const AstTry *s)
+{
+    Step *n = stmt(L, &s->ast, ex_try);
+
+    n->a = lower_block(L, s->body);
+    n->b = block_or_null(L, s->orelse);
+    n->c = s->has_final ? lower_block(L, s->final) : NULL;
+    n->seq = seq_new(L, s->handlers.n);
+    for (int i = 0; i < s->handlers.n; i++)
+        n->seq->at[i] = lower_handler(L, AST_AS(s->handlers.at[i], Handler));
+    return n;
+}
+
+static Step *lower_match(Lower *L, const AstMatch *s)
+{
+    Step *n = stmt(L, &s->ast, ex_match);
+
+    n->a = lower_expr(L, s->subject);
+    n->seq = seq_new(L, s->cases.n);
+    for (int i = 0; i < s->cases.n; i++) {
+        const AstMatchCase *c = AST_AS(s->cases.at[i], MatchCase);
+        Step *m = step_new(L, &c->ast);
+        m->a = lower_pattern(L, c->pattern);
+        m->b = c->guard ? lower_expr(L, c->guard) : NULL;
+        m->c = lower_block(L, c->body);
+        n->seq->at[i] = m;
+    }
+    return n;
+}
+
+/* ------------------------------------------------------------- patterns */
+
+static Step *pattern(Lower *L, const Ast *at, MatchFn fn)
+{
+    Step *n = step_new(L, at);
+
+    n->match = fn;
+    return n;
+}
+
+static Step *bound_or_null(Lower *L, const AstName *bound)
+{
+    return bound ? lower_name_store(L, bound) : NULL;
+}
+
+static Step *lower_pat_sequence(Lower *L, const AstPatSequence *p)
+{
+    Step *n = pattern(L, &p->ast, pm_sequence);
+
+    n->seq = seq_new(L, p->elts.n);
+    n->small = UINT16_MAX;      /* index of the star; its node is the store, or NULL */
+    for (int i = 0; i < p->elts.n; i++)
+        if (AST_IS(p->elts.at[i], PatStar)) {
+            n->small = (uint16_t)i;
+            n->seq->at[i] = bound_or_null(L, AST_AS(p->elts.at[i], PatStar)->bound);
+        } else {
+            n->seq->at[i] = lower_pattern(L, p->elts.at[i]);
+        }
+    return n;
+}
+
+/* seq: key expression, pattern, ...; b: store of **rest */
+static Step *lower_pat_mapping(Lower *L, const AstPatMapping *p)
+{
+    Step *n = pattern(L, &p->ast, pm_mapping);
+
+    n->seq = seq_new(L, p->items.n * 2);
+    for (int i = 0; i < p->items.n; i++) {
+        n->seq->at[2 * i] = lower_expr(L, AST_AS(p->items.at[i], PatItem)->key);
+        n->seq->at[2 * i + 1] = lower_pattern(L, AST_AS(p->items.at[i], PatItem)->pattern);
+    }
+    n->b = bound_or_null(L, p->bound);
+    return n;
+}
+
+/* a: class; seq: wrappers whose a is the pattern and sym the attribute, NULL for positions */
+static Step *lower_pat_class(Lower *L, const AstPatClass *p)
+{
+    Step *n = pattern(L, &p->ast, pm_class);
+
+    n->a = lower_expr(L, p->cls);
+    n->seq = seq_new(L, p->args.n);
+    for (int i = 0; i < p->args.n; i++) {
+        const Ast *a = p->args.at[i];
+        Step *m = step_new(L, a);
+        bool kw = AST_IS(a, PatKeyword);
+        m->a = lower_pattern(L, kw ? AST_AS(a, PatKeyword)->pattern : a);
+        m->sym = kw ? AST_AS(a, PatKeyword)->name : NULL;
+        n->seq->at[i] = m;
+    }
+    return n;
+}
+
+Step *lower_pattern(Lower *L, const Ast *p)
+{
+    Step *n;
+
+    switch (p->kind) {
+    case AST_PatValue:
+        n = pattern(L, p, pm_value);
+        n->a = lower_expr(L, AST_AS(p, PatValue)->value);
+        return n;
+    case AST_PatCapture:
+        n = pattern(L, p, pm_capture);
+        n->b = bound_or_null(L, AST_AS(p, PatCapture)->bound);
+        return n;
+    case AST_PatSequence: return lower_pat_sequence(L, AST_AS(p, PatSequence));
+    case AST_PatMapping: return lower_pat_mapping(L, AST_AS(p, PatMapping));
+    case AST_PatClass: return lower_pat_class(L, AST_AS(p, PatClass));
+    case AST_PatOr:
+        n = pattern(L, p, pm_or);
+        n->seq = seq_new(L, AST_AS(p, PatOr)->alts.n);
+        for (int i = 0; i < n->seq->n; i++)
+            n->seq->at[i] = lower_pattern(L, AST_AS(p, PatOr)->alts.at[i]);
+        return n;
+    case AST_PatAs:
+        n = pattern(L, p, pm_as);
+        n->a = lower_pattern(L, AST_AS(p, PatAs)->pattern);
+        n->b = bound_or_null(L, AST_AS(p, PatAs)->bound);
+        return n;
+    default: return pattern(L, p, pm_capture);
+    }
+}
+
+/* ------------------------------------------------------------- functions and classes */
+
+static Value doc_of(AstSeq body)
+{
+    const Ast *s = body.n ? body.at[0] : NULL;
+
+    if (!AST_IS(s, ExprStmt) || !AST_IS(AST_AS(s, ExprStmt)->value, Str))
+        return VERR;
+    AstText t = AST_AS(AST_AS(s, ExprStmt)->value, Str)->value;
+    return str_new(t.s, t.n);
+}
+
+static void code_params(Lower *L, Code *c, AstSeq params, Lower *outer)
+{
+    Sym *names = arena_array(L->arena, Sym, c->nparams + 1);
+    uint8_t *required = arena_array(L->arena, uint8_t, c->nparams + 1);
+    bool defaults = false;
+
+    c->param = names;
+    c->required = required;
+    c->defaults = seq_new(L, c->nparams);
+    c->simple = true;
+    for (int i = 0; i < params.n; i++) {
+        const AstParam *p = AST_AS(params.at[i], Param);
+        if (p->kind == PARAM_ANY)
+            c->any_params = true;
+        if (p->kind > PARAM_KWARGS)
+            continue;
+        names[p->slot] = p->name;
+        required[p->slot] = !p->dflt && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS;
+        if (p->dflt) {
+            c->defaults->at[p->slot] = lower_expr(outer, p->dflt);
+            defaults = true;
+        }
+        c->npos += p->kind == PARAM_POSONLY || p->kind == PARAM_NORMAL;
+        c->nposonly += p->kind == PARAM_POSONLY;
+        if (p->kind == PARAM_VARARGS)
+            c->varargs = (int)p->slot;
+        if (p->kind == PARAM_KWARGS)
+            c->kwargs = (int)p->slot;
+    }
+    c->simple = c->npos == c->nparams && !c->any_params;
+    if (!defaults)
+        c->defaults = NULL;
+}
+
+static void code_locals(Lower *L, Code *c, const Scope *s)
+{
+    uint32_t *cells = arena_array(L->arena, uint32_t, s->locals.n + 1);
+    DimBind *dims = arena_array(L->arena, DimBind, s->locals.n + 1);
+
+    for (int i = 0; i < s->locals.n; i++) {
+        const Local *l = &s->locals.at[i];
+        if (l->is_cell)
+            cells[c->ncells++] = l->slot;
+        if (l->is_dim && l->dim_param >= 0)
+            dims[c->ndims++] = (DimBind){(uint32_t)l->dim_param, l->slot, l->dim_axis, l->is_cell};
+    }
+    c->cells = cells;
+    c->dims = dims;
+}
+
+/* The one `return e` of a body, or NULL. */
+static const Ast *only_return(AstSeq body)
+{
+    const Ast *found = NULL;
+
+    for (int i = 0; i < body.n; i++) {
+        if (is_idle(body.at[i]))
+            continue;
+        if (found || !AST_IS(body.at[i], Return) || !AST_AS(body.at[i], Return)->value)
+            return NULL;
+        found = AST_AS(body.at[i], Return)->value;
+    }
+    return found;
+}
+
+static Code *code_new(Lower *L, const Ast *def, const Scope *scope, Sym name)
+{
+    Code *c = arena_new(L->arena, Code);
+
+    c->name = name;
+    c->qualname = qualified(L, name);
+    c->scope = scope;
+    c->ast = def;
+    c->nslots = scope->nslots;
+    c->nparams = scope->nparams;
+    c->varargs = c->kwargs = -1;
+    c->is_generator = scope->is_generator;
+    c->is_async = scope->is_async;
+    return c;
+}
+
+Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
+{
+    Code *c = code_new(L, def, scope, name);
+    Lower in = {L->I, L->arena, (Scope *)(uintptr_t)scope, false, arena_printf(L->arena, "%s.<locals>.", c->qualname)};
+
+    if (AST_IS(def, FunctionDef)) {
+        const AstFunctionDef *d = AST_AS(def, FunctionDef);
+        const Ast *value = only_return(d->body);
+        code_params(&in, c, d->params, L);
+        c->doc = doc_of(d->body);
+        if (value && !c->is_generator && !c->is_async)
+            c->expr = lower_expr(&in, value);
+        else
+            c->body = lower_block(&in, d->body);
+    } else if (AST_IS(def, Lambda)) {
+        code_params(&in, c, AST_AS(def, Lambda)->params, L);
+        c->expr = lower_expr(&in, AST_AS(def, Lambda)->body);
+    } else if (AST_IS(def, GenExp)) {
+        c->simple = true;
+        c->npos = 1;
+        c->is_generator = true;
+        c->param = arena_array(L->arena, Sym, 2);
+        c->required = arena_array(L->arena, uint8_t, 2);
+        c->expr = lower_comp(&in, def);
+    } else {
+        in.in_class = true;
+        in.prefix = arena_printf(L->arena, "%s.", c->qualname);
+        c->is_class = true;
+        c->doc = doc_of(AST_AS(def, ClassDef)->body);
+        c->body = lower_block(&in, AST_AS(def, ClassDef)->body);
+    }
+    if (scope->kind != SCOPE_CLASS)
+        code_locals(&in, c, scope);
+    return c;
+}
+
+static StepSeq *lower_decorators(Lower *L, AstSeq decorators)
+{
+    return lower_exprs(L, decorators);
+}
+
+/* p = code, b = where the name is bound, seq = decorators */
+static Step *lower_def(Lower *L, const AstFunctionDef *d)
+{
+    Step *n = stmt(L, &d->ast, ex_def);
+
+    n->p = lower_code(L, &d->ast, d->scope, d->name);
+    n->b = lower_name_store(L, d->bound);
+    n->seq = lower_decorators(L, d->decorators);
+    return n;
+}
+
+/* a = base or NULL; keywords of the bases are looked at by nobody */
+static Step *lower_class(Lower *L, const AstClassDef *d)
+{
+    Step *n = stmt(L, &d->ast, ex_class);
+
+    n->p = lower_code(L, &d->ast, d->scope, d->name);
+    n->b = lower_name_store(L, d->bound);
+    n->seq = lower_decorators(L, d->decorators);
+    for (int i = 0; i < d->bases.n && !n->a; i++) {
+        const Ast *b = d->bases.at[i];
+        if (!AST_IS(b, Arg))
+            n->a = lower_expr(L, b);
+        else if (!AST_AS(b, Arg)->name && !AST_AS(b, Arg)->stars)
+            n->a = lower_expr(L, AST_AS(b, Arg)->value);
+    }
+    return n;
+}
+
+static Step *lower_alias(Lower *L, const AstTypeAlias *s)
+{
+    Step *n = stmt(L, &s->ast, ex_type_alias);
+
+    n->a = lower_expr(L, s->value);
+    n->b = lower_target(L, s->name);
+    n->sym = AST_IS(s->name, Name) ? AST_AS(s->name, Name)->id : sym("?");
+    return n;
+}
+
+/* ------------------------------------------------------------- imports */
+
+static Step *lower_import(Lower *L, const AstImport *s)
+{
+    Step *n = stmt(L, &s->ast, ex_import);
+
+    n->seq = seq_new(L, s->names.n);
+    for (int i = 0; i < s->names.n; i++) {
+        const AstAlias *a = AST_AS(s->names.at[i], Alias);
+        Step *m = step_new(L, &a->ast);
+        m->sym = a->name;
+        m->flag = a->asname != NULL;
+        m->b = a->bound ? lower_name_store(L, a->bound) : NULL;
+        n->seq->at[i] = m;
+    }
+    return n;
+}
+
+static Step *lower_import_from(Lower *L, const AstImportFrom *s)
+{
+    Step *n = stmt(L, &s->ast, s->star ? ex_import_star : ex_import_from);
+
+    n->sym = s->module;
+    n->small = (uint16_t)s->level;
+    n->seq = seq_new(L, s->names.n);
+    for (int i = 0; i < s->names.n; i++) {
+        const AstAlias *a = AST_AS(s->names.at[i], Alias);
+        Step *m = step_new(L, &a->ast);
+        m->sym = a->name;
+        m->b = a->bound ? lower_name_store(L, a->bound) : NULL;
+        n->seq->at[i] = m;
+    }
+    return n;
+}
+
+/* ------------------------------------------------------------- all statements */
+
+static Step *lower_simple(Lower *L, const Ast *s, ExecFn fn, const Ast *a, const Ast *b)
+{
+    Step *n = stmt(L, s, fn);
+
+    n->a = a ? lower_expr(L, a) : NULL;
+    n->b = b ? lower_expr(L, b) : NULL;
+    return n;
+}
+
+Step *lower_stmt(Lower *L, const Ast *s)
+{
+    switch (s->kind) {
+    case AST_ExprStmt: return lower_simple(L, s, ex_expr, AST_AS(s, ExprStmt)->value, NULL);
+    case AST_Assign: return lower_assign(L, AST_AS(s, Assign));
+    case AST_AugAssign: return lower_aug(L, AST_AS(s, AugAssign));
+    case AST_AnnAssign: return lower_ann_assign(L, AST_AS(s, AnnAssign));
+    case AST_Return: return lower_simple(L, s, ex_return, AST_AS(s, Return)->value, NULL);
+    case AST_Break: return stmt(L, s, ex_break);
+    case AST_Continue: return stmt(L, s, ex_continue);
+    case AST_Del: return lower_del(L, AST_AS(s, Del));
+    case AST_Raise: return lower_simple(L, s, ex_raise, AST_AS(s, Raise)->exc, AST_AS(s, Raise)->cause);
+    case AST_Assert: return lower_simple(L, s, ex_assert, AST_AS(s, Assert)->test, AST_AS(s, Assert)->msg);
+    case AST_Import: return lower_import(L, AST_AS(s, Import));
+    case AST_ImportFrom: return lower_import_from(L, AST_AS(s, ImportFrom));
+    case AST_If: return lower_if(L, AST_AS(s, If));
+    case AST_While: return lower_while(L, AST_AS(s, While));
+    case AST_For: return lower_for(L, AST_AS(s, For));
+    case AST_With: return lower_with(L, AST_AS(s, With), 0);
+    case AST_On: return lower_on(L, AST_AS(s, On));
+    case AST_Try: return lower_try(L, AST_AS(s, Try));
+    case AST_Match: return lower_match(L, AST_AS(s, Match));
+    case AST_FunctionDef: return lower_def(L, AST_AS(s, FunctionDef));
+    case AST_ClassDef: return lower_class(L, AST_AS(s, ClassDef));
+    case AST_TypeAlias: return lower_alias(L, AST_AS(s, TypeAlias));
+    default: return stmt(L, s, ex_pass);
+    }
+}
+
+Code *lower_module(Interp *I, Unit *u)
+{
+    Lower L = {I, &u->arena, u->module->scope, false, ""};
+    Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
+
+    c->nparams = 0;
+    c->doc = doc_of(u->module->body);
+    c->body = lower_block(&L, u->module->body);
+    return c;
+}
+
+Code *lower_module_expr(Interp *I, Unit *u, const Ast *e)
+{
+    Lower L = {I, &u->arena, u->module->scope, false, ""};
+    Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
+
+    c->nparams = 0;
+    c->expr = lower_expr(&L, e);
+    return c;
+}

@@ -1,0 +1,232 @@
+/*
+ * Natives: their tables, their signatures, and calling them.
+ *
+ * A signature is Tessera text, read by the language's own parser when the
+ * native is first called.  Binding then works as for any function, into an
+ * array with one value a parameter.
+ */
+#include "frontend/eval/eval.h"
+
+#include <alloca.h>
+#include <string.h>
+
+const NativeDef *const native_tables[] = {
+#define NATIVES(table) table,
+#include "frontend/eval/natives.def"
+    NULL,
+};
+
+const NativeDef *native_find(const char *owner, const char *name)
+{
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            if (!strcmp(d->name, name) && !strcmp(d->owner, owner))
+                return d;
+    return NULL;
+}
+
+bool native_has_owner(const char *owner)
+{
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            if (!strcmp(d->owner, owner))
+                return true;
+    return false;
+}
+
+/* ------------------------------------------------------------- signatures */
+
+static Value constant(const Ast *e)
+{
+    switch (e->kind) {
+    case AST_Int: return vint(AST_AS(e, Int)->value);
+    case AST_Float: return vfloat(AST_AS(e, Float)->value);
+    case AST_Str: return str_new(AST_AS(e, Str)->value.s, AST_AS(e, Str)->value.n);
+    case AST_Tuple: return AST_AS(e, Tuple)->elts.n ? VERR : tuple_new(0);
+    case AST_Const:
+        switch (AST_AS(e, Const)->value) {
+        case CONST_FALSE: return vbool(false);
+        case CONST_TRUE: return vbool(true);
+        case CONST_ELLIPSIS: return (Value){.tag = V_ELLIPSIS};
+        default: return VNONE;
+        }
+    case AST_UnaryOp: {
+        Value v = constant(AST_AS(e, UnaryOp)->operand);
+        if (AST_AS(e, UnaryOp)->op != AOP_NEG)
+            return v;
+        return v.tag == V_INT ? vint(-v.i) : v.tag == V_FLOAT ? vfloat(-v.f) : VERR;
+    }
+    default: return VERR;       /* a name: the native gets V_ERR and knows its own default */
+    }
+}
+
+static NativeSig *sig_read(const NativeDef *d, AstFunctionDef *def)
+{
+    NativeSig *s = tsr_calloc(sizeof *s);
+    int n = def->params.n;
+
+    s->param = tsr_calloc(((size_t)n + 1) * sizeof *s->param);
+    s->dflt = tsr_calloc(((size_t)n + 1) * sizeof *s->dflt);
+    s->returns = def->returns;
+    s->varargs = s->kwargs = -1;
+    for (int i = 0; i < n; i++) {
+        AstParam *p = AST_AS(def->params.at[i], Param);
+        bool star = p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS;
+        s->param[i] = (NativeParam){p->name, (uint8_t)p->kind, !p->dflt && !star, p->annotation, p->dflt};
+        s->dflt[i] = p->dflt ? constant(p->dflt) : VERR;
+        if (p->kind == PARAM_VARARGS)
+            s->varargs = i;
+        else if (p->kind == PARAM_KWARGS)
+            s->kwargs = i;
+        else if (p->kind != PARAM_KWONLY)
+            s->npos++;
+    }
+    s->n = n;
+    return s;
+}
+
+static Map sigs;                /* NativeDef * -> NativeSig * */
+
+const NativeSig *native_sig(const NativeDef *d)
+{
+    NativeSig *s = map_get_ptr(&sigs, d);
+    StrBuf text = {0}, path = {0};
+    DiagSink sink = {0};
+    Unit *u;
+
+    if (s)
+        return s;
+    sb_printf(&text, "def %s%s: ...\n", "native", d->sig && d->sig[0] == '(' ? d->sig : "()");
+    sb_printf(&path, "<%s%s%s>", d->owner, *d->owner ? "." : "", d->name);
+    u = unit_parse(source_add(sb_str(&path), text.s, text.n), &sink);
+    if (sink.errors || u->module->body.n < 1 || !AST_IS(u->module->body.at[0], FunctionDef))
+        tsr_bug("signature of native %s does not parse: %s", path.s, d->sig);
+    s = sig_read(d, AST_AS(u->module->body.at[0], FunctionDef));
+    map_set_ptr(&sigs, d, s);
+    diag_sink_done(&sink);
+    sb_done(&text);
+    sb_done(&path);
+    return s;                   /* the unit stays: annotations point into it */
+}
+
+/* ------------------------------------------------------------- calling */
+
+Value native_new(const NativeDef *def, Value self)
+{
+    NativeObj *n = obj_new(V_NATIVE, sizeof *n);
+
+    n->def = def;
+    n->self = value_ref(self);
+    if (def->sig && !strncmp(def->sig, "(self", 5))
+        n->obj.flags |= NATIVE_METHOD;
+    if (strcmp(def->owner, "object"))
+        n->obj.flags |= NATIVE_UNWRAP;
+    return vobj(n);
+}
+
+Value native_value(Interp *I, const NativeDef *d)
+{
+    char name[64];
+
+    if (d->sig[0] == '(')
+        return native_new(d, VERR);
+    if (d->fn)
+        return d->fn(I, NULL);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(d->sig + 5, "]"), d->sig + 5);
+    return value_ref(vobj(native_class(I, name)));
+}
+
+static bool wrong(Interp *I, const NativeDef *d, const char *what)
+{
+    raise(I, EXC_TypeError, "%s() %s", d->name, what);
+    return false;
+}
+
+static bool bind_kw(Interp *I, const NativeDef *d, const NativeSig *s, Value *a, Sym name, Value v)
+{
+    char text[160];
+
+    for (int i = 0; i < s->n; i++) {
+        uint8_t kind = s->param[i].kind;
+        if (s->param[i].name != name || (kind != PARAM_NORMAL && kind != PARAM_KWONLY))
+            continue;
+        if (!is_err(a[i])) {
+            snprintf(text, sizeof text, "got multiple values for argument '%.80s'", name->text);
+            return wrong(I, d, text);
+        }
+        a[i] = v;
+        return true;
+    }
+    if (s->kwargs >= 0) {
+        dict_set_sym(as_dict(a[s->kwargs]), name, v);
+        return true;
+    }
+    snprintf(text, sizeof text, "got an unexpected keyword argument '%.80s'", name->text);
+    return wrong(I, d, text);
+}
+
+static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value *a, const Value *args, int nargs,
+                        const Value *kwvals, const Sym *kwnames, int nkw)
+{
+    char text[160];
+    int n = nargs < s->npos ? nargs : s->npos;
+
+    memset(a, 0, (size_t)s->n * sizeof *a);
+    memcpy(a, args, (size_t)n * sizeof *a);
+    if (s->kwargs >= 0)
+        a[s->kwargs] = dict_new();
+    if (s->varargs >= 0) {
+        a[s->varargs] = tuple_new(nargs - n);
+        for (int i = n; i < nargs; i++)
+            as_tuple(a[s->varargs])->at[i - n] = value_ref(args[i]);
+    } else if (nargs > n) {
+        bool self = s->n && (d->sig[1] == 's' || d->sig[1] == 'c') && (d->owner[0] != 0);
+        snprintf(text, sizeof text, "takes %d positional argument%s but %d %s given", s->npos - self,
+                 s->npos - self == 1 ? "" : "s", nargs - self, nargs - self == 1 ? "was" : "were");
+        return wrong(I, d, text);
+    }
+    for (int i = 0; i < nkw; i++)
+        if (!bind_kw(I, d, s, a, kwnames[i], kwvals[i]))
+            return false;
+    for (int i = 0; i < s->n; i++) {
+        if (!is_err(a[i]))
+            continue;
+        if (s->param[i].required) {
+            snprintf(text, sizeof text, "missing required argument: '%.80s'", s->param[i].name->text);
+            return wrong(I, d, text);
+        }
+        a[i] = s->dflt[i];
+    }
+    return true;
+}
+
+Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
+{
+    const NativeDef *d = nf->def;
+    NativeSig *s = nf->sig ? nf->sig : (nf->sig = (NativeSig *)(uintptr_t)native_sig(d));
+    Value *a, r = VERR, *shifted;
+    bool ok;
+
+    if (!is_err(nf->self)) {
+        shifted = alloca(((size_t)nargs + 1) * sizeof *shifted);
+        shifted[0] = nf->self;
+        if (nargs)
+            memcpy(shifted + 1, args, (size_t)nargs * sizeof *args);
+        args = shifted;
+        nargs++;
+    }
+    a = alloca(((size_t)s->n + 1) * sizeof *a);
+    nf->obj.refs++;
+    ok = bind_native(I, d, s, a, args, nargs, kwvals, kwnames, nkw);
+    if (ok) {
+        if (s->n && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
+            a[0] = unwrap_base(a[0]);
+        r = d->fn(I, a);
+    }
+    if (s->varargs >= 0)
+        value_unref(a[s->varargs]);
+    if (s->kwargs >= 0)
+        value_unref(a[s->kwargs]);
+    obj_unref(nf);
+    return r;
+}

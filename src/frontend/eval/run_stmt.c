@@ -1,0 +1,500 @@
+/*
+ * Statements at work: blocks, branches, loops, definitions, imports.
+ */
+#include "frontend/eval/loop.h"
+#include "frontend/eval/lower.h"
+
+#include <string.h>
+
+Exit ex_block(const Step *n, Frame *f)
+{
+    const StepSeq *s = n->seq;
+
+    for (int i = 0; i < s->n; i++) {
+        Exit x = s->at[i]->exec(s->at[i], f);
+        if (x != X_NORMAL)
+            return x;
+    }
+    return X_NORMAL;
+}
+
+Exit run_block(const Step *n, Frame *f)
+{
+    return n->exec(n, f);
+}
+
+Exit ex_expr(const Step *n, Frame *f)
+{
+    Value v = n->a->eval(n->a, f);
+
+    value_unref(v);
+    return is_err(v) ? X_RAISE : X_NORMAL;
+}
+
+Exit ex_return(const Step *n, Frame *f)
+{
+    f->ret = n->a ? n->a->eval(n->a, f) : VNONE;
+    return is_err(f->ret) ? X_RAISE : X_RETURN;
+}
+
+Exit ex_pass(const Step *n, Frame *f) { (void)n, (void)f; return X_NORMAL; }
+Exit ex_break(const Step *n, Frame *f) { (void)n, (void)f; return X_BREAK; }
+Exit ex_continue(const Step *n, Frame *f) { (void)n, (void)f; return X_CONTINUE; }
+
+/* ------------------------------------------------------------- branches */
+
+static bool is_staged(Value v) { return (v.tag == V_TENSOR || v.tag == V_SYMINT) && staged_truth(v); }
+
+Exit ex_if(const Step *n, Frame *f)
+{
+    Value v = n->a->eval(n->a, f);
+    int t;
+
+    if (v.tag == V_BOOL) {
+        t = (int)v.i;
+    } else {
+        if (is_err(v))
+            return X_RAISE;
+        f->at = n->a;
+        if (is_staged(v))
+            return staged_if(n, f, v);
+        t = truth(f->I, v);
+        value_unref(v);
+        if (t < 0)
+            return X_RAISE;
+    }
+    if (t)
+        return n->b->exec(n->b, f);
+    return n->c ? n->c->exec(n->c, f) : X_NORMAL;
+}
+
+Exit ex_assert(const Step *n, Frame *f)
+{
+    Value v = n->a->eval(n->a, f), msg;
+    int t;
+
+    if (is_err(v))
+        return X_RAISE;
+    f->at = n;
+    if (is_staged(v)) {
+        value_unref(v);
+        return X_NORMAL;        /* unknown until the graph runs; shapes and host facts are checked here */
+    }
+    t = truth(f->I, v);
+    value_unref(v);
+    if (t)
+        return t < 0 ? X_RAISE : X_NORMAL;
+    if (!n->b) {
+        Value e = class_call(f->I, exc_class(f->I, EXC_AssertionError), NULL, 0, NULL, NULL, 0);
+        raise_value(f->I, e);
+        value_unref(e);
+        return X_RAISE;
+    }
+    msg = n->b->eval(n->b, f);
+    f->at = n;
+    if (!is_err(msg)) {
+        Value e = class_call(f->I, exc_class(f->I, EXC_AssertionError), &msg, 1, NULL, NULL, 0);
+        raise_value(f->I, e);
+        value_unref(e);
+        value_unref(msg);
+    }
+    return X_RAISE;
+}
+
+/* ------------------------------------------------------------- loops */
+
+/* What a body's exit means for its loop: true to go on. *x is the loop's own exit otherwise. */
+static inline bool goes_on(Exit *x)
+{
+    if (*x == X_NORMAL || *x == X_CONTINUE)
+        return true;
+    if (*x == X_BREAK)
+        *x = X_NORMAL;
+    return false;
+}
+
+static Exit run_else(const Step *orelse, Frame *f)
+{
+    return orelse ? orelse->exec(orelse, f) : X_NORMAL;
+}
+
+Exit ex_while(const Step *n, Frame *f)
+{
+    for (;;) {
+        Value v = n->a->eval(n->a, f);
+        int t;
+        Exit x;
+        if (is_err(v))
+            return X_RAISE;
+        f->at = n->a;
+        if (is_staged(v))
+            return staged_while(n, f, v);
+        t = truth(f->I, v);
+        value_unref(v);
+        if (t <= 0)
+            return t ? X_RAISE : run_else(n->c, f);
+        x = n->b->exec(n->b, f);
+        if (!goes_on(&x))
+            return x;
+        if (!interp_poll(f->I))
+            return X_RAISE;
+    }
+}
+
+static Exit for_each(const Step *n, Frame *f, Value src)
+{
+    Loop l;
+    Value v;
+    Exit x = X_NORMAL;
+
+    f->at = n->a;
+    if (!loop_init(f->I, &l, src))
+        return X_RAISE;
+    while (!is_err(v = loop_next(f->I, &l))) {
+        f->at = n;
+        if (!n->b->store(n->b, f, v)) {
+            x = X_RAISE;
+            break;
+        }
+        x = n->c->exec(n->c, f);
+        if (!goes_on(&x))
+            goto out;
+        f->at = n->a;
+        if (!interp_poll(f->I)) {
+            x = X_RAISE;
+            break;
+        }
+    }
+    if (x != X_RAISE)
+        x = exc_pending(f->I) ? X_RAISE : run_else(n->p, f);
+out:
+    loop_done(&l);
+    return x;
+}
+
+Exit ex_for(const Step *n, Frame *f)
+{
+    Value src = n->a->eval(n->a, f);
+
+    if (is_err(src))
+        return X_RAISE;
+    return for_each(n, f, src);
+}
+
+/* for i in range(...) with int bounds: a counter, no objects. */
+static Exit for_ints(const Step *n, Frame *f, int64_t i, int64_t stop, int64_t step)
+{
+    uint64_t count = step > 0 ? (i < stop ? ((uint64_t)stop - (uint64_t)i - 1) / (uint64_t)step + 1 : 0)
+                              : (i > stop ? ((uint64_t)i - (uint64_t)stop - 1) / (0 - (uint64_t)step) + 1 : 0);
+    bool local = n->b->store == st_local;
+    Exit x;
+
+    for (; count; count--, i = (int64_t)((uint64_t)i + (uint64_t)step)) {
+        if (local) {
+            Value *slot = &f->slot[n->b->slot];
+            value_unref(*slot);
+            *slot = vint(i);
+        } else if (!n->b->store(n->b, f, vint(i))) {
+            return X_RAISE;
+        }
+        x = n->c->exec(n->c, f);
+        if (!goes_on(&x))
+            return x;
+        if (!interp_poll(f->I))
+            return X_RAISE;
+    }
+    return run_else(n->p, f);
+}
+
+Exit ex_for_range(const Step *n, Frame *f)
+{
+    Value a[3];
+    bool ints = true;
+
+    for (int i = 0; i < n->seq->n; i++) {
+        a[i] = n->seq->at[i]->eval(n->seq->at[i], f);
+        if (is_err(a[i])) {
+            while (i--)
+                value_unref(a[i]);
+            return X_RAISE;
+        }
+        ints &= a[i].tag == V_INT || a[i].tag == V_BOOL;
+    }
+    if (!ints || (n->seq->n == 3 && !a[2].i)) {
+        Value range = prelude_get(f->I, "range"), src;
+        f->at = n->a;
+        src = value_call(f->I, range, a, n->seq->n);
+        for (int i = 0; i < n->seq->n; i++)
+            value_unref(a[i]);
+        return is_err(src) ? X_RAISE : for_each(n, f, src);
+    }
+    if (n->seq->n == 1)
+        return for_ints(n, f, 0, a[0].i, 1);
+    return for_ints(n, f, a[0].i, a[1].i, n->seq->n == 3 ? a[2].i : 1);
+}
+
+Exit ex_for_async(const Step *n, Frame *f)
+{
+    Value src = n->a->eval(n->a, f), it, v;
+    Exit x = X_NORMAL;
+
+    if (is_err(src))
+        return X_RAISE;
+    f->at = n->a;
+    it = value_call_method(f->I, src, sym("__aiter__"), NULL, 0);
+    value_unref(src);
+    if (is_err(it))
+        return X_RAISE;
+    while (!is_err(v = anext_value(f->I, f, it))) {
+        if (!n->b->store(n->b, f, v)) {
+            x = X_RAISE;
+            break;
+        }
+        x = n->c->exec(n->c, f);
+        if (!goes_on(&x)) {
+            value_unref(it);
+            return x;
+        }
+        f->at = n->a;
+    }
+    value_unref(it);
+    if (x == X_RAISE || exc_pending(f->I))
+        return X_RAISE;
+    return run_else(n->p, f);
+}
+
+/* ------------------------------------------------------------- definitions */
+
+/* Apply decorators from the last to the first; steals v. */
+static Value decorate(const Step *n, Frame *f, Value v)
+{
+    Value fn[32], r;
+    int count = n->seq->n;
+
+    if (count > 32) {
+        value_unref(v);
+        return raise(f->I, EXC_TypeError, "more than 32 decorators");
+    }
+    for (int i = 0; i < count; i++)
+        if (is_err(fn[i] = n->seq->at[i]->eval(n->seq->at[i], f))) {
+            slots_drop(fn, i);
+            value_unref(v);
+            return VERR;
+        }
+    for (int i = count; i-- > 0;) {
+        f->at = n->seq->at[i];
+        r = is_err(v) ? VERR : value_call(f->I, fn[i], &v, 1);
+        value_unref(v);
+        value_unref(fn[i]);
+        v = r;
+    }
+    return v;
+}
+
+Exit ex_def(const Step *n, Frame *f)
+{
+    Value v;
+
+    f->at = n;
+    v = func_new(f->I, n->p, f);
+    if (!is_err(v) && n->seq->n)
+        v = decorate(n, f, v);
+    return !is_err(v) && store_to(n->b, f, v) ? X_NORMAL : X_RAISE;
+}
+
+static ClassObj *base_class(const Step *n, Frame *f)
+{
+    Value b = n->a->eval(n->a, f);
+
+    f->at = n;
+    if (b.tag == V_TYPEFORM && ((TypeFormObj *)b.o)->origin.tag == V_CLASS) {       /* class A(Base[T]) */
+        Value origin = value_ref(((TypeFormObj *)b.o)->origin);
+        value_unref(b);
+        b = origin;
+    }
+    if (b.tag == V_CLASS)
+        return (ClassObj *)b.o;
+    if (!is_err(b))
+        raise(f->I, EXC_TypeError, "a base must be a class, not '%s'", value_type_name(b));
+    value_unref(b);
+    return NULL;
+}
+
+/* Functions and wrapped functions of a class body learn whose they are, for super(). */
+static void adopt(Value v, ClassObj *c)
+{
+    if (v.tag == V_PROPERTY) {
+        adopt(((PropertyObj *)v.o)->get, c);
+        adopt(((PropertyObj *)v.o)->set, c);
+        adopt(((PropertyObj *)v.o)->del, c);
+    } else if (v.tag == V_STATICMETHOD || v.tag == V_CLASSMETHOD) {
+        adopt(((WrapObj *)v.o)->func, c);
+    } else if (v.tag == V_FUNC && !((FuncObj *)v.o)->owner && ((FuncObj *)v.o)->code->scope->uses_class_cell) {
+        ((FuncObj *)v.o)->owner = (ClassObj *)value_ref(vobj(c)).o;
+    }
+}
+
+static bool run_class_body(const Step *n, Frame *f, DictObj *ns)
+{
+    Interp *I = f->I;
+    Value fv = func_new(I, n->p, f);
+    FuncObj *fn = (FuncObj *)fv.o;
+    const Code *c = fn->code;
+    Value *slot = tsr_calloc(((size_t)c->nslots + 1) * sizeof *slot);
+    Frame body = {.slot = slot, .I = I, .closure = fn->closure, .module = f->module, .code = c, .func = fn, .ns = ns, .up = f};
+    Exit x = X_RAISE;
+
+    if (interp_enter(I)) {
+        I->frame = &body;
+        x = c->body->exec(c->body, &body);
+        if (x == X_RAISE)
+            traceback_add(I, &body);
+        I->frame = f;
+        interp_leave(I);
+    }
+    slots_drop(slot, c->nslots);
+    tsr_free(slot);
+    value_unref(fv);
+    return x != X_RAISE;
+}
+
+static Value class_value(const Step *n, Frame *f, ClassObj *base)
+{
+    const Code *c = n->p;
+    Value ns = dict_new(), cls, k, v;
+    int64_t pos = 0;
+
+    if (!is_err(c->doc))
+        dict_set_sym(as_dict(ns), f->I->s_doc, c->doc);
+    if (!run_class_body(n, f, as_dict(ns))) {
+        value_unref(ns);
+        return VERR;
+    }
+    cls = class_new(f->I, c->name, base, as_dict(ns));
+    while (dict_next(as_dict(ns), &pos, &k, &v))
+        adopt(v, (ClassObj *)cls.o);
+    value_unref(ns);
+    return cls;
+}
+
+/* __init_subclass__ of the base, when it has one. */
+static bool tell_base(Frame *f, Value cls)
+{
+    ClassObj *base = ((ClassObj *)cls.o)->base;
+    Value hook = base ? class_find(base, sym("__init_subclass__"), NULL) : VERR, r;
+
+    if (is_err(hook))
+        return true;
+    hook = hook.tag == V_CLASSMETHOD ? ((WrapObj *)hook.o)->func : hook;
+    r = value_call(f->I, hook, &cls, 1);
+    value_unref(r);
+    return !is_err(r);
+}
+
+Exit ex_class(const Step *n, Frame *f)
+{
+    ClassObj *base = NULL;
+    Value v;
+
+    f->at = n;
+    if (n->a && !(base = base_class(n, f)))
+        return X_RAISE;
+    v = class_value(n, f, base);
+    obj_unref(base);
+    f->at = n;
+    if (!is_err(v) && !tell_base(f, v)) {
+        value_unref(v);
+        v = VERR;
+    }
+    if (!is_err(v) && n->seq->n)
+        v = decorate(n, f, v);
+    return !is_err(v) && store_to(n->b, f, v) ? X_NORMAL : X_RAISE;
+}
+
+/* The value of a type alias never fails: what cannot be evaluated is known by its name. */
+Exit ex_type_alias(const Step *n, Frame *f)
+{
+    Value v = n->a->eval(n->a, f);
+
+    if (is_err(v)) {
+        exc_clear(f->I);
+        v = str_sym(n->sym);
+    }
+    return store_to(n->b, f, v) ? X_NORMAL : X_RAISE;
+}
+
+/* ------------------------------------------------------------- imports */
+
+Exit ex_import(const Step *n, Frame *f)
+{
+    for (int i = 0; i < n->seq->n; i++) {
+        const Step *m = n->seq->at[i];
+        Value v;
+        f->at = m;
+        v = m->flag ? import_dotted(f->I, m->sym, 0, f->module) : import_top(f->I, m->sym, f->module);
+        if (is_err(v) || !store_to(m->b, f, v))
+            return X_RAISE;
+    }
+    return X_NORMAL;
+}
+
+/* from m import name: an attribute of m, or a module inside the package m. */
+static Value import_name(const Step *n, Frame *f, Value m, Sym name)
+{
+    Value v = value_getattr_opt(f->I, m, name);
+    StrBuf dotted = {0};
+
+    if (!is_err(v) || exc_pending(f->I))
+        return v;
+    if (m.tag == V_MODULE && ((ModuleObj *)m.o)->path) {
+        sb_printf(&dotted, "%s%s%s", n->sym ? n->sym->text : "", n->sym ? "." : "", name->text);
+        v = import_dotted(f->I, sym(sb_str(&dotted)), n->small, f->module);
+        sb_done(&dotted);
+        if (!is_err(v) || !exc_matches(f->I, EXC_ModuleNotFoundError))
+            return v;
+        exc_clear(f->I);
+    }
+    return raise(f->I, EXC_ImportError, "cannot import name '%s' from '%s'", name->text, n->sym ? n->sym->text : ".");
+}
+
+Exit ex_import_from(const Step *n, Frame *f)
+{
+    Value m, v;
+    bool ok = true;
+
+    f->at = n;
+    m = import_dotted(f->I, n->sym, n->small, f->module);
+    if (is_err(m))
+        return X_RAISE;
+    for (int i = 0; ok && i < n->seq->n; i++) {
+        const Step *a = n->seq->at[i];
+        v = import_name(n, f, m, a->sym);
+        ok = !is_err(v) && store_to(a->b, f, v);
+    }
+    value_unref(m);
+    return ok ? X_NORMAL : X_RAISE;
+}
+
+Exit ex_import_star(const Step *n, Frame *f)
+{
+    Value m, v;
+
+    f->at = n;
+    m = import_dotted(f->I, n->sym, n->small, f->module);
+    if (is_err(m))
+        return X_RAISE;
+    for (int i = 0; i < n->seq->n; i++) {       /* the resolver listed the public names */
+        const Step *a = n->seq->at[i];
+        v = value_getattr_opt(f->I, m, a->sym);
+        if (is_err(v) && exc_pending(f->I)) {
+            value_unref(m);
+            return X_RAISE;
+        }
+        if (!is_err(v) && a->b)
+            store_to(a->b, f, v);
+        else
+            value_unref(v);
+    }
+    value_unref(m);
+    return X_NORMAL;
+}
