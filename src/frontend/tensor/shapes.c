@@ -444,7 +444,7 @@ const NativeDef tensor_shape_natives[] = {
     BOTH("pad", f_pad, ", widths: tuple | list | int, value: float = 0.0", "Surrounded by `value`: widths ((before, after), ...) one pair an axis."),
     BOTH("tril", f_tril, ", k: int = 0", "Zero above diagonal k of the last two axes."),
     BOTH("triu", f_triu, ", k: int = 0", "Zero below diagonal k of the last two axes."),
-    BOTH("windows", f_windows, ", size: int | tuple | list, stride: int | tuple | list = 1, dilation: int | tuple | list = 1",
+    BOTH("sliding_windows", f_windows, ", size: int | tuple | list, stride: int | tuple | list = 1, dilation: int | tuple | list = 1",
          "Sliding windows over the trailing axes: [..., positions..., size...]."),
     {0},
 };
