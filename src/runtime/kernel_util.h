@@ -47,7 +47,4 @@ KStatus kernel_scan(KERNEL_ARGS);
 #define OP(name, nin, nout, fam, ...) DECLARE_##fam(name)
 #include "ir/core/ops.def"
 
-/* The MAP driver with the choice to write over operands in the mask `dying`. */
-KStatus map_run(KERNEL_ARGS, uint32_t dying);
-
 #endif

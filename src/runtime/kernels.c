@@ -15,9 +15,9 @@
 #define KERNEL_SCAN(n) kernel_scan
 #define KERNEL_MOVE(n) kernel_##n
 #define KERNEL_CONTRACT(n) kernel_##n
-#define KERNEL_INDEX(n) NULL
-#define KERNEL_SORT(n) NULL
-#define KERNEL_RANDOM(n) NULL
+#define KERNEL_INDEX(n) kernel_##n
+#define KERNEL_SORT(n) kernel_##n
+#define KERNEL_RANDOM(n) kernel_##n
 #define KERNEL_LINALG(n) NULL
 #define KERNEL_FFT(n) NULL
 #define KERNEL_MAKE(n) kernel_##n
@@ -42,8 +42,8 @@ KStatus kernel_run_dying(KERNEL_ARGS, uint32_t dying)
         tsr_bug("no kernel for %s", op_info[op].name);
     if (!a)
         a = &none;
-    KStatus s = kernel_of[op] == kernel_map ? map_run(c, op, a, in, nin, type, out, dying)
-                                            : kernel_of[op](c, op, a, in, nin, type, out);
+    c->dying = dying;
+    KStatus s = kernel_of[op](c, op, a, in, nin, type, out);
     for (int i = 0; s == K_OK && i < op_info[op].nout; i++) {
         out[i]->policy = type[i].policy;
         out[i]->weak = type[i].weak;
@@ -60,7 +60,7 @@ KStatus k_fail(KCtx *c, KStatus s, const char *fmt, ...)
 {
     va_list ap;
 
-    if (c && c->err) {
+    if (c->err) {
         va_start(ap, fmt);
         sb_vprintf(c->err, fmt, ap);
         va_end(ap);
@@ -95,7 +95,7 @@ void *k_scratch(KCtx *c, int64_t n, size_t size)
 
 bool k_stopped(KCtx *c)
 {
-    return c && c->poll && !c->poll(c->poll_state);
+    return c->poll && !c->poll(c->poll_state);
 }
 
 int64_t dim_int(Dim d)

@@ -18,6 +18,7 @@ typedef struct KCtx {
     StrBuf *err;                /* a line for the user when the status is not K_OK */
     bool (*poll)(void *st);     /* called now and then in long loops; false: stop with K_VALUE */
     void *poll_state;
+    uint32_t dying;             /* set by kernel_run_dying */
 } KCtx;
 
 typedef KStatus (*Kernel)(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);

@@ -190,10 +190,10 @@ static bool reusable(const Tensor *t, const TType *type)
            t->rank == type->rank && !memcmp(t->shape, type->shape, t->rank * sizeof *t->shape) && raw_is_lane((DType)t->dtype);
 }
 
-static Tensor *map_result(KCtx *c, Tensor *const *in, int nin, const TType *type, uint32_t dying)
+static Tensor *map_result(KCtx *c, Tensor *const *in, int nin, const TType *type)
 {
     for (int k = 0; k < nin; k++)
-        if (dying >> k & 1 && reusable(in[k], type))
+        if (c->dying >> k & 1 && reusable(in[k], type))
             return share(in[k]);
     return k_result(c, type);
 }
@@ -224,7 +224,7 @@ static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TTyp
     return K_OK;
 }
 
-KStatus map_run(KERNEL_ARGS, uint32_t dying)
+KStatus kernel_map(KERNEL_ARGS)
 {
     MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
     bool differs = result_differs(op);
@@ -247,14 +247,9 @@ KStatus map_run(KERNEL_ARGS, uint32_t dying)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[last].name);
     if ((s = check_ints(c, op, in, last)) != K_OK)
         return s;
-    if (!(m.result = map_result(c, in, nin, type, dying)))
+    if (!(m.result = map_result(c, in, nin, type)))
         return K_NOMEM;
     pool_for(tensor_size(m.result), 16 * TILE, map_part, &m);
     out[0] = m.result;
     return K_OK;
-}
-
-KStatus kernel_map(KERNEL_ARGS)
-{
-    return map_run(c, op, a, in, nin, type, out, 0);
 }

@@ -1,0 +1,347 @@
+/*
+ * Indexing by tensors.
+ *
+ * Letters: m batch axes, n indexed axes after them, the rest follow.  An index
+ * point is a batch place and a place in the joined shape of the indices; each
+ * point names a block of the rest.  All points are resolved and checked first,
+ * so a bad index leaves nothing half done; then blocks move in row-major order
+ * of points, which says what duplicates mean.
+ */
+#include "runtime/kernel_util.h"
+#include "runtime/loops.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+typedef struct Points {
+    int64_t count;              /* points */
+    int64_t block;              /* elements of a block */
+    int rest;                   /* axes of a block */
+    const int64_t *shape;       /* their sizes */
+    int64_t *at;                /* storage offset of each point, in strides of the target */
+} Points;
+
+/* Joined index shape of operands [lo, lo + n) behind m batch axes: shape gets batch sizes, then index sizes. */
+static int joined_shape(const Attr *a, Tensor *const *in, int lo, int64_t *shape)
+{
+    int rank = 0;
+
+    for (int i = 0; i < a->m; i++)
+        shape[i] = in[0]->shape[i];
+    for (int k = lo; k < lo + a->n; k++)
+        rank = in[k]->rank - a->m > rank ? in[k]->rank - a->m : rank;
+    for (int i = 0; i < rank; i++) {
+        int64_t size = 1;
+        for (int k = lo; k < lo + a->n; k++) {
+            int own = in[k]->rank - rank + i;
+            if (own >= a->m && in[k]->shape[own] != 1)
+                size = in[k]->shape[own];
+        }
+        shape[a->m + i] = size;
+    }
+    return a->m + rank;
+}
+
+/* An index operand over all points: its batch axes in front, its own axes aligned at the last. */
+static void open_index(Reader *r, const Tensor *t, int m, int rank, const int64_t *shape)
+{
+    int64_t stride[RANK_MAX] = {0};
+
+    for (int i = 0; i < m; i++)
+        stride[i] = t->shape[i] == 1 ? 0 : t->stride[i];
+    for (int own = m; own < t->rank; own++)
+        stride[rank - t->rank + own] = t->shape[own] == 1 ? 0 : t->stride[own];
+    reader_view(r, t, rank, shape, stride, t->offset);
+    r->as = DT_int64;
+}
+
+/* Add index operand k's part to every point; false: one is out of range. */
+static bool add_index(KCtx *c, const Tensor *t, int m, int rank, const int64_t *shape, Points *p, int axis, int64_t size, int64_t stride)
+{
+    TileBuf buf, spare;
+    Reader r;
+
+    open_index(&r, t, m, rank, shape);
+    for (int64_t i = 0; i < p->count; i += TILE) {
+        int64_t n = p->count - i < TILE ? p->count - i : TILE;
+        const int64_t *v = reader_lanes(&r, i, n, buf.at, spare.at);
+        for (int64_t j = 0; j < n; j++) {
+            int64_t x = v[j] < 0 ? v[j] + size : v[j];
+            if (x < 0 || x >= size) {
+                k_fail(c, K_INDEX, "index %lld is out of range for axis %d of size %lld", (long long)v[j], axis, (long long)size);
+                return false;
+            }
+            p->at[i + j] += x * stride;
+        }
+    }
+    return true;
+}
+
+/* Resolve all points against target, whose sizes are in[0]'s. p->at is to be freed. */
+static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p)
+{
+    int64_t shape[RANK_MAX];
+    int rank = joined_shape(a, in, lo, shape), m = a->m, n = a->n;
+
+    p->count = p->block = 1;
+    for (int i = 0; i < rank; i++)
+        p->count *= shape[i];
+    p->rest = target->rank - m - n;
+    p->shape = target->shape + m + n;
+    for (int i = 0; i < p->rest; i++)
+        p->block *= p->shape[i];
+    p->at = k_scratch(c, p->count, sizeof *p->at);
+    if (!p->at)
+        return K_NOMEM;
+    for (int64_t i = 0, batch = 1; i < p->count; i++) {         /* batch places, in row-major order */
+        int64_t q = i, at = target->offset;
+        for (int ax = rank - 1; ax >= m; ax--)
+            q /= shape[ax];
+        for (int ax = m - 1; ax >= 0; ax--, q /= batch) {
+            batch = shape[ax];
+            at += q % batch * target->stride[ax];
+        }
+        p->at[i] = at;
+    }
+    for (int k = 0; k < n; k++)
+        if (!add_index(c, in[lo + k], m, rank, shape, p, m + k, target->shape[m + k], target->stride[m + k]))
+            return K_INDEX;
+    return K_OK;
+}
+
+/* ---- reading ---- */
+
+typedef struct Gather {
+    const Points *p;
+    const Tensor *x;
+    Tensor *out;
+} Gather;
+
+/* Blocks of one element: a loop over points for each element size. */
+static void gather_elements(const Gather *g, int64_t lo, int64_t hi)
+{
+    size_t w = raw_size((DType)g->x->dtype);
+    const char *s = g->x->store->data;
+    char *d = g->out->store->data;
+
+#define EACH_POINT(W) \
+    for (int64_t i = lo; i < hi; i++) \
+        memcpy(d + i * (W), s + g->p->at[i] * (W), W)
+    switch (w) {
+    case 1: EACH_POINT(1); break;
+    case 2: EACH_POINT(2); break;
+    case 4: EACH_POINT(4); break;
+    case 8: EACH_POINT(8); break;
+    default: EACH_POINT(16); break;
+    }
+#undef EACH_POINT
+}
+
+static void gather_part(int64_t lo, int64_t hi, void *st)
+{
+    const Gather *g = st;
+    const Points *p = g->p;
+    Reader src, dst;
+
+    if (p->block == 1 && !is_packed((DType)g->x->dtype)) {
+        gather_elements(g, lo, hi);
+        return;
+    }
+    reader_init(&dst, g->out);
+    reader_view(&src, g->x, p->rest, p->shape, g->x->stride + g->x->rank - p->rest, 0);
+    for (int64_t i = lo; i < hi; i++) {
+        TileBuf buf;
+        src.offset = p->at[i];
+        for (int64_t e = 0; e < p->block; e += TILE) {
+            int64_t n = p->block - e < TILE ? p->block - e : TILE;
+            writer_raw(&dst, i * p->block + e, n, reader_raw(&src, e, n, buf.at));
+        }
+    }
+}
+
+KStatus kernel_index(KERNEL_ARGS)
+{
+    Points p;
+    KStatus s = points_open(c, a, in, 1, in[0], &p);
+
+    (void)op, (void)nin;
+    if (s == K_OK && !(out[0] = k_result(c, type)))
+        s = K_NOMEM;
+    if (s == K_OK) {
+        Gather g = {&p, in[0], out[0]};
+        if (is_packed((DType)in[0]->dtype))
+            gather_part(0, p.count, &g);
+        else if (p.block)
+            pool_for(p.count, 32768 / (p.block + 1) + 1, gather_part, &g);
+    }
+    tsr_free_aligned(p.at);
+    return s;
+}
+
+/* ---- writing ---- */
+
+/* A row-major tensor with x's elements that may be written: x itself when the caller gives it up. */
+static Tensor *writable(KCtx *c, Tensor *x, int operand)
+{
+    if (c->dying >> operand & 1 && x->refs == 1 && x->store->refs == 1 && x->contiguous && x->offset == 0)
+        return share(x);
+    Tensor *t = tensor_copy(x);
+    if (!t)
+        k_fail(c, K_NOMEM, "no memory for a copy of %zu bytes", tensor_nbytes(x));
+    return t;
+}
+
+KStatus kernel_index_put(KERNEL_ARGS)
+{
+    Tensor *t = writable(c, in[0], 0);
+    Points p = {0};
+    Reader src, dst;
+    KStatus s = t ? points_open(c, a, in, 2, t, &p) : K_NOMEM;
+
+    (void)op, (void)nin, (void)type;
+    if (s == K_OK) {
+        reader_init(&src, in[1]);
+        reader_view(&dst, t, p.rest, p.shape, t->stride + t->rank - p.rest, 0);
+        for (int64_t i = 0; i < p.count; i++)
+            for (int64_t e = 0; e < p.block; e += TILE) {
+                TileBuf buf, cast;
+                int64_t n = p.block - e < TILE ? p.block - e : TILE;
+                const void *raw = reader_raw(&src, i * p.block + e, n, buf.at);
+                if (src.dtype != dst.dtype) {
+                    raw_convert(dst.dtype, cast.at, src.dtype, raw, n, NULL, 0);
+                    raw = cast.at;
+                }
+                dst.offset = p.at[i];
+                writer_raw(&dst, e, n, raw);
+            }
+        out[0] = t;
+    } else {
+        tensor_unref(t);
+    }
+    tsr_free_aligned(p.at);
+    return s;
+}
+
+/* sum[point block] += values, where sum is row-major lanes. */
+static void add_blocks(const Points *p, const Tensor *sum, const Tensor *values, LoopFn *add)
+{
+    size_t w = raw_size((DType)sum->dtype);
+    Reader src;
+
+    reader_init(&src, values);
+    src.as = (DType)sum->dtype;
+    for (int64_t i = 0; i < p->count; i++) {
+        char *dst = (char *)sum->store->data + (size_t)p->at[i] * w;
+        for (int64_t e = 0; e < p->block; e += TILE, dst += TILE * w) {
+            TileBuf buf, spare;
+            int64_t n = p->block - e < TILE ? p->block - e : TILE;
+            add(n, dst, dst, reader_lanes(&src, i * p->block + e, n, buf.at, spare.at), NULL);
+        }
+    }
+}
+
+/* Sums are kept in the accumulator's dtype and rounded once. */
+KStatus kernel_index_add(KERNEL_ARGS)
+{
+    DType dt = (DType)in[0]->dtype, lane = dtype_is_inexact(dt) ? lane_dtype(dtype_accum(dt)) : lane_dtype(dt);
+    Tensor *sum = NULL;
+    Points p = {0};
+    KStatus s = K_OK;
+
+    (void)op, (void)nin;
+    if (lane == dt)
+        sum = writable(c, in[0], 0);
+    else if ((sum = tensor_new(lane, in[0]->rank, in[0]->shape)))
+        tensor_assign(sum, in[0]);
+    s = sum ? points_open(c, a, in, 2, sum, &p) : k_fail(c, K_NOMEM, "no memory for index_add");
+    if (s == K_OK) {
+        add_blocks(&p, sum, in[1], loop_find(OP_add, lane));
+        out[0] = lane == dt ? tensor_ref(sum) : k_result(c, type);
+        if (!out[0])
+            s = K_NOMEM;
+        else if (lane != dt)
+            tensor_assign(out[0], sum);
+    }
+    tensor_unref(sum);
+    tsr_free_aligned(p.at);
+    return s;
+}
+
+/* ---- boxes at starts known only now; starts clamp so that the box fits ---- */
+
+static int64_t box_offset(const Attr *a, const Tensor *x, Tensor *const *starts, const int64_t *size)
+{
+    int64_t at = x->offset;
+
+    for (int i = 0; i < a->n; i++) {
+        int ax = x->rank - a->n + i;
+        int64_t s = elem_get_i(starts[i], starts[i]->offset), most = x->shape[ax] - size[ax];
+        s = s < 0 ? 0 : s > most ? most : s;
+        at += s * x->stride[ax];
+    }
+    return at;
+}
+
+KStatus kernel_dynamic_slice(KERNEL_ARGS)
+{
+    Tensor *view = tensor_view(in[0], type->rank, type->shape, in[0]->stride, box_offset(a, in[0], in + 1, type->shape));
+
+    (void)op, (void)nin;
+    if ((out[0] = k_result(c, type)))
+        tensor_assign(out[0], view);
+    tensor_unref(view);
+    return out[0] ? K_OK : K_NOMEM;
+}
+
+KStatus kernel_dynamic_update(KERNEL_ARGS)
+{
+    Tensor *t = writable(c, in[0], 0), *view;
+
+    (void)op, (void)nin, (void)type;
+    if (!t)
+        return K_NOMEM;
+    view = tensor_view(t, in[1]->rank, in[1]->shape, t->stride, box_offset(a, t, in + 2, in[1]->shape));
+    tensor_assign(view, in[1]);
+    tensor_unref(view);
+    out[0] = t;
+    return K_OK;
+}
+
+/* ---- where are the true ones? ---- */
+
+KStatus kernel_nonzero(KERNEL_ARGS)
+{
+    const Tensor *x = in[0];
+    TileBuf buf, spare;
+    int64_t n = tensor_size(x), count = 0, row = 0, place[RANK_MAX] = {0};
+    Reader r;
+
+    (void)op, (void)a, (void)nin;
+    reader_init(&r, x);
+    r.as = DT_bool;
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);
+        for (int64_t j = 0; j < k; j++)
+            count += v[j] != 0;
+    }
+    TType t = *type;
+    t.shape[0] = count;
+    t.shape[1] = x->rank;
+    if (!(out[0] = k_result(c, &t)))
+        return K_NOMEM;
+    int32_t *o = out[0]->store->data;
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);
+        for (int64_t j = 0; j < k; j++) {
+            for (int ax = 0; v[j] && ax < x->rank; ax++)
+                o[row * x->rank + ax] = (int32_t)place[ax];
+            row += v[j] != 0;
+            for (int ax = x->rank - 1; ax >= 0 && ++place[ax] == x->shape[ax]; ax--)
+                place[ax] = 0;
+        }
+    }
+    return K_OK;
+}

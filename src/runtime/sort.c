@@ -1,0 +1,246 @@
+/*
+ * Sorting along the last axis.
+ *
+ * Every element becomes an unsigned 64-bit key whose order is the wanted one:
+ * NaN last either way, -0 equal to +0, descending by complement.  Keys are
+ * sorted stably together with their places, short rows by merging, long ones by
+ * bytes (LSD radix), which skips bytes that all keys share.
+ */
+#include "runtime/kernel_util.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+typedef struct Item { uint64_t key; int64_t at; } Item;
+
+enum { RADIX_FROM = 1024, INSERT_UP_TO = 16 };
+
+/* Keys of n lanes of dtype t. */
+static void make_keys(DType t, const void *lanes, int64_t n, bool descending, uint64_t *key)
+{
+    const uint64_t top = 1ull << 63, flip = descending ? UINT64_MAX : 0;
+
+    if (dtype_is_float(t)) {
+        double v[TILE];
+        lane_convert(DT_f64, v, t, lanes, n);
+        for (int64_t i = 0; i < n; i++) {
+            double x = v[i] == 0 ? 0 : v[i];
+            uint64_t u;
+            memcpy(&u, &x, 8);
+            u = u & top ? ~u : u | top;
+            key[i] = v[i] != v[i] ? UINT64_MAX : u ^ flip;
+        }
+        return;
+    }
+    lane_convert(t == DT_uint64 ? DT_uint64 : DT_int64, key, t, lanes, n);
+    for (int64_t i = 0; i < n; i++)
+        key[i] = (t == DT_uint64 ? key[i] : key[i] ^ top) ^ flip;
+}
+
+static void insertion_sort(Item *x, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        Item v = x[i];
+        int64_t j = i;
+        for (; j > 0 && x[j - 1].key > v.key; j--)
+            x[j] = x[j - 1];
+        x[j] = v;
+    }
+}
+
+static void merge_sort(Item *x, Item *tmp, int64_t n)
+{
+    int64_t half = n / 2, i = 0, j = half, k = 0;
+
+    if (n <= INSERT_UP_TO) {
+        insertion_sort(x, n);
+        return;
+    }
+    merge_sort(x, tmp, half);
+    merge_sort(x + half, tmp, n - half);
+    memcpy(tmp, x, (size_t)half * sizeof *x);
+    while (i < half && j < n)
+        x[k++] = x[j].key < tmp[i].key ? x[j++] : tmp[i++];
+    memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
+}
+
+static void radix_sort(Item *x, Item *tmp, int64_t n)
+{
+    for (int shift = 0; shift < 64; shift += 8) {
+        int64_t count[257] = {0};
+        for (int64_t i = 0; i < n; i++)
+            count[(x[i].key >> shift & 255) + 1]++;
+        if (count[(x[0].key >> shift & 255) + 1] == n)
+            continue;
+        for (int b = 0; b < 256; b++)
+            count[b + 1] += count[b];
+        for (int64_t i = 0; i < n; i++)
+            tmp[count[x[i].key >> shift & 255]++] = x[i];
+        memcpy(x, tmp, (size_t)n * sizeof *x);
+    }
+}
+
+typedef struct SortJob {
+    Reader in;
+    Tensor *out;
+    int64_t n;                  /* length of a row */
+    bool descending, indices;
+    int64_t rows, parts;        /* each part of the rows has its own scratch */
+    Item *scratch;
+} SortJob;
+
+static void read_row(const SortJob *j, int64_t row, Item *item)
+{
+    TileBuf buf, spare;
+    uint64_t key[TILE];
+
+    for (int64_t i = 0; i < j->n; i += TILE) {
+        int64_t k = j->n - i < TILE ? j->n - i : TILE;
+        make_keys(lane_dtype(j->in.as), reader_lanes(&j->in, row * j->n + i, k, buf.at, spare.at), k, j->descending, key);
+        for (int64_t q = 0; q < k; q++)
+            item[i + q] = (Item){key[q], i + q};
+    }
+}
+
+static void write_indices(const SortJob *j, int64_t row, const Item *item)
+{
+    int32_t *o = (int32_t *)j->out->store->data + row * j->n;
+
+    for (int64_t i = 0; i < j->n; i++)
+        o[i] = (int32_t)item[i].at;
+}
+
+static void write_values(const SortJob *j, int64_t row, const Item *item)
+{
+    TileBuf run;
+    char one[16];
+    size_t w = raw_size(j->in.dtype);
+    Reader dst;
+
+    reader_init(&dst, j->out);
+    for (int64_t i = 0; i < j->n; i += TILE) {
+        int64_t k = j->n - i < TILE ? j->n - i : TILE;
+        for (int64_t q = 0; q < k; q++)
+            memcpy(run.at + (size_t)q * w, reader_raw(&j->in, row * j->n + item[i + q].at, 1, one), w);
+        writer_raw(&dst, row * j->n + i, k, run.at);
+    }
+}
+
+static void sort_part(int64_t lo, int64_t hi, void *st)
+{
+    const SortJob *j = st;
+
+    for (int64_t part = lo; part < hi; part++) {
+        Item *item = j->scratch + part * 2 * j->n;
+        for (int64_t row = part * j->rows / j->parts; row < (part + 1) * j->rows / j->parts; row++) {
+            read_row(j, row, item);
+            if (j->n >= RADIX_FROM)
+                radix_sort(item, item + j->n, j->n);
+            else
+                merge_sort(item, item + j->n, j->n);
+            if (j->indices)
+                write_indices(j, row, item);
+            else
+                write_values(j, row, item);
+        }
+    }
+}
+
+static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bool indices, Tensor **out)
+{
+    SortJob j = {.n = x->rank ? x->shape[x->rank - 1] : 1, .descending = a->i != 0, .indices = indices};
+    int64_t total = tensor_size(x);
+
+    if (dtype_is_complex((DType)x->dtype))
+        return k_fail(c, K_VALUE, "complex numbers have no order to sort by");
+    if (indices && j.n > INT32_MAX)
+        return k_fail(c, K_VALUE, "argsort of an axis of %lld: indices are int32", (long long)j.n);
+    if (!(j.out = k_result(c, type)))
+        return K_NOMEM;
+    reader_init(&j.in, x);
+    j.rows = total ? total / j.n : 0;
+    j.parts = is_packed(j.in.dtype) || total < 4096 ? 1 : 4 * pool_threads();
+    j.parts = j.parts < j.rows ? j.parts : j.rows;
+    if (!(j.scratch = k_scratch(c, j.parts * 2 * j.n + 1, sizeof *j.scratch))) {
+        tensor_unref(j.out);
+        return K_NOMEM;
+    }
+    pool_for(j.parts, 1, sort_part, &j);
+    tsr_free_aligned(j.scratch);
+    out[0] = j.out;
+    return K_OK;
+}
+
+KStatus kernel_sort(KERNEL_ARGS)
+{
+    (void)op, (void)nin;
+    return sort_run(c, a, in[0], type, false, out);
+}
+
+KStatus kernel_argsort(KERNEL_ARGS)
+{
+    (void)op, (void)nin;
+    return sort_run(c, a, in[0], type, true, out);
+}
+
+/* ---- where would it go? ---- */
+
+/* All keys of row `row` of length n. */
+static void row_keys(const Reader *r, int64_t row, int64_t n, uint64_t *key)
+{
+    TileBuf buf, spare;
+
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        make_keys(lane_dtype(r->as), reader_lanes(r, row * n + i, k, buf.at, spare.at), k, false, key + i);
+    }
+}
+
+/* First place whose key is not below v (right: is above v). */
+static int64_t bound(const uint64_t *key, int64_t n, uint64_t v, bool right)
+{
+    int64_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (right ? key[mid] <= v : key[mid] < v)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+KStatus kernel_searchsorted(KERNEL_ARGS)
+{
+    const Tensor *x = in[0], *v = in[1];
+    int64_t n = x->shape[x->rank - 1], k = type->rank ? type->shape[type->rank - 1] : 1, rows, shape[RANK_MAX];
+    int rank = type->rank > x->rank ? type->rank : x->rank;
+    uint64_t *key = k_scratch(c, n + k + 1, sizeof *key);
+    Reader xs, vs;
+
+    (void)op, (void)nin;
+    if (!key)
+        return K_NOMEM;
+    if (!(out[0] = k_result(c, type))) {
+        tsr_free_aligned(key);
+        return K_NOMEM;
+    }
+    for (int i = 0; i < rank - 1; i++)
+        shape[i] = type->rank == rank ? type->shape[i] : 1;
+    shape[rank - 1] = n;
+    rows = k ? tensor_size(out[0]) / k : 0;
+    reader_stretch(&xs, x, rank, shape);
+    reader_stretch(&vs, v, type->rank, type->shape);
+    xs.as = vs.as = common_dtype(x, v);
+    int32_t *o = out[0]->store->data;
+    for (int64_t row = 0; row < rows; row++) {
+        row_keys(&xs, row, n, key);
+        row_keys(&vs, row, k, key + n);
+        for (int64_t i = 0; i < k; i++)
+            o[row * k + i] = (int32_t)bound(key, n, key[n + i], a->i != 0);
+    }
+    tsr_free_aligned(key);
+    return K_OK;
+}
