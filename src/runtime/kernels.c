@@ -18,8 +18,8 @@
 #define KERNEL_INDEX(n) kernel_##n
 #define KERNEL_SORT(n) kernel_##n
 #define KERNEL_RANDOM(n) kernel_##n
-#define KERNEL_LINALG(n) NULL
-#define KERNEL_FFT(n) NULL
+#define KERNEL_LINALG(n) kernel_##n
+#define KERNEL_FFT(n) kernel_##n
 #define KERNEL_MAKE(n) kernel_##n
 #define KERNEL_CONTROL(n) NULL
 #define KERNEL_EFFECT(n) NULL

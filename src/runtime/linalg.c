@@ -1,0 +1,405 @@
+/*
+ * Dense factorisations.
+ *
+ * Loops run along rows, where memory is contiguous; vectors that rotate or
+ * reflect are kept as rows for the same reason.  Signs that the mathematics
+ * leaves open are fixed: R's diagonal is not negative, and of an eigenvector or
+ * left singular vector the largest component is positive.
+ */
+#include "runtime/linalg.h"
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static double dot(const double *x, const double *y, int64_t n)
+{
+    double s = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        s += x[i] * y[i];
+    return s;
+}
+
+/* y += f * x */
+static void axpy(double f, const double *x, double *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += f * x[i];
+}
+
+static void swap_rows(double *x, double *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double t = x[i];
+        x[i] = y[i];
+        y[i] = t;
+    }
+}
+
+/* Length of a vector without overflow in the squares. */
+static double norm(const double *x, int64_t n, int64_t stride)
+{
+    double big = 0, s = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        big = fmax(big, fabs(x[i * stride]));
+    if (big == 0 || !isfinite(big))
+        return big;
+    for (int64_t i = 0; i < n; i++)
+        s += x[i * stride] / big * (x[i * stride] / big);
+    return big * sqrt(s);
+}
+
+int64_t la_cholesky(double *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            double s = a[i * n + j] - dot(a + i * n, a + j * n, j);
+            if (i != j)
+                a[i * n + j] = s / a[j * n + j];
+            else if (s > 0)
+                a[i * n + i] = sqrt(s);
+            else
+                return i;
+        }
+        memset(a + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof *a);
+    }
+    return -1;
+}
+
+void la_triangular(const double *a, double *b, int64_t n, int64_t m, bool upper, bool transpose, bool unit)
+{
+    int64_t row = transpose ? 1 : n, col = transpose ? n : 1;
+    bool backwards = upper != transpose;
+
+    for (int64_t t = 0; t < n; t++) {
+        int64_t i = backwards ? n - 1 - t : t;
+        for (int64_t u = 0; u < t; u++) {
+            int64_t j = backwards ? n - 1 - u : u;
+            axpy(-a[i * row + j * col], b + j * m, b + i * m, m);
+        }
+        for (int64_t k = 0; !unit && k < m; k++)
+            b[i * m + k] /= a[i * n + i];
+    }
+}
+
+void la_lu(double *a, int32_t *perm, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        perm[i] = (int32_t)i;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t p = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[p * n + k]))
+                p = i;
+        if (p != k) {
+            int32_t t = perm[p];
+            perm[p] = perm[k];
+            perm[k] = t;
+            swap_rows(a + p * n, a + k * n, n);
+        }
+        if (a[k * n + k] == 0)
+            continue;                               /* singular: U keeps the zero */
+        for (int64_t i = k + 1; i < n; i++) {
+            double f = a[i * n + k] /= a[k * n + k];
+            if (f != 0)
+                axpy(-f, a + k * n + k + 1, a + i * n + k + 1, n - k - 1);
+        }
+    }
+}
+
+/*
+ * The reflection I - beta v v^T that maps x to (+-|x|, 0, ...); x becomes v. Returns beta, 0 when there is nothing to do;
+ * *first is what x[0] turns into.
+ */
+static double reflector(double *x, int64_t n, double *first)
+{
+    double len = norm(x, n, 1), tail = n > 1 ? norm(x + 1, n - 1, 1) : 0;
+
+    *first = x[0];
+    if (tail == 0)
+        return 0;
+    *first = x[0] > 0 ? -len : len;
+    x[0] -= *first;                                 /* no cancellation: the signs differ */
+    double scale = norm(x, n, 1);
+    for (int64_t i = 0; i < n; i++)
+        x[i] /= scale;
+    return 2;
+}
+
+/* rows [0, n) of a (width apart), columns [from, to): a -= beta v (v^T a). */
+static void reflect(double *a, int64_t width, int64_t n, int64_t from, int64_t to, const double *v, double beta, double *tmp)
+{
+    memset(tmp, 0, (size_t)(to - from) * sizeof *tmp);
+    for (int64_t i = 0; i < n; i++)
+        axpy(v[i], a + i * width + from, tmp, to - from);
+    for (int64_t i = 0; i < n; i++)
+        axpy(-beta * v[i], tmp, a + i * width + from, to - from);
+}
+
+void la_qr(const double *a, double *q, double *r, int64_t m, int64_t n, double *work)
+{
+    int64_t k = m < n ? m : n;
+    double *w = work, *vs = work + m * n, *tmp = vs + k * m;    /* the matrix; a reflector a row; a row of sums */
+
+    memcpy(w, a, (size_t)(m * n) * sizeof *a);
+    memset(vs, 0, (size_t)(k * m) * sizeof *vs);
+    for (int64_t j = 0; j < k; j++) {
+        double *v = vs + j * m + j, first;
+        for (int64_t i = j; i < m; i++)
+            v[i - j] = w[i * n + j];
+        double beta = reflector(v, m - j, &first);
+        if (beta == 0) {
+            memset(v, 0, (size_t)(m - j) * sizeof *v);
+            continue;
+        }
+        reflect(w + j * n, n, m - j, j, n, v, beta, tmp);
+        w[j * n + j] = first;
+    }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < n; j++)
+            r[i * n + j] = j < i ? 0 : w[i * n + j];
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < k; j++)
+            q[i * k + j] = i == j;
+    for (int64_t j = k - 1; j >= 0; j--)
+        reflect(q + j * k, k, m - j, j, k, vs + j * m + j, 2, tmp);
+    for (int64_t i = 0; i < k; i++)
+        if (r[i * n + i] < 0) {
+            for (int64_t j = i; j < n; j++)
+                r[i * n + j] = -r[i * n + j];
+            for (int64_t j = 0; j < m; j++)
+                q[j * k + i] = -q[j * k + i];
+        }
+}
+
+/* ---- symmetric eigenvalues: reflect to tridiagonal form, then QL with implicit shifts (Bowdler et al. 1968) ---- */
+
+/* a becomes tridiagonal with diagonal d and off-diagonal e; qt collects the reflections. */
+static void tridiagonalise(double *a, double *qt, double *d, double *e, int64_t n, double *v)
+{
+    for (int64_t k = 0; k + 2 < n; k++) {
+        int64_t len = n - k - 1;
+        double first, *p = e;                       /* e is free until the end */
+        for (int64_t i = 0; i < len; i++)
+            v[i] = a[(k + 1 + i) * n + k];
+        double beta = reflector(v, len, &first);
+        if (beta == 0)
+            continue;
+        double *sub = a + (k + 1) * n + k + 1;
+        for (int64_t i = 0; i < len; i++)
+            p[i] = beta * dot(sub + i * n, v, len);
+        axpy(-beta / 2 * dot(p, v, len), v, p, len);
+        for (int64_t i = 0; i < len; i++) {         /* a -= v p^T + p v^T */
+            axpy(-v[i], p, sub + i * n, len);
+            axpy(-p[i], v, sub + i * n, len);
+        }
+        a[(k + 1) * n + k] = first;
+        for (int64_t i = k + 2; i < n; i++)
+            a[i * n + k] = 0;
+        reflect(qt + (k + 1) * n, n, len, 0, n, v, beta, p);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        d[i] = a[i * n + i];
+        e[i] = i + 1 < n ? a[(i + 1) * n + i] : 0;
+    }
+}
+
+static void rotate(double *x, double *y, double c, double s, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        double f = y[k];
+        y[k] = s * x[k] + c * f;
+        x[k] = c * x[k] - s * f;
+    }
+}
+
+/* One QL sweep from m up to l. */
+static void ql_sweep(double *d, double *e, double *qt, int64_t l, int64_t m, int64_t n)
+{
+    double g = (d[l + 1] - d[l]) / (2 * e[l]), r = hypot(g, 1), s = 1, c = 1, p = 0;
+    int64_t i;
+
+    g = d[m] - d[l] + e[l] / (g + copysign(r, g));
+    for (i = m - 1; i >= l; i--) {
+        double f = s * e[i], b = c * e[i];
+        e[i + 1] = r = hypot(f, g);
+        if (r == 0) {                               /* the matrix falls apart here */
+            d[i + 1] -= p;
+            e[m] = 0;
+            return;
+        }
+        s = f / r;
+        c = g / r;
+        g = d[i + 1] - p;
+        r = (d[i] - g) * s + 2 * c * b;
+        p = s * r;
+        d[i + 1] = g + p;
+        g = c * r - b;
+        rotate(qt + i * n, qt + (i + 1) * n, c, s, n);
+    }
+    d[l] -= p;
+    e[l] = g;
+    e[m] = 0;
+}
+
+static bool ql(double *d, double *e, double *qt, int64_t n)
+{
+    for (int64_t l = 0; l < n; l++)
+        for (int tries = 0;; tries++) {
+            int64_t m = l;
+            while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * (fabs(d[m]) + fabs(d[m + 1])))
+                m++;
+            if (m == l)
+                break;
+            if (tries == 60)
+                return false;
+            ql_sweep(d, e, qt, l, m, n);
+        }
+    return true;
+}
+
+/* Make the component of largest size positive; of equal ones the first. */
+static bool wants_flip(const double *x, int64_t n)
+{
+    int64_t big = 0;
+
+    for (int64_t i = 1; i < n; i++)
+        if (fabs(x[i]) > fabs(x[big]) * (1 + 1e-10))
+            big = i;
+    return n > 0 && x[big] < 0;
+}
+
+static void negate(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = -x[i];
+}
+
+bool la_eigh(const double *a, double *w, double *v, int64_t n, double *work)
+{
+    double *t = work, *e = work + n * n, *tmp = e + n;
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            t[i * n + j] = i >= j ? a[i * n + j] : a[j * n + i];
+            v[i * n + j] = i == j;
+            if (!isfinite(t[i * n + j]))
+                return false;
+        }
+    tridiagonalise(t, v, w, e, n, tmp);
+    if (!ql(w, e, v, n))
+        return false;
+    for (int64_t i = 0; i < n; i++) {               /* ascending: rows of v are the vectors still */
+        int64_t low = i;
+        for (int64_t j = i + 1; j < n; j++)
+            if (w[j] < w[low])
+                low = j;
+        if (low != i) {
+            swap_rows(v + i * n, v + low * n, n);
+            swap_rows(w + i, w + low, 1);
+        }
+        if (wants_flip(v + i * n, n))
+            negate(v + i * n, n);
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++) {
+            double x = v[i * n + j];
+            v[i * n + j] = v[j * n + i];
+            v[j * n + i] = x;
+        }
+    return true;
+}
+
+/* ---- singular values: one-sided Jacobi (Hestenes 1958), accurate also for small ones ---- */
+
+/* Rotate rows x, y of the transposed matrix until they are orthogonal. Returns whether they were not. */
+static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t m, int64_t n)
+{
+    double a = dot(x, x, m), b = dot(y, y, m), g = dot(x, y, m);
+
+    if (fabs(g) <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0)
+        return false;
+    double z = (b - a) / (2 * g), t = copysign(1, z) / (fabs(z) + hypot(1, z)), c = 1 / hypot(1, t), s = c * t;
+    rotate(x, y, c, s, m);
+    rotate(vx, vy, c, s, n);
+    return true;
+}
+
+/* A unit vector orthogonal to the first `count` rows of u, for a zero singular value. */
+static void complete(double *u, int64_t count, int64_t m)
+{
+    double *x = u + count * m;
+
+    for (int64_t start = 0; start < m; start++) {
+        memset(x, 0, (size_t)m * sizeof *x);
+        x[start] = 1;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t i = 0; i < count; i++)
+                axpy(-dot(u + i * m, x, m), u + i * m, x, m);
+        double len = norm(x, m, 1);
+        if (len > 0.5 / sqrt((double)m)) {
+            for (int64_t i = 0; i < m; i++)
+                x[i] /= len;
+            return;
+        }
+    }
+}
+
+/* Rows of ut scaled to one, sizes in s, ordered descending together with the rows of vt. */
+static void order_singular(double *ut, double *s, double *vt, int64_t m, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        s[i] = norm(ut + i * m, m, 1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t top = i;
+        for (int64_t j = i + 1; j < n; j++)
+            if (s[j] > s[top])
+                top = j;
+        if (top != i) {
+            swap_rows(ut + i * m, ut + top * m, m);
+            swap_rows(vt + i * n, vt + top * n, n);
+            swap_rows(s + i, s + top, 1);
+        }
+        if (s[i] > s[0] * DBL_EPSILON * 4)
+            for (int64_t j = 0; j < m; j++)
+                ut[i * m + j] /= s[i];
+        else
+            complete(ut, i, m);
+        if (wants_flip(ut + i * m, m)) {
+            negate(ut + i * m, m);
+            negate(vt + i * n, n);
+        }
+    }
+}
+
+bool la_svd(const double *a, double *u, double *s, double *vt, int64_t m, int64_t n, double *work)
+{
+    double *ut = work;
+    bool moved = true;
+
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            if (!isfinite(a[i * n + j]))
+                return false;
+            ut[j * m + i] = a[i * n + j];
+        }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            vt[i * n + j] = i == j;
+    for (int sweep = 0; moved; sweep++) {
+        if (sweep == 60)
+            return false;
+        moved = false;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++)
+                moved |= orthogonalise(ut + i * m, ut + j * m, vt + i * n, vt + j * n, m, n);
+    }
+    order_singular(ut, s, vt, m, n);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            u[i * n + j] = ut[j * m + i];
+    return true;
+}
