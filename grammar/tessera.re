@@ -130,7 +130,7 @@ static void open_bracket(Lexer *x, char c, int kind, bool hole)
     Bracket b = {.open = c, .hole = hole, .pos = pos_of(x, x->start)};
 
     if (x->br.n >= NEST_MAX)
-        mistake(x, E0121, span_of(x, x->start, x->cur), "brackets", NULL);
+        mistake(x, E0121, span_of(x, x->start, x->cur), "brackets are nested too deeply", NULL);
     else
         emit(x, kind);
     vec_push(&x->br, b);
@@ -318,7 +318,7 @@ static void keyword(Lexer *x, int kind)
 static void name(Lexer *x)
 {
     if (x->cur - x->start > NAME_MAX_BYTES)
-        mistake(x, E0120, span_of(x, x->start, x->start + 16), "name", "4096 bytes")->help = "names may have 4096 bytes";
+        mistake(x, E0121, span_of(x, x->start, x->start + 16), "this name has more than 4096 bytes", NULL);
     emit(x, TOK_NAME)->u.sym = sym_n(x->start, (size_t)(x->cur - x->start) > NAME_MAX_BYTES
                                                    ? NAME_MAX_BYTES : (size_t)(x->cur - x->start));
 }
@@ -816,7 +816,7 @@ static void indentation(Lexer *x, int col, int alt)
             tabs_and_spaces(x);
         if (x->indent.n > NEST_MAX) {
             if (!x->too_deep)
-                mistake(x, E0121, span_of(x, x->line, x->cur), "blocks", NULL);
+                mistake(x, E0121, span_of(x, x->line, x->cur), "blocks are nested too deeply", NULL);
             x->too_deep = x->bad = true;
             return;
         }
@@ -1094,8 +1094,10 @@ void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
 
     x.cur = s->text + (s->len >= 3 && !memcmp(s->text, "\xEF\xBB\xBF", 3) ? 3 : 0);
     if (bad < s->len) {
-        const char *why = s->text[bad] ? "the text is not valid UTF-8 here" : "the text holds a NUL character here";
-        mistake(&x, E0119, (Span){s->base + (uint32_t)bad, s->base + (uint32_t)bad + 1}, why, NULL);
+        const char *shown = arena_printf(&u->arena, "0x%02X, which is not UTF-8 here", (unsigned char)s->text[bad]);
+        LexError *e = mistake(&x, E0112, (Span){s->base + (uint32_t)bad, s->base + (uint32_t)bad + 1},
+                              s->text[bad] ? shown : "U+0000, which does not print", NULL);
+        e->help = "source texts are UTF-8 without NUL characters: save the file in that encoding";
         x.bad = false;
     } else {
         warn_of_bidi(&x);

@@ -408,6 +408,15 @@ static const struct { const char *word, *help; } foreign_word[] = {
     {"using", "write 'import'"}, {"include", "write 'import'"}, {"and", "'and' stands between two operands"},
 };
 
+/* for x of xs: after a loop's target `in` fits, and no other comparison does */
+static bool missing_in(Case *c)
+{
+    if (!fits(c, TOK_IN) || fits(c, TOK_CMP))
+        return false;
+    say(c, E0102, "'in'", spelled(c, c->t));
+    return true;
+}
+
 /* Two operands in a row. */
 static bool two_operands(Case *c)
 {
@@ -418,7 +427,7 @@ static bool two_operands(Case *c)
 
     if (!c->prev || !ends_operand(c->prev->kind) || !(begins_operand(c->t->kind) || token_is_keyword(c->t->kind)))
         return false;
-    if (expression_fits(c) || (fits(c, TOK_IN) && !fits(c, TOK_NEWLINE) && !fits(c, TOK_COMMA)))
+    if (expression_fits(c))
         return false;
     e = say(c, E0101, spelled(c, c->t), NULL);
     if (!e)
@@ -510,8 +519,8 @@ static bool unexpected(Case *c)
 
 static bool (*const rules[])(Case *) = {
     stray_branch, not_a_case, print_statement, foreign_operator, increment, else_if, except_forms, keyword_as_name,
-    assignment_in_expression, walrus_statement, hole, missing_else, missing_colon, dict_value, two_operands, expected,
-    unexpected,
+    assignment_in_expression, walrus_statement, hole, missing_else, missing_colon, dict_value, missing_in,
+    two_operands, expected, unexpected,
 };
 
 /* The line's first word past decorators and `async`. */

@@ -152,7 +152,7 @@ static void mend(Driver *d, int at, ParseFailure why)
         feed_tokens(d, feed_lead(d, true), at);
     }
     if (why == PARSE_TOO_DEEP) {
-        syntax_error(&d->p, E0121, d->list.tok.at[at].span, "expressions", NULL);
+        syntax_error(&d->p, E0121, d->list.tok.at[at].span, "expressions are nested too deeply", NULL);
         give_up(d);
         return;
     }
