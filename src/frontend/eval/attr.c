@@ -281,18 +281,6 @@ static Value gen_attr(Interp *I, GenObj *g, Sym name)
     return VERR;
 }
 
-static Value slice_attr(SliceObj *s, Sym name)
-{
-    return !strcmp(name->text, "start") ? value_ref(s->lo) : !strcmp(name->text, "stop") ? value_ref(s->hi)
-         : !strcmp(name->text, "step") ? value_ref(s->step) : VERR;
-}
-
-static Value range_attr(RangeObj *r, Sym name)
-{
-    return !strcmp(name->text, "start") ? vint(r->start) : !strcmp(name->text, "stop") ? vint(r->stop)
-         : !strcmp(name->text, "step") ? vint(r->step) : VERR;
-}
-
 static Value form_attr(Interp *I, TypeFormObj *t, Sym name)
 {
     if (!strcmp(name->text, "__origin__"))
@@ -317,8 +305,6 @@ static Value own_attr(Interp *I, Value v, Sym name)
     case V_DTYPE: return dtype_op_getattr(I, v, name);
     case V_TYPEFORM: return form_attr(I, (TypeFormObj *)v.o, name);
     case V_GENERATOR: case V_COROUTINE: return gen_attr(I, (GenObj *)v.o, name);
-    case V_SLICE: return slice_attr((SliceObj *)v.o, name);
-    case V_RANGE: return range_attr((RangeObj *)v.o, name);
     case V_NATIVEOBJ: return n->type->getattr ? n->type->getattr(I, n, name) : VERR;
     case V_BOUND: {
         BoundObj *b = (BoundObj *)v.o;

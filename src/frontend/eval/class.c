@@ -142,6 +142,11 @@ static Value native_attribute(Interp *I, const NativeDef *d)
     Value f;
     WrapObj *w;
 
+    if (!strncmp(d->sig, "property[", 9)) {
+        PropertyObj *p = obj_new(V_PROPERTY, sizeof *p);
+        p->get = native_new(d, VERR);
+        return vobj(p);
+    }
     if (d->sig[0] != '(')
         return native_value(I, d);
     f = native_new(d, VERR);
@@ -514,7 +519,15 @@ static Value base_exc_add_note(Interp *I, Value *a)
     return VNONE;
 }
 
+static Value type_new(Interp *I, Value *a) { return value_type(I, a[1]); }
+static Value ellipsis_value(Interp *I, Value *a) { return (Value){.tag = V_ELLIPSIS}; }
+static Value notimpl_value(Interp *I, Value *a) { return VNOTIMPL; }
+
 const NativeDef natives_class[] = {
+    {"", "type", NULL, "type[type]", "the class of a value"},
+    {"type", "__new__", type_new, "(cls, x, /) -> type", "the class of x"},
+    {"", "Ellipsis", ellipsis_value, "ellipsis", "the value of ..."},
+    {"", "NotImplemented", notimpl_value, "NotImplementedType", "what a binary special method returns for operands it does not know"},
     {"", "object", NULL, "type[object]", "the base of all classes"},
     {"BaseException", "__init__", base_exc_init, "(self, *args) -> None", "keep the arguments"},
     {"BaseException", "__str__", base_exc_str, "(self) -> str", "the message"},

@@ -11,6 +11,17 @@
 #include <errno.h>
 #include <string.h>
 
+static Sym s_context, s_cause, s_suppress, s_traceback, s_notes;
+
+static void name_symbols(void)
+{
+    s_cause = sym("__cause__");
+    s_suppress = sym("__suppress_context__");
+    s_traceback = sym("__traceback__");
+    s_notes = sym("__notes__");
+    s_context = sym("__context__");
+}
+
 /* ------------------------------------------------------------- classes */
 
 ClassObj *exc_class(Interp *I, ExcKind kind)
@@ -25,6 +36,7 @@ void exc_init(Interp *I)
 #include "frontend/eval/exceptions.def"
     };
 
+    name_symbols();
     I->exc_class[EXC_BaseException] = native_class(I, "BaseException");
     for (int i = 1; i < EXC_COUNT; i++)
         I->exc_class[i] = (ClassObj *)class_new(I, sym(rows[i].name), I->exc_class[rows[i].base], NULL).o;
@@ -32,24 +44,10 @@ void exc_init(Interp *I)
 
 /* ------------------------------------------------------------- the pending exception */
 
-static Sym s_context, s_cause, s_suppress, s_traceback, s_notes;
-
-static void name_symbols(void)
-{
-    if (s_context)
-        return;
-    s_cause = sym("__cause__");
-    s_suppress = sym("__suppress_context__");
-    s_traceback = sym("__traceback__");
-    s_notes = sym("__notes__");
-    s_context = sym("__context__");
-}
-
 static DictObj *attrs_of(Value exc)
 {
     InstanceObj *e = (InstanceObj *)exc.o;
 
-    name_symbols();
     if (!e->attrs)
         e->attrs = as_dict(dict_new());
     return e->attrs;
@@ -375,7 +373,6 @@ Value exc_attr(Interp *I, InstanceObj *e, Sym name)
         {"strerror", EXC_OSError, 1}, {"filename", EXC_OSError, 2}, {"name", EXC_NameError, 9}, {"name", EXC_ImportError, 9},
     };
 
-    name_symbols();
     if (!e->attrs)
         e->attrs = as_dict(dict_new());
     if (name == s_cause || name == s_context || name == s_traceback)

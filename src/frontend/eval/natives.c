@@ -47,7 +47,7 @@ static Value constant(const Ast *e)
         switch (AST_AS(e, Const)->value) {
         case CONST_FALSE: return vbool(false);
         case CONST_TRUE: return vbool(true);
-        case CONST_ELLIPSIS: return (Value){.tag = V_ELLIPSIS};
+        case CONST_ELLIPSIS: return VERR;               /* optional, without a value */
         default: return VNONE;
         }
     case AST_UnaryOp: {
@@ -96,7 +96,7 @@ const NativeSig *native_sig(const NativeDef *d)
 
     if (s)
         return s;
-    sb_printf(&text, "def %s%s: ...\n", "native", d->sig && d->sig[0] == '(' ? d->sig : "()");
+    sb_printf(&text, "def %s%s: ...\n", "native", d->sig && d->sig[0] == '(' ? d->sig : "(self)");
     sb_printf(&path, "<%s%s%s>", d->owner, *d->owner ? "." : "", d->name);
     u = unit_parse(source_add(sb_str(&path), text.s, text.n), &sink);
     if (sink.errors || u->module->body.n < 1 || !AST_IS(u->module->body.at[0], FunctionDef))

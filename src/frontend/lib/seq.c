@@ -39,8 +39,10 @@ bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int6
     int64_t stop;
 
     *step = 1;
-    if (s->step.tag != V_NONE && s->step.tag != V_ERR && !bound(I, s->step, 0, 1, INT64_MIN + 1, INT64_MAX, step))
+    if (s->step.tag != V_NONE && s->step.tag != V_ERR && !value_as_int(I, s->step, step))
         return false;
+    if (*step == INT64_MIN)             /* its negation must exist */
+        *step = INT64_MIN + 1;
     if (*step == 0) {
         raise(I, EXC_ValueError, "slice step cannot be zero");
         return false;
