@@ -145,7 +145,6 @@ void exc_init(Interp *I);
 void traceback_add(Interp *I, const Frame *f);
 Value exc_attr(Interp *I, InstanceObj *e, Sym name);            /* __traceback__ and friends; V_ERR: none */
 Value exc_catch(Interp *I, Frame *f);                           /* takes the pending exception, its frame recorded */
-Value raise_stop(Interp *I, Value it);                          /* StopIteration with it's return value, after value_next gave none */
 Value exc_str(Interp *I, InstanceObj *e);
 void exc_set_cause(Interp *I, Value cause);                     /* of the pending exception */
 int exc_fits(Interp *I, Value exc, Value type);                 /* does `except type` catch exc? 1, 0, -1 pending */

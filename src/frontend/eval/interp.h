@@ -42,6 +42,7 @@ typedef enum ExcKind {
 Value raise(Interp *I, ExcKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 Value raise_value(Interp *I, Value exc);                /* an instance, or a class to instantiate; refs it */
 Value raise_key_error(Interp *I, Value key);
+Value raise_stop(Interp *I, Value it);                  /* StopIteration after value_next(it) gave none, with a generator's return value */
 Value raise_errno(Interp *I, int err, const char *path);        /* OSError's fitting subclass */
 bool exc_pending(Interp *I);
 bool exc_matches(Interp *I, ExcKind kind);              /* is the pending exception one of these? */

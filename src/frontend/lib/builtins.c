@@ -689,7 +689,7 @@ static Value f_next(Interp *I, Value *a)
 
     if (!is_err(r) || exc_pending(I))
         return r;
-    return is_err(a[1]) ? raise_stop_iteration(I) : value_ref(a[1]);
+    return is_err(a[1]) ? raise_stop(I, a[0]) : value_ref(a[1]);
 }
 
 Value raise_stop_iteration(Interp *I)
