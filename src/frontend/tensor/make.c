@@ -222,6 +222,8 @@ static Value f_Parameter(Interp *I, Value *a)
     return p;
 }
 
+static Value t_new(Interp *I, Value *a) { return f_tensor(I, a + 1); }
+
 static Value f_is_parameter(Interp *I, Value *a)
 {
     return vbool(a[0].tag == V_TENSOR && (a[0].o->flags & TENSOR_IS_PARAMETER));
@@ -251,6 +253,9 @@ const NativeDef tensor_make_natives[] = {
     {"", "linspace", f_linspace, "(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: dtype | str | None = None) -> Tensor",
      "num points from start to stop, the end included unless endpoint is False."},
     {"", "eye", f_eye, "(n: int, m: int | None = None, dtype: dtype | str | None = None) -> Tensor", "The identity matrix [n, m or n]."},
+    {"", "Tensor", NULL, "type[Tensor]", "The type of tensors; Tensor[\"B\", 4, f32] in annotations says shape and dtype."},
+    {"", "DType", NULL, "type[dtype]", "The type of dtypes."},
+    {"Tensor", "__new__", t_new, "(cls, data, dtype: dtype | str | None = None) -> Tensor", "tensor(data, dtype)."},
     {"", "Parameter", f_Parameter, "(data) -> Tensor", "The tensor marked as trained: grad without argnums differentiates by it."},
     {"", "is_parameter", f_is_parameter, "(x) -> bool", "Was x made by Parameter?"},
     {"", "is_tensor", f_is_tensor, "(x) -> bool", "Is x a tensor?"},
