@@ -165,9 +165,11 @@ static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
     return v;
 }
 
+static bool named(Value v) { return v.tag != V_ERR && v.tag != V_ELLIPSIS; }     /* None is meaningful here */
+
 static Value f_vmap(Interp *I, Value *a)                /* f, in_dims, out_dims, in_axes, out_axes */
 {
-    Value opt[2] = {a[3].tag == V_ELLIPSIS ? a[1] : a[3], a[4].tag == V_ELLIPSIS ? a[2] : a[4]};
+    Value opt[2] = {named(a[3]) ? a[3] : a[1], named(a[4]) ? a[4] : a[2]};
     if (is_given(a[0]) && !value_is_callable(a[0]))
         return raise(I, EXC_TypeError, "vmap takes a function, not %s", value_type_name(a[0]));
     return transform_new("vmap", call_vmap, is_given(a[0]) ? a[0] : VERR, opt, 2);
