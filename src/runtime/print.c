@@ -77,12 +77,11 @@ void elem_print(DType dt, double v, StrBuf *out)
 
 static void put_complex(DType part, double re, double im, StrBuf *out)
 {
-    sb_putc(out, '(');
     elem_print(part, re, out);
     if (!signbit(im) || im != im)
         sb_putc(out, '+');
     elem_print(part, im, out);
-    sb_puts(out, "j)");
+    sb_putc(out, 'j');
 }
 
 static void put_element(const Tensor *t, int64_t at, StrBuf *out)
