@@ -130,7 +130,7 @@ static bool find_own(Frame *f, Sym name, Found *out)
         *out = found_local(f->scope, i);
         return true;
     }
-    if (!(dim = frame_dim(f, name)))
+    if (!(dim = frame_dim(f, name)) || dim->param < 0)      /* no argument tells its value: an outer name may */
         return false;
     i = scope_add_local(f->scope, name, f->scope->node ? f->scope->node->span : (Span){0, 0}, NULL);
     f->scope->locals.at[i].is_dim = 1;

@@ -466,7 +466,6 @@ static Value f_cmp_to_key(Interp *I, Value *a)
 const NativeDef natives_functools[] = {
     {"_functools", "partial", f_partial, "(func: Callable, /, *args, **keywords)", "func with its first arguments and some keywords already given."},
     {"_functools", "lru_cache", f_lru_cache, "(maxsize: int | Callable | None = 128, typed: bool = False)", "Decorator: remember the results of the last maxsize calls."},
-    {"", "memoize", f_lru_cache, "(maxsize: int | Callable | None = 128, typed: bool = False)", "Decorator: remember the results of the last maxsize calls."},
     {"_functools", "cache", f_cache, "(user_function: Callable, /)", "Decorator: remember all results."},
     {"lru_cache_wrapper", "cache_clear", m_cache_clear, "(self) -> None", "Forget all results."},
     {"lru_cache_wrapper", "cache_info", m_cache_info, "(self)", "Hits, misses, limit and size."},

@@ -417,7 +417,40 @@ static Value f_tree_leaves(Interp *I, Value *a)
     return out;
 }
 
+/* map(f, t): f of each row, stacked. */
+static Value m_map(Interp *I, Value *a)
+{
+    int64_t n = tensor_op_len(I, a[0]);
+    Tensor **row = tsr_calloc(sizeof *row * (size_t)(n > 0 ? n : 1)), *y = NULL;
+    int made = 0;
+    bool ok = n > 0;
+    if (n == 0)
+        raise(I, EXC_ValueError, "map over a tensor without rows");
+    for (; ok && made < n; made++) {
+        Value x = tensor_op_getitem(I, a[0], vint(made)), r = is_err(x) ? VERR : value_call(I, a[1], &x, 1);
+        Tensor *t = is_err(r) ? NULL : arg_tensor(I, r, "map over a tensor");
+        Dim shape[RANK_MAX + 1] = {1};
+        if (t)
+            memcpy(shape + 1, t->shape, sizeof(Dim) * t->rank);
+        row[made] = t ? do_reshape(I, t, t->rank + 1, shape) : NULL;
+        ok = row[made] != NULL;
+        value_unref(x);
+        value_unref(r);
+    }
+    if (ok) {
+        Attr at = attr_default();
+        at.naxes = 1;
+        at.axis[0] = (int8_t)-row[0]->rank;
+        y = run_op(I, OP_concat, &at, row, (int)n);
+    }
+    for (int i = 0; i < made; i++)
+        tensor_unref(row[i]);
+    tsr_free(row);
+    return value_of(y);
+}
+
 const NativeDef tensor_control_natives[] = {
+    {"Tensor", "map", m_map, "(self, f: Callable) -> Tensor", "f of each row, stacked."},
     {"", "scan", f_scan, "(f: Callable | None = None, init=..., xs=..., reverse: bool = False)",
      "f(carry, x) -> (carry, y) along the first axis of xs: gives the last carry and the stacked ys. Carry, xs and y may be trees. "
      "scan(f) alone is a function of (init, xs)."},

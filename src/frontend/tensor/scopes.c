@@ -5,6 +5,7 @@
  * A staged print is an op whose template holds the finished text with a mark
  * where each tensor goes; it runs, in order, whenever the graph does.
  */
+#include "frontend/eval/eval.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
 
@@ -175,6 +176,13 @@ static Value f_same_bits(Interp *I, Value *a)
 
 static Value f_is_staged(Interp *I, Value *a) { return vbool(value_is_staged(a[0])); }
 
+/* Where the calling library function was called from: a number that differs between places in the source. */
+static Value f_call_site(Interp *I, Value *a)
+{
+    const Frame *caller = I->frame ? I->frame->up : NULL;
+    return vint(caller && caller->at ? caller->at->span.lo : 0);
+}
+
 /* ------------------------------------------------------------- the beginning and the end */
 
 void tensor_init(Interp *I)
@@ -197,6 +205,7 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "numerics_check", f_check, "(rounding: str | None = None, denorm_mode: str | None = None) -> None", "ValueError unless these are known modes."},
     {"_core", "dtype", f_dtype, "(name: str | dtype) -> dtype", "The dtype of that name."},
     {"_core", "same_bits", f_same_bits, "(x: Tensor, y: Tensor) -> bool", "Equal shape, dtype and bits."},
+    {"_core", "call_site", f_call_site, "() -> int", "The place in the source that called the calling function."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
     {0},
 };
