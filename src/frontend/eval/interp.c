@@ -137,6 +137,16 @@ struct ModuleObj *interp_main(Interp *I)
     return I->main;
 }
 
+const InterpOptions *interp_options(Interp *I)
+{
+    return &I->opt;
+}
+
+int *interp_depth_limit(Interp *I)
+{
+    return &I->depth_limit;
+}
+
 /* ------------------------------------------------------------- output, position */
 
 void interp_write(Interp *I, const char *s, size_t n)

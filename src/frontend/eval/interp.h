@@ -20,6 +20,8 @@ typedef struct InterpOptions {
 
 Interp *interp_new(const InterpOptions *opt);
 void interp_free(Interp *I);
+const InterpOptions *interp_options(Interp *I);
+int *interp_depth_limit(Interp *I);                     /* sys.setrecursionlimit */
 
 struct Unit;
 struct Scope;

@@ -1,0 +1,652 @@
+/*
+ * The module json.
+ *
+ * Reading is a walker of our own rather than jansson's: jansson refuses a
+ * bare "1.0e400", joins duplicate keys its own way, has no NaN, and gives
+ * other messages than Python's, which name line, column and character.  The
+ * grammar is strict JSON plus NaN and Infinity; nesting is limited by the
+ * interpreter's depth guard.
+ */
+#include "frontend/lib/lib.h"
+
+#include "frontend/lib/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- loads */
+
+typedef struct Reader {
+    Interp *I;
+    const char *s, *p, *end;
+    int64_t doc_depth;
+    Value object_hook;
+} Reader;
+
+static Value fail(Reader *r, const char *what, const char *at)
+{
+    int64_t line = 1, col = 1;
+    const char *q = r->s;
+
+    while (q < at) {
+        uint32_t c = utf8_next(&q);
+        col = c == '\n' ? 1 : col + 1;
+        line += c == '\n';
+    }
+    return raise(r->I, EXC_JSONDecodeError, "%s: line %" PRId64 " column %" PRId64 " (char %" PRId64 ")", what, line, col,
+                 utf8_count(r->s, (size_t)(at - r->s)));
+}
+
+static void skip_space(Reader *r)
+{
+    while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
+        r->p++;
+}
+
+static int hex4(const char *p, const char *end)
+{
+    int v = 0;
+
+    for (int i = 0; i < 4; i++) {
+        char c = p + i < end ? p[i] : 0;
+        int d = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (d < 0)
+            return -1;
+        v = v * 16 + d;
+    }
+    return v;
+}
+
+/* A \u escape behind its 'u'; pairs of surrogates join, halves become U+FFFD. false: malformed. */
+static bool read_unicode(Reader *r, StrBuf *b)
+{
+    int c = hex4(r->p, r->end), low;
+
+    if (c < 0)
+        return false;
+    r->p += 4;
+    if (c >= 0xd800 && c < 0xdc00 && r->p + 1 < r->end && r->p[0] == '\\' && r->p[1] == 'u' &&
+        (low = hex4(r->p + 2, r->end)) >= 0xdc00 && low < 0xe000) {
+        r->p += 6;
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    }
+    sb_put_utf8(b, c >= 0xd800 && c < 0xe000 ? 0xfffd : (uint32_t)c);
+    return true;
+}
+
+static bool read_escape(Reader *r, StrBuf *b)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char *at = r->p - 1, *hit;
+
+    if (r->p >= r->end)
+        return true;                        /* reported as an unterminated string */
+    if (*r->p == 'u') {
+        r->p++;
+        if (read_unicode(r, b))
+            return true;
+        fail(r, "Invalid \\uXXXX escape", at + 1);
+        return false;
+    }
+    hit = *r->p ? strchr(from, *r->p) : NULL;
+    if (!hit) {
+        fail(r, "Invalid \\escape", at);
+        return false;
+    }
+    sb_putc(b, to[hit - from]);
+    r->p++;
+    return true;
+}
+
+/* A string whose opening quote is at p. */
+static Value read_string(Reader *r)
+{
+    const char *start = r->p++, *from = r->p;
+    StrBuf b = {0};
+
+    for (;;) {
+        from = r->p;
+        while (r->p < r->end && *r->p != '"' && *r->p != '\\' && (unsigned char)*r->p >= 0x20)
+            r->p++;
+        sb_write(&b, from, (size_t)(r->p - from));
+        if (r->p >= r->end || (unsigned char)*r->p < 0x20) {
+            sb_done(&b);
+            return r->p >= r->end ? fail(r, "Unterminated string starting at", start)
+                                  : fail(r, "Invalid control character at", r->p);
+        }
+        if (*r->p++ == '"')
+            return str_steal(&b);
+        if (!read_escape(r, &b)) {
+            sb_done(&b);
+            return VERR;
+        }
+    }
+}
+
+static const char *skip_digits(const char *p, const char *end)
+{
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* The end of the number at p, or p when there is none; *whole: neither fraction nor exponent. */
+static const char *number_end(const char *p, const char *end, bool *whole)
+{
+    const char *start = p, *q;
+
+    *whole = true;
+    p += p < end && *p == '-';
+    q = p < end && *p == '0' ? p + 1 : skip_digits(p, end);
+    if (q == p)
+        return start;
+    p = q;
+    if (p + 1 < end && *p == '.' && p[1] >= '0' && p[1] <= '9') {
+        p = skip_digits(p + 1, end);
+        *whole = false;
+    }
+    if (p < end && (*p | 32) == 'e') {
+        q = p + 1;
+        q += q < end && (*q == '+' || *q == '-');
+        if (q < end && *q >= '0' && *q <= '9') {
+            p = skip_digits(q, end);
+            *whole = false;
+        }
+    }
+    return p;
+}
+
+static Value read_number(Reader *r, const char *end, bool whole)
+{
+    const char *at = r->p;
+    size_t n = (size_t)(end - at);
+    double x;
+    int64_t i;
+
+    r->p = end;
+    if (!whole)
+        return parse_float(at, n, &x) ? vfloat(x) : fail(r, "Expecting value", at);
+    if (parse_int(at, n, 10, &i) == PARSE_OK)
+        return vint(i);
+    return raise(r->I, EXC_OverflowError, "JSON number %.*s does not fit in 64 bits", (int)n, at);
+}
+
+static bool word(Reader *r, const char *text)
+{
+    size_t n = strlen(text);
+
+    if ((size_t)(r->end - r->p) < n || memcmp(r->p, text, n))
+        return false;
+    r->p += n;
+    return true;
+}
+
+static Value read_value(Reader *r);
+
+static Value read_list(Reader *r)
+{
+    Value out = list_new(4), x;
+
+    r->p++;
+    skip_space(r);
+    if (r->p < r->end && *r->p == ']') {
+        r->p++;
+        return out;
+    }
+    for (;;) {
+        x = read_value(r);
+        if (is_err(x))
+            break;
+        list_push(as_list(out), x);
+        skip_space(r);
+        if (r->p < r->end && *r->p == ']') {
+            r->p++;
+            return out;
+        }
+        if (r->p >= r->end || *r->p != ',') {
+            fail(r, "Expecting ',' delimiter", r->p);
+            break;
+        }
+        r->p++;
+        skip_space(r);
+    }
+    value_unref(out);
+    return VERR;
+}
+
+static bool read_pair(Reader *r, DictObj *d)
+{
+    Value key, val;
+    bool ok;
+
+    if (r->p >= r->end || *r->p != '"') {
+        fail(r, "Expecting property name enclosed in double quotes", r->p);
+        return false;
+    }
+    key = read_string(r);
+    if (is_err(key))
+        return false;
+    skip_space(r);
+    if (r->p >= r->end || *r->p != ':') {
+        fail(r, "Expecting ':' delimiter", r->p);
+        value_unref(key);
+        return false;
+    }
+    r->p++;
+    skip_space(r);
+    val = read_value(r);
+    ok = !is_err(val) && dict_set(r->I, d, key, val);
+    value_unref(key);
+    value_unref(val);
+    return ok;
+}
+
+static Value read_dict(Reader *r)
+{
+    Value out = dict_new();
+
+    r->p++;
+    skip_space(r);
+    if (r->p < r->end && *r->p == '}') {
+        r->p++;
+        return out;
+    }
+    while (read_pair(r, as_dict(out))) {
+        skip_space(r);
+        if (r->p < r->end && *r->p == '}') {
+            r->p++;
+            return out;
+        }
+        if (r->p >= r->end || *r->p != ',') {
+            fail(r, "Expecting ',' delimiter", r->p);
+            break;
+        }
+        r->p++;
+        skip_space(r);
+    }
+    value_unref(out);
+    return VERR;
+}
+
+static Value hooked(Reader *r, Value d)
+{
+    Value out;
+
+    if (is_err(d) || !is_given(r->object_hook))
+        return d;
+    out = value_call(r->I, r->object_hook, &d, 1);
+    value_unref(d);
+    return out;
+}
+
+static Value read_container(Reader *r)
+{
+    Value v;
+
+    if (!interp_enter(r->I))
+        return VERR;
+    v = *r->p == '[' ? read_list(r) : hooked(r, read_dict(r));
+    interp_leave(r->I);
+    return v;
+}
+
+static Value read_value(Reader *r)
+{
+    const char *end;
+    bool whole;
+
+    if (r->p >= r->end)
+        return fail(r, "Expecting value", r->p);
+    switch (*r->p) {
+    case '"': return read_string(r);
+    case '[': case '{': return read_container(r);
+    default: break;
+    }
+    if (word(r, "true"))
+        return vbool(true);
+    if (word(r, "false"))
+        return vbool(false);
+    if (word(r, "null"))
+        return VNONE;
+    if (word(r, "NaN"))
+        return vfloat(NAN);
+    if (word(r, "Infinity"))
+        return vfloat(INFINITY);
+    if (word(r, "-Infinity"))
+        return vfloat(-INFINITY);
+    end = number_end(r->p, r->end, &whole);
+    return end == r->p ? fail(r, "Expecting value", r->p) : read_number(r, end, whole);
+}
+
+static Value load_text(Interp *I, const char *s, size_t n, Value hook)
+{
+    Reader r = {.I = I, .s = s, .p = s, .end = s + n, .object_hook = hook};
+    Value v;
+
+    skip_space(&r);
+    v = read_value(&r);
+    if (is_err(v))
+        return VERR;
+    skip_space(&r);
+    if (r.p == r.end)
+        return v;
+    value_unref(v);
+    return fail(&r, "Extra data", r.p);
+}
+
+/* a = s, object_hook */
+static Value f_loads(Interp *I, Value *a)
+{
+    Value s = unwrap_base(a[0]), text, v;
+
+    if (s.tag == V_STR)
+        return load_text(I, as_str(s)->s, as_str(s)->len, a[1]);
+    if (s.tag != V_BYTES)
+        return raise(I, EXC_TypeError, "the JSON object must be str, bytes or bytearray, not %s", value_type_name(a[0]));
+    text = text_decode(I, ((BytesObj *)s.o)->s, ((BytesObj *)s.o)->len, "utf-8", "strict");
+    if (is_err(text))
+        return VERR;
+    v = load_text(I, as_str(text)->s, as_str(text)->len, a[1]);
+    value_unref(text);
+    return v;
+}
+
+static Value f_load(Interp *I, Value *a)
+{
+    Value args[2] = {value_call_method(I, a[0], sym("read"), NULL, 0), a[1]}, v;
+
+    if (is_err(args[0]))
+        return VERR;
+    v = f_loads(I, args);
+    value_unref(args[0]);
+    return v;
+}
+
+/* ------------------------------------------------------------- dumps */
+
+enum { BEING_WRITTEN = 1 << 15 };
+
+typedef struct Writer {
+    Interp *I;
+    StrBuf b;
+    const char *indent;         /* NULL: one line */
+    const char *item, *key;     /* separators */
+    bool ascii, sort, nan, skip;
+    Value dflt;
+    int depth;
+} Writer;
+
+static void put_string(Writer *w, const StrObj *s)
+{
+    const char *p = s->s, *end = p + s->len;
+    StrBuf *b = &w->b;
+
+    sb_putc(b, '"');
+    while (p < end) {
+        const char *from = p;
+        uint32_t c = utf8_next(&p);
+        if (c == '"' || c == '\\')
+            sb_printf(b, "\\%c", (char)c);
+        else if (c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f')
+            sb_printf(b, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : c == '\b' ? 'b' : 'f');
+        else if (c < 0x20 || (w->ascii && c >= 0x80 && c < 0x10000))
+            sb_printf(b, "\\u%04x", c);
+        else if (w->ascii && c >= 0x10000)
+            sb_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
+        else
+            sb_write(b, from, (size_t)(p - from));
+    }
+    sb_putc(b, '"');
+}
+
+static bool put_float(Writer *w, double x)
+{
+    if (!isfinite(x)) {
+        if (!w->nan) {
+            raise(w->I, EXC_ValueError, "Out of range float values are not JSON compliant");
+            return false;
+        }
+        sb_puts(&w->b, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
+        return true;
+    }
+    repr_float(&w->b, x);
+    return true;
+}
+
+static void new_line(Writer *w)
+{
+    if (!w->indent)
+        return;
+    sb_putc(&w->b, '\n');
+    for (int i = 0; i < w->depth; i++)
+        sb_puts(&w->b, w->indent);
+}
+
+static bool put(Writer *w, Value v);
+
+static bool put_list(Writer *w, Value v)
+{
+    int64_t n = v.tag == V_LIST ? as_list(v)->n : as_tuple(v)->n;
+
+    if (!n) {
+        sb_puts(&w->b, "[]");
+        return true;
+    }
+    sb_putc(&w->b, '[');
+    w->depth++;
+    for (int64_t i = 0; i < n; i++) {
+        if (i)
+            sb_puts(&w->b, w->item);
+        new_line(w);
+        if (!put(w, v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i]))
+            return false;
+    }
+    w->depth--;
+    new_line(w);
+    sb_putc(&w->b, ']');
+    return true;
+}
+
+/* A key's text; false: not a key JSON can have (an exception is pending, or it is skipped). */
+static bool key_text(Writer *w, Value k, Value *out)
+{
+    StrBuf b = {0};
+
+    k = unwrap_base(k);
+    switch (k.tag) {
+    case V_STR: *out = value_ref(k); return true;
+    case V_BOOL: *out = str_c(k.i ? "true" : "false"); return true;
+    case V_NONE: *out = str_c("null"); return true;
+    case V_INT: sb_printf(&b, "%" PRId64, k.i); *out = str_steal(&b); return true;
+    case V_FLOAT: repr_float(&b, k.f); *out = str_steal(&b); return true;
+    default: break;
+    }
+    if (!w->skip)
+        raise(w->I, EXC_TypeError, "keys must be str, int, float, bool or None, not %s", value_type_name(k));
+    return false;
+}
+
+static bool put_entry(Writer *w, Value k, Value v, bool *first)
+{
+    Value text;
+
+    if (!key_text(w, k, &text))
+        return w->skip;
+    if (!*first)
+        sb_puts(&w->b, w->item);
+    *first = false;
+    new_line(w);
+    put_string(w, as_str(text));
+    value_unref(text);
+    sb_puts(&w->b, w->key);
+    return put(w, v);
+}
+
+static bool put_sorted(Writer *w, DictObj *d, bool *first)
+{
+    Value keys = value_to_list(w->I, vobj(d));
+    bool ok = !is_err(keys) && list_sort(w->I, as_list(keys), VNONE, false);
+
+    for (int64_t i = 0; ok && i < as_list(keys)->n; i++) {
+        Value v = dict_get(w->I, d, as_list(keys)->at[i]);
+        ok = is_err(v) ? !exc_pending(w->I) : put_entry(w, as_list(keys)->at[i], v, first);
+    }
+    value_unref(keys);
+    return ok;
+}
+
+static bool put_dict(Writer *w, DictObj *d)
+{
+    Value k, v;
+    int64_t pos = 0;
+    bool first = true, ok = true;
+
+    if (!d->n) {
+        sb_puts(&w->b, "{}");
+        return true;
+    }
+    sb_putc(&w->b, '{');
+    w->depth++;
+    if (w->sort)
+        ok = put_sorted(w, d, &first);
+    else
+        while (ok && dict_next(d, &pos, &k, &v))
+            ok = put_entry(w, k, v, &first);
+    w->depth--;
+    if (!first)
+        new_line(w);
+    sb_putc(&w->b, '}');
+    return ok;
+}
+
+static bool put_container(Writer *w, Value v)
+{
+    bool ok;
+
+    if (v.o->flags & BEING_WRITTEN) {
+        raise(w->I, EXC_ValueError, "Circular reference detected");
+        return false;
+    }
+    if (!interp_enter(w->I))
+        return false;
+    v.o->flags |= BEING_WRITTEN;
+    ok = v.tag == V_DICT ? put_dict(w, as_dict(v)) : put_list(w, v);
+    v.o->flags &= (uint16_t)~BEING_WRITTEN;
+    interp_leave(w->I);
+    return ok;
+}
+
+static bool put_default(Writer *w, Value v)
+{
+    Value r;
+    bool ok;
+
+    if (!is_given(w->dflt)) {
+        raise(w->I, EXC_TypeError, "Object of type %s is not JSON serializable", value_type_name(v));
+        return false;
+    }
+    if (!interp_enter(w->I))
+        return false;
+    r = value_call(w->I, w->dflt, &v, 1);
+    ok = !is_err(r) && put(w, r);
+    value_unref(r);
+    interp_leave(w->I);
+    return ok;
+}
+
+static bool put(Writer *w, Value v)
+{
+    Value x = unwrap_base(v);
+
+    switch (x.tag) {
+    case V_NONE: sb_puts(&w->b, "null"); return true;
+    case V_BOOL: sb_puts(&w->b, x.i ? "true" : "false"); return true;
+    case V_INT: sb_printf(&w->b, "%" PRId64, x.i); return true;
+    case V_FLOAT: return put_float(w, x.f);
+    case V_STR: put_string(w, as_str(x)); return true;
+    case V_LIST: case V_TUPLE: case V_DICT: return put_container(w, x);
+    default: return put_default(w, v);
+    }
+}
+
+/* indent: None, a number of spaces, or the text itself. The caller frees it. */
+static bool set_indent(Interp *I, Writer *w, Value v, StrBuf *text)
+{
+    int64_t n;
+
+    if (!is_given(v))
+        return true;
+    if (v.tag == V_STR) {
+        sb_write(text, as_str(v)->s, as_str(v)->len);
+    } else {
+        if (!value_as_int(I, v, &n))
+            return false;
+        sb_pad(text, ' ', n < 0 ? 0 : n > 64 ? 64 : (size_t)n);
+    }
+    w->indent = sb_str(text);
+    return true;
+}
+
+static bool set_separators(Interp *I, Writer *w, Value v)
+{
+    w->item = w->indent ? "," : ", ";
+    w->key = ": ";
+    if (!is_given(v))
+        return true;
+    if ((v.tag != V_TUPLE && v.tag != V_LIST) || value_len(I, v) != 2)
+        goto bad;
+    const Value *at = v.tag == V_TUPLE ? as_tuple(v)->at : as_list(v)->at;
+    if (at[0].tag != V_STR || at[1].tag != V_STR)
+        goto bad;
+    w->item = as_str(at[0])->s;
+    w->key = as_str(at[1])->s;
+    return true;
+bad:
+    raise(I, EXC_TypeError, "separators must be a pair of strings");
+    return false;
+}
+
+/* a = obj, skipkeys, ensure_ascii, allow_nan, indent, separators, default, sort_keys */
+static Value f_dumps(Interp *I, Value *a)
+{
+    Writer w = {.I = I, .dflt = a[6]};
+    StrBuf indent = {0};
+    bool ok = set_indent(I, &w, a[4], &indent) && set_separators(I, &w, a[5]);
+
+    w.skip = value_truth(I, a[1]) == 1;
+    w.ascii = value_truth(I, a[2]) == 1;
+    w.nan = value_truth(I, a[3]) == 1;
+    w.sort = value_truth(I, a[7]) == 1;
+    ok = ok && put(&w, a[0]);
+    sb_done(&indent);
+    if (ok)
+        return str_steal(&w.b);
+    sb_done(&w.b);
+    return VERR;
+}
+
+/* a = obj, fp, then as dumps */
+static Value f_dump(Interp *I, Value *a)
+{
+    Value args[8] = {a[0], a[2], a[3], a[4], a[5], a[6], a[7], a[8]}, text = f_dumps(I, args), r;
+
+    if (is_err(text))
+        return VERR;
+    r = value_call_method(I, a[1], sym("write"), &text, 1);
+    value_unref(text);
+    value_unref(r);
+    return is_err(r) ? VERR : VNONE;
+}
+
+#define HOW "*, skipkeys: bool = False, ensure_ascii: bool = True, allow_nan: bool = True, indent: int | str | None = None, " \
+            "separators: tuple | None = None, default: Callable | None = None, sort_keys: bool = False"
+const NativeDef natives_json[] = {
+    {"json", "loads", f_loads, "(s: str | bytes, *, object_hook: Callable | None = None)", "The value of a JSON text; JSONDecodeError says where it is wrong."},
+    {"json", "load", f_load, "(fp, *, object_hook: Callable | None = None)", "The value of the JSON text in an open file."},
+    {"json", "dumps", f_dumps, "(obj, " HOW ") -> str", "The JSON text of a value."},
+    {"json", "dump", f_dump, "(obj, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
+    {"json", "JSONDecodeError", NULL, "type[JSONDecodeError]", "Raised by loads; a ValueError."},
+    {0},
+};
