@@ -532,18 +532,18 @@ static bool in_spec(const Lexer *x)
     return x->br.n > vec_last(&x->fs).depth && vec_last(&x->br).hole && vec_last(&x->br).spec;
 }
 
-/* A string on one line that its line's end cuts off: brackets opened on the line count as closed. */
-static void cut_off(Lexer *x, const char *from, const char *what)
+/* A string on one line, begun at `from`, that the line's end at e cuts off: brackets opened on the line count as closed. */
+static void cut_off(Lexer *x, const char *from, const char *e, const char *what)
 {
-    const char *e = from;
+    int depth = x->line_depth;
 
-    while (e < x->end && *e != '\n' && *e != '\r')
-        e++;
     mistake(x, E0111, span_of(x, from, e), what, NULL)->help = "end it with the quote it began with, on this line";
-    while (x->fs.n && vec_last(&x->fs).start >= x->line)
+    while (x->fs.n && vec_last(&x->fs).start >= (from < x->line ? from : x->line)) {
+        depth = vec_last(&x->fs).depth < depth ? vec_last(&x->fs).depth : depth;
         x->fs.n--;
-    if (x->br.n > x->line_depth)
-        x->br.n = x->line_depth;
+    }
+    if (x->br.n > depth)
+        x->br.n = depth;
     if (x->fs.n)
         vec_last(&x->fs).text = x->br.n == vec_last(&x->fs).depth || in_spec(x);
     x->cur = e;
@@ -589,11 +589,11 @@ static void string(Lexer *x)
     for (body = p = x->cur;; p++) {
         if (p >= x->end) {
             if (!triple && hole_was_open(x, q))
-                cut_off(x, x->start, "f-string");
+                cut_off(x, x->start, p, "f-string");
             else if (triple)
                 open_at_end(x, x->start, "triple-quoted string");
             else
-                cut_off(x, x->start, "string");
+                cut_off(x, x->start, p, "string");
             return;
         }
         if (*p == '\\' && p + 1 < x->end) {
@@ -602,7 +602,7 @@ static void string(Lexer *x)
             break;
         } else if (!triple && (*p == '\n' || *p == '\r')) {
             hole_was_open(x, q);
-            cut_off(x, x->start, "string");
+            cut_off(x, x->start, p, "string");
             return;
         }
     }
@@ -688,7 +688,7 @@ static void fstring_text(Lexer *x)
     if (p >= x->end && f.triple) {
         open_at_end(x, f.start, "triple-quoted f-string");
     } else if (p >= x->end || *p == '\n' || *p == '\r') {
-        cut_off(x, f.start, "f-string");
+        cut_off(x, f.start, p, "f-string");
     } else if (*p == '{') {
         open_bracket(x, '{', TOK_FLBRACE, true);
         vec_last(&x->fs).text = false;

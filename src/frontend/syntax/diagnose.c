@@ -62,7 +62,7 @@ static bool joined(const Case *c, const char *sign)
     size_t n = strlen(sign), before = c->prev ? c->prev->span.hi - c->prev->span.lo : 0;
 
     return c->prev && c->prev->span.hi == c->t->span.lo && before < n &&
-           !memcmp(source_at(c, c->prev->span.lo), sign, n);
+           !strncmp(source_at(c, c->prev->span.lo), sign, n);
 }
 
 static bool begins_operand(int kind)

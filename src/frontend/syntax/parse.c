@@ -47,12 +47,18 @@ bool driver_accepts(const Driver *d, int kind)
     return parser_accepts(d->lemon, kind);
 }
 
-/* A try without handlers stands open where `kind` should follow: close it as if it ended in `finally: pass`. */
+/* Only an except or a finally can follow: a try without either stands open. (Anywhere else a BAD line fits.) */
+static bool try_is_open(const Driver *d)
+{
+    return driver_accepts(d, TOK_FINALLY) && !driver_accepts(d, TOK_BAD);
+}
+
+/* Close an open try before `kind`, as if it ended in `finally: pass`. */
 static void close_try(Driver *d, int kind, Span at)
 {
     Diag *e;
 
-    while (!driver_accepts(d, kind) && driver_accepts(d, TOK_FINALLY) && driver_accepts(d, TOK_EXCEPT)) {
+    while (!driver_accepts(d, kind) && try_is_open(d)) {
         e = syntax_error(&d->p, E0149, at, NULL, NULL);
         if (e)
             diag_help(e, "a 'try' needs at least one 'except' or a 'finally'");
@@ -193,7 +199,7 @@ static void parse_end(Driver *d)
         const Token *t = &d->list.tok.at[i];
         if (t->kind == TOK_SKIP)
             continue;
-        d->list.open |= !driver_accepts(d, t->kind) && driver_accepts(d, TOK_EXCEPT);
+        d->list.open |= !driver_accepts(d, t->kind) && try_is_open(d);
         close_try(d, t->kind, at);
         feed(d, t->kind, t);
     }
