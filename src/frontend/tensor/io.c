@@ -6,6 +6,7 @@
  */
 #include "base/vfs.h"
 #include "frontend/eval/native.h"
+#include "frontend/lib/lib.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "runtime/npz.h"
 #include "runtime/safetensors.h"
@@ -91,22 +92,13 @@ static Value save_npy(Interp *I, Value *a)
     return v;
 }
 
-/* A dict of named tensors, whose references it takes over. */
-static Value named_dict(Interp *I, const char *const *name, Tensor *const *t, int n)
+/* dict[name] = t; takes a reference of its own. */
+static void put_named(Value dict, const char *name, Tensor *t)
 {
-    Value d = dict_new();
+    Value v = tensor_value(tensor_ref(t));
 
-    for (int i = 0; i < n; i++) {
-        Value key = str_c(name[i]), v = tensor_value(tensor_ref(t[i]));
-        bool ok = dict_set(I, as_dict(d), key, v);
-        value_unref(key);
-        value_unref(v);
-        if (!ok) {
-            value_unref(d);
-            return VERR;
-        }
-    }
-    return d;
+    dict_set_sym(as_dict(dict), sym(name), v);
+    value_unref(v);
 }
 
 static Value load_npz(Interp *I, Value *a)
@@ -125,16 +117,8 @@ static Value load_npz(Interp *I, Value *a)
     if (!ok)
         return raise_format(I, a[0], &err);
     d = dict_new();
-    for (int i = 0; i < z.n && !is_err(d); i++) {
-        const char *name = z.at[i].name;
-        Value one = named_dict(I, &name, &z.at[i].t, 1), k, v;
-        int64_t pos = 0;
-        if (is_err(one) || !dict_next(as_dict(one), &pos, &k, &v) || !dict_set(I, as_dict(d), k, v)) {
-            value_unref(d);
-            d = VERR;
-        }
-        value_unref(one);
-    }
+    for (int i = 0; i < z.n; i++)
+        put_named(d, z.at[i].name, z.at[i].t);
     npz_free(&z);
     sb_done(&err);
     return d;
@@ -225,11 +209,8 @@ static Value load_safetensors(Interp *I, Value *a)
         return raise_format(I, a[0], &err);
     tensors = dict_new();
     meta = dict_new();
-    for (int i = 0; i < s.tensors.n; i++) {
-        Value t = tensor_value(tensor_ref(s.tensors.at[i].t));
-        dict_set_sym(as_dict(tensors), sym(s.tensors.at[i].name), t);
-        value_unref(t);
-    }
+    for (int i = 0; i < s.tensors.n; i++)
+        put_named(tensors, s.tensors.at[i].name, s.tensors.at[i].t);
     for (int i = 0; i < s.meta.n; i++) {
         Value t = str_c(s.meta.at[i].value);
         dict_set_sym(as_dict(meta), sym(s.meta.at[i].key), t);
@@ -306,7 +287,7 @@ static Value tensor_from_bytes(Interp *I, Value *a)
 static Value tensor_tobytes(Interp *I, Value *a)
 {
     Tensor *t = stored_tensor(I, a[0]), *c;
-    BytesObj *b;
+    Value b;
     size_t n;
 
     if (!t)
@@ -315,9 +296,9 @@ static Value tensor_tobytes(Interp *I, Value *a)
     c = n > UINT32_MAX ? NULL : tensor_copy(t);
     if (!c)
         return raise(I, EXC_MemoryError, "not enough memory for %zu bytes", n);
-    b = (BytesObj *)bytes_new(c->store ? c->store->data : "", n).o;
+    b = bytes_new(c->store ? c->store->data : "", n);
     tensor_unref(c);
-    return vobj(b);
+    return b;
 }
 
 static Value write_file(Interp *I, Value *a)
@@ -337,7 +318,7 @@ static Value write_file(Interp *I, Value *a)
     return err ? raise_errno(I, err, path_of(a[0])) : VNONE;
 }
 
-const NativeDef tensor_io[] = {
+const NativeDef tensor_io_natives[] = {
     {"", "load_npy", load_npy, "(path: str) -> Tensor",
      "The tensor of a .npy file (NumPy's format).\nRaises OSError, or ValueError when it is damaged."},
     {"", "save_npy", save_npy, "(path: str, x: Tensor) -> None", "Write one tensor as a .npy file, whole or not at all."},
