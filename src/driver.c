@@ -13,6 +13,7 @@
 #include "tools/load.h"
 #include "tools/options.h"
 #include "tools/program.h"
+#include "tools/repl/repl.h"
 #include "tools/version.h"
 
 #include <errno.h>
@@ -80,6 +81,8 @@ static void print_tree(const Options *o, const Program *p)
 
     if (option_on(o, OPT_dump_ast))
         ast_dump(&p->unit->module->ast, &out);
+    if (option_on(o, OPT_print_ast))
+        ast_print(&p->unit->module->ast, &out);
     print(&out);
 }
 
@@ -87,13 +90,15 @@ static int check_file(const Options *o, const char *path)
 {
     StrBuf err = {0};
     const Source *src = load_program(path, &err);
+    StrBuf shapes = {0};
     Program p;
     bool ok;
 
     if (!src)
         return complain(&err, EXIT_MISTAKE);
-    ok = program_check(&p, src);
+    ok = program_check(&p, src, (CheckOptions){.shapes = option_on(o, OPT_shapes) ? &shapes : NULL});
     print_tree(o, &p);
+    print(&shapes);
     program_report(&p, o, stdout);
     program_done(&p);
     sb_done(&err);
@@ -110,8 +115,49 @@ static int do_check(const Options *o)
     return code;
 }
 
+/* The program's argv: its file (-c for -e CODE), then what followed. */
+static char **program_arguments(const Options *o, int *argc)
+{
+    static char no_file[] = "-c";
+    int shift = option_on(o, OPT_eval);
+    char **argv = tsr_calloc(sizeof *argv * (size_t)(o->noperands + shift + 1));
+
+    if (shift)
+        argv[0] = no_file;
+    for (int i = 0; i < o->noperands; i++)
+        argv[i + shift] = o->operand[i];
+    *argc = o->noperands + shift;
+    return argv;
+}
+
+static int do_run(const Options *o)
+{
+    const char *code = o->value[OPT_eval];
+    int argc, result = EXIT_MISTAKE;
+    char **argv = program_arguments(o, &argc);
+    StrBuf err = {0};
+    const Source *src = code ? load_text("<code>", code, strlen(code), &err) : load_program(o->operand[0], &err);
+    Program p;
+    bool ok;
+
+    if (!src) {
+        tsr_free(argv);
+        return complain(&err, EXIT_MISTAKE);
+    }
+    ok = program_check(&p, src, (CheckOptions){0});
+    program_report(&p, o, stderr);
+    if (ok)
+        result = program_run(&p, o, argc, argv);
+    program_done(&p);
+    sb_done(&err);
+    tsr_free(argv);
+    return result;
+}
+
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
+    [VERB_run] = do_run,
     [VERB_check] = do_check,
+    [VERB_repl] = repl_run,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,
@@ -127,8 +173,6 @@ static int do_verb(const Options *o)
         help_verb(o->verb, &out);
         return print(&out);
     }
-    if (!verb_fn[o->verb])
-        tsr_bug("'%d' has no function yet", o->verb);
     return verb_fn[o->verb](o);
 }
 

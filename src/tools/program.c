@@ -1,6 +1,8 @@
 /* Text to tree to names to types, then evaluation: the one order in which every verb does it. */
 #include "tools/program.h"
 
+#include "frontend/eval/interp.h"
+#include "runtime/kernels.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -8,10 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-bool program_check(Program *p, const Source *src)
+bool program_check(Program *p, const Source *src, CheckOptions opt)
 {
     *p = (Program){0};
     p->unit = unit_parse(src, &p->sink);
+    p->globals = scope_new_module(sym("__main__"));
+    if (!p->sink.errors)
+        scope_resolve(p->unit, p->globals, (ScopeOptions){0}, &p->sink);
+    if (!p->sink.errors)
+        check_unit(p->unit, opt, &p->sink);
     return !p->sink.errors;
 }
 
@@ -29,9 +36,73 @@ void program_report(const Program *p, const Options *o, FILE *json)
     sb_done(&out);
 }
 
+/* TESSERA_PATH as a NULL-terminated list; one block to free, the texts in it included. */
+static const char **module_path(void)
+{
+    const char *text = getenv("TESSERA_PATH");
+    size_t n = text ? strlen(text) : 0, parts = 2;
+    const char **list;
+    char *copy;
+    int k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        parts += text[i] == ':';
+    list = tsr_calloc(parts * sizeof *list + n + 1);
+    copy = (char *)(list + parts);
+    memcpy(copy, text ? text : "", n);
+    while (*copy) {
+        size_t len = strcspn(copy, ":");
+        bool last = !copy[len];
+        copy[len] = 0;
+        if (len)
+            list[k++] = copy;
+        copy += len + !last;
+    }
+    return list;
+}
+
+/* What became of a pending exception: the program's own exit code, or 1 and a traceback. */
+static int uncaught(Interp *I)
+{
+    bool interrupted = exc_matches(I, EXC_KeyboardInterrupt);
+    Value exc = exc_take(I);
+    int code = exc_exit_code(I, exc);
+    StrBuf out = {0};
+
+    fflush(stdout);
+    if (code < 0) {
+        exc_render(I, exc, &out);
+        fputs(sb_str(&out), stderr);
+        code = interrupted ? EXIT_INTERRUPTED : EXIT_MISTAKE;
+    }
+    sb_done(&out);
+    value_unref(exc);
+    return code;
+}
+
+int program_run(Program *p, const Options *o, int argc, char **argv)
+{
+    const char **path = module_path();
+    InterpOptions io = {.argc = argc, .argv = argv, .path = path, .trace_shapes = option_on(o, OPT_trace_shapes),
+                        .debug = option_on(o, OPT_debug)};
+    Interp *I;
+    int code = EXIT_OK;
+
+    pool_init((int)o->number[OPT_threads]);
+    I = interp_new(&io);
+    if (!interp_run_unit(I, p->unit, sym("__main__")))
+        code = uncaught(I);
+    interp_flush(I);
+    interp_free(I);
+    tsr_free(path);
+    return code;
+}
+
 void program_done(Program *p)
 {
     diag_sink_done(&p->sink);
+    if (p->globals)
+        scope_free_module(p->globals);
     if (p->unit)
         unit_free(p->unit);
     *p = (Program){0};

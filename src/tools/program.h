@@ -8,7 +8,7 @@
 #define TSR_TOOLS_PROGRAM_H
 
 #include "base/diag.h"
-#include "frontend/check/scope.h"
+#include "frontend/check/check.h"
 #include "frontend/syntax/ast.h"
 #include "tools/options.h"
 
@@ -23,7 +23,7 @@ typedef struct Program {
 } Program;
 
 /* Parse, resolve and check. False: there are errors. */
-bool program_check(Program *p, const Source *src);
+bool program_check(Program *p, const Source *src, CheckOptions opt);
 /* Evaluate; argv[0] is the file. Exceptions that nobody caught are shown on standard error. */
 int program_run(Program *p, const Options *o, int argc, char **argv);
 /* Diagnostics: as text for people on standard error, or as JSON on `json`. */

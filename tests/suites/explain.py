@@ -36,4 +36,4 @@ def check(ctx, path):
 
 def tests(ctx):
     for path in sorted((ctx.root / "docs/explain").glob("*.md")):
-        yield Test(f"explain/{path.stem}", lambda path=path: check(ctx, path))
+        yield Test(f"explain/{path.stem}", lambda path=path: check(ctx, path), ("DBG-15",))

@@ -46,7 +46,7 @@ void highlight(const char *text, size_t n, uint8_t *style)
     DiagSink sink = {0};
     TokenList list = {0};
 
-    lex_source(&u, &sink, &list);
+    lex_source(&u, &sink, &list, true);
     for (int i = 0; i < list.tok.n; i++)
         fill(&src, list.tok.at[i].span, token_style(&list.tok.at[i]), style);
     for (int i = 0; i < u.comments.n; i++)
