@@ -64,6 +64,8 @@ int graph_max_results(OpId op, const Attr *a);              /* room that op_infe
 void graph_move_before(Graph *g, Node *n, Node *before);
 Node *graph_find_or_file(Graph *g, Node *n);                /* an equal pure node filed before, else NULL and n is filed */
 bool ttype_fits(const TType *have, const TType *want);      /* same dtype, rank, and sizes that may be equal */
+/* The same for a written result type; the size of nonzero's result is a new unknown each time it is typed. */
+bool result_fits(OpId op, const TType *written, const TType *inferred);
 void graph_init(void);                                      /* registers typing of regions with ir/core; idempotent */
 
 /* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */

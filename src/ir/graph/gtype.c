@@ -48,6 +48,13 @@ bool ttype_fits(const TType *have, const TType *want)
     return true;
 }
 
+bool result_fits(OpId op, const TType *written, const TType *inferred)
+{
+    if (op == OP_nonzero)
+        return written->dtype == inferred->dtype && written->rank == inferred->rank;
+    return ttype_fits(written, inferred);
+}
+
 static bool mismatch(Typer *t, const char *what, const TType *a, const char *first, const TType *b, const char *second)
 {
     sb_printf(t->err, "%s: %s ", what, first);

@@ -1,0 +1,222 @@
+/*
+ * Graphs as text.
+ *
+ *     tgir 1
+ *     graph @loss(%0: f32[B, 4], %1: f32[4]) -> (%3) {
+ *       %2: f32[B, 4] = mul(%0, %1)
+ *       %3: f32[] = sum(%2) {axes=(-2, -1)}
+ *     }
+ *
+ * Results are numbered in order, parameters first.  Regions follow the
+ * attributes of their op as `region0 graph ...`.  Two size variables of one
+ * name print under different names, so that reading the text keeps them apart.
+ * Opaque language objects (custom rules) do not print: their ops read back
+ * as calls of their body.
+ */
+#include "ir/graph/graph.h"
+#include "runtime/tensor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct Printer {
+    StrBuf *out;
+    Vec(Dim) seen;              /* variables met */
+    Vec(Dim) shown;             /* what they print as */
+} Printer;
+
+static bool name_taken(const Printer *p, Sym name)
+{
+    StrBuf b = {0};
+    bool taken = false;
+
+    for (int i = 0; i < p->shown.n && !taken; i++) {
+        sb_clear(&b);
+        dim_print(p->shown.at[i], &b);
+        taken = !strcmp(sb_str(&b), name->text);
+    }
+    sb_done(&b);
+    return taken;
+}
+
+static void meet(Printer *p, Dim var)
+{
+    StrBuf b = {0};
+    Sym base;
+    Dim shown = var;
+
+    for (int i = 0; i < p->seen.n; i++)
+        if (p->seen.at[i] == var)
+            return;
+    dim_print(var, &b);
+    base = sym(sb_str(&b));
+    if (name_taken(p, base)) {
+        int k = 2;
+        do {
+            sb_clear(&b);
+            sb_printf(&b, "%s_%d", base->text, k++);
+        } while (name_taken(p, sym(sb_str(&b))));
+        shown = dim_var(sym(sb_str(&b)), 0, INT64_MAX);
+    }
+    vec_push(&p->seen, var);
+    vec_push(&p->shown, shown);
+    sb_done(&b);
+}
+
+static Dim shown_dim(Printer *p, Dim d)
+{
+    Dim v[32];
+    int n;
+
+    if (dim_is_const(d))
+        return d;
+    n = dim_vars(d, v, 32);
+    for (int i = 0; i < n && i < 32; i++)
+        meet(p, v[i]);
+    return dim_subst(d, p->seen.at, p->shown.at, p->seen.n);
+}
+
+static void print_type(Printer *p, const TType *t)
+{
+    TType y = *t;
+
+    for (int i = 0; i < y.rank; i++)
+        y.shape[i] = shown_dim(p, y.shape[i]);
+    ttype_print(&y, p->out);
+}
+
+static void print_policy(StrBuf *out, const Policy *q)
+{
+    static const char *const names[] = {"storage", "compute", "accum"};
+    const uint8_t dt[] = {q->storage, q->compute, q->accum};
+
+    sb_puts(out, " policy(");
+    for (int i = 0; i < 3; i++)
+        sb_printf(out, "%s=%s, ", names[i], dt[i] == DT_NONE ? "none" : dtype_info[dt[i]].name);
+    sb_printf(out, "rounding=%d, denorm=%d, saturate=%d, scaled=%d, scale=%.17g)", q->rounding, q->denorm, q->saturate, q->has_scale,
+              q->scale);
+}
+
+static void print_element(StrBuf *out, const Tensor *t, int64_t at)
+{
+    double re, im;
+
+    if (dtype_is_complex((DType)t->dtype)) {
+        elem_get_c(t, at, &re, &im);
+        sb_printf(out, "%.17g:%.17g", re, im);
+    } else if (dtype_is_float((DType)t->dtype))
+        sb_printf(out, "%.17g", elem_get_f(t, at));
+    else if (t->dtype == DT_uint64)
+        sb_printf(out, "%" PRIu64, (uint64_t)elem_get_i(t, at));
+    else
+        sb_printf(out, "%" PRId64, elem_get_i(t, at));
+}
+
+static void print_value(Printer *p, Tensor *v)
+{
+    TType y = {.dtype = v->dtype, .rank = v->rank};
+    Tensor *c = tensor_contiguous(v);
+    int64_t n = c ? tensor_size(c) : 0;
+
+    memcpy(y.shape, v->shape, sizeof(Dim) * v->rank);
+    sb_puts(p->out, v->weak ? "value=weak " : "value=");
+    print_type(p, &y);
+    sb_putc(p->out, '(');
+    for (int64_t i = 0; i < n; i++) {
+        sb_puts(p->out, i ? ", " : "");
+        print_element(p->out, c, c->offset + i);
+    }
+    sb_putc(p->out, ')');
+    tensor_unref(c);
+}
+
+static void print_attr(Printer *p, OpId op, const Attr *a)
+{
+    StrBuf b = {0};
+    Attr shown = *a;
+
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < shown.nd[k]; i++)
+            shown.d[k][i] = shown_dim(p, shown.d[k][i]);
+    attr_print(op, &shown, &b);
+    if (b.n || a->value) {
+        sb_printf(p->out, " {%s", sb_str(&b));
+        if (a->value) {
+            sb_puts(p->out, b.n ? " " : "");
+            print_value(p, a->value);
+        }
+        sb_putc(p->out, '}');
+    }
+    sb_done(&b);
+}
+
+static void print_graph(Printer *p, const Graph *g, int indent);
+
+static void print_node(Printer *p, const Node *n, const uint32_t *number, int indent)
+{
+    sb_pad(p->out, ' ', (size_t)indent);
+    for (int i = 0; i < n->nout; i++) {
+        sb_printf(p->out, "%s%%%u: ", i ? ", " : "", number[n->id] + (uint32_t)i);
+        print_type(p, &n->type[i]);
+    }
+    sb_printf(p->out, "%s%s(", n->nout ? " = " : "", op_info[n->op].name);
+    for (int i = 0; i < n->nin; i++)
+        sb_printf(p->out, "%s%%%u", i ? ", " : "", number[n->in[i].node->id] + (uint32_t)n->in[i].index);
+    sb_putc(p->out, ')');
+    print_attr(p, (OpId)n->op, n->attr);
+    for (int k = 0; k < 4; k++)
+        if (n->attr->region[k]) {
+            sb_printf(p->out, "\n%*sregion%d ", indent + 2, "", k);
+            print_graph(p, n->attr->region[k], indent + 2);
+        }
+    sb_putc(p->out, '\n');
+}
+
+static uint32_t *number_values(const Graph *g)
+{
+    uint32_t *number = tsr_calloc(sizeof *number * (g->nnodes + 1)), next = 0;
+
+    for (int i = 0; i < g->params.n; i++)
+        number[g->params.at[i]->id] = next++;
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->op != GRAPH_PARAM) {
+            number[n->id] = next;
+            next += n->nout;
+        }
+    return number;
+}
+
+static void print_graph(Printer *p, const Graph *g, int indent)
+{
+    uint32_t *number = number_values(g);
+
+    sb_printf(p->out, "graph @%s(", g->name ? g->name->text : "_");
+    for (int i = 0; i < g->params.n; i++) {
+        const TType *y = &g->params.at[i]->type[0];
+        sb_printf(p->out, "%s%%%u: %s", i ? ", " : "", number[g->params.at[i]->id], y->weak ? "weak " : "");
+        print_type(p, y);
+        if (y->policy)
+            print_policy(p->out, y->policy);
+    }
+    sb_puts(p->out, ") -> (");
+    for (int i = 0; i < g->results.n; i++)
+        sb_printf(p->out, "%s%%%u", i ? ", " : "", number[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index);
+    sb_puts(p->out, ") {\n");
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->op != GRAPH_PARAM)
+            print_node(p, n, number, indent + 2);
+    sb_pad(p->out, ' ', (size_t)indent);
+    sb_putc(p->out, '}');
+    tsr_free(number);
+}
+
+void graph_print(const Graph *g, StrBuf *out)
+{
+    Printer p = {.out = out};
+
+    sb_puts(out, "tgir 1\n");
+    print_graph(&p, g, 0);
+    sb_putc(out, '\n');
+    vec_free(&p.seen);
+    vec_free(&p.shown);
+}
