@@ -87,8 +87,12 @@ Value raise_no_attr(Interp *I, Value v, Sym name)
     return raise(I, EXC_AttributeError, "'%s' object has no attribute '%s'", value_type_name(v), name->text);
 }
 
-static Value find_object_method(Interp *I, Sym name)
+static Value find_object_method(const ClassObj *c, Sym name)
 {
+    Value op = operator_method(c, name);
+
+    if (!is_err(op))
+        return op;
     for (const NativeDef *d = object_methods; d->name; d++)
         if (!strcmp(d->name, name->text))
             return native_new(d, VERR);
@@ -125,7 +129,7 @@ static Value instance_attr(Interp *I, Value v, AttrCache *a)
         return value_call(I, f, (Value[]){v, str_sym(a->name)}, 2);
     if (a->name == I->s_doc)
         return VNONE;
-    f = find_object_method(I, a->name);
+    f = find_object_method(c, a->name);
     if (!is_err(f)) {
         r = bound_new(v, f);
         value_unref(f);
@@ -178,7 +182,7 @@ static Value class_attr(Interp *I, Value v, AttrCache *a)
     }
     if (!is_err(r = class_meta(I, c, a->name)))
         return r;
-    return find_object_method(I, a->name);
+    return find_object_method(c, a->name);
 }
 
 static DictObj *func_attrs(FuncObj *f)
@@ -223,7 +227,7 @@ static Value func_attr(Interp *I, FuncObj *f, Sym name)
         return str_sym(f->module->name);
     if (!strcmp(name->text, "__defaults__"))
         return func_defaults(f);
-    return VERR;
+    return func_inspect(I, f, name);
 }
 
 static Value native_attr(Interp *I, NativeObj *f, Sym name)
@@ -252,7 +256,7 @@ static Value super_attr(Interp *I, SuperObj *s, Sym name)
             return value_ref(f.tag == V_FUNC ? f : ((WrapObj *)f.o)->func);
         return bind_attr(I, f, s->self, c);
     }
-    f = find_object_method(I, name);
+    f = find_object_method(c, name);
     if (is_err(f) || name == I->dunder_sym[D_new])
         return f;
     r = bound_new(s->self, f);
@@ -340,7 +344,7 @@ static Value other_attr(Interp *I, Value v, AttrCache *a)
         return value_call(I, f, (Value[]){v, str_sym(a->name)}, 2);
     if (a->name == I->s_doc)
         return VNONE;
-    f = find_object_method(I, a->name);
+    f = find_object_method(c, a->name);
     if (is_err(f))
         return VERR;
     r = bound_new(v, f);

@@ -440,6 +440,8 @@ Value func_new(Interp *I, const Code *c, Frame *f)
     fn->code = c;
     fn->module = (ModuleObj *)value_ref(vobj(f->module)).o;
     fn->name = str_sym(c->name);
+    if (f->func && f->func->owner && !f->ns)
+        fn->owner = (ClassObj *)value_ref(vobj(f->func->owner)).o;
     fn->doc = is_err(c->doc) ? VNONE : value_ref(c->doc);
     if (nfrees) {
         fn->closure = tsr_calloc((size_t)nfrees * sizeof *fn->closure);

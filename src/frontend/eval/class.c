@@ -337,9 +337,13 @@ static bool mutable_layout(const ClassObj *c) { return c->layout == V_LIST || c-
 static Value make_instance(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames,
                            int nkw)
 {
-    Value self = instance_new(c), make = c->dunder[D_new];
-    InstanceObj *o = (InstanceObj *)self.o;
+    Value self, make = c->dunder[D_new];
+    InstanceObj *o;
 
+    if (c == I->exc_class[EXC_OSError] && nargs >= 2 && args[0].tag == V_INT)
+        c = I->exc_class[errno_class((int)args[0].i)];
+    self = instance_new(c);
+    o = (InstanceObj *)self.o;
     if (is_exc_class(I, c)) {
         Value t = tuple_new(nargs);
         for (int i = 0; i < nargs; i++)

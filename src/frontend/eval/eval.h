@@ -110,6 +110,8 @@ enum { NATIVE_METHOD = 1, NATIVE_UNWRAP = 2 };  /* NativeObj.obj.flags: found in
 bool value_delattr(Interp *I, Value v, Sym name);
 /* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */
 Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
+Value func_inspect(Interp *I, FuncObj *f, Sym name);             /* __code__, __annotations__; V_ERR: something else */
+Value operator_method(const ClassObj *c, Sym name);              /* __len__ and such of builtin kinds; V_ERR: none */
 Value raise_no_attr(Interp *I, Value v, Sym name);
 Value raise_no_global(Interp *I, Sym name);
 
@@ -142,6 +144,7 @@ Value anext_value(Interp *I, Frame *f, Value ait);              /* V_ERR without
 /* ------------------------------------------------------------- except.c */
 
 void exc_init(Interp *I);
+ExcKind errno_class(int err);                                   /* OSError's fitting subclass */
 void traceback_add(Interp *I, const Frame *f);
 Value exc_attr(Interp *I, InstanceObj *e, Sym name);            /* __traceback__ and friends; V_ERR: none */
 Value exc_catch(Interp *I, Frame *f);                           /* takes the pending exception, its frame recorded */

@@ -118,7 +118,7 @@ Value raise_key_error(Interp *I, Value key)
     return set_pending(I, exc_make(I, EXC_KeyError, tuple_of(1, value_ref(key))));
 }
 
-static ExcKind errno_kind(int err)
+ExcKind errno_class(int err)
 {
     switch (err) {
     case ENOENT: return EXC_FileNotFoundError;
@@ -135,7 +135,7 @@ static ExcKind errno_kind(int err)
 
 Value raise_errno(Interp *I, int err, const char *path)
 {
-    Value e = exc_make(I, errno_kind(err), tuple_of(2, vint(err), str_c(strerror(err))));
+    Value e = exc_make(I, errno_class(err), tuple_of(2, vint(err), str_c(strerror(err))));
 
     if (path) {
         Value p = str_c(path);

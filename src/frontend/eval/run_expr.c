@@ -18,32 +18,33 @@ Value ev_const(const Step *n, Frame *f)
 
 /* ------------------------------------------------------------- names */
 
-static __attribute__((noinline)) Value unbound(const Step *n, Frame *f, const char *what)
+static __attribute__((noinline)) Value unbound(const Step *n, Frame *f, bool is_free)
 {
     f->at = n;
-    return raise(f->I, EXC_UnboundLocalError, "cannot access %s variable '%s' where it is not associated with a value",
-                 what, n->sym->text);
+    return raise(f->I, is_free ? EXC_NameError : EXC_UnboundLocalError,
+                 "cannot access %s variable '%s' where it is not associated with a value%s", is_free ? "free" : "local",
+                 n->sym->text, is_free ? " in enclosing scope" : "");
 }
 
 Value ev_local(const Step *n, Frame *f)
 {
     Value v = f->slot[n->slot];
 
-    return __builtin_expect(is_err(v), 0) ? unbound(n, f, "local") : value_ref(v);
+    return __builtin_expect(is_err(v), 0) ? unbound(n, f, false) : value_ref(v);
 }
 
 Value ev_cell(const Step *n, Frame *f)
 {
     Value v = f->slot[n->slot].tag == V_CELL ? ((CellObj *)f->slot[n->slot].o)->v : VERR;
 
-    return is_err(v) ? unbound(n, f, "local") : value_ref(v);
+    return is_err(v) ? unbound(n, f, false) : value_ref(v);
 }
 
 Value ev_free(const Step *n, Frame *f)
 {
     Value v = f->closure[n->slot]->v;
 
-    return is_err(v) ? unbound(n, f, "free") : value_ref(v);
+    return is_err(v) ? unbound(n, f, true) : value_ref(v);
 }
 
 Value raise_no_global(Interp *I, Sym name)

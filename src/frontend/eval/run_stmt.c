@@ -321,16 +321,18 @@ static ClassObj *base_class(const Step *n, Frame *f)
 }
 
 /* Functions and wrapped functions of a class body learn whose they are, for super(). */
-static void adopt(Value v, ClassObj *c)
+static void adopt(Value v, ClassObj *c, const Scope *body)
 {
+    FuncObj *fn = (FuncObj *)v.o;
+
     if (v.tag == V_PROPERTY) {
-        adopt(((PropertyObj *)v.o)->get, c);
-        adopt(((PropertyObj *)v.o)->set, c);
-        adopt(((PropertyObj *)v.o)->del, c);
+        adopt(((PropertyObj *)v.o)->get, c, body);
+        adopt(((PropertyObj *)v.o)->set, c, body);
+        adopt(((PropertyObj *)v.o)->del, c, body);
     } else if (v.tag == V_STATICMETHOD || v.tag == V_CLASSMETHOD) {
-        adopt(((WrapObj *)v.o)->func, c);
-    } else if (v.tag == V_FUNC && !((FuncObj *)v.o)->owner && ((FuncObj *)v.o)->code->scope->uses_class_cell) {
-        ((FuncObj *)v.o)->owner = (ClassObj *)value_ref(vobj(c)).o;
+        adopt(((WrapObj *)v.o)->func, c, body);
+    } else if (v.tag == V_FUNC && !fn->owner && fn->code->scope->parent == body) {
+        fn->owner = (ClassObj *)value_ref(vobj(c)).o;
     }
 }
 
@@ -372,7 +374,7 @@ static Value class_value(const Step *n, Frame *f, ClassObj *base)
     }
     cls = class_new(f->I, c->name, base, as_dict(ns));
     while (dict_next(as_dict(ns), &pos, &k, &v))
-        adopt(v, (ClassObj *)cls.o);
+        adopt(v, (ClassObj *)cls.o, c->scope);
     value_unref(ns);
     return cls;
 }
