@@ -1,0 +1,298 @@
+/*
+ * The order of sums and products, against a direct transcription of the rule
+ * in design/semantics.md 9.3, and its independence of threads and layouts.
+ */
+#include "tensors.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Pairs (0,1), (2,3), ...; an odd last one passes up. */
+static float tree(float *x, int64_t n)
+{
+    while (n > 1) {
+        for (int64_t i = 0; i < n / 2; i++)
+            x[i] = x[2 * i] + x[2 * i + 1];
+        if (n % 2)
+            x[n / 2] = x[n - 1];
+        n = (n + 1) / 2;
+    }
+    return n ? x[0] : 0;
+}
+
+static float sum_by_rule(const float *x, int64_t n)
+{
+    int64_t chunks = (n + 255) / 256;
+    float *part = malloc(((size_t)chunks + 1) * sizeof *part), r;
+
+    for (int64_t c = 0; c < chunks; c++) {
+        float lane[8] = {0};
+        for (int64_t i = c * 256; i < n && i < (c + 1) * 256; i++)
+            lane[i % 8] += x[i];
+        part[c] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    }
+    r = tree(part, chunks);
+    free(part);
+    return r;
+}
+
+static float dot_by_rule(const float *a, int64_t as, const float *b, int64_t bs, int64_t k)
+{
+    int64_t blocks = (k + 31) / 32;
+    float *part = malloc(((size_t)blocks + 1) * sizeof *part), r;
+
+    for (int64_t c = 0; c < blocks; c++) {
+        part[c] = 0;
+        for (int64_t i = c * 32; i < k && i < (c + 1) * 32; i++)
+            part[c] = fmaf(a[i * as], b[i * bs], part[c]);
+    }
+    r = tree(part, blocks);
+    free(part);
+    return r;
+}
+
+static Tensor *noise(int rank, const int64_t *shape)
+{
+    Tensor *t = tensor_new(DT_f32, rank, shape);
+    int64_t n = tensor_size(t);
+
+    for (int64_t i = 0; i < n; i++)
+        ((float *)t->store->data)[i] = (float)(int32_t)rnd() * 0x1p-31f * (float)(1 + rnd_to(1000));
+    return t;
+}
+
+static Attr over(int8_t axis)
+{
+    Attr a = attr_default();
+
+    a.naxes = 1;
+    a.axis[0] = axis;
+    return a;
+}
+
+static void sums_follow_the_rule(void **state)
+{
+    static const int64_t sizes[] = {0, 1, 7, 8, 9, 255, 256, 257, 511, 513, 768, 1280, 5000, 65537, 300000};
+
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        Tensor *x = noise(1, &sizes[k]), *s;
+        Attr a = over(-1);
+        s = run1(OP_sum, &a, x);
+        float want = sum_by_rule(x->store->data, sizes[k]), got = *(float *)s->store->data;
+        assert_memory_equal(&got, &want, 4);
+        tensor_unref(x);
+        tensor_unref(s);
+    }
+}
+
+/* The sum over a leading axis takes other loops; every layout must give the same bits. */
+static void layouts_do_not_change_bits(void **state)
+{
+    for (int round = 0; round < 60; round++) {
+        int64_t shape[] = {1 + rnd_to(700), 1 + rnd_to(40)}, flipped[] = {shape[1], shape[0]}, stride[] = {1, shape[1]};
+        Tensor *x = noise(2, shape), *view = tensor_view(x, 2, flipped, stride, 0), *rows = tensor_copy(view);
+        Attr first = over(-2), last = over(-1);
+        Tensor *a = run1(OP_sum, &first, x), *b = run1(OP_sum, &last, view), *c = run1(OP_sum, &last, rows);
+        assert_true(tensor_same_bits(a, b));
+        assert_true(tensor_same_bits(a, c));
+        float want = sum_by_rule(rows->store->data, shape[0]);
+        assert_memory_equal(c->store->data, &want, 4);
+        Tensor *all[] = {x, view, rows, a, b, c};
+        for (int i = 0; i < 6; i++)
+            tensor_unref(all[i]);
+    }
+}
+
+static void several_axes_flatten_in_row_major_order(void **state)
+{
+    int64_t shape[] = {5, 11, 7, 13}, flat[] = {7, 5 * 11 * 13};
+    Attr a = attr_default(), p = attr_default(), r = attr_default(), last = over(-1);
+    Tensor *x = noise(4, shape), *s, *moved, *rows, *t;
+
+    a.naxes = 3;                                    /* all axes but the third, in any order of naming */
+    a.axis[0] = -1, a.axis[1] = -4, a.axis[2] = -3;
+    s = run1(OP_sum, &a, x);
+    p.naxes = 4;
+    p.axis[0] = -2, p.axis[1] = -4, p.axis[2] = -3, p.axis[3] = -1;
+    moved = run1(OP_permute, &p, x);
+    r.nd[0] = 2;
+    memcpy(r.d[0], flat, sizeof flat);
+    rows = run1(OP_reshape, &r, moved);
+    t = run1(OP_sum, &last, rows);
+    assert_true(tensor_same_bits(s, t));
+    Tensor *all[] = {x, s, moved, rows, t};
+    for (int i = 0; i < 5; i++)
+        tensor_unref(all[i]);
+}
+
+static void threads_do_not_change_bits(void **state)
+{
+    int64_t n = 3000000, shape[] = {300, 300};
+    Tensor *x = noise(1, &n), *m = noise(2, shape), *base[3] = {NULL};
+    Attr a = over(-1), key = attr_default();
+    Tensor *k = of_doubles(DT_uint32, 2, (double[]){5, 6});
+
+    key.dtype = DT_f32;
+    key.kind = DIST_NORMAL;
+    key.nd[0] = 1;
+    key.d[0][0] = 100000;
+    static const int threads[] = {1, 2, 3, 7, 16};
+    for (int i = 0; i < 5; i++) {
+        pool_init(threads[i]);
+        Tensor *got[] = {run1(OP_sum, &a, x), run2(OP_matmul, NULL, m, m), run1(OP_random, &key, k)};
+        for (int j = 0; j < 3; j++) {
+            if (base[j])
+                assert_true(tensor_same_bits(base[j], got[j]));
+            else
+                base[j] = tensor_ref(got[j]);
+            tensor_unref(got[j]);
+        }
+    }
+    pool_init(0);
+    for (int j = 0; j < 3; j++)
+        tensor_unref(base[j]);
+    tensor_unref(x);
+    tensor_unref(m);
+    tensor_unref(k);
+}
+
+static void products_follow_the_rule(void **state)
+{
+    for (int round = 0; round < 60; round++) {
+        int64_t m = 1 + rnd_to(20), k = rnd_to(200), n = 1 + rnd_to(150), sa[] = {m, k}, sb[] = {k, n};
+        Tensor *a = noise(2, sa), *b = noise(2, sb), *c = run2(OP_matmul, NULL, a, b);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                float want = dot_by_rule((float *)a->store->data + i * k, 1, (float *)b->store->data + j, n, k);
+                assert_memory_equal((float *)c->store->data + i * n + j, &want, 4);
+            }
+        tensor_unref(a);
+        tensor_unref(b);
+        tensor_unref(c);
+    }
+}
+
+/* Any row alone, or in a batch of any form, gives the same bits. */
+static void batches_do_not_change_bits(void **state)
+{
+    int64_t sa[] = {3, 4, 5, 70}, sb[] = {70, 90}, sb4[] = {3, 1, 70, 90}, row[] = {1, 70};
+    Tensor *a = noise(4, sa), *b = noise(2, sb), *c = run2(OP_matmul, NULL, a, b), *b4 = tensor_new(DT_f32, 4, sb4);
+    int64_t zero[] = {0, 0, 90, 1};
+    Tensor *same = tensor_view(b, 4, sb4, zero, 0), *d, *e;
+
+    tensor_assign(b4, same);
+    d = run2(OP_matmul, NULL, a, b4);
+    e = run2(OP_matmul, NULL, a, same);
+    assert_true(tensor_same_bits(c, d));
+    assert_true(tensor_same_bits(c, e));
+    for (int64_t i = 0; i < 60; i++) {
+        int64_t stride[] = {70, 1};
+        Tensor *r = tensor_view(a, 2, row, stride, i * 70), *one = run2(OP_matmul, NULL, r, b);
+        assert_memory_equal(one->store->data, (float *)c->store->data + i * 90, 360);
+        tensor_unref(r);
+        tensor_unref(one);
+    }
+    Tensor *all[] = {a, b, c, b4, same, d, e};
+    for (int i = 0; i < 7; i++)
+        tensor_unref(all[i]);
+}
+
+/* Whole numbers are exact in any order: every dtype and layout against plain sums. */
+static void products_of_every_dtype_are_right(void **state)
+{
+    for (int round = 0; round < 400; round++) {
+        DType dt = (DType)(DT_int8 + rnd_to(DT_COUNT - DT_int8));
+        int64_t m = 1 + rnd_to(5), k = 1 + rnd_to(40), n = 1 + rnd_to(70), sa[] = {2, m, k}, sb[] = {1 + rnd_to(2), k, n}, i[3] = {0};
+        if (dtype_info[dt].sbits < 8)
+            continue;
+        Tensor *a = random_view(dt, 3, sa), *b = random_view(dt, 3, sb), *af = converted(a, DT_f64), *bf = converted(b, DT_f64);
+        Attr wide = attr_default();
+        wide.dtype = dtype_is_complex(dt) ? DT_c128 : dtype_is_float(dt) ? DT_f64 : DT_int64;
+        Tensor *c = run2(OP_matmul, &wide, a, b);
+        do {
+            double want = 0;
+            for (int64_t q = 0; q < k; q++)
+                want += elem_get_f(af, place_of(af, (int64_t[]){i[0], i[1], q})) *
+                        elem_get_f(bf, place_of(bf, (int64_t[]){sb[0] == 1 ? 0 : i[0], q, i[2]}));
+            assert_true(elem_get_f(c, place_of(c, i)) == want);
+        } while (next_index(3, c->shape, i));
+        Tensor *all[] = {a, b, af, bf, c};
+        for (int j = 0; j < 5; j++)
+            tensor_unref(all[j]);
+    }
+}
+
+static double reduced(OpId op, DType dt, int64_t n, const double *v)
+{
+    Tensor *x = of_doubles(dt, n, v), *r;
+    Attr a = over(-1);
+    double s;
+
+    r = run1(op, &a, x);
+    s = elem_get_f(r, 0);
+    tensor_unref(x);
+    tensor_unref(r);
+    return s;
+}
+
+static void extremes_and_empties(void **state)
+{
+    double v[600];
+
+    for (int i = 0; i < 600; i++)
+        v[i] = -1 - i % 7;
+    assert_true(reduced(OP_max, DT_f32, 600, v) == -1 && reduced(OP_min, DT_bf16, 600, v) == -7 && reduced(OP_max, DT_int8, 600, v) == -1);
+    assert_true(reduced(OP_argmax, DT_f32, 600, v) == 0 && reduced(OP_argmin, DT_int16, 600, v) == 6);
+    v[300] = NAN, v[400] = NAN;
+    assert_true(isnan(reduced(OP_max, DT_f32, 600, v)) && isnan(reduced(OP_min, DT_f64, 600, v)) && isnan(reduced(OP_max, DT_f16, 600, v)));
+    assert_true(reduced(OP_argmax, DT_f32, 600, v) == 300 && reduced(OP_argmin, DT_f16, 600, v) == 300);
+    assert_true(reduced(OP_sum, DT_f32, 0, v) == 0 && reduced(OP_prod, DT_f32, 0, v) == 1);
+    assert_true(reduced(OP_any, DT_bool, 0, v) == 0 && reduced(OP_all, DT_bool, 0, v) == 1);
+    for (int i = 0; i < 600; i++)
+        v[i] = -0.0;
+    assert_true(signbit(reduced(OP_max, DT_f32, 600, v)));          /* XLA once gave -inf here from 8193 on */
+    v[511] = 0;
+    assert_true(!signbit(reduced(OP_max, DT_f32, 600, v)) && signbit(reduced(OP_min, DT_f32, 600, v)));
+    for (int i = 0; i < 600; i++)
+        v[i] = 1;
+    assert_true(reduced(OP_sum, DT_bool, 600, v) == 600 && reduced(OP_sum, DT_int8, 600, v) == 600);
+    assert_true(reduced(OP_all, DT_bool, 600, v) == 1);
+    v[599] = 0;
+    assert_true(reduced(OP_all, DT_bool, 600, v) == 0 && reduced(OP_any, DT_bool, 600, v) == 1);
+}
+
+static void narrow_accumulators_round_every_step(void **state)
+{
+    int64_t n = 257;
+    Tensor *x = tensor_new(DT_bf16, 1, &n), *s;
+    Attr a = over(-1);
+
+    for (int64_t i = 0; i < n; i++)
+        elem_set_f(x, i, 1);
+    a.accum = DT_bf16;
+    s = run1(OP_sum, &a, x);
+    assert_true(elem_get_f(s, 0) == 256);
+    tensor_unref(s);
+    a.accum = DT_NONE;
+    a.dtype = DT_f32;
+    s = run1(OP_sum, &a, x);
+    assert_true(elem_get_f(s, 0) == 257);
+    tensor_unref(s);
+    tensor_unref(x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_follow_the_rule),
+        cmocka_unit_test(layouts_do_not_change_bits),
+        cmocka_unit_test(several_axes_flatten_in_row_major_order),
+        cmocka_unit_test(threads_do_not_change_bits),
+        cmocka_unit_test(products_follow_the_rule),
+        cmocka_unit_test(batches_do_not_change_bits),
+        cmocka_unit_test(products_of_every_dtype_are_right),
+        cmocka_unit_test(extremes_and_empties),
+        cmocka_unit_test(narrow_accumulators_round_every_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
