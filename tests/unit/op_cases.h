@@ -85,7 +85,7 @@ static Case *case_add(Cases *c, OpId op, const char *what, int nin, Tensor *x, T
     return &vec_last(c);
 }
 
-static void cases_free(Cases *c)
+static inline void cases_free(Cases *c)
 {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->at[i].nin; k++)
@@ -479,7 +479,26 @@ static void add_other(Cases *c, OpId op)
     tensor_unref(key);
 }
 
-static void cases_of(Cases *c, OpId op)
+/* Ops of integers alone: the samples scaled to small ints. */
+static void make_ints(Cases *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->at[i].nin; k++) {
+            Tensor **x = &c->at[i].in[k], *t = tensor_new(DT_int32, (*x)->rank, (*x)->shape), *f = tensor_copy(*x);
+            for (int64_t e = 0; e < tensor_size(t); e++)
+                elem_set_i(t, e, (int64_t)(elem_get_f(f, e) * 10));
+            tensor_unref(f);
+            tensor_unref(*x);
+            *x = t;
+        }
+}
+
+static bool ints_only(OpId op)
+{
+    return op == OP_bitnot || op == OP_bitand || op == OP_bitor || op == OP_bitxor || op == OP_shl || op == OP_shr;
+}
+
+static inline void cases_of(Cases *c, OpId op)
 {
     switch (op_info[op].family) {
     case FAM_MAP:
@@ -518,6 +537,8 @@ static void cases_of(Cases *c, OpId op)
         add_other(c, op);
         break;
     }
+    if (ints_only(op))
+        make_ints(c);
 }
 
 #endif

@@ -290,7 +290,7 @@ static bool dtype_REAL(Infer *f)
 
 static bool dtype_COMPLEX(Infer *f)
 {
-    if (!promote_from(f, 0))
+    if (!promote_from(f, 0) || !to_float(&f->out[0]))
         return false;
     f->out[0].dtype = dtype_complex(f->out[0].dtype);
     f->out[0].policy = NULL;
@@ -329,8 +329,11 @@ static bool dtype_LU(Infer *f)
 static bool dtype_FFT(Infer *f)
 {
     dtype_SAME(f);
+    to_float(&f->out[0]);
     f->out[0].policy = NULL;
-    f->out[0].dtype = f->a->kind == 3 ? dtype_real(dtype_complex(f->in[0].dtype)) : dtype_complex(f->in[0].dtype);
+    f->out[0].dtype = dtype_complex(f->out[0].dtype);
+    if (f->a->kind == 3)
+        f->out[0].dtype = dtype_real(f->out[0].dtype);
     if (f->a->kind == 2 && dtype_is_complex(f->in[0].dtype))
         return infer_fail(f, INFER_DTYPE, "rfft takes real input, not %s; use fft", dtype_info[f->in[0].dtype].name);
     return true;

@@ -56,10 +56,56 @@ static Tensor *fold_batches(Trace *T, Level *lv, Tensor *key)
     return fold_key(T, key, example);
 }
 
+/* A loop body in the making: its key is the next one outside with the round folded in, made when first asked for. */
+typedef struct KeyScope {
+    Tensor *round, *key;
+    Tensor *outer_key;
+    uint64_t outer_seed, outer_draws;
+    struct KeyScope *outer;
+} KeyScope;
+
+static void scope_enter(Trace *T, KeyScope *s, Tensor *round)
+{
+    *s = (KeyScope){.round = round, .outer_key = T->key, .outer_seed = T->seed, .outer_draws = T->draws, .outer = T->rounds};
+    T->rounds = s;
+}
+
+static void scope_leave(Trace *T, KeyScope *s)
+{
+    T->rounds = s->outer;
+    if (!s->key)
+        return;
+    tensor_unref(s->key);
+    T->key = s->outer_key;
+    T->draws = s->outer_draws;
+}
+
+/* The first draw of a body, unless the program chose a seed inside it. */
+static bool scope_open(Trace *T, KeyScope *s)
+{
+    Tensor *base;
+
+    if (!s || s->key || T->key != s->outer_key || T->seed != s->outer_seed)
+        return true;
+    T->rounds = s->outer;
+    base = trace_key(T);
+    T->rounds = s;
+    if (!base)
+        return false;
+    s->outer_draws = T->draws;
+    s->key = fold_key(T, base, tensor_ref(s->round));
+    T->key = s->key;
+    T->draws = 0;
+    return s->key != NULL;
+}
+
 Tensor *trace_key(Trace *T)
 {
-    Tensor *base = T->key ? tensor_ref(T->key) : seed_key(T->seed);
+    Tensor *base;
 
+    if (!scope_open(T, T->rounds))
+        return NULL;
+    base = T->key ? tensor_ref(T->key) : seed_key(T->seed);
     return fold_batches(T, T->top, fold_key(T, base, tensor_scalar_i(DT_int64, (int64_t)T->draws++)));
 }
 
@@ -171,23 +217,18 @@ bool trace_cond(Trace *T, Tensor *pred, TensorFn on_true, TensorFn on_false, Ten
 
 /* -- loops: a body may draw random numbers ------------------------------------------------------------------------------------------- */
 
-/* Runs fn with the ambient key folded with a round number, which is the last input; fn does not see it. */
-typedef struct Rounds { Trace *T; TensorFn fn; Tensor *key; bool carried; } Rounds;
+/* Runs fn, whose random draws depend on the round number, the last input; fn does not see it. */
+typedef struct Rounds { Trace *T; TensorFn fn; } Rounds;
 
 static bool call_round(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Rounds *r = self;
-    Trace *T = r->T;
-    Tensor *key = T->key, *mine = op_binary(T, OP_fold_key, r->key, in[nin - 1]);
-    uint64_t draws = T->draws;
-    bool ok = mine != NULL;
+    KeyScope s;
+    bool ok;
 
-    T->key = mine;
-    T->draws = 0;
-    ok = ok && r->fn.call(r->fn.self, in, nin - 1, out, nout);
-    tensor_unref(T->key);
-    T->key = key;
-    T->draws = draws;
+    scope_enter(r->T, &s, in[nin - 1]);
+    ok = r->fn.call(r->fn.self, in, nin - 1, out, nout);
+    scope_leave(r->T, &s);
     return ok;
 }
 
@@ -256,17 +297,13 @@ static bool apply_scan(Trace *T, Body *b, Tensor *const *carry, int ncarry, Tens
 bool trace_scan(Trace *T, TensorFn body, Tensor *const *carry, int ncarry, Tensor *const *xs, int nxs, bool reverse, Tensor **out,
                 int *nout)
 {
-    Rounds r = {T, body, NULL, false};
+    Rounds r = {T, body};
     TType *types = tsr_alloc(sizeof *types * (size_t)(ncarry + nxs + 1));
     Body b = {0};
-    uint64_t draws = T->draws;
-    bool ok = scan_types(T, carry, ncarry, xs, nxs, types) && (r.key = trace_key(T)) != NULL &&
+    bool ok = scan_types(T, carry, ncarry, xs, nxs, types) &&
               stage_body(T, "scan", (TensorFn){call_round, &r, body.max_out}, types, ncarry + nxs + 1, &b);
 
-    if (ok && !vec_last(&b.g->params)->nuse)
-        T->draws = draws;               /* nothing was drawn: the sequence goes on as if there were no loop */
     ok = ok && apply_scan(T, &b, carry, ncarry, xs, nxs, reverse, out, nout);
-    tensor_unref(r.key);
     body_done(&b);
     tsr_free(types);
     return ok;
@@ -340,26 +377,21 @@ static bool apply_while(Trace *T, Body *b, Tensor *const *init, int n, bool coun
 
 bool trace_while(Trace *T, TensorFn cond, TensorFn body, Tensor *const *init, int n, Tensor **out)
 {
-    Rounds r = {T, body, NULL, true};
+    Rounds r = {T, body};
     TType *types = tsr_alloc(sizeof *types * (size_t)(n + 1));
     Body b[2] = {{0}};
-    uint64_t draws = T->draws;
     bool ok, counted = true;
 
     for (int i = 0; i < n; i++)
         types[i] = strong_type(init[i]);
     types[n] = (TType){.dtype = DT_int32};
-    ok = (r.key = trace_key(T)) != NULL &&
-         stage_body(T, "condition", (TensorFn){call_uncounted, &cond, 1}, types, n + 1, &b[0]) &&
+    ok = stage_body(T, "condition", (TensorFn){call_uncounted, &cond, 1}, types, n + 1, &b[0]) &&
          stage_body(T, "body", (TensorFn){call_counted, &r, n + 1}, types, n + 1, &b[1]);
     if (ok && b[1].g->results.n != n + 1)
         ok = trace_fail(T, OPERR_VALUE, "the loop's body gives %d values for %d carried ones", b[1].g->results.n - 1, n);
-    if (ok && drop_counter(&b[0], &b[1])) {
+    if (ok && drop_counter(&b[0], &b[1]))
         counted = false;
-        T->draws = draws;
-    }
     ok = ok && apply_while(T, b, init, n, counted, out);
-    tensor_unref(r.key);
     body_done(&b[0]);
     body_done(&b[1]);
     tsr_free(types);

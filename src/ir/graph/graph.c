@@ -297,11 +297,11 @@ Graph *graph_clone(const Graph *g)
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
         at[n->id] = graph_append(c, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
-        if (n->op == GRAPH_PARAM)
-            vec_push(&c->params, at[n->id]);
         if (in != few)
             tsr_free(in);
     }
+    for (int i = 0; i < g->params.n; i++)
+        vec_push(&c->params, at[g->params.at[i]->id]);
     for (int i = 0; i < g->results.n; i++)
         graph_result(c, (GValue){at[g->results.at[i].node->id], g->results.at[i].index});
     tsr_free(at);

@@ -60,6 +60,7 @@ typedef struct Trace {
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
     uint64_t seed, draws;       /* ambient random state: key of draw k is fold_key(key, k) */
     Tensor *key;                /* base key of the ambient draws, uint32 [2]; NULL: made from seed. Counted. */
+    struct KeyScope *rounds;    /* the loop body being staged, whose rounds draw from keys of their own */
     bool (*poll)(void *st);     /* called now and then in long kernels and loops; false stops them */
     void *poll_state;
     struct DimEnv *dims;        /* sizes known to the running graphs (graph_apply) */
