@@ -131,16 +131,16 @@ static void mark_active(const int group[3], Tensor *const *x, Tensor *const *t, 
         active[i] = i >= group[0] && i < group[0] + group[1] ? dtype_is_inexact((DType)x[i]->dtype) : t[i] != NULL;
 }
 
-/* Sort results (carries, tangents, ys, tangents) into y and dy. */
-static int take_results(const Graph *body, int ncarry, Tensor **got, Tensor **y, Tensor **dy)
+/* Sort results (carries, tangents, ys, tangents) into y and dy; a tape is arranged like the carries. */
+static int take_results(const Graph *body, int ncarry, bool tape, Tensor **got, Tensor **y, Tensor **dy)
 {
-    int n = body->results.n, at = 0;
+    int n = tape ? 2 * ncarry : body->results.n, at = 0;
 
     for (int lo = 0, hi = ncarry; lo < n; lo = hi, hi = n) {
         for (int i = lo; i < hi; i++)
             y[i] = got[at++];
         for (int i = lo; i < hi; i++)
-            dy[i] = inexact(result_of(body, i)) ? got[at++] : NULL;
+            dy[i] = inexact(result_of(body, tape ? i % ncarry : i)) ? got[at++] : NULL;
     }
     return n;
 }
@@ -152,7 +152,7 @@ static bool run_derived(Trace *T, OpId op, const Attr *a, const Graph *body, int
     bool ok = op_dispatch(T, op, a, v->at, v->n, got, &n);
 
     if (ok)
-        *ny = take_results(body, ncarry, got, y, dy);
+        *ny = take_results(body, ncarry, op == OP_while && a->kind, got, y, dy);
     tsr_free(got);
     return ok;
 }

@@ -9,6 +9,12 @@
  * cotangents through it; captures' cotangents add up as carries, in reverse
  * order, so weights are never stacked.  A checkpointed call is the same with
  * no loop.  Effects do not happen again in a recomputation.
+ *
+ * A round of a while counts only where its condition holds at the saved
+ * carries: under vmap the tape goes on until the last example is done, and for
+ * the others those rounds did not happen.  A while that keeps a tape itself
+ * (the derivative of a derivative) has cotangents for the tape too: they join
+ * those of the carries at the start of their round.
  */
 #include "ir/graph/control.h"
 
@@ -22,6 +28,8 @@ typedef struct Lin {
     const bool *active;         /* operands that have a tangent */
     int nin, nsaved;
 } Lin;
+
+static bool taped(const Lin *s) { return s->op == OP_while && s->a->kind; }
 
 /* Pull cotangents of g's inexact results back to its active parameters. */
 static bool graph_pull(Trace *T, Graph *g, Tensor *const *x, Tensor *const *ct, const bool *active, Tensor **out, int *nout)
@@ -49,7 +57,8 @@ static bool graph_pull(Trace *T, Graph *g, Tensor *const *x, Tensor *const *ct, 
 
 typedef struct Loop {
     Trace *T;
-    Graph *body;
+    Graph *body, *cond;         /* cond: of a while, NULL for a scan */
+    bool taped;
     const bool *active;         /* for the operands */
     bool *pulled;               /* for the body: inexact carries too */
     int ncap, ncarry, nx, ny;
@@ -69,7 +78,7 @@ static void loop_init(Loop *l, const Lin *s)
 {
     int ncap = s->a->n, ncarry = s->op == OP_scan ? s->a->m : s->nin - ncap, n = s->nin;
 
-    *l = (Loop){.T = s->T, .body = s->body, .active = s->active, .ncap = ncap, .ncarry = ncarry, .nx = n - ncap - ncarry,
+    *l = (Loop){.T = s->T, .body = s->body, .cond = s->op == OP_while ? s->a->region[0] : NULL, .taped = taped(s), .active = s->active, .ncap = ncap, .ncarry = ncarry, .nx = n - ncap - ncarry,
                 .ny = s->body->results.n - ncarry};
     l->pulled = tsr_calloc((size_t)n + 1);
     for (int i = 0; i < n; i++)
@@ -79,6 +88,36 @@ static void loop_init(Loop *l, const Lin *s)
     l->ncc = count_inexact_params(s->body, ncap, ncarry);
     for (int i = ncarry; i < s->body->results.n; i++)
         l->nyc += inexact(result_of(s->body, i));
+    if (l->taped)
+        l->nyc = l->ncc;
+}
+
+/* Of a while: did the round happen? Then what it pulled back, else what came in (carries) or nothing (captures). */
+static Tensor *if_live(Rule *r, Tensor *live, Tensor *pulled, Tensor *otherwise)
+{
+    return live ? r3(r, OP_where, live, pulled, otherwise) : pulled;
+}
+
+/* The round's cotangents in dx (captures, carries, xs) as the next carries and ys of the backward scan. */
+static bool round_results(Loop *l, Tensor *live, Tensor *const *in, Tensor **dx, int ndx, Tensor **out, int *nout)
+{
+    Tensor *const *cc = in + l->ncap, *const *acc = cc + l->ncc, *const *tape = acc + l->nacc + l->ncarry + l->nx;
+    Rule r = rule_begin(l->T);
+    int n = 0;
+
+    for (int i = 0; i < l->ncc; i++) {
+        Tensor *d = if_live(&r, live, dx[l->nacc + i], cc[i]);
+        out[n++] = l->taped ? r2(&r, OP_add, d, tape[i]) : d;
+    }
+    for (int i = 0; i < l->nacc; i++)
+        out[n++] = r2(&r, OP_add, acc[i], if_live(&r, live, dx[i], r_num(&r, dx[i], 0)));
+    for (int i = l->nacc + l->ncc; i < ndx; i++)
+        out[n++] = dx[i];
+    for (int i = 0; i < n && !r.failed; i++)
+        tensor_ref(out[i]);
+    *nout = r.failed ? 0 : n;
+    rule_end(&r);
+    return !r.failed;
 }
 
 /* (captures; carry cotangents, sums; saved carries, xs, y cotangents) -> (carry cotangents, sums; x cotangents) */
@@ -87,8 +126,8 @@ static bool loop_round(void *self, Tensor *const *in, int nin, Tensor **out, int
     Loop *l = self;
     Tensor *const *cap = in, *const *cc = cap + l->ncap, *const *acc = cc + l->ncc, *const *saved = acc + l->nacc;
     Tensor *const *xs = saved + l->ncarry, *const *yc = xs + l->nx;
-    int n = l->ncap + l->ncarry + l->nx, k = 0;
-    Tensor **x = tsr_calloc(sizeof *x * (size_t)(2 * n + l->ncc + l->nyc + 1)), **ct = x + n, **dx = ct + l->ncc + l->nyc;
+    int n = l->ncap + l->ncarry + l->nx, k = 0, nlive = 0;
+    Tensor **x = tsr_calloc(sizeof *x * (size_t)(2 * n + l->ncc + l->nyc + 1)), **ct = x + n, **dx = ct + l->ncc + l->nyc, *live = NULL;
     bool ok;
 
     (void)nin;
@@ -96,15 +135,13 @@ static bool loop_round(void *self, Tensor *const *in, int nin, Tensor **out, int
     memcpy(x + l->ncap, saved, sizeof *x * (size_t)l->ncarry);
     memcpy(x + l->ncap + l->ncarry, xs, sizeof *x * (size_t)l->nx);
     memcpy(ct, cc, sizeof *x * (size_t)l->ncc);
-    memcpy(ct + l->ncc, yc, sizeof *x * (size_t)l->nyc);
-    ok = graph_pull(l->T, l->body, x, ct, l->pulled, dx, &k);   /* captures, carries, xs */
+    if (!l->taped)
+        memcpy(ct + l->ncc, yc, sizeof *x * (size_t)l->nyc);
+    ok = graph_pull(l->T, l->body, x, ct, l->pulled, dx, &k);
+    ok = ok && (!l->cond || graph_apply(l->T, l->cond, x, n, &live, &nlive));
     *nout = 0;
-    for (int i = 0; i < l->ncc && ok; i++)
-        out[(*nout)++] = tensor_ref(dx[l->nacc + i]);
-    for (int i = 0; i < l->nacc && ok; i++)
-        ok = (out[*nout] = op_binary(l->T, OP_add, acc[i], dx[i])) != NULL && ++*nout;
-    for (int i = l->nacc + l->ncc; i < k && ok; i++)
-        out[(*nout)++] = tensor_ref(dx[i]);
+    ok = ok && round_results(l, live, in, dx, k, out, nout);
+    tensor_unref(live);
     tensors_unref(dx, k);
     tsr_free(x);
     return ok;
@@ -130,6 +167,9 @@ static Graph *stage_round(Loop *l)
     for (int i = l->ncarry; i < b->results.n; i++)
         if (inexact(result_of(b, i)))
             y[n++] = *result_of(b, i);
+    for (int i = 0; i < l->ncarry && l->taped; i++)
+        if (inexact(param_of(b, l->ncap + i)))
+            y[n++] = *param_of(b, l->ncap + i);
     g = stage(l->T, sym("backward"), (TensorFn){loop_round, l, l->ncc + l->nacc + l->nx}, y, n, NULL, NULL);
     tsr_free(y);
     return g;
@@ -314,22 +354,24 @@ static bool run_primal(Lin *s, Tensor *const *x, Tensor **y, int *ny)
     int n = 0;
     bool ok;
 
-    *ny = s->body->results.n;
+    *ny = s->body->results.n << taped(s);
     switch (s->op) {
     case OP_scan:
         ok = scan_saving(s->T, s->a, x, s->nin, y, &n);
         break;
     case OP_while:
-        b.kind = 1;
-        b.nd[0] = 1;
-        b.d[0][0] = dim_var(sym("rounds"), 0, INT64_MAX);
+        if (!b.kind) {
+            b.kind = 1;
+            b.nd[0] = 1;
+            b.d[0][0] = dim_var(sym("rounds"), 0, INT64_MAX);
+        }
         ok = op_dispatch(s->T, OP_while, &b, x, s->nin, y, &n);
         break;
     default:
         ok = op_dispatch(s->T, s->op, s->a, x, s->nin, y, &n);
         break;
     }
-    s->nsaved = ok ? n - *ny : 0;
+    s->nsaved = !ok ? 0 : taped(s) ? *ny / 2 : n - *ny;
     return ok;
 }
 
@@ -386,6 +428,7 @@ bool control_linear(Trace *T, OpId op, const Attr *a, Tensor *const *x, Tensor *
     int room = graph_max_results(op, a) + 2 * nin;
     Tensor **all = tsr_calloc(sizeof *all * (size_t)room);
     Tensors res = {0};
+    Attr known = *a;
     bool ok;
 
     for (int i = 0; i < nin; i++)
@@ -393,8 +436,14 @@ bool control_linear(Trace *T, OpId op, const Attr *a, Tensor *const *x, Tensor *
     s.active = active;
     ok = run_primal(&s, x, all, ny);
     if (ok) {
+        if (taped(&s) && s.nsaved) {    /* as many rounds as there were */
+            known.d[0][0] = all[*ny / 2]->shape[0];
+            s.a = &known;
+        }
         tensors_push(&res, x, nin);
-        for (int i = 0; i < s.nsaved; i++)
+        if (taped(&s))                  /* the tape is both a result and what the backward pass needs */
+            tensors_push(&res, all + *ny / 2, s.nsaved);
+        for (int i = 0; i < s.nsaved && !taped(&s); i++)
             vec_push(&res, all[*ny + i]);
         memcpy(y, all, sizeof *y * (size_t)*ny);
         ok = record(&s, &res, t, y, dy, *ny);
