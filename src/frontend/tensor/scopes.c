@@ -25,9 +25,12 @@ static bool staging(const Trace *T)
     return false;
 }
 
+/* A tracer that outlived its transformation has no text but <traced>. */
+static bool records(Value v) { return value_is_staged(v) && !as_tensor(v)->tracer->level->closed; }
+
 static bool print_piece(Interp *I, Value v, StrBuf *text, Tensor **in, int *n)
 {
-    if (value_is_staged(v) && *n < RANK_MAX) {
+    if (records(v) && *n < RANK_MAX) {
         sb_putc(text, PRINT_MARK);
         in[(*n)++] = as_tensor(v);
         return true;
@@ -48,7 +51,7 @@ int tensor_staged_print(Interp *I, const Value *args, int nargs, const char *sep
     StrBuf text = {0};
     bool hidden = false, ok = true;
     for (int i = 0; i < nargs; i++)
-        hidden |= value_is_staged(args[i]);
+        hidden |= records(args[i]);
     if (!hidden && !staging(T))
         return 0;
     for (int i = 0; ok && i < nargs; i++) {
