@@ -166,9 +166,16 @@ static void fill_native_class(Interp *I, ClassObj *c, const char *owner)
             if (strcmp(d->owner, owner) || !strcmp(d->name, "__base__"))
                 continue;
             v = native_attribute(I, d);
-            dict_set_sym(c->ns, sym(d->name), v);
-            if ((n = dunder_number(I, sym(d->name))) >= 0)
+            n = dunder_number(I, sym(d->name));
+            if (n >= 0)
                 set_dunder(c, n, v);
+            if (n == D_new && c != I->object_class) {       /* tuple.__new__(cls, x) also works for subclasses */
+                value_unref(v);
+                v = native_attribute(I, native_find("object", "__new__"));
+                if (v.tag == V_CLASSMETHOD)
+                    v.o->kind = V_STATICMETHOD, v.tag = V_STATICMETHOD;
+            }
+            dict_set_sym(c->ns, sym(d->name), v);
             value_unref(v);
         }
 }
@@ -429,6 +436,8 @@ static Value object_new(Interp *I, Value *a)
 
     if (a[0].tag != V_CLASS)
         return raise(I, EXC_TypeError, "__new__ needs a class, got '%s'", value_type_name(a[0]));
+    if ((c->flags & 1) && c != I->object_class && c->dunder[D_new].tag == V_NATIVE && !is_exc_class(I, c))
+        return call_new(I, c, args->at, (int)args->n, NULL, NULL, 0);
     for (native = c; !(native->flags & 1);)
         native = native->base;
     if (is_exc_class(I, c) || native->layout == V_INSTANCE)

@@ -506,7 +506,7 @@ static Value f_replace(Interp *I, Value *a)
     return r;
 }
 
-#define DATACLASS "(cls=None, /, *, init: bool = True, repr: bool = True, eq: bool = True, order: bool = False, " \
+#define DATACLASS "(obj=None, /, *, init: bool = True, repr: bool = True, eq: bool = True, order: bool = False, " \
                   "unsafe_hash: bool = False, frozen: bool = False, match_args: bool = True, kw_only: bool = False, slots: bool = False)"
 #define FIELD "(*, default=..., default_factory: Callable = ..., init: bool = True, repr: bool = True, hash: bool | None = None, " \
               "compare: bool = True, metadata=None, kw_only: bool | None = None)"

@@ -194,7 +194,9 @@ static bool fill_hole(Fill *f, const Hole *h, int depth, StrBuf *b)
         v = convert(f, v, h->conversion);
     if (is_err(v))
         return false;
-    if (!fill(f, h->spec, h->spec_end, depth + 1, &spec)) {
+    if (!memchr(h->spec, '{', (size_t)(h->spec_end - h->spec)))
+        sb_write(&spec, h->spec, (size_t)(h->spec_end - h->spec));
+    else if (!fill(f, h->spec, h->spec_end, depth + 1, &spec)) {
         value_unref(v);
         sb_done(&spec);
         return false;
