@@ -12,6 +12,7 @@
 
 typedef struct RandomJob {
     uint64_t key;
+    int64_t base;               /* where this key's elements begin */
     uint8_t kind;               /* Dist */
     double p;                   /* bernoulli */
     uint64_t range;             /* randint */
@@ -111,13 +112,14 @@ static void random_part(int64_t lo, int64_t hi, void *st)
         else
             draw_f64(j, i, n, (double *)(void *)lanes.at);
         raw_convert(j->dtype, raw.at, from, lanes.at, n, NULL, i);
-        writer_raw(&j->out, i, n, raw.at);
+        writer_raw(&j->out, j->base + i, n, raw.at);
     }
 }
 
 KStatus kernel_random(KERNEL_ARGS)
 {
     RandomJob j = {.kind = a->kind, .p = a->f, .range = (uint64_t)a->i, .dtype = (DType)type->dtype};
+    int64_t nkeys = tensor_size(in[0]) / 2;
     Reader key;
 
     (void)op, (void)nin;
@@ -129,9 +131,13 @@ KStatus kernel_random(KERNEL_ARGS)
         return K_NOMEM;
     reader_init(&key, in[0]);
     key.as = DT_uint32;
-    j.key = key_of(&key, 0);
     reader_init(&j.out, out[0]);
-    pool_for(tensor_size(out[0]), 4 * TILE, random_part, &j);
+    for (int64_t k = 0; k < nkeys; k++) {       /* each key draws its part as if it were alone */
+        int64_t n = tensor_size(out[0]) / nkeys;
+        j.key = key_of(&key, 2 * k);
+        j.base = k * n;
+        pool_for(n, 4 * TILE, random_part, &j);
+    }
     return K_OK;
 }
 

@@ -186,8 +186,23 @@ bool shape_UNWINDOW(Infer *f)
     return true;
 }
 
+/* A key [..., 2] goes with a result [..., rest]: the leading axes are the same. */
+static bool key_fits(Infer *f)
+{
+    const TType *k = &f->in[0];
+
+    if (!k->rank || k->rank - 1 > f->a->nd[0] || !dim_may_equal(k->shape[k->rank - 1], 2))
+        return infer_fail(f, INFER_SHAPE, "a random key has 2 numbers, this one is %s", shape_text(k));
+    for (int i = 0; i < k->rank - 1; i++)
+        if (!dim_may_equal(k->shape[i], f->a->d[0][i]))
+            return infer_fail(f, INFER_SHAPE, "random: keys %s do not lead %s", shape_text(k), dims_text(f->a->d[0], f->a->nd[0]));
+    return true;
+}
+
 bool shape_SHAPE_ATTR(Infer *f)
 {
+    if (f->op == OP_random && !key_fits(f))
+        return false;
     f->out[0].rank = f->a->nd[0];
     for (int i = 0; i < f->a->nd[0]; i++) {
         if (below(f->a->d[0][i], 0) || f->a->d[0][i] == DIM_BAD)

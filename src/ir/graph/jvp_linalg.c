@@ -17,9 +17,10 @@ static Tensor *solve(Rule *r, int kind, Tensor *a, Tensor *b)
     return r_op(r, OP_triangular_solve, &at, (Tensor *[]){a, b}, 2);
 }
 
+/* The hermitian matrix that the kernels see: they read the lower triangle. */
 static Tensor *hermitian(Rule *r, Tensor *t)
 {
-    return t ? r_mul(r, r_add(r, t, r_mT(r, t)), r_num(r, t, 0.5)) : NULL;
+    return r_add(r, r_tri(r, t, false, true), r_mT(r, r_tri(r, t, false, false)));
 }
 
 static Tensor *mm(Rule *r, Tensor *a, Tensor *b) { return r_matmul(r, a, b); }
