@@ -134,6 +134,9 @@ bool space_exists(const char *dotted)
         return true;
     if (is_type_owner(dotted))
         return false;
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        if (belongs(m->name, dotted))
+            return true;
     for (int t = 0; native_tables[t]; t++)
         for (const NativeDef *d = native_tables[t]; d->name; d++)
             if (belongs(d->owner, dotted))

@@ -124,7 +124,7 @@ static const NativeType filter_type = LAZY_TYPE("filter", filter_next);
 static const NativeType filterfalse_type = LAZY_TYPE("filterfalse", filter_next);
 
 /* a = function, *iterables */
-static Value f_map(Interp *I, Value *a)
+static Value map_of(Interp *I, Value *a)
 {
     TupleObj *args = as_tuple(a[1]);
     Value its;
@@ -148,7 +148,9 @@ static Value filter_of(Interp *I, Value *a, const NativeType *t, int64_t negate)
     return z;
 }
 
-static Value f_filter(Interp *I, Value *a) { return filter_of(I, a, &filter_type, 0); }
+/* map, filter, zip, enumerate, reversed are classes, so that isinstance knows them: a[0] is the class. */
+static Value f_map(Interp *I, Value *a) { return map_of(I, a + 1); }
+static Value f_filter(Interp *I, Value *a) { return filter_of(I, a + 1, &filter_type, 0); }
 static Value f_filterfalse(Interp *I, Value *a) { return filter_of(I, a, &filterfalse_type, 1); }
 
 /* ------------------------------------------------------------- zip, enumerate */
@@ -207,7 +209,7 @@ static Value zip_next(Interp *I, void *p)
 static const NativeType zip_type = LAZY_TYPE("zip", zip_next);
 
 /* a = *iterables, strict */
-static Value f_zip(Interp *I, Value *a)
+static Value zip_of(Interp *I, Value *a)
 {
     int strict = value_truth(I, a[1]);
     Value its = strict < 0 ? VERR : iterators_of(I, as_tuple(a[0])->at, as_tuple(a[0])->n), z;
@@ -229,7 +231,7 @@ static Value enumerate_next(Interp *I, void *p)
 
 static const NativeType enumerate_type = LAZY_TYPE("enumerate", enumerate_next);
 
-static Value f_enumerate(Interp *I, Value *a)
+static Value enumerate_of(Interp *I, Value *a)
 {
     int64_t start;
     Value it, z;
@@ -258,7 +260,7 @@ static Value reversed_next(Interp *I, void *p)
 
 static const NativeType reversed_type = LAZY_TYPE("reversed", reversed_next);
 
-static Value f_reversed(Interp *I, Value *a)
+static Value reversed_of(Interp *I, Value *a)
 {
     Value m = value_getattr_opt(I, a[0], sym("__reversed__")), s = unwrap_base(a[0]), z;
     int64_t n;
@@ -326,12 +328,21 @@ static Value f_iter(Interp *I, Value *a)
     return lazy_new(&callable_type, value_ref(a[0]), value_ref(a[1]), VERR, VERR);
 }
 
+static Value f_zip(Interp *I, Value *a) { return zip_of(I, a + 1); }
+static Value f_enumerate(Interp *I, Value *a) { return enumerate_of(I, a + 1); }
+static Value f_reversed(Interp *I, Value *a) { return reversed_of(I, a + 1); }
+
 const NativeDef natives_iterators[] = {
-    {"", "map", f_map, "(function: Callable, /, *iterables)", "function of the elements, one by one as they are asked for; of a tensor, elementwise."},
-    {"", "filter", f_filter, "(function: Callable | None, iterable: Iterable, /) -> Iterator", "The elements for which function is true; None: the true ones."},
-    {"", "zip", f_zip, "(*iterables, strict: bool = False) -> Iterator[tuple]", "Tuples of one element of each; ends with the shortest, or with strict raises when lengths differ."},
-    {"", "enumerate", f_enumerate, "(iterable: Iterable, start: int = 0) -> Iterator[tuple]", "(index, element) pairs."},
-    {"", "reversed", f_reversed, "(sequence, /) -> Iterator", "The elements from the last to the first."},
+    {"", "map", NULL, "type[map]", "function of the elements, one by one as they are asked for; of a tensor, elementwise."},
+    {"map", "__new__", f_map, "(cls, function: Callable, /, *iterables)", "function of the elements, one by one as they are asked for; of a tensor, elementwise."},
+    {"", "filter", NULL, "type[filter]", "The elements for which function is true; None: the true ones."},
+    {"filter", "__new__", f_filter, "(cls, function: Callable | None, iterable: Iterable, /) -> Iterator", "The elements for which function is true; None: the true ones."},
+    {"", "zip", NULL, "type[zip]", "Tuples of one element of each; ends with the shortest, or with strict raises when lengths differ."},
+    {"zip", "__new__", f_zip, "(cls, *iterables, strict: bool = False) -> Iterator[tuple]", "Tuples of one element of each; ends with the shortest, or with strict raises when lengths differ."},
+    {"", "enumerate", NULL, "type[enumerate]", "(index, element) pairs."},
+    {"enumerate", "__new__", f_enumerate, "(cls, iterable: Iterable, start: int = 0) -> Iterator[tuple]", "(index, element) pairs."},
+    {"", "reversed", NULL, "type[reversed]", "The elements from the last to the first."},
+    {"reversed", "__new__", f_reversed, "(cls, sequence, /) -> Iterator", "The elements from the last to the first."},
     {"", "iter", f_iter, "(object, sentinel=..., /) -> Iterator", "An iterator; with sentinel, over the results of calling object until it gives sentinel."},
     {"itertools", "filterfalse", f_filterfalse, "(function: Callable | None, iterable: Iterable, /) -> Iterator", "The elements for which function is false."},
     {0},
