@@ -169,9 +169,9 @@ static void fill_native_class(Interp *I, ClassObj *c, const char *owner)
             n = dunder_number(I, sym(d->name));
             if (n >= 0)
                 set_dunder(c, n, v);
-            if (n == D_new && c != I->object_class) {       /* tuple.__new__(cls, x) also works for subclasses */
+            if (n == D_new && c != I->object_class) {       /* tuple.__new__(cls, x) is object_new, for subclasses too */
                 value_unref(v);
-                v = native_attribute(I, native_find("object", "__new__"));
+                v = native_attribute(I, &object_methods[0]);
                 if (v.tag == V_CLASSMETHOD)
                     v.o->kind = V_STATICMETHOD, v.tag = V_STATICMETHOD;
             }
