@@ -14,19 +14,18 @@
  */
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
+#include "runtime/sums.h"
 
 #include "base/alloc.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 256, LANES = 8, WIDE = 64, COLS = 128, LEVELS = 48 };
-
-typedef void ChunkFn(const void *run, int64_t n, void *out);
+enum { WIDE = 64, COLS = 128, LEVELS = 48, AT_ONCE = TILE / CHUNK };
 
 typedef struct ReduceJob {
     LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
-    ChunkFn *chunk;             /* a fast chunk, or NULL */
+    ChunksFn *chunks;           /* fast chunks, or NULL */
     DType accum, lane, out;     /* as accumulated, its lane dtype, the result's dtype */
     size_t size;                /* bytes of a lane */
     bool exact;                 /* any order gives the same: max, any, ints */
@@ -73,42 +72,25 @@ static void fold_lanes(const ReduceJob *j, char *acc, int64_t w)
     step(j, w, acc, acc, acc + s);
 }
 
-#define FAST_CHUNK(name, T, V, OP, START) \
-    typedef T V __attribute__((vector_size(LANES * sizeof(T)))); \
-    static void name(const void *run, int64_t n, void *out) \
-    { \
-        const T *x = run; \
-        T t[LANES] = {START, START, START, START, START, START, START, START}; \
-        V acc, y; \
-        int64_t i = 0; \
-        memcpy(&acc, t, sizeof acc); \
-        for (; i + LANES <= n; i += LANES) { \
-            memcpy(&y, x + i, sizeof y); \
-            acc = acc OP y; \
-        } \
-        memcpy(t, &acc, sizeof acc); \
-        for (int l = 0; i < n; i++, l++) \
-            t[l] = t[l] OP x[i]; \
-        *(T *)out = ((t[0] OP t[4]) OP (t[2] OP t[6])) OP ((t[1] OP t[5]) OP (t[3] OP t[7])); \
-    }
-FAST_CHUNK(sum_f32, float, SumF32, +, 0)
-FAST_CHUNK(sum_f64, double, SumF64, +, 0)
-FAST_CHUNK(sum_u32, uint32_t, SumU32, +, 0)
-FAST_CHUNK(sum_u64, uint64_t, SumU64, +, 0)
-FAST_CHUNK(prod_f32, float, ProdF32, *, 1)
-FAST_CHUNK(prod_f64, double, ProdF64, *, 1)
-
-static ChunkFn *fast_chunk(OpId op, DType accum)
+static ChunksFn *fast_chunks(OpId op, DType accum)
 {
+#if TSR_V3
+    const Sums *s = cpu_has_v3() ? &sums_v3 : &sums_base;
+#else
+    const Sums *s = &sums_base;
+#endif
+
     if (op == OP_sum)
         switch (accum) {
-        case DT_f32: return sum_f32;
-        case DT_f64: return sum_f64;
-        case DT_int32: case DT_uint32: return sum_u32;
-        case DT_int64: case DT_uint64: return sum_u64;
+        case DT_f32: return s->sum_f32;
+        case DT_f64: return s->sum_f64;
+        case DT_int32: case DT_uint32: return s->sum_u32;
+        case DT_int64: case DT_uint64: return s->sum_u64;
         default: return NULL;
         }
-    return op != OP_prod ? NULL : accum == DT_f32 ? prod_f32 : accum == DT_f64 ? prod_f64 : NULL;
+    if (op == OP_prod)
+        return accum == DT_f32 ? s->prod_f32 : accum == DT_f64 ? s->prod_f64 : NULL;
+    return lane_dtype(accum) != DT_f32 ? NULL : op == OP_max ? s->max_f32 : op == OP_min ? s->min_f32 : NULL;
 }
 
 /* A chunk of lanes into one accumulator. */
@@ -117,10 +99,6 @@ static void chunk(const ReduceJob *j, const char *run, int64_t n, char *out)
     _Alignas(64) char acc[WIDE * 16];
     int64_t w = j->exact ? WIDE : LANES;
 
-    if (j->chunk) {
-        j->chunk(run, n, out);
-        return;
-    }
     fill_identity(j, acc, w);
     for (int64_t i = 0; i < n; i += w)
         step(j, n - i < w ? n - i : w, acc, acc, run + (size_t)i * j->size);
@@ -191,25 +169,35 @@ static int64_t chunk_length(const ReduceJob *j, int64_t c)
     return j->nred - c * CHUNK < CHUNK ? j->nred - c * CHUNK : CHUNK;
 }
 
-static void read_chunk(const ReduceJob *j, int64_t element, int64_t c, char *out)
+/* Chunks [c, c + count) of one result, at most AT_ONCE, into `out`. */
+static void read_chunks(const ReduceJob *j, int64_t element, int64_t c, int64_t count, char *out)
 {
     TileBuf buf, spare;
-    int64_t n = chunk_length(j, c);
+    int64_t left = j->nred - c * CHUNK, n = left < count * CHUNK ? left : count * CHUNK;
+    const char *run = reader_lanes(&j->in, element * j->nred + c * CHUNK, n, buf.at, spare.at);
 
-    chunk(j, reader_lanes(&j->in, element * j->nred + c * CHUNK, n, buf.at, spare.at), n, out);
+    if (j->chunks)
+        j->chunks(run, n, out);
+    else
+        for (int64_t i = 0; i < count; i++)
+            chunk(j, run + (size_t)(i * CHUNK) * j->size, chunk_length(j, c + i), out + (size_t)i * j->size);
 }
 
 static void rows_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
-    _Alignas(64) char stack[LEVELS * 16];
+    _Alignas(64) char stack[LEVELS * 16], some[AT_ONCE * 16];
     int64_t chunks = (j->nred + CHUNK - 1) / CHUNK;
 
     for (int64_t o = lo; o < hi; o++) {
         Tree t = {stack, 0, 0};
-        for (int64_t c = 0; c < chunks; c++) {
-            read_chunk(j, o, c, tree_slot(j, &t, 1));
-            tree_push(j, &t, 1);
+        for (int64_t c = 0; c < chunks; c += AT_ONCE) {
+            int64_t count = chunks - c < AT_ONCE ? chunks - c : AT_ONCE;
+            read_chunks(j, o, c, count, some);
+            for (int64_t i = 0; i < count; i++) {
+                memcpy(tree_slot(j, &t, 1), some + (size_t)i * j->size, j->size);
+                tree_push(j, &t, 1);
+            }
         }
         tree_finish(j, &t, 1);
         store(j, o, stack, 1);
@@ -220,8 +208,8 @@ static void chunks_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
 
-    for (int64_t c = lo; c < hi; c++)
-        read_chunk(j, j->element, c, j->partial + (size_t)c * j->size);
+    for (int64_t c = lo; c < hi; c += AT_ONCE)
+        read_chunks(j, j->element, c, hi - c < AT_ONCE ? hi - c : AT_ONCE, j->partial + (size_t)c * j->size);
 }
 
 /* Few results of many elements: chunks in parallel, then the tree over what they gave. */
@@ -410,7 +398,7 @@ KStatus kernel_reduce(KERNEL_ARGS)
     j.op = loop_find(step_op(op), j.accum);
     if (!j.op)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
-    j.chunk = fast_chunk(op, j.accum);
+    j.chunks = fast_chunks(op, j.accum);
     j.exact = (op != OP_sum && op != OP_prod) || !dtype_is_inexact(j.accum);
     set_identity(&j, op);
     if (!(j.result = k_result(c, type)))
