@@ -14,7 +14,7 @@
 /* The element at storage index `at` as dtype `as` (a lane dtype). */
 static void elem_load(const Tensor *t, int64_t at, DType as, void *out)
 {
-    char raw[16], lane[16];
+    _Alignas(16) char raw[16], lane[16];
     DType dt = (DType)t->dtype;
     const char *base = t->store->data;
 
@@ -28,7 +28,7 @@ static void elem_load(const Tensor *t, int64_t at, DType as, void *out)
 
 static void elem_store(const Tensor *t, int64_t at, DType from, const void *v)
 {
-    char raw[16];
+    _Alignas(16) char raw[16];
     DType dt = (DType)t->dtype;
     char *base = t->store->data;
 

@@ -172,7 +172,7 @@ static KStatus run_unpacked(const Gemm *g)
 
 static void round_lanes(DType t, float *x, int64_t n)
 {
-    char raw[GEMM_ROW * 4];
+    _Alignas(16) char raw[GEMM_ROW * 4];
 
     lane_to_raw(t, x, raw, n);
     raw_to_lane(t, raw, x, n);

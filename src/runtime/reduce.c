@@ -30,7 +30,7 @@ typedef struct ReduceJob {
     size_t size;                /* bytes of a lane */
     bool exact;                 /* any order gives the same: max, any, ints */
     bool columns;
-    char identity[16];
+    _Alignas(16) char identity[16];
     Reader in;                  /* kept axes, then reduced axes */
     int64_t nout, nred;
     Tensor *result;
@@ -45,7 +45,7 @@ typedef struct ReduceJob {
 /* out = a op b on n accumulators; narrow accumulators round after every step. */
 static void step(const ReduceJob *j, int64_t n, void *out, const void *a, const void *b)
 {
-    char raw[COLS * 4];
+    _Alignas(16) char raw[COLS * 4];
 
     j->op(n, out, a, b, NULL);
     if (j->accum != j->lane) {
@@ -153,7 +153,7 @@ static void tree_finish(const ReduceJob *j, Tree *t, int64_t w)
 
 static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
 {
-    char raw[COLS * 16];
+    _Alignas(16) char raw[COLS * 16];
     char *data = j->result->store->data;
 
     if (is_packed(j->out)) {
@@ -457,7 +457,7 @@ static void arg_part(int64_t lo, int64_t hi, void *st)
 {
     const ArgJob *a = st;
     TileBuf buf, spare;
-    char best[16];
+    _Alignas(16) char best[16];
     int32_t *out = a->j.result->store->data;
 
     for (int64_t o = lo; o < hi; o++) {

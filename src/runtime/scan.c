@@ -52,7 +52,7 @@ static PrefixFn *prefix_fn(OpId op, DType accum)
 /* out = a op b, rounded to a narrow accumulator. */
 static void step(const ScanJob *j, int64_t n, void *out, const void *a, const void *b)
 {
-    char raw[CHUNK * 4];
+    _Alignas(16) char raw[CHUNK * 4];
 
     j->op(n, out, a, b, NULL);
     if (j->accum != j->lane) {

@@ -114,7 +114,7 @@ static void write_indices(const SortJob *j, int64_t row, const Item *item)
 static void write_values(const SortJob *j, int64_t row, const Item *item)
 {
     TileBuf run;
-    char one[16];
+    _Alignas(16) char one[16];
     size_t w = raw_size(j->in.dtype);
     Reader dst;
 

@@ -82,6 +82,13 @@ static bool count_elements(int rank, const Dim *shape, int64_t *out)
     return fits;
 }
 
+/* memcpy that takes NULL for no sizes. */
+static void copy_sizes(int64_t *to, const int64_t *from, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
 static void set_row_major(Tensor *t)
 {
     int64_t step = 1;
@@ -105,7 +112,7 @@ Tensor *tensor_new(DType dt, int rank, const Dim *shape)
     if (!s)
         return NULL;
     Tensor *t = header_new(dt, rank);
-    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    copy_sizes(t->shape, shape, rank);
     set_row_major(t);
     t->store = s;
     return t;
@@ -124,7 +131,7 @@ Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr)
 {
     Tensor *t = header_new(dt, rank);
 
-    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    copy_sizes(t->shape, shape, rank);
     t->tracer = tr;
     return t;
 }
@@ -147,8 +154,8 @@ Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *str
 {
     Tensor *t = header_new(base->dtype, rank);
 
-    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
-    memcpy(t->stride, stride, (size_t)rank * sizeof *stride);
+    copy_sizes(t->shape, shape, rank);
+    copy_sizes(t->stride, stride, rank);
     t->offset = offset;
     t->store = storage_ref(base->store);
     t->policy = base->policy;
@@ -163,7 +170,7 @@ Tensor *tensor_wrap(DType dt, int rank, const Dim *shape, void *data, void (*don
 {
     Tensor *t = header_new(dt, rank);
 
-    memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    copy_sizes(t->shape, shape, rank);
     set_row_major(t);
     t->store = storage_wrap(data, tensor_nbytes(t), done, owner);
     return t;

@@ -135,6 +135,22 @@ static inline Tensor *of_doubles(DType dt, int64_t n, const double *v)
     return t;
 }
 
+/* Let go of t when the test calls release(): for values that are only looked at. */
+static Tensor *held[64];
+static int nheld;
+
+static inline Tensor *hold(Tensor *t)
+{
+    assert_true(nheld < 64);
+    return held[nheld++] = t;
+}
+
+static inline void release(void)
+{
+    while (nheld)
+        tensor_unref(held[--nheld]);
+}
+
 static inline void assert_text(const Tensor *t, const char *want)
 {
     StrBuf b = {0};
