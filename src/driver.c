@@ -96,9 +96,13 @@ static int check_file(const Options *o, const char *path)
 
     if (!src)
         return complain(&err, EXIT_MISTAKE);
-    ok = program_check(&p, src, (CheckOptions){.shapes = option_on(o, OPT_shapes) ? &shapes : NULL});
-    print_tree(o, &p);
-    print(&shapes);
+    if (option_on(o, OPT_dump_ast) || option_on(o, OPT_print_ast)) {
+        ok = program_parse(&p, src);
+        print_tree(o, &p);
+    } else {
+        ok = program_check(&p, src, (CheckOptions){.shapes = option_on(o, OPT_shapes) ? &shapes : NULL});
+        print(&shapes);
+    }
     program_report(&p, o, stdout);
     program_done(&p);
     sb_done(&err);

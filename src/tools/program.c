@@ -10,10 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-bool program_check(Program *p, const Source *src, CheckOptions opt)
+bool program_parse(Program *p, const Source *src)
 {
     *p = (Program){0};
     p->unit = unit_parse(src, &p->sink);
+    return !p->sink.errors;
+}
+
+bool program_check(Program *p, const Source *src, CheckOptions opt)
+{
+    program_parse(p, src);
     p->globals = scope_new_module(sym("__main__"));
     if (!p->sink.errors)
         scope_resolve(p->unit, p->globals, (ScopeOptions){0}, &p->sink);

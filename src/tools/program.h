@@ -22,6 +22,8 @@ typedef struct Program {
     DiagSink sink;
 } Program;
 
+/* Parse only. False: there are errors. */
+bool program_parse(Program *p, const Source *src);
 /* Parse, resolve and check. False: there are errors. */
 bool program_check(Program *p, const Source *src, CheckOptions opt);
 /* Evaluate; argv[0] is the file. Exceptions that nobody caught are shown on standard error. */

@@ -28,7 +28,7 @@ class Terminal:
         env = {"LANG": "C.UTF-8", "HOME": "/nonexistent", **self.env}
         line = " ".join(["env"] + [f"{k}={shlex.quote(v)}" for k, v in env.items()] + [shlex.quote(str(a)) for a in self.argv])
         self.tmux("-u", "new-session", "-d", "-x", str(self.size[0]), "-y", str(self.size[1]),
-                  f"{line}; echo; echo left with $?; sleep 100")
+                  f"{line}; code=$?; echo; echo left with $code; sleep 100")
         return self
 
     def __exit__(self, *_):

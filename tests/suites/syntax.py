@@ -3,7 +3,7 @@ import pathlib
 import tempfile
 
 from harness import process
-from harness.test import Fail, Skip, Test
+from harness.test import Fail, Test
 
 
 def programs(ctx):
@@ -17,7 +17,7 @@ def tree(ctx, path, option):
     p = process.run([ctx.tessera, "check", option, path])
     if why := process.died(p):
         raise Fail(why)
-    return p.stdout
+    return p
 
 
 def round_trip(ctx, path):
@@ -27,7 +27,7 @@ def round_trip(ctx, path):
     with tempfile.TemporaryDirectory() as d:
         again = pathlib.Path(d) / path.name
         again.write_text(printed)
-        after = tree(ctx, again, "--dump-ast")
+        after = tree(ctx, again, "--dump-ast").stdout
     if before != after:
         a, b = before.splitlines(), after.splitlines()
         i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
@@ -36,4 +36,4 @@ def round_trip(ctx, path):
 
 def tests(ctx):
     for path, name in programs(ctx):
-        yield Test(f"syntax/{name}", lambda path=path: round_trip(ctx, path))
+        yield Test(f"round-trip/{name}", lambda path=path: round_trip(ctx, path))

@@ -294,19 +294,42 @@ static bool same_place(const Entry *a, const Entry *b)
     return a->code == b->code && source_place(a->at.lo).line == source_place(b->at.lo).line;
 }
 
-enum { REPEATS_SHOWN = 3 };
+enum { REPEATS_SHOWN = 3, ENTRIES_SHOWN = 100 };
 
+/* How many entries before i, seen from the outermost, are at the same place as it without a break. */
+static int repeats(const Traceback *t, int i, int before)
+{
+    return i < t->entry.n - 1 && same_place(&t->entry.at[i], &t->entry.at[i + 1]) ? before + 1 : 0;
+}
+
+static int count_shown(const Traceback *t)
+{
+    int shown = 0, run = 0;
+
+    for (int i = t->entry.n - 1; i >= 0; i--) {
+        run = repeats(t, i, run);
+        shown += run < REPEATS_SHOWN;
+    }
+    return shown;
+}
+
+/* A line repeated by recursion is counted; of a very deep stack the middle is left out. */
 static void render_traceback(const Traceback *t, StrBuf *out)
 {
-    int run = 0;
+    int run = 0, shown = 0, total = count_shown(t);
+    int skip_from = ENTRIES_SHOWN / 2, skip_to = total > ENTRIES_SHOWN ? total - ENTRIES_SHOWN / 2 : 0;
 
     sb_puts(out, "Traceback (most recent call last):\n");
     for (int i = t->entry.n - 1; i >= 0; i--) {
         const Entry *e = &t->entry.at[i];
-        run = i < t->entry.n - 1 && same_place(e, e + 1) ? run + 1 : 0;
-        if (run < REPEATS_SHOWN)
+        bool hidden = shown >= skip_from && shown < skip_to;
+        run = repeats(t, i, run);
+        if (run < REPEATS_SHOWN && hidden && shown == skip_from)
+            sb_printf(out, "  [%d calls are not shown]\n", skip_to - skip_from);
+        if (run < REPEATS_SHOWN && !hidden)
             render_entry(e, out);
-        if (run >= REPEATS_SHOWN && (i == 0 || !same_place(e, e - 1)))
+        shown += run < REPEATS_SHOWN;
+        if (!hidden && run >= REPEATS_SHOWN && (i == 0 || !same_place(e, e - 1)))
             sb_printf(out, "  [Previous line repeated %d more time%s]\n", run - REPEATS_SHOWN + 1,
                       run > REPEATS_SHOWN ? "s" : "");
     }

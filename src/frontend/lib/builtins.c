@@ -4,6 +4,8 @@
  * Several names are also tensor functions (sum, max, abs ...): given a tensor
  * first they pass all arguments on to its method of the same name.
  */
+#include "frontend/check/scope.h"
+#include "frontend/check/spaces.h"
 #include "frontend/lib/lib.h"
 #include "frontend/syntax/ast.h"
 #include "frontend/tensor/tensor_ops.h"
@@ -645,6 +647,24 @@ static bool add_names(Interp *I, SetObj *out, DictObj *from)
     return true;
 }
 
+static bool add_sym(Interp *I, SetObj *out, Sym name)
+{
+    return set_add(I, out, str_sym(name));
+}
+
+/* A module's own names; of a built-in one also those that are made on first use. */
+static bool add_module_names(Interp *I, SetObj *out, ModuleObj *m)
+{
+    const Space *builtin = m->path ? NULL : space_builtin(m->name->text);
+    bool ok = add_names(I, out, m->attrs);
+
+    for (int i = 0; ok && builtin && i < builtin->names.n; i++)
+        ok = add_sym(I, out, builtin->names.at[i]);
+    for (int i = 0; ok && m->scope && i < m->scope->locals.n; i++)
+        ok = i >= m->nslots || is_err(m->slot[i]) || add_sym(I, out, m->scope->locals.at[i].name);
+    return ok;
+}
+
 /* Names of the attributes of an object, its class and its bases, sorted. */
 static Value f_dir(Interp *I, Value *a)
 {
@@ -654,7 +674,7 @@ static Value f_dir(Interp *I, Value *a)
     if (a[0].tag == V_INSTANCE)
         ok = ok && add_names(I, as_dict(names), ((InstanceObj *)a[0].o)->attrs);
     if (a[0].tag == V_MODULE)
-        ok = ok && add_names(I, as_dict(names), ((ModuleObj *)a[0].o)->attrs);
+        ok = ok && add_module_names(I, as_dict(names), (ModuleObj *)a[0].o);
     for (ClassObj *c = ok ? (ClassObj *)cls.o : NULL; ok && c; c = c->base)
         ok = add_names(I, as_dict(names), c->ns);
     if (ok)
