@@ -24,6 +24,9 @@ static const char *const containers[] = {
 /* Names that are types also when nothing defines a value for them. */
 static const char *const type_names[] = {
     "Any", "Self", "Never", "NoReturn", "Hashable", "Sized", "Number", "Real", "object", "Ellipsis",
+    "Tensor", "Tile", "Tile1D", "Tile2D", "Tile3D", "Tile4D", "KTile", "MeshTensor", "DTensor", "Mesh", "HierarchicalMesh", "Device",
+    "DType", "RoundingMode", "Kernel", "Target", "Binary", "Schedule", "GraphIR", "TileIR", "GraphPass", "KVCache", "Region",
+    "OptimizerState", "Policy", "Parameter", "Scalar",
 };
 
 static bool listed(const char *const *list, size_t n, Sym name)

@@ -1,5 +1,861 @@
+/*
+ * Statements: one walk in order, with a type for each variable at each point.
+ *
+ * Branches are walked separately and joined.  Loops are walked quietly until
+ * the types at their head stand still, then once aloud.  A variable that an
+ * undecided condition is about is hidden in its branches, so that a program
+ * that guards itself is believed.
+ */
 #include "frontend/check/check.h"
+
+#include "frontend/check/checker.h"
+#include "frontend/check/collect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- reporting */
+
+Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs)
+{
+    static Diag mute;
+    static Arena scratch;
+    bool host = C->calls > 0 && diag_code_name(code)[2] == '9';     /* in a body that is followed, only tensors are judged */
+
+    if (!C->quiet && !host && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
+        map_set(&C->reported, (uint64_t)span.lo + 1, 1);
+        return diag_emit(C->sink, code, span, args, nargs);
+    }
+    arena_done(&scratch);
+    mute.arena = &scratch;
+    mute.labels.n = mute.notes.n = mute.helps.n = 0;
+    return &mute;
+}
+
+/* ------------------------------------------------------------- states */
+
+typedef struct State { const Type **var, **glob; bool dead; } State;
+
+static const Type **copy(Check *C, const Type **from, int n)
+{
+    return n ? arena_copy(&C->arena, from, sizeof *from * (size_t)n) : NULL;
+}
+
+static State save(Check *C)
+{
+    CFrame *f = C->frame;
+
+    return (State){copy(C, f->var, f->nvar), f->fn ? NULL : copy(C, C->glob, C->nglob), f->dead};
+}
+
+static void restore(Check *C, const State *s)
+{
+    CFrame *f = C->frame;
+
+    if (f->nvar)
+        memcpy(f->var, s->var, sizeof *f->var * (size_t)f->nvar);
+    if (s->glob)
+        memcpy(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob);
+    f->dead = s->dead;
+}
+
+/* A variable without a type was not assigned on that way. */
+static const Type *join_var(const Type *a, const Type *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return type_join(a, b);
+}
+
+/* The current state becomes the join of itself and s; a dead one adds nothing. */
+static void join(Check *C, const State *s)
+{
+    CFrame *f = C->frame;
+
+    if (s->dead)
+        return;
+    if (f->dead) {
+        restore(C, s);
+        return;
+    }
+    for (int i = 0; i < f->nvar; i++)
+        f->var[i] = join_var(f->var[i], s->var[i]);
+    for (int i = 0; s->glob && i < C->nglob; i++)
+        C->glob[i] = join_var(C->glob[i], s->glob[i]);
+}
+
+static bool same_state(Check *C, const State *s)
+{
+    CFrame *f = C->frame;
+
+    return f->dead == s->dead && (!f->nvar || !memcmp(f->var, s->var, sizeof *f->var * (size_t)f->nvar)) &&
+           (!s->glob || !memcmp(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob));
+}
+
+/* What still changes from round to round could be anything. */
+static void widen(Check *C, const State *s)
+{
+    CFrame *f = C->frame;
+
+    for (int i = 0; i < f->nvar; i++)
+        if (f->var[i] != s->var[i])
+            f->var[i] = T_ANY;
+    for (int i = 0; s->glob && i < C->nglob; i++)
+        if (C->glob[i] != s->glob[i])
+            C->glob[i] = T_ANY;
+}
+
+/* ------------------------------------------------------------- hiding what a condition is about */
+
+typedef struct { const Type **at; const Type *was; } Hidden;
+typedef struct { Check *C; Hidden var[16]; int n; int depth; } Hiding;
+
+static bool hide_names(Ast *n, void *state)
+{
+    Hiding *h = state;
+    CFrame *f = h->C->frame;
+    const Type **at = NULL;
+    AstName *name;
+
+    if (!n || h->depth > 100)
+        return true;
+    if (n->kind == AST_Name) {
+        name = AST_AS(n, Name);
+        if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
+            at = &f->var[name->slot];
+        else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->nglob)
+            at = &h->C->glob[name->slot];
+        if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
+            (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
+            h->var[h->n++] = (Hidden){at, *at};
+            *at = type_of_kind(TY_HIDDEN);
+        }
+        return true;
+    }
+    h->depth++;
+    ast_walk(n, hide_names, h);
+    h->depth--;
+    return true;
+}
+
+static void hide(Check *C, Hiding *h, Ast *test)
+{
+    h->C = C;
+    h->n = h->depth = 0;
+    if (test)
+        hide_names(test, h);
+}
+
+static void hide_again(const Hiding *h)
+{
+    for (int i = 0; i < h->n; i++)
+        *h->var[i].at = type_of_kind(TY_HIDDEN);
+}
+
+static void unhide(const Hiding *h)
+{
+    for (int i = h->n - 1; i >= 0; i--)
+        if (*h->var[i].at && (*h->var[i].at)->kind == TY_HIDDEN)
+            *h->var[i].at = h->var[i].was;
+}
+
+/* ------------------------------------------------------------- branches */
+
+static void if_stmt(Check *C, AstIf *s)
+{
+    int r = truth(C, s->test);
+    Hiding h;
+    State entry, first;
+
+    expr(C, s->test);
+    if (r >= 0) {
+        block(C, r ? s->body : s->orelse);
+        return;
+    }
+    entry = save(C);
+    hide(C, &h, s->test);
+    block(C, s->body);
+    unhide(&h);
+    first = save(C);
+    restore(C, &entry);
+    hide_again(&h);
+    block(C, s->orelse);
+    unhide(&h);
+    join(C, &first);
+}
+
+typedef struct Loop { State out; bool any; struct Loop *up; } Loop;
+static Loop *innermost;
+
+/* Where break and continue go: their state counts at the loop's head and end. */
+static void leave_loop(Check *C)
+{
+    Loop *l = innermost;
+
+    if (l && !C->frame->dead) {
+        State now = save(C);
+        if (l->any) {
+            join(C, &l->out);
+            l->out = save(C);
+        } else {
+            l->out = now;
+            l->any = true;
+        }
+    }
+    C->frame->dead = true;
+}
+
+static void loop_once(Check *C, AstFor *f, AstWhile *w)
+{
+    Loop l = {.up = innermost};
+    Hiding h;
+
+    innermost = &l;
+    hide(C, &h, w ? w->test : NULL);
+    if (f)
+        bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
+    block(C, f ? f->body : w->body);
+    unhide(&h);
+    innermost = l.up;
+    if (l.any)
+        join(C, &l.out);
+}
+
+static void loop(Check *C, AstFor *f, AstWhile *w)
+{
+    enum { ROUNDS = 2 };
+    State entry, head;
+
+    if (w)
+        expr(C, w->test);
+    else
+        expr(C, f->iter);
+    if (w && truth(C, w->test) == 0)
+        return;
+    entry = save(C);
+    C->quiet++;
+    for (int i = 0; i <= ROUNDS; i++) {
+        head = save(C);
+        loop_once(C, f, w);
+        join(C, &entry);
+        C->frame->dead = entry.dead;
+        if (same_state(C, &head))
+            break;
+        if (i == ROUNDS)
+            widen(C, &head);
+    }
+    C->quiet--;
+    head = save(C);
+    loop_once(C, f, w);
+    C->frame->dead = false;
+    join(C, &head);
+    C->frame->dead = entry.dead;
+    block(C, f ? f->orelse : w->orelse);
+}
+
+/* Anything that the block binds may have been bound, or not, when it was left half-way. */
+static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
+{
+    Check *C = state;
+    CFrame *f = C->frame;
+    uintptr_t i = 0;
+
+    if (e != COLLECT_BIND)
+        return;
+    map_find(&f->scope->slot_of, (uintptr_t)name, &i);
+    if (!i)
+        return;
+    if (f->scope->kind == SCOPE_MODULE)
+        C->glob[f->scope->locals.at[i - 1].slot] = T_ANY;
+    else if ((int)f->scope->locals.at[i - 1].slot < f->nvar)
+        f->var[f->scope->locals.at[i - 1].slot] = T_ANY;
+}
+
+static void try_stmt(Check *C, AstTry *t)
+{
+    State entry = save(C), done;
+
+    C->quiet += t->handlers.n > 0;
+    block(C, t->body);
+    block(C, t->orelse);
+    C->quiet -= t->handlers.n > 0;
+    done = save(C);
+    for (int i = 0; i < t->handlers.n; i++) {
+        AstHandler *h = AST_AS(t->handlers.at[i], Handler);
+        State before = done;
+        restore(C, &entry);
+        collect_block(t->body, forget_bound, C);
+        if (h->bound)
+            set_name(C, h->bound, T_ANY, NULL);
+        block(C, h->body);
+        join(C, &before);
+        done = save(C);
+    }
+    if (t->final.n) {
+        bool dead = C->frame->dead;
+        C->frame->dead = false;
+        block(C, t->final);
+        C->frame->dead |= dead;
+    }
+}
+
+static void capture(Check *C, Ast *p);
+
+static bool capture_child(Ast *n, void *state)
+{
+    capture(state, n);
+    return true;
+}
+
+static void capture(Check *C, Ast *p)
+{
+    AstName *b = NULL;
+
+    if (!p)
+        return;
+    if (p->kind == AST_PatCapture) b = AST_AS(p, PatCapture)->bound;
+    if (p->kind == AST_PatStar) b = AST_AS(p, PatStar)->bound;
+    if (p->kind == AST_PatMapping) b = AST_AS(p, PatMapping)->bound;
+    if (p->kind == AST_PatAs) b = AST_AS(p, PatAs)->bound;
+    if (b)
+        set_name(C, b, T_ANY, NULL);
+    if (C->depth < 200) {
+        C->depth++;
+        ast_walk(p, capture_child, C);
+        C->depth--;
+    }
+}
+
+static void match_stmt(Check *C, AstMatch *m)
+{
+    State entry, done;
+    Hiding h;
+
+    expr(C, m->subject);
+    entry = save(C);
+    done = save(C);
+    for (int i = 0; i < m->cases.n; i++) {
+        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
+        restore(C, &entry);
+        hide(C, &h, m->subject);
+        capture(C, c->pattern);
+        if (c->guard)
+            expr(C, c->guard);
+        block(C, c->body);
+        unhide(&h);
+        join(C, &done);
+        done = save(C);
+    }
+}
+
+/* ------------------------------------------------------------- with */
+
+static const char *callee_name(const Ast *e)
+{
+    if (!e || e->kind != AST_Call)
+        return "";
+    e = AST_AS(e, Call)->func;
+    if (e->kind == AST_Attribute)
+        return AST_AS(e, Attribute)->attr->text;
+    return e->kind == AST_Name ? AST_AS(e, Name)->id->text : "";
+}
+
+static bool is_mixed(const Ast *e)
+{
+    const AstCall *c = AST_AS(e, Call);
+    const Ast *a;
+
+    if (strcmp(callee_name(e), "precision") || !c->args.n || !AST_IS(c->args.at[0], Arg))
+        return false;
+    a = AST_AS(c->args.at[0], Arg)->value;
+    return a->kind == AST_Str && !strcmp(AST_AS(a, Str)->value.s, "mixed");
+}
+
+static bool swallows(const Ast *e)
+{
+    const char *s = callee_name(e);
+
+    return !strcmp(s, "suppress") || !strcmp(s, "raises");
+}
+
+static void with_stmt(Check *C, AstWith *w)
+{
+    int mixed = 0, quiet = 0;
+
+    for (int i = 0; i < w->items.n; i++) {
+        AstWithItem *x = AST_AS(w->items.at[i], WithItem);
+        expr(C, x->context);
+        mixed += is_mixed(x->context);
+        quiet += swallows(x->context);
+        if (x->target)
+            bind_target(C, x->target, T_ANY, NULL);
+    }
+    C->mixed += mixed;
+    C->quiet += quiet;
+    block(C, w->body);
+    C->mixed -= mixed;
+    C->quiet -= quiet;
+    if (quiet)
+        C->frame->dead = false;
+}
+
+/* ------------------------------------------------------------- definitions */
+
+static const char *decorator_name(const Ast *d)
+{
+    if (d->kind == AST_Call)
+        d = AST_AS(d, Call)->func;
+    if (d->kind == AST_Attribute)
+        return AST_AS(d, Attribute)->attr->text;
+    return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
+}
+
+/* Decorators after which calls still take the same arguments. */
+static bool is_transparent(const char *s)
+{
+    static const char *const names[] = {"jit", "function", "compile", "pure", "effects", "checkpoint", "deterministic",
+                                        "staticmethod", "classmethod", "property", "numerically_stable"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], s))
+            return true;
+    return false;
+}
+
+static bool is_kernel(const AstFunctionDef *def)
+{
+    StrBuf b = {0};
+    bool found = false;
+
+    for (int i = 0; i < def->decorators.n && !found; i++) {
+        sb_clear(&b);
+        ast_print(def->decorators.at[i], &b);
+        found = strstr(sb_str(&b), "kernel") != NULL;
+    }
+    sb_done(&b);
+    return found;
+}
+
+Fn *fn_make(Check *C, Ast *node)
+{
+    Fn *f = arena_new(&C->arena, Fn);
+    bool known = map_get_ptr(&C->fn_of, node) != NULL;
+
+    f->node = node;
+    f->around = C->frame;
+    if (node->kind == AST_Lambda) {
+        f->params = AST_AS(node, Lambda)->params;
+        f->scope = AST_AS(node, Lambda)->scope;
+        f->checked = true;
+        return f;
+    }
+    f->params = AST_AS(node, FunctionDef)->params;
+    f->scope = AST_AS(node, FunctionDef)->scope;
+    f->name = AST_AS(node, FunctionDef)->name;
+    f->cls = C->frame->cls;
+    f->dynamic = f->scope->is_generator || f->scope->is_async || is_kernel(AST_AS(node, FunctionDef));
+    if (!known) {
+        map_set_ptr(&C->fn_of, node, f);
+        vec_push(&C->fns, f);
+    }
+    return f;
+}
+
+static void function_def(Check *C, AstFunctionDef *def)
+{
+    Fn *f = fn_make(C, (Ast *)def);
+    bool plain = true;
+
+    for (int i = 0; i < def->decorators.n; i++) {
+        const char *s = decorator_name(def->decorators.at[i]);
+        expr(C, def->decorators.at[i]);
+        plain = plain && is_transparent(s);
+        f->is_static |= !strcmp(s, "staticmethod");
+        f->is_class |= !strcmp(s, "classmethod");
+        f->is_property |= !strcmp(s, "property");
+    }
+    for (int i = 0; i < def->params.n; i++)
+        if (AST_IS(def->params.at[i], Param) && AST_AS(def->params.at[i], Param)->dflt)
+            expr(C, AST_AS(def->params.at[i], Param)->dflt);
+    if (def->bound)
+        set_name(C, def->bound, plain ? type_ref(TY_FUNC, f) : T_ANY, NULL);
+}
+
+/* Annotated names of the body are the class's attributes. */
+static void declare_attributes(Check *C, Cls *c, AstSeq body)
+{
+    for (int i = 0; i < body.n; i++) {
+        AstAnnAssign *a = AST_AS(body.at[i], AnnAssign);
+        if (a->ast.kind == AST_AnnAssign && AST_IS(a->target, Name))
+            map_set_ptr(&c->declared, AST_AS(a->target, Name)->id, annotation(C, a->annotation));
+    }
+}
+
+static void class_def(Check *C, AstClassDef *def)
+{
+    Cls *c = cls_make(C, def);
+    CFrame *f = arena_new(&C->arena, CFrame);
+
+    f->up = C->frame;
+    f->scope = def->scope;
+    f->cls = c;
+    f->nvar = def->scope->nslots;
+    f->var = arena_array(&C->arena, const Type *, f->nvar + 1);
+    f->decl = arena_array(&C->arena, const Type *, f->nvar + 1);
+    for (int i = 0; i < def->decorators.n; i++)
+        expr(C, def->decorators.at[i]);
+    if (def->bound)
+        set_name(C, def->bound, type_ref(TY_CLASS, c), NULL);
+    C->frame = f;
+    declare_attributes(C, c, def->body);
+    block(C, def->body);
+    C->frame = f->up;
+}
+
+/* ------------------------------------------------------------- simple statements */
+
+static void return_stmt(Check *C, AstReturn *r)
+{
+    CFrame *f = C->frame;
+    const Type *t = r->value ? type_settle(expr(C, r->value)) : T_NONE, *want = f->declared;
+    char what[128];
+
+    f->ret = f->ret ? type_join(f->ret, t) : t;
+    f->dead = true;
+    if (!want || type_fits(C, r->value ? expr(C, r->value) : t, want) != FITS_NOT || f->fn->dynamic)
+        return;
+    if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {
+        const TType *a = t->tensor, *b = want->tensor;
+        bool dtypes = a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype;
+        Diag *d = REPORT(C, E0302, r->ast.span, f->fn->name ? f->fn->name->text : "lambda",
+                         dtypes ? dtype_info[b->dtype].name : shape_of(b), dtypes ? dtype_info[a->dtype].name : shape_of(a));
+        if (dtypes)
+            diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
+        else
+            diag_help(d, "change the declared result, or the value returned");
+        return;
+    }
+    snprintf(what, sizeof what, "the result of %s()", f->fn->name ? f->fn->name->text : "lambda");
+    REPORT(C, E0907, r->ast.span, f->fn->name ? f->fn->name->text : "lambda", type_text(want), type_text(t));
+}
+
+static void ann_assign(Check *C, AstAnnAssign *a)
+{
+    const Type *want = annotation(C, a->annotation), *t = a->value ? expr(C, a->value) : NULL;
+    AstName *n = AST_IS(a->target, Name) ? AST_AS(a->target, Name) : NULL;
+    CFrame *f = C->frame;
+    char what[96];
+
+    if (t && want && type_fits(C, t, want) == FITS_NOT) {
+        snprintf(what, sizeof what, "'%s'", n ? n->id->text : "the target");
+        report_misfit(C, a->ast.span, what, t, want);
+    }
+    if (!n) {
+        bind_target(C, a->target, t ? t : want, a->value);
+        return;
+    }
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        f->decl[n->slot] = want;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob && f == C->module)
+        C->glob_decl[n->slot] = want;
+    if (t)
+        set_name(C, n, want && !type_is_any(want) && want->kind != TY_TENSOR ? want : t, NULL);
+    else if (f->fn && n->bind != BIND_CLASS && n->bind != BIND_GLOBAL && !f->var[n->slot])
+        set_name(C, n, type_of_kind(TY_UNSET), NULL);
+    else if (n->bind == BIND_CLASS)
+        map_set_ptr(&f->cls->attrs, n->id, want ? want : T_ANY);
+}
+
+static void aug_assign(Check *C, AstAugAssign *a)
+{
+    AstBinOp op = {.ast = {.kind = AST_BinOp, .span = a->ast.span}, .left = a->target, .op = a->op, .right = a->value};
+
+    bind_target(C, a->target, expr(C, (Ast *)&op), a->value);
+}
+
+static void delete_names(Check *C, AstSeq targets)
+{
+    for (int i = 0; i < targets.n; i++)
+        if (targets.at[i]->kind == AST_Name)
+            set_name(C, AST_AS(targets.at[i], Name), T_ANY, NULL);
+        else
+            expr(C, targets.at[i]);
+}
+
+static void imports(Check *C, AstSeq names)
+{
+    for (int i = 0; i < names.n; i++)
+        if (AST_IS(names.at[i], Alias) && AST_AS(names.at[i], Alias)->bound)
+            set_name(C, AST_AS(names.at[i], Alias)->bound, T_ANY, NULL);
+}
+
+static void simple(Check *C, Ast *s)
+{
+    switch (s->kind) {
+    case AST_ExprStmt:
+        expr(C, AST_AS(s, ExprStmt)->value);
+        break;
+    case AST_Assign: {
+        const Type *t = expr(C, AST_AS(s, Assign)->value);
+        for (int i = 0; i < AST_AS(s, Assign)->targets.n; i++)
+            bind_target(C, AST_AS(s, Assign)->targets.at[i], t, AST_AS(s, Assign)->value);
+        break;
+    }
+    case AST_AugAssign:
+        aug_assign(C, AST_AS(s, AugAssign));
+        break;
+    case AST_AnnAssign:
+        ann_assign(C, AST_AS(s, AnnAssign));
+        break;
+    case AST_Return:
+        return_stmt(C, AST_AS(s, Return));
+        break;
+    case AST_Raise:
+        if (AST_AS(s, Raise)->exc)
+            expr(C, AST_AS(s, Raise)->exc);
+        C->frame->dead = true;
+        break;
+    case AST_Assert:
+        C->quiet++;                             /* what an assertion compares is its own business */
+        expr(C, AST_AS(s, Assert)->test);
+        C->quiet--;
+        break;
+    case AST_Break:
+    case AST_Continue:
+        leave_loop(C);
+        break;
+    case AST_Del:
+        delete_names(C, AST_AS(s, Del)->targets);
+        break;
+    case AST_Import:
+        imports(C, AST_AS(s, Import)->names);
+        break;
+    case AST_ImportFrom:
+        imports(C, AST_AS(s, ImportFrom)->names);
+        break;
+    default:
+        break;
+    }
+}
+
+static void statement(Check *C, Ast *s)
+{
+    switch (s->kind) {
+    case AST_If:
+        if_stmt(C, AST_AS(s, If));
+        break;
+    case AST_While:
+        loop(C, NULL, AST_AS(s, While));
+        break;
+    case AST_For:
+        loop(C, AST_AS(s, For), NULL);
+        break;
+    case AST_Try:
+        try_stmt(C, AST_AS(s, Try));
+        break;
+    case AST_With:
+        with_stmt(C, AST_AS(s, With));
+        break;
+    case AST_On:
+        expr(C, AST_AS(s, On)->place);
+        block(C, AST_AS(s, On)->body);
+        break;
+    case AST_Match:
+        match_stmt(C, AST_AS(s, Match));
+        break;
+    case AST_FunctionDef:
+        function_def(C, AST_AS(s, FunctionDef));
+        break;
+    case AST_ClassDef:
+        class_def(C, AST_AS(s, ClassDef));
+        break;
+    default:
+        simple(C, s);
+    }
+}
+
+void block(Check *C, AstSeq body)
+{
+    for (int i = 0; i < body.n && C->fuel > 0; i++) {
+        if (C->frame->dead || C->depth > 1000)
+            return;
+        C->depth++;
+        statement(C, body.at[i]);
+        C->depth--;
+    }
+}
+
+/* ------------------------------------------------------------- functions */
+
+static const Type *param_type(const AstParam *p, const Type *given, const Type *declared)
+{
+    const Type *t = !type_is_any(given) ? given : declared;
+
+    if (p->kind == PARAM_VARARGS)
+        return type_tuple_any(declared ? declared : T_ANY);
+    if (p->kind == PARAM_KWARGS)
+        return type_dict(type_str(NULL), declared ? declared : T_ANY);
+    if (!given && t && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
+        return type_union(t, T_NONE);
+    return t ? type_settle(t) : NULL;
+}
+
+const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound)
+{
+    CFrame *frame = arena_new(&C->arena, CFrame), *outer = C->frame;
+    Sig *sig = fn_sig(C, f);
+    Loop *loops = innermost;
+    const Type *ret;
+
+    frame->up = f->around;
+    frame->fn = f;
+    frame->scope = f->scope;
+    frame->nvar = f->scope->nslots;
+    frame->var = arena_array(&C->arena, const Type *, frame->nvar + 1);
+    frame->decl = arena_array(&C->arena, const Type *, frame->nvar + 1);
+    for (int i = 0; bound ? i < bound->n : i < sig->dims.n; i++)
+        vec_push(&frame->dims, bound ? bound->at[i] : sig->dims.at[i]);
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar)
+            frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
+    }
+    if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
+        frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_ref(TY_INSTANCE, f->cls);
+    C->frame = frame;
+    innermost = NULL;
+    if (f->node->kind == AST_Lambda) {
+        ret = expr(C, AST_AS(f->node, Lambda)->body);
+    } else {
+        frame->declared = bound ? NULL : sig->ret;
+        block(C, AST_AS(f->node, FunctionDef)->body);
+        ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
+    }
+    innermost = loops;
+    C->frame = outer;
+    vec_push(&C->frames, frame);
+    return ret ? ret : T_ANY;
+}
+
+/* Conditions that a signature declares hold in its body. */
+static void assume_constraint(Check *C, Fn *f, Ast *cond)
+{
+    AstCompare *c = AST_AS(cond, Compare);
+    AstCompareItem *x;
+    const Type *a, *b;
+    CFrame frame = {.up = f->around, .fn = f, .scope = f->scope, .dims = f->sig.dims}, *outer = C->frame;
+
+    if (!cond || cond->kind != AST_Compare || c->rest.n != 1)
+        return;
+    x = AST_AS(c->rest.at[0], CompareItem);
+    C->frame = &frame;
+    C->quiet++;
+    if (x->op == AOP_EQ && AST_IS(c->left, BinOp) && AST_AS(c->left, BinOp)->op == AOP_MOD && AST_IS(x->right, Int) &&
+        !AST_AS(x->right, Int)->value) {
+        a = expr(C, AST_AS(c->left, BinOp)->left);
+        b = expr(C, AST_AS(c->left, BinOp)->right);
+        if (a->kind == TY_INT && b->kind == TY_INT && a->value != DIM_BAD && b->value != DIM_BAD)
+            dim_assume_divides(b->value, a->value);
+    } else {
+        a = expr(C, c->left);
+        b = expr(C, x->right);
+        if (a->kind == TY_INT && b->kind == TY_INT && a->value != DIM_BAD && b->value != DIM_BAD) {
+            if (x->op == AOP_EQ)
+                dim_assume_eq(a->value, b->value);
+            else if (x->op == AOP_GE || x->op == AOP_GT)
+                dim_assume_ge(a->value, x->op == AOP_GT ? dim_add(b->value, 1) : b->value);
+            else if (x->op == AOP_LE || x->op == AOP_LT)
+                dim_assume_ge(b->value, x->op == AOP_LT ? dim_add(a->value, 1) : a->value);
+        }
+    }
+    C->quiet--;
+    C->frame = outer;
+}
+
+static void assume_all(Check *C, Fn *f)
+{
+    AstFunctionDef *def = AST_AS(f->node, FunctionDef);
+
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
+            assume_constraint(C, f, p->annotation);
+    }
+    for (int i = 0; i < def->where.n; i++)
+        assume_constraint(C, f, def->where.at[i]);
+}
+
+/* Every function's body for its own sake, with its parameters as declared. */
+static void check_functions(Check *C)
+{
+    for (int i = 0; i < C->fns.n && C->fuel > 0; i++) {
+        Fn *f = C->fns.at[i];
+        if (f->checked)
+            continue;
+        f->checked = true;
+        fn_sig(C, f);
+        if (is_kernel(AST_AS(f->node, FunctionDef)))
+            continue;
+        dim_push();
+        assume_all(C, f);
+        C->frame = f->around;
+        f->active++;
+        fn_walk(C, f, NULL, NULL);
+        f->active--;
+        dim_pop();
+    }
+    C->frame = C->module;
+}
+
+/* ------------------------------------------------------------- the unit */
+
+static bool note_stores(Ast *n, void *state)
+{
+    Check *C = state;
+
+    if (!n || C->depth > 1000)
+        return true;
+    C->depth++;
+    if (n->kind == AST_Assign)
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
+            Ast *t = AST_AS(n, Assign)->targets.at[i];
+            if (t->kind == AST_Attribute && !(AST_IS(AST_AS(t, Attribute)->value, Name) &&
+                                              !strcmp(AST_AS(AST_AS(t, Attribute)->value, Name)->id->text, "self")))
+                map_set(&C->stored_attrs, (uintptr_t)AST_AS(t, Attribute)->attr, 1);
+        }
+    if (n->kind == AST_Name && (!strcmp(AST_AS(n, Name)->id->text, "setattr") || !strcmp(AST_AS(n, Name)->id->text, "__dict__")))
+        C->setattr_used = true;
+    ast_walk(n, note_stores, C);
+    C->depth--;
+    return true;
+}
 
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
 {
+    Check C = {.u = u, .sink = sink, .opt = opt, .fuel = CHECK_FUEL};
+    CFrame module = {.scope = u->module->scope};
+
+    C.nglob = module.scope->locals.n;
+    C.glob = arena_array(&C.arena, const Type *, C.nglob + 1);
+    C.glob_decl = arena_array(&C.arena, const Type *, C.nglob + 1);
+    module.nvar = module.scope->nslots;
+    module.var = arena_array(&C.arena, const Type *, module.nvar + 1);
+    module.decl = arena_array(&C.arena, const Type *, module.nvar + 1);
+    C.module = C.frame = &module;
+    note_stores((Ast *)u->module, &C);
+    dim_push();
+    block(&C, u->module->body);
+    module.dead = false;
+    check_functions(&C);
+    dim_pop();
+    vec_free(&module.dims);
+    for (int i = 0; i < C.frames.n; i++)
+        vec_free(&C.frames.at[i]->dims);
+    vec_free(&C.frames);
+    vec_free(&C.fns);
+    map_done(&C.fn_of);
+    map_done(&C.cls_of);
+    map_done(&C.stored_attrs);
+    map_done(&C.reported);
+    arena_done(&C.arena);
 }

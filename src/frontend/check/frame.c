@@ -245,7 +245,6 @@ static const struct { const char *name, *help; } left_out[] = {
     {"exec", "there is no execution of text; define a function or import a module"},
     {"compile", "there is no compilation of text; @jit compiles functions"},
     {"__import__", "write import m"},
-    {"globals", "a dict holds names that are made while running"},
 };
 
 static bool report_left_out(Res *R, AstName *n)

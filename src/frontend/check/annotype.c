@@ -1,0 +1,531 @@
+/*
+ * Annotations as types, and whether one type fits another.
+ *
+ * A dimension name means the same size everywhere in a function and in the
+ * functions inside it.  What an annotation says beyond this file's
+ * understanding is TY_ANY.
+ */
+#include "frontend/check/checker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- dims */
+
+static bool find_dim(const DimNames *d, Sym name, Dim *out)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].name == name) {
+            *out = d->at[i].dim;
+            return true;
+        }
+    return false;
+}
+
+Dim dims_name(Check *C, Sym name)
+{
+    Dim d;
+    CFrame *f;
+
+    for (f = C->frame; f; f = f->up)
+        if (find_dim(&f->dims, name, &d))
+            return d;
+    for (f = C->frame; f->up && !f->fn; f = f->up)
+        ;
+    d = dim_var(name, 0, INT64_MAX);
+    vec_push(&f->dims, ((NamedDim){name, d}));
+    return d;
+}
+
+static Dim dim_of_name(void *st, Sym name)
+{
+    return dims_name(st, name);
+}
+
+static Dim dim_of_ast(Check *C, Ast *e)
+{
+    Dim a, b;
+    const Type *t;
+
+    switch (e->kind) {
+    case AST_Int:
+        return dim_const(AST_AS(e, Int)->value);
+    case AST_Str:
+        if (!strcmp(AST_AS(e, Str)->value.s, "?") || !dim_parse(AST_AS(e, Str)->value.s, dim_of_name, C, &a))
+            return dim_open();
+        return a;
+    case AST_Name:
+        if (AST_AS(e, Name)->bind == BIND_DIM)
+            return dims_name(C, AST_AS(e, Name)->id);
+        t = name_type(C, AST_AS(e, Name));
+        return t && t->kind == TY_INT && t->value != DIM_BAD ? t->value : dim_open();
+    case AST_BinOp:
+        a = dim_of_ast(C, AST_AS(e, BinOp)->left);
+        b = dim_of_ast(C, AST_AS(e, BinOp)->right);
+        switch (AST_AS(e, BinOp)->op) {
+        case AOP_ADD: return dim_add(a, b);
+        case AOP_SUB: return dim_sub(a, b);
+        case AOP_MUL: return dim_mul(a, b);
+        case AOP_FLOORDIV: return dim_floordiv(a, b);
+        case AOP_MOD: return dim_mod(a, b);
+        default: return dim_open();
+        }
+    default:
+        return dim_open();
+    }
+}
+
+/* ------------------------------------------------------------- dtypes and policies */
+
+static bool dtype_name(const Ast *e, DType *out)
+{
+    if (e->kind == AST_Name)
+        return dtype_find(AST_AS(e, Name)->id->text, out);
+    return e->kind == AST_Attribute && dtype_find(AST_AS(e, Attribute)->attr->text, out);
+}
+
+static const char *last_name(const Ast *e)
+{
+    if (e && e->kind == AST_Call)
+        e = AST_AS(e, Call)->func;
+    if (e && e->kind == AST_Attribute)
+        return AST_AS(e, Attribute)->attr->text;
+    return e && e->kind == AST_Name ? AST_AS(e, Name)->id->text : "";
+}
+
+static bool accumulates(DType storage, DType accum)
+{
+    if (dtype_is_int(storage))
+        return accum == DT_int32 || accum == DT_int64;
+    return accum == DT_f32 || accum == DT_bf16 || accum == DT_f16 || accum == DT_tf32 || accum == DT_f64;
+}
+
+/* bf16 @accum(f32): the accumulator must go with what is stored. */
+static void check_policy(Check *C, DType storage, Ast *policy)
+{
+    AstCall *c = AST_AS(policy, Call);
+    DType accum;
+
+    if (policy->kind != AST_Call || strcmp(last_name(policy), "accum") || c->args.n != 1 || !AST_IS(c->args.at[0], Arg) ||
+        !dtype_name(AST_AS(c->args.at[0], Arg)->value, &accum) || accumulates(storage, accum))
+        return;
+    REPORT(C, E0403, policy->span, dtype_info[accum].name, dtype_info[storage].name,
+           dtype_is_int(storage) ? "int32 or int64" : "f32, bf16, f16, tf32 or f64");
+}
+
+/* A dtype with its policies; false: it is no dtype. */
+static bool dtype_of_ast(Check *C, Ast *e, uint8_t *out)
+{
+    DType dt;
+
+    if (e->kind == AST_BinOp && AST_AS(e, BinOp)->op == AOP_MATMUL) {
+        if (!dtype_of_ast(C, AST_AS(e, BinOp)->left, out))
+            return false;
+        if (*out != DT_NONE)
+            check_policy(C, (DType)*out, AST_AS(e, BinOp)->right);
+        return true;
+    }
+    if (dtype_name(e, &dt)) {
+        *out = (uint8_t)dt;
+        return true;
+    }
+    *out = DT_NONE;
+    return e->kind == AST_Call || !strcmp(last_name(e), "dtype");
+}
+
+/* ------------------------------------------------------------- types */
+
+static bool is_rest(const Ast *e)
+{
+    if (e->kind == AST_Const)
+        return AST_AS(e, Const)->value == CONST_ELLIPSIS;
+    return e->kind == AST_Str && !strncmp(AST_AS(e, Str)->value.s, "...", 3);
+}
+
+static AstSeq elements(Ast **index)
+{
+    return AST_IS(*index, Tuple) ? AST_AS(*index, Tuple)->elts : (AstSeq){index, 1};
+}
+
+static const Type *tensor_form(Check *C, AstSeq elts)
+{
+    TType t = {.dtype = DT_NONE};
+    int n = elts.n;
+
+    if (n && dtype_of_ast(C, elts.at[n - 1], &t.dtype)) {
+        n--;
+        if (!n)
+            t.rank = RANK_UNKNOWN;                  /* Tensor[f32] */
+    }
+    if (n > 16)
+        return T_ANY;
+    for (int i = 0; i < n; i++)
+        if (is_rest(elts.at[i]))
+            t.rank = RANK_UNKNOWN;
+    for (int i = 0; i < n; i++) {
+        Dim d = is_rest(elts.at[i]) ? 1 : dim_of_ast(C, elts.at[i]);
+        if (t.rank != RANK_UNKNOWN)
+            t.shape[t.rank++] = d;
+    }
+    return type_tensor(&t);
+}
+
+static const Type *or_any(const Type *t)
+{
+    return t ? t : T_ANY;
+}
+
+static const Type *tuple_form(Check *C, AstSeq elts)
+{
+    const Type *item[ITEMS_MAX];
+
+    if (elts.n == 2 && is_rest(elts.at[1]))
+        return type_tuple_any(or_any(annotation(C, elts.at[0])));
+    if (elts.n > ITEMS_MAX)
+        return type_tuple_any(T_ANY);
+    for (int i = 0; i < elts.n; i++)
+        item[i] = or_any(annotation(C, elts.at[i]));
+    return type_tuple(item, elts.n);
+}
+
+static const Type *callable_form(Check *C, AstSeq elts)
+{
+    const Type *param[ITEMS_MAX];
+    AstSeq list;
+
+    if (elts.n != 2 || !AST_IS(elts.at[0], List))
+        return type_callable(NULL, -1, T_ANY);
+    list = AST_AS(elts.at[0], List)->elts;
+    if (list.n > ITEMS_MAX)
+        return T_ANY;
+    for (int i = 0; i < list.n; i++)
+        param[i] = or_any(annotation(C, list.at[i]));
+    return type_callable(param, list.n, or_any(annotation(C, elts.at[1])));
+}
+
+static const Type *union_form(Check *C, AstSeq elts)
+{
+    const Type *t = NULL;
+
+    for (int i = 0; i < elts.n; i++) {
+        const Type *m = or_any(annotation(C, elts.at[i]));
+        t = t ? type_union(t, m) : m;
+    }
+    return or_any(t);
+}
+
+static bool is(const char *s, const char *a, const char *b)
+{
+    return !strcmp(s, a) || (b && !strcmp(s, b));
+}
+
+static const Type *subscript_form(Check *C, AstSubscript *s)
+{
+    const char *base = last_name(s->value);
+    AstSeq elts = elements(&s->index);
+
+    if (is(base, "Tensor", NULL))
+        return tensor_form(C, elts);
+    if (is(base, "List", "list"))
+        return type_list(elts.n == 1 ? or_any(annotation(C, elts.at[0])) : T_ANY);
+    if (is(base, "Dict", "dict") && elts.n == 2)
+        return type_dict(or_any(annotation(C, elts.at[0])), or_any(annotation(C, elts.at[1])));
+    if (is(base, "Set", "set"))
+        return type_set(elts.n == 1 ? or_any(annotation(C, elts.at[0])) : T_ANY);
+    if (is(base, "Tuple", "tuple"))
+        return tuple_form(C, elts);
+    if (is(base, "Callable", NULL))
+        return callable_form(C, elts);
+    if (is(base, "Optional", NULL) && elts.n == 1)
+        return type_union(or_any(annotation(C, elts.at[0])), T_NONE);
+    if (is(base, "Union", NULL))
+        return union_form(C, elts);
+    return T_ANY;
+}
+
+static const struct { const char *name; TypeKind kind; } simple[] = {
+    {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
+};
+
+static const Type *name_form(Check *C, AstName *n)
+{
+    const char *s = n->id->text;
+    const Type *t;
+
+    if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
+        t = name_type(C, n);
+        return t && t->kind == TY_CLASS ? type_ref(TY_INSTANCE, t->ref) : T_ANY;
+    }
+    for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
+        if (!strcmp(simple[i].name, s))
+            return simple[i].kind == TY_INT ? type_int(DIM_BAD) : type_of_kind(simple[i].kind);
+    if (is(s, "Tensor", NULL))
+        return type_tensor_unknown();
+    if (is(s, "List", "list"))
+        return type_list(T_ANY);
+    if (is(s, "Dict", "dict"))
+        return type_dict(T_ANY, T_ANY);
+    if (is(s, "Set", "set"))
+        return type_set(T_ANY);
+    if (is(s, "Tuple", "tuple"))
+        return type_tuple_any(T_ANY);
+    if (is(s, "Callable", NULL))
+        return type_callable(NULL, -1, T_ANY);
+    return T_ANY;
+}
+
+const Type *annotation(Check *C, Ast *a)
+{
+    const Type *t = T_ANY;
+
+    if (!a)
+        return NULL;
+    if (C->depth > 200)
+        return T_ANY;
+    C->depth++;
+    switch (a->kind) {
+    case AST_Name:
+        t = name_form(C, AST_AS(a, Name));
+        break;
+    case AST_Subscript:
+        t = subscript_form(C, AST_AS(a, Subscript));
+        break;
+    case AST_Const:
+        t = AST_AS(a, Const)->value == CONST_NONE ? T_NONE : T_ANY;
+        break;
+    case AST_Attribute:
+        t = !strcmp(AST_AS(a, Attribute)->attr->text, "Tensor") ? type_tensor_unknown() : T_ANY;
+        break;
+    case AST_BinOp:
+        if (AST_AS(a, BinOp)->op == AOP_MATMUL)
+            t = annotation(C, AST_AS(a, BinOp)->left);
+        else if (AST_AS(a, BinOp)->op == AOP_BITOR)
+            t = type_union(annotation(C, AST_AS(a, BinOp)->left), annotation(C, AST_AS(a, BinOp)->right));
+        break;
+    default:
+        break;
+    }
+    C->depth--;
+    return t;
+}
+
+/* The signature, read once in a frame of its own so that its dims are its own. */
+Sig *fn_sig(Check *C, Fn *f)
+{
+    AstFunctionDef *def = AST_AS(f->node, FunctionDef);
+    CFrame frame = {.up = f->around, .fn = f, .scope = f->scope}, *outer = C->frame;
+
+    if (f->sig.ready)
+        return &f->sig;
+    f->sig.ready = true;
+    f->sig.param = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
+    if (f->node->kind == AST_Lambda)
+        return &f->sig;
+    C->frame = &frame;
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
+            f->sig.param[p->slot] = annotation(C, p->annotation);
+    }
+    f->sig.ret = annotation(C, def->returns);
+    C->frame = outer;
+    f->sig.dims = frame.dims;
+    return &f->sig;
+}
+
+/* ------------------------------------------------------------- fitting */
+
+static Fit worst(Fit a, Fit b)
+{
+    if (a == FITS_NOT || b == FITS_NOT)
+        return FITS_NOT;
+    return a == FITS_MAYBE || b == FITS_MAYBE ? FITS_MAYBE : FITS;
+}
+
+static Fit items_fit(Check *C, const Type *from, const Type *to, int n)
+{
+    Fit f = FITS;
+
+    for (int i = 0; i < n; i++)
+        f = worst(f, type_fits(C, from->item[from->n < 0 ? 0 : i], to->item[to->n < 0 ? 0 : i]));
+    return f;
+}
+
+static Fit sizes_fit(Dim from, Dim to)
+{
+    DimAnswer a;
+
+    if (from == to)
+        return FITS;
+    a = dim_eq(from, to, NULL, NULL);
+    if (a == DIM_PROVED)
+        return FITS;
+    if (a == DIM_REFUTED)
+        return FITS_NOT;
+    return a == DIM_UNKNOWN || dim_is_open(from) || dim_is_open(to) ? FITS_MAYBE : FITS_NOT;
+}
+
+static Fit tensor_fits(const TType *from, const TType *to)
+{
+    Fit f = FITS;
+
+    if (from->dtype != DT_NONE && to->dtype != DT_NONE && from->dtype != to->dtype)
+        return FITS_NOT;
+    if (to->rank == RANK_UNKNOWN)
+        return FITS;
+    if (from->rank == RANK_UNKNOWN)
+        return FITS_MAYBE;
+    if (from->rank != to->rank)
+        return FITS_NOT;
+    for (int i = 0; i < to->rank; i++)
+        f = worst(f, sizes_fit(from->shape[i], to->shape[i]));
+    return f;
+}
+
+/* How many arguments may a function take? */
+static bool takes(const Type *t, int n)
+{
+    const Fn *f = t->ref;
+    int least = 0, most = 0;
+
+    for (int i = 0; i < f->params.n; i++) {
+        const AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->kind == PARAM_VARARGS || p->kind == PARAM_ANY)
+            most = 1000;
+        if (p->kind == PARAM_KWONLY && !p->dflt)
+            return false;
+        if (p->kind != PARAM_POSONLY && p->kind != PARAM_NORMAL)
+            continue;
+        most++;
+        least += !p->dflt;
+    }
+    return n >= least && n <= most;
+}
+
+static Fit callable_fits(const Type *from, const Type *to)
+{
+    switch (from->kind) {
+    case TY_FUNC:
+        return to->n >= 0 && !takes(from, to->n) ? FITS_NOT : FITS;
+    case TY_NATIVE: case TY_METHOD: case TY_CLASS: case TY_CALLABLE: case TY_INSTANCE: case TY_DTYPE: case TY_SPACE:
+        return FITS_MAYBE;
+    default:
+        return FITS_NOT;
+    }
+}
+
+static Fit union_fits(Check *C, const Type *from, const Type *to)
+{
+    const Type *u = from->kind == TY_UNION ? from : to;
+    int no = 0, yes = 0;
+
+    for (int i = 0; i < u->n; i++) {
+        Fit f = from->kind == TY_UNION ? type_fits(C, u->item[i], to) : type_fits(C, from, u->item[i]);
+        no += f == FITS_NOT;
+        yes += f == FITS;
+    }
+    if (no == u->n)
+        return FITS_NOT;
+    return (from->kind == TY_UNION ? yes == u->n : yes > 0) ? FITS : FITS_MAYBE;
+}
+
+/* Kinds that differ, from left to right: may the value still be taken? */
+static Fit kinds_fit(const Type *from, const Type *to)
+{
+    static const int level[] = {[TY_BOOL] = 1, [TY_INT] = 2, [TY_FLOAT] = 3, [TY_COMPLEX] = 4, [TY_DTYPE] = 0};
+    int a = from->kind < TY_STR ? level[from->kind] : 0, b = to->kind < TY_STR ? level[to->kind] : 0;
+
+    if (a && b)
+        return a <= b ? FITS : FITS_NOT;
+    if (from->kind == TY_TENSOR && b)                /* a 0-d tensor may stand for a number */
+        return from->tensor->rank == RANK_UNKNOWN || from->tensor->rank == 0 ? FITS_MAYBE : FITS_NOT;
+    if (to->kind == TY_TENSOR && a)
+        return FITS_MAYBE;
+    if (from->kind == TY_INSTANCE)
+        return cls_is_open(from->ref) ? FITS_MAYBE : FITS_NOT;
+    if (to->kind == TY_INSTANCE)
+        return FITS_NOT;
+    if (from->kind == TY_UNSET || to->kind == TY_UNSET || from->kind >= TY_FUNC || to->kind >= TY_FUNC)
+        return from->kind == TY_TENSOR || to->kind == TY_TENSOR ? FITS_NOT : FITS_MAYBE;
+    return FITS_NOT;
+}
+
+Fit type_fits(Check *C, const Type *from, const Type *to)
+{
+    if (from == to || type_is_any(from) || type_is_any(to))
+        return FITS;
+    if (from->kind == TY_UNION || to->kind == TY_UNION)
+        return union_fits(C, from, to);
+    if (to->kind == TY_CALLABLE)
+        return callable_fits(from, to);
+    if (from->kind != to->kind)
+        return kinds_fit(from, to);
+    switch (to->kind) {
+    case TY_TENSOR:
+        return tensor_fits(from->tensor, to->tensor);
+    case TY_LIST: {
+        Fit f = FITS;
+        for (int i = 0; i < from->n; i++)
+            f = worst(f, type_fits(C, from->item[i], type_settle(to)->item[0]));
+        return f;
+    }
+    case TY_SET: case TY_DICT:
+        return items_fit(C, from, to, to->n);
+    case TY_TUPLE:
+        if (from->n >= 0 && to->n >= 0 && from->n != to->n)
+            return FITS_NOT;
+        return items_fit(C, from, to, from->n < 0 || to->n < 0 ? (from->n > to->n ? from->n : to->n) < 0 ? 1 :
+                         (from->n > to->n ? from->n : to->n) : to->n);
+    case TY_INSTANCE:
+        if (cls_derives(from->ref, to->ref))
+            return FITS;
+        return cls_is_open(from->ref) ? FITS_MAYBE : FITS_NOT;
+    default:
+        return FITS;
+    }
+}
+
+/* ------------------------------------------------------------- saying why not */
+
+static bool misfit_sizes(Check *C, Span span, const char *what, const TType *from, const TType *to)
+{
+    char text[64];
+
+    if (from->rank != to->rank) {
+        diag_note(REPORT(C, E0303, span, what, shape_of(to), shape_of(from)), "they have %d and %d axes", to->rank, from->rank);
+        return true;
+    }
+    for (int i = 0; i < to->rank; i++)
+        if (sizes_fit(from->shape[i], to->shape[i]) == FITS_NOT) {
+            StrBuf want = {0}, got = {0};
+            dim_print(to->shape[i], &want);
+            dim_print(from->shape[i], &got);
+            snprintf(text, sizeof text, "%d", i);
+            Diag *d = REPORT(C, E0301, span, what, sb_str(&want), sb_str(&got), text);
+            diag_note(d, "Expected: %s", shape_of(to));
+            diag_note(d, "Received: %s", shape_of(from));
+            if (dim_is_const(from->shape[i]) && dim_is_const(to->shape[i]) && i == to->rank - 1)
+                diag_help(d, "add a projection: linear(x, w) with w of shape (%s, %s)", sb_str(&got), sb_str(&want));
+            diag_help(d, "pass a tensor whose size at axis %d is %s", i, sb_str(&want));
+            sb_done(&want);
+            sb_done(&got);
+            return true;
+        }
+    return false;
+}
+
+void report_misfit(Check *C, Span span, const char *what, const Type *from, const Type *to)
+{
+    if (from->kind == TY_TENSOR && to->kind == TY_TENSOR) {
+        const TType *a = from->tensor, *b = to->tensor;
+        if (a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype) {
+            Diag *d = REPORT(C, E0402, span, dtype_info[a->dtype].name, dtype_info[b->dtype].name);
+            diag_note(d, "%s has type %s but %s is needed", what, dtype_info[a->dtype].name, dtype_info[b->dtype].name);
+            diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
+            return;
+        }
+        if (a->rank != RANK_UNKNOWN && b->rank != RANK_UNKNOWN && misfit_sizes(C, span, what, a, b))
+            return;
+    }
+    REPORT(C, E0906, span, what, type_text(to), type_text(from));
+}

@@ -1,0 +1,624 @@
+/*
+ * Calls: which argument meets which parameter, whether it fits, and what comes back.
+ *
+ * A declared result is taken at its word, with the caller's sizes put in.  The
+ * body of a function without one is followed with the arguments' types, to a
+ * depth; what is found wrong inside is reported inside.
+ */
+#include "frontend/check/checker.h"
+
+#include "frontend/check/spaces.h"
+#include "frontend/eval/native.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *callee_text(const Type *f)
+{
+    if (f->kind == TY_FUNC)
+        return ((const Fn *)f->ref)->name ? ((const Fn *)f->ref)->name->text : "lambda";
+    if (f->kind == TY_NATIVE)
+        return ((const NativeDef *)f->ref)->name;
+    if (f->kind == TY_METHOD)
+        return callee_text(f->ref);
+    if (f->kind == TY_CLASS)
+        return cls_name(f->ref);
+    return "the callee";
+}
+
+/* Errors about arguments stand on the call's line, at the argument when it is there too. */
+static Span at_call(const Ast *node, const Ast *arg)
+{
+    return source_place(node->span.lo).line == source_place(arg->span.lo).line ? arg->span : node->span;
+}
+
+/* ------------------------------------------------------------- binding */
+
+/* One parameter, of a function or a native. */
+typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
+typedef struct { Slot at[64]; int n; const char *callee; bool any; } Slots;
+
+typedef struct { const Slots *s; int i; } Names;
+
+static const char *next_name(void *state)
+{
+    Names *n = state;
+
+    while (n->i < n->s->n) {
+        const Slot *p = &n->s->at[n->i++];
+        if (p->name && (p->kind == PARAM_NORMAL || p->kind == PARAM_KWONLY))
+            return p->name->text;
+    }
+    return NULL;
+}
+
+static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
+{
+    Names n = {s, 0};
+    Diag *d = REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text);
+    const char *near = closest_name(a->name->text, next_name, &n);
+
+    if (near) {
+        diag_help(d, "did you mean '%s'?", near);
+        diag_fix(d, a->node->span, near);
+    }
+    return false;
+}
+
+static Slot *slot_named(Slots *s, Sym name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].name == name && (s->at[i].kind == PARAM_NORMAL || s->at[i].kind == PARAM_KWONLY))
+            return &s->at[i];
+    return NULL;
+}
+
+static Slot *slot_of_kind(Slots *s, int kind)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind == kind)
+            return &s->at[i];
+    return NULL;
+}
+
+static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
+{
+    Slot *p = slot_named(s, a->name);
+
+    if (!p)
+        return slot_of_kind(s, PARAM_KWARGS) || s->any ? true : unknown_keyword(C, s, a, node);
+    if (p->taken) {
+        REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
+        return false;
+    }
+    p->taken = 1;
+    p->arg = a;
+    return true;
+}
+
+static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, Ast *node)
+{
+    char text[96];
+    int most = 0;
+
+    for (int i = 0; i < s->n; i++)
+        most += s->at[i].kind == PARAM_POSONLY || s->at[i].kind == PARAM_NORMAL;
+    snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
+    REPORT(C, E0903, at_call(node, a->node), s->callee, text);
+    return false;
+}
+
+/* Positional arguments in turn, then keywords, then what is missing. */
+static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
+{
+    int at = skip, given = 0;
+    bool positional_open = false;
+
+    for (int i = 0; i < skip && i < s->n; i++)
+        s->at[i].taken = 1;
+    for (int i = 0; i < a->n; i++)
+        given += !a->at[i].name && !a->at[i].stars;
+    for (int i = 0; i < a->n; i++) {
+        const CallArg *x = &a->at[i];
+        if (x->stars)
+            positional_open |= x->stars == 1;
+        else if (x->name) {
+            if (!bind_keyword(C, s, x, node))
+                return false;
+        } else if (!positional_open) {
+            while (at < s->n && s->at[at].kind != PARAM_POSONLY && s->at[at].kind != PARAM_NORMAL)
+                at++;
+            if (at < s->n) {
+                s->at[at].taken = 1;
+                s->at[at++].arg = x;
+            } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
+                return too_many(C, s, x, given, node);
+            }
+        }
+    }
+    for (int i = 0; i < s->n && !a->open; i++)
+        if (s->at[i].required && !s->at[i].taken) {
+            REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?");
+            return false;
+        }
+    return true;
+}
+
+static bool fn_slots(const Fn *f, Slots *s)
+{
+    s->n = 0;
+    s->any = false;
+    for (int i = 0; i < f->params.n; i++) {
+        const AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT)
+            continue;
+        if (p->kind == PARAM_ANY || !p->name) {
+            s->any = true;
+            continue;
+        }
+        if (s->n == 64)
+            return false;
+        s->at[s->n++] = (Slot){p->name, (uint8_t)p->kind,
+                               !p->dflt && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------- sizes of a signature */
+
+typedef struct { Dim from[32], to[32]; int n; } Bound;
+
+static Dim *bound_to(Bound *b, Dim d)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->from[i] == d)
+            return &b->to[i];
+    return NULL;
+}
+
+static bool is_own(const Sig *sig, Dim d)
+{
+    for (int i = 0; i < sig->dims.n; i++)
+        if (sig->dims.at[i].dim == d)
+            return true;
+    return false;
+}
+
+/* A size that is just a name of the signature gets the first argument's size. */
+static void match(const Sig *sig, const Type *want, const Type *got, Bound *b)
+{
+    if (!want || type_is_any(got))
+        return;
+    if (want->kind == TY_LIST && got->kind == TY_LIST) {
+        match(sig, type_settle(want)->item[0], got->item[0], b);
+        return;
+    }
+    if (want->kind == TY_TUPLE && got->kind == TY_TUPLE && want->n == got->n) {
+        for (int i = 0; i < want->n; i++)
+            match(sig, want->item[i], got->item[i], b);
+        return;
+    }
+    if (want->kind == TY_DICT && got->kind == TY_DICT) {
+        match(sig, want->item[1], got->item[1], b);
+        return;
+    }
+    if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||
+        want->tensor->rank != got->tensor->rank)
+        return;
+    for (int i = 0; i < want->tensor->rank && b->n < 32; i++) {
+        Dim d = want->tensor->shape[i];
+        if (is_own(sig, d) && !bound_to(b, d)) {
+            b->from[b->n] = d;
+            b->to[b->n++] = got->tensor->shape[i];
+        }
+    }
+}
+
+/* Sizes that no argument tells are unknown to the caller. */
+static void bind_rest(const Sig *sig, Bound *b)
+{
+    for (int i = 0; i < sig->dims.n && b->n < 32; i++)
+        if (!bound_to(b, sig->dims.at[i].dim)) {
+            b->from[b->n] = sig->dims.at[i].dim;
+            b->to[b->n++] = dim_open();
+        }
+}
+
+static const char *size_text(Dim d, StrBuf *b)
+{
+    sb_clear(b);
+    dim_print(d, b);
+    return sb_str(b);
+}
+
+/* The mistake in the signature's words: "H = 112 but got 116". */
+static bool report_bound(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b)
+{
+    StrBuf name = {0}, value = {0}, have = {0};
+    bool found = false;
+
+    for (int i = 0; want->rank == got->rank && i < want->rank && !found; i++) {
+        Dim w = want->shape[i], v = dim_subst(w, b->from, b->to, b->n);
+        DimAnswer a = dim_eq(v, got->shape[i], NULL, NULL);
+        if (w == v || dim_is_const(w) || (a != DIM_REFUTED && a != DIM_DIFFERS) || dim_is_open(v) || dim_is_open(got->shape[i]))
+            continue;
+        Diag *d = REPORT(C, E0304, span, what, size_text(w, &name), size_text(v, &value), size_text(got->shape[i], &have));
+        diag_note(d, "Expected: %s", shape_of(want));
+        diag_note(d, "Received: %s", shape_of(got));
+        diag_help(d, "pass tensors whose sizes agree on %s", sb_str(&name));
+        found = true;
+    }
+    sb_done(&name);
+    sb_done(&value);
+    sb_done(&have);
+    return found;
+}
+
+static const Type *inner_tensor(const Type *t)
+{
+    if (t && (t->kind == TY_LIST) && t->n)
+        return inner_tensor(type_settle(t)->item[0]);
+    return t;
+}
+
+static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
+                           Ast *node)
+{
+    Span span = at_call(node, a->node);
+    const Type *need = type_subst(want, b->from, b->to, b->n);
+    char what[160];
+
+    if (!need || type_fits(C, a->type, need) != FITS_NOT)
+        return true;
+    if (a->type->kind == TY_NONE && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
+        return true;
+    snprintf(what, sizeof what, "argument '%s' of %s()", p->name->text, f->name ? f->name->text : "lambda");
+    if (C->mixed && a->type->kind == TY_TENSOR && need->kind == TY_TENSOR)
+        return true;
+    if (a->type->kind == TY_TENSOR && want->kind == TY_TENSOR &&
+        (a->type->tensor->dtype == want->tensor->dtype || want->tensor->dtype == DT_NONE || a->type->tensor->dtype == DT_NONE) &&
+        report_bound(C, span, what, want->tensor, a->type->tensor, b))
+        return false;
+    if (a->type->kind == TY_LIST && a->type->exact && want->kind == TY_LIST) {
+        const Type *elem = inner_tensor(need);
+        for (int i = 0; i < a->type->n; i++)
+            if (type_fits(C, a->type->item[i], elem) == FITS_NOT) {
+                report_misfit(C, span, what, a->type->item[i], elem);
+                return false;
+            }
+    }
+    report_misfit(C, span, what, a->type, need);
+    return false;
+}
+
+/* ------------------------------------------------------------- constraints */
+
+static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op);
+
+static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
+{
+    Dim x, y;
+
+    if (e->kind == AST_Int)
+        return dim_const(AST_AS(e, Int)->value);
+    if (e->kind == AST_Name) {
+        for (int i = 0; i < sig->dims.n; i++)
+            if (sig->dims.at[i].name == AST_AS(e, Name)->id)
+                return dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n);
+        return DIM_BAD;
+    }
+    if (e->kind != AST_BinOp)
+        return DIM_BAD;
+    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig);
+    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig);
+    if (x == DIM_BAD || y == DIM_BAD)
+        return DIM_BAD;
+    switch (AST_AS(e, BinOp)->op) {
+    case AOP_ADD: return dim_add(x, y);
+    case AOP_SUB: return dim_sub(x, y);
+    case AOP_MUL: return dim_mul(x, y);
+    case AOP_FLOORDIV: return dim_floordiv(x, y);
+    case AOP_MOD: return dim_mod(x, y);
+    default: return DIM_BAD;
+    }
+}
+
+/* false: the condition surely does not hold. */
+static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op)
+{
+    AstCompare *c = AST_AS(cond, Compare);
+    DimAnswer a;
+    Dim x, y;
+
+    if (cond->kind != AST_Compare || c->rest.n != 1)
+        return true;
+    x = constraint_dim(c->left, b, sig);
+    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig);
+    *op = (int)AST_AS(c->rest.at[0], CompareItem)->op;
+    *lhs = x;
+    *rhs = y;
+    if (x == DIM_BAD || y == DIM_BAD)
+        return true;
+    switch (*op) {
+    case AOP_EQ:
+        a = dim_eq(x, y, NULL, NULL);
+        return !(a == DIM_REFUTED || (a == DIM_DIFFERS && !dim_is_open(x) && !dim_is_open(y)));
+    case AOP_NE: return dim_eq(x, y, NULL, NULL) != DIM_PROVED;
+    case AOP_GE: return dim_ge(x, y, NULL, NULL) != DIM_REFUTED;
+    case AOP_LE: return dim_ge(y, x, NULL, NULL) != DIM_REFUTED;
+    case AOP_GT: return dim_ge(y, x, NULL, NULL) != DIM_PROVED;
+    case AOP_LT: return dim_ge(x, y, NULL, NULL) != DIM_PROVED;
+    default: return true;
+    }
+}
+
+static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
+{
+    bool first = true;
+
+    for (int i = 0; i < sig->dims.n; i++) {
+        StrBuf text = {0};
+        const char *name = sig->dims.at[i].name->text;
+        ast_print(cond, &text);
+        for (const char *p = strstr(sb_str(&text), name); p; p = NULL) {
+            sb_printf(out, "%s%s = ", first ? "" : ", ", name);
+            dim_print(dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n), out);
+            first = false;
+        }
+        sb_done(&text);
+    }
+}
+
+static void check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
+{
+    Dim l, r;
+    int op;
+    StrBuf text = {0}, values = {0};
+
+    if (!cond || holds(C, cond, b, sig, &l, &r, &op))
+        return;
+    ast_print(cond, &text);
+    while (text.n && sb_str(&text)[text.n - 1] == '\n')
+        text.n--;
+    put_values(cond, sig, b, &values);
+    REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
+    sb_done(&text);
+    sb_done(&values);
+}
+
+static void check_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
+{
+    if (f->node->kind != AST_FunctionDef)
+        return;
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
+            check_constraint(C, p->annotation, b, &f->sig, node);
+    }
+    for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
+        check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
+}
+
+/* ------------------------------------------------------------- functions of the program */
+
+static bool any_unannotated(const Fn *f)
+{
+    for (int i = 0; i < f->params.n; i++) {
+        const AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && !f->sig.param[p->slot])
+            return true;
+    }
+    return false;
+}
+
+static bool is_telling(const Type *t)
+{
+    return !type_is_any(t);
+}
+
+/* The result by following the body with the arguments' types. */
+static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+{
+    const Type **given;
+    const Type *r;
+    DimNames bound = {0};
+    bool told = !f->params.n;
+    int k = 0;
+
+    if (f->dynamic || f->active > 1 || C->calls >= CALL_DEPTH || C->fuel <= 0)
+        return T_ANY;
+    given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
+    for (int i = 0; i < f->params.n && k < s->n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
+            continue;
+        if (!k && self)
+            given[p->slot] = self;
+        else if (s->at[k].arg)
+            given[p->slot] = s->at[k].arg->type;
+        else if (p->dflt && !s->at[k].taken)
+            given[p->slot] = p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? NULL : expr(C, p->dflt);
+        told |= is_telling(given[p->slot]);
+        k++;
+    }
+    if (!told)
+        return T_ANY;
+    for (int i = 0; i < f->sig.dims.n; i++) {
+        NamedDim d = {f->sig.dims.at[i].name, dim_subst(f->sig.dims.at[i].dim, b->from, b->to, b->n)};
+        vec_push(&bound, d);
+    }
+    f->active++;
+    C->calls++;
+    r = fn_walk(C, f, given, &bound);
+    C->calls--;
+    f->active--;
+    vec_free(&bound);
+    return r ? r : T_NONE;
+}
+
+static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
+{
+    Slots s = {.callee = f->name ? f->name->text : "lambda"};
+    Bound b = {.n = 0};
+    bool ok = true;
+    int k = 0;
+
+    if (!fn_slots(f, &s) || !bind_slots(C, &s, a, self != NULL, node))
+        return T_ANY;
+    fn_sig(C, f);
+    for (int pass = 0; pass < 2; pass++, k = 0)
+        for (int i = 0; i < f->params.n && k < s.n; i++) {
+            AstParam *p = AST_AS(f->params.at[i], Param);
+            const CallArg *x;
+            if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
+                continue;
+            x = s.at[k++].arg;
+            if (!x || !f->sig.param[p->slot])
+                continue;
+            if (!pass)
+                match(&f->sig, f->sig.param[p->slot], x->type, &b);
+            else if (ok)
+                ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
+        }
+    if (!ok)
+        return f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
+    check_constraints(C, f, &b, node);
+    bind_rest(&f->sig, &b);
+    if (f->dynamic)
+        return T_ANY;
+    if (f->sig.ret && !type_is_any(f->sig.ret)) {
+        if (any_unannotated(f) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
+            const Type *r = follow(C, f, &s, self, &b);
+            if (f->sig.ret->kind == TY_TENSOR && r->kind == TY_TENSOR && f->sig.ret->tensor->dtype == DT_NONE &&
+                r->tensor->rank != RANK_UNKNOWN)
+                return r;
+        }
+        return type_subst(f->sig.ret, b.from, b.to, b.n);
+    }
+    return follow(C, f, &s, self, &b);
+}
+
+/* ------------------------------------------------------------- natives */
+
+static const struct { const char *name; TypeKind kind; } results[] = {
+    {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
+    {"Tensor", TY_TENSOR},
+};
+
+/* A native's declared result, as far as it is a simple type. */
+static const Type *native_result(const Ast *r)
+{
+    const char *s;
+
+    if (!r)
+        return T_ANY;
+    if (r->kind == AST_Const && AST_AS(r, Const)->value == CONST_NONE)
+        return T_NONE;
+    if (r->kind == AST_Subscript && AST_IS(AST_AS(r, Subscript)->value, Name)) {
+        s = AST_AS(AST_AS(r, Subscript)->value, Name)->id->text;
+        return !strcmp(s, "list") ? type_list(T_ANY) : !strcmp(s, "Tensor") ? type_tensor_unknown() : T_ANY;
+    }
+    if (r->kind != AST_Name)
+        return T_ANY;
+    s = AST_AS(r, Name)->id->text;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        if (!strcmp(results[i].name, s))
+            return results[i].kind == TY_INT ? type_int(DIM_BAD) : results[i].kind == TY_STR ? type_str(NULL) :
+                   results[i].kind == TY_TENSOR ? type_tensor_unknown() : type_of_kind(results[i].kind);
+    return !strcmp(s, "list") ? type_list(T_ANY) : T_ANY;
+}
+
+static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
+{
+    const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
+    Slots s = {.callee = d->name};
+
+    if (!sig || sig->n > 64)
+        return true;
+    for (int i = 0; i < sig->n; i++) {
+        const NativeParam *p = &sig->param[i];
+        if (p->kind == PARAM_ANY)
+            return true;
+        s.at[s.n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
+    }
+    return bind_slots(C, &s, a, method && sig->n && sig->param[0].name && !strcmp(sig->param[0].name->text, "self"), node);
+}
+
+static const Type *call_native(Check *C, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)
+{
+    const Type *r;
+    const NativeSig *sig;
+
+    if (d->sig && !strncmp(d->sig, "type[", 5)) {
+        if (tensor_call(C, d->owner, d->name, self, a, node, &r))
+            return r;
+        return native_result(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);
+    }
+    if (!native_bind(C, d, self != NULL, a, node))
+        return T_ANY;
+    if (tensor_call(C, d->owner, d->name, self, a, node, &r))
+        return r;
+    sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
+    return sig ? native_result(sig->returns) : T_ANY;
+}
+
+/* ------------------------------------------------------------- all callees */
+
+static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node)
+{
+    const Cls *c = t->ref;
+    const Type *m = cls_find(c, sym("__call__"));
+
+    if (!m && c->is_module)
+        m = cls_find(c, sym("forward"));
+    return m && m->kind == TY_FUNC ? call_fn(C, (Fn *)m->ref, t, a, node) : T_ANY;
+}
+
+const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
+{
+    const Type *r;
+
+    if (type_is_any(f))
+        return T_ANY;
+    switch (f->kind) {
+    case TY_FUNC:
+        return call_fn(C, (Fn *)f->ref, NULL, a, node);
+    case TY_METHOD:
+        r = f->ref;
+        if (r->kind == TY_FUNC)
+            return call_fn(C, (Fn *)r->ref, f->self, a, node);
+        return r->kind == TY_NATIVE ? call_native(C, r->ref, f->self, a, node) : T_ANY;
+    case TY_NATIVE:
+        return call_native(C, f->ref, NULL, a, node);
+    case TY_CLASS:
+        return cls_call(C, (Cls *)f->ref, a, node);
+    case TY_INSTANCE:
+        return call_instance(C, f, a, node);
+    case TY_CALLABLE:
+        return f->n >= 0 ? f->item[f->n] : T_ANY;
+    case TY_INT: case TY_FLOAT: case TY_STR: case TY_BOOL: case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT:
+        REPORT(C, E0911, node->span, type_text(f));
+        return T_ANY;
+    default:
+        return T_ANY;
+    }
+}
+
+const Type *call(Check *C, AstCall *c)
+{
+    const Type *f = expr(C, c->func);
+    CallArg list[64];
+    CallArgs a = {list, 0, false};
+
+    for (int i = 0; i < c->args.n; i++) {
+        AstArg *x = AST_AS(c->args.at[i], Arg);
+        const Type *t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
+        if (a.n == 64 || x->ast.kind != AST_Arg)
+            return T_ANY;
+        a.at[a.n++] = (CallArg){x->name, t, x->ast.kind == AST_Arg ? x->value : (Ast *)x, (uint8_t)x->stars};
+        a.open |= x->stars != 0;
+        if (x->name)
+            a.at[a.n - 1].node = (Ast *)x;
+    }
+    return call_type(C, f, &a, (Ast *)c);
+}

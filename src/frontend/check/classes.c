@@ -1,0 +1,334 @@
+/*
+ * Classes: which attributes an object surely has, and what they are.
+ *
+ * An attribute is known to be missing only in a closed class: every base is one
+ * of the program's, nothing computes attributes, and no statement of the unit
+ * stores that name through an attribute.
+ */
+#include "frontend/check/checker.h"
+
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <string.h>
+
+const char *cls_name(const void *cls)
+{
+    const Cls *c = cls;
+
+    return c->name ? c->name->text : "class";
+}
+
+const Type *cls_find(const Cls *c, Sym name)
+{
+    for (; c; c = c->base) {
+        const Type *t = map_get_ptr(&c->attrs, name);
+        if (t)
+            return t;
+    }
+    return NULL;
+}
+
+const Type *cls_declared(const Cls *c, Sym name)
+{
+    for (; c; c = c->base) {
+        const Type *t = map_get_ptr(&c->declared, name);
+        if (t)
+            return t;
+    }
+    return NULL;
+}
+
+bool cls_is_open(const Cls *c)
+{
+    for (; c; c = c->base)
+        if (c->open)
+            return true;
+    return false;
+}
+
+bool cls_derives(const Cls *c, const Cls *base)
+{
+    for (; c; c = c->base)
+        if (c == base)
+            return true;
+    return false;
+}
+
+bool cls_has(const Cls *c, Sym name)
+{
+    if (cls_is_open(c) || cls_find(c, name) || cls_declared(c, name))
+        return true;
+    for (; c; c = c->base)
+        if (map_find(&c->stored, (uintptr_t)name, NULL))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------- making */
+
+static const char *decorator_name(const Ast *d)
+{
+    if (d->kind == AST_Call)
+        d = AST_AS(d, Call)->func;
+    if (d->kind == AST_Attribute)
+        return AST_AS(d, Attribute)->attr->text;
+    return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
+}
+
+static void read_base(Check *C, Cls *c, AstClassDef *def)
+{
+    for (int i = 0; i < def->bases.n; i++) {
+        AstArg *a = AST_AS(def->bases.at[i], Arg);
+        const Type *t = a->ast.kind == AST_Arg && !a->name && a->value ? expr(C, a->value) : NULL;
+        if (t && t->kind == TY_CLASS)
+            c->base = (Cls *)t->ref;
+        else
+            c->open = true;
+        if (AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE &&
+            !strcmp(AST_AS(a->value, Name)->id->text, "Module"))
+            c->is_module = true;
+    }
+    if (c->base && c->base->is_module)
+        c->is_module = true;
+    for (int i = 0; i < def->decorators.n; i++) {
+        if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
+            c->is_dataclass = true;
+        else
+            c->open = true;
+    }
+}
+
+/* Names that methods store through their first parameter. */
+typedef struct { Cls *c; Sym self; int depth; } Stores;
+
+static void note_store(Stores *s, Ast *t)
+{
+    if (!t)
+        return;
+    if (t->kind == AST_Tuple || t->kind == AST_List) {
+        AstSeq e = t->kind == AST_Tuple ? AST_AS(t, Tuple)->elts : AST_AS(t, List)->elts;
+        for (int i = 0; i < e.n; i++)
+            note_store(s, e.at[i]);
+    } else if (t->kind == AST_Starred) {
+        note_store(s, AST_AS(t, Starred)->value);
+    } else if (t->kind == AST_Attribute && AST_IS(AST_AS(t, Attribute)->value, Name) &&
+               AST_AS(AST_AS(t, Attribute)->value, Name)->id == s->self) {
+        uintptr_t n = 0;
+        map_find(&s->c->stores, (uintptr_t)AST_AS(t, Attribute)->attr, &n);
+        map_set(&s->c->stores, (uintptr_t)AST_AS(t, Attribute)->attr, n + 1);
+        map_set(&s->c->stored, (uintptr_t)AST_AS(t, Attribute)->attr, 0);
+    }
+}
+
+static bool find_stores(Ast *n, void *state)
+{
+    Stores *s = state;
+
+    if (!n || s->depth > 400)
+        return true;
+    s->depth++;
+    if (n->kind == AST_Assign)
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
+            note_store(s, AST_AS(n, Assign)->targets.at[i]);
+    else if (n->kind == AST_AugAssign)
+        note_store(s, AST_AS(n, AugAssign)->target);
+    else if (n->kind == AST_AnnAssign)
+        note_store(s, AST_AS(n, AnnAssign)->target);
+    else if (n->kind == AST_For)
+        note_store(s, AST_AS(n, For)->target);
+    else if (n->kind == AST_WithItem)
+        note_store(s, AST_AS(n, WithItem)->target);
+    ast_walk(n, find_stores, s);
+    s->depth--;
+    return true;
+}
+
+static void read_methods(Cls *c, AstClassDef *def)
+{
+    for (int i = 0; i < def->body.n; i++) {
+        AstFunctionDef *f = AST_AS(def->body.at[i], FunctionDef);
+        Stores s = {c, NULL, 0};
+        if (f->ast.kind != AST_FunctionDef)
+            continue;
+        if (f->name && (!strcmp(f->name->text, "__getattr__") || !strcmp(f->name->text, "__getattribute__") ||
+                        !strcmp(f->name->text, "__setattr__") || !strcmp(f->name->text, "__new__")))
+            c->open = true;
+        if (!f->params.n || !AST_IS(f->params.at[0], Param))
+            continue;
+        s.self = AST_AS(f->params.at[0], Param)->name;
+        find_stores((Ast *)f, &s);
+    }
+}
+
+Cls *cls_make(Check *C, AstClassDef *def)
+{
+    Cls *c = map_get_ptr(&C->cls_of, def);
+
+    if (c)
+        return c;
+    c = arena_new(&C->arena, Cls);
+    map_set_ptr(&C->cls_of, def, c);
+    c->def = def;
+    c->name = def->name;
+    read_base(C, c, def);
+    read_methods(c, def);
+    return c;
+}
+
+/* ------------------------------------------------------------- attributes */
+
+typedef struct { const Cls *c; const Map *map; uint32_t i; int stage; } Members;
+
+static const char *next_member(void *state)
+{
+    Members *m = state;
+
+    for (; m->c; m->c = m->c->base, m->stage = 0, m->i = 0)
+        for (; m->stage < 3; m->stage++, m->i = 0) {
+            const Map *map = m->stage == 0 ? &m->c->stored : m->stage == 1 ? &m->c->attrs : &m->c->declared;
+            while (m->i < map->cap)
+                if (map->key[m->i++])
+                    return ((Sym)map->key[m->i - 1])->text;
+        }
+    return NULL;
+}
+
+/* What every object has. */
+static bool is_common(Sym attr)
+{
+    return !strncmp(attr->text, "__", 2);
+}
+
+static const Type *bound(Check *C, const Type *t, const Type *self)
+{
+    const Fn *f = t->kind == TY_FUNC ? t->ref : NULL;
+
+    if (!f)
+        return t;
+    if (f->is_property)
+        return call_type(C, type_method(self, t), &(CallArgs){0}, f->node);
+    return f->is_static ? t : type_method(f->is_class ? T_ANY : self, t);
+}
+
+/* Trusted where one statement alone stores it. */
+static const Type *stored_type(Check *C, const Cls *c, Sym attr)
+{
+    for (; c; c = c->base) {
+        uintptr_t t, n = 0;
+        if (map_find(&c->stored, (uintptr_t)attr, &t)) {
+            map_find(&c->stores, (uintptr_t)attr, &n);
+            return t && n == 1 && !map_find(&C->stored_attrs, (uintptr_t)attr, NULL) ? (const Type *)t : T_ANY;
+        }
+    }
+    return T_ANY;
+}
+
+const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
+{
+    const Type *t = cls_declared(c, attr);
+    Members m = {c, NULL, 0, 0};
+    const char *near;
+    Diag *d;
+
+    if (t)
+        return t;
+    t = cls_find(c, attr);
+    if (t)
+        return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
+    if (cls_has(c, attr))
+        return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
+    if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS)
+        return T_ANY;
+    d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
+    near = closest_name(attr->text, next_member, &m);
+    if (near)
+        diag_help(d, "did you mean '%s'?", near);
+    return T_ANY;
+}
+
+void cls_store(Check *C, Cls *c, Sym attr, const Type *t, Ast *target, Ast *value)
+{
+    const Type *want = cls_declared(c, attr);
+    uintptr_t before = 0;
+    char what[128];
+
+    if (!value)
+        want = NULL;
+
+    if (want && type_fits(C, t, want) == FITS_NOT) {
+        snprintf(what, sizeof what, "attribute '%s' of %s", attr->text, cls_name(c));
+        report_misfit(C, target->span, what, t, want);
+    }
+    map_find(&c->stored, (uintptr_t)attr, &before);
+    t = type_settle(t);
+    map_set(&c->stored, (uintptr_t)attr, (uintptr_t)(before ? type_join((const Type *)before, t) : t));
+}
+
+/* ------------------------------------------------------------- construction */
+
+static bool field_has_default(const AstAnnAssign *a)
+{
+    return a->value != NULL;
+}
+
+/* The fields of a dataclass, its base's first, as parameters. */
+static int dataclass_fields(const Cls *c, AstParam *out, int max)
+{
+    int n = c->base && c->base->is_dataclass ? dataclass_fields(c->base, out, max) : 0;
+
+    for (int i = 0; i < c->def->body.n; i++) {
+        AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
+        if (a->ast.kind != AST_AnnAssign || !AST_IS(a->target, Name) || n >= max)
+            continue;
+        out[n++] = (AstParam){.ast = {.kind = AST_Param, .span = a->ast.span}, .kind = PARAM_NORMAL,
+                              .name = AST_AS(a->target, Name)->id, .annotation = a->annotation, .dflt = a->value};
+    }
+    return n;
+}
+
+static const Type *dataclass_call(Check *C, Cls *c, CallArgs *a, Ast *node)
+{
+    AstParam field[ITEMS_MAX];
+    int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
+    char what[128];
+
+    for (int i = 0; i < a->n && !a->open; i++) {
+        int k = given;
+        if (a->at[i].name) {
+            for (k = 0; k < n && field[k].name != a->at[i].name; k++)
+                ;
+            if (k == n) {
+                REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
+                return type_ref(TY_INSTANCE, c);
+            }
+        } else if (given++ >= n) {
+            REPORT(C, E0903, a->at[i].node->span, cls_name(c), "too many arguments");
+            return type_ref(TY_INSTANCE, c);
+        }
+        const Type *want = cls_declared(c, field[k].name);
+        snprintf(what, sizeof what, "field '%s' of %s", field[k].name->text, cls_name(c));
+        if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
+            report_misfit(C, node->span, what, a->at[i].type, want);
+        field[k].kind = PARAM_ANY;                  /* taken */
+    }
+    for (int k = 0; k < n && !a->open; k++)
+        if (field[k].kind != PARAM_ANY && k >= given && !field_has_default(&(AstAnnAssign){.value = field[k].dflt})) {
+            REPORT(C, E0902, node->span, cls_name(c), field[k].name->text);
+            break;
+        }
+    return type_ref(TY_INSTANCE, c);
+}
+
+const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
+{
+    const Type *self = type_ref(TY_INSTANCE, c), *init = cls_find(c, sym("__init__"));
+
+    if (init && init->kind == TY_FUNC)
+        call_type(C, type_method(self, init), a, node);
+    else if (c->is_dataclass && !cls_is_open(c))
+        return dataclass_call(C, c, a, node);
+    else if (!cls_is_open(c) && a->n && !a->open && !init)
+        REPORT(C, E0903, node->span, cls_name(c), "it takes no arguments");
+    return self;
+}

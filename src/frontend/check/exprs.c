@@ -1,0 +1,846 @@
+/*
+ * Expressions: a type for each, and the bindings that they make.
+ */
+#include "frontend/check/checker.h"
+
+#include "frontend/check/spaces.h"
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- variables */
+
+static const Type *prelude_type(int row)
+{
+    const PreludeRow *r = prelude_row(row);
+    const NativeDef *d = r->native;
+    DType dt;
+
+    if (r->kind == PRELUDE_SPACE)
+        return type_ref(TY_SPACE, space_builtin(r->module));
+    if (dtype_find(r->name->text, &dt) && strcmp(r->name->text, "bool"))
+        return type_dtype(dt);
+    if (d && d->sig && !strcmp(d->sig, "float"))
+        return type_of_kind(TY_FLOAT);
+    return r->kind == PRELUDE_NATIVE && d ? type_ref(TY_NATIVE, d) : T_ANY;
+}
+
+/* A captured variable is known only when one statement binds it. */
+static const Type *captured(CFrame *f, uint32_t index)
+{
+    while (f) {
+        Free *x = (int)index < f->scope->frees.n ? &f->scope->frees.at[index] : NULL;
+        CFrame *up = f->up;
+        Local *l;
+        if (!x || !up)
+            return T_ANY;
+        if (!x->from_cell) {
+            index = x->index;
+            f = up;
+            continue;
+        }
+        for (int i = 0; i < up->scope->locals.n; i++) {
+            l = &up->scope->locals.at[i];
+            if (l->slot == x->index && l->name == x->name && up->scope->kind != SCOPE_MODULE)
+                return l->nbinds <= 1 && (int)l->slot < up->nvar && up->var[l->slot] ? up->var[l->slot] : T_ANY;
+        }
+        return T_ANY;
+    }
+    return T_ANY;
+}
+
+static const Type *global_type(Check *C, AstName *n)
+{
+    Local *l;
+    const Type *t = (int)n->slot < C->nglob ? C->glob[n->slot] : NULL;
+
+    if (C->frame->up || C->frame->fn) {             /* inside a function other statements may have run since */
+        uintptr_t i = 0;
+        map_find(&C->u->module->scope->slot_of, (uintptr_t)n->id, &i);
+        l = i ? &C->u->module->scope->locals.at[i - 1] : NULL;
+        if (!l || l->nbinds != 1)
+            return T_ANY;
+    }
+    return t;
+}
+
+static const Type *dim_value(Check *C, AstName *n)
+{
+    for (CFrame *f = C->frame; f; f = f->up)
+        for (int i = 0; i < f->dims.n; i++)
+            if (f->dims.at[i].name == n->id)
+                return type_int(f->dims.at[i].dim);
+    return type_int(DIM_BAD);
+}
+
+const Type *name_type(Check *C, AstName *n)
+{
+    CFrame *f = C->frame;
+    const Type *t = NULL;
+
+    switch (n->bind) {
+    case BIND_LOCAL:
+    case BIND_CELL:
+        t = (int)n->slot < f->nvar ? f->var[n->slot] : NULL;
+        if (!t) {
+            uintptr_t i = 0;
+            map_find(&f->scope->slot_of, (uintptr_t)n->id, &i);
+            if (i && f->scope->locals.at[i - 1].is_dim)
+                t = dim_value(C, n);
+        }
+        break;
+    case BIND_FREE:
+        t = captured(f, n->slot);
+        break;
+    case BIND_GLOBAL:
+        t = global_type(C, n);
+        break;
+    case BIND_CLASS:
+        t = f->cls ? map_get_ptr(&f->cls->attrs, n->id) : NULL;
+        break;
+    case BIND_PRELUDE:
+        t = prelude_type((int)n->slot);
+        break;
+    case BIND_DIM:
+        t = dim_value(C, n);
+        break;
+    default:
+        break;
+    }
+    if (t && t->kind == TY_UNSET) {
+        REPORT(C, E0217, n->ast.span, n->id->text);
+        return T_ANY;
+    }
+    return t ? t : T_ANY;
+}
+
+static const Type **declared_slot(Check *C, AstName *n)
+{
+    CFrame *f = C->frame;
+
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        return &f->decl[n->slot];
+    return n->bind == BIND_GLOBAL && (int)n->slot < C->nglob && f == C->module ? &C->glob_decl[n->slot] : NULL;
+}
+
+void set_name(Check *C, AstName *n, const Type *t, Ast *value)
+{
+    CFrame *f = C->frame;
+    const Type **decl = declared_slot(C, n);
+    char what[96];
+
+    t = type_settle(t);
+    if (decl && *decl && value && type_fits(C, t, *decl) == FITS_NOT) {
+        snprintf(what, sizeof what, "'%s'", n->id->text);
+        report_misfit(C, n->ast.span, what, t, *decl);
+        t = *decl;
+    }
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        f->var[n->slot] = t;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob)
+        C->glob[n->slot] = f == C->module || (f->cls && !f->fn && f->up == C->module) ? t : T_ANY;
+    else if (n->bind == BIND_CLASS && f->cls)
+        map_set_ptr(&f->cls->attrs, n->id, t ? t : T_ANY);
+    if (C->opt.shapes && !C->quiet && t && t->kind == TY_TENSOR && value && t->tensor->rank != RANK_UNKNOWN && f->fn)
+        sb_printf(C->opt.shapes, "%s: %s\n", n->id->text, shape_of(t->tensor));
+}
+
+/* ------------------------------------------------------------- iterating, unpacking */
+
+const Type *element_of(const Type *t)
+{
+    const Type *e = NULL;
+    TType x;
+
+    if (type_is_any(t))
+        return T_ANY;
+    switch (t->kind) {
+    case TY_LIST:
+        return type_settle(t)->item[0];
+    case TY_SET:
+    case TY_DICT:
+        return t->item[0];
+    case TY_TUPLE:
+        for (int i = 0; i < (t->n < 0 ? 1 : t->n); i++)
+            e = e ? type_join(e, t->item[i]) : t->item[i];
+        return e ? e : T_ANY;
+    case TY_RANGE:
+        return type_int(DIM_BAD);
+    case TY_STR:
+        return type_str(NULL);
+    case TY_TENSOR:
+        x = *t->tensor;
+        if (x.rank != RANK_UNKNOWN && x.rank > 0) {
+            memmove(x.shape, x.shape + 1, sizeof(Dim) * (size_t)(x.rank - 1));
+            x.rank--;
+        } else {
+            x.rank = RANK_UNKNOWN;
+        }
+        return type_tensor(&x);
+    default:
+        return T_ANY;
+    }
+}
+
+static int starred_at(AstSeq elts)
+{
+    for (int i = 0; i < elts.n; i++)
+        if (elts.at[i]->kind == AST_Starred)
+            return i;
+    return -1;
+}
+
+/* How many values t gives when unpacked; -1: not known. */
+static int64_t unpacked_count(const Type *t)
+{
+    if (t->kind == TY_TUPLE)
+        return t->n;
+    if (t->kind == TY_LIST && t->exact)
+        return t->n;
+    if (t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0 && dim_is_const(t->tensor->shape[0]))
+        return t->tensor->shape[0];
+    return -1;
+}
+
+static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value)
+{
+    int star = starred_at(elts);
+    int64_t n = type_is_any(t) ? -1 : unpacked_count(t);
+    char have[24], want[24];
+
+    if (n >= 0 && (star < 0 ? n != elts.n : n < elts.n - 1)) {
+        snprintf(have, sizeof have, "%d", (int)n);
+        snprintf(want, sizeof want, "%s%d", star < 0 ? "" : "at least ", star < 0 ? elts.n : elts.n - 1);
+        REPORT(C, E0909, target->span, have, want);
+        n = -1;
+    }
+    for (int i = 0; i < elts.n; i++) {
+        int64_t k = star >= 0 && i > star ? n - (elts.n - i) : i;
+        const Type *e = type_is_any(t) ? T_ANY : element_of(t);
+        if (i == star)
+            e = type_list(e);
+        else if (n >= 0 && t->kind != TY_TENSOR)
+            e = t->item[k];
+        bind_target(C, elts.at[i]->kind == AST_Starred ? AST_AS(elts.at[i], Starred)->value : elts.at[i], e, value);
+    }
+}
+
+static void store_subscript(Check *C, AstSubscript *s, const Type *t)
+{
+    const Type *base = expr(C, s->value), *place;
+
+    expr(C, s->index);
+    if (base->kind != TY_TENSOR || type_is_any(t) || t->kind != TY_TENSOR)
+        return;
+    place = tensor_subscript(C, base, s->index, (Ast *)s);
+    if (place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && t->tensor->rank != RANK_UNKNOWN &&
+        t->tensor->rank >= place->tensor->rank && type_fits(C, t, place) == FITS_NOT) {
+        TType a = *t->tensor, b = *place->tensor;
+        a.dtype = b.dtype = DT_NONE;
+        for (int i = 0; i < a.rank && a.rank == b.rank; i++)
+            if (a.shape[i] == 1)
+                a.shape[i] = b.shape[i];
+        if (a.rank == b.rank && type_fits(C, type_tensor(&a), type_tensor(&b)) == FITS_NOT)
+            report_misfit(C, s->ast.span, "the value stored here", type_tensor(&a), type_tensor(&b));
+    }
+}
+
+void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
+{
+    const Type *base;
+
+    if (!target)
+        return;
+    switch (target->kind) {
+    case AST_Name:
+        set_name(C, AST_AS(target, Name), t, value);
+        break;
+    case AST_Tuple:
+        unpack(C, AST_AS(target, Tuple)->elts, t, target, value);
+        break;
+    case AST_List:
+        unpack(C, AST_AS(target, List)->elts, t, target, value);
+        break;
+    case AST_Starred:
+        bind_target(C, AST_AS(target, Starred)->value, t, value);
+        break;
+    case AST_Attribute:
+        base = expr(C, AST_AS(target, Attribute)->value);
+        if (base->kind == TY_INSTANCE)
+            cls_store(C, (Cls *)base->ref, AST_AS(target, Attribute)->attr, t, target, value);
+        break;
+    case AST_Subscript:
+        store_subscript(C, AST_AS(target, Subscript), t);
+        break;
+    default:
+        expr(C, target);
+    }
+}
+
+/* ------------------------------------------------------------- attributes */
+
+static const Type *native_of(const char *owner, Sym attr)
+{
+    const NativeDef *d = native_find(owner, attr->text);
+
+    if (!d || !d->sig)
+        return NULL;
+    if (d->sig[0] == '(' || !strncmp(d->sig, "type[", 5))
+        return type_ref(TY_NATIVE, d);
+    return !strcmp(d->sig, "float") ? type_of_kind(TY_FLOAT) : !strcmp(d->sig, "int") ? type_int(DIM_BAD) : T_ANY;
+}
+
+static const Type *space_attribute(const Space *s, Sym attr)
+{
+    const Space *sub;
+    const Type *t;
+    int row;
+
+    if (!s || s->path)
+        return T_ANY;
+    if (!strcmp(s->name, "tessera") || !strcmp(s->name, "ts")) {
+        row = prelude_find(attr);
+        return row >= 0 ? prelude_type(row) : T_ANY;
+    }
+    sub = space_member(s, attr);
+    if (sub)
+        return type_ref(TY_SPACE, sub);
+    t = native_of(s->name, attr);
+    return t ? t : T_ANY;
+}
+
+static const char *owner_of(const Type *t)
+{
+    switch (t->kind) {
+    case TY_STR: return "str";
+    case TY_LIST: return "list";
+    case TY_DICT: return "dict";
+    case TY_SET: return "set";
+    case TY_TUPLE: return "tuple";
+    case TY_INT: return "int";
+    case TY_FLOAT: return "float";
+    case TY_BYTES: return "bytes";
+    case TY_RANGE: return "range";
+    default: return NULL;
+    }
+}
+
+typedef struct { const char *owner; int table, row; } Methods;
+
+static const char *next_method(void *state)
+{
+    Methods *m = state;
+
+    for (; native_tables[m->table]; m->table++, m->row = 0)
+        while (native_tables[m->table][m->row].name) {
+            const NativeDef *d = &native_tables[m->table][m->row++];
+            if (!strcmp(d->owner, m->owner))
+                return d->name;
+        }
+    return NULL;
+}
+
+static const Type *builtin_attribute(Check *C, const Type *t, const char *owner, Sym attr, Ast *node)
+{
+    const Type *m = native_of(owner, attr);
+    Methods all = {owner, 0, 0};
+    const char *near;
+    Diag *d;
+
+    if (m)
+        return m->kind == TY_NATIVE ? type_method(t, m) : m;
+    if (!strncmp(attr->text, "__", 2) || !next_method(&all))
+        return T_ANY;
+    all = (Methods){owner, 0, 0};
+    d = REPORT(C, E0910, node->span, owner, attr->text);
+    near = closest_name(attr->text, next_method, &all);
+    if (near)
+        diag_help(d, "did you mean '%s'?", near);
+    return T_ANY;
+}
+
+const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const Type *m;
+
+    if (type_is_any(t) || !attr)
+        return T_ANY;
+    switch (t->kind) {
+    case TY_SPACE:
+        return space_attribute(t->ref, attr);
+    case TY_INSTANCE:
+    case TY_CLASS:
+        return cls_attribute(C, t->ref, t, attr, node);
+    case TY_TENSOR:
+        return tensor_attribute(C, t, attr, node);
+    case TY_NATIVE:
+        m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
+        return m ? m : T_ANY;
+    default:
+        return owner_of(t) ? builtin_attribute(C, t, owner_of(t), attr, node) : T_ANY;
+    }
+}
+
+/* ------------------------------------------------------------- operators */
+
+static bool is_number(const Type *t)
+{
+    return t->kind >= TY_BOOL && t->kind <= TY_COMPLEX;
+}
+
+static const Type *int_binary(int op, Dim a, Dim b)
+{
+    int64_t k;
+
+    if (a == DIM_BAD || b == DIM_BAD)
+        return type_int(DIM_BAD);
+    switch (op) {
+    case AOP_ADD: return type_int(dim_add(a, b));
+    case AOP_SUB: return type_int(dim_sub(a, b));
+    case AOP_MUL: return type_int(dim_mul(a, b));
+    case AOP_FLOORDIV:
+        return type_int(dim_const_value(b, &k) && k <= 0 ? DIM_BAD : dim_floordiv(a, b));
+    case AOP_MOD:
+        return type_int(dim_const_value(b, &k) && k <= 0 ? DIM_BAD : dim_mod(a, b));
+    default:
+        return type_int(DIM_BAD);
+    }
+}
+
+static const Type *number_binary(int op, const Type *a, const Type *b)
+{
+    int k = a->kind > b->kind ? a->kind : b->kind;
+
+    if (op == AOP_DIV && k < TY_FLOAT)
+        return type_of_kind(TY_FLOAT);
+    if (op == AOP_POW && k == TY_INT)
+        return T_ANY;                               /* 2 ** -1 is a float */
+    if (k == TY_COMPLEX || k == TY_FLOAT)
+        return type_of_kind(k == TY_COMPLEX || op == AOP_POW ? (op == AOP_POW ? TY_ANY : TY_COMPLEX) : TY_FLOAT);
+    if (a->kind == TY_INT && b->kind == TY_INT)
+        return int_binary(op, a->value, b->value);
+    return a->kind == TY_BOOL && b->kind == TY_BOOL && op >= AOP_BITAND ? type_of_kind(TY_BOOL) : type_int(DIM_BAD);
+}
+
+static const Type *sequence_binary(int op, const Type *a, const Type *b)
+{
+    if (a->kind == TY_STR && (op == AOP_MOD || (op == AOP_ADD && b->kind == TY_STR) || (op == AOP_MUL && b->kind == TY_INT)))
+        return type_str(NULL);
+    if (a->kind == TY_LIST && b->kind == TY_LIST && op == AOP_ADD) {
+        const Type *m[ITEMS_MAX];
+        if (!a->exact || !b->exact || a->n + b->n > ITEMS_MAX)
+            return type_join(type_settle(a), type_settle(b));
+        for (int i = 0; i < a->n + b->n; i++)
+            m[i] = i < a->n ? a->item[i] : b->item[i - a->n];
+        return type_list_of(m, a->n + b->n);
+    }
+    if (a->kind == TY_TUPLE && b->kind == TY_TUPLE && op == AOP_ADD && a->n >= 0 && b->n >= 0 && a->n + b->n <= ITEMS_MAX) {
+        const Type *m[ITEMS_MAX];
+        for (int i = 0; i < a->n + b->n; i++)
+            m[i] = i < a->n ? a->item[i] : b->item[i - a->n];
+        return type_tuple(m, a->n + b->n);
+    }
+    if (a->kind == TY_LIST && b->kind == TY_INT && op == AOP_MUL)
+        return type_settle(a);
+    return T_ANY;
+}
+
+static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
+{
+    if (type_is_any(a) || type_is_any(b))
+        return T_ANY;
+    if (a->kind == TY_TENSOR || b->kind == TY_TENSOR)
+        return tensor_binary(C, op, a, b, node);
+    if (is_number(a) && is_number(b))
+        return number_binary(op, a, b);
+    return sequence_binary(op, a, b);
+}
+
+static const Type *unary(Check *C, int op, Ast *e, Ast *node)
+{
+    const Type *t = expr(C, e);
+
+    if (op == AOP_NOT)
+        return type_of_kind(TY_BOOL);
+    if (type_is_any(t))
+        return T_ANY;
+    if (t->kind == TY_TENSOR)
+        return op == AOP_POS ? t : tensor_unary(C, op == AOP_NEG ? OP_neg : OP_bitnot, t, node);
+    if (t->kind == TY_INT && op == AOP_NEG)
+        return type_int(t->value == DIM_BAD ? DIM_BAD : dim_sub(0, t->value));
+    return t->kind == TY_FLOAT || (t->kind == TY_INT && op == AOP_POS) ? t : t->kind == TY_INT ? type_int(DIM_BAD) : T_ANY;
+}
+
+static const Type *compare(Check *C, AstCompare *c)
+{
+    const Type *left = expr(C, c->left), *r = type_of_kind(TY_BOOL);
+
+    for (int i = 0; i < c->rest.n; i++) {
+        AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
+        const Type *right = expr(C, x->right);
+        if (x->op >= AOP_EQ && x->op <= AOP_GE && (left->kind == TY_TENSOR || right->kind == TY_TENSOR))
+            r = type_is_any(left) || type_is_any(right) ? T_ANY : tensor_binary(C, (int)x->op, left, right, (Ast *)c);
+        else if (type_is_any(left) || type_is_any(right) || left->kind == TY_INSTANCE)
+            r = x->op <= AOP_GE ? T_ANY : r;
+        left = right;
+    }
+    return r;
+}
+
+/* ------------------------------------------------------------- truth of conditions */
+
+static int compare_truth(Check *C, AstCompare *c)
+{
+    AstCompareItem *x;
+    const Type *a, *b;
+    DimAnswer r;
+
+    if (c->rest.n != 1)
+        return -1;
+    x = AST_AS(c->rest.at[0], CompareItem);
+    a = expr(C, c->left);
+    b = expr(C, x->right);
+    if (x->op == AOP_IS || x->op == AOP_IS_NOT) {
+        if (b->kind == TY_NONE && a->kind == TY_NONE)
+            return x->op == AOP_IS;
+        if (b->kind == TY_NONE && !type_has_none(a) && a->kind != TY_UNSET)
+            return x->op == AOP_IS_NOT;
+        return -1;
+    }
+    if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
+        return (a->text == b->text) == (x->op == AOP_EQ);
+    if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)
+        return -1;
+    switch (x->op) {
+    case AOP_EQ: case AOP_NE:
+        r = dim_eq(a->value, b->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_EQ : r == DIM_REFUTED ? x->op == AOP_NE : -1;
+    case AOP_GE: case AOP_LT:
+        r = dim_ge(a->value, b->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_GE : r == DIM_REFUTED ? x->op == AOP_LT : -1;
+    case AOP_LE: case AOP_GT:
+        r = dim_ge(b->value, a->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_LE : r == DIM_REFUTED ? x->op == AOP_GT : -1;
+    default:
+        return -1;
+    }
+}
+
+static bool is_isinstance(const AstCall *c)
+{
+    return AST_IS(c->func, Name) && AST_AS(c->func, Name)->bind == BIND_PRELUDE &&
+           !strcmp(AST_AS(c->func, Name)->id->text, "isinstance") && c->args.n == 2 && AST_IS(c->args.at[0], Arg) &&
+           AST_IS(c->args.at[1], Arg);
+}
+
+static int one_class(const Type *t, Ast *cls)
+{
+    static const struct { const char *name; TypeKind kind; } names[] = {
+        {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"list", TY_LIST}, {"tuple", TY_TUPLE}, {"dict", TY_DICT},
+        {"set", TY_SET}, {"bool", TY_BOOL}, {"Tensor", TY_TENSOR}, {"bytes", TY_BYTES}, {"complex", TY_COMPLEX},
+    };
+
+    if (!AST_IS(cls, Name) || AST_AS(cls, Name)->bind != BIND_PRELUDE || t->kind < TY_NONE || t->kind == TY_UNION ||
+        (t->kind >= TY_FUNC && t->kind != TY_TENSOR))
+        return -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].name, AST_AS(cls, Name)->id->text))
+            return t->kind == names[i].kind || (t->kind == TY_BOOL && names[i].kind == TY_INT);
+    return -1;
+}
+
+static int isinstance_truth(Check *C, AstCall *c)
+{
+    const Type *t = expr(C, AST_AS(c->args.at[0], Arg)->value);
+    Ast *cls = AST_AS(c->args.at[1], Arg)->value;
+    int any = 0;
+
+    if (type_is_any(t))
+        return -1;
+    if (!AST_IS(cls, Tuple))
+        return one_class(t, cls);
+    for (int i = 0; i < AST_AS(cls, Tuple)->elts.n; i++) {
+        int r = one_class(t, AST_AS(cls, Tuple)->elts.at[i]);
+        if (r)
+            any = any > 0 || r > 0 ? 1 : -1;
+    }
+    return any;
+}
+
+int truth(Check *C, Ast *test)
+{
+    int r;
+    AstBoolOp *b;
+    const Type *t;
+
+    switch (test->kind) {
+    case AST_Const:
+        return AST_AS(test, Const)->value == CONST_TRUE || AST_AS(test, Const)->value == CONST_ELLIPSIS;
+    case AST_UnaryOp:
+        if (AST_AS(test, UnaryOp)->op != AOP_NOT)
+            return -1;
+        r = truth(C, AST_AS(test, UnaryOp)->operand);
+        return r < 0 ? r : !r;
+    case AST_BoolOp:
+        b = AST_AS(test, BoolOp);
+        for (int i = 0; i < b->values.n; i++) {
+            r = truth(C, b->values.at[i]);
+            if (r < 0 || r == (b->op == AOP_OR))
+                return r;
+        }
+        return b->op == AOP_AND;
+    case AST_Compare:
+        return compare_truth(C, AST_AS(test, Compare));
+    case AST_Call:
+        return is_isinstance(AST_AS(test, Call)) ? isinstance_truth(C, AST_AS(test, Call)) : -1;
+    case AST_Name:
+        t = name_type(C, AST_AS(test, Name));
+        return t->kind == TY_NONE ? 0 : t->kind == TY_FUNC ? 1 : -1;
+    default:
+        return -1;
+    }
+}
+
+/* ------------------------------------------------------------- displays and comprehensions */
+
+static const Type *display(Check *C, AstSeq elts, bool tuple)
+{
+    const Type *m[ITEMS_MAX] = {NULL}, *join = NULL;
+    bool open = elts.n > ITEMS_MAX;
+
+    for (int i = 0; i < elts.n; i++) {
+        bool star = elts.at[i]->kind == AST_Starred;
+        const Type *t = expr(C, star ? AST_AS(elts.at[i], Starred)->value : elts.at[i]);
+        open |= star;
+        t = type_settle(star ? element_of(t) : t);
+        if (!open)
+            m[i] = t;
+        join = join ? type_join(join, t) : t;
+    }
+    if (open)
+        return tuple ? type_tuple_any(join) : type_list(join);
+    if (!elts.n)
+        return tuple ? type_tuple(m, 0) : type_list(T_ANY);
+    return tuple ? type_tuple(m, elts.n) : type_list_of(m, elts.n);
+}
+
+static const Type *dict_display(Check *C, AstDict *d)
+{
+    const Type *key = NULL, *val = NULL;
+
+    for (int i = 0; i < d->items.n; i++) {
+        AstDictItem *x = AST_AS(d->items.at[i], DictItem);
+        const Type *k = x->key ? expr(C, x->key) : T_ANY, *v = type_settle(expr(C, x->value));
+        if (!x->key)
+            v = T_ANY;
+        key = key ? type_join(key, k) : k;
+        val = val ? type_join(val, v) : v;
+    }
+    return type_dict(key ? key : T_ANY, val ? val : T_ANY);
+}
+
+static void comp_clauses(Check *C, AstSeq clauses)
+{
+    for (int i = 0; i < clauses.n; i++) {
+        AstCompFor *c = AST_AS(clauses.at[i], CompFor);
+        bind_target(C, c->target, c->is_async ? T_ANY : element_of(expr(C, c->iter)), NULL);
+        for (int k = 0; k < c->ifs.n; k++)
+            expr(C, c->ifs.at[k]);
+    }
+}
+
+/* Elements may be guarded by conditions on them: what cannot be decided is not followed. */
+static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
+{
+    bool guarded = false;
+    const Type *t;
+
+    comp_clauses(C, clauses);
+    for (int i = 0; i < clauses.n; i++)
+        guarded |= AST_AS(clauses.at[i], CompFor)->ifs.n > 0;
+    C->quiet += guarded;
+    t = expr(C, elt);
+    C->quiet -= guarded;
+    return guarded ? T_ANY : type_settle(t);
+}
+
+static const Type *conditional(Check *C, AstIfExp *e)
+{
+    int r = truth(C, e->test);
+    const Type *a, *b;
+
+    expr(C, e->test);
+    if (r >= 0)
+        return expr(C, r ? e->body : e->orelse);
+    C->quiet++;                                     /* the condition may be about the operands */
+    a = expr(C, e->body);
+    b = expr(C, e->orelse);
+    C->quiet--;
+    return type_join(type_settle(a), type_settle(b));
+}
+
+static const Type *bool_op(Check *C, AstBoolOp *b)
+{
+    const Type *t = NULL;
+
+    for (int i = 0; i < b->values.n; i++) {
+        const Type *v;
+        C->quiet += i > 0;                          /* later operands run only when the earlier ones allow it */
+        v = expr(C, b->values.at[i]);
+        C->quiet -= i > 0;
+        t = t ? type_join(t, v) : v;
+    }
+    return t ? t : T_ANY;
+}
+
+/* ------------------------------------------------------------- subscripts */
+
+const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
+{
+    const Type *i;
+    int64_t k;
+
+    if (!type_is_any(t) && t->kind == TY_TENSOR)
+        return tensor_subscript(C, t, index, node);
+    i = expr(C, index);
+    if (type_is_any(t))
+        return T_ANY;
+    if (t->kind == TY_DICT)
+        return t->item[1];
+    if (t->kind == TY_STR)
+        return type_str(NULL);
+    if (index->kind == AST_Slice && t->kind == TY_LIST)
+        return type_settle(t);
+    if (index->kind == AST_Slice && t->kind == TY_TUPLE) {
+        const AstSlice *s = AST_AS(index, Slice);
+        const Type *lo = s->lo ? expr(C, s->lo) : type_int(0), *hi = s->hi ? expr(C, s->hi) : NULL;
+        int64_t a, b = t->n;
+        if (t->n < 0 || s->step || lo->kind != TY_INT || !dim_const_value(lo->value, &a) ||
+            (hi && (hi->kind != TY_INT || !dim_const_value(hi->value, &b))))
+            return type_tuple_any(element_of(t));
+        a = a < 0 ? a + t->n < 0 ? 0 : a + t->n : a > t->n ? t->n : a;
+        b = b < 0 ? b + t->n < 0 ? 0 : b + t->n : b > t->n ? t->n : b;
+        return type_tuple(t->item + a, b > a ? (int)(b - a) : 0);
+    }
+    if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
+        dim_const_value(i->value, &k)) {
+        k = k < 0 ? k + t->n : k;
+        return k >= 0 && k < t->n ? t->item[k] : T_ANY;
+    }
+    return t->kind == TY_LIST || t->kind == TY_TUPLE ? element_of(t) : T_ANY;
+}
+
+/* ------------------------------------------------------------- all expressions */
+
+static const Type *lambda_type(Check *C, Ast *e)
+{
+    return type_ref(TY_FUNC, fn_make(C, e));
+}
+
+static void walk_hole(Check *C, Ast *e)
+{
+    AstFString *f = AST_AS(e, FString);
+
+    for (int i = 0; i < f->parts.n; i++)
+        if (AST_IS(f->parts.at[i], Hole)) {
+            expr(C, AST_AS(f->parts.at[i], Hole)->value);
+            if (AST_IS(AST_AS(f->parts.at[i], Hole)->spec, FString))
+                walk_hole(C, AST_AS(f->parts.at[i], Hole)->spec);
+        }
+}
+
+static const Type *constant(const Ast *e)
+{
+    switch (AST_AS(e, Const)->value) {
+    case CONST_NONE: return T_NONE;
+    case CONST_TRUE: case CONST_FALSE: return type_of_kind(TY_BOOL);
+    default: return T_ANY;
+    }
+}
+
+static const Type *walrus(Check *C, AstNamedExpr *w)
+{
+    const Type *t = expr(C, w->value);
+
+    bind_target(C, w->target, C->quiet ? T_ANY : t, w->value);
+    return t;
+}
+
+static const Type *expr_of(Check *C, Ast *e)
+{
+    switch (e->kind) {
+    case AST_Name: return name_type(C, AST_AS(e, Name));
+    case AST_Int: return type_int(dim_const(AST_AS(e, Int)->value));
+    case AST_Float: return type_of_kind(TY_FLOAT);
+    case AST_Imag: return type_of_kind(TY_COMPLEX);
+    case AST_Str: return type_str(AST_AS(e, Str)->value.n < 200 ? sym_n(AST_AS(e, Str)->value.s, AST_AS(e, Str)->value.n) : NULL);
+    case AST_Bytes: return type_of_kind(TY_BYTES);
+    case AST_Const: return constant(e);
+    case AST_FString:
+        walk_hole(C, e);
+        return type_str(NULL);
+    case AST_BinOp: {
+        const Type *a = expr(C, AST_AS(e, BinOp)->left), *b = expr(C, AST_AS(e, BinOp)->right);
+        return binary(C, (int)AST_AS(e, BinOp)->op, a, b, e);
+    }
+    case AST_UnaryOp: return unary(C, (int)AST_AS(e, UnaryOp)->op, AST_AS(e, UnaryOp)->operand, e);
+    case AST_BoolOp: return bool_op(C, AST_AS(e, BoolOp));
+    case AST_Compare: return compare(C, AST_AS(e, Compare));
+    case AST_Call: return call(C, AST_AS(e, Call));
+    case AST_Attribute: return attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
+    case AST_Subscript: return subscript(C, expr(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
+    case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);
+    case AST_List: return display(C, AST_AS(e, List)->elts, false);
+    case AST_Set:
+        return type_set(element_of(display(C, AST_AS(e, Set)->elts, false)));
+    case AST_Dict: return dict_display(C, AST_AS(e, Dict));
+    case AST_IfExp: return conditional(C, AST_AS(e, IfExp));
+    case AST_Lambda: return lambda_type(C, e);
+    case AST_ListComp: return type_list(comp_value(C, AST_AS(e, ListComp)->clauses, AST_AS(e, ListComp)->elt));
+    case AST_SetComp: return type_set(comp_value(C, AST_AS(e, SetComp)->clauses, AST_AS(e, SetComp)->elt));
+    case AST_DictComp:
+        comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
+        return type_dict(T_ANY, comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->value));
+    case AST_NamedExpr: return walrus(C, AST_AS(e, NamedExpr));
+    case AST_Starred:
+        expr(C, AST_AS(e, Starred)->value);
+        return T_ANY;
+    case AST_Await:
+        expr(C, AST_AS(e, Await)->value);
+        return T_ANY;
+    case AST_Yield:
+        if (AST_AS(e, Yield)->value)
+            expr(C, AST_AS(e, Yield)->value);
+        return T_ANY;
+    case AST_YieldFrom:
+        expr(C, AST_AS(e, YieldFrom)->value);
+        return T_ANY;
+    case AST_Slice: {
+        AstSlice *s = AST_AS(e, Slice);
+        Ast *part[3] = {s->lo, s->hi, s->step};
+        for (int i = 0; i < 3; i++)
+            if (part[i])
+                expr(C, part[i]);
+        return T_ANY;
+    }
+    default:
+        return T_ANY;
+    }
+}
+
+const Type *expr(Check *C, Ast *e)
+{
+    const Type *t;
+
+    if (!e || C->fuel-- <= 0 || C->depth > 1500)
+        return T_ANY;
+    C->depth++;
+    t = expr_of(C, e);
+    C->depth--;
+    if (!t)
+        t = T_ANY;
+    e->type = t;
+    return t;
+}

@@ -1,0 +1,415 @@
+/*
+ * Tensors: what operators, methods and functions give, by op_infer's rules.
+ *
+ * A rule here turns the arguments as written into an op's attributes and asks
+ * op_infer.  Where a size, dtype or rank is not known the result is not known
+ * either, and nothing is reported.
+ */
+#include "frontend/check/checker.h"
+
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- operands */
+
+/* A tensor, or a Python number as a weak 0-d one. */
+static bool operand(const Type *t, TType *out)
+{
+    if (type_is_any(t))
+        return false;
+    memset(out, 0, sizeof *out);
+    switch (t->kind) {
+    case TY_TENSOR: *out = *t->tensor; return true;
+    case TY_BOOL: out->dtype = DT_bool; break;
+    case TY_INT: out->dtype = DT_int32; break;
+    case TY_FLOAT: out->dtype = DT_f32; break;
+    case TY_COMPLEX: out->dtype = DT_c64; break;
+    default: return false;
+    }
+    out->weak = 1;
+    return true;
+}
+
+static const Type *unknown_of(uint8_t dtype)
+{
+    TType t = {.dtype = dtype, .rank = RANK_UNKNOWN};
+
+    return type_tensor(&t);
+}
+
+static void describe_broadcast(const TType *a, const TType *b, Diag *d, bool *known)
+{
+    int rank = a->rank > b->rank ? a->rank : b->rank;
+    StrBuf x = {0}, y = {0};
+
+    for (int i = 1; i <= a->rank && i <= b->rank; i++) {
+        Dim p = a->shape[a->rank - i], q = b->shape[b->rank - i];
+        DimAnswer r;
+        if (p == 1 || q == 1 || p == q)
+            continue;
+        r = dim_eq(p, q, NULL, NULL);
+        if (r != DIM_REFUTED && r != DIM_DIFFERS)
+            continue;
+        dim_print(p, &x);
+        dim_print(q, &y);
+        diag_note(d, "Cannot broadcast %s with %s", sb_str(&x), sb_str(&y));
+        diag_note(d, "Shape mismatch in dimension %d: %s vs %s", rank - i, sb_str(&x), sb_str(&y));
+        *known = true;
+        break;
+    }
+    sb_done(&x);
+    sb_done(&y);
+}
+
+/* When sizes are not rigid, give an example of values that make them differ. */
+static void describe_witness(Dim a, Dim b, Diag *d)
+{
+    DimWitness w[8];
+    int n = 0;
+    StrBuf text = {0};
+
+    if (dim_eq(a, b, w, &n) != DIM_DIFFERS)
+        return;
+    for (int i = 0; i < n; i++)
+        sb_printf(&text, "%s%s = %lld", i ? ", " : "", w[i].name->text, (long long)w[i].value);
+    diag_note(d, "they differ for example when %s", sb_str(&text));
+    sb_done(&text);
+}
+
+static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf *err, int code, Ast *node)
+{
+    Diag *d = REPORT(C, code == 4 ? E0401 : E0306, node->span, err->s);
+    bool known = false;
+
+    if (code == 4) {
+        if (nin == 2 && in[0].dtype != in[1].dtype && !strstr(err->s, "cast"))
+            diag_help(d, "cast one side: .to(%s)", dtype_info[in[0].dtype].name);
+        else
+            diag_help(d, "cast explicitly with .to(dtype)");
+        return;
+    }
+    if (nin == 2 && op_info[op].family == FAM_MAP)
+        describe_broadcast(&in[0], &in[1], d, &known);
+    if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1) {
+        describe_witness(in[0].shape[in[0].rank - 1], in[1].shape[in[1].rank - 2], d);
+        diag_help(d, "transpose one side with .T, or give the sides the same inner size");
+    } else if (known) {
+        diag_help(d, "if the sizes must be equal, give them the same name or number");
+        diag_help(d, "reshape or unsqueeze one side so that the axes line up");
+    } else {
+        diag_help(d, "print the shapes before this line, or check with --shapes");
+    }
+}
+
+/* Run an op's rules. Unknown parts of the operands make unknown results; only sure failures are reported. */
+static const Type *infer(Check *C, OpId op, const Attr *a, const TType *from, int nin, Ast *node)
+{
+    TType in[ITEMS_MAX], out[4];
+    uint8_t known = DT_NONE;
+    bool open = false, no_dtype = false;
+    int nout = 0, code = 0;
+    StrBuf err = {0};
+    bool ok;
+
+    memset(out, 0, sizeof out);
+    for (int i = 0; i < nin; i++) {
+        in[i] = from[i];
+        if (in[i].dtype != DT_NONE && !in[i].weak)
+            known = in[i].dtype;
+    }
+    for (int i = 0; i < nin; i++) {
+        if (in[i].rank == RANK_UNKNOWN)
+            return unknown_of(nin == 1 ? in[i].dtype : DT_NONE);
+        open |= ttype_is_open(&in[i]) && in[i].dtype != DT_NONE;
+        for (int k = 0; k < in[i].rank; k++)
+            open |= dim_is_open(in[i].shape[k]);
+        if (in[i].dtype == DT_NONE) {
+            no_dtype = true;
+            in[i].dtype = known != DT_NONE ? known : DT_f32;
+        }
+    }
+    ok = op_infer(op, a, in, nin, out, &nout, &err, &code);
+    if (!ok && !open && !(no_dtype && code == 4) && !(C->mixed && code == 4))
+        report_op(C, op, in, nin, &err, code, node);
+    sb_done(&err);
+    if (!ok)
+        return type_tensor_unknown();
+    if (no_dtype && op_info[op].family != FAM_MAKE && out[0].dtype != DT_bool && out[0].dtype != DT_int32)
+        out[0].dtype = DT_NONE;
+    return nout == 1 ? type_tensor(&out[0]) : T_ANY;
+}
+
+/* ------------------------------------------------------------- operators */
+
+static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
+{
+    Attr at = attr_default();
+    TType in[2] = {*a, *b}, t;
+    const Type *r;
+    bool row = a->rank == 1, col = b->rank == 1;
+
+    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
+        return type_tensor_unknown();
+    if (!a->rank || !b->rank) {
+        REPORT(C, E0306, node->span, "@ needs tensors with at least one axis; use * to scale");
+        return type_tensor_unknown();
+    }
+    if (row) {
+        in[0].rank = 2;
+        in[0].shape[1] = a->shape[0];
+        in[0].shape[0] = 1;
+    }
+    if (col) {
+        in[1].rank = 2;
+        in[1].shape[1] = 1;
+    }
+    r = infer(C, OP_matmul, &at, in, 2, node);
+    if (r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN)
+        return r;
+    t = *r->tensor;
+    if (col)
+        t.rank--;
+    if (row) {
+        if (!col)
+            t.shape[t.rank - 2] = t.shape[t.rank - 1];
+        t.rank--;
+    }
+    return type_tensor(&t);
+}
+
+static int op_of(int ast_op)
+{
+    static const int ops[] = {
+        [AOP_ADD] = OP_add, [AOP_SUB] = OP_sub, [AOP_MUL] = OP_mul, [AOP_DIV] = OP_div, [AOP_FLOORDIV] = OP_floordiv,
+        [AOP_MOD] = OP_mod, [AOP_POW] = OP_pow, [AOP_LSHIFT] = OP_shl, [AOP_RSHIFT] = OP_shr, [AOP_BITAND] = OP_bitand,
+        [AOP_BITOR] = OP_bitor, [AOP_BITXOR] = OP_bitxor, [AOP_EQ] = OP_eq, [AOP_NE] = OP_ne, [AOP_LT] = OP_lt,
+        [AOP_LE] = OP_le, [AOP_GT] = OP_gt, [AOP_GE] = OP_ge,
+    };
+
+    return ast_op < (int)(sizeof ops / sizeof *ops) ? ops[ast_op] : -1;
+}
+
+const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
+{
+    TType in[2];
+    Attr at = attr_default();
+    int id = op_of(op);
+
+    if (!operand(a, &in[0]) || !operand(b, &in[1]))
+        return T_ANY;
+    if (op == AOP_MATMUL)
+        return matmul(C, &in[0], &in[1], node);
+    return id < 0 ? T_ANY : infer(C, (OpId)id, &at, in, 2, node);
+}
+
+const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
+{
+    TType in;
+    Attr at = attr_default();
+
+    return operand(a, &in) ? infer(C, op, &at, &in, 1, node) : T_ANY;
+}
+
+/* ------------------------------------------------------------- attributes */
+
+static const Type *shape_tuple(const TType *t)
+{
+    const Type *m[16];
+
+    if (t->rank == RANK_UNKNOWN)
+        return type_tuple_any(type_int(DIM_BAD));
+    for (int i = 0; i < t->rank; i++)
+        m[i] = type_int(t->shape[i]);
+    return type_tuple(m, t->rank);
+}
+
+static const Type *reversed(const TType *t, int last)
+{
+    TType r = *t;
+    int n = t->rank;
+
+    if (n == RANK_UNKNOWN || n < 2)
+        return type_tensor(&r);
+    if (!last)
+        for (int i = 0; i < n; i++)
+            r.shape[i] = t->shape[n - 1 - i];
+    else {
+        r.shape[n - 1] = t->shape[n - 2];
+        r.shape[n - 2] = t->shape[n - 1];
+    }
+    return type_tensor(&r);
+}
+
+static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size", "nbytes", "T", "mT", "device", "grad", "real", "imag",
+                                               "placement", "policy", "at", "requires_grad", "is_leaf", "data", "mesh", "spec",
+                                               "memory", "layout", "values", "indices", "H", "itemsize"};
+
+typedef struct { int stage, table, row; } Members;
+
+static const char *next_member(void *state)
+{
+    Members *m = state;
+
+    if (m->stage < (int)(sizeof plain_attributes / sizeof *plain_attributes))
+        return plain_attributes[m->stage++];
+    for (; native_tables[m->table]; m->table++, m->row = 0)
+        while (native_tables[m->table][m->row].name) {
+            const NativeDef *d = &native_tables[m->table][m->row++];
+            if (!strcmp(d->owner, "Tensor") || !*d->owner)
+                return d->name;
+        }
+    return NULL;
+}
+
+static const Type *missing(Check *C, Sym attr, Ast *node)
+{
+    Members m = {0};
+    const char *near;
+    Diag *d;
+
+    for (size_t i = 0; i < sizeof plain_attributes / sizeof *plain_attributes; i++)
+        if (!strcmp(plain_attributes[i], attr->text))
+            return T_ANY;
+    if (!strncmp(attr->text, "__", 2))
+        return T_ANY;
+    d = REPORT(C, E0910, node->span, "Tensor", attr->text);
+    near = closest_name(attr->text, next_member, &m);
+    if (near)
+        diag_help(d, "did you mean '%s'?", near);
+    return T_ANY;
+}
+
+const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const TType *x = t->tensor;
+    const char *s = attr->text;
+    const NativeDef *d;
+    const PreludeRow *r;
+
+    if (!strcmp(s, "shape"))
+        return shape_tuple(x);
+    if (!strcmp(s, "ndim"))
+        return type_int(x->rank == RANK_UNKNOWN ? DIM_BAD : x->rank);
+    if (!strcmp(s, "dtype"))
+        return x->dtype == DT_NONE ? T_ANY : type_dtype((DType)x->dtype);
+    if (!strcmp(s, "T"))
+        return reversed(x, false);
+    if (!strcmp(s, "mT"))
+        return reversed(x, true);
+    if (!strcmp(s, "size") || !strcmp(s, "nbytes"))
+        return T_ANY;                               /* also callable */
+    d = native_find("Tensor", s);
+    if (d)
+        return type_method(t, type_ref(TY_NATIVE, d));
+    r = prelude_row(prelude_find(attr));
+    if (r)
+        return r->native ? type_method(t, type_ref(TY_NATIVE, r->native)) : T_ANY;
+    return missing(C, attr, node);
+}
+
+/* ------------------------------------------------------------- subscripts */
+
+/* The size of lo:hi of an axis; unknown unless the bounds surely lie in order inside it. */
+static Dim slice_size(Check *C, const AstSlice *s, Dim D)
+{
+    const Type *lo = s->lo ? expr(C, s->lo) : type_int(0), *hi = s->hi ? expr(C, s->hi) : type_int(D);
+    const Type *st = s->step ? expr(C, s->step) : type_int(1);
+    int64_t step, v;
+    Dim a, b;
+
+    if (lo->kind == TY_NONE) lo = type_int(0);
+    if (hi->kind == TY_NONE) hi = type_int(D);
+    if (lo->kind != TY_INT || hi->kind != TY_INT || st->kind != TY_INT || lo->value == DIM_BAD || hi->value == DIM_BAD ||
+        !dim_const_value(st->value, &step))
+        return dim_open();
+    if (step == -1 && !s->lo && !s->hi)
+        return D;
+    if (step < 1)
+        return dim_open();
+    a = dim_const_value(lo->value, &v) && v < 0 ? dim_add(D, lo->value) : lo->value;
+    b = dim_const_value(hi->value, &v) && v < 0 ? dim_add(D, hi->value) : hi->value;
+    if (dim_is_const(D) && dim_const_value(a, &v))
+        a = v < 0 ? 0 : v > D ? D : v;
+    if (dim_is_const(D) && dim_const_value(b, &v))
+        b = v < 0 ? 0 : v > D ? D : v;
+    if (dim_ge(a, 0, NULL, NULL) != DIM_PROVED || dim_ge(b, a, NULL, NULL) != DIM_PROVED || dim_ge(D, b, NULL, NULL) != DIM_PROVED)
+        return dim_is_const(D) && dim_is_const(a) && dim_is_const(b) ? 0 : dim_open();
+    return dim_cdiv(dim_sub(b, a), step);
+}
+
+static bool is_ellipsis(const Ast *e)
+{
+    return e->kind == AST_Const && AST_AS(e, Const)->value == CONST_ELLIPSIS;
+}
+
+static bool is_newaxis(const Ast *e)
+{
+    return e->kind == AST_Const && AST_AS(e, Const)->value == CONST_NONE;
+}
+
+const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
+{
+    Ast *one[1] = {index};
+    AstSeq list = AST_IS(index, Tuple) ? AST_AS(index, Tuple)->elts : (AstSeq){one, 1};
+    const TType *x = t->tensor;
+    TType r = *x;
+    int used = 0, at = 0;
+    char rank[24], count[24];
+    bool plain = true;
+
+    for (int i = 0; i < list.n; i++)
+        used += !is_ellipsis(list.at[i]) && !is_newaxis(list.at[i]);
+    r.rank = 0;
+    for (int i = 0; i < list.n; i++) {
+        Ast *e = list.at[i];
+        const Type *k;
+        if (is_newaxis(e)) {
+            r.shape[r.rank++] = 1;
+            continue;
+        }
+        if (is_ellipsis(e)) {
+            for (; x->rank != RANK_UNKNOWN && at + used < x->rank && r.rank < 16; at++)
+                r.shape[r.rank++] = x->shape[at];
+            continue;
+        }
+        if (e->kind == AST_Slice && x->rank != RANK_UNKNOWN && at < x->rank && r.rank < 16) {
+            r.shape[r.rank++] = slice_size(C, AST_AS(e, Slice), x->shape[at++]);
+            used--;
+            continue;
+        }
+        k = expr(C, e);
+        plain = plain && k->kind == TY_INT;
+        at++;
+        used--;
+    }
+    if (x->rank == RANK_UNKNOWN || r.rank > 15)
+        return unknown_of(x->dtype);
+    used = 0;
+    for (int i = 0; i < list.n; i++)
+        used += !is_ellipsis(list.at[i]) && !is_newaxis(list.at[i]);
+    if (!plain) {                                   /* masks and integer tensors */
+        const Type *k = list.n == 1 ? expr(C, index) : T_ANY;
+        if (k->kind != TY_TENSOR || k->tensor->dtype == DT_NONE || !dtype_is_int((DType)k->tensor->dtype) ||
+            k->tensor->rank == RANK_UNKNOWN || !x->rank || k->tensor->rank + x->rank > 16)
+            return unknown_of(x->dtype);
+        r.rank = 0;
+        for (int i = 0; i < k->tensor->rank; i++)
+            r.shape[r.rank++] = k->tensor->shape[i];
+        for (int i = 1; i < x->rank; i++)
+            r.shape[r.rank++] = x->shape[i];
+        return type_tensor(&r);
+    }
+    if (used > x->rank) {
+        snprintf(rank, sizeof rank, "%d", x->rank);
+        snprintf(count, sizeof count, "%d", used);
+        REPORT(C, E0307, node->span, count, shape_of(x), rank);
+        return type_tensor_unknown();
+    }
+    for (; at < x->rank && r.rank < 16; at++)
+        r.shape[r.rank++] = x->shape[at];
+    r.weak = 0;
+    return type_tensor(&r);
+}

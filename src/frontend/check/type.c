@@ -1,0 +1,461 @@
+/* One table of types; constructors build a candidate on the stack and look it up. */
+#include "frontend/check/type.h"
+
+#include "frontend/check/checker.h"
+#include "frontend/eval/native.h"
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+enum { BUCKETS = 1 << 12 };
+static Arena pool;
+static Vec(Type *) types;
+static uint32_t bucket[BUCKETS];
+
+static uint32_t hash_type(const Type *t)
+{
+    uint64_t h = t->kind * 31u + t->exact + (uint64_t)t->n * 7;
+
+    h = h * 1099511628211u ^ (uint64_t)t->value;
+    h = h * 1099511628211u ^ (uintptr_t)t->text;
+    h = h * 1099511628211u ^ (uintptr_t)t->ref;
+    h = h * 1099511628211u ^ (uintptr_t)t->self;
+    for (int i = 0; t->item && i < (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE); i++)
+        h = h * 1099511628211u ^ (uintptr_t)t->item[i];
+    if (t->tensor) {
+        h = h * 31 + t->tensor->dtype * 256u + t->tensor->rank;
+        for (int i = 0; t->tensor->rank != RANK_UNKNOWN && i < t->tensor->rank; i++)
+            h = h * 1099511628211u ^ (uint64_t)t->tensor->shape[i];
+    }
+    return hash_u64(h) % BUCKETS;
+}
+
+static int item_count(const Type *t)
+{
+    return t->item ? (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE) : 0;
+}
+
+static bool same_tensor(const TType *a, const TType *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->dtype == b->dtype && a->rank == b->rank && a->weak == b->weak && a->policy == b->policy &&
+           (a->rank == RANK_UNKNOWN || !memcmp(a->shape, b->shape, sizeof(Dim) * a->rank));
+}
+
+static bool same(const Type *a, const Type *b)
+{
+    return a->kind == b->kind && a->exact == b->exact && a->n == b->n && a->value == b->value && a->text == b->text &&
+           a->ref == b->ref && a->self == b->self && item_count(a) == item_count(b) &&
+           (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a->tensor, b->tensor);
+}
+
+static const Type *intern(const Type *t)
+{
+    uint32_t h = hash_type(t);
+    Type *made;
+
+    for (uint32_t i = bucket[h]; i; i = types.at[i - 1]->next)
+        if (same(types.at[i - 1], t))
+            return types.at[i - 1];
+    made = arena_copy(&pool, t, sizeof *t);
+    if (t->item)
+        made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
+    if (t->tensor)
+        made->tensor = arena_copy(&pool, t->tensor, sizeof *t->tensor);
+    made->next = bucket[h];
+    vec_push(&types, made);
+    bucket[h] = (uint32_t)types.n;
+    return made;
+}
+
+void types_done(void)
+{
+    vec_free(&types);
+    arena_done(&pool);
+    memset(bucket, 0, sizeof bucket);
+}
+
+/* ------------------------------------------------------------- making */
+
+const Type *type_of_kind(TypeKind k)
+{
+    return intern(&(Type){.kind = (uint8_t)k});
+}
+
+const Type *type_int(Dim value)
+{
+    return intern(&(Type){.kind = TY_INT, .value = value});
+}
+
+const Type *type_str(Sym text)
+{
+    return intern(&(Type){.kind = TY_STR, .text = text});
+}
+
+const Type *type_dtype(DType dt)
+{
+    return intern(&(Type){.kind = TY_DTYPE, .value = dt});
+}
+
+const Type *type_list(const Type *elem)
+{
+    return intern(&(Type){.kind = TY_LIST, .n = 1, .item = &elem});
+}
+
+const Type *type_list_of(const Type *const *items, int n)
+{
+    const Type *elem = NULL;
+
+    if (n && n <= ITEMS_MAX)
+        return intern(&(Type){.kind = TY_LIST, .exact = 1, .n = n, .item = items});
+    for (int i = 0; i < n; i++)
+        elem = elem ? type_join(elem, items[i]) : items[i];
+    return type_list(elem ? elem : T_ANY);
+}
+
+const Type *type_tuple(const Type *const *items, int n)
+{
+    return intern(&(Type){.kind = TY_TUPLE, .n = n, .item = items});
+}
+
+const Type *type_tuple_any(const Type *elem)
+{
+    return intern(&(Type){.kind = TY_TUPLE, .n = -1, .item = &elem});
+}
+
+const Type *type_dict(const Type *key, const Type *val)
+{
+    const Type *kv[2] = {key, val};
+
+    return intern(&(Type){.kind = TY_DICT, .n = 2, .item = kv});
+}
+
+const Type *type_set(const Type *elem)
+{
+    return intern(&(Type){.kind = TY_SET, .n = 1, .item = &elem});
+}
+
+const Type *type_ref(TypeKind k, const void *ref)
+{
+    return intern(&(Type){.kind = (uint8_t)k, .ref = ref});
+}
+
+const Type *type_method(const Type *self, const Type *func)
+{
+    return intern(&(Type){.kind = TY_METHOD, .self = self, .ref = func});
+}
+
+const Type *type_callable(const Type *const *params, int n, const Type *result)
+{
+    const Type *all[ITEMS_MAX + 1];
+
+    if (n > ITEMS_MAX)
+        return T_ANY;
+    for (int i = 0; i < n; i++)
+        all[i] = params[i];
+    all[n < 0 ? 0 : n] = result;
+    return intern(&(Type){.kind = TY_CALLABLE, .n = n, .item = all});
+}
+
+const Type *type_tensor(const TType *t)
+{
+    return intern(&(Type){.kind = TY_TENSOR, .tensor = t});
+}
+
+const Type *type_tensor_unknown(void)
+{
+    TType t = {.dtype = DT_NONE, .rank = RANK_UNKNOWN};
+
+    return type_tensor(&t);
+}
+
+bool type_is_any(const Type *t)
+{
+    return !t || t->kind <= TY_HIDDEN;
+}
+
+bool type_has_none(const Type *t)
+{
+    if (type_is_any(t) || t->kind == TY_NONE)
+        return true;
+    for (int i = 0; t->kind == TY_UNION && i < t->n; i++)
+        if (type_has_none(t->item[i]))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------- unknown sizes */
+
+Dim dim_open(void)
+{
+    return dim_var(sym("?"), 0, INT64_MAX);
+}
+
+bool dim_is_open(Dim d)
+{
+    enum { MAX = 32 };
+    Dim v[MAX];
+    int n;
+    bool open = false;
+    StrBuf b = {0};
+
+    if (dim_is_const(d))
+        return false;
+    if (d == DIM_BAD)
+        return true;
+    n = dim_vars(d, v, MAX);
+    for (int i = 0; i < n && !open; i++) {
+        sb_clear(&b);
+        dim_print(v[i], &b);
+        open = sb_str(&b)[0] == '?';
+    }
+    sb_done(&b);
+    return open;
+}
+
+bool ttype_is_open(const TType *t)
+{
+    if (t->rank == RANK_UNKNOWN || t->dtype == DT_NONE)
+        return true;
+    for (int i = 0; i < t->rank; i++)
+        if (dim_is_open(t->shape[i]))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------- joining */
+
+static const Type *join_tensors(const TType *a, const TType *b)
+{
+    TType t = *a;
+
+    if (a->dtype != b->dtype)
+        t.dtype = DT_NONE;
+    t.weak = a->weak && b->weak;
+    if (a->policy != b->policy)
+        t.policy = NULL;
+    if (a->rank != b->rank)
+        t.rank = RANK_UNKNOWN;
+    for (int i = 0; t.rank != RANK_UNKNOWN && i < t.rank; i++)
+        if (a->shape[i] != b->shape[i])
+            t.shape[i] = dim_is_open(a->shape[i]) ? a->shape[i] : dim_is_open(b->shape[i]) ? b->shape[i] : dim_open();
+    return type_tensor(&t);
+}
+
+static void add_member(const Type **out, int *n, const Type *t)
+{
+    for (int i = 0; t->kind == TY_UNION && i < t->n; i++)
+        add_member(out, n, t->item[i]);
+    if (t->kind == TY_UNION)
+        return;
+    for (int i = 0; i < *n; i++) {
+        if (out[i] == t)
+            return;
+        if (out[i]->kind == t->kind && t->kind != TY_FUNC && t->kind != TY_INSTANCE && t->kind != TY_CLASS) {
+            out[i] = type_join(out[i], t);
+            return;
+        }
+    }
+    if (*n < 8)
+        out[(*n)++] = t;
+    else
+        *n = 9;
+}
+
+const Type *type_union(const Type *a, const Type *b)
+{
+    const Type *m[10];
+    int n = 0;
+
+    if (type_is_any(a) || type_is_any(b))
+        return T_ANY;
+    add_member(m, &n, a);
+    if (n <= 8)
+        add_member(m, &n, b);
+    if (n > 8)
+        return T_ANY;
+    return n == 1 ? m[0] : intern(&(Type){.kind = TY_UNION, .n = n, .item = m});
+}
+
+static const Type *join_items(const Type *a, const Type *b)
+{
+    const Type *m[ITEMS_MAX];
+
+    for (int i = 0; i < a->n; i++)
+        m[i] = type_join(a->item[i], b->item[i]);
+    return intern(&(Type){.kind = a->kind, .n = a->n, .item = m});
+}
+
+const Type *type_settle(const Type *t)
+{
+    const Type *elem = NULL;
+
+    if (!t || t->kind != TY_LIST || !t->exact)
+        return t;
+    for (int i = 0; i < t->n; i++)
+        elem = elem ? type_join(elem, t->item[i]) : t->item[i];
+    return type_list(elem ? elem : T_ANY);
+}
+
+const Type *type_join(const Type *a, const Type *b)
+{
+    if (a == b)
+        return a;
+    if (type_is_any(a) || type_is_any(b))
+        return T_ANY;
+    if (a->kind == TY_UNSET || b->kind == TY_UNSET)
+        return a->kind == TY_UNSET ? b : a;
+    if (a->kind != b->kind)
+        return type_union(a, b);
+    switch (a->kind) {
+    case TY_INT:
+        return type_int(DIM_BAD);
+    case TY_STR:
+        return type_str(NULL);
+    case TY_TENSOR:
+        return join_tensors(a->tensor, b->tensor);
+    case TY_LIST:
+        a = type_settle(a);
+        b = type_settle(b);
+        return a == b ? a : join_items(a, b);
+    case TY_SET:
+    case TY_DICT:
+        return join_items(a, b);
+    case TY_TUPLE:
+        return a->n == b->n && a->n >= 0 && a->n <= ITEMS_MAX ? join_items(a, b) : type_tuple_any(T_ANY);
+    case TY_FUNC:
+    case TY_CLASS:
+    case TY_INSTANCE:
+    case TY_UNION:
+        return type_union(a, b);
+    default:
+        return T_ANY;
+    }
+}
+
+const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n)
+{
+    const Type *m[ITEMS_MAX + 1];
+    TType x;
+    Type made;
+    int count;
+
+    if (type_is_any(t) || !n)
+        return t;
+    if (t->kind == TY_INT)
+        return t->value == DIM_BAD ? t : type_int(dim_subst(t->value, from, to, n));
+    if (t->kind == TY_TENSOR) {
+        x = *t->tensor;
+        for (int i = 0; x.rank != RANK_UNKNOWN && i < x.rank; i++)
+            x.shape[i] = dim_subst(x.shape[i], from, to, n);
+        return type_tensor(&x);
+    }
+    count = item_count(t);
+    if (!count || count > ITEMS_MAX)
+        return t;
+    for (int i = 0; i < count; i++)
+        m[i] = type_subst(t->item[i], from, to, n);
+    made = *t;
+    made.item = m;
+    return intern(&made);
+}
+
+/* ------------------------------------------------------------- text */
+
+static void print_items(const Type *const *item, int n, const char *between, StrBuf *out)
+{
+    for (int i = 0; i < n; i++) {
+        sb_puts(out, i ? between : "");
+        type_print(item[i], out);
+    }
+}
+
+static void print_tensor(const TType *t, StrBuf *out)
+{
+    sb_puts(out, "Tensor");
+    if (t->rank == RANK_UNKNOWN && t->dtype == DT_NONE)
+        return;
+    sb_putc(out, '[');
+    if (t->rank == RANK_UNKNOWN)
+        sb_puts(out, "...");
+    for (int i = 0; t->rank != RANK_UNKNOWN && i < t->rank; i++) {
+        sb_puts(out, i ? ", " : "");
+        dim_print(t->shape[i], out);
+    }
+    if (t->dtype != DT_NONE)
+        sb_printf(out, "%s%s", t->rank ? ", " : "", dtype_info[t->dtype].name);
+    sb_putc(out, ']');
+}
+
+static const char *const kind_text[] = {
+    [TY_ANY] = "anything", [TY_HIDDEN] = "anything", [TY_UNSET] = "unset", [TY_NONE] = "None", [TY_BOOL] = "bool", [TY_INT] = "int",
+    [TY_FLOAT] = "float", [TY_COMPLEX] = "complex", [TY_STR] = "str", [TY_BYTES] = "bytes", [TY_LIST] = "list", [TY_TUPLE] = "Tuple",
+    [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_NATIVE] = "function",
+    [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
+    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union",
+};
+
+void type_print(const Type *t, StrBuf *out)
+{
+    if (!t)
+        t = T_ANY;
+    if (t->kind == TY_TENSOR) {
+        print_tensor(t->tensor, out);
+        return;
+    }
+    if (t->kind == TY_UNION) {
+        print_items(t->item, t->n, " | ", out);
+        return;
+    }
+    if (t->kind == TY_INSTANCE) {
+        sb_puts(out, cls_name(t->ref));
+        return;
+    }
+    t = type_settle(t);
+    sb_puts(out, kind_text[t->kind]);
+    if (t->kind == TY_CALLABLE && t->n >= 0) {
+        sb_puts(out, "[[");
+        print_items(t->item, t->n, ", ", out);
+        sb_puts(out, "], ");
+        print_items(t->item + t->n, 1, "", out);
+        sb_puts(out, "]");
+    } else if (t->item && !type_is_any(t->item[0]) && t->kind != TY_CALLABLE) {
+        sb_putc(out, '[');
+        print_items(t->item, t->n < 0 ? 1 : t->n, ", ", out);
+        sb_puts(out, t->n < 0 ? ", ...]" : "]");
+    }
+}
+
+static StrBuf *slot(void)
+{
+    static StrBuf text[8];
+    static unsigned next;
+
+    sb_clear(&text[next & 7]);
+    return &text[next++ & 7];
+}
+
+const char *type_text(const Type *t)
+{
+    StrBuf *b = slot();
+
+    type_print(t, b);
+    return sb_str(b);
+}
+
+const char *shape_of(const TType *t)
+{
+    StrBuf *b = slot();
+
+    sb_putc(b, '[');
+    for (int i = 0; t->rank != RANK_UNKNOWN && i < t->rank; i++) {
+        sb_puts(b, i ? ", " : "");
+        dim_print(t->shape[i], b);
+    }
+    sb_puts(b, t->rank == RANK_UNKNOWN ? "...]" : "]");
+    return sb_str(b);
+}

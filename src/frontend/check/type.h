@@ -1,0 +1,76 @@
+/*
+ * type.h - what the checker knows about a value.
+ *
+ * Types are interned: equal types are equal pointers, until types_done.  TY_ANY
+ * is "could be anything" and is accepted everywhere; a part that is not known
+ * (a size, a dtype, an element) is unknown in itself, so knowledge is never
+ * all or nothing.
+ */
+#ifndef TSR_FRONTEND_TYPE_H
+#define TSR_FRONTEND_TYPE_H
+
+#include "ir/core/op.h"
+
+typedef enum TypeKind {
+    TY_ANY,
+    TY_HIDDEN,                  /* as TY_ANY: a variable inside a branch whose condition is about it */
+    TY_UNSET,                   /* declared by an annotation, not yet assigned */
+    TY_NONE, TY_BOOL, TY_INT, TY_FLOAT, TY_COMPLEX, TY_STR, TY_BYTES,
+    TY_LIST, TY_TUPLE, TY_DICT, TY_SET, TY_RANGE,
+    TY_FUNC, TY_NATIVE, TY_METHOD, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
+    TY_DTYPE, TY_TENSOR, TY_UNION
+} TypeKind;
+
+enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
+
+typedef struct Type Type;
+struct Type {
+    uint8_t kind;
+    uint8_t exact;              /* LIST: item[] are its elements, one by one; else item[0] is any element */
+    int n;
+    const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
+                                   UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
+    Dim value;                  /* INT: its value when known, else DIM_BAD; DTYPE: DType */
+    Sym text;                   /* STR: its text when known */
+    const void *ref;            /* FUNC: Fn; NATIVE: NativeDef; CLASS, INSTANCE: Cls; SPACE: Space; METHOD: Type of the function */
+    const Type *self;           /* METHOD: the object */
+    const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
+    uint32_t next;
+};
+
+/* Simple types: type_of_kind(TY_FLOAT). */
+const Type *type_of_kind(TypeKind k);
+#define T_ANY type_of_kind(TY_ANY)
+#define T_NONE type_of_kind(TY_NONE)
+const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
+const Type *type_str(Sym text);                         /* NULL: unknown */
+const Type *type_dtype(DType dt);
+const Type *type_list(const Type *elem);
+const Type *type_list_of(const Type *const *items, int n);
+const Type *type_tuple(const Type *const *items, int n);
+const Type *type_tuple_any(const Type *elem);
+const Type *type_dict(const Type *key, const Type *val);
+const Type *type_set(const Type *elem);
+const Type *type_ref(TypeKind k, const void *ref);
+const Type *type_method(const Type *self, const Type *func);
+const Type *type_callable(const Type *const *params, int n, const Type *result);
+const Type *type_tensor(const TType *t);
+const Type *type_tensor_unknown(void);
+const Type *type_union(const Type *a, const Type *b);
+
+/* The least type that holds both; sizes that differ become unknown. */
+const Type *type_join(const Type *a, const Type *b);
+/* A list display kept in a variable may grow: only what its elements share is known. */
+const Type *type_settle(const Type *t);
+bool type_is_any(const Type *t);                        /* ANY, HIDDEN, or NULL */
+bool type_has_none(const Type *t);
+bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
+Dim dim_open(void);                                     /* a fresh unknown size */
+bool ttype_is_open(const TType *t);
+const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n);
+void type_print(const Type *t, StrBuf *out);            /* "int", "list[str]", "Tensor[B, 4, f32]" */
+const char *type_text(const Type *t);                   /* the same; lives until the next few calls */
+const char *shape_of(const TType *t);                   /* "[B, 4]", likewise */
+void types_done(void);
+
+#endif
