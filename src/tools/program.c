@@ -21,10 +21,10 @@ bool program_check(Program *p, const Source *src, CheckOptions opt)
 {
     program_parse(p, src);
     p->globals = scope_new_module(sym("__main__"));
-    if (!p->sink.errors)
+    if (!p->sink.errors) {                      /* unknown names do not keep types from being judged */
         scope_resolve(p->unit, p->globals, (ScopeOptions){0}, &p->sink);
-    if (!p->sink.errors)
         check_unit(p->unit, opt, &p->sink);
+    }
     return !p->sink.errors;
 }
 

@@ -369,14 +369,14 @@ static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
     }
 }
 
-static void check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
+static bool check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
 {
     Dim l, r;
     int op;
     StrBuf text = {0}, values = {0};
 
     if (!cond || holds(C, cond, b, sig, &l, &r, &op))
-        return;
+        return true;
     ast_print(cond, &text);
     while (text.n && sb_str(&text)[text.n - 1] == '\n')
         text.n--;
@@ -384,19 +384,23 @@ static void check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig
     REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
     sb_done(&text);
     sb_done(&values);
+    return false;
 }
 
-static void check_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
+static bool check_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
 {
+    bool ok = true;
+
     if (f->node->kind != AST_FunctionDef)
-        return;
+        return true;
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
-            check_constraint(C, p->annotation, b, &f->sig, node);
+            ok &= check_constraint(C, p->annotation, b, &f->sig, node);
     }
     for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
-        check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
+        ok &= check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
+    return ok;
 }
 
 /* ------------------------------------------------------------- functions of the program */
@@ -438,9 +442,12 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
             given[p->slot] = s->at[k].arg->type;
         else if (p->dflt && !s->at[k].taken)
             given[p->slot] = p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? NULL : expr(C, p->dflt);
+        if (type_is_any(given[p->slot]))
+            given[p->slot] = type_subst(f->sig.param[p->slot], b->from, b->to, b->n);
         told |= is_telling(given[p->slot]);
         k++;
     }
+    fn_check(C, f);
     if (!told)
         return T_ANY;
     for (int i = 0; i < f->sig.dims.n; i++) {
@@ -480,10 +487,10 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
+    ok = ok && check_constraints(C, f, &b, node);
+    bind_rest(&f->sig, &b);
     if (!ok)
         return f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
-    check_constraints(C, f, &b, node);
-    bind_rest(&f->sig, &b);
     if (f->dynamic)
         return T_ANY;
     if (f->sig.ret && !type_is_any(f->sig.ret)) {

@@ -785,25 +785,35 @@ static void assume_all(Check *C, Fn *f)
         assume_constraint(C, f, def->where.at[i]);
 }
 
-/* Every function's body for its own sake, with its parameters as declared. */
+void fn_check(Check *C, Fn *f)
+{
+    CFrame *outer = C->frame;
+    int quiet = C->quiet, calls = C->calls, mixed = C->mixed;
+
+    if (f->checked)
+        return;
+    f->checked = true;
+    fn_sig(C, f);
+    if (is_kernel(AST_AS(f->node, FunctionDef)))
+        return;
+    dim_push();
+    assume_all(C, f);
+    C->frame = f->around;
+    C->quiet = C->calls = C->mixed = 0;
+    f->active++;
+    fn_walk(C, f, NULL, NULL);
+    f->active--;
+    C->quiet = quiet;
+    C->calls = calls;
+    C->mixed = mixed;
+    C->frame = outer;
+    dim_pop();
+}
+
 static void check_functions(Check *C)
 {
-    for (int i = 0; i < C->fns.n && C->fuel > 0; i++) {
-        Fn *f = C->fns.at[i];
-        if (f->checked)
-            continue;
-        f->checked = true;
-        fn_sig(C, f);
-        if (is_kernel(AST_AS(f->node, FunctionDef)))
-            continue;
-        dim_push();
-        assume_all(C, f);
-        C->frame = f->around;
-        f->active++;
-        fn_walk(C, f, NULL, NULL);
-        f->active--;
-        dim_pop();
-    }
+    for (int i = 0; i < C->fns.n && C->fuel > 0; i++)
+        fn_check(C, C->fns.at[i]);
     C->frame = C->module;
 }
 

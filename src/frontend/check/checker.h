@@ -114,6 +114,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 void block(Check *C, AstSeq body);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */
+void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */
 const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound);
 
 /* calls.c */
