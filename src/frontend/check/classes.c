@@ -261,7 +261,7 @@ void cls_store(Check *C, Cls *c, Sym attr, const Type *t, Ast *target, Ast *valu
         report_misfit(C, target->span, what, t, want);
     }
     map_find(&c->stored, (uintptr_t)attr, &before);
-    t = type_settle(t);
+    t = type_forget(t);
     map_set(&c->stored, (uintptr_t)attr, (uintptr_t)(before ? type_join((const Type *)before, t) : t));
 }
 

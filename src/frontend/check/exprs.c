@@ -131,12 +131,12 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     const Type **decl = declared_slot(C, n);
     char what[96];
 
-    t = type_settle(t);
     if (decl && *decl && value && type_fits(C, t, *decl) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n->id->text);
         report_misfit(C, n->ast.span, what, t, *decl);
         t = *decl;
     }
+    t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl : type_forget(t);
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
         f->var[n->slot] = t;
     else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob)

@@ -290,6 +290,30 @@ static const Type *join_items(const Type *a, const Type *b)
     return intern(&(Type){.kind = a->kind, .n = a->n, .item = m});
 }
 
+const Type *type_forget(const Type *t)
+{
+    const Type *m[ITEMS_MAX];
+
+    if (!t)
+        return t;
+    switch (t->kind) {
+    case TY_LIST:
+        return type_list(T_ANY);
+    case TY_DICT:
+        return type_dict(T_ANY, T_ANY);
+    case TY_SET:
+        return type_set(T_ANY);
+    case TY_TUPLE:
+        if (t->n > ITEMS_MAX)
+            return type_tuple_any(T_ANY);
+        for (int i = 0; i < (t->n < 0 ? 1 : t->n); i++)
+            m[i] = type_forget(t->item[i]);
+        return t->n < 0 ? type_tuple_any(m[0]) : type_tuple(m, t->n);
+    default:
+        return t;
+    }
+}
+
 const Type *type_settle(const Type *t)
 {
     const Type *elem = NULL;

@@ -62,6 +62,8 @@ const Type *type_union(const Type *a, const Type *b);
 const Type *type_join(const Type *a, const Type *b);
 /* A list display kept in a variable may grow: only what its elements share is known. */
 const Type *type_settle(const Type *t);
+/* A container that others can change: what it holds later is not known. */
+const Type *type_forget(const Type *t);
 bool type_is_any(const Type *t);                        /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
 bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
