@@ -32,7 +32,7 @@ Dim dims_name(Check *C, Sym name)
             return d;
     for (f = C->frame; f->up && !f->fn; f = f->up)
         ;
-    d = dim_var(name, 0, INT64_MAX);
+    d = dim_var(name, 1, INT64_MAX);
     vec_push(&f->dims, ((NamedDim){name, d}));
     return d;
 }
@@ -514,14 +514,24 @@ static bool misfit_sizes(Check *C, Span span, const char *what, const TType *fro
     return false;
 }
 
+Diag *report_dtype(Check *C, Span span, const char *what, const TType *from, const TType *to)
+{
+    CFrame *f = C->frame;
+    const char *where = f->fn && f->fn->name ? f->fn->name->text : "the program";
+    Diag *d = REPORT(C, E0402, span, where);
+
+    diag_note(d, "Cannot implicitly convert from %s to %s", dtype_info[from->dtype].name, dtype_info[to->dtype].name);
+    diag_note(d, "%s has type %s but %s is needed", what, dtype_info[from->dtype].name, dtype_info[to->dtype].name);
+    diag_help(d, "Add explicit cast: .to(%s)", dtype_info[to->dtype].name);
+    return d;
+}
+
 void report_misfit(Check *C, Span span, const char *what, const Type *from, const Type *to)
 {
     if (from->kind == TY_TENSOR && to->kind == TY_TENSOR) {
         const TType *a = from->tensor, *b = to->tensor;
         if (a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype) {
-            Diag *d = REPORT(C, E0402, span, dtype_info[a->dtype].name, dtype_info[b->dtype].name);
-            diag_note(d, "%s has type %s but %s is needed", what, dtype_info[a->dtype].name, dtype_info[b->dtype].name);
-            diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
+            report_dtype(C, span, what, a, b);
             return;
         }
         if (a->rank != RANK_UNKNOWN && b->rank != RANK_UNKNOWN && misfit_sizes(C, span, what, a, b))

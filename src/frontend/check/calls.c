@@ -19,7 +19,7 @@ const char *callee_text(const Type *f)
         return ((const Fn *)f->ref)->name ? ((const Fn *)f->ref)->name->text : "lambda";
     if (f->kind == TY_NATIVE)
         return ((const NativeDef *)f->ref)->name;
-    if (f->kind == TY_METHOD)
+    if (f->kind == TY_METHOD || f->kind == TY_TRANSFORM)
         return callee_text(f->ref);
     if (f->kind == TY_CLASS)
         return cls_name(f->ref);
@@ -144,12 +144,12 @@ static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
     return true;
 }
 
-static bool fn_slots(const Fn *f, Slots *s)
+static bool param_slots(AstSeq params, Slots *s)
 {
     s->n = 0;
     s->any = false;
-    for (int i = 0; i < f->params.n; i++) {
-        const AstParam *p = AST_AS(f->params.at[i], Param);
+    for (int i = 0; i < params.n; i++) {
+        const AstParam *p = AST_AS(params.at[i], Param);
         if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT)
             continue;
         if (p->kind == PARAM_ANY || !p->name) {
@@ -261,6 +261,32 @@ static const Type *inner_tensor(const Type *t)
     return t;
 }
 
+/* The statement with the cast that would make it fit. */
+static void suggest_cast(Check *C, Diag *d, Ast *node, const Ast *arg, const TType *from, const TType *to)
+{
+    Ast *value = arg->kind == AST_Arg ? AST_AS(arg, Arg)->value : (Ast *)arg;
+    StrBuf before = {0}, name = {0}, after = {0};
+    const char *at;
+
+    ast_print(C->stmt && C->stmt->kind == AST_Assign && AST_AS(C->stmt, Assign)->value == node ? C->stmt : node, &before);
+    ast_print(value, &name);
+    while (before.n && strchr("\n ", sb_str(&before)[before.n - 1]))
+        before.n--;
+    at = strchr(sb_str(&before), '(');
+    at = at ? strstr(at, sb_str(&name)) : NULL;
+    if (at) {
+        sb_write(&after, before.s, (size_t)(at - before.s) + name.n);
+        sb_printf(&after, ".to(%s)%s", dtype_info[to->dtype].name, at + name.n);
+        diag_note(d, "Tensor '%s' has type %s but function expects %s", sb_str(&name), dtype_info[from->dtype].name,
+                  dtype_info[to->dtype].name);
+        diag_note(d, "Suggestion: Add explicit cast:\n    %s\nOr use automatic mixed precision:\n    with tessera.precision(\"mixed\"):",
+                  sb_str(&after));
+    }
+    sb_done(&before);
+    sb_done(&name);
+    sb_done(&after);
+}
+
 static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
                            Ast *node)
 {
@@ -279,6 +305,11 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
         (a->type->tensor->dtype == want->tensor->dtype || want->tensor->dtype == DT_NONE || a->type->tensor->dtype == DT_NONE) &&
         report_bound(C, span, what, want->tensor, a->type->tensor, b))
         return false;
+    if (a->type->kind == TY_TENSOR && need->kind == TY_TENSOR && a->type->tensor->dtype != need->tensor->dtype &&
+        a->type->tensor->dtype != DT_NONE && need->tensor->dtype != DT_NONE) {
+        suggest_cast(C, report_dtype(C, span, what, a->type->tensor, need->tensor), node, a->node, a->type->tensor, need->tensor);
+        return false;
+    }
     if (a->type->kind == TY_LIST && a->type->exact && want->kind == TY_LIST) {
         const Type *elem = inner_tensor(need);
         for (int i = 0; i < a->type->n; i++)
@@ -463,6 +494,18 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     return r ? r : T_NONE;
 }
 
+/* The declared result, with what the body tells beyond it. */
+static const Type *narrowed(const TType *declared, const TType *found)
+{
+    TType t = declared->rank == RANK_UNKNOWN ? *found : *declared;
+
+    t.dtype = declared->dtype != DT_NONE ? declared->dtype : found->dtype;
+    for (int i = 0; t.rank != RANK_UNKNOWN && found->rank == t.rank && i < t.rank; i++)
+        if (dim_is_open(t.shape[i]))
+            t.shape[i] = found->shape[i];
+    return type_tensor(&t);
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s = {.callee = f->name ? f->name->text : "lambda"};
@@ -470,7 +513,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     bool ok = true;
     int k = 0;
 
-    if (!fn_slots(f, &s) || !bind_slots(C, &s, a, self != NULL, node))
+    if (!param_slots(f->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
     fn_sig(C, f);
     for (int pass = 0; pass < 2; pass++, k = 0)
@@ -495,10 +538,9 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         return T_ANY;
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
         if (any_unannotated(f) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
-            const Type *r = follow(C, f, &s, self, &b);
-            if (f->sig.ret->kind == TY_TENSOR && r->kind == TY_TENSOR && f->sig.ret->tensor->dtype == DT_NONE &&
-                r->tensor->rank != RANK_UNKNOWN)
-                return r;
+            const Type *r = follow(C, f, &s, self, &b), *want = type_subst(f->sig.ret, b.from, b.to, b.n);
+            if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
+                return narrowed(want->tensor, r->tensor);
         }
         return type_subst(f->sig.ret, b.from, b.to, b.n);
     }
@@ -535,6 +577,8 @@ static const Type *native_result(const Ast *r)
     return !strcmp(s, "list") ? type_list(T_ANY) : T_ANY;
 }
 
+static bool make_transform(const char *name, CallArgs *a, const Type **out);
+
 static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
 {
     const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
@@ -563,13 +607,133 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     }
     if (!native_bind(C, d, self != NULL, a, node))
         return T_ANY;
+    if (!self && make_transform(d->name, a, &r))
+        return r;
     if (tensor_call(C, d->owner, d->name, self, a, node, &r))
         return r;
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     return sig ? native_result(sig->returns) : T_ANY;
 }
 
+/* A function of the library's files: its parameters are checked, its result follows the tensor rules. */
+static const Type *call_library(Check *C, const AstFunctionDef *def, const Type *self, CallArgs *a, Ast *node)
+{
+    Slots s = {.callee = def->name->text};
+    const Type *r;
+
+    if (!param_slots(def->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
+        return T_ANY;
+    return tensor_call(C, "", def->name->text, self, a, node, &r) ? r : T_ANY;
+}
+
+/* ------------------------------------------------------------- transforms */
+
+static Type const *without_axis(const Type *t)
+{
+    TType x;
+
+    if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
+        return t;
+    x = *t->tensor;
+    x.rank--;
+    for (int i = 0; i < x.rank; i++)
+        x.shape[i] = t->tensor->shape[i + 1];
+    return type_tensor(&x);
+}
+
+/* vmap(f)(x, y): f on slices of the first axis, whose sizes must agree. */
+static const Type *call_vmap(Check *C, const Type *f, CallArgs *a, Ast *node)
+{
+    CallArg inner[64];
+    CallArgs in = {inner, a->n, a->open};
+    const Type *r;
+    Dim lead = DIM_BAD;
+    TType x;
+
+    for (int i = 0; i < a->n; i++) {
+        const Type *t = a->at[i].type;
+        inner[i] = a->at[i];
+        inner[i].type = without_axis(t);
+        if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
+            continue;
+        if (lead == DIM_BAD)
+            lead = t->tensor->shape[0];
+        else if (dim_is_const(lead) && dim_is_const(t->tensor->shape[0]) && lead != t->tensor->shape[0]) {
+            char text[128];
+            snprintf(text, sizeof text, "vmap: the mapped axes have sizes %lld and %lld", (long long)lead,
+                     (long long)t->tensor->shape[0]);
+            REPORT(C, E0306, node->span, text);
+            return T_ANY;
+        }
+    }
+    r = call_type(C, f, &in, node);
+    if (type_is_any(r) || r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN || r->tensor->rank > 14 || lead == DIM_BAD)
+        return T_ANY;
+    x = *r->tensor;
+    memmove(x.shape + 1, x.shape, sizeof(Dim) * x.rank);
+    x.shape[0] = lead;
+    x.rank++;
+    return type_tensor(&x);
+}
+
+static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
+{
+    const Type *f = t->ref, *r = call_type(C, f, a, node), *pair[2];
+    const Type *g = a->n && !a->at[0].name && !a->at[0].stars ? a->at[0].type : T_ANY;
+
+    if (!type_is_any(r) && r->kind == TY_TENSOR && r->tensor->rank != RANK_UNKNOWN && r->tensor->rank) {
+        Diag *d = REPORT(C, E0309, node->span, shape_of(r->tensor));
+        diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
+        diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
+        return T_ANY;
+    }
+    if (t->value == TRANSFORM_GRAD)
+        return g;
+    pair[0] = r;
+    pair[1] = g;
+    return type_tuple(pair, 2);
+}
+
+/* jit(f) is f to its callers; grad(f), vmap(f) call it their way. false: not one of them. */
+static bool make_transform(const char *name, CallArgs *a, const Type **out)
+{
+    const Type *f = a->n ? a->at[0].type : NULL;
+
+    if (!f || (f->kind != TY_FUNC && f->kind != TY_TRANSFORM && f->kind != TY_METHOD))
+        return false;
+    if (!strcmp(name, "jit") || !strcmp(name, "checkpoint"))
+        *out = f;
+    else if (a->n > 1)
+        return false;                               /* argnums, in_axes: not followed */
+    else if (!strcmp(name, "grad"))
+        *out = type_transform(TRANSFORM_GRAD, f);
+    else if (!strcmp(name, "value_and_grad"))
+        *out = type_transform(TRANSFORM_VALUE_AND_GRAD, f);
+    else if (!strcmp(name, "vmap"))
+        *out = type_transform(TRANSFORM_VMAP, f);
+    else
+        return false;
+    return true;
+}
+
 /* ------------------------------------------------------------- all callees */
+
+/* A Callable parameter: its declared parameters take the arguments. */
+static const Type *call_callable(Check *C, const Type *f, CallArgs *a, Ast *node)
+{
+    char what[64];
+
+    if (f->n < 0)
+        return T_ANY;
+    for (int i = 0; i < a->n && i < f->n && !a->open; i++) {
+        if (a->at[i].name || type_fits(C, a->at[i].type, f->item[i]) != FITS_NOT)
+            continue;
+        snprintf(what, sizeof what, "argument %d of the function", i + 1);
+        report_misfit(C, at_call(node, a->at[i].node), what, a->at[i].type, f->item[i]);
+        break;
+    }
+    return f->item[f->n];
+}
 
 static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
@@ -594,7 +758,13 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
         r = f->ref;
         if (r->kind == TY_FUNC)
             return call_fn(C, (Fn *)r->ref, f->self, a, node);
+        if (r->kind == TY_LIBRARY)
+            return call_library(C, r->ref, f->self, a, node);
         return r->kind == TY_NATIVE ? call_native(C, r->ref, f->self, a, node) : T_ANY;
+    case TY_LIBRARY:
+        return call_library(C, f->ref, NULL, a, node);
+    case TY_TRANSFORM:
+        return f->value == TRANSFORM_VMAP ? call_vmap(C, f->ref, a, node) : call_grad(C, f, a, node);
     case TY_NATIVE:
         return call_native(C, f->ref, NULL, a, node);
     case TY_CLASS:
@@ -602,7 +772,7 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
     case TY_INSTANCE:
         return call_instance(C, f, a, node);
     case TY_CALLABLE:
-        return f->n >= 0 ? f->item[f->n] : T_ANY;
+        return call_callable(C, f, a, node);
     case TY_INT: case TY_FLOAT: case TY_STR: case TY_BOOL: case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT:
         REPORT(C, E0911, node->span, type_text(f));
         return T_ANY;

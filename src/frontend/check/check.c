@@ -680,6 +680,7 @@ void block(Check *C, AstSeq body)
         if (C->frame->dead || C->depth > 1000)
             return;
         C->depth++;
+        C->stmt = body.at[i];
         statement(C, body.at[i]);
         C->depth--;
     }

@@ -83,6 +83,7 @@ struct Check {
     Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit */
     Map reported;               /* position -> 1 */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
+    Ast *stmt;                  /* being walked */
     int mixed;                  /* inside `with precision("mixed")` */
     int depth, calls;
     long fuel;
@@ -117,6 +118,9 @@ Fn *fn_make(Check *C, Ast *node);
 void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */
 const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound);
 
+/* Functions made of functions: what a call of them means for the inner one. */
+typedef enum { TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP } Transform;
+
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
@@ -141,6 +145,7 @@ Dim dims_name(Check *C, Sym name);                      /* of this function or o
 typedef enum { FITS, FITS_NOT, FITS_MAYBE } Fit;
 Fit type_fits(Check *C, const Type *from, const Type *to);
 /* Reports why `from` is not what `to` declares; what: "argument 'x' of f()". The code is by kind of mistake. */
+Diag *report_dtype(Check *C, Span span, const char *what, const TType *from, const TType *to);
 void report_misfit(Check *C, Span span, const char *what, const Type *from, const Type *to);
 
 /* tensors.c */

@@ -22,6 +22,10 @@ static const Type *prelude_type(int row)
         return type_ref(TY_SPACE, space_builtin(r->module));
     if (dtype_find(r->name->text, &dt) && strcmp(r->name->text, "bool"))
         return type_dtype(dt);
+    if (r->kind == PRELUDE_STDLIB) {
+        Ast *def = space_definition(space_builtin(r->module), r->name);
+        return def && def->kind == AST_FunctionDef ? type_ref(TY_LIBRARY, def) : T_ANY;
+    }
     if (d && d->sig && !strcmp(d->sig, "float"))
         return type_of_kind(TY_FLOAT);
     return r->kind == PRELUDE_NATIVE && d ? type_ref(TY_NATIVE, d) : T_ANY;
@@ -308,6 +312,8 @@ static const Type *space_attribute(const Space *s, Sym attr)
     if (sub)
         return type_ref(TY_SPACE, sub);
     t = native_of(s->name, attr);
+    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef)
+        t = type_ref(TY_LIBRARY, space_definition(s, attr));
     return t ? t : T_ANY;
 }
 

@@ -99,6 +99,7 @@ static void read_text(Space *s, const char *path, const char *text, size_t len)
     Unit *u = src ? unit_parse(src, &sink) : NULL;
 
     s->open = !u || sink.errors > 0;
+    s->unit = u;
     if (u) {
         collect_block(u->module->body, read_name, &r);
         ast_walk((Ast *)u->module, read_globals, s);
@@ -274,6 +275,17 @@ const Space *space_member(const Space *s, Sym name)
         m = space_builtin(sb_str(&b));
     sb_done(&b);
     return m;
+}
+
+Ast *space_definition(const Space *s, Sym name)
+{
+    for (int i = 0; s && s->unit && i < s->unit->module->body.n; i++) {
+        Ast *n = s->unit->module->body.at[i];
+        if ((n->kind == AST_FunctionDef && AST_AS(n, FunctionDef)->name == name) ||
+            (n->kind == AST_ClassDef && AST_AS(n, ClassDef)->name == name))
+            return n;
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------- end */

@@ -18,6 +18,7 @@ typedef struct Space {
     Vec(Sym) names;
     Map has;                    /* Sym -> 1 */
     Vec(Sym) exported;          /* what `from m import *` gives */
+    struct Unit *unit;          /* its tree, not resolved; NULL for natives */
     bool open;                  /* did not parse or is made while running: any name may be there */
 } Space;
 
@@ -29,6 +30,8 @@ const Space *space_import(const char *dotted, int level, const char *from);
 bool space_has(const Space *s, Sym name);
 /* The namespace that attribute `name` of s is; NULL when it is a value or not there. */
 const Space *space_member(const Space *s, Sym name);
+/* The def or class statement that makes `name` at the top level of its source; NULL when there is none. */
+struct Ast *space_definition(const Space *s, Sym name);
 void spaces_done(void);
 
 #endif

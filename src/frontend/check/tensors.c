@@ -7,6 +7,7 @@
  */
 #include "frontend/check/checker.h"
 
+#include "frontend/check/spaces.h"
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
@@ -302,9 +303,15 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
     if (!strcmp(s, "size") || !strcmp(s, "nbytes"))
         return T_ANY;                               /* also callable */
     d = native_find("Tensor", s);
+    if (d && (!d->sig || d->sig[0] != '('))
+        return T_ANY;
     if (d)
         return type_method(t, type_ref(TY_NATIVE, d));
     r = prelude_row(prelude_find(attr));
+    if (r && r->kind == PRELUDE_STDLIB) {
+        Ast *def = space_definition(space_builtin(r->module), r->name);
+        return def && def->kind == AST_FunctionDef ? type_method(t, type_ref(TY_LIBRARY, def)) : T_ANY;
+    }
     if (r)
         return r->native ? type_method(t, type_ref(TY_NATIVE, r->native)) : T_ANY;
     return missing(C, attr, node);

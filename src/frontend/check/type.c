@@ -149,6 +149,11 @@ const Type *type_method(const Type *self, const Type *func)
     return intern(&(Type){.kind = TY_METHOD, .self = self, .ref = func});
 }
 
+const Type *type_transform(int which, const Type *func)
+{
+    return intern(&(Type){.kind = TY_TRANSFORM, .value = which, .ref = func});
+}
+
 const Type *type_callable(const Type *const *params, int n, const Type *result)
 {
     const Type *all[ITEMS_MAX + 1];
@@ -418,7 +423,7 @@ static void print_tensor(const TType *t, StrBuf *out)
 static const char *const kind_text[] = {
     [TY_ANY] = "anything", [TY_HIDDEN] = "anything", [TY_UNSET] = "unset", [TY_NONE] = "None", [TY_BOOL] = "bool", [TY_INT] = "int",
     [TY_FLOAT] = "float", [TY_COMPLEX] = "complex", [TY_STR] = "str", [TY_BYTES] = "bytes", [TY_LIST] = "list", [TY_TUPLE] = "Tuple",
-    [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_NATIVE] = "function",
+    [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function", [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
     [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
     [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union",
 };

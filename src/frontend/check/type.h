@@ -17,7 +17,7 @@ typedef enum TypeKind {
     TY_UNSET,                   /* declared by an annotation, not yet assigned */
     TY_NONE, TY_BOOL, TY_INT, TY_FLOAT, TY_COMPLEX, TY_STR, TY_BYTES,
     TY_LIST, TY_TUPLE, TY_DICT, TY_SET, TY_RANGE,
-    TY_FUNC, TY_NATIVE, TY_METHOD, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
+    TY_FUNC, TY_LIBRARY, TY_NATIVE, TY_METHOD, TY_TRANSFORM, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
     TY_DTYPE, TY_TENSOR, TY_UNION
 } TypeKind;
 
@@ -32,7 +32,7 @@ struct Type {
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; DTYPE: DType */
     Sym text;                   /* STR: its text when known */
-    const void *ref;            /* FUNC: Fn; NATIVE: NativeDef; CLASS, INSTANCE: Cls; SPACE: Space; METHOD: Type of the function */
+    const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls; SPACE: Space; METHOD, TRANSFORM: Type of the function */
     const Type *self;           /* METHOD: the object */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
     uint32_t next;
@@ -54,6 +54,7 @@ const Type *type_set(const Type *elem);
 const Type *type_ref(TypeKind k, const void *ref);
 const Type *type_method(const Type *self, const Type *func);
 const Type *type_callable(const Type *const *params, int n, const Type *result);
+const Type *type_transform(int which, const Type *func);     /* value: Transform of checker.h */
 const Type *type_tensor(const TType *t);
 const Type *type_tensor_unknown(void);
 const Type *type_union(const Type *a, const Type *b);
