@@ -344,8 +344,7 @@ static Value call_shifted(Interp *I, Value f, Value first, const Value *args, in
     Value few[8], *all = nargs < 8 ? few : tsr_alloc(((size_t)nargs + 1) * sizeof *all), r;
 
     all[0] = first;
-    if (nargs)
-        memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    copy_values(all + 1, args, nargs);
     r = value_call_kw(I, f, all, nargs + 1, kwvals, kwnames, nkw);
     if (all != few)
         tsr_free(all);

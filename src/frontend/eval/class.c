@@ -270,7 +270,7 @@ Value value_call_dunder(Interp *I, Value v, Dunder d, const Value *args, int nar
     if (is_err(f) || f.tag == V_NONE || nargs > 7)
         return VERR;
     all[0] = v;
-    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    copy_values(all + 1, args, nargs);
     return value_call(I, f, all, nargs + 1);
 }
 
@@ -323,7 +323,7 @@ static bool fill_base(Interp *I, InstanceObj *o, Value make, const Value *args, 
         c = c->base;
     all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
     all[0] = vobj(c);
-    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    copy_values(all + 1, args, nargs);
     v = value_call_kw(I, make, all, nargs + 1, kwvals, kwnames, nkw);
     tsr_free(all);
     if (is_err(v))
@@ -382,7 +382,7 @@ static bool run_init(Interp *I, ClassObj *c, Value self, const Value *args, int 
     }
     all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
     all[0] = self;
-    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    copy_values(all + 1, args, nargs);
     r = value_call_kw(I, init, all, nargs + 1, kwvals, kwnames, nkw);
     tsr_free(all);
     if (!is_err(r) && r.tag != V_NONE) {
@@ -398,7 +398,7 @@ static Value call_new(Interp *I, ClassObj *c, const Value *args, int nargs, cons
     Value *all = tsr_alloc(((size_t)nargs + 1) * sizeof *all), r;
 
     all[0] = vobj(c);
-    memcpy(all + 1, args, (size_t)nargs * sizeof *args);
+    copy_values(all + 1, args, nargs);
     r = value_call_kw(I, c->dunder[D_new], all, nargs + 1, kwvals, kwnames, nkw);
     tsr_free(all);
     return r;

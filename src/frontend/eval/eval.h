@@ -44,6 +44,13 @@ struct Interp {
     Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations;
 };
 
+/* Values as they are, without counting; n may be 0 with no arrays at all. */
+static inline void copy_values(Value *to, const Value *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
 /* An iterator over a builtin container. */
 typedef struct IterObj { Obj obj; Value seq; int64_t at; uint32_t version; } IterObj;
 

@@ -20,6 +20,7 @@
 #endif
 
 #ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 enum { MARGIN = 256 << 10, SCALE = 4 };
 #else
@@ -102,7 +103,14 @@ static void after(Fiber *self, Fiber *came_from)
         came_from->size = size;
     }
 }
+
+/* Frames that never returned leave their marks on a stack. */
+static void wipe_marks(const Fiber *f)
+{
+    __asan_unpoison_memory_region(f->base, f->size);
+}
 #else
+static void wipe_marks(const Fiber *f) { (void)f; }
 static void before(Fiber *from, const Fiber *to) { (void)from, (void)to; }
 static void after(Fiber *self, Fiber *came_from) { (void)self, (void)came_from; }
 #endif
@@ -217,6 +225,7 @@ static void unmap(Fiber *f)
 void fiber_free(Fiber *f)
 {
     live--;
+    wipe_marks(f);
     if (f->size == (size_t)FIBER_SMALL * SCALE && pooled < POOL_MAX) {
         f->caller = pool;
         pool = f;

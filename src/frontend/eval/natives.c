@@ -172,7 +172,7 @@ static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value
     int n = nargs < s->npos ? nargs : s->npos;
 
     memset(a, 0, (size_t)s->n * sizeof *a);
-    memcpy(a, args, (size_t)n * sizeof *a);
+    copy_values(a, args, n);
     if (s->kwargs >= 0)
         a[s->kwargs] = dict_new();
     if (s->varargs >= 0) {
@@ -210,8 +210,7 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     if (!is_err(nf->self)) {
         shifted = alloca(((size_t)nargs + 1) * sizeof *shifted);
         shifted[0] = nf->self;
-        if (nargs)
-            memcpy(shifted + 1, args, (size_t)nargs * sizeof *args);
+        copy_values(shifted + 1, args, nargs);
         args = shifted;
         nargs++;
     }
