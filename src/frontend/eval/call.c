@@ -78,6 +78,8 @@ Value run_code(Interp *I, Frame *f)
     if (c->expr)
         return c->expr->eval(c->expr, f);
     x = c->body->exec(c->body, f);
+    if (__builtin_expect(x == X_STAGED, 0))
+        x = staged_return(f);
     return x == X_NORMAL ? VNONE : x == X_RETURN ? f->ret : VERR;
 }
 
@@ -179,6 +181,7 @@ Value func_enter(Interp *I, FuncObj *fn, Value *slot)
     f.func = fn;
     f.ns = NULL;
     f.gen = NULL;
+    f.pending = NULL;
     f.up = I->frame;
     I->frame = &f;
     r = run_code(I, &f);

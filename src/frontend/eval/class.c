@@ -172,8 +172,8 @@ static void fill_native_class(Interp *I, ClassObj *c, const char *owner)
             if (n == D_new && c != I->object_class) {       /* tuple.__new__(cls, x) is object_new, for subclasses too */
                 value_unref(v);
                 v = native_attribute(I, &object_methods[0]);
-                if (v.tag == V_CLASSMETHOD)
-                    v.o->kind = V_STATICMETHOD, v.tag = V_STATICMETHOD;
+                v.o->kind = V_STATICMETHOD;
+                v.tag = V_STATICMETHOD;
             }
             dict_set_sym(c->ns, sym(d->name), v);
             value_unref(v);
@@ -440,6 +440,8 @@ static Value object_new(Interp *I, Value *a)
         return call_new(I, c, args->at, (int)args->n, NULL, NULL, 0);
     for (native = c; !(native->flags & 1);)
         native = native->base;
+    if (c == native && !is_err(c->dunder[D_new]))
+        return call_new(I, c, args->at, (int)args->n, NULL, NULL, 0);
     if (is_exc_class(I, c) || native->layout == V_INSTANCE)
         return make_instance(I, c, args->at, (int)args->n, NULL, NULL, 0);
     Value self = instance_new(c);

@@ -19,7 +19,8 @@
 
 typedef struct Step Step;
 typedef struct Frame Frame;
-typedef enum { X_NORMAL, X_BREAK, X_CONTINUE, X_RETURN, X_RAISE } Exit;
+typedef enum { X_NORMAL, X_BREAK, X_CONTINUE, X_RETURN, X_RAISE,
+               X_STAGED         /* a staged branch that leaves: staged.c */ } Exit;
 
 typedef Value (*EvalFn)(const Step *n, Frame *f);               /* an expression: a new reference */
 typedef Exit (*ExecFn)(const Step *n, Frame *f);                /* a statement */
@@ -89,6 +90,7 @@ struct Frame {
     struct GenObj *gen;         /* generator or coroutine body */
     Frame *up;
     Value ret;
+    void *pending;              /* with X_STAGED: the branch */
 };
 
 /* Generators and coroutines: a frame that owns its slots and a stack to run on. */

@@ -146,6 +146,8 @@ Exit ex_try(const Step *n, Frame *f)
 {
     Exit x = n->a->exec(n->a, f);
 
+    if (x == X_STAGED)
+        x = staged_refuse(f, "a try block");
     if (x == X_RAISE && n->seq->n)
         x = handle(n, f);
     else if (x == X_NORMAL && n->b)
@@ -250,6 +252,8 @@ static Exit run_with(const Step *n, Frame *f, bool is_async)
         value_unref(got);
     if (x == X_NORMAL)
         x = n->c->exec(n->c, f);
+    if (x == X_STAGED)
+        x = staged_refuse(f, "a with block");
     x = leave(n, f, exit, mgr, x, is_async);
     value_unref(exit);
     value_unref(mgr);

@@ -12,8 +12,11 @@ Exit ex_block(const Step *n, Frame *f)
 
     for (int i = 0; i < s->n; i++) {
         Exit x = s->at[i]->exec(s->at[i], f);
-        if (x != X_NORMAL)
+        if (__builtin_expect(x != X_NORMAL, 0)) {
+            if (x == X_STAGED)
+                staged_add_rest(f, n, i + 1);
             return x;
+        }
     }
     return X_NORMAL;
 }
@@ -104,12 +107,14 @@ Exit ex_assert(const Step *n, Frame *f)
 /* ------------------------------------------------------------- loops */
 
 /* What a body's exit means for its loop: true to go on. *x is the loop's own exit otherwise. */
-static inline bool goes_on(Exit *x)
+static inline bool goes_on(Exit *x, Frame *f)
 {
     if (*x == X_NORMAL || *x == X_CONTINUE)
         return true;
     if (*x == X_BREAK)
         *x = X_NORMAL;
+    else if (*x == X_STAGED)
+        *x = staged_refuse(f, "a loop that is unrolled");
     return false;
 }
 
@@ -134,7 +139,7 @@ Exit ex_while(const Step *n, Frame *f)
         if (t <= 0)
             return t ? X_RAISE : run_else(n->c, f);
         x = n->b->exec(n->b, f);
-        if (!goes_on(&x))
+        if (!goes_on(&x, f))
             return x;
         if (!interp_poll(f->I))
             return X_RAISE;
@@ -157,7 +162,7 @@ static Exit for_each(const Step *n, Frame *f, Value src)
             break;
         }
         x = n->c->exec(n->c, f);
-        if (!goes_on(&x))
+        if (!goes_on(&x, f))
             goto out;
         f->at = n->a;
         if (!interp_poll(f->I)) {
@@ -198,7 +203,7 @@ static Exit for_ints(const Step *n, Frame *f, int64_t i, int64_t stop, int64_t s
             return X_RAISE;
         }
         x = n->c->exec(n->c, f);
-        if (!goes_on(&x))
+        if (!goes_on(&x, f))
             return x;
         if (!interp_poll(f->I))
             return X_RAISE;
@@ -251,7 +256,7 @@ Exit ex_for_async(const Step *n, Frame *f)
             break;
         }
         x = n->c->exec(n->c, f);
-        if (!goes_on(&x)) {
+        if (!goes_on(&x, f)) {
             value_unref(it);
             return x;
         }
