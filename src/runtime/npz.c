@@ -102,11 +102,12 @@ static bool read_extra(Member *m, const uint8_t *p, size_t n)
 /* The directory entry at *at, which moves past it. */
 static bool read_entry(const Zip *z, uint64_t *at, Member *m)
 {
-    const uint8_t *p = z->p + *at;
+    const uint8_t *p;
     size_t name, extra, comment;
 
-    if (*at > z->n || z->n - *at < CENTRAL_SIZE || u32(p) != CENTRAL)
+    if (*at > z->n || z->n - *at < CENTRAL_SIZE || u32(z->p + *at) != CENTRAL)
         return false;
+    p = z->p + *at;
     name = u16(p + 28), extra = u16(p + 30), comment = u16(p + 32);
     if (z->n - *at - CENTRAL_SIZE < name + extra + comment)
         return false;
