@@ -25,7 +25,7 @@ bool staged_truth(Value v)
 
 Value staged_not(Interp *I, Value v)
 {
-    Tensor *t = do_convert(I, as_tensor(v), DT_bool);
+    Tensor *t = do_convert(I, tensor_ref(as_tensor(v)), DT_bool);
     Value b, r;
 
     if (!t)
@@ -43,7 +43,7 @@ static Value as_bool(Interp *I, Value v)
     Tensor *t;
 
     if (lifted.tag == V_TENSOR) {
-        t = do_convert(I, as_tensor(lifted), DT_bool);
+        t = do_convert(I, tensor_ref(as_tensor(lifted)), DT_bool);
         r = t ? tensor_value(t) : VERR;
     } else if (!exc_pending(I)) {
         raise(I, EXC_TypeError, "a condition on staged tensors must be a tensor or a number, not %s", value_type_name(v));
@@ -224,7 +224,7 @@ static TensorFn arm_fn(Arm *a) { return (TensorFn){.call = arm_call, .self = a, 
 static Value join(Arm *yes, Arm *no, Value test)
 {
     Interp *I = yes->I;
-    Tensor *pred = do_convert(I, as_tensor(test), DT_bool), **out = tsr_calloc(sizeof *out * MAX_RESULTS);
+    Tensor *pred = do_convert(I, tensor_ref(as_tensor(test)), DT_bool), **out = tsr_calloc(sizeof *out * MAX_RESULTS);
     Value r = VERR;
     int n = 0, same;
 
