@@ -5,7 +5,9 @@
  * no tensor, compared by value), tree structure, tensor dtypes and shapes, and numerics scope.
  * Tensors that the function reads from outside become inputs that the entry
  * remembers; an entry that read tensors of a surrounding transformation serves one call.
- * Random draws inside start from a key that every call passes, so each call draws anew.
+ * A number that keeps changing (a step count, a rate) would make a graph a call: after
+ * LIFT_AFTER graphs that differ only in numbers, those numbers become tensors too, unless the function
+ * needs them as numbers (sizes, static_argnums).  Random draws inside start from a key that every call passes, so each call draws anew.
  */
 #include "frontend/tensor/transform.h"
 
@@ -23,7 +25,15 @@ typedef struct Entry {
     struct Entry *next;
 } Entry;
 
-typedef struct Staged { Entry *first; int entries, runs; } Staged;
+enum { LIFT_AFTER = 3 };
+
+typedef struct Staged {
+    Entry *first;
+    int entries, runs;
+    bool *lift;                 /* which numbers of the arguments are passed as tensors; NULL: none */
+    int nlift;
+    bool never;                 /* it was tried, and the function needs its numbers */
+} Staged;
 
 static void entry_free(Entry *e)
 {
@@ -45,6 +55,7 @@ static void staged_free(void *state)
         s->first = e->next;
         entry_free(e);
     }
+    tsr_free(s->lift);
     tsr_free(s);
 }
 
@@ -176,6 +187,112 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
 
 enum { OPT_STATIC };
 
+static Value run_kept(Interp *I, Staged *s, Entry *e, bool fresh, const TensorVec *in)
+{
+    bool keep = !fresh || cacheable(e);
+    if (fresh && keep) {
+        e->next = s->first;
+        s->first = e;
+        s->entries++;
+    }
+    Value v = run(I, e, in);
+    s->runs++;
+    if (!keep)
+        entry_free(e);
+    return v;
+}
+
+/* The call whose arguments are those of the tree. */
+static CallArgs tree_args(Value tree, const CallArgs *c, Value *kwvals)
+{
+    TupleObj *t = as_tuple(tree);
+    int64_t pos = 0;
+    Value key;
+    for (int i = 0; i < c->nkw && dict_next(as_dict(t->at[c->n]), &pos, &key, &kwvals[i]); i++)
+        ;
+    return (CallArgs){t->at, c->n, kwvals, c->kwnames, c->nkw};
+}
+
+static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, const CallArgs *c)
+{
+    TensorVec in = {0};
+    Value v = VERR, *kwvals = tsr_calloc(sizeof *kwvals * (size_t)(c->nkw + 1));
+    CallArgs args = tree_args(tree, c, kwvals);
+    bool failed = false;
+    if (tree_leaves(I, tree, TREE_ALL, &in)) {
+        Entry *e = find(I, s, tree, &in, &failed);
+        bool fresh = !e && !failed;
+        if (fresh)
+            e = build(I, t, &args, &in, tree);
+        if (e)
+            v = run_kept(I, s, e, fresh, &in);
+    }
+    vec_free(&in);
+    tsr_free(kwvals);
+    return v;
+}
+
+/* ------------------------------------------------------------- numbers that change */
+
+static bool numbers_of(Interp *I, Value tree, ValueVec *out)
+{
+    ValueVec all = {0};
+    bool ok = tree_values(I, tree, TREE_NUMBERS, &all);
+    for (int i = 0; ok && i < all.n; i++)
+        if (all.at[i].tag == V_INT || all.at[i].tag == V_FLOAT)
+            vec_push(out, all.at[i]);
+    vec_free(&all);
+    return ok;
+}
+
+/* A function with static arguments says itself what is static. */
+static bool any_static(const Transform *t) { return t->opt[OPT_STATIC].tag != V_ERR && t->opt[OPT_STATIC].tag != V_NONE; }
+
+/* Find the numbers in which this call differs from the graphs there are; true: they are marked in s->lift. */
+static bool find_changing(Interp *I, Staged *s, Value tree)
+{
+    ValueVec now = {0}, then = {0};
+    int alike = 0;
+    bool ok = numbers_of(I, tree, &now), *mask = tsr_calloc((size_t)now.n + 1);
+    for (Entry *e = s->first; ok && e; e = e->next) {
+        then.n = 0;
+        if (!numbers_of(I, e->skeleton, &then))
+            break;
+        bool same = then.n == now.n, differs = false;
+        for (int i = 0; same && i < now.n; i++)
+            same = then.at[i].tag == now.at[i].tag, differs |= same && then.at[i].i != now.at[i].i;
+        if (!same || !differs)
+            continue;
+        alike++;
+        for (int i = 0; i < now.n; i++)
+            mask[i] |= then.at[i].i != now.at[i].i;
+    }
+    bool enough = alike >= LIFT_AFTER;
+    if (enough) {
+        tsr_free(s->lift);
+        s->lift = mask;
+        s->nlift = now.n;
+    } else
+        tsr_free(mask);
+    vec_free(&now);
+    vec_free(&then);
+    return enough;
+}
+
+/* The call with changing numbers as tensors; a function that will not have it gets them as they are, from now on. */
+static Value call_lifted(Interp *I, Transform *t, Staged *s, Value tree, const CallArgs *c)
+{
+    Value lifted = tree_lift_chosen(I, tree, s->lift, s->nlift), v = VERR;
+    if (!is_err(lifted))
+        v = call_tree_staged(I, t, s, lifted, c);
+    value_unref(lifted);
+    if (!is_err(v) || !(exc_matches(I, EXC_TypeError) || exc_matches(I, EXC_ValueError)))
+        return v;
+    exc_clear(I);
+    s->never = true;
+    return call_tree_staged(I, t, s, tree, c);
+}
+
 static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
 {
     if (!t->state) {
@@ -183,28 +300,16 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
         t->state_free = staged_free;
     }
     Staged *s = t->state;
-    TensorVec in = {0};
-    Value tree = call_tree(I, c), v = VERR;
-    bool failed = false;
-    if (tree_leaves(I, tree, TREE_ALL, &in)) {
-        Entry *e = find(I, s, tree, &in, &failed);
-        bool fresh = !e && !failed;
-        if (fresh)
-            e = build(I, t, c, &in, tree);
-        bool keep = e && (!fresh || cacheable(e));
-        if (fresh && keep) {
-            e->next = s->first;
-            s->first = e;
-            s->entries++;
-        }
-        if (e) {
-            v = run(I, e, &in);
-            s->runs++;
-        }
-        if (e && !keep)
-            entry_free(e);
+    Value tree = call_tree(I, c), v;
+    bool may = !s->never && !any_static(t);
+    if (may && !s->lift && s->entries >= LIFT_AFTER) {
+        TensorVec in = {0};
+        bool failed = false;
+        if (tree_leaves(I, tree, TREE_ALL, &in) && !find(I, s, tree, &in, &failed) && !failed)
+            find_changing(I, s, tree);
+        vec_free(&in);
     }
-    vec_free(&in);
+    v = may && s->lift && !exc_pending(I) ? call_lifted(I, t, s, tree, c) : call_tree_staged(I, t, s, tree, c);
     value_unref(tree);
     return v;
 }
@@ -222,26 +327,119 @@ static Value f_function(Interp *I, Value *a) { return staged_function(I, a[0], a
 
 /* ------------------------------------------------------------- looking inside */
 
-static Value graph_text(Interp *I, Value *a)            /* f, *args */
+/* The entry for these arguments, or the last one used when there are none; NULL with an exception. *mine: free it. */
+static Entry *entry_for(Interp *I, Value f, TupleObj *xs, bool *mine)
 {
-    Value f = a[0];
-    TupleObj *xs = as_tuple(a[1]);
+    Transform *t = transform_of(f), probe = {.f = f, .name = "graph"};
+    Staged *s = t ? t->state : NULL;
     CallArgs c = {xs->at, (int)xs->n};
     TensorVec in = {0};
-    Value tree = call_tree(I, &c), v = VERR;
-    Transform probe = {.f = f, .name = "graph"};
-    if (tree_leaves(I, tree, TREE_ALL, &in)) {
-        Entry *e = build(I, &probe, &c, &in, tree);
-        if (e) {
-            StrBuf s = {0};
-            graph_print(e->graph, &s);
-            v = str_steal(&s);
-            entry_free(e);
-        }
+    Entry *e = NULL;
+    *mine = false;
+    if (!xs->n && s && s->first)
+        return s->first;
+    if (!xs->n && t) {
+        raise(I, EXC_ValueError, "the function was not staged yet: call it first, or give example arguments");
+        return NULL;
     }
+    Value tree = call_tree(I, &c);
+    if (tree_leaves(I, tree, TREE_ALL, &in))
+        e = build(I, t && !is_err(t->f) ? t : &probe, &c, &in, tree);
+    *mine = e != NULL;
     vec_free(&in);
     value_unref(tree);
-    return v;
+    return e;
+}
+
+static Value graph_text(Interp *I, Value *a)            /* f, *args */
+{
+    bool mine;
+    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
+    StrBuf s = {0};
+    if (!e)
+        return VERR;
+    graph_print(e->graph, &s);
+    if (mine)
+        entry_free(e);
+    return str_steal(&s);
+}
+
+static Value m_shapes(Interp *I, Value *a)
+{
+    bool mine;
+    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
+    StrBuf s = {0};
+    if (!e)
+        return VERR;
+    sb_putc(&s, '(');
+    for (int i = 0; i < e->n; i++) {
+        sb_puts(&s, i ? ", " : "");
+        ttype_print(&e->type[i], &s);
+    }
+    sb_puts(&s, ") -> (");
+    for (int i = 0; i < e->nout; i++) {
+        sb_puts(&s, i ? ", " : "");
+        ttype_print(gvalue_type(e->graph->results.at[i]), &s);
+    }
+    sb_putc(&s, ')');
+    if (mine)
+        entry_free(e);
+    return str_steal(&s);
+}
+
+static uint32_t graph_flags(const Graph *g)
+{
+    uint32_t flags = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        if (n->op >= OP_COUNT)
+            continue;
+        flags |= op_info[n->op].flags;
+        for (int i = 0; n->attr && i < 4; i++)
+            if (n->attr->region[i])
+                flags |= graph_flags(n->attr->region[i]);
+    }
+    return flags;
+}
+
+static Value m_effects(Interp *I, Value *a)
+{
+    bool mine;
+    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
+    if (!e)
+        return VERR;
+    uint32_t flags = graph_flags(e->graph);
+    Value list = list_new(2);
+    if (flags & OPF_IO)
+        list_push(as_list(list), str_c("io"));
+    if (e->random || flags & OPF_RANDOM)
+        list_push(as_list(list), str_c("random"));
+    if (flags & OPF_STATE)
+        list_push(as_list(list), str_c("state"));
+    if (mine)
+        entry_free(e);
+    return list;
+}
+
+/* The names of the decorators, from the function outwards. */
+static Value m_stages(Interp *I, Value *a)
+{
+    Value list = list_new(4);
+    for (Transform *t = transform_of(a[0]); t; t = transform_of(t->f))
+        list_push(as_list(list), str_c(t->name));
+    ListObj *l = as_list(list);
+    for (int64_t i = 0; i < l->n / 2; i++) {
+        Value v = l->at[i];
+        l->at[i] = l->at[l->n - 1 - i];
+        l->at[l->n - 1 - i] = v;
+    }
+    return list;
+}
+
+/* How many graphs the function has become. */
+static Value m_compiles(Interp *I, Value *a)
+{
+    Transform *t = transform_of(a[0]);
+    return vint(t && t->state ? ((Staged *)t->state)->entries : 0);
 }
 
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, capture_graph: bool = False) -> Callable"
@@ -250,6 +448,12 @@ const NativeDef tensor_jit_natives[] = {
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
+    {"tessera.function", "ir", graph_text, "(self, *args) -> str", "The text of its graph: for example arguments, or of the last call."},
+    {"tessera.function", "shapes", m_shapes, "(self, *args) -> str", "The types of its tensors and results."},
+    {"tessera.function", "effects", m_effects, "(self, *args) -> list", "What its graph does besides computing: io, random, state."},
+    {"tessera.function", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},
+    {"tessera.function", "compiles", m_compiles, "(self) -> int", "How many graphs it has become: one for each kind of arguments."},
+    {"tessera.transform", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},
     {"", "graph_of", graph_text, "(f: Callable, /, *args) -> str", "The text of the graph that f becomes for these arguments."},
     {0},
 };

@@ -154,6 +154,8 @@ static Value t_call(Interp *I, void *self, Value *args, int nargs, Value *kwvals
 static Value t_getattr(Interp *I, void *self, Sym name)
 {
     Transform *t = self;
+    if (native_find(t->inst.type->name, name->text))    /* a method of its own */
+        return VERR;
     if (!strcmp(name->text, "__wrapped__") && !is_err(t->f))
         return value_ref(t->f);
     return is_err(t->f) ? VERR : value_getattr_opt(I, t->f, name);
@@ -170,12 +172,21 @@ static void t_repr(Interp *I, void *self, StrBuf *out)
     sb_putc(out, '>');
 }
 
-static const NativeType transform_type = {.name = "transformed", .free = t_free, .visit = t_visit, .call = t_call, .getattr = t_getattr,
+const NativeType staged_type = {.name = "tessera.function", .free = t_free, .visit = t_visit, .call = t_call, .getattr = t_getattr,
+                                .repr = t_repr, .binds = true};
+static const NativeType transform_type = {.name = "tessera.transform", .free = t_free, .visit = t_visit, .call = t_call, .getattr = t_getattr,
                                           .repr = t_repr, .binds = true};
+
+Transform *transform_of(Value v)
+{
+    bool is = v.tag == V_NATIVEOBJ && (((NativeInst *)v.o)->type == &transform_type || ((NativeInst *)v.o)->type == &staged_type);
+    return is ? (Transform *)v.o : NULL;
+}
 
 Value transform_new(const char *name, TransformCall call, Value f, const Value *opt, int nopt)
 {
-    Transform *t = nativeobj_new(&transform_type, sizeof *t);
+    bool staged = !strcmp(name, "jit") || !strcmp(name, "function") || !strcmp(name, "compile");
+    Transform *t = nativeobj_new(staged ? &staged_type : &transform_type, sizeof *t);
     t->name = name;
     t->call = call;
     t->f = value_ref(f);

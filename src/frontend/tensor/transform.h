@@ -56,6 +56,8 @@ struct Transform {
     void *state;
     void (*state_free)(void *state);
 };
+extern const NativeType staged_type;    /* of jit, function and compile */
+Transform *transform_of(Value v);       /* NULL: v is none */
 Value transform_new(const char *name, TransformCall call, Value f, const Value *opt, int nopt);
 
 #endif

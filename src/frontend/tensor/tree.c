@@ -226,6 +226,24 @@ Value tree_lift_numbers(Interp *I, Value v)
     return walk(&w, v);
 }
 
+/* The numbers of a tree that `mask` chooses become tensors. */
+typedef struct Chosen { const bool *mask; int n, at; } Chosen;
+
+static Value leaf_chosen(Walk *w, Value old)
+{
+    Chosen *c = w->state;
+    if (old.tag == V_TENSOR || c->at >= c->n || !c->mask[c->at++])
+        return value_ref(old);
+    return value_of(arg_tensor(w->I, old, "a number"));
+}
+
+Value tree_lift_chosen(Interp *I, Value v, const bool *mask, int n)
+{
+    Chosen c = {mask, n, 0};
+    Walk w = {.I = I, .mode = TREE_NUMBERS, .leaf = leaf_chosen, .state = &c};
+    return walk(&w, v);
+}
+
 /* ------------------------------------------------------------- mapping */
 
 typedef struct Mapping { Value f; ValueVec *tree; int ntrees, at; } Mapping;

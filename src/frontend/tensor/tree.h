@@ -32,6 +32,8 @@ Value tree_skeleton(Interp *I, Value v);
 int tree_same(Interp *I, Value a, Value b);
 /* f over the leaves of trees that correspond. */
 Value tree_map_values(Interp *I, Value f, const Value *trees, int n);
+/* The numbers that mask chooses become 0-d tensors, counted as TREE_NUMBERS counts them without tensors. */
+Value tree_lift_chosen(Interp *I, Value v, const bool *mask, int n);
 /* Host numbers among the leaves become 0-d tensors: for carries of loops. */
 Value tree_lift_numbers(Interp *I, Value v);
 
