@@ -1,4 +1,4 @@
-/* custom.h - the trace's way into the rules of custom_vjp and custom_jvp. */
+/* custom.h - the trace's way into the rules of custom_vjp and custom_jvp; what ends with the interpreter. */
 #ifndef TSR_FRONTEND_TENSOR_CUSTOM_H
 #define TSR_FRONTEND_TENSOR_CUSTOM_H
 
@@ -9,5 +9,8 @@
 bool custom_host_rule(void *host, void *object, int rule, Tensor *const *in, int nin, Tensor **out, int *nout);
 /* Releases every rule that graphs may have pointed to. */
 void custom_done(void);
+/* tape.c: forget a recording that is still open. */
+struct Interp;
+void tape_end(struct Interp *I);
 
 #endif

@@ -198,7 +198,11 @@ void tensor_init(Interp *I)
     T->poll_state = I;
 }
 
-void tensor_done(Interp *I) { custom_done(); }
+void tensor_done(Interp *I)
+{
+    tape_end(I);
+    custom_done();
+}
 
 const NativeDef tensor_scope_natives[] = {
     {"_core", "numerics_enter", f_enter,

@@ -427,3 +427,110 @@ bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct, Tensor **ct_in)
     T->span = span;
     return ok;
 }
+
+/* -- a tape left open ---------------------------------------------------------------------------------------------------------- */
+
+struct GradTape {
+    Level *lin, *lv;
+    Vec(Tensor *) in;
+    Vec(Node *) param;
+};
+
+GradTape *tape_open(Trace *T)
+{
+    GradTape *tape;
+
+    if (T->top)
+        return NULL;
+    tape = tsr_calloc(sizeof *tape);
+    tape->lin = level_push(T, TRACE_STAGE);
+    tape->lin->linear = true;
+    tape->lin->graph = graph_new(sym("linear"));
+    tape->lv = level_push(T, TRACE_LIN);
+    return tape;
+}
+
+bool tape_on_top(const Trace *T, const GradTape *tape) { return T->top == tape->lv; }
+
+Tensor *tape_watch(GradTape *tape, Tensor *x)
+{
+    Node *param;
+    Tensor *t, *y;
+
+    linear_inputs(tape->lin, &x, 1, &param, &t);
+    if (!t)
+        return tensor_ref(x);
+    vec_push(&tape->in, tensor_ref(x));
+    vec_push(&tape->param, param);
+    y = paired(tape->lv, x, t);
+    tensor_unref(t);
+    return y;
+}
+
+static void tape_done(GradTape *tape)
+{
+    tensors_unref(tape->in.at, tape->in.n);
+    vec_free(&tape->in);
+    vec_free(&tape->param);
+    tsr_free(tape);
+}
+
+/* The recorded linear map from what was watched to y, as a pullback. */
+static Pullback *tape_pullback(Trace *T, GradTape *tape, Tensor *y, Tensor *dy)
+{
+    Pullback *p = tsr_calloc(sizeof *p);
+    bool ok;
+
+    p->g = tape->lin->graph;
+    p->nin = tape->in.n;
+    p->nout = 1;
+    p->in = tsr_alloc(sizeof *p->in * (size_t)(p->nin + 1));
+    for (int i = 0; i < p->nin; i++)
+        p->in[i] = tensor_type(tape->in.at[i]);
+    ok = linear_results(T, tape->lin, p, &y, &dy);
+    graph_dce(p->g);
+    stage_settle(tape->lin, tape->param.at, tape->param.n);
+    if (ok)
+        take_residuals(p, tape->lin);
+    level_pop(T, tape->lin);
+    if (ok)
+        return p;
+    pullback_free(p);
+    return NULL;
+}
+
+bool tape_pull(Trace *T, GradTape *tape, Tensor *loss, Tensor **grad)
+{
+    Tensor *dy, *y = primal_of(tape->lv, loss, &dy), *ct;
+    TType type = tensor_type(y);
+    Pullback *p;
+    Attr one = attr_default();
+    bool ok;
+
+    tensor_ref(y);
+    dy = dy ? tensor_ref(dy) : NULL;
+    level_pop(T, tape->lv);
+    p = tape_pullback(T, tape, y, dy);
+    one.dtype = type.dtype;
+    one.f = 1;
+    one.nd[0] = type.rank;
+    memcpy(one.d[0], type.shape, sizeof(Dim) * type.rank);
+    ct = p ? op1(T, OP_full, &one, NULL, 0) : NULL;
+    ok = ct && pullback_call(T, p, &ct, grad);
+    pullback_free(p);
+    tensor_unref(ct);
+    tensor_unref(y);
+    tensor_unref(dy);
+    tape_done(tape);
+    return ok;
+}
+
+void tape_close(Trace *T, GradTape *tape)
+{
+    Level *lin = tape->lin;
+
+    level_pop(T, tape->lv);
+    graph_unref(lin->graph);
+    level_pop(T, lin);
+    tape_done(tape);
+}

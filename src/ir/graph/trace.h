@@ -116,6 +116,15 @@ Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **ou
 bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct /* NULL entries: zero */, Tensor **ct_in /* NULL never: zeros */);
 bool pushforward_call(Trace *T, Pullback *p, Tensor *const *dx, Tensor **dy);       /* the same linear map forwards */
 void pullback_free(Pullback *p);
+/* Reverse mode without a function: what is computed from watched tensors is recorded until the tape is pulled.
+ * For the outermost level only: tape_open gives NULL inside another transformation. */
+typedef struct GradTape GradTape;
+GradTape *tape_open(Trace *T);
+bool tape_on_top(const Trace *T, const GradTape *tape);     /* may it be pulled or closed now? */
+Tensor *tape_watch(GradTape *tape, Tensor *x);              /* x, followed by the tape; x itself when it is no float */
+/* The derivative of loss (one element) by each watched float, in order: new references. Ends the tape. */
+bool tape_pull(Trace *T, GradTape *tape, Tensor *loss, Tensor **grad);
+void tape_close(Trace *T, GradTape *tape);
 /* vmap: axis[i] is the batch axis of in[i] (from the front), INT_MIN when not batched; out_axis likewise for results. */
 bool trace_vmap(Trace *T, TensorFn fn, Tensor *const *in, const int *axis, int n, const int *out_axis, Tensor **out, int *nout);
 
