@@ -276,8 +276,9 @@ static void print_from(Printer *pr, const AstImportFrom *n)
     sb_pad(pr->out, '.', (size_t)n->level);
     sb_printf(pr->out, "%s import ", n->module ? n->module->text : "");
     if (n->star)
-        sb_putc(pr->out, '*');
-    aliases(pr, &n->names);
+        sb_putc(pr->out, '*');          /* the names that it brings are the checker's finding */
+    else
+        aliases(pr, &n->names);
 }
 
 static void print_del(Printer *pr, const AstDel *n)
