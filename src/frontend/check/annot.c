@@ -292,7 +292,8 @@ static void resolve(Res *R, Ast *a, Position at)
         resolve_call(R, AST_AS(a, Call), at);
         break;
     case AST_Attribute:
-        vec_push(&R->attrs, a);
+        if (!LISTED(type_names, AST_AS(a, Attribute)->attr))    /* tessera.MeshTensor */
+            vec_push(&R->attrs, a);
         resolve(R, AST_AS(a, Attribute)->value, at);
         break;
     case AST_Str:
