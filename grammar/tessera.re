@@ -1053,6 +1053,7 @@ static void finish(Lexer *x)
 {
     if (x->out->tok.n > x->first || x->bad) {
         x->cur = x->end;
+        x->bad |= x->forward && x->out->open;       /* half a line is not wrong yet */
         end_line(x, x->end);
     }
     x->start = x->cur = x->end;
