@@ -55,6 +55,9 @@ typedef struct AttrCache {
     uint64_t version;
 } AttrCache;
 
+/* What a for statement has beside iterable, target and body. */
+typedef struct ForParts { Step *orelse; const AstFor *ast; } ForParts;
+
 /* A named dim of an annotated parameter that the body reads: slot = param.shape[axis]. */
 typedef struct DimBind { uint32_t param, slot; int32_t axis; uint8_t is_cell; } DimBind;
 

@@ -175,6 +175,7 @@ Value staged_logic(Interp *I, int is_or, Value a, Value b);
 Exit staged_if(const Step *n, Frame *f, Value test);
 void staged_add_rest(Frame *f, const Step *block, int from);    /* a block left by X_STAGED: what remains of it */
 Exit staged_return(Frame *f);                                   /* at the function's end: run both arms */
+Exit staged_watch(const Step *n, Frame *f, bool *staged);        /* a round of a while loop that may turn out staged */
 Exit staged_refuse(Frame *f, const char *where);
 Exit staged_while(const Step *n, Frame *f, Value test);
 Value staged_ifexp(const Step *n, Frame *f, Value test);

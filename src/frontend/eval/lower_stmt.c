@@ -1,7 +1,7 @@
 /*
  * Statements, functions and patterns to nodes.
  */
-#include "frontend/eval/lower.h"
+#include "frontend/eval/staged.h"
 
 #include <string.h>
 
@@ -183,6 +183,7 @@ static Step *lower_while(Lower *L, const AstWhile *s)
     n->b = lower_block(L, s->body);
     n->c = block_or_null(L, s->orelse);
     n->p = (void *)(uintptr_t)s;
+    n->flag = block_leaves(s->body, LEAVES_BREAK) || block_leaves(s->body, LEAVES_CONTINUE);
     return n;
 }
 
@@ -200,15 +201,18 @@ static bool is_prelude_range(const Ast *e)
     return true;
 }
 
-/* a = iterable, b = target, c = body, p = orelse; range loops hold the range's arguments in seq */
+/* a = iterable, b = target, c = body, p = ForParts; range loops hold the range's arguments in seq */
 static Step *lower_for(Lower *L, const AstFor *s)
 {
     Step *n = stmt(L, &s->ast, s->is_async ? ex_for_async : ex_for);
+    ForParts *parts = arena_new(L->arena, ForParts);
 
     n->a = lower_expr(L, s->iter);
     n->b = lower_target(L, s->target);
     n->c = lower_block(L, s->body);
-    n->p = block_or_null(L, s->orelse);
+    n->p = parts;
+    parts->orelse = block_or_null(L, s->orelse);
+    parts->ast = s;
     if (!s->is_async && is_prelude_range(s->iter)) {
         n->exec = ex_for_range;
         n->seq = n->a->seq;

@@ -2,7 +2,7 @@
  * Statements at work: blocks, branches, loops, definitions, imports.
  */
 #include "frontend/eval/loop.h"
-#include "frontend/eval/lower.h"
+#include "frontend/eval/staged.h"
 
 #include <string.h>
 
@@ -118,8 +118,10 @@ static inline bool goes_on(Exit *x, Frame *f)
     return false;
 }
 
-static Exit run_else(const Step *orelse, Frame *f)
+static Exit run_else(const Step *n, Frame *f)
 {
+    const Step *orelse = ((const ForParts *)n->p)->orelse;
+
     return orelse ? orelse->exec(orelse, f) : X_NORMAL;
 }
 
@@ -137,8 +139,15 @@ Exit ex_while(const Step *n, Frame *f)
         t = truth(f->I, v);
         value_unref(v);
         if (t <= 0)
-            return t ? X_RAISE : run_else(n->c, f);
-        x = n->b->exec(n->b, f);
+            return t ? X_RAISE : n->c ? n->c->exec(n->c, f) : X_NORMAL;
+        if (n->flag && f->I->trace.top) {
+            bool staged;
+            x = staged_watch(n, f, &staged);
+            if (staged)
+                return x;
+        } else {
+            x = n->b->exec(n->b, f);
+        }
         if (!goes_on(&x, f))
             return x;
         if (!interp_poll(f->I))
@@ -146,10 +155,18 @@ Exit ex_while(const Step *n, Frame *f)
     }
 }
 
+/* The body of an unrolled loop once. *left: a tensor that says whether a staged branch left the loop; V_ERR: none did. */
+static inline Exit run_round(const Step *n, Frame *f, Value *left)
+{
+    Exit x = is_err(*left) ? n->c->exec(n->c, f) : X_STAGED;
+
+    return __builtin_expect(x == X_STAGED, 0) ? staged_round(n, f, x, left) : x;
+}
+
 static Exit for_each(const Step *n, Frame *f, Value src)
 {
     Loop l;
-    Value v;
+    Value v, left = VERR;
     Exit x = X_NORMAL;
 
     f->at = n->a;
@@ -161,7 +178,7 @@ static Exit for_each(const Step *n, Frame *f, Value src)
             x = X_RAISE;
             break;
         }
-        x = n->c->exec(n->c, f);
+        x = run_round(n, f, &left);
         if (!goes_on(&x, f))
             goto out;
         f->at = n->a;
@@ -171,8 +188,9 @@ static Exit for_each(const Step *n, Frame *f, Value src)
         }
     }
     if (x != X_RAISE)
-        x = exc_pending(f->I) ? X_RAISE : run_else(n->p, f);
+        x = exc_pending(f->I) ? X_RAISE : run_else(n, f);
 out:
+    value_unref(left);
     loop_done(&l);
     return x;
 }
@@ -192,6 +210,7 @@ static Exit for_ints(const Step *n, Frame *f, int64_t i, int64_t stop, int64_t s
     uint64_t count = step > 0 ? (i < stop ? ((uint64_t)stop - (uint64_t)i - 1) / (uint64_t)step + 1 : 0)
                               : (i > stop ? ((uint64_t)i - (uint64_t)stop - 1) / (0 - (uint64_t)step) + 1 : 0);
     bool local = n->b->store == st_local;
+    Value left = VERR;
     Exit x;
 
     for (; count; count--, i = (int64_t)((uint64_t)i + (uint64_t)step)) {
@@ -202,13 +221,14 @@ static Exit for_ints(const Step *n, Frame *f, int64_t i, int64_t stop, int64_t s
         } else if (!n->b->store(n->b, f, vint(i))) {
             return X_RAISE;
         }
-        x = n->c->exec(n->c, f);
-        if (!goes_on(&x, f))
-            return x;
-        if (!interp_poll(f->I))
-            return X_RAISE;
+        x = run_round(n, f, &left);
+        if (!goes_on(&x, f) || !interp_poll(f->I)) {
+            value_unref(left);
+            return exc_pending(f->I) ? X_RAISE : x;
+        }
     }
-    return run_else(n->p, f);
+    value_unref(left);
+    return run_else(n, f);
 }
 
 Exit ex_for_range(const Step *n, Frame *f)
@@ -265,7 +285,7 @@ Exit ex_for_async(const Step *n, Frame *f)
     value_unref(it);
     if (x == X_RAISE || exc_pending(f->I))
         return X_RAISE;
-    return run_else(n->p, f);
+    return run_else(n, f);
 }
 
 /* ------------------------------------------------------------- definitions */

@@ -131,6 +131,7 @@ typedef struct Arm {
     int nrest;
     Vars *places;
     Value skeleton;             /* of what it gave; owned */
+    bool leaves;                /* ARM_LOOP: running to its end leaves the loop */
 } Arm;
 
 static void restore(Arm *a)
@@ -186,7 +187,7 @@ static Value arm_result(Arm *a, Exit x)
     }
     t = places_tuple(a->I, f, a->places, a->mode == ARM_LOOP);
     if (!is_err(t) && a->mode == ARM_LOOP)
-        as_tuple(t)->at[a->places->n] = is_err(flag) ? vbool(x == X_BREAK) : flag;
+        as_tuple(t)->at[a->places->n] = is_err(flag) ? vbool(x == X_BREAK || a->leaves) : flag;
     return t;
 }
 
@@ -315,7 +316,7 @@ static void drop_one_sided(const AstIf *s, Vars *p, Vars *own)
 static Exit branch(const Step *n, Frame *f, Value test, const AstIf *s)
 {
     Vars p = {0}, own = {0};
-    Arm yes = {f->I, f, ARM_PLACES, n->b, NULL, 0, &p, VERR}, no = yes;
+    Arm yes = {f->I, f, ARM_PLACES, n->b, NULL, 0, &p, VERR, false}, no = yes;
     Value joined;
 
     no.body = n->c;
@@ -360,7 +361,7 @@ Exit staged_if(const Step *n, Frame *f, Value test)
 Value staged_ifexp(const Step *n, Frame *f, Value test)
 {
     Vars none = {0};
-    Arm yes = {f->I, f, ARM_VALUE, n->b, NULL, 0, &none, VERR}, no = yes;
+    Arm yes = {f->I, f, ARM_VALUE, n->b, NULL, 0, &none, VERR, false}, no = yes;
 
     no.body = n->c;
     return join(&yes, &no, test);
@@ -374,7 +375,7 @@ static Pending *take_pending(Frame *f, ArmMode mode, Vars *places, Arm *yes, Arm
     Pending *p = f->pending;
 
     f->pending = NULL;
-    *yes = (Arm){f->I, f, mode, p->branch->b, p->rest.at, p->rest.n, places, VERR};
+    *yes = (Arm){f->I, f, mode, p->branch->b, p->rest.at, p->rest.n, places, VERR, false};
     *no = *yes;
     no->body = p->branch->c;
     return p;
@@ -417,6 +418,17 @@ Exit staged_return(Frame *f)
     return resolve_return(f);
 }
 
+/* Variables that the body sets and that are unset before live in one round only. */
+static void drop_unset(Vars *p)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->n; i++)
+        if (!is_err(p->at[i].before))
+            p->at[n++] = p->at[i];
+    p->n = n;
+}
+
 /* In a staged loop: both arms run to the end of the body; *flag says whether the loop is left. */
 static Exit resolve_in_loop(Frame *f, Vars *outer, Value *flag)
 {
@@ -426,9 +438,12 @@ static Exit resolve_in_loop(Frame *f, Vars *outer, Value *flag)
     Value test = pending->test, joined;
 
     pending->test = VNONE;
-    for (int i = 0; i < outer->n; i++)
+    for (int i = 0; i < outer->n; i++) {
         vec_push(&p, outer->at[i]);
+        vec_last(&p).before = VERR;
+    }
     places_begin(&p, f);
+    drop_unset(&p);
     joined = join(&yes, &no, test);
     if (!is_err(joined)) {
         places_end(&p, f, joined);
@@ -521,17 +536,6 @@ static bool loop_body(void *self, Tensor *const *in, int nin, Tensor **out, int 
     return ok || host_failed(a->I);
 }
 
-/* Variables that the body sets and that are unset before live in one round only. */
-static void drop_unset(Vars *p)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->n; i++)
-        if (!is_err(p->at[i].before))
-            p->at[n++] = p->at[i];
-    p->n = n;
-}
-
 static Exit run_loop(StagedLoop *l, Frame *f)
 {
     Interp *I = f->I;
@@ -563,11 +567,32 @@ static Exit run_loop(StagedLoop *l, Frame *f)
     return is_err(end) ? X_RAISE : X_NORMAL;
 }
 
+/* A round whose body may stop at a staged branch, of a loop whose test is known: when it does, the loop is
+ * staged from the state before the round. */
+Exit staged_watch(const Step *n, Frame *f, bool *staged)
+{
+    Vars p = {0};
+    Exit x;
+
+    places_of(((const AstWhile *)n->p)->body, &p);
+    places_begin(&p, f);
+    x = n->b->exec(n->b, f);
+    *staged = x == X_STAGED;
+    if (*staged) {
+        pending_free(f->pending);
+        f->pending = NULL;
+        put_back(&p, f);
+        x = staged_while(n, f, VNONE);
+    }
+    places_done(&p);
+    return x;
+}
+
 Exit staged_while(const Step *n, Frame *f, Value test)
 {
     const AstWhile *s = n->p;
     Vars p = {0};
-    StagedLoop l = {{f->I, f, ARM_LOOP, n->b, NULL, 0, &p, VERR}, n->a, VERR};
+    StagedLoop l = {.body = {f->I, f, ARM_LOOP, n->b, NULL, 0, &p, VERR, false}, .test = n->a, .skeleton = VERR};
     Exit x;
 
     value_unref(test);
@@ -579,4 +604,42 @@ Exit staged_while(const Step *n, Frame *f, Value test)
         put_back(&p, f);
     places_done(&p);
     return x == X_NORMAL && n->c ? n->c->exec(n->c, f) : x;
+}
+
+/* ------------------------------------------------------------- for, unrolled */
+
+/* The body once more, unless the loop was left before. */
+static Exit guarded_round(const Step *loop, Frame *f, Vars *p, Value *left)
+{
+    Arm skip = {f->I, f, ARM_LOOP, NULL, NULL, 0, p, VERR, false}, body = skip;
+    Value joined;
+
+    skip.leaves = true;
+    body.body = loop->c;
+    places_begin(p, f);
+    drop_unset(p);
+    joined = join(&skip, &body, value_ref(*left));
+    if (is_err(joined)) {
+        put_back(p, f);
+        return X_RAISE;
+    }
+    places_end(p, f, joined);
+    value_unref(*left);
+    *left = value_ref(as_tuple(joined)->at[p->n]);
+    value_unref(joined);
+    return X_NORMAL;
+}
+
+Exit staged_round(const Step *loop, Frame *f, Exit x, Value *left)
+{
+    Vars p = {0};
+
+    places_of(((const ForParts *)loop->p)->ast->body, &p);
+    if (is_err(*left)) {
+        x = resolve_in_loop(f, &p, left);
+    } else {
+        x = guarded_round(loop, f, &p, left);
+    }
+    places_done(&p);
+    return x;
 }

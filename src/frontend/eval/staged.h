@@ -23,4 +23,8 @@ Value place_get(const Var *p, Frame *f);              /* V_ERR: unset */
 void place_set(const Var *p, Frame *f, Value v);
 Value place_copy(Interp *I, Value v);
 
+/* One round of an unrolled loop whose leaving depends on a tensor: *left (a bool tensor, V_ERR: not yet) is updated.
+ * x: how the body ended, X_STAGED when it stopped at a staged branch; ignored when *left is set: then the body runs here. */
+Exit staged_round(const Step *loop, Frame *f, Exit x, Value *left);
+
 #endif
