@@ -3,6 +3,7 @@
  *
  * One immortal object for each plain dtype; a policy makes a new one.
  */
+#include "frontend/eval/eval.h"
 #include "frontend/tensor/bind.h"
 
 #include "frontend/syntax/ast.h"
@@ -19,8 +20,9 @@ Value dtype_value(DType t, const Policy *p)
         d->obj.refs++;
         return vobj(d);
     }
-    DTypeObj *d = tsr_calloc(sizeof *d);
-    *d = (DTypeObj){.obj = {.refs = 1, .kind = V_DTYPE}, .dtype = t, .policy = p};
+    DTypeObj *d = obj_new(V_DTYPE, sizeof *d);
+    d->dtype = t;
+    d->policy = p;
     return vobj(d);
 }
 
