@@ -521,6 +521,8 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
     case V_CLASS:
         if (((ClassObj *)v.o)->flags & 1)
             break;
+        if (a->name == I->s_name && x.tag == V_STR)
+            ((ClassObj *)v.o)->name = str_to_sym(as_str(x));
         return class_store(I, (ClassObj *)v.o, a->name, x);
     case V_FUNC: return func_store(I, (FuncObj *)v.o, a->name, x);
     case V_MODULE: return module_store(I, (ModuleObj *)v.o, a->name, x);

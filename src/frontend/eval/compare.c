@@ -139,6 +139,15 @@ static Value compare_builtin(Interp *I, int op, Value a, Value b)
     switch (a.tag) {
     case V_LIST: case V_TUPLE: case V_DICT: case V_SET: return seq_compare_guarded(I, op, a, b);
     case V_BYTES: return compare_bytes(op, a, b);
+    case V_SLICE: {
+        const SliceObj *s = (SliceObj *)a.o, *t = (SliceObj *)b.o;
+        Value x = tuple_of(3, value_ref(s->lo), value_ref(s->hi), value_ref(s->step));
+        Value y = tuple_of(3, value_ref(t->lo), value_ref(t->hi), value_ref(t->step));
+        Value r = seq_compare_guarded(I, op, x, y);
+        value_unref(x);
+        value_unref(y);
+        return r;
+    }
     case V_DTYPE: return dtype_op_binary(I, op, a, b);
     default: break;
     }

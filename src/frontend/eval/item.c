@@ -45,7 +45,8 @@ static Value seq_subscript(Interp *I, Value v, Value key)
     if (key.tag == V_SLICE)
         return seq_slice(I, v, (SliceObj *)key.o);
     if (key.tag != V_INT && key.tag != V_BOOL && key.tag != V_TENSOR && key.tag != V_SYMINT && key.tag != V_INSTANCE)
-        return raise(I, EXC_TypeError, "%s indices must be integers or slices, not %s", value_type_name(v),
+        return v.tag == V_STR ? raise(I, EXC_TypeError, "string indices must be integers, not '%s'", value_type_name(key))
+               : raise(I, EXC_TypeError, "%s indices must be integers or slices, not %s", value_type_name(v),
                      value_type_name(key));
     return value_as_int(I, key, &i) ? seq_item(I, v, i) : VERR;
 }

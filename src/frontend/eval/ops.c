@@ -346,8 +346,11 @@ static Value binary_or_not(Interp *I, int op, Value a, Value b)
 
 static Value raise_operands(Interp *I, const char *op, Value a, Value b)
 {
-    if (a.tag == V_STR && b.tag != V_STR && op[0] == '+' && !op[1])
-        return raise(I, EXC_TypeError, "can only concatenate str (not \"%s\") to str", value_type_name(b));
+    if ((a.tag == V_STR || a.tag == V_LIST || a.tag == V_TUPLE) && op[0] == '+' && !op[1])
+        return raise(I, EXC_TypeError, "can only concatenate %s (not \"%s\") to %s", value_type_name(a), value_type_name(b),
+                     value_type_name(a));
+    if (op[0] == '*' && !op[1] && (is_seq(a) || is_seq(b)))
+        return raise(I, EXC_TypeError, "can't multiply sequence by non-int of type '%s'", value_type_name(is_seq(a) ? b : a));
     return raise(I, EXC_TypeError, "unsupported operand type(s) for %s: '%s' and '%s'", op, value_type_name(a),
                  value_type_name(b));
 }

@@ -52,7 +52,7 @@ static bool only_keywords(Interp *I, Value kw, const char *fname, const char *co
         while (allowed[i] && strcmp(allowed[i], as_str(k)->s))
             i++;
         if (!allowed[i]) {
-            raise(I, EXC_TypeError, "%s() got an unexpected keyword argument '%s'", fname, as_str(k)->s);
+            raise(I, EXC_TypeError, "'%s' is an invalid keyword argument for %s()", as_str(k)->s, fname);
             return false;
         }
         out[i] = v;
@@ -344,7 +344,18 @@ static Value f_divmod(Interp *I, Value *a)
     }
     if (exc_pending(I))
         return VERR;
+    if (a[0].tag == V_FLOAT || a[1].tag == V_FLOAT) {
+        double y;
+        if (value_as_float(I, a[1], &y) && y == 0)
+            return raise(I, EXC_ZeroDivisionError, "float divmod()");
+        exc_clear(I);
+    }
     q = value_binary(I, AOP_FLOORDIV, a[0], a[1]);
+    if (is_err(q) && exc_matches(I, EXC_TypeError)) {
+        exc_clear(I);
+        return raise(I, EXC_TypeError, "unsupported operand type(s) for divmod(): '%s' and '%s'", value_type_name(a[0]),
+                     value_type_name(a[1]));
+    }
     r = is_err(q) ? VERR : value_binary(I, AOP_MOD, a[0], a[1]);
     if (is_err(r)) {
         value_unref(q);
@@ -405,6 +416,15 @@ static Value f_sum(Interp *I, Value *a)
     return start;
 }
 
+static int value_greater(Interp *I, Value a, Value b)
+{
+    Value r = value_compare(I, AOP_GT, a, b);
+    int t = is_err(r) ? -1 : value_truth(I, r);
+
+    value_unref(r);
+    return t;
+}
+
 /* The best of what `it` gives; V_ERR without pending when it gives nothing. */
 static Value best_of(Interp *I, Value it, Value key, bool largest)
 {
@@ -416,7 +436,7 @@ static Value best_of(Interp *I, Value it, Value key, bool largest)
         if (is_err(k))
             better = -1;
         else if (!is_err(best))
-            better = largest ? value_less(I, best_key, k) : value_less(I, k, best_key);
+            better = largest ? value_greater(I, k, best_key) : value_less(I, k, best_key);
         if (better == 1) {
             value_unref(best), value_unref(best_key);
             best = x, best_key = k;
@@ -571,19 +591,19 @@ static Value f_issubclass(Interp *I, Value *a)
     return r < 0 ? VERR : vbool(r);
 }
 
-static Sym attr_name(Interp *I, Value v, const char *fname)
+static Sym attr_name(Interp *I, Value v)
 {
     Value s = unwrap_base(v);
 
     if (s.tag == V_STR)
         return sym_n(as_str(s)->s, as_str(s)->len);
-    raise(I, EXC_TypeError, "%s(): attribute name must be string", fname);
+    raise(I, EXC_TypeError, "attribute name must be string, not '%s'", value_type_name(v));
     return NULL;
 }
 
 static Value f_getattr(Interp *I, Value *a)
 {
-    Sym name = attr_name(I, a[1], "getattr");
+    Sym name = attr_name(I, a[1]);
     Value r;
 
     if (!name)
@@ -603,7 +623,7 @@ static Value f_getattr(Interp *I, Value *a)
 
 static Value f_hasattr(Interp *I, Value *a)
 {
-    Sym name = attr_name(I, a[1], "hasattr");
+    Sym name = attr_name(I, a[1]);
     Value r = name ? value_getattr_opt(I, a[0], name) : VERR;
 
     value_unref(r);
@@ -617,13 +637,13 @@ static Value f_hasattr(Interp *I, Value *a)
 
 static Value f_setattr(Interp *I, Value *a)
 {
-    Sym name = attr_name(I, a[1], "setattr");
+    Sym name = attr_name(I, a[1]);
     return name && value_setattr(I, a[0], name, a[2]) ? VNONE : VERR;
 }
 
 static Value f_delattr(Interp *I, Value *a)
 {
-    Sym name = attr_name(I, a[1], "delattr");
+    Sym name = attr_name(I, a[1]);
     return name && value_delattr(I, a[0], name) ? VNONE : VERR;
 }
 

@@ -287,18 +287,22 @@ static Value m_contains(Interp *I, Value *a)
     return i == -2 ? VERR : vbool(i >= 0);
 }
 
+static Value raise_absent(Interp *I, Value x)
+{
+    Value r = value_repr(I, x);
+
+    if (!is_err(r))
+        raise(I, EXC_ValueError, "%s is not in deque", as_str(r)->s);
+    value_unref(r);
+    return VERR;
+}
+
 static Value m_index(Interp *I, Value *a)
 {
     Deque *d = self_deque(I, a[0]);
     int64_t i = d ? find(I, d, a[1], 0) : -2;
 
-    if (i == -1) {
-        Value r = value_repr(I, a[1]);
-        if (!is_err(r))
-            raise(I, EXC_ValueError, "%s is not in deque", as_str(r)->s);
-        value_unref(r);
-    }
-    return i < 0 ? VERR : vint(i);
+    return i == -1 ? raise_absent(I, a[1]) : i < 0 ? VERR : vint(i);
 }
 
 static Value m_count(Interp *I, Value *a)
@@ -319,7 +323,7 @@ static Value m_remove(Interp *I, Value *a)
     int64_t i = d ? find(I, d, a[1], 0) : -2;
 
     if (i == -1)
-        return raise(I, EXC_ValueError, "deque.remove(x): x not in deque");
+        return raise_absent(I, a[1]);
     if (i < 0)
         return VERR;
     rotate(d, -i);

@@ -526,6 +526,10 @@ const NativeDef natives_dict[] = {
     {"dict_items", "__sub__", v_sub, "(self, other: Iterable) -> set", "Pairs not in other."},
     {"dict_items", "__eq__", v_eq, "(self, other) -> bool", "Equal as sets?"},
     {"dict_items", "__ne__", v_ne, "(self, other) -> bool", "Different as sets?"},
+    {"dict_items", "__le__", v_le, "(self, other) -> bool", "Subset?"},
+    {"dict_items", "__lt__", v_lt, "(self, other) -> bool", "Proper subset?"},
+    {"dict_items", "__ge__", v_ge, "(self, other) -> bool", "Superset?"},
+    {"dict_items", "__gt__", v_gt, "(self, other) -> bool", "Proper superset?"},
     {"dict_items", "isdisjoint", v_isdisjoint, "(self, other: Iterable, /) -> bool", "Nothing in common?"},
     {0},
 };

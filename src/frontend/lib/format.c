@@ -111,6 +111,10 @@ bool spec_parse(Interp *I, const char *text, size_t n, const char *type_name, Sp
     }
     if (p < end)
         s->type = utf8_next(&p);
+    if (s->group && s->type && !(s->type < 0x80 && strchr(s->group == ',' ? "defgEFG%" : "defgEFG%boxX", (int)s->type))) {
+        raise(I, EXC_ValueError, "Cannot specify '%c' with '%c'.", s->group, (char)s->type);
+        return false;
+    }
     if (p < end) {
         raise(I, EXC_ValueError, "Invalid format specifier '%.*s' for object of type '%s'", (int)n, text, type_name);
         return false;
@@ -278,10 +282,6 @@ bool format_int(Interp *I, const Spec *s, int64_t v, StrBuf *b)
         raise(I, EXC_ValueError, "Precision not allowed in integer format specifier");
         return false;
     }
-    if (s->group && ((s->group == ',' && base != 10) || s->type == 'c' || s->type == 'n')) {
-        raise(I, EXC_ValueError, "Cannot specify '%c' with '%c'.", s->group, (char)s->type);
-        return false;
-    }
     if (s->type == 'c')
         return format_char(I, s, v, b);
     if (s->alternate && base != 10)
@@ -344,17 +344,13 @@ bool format_float(Interp *I, const Spec *s, double x, StrBuf *b)
 
     if (s->type && !(s->type < 0x80 && strchr("eEfFgGn%", (int)s->type)))
         return unknown_code(I, s->type, "float");
-    if (s->group && s->type == 'n') {
-        raise(I, EXC_ValueError, "Cannot specify '%c' with 'n'.", s->group);
-        return false;
-    }
     if (isfinite(x)) {
         float_text(&t, s, fabs(x));
     } else {
         bool upper = s->type == 'F' || s->type == 'E' || s->type == 'G';
         sb_puts(&t, isnan(x) ? (upper ? "NAN" : "nan") : upper ? "INF" : "inf");
     }
-    if (s->no_minus_zero && negative && all_zero(t.s))
+    if (s->no_minus_zero && negative && isfinite(x) && all_zero(t.s))
         negative = false;
     while (whole < t.n && t.s[whole] >= '0' && t.s[whole] <= '9')
         whole++;
@@ -388,13 +384,13 @@ static bool format_complex(Interp *I, const Spec *s, const ComplexObj *z, StrBuf
     StrBuf t = {0};
     bool ok, bare = !s->type;
 
-    if (s->align == '=' || s->fill == '0') {
-        raise(I, EXC_ValueError, s->align == '=' && !s->zero_pad ? "'=' alignment flag is not allowed in complex format specifier"
-                                                 : "Zero padding is not allowed in complex format specifier");
-        return false;
-    }
     if (s->type && !(s->type < 0x80 && strchr("eEfFgGn", (int)s->type)))
         return unknown_code(I, s->type, "complex");
+    if (s->fill == '0' || s->align == '=') {
+        raise(I, EXC_ValueError, s->fill == '0' ? "Zero padding is not allowed in complex format specifier"
+                                                : "'=' alignment flag is not allowed in complex format specifier");
+        return false;
+    }
     part.width = -1;
     part.align = 0;
     if (bare) {

@@ -378,7 +378,7 @@ static Value complex_make(Interp *I, Value *a)
     }
     if ((!is_err(v) && !complex_parts(I, v, &re, &im)) || (!is_err(a[2]) && !complex_parts(I, a[2], &re2, &im2)))
         return VERR;
-    return complex_new(re - im2, im + re2);
+    return complex_new(im2 != 0 ? re - im2 : re, is_err(a[2]) ? im : im != 0 ? im + re2 : re2);
 }
 
 static Value c_real(Interp *I, Value *a) { return vfloat(((ComplexObj *)unwrap_base(a[0]).o)->re); }

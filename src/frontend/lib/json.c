@@ -391,7 +391,7 @@ static void put_string(Writer *w, const StrObj *s)
             sb_printf(b, "\\%c", (char)c);
         else if (c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f')
             sb_printf(b, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : c == '\b' ? 'b' : 'f');
-        else if (c < 0x20 || (w->ascii && c >= 0x80 && c < 0x10000))
+        else if (c < 0x20 || (w->ascii && c >= 0x7f && c < 0x10000))
             sb_printf(b, "\\u%04x", c);
         else if (w->ascii && c >= 0x10000)
             sb_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));

@@ -44,6 +44,7 @@ bool parse_float(const char *s, size_t n, double *out);
 
 /* Resolve a slice against length n: the first index, the step and the number of elements. false: exception pending. */
 bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *step, int64_t *count);
+bool slice_bounds(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *stop, int64_t *step);    /* slice.indices */
 int64_t str_nchars(StrObj *s);                          /* len(s): counted once */
 size_t str_byte_of(StrObj *s, int64_t index);           /* byte offset of code point index, 0 <= index <= nchars */
 Value str_item(Interp *I, StrObj *s, int64_t i);        /* s[i]; negative counts from the end; IndexError */

@@ -348,11 +348,11 @@ static Value s_step(Interp *I, Value *a) { return value_ref(((SliceObj *)a[0].o)
 
 static Value s_indices(Interp *I, Value *a)
 {
-    int64_t n, start, step, count;
+    int64_t n, start, stop, step;
 
-    if (!value_as_int(I, a[1], &n) || !slice_resolve(I, (SliceObj *)a[0].o, n, &start, &step, &count))
+    if (!value_as_int(I, a[1], &n) || !slice_bounds(I, (SliceObj *)a[0].o, n, &start, &stop, &step))
         return VERR;
-    return tuple_of(3, vint(start), vint(count ? start + (count - 1) * step + (step > 0 ? 1 : -1) : start), vint(step));
+    return tuple_of(3, vint(start), vint(stop), vint(step));
 }
 
 const NativeDef natives_list[] = {

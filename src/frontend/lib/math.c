@@ -110,6 +110,8 @@ static Value whole(Interp *I, Value v, double (*fn)(double), const char *dunder)
         value_unref(m);
         return r;
     }
+    if (!exc_pending(I) && fn == trunc && (v.tag == V_STR || v.tag == V_INSTANCE))
+        return raise(I, EXC_TypeError, "type %s doesn't define __trunc__ method", value_type_name(v));
     return exc_pending(I) || !value_as_float(I, v, &x) ? VERR : int_of_float(I, fn(x));
 }
 
@@ -360,48 +362,56 @@ static Value f_fsum(Interp *I, Value *a)
     return finite && !isfinite(s) ? raise(I, EXC_OverflowError, "intermediate overflow in fsum") : vfloat(s);
 }
 
-static Value f_hypot(Interp *I, Value *a)
+/* The length of a vector, which it overwrites: scaled by a power of two, its squares summed with their rounding errors. */
+static double vector_length(double *x, int64_t n)
 {
-    double *x, top = 0, s = 0;
-    int64_t n = float_list(I, a[0], &x);
+    double top = 0, *part, s;
     bool nan = false;
+    int e;
 
     for (int64_t i = 0; i < n; i++) {
         nan |= isnan(x[i]) != 0;
         top = fabs(x[i]) > top ? fabs(x[i]) : top;
     }
-    if (n == 2)
-        s = hypot(x[0], x[1]);
-    else if (isinf(top) || top == 0)
-        s = nan && !isinf(top) ? NAN : top;
-    else {
-        for (int64_t i = 0; i < n; i++) {
-            x[i] /= top;
-            x[i] *= x[i];
-        }
-        s = nan ? NAN : top * sqrt(exact_sum(x, n > 0 ? n : 0));
+    if (isinf(top) || top == 0 || nan)
+        return isinf(top) ? top : nan ? NAN : 0;
+    frexp(top, &e);
+    part = tsr_alloc((size_t)n * 2 * sizeof *part);
+    for (int64_t i = 0; i < n; i++) {
+        double y = ldexp(x[i], -e);
+        part[2 * i] = y * y;
+        part[2 * i + 1] = fma(y, y, -(y * y));
     }
+    s = exact_sum(part, 2 * n);
+    tsr_free(part);
+    return ldexp(sqrt(s), e);
+}
+
+static Value f_hypot(Interp *I, Value *a)
+{
+    double *x, r = 0;
+    int64_t n = float_list(I, a[0], &x);
+
+    if (n >= 0)
+        r = n == 2 ? hypot(x[0], x[1]) : vector_length(x, n);
     tsr_free(x);
-    return n < 0 ? VERR : vfloat(s);
+    return n < 0 ? VERR : vfloat(r);
 }
 
 static Value f_dist(Interp *I, Value *a)
 {
-    double *x, *y;
+    double *x, *y = NULL;
     int64_t n = float_list(I, a[0], &x), m = n < 0 ? -1 : float_list(I, a[1], &y);
     Value r = VERR;
 
     if (m >= 0 && n != m)
         raise(I, EXC_ValueError, "both points must have the same number of dimensions");
-    else if (m >= 0) {
-        double s = 0;
-        for (int64_t i = 0; i < n; i++)
-            s = hypot(s, x[i] - y[i]);
-        r = vfloat(s);
-    }
+    for (int64_t i = 0; m == n && i < n; i++)
+        x[i] -= y[i];
+    if (m >= 0 && m == n)
+        r = vfloat(vector_length(x, n));
     tsr_free(x);
-    if (n >= 0)
-        tsr_free(y);
+    tsr_free(y);
     return r;
 }
 

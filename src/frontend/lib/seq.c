@@ -11,20 +11,25 @@
 
 /* ------------------------------------------------------------- slices */
 
+static bool slice_int(Interp *I, Value v, int64_t dflt, int64_t *out)
+{
+    *out = dflt;
+    if (v.tag == V_NONE || v.tag == V_ERR || value_as_int(I, v, out))
+        return true;
+    if (exc_matches(I, EXC_TypeError)) {
+        exc_clear(I);
+        raise(I, EXC_TypeError, "slice indices must be integers or None or have an __index__ method");
+    }
+    return false;
+}
+
 /* A bound: None gives dflt; otherwise clamped into [low, high] after adding n to negatives. */
 static bool bound(Interp *I, Value v, int64_t n, int64_t dflt, int64_t low, int64_t high, int64_t *out)
 {
-    if (v.tag == V_NONE || v.tag == V_ERR) {
-        *out = dflt;
-        return true;
-    }
-    if (!value_as_int(I, v, out)) {
-        if (exc_matches(I, EXC_TypeError)) {
-            exc_clear(I);
-            raise(I, EXC_TypeError, "slice indices must be integers or None or have an __index__ method");
-        }
+    if (!slice_int(I, v, dflt, out))
         return false;
-    }
+    if (v.tag == V_NONE || v.tag == V_ERR)
+        return true;
     if (*out < 0)
         *out = *out < -n ? low : *out + n;
     if (*out < low)
@@ -34,28 +39,35 @@ static bool bound(Interp *I, Value v, int64_t n, int64_t dflt, int64_t low, int6
     return true;
 }
 
-bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *step, int64_t *count)
+bool slice_bounds(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *stop, int64_t *step)
 {
-    int64_t stop;
-
-    *step = 1;
-    if (s->step.tag != V_NONE && s->step.tag != V_ERR && !value_as_int(I, s->step, step))
+    if (!slice_int(I, s->step, 1, step))
         return false;
-    if (*step == INT64_MIN)             /* its negation must exist */
-        *step = INT64_MIN + 1;
+    if (*step == INT64_MIN)
+        *step = -INT64_MAX;
     if (*step == 0) {
         raise(I, EXC_ValueError, "slice step cannot be zero");
         return false;
     }
-    if (*step > 0) {
-        if (!bound(I, s->lo, n, 0, 0, n, start) || !bound(I, s->hi, n, n, 0, n, &stop))
-            return false;
-        *count = stop > *start ? (stop - *start - 1) / *step + 1 : 0;
-    } else {
-        if (!bound(I, s->lo, n, n - 1, -1, n - 1, start) || !bound(I, s->hi, n, -1, -1, n - 1, &stop))
-            return false;
-        *count = *start > stop ? (*start - stop - 1) / -*step + 1 : 0;
-    }
+    if (*step > 0)
+        return bound(I, s->lo, n, 0, 0, n, start) && bound(I, s->hi, n, n, 0, n, stop);
+    return bound(I, s->lo, n, n - 1, -1, n - 1, start) && bound(I, s->hi, n, -1, -1, n - 1, stop);
+}
+
+static int64_t slice_count(int64_t start, int64_t stop, int64_t step)
+{
+    if (step > 0)
+        return stop > start ? (stop - start - 1) / step + 1 : 0;
+    return start > stop ? (start - stop - 1) / -step + 1 : 0;
+}
+
+bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *step, int64_t *count)
+{
+    int64_t stop;
+
+    if (!slice_bounds(I, s, n, start, &stop, step))
+        return false;
+    *count = slice_count(*start, stop, *step);
     return true;
 }
 
@@ -116,11 +128,12 @@ static int64_t seq_length(Value v)
 
 Value seq_slice(Interp *I, Value v, const SliceObj *s)
 {
-    int64_t start, step, count;
+    int64_t start, stop, step, count;
     RangeObj *r;
 
-    if (!slice_resolve(I, s, seq_length(v), &start, &step, &count))
+    if (!slice_bounds(I, s, seq_length(v), &start, &stop, &step))
         return VERR;
+    count = slice_count(start, stop, step);
     switch (v.tag) {
     case V_STR: return str_slice(as_str(v), start, step, count);
     case V_BYTES: return bytes_slice((BytesObj *)v.o, start, step, count);
@@ -128,9 +141,7 @@ Value seq_slice(Interp *I, Value v, const SliceObj *s)
     case V_TUPLE: return tuple_slice(as_tuple(v), start, step, count);
     default:
         r = (RangeObj *)v.o;
-        start = r->start + start * r->step;
-        step *= r->step;
-        return range_new(start, start + count * step, step, count);
+        return range_new(r->start + start * r->step, r->start + stop * r->step, step * r->step, count);
     }
 }
 

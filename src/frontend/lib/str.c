@@ -16,7 +16,7 @@ StrObj *self_str(Interp *I, Value v)
     v = unwrap_base(v);
     if (v.tag == V_STR)
         return as_str(v);
-    raise(I, EXC_TypeError, "this method of 'str' doesn't apply to a '%s' object", value_type_name(v));
+    raise(I, EXC_TypeError, "descriptor of 'str' objects doesn't apply to a '%s' object", value_type_name(v));
     return NULL;
 }
 

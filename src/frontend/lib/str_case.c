@@ -142,6 +142,8 @@ static Value change_case(Interp *I, Value *a, CaseMode mode)
         uint32_t c = utf8_next(&p);
         if (mode == UPPER || (mode == SWAP && is_lower(c)))
             put_upper(&b, c);
+        else if (mode == SWAP && !is_upper(c))
+            sb_write(&b, from, (size_t)(p - from));
         else if ((mode == TITLE && !in_word) || (mode == CAPITALIZE && from == s->s))
             put_title(&b, c);
         else

@@ -423,14 +423,16 @@ static bool percent_char(Percent *p, Spec *f, Value v, StrBuf *b)
 /* %.5d: at least that many digits. */
 static bool percent_digits(Percent *p, Spec *f, int64_t v, StrBuf *b)
 {
+    int64_t least = f->precision + (v < 0 || f->sign);
     Spec digits = {.fill = '0', .align = '=', .sign = f->sign, .alternate = f->alternate, .type = f->type,
-                   .width = f->precision + (v < 0 || f->sign), .precision = -1};
+                   .width = f->align == '=' && f->width > least ? f->width : least, .precision = -1};
+    Spec outer = {.fill = ' ', .align = f->align == '=' ? '>' : f->align, .width = f->width, .precision = -1};
     StrBuf t = {0};
     Value text;
     bool ok = format_int(p->I, &digits, v, &t);
 
     text = str_steal(&t);
-    ok = ok && format_str(p->I, &(Spec){.fill = ' ', .align = f->align, .width = f->width, .precision = -1}, as_str(text), b);
+    ok = ok && format_str(p->I, &outer, as_str(text), b);
     value_unref(text);
     return ok;
 }
