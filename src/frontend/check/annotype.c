@@ -407,7 +407,7 @@ static Fit callable_fits(const Type *from, const Type *to)
     switch (from->kind) {
     case TY_FUNC:
         return to->n >= 0 && !takes(from, to->n) ? FITS_NOT : FITS;
-    case TY_NATIVE: case TY_METHOD: case TY_CLASS: case TY_CALLABLE: case TY_INSTANCE: case TY_DTYPE: case TY_SPACE:
+    case TY_NATIVE: case TY_LIBRARY: case TY_TRANSFORM: case TY_METHOD: case TY_CLASS: case TY_CALLABLE: case TY_INSTANCE: case TY_DTYPE: case TY_SPACE:
         return FITS_MAYBE;
     default:
         return FITS_NOT;

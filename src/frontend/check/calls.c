@@ -307,7 +307,7 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
         return false;
     if (a->type->kind == TY_TENSOR && need->kind == TY_TENSOR && a->type->tensor->dtype != need->tensor->dtype &&
         a->type->tensor->dtype != DT_NONE && need->tensor->dtype != DT_NONE) {
-        suggest_cast(C, report_dtype(C, span, what, a->type->tensor, need->tensor), node, a->node, a->type->tensor, need->tensor);
+        suggest_cast(C, report_dtype(C, node->span, what, a->type->tensor, need->tensor), node, a->node, a->type->tensor, need->tensor);
         return false;
     }
     if (a->type->kind == TY_LIST && a->type->exact && want->kind == TY_LIST) {
@@ -747,7 +747,7 @@ static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node
 
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
 {
-    const Type *r;
+    const Type *r, *t;
 
     if (type_is_any(f))
         return T_ANY;
@@ -756,6 +756,8 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
         return call_fn(C, (Fn *)f->ref, NULL, a, node);
     case TY_METHOD:
         r = f->ref;
+        if (f->self->kind == TY_DTYPE && r->kind == TY_NATIVE)
+            return tensor_call(C, dtype_info[f->self->value].name, ((const NativeDef *)r->ref)->name, NULL, a, node, &t) ? t : T_ANY;
         if (r->kind == TY_FUNC)
             return call_fn(C, (Fn *)r->ref, f->self, a, node);
         if (r->kind == TY_LIBRARY)

@@ -1,4 +1,4 @@
-/* depth.h - how deep the walks of names and types follow a tree; what is deeper has been reported as E0290. */
+/* depth.h - how deep the walks of names follow a tree: deeper than any that the parser lets through. */
 #ifndef TSR_FRONTEND_DEPTH_H
 #define TSR_FRONTEND_DEPTH_H
 

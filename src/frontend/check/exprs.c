@@ -381,6 +381,9 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return cls_attribute(C, t->ref, t, attr, node);
     case TY_TENSOR:
         return tensor_attribute(C, t, attr, node);
+    case TY_DTYPE:                                  /* f32.add: the function for that dtype alone */
+        m = native_of("", attr);
+        return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
     case TY_NATIVE:
         m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
         return m ? m : T_ANY;

@@ -47,7 +47,6 @@ typedef struct Res {
     Vec(Ast *) attrs;           /* attributes to look up once all bindings are known */
     int depth;
     int guarded;                /* inside try: ... except ImportError */
-    bool too_deep;
 } Res;
 
 typedef struct Found {

@@ -684,16 +684,8 @@ static bool visit(Ast *n, void *state)
 {
     Res *R = state;
 
-    if (!n)
+    if (!n || R->depth >= WALK_DEPTH)
         return true;
-    if (R->depth >= WALK_DEPTH) {
-        char limit[16];
-        snprintf(limit, sizeof limit, "%d", WALK_DEPTH);
-        if (!R->too_deep)
-            DIAG_AT(R->sink, E0290, n->span, limit);
-        R->too_deep = true;
-        return true;
-    }
     R->depth++;
     check_place(R, n);
     if (!special(R, n)) {
