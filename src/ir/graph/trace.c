@@ -337,9 +337,8 @@ bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tens
         a = &plain;
     }
     a = trailing_axes(a, in, nin, &room);
-    memcpy(x, in, sizeof *x * (size_t)nin);
     for (int i = 0; i < nin; i++)
-        tensor_ref(x[i]);
+        x[i] = tensor_ref(in[i]);
     ok = promote_operands(T, op, a, x, nin);
     if (ok && !apply_numerics(T, op, a, x, nin, out, nout, &ok))
         ok = op_dispatch(T, op, a, x, nin, out, nout);
