@@ -462,6 +462,12 @@ static void rest(Parser *p, Line *l)
             skip(p);
         expect(p, "}");
     }
+    while (accept(p, "effects=[")) {    /* follow from the ops */
+        (void)word(p);
+        expect(p, "]");
+    }
+    if (accept(p, "order="))
+        (void)integer(p);
     while (!p->bad && accept(p, "region")) {
         int64_t k = integer(p);
         if (k < 0 || k > 3 || l->a.region[k])
@@ -589,9 +595,11 @@ Graph *graph_parse(const char *text, size_t len, StrBuf *err)
     p.end = p.start + strlen(p.start);
     if (p.end - p.start != (ptrdiff_t)len)
         fail(&p, "the text contains a zero byte");
-    expect(&p, "tgir");
+    expect(&p, "tessera.graph v");
     if (!p.bad && integer(&p) != 1)
         fail(&p, "only version 1 of the text form is known");
+    if (accept(&p, "hash="))            /* says what the text was; whoever edits it need not compute it */
+        (void)word(&p);
     if (!p.bad)
         g = graph(&p);
     skip(&p);

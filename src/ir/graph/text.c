@@ -1,19 +1,22 @@
 /*
  * Graphs as text.
  *
- *     tgir 1
+ *     tessera.graph v1 hash=8f0e2c6a51d3b974
  *     graph @loss(%0: f32[B, 4], %1: f32[4]) -> (%3) {
  *       %2: f32[B, 4] = mul(%0, %1)
  *       %3: f32[] = sum(%2) {axes=(-2, -1)}
  *     }
  *
- * Results are numbered in order, parameters first.  Regions follow the
- * attributes of their op as `region0 graph ...`.  Two size variables of one
+ * The hash is that of the text below it.  Results are numbered in order,
+ * parameters first.  Ops with effects say which, and their place in the order
+ * of effects.  Regions follow the attributes of their op as `region0 graph ...`.  Two size variables of one
  * name print under different names, so that reading the text keeps them apart.
  * Opaque language objects (custom rules) do not print: their ops read back
  * as calls of their body.
  */
 #include "ir/graph/graph.h"
+
+#include "base/hash.h"
 #include "runtime/tensor.h"
 
 #include <inttypes.h>
@@ -23,6 +26,7 @@ typedef struct Printer {
     StrBuf *out;
     Vec(Dim) seen;              /* variables met */
     Vec(Dim) shown;             /* what they print as */
+    int order;                  /* effects printed so far */
 } Printer;
 
 static bool name_taken(const Printer *p, Sym name)
@@ -150,6 +154,20 @@ static void print_attr(Printer *p, OpId op, const Attr *a)
     sb_done(&b);
 }
 
+static void print_effects(Printer *p, OpId op)
+{
+    static const struct { unsigned flag; const char *name; } effects[] = {{OPF_IO, "io"}, {OPF_STATE, "state"}, {OPF_RANDOM, "random"}};
+    unsigned flags = op_info[op].flags;
+
+    if (op == OP_check)
+        sb_puts(p->out, " effects=[raise]");
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
+        if (flags & effects[i].flag)
+            sb_printf(p->out, " effects=[%s]", effects[i].name);
+    if (flags & (OPF_IO | OPF_STATE))           /* random draws have keys, so their order does not matter */
+        sb_printf(p->out, " order=%d", p->order++);
+}
+
 static void print_graph(Printer *p, const Graph *g, int indent);
 
 static void print_node(Printer *p, const Node *n, const uint32_t *number, int indent)
@@ -164,6 +182,7 @@ static void print_node(Printer *p, const Node *n, const uint32_t *number, int in
         sb_printf(p->out, "%s%%%u", i ? ", " : "", number[n->in[i].node->id] + (uint32_t)n->in[i].index);
     sb_putc(p->out, ')');
     print_attr(p, (OpId)n->op, n->attr);
+    print_effects(p, (OpId)n->op);
     for (int k = 0; k < 4; k++)
         if (n->attr->region[k]) {
             sb_printf(p->out, "\n%*sregion%d ", indent + 2, "", k);
@@ -212,11 +231,13 @@ static void print_graph(Printer *p, const Graph *g, int indent)
 
 void graph_print(const Graph *g, StrBuf *out)
 {
-    Printer p = {.out = out};
+    StrBuf body = {0};
+    Printer p = {.out = &body};
 
-    sb_puts(out, "tgir 1\n");
     print_graph(&p, g, 0);
-    sb_putc(out, '\n');
+    sb_putc(&body, '\n');
+    sb_printf(out, "tessera.graph v1 hash=%016" PRIx64 "\n%s", hash_bytes64(sb_str(&body), body.n), sb_str(&body));
+    sb_done(&body);
     vec_free(&p.seen);
     vec_free(&p.shown);
 }

@@ -1,0 +1,33 @@
+"""Graphs as text: ir/*.tgir go through ir/graph_tool; the wanted text stands behind `# ----`, or `# error:` names the message."""
+import re
+
+from harness import process
+from harness.test import Fail, Test, rows_in
+
+
+def lines(text):
+    """Without comments and the hash, which follows from the rest."""
+    kept = [re.sub(r" hash=[0-9a-f]+$", "", l) for l in text.splitlines() if not l.startswith("#")]
+    return [l for l in kept if l]
+
+
+def check(ctx, path):
+    text = path.read_text()
+    passes = re.search(r"^# passes: (.*)", text, re.M).group(1)
+    p = process.run([ctx.build / "tests/ir/graph_tool", "" if passes == "none" else passes, path.resolve()])
+    if why := process.died(p):
+        raise Fail(why)
+    if m := re.search(r"^# error: (.*)", text, re.M):
+        if p.returncode != 1 or m.group(1) not in p.stderr:
+            raise Fail(f"exit {p.returncode}, wanted the message {m.group(1)!r}; {p.stderr}")
+        return
+    want = lines(text.split("# ----", 1)[1])
+    if p.returncode or lines(p.stdout) != want:
+        raise Fail("\n".join([p.stderr, *lines(p.stdout), "wanted:", *want]))
+    if not re.match(r"tessera\.graph v1 hash=[0-9a-f]{16}\n", p.stdout):
+        raise Fail("the first line does not name level, version and hash")
+
+
+def tests(ctx):
+    for path in sorted((ctx.root / "tests/ir").glob("*.tgir")):
+        yield Test(f"graphs/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))
