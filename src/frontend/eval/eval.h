@@ -12,6 +12,7 @@
 
 #include "frontend/eval/code.h"
 #include "frontend/eval/fiber.h"
+#include "frontend/eval/reads.h"
 #include "frontend/lib/lib.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/graph/trace.h"
@@ -36,6 +37,7 @@ struct Interp {
     ModuleObj *main;
     struct Task *tasks;         /* event loop: async.c */
     Trace trace;
+    struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */
     InterpOptions opt;
     Vec(Unit *) units;
     Vec(Scope *) scopes;

@@ -166,6 +166,19 @@ Span interp_span(Interp *I)
     return I->frame && I->frame->at ? I->frame->at->span : (Span){0, 0};
 }
 
+ReadLog *interp_reads(Interp *I)
+{
+    return I->reads;
+}
+
+ReadLog *interp_set_reads(Interp *I, ReadLog *log)
+{
+    ReadLog *old = I->reads;
+
+    I->reads = log;
+    return old;
+}
+
 struct Trace *interp_trace(Interp *I)
 {
     return &I->trace;

@@ -44,6 +44,8 @@ Value ev_free(const Step *n, Frame *f)
 {
     Value v = f->closure[n->slot]->v;
 
+    if (__builtin_expect(f->I->reads != NULL, 0))
+        f->I->reads->cell(f->I->reads, f->closure[n->slot]);
     return is_err(v) ? unbound(n, f, true) : value_ref(v);
 }
 
@@ -66,6 +68,8 @@ Value ev_global(const Step *n, Frame *f)
 {
     Value v = (int)n->slot < f->module->nslots ? f->module->slot[n->slot] : VERR;
 
+    if (__builtin_expect(f->I->reads != NULL, 0) && !is_err(v))
+        f->I->reads->global(f->I->reads, f->module, n->slot);
     return __builtin_expect(is_err(v), 0) ? no_global(n, f) : value_ref(v);
 }
 

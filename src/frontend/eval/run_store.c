@@ -80,6 +80,12 @@ bool store_to(const Step *target, Frame *f, Value v)
 /* Take the value of a name out of its place, leaving None, so that a tensor there has one owner. */
 static Value *name_place(const Step *n, Frame *f)
 {
+    ReadLog *reads = f->I->reads;
+
+    if (reads && n->store == st_free)
+        reads->cell(reads, f->closure[n->slot]);
+    if (reads && n->store == st_global)
+        reads->global(reads, f->module, n->slot);
     if (n->store == st_local)
         return &f->slot[n->slot];
     if (n->store == st_cell)

@@ -3,12 +3,14 @@
  *
  * The cache holds one entry for each combination of static parts (everything that is
  * no tensor, compared by value), tree structure, tensor dtypes and shapes, and numerics scope.
- * Tensors that the function reads from outside become inputs that the entry
- * remembers; an entry that read tensors of a surrounding transformation serves one call.
+ * What the function reads from outside is guarded (guard.h): changed tensors are new inputs of the same graph,
+ * other changes make another entry, stores happen after every run.  An entry that read tensors of a surrounding
+ * transformation serves one call.
  * A number that keeps changing (a step count, a rate) would make a graph a call: after
  * LIFT_AFTER graphs that differ only in numbers, those numbers become tensors too, unless the function
  * needs them as numbers (sizes, static_argnums).  Random draws inside start from a key that every call passes, so each call draws anew.
  */
+#include "frontend/tensor/guard.h"
 #include "frontend/tensor/transform.h"
 
 #include <string.h>
@@ -22,10 +24,11 @@ typedef struct Entry {
     Graph *graph;
     Tensor **capture;
     bool random;                /* the graph uses the key */
+    Guard *guard;               /* what it read from outside */
     struct Entry *next;
 } Entry;
 
-enum { LIFT_AFTER = 3 };
+enum { LIFT_AFTER = 3, ENTRIES_MAX = 64 };
 
 typedef struct Staged {
     Entry *first;
@@ -44,6 +47,7 @@ static void entry_free(Entry *e)
     for (int i = 0; i < e->ncaptures; i++)
         tensor_unref(e->capture[i]);
     tsr_free(e->capture);
+    guard_free(e->guard);
     tsr_free(e);
 }
 
@@ -57,6 +61,28 @@ static void staged_free(void *state)
     }
     tsr_free(s->lift);
     tsr_free(s);
+}
+
+static void staged_visit(void *state, void (*fn)(Value *v, void *st), void *st)
+{
+    for (Entry *e = ((Staged *)state)->first; e; e = e->next) {
+        fn(&e->skeleton, st);
+        fn(&e->result, st);
+        guard_visit(e->guard, fn, st);
+    }
+}
+
+/* The oldest entries go: a function whose outside changes with every call must not keep all its graphs. */
+static void drop_old(Staged *s)
+{
+    Entry **p = &s->first;
+    for (int i = 0; *p && i < ENTRIES_MAX; i++)
+        p = &(*p)->next;
+    if (*p) {
+        entry_free(*p);
+        *p = NULL;
+        s->entries--;
+    }
 }
 
 /* ------------------------------------------------------------- finding an entry */
@@ -79,6 +105,21 @@ static bool same_type(const TType *t, const Tensor *x)
            !memcmp(t->shape, x->shape, sizeof(Dim) * x->rank);
 }
 
+/* Is what e read from outside as it was, tensors apart? Those become its captures. 1, 0, -1 pending. */
+static int still_holds(Entry *e)
+{
+    Tensor **now = tsr_calloc(sizeof *now * (size_t)(e->ncaptures + 1)), **old = e->capture;
+    for (int i = 0; i < e->ncaptures; i++)
+        now[i] = tensor_ref(old[i]);
+    int ok = guard_check(e->guard, now);
+    if (ok == 1)
+        e->capture = now, now = old;
+    for (int i = 0; i < e->ncaptures; i++)
+        tensor_unref(now[i]);
+    tsr_free(now);
+    return ok;
+}
+
 static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *failed)
 {
     const Policy *numerics = trace_of(I)->numerics;
@@ -88,6 +129,8 @@ static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *
         for (int i = 0; same && i < in->n; i++)
             same = same_type(&e->type[i], in->at[i]);
         int eq = same ? tree_same(I, e->skeleton, tree) : 0;
+        if (eq > 0)
+            eq = still_holds(e);
         if (eq < 0) {
             *failed = true;
             return NULL;
@@ -112,6 +155,45 @@ static void optimise(Graph *g)
     graph_dce(g);
 }
 
+/* The function, followed by what it stored outside as further results. */
+typedef struct Staging { HostFn *h; Guard *guard; } Staging;
+
+static bool call_staged(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    Staging *s = self;
+    TensorFn f = host_fn(s->h);
+    if (f.call(f.self, in, nin, out, nout) && guard_take_writes(s->guard, out, nout, MAX_RESULTS))
+        return true;
+    Interp *I = s->h->I;                                /* it failed: put back what it stored */
+    Value exc = exc_pending(I) ? exc_take(I) : VERR;
+    *nout = 0;
+    guard_take_writes(s->guard, out, nout, MAX_RESULTS);
+    for (int i = 0; i < *nout; i++)
+        tensor_unref(out[i]);
+    *nout = 0;
+    if (!is_err(exc)) {
+        exc_clear(I);
+        raise_value(I, exc);
+        value_unref(exc);
+    }
+    trace_of(I)->error = OPERR_HOST;
+    return false;
+}
+
+/* Objects that come as static arguments, and the object whose method or model is staged, are read from outside too. */
+static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
+{
+    if (f.tag == V_INSTANCE || f.tag == V_BOUND)
+        guard_note_value(g, f);
+    for (int i = 0; i < c->n + c->nkw; i++) {
+        Value v = i < c->n ? c->args[i] : c->kwvals[i - c->n];
+        TensorVec leaf = {0};
+        if ((v.tag == V_INSTANCE || v.tag == V_BOUND) && tree_leaves(I, v, TREE_ALL, &leaf) && !leaf.n)
+            guard_note_value(g, v);
+        vec_free(&leaf);
+    }
+}
+
 static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree)
 {
     HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .result = VERR};
@@ -124,14 +206,20 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     Value name = value_getattr_opt(I, t->f, sym("__name__"));
     Sym label = name.tag == V_STR ? sym_n(as_str(name)->s, as_str(name)->len) : sym("function");
     value_unref(name);
-    e->graph = stage(trace_of(I), label, host_fn(&h), type, in->n + 1, &e->capture, &e->ncaptures);
+    e->guard = guard_begin(I);
+    note_objects(I, e->guard, t->f, c);
+    Staging staging = {&h, e->guard};
+    e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, in->n + 1, &e->capture, &e->ncaptures);
+    guard_end(e->guard);
     if (!e->graph) {
+        guard_free(e->guard);
         raise_op_error(I);
         host_fn_done(&h);
         tsr_free(type);
         tsr_free(e);
         return NULL;
     }
+    guard_bind_captures(e->guard, e->capture, e->ncaptures);
     optimise(e->graph);
     e->random = key_used(e->graph, e->ncaptures);
     e->result = h.result;
@@ -166,8 +254,8 @@ static Tensor *no_key(void)
 static Value run(Interp *I, const Entry *e, const TensorVec *in)
 {
     Trace *T = trace_of(I);
-    int n = e->ncaptures + 1 + e->n, nout = 0;
-    Tensor **x = tsr_alloc(sizeof *x * (size_t)n), **out = tsr_calloc(sizeof *out * (size_t)(e->nout + 1));
+    int n = e->ncaptures + 1 + e->n, nout = 0, stores = guard_nwrites(e->guard);
+    Tensor **x = tsr_alloc(sizeof *x * (size_t)n), **out = tsr_calloc(sizeof *out * (size_t)(e->nout + stores + 1));
     Value v = VERR;
     if (e->ncaptures)
         memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
@@ -175,9 +263,16 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
     x[e->ncaptures] = key;
     if (e->n)
         memcpy(x + e->ncaptures + 1, in->at, sizeof *x * (size_t)e->n);
-    if (key && graph_apply(T, e->graph, x, n, out, &nout))
-        v = result_tree(I, e->result, out, nout);
-    else
+    if (key && graph_apply(T, e->graph, x, n, out, &nout)) {
+        bool stored = guard_write(e->guard, out + e->nout);
+        v = result_tree(I, e->result, out, e->nout);
+        for (int i = 0; i < stores; i++)
+            tensor_unref(out[e->nout + i]);
+        if (!stored) {
+            value_unref(v);
+            v = VERR;
+        }
+    } else
         raise_op_error(I);
     tensor_unref(key);
     tsr_free(x);
@@ -194,7 +289,10 @@ static Value run_kept(Interp *I, Staged *s, Entry *e, bool fresh, const TensorVe
         e->next = s->first;
         s->first = e;
         s->entries++;
+        drop_old(s);
     }
+    if (!fresh)
+        guard_renote(e->guard);
     Value v = run(I, e, in);
     s->runs++;
     if (!keep)
@@ -298,6 +396,7 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
     if (!t->state) {
         t->state = tsr_calloc(sizeof(Staged));
         t->state_free = staged_free;
+        t->state_visit = staged_visit;
     }
     Staged *s = t->state;
     Value tree = call_tree(I, c), v;

@@ -133,6 +133,8 @@ static void t_visit(void *self, void (*fn)(Value *v, void *st), void *st)
     fn(&t->f, st);
     for (int i = 0; i < 3; i++)
         fn(&t->opt[i], st);
+    if (t->state && t->state_visit)
+        t->state_visit(t->state, fn, st);
 }
 
 static Value t_call(Interp *I, void *self, Value *args, int nargs, Value *kwvals, Sym *kwnames, int nkw)

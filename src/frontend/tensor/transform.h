@@ -55,6 +55,7 @@ struct Transform {
     Value opt[3];               /* the transformation's own */
     void *state;
     void (*state_free)(void *state);
+    void (*state_visit)(void *state, void (*fn)(Value *v, void *st), void *st);     /* its Values; NULL: none */
 };
 extern const NativeType staged_type;    /* of jit, function and compile */
 Transform *transform_of(Value v);       /* NULL: v is none */
