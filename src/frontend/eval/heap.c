@@ -146,7 +146,7 @@ bool heap_wants_collect(void)
 
 /* ------------------------------------------------------------- the collector */
 
-enum { ALIVE = UINT32_MAX };
+static const uint32_t ALIVE = UINT32_MAX;
 
 typedef Vec(Obj *) ObjVec;
 static uint32_t *big_count;
