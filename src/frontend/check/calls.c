@@ -7,7 +7,6 @@
  */
 #include "frontend/check/checker.h"
 
-#include "frontend/check/spaces.h"
 #include "frontend/eval/native.h"
 
 #include <stdio.h>
@@ -27,7 +26,7 @@ const char *callee_text(const Type *f)
 }
 
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
-static Span at_call(const Ast *node, const Ast *arg)
+Span at_call(const Ast *node, const Ast *arg)
 {
     return source_place(node->span.lo).line == source_place(arg->span.lo).line ? arg->span : node->span;
 }
@@ -164,95 +163,7 @@ static bool param_slots(AstSeq params, Slots *s)
     return true;
 }
 
-/* ------------------------------------------------------------- sizes of a signature */
-
-typedef struct { Dim from[32], to[32]; int n; } Bound;
-
-static Dim *bound_to(Bound *b, Dim d)
-{
-    for (int i = 0; i < b->n; i++)
-        if (b->from[i] == d)
-            return &b->to[i];
-    return NULL;
-}
-
-static bool is_own(const Sig *sig, Dim d)
-{
-    for (int i = 0; i < sig->dims.n; i++)
-        if (sig->dims.at[i].dim == d)
-            return true;
-    return false;
-}
-
-/* A size that is just a name of the signature gets the first argument's size. */
-static void match(const Sig *sig, const Type *want, const Type *got, Bound *b)
-{
-    if (!want || type_is_any(got))
-        return;
-    if (want->kind == TY_LIST && got->kind == TY_LIST) {
-        match(sig, type_settle(want)->item[0], got->item[0], b);
-        return;
-    }
-    if (want->kind == TY_TUPLE && got->kind == TY_TUPLE && want->n == got->n) {
-        for (int i = 0; i < want->n; i++)
-            match(sig, want->item[i], got->item[i], b);
-        return;
-    }
-    if (want->kind == TY_DICT && got->kind == TY_DICT) {
-        match(sig, want->item[1], got->item[1], b);
-        return;
-    }
-    if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||
-        want->tensor->rank != got->tensor->rank)
-        return;
-    for (int i = 0; i < want->tensor->rank && b->n < 32; i++) {
-        Dim d = want->tensor->shape[i];
-        if (is_own(sig, d) && !bound_to(b, d)) {
-            b->from[b->n] = d;
-            b->to[b->n++] = got->tensor->shape[i];
-        }
-    }
-}
-
-/* Sizes that no argument tells are unknown to the caller. */
-static void bind_rest(const Sig *sig, Bound *b)
-{
-    for (int i = 0; i < sig->dims.n && b->n < 32; i++)
-        if (!bound_to(b, sig->dims.at[i].dim)) {
-            b->from[b->n] = sig->dims.at[i].dim;
-            b->to[b->n++] = dim_open();
-        }
-}
-
-static const char *size_text(Dim d, StrBuf *b)
-{
-    sb_clear(b);
-    dim_print(d, b);
-    return sb_str(b);
-}
-
-/* The mistake in the signature's words: "H = 112 but got 116". */
-static bool report_bound(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b)
-{
-    StrBuf name = {0}, value = {0}, have = {0};
-    bool found = false;
-
-    for (int i = 0; want->rank == got->rank && i < want->rank && !found; i++) {
-        Dim w = want->shape[i], v = dim_subst(w, b->from, b->to, b->n);
-        DimAnswer a = dim_eq(v, got->shape[i], NULL, NULL);
-        if (w == v || dim_is_const(w) || (a != DIM_REFUTED && a != DIM_DIFFERS) || dim_is_open(v) || dim_is_open(got->shape[i]))
-            continue;
-        Diag *d = REPORT(C, E0304, span, what, size_text(w, &name), size_text(v, &value), size_text(got->shape[i], &have));
-        diag_note(d, "Expected: %s", shape_of(want));
-        diag_note(d, "Received: %s", shape_of(got));
-        diag_help(d, "pass tensors whose sizes agree on %s", sb_str(&name));
-        found = true;
-    }
-    sb_done(&name);
-    sb_done(&value);
-    sb_done(&have);
-    return found;
-}
+/* ------------------------------------------------------------- fitting arguments */
 
 static const Type *inner_tensor(const Type *t)
 {
@@ -303,7 +214,7 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
         return true;
     if (a->type->kind == TY_TENSOR && want->kind == TY_TENSOR &&
         (a->type->tensor->dtype == want->tensor->dtype || want->tensor->dtype == DT_NONE || a->type->tensor->dtype == DT_NONE) &&
-        report_bound(C, span, what, want->tensor, a->type->tensor, b))
+        sig_report(C, span, what, want->tensor, a->type->tensor, b))
         return false;
     if (a->type->kind == TY_TENSOR && need->kind == TY_TENSOR && a->type->tensor->dtype != need->tensor->dtype &&
         a->type->tensor->dtype != DT_NONE && need->tensor->dtype != DT_NONE) {
@@ -320,118 +231,6 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
     }
     report_misfit(C, span, what, a->type, need);
     return false;
-}
-
-/* ------------------------------------------------------------- constraints */
-
-static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op);
-
-static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
-{
-    Dim x, y;
-
-    if (e->kind == AST_Int)
-        return dim_const(AST_AS(e, Int)->value);
-    if (e->kind == AST_Name) {
-        for (int i = 0; i < sig->dims.n; i++)
-            if (sig->dims.at[i].name == AST_AS(e, Name)->id)
-                return dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n);
-        return DIM_BAD;
-    }
-    if (e->kind != AST_BinOp)
-        return DIM_BAD;
-    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig);
-    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig);
-    if (x == DIM_BAD || y == DIM_BAD)
-        return DIM_BAD;
-    switch (AST_AS(e, BinOp)->op) {
-    case AOP_ADD: return dim_add(x, y);
-    case AOP_SUB: return dim_sub(x, y);
-    case AOP_MUL: return dim_mul(x, y);
-    case AOP_FLOORDIV: return dim_floordiv(x, y);
-    case AOP_MOD: return dim_mod(x, y);
-    default: return DIM_BAD;
-    }
-}
-
-/* false: the condition surely does not hold. */
-static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op)
-{
-    AstCompare *c = AST_AS(cond, Compare);
-    DimAnswer a;
-    Dim x, y;
-
-    if (cond->kind != AST_Compare || c->rest.n != 1)
-        return true;
-    x = constraint_dim(c->left, b, sig);
-    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig);
-    *op = (int)AST_AS(c->rest.at[0], CompareItem)->op;
-    *lhs = x;
-    *rhs = y;
-    if (x == DIM_BAD || y == DIM_BAD)
-        return true;
-    switch (*op) {
-    case AOP_EQ:
-        a = dim_eq(x, y, NULL, NULL);
-        return !(a == DIM_REFUTED || (a == DIM_DIFFERS && !dim_is_open(x) && !dim_is_open(y)));
-    case AOP_NE: return dim_eq(x, y, NULL, NULL) != DIM_PROVED;
-    case AOP_GE: return dim_ge(x, y, NULL, NULL) != DIM_REFUTED;
-    case AOP_LE: return dim_ge(y, x, NULL, NULL) != DIM_REFUTED;
-    case AOP_GT: return dim_ge(y, x, NULL, NULL) != DIM_PROVED;
-    case AOP_LT: return dim_ge(x, y, NULL, NULL) != DIM_PROVED;
-    default: return true;
-    }
-}
-
-static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
-{
-    bool first = true;
-
-    for (int i = 0; i < sig->dims.n; i++) {
-        StrBuf text = {0};
-        const char *name = sig->dims.at[i].name->text;
-        ast_print(cond, &text);
-        for (const char *p = strstr(sb_str(&text), name); p; p = NULL) {
-            sb_printf(out, "%s%s = ", first ? "" : ", ", name);
-            dim_print(dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n), out);
-            first = false;
-        }
-        sb_done(&text);
-    }
-}
-
-static bool check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
-{
-    Dim l, r;
-    int op;
-    StrBuf text = {0}, values = {0};
-
-    if (!cond || holds(C, cond, b, sig, &l, &r, &op))
-        return true;
-    ast_print(cond, &text);
-    while (text.n && sb_str(&text)[text.n - 1] == '\n')
-        text.n--;
-    put_values(cond, sig, b, &values);
-    REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
-    sb_done(&text);
-    sb_done(&values);
-    return false;
-}
-
-static bool check_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
-{
-    bool ok = true;
-
-    if (f->node->kind != AST_FunctionDef)
-        return true;
-    for (int i = 0; i < f->params.n; i++) {
-        AstParam *p = AST_AS(f->params.at[i], Param);
-        if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
-            ok &= check_constraint(C, p->annotation, b, &f->sig, node);
-    }
-    for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
-        ok &= check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
-    return ok;
 }
 
 /* ------------------------------------------------------------- functions of the program */
@@ -526,12 +325,12 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             if (!x || !f->sig.param[p->slot])
                 continue;
             if (!pass)
-                match(&f->sig, f->sig.param[p->slot], x->type, &b);
+                sig_match(&f->sig, f->sig.param[p->slot], x->type, &b);
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
-    ok = ok && check_constraints(C, f, &b, node);
-    bind_rest(&f->sig, &b);
+    ok = ok && sig_constraints(C, f, &b, node);
+    sig_bind_rest(&f->sig, &b);
     if (!ok)
         return f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
     if (f->dynamic)
@@ -577,8 +376,6 @@ static const Type *native_result(const Ast *r)
     return !strcmp(s, "list") ? type_list(T_ANY) : T_ANY;
 }
 
-static bool make_transform(const char *name, CallArgs *a, const Type **out);
-
 static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
 {
     const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
@@ -607,7 +404,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     }
     if (!native_bind(C, d, self != NULL, a, node))
         return T_ANY;
-    if (!self && make_transform(d->name, a, &r))
+    if (!self && transform_make(d->name, a, &r))
         return r;
     if (tensor_call(C, d->owner, d->name, self, a, node, &r))
         return r;
@@ -624,96 +421,6 @@ static const Type *call_library(Check *C, const AstFunctionDef *def, const Type 
     if (!param_slots(def->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
     return tensor_call(C, "", def->name->text, self, a, node, &r) ? r : T_ANY;
-}
-
-/* ------------------------------------------------------------- transforms */
-
-static Type const *without_axis(const Type *t)
-{
-    TType x;
-
-    if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
-        return t;
-    x = *t->tensor;
-    x.rank--;
-    for (int i = 0; i < x.rank; i++)
-        x.shape[i] = t->tensor->shape[i + 1];
-    return type_tensor(&x);
-}
-
-/* vmap(f)(x, y): f on slices of the first axis, whose sizes must agree. */
-static const Type *call_vmap(Check *C, const Type *f, CallArgs *a, Ast *node)
-{
-    CallArg inner[64];
-    CallArgs in = {inner, a->n, a->open};
-    const Type *r;
-    Dim lead = DIM_BAD;
-    TType x;
-
-    for (int i = 0; i < a->n; i++) {
-        const Type *t = a->at[i].type;
-        inner[i] = a->at[i];
-        inner[i].type = without_axis(t);
-        if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
-            continue;
-        if (lead == DIM_BAD)
-            lead = t->tensor->shape[0];
-        else if (dim_is_const(lead) && dim_is_const(t->tensor->shape[0]) && lead != t->tensor->shape[0]) {
-            char text[128];
-            snprintf(text, sizeof text, "vmap: the mapped axes have sizes %lld and %lld", (long long)lead,
-                     (long long)t->tensor->shape[0]);
-            REPORT(C, E0306, node->span, text);
-            return T_ANY;
-        }
-    }
-    r = call_type(C, f, &in, node);
-    if (type_is_any(r) || r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN || r->tensor->rank > 14 || lead == DIM_BAD)
-        return T_ANY;
-    x = *r->tensor;
-    memmove(x.shape + 1, x.shape, sizeof(Dim) * x.rank);
-    x.shape[0] = lead;
-    x.rank++;
-    return type_tensor(&x);
-}
-
-static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
-{
-    const Type *f = t->ref, *r = call_type(C, f, a, node), *pair[2];
-    const Type *g = a->n && !a->at[0].name && !a->at[0].stars ? a->at[0].type : T_ANY;
-
-    if (!type_is_any(r) && r->kind == TY_TENSOR && r->tensor->rank != RANK_UNKNOWN && r->tensor->rank) {
-        Diag *d = REPORT(C, E0309, node->span, shape_of(r->tensor));
-        diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
-        diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
-        return T_ANY;
-    }
-    if (t->value == TRANSFORM_GRAD)
-        return g;
-    pair[0] = r;
-    pair[1] = g;
-    return type_tuple(pair, 2);
-}
-
-/* jit(f) is f to its callers; grad(f), vmap(f) call it their way. false: not one of them. */
-static bool make_transform(const char *name, CallArgs *a, const Type **out)
-{
-    const Type *f = a->n ? a->at[0].type : NULL;
-
-    if (!f || (f->kind != TY_FUNC && f->kind != TY_TRANSFORM && f->kind != TY_METHOD))
-        return false;
-    if (!strcmp(name, "jit") || !strcmp(name, "checkpoint"))
-        *out = f;
-    else if (a->n > 1)
-        return false;                               /* argnums, in_axes: not followed */
-    else if (!strcmp(name, "grad"))
-        *out = type_transform(TRANSFORM_GRAD, f);
-    else if (!strcmp(name, "value_and_grad"))
-        *out = type_transform(TRANSFORM_VALUE_AND_GRAD, f);
-    else if (!strcmp(name, "vmap"))
-        *out = type_transform(TRANSFORM_VMAP, f);
-    else
-        return false;
-    return true;
 }
 
 /* ------------------------------------------------------------- all callees */
@@ -766,7 +473,7 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
     case TY_LIBRARY:
         return call_library(C, f->ref, NULL, a, node);
     case TY_TRANSFORM:
-        return f->value == TRANSFORM_VMAP ? call_vmap(C, f->ref, a, node) : call_grad(C, f, a, node);
+        return f->value == TRANSFORM_VMAP ? transform_vmap(C, f->ref, a, node) : transform_grad(C, f, a, node);
     case TY_NATIVE:
         return call_native(C, f->ref, NULL, a, node);
     case TY_CLASS:

@@ -1,10 +1,5 @@
 /*
- * Statements: one walk in order, with a type for each variable at each point.
- *
- * Branches are walked separately and joined.  Loops are walked quietly until
- * the types at their head stand still, then once aloud.  A variable that an
- * undecided condition is about is hidden in its branches, so that a program
- * that guards itself is believed.
+ * Statements and functions: one walk in order, with a type for each variable at each point.
  */
 #include "frontend/check/check.h"
 
@@ -30,373 +25,6 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     mute.arena = &scratch;
     mute.labels.n = mute.notes.n = mute.helps.n = 0;
     return &mute;
-}
-
-/* ------------------------------------------------------------- states */
-
-typedef struct State { const Type **var, **glob; bool dead; } State;
-
-static const Type **copy(Check *C, const Type **from, int n)
-{
-    return n ? arena_copy(&C->arena, from, sizeof *from * (size_t)n) : NULL;
-}
-
-static State save(Check *C)
-{
-    CFrame *f = C->frame;
-
-    return (State){copy(C, f->var, f->nvar), f->fn ? NULL : copy(C, C->glob, C->nglob), f->dead};
-}
-
-static void restore(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    if (f->nvar)
-        memcpy(f->var, s->var, sizeof *f->var * (size_t)f->nvar);
-    if (s->glob)
-        memcpy(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob);
-    f->dead = s->dead;
-}
-
-/* A variable without a type was not assigned on that way. */
-static const Type *join_var(const Type *a, const Type *b)
-{
-    if (!a || !b)
-        return a ? a : b;
-    return type_join(a, b);
-}
-
-/* The current state becomes the join of itself and s; a dead one adds nothing. */
-static void join(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    if (s->dead)
-        return;
-    if (f->dead) {
-        restore(C, s);
-        return;
-    }
-    for (int i = 0; i < f->nvar; i++)
-        f->var[i] = join_var(f->var[i], s->var[i]);
-    for (int i = 0; s->glob && i < C->nglob; i++)
-        C->glob[i] = join_var(C->glob[i], s->glob[i]);
-}
-
-static bool same_state(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    return f->dead == s->dead && (!f->nvar || !memcmp(f->var, s->var, sizeof *f->var * (size_t)f->nvar)) &&
-           (!s->glob || !memcmp(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob));
-}
-
-/* What still changes from round to round could be anything. */
-static void widen(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    for (int i = 0; i < f->nvar; i++)
-        if (f->var[i] != s->var[i])
-            f->var[i] = T_ANY;
-    for (int i = 0; s->glob && i < C->nglob; i++)
-        if (C->glob[i] != s->glob[i])
-            C->glob[i] = T_ANY;
-}
-
-/* ------------------------------------------------------------- hiding what a condition is about */
-
-typedef struct { const Type **at; const Type *was; } Hidden;
-typedef struct { Check *C; Hidden var[16]; int n; int depth; } Hiding;
-
-static bool hide_names(Ast *n, void *state)
-{
-    Hiding *h = state;
-    CFrame *f = h->C->frame;
-    const Type **at = NULL;
-    AstName *name;
-
-    if (!n || h->depth > 100)
-        return true;
-    if (n->kind == AST_Name) {
-        name = AST_AS(n, Name);
-        if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
-            at = &f->var[name->slot];
-        else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->nglob)
-            at = &h->C->glob[name->slot];
-        if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
-            (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
-            h->var[h->n++] = (Hidden){at, *at};
-            *at = type_of_kind(TY_HIDDEN);
-        }
-        return true;
-    }
-    h->depth++;
-    ast_walk(n, hide_names, h);
-    h->depth--;
-    return true;
-}
-
-static void hide(Check *C, Hiding *h, Ast *test)
-{
-    h->C = C;
-    h->n = h->depth = 0;
-    if (test)
-        hide_names(test, h);
-}
-
-static void hide_again(const Hiding *h)
-{
-    for (int i = 0; i < h->n; i++)
-        *h->var[i].at = type_of_kind(TY_HIDDEN);
-}
-
-static void unhide(const Hiding *h)
-{
-    for (int i = h->n - 1; i >= 0; i--)
-        if (*h->var[i].at && (*h->var[i].at)->kind == TY_HIDDEN)
-            *h->var[i].at = h->var[i].was;
-}
-
-/* ------------------------------------------------------------- branches */
-
-static void if_stmt(Check *C, AstIf *s)
-{
-    int r = truth(C, s->test);
-    Hiding h;
-    State entry, first;
-
-    expr(C, s->test);
-    if (r >= 0) {
-        block(C, r ? s->body : s->orelse);
-        return;
-    }
-    entry = save(C);
-    hide(C, &h, s->test);
-    block(C, s->body);
-    unhide(&h);
-    first = save(C);
-    restore(C, &entry);
-    hide_again(&h);
-    block(C, s->orelse);
-    unhide(&h);
-    join(C, &first);
-}
-
-typedef struct Loop { State out; bool any; struct Loop *up; } Loop;
-static Loop *innermost;
-
-/* Where break and continue go: their state counts at the loop's head and end. */
-static void leave_loop(Check *C)
-{
-    Loop *l = innermost;
-
-    if (l && !C->frame->dead) {
-        State now = save(C);
-        if (l->any) {
-            join(C, &l->out);
-            l->out = save(C);
-        } else {
-            l->out = now;
-            l->any = true;
-        }
-    }
-    C->frame->dead = true;
-}
-
-static void loop_once(Check *C, AstFor *f, AstWhile *w)
-{
-    Loop l = {.up = innermost};
-    Hiding h;
-
-    innermost = &l;
-    hide(C, &h, w ? w->test : NULL);
-    if (f)
-        bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
-    block(C, f ? f->body : w->body);
-    unhide(&h);
-    innermost = l.up;
-    if (l.any)
-        join(C, &l.out);
-}
-
-static void loop(Check *C, AstFor *f, AstWhile *w)
-{
-    enum { ROUNDS = 2 };
-    State entry, head;
-
-    if (w)
-        expr(C, w->test);
-    else
-        expr(C, f->iter);
-    if (w && truth(C, w->test) == 0)
-        return;
-    entry = save(C);
-    C->quiet++;
-    for (int i = 0; i <= ROUNDS; i++) {
-        head = save(C);
-        loop_once(C, f, w);
-        join(C, &entry);
-        C->frame->dead = entry.dead;
-        if (same_state(C, &head))
-            break;
-        if (i == ROUNDS)
-            widen(C, &head);
-    }
-    C->quiet--;
-    head = save(C);
-    loop_once(C, f, w);
-    C->frame->dead = false;
-    join(C, &head);
-    C->frame->dead = entry.dead;
-    block(C, f ? f->orelse : w->orelse);
-}
-
-/* Anything that the block binds may have been bound, or not, when it was left half-way. */
-static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
-{
-    Check *C = state;
-    CFrame *f = C->frame;
-    uintptr_t i = 0;
-
-    if (e != COLLECT_BIND)
-        return;
-    map_find(&f->scope->slot_of, (uintptr_t)name, &i);
-    if (!i)
-        return;
-    if (f->scope->kind == SCOPE_MODULE)
-        C->glob[f->scope->locals.at[i - 1].slot] = T_ANY;
-    else if ((int)f->scope->locals.at[i - 1].slot < f->nvar)
-        f->var[f->scope->locals.at[i - 1].slot] = T_ANY;
-}
-
-static void try_stmt(Check *C, AstTry *t)
-{
-    State entry = save(C), done;
-
-    C->quiet += t->handlers.n > 0;
-    block(C, t->body);
-    block(C, t->orelse);
-    C->quiet -= t->handlers.n > 0;
-    done = save(C);
-    for (int i = 0; i < t->handlers.n; i++) {
-        AstHandler *h = AST_AS(t->handlers.at[i], Handler);
-        State before = done;
-        restore(C, &entry);
-        collect_block(t->body, forget_bound, C);
-        if (h->bound)
-            set_name(C, h->bound, T_ANY, NULL);
-        block(C, h->body);
-        join(C, &before);
-        done = save(C);
-    }
-    if (t->final.n) {
-        bool dead = C->frame->dead;
-        C->frame->dead = false;
-        block(C, t->final);
-        C->frame->dead |= dead;
-    }
-}
-
-static void capture(Check *C, Ast *p);
-
-static bool capture_child(Ast *n, void *state)
-{
-    capture(state, n);
-    return true;
-}
-
-static void capture(Check *C, Ast *p)
-{
-    AstName *b = NULL;
-
-    if (!p)
-        return;
-    if (p->kind == AST_PatCapture) b = AST_AS(p, PatCapture)->bound;
-    if (p->kind == AST_PatStar) b = AST_AS(p, PatStar)->bound;
-    if (p->kind == AST_PatMapping) b = AST_AS(p, PatMapping)->bound;
-    if (p->kind == AST_PatAs) b = AST_AS(p, PatAs)->bound;
-    if (b)
-        set_name(C, b, T_ANY, NULL);
-    if (C->depth < 200) {
-        C->depth++;
-        ast_walk(p, capture_child, C);
-        C->depth--;
-    }
-}
-
-static void match_stmt(Check *C, AstMatch *m)
-{
-    State entry, done;
-    Hiding h;
-
-    expr(C, m->subject);
-    entry = save(C);
-    done = save(C);
-    for (int i = 0; i < m->cases.n; i++) {
-        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
-        restore(C, &entry);
-        hide(C, &h, m->subject);
-        capture(C, c->pattern);
-        if (c->guard)
-            expr(C, c->guard);
-        block(C, c->body);
-        unhide(&h);
-        join(C, &done);
-        done = save(C);
-    }
-}
-
-/* ------------------------------------------------------------- with */
-
-static const char *callee_name(const Ast *e)
-{
-    if (!e || e->kind != AST_Call)
-        return "";
-    e = AST_AS(e, Call)->func;
-    if (e->kind == AST_Attribute)
-        return AST_AS(e, Attribute)->attr->text;
-    return e->kind == AST_Name ? AST_AS(e, Name)->id->text : "";
-}
-
-static bool is_mixed(const Ast *e)
-{
-    const AstCall *c = AST_AS(e, Call);
-    const Ast *a;
-
-    if (strcmp(callee_name(e), "precision") || !c->args.n || !AST_IS(c->args.at[0], Arg))
-        return false;
-    a = AST_AS(c->args.at[0], Arg)->value;
-    return a->kind == AST_Str && !strcmp(AST_AS(a, Str)->value.s, "mixed");
-}
-
-static bool swallows(const Ast *e)
-{
-    const char *s = callee_name(e);
-
-    return !strcmp(s, "suppress") || !strcmp(s, "raises");
-}
-
-static void with_stmt(Check *C, AstWith *w)
-{
-    int mixed = 0, quiet = 0;
-
-    for (int i = 0; i < w->items.n; i++) {
-        AstWithItem *x = AST_AS(w->items.at[i], WithItem);
-        expr(C, x->context);
-        mixed += is_mixed(x->context);
-        quiet += swallows(x->context);
-        if (x->target)
-            bind_target(C, x->target, T_ANY, NULL);
-    }
-    C->mixed += mixed;
-    C->quiet += quiet;
-    block(C, w->body);
-    C->mixed -= mixed;
-    C->quiet -= quiet;
-    if (quiet)
-        C->frame->dead = false;
 }
 
 /* ------------------------------------------------------------- definitions */
@@ -622,7 +250,7 @@ static void simple(Check *C, Ast *s)
         break;
     case AST_Break:
     case AST_Continue:
-        leave_loop(C);
+        flow_leave_loop(C);
         break;
     case AST_Del:
         delete_names(C, AST_AS(s, Del)->targets);
@@ -642,26 +270,26 @@ static void statement(Check *C, Ast *s)
 {
     switch (s->kind) {
     case AST_If:
-        if_stmt(C, AST_AS(s, If));
+        flow_if(C, AST_AS(s, If));
         break;
     case AST_While:
-        loop(C, NULL, AST_AS(s, While));
+        flow_loop(C, NULL, AST_AS(s, While));
         break;
     case AST_For:
-        loop(C, AST_AS(s, For), NULL);
+        flow_loop(C, AST_AS(s, For), NULL);
         break;
     case AST_Try:
-        try_stmt(C, AST_AS(s, Try));
+        flow_try(C, AST_AS(s, Try));
         break;
     case AST_With:
-        with_stmt(C, AST_AS(s, With));
+        flow_with(C, AST_AS(s, With));
         break;
     case AST_On:
         expr(C, AST_AS(s, On)->place);
         block(C, AST_AS(s, On)->body);
         break;
     case AST_Match:
-        match_stmt(C, AST_AS(s, Match));
+        flow_match(C, AST_AS(s, Match));
         break;
     case AST_FunctionDef:
         function_def(C, AST_AS(s, FunctionDef));
@@ -705,7 +333,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
 {
     CFrame *frame = arena_new(&C->arena, CFrame), *outer = C->frame;
     Sig *sig = fn_sig(C, f);
-    Loop *loops = innermost;
+    struct Loop *loops = C->loop;
     const Type *ret;
 
     frame->up = f->around;
@@ -724,7 +352,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
         frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_ref(TY_INSTANCE, f->cls);
     C->frame = frame;
-    innermost = NULL;
+    C->loop = NULL;
     if (f->node->kind == AST_Lambda) {
         ret = expr(C, AST_AS(f->node, Lambda)->body);
     } else {
@@ -732,7 +360,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
     }
-    innermost = loops;
+    C->loop = loops;
     C->frame = outer;
     vec_push(&C->frames, frame);
     return ret ? ret : T_ANY;

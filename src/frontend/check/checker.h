@@ -1,9 +1,9 @@
 /*
  * checker.h - what the files of the type checker share.
  *
- * check.c walks statements, exprs.c expressions, calls.c binds arguments,
- * classes.c knows classes, annotype.c reads annotations, tensors.c applies the
- * tensor rules.  A CFrame is a function (or module) being walked, with a type
+ * check.c walks statements, flow.c branches and loops, exprs.c expressions;
+ * vars.c knows variables, classes.c classes, calls.c, sizes.c and transforms.c
+ * calls, annotype.c annotations, tensors.c and tensorcalls.c the tensor rules.  A CFrame is a function (or module) being walked, with a type
  * for each variable at the point of the walk.
  */
 #ifndef TSR_FRONTEND_CHECKER_H
@@ -84,6 +84,7 @@ struct Check {
     Map reported;               /* position -> 1 */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
+    struct Loop *loop;          /* innermost loop of the function, of flow.c */
     int mixed;                  /* inside `with precision("mixed")` */
     int depth, calls;
     long fuel;
@@ -96,20 +97,36 @@ enum { CHECK_FUEL = 3000000, CALL_DEPTH = 12 };
 typedef struct CallArg { Sym name; const Type *type; Ast *node; uint8_t stars; } CallArg;
 typedef struct CallArgs { CallArg *at; int n; bool open; } CallArgs;     /* open: has *args or **kw of unknown length */
 
+/* What the dims of a signature are at one call. */
+typedef struct { Dim from[32], to[32]; int n; } Bound;
+
 /* Reports unless quiet or already reported there; the Diag is never NULL. */
 Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs);
 #define REPORT(C, code, span, ...) \
     report(C, code, span, (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
 
+/* vars.c */
+const Type *prelude_type(int row);
+const Type *name_type(Check *C, AstName *n);
+void set_name(Check *C, AstName *n, const Type *t, Ast *value);
+
 /* exprs.c */
 const Type *expr(Check *C, Ast *e);
-const Type *name_type(Check *C, AstName *n);
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
-void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */
-int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
+
+/* truth.c */
+int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
+
+/* flow.c */
+void flow_if(Check *C, AstIf *s);
+void flow_loop(Check *C, AstFor *f, AstWhile *w);           /* one of them */
+void flow_leave_loop(Check *C);                             /* break, continue */
+void flow_try(Check *C, AstTry *t);
+void flow_match(Check *C, AstMatch *m);
+void flow_with(Check *C, AstWith *w);
 
 /* check.c */
 void block(Check *C, AstSeq body);
@@ -125,6 +142,20 @@ typedef enum { TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP } Transf
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
 const char *callee_text(const Type *f);
+/* Errors about arguments stand on the call's line, at the argument when it is there too. */
+Span at_call(const Ast *node, const Ast *arg);
+
+/* transforms.c */
+bool transform_make(const char *name, CallArgs *a, const Type **out);      /* false: name(a...) is no known transform */
+const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node);
+const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node);
+
+/* sizes.c */
+void sig_match(const Sig *sig, const Type *want, const Type *got, Bound *b);
+void sig_bind_rest(const Sig *sig, Bound *b);
+/* E0304 for the first named size of `want` that `got` does not have; false: there is none. */
+bool sig_report(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b);
+bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node);           /* false: one is violated, reported */
 
 /* classes.c */
 Cls *cls_make(Check *C, AstClassDef *def);
@@ -153,6 +184,8 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node);
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);
+/* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
+const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);
 /* The result of a native that has a tensor rule; false: it has none. */
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out);
 

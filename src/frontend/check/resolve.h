@@ -79,6 +79,9 @@ void annot_resolve(Res *R, Ast *annotation);
 /* scope.c */
 void resolve_expr(Res *R, Ast *e);
 
+/* place.c: E0211 */
+void place_check(Res *R, Ast *n);
+
 /* attrs.c: E0202 for what modules and namespaces do not hold, once all bindings are known. */
 void attrs_check(Res *R);
 /* Is this import's name there? Reports E0801, E0203. */

@@ -106,7 +106,7 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
 }
 
 /* Run an op's rules. Unknown parts of the operands make unknown results; only sure failures are reported. */
-static const Type *infer(Check *C, OpId op, const Attr *a, const TType *from, int nin, Ast *node)
+const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, int nin, Ast *node)
 {
     TType in[ITEMS_MAX], out[4];
     uint8_t known = DT_NONE;
@@ -115,6 +115,8 @@ static const Type *infer(Check *C, OpId op, const Attr *a, const TType *from, in
     StrBuf err = {0};
     bool ok;
 
+    if (nin < 1 || nin > ITEMS_MAX)
+        return type_tensor_unknown();
     memset(out, 0, sizeof out);
     for (int i = 0; i < nin; i++) {
         in[i] = from[i];
@@ -167,7 +169,7 @@ static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
         in[1].rank = 2;
         in[1].shape[1] = 1;
     }
-    r = infer(C, OP_matmul, &at, in, 2, node);
+    r = tensor_infer(C, OP_matmul, &at, in, 2, node);
     if (r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN)
         return r;
     t = *r->tensor;
@@ -203,7 +205,7 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
         return T_ANY;
     if (op == AOP_MATMUL)
         return matmul(C, &in[0], &in[1], node);
-    return id < 0 ? T_ANY : infer(C, (OpId)id, &at, in, 2, node);
+    return id < 0 ? T_ANY : tensor_infer(C, (OpId)id, &at, in, 2, node);
 }
 
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
@@ -211,7 +213,7 @@ const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
     TType in;
     Attr at = attr_default();
 
-    return operand(a, &in) ? infer(C, op, &at, &in, 1, node) : T_ANY;
+    return operand(a, &in) ? tensor_infer(C, op, &at, &in, 1, node) : T_ANY;
 }
 
 /* ------------------------------------------------------------- attributes */

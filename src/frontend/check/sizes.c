@@ -1,0 +1,203 @@
+/*
+ * The sizes of a signature at one call: a name alone gets the size of the first
+ * argument that has it, expressions follow, constraints are judged.
+ */
+#include "frontend/check/checker.h"
+
+#include <string.h>
+
+static Dim *bound_to(Bound *b, Dim d)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->from[i] == d)
+            return &b->to[i];
+    return NULL;
+}
+
+static bool is_own(const Sig *sig, Dim d)
+{
+    for (int i = 0; i < sig->dims.n; i++)
+        if (sig->dims.at[i].dim == d)
+            return true;
+    return false;
+}
+
+/* A size that is just a name of the signature gets the first argument's size. */
+void sig_match(const Sig *sig, const Type *want, const Type *got, Bound *b)
+{
+    if (!want || type_is_any(got))
+        return;
+    if (want->kind == TY_LIST && got->kind == TY_LIST) {
+        sig_match(sig, type_settle(want)->item[0], got->item[0], b);
+        return;
+    }
+    if (want->kind == TY_TUPLE && got->kind == TY_TUPLE && want->n == got->n) {
+        for (int i = 0; i < want->n; i++)
+            sig_match(sig, want->item[i], got->item[i], b);
+        return;
+    }
+    if (want->kind == TY_DICT && got->kind == TY_DICT) {
+        sig_match(sig, want->item[1], got->item[1], b);
+        return;
+    }
+    if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||
+        want->tensor->rank != got->tensor->rank)
+        return;
+    for (int i = 0; i < want->tensor->rank && b->n < 32; i++) {
+        Dim d = want->tensor->shape[i];
+        if (is_own(sig, d) && !bound_to(b, d)) {
+            b->from[b->n] = d;
+            b->to[b->n++] = got->tensor->shape[i];
+        }
+    }
+}
+
+/* Sizes that no argument tells are unknown to the caller. */
+void sig_bind_rest(const Sig *sig, Bound *b)
+{
+    for (int i = 0; i < sig->dims.n && b->n < 32; i++)
+        if (!bound_to(b, sig->dims.at[i].dim)) {
+            b->from[b->n] = sig->dims.at[i].dim;
+            b->to[b->n++] = dim_open();
+        }
+}
+
+static const char *size_text(Dim d, StrBuf *b)
+{
+    sb_clear(b);
+    dim_print(d, b);
+    return sb_str(b);
+}
+
+/* The mistake in the signature's words: "H = 112 but got 116". */
+bool sig_report(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b)
+{
+    StrBuf name = {0}, value = {0}, have = {0};
+    bool found = false;
+
+    for (int i = 0; want->rank == got->rank && i < want->rank && !found; i++) {
+        Dim w = want->shape[i], v = dim_subst(w, b->from, b->to, b->n);
+        DimAnswer a = dim_eq(v, got->shape[i], NULL, NULL);
+        if (w == v || dim_is_const(w) || (a != DIM_REFUTED && a != DIM_DIFFERS) || dim_is_open(v) || dim_is_open(got->shape[i]))
+            continue;
+        Diag *d = REPORT(C, E0304, span, what, size_text(w, &name), size_text(v, &value), size_text(got->shape[i], &have));
+        diag_note(d, "Expected: %s", shape_of(want));
+        diag_note(d, "Received: %s", shape_of(got));
+        diag_help(d, "pass tensors whose sizes agree on %s", sb_str(&name));
+        found = true;
+    }
+    sb_done(&name);
+    sb_done(&value);
+    sb_done(&have);
+    return found;
+}
+
+/* ------------------------------------------------------------- constraints */
+
+static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
+{
+    Dim x, y;
+
+    if (e->kind == AST_Int)
+        return dim_const(AST_AS(e, Int)->value);
+    if (e->kind == AST_Name) {
+        for (int i = 0; i < sig->dims.n; i++)
+            if (sig->dims.at[i].name == AST_AS(e, Name)->id)
+                return dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n);
+        return DIM_BAD;
+    }
+    if (e->kind != AST_BinOp)
+        return DIM_BAD;
+    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig);
+    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig);
+    if (x == DIM_BAD || y == DIM_BAD)
+        return DIM_BAD;
+    switch (AST_AS(e, BinOp)->op) {
+    case AOP_ADD: return dim_add(x, y);
+    case AOP_SUB: return dim_sub(x, y);
+    case AOP_MUL: return dim_mul(x, y);
+    case AOP_FLOORDIV: return dim_floordiv(x, y);
+    case AOP_MOD: return dim_mod(x, y);
+    default: return DIM_BAD;
+    }
+}
+
+/* false: the condition surely does not hold. */
+static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op)
+{
+    AstCompare *c = AST_AS(cond, Compare);
+    DimAnswer a;
+    Dim x, y;
+
+    if (cond->kind != AST_Compare || c->rest.n != 1)
+        return true;
+    x = constraint_dim(c->left, b, sig);
+    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig);
+    *op = (int)AST_AS(c->rest.at[0], CompareItem)->op;
+    *lhs = x;
+    *rhs = y;
+    if (x == DIM_BAD || y == DIM_BAD)
+        return true;
+    switch (*op) {
+    case AOP_EQ:
+        a = dim_eq(x, y, NULL, NULL);
+        return !(a == DIM_REFUTED || (a == DIM_DIFFERS && !dim_is_open(x) && !dim_is_open(y)));
+    case AOP_NE: return dim_eq(x, y, NULL, NULL) != DIM_PROVED;
+    case AOP_GE: return dim_ge(x, y, NULL, NULL) != DIM_REFUTED;
+    case AOP_LE: return dim_ge(y, x, NULL, NULL) != DIM_REFUTED;
+    case AOP_GT: return dim_ge(y, x, NULL, NULL) != DIM_PROVED;
+    case AOP_LT: return dim_ge(x, y, NULL, NULL) != DIM_PROVED;
+    default: return true;
+    }
+}
+
+static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
+{
+    bool first = true;
+
+    for (int i = 0; i < sig->dims.n; i++) {
+        StrBuf text = {0};
+        const char *name = sig->dims.at[i].name->text;
+        ast_print(cond, &text);
+        for (const char *p = strstr(sb_str(&text), name); p; p = NULL) {
+            sb_printf(out, "%s%s = ", first ? "" : ", ", name);
+            dim_print(dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n), out);
+            first = false;
+        }
+        sb_done(&text);
+    }
+}
+
+static bool check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
+{
+    Dim l, r;
+    int op;
+    StrBuf text = {0}, values = {0};
+
+    if (!cond || holds(C, cond, b, sig, &l, &r, &op))
+        return true;
+    ast_print(cond, &text);
+    while (text.n && sb_str(&text)[text.n - 1] == '\n')
+        text.n--;
+    put_values(cond, sig, b, &values);
+    REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
+    sb_done(&text);
+    sb_done(&values);
+    return false;
+}
+
+bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
+{
+    bool ok = true;
+
+    if (f->node->kind != AST_FunctionDef)
+        return true;
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
+            ok &= check_constraint(C, p->annotation, b, &f->sig, node);
+    }
+    for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
+        ok &= check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
+    return ok;
+}

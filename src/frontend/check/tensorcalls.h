@@ -1,0 +1,45 @@
+/*
+ * tensorcalls.h - what the rules for tensor functions share.
+ *
+ * A TCall is one call of a tensor function or method, the receiver first.  A
+ * rule reads its arguments and gives the result's type; NULL or TY_ANY when it
+ * cannot tell.
+ */
+#ifndef TSR_FRONTEND_TENSORCALLS_H
+#define TSR_FRONTEND_TENSORCALLS_H
+
+#include "frontend/check/checker.h"
+
+typedef struct Rule Rule;
+typedef struct TCall {
+    Check *C;
+    const char *name;
+    CallArg *at;
+    int n;
+    bool open;                  /* has *args or **kw */
+    Ast *node;
+    const Rule *rule;
+} TCall;
+typedef const Type *RuleFn(TCall *c);
+struct Rule { const char *name; RuleFn *fn; int op; };      /* op: what the rule's functions differ in */
+
+/* The argument at this position or with one of these names; NULL when absent. */
+const CallArg *tcall_arg(const TCall *c, int pos, const char *a, const char *b);
+int tcall_positional(const TCall *c);                       /* how many have no name */
+const TType *tcall_tensor(const TCall *c, int pos);         /* NULL: not known to be a tensor */
+bool type_int_value(const Type *t, int64_t *out);           /* a known number */
+bool tcall_keepdim(const TCall *c, int pos, bool *out);     /* false: given but not known */
+bool tcall_dtype(const TCall *c, int pos, uint8_t *out);    /* dtype=: false when given but not known */
+/* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
+int tcall_sizes(const TCall *c, int from, const char *name, Dim *out);
+/* An axis argument counted from the front; -1: not known, -2: out of range, reported. */
+int tcall_axis(TCall *c, const TType *x, const CallArg *a);
+const Type *tensor_made(uint8_t dtype, int rank, const Dim *shape);
+const Type *tensor_unknown(void);
+const Type *tensor_of_dtype(const TType *t);                /* of t's dtype, nothing else known */
+Dim size_of_type(const Type *t);                            /* unknown unless an int with a known value */
+
+#define RULE(name, fn, op) RuleFn rule_##fn;
+#include "frontend/check/tensorrules.def"
+
+#endif

@@ -1,0 +1,180 @@
+/* Tensors made from sizes and from data. */
+#include "frontend/check/tensorcalls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many positional sizes: all but trailing non-ints. full(shape, value) has its shape in one argument. */
+const Type *rule_make_sized(TCall *c)
+{
+    Dim d[16];
+    int n = tcall_sizes(c, 0, "shape", d);
+    uint8_t dt = DT_f32;
+
+    if (!tcall_dtype(c, -1, &dt))
+        dt = DT_NONE;
+    for (int i = 0; i < c->n; i++)
+        if (!c->at[i].name && c->at[i].type->kind == TY_DTYPE)
+            dt = (uint8_t)c->at[i].type->value;
+    if (n < 0)
+        return tensor_made(dt, RANK_UNKNOWN, NULL);
+    for (int i = 0; i < n; i++)
+        if (dim_const_value(d[i], &(int64_t){0}) && !dim_is_const(d[i]))
+            return tensor_unknown();
+    return tensor_made(dt, n, d);
+}
+
+const Type *rule_make_full(TCall *c)
+{
+    const CallArg *shape = tcall_arg(c, 0, "shape", NULL), *fill = tcall_arg(c, 1, "fill_value", "value");
+    CallArg one[1];
+    TCall only = *c;
+    Dim d[16];
+    uint8_t dt = DT_NONE;
+    int n;
+
+    if (!shape || c->open)
+        return tensor_unknown();
+    one[0] = *shape;
+    one[0].name = NULL;
+    only.at = one;
+    only.n = 1;
+    n = tcall_sizes(&only, 0, NULL, d);
+    if (fill && fill->type->kind == TY_FLOAT)
+        dt = DT_f32;
+    if (!tcall_dtype(c, 2, &dt))
+        dt = DT_NONE;
+    return n < 0 ? tensor_unknown() : tensor_made(dt, n, d);
+}
+
+const Type *rule_make_eye(TCall *c)
+{
+    const CallArg *n = tcall_arg(c, 0, "n", NULL), *m = tcall_arg(c, 1, "m", NULL);
+    Dim d[2];
+    uint8_t dt = DT_f32;
+
+    if (!n || c->open || !tcall_dtype(c, -1, &dt) || (m && m->type->kind != TY_INT))
+        return tensor_unknown();
+    d[0] = size_of_type(n->type);
+    d[1] = m ? size_of_type(m->type) : d[0];
+    return tensor_made(dt, 2, d);
+}
+
+const Type *rule_make_arange(TCall *c)
+{
+    int n = tcall_positional(c);
+    int64_t step = 1;
+    uint8_t dt = DT_NONE;
+    Dim lo = 0, hi, d;
+
+    if (c->open || n < 1 || n > 3)
+        return tensor_unknown();
+    for (int i = 0; i < n; i++)
+        if (c->at[i].name || c->at[i].type->kind != TY_INT)
+            return tensor_unknown();
+    if (!tcall_dtype(c, -1, &dt))
+        dt = DT_NONE;
+    if (n > 1)
+        lo = size_of_type(c->at[0].type);
+    hi = size_of_type(c->at[n > 1].type);
+    if (n == 3 && (!type_int_value(c->at[2].type, &step) || step < 1))
+        return tensor_unknown();
+    d = dim_cdiv(dim_sub(hi, lo), step);
+    if (dim_ge(d, 0, NULL, NULL) != DIM_PROVED)
+        d = dim_open();
+    return tensor_made(dt, 1, &d);
+}
+
+/* The shape of nested displays. */
+static int data_shape(const Type *t, Dim *d, int depth, uint8_t *dt)
+{
+    int n;
+
+    if (type_is_any(t))
+        return -1;
+    if (t->kind == TY_BOOL || t->kind == TY_INT || t->kind == TY_FLOAT) {
+        uint8_t k = t->kind == TY_BOOL ? DT_bool : t->kind == TY_INT ? DT_int32 : DT_f32;
+        *dt = *dt == DT_NONE ? k : *dt == k ? k : DT_f32;
+        return depth;
+    }
+    if ((t->kind != TY_LIST && t->kind != TY_TUPLE) || t->n < 0 || depth == 8 || (t->kind == TY_LIST && !t->exact))
+        return -1;
+    d[depth] = t->n;
+    if (!t->n)
+        return -1;
+    n = data_shape(t->item[0], d, depth + 1, dt);
+    for (int i = 1; i < t->n; i++) {
+        Dim other[16] = {0};
+        if (data_shape(t->item[i], other, depth + 1, dt) != n || n < 0)
+            return -1;
+        for (int k = depth + 1; k < n; k++)
+            if (other[k] != d[k])
+                return -1;
+    }
+    return n;
+}
+
+/* Nested displays lose their inner lists' lengths when they are settled: read them from the source. */
+static int source_shape(const Ast *e, Dim *d, int depth, uint8_t *dt)
+{
+    AstSeq elts;
+    int n = -1;
+
+    if (e->kind == AST_UnaryOp)
+        return source_shape(AST_AS(e, UnaryOp)->operand, d, depth, dt);
+    if (e->kind == AST_Int || e->kind == AST_Float || (e->kind == AST_Const && AST_AS(e, Const)->value != CONST_NONE)) {
+        uint8_t k = e->kind == AST_Int ? DT_int32 : e->kind == AST_Float ? DT_f32 : DT_bool;
+        *dt = *dt == DT_NONE || *dt == k ? k : *dt == DT_f32 || k == DT_f32 ? DT_f32 : DT_int32;
+        return depth;
+    }
+    if ((e->kind != AST_List && e->kind != AST_Tuple) || depth == 8)
+        return -1;
+    elts = e->kind == AST_List ? AST_AS(e, List)->elts : AST_AS(e, Tuple)->elts;
+    d[depth] = elts.n;
+    for (int i = 0; i < elts.n; i++) {
+        Dim other[16] = {0};
+        int k = source_shape(elts.at[i], i ? other : d, depth + 1, dt);
+        if (k < 0 || (i && k != n))
+            return -1;
+        for (int j = depth + 1; i && j < k; j++)
+            if (other[j] != d[j])
+                return -1;
+        n = k;
+    }
+    return elts.n ? n : -1;
+}
+
+const Type *rule_make_tensor(TCall *c)
+{
+    const CallArg *data = tcall_arg(c, 0, "data", NULL);
+    Dim d[16] = {0};
+    uint8_t dt = DT_NONE, given = DT_NONE;
+    Ast *src;
+    int n;
+
+    if (!data || c->open || !tcall_dtype(c, 1, &given))
+        return tensor_unknown();
+    src = data->node->kind == AST_Arg ? AST_AS(data->node, Arg)->value : data->node;
+    n = source_shape(src, d, 0, &dt);
+    if (n < 0) {
+        dt = DT_NONE;
+        n = data_shape(data->type, d, 0, &dt);
+    }
+    if (given != DT_NONE)
+        dt = given;
+    return n < 0 ? tensor_made(given, RANK_UNKNOWN, NULL) : tensor_made(dt, n, d);
+}
+
+const Type *rule_like(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    TType t;
+
+    if (!x)
+        return tensor_unknown();
+    t = *x;
+    if (!tcall_dtype(c, -1, &t.dtype))
+        t.dtype = DT_NONE;
+    return type_tensor(&t);
+}
+

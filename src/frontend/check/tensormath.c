@@ -1,0 +1,146 @@
+/* Elementwise functions and reductions. */
+#include "frontend/check/tensorcalls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const Type *rule_elementwise(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+
+    if (!x)
+        return c->n && c->at[0].type->kind == TY_FLOAT ? type_of_kind(TY_FLOAT) : T_ANY;
+    return tensor_unary(c->C, (OpId)c->rule->op, c->at[0].type, c->node);
+}
+
+const Type *rule_elementwise2(TCall *c)
+{
+    static const int as_ast[] = {AOP_ADD, AOP_SUB, AOP_MUL};
+    const CallArg *a = tcall_arg(c, 0, NULL, NULL), *b = tcall_arg(c, 1, NULL, NULL);
+
+    if (!a || !b || c->open || type_is_any(a->type) || type_is_any(b->type) ||
+        (a->type->kind != TY_TENSOR && b->type->kind != TY_TENSOR))
+        return T_ANY;
+    return tensor_binary(c->C, as_ast[c->rule->op], a->type, b->type, c->node);
+}
+
+/* relu and its kin: the same shape and float dtype. */
+const Type *rule_same(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+
+    return x ? type_tensor(x) : T_ANY;
+}
+
+/* softmax, cumsum, flip: the same shape, along an axis that must be there. */
+const Type *rule_same_axis(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+
+    if (!x)
+        return T_ANY;
+    return tcall_axis(c, x, tcall_arg(c, 1, "dim", "axis")) == -2 ? tensor_unknown() : type_tensor(x);
+}
+
+const Type *rule_where(TCall *c)
+{
+    TType cond, sum;
+    const Type *t;
+
+    if (c->n != 3 || c->open)
+        return T_ANY;
+    for (int i = 0; i < 3; i++)
+        if (type_is_any(c->at[i].type))
+            return T_ANY;
+    t = c->at[1].type->kind == TY_TENSOR || c->at[2].type->kind == TY_TENSOR
+            ? tensor_binary(c->C, AOP_ADD, c->at[1].type, c->at[2].type, c->node)
+            : NULL;
+    if (c->at[0].type->kind != TY_TENSOR)
+        return T_ANY;
+    if (!t || t->kind != TY_TENSOR)
+        return tensor_unknown();
+    cond = *c->at[0].type->tensor;
+    sum = *t->tensor;
+    cond.dtype = sum.dtype;
+    cond.weak = 0;
+    cond.policy = sum.policy;
+    return tensor_binary(c->C, AOP_ADD, type_tensor(&cond), t, c->node);
+}
+
+const Type *rule_product(TCall *c)
+{
+    const CallArg *a = tcall_arg(c, 0, NULL, NULL), *b = tcall_arg(c, 1, NULL, NULL);
+
+    if (!a || !b || type_is_any(a->type) || type_is_any(b->type) || a->type->kind != TY_TENSOR || b->type->kind != TY_TENSOR)
+        return T_ANY;
+    return tensor_binary(c->C, AOP_MATMUL, a->type, b->type, c->node);
+}
+
+/* ------------------------------------------------------------- reductions */
+
+/* Axes named by dim= or axis=, or position 1: a set of indices from the front. -1: not known; -2: reported. */
+static int axes_of(TCall *c, const TType *x, bool *gone)
+{
+    const CallArg *a = tcall_arg(c, 1, "dim", "axis");
+    int n = 0;
+
+    if (!a || a->type->kind == TY_NONE) {
+        for (int i = 0; i < x->rank; i++)
+            gone[i] = true;
+        return x->rank;
+    }
+    if (type_is_any(a->type))
+        return -1;
+    if (a->type->kind == TY_TUPLE || a->type->kind == TY_LIST) {
+        if (a->type->n < 0 || (a->type->kind == TY_LIST && !a->type->exact))
+            return -1;
+        for (int i = 0; i < a->type->n; i++) {
+            CallArg one = {NULL, a->type->item[i], a->node, 0};
+            int k = tcall_axis(c, x, &one);
+            if (k < 0)
+                return k;
+            gone[k] = true;
+            n++;
+        }
+        return n;
+    }
+    n = tcall_axis(c, x, a);
+    if (n >= 0)
+        gone[n] = true;
+    return n < 0 ? n : 1;
+}
+
+const Type *rule_reduce(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    TType r;
+    bool gone[16] = {false}, keep;
+    int n;
+
+    if (!x)
+        return T_ANY;
+    r = *x;
+    if (c->rule->op == 1 && r.dtype != DT_NONE && !dtype_is_inexact((DType)r.dtype))
+        r.dtype = DT_f32;                           /* mean and its kin */
+    if (c->rule->op == 2)
+        r.dtype = DT_int32;                         /* argmax */
+    if (c->rule->op == 3)
+        r.dtype = DT_bool;
+    if (c->rule->op == 0 && r.dtype != DT_NONE && !dtype_is_inexact((DType)r.dtype))
+        r.dtype = DT_NONE;                          /* sums of integers widen */
+    if (!tcall_dtype(c, -1, &r.dtype))
+        r.dtype = DT_NONE;
+    if (x->rank == RANK_UNKNOWN || c->open)
+        return tensor_made(r.dtype, RANK_UNKNOWN, NULL);
+    n = axes_of(c, x, gone);
+    if (n < 0 || !tcall_keepdim(c, -1, &keep))
+        return tensor_made(r.dtype, RANK_UNKNOWN, NULL);
+    r.rank = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (!gone[i])
+            r.shape[r.rank++] = x->shape[i];
+        else if (keep)
+            r.shape[r.rank++] = 1;
+    return type_tensor(&r);
+}
+

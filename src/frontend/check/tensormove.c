@@ -1,0 +1,320 @@
+/* Functions that move, join and cut: sizes change, elements do not. */
+#include "frontend/check/tensorcalls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const Type *infer_move(TCall *c, OpId op, const Attr *a, const TType *x)
+{
+    TType out[2];
+    int n = 0, code = 0;
+    StrBuf err = {0};
+    bool ok, open = ttype_is_open(x) && x->dtype != DT_NONE;
+    TType in = *x;
+
+    for (int i = 0; i < x->rank; i++)
+        open |= dim_is_open(x->shape[i]);
+    for (int i = 0; i < a->nd[0]; i++)
+        open |= dim_is_open(a->d[0][i]);
+    memset(out, 0, sizeof out);
+    if (in.dtype == DT_NONE)
+        in.dtype = DT_f32;
+    ok = op_infer(op, a, &in, 1, out, &n, &err, &code);
+    if (!ok && !open)
+        diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&err)), "the shape here is %s", shape_of(x));
+    sb_done(&err);
+    if (!ok)
+        return tensor_of_dtype(x);
+    out[0].dtype = x->dtype;
+    return type_tensor(&out[0]);
+}
+
+const Type *rule_reshape(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    Attr a = attr_default();
+    Dim d[16], known = 1, all = 1;
+    int n = tcall_sizes(c, 1, "shape", d), minus = -1;
+    int64_t v;
+
+    if (!x)
+        return T_ANY;
+    if (n < 0 || x->rank == RANK_UNKNOWN)
+        return n < 0 ? tensor_of_dtype(x) : tensor_made(x->dtype, n, d);
+    for (int i = 0; i < n; i++) {
+        if (dim_const_value(d[i], &v) && v == -1)
+            minus = i;
+        else
+            known = dim_mul(known, d[i]);
+    }
+    for (int i = 0; i < x->rank; i++)
+        all = dim_mul(all, x->shape[i]);
+    if (minus >= 0) {
+        if (dim_is_const(all) && dim_is_const(known) && known && all % known) {
+            StrBuf e = {0};
+            sb_printf(&e, "cannot reshape %s: %lld elements do not divide by %lld", shape_of(x), (long long)all, (long long)known);
+            REPORT(c->C, E0306, c->node->span, sb_str(&e));
+            sb_done(&e);
+            return tensor_of_dtype(x);
+        }
+        d[minus] = dim_const_value(known, &v) && v <= 0 ? dim_open() : dim_floordiv(all, known);
+        if (d[minus] == DIM_BAD || dim_is_open(all) || dim_is_open(known))
+            d[minus] = dim_open();
+        return tensor_made(x->dtype, n, d);
+    }
+    a.nd[0] = (uint8_t)n;
+    memcpy(a.d[0], d, sizeof *d * (size_t)n);
+    {
+        const Type *r = infer_move(c, OP_reshape, &a, x);
+        return r->tensor->rank == RANK_UNKNOWN ? tensor_made(x->dtype, n, d) : r;
+    }
+}
+
+const Type *rule_swap(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    TType r;
+    int a, b;
+
+    if (!x)
+        return T_ANY;
+    if (x->rank == RANK_UNKNOWN || c->open || tcall_positional(c) == 2)
+        return tensor_of_dtype(x);
+    r = *x;
+    if (tcall_positional(c) == 1 && c->n == 1) {
+        for (int i = 0; i < x->rank; i++)
+            r.shape[i] = x->shape[x->rank - 1 - i];
+        return type_tensor(&r);
+    }
+    if (tcall_positional(c) > 3)
+        return tensor_of_dtype(x);
+    a = tcall_axis(c, x, tcall_arg(c, 1, "dim0", "axis1"));
+    b = a == -2 ? -2 : tcall_axis(c, x, tcall_arg(c, 2, "dim1", "axis2"));
+    if (a < 0 || b < 0)
+        return a == -2 || b == -2 ? tensor_unknown() : tensor_of_dtype(x);
+    r.shape[a] = x->shape[b];
+    r.shape[b] = x->shape[a];
+    return type_tensor(&r);
+}
+
+const Type *rule_permute(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    Dim d[16];
+    TType r;
+    bool used[16] = {false};
+    int n = tcall_sizes(c, 1, "dims", d);
+    StrBuf e = {0};
+    bool bad;
+
+    if (!x)
+        return T_ANY;
+    if (n < 0 || x->rank == RANK_UNKNOWN || (!n && c->n > 1))
+        return tensor_of_dtype(x);
+    r = *x;
+    bad = n != x->rank;
+    for (int i = 0; i < n && !bad; i++) {
+        int64_t k;
+        if (!dim_const_value(d[i], &k))
+            return tensor_of_dtype(x);
+        k = k < 0 ? k + x->rank : k;
+        bad = k < 0 || k >= x->rank || used[k];
+        if (!bad) {
+            used[k] = true;
+            r.shape[i] = x->shape[k];
+        }
+    }
+    if (!bad)
+        return type_tensor(&r);
+    sb_printf(&e, "permute: the axes given are not a permutation of the %d axes of %s", x->rank, shape_of(x));
+    REPORT(c->C, E0306, c->node->span, sb_str(&e));
+    sb_done(&e);
+    return tensor_of_dtype(x);
+}
+
+const Type *rule_unsqueeze(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    TType r;
+    int64_t k;
+    const CallArg *a = tcall_arg(c, 1, "dim", "axis");
+
+    if (!x)
+        return T_ANY;
+    if (x->rank == RANK_UNKNOWN || x->rank > 15 || !a || !type_int_value(a->type, &k))
+        return tensor_of_dtype(x);
+    k = k < 0 ? k + x->rank + 1 : k;
+    if (k < 0 || k > x->rank)
+        return tensor_of_dtype(x);
+    r = *x;
+    r.rank++;
+    for (int i = 0, j = 0; i < r.rank; i++)
+        r.shape[i] = i == k ? 1 : x->shape[j++];
+    return type_tensor(&r);
+}
+
+const Type *rule_squeeze(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const CallArg *a = tcall_arg(c, 1, "dim", "axis");
+    TType r;
+    int k;
+
+    if (!x)
+        return T_ANY;
+    if (x->rank == RANK_UNKNOWN || !a)
+        return tensor_of_dtype(x);
+    k = tcall_axis(c, x, a);
+    if (k < 0)
+        return tensor_of_dtype(x);
+    r = *x;
+    r.rank = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (i != k)
+            r.shape[r.rank++] = x->shape[i];
+    return type_tensor(&r);
+}
+
+/* The tensors of a list or tuple, or -1. */
+static int tensors_of(const Type *t, TType *out)
+{
+    if (type_is_any(t) || (t->kind != TY_LIST && t->kind != TY_TUPLE) || t->n < 1 || t->n > ITEMS_MAX ||
+        (t->kind == TY_LIST && !t->exact))
+        return -1;
+    for (int i = 0; i < t->n; i++) {
+        if (type_is_any(t->item[i]) || t->item[i]->kind != TY_TENSOR || t->item[i]->tensor->rank == RANK_UNKNOWN)
+            return -1;
+        out[i] = *t->item[i]->tensor;
+    }
+    return t->n;
+}
+
+static const Type *join_list(TCall *c, bool stacking)
+{
+    TType in[ITEMS_MAX], out[2];
+    const CallArg *list = tcall_arg(c, 0, "tensors", "xs"), *a = tcall_arg(c, 1, "dim", "axis");
+    Attr at = attr_default();
+    int64_t axis = 0;
+    int n = list ? tensors_of(list->type, in) : -1, nout, code;
+    StrBuf err = {0};
+    bool ok, open = false, no_dtype = false;
+
+    if (n < 0 || (a && !type_int_value(a->type, &axis)))
+        return tensor_unknown();
+    for (int i = 0; i < n; i++) {
+        no_dtype |= in[i].dtype == DT_NONE;
+        for (int k = 0; k < in[i].rank; k++)
+            open |= dim_is_open(in[i].shape[k]);
+    }
+    for (int i = 0; i < n && no_dtype; i++)
+        in[i].dtype = DT_f32;
+    for (int i = 0; i < n && stacking; i++) {
+        int k = (int)(axis < 0 ? axis + in[i].rank + 1 : axis);
+        if (k < 0 || k > in[i].rank || in[i].rank > 14)
+            return tensor_unknown();
+        memmove(in[i].shape + k + 1, in[i].shape + k, sizeof(Dim) * (size_t)(in[i].rank - k));
+        in[i].shape[k] = 1;
+        in[i].rank++;
+    }
+    at.naxes = 1;
+    at.axis[0] = (int8_t)(axis < 0 ? axis : axis - in[0].rank);
+    if (axis >= in[0].rank)
+        return tensor_unknown();
+    memset(out, 0, sizeof out);
+    ok = op_infer(OP_concat, &at, in, n, out, &nout, &err, &code);
+    if (!ok && !open)
+        diag_help(REPORT(c->C, code == 4 ? E0401 : E0306, c->node->span, sb_str(&err)), "%s",
+                  code == 4 ? "cast explicitly with .to(dtype)" : "sizes may differ only along the joined axis");
+    sb_done(&err);
+    if (!ok)
+        return tensor_unknown();
+    if (no_dtype)
+        out[0].dtype = DT_NONE;
+    return type_tensor(&out[0]);
+}
+
+const Type *rule_concat(TCall *c) { return join_list(c, false); }
+const Type *rule_stack(TCall *c) { return join_list(c, true); }
+
+const Type *rule_pieces(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const CallArg *count = tcall_arg(c, 1, "chunks", "n");
+    const Type *m[ITEMS_MAX];
+    TType p;
+    int64_t n, v;
+    int k;
+    const CallArg *a = tcall_arg(c, 2, "dim", "axis");
+
+    if (!x)
+        return T_ANY;
+    if (x->rank == RANK_UNKNOWN || !count || !type_int_value(count->type, &n) || n < 1 || n > ITEMS_MAX)
+        return T_ANY;
+    k = a ? tcall_axis(c, x, a) : 0;
+    if (k < 0 || !x->rank)
+        return T_ANY;
+    p = *x;
+    if (dim_divides(n, x->shape[k]) != DIM_PROVED)
+        p.shape[k] = dim_open();
+    else
+        p.shape[k] = dim_const_value(x->shape[k], &v) ? v / n : dim_floordiv(x->shape[k], n);
+    for (int i = 0; i < n; i++)
+        m[i] = type_tensor(&p);
+    return type_tuple(m, (int)n);
+}
+
+const Type *rule_expand(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    Attr a = attr_default();
+    Dim d[16];
+    int n = tcall_sizes(c, 1, "shape", d);
+    int64_t v;
+
+    if (!x)
+        return T_ANY;
+    if (n < 0 || x->rank == RANK_UNKNOWN)
+        return tensor_of_dtype(x);
+    for (int i = 0; i < n; i++) {
+        int k = i - (n - x->rank);
+        if (dim_const_value(d[i], &v) && v == -1 && k >= 0)
+            d[i] = x->shape[k];
+    }
+    a.nd[0] = (uint8_t)n;
+    memcpy(a.d[0], d, sizeof *d * (size_t)n);
+    return infer_move(c, OP_broadcast, &a, x);
+}
+
+const Type *rule_flatten(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    Dim all = 1;
+
+    if (!x || x->rank == RANK_UNKNOWN || c->n > 1)
+        return x ? tensor_of_dtype(x) : T_ANY;
+    for (int i = 0; i < x->rank; i++)
+        all = dim_mul(all, x->shape[i]);
+    return tensor_made(x->dtype, 1, &all);
+}
+
+const Type *rule_convert(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    TType r;
+    DType dt;
+    const CallArg *a = tcall_arg(c, 1, "dtype", NULL);
+
+    if (!x)
+        return T_ANY;
+    r = *x;
+    r.weak = 0;
+    r.policy = NULL;
+    if (a && a->type->kind == TY_DTYPE)
+        r.dtype = (uint8_t)a->type->value;
+    else if (a && a->type->kind == TY_STR && a->type->text && dtype_find(a->type->text->text, &dt))
+        r.dtype = (uint8_t)dt;
+    else if (a && a->type->kind != TY_STR)
+        r.dtype = DT_NONE;
+    return type_tensor(&r);
+}
+

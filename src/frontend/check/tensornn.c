@@ -1,0 +1,217 @@
+/* Lookups, windows and contractions of networks. */
+#include "frontend/check/tensorcalls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* table[ids]: the shape of the ids, then the rest of the table. */
+const Type *rule_lookup(TCall *c)
+{
+    const TType *t = tcall_tensor(c, 0), *ids = tcall_tensor(c, 1);
+    bool swapped = c->rule->op == 1;
+    const CallArg *a = tcall_arg(c, 2, "axis", "dim");
+    TType r;
+    int k = 0;
+
+    if (swapped && t && ids && t->dtype != DT_NONE && dtype_is_int((DType)t->dtype) && ids->dtype != DT_NONE &&
+        !dtype_is_int((DType)ids->dtype)) {
+        const TType *x = t;
+        t = ids;
+        ids = x;
+    }
+    if (!t || !ids || t->rank == RANK_UNKNOWN || ids->rank == RANK_UNKNOWN || !t->rank || t->rank + ids->rank > 16)
+        return t ? tensor_of_dtype(t) : T_ANY;
+    if (a && (k = tcall_axis(c, t, a)) < 0)
+        return tensor_of_dtype(t);
+    r = *t;
+    r.rank = 0;
+    for (int i = 0; i < k; i++)
+        r.shape[r.rank++] = t->shape[i];
+    for (int i = 0; i < ids->rank; i++)
+        r.shape[r.rank++] = ids->shape[i];
+    for (int i = k + 1; i < t->rank; i++)
+        r.shape[r.rank++] = t->shape[i];
+    return type_tensor(&r);
+}
+
+const Type *rule_one_hot(TCall *c)
+{
+    const TType *ids = tcall_tensor(c, 0);
+    const CallArg *n = tcall_arg(c, 1, "num_classes", "n");
+    TType r;
+
+    if (!ids || ids->rank == RANK_UNKNOWN || ids->rank > 15 || !n)
+        return tensor_unknown();
+    r = *ids;
+    r.dtype = DT_NONE;
+    r.shape[r.rank++] = size_of_type(n->type);
+    return type_tensor(&r);
+}
+
+/* ------------------------------------------------------------- einsum */
+
+const Type *rule_einsum(TCall *c)
+{
+    const char *s, *arrow;
+    Dim size[128];
+    TType r = {.dtype = DT_NONE};
+    int operand = 0, axis = 0;
+    char text[64];
+
+    if (!c->n || c->at[0].type->kind != TY_STR || !c->at[0].type->text)
+        return tensor_unknown();
+    s = c->at[0].type->text->text;
+    arrow = strstr(s, "->");
+    if (!arrow || strstr(s, "...") || strpbrk(s, " "))
+        return tensor_unknown();
+    for (int i = 0; i < 128; i++)
+        size[i] = DIM_BAD;
+    for (const char *p = s; p <= arrow; p++) {
+        const TType *x = tcall_tensor(c, operand + 1);
+        if (!x || x->rank == RANK_UNKNOWN)
+            return tensor_unknown();
+        if (*p == ',' || p == arrow) {
+            if (axis != x->rank) {
+                snprintf(text, sizeof text, "einsum: \"%.20s\" names %d axes", s, axis);
+                diag_note(REPORT(c->C, E0306, c->node->span, text), "operand %d is %s", operand + 1, shape_of(x));
+                return tensor_unknown();
+            }
+            operand++;
+            axis = 0;
+            continue;
+        }
+        if ((unsigned char)*p >= 128 || axis >= x->rank) {
+            axis++;
+            continue;
+        }
+        Dim d = x->shape[axis++], *have = &size[(unsigned char)*p];
+        DimAnswer a = *have == DIM_BAD ? DIM_PROVED : dim_eq(*have, d, NULL, NULL);
+        if ((a == DIM_REFUTED || a == DIM_DIFFERS) && *have != 1 && d != 1 && !dim_is_open(*have) && !dim_is_open(d)) {
+            StrBuf e = {0};
+            sb_printf(&e, "einsum: letter %c stands for sizes ", *p);
+            dim_print(*have, &e);
+            sb_puts(&e, " and ");
+            dim_print(d, &e);
+            REPORT(c->C, E0306, c->node->span, sb_str(&e));
+            sb_done(&e);
+            return tensor_unknown();
+        }
+        if (*have == DIM_BAD || *have == 1)
+            *have = d;
+    }
+    for (const char *p = arrow + 2; *p && r.rank < 16; p++)
+        r.shape[r.rank++] = (unsigned char)*p < 128 && size[(unsigned char)*p] != DIM_BAD ? size[(unsigned char)*p] : dim_open();
+    r.dtype = tcall_tensor(c, 1)->dtype;
+    return type_tensor(&r);
+}
+
+
+/* ------------------------------------------------------------- windows */
+
+/* An int for all spatial axes or a tuple with one each; false: not known. */
+static bool spatial(const TCall *c, int pos, const char *name, int n, int64_t dflt, int64_t *out)
+{
+    const CallArg *a = tcall_arg(c, pos, name, NULL);
+
+    for (int i = 0; i < n; i++)
+        out[i] = dflt;
+    if (!a || a->type->kind == TY_NONE)
+        return true;
+    if (type_int_value(a->type, out)) {
+        for (int i = 1; i < n; i++)
+            out[i] = out[0];
+        return true;
+    }
+    if (type_is_any(a->type) || a->type->kind != TY_TUPLE || a->type->n != n)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!type_int_value(a->type->item[i], &out[i]))
+            return false;
+    return true;
+}
+
+/* x [N, C, s...] with w [O, C/groups, k...]; a bias may stand third. */
+const Type *rule_conv(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0), *w = tcall_tensor(c, 1);
+    TType in[2];
+    Attr a = attr_default();
+    int n = c->rule->op;
+    int64_t stride[3], pad[3], dil[3], groups = 1;
+    const CallArg *g = tcall_arg(c, -1, "groups", NULL);
+
+    if (!x || !w || c->open || x->rank == RANK_UNKNOWN || w->rank == RANK_UNKNOWN || !spatial(c, -1, "stride", n, 1, stride) ||
+        !spatial(c, -1, "padding", n, 0, pad) || !spatial(c, -1, "dilation", n, 1, dil) || (g && !type_int_value(g->type, &groups)) ||
+        tcall_positional(c) > 3)
+        return tensor_unknown();
+    in[0] = *x;
+    in[1] = *w;
+    a.n = (int16_t)n;
+    a.m = (int16_t)groups;
+    a.nd[0] = a.nd[1] = a.nd[2] = (uint8_t)n;
+    a.nd[3] = (uint8_t)(2 * n);
+    for (int i = 0; i < n; i++) {
+        a.d[0][i] = stride[i];
+        a.d[1][i] = a.d[2][i] = pad[i];
+        a.d[3][i] = 1;
+        a.d[3][n + i] = dil[i];
+    }
+    return tensor_infer(c->C, OP_conv, &a, in, 2, c->node);
+}
+
+const Type *rule_pool(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    int64_t k[3], stride[3], pad[3];
+    int n = c->rule->op;
+    TType r;
+
+    if (!x || c->open || x->rank == RANK_UNKNOWN || x->rank < n || !spatial(c, 1, "kernel_size", n, 0, k) || !k[0])
+        return x ? tensor_of_dtype(x) : T_ANY;
+    if (!spatial(c, 2, "stride", n, -1, stride) || !spatial(c, 3, "padding", n, 0, pad))
+        return tensor_of_dtype(x);
+    r = *x;
+    for (int i = 0; i < n; i++) {
+        Dim *d = &r.shape[r.rank - n + i];
+        *d = dim_add(dim_floordiv(dim_add(*d, dim_const(2 * pad[i] - k[i])), stride[i] < 0 ? k[i] : stride[i]), 1);
+    }
+    return type_tensor(&r);
+}
+
+/* ------------------------------------------------------------- along one axis */
+
+const Type *rule_topk(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const CallArg *k = tcall_arg(c, 1, "k", NULL), *a = tcall_arg(c, 2, "dim", "axis");
+    const Type *pair[2];
+    TType r;
+    int axis;
+
+    if (!x || !k || x->rank == RANK_UNKNOWN || !x->rank || c->open)
+        return T_ANY;
+    axis = a ? tcall_axis(c, x, a) : x->rank - 1;
+    if (axis < 0)
+        return T_ANY;
+    r = *x;
+    r.shape[axis] = size_of_type(k->type);
+    pair[0] = type_tensor(&r);
+    r.dtype = DT_int32;
+    r.policy = NULL;
+    pair[1] = type_tensor(&r);
+    return type_tuple(pair, 2);
+}
+
+const Type *rule_repeat(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const CallArg *n = tcall_arg(c, 1, "repeats", NULL), *a = tcall_arg(c, 2, "axis", "dim");
+    TType r;
+    int axis;
+
+    if (!x || !n || !a || x->rank == RANK_UNKNOWN || (axis = tcall_axis(c, x, a)) < 0)
+        return x ? tensor_of_dtype(x) : T_ANY;
+    r = *x;
+    r.shape[axis] = dim_mul(r.shape[axis], size_of_type(n->type));
+    return type_tensor(&r);
+}

@@ -1,0 +1,116 @@
+/* Conditions that are decided by types and sizes alone, so that only the branch that runs is judged. */
+#include "frontend/check/checker.h"
+
+#include <string.h>
+
+static int compare_truth(Check *C, AstCompare *c)
+{
+    AstCompareItem *x;
+    const Type *a, *b;
+    DimAnswer r;
+
+    if (c->rest.n != 1)
+        return -1;
+    x = AST_AS(c->rest.at[0], CompareItem);
+    a = expr(C, c->left);
+    b = expr(C, x->right);
+    if (x->op == AOP_IS || x->op == AOP_IS_NOT) {
+        if (b->kind == TY_NONE && a->kind == TY_NONE)
+            return x->op == AOP_IS;
+        if (b->kind == TY_NONE && !type_has_none(a) && a->kind != TY_UNSET)
+            return x->op == AOP_IS_NOT;
+        return -1;
+    }
+    if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
+        return (a->text == b->text) == (x->op == AOP_EQ);
+    if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)
+        return -1;
+    switch (x->op) {
+    case AOP_EQ: case AOP_NE:
+        r = dim_eq(a->value, b->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_EQ : r == DIM_REFUTED ? x->op == AOP_NE : -1;
+    case AOP_GE: case AOP_LT:
+        r = dim_ge(a->value, b->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_GE : r == DIM_REFUTED ? x->op == AOP_LT : -1;
+    case AOP_LE: case AOP_GT:
+        r = dim_ge(b->value, a->value, NULL, NULL);
+        return r == DIM_PROVED ? x->op == AOP_LE : r == DIM_REFUTED ? x->op == AOP_GT : -1;
+    default:
+        return -1;
+    }
+}
+
+static bool is_isinstance(const AstCall *c)
+{
+    return AST_IS(c->func, Name) && AST_AS(c->func, Name)->bind == BIND_PRELUDE &&
+           !strcmp(AST_AS(c->func, Name)->id->text, "isinstance") && c->args.n == 2 && AST_IS(c->args.at[0], Arg) &&
+           AST_IS(c->args.at[1], Arg);
+}
+
+static int one_class(const Type *t, Ast *cls)
+{
+    static const struct { const char *name; TypeKind kind; } names[] = {
+        {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"list", TY_LIST}, {"tuple", TY_TUPLE}, {"dict", TY_DICT},
+        {"set", TY_SET}, {"bool", TY_BOOL}, {"Tensor", TY_TENSOR}, {"bytes", TY_BYTES}, {"complex", TY_COMPLEX},
+    };
+
+    if (!AST_IS(cls, Name) || AST_AS(cls, Name)->bind != BIND_PRELUDE || t->kind < TY_NONE || t->kind == TY_UNION ||
+        (t->kind >= TY_FUNC && t->kind != TY_TENSOR))
+        return -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].name, AST_AS(cls, Name)->id->text))
+            return t->kind == names[i].kind || (t->kind == TY_BOOL && names[i].kind == TY_INT);
+    return -1;
+}
+
+static int isinstance_truth(Check *C, AstCall *c)
+{
+    const Type *t = expr(C, AST_AS(c->args.at[0], Arg)->value);
+    Ast *cls = AST_AS(c->args.at[1], Arg)->value;
+    int any = 0;
+
+    if (type_is_any(t))
+        return -1;
+    if (!AST_IS(cls, Tuple))
+        return one_class(t, cls);
+    for (int i = 0; i < AST_AS(cls, Tuple)->elts.n; i++) {
+        int r = one_class(t, AST_AS(cls, Tuple)->elts.at[i]);
+        if (r)
+            any = any > 0 || r > 0 ? 1 : -1;
+    }
+    return any;
+}
+
+int truth(Check *C, Ast *test)
+{
+    int r;
+    AstBoolOp *b;
+    const Type *t;
+
+    switch (test->kind) {
+    case AST_Const:
+        return AST_AS(test, Const)->value == CONST_TRUE || AST_AS(test, Const)->value == CONST_ELLIPSIS;
+    case AST_UnaryOp:
+        if (AST_AS(test, UnaryOp)->op != AOP_NOT)
+            return -1;
+        r = truth(C, AST_AS(test, UnaryOp)->operand);
+        return r < 0 ? r : !r;
+    case AST_BoolOp:
+        b = AST_AS(test, BoolOp);
+        for (int i = 0; i < b->values.n; i++) {
+            r = truth(C, b->values.at[i]);
+            if (r < 0 || r == (b->op == AOP_OR))
+                return r;
+        }
+        return b->op == AOP_AND;
+    case AST_Compare:
+        return compare_truth(C, AST_AS(test, Compare));
+    case AST_Call:
+        return is_isinstance(AST_AS(test, Call)) ? isinstance_truth(C, AST_AS(test, Call)) : -1;
+    case AST_Name:
+        t = name_type(C, AST_AS(test, Name));
+        return t->kind == TY_NONE ? 0 : t->kind == TY_FUNC ? 1 : -1;
+    default:
+        return -1;
+    }
+}

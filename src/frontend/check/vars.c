@@ -1,0 +1,150 @@
+/*
+ * Variables: what is known about one where it is read, and what a store makes known.
+ */
+#include "frontend/check/checker.h"
+
+#include "frontend/check/spaces.h"
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const Type *prelude_type(int row)
+{
+    const PreludeRow *r = prelude_row(row);
+    const NativeDef *d = r->native;
+    DType dt;
+
+    if (r->kind == PRELUDE_SPACE)
+        return type_ref(TY_SPACE, space_builtin(r->module));
+    if (dtype_find(r->name->text, &dt) && strcmp(r->name->text, "bool"))
+        return type_dtype(dt);
+    if (r->kind == PRELUDE_STDLIB) {
+        Ast *def = space_definition(space_builtin(r->module), r->name);
+        return def && def->kind == AST_FunctionDef ? type_ref(TY_LIBRARY, def) : T_ANY;
+    }
+    if (d && d->sig && !strcmp(d->sig, "float"))
+        return type_of_kind(TY_FLOAT);
+    return r->kind == PRELUDE_NATIVE && d ? type_ref(TY_NATIVE, d) : T_ANY;
+}
+
+/* A captured variable is known only when one statement binds it. */
+static const Type *captured(CFrame *f, uint32_t index)
+{
+    while (f) {
+        Free *x = (int)index < f->scope->frees.n ? &f->scope->frees.at[index] : NULL;
+        CFrame *up = f->up;
+        Local *l;
+        if (!x || !up)
+            return T_ANY;
+        if (!x->from_cell) {
+            index = x->index;
+            f = up;
+            continue;
+        }
+        for (int i = 0; i < up->scope->locals.n; i++) {
+            l = &up->scope->locals.at[i];
+            if (l->slot == x->index && l->name == x->name && up->scope->kind != SCOPE_MODULE)
+                return l->nbinds <= 1 && (int)l->slot < up->nvar && up->var[l->slot] ? up->var[l->slot] : T_ANY;
+        }
+        return T_ANY;
+    }
+    return T_ANY;
+}
+
+static const Type *global_type(Check *C, AstName *n)
+{
+    Local *l;
+    const Type *t = (int)n->slot < C->nglob ? C->glob[n->slot] : NULL;
+
+    if (C->frame->up || C->frame->fn) {             /* inside a function other statements may have run since */
+        uintptr_t i = 0;
+        map_find(&C->u->module->scope->slot_of, (uintptr_t)n->id, &i);
+        l = i ? &C->u->module->scope->locals.at[i - 1] : NULL;
+        if (!l || l->nbinds != 1)
+            return T_ANY;
+    }
+    return t;
+}
+
+static const Type *dim_value(Check *C, AstName *n)
+{
+    for (CFrame *f = C->frame; f; f = f->up)
+        for (int i = 0; i < f->dims.n; i++)
+            if (f->dims.at[i].name == n->id)
+                return type_int(f->dims.at[i].dim);
+    return type_int(DIM_BAD);
+}
+
+const Type *name_type(Check *C, AstName *n)
+{
+    CFrame *f = C->frame;
+    const Type *t = NULL;
+
+    switch (n->bind) {
+    case BIND_LOCAL:
+    case BIND_CELL:
+        t = (int)n->slot < f->nvar ? f->var[n->slot] : NULL;
+        if (!t) {
+            uintptr_t i = 0;
+            map_find(&f->scope->slot_of, (uintptr_t)n->id, &i);
+            if (i && f->scope->locals.at[i - 1].is_dim)
+                t = dim_value(C, n);
+        }
+        break;
+    case BIND_FREE:
+        t = captured(f, n->slot);
+        break;
+    case BIND_GLOBAL:
+        t = global_type(C, n);
+        break;
+    case BIND_CLASS:
+        t = f->cls ? map_get_ptr(&f->cls->attrs, n->id) : NULL;
+        break;
+    case BIND_PRELUDE:
+        t = prelude_type((int)n->slot);
+        break;
+    case BIND_DIM:
+        t = dim_value(C, n);
+        break;
+    default:
+        break;
+    }
+    if (t && t->kind == TY_UNSET) {
+        REPORT(C, E0217, n->ast.span, n->id->text);
+        return T_ANY;
+    }
+    return t ? t : T_ANY;
+}
+
+static const Type **declared_slot(Check *C, AstName *n)
+{
+    CFrame *f = C->frame;
+
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        return &f->decl[n->slot];
+    return n->bind == BIND_GLOBAL && (int)n->slot < C->nglob && f == C->module ? &C->glob_decl[n->slot] : NULL;
+}
+
+void set_name(Check *C, AstName *n, const Type *t, Ast *value)
+{
+    CFrame *f = C->frame;
+    const Type **decl = declared_slot(C, n);
+    char what[96];
+
+    if (decl && *decl && value && type_fits(C, t, *decl) == FITS_NOT) {
+        snprintf(what, sizeof what, "'%s'", n->id->text);
+        report_misfit(C, n->ast.span, what, t, *decl);
+        t = *decl;
+    }
+    t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl : type_forget(t);
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        f->var[n->slot] = t;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob)
+        C->glob[n->slot] = f == C->module || (f->cls && !f->fn && f->up == C->module) ? t : T_ANY;
+    else if (n->bind == BIND_CLASS && f->cls)
+        map_set_ptr(&f->cls->attrs, n->id, t ? t : T_ANY);
+    if (C->opt.shapes && !C->quiet && t && t->kind == TY_TENSOR && value && t->tensor->rank != RANK_UNKNOWN && f->fn)
+        sb_printf(C->opt.shapes, "%s: %s\n", n->id->text, shape_of(t->tensor));
+}
