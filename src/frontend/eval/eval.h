@@ -58,6 +58,7 @@ typedef struct IterObj { Obj obj; Value seq; int64_t at; uint32_t version; } Ite
 
 /* ------------------------------------------------------------- heap.c */
 
+enum { GC_TRACKED = 1, GC_BIG = 2 };            /* bits of Obj.gc: the collector knows it; not from a page */
 void *obj_new(Tag kind, size_t size);           /* zeroed after the header, count 1 */
 void obj_delete(Obj *o, size_t size);           /* gives back the memory of a destroyed object */
 bool heap_wants_collect(void);
@@ -69,6 +70,9 @@ typedef void (*VisitFn)(Value *v, void *st);
 void obj_visit(Obj *o, VisitFn fn, void *st);   /* value.c */
 void obj_clear(Obj *o);                         /* drop what could close a cycle */
 size_t obj_size(const Obj *o);
+
+/* The string in *slot grows by t where it stands; false: it is small, shared or a symbol, and a new one has to be made. */
+bool str_append(Value *slot, const StrObj *t);          /* value.c */
 
 /* ------------------------------------------------------------- dict.c */
 

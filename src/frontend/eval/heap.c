@@ -16,7 +16,6 @@
 #include <string.h>
 
 enum { PAGE = 64 << 10, STEP = 16, CLASSES = 32, SMALL = STEP * CLASSES, FIRST_COLLECT = 200000 };
-enum { GC_TRACKED = 1, GC_BIG = 2 };        /* bits of Obj.gc */
 
 typedef struct Page {
     struct Page *next;

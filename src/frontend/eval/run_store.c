@@ -273,6 +273,10 @@ Exit ex_aug_local(const Step *n, Frame *f)
         slot->f = n->op == AOP_ADD ? slot->f + b.f : n->op == AOP_SUB ? slot->f - b.f : slot->f * b.f;
         return X_NORMAL;
     }
+    if (slot->tag == V_STR && b.tag == V_STR && n->op == AOP_ADD && str_append(slot, as_str(b))) {
+        value_unref(b);
+        return X_NORMAL;
+    }
     f->at = n;
     a = n->a->eval(n->a, f);
     r = is_err(a) ? VERR : augmented(n, f, a, b);
@@ -284,6 +288,22 @@ Exit ex_aug_local(const Step *n, Frame *f)
     return X_NORMAL;
 }
 
+/* s += t for a module's variable that alone holds the string a; then consumes a and b. */
+static bool append_global(const Step *n, Frame *f, Value a, Value b)
+{
+    Value *slot = n->a->eval == ev_global ? &f->module->slot[n->a->slot] : NULL;
+
+    if (!slot || slot->tag != V_STR || slot->o != a.o || a.o->refs != 2)
+        return false;
+    value_unref(a);
+    if (str_append(slot, as_str(b))) {
+        value_unref(b);
+        return true;
+    }
+    value_ref(a);
+    return false;
+}
+
 Exit ex_aug_name(const Step *n, Frame *f)
 {
     Value a = n->a->eval(n->a, f), b, r;
@@ -292,6 +312,8 @@ Exit ex_aug_name(const Step *n, Frame *f)
         return X_RAISE;
     b = n->c->eval(n->c, f);
     f->at = n;
+    if (a.tag == V_STR && b.tag == V_STR && n->op == AOP_ADD && append_global(n, f, a, b))
+        return X_NORMAL;
     r = is_err(b) ? VERR : augmented(n, f, a, b);
     value_unref(a);
     value_unref(b);

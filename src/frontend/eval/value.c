@@ -30,6 +30,31 @@ Value str_new(const char *s, size_t n)
     return vobj(o);
 }
 
+/* Room grows in steps of an eighth, so that a string built piece by piece is copied rarely. */
+static size_t room_for(size_t need)
+{
+    size_t step = (size_t)1 << (60 - __builtin_clzll(need | 512));
+
+    return (need + step - 1) / step * step;
+}
+
+bool str_append(Value *slot, const StrObj *t)
+{
+    StrObj *s = as_str(*slot);
+
+    if (s->obj.refs != 1 || s->sym || !(s->obj.gc & GC_BIG) || (uint64_t)s->len + t->len > UINT32_MAX / 2)
+        return false;
+    s = tsr_realloc(s, room_for(sizeof *s + s->len + t->len + 1));
+    memcpy(s->s + s->len, t->s, t->len);
+    if (s->nchars != UINT32_MAX)
+        s->nchars += (uint32_t)str_nchars((StrObj *)(uintptr_t)t);
+    s->len += t->len;
+    s->s[s->len] = 0;
+    s->hash = 0;
+    slot->o = &s->obj;
+    return true;
+}
+
 Value str_c(const char *s)
 {
     return str_new(s, strlen(s));
