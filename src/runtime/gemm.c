@@ -10,19 +10,12 @@
 #include "runtime/gemm.h"
 
 #include "base/alloc.h"
-#include "runtime/loops.h"
+#include "runtime/cpu.h"
 #include "runtime/scalar.h"
 
 #include <string.h>
 
-static const GemmKernels *kernels(void)
-{
-#if TSR_V3
-    if (cpu_has_v3())
-        return &gemm_v3;
-#endif
-    return &gemm_base;
-}
+static const GemmKernels *kernels(void) { return cpu()->gemm; }
 
 /* ---- packed tiles, f32 and f64 ---- */
 
@@ -40,8 +33,11 @@ typedef struct Packed {
         const T *s = (const T *)src; \
         T *d = (T *)dst; \
         for (int64_t q = 0; q < k; q++, d += width) { \
-            for (int64_t i = 0; i < lines; i++) \
-                d[i] = s[i * line + q * step]; \
+            if (line == 1) \
+                memcpy(d, s + q * step, (size_t)lines * sizeof(T)); \
+            else \
+                for (int64_t i = 0; i < lines; i++) \
+                    d[i] = s[i * line + q * step]; \
             for (int64_t i = lines; i < width; i++) \
                 d[i] = 0; \
         } \

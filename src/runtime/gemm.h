@@ -32,6 +32,6 @@ typedef struct GemmKernels {
     void (*row_f32)(int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out);
     void (*row_f64)(int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out);
 } GemmKernels;
-extern const GemmKernels gemm_base, gemm_v3;
+extern const GemmKernels gemm_base, gemm_v3, gemm_v4;
 
 #endif

@@ -78,6 +78,23 @@ static bool add_index(KCtx *c, const Tensor *t, int m, int rank, const int64_t *
     return true;
 }
 
+/* Every point at its batch place: batches in row-major order, all points of one together. */
+static void start_points(Points *p, const Tensor *target, int m, const int64_t *shape)
+{
+    int64_t batches = 1, each;
+
+    for (int ax = 0; ax < m; ax++)
+        batches *= shape[ax];
+    each = batches ? p->count / batches : 0;
+    for (int64_t b = 0; b < batches; b++) {
+        int64_t at = target->offset;
+        for (int64_t q = b, ax = m - 1; ax >= 0; q /= shape[ax], ax--)
+            at += q % shape[ax] * target->stride[ax];
+        for (int64_t i = 0; i < each; i++)
+            p->at[b * each + i] = at;
+    }
+}
+
 /* Resolve all points against target, whose sizes are in[0]'s. p->at is to be freed. */
 static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p)
 {
@@ -94,16 +111,7 @@ static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, co
     p->at = k_scratch(c, p->count, sizeof *p->at);
     if (!p->at)
         return K_NOMEM;
-    for (int64_t i = 0, batch = 1; i < p->count; i++) {         /* batch places, in row-major order */
-        int64_t q = i, at = target->offset;
-        for (int ax = rank - 1; ax >= m; ax--)
-            q /= shape[ax];
-        for (int ax = m - 1; ax >= 0; ax--, q /= batch) {
-            batch = shape[ax];
-            at += q % batch * target->stride[ax];
-        }
-        p->at[i] = at;
-    }
+    start_points(p, target, m, shape);
     for (int k = 0; k < n; k++)
         if (!add_index(c, in[lo + k], m, rank, shape, p, m + k, target->shape[m + k], target->stride[m + k]))
             return K_INDEX;

@@ -1,5 +1,5 @@
 /*
- * Which loop runs: the table of this machine, and the two cases where the row
+ * Which loop runs: that of this machine, and the two cases where the row
  * of scalar.def is not the whole truth.  sin, cos and tan of large numbers need
  * more digits of pi than their loops have; fma on narrow floats must not round
  * to f32 first.
@@ -7,29 +7,10 @@
 #include "runtime/loops.h"
 
 #include "runtime/convert.h"
+#include "runtime/cpu.h"
 #include "runtime/scalar.h"
 
-#include <stdlib.h>
-
-bool cpu_has_v3(void)
-{
-    static int has = -1;
-
-    if (has < 0) {
-        const char *env = getenv("TESSERA_CPU");
-        has = env && !strcmp(env, "base") ? 0 : TSR_V3 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    }
-    return has;
-}
-
-static const LoopTable *table(void)
-{
-#if TSR_V3
-    if (cpu_has_v3())
-        return &loops_v3;
-#endif
-    return &loops_base;
-}
+static const LoopTable *table(void) { return cpu()->loops; }
 
 /* In blocks of 64: keep what the exact function says of large arguments, run the loop, then put that in place. */
 static void checked(LoopFn *loop, float (*exact)(float), int64_t n, float *o, const float *x)

@@ -13,8 +13,7 @@
 typedef void LoopFn(int64_t n, void *out, const void *a, const void *b, const void *c);
 typedef LoopFn *LoopTable[OP_COUNT][DT_COUNT];      /* by op and lane dtype of the operands; NULL: not defined */
 
-extern const LoopTable loops_base, loops_v3;
-bool cpu_has_v3(void);                              /* AVX2 and FMA; TESSERA_CPU=base says no, for tests */
+extern const LoopTable loops_base, loops_v3, loops_v4;      /* by instruction set: cpu.h */
 /* The loop for an op on operands of dtype `as`, whose lanes are of lane_dtype(as); NULL: not defined. */
 LoopFn *loop_find(OpId op, DType as);
 

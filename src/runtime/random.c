@@ -4,10 +4,11 @@
  * digits below 1, so they are exact in it and never 1.  Normal numbers are
  * Box-Muller of two of them, the first never 0, so never infinite.
  */
+#include "runtime/cpu.h"
 #include "runtime/kernel_util.h"
 #include "runtime/philox.h"
-#include "runtime/scalar.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct RandomJob {
@@ -41,14 +42,7 @@ static double wide_uniform(uint32_t lo, uint32_t hi)
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1p-53;
 }
 
-/* In double, by this file's own functions up to f32; the first number is in (0, 1]. */
-static float normal_f32(Philox w)
-{
-    double r = sqrt(-2 * x_log(((double)w.w[0] + 1) * 0x1p-32));
-
-    return (float)(r * x_sin(((double)w.w[1] + 0.5) * (0x1p-32 * 2 * M_PI), 1));
-}
-
+/* Box-Muller; the first number is in (0, 1). */
 static double normal_f64(Philox w)
 {
     double r = sqrt(-2 * log(wide_uniform(w.w[0], w.w[1]) + 0x1p-54));
@@ -58,13 +52,10 @@ static double normal_f64(Philox w)
 
 static void draw_f32(const RandomJob *j, int64_t first, int64_t n, float *out)
 {
-    int digits = uniform_digits(j->dtype);
-    float scale = ldexpf(1, -digits);
-
-    for (int64_t i = 0; i < n; i++) {
-        Philox w = philox(j->key, (uint64_t)(first + i), 0);
-        out[i] = j->kind == DIST_UNIFORM ? (float)(w.w[0] >> (32 - digits)) * scale : normal_f32(w);
-    }
+    if (j->kind == DIST_UNIFORM)
+        cpu()->draw->uniform(j->key, (uint64_t)first, n, uniform_digits(j->dtype), out);
+    else
+        cpu()->draw->normal(j->key, (uint64_t)first, n, out);
 }
 
 static void draw_f64(const RandomJob *j, int64_t first, int64_t n, double *out)

@@ -13,8 +13,7 @@
  * COLS results side by side when those, not the reduced elements, lie in a row.
  */
 #include "runtime/kernel_util.h"
-#include "runtime/loops.h"
-#include "runtime/sums.h"
+#include "runtime/cpu.h"
 
 #include "base/alloc.h"
 
@@ -74,11 +73,7 @@ static void fold_lanes(const ReduceJob *j, char *acc, int64_t w)
 
 static ChunksFn *fast_chunks(OpId op, DType accum)
 {
-#if TSR_V3
-    const Sums *s = cpu_has_v3() ? &sums_v3 : &sums_base;
-#else
-    const Sums *s = &sums_base;
-#endif
+    const Sums *s = cpu()->sums;
 
     if (op == OP_sum)
         switch (accum) {
@@ -247,6 +242,8 @@ static int64_t place(const Reader *r, int64_t i)
 /* w elements from storage element `at` as lanes of the accumulator. */
 static const void *row_lanes(const ReduceJob *j, int64_t at, int64_t w, char *buf, char *spare)
 {
+    if (j->in.dtype == j->accum && j->accum == j->lane)
+        return j->in.base + at * (int64_t)j->size;
     Reader row = {.dtype = j->in.dtype, .as = j->accum, .rank = 1, .shape = {w}, .stride = {1}, .offset = at, .base = j->in.base};
 
     return reader_lanes(&row, 0, w, buf, spare);

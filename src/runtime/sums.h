@@ -15,6 +15,6 @@ typedef void ChunksFn(const void *run, int64_t n, void *out);
 typedef struct Sums {
     ChunksFn *sum_f32, *sum_f64, *sum_u32, *sum_u64, *prod_f32, *prod_f64, *max_f32, *min_f32;
 } Sums;
-extern const Sums sums_base, sums_v3;
+extern const Sums sums_base, sums_v3, sums_v4;
 
 #endif

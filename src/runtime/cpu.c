@@ -1,0 +1,50 @@
+/* Which loops this machine gets. */
+#include "runtime/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VARIANT_ROW(v) {#v, &loops_##v, &gemm_##v, &sums_##v, &draw_##v}
+static const Cpu all[] = {
+    VARIANT_ROW(base),
+#ifdef TSR_HAS_v3
+    VARIANT_ROW(v3),
+#endif
+#ifdef TSR_HAS_v4
+    VARIANT_ROW(v4),
+#endif
+};
+enum { COUNT = sizeof all / sizeof *all };
+
+static bool runs_here(const Cpu *c)
+{
+#ifdef __x86_64__
+    if (!strcmp(c->name, "v3"))
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!strcmp(c->name, "v4"))
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+    return c == &all[0];
+}
+
+const Cpu *cpu_find(const char *name)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (!strcmp(all[i].name, name))
+            return runs_here(&all[i]) ? &all[i] : NULL;
+    return NULL;
+}
+
+const Cpu *cpu(void)
+{
+    static const Cpu *best;
+    const char *want = getenv("TESSERA_CPU");
+
+    if (best)
+        return best;
+    best = want ? cpu_find(want) : NULL;
+    for (int i = COUNT - 1; !best; i--)
+        best = runs_here(&all[i]) ? &all[i] : NULL;
+    return best;
+}
