@@ -24,6 +24,8 @@ def seeds(name, folder):
     sources = [ROOT / "fuzz/corpus" / name]
     if name in TEXT_TARGETS:
         sources += [ROOT / d for d in ("tests", "stdlib", "examples")] + [ROOT.parent / "shared/corpus"]
+    if name == "graph":
+        sources += [ROOT / "tests/ir"]
     for source in sources:
         pattern = "*.tsr" if name in TEXT_TARGETS and source.name != name else "*"
         for i, f in enumerate(sorted(source.rglob(pattern)) if source.is_dir() else []):

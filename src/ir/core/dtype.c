@@ -15,9 +15,9 @@ static bool has_word(const char *words, const char *name)
 {
     size_t n = strlen(name);
 
-    for (const char *p = words; (p = strstr(p, name)); p += n)
+    for (const char *p = words; n && (p = strstr(p, name)); p += n)
         if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n]))
-            return n > 0;
+            return true;
     return false;
 }
 

@@ -126,7 +126,7 @@ int infer_axis(Infer *f, int axis, int rank)
     if (i >= 0 && i < rank)
         return i;
     infer_fail(f, INFER_SHAPE, "%s: axis %d is out of range for %s with %d axes", op_info[f->op].name, axis,
-               shape_text(&f->in[0]), rank);
+               f->nin ? shape_text(&f->in[0]) : dims_text(f->a->d[0], f->a->nd[0]), rank);
     return -1;
 }
 
@@ -364,6 +364,86 @@ static bool check_domain(Infer *f)
     }
 }
 
+/* -- attributes: what no op accepts, so that rules and kernels need not look again ---------------------------------------- */
+
+static bool bad_attr(Infer *f, const char *what)
+{
+    return infer_fail(f, INFER_SHAPE, "%s: bad attribute: %s", op_info[f->op].name, what);
+}
+
+static int kinds_of(OpId op)
+{
+    switch (op) {
+    case OP_triangular_solve: return 8;
+    case OP_random: return 5;
+    case OP_fft: return 4;
+    case OP_while: case OP_call: case OP_custom_lin: return 2;
+    default: return 256;
+    }
+}
+
+/* Ops along exactly one axis. */
+static bool one_axis(OpId op)
+{
+    return op_info[op].family == FAM_SCAN || op == OP_argmax || op == OP_argmin || op == OP_concat || op == OP_iota;
+}
+
+static bool all_positive(const Dim *d, int n)
+{
+    int64_t v;
+
+    for (int i = 0; i < n; i++)
+        if (dim_const_value(d[i], &v) && v < 1)
+            return false;
+    return true;
+}
+
+/* Sizes, strides and dilations of windows and convolutions, all of n axes. */
+static bool check_windows(Infer *f)
+{
+    const Attr *a = f->a;
+    int n = a->n;
+
+    if (f->op == OP_conv)
+        return (n >= 0 && n <= 8 && a->nd[0] == n && a->nd[1] == n && a->nd[2] == n && (!a->nd[3] || a->nd[3] == 2 * n) &&
+                all_positive(a->d[0], n) && all_positive(a->d[3], a->nd[3])) || bad_attr(f, "strides, pads or dilations");
+    return (n >= 0 && n <= 8 && a->nd[0] == n && a->nd[1] == n && (!a->nd[2] || a->nd[2] == n) && all_positive(a->d[0], n) &&
+            all_positive(a->d[1], n) && all_positive(a->d[2], a->nd[2]) && (f->op == OP_window || a->nd[3] == n)) ||
+           bad_attr(f, "sizes, strides or dilations");
+}
+
+static bool check_axes(Infer *f)
+{
+    const Attr *a = f->a;
+
+    if (a->naxes > 16 || (one_axis(f->op) && a->naxes != 1))
+        return bad_attr(f, "axes");
+    for (int i = 0; i < a->naxes; i++)
+        for (int k = 0; k < i; k++)
+            if (a->axis[i] == a->axis[k])
+                return bad_attr(f, "an axis is named twice");
+    return true;
+}
+
+static bool check_attr(Infer *f)
+{
+    const Attr *a = f->a;
+
+    if ((a->dtype >= DT_COUNT && a->dtype != DT_NONE) || (a->accum >= DT_COUNT && a->accum != DT_NONE))
+        return bad_attr(f, "dtype");
+    if (a->rounding > ROUND_AWAY || a->kind >= kinds_of(f->op) || a->n < 0 || a->m < 0)
+        return bad_attr(f, "rounding, kind, n or m");
+    if (f->op == OP_conv || f->op == OP_window || f->op == OP_unwindow)
+        return check_windows(f);
+    if (f->op == OP_slice || f->op == OP_pad)
+        return (a->nd[0] == a->nd[1] && (!a->nd[2] || a->nd[2] == a->nd[0])) || bad_attr(f, "d0, d1 and d2 have different lengths");
+    if (f->op == OP_dynamic_slice)
+        return a->nd[0] == a->n || bad_attr(f, "sizes");
+    if (f->op == OP_dim_value)
+        return a->nd[0] == 1 || bad_attr(f, "one size");
+    return check_axes(f);
+}
+
 /* -- the driver ---------------------------------------------------------------------------------------------- */
 
 #define OP(name, nin, nout, fam, shape, ...) bool shape_##shape(Infer *f);
@@ -386,7 +466,7 @@ bool op_infer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int 
     else {
         for (int i = 0; i < o->nout; i++)
             memset(&out[i], 0, offsetof(TType, shape));
-        ok = rules_of[op].shape(&f) && check_domain(&f) && rules_of[op].dtype(&f);
+        ok = check_attr(&f) && rules_of[op].shape(&f) && check_domain(&f) && rules_of[op].dtype(&f);
     }
     *nout = f.nout;
     *code = ok ? 0 : f.code;

@@ -203,6 +203,8 @@ bool shape_SHAPE_ATTR(Infer *f)
 {
     if (f->op == OP_random && !key_fits(f))
         return false;
+    if (f->op == OP_iota && infer_axis(f, f->a->axis[0], f->a->nd[0]) < 0)
+        return false;
     f->out[0].rank = f->a->nd[0];
     for (int i = 0; i < f->a->nd[0]; i++) {
         if (below(f->a->d[0][i], 0) || f->a->d[0][i] == DIM_BAD)

@@ -150,7 +150,11 @@ static bool type_while(Typer *t)
     int ncap = t->a->n, ncarry = t->nin - ncap;
     const Graph *c, *b;
 
-    if (ncarry < 0 || !needs_region(t, 0, t->nin) || !needs_region(t, 1, t->nin))
+    if (ncap < 0 || ncarry < 0)
+        return wrong(t, 3, "while: too few operands");
+    if (t->a->kind && t->a->nd[0] != 1)
+        return wrong(t, 3, "while: a tape needs d0, the number of rounds");
+    if (!needs_region(t, 0, t->nin) || !needs_region(t, 1, t->nin))
         return false;
     c = t->a->region[0], b = t->a->region[1];
     if (c->results.n != 1 || result_type(c, 0)->dtype != DT_bool || result_type(c, 0)->rank)
@@ -167,10 +171,12 @@ static bool type_scan(Typer *t)
 {
     int ncap = t->a->n, ncarry = t->a->m, nx = t->nin - ncap - ncarry;
     const Graph *b = t->a->region[0];
-    Dim len = t->a->nd[0] ? t->a->d[0][0] : 0;
+    Dim len = t->a->d[0][0];
 
-    if (nx < 0 || !needs_region(t, 0, t->nin))
-        return wrong(t, 3, "scan: too few operands");
+    if (nx < 0 || ncap < 0 || ncarry < 0 || t->a->nd[0] != 1)
+        return wrong(t, 3, "scan: too few operands, or no length");
+    if (!needs_region(t, 0, t->nin))
+        return false;
     if (!operands_fit(t, b, 0, ncap + ncarry, 0) || !stable(t, b, ncap, ncarry, "scan"))
         return false;
     for (int i = 0; i < nx; i++) {
@@ -194,6 +200,8 @@ static bool type_call(Typer *t)
 
     if (!g)
         return wrong(t, 3, "%s lacks its region", op_info[t->op].name);
+    if (t->op == OP_custom_lin && (t->a->n < 0 || t->a->n > t->nin))
+        return wrong(t, 3, "custom_lin: %d residuals among %d operands", t->a->n, t->nin);
     if (!(t->op == OP_custom_lin && t->a->host) && (!needs_region(t, 0, t->nin) || !operands_fit(t, g, 0, t->nin, 0)))
         return false;
     take_results(t, g, g->results.n);
