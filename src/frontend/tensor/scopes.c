@@ -5,6 +5,7 @@
  * A staged print is an op whose template holds the finished text with a mark
  * where each tensor goes; it runs, in order, whenever the graph does.
  */
+#include "base/hash.h"
 #include "frontend/eval/eval.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
@@ -177,6 +178,24 @@ static Value f_same_bits(Interp *I, Value *a)
     return vbool(tensor_same_bits(x, y));
 }
 
+/* 128 bits as hexadecimal digits. */
+static Value f_digest(Interp *I, Value *a)
+{
+    Hash128 h = hash_bytes128(as_str(a[0])->s, as_str(a[0])->len);
+    char text[33];
+    snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
+    return str_c(text);
+}
+
+static Value f_guard(Interp *I, Value *a)
+{
+    bool on, was = numerics_guarded;
+    if (!arg_bool(I, a[0], &on))
+        return VERR;
+    numerics_guarded = on;
+    return vbool(was);
+}
+
 static Value f_is_staged(Interp *I, Value *a) { return vbool(value_is_staged(a[0])); }
 
 /* Where the calling library function was called from: a number that differs between places in the source. */
@@ -213,6 +232,8 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "dtype", f_dtype, "(name: str | dtype) -> dtype", "The dtype of that name."},
     {"_core", "same_bits", f_same_bits, "(x: Tensor, y: Tensor) -> bool", "Equal shape, dtype and bits."},
     {"_core", "call_site", f_call_site, "() -> int", "The place in the source that called the calling function."},
+    {"_core", "digest", f_digest, "(text: str) -> str", "A 128-bit hash of a text, the same in every run."},
+    {"_core", "guard", f_guard, "(on: bool) -> bool", "Raise NumericalError where NaN or infinity first appears; gives what was so before."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
     {0},
 };
