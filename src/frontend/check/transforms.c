@@ -55,8 +55,12 @@ const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node)
 const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *f = t->ref, *r = call_type(C, f, a, node), *pair[2];
-    int which = (int)(t->value >> 8);
-    const Type *g = a->n > which && !a->at[which].name && !a->open ? a->at[which].type : T_ANY;
+    int which = (int)(t->value >> 8) & 255;
+    bool asked = t->value >> 16;        /* else Parameters among several arguments may come first */
+    const Type *g = a->n > which && !a->at[which].name && !a->open && (asked || a->n == 1) ? a->at[which].type : T_ANY;
+
+    if (g->kind != TY_TENSOR)           /* numbers become tensors, trees of them trees */
+        g = T_ANY;
 
     if (!type_is_any(r) && r->kind == TY_TENSOR && r->tensor->rank != RANK_UNKNOWN && r->tensor->rank) {
         Diag *d = REPORT(C, E0309, node->span, shape_of(r->tensor));
@@ -94,9 +98,9 @@ bool transform_make(const char *name, CallArgs *a, const Type **out)
     if (!strcmp(name, "jit") || !strcmp(name, "checkpoint"))
         *out = f;
     else if (!strcmp(name, "grad") && argnum(a, &which))
-        *out = type_transform(TRANSFORM_GRAD | which << 8, f);
+        *out = type_transform(TRANSFORM_GRAD | which << 8 | (a->n > 1) << 16, f);
     else if (!strcmp(name, "value_and_grad") && argnum(a, &which))
-        *out = type_transform(TRANSFORM_VALUE_AND_GRAD | which << 8, f);
+        *out = type_transform(TRANSFORM_VALUE_AND_GRAD | which << 8 | (a->n > 1) << 16, f);
     else if (!strcmp(name, "vmap") && a->n == 1)
         *out = type_transform(TRANSFORM_VMAP, f);
     else
