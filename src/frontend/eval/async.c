@@ -98,9 +98,9 @@ static void task_step(Interp *I, Task *t)
         }
         return;
     }
-    t->wake = 0;
+    t->wake = now();
     if (is_native(y, &wait_type)) {
-        t->wake = ((Wait *)y.o)->wake;
+        t->wake = ((Wait *)y.o)->wake > 0 ? ((Wait *)y.o)->wake : t->wake;
         t->wait = value_ref(((Wait *)y.o)->task);
     }
     value_unref(y);
@@ -157,20 +157,28 @@ static bool idle(Interp *I)
     return interp_poll(I);
 }
 
+/* One step of the task that should have gone on first, so that a slow machine keeps the order. false: none is ready. */
+static bool step_any(Interp *I)
+{
+    Task *first = NULL;
+
+    for (Task *t = (Task *)I->tasks; t; t = t->next)
+        if (!t->done && task_ready(t) && (!first || t->wake < first->wake))
+            first = t;
+    if (!first)
+        return false;
+    first->inst.obj.refs++;
+    task_step(I, first);
+    obj_unref(first);
+    drop_done(I);
+    return true;
+}
+
 static bool run_until(Interp *I, Task *main)
 {
-    while (!main->done) {
-        bool any = false;
-        for (Task *t = (Task *)I->tasks; t && !main->done; t = t->next)
-            if (!t->done && task_ready(t)) {
-                task_step(I, t);
-                any = true;
-            }
-        if (!main->done && !any && !idle(I))
+    while (!main->done)
+        if (!step_any(I) && !idle(I))
             return false;
-        drop_done(I);
-    }
-    drop_done(I);
     return true;
 }
 
@@ -211,14 +219,7 @@ static Value wait_for(Frame *f, Value wait)
     if (f->gen && (f->gen->obj.kind == V_COROUTINE || f->gen->is_async_gen))
         return gen_yield(f, wait);
     while (ok && (is_err(w->task) ? now() < w->wake : !((Task *)w->task.o)->done)) {
-        bool any = false;
-        for (Task *t = (Task *)I->tasks; t; t = t->next)
-            if (!t->done && task_ready(t)) {
-                task_step(I, t);
-                any = true;
-            }
-        drop_done(I);
-        if (!any)
+        if (!step_any(I))
             ok = is_err(w->task) ? interp_poll(I) : idle(I);
     }
     value_unref(wait);
@@ -281,6 +282,9 @@ static Value await_coroutine(Frame *f, Value coro)
     return r;
 }
 
+static bool is_gathering(Value v);
+static Value await_all(Frame *f, Value gathering);
+
 Value gen_await(Frame *f, Value v)
 {
     Value m, it;
@@ -291,6 +295,8 @@ Value gen_await(Frame *f, Value v)
         return await_task(f, v);
     if (is_native(v, &wait_type))
         return wait_for(f, v);
+    if (is_gathering(v))
+        return await_all(f, v);
     m = v.tag == V_INSTANCE ? class_of(f->I, v)->dunder[D_await] : VERR;
     if (is_err(m)) {
         raise(f->I, EXC_TypeError, "object %s can't be used in 'await' expression", value_type_name(v));
@@ -362,6 +368,52 @@ static Value native_task(Interp *I, Value *a)
     return t;
 }
 
+/* gather(*coroutines): all run; awaiting it gives the list of their results. */
+typedef struct Gather { NativeInst inst; Value tasks; } Gather;
+
+static void gather_free(void *self)
+{
+    value_unref(((Gather *)self)->tasks);
+}
+
+static const NativeType gather_type = {.name = "gathering", .free = gather_free};
+
+static bool is_gathering(Value v) { return is_native(v, &gather_type); }
+
+static Value native_gather(Interp *I, Value *a)
+{
+    TupleObj *coros = as_tuple(a[0]);
+    Gather *g;
+
+    for (int64_t i = 0; i < coros->n; i++)
+        if (coros->at[i].tag != V_COROUTINE && !is_native(coros->at[i], &task_type))
+            return raise(I, EXC_TypeError, "a coroutine was expected, got '%s'", value_type_name(coros->at[i]));
+    g = nativeobj_new(&gather_type, sizeof *g);
+    g->tasks = list_new(coros->n);
+    for (int64_t i = 0; i < coros->n; i++) {
+        Value t = coros->at[i].tag == V_COROUTINE ? task_new(coros->at[i]) : value_ref(coros->at[i]);
+        if (coros->at[i].tag == V_COROUTINE)
+            task_add(I, (Task *)t.o);
+        list_push(as_list(g->tasks), t);
+    }
+    return vobj(g);
+}
+
+static Value await_all(Frame *f, Value gathering)
+{
+    ListObj *tasks = as_list(((Gather *)gathering.o)->tasks);
+    Value out = list_new(tasks->n), r = VNONE;
+
+    for (int64_t i = 0; i < tasks->n && !is_err(r); i++)
+        if (!is_err(r = await_task(f, value_ref(tasks->at[i]))))
+            list_push(as_list(out), r);
+    value_unref(gathering);
+    if (!is_err(r))
+        return out;
+    value_unref(out);
+    return VERR;
+}
+
 static Value method_aiter(Interp *I, Value *a) { return value_ref(a[0]); }
 
 static Value method_anext(Interp *I, Value *a)
@@ -387,6 +439,7 @@ const NativeDef natives_async[] = {
     {"asyncio", "run", native_run, "(coroutine: Any, /) -> Any", "run a coroutine to its end; its result"},
     {"asyncio", "sleep", native_sleep, "(seconds: float = 0, /) -> Any", "await it to let others run for a while"},
     {"asyncio", "create_task", native_task, "(coroutine: Any, /) -> Any", "start a coroutine; await the task for its result"},
+    {"asyncio", "gather", native_gather, "(*coroutines) -> Any", "start all; await it for the list of their results"},
     {"generator", "__aiter__", method_aiter, "(self) -> Any", "itself"},
     {"generator", "__anext__", method_anext, "(self) -> Any", "await it for the next value"},
     {0},

@@ -60,6 +60,10 @@ static void set_context(Interp *I, Value exc)
 
     if (is_err(h) || h.o == exc.o)
         return;
+    if (is_err(dict_get_sym(attrs_of(exc), s_traceback))) {     /* never raised before: in no chain */
+        dict_set_sym(attrs_of(exc), s_context, h);
+        return;
+    }
     for (Value at = h; !is_err(c = dict_get_sym(attrs_of(at), s_context)) && c.tag == V_INSTANCE; at = c)
         if (c.o == exc.o) {
             dict_del_sym(attrs_of(at), s_context);
