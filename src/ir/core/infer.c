@@ -463,6 +463,8 @@ bool op_infer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int 
 
     if (o->nin >= 0 && nin != o->nin)
         ok = infer_fail(&f, INFER_SHAPE, "%s takes %d operands, not %d", o->name, o->nin, nin);
+    else if (o->nin < 0 && nin == 0 && o->family != FAM_CONTROL && op != OP_print)
+        ok = infer_fail(&f, INFER_SHAPE, "%s needs operands", o->name);
     else {
         for (int i = 0; i < o->nout; i++)
             memset(&out[i], 0, offsetof(TType, shape));

@@ -17,7 +17,7 @@ static void copy_shape(TType *to, const TType *from, int rank)
 bool shape_NONE(Infer *f)
 {
     f->nout = 0;
-    return true;
+    return f->op != OP_check || f->in[0].dtype == DT_bool || infer_fail(f, INFER_DTYPE, "check takes bools");
 }
 
 bool shape_SAME(Infer *f)
