@@ -506,6 +506,8 @@ static Value f_replace(Interp *I, Value *a)
     return r;
 }
 
+static Value c_frozen(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, EXC_FrozenInstanceError))); }
+
 #define DATACLASS "(obj=None, /, *, init: bool = True, repr: bool = True, eq: bool = True, order: bool = False, " \
                   "unsafe_hash: bool = False, frozen: bool = False, match_args: bool = True, kw_only: bool = False, slots: bool = False)"
 #define FIELD "(*, default=..., default_factory: Callable = ..., init: bool = True, repr: bool = True, hash: bool | None = None, " \
@@ -521,7 +523,7 @@ const NativeDef natives_dataclasses[] = {
     {"dataclasses", "astuple", f_astuple, "(obj, /) -> tuple", "A dataclass instance as a tuple, deeply."},
     {"dataclasses", "replace", f_replace, "(obj, /, **changes)", "A new instance with some fields changed."},
     {"dataclasses", "is_dataclass", f_is_dataclass, "(obj, /) -> bool", "Is it a dataclass or an instance of one?"},
-    {"dataclasses", "FrozenInstanceError", NULL, "type[FrozenInstanceError]", "Raised by assignments to frozen instances."},
+    {"dataclasses", "FrozenInstanceError", c_frozen, "type[FrozenInstanceError]", "Raised by assignments to frozen instances."},
     {"dataclasses", "MISSING", missing_value, "Any", "Stands for a default that is not given."},
     {"dataclasses", "KW_ONLY", kw_only_value, "Any", "As an annotation: the fields after it are keyword-only."},
     {0},

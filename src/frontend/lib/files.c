@@ -593,6 +593,7 @@ Value std_file(int fd)
 void lib_done(void)
 {
     str_chars_done();
+    re_done();
     for (int i = 0; i < 3; i++)
         if (std_stream[i].tag == V_NATIVEOBJ) {
             value_unref(std_stream[i]);

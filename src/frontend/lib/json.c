@@ -640,6 +640,8 @@ static Value f_dump(Interp *I, Value *a)
     return is_err(r) ? VERR : VNONE;
 }
 
+static Value c_error(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, EXC_JSONDecodeError))); }
+
 #define HOW "*, skipkeys: bool = False, ensure_ascii: bool = True, allow_nan: bool = True, indent: int | str | None = None, " \
             "separators: tuple | None = None, default: Callable | None = None, sort_keys: bool = False"
 const NativeDef natives_json[] = {
@@ -647,6 +649,6 @@ const NativeDef natives_json[] = {
     {"json", "load", f_load, "(fp, *, object_hook: Callable | None = None)", "The value of the JSON text in an open file."},
     {"json", "dumps", f_dumps, "(obj, " HOW ") -> str", "The JSON text of a value."},
     {"json", "dump", f_dump, "(obj, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
-    {"json", "JSONDecodeError", NULL, "type[JSONDecodeError]", "Raised by loads; a ValueError."},
+    {"json", "JSONDecodeError", c_error, "type[JSONDecodeError]", "Raised by loads; a ValueError."},
     {0},
 };

@@ -86,6 +86,7 @@ int dict_equal(Interp *I, DictObj *a, DictObj *b);
 Value call_method_kw(Interp *I, Value self, const char *name, const Value *args, int64_t nargs, Value kw);
 Value call_with(Interp *I, Value f, Value args, Value kw);          /* f(*args, **kw): a tuple and a dict */
 Value value_deepcopy(Interp *I, Value v);
+void re_done(void);                                     /* drops the compiled patterns */
 Value raise_exit(Interp *I, Value code);                /* SystemExit(code) */
 Value raise_stop_iteration(Interp *I);
 bool value_delattr(Interp *I, Value v, Sym name);       /* eval/attr.c */
