@@ -52,12 +52,21 @@ const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node)
     return type_tensor(&x);
 }
 
+/* Without argnums, Parameters among the arguments come first; what Parameter() gives has no type here. */
+static bool no_parameters(const CallArgs *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (type_is_any(a->at[i].type))
+            return false;
+    return true;
+}
+
 const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *f = t->ref, *r = call_type(C, f, a, node), *pair[2];
     int which = (int)(t->value >> 8) & 255;
-    bool asked = t->value >> 16;        /* else Parameters among several arguments may come first */
-    const Type *g = a->n > which && !a->at[which].name && !a->open && (asked || a->n == 1) ? a->at[which].type : T_ANY;
+    bool sure = t->value >> 16 || no_parameters(a);
+    const Type *g = a->n > which && !a->at[which].name && !a->open && sure ? a->at[which].type : T_ANY;
 
     if (g->kind != TY_TENSOR)           /* numbers become tensors, trees of them trees */
         g = T_ANY;

@@ -256,7 +256,7 @@ const NativeDef tensor_make_natives[] = {
     {"", "Tensor", NULL, "type[Tensor]", "The type of tensors; Tensor[\"B\", 4, f32] in annotations says shape and dtype."},
     {"", "DType", NULL, "type[dtype]", "The type of dtypes."},
     {"Tensor", "__new__", t_new, "(cls, data, dtype: dtype | str | None = None) -> Tensor", "tensor(data, dtype)."},
-    {"", "Parameter", f_Parameter, "(data) -> Tensor", "The tensor marked as trained: grad without argnums differentiates by it."},
+    {"", "Parameter", f_Parameter, "(data)", "The tensor marked as trained: grad without argnums differentiates by it."},
     {"", "is_parameter", f_is_parameter, "(x) -> bool", "Was x made by Parameter?"},
     {"", "is_tensor", f_is_tensor, "(x) -> bool", "Is x a tensor?"},
     {"", "pi", v_pi, "float", "The ratio of a circle's circumference to its diameter."},
