@@ -51,9 +51,12 @@ static bool is_free_type_var(Sym s)
 
 /* ------------------------------------------------------------- the dims of a signature */
 
-static void add_dim(Frame *f, Sym name, int param, int axis)
+/* Where a tensor type stands in a signature: a parameter, and the elements on the way into it. */
+typedef struct { int param; int8_t path[2]; int depth; } Spot;
+
+static void add_dim(Frame *f, Sym name, Spot at, int axis)
 {
-    DimDecl fresh = {name, (int16_t)param, (int8_t)axis};
+    DimDecl fresh = {name, (int16_t)at.param, (int8_t)axis, {at.path[0], at.path[1]}};
 
     for (int i = 0; i < f->dims.n; i++)
         if (f->dims.at[i].name == name) {
@@ -64,11 +67,13 @@ static void add_dim(Frame *f, Sym name, int param, int axis)
     vec_push(&f->dims, fresh);
 }
 
+static const Spot nowhere = {-1, {-1, -1}, 0};
+
 void annot_gather_typarams(Frame *f, AstSeq typarams)
 {
     for (int i = 0; i < typarams.n; i++)
         if (AST_IS(typarams.at[i], TypeParam))
-            add_dim(f, AST_AS(typarams.at[i], TypeParam)->name, -1, 0);
+            add_dim(f, AST_AS(typarams.at[i], TypeParam)->name, nowhere, 0);
 }
 
 static bool is_program_bind(Found f)
@@ -89,7 +94,7 @@ static bool declares_dim(Res *R, Frame *f, Sym name)
 }
 
 /* The identifiers of a string dimension such as "B*H" or "...Lead"; one name alone gets its axis. */
-static void gather_text(Frame *f, AstText t, int param, int axis)
+static void gather_text(Frame *f, AstText t, Spot at, int axis)
 {
     const char *s = t.s, *end = t.s + t.n;
     bool whole = true;
@@ -109,7 +114,7 @@ static void gather_text(Frame *f, AstText t, int param, int axis)
         if (!strncmp(from, "min", 3) || !strncmp(from, "max", 3) || !strncmp(from, "cdiv", 4))
             if (s < end && *s == '(')
                 continue;
-        add_dim(f, sym_n(from, (size_t)(s - from)), whole ? param : -1, axis);
+        add_dim(f, sym_n(from, (size_t)(s - from)), whole ? at : nowhere, axis);
     }
 }
 
@@ -136,22 +141,22 @@ static bool is_dtype_elem(Res *R, const Ast *e)
            !strcmp(AST_AS(AST_AS(e, Call)->func, Name)->id->text, "Policy");
 }
 
-static void gather(Res *R, Frame *f, Ast *a, int param, bool top);
+static void gather(Res *R, Frame *f, Ast *a, Spot at);
 
-static void gather_elem(Res *R, Frame *f, Ast *e, int param, int axis)
+static void gather_elem(Res *R, Frame *f, Ast *e, Spot at, int axis)
 {
     if (e->kind == AST_Str)
-        gather_text(f, AST_AS(e, Str)->value, param, axis);
+        gather_text(f, AST_AS(e, Str)->value, at, axis);
     else if (e->kind == AST_Name) {
         if (declares_dim(R, f, AST_AS(e, Name)->id))
-            add_dim(f, AST_AS(e, Name)->id, param, axis);
+            add_dim(f, AST_AS(e, Name)->id, at, axis);
     } else if (e->kind == AST_BinOp && AST_AS(e, BinOp)->op != AOP_MATMUL) {
-        gather_elem(R, f, AST_AS(e, BinOp)->left, -1, 0);
-        gather_elem(R, f, AST_AS(e, BinOp)->right, -1, 0);
+        gather_elem(R, f, AST_AS(e, BinOp)->left, nowhere, 0);
+        gather_elem(R, f, AST_AS(e, BinOp)->right, nowhere, 0);
     }
 }
 
-static void gather_dims(Res *R, Frame *f, AstSubscript *s, int param)
+static void gather_dims(Res *R, Frame *f, AstSubscript *s, Spot at)
 {
     Ast *one[1] = {s->index};
     AstSeq elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){one, 1};
@@ -164,7 +169,7 @@ static void gather_dims(Res *R, Frame *f, AstSubscript *s, int param)
             rest = i;
     for (int i = 0; i < n; i++)
         if (i != rest)
-            gather_elem(R, f, elts.at[i], param, rest >= 0 && i > rest ? i - n : i);
+            gather_elem(R, f, elts.at[i], at, rest >= 0 && i > rest ? i - n : i);
 }
 
 static bool holds_types(Res *R, Ast *base)
@@ -175,28 +180,52 @@ static bool holds_types(Res *R, Ast *base)
            is_program_bind(frame_find(R, R->frame, AST_AS(base, Name)->id, true));
 }
 
-static void gather_each(Res *R, Frame *f, AstSeq seq)
+/* Into a container: deeper than two levels nothing is read from the argument. */
+static Spot inside(Spot at, int element)
 {
-    for (int i = 0; i < seq.n; i++)
-        gather(R, f, seq.at[i], -1, false);
+    if (at.param < 0 || at.depth == 2)
+        return nowhere;
+    at.path[at.depth++] = (int8_t)element;
+    return at;
 }
 
-static void gather(Res *R, Frame *f, Ast *a, int param, bool top)
+/* List[T] and its kin hold T, Tuple[A, B] an element each, Dict[K, V] values V. */
+static void gather_held(Res *R, Frame *f, AstSubscript *s, Spot at)
 {
+    const char *base = AST_IS(s->value, Name) ? AST_AS(s->value, Name)->id->text : "";
+    bool tuple = !strcmp(base, "Tuple") || !strcmp(base, "tuple"), dict = !strcmp(base, "Dict") || !strcmp(base, "dict");
+    bool list = !strcmp(base, "List") || !strcmp(base, "list"), maybe = !strcmp(base, "Optional");
+    AstSeq elts;
+
+    if (!AST_IS(s->index, Tuple)) {
+        gather(R, f, s->index, maybe ? at : list || tuple ? inside(at, 0) : nowhere);
+        return;
+    }
+    elts = AST_AS(s->index, Tuple)->elts;
+    for (int i = 0; i < elts.n; i++)
+        gather(R, f, elts.at[i], tuple ? inside(at, i) : dict && i == 1 ? inside(at, 0) : nowhere);
+}
+
+static void gather(Res *R, Frame *f, Ast *a, Spot at)
+{
+    AstSeq elts;
+
     if (!a || R->depth > 100)
         return;
     R->depth++;
     if (a->kind == AST_Subscript && !holds_types(R, AST_AS(a, Subscript)->value))
-        gather_dims(R, f, AST_AS(a, Subscript), top ? param : -1);
+        gather_dims(R, f, AST_AS(a, Subscript), at);
     else if (a->kind == AST_Subscript)
-        gather(R, f, AST_AS(a, Subscript)->index, -1, false);
+        gather_held(R, f, AST_AS(a, Subscript), at);
     else if (a->kind == AST_BinOp) {
-        bool placed = AST_AS(a, BinOp)->op == AOP_MATMUL;
-        gather(R, f, AST_AS(a, BinOp)->left, param, top);
-        if (!placed)
-            gather(R, f, AST_AS(a, BinOp)->right, param, top);
-    } else if (a->kind == AST_Tuple || a->kind == AST_List)
-        gather_each(R, f, a->kind == AST_Tuple ? AST_AS(a, Tuple)->elts : AST_AS(a, List)->elts);
+        gather(R, f, AST_AS(a, BinOp)->left, at);
+        if (AST_AS(a, BinOp)->op != AOP_MATMUL)
+            gather(R, f, AST_AS(a, BinOp)->right, at);
+    } else if (a->kind == AST_Tuple || a->kind == AST_List) {
+        elts = a->kind == AST_Tuple ? AST_AS(a, Tuple)->elts : AST_AS(a, List)->elts;
+        for (int i = 0; i < elts.n; i++)
+            gather(R, f, elts.at[i], nowhere);
+    }
     R->depth--;
 }
 
@@ -220,10 +249,10 @@ void annot_gather(Res *R, Frame *f, AstFunctionDef *fn)
         AstParam *p = AST_AS(fn->params.at[i], Param);
         if (p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY)
             continue;
-        gather(R, f, p->annotation, p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? -1 : index, true);
+        gather(R, f, p->annotation, p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? nowhere : (Spot){index, {-1, -1}, 0});
         index++;
     }
-    gather(R, f, fn->returns, -1, true);
+    gather(R, f, fn->returns, nowhere);
     drop_params(f, fn->params);
 }
 

@@ -170,6 +170,18 @@ static const Type *tensor_form(Check *C, AstSeq elts)
     return type_tensor(&t);
 }
 
+/* Tile2D and Tile3D say in their names how many sizes they have. */
+static const Type *tile_form(Check *C, AstSubscript *s, const char *base, AstSeq elts)
+{
+    const Type *t = tensor_form(C, elts);
+    int want = base[4] - '0';
+    char count[2] = {base[4], 0};
+
+    if (t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank != want)
+        REPORT(C, E0310, s->ast.span, base, count);
+    return T_ANY;
+}
+
 static const Type *or_any(const Type *t)
 {
     return t ? t : T_ANY;
@@ -226,6 +238,8 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
 
     if (is(base, "Tensor", NULL))
         return tensor_form(C, elts);
+    if (!strncmp(base, "Tile", 4) && base[4] >= '1' && base[4] <= '9' && base[5] == 'D')
+        return tile_form(C, s, base, elts);
     if (is(base, "List", "list"))
         return type_list(elts.n == 1 ? or_any(annotation(C, elts.at[0])) : T_ANY);
     if (is(base, "Dict", "dict") && elts.n == 2)
@@ -407,7 +421,8 @@ static Fit callable_fits(const Type *from, const Type *to)
     switch (from->kind) {
     case TY_FUNC:
         return to->n >= 0 && !takes(from, to->n) ? FITS_NOT : FITS;
-    case TY_NATIVE: case TY_LIBRARY: case TY_TRANSFORM: case TY_METHOD: case TY_CLASS: case TY_CALLABLE: case TY_INSTANCE: case TY_DTYPE: case TY_SPACE:
+    case TY_NATIVE: case TY_LIBRARY: case TY_TRANSFORM: case TY_METHOD: case TY_CLASS: case TY_CALLABLE: case TY_INSTANCE:
+    case TY_DTYPE: case TY_SPACE:
         return FITS_MAYBE;
     default:
         return FITS_NOT;

@@ -305,6 +305,36 @@ static const Type *narrowed(const TType *declared, const TType *found)
     return type_tensor(&t);
 }
 
+/* What a call gives: the declared result at its word, otherwise what the body says. */
+static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+{
+    if (f->sig.ret && !type_is_any(f->sig.ret)) {
+        if (any_unannotated(f) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
+            const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
+            if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
+                return narrowed(want->tensor, r->tensor);
+        }
+        return type_subst(f->sig.ret, b->from, b->to, b->n);
+    }
+    return follow(C, f, s, self, b);
+}
+
+/* --shapes: "f: [2, 3] -> []" for a call with tensors from the top. */
+static const Type *show_call(Check *C, const Fn *f, const CallArgs *a, const Type *r)
+{
+    if (!C->opt.shapes || C->quiet || C->calls || !f->name || type_is_any(r) || r->kind != TY_TENSOR || !a->n ||
+        r->tensor->rank == RANK_UNKNOWN)
+        return r;
+    for (int i = 0; i < a->n; i++)
+        if (type_is_any(a->at[i].type) || a->at[i].type->kind != TY_TENSOR)
+            return r;
+    sb_printf(C->opt.shapes, "%s: ", f->name->text);
+    for (int i = 0; i < a->n; i++)
+        sb_printf(C->opt.shapes, "%s%s", i ? ", " : "", shape_of(a->at[i].type->tensor));
+    sb_printf(C->opt.shapes, " -> %s\n", shape_of(r->tensor));
+    return r;
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s = {.callee = f->name ? f->name->text : "lambda"};
@@ -335,15 +365,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         return f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
     if (f->dynamic)
         return T_ANY;
-    if (f->sig.ret && !type_is_any(f->sig.ret)) {
-        if (any_unannotated(f) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
-            const Type *r = follow(C, f, &s, self, &b), *want = type_subst(f->sig.ret, b.from, b.to, b.n);
-            if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
-                return narrowed(want->tensor, r->tensor);
-        }
-        return type_subst(f->sig.ret, b.from, b.to, b.n);
-    }
-    return follow(C, f, &s, self, &b);
+    return show_call(C, f, a, result_of(C, f, &s, self, &b));
 }
 
 /* ------------------------------------------------------------- natives */

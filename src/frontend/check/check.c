@@ -414,6 +414,17 @@ static void assume_all(Check *C, Fn *f)
         assume_constraint(C, f, def->where.at[i]);
 }
 
+/* --shapes: "B: dynamic, D: static" for the type parameters of a function. */
+static void show_kinds(Check *C, AstSeq typarams)
+{
+    for (int i = 0; C->opt.shapes && i < typarams.n; i++) {
+        AstTypeParam *t = AST_AS(typarams.at[i], TypeParam);
+        bool fixed = AST_IS(t->bound, Name) && !strcmp(AST_AS(t->bound, Name)->id->text, "static");
+        sb_printf(C->opt.shapes, "%s%s: %s%s", i ? ", " : "", t->name->text, fixed ? "static" : "dynamic",
+                  i == typarams.n - 1 ? "\n" : "");
+    }
+}
+
 void fn_check(Check *C, Fn *f)
 {
     CFrame *outer = C->frame;
@@ -425,6 +436,7 @@ void fn_check(Check *C, Fn *f)
     fn_sig(C, f);
     if (is_kernel(AST_AS(f->node, FunctionDef)))
         return;
+    show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
     dim_push();
     assume_all(C, f);
     C->frame = f->around;

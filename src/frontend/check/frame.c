@@ -136,6 +136,7 @@ static bool find_own(Frame *f, Sym name, Found *out)
     f->scope->locals.at[i].is_dim = 1;
     f->scope->locals.at[i].dim_param = dim->param;
     f->scope->locals.at[i].dim_axis = dim->axis;
+    memcpy(f->scope->locals.at[i].dim_path, dim->path, sizeof dim->path);
     *out = found_local(f->scope, i);
     return true;
 }

@@ -14,6 +14,7 @@ typedef struct DimDecl {
     Sym name;
     int16_t param;              /* the parameter whose size it is, or -1 */
     int8_t axis;
+    int8_t path[2];             /* elements on the way to the tensor; -1: none */
 } DimDecl;
 
 /* A comprehension whose variables are visible. */

@@ -21,7 +21,8 @@
  * dimension or type variable there is BIND_DIM: it is known by its text alone.
  * A dimension name that a function's body uses as a value (SYN-144) is a local
  * with is_dim: the call sets it to size `dim_axis` (from the end when negative)
- * of parameter `dim_param`, when that argument is a tensor.
+ * of parameter `dim_param`, when that argument is a tensor, or of the tensor at
+ * dim_path in it: List[Tensor["N"]] has the path 0, -1.
  *
  * `from m import *` gets an Alias with its `bound` for each public name of m in
  * ImportFrom.names.  A module's first globals are __name__ __doc__ __file__.
@@ -51,6 +52,7 @@ typedef struct Local {
     Sym name;
     uint8_t is_param, is_cell, is_dim;
     int8_t dim_axis;            /* is_dim: where its value comes from; dim_param -1: not from one axis alone */
+    int8_t dim_path[2];         /* the tensor inside the parameter: element of a list or tuple, value of a dict; -1: none */
     int16_t dim_param;
     uint32_t slot;              /* of the frame; of a module's globals: its index */
     uint32_t nbinds;            /* places that bind it */

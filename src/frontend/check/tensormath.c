@@ -9,7 +9,10 @@ const Type *rule_elementwise(TCall *c)
     const TType *x = tcall_tensor(c, 0);
 
     if (!x)
-        return c->n && c->at[0].type->kind == TY_FLOAT ? type_of_kind(TY_FLOAT) : T_ANY;
+        return c->n && (c->at[0].type->kind == TY_FLOAT || c->at[0].type->kind == TY_INT) &&
+                       (c->rule->op == OP_sqrt || c->rule->op == OP_exp || c->rule->op == OP_log)
+                   ? type_of_kind(TY_FLOAT)
+                   : T_ANY;
     return tensor_unary(c->C, (OpId)c->rule->op, c->at[0].type, c->node);
 }
 

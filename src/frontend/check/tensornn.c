@@ -215,3 +215,21 @@ const Type *rule_repeat(TCall *c)
     r.shape[axis] = dim_mul(r.shape[axis], size_of_type(n->type));
     return type_tensor(&r);
 }
+
+/* linear(x, w) is x @ w; linear(x, n) makes its weight: the last size becomes n. */
+const Type *rule_linear(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const CallArg *w = tcall_arg(c, 1, NULL, NULL);
+    TType r;
+
+    if (!x || !w || type_is_any(w->type))
+        return x ? tensor_of_dtype(x) : T_ANY;
+    if (w->type->kind == TY_TENSOR)
+        return tensor_binary(c->C, AOP_MATMUL, c->at[0].type, w->type, c->node);
+    if (w->type->kind != TY_INT || x->rank == RANK_UNKNOWN || !x->rank)
+        return tensor_of_dtype(x);
+    r = *x;
+    r.shape[r.rank - 1] = size_of_type(w->type);
+    return type_tensor(&r);
+}

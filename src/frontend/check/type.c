@@ -423,7 +423,8 @@ static void print_tensor(const TType *t, StrBuf *out)
 static const char *const kind_text[] = {
     [TY_ANY] = "anything", [TY_HIDDEN] = "anything", [TY_UNSET] = "unset", [TY_NONE] = "None", [TY_BOOL] = "bool", [TY_INT] = "int",
     [TY_FLOAT] = "float", [TY_COMPLEX] = "complex", [TY_STR] = "str", [TY_BYTES] = "bytes", [TY_LIST] = "list", [TY_TUPLE] = "Tuple",
-    [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function", [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
+    [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function",
+    [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
     [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
     [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union",
 };

@@ -32,7 +32,8 @@ struct Type {
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; DTYPE: DType */
     Sym text;                   /* STR: its text when known */
-    const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls; SPACE: Space; METHOD, TRANSFORM: Type of the function */
+    const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls;
+                                   SPACE: Space; METHOD, TRANSFORM: Type of the function */
     const Type *self;           /* METHOD: the object */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
     uint32_t next;

@@ -45,6 +45,24 @@ static Value axis_size(Interp *I, Value p, int axis)
     return r;
 }
 
+/* The tensor inside a list, tuple or dict argument that a signature's dim is read from. Borrowed. */
+static Value inside(Value v, const int8_t *path)
+{
+    for (int i = 0; i < 2 && path[i] >= 0; i++) {
+        int64_t pos = 0;
+        Value key, val = VERR;
+        if (v.tag == V_LIST)
+            v = path[i] < as_list(v)->n ? as_list(v)->at[path[i]] : VERR;
+        else if (v.tag == V_TUPLE)
+            v = path[i] < as_tuple(v)->n ? as_tuple(v)->at[path[i]] : VERR;
+        else if (v.tag == V_DICT)
+            v = dict_next(as_dict(v), &pos, &key, &val) ? val : VERR;
+        else
+            return VERR;
+    }
+    return v;
+}
+
 static void bind_dims(Frame *f)
 {
     for (int i = 0; i < f->code->ndims; i++) {
@@ -52,6 +70,7 @@ static void bind_dims(Frame *f)
         Value p = f->slot[d->param], *at = &f->slot[d->slot], size;
         if (p.tag == V_CELL)
             p = ((CellObj *)p.o)->v;
+        p = inside(p, d->path);
         if (p.tag != V_TENSOR)
             continue;
         size = axis_size(f->I, p, d->axis);

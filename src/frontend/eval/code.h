@@ -59,7 +59,7 @@ typedef struct AttrCache {
 typedef struct ForParts { Step *orelse; const AstFor *ast; } ForParts;
 
 /* A named dim of an annotated parameter that the body reads: slot = param.shape[axis]. */
-typedef struct DimBind { uint32_t param, slot; int32_t axis; uint8_t is_cell; } DimBind;
+typedef struct DimBind { uint32_t param, slot; int32_t axis; int8_t path[2]; uint8_t is_cell; } DimBind;
 
 typedef struct Code {
     Sym name;

@@ -430,7 +430,7 @@ static void code_locals(Lower *L, Code *c, const Scope *s)
         if (l->is_cell)
             cells[c->ncells++] = l->slot;
         if (l->is_dim && l->dim_param >= 0)
-            dims[c->ndims++] = (DimBind){(uint32_t)l->dim_param, l->slot, l->dim_axis, l->is_cell};
+            dims[c->ndims++] = (DimBind){(uint32_t)l->dim_param, l->slot, l->dim_axis, {l->dim_path[0], l->dim_path[1]}, l->is_cell};
     }
     c->cells = cells;
     c->dims = dims;

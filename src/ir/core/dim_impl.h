@@ -5,7 +5,7 @@
  * atoms with exponents, an atom a variable, or floordiv, min or an unexpanded
  * product of two sizes.  All three are interned; a Dim below 0 is -1 - index of
  * a polynomial.  dim.c has pools and arithmetic, dim_norm.c substitution and
- * division, dim_prove.c bounds and decisions, dim_text.c text.
+ * division, dim_facts.c what is known, dim_prove.c bounds and decisions, dim_text.c text.
  */
 #ifndef TSR_IR_DIM_IMPL_H
 #define TSR_IR_DIM_IMPL_H
@@ -93,6 +93,8 @@ extern bool dim_plain;                      /* while set, no facts are used */
 extern int dim_steps;                       /* left for the question being answered; nested calls share them */
 
 void dim_facts_done(void);
+/* The coefficients' common divisor comes out; false: the constant does not have it, so *d is never 0. */
+bool dim_primitive(Dim *d);
 void dim_begin(void);                       /* around each public operation: a fresh budget for the outermost */
 void dim_end(void);
 
