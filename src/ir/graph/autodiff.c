@@ -299,6 +299,7 @@ typedef struct Back {
     bool *linear;               /* by node id */
     Tensor **val;               /* slot -> value of a node that is not linear */
     Tensor **ct;                /* slot -> cotangent so far; NULL: zero */
+    bool *masked;               /* slot -> has ct come through a where, element by element? */
 } Back;
 
 static uint32_t slot(const Back *b, GValue v) { return b->base[v.node->id] + (uint32_t)v.index; }
@@ -316,6 +317,7 @@ static void back_init(Back *b, Trace *T, const Graph *g)
     }
     b->val = tsr_calloc(sizeof *b->val * (n + 1));
     b->ct = tsr_calloc(sizeof *b->ct * (n + 1));
+    b->masked = tsr_calloc(n + 1);
 }
 
 static void back_done(Back *b)
@@ -325,6 +327,7 @@ static void back_done(Back *b)
     tsr_free(b->linear);
     tsr_free(b->val);
     tsr_free(b->ct);
+    tsr_free(b->masked);
 }
 
 /* Values of the nodes that do not depend on the tangents. */
@@ -354,15 +357,24 @@ static bool eval_constants(Back *b, Tensor *const *res, int nres)
     return true;
 }
 
+/* Do zeros of the result's cotangent stay zeros of the operands'? */
+static bool keeps_zeros(OpId op)
+{
+    return op_info[op].family == FAM_MAP || (op_info[op].family == FAM_MOVE && op != OP_window && op != OP_unwindow);
+}
+
 static void transpose_into(Back *b, Node *n, const TType *xt, Tensor **x, Tensor **dx, bool *linear)
 {
     Transpose t = {.r = &b->r, .op = (OpId)n->op, .a = n->attr, .xt = xt, .x = x, .linear = linear, .n = n->nin,
                    .ct = &b->ct[b->base[n->id]], .yt = n->type, .ny = n->nout, .dx = dx};
 
+    for (int i = 0; i < n->nout; i++)
+        t.masked |= b->masked[b->base[n->id] + (uint32_t)i];
     transpose_of[n->op](&t);
     for (int i = 0; i < n->nin && !b->r.failed; i++)
         if (linear[i] && dx[i]) {
             uint32_t s = slot(b, n->in[i]);
+            b->masked[s] |= n->op == OP_where || (t.masked && keeps_zeros((OpId)n->op));
             b->ct[s] = r_add(&b->r, b->ct[s], r_unfit(&b->r, dx[i], &xt[i]));
         }
 }

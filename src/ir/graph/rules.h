@@ -92,6 +92,7 @@ typedef struct Transpose {
     Tensor *const *ct;          /* NULL: zero */
     const TType *yt;            /* types of results */
     int ny;
+    bool masked;                /* some of ct's zeros come from a where: what they meet must not turn them into NaN */
     Tensor **dx;
 } Transpose;
 typedef void (*TransposeRule)(Transpose *t);

@@ -6,6 +6,7 @@
  */
 #include "ir/graph/rules.h"
 
+#include <math.h>
 #include <string.h>
 
 #define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, ...) void transpose_##transpose(Transpose *t);
@@ -66,15 +67,42 @@ void transpose_sub(Transpose *t)
         t->dx[1] = r_neg(t->r, t->ct[0]);
 }
 
+/* A scalar that cannot make a zero into NaN, as factor or divisor. */
+static bool harmless(Tensor *x)
+{
+    Tensor *c = tensor_concrete(x);
+    double v;
+
+    if (!c || c->rank)
+        return false;
+    v = elem_get_f(c, c->offset);
+    return isfinite(v) && v != 0;
+}
+
+/*
+ * p = ct times or over x. Where the side of a where that was not chosen has an
+ * infinite or undefined slope, 0 * inf is 0. Elsewhere p stays, so that its
+ * own derivative is right also where ct happens to be 0.
+ */
+static Tensor *slope_times(Transpose *t, OpId op, Tensor *x)
+{
+    Rule *r = t->r;
+    Tensor *ct = t->ct[0], *p = r2(r, op, ct, x);
+
+    if (!p || !t->masked || harmless(x) || dtype_is_complex((DType)p->dtype))
+        return p;
+    return r3(r, OP_where, r2(r, OP_bitand, r1(r, OP_isnan, p), r2(r, OP_eq, ct, r_num(r, ct, 0))), r_num(r, p, 0), p);
+}
+
 void transpose_mul(Transpose *t)
 {
     if (t->linear[0])
-        t->dx[0] = r_mul(t->r, t->ct[0], t->x[1]);
+        t->dx[0] = slope_times(t, OP_mul, t->x[1]);
     if (t->linear[1])
-        t->dx[1] = r_mul(t->r, t->ct[0], t->x[0]);
+        t->dx[1] = slope_times(t, OP_mul, t->x[0]);
 }
 
-void transpose_div(Transpose *t) { t->dx[0] = r_div(t->r, t->ct[0], t->x[1]); }
+void transpose_div(Transpose *t) { t->dx[0] = slope_times(t, OP_div, t->x[1]); }
 
 void transpose_where(Transpose *t)
 {
