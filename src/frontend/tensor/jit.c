@@ -242,13 +242,14 @@ static bool cacheable(const Entry *e)
 
 /* ------------------------------------------------------------- running */
 
+/* The key of a function that draws nothing; a new reference, NULL without memory. */
 static Tensor *no_key(void)
 {
     static Tensor *key;
     Dim two = 2;
     if (!key)
         key = tensor_zeros(DT_uint32, 1, &two);
-    return key;
+    return key ? tensor_ref(key) : NULL;
 }
 
 static Value run(Interp *I, const Entry *e, const TensorVec *in)
@@ -259,7 +260,13 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
     Value v = VERR;
     if (e->ncaptures)
         memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
-    Tensor *key = e->random ? trace_key(T) : tensor_ref(no_key());
+    Tensor *key = e->random ? trace_key(T) : no_key();
+    if (!key) {
+        tsr_free(x);
+        tsr_free(out);
+        T->error = OPERR_MEMORY;
+        return raise_op_error(I);
+    }
     x[e->ncaptures] = key;
     if (e->n)
         memcpy(x + e->ncaptures + 1, in->at, sizeof *x * (size_t)e->n);
