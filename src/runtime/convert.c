@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RUN = 512 };             /* elements converted at a time through buffers on the stack */
+enum { RUN = 256 };             /* elements converted at a time through buffers on the stack */
 
 DType lane_dtype(DType t)
 {

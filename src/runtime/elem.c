@@ -102,7 +102,7 @@ void tensor_assign(Tensor *dst, const Tensor *src)
     if (is_packed((DType)dst->dtype) && !dst->contiguous)
         copy_part(0, n, &c);            /* neighbours share bytes: one thread */
     else
-        pool_for(n, 64 * TILE, copy_part, &c);
+        pool_for(n, 64 * TILE_MAX, copy_part, &c);
 }
 
 bool tensor_same_bits(const Tensor *a, const Tensor *b)

@@ -153,7 +153,7 @@ static KStatus run_unpacked(const Gemm *g)
     return K_OK;
 }
 
-/* ---- the other types: a row of up to GEMM_ROW sums at a time ---- */
+/* ---- the other types: a row of some sums at a time ---- */
 
 #define C64_FMA(a, b, c) \
     f32_cmplx(fmaf(-cimagf(a), cimagf(b), fmaf(crealf(a), crealf(b), crealf(c))), \
@@ -163,6 +163,7 @@ static KStatus run_unpacked(const Gemm *g)
               fma(cimag(a), creal(b), fma(creal(a), cimag(b), cimag(c))))
 #define INT_FMA(a, b, c) ((c) + (a) * (b))
 #define SHORT_FMA(a, b, c) (uint16_t)((c) + (uint32_t)(a) * (b))
+#define WIDTH_OF(T) (512 / sizeof(T) < GEMM_ROW ? 512 / sizeof(T) : GEMM_ROW)      /* waiting sums stay within 24 KiB */
 #define KEEP(x, n)
 #define ROUND(x, n) round_lanes(g->accum, x, n)
 
@@ -178,7 +179,7 @@ static void round_lanes(DType t, float *x, int64_t n)
     static void name(const Gemm *g, const void *a_, const void *b_, void *c_, int64_t w) \
     { \
         const T *a = a_, *b = b_; \
-        T wait[GEMM_LEVELS][GEMM_ROW], *acc, *c = c_; \
+        T wait[GEMM_LEVELS][WIDTH_OF(T)], *acc, *c = c_; \
         int64_t blocks = 0; \
         int depth = 0; \
         for (int64_t k0 = 0; k0 < g->k; k0 += GEMM_BLOCK) { \
@@ -232,7 +233,7 @@ static PlainFn *plain_fn(DType accum)
 typedef struct Plain {
     Gemm g;
     PlainFn *fn;
-    int64_t tiles;
+    int64_t width, tiles;       /* of columns */
 } Plain;
 
 static void run_plain(int64_t lo, int64_t hi, void *st)
@@ -242,11 +243,11 @@ static void run_plain(int64_t lo, int64_t hi, void *st)
     int64_t size = (int64_t)raw_size(lane_dtype(g->accum));
 
     for (int64_t t = lo; t < hi; t++) {
-        int64_t j = t % p->tiles * GEMM_ROW, i = t / p->tiles % g->m, batch = t / p->tiles / g->m;
+        int64_t j = t % p->tiles * p->width, i = t / p->tiles % g->m, batch = t / p->tiles / g->m;
         const char *a = (const char *)g->a + (batch * g->abatch + i * g->arow) * size;
         const char *b = (const char *)g->b + (batch * g->bbatch + j * g->bcol) * size;
         char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * size;
-        p->fn(g, a, b, c, g->n - j < GEMM_ROW ? g->n - j : GEMM_ROW);
+        p->fn(g, a, b, c, g->n - j < p->width ? g->n - j : p->width);
     }
 }
 
@@ -266,7 +267,10 @@ KStatus gemm_run(KCtx *c, Gemm g)
     merge_batches(&g);
     if (g.accum == DT_f32 || g.accum == DT_f64)
         return g.m <= 3 && g.n >= GEMM_ROW && g.bcol == 1 ? run_unpacked(&g) : run_packed(c, &g);
-    Plain p = {g, plain_fn(g.accum), (g.n + GEMM_ROW - 1) / GEMM_ROW};
+    Plain p = {.g = g, .fn = plain_fn(g.accum)};
+    size_t size = raw_size(lane_dtype(g.accum));
+    p.width = 512 / size < GEMM_ROW ? (int64_t)(512 / size) : GEMM_ROW;
+    p.tiles = (g.n + p.width - 1) / p.width;
     if (!p.fn)
         return k_fail(c, K_VALUE, "matrix products do not accumulate in %s", dtype_info[g.accum].name);
     pool_for(g.batch * g.m * p.tiles, 4096 / (g.k + 1) + 1, run_plain, &p);

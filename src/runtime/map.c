@@ -19,6 +19,7 @@ typedef struct MapJob {
     DType out;
     Tensor *result;
     bool flush;
+    int64_t tile;               /* elements at a time */
 } MapJob;
 
 static void flush_f32(float *x, int64_t n)
@@ -75,7 +76,7 @@ static void map_part(int64_t lo, int64_t hi, void *st)
     const MapJob *m = st;
     TileBuf buf[3], spare, res;
     const void *x[3] = {NULL, NULL, NULL};
-    int64_t have = hi - lo < TILE ? hi - lo : TILE;
+    int64_t have = hi - lo < m->tile ? hi - lo : m->tile;
 
     for (int k = 0; k < m->nin; k++)
         if (is_constant(&m->in[k])) {
@@ -85,8 +86,8 @@ static void map_part(int64_t lo, int64_t hi, void *st)
             if (m->flush && x[k] == buf[k].at)
                 flush_lanes(m->in[k].as, buf[k].at, m->in[k].rank ? have : 1);
         }
-    for (int64_t i = lo; i < hi; i += TILE) {
-        int64_t n = hi - i < TILE ? hi - i : TILE;
+    for (int64_t i = lo; i < hi; i += m->tile) {
+        int64_t n = hi - i < m->tile ? hi - i : m->tile;
         for (int k = 0; k < m->nin; k++) {
             if (is_constant(&m->in[k]))
                 continue;
@@ -220,7 +221,7 @@ static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TTyp
         return K_NOMEM;
     reader_init(&j.src, in[0]);
     reader_init(&j.dst, out[0]);
-    pool_for(tensor_size(out[0]), 16 * TILE, convert_part, &j);
+    pool_for(tensor_size(out[0]), 16 * TILE_MAX, convert_part, &j);
     return K_OK;
 }
 
@@ -230,6 +231,7 @@ KStatus kernel_map(KERNEL_ARGS)
     bool differs = result_differs(op);
     DType common = nin == 2 && differs ? common_dtype(in[0], in[1]) : nin == 1 && differs ? (DType)in[0]->dtype : m.out;
     DType last = DT_NONE;
+    size_t widest = raw_size(m.out);
     KStatus s;
 
     if (op == OP_convert)
@@ -241,7 +243,9 @@ KStatus kernel_map(KERNEL_ARGS)
     for (int k = 0; k < nin; k++) {
         reader_stretch(&m.in[k], in[k], type->rank, type->shape);
         last = m.in[k].as = differs ? common : operand_dtype(op, m.out, k);
+        widest = reader_width(&m.in[k]) > widest ? reader_width(&m.in[k]) : widest;
     }
+    m.tile = tile_length(widest > raw_size(lane_dtype(m.out)) ? widest : raw_size(lane_dtype(m.out)));
     m.loop = loop_find(op, last);
     if (!m.loop)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[last].name);
@@ -249,7 +253,7 @@ KStatus kernel_map(KERNEL_ARGS)
         return s;
     if (!(m.result = map_result(c, in, nin, type)))
         return K_NOMEM;
-    pool_for(tensor_size(m.result), 16 * TILE, map_part, &m);
+    pool_for(tensor_size(m.result), 16 * TILE_MAX, map_part, &m);
     out[0] = m.result;
     return K_OK;
 }

@@ -146,7 +146,7 @@ static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, co
     if (is_packed(j.dst.dtype))
         copy_part(0, n, &j);
     else
-        pool_for(n, 64 * TILE, copy_part, &j);
+        pool_for(n, 64 * TILE_MAX, copy_part, &j);
 }
 
 /* Every element v. */

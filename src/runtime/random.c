@@ -127,7 +127,7 @@ KStatus kernel_random(KERNEL_ARGS)
         int64_t n = tensor_size(out[0]) / nkeys;
         j.key = key_of(&key, 2 * k);
         j.base = k * n;
-        pool_for(n, 4 * TILE, random_part, &j);
+        pool_for(n, 16 * TILE, random_part, &j);
     }
     return K_OK;
 }

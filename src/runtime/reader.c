@@ -210,12 +210,22 @@ void writer_lanes(const Reader *w, int64_t i, int64_t n, const void *lanes, void
     writer_raw(w, i, n, buf);
 }
 
+size_t reader_width(const Reader *r)
+{
+    size_t a = raw_size(r->dtype), b = raw_size(r->as), c = raw_size(lane_dtype(r->as));
+
+    a = a > b ? a : b;
+    return a > c ? a : c;
+}
+
 void copy_run(const Reader *dst, const Reader *src, int64_t lo, int64_t hi, const ConvOpts *o)
 {
     TileBuf a, b;
+    size_t ws = raw_size(src->dtype), wd = raw_size(dst->dtype);
+    int64_t tile = tile_length(ws > wd ? ws : wd);
 
-    for (int64_t i = lo; i < hi; i += TILE) {
-        int64_t n = hi - i < TILE ? hi - i : TILE;
+    for (int64_t i = lo; i < hi; i += tile) {
+        int64_t n = hi - i < tile ? hi - i : tile;
         const void *raw = reader_raw(src, i, n, a.at);
         if (src->dtype != dst->dtype || o) {
             raw_convert(dst->dtype, b.at, src->dtype, raw, n, o, i);

@@ -12,8 +12,20 @@
 #include "runtime/convert.h"
 #include "runtime/tensor.h"
 
-enum { TILE = 1024 };           /* elements that kernels handle at a time; a multiple of 4, for packed bytes */
-typedef struct { _Alignas(64) char at[TILE * 16]; } TileBuf;
+/*
+ * Kernels work through runs on the stack, which may be a small one (a generator's): a TileBuf holds TILE elements of any
+ * dtype, or tile_length of narrower ones.  Both are multiples of 4, for packed bytes.
+ */
+enum { TILE = 256, TILE_BYTES = TILE * 16, TILE_MAX = 1024 };
+typedef struct { _Alignas(64) char at[TILE_BYTES]; } TileBuf;
+
+/* Elements that fit a TileBuf when the widest form they take has so many bytes. */
+static inline int64_t tile_length(size_t widest)
+{
+    int64_t n = (int64_t)(TILE_BYTES / widest);
+
+    return n < TILE_MAX ? n : TILE_MAX;
+}
 
 typedef struct Reader {
     DType dtype, as;            /* as stored; as wanted (the dtype whose lanes reader_lanes gives) */
@@ -29,9 +41,10 @@ void reader_stretch(Reader *r, const Tensor *t, int rank, const int64_t *shape);
 /* Any view of t's storage. */
 void reader_view(Reader *r, const Tensor *t, int rank, const int64_t *shape, const int64_t *stride, int64_t offset);
 
-/* n <= TILE raw elements from linear index i: in place if they lie in a row, else gathered into buf. */
+/* n raw elements from linear index i: in place if they lie in a row, else gathered into buf. */
 const void *reader_raw(const Reader *r, int64_t i, int64_t n, void *buf);
-/* The same as lanes of r->as, rounded to that dtype on the way. buf and spare hold TILE * 16 bytes. */
+/* The same as lanes of r->as, rounded to that dtype on the way. buf and spare hold n of the widest form. */
+size_t reader_width(const Reader *r);               /* bytes of that form */
 const void *reader_lanes(const Reader *r, int64_t i, int64_t n, void *buf, void *spare);
 /* Is the whole sequence one row of memory? Then its first byte, else NULL. */
 char *reader_row(const Reader *r);

@@ -10,7 +10,7 @@
  * The tree needs no list of chunks: complete subtrees wait on a stack like the
  * bits of a counter, and at the end fold from the smallest.  Two layouts:
  * `rows` reads the elements of one result as a run; `columns` works on up to
- * COLS results side by side when those, not the reduced elements, lie in a row.
+ * COLS_BYTES of results side by side when those, not the reduced elements, lie in a row.
  */
 #include "runtime/kernel_util.h"
 #include "runtime/cpu.h"
@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDE = 64, COLS = 128, LEVELS = 48, AT_ONCE = TILE / CHUNK };
+enum { WIDE = 64, COLS_BYTES = 4096, LEVELS = 48, AT_ONCE = 16 };
 
 typedef struct ReduceJob {
     LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
@@ -35,8 +35,11 @@ typedef struct ReduceJob {
     Tensor *result;
     char *partial;              /* `by chunk`: results of all chunks of one element */
     int64_t element;
-    /* columns: the kept axes and the reduced axes apart */
+    int64_t at_once;            /* chunks that are read together, at most AT_ONCE */
+    /* columns: the kept axes and the reduced axes apart; work space for each of some parts */
     Reader kept, reduced;
+    int64_t parts, cols;
+    char *scratch;
 } ReduceJob;
 
 /* ---- one step and one chunk ---- */
@@ -44,12 +47,14 @@ typedef struct ReduceJob {
 /* out = a op b on n accumulators; narrow accumulators round after every step. */
 static void step(const ReduceJob *j, int64_t n, void *out, const void *a, const void *b)
 {
-    _Alignas(16) char raw[COLS * 4];
+    _Alignas(16) char raw[WIDE * 4];
 
     j->op(n, out, a, b, NULL);
-    if (j->accum != j->lane) {
-        lane_to_raw(j->accum, out, raw, n);
-        raw_to_lane(j->accum, raw, out, n);
+    for (int64_t i = 0; j->accum != j->lane && i < n; i += WIDE) {
+        int64_t k = n - i < WIDE ? n - i : WIDE;
+        float *x = (float *)out + i;                /* every narrow accumulator has f32 lanes */
+        lane_to_raw(j->accum, x, raw, k);
+        raw_to_lane(j->accum, raw, x, k);
     }
 }
 
@@ -148,12 +153,12 @@ static void tree_finish(const ReduceJob *j, Tree *t, int64_t w)
 
 static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
 {
-    _Alignas(16) char raw[COLS * 16];
     char *data = j->result->store->data;
 
     if (is_packed(j->out)) {
+        uint8_t raw[COLS_BYTES];
         raw_convert(j->out, raw, j->lane, acc, n, NULL, 0);
-        raw_pack(j->out, data, at, n, (uint8_t *)raw);
+        raw_pack(j->out, data, at, n, raw);
     } else {
         raw_convert(j->out, data + at * (int64_t)raw_size(j->out), j->lane, acc, n, NULL, 0);
     }
@@ -164,7 +169,7 @@ static int64_t chunk_length(const ReduceJob *j, int64_t c)
     return j->nred - c * CHUNK < CHUNK ? j->nred - c * CHUNK : CHUNK;
 }
 
-/* Chunks [c, c + count) of one result, at most AT_ONCE, into `out`. */
+/* Chunks [c, c + count) of one result, at most at_once, into `out`. */
 static void read_chunks(const ReduceJob *j, int64_t element, int64_t c, int64_t count, char *out)
 {
     TileBuf buf, spare;
@@ -186,8 +191,8 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
 
     for (int64_t o = lo; o < hi; o++) {
         Tree t = {stack, 0, 0};
-        for (int64_t c = 0; c < chunks; c += AT_ONCE) {
-            int64_t count = chunks - c < AT_ONCE ? chunks - c : AT_ONCE;
+        for (int64_t c = 0; c < chunks; c += j->at_once) {
+            int64_t count = chunks - c < j->at_once ? chunks - c : j->at_once;
             read_chunks(j, o, c, count, some);
             for (int64_t i = 0; i < count; i++) {
                 memcpy(tree_slot(j, &t, 1), some + (size_t)i * j->size, j->size);
@@ -203,8 +208,8 @@ static void chunks_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
 
-    for (int64_t c = lo; c < hi; c += AT_ONCE)
-        read_chunks(j, j->element, c, hi - c < AT_ONCE ? hi - c : AT_ONCE, j->partial + (size_t)c * j->size);
+    for (int64_t c = lo; c < hi; c += j->at_once)
+        read_chunks(j, j->element, c, hi - c < j->at_once ? hi - c : j->at_once, j->partial + (size_t)c * j->size);
 }
 
 /* Few results of many elements: chunks in parallel, then the tree over what they gave. */
@@ -249,10 +254,10 @@ static const void *row_lanes(const ReduceJob *j, int64_t at, int64_t w, char *bu
     return reader_lanes(&row, 0, w, buf, spare);
 }
 
-/* Results [o, o + w), whose elements lie side by side in memory. */
-static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *stack)
+/* Results [o, o + w), whose elements lie side by side in memory. work holds 8 lanes, two rows and the tree's stack. */
+static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *work)
 {
-    _Alignas(64) char acc[LANES * COLS * 16], buf[COLS * 16], spare[COLS * 16];
+    char *acc = work, *buf = acc + LANES * COLS_BYTES, *spare = buf + 4 * COLS_BYTES, *stack = spare + 4 * COLS_BYTES;
     int64_t base = place(&j->kept, o), chunks = (j->nred + CHUNK - 1) / CHUNK;
     Tree t = {stack, 0, 0};
 
@@ -272,18 +277,39 @@ static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *stack)
     store(j, o, stack, w);
 }
 
+/* Work space of a part: rows are converted through forms of up to four times the accumulator's bytes. */
+enum { COLUMNS_ROOM = (LANES + 8 + LEVELS) * COLS_BYTES };
+
 static void columns_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
-    int64_t width = j->kept.shape[j->kept.rank - 1];
-    _Alignas(64) char stack[LEVELS * COLS * 16];
+    int64_t width = j->kept.shape[j->kept.rank - 1], quads = (j->nout + 3) / 4;
 
-    for (int64_t o = lo; o < hi;) {
-        int64_t left = width - o % width, w = hi - o < left ? hi - o : left;
-        w = w < COLS ? w : COLS;
-        columns_block(j, o, w, stack);
-        o += w;
+    for (int64_t part = lo; part < hi; part++) {    /* results share bytes by fours at most */
+        int64_t end = (part + 1) * quads / j->parts * 4;
+        end = end < j->nout ? end : j->nout;
+        for (int64_t o = part * quads / j->parts * 4, w; o < end; o += w) {
+            int64_t left = width - o % width;
+            w = end - o < left ? end - o : left;
+            w = w < j->cols ? w : j->cols;
+            columns_block(j, o, w, j->scratch + part * COLUMNS_ROOM);
+        }
     }
+}
+
+static KStatus by_columns(KCtx *c, ReduceJob *j)
+{
+    int64_t most = j->nout * j->nred / 32768 + 1, blocks = (j->nout + 15) / 16;
+
+    j->cols = (int64_t)(COLS_BYTES / j->size);
+    j->parts = pool_threads() == 1 ? 1 : 4 * pool_threads();
+    j->parts = j->parts < most ? j->parts : most;
+    j->parts = j->parts < blocks ? j->parts : blocks;
+    if (!(j->scratch = k_scratch(c, j->parts, COLUMNS_ROOM)))
+        return K_NOMEM;
+    pool_for(j->parts, 1, columns_part, j);
+    tsr_free_aligned(j->scratch);
+    return K_OK;
 }
 
 /* ---- setting up ---- */
@@ -363,6 +389,7 @@ static KStatus reduce_run(KCtx *c, ReduceJob *j)
 {
     int64_t chunks = (j->nred + CHUNK - 1) / CHUNK, grain;
 
+    j->at_once = reader_row(&j->in) && j->in.dtype == j->lane ? AT_ONCE : tile_length(reader_width(&j->in)) / CHUNK;
     if (j->nout < 2 * pool_threads() && j->nred > 32768) {
         if (!(j->partial = k_scratch(c, chunks, j->size)))
             return K_NOMEM;
@@ -370,12 +397,11 @@ static KStatus reduce_run(KCtx *c, ReduceJob *j)
         tsr_free_aligned(j->partial);
         return K_OK;
     }
+    if (wants_columns(j))
+        return by_columns(c, j);
     grain = 16384 / (j->nred + 1) + 1;
     grain = (grain + 3) / 4 * 4;                    /* packed results: whole bytes */
-    if (wants_columns(j))
-        pool_for(j->nout, grain < COLS ? COLS : grain, columns_part, j);
-    else
-        pool_for(j->nout, grain, rows_part, j);
+    pool_for(j->nout, grain, rows_part, j);
     return K_OK;
 }
 

@@ -51,17 +51,15 @@ static inline float f_of(uint32_t u)
     return x;
 }
 
-/* ---- cores in double, good to about 2^-42 ---- */
+/* ---- cores in double, good to about 2^-36 ---- */
 
 #define X_MAGIC 0x1.8p52            /* adding it leaves a small number's nearest integer in the low bits */
 
 /* e^r - 1 for |r| <= ln2 / 2: Taylor. */
 static inline double x_expm1_small(double r)
 {
-    double p = 1 / 39916800.0;
+    double p = 1 / 362880.0;
 
-    p = p * r + 1 / 3628800.0;
-    p = p * r + 1 / 362880.0;
     p = p * r + 1 / 40320.0;
     p = p * r + 1 / 5040.0;
     p = p * r + 1 / 720.0;
@@ -114,9 +112,7 @@ static inline double x_log_parts(double x, double *k)
 
     *k = d_of(0x4330000000000000 | t >> 52) - (0x1p52 + 1024);
     double f = d_of(u - ((t & 0xfff0000000000000) - ((uint64_t)1024 << 52))) - 1;
-    double s = f / (2 + f), z = s * s, p = 1 / 19.0;
-    p = p * z + 1 / 17.0;
-    p = p * z + 1 / 15.0;
+    double s = f / (2 + f), z = s * s, p = 1 / 15.0;
     p = p * z + 1 / 13.0;
     p = p * z + 1 / 11.0;
     p = p * z + 1 / 9.0;
