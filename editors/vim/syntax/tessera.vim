@@ -52,7 +52,8 @@ syntax region  tesseraFString       start=+\<\([fF][rR]\=\|[rR][fF]\)\z(['"]\)+ 
 syntax region  tesseraString        start=+[bBuU]\=\z('''\|"""\)+ skip=+\\.+ end=+\z1+ contains=tesseraPlainEscape
 syntax region  tesseraString        start=+\<\([rR][bB]\=\|[bB][rR]\)\z('''\|"""\)+ skip=+\\.+ end=+\z1+
 syntax region  tesseraFString       start=+\<\([fF][rR]\=\|[rR][fF]\)\z('''\|"""\)+ skip=+\\.+ end=+\z1+ contains=tesseraEscape,tesseraHole
-syntax region  tesseraHole          matchgroup=tesseraBrace start=+{\@1<!{{\@!+ end=+}+ contained contains=TOP,tesseraSpec
+syntax region  tesseraHole          matchgroup=tesseraBrace start=+{\@1<!{{\@!+ end=+}+ contained
+      \ contains=ALLBUT,tesseraFunction,tesseraEscape,tesseraPlainEscape,tesseraTodo
 syntax region  tesseraSpec          start=+:+ end=+\ze}+ contained contains=tesseraHole
 syntax match   tesseraPlainEscape   +\\\([\\'"abfnrtv\n]\|\o\{1,3}\|x\x\{2}\|u\x\{4}\|U\x\{8}\)+ contained
 
