@@ -325,6 +325,12 @@ static Dim dim_of(const Expr *e)
     }
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { PROGRAMS = 10000 };      /* the sanitized build is slow; the plain one runs them all */
+#else
+enum { PROGRAMS = 100000 };
+#endif
+
 enum { FREE, DIVIDES, DIVIDES_VAR, AT_LEAST, MODES };
 
 static void assume_mode(int mode, int k)
@@ -420,7 +426,7 @@ static DimAnswer one_program(void)
 static void random_programs_are_sound(void **state)
 {
     const char *wanted = getenv("DIM_FUZZ");
-    int n = wanted ? atoi(wanted) : 100000, answers[4] = {0};
+    int n = wanted ? atoi(wanted) : PROGRAMS, answers[4] = {0};
 
     for (int i = 0; i < n; i++) {
         if (i % 2000 == 0) {

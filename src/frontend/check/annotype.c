@@ -22,6 +22,22 @@ static bool find_dim(const DimNames *d, Sym name, Dim *out)
     return false;
 }
 
+static bool module_number(Check *C, Sym name, Dim *out)
+{
+    uintptr_t i = 0;
+    const Local *l;
+    const Type *t;
+
+    if (!map_find(&C->u->module->scope->slot_of, (uintptr_t)name, &i) || !i)
+        return false;
+    l = &C->u->module->scope->locals.at[i - 1];
+    t = l->nbinds == 1 && (int)l->slot < C->nglob ? C->glob[l->slot] : NULL;
+    if (!t || t->kind != TY_INT || t->value == DIM_BAD)
+        return false;
+    *out = t->value;
+    return true;
+}
+
 Dim dims_name(Check *C, Sym name)
 {
     Dim d;
@@ -30,6 +46,8 @@ Dim dims_name(Check *C, Sym name)
     for (f = C->frame; f; f = f->up)
         if (find_dim(&f->dims, name, &d))
             return d;
+    if (C->constants && module_number(C, name, &d))
+        return d;
     for (f = C->frame; f->up && !f->fn; f = f->up)
         ;
     d = dim_var(name, 1, INT64_MAX);
@@ -341,7 +359,9 @@ Sig *fn_sig(Check *C, Fn *f)
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
             f->sig.param[p->slot] = annotation(C, p->annotation);
     }
+    C->constants = true;
     f->sig.ret = annotation(C, def->returns);
+    C->constants = false;
     C->frame = outer;
     f->sig.dims = frame.dims;
     return &f->sig;

@@ -411,7 +411,7 @@ static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, 
             return true;
         s.at[s.n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
     }
-    return bind_slots(C, &s, a, method && sig->n && sig->param[0].name && !strcmp(sig->param[0].name->text, "self"), node);
+    return bind_slots(C, &s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
 }
 
 static const Type *call_native(Check *C, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)

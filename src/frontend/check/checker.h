@@ -89,6 +89,7 @@ struct Check {
     int depth, calls;
     long fuel;
     bool setattr_used;
+    bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
 };
 
 enum { CHECK_FUEL = 3000000, CALL_DEPTH = 12 };

@@ -245,6 +245,8 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
     case TY_NATIVE:
         m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
+        if (m && m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4))
+            return type_method(t, m);               /* dict.fromkeys */
         return m ? m : T_ANY;
     default:
         return owner_of(t) ? builtin_attribute(C, t, owner_of(t), attr, node) : T_ANY;
