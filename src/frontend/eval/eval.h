@@ -61,6 +61,7 @@ typedef struct IterObj { Obj obj; Value seq; int64_t at; uint32_t version; } Ite
 enum { GC_TRACKED = 1, GC_BIG = 2 };            /* bits of Obj.gc: the collector knows it; not from a page */
 void *obj_new(Tag kind, size_t size);           /* zeroed after the header, count 1 */
 void obj_delete(Obj *o, size_t size);           /* gives back the memory of a destroyed object */
+Obj *obj_resize(Obj *o, size_t size);           /* a large string, held once: moved to this size; NULL: not such a one */
 bool heap_wants_collect(void);
 extern int heap_full;                           /* the collector wants to run */
 size_t heap_collect(void);                      /* free cyclic garbage; how many objects */

@@ -138,6 +138,11 @@ void obj_delete(Obj *o, size_t size)
     heap.free[cls] = c;
 }
 
+Obj *obj_resize(Obj *o, size_t size)
+{
+    return (o->gc & GC_BIG) && !(o->gc & GC_TRACKED) ? tsr_realloc(o, size) : NULL;
+}
+
 bool heap_wants_collect(void)
 {
     return heap.tracked > heap.limit && !heap.collecting;
