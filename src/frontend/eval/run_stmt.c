@@ -79,9 +79,12 @@ Exit ex_assert(const Step *n, Frame *f)
     if (is_err(v))
         return X_RAISE;
     f->at = n;
-    if (is_staged(v)) {
+    if (is_staged(v)) {         /* checked when the graph runs */
+        msg = n->b ? n->b->eval(n->b, f) : VNONE;
+        t = !is_err(msg) && tensor_staged_assert(f->I, v, msg);
         value_unref(v);
-        return X_NORMAL;        /* unknown until the graph runs; shapes and host facts are checked here */
+        value_unref(msg);
+        return t ? X_NORMAL : X_RAISE;
     }
     t = truth(f->I, v);
     value_unref(v);

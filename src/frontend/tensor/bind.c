@@ -45,12 +45,12 @@ Value raise_op_error(Interp *I)
         [OPERR_NONE] = EXC_RuntimeError, [OPERR_SHAPE] = EXC_ShapeError, [OPERR_DTYPE] = EXC_DTypeError,
         [OPERR_INDEX] = EXC_IndexError, [OPERR_VALUE] = EXC_ValueError, [OPERR_MEMORY] = EXC_MemoryError,
         [OPERR_ZERODIV] = EXC_ZeroDivisionError, [OPERR_NUMERIC] = EXC_NumericalError,
-        [OPERR_HOST] = EXC_RuntimeError, [OPERR_TRACE] = EXC_TypeError,
+        [OPERR_HOST] = EXC_RuntimeError, [OPERR_TRACE] = EXC_TypeError, [OPERR_ASSERT] = EXC_AssertionError,
     };
     Trace *T = trace_of(I);
     if (!exc_pending(I)) {
         const char *text = sb_str(&T->message);
-        raise(I, kind[T->error], "%s", *text ? text : T->error == OPERR_MEMORY ? "not enough memory for the tensor" : "the operation failed");
+        raise(I, kind[T->error], "%s", *text || T->error == OPERR_ASSERT ? text : T->error == OPERR_MEMORY ? "not enough memory for the tensor" : "the operation failed");
     }
     T->error = OPERR_NONE;
     sb_clear(&T->message);

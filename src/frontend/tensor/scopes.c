@@ -92,6 +92,27 @@ static bool host_print(void *host, const Attr *a, Tensor *const *in, int nin)
     return true;
 }
 
+bool tensor_staged_assert(Interp *I, Value test, Value message)
+{
+    Trace *T = trace_of(I);
+    Attr a = attr_default();
+    Tensor *t = do_convert(I, tensor_ref(as_tensor(test)), DT_bool), *out[1];
+    Value text = is_given(message) ? value_str(I, message) : str_c("");
+    int nout = 0;
+    bool ok = t && !is_err(text);
+    if (ok) {
+        a.name = sym_n(as_str(text)->s, as_str(text)->len);
+        a.kind = OPERR_ASSERT;
+        T->span = interp_span(I);
+        ok = op_apply(T, OP_check, &a, &t, 1, out, &nout);
+        if (!ok)
+            raise_op_error(I);
+    }
+    value_unref(text);
+    tensor_unref(t);
+    return ok;
+}
+
 /* ------------------------------------------------------------- numerics */
 
 static const struct { const char *name; Rounding mode; } roundings[] = {

@@ -60,6 +60,9 @@ Value raise_op_error(Interp *I);
 /* print() while staging: 1 it was recorded as an effect of the graph, 0 nothing here is staged (print now), -1 pending. */
 int tensor_staged_print(Interp *I, const Value *args, int nargs, const char *sep, const char *end);
 
+/* assert on a staged tensor: recorded, so that running the graph raises AssertionError(message) when it is false. */
+bool tensor_staged_assert(Interp *I, Value test, Value message);
+
 /* The trace's callbacks and the random state; called once by interp_new and interp_free. */
 void tensor_init(Interp *I);
 void tensor_done(Interp *I);
