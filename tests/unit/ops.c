@@ -1,8 +1,8 @@
 /*
  * Every row of ops.def, on the samples of op_cases.h: what the table says must
  * hold when the op runs, is differentiated, batched, staged and printed.
- * row: AD-21
  */
+/* row: AD-19 */
 #include "unit.h"
 
 #include "op_cases.h"

@@ -1,8 +1,8 @@
 /*
  * Transformations in every order, on functions with control flow: each
  * function is compared with a plain one that does the same without it.
- * row: FUN-21 AD-24 FUN-14
  */
+/* row: FUN-21 AD-24 FUN-14 */
 #include "unit.h"
 
 #include "op_cases.h"
@@ -208,7 +208,8 @@ static void agree(const char *name, Call f, Call plain, Tensor *const *in, int n
     assert_int_equal(T.temps.n, 0);
 }
 
-static const char *const orders[] = {"", "j", "v", "d", "g", "gj", "jg", "vj", "jv", "vg", "gv", "gvj", "jgv", "gjv", "vjg", "dg", "gd", "gg",
+static const char *const orders[] = {"", "j", "v", "d", "g", "gj", "jg", "vj", "jv", "vg", "gv", "gvj", "jgv", "gjv", "vjg", "dg", "gd",
+                                     "gg",
                                      "ggj", "ggv", "vgg", "gdv", "c", "cg", "cgj", "cgv", "cgg", "vcg", "vcgj", "gvg", "dd", "ddv", "jcg"};
 
 static void agree_all(const char *name, Call f, Call plain, Tensor *const *in, int nin)
@@ -589,7 +590,8 @@ static bool by_custom_jvp(void *self, Tensor *const *in, int nin, Tensor **out, 
 /* Staged custom rules do not survive as text, so orders that stage below a derivative are left out. */
 static void test_custom(void **state)
 {
-    static const char *const some[] = {"", "v", "d", "g", "gj", "vg", "gv", "gvj", "dg", "gd", "gg", "ggj", "ggv", "vgg", "gdv", "gvg", "vgv", "cg", "vcg"};
+    static const char *const some[] = {"", "v", "d", "g", "gj", "vg", "gv", "gvj", "dg", "gd", "gg", "ggj", "ggv", "vgg", "gdv",
+                                       "gvg", "vgv", "cg", "vcg"};
     Tensor *in[2] = {F64(-1, 1, 3), F64(-1, 1, 3)};
 
     (void)state;

@@ -156,7 +156,8 @@ bool shape_CONCAT(Infer *f)
     for (int k = 1; k < f->nin; k++) {
         const TType *y = &f->in[k];
         if (y->rank != o->rank)
-            return infer_fail(f, INFER_SHAPE, "%s: %s and %s have different numbers of axes", call_text(f), shape_text(&f->in[0]), shape_text(y));
+            return infer_fail(f, INFER_SHAPE, "%s: %s and %s have different numbers of axes", call_text(f), shape_text(&f->in[0]),
+                              shape_text(y));
         for (int i = 0; i < o->rank; i++) {
             if (i == axis)
                 o->shape[i] = dim_add(o->shape[i], y->shape[i]);

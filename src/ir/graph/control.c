@@ -255,7 +255,8 @@ static bool scan_types(Trace *T, Tensor *const *carry, int ncarry, Tensor *const
         if (!y->rank)
             return trace_fail(T, OPERR_SHAPE, "scan goes over a leading axis, a 0-d tensor has none");
         if (y->shape[0] != xs[0]->shape[0] && dim_is_const(y->shape[0]) && dim_is_const(xs[0]->shape[0]))
-            return trace_fail(T, OPERR_SHAPE, "scan: leading sizes %lld and %lld differ", (long long)xs[0]->shape[0], (long long)y->shape[0]);
+            return trace_fail(T, OPERR_SHAPE, "scan: leading sizes %lld and %lld differ", (long long)xs[0]->shape[0],
+                              (long long)y->shape[0]);
         y->rank--;
         memmove(y->shape, y->shape + 1, sizeof(Dim) * y->rank);
     }

@@ -78,8 +78,8 @@ static void loop_init(Loop *l, const Lin *s)
 {
     int ncap = s->a->n, ncarry = s->op == OP_scan ? s->a->m : s->nin - ncap, n = s->nin;
 
-    *l = (Loop){.T = s->T, .body = s->body, .cond = s->op == OP_while ? s->a->region[0] : NULL, .taped = taped(s), .active = s->active, .ncap = ncap, .ncarry = ncarry, .nx = n - ncap - ncarry,
-                .ny = s->body->results.n - ncarry};
+    *l = (Loop){.T = s->T, .body = s->body, .cond = s->op == OP_while ? s->a->region[0] : NULL, .taped = taped(s),
+                .active = s->active, .ncap = ncap, .ncarry = ncarry, .nx = n - ncap - ncarry, .ny = s->body->results.n - ncarry};
     l->pulled = tsr_calloc((size_t)n + 1);
     for (int i = 0; i < n; i++)
         l->pulled[i] = i >= ncap && i < ncap + ncarry ? inexact(param_of(s->body, i)) : s->active[i];

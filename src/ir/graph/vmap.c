@@ -100,11 +100,12 @@ static bool batch_size(Trace *T, Tensor *const *in, const int *axis, int n, Dim 
         if (axis[i] == INT_MIN)
             continue;
         if (axis[i] < 0 || axis[i] >= in[i]->rank)
-            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has %d axes, there is no axis %d to map over", i + 1, in[i]->rank, axis[i]);
+            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has %d axes, there is no axis %d to map over", i + 1, in[i]->rank,
+                              axis[i]);
         d = in[i]->shape[axis[i]];
         if (known && d != *size && dim_is_const(d) && dim_is_const(*size))
-            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has size %lld along its mapped axis, others have %lld", i + 1, (long long)d,
-                              (long long)*size);
+            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has size %lld along its mapped axis, others have %lld", i + 1,
+                              (long long)d, (long long)*size);
         *size = known && dim_is_const(*size) ? *size : d;
         known = true;
     }
@@ -137,7 +138,8 @@ bool trace_vmap(Trace *T, TensorFn fn, Tensor *const *in, const int *axis, int n
         Tensor *front;
         if (out_axis && out_axis[i] == INT_MIN) {
             Tracer *tr = tracer_of(lv, y[i]);
-            ok = !(tr && tr->batched) || trace_fail(T, OPERR_VALUE, "vmap: result %d differs between examples, its axis cannot be None", i + 1);
+            ok = !(tr && tr->batched) ||
+                 trace_fail(T, OPERR_VALUE, "vmap: result %d differs between examples, its axis cannot be None", i + 1);
             out[i] = ok ? tensor_ref(tr ? tr->primal : y[i]) : NULL;
             continue;
         }
