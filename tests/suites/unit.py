@@ -1,6 +1,7 @@
 """The C tests (cmocka), each test function counted by itself."""
 import json
 import re
+import threading
 
 from harness import process
 from harness.test import Fail, Skip, Test, rows_in
@@ -16,11 +17,15 @@ class Binary:
     """Runs once, at the first of its tests; the others read the result."""
 
     def __init__(self, cmd):
-        self.cmd, self.result = cmd, None
+        self.cmd, self.result, self.lock = cmd, None, threading.Lock()
 
     def results(self):
+        with self.lock:
+            return self.results_once()
+
+    def results_once(self):
         if self.result is None:
-            p = process.run(self.cmd, env={"CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=120)
+            p = process.run(self.cmd, env={"CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=300)
             said = re.findall(r"^(ok|not ok) \d+ - (\S+)", p.stdout, re.M)
             self.result = p, {name: state for state, name in said}
         return self.result
