@@ -460,6 +460,48 @@ static void check_functions(Check *C)
 
 /* ------------------------------------------------------------- the unit */
 
+/* The attributes that a class's statements store. */
+static bool note_targets(Ast *n, void *state)
+{
+    Check *C = state;
+
+    if (!n || C->depth > 1000)
+        return true;
+    C->depth++;
+    if (n->kind == AST_Assign)
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
+            Ast *t = AST_AS(n, Assign)->targets.at[i];
+            AstSeq elts = t->kind == AST_Tuple ? AST_AS(t, Tuple)->elts : (AstSeq){&t, 1};
+            for (int k = 0; k < elts.n; k++)
+                if (elts.at[k]->kind == AST_Attribute)
+                    map_set(&C->stored_attrs, (uintptr_t)AST_AS(elts.at[k], Attribute)->attr, 1);
+        }
+    if (n->kind == AST_AnnAssign && AST_IS(AST_AS(n, AnnAssign)->target, Attribute))
+        map_set(&C->stored_attrs, (uintptr_t)AST_AS(AST_AS(n, AnnAssign)->target, Attribute)->attr, 1);
+    ast_walk(n, note_targets, C);
+    C->depth--;
+    return true;
+}
+
+static void note_bound(void *state, CollectEvent e, Sym name, Ast *node)
+{
+    Check *C = state;
+
+    if (e == COLLECT_BIND)
+        map_set(&C->stored_attrs, (uintptr_t)name, 1);
+}
+
+/* What a derived class adds, its base's methods may find in self. */
+static void note_derived(Check *C, AstClassDef *def)
+{
+    for (int i = 0; i < def->bases.n; i++)
+        if (AST_IS(def->bases.at[i], Arg) && AST_IS(AST_AS(def->bases.at[i], Arg)->value, Name)) {
+            map_set(&C->subclassed, (uintptr_t)AST_AS(AST_AS(def->bases.at[i], Arg)->value, Name)->id, 1);
+            collect_block(def->body, note_bound, C);
+            note_targets((Ast *)def, C);
+        }
+}
+
 static bool note_stores(Ast *n, void *state)
 {
     Check *C = state;
@@ -476,6 +518,8 @@ static bool note_stores(Ast *n, void *state)
         }
     if (n->kind == AST_Name && (!strcmp(AST_AS(n, Name)->id->text, "setattr") || !strcmp(AST_AS(n, Name)->id->text, "__dict__")))
         C->setattr_used = true;
+    if (n->kind == AST_ClassDef)
+        note_derived(C, AST_AS(n, ClassDef));
     ast_walk(n, note_stores, C);
     C->depth--;
     return true;
@@ -507,6 +551,7 @@ void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
     map_done(&C.fn_of);
     map_done(&C.cls_of);
     map_done(&C.stored_attrs);
+    map_done(&C.subclassed);
     map_done(&C.reported);
     arena_done(&C.arena);
 }

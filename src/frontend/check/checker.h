@@ -80,7 +80,8 @@ struct Check {
     Vec(Fn *) fns;
     Vec(CFrame *) frames;       /* whose dims are to be freed */
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
-    Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit */
+    Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit, or made by a derived class */
+    Map subclassed;             /* Sym -> 1: names of classes that others derive from */
     Map reported;               /* position -> 1 */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */

@@ -234,6 +234,9 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     if (t)
         return t;
     t = cls_find(c, attr);
+    if (t && t->kind == TY_FUNC && c->name && map_find(&C->subclassed, (uintptr_t)c->name, NULL) &&
+        map_find(&C->stored_attrs, (uintptr_t)attr, NULL))
+        return T_ANY;                               /* a derived class may have its own */
     if (t)
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (cls_has(c, attr))
