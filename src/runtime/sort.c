@@ -1,10 +1,11 @@
 /*
  * Sorting along the last axis.
  *
- * Every element becomes an unsigned 64-bit key whose order is the wanted one:
- * NaN last either way, -0 equal to +0, descending by complement.  Keys are
- * sorted stably together with their places, short rows by merging, long ones by
- * bytes (LSD radix), which skips bytes that all keys share.
+ * Every element becomes an unsigned key whose order is the wanted one: NaN last
+ * either way, -0 equal to +0, descending by complement.  Keys are sorted stably
+ * together with their places, short rows by merging, long ones by digits (LSD
+ * radix), which skips digits that all keys share.  A key of 32 bits and its
+ * place are one 64-bit number, and sorting those is stable by itself.
  */
 #include "runtime/kernel_util.h"
 
@@ -81,13 +82,84 @@ static void radix_sort(Item *x, Item *tmp, int64_t n)
     }
 }
 
+/* ---- keys of 32 bits: the key above the place in one number ---- */
+
+static void insertion_sort32(uint64_t *x, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        uint64_t v = x[i];
+        int64_t j = i;
+        for (; j > 0 && x[j - 1] > v; j--)
+            x[j] = x[j - 1];
+        x[j] = v;
+    }
+}
+
+static void merge_sort32(uint64_t *x, uint64_t *tmp, int64_t n)
+{
+    int64_t half = n / 2, i = 0, j = half, k = 0;
+
+    if (n <= INSERT_UP_TO) {
+        insertion_sort32(x, n);
+        return;
+    }
+    merge_sort32(x, tmp, half);
+    merge_sort32(x + half, tmp, n - half);
+    memcpy(tmp, x, (size_t)half * sizeof *x);
+    while (i < half && j < n)
+        x[k++] = x[j] < tmp[i] ? x[j++] : tmp[i++];
+    memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
+}
+
+/* Three digits of 11 bits; the result is in x. */
+static void radix_sort32(uint64_t *x, uint64_t *tmp, int64_t n)
+{
+    for (int shift = 32; shift < 64; shift += 11) {
+        uint32_t count[2049] = {0};
+        for (int64_t i = 0; i < n; i++)
+            count[(x[i] >> shift & 2047) + 1]++;
+        if (count[(x[0] >> shift & 2047) + 1] == n)
+            continue;
+        for (int b = 0; b < 2048; b++)
+            count[b + 1] += count[b];
+        for (int64_t i = 0; i < n; i++)
+            tmp[count[x[i] >> shift & 2047]++] = x[i];
+        memcpy(x, tmp, (size_t)n * sizeof *x);
+    }
+}
+
+/* Keys of n lanes of a type whose values f32 or 32 bits hold. */
+static void make_keys32(DType t, const void *lanes, int64_t n, bool descending, uint32_t *key)
+{
+    const uint32_t top = 1u << 31, flip = descending ? UINT32_MAX : 0;
+    int64_t v[TILE];
+
+    if (dtype_is_float(t)) {
+        const float *x = lanes;
+        for (int64_t i = 0; i < n; i++) {
+            float f = x[i] == 0 ? 0 : x[i];
+            uint32_t u;
+            memcpy(&u, &f, 4);
+            u = u & top ? ~u : u | top;
+            key[i] = x[i] != x[i] ? UINT32_MAX : u ^ flip;
+        }
+        return;
+    }
+    lane_convert(DT_int64, v, t, lanes, n);
+    for (int64_t i = 0; i < n; i++)
+        key[i] = ((uint32_t)v[i] ^ (dtype_info[t].kind == DK_INT ? top : 0)) ^ flip;
+}
+
+/* ---- rows ---- */
+
 typedef struct SortJob {
     Reader in;
     Tensor *out;
     int64_t n;                  /* length of a row */
-    bool descending, indices;
+    bool descending, indices, narrow;
     int64_t rows, parts;        /* each part of the rows has its own scratch */
-    Item *scratch;
+    size_t room;
+    char *scratch;
 } SortJob;
 
 static void read_row(const SortJob *j, int64_t row, Item *item)
@@ -103,26 +175,65 @@ static void read_row(const SortJob *j, int64_t row, Item *item)
     }
 }
 
-static void write_indices(const SortJob *j, int64_t row, const Item *item)
+static void read_row32(const SortJob *j, int64_t row, uint64_t *x)
+{
+    TileBuf buf, spare;
+    uint32_t key[TILE];
+
+    for (int64_t i = 0; i < j->n; i += TILE) {
+        int64_t k = j->n - i < TILE ? j->n - i : TILE;
+        make_keys32(lane_dtype(j->in.as), reader_lanes(&j->in, row * j->n + i, k, buf.at, spare.at), k, j->descending, key);
+        for (int64_t q = 0; q < k; q++)
+            x[i + q] = (uint64_t)key[q] << 32 | (uint64_t)(i + q);
+    }
+}
+
+/* The places of a row's elements in sorted order, within scratch. */
+static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
+{
+    int64_t n = j->n, *order;
+
+    if (j->narrow) {
+        uint64_t *x = (uint64_t *)(void *)scratch;
+        read_row32(j, row, x);
+        (n >= RADIX_FROM ? radix_sort32 : merge_sort32)(x, x + n, n);
+        order = (int64_t *)(x + n);
+        for (int64_t i = 0; i < n; i++)
+            order[i] = (int64_t)(x[i] & UINT32_MAX);
+        return order;
+    }
+    Item *item = (Item *)(void *)scratch;
+    read_row(j, row, item);
+    (n >= RADIX_FROM ? radix_sort : merge_sort)(item, item + n, n);
+    order = (int64_t *)(void *)(item + n);
+    for (int64_t i = 0; i < n; i++)
+        order[i] = item[i].at;
+    return order;
+}
+
+static void write_indices(const SortJob *j, int64_t row, const int64_t *order)
 {
     int32_t *o = (int32_t *)j->out->store->data + row * j->n;
 
     for (int64_t i = 0; i < j->n; i++)
-        o[i] = (int32_t)item[i].at;
+        o[i] = (int32_t)order[i];
 }
 
-static void write_values(const SortJob *j, int64_t row, const Item *item)
+static void write_values(const SortJob *j, int64_t row, const int64_t *order)
 {
     TileBuf run;
     _Alignas(16) char one[16];
     size_t w = raw_size(j->in.dtype);
+    const char *base = reader_row(&j->in);
     Reader dst;
 
     reader_init(&dst, j->out);
     for (int64_t i = 0; i < j->n; i += TILE) {
         int64_t k = j->n - i < TILE ? j->n - i : TILE;
-        for (int64_t q = 0; q < k; q++)
-            memcpy(run.at + (size_t)q * w, reader_raw(&j->in, row * j->n + item[i + q].at, 1, one), w);
+        for (int64_t q = 0; q < k; q++) {
+            int64_t at = row * j->n + order[i + q];
+            memcpy(run.at + (size_t)q * w, base ? base + at * (int64_t)w : reader_raw(&j->in, at, 1, one), w);
+        }
         writer_raw(&dst, row * j->n + i, k, run.at);
     }
 }
@@ -131,20 +242,14 @@ static void sort_part(int64_t lo, int64_t hi, void *st)
 {
     const SortJob *j = st;
 
-    for (int64_t part = lo; part < hi; part++) {
-        Item *item = j->scratch + part * 2 * j->n;
+    for (int64_t part = lo; part < hi; part++)
         for (int64_t row = part * j->rows / j->parts; row < (part + 1) * j->rows / j->parts; row++) {
-            read_row(j, row, item);
-            if (j->n >= RADIX_FROM)
-                radix_sort(item, item + j->n, j->n);
-            else
-                merge_sort(item, item + j->n, j->n);
+            const int64_t *order = sorted_order(j, row, j->scratch + (size_t)part * j->room);
             if (j->indices)
-                write_indices(j, row, item);
+                write_indices(j, row, order);
             else
-                write_values(j, row, item);
+                write_values(j, row, order);
         }
-    }
 }
 
 static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bool indices, Tensor **out)
@@ -162,7 +267,9 @@ static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bo
     j.rows = total ? total / j.n : 0;
     j.parts = is_packed(j.in.dtype) || total < 4096 ? 1 : 4 * pool_threads();
     j.parts = j.parts < j.rows ? j.parts : j.rows;
-    if (!(j.scratch = k_scratch(c, j.parts * 2 * j.n + 1, sizeof *j.scratch))) {
+    j.narrow = raw_size(lane_dtype(j.in.dtype)) <= 4 && j.n < UINT32_MAX;
+    j.room = (size_t)j.n * 2 * (j.narrow ? sizeof(uint64_t) : sizeof(Item));
+    if (!(j.scratch = k_scratch(c, j.parts + 1, j.room))) {
         tensor_unref(j.out);
         return K_NOMEM;
     }
