@@ -4,7 +4,8 @@
  * Called on plain tensors such a function just runs.  On traced ones its body is
  * staged and becomes the region of a custom op, whose host object is a CustomCall: it knows
  * the trees of arguments, result and residuals, so that the rules are called as they were written.
- * A CustomCall lives as long as the interpreter, because graphs point to it.
+ * Graphs point to CustomCalls and hold their regions: one is let go when its function is gone and no graph
+ * holds its region any more.
  */
 #include "frontend/tensor/custom.h"
 
@@ -16,6 +17,7 @@ typedef struct Custom {
     NativeInst inst;
     bool forward;               /* custom_jvp */
     Value f, fwd, bwd;          /* of custom_jvp: fwd is the rule */
+    uint32_t ncalls;            /* CustomCalls that hold it */
 } Custom;
 
 typedef struct CustomCall {
@@ -30,6 +32,7 @@ typedef struct CustomCall {
 } CustomCall;
 
 static CustomCall *all_calls;
+static int ncalls, sweep_at = 64;
 
 static Custom *as_custom(Value v) { return (Custom *)v.o; }
 
@@ -258,6 +261,23 @@ void custom_done(void)
     }
 }
 
+/* Let go of calls that nobody can make and no graph contains. */
+static void sweep(void)
+{
+    for (CustomCall **p = &all_calls; *p; ) {
+        CustomCall *c = *p;
+        if (c->owner->inst.obj.refs != c->owner->ncalls || c->graph->refs != 1) {
+            p = &c->next;
+            continue;
+        }
+        *p = c->next;
+        c->owner->ncalls--;
+        ncalls--;
+        call_free(c);
+    }
+    sweep_at = 2 * ncalls + 64;
+}
+
 static CustomCall *build(Interp *I, Custom *owner, Value args, const TensorVec *in)
 {
     HostFn h = {.I = I, .f = owner->f, .a = {as_tuple(args)->at, (int)as_tuple(args)->n}, .result = VERR};
@@ -283,6 +303,9 @@ static CustomCall *build(Interp *I, Custom *owner, Value args, const TensorVec *
     c->type = tsr_realloc(type, sizeof *type * (size_t)(in->n + c->nout + 1));
     for (int i = 0; i < c->nout; i++)
         c->type[in->n + i] = *gvalue_type(c->graph->results.at[i]);
+    owner->ncalls++;
+    if (++ncalls > sweep_at)
+        sweep();
     c->next = all_calls;
     return all_calls = c;
 }
