@@ -380,6 +380,8 @@ static bool run_init(Interp *I, ClassObj *c, Value self, const Value *args, int 
         }
         return true;
     }
+    if (init.tag == V_NATIVE && !nkw && is_exc_class(I, c))     /* its arguments are kept already */
+        return true;
     all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
     all[0] = self;
     copy_values(all + 1, args, nargs);

@@ -54,9 +54,42 @@ static Step *block_or_null(Lower *L, AstSeq body)
 
 /* ------------------------------------------------------------- assignment */
 
+enum { SWAP_MAX = 8 };
+
+static bool has_star(AstSeq elts)
+{
+    for (int i = 0; i < elts.n; i++)
+        if (AST_IS(elts.at[i], Starred))
+            return true;
+    return false;
+}
+
+/* a, b = x, y: no tuple is made */
+static bool is_swap(const AstAssign *s)
+{
+    const Ast *t = s->targets.at[0];
+
+    if (s->targets.n != 1 || !AST_IS(s->value, Tuple) || !AST_IS(t, Tuple))
+        return false;
+    AstSeq to = AST_AS(t, Tuple)->elts, from = AST_AS(s->value, Tuple)->elts;
+    return to.n == from.n && to.n <= SWAP_MAX && !has_star(to) && !has_star(from);
+}
+
+static Step *lower_swap(Lower *L, const AstAssign *s)
+{
+    Step *n = stmt(L, &s->ast, ex_swap);
+
+    n->seq = lower_exprs(L, AST_AS(s->value, Tuple)->elts);
+    n->b = lower_target(L, s->targets.at[0]);
+    return n;
+}
+
 static Step *lower_assign(Lower *L, const AstAssign *s)
 {
     Step *n = stmt(L, &s->ast, ex_assign);
+
+    if (is_swap(s))
+        return lower_swap(L, s);
 
     n->a = lower_expr(L, s->value);
     if (s->targets.n == 1) {

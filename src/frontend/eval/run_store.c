@@ -211,6 +211,26 @@ Exit ex_assign_local(const Step *n, Frame *f)
     return X_NORMAL;
 }
 
+/* a, b = x, y: all values first, then the targets from the left. At most 8. */
+Exit ex_swap(const Step *n, Frame *f)
+{
+    Value v[8];
+    int count = n->seq->n;
+
+    for (int i = 0; i < count; i++)
+        if (is_err(v[i] = n->seq->at[i]->eval(n->seq->at[i], f))) {
+            slots_drop(v, i);
+            return X_RAISE;
+        }
+    f->at = n;
+    for (int i = 0; i < count; i++)
+        if (!store_to(n->b->seq->at[i], f, v[i])) {
+            slots_drop(v + i + 1, count - i - 1);
+            return X_RAISE;
+        }
+    return X_NORMAL;
+}
+
 Exit ex_assign_many(const Step *n, Frame *f)
 {
     Value v = n->a->eval(n->a, f);
