@@ -44,9 +44,44 @@ static bool call_grad(void *self, Tensor *const *in, int nin, Tensor **out, int 
     return ok;
 }
 
+/* Equal sizes above 1 become one unknown: a graph for all sizes. */
+static void forget_sizes(TType *types, int n)
+{
+    int64_t size[16];
+    Dim var[16];
+    int known = 0;
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < types[i].rank; k++) {
+            int at = 0;
+            if (types[i].shape[k] < 2)
+                continue;
+            while (at < known && size[at] != types[i].shape[k])
+                at++;
+            if (at == known) {
+                char name[8];
+                snprintf(name, sizeof name, "N%d", at);
+                size[known] = types[i].shape[k];
+                var[known++] = dim_var(sym(name), 2, INT64_MAX);
+            }
+            types[i].shape[k] = var[at];
+        }
+}
+
+static bool jit_call(Wrap *w, Tensor *const *in, int nin, Tensor **out, int *nout, bool symbolic);
+
 static bool call_jit(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    Wrap *w = self;
+    return jit_call(self, in, nin, out, nout, false);
+}
+
+static bool call_symbolic(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    return jit_call(self, in, nin, out, nout, true);
+}
+
+static bool jit_call(Wrap *w, Tensor *const *in, int nin, Tensor **out, int *nout, bool symbolic)
+{
     TType types[8];
     Tensor **cap = NULL, *all[64];
     int ncap = 0;
@@ -56,6 +91,8 @@ static bool call_jit(void *self, Tensor *const *in, int nin, Tensor **out, int *
 
     for (int i = 0; i < nin; i++)
         types[i] = tensor_type(in[i]);
+    if (symbolic)
+        forget_sizes(types, nin);
     if (!(g = stage(&T, sym("f"), w->f, types, nin, &cap, &ncap)))
         return false;
     assert_true(ncap + nin < 64);
@@ -118,7 +155,7 @@ static bool call_checkpoint(void *self, Tensor *const *in, int nin, Tensor **out
 
 static Call letter(char c)
 {
-    return c == 'g' ? call_grad : c == 'j' ? call_jit : c == 'v' ? call_vmap : c == 'd' ? call_jvp : call_checkpoint;
+    return c == 'g' ? call_grad : c == 's' ? call_symbolic : c == 'j' ? call_jit : c == 'v' ? call_vmap : c == 'd' ? call_jvp : call_checkpoint;
 }
 
 /* -- comparing ---------------------------------------------------------------------------------------------------------------- */
@@ -178,7 +215,7 @@ static void agree(const char *name, Call f, Call plain, Tensor *const *in, int n
         wf[n].f = a;
         wp[n].f = b;
         a = (TensorFn){letter(*h), &wf[n], 8};
-        if (*h != 'j' && *h != 'c')
+        if (*h != 'j' && *h != 's' && *h != 'c')
             b = (TensorFn){letter(*h), &wp[n], 8};
         if (*h == 'v')
             for (int i = 0; i < nin; i++) {
@@ -210,7 +247,8 @@ static void agree(const char *name, Call f, Call plain, Tensor *const *in, int n
 
 static const char *const orders[] = {"", "j", "v", "d", "g", "gj", "jg", "vj", "jv", "vg", "gv", "gvj", "jgv", "gjv", "vjg", "dg", "gd",
                                      "gg",
-                                     "ggj", "ggv", "vgg", "gdv", "c", "cg", "cgj", "cgv", "cgg", "vcg", "vcgj", "gvg", "dd", "ddv", "jcg"};
+                                     "ggj", "ggv", "vgg", "gdv", "c", "cg", "cgj", "cgv", "cgg", "vcg", "vcgj", "gvg", "dd", "ddv", "jcg", "s", "gs", "sg",
+                                     "vs", "sv", "vgs", "gvs", "ds", "ggs", "cgs"};
 
 static void agree_all(const char *name, Call f, Call plain, Tensor *const *in, int nin)
 {

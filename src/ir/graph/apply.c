@@ -136,31 +136,57 @@ static uint32_t dying_mask(const Run *r, const Node *n)
     return mask;
 }
 
-static const Attr *known_attr(const Run *r, const Node *n, Attr *room)
+static Dim size_now(void *st, Dim d)
 {
-    if (!(n->flags & NODE_SYMBOLIC))
+    return env_subst(st, d);
+}
+
+/*
+ * The node's attributes with sizes as they are now.  Regions that run look
+ * their sizes up (T->dims); regions that are to be transformed, because an
+ * operand is traced, are copied with the sizes put in.
+ */
+static const Attr *known_attr(Run *r, const Node *n, bool traced, Attr *room)
+{
+    bool regions = traced && r->env.n && (op_info[n->op].flags & OPF_REGIONS);
+
+    if (!(n->flags & NODE_SYMBOLIC) && !regions)
         return n->attr;
     *room = *n->attr;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         for (int i = 0; i < room->nd[k]; i++)
             room->d[k][i] = env_subst(&r->env, room->d[k][i]);
+        if (room->region[k])
+            room->region[k] = regions ? graph_resize(room->region[k], size_now, &r->env) : graph_ref(room->region[k]);
+    }
     return room;
+}
+
+static void forget_attr(const Attr *a, const Attr *room)
+{
+    for (int k = 0; a == room && k < 4; k++)
+        graph_unref(room->region[k]);
 }
 
 static bool run_node(Trace *T, Run *r, Node *n)
 {
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
     Tensor **out = &r->slot[r->base[n->id]];
+    const Attr *a;
     Attr room;
     int nout = 0;
-    bool ok;
+    bool ok, traced = false;
 
-    for (int i = 0; i < n->nin; i++)
+    for (int i = 0; i < n->nin; i++) {
         in[i] = r->slot[slot_of(r, n->in[i])];
+        traced |= in[i]->tracer != NULL;
+    }
     if (n->span.hi)
         T->span = n->span;
     T->dying = dying_mask(r, n);
-    ok = op_dispatch(T, (OpId)n->op, known_attr(r, n, &room), in, n->nin, out, &nout);
+    a = known_attr(r, n, traced, &room);
+    ok = op_dispatch(T, (OpId)n->op, a, in, n->nin, out, &nout);
+    forget_attr(a, &room);
     T->dying = 0;
     for (int i = 0; ok && i < n->nout; i++) {
         ok = bind_type(T, &r->env, &n->type[i], out[i]);

@@ -287,16 +287,53 @@ bool graph_has_effect(const Graph *g, unsigned flags)
     return false;
 }
 
+static Dim same_size(void *st, Dim d)
+{
+    (void)st;
+    return d;
+}
+
 Graph *graph_clone(const Graph *g)
+{
+    return graph_resize(g, same_size, NULL);
+}
+
+static Attr resize_attr(const Attr *a, Dim (*size)(void *st, Dim d), void *st)
+{
+    Attr b = *a;
+
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < b.nd[k]; i++)
+            b.d[k][i] = size(st, b.d[k][i]);
+        if (b.region[k])
+            b.region[k] = size == same_size ? graph_ref(b.region[k]) : graph_resize(b.region[k], size, st);
+    }
+    return b;
+}
+
+static void resize_types(TType *to, const TType *from, int n, Dim (*size)(void *st, Dim d), void *st)
+{
+    for (int k = 0; k < n; k++) {
+        to[k] = from[k];
+        for (int i = 0; i < to[k].rank; i++)
+            to[k].shape[i] = size(st, to[k].shape[i]);
+    }
+}
+
+Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st)
 {
     Graph *c = graph_new(g->name);
     Node **at = tsr_calloc(sizeof *at * (g->nnodes + 1));
 
     for (Node *n = g->first; n; n = n->next) {
         GValue few[16], *in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
+        Attr a = resize_attr(n->attr, size, st);
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
-        at[n->id] = graph_append(c, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
+        at[n->id] = graph_append(c, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
+        resize_types(at[n->id]->type, n->type, n->nout, size, st);
+        for (int k = 0; k < 4; k++)
+            graph_unref(a.region[k]);
         if (in != few)
             tsr_free(in);
     }

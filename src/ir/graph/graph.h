@@ -80,5 +80,7 @@ bool graph_cse(Graph *g);
 bool graph_dce(Graph *g);
 GraphPass graph_pass_find(const char *name);
 Graph *graph_clone(const Graph *g);
+/* A copy with every size d, in regions too, replaced by size(st, d). */
+Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st);
 
 #endif
