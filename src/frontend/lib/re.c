@@ -5,32 +5,13 @@
  * (?P=n) and (?P>n) PCRE2 knows itself; \Z means PCRE2's \z; named groups keep
  * their order.  Positions in the language count code points, inside bytes.
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
+#include "frontend/lib/re.h"
 
-#include "frontend/lib/lib.h"
 #include "frontend/lib/text.h"
 
-#include <pcre2.h>
-
-#include <ctype.h>
 #include <string.h>
 
 enum { RE_I = 2, RE_M = 8, RE_S = 16, RE_U = 32, RE_X = 64, RE_A = 256 };       /* Python's numbers */
-
-typedef struct Pattern {
-    NativeInst head;
-    Value text;
-    int flags;
-    uint32_t ngroups;
-    pcre2_code *code;
-} Pattern;
-
-typedef struct Match {
-    NativeInst head;
-    Value re, text;             /* the Pattern, the str */
-    uint32_t n;                 /* groups, with the whole match */
-    size_t *at;                 /* start and end byte of each; PCRE2_UNSET: took no part */
-} Match;
 
 static void pattern_free(void *p)
 {
@@ -267,13 +248,11 @@ static Value m_fullmatch(Interp *I, Value *a) { return m_once(I, a, FULL); }
 
 /* ------------------------------------------------------------- all matches */
 
-typedef struct Scan { const Pattern *p; StrObj *s; size_t at; bool after_empty, done; } Scan;
-
 /*
  * The next match; V_NONE at the end.  After an empty match the next one may
  * start at the same place but not be empty, as in Python since 3.7.
  */
-static Value scan(Interp *I, Scan *c)
+Value scan_next(Interp *I, Scan *c)
 {
     while (!c->done) {
         uint32_t more = c->after_empty ? PCRE2_NOTEMPTY_ATSTART : 0;
@@ -290,7 +269,7 @@ static Value scan(Interp *I, Scan *c)
     return VNONE;
 }
 
-static Value group_text(const Match *m, uint32_t i, Value dflt)
+Value group_text(const Match *m, uint32_t i, Value dflt)
 {
     if (m->at[2 * i] == PCRE2_UNSET)
         return value_ref(dflt);
@@ -318,7 +297,7 @@ static Value findall(Interp *I, const Pattern *p, StrObj *s, bool texts)
     Scan c = {p, s};
     Value out = list_new(4), v;
 
-    while ((v = scan(I, &c)).tag == V_NATIVEOBJ) {
+    while ((v = scan_next(I, &c)).tag == V_NATIVEOBJ) {
         list_push(as_list(out), texts ? found((Match *)v.o) : value_ref(v));
         value_unref(v);
     }
@@ -364,165 +343,13 @@ static Value m_finditer(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- split and sub */
 
-static Value split(Interp *I, const Pattern *p, StrObj *s, int64_t max)
-{
-    Scan c = {p, s};
-    Value out = list_new(4), v = VNONE;
-    size_t from = 0;
-
-    for (int64_t n = 0; (max <= 0 || n < max) && (v = scan(I, &c)).tag == V_NATIVEOBJ; n++) {
-        Match *m = (Match *)v.o;
-        list_push(as_list(out), str_new(s->s + from, m->at[0] - from));
-        for (uint32_t i = 1; i < m->n; i++)
-            list_push(as_list(out), group_text(m, i, VNONE));
-        from = m->at[1];
-        value_unref(v);
-    }
-    if (is_err(v)) {
-        value_unref(out);
-        return VERR;
-    }
-    list_push(as_list(out), str_new(s->s + from, s->len - from));
-    return out;
-}
-
-static int64_t group_index(const Pattern *p, Interp *I, Value v)
-{
-    int64_t i;
-    int n;
-
-    if (v.tag == V_STR) {
-        n = pcre2_substring_number_from_name(p->code, (PCRE2_SPTR)as_str(v)->s);
-        if (n > 0)
-            return n;
-    } else if (value_as_int(I, v, &i)) {
-        if (i >= 0 && i <= p->ngroups)
-            return i;
-    } else {
-        exc_clear(I);
-    }
-    raise(I, EXC_IndexError, "no such group");
-    return -1;
-}
-
-static bool put_group(Interp *I, const Match *m, Value which, StrBuf *b)
-{
-    int64_t i = group_index((Pattern *)m->re.o, I, which);
-    Value none;
-
-    if (i < 0) {
-        exc_clear(I);
-        raise(I, EXC_PatternError, "invalid group reference in the replacement");
-        return false;
-    }
-    none = str_new("", 0);
-    Value t = group_text(m, (uint32_t)i, none);
-    sb_write(b, as_str(t)->s, as_str(t)->len);
-    value_unref(t);
-    value_unref(none);
-    return true;
-}
-
-/* One escape of a replacement behind its backslash at *p: \1 \12 \g<name> \n \\ ... */
-static bool put_escape(Interp *I, const Match *m, const char **p, const char *end, StrBuf *b)
-{
-    static const char from[] = "ntrabfv\\", to[] = "\n\t\r\a\b\f\v\\";
-    char c = **p;
-    const char *hit;
-
-    if (c == 'g' && *p + 1 < end && (*p)[1] == '<') {
-        const char *name = *p + 2, *close = memchr(name, '>', (size_t)(end - name));
-        int64_t i;
-        if (!close) {
-            raise(I, EXC_PatternError, "missing >, unterminated name");
-            return false;
-        }
-        *p = close + 1;
-        if (parse_int(name, (size_t)(close - name), 10, &i) == PARSE_OK)
-            return put_group(I, m, vint(i), b);
-        Value key = str_new(name, (size_t)(close - name));
-        bool ok = put_group(I, m, key, b);
-        value_unref(key);
-        return ok;
-    }
-    ++*p;
-    if (isdigit((unsigned char)c)) {
-        int64_t i = c - '0';
-        if (*p < end && isdigit((unsigned char)**p))
-            i = i * 10 + (*(*p)++ - '0');
-        return put_group(I, m, vint(i), b);
-    }
-    hit = c ? strchr(from, c) : NULL;
-    if (!hit && isalpha((unsigned char)c)) {
-        raise(I, EXC_PatternError, "bad escape \\%c in the replacement", c);
-        return false;
-    }
-    if (!hit)
-        sb_putc(b, '\\');
-    sb_putc(b, hit ? to[hit - from] : c);
-    return true;
-}
-
-static bool put_replacement(Interp *I, const Match *m, Value repl, StrBuf *b)
-{
-    Value r, arg = vobj((void *)(uintptr_t)m);
-    const char *p, *end;
-
-    if (repl.tag != V_STR) {
-        r = value_call(I, repl, &arg, 1);
-        StrObj *s = is_err(r) ? NULL : need_str(I, r, "the replacement");
-        if (s)
-            sb_write(b, s->s, s->len);
-        value_unref(r);
-        return s != NULL;
-    }
-    for (p = as_str(repl)->s, end = p + as_str(repl)->len; p < end;) {
-        if (*p != '\\' || p + 1 >= end) {
-            sb_putc(b, *p++);
-            continue;
-        }
-        p++;
-        if (!put_escape(I, m, &p, end, b))
-            return false;
-    }
-    return true;
-}
-
-/* The text with up to max matches replaced, and how many were. */
-static Value substitute(Interp *I, const Pattern *p, Value repl, StrObj *s, int64_t max, int64_t *count)
-{
-    Scan c = {p, s};
-    StrBuf b = {0};
-    Value v = VNONE;
-    size_t from = 0;
-
-    for (*count = 0; (max <= 0 || *count < max) && (v = scan(I, &c)).tag == V_NATIVEOBJ; ++*count) {
-        Match *m = (Match *)v.o;
-        bool ok;
-        sb_write(&b, s->s + from, m->at[0] - from);
-        from = m->at[1];
-        ok = put_replacement(I, m, repl, &b);
-        value_unref(v);
-        if (!ok) {
-            v = VERR;
-            break;
-        }
-    }
-    if (is_err(v)) {
-        sb_done(&b);
-        return VERR;
-    }
-    sb_write(&b, s->s + from, s->len - from);
-    return str_steal(&b);
-}
-
 /* a = pattern, repl, string, count, flags */
 static Value sub(Interp *I, Value *a, bool with_count)
 {
     int64_t flags, max, n;
     Pattern *p = value_as_int(I, a[3], &max) && value_as_int(I, a[4], &flags) ? pattern_of(I, a[0], flags) : NULL;
     StrObj *s = p ? subject(I, a[2]) : NULL;
-    Value v = s ? substitute(I, p, a[1], s, max, &n) : VERR;
+    Value v = s ? re_substitute(I, p, a[1], s, max, &n) : VERR;
 
     obj_unref(p);
     return is_err(v) || !with_count ? v : tuple_of(2, v, vint(n));
@@ -549,7 +376,7 @@ static Value f_split(Interp *I, Value *a)
     int64_t flags, max;
     Pattern *p = value_as_int(I, a[2], &max) && value_as_int(I, a[3], &flags) ? pattern_of(I, a[0], flags) : NULL;
     StrObj *s = p ? subject(I, a[1]) : NULL;
-    Value v = s ? split(I, p, s, max) : VERR;
+    Value v = s ? re_split(I, p, s, max) : VERR;
 
     obj_unref(p);
     return v;
@@ -588,12 +415,12 @@ static Value m_group(Interp *I, Value *a)
     if (!which->n)
         return group_text(m, 0, VNONE);
     if (which->n == 1)
-        return (i = group_index((Pattern *)m->re.o, I, which->at[0])) < 0 ? VERR : group_text(m, (uint32_t)i, VNONE);
+        return (i = re_group_index((Pattern *)m->re.o, I, which->at[0])) < 0 ? VERR : group_text(m, (uint32_t)i, VNONE);
     out = tuple_new(which->n);
     for (int64_t k = 0; k < which->n; k++)
         as_tuple(out)->at[k] = VNONE;
     for (int64_t k = 0; k < which->n; k++) {
-        i = group_index((Pattern *)m->re.o, I, which->at[k]);
+        i = re_group_index((Pattern *)m->re.o, I, which->at[k]);
         if (i < 0) {
             value_unref(out);
             return VERR;
@@ -605,7 +432,7 @@ static Value m_group(Interp *I, Value *a)
 
 static Value m_getitem(Interp *I, Value *a)
 {
-    int64_t i = group_index((Pattern *)((Match *)a[0].o)->re.o, I, a[1]);
+    int64_t i = re_group_index((Pattern *)((Match *)a[0].o)->re.o, I, a[1]);
     return i < 0 ? VERR : group_text((Match *)a[0].o, (uint32_t)i, VNONE);
 }
 
@@ -660,7 +487,7 @@ static Value m_groupdict(Interp *I, Value *a)
 static Value place(Interp *I, Value *a, int what)
 {
     Match *m = (Match *)a[0].o;
-    int64_t i = group_index((Pattern *)m->re.o, I, a[1]), at[2] = {-1, -1};
+    int64_t i = re_group_index((Pattern *)m->re.o, I, a[1]), at[2] = {-1, -1};
 
     if (i < 0)
         return VERR;
@@ -678,7 +505,7 @@ static Value m_expand(Interp *I, Value *a)
     StrObj *t = need_str(I, a[1], "the template");
     StrBuf b = {0};
 
-    if (t && put_replacement(I, (Match *)a[0].o, vobj(t), &b))
+    if (t && re_replacement(I, (Match *)a[0].o, vobj(t), &b))
         return str_steal(&b);
     sb_done(&b);
     return VERR;
