@@ -116,8 +116,13 @@ static void after(Fiber *self, Fiber *came_from) { (void)self, (void)came_from; 
 #endif
 
 #ifdef USE_UCONTEXT
+static Fiber *starting;         /* whom the next switch goes to: a new context takes it from here */
+
 static void jump(Fiber *from, Fiber *to)
 {
+    starting = to;
+    if (!from->sp)
+        from->sp = tsr_calloc(sizeof(ucontext_t));
     swapcontext(from->sp, to->sp);
 }
 #else
@@ -137,19 +142,17 @@ static void entry(Fiber *f)
 }
 
 #ifdef USE_UCONTEXT
-static Fiber *starting;
 static void trampoline(void) { entry(starting); }
 
 static void *first_stack(char *top, void (*fn)(Fiber *), Fiber *f)
 {
-    ucontext_t *u = tsr_alloc(sizeof *u);
+    ucontext_t *u = f->sp ? f->sp : tsr_calloc(sizeof *u);
 
     (void)fn;
     getcontext(u);
     u->uc_stack.ss_sp = f->base + GUARD;
     u->uc_stack.ss_size = (size_t)(top - f->base - GUARD);
     makecontext(u, trampoline, 0);
-    starting = f;
     return u;
 }
 #endif
