@@ -50,7 +50,9 @@ Value raise_op_error(Interp *I)
     Trace *T = trace_of(I);
     if (!exc_pending(I)) {
         const char *text = sb_str(&T->message);
-        raise(I, kind[T->error], "%s", *text || T->error == OPERR_ASSERT ? text : T->error == OPERR_MEMORY ? "not enough memory for the tensor" : "the operation failed");
+        if (!*text && T->error != OPERR_ASSERT)
+            text = T->error == OPERR_MEMORY ? "not enough memory for the tensor" : "the operation failed";
+        raise(I, kind[T->error], "%s", text);
     }
     T->error = OPERR_NONE;
     sb_clear(&T->message);

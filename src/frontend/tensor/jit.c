@@ -427,9 +427,9 @@ static Value staged_function(Interp *I, Value f, Value statics, const char *name
     return transform_new(name, call_jit, is_given(f) ? f : VERR, &statics, 1);
 }
 
-static Value f_jit(Interp *I, Value *a) { return staged_function(I, a[0], a[1], "jit"); }
-static Value f_compile(Interp *I, Value *a) { return staged_function(I, a[0], a[1], "compile"); }
-static Value f_function(Interp *I, Value *a) { return staged_function(I, a[0], a[1], "function"); }
+static Value f_jit(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "jit"); }
+static Value f_compile(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "compile"); }
+static Value f_function(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "function"); }
 
 /* ------------------------------------------------------------- looking inside */
 
@@ -548,7 +548,8 @@ static Value m_compiles(Interp *I, Value *a)
     return vint(t && t->state ? ((Staged *)t->state)->entries : 0);
 }
 
-#define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, capture_graph: bool = False) -> Callable"
+#define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
+    "capture_graph: bool = False) -> Callable"
 const NativeDef tensor_jit_natives[] = {
     {"", "jit", f_jit, JIT, "f staged: its first call with arguments of given shapes makes a graph, later calls run it. What is no tensor is static: "
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call."},

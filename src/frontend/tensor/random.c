@@ -116,7 +116,9 @@ static Value f_seed(Interp *I, Value *a)
 static Value f_randrange(Interp *I, Value *a)           /* start, stop, step */
 {
     int64_t lo = 0, hi, step = 1;
-    if (!value_as_int(I, a[0], &hi) || (is_given(a[1]) && (lo = hi, !value_as_int(I, a[1], &hi))) || (is_given(a[2]) && !value_as_int(I, a[2], &step)))
+    if (!value_as_int(I, a[0], &hi) || (is_given(a[1]) && (lo = hi, !value_as_int(I, a[1], &hi))))
+        return VERR;
+    if (is_given(a[2]) && !value_as_int(I, a[2], &step))
         return VERR;
     int64_t n = step > 0 ? (hi - lo + step - 1) / step : step < 0 ? (lo - hi - step - 1) / -step : 0;
     if (n <= 0)

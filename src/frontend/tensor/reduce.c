@@ -209,7 +209,8 @@ static Value f_cumprod(Interp *I, Value *a) { return running(I, a, OP_cumprod, "
 static Value f_cummax(Interp *I, Value *a) { return running(I, a, OP_cummax, "cummax"); }
 static Value f_cummin(Interp *I, Value *a) { return running(I, a, OP_cummin, "cummin"); }
 
-#define AX "axis: int | tuple | list | None = None, keepdims: bool = False, dtype: dtype | str | None = None, *, dim: int | tuple | list | None = None, keepdim: bool | None = None"
+#define AX "axis: int | tuple | list | None = None, keepdims: bool = False, dtype: dtype | str | None = None, *, " \
+    "dim: int | tuple | list | None = None, keepdim: bool | None = None"
 #define AXU AX ", unbiased: bool = False"
 #define POS "axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool | None = None"
 #define RUN "axis: int | None = None, *, dim: int | None = None, reverse: bool = False"

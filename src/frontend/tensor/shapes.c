@@ -423,7 +423,8 @@ fail:
 #define AXIS ", axis: int | tuple | list | None = None, *, dim: int | tuple | list | None = None"
 
 const NativeDef tensor_shape_natives[] = {
-    BOTH("reshape", f_reshape, ", *sizes", "The same elements in row-major order with another shape; one size may be -1. ShapeError when they do not fit."),
+    BOTH("reshape", f_reshape, ", *sizes",
+         "The same elements in row-major order with another shape; one size may be -1. ShapeError when they do not fit."),
     {"Tensor", "view", f_reshape, "(self, *sizes) -> Tensor", "reshape under PyTorch's name."},
     BOTH("flatten", f_flatten, ", start: int = 0, end: int = -1", "The axes from start to end joined into one."),
     {"", "ravel", f_flatten, "(x: Tensor, start: int = 0, end: int = -1) -> Tensor", "All elements on one axis."},

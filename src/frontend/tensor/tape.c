@@ -85,7 +85,8 @@ static Value f_backward(Interp *I, Value *a)            /* model, loss */
     Trace *T = trace_of(I);
     Tensor *loss = a[1].tag == V_TENSOR ? as_tensor(a[1]) : NULL;
     if (!tape || !tape_on_top(T, tape))
-        return raise(I, EXC_RuntimeError, "backward: nothing was recorded; call the model in training mode, outside jit and grad, before backward(loss)");
+        return raise(I, EXC_RuntimeError, "backward: nothing was recorded; call the model in training mode, "
+                     "outside jit and grad, before backward(loss)");
     if (!loss || shape_product(loss->rank, loss->shape) != 1)
         return raise(I, EXC_ShapeError, "backward takes the loss, a tensor of one element");
     Tensor **grad = tsr_calloc(sizeof *grad * (size_t)(watched.n + 1));
