@@ -30,6 +30,13 @@ static const char *fill(Arena *a, const char *text, const char *const *args, int
     return s;
 }
 
+static void free_lists(Diag *d)
+{
+    vec_free(&d->labels);
+    vec_free(&d->notes);
+    vec_free(&d->helps);
+}
+
 Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *args, int nargs)
 {
     Diag *d = arena_new(&sink->arena, Diag);
@@ -39,8 +46,13 @@ Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *arg
     d->code = code;
     d->span = span;
     d->message = fill(&sink->arena, table[code].text, args, nargs);
-    if (sink->errors < limit || table[code].severity != DIAG_ERROR)
+    if (sink->errors < limit || table[code].severity != DIAG_ERROR) {
         vec_push(&sink->all, d);
+    } else {
+        if (sink->unseen)
+            free_lists(sink->unseen);
+        sink->unseen = d;
+    }
     sink->errors += table[code].severity == DIAG_ERROR;
     return d;
 }
@@ -117,11 +129,11 @@ bool diag_code_find(const char *name, DiagCode *out)
 
 void diag_sink_done(DiagSink *sink)
 {
-    for (int i = 0; i < sink->all.n; i++) {
-        vec_free(&sink->all.at[i]->labels);
-        vec_free(&sink->all.at[i]->notes);
-        vec_free(&sink->all.at[i]->helps);
-    }
+    for (int i = 0; i < sink->all.n; i++)
+        free_lists(sink->all.at[i]);
+    if (sink->unseen)
+        free_lists(sink->unseen);
+    sink->unseen = NULL;
     vec_free(&sink->all);
     arena_done(&sink->arena);
     sink->errors = 0;

@@ -43,6 +43,7 @@ typedef struct DiagSink {
     Vec(Diag *) all;
     int errors;
     int limit;                      /* errors kept; 0: DIAG_LIMIT. Later ones are counted only */
+    Diag *unseen;                   /* the last one past the limit */
 } DiagSink;
 
 enum { DIAG_LIMIT = 200 };
