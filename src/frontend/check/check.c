@@ -89,11 +89,29 @@ Fn *fn_make(Check *C, Ast *node)
     return f;
 }
 
+/* Staging decorators build on each other from the inside out: function, distribute, checkpoint, compile. */
+static void check_order(Check *C, AstFunctionDef *def)
+{
+    static const char *const order[] = {"function", "distribute", "checkpoint", "compile"};
+    int inner = -1;
+
+    for (int i = def->decorators.n - 1; i >= 0; i--)
+        for (int k = 0; k < 4; k++) {
+            if (strcmp(decorator_name(def->decorators.at[i]), order[k]))
+                continue;
+            if (k < inner)
+                diag_help(REPORT(C, E0912, def->decorators.at[i]->span, order[k], order[inner]),
+                          "from the inside out the order is function, distribute, checkpoint, compile");
+            inner = k > inner ? k : inner;
+        }
+}
+
 static void function_def(Check *C, AstFunctionDef *def)
 {
     Fn *f = fn_make(C, (Ast *)def);
     bool plain = true;
 
+    check_order(C, def);
     for (int i = 0; i < def->decorators.n; i++) {
         const char *s = decorator_name(def->decorators.at[i]);
         expr(C, def->decorators.at[i]);
