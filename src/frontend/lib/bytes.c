@@ -276,7 +276,8 @@ static Value m_fromhex(Interp *I, Value *a)
         char pair[3] = {p[0], p[1], 0};
         if (!isxdigit((unsigned char)p[0]) || !isxdigit((unsigned char)p[1])) {
             sb_done(&b);
-            return raise(I, EXC_ValueError, "non-hexadecimal number found in fromhex() arg at position %td", p - s->s + (isxdigit((unsigned char)p[0]) ? 1 : 0));
+            return raise(I, EXC_ValueError, "non-hexadecimal number found in fromhex() arg at position %td",
+                         p - s->s + (isxdigit((unsigned char)p[0]) ? 1 : 0));
         }
         sb_putc(&b, (char)strtol(pair, NULL, 16));
         p += 2;
