@@ -41,8 +41,22 @@ static Value call_body(Body *b, Tensor *const *in)
     return r;
 }
 
-/* A carry must come back with the tree it had; a lone state may come back bare. */
-static bool carry_out(Body *b, Value v, Tensor **out, int *nout)
+static bool same_carry(Interp *I, const Tensor *was, const Tensor *now, int i)
+{
+    TType a = tensor_type(was), b = tensor_type(now);
+    StrBuf s = {0};
+    if (a.dtype == b.dtype && a.rank == b.rank && !memcmp(a.shape, b.shape, sizeof(Dim) * a.rank))
+        return true;
+    ttype_print(&a, &s);
+    sb_puts(&s, " and comes back as ");
+    ttype_print(&b, &s);
+    raise(I, a.dtype != b.dtype ? EXC_DTypeError : EXC_ShapeError, "the state of a loop keeps its type; tensor %d of it starts as %s", i, sb_str(&s));
+    sb_done(&s);
+    return false;
+}
+
+/* A carry must come back with the tree and the types it had; a lone state may come back bare. */
+static bool carry_out(Body *b, Value v, Tensor *const *in, Tensor **out, int *nout)
 {
     Interp *I = b->I;
     Value wrapped = VERR, skeleton = VERR;
@@ -56,6 +70,8 @@ static bool carry_out(Body *b, Value v, Tensor **out, int *nout)
         raise(I, EXC_ValueError, "the body gives a state of %d tensors, it got one of %d", *nout, b->ncarry);
         ok = false;
     }
+    for (int i = 0; ok && i < b->ncarry; i++)
+        ok = same_carry(I, in[i], out[i], i);
     value_unref(skeleton);
     return ok;
 }
@@ -79,7 +95,7 @@ static bool body_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
         ok = r.tag == V_TUPLE && as_tuple(r)->n == 2;
         if (!ok)
             raise(I, EXC_TypeError, "the function of a scan gives a pair (carry, output), not %s", value_type_name(r));
-        ok = ok && carry_out(b, as_tuple(r)->at[0], out, &nc) && flatten_result(I, as_tuple(r)->at[1], &skeleton, out + nc, &ny);
+        ok = ok && carry_out(b, as_tuple(r)->at[0], in, out, &nc) && flatten_result(I, as_tuple(r)->at[1], &skeleton, out + nc, &ny);
         if (ok) {
             value_unref(b->y);
             b->y = skeleton;
@@ -87,7 +103,7 @@ static bool body_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
             *nout = nc + ny;
         }
     } else if (ok)
-        ok = carry_out(b, r, out, nout);
+        ok = carry_out(b, r, in, out, nout);
     value_unref(r);
     if (!ok)
         trace_of(I)->error = OPERR_HOST;
@@ -98,9 +114,9 @@ static TensorFn body_fn(Body *b) { return (TensorFn){.call = body_call, .self = 
 
 /* ------------------------------------------------------------- scan */
 
-static Value run_scan(Interp *I, Value f, Value init, Value xs, bool reverse)
+static Value scan_from(Interp *I, Value f, Value start, Value xs, bool reverse)
 {
-    Value start = tree_lift_numbers(I, init), v = VERR;
+    Value v = VERR;
     TensorVec carry = {0}, x = {0};
     Tensor **out = tsr_calloc(sizeof *out * 2 * MAX_RESULTS);
     int nout = 0;
@@ -125,10 +141,27 @@ static Value run_scan(Interp *I, Value f, Value init, Value xs, bool reverse)
         v = is_err(last) || is_err(ys) ? VERR : tuple_of(2, last, ys);
     }
     value_unref(b.y);
-    value_unref(start);
     vec_free(&carry);
     vec_free(&x);
     tsr_free(out);
+    return v;
+}
+
+/* A carry that starts as a Python int may turn out to be a float: then it starts as one. */
+static Value run_scan(Interp *I, Value f, Value init, Value xs, bool reverse)
+{
+    Value start = tree_lift_numbers(I, init), v = is_err(start) ? VERR : scan_from(I, f, start, xs, reverse);
+    if (is_err(v) && exc_matches(I, EXC_DTypeError) && tree_same(I, init, start) == 0) {
+        Value first = exc_take(I), floats = tree_lift_numbers_as(I, init, DT_f32);
+        v = is_err(floats) ? VERR : scan_from(I, f, floats, xs, reverse);
+        if (is_err(v)) {
+            exc_clear(I);
+            raise_value(I, first);
+        }
+        value_unref(first);
+        value_unref(floats);
+    }
+    value_unref(start);
     return v;
 }
 

@@ -216,13 +216,19 @@ static Value lift(Walk *w, Value v)
 {
     if (!arg_is_number(v))
         return value_ref(v);
-    Tensor *t = tensor_from_data(w->I, v, DT_NONE);
-    return value_of(t);
+    const DType *dt = w->state;
+    return value_of(tensor_from_data(w->I, v, dt ? *dt : DT_NONE));
 }
 
 Value tree_lift_numbers(Interp *I, Value v)
 {
     Walk w = {.I = I, .leaf = leaf_same, .other = lift};
+    return walk(&w, v);
+}
+
+Value tree_lift_numbers_as(Interp *I, Value v, DType dt)
+{
+    Walk w = {.I = I, .leaf = leaf_same, .other = lift, .state = &dt};
     return walk(&w, v);
 }
 
