@@ -82,7 +82,8 @@ static void print_term(Term t, bool first, int level, StrBuf *out)
     sb_puts(out, t.c < 0 ? "-" : first ? "" : "+");
     if (c != 1 || !m.n)
         sb_printf(out, "%" PRId64 "%s", c, m.n ? "*" : "");
-    memcpy(f, m.f, sizeof *f * (size_t)m.n);
+    if (m.n)
+        memcpy(f, m.f, sizeof *f * (size_t)m.n);
     qsort(f, (size_t)m.n, sizeof *f, factor_order);
     for (int i = 0; i < m.n; i++)
         for (uint32_t e = 0; e < f[i].exp; e++) {
