@@ -1,6 +1,7 @@
 """A program in a real terminal (tmux): type keys, read the screen."""
 import itertools
 import os
+import pty
 import shlex
 import shutil
 import subprocess
@@ -11,12 +12,21 @@ from .test import Fail, Skip
 _numbers = itertools.count()
 
 
+def need_pty():
+    try:
+        for fd in pty.openpty():
+            os.close(fd)
+    except OSError:
+        raise Skip("no pseudo-terminals here") from None
+
+
 class Terminal:
     """with Terminal(argv, env) as t: t.keys("1 + 2", "Enter"); t.expect("3")"""
 
     def __init__(self, argv, env=None, columns=80, rows=24):
         if not shutil.which("tmux"):
             raise Skip("tmux is not installed")
+        need_pty()
         self.server = f"tessera-{os.getpid()}-{next(_numbers)}"
         self.argv, self.env, self.size = argv, env or {}, (columns, rows)
 
