@@ -34,8 +34,10 @@ static void limit(void)
 static void run(Unit *u)
 {
     static char name[] = "fuzz", *argv[] = {name, NULL};
+    static Interp *I;           /* one for all inputs, as in a session */
     InterpOptions o = {.argc = 1, .argv = argv};
-    Interp *I = interp_new(&o);
+
+    I = I ? I : interp_new(&o);
 
     if (!interp_run_unit(I, u, sym("__main__"))) {
         StrBuf out = {0};
@@ -45,7 +47,6 @@ static void run(Unit *u)
         value_unref(exc);
         sb_done(&out);
     }
-    interp_free(I);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -67,8 +68,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!sink.errors)
         run(u);
     diag_sink_done(&sink);
-    scope_free_module(globals);
-    unit_free(u);
-    source_done();
-    return 0;
+    return 0;               /* units stay: functions that a cycle keeps alive point into them */
 }

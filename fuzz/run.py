@@ -4,6 +4,7 @@
 Without a NAME every target runs; SECONDS (default 60) is the time for each.  Inputs start from fuzz/corpus/NAME and the
 repository's programs; what is found on the way is kept in build-fuzz/corpus/NAME, crashes in build-fuzz/crashes.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -38,10 +39,14 @@ def run(name, seconds):
     crashes.mkdir(parents=True, exist_ok=True)
     seeds(name, corpus)
     argv = [BUILD / f"fuzz/fuzz_{name}", corpus, f"-max_total_time={seconds}", f"-artifact_prefix={crashes}/{name}-",
-            "-timeout=10", "-rss_limit_mb=2048", "-max_len=8192", "-print_final_stats=1", "-close_fd_mask=1"]
+            "-timeout=10", "-rss_limit_mb=4096", "-malloc_limit_mb=1000000000", "-max_len=8192", "-print_final_stats=1", "-close_fd_mask=1"]
+    leaks = "detect_leaks=0" if name == "eval" else "detect_leaks=1"        # parsed signatures live for the session
+    argv += ["-" + leaks]
     dictionary = ROOT / "fuzz" / f"{'tessera' if name in TEXT_TARGETS else name}.dict"
     argv += [f"-dict={dictionary}"] if dictionary.exists() else []
-    p = subprocess.run([str(a) for a in argv], stderr=subprocess.PIPE, text=True, errors="replace")
+    # A program may ask for any size; what cannot be had is its MemoryError, not a finding.
+    env = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=1024:detect_stack_use_after_return=0:" + leaks}
+    p = subprocess.run([str(a) for a in argv], stderr=subprocess.PIPE, text=True, errors="replace", env=env)
     execs = re.search(r"number_of_executed_units: (\d+)", p.stderr)
     state = "clean" if p.returncode == 0 else "CRASH"
     print(f"fuzz {name}: {state}, {execs.group(1) if execs else '?'} executions in {seconds} s", flush=True)
