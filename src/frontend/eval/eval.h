@@ -81,7 +81,6 @@ DictEntry *dict_find_str(DictObj *d, StrObj *key);      /* NULL absent; keys tha
 DictEntry *dict_find_sym(DictObj *d, Sym key);
 bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val);
 bool dict_del_sym(DictObj *d, Sym key);
-void dict_clear(DictObj *d);
 uint32_t str_hash(StrObj *s);
 bool str_eq(const StrObj *a, const StrObj *b);
 Sym str_to_sym(StrObj *s);
