@@ -165,47 +165,41 @@ SHAPES(xor, slow_binary) SHAPES(pow, slow_binary)
 SHAPES(lt, slow_compare) SHAPES(le, slow_compare) SHAPES(gt, slow_compare) SHAPES(ge, slow_compare)
 SHAPES(eq, slow_compare) SHAPES(ne, slow_compare)
 
+/* Both operands, left before right; false: one raised, and nothing is held. */
+static inline bool operands(const Step *n, Frame *f, Value *a, Value *b)
+{
+    *a = n->a->eval(n->a, f);
+    if (is_err(*a))
+        return false;
+    *b = n->b->eval(n->b, f);
+    if (!is_err(*b))
+        return true;
+    value_unref(*a);
+    return false;
+}
+
 Value ev_binary(const Step *n, Frame *f)
 {
-    Value a = n->a->eval(n->a, f), b;
+    Value a, b;
 
-    if (is_err(a))
-        return VERR;
-    b = n->b->eval(n->b, f);
-    if (is_err(b)) {
-        value_unref(a);
-        return VERR;
-    }
-    return slow_binary(n, f, a, b);
+    return operands(n, f, &a, &b) ? slow_binary(n, f, a, b) : VERR;
 }
 
 Value ev_compare(const Step *n, Frame *f)
 {
-    Value a = n->a->eval(n->a, f), b;
+    Value a, b;
 
-    if (is_err(a))
-        return VERR;
-    b = n->b->eval(n->b, f);
-    if (is_err(b)) {
-        value_unref(a);
-        return VERR;
-    }
-    return slow_compare(n, f, a, b);
+    return operands(n, f, &a, &b) ? slow_compare(n, f, a, b) : VERR;
 }
 
 /* is, is not: a pointer comparison */
 Value ev_is(const Step *n, Frame *f)
 {
-    Value a = n->a->eval(n->a, f), b;
+    Value a, b;
     bool same;
 
-    if (is_err(a))
+    if (!operands(n, f, &a, &b))
         return VERR;
-    b = n->b->eval(n->b, f);
-    if (is_err(b)) {
-        value_unref(a);
-        return VERR;
-    }
     same = value_is(a, b);
     value_unref(a);
     value_unref(b);
