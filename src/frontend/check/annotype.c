@@ -28,10 +28,10 @@ static bool module_number(Check *C, Sym name, Dim *out)
     const Local *l;
     const Type *t;
 
-    if (!map_find(&C->u->module->scope->slot_of, (uintptr_t)name, &i) || !i)
+    if (!map_find(&C->home->scope->slot_of, (uintptr_t)name, &i) || !i)
         return false;
-    l = &C->u->module->scope->locals.at[i - 1];
-    t = l->nbinds == 1 && (int)l->slot < C->nglob ? C->glob[l->slot] : NULL;
+    l = &C->home->scope->locals.at[i - 1];
+    t = l->nbinds == 1 && (int)l->slot < C->home->nglob ? C->home->glob[l->slot] : NULL;
     if (!t || t->kind != TY_INT || t->value == DIM_BAD)
         return false;
     *out = t->value;
@@ -44,14 +44,14 @@ Dim dims_name(Check *C, Sym name)
     CFrame *f;
 
     for (f = C->frame; f; f = f->up)
-        if (find_dim(&f->dims, name, &d))
+        if ((f->up || f == C->frame) && find_dim(f->cls && !f->fn ? &f->cls->dims : &f->dims, name, &d))
             return d;
     if (C->constants && module_number(C, name, &d))
         return d;
-    for (f = C->frame; f->up && !f->fn; f = f->up)
+    for (f = C->frame; f->up && !f->fn && !f->cls; f = f->up)
         ;
     d = dim_var(name, 1, INT64_MAX);
-    vec_push(&f->dims, ((NamedDim){name, d}));
+    vec_push(f->cls && !f->fn ? &f->cls->dims : &f->dims, ((NamedDim){name, d}));
     return d;
 }
 
@@ -286,7 +286,7 @@ static const Type *name_form(Check *C, AstName *n)
 
     if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
         t = name_type(C, n);
-        return t && t->kind == TY_CLASS ? type_ref(TY_INSTANCE, t->ref) : T_ANY;
+        return t && t->kind == TY_CLASS ? type_instance(t->ref, NULL) : T_ANY;
     }
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
         if (!strcmp(simple[i].name, s))

@@ -35,7 +35,13 @@ Span at_call(const Ast *node, const Ast *arg)
 
 /* One parameter, of a function or a native. */
 typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
-typedef struct { Slot at[64]; int n; const char *callee; bool any; } Slots;
+typedef struct {
+    Slot at[64];
+    int n;
+    const char *callee;
+    bool any;
+    const Type *rest;           /* what *args gets, when it is known */
+} Slots;
 
 typedef struct { const Slots *s; int i; } Names;
 
@@ -112,6 +118,8 @@ static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
 {
     int at = skip, given = 0;
     bool positional_open = false;
+    const Type *rest[ITEMS_MAX];
+    int nrest = 0;
 
     for (int i = 0; i < skip && i < s->n; i++)
         s->at[i].taken = 1;
@@ -132,9 +140,12 @@ static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
                 s->at[at++].arg = x;
             } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
                 return too_many(C, s, x, given, node);
+            } else if (nrest < ITEMS_MAX) {
+                rest[nrest++] = x->type ? x->type : T_ANY;
             }
         }
     }
+    s->rest = a->open || nrest == ITEMS_MAX ? NULL : type_tuple(rest, nrest);
     for (int i = 0; i < s->n && !a->open; i++)
         if (s->at[i].required && !s->at[i].taken) {
             REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?");
@@ -250,16 +261,74 @@ static bool is_telling(const Type *t)
     return !type_is_any(t);
 }
 
+static void put_dims(DimNames *out, const DimNames *names, const Bound *b)
+{
+    for (int i = 0; i < names->n; i++) {
+        NamedDim d = {names->at[i].name, dim_subst(names->at[i].dim, b->from, b->to, b->n)};
+        vec_push(out, d);
+    }
+}
+
+/* A default is read where the function was defined. */
+static const Type *default_type(Check *C, Fn *f, Ast *dflt)
+{
+    Home *home = C->home;
+    CFrame *frame = C->frame;
+    const Type *t;
+
+    C->home = f->around->home;
+    C->frame = f->around;
+    t = expr(C, dflt);
+    C->frame = frame;
+    C->home = home;
+    return t;
+}
+
+/* A container that the callee may change in place is no longer known, to either side. */
+static const Type *argument_type(Check *C, const Fn *f, const AstParam *p, const CallArg *a)
+{
+    if (!type_is_container(a->type) || !is_mutated(f->around->home, p->name))
+        return a->type;
+    if (a->node)
+        forget_place(C, a->node);
+    return type_forget(a->type);
+}
+
+/* The function and what it gets, as one type; NULL: its result may differ the next time. */
+static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
+{
+    const Type *m[ITEMS_MAX];
+    int n = 0;
+
+    if (C->mixed || f->scope->frees.n || f->params.n > ITEMS_MAX - 2)
+        return NULL;
+    m[n++] = type_ref(TY_FUNC, f);
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
+            m[n++] = given[p->slot] ? given[p->slot] : T_ANY;
+    }
+    return type_tuple(m, n);
+}
+
+/* An object whose attributes are known makes its methods tell more than their signatures do. */
+static bool has_fields(const Type *self)
+{
+    return self && self->kind == TY_INSTANCE && self->inst;
+}
+
 /* The result by following the body with the arguments' types. */
 static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     const Type **given;
     const Type *r;
     DimNames bound = {0};
+    const Type *key;
+    long findings = C->findings;
     bool told = !f->params.n;
     int k = 0;
 
-    if (f->dynamic || f->active > 1 || C->calls >= CALL_DEPTH || C->fuel <= 0)
+    if (f->dynamic || f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
         return T_ANY;
     given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
     for (int i = 0; i < f->params.n && k < s->n; i++) {
@@ -269,9 +338,11 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
         if (!k && self)
             given[p->slot] = self;
         else if (s->at[k].arg)
-            given[p->slot] = s->at[k].arg->type;
-        else if (p->dflt && !s->at[k].taken)
-            given[p->slot] = p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS ? NULL : expr(C, p->dflt);
+            given[p->slot] = argument_type(C, f, p, s->at[k].arg);
+        else if (p->kind == PARAM_VARARGS)
+            given[p->slot] = s->rest;
+        else if (p->dflt && !s->at[k].taken && p->kind != PARAM_KWARGS)
+            given[p->slot] = default_type(C, f, p->dflt);
         if (type_is_any(given[p->slot]))
             given[p->slot] = type_subst(f->sig.param[p->slot], b->from, b->to, b->n);
         told |= is_telling(given[p->slot]);
@@ -280,17 +351,23 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     fn_check(C, f);
     if (!told)
         return T_ANY;
-    for (int i = 0; i < f->sig.dims.n; i++) {
-        NamedDim d = {f->sig.dims.at[i].name, dim_subst(f->sig.dims.at[i].dim, b->from, b->to, b->n)};
-        vec_push(&bound, d);
-    }
+    key = memo_key(C, f, given);
+    r = key ? map_get_ptr(&C->result_of, key) : NULL;
+    if (r)
+        return r;
+    put_dims(&bound, &f->sig.dims, b);
+    if (f->cls)
+        put_dims(&bound, &f->cls->dims, b);
     f->active++;
     C->calls++;
-    r = fn_walk(C, f, given, &bound);
+    r = fn_walk(C, f, given, &bound, has_fields(self) && f->sig.ret ? type_subst(f->sig.ret, b->from, b->to, b->n) : NULL);
     C->calls--;
     f->active--;
     vec_free(&bound);
-    return r ? r : T_NONE;
+    r = r ? r : T_NONE;
+    if (key && C->findings == findings)
+        map_set_ptr(&C->result_of, key, r);
+    return r;
 }
 
 /* The declared result, with what the body tells beyond it. */
@@ -309,7 +386,7 @@ static const Type *narrowed(const TType *declared, const TType *found)
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
-        if (any_unannotated(f) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
+        if (any_unannotated(f) || has_fields(self) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
             const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
             if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
                 return narrowed(want->tensor, r->tensor);
@@ -335,16 +412,37 @@ static const Type *show_call(Check *C, const Fn *f, const CallArgs *a, const Typ
     return r;
 }
 
+/* A method's class has the sizes of the object; those of an object that is not known are not known, except to itself. */
+static void bind_object(Bound *b, const Fn *f, const Type *self, const Check *C)
+{
+    const Inst *i = self && self->kind == TY_INSTANCE ? self->inst : NULL;
+
+    for (const Cls *c = f->cls; c; c = c->base) {
+        bool inside = false;
+        for (const CFrame *x = C->frame; x; x = x->up)
+            inside |= x->cls == c && !x->fn;
+        if (!i && inside)
+            continue;
+        for (int k = 0; k < c->dims.n; k++)
+            bound_add(b, c->dims.at[k].dim, i ? dim_subst(c->dims.at[k].dim, i->dims.from, i->dims.to, i->dims.n) : dim_open());
+    }
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s = {.callee = f->name ? f->name->text : "lambda"};
     Bound b = {.n = 0};
+    const Type *r;
+    Span blame = C->blame;
     bool ok = true;
     int k = 0;
 
     if (!param_slots(f->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
+    if (f->around->home->library && !C->home->library)
+        C->blame = node->span;
     fn_sig(C, f);
+    bind_object(&b, f, self, C);
     for (int pass = 0; pass < 2; pass++, k = 0)
         for (int i = 0; i < f->params.n && k < s.n; i++) {
             AstParam *p = AST_AS(f->params.at[i], Param);
@@ -355,17 +453,18 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             if (!x || !f->sig.param[p->slot])
                 continue;
             if (!pass)
-                sig_match(&f->sig, f->sig.param[p->slot], x->type, &b);
+                sig_match(&f->sig, NULL, f->sig.param[p->slot], x->type, &b);
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
     ok = ok && sig_constraints(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)
-        return f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
-    if (f->dynamic)
-        return T_ANY;
-    return show_call(C, f, a, result_of(C, f, &s, self, &b));
+        r = f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
+    else
+        r = f->dynamic ? T_ANY : show_call(C, f, a, result_of(C, f, &s, self, &b));
+    C->blame = blame;
+    return r;
 }
 
 /* ------------------------------------------------------------- natives */
@@ -467,10 +566,8 @@ static const Type *call_callable(Check *C, const Type *f, CallArgs *a, Ast *node
 static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Cls *c = t->ref;
-    const Type *m = cls_find(c, sym("__call__"));
+    const Type *m = cls_callee(c);
 
-    if (!m && c->is_module)
-        m = cls_find(c, sym("forward"));
     return m && m->kind == TY_FUNC ? call_fn(C, (Fn *)m->ref, t, a, node) : T_ANY;
 }
 
@@ -521,6 +618,12 @@ const Type *call(Check *C, AstCall *c)
     for (int i = 0; i < c->args.n; i++) {
         AstArg *x = AST_AS(c->args.at[i], Arg);
         const Type *t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
+        if (x->ast.kind == AST_Arg && x->stars == 1 && t->n >= 0 && a.n + t->n <= 64 &&
+            (t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact))) {
+            for (int k = 0; k < t->n; k++)
+                a.at[a.n++] = (CallArg){NULL, t->item[k], x->value, 0};
+            continue;
+        }
         if (a.n == 64 || x->ast.kind != AST_Arg)
             return T_ANY;
         a.at[a.n++] = (CallArg){x->name, t, x->ast.kind == AST_Arg ? x->value : (Ast *)x, (uint8_t)x->stars};

@@ -5,26 +5,53 @@
 
 #include "frontend/check/checker.h"
 #include "frontend/check/collect.h"
+#include "frontend/check/spaces.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ------------------------------------------------------------- reporting */
 
-Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs)
+static Diag *muted(void)
 {
     static Diag mute;
     static Arena scratch;
-    bool host = C->calls > 0 && diag_code_name(code)[2] == '9';     /* in a body that is followed, only tensors are judged */
 
-    if (!C->quiet && !host && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
-        map_set(&C->reported, (uint64_t)span.lo + 1, 1);
-        return diag_emit(C->sink, code, span, args, nargs);
-    }
     arena_done(&scratch);
     mute.arena = &scratch;
     mute.labels.n = mute.notes.n = mute.helps.n = 0;
     return &mute;
+}
+
+/* A mistake inside a library is the mistake of the program's call; a note says where it showed. */
+static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *const *args, int nargs)
+{
+    Place p = source_place(inside.lo);
+    const Fn *f = C->frame->fn;
+    Diag *d;
+
+    if (map_find(&C->reported, (uint64_t)C->blame.lo + 1, NULL))
+        return muted();
+    map_set(&C->reported, (uint64_t)C->blame.lo + 1, 1);
+    d = diag_emit(C->sink, code, C->blame, args, nargs);
+    diag_note(d, "in %s, %s line %d", f && f->name ? f->name->text : "the module", C->home->space->name, (int)p.line);
+    return d;
+}
+
+Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs)
+{
+    char family = diag_code_name(code)[2];
+    bool host = C->calls > 0 && family == '9';      /* in a body that is followed, only tensors are judged */
+    bool library = C->home->library;
+
+    C->findings++;
+    if (library && (family == '3' || family == '4') && !C->quiet && C->blame.hi)
+        return report_blamed(C, code, span, args, nargs);
+    if (!C->quiet && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
+        map_set(&C->reported, (uint64_t)span.lo + 1, 1);
+        return diag_emit(C->sink, code, span, args, nargs);
+    }
+    return muted();
 }
 
 /* ------------------------------------------------------------- definitions */
@@ -84,7 +111,10 @@ Fn *fn_make(Check *C, Ast *node)
     f->dynamic = f->scope->is_generator || f->scope->is_async || is_kernel(AST_AS(node, FunctionDef));
     if (!known) {
         map_set_ptr(&C->fn_of, node, f);
-        vec_push(&C->fns, f);
+        if (C->home->library)
+            f->checked = true;                      /* a library is checked where it is written */
+        else
+            vec_push(&C->fns, f);
     }
     return f;
 }
@@ -143,6 +173,7 @@ static void class_def(Check *C, AstClassDef *def)
     CFrame *f = arena_new(&C->arena, CFrame);
 
     f->up = C->frame;
+    f->home = C->home;
     f->scope = def->scope;
     f->cls = c;
     f->nvar = def->scope->nslots;
@@ -202,8 +233,8 @@ static void ann_assign(Check *C, AstAnnAssign *a)
     }
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
         f->decl[n->slot] = want;
-    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob && f == C->module)
-        C->glob_decl[n->slot] = want;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob && f == &C->home->frame)
+        C->home->decl[n->slot] = want;
     if (t)
         set_name(C, n, want && !type_is_any(want) && want->kind != TY_TENSOR ? want : t, NULL);
     else if (f->fn && n->bind != BIND_CLASS && n->bind != BIND_GLOBAL && !f->var[n->slot])
@@ -228,11 +259,35 @@ static void delete_names(Check *C, AstSeq targets)
             expr(C, targets.at[i]);
 }
 
-static void imports(Check *C, AstSeq names)
+static const char *home_path(const Check *C)
 {
-    for (int i = 0; i < names.n; i++)
-        if (AST_IS(names.at[i], Alias) && AST_AS(names.at[i], Alias)->bound)
-            set_name(C, AST_AS(names.at[i], Alias)->bound, T_ANY, NULL);
+    return C->home->space ? C->home->space->path : C->path;
+}
+
+static void import_modules(Check *C, AstSeq names)
+{
+    for (int i = 0; i < names.n; i++) {
+        AstAlias *a = AST_AS(names.at[i], Alias);
+        const Space *s;
+        if (a->ast.kind != AST_Alias || !a->bound)
+            continue;
+        s = a->asname || !strchr(a->name->text, '.') ? space_import(a->name->text, 0, home_path(C)) : NULL;
+        set_name(C, a->bound, s ? type_ref(TY_SPACE, s) : T_ANY, NULL);
+    }
+}
+
+static void import_names(Check *C, AstImportFrom *f)
+{
+    const Space *s = f->module ? space_import(f->module->text, (int)f->level, home_path(C)) : NULL;
+
+    for (int i = 0; i < f->names.n; i++) {
+        AstAlias *a = AST_AS(f->names.at[i], Alias);
+        const Space *sub;
+        if (a->ast.kind != AST_Alias || !a->bound)
+            continue;
+        sub = s ? space_member(s, a->name) : NULL;
+        set_name(C, a->bound, sub ? type_ref(TY_SPACE, sub) : s && a->name ? type_lazy(s, a->name) : T_ANY, NULL);
+    }
 }
 
 static void simple(Check *C, Ast *s)
@@ -274,10 +329,10 @@ static void simple(Check *C, Ast *s)
         delete_names(C, AST_AS(s, Del)->targets);
         break;
     case AST_Import:
-        imports(C, AST_AS(s, Import)->names);
+        import_modules(C, AST_AS(s, Import)->names);
         break;
     case AST_ImportFrom:
-        imports(C, AST_AS(s, ImportFrom)->names);
+        import_names(C, AST_AS(s, ImportFrom));
         break;
     default:
         break;
@@ -339,7 +394,7 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     const Type *t = !type_is_any(given) ? given : declared;
 
     if (p->kind == PARAM_VARARGS)
-        return type_tuple_any(declared ? declared : T_ANY);
+        return given && given->kind == TY_TUPLE ? given : type_tuple_any(declared ? declared : T_ANY);
     if (p->kind == PARAM_KWARGS)
         return type_dict(type_str(NULL), declared ? declared : T_ANY);
     if (!given && t && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
@@ -347,14 +402,16 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     return t ? type_settle(t) : NULL;
 }
 
-const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound)
+const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
 {
     CFrame *frame = arena_new(&C->arena, CFrame), *outer = C->frame;
     Sig *sig = fn_sig(C, f);
     struct Loop *loops = C->loop;
+    Home *home = C->home;
     const Type *ret;
 
     frame->up = f->around;
+    frame->home = f->around->home;
     frame->fn = f;
     frame->scope = f->scope;
     frame->nvar = f->scope->nslots;
@@ -368,18 +425,20 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
             frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
     }
     if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
-        frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_ref(TY_INSTANCE, f->cls);
+        frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_instance(f->cls, NULL);
     C->frame = frame;
+    C->home = frame->home;
     C->loop = NULL;
     if (f->node->kind == AST_Lambda) {
         ret = expr(C, AST_AS(f->node, Lambda)->body);
     } else {
-        frame->declared = bound ? NULL : sig->ret;
+        frame->declared = declared;
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
     }
     C->loop = loops;
     C->frame = outer;
+    C->home = home;
     vec_push(&C->frames, frame);
     return ret ? ret : T_ANY;
 }
@@ -446,26 +505,32 @@ static void show_kinds(Check *C, AstSeq typarams)
 void fn_check(Check *C, Fn *f)
 {
     CFrame *outer = C->frame;
-    int quiet = C->quiet, calls = C->calls, mixed = C->mixed;
+    Home *home = C->home;
+    int quiet = C->quiet, calls = C->calls, mixed = C->mixed, branches = C->branches;
 
     if (f->checked)
         return;
     f->checked = true;
+    C->home = f->around->home;
     fn_sig(C, f);
-    if (is_kernel(AST_AS(f->node, FunctionDef)))
+    if (is_kernel(AST_AS(f->node, FunctionDef))) {
+        C->home = home;
         return;
+    }
     show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
     dim_push();
     assume_all(C, f);
     C->frame = f->around;
-    C->quiet = C->calls = C->mixed = 0;
+    C->quiet = C->calls = C->mixed = C->branches = 0;
     f->active++;
-    fn_walk(C, f, NULL, NULL);
+    fn_walk(C, f, NULL, NULL, f->sig.ret);
     f->active--;
     C->quiet = quiet;
     C->calls = calls;
     C->mixed = mixed;
+    C->branches = branches;
     C->frame = outer;
+    C->home = home;
     dim_pop();
 }
 
@@ -473,7 +538,8 @@ static void check_functions(Check *C)
 {
     for (int i = 0; i < C->fns.n && C->fuel > 0; i++)
         fn_check(C, C->fns.at[i]);
-    C->frame = C->module;
+    C->frame = &C->program->frame;
+    C->home = C->program;
 }
 
 /* ------------------------------------------------------------- the unit */
@@ -543,33 +609,53 @@ static bool note_stores(Ast *n, void *state)
     return true;
 }
 
+static void check_done(Check *C)
+{
+    for (uint32_t i = 0; i < C->home_of.cap; i++)
+        if (C->home_of.key[i] && C->home_of.val[i])
+            home_done((Home *)C->home_of.val[i]);
+    home_done(C->program);
+    for (int i = 0; i < C->frames.n; i++)
+        vec_free(&C->frames.at[i]->dims);
+    vec_free(&C->frames);
+    vec_free(&C->fns);
+    map_done(&C->home_of);
+    for (uint32_t i = 0; i < C->cls_of.cap; i++)
+        if (C->cls_of.key[i]) {
+            Cls *c = (Cls *)C->cls_of.val[i];
+            map_done(&c->attrs);
+            map_done(&c->declared);
+            map_done(&c->stored);
+            map_done(&c->stores);
+            vec_free(&c->dims);
+        }
+    for (uint32_t i = 0; i < C->inst_of.cap; i++)
+        if (C->inst_of.key[i])
+            map_done(&((Inst *)C->inst_of.val[i])->stored);
+    map_done(&C->inst_of);
+    map_done(&C->result_of);
+    map_done(&C->wild);
+    map_done(&C->fn_of);
+    map_done(&C->cls_of);
+    map_done(&C->stored_attrs);
+    map_done(&C->subclassed);
+    map_done(&C->reported);
+    arena_done(&C->arena);
+}
+
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
 {
-    Check C = {.u = u, .sink = sink, .opt = opt, .fuel = CHECK_FUEL};
-    CFrame module = {.scope = u->module->scope};
+    Check C = {.sink = sink, .opt = opt, .fuel = CHECK_FUEL, .path = u->src->path};
+    Home program = {0};
 
-    C.nglob = module.scope->locals.n;
-    C.glob = arena_array(&C.arena, const Type *, C.nglob + 1);
-    C.glob_decl = arena_array(&C.arena, const Type *, C.nglob + 1);
-    module.nvar = module.scope->nslots;
-    module.var = arena_array(&C.arena, const Type *, module.nvar + 1);
-    module.decl = arena_array(&C.arena, const Type *, module.nvar + 1);
-    C.module = C.frame = &module;
+    home_init(&C, &program, u);
+    C.home = C.program = &program;
+    C.frame = &program.frame;
     note_stores((Ast *)u->module, &C);
     dim_push();
     block(&C, u->module->body);
-    module.dead = false;
+    program.frame.dead = false;
     check_functions(&C);
     dim_pop();
-    vec_free(&module.dims);
-    for (int i = 0; i < C.frames.n; i++)
-        vec_free(&C.frames.at[i]->dims);
-    vec_free(&C.frames);
-    vec_free(&C.fns);
-    map_done(&C.fn_of);
-    map_done(&C.cls_of);
-    map_done(&C.stored_attrs);
-    map_done(&C.subclassed);
-    map_done(&C.reported);
-    arena_done(&C.arena);
+    check_done(&C);
 }

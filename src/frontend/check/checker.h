@@ -13,8 +13,13 @@
 #include "frontend/check/type.h"
 
 typedef struct Check Check;
+typedef struct Home Home;
+typedef struct Inst Inst;
 typedef struct CFrame CFrame;
 typedef struct Cls Cls;
+
+/* What the dims of a signature are at one call. */
+typedef struct { Dim from[32], to[32]; int n; } Bound;
 
 typedef struct { Sym name; Dim dim; } NamedDim;
 typedef Vec(NamedDim) DimNames;
@@ -44,6 +49,7 @@ typedef struct Fn {
 
 struct CFrame {
     CFrame *up;                 /* the frame around, for captured variables */
+    Home *home;
     Fn *fn;                     /* NULL: module or class body */
     Scope *scope;
     const Type **var;           /* by slot of the frame */
@@ -56,11 +62,36 @@ struct CFrame {
     Cls *cls;                   /* class body */
 };
 
+/* A source whose code is walked: the program, or a library file or module that it calls into. */
+struct Home {
+    const struct Space *space;  /* NULL: the program */
+    Scope *scope;
+    CFrame frame;               /* its body */
+    const Type **glob, **decl;  /* by slot of the module */
+    int nglob;
+    bool library;               /* mistakes inside are the caller's: they are reported at the program's call */
+    Map mutated;                /* Sym -> 1: variables and attributes whose value some statement changes in place */
+    bool mutates_any;           /* ... or one that has no name */
+};
+
+/* An object made by a call that is known: what its attributes are after __init__. */
+struct Inst {
+    Cls *cls;
+    Map stored;                 /* Sym -> Type *; T_ANY once another type is stored from outside */
+    const Type *key;            /* class and arguments */
+    Ast *made;                  /* the call */
+    bool making;                /* __init__ is being walked: stores replace */
+    bool wild;                  /* changed in ways that are not followed */
+    Bound dims;                 /* what the class's sizes are here */
+};
+
 struct Cls {
     AstClassDef *def;
+    Home *home;
     Sym name;
     Cls *base;
     bool open;                  /* has a base or decorator that is not followed: attributes are not known */
+    DimNames dims;              /* class C[D]: sizes of each object */
     bool is_module;             /* derives from the library's Module: calls run forward */
     bool is_dataclass;
     Map attrs;                  /* Sym -> Type *: methods, class variables */
@@ -70,19 +101,25 @@ struct Cls {
 };
 
 struct Check {
-    Unit *u;
     DiagSink *sink;
     CheckOptions opt;
     Arena arena;
-    CFrame *module, *frame;
-    const Type **glob, **glob_decl;     /* by slot of the module */
-    int nglob;
+    const char *path;           /* of the program */
+    Home *home, *program;       /* being walked; the one that is checked */
+    CFrame *frame;
     Vec(Fn *) fns;
     Vec(CFrame *) frames;       /* whose dims are to be freed */
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
     Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit, or made by a derived class */
     Map subclassed;             /* Sym -> 1: names of classes that others derive from */
+    Map home_of;                /* Space * -> Home * */
+    Map inst_of;                /* Type * of class and arguments -> Inst * */
+    Map wild;                   /* Sym -> 1: attributes stored in objects that are not known */
+    Map result_of;              /* Type * of function and arguments -> Type *: followed before, without a finding */
     Map reported;               /* position -> 1 */
+    Span blame;                 /* the program's call into a library */
+    long findings;              /* reports, muted ones too */
+    int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
@@ -93,14 +130,11 @@ struct Check {
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
 };
 
-enum { CHECK_FUEL = 3000000, CALL_DEPTH = 12 };
+enum { CHECK_FUEL = 3000000, CALL_DEPTH = 24, RECURSION = 3 };
 
 /* The arguments of one call, as written. */
 typedef struct CallArg { Sym name; const Type *type; Ast *node; uint8_t stars; } CallArg;
 typedef struct CallArgs { CallArg *at; int n; bool open; } CallArgs;     /* open: has *args or **kw of unknown length */
-
-/* What the dims of a signature are at one call. */
-typedef struct { Dim from[32], to[32]; int n; } Bound;
 
 /* Reports unless quiet or already reported there; the Diag is never NULL. */
 Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs);
@@ -108,7 +142,16 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     report(C, code, span, (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
 
 /* vars.c */
-const Type *prelude_type(int row);
+const Type *prelude_type(Check *C, int row);
+const Type *lazy_type(Check *C, const Type *t);
+void forget_place(Check *C, Ast *e);
+bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
+
+/* homes.c */
+void home_init(Check *C, Home *h, Unit *u);             /* for a resolved unit */
+void home_done(Home *h);
+/* What `name` of a library file or module is; NULL: not known. Its body is walked, once, quietly. */
+const Type *space_type(Check *C, const struct Space *s, Sym name);
 const Type *name_type(Check *C, AstName *n);
 void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 
@@ -116,6 +159,7 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 const Type *expr(Check *C, Ast *e);
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */
+const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 
@@ -135,7 +179,7 @@ void block(Check *C, AstSeq body);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */
 void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */
-const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound);
+const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound, const Type *declared);
 
 /* Functions made of functions: what a call of them means for the inner one. */
 typedef enum { TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP } Transform;
@@ -153,7 +197,9 @@ const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node);
 const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node);
 
 /* sizes.c */
-void sig_match(const Sig *sig, const Type *want, const Type *got, Bound *b);
+/* `cls`: whose sizes are matched too; NULL: none. */
+void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b);
+void bound_add(Bound *b, Dim from, Dim to);
 void sig_bind_rest(const Sig *sig, Bound *b);
 /* E0304 for the first named size of `want` that `got` does not have; false: there is none. */
 bool sig_report(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b);
@@ -168,8 +214,10 @@ bool cls_is_open(const Cls *c);
 bool cls_derives(const Cls *c, const Cls *base);
 const char *cls_name(const void *cls);
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node);
-void cls_store(Check *C, Cls *c, Sym attr, const Type *t, Ast *target, Ast *value);
+void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value);
 const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node);
+/* What a Module's call runs: its own __call__, or forward. NULL: not known. */
+const Type *cls_callee(const Cls *c);
 
 /* annotype.c */
 Sig *fn_sig(Check *C, Fn *f);
@@ -188,6 +236,7 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);
 /* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);
+bool tensor_has_rule(const char *name);
 /* The result of a native that has a tensor rule; false: it has none. */
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out);
 

@@ -10,7 +10,10 @@
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { INST_MAX = 20000 };
 
 const char *cls_name(const void *cls)
 {
@@ -121,6 +124,11 @@ static void note_store(Stores *s, Ast *t)
     }
 }
 
+static bool is_self(const Stores *s, const AstArg *a)
+{
+    return a->ast.kind == AST_Arg && AST_IS(a->value, Name) && AST_AS(a->value, Name)->id == s->self;
+}
+
 static bool find_stores(Ast *n, void *state)
 {
     Stores *s = state;
@@ -139,6 +147,9 @@ static bool find_stores(Ast *n, void *state)
         note_store(s, AST_AS(n, For)->target);
     else if (n->kind == AST_WithItem)
         note_store(s, AST_AS(n, WithItem)->target);
+    else if (n->kind == AST_Call && AST_IS(AST_AS(n, Call)->func, Name) && AST_AS(n, Call)->args.n &&
+             !strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "setattr"))
+        s->c->open |= is_self(s, AST_AS(AST_AS(n, Call)->args.at[0], Arg));
     ast_walk(n, find_stores, s);
     s->depth--;
     return true;
@@ -170,7 +181,12 @@ Cls *cls_make(Check *C, AstClassDef *def)
     c = arena_new(&C->arena, Cls);
     map_set_ptr(&C->cls_of, def, c);
     c->def = def;
+    c->home = C->home;
     c->name = def->name;
+    for (int i = 0; i < def->typarams.n; i++) {
+        Sym name = AST_AS(def->typarams.at[i], TypeParam)->name;
+        vec_push(&c->dims, ((NamedDim){name, dim_var(name, 1, INT64_MAX)}));
+    }
     read_base(C, c, def);
     read_methods(c, def);
     return c;
@@ -192,6 +208,14 @@ static const char *next_member(void *state)
                     return ((Sym)map->key[m->i - 1])->text;
         }
     return NULL;
+}
+
+static bool cls_stores(const Cls *c, Sym attr)
+{
+    for (; c; c = c->base)
+        if (map_find(&c->stored, (uintptr_t)attr, NULL))
+            return true;
+    return false;
 }
 
 /* What every object has. */
@@ -224,24 +248,40 @@ static const Type *stored_type(Check *C, const Cls *c, Sym attr)
     return T_ANY;
 }
 
+/* What the object of a known call holds. NULL: nothing is known. */
+static const Type *held(Check *C, const Inst *i, Sym attr)
+{
+    uintptr_t t = 0;
+
+    if (!i || i->wild || C->setattr_used || map_find(&C->wild, (uintptr_t)attr, NULL) || !map_find(&i->stored, (uintptr_t)attr, &t))
+        return NULL;
+    return (const Type *)t;
+}
+
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
 {
-    const Type *t = cls_declared(c, attr);
+    const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL;
     Members m = {c, NULL, 0, 0};
     const char *near;
     Diag *d;
 
     if (t)
         return t;
+    t = cls_declared(c, attr);
+    if (t)
+        return self->inst ? type_subst(t, ((Inst *)self->inst)->dims.from, ((Inst *)self->inst)->dims.to, ((Inst *)self->inst)->dims.n) : t;
     t = cls_find(c, attr);
-    if (t && t->kind == TY_FUNC && c->name && map_find(&C->subclassed, (uintptr_t)c->name, NULL) &&
+    if (t && t->kind == TY_FUNC && !self->inst && c->name && map_find(&C->subclassed, (uintptr_t)c->name, NULL) &&
         map_find(&C->stored_attrs, (uintptr_t)attr, NULL))
         return T_ANY;                               /* a derived class may have its own */
+    if (t && t->kind != TY_FUNC && (map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || cls_stores(c, attr)))
+        return T_ANY;                               /* the class's value, or the object's */
     if (t)
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (cls_has(c, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
-    if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS)
+    if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS ||
+        C->home->library || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
     near = closest_name(attr->text, next_member, &m);
@@ -250,21 +290,40 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     return T_ANY;
 }
 
-void cls_store(Check *C, Cls *c, Sym attr, const Type *t, Ast *target, Ast *value)
+/* A store into an object whose making is known. What changes its type later is no longer known. */
+static void inst_store(Check *C, Inst *i, Sym attr, const Type *t)
 {
+    uintptr_t before = 0;
+
+    map_find(&i->stored, (uintptr_t)attr, &before);
+    if (before && !(i->making && !C->branches))
+        t = i->making ? type_join((const Type *)before, t) : t == (const Type *)before ? t : T_ANY;
+    map_set(&i->stored, (uintptr_t)attr, (uintptr_t)t);
+}
+
+void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value)
+{
+    Cls *c = (Cls *)self->ref;
+    Inst *inst = (Inst *)self->inst;
     const Type *want = cls_declared(c, attr);
     uintptr_t before = 0;
     char what[128];
 
     if (!value)
         want = NULL;
-
+    if (want && inst)
+        want = type_subst(want, inst->dims.from, inst->dims.to, inst->dims.n);
     if (want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "attribute '%s' of %s", attr->text, cls_name(c));
         report_misfit(C, target->span, what, t, want);
+        t = want;
     }
+    if (value && type_is_container(t) && is_mutated(C->home, attr))
+        forget_place(C, value);
+    t = is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
+    if (inst)
+        inst_store(C, inst, attr, t ? t : T_ANY);
     map_find(&c->stored, (uintptr_t)attr, &before);
-    t = type_forget(t);
     map_set(&c->stored, (uintptr_t)attr, (uintptr_t)(before ? type_join((const Type *)before, t) : t));
 }
 
@@ -290,8 +349,9 @@ static int dataclass_fields(const Cls *c, AstParam *out, int max)
     return n;
 }
 
-static const Type *dataclass_call(Check *C, Cls *c, CallArgs *a, Ast *node)
+static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
 {
+    const Type *self = type_instance(c, inst);
     AstParam field[ITEMS_MAX];
     int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
     char what[128];
@@ -303,16 +363,18 @@ static const Type *dataclass_call(Check *C, Cls *c, CallArgs *a, Ast *node)
                 ;
             if (k == n) {
                 REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
-                return type_ref(TY_INSTANCE, c);
+                return self;
             }
         } else if (given++ >= n) {
             REPORT(C, E0903, a->at[i].node->span, cls_name(c), "too many arguments");
-            return type_ref(TY_INSTANCE, c);
+            return self;
         }
         const Type *want = cls_declared(c, field[k].name);
         snprintf(what, sizeof what, "field '%s' of %s", field[k].name->text, cls_name(c));
         if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
             report_misfit(C, node->span, what, a->at[i].type, want);
+        if (inst)
+            map_set(&inst->stored, (uintptr_t)field[k].name, (uintptr_t)type_forget(a->at[i].type ? a->at[i].type : T_ANY));
         field[k].kind = PARAM_ANY;                  /* taken */
     }
     for (int k = 0; k < n && !a->open; k++)
@@ -320,17 +382,109 @@ static const Type *dataclass_call(Check *C, Cls *c, CallArgs *a, Ast *node)
             REPORT(C, E0902, node->span, cls_name(c), field[k].name->text);
             break;
         }
-    return type_ref(TY_INSTANCE, c);
+    return self;
+}
+
+const Type *cls_callee(const Cls *c)
+{
+    const Type *m = cls_find(c, sym("__call__"));
+
+    if (c->is_module && (!m || (m->kind == TY_FUNC && ((const Fn *)m->ref)->cls->home->library)))
+        m = cls_find(c, sym("forward"));
+    return m;
+}
+
+/* The object that this class makes of these arguments; *fresh: its __init__ is still to be walked. NULL: too many to tell. */
+static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh)
+{
+    const Type *m[ITEMS_MAX], *key;
+    Inst *i;
+    int n = 0;
+
+    *fresh = false;
+    m[n++] = type_ref(TY_CLASS, c);
+    for (int k = 0; k < a->n; k++) {
+        if (n + 2 >= ITEMS_MAX)
+            return NULL;
+        if (a->at[k].name)
+            m[n++] = type_str(a->at[k].name);
+        m[n++] = a->at[k].type ? a->at[k].type : T_ANY;
+    }
+    key = type_tuple(m, n);
+    i = map_get_ptr(&C->inst_of, key);
+    if (i)
+        return i->making ? NULL : i;
+    if (C->inst_of.n > INST_MAX)
+        return NULL;
+    i = arena_new(&C->arena, Inst);
+    map_set_ptr(&C->inst_of, key, i);
+    *i = (Inst){.cls = c, .key = key, .made = node};
+    *fresh = true;
+    return i;
+}
+
+/* Sizes of the class that the constructor's arguments tell, then what its attributes tell. */
+static void bind_dims(Check *C, Inst *i, const Fn *init, CallArgs *a)
+{
+    static const Sig none;
+    const Sig *sig = init ? fn_sig(C, (Fn *)init) : &none;
+    int k = 0;
+
+    for (int p = 1; init && p < init->params.n && k < a->n; p++, k++) {
+        const AstParam *x = AST_AS(init->params.at[p], Param);
+        if (x->ast.kind != AST_Param || x->kind != PARAM_NORMAL || a->at[k].name || a->at[k].stars)
+            break;
+        sig_match(&none, i->cls, sig->param[x->slot], a->at[k].type, &i->dims);
+    }
+    for (int k2 = 0; init && k2 < a->n; k2++)
+        for (int p = 1; a->at[k2].name && p < init->params.n; p++)
+            if (AST_IS(init->params.at[p], Param) && AST_AS(init->params.at[p], Param)->name == a->at[k2].name)
+                sig_match(&none, i->cls, sig->param[AST_AS(init->params.at[p], Param)->slot], a->at[k2].type, &i->dims);
+}
+
+static void bind_declared(Inst *i)
+{
+    static const Sig none;
+
+    for (uint32_t k = 0; k < i->cls->declared.cap; k++) {
+        uintptr_t t = 0;
+        if (i->cls->declared.key[k] && map_find(&i->stored, i->cls->declared.key[k], &t))
+            sig_match(&none, i->cls, (const Type *)i->cls->declared.val[k], (const Type *)t, &i->dims);
+    }
+    for (int k = 0; k < i->cls->dims.n; k++)
+        bound_add(&i->dims, i->cls->dims.at[k].dim, dim_open());
+}
+
+/* Walk __init__ for an object of its own. */
+static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, CallArgs *a, Ast *node)
+{
+    int branches = C->branches;
+
+    bind_dims(C, i, init && init->kind == TY_FUNC ? init->ref : NULL, a);
+    i->making = true;
+    C->branches = 0;
+    if (init && init->kind == TY_FUNC)
+        call_type(C, type_method(self, init), a, node);
+    C->branches = branches;
+    i->making = false;
+    bind_declared(i);
 }
 
 const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
 {
-    const Type *self = type_ref(TY_INSTANCE, c), *init = cls_find(c, sym("__init__"));
+    bool fresh, known = !a->open && !cls_is_open(c);
+    Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
+    const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
 
-    if (init && init->kind == TY_FUNC)
-        call_type(C, type_method(self, init), a, node);
-    else if (c->is_dataclass && !cls_is_open(c))
-        return dataclass_call(C, c, a, node);
+    if (i && !fresh)
+        return self;
+    if (i)
+        make_inst(C, i, self, init, a, node);
+    if (init && init->kind == TY_FUNC) {
+        if (!i)
+            call_type(C, type_method(self, init), a, node);
+    } else if (c->is_dataclass && !cls_is_open(c))
+        return dataclass_call(C, c, i, a, node);
     else if (!cls_is_open(c) && a->n && !a->open && !init)
         REPORT(C, E0903, node->span, cls_name(c), "it takes no arguments");
     return self;

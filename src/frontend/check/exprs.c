@@ -131,8 +131,10 @@ void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
         break;
     case AST_Attribute:
         base = expr(C, AST_AS(target, Attribute)->value);
+        if (type_is_any(base))
+            map_set(&C->wild, (uintptr_t)AST_AS(target, Attribute)->attr, 1);
         if (base->kind == TY_INSTANCE)
-            cls_store(C, (Cls *)base->ref, AST_AS(target, Attribute)->attr, t, target, value);
+            cls_store(C, base, AST_AS(target, Attribute)->attr, t, target, value);
         break;
     case AST_Subscript:
         store_subscript(C, AST_AS(target, Subscript), t);
@@ -155,25 +157,31 @@ static const Type *native_of(const char *owner, Sym attr)
     return !strcmp(d->sig, "float") ? type_of_kind(TY_FLOAT) : !strcmp(d->sig, "int") ? type_int(DIM_BAD) : T_ANY;
 }
 
-static const Type *space_attribute(const Space *s, Sym attr)
+const Type *space_attribute(Check *C, const Space *s, Sym attr)
 {
     const Space *sub;
     const Type *t;
     int row;
 
-    if (!s || s->path)
+    if (!s)
         return T_ANY;
+    if (s->path) {
+        t = space_type(C, s, attr);
+        return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
+    }
     if (!strcmp(s->name, "tessera") || !strcmp(s->name, "ts")) {
         row = prelude_find(attr);
-        return row >= 0 ? prelude_type(row) : T_ANY;
+        return row >= 0 ? prelude_type(C, row) : T_ANY;
     }
     sub = space_member(s, attr);
     if (sub)
         return type_ref(TY_SPACE, sub);
     t = native_of(s->name, attr);
-    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef)
+    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef && tensor_has_rule(attr->text))
         t = type_ref(TY_LIBRARY, space_definition(s, attr));
-    return t ? t : T_ANY;
+    if (!t)
+        t = space_type(C, s, attr);
+    return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
 }
 
 static const char *owner_of(const Type *t)
@@ -234,7 +242,7 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return T_ANY;
     switch (t->kind) {
     case TY_SPACE:
-        return space_attribute(t->ref, attr);
+        return space_attribute(C, t->ref, attr);
     case TY_INSTANCE:
     case TY_CLASS:
         return cls_attribute(C, t->ref, t, attr, node);
@@ -513,7 +521,7 @@ static const Type *constant(const Ast *e)
 {
     switch (AST_AS(e, Const)->value) {
     case CONST_NONE: return T_NONE;
-    case CONST_TRUE: case CONST_FALSE: return type_of_kind(TY_BOOL);
+    case CONST_TRUE: case CONST_FALSE: return type_bool(AST_AS(e, Const)->value == CONST_TRUE);
     default: return T_ANY;
     }
 }

@@ -21,7 +21,7 @@ static State save(Check *C)
 {
     CFrame *f = C->frame;
 
-    return (State){copy(C, f->var, f->nvar), f->fn ? NULL : copy(C, C->glob, C->nglob), f->dead};
+    return (State){copy(C, f->var, f->nvar), f->fn ? NULL : copy(C, C->home->glob, C->home->nglob), f->dead};
 }
 
 static void restore(Check *C, const State *s)
@@ -31,7 +31,7 @@ static void restore(Check *C, const State *s)
     if (f->nvar)
         memcpy(f->var, s->var, sizeof *f->var * (size_t)f->nvar);
     if (s->glob)
-        memcpy(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob);
+        memcpy(C->home->glob, s->glob, sizeof *C->home->glob * (size_t)C->home->nglob);
     f->dead = s->dead;
 }
 
@@ -56,8 +56,8 @@ static void join(Check *C, const State *s)
     }
     for (int i = 0; i < f->nvar; i++)
         f->var[i] = join_var(f->var[i], s->var[i]);
-    for (int i = 0; s->glob && i < C->nglob; i++)
-        C->glob[i] = join_var(C->glob[i], s->glob[i]);
+    for (int i = 0; s->glob && i < C->home->nglob; i++)
+        C->home->glob[i] = join_var(C->home->glob[i], s->glob[i]);
 }
 
 static bool same_state(Check *C, const State *s)
@@ -65,7 +65,7 @@ static bool same_state(Check *C, const State *s)
     CFrame *f = C->frame;
 
     return f->dead == s->dead && (!f->nvar || !memcmp(f->var, s->var, sizeof *f->var * (size_t)f->nvar)) &&
-           (!s->glob || !memcmp(C->glob, s->glob, sizeof *C->glob * (size_t)C->nglob));
+           (!s->glob || !memcmp(C->home->glob, s->glob, sizeof *C->home->glob * (size_t)C->home->nglob));
 }
 
 /* What still changes from round to round could be anything. */
@@ -76,9 +76,9 @@ static void widen(Check *C, const State *s)
     for (int i = 0; i < f->nvar; i++)
         if (f->var[i] != s->var[i])
             f->var[i] = T_ANY;
-    for (int i = 0; s->glob && i < C->nglob; i++)
-        if (C->glob[i] != s->glob[i])
-            C->glob[i] = T_ANY;
+    for (int i = 0; s->glob && i < C->home->nglob; i++)
+        if (C->home->glob[i] != s->glob[i])
+            C->home->glob[i] = T_ANY;
 }
 
 /* ------------------------------------------------------------- hiding what a condition is about */
@@ -99,8 +99,8 @@ static bool hide_names(Ast *n, void *state)
         name = AST_AS(n, Name);
         if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
             at = &f->var[name->slot];
-        else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->nglob)
-            at = &h->C->glob[name->slot];
+        else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->home->nglob)
+            at = &h->C->home->glob[name->slot];
         if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
             (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
             h->var[h->n++] = (Hidden){at, *at};
@@ -241,7 +241,7 @@ static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
     if (!i)
         return;
     if (f->scope->kind == SCOPE_MODULE)
-        C->glob[f->scope->locals.at[i - 1].slot] = T_ANY;
+        C->home->glob[f->scope->locals.at[i - 1].slot] = T_ANY;
     else if ((int)f->scope->locals.at[i - 1].slot < f->nvar)
         f->var[f->scope->locals.at[i - 1].slot] = T_ANY;
 }

@@ -14,30 +14,38 @@ static Dim *bound_to(Bound *b, Dim d)
     return NULL;
 }
 
-static bool is_own(const Sig *sig, Dim d)
+static bool among(const DimNames *names, Dim d)
 {
-    for (int i = 0; i < sig->dims.n; i++)
-        if (sig->dims.at[i].dim == d)
+    for (int i = 0; i < names->n; i++)
+        if (names->at[i].dim == d)
             return true;
     return false;
 }
 
+void bound_add(Bound *b, Dim from, Dim to)
+{
+    if (b->n < 32 && !bound_to(b, from)) {
+        b->from[b->n] = from;
+        b->to[b->n++] = to;
+    }
+}
+
 /* A size that is just a name of the signature gets the first argument's size. */
-void sig_match(const Sig *sig, const Type *want, const Type *got, Bound *b)
+void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b)
 {
     if (!want || type_is_any(got))
         return;
     if (want->kind == TY_LIST && got->kind == TY_LIST) {
-        sig_match(sig, type_settle(want)->item[0], got->item[0], b);
+        sig_match(sig, cls, type_settle(want)->item[0], got->item[0], b);
         return;
     }
     if (want->kind == TY_TUPLE && got->kind == TY_TUPLE && want->n == got->n) {
         for (int i = 0; i < want->n; i++)
-            sig_match(sig, want->item[i], got->item[i], b);
+            sig_match(sig, cls, want->item[i], got->item[i], b);
         return;
     }
     if (want->kind == TY_DICT && got->kind == TY_DICT) {
-        sig_match(sig, want->item[1], got->item[1], b);
+        sig_match(sig, cls, want->item[1], got->item[1], b);
         return;
     }
     if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||
@@ -45,10 +53,8 @@ void sig_match(const Sig *sig, const Type *want, const Type *got, Bound *b)
         return;
     for (int i = 0; i < want->tensor->rank && b->n < 32; i++) {
         Dim d = want->tensor->shape[i];
-        if (is_own(sig, d) && !bound_to(b, d)) {
-            b->from[b->n] = d;
-            b->to[b->n++] = got->tensor->shape[i];
-        }
+        if (among(&sig->dims, d) || (cls && among(&cls->dims, d)))
+            bound_add(b, d, got->tensor->shape[i]);
     }
 }
 

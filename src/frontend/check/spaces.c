@@ -2,6 +2,7 @@
 #include "frontend/check/spaces.h"
 
 #include "frontend/check/collect.h"
+#include "frontend/check/scope.h"
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
@@ -288,6 +289,22 @@ Ast *space_definition(const Space *s, Sym name)
     return NULL;
 }
 
+struct Unit *space_resolved(const Space *s)
+{
+    Space *own = (Space *)s;
+    DiagSink sink = {0};
+
+    if (!s->unit || s->open)
+        return NULL;
+    if (!s->scope) {
+        own->scope = scope_new_module(sym(s->name));
+        scope_resolve(s->unit, own->scope, (ScopeOptions){0}, &sink);
+        own->open |= sink.errors > 0;
+        diag_sink_done(&sink);
+    }
+    return s->open ? NULL : s->unit;
+}
+
 /* ------------------------------------------------------------- end */
 
 static void free_spaces(Map *m)
@@ -298,6 +315,7 @@ static void free_spaces(Map *m)
             vec_free(&s->names);
             vec_free(&s->exported);
             map_done(&s->has);
+            scope_free_module(s->scope);
             tsr_free(s);
         }
     map_done(m);

@@ -18,7 +18,8 @@ typedef struct Space {
     Vec(Sym) names;
     Map has;                    /* Sym -> 1 */
     Vec(Sym) exported;          /* what `from m import *` gives */
-    struct Unit *unit;          /* its tree, not resolved; NULL for natives */
+    struct Unit *unit;          /* its tree; NULL for natives */
+    struct Scope *scope;        /* once space_resolved was asked */
     bool open;                  /* did not parse or is made while running: any name may be there */
 } Space;
 
@@ -32,6 +33,8 @@ bool space_has(const Space *s, Sym name);
 const Space *space_member(const Space *s, Sym name);
 /* The def or class statement that makes `name` at the top level of its source; NULL when there is none. */
 struct Ast *space_definition(const Space *s, Sym name);
+/* Its tree with its names resolved; NULL when it has no source or is not in order. */
+struct Unit *space_resolved(const Space *s);
 void spaces_done(void);
 
 #endif

@@ -167,6 +167,11 @@ static const Rule *find(const char *name)
     return NULL;
 }
 
+bool tensor_has_rule(const char *name)
+{
+    return find(name) != NULL;
+}
+
 /* f32.add(x, y): the operands must have that dtype. */
 static bool typed_call(TCall *c, const char *owner, const Type **out)
 {

@@ -23,6 +23,7 @@ static uint32_t hash_type(const Type *t)
     h = h * 1099511628211u ^ (uintptr_t)t->text;
     h = h * 1099511628211u ^ (uintptr_t)t->ref;
     h = h * 1099511628211u ^ (uintptr_t)t->self;
+    h = h * 1099511628211u ^ (uintptr_t)t->inst;
     for (int i = 0; t->item && i < (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE); i++)
         h = h * 1099511628211u ^ (uintptr_t)t->item[i];
     if (t->tensor) {
@@ -49,7 +50,7 @@ static bool same_tensor(const TType *a, const TType *b)
 static bool same(const Type *a, const Type *b)
 {
     return a->kind == b->kind && a->exact == b->exact && a->n == b->n && a->value == b->value && a->text == b->text &&
-           a->ref == b->ref && a->self == b->self && item_count(a) == item_count(b) &&
+           a->ref == b->ref && a->self == b->self && a->inst == b->inst && item_count(a) == item_count(b) &&
            (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a->tensor, b->tensor);
 }
 
@@ -86,6 +87,16 @@ const Type *type_of_kind(TypeKind k)
     return intern(&(Type){.kind = (uint8_t)k});
 }
 
+const Type *type_bool(bool value)
+{
+    return intern(&(Type){.kind = TY_BOOL, .value = value ? BOOL_TRUE : BOOL_FALSE});
+}
+
+const Type *type_instance(const void *cls, const void *inst)
+{
+    return intern(&(Type){.kind = TY_INSTANCE, .ref = cls, .inst = inst});
+}
+
 const Type *type_int(Dim value)
 {
     return intern(&(Type){.kind = TY_INT, .value = value});
@@ -94,6 +105,11 @@ const Type *type_int(Dim value)
 const Type *type_str(Sym text)
 {
     return intern(&(Type){.kind = TY_STR, .text = text});
+}
+
+const Type *type_lazy(const void *space, Sym name)
+{
+    return intern(&(Type){.kind = TY_LAZY, .ref = space, .text = name});
 }
 
 const Type *type_dtype(DType dt)
@@ -260,6 +276,10 @@ static void add_member(const Type **out, int *n, const Type *t)
     for (int i = 0; i < *n; i++) {
         if (out[i] == t)
             return;
+        if (out[i]->kind == TY_INSTANCE && t->kind == TY_INSTANCE && out[i]->ref == t->ref) {
+            out[i] = type_instance(t->ref, NULL);
+            return;
+        }
         if (out[i]->kind == t->kind && t->kind != TY_FUNC && t->kind != TY_INSTANCE && t->kind != TY_CLASS) {
             out[i] = type_join(out[i], t);
             return;
@@ -319,6 +339,25 @@ const Type *type_forget(const Type *t)
     }
 }
 
+bool type_is_container(const Type *t)
+{
+    return t && (t->kind == TY_LIST || t->kind == TY_DICT || t->kind == TY_SET);
+}
+
+const Type *type_keep(const Type *t)
+{
+    const Type *m[ITEMS_MAX];
+    Type made;
+
+    if (!type_is_container(t) || !t->item || t->n > ITEMS_MAX)
+        return type_forget(t);
+    for (int i = 0; i < t->n; i++)
+        m[i] = type_forget(t->item[i]);
+    made = *t;
+    made.item = m;
+    return intern(&made);
+}
+
 const Type *type_settle(const Type *t)
 {
     const Type *elem = NULL;
@@ -343,6 +382,8 @@ const Type *type_join(const Type *a, const Type *b)
     switch (a->kind) {
     case TY_INT:
         return type_int(DIM_BAD);
+    case TY_BOOL:
+        return type_of_kind(TY_BOOL);
     case TY_STR:
         return type_str(NULL);
     case TY_TENSOR:
@@ -426,7 +467,7 @@ static const char *const kind_text[] = {
     [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function",
     [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
     [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
-    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union",
+    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union", [TY_LAZY] = "anything",
 };
 
 void type_print(const Type *t, StrBuf *out)

@@ -18,7 +18,8 @@ typedef enum TypeKind {
     TY_NONE, TY_BOOL, TY_INT, TY_FLOAT, TY_COMPLEX, TY_STR, TY_BYTES,
     TY_LIST, TY_TUPLE, TY_DICT, TY_SET, TY_RANGE,
     TY_FUNC, TY_LIBRARY, TY_NATIVE, TY_METHOD, TY_TRANSFORM, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
-    TY_DTYPE, TY_TENSOR, TY_UNION
+    TY_DTYPE, TY_TENSOR, TY_UNION,
+    TY_LAZY                     /* an imported name, looked at when it is used */
 } TypeKind;
 
 enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
@@ -30,11 +31,12 @@ struct Type {
     int n;
     const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
-    Dim value;                  /* INT: its value when known, else DIM_BAD; DTYPE: DType */
+    Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
     Sym text;                   /* STR: its text when known */
     const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls;
-                                   SPACE: Space; METHOD, TRANSFORM: Type of the function */
+                                   SPACE, LAZY: Space, with LAZY's name in text; METHOD, TRANSFORM: Type of the function */
     const Type *self;           /* METHOD: the object */
+    const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
     uint32_t next;
 };
@@ -43,8 +45,12 @@ struct Type {
 const Type *type_of_kind(TypeKind k);
 #define T_ANY type_of_kind(TY_ANY)
 #define T_NONE type_of_kind(TY_NONE)
+enum { BOOL_UNKNOWN, BOOL_FALSE, BOOL_TRUE };
+const Type *type_bool(bool value);                      /* type_of_kind(TY_BOOL): unknown */
+const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
 const Type *type_str(Sym text);                         /* NULL: unknown */
+const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt);
 const Type *type_list(const Type *elem);
 const Type *type_list_of(const Type *const *items, int n);
@@ -66,6 +72,9 @@ const Type *type_join(const Type *a, const Type *b);
 const Type *type_settle(const Type *t);
 /* A container that others can change: what it holds later is not known. */
 const Type *type_forget(const Type *t);
+/* Kept in a variable that nothing changes in place: its elements stay, what they hold in turn may not. */
+const Type *type_keep(const Type *t);
+bool type_is_container(const Type *t);
 bool type_is_any(const Type *t);                        /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
 bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */

@@ -10,7 +10,25 @@
 #include <stdio.h>
 #include <string.h>
 
-const Type *prelude_type(int row)
+/* What a library file defines: functions with a rule of their own are known by it alone. */
+static const Type *library_type(Check *C, const char *module, Sym name)
+{
+    const Space *s = space_builtin(module);
+    Ast *def = space_definition(s, name);
+    const Type *t;
+
+    if (def && def->kind == AST_FunctionDef && tensor_has_rule(name->text))
+        return type_ref(TY_LIBRARY, def);
+    t = space_type(C, s, name);
+    return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
+}
+
+const Type *lazy_type(Check *C, const Type *t)
+{
+    return space_attribute(C, t->ref, t->text);
+}
+
+const Type *prelude_type(Check *C, int row)
 {
     const PreludeRow *r = prelude_row(row);
     const NativeDef *d = r->native;
@@ -20,10 +38,8 @@ const Type *prelude_type(int row)
         return type_ref(TY_SPACE, space_builtin(r->module));
     if (dtype_find(r->name->text, &dt) && strcmp(r->name->text, "bool"))
         return type_dtype(dt);
-    if (r->kind == PRELUDE_STDLIB) {
-        Ast *def = space_definition(space_builtin(r->module), r->name);
-        return def && def->kind == AST_FunctionDef ? type_ref(TY_LIBRARY, def) : T_ANY;
-    }
+    if (r->kind == PRELUDE_STDLIB)
+        return library_type(C, r->module, r->name);
     if (d && d->sig && !strcmp(d->sig, "float"))
         return type_of_kind(TY_FLOAT);
     return r->kind == PRELUDE_NATIVE && d ? type_ref(TY_NATIVE, d) : T_ANY;
@@ -56,12 +72,12 @@ static const Type *captured(CFrame *f, uint32_t index)
 static const Type *global_type(Check *C, AstName *n)
 {
     Local *l;
-    const Type *t = (int)n->slot < C->nglob ? C->glob[n->slot] : NULL;
+    const Type *t = (int)n->slot < C->home->nglob ? C->home->glob[n->slot] : NULL;
 
     if (C->frame->up || C->frame->fn) {             /* inside a function other statements may have run since */
         uintptr_t i = 0;
-        map_find(&C->u->module->scope->slot_of, (uintptr_t)n->id, &i);
-        l = i ? &C->u->module->scope->locals.at[i - 1] : NULL;
+        map_find(&C->home->scope->slot_of, (uintptr_t)n->id, &i);
+        l = i ? &C->home->scope->locals.at[i - 1] : NULL;
         if (!l || l->nbinds != 1)
             return T_ANY;
     }
@@ -70,10 +86,12 @@ static const Type *global_type(Check *C, AstName *n)
 
 static const Type *dim_value(Check *C, AstName *n)
 {
-    for (CFrame *f = C->frame; f; f = f->up)
-        for (int i = 0; i < f->dims.n; i++)
-            if (f->dims.at[i].name == n->id)
-                return type_int(f->dims.at[i].dim);
+    for (CFrame *f = C->frame; f; f = f->up) {
+        const DimNames *d = f->cls && !f->fn ? &f->cls->dims : &f->dims;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].name == n->id)
+                return type_int(d->at[i].dim);
+    }
     return type_int(DIM_BAD);
 }
 
@@ -103,7 +121,7 @@ const Type *name_type(Check *C, AstName *n)
         t = f->cls ? map_get_ptr(&f->cls->attrs, n->id) : NULL;
         break;
     case BIND_PRELUDE:
-        t = prelude_type((int)n->slot);
+        t = prelude_type(C, (int)n->slot);
         break;
     case BIND_DIM:
         t = dim_value(C, n);
@@ -111,11 +129,34 @@ const Type *name_type(Check *C, AstName *n)
     default:
         break;
     }
+    if (t && t->kind == TY_LAZY)
+        t = lazy_type(C, t);
     if (t && t->kind == TY_UNSET) {
         REPORT(C, E0217, n->ast.span, n->id->text);
         return T_ANY;
     }
     return t ? t : T_ANY;
+}
+
+/* The container in this variable or attribute may be changed through another name from now on. */
+void forget_place(Check *C, Ast *e)
+{
+    const Type *t;
+
+    if (e->kind == AST_Arg)
+        e = AST_AS(e, Arg)->value;
+    if (e->kind == AST_Name) {
+        AstName *n = AST_AS(e, Name);
+        const Type **at = (n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < C->frame->nvar ? &C->frame->var[n->slot] :
+                          n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob ? &C->home->glob[n->slot] : NULL;
+        if (at && type_is_container(*at))
+            *at = type_forget(*at);
+    } else if (e->kind == AST_Attribute) {
+        t = expr(C, AST_AS(e, Attribute)->value);
+        if (t->kind == TY_INSTANCE && t->inst)
+            map_set(&((Inst *)t->inst)->stored, (uintptr_t)AST_AS(e, Attribute)->attr, (uintptr_t)T_ANY);
+        map_set(&C->wild, (uintptr_t)AST_AS(e, Attribute)->attr, 1);
+    }
 }
 
 static const Type **declared_slot(Check *C, AstName *n)
@@ -124,7 +165,7 @@ static const Type **declared_slot(Check *C, AstName *n)
 
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
         return &f->decl[n->slot];
-    return n->bind == BIND_GLOBAL && (int)n->slot < C->nglob && f == C->module ? &C->glob_decl[n->slot] : NULL;
+    return n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob && f == &C->home->frame ? &C->home->decl[n->slot] : NULL;
 }
 
 void set_name(Check *C, AstName *n, const Type *t, Ast *value)
@@ -138,11 +179,14 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
         report_misfit(C, n->ast.span, what, t, *decl);
         t = *decl;
     }
-    t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl : type_forget(t);
+    t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl :
+        is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
+    if (type_is_container(t) && value && is_mutated(C->home, n->id))
+        forget_place(C, value);                     /* the same container under another name */
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
         f->var[n->slot] = t;
-    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->nglob)
-        C->glob[n->slot] = f == C->module || (f->cls && !f->fn && f->up == C->module) ? t : T_ANY;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob)
+        C->home->glob[n->slot] = f == &C->home->frame || (f->cls && !f->fn && f->up == &C->home->frame) ? t : T_ANY;
     else if (n->bind == BIND_CLASS && f->cls)
         map_set_ptr(&f->cls->attrs, n->id, t ? t : T_ANY);
     if (C->opt.shapes && !C->quiet && t && t->kind == TY_TENSOR && value && t->tensor->rank != RANK_UNKNOWN && f->fn)
