@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #include "tools/explain.h"
+#include "tools/inspect.h"
 #include "tools/load.h"
 #include "tools/options.h"
 #include "tools/program.h"
@@ -71,6 +72,17 @@ static int do_explain(const Options *o)
             return complain(&err, EXIT_MISTAKE);
         }
     }
+    return print(&out);
+}
+
+static int do_inspect(const Options *o)
+{
+    StrBuf out = {0}, err = {0};
+
+    if (!o->value[OPT_op])
+        inspect_list(&out);
+    else if (!inspect_op(o->value[OPT_op], &out, &err))
+        return complain(&err, EXIT_MISTAKE);
     return print(&out);
 }
 
@@ -162,6 +174,7 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_run] = do_run,
     [VERB_check] = do_check,
     [VERB_repl] = repl_run,
+    [VERB_inspect] = do_inspect,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,

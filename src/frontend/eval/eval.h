@@ -37,6 +37,7 @@ struct Interp {
     ModuleObj *main;
     struct Task *tasks;         /* event loop: async.c */
     Trace trace;
+    struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */
     InterpOptions opt;
     Vec(Unit *) units;

@@ -15,7 +15,8 @@ typedef struct InterpOptions {
     int argc;
     char **argv;                /* sys.argv, [0] the file */
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
-    bool trace_shapes, debug;
+    bool trace_shapes, trace_fold, trace_rng, stats;    /* tensor/watch.h */
+    bool debug;
 } InterpOptions;
 
 Interp *interp_new(const InterpOptions *opt);

@@ -5,6 +5,7 @@
  * would in Python, and is differentiated through; otherwise it becomes an op.
  */
 #include "frontend/tensor/transform.h"
+#include "frontend/tensor/watch.h"
 
 #include <string.h>
 
@@ -324,8 +325,9 @@ static Value f_cond(Interp *I, Value *a)                /* pred, on_true, on_fal
 /* A balanced tree over elements [lo, hi), in order: pairs first, as a reduction does. */
 static Value fold_range(Interp *I, Value f, Value *x, int64_t n)
 {
-    while (n > 1) {
+    for (int level = 1; n > 1; level++) {
         int64_t half = 0;
+        watch_fold(I, level, n / 2);
         for (int64_t i = 0; i + 1 < n; i += 2) {
             Value r = value_call(I, f, (Value[]){x[i], x[i + 1]}, 2);
             value_unref(x[i]);

@@ -12,6 +12,7 @@
  */
 #include "frontend/tensor/guard.h"
 #include "frontend/tensor/transform.h"
+#include "frontend/tensor/watch.h"
 
 #include <string.h>
 
@@ -260,6 +261,7 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
     Value v = VERR;
     if (e->ncaptures)
         memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
+    T->span = interp_span(I);
     Tensor *key = e->random ? trace_key(T) : no_key();
     if (!key) {
         tsr_free(x);
@@ -289,9 +291,11 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
 
 enum { OPT_STATIC };
 
-static Value run_kept(Interp *I, Staged *s, Entry *e, bool fresh, const TensorVec *in)
+static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool fresh, const TensorVec *in)
 {
     bool keep = !fresh || cacheable(e);
+    stats_add(I, t->f, STAT_compiles, fresh);
+    stats_add(I, t->f, STAT_calls, 1);
     if (fresh && keep) {
         e->next = s->first;
         s->first = e;
@@ -330,7 +334,7 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
         if (fresh)
             e = build(I, t, &args, &in, tree);
         if (e)
-            v = run_kept(I, s, e, fresh, &in);
+            v = run_kept(I, t, s, e, fresh, &in);
     }
     vec_free(&in);
     tsr_free(kwvals);

@@ -9,6 +9,7 @@
 #include "frontend/eval/eval.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
+#include "frontend/tensor/watch.h"
 
 #include <string.h>
 
@@ -236,12 +237,14 @@ void tensor_init(Interp *I)
     T->host_rule = custom_host_rule;
     T->poll = poll_interp;
     T->poll_state = I;
+    watch_begin(I);
 }
 
 void tensor_done(Interp *I)
 {
     tape_end(I);
     custom_done();
+    watch_end(I);
 }
 
 const NativeDef tensor_scope_natives[] = {

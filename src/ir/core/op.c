@@ -9,11 +9,16 @@
 #include <math.h>
 #include <string.h>
 
+#define ADJOINT(rule, text) static const char adjoint_##rule[] = text;
+#include "ir/core/adjoint.def"
+
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, batch, doc) \
-    [OP_##name] = {#name, doc, attrs, #dtype, nin, nout, FAM_##fam, flags, #jvp, #transpose, #batch},
+    [OP_##name] = {#name, doc, attrs, #dtype, nin, nout, FAM_##fam, flags, #jvp, #transpose, #batch, #shape, \
+                   adjoint_##transpose},
 #include "ir/core/ops.def"
 };
+
 bool op_find(const char *name, OpId *out)
 {
     for (int i = 0; i < OP_COUNT; i++)

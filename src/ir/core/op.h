@@ -69,6 +69,7 @@ typedef struct OpInfo {
     uint8_t family;
     uint16_t flags;
     const char *jvp, *transpose, *batch;    /* rule names; "none" */
+    const char *shape, *adjoint;    /* name of the shape rule; the adjoint as a formula, "": not linear */
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
 

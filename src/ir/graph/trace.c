@@ -282,7 +282,10 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
         return false;
     if (!kernel_of[op])
         return trace_fail(T, OPERR_TRACE, "%s cannot run here", op_info[op].name);
-    return run_kernel(T, op, a, in, nin, y, *nout, out);
+    ok = run_kernel(T, op, a, in, nin, y, *nout, out);
+    if (ok && T->watch)
+        T->watch(T->host, op, in, nin, out, *nout);
+    return ok;
 }
 
 /* -- dispatch --------------------------------------------------------------------------------------------------------- */

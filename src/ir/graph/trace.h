@@ -69,6 +69,7 @@ typedef struct Trace {
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
     void *host;                 /* the Interp: print and custom rules call back into it */
     /* Calls back into the language; each false: OPERR_HOST. */
+    void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
     /*
      * The rules of a custom_jvp or custom_vjp op. Operands before attr.m are captures and not passed; n counts the others.

@@ -1,0 +1,30 @@
+/*
+ * watch.h - what a run tells about itself on standard error, when the command line asks for it.
+ *
+ *   --trace-shapes   each op as it runs:  file.tsr:3 matmul f32[2, 3] f32[3, 4] -> f32[2, 4]
+ *   --rng            each random op with the key that its numbers come from
+ *   --trace-fold     each level of a fold
+ *   --stats          at the end, what became of every staged function
+ */
+#ifndef TSR_FRONTEND_TENSOR_WATCH_H
+#define TSR_FRONTEND_TENSOR_WATCH_H
+
+#include "frontend/tensor/bind.h"
+
+typedef enum StatKind {
+#define STAT(name, summary) STAT_##name,
+#include "frontend/tensor/stats.def"
+    STAT_COUNT
+} StatKind;
+
+/* Count for the function f (its __name__); nothing happens unless the run keeps statistics. */
+void stats_add(Interp *I, Value f, StatKind kind, int64_t n);
+
+/* One level of a fold is done: `calls` calls of its function. */
+void watch_fold(Interp *I, int level, int64_t calls);
+
+/* Begin what the options ask for; the end prints the statistics. */
+void watch_begin(Interp *I);
+void watch_end(Interp *I);
+
+#endif
