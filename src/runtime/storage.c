@@ -26,6 +26,7 @@ _Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
 
 static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
 static size_t kept_bytes, live_bytes, peak_bytes;
+static uint64_t made_bytes;
 
 /* Smallest class of at least n bytes, and its size. */
 static int class_of(size_t n, size_t *size)
@@ -79,6 +80,7 @@ Storage *storage_new(size_t nbytes)
     }
     *s = (Storage){.refs = 1, .nbytes = nbytes, .data = (char *)s + HEADER, .free = storage_free};
     live_bytes += nbytes;
+    made_bytes += nbytes;
     if (live_bytes > peak_bytes)
         peak_bytes = live_bytes;
     return s;
@@ -131,3 +133,5 @@ void storage_trim(void)
 
 size_t storage_live_bytes(void) { return live_bytes; }
 size_t storage_peak_bytes(void) { return peak_bytes; }
+void storage_reset_peak(void) { peak_bytes = live_bytes; }
+uint64_t storage_made_bytes(void) { return made_bytes; }

@@ -17,6 +17,8 @@ Storage *storage_ref(Storage *s);
 void storage_unref(Storage *s);
 void storage_trim(void);                        /* give kept blocks back to the system */
 size_t storage_live_bytes(void);                /* in use now, without kept blocks */
-size_t storage_peak_bytes(void);
+size_t storage_peak_bytes(void);                /* the most there were in use since the start, or the last reset */
+void storage_reset_peak(void);
+uint64_t storage_made_bytes(void);              /* all that were ever asked for */
 
 #endif

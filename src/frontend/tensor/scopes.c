@@ -10,6 +10,7 @@
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
 #include "frontend/tensor/watch.h"
+#include "runtime/storage.h"
 
 #include <string.h>
 
@@ -227,6 +228,19 @@ static Value f_call_site(Interp *I, Value *a)
     return vint(caller && caller->at ? caller->at->span.lo : 0);
 }
 
+/* Bytes of tensors: ever made, in use now, the most there were since the last call with reset. */
+static Value f_memory(Interp *I, Value *a)
+{
+    int64_t n[] = {(int64_t)storage_made_bytes(), (int64_t)storage_live_bytes(), (int64_t)storage_peak_bytes()};
+    Value t = tuple_new(3);
+
+    for (int i = 0; i < 3; i++)
+        as_tuple(t)->at[i] = vint(n[i]);
+    if (value_truth(I, a[0]) > 0)
+        storage_reset_peak();
+    return t;
+}
+
 /* ------------------------------------------------------------- the beginning and the end */
 
 void tensor_init(Interp *I)
@@ -258,6 +272,8 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "call_site", f_call_site, "() -> int", "The place in the source that called the calling function."},
     {"_core", "digest", f_digest, "(text: str) -> str", "A 128-bit hash of a text, the same in every run."},
     {"_core", "guard", f_guard, "(on: bool) -> bool", "Raise NumericalError where NaN or infinity first appears; gives what was so before."},
+    {"_core", "memory", f_memory, "(reset: bool = False) -> tuple[int, int, int]",
+     "Bytes of tensors: ever made, in use, the most in use at once; reset begins the last anew."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
     {0},
 };
