@@ -58,6 +58,18 @@ TABLE = [
     ("system-exit", ["-"], "raise SystemExit(3)\n", 3, [], []),
     ("assertion", ["-"], "assert 1 == 2, 'not equal'\n", 1, [], ["AssertionError: not equal"]),
     ("keyboard-interrupt-raised", ["-"], "raise KeyboardInterrupt\n", 130, [], ["KeyboardInterrupt"]),
+    ("example-missing-text", ["{root}/examples/char_gpt.tsr", "--text", "/no/such"], None, 1, [], ["/no/such: No such file", "--text names"]),
+    ("example-folder-as-text", ["{root}/examples/char_gpt.tsr", "--text", "{tmp}"], None, 1, [], ["Is a directory", "--text names"]),
+    ("example-bytes-as-text", ["{root}/examples/char_gpt.tsr", "--text", "{tmp}/latin1.tsr"], None, 1, [], ["no text in UTF-8", "0xe9"]),
+    ("example-small-text", ["{root}/examples/char_gpt.tsr", "--text", "{tmp}/empty.tsr"], None, 1, [], ["0 characters", "needed"]),
+    ("example-unknown-option", ["{root}/examples/char_gpt.tsr", "--stps", "3"], None, 2, [], ["--stps", "did you mean --steps?"]),
+    ("example-option-no-number", ["{root}/examples/char_gpt.tsr", "--steps", "x"], None, 2, [], ["a whole number from 0, not 'x'"]),
+    ("example-option-too-small", ["{root}/examples/char_gpt.tsr", "--steps=-5"], None, 2, [], ["from 0, not -5"]),
+    ("example-no-folder", ["{root}/examples/char_gpt.tsr", "--text", "{root}/README.md", "--steps", "0", "--out", "/dev/null/x"], None, 1, [],
+     ["/dev/null/x: Not a directory", "--out names"]),
+    ("example-images-missing", ["{root}/examples/mnist.tsr"], None, 2, [], ["--images FILE and --labels FILE are needed"]),
+    ("example-images-no-images", ["{root}/examples/mnist.tsr", "--images", "{tmp}/latin1.tsr", "--labels", "{tmp}/latin1.tsr"], None, 1, [],
+     ["not an IDX file", "--images and --labels name"]),
     ("color-never", ["check", "--color=never", "-"], "print(zz)\n", 1, [], ["Error: ", "[E0201]"]),
     ("color-always", ["check", "--color=always", "-"], "print(zz)\n", 1, [], ["\033["]),
     ("unknown-variable", ["version"], None, 0, [], ["TESSERA_THREDS", "did you mean TESSERA_THREADS?"]),
@@ -79,7 +91,7 @@ def make_files(folder):
 def check_row(ctx, folder, row):
     name, args, stdin, code, out, err = row
     env = {"TESSERA_THREDS": "2"} if name == "unknown-variable" else {"NO_COLOR": "" if "color" in name else "1"}
-    p = process.run([ctx.tessera] + [a.replace("{tmp}", str(folder)) for a in args], stdin=stdin, env=env)
+    p = process.run([ctx.tessera] + [a.replace("{tmp}", str(folder)).replace("{root}", str(ctx.root)) for a in args], stdin=stdin, env=env)
     if why := process.died(p):
         raise Fail(why)
     if p.returncode != code:

@@ -1,6 +1,8 @@
 /* The modules sys and time. */
 #include "frontend/lib/lib.h"
 
+#include "base/sym.h"
+
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +176,36 @@ static Value f_ctime(Interp *I, Value *a)
     return str_new(text, strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", &t));
 }
 
+typedef struct Names { const ListObj *list; int64_t at; } Names;
+
+static const char *next_listed(void *state)
+{
+    Names *n = state;
+
+    while (n->at < n->list->n) {
+        Value v = n->list->at[n->at++];
+        if (v.tag == V_STR)
+            return as_str(v)->s;
+    }
+    return NULL;
+}
+
+static Value f_closest_name(Interp *I, Value *a)        /* word, names */
+{
+    StrObj *word = need_str(I, a[0], "closest_name() argument 1");
+    Value names = word ? value_to_list(I, a[1]) : VERR;
+
+    if (is_err(names))
+        return VERR;
+    Names n = {as_list(names), 0};
+    const char *near = closest_name(word->s, next_listed, &n);
+    Value v = near ? str_c(near) : VNONE;
+    value_unref(names);
+    return v;
+}
+
 const NativeDef natives_sys[] = {
+    {"_core", "closest_name", f_closest_name, "(word: str, names: Iterable) -> str | None", "The name most likely meant by a mistyped word."},
     {"sys", "argv", c_argv, "list[str]", "The program's file and its arguments."},
     {"sys", "path", c_path, "list[str]", "Folders searched for modules."},
     {"sys", "stdin", c_stdin, "TextIOWrapper", "Standard input."},
