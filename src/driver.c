@@ -102,7 +102,7 @@ static int check_file(const Options *o, const char *path)
 {
     StrBuf err = {0};
     const Source *src = load_program(path, &err);
-    StrBuf shapes = {0};
+    StrBuf shapes = {0}, effects = {0};
     Program p;
     bool ok;
 
@@ -112,8 +112,10 @@ static int check_file(const Options *o, const char *path)
         ok = program_parse(&p, src);
         print_tree(o, &p);
     } else {
-        ok = program_check(&p, src, (CheckOptions){.shapes = option_on(o, OPT_shapes) ? &shapes : NULL});
+        ok = program_check(&p, src, (CheckOptions){.shapes = option_on(o, OPT_shapes) ? &shapes : NULL,
+                                                    .effects = option_on(o, OPT_effects) ? &effects : NULL});
         print(&shapes);
+        print(&effects);
     }
     program_report(&p, o, stdout);
     program_done(&p);

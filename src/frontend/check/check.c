@@ -6,6 +6,7 @@
 #include "frontend/check/checker.h"
 #include "frontend/check/collect.h"
 #include "frontend/check/spaces.h"
+#include "frontend/check/effects.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -656,6 +657,7 @@ void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
     block(&C, u->module->body);
     program.frame.dead = false;
     check_functions(&C);
+    effects_check(u, opt, sink);
     dim_pop();
     check_done(&C);
 }

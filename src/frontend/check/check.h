@@ -13,9 +13,10 @@
 
 typedef struct CheckOptions {
     StrBuf *shapes;             /* `check --shapes`: a line for each named tensor and function; NULL: none */
+    StrBuf *effects;            /* `check --effects`: a line for each function; NULL: none */
 } CheckOptions;
 
-/* After scope_resolve, with errors or without. Reports E03.. E04.. E09.. into the sink. */
+/* After scope_resolve, with errors or without. Reports E03.. E04.. E05.. E07.. E09.. into the sink. */
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink);
 
 #endif

@@ -312,6 +312,8 @@ static void free_spaces(Map *m)
     for (uint32_t i = 0; i < m->cap; i++)
         if (m->key[i]) {
             Space *s = (Space *)m->val[i];
+            if (s->scope)
+                scope_free_module(s->scope);
             vec_free(&s->names);
             vec_free(&s->exported);
             map_done(&s->has);

@@ -39,6 +39,7 @@ struct Interp {
     Trace trace;
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */
+    unsigned suspended;         /* SUSPEND_ bits */
     InterpOptions opt;
     Vec(Unit *) units;
     Vec(Scope *) scopes;

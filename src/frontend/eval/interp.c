@@ -147,6 +147,22 @@ int *interp_depth_limit(Interp *I)
     return &I->depth_limit;
 }
 
+unsigned interp_suspend(Interp *I, unsigned effects)
+{
+    unsigned was = I->suspended;
+
+    I->suspended = effects;
+    return was;
+}
+
+bool interp_may(Interp *I, unsigned effect, const char *what)
+{
+    if (!(I->suspended & effect))
+        return true;
+    raise(I, EXC_EffectError, "effect '%s' is suspended here: %s", effect == SUSPEND_IO ? "io" : "random", what);
+    return false;
+}
+
 /* ------------------------------------------------------------- output, position */
 
 void interp_write(Interp *I, const char *s, size_t n)

@@ -32,6 +32,11 @@ bool interp_run_unit(Interp *I, struct Unit *u, Sym name);
 bool interp_run_input(Interp *I, struct Unit *u, Value *result);
 struct ModuleObj *interp_main(Interp *I);               /* the program's own module (REPL: where inputs run); NULL before */
 
+/* Effects that `effects.suspend` forbids for a while, as bits. */
+enum { SUSPEND_RANDOM = 1, SUSPEND_IO = 2 };
+unsigned interp_suspend(Interp *I, unsigned effects);   /* the set in force from now on; gives the former one */
+bool interp_may(Interp *I, unsigned effect, const char *what);  /* false: suspended, EffectError is raised */
+
 /* ------------------------------------------------------------- exceptions */
 
 /* Builtin exception classes, in exceptions.def: EXC(ValueError, Exception). */

@@ -98,7 +98,7 @@ static Value f_print(Interp *I, Value *a)
     if (!text_option(I, a[1], "sep", " ", &sep) || !text_option(I, a[2], "end", "\n", &end))
         return VERR;
     flush = value_truth(I, a[4]);
-    if (flush < 0)
+    if (flush < 0 || !interp_may(I, SUSPEND_IO, "print"))
         return VERR;
     staged = is_given(a[3]) ? 0 : tensor_staged_print(I, as_tuple(a[0])->at, (int)as_tuple(a[0])->n, sep, end);
     if (staged)

@@ -544,7 +544,7 @@ static Value f_open(Interp *I, Value *a)
     File *f;
     int fd, err;
 
-    if (!mode || !mode_parse(I, mode->s, &m))
+    if (!mode || !mode_parse(I, mode->s, &m) || !interp_may(I, SUSPEND_IO, "open"))
         return VERR;
     if (strlen(path->s) != path->len)
         return raise(I, EXC_ValueError, "embedded null byte");
@@ -606,6 +606,8 @@ static Value f_input(Interp *I, Value *a)
     Value text, in, line, out;
     StrObj *s;
 
+    if (!interp_may(I, SUSPEND_IO, "input"))
+        return VERR;
     if (!is_err(a[0])) {
         text = value_str(I, a[0]);
         if (is_err(text))

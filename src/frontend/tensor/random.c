@@ -24,6 +24,8 @@ static Tensor *draw(Interp *I, int kind, DType dt, int rank, const Dim *shape, d
     a.nd[0] = (uint8_t)rank;
     memcpy(a.d[0], shape, sizeof(Dim) * (size_t)rank);
     trace_of(I)->span = interp_span(I);
+    if (!key && !interp_may(I, SUSPEND_RANDOM, "a draw from the ambient generator; pass key="))
+        return NULL;
     if (!key && !(key = trace_key(trace_of(I)))) {
         raise_op_error(I);
         return NULL;

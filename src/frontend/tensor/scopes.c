@@ -219,6 +219,39 @@ static Value f_guard(Interp *I, Value *a)
     return vbool(was);
 }
 
+/* What was in force before and what these forbid besides. */
+static Value f_suspend(Interp *I, Value *a)
+{
+    bool draws, io;
+    if (!arg_bool(I, a[0], &draws) || !arg_bool(I, a[1], &io))
+        return VERR;
+    unsigned was = interp_suspend(I, 0);
+    interp_suspend(I, was | (draws ? SUSPEND_RANDOM : 0) | (io ? SUSPEND_IO : 0));
+    return vint(was);
+}
+
+static Value f_resume(Interp *I, Value *a)
+{
+    interp_suspend(I, (unsigned)a[0].i);
+    return VNONE;
+}
+
+/* Ask for the cache lines of a tensor's elements, as many as a second-level cache holds. */
+static Value f_prefetch(Interp *I, Value *a)
+{
+    Tensor *t = arg_tensor(I, a[0], "prefetch");
+    if (!t)
+        return VERR;
+    if (t->store && t->contiguous) {
+        const char *p = tensor_data(t);
+        size_t n = tensor_nbytes(t), most = 1 << 20;
+        for (size_t i = 0; i < n && i < most; i += 64)
+            __builtin_prefetch(p + i, 0, 2);
+    }
+    tensor_unref(t);
+    return VNONE;
+}
+
 static Value f_is_staged(Interp *I, Value *a) { return vbool(value_is_staged(a[0])); }
 
 /* Where the calling library function was called from: a number that differs between places in the source. */
@@ -274,6 +307,9 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "guard", f_guard, "(on: bool) -> bool", "Raise NumericalError where NaN or infinity first appears; gives what was so before."},
     {"_core", "memory", f_memory, "(reset: bool = False) -> tuple[int, int, int]",
      "Bytes of tensors: ever made, in use, the most in use at once; reset begins the last anew."},
+    {"_core", "suspend", f_suspend, "(random: bool, io: bool) -> int", "Forbid these effects besides the ones forbidden already; gives those."},
+    {"_core", "resume", f_resume, "(former: int) -> None", "Forbid only these effects."},
+    {"_core", "prefetch", f_prefetch, "(x: Tensor) -> None", "Ask the processor to bring x's elements into its cache."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
     {0},
 };
