@@ -286,7 +286,7 @@ static const Type *name_form(Check *C, AstName *n)
 
     if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
         t = name_type(C, n);
-        return t && t->kind == TY_CLASS ? type_instance(t->ref, NULL) : T_ANY;
+        return t && t->kind == TY_CLASS && !((const Cls *)t->ref)->is_protocol ? type_instance(t->ref, NULL) : T_ANY;
     }
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
         if (!strcmp(simple[i].name, s))

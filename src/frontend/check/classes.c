@@ -79,6 +79,19 @@ static const char *decorator_name(const Ast *d)
     return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
 }
 
+/* Bases that add nothing to an object. */
+static bool is_plain_base(const Ast *e)
+{
+    static const char *const plain[] = {"object", "ABC", "Generic", "Protocol"};
+    const Ast *b = AST_IS(e, Subscript) ? AST_AS(e, Subscript)->value : e;
+    Sym name = AST_IS(b, Name) ? AST_AS(b, Name)->id : AST_IS(b, Attribute) ? AST_AS(b, Attribute)->attr : NULL;
+
+    for (size_t i = 0; name && i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(name->text, plain[i]))
+            return true;
+    return false;
+}
+
 static void read_base(Check *C, Cls *c, AstClassDef *def)
 {
     for (int i = 0; i < def->bases.n; i++) {
@@ -86,14 +99,21 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
         const Type *t = a->ast.kind == AST_Arg && !a->name && a->value ? expr(C, a->value) : NULL;
         if (t && t->kind == TY_CLASS)
             c->base = (Cls *)t->ref;
+        else if (a->ast.kind == AST_Arg && !a->name && a->value && is_plain_base(a->value))
+            c->is_protocol |= AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "Protocol");
         else
             c->open = true;
+        if (c->open && a->ast.kind == AST_Arg && a->value && !a->name &&
+            !(AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE))
+            c->far = true;
         if (AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE &&
             !strcmp(AST_AS(a->value, Name)->id->text, "Module"))
             c->is_module = true;
     }
     if (c->base && c->base->is_module)
         c->is_module = true;
+    if (c->base && c->base->far)
+        c->far = true;
     for (int i = 0; i < def->decorators.n; i++) {
         if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
             c->is_dataclass = true;
@@ -276,6 +296,8 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return T_ANY;                               /* a derived class may have its own */
     if (t && t->kind != TY_FUNC && (map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || cls_stores(c, attr)))
         return T_ANY;                               /* the class's value, or the object's */
+    if (t && t->kind != TY_FUNC && cls_is_open(c))
+        return T_ANY;                               /* a base that is not followed may change it, as Enum does */
     if (t)
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (cls_has(c, attr))
@@ -334,16 +356,37 @@ static bool field_has_default(const AstAnnAssign *a)
     return a->value != NULL;
 }
 
-/* The fields of a dataclass, its base's first, as parameters. */
+/* ClassVar[int] and KW_ONLY are no fields; field(init=False) takes no argument. */
+static bool is_init_field(const AstAnnAssign *a)
+{
+    const Ast *form = AST_IS(a->annotation, Subscript) ? AST_AS(a->annotation, Subscript)->value : a->annotation;
+    Sym name = AST_IS(form, Name) ? AST_AS(form, Name)->id : AST_IS(form, Attribute) ? AST_AS(form, Attribute)->attr : NULL;
+    const AstCall *made = AST_AS(a->value, Call);
+
+    if (name && (!strcmp(name->text, "ClassVar") || !strcmp(name->text, "KW_ONLY")))
+        return false;
+    for (int i = 0; a->value && AST_IS(a->value, Call) && i < made->args.n; i++) {
+        const AstArg *arg = AST_AS(made->args.at[i], Arg);
+        if (AST_IS(made->args.at[i], Arg) && arg->name && !strcmp(arg->name->text, "init"))
+            return false;
+    }
+    return true;
+}
+
+/* The fields of a dataclass as parameters: its base's first, each where it was first named. */
 static int dataclass_fields(const Cls *c, AstParam *out, int max)
 {
     int n = c->base && c->base->is_dataclass ? dataclass_fields(c->base, out, max) : 0;
 
     for (int i = 0; i < c->def->body.n; i++) {
         AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
-        if (a->ast.kind != AST_AnnAssign || !AST_IS(a->target, Name) || n >= max)
+        int k = 0;
+        if (a->ast.kind != AST_AnnAssign || !AST_IS(a->target, Name) || n >= max || !is_init_field(a))
             continue;
-        out[n++] = (AstParam){.ast = {.kind = AST_Param, .span = a->ast.span}, .kind = PARAM_NORMAL,
+        while (k < n && out[k].name != AST_AS(a->target, Name)->id)
+            k++;
+        n += k == n;
+        out[k] = (AstParam){.ast = {.kind = AST_Param, .span = a->ast.span}, .kind = PARAM_NORMAL,
                               .name = AST_AS(a->target, Name)->id, .annotation = a->annotation, .dflt = a->value};
     }
     return n;
@@ -476,6 +519,8 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
     const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
 
+    if (c->far)
+        return self;
     if (i && !fresh)
         return self;
     if (i)

@@ -13,6 +13,8 @@
 
 /* ------------------------------------------------------------- finding through the cache */
 
+static Value attr_find(Interp *I, Value v, AttrCache *a);
+
 /* What c's chain holds under the name; NULL: nothing. Borrowed until a class changes. */
 static DictEntry *class_entry(Interp *I, ClassObj *c, AttrCache *a)
 {
@@ -63,6 +65,22 @@ static Value property_get(Interp *I, PropertyObj *p, Value self)
     return value_call(I, p->get, &self, 1);
 }
 
+/* Computed once: the result becomes an attribute of the instance, which is found before. */
+static Value cached_get(Interp *I, PropertyObj *p, Value self, Sym name)
+{
+    InstanceObj *o = (InstanceObj *)self.o;
+    Value v = property_get(I, p, self);
+
+    if (is_err(v))
+        return v;
+    if (!o->attrs)
+        o->attrs = as_dict(dict_new());
+    dict_set_sym(o->attrs, name, v);
+    return v;
+}
+
+static bool is_cached(const DictEntry *e) { return e->val.o->flags & PROPERTY_CACHED; }
+
 Value bind_attr(Interp *I, Value attr, Value self, ClassObj *cls)
 {
     if (binds(attr))
@@ -106,19 +124,22 @@ static Value instance_dict(InstanceObj *o)
     return value_ref(vobj(o->attrs));
 }
 
-static Value instance_attr(Interp *I, Value v, AttrCache *a)
+Value attr_plain(Interp *I, Value v, AttrCache *a)
 {
     InstanceObj *o = (InstanceObj *)v.o;
     ClassObj *c = o->cls;
-    DictEntry *ce = class_entry(I, c, a), *e;
+    DictEntry *ce, *e;
     Value f, r;
 
-    if (ce && ce->val.tag == V_PROPERTY)
+    if (v.tag != V_INSTANCE)
+        return attr_find(I, v, a);
+    ce = class_entry(I, c, a);
+    if (ce && ce->val.tag == V_PROPERTY && !is_cached(ce))
         return property_get(I, (PropertyObj *)ce->val.o, v);
     if ((e = own_entry(o->attrs, a)))
         return value_ref(e->val);
     if (ce)
-        return bind_attr(I, ce->val, v, c);
+        return ce->val.tag == V_PROPERTY ? cached_get(I, (PropertyObj *)ce->val.o, v, a->name) : bind_attr(I, ce->val, v, c);
     if (a->name == I->s_class)
         return value_ref(vobj(c));
     if (a->name == I->s_dict)
@@ -138,10 +159,32 @@ static Value instance_attr(Interp *I, Value v, AttrCache *a)
     return VERR;
 }
 
+/* v.name with the class's own __getattribute__; __getattr__ is asked when that finds nothing. */
+static __attribute__((noinline)) Value attr_by_method(Interp *I, Value v, AttrCache *a)
+{
+    ClassObj *c = ((InstanceObj *)v.o)->cls;
+    Value name = str_sym(a->name), r = value_call(I, class_find(c, sym("__getattribute__"), NULL), (Value[]){v, name}, 2);
+
+    if (is_err(r) && !is_err(c->dunder[D_getattr]) && exc_matches(I, EXC_AttributeError)) {
+        exc_clear(I);
+        r = value_call(I, c->dunder[D_getattr], (Value[]){v, name}, 2);
+    }
+    value_unref(name);
+    return r;
+}
+
+static inline Value instance_attr(Interp *I, Value v, AttrCache *a)
+{
+    return __builtin_expect(((InstanceObj *)v.o)->cls->flags & CLASS_GETATTRIBUTE, 0) ? attr_by_method(I, v, a)
+                                                                                      : attr_plain(I, v, a);
+}
+
 static Value class_meta(Interp *I, ClassObj *c, Sym name)
 {
-    if (name == I->s_name || !strcmp(name->text, "__qualname__"))
+    if (name == I->s_name)
         return str_sym(c->name);
+    if (!strcmp(name->text, "__qualname__"))
+        return c->qualname ? str_c(c->qualname) : str_sym(c->name);
     if (name == I->s_class)
         return value_ref(vobj(class_of(I, vobj(c))));
     if (name == I->s_dict)
@@ -209,6 +252,19 @@ static Value func_defaults(FuncObj *f)
     return t;
 }
 
+static Value func_kwdefaults(FuncObj *f)
+{
+    Value d = dict_new();
+
+    for (int i = f->code->npos; f->defaults && i < f->code->nparams; i++)
+        if (!is_err(f->defaults[i]))
+            dict_set_sym(as_dict(d), f->code->param[i], f->defaults[i]);
+    if (as_dict(d)->n)
+        return d;
+    value_unref(d);
+    return VNONE;
+}
+
 static Value func_attr(Interp *I, FuncObj *f, Sym name)
 {
     Value v = dict_get_sym(f->attrs, name);
@@ -227,6 +283,8 @@ static Value func_attr(Interp *I, FuncObj *f, Sym name)
         return str_sym(f->module->name);
     if (!strcmp(name->text, "__defaults__"))
         return func_defaults(f);
+    if (!strcmp(name->text, "__kwdefaults__"))
+        return func_kwdefaults(f);
     return func_inspect(I, f, name);
 }
 
@@ -394,7 +452,7 @@ Value attr_method(Interp *I, Value v, AttrCache *a, bool *with_self)
     *with_self = false;
     if (v.tag == V_INSTANCE) {
         ce = class_entry(I, o->cls, a);
-        if (ce && binds(ce->val) && !own_entry(o->attrs, a)) {
+        if (ce && binds(ce->val) && !own_entry(o->attrs, a) && !(o->cls->flags & CLASS_GETATTRIBUTE)) {
             *with_self = true;
             return value_ref(ce->val);
         }
@@ -463,13 +521,18 @@ bool attr_store_plain(Interp *I, Value v, AttrCache *a, Value x)
     InstanceObj *o = (InstanceObj *)v.o;
     DictEntry *ce = class_entry(I, o->cls, a), *e;
 
-    if (ce && ce->val.tag == V_PROPERTY)
+    if (ce && ce->val.tag == V_PROPERTY && !is_cached(ce))
         return property_set(I, (PropertyObj *)ce->val.o, v, x, a->name);
     if ((e = own_entry(o->attrs, a))) {
         Value old = e->val;
         e->val = x;
         value_unref(old);
         return true;
+    }
+    if (__builtin_expect(o->cls->flags & CLASS_SLOTS, 0) && !class_allows(I, o->cls, a->name)) {
+        raise_no_attr(I, v, a->name);
+        value_unref(x);
+        return false;
     }
     if (!o->attrs)
         o->attrs = as_dict(dict_new());
@@ -519,7 +582,7 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
         return !is_err(r);
     }
     case V_CLASS:
-        if (((ClassObj *)v.o)->flags & 1)
+        if (((ClassObj *)v.o)->flags & CLASS_NATIVE)
             break;
         if (a->name == I->s_name && x.tag == V_STR)
             ((ClassObj *)v.o)->name = str_to_sym(as_str(x));
@@ -568,7 +631,7 @@ static bool instance_del(Interp *I, Value v, Sym name)
         value_unref(r);
         return !is_err(r);
     }
-    if (p.tag == V_PROPERTY) {
+    if (p.tag == V_PROPERTY && !(p.o->flags & PROPERTY_CACHED)) {
         PropertyObj *prop = (PropertyObj *)p.o;
         if (is_err(prop->del)) {
             raise(I, EXC_AttributeError, "property '%s' of '%s' object has no deleter", name->text, value_type_name(v));
@@ -585,7 +648,7 @@ bool value_delattr(Interp *I, Value v, Sym name)
 {
     if (v.tag == V_INSTANCE)
         return instance_del(I, v, name);
-    if (v.tag == V_CLASS && !(((ClassObj *)v.o)->flags & 1)) {
+    if (v.tag == V_CLASS && !(((ClassObj *)v.o)->flags & CLASS_NATIVE)) {
         if (!dict_del_sym(((ClassObj *)v.o)->ns, name))
             return no_such(I, v, name);
         class_touch(I, (ClassObj *)v.o, name, VERR);
@@ -606,6 +669,14 @@ static Value property_new(Value get, Value set, Value del)
     p->set = value_ref(set);
     p->del = value_ref(del);
     return vobj(p);
+}
+
+static Value make_cached(Interp *I, Value *a)
+{
+    Value p = property_new(a[1], VERR, VERR);
+
+    p.o->flags |= PROPERTY_CACHED;
+    return p;
 }
 
 static Value none_as_unset(Value v) { return v.tag == V_NONE ? VERR : v; }
@@ -685,6 +756,8 @@ const NativeDef natives_attr[] = {
     {"", "property", NULL, "type[property]", "a computed attribute"},
     {"property", "__new__", make_property, "(cls, fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None) -> property",
      "a computed attribute"},
+    {"_functools", "cached_property", NULL, "type[cached_property]", "a property that computes its value once for each instance"},
+    {"cached_property", "__new__", make_cached, "(cls, f: Any, /) -> cached_property", "a property computed once for each instance"},
     {"", "staticmethod", NULL, "type[staticmethod]", "a function in a class that takes no self"},
     {"staticmethod", "__new__", make_static, "(cls, f: Any, /) -> staticmethod", "a function in a class that takes no self"},
     {"", "classmethod", NULL, "type[classmethod]", "a method that takes the class"},

@@ -237,16 +237,20 @@ static bool missing(Interp *I, FuncObj *fn, const Value *slot)
 {
     const Code *c = fn->code;
     StrBuf names = {0};
-    int n = 0, left;
-    bool kwonly = false;
+    int n = 0, left, from = 0, end = c->npos;
+    bool kwonly;
 
-    for (int i = 0; i < c->nparams; i++)
-        if (is_err(slot[i]) && c->required[i]) {
-            kwonly |= i >= c->npos;
-            n++;
-        }
+    for (int i = 0; i < end; i++)
+        n += is_err(slot[i]) && c->required[i];
+    kwonly = !n;
+    if (kwonly) {
+        from = c->npos;
+        end = c->nparams;
+        for (int i = from; i < end; i++)
+            n += is_err(slot[i]) && c->required[i];
+    }
     left = n;
-    for (int i = 0; i < c->nparams; i++)
+    for (int i = from; i < end; i++)
         if (is_err(slot[i]) && c->required[i]) {
             sb_printf(&names, "%s'%s'", left == n ? "" : left > 1 ? ", " : n > 2 ? ", and " : " and ", c->param[i]->text);
             left--;

@@ -42,6 +42,7 @@ void class_link(ClassObj *c, ClassObj *base)
     c->next_sub = base->subs;
     base->subs = c;
     c->layout = base->layout;
+    c->flags |= base->flags & ~(uint32_t)(CLASS_NATIVE | CLASS_ABSTRACT);
     for (int d = 0; d < D_COUNT; d++)
         set_dunder(c, d, base->dunder[d]);
 }
@@ -123,6 +124,102 @@ Value class_new(Interp *I, Sym name, ClassObj *base, DictObj *ns)
     }
     c->module = I->frame && I->frame->module ? (ModuleObj *)value_ref(vobj(I->frame->module)).o : NULL;
     return vobj(c);
+}
+
+/* ------------------------------------------------------------- facts about whole classes */
+
+/* The function of a method, property, class or static method; NULL: data. */
+static FuncObj *method_function(Value v)
+{
+    if (v.tag == V_PROPERTY)
+        v = ((PropertyObj *)v.o)->get;
+    if (v.tag == V_STATICMETHOD || v.tag == V_CLASSMETHOD)
+        v = ((WrapObj *)v.o)->func;
+    return v.tag == V_FUNC ? (FuncObj *)v.o : NULL;
+}
+
+static bool is_abstract(Value v)
+{
+    FuncObj *f = method_function(v);
+
+    return f && f->attrs && dict_get_sym(f->attrs, sym("__isabstractmethod__")).i;
+}
+
+/* Names from ns that are still abstract in c, added to the list. */
+static void gather_abstract(ClassObj *c, DictObj *ns, ListObj *names)
+{
+    int64_t pos = 0;
+    Value k, v;
+
+    while (dict_next(ns, &pos, &k, &v))
+        if (is_abstract(v) && is_abstract(class_find(c, str_to_sym(as_str(k)), NULL)))
+            list_push(names, value_ref(k));
+}
+
+static void note_abstract(Interp *I, ClassObj *c)
+{
+    Value names = list_new(0);
+
+    gather_abstract(c, c->ns, as_list(names));
+    for (ClassObj *b = c->base; b && (b->flags & CLASS_ABSTRACT); b = b->base)
+        gather_abstract(c, b->ns, as_list(names));
+    if (as_list(names)->n) {
+        Value set = set_new();
+        set_update(I, as_dict(set), names);
+        set.o->flags |= 1;
+        c->flags |= CLASS_ABSTRACT;
+        dict_set_sym(c->ns, sym("__abstractmethods__"), set);
+        value_unref(set);
+    }
+    value_unref(names);
+}
+
+void class_complete(Interp *I, ClassObj *c)
+{
+    static const char *const hooks[] = {"__class_iter__", "__class_len__", "__class_contains__", "__class_repr__", "__class_call__"};
+    Value slots = dict_get_sym(c->ns, sym("__slots__"));
+
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
+        if (!is_err(dict_get_sym(c->ns, sym(hooks[i]))))
+            c->flags |= CLASS_HOOKS;
+    if (!is_err(dict_get_sym(c->ns, sym("__getattribute__"))))
+        c->flags |= CLASS_GETATTRIBUTE;
+    c->flags &= ~(uint32_t)CLASS_SLOTS;
+    if (!is_err(slots) && (c->base == I->object_class || (c->base->flags & CLASS_SLOTS)))
+        c->flags |= CLASS_SLOTS;
+    note_abstract(I, c);
+}
+
+bool class_allows(Interp *I, const ClassObj *c, Sym name)
+{
+    Value key = vobj(sym_obj(name));
+
+    for (; c && (c->flags & CLASS_SLOTS); c = c->base) {
+        Value slots = dict_get_sym(c->ns, sym("__slots__"));
+        if (slots.tag == V_STR ? str_eq(as_str(slots), as_str(key)) : value_contains(I, slots, key) > 0)
+            return true;
+    }
+    exc_clear(I);
+    return c && c != I->object_class;
+}
+
+Value class_hook(Interp *I, Value cls, const char *name, const Value *args, int nargs)
+{
+    ClassObj *c = (ClassObj *)cls.o;
+    Value f = c->flags & CLASS_HOOKS ? class_find(c, sym(name), NULL) : VERR, all[4];
+
+    if (is_err(f) || nargs > 3)
+        return VERR;
+    all[0] = cls;
+    copy_values(all + 1, args, nargs);
+    return value_call(I, dunder_target(f), all, nargs + 1);
+}
+
+void class_write_name(const ClassObj *c, StrBuf *out)
+{
+    if (c->module)
+        sb_printf(out, "%s.", c->module->name->text);
+    sb_puts(out, c->qualname ? c->qualname : c->name->text);
 }
 
 static const char *base_name(const char *owner)
@@ -209,7 +306,7 @@ ClassObj *native_class(Interp *I, const char *owner)
     fill_native_class(I, c, owner);
     if (is_err(c->dunder[D_new]) && c->layout == V_NATIVEOBJ)
         c->layout = V_INSTANCE;     /* __init__ and attributes: instances like any other's */
-    c->flags |= 1;                  /* made in C */
+    c->flags |= CLASS_NATIVE;                  /* made in C */
     return c;
 }
 
@@ -319,7 +416,7 @@ static bool fill_base(Interp *I, InstanceObj *o, Value make, const Value *args, 
     ClassObj *c = o->cls;
     Value *all, v;
 
-    while (!(c->flags & 1))
+    while (!(c->flags & CLASS_NATIVE))
         c = c->base;
     all = tsr_alloc(((size_t)nargs + 1) * sizeof *all);
     all[0] = vobj(c);
@@ -406,15 +503,41 @@ static Value call_new(Interp *I, ClassObj *c, const Value *args, int nargs, cons
     return r;
 }
 
+static Value raise_abstract(Interp *I, ClassObj *c)
+{
+    Value names = value_to_list(I, dict_get_sym(c->ns, sym("__abstractmethods__")));
+    StrBuf text = {0};
+
+    if (is_err(names) || !list_sort(I, as_list(names), VNONE, false)) {
+        value_unref(names);
+        return VERR;
+    }
+    for (int64_t i = 0; i < as_list(names)->n; i++)
+        sb_printf(&text, "%s%s", i ? ", " : "", as_str(as_list(names)->at[i])->s);
+    raise(I, EXC_TypeError, "Can't instantiate abstract class %s with abstract method%s %s", c->name->text,
+          as_list(names)->n == 1 ? "" : "s", sb_str(&text));
+    sb_done(&text);
+    value_unref(names);
+    return VERR;
+}
+
 Value class_call(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
 {
     Value make = c->dunder[D_new], self;
 
-    if (!is_err(make) && ((c->flags & 1) || make.tag == V_FUNC)) {
-        self = call_new(I, c, args, nargs, kwvals, kwnames, nkw);
-        if (is_err(self) || (c->flags & 1) || self.tag != V_INSTANCE || !class_derives(class_of(I, self), c))
+    if (__builtin_expect(c->flags & (CLASS_ABSTRACT | CLASS_HOOKS), 0)) {
+        if (c->flags & CLASS_ABSTRACT)
+            return raise_abstract(I, c);
+        if (!nkw && !is_err(self = class_hook(I, vobj(c), "__class_call__", args, nargs < 3 ? nargs : 0)))
             return self;
-    } else if (c->layout != V_INSTANCE && is_err(make) && (c->flags & 1)) {
+        if (exc_pending(I))
+            return VERR;
+    }
+    if (!is_err(make) && ((c->flags & CLASS_NATIVE) || make.tag == V_FUNC)) {
+        self = call_new(I, c, args, nargs, kwvals, kwnames, nkw);
+        if (is_err(self) || (c->flags & CLASS_NATIVE) || self.tag != V_INSTANCE || !class_derives(class_of(I, self), c))
+            return self;
+    } else if (c->layout != V_INSTANCE && is_err(make) && (c->flags & CLASS_NATIVE)) {
         return raise(I, EXC_TypeError, "cannot create '%s' instances", c->name->text);
     } else {
         self = make_instance(I, c, args, nargs, kwvals, kwnames, nkw);
@@ -438,9 +561,9 @@ static Value object_new(Interp *I, Value *a)
 
     if (a[0].tag != V_CLASS)
         return raise(I, EXC_TypeError, "__new__ needs a class, got '%s'", value_type_name(a[0]));
-    if ((c->flags & 1) && c != I->object_class && c->dunder[D_new].tag == V_NATIVE && !is_exc_class(I, c))
+    if ((c->flags & CLASS_NATIVE) && c != I->object_class && c->dunder[D_new].tag == V_NATIVE && !is_exc_class(I, c))
         return call_new(I, c, args->at, (int)args->n, NULL, NULL, 0);
-    for (native = c; !(native->flags & 1);)
+    for (native = c; !(native->flags & CLASS_NATIVE);)
         native = native->base;
     if (c == native && !is_err(c->dunder[D_new]))
         return call_new(I, c, args->at, (int)args->n, NULL, NULL, 0);
@@ -461,7 +584,7 @@ static Value object_init(Interp *I, Value *a)
 
     if (a[0].tag == V_INSTANCE && !is_err(((InstanceObj *)a[0].o)->base) && args->n) {
         ClassObj *c = class_of(I, a[0]);
-        while (!(c->flags & 1))
+        while (!(c->flags & CLASS_NATIVE))
             c = c->base;
         if (mutable_layout(c) &&
             !fill_base(I, (InstanceObj *)a[0].o, c->dunder[D_new], args->at, (int)args->n, NULL, NULL, 0))
@@ -480,7 +603,18 @@ static Value object_setattr(Interp *I, Value *a)
 
 static Value object_getattribute(Interp *I, Value *a)
 {
-    return value_getattr(I, a[0], str_to_sym(as_str(a[1])));
+    Sym name = str_to_sym(as_str(a[1]));
+    AttrCache c = {.name = name, .key = sym_obj(name), .hint = -1};
+    Value r = attr_plain(I, a[0], &c);
+
+    return is_err(r) && !exc_pending(I) ? raise_no_attr(I, a[0], name) : r;
+}
+
+static Value object_init_subclass(Interp *I, Value *a)
+{
+    if (as_dict(a[1])->n)
+        return raise(I, EXC_TypeError, "%s.__init_subclass__() takes no keyword arguments", ((ClassObj *)a[0].o)->name->text);
+    return VNONE;
 }
 
 static Value object_eq(Interp *I, Value *a)
@@ -497,7 +631,9 @@ static Value object_text(Interp *I, Value *a)
 {
     StrBuf b = {0};
 
-    sb_printf(&b, "<%s object at 0x%llx>", value_type_name(a[0]), (unsigned long long)(uintptr_t)a[0].o);
+    sb_putc(&b, '<');
+    class_write_name(class_of(I, a[0]), &b);
+    sb_printf(&b, " object at 0x%llx>", (unsigned long long)(uintptr_t)a[0].o);
     return str_steal(&b);
 }
 
@@ -527,6 +663,8 @@ static Value base_exc_add_note(Interp *I, Value *a)
     Sym notes = sym("__notes__");
     Value l = dict_get_sym(e->attrs, notes);
 
+    if (a[1].tag != V_STR)
+        return raise(I, EXC_TypeError, "note must be a str, not '%s'", value_type_name(a[1]));
     if (is_err(l)) {
         l = list_new(1);
         dict_set_sym(e->attrs, notes, l);
@@ -536,6 +674,7 @@ static Value base_exc_add_note(Interp *I, Value *a)
     return VNONE;
 }
 
+static Value oserror_value(Interp *I, Value *a) { return value_ref(vobj(I->exc_class[EXC_OSError])); }
 static Value type_new(Interp *I, Value *a) { return value_type(I, a[1]); }
 static Value ellipsis_value(Interp *I, Value *a) { return (Value){.tag = V_ELLIPSIS}; }
 static Value notimpl_value(Interp *I, Value *a) { return VNOTIMPL; }
@@ -545,6 +684,8 @@ const NativeDef natives_class[] = {
     {"type", "__new__", type_new, "(cls, x, /) -> type", "the class of x"},
     {"", "Ellipsis", ellipsis_value, "ellipsis", "the value of ..."},
     {"", "NotImplemented", notimpl_value, "NotImplementedType", "what a binary special method returns for operands it does not know"},
+    {"", "IOError", oserror_value, "type[OSError]", "OSError's older name"},
+    {"", "EnvironmentError", oserror_value, "type[OSError]", "OSError's older name"},
     {"", "object", NULL, "type[object]", "the base of all classes"},
     {"BaseException", "__init__", base_exc_init, "(self, *args) -> None", "keep the arguments"},
     {"BaseException", "__str__", base_exc_str, "(self) -> str", "the message"},
@@ -559,6 +700,7 @@ const NativeDef object_methods[] = {
     {"object", "__init__", object_init, "(self, *args) -> None", "does nothing"},
     {"object", "__setattr__", object_setattr, "(self, name: str, value: Any) -> None", "set an attribute"},
     {"object", "__getattribute__", object_getattribute, "(self, name: str) -> Any", "get an attribute"},
+    {"object", "__init_subclass__", object_init_subclass, "(self, **keywords) -> None", "does nothing"},
     {"object", "__eq__", object_eq, "(self, other: Any) -> bool", "identity"},
     {"object", "__hash__", object_hash, "(self) -> int", "by identity"},
     {"object", "__repr__", object_text, "(self) -> str", "<X object at ...>"},

@@ -108,6 +108,11 @@ bool unpack(Interp *I, Value v, Value *out, int n, int star);
 /* ------------------------------------------------------------- class.c, attr.c */
 
 ClassObj *class_of(Interp *I, Value v);
+void class_complete(Interp *I, ClassObj *c);                    /* facts that depend on the whole namespace: after class_new */
+/* What a class answers itself: __class_iter__ and such, called with the class first. V_ERR without pending: none. */
+Value class_hook(Interp *I, Value cls, const char *name, const Value *args, int nargs);
+bool class_allows(Interp *I, const ClassObj *c, Sym name);      /* may instances have this attribute (__slots__)? */
+void class_write_name(const ClassObj *c, StrBuf *out);          /* module and qualified name, as in <class '__main__.A'> */
 Value class_find(ClassObj *c, Sym name, ClassObj **holder);     /* borrowed; V_ERR absent */
 bool class_derives(const ClassObj *c, const ClassObj *base);
 void class_touch(Interp *I, ClassObj *c, Sym name, Value v);    /* after its namespace changed */
@@ -118,9 +123,11 @@ Value instance_new(ClassObj *c);
 bool is_exc_class(Interp *I, const ClassObj *c);
 Value bind_attr(Interp *I, Value attr, Value self, ClassObj *cls);      /* functions and descriptors found in a class */
 Value attr_load(Interp *I, Value v, AttrCache *c);
+Value attr_plain(Interp *I, Value v, AttrCache *c);                     /* without __getattribute__; V_ERR without pending: none */
 bool attr_store(Interp *I, Value v, AttrCache *c, Value x);             /* steals x */
 bool attr_store_plain(Interp *I, Value v, AttrCache *c, Value x);       /* without __setattr__ */
 extern const NativeDef object_methods[], property_parts[];
+enum { PROPERTY_CACHED = 1 };   /* PropertyObj.obj.flags: what it computed stays in the instance */
 enum { NATIVE_METHOD = 1, NATIVE_UNWRAP = 2 };  /* NativeObj.obj.flags: found in a class it binds; self is the builtin inside */
 bool value_delattr(Interp *I, Value v, Sym name);
 /* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */

@@ -112,8 +112,7 @@ Value raise_value(Interp *I, Value v)
         return is_err(e) ? VERR : set_pending(I, e);
     }
     if (v.tag != V_INSTANCE || !is_exc_class(I, ((InstanceObj *)v.o)->cls))
-        return raise(I, EXC_TypeError, "exceptions must derive from BaseException, not '%s'",
-                     v.tag == V_CLASS ? ((ClassObj *)v.o)->name->text : value_type_name(v));
+        return raise(I, EXC_TypeError, "exceptions must derive from BaseException");
     return set_pending(I, value_ref(v));
 }
 

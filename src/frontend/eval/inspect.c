@@ -68,22 +68,45 @@ static Value code_value(const Code *c)
     return vobj(o);
 }
 
-static void put_annotation(DictObj *d, Sym name, const Ast *annotation)
+/* What a plain name stands for in the function's module or in the prelude: a class; V_ERR: anything else. */
+static Value named_class(Interp *I, ModuleObj *m, Sym name)
+{
+    Value v = value_getattr_opt(I, vobj(m), name);
+
+    if (is_err(v))
+        v = value_ref(prelude_get(I, name->text));
+    if (v.tag == V_CLASS)
+        return v;
+    value_unref(v);
+    return VERR;
+}
+
+/* Annotations are not evaluated, so that they may name what does not exist: a class by its name, else the text. */
+static void put_annotation(Interp *I, ModuleObj *m, DictObj *d, Sym name, const Ast *annotation)
 {
     StrBuf text = {0};
-    Value v;
+    Value v = VERR;
 
     if (!annotation)
         return;
-    ast_print(annotation, &text);
-    v = str_steal(&text);
+    if (AST_IS(annotation, Name))
+        v = named_class(I, m, AST_AS(annotation, Name)->id);
+    else if (AST_IS(annotation, Const) && AST_AS(annotation, Const)->value == CONST_NONE)
+        v = VNONE;
+    else if (AST_IS(annotation, Str))
+        v = str_new(AST_AS(annotation, Str)->value.s, AST_AS(annotation, Str)->value.n);
+    if (is_err(v)) {
+        ast_print(annotation, &text);
+        v = str_steal(&text);
+    }
     dict_set_sym(d, name, v);
     value_unref(v);
 }
 
-/* Name to the annotation's text: annotations are never evaluated. */
-static Value annotations(const Code *c)
+/* Name to annotation. */
+static Value annotations(Interp *I, FuncObj *f)
 {
+    const Code *c = f->code;
     Value d = dict_new();
 
     if (!AST_IS(c->ast, FunctionDef))
@@ -92,9 +115,9 @@ static Value annotations(const Code *c)
     for (int i = 0; i < def->params.n; i++) {
         const AstParam *p = AST_AS(def->params.at[i], Param);
         if (p->kind <= PARAM_KWARGS)
-            put_annotation(as_dict(d), p->name, p->annotation);
+            put_annotation(I, f->module, as_dict(d), p->name, p->annotation);
     }
-    put_annotation(as_dict(d), sym("return"), def->returns);
+    put_annotation(I, f->module, as_dict(d), sym("return"), def->returns);
     return d;
 }
 
@@ -103,6 +126,6 @@ Value func_inspect(Interp *I, FuncObj *f, Sym name)
     if (!strcmp(name->text, "__code__"))
         return code_value(f->code);
     if (name == I->s_annotations)
-        return annotations(f->code);
+        return annotations(I, f);
     return VERR;
 }

@@ -273,7 +273,12 @@ int value_contains(Interp *I, Value v, Value x)
     case V_TENSOR: return tensor_op_contains(I, v, x);
     default: break;
     }
-    r = method_or(I, v, D_contains, &x, 1, &found);
+    if (v.tag == V_CLASS) {
+        r = class_hook(I, v, "__class_contains__", &x, 1);
+        found = !is_err(r) || exc_pending(I);
+    } else {
+        r = method_or(I, v, D_contains, &x, 1, &found);
+    }
     if (found) {
         t = is_err(r) ? -1 : truth(I, r);
         value_unref(r);
@@ -312,6 +317,18 @@ static int64_t method_len(Interp *I, Value v)
     return -1;
 }
 
+static int64_t class_len(Interp *I, Value cls)
+{
+    Value r = class_hook(I, cls, "__class_len__", NULL, 0);
+
+    if (r.tag == V_INT)
+        return r.i;
+    if (!exc_pending(I))
+        raise(I, EXC_TypeError, "object of type 'type' has no len()");
+    value_unref(r);
+    return -1;
+}
+
 int64_t value_len(Interp *I, Value v)
 {
     switch (v.tag) {
@@ -322,6 +339,7 @@ int64_t value_len(Interp *I, Value v)
     case V_BYTES: return ((BytesObj *)v.o)->len;
     case V_RANGE: return ((RangeObj *)v.o)->n;
     case V_TENSOR: return tensor_op_len(I, v);
+    case V_CLASS: return class_len(I, v);
     default: return method_len(I, v);
     }
 }

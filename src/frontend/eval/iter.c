@@ -43,6 +43,13 @@ static Value iter_by_method(Interp *I, Value v)
     return is_err(c->dunder[D_getitem]) ? not_iterable(I, v) : iter_new(I, v);  /* the old protocol: v[0], v[1] ... */
 }
 
+static Value iter_class(Interp *I, Value cls)
+{
+    Value r = class_hook(I, cls, "__class_iter__", NULL, 0);
+
+    return is_err(r) && !exc_pending(I) ? raise(I, EXC_TypeError, "'type' object is not iterable") : r;
+}
+
 Value value_iter(Interp *I, Value v)
 {
     switch (v.tag) {
@@ -50,6 +57,7 @@ Value value_iter(Interp *I, Value v)
     case V_ITER: case V_GENERATOR: return value_ref(v);
     case V_TENSOR: return tensor_op_iter(I, v);
     case V_INSTANCE: case V_NATIVEOBJ: return iter_by_method(I, v);
+    case V_CLASS: return iter_class(I, v);
     case V_COROUTINE:
         return raise(I, EXC_TypeError, "'coroutine' object is not iterable; await it");
     default: return not_iterable(I, v);

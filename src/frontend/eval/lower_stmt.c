@@ -552,7 +552,27 @@ static Step *lower_def(Lower *L, const AstFunctionDef *d)
     return n;
 }
 
-/* a = base or NULL; keywords of the bases are looked at by nobody */
+/* The keywords beside a class's base, at most 8 of them; NULL: none. */
+static Step *class_keywords(Lower *L, const AstClassDef *d)
+{
+    Step *k = step_new(L, &d->ast);
+    int n = 0;
+
+    k->seq = seq_new(L, d->bases.n < 8 ? d->bases.n : 8);
+    for (int i = 0; i < d->bases.n && n < 8; i++) {
+        const AstArg *a = AST_AS(d->bases.at[i], Arg);
+        if (!AST_IS(d->bases.at[i], Arg) || !a->name)
+            continue;
+        Step *one = step_new(L, &a->ast);
+        one->sym = a->name;
+        one->a = lower_expr(L, a->value);
+        k->seq->at[n++] = one;
+    }
+    k->seq->n = n;
+    return n ? k : NULL;
+}
+
+/* a = base or NULL; c = the keywords beside it */
 static Step *lower_class(Lower *L, const AstClassDef *d)
 {
     Step *n = stmt(L, &d->ast, ex_class);
@@ -567,6 +587,7 @@ static Step *lower_class(Lower *L, const AstClassDef *d)
         else if (!AST_AS(b, Arg)->name && !AST_AS(b, Arg)->stars)
             n->a = lower_expr(L, AST_AS(b, Arg)->value);
     }
+    n->c = class_keywords(L, d);
     return n;
 }
 

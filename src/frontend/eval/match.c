@@ -186,20 +186,31 @@ static int match_attr(const Step *p, Frame *f, Value v, Sym name)
     return r;
 }
 
+/* More positions than __match_args__ names are the program's mistake, whatever the value is. */
+static bool positions_fit(const Step *n, Frame *f, ClassObj *c)
+{
+    Value names = class_find(c, f->I->s_match_args, NULL);
+    int64_t count = names.tag == V_TUPLE ? as_tuple(names)->n : names.tag == V_LIST ? as_list(names)->n
+                  : is_err(names) && self_matching(c) ? 1 : 0;
+    int given = 0;
+
+    for (int i = 0; i < n->seq->n; i++)
+        given += !n->seq->at[i]->sym;
+    if (given <= count)
+        return true;
+    f->at = n;
+    raise(f->I, EXC_TypeError, "%s() accepts %lld positional sub-pattern%s (%d given)", c->name->text, (long long)count,
+          count == 1 ? "" : "s", given);
+    return false;
+}
+
 static int match_position(const Step *n, Frame *f, Value v, ClassObj *c, int i)
 {
     const Step *p = n->seq->at[i]->a;
     Value names = class_find(c, f->I->s_match_args, NULL);
-    int64_t count = names.tag == V_TUPLE ? as_tuple(names)->n : names.tag == V_LIST ? as_list(names)->n : 0;
 
-    if (is_err(names) && self_matching(c) && i == 0)
+    if (is_err(names))
         return p->match(p, f, v);
-    if (i >= count) {
-        f->at = n;
-        raise(f->I, EXC_TypeError, "%s() accepts %lld positional sub-pattern%s (%d given)", c->name->text,
-              (long long)count, count == 1 ? "" : "s", i + 1);
-        return -1;
-    }
     Value name = names.tag == V_TUPLE ? as_tuple(names)->at[i] : as_list(names)->at[i];
     return match_attr(p, f, v, str_to_sym(as_str(name)));
 }
@@ -218,6 +229,8 @@ int pm_class(const Step *n, Frame *f, Value v)
         value_unref(cls);
         return exc_pending(f->I) ? -1 : 0;
     }
+    if (cls.tag == V_CLASS && !positions_fit(n, f, (ClassObj *)cls.o))
+        r = -1;
     for (int i = 0; r > 0 && i < n->seq->n; i++) {
         const Step *a = n->seq->at[i];
         if (a->sym)

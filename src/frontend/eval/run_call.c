@@ -86,7 +86,7 @@ static Value construct(const Step *n, Frame *f, ClassObj *c)
 
 static bool plain_class(const Step *n, Frame *f, ClassObj *c)
 {
-    return c->layout == V_INSTANCE && is_err(c->dunder[D_new]) && c->dunder[D_init].tag == V_FUNC &&
+    return c->layout == V_INSTANCE && !(c->flags & (CLASS_ABSTRACT | CLASS_HOOKS)) && is_err(c->dunder[D_new]) && c->dunder[D_init].tag == V_FUNC &&
            fits((FuncObj *)c->dunder[D_init].o, n->seq->n + 1) && !is_exc_class(f->I, c);
 }
 

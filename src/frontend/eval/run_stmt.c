@@ -401,22 +401,37 @@ static Value class_value(const Step *n, Frame *f, ClassObj *base)
         return VERR;
     }
     cls = class_new(f->I, c->name, base, as_dict(ns));
+    ((ClassObj *)cls.o)->qualname = c->qualname;
+    class_complete(f->I, (ClassObj *)cls.o);
     while (dict_next(as_dict(ns), &pos, &k, &v))
         adopt(v, (ClassObj *)cls.o, c->scope);
     value_unref(ns);
     return cls;
 }
 
-/* __init_subclass__ of the base, when it has one. */
-static bool tell_base(Frame *f, Value cls)
+/* __init_subclass__ of the base, when it has one, with the keywords that stand beside the base. */
+static bool tell_base(const Step *n, Frame *f, Value cls)
 {
     ClassObj *base = ((ClassObj *)cls.o)->base;
-    Value hook = base ? class_find(base, sym("__init_subclass__"), NULL) : VERR, r;
+    Value hook = base ? class_find(base, sym("__init_subclass__"), NULL) : VERR, v[8], r = VNONE;
+    int nkw = n->c ? n->c->seq->n : 0;
+    Sym name[8];
 
-    if (is_err(hook))
-        return true;
-    hook = hook.tag == V_CLASSMETHOD ? ((WrapObj *)hook.o)->func : hook;
-    r = value_call(f->I, hook, &cls, 1);
+    for (int i = 0; i < nkw; i++) {
+        name[i] = n->c->seq->at[i]->sym;
+        if (is_err(v[i] = n->c->seq->at[i]->a->eval(n->c->seq->at[i]->a, f))) {
+            slots_drop(v, i);
+            return false;
+        }
+    }
+    f->at = n;
+    if (!is_err(hook)) {
+        hook = hook.tag == V_CLASSMETHOD ? ((WrapObj *)hook.o)->func : hook;
+        r = value_call_kw(f->I, hook, &cls, 1, v, name, nkw);
+    } else if (nkw) {
+        r = raise(f->I, EXC_TypeError, "%s.__init_subclass__() takes no keyword arguments", ((ClassObj *)cls.o)->name->text);
+    }
+    slots_drop(v, nkw);
     value_unref(r);
     return !is_err(r);
 }
@@ -432,7 +447,7 @@ Exit ex_class(const Step *n, Frame *f)
     v = class_value(n, f, base);
     obj_unref(base);
     f->at = n;
-    if (!is_err(v) && !tell_base(f, v)) {
+    if (!is_err(v) && !tell_base(n, f, v)) {
         value_unref(v);
         v = VERR;
     }

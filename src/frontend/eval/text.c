@@ -48,7 +48,9 @@ static bool instance_repr(Interp *I, Value v, StrBuf *out)
         return value_repr_to(I, o->base, out);
     if (is_exc_class(I, o->cls) && o->attrs)
         return exception_repr(I, o, out);
-    sb_printf(out, "<%s object at 0x%llx>", o->cls->name->text, (unsigned long long)(uintptr_t)o);
+    sb_putc(out, '<');
+    class_write_name(o->cls, out);
+    sb_printf(out, " object at 0x%llx>", (unsigned long long)(uintptr_t)o);
     return true;
 }
 
@@ -70,7 +72,7 @@ static bool native_repr(Interp *I, Value v, StrBuf *out)
 static bool form_part(Interp *I, Value v, StrBuf *out)
 {
     if (v.tag == V_CLASS)
-        sb_puts(out, ((ClassObj *)v.o)->name->text);
+        class_write_name((ClassObj *)v.o, out);
     else if (v.tag == V_NONE)
         sb_puts(out, "None");
     else
@@ -110,6 +112,18 @@ static bool bound_repr(Interp *I, BoundObj *b, StrBuf *out)
     return true;
 }
 
+static bool class_repr(Interp *I, Value v, StrBuf *out)
+{
+    Value r = class_hook(I, v, "__class_repr__", NULL, 0);
+
+    if (!is_err(r) || exc_pending(I))
+        return put_text(I, r, "__class_repr__", out);
+    sb_puts(out, "<class '");
+    class_write_name((ClassObj *)v.o, out);
+    sb_puts(out, "'>");
+    return true;
+}
+
 bool object_repr_to(Interp *I, Value v, StrBuf *out)
 {
     bool ok = true;
@@ -121,7 +135,7 @@ bool object_repr_to(Interp *I, Value v, StrBuf *out)
     case V_NATIVEOBJ: ok = native_repr(I, v, out); break;
     case V_TYPEFORM: ok = form_repr(I, (TypeFormObj *)v.o, out); break;
     case V_BOUND: ok = bound_repr(I, (BoundObj *)v.o, out); break;
-    case V_CLASS: sb_printf(out, "<class '%s'>", ((ClassObj *)v.o)->name->text); break;
+    case V_CLASS: ok = class_repr(I, v, out); break;
     case V_FUNC: at_address(out, "function", ((FuncObj *)v.o)->code->qualname, v.o); break;
     case V_NATIVE: sb_printf(out, "<built-in function %s>", ((NativeObj *)v.o)->def->name); break;
     case V_MODULE: sb_printf(out, "<module '%s'>", ((ModuleObj *)v.o)->name->text); break;

@@ -145,11 +145,21 @@ typedef struct ClassObj {
     DictObj *ns;                /* attributes by name (StrObj keys) */
     struct ModuleObj *module;
     uint32_t layout;            /* Tag of builtin storage it extends (V_LIST, V_DICT, V_STR, an exception: V_INSTANCE) */
-    uint32_t flags;
+    uint32_t flags;             /* ClassFlag */
+    const char *qualname;       /* "Outer.Inner"; NULL: its name */
     struct ClassObj *subs, *next_sub;   /* classes derived from this one (not owned), for updates of their tables */
     const struct NativeDef *ctor;       /* builtin classes: the native that calling it runs, NULL: generic */
     Value dunder[64];           /* resolved special methods by Dunder, V_ERR absent; see dunder.def */
 } ClassObj;
+
+/* Facts about a class; all but CLASS_NATIVE and CLASS_ABSTRACT hold for what derives from it too. */
+enum {
+    CLASS_NATIVE = 1,           /* made in C */
+    CLASS_ABSTRACT = 2,         /* abstract methods are left: no instances */
+    CLASS_GETATTRIBUTE = 4,     /* has __getattribute__ */
+    CLASS_HOOKS = 8,            /* has __class_iter__ or another of what a class answers itself */
+    CLASS_SLOTS = 16,           /* instances have the attributes of __slots__ only */
+};
 
 /* Special methods by number: D_repr, D_add ... */
 typedef enum Dunder {

@@ -15,6 +15,13 @@ static Value f_hash(Interp *I, Value *a)
         return vint(v.i);
     if (v.tag == V_FLOAT && v.f == floor(v.f) && fabs(v.f) < 9e18)
         return vint((int64_t)v.f);
+    if (a[0].tag == V_INSTANCE && value_dunder(I, a[0], D_hash).tag == V_FUNC) {
+        Value r = value_call_dunder(I, a[0], D_hash, NULL, 0);
+        if (is_err(r) || r.tag == V_INT || r.tag == V_BOOL)
+            return is_err(r) ? VERR : vint(r.i);
+        value_unref(r);
+        return raise(I, EXC_TypeError, "__hash__ method should return an integer");
+    }
     return value_hash(I, a[0], &h) ? vint(h) : VERR;
 }
 
