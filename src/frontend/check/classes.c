@@ -97,11 +97,12 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
     for (int i = 0; i < def->bases.n; i++) {
         AstArg *a = AST_AS(def->bases.at[i], Arg);
         const Type *t = a->ast.kind == AST_Arg && !a->name && a->value ? expr(C, a->value) : NULL;
+        bool positional = a->ast.kind == AST_Arg && !a->name && a->value;
+        if (positional && AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "Protocol"))
+            c->is_protocol = true;
         if (t && t->kind == TY_CLASS)
             c->base = (Cls *)t->ref;
-        else if (a->ast.kind == AST_Arg && !a->name && a->value && is_plain_base(a->value))
-            c->is_protocol |= AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "Protocol");
-        else
+        else if (!positional || !is_plain_base(a->value))
             c->open = true;
         if (c->open && a->ast.kind == AST_Arg && a->value && !a->name &&
             !(AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE))
@@ -296,8 +297,8 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return T_ANY;                               /* a derived class may have its own */
     if (t && t->kind != TY_FUNC && (map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || cls_stores(c, attr)))
         return T_ANY;                               /* the class's value, or the object's */
-    if (t && t->kind != TY_FUNC && cls_is_open(c))
-        return T_ANY;                               /* a base that is not followed may change it, as Enum does */
+    if (t && t->kind != TY_FUNC && (cls_is_open(c) || cls_find(c, sym("__init_subclass__"))))
+        return T_ANY;                               /* its base may have changed it, as Enum does */
     if (t)
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (cls_has(c, attr))
@@ -519,7 +520,7 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
     const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
 
-    if (c->far)
+    if (c->far || cls_find(c, sym("__class_call__")))
         return self;
     if (i && !fresh)
         return self;

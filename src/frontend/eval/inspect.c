@@ -68,14 +68,14 @@ static Value code_value(const Code *c)
     return vobj(o);
 }
 
-/* What a plain name stands for in the function's module or in the prelude: a class; V_ERR: anything else. */
+/* What a plain name stands for in the function's module or in the prelude: the class of that name; V_ERR: anything else. */
 static Value named_class(Interp *I, ModuleObj *m, Sym name)
 {
     Value v = value_getattr_opt(I, vobj(m), name);
 
     if (is_err(v))
         v = value_ref(prelude_get(I, name->text));
-    if (v.tag == V_CLASS)
+    if (v.tag == V_CLASS && ((ClassObj *)v.o)->name == name)
         return v;
     value_unref(v);
     return VERR;
