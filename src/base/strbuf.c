@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void reserve(StrBuf *b, size_t more)
+static __attribute__((noinline)) void enlarge(StrBuf *b, size_t more)
 {
-    if (b->n + more + 1 <= b->cap)
-        return;
     b->cap = b->cap * 2 > b->n + more + 1 ? b->cap * 2 : b->n + more + 32;
     b->s = tsr_realloc(b->s, b->cap);
+}
+
+static inline void reserve(StrBuf *b, size_t more)
+{
+    if (b->n + more + 1 > b->cap)
+        enlarge(b, more);
 }
 
 void sb_write(StrBuf *b, const char *s, size_t n)
@@ -25,7 +29,9 @@ void sb_write(StrBuf *b, const char *s, size_t n)
 
 void sb_putc(StrBuf *b, char c)
 {
-    sb_write(b, &c, 1);
+    reserve(b, 1);
+    b->s[b->n++] = c;
+    b->s[b->n] = 0;
 }
 
 void sb_puts(StrBuf *b, const char *s)

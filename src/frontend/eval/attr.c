@@ -458,7 +458,8 @@ Value attr_method(Interp *I, Value v, AttrCache *a, bool *with_self)
         }
         return attr_load(I, v, a);
     }
-    if (v.tag == V_LIST || v.tag == V_DICT || v.tag == V_STR || v.tag == V_TUPLE || v.tag == V_SET) {
+    if (v.tag == V_LIST || v.tag == V_DICT || v.tag == V_STR || v.tag == V_TUPLE || v.tag == V_SET ||
+        (v.tag == V_NATIVEOBJ && !((NativeInst *)v.o)->type->getattr)) {
         c = class_of(I, v);
         ce = class_entry(I, c, a);
         if (ce && binds(ce->val)) {

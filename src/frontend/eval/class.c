@@ -341,11 +341,25 @@ ClassObj *class_of_tag(Interp *I, Tag tag)
     return I->tag_class[tag];
 }
 
+/* Found by name once, then by the address of the type. */
+static ClassObj *native_object_class(Interp *I, const NativeType *t)
+{
+    size_t at = ((uintptr_t)t >> 4 ^ (uintptr_t)t >> 10) % (sizeof I->object_class_at / sizeof *I->object_class_at);
+
+    if (I->object_class_at[at].type != t) {
+        I->object_class_at[at].cls = native_class(I, t->name);
+        I->object_class_at[at].type = t;
+    }
+    return I->object_class_at[at].cls;
+}
+
 ClassObj *class_of(Interp *I, Value v)
 {
     if (v.tag == V_INSTANCE)
         return ((InstanceObj *)v.o)->cls;
-    if (v.tag == V_NATIVEOBJ || (v.tag == V_SET && (v.o->flags & 1)))
+    if (v.tag == V_NATIVEOBJ)
+        return native_object_class(I, ((NativeInst *)v.o)->type);
+    if (v.tag == V_SET && (v.o->flags & 1))
         return native_class(I, value_type_name(v));
     return class_of_tag(I, (Tag)v.tag);
 }

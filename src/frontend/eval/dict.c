@@ -64,8 +64,8 @@ static void reindex(DictObj *d)
             index_put(d, d->entry[i].hash, (int32_t)i);
 }
 
-/* Drop dead entries, then make room for more: entries and index grow together. */
-static void grow(DictObj *d)
+/* Drop dead entries, then make room for `least` and some more: entries and index grow together. */
+static void grow_to(DictObj *d, int64_t least)
 {
     int64_t n = 0;
 
@@ -73,8 +73,10 @@ static void grow(DictObj *d)
         if (d->entry[i].live)
             d->entry[n++] = d->entry[i];
     d->used = n;
-    if (n * 4 >= d->cap * 3 || !d->cap) {
+    if (n * 4 >= d->cap * 3 || !d->cap || d->cap < least) {
         d->cap = d->cap ? d->cap * 2 : FEW / 2;
+        while (d->cap < least)
+            d->cap *= 2;
         d->entry = tsr_realloc(d->entry, (size_t)d->cap * sizeof *d->entry);
     }
     tsr_free(d->index);
@@ -91,7 +93,7 @@ static void grow(DictObj *d)
 static DictEntry *append(DictObj *d, Value key, uint32_t hash, Value val)
 {
     if (d->used == d->cap)
-        grow(d);
+        grow_to(d, 0);
     DictEntry *e = &d->entry[d->used];
     *e = (DictEntry){value_ref(key), value_ref(val), hash, 1};
     if (d->index)
@@ -147,7 +149,7 @@ void dict_clear(DictObj *d)
 /* ------------------------------------------------------------- names as keys: cannot fail */
 
 /* The next entry that may hold a key of this hash: *pos is a probe position, or an entry without an index. */
-static DictEntry *probe(DictObj *d, uint32_t hash, uint32_t *pos)
+static inline DictEntry *probe(DictObj *d, uint32_t hash, uint32_t *pos)
 {
     if (!d->index) {
         while (*pos < d->used) {
@@ -224,6 +226,8 @@ again:
     pos = 0;
     *out = NULL;
     while ((e = probe(d, hash, &pos))) {
+        if (e->key.tag == key.tag && e->key.i == key.i)
+            return *out = e, true;
         if (value_is(e->key, key))
             return *out = e, true;
         if (e->key.tag == V_STR && key.tag == V_STR) {
@@ -284,12 +288,34 @@ bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val)
     return true;
 }
 
+int dict_has_hash(Interp *I, DictObj *d, Value key, uint32_t hash)
+{
+    DictEntry *e;
+
+    if (!find(I, d, key, hash, &e))
+        return -1;
+    return e != NULL;
+}
+
+void dict_add_new(DictObj *d, Value key, uint32_t hash, Value val)
+{
+    append(d, key, hash, val);
+}
+
+void dict_reserve(DictObj *d, int64_t n)
+{
+    while (d->cap < n)
+        grow_to(d, n);
+}
+
 bool dict_set(Interp *I, DictObj *d, Value key, Value val)
 {
     uint32_t hash;
 
     if (key.tag == V_STR)
         hash = str_hash(as_str(key));
+    else if (key.tag == V_INT)
+        hash = hash_u64((uint64_t)key.i);
     else if (!value_hash(I, key, &hash))
         return false;
     return dict_set_hash(I, d, key, hash, val);

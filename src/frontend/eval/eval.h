@@ -34,6 +34,7 @@ struct Interp {
     Value *prelude;             /* by row, V_ERR until used */
     DictObj *modules;           /* by dotted name */
     Map native_class;           /* Sym -> ClassObj */
+    struct { const NativeType *type; ClassObj *cls; } object_class_at[64];   /* classes of native objects, by the type's address */
     ModuleObj *main;
     struct Task *tasks;         /* event loop: async.c */
     Trace trace;
@@ -62,6 +63,7 @@ typedef struct IterObj { Obj obj; Value seq; int64_t at; uint32_t version; } Ite
 
 enum { GC_TRACKED = 1, GC_BIG = 2 };            /* bits of Obj.gc: the collector knows it; not from a page */
 void *obj_new(Tag kind, size_t size);           /* zeroed after the header, count 1 */
+void *obj_new_text(Tag kind, size_t size, size_t head);         /* only the first head bytes are zeroed: text follows */
 void obj_delete(Obj *o, size_t size);           /* gives back the memory of a destroyed object */
 Obj *obj_resize(Obj *o, size_t size);           /* a large string, held once: moved to this size; NULL: not such a one */
 bool heap_wants_collect(void);
@@ -81,7 +83,6 @@ bool str_append(Value *slot, const StrObj *t);          /* value.c */
 
 DictEntry *dict_find_str(DictObj *d, StrObj *key);      /* NULL absent; keys that are strings only */
 DictEntry *dict_find_sym(DictObj *d, Sym key);
-bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val);
 bool dict_del_sym(DictObj *d, Sym key);
 uint32_t str_hash(StrObj *s);
 bool str_eq(const StrObj *a, const StrObj *b);

@@ -36,16 +36,12 @@ static struct {
 
 int heap_full;
 
-static bool is_tracked(Tag kind)
-{
-    switch (kind) {
-    case V_LIST: case V_TUPLE: case V_DICT: case V_SET: case V_FUNC: case V_BOUND: case V_CLASS: case V_INSTANCE:
-    case V_CELL: case V_PROPERTY: case V_STATICMETHOD: case V_CLASSMETHOD: case V_NATIVEOBJ: case V_ITER: case V_MODULE:
-        return true;
-    default:
-        return false;
-    }
-}
+static const uint8_t is_tracked[V_COUNT] = {
+    [V_LIST] = GC_TRACKED, [V_TUPLE] = GC_TRACKED, [V_DICT] = GC_TRACKED, [V_SET] = GC_TRACKED, [V_FUNC] = GC_TRACKED,
+    [V_BOUND] = GC_TRACKED, [V_CLASS] = GC_TRACKED, [V_INSTANCE] = GC_TRACKED, [V_CELL] = GC_TRACKED,
+    [V_PROPERTY] = GC_TRACKED, [V_STATICMETHOD] = GC_TRACKED, [V_CLASSMETHOD] = GC_TRACKED, [V_NATIVEOBJ] = GC_TRACKED,
+    [V_ITER] = GC_TRACKED, [V_MODULE] = GC_TRACKED,
+};
 
 static void page_new(size_t cls)
 {
@@ -68,7 +64,7 @@ static void page_new(size_t cls)
     }
 }
 
-static Obj *big_new(size_t size, bool tracked)
+static __attribute__((noinline)) Obj *big_new(size_t size, bool tracked)
 {
     Obj *o = tsr_calloc(size);
 
@@ -80,32 +76,47 @@ static Obj *big_new(size_t size, bool tracked)
     return o;
 }
 
-void *obj_new(Tag kind, size_t size)
+typedef struct { uint64_t word[STEP / 8]; } Unit16;
+
+/* Objects are small: a loop of stores beats a call of memset. */
+static inline void clear_units(void *p, size_t n)
 {
-    bool tracked = is_tracked(kind);
+    Unit16 *u = p;
+
+    for (size_t i = 0; i < n; i++) {
+        u[i] = (Unit16){{0}};
+        __asm__("" : "+r"(u));
+    }
+}
+
+static inline Obj *take(Tag kind, size_t size, size_t clear)
+{
     size_t cls = (size + STEP - 1) / STEP;
+    uint8_t tracked = is_tracked[kind];
     Obj *o;
 
-    if (size > SMALL) {
+    if (__builtin_expect(size > SMALL, 0)) {
         o = big_new(size, tracked);
     } else {
         FreeCell *c = heap.free[cls];
-        while (!c) {
+        while (__builtin_expect(!c, 0)) {
             page_new(cls);
             c = heap.free[cls];
         }
         heap.free[cls] = c->next;
         o = &c->obj;
-        memset(o, 0, cls * STEP);
+        clear_units(o, (clear + STEP - 1) / STEP);
     }
     o->refs = 1;
     o->kind = (uint8_t)kind;
-    if (tracked) {
-        o->gc |= GC_TRACKED;
-        heap_full |= ++heap.tracked > heap.limit;
-    }
+    o->gc |= tracked;
+    heap.tracked += tracked;
+    heap_full |= heap.tracked > heap.limit;
     return o;
 }
+
+void *obj_new(Tag kind, size_t size) { return take(kind, size, size); }
+void *obj_new_text(Tag kind, size_t size, size_t head) { return take(kind, size, head); }
 
 static void big_delete(Obj *o)
 {

@@ -24,6 +24,8 @@ static Value not_iterable(Interp *I, Value v)
 
 static Value iter_by_method(Interp *I, Value v)
 {
+    if (v.tag == V_NATIVEOBJ && ((NativeInst *)v.o)->type->next)
+        return value_ref(v);
     ClassObj *c = class_of(I, v);
     Value f = c->dunder[D_iter], r, u;
 
@@ -35,7 +37,7 @@ static Value iter_by_method(Interp *I, Value v)
         }
         return r;
     }
-    if (v.tag == V_NATIVEOBJ && (((NativeInst *)v.o)->type->next || !is_err(c->dunder[D_next])))
+    if (v.tag == V_NATIVEOBJ && !is_err(c->dunder[D_next]))
         return value_ref(v);
     u = unwrap_base(v);
     if (u.o != v.o)
@@ -138,8 +140,6 @@ static Value next_by_method(Interp *I, Value it)
 {
     Value f = class_of(I, it)->dunder[D_next], r;
 
-    if (it.tag == V_NATIVEOBJ && ((NativeInst *)it.o)->type->next)
-        return ((NativeInst *)it.o)->type->next(I, it.o);
     if (is_err(f))
         return raise(I, EXC_TypeError, "'%s' object is not an iterator", value_type_name(it));
     r = value_call(I, f, &it, 1);
@@ -153,7 +153,11 @@ Value value_next(Interp *I, Value it)
     switch (it.tag) {
     case V_ITER: return iter_next(I, (IterObj *)it.o);
     case V_GENERATOR: return gen_resume(I, (GenObj *)it.o, VNONE, 0);
-    case V_INSTANCE: case V_NATIVEOBJ: return next_by_method(I, it);
+    case V_NATIVEOBJ:
+        if (((NativeInst *)it.o)->type->next)
+            return ((NativeInst *)it.o)->type->next(I, it.o);
+        return next_by_method(I, it);
+    case V_INSTANCE: return next_by_method(I, it);
     default: return raise(I, EXC_TypeError, "'%s' object is not an iterator", value_type_name(it));
     }
 }

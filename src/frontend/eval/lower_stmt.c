@@ -84,6 +84,15 @@ static Step *lower_swap(Lower *L, const AstAssign *s)
     return n;
 }
 
+/* x = x + ... */
+static bool extends_itself(const AstAssign *s)
+{
+    const AstBinOp *sum = AST_AS(s->value, BinOp);
+
+    return s->targets.n == 1 && AST_IS(s->targets.at[0], Name) && AST_IS(s->value, BinOp) && sum->op == AOP_ADD &&
+           AST_IS(sum->left, Name) && AST_AS(sum->left, Name)->id == AST_AS(s->targets.at[0], Name)->id;
+}
+
 static Step *lower_assign(Lower *L, const AstAssign *s)
 {
     Step *n = stmt(L, &s->ast, ex_assign);
@@ -98,6 +107,8 @@ static Step *lower_assign(Lower *L, const AstAssign *s)
             n->exec = ex_assign_local;
             n->slot = n->b->slot;
         }
+        if (extends_itself(s) && n->b->store != st_class_name && n->b->store != st_ignore)
+            n->exec = ex_append_name;
         return n;
     }
     n->exec = ex_assign_many;

@@ -8,6 +8,7 @@
 #include "frontend/eval/eval.h"
 
 #include <alloca.h>
+#include <limits.h>
 #include <string.h>
 
 const NativeDef *const native_tables[] = {
@@ -82,6 +83,10 @@ static NativeSig *sig_read(const NativeDef *d, AstFunctionDef *def)
             s->npos++;
     }
     s->n = n;
+    s->least = s->varargs < 0 && s->kwargs < 0 ? 0 : INT_MAX;
+    for (int i = 0; i < n && s->least != INT_MAX; i++)
+        if (s->param[i].required)
+            s->least = s->param[i].kind == PARAM_KWONLY ? INT_MAX : i + 1;
     return s;
 }
 
@@ -200,6 +205,25 @@ static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value
     return true;
 }
 
+enum { FAST_PARAMS = 8 };
+
+/* Positions only, as nearly every call: they are copied, and the rest are defaults. */
+static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *s, const Value *args, int nargs)
+{
+    Value a[FAST_PARAMS], r;
+
+    for (int i = 0; i < nargs; i++)
+        a[i] = args[i];
+    for (int i = nargs; i < s->n; i++)
+        a[i] = s->dflt[i];
+    if (nargs && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
+        a[0] = unwrap_base(a[0]);
+    nf->obj.refs++;
+    r = nf->def->fn(I, a);
+    obj_unref(nf);
+    return r;
+}
+
 Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
 {
     const NativeDef *d = nf->def;
@@ -207,6 +231,8 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     Value *a, r = VERR, *shifted;
     bool ok;
 
+    if (__builtin_expect(!nkw && is_err(nf->self) && nargs >= s->least && nargs <= s->npos && s->n <= FAST_PARAMS, 1))
+        return call_by_position(I, nf, s, args, nargs);
     if (!is_err(nf->self)) {
         shifted = alloca(((size_t)nargs + 1) * sizeof *shifted);
         shifted[0] = nf->self;

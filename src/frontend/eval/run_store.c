@@ -371,6 +371,32 @@ Exit ex_aug_name(const Step *n, Frame *f)
     return !is_err(r) && store_to(n->b, f, r) ? X_NORMAL : X_RAISE;
 }
 
+/* x = x + t: a = the sum, b = x as a target.  A string that x alone holds grows in place, as with +=. */
+Exit ex_append_name(const Step *n, Frame *f)
+{
+    Value *at = n->b->store == st_local ? &f->slot[n->slot] : name_place(n->b, f), x, t, r;
+    const Step *more = n->a->b;
+
+    if (!at || at->tag != V_STR)
+        return ex_assign(n, f);
+    x = value_ref(*at);
+    t = more->eval(more, f);
+    at = name_place(n->b, f);
+    if (t.tag == V_STR && at->tag == V_STR && at->o == x.o && x.o->refs == 2) {
+        value_unref(x);
+        if (str_append(at, as_str(t))) {
+            value_unref(t);
+            return X_NORMAL;
+        }
+        value_ref(x);
+    }
+    f->at = n->a;
+    r = is_err(t) ? VERR : value_binary(f->I, AOP_ADD, x, t);
+    value_unref(x);
+    value_unref(t);
+    return !is_err(r) && store_to(n->b, f, r) ? X_NORMAL : X_RAISE;
+}
+
 Exit ex_aug_attr(const Step *n, Frame *f)
 {
     Value o = n->a->eval(n->a, f), a, b, r = VERR;

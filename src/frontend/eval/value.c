@@ -15,10 +15,11 @@
 
 static StrObj *str_alloc(size_t n)
 {
-    StrObj *s = obj_new(V_STR, sizeof *s + n + 1);
+    StrObj *s = obj_new_text(V_STR, sizeof *s + n + 1, sizeof *s);
 
     s->len = (uint32_t)n;
     s->nchars = UINT32_MAX;
+    s->s[n] = 0;
     return s;
 }
 

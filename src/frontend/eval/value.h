@@ -227,5 +227,10 @@ int dict_del(Interp *I, DictObj *d, Value key);         /* 1 removed, 0 absent, 
 Value dict_get_sym(DictObj *d, Sym key);                /* borrowed; V_ERR absent; cannot fail */
 void dict_set_sym(DictObj *d, Sym key, Value val);      /* refs val */
 bool dict_next(DictObj *d, int64_t *pos, Value *key, Value *val);   /* iterate: *pos starts at 0; borrowed */
+/* The same with hashes that are known already, as between two sets. */
+int dict_has_hash(Interp *I, DictObj *d, Value key, uint32_t hash);     /* 1, 0, -1 pending */
+bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val);
+void dict_add_new(DictObj *d, Value key, uint32_t hash, Value val);     /* key must be absent; refs both */
+void dict_reserve(DictObj *d, int64_t n);               /* room for n entries in all */
 
 #endif

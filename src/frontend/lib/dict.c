@@ -6,6 +6,8 @@
  * on after a structural change.
  */
 #include "frontend/lib/lib.h"
+
+#include "frontend/lib/lazy.h"
 #include "frontend/syntax/ast.h"
 
 #include <string.h>
@@ -276,16 +278,32 @@ static Value m_copy(Interp *I, Value *a)
 
 typedef enum { KEYS, VALUES, ITEMS } ViewKind;
 typedef struct View { NativeInst head; Value dict; ViewKind kind; } View;
-typedef struct ViewIter { NativeInst head; Value dict; ViewKind kind; int64_t pos; uint32_t version; bool reverse; } ViewIter;
+typedef struct ViewIter { NativeInst head; Value dict, pair; ViewKind kind; int64_t pos; uint32_t version; bool reverse; } ViewIter;
 
 static void view_free(void *p) { value_unref(((View *)p)->dict); }
 static void view_visit(void *p, void (*fn)(Value *, void *), void *st) { fn(&((View *)p)->dict, st); }
-static void iter_free(void *p) { value_unref(((ViewIter *)p)->dict); }
-static void iter_visit(void *p, void (*fn)(Value *, void *), void *st) { fn(&((ViewIter *)p)->dict, st); }
-
-static Value entry_value(Value k, Value v, ViewKind kind)
+static void iter_free(void *p)
 {
-    return kind == KEYS ? value_ref(k) : kind == VALUES ? value_ref(v) : tuple_of(2, value_ref(k), value_ref(v));
+    value_unref(((ViewIter *)p)->dict);
+    value_unref(((ViewIter *)p)->pair);
+}
+
+static void iter_visit(void *p, void (*fn)(Value *, void *), void *st)
+{
+    fn(&((ViewIter *)p)->dict, st);
+    fn(&((ViewIter *)p)->pair, st);
+}
+
+static Value entry_value(Value k, Value v, ViewKind kind, Value *kept)
+{
+    Value out;
+
+    if (kind != ITEMS)
+        return value_ref(kind == KEYS ? k : v);
+    out = tuple_again(kept, 2);
+    as_tuple(out)->at[0] = value_ref(k);
+    as_tuple(out)->at[1] = value_ref(v);
+    return out;
 }
 
 static bool prev_entry(DictObj *d, int64_t *pos, Value *k, Value *v)
@@ -309,7 +327,7 @@ static Value iter_next(Interp *I, void *p)
         return raise(I, EXC_RuntimeError, "dictionary changed size during iteration");
     if (it->reverse ? !prev_entry(d, &it->pos, &k, &v) : !dict_next(d, &it->pos, &k, &v))
         return VERR;
-    return entry_value(k, v, it->kind);
+    return entry_value(k, v, it->kind, &it->pair);
 }
 
 static const NativeType iter_types[3] = {

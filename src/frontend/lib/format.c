@@ -136,6 +136,10 @@ static bool unknown_code(Interp *I, uint32_t code, const char *type_name)
 
 static void put_fill(StrBuf *b, uint32_t fill, int64_t n)
 {
+    if (n > 0 && fill < 0x80) {
+        sb_pad(b, (char)fill, (size_t)n);
+        return;
+    }
     for (; n > 0; n--)
         sb_put_utf8(b, fill);
 }
@@ -181,6 +185,14 @@ static void put_number(StrBuf *out, const Spec *s, bool negative, const char *pr
                        const char *rest)
 {
     StrBuf b = {0};
+    if (s->width < 0 && !s->group) {                /* nothing to pad or group */
+        if (negative || s->sign == '+' || s->sign == ' ')
+            sb_putc(out, negative ? '-' : s->sign);
+        sb_puts(out, prefix);
+        sb_write(out, digits, ndigits);
+        sb_puts(out, rest);
+        return;
+    }
     size_t inner, every = s->type == 'x' || s->type == 'X' || s->type == 'o' || s->type == 'b' ? 4 : 3;
     int64_t min = -1;
 
@@ -322,6 +334,8 @@ static void float_text(StrBuf *b, const Spec *s, double x)
         general_digits(b, s, x);
         return;
     }
+    if ((s->type == 'f' || s->type == 'F') && !s->alternate && float_fixed(x, p, b))
+        return;
     snprintf(form, sizeof form, s->alternate ? "%%#.*%c" : "%%.*%c",
              s->type == '%' ? 'f' : s->type == 'n' ? 'g' : (char)s->type);
     sb_printf(b, form, p, s->type == '%' ? x * 100 : x);

@@ -25,6 +25,24 @@ Value lazy_new(const NativeType *t, Value a, Value b, Value c, Value d)
     return vobj(z);
 }
 
+Value tuple_again(Value *kept, int64_t n)
+{
+    TupleObj *t = as_tuple(*kept);
+
+    if (kept->tag == V_TUPLE && t->obj.refs == 1 && t->n == n) {
+        for (int64_t i = 0; i < n; i++) {
+            Value old = t->at[i];
+            t->at[i] = VERR;
+            value_unref(old);
+        }
+        t->hash = 0;
+        return value_ref(*kept);
+    }
+    value_unref(*kept);
+    *kept = tuple_new(n);
+    return value_ref(*kept);
+}
+
 Value iterators_of(Interp *I, const Value *at, int64_t n)
 {
     Value out = tuple_new(n);
@@ -194,7 +212,7 @@ static Value zip_next(Interp *I, void *p)
         value_unref(its);
         return VERR;
     }
-    out = tuple_new(n);
+    out = tuple_again(&z->v[1], n);
     got = pull_all(I, as_tuple(its), as_tuple(out)->at);
     if (got < n) {
         for (int64_t i = got; i < n; i++)
@@ -224,9 +242,14 @@ static Value zip_of(Interp *I, Value *a)
 static Value enumerate_next(Interp *I, void *p)
 {
     Lazy *z = p;
-    Value x = lazy_pull(I, z, 0);
+    Value x = lazy_pull(I, z, 0), out;
 
-    return is_err(x) ? VERR : tuple_of(2, vint(z->n[0]++), x);
+    if (is_err(x))
+        return VERR;
+    out = tuple_again(&z->v[1], 2);
+    as_tuple(out)->at[0] = vint(z->n[0]++);
+    as_tuple(out)->at[1] = x;
+    return out;
 }
 
 static const NativeType enumerate_type = LAZY_TYPE("enumerate", enumerate_next);

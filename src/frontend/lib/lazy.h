@@ -24,6 +24,9 @@ Value lazy_new(const NativeType *t, Value a, Value b, Value c, Value d);
 static inline Lazy *as_lazy(Value v) { return (Lazy *)v.o; }
 /* A tuple of the iterators of each value; V_ERR pending. */
 Value iterators_of(Interp *I, const Value *at, int64_t n);
+/* A tuple of n unset elements to give out: the one in *kept when nobody else holds it any more, else a new one.
+ * *kept keeps a reference. */
+Value tuple_again(Value *kept, int64_t n);
 /* The next element of v[i], which is dropped at its end. */
 Value lazy_pull(Interp *I, Lazy *z, int i);
 

@@ -5,8 +5,10 @@
  * value, and the nearest such text where several are as short.  Three paths,
  * cheapest first: values with at most 15 digits and a small scale are found
  * by exact arithmetic (m and 10^k are both doubles, so m / 10^k is correctly
- * rounded); other normal values need 15, 16 or 17 digits, which the C library
- * rounds correctly; subnormals have fewer digits than 15 and try them all.
+ * rounded); values from 1e-5 to 2^53 by integers of 128 bits, in which the
+ * value times 10^k and the ends of its interval are exact; other normal
+ * values need 15, 16 or 17 digits, which the C library rounds correctly;
+ * subnormals have fewer digits than 15 and try them all.
  *
  * One trap: at a power of two the gap below is half the gap above, so the
  * nearest text of p digits may miss while its upper neighbour hits.
@@ -26,10 +28,24 @@
 static const double pow10_exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+size_t put_decimal(uint64_t m, char *out)
+{
+    char t[20];
+    size_t n = 0;
+
+    do
+        t[n++] = (char)('0' + m % 10);
+    while (m /= 10);
+    for (size_t i = 0; i < n; i++)
+        out[i] = t[n - 1 - i];
+    out[n] = 0;
+    return n;
+}
+
 /* Digits of m without trailing zeros; value is 0.DIGITS * 10^point. */
 static void digits_of_int(uint64_t m, int scale, FloatDigits *out)
 {
-    int n = snprintf(out->digit, sizeof out->digit, "%llu", (unsigned long long)m);
+    int n = (int)put_decimal(m, out->digit);
 
     out->point = n - scale;
     while (n > 1 && out->digit[n - 1] == '0')
@@ -50,6 +66,102 @@ static bool digits_by_scaling(double x, FloatDigits *out)
         }
     }
     return false;
+}
+
+__extension__ typedef unsigned __int128 Wide;
+
+/* x = m * 2^-shift with 0 <= shift < 76, m < 2^53; false: x has another size. */
+static bool split_float(double x, uint64_t *m, int *shift)
+{
+    int e;
+    double f = frexp(x, &e);
+
+    *m = (uint64_t)ldexp(f, 53);
+    *shift = 53 - e;
+    return *shift >= 0 && *shift < 76 && x >= 1e-5;
+}
+
+static Wide wide_pow10(int k)
+{
+    Wide p = 1;
+
+    while (k-- > 0)
+        p *= 10;
+    return p;
+}
+
+/*
+ * The shortest decimal in the interval of values that read back as x.  In units
+ * of 10^-k, where x has 17 digits before the point, all of 4x, the interval's
+ * ends and their comparisons are exact.  The ends themselves count when m is even.
+ */
+static bool digits_by_interval(double x, FloatDigits *out)
+{
+    uint64_t m, lo, hi, p = 1, down, mid;
+    int shift, k;
+    Wide scale, w, low, high, one;
+
+    if (!split_float(x, &m, &shift))
+        return false;
+    k = 16 - (int)floor(log10(x));
+    shift += 2;
+    scale = wide_pow10(k);
+    one = (Wide)1 << shift;
+    w = scale * m * 4;
+    low = w - scale * (m == (uint64_t)1 << 52 ? 1 : 2);
+    high = w + scale * 2;
+    lo = (uint64_t)((low + one - 1) >> shift);
+    hi = (uint64_t)(high >> shift);
+    if (m & 1) {
+        lo += (Wide)lo << shift == low;
+        hi -= (Wide)hi << shift == high;
+    }
+    while (hi / (p * 10) * (p * 10) >= lo && hi / (p * 10))
+        p *= 10;
+    mid = (uint64_t)(w >> shift);
+    down = mid / p * p;
+    Wide below = w - ((Wide)down << shift), above = ((Wide)(down + p) << shift) - w;
+    bool up = above < below || (above == below && down / p % 2);
+    if (down < lo || (up && down + p <= hi))
+        down += p;
+    digits_of_int(down, k, out);
+    return true;
+}
+
+bool float_fixed(double x, int places, StrBuf *b)
+{
+    uint64_t m, q;
+    int shift;
+    Wide w, half;
+    char text[24];
+    size_t n;
+
+    if (x == 0)
+        m = 0, shift = 0;
+    else if (places > 15 || x >= 1e15 || !split_float(x, &m, &shift))
+        return false;
+    w = wide_pow10(places) * m;
+    if (shift && w >> shift >= (uint64_t)1 << 63)
+        return false;
+    q = (uint64_t)(w >> shift);
+    half = shift ? (Wide)1 << (shift - 1) : 0;
+    w -= (Wide)q << shift;
+    q += shift && (w > half || (w == half && (q & 1)));
+    n = put_decimal(q, text);
+    if (n <= (size_t)places) {                  /* 0.05: zeros in front */
+        sb_putc(b, '0');
+        if (places)
+            sb_putc(b, '.');
+        sb_pad(b, '0', (size_t)places - n);
+        sb_write(b, text, n);
+        return true;
+    }
+    sb_write(b, text, n - (size_t)places);
+    if (places) {
+        sb_putc(b, '.');
+        sb_write(b, text + n - (size_t)places, (size_t)places);
+    }
+    return true;
 }
 
 /* Read "d.ddddde[+-]xx" of snprintf's %e into digits. */
@@ -117,7 +229,7 @@ void float_digits(double x, FloatDigits *out)
         *out = (FloatDigits){.digit = "0", .n = 1, .point = 1};
         return;
     }
-    if (digits_by_scaling(x, out))
+    if (digits_by_interval(x, out) || digits_by_scaling(x, out))
         return;
     for (int p = x < 2.3e-308 ? 1 : 15; p < 17; p++)
         if (try_precision(x, p, uneven, out))
@@ -280,11 +392,27 @@ static bool all_ascii(const char *s, size_t n)
     return true;
 }
 
+/* Nothing but digits, fewer than overflow: what most texts of ints are. */
+static bool plain_digits(const char *s, size_t n, int64_t *out)
+{
+    int64_t v = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)(s[i] - '0') > 9)
+            return false;
+        v = v * 10 + (s[i] - '0');
+    }
+    *out = v;
+    return true;
+}
+
 ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out)
 {
     bool negative = false;
     int prefix;
 
+    if (n && n < 19 && base == 10 && plain_digits(s, n, out))
+        return PARSE_OK;
     trim(&s, &n);
     if (!all_ascii(s, n)) {
         StrBuf b = {0};
@@ -350,11 +478,38 @@ static bool plain_decimal(const char *s, size_t n, StrBuf *out)
     return any;
 }
 
+/* [-]digits[.digits] with at most 15 digits: both parts of the quotient are exact doubles, so it is rounded once. */
+static bool short_decimal(const char *s, size_t n, double *out)
+{
+    bool negative = n && *s == '-';
+    int64_t m = 0;
+    int digits = 0, places = -1;
+
+    for (size_t i = negative; i < n; i++) {
+        if (s[i] == '.' && places < 0) {
+            places = 0;
+            continue;
+        }
+        if ((unsigned char)(s[i] - '0') > 9 || ++digits > 15)
+            return false;
+        m = m * 10 + (s[i] - '0');
+        places += places >= 0;
+    }
+    if (!digits)
+        return false;
+    *out = (double)m / pow10_exact[places < 0 ? 0 : places];
+    if (negative)
+        *out = -*out;
+    return true;
+}
+
 bool parse_float(const char *s, size_t n, double *out)
 {
     StrBuf b = {0}, ascii = {0};
     bool ok;
 
+    if (short_decimal(s, n, out))
+        return true;
     trim(&s, &n);
     if (special_float(s, n, out))
         return true;

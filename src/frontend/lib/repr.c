@@ -7,6 +7,7 @@
  * owns (instances, functions, classes ...), write themselves.
  */
 #include "frontend/lib/lib.h"
+#include "frontend/lib/number.h"
 
 #include "frontend/tensor/tensor_ops.h"
 
@@ -294,6 +295,15 @@ static bool put_native_object(Interp *I, Value v, StrBuf *b)
     return ok;
 }
 
+static void put_int(StrBuf *b, int64_t i)
+{
+    char digits[24];
+
+    if (i < 0)
+        sb_putc(b, '-');
+    sb_write(b, digits, put_decimal(i < 0 ? 0 - (uint64_t)i : (uint64_t)i, digits));
+}
+
 bool value_repr_to(Interp *I, Value v, StrBuf *b)
 {
     switch (v.tag) {
@@ -302,7 +312,7 @@ bool value_repr_to(Interp *I, Value v, StrBuf *b)
     case V_ELLIPSIS: sb_puts(b, "Ellipsis"); return true;
     case V_NOTIMPL: sb_puts(b, "NotImplemented"); return true;
     case V_BOOL: sb_puts(b, v.i ? "True" : "False"); return true;
-    case V_INT: sb_printf(b, "%" PRId64, v.i); return true;
+    case V_INT: put_int(b, v.i); return true;
     case V_FLOAT: repr_float(b, v.f); return true;
     case V_STR: repr_str(b, as_str(v)->s, as_str(v)->len); return true;
     case V_BYTES: repr_bytes(b, ((BytesObj *)v.o)->s, ((BytesObj *)v.o)->len); return true;

@@ -98,8 +98,15 @@ static Value list_slice(ListObj *l, int64_t start, int64_t step, int64_t count)
 {
     Value out = list_new(count);
 
-    for (int64_t i = 0; i < count; i++)
-        list_push(as_list(out), value_ref(l->at[start + i * step]));
+    Value *to = as_list(out)->at;
+
+    if (step == 1)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = value_ref(l->at[start + i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = value_ref(l->at[start + i * step]);
+    as_list(out)->n = count;
     return out;
 }
 
@@ -108,6 +115,8 @@ static Value bytes_slice(BytesObj *b, int64_t start, int64_t step, int64_t count
     StrBuf t = {0};
     Value out;
 
+    if (step == 1)
+        return bytes_new(b->s + start, (size_t)count);
     for (int64_t i = 0; i < count; i++)
         sb_putc(&t, b->s[start + i * step]);
     out = bytes_new(sb_str(&t), t.n);

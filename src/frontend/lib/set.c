@@ -25,20 +25,37 @@ int set_has(Interp *I, SetObj *s, Value v)
     return is_err(r) ? (exc_pending(I) ? -1 : 0) : 1;
 }
 
+/* The keys of another set or dict: their hashes are known, and into an empty set they go without being looked for. */
+static bool add_all(Interp *I, SetObj *s, DictObj *from)
+{
+    bool fresh = !s->n;
+
+    if (fresh)
+        dict_reserve(s, from->n);
+    for (int64_t i = 0; i < from->used; i++) {
+        DictEntry e = from->entry[i];
+        bool ok = true;
+        if (!e.live)
+            continue;
+        value_ref(e.key);
+        if (fresh)
+            dict_add_new(s, e.key, e.hash, VNONE);
+        else
+            ok = dict_set_hash(I, s, e.key, e.hash, VNONE);
+        value_unref(e.key);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
 bool set_update(Interp *I, SetObj *s, Value iterable)
 {
-    Value from = unwrap_base(iterable), it, x, ignore;
-    int64_t pos = 0;
+    Value from = unwrap_base(iterable), it, x;
     bool ok = true;
 
-    if (from.tag == V_SET || from.tag == V_DICT) {
-        if (as_dict(from) == s)
-            return true;
-        while (dict_next(as_dict(from), &pos, &x, &ignore))
-            if (!set_add(I, s, x))
-                return false;
-        return true;
-    }
+    if (from.tag == V_SET || from.tag == V_DICT)
+        return as_dict(from) == s || add_all(I, s, as_dict(from));
     it = value_iter(I, iterable);
     if (is_err(it))
         return false;
@@ -82,18 +99,22 @@ static Value frozenset_make(Interp *I, Value *a)
 /* The elements of a for which being in b is `in`. */
 static bool select_into(Interp *I, SetObj *out, SetObj *a, SetObj *b, bool in)
 {
-    Value x, ignore;
-    int64_t pos = 0;
+    bool fresh = !out->n;       /* elements of one set differ: no search where they go */
 
-    while (dict_next(a, &pos, &x, &ignore)) {
+    for (int64_t i = 0; i < a->used; i++) {
+        DictEntry e = a->entry[i];
         int has;
-        value_ref(x);
-        has = set_has(I, b, x);
-        if (has < 0 || (has == in && !set_add(I, out, x))) {
-            value_unref(x);
+        if (!e.live)
+            continue;
+        value_ref(e.key);
+        has = dict_has_hash(I, b, e.key, e.hash);
+        if (has == in && fresh)
+            dict_add_new(out, e.key, e.hash, VNONE);
+        else if (has == in && !dict_set_hash(I, out, e.key, e.hash, VNONE))
+            has = -1;
+        value_unref(e.key);
+        if (has < 0)
             return false;
-        }
-        value_unref(x);
     }
     return true;
 }
