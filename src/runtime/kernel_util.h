@@ -36,6 +36,7 @@ KStatus kernel_scan(KERNEL_ARGS);
 #define DECLARE_SCAN(n)
 #define DECLARE_CONTROL(n)
 #define DECLARE_EFFECT(n)
+#define DECLARE_COLLECTIVE(n)
 #define DECLARE_MOVE(n) KStatus kernel_##n(KERNEL_ARGS);
 #define DECLARE_CONTRACT DECLARE_MOVE
 #define DECLARE_INDEX DECLARE_MOVE

@@ -23,6 +23,7 @@
 #define KERNEL_MAKE(n) kernel_##n
 #define KERNEL_CONTROL(n) NULL
 #define KERNEL_EFFECT(n) NULL
+#define KERNEL_COLLECTIVE(n) NULL
 
 const Kernel kernel_of[OP_COUNT] = {
 #define OP(name, nin, nout, fam, ...) [OP_##name] = KERNEL_##fam(name),

@@ -7,6 +7,7 @@
 #include "runtime/storage.h"
 
 #include "base/alloc.h"
+#include "runtime/mesh.h"
 
 #include <string.h>
 
@@ -78,7 +79,7 @@ Storage *storage_new(size_t nbytes)
         if (!(s = tsr_try_alloc(size + HEADER, 64)))
             return NULL;
     }
-    *s = (Storage){.refs = 1, .nbytes = nbytes, .data = (char *)s + HEADER, .free = storage_free};
+    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER, .free = storage_free};
     live_bytes += nbytes;
     made_bytes += nbytes;
     if (live_bytes > peak_bytes)

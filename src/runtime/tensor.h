@@ -19,7 +19,7 @@ enum { RANK_MAX = 16, RANK_INLINE = 6 };
 
 typedef struct Storage {
     uint32_t refs;
-    uint32_t flags;
+    uint32_t device;            /* where it is: mesh.h */
     size_t nbytes;
     void *data;                 /* 64-byte aligned */
     void (*free)(struct Storage *);

@@ -3,6 +3,7 @@
 
 #include "frontend/eval/interp.h"
 #include "runtime/kernels.h"
+#include "runtime/mesh.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -86,6 +87,20 @@ static int uncaught(Interp *I)
     return code;
 }
 
+/* --stats: the lines of tessera.dist.stats(). */
+static void print_stats(Interp *I)
+{
+    Value m = import_module(I, "dist"), lines = is_err(m) ? VERR : value_call_method(I, m, sym("stats"), NULL, 0);
+
+    interp_flush(I);
+    if (is_err(lines))
+        exc_clear(I);
+    for (int64_t i = 0; lines.tag == V_LIST && i < as_list(lines)->n; i++)
+        fprintf(stderr, "stats: %s\n", as_str(as_list(lines)->at[i])->s);
+    value_unref(lines);
+    value_unref(m);
+}
+
 int program_run(Program *p, const Options *o, int argc, char **argv)
 {
     const char **path = module_path();
@@ -96,9 +111,12 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     int code = EXIT_OK;
 
     pool_init((int)o->number[OPT_threads]);
+    devices_simulate((int)o->number[OPT_sim_devices]);
     I = interp_new(&io);
     if (!interp_run_unit(I, p->unit, sym("__main__")))
         code = uncaught(I);
+    if (option_on(o, OPT_stats))
+        print_stats(I);
     interp_flush(I);
     interp_free(I);
     tsr_free(path);

@@ -37,6 +37,7 @@ struct Interp {
     struct { const NativeType *type; ClassObj *cls; } object_class_at[64];   /* classes of native objects, by the type's address */
     ModuleObj *main;
     struct Task *tasks;         /* event loop: async.c */
+    struct Ranks *ranks;        /* the innermost SPMD function under way: ranks.c; NULL: none */
     Trace trace;
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */

@@ -207,6 +207,13 @@ void fiber_resume(Fiber *cur, Fiber *g)
     after(cur, g);
 }
 
+void fiber_jump(Fiber *cur, Fiber *to)
+{
+    before(cur, to);
+    jump(cur, to);
+    after(cur, to);
+}
+
 void fiber_suspend(Fiber *f)
 {
     Fiber *to = f->caller;

@@ -28,6 +28,8 @@ enum { FIBER_SMALL = 512 << 10, FIBER_LARGE = 64 << 20 };
 Fiber *fiber_new(size_t size, void (*fn)(void *), void *arg);
 /* Switch to g until it suspends or its function returns. cur is what runs now. */
 void fiber_resume(Fiber *cur, Fiber *g);
+/* From one stack to another, whoever resumed them; somebody has to come back the same way. */
+void fiber_jump(Fiber *cur, Fiber *to);
 /* Back to whoever resumed f. */
 void fiber_suspend(Fiber *f);
 void fiber_free(Fiber *f);      /* must be done, or abandoned for good */

@@ -6,6 +6,7 @@
  * lose its kind (a float beside ints makes both f32).
  */
 #include "frontend/tensor/bind.h"
+#include "runtime/mesh.h"
 
 #include "frontend/syntax/ast.h"
 
@@ -109,9 +110,22 @@ static bool guard(Interp *I, OpId op, Tensor *out, Tensor *const *in, int n)
     return false;
 }
 
+/* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together. */
+static bool lie_together(Interp *I, OpId op, Tensor *const *in, int n)
+{
+    int a, b;
+    if (!devices_used || !devices_differ(in, n, &a, &b))
+        return true;
+    raise(I, EXC_ValueError, "E0725: %s: one operand is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")", op_info[op].name, a - 1,
+          b - 1, a - 1);
+    return false;
+}
+
 Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n)
 {
     Trace *T = trace_of(I);
+    if (!lie_together(I, op, in, n))
+        return NULL;
     T->span = interp_span(I);
     Tensor *out = op1(T, op, a, in, n);
     if (!out)

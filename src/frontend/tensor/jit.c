@@ -22,6 +22,7 @@ typedef struct Entry {
     TType *type;
     int n, nout, ncaptures;
     const Policy *numerics;
+    int64_t place;              /* staged on a rank: what the graph means may depend on which one */
     Graph *graph;
     Tensor **capture;
     bool random;                /* the graph uses the key */
@@ -126,7 +127,7 @@ static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *
     const Policy *numerics = trace_of(I)->numerics;
     for (Entry **p = &s->first; *p; p = &(*p)->next) {
         Entry *e = *p;
-        bool same = e->n == in->n && e->numerics == numerics;
+        bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place;
         for (int i = 0; same && i < in->n; i++)
             same = same_type(&e->type[i], in->at[i]);
         int eq = same ? tree_same(I, e->skeleton, tree) : 0;
@@ -227,6 +228,7 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     e->nout = h.nresult;
     e->n = in->n;
     e->numerics = trace_of(I)->numerics;
+    e->place = trace_of(I)->place;
     memmove(type, type + 1, sizeof *type * (size_t)in->n);
     e->type = type;
     e->skeleton = tree_skeleton(I, tree);
@@ -525,6 +527,8 @@ static Value m_effects(Interp *I, Value *a)
         list_push(as_list(list), str_c("random"));
     if (flags & OPF_STATE)
         list_push(as_list(list), str_c("state"));
+    if (flags & OPF_COLLECTIVE)
+        list_push(as_list(list), str_c("collective"));
     if (mine)
         entry_free(e);
     return list;

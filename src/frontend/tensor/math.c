@@ -1,6 +1,7 @@
 /*
  * math.c - elementwise functions, as functions and as methods of the same name.
  */
+#include "frontend/dist/dist.h"
 #include "frontend/tensor/bind.h"
 
 #include <math.h>
@@ -196,13 +197,10 @@ static Value f_to(Interp *I, Value *a)
 {
     DType dt;
     Value target = a[1];
-    if (target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) {
-        if (!strncmp(as_str(target)->s, "cpu", 3) || !strcmp(as_str(target)->s, "host"))
-            return value_ref(a[0]);
-        return raise(I, EXC_ValueError, "there is no dtype or device '%s' here; devices: cpu", as_str(target)->s);
+    if ((target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) || target.tag == V_INSTANCE) {
+        int device;
+        return arg_device(I, target, &device) ? device_move(I, as_tensor(a[0]), device) : VERR;
     }
-    if (target.tag == V_INSTANCE || target.tag == V_MODULE)         /* a device object: there is one */
-        return value_ref(a[0]);
     bool saturate;
     if (!arg_bool(I, a[2], &saturate))
         return VERR;

@@ -4,6 +4,7 @@
  * Operators meet two tensors or a tensor and a number; anything else is
  * answered with NotImplemented, so that user classes get their turn.
  */
+#include "frontend/dist/dist.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/linear.h"
 
@@ -346,7 +347,6 @@ static Value attr_shape(Interp *I, Value v)
 static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
 static Value attr_ndim(Interp *I, Value v) { return vint(as_tensor(v)->rank); }
 static Value attr_size(Interp *I, Value v) { return vint(shape_product(as_tensor(v)->rank, as_tensor(v)->shape)); }
-static Value attr_device(Interp *I, Value v) { return str_c("cpu"); }
 static Value attr_grad(Interp *I, Value v)
 {
     Value g = ((TensorObj *)v.o)->grad;
@@ -397,6 +397,7 @@ static Value attr_imag(Interp *I, Value v)
 static const struct { const char *name; Value (*get)(Interp *I, Value v); } attrs[] = {
     {"shape", attr_shape}, {"dtype", attr_dtype}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
+    {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
 };
 enum { NATTRS = sizeof attrs / sizeof *attrs };
 

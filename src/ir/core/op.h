@@ -21,7 +21,7 @@ typedef enum OpId {
 } OpId;
 
 typedef enum OpFamily { FAM_MAP, FAM_REDUCE, FAM_SCAN, FAM_MOVE, FAM_CONTRACT, FAM_INDEX, FAM_SORT, FAM_RANDOM, FAM_LINALG,
-                        FAM_FFT, FAM_MAKE, FAM_CONTROL, FAM_EFFECT } OpFamily;
+                        FAM_FFT, FAM_MAKE, FAM_CONTROL, FAM_EFFECT, FAM_COLLECTIVE } OpFamily;
 
 enum {                              /* flags */
     OPF_COMMUTES = 1, OPF_ASSOC = 2, OPF_LINEAR = 4,     /* LINEAR: in all operands together */
@@ -29,7 +29,8 @@ enum {                              /* flags */
     OPF_NODIFF = 16,                /* no tangent: integers, comparisons, floor */
     OPF_IO = 32, OPF_RANDOM = 64, OPF_STATE = 128, OPF_RAISE = 256,     /* effects */
     OPF_VIEW = 512,                 /* the kernel may return a view */
-    OPF_REGIONS = 1024              /* has sub-graphs */
+    OPF_REGIONS = 1024,             /* has sub-graphs */
+    OPF_COLLECTIVE = 2048           /* the ranks of a mesh meet in it: an effect, kept in order */
 };
 
 /* A type of a graph value or tensor: what shape and dtype rules work on. */

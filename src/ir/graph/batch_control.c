@@ -17,10 +17,12 @@ static void fail(Batch *b) { b->r->failed = true; }
 
 static bool forbid_io(Batch *b, const Graph *g, const char *what)
 {
-    if (!graph_has_effect(g, OPF_IO))
+    bool ranks = graph_has_effect(g, OPF_COLLECTIVE);
+
+    if (!ranks && !graph_has_effect(g, OPF_IO))
         return true;
     fail(b);
-    return trace_fail(b->r->T, OPERR_TRACE, "a %s with output in it cannot depend on the example under vmap", what);
+    return trace_fail(b->r->T, OPERR_TRACE, "a %s with %s in it cannot depend on the example under vmap", what, ranks ? "a collective" : "output");
 }
 
 /* -- batched regions ------------------------------------------------------------------------------------------------------------- */

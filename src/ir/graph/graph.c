@@ -202,7 +202,7 @@ static bool node_is(const Node *n, OpId op, const Attr *a, const GValue *in, int
 
 static bool is_pure(OpId op)
 {
-    return !(op_info[op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS)) && op_info[op].nout != 0 && op_info[op].family != FAM_CONTROL;
+    return !(op_info[op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS | OPF_COLLECTIVE)) && op_info[op].nout != 0 && op_info[op].family != FAM_CONTROL;
 }
 
 enum { PROBES = 8 };

@@ -44,10 +44,10 @@ static bool must_stay(const Node *n)
     if (n->op == GRAPH_PARAM)
         return true;
     flags = op_info[n->op].flags;
-    if (flags & (OPF_IO | OPF_STATE) || n->op == OP_check)
+    if (flags & (OPF_IO | OPF_STATE | OPF_COLLECTIVE) || n->op == OP_check)
         return true;
     for (int k = 0; k < 4; k++)
-        if (n->attr->region[k] && graph_has_effect(n->attr->region[k], OPF_IO | OPF_STATE))
+        if (n->attr->region[k] && graph_has_effect(n->attr->region[k], OPF_IO | OPF_STATE | OPF_COLLECTIVE))
             return true;
     return false;
 }
@@ -159,7 +159,7 @@ static Tensor *folded(Node *n)
     bool ok;
 
     if (n->op == GRAPH_PARAM || n->op == OP_constant || n->nout != 1 || n->nin == 0 || n->nin > 16 || n->flags & NODE_SYMBOLIC ||
-        op_info[n->op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS) || n->op == OP_stop_gradient || !small(&n->type[0]))
+        op_info[n->op].family >= FAM_CONTROL || n->op == OP_stop_gradient || !small(&n->type[0]))
         return NULL;
     for (int i = 0; i < n->nin; i++) {
         if (n->in[i].node->op != OP_constant)

@@ -156,7 +156,8 @@ static void print_attr(Printer *p, OpId op, const Attr *a)
 
 static void print_effects(Printer *p, OpId op)
 {
-    static const struct { unsigned flag; const char *name; } effects[] = {{OPF_IO, "io"}, {OPF_STATE, "state"}, {OPF_RANDOM, "random"}};
+    static const struct { unsigned flag; const char *name; } effects[] = {{OPF_IO, "io"}, {OPF_STATE, "state"}, {OPF_RANDOM, "random"},
+                                                                      {OPF_COLLECTIVE, "collective"}};
     unsigned flags = op_info[op].flags;
 
     if (op == OP_check)
@@ -164,7 +165,7 @@ static void print_effects(Printer *p, OpId op)
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
         if (flags & effects[i].flag)
             sb_printf(p->out, " effects=[%s]", effects[i].name);
-    if (flags & (OPF_IO | OPF_STATE))           /* random draws have keys, so their order does not matter */
+    if (flags & (OPF_IO | OPF_STATE | OPF_COLLECTIVE))      /* random draws have keys, so their order does not matter */
         sb_printf(p->out, " order=%d", p->order++);
 }
 

@@ -4,7 +4,9 @@
  * kernels.  What a level does with an op is in stage.c, autodiff.c and vmap.c.
  */
 #include "ir/graph/level.h"
+#include "ir/graph/shard.h"
 #include "runtime/kernels.h"
+#include "runtime/storage.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -26,6 +28,7 @@ static void tracer_free(Tracer *tr)
 {
     tensor_unref(tr->primal);
     tensor_unref(tr->tangent);
+    shards_free(tr->shards);
     level_unref(tr->level);
     tsr_free(tr);
 }
@@ -106,12 +109,27 @@ TType tensor_type(const Tensor *t)
     return y;
 }
 
+void tensor_donate(Tensor *t)
+{
+    static Level donated = {.refs = 1, .kind = TRACE_DONATED};
+
+    if (t->tracer)
+        return;
+    storage_unref(t->store);
+    t->store = NULL;
+    donated.refs++;
+    t->tracer = tsr_calloc(sizeof *t->tracer);
+    t->tracer->level = &donated;
+}
+
 Tensor *tensor_concrete(Tensor *t)
 {
     while (t->tracer) {
         Tracer *tr = t->tracer;
-        if (tr->level->kind == TRACE_STAGE || (tr->level->kind == TRACE_BATCH && tr->batched))
+        if (tr->level->kind == TRACE_STAGE || tr->level->kind == TRACE_DONATED || (tr->level->kind == TRACE_BATCH && tr->batched))
             return NULL;
+        if (tr->level->kind == TRACE_SHARD)
+            return shards_whole(NULL, t);
         t = tr->primal;
     }
     return t;
@@ -155,7 +173,7 @@ static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *con
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer && (!best || in[i]->tracer->level->depth > best->depth))
             best = in[i]->tracer->level;
-    if (T->top && ((op_info[op].flags & OPF_IO) || has_symbolic(a) || ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
+    if (T->top && ((op_info[op].flags & (OPF_IO | OPF_COLLECTIVE)) || has_symbolic(a) || ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
         Level *s = program_stage(T);
         if (s && (!best || s->depth > best->depth))
             best = s;
@@ -190,6 +208,20 @@ static void mark_result(Tensor **out, const TType *y)
     t->policy = y->policy;
 }
 
+/* The result lies where its operands do. */
+static bool lies_with(Trace *T, Tensor *const *in, int nin, int nout, Tensor **out)
+{
+    int at = device_of_operands(in, nin);
+    bool ok = true;
+
+    for (int i = 0; at && ok && i < nout; i++)
+        if (out[i]->store->refs == 1)
+            out[i]->store->device = (uint32_t)at;
+        else
+            ok = tensor_on(&out[i], at) || trace_fail(T, OPERR_MEMORY, "out of memory");
+    return ok;
+}
+
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
 {
     StrBuf err = {0};
@@ -202,6 +234,10 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
         for (int i = 0; i < nout; i++)
             mark_result(&out[i], &y[i]);
     sb_done(&err);
+    if (st == K_OK && devices_used && !lies_with(T, in, nin, nout, out)) {
+        tensors_unref(out, nout);
+        return false;
+    }
     return st == K_OK;
 }
 
@@ -250,6 +286,9 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     case OP_stop_gradient:
         out[0] = tensor_ref(in[0]);
         return true;
+    case OP_place:
+        *ok = run_place(T, a, in[0], out);
+        return true;
     case OP_dim_value:
         *ok = dim_const_value(a->d[0][0], &v) || trace_fail(T, OPERR_TRACE, "a size is not known here");
         out[0] = *ok ? tensor_scalar_i(DT_int64, v) : NULL;
@@ -290,6 +329,20 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
 
 /* -- dispatch --------------------------------------------------------------------------------------------------------- */
 
+/* A collective that no level of the running rank records: the ranks meet. */
+static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, Tensor **out, int *nout)
+{
+    *nout = op_info[op].nout;
+    if (!T->host_collective)
+        return trace_fail(T, OPERR_VALUE, "E0726: %s is called outside of ranks: decorate the function that calls it with @tessera.spmd, "
+                          "or call it on a tensor that is distributed over a mesh", op_info[op].name);
+    if (T->host_collective(T->host, op, a, op_info[op].nin ? in[0] : NULL, out))
+        return true;
+    if (T->error == OPERR_NONE)
+        T->error = OPERR_HOST;
+    return false;
+}
+
 bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Level *lv = deciding_level(T, op, a, in, nin);
@@ -300,8 +353,15 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
         *nout = 0;
         return true;
     }
+    if ((op_info[op].flags & OPF_COLLECTIVE) && (!lv || lv->depth <= T->floor))
+        return run_collective(T, op, a, in, out, nout);
     if (!lv)
         return apply_concrete(T, op, a, in, nin, out, nout);
+    if (lv->kind == TRACE_SHARD)
+        return apply_shard(T, op, a, in, nin, out, nout);
+    if (lv->kind == TRACE_DONATED)
+        return trace_fail(T, OPERR_VALUE, "E0727: buffer donated: %s uses a tensor that was given away (donate=) to an earlier call",
+                          op_info[op].name);
     if (lv->closed)
         return trace_fail(T, OPERR_TRACE, "a traced value was kept after its %s ended, and used in %s",
                           lv->kind == TRACE_STAGE ? "jit" : lv->kind == TRACE_BATCH ? "vmap" : "grad", op_info[op].name);

@@ -9,6 +9,7 @@
  *   LIN     a JVP level whose tangents are values of a STAGE level just below it: primal parts are
  *           computed further down, linear parts are recorded. Transposing that graph gives vjp.
  *   BATCH   a tensor with a batch axis in front: the op's batching rule, one level down
+ *   SHARD   a tensor laid out over a mesh, below all others (shard.h): the op on its parts
  *
  * So every transformation is written once, nests in any order, and works alike
  * on concrete values (values stay visible: print, if, while, item) and while
@@ -21,7 +22,8 @@
 #include "ir/graph/graph.h"
 #include "runtime/tensor.h"
 
-typedef enum { TRACE_STAGE, TRACE_JVP, TRACE_LIN, TRACE_BATCH } TraceKind;
+typedef enum { TRACE_STAGE, TRACE_JVP, TRACE_LIN, TRACE_BATCH, TRACE_SHARD,
+               TRACE_DONATED /* a tensor that was given away */ } TraceKind;
 
 typedef struct Level {          /* one active transformation; counted by its tracers */
     uint32_t refs;
@@ -45,6 +47,7 @@ typedef struct Tracer {
     Tensor *primal;             /* JVP, LIN: one level down.  BATCH: with the batch axis in front */
     Tensor *tangent;            /* JVP, LIN: NULL when zero */
     bool batched;               /* BATCH: false when the value is the same for all */
+    struct Shards *shards;      /* SHARD: its parts */
 } Tracer;
 
 typedef enum { OPERR_NONE, OPERR_SHAPE, OPERR_DTYPE, OPERR_INDEX, OPERR_VALUE, OPERR_MEMORY, OPERR_ZERODIV,
@@ -67,6 +70,11 @@ typedef struct Trace {
     int mute;                   /* > 0: a recomputation, whose effects have happened already */
     Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
+    bool exact;                 /* sums keep the order of whole tensors, however these are distributed */
+    /* While a rank of a mesh runs (SPMD): */
+    int floor;                  /* levels above it are the rank's own */
+    int64_t place;              /* which rank of which mesh, as one number; 0: none */
+    bool (*host_collective)(void *host, OpId op, const Attr *a, Tensor *x, Tensor **out);   /* meet the others; x NULL: a barrier */
     void *host;                 /* the Interp: print and custom rules call back into it */
     /* Calls back into the language; each false: OPERR_HOST. */
     void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
@@ -99,6 +107,7 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
 /* Is a concrete value known beneath all JVP/LIN levels? The borrowed concrete tensor, else NULL. */
 Tensor *tensor_concrete(Tensor *t);
 TType tensor_type(const Tensor *t);
+void tensor_donate(Tensor *t);              /* its memory goes; an op on it says so from now on */
 
 /* Transformations take a function of flat tensor lists. */
 typedef struct TensorFn {

@@ -1,0 +1,165 @@
+/* Devices and meshes by their numbers, and where tensors are. */
+#include "frontend/dist/dist.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Value f_gpus(Interp *I, Value *a) { return vint(devices_gpus()); }
+
+static bool ints_of(Interp *I, Value list, int *out, int max, int *n)
+{
+    ListObj *l = as_list(list);
+
+    *n = (int)l->n;
+    for (int i = 0; i < l->n && i < max; i++) {
+        int64_t v;
+        if (!value_as_int(I, l->at[i], &v))
+            return false;
+        out[i] = (int)v;
+    }
+    return true;
+}
+
+static Value f_mesh(Interp *I, Value *a)                /* names, extents, devices */
+{
+    Sym name[MESH_AXES_MAX];
+    int extent[MESH_AXES_MAX], *device, naxes, n, size = 1;
+    ListObj *names = as_list(a[0]);
+    Value v = VERR;
+
+    if (names->n > MESH_AXES_MAX || !names->n)
+        return raise(I, EXC_ValueError, "a mesh has from 1 to %d axes, not %lld", MESH_AXES_MAX, (long long)names->n);
+    for (int i = 0; i < names->n; i++)
+        name[i] = sym(as_str(names->at[i])->s);
+    if (!ints_of(I, a[1], extent, MESH_AXES_MAX, &naxes))
+        return VERR;
+    for (int i = 0; i < naxes; i++)
+        size *= extent[i];
+    device = tsr_calloc(sizeof *device * (size_t)(as_list(a[2])->n + 1));
+    if (ints_of(I, a[2], device, (int)as_list(a[2])->n, &n) && n == size)
+        v = vint(mesh_new(naxes, name, extent, device)->id);
+    tsr_free(device);
+    return is_err(v) && !exc_pending(I) ? raise(I, EXC_ValueError, "a mesh of %d places, and %d devices", size, n) : v;
+}
+
+const Mesh *arg_mesh(Interp *I, Value id)
+{
+    const Mesh *m = id.tag == V_INT ? mesh_by_id(id.i) : NULL;
+
+    if (!m)
+        raise(I, EXC_ValueError, "there is no such mesh");
+    return m;
+}
+
+Value mesh_axes_list(const Mesh *m, uint16_t axes)
+{
+    Value l = list_new(m->naxes);
+
+    for (int i = 0; i < m->naxes; i++)
+        if (axes >> i & 1)
+            list_push(as_list(l), str_sym(m->name[i]));
+    return l;
+}
+
+static Value f_coordinates(Interp *I, Value *a)         /* mesh, rank */
+{
+    const Mesh *m = arg_mesh(I, a[0]);
+    Value t;
+
+    if (!m)
+        return VERR;
+    t = tuple_new(m->naxes);
+    for (int i = 0; i < m->naxes; i++)
+        as_tuple(t)->at[i] = vint(mesh_coordinate(m, (int)a[1].i, i));
+    return t;
+}
+
+static Value f_device_enter(Interp *I, Value *a) { return vint(device_enter((int)a[0].i)); }
+static Value f_device_now(Interp *I, Value *a) { return vint(device_now); }
+
+/* Where a tensor is; -1: over a mesh. What has no value yet will be where new tensors are. */
+static int device_of(Tensor *t)
+{
+    const Tensor *c;
+
+    if (shards_of(t))
+        return -1;
+    c = tensor_concrete(t);
+    return c && c->store ? (int)c->store->device : device_now;
+}
+
+static Value f_device_of(Interp *I, Value *a) { return vint(device_of(as_tensor(a[0]))); }
+
+Value attr_device(Interp *I, Value v)
+{
+    int d = device_of(as_tensor(v));
+    char name[24];
+
+    if (d <= 0)
+        return str_c(d ? "mesh" : "cpu");
+    snprintf(name, sizeof name, "gpu:%d", d - 1);
+    return str_c(name);
+}
+
+static bool device_named(const char *s, int *number)
+{
+    size_t n = strcspn(s, ":");
+    char *end;
+
+    *number = 0;
+    if ((n == 3 && !memcmp(s, "cpu", 3)) || (n == 4 && !memcmp(s, "host", 4)))
+        return true;
+    if (!((n == 3 && !memcmp(s, "gpu", 3)) || (n == 4 && !memcmp(s, "cuda", 4))))
+        return false;
+    *number = 1 + (s[n] ? (int)strtol(s + n + 1, &end, 10) : 0);
+    return *number >= 1 && *number <= devices_gpus();
+}
+
+bool arg_device(Interp *I, Value v, int *number)
+{
+    Value n;
+    int64_t k = 0;
+    bool ok;
+
+    if (v.tag == V_STR && device_named(as_str(v)->s, number))
+        return true;
+    if (v.tag == V_STR) {
+        raise(I, EXC_ValueError, devices_gpus() ? "there is no dtype or device '%s' here; devices: cpu, gpu:0 to gpu:%d"
+                                                : "there is no dtype or device '%s' here; devices: cpu", as_str(v)->s, devices_gpus() - 1);
+        return false;
+    }
+    n = value_getattr(I, v, sym("number"));
+    ok = !is_err(n) && value_as_int(I, n, &k);
+    value_unref(n);
+    *number = (int)k;
+    return ok;
+}
+
+Value device_move(Interp *I, Tensor *t, int number)
+{
+    if (shards_of(t) && !(t = shards_whole(trace_of(I), t)))
+        return raise_op_error(I);
+    tensor_ref(t);
+    if (!tensor_on(&t, number)) {
+        tensor_unref(t);
+        return raise(I, EXC_MemoryError, "not enough memory for the tensor");
+    }
+    return tensor_value(t);
+}
+
+static Value f_donate(Interp *I, Value *a)
+{
+    tensor_donate(as_tensor(a[0]));
+    return VNONE;
+}
+
+const NativeDef dist_mesh_natives[] = {
+    {"_dist", "gpus", f_gpus, "() -> int", "How many GPUs there are."},
+    {"_dist", "mesh", f_mesh, "(names: list, extents: list, devices: list) -> int", "The id of a mesh."},
+    {"_dist", "coordinates", f_coordinates, "(mesh: int, rank: int) -> tuple", "Where a rank is along each axis."},
+    {"_dist", "device_enter", f_device_enter, "(device: int) -> int", "Make new tensors there; the place before."},
+    {"_dist", "device_now", f_device_now, "() -> int", "Where new tensors are made."},
+    {"_dist", "device_of", f_device_of, "(x: Tensor) -> int", "Where a tensor is; -1: over a mesh."},
+    {"_dist", "donate", f_donate, "(x: Tensor) -> None", "Give the tensor's memory up: using it again is an error."},
+    {0},
+};
