@@ -18,7 +18,7 @@ const char *callee_text(const Type *f)
         return ((const Fn *)f->ref)->name ? ((const Fn *)f->ref)->name->text : "lambda";
     if (f->kind == TY_NATIVE)
         return ((const NativeDef *)f->ref)->name;
-    if (f->kind == TY_METHOD || f->kind == TY_TRANSFORM)
+    if ((f->kind == TY_METHOD || f->kind == TY_TRANSFORM) && f->ref)
         return callee_text(f->ref);
     if (f->kind == TY_CLASS)
         return cls_name(f->ref);
@@ -439,6 +439,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
 
     if (!param_slots(f->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
+    if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
+        return r;
     if (f->around->home->library && !C->home->library)
         C->blame = node->span;
     fn_sig(C, f);
@@ -525,7 +527,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     }
     if (!native_bind(C, d, self != NULL, a, node))
         return T_ANY;
-    if (!self && transform_make(d->name, a, &r))
+    if (!self && !*d->owner && transform_make(C, d->name, a, node, &r))
         return r;
     if (tensor_call(C, d->owner, d->name, self, a, node, &r))
         return r;
@@ -541,6 +543,8 @@ static const Type *call_library(Check *C, const AstFunctionDef *def, const Type 
 
     if (!param_slots(def->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
+    if (!self && transform_make(C, def->name->text, a, node, &r))
+        return r;
     return tensor_call(C, "", def->name->text, self, a, node, &r) ? r : T_ANY;
 }
 
@@ -592,7 +596,7 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
     case TY_LIBRARY:
         return call_library(C, f->ref, NULL, a, node);
     case TY_TRANSFORM:
-        return f->value == TRANSFORM_VMAP ? transform_vmap(C, f->ref, a, node) : transform_grad(C, f, a, node);
+        return transform_call(C, f, a, node);
     case TY_NATIVE:
         return call_native(C, f->ref, NULL, a, node);
     case TY_CLASS:

@@ -137,6 +137,24 @@ static void check_order(Check *C, AstFunctionDef *def)
         }
 }
 
+/* The function as its decorators leave it, from the inside out. */
+static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t)
+{
+    for (int i = def->decorators.n - 1; i >= 0; i--) {
+        Ast *d = def->decorators.at[i];
+        CallArg one = {NULL, t, d, 0};
+        const Type *made;
+        if (is_transparent(decorator_name(d)))
+            continue;
+        made = expr(C, d);
+        t = made->kind == TY_TRANSFORM || (made->kind == TY_NATIVE && t->kind != TY_ANY)
+                ? call_type(C, made, &(CallArgs){&one, 1, false}, d) : T_ANY;
+        if (t->kind != TY_TRANSFORM && t->kind != TY_FUNC)
+            return T_ANY;
+    }
+    return t;
+}
+
 static void function_def(Check *C, AstFunctionDef *def)
 {
     Fn *f = fn_make(C, (Ast *)def);
@@ -145,7 +163,8 @@ static void function_def(Check *C, AstFunctionDef *def)
     check_order(C, def);
     for (int i = 0; i < def->decorators.n; i++) {
         const char *s = decorator_name(def->decorators.at[i]);
-        expr(C, def->decorators.at[i]);
+        if (is_transparent(s))
+            expr(C, def->decorators.at[i]);
         plain = plain && is_transparent(s);
         f->is_static |= !strcmp(s, "staticmethod");
         f->is_class |= !strcmp(s, "classmethod");
@@ -155,7 +174,7 @@ static void function_def(Check *C, AstFunctionDef *def)
         if (AST_IS(def->params.at[i], Param) && AST_AS(def->params.at[i], Param)->dflt)
             expr(C, AST_AS(def->params.at[i], Param)->dflt);
     if (def->bound)
-        set_name(C, def->bound, plain ? type_ref(TY_FUNC, f) : T_ANY, NULL);
+        set_name(C, def->bound, plain ? type_ref(TY_FUNC, f) : decorated(C, def, type_ref(TY_FUNC, f)), NULL);
 }
 
 /* Annotated names of the body are the class's attributes. */
@@ -620,6 +639,7 @@ static void check_done(Check *C)
         vec_free(&C->frames.at[i]->dims);
     vec_free(&C->frames);
     vec_free(&C->fns);
+    map_done(&C->rule_of);
     map_done(&C->home_of);
     for (uint32_t i = 0; i < C->cls_of.cap; i++)
         if (C->cls_of.key[i]) {

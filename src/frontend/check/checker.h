@@ -114,6 +114,7 @@ struct Check {
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
     Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit, or made by a derived class */
     Map subclassed;             /* Sym -> 1: names of classes that others derive from */
+    Map rule_of;                /* Sym of a tensor function -> Rule * */
     Map home_of;                /* Space * -> Home * */
     Map inst_of;                /* Type * of class and arguments -> Inst * */
     Map wild;                   /* Sym -> 1: attributes stored in objects that are not known */
@@ -125,6 +126,7 @@ struct Check {
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
+    int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
     int mixed;                  /* inside `with precision("mixed")` */
     int depth, calls;
     long fuel;
@@ -184,7 +186,10 @@ void fn_check(Check *C, Fn *f);                         /* its body for its own 
 const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound, const Type *declared);
 
 /* Functions made of functions: what a call of them means for the inner one. */
-typedef enum { TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP } Transform;
+typedef enum {
+    TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
+    TRANSFORM_SAME                      /* to its callers it is the function: jit, checkpoint */
+} Transform;
 
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
@@ -194,9 +199,11 @@ const char *callee_text(const Type *f);
 Span at_call(const Ast *node, const Ast *arg);
 
 /* transforms.c */
-bool transform_make(const char *name, CallArgs *a, const Type **out);      /* false: name(a...) is no known transform */
-const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node);
-const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node);
+/* name(a...): false when it is no transform. */
+bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out);
+const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);       /* t(a...) for a TY_TRANSFORM */
+/* scan(f, init, xs): (carry, stacked results). */
+const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node);
 
 /* sizes.c */
 /* `cls`: whose sizes are matched too; NULL: none. */
@@ -233,12 +240,14 @@ void report_misfit(Check *C, Span span, const char *what, const Type *from, cons
 
 /* tensors.c */
 const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node);
+/* An elementwise op of two operands, numbers too. */
+const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *node);
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node);
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);
 /* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);
-bool tensor_has_rule(const char *name);
+bool tensor_has_rule(Check *C, const char *name);
 /* The result of a native that has a tensor rule; false: it has none. */
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out);
 

@@ -177,7 +177,7 @@ const Type *space_attribute(Check *C, const Space *s, Sym attr)
     if (sub)
         return type_ref(TY_SPACE, sub);
     t = native_of(s->name, attr);
-    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef && tensor_has_rule(attr->text))
+    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef && tensor_has_rule(C, attr->text))
         t = type_ref(TY_LIBRARY, space_definition(s, attr));
     if (!t)
         t = space_type(C, s, attr);
@@ -287,6 +287,31 @@ static const Type *int_binary(int op, Dim a, Dim b)
     }
 }
 
+/* 2 ** 3 is an int, 2 ** -1 a float. */
+static const Type *int_power(const Type *a, const Type *b)
+{
+    int64_t n;
+    Dim r = 1;
+
+    if (a->kind != TY_INT || b->kind != TY_INT || b->value == DIM_BAD || !dim_const_value(b->value, &n))
+        return type_union(type_int(DIM_BAD), type_of_kind(TY_FLOAT));
+    if (n < 0)
+        return type_of_kind(TY_FLOAT);
+    for (; a->value != DIM_BAD && n <= 64 && n > 0; n--)
+        r = dim_mul(r, a->value);
+    return type_int(n || a->value == DIM_BAD ? DIM_BAD : r);
+}
+
+/* a ** b of which one is a float: of a negative number it is complex. */
+static const Type *float_power(const Type *a)
+{
+    int64_t n;
+
+    if (a->kind == TY_INT && a->value != DIM_BAD && (!dim_const_value(a->value, &n) || n >= 0))
+        return type_of_kind(TY_FLOAT);
+    return type_union(type_of_kind(TY_FLOAT), type_of_kind(TY_COMPLEX));
+}
+
 static const Type *number_binary(int op, const Type *a, const Type *b)
 {
     int k = a->kind > b->kind ? a->kind : b->kind;
@@ -294,11 +319,13 @@ static const Type *number_binary(int op, const Type *a, const Type *b)
     if (op == AOP_DIV && k < TY_FLOAT)
         return type_of_kind(TY_FLOAT);
     if (op == AOP_POW && k == TY_INT)
-        return T_ANY;                               /* 2 ** -1 is a float */
+        return int_power(a, b);
     if (op == AOP_POW && a->kind == TY_FLOAT && b->kind == TY_INT)
         return a;
+    if (op == AOP_POW && k == TY_FLOAT)
+        return float_power(a);
     if (k == TY_COMPLEX || k == TY_FLOAT)
-        return type_of_kind(k == TY_COMPLEX || op == AOP_POW ? (op == AOP_POW ? TY_ANY : TY_COMPLEX) : TY_FLOAT);
+        return type_of_kind((TypeKind)k);
     if (a->kind == TY_INT && b->kind == TY_INT)
         return int_binary(op, a->value, b->value);
     return a->kind == TY_BOOL && b->kind == TY_BOOL && op >= AOP_BITAND ? type_of_kind(TY_BOOL) : type_int(DIM_BAD);

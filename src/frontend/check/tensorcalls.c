@@ -155,21 +155,42 @@ int tcall_axis(TCall *c, const TType *x, const CallArg *a)
 /* ------------------------------------------------------------- the table */
 
 static const Rule rules[] = {
-#define RULE(name, fn, op) {#name, rule_##fn, op},
+#define RULE(name, fn, op) {"", #name, rule_##fn, op},
+#define DRAWN(name, fn, op) {"random", #name, rule_##fn, op},
 #include "frontend/check/tensorrules.def"
 };
 
-static const Rule *find(const char *name)
+/* The rule of a function; those of the op table need no row. */
+static const Rule *find(Check *C, const char *owner, const char *name)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!strcmp(rules[i].name, name))
-            return &rules[i];
-    return NULL;
+    static Rule by_op[OP_COUNT];
+    uintptr_t found = 0;
+    Sym key;
+    OpId op;
+
+    bool first = !C->rule_of.n;
+
+    for (size_t i = 0; first && i < sizeof rules / sizeof *rules; i++)
+        if (!*rules[i].owner)
+            map_set_ptr(&C->rule_of, sym(rules[i].name), &rules[i]);
+    if (*owner) {
+        for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+            if (!strcmp(rules[i].owner, owner) && !strcmp(rules[i].name, name))
+                return &rules[i];
+        return NULL;
+    }
+    key = sym(name);
+    if (map_find(&C->rule_of, (uintptr_t)key, &found))
+        return (const Rule *)found;
+    if (!op_find(name, &op) || op_info[op].family != FAM_MAP || op_info[op].nin > 2 || op == OP_convert)
+        return NULL;
+    by_op[op] = (Rule){"", op_info[op].name, rule_by_name, (int)op};
+    return &by_op[op];
 }
 
-bool tensor_has_rule(const char *name)
+bool tensor_has_rule(Check *C, const char *name)
 {
-    return find(name) != NULL;
+    return find(C, "", name) != NULL;
 }
 
 /* f32.add(x, y): the operands must have that dtype. */
@@ -193,7 +214,8 @@ static bool typed_call(TCall *c, const char *owner, const Type **out)
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out)
 {
     CallArg all[65];
-    TCall c = {C, name, all, 0, a->open, node, find(name)};
+    bool random = !strcmp(owner, "random");
+    TCall c = {C, name, all, 0, a->open, node, find(C, random ? owner : "", name)};
     bool method = self && self->kind == TY_TENSOR;
 
     if (self && !method)
@@ -202,7 +224,7 @@ bool tensor_call(Check *C, const char *owner, const char *name, const Type *self
         all[c.n++] = (CallArg){NULL, self, node, 0};
     for (int i = 0; i < a->n && c.n < 65; i++)
         all[c.n++] = a->at[i];
-    if (*owner && strcmp(owner, "Tensor"))
+    if (*owner && !random && strcmp(owner, "Tensor"))
         return typed_call(&c, owner, out);
     if (!c.rule)
         return false;

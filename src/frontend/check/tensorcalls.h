@@ -21,7 +21,7 @@ typedef struct TCall {
     const Rule *rule;
 } TCall;
 typedef const Type *RuleFn(TCall *c);
-struct Rule { const char *name; RuleFn *fn; int op; };      /* op: what the rule's functions differ in */
+struct Rule { const char *owner, *name; RuleFn *fn; int op; };      /* op: what the rule's functions differ in */
 
 /* The argument at this position or with one of these names; NULL when absent. */
 const CallArg *tcall_arg(const TCall *c, int pos, const char *a, const char *b);
@@ -39,7 +39,9 @@ const Type *tensor_unknown(void);
 const Type *tensor_of_dtype(const TType *t);                /* of t's dtype, nothing else known */
 Dim size_of_type(const Type *t);                            /* unknown unless an int with a known value */
 
+RuleFn rule_by_name;                                        /* the elementwise op that rule->op is */
 #define RULE(name, fn, op) RuleFn rule_##fn;
+#define DRAWN(name, fn, op) RuleFn rule_##fn;
 #include "frontend/check/tensorrules.def"
 
 #endif

@@ -85,6 +85,17 @@ const Type *rule_make_arange(TCall *c)
     return tensor_made(dt, 1, &d);
 }
 
+const Type *rule_make_linspace(TCall *c)
+{
+    const CallArg *n = tcall_arg(c, 2, "num", NULL);
+    uint8_t dt = DT_f32;
+    Dim d = n ? size_of_type(n->type) : 50;
+
+    if (c->open || !tcall_dtype(c, 4, &dt))
+        return tensor_unknown();
+    return tensor_made(dt, 1, &d);
+}
+
 /* The shape of nested displays. */
 static int data_shape(const Type *t, Dim *d, int depth, uint8_t *dt)
 {

@@ -16,17 +16,6 @@ const Type *rule_elementwise(TCall *c)
     return tensor_unary(c->C, (OpId)c->rule->op, c->at[0].type, c->node);
 }
 
-const Type *rule_elementwise2(TCall *c)
-{
-    static const int as_ast[] = {AOP_ADD, AOP_SUB, AOP_MUL};
-    const CallArg *a = tcall_arg(c, 0, NULL, NULL), *b = tcall_arg(c, 1, NULL, NULL);
-
-    if (!a || !b || c->open || type_is_any(a->type) || type_is_any(b->type) ||
-        (a->type->kind != TY_TENSOR && b->type->kind != TY_TENSOR))
-        return T_ANY;
-    return tensor_binary(c->C, as_ast[c->rule->op], a->type, b->type, c->node);
-}
-
 /* relu and its kin: the same shape and float dtype. */
 const Type *rule_same(TCall *c)
 {

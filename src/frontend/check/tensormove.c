@@ -236,33 +236,6 @@ static const Type *join_list(TCall *c, bool stacking)
 const Type *rule_concat(TCall *c) { return join_list(c, false); }
 const Type *rule_stack(TCall *c) { return join_list(c, true); }
 
-const Type *rule_pieces(TCall *c)
-{
-    const TType *x = tcall_tensor(c, 0);
-    const CallArg *count = tcall_arg(c, 1, "chunks", "n");
-    const Type *m[ITEMS_MAX];
-    TType p;
-    int64_t n, v;
-    int k;
-    const CallArg *a = tcall_arg(c, 2, "dim", "axis");
-
-    if (!x)
-        return T_ANY;
-    if (x->rank == RANK_UNKNOWN || !count || !type_int_value(count->type, &n) || n < 1 || n > ITEMS_MAX)
-        return T_ANY;
-    k = a ? tcall_axis(c, x, a) : 0;
-    if (k < 0 || !x->rank)
-        return T_ANY;
-    p = *x;
-    if (dim_divides(n, x->shape[k]) != DIM_PROVED)
-        p.shape[k] = dim_open();
-    else
-        p.shape[k] = dim_const_value(x->shape[k], &v) ? v / n : dim_floordiv(x->shape[k], n);
-    for (int i = 0; i < n; i++)
-        m[i] = type_tensor(&p);
-    return type_tuple(m, (int)n);
-}
-
 const Type *rule_expand(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);

@@ -159,6 +159,39 @@ const Type *rule_conv(TCall *c)
     return tensor_infer(c->C, OP_conv, &a, in, 2, c->node);
 }
 
+/* x [N, C, s...] with w [C, O/groups, k...]: each size s becomes (s-1)*stride - 2*padding + dilation*(k-1) + output_padding + 1. */
+const Type *rule_conv_transpose(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0), *w = tcall_tensor(c, 1);
+    int n = c->rule->op;
+    int64_t stride[3], pad[3], more[3], dil[3], groups = 1;
+    const CallArg *g = tcall_arg(c, 6, "groups", NULL);
+    StrBuf text = {0};
+    DimAnswer a;
+    TType r;
+
+    if (!x || !w || c->open || x->rank == RANK_UNKNOWN || w->rank == RANK_UNKNOWN || (g && !type_int_value(g->type, &groups)) ||
+        !spatial(c, 3, "stride", n, 1, stride) || !spatial(c, 4, "padding", n, 0, pad) ||
+        !spatial(c, 5, "output_padding", n, 0, more) || !spatial(c, 7, "dilation", n, 1, dil))
+        return x ? tensor_of_dtype(x) : T_ANY;
+    a = x->rank == n + 2 && w->rank == n + 2 ? dim_eq(x->shape[1], w->shape[0], NULL, NULL) : DIM_REFUTED;
+    if (a == DIM_REFUTED || (a == DIM_DIFFERS && !dim_is_open(x->shape[1]) && !dim_is_open(w->shape[0]))) {
+        sb_printf(&text, "conv_transpose%dd: the input %s and the weight %s do not fit: [N, C, sizes...] and [C, O, sizes...]", n,
+                  shape_of(x), shape_of(w));
+        REPORT(c->C, E0306, c->node->span, sb_str(&text));
+        sb_done(&text);
+        return tensor_of_dtype(x);
+    }
+    r = *x;
+    r.shape[1] = dim_mul(w->shape[1], dim_const(groups));
+    for (int i = 0; i < n; i++) {
+        Dim reach = dim_mul(dim_sub(w->shape[2 + i], 1), dim_const(dil[i]));
+        r.shape[2 + i] = dim_add(dim_add(dim_mul(dim_sub(x->shape[2 + i], 1), dim_const(stride[i])), reach),
+                                 dim_const(more[i] + 1 - 2 * pad[i]));
+    }
+    return type_tensor(&r);
+}
+
 const Type *rule_pool(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);

@@ -28,6 +28,12 @@ static bool operand(const Type *t, TType *out)
     case TY_INT: out->dtype = DT_int32; break;
     case TY_FLOAT: out->dtype = DT_f32; break;
     case TY_COMPLEX: out->dtype = DT_c64; break;
+    case TY_UNION:                                  /* a number of one kind or another: 2 ** n */
+        for (int i = 0; i < t->n; i++)
+            if (t->item[i]->kind < TY_BOOL || t->item[i]->kind > TY_COMPLEX)
+                return false;
+        out->dtype = DT_NONE;
+        break;
     default: return false;
     }
     out->weak = 1;
@@ -128,7 +134,7 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
             return unknown_of(nin == 1 ? in[i].dtype : DT_NONE);
         open |= ttype_is_open(&in[i]) && in[i].dtype != DT_NONE;
         for (int k = 0; k < in[i].rank; k++)
-            open |= dim_is_open(in[i].shape[k]);
+            open |= dim_is_open(in[i].shape[k]) || (C->lenient && !dim_is_const(in[i].shape[k]));
         if (in[i].dtype == DT_NONE) {
             no_dtype = true;
             in[i].dtype = known != DT_NONE ? known : DT_f32;
@@ -208,6 +214,16 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
     return id < 0 ? T_ANY : tensor_infer(C, (OpId)id, &at, in, 2, node);
 }
 
+const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *node)
+{
+    TType in[2];
+    Attr at = attr_default();
+
+    if (!operand(a, &in[0]) || !operand(b, &in[1]) || (a->kind != TY_TENSOR && b->kind != TY_TENSOR))
+        return T_ANY;
+    return tensor_infer(C, op, &at, in, 2, node);
+}
+
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
 {
     TType in;
@@ -285,6 +301,17 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
     return T_ANY;
 }
 
+static Dim elements(const TType *x)
+{
+    Dim n = 1;
+
+    if (x->rank == RANK_UNKNOWN)
+        return DIM_BAD;
+    for (int i = 0; i < x->rank; i++)
+        n = dim_mul(n, x->shape[i]);
+    return n;
+}
+
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
 {
     const TType *x = t->tensor;
@@ -302,7 +329,11 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return reversed(x, false);
     if (!strcmp(s, "mT"))
         return reversed(x, true);
-    if (!strcmp(s, "size") || !strcmp(s, "nbytes"))
+    if (!strcmp(s, "real") || !strcmp(s, "imag"))
+        return tensor_unary(C, *s == 'r' ? OP_real : OP_imag, t, node);
+    if (!strcmp(s, "size"))
+        return type_int(elements(x));
+    if (!strcmp(s, "nbytes"))
         return T_ANY;                               /* also callable */
     d = native_find("Tensor", s);
     if (d && (!d->sig || d->sig[0] != '('))

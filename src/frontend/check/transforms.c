@@ -1,56 +1,147 @@
-/* Functions made of functions: what calling grad(f), value_and_grad(f), vmap(f) or jit(f) asks of f and gives. */
+/*
+ * Functions made of functions: what calling grad(f), vmap(f), scan(f) or jit(f) asks of f and gives.
+ *
+ * A TY_TRANSFORM keeps which one it is and its options packed in `value`, and
+ * the function in `ref`; without a function it is a decorator that waits for
+ * one, as in @vmap(in_dims=0).
+ */
 #include "frontend/check/checker.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static Type const *without_axis(const Type *t)
+/*
+ * value, from bit 0: 8 bits the Transform;
+ *   grad: 8 bits argnum, 1 bit argnums was given, 1 bit has_aux
+ *   vmap: 4 bits out axis, then 4 bits for each of 12 arguments' axes
+ */
+enum { ARGNUM = 8, GIVEN = 16, AUX = 17, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12, AXIS_NONE = 15, AXIS_UNKNOWN = 14 };
+
+static const struct { const char *name; Transform which; } makers[] = {
+    {"grad", TRANSFORM_GRAD}, {"value_and_grad", TRANSFORM_VALUE_AND_GRAD}, {"vmap", TRANSFORM_VMAP}, {"scan", TRANSFORM_SCAN},
+    {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_SAME},
+    {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME},
+};
+
+/* ------------------------------------------------------------- trees of tensors */
+
+/* A tree of tensors with each one changed; NULL: something in it is not known. */
+typedef struct { TType *(*change)(TType *t, const void *with); const void *with; } Change;
+
+static const Type *change_tree(const Type *t, const Change *c)
 {
+    const Type *m[ITEMS_MAX];
     TType x;
 
-    if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
-        return t;
-    x = *t->tensor;
-    x.rank--;
-    for (int i = 0; i < x.rank; i++)
-        x.shape[i] = t->tensor->shape[i + 1];
-    return type_tensor(&x);
+    if (type_is_any(t))
+        return NULL;
+    if (t->kind == TY_TENSOR) {
+        x = *t->tensor;
+        return c->change(&x, c->with) ? type_tensor(&x) : NULL;
+    }
+    if ((t->kind != TY_TUPLE && t->kind != TY_LIST) || t->n < 0 || t->n > ITEMS_MAX || (t->kind == TY_LIST && !t->exact))
+        return NULL;
+    for (int i = 0; i < t->n; i++)
+        if (!(m[i] = change_tree(t->item[i], c)))
+            return NULL;
+    return t->kind == TY_TUPLE ? type_tuple(m, t->n) : type_list_of(m, t->n);
 }
 
-/* vmap(f)(x, y): f on slices of the first axis, whose sizes must agree. */
-const Type *transform_vmap(Check *C, const Type *f, CallArgs *a, Ast *node)
+static TType *drop_axis(TType *t, const void *with)
+{
+    int k = *(const int *)with;
+
+    if (t->rank == RANK_UNKNOWN || k >= t->rank)
+        return NULL;
+    memmove(t->shape + k, t->shape + k + 1, sizeof(Dim) * (size_t)(t->rank - k - 1));
+    t->rank--;
+    return t;
+}
+
+typedef struct { int axis; Dim size; } NewAxis;
+
+static TType *add_axis(TType *t, const void *with)
+{
+    const NewAxis *a = with;
+
+    if (t->rank == RANK_UNKNOWN || t->rank > 14 || a->axis > t->rank)
+        return NULL;
+    memmove(t->shape + a->axis + 1, t->shape + a->axis, sizeof(Dim) * (size_t)(t->rank - a->axis));
+    t->shape[a->axis] = a->size;
+    t->rank++;
+    t->weak = 0;
+    return t;
+}
+
+/* The size of one axis of every tensor in a tree; DIM_BAD: not known. */
+static Dim axis_size(const Type *t, int axis)
+{
+    if (type_is_any(t))
+        return DIM_BAD;
+    if (t->kind == TY_TENSOR)
+        return t->tensor->rank == RANK_UNKNOWN || axis >= t->tensor->rank ? DIM_BAD : t->tensor->shape[axis];
+    if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && t->n > 0)
+        return axis_size(t->item[0], axis);
+    return DIM_BAD;
+}
+
+/* ------------------------------------------------------------- vmap */
+
+static bool differ(Dim a, Dim b)
+{
+    DimAnswer r = dim_eq(a, b, NULL, NULL);
+
+    return (r == DIM_REFUTED || r == DIM_DIFFERS) && !dim_is_open(a) && !dim_is_open(b);
+}
+
+static void report_sizes(Check *C, Ast *node, const char *form, Dim a, Dim b)
+{
+    StrBuf x = {0}, y = {0}, text = {0};
+
+    dim_print(a, &x);
+    dim_print(b, &y);
+    sb_printf(&text, form, sb_str(&x), sb_str(&y));
+    REPORT(C, E0306, node->span, sb_str(&text));
+    sb_done(&x);
+    sb_done(&y);
+    sb_done(&text);
+}
+
+/* vmap(f)(x, y): f on slices of the mapped axes, whose sizes must agree. */
+static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     CallArg inner[64];
     CallArgs in = {inner, a->n, a->open};
     const Type *r;
     Dim lead = DIM_BAD;
-    TType x;
+    int out = (int)(t->value >> OUT_AXIS & 15);
 
     for (int i = 0; i < a->n; i++) {
-        const Type *t = a->at[i].type;
+        int axis = i < MAPPED ? (int)(t->value >> (IN_AXIS + 4 * i) & 15) : AXIS_UNKNOWN;
+        Dim size = axis < AXIS_UNKNOWN && !a->at[i].name ? axis_size(a->at[i].type, axis) : DIM_BAD;
         inner[i] = a->at[i];
-        inner[i].type = without_axis(t);
-        if (type_is_any(t) || t->kind != TY_TENSOR || t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank)
+        if (axis == AXIS_NONE && !a->at[i].name)
+            continue;
+        inner[i].type = axis == AXIS_UNKNOWN ? NULL : change_tree(a->at[i].type, &(Change){drop_axis, &axis});
+        if (!inner[i].type)
+            inner[i].type = T_ANY;
+        if (size == DIM_BAD)
             continue;
         if (lead == DIM_BAD)
-            lead = t->tensor->shape[0];
-        else if (dim_is_const(lead) && dim_is_const(t->tensor->shape[0]) && lead != t->tensor->shape[0]) {
-            char text[128];
-            snprintf(text, sizeof text, "vmap: the mapped axes have sizes %lld and %lld", (long long)lead,
-                     (long long)t->tensor->shape[0]);
-            REPORT(C, E0306, node->span, text);
+            lead = size;
+        else if (differ(lead, size)) {
+            report_sizes(C, node, "vmap: the mapped axes have sizes %s and %s", lead, size);
             return T_ANY;
         }
     }
-    r = call_type(C, f, &in, node);
-    if (type_is_any(r) || r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN || r->tensor->rank > 14 || lead == DIM_BAD)
+    r = call_type(C, t->ref, &in, node);
+    if (lead == DIM_BAD || out >= AXIS_UNKNOWN)
         return T_ANY;
-    x = *r->tensor;
-    memmove(x.shape + 1, x.shape, sizeof(Dim) * x.rank);
-    x.shape[0] = lead;
-    x.rank++;
-    return type_tensor(&x);
+    r = change_tree(r, &(Change){add_axis, &(NewAxis){out, lead}});
+    return r ? r : T_ANY;
 }
+
+/* ------------------------------------------------------------- grad, jacobians */
 
 /* Without argnums, Parameters among the arguments come first; what Parameter() gives has no type here. */
 static bool no_parameters(const CallArgs *a)
@@ -61,58 +152,187 @@ static bool no_parameters(const CallArgs *a)
     return true;
 }
 
-const Type *transform_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
+static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
-    const Type *f = t->ref, *r = call_type(C, f, a, node), *pair[2];
-    int which = (int)(t->value >> 8) & 255;
-    bool sure = t->value >> 16 || no_parameters(a);
+    const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r;
+    int which = (int)(t->value >> ARGNUM) & 255;
+    bool sure = (t->value >> GIVEN & 1) || no_parameters(a), aux = t->value >> AUX & 1;
     const Type *g = a->n > which && !a->at[which].name && !a->open && sure ? a->at[which].type : T_ANY;
 
-    if (g->kind != TY_TENSOR)           /* numbers become tensors, trees of them trees */
-        g = T_ANY;
-
-    if (!type_is_any(r) && r->kind == TY_TENSOR && r->tensor->rank != RANK_UNKNOWN && r->tensor->rank) {
-        Diag *d = REPORT(C, E0309, node->span, shape_of(r->tensor));
+    if (type_is_any(g) || (g->kind != TY_TENSOR && !(g->kind == TY_INSTANCE && g->inst)))
+        g = T_ANY;                      /* numbers become tensors */
+    if (aux)
+        value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
+    if (!type_is_any(value) && value->kind == TY_TENSOR && value->tensor->rank != RANK_UNKNOWN && value->tensor->rank) {
+        Diag *d = REPORT(C, E0309, node->span, shape_of(value->tensor));
         diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
         diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
         return T_ANY;
     }
-    if ((t->value & 255) == TRANSFORM_GRAD)
-        return g;
-    pair[0] = r;
-    pair[1] = g;
+    pair[0] = (t->value & 255) == TRANSFORM_GRAD ? g : r;
+    pair[1] = (t->value & 255) == TRANSFORM_GRAD ? (aux && !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[1] : T_ANY) : g;
+    return (t->value & 255) == TRANSFORM_GRAD && !aux ? g : type_tuple(pair, 2);
+}
+
+/* All derivatives of f at one tensor: the result's axes, then the argument's (twice for a hessian). */
+static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node, int times)
+{
+    const Type *r = call_type(C, t->ref, a, node), *x = a->n && !a->at[0].name ? a->at[0].type : T_ANY;
+    TType j;
+
+    if (type_is_any(r) || type_is_any(x) || r->kind != TY_TENSOR || x->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN ||
+        x->tensor->rank == RANK_UNKNOWN || r->tensor->rank + times * x->tensor->rank > 15 || a->n != 1)
+        return T_ANY;
+    j = *r->tensor;
+    for (int i = 0; i < times; i++)
+        for (int k = 0; k < x->tensor->rank; k++)
+            j.shape[j.rank++] = x->tensor->shape[k];
+    return type_tensor(&j);
+}
+
+/* ------------------------------------------------------------- scan */
+
+/* The carry must come out as it went in. false: it surely does not, reported. */
+static bool carry_fits(Check *C, const Type *in, const Type *out, Ast *node)
+{
+    if (type_is_any(in) || type_is_any(out))
+        return true;
+    if (in->kind == TY_TUPLE && out->kind == TY_TUPLE && in->n == out->n) {
+        for (int i = 0; i < in->n; i++)
+            if (!carry_fits(C, in->item[i], out->item[i], node))
+                return false;
+        return true;
+    }
+    if (in->kind != TY_TENSOR || out->kind != TY_TENSOR || type_fits(C, out, in) != FITS_NOT || in->tensor->dtype != out->tensor->dtype)
+        return true;
+    StrBuf text = {0};
+    sb_printf(&text, "scan: the carry is %s and becomes %s", shape_of(in->tensor), shape_of(out->tensor));
+    diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a carry keeps its shape and dtype from step to step");
+    sb_done(&text);
+    return false;
+}
+
+const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node)
+{
+    int front = 0;
+    const Type *x = change_tree(xs, &(Change){drop_axis, &front}), *pair[2] = {T_ANY, T_ANY}, *r, *ys;
+    CallArg arg[2] = {{NULL, init, node, 0}, {NULL, x ? x : T_ANY, node, 0}};
+    Dim steps = axis_size(xs, 0);
+
+    C->lenient++;
+    r = call_type(C, f, &(CallArgs){arg, 2, false}, node);
+    C->lenient--;
+    if (type_is_any(r) || r->kind != TY_TUPLE || r->n != 2)
+        return type_tuple(pair, 2);
+    if (!carry_fits(C, init, r->item[0], node))
+        return type_tuple(pair, 2);
+    ys = steps == DIM_BAD ? NULL : change_tree(r->item[1], &(Change){add_axis, &(NewAxis){0, steps}});
+    pair[0] = type_is_any(init) || init->kind == TY_TENSOR || init->kind == TY_TUPLE ? r->item[0] : T_ANY;
+    pair[1] = ys ? ys : T_ANY;
     return type_tuple(pair, 2);
 }
 
+/* ------------------------------------------------------------- making and calling */
+
 /* argnums=k: one position; false: something else is asked for. */
-static bool argnum(const CallArgs *a, int *out)
+static bool grad_options(const CallArgs *a, int at, Dim *value)
 {
     int64_t k = 0;
 
-    if (a->n > 2 || (a->n == 2 && (a->at[1].type->kind != TY_INT || !dim_const_value(a->at[1].type->value, &k) || k < 0 || k > 30 ||
-                                   (a->at[1].name && strcmp(a->at[1].name->text, "argnums")))))
-        return false;
-    *out = (int)k;
+    for (int i = at; i < a->n; i++) {
+        const CallArg *x = &a->at[i];
+        if ((!x->name && i == 1) || (x->name && !strcmp(x->name->text, "argnums"))) {
+            if (type_is_any(x->type) || x->type->kind != TY_INT || !dim_const_value(x->type->value, &k) || k < 0 || k > 30)
+                return false;
+            *value |= k << ARGNUM | (Dim)1 << GIVEN;
+        } else if (x->name && !strcmp(x->name->text, "has_aux") && x->type->kind == TY_BOOL && x->type->value != BOOL_UNKNOWN) {
+            *value |= (Dim)(x->type->value == BOOL_TRUE) << AUX;
+        } else {
+            return false;
+        }
+    }
     return true;
 }
 
-/* jit(f) is f to its callers; grad(f), vmap(f) call it their way. false: not one of them. */
-bool transform_make(const char *name, CallArgs *a, const Type **out)
+static int axis_code(const Type *t)
 {
-    const Type *f = a->n ? a->at[0].type : NULL;
-    int which = 0;
+    int64_t k;
 
-    if (!f || (f->kind != TY_FUNC && f->kind != TY_TRANSFORM && f->kind != TY_METHOD))
-        return false;
-    if (!strcmp(name, "jit") || !strcmp(name, "checkpoint"))
-        *out = f;
-    else if (!strcmp(name, "grad") && argnum(a, &which))
-        *out = type_transform(TRANSFORM_GRAD | which << 8 | (a->n > 1) << 16, f);
-    else if (!strcmp(name, "value_and_grad") && argnum(a, &which))
-        *out = type_transform(TRANSFORM_VALUE_AND_GRAD | which << 8 | (a->n > 1) << 16, f);
-    else if (!strcmp(name, "vmap") && a->n == 1)
-        *out = type_transform(TRANSFORM_VMAP, f);
-    else
-        return false;
+    if (!type_is_any(t) && t->kind == TY_NONE)
+        return AXIS_NONE;
+    return type_is_any(t) || t->kind != TY_INT || !dim_const_value(t->value, &k) || k < 0 || k > 13 ? AXIS_UNKNOWN : (int)k;
+}
+
+static bool vmap_options(const CallArgs *a, int at, Dim *value)
+{
+    int out = 0, in[MAPPED] = {0};
+
+    for (int i = at; i < a->n; i++) {
+        const char *s = a->at[i].name ? a->at[i].name->text : i == 1 ? "in_dims" : "out_dims";
+        const Type *t = a->at[i].type;
+        if (!strcmp(s, "out_dims") || !strcmp(s, "out_axes"))
+            out = axis_code(t);
+        else if (!strcmp(s, "in_dims") || !strcmp(s, "in_axes"))
+            for (int k = 0; k < MAPPED; k++)
+                in[k] = type_is_any(t) || t->kind != TY_TUPLE || t->n < 0 ? axis_code(t) : k < t->n ? axis_code(t->item[k]) : AXIS_UNKNOWN;
+        else
+            return false;
+    }
+    *value |= (Dim)out << OUT_AXIS;
+    for (int k = 0; k < MAPPED; k++)
+        *value |= (Dim)in[k] << (IN_AXIS + 4 * k);
     return true;
+}
+
+static bool is_function(const Type *f)
+{
+    return !type_is_any(f) && (f->kind == TY_FUNC || f->kind == TY_TRANSFORM || f->kind == TY_METHOD || f->kind == TY_LIBRARY ||
+                               f->kind == TY_NATIVE || f->kind == TY_INSTANCE || f->kind == TY_CALLABLE);
+}
+
+bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out)
+{
+    const Type *f = a->n && !a->at[0].name ? a->at[0].type : NULL;
+    int which = -1, at = f != NULL;
+    Dim value;
+
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+        if (!strcmp(makers[i].name, name))
+            which = makers[i].which;
+    if (which < 0 || a->open || (f && !is_function(f)))
+        return false;
+    value = which;
+    *out = T_ANY;
+    if (which == TRANSFORM_SCAN && a->n >= 3 && !a->at[1].name && !a->at[2].name) {
+        *out = a->n == 3 || a->at[3].name ? transform_scan(C, f, a->at[1].type, a->at[2].type, node) : T_ANY;
+        return true;
+    }
+    if ((which == TRANSFORM_GRAD || which == TRANSFORM_VALUE_AND_GRAD) && !grad_options(a, at, &value))
+        return true;
+    if (which == TRANSFORM_VMAP && !vmap_options(a, at, &value))
+        return true;
+    if ((which == TRANSFORM_SCAN || which == TRANSFORM_JACOBIAN || which == TRANSFORM_HESSIAN) && a->n > at)
+        return true;
+    *out = which == TRANSFORM_SAME && f ? f : type_transform(value, f);
+    return true;
+}
+
+const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
+{
+    const Type *f = a->n == 1 && !a->at[0].name ? a->at[0].type : NULL;
+
+    if (!t->ref)                        /* a decorator that waits for its function */
+        return is_function(f) ? ((t->value & 255) == TRANSFORM_SAME ? f : type_transform(t->value, f)) : T_ANY;
+    switch (t->value & 255) {
+    case TRANSFORM_VMAP:
+        return call_vmap(C, t, a, node);
+    case TRANSFORM_JACOBIAN:
+        return call_jacobian(C, t, a, node, 1);
+    case TRANSFORM_HESSIAN:
+        return call_jacobian(C, t, a, node, 2);
+    case TRANSFORM_SCAN:
+        return a->n == 2 ? transform_scan(C, t->ref, a->at[0].type, a->at[1].type, node) : T_ANY;
+    default:
+        return call_grad(C, t, a, node);
+    }
 }

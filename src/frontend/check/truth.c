@@ -81,6 +81,30 @@ static int isinstance_truth(Check *C, AstCall *c)
     return any;
 }
 
+/* What a value of this type counts as in a condition; -1: not known. */
+static int type_truth(const Type *t)
+{
+    DimAnswer r;
+
+    switch (t->kind) {
+    case TY_NONE:
+        return 0;
+    case TY_FUNC:
+        return 1;
+    case TY_BOOL:
+        return t->value == BOOL_UNKNOWN ? -1 : t->value == BOOL_TRUE;
+    case TY_INT:
+        r = t->value == DIM_BAD || dim_is_open(t->value) ? DIM_UNKNOWN : dim_eq(t->value, 0, NULL, NULL);
+        return r == DIM_PROVED ? 0 : r == DIM_REFUTED ? 1 : -1;
+    case TY_STR:
+        return t->text ? t->text->text[0] != 0 : -1;
+    case TY_TUPLE:
+        return t->n < 0 ? -1 : t->n > 0;
+    default:
+        return -1;
+    }
+}
+
 int truth(Check *C, Ast *test)
 {
     int r;
@@ -108,8 +132,11 @@ int truth(Check *C, Ast *test)
     case AST_Call:
         return is_isinstance(AST_AS(test, Call)) ? isinstance_truth(C, AST_AS(test, Call)) : -1;
     case AST_Name:
-        t = name_type(C, AST_AS(test, Name));
-        return t->kind == TY_NONE ? 0 : t->kind == TY_FUNC ? 1 : -1;
+    case AST_Attribute:
+    case AST_Int:
+    case AST_BinOp:
+        t = expr(C, test);
+        return type_truth(t);
     default:
         return -1;
     }

@@ -165,7 +165,7 @@ const Type *type_method(const Type *self, const Type *func)
     return intern(&(Type){.kind = TY_METHOD, .self = self, .ref = func});
 }
 
-const Type *type_transform(int which, const Type *func)
+const Type *type_transform(int64_t which, const Type *func)
 {
     return intern(&(Type){.kind = TY_TRANSFORM, .value = which, .ref = func});
 }

@@ -61,7 +61,7 @@ const Type *type_set(const Type *elem);
 const Type *type_ref(TypeKind k, const void *ref);
 const Type *type_method(const Type *self, const Type *func);
 const Type *type_callable(const Type *const *params, int n, const Type *result);
-const Type *type_transform(int which, const Type *func);     /* value: Transform of checker.h */
+const Type *type_transform(int64_t which, const Type *func);     /* value: Transform of checker.h */
 const Type *type_tensor(const TType *t);
 const Type *type_tensor_unknown(void);
 const Type *type_union(const Type *a, const Type *b);

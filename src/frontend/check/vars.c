@@ -17,7 +17,7 @@ static const Type *library_type(Check *C, const char *module, Sym name)
     Ast *def = space_definition(s, name);
     const Type *t;
 
-    if (def && def->kind == AST_FunctionDef && tensor_has_rule(name->text))
+    if (def && def->kind == AST_FunctionDef && tensor_has_rule(C, name->text))
         return type_ref(TY_LIBRARY, def);
     t = space_type(C, s, name);
     return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;

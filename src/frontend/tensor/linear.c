@@ -64,6 +64,8 @@ static Value f_gemm(Interp *I, Value *a) { return product(I, a, true); }
 
 /* ------------------------------------------------------------- convolutions */
 
+enum { SPATIAL_MAX = 3 };
+
 static bool per_axis(Interp *I, Value v, int n, Dim *out, Dim dflt, const char *what)
 {
     int k = 1;
@@ -143,6 +145,77 @@ fail:
 static Value f_conv1d(Interp *I, Value *a) { return conv(I, a, 1); }
 static Value f_conv2d(Interp *I, Value *a) { return conv(I, a, 2); }
 static Value f_conv3d(Interp *I, Value *a) { return conv(I, a, 3); }
+
+/*
+ * The weight [I, O/g, k...] of a transposed convolution as that of the plain one which computes it:
+ * [O, I/g, k...], its windows turned around. Takes w over.
+ */
+static Tensor *turned(Interp *I, Tensor *w, int n, int64_t groups)
+{
+    Attr flip = attr_default();
+    int swap[RANK_MAX] = {0, 2, 1};
+    Dim in = w->shape[0], out = w->shape[1], shape[RANK_MAX] = {groups, dim_floordiv(in, groups), out};
+
+    flip.naxes = (uint8_t)n;
+    for (int i = 0; i < n; i++)
+        flip.axis[i] = (int8_t)(i - n);
+    for (int i = 0; i < n; i++) {
+        shape[3 + i] = w->shape[2 + i];
+        swap[3 + i] = 3 + i;
+    }
+    w = chain1(I, OP_flip, &flip, w);
+    w = w ? do_reshape(I, w, n + 3, shape) : NULL;
+    w = w ? do_permute(I, w, swap) : NULL;
+    shape[0] = dim_mul(out, groups);
+    shape[1] = dim_floordiv(in, groups);
+    for (int i = 0; i < n; i++)
+        shape[2 + i] = shape[3 + i];
+    return w ? do_reshape(I, w, n + 2, shape) : NULL;
+}
+
+static Value conv_transpose(Interp *I, Value *a, int n)     /* x, w, bias, stride, padding, output_padding, groups, dilation */
+{
+    Tensor *x = arg_tensor(I, a[0], "conv_transpose"), *w = x ? arg_tensor(I, a[1], "conv_transpose") : NULL;
+    Attr at = attr_default();
+    Dim pad[SPATIAL_MAX], more[SPATIAL_MAX];
+    int64_t groups = 1;
+
+    if (!w || !per_axis(I, a[3], n, at.d[3], 1, "stride") || !per_axis(I, a[4], n, pad, 0, "padding") ||
+        !per_axis(I, a[5], n, more, 0, "output_padding") || !per_axis(I, a[7], n, at.d[3] + n, 1, "dilation") ||
+        (is_given(a[6]) && !value_as_int(I, a[6], &groups)))
+        goto fail;
+    if (x->rank != n + 2 || w->rank != n + 2) {
+        raise(I, EXC_ShapeError, "conv_transpose%dd takes an input [N, C, sizes...] and a weight [C, O, sizes...] of %d axes each, not %d and %d",
+              n, n + 2, x->rank, w->rank);
+        goto fail;
+    }
+    if (groups < 1 || dim_divides(groups, w->shape[0]) != DIM_PROVED || dim_eq(x->shape[1], w->shape[0], NULL, NULL) == DIM_REFUTED) {
+        raise(I, EXC_ShapeError, "conv_transpose%dd: the input has %lld channels, the weight takes %lld in %lld groups", n,
+              (long long)x->shape[1], (long long)w->shape[0], (long long)groups);
+        goto fail;
+    }
+    at.n = (int16_t)n;
+    at.m = (int16_t)groups;
+    at.nd[0] = at.nd[1] = at.nd[2] = (uint8_t)n;
+    at.nd[3] = (uint8_t)(2 * n);
+    for (int i = 0; i < n; i++) {
+        Dim reach = dim_mul(dim_sub(w->shape[2 + i], 1), at.d[3][n + i]);
+        at.d[0][i] = 1;
+        at.d[1][i] = dim_sub(reach, pad[i]);
+        at.d[2][i] = dim_add(at.d[1][i], more[i]);
+    }
+    w = turned(I, w, n, groups);
+    if (!w)
+        goto fail;
+    return value_of(add_bias(I, chain2(I, OP_conv, &at, x, w), a[2], n));
+fail:
+    tensor_unref(x);
+    tensor_unref(w);
+    return VERR;
+}
+
+static Value f_conv_transpose1d(Interp *I, Value *a) { return conv_transpose(I, a, 1); }
+static Value f_conv_transpose2d(Interp *I, Value *a) { return conv_transpose(I, a, 2); }
 
 /* ------------------------------------------------------------- factorisations */
 
@@ -283,6 +356,8 @@ static Value f_ifft2(Interp *I, Value *a) { return fourier2(I, a[0], 1, "ifft2")
 #define MM "(x: Tensor, y: Tensor, dtype: dtype | str | None = None) -> Tensor"
 #define CONV(n) "(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple | list = 1, padding: int | tuple | list | str = 0, " \
     "dilation: int | tuple | list = 1, groups: int = 1) -> Tensor"
+#define CONV_T "(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple | list = 1, padding: int | tuple | list = 0, " \
+    "output_padding: int | tuple | list = 0, groups: int = 1, dilation: int | tuple | list = 1) -> Tensor"
 #define FT "(x: Tensor, n: int | None = None, axis: int = -1, dim: int | None = None) -> Tensor"
 
 const NativeDef tensor_linear_natives[] = {
@@ -292,6 +367,9 @@ const NativeDef tensor_linear_natives[] = {
     {"", "conv1d", f_conv1d, CONV(1), "Correlation of [N, C, L] with weights [O, C/groups, K], as in PyTorch: [N, O, L']."},
     {"", "conv2d", f_conv2d, CONV(2), "Correlation of [N, C, H, W] with weights [O, C/groups, KH, KW], as in PyTorch: [N, O, H', W']."},
     {"", "conv3d", f_conv3d, CONV(3), "Correlation of [N, C, D, H, W] with weights [O, C/groups, KD, KH, KW]."},
+    {"", "conv_transpose1d", f_conv_transpose1d, CONV_T, "The transpose of conv1d: [N, C, L] with weights [C, O/groups, K], as in PyTorch: [N, O, L']."},
+    {"", "conv_transpose2d", f_conv_transpose2d, CONV_T,
+     "The transpose of conv2d: [N, C, H, W] with weights [C, O/groups, KH, KW], as in PyTorch: [N, O, H', W']."},
     {"", "cholesky", f_cholesky, "(a: Tensor) -> Tensor", "Lower triangular L with L @ L.T = a; ValueError unless a is positive definite."},
     {"", "lu_factor", f_lu, "(a: Tensor) -> tuple", "Packed LU factors with partial pivoting, and the row permutation."},
     {"", "qr", f_qr, "(a: Tensor) -> tuple", "Reduced Q and R with a = Q @ R; the diagonal of R is not negative."},
