@@ -209,7 +209,7 @@ static void suggest_cast(Check *C, Diag *d, Ast *node, const Ast *arg, const TTy
     sb_done(&after);
 }
 
-static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
+static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
                            Ast *node)
 {
     Span span = at_call(node, a->node);
@@ -244,6 +244,17 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
     return false;
 }
 
+static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
+                           Ast *node)
+{
+    C->last = NULL;
+    if (argument_fits(C, f, p, a, want, b, node))
+        return true;
+    origin_declared(C, f, p, want->kind == TY_TENSOR ? want->tensor : NULL, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
+                    AST_IS(a->node, Arg) ? AST_AS(a->node, Arg)->value : a->node);
+    return false;
+}
+
 /* ------------------------------------------------------------- functions of the program */
 
 static bool any_unannotated(const Fn *f)
@@ -259,6 +270,11 @@ static bool any_unannotated(const Fn *f)
 static bool is_telling(const Type *t)
 {
     return !type_is_any(t);
+}
+
+static Ast *value_of_arg(Ast *a)
+{
+    return AST_IS(a, Arg) ? AST_AS(a, Arg)->value : a;
 }
 
 static void put_dims(DimNames *out, const DimNames *names, const Bound *b)
@@ -324,6 +340,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     const Type *r;
     DimNames bound = {0};
     const Type *key;
+    Ast **arg;
     long findings = C->findings;
     bool told = !f->params.n;
     int k = 0;
@@ -331,6 +348,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     if (f->dynamic || f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
         return T_ANY;
     given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
+    arg = arena_array(&C->arena, Ast *, f->scope->nslots + 1);
     for (int i = 0; i < f->params.n && k < s->n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
@@ -338,7 +356,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
         if (!k && self)
             given[p->slot] = self;
         else if (s->at[k].arg)
-            given[p->slot] = argument_type(C, f, p, s->at[k].arg);
+            given[p->slot] = argument_type(C, f, p, s->at[k].arg), arg[p->slot] = value_of_arg(s->at[k].arg->node);
         else if (p->kind == PARAM_VARARGS)
             given[p->slot] = s->rest;
         else if (p->dflt && !s->at[k].taken && p->kind != PARAM_KWARGS)
@@ -360,6 +378,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
         put_dims(&bound, &f->cls->dims, b);
     f->active++;
     C->calls++;
+    C->arg = arg;
     r = fn_walk(C, f, given, &bound, has_fields(self) && f->sig.ret ? type_subst(f->sig.ret, b->from, b->to, b->n) : NULL);
     C->calls--;
     f->active--;
@@ -371,7 +390,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
 }
 
 /* The declared result, with what the body tells beyond it. */
-static const Type *narrowed(const TType *declared, const TType *found)
+const Type *narrowed(const TType *declared, const TType *found)
 {
     TType t = declared->rank == RANK_UNKNOWN ? *found : *declared;
 
@@ -433,7 +452,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     Slots s = {.callee = f->name ? f->name->text : "lambda"};
     Bound b = {.n = 0};
     const Type *r;
-    Span blame = C->blame;
+    Ast *blame_node = C->blame_node;
+    CFrame *blame_frame = C->blame_frame;
     bool ok = true;
     int k = 0;
 
@@ -442,7 +462,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
     if (f->around->home->library && !C->home->library)
-        C->blame = node->span;
+        C->blame_node = node, C->blame_frame = C->frame;
     fn_sig(C, f);
     bind_object(&b, f, self, C);
     for (int pass = 0; pass < 2; pass++, k = 0)
@@ -465,7 +485,10 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         r = f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
     else
         r = f->dynamic ? T_ANY : show_call(C, f, a, result_of(C, f, &s, self, &b));
-    C->blame = blame;
+    if (f->is_staged && !f->sig.ret)
+        r = type_staged(r);
+    C->blame_node = blame_node;
+    C->blame_frame = blame_frame;
     return r;
 }
 
@@ -520,6 +543,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     const Type *r;
     const NativeSig *sig;
 
+    if (!self && !*d->owner && host_call(C, d->name, a, &r))
+        return r;
     if (d->sig && !strncmp(d->sig, "type[", 5)) {
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
             return r;

@@ -13,11 +13,13 @@
 
 /* ------------------------------------------------------------- reporting */
 
-static Diag *muted(void)
+static Diag *muted(Check *C)
 {
     static Diag mute;
     static Arena scratch;
 
+    C->shown = false;
+    C->last = NULL;
     arena_done(&scratch);
     mute.arena = &scratch;
     mute.labels.n = mute.notes.n = mute.helps.n = 0;
@@ -31,10 +33,10 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
     const Fn *f = C->frame->fn;
     Diag *d;
 
-    if (map_find(&C->reported, (uint64_t)C->blame.lo + 1, NULL))
-        return muted();
-    map_set(&C->reported, (uint64_t)C->blame.lo + 1, 1);
-    d = diag_emit(C->sink, code, C->blame, args, nargs);
+    if (map_find(&C->reported, (uint64_t)C->blame_node->span.lo + 1, NULL))
+        return muted(C);
+    map_set(&C->reported, (uint64_t)C->blame_node->span.lo + 1, 1);
+    d = C->last = diag_emit(C->sink, code, C->blame_node->span, args, nargs);
     diag_note(d, "in %s, %s line %d", f && f->name ? f->name->text : "the module", C->home->space->name, (int)p.line);
     return d;
 }
@@ -46,13 +48,14 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     bool library = C->home->library;
 
     C->findings++;
-    if (library && (family == '3' || family == '4') && !C->quiet && C->blame.hi)
+    C->shown = true;
+    if (library && (family == '3' || family == '4') && !C->quiet && C->blame_node)
         return report_blamed(C, code, span, args, nargs);
     if (!C->quiet && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
-        return diag_emit(C->sink, code, span, args, nargs);
+        return C->last = diag_emit(C->sink, code, span, args, nargs);
     }
-    return muted();
+    return muted(C);
 }
 
 /* ------------------------------------------------------------- definitions */
@@ -168,6 +171,7 @@ static void function_def(Check *C, AstFunctionDef *def)
         plain = plain && is_transparent(s);
         f->is_static |= !strcmp(s, "staticmethod");
         f->is_class |= !strcmp(s, "classmethod");
+        f->is_staged |= !strcmp(s, "jit") || !strcmp(s, "function") || !strcmp(s, "compile");
         f->is_property |= !strcmp(s, "property");
     }
     for (int i = 0; i < def->params.n; i++)
@@ -199,6 +203,7 @@ static void class_def(Check *C, AstClassDef *def)
     f->nvar = def->scope->nslots;
     f->var = arena_array(&C->arena, const Type *, f->nvar + 1);
     f->decl = arena_array(&C->arena, const Type *, f->nvar + 1);
+    f->from = arena_array(&C->arena, Ast *, f->nvar + 1);
     for (int i = 0; i < def->decorators.n; i++)
         expr(C, def->decorators.at[i]);
     if (def->bound)
@@ -230,10 +235,25 @@ static void return_stmt(Check *C, AstReturn *r)
             diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
         else
             diag_help(d, "change the declared result, or the value returned");
+        if (C->shown && AST_IS(f->fn->node, FunctionDef) && AST_AS(f->fn->node, FunctionDef)->returns)
+            diag_label(d, AST_AS(f->fn->node, FunctionDef)->returns->span, "declared here");
+        for (int i = 0; !dtypes && a->rank == b->rank && a->rank != RANK_UNKNOWN && i < a->rank; i++)
+            if (dim_eq(a->shape[i], b->shape[i], NULL, NULL) != DIM_PROVED)
+                origin_of(C, d, r->value, a->shape[i]);
         return;
     }
     snprintf(what, sizeof what, "the result of %s()", f->fn->name ? f->fn->name->text : "lambda");
     REPORT(C, E0907, r->ast.span, f->fn->name ? f->fn->name->text : "lambda", type_text(want), type_text(t));
+}
+
+/* A tensor keeps what is known of it beyond its declaration. */
+static const Type *declared_type(const Type *want, const Type *t)
+{
+    if (type_is_any(want))
+        return t;
+    if (want->kind != TY_TENSOR)
+        return want;
+    return type_is_any(t) || t->kind != TY_TENSOR ? want : narrowed(want->tensor, t->tensor);
 }
 
 static void ann_assign(Check *C, AstAnnAssign *a)
@@ -256,7 +276,7 @@ static void ann_assign(Check *C, AstAnnAssign *a)
     else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob && f == &C->home->frame)
         C->home->decl[n->slot] = want;
     if (t)
-        set_name(C, n, want && !type_is_any(want) && want->kind != TY_TENSOR ? want : t, NULL);
+        set_name(C, n, want ? declared_type(want, t) : t, a->value);
     else if (f->fn && n->bind != BIND_CLASS && n->bind != BIND_GLOBAL && !f->var[n->slot])
         set_name(C, n, type_of_kind(TY_UNSET), NULL);
     else if (n->bind == BIND_CLASS)
@@ -437,12 +457,18 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     frame->nvar = f->scope->nslots;
     frame->var = arena_array(&C->arena, const Type *, frame->nvar + 1);
     frame->decl = arena_array(&C->arena, const Type *, frame->nvar + 1);
+    frame->from = arena_array(&C->arena, Ast *, frame->nvar + 1);
+    frame->caller = bound ? outer : NULL;
+    frame->arg = bound ? C->arg : NULL;
+    C->arg = NULL;
     for (int i = 0; bound ? i < bound->n : i < sig->dims.n; i++)
         vec_push(&frame->dims, bound ? bound->at[i] : sig->dims.at[i]);
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
-        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar)
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar) {
+            frame->from[p->slot] = (Ast *)p;
             frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
+        }
     }
     if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
         frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_instance(f->cls, NULL);
@@ -599,7 +625,8 @@ static void note_bound(void *state, CollectEvent e, Sym name, Ast *node)
 static void note_derived(Check *C, AstClassDef *def)
 {
     for (int i = 0; i < def->bases.n; i++)
-        if (AST_IS(def->bases.at[i], Arg) && AST_IS(AST_AS(def->bases.at[i], Arg)->value, Name)) {
+        if (AST_IS(def->bases.at[i], Arg) && AST_IS(AST_AS(def->bases.at[i], Arg)->value, Name) &&
+            AST_AS(AST_AS(def->bases.at[i], Arg)->value, Name)->bind != BIND_PRELUDE) {
             map_set(&C->subclassed, (uintptr_t)AST_AS(AST_AS(def->bases.at[i], Arg)->value, Name)->id, 1);
             collect_block(def->body, note_bound, C);
             note_targets((Ast *)def, C);
@@ -648,11 +675,14 @@ static void check_done(Check *C)
             map_done(&c->declared);
             map_done(&c->stored);
             map_done(&c->stores);
+            map_done(&c->sites);
             vec_free(&c->dims);
         }
     for (uint32_t i = 0; i < C->inst_of.cap; i++)
-        if (C->inst_of.key[i])
+        if (C->inst_of.key[i]) {
             map_done(&((Inst *)C->inst_of.val[i])->stored);
+            map_done(&((Inst *)C->inst_of.val[i])->sites);
+        }
     map_done(&C->inst_of);
     map_done(&C->result_of);
     map_done(&C->wild);
@@ -666,9 +696,10 @@ static void check_done(Check *C)
 
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
 {
-    Check C = {.sink = sink, .opt = opt, .fuel = CHECK_FUEL, .path = u->src->path};
+    Check C = {.sink = sink, .opt = opt, .fuel = CHECK_FUEL, .unrolled = 1, .path = u->src->path};
     Home program = {0};
 
+    C.names_wrong = sink->errors > 0;
     home_init(&C, &program, u);
     C.home = C.program = &program;
     C.frame = &program.frame;

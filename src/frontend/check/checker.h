@@ -44,7 +44,7 @@ typedef struct Fn {
     bool checked;               /* its body was walked once for its own sake */
     bool dynamic;               /* generator, async: results are not followed */
     int active;                 /* calls being followed */
-    bool is_static, is_class, is_property;
+    bool is_static, is_class, is_property, is_staged;
 } Fn;
 
 struct CFrame {
@@ -54,6 +54,9 @@ struct CFrame {
     Scope *scope;
     const Type **var;           /* by slot of the frame */
     const Type **decl;          /* declared types of variables, by slot; NULL: none */
+    Ast **from;                 /* by slot: the expression or parameter that a variable was last given */
+    CFrame *caller;             /* of a body that is followed: where the call is, and its arguments by slot; or NULL */
+    Ast **arg;
     int nvar;
     DimNames dims;              /* the function's own dims */
     const Type *ret;            /* join of what was returned; NULL: nothing yet */
@@ -62,12 +65,16 @@ struct CFrame {
     Cls *cls;                   /* class body */
 };
 
+/* Where an attribute was stored: the expression, and the frame that it stands in. */
+typedef struct { Ast *value; CFrame *frame; } Site;
+
 /* A source whose code is walked: the program, or a library file or module that it calls into. */
 struct Home {
     const struct Space *space;  /* NULL: the program */
     Scope *scope;
     CFrame frame;               /* its body */
     const Type **glob, **decl;  /* by slot of the module */
+    Ast **from;
     int nglob;
     bool library;               /* mistakes inside are the caller's: they are reported at the program's call */
     Map mutated;                /* Sym -> 1: variables and attributes whose value some statement changes in place */
@@ -78,6 +85,7 @@ struct Home {
 struct Inst {
     Cls *cls;
     Map stored;                 /* Sym -> Type *; T_ANY once another type is stored from outside */
+    Map sites;                  /* Sym -> Site * */
     const Type *key;            /* class and arguments */
     Ast *made;                  /* the call */
     bool making;                /* __init__ is being walked: stores replace */
@@ -99,6 +107,7 @@ struct Cls {
     Map attrs;                  /* Sym -> Type *: methods, class variables */
     Map declared;               /* Sym -> Type *: annotated attributes */
     Map stored;                 /* Sym -> Type *: self.x = ..., joined; 0: not yet seen */
+    Map sites;                  /* Sym -> Site * */
     Map stores;                 /* Sym -> number of statements that store it */
 };
 
@@ -120,20 +129,27 @@ struct Check {
     Map wild;                   /* Sym -> 1: attributes stored in objects that are not known */
     Map result_of;              /* Type * of function and arguments -> Type *: followed before, without a finding */
     Map reported;               /* position -> 1 */
-    Span blame;                 /* the program's call into a library */
+    Ast *blame_node;            /* the program's call into a library, in this frame */
+    CFrame *blame_frame;
+    Ast **arg;                  /* of the call that is about to be followed, by slot */
+    bool shown;                 /* the last report was not muted */
+    Diag *last;                 /* it; NULL when muted */
     long findings;              /* reports, muted ones too */
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
+    int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
     int mixed;                  /* inside `with precision("mixed")` */
     int depth, calls;
     long fuel;
+    bool names_wrong;           /* names were reported before: what they mean is not sure */
     bool setattr_used;
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
 };
 
+enum { UNROLL_MAX = 1024 };     /* rounds of loops in loops that are walked one by one */
 enum { CHECK_FUEL = 3000000, CALL_DEPTH = 24, RECURSION = 3 };
 
 /* The arguments of one call, as written. */
@@ -144,6 +160,11 @@ typedef struct CallArgs { CallArg *at; int n; bool open; } CallArgs;     /* open
 Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs);
 #define REPORT(C, code, span, ...) \
     report(C, code, span, (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
+
+/* origins.c: labels at the places that a size comes from */
+void origin_of(Check *C, Diag *d, Ast *e, Dim size);                    /* of an expression; DIM_BAD: its definition */
+void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n);     /* of the operands of node, in the program */
+void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg);
 
 /* vars.c */
 const Type *prelude_type(Check *C, int row);
@@ -188,19 +209,26 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *
 /* Functions made of functions: what a call of them means for the inner one. */
 typedef enum {
     TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
-    TRANSFORM_SAME                      /* to its callers it is the function: jit, checkpoint */
+    TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
+    TRANSFORM_SAME                      /* to its callers it is the function: checkpoint */
 } Transform;
 
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
+/* A declared tensor, with what is found beyond the declaration. */
+const Type *narrowed(const TType *declared, const TType *found);
 const char *callee_text(const Type *f);
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg);
 
+/* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
+bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);
+
 /* transforms.c */
 /* name(a...): false when it is no transform. */
 bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out);
+const Type *type_staged(const Type *t);
 const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);       /* t(a...) for a TY_TRANSFORM */
 /* scan(f, init, xs): (carry, stacked results). */
 const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node);

@@ -308,8 +308,14 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return T_ANY;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
     near = closest_name(attr->text, next_member, &m);
-    if (near)
+    if (near) {
+        const Site *s = NULL;
+        for (const Cls *x = c; x && !s; x = x->base)
+            s = map_get_ptr(&x->sites, sym(near));
         diag_help(d, "did you mean '%s'?", near);
+        if (s && C->shown && !s->frame->home->library)
+            diag_label(d, s->value->span, "'%s' is stored here", near);
+    }
     return T_ANY;
 }
 
@@ -346,6 +352,13 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     t = is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
     if (inst)
         inst_store(C, inst, attr, t ? t : T_ANY);
+    if (value) {
+        Site *s = arena_new(&C->arena, Site);
+        *s = (Site){value, C->frame};
+        map_set_ptr(&c->sites, attr, s);
+        if (inst)
+            map_set_ptr(&inst->sites, attr, s);
+    }
     map_find(&c->stored, (uintptr_t)attr, &before);
     map_set(&c->stored, (uintptr_t)attr, (uintptr_t)(before ? type_join((const Type *)before, t) : t));
 }

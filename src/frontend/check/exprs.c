@@ -331,6 +331,19 @@ static const Type *number_binary(int op, const Type *a, const Type *b)
     return a->kind == TY_BOOL && b->kind == TY_BOOL && op >= AOP_BITAND ? type_of_kind(TY_BOOL) : type_int(DIM_BAD);
 }
 
+static const Type *repeated(const Type *a, const Type *b)
+{
+    const Type *m[ITEMS_MAX];
+    int64_t k;
+
+    if (a->n < 0 || (a->kind == TY_LIST && !a->exact) || b->value == DIM_BAD || !dim_const_value(b->value, &k) || k < 0 ||
+        k * a->n > ITEMS_MAX)
+        return a->kind == TY_LIST ? type_settle(a) : type_tuple_any(element_of(a));
+    for (int i = 0; i < a->n * k; i++)
+        m[i] = a->item[i % a->n];
+    return a->kind == TY_LIST ? type_list_of(m, (int)(a->n * k)) : type_tuple(m, (int)(a->n * k));
+}
+
 static const Type *sequence_binary(int op, const Type *a, const Type *b)
 {
     if (a->kind == TY_STR && (op == AOP_MOD || (op == AOP_ADD && b->kind == TY_STR) || (op == AOP_MUL && b->kind == TY_INT)))
@@ -349,8 +362,8 @@ static const Type *sequence_binary(int op, const Type *a, const Type *b)
             m[i] = i < a->n ? a->item[i] : b->item[i - a->n];
         return type_tuple(m, a->n + b->n);
     }
-    if (a->kind == TY_LIST && b->kind == TY_INT && op == AOP_MUL)
-        return type_settle(a);
+    if ((a->kind == TY_LIST || a->kind == TY_TUPLE) && b->kind == TY_INT && op == AOP_MUL)
+        return repeated(a, b);
     return T_ANY;
 }
 
@@ -444,6 +457,28 @@ static void comp_clauses(Check *C, AstSeq clauses)
     }
 }
 
+/* Over a sequence that is known element by element: the list of what each one gives. NULL: it is not. */
+static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
+{
+    AstCompFor *c = AST_AS(clauses.at[0], CompFor);
+    const Type *m[ITEMS_MAX], *iter, *const *item = NULL;
+    int n;
+
+    if (clauses.n != 1 || c->ifs.n || c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX)
+        return NULL;
+    iter = expr(C, c->iter);
+    n = type_items(iter, &item);
+    if (n <= 0)
+        return NULL;
+    C->unrolled *= n;
+    for (int i = 0; i < n; i++) {
+        bind_target(C, c->target, item[i], NULL);
+        m[i] = type_settle(expr(C, elt));
+    }
+    C->unrolled /= n;
+    return type_list_of(m, n);
+}
+
 /* Elements may be guarded by conditions on them: what cannot be decided is not followed. */
 static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
 {
@@ -457,6 +492,13 @@ static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
     t = expr(C, elt);
     C->quiet -= guarded;
     return guarded ? T_ANY : type_settle(t);
+}
+
+static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)
+{
+    const Type *t = comp_unrolled(C, clauses, elt);
+
+    return t ? t : type_list(comp_value(C, clauses, elt));
 }
 
 static const Type *conditional(Check *C, AstIfExp *e)
@@ -480,6 +522,15 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
 
     for (int i = 0; i < b->values.n; i++) {
         const Type *v;
+        int r = truth(C, b->values.at[i]);
+        if (r == (b->op == AOP_OR)) {               /* nothing after this one is looked at */
+            v = expr(C, b->values.at[i]);
+            return t ? type_join(t, v) : v;
+        }
+        if (r >= 0 && i < b->values.n - 1) {        /* this one is never the result */
+            expr(C, b->values.at[i]);
+            continue;
+        }
         C->quiet += i > 0;                          /* later operands run only when the earlier ones allow it */
         v = expr(C, b->values.at[i]);
         C->quiet -= i > 0;
@@ -502,6 +553,8 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
         return T_ANY;
     if (t->kind == TY_DICT)
         return t->item[1];
+    if (t->kind == TY_RANGE)
+        return type_int(DIM_BAD);
     if (t->kind == TY_STR)
         return type_str(NULL);
     if (index->kind == AST_Slice && t->kind == TY_LIST)
@@ -591,7 +644,7 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Dict: return dict_display(C, AST_AS(e, Dict));
     case AST_IfExp: return conditional(C, AST_AS(e, IfExp));
     case AST_Lambda: return lambda_type(C, e);
-    case AST_ListComp: return type_list(comp_value(C, AST_AS(e, ListComp)->clauses, AST_AS(e, ListComp)->elt));
+    case AST_ListComp: return comp_list(C, AST_AS(e, ListComp)->clauses, AST_AS(e, ListComp)->elt);
     case AST_SetComp: return type_set(comp_value(C, AST_AS(e, SetComp)->clauses, AST_AS(e, SetComp)->elt));
     case AST_DictComp:
         comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
@@ -630,8 +683,11 @@ const Type *expr(Check *C, Ast *e)
     if (!e || C->fuel-- <= 0 || C->depth > 1500)
         return T_ANY;
     C->depth++;
+    C->last = NULL;
     t = expr_of(C, e);
     C->depth--;
+    if (C->last && !C->last->labels.n && (e->kind == AST_Call || e->kind == AST_BinOp))
+        origins(C, C->last, e, &(Dim){DIM_BAD}, 1);
     if (!t)
         t = T_ANY;
     e->type = t;

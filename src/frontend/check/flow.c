@@ -68,17 +68,33 @@ static bool same_state(Check *C, const State *s)
            (!s->glob || !memcmp(C->home->glob, s->glob, sizeof *C->home->glob * (size_t)C->home->nglob));
 }
 
-/* What still changes from round to round could be anything. */
+static const Type *wider(const Type *now, const Type *before)
+{
+    TType t;
+
+    if (now == before)
+        return now;
+    if (type_is_any(now) || type_is_any(before) || now->kind != TY_TENSOR || before->kind != TY_TENSOR ||
+        now->tensor->rank != before->tensor->rank || now->tensor->rank == RANK_UNKNOWN)
+        return now && before && now->kind == TY_INT && before->kind == TY_INT ? type_int(DIM_BAD) : T_ANY;
+    t = *now->tensor;
+    for (int i = 0; i < t.rank; i++)
+        if (t.shape[i] != before->tensor->shape[i])
+            t.shape[i] = dim_open();
+    if (t.dtype != before->tensor->dtype)
+        t.dtype = DT_NONE;
+    return type_tensor(&t);
+}
+
+/* What still changes from round to round could be anything; a tensor keeps the sizes that stay. */
 static void widen(Check *C, const State *s)
 {
     CFrame *f = C->frame;
 
     for (int i = 0; i < f->nvar; i++)
-        if (f->var[i] != s->var[i])
-            f->var[i] = T_ANY;
+        f->var[i] = wider(f->var[i], s->var[i]);
     for (int i = 0; s->glob && i < C->home->nglob; i++)
-        if (C->home->glob[i] != s->glob[i])
-            C->home->glob[i] = T_ANY;
+        C->home->glob[i] = wider(C->home->glob[i], s->glob[i]);
 }
 
 /* ------------------------------------------------------------- hiding what a condition is about */
@@ -196,11 +212,49 @@ static void loop_once(Check *C, AstFor *f, AstWhile *w)
         join(C, &l.out);
 }
 
+/* break or continue of this loop, or a way out of its function. */
+static bool leaves(Ast *n, void *state)
+{
+    bool *found = state;
+
+    if (!n || *found)
+        return true;
+    if (n->kind == AST_Break || n->kind == AST_Continue || n->kind == AST_Return || n->kind == AST_Try || n->kind == AST_With)
+        *found = true;
+    else if (n->kind != AST_FunctionDef && n->kind != AST_Lambda && n->kind != AST_ClassDef)
+        ast_walk(n, leaves, found);
+    return true;
+}
+
+/* A loop over a sequence that is known element by element is walked round by round. false: it is not one. */
+static bool unrolled(Check *C, AstFor *f)
+{
+    const Type *const *item = NULL;
+    const Type *t = f->is_async ? NULL : expr(C, f->iter);
+    int n = type_items(t, &item);
+    bool left = false;
+
+    for (int i = 0; i < f->body.n; i++)
+        leaves(f->body.at[i], &left);
+    if (n <= 0 || left || C->unrolled * n > UNROLL_MAX)
+        return false;
+    C->unrolled *= n;
+    for (int i = 0; i < n && !C->frame->dead; i++) {
+        bind_target(C, f->target, item[i], f->iter);
+        block(C, f->body);
+    }
+    C->unrolled /= n;
+    block(C, f->orelse);
+    return true;
+}
+
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
     State entry, head;
 
+    if (f && unrolled(C, f))
+        return;
     if (w)
         expr(C, w->test);
     else

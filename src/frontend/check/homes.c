@@ -123,11 +123,13 @@ void home_init(Check *C, Home *h, Unit *u)
     h->nglob = s->locals.n;
     h->glob = arena_array(&C->arena, const Type *, h->nglob + 1);
     h->decl = arena_array(&C->arena, const Type *, h->nglob + 1);
+    h->from = arena_array(&C->arena, Ast *, h->nglob + 1);
     h->frame.home = h;
     h->frame.scope = s;
     h->frame.nvar = s->nslots;
     h->frame.var = arena_array(&C->arena, const Type *, h->frame.nvar + 1);
     h->frame.decl = arena_array(&C->arena, const Type *, h->frame.nvar + 1);
+    h->frame.from = arena_array(&C->arena, Ast *, h->frame.nvar + 1);
     find_mutations((Ast *)u->module, &(Mutations){h, C, 0});
 }
 

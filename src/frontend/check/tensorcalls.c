@@ -50,12 +50,9 @@ bool tcall_keepdim(const TCall *c, int pos, bool *out)
     *out = false;
     if (!x)
         return true;
-    if (!x->node)
+    if (type_is_any(x->type) || x->type->kind != TY_BOOL || x->type->value == BOOL_UNKNOWN)
         return false;
-    Ast *v = x->node->kind == AST_Arg ? AST_AS(x->node, Arg)->value : x->node;
-    if (v->kind != AST_Const)
-        return false;
-    *out = AST_AS(v, Const)->value == CONST_TRUE;
+    *out = x->type->value == BOOL_TRUE;
     return true;
 }
 

@@ -18,9 +18,15 @@ const Type *rule_make_sized(TCall *c)
             dt = (uint8_t)c->at[i].type->value;
     if (n < 0)
         return tensor_made(dt, RANK_UNKNOWN, NULL);
-    for (int i = 0; i < n; i++)
-        if (dim_const_value(d[i], &(int64_t){0}) && !dim_is_const(d[i]))
-            return tensor_unknown();
+    for (int i = 0; i < n; i++) {
+        int64_t v;
+        char text[96];
+        if (!dim_const_value(d[i], &v) || v >= 0)
+            continue;
+        snprintf(text, sizeof text, "%s: a size cannot be negative: %lld", c->name, (long long)v);
+        REPORT(c->C, E0306, c->node->span, text);
+        return tensor_unknown();
+    }
     return tensor_made(dt, n, d);
 }
 

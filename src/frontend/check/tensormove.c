@@ -21,7 +21,7 @@ static const Type *infer_move(TCall *c, OpId op, const Attr *a, const TType *x)
         in.dtype = DT_f32;
     ok = op_infer(op, a, &in, 1, out, &n, &err, &code);
     if (!ok && !open)
-        diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&err)), "the shape here is %s", shape_of(x));
+        diag_note(REPORT(c->C, E0306, c->node->span, sb_str(&err)), "the shape here is %s", shape_of(x));
     sb_done(&err);
     if (!ok)
         return tensor_of_dtype(x);
@@ -261,13 +261,27 @@ const Type *rule_expand(TCall *c)
 const Type *rule_flatten(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
-    Dim all = 1;
+    const CallArg *from = tcall_arg(c, 1, "start", NULL), *end = tcall_arg(c, 2, "end", NULL);
+    TType r;
+    int a, b;
 
-    if (!x || x->rank == RANK_UNKNOWN || c->n > 1)
+    if (!x || x->rank == RANK_UNKNOWN || c->open)
         return x ? tensor_of_dtype(x) : T_ANY;
-    for (int i = 0; i < x->rank; i++)
-        all = dim_mul(all, x->shape[i]);
-    return tensor_made(x->dtype, 1, &all);
+    if (!x->rank)
+        return tensor_made(x->dtype, 1, &(Dim){1});
+    a = from ? tcall_axis(c, x, from) : 0;
+    b = a < 0 ? a : end ? tcall_axis(c, x, end) : x->rank - 1;
+    if (a < 0 || b < a)
+        return tensor_of_dtype(x);
+    r = *x;
+    r.weak = 0;
+    r.shape[a] = 1;
+    for (int i = a; i <= b; i++)
+        r.shape[a] = dim_mul(r.shape[a], x->shape[i]);
+    for (int i = b + 1; i < x->rank; i++)
+        r.shape[i - (b - a)] = x->shape[i];
+    r.rank = (uint8_t)(x->rank - (b - a));
+    return type_tensor(&r);
 }
 
 const Type *rule_convert(TCall *c)

@@ -47,7 +47,7 @@ static const Type *unknown_of(uint8_t dtype)
     return type_tensor(&t);
 }
 
-static void describe_broadcast(const TType *a, const TType *b, Diag *d, bool *known)
+static void describe_broadcast(const TType *a, const TType *b, Diag *d, bool *known, Dim *pair)
 {
     int rank = a->rank > b->rank ? a->rank : b->rank;
     StrBuf x = {0}, y = {0};
@@ -65,6 +65,8 @@ static void describe_broadcast(const TType *a, const TType *b, Diag *d, bool *kn
         diag_note(d, "Cannot broadcast %s with %s", sb_str(&x), sb_str(&y));
         diag_note(d, "Shape mismatch in dimension %d: %s vs %s", rank - i, sb_str(&x), sb_str(&y));
         *known = true;
+        pair[0] = p;
+        pair[1] = q;
         break;
     }
     sb_done(&x);
@@ -90,8 +92,10 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
 {
     Diag *d = REPORT(C, code == 4 ? E0401 : E0306, node->span, err->s);
     bool known = false;
+    Dim pair[2] = {DIM_BAD, DIM_BAD};
 
     if (code == 4) {
+        origins(C, d, node, pair, 1);
         if (nin == 2 && in[0].dtype != in[1].dtype && !strstr(err->s, "cast"))
             diag_help(d, "cast one side: .to(%s)", dtype_info[in[0].dtype].name);
         else
@@ -99,7 +103,7 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
         return;
     }
     if (nin == 2 && op_info[op].family == FAM_MAP)
-        describe_broadcast(&in[0], &in[1], d, &known);
+        describe_broadcast(&in[0], &in[1], d, &known, pair);
     if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1) {
         describe_witness(in[0].shape[in[0].rank - 1], in[1].shape[in[1].rank - 2], d);
         diag_help(d, "transpose one side with .T, or give the sides the same inner size");
@@ -109,6 +113,11 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
     } else {
         diag_help(d, "print the shapes before this line, or check with --shapes");
     }
+    if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1)
+        pair[0] = in[0].shape[in[0].rank - 1], pair[1] = in[1].shape[in[1].rank - 2];
+    else if (op == OP_conv)
+        pair[0] = in[0].shape[1], pair[1] = in[1].shape[1];
+    origins(C, d, node, pair, pair[1] == DIM_BAD ? 1 : 2);
 }
 
 /* Run an op's rules. Unknown parts of the operands make unknown results; only sure failures are reported. */
@@ -201,12 +210,27 @@ static int op_of(int ast_op)
     return ast_op < (int)(sizeof ops / sizeof *ops) ? ops[ast_op] : -1;
 }
 
+/* Types that no tensor operator takes. */
+static bool never_operand(const Type *t)
+{
+    if (type_is_any(t))
+        return false;
+    if (t->kind == TY_INSTANCE)
+        return ((const Cls *)t->ref)->is_module && !cls_is_open(t->ref) && ((const Cls *)t->ref)->home->space == NULL;
+    return t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT || t->kind == TY_FUNC || t->kind == TY_CLASS;
+}
+
 const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     TType in[2];
     Attr at = attr_default();
     int id = op_of(op);
 
+    if (op != AOP_EQ && op != AOP_NE && (never_operand(a) || never_operand(b))) {
+        const Type *bad = never_operand(a) ? a : b;
+        REPORT(C, E0906, node->span, "an operand beside a tensor", "a tensor or a number", type_text(bad));
+        return T_ANY;
+    }
     if (!operand(a, &in[0]) || !operand(b, &in[1]))
         return T_ANY;
     if (op == AOP_MATMUL)

@@ -19,7 +19,7 @@ enum { ARGNUM = 8, GIVEN = 16, AUX = 17, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12
 
 static const struct { const char *name; Transform which; } makers[] = {
     {"grad", TRANSFORM_GRAD}, {"value_and_grad", TRANSFORM_VALUE_AND_GRAD}, {"vmap", TRANSFORM_VMAP}, {"scan", TRANSFORM_SCAN},
-    {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_SAME},
+    {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED},
     {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME},
 };
 
@@ -234,6 +234,27 @@ const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type
 
 /* ------------------------------------------------------------- making and calling */
 
+/* What a staged function gives: its numbers may come back as tensors. */
+const Type *type_staged(const Type *t)
+{
+    const Type *m[ITEMS_MAX];
+
+    if (type_is_any(t))
+        return t;
+    switch (t->kind) {
+    case TY_TENSOR: case TY_NONE:
+        return t;
+    case TY_TUPLE:
+        if (t->n < 0 || t->n > ITEMS_MAX)
+            return T_ANY;
+        for (int i = 0; i < t->n; i++)
+            m[i] = type_staged(t->item[i]);
+        return type_tuple(m, t->n);
+    default:
+        return T_ANY;
+    }
+}
+
 /* argnums=k: one position; false: something else is asked for. */
 static bool grad_options(const CallArgs *a, int at, Dim *value)
 {
@@ -332,6 +353,8 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
         return call_jacobian(C, t, a, node, 2);
     case TRANSFORM_SCAN:
         return a->n == 2 ? transform_scan(C, t->ref, a->at[0].type, a->at[1].type, node) : T_ANY;
+    case TRANSFORM_STAGED:
+        return type_staged(call_type(C, t->ref, a, node));
     default:
         return call_grad(C, t, a, node);
     }

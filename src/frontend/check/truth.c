@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+/* Is a known text or number one of these? -1: not known. */
+static int among(const Type *t, const Type *all)
+{
+    if (type_is_any(t) || type_is_any(all) || (all->kind != TY_TUPLE && !(all->kind == TY_LIST && all->exact)) || all->n < 0)
+        return -1;
+    for (int i = 0; i < all->n; i++) {
+        const Type *m = all->item[i];
+        if (t->kind != TY_STR || type_is_any(m) || m->kind != TY_STR || !t->text || !m->text)
+            return -1;
+        if (m->text == t->text)
+            return 1;
+    }
+    return 0;
+}
+
 static int compare_truth(Check *C, AstCompare *c)
 {
     AstCompareItem *x;
@@ -21,6 +36,10 @@ static int compare_truth(Check *C, AstCompare *c)
             return x->op == AOP_IS_NOT;
         return -1;
     }
+    if (x->op == AOP_IN || x->op == AOP_NOT_IN)
+        return among(a, b) < 0 ? -1 : among(a, b) == (x->op == AOP_IN);
+    if (a->kind == TY_DTYPE && b->kind == TY_DTYPE && (x->op == AOP_EQ || x->op == AOP_NE))
+        return (a->value == b->value) == (x->op == AOP_EQ);
     if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
         return (a->text == b->text) == (x->op == AOP_EQ);
     if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)

@@ -133,6 +133,11 @@ const Type *type_list_of(const Type *const *items, int n)
     return type_list(elem ? elem : T_ANY);
 }
 
+const Type *type_range_of(const Type *const *items, int n)
+{
+    return intern(&(Type){.kind = TY_RANGE, .exact = 1, .n = n, .item = n ? items : NULL});
+}
+
 const Type *type_tuple(const Type *const *items, int n)
 {
     return intern(&(Type){.kind = TY_TUPLE, .n = n, .item = items});
@@ -362,6 +367,8 @@ const Type *type_settle(const Type *t)
 {
     const Type *elem = NULL;
 
+    if (t && t->kind == TY_RANGE)
+        return type_of_kind(TY_RANGE);
     if (!t || t->kind != TY_LIST || !t->exact)
         return t;
     for (int i = 0; i < t->n; i++)
@@ -395,6 +402,8 @@ const Type *type_join(const Type *a, const Type *b)
     case TY_SET:
     case TY_DICT:
         return join_items(a, b);
+    case TY_RANGE:
+        return type_of_kind(TY_RANGE);
     case TY_TUPLE:
         return a->n == b->n && a->n >= 0 && a->n <= ITEMS_MAX ? join_items(a, b) : type_tuple_any(T_ANY);
     case TY_FUNC:

@@ -27,7 +27,7 @@ enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
 typedef struct Type Type;
 struct Type {
     uint8_t kind;
-    uint8_t exact;              /* LIST: item[] are its elements, one by one; else item[0] is any element */
+    uint8_t exact;              /* LIST, RANGE: item[] are its elements, one by one; else item[0] is any element */
     int n;
     const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
@@ -54,6 +54,7 @@ const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt);
 const Type *type_list(const Type *elem);
 const Type *type_list_of(const Type *const *items, int n);
+const Type *type_range_of(const Type *const *items, int n);     /* of these numbers; type_of_kind(TY_RANGE): not known */
 const Type *type_tuple(const Type *const *items, int n);
 const Type *type_tuple_any(const Type *elem);
 const Type *type_dict(const Type *key, const Type *val);
@@ -74,6 +75,8 @@ const Type *type_settle(const Type *t);
 const Type *type_forget(const Type *t);
 /* Kept in a variable that nothing changes in place: its elements stay, what they hold in turn may not. */
 const Type *type_keep(const Type *t);
+/* The elements of a sequence that is known one by one; -1: it is not. */
+int type_items(const Type *t, const Type *const **out);
 bool type_is_container(const Type *t);
 bool type_is_any(const Type *t);                        /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);

@@ -95,6 +95,16 @@ static const Type *dim_value(Check *C, AstName *n)
     return type_int(DIM_BAD);
 }
 
+/* A plain variable that no statement on any way here has given a value. */
+static bool is_unbound(Check *C, AstName *n)
+{
+    uintptr_t i = 0;
+
+    return C->frame->fn->node->kind == AST_FunctionDef && !C->calls && !C->quiet && !C->names_wrong &&
+           map_find(&C->frame->scope->slot_of, (uintptr_t)n->id, &i) && i && !C->frame->scope->locals.at[i - 1].is_dim &&
+           !C->frame->scope->locals.at[i - 1].is_param && C->frame->scope->locals.at[i - 1].slot == n->slot;
+}
+
 const Type *name_type(Check *C, AstName *n)
 {
     CFrame *f = C->frame;
@@ -104,6 +114,10 @@ const Type *name_type(Check *C, AstName *n)
     case BIND_LOCAL:
     case BIND_CELL:
         t = (int)n->slot < f->nvar ? f->var[n->slot] : NULL;
+        if (!t && n->bind == BIND_LOCAL && f->fn && is_unbound(C, n)) {
+            REPORT(C, E0218, n->ast.span, n->id->text);
+            return T_ANY;
+        }
         if (!t) {
             uintptr_t i = 0;
             map_find(&f->scope->slot_of, (uintptr_t)n->id, &i);
@@ -189,6 +203,10 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
         C->home->glob[n->slot] = f == &C->home->frame || (f->cls && !f->fn && f->up == &C->home->frame) ? t : T_ANY;
     else if (n->bind == BIND_CLASS && f->cls)
         map_set_ptr(&f->cls->attrs, n->id, t ? t : T_ANY);
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
+        f->from[n->slot] = value;
+    else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob)
+        C->home->from[n->slot] = value;
     if (C->opt.shapes && !C->quiet && t && t->kind == TY_TENSOR && value && t->tensor->rank != RANK_UNKNOWN && f->fn)
         sb_printf(C->opt.shapes, "%s: %s\n", n->id->text, shape_of(t->tensor));
 }

@@ -1,0 +1,298 @@
+/*
+ * Origins: where the sizes of a mistake were written.
+ *
+ * A message about two sizes that differ names the places that made them so: from
+ * the operand that has the size back through variables, attributes and calls,
+ * each step to what has that size too, until a number, an annotation or an
+ * operation brings it in.  Every variable and attribute remembers the
+ * expression that it was last given.
+ */
+#include "frontend/check/checker.h"
+
+#include <string.h>
+
+enum { HOPS = 24, LABELS = 6, WITHIN = 3 };
+
+typedef struct { Check *C; Diag *d; Dim size; CFrame *frame; int hops; } Trace;
+
+/* ------------------------------------------------------------- which types have a size */
+
+static bool dim_has(Dim d, Dim size)
+{
+    Dim v[16];
+    int n;
+
+    if (d == size)
+        return true;
+    if (dim_is_const(d) || d == DIM_BAD || dim_is_const(size))
+        return false;
+    n = dim_vars(d, v, 16);
+    for (int i = 0; i < n; i++)
+        if (v[i] == size)
+            return true;
+    return false;
+}
+
+/* DIM_BAD: any size at all. */
+static bool mentions(const Type *t, Dim size, int within)
+{
+    if (type_is_any(t) || within > WITHIN)
+        return false;
+    if (size == DIM_BAD)
+        return t->kind == TY_TENSOR || t->kind == TY_INSTANCE || t->kind == TY_INT;
+    switch (t->kind) {
+    case TY_INT:
+        return t->value != DIM_BAD && dim_has(t->value, size);
+    case TY_TENSOR:
+        for (int i = 0; t->tensor->rank != RANK_UNKNOWN && i < t->tensor->rank; i++)
+            if (dim_has(t->tensor->shape[i], size))
+                return true;
+        return false;
+    case TY_TUPLE: case TY_LIST: case TY_DICT:
+        for (int i = 0; t->item && i < (t->n < 0 ? 1 : t->n); i++)
+            if (mentions(t->item[i], size, within + 1))
+                return true;
+        return false;
+    case TY_INSTANCE: {
+        const Inst *o = t->inst;
+        for (uint32_t i = 0; o && i < o->stored.cap; i++)
+            if (o->stored.key[i] && mentions((const Type *)o->stored.val[i], size, within + 1))
+                return true;
+        return false;
+    }
+    case TY_METHOD:
+        return mentions(t->self, size, within + 1);
+    default:
+        return false;
+    }
+}
+
+/* ------------------------------------------------------------- walking back */
+
+static void trace(Trace *t, Ast *e);
+
+static void label(Trace *t, Span span, const char *what)
+{
+    uint32_t line = source_place(span.lo).line;
+    StrBuf size = {0};
+
+    if (t->d->labels.n >= LABELS || source_place(t->d->span.lo).line == line || !span.hi)
+        return;
+    for (int i = 0; i < t->d->labels.n; i++)
+        if (source_place(t->d->labels.at[i].span.lo).line == line)
+            return;
+    if (t->size == DIM_BAD) {
+        diag_label(t->d, span, "%s", what);
+        return;
+    }
+    dim_print(t->size, &size);
+    diag_label(t->d, span, "%s %s", sb_str(&size), what);
+    sb_done(&size);
+}
+
+static void in_frame(Trace *t, CFrame *f, Ast *e)
+{
+    CFrame *was = t->frame;
+
+    if (!f || !e || (f->home && f->home->library))
+        return;
+    t->frame = f;
+    trace(t, e);
+    t->frame = was;
+}
+
+static void trace_param(Trace *t, CFrame *f, AstParam *p)
+{
+    if (p->annotation)
+        label(t, p->annotation->span, "is declared here");
+    if (f->caller && f->arg && f->arg[p->slot])
+        in_frame(t, f->caller, f->arg[p->slot]);
+}
+
+static void trace_given(Trace *t, CFrame *f, Ast *from)
+{
+    if (!from)
+        return;
+    if (from->kind == AST_Param)
+        trace_param(t, f, AST_AS(from, Param));
+    else
+        in_frame(t, f, from);
+}
+
+/* The frame that a captured variable belongs to, and its slot there. */
+static void trace_name(Trace *t, AstName *n)
+{
+    CFrame *f = t->frame;
+    Ast *from;
+
+    if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar) {
+        trace_given(t, f, f->from[n->slot]);
+    } else if (n->bind == BIND_GLOBAL && f->home && (int)n->slot < f->home->nglob) {
+        from = f->home->from[n->slot];
+        if (from && from->kind == AST_Int)
+            label(t, from->span, "is written here");
+        else
+            trace_given(t, &f->home->frame, from);
+    } else if (n->bind == BIND_FREE || n->bind == BIND_DIM) {
+        for (CFrame *up = f->up; up; up = up->up) {
+            uintptr_t i = 0;
+            if (!map_find(&up->scope->slot_of, (uintptr_t)n->id, &i) || !i || up->scope->kind == SCOPE_MODULE)
+                continue;
+            i = up->scope->locals.at[i - 1].slot;
+            if ((int)i < up->nvar)
+                trace_given(t, up, up->from[i]);
+            return;
+        }
+    }
+}
+
+static void trace_attribute(Trace *t, AstAttribute *a)
+{
+    const Type *self = a->value->type;
+    const Site *s = NULL;
+
+    if (!type_is_any(self) && self->kind == TY_INSTANCE) {
+        if (self->inst)
+            s = map_get_ptr(&((const Inst *)self->inst)->sites, a->attr);
+        for (const Cls *c = self->ref; c && !s; c = c->base)
+            s = map_get_ptr(&c->sites, a->attr);
+        if (s && s->frame && !s->frame->home->library) {
+            label(t, s->value->span, "comes from here");
+            in_frame(t, s->frame, s->value);
+        }
+        return;
+    }
+    trace(t, a->value);
+}
+
+/* Those of the parts that have the size; none of them: it is made here. */
+static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
+{
+    bool any = false;
+
+    for (int i = 0; i < n; i++)
+        if (part[i] && mentions(part[i]->type, t->size, 0)) {
+            any = true;
+            trace(t, part[i]);
+        }
+    if (!any)
+        label(t, whole->span, "is made here");
+}
+
+static void trace_call(Trace *t, AstCall *c)
+{
+    Ast *part[ITEMS_MAX];
+    int n = 0;
+
+    part[n++] = AST_IS(c->func, Attribute) && !(c->func->type && !type_is_any(c->func->type) && c->func->type->kind == TY_INSTANCE)
+                    ? AST_AS(c->func, Attribute)->value : c->func;
+    for (int i = 0; i < c->args.n && n < ITEMS_MAX; i++)
+        if (AST_IS(c->args.at[i], Arg))
+            part[n++] = AST_AS(c->args.at[i], Arg)->value;
+    trace_parts(t, (Ast *)c, part, n);
+}
+
+static void trace(Trace *t, Ast *e)
+{
+    if (!e || t->hops-- <= 0 || t->d->labels.n >= LABELS)
+        return;
+    switch (e->kind) {
+    case AST_Name:
+        trace_name(t, AST_AS(e, Name));
+        break;
+    case AST_Attribute:
+        trace_attribute(t, AST_AS(e, Attribute));
+        break;
+    case AST_Int:
+        label(t, e->span, "is written here");
+        break;
+    case AST_Call:
+        label(t, e->span, "comes from here");
+        trace_call(t, AST_AS(e, Call));
+        break;
+    case AST_BinOp:
+        label(t, e->span, "comes from here");
+        trace_parts(t, e, (Ast *[]){AST_AS(e, BinOp)->left, AST_AS(e, BinOp)->right}, 2);
+        break;
+    case AST_UnaryOp:
+        trace(t, AST_AS(e, UnaryOp)->operand);
+        break;
+    case AST_Subscript:
+        trace_parts(t, e, (Ast *[]){AST_AS(e, Subscript)->value, AST_AS(e, Subscript)->index}, 2);
+        break;
+    case AST_Tuple:
+        trace_parts(t, e, AST_AS(e, Tuple)->elts.at, AST_AS(e, Tuple)->elts.n);
+        break;
+    case AST_List:
+        trace_parts(t, e, AST_AS(e, List)->elts.at, AST_AS(e, List)->elts.n);
+        break;
+    case AST_ListComp:
+        label(t, e->span, "comes from here");
+        trace(t, AST_AS(e, ListComp)->elt);
+        break;
+    case AST_IfExp:
+        trace_parts(t, e, (Ast *[]){AST_AS(e, IfExp)->body, AST_AS(e, IfExp)->orelse}, 2);
+        break;
+    case AST_Starred:
+        trace(t, AST_AS(e, Starred)->value);
+        break;
+    default:
+        label(t, e->span, "comes from here");
+    }
+}
+
+/* ------------------------------------------------------------- asking */
+
+void origin_of(Check *C, Diag *d, Ast *e, Dim size)
+{
+    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS};
+
+    if (C->shown && t.frame && e)
+        trace(&t, e);
+}
+
+void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
+{
+    Ast *e = C->home->library ? C->blame_node : node;
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS};
+
+    if (!C->shown || !e || !t.frame)
+        return;
+    for (int i = 0; i < n; i++) {
+        t.size = size[i];
+        t.hops = HOPS;
+        if (e->kind == AST_Call)
+            trace_call(&t, AST_AS(e, Call));
+        else if (e->kind == AST_BinOp)
+            trace_parts(&t, e, (Ast *[]){AST_AS(e, BinOp)->left, AST_AS(e, BinOp)->right}, 2);
+        else
+            trace(&t, e);
+    }
+}
+
+/* An argument that its parameter does not take: both sides, and the parameter that gave a shared name its size. */
+void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg)
+{
+    Diag *d = C->last;
+
+    if (!d || f->around->home->library)
+        return;
+    if (p->annotation)
+        diag_label(d, p->annotation->span, "declared here");
+    if (!want || !got || want->rank != got->rank || want->rank == RANK_UNKNOWN)
+        return;
+    for (int i = 0; i < want->rank; i++) {
+        if (dim_eq(want->shape[i], got->shape[i], NULL, NULL) == DIM_PROVED)
+            continue;
+        for (int k = 0; k < f->params.n; k++) {
+            const AstParam *q = AST_AS(f->params.at[k], Param);
+            if (q == p)
+                break;
+            if (q->ast.kind == AST_Param && q->annotation && q->name && mentions(f->sig.param[q->slot], want->shape[i], 0)) {
+                diag_label(d, q->annotation->span, "this parameter tells the size");
+                break;
+            }
+        }
+        origin_of(C, d, arg, got->shape[i]);
+    }
+}
