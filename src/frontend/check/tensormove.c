@@ -58,7 +58,7 @@ const Type *rule_reshape(TCall *c)
             return tensor_of_dtype(x);
         }
         d[minus] = dim_const_value(known, &v) && v <= 0 ? dim_open() : dim_floordiv(all, known);
-        if (d[minus] == DIM_BAD || dim_is_open(all) || dim_is_open(known))
+        if (d[minus] == DIM_BAD || dim_is_open(all) || dim_is_open(known) || dim_mul(d[minus], known) != all)
             d[minus] = dim_open();
         return tensor_made(x->dtype, n, d);
     }
