@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARIANT_ROW(v) {#v, &loops_##v, &gemm_##v, &sums_##v, &draw_##v}
+#define VARIANT_ROW(v) {#v, &loops_##v, &gemm_##v, &sums_##v, &draw_##v, &codecs_##v}
 static const Cpu all[] = {
     VARIANT_ROW(base),
 #ifdef TSR_HAS_v3
@@ -39,10 +39,11 @@ const Cpu *cpu_find(const char *name)
 const Cpu *cpu(void)
 {
     static const Cpu *best;
-    const char *want = getenv("TESSERA_CPU");
+    const char *want;
 
     if (best)
         return best;
+    want = getenv("TESSERA_CPU");
     best = want ? cpu_find(want) : NULL;
     for (int i = COUNT - 1; !best; i--)
         best = runs_here(&all[i]) ? &all[i] : NULL;

@@ -8,6 +8,7 @@
 #ifndef TSR_RUNTIME_CPU_H
 #define TSR_RUNTIME_CPU_H
 
+#include "runtime/codecs.h"
 #include "runtime/draw.h"
 #include "runtime/gemm.h"
 #include "runtime/loops.h"
@@ -19,6 +20,7 @@ typedef struct Cpu {
     const GemmKernels *gemm;
     const Sums *sums;
     const Draw *draw;
+    const Codecs *codecs;
 } Cpu;
 
 const Cpu *cpu(void);                   /* the best one here */

@@ -4,11 +4,9 @@
  */
 #include "runtime/draw.h"
 
+#include "runtime/each.h"
 #include "runtime/philox.h"
 #include "runtime/scalar.h"
-
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
 
 enum { RUN = 1024 };
 
@@ -40,7 +38,7 @@ static void normal(uint64_t key, uint64_t first, int64_t n, float *out)
     words(key, first, n, w0, w1);
     for (int64_t i = 0; i < n; i++) {
         double u = ((double)w0[i] + 1) * 0x1p-32, turn = ((double)w1[i] + 0.5) * (0x1p-32 * 2 * M_PI);
-        out[i] = (float)(sqrt(-2 * x_log(u)) * x_sin(turn, 1));
+        out[i] = (float)(sqrt(-2 * x_log(u)) * x_sin(turn, 0.5));
     }
 }
 

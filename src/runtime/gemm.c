@@ -19,6 +19,8 @@ static const GemmKernels *kernels(void) { return cpu()->gemm; }
 
 /* ---- packed tiles, f32 and f64 ---- */
 
+enum { SMALL = 6144 };          /* bytes of panels that stay on the stack */
+
 typedef struct Packed {
     Gemm g;
     const GemmKernels *k;
@@ -107,8 +109,11 @@ static KStatus run_packed(KCtx *c, const Gemm *g)
     p.npanels = (g->n + p.nr - 1) / p.nr;
     p.abatches = g->abatch ? g->batch : 1;
     p.bbatches = g->bbatch ? g->batch : 1;
-    p.a = k_scratch(c, p.abatches * p.mpanels * GEMM_MR * g->k, p.size);
-    p.b = p.a ? k_scratch(c, p.bbatches * p.npanels * p.nr * g->k, p.size) : NULL;
+    int64_t na = p.abatches * p.mpanels * GEMM_MR * g->k, nb = p.bbatches * p.npanels * p.nr * g->k;
+    _Alignas(64) char few[SMALL];
+    char *room = (na + nb) * (int64_t)p.size <= SMALL ? few : NULL;
+    p.a = room ? room : k_scratch(c, na, p.size);
+    p.b = room ? room + na * (int64_t)p.size : p.a ? k_scratch(c, nb, p.size) : NULL;
     if (p.b) {
         int64_t work = g->k * 64 + 1;
         pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * GEMM_MR + 1) + 1, pack_a, &p);
@@ -116,8 +121,8 @@ static KStatus run_packed(KCtx *c, const Gemm *g)
         pool_for(g->batch * p.mpanels * p.npanels, (1 << 20) / work + 1, run_tiles, &p);
     }
     KStatus s = p.b ? K_OK : K_NOMEM;
-    tsr_free_aligned(p.a);
-    tsr_free_aligned(p.b);
+    tsr_free_aligned(room ? NULL : p.a);
+    tsr_free_aligned(room ? NULL : p.b);
     return s;
 }
 

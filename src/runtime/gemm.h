@@ -10,7 +10,7 @@
 
 #include "runtime/kernel_util.h"
 
-enum { GEMM_BLOCK = 32, GEMM_LEVELS = 48 };
+enum { GEMM_BLOCK = 32, GEMM_LEVELS = 32 };     /* levels: of trees over at most 2^31 blocks */
 enum { GEMM_MR = 6, GEMM_NR32 = 16, GEMM_NR64 = 8, GEMM_ROW = 64 };
 
 /* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */

@@ -8,14 +8,13 @@
  */
 #include "runtime/gemm.h"
 
+#include "runtime/each.h"
+
 #include <math.h>
 #include <string.h>
 #ifdef __FMA__
 #include <immintrin.h>
 #endif
-
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
 
 typedef float VF __attribute__((vector_size(32)));
 typedef double VD __attribute__((vector_size(32)));

@@ -32,17 +32,10 @@ const Kernel kernel_of[OP_COUNT] = {
 
 KStatus kernel_run_dying(KERNEL_ARGS, uint32_t dying)
 {
-    static Attr none;
-    static bool ready;
-
-    if (!ready) {
-        none = attr_default();
-        ready = true;
-    }
     if (!kernel_of[op])
         tsr_bug("no kernel for %s", op_info[op].name);
     if (!a)
-        a = &none;
+        a = &attr_none;
     c->dying = dying;
     KStatus s = kernel_of[op](c, op, a, in, nin, type, out);
     for (int i = 0; s == K_OK && i < op_info[op].nout; i++) {

@@ -36,6 +36,12 @@ KStatus kernel_run(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, 
 KStatus kernel_run_dying(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out,
                          uint32_t dying);
 
+/*
+ * An elementwise op on small concrete operands in the short way; attributes are the default.  NULL: the op, the
+ * operands or the memory are not such that it applies, and kernel_run is to be asked.
+ */
+Tensor *kernel_map_small(OpId op, Tensor *const *in, int nin);
+
 typedef enum { DIST_BITS, DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI, DIST_RANDINT } Dist;      /* Attr.kind of OP_random */
 
 /* Threads: results never depend on their number. */

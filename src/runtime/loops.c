@@ -4,17 +4,9 @@
  */
 #include "runtime/loops.h"
 
+#include "runtime/each.h"
 #include "runtime/scalar.h"
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed"       /* loops of calls stay scalar */
-#define EACH(i, n) _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < (n); i++)
-#else
-#define EACH(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
-#endif
-
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
 
 #define BEGIN(fn) \
     static void fn(int64_t n, void *out, const void *pa, const void *pb, const void *pc) \
@@ -64,9 +56,9 @@
 #define RES_R REAL
 #define RES_Z CPLX
 
-/* bool */
+/* bool: bytes of 0 and 1, which vectorise where _Bool does not */
 #define X bool8
-#define T _Bool
+#define T uint8_t
 #define BOO DEFINE
 #include "runtime/scalar.def"
 #undef X
@@ -74,6 +66,7 @@
 
 /* integers */
 #define FN(f) PASTE(INTS, f)
+#define DIV(f) PASTE(short, f)
 #define INTS int
 #define X i8
 #define T int8_t
@@ -101,6 +94,8 @@
 #undef T
 #undef U
 #undef WIDTH
+#undef DIV
+#define DIV FN
 #define X i64
 #define T int64_t
 #define U uint64_t
@@ -111,8 +106,10 @@
 #undef T
 #undef U
 #undef WIDTH
+#undef DIV
 #undef INTS
 #define INTS uint
+#define DIV(f) PASTE(short, f)
 #define X u8
 #define T uint8_t
 #define U uint32_t
@@ -139,6 +136,8 @@
 #undef T
 #undef U
 #undef WIDTH
+#undef DIV
+#define DIV FN
 #define X u64
 #define T uint64_t
 #define U uint64_t
@@ -149,6 +148,7 @@
 #undef T
 #undef U
 #undef WIDTH
+#undef DIV
 #undef INTS
 #undef FN
 

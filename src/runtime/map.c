@@ -151,35 +151,36 @@ static bool result_differs(OpId op)
     }
 }
 
-/* The first element of an operand that the op refuses: zero divisors and negative exponents of integers. */
-static bool has_bad(const Tensor *t, DType as, bool (*bad)(int64_t))
+/* Does any element compare so with zero? */
+static bool has_any(const Tensor *t, DType as, OpId compare)
 {
-    TileBuf buf, spare;
-    int64_t wide[TILE], n = tensor_size(t);
+    TileBuf buf, spare, zero;
+    uint8_t found[TILE_MAX];
+    LoopFn *loop = loop_find(compare, as);
+    int64_t n = tensor_size(t), tile;
     Reader r;
 
     reader_init(&r, t);
     r.as = as;
-    for (int64_t i = 0; i < n; i += TILE) {
-        int64_t k = n - i < TILE ? n - i : TILE;
-        lane_convert(DT_int64, wide, lane_dtype(as), reader_lanes(&r, i, k, buf.at, spare.at), k);
-        for (int64_t j = 0; j < k; j++)
-            if (bad(wide[j]))
-                return true;
+    tile = tile_length(reader_width(&r));
+    memset(&zero, 0, sizeof zero);
+    for (int64_t i = 0; i < n; i += tile) {
+        int64_t k = n - i < tile ? n - i : tile;
+        loop(k, found, reader_lanes(&r, i, k, buf.at, spare.at), zero.at, NULL);
+        if (memchr(found, 1, (size_t)k))
+            return true;
     }
     return false;
 }
 
-static bool is_zero(int64_t v) { return v == 0; }
-static bool is_negative(int64_t v) { return v < 0; }
-
+/* Zero divisors and negative exponents of integers. */
 static KStatus check_ints(KCtx *c, OpId op, Tensor *const *in, DType as)
 {
     if (dtype_is_inexact(as))
         return K_OK;
-    if ((op == OP_floordiv || op == OP_mod) && has_bad(in[1], as, is_zero))
+    if ((op == OP_floordiv || op == OP_mod) && has_any(in[1], as, OP_eq))
         return k_fail(c, K_ZERODIV, "integer division or modulo by zero");
-    if (op == OP_pow && dtype_info[as].kind == DK_INT && has_bad(in[1], as, is_negative))
+    if (op == OP_pow && dtype_info[as].kind == DK_INT && has_any(in[1], as, OP_lt))
         return k_fail(c, K_VALUE, "integers to negative integer powers are not integers; convert the base to a float first");
     return K_OK;
 }

@@ -223,10 +223,18 @@ void copy_run(const Reader *dst, const Reader *src, int64_t lo, int64_t hi, cons
     TileBuf a, b;
     size_t ws = raw_size(src->dtype), wd = raw_size(dst->dtype);
     int64_t tile = tile_length(ws > wd ? ws : wd);
+    char *row = reader_row(dst);
 
     for (int64_t i = lo; i < hi; i += tile) {
         int64_t n = hi - i < tile ? hi - i : tile;
-        const void *raw = reader_raw(src, i, n, a.at);
+        bool same = src->dtype == dst->dtype && !o;
+        const void *raw = reader_raw(src, i, n, row && same ? row + i * (int64_t)wd : a.at);
+        if (row && same && raw == row + i * (int64_t)wd)
+            continue;
+        if (row && !same) {
+            raw_convert(dst->dtype, row + i * (int64_t)wd, src->dtype, raw, n, o, i);
+            continue;
+        }
         if (src->dtype != dst->dtype || o) {
             raw_convert(dst->dtype, b.at, src->dtype, raw, n, o, i);
             raw = b.at;

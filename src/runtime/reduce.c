@@ -25,8 +25,10 @@ enum { WIDE = 64, COLS_BYTES = 4096, LEVELS = 48, AT_ONCE = 16 };
 typedef struct ReduceJob {
     LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
     ChunksFn *chunks;           /* fast chunks, or NULL */
+    ChunksFn *run;              /* extremes: of a run as a whole, or NULL */
     DType accum, lane, out;     /* as accumulated, its lane dtype, the result's dtype */
     size_t size;                /* bytes of a lane */
+    bool compensated;           /* a sum whose steps' rounding errors are summed too, left to right (Neumaier 1974) */
     bool exact;                 /* any order gives the same: max, any, ints */
     bool columns;
     _Alignas(16) char identity[16];
@@ -60,8 +62,11 @@ static void step(const ReduceJob *j, int64_t n, void *out, const void *a, const 
 
 static void fill_identity(const ReduceJob *j, char *acc, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        memcpy(acc + (size_t)i * j->size, j->identity, j->size);
+    size_t have = j->size, all = (size_t)n * j->size;
+
+    memcpy(acc, j->identity, j->size);
+    for (; have < all; have += have)
+        memcpy(acc + have, acc, have < all - have ? have : all - have);
 }
 
 /* acc[0 .. 8*w) holds 8 lanes of w results each: combine them into acc[0 .. w). */
@@ -76,21 +81,26 @@ static void fold_lanes(const ReduceJob *j, char *acc, int64_t w)
     step(j, w, acc, acc, acc + s);
 }
 
+/* Extremes of narrow floats are those of their lanes; sums are rounded to them at every step. */
 static ChunksFn *fast_chunks(OpId op, DType accum)
 {
     const Sums *s = cpu()->sums;
 
-    if (op == OP_sum)
-        switch (accum) {
-        case DT_f32: return s->sum_f32;
-        case DT_f64: return s->sum_f64;
-        case DT_int32: case DT_uint32: return s->sum_u32;
-        case DT_int64: case DT_uint64: return s->sum_u64;
-        default: return NULL;
-        }
-    if (op == OP_prod)
-        return accum == DT_f32 ? s->prod_f32 : accum == DT_f64 ? s->prod_f64 : NULL;
-    return lane_dtype(accum) != DT_f32 ? NULL : op == OP_max ? s->max_f32 : op == OP_min ? s->min_f32 : NULL;
+    switch (op) {
+    case OP_sum: return s->sum[accum];
+    case OP_prod: return s->prod[accum];
+    case OP_max: case OP_any: return s->max[lane_dtype(accum)];
+    case OP_min: case OP_all: return s->min[lane_dtype(accum)];
+    default: return NULL;
+    }
+}
+
+static ChunksFn *fast_run(OpId op, DType accum)
+{
+    const Sums *s = cpu()->sums;
+
+    return op == OP_max || op == OP_any   ? s->max_run[lane_dtype(accum)]
+           : op == OP_min || op == OP_all ? s->min_run[lane_dtype(accum)] : NULL;
 }
 
 /* A chunk of lanes into one accumulator. */
@@ -176,17 +186,41 @@ static void read_chunks(const ReduceJob *j, int64_t element, int64_t c, int64_t 
     int64_t left = j->nred - c * CHUNK, n = left < count * CHUNK ? left : count * CHUNK;
     const char *run = reader_lanes(&j->in, element * j->nred + c * CHUNK, n, buf.at, spare.at);
 
-    if (j->chunks)
+    if (j->run) {                                   /* each chunk may as well have what all of them give */
+        j->run(run, n, out);
+        for (int64_t i = 1; i < count; i++)
+            memcpy(out + (size_t)i * j->size, out, j->size);
+    } else if (j->chunks)
         j->chunks(run, n, out);
     else
         for (int64_t i = 0; i < count; i++)
             chunk(j, run + (size_t)(i * CHUNK) * j->size, chunk_length(j, c + i), out + (size_t)i * j->size);
 }
 
+/* Rows of one chunk each, many to a run. */
+static void short_rows(const ReduceJob *j, int64_t lo, int64_t hi)
+{
+    TileBuf buf, spare, some;
+    int64_t most = tile_length(reader_width(&j->in)), step = most / j->nred;
+
+    step = step < TILE ? step / 4 * 4 : TILE;       /* packed results: whole bytes */
+    for (int64_t o = lo; o < hi; o += step) {
+        int64_t n = hi - o < step ? hi - o : step;
+        const char *run = reader_lanes(&j->in, o * j->nred, n * j->nred, buf.at, spare.at);
+        for (int64_t i = 0; i < n; i++)
+            j->chunks(run + (size_t)(i * j->nred) * j->size, j->nred, some.at + (size_t)i * j->size);
+        store(j, o, some.at, n);
+    }
+}
+
 static void rows_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
-    _Alignas(64) char stack[LEVELS * 16], some[AT_ONCE * 16];
+    if (j->chunks && j->nred && j->nred <= CHUNK / 4) {
+        short_rows(j, lo, hi);
+        return;
+    }
+    _Alignas(64) char stack[LEVELS * 16], some[AT_ONCE * 16], joined[16];
     int64_t chunks = (j->nred + CHUNK - 1) / CHUNK;
 
     for (int64_t o = lo; o < hi; o++) {
@@ -194,6 +228,13 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
         for (int64_t c = 0; c < chunks; c += j->at_once) {
             int64_t count = chunks - c < j->at_once ? chunks - c : j->at_once;
             read_chunks(j, o, c, count, some);
+            if (j->run)
+                count = 1;
+            else if (j->exact && j->chunks) {       /* their order is free: one step of the tree for all */
+                j->chunks(some, count, joined);
+                memcpy(some, joined, j->size);
+                count = 1;
+            }
             for (int64_t i = 0; i < count; i++) {
                 memcpy(tree_slot(j, &t, 1), some + (size_t)i * j->size, j->size);
                 tree_push(j, &t, 1);
@@ -220,13 +261,55 @@ static void by_chunk(ReduceJob *j)
 
     for (j->element = 0; j->element < j->nout; j->element++) {
         Tree t = {stack, 0, 0};
+        int64_t left = chunks;
         pool_for(chunks, 64, chunks_part, j);
-        for (int64_t c = 0; c < chunks; c++) {
+        for (; j->exact && j->chunks && left > 1; left = (left + CHUNK - 1) / CHUNK)
+            j->chunks(j->partial, left, j->partial);
+        for (int64_t c = 0; c < left; c++) {
             memcpy(tree_slot(j, &t, 1), j->partial + (size_t)c * j->size, j->size);
             tree_push(j, &t, 1);
         }
         tree_finish(j, &t, 1);
         store(j, j->element, stack, 1);
+    }
+}
+
+/* Two numbers carry the sum; infinities and NaN go the plain way. */
+#define COMPENSATED(name, T, FABS) \
+    static void name(const T *x, int64_t n, T *sum) \
+    { \
+        T total = sum[0], lost = sum[1]; \
+        for (int64_t i = 0; i < n; i++) { \
+            T t = total + x[i], e = FABS(total) >= FABS(x[i]) ? (total - t) + x[i] : (x[i] - t) + total; \
+            lost += e - e == 0 ? e : 0; \
+            total = t; \
+        } \
+        sum[0] = total; \
+        sum[1] = lost; \
+    }
+COMPENSATED(compensate_f32, float, fabsf)
+COMPENSATED(compensate_f64, double, fabs)
+
+static void compensated_part(int64_t lo, int64_t hi, void *st)
+{
+    const ReduceJob *j = st;
+    TileBuf buf, spare;
+    int64_t tile = tile_length(reader_width(&j->in));
+
+    for (int64_t o = lo; o < hi; o++) {
+        float f[2] = {0};
+        double d[2] = {0};
+        for (int64_t i = 0; i < j->nred; i += tile) {
+            int64_t n = j->nred - i < tile ? j->nred - i : tile;
+            const void *run = reader_lanes(&j->in, o * j->nred + i, n, buf.at, spare.at);
+            if (j->lane == DT_f32)
+                compensate_f32(run, n, f);
+            else
+                compensate_f64(run, n, d);
+        }
+        f[0] += f[1];
+        d[0] += d[1];
+        store(j, o, j->lane == DT_f32 ? (void *)f : (void *)d, 1);
     }
 }
 
@@ -258,18 +341,19 @@ static const void *row_lanes(const ReduceJob *j, int64_t at, int64_t w, char *bu
 static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *work)
 {
     char *acc = work, *buf = acc + LANES * COLS_BYTES, *spare = buf + 4 * COLS_BYTES, *stack = spare + 4 * COLS_BYTES;
-    int64_t base = place(&j->kept, o), chunks = (j->nred + CHUNK - 1) / CHUNK;
+    int64_t base = place(&j->kept, o), chunks = (j->nred + CHUNK - 1) / CHUNK, lanes = j->exact ? 1 : LANES;
     Tree t = {stack, 0, 0};
 
     for (int64_t c = 0; c < chunks; c++) {
         int64_t n = chunk_length(j, c);
-        fill_identity(j, acc, LANES * w);
+        fill_identity(j, acc, lanes * w);
         for (int64_t i = 0; i < n; i++) {
-            char *lane = acc + (size_t)(i % LANES * w) * j->size;
+            char *lane = acc + (size_t)(i % lanes * w) * j->size;
             int64_t at = base + place(&j->reduced, c * CHUNK + i);
             step(j, w, lane, lane, row_lanes(j, at, w, buf, spare));
         }
-        fold_lanes(j, acc, w);
+        if (lanes > 1)
+            fold_lanes(j, acc, w);
         memcpy(tree_slot(j, &t, w), acc, (size_t)w * j->size);
         tree_push(j, &t, w);
     }
@@ -389,6 +473,11 @@ static KStatus reduce_run(KCtx *c, ReduceJob *j)
 {
     int64_t chunks = (j->nred + CHUNK - 1) / CHUNK, grain;
 
+    if (j->compensated) {
+        grain = 4096 / (j->nred + 1) + 1;
+        pool_for(j->nout, (grain + 3) / 4 * 4, compensated_part, j);
+        return K_OK;
+    }
     j->at_once = reader_row(&j->in) && j->in.dtype == j->lane ? AT_ONCE : tile_length(reader_width(&j->in)) / CHUNK;
     if (j->nout < 2 * pool_threads() && j->nred > 32768) {
         if (!(j->partial = k_scratch(c, chunks, j->size)))
@@ -422,6 +511,8 @@ KStatus kernel_reduce(KERNEL_ARGS)
     if (!j.op)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
     j.chunks = fast_chunks(op, j.accum);
+    j.run = fast_run(op, j.accum);
+    j.compensated = op == OP_sum && a->kind == 1 && (j.lane == DT_f32 || j.lane == DT_f64);
     j.exact = (op != OP_sum && op != OP_prod) || !dtype_is_inexact(j.accum);
     set_identity(&j, op);
     if (!(j.result = k_result(c, type)))
@@ -436,78 +527,85 @@ KStatus kernel_reduce(KERNEL_ARGS)
 
 /* ---- index of the first largest or smallest ---- */
 
-#define ARG(X, T, IS_NUMBER) \
-    static int64_t arg_##X(const void *run, int64_t n, int64_t base, bool first, bool low, void *best_, int64_t at) \
-    { \
-        const T *x = run; \
-        T best = *(T *)best_; \
-        int64_t i = 0; \
-        if (first) { \
-            best = x[0]; \
-            at = base; \
-            i = 1; \
-        } \
-        for (; i < n; i++) \
-            if (IS_NUMBER(best) && ((low ? x[i] < best : x[i] > best) || !IS_NUMBER(x[i]))) { \
-                best = x[i]; \
-                at = base + i; \
-            } \
-        *(T *)best_ = best; \
-        return at; \
-    }
-#define REAL_NUMBER(v) ((v) == (v))
-#define ALWAYS(v) ((void)(v), true)
-ARG(bool, uint8_t, ALWAYS)
-ARG(i8, int8_t, ALWAYS)
-ARG(i16, int16_t, ALWAYS)
-ARG(i32, int32_t, ALWAYS)
-ARG(i64, int64_t, ALWAYS)
-ARG(u16, uint16_t, ALWAYS)
-ARG(u32, uint32_t, ALWAYS)
-ARG(u64, uint64_t, ALWAYS)
-ARG(f32, float, REAL_NUMBER)
-ARG(f64, double, REAL_NUMBER)
+typedef struct ArgJob {
+    ReduceJob j;
+    ChunksFn *chunks;           /* the extreme of each chunk */
+    ArgRowFn *row;              /* results side by side */
+    FindFn *find;
+} ArgJob;
 
-typedef int64_t ArgFn(const void *run, int64_t n, int64_t base, bool first, bool low, void *best, int64_t at);
-static ArgFn *const arg_fn[DT_COUNT] = {
-    [DT_bool] = arg_bool, [DT_int8] = arg_i8, [DT_int16] = arg_i16, [DT_int32] = arg_i32, [DT_int64] = arg_i64,
-    [DT_uint8] = arg_bool, [DT_uint16] = arg_u16, [DT_uint32] = arg_u32, [DT_uint64] = arg_u64, [DT_f32] = arg_f32, [DT_f64] = arg_f64,
-};
-
-typedef struct { ReduceJob j; ArgFn *fn; bool low; } ArgJob;
-
+/* The extreme of each chunk, and only in the chunk that has the best one the place. */
 static void arg_part(int64_t lo, int64_t hi, void *st)
 {
     const ArgJob *a = st;
     TileBuf buf, spare;
-    _Alignas(16) char best[16];
+    _Alignas(16) char best[16], top[AT_ONCE * 16];
     int32_t *out = a->j.result->store->data;
+    int64_t tile = tile_length(reader_width(&a->j.in));
+    size_t size = a->j.size;
 
     for (int64_t o = lo; o < hi; o++) {
         int64_t at = 0;
-        for (int64_t i = 0; i < a->j.nred; i += TILE) {
-            int64_t n = a->j.nred - i < TILE ? a->j.nred - i : TILE;
-            const void *run = reader_lanes(&a->j.in, o * a->j.nred + i, n, buf.at, spare.at);
-            at = a->fn(run, n, i, i == 0, a->low, best, at);
+        for (int64_t i = 0; i < a->j.nred; i += tile) {
+            int64_t n = a->j.nred - i < tile ? a->j.nred - i : tile;
+            const char *run = reader_lanes(&a->j.in, o * a->j.nred + i, n, buf.at, spare.at);
+            int32_t where = i ? -1 : 0;
+            a->chunks(run, n, top);
+            if (!i)
+                memcpy(best, top, size);
+            for (int32_t c = i == 0; c * CHUNK < n; c++)
+                a->row(top + (size_t)c * size, best, &where, c, 1);
+            if (where >= 0)
+                at = i + where * CHUNK + a->find(run + (size_t)where * CHUNK * size, n - where * CHUNK, best);
         }
         out[o] = (int32_t)at;
     }
 }
 
+/* Results whose elements lie side by side: a row of them at a time. */
+static void arg_columns(int64_t lo, int64_t hi, void *st)
+{
+    const ArgJob *a = st;
+    const ReduceJob *j = &a->j;
+    TileBuf best, buf, spare;
+    int32_t *out = j->result->store->data;
+    int64_t width = j->kept.shape[j->kept.rank - 1], most = tile_length(reader_width(&j->in));
+
+    for (int64_t o = lo, w; o < hi; o += w) {
+        w = width - o % width < most ? width - o % width : most;
+        w = hi - o < w ? hi - o : w;
+        int64_t base = place(&j->kept, o);
+        memcpy(best.at, row_lanes(j, base + place(&j->reduced, 0), w, buf.at, spare.at), (size_t)w * j->size);
+        memset(out + o, 0, (size_t)w * sizeof *out);
+        for (int64_t i = 1; i < j->nred; i++)
+            a->row(row_lanes(j, base + place(&j->reduced, i), w, buf.at, spare.at), best.at, out + o, (int32_t)i, w);
+    }
+}
+
 KStatus kernel_arg(KERNEL_ARGS)
 {
-    ArgJob w = {.low = op == OP_argmin};
+    const Sums *sums = cpu()->sums;
+    bool low = op == OP_argmin;
+    ArgJob w = {0};
 
     (void)nin;
     split_axes(&w.j, in[0], a);
     if (!w.j.nred && w.j.nout)
         return refuse_empty(c, op, in[0]);
-    w.fn = arg_fn[lane_dtype((DType)in[0]->dtype)];
-    if (!w.fn)
+    w.j.accum = (DType)in[0]->dtype;
+    w.j.lane = lane_dtype(w.j.accum);
+    w.j.size = raw_size(w.j.lane);
+    w.chunks = (low ? sums->min : sums->max)[w.j.lane];
+    w.row = (low ? sums->argmin : sums->argmax)[w.j.lane];
+    w.find = sums->find[w.j.lane];
+    if (!w.find)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[in[0]->dtype].name);
     if (!(w.j.result = k_result(c, type)))
         return K_NOMEM;
-    pool_for(w.j.nout, 8192 / (w.j.nred + 1) + 1, arg_part, &w);
+    if (w.j.nred && wants_columns(&w.j))
+        pool_for(w.j.nout, (16384 / (w.j.nred + 1) + 16) / 16 * 16, arg_columns, &w);
+    else
+        pool_for(w.j.nout, 8192 / (w.j.nred + 1) + 1, arg_part, &w);
     out[0] = w.j.result;
     return K_OK;
 }

@@ -7,7 +7,6 @@
 float far_sin(float a) { return (float)sin((double)a); }
 float far_cos(float a) { return (float)cos((double)a); }
 float far_tan(float a) { return (float)tan((double)a); }
-float f32_atan2(float a, float b) { return (float)atan2((double)a, (double)b); }
 float f32_erfinv(float a) { return (float)f64_erfinv((double)a); }
 float f32_lgamma(float a) { return (float)f64_lgamma((double)a); }
 float f32_digamma(float a) { return (float)f64_digamma((double)a); }

@@ -5,10 +5,8 @@
  */
 #include "runtime/sums.h"
 
+#include "runtime/each.h"
 #include "runtime/scalar.h"
-
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
 
 /* ((0+4)+(2+6))+((1+5)+(3+7)) */
 #define FOLD(t, OP) ((t[0] OP t[4]) OP (t[2] OP t[6])) OP ((t[1] OP t[5]) OP (t[3] OP t[7]))
@@ -62,29 +60,105 @@ CHUNKS(sum_u64, uint64_t, SumU64, +, 0)
 CHUNKS(prod_f32, float, ProdF32, *, 1)
 CHUNKS(prod_f64, double, ProdF64, *, 1)
 
-/* Extremes are the same in any order: 32 lanes. */
-#define EXTREME(name, FN, START) \
-    static void name(const void *run, int64_t n, void *out_) \
+/*
+ * Extremes are the same in any order, so as many lanes as fill vectors.  The loop knows neither NaN nor the order of
+ * zeros: a chunk that met NaN, or whose extreme is a zero, is done again by FN, which does.  name gives the extreme of each chunk, name_run that of all.
+ */
+#define EXTREME(name, T, WIDTH, BEATS, FN, AGAIN) \
+    static void name##_run(const void *run, int64_t n, void *out) \
     { \
-        const float *x = run; \
-        float *out = out_; \
-        for (; n > 0; n -= CHUNK, x += CHUNK, out++) { \
-            float t[32]; \
-            int64_t k = n < CHUNK ? n : CHUNK, i = 0; \
-            for (int l = 0; l < 32; l++) \
-                t[l] = START; \
-            for (; i + 32 <= k; i += 32) \
-                for (int l = 0; l < 32; l++) \
-                    t[l] = FN(t[l], x[i + l]); \
-            for (int l = 0; i < k; i++, l++) \
-                t[l] = FN(t[l], x[i]); \
-            for (int w = 16; w; w /= 2) \
+        const T *x = run; \
+        T t[WIDTH], best = x[0]; \
+        int64_t whole = n / (WIDTH) * (WIDTH), i = 0; \
+        uint8_t odd = 0; \
+        if (whole) { \
+            memcpy(t, x, sizeof t); \
+            for (i = 0; i < whole; i += WIDTH) \
+                for (int l = 0; l < (WIDTH); l++) \
+                    t[l] = x[i + l] BEATS t[l] ? x[i + l] : t[l]; \
+            for (int w = (WIDTH) / 2; w; w /= 2) \
                 for (int l = 0; l < w; l++) \
-                    t[l] = FN(t[l], t[l + w]); \
-            *out = t[0]; \
+                    t[l] = t[l + w] BEATS t[l] ? t[l + w] : t[l]; \
+            best = t[0]; \
+        } \
+        for (; i < n; i++) \
+            best = x[i] BEATS best ? x[i] : best; \
+        for (i = 0; i < n; i++) \
+            odd |= x[i] != x[i]; \
+        (void)odd; \
+        if (AGAIN) \
+            for (best = x[0], i = 1; i < n; i++) \
+                best = FN(best, x[i]); \
+        *(T *)out = best; \
+    } \
+    static void name(const void *run, int64_t n, void *out) \
+    { \
+        for (int64_t c = 0; c * CHUNK < n; c++) \
+            name##_run((const T *)run + c * CHUNK, n - c * CHUNK < CHUNK ? n - c * CHUNK : CHUNK, (T *)out + c); \
+    }
+#define ARG_ROW(name, T, BEATS) \
+    static void name(const void *row, void *best_, int32_t *at, int32_t index, int64_t n) \
+    { \
+        const T *x = row; \
+        T *best = best_; \
+        EACH(i, n) { \
+            bool take = (x[i] BEATS best[i] || x[i] != x[i]) & (best[i] == best[i]); \
+            best[i] = take ? x[i] : best[i]; \
+            at[i] = take ? index : at[i]; \
         } \
     }
-EXTREME(max_f32, f32_max, -INFINITY)
-EXTREME(min_f32, f32_min, INFINITY)
+#define FIND(name, T) \
+    static int64_t name(const void *run, int64_t n, const void *value) \
+    { \
+        const T *x = run, v = *(const T *)value; \
+        int64_t i = 0; \
+        for (uint8_t hit = 0; i + 64 <= n; i += 64) { \
+            for (int l = 0; l < 64; l++) \
+                hit |= (x[i + l] == v) | ((x[i + l] != x[i + l]) & (v != v)); \
+            if (hit) \
+                break; \
+        } \
+        while (i < n && !(x[i] == v || (x[i] != x[i] && v != v))) \
+            i++; \
+        return i; \
+    }
+#define ANY(a, b) (a)
+#define EXTREMES(X, T) \
+    EXTREME(max_##X, T, sizeof(T) == 1 ? 128 : 256 / (int)sizeof(T), >, ANY, false) \
+    EXTREME(min_##X, T, sizeof(T) == 1 ? 128 : 256 / (int)sizeof(T), <, ANY, false) \
+    ARG_ROW(argmax_##X, T, >) \
+    ARG_ROW(argmin_##X, T, <) \
+    FIND(find_##X, T)
+EXTREMES(int8, int8_t)
+EXTREMES(int16, int16_t)
+EXTREMES(int32, int32_t)
+EXTREMES(int64, int64_t)
+EXTREMES(uint8, uint8_t)
+EXTREMES(uint16, uint16_t)
+EXTREMES(uint32, uint32_t)
+EXTREMES(uint64, uint64_t)
+EXTREME(max_f32, float, 64, >, f32_max, odd || best == 0)
+EXTREME(min_f32, float, 64, <, f32_min, odd || best == 0)
+EXTREME(max_f64, double, 32, >, f64_max, odd || best == 0)
+EXTREME(min_f64, double, 32, <, f64_min, odd || best == 0)
+ARG_ROW(argmax_f32, float, >)
+ARG_ROW(argmin_f32, float, <)
+ARG_ROW(argmax_f64, double, >)
+ARG_ROW(argmin_f64, double, <)
+FIND(find_f32, float)
+FIND(find_f64, double)
 
-const Sums PASTE(sums, VARIANT) = {sum_f32, sum_f64, sum_u32, sum_u64, prod_f32, prod_f64, max_f32, min_f32};
+#define ORDERED(fn) \
+    {[DT_bool] = fn##_uint8, [DT_int8] = fn##_int8, [DT_int16] = fn##_int16, [DT_int32] = fn##_int32, [DT_int64] = fn##_int64, \
+     [DT_uint8] = fn##_uint8, [DT_uint16] = fn##_uint16, [DT_uint32] = fn##_uint32, [DT_uint64] = fn##_uint64, \
+     [DT_f32] = fn##_f32, [DT_f64] = fn##_f64}
+#define RUNS(fn) \
+    {[DT_bool] = fn##_uint8_run, [DT_int8] = fn##_int8_run, [DT_int16] = fn##_int16_run, [DT_int32] = fn##_int32_run, \
+     [DT_int64] = fn##_int64_run, [DT_uint8] = fn##_uint8_run, [DT_uint16] = fn##_uint16_run, [DT_uint32] = fn##_uint32_run, \
+     [DT_uint64] = fn##_uint64_run, [DT_f32] = fn##_f32_run, [DT_f64] = fn##_f64_run}
+const Sums PASTE(sums, VARIANT) = {
+    .sum = {[DT_f32] = sum_f32, [DT_f64] = sum_f64, [DT_int32] = sum_u32, [DT_uint32] = sum_u32, [DT_int64] = sum_u64,
+            [DT_uint64] = sum_u64},
+    .prod = {[DT_f32] = prod_f32, [DT_f64] = prod_f64},
+    .max = ORDERED(max), .min = ORDERED(min), .max_run = RUNS(max), .min_run = RUNS(min), .argmax = ORDERED(argmax), .argmin = ORDERED(argmin), .find = ORDERED(find),
+};

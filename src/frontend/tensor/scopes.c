@@ -158,7 +158,7 @@ static bool dtype_field(Interp *I, Value v, uint8_t *out)
     return ok;
 }
 
-/* The scope in force, changed by what is given: storage, compute, accumulate, rounding, saturate, denorm_mode.
+/* The scope in force, changed by what is given: storage, compute, accumulate, rounding, saturate, denorm_mode, compensated.
  * Gives the former scope, for numerics_leave. */
 static Value f_enter(Interp *I, Value *a)
 {
@@ -167,7 +167,8 @@ static Value f_enter(Interp *I, Value *a)
     if (T->numerics)
         p = *T->numerics;
     if (!dtype_field(I, a[0], &p.storage) || !dtype_field(I, a[1], &p.compute) || !dtype_field(I, a[2], &p.accum) ||
-        !rounding_of(I, a[3], &p.rounding) || !denorm_of(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)))
+        !rounding_of(I, a[3], &p.rounding) || !denorm_of(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)) ||
+        (is_given(a[6]) && !arg_bool(I, a[6], &p.compensated)))
         return VERR;
     Value former = vint((int64_t)(intptr_t)T->numerics);
     T->numerics = policy_intern(p);
@@ -296,7 +297,8 @@ void tensor_done(Interp *I)
 
 const NativeDef tensor_scope_natives[] = {
     {"_core", "numerics_enter", f_enter,
-     "(storage=None, compute=None, accumulate=None, rounding: str | None = None, saturate: bool | None = None, denorm_mode: str | None = None) -> int",
+     "(storage=None, compute=None, accumulate=None, rounding: str | None = None, saturate: bool | None = None, denorm_mode: str | None = None, "
+     "compensated: bool | None = None) -> int",
      "Change the numerics in force; gives the former ones."},
     {"_core", "numerics_leave", f_leave, "(former: int) -> None", "Return to the former numerics."},
     {"_core", "numerics_check", f_check, "(rounding: str | None = None, denorm_mode: str | None = None) -> None", "ValueError unless these are known modes."},

@@ -120,7 +120,7 @@ const Policy *policy_intern(Policy p)
     for (i = all; i; i = i->next)
         if (i->p.storage == p.storage && i->p.compute == p.compute && i->p.accum == p.accum &&
             i->p.rounding == p.rounding && i->p.denorm == p.denorm && i->p.saturate == p.saturate &&
-            i->p.has_scale == p.has_scale && i->p.scale == p.scale)
+            i->p.compensated == p.compensated && i->p.has_scale == p.has_scale && i->p.scale == p.scale)
             return &i->p;
     i = tsr_calloc(sizeof *i);
     i->p = p;

@@ -34,6 +34,7 @@ typedef enum { DENORM_PRESERVE, DENORM_FLUSH } DenormMode;
 typedef struct Policy {         /* DT_NONE: as the dtype's default */
     uint8_t storage, compute, accum, rounding, denorm;
     bool saturate;
+    bool compensated;           /* of scopes: sums keep what their steps round away */
     bool has_scale;             /* loss_scale / per-channel scale annotation */
     double scale;
 } Policy;

@@ -29,13 +29,11 @@ bool op_find(const char *name, OpId *out)
     return false;
 }
 
+const Attr attr_none = {.dtype = DT_NONE, .accum = DT_NONE};
+
 Attr attr_default(void)
 {
-    Attr a;
-
-    memset(&a, 0, sizeof a);            /* padding too: attributes are hashed as text but compared by field */
-    a.dtype = a.accum = DT_NONE;
-    return a;
+    return attr_none;
 }
 
 static bool dims_equal(const Attr *a, const Attr *b)

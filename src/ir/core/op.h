@@ -89,7 +89,8 @@ void op_set_infer_outer(InferOuter fn);
 /* The dtype two operands meet in; false when two different floats do. Weak ones come from Python scalars and adapt. */
 bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dtype, uint8_t *weak);
 
-Attr attr_default(void);                                /* all zero, dtypes DT_NONE */
+extern const Attr attr_none;                            /* all zero, dtypes DT_NONE */
+Attr attr_default(void);                                /* a copy of it to fill in */
 bool attr_equal(const Attr *a, const Attr *b);
 void attr_print(OpId op, const Attr *a, StrBuf *out);   /* "axes=(-1,) accum=f32" */
 void ttype_print(const TType *t, StrBuf *out);          /* "f32[B, 4]" */

@@ -200,9 +200,11 @@ bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
     b = *a;
     if (op == OP_convert && T->numerics && b.rounding == 0 && !b.saturate)
         conversion_policy(T, p, &b);
-    else if ((family == FAM_CONTRACT || op == OP_sum || op == OP_prod || op == OP_cumsum || op == OP_cumprod) && b.accum == DT_NONE &&
-             dtype_is_float((DType)in[0]->dtype))
+    else if (b.kind == 0 && (family == FAM_CONTRACT || op == OP_sum || op == OP_prod || op == OP_cumsum || op == OP_cumprod) && b.accum == DT_NONE &&
+             dtype_is_float((DType)in[0]->dtype) && (p->accum != DT_NONE || p->compensated)) {
         b.accum = p->accum;
+        b.kind = op == OP_sum && p->compensated;
+    }
     else if (family == FAM_MAP && T->numerics && p->denorm == DENORM_FLUSH)
         b.flush = 1;
     else

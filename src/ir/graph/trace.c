@@ -389,17 +389,29 @@ static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr
     return room;
 }
 
+/* Most ops of an eager program are elementwise on small plain tensors, and nothing above needs to know. */
+static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
+{
+    if (a || T->numerics || op_info[op].family != FAM_MAP)
+        return false;
+    for (int i = 0; i < nin; i++)
+        if (in[i]->tracer)
+            return false;
+    out[0] = kernel_map_small(op, in, nin);
+    return out[0] != NULL;
+}
+
 bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Tensor *few[8], **x = nin <= 8 ? few : tsr_alloc(sizeof *x * (size_t)nin);
-    Attr plain, room;
+    Attr room;
     bool ok;
 
-    if (!a) {
-        plain = attr_default();
-        a = &plain;
+    if (quick(T, op, a, in, nin, out)) {
+        *nout = 1;
+        return true;
     }
-    a = trailing_axes(a, in, nin, &room);
+    a = a ? trailing_axes(a, in, nin, &room) : &attr_none;
     for (int i = 0; i < nin; i++)
         x[i] = tensor_ref(in[i]);
     ok = promote_operands(T, op, a, x, nin);

@@ -1,0 +1,16 @@
+/* each.h - loops whose rounds are independent, for files that are compiled once for each instruction set (cpu.h). */
+#ifndef TSR_RUNTIME_EACH_H
+#define TSR_RUNTIME_EACH_H
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"       /* loops of calls stay scalar */
+#define EACH(i, n) _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < (n); i++)
+#else
+#define EACH(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
+#endif
+
+/* name_VARIANT: what this compilation defines. */
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#endif
