@@ -162,6 +162,10 @@ static void gather_dims(Res *R, Frame *f, AstSubscript *s, Spot at)
     AstSeq elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){one, 1};
     int n = elts.n, rest = -1;
 
+    if (AST_IS(s->value, Name) && !strcmp(AST_AS(s->value, Name)->id->text, "Region") && n > 0) {
+        elts.at++;                                  /* the privilege */
+        n--;
+    }
     while (n > 0 && is_dtype_elem(R, elts.at[n - 1]))
         n--;
     for (int i = 0; i < n; i++)

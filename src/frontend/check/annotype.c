@@ -256,6 +256,8 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
 
     if (is(base, "Tensor", NULL))
         return tensor_form(C, elts);
+    if (is(base, "Region", NULL))                   /* its privilege, then as a tensor */
+        return elts.n > 1 ? tensor_form(C, (AstSeq){elts.at + 1, elts.n - 1}) : type_tensor_unknown();
     if (!strncmp(base, "Tile", 4) && base[4] >= '1' && base[4] <= '9' && base[5] == 'D')
         return tile_form(C, s, base, elts);
     if (is(base, "List", "list"))

@@ -769,7 +769,7 @@ uint8_t effects_of_call(Effects *E, Scope *scope, AstCall *c)
 /* Programs that say nothing of effects are not held to any. */
 static bool speaks_of_effects(const Unit *u)
 {
-    static const char *const words[] = {"pure", "effects", "Stateful", "get_rank", "axis_index", "local_rank", "spmd", "shard", "RANK"};
+    static const char *const words[] = {"pure", "effects", "Stateful", "get_rank", "axis_index", "local_rank", "spmd", "shard", "RANK", "Region", "memory", "esh", "donate"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(u->src->text, words[i]))
@@ -806,6 +806,10 @@ void effects_check(Unit *u, CheckOptions opt, DiagSink *sink)
     effects_infer(&E);
     declared_check(&E);
     variance_check(&E);
+    regions_check(&E);
+    placement_check(&E);
+    meshes_check(&E);
+    moved_check(&E);
     if (opt.effects)
         declared_print(&E, opt.effects);
     done(&E);

@@ -166,6 +166,13 @@ void declared_check(Effects *E);
 void declared_print(const Effects *E, StrBuf *out);
 void variance_check(Effects *E);
 
+/* ------------------------------------------------------------- regions.c, placement.c, meshes.c, moved.c */
+
+void regions_check(Effects *E);
+void placement_check(Effects *E);
+void meshes_check(Effects *E);
+void moved_check(Effects *E);
+
 /* All of it, for a unit that was resolved and typed; does nothing when no word of the text speaks of effects. */
 void effects_check(Unit *u, CheckOptions opt, DiagSink *sink);
 

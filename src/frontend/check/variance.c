@@ -40,12 +40,11 @@ static bool listed(const char *const *list, const char *name)
 }
 
 /* Results that differ from rank to rank. */
-static const char *const differing[] = {"get_rank", "get_local_rank", "local_rank", "axis_index", "process_index", "shard", "shard_tensor",
-                                        "scatter", "reduce_scatter", "all_to_all", "ppermute", "pvary", NULL};
+static const char *const differing[] = {"get_rank", "get_local_rank", "local_rank", "axis_index", "mesh_coordinate", "shard", "scatter_ranks",
+                                        "reduce_scatter", "all_to_all", "ppermute", "mesh_shift", NULL};
 /* Results that are equal on all ranks, whatever goes in. */
-static const char *const agreeing[] = {"all_reduce", "all_gather", "broadcast", "psum", "pmean", "pmax", "pmin", "mesh_reduce",
-                                       "mesh_all_reduce", "mesh_all_gather", "mesh_broadcast", "len", "isinstance", "type", "get_world_size",
-                                       NULL};
+static const char *const agreeing[] = {"all_reduce", "all_gather", "broadcast_from", "mesh_reduce", "reduce_ranks", "len", "isinstance",
+                                       "type", "get_world_size", NULL};
 /* What is the same for every shard of a tensor. */
 static const char *const uniform[] = {"shape", "dtype", "ndim", "size", "device", NULL};
 

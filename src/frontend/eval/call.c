@@ -94,9 +94,13 @@ Value run_code(Interp *I, Frame *f)
         frame_cells(f);
     if (c->ndims)
         bind_dims(f);
+    if (__builtin_expect(c->ntests != 0, 0) && !entry_tests(f))
+        return VERR;
     if (c->expr)
         return c->expr->eval(c->expr, f);
     x = c->body->exec(c->body, f);
+    if (__builtin_expect(c->regions != 0, 0))
+        regions_leave(f);
     if (__builtin_expect(x == X_STAGED, 0))
         x = staged_return(f);
     return x == X_NORMAL ? VNONE : x == X_RETURN ? f->ret : VERR;

@@ -61,6 +61,8 @@ typedef struct ForParts { Step *orelse; const AstFor *ast; } ForParts;
 /* A named dim of an annotated parameter that the body reads: slot = param.shape[axis]. */
 typedef struct DimBind { uint32_t param, slot; int32_t axis; int8_t path[2]; uint8_t is_cell; } DimBind;
 
+typedef struct EntryTest EntryTest;
+
 typedef struct Code {
     Sym name;
     const char *qualname;
@@ -73,6 +75,8 @@ typedef struct Code {
     const uint8_t *required;                    /* parameter has no default */
     const uint32_t *cells; int ncells;          /* slots that hold cells: made at entry */
     const DimBind *dims; int ndims;
+    struct EntryTest *tests; int ntests;        /* conditions of the signature: entry.c */
+    uint64_t regions;                           /* parameters whose tensors the caller gets back */
     Step *body;                                 /* a block, or NULL */
     Step *expr;                                 /* lambda, or a body that is one `return expr` */
     StepSeq *defaults;                          /* evaluated at the def, by parameter; NULL entries: none */

@@ -19,6 +19,8 @@
 
 enum { DEPTH_LIMIT = 10000, GEN_DEPTH = 5 };
 
+enum { REGIONS_MAX = 16 };
+
 struct Interp {
     Frame *frame;               /* innermost */
     char *stack_limit;          /* calls below this address take the slow path */
@@ -41,6 +43,9 @@ struct Interp {
     Trace trace;
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */
+    const Code *region_code;    /* whose regions wait to be stored by the call that ran it; NULL: none */
+    Value region[REGIONS_MAX];
+    int nregions;
     unsigned suspended;         /* SUSPEND_ bits */
     InterpOptions opt;
     Vec(Unit *) units;
@@ -79,6 +84,14 @@ size_t obj_size(const Obj *o);
 
 /* The string in *slot grows by t where it stands; false: it is small, shared or a symbol, and a new one has to be made. */
 bool str_append(Value *slot, const StrObj *t);          /* value.c */
+
+/* ------------------------------------------------------------- entry.c */
+
+bool entry_tests(Frame *f);                     /* false: a condition of the signature does not hold, ShapeError */
+void regions_drop(Interp *I);                    /* nobody stores what was left */
+void regions_leave(Frame *f);                   /* at the end of a function with regions */
+/* After a call: store what the callee left in its regions. with_self: its first parameter is no argument. */
+bool regions_back(const Step *call, Frame *f, Value callee, bool with_self);
 
 /* ------------------------------------------------------------- dict.c */
 

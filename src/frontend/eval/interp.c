@@ -219,6 +219,7 @@ static void drop_modules(Interp *I)
 
 void interp_free(Interp *I)
 {
+    regions_drop(I);
     drop_modules(I);
     if (exc_pending(I))
         exc_clear(I);

@@ -24,6 +24,7 @@ Step *lower_compare1(Lower *L, const Ast *at, int op, Step *a, Step *b);
 Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name);
 Step *lower_pattern(Lower *L, const Ast *p);
 Step *lower_comp(Lower *L, const Ast *e);
+void lower_entry(Lower *L, Code *c, const AstFunctionDef *d);    /* conditions and regions of the signature: entry.c */
 AttrCache *cache_new(Lower *L, Sym name);
 StepSeq *seq_new(Lower *L, int n);
 const char *qualified(Lower *L, Sym name);

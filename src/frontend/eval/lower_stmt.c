@@ -520,6 +520,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
         const AstFunctionDef *d = AST_AS(def, FunctionDef);
         const Ast *value = only_return(d->body);
         code_params(&in, c, d->params, L);
+        lower_entry(&in, c, d);
         c->doc = doc_of(d->body);
         if (value && !c->is_generator && !c->is_async)
             c->expr = lower_expr(&in, value);

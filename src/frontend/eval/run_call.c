@@ -45,6 +45,16 @@ static inline Value call_direct(const Step *n, Frame *f, FuncObj *fn, const Valu
     return r;
 }
 
+/* What the called function left in regions goes where its arguments came from. */
+static inline Value with_regions(const Step *n, Frame *f, Value fv, bool with_self, Value r)
+{
+    if (__builtin_expect(f->I->region_code != NULL, 0) && !regions_back(n, f, fv, with_self)) {
+        value_unref(r);
+        return VERR;
+    }
+    return r;
+}
+
 /* Gather the arguments, with self (borrowed) in front when given, and call. */
 static __attribute__((noinline)) Value call_gathered(const Step *n, Frame *f, Value fv, const Value *self)
 {
@@ -61,7 +71,7 @@ static __attribute__((noinline)) Value call_gathered(const Step *n, Frame *f, Va
     else
         r = value_call_kw(f->I, fv, args, nargs, NULL, NULL, 0);
     slots_drop(args + extra, n->seq->n);
-    return r;
+    return with_regions(n, f, fv, extra, r);
 }
 
 /* C(args) of a plain class with a fitting __init__: the instance goes straight into the window. */
@@ -234,6 +244,7 @@ Value ev_call_general(const Step *n, Frame *f)
     if (gather(n->seq, f, &g)) {
         f->at = n;
         r = value_call_kw(f->I, fv, g.pos.at, g.pos.n, g.kwval.at, g.kwname.at, g.kwval.n);
+        r = with_regions(n, f, fv, with_self, r);
     }
     gathered_done(&g);
     if (n->flag)

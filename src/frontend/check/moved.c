@@ -1,0 +1,254 @@
+/*
+ * Values that were given away: pmap(f, donate={0})(x) takes the memory of x.
+ *
+ * A walk in the order of execution knows which variables hold a donated value;
+ * reading one is an error, storing a new value ends it.  Branches are joined,
+ * and a loop is walked twice, so that its second round is seen.
+ */
+#include "frontend/check/effects.h"
+
+#include <string.h>
+
+enum { DEPTH = 400, MOVED_MAX = 32 };
+
+typedef struct Moved { const Local *local; const Ast *call; } Moved;
+typedef struct State { Moved at[MOVED_MAX]; int n; bool dead; } State;
+typedef struct Walk { Effects *E; Scope *scope; State now; int depth; } Walk;
+
+/* ------------------------------------------------------------- which arguments a call takes */
+
+static uint64_t indices(const Ast *e)
+{
+    AstSeq s = {(Ast **)&e, 1};
+    uint64_t m = 0;
+
+    if (AST_IS(e, Tuple)) s = AST_AS(e, Tuple)->elts;
+    if (AST_IS(e, List)) s = AST_AS(e, List)->elts;
+    if (AST_IS(e, Set)) s = AST_AS(e, Set)->elts;
+    for (int i = 0; i < s.n; i++)
+        if (AST_IS(s.at[i], Int) && AST_AS(s.at[i], Int)->value >= 0 && AST_AS(s.at[i], Int)->value < 64)
+            m |= 1ull << AST_AS(s.at[i], Int)->value;
+    return m;
+}
+
+/* pmap(f, donate={0}), @pmap(donate=(0, 1)) */
+static uint64_t donated_by(const Ast *maker)
+{
+    const AstCall *c = AST_AS(maker, Call);
+
+    for (int i = 0; AST_IS(maker, Call) && i < c->args.n; i++) {
+        const AstArg *a = AST_AS(c->args.at[i], Arg);
+        if (a->ast.kind == AST_Arg && a->name && (!strcmp(a->name->text, "donate") || !strcmp(a->name->text, "donate_argnums")))
+            return indices(a->value);
+    }
+    return 0;
+}
+
+static uint64_t donated(Walk *w, Ast *callee)
+{
+    const Given *g;
+    AstFunctionDef *def;
+    uint64_t m;
+
+    if (!AST_IS(callee, Name))
+        return donated_by(callee);
+    g = things_given(w->E, things_local(w->scope, AST_AS(callee, Name), NULL));
+    if (!g || g->next)
+        return 0;
+    m = donated_by(g->value);
+    def = AST_AS(g->value, FunctionDef);
+    for (int i = 0; AST_IS(g->value, FunctionDef) && i < def->decorators.n; i++)
+        m |= donated_by(def->decorators.at[i]);
+    return m;
+}
+
+/* ------------------------------------------------------------- variables */
+
+static void give_away(Walk *w, const Local *l, const Ast *call)
+{
+    for (int i = 0; i < w->now.n; i++)
+        if (w->now.at[i].local == l)
+            return;
+    if (l && w->now.n < MOVED_MAX)
+        w->now.at[w->now.n++] = (Moved){l, call};
+}
+
+static void stored(Walk *w, const Local *l)
+{
+    for (int i = 0; i < w->now.n; i++)
+        if (w->now.at[i].local == l)
+            w->now.at[i--] = w->now.at[--w->now.n];
+}
+
+static void read_name(Walk *w, AstName *n)
+{
+    const Local *l = things_local(w->scope, n, NULL);
+
+    for (int i = 0; l && !w->now.dead && i < w->now.n; i++)
+        if (w->now.at[i].local == l) {
+            Diag *d = DIAG_AT(w->E->sink, E0512, n->ast.span, n->id->text);
+            diag_label(d, w->now.at[i].call->span, "donated here");
+            diag_help(d, "use what the call gave instead, or do not donate this argument");
+            stored(w, l);                           /* one report */
+            return;
+        }
+}
+
+static void join(State *into, const State *s)
+{
+    if (s->dead)
+        return;
+    if (into->dead) {
+        *into = *s;
+        return;
+    }
+    for (int i = 0; i < s->n; i++) {
+        bool known = false;
+        for (int k = 0; k < into->n; k++)
+            known |= into->at[k].local == s->at[i].local;
+        if (!known && into->n < MOVED_MAX)
+            into->at[into->n++] = s->at[i];
+    }
+}
+
+/* ------------------------------------------------------------- the walk */
+
+static bool walk(Ast *n, void *state);
+
+static void each(Walk *w, AstSeq s)
+{
+    for (int i = 0; i < s.n; i++)
+        walk(s.at[i], w);
+}
+
+static void target(Walk *w, Ast *t)
+{
+    AstSeq s = AST_IS(t, Tuple) ? AST_AS(t, Tuple)->elts : AST_IS(t, List) ? AST_AS(t, List)->elts : (AstSeq){0};
+
+    if (AST_IS(t, Name))
+        stored(w, things_local(w->scope, AST_AS(t, Name), NULL));
+    else if (s.n)
+        for (int i = 0; i < s.n; i++)
+            target(w, s.at[i]);
+    else
+        walk(t, w);
+}
+
+static void call(Walk *w, AstCall *c)
+{
+    uint64_t m = donated(w, c->func);
+    int k = 0;
+
+    ast_walk((Ast *)c, walk, w);
+    for (int i = 0; m && i < c->args.n; i++) {
+        AstArg *a = AST_AS(c->args.at[i], Arg);
+        if (a->ast.kind != AST_Arg || a->name || a->stars)
+            continue;
+        if (k < 64 && m >> k & 1 && AST_IS(a->value, Name))
+            give_away(w, things_local(w->scope, AST_AS(a->value, Name), NULL), (Ast *)c);
+        k++;
+    }
+}
+
+static void branches(Walk *w, AstSeq a, AstSeq b)
+{
+    State entry = w->now, first;
+
+    each(w, a);
+    first = w->now;
+    w->now = entry;
+    each(w, b);
+    join(&w->now, &first);
+}
+
+static void loop(Walk *w, Ast *to, AstSeq body, AstSeq orelse)
+{
+    State entry = w->now;
+
+    for (int round = 0; round < 2; round++) {
+        if (to)
+            target(w, to);
+        each(w, body);
+        w->now.dead = false;
+    }
+    join(&w->now, &entry);
+    each(w, orelse);
+}
+
+static bool walk(Ast *n, void *state)
+{
+    Walk *w = state;
+
+    if (!n || w->depth > DEPTH)
+        return true;
+    w->depth++;
+    switch (n->kind) {
+    case AST_FunctionDef: case AST_Lambda: case AST_ClassDef:
+        break;
+    case AST_Name:
+        read_name(w, AST_AS(n, Name));
+        break;
+    case AST_Call:
+        call(w, AST_AS(n, Call));
+        break;
+    case AST_Assign:
+        walk(AST_AS(n, Assign)->value, w);
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
+            target(w, AST_AS(n, Assign)->targets.at[i]);
+        break;
+    case AST_AnnAssign:
+        if (AST_AS(n, AnnAssign)->value) {
+            walk(AST_AS(n, AnnAssign)->value, w);
+            target(w, AST_AS(n, AnnAssign)->target);
+        }
+        break;
+    case AST_If:
+        walk(AST_AS(n, If)->test, w);
+        branches(w, AST_AS(n, If)->body, AST_AS(n, If)->orelse);
+        break;
+    case AST_For:
+        walk(AST_AS(n, For)->iter, w);
+        loop(w, AST_AS(n, For)->target, AST_AS(n, For)->body, AST_AS(n, For)->orelse);
+        break;
+    case AST_While:
+        walk(AST_AS(n, While)->test, w);
+        loop(w, NULL, AST_AS(n, While)->body, AST_AS(n, While)->orelse);
+        break;
+    case AST_Try: {                                 /* a handler sees the beginning, or anything up to the end */
+        State entry = w->now;
+        each(w, AST_AS(n, Try)->body);
+        each(w, AST_AS(n, Try)->orelse);
+        for (int i = 0; i < AST_AS(n, Try)->handlers.n; i++) {
+            State done = w->now;
+            w->now = entry;
+            each(w, AST_AS(AST_AS(n, Try)->handlers.at[i], Handler)->body);
+            join(&w->now, &done);
+        }
+        each(w, AST_AS(n, Try)->final);
+        break;
+    }
+    case AST_Return: case AST_Raise: case AST_Break: case AST_Continue:
+        ast_walk(n, walk, w);
+        w->now.dead = true;
+        break;
+    default:
+        ast_walk(n, walk, w);
+    }
+    w->depth--;
+    return true;
+}
+
+void moved_check(Effects *E)
+{
+    Walk module = {.E = E, .scope = E->u->module->scope};
+
+    if (!strstr(E->u->src->text, "donate"))
+        return;
+    each(&module, E->u->module->body);
+    for (int i = 0; i < E->own.n; i++) {
+        EffFn *f = E->own.at[i];
+        Walk w = {.E = E, .scope = f->scope};
+        if (f->scope && f->node->kind == AST_FunctionDef)
+            each(&w, AST_AS(f->node, FunctionDef)->body);
+    }
+}
