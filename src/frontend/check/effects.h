@@ -7,8 +7,8 @@
  * brings it in, and the function called there.
  *
  * things.c says which functions, classes and modules an expression may be,
- * without regard to the order of statements; effects.c walks bodies to a fixed
- * point over the call graph; declared.c holds functions to what they
+ * without regard to the order of statements; effect_walk.c goes through bodies,
+ * effects.c to a fixed point over the call graph; declared.c holds functions to what they
  * declare; variance.c finds collectives that ranks may reach differently.
  * Library files are read like the program's own.
  */
@@ -17,6 +17,8 @@
 
 #include "frontend/check/check.h"
 #include "frontend/check/spaces.h"
+
+struct NativeDef;
 
 typedef enum Effect { EFF_random, EFF_io, EFF_memory, EFF_state, EFF_collective, EFF_COUNT } Effect;
 enum { EFFECTS_ALL = (1 << EFF_COUNT) - 1 };
@@ -125,6 +127,7 @@ extern const char *const effect_name[EFF_COUNT];
 bool effect_find(const char *name, Effect *out);
 /* Bits of calling `name` of `owner`; -1: no row. */
 int effect_row(const char *owner, const char *name);
+bool effects_mutates(const struct NativeDef *d);        /* a method that changes its object */
 
 /* One source of an effect, as a walk finds it. */
 typedef struct EffSource {
@@ -155,6 +158,7 @@ uint8_t effects_seen(const EffFn *f);
 /* The bits of calling the things that an expression may be, as at the call `c`. */
 uint8_t effects_of_call(Effects *E, Scope *scope, AstCall *c);
 void effects_infer(Effects *E);
+void effects_infer_fn(Effects *E, EffFn *f);            /* one walk, and of what it calls when that was never walked */
 /* Is e the library's function or method `name` of `owner` (a module or class)? */
 bool effects_is_library(Effects *E, Scope *scope, Ast *e, const char *owner, const char *name);
 

@@ -214,7 +214,7 @@ void meshes_check(Effects *E)
 {
     MeshWalk module = {.E = E, .scope = E->u->module->scope};
 
-    if (!strstr(E->u->src->text, "esh"))
+    if (!strstr(E->u->src->text, "axis"))
         return;
     ast_walk((Ast *)E->u->module, walk, &module);
     for (int i = 0; i < E->own.n; i++) {

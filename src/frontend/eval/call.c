@@ -96,10 +96,14 @@ Value run_code(Interp *I, Frame *f)
         bind_dims(f);
     if (__builtin_expect(c->ntests != 0, 0) && !entry_tests(f))
         return VERR;
-    if (c->expr)
-        return c->expr->eval(c->expr, f);
+    if (c->expr) {
+        Value r = c->expr->eval(c->expr, f);
+        if (__builtin_expect(c->regions != 0, 0) && !is_err(r))
+            regions_leave(f);
+        return r;
+    }
     x = c->body->exec(c->body, f);
-    if (__builtin_expect(c->regions != 0, 0))
+    if (__builtin_expect(c->regions != 0, 0) && x != X_RAISE)
         regions_leave(f);
     if (__builtin_expect(x == X_STAGED, 0))
         x = staged_return(f);

@@ -9,7 +9,7 @@
  * copy.  At its end such a function leaves the copies with the Interp; the call
  * that ran it stores them where its arguments came from: a variable, an
  * attribute, an element or a slice.  A region argument that is no such place is
- * simply dropped.
+ * simply dropped, and so is everything when the function raises.
  */
 #include "frontend/eval/lower.h"
 

@@ -48,7 +48,11 @@ static inline Value call_direct(const Step *n, Frame *f, FuncObj *fn, const Valu
 /* What the called function left in regions goes where its arguments came from. */
 static inline Value with_regions(const Step *n, Frame *f, Value fv, bool with_self, Value r)
 {
-    if (__builtin_expect(f->I->region_code != NULL, 0) && !regions_back(n, f, fv, with_self)) {
+    if (__builtin_expect(f->I->region_code == NULL, 1))
+        return r;
+    if (is_err(r))
+        regions_drop(f->I);
+    else if (!regions_back(n, f, fv, with_self)) {
         value_unref(r);
         return VERR;
     }
