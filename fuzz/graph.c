@@ -4,13 +4,10 @@
  * What reads is verified, survives the passes, and prints as text that reads
  * back and prints the same again.
  */
-#include "base/alloc.h"
+#include "targets.h"
+
 #include "base/strbuf.h"
 #include "ir/graph/graph.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void must_verify(const Graph *g, const char *when)
 {
@@ -38,7 +35,7 @@ static void round_trip(const Graph *g)
     sb_done(&err);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+void fuzz_graph(const uint8_t *data, size_t n)
 {
     StrBuf err = {0};
     Graph *g = graph_parse((const char *)data, n, &err);
@@ -54,5 +51,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     graph_unref(g);
     sb_done(&err);
-    return 0;
 }

@@ -5,10 +5,9 @@
  * and indents match dedents.  In a text without errors only white space, line
  * continuations and comments lie between two tokens.
  */
-#include "base/alloc.h"
-#include "frontend/syntax/token.h"
+#include "targets.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "frontend/syntax/token.h"
 
 static bool blank(char c)
 {
@@ -79,7 +78,7 @@ static void check_lines(const TokenList *list)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+void fuzz_lex(const uint8_t *data, size_t n)
 {
     Unit u = {.src = source_add("fuzz.tsr", (const char *)data, n)};
     DiagSink sink = {0};
@@ -94,5 +93,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     vec_free(&u.comments);
     arena_done(&u.arena);
     source_done();
-    return 0;
 }

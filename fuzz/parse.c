@@ -5,12 +5,9 @@
  * that parses, without errors, to an equal tree; and the tree's height is what
  * its nodes say and no more than AST_HEIGHT_MAX.
  */
-#include "base/alloc.h"
+#include "targets.h"
+
 #include "frontend/syntax/ast.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static bool check_height(Ast *child, void *state)
 {
@@ -50,7 +47,7 @@ static void check_print(const Unit *u)
     sb_done(&text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+void fuzz_parse(const uint8_t *data, size_t n)
 {
     const Source *src = source_add("fuzz.tsr", (const char *)data, n);
     DiagSink sink = {0};
@@ -65,5 +62,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unit_free(u);
     diag_sink_done(&sink);
     source_done();
-    return 0;
 }

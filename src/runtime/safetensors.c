@@ -265,9 +265,11 @@ static bool read_header(Reader *r, SafeTensors *out)
 
     if (r->ntok < 1 || r->tok[0].type != JSMN_OBJECT)
         return fail(r, "its header is not a JSON object");
-    for (int k = 1; k < r->ntok; k++)       /* each key has one value: jsmn also takes {"a" "b"} */
-        if (r->tok[r->tok[k].parent].type == JSMN_OBJECT && (r->tok[k].type != JSMN_STRING || r->tok[k].size != 1))
+    for (int k = 1; k < r->ntok; k++) {     /* jsmn also takes {"a" "b"} and {} {} */
+        const jsmntok_t *t = &r->tok[k];
+        if (t->parent < 0 || (r->tok[t->parent].type == JSMN_OBJECT && (t->type != JSMN_STRING || t->size != 1)))
             return fail(r, "its header is not well-formed JSON");
+    }
     if (r->tok[0].size > SAFETENSORS_COUNT_MAX)
         return fail(r, "it has more than 65536 tensors");
     for (int k = 0; k < r->tok[0].size; k++) {

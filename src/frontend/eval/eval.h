@@ -50,7 +50,6 @@ struct Interp {
     InterpOptions opt;
     Vec(Unit *) units;
     Vec(Scope *) scopes;
-    Vec(void *) code_caches;    /* inline caches, freed at the end */
     Sym dunder_sym[D_COUNT];
     Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations;
 };
@@ -75,7 +74,12 @@ Obj *obj_resize(Obj *o, size_t size);           /* a large string, held once: mo
 bool heap_wants_collect(void);
 extern int heap_full;                           /* the collector wants to run */
 size_t heap_collect(void);                      /* free cyclic garbage; how many objects */
-void heap_done(void);
+/* Functions of this Interp that something still holds (a suspended generator, a leak) forget their code, which is about
+ * to be freed; how many. */
+int heap_abandon(const Interp *I);
+int64_t heap_tracked(void);                     /* objects that the collector knows */
+void func_abandon(FuncObj *f);                  /* value.c */
+void heap_trim(void);                           /* pages without objects go back; at the end of an Interp */
 /* Each Value or counted pointer that o owns; objects only reachable through fn are found by the collector. */
 typedef void (*VisitFn)(Value *v, void *st);
 void obj_visit(Obj *o, VisitFn fn, void *st);   /* value.c */

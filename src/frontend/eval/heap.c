@@ -23,13 +23,17 @@ typedef struct Page {
     uint32_t *count;            /* during a collection, by cell */
 } Page;
 
+/* What stands before an object beyond SMALL: its place in heap.big. */
+typedef struct Big { _Alignas(16) size_t at; } Big;
+
+static Big *big_of(Obj *o) { return (Big *)(void *)o - 1; }
+
 typedef struct FreeCell { Obj obj; struct FreeCell *next; } FreeCell;     /* obj.kind is V_ERR */
 
 static struct {
     FreeCell *free[CLASSES + 1];
     Page *pages;
-    Vec(Obj *) big;             /* tracked objects beyond SMALL, in no order; holes are NULL */
-    Map big_at;                 /* where in it */
+    Vec(Obj *) big;             /* tracked objects beyond SMALL, in no order */
     int64_t tracked, limit;     /* tracked objects alive; collect beyond */
     bool collecting;
 } heap = {.limit = FIRST_COLLECT};
@@ -66,11 +70,11 @@ static void page_new(size_t cls)
 
 static __attribute__((noinline)) Obj *big_new(size_t size, bool tracked)
 {
-    Obj *o = tsr_calloc(size);
+    Obj *o = (Obj *)(void *)((Big *)tsr_calloc(sizeof(Big) + size) + 1);
 
     o->gc = GC_BIG;
     if (tracked) {
-        map_set_ptr(&heap.big_at, o, (void *)(uintptr_t)heap.big.n);
+        big_of(o)->at = (size_t)heap.big.n;
         vec_push(&heap.big, o);
     }
     return o;
@@ -120,17 +124,12 @@ void *obj_new_text(Tag kind, size_t size, size_t head) { return take(kind, size,
 
 static void big_delete(Obj *o)
 {
-    uintptr_t i;
-
-    if ((o->gc & GC_TRACKED) && map_find(&heap.big_at, (uintptr_t)o, &i)) {
+    if (o->gc & GC_TRACKED) {
         Obj *last = vec_pop(&heap.big);
-        if (last != o) {
-            heap.big.at[i] = last;
-            map_set_ptr(&heap.big_at, last, (void *)i);
-        }
-        map_set_ptr(&heap.big_at, o, (void *)(uintptr_t)UINT32_MAX);
+        heap.big.at[big_of(o)->at] = last;
+        big_of(last)->at = big_of(o)->at;
     }
-    tsr_free(o);
+    tsr_free(big_of(o));
 }
 
 void obj_delete(Obj *o, size_t size)
@@ -151,7 +150,9 @@ void obj_delete(Obj *o, size_t size)
 
 Obj *obj_resize(Obj *o, size_t size)
 {
-    return (o->gc & GC_BIG) && !(o->gc & GC_TRACKED) ? tsr_realloc(o, size) : NULL;
+    if (!(o->gc & GC_BIG) || (o->gc & GC_TRACKED))
+        return NULL;
+    return (Obj *)(void *)((Big *)tsr_realloc(big_of(o), sizeof(Big) + size) + 1);
 }
 
 bool heap_wants_collect(void)
@@ -168,12 +169,8 @@ static uint32_t *big_count;
 
 static uint32_t *count_of(Obj *o)
 {
-    uintptr_t i = 0;
-
-    if (o->gc & GC_BIG) {
-        map_find(&heap.big_at, (uintptr_t)o, &i);
-        return &big_count[i];
-    }
+    if (o->gc & GC_BIG)
+        return &big_count[big_of(o)->at];
     Page *p = (Page *)((uintptr_t)o & ~(uintptr_t)(PAGE - 1));
     size_t head = (sizeof *p + STEP - 1) / STEP * STEP;
     return &p->count[((size_t)((char *)o - (char *)p) - head) / p->size];
@@ -268,16 +265,77 @@ size_t heap_collect(void)
     return n;
 }
 
-void heap_done(void)
+/* ------------------------------------------------------------- the end of an Interp */
+
+typedef struct Owned { const Interp *I; ObjVec funcs; } Owned;
+
+static void push_owned(Obj *o, void *st)
 {
-    while (heap.pages) {
-        Page *next = heap.pages->next;
-        tsr_free_aligned(heap.pages);
-        heap.pages = next;
+    Owned *w = st;
+
+    if (o->kind == V_FUNC && ((FuncObj *)o)->module && ((FuncObj *)o)->module->I == w->I) {
+        o->refs++;
+        vec_push(&w->funcs, o);
     }
+}
+
+int heap_abandon(const Interp *I)
+{
+    Owned w = {.I = I};
+    int n;
+
+    each_tracked(push_owned, &w);
+    n = w.funcs.n;
+    for (int i = 0; i < n; i++)
+        func_abandon((FuncObj *)w.funcs.at[i]);
+    for (int i = 0; i < n; i++)
+        obj_unref(w.funcs.at[i]);
+    vec_free(&w.funcs);
+    return n;
+}
+
+int64_t heap_tracked(void)
+{
+    return heap.tracked;
+}
+
+static void free_cells(Page *p, FreeCell **list)
+{
+    size_t head = (sizeof *p + STEP - 1) / STEP * STEP;
+
+    for (uint32_t i = p->n; i-- > 0;) {
+        FreeCell *c = (FreeCell *)((char *)p + head + (size_t)i * p->size);
+        if (!c->obj.kind) {
+            c->next = *list;
+            *list = c;
+        }
+    }
+}
+
+static bool is_empty(const Page *p)
+{
+    size_t head = (sizeof *p + STEP - 1) / STEP * STEP;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (((const Obj *)((const char *)p + head + (size_t)i * p->size))->kind)
+            return false;
+    return true;
+}
+
+void heap_trim(void)
+{
+    Page **at = &heap.pages;
+
     memset(heap.free, 0, sizeof heap.free);
-    vec_free(&heap.big);
-    map_done(&heap.big_at);
-    heap.tracked = 0;
-    heap.limit = FIRST_COLLECT;
+    while (*at) {
+        Page *p = *at;
+        if (is_empty(p)) {
+            *at = p->next;
+            tsr_free_aligned(p);
+        } else {
+            free_cells(p, &heap.free[p->size / STEP]);
+            at = &p->next;
+        }
+    }
+    heap.limit = heap.tracked * 2 > FIRST_COLLECT ? heap.tracked * 2 : FIRST_COLLECT;
 }

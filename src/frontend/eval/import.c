@@ -22,7 +22,7 @@ ModuleObj *module_new(Interp *I, Sym name, const char *path)
 {
     ModuleObj *m = obj_new(V_MODULE, sizeof *m);
 
-    (void)I;
+    m->I = I;
     m->name = name;
     m->attrs = as_dict(dict_new());
     m->path = path ? sym(path)->text : NULL;

@@ -217,23 +217,52 @@ static void drop_modules(Interp *I)
     }
 }
 
-void interp_free(Interp *I)
+/* What programs made: modules, the library's values, the pending exception. */
+static void drop_values(Interp *I)
 {
     regions_drop(I);
     drop_modules(I);
     if (exc_pending(I))
         exc_clear(I);
+    value_unref(I->handling);
+    I->handling = VERR;
+    for (int i = 0; i < prelude_count(); i++) {
+        Value old = I->prelude[i];
+        I->prelude[i] = VERR;
+        value_unref(old);
+    }
+    obj_unref(I->main);
+    obj_unref(I->modules);
+    I->main = NULL;
+    heap_collect();             /* suspended generators end here, and that raises: the classes are still needed */
+}
+
+static void drop_classes(Interp *I)
+{
+    for (int i = 1; i < EXC_COUNT; i++)
+        obj_unref(I->exc_class[i]);
+    for (uint32_t i = 0; i < I->native_class.cap; i++)
+        if (I->native_class.key[i])
+            obj_unref((ClassObj *)I->native_class.val[i]);
+    map_done(&I->native_class);
     heap_collect();
+}
+
+void interp_free(Interp *I)
+{
+    drop_values(I);
     tensor_done(I);
     trace_done(&I->trace);
     lib_done();
+    drop_classes(I);
     interp_flush(I);
     fiber_pool_done();
+    heap_abandon(I);
+    heap_trim();
     vec_free(&I->units);
     for (int i = 0; i < I->scopes.n; i++)
         scope_free_module(I->scopes.at[i]);
     vec_free(&I->scopes);
-    map_done(&I->native_class);
     tsr_free(I->prelude);
     tsr_free(I->fiber);
     tsr_free(I);

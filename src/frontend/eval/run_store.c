@@ -278,25 +278,6 @@ static Value augmented(const Step *n, Frame *f, Value a, Value b)
     return inplace_op(f->I, n->op, a, b);
 }
 
-/* text += more, where the place holds the only reference to a long text: in place, so that a loop of them stays linear. */
-static bool append_text(Value *at, Value more)
-{
-    StrObj *s = (StrObj *)at->o, *m = (StrObj *)more.o;
-    uint64_t len;
-
-    if (at->tag != V_STR || more.tag != V_STR || s->obj.refs != 1 || s->sym)
-        return false;
-    len = (uint64_t)s->len + m->len;
-    if (len >= UINT32_MAX || !(s = (StrObj *)obj_resize(&s->obj, sizeof *s + len + 1)))
-        return false;
-    memcpy(s->s + s->len, m->s, (size_t)m->len + 1);
-    s->len = (uint32_t)len;
-    s->hash = 0;
-    s->nchars = s->nchars == UINT32_MAX || m->nchars == UINT32_MAX ? UINT32_MAX : s->nchars + m->nchars;
-    at->o = &s->obj;
-    return true;
-}
-
 Exit ex_aug_local(const Step *n, Frame *f)
 {
     Value *slot = &f->slot[n->slot], b = n->c->eval(n->c, f), r, a;
@@ -316,10 +297,6 @@ Exit ex_aug_local(const Step *n, Frame *f)
         value_unref(b);
         return X_NORMAL;
     }
-    if (n->op == AOP_ADD && append_text(slot, b)) {
-        value_unref(b);
-        return X_NORMAL;
-    }
     f->at = n;
     a = n->a->eval(n->a, f);
     r = is_err(a) ? VERR : augmented(n, f, a, b);
@@ -331,22 +308,6 @@ Exit ex_aug_local(const Step *n, Frame *f)
     return X_NORMAL;
 }
 
-/* s += t for a module's variable that alone holds the string a; then consumes a and b. */
-static bool append_global(const Step *n, Frame *f, Value a, Value b)
-{
-    Value *slot = n->a->eval == ev_global ? &f->module->slot[n->a->slot] : NULL;
-
-    if (!slot || slot->tag != V_STR || slot->o != a.o || a.o->refs != 2)
-        return false;
-    value_unref(a);
-    if (str_append(slot, as_str(b))) {
-        value_unref(b);
-        return true;
-    }
-    value_ref(a);
-    return false;
-}
-
 Exit ex_aug_name(const Step *n, Frame *f)
 {
     Value a = n->a->eval(n->a, f), b, r, *at;
@@ -356,15 +317,13 @@ Exit ex_aug_name(const Step *n, Frame *f)
     b = n->c->eval(n->c, f);
     if (a.tag == V_STR && b.tag == V_STR && n->op == AOP_ADD && (at = name_place(n->b, f)) && at->o == a.o) {
         value_unref(a);
-        if (append_text(at, b)) {
+        if (str_append(at, as_str(b))) {
             value_unref(b);
             return X_NORMAL;
         }
         value_ref(a);
     }
     f->at = n;
-    if (a.tag == V_STR && b.tag == V_STR && n->op == AOP_ADD && append_global(n, f, a, b))
-        return X_NORMAL;
     r = is_err(b) ? VERR : augmented(n, f, a, b);
     value_unref(a);
     value_unref(b);

@@ -43,9 +43,11 @@ bool str_append(Value *slot, const StrObj *t)
 {
     StrObj *s = as_str(*slot);
 
-    if (s->obj.refs != 1 || s->sym || !(s->obj.gc & GC_BIG) || (uint64_t)s->len + t->len > UINT32_MAX / 2)
+    if (s->obj.refs != 1 || s->sym || (uint64_t)s->len + t->len > UINT32_MAX / 2)
         return false;
-    s = tsr_realloc(s, room_for(sizeof *s + s->len + t->len + 1));
+    s = (StrObj *)obj_resize(&s->obj, room_for(sizeof *s + s->len + t->len + 1));
+    if (!s)
+        return false;
     memcpy(s->s + s->len, t->s, t->len);
     if (s->nchars != UINT32_MAX)
         s->nchars += (uint32_t)str_nchars((StrObj *)(uintptr_t)t);
@@ -257,16 +259,26 @@ static void list_free(ListObj *l)
     tsr_free(l->at);
 }
 
+void func_abandon(FuncObj *f)
+{
+    int nfrees = f->code ? f->code->scope->frees.n : 0, ndefaults = f->defaults ? f->code->nparams : 0;
+    Value *defaults = f->defaults;
+    CellObj **closure = f->closure;
+
+    f->code = NULL;
+    f->defaults = NULL;
+    f->closure = NULL;
+    if (defaults)
+        unref_array(defaults, ndefaults);
+    tsr_free(defaults);
+    for (int i = 0; closure && i < nfrees; i++)
+        obj_unref(closure[i]);
+    tsr_free(closure);
+}
+
 static void func_free(FuncObj *f)
 {
-    int nfrees = f->code ? f->code->scope->frees.n : 0;
-
-    if (f->defaults)
-        unref_array(f->defaults, f->code->nparams);
-    tsr_free(f->defaults);
-    for (int i = 0; f->closure && i < nfrees; i++)
-        obj_unref(f->closure[i]);
-    tsr_free(f->closure);
+    func_abandon(f);
     obj_unref(f->owner);
     obj_unref(f->attrs);
     obj_unref(f->module);

@@ -184,6 +184,7 @@ typedef struct ModuleObj {
     struct Unit *unit;
     DictObj *attrs;             /* native modules and namespaces: attributes by name */
     const char *path;
+    const Interp *I;            /* whose it is */
 } ModuleObj;
 
 /* Objects made in C (files, random state, compiled functions, iterators of itertools ...). */

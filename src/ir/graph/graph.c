@@ -113,7 +113,8 @@ Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, 
     n->attr = keep_attr(g, a);
     n->flags = symbolic(n->attr);
     n->type = arena_array(&g->arena, TType, nout ? nout : 1);
-    memcpy(n->type, type, sizeof(TType) * (size_t)nout);
+    for (int i = 0; i < nout; i++)
+        n->type[i] = type[i];
     n->in = arena_array(&g->arena, GValue, nin ? nin : 1);
     for (int i = 0; i < nin; i++) {
         n->in[i] = in[i];

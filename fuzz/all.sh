@@ -1,0 +1,79 @@
+#!/bin/bash
+# All fuzz targets at once: all.sh SECONDS
+#
+# Runs beside what `fuzz/run.py --pack FOLDER` packed: fuzz.gz, seeds.tar.gz and the dictionaries.  A target that ends
+# before the time is over (a finding, a program that starved) starts again on the inputs kept so far.  Prints a line for
+# each target; leaves summary.txt, found.tar.gz (the first five inputs of each target that found something, with the
+# reports), logs.tar.gz and corpus.tar.gz in $OUT.
+set -u
+seconds=${1:?all.sh SECONDS}
+here=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-$here/out}
+work=$(mktemp -d)
+mkdir -p "$out" "$work/found" "$work/logs" "$work/corpus"
+gunzip -c "$here/fuzz.gz" > "$work/fuzz" && chmod +x "$work/fuzz"
+tar xzf "$here/seeds.tar.gz" -C "$work"
+ldd "$work/fuzz" | grep -q "not found" && export LD_LIBRARY_PATH=$here/lib
+fixed=
+setarch -R true 2>/dev/null && fixed="setarch -R"       # sanitizers of 2022 and much address randomness do not agree
+
+export TESSERA_THREADS=1
+export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=256:detect_stack_use_after_return=0:detect_leaks=0
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
+end=$(($(date +%s) + seconds))
+
+# forget NAME: inputs that are findings must not end each later start
+forget() {
+    local f sum
+    for f in "$work/found/$1-"*; do
+        [ -e "$f" ] || continue
+        sum=${f##*-}
+        rm -f "$work/corpus/$1/$sum"
+        sha1sum "$work/seeds/$1"/* 2>/dev/null | awk -v sum="$sum" '$1 == sum {print $2}' | xargs -r rm -f
+    done
+}
+
+# one NAME NUMBER: this process of the target, until the time is over
+one() {
+    local name=$1 log=$work/logs/$1-$2 left run=0 flags="-timeout=25"
+    local corpus=$work/corpus/$name seeds=$work/seeds/$name dict=$here/$name.dict
+    mkdir -p "$corpus"
+    [ -e "$dict" ] || dict=$here/tessera.dict
+    case $name in lex|parse|check|eval|graph|json) flags="$flags -dict=$dict" ;; esac
+    while left=$((end - $(date +%s))); [ $left -gt 0 ]; do
+        run=$((run + 1))
+        TESSERA_FUZZ=$name timeout -k 30 $((left + 60)) $fixed "$work/fuzz" "$corpus" "$seeds" $flags \
+            -max_total_time=$left -artifact_prefix="$work/found/$name-" -rss_limit_mb=4096 -malloc_limit_mb=1000000 \
+            -max_len=6000 -detect_leaks=0 -close_fd_mask=1 -print_final_stats=1 > "$log.$run" 2>&1
+        forget "$name"
+        [ "$(ls "$work/found" | grep -c "^$name-")" -lt 40 ] || break
+    done
+}
+
+start=$(date +%s)
+for t in eval eval eval check check lex parse graph format json regex npy npz safetensors; do
+    one $t $RANDOM$RANDOM &
+done
+wait
+
+for t in lex parse check eval graph format json regex npy npz safetensors; do
+    logs=$(ls "$work"/logs/$t-*)
+    execs=$(cat $logs | awk '/stat::number_of_executed_units/ {n += $2} /^session: out of memory after/ {n += $6} END {printf "%d", n}')
+    cov=$(cat $logs | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')
+    kept=$(ls "$work/corpus/$t" | wc -l)
+    bad=$(ls "$work/found" | grep -c "^$t-")
+    starved=$(cat $logs | grep -c '^session: out of memory')
+    echo "$t: $execs executions, $cov edges, $kept inputs kept, $bad findings, $starved fresh starts" | tee -a "$work/summary.txt"
+    for f in $(ls -S -r "$work/found" | grep "^$t-" | tail -n +6); do rm "$work/found/$f"; done
+done
+echo "$(($(date +%s) - start)) seconds on $(nproc) cores" | tee -a "$work/summary.txt"
+for f in "$work"/logs/*; do
+    grep -q "SUMMARY: \|internal error" "$f" && { grep -m1 "internal error" "$f"; grep -A14 -m1 "ERROR: \|runtime error" "$f"; tail -n 5 "$f"; } > "$work/found/report-$(basename "$f")"
+    tail -n 12 "$f" > "$f.tail" && mv "$f.tail" "$f"
+done
+cp "$work/summary.txt" "$out"
+tar czf "$out/found.tar.gz" -C "$work" found
+tar czf "$out/logs.tar.gz" -C "$work" logs
+tar czf "$out/corpus.tar.gz" -C "$work" corpus
+rm -rf "$work"
