@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 2, INTERRUPT_MS = 20, STARVE_MS = 2000 };
+enum { STEP_MS = 2, INTERRUPT_MS = 10, STARVE_MS = 2000 };
 
 static atomic_int age_ms = -1;  /* of the input that runs; negative: none does */
 static unsigned long runs;

@@ -222,6 +222,7 @@ int driver_main(int argc, char **argv)
     int code;
 
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);       /* too large a file is an OSError */
     interrupt_catch();
     if (setjmp(recovery))
         return out_of_memory();

@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from harness.test import Context, Fail, Skip  # noqa: E402
 
-ORDER = ("style", "cli", "unit", "graphs", "programs", "models", "peers", "dist", "syntax", "grammar", "watch", "documents", "explain", "repl", "pathological", "robust", "sanitized")
+ORDER = ("style", "cli", "unit", "graphs", "programs", "models", "peers", "dist", "syntax", "grammar", "watch", "documents", "explain", "repl", "pathological",
+         "durable", "robust", "sanitized")
 
 
 def arguments():
@@ -89,7 +90,7 @@ def build_sanitized(folder):
         cmd = ["meson", "setup", folder, "-Dbuildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
         if subprocess.run(cmd, cwd=ROOT, env={**os.environ, "CC": "clang"}, stdout=subprocess.DEVNULL).returncode:
             return None
-    p = subprocess.run(["ninja", "-C", folder, "tessera"], stdout=subprocess.PIPE, text=True)
+    p = subprocess.run(["ninja", "-C", folder, "tessera", "tests/robust/replay"], stdout=subprocess.PIPE, text=True)
     if p.returncode:
         print(p.stdout[-3000:])
         return None
@@ -101,7 +102,7 @@ def main():
     build = pathlib.Path(a.build).resolve()
     results = {}
     ctx = Context(ROOT, build, ROOT.parent / "shared", str(build / "tessera"))
-    if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/ir/graph_tool"], stdout=subprocess.DEVNULL).returncode:
+    if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/robust/replay", "tests/ir/graph_tool"], stdout=subprocess.DEVNULL).returncode:
         results["build/tests"] = {"state": "fail", "why": "the unit tests do not build", "seconds": 0, "rows": []}
         print("fail build/tests: the unit tests do not build")
     if not a.no_sanitizers:

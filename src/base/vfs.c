@@ -3,9 +3,13 @@
 
 #include "base/alloc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,6 +63,9 @@ void vfs_set(const Vfs *v)
     current = v ? v : &vfs_posix;
 }
 
+/* What is no file, such as /dev/zero, may never end. */
+static const size_t ENDLESS_MAX = (size_t)1 << 30;
+
 int vfs_read_fd(int fd, size_t max, char **data, size_t *len)
 {
     size_t cap = 1 << 16, n = 0, got;
@@ -88,23 +95,78 @@ int vfs_read_fd(int fd, size_t max, char **data, size_t *len)
 int vfs_read_file(const char *path, size_t max, char **data, size_t *len)
 {
     int fd, err = current->open(path, O_RDONLY, 0, &fd);
+    struct stat st;
 
     if (err)
         return err;
+    if (max > ENDLESS_MAX && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        max = ENDLESS_MAX;
     err = vfs_read_fd(fd, max, data, len);
     current->close(fd);
     return err;
 }
 
+/* Is `name` the temporary file, for `target`, of a process that is no more? */
+static bool is_left_over(const char *name, const char *target, size_t n)
+{
+    char *end;
+    long pid;
+
+    if (strncmp(name, target, n) || strncmp(name + n, ".tmp", 4) || name[n + 4] < '1' || name[n + 4] > '9')
+        return false;
+    pid = strtol(name + n + 4, &end, 10);
+    return !*end && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Killed writers leave their temporary files; the next writer of the same file takes them away. */
+static void sweep(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t head = (size_t)(name - path), size = head + NAME_MAX + 2;
+    char *full = tsr_alloc(size);
+    struct dirent *e;
+    DIR *d;
+
+    snprintf(full, size, "%.*s", (int)head, path);
+    d = opendir(head ? full : ".");
+    while (d && (e = readdir(d)))
+        if (is_left_over(e->d_name, name, strlen(name))) {
+            snprintf(full + head, size - head, "%s", e->d_name);
+            current->unlink(full);
+        }
+    if (d)
+        closedir(d);
+    tsr_free(full);
+}
+
+/* What stands at `path` now: a link gives way to its target; a device or pipe is written as it is, without a temporary. */
+static char *target_of(const char *path, bool *in_place)
+{
+    struct stat st;
+    char real[PATH_MAX], *copy;
+
+    *in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (!*in_place && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real))
+        path = real;
+    copy = tsr_alloc(strlen(path) + 1);
+    return strcpy(copy, path);
+}
+
 int vfs_begin(VfsWriter *w, const char *path)
 {
-    size_t n = strlen(path) + 32;
+    bool in_place;
+    size_t n;
 
     *w = (VfsWriter){.fd = -1};
-    w->path = tsr_alloc(n);
+    w->path = target_of(path, &in_place);
+    if (in_place) {
+        w->err = current->open(w->path, O_WRONLY, 0, &w->fd);
+        return w->err;
+    }
+    n = strlen(w->path) + 32;
     w->tmp = tsr_alloc(n);
-    snprintf(w->path, n, "%s", path);
-    snprintf(w->tmp, n, "%s.tmp%ld", path, (long)getpid());
+    snprintf(w->tmp, n, "%s.tmp%ld", w->path, (long)getpid());
+    sweep(w->path);
     w->err = current->open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644, &w->fd);
     return w->err;
 }
@@ -146,22 +208,29 @@ static void sync_folder(const char *path)
     tsr_free(dir);
 }
 
+/* The temporary file takes its target's place, or goes. */
+static int settle(const VfsWriter *w, int err)
+{
+    if (!err)
+        err = current->rename(w->tmp, w->path);
+    if (err)
+        current->unlink(w->tmp);
+    else
+        sync_folder(w->path);
+    return err;
+}
+
 int vfs_commit(VfsWriter *w)
 {
     int err = w->err, e;
 
-    if (!err)
+    if (!err && w->tmp)
         err = current->fsync(w->fd);
     if (w->fd >= 0) {
         e = current->close(w->fd);
         err = err ? err : e;
+        err = w->tmp ? settle(w, err) : err;
     }
-    if (!err)
-        err = current->rename(w->tmp, w->path);
-    if (err && w->fd >= 0)
-        current->unlink(w->tmp);
-    if (!err)
-        sync_folder(w->path);
     forget(w);
     return err;
 }

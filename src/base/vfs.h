@@ -30,7 +30,7 @@ void vfs_set(const Vfs *v);                     /* NULL: back to POSIX */
 /* Whole file into *data (tsr_free it), NUL-terminated beyond *len. EFBIG when larger than max. */
 int vfs_read_file(const char *path, size_t max, char **data, size_t *len);
 int vfs_read_fd(int fd, size_t max, char **data, size_t *len);
-/* Replace `path` by the n bytes at p, whole or not at all. */
+/* Replace `path` by the n bytes at p, whole or not at all. A link's target is replaced; a device or pipe is written to. */
 int vfs_write_atomic(const char *path, const void *p, size_t n);
 /* The same in pieces: begin, any number of writes, then commit or abort. */
 typedef struct VfsWriter { int fd; char *path, *tmp; int err; } VfsWriter;

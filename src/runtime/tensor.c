@@ -95,7 +95,8 @@ static void set_row_major(Tensor *t)
 
     for (int i = t->rank - 1; i >= 0; i--) {
         t->stride[i] = step;
-        step *= t->shape[i] > 0 ? t->shape[i] : 1;
+        if (__builtin_mul_overflow(step, t->shape[i] > 0 ? t->shape[i] : 1, &step))
+            step = 0;           /* only beside a size of 0, where nothing is ever reached */
     }
     t->contiguous = true;
 }

@@ -19,7 +19,7 @@ def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=No
         if stack:
             resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
         if file_size is not None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
     if isinstance(stdin, str):

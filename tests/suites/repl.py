@@ -179,6 +179,18 @@ def tensors_have_types(ctx):
         t.expect("Tensor[2, 3, f32]")
 
 
+def graphs_are_shown(ctx):
+    """:ir of a call, of an expression over tensors, and of what has no graph."""
+    p = process.run([ctx.tessera, "repl"], stdin="def f(x, k): return exp(x) * k\nw = ones((3, 2))\n:ir f(ones((2, 3)), 2.0)\n"
+                                                 ":ir (w.T @ w).sum()\n:ir 1 +\n:ir x = 1\n:ir nothing(1)\n1 + 1\n")
+    for want in ("%1: f32[2, 3]", "= exp(%1)", "%1: f32[3, 2]", "matmul(", "\n2\n"):
+        if want not in p.stdout:
+            raise Fail(f"no {want!r} in {p.stdout!r} {p.stderr!r}")
+    for want in ("[E01", "':ir' shows the graph of one expression", "NameError"):
+        if want not in p.stderr:
+            raise Fail(f"no {want!r} in {p.stderr!r}")
+
+
 def pasted_text_is_one_input(ctx):
     with session(ctx) as t:
         t.paste("def h(x):\n    y = x + 1\n\n    return y\n")
@@ -270,7 +282,7 @@ def piped_errors_go_on(ctx):
 FUNCTIONS = (computes, blocks_are_indented_and_run, a_block_can_be_edited, errors_keep_the_session,
              ctrl_c_stops_a_computation, ctrl_c_drops_the_line, ctrl_d_leaves, exit_leaves, names_are_completed,
              attributes_are_completed, keywords_are_completed, candidates_are_listed, history_goes_back,
-             history_outlives_the_session, questions_are_answered, commands_work, tensors_have_types,
+             history_outlives_the_session, questions_are_answered, commands_work, tensors_have_types, graphs_are_shown,
              pasted_text_is_one_input, text_is_coloured, long_and_wide_lines_wrap, a_dumb_terminal_works,
              prompts_quickly, piped_errors_go_on)
 

@@ -1,4 +1,5 @@
-"""Allocation failures: each scenario runs again and again, another allocation failing each time (robust/oom.c)."""
+"""Allocation failures: each scenario runs again and again, another allocation failing each time (robust/oom.c).
+And what fuzzers once found is read again (robust/replay.c; suites/sanitized.py does so under the sanitizers)."""
 import pathlib
 import tempfile
 
@@ -42,6 +43,13 @@ def sweep(ctx, text):
         raise Fail((p.stdout + p.stderr)[-1500:])
 
 
+def replay(ctx, build, env=None):
+    p = process.run([build / "tests/robust/replay", ctx.root / "fuzz/corpus"], timeout=120, memory=None, env=env)
+    if p.returncode:
+        raise Fail(p.stderr[-3000:])
+
+
 def tests(ctx):
+    yield Test("robust/replay", lambda: replay(ctx, ctx.build))
     for name, text in SCENARIOS.items():
         yield Test(f"robust/out-of-memory/{name}", lambda text=text: sweep(ctx, text))

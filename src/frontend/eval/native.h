@@ -58,6 +58,7 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     Value *dflt;                /* constant defaults as values, V_ERR none */
     int npos, varargs, kwargs;  /* parameters that positions fill; indices of *args and **kw, -1 none */
     int least;                  /* positions alone suffice from this many on; INT_MAX: they never do, or there are stars */
+    struct Unit *unit;          /* where the annotations live */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
 

@@ -61,11 +61,12 @@ static Value constant(const Ast *e)
     }
 }
 
-static NativeSig *sig_read(const NativeDef *d, AstFunctionDef *def)
+static NativeSig *sig_read(Unit *u, AstFunctionDef *def)
 {
     NativeSig *s = tsr_calloc(sizeof *s);
     int n = def->params.n;
 
+    s->unit = u;
     s->param = tsr_calloc(((size_t)n + 1) * sizeof *s->param);
     s->dflt = tsr_calloc(((size_t)n + 1) * sizeof *s->dflt);
     s->returns = def->returns;
@@ -106,12 +107,12 @@ const NativeSig *native_sig(const NativeDef *d)
     u = unit_parse(source_add(sb_str(&path), text.s, text.n), &sink);
     if (sink.errors || u->module->body.n < 1 || !AST_IS(u->module->body.at[0], FunctionDef))
         tsr_bug("signature of native %s does not parse: %s", path.s, d->sig);
-    s = sig_read(d, AST_AS(u->module->body.at[0], FunctionDef));
+    s = sig_read(u, AST_AS(u->module->body.at[0], FunctionDef));
     map_set_ptr(&sigs, d, s);
     diag_sink_done(&sink);
     sb_done(&text);
     sb_done(&path);
-    return s;                   /* the unit stays: annotations point into it */
+    return s;
 }
 
 /* ------------------------------------------------------------- calling */

@@ -180,9 +180,13 @@ Value seq_item(Interp *I, Value v, int64_t i)
 /* Replace `count` elements from `start` by the n values at `with`, which it refs. */
 static void list_splice(ListObj *l, int64_t start, int64_t count, const Value *with, int64_t n)
 {
-    Value *old = tsr_alloc((size_t)(count ? count : 1) * sizeof *old);
+    Value *old;
 
-    memcpy(old, l->at + start, (size_t)count * sizeof *old);
+    if (!count && !n)           /* an empty list may have no array at all */
+        return;
+    old = tsr_alloc((size_t)(count ? count : 1) * sizeof *old);
+    for (int64_t i = 0; i < count; i++)
+        old[i] = l->at[start + i];
     if (l->n - count + n > l->cap) {
         l->cap = l->n - count + n;
         l->at = tsr_realloc(l->at, (size_t)l->cap * sizeof *l->at);

@@ -43,6 +43,20 @@ static int by_text(const void *a, const void *b)
     return c ? c : (x->m > y->m) - (x->m < y->m);
 }
 
+/* min's operands in the order of their texts, numbers last: which was made first depends on the program, the text must not. */
+static void print_min(Dim a, Dim b, StrBuf *out)
+{
+    StrBuf x = {0}, y = {0};
+    bool swap;
+
+    print(a, SUM, &x);
+    print(b, SUM, &y);
+    swap = a >= 0 || (b < 0 && strcmp(sb_str(&x), sb_str(&y)) > 0);
+    sb_printf(out, "min(%s, %s)", swap ? y.s : sb_str(&x), swap ? x.s : sb_str(&y));
+    sb_done(&x);
+    sb_done(&y);
+}
+
 static void print_atom(uint32_t atom, int level, StrBuf *out)
 {
     Atom a = dim_atoms.at[atom];
@@ -56,20 +70,36 @@ static void print_atom(uint32_t atom, int level, StrBuf *out)
         sb_puts(out, a.name->text);
         return;
     }
-    sb_puts(out, a.kind == ATOM_MIN ? "min(" : wrap ? "(" : "");
-    print(a.a, a.kind == ATOM_MIN ? SUM : PRODUCT, out);
-    sb_puts(out, a.kind == ATOM_MIN ? ", " : a.kind == ATOM_MUL ? "*" : "//");
-    print(a.b, a.kind == ATOM_MIN ? SUM : OPERAND, out);
-    sb_puts(out, a.kind == ATOM_MIN || wrap ? ")" : "");
+    if (a.kind == ATOM_MIN) {
+        print_min(a.a, a.b, out);
+        return;
+    }
+    sb_puts(out, wrap ? "(" : "");
+    print(a.a, PRODUCT, out);
+    sb_puts(out, a.kind == ATOM_MUL ? "*" : "//");
+    print(a.b, OPERAND, out);
+    sb_puts(out, wrap ? ")" : "");
+}
+
+static int text_order(uint32_t x, uint32_t y)
+{
+    StrBuf a = {0}, b = {0};
+    int c;
+
+    print_atom(x, SUM, &a);
+    print_atom(y, SUM, &b);
+    c = strcmp(sb_str(&a), sb_str(&b));
+    sb_done(&a);
+    sb_done(&b);
+    return c;
 }
 
 static int factor_order(const void *a, const void *b)
 {
-    const Atom *x = &dim_atoms.at[((const Fac *)a)->atom], *y = &dim_atoms.at[((const Fac *)b)->atom];
+    uint32_t i = ((const Fac *)a)->atom, k = ((const Fac *)b)->atom;
+    AtomKind x = dim_atoms.at[i].kind, y = dim_atoms.at[k].kind;
 
-    if (x->kind != y->kind)
-        return (int)x->kind - (int)y->kind;
-    return x->kind == ATOM_VAR ? strcmp(x->name->text, y->name->text) : 0;
+    return x != y ? (int)x - (int)y : text_order(i, k);
 }
 
 static void print_term(Term t, bool first, int level, StrBuf *out)

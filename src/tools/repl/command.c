@@ -57,6 +57,11 @@ static void cmd_type(Session *s, const char *arg)
     print(&out);
 }
 
+static void cmd_ir(Session *s, const char *arg)
+{
+    session_ir(s, arg, strlen(arg));
+}
+
 static void cmd_time(Session *s, const char *arg)
 {
     struct timespec a, b;
@@ -129,6 +134,7 @@ static void cmd_quit(Session *s, const char *arg)
 static const Command commands[] = {
     {"doc", "NAME", "what a name is and does (also: ?NAME)", cmd_doc},
     {"type", "EXPR", "the type and shape of a value", cmd_type},
+    {"ir", "EXPR", "the graph that an expression becomes: f(x), x @ w", cmd_ir},
     {"time", "CODE", "run something and say how long it took", cmd_time},
     {"who", "", "the names defined here", cmd_who},
     {"load", "FILE", "run a file in this session", cmd_load},

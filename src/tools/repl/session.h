@@ -33,6 +33,9 @@ void session_report(Session *s);
 /* command.c: a line that begins with : or ?. */
 void session_command(Session *s, const char *line);
 
+/* ir.c: show the graph that an expression becomes. */
+void session_ir(Session *s, const char *text, size_t n);
+
 /* complete.c: an EditHooks function. */
 void session_complete(void *state, const char *text, size_t cursor, Completions *out);
 
