@@ -35,6 +35,7 @@ enum { NEVER, SAME, INEXACT, REAL, BOOLEAN };
 #define CONTROL_RULE(rule) NEVER
 #define COLLECTIVE_RULE(rule) NEVER
 #define EFFECT_RULE(rule) NEVER
+#define COLLECTIVE_RULE(rule) NEVER
 static const uint8_t rule_of[OP_COUNT] = {
 #define OP(name, nin, nout, fam, shape, dtype, ...) [OP_##name] = fam##_RULE(dtype),
 #include "ir/core/ops.def"
