@@ -33,7 +33,6 @@ enum { NEVER, SAME, INEXACT, REAL, BOOLEAN };
 #define FFT_RULE(rule) NEVER
 #define MAKE_RULE(rule) NEVER
 #define CONTROL_RULE(rule) NEVER
-#define COLLECTIVE_RULE(rule) NEVER
 #define EFFECT_RULE(rule) NEVER
 #define COLLECTIVE_RULE(rule) NEVER
 static const uint8_t rule_of[OP_COUNT] = {
