@@ -506,7 +506,11 @@ Fit type_fits(Check *C, const Type *from, const Type *to)
             f = worst(f, type_fits(C, from->item[i], type_settle(to)->item[0]));
         return f;
     }
-    case TY_SET: case TY_DICT:
+    case TY_DICT:
+        from = type_settle(from);
+        to = type_settle(to);
+        return items_fit(C, from, to, to->n);
+    case TY_SET:
         return items_fit(C, from, to, to->n);
     case TY_TUPLE:
         if (from->n >= 0 && to->n >= 0 && from->n != to->n)

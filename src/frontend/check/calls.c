@@ -405,6 +405,10 @@ const Type *narrowed(const TType *declared, const TType *found)
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
+        if (type_is_container(f->sig.ret)) {        /* which elements, the body says */
+            const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
+            return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS ? r : want;
+        }
         if (any_unannotated(f) || has_fields(self) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
             const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
             if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)

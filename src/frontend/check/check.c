@@ -219,7 +219,7 @@ static void class_def(Check *C, AstClassDef *def)
 static void return_stmt(Check *C, AstReturn *r)
 {
     CFrame *f = C->frame;
-    const Type *t = r->value ? type_settle(expr(C, r->value)) : T_NONE, *want = f->declared;
+    const Type *t = r->value ? expr(C, r->value) : T_NONE, *want = f->declared;
     char what[128];
 
     f->ret = f->ret ? type_join(f->ret, t) : t;
@@ -265,7 +265,10 @@ static void ann_assign(Check *C, AstAnnAssign *a)
 
     if (t && want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n ? n->id->text : "the target");
+        C->last = NULL;
         report_misfit(C, a->ast.span, what, t, want);
+        if (t->kind == TY_TENSOR && want->kind == TY_TENSOR)
+            origin_annotated(C, a->annotation, want->tensor, t->tensor, a->value);
     }
     if (!n) {
         bind_target(C, a->target, t ? t : want, a->value);
@@ -439,7 +442,7 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
         return type_dict(type_str(NULL), declared ? declared : T_ANY);
     if (!given && t && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
         return type_union(t, T_NONE);
-    return t ? type_settle(t) : NULL;
+    return t;
 }
 
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)

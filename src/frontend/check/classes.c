@@ -279,6 +279,19 @@ static const Type *held(Check *C, const Inst *i, Sym attr)
     return (const Type *)t;
 }
 
+/* A stored attribute that the wrong name begins, or that begins it. */
+static const char *longer_name(const Cls *c, Sym attr)
+{
+    for (; c; c = c->base)
+        for (uint32_t i = 0; i < c->stored.cap; i++) {
+            const char *s = c->stored.key[i] ? ((Sym)c->stored.key[i])->text : NULL;
+            size_t n = s ? strlen(s) : 0, k = strlen(attr->text);
+            if (s && n != k && (n > k ? n - k : k - n) < 3 && !strncmp(s, attr->text, n < k ? n : k))
+                return s;
+        }
+    return NULL;
+}
+
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
 {
     const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL;
@@ -307,7 +320,8 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         C->home->library || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
-    near = closest_name(attr->text, next_member, &m);
+    near = longer_name(c, attr);
+    near = near ? near : closest_name(attr->text, next_member, &m);
     if (near) {
         const Site *s = NULL;
         for (const Cls *x = c; x && !s; x = x->base)

@@ -24,7 +24,7 @@ const Type *element_of(const Type *t)
         return type_settle(t)->item[0];
     case TY_SET:
     case TY_DICT:
-        return t->item[0];
+        return type_settle(t)->item[0];
     case TY_TUPLE:
         for (int i = 0; i < (t->n < 0 ? 1 : t->n); i++)
             e = e ? type_join(e, t->item[i]) : t->item[i];
@@ -420,7 +420,7 @@ static const Type *display(Check *C, AstSeq elts, bool tuple)
         bool star = elts.at[i]->kind == AST_Starred;
         const Type *t = expr(C, star ? AST_AS(elts.at[i], Starred)->value : elts.at[i]);
         open |= star;
-        t = type_settle(star ? element_of(t) : t);
+        t = star ? element_of(t) : t;
         if (!open)
             m[i] = t;
         join = join ? type_join(join, t) : t;
@@ -434,17 +434,22 @@ static const Type *display(Check *C, AstSeq elts, bool tuple)
 
 static const Type *dict_display(Check *C, AstDict *d)
 {
-    const Type *key = NULL, *val = NULL;
+    const Type *key = NULL, *val = NULL, *m[ITEMS_MAX];
+    int n = 0;
 
     for (int i = 0; i < d->items.n; i++) {
         AstDictItem *x = AST_AS(d->items.at[i], DictItem);
-        const Type *k = x->key ? expr(C, x->key) : T_ANY, *v = type_settle(expr(C, x->value));
+        const Type *k = x->key ? expr(C, x->key) : T_ANY, *v = expr(C, x->value);
         if (!x->key)
             v = T_ANY;
+        if (x->key && k->kind == TY_STR && k->text && n >= 0 && n + 2 <= ITEMS_MAX)
+            m[n++] = k, m[n++] = v;
+        else
+            n = -1;
         key = key ? type_join(key, k) : k;
         val = val ? type_join(val, v) : v;
     }
-    return type_dict(key ? key : T_ANY, val ? val : T_ANY);
+    return n > 0 ? type_dict_of(m, n) : type_dict(key ? key : T_ANY, val ? val : T_ANY);
 }
 
 static void comp_clauses(Check *C, AstSeq clauses)
@@ -473,7 +478,7 @@ static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
     C->unrolled *= n;
     for (int i = 0; i < n; i++) {
         bind_target(C, c->target, item[i], NULL);
-        m[i] = type_settle(expr(C, elt));
+        m[i] = expr(C, elt);
     }
     C->unrolled /= n;
     return type_list_of(m, n);
@@ -551,8 +556,10 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     i = expr(C, index);
     if (type_is_any(t))
         return T_ANY;
+    if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text)
+        return type_dict_get(t, i->text) ? type_dict_get(t, i->text) : T_ANY;
     if (t->kind == TY_DICT)
-        return t->item[1];
+        return type_settle(t)->item[1];
     if (t->kind == TY_RANGE)
         return type_int(DIM_BAD);
     if (t->kind == TY_STR)

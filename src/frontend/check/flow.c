@@ -196,6 +196,16 @@ void flow_leave_loop(Check *C)
     C->frame->dead = true;
 }
 
+/* for x in xs, where something changes x in place: what xs holds is not known then. */
+static void forget_elements(Check *C, AstFor *f)
+{
+    AstSeq e = AST_IS(f->target, Tuple) ? AST_AS(f->target, Tuple)->elts : (AstSeq){&f->target, 1};
+
+    for (int i = 0; i < e.n; i++)
+        if (e.at[i]->kind == AST_Name && is_mutated(C->home, AST_AS(e.at[i], Name)->id))
+            forget_place(C, f->iter);
+}
+
 static void loop_once(Check *C, AstFor *f, AstWhile *w)
 {
     Loop l = {.up = C->loop};
@@ -253,6 +263,8 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     enum { ROUNDS = 2 };
     State entry, head;
 
+    if (f)
+        forget_elements(C, f);
     if (f && unrolled(C, f))
         return;
     if (w)

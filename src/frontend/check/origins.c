@@ -90,12 +90,33 @@ static void label(Trace *t, Span span, const char *what)
     sb_done(&size);
 }
 
+/* The types in a tree are those of its last walk, perhaps for another call: have those of this frame. */
+static void look_again(Check *C, CFrame *f, Ast *e)
+{
+    CFrame *frame = C->frame;
+    Home *home = C->home;
+    Diag *last = C->last;
+    bool shown = C->shown;
+
+    C->frame = f;
+    C->home = f->home;
+    C->quiet++;
+    expr(C, e);
+    C->quiet--;
+    C->home = home;
+    C->frame = frame;
+    C->last = last;
+    C->shown = shown;
+}
+
 static void in_frame(Trace *t, CFrame *f, Ast *e)
 {
     CFrame *was = t->frame;
 
-    if (!f || !e || (f->home && f->home->library))
+    if (!f || !e || !f->home || f->home->library)
         return;
+    if (f != was)
+        look_again(t->C, f, e);
     t->frame = f;
     trace(t, e);
     t->frame = was;
@@ -103,7 +124,7 @@ static void in_frame(Trace *t, CFrame *f, Ast *e)
 
 static void trace_param(Trace *t, CFrame *f, AstParam *p)
 {
-    if (p->annotation)
+    if (p->annotation && p->annotation->kind == AST_Subscript)
         label(t, p->annotation->span, "is declared here");
     if (f->caller && f->arg && f->arg[p->slot])
         in_frame(t, f->caller, f->arg[p->slot]);
@@ -294,5 +315,25 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
             }
         }
         origin_of(C, d, arg, got->shape[i]);
+    }
+}
+
+/* A value that its variable's declaration does not take: both sides. */
+void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value)
+{
+    Diag *d = C->last;
+    AstSubscript *s = AST_AS(annotation, Subscript);
+    AstSeq elts = {0};
+
+    if (!d || want->rank != got->rank || want->rank == RANK_UNKNOWN)
+        return;
+    if (annotation->kind == AST_Subscript)
+        elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){&s->index, 1};
+    for (int i = 0; i < want->rank; i++) {
+        if (dim_eq(want->shape[i], got->shape[i], NULL, NULL) == DIM_PROVED)
+            continue;
+        origin_of(C, d, value, got->shape[i]);
+        if (i < elts.n && elts.at[i]->kind != AST_Int)
+            origin_of(C, d, elts.at[i], want->shape[i]);
     }
 }

@@ -45,7 +45,7 @@ void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got
         return;
     }
     if (want->kind == TY_DICT && got->kind == TY_DICT) {
-        sig_match(sig, cls, want->item[1], got->item[1], b);
+        sig_match(sig, cls, type_settle(want)->item[1], type_settle(got)->item[1], b);
         return;
     }
     if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||

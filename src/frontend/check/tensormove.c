@@ -65,8 +65,9 @@ const Type *rule_reshape(TCall *c)
     a.nd[0] = (uint8_t)n;
     memcpy(a.d[0], d, sizeof *d * (size_t)n);
     {
+        long findings = c->C->findings;
         const Type *r = infer_move(c, OP_reshape, &a, x);
-        return r->tensor->rank == RANK_UNKNOWN ? tensor_made(x->dtype, n, d) : r;
+        return r->tensor->rank == RANK_UNKNOWN && findings == c->C->findings ? tensor_made(x->dtype, n, d) : r;
     }
 }
 
@@ -210,7 +211,11 @@ static const Type *join_list(TCall *c, bool stacking)
         in[i].dtype = DT_f32;
     for (int i = 0; i < n && stacking; i++) {
         int k = (int)(axis < 0 ? axis + in[i].rank + 1 : axis);
-        if (k < 0 || k > in[i].rank || in[i].rank > 14)
+        if (k < 0 || k > in[i].rank) {
+            tcall_axis(c, &in[i], a);
+            return tensor_unknown();
+        }
+        if (in[i].rank > 14)
             return tensor_unknown();
         memmove(in[i].shape + k + 1, in[i].shape + k, sizeof(Dim) * (size_t)(in[i].rank - k));
         in[i].shape[k] = 1;
@@ -218,7 +223,7 @@ static const Type *join_list(TCall *c, bool stacking)
     }
     at.naxes = 1;
     at.axis[0] = (int8_t)(axis < 0 ? axis : axis - in[0].rank);
-    if (axis >= in[0].rank)
+    if (tcall_axis(c, &in[0], a) == -2)
         return tensor_unknown();
     memset(out, 0, sizeof out);
     ok = op_infer(OP_concat, &at, in, n, out, &nout, &err, &code);

@@ -228,7 +228,9 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
 
     if (op != AOP_EQ && op != AOP_NE && (never_operand(a) || never_operand(b))) {
         const Type *bad = never_operand(a) ? a : b;
-        REPORT(C, E0906, node->span, "an operand beside a tensor", "a tensor or a number", type_text(bad));
+        char text[160];
+        snprintf(text, sizeof text, "beside a tensor stands a tensor or a number, not %s", type_text(bad));
+        REPORT(C, E0401, node->span, text);
         return T_ANY;
     }
     if (!operand(a, &in[0]) || !operand(b, &in[1]))
@@ -414,6 +416,20 @@ static bool is_newaxis(const Ast *e)
     return e->kind == AST_Const && AST_AS(e, Const)->value == CONST_NONE;
 }
 
+/* A known index into an axis of known size. false: there is no such element, reported. */
+static bool index_in_range(Check *C, const TType *x, const Type *k, int axis, Ast *node)
+{
+    int64_t i, size;
+    char text[128];
+
+    if (x->rank == RANK_UNKNOWN || axis >= x->rank || type_is_any(k) || k->kind != TY_INT || k->value == DIM_BAD ||
+        !dim_const_value(k->value, &i) || !dim_const_value(x->shape[axis], &size) || (i < size && i >= -size))
+        return true;
+    snprintf(text, sizeof text, "index %lld is out of range for axis %d of %s", (long long)i, axis, shape_of(x));
+    REPORT(C, E0306, node->span, text);
+    return false;
+}
+
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
 {
     Ast *one[1] = {index};
@@ -445,6 +461,8 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
             continue;
         }
         k = expr(C, e);
+        if (!index_in_range(C, x, k, at, node))
+            return unknown_of(x->dtype);
         plain = plain && k->kind == TY_INT;
         at++;
         used--;

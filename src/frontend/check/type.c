@@ -155,6 +155,19 @@ const Type *type_dict(const Type *key, const Type *val)
     return intern(&(Type){.kind = TY_DICT, .n = 2, .item = kv});
 }
 
+const Type *type_dict_of(const Type *const *items, int n)
+{
+    return intern(&(Type){.kind = TY_DICT, .exact = 1, .n = n, .item = items});
+}
+
+const Type *type_dict_get(const Type *t, Sym key)
+{
+    for (int i = 0; t->exact && i + 1 < t->n; i += 2)
+        if (t->item[i]->text == key)
+            return t->item[i + 1];
+    return NULL;
+}
+
 const Type *type_set(const Type *elem)
 {
     return intern(&(Type){.kind = TY_SET, .n = 1, .item = &elem});
@@ -349,7 +362,14 @@ bool type_is_container(const Type *t)
     return t && (t->kind == TY_LIST || t->kind == TY_DICT || t->kind == TY_SET);
 }
 
-const Type *type_keep(const Type *t)
+static const Type *keep(const Type *t, int deep);
+
+static const Type *keep_inner(const Type *t, int deep)
+{
+    return deep < 4 ? keep(t, deep + 1) : type_forget(t);
+}
+
+static const Type *keep(const Type *t, int deep)
 {
     const Type *m[ITEMS_MAX];
     Type made;
@@ -357,10 +377,15 @@ const Type *type_keep(const Type *t)
     if (!type_is_container(t) || !t->item || t->n > ITEMS_MAX)
         return type_forget(t);
     for (int i = 0; i < t->n; i++)
-        m[i] = type_forget(t->item[i]);
+        m[i] = keep_inner(t->item[i], deep);
     made = *t;
     made.item = m;
     return intern(&made);
+}
+
+const Type *type_keep(const Type *t)
+{
+    return keep(t, 0);
 }
 
 const Type *type_settle(const Type *t)
@@ -369,11 +394,34 @@ const Type *type_settle(const Type *t)
 
     if (t && t->kind == TY_RANGE)
         return type_of_kind(TY_RANGE);
+    if (t && t->kind == TY_DICT && t->exact) {
+        const Type *val = NULL;
+        for (int i = 1; i < t->n; i += 2)
+            val = val ? type_join(val, t->item[i]) : t->item[i];
+        return type_dict(type_str(NULL), val ? val : T_ANY);
+    }
     if (!t || t->kind != TY_LIST || !t->exact)
         return t;
     for (int i = 0; i < t->n; i++)
         elem = elem ? type_join(elem, t->item[i]) : t->item[i];
     return type_list(elem ? elem : T_ANY);
+}
+
+static bool same_keys(const Type *a, const Type *b)
+{
+    for (int i = 0; a->exact && b->exact && a->n == b->n && i < a->n; i += 2)
+        if (a->item[i] != b->item[i])
+            return false;
+    return a->exact && b->exact && a->n == b->n;
+}
+
+static const Type *join_records(const Type *a, const Type *b)
+{
+    const Type *m[ITEMS_MAX];
+
+    for (int i = 0; i < a->n; i++)
+        m[i] = i & 1 ? type_join(a->item[i], b->item[i]) : a->item[i];
+    return type_dict_of(m, a->n);
 }
 
 const Type *type_join(const Type *a, const Type *b)
@@ -400,8 +448,9 @@ const Type *type_join(const Type *a, const Type *b)
         b = type_settle(b);
         return a == b ? a : join_items(a, b);
     case TY_SET:
-    case TY_DICT:
         return join_items(a, b);
+    case TY_DICT:
+        return same_keys(a, b) ? join_records(a, b) : join_items(type_settle(a), type_settle(b));
     case TY_RANGE:
         return type_of_kind(TY_RANGE);
     case TY_TUPLE:

@@ -27,7 +27,7 @@ enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
 typedef struct Type Type;
 struct Type {
     uint8_t kind;
-    uint8_t exact;              /* LIST, RANGE: item[] are its elements, one by one; else item[0] is any element */
+    uint8_t exact;              /* DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one; else item[0] is any element */
     int n;
     const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
@@ -58,6 +58,8 @@ const Type *type_range_of(const Type *const *items, int n);     /* of these numb
 const Type *type_tuple(const Type *const *items, int n);
 const Type *type_tuple_any(const Type *elem);
 const Type *type_dict(const Type *key, const Type *val);
+const Type *type_dict_of(const Type *const *items, int n);     /* keys and values in turn, keys of known text */
+const Type *type_dict_get(const Type *t, Sym key);             /* of type_dict_of; NULL: not there */
 const Type *type_set(const Type *elem);
 const Type *type_ref(TypeKind k, const void *ref);
 const Type *type_method(const Type *self, const Type *func);

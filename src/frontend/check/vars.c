@@ -165,6 +165,10 @@ void forget_place(Check *C, Ast *e)
                           n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob ? &C->home->glob[n->slot] : NULL;
         if (at && type_is_container(*at))
             *at = type_forget(*at);
+    } else if (e->kind == AST_Subscript) {
+        forget_place(C, AST_AS(e, Subscript)->value);
+    } else if (e->kind == AST_Call && AST_IS(AST_AS(e, Call)->func, Attribute)) {
+        forget_place(C, AST_AS(AST_AS(e, Call)->func, Attribute)->value);
     } else if (e->kind == AST_Attribute) {
         t = expr(C, AST_AS(e, Attribute)->value);
         if (t->kind == TY_INSTANCE && t->inst)
