@@ -11,34 +11,24 @@
 
 #include <string.h>
 
-/* What the dtype rules of ops.def give for operands of one dtype; NEVER: more to it. */
+/* What the dtype rules of ops.def, by name, give for operands of one dtype; NEVER, of every other op: more to it. */
 enum { NEVER, SAME, INEXACT, REAL, BOOLEAN };
-#define RULE_SAME SAME
-#define RULE_PROMOTE SAME
-#define RULE_WHERE SAME
-#define RULE_FLOAT INEXACT
-#define RULE_BOOL BOOLEAN
-#define RULE_REAL REAL
-#define RULE_ATTR NEVER
-#define RULE_COMPLEX NEVER
-#define MAP_RULE(rule) RULE_##rule
-#define REDUCE_RULE(rule) NEVER
-#define SCAN_RULE(rule) NEVER
-#define MOVE_RULE(rule) NEVER
-#define CONTRACT_RULE(rule) NEVER
-#define INDEX_RULE(rule) NEVER
-#define SORT_RULE(rule) NEVER
-#define RANDOM_RULE(rule) NEVER
-#define LINALG_RULE(rule) NEVER
-#define FFT_RULE(rule) NEVER
-#define MAKE_RULE(rule) NEVER
-#define CONTROL_RULE(rule) NEVER
-#define EFFECT_RULE(rule) NEVER
-#define COLLECTIVE_RULE(rule) NEVER
-static const uint8_t rule_of[OP_COUNT] = {
-#define OP(name, nin, nout, fam, shape, dtype, ...) [OP_##name] = fam##_RULE(dtype),
-#include "ir/core/ops.def"
+static const struct { const char *name; uint8_t rule; } rules[] = {
+    {"SAME", SAME}, {"PROMOTE", SAME}, {"WHERE", SAME}, {"FLOAT", INEXACT}, {"REAL", REAL}, {"BOOL", BOOLEAN},
 };
+
+static uint8_t rule_of(OpId op)
+{
+    static uint8_t known[OP_COUNT];
+    static bool ready;
+
+    for (int i = 0; !ready && i < OP_COUNT; i++)
+        for (size_t k = 0; op_info[i].family == FAM_MAP && k < sizeof rules / sizeof *rules; k++)
+            if (!strcmp(op_info[i].typing, rules[k].name))
+                known[i] = rules[k].rule;
+    ready = true;
+    return known[op];
+}
 
 /* Ops on integers that refuse some of them. */
 static bool may_refuse(OpId op) { return op == OP_floordiv || op == OP_mod || op == OP_pow; }
@@ -48,7 +38,7 @@ static DType result_dtype(OpId op, DType t)
 {
     if (!raw_is_lane(t) || op == OP_stop_gradient || op == OP_conj || (may_refuse(op) && !dtype_is_inexact(t)))
         return DT_NONE;
-    switch (rule_of[op]) {
+    switch (rule_of(op)) {
     case SAME: return t;
     case INEXACT: return dtype_is_inexact(t) ? t : DT_NONE;
     case REAL: return dtype_is_complex(t) ? DT_NONE : t;
