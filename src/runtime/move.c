@@ -26,10 +26,13 @@ static bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int
                 have *= t->shape[i++];
             else
                 want *= shape[k++];
-        for (int x = i0; x + 1 < i; x++)            /* the old axes of this group step as one */
-            if (t->shape[x + 1] != 1 && t->stride[x] != t->stride[x + 1] * t->shape[x + 1])
-                return false;
-        int64_t step = t->stride[i - 1];
+        int64_t step = t->stride[i - 1], run = step * t->shape[i - 1];
+        for (int x = i - 2; x >= i0; x--)           /* the old axes of this group step as one; those of 1 have no step */
+            if (t->shape[x] != 1) {
+                if (t->stride[x] != run)
+                    return false;
+                run *= t->shape[x];
+            }
         for (int x = k - 1; x >= k0; x--) {
             stride[x] = step;
             step *= shape[x];
