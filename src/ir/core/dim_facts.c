@@ -252,12 +252,41 @@ static bool solve_linear(Dim d)
     return true;
 }
 
+static void zero_rewrite(Dim d)
+{
+    Term lead = dim_leading(d);
+
+    add_rewrite(lead.m, lead.c < 0 ? -lead.c : lead.c, dim_scale(dim_sub(d, dim_of_term(lead.c, lead.m)), lead.c < 0 ? 1 : -1));
+}
+
+void dim_learn_zero(Dim d)
+{
+    Term one;
+    int n;
+    const Term *t;
+    int64_t sign = 0;
+    uint32_t x = 0, v;
+
+    if (d == DIM_BAD || !dim_primitive(&d))
+        return;
+    t = dim_terms(d, &one, &n);
+    for (int i = 0; i < n; i++)
+        if ((t[i].c == 1 || t[i].c == -1) && mono_is_var(t[i].m, &v) && (!sign || v > x) &&
+            !mentions(dim_sub(d, dim_of_term(t[i].c, t[i].m)), v)) {
+            x = v;
+            sign = t[i].c;
+        }
+    if (sign)
+        solve(x, dim_scale(dim_sub(d, dim_scale(dim_of_atom(x), sign)), -sign));
+    else
+        zero_rewrite(d);
+}
+
 static bool assume_eq(Dim a, Dim b)
 {
     Dim d = dim_norm(dim_sub(a, b));
     int64_t c;
     Interval i;
-    Term lead;
 
     if (d == DIM_BAD)
         return true;
@@ -268,9 +297,7 @@ static bool assume_eq(Dim a, Dim b)
         return false;
     if (solve_linear(d))
         return true;
-    lead = dim_leading(d);
-    c = lead.c < 0 ? -lead.c : lead.c;
-    add_rewrite(lead.m, c, dim_scale(dim_sub(d, dim_of_term(lead.c, lead.m)), lead.c < 0 ? 1 : -1));
+    zero_rewrite(d);
     return true;
 }
 

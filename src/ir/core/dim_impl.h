@@ -14,6 +14,7 @@
 
 #include "base/vec.h"
 
+typedef enum { DIM_AT_HAND, DIM_NOW } DimNumber;         /* dim_ask.h: of the call at hand, of the run */
 typedef enum { ATOM_VAR, ATOM_FDIV, ATOM_MIN, ATOM_MUL } AtomKind;
 
 typedef struct Atom {
@@ -25,6 +26,8 @@ typedef struct Atom {
     Dim sub;                    /* VAR: what it was solved for; DIM_BAD: nothing */
     uint32_t twin;              /* VAR: index + 1 of the variable that residue splitting uses for it */
     uint32_t next;              /* hash chain, index + 1 */
+    bool numbered[2];           /* VAR, by DimNumber: is there a number? */
+    int64_t number[2];
 } Atom;
 
 typedef struct { uint32_t atom, exp; } Fac;
@@ -93,6 +96,10 @@ extern bool dim_plain;                      /* while set, no facts are used */
 extern int dim_steps;                       /* left for the question being answered; nested calls share them */
 
 void dim_facts_done(void);
+/* d == 0 from now on: solved for the youngest variable that it can be solved for, else a rewrite. */
+void dim_learn_zero(Dim d);
+/* From the numbers of its variables; false: one has none. */
+bool dim_number(Dim d, DimNumber which, int64_t *out);
 /* The coefficients' common divisor comes out; false: the constant does not have it, so *d is never 0. */
 bool dim_primitive(Dim *d);
 void dim_begin(void);                       /* around each public operation: a fresh budget for the outermost */

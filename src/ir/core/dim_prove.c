@@ -167,7 +167,8 @@ Interval dim_bounds(Dim d)
 
 /* ------------------------------------------------------------- evaluation */
 
-typedef struct { const uint32_t *var; const int64_t *value; int n; } Env;
+/* The numbers of variables: listed, or (var NULL) those that the atoms have. */
+typedef struct { const uint32_t *var; const int64_t *value; int n; DimNumber which; } Env;
 
 static bool eval(Dim d, const Env *env, int depth, int64_t *out);
 
@@ -177,6 +178,10 @@ static bool eval_atom(uint32_t atom, const Env *env, int depth, int64_t *out)
     int64_t a, b;
 
     if (x.kind == ATOM_VAR) {
+        if (!env->var) {
+            *out = x.number[env->which];
+            return x.numbered[env->which] || (x.def && eval(x.def, env, depth + 1, out));
+        }
         for (int i = 0; i < env->n; i++)
             if (env->var[i] == atom) {
                 *out = env->value[i];
@@ -225,7 +230,7 @@ bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out
 {
     uint32_t v[64];
     int64_t x[64];
-    Env env = {v, x, 0};
+    Env env = {v, x, 0, DIM_NOW};
 
     for (int i = 0; i < n && env.n < 64; i++) {
         Term one;
@@ -235,6 +240,11 @@ bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out
             x[env.n++] = values[i];
     }
     return eval(d, &env, 0, out);
+}
+
+bool dim_number(Dim d, DimNumber which, int64_t *out)
+{
+    return eval(d, &(Env){NULL, NULL, 0, which}, 0, out);
 }
 
 /* ------------------------------------------------------------- counterexamples */

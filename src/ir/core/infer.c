@@ -39,7 +39,7 @@ const char *dims_text(const Dim *d, int n)
     sb_putc(b, '[');
     for (int i = 0; i < n; i++) {
         sb_puts(b, i ? ", " : "");
-        dim_print(d[i], b);
+        sb_puts(b, dim_text(d[i]));
     }
     sb_putc(b, ']');
     return sb_str(b);
@@ -48,14 +48,6 @@ const char *dims_text(const Dim *d, int n)
 const char *shape_text(const TType *t)
 {
     return dims_text(t->shape, t->rank);
-}
-
-const char *dim_text(Dim d)
-{
-    StrBuf *b = text_slot();
-
-    dim_print(d, b);
-    return sb_str(b);
 }
 
 static const char *const infix[OP_COUNT] = {
@@ -87,8 +79,29 @@ bool dim_may_equal(Dim a, Dim b)
         return true;
     if (dim_is_const(a) && dim_is_const(b))
         return false;
-    r = dim_eq(a, b, NULL, NULL);
+    r = dim_ask_eq(a, b);
     return r == DIM_PROVED || r == DIM_UNKNOWN;
+}
+
+bool dim_below(Dim d, int64_t lo)
+{
+    return d == DIM_BAD || (dim_is_const(d) ? d < lo : dim_ask_ge(d, lo) == DIM_REFUTED);
+}
+
+/* Two sizes of which the call at hand says that one is 1 and the other not. */
+static bool join_one(Dim a, Dim b, Dim *out)
+{
+    int64_t x, y;
+
+    if (!dim_at_hand(a, &x) || !dim_at_hand(b, &y) || x == y)
+        return false;
+    if (x == 1 && dim_same(a, 1))
+        *out = b;
+    else if (dim_same(b, 1))
+        *out = a;
+    else
+        return false;
+    return true;
 }
 
 bool dim_join(Dim a, Dim b, Dim *out)
@@ -97,10 +110,13 @@ bool dim_join(Dim a, Dim b, Dim *out)
         *out = a;
     else if (a == 1)
         *out = b;
-    else if (dim_may_equal(a, b))
-        *out = dim_is_const(a) ? b : a;         /* prefer the named one */
-    else
+    else if (dim_is_const(a) && dim_is_const(b))
         return false;
+    else if (!join_one(a, b, out)) {
+        if (!dim_may_equal(a, b))
+            return false;
+        *out = dim_is_const(a) ? b : a;         /* prefer the named one */
+    }
     return true;
 }
 
@@ -390,10 +406,8 @@ static bool one_axis(OpId op)
 
 static bool all_positive(const Dim *d, int n)
 {
-    int64_t v;
-
     for (int i = 0; i < n; i++)
-        if (dim_const_value(d[i], &v) && v < 1)
+        if (dim_below(d[i], 1))
             return false;
     return true;
 }

@@ -7,6 +7,7 @@
 #ifndef TSR_IR_INFER_H
 #define TSR_IR_INFER_H
 
+#include "ir/core/dim_ask.h"
 #include "ir/core/op.h"
 
 typedef struct Infer {
@@ -26,15 +27,16 @@ typedef bool (*InferRule)(Infer *f);
 
 /* Report; always false. */
 bool infer_fail(Infer *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* "[32, 784]" of a type, "784" of a size: text that lives until the next few calls. */
+/* "[32, 784]" of a type, with the numbers at hand: text that lives until the next few calls. */
 const char *shape_text(const TType *t);
 const char *dims_text(const Dim *d, int n);
-const char *dim_text(Dim d);
 /* The op with its operands as users write it: "[2, 3] + [4]", "maximum([2], [3])". */
 const char *call_text(Infer *f);
 
 /* Must a be b? False (silently) only when they are known to differ; what cannot be decided is checked when it runs. */
 bool dim_may_equal(Dim a, Dim b);
+/* Is d known to be less than lo (a small number that is not negative)? */
+bool dim_below(Dim d, int64_t lo);
 /* Join under broadcasting: *out is the common size. */
 bool dim_join(Dim a, Dim b, Dim *out);
 bool shape_join(const TType *a, const TType *b, TType *out);

@@ -58,10 +58,10 @@ bool shape_BROADCAST(Infer *f)
 /* Reductions that have no neutral element need something to reduce. */
 static bool needs_element(Infer *f, int axis)
 {
-    if (!(op_info[f->op].flags & OPF_RAISE) || f->in[0].shape[axis] != 0)
+    if (!(op_info[f->op].flags & OPF_RAISE) || !dim_same(f->in[0].shape[axis], 0))
         return true;
     for (int i = 0; i < f->in[0].rank; i++)             /* nothing to give either: fine */
-        if (f->in[0].shape[i] == 0 && i != axis)
+        if (i != axis && dim_same(f->in[0].shape[i], 0))
             return true;
     return infer_fail(f, INFER_SHAPE, "%s of %s: the reduced axis is empty", op_info[f->op].name, shape_text(&f->in[0]));
 }
@@ -114,14 +114,6 @@ static Dim window_count(Dim d, Dim k, Dim stride, Dim dil)
     return dim_add(dim_floordiv(dim_sub(d, reach), stride), 1);
 }
 
-/* May d be below lo? Concrete sizes only; symbolic ones are checked when they are known. */
-static bool below(Dim d, int64_t lo)
-{
-    int64_t v;
-
-    return dim_const_value(d, &v) && v < lo;
-}
-
 bool shape_CONV(Infer *f)
 {
     const TType *x = &f->in[0], *w = &f->in[1];
@@ -135,7 +127,7 @@ bool shape_CONV(Infer *f)
     if (!dim_may_equal(x->shape[1], dim_mul(w->shape[1], groups)))
         return infer_fail(f, INFER_SHAPE, "%s: input has %s channels, the weight expects %s", call_text(f), dim_text(x->shape[1]),
                           dim_text(dim_mul(w->shape[1], groups)));
-    if (dim_is_const(w->shape[0]) && w->shape[0] % groups)
+    if (groups > 1 && !dim_may_equal(dim_mod(w->shape[0], groups), 0))
         return infer_fail(f, INFER_SHAPE, "%s: %s output channels do not divide into %s groups", call_text(f), dim_text(w->shape[0]),
                           dim_text(groups));
     o->rank = x->rank;
@@ -146,7 +138,7 @@ bool shape_CONV(Infer *f)
         Dim in = spread == 1 ? x->shape[2 + i] : dim_add(dim_mul(spread, dim_sub(x->shape[2 + i], 1)), 1);
         in = dim_add(in, dim_add(a->d[1][i], a->d[2][i]));
         o->shape[2 + i] = window_count(in, w->shape[2 + i], a->d[0][i], dil);
-        if (below(o->shape[2 + i], 0) || (below(o->shape[2 + i], 1) && !below(in, 1) && below(dim_sub(in, w->shape[2 + i]), 0)))
+        if (dim_below(o->shape[2 + i], 0) || (dim_below(o->shape[2 + i], 1) && !dim_below(in, 1) && dim_below(dim_sub(in, w->shape[2 + i]), 0)))
             return infer_fail(f, INFER_SHAPE, "%s: the kernel is larger than the padded input at axis %d", call_text(f), i - n);
     }
     return true;
@@ -164,7 +156,7 @@ bool shape_WINDOW(Infer *f)
     copy_shape(o, x, lead);
     for (int i = 0; i < n; i++) {
         Dim k = window_count(x->shape[lead + i], a->d[0][i], a->d[1][i], a->nd[2] > i ? a->d[2][i] : 1);
-        if (below(k, 1))
+        if (dim_below(k, 1))
             return infer_fail(f, INFER_SHAPE, "window of %s over %s: larger than axis %d", dims_text(a->d[0], n), shape_text(x), i - n);
         o->shape[o->rank++] = k;
     }
@@ -207,7 +199,7 @@ bool shape_SHAPE_ATTR(Infer *f)
         return false;
     f->out[0].rank = f->a->nd[0];
     for (int i = 0; i < f->a->nd[0]; i++) {
-        if (below(f->a->d[0][i], 0) || f->a->d[0][i] == DIM_BAD)
+        if (dim_below(f->a->d[0][i], 0))
             return infer_fail(f, INFER_SHAPE, "%s: a size cannot be negative: %s", op_info[f->op].name, dims_text(f->a->d[0], f->a->nd[0]));
         f->out[0].shape[i] = f->a->d[0][i];
     }
@@ -330,7 +322,7 @@ bool shape_FFT(Infer *f)
     const TType *x = &f->in[0];
     TType *o = &f->out[0];
 
-    if (x->rank < 1 || x->shape[x->rank - 1] == 0)
+    if (x->rank < 1 || dim_same(x->shape[x->rank - 1], 0))
         return infer_fail(f, INFER_SHAPE, "fft needs a last axis with elements, not %s", shape_text(x));
     copy_shape(o, x, x->rank);
     if (f->a->kind == 2)

@@ -16,9 +16,7 @@ static void copy_shape(TType *to, const TType *from, int rank)
 
 static bool negative(Dim d)
 {
-    int64_t v;
-
-    return d == DIM_BAD || (dim_const_value(d, &v) && v < 0);
+    return dim_below(d, 0);
 }
 
 static Dim product(const Dim *d, int n)
@@ -102,7 +100,13 @@ static bool slice_size(Infer *f, Dim D, Dim start, Dim stop, Dim step, Dim *out)
             return infer_fail(f, INFER_SHAPE, "slice %lld:%lld of an axis of %s is out of range", (long long)a, (long long)b, dim_text(D));
         return true;
     }
+    if (dim_ask_ge(s > 0 ? stop : start, s > 0 ? start : stop) == DIM_REFUTED) {
+        *out = 0;
+        return true;
+    }
     *out = s > 0 ? dim_cdiv(dim_sub(stop, start), s) : dim_cdiv(dim_sub(start, stop), -s);
+    if (dim_ask_ge(start, 0) == DIM_REFUTED || dim_ask_ge(D, s > 0 ? stop : dim_add(start, 1)) == DIM_REFUTED)
+        return infer_fail(f, INFER_SHAPE, "slice %s:%s of an axis of %s is out of range", dim_text(start), dim_text(stop), dim_text(D));
     return !negative(*out) || infer_fail(f, INFER_SHAPE, "slice %s:%s of an axis of %s is out of range", dim_text(start), dim_text(stop),
                                          dim_text(D));
 }
@@ -133,7 +137,7 @@ bool shape_PAD(Infer *f)
     copy_shape(&f->out[0], x, x->rank);
     for (int i = 0; i < n; i++) {
         Dim D = x->shape[lead + i], between = a->nd[2] > i ? a->d[2][i] : 0;
-        if (between != 0 && D != 0)
+        if (between != 0 && !dim_same(D, 0))
             D = dim_add(D, dim_mul(between, dim_sub(D, 1)));
         D = dim_add(D, dim_add(a->d[0][i], a->d[1][i]));
         if (negative(D) || negative(a->d[0][i]) || negative(a->d[1][i]))
@@ -262,7 +266,7 @@ static bool fits(Infer *f, const Dim *size)
 
     for (int i = 0; i < f->a->n; i++) {
         Dim D = x->shape[x->rank - f->a->n + i];
-        if (negative(size[i]) || (dim_is_const(D) && dim_is_const(size[i]) && size[i] > D))
+        if (negative(size[i]) || dim_ask_ge(D, size[i]) == DIM_REFUTED)
             return infer_fail(f, INFER_SHAPE, "%s: size %s does not fit axis %d of %s", op_info[f->op].name, dim_text(size[i]), i - f->a->n,
                               shape_text(x));
     }

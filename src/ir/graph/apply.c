@@ -10,14 +10,9 @@
  * theirs.  Regions see the bindings of the graphs around them (T->dims).
  */
 #include "ir/graph/level.h"
+#include "ir/graph/sizes.h"
 
 #include <string.h>
-
-typedef struct DimEnv {
-    Dim *from, *to;
-    int n, cap;
-    struct DimEnv *outer;
-} DimEnv;
 
 typedef struct Run {
     Graph *g;
@@ -28,62 +23,10 @@ typedef struct Run {
     int nslots;
 } Run;
 
-static void env_bind(DimEnv *e, Dim var, Dim to)
-{
-    if (e->n == e->cap) {
-        e->cap = e->cap ? 2 * e->cap : 8;
-        e->from = tsr_realloc(e->from, sizeof(Dim) * (size_t)e->cap);
-        e->to = tsr_realloc(e->to, sizeof(Dim) * (size_t)e->cap);
-    }
-    e->from[e->n] = var;
-    e->to[e->n++] = to;
-}
-
-static Dim env_subst(const DimEnv *e, Dim d)
-{
-    for (; e && !dim_is_const(d); e = e->outer)
-        if (e->n)
-            d = dim_subst(d, e->from, e->to, e->n);
-    return d;
-}
-
-static bool is_var(Dim d)
-{
-    Dim v[2];
-
-    return !dim_is_const(d) && dim_vars(d, v, 2) == 1 && v[0] == d;
-}
-
-static bool bound(const DimEnv *e, Dim var)
-{
-    for (int i = 0; i < e->n; i++)
-        if (e->from[i] == var)
-            return true;
-    return false;
-}
-
-/* Bind the variables of a type's sizes to those of a value. */
-static bool bind_type(Trace *T, DimEnv *e, const TType *y, const Tensor *t)
-{
-    if (y->rank != t->rank)
-        return trace_fail(T, OPERR_SHAPE, "a value with %d axes where the graph takes %d", t->rank, y->rank);
-    for (int i = 0; i < y->rank; i++) {
-        Dim d = y->shape[i];
-        if (d == t->shape[i])
-            continue;
-        if (is_var(d) && !bound(e, d))
-            env_bind(e, d, t->shape[i]);
-        else if (dim_is_const(d) && dim_is_const(t->shape[i]))
-            return trace_fail(T, OPERR_SHAPE, "axis %d has size %lld where the graph takes %lld", i, (long long)t->shape[i], (long long)d);
-    }
-    return true;
-}
-
-static void run_init(Run *r, Trace *T, Graph *g)
+static void run_init(Run *r, Graph *g)
 {
     memset(r, 0, sizeof *r);
     r->g = g;
-    r->env.outer = T->dims;
     r->base = tsr_alloc(sizeof *r->base * (g->nnodes + 1));
     for (Node *n = g->first; n; n = n->next) {
         r->base[n->id] = (uint32_t)r->nslots;
@@ -104,8 +47,7 @@ static void run_done(Run *r)
     tsr_free(r->slot);
     tsr_free(r->left);
     tsr_free(r->base);
-    tsr_free(r->env.from);
-    tsr_free(r->env.to);
+    env_done(&r->env);
 }
 
 static uint32_t slot_of(const Run *r, GValue v)
@@ -148,7 +90,7 @@ static Dim size_now(void *st, Dim d)
  */
 static const Attr *known_attr(Run *r, const Node *n, bool traced, Attr *room)
 {
-    bool regions = traced && r->env.n && (op_info[n->op].flags & OPF_REGIONS);
+    bool regions = traced && (r->env.n || r->env.bound) && (op_info[n->op].flags & OPF_REGIONS);
 
     if (!(n->flags & NODE_SYMBOLIC) && !regions)
         return n->attr;
@@ -189,7 +131,7 @@ static bool run_node(Trace *T, Run *r, Node *n)
     forget_attr(a, &room);
     T->dying = 0;
     for (int i = 0; ok && i < n->nout; i++) {
-        ok = bind_type(T, &r->env, &n->type[i], out[i]);
+        ok = !(n->flags & NODE_BINDS) || env_bind_type(&r->env, T, &n->type[i], out[i]);
         if (ok && !r->left[r->base[n->id] + (uint32_t)i]) {
             tensor_unref(out[i]);
             out[i] = NULL;
@@ -213,12 +155,10 @@ static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
         if (y->dtype != in[i]->dtype)
             return trace_fail(T, OPERR_DTYPE, "operand %d is %s where the graph takes %s", i + 1, dtype_info[in[i]->dtype].name,
                               dtype_info[y->dtype].name);
-        if (!bind_type(T, &r->env, y, in[i]))
-            return false;
         if (r->left[r->base[g->params.at[i]->id]])
             r->slot[r->base[g->params.at[i]->id]] = tensor_ref(in[i]);
     }
-    return true;
+    return env_init(&r->env, T, g, in);
 }
 
 bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
@@ -229,11 +169,11 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
     Run r;
     bool ok;
 
-    run_init(&r, T, g);
+    run_init(&r, g);
     graph_ref(g);
     T->numerics = NULL;
-    T->dims = &r.env;
     ok = bind_operands(T, &r, in, nin);
+    T->dims = &r.env;
     for (Node *n = g->first; ok && n; n = n->next)
         ok = n->op == GRAPH_PARAM || run_node(T, &r, n);
     *nout = ok ? g->results.n : 0;

@@ -342,7 +342,7 @@ void batch_conv(Batch *b)
     } else {
         x[1] = fold_batch(r, x[1], 0, g);       /* [g, B, O/g] output channels */
         if (b->in[0]) {
-            if (!dim_const_value(b->size, &size) || size * g > INT16_MAX) {
+            if (!dim_settle(b->size, &size) || size * g > INT16_MAX) {
                 r->failed = true;
                 trace_fail(r->T, OPERR_TRACE, "conv under vmap of both operands needs a known batch size below %d", INT16_MAX);
                 return;
@@ -379,7 +379,7 @@ void batch_effect(Batch *b)
         run(b, b->a, b->x, b->n);
         return;
     }
-    if (!dim_const_value(b->size, &size) || b->n > OPERANDS_MAX) {
+    if (!dim_settle(b->size, &size) || b->n > OPERANDS_MAX) {
         b->r->failed = true;
         trace_fail(b->r->T, OPERR_TRACE, "print under vmap needs a known batch size");
         return;

@@ -254,9 +254,9 @@ static bool scan_types(Trace *T, Tensor *const *carry, int ncarry, Tensor *const
         *y = strong_type(xs[i]);
         if (!y->rank)
             return trace_fail(T, OPERR_SHAPE, "scan goes over a leading axis, a 0-d tensor has none");
-        if (y->shape[0] != xs[0]->shape[0] && dim_is_const(y->shape[0]) && dim_is_const(xs[0]->shape[0]))
-            return trace_fail(T, OPERR_SHAPE, "scan: leading sizes %lld and %lld differ", (long long)xs[0]->shape[0],
-                              (long long)y->shape[0]);
+        if (y->shape[0] != xs[0]->shape[0] && dim_ask_eq(y->shape[0], xs[0]->shape[0]) == DIM_REFUTED)
+            return trace_fail(T, OPERR_SHAPE, "scan: leading sizes %s and %s differ", dim_text(xs[0]->shape[0]),
+                              dim_text(y->shape[0]));
         y->rank--;
         memmove(y->shape, y->shape + 1, sizeof(Dim) * y->rank);
     }

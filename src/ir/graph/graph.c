@@ -8,6 +8,7 @@
  * from the original.
  */
 #include "ir/graph/graph.h"
+#include "ir/graph/sizes.h"
 #include "runtime/tensor.h"
 
 #include <string.h>
@@ -59,6 +60,8 @@ void graph_unref(Graph *g)
     vec_free(&g->params);
     vec_free(&g->results);
     map_done(&g->cse);
+    vec_free(&g->conds);
+    size_plan_free(g->sizes);
     arena_done(&g->arena);
     tsr_free(g);
 }
@@ -90,6 +93,18 @@ static uint16_t symbolic(const Attr *a)
     return 0;
 }
 
+/* Results whose sizes are found by the op itself, or inside its regions. */
+static uint16_t binds(OpId op, const TType *type, int nout)
+{
+    if (op >= OP_COUNT || (op != OP_nonzero && !(op_info[op].flags & OPF_REGIONS)))
+        return 0;
+    for (int k = 0; k < nout; k++)
+        for (int i = 0; i < type[k].rank; i++)
+            if (!dim_is_const(type[k].shape[i]))
+                return NODE_BINDS;
+    return 0;
+}
+
 static Node *link_node(Graph *g, Node *n)
 {
     n->id = g->nnodes++;
@@ -111,7 +126,7 @@ Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, 
     n->nout = (uint16_t)nout;
     n->span = span;
     n->attr = keep_attr(g, a);
-    n->flags = symbolic(n->attr);
+    n->flags = symbolic(n->attr) | binds(op, type, nout);
     n->type = arena_array(&g->arena, TType, nout ? nout : 1);
     for (int i = 0; i < nout; i++)
         n->type[i] = type[i];
@@ -245,6 +260,15 @@ int graph_max_results(OpId op, const Attr *a)
     return n;
 }
 
+/* Types have the shortest form of a size that the conditions so far allow. */
+static void know_sizes(TType *y, int n)
+{
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < y[k].rank; i++)
+            if (!dim_is_const(y[k].shape[i]))
+                y[k].shape[i] = dim_known(y[k].shape[i]);
+}
+
 Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code)
 {
     TType few[8], four[4], *types = few, *out = four;
@@ -263,6 +287,7 @@ Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Spa
     for (int i = 0; i < nin; i++)
         types[i] = *gvalue_type(in[i]);
     if (op_infer(op, a, types, nin, out, &nout, err, code)) {
+        know_sizes(out, nout);
         n = graph_append(g, op, a, in, nin, out, nout, span);
         if (key)
             map_set(&g->cse, key, (uintptr_t)n);
@@ -340,6 +365,12 @@ Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st)
     }
     for (int i = 0; i < g->params.n; i++)
         vec_push(&c->params, at[g->params.at[i]->id]);
+    for (int i = 0; i < g->conds.n; i++) {
+        DimCond cond = g->conds.at[i];
+        cond.a = size(st, cond.a);
+        cond.b = size(st, cond.b);
+        vec_push(&c->conds, cond);
+    }
     for (int i = 0; i < g->results.n; i++)
         graph_result(c, (GValue){at[g->results.at[i].node->id], g->results.at[i].index});
     tsr_free(at);

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/source.h"
 #include "base/vec.h"
+#include "ir/core/dim_ask.h"
 #include "ir/core/op.h"
 
 typedef struct Graph Graph;
@@ -22,7 +23,7 @@ typedef struct Node Node;
 typedef struct GValue { Node *node; int index; } GValue;
 
 enum { GRAPH_PARAM = OP_COUNT };        /* Node.op of a parameter */
-enum { NODE_SYMBOLIC = 1 };             /* Node.flags: the attributes hold symbolic sizes */
+enum { NODE_SYMBOLIC = 1, NODE_BINDS = 2 };     /* Node.flags: attributes hold symbolic sizes; results have sizes of their own */
 
 struct Node {
     uint16_t op;                /* OpId, or OP_COUNT for a parameter */
@@ -46,6 +47,8 @@ struct Graph {
     Vec(Node *) params;
     Vec(GValue) results;
     Map cse;                    /* hash -> Node *, of pure nodes */
+    DimConds conds;             /* what the sizes of a call must meet: the graph serves no other */
+    struct SizePlan *sizes;     /* how a call finds its sizes (sizes.h); NULL until the first */
 };
 
 Graph *graph_new(Sym name);
@@ -67,6 +70,10 @@ bool ttype_fits(const TType *have, const TType *want);      /* same dtype, rank,
 /* The same for a written result type; the size of nonzero's result is a new unknown each time it is typed. */
 bool result_fits(OpId op, const TType *written, const TType *inferred);
 void graph_init(void);                                      /* registers typing of regions with ir/core; idempotent */
+
+/* Do these operands, one for each parameter, have the sizes that the graph serves? (Their dtypes are not looked at.) */
+bool graph_takes(Graph *g, struct Tensor *const *in);
+void graph_print_conds(const Graph *g, StrBuf *out);        /* " where S >= 1, T == 2*S"; nothing without conditions */
 
 /* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
 void graph_print(const Graph *g, StrBuf *out);

@@ -3,6 +3,7 @@
  * not know, and control flow, whose result types are those of its regions.
  */
 #include "ir/graph/graph.h"
+#include "ir/core/dim_ask.h"
 #include "runtime/tensor.h"
 
 #include <stdarg.h>
@@ -37,13 +38,9 @@ bool ttype_fits(const TType *have, const TType *want)
         return false;
     for (int i = 0; i < have->rank; i++) {
         Dim a = have->shape[i], b = want->shape[i];
-        if (a != b && dim_is_const(a) && dim_is_const(b))
+        DimAnswer r = a == b ? DIM_PROVED : dim_ask_eq(a, b);
+        if (r != DIM_PROVED && r != DIM_UNKNOWN)
             return false;
-        if (a != b) {
-            DimAnswer r = dim_eq(a, b, NULL, NULL);
-            if (r != DIM_PROVED && r != DIM_UNKNOWN)
-                return false;
-        }
     }
     return true;
 }

@@ -72,7 +72,7 @@ void jvp_lu(Jvp *j)
     Tensor *lu = j->y[0], *perm = j->y[1], *L, *U, *m, *dL, *dU;
     Attr rows = attr_default();
 
-    if (lu->shape[lu->rank - 1] != lu->shape[lu->rank - 2]) {
+    if (!dim_same(lu->shape[lu->rank - 1], lu->shape[lu->rank - 2])) {
         r->failed = true;
         trace_fail(r->T, OPERR_VALUE, "lu: the derivative needs a square matrix");
         return;
@@ -96,7 +96,7 @@ void jvp_qr(Jvp *j)
     Tensor *Q = j->y[0], *R = j->y[1], *da = j->t[0], *square = R, *left = da, *c, *low, *w, *dQ;
     Dim k = Q->shape[Q->rank - 1];
 
-    if (R->shape[R->rank - 1] != k) {           /* wide: Q comes from the first k columns */
+    if (!dim_same(R->shape[R->rank - 1], k)) {           /* wide: Q comes from the first k columns */
         square = r_slice(r, R, -1, 0, k);
         left = r_slice(r, da, -1, 0, k);
     }

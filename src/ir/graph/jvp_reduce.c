@@ -90,7 +90,7 @@ void jvp_prod(Jvp *j)
     }
     x = r->failed ? NULL : reduced_last(j, x);
     t = r->failed ? NULL : reduced_last(j, t);
-    if (r->failed || x->shape[x->rank - 1] == 0)
+    if (r->failed || dim_same(x->shape[x->rank - 1], 0))
         return;
     others = r_mul(r, product_of_others(r, x, false), product_of_others(r, x, true));
     j->dy[0] = r_sum(r, r_mul(r, t, others), 1, (int[]){-1});

@@ -7,6 +7,7 @@
 #ifndef TSR_IR_LEVEL_H
 #define TSR_IR_LEVEL_H
 
+#include "ir/core/dim_ask.h"
 #include "ir/graph/trace.h"
 
 /* Report; always false. */

@@ -127,8 +127,8 @@ static Dim size_variable(void *st, Sym name)
     return (Dim)v;
 }
 
-/* An expression up to the ',' or ']' that ends it. */
-static Dim size(Parser *p)
+/* An expression up to one of the characters that end it. */
+static Dim size_until(Parser *p, const char *ends)
 {
     const char *from;
     int depth = 0;
@@ -137,7 +137,7 @@ static Dim size(Parser *p)
 
     skip(p);
     for (from = p->at; p->at < p->end && *p->at != '\n'; p->at++) {
-        if (depth == 0 && (*p->at == ',' || *p->at == ']'))
+        if (depth == 0 && strchr(ends, *p->at))
             break;
         depth += *p->at == '(' ? 1 : *p->at == ')' ? -1 : 0;
     }
@@ -147,6 +147,8 @@ static Dim size(Parser *p)
     sb_done(&b);
     return d;
 }
+
+static Dim size(Parser *p) { return size_until(p, ",]"); }
 
 static int sizes(Parser *p, Dim *d)
 {
@@ -550,6 +552,23 @@ static void params(Parser *p, Scope *s)
     expect(p, ")");
 }
 
+static void conditions(Parser *p, Graph *g)
+{
+    if (!accept(p, "where "))
+        return;
+    do {
+        DimCond c = {.a = size_until(p, "=!>")};
+        if (accept(p, "=="))
+            c.rel = DIM_IS_EQ;
+        else if (accept(p, "!="))
+            c.rel = DIM_IS_NE;
+        else if (expect(p, ">="))
+            c.rel = DIM_IS_GE;
+        c.b = size_until(p, ",{");
+        vec_push(&g->conds, c);
+    } while (!p->bad && accept(p, ","));
+}
+
 static Graph *graph(Parser *p)
 {
     Scope s = {0};
@@ -570,6 +589,7 @@ static Graph *graph(Parser *p)
         } while (!p->bad && accept(p, ","));
         expect(p, ")");
     }
+    conditions(p, s.g);
     expect(p, "{");
     while (!p->bad && !accept(p, "}"))
         node(p, &s);

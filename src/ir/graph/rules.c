@@ -276,7 +276,7 @@ Tensor *r_unfit(Rule *r, Tensor *ct, const TType *x)
         return NULL;
     lead = ct->rank - x->rank;
     for (int i = 0; i < ct->rank; i++)
-        if (i < lead || (x->shape[i - lead] == 1 && ct->shape[i] != 1))
+        if (i < lead || (!dim_same(ct->shape[i], x->shape[i - lead]) && dim_same(x->shape[i - lead], 1)))
             axis[n++] = i - ct->rank;
     ct = r_sum(r, ct, n, axis);
     ct = r_convert(r, ct, x->dtype);

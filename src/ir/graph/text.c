@@ -206,6 +206,19 @@ static uint32_t *number_values(const Graph *g)
     return number;
 }
 
+static void print_conds(Printer *p, const Graph *g)
+{
+    static const char *const text[] = {[DIM_IS_EQ] = "==", [DIM_IS_NE] = "!=", [DIM_IS_GE] = ">="};
+
+    for (int i = 0; i < g->conds.n; i++) {
+        const DimCond *c = &g->conds.at[i];
+        sb_puts(p->out, i ? ", " : " where ");
+        dim_print(shown_dim(p, c->a), p->out);
+        sb_printf(p->out, " %s ", text[c->rel]);
+        dim_print(shown_dim(p, c->b), p->out);
+    }
+}
+
 static void print_graph(Printer *p, const Graph *g, int indent)
 {
     uint32_t *number = number_values(g);
@@ -221,13 +234,24 @@ static void print_graph(Printer *p, const Graph *g, int indent)
     sb_puts(p->out, ") -> (");
     for (int i = 0; i < g->results.n; i++)
         sb_printf(p->out, "%s%%%u", i ? ", " : "", number[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index);
-    sb_puts(p->out, ") {\n");
+    sb_putc(p->out, ')');
+    print_conds(p, g);
+    sb_puts(p->out, " {\n");
     for (const Node *n = g->first; n; n = n->next)
         if (n->op != GRAPH_PARAM)
             print_node(p, n, number, indent + 2);
     sb_pad(p->out, ' ', (size_t)indent);
     sb_putc(p->out, '}');
     tsr_free(number);
+}
+
+void graph_print_conds(const Graph *g, StrBuf *out)
+{
+    Printer p = {.out = out};
+
+    print_conds(&p, g);
+    vec_free(&p.seen);
+    vec_free(&p.shown);
 }
 
 void graph_print(const Graph *g, StrBuf *out)

@@ -154,8 +154,10 @@ void transpose_permute(Transpose *t)
 /* Padding that undoes start:stop:step of an axis of D, when the slice has n elements (step > 0). */
 static void unslice_axis(Attr *p, int i, Dim D, Dim n, Dim start, Dim step)
 {
-    p->d[0][i] = n == 0 ? 0 : start;
-    p->d[1][i] = n == 0 ? D : dim_sub(dim_sub(D, start), dim_add(dim_mul(step, dim_sub(n, 1)), 1));
+    bool empty = dim_same(n, 0);
+
+    p->d[0][i] = empty ? 0 : start;
+    p->d[1][i] = empty ? D : dim_sub(dim_sub(D, start), dim_add(dim_mul(step, dim_sub(n, 1)), 1));
     p->d[2][i] = dim_sub(step, 1);
 }
 
@@ -193,7 +195,7 @@ void transpose_pad(Transpose *t)
         Dim D = x->shape[lead + i], step = dim_add(t->a->nd[2] > i ? t->a->d[2][i] : 0, 1);
         s.d[0][i] = t->a->d[0][i];
         s.d[2][i] = step;
-        s.d[1][i] = D == 0 ? s.d[0][i] : dim_add(s.d[0][i], dim_add(dim_mul(step, dim_sub(D, 1)), 1));
+        s.d[1][i] = dim_same(D, 0) ? s.d[0][i] : dim_add(s.d[0][i], dim_add(dim_mul(step, dim_sub(D, 1)), 1));
     }
     t->dx[0] = r_op(t->r, OP_slice, &s, &c, 1);
 }

@@ -103,9 +103,9 @@ static bool batch_size(Trace *T, Tensor *const *in, const int *axis, int n, Dim 
             return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has %d axes, there is no axis %d to map over", i + 1, in[i]->rank,
                               axis[i]);
         d = in[i]->shape[axis[i]];
-        if (known && d != *size && dim_is_const(d) && dim_is_const(*size))
-            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has size %lld along its mapped axis, others have %lld", i + 1,
-                              (long long)d, (long long)*size);
+        if (known && d != *size && dim_ask_eq(d, *size) == DIM_REFUTED)
+            return trace_fail(T, OPERR_SHAPE, "vmap: argument %d has size %s along its mapped axis, others have %s", i + 1,
+                              dim_text(d), dim_text(*size));
         *size = known && dim_is_const(*size) ? *size : d;
         known = true;
     }
