@@ -363,7 +363,7 @@ static Value own_attr(Interp *I, Value v, Sym name)
     case V_SUPER: return super_attr(I, (SuperObj *)v.o, name);
     case V_MODULE: return module_attr(I, (ModuleObj *)v.o, name);
     case V_PROPERTY: return prop_attr(I, (PropertyObj *)v.o, v, name);
-    case V_TENSOR: case V_SYMINT: return tensor_op_getattr(I, v, name);
+    case V_TENSOR: return tensor_op_getattr(I, v, name);
     case V_DTYPE: return dtype_op_getattr(I, v, name);
     case V_TYPEFORM: return form_attr(I, (TypeFormObj *)v.o, name);
     case V_GENERATOR: case V_COROUTINE: return gen_attr(I, (GenObj *)v.o, name);

@@ -213,7 +213,9 @@ static Value compare_rich(Interp *I, int op, Value a, Value b)
         r = compare_methods(I, op, a, b);
     if (r.tag != V_NOTIMPL)
         return r;
-    if (a.tag == V_TENSOR || b.tag == V_TENSOR || a.tag == V_SYMINT || b.tag == V_SYMINT) {
+    if ((is_symint(a) || is_symint(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
+        return symint_compare(I, op, a, b);
+    if (a.tag == V_TENSOR || b.tag == V_TENSOR) {
         r = tensor_op_compare(I, op, a, b);
         if (r.tag != V_NOTIMPL)
             return r;
@@ -310,7 +312,8 @@ int value_truth_slow(Interp *I, Value v)
     case V_TUPLE: return as_tuple(v)->n != 0;
     case V_DICT: case V_SET: return as_dict(v)->n != 0;
     case V_RANGE: return ((RangeObj *)v.o)->n != 0;
-    case V_TENSOR: case V_SYMINT: return tensor_op_truth(I, v);
+    case V_TENSOR: return tensor_op_truth(I, v);
+    case V_SYMINT: return symint_truth(I, v);
     case V_INSTANCE: case V_NATIVEOBJ: return instance_truth(I, v);
     case V_BOOL: case V_INT: return v.i != 0;
     default: return 1;
@@ -404,6 +407,7 @@ static bool hash_instance(Interp *I, Value v, uint32_t *out)
 bool value_hash(Interp *I, Value v, uint32_t *out)
 {
     uint32_t h;
+    int64_t i;
 
     switch (v.tag) {
     case V_STR: *out = str_hash(as_str(v)); return true;
@@ -418,7 +422,12 @@ bool value_hash(Interp *I, Value v, uint32_t *out)
         return true;
     case V_SET:
         return v.o->flags & 1 ? hash_set(I, (SetObj *)v.o, out) : unhashable(I, v);
-    case V_LIST: case V_DICT: case V_SLICE: case V_TENSOR: case V_SYMINT: return unhashable(I, v);
+    case V_SYMINT:
+        if (!symint_number(I, v, &i))
+            return false;
+        *out = hash_u64((uint64_t)i);
+        return true;
+    case V_LIST: case V_DICT: case V_SLICE: case V_TENSOR: return unhashable(I, v);
     case V_RANGE:
         *out = mix(hash_u64((uint64_t)((RangeObj *)v.o)->start), hash_u64((uint64_t)((RangeObj *)v.o)->n));
         return true;

@@ -13,6 +13,7 @@
 #include "frontend/eval/code.h"
 #include "frontend/eval/fiber.h"
 #include "frontend/eval/reads.h"
+#include "frontend/eval/symint.h"
 #include "frontend/lib/lib.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/graph/trace.h"

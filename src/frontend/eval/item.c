@@ -353,7 +353,9 @@ bool value_as_int(Interp *I, Value v, int64_t *out)
         *out = v.i;
         return true;
     }
-    if (v.tag == V_TENSOR || v.tag == V_SYMINT)
+    if (is_symint(v))
+        return symint_number(I, v, out);
+    if (v.tag == V_TENSOR)
         return tensor_op_as_int(I, v, out);
     r = method_or(I, v, D_index, NULL, 0, &found);
     if (found) {
@@ -386,7 +388,13 @@ bool value_as_float(Interp *I, Value v, double *out)
         *out = (double)v.i;
         return true;
     }
-    if (v.tag == V_TENSOR || v.tag == V_SYMINT)
+    if (is_symint(v)) {
+        if (!symint_number(I, v, &i))
+            return false;
+        *out = (double)i;
+        return true;
+    }
+    if (v.tag == V_TENSOR)
         return tensor_op_as_float(I, v, out);
     r = method_or(I, v, D_float, NULL, 0, &found);
     if (found) {

@@ -59,6 +59,7 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     int npos, varargs, kwargs;  /* parameters that positions fill; indices of *args and **kw, -1 none */
     int least;                  /* positions alone suffice from this many on; INT_MAX: they never do, or there are stars */
     struct Unit *unit;          /* where the annotations live */
+    bool symints;               /* it takes symbolic ints as they are (symint.def) */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
 

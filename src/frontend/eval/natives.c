@@ -91,6 +91,23 @@ static NativeSig *sig_read(Unit *u, AstFunctionDef *def)
     return s;
 }
 
+static bool in_table(const NativeDef *table, const NativeDef *d)
+{
+    while (table->owner && table != d)
+        table++;
+    return table->owner != NULL;
+}
+
+static bool takes_symints(const NativeDef *d)
+{
+#define SYMINT_TABLE(table) if (in_table(table, d)) return true;
+#define SYMINT_OWNER(type) if (!strcmp(d->owner, #type)) return true;
+#define SYMINT_METHOD(type, fn) if (!strcmp(d->owner, #type) && !strcmp(d->name, #fn)) return true;
+#define SYMINT_NAME(fn) if (!*d->owner && !strcmp(d->name, #fn)) return true;
+#include "frontend/eval/symint.def"
+    return false;
+}
+
 static Map sigs;                /* NativeDef * -> NativeSig * */
 
 const NativeSig *native_sig(const NativeDef *d)
@@ -108,6 +125,7 @@ const NativeSig *native_sig(const NativeDef *d)
     if (sink.errors || u->module->body.n < 1 || !AST_IS(u->module->body.at[0], FunctionDef))
         tsr_bug("signature of native %s does not parse: %s", path.s, d->sig);
     s = sig_read(u, AST_AS(u->module->body.at[0], FunctionDef));
+    s->symints = takes_symints(d);
     map_set_ptr(&sigs, d, s);
     diag_sink_done(&sink);
     sb_done(&text);
@@ -206,6 +224,15 @@ static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value
     return true;
 }
 
+/* Symbolic ints become numbers, inside of containers too. *args is the native's own tuple, **kw its own dict. */
+static bool settle_args(Interp *I, const NativeSig *s, Value *a)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!symint_settle_inside(I, &a[i]))
+            return false;
+    return true;
+}
+
 enum { FAST_PARAMS = 8 };
 
 /* Positions only, as nearly every call: they are copied, and the rest are defaults. */
@@ -217,6 +244,8 @@ static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *
         a[i] = args[i];
     for (int i = nargs; i < s->n; i++)
         a[i] = s->dflt[i];
+    if (dim_asked && !s->symints && !settle_args(I, s, a))
+        return VERR;
     if (nargs && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
         a[0] = unwrap_base(a[0]);
     nf->obj.refs++;
@@ -244,6 +273,8 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     a = alloca(((size_t)s->n + 1) * sizeof *a);
     nf->obj.refs++;
     ok = bind_native(I, d, s, a, args, nargs, kwvals, kwnames, nkw);
+    if (ok && dim_asked && !s->symints)
+        ok = settle_args(I, s, a);
     if (ok) {
         if (s->n && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
             a[0] = unwrap_base(a[0]);

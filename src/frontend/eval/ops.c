@@ -320,8 +320,11 @@ static Value methods_binary(Interp *I, int op, Value a, Value b)
 
 static Value binary_or_not(Interp *I, int op, Value a, Value b)
 {
-    Value r = number_binary(I, op, a, b), ua, ub;
+    Value r, ua, ub;
 
+    if ((is_symint(a) || is_symint(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
+        return symint_binary(I, op, a, b);
+    r = number_binary(I, op, a, b);
     if (r.tag != V_NOTIMPL)
         return r;
     if (has_methods(a) || has_methods(b)) {
@@ -329,7 +332,7 @@ static Value binary_or_not(Interp *I, int op, Value a, Value b)
         if (r.tag != V_NOTIMPL)
             return r;
     }
-    if (a.tag == V_TENSOR || b.tag == V_TENSOR || a.tag == V_SYMINT || b.tag == V_SYMINT)
+    if (a.tag == V_TENSOR || b.tag == V_TENSOR)
         return tensor_op_binary(I, op, a, b);
     if (a.tag == V_DTYPE && op == AOP_MATMUL)
         return dtype_op_binary(I, op, a, b);
@@ -376,6 +379,10 @@ Value inplace_op(Interp *I, int op, Value a, Value b)
 
     if (r.tag != V_NOTIMPL)
         return r;
+    if (is_symint(b) && a.tag == V_LIST) {
+        b = symint_settled(I, b);
+        return is_err(b) ? VERR : inplace_op(I, op, a, b);
+    }
     if (a.tag == V_LIST && op == AOP_ADD) {
         SliceObj end = {.lo = vint(((ListObj *)a.o)->n), .hi = VNONE, .step = VNONE};
         Value items = b.tag == V_LIST && b.o != a.o ? value_ref(b) : value_to_list(I, b);
@@ -429,7 +436,9 @@ Value value_unary(Interp *I, int op, Value a)
         ComplexObj *c = (ComplexObj *)a.o;
         return op == AOP_NEG ? complex_new(-c->re, -c->im) : value_ref(a);
     }
-    if (a.tag == V_TENSOR || a.tag == V_SYMINT)
+    if (is_symint(a))
+        return symint_unary(I, op, a);
+    if (a.tag == V_TENSOR)
         return tensor_op_unary(I, op, a);
     if (has_methods(a) && !is_err(f = class_of(I, a)->dunder[special[op - AOP_NEG]]))
         return value_call(I, f, &a, 1);

@@ -106,7 +106,7 @@ Value ev_class_cell(const Step *n, Frame *f)
 
 /* ------------------------------------------------------------- logic */
 
-static bool is_staged(Value v) { return (v.tag == V_TENSOR || v.tag == V_SYMINT) && staged_truth(v); }
+static bool is_staged(Value v) { return v.tag == V_TENSOR && staged_truth(v); }
 
 Value ev_not(const Step *n, Frame *f)
 {

@@ -46,7 +46,7 @@ Exit ex_continue(const Step *n, Frame *f) { (void)n, (void)f; return X_CONTINUE;
 
 /* ------------------------------------------------------------- branches */
 
-static bool is_staged(Value v) { return (v.tag == V_TENSOR || v.tag == V_SYMINT) && staged_truth(v); }
+static bool is_staged(Value v) { return v.tag == V_TENSOR && staged_truth(v); }
 
 Exit ex_if(const Step *n, Frame *f)
 {

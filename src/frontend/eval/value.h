@@ -24,11 +24,11 @@ typedef struct Tensor Tensor;
 typedef enum Tag {
     V_ERR,                      /* exception pending; also "absent" in unset slots */
     V_NONE, V_ELLIPSIS, V_NOTIMPL, V_BOOL, V_INT, V_FLOAT,
+    V_SYMINT,                   /* an int whose value is a symbolic size, while staging: the Dim in i */
     V_OBJ,                      /* from here on counted; the tag equals the object's kind */
     V_STR = V_OBJ, V_BYTES, V_COMPLEX,
     V_LIST, V_TUPLE, V_DICT, V_SET, V_RANGE, V_SLICE,
     V_TENSOR,                   /* TensorObj: concrete or being traced */
-    V_SYMINT,                   /* an int whose value is a symbolic size, while staging */
     V_DTYPE,                    /* f32, bf16 @accum(f32), ... */
     V_TYPEFORM,                 /* Tensor["B", 4], list[int], int | None: a type as a value */
     V_FUNC, V_NATIVE, V_BOUND,  /* closures, C functions, bound methods */

@@ -5,6 +5,8 @@
  * first they pass all arguments on to its method of the same name.
  */
 #include "frontend/lib/lib.h"
+
+#include "frontend/eval/symint.h"
 #include "frontend/syntax/ast.h"
 #include "frontend/tensor/tensor_ops.h"
 
@@ -197,6 +199,9 @@ static Value f_abs(Interp *I, Value *a)
     case V_INT: case V_BOOL:
         return v.i == INT64_MIN ? raise(I, EXC_OverflowError, "abs() of the smallest int does not fit in 64 bits")
                                 : vint(v.i < 0 ? -v.i : v.i);
+    case V_SYMINT:
+        m = symint_compare(I, AOP_LT, v, vint(0));
+        return is_err(m) ? VERR : m.i ? symint_unary(I, AOP_NEG, v) : v;
     case V_FLOAT: return vfloat(fabs(v.f));
     case V_COMPLEX: return vfloat(hypot(((ComplexObj *)v.o)->re, ((ComplexObj *)v.o)->im));
     case V_TENSOR: return value_call_method(I, v, sym("abs"), NULL, 0);
@@ -451,6 +456,23 @@ static Value best_of(Interp *I, Value it, Value key, bool largest)
     return VERR;
 }
 
+/* The extreme of ints of which some are symbolic; false: they are not that. */
+static bool extreme_size(const TupleObj *args, bool largest, Value *out)
+{
+    Dim best = 0, d;
+    bool symbolic = false;
+
+    for (int64_t i = 0; i < args->n; i++) {
+        if (!symint_dim(args->at[i], &d))
+            return false;
+        symbolic |= is_symint(args->at[i]);
+        best = !i ? d : largest ? dim_max(best, d) : dim_min(best, d);
+    }
+    if (symbolic && best != DIM_BAD)
+        *out = size_value(best);
+    return symbolic && best != DIM_BAD;
+}
+
 /* a = *args, **kwargs */
 static Value extreme(Interp *I, Value *a, const char *name, bool largest)
 {
@@ -466,6 +488,8 @@ static Value extreme(Interp *I, Value *a, const char *name, bool largest)
         return VERR;
     if (args->n > 1 && !is_err(option[1]))
         return raise(I, EXC_TypeError, "Cannot specify a default for %s() with multiple positional arguments", name);
+    if (args->n > 1 && is_err(option[0]) && extreme_size(args, largest, &r))
+        return r;
     it = value_iter(I, args->n == 1 ? args->at[0] : a[0]);
     if (is_err(it))
         return VERR;
@@ -529,6 +553,8 @@ static Value f_sorted(Interp *I, Value *a)
 
 static Value f_len(Interp *I, Value *a)
 {
+    if (is_tensor(a[0]) && as_tensor(a[0])->rank)
+        return size_value(as_tensor(a[0])->shape[0]);
     int64_t n = value_len(I, a[0]);
     return n < 0 ? VERR : vint(n);
 }

@@ -7,6 +7,7 @@
  */
 #include "frontend/lib/format.h"
 
+#include "frontend/eval/symint.h"
 #include "frontend/lib/lib.h"
 #include "frontend/lib/number.h"
 #include "frontend/tensor/tensor_ops.h"
@@ -481,6 +482,8 @@ static Value format_instance(Interp *I, Value v, const char *spec, size_t n)
 
 Value value_format(Interp *I, Value v, const char *spec, size_t n)
 {
+    if (is_symint(v) && is_err(v = symint_settled(I, v)))
+        return VERR;
     switch (v.tag) {
     case V_BOOL: case V_INT: case V_FLOAT: case V_COMPLEX: case V_STR:
         return n ? format_builtin(I, v, spec, n) : value_str(I, v);

@@ -9,6 +9,7 @@
 #include "frontend/lib/lib.h"
 #include "frontend/lib/number.h"
 
+#include "frontend/eval/symint.h"
 #include "frontend/tensor/tensor_ops.h"
 
 #include <utf8proc.h>
@@ -304,6 +305,16 @@ static void put_int(StrBuf *b, int64_t i)
     sb_write(b, digits, put_decimal(i < 0 ? 0 - (uint64_t)i : (uint64_t)i, digits));
 }
 
+static bool put_symint(Interp *I, Value v, StrBuf *b)
+{
+    int64_t i;
+
+    if (!symint_number(I, v, &i))
+        return false;
+    sb_printf(b, "%" PRId64, i);
+    return true;
+}
+
 bool value_repr_to(Interp *I, Value v, StrBuf *b)
 {
     switch (v.tag) {
@@ -320,7 +331,8 @@ bool value_repr_to(Interp *I, Value v, StrBuf *b)
     case V_LIST: case V_TUPLE: case V_DICT: case V_SET: return put_container(I, v, b);
     case V_RANGE: put_range(b, (RangeObj *)v.o); return true;
     case V_SLICE: return put_slice(I, (SliceObj *)v.o, b);
-    case V_TENSOR: case V_SYMINT: case V_DTYPE: return tensor_op_repr(I, v, b);
+    case V_SYMINT: return put_symint(I, v, b);
+    case V_TENSOR: case V_DTYPE: return tensor_op_repr(I, v, b);
     case V_NATIVEOBJ: return put_native_object(I, v, b);
     default: return object_repr_to(I, v, b);
     }

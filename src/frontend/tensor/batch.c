@@ -68,20 +68,20 @@ static bool call_axes(Interp *I, Value in_dims, const CallArgs *c, AxisVec *out)
 
 static bool check_sizes(Interp *I, const TensorVec *in, const AxisVec *axis)
 {
-    Dim size = -1;
+    Dim size = DIM_BAD;
     for (int i = 0; i < in->n; i++) {
         if (axis->at[i] == INT_MIN)
             continue;
         Dim d = in->at[i]->shape[axis->at[i]];
-        if (size >= 0 && d != size) {
-            raise(I, EXC_ShapeError, "vmap: the mapped axes have sizes %lld and %lld", (long long)size, (long long)d);
+        if (size != DIM_BAD && !dim_same(d, size)) {
+            raise(I, EXC_ShapeError, "vmap: the mapped axes have sizes %s and %s", dim_text(size), dim_text(d));
             return false;
         }
         size = d;
     }
-    if (size < 0)
+    if (size == DIM_BAD)
         raise(I, EXC_ValueError, "vmap: no argument is mapped");
-    return size >= 0;
+    return size != DIM_BAD;
 }
 
 /* The batch axis, now in front, goes where out_dims says. */

@@ -15,16 +15,7 @@
 
 bool arg_is_number(Value v)
 {
-    return v.tag == V_BOOL || v.tag == V_INT || v.tag == V_FLOAT || v.tag == V_COMPLEX;
-}
-
-int64_t shape_product(int rank, const Dim *shape)
-{
-    int64_t n = 1;
-    for (int i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(n, shape[i], &n))
-            return -1;
-    return n;
+    return v.tag == V_BOOL || v.tag == V_INT || v.tag == V_FLOAT || v.tag == V_COMPLEX || v.tag == V_SYMINT;
 }
 
 void put_shape(StrBuf *b, int rank, const Dim *shape)
@@ -33,7 +24,7 @@ void put_shape(StrBuf *b, int rank, const Dim *shape)
     for (int i = 0; i < rank; i++) {
         if (i)
             sb_puts(b, ", ");
-        dim_print(shape[i], b);
+        sb_puts(b, dim_text(shape[i]));
     }
     sb_putc(b, ']');
 }
@@ -203,7 +194,7 @@ Tensor *scalar_as(DType dt, double f, int64_t i)
     return t;
 }
 
-Tensor *iota_axis(Interp *I, DType dt, int64_t n)
+Tensor *iota_axis(Interp *I, DType dt, Dim n)
 {
     Attr a = attr_default();
     a.dtype = dt;
@@ -244,6 +235,7 @@ static Tensor *number_tensor(Interp *I, Value v)
 {
     Tensor *t;
     switch (v.tag) {
+    case V_SYMINT: return size_number(I, v.i);
     case V_BOOL: t = tensor_scalar_i(DT_bool, v.i); break;
     case V_INT: t = tensor_scalar_i(v.i >= INT32_MIN && v.i <= INT32_MAX ? DT_int32 : DT_int64, v.i); break;
     case V_FLOAT: t = tensor_scalar_f(DT_f32, v.f); break;
@@ -269,6 +261,8 @@ Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what)
     DType dt = like->dtype;
     if (v.tag == V_TENSOR)
         return tensor_ref(as_tensor(v));
+    if (v.tag == V_SYMINT && (dtype_is_inexact(dt) || dtype_is_int(dt)))
+        return size_tensor(I, v.i, dt);
     if (v.tag == V_FLOAT && dtype_is_inexact(dt))
         return tensor_scalar_f(dt, v.f);
     if (v.tag == V_INT && dtype_is_inexact(dt))
@@ -423,6 +417,8 @@ Tensor *tensor_from_data(Interp *I, Value v, DType dtype)
     Tensor *t = NULL;
     if (v.tag == V_TENSOR)
         return dtype == DT_NONE ? tensor_ref(as_tensor(v)) : do_convert(I, tensor_ref(as_tensor(v)), dtype);
+    if (is_symint(v))
+        return dtype == DT_NONE ? size_number(I, v.i) : do_convert(I, size_number(I, v.i), dtype);
     if (!is_sequence(v) && !arg_is_number(v)) {
         list = value_to_list(I, v);
         if (is_err(list))
@@ -430,6 +426,8 @@ Tensor *tensor_from_data(Interp *I, Value v, DType dtype)
         v = list;
     }
     Data d = {.dtype = DT_NONE};
+    if (!symint_settle_inside(I, &v))
+        goto out;
     if (!data_scan(I, v, 0, &d, true))
         goto out;
     if (dtype == DT_NONE)
@@ -537,18 +535,6 @@ bool arg_int_list(Interp *I, Value v, int64_t *out, int max, int *n, const char 
         if (!value_as_int(I, at[i], &out[i]))
             return false;
     *n = (int)k;
-    return true;
-}
-
-bool arg_shape(Interp *I, Value v, int *rank, Dim *shape)
-{
-    if (!arg_int_list(I, v, shape, RANK_MAX, rank, "a shape"))
-        return false;
-    for (int i = 0; i < *rank; i++)
-        if (shape[i] < 0) {
-            raise(I, EXC_ShapeError, "a size cannot be negative: %lld", (long long)shape[i]);
-            return false;
-        }
     return true;
 }
 

@@ -8,6 +8,7 @@
 #define TSR_FRONTEND_TENSOR_BIND_H
 
 #include "frontend/eval/native.h"
+#include "frontend/eval/symint.h"
 #include "frontend/lib/lib.h"
 #include "frontend/tensor/tensor_ops.h"
 
@@ -27,6 +28,8 @@ bool arg_axis(Interp *I, Value v, int rank, int *axis);
 /* The first given one of axis= and dim=. */
 static inline Value arg_either(Value a, Value b) { return is_given(b) ? b : a; }
 bool arg_bool(Interp *I, Value v, bool *out);
+/* Ints that may be symbolic, or one: as arg_int_list. Negative ones are dim_const of them. */
+bool arg_size_list(Interp *I, Value v, Dim *out, int max, int *n, const char *what);
 /* An int, a tuple or list of ints. */
 bool arg_shape(Interp *I, Value v, int *rank, Dim *shape);
 /* *sizes as a tuple: ints, or one sequence. `shape` (may be V_ERR) is the keyword form. */
@@ -60,8 +63,15 @@ Tensor *do_permute(Interp *I, Tensor *x, const int *perm);      /* perm[i]: sour
 /* x op y; borrows. op_apply finds the dtype in which they combine. */
 Tensor *binary_op(Interp *I, OpId op, Tensor *x, Tensor *y);
 Tensor *scalar_as(DType dt, double f, int64_t i);       /* 0-d; from f for inexact dtypes, from i otherwise */
-Tensor *iota_axis(Interp *I, DType dt, int64_t n);      /* 0, 1, ..., n-1 */
-int64_t shape_product(int rank, const Dim *shape);
+Tensor *iota_axis(Interp *I, DType dt, Dim n);          /* 0, 1, ..., n-1 */
+Dim shape_product(int rank, const Dim *shape);          /* DIM_BAD: too large */
+bool shape_is(const Tensor *t, int rank, const Dim *shape);     /* asks: sizes may be symbolic */
+bool size_is_negative(Dim d);
+bool size_is(Dim d, int64_t number);                    /* is it that very number? asks nothing */
+Tensor *size_tensor(Interp *I, Dim d, DType dt);        /* 0-d; OverflowError when an integer dtype cannot hold it */
+Tensor *size_number(Interp *I, Dim d);                  /* as a Python int: weak int32, or int64 when it needs that */
+/* Start, step and count of a slice of an axis, as slice_resolve; counts from the end and limits are resolved. */
+bool slice_sizes(Interp *I, const SliceObj *s, Dim size, Dim *start, Dim *step, Dim *count);
 void put_shape(StrBuf *b, int rank, const Dim *shape); /* "[2, 3]" */
 
 #endif

@@ -125,7 +125,7 @@ static Value scan_from(Interp *I, Value f, Value start, Value xs, bool reverse)
     bool ok = !is_err(start) && tree_leaves(I, start, TREE_ALL, &carry) && tree_leaves(I, xs, TREE_ALL, &x);
     b.ncarry = carry.n;
     for (int i = 0; ok && i < x.n; i++)
-        if (!x.at[i]->rank || x.at[i]->shape[0] != x.at[0]->shape[0]) {
+        if (!x.at[i]->rank || !dim_same(x.at[i]->shape[0], x.at[0]->shape[0])) {
             raise(I, EXC_ShapeError, "scan: the inputs need a first axis of one length");
             ok = false;
         }

@@ -46,7 +46,13 @@ static const char *custom_name(const Custom *c)
 /* NULL stands for zero. */
 static Tensor *or_zero(Interp *I, Tensor *t, const TType *type)
 {
-    return t ? tensor_ref(t) : tensor_zeros((DType)type->dtype, type->rank, type->shape);
+    Attr a = attr_default();
+    if (t)
+        return tensor_ref(t);
+    a.dtype = type->dtype;
+    a.nd[0] = type->rank;
+    memcpy(a.d[0], type->shape, sizeof(Dim) * type->rank);
+    return run_op(I, OP_full, &a, NULL, 0);
 }
 
 /* The tuple of argument trees around in[0 .. n), zeros for NULL. */
@@ -155,7 +161,7 @@ static bool spread_cotangents(Interp *I, CustomCall *c, Value r, Tensor **out)
         for (int k = 0; ok && k < n; k++) {
             TType t = tensor_type(out[at + k]);
             const TType *want = &c->type[at + k];
-            if (t.rank != want->rank || memcmp(t.shape, want->shape, sizeof(Dim) * t.rank)) {
+            if (!shape_is(out[at + k], want->rank, want->shape)) {
                 StrBuf s = {0};
                 put_shape(&s, t.rank, t.shape);
                 sb_puts(&s, ", the argument ");

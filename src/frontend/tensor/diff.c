@@ -127,7 +127,7 @@ static bool check_scalar(Interp *I, const Grad *g, bool has_aux)
         return false;
     }
     const Tensor *t = g->out[0];
-    if (shape_product(t->rank, t->shape) != 1) {
+    if (!dim_same(shape_product(t->rank, t->shape), 1)) {
         put_shape(&s, t->rank, t->shape);
         raise(I, EXC_ShapeError, "grad needs a function whose result is one number, this one has shape %s; for all derivatives of a vector result "
               "use jacrev(f), for second derivatives jacfwd(grad(f)) or hessian(f)", sb_str(&s));
@@ -139,6 +139,15 @@ static bool check_scalar(Interp *I, const Grad *g, bool has_aux)
         return false;
     }
     return true;
+}
+
+static Tensor *zeros_as(Interp *I, const Tensor *t)
+{
+    Attr a = attr_default();
+    a.dtype = t->dtype;
+    a.nd[0] = t->rank;
+    memcpy(a.d[0], t->shape, sizeof(Dim) * t->rank);
+    return run_op(I, OP_full, &a, NULL, 0);
 }
 
 /* Gradients as trees: bare for one argument, a tuple for several. */
@@ -156,7 +165,7 @@ static Value gradient_trees(Interp *I, Grad *g, Tensor *const *ct)
                 if (dtype_is_inexact((DType)leaf.at[k]->dtype)) {
                     leaf.at[k] = ct[pos++];
                 } else {                                /* integers move by nothing */
-                    Tensor *z = tensor_zeros((DType)leaf.at[k]->dtype, leaf.at[k]->rank, leaf.at[k]->shape);
+                    Tensor *z = zeros_as(I, leaf.at[k]);
                     vec_push(&zeros, z);
                     leaf.at[k] = z;
                 }
@@ -342,11 +351,7 @@ static bool jvp_run(Interp *I, HostFn *h, TensorVec *x, TensorVec *dx, Value *va
     } else {
         for (int i = 0; i < n; i++)
             if (!dout[i]) {                             /* it does not depend on the arguments */
-                Attr a = attr_default();
-                a.dtype = out[i]->dtype;
-                a.nd[0] = out[i]->rank;
-                memcpy(a.d[0], out[i]->shape, sizeof(Dim) * out[i]->rank);
-                dout[i] = run_op(I, OP_full, &a, NULL, 0);
+                dout[i] = zeros_as(I, out[i]);
             }
         *value = result_tree(I, h->result, out, n);
         *tangent = result_tree(I, h->result, dout, n);
@@ -371,7 +376,7 @@ static Value f_jvp(Interp *I, Value *a)                 /* f, primals, tangents 
         ok = false;
     }
     for (int i = 0; ok && i < x.n; i++)
-        if (x.at[i]->rank != dx.at[i]->rank || memcmp(x.at[i]->shape, dx.at[i]->shape, sizeof(Dim) * x.at[i]->rank)) {
+        if (!shape_is(x.at[i], dx.at[i]->rank, dx.at[i]->shape)) {
             raise(I, EXC_ShapeError, "jvp: tangent %d does not have the shape of its primal", i);
             ok = false;
         } else if (!dtype_is_inexact((DType)x.at[i]->dtype))

@@ -42,12 +42,28 @@ static IxItem *new_item(Index *ix, IxKind kind)
     return it;
 }
 
+static bool out_of_range(Interp *I, Dim i, int axis, Dim size)
+{
+    raise(I, EXC_IndexError, "index %s is out of range for axis %d of size %s", dim_text(i), axis, dim_text(size));
+    return false;
+}
+
+static bool add_size(Interp *I, Index *ix, Dim i, int axis, Dim size)
+{
+    bool back = dim_ask_ge(i, 0) == DIM_REFUTED;
+    Dim at = back ? dim_add(i, size) : i;
+    if (back ? dim_ask_ge(at, 0) == DIM_REFUTED : dim_ask_ge(size, dim_add(at, 1)) == DIM_REFUTED)
+        return out_of_range(I, i, axis, size);
+    new_item(ix, IX_INT)->start = at;
+    return true;
+}
+
 static bool add_int(Interp *I, Index *ix, int64_t i, int axis, Dim size)
 {
-    if (i < -size || i >= size) {
-        raise(I, EXC_IndexError, "index %lld is out of range for axis %d of size %lld", (long long)i, axis, (long long)size);
-        return false;
-    }
+    if (!dim_is_const(size))
+        return add_size(I, ix, dim_const(i), axis, size);
+    if (i < -size || i >= size)
+        return out_of_range(I, dim_const(i), axis, size);
     new_item(ix, IX_INT)->start = i < 0 ? i + size : i;
     return true;
 }
@@ -55,7 +71,7 @@ static bool add_int(Interp *I, Index *ix, int64_t i, int axis, Dim size)
 static bool add_slice(Interp *I, Index *ix, const SliceObj *s, Dim size)
 {
     IxItem *it = new_item(ix, IX_SLICE);
-    return slice_resolve(I, s, size, &it->start, &it->step, &it->count);
+    return slice_sizes(I, s, size, &it->start, &it->step, &it->count);
 }
 
 static void add_whole(Index *ix, Dim size)
@@ -69,11 +85,11 @@ static void add_whole(Index *ix, Dim size)
 static bool add_mask(Interp *I, Index *ix, Tensor *x, Tensor *mask, int axis)
 {
     for (int i = 0; i < mask->rank; i++)
-        if (mask->shape[i] != x->shape[axis + i]) {
+        if (!dim_same(mask->shape[i], x->shape[axis + i])) {
             StrBuf s = {0};
             put_shape(&s, mask->rank, mask->shape);
-            raise(I, EXC_IndexError, "the mask of shape %s does not fit: axis %d has size %lld", sb_str(&s), axis + i,
-                  (long long)x->shape[axis + i]);
+            raise(I, EXC_IndexError, "the mask of shape %s does not fit: axis %d has size %s", sb_str(&s), axis + i,
+                  dim_text(x->shape[axis + i]));
             sb_done(&s);
             return false;
         }
@@ -115,6 +131,8 @@ static bool add_item(Interp *I, Index *ix, Tensor *x, Value v, int axis)
     switch (v.tag) {
     case V_INT:
         return add_int(I, ix, v.i, axis, x->shape[axis]);
+    case V_SYMINT:
+        return add_size(I, ix, v.i, axis, x->shape[axis]);
     case V_SLICE:
         return add_slice(I, ix, (SliceObj *)v.o, x->shape[axis]);
     case V_TENSOR:
@@ -245,6 +263,22 @@ static int basic_shape(const Tensor *x, const Index *ix, bool keep, Dim *shape)
     return r;
 }
 
+/* Where a slice of that many elements ends; an empty one where it starts. */
+static Dim slice_stop(Dim start, Dim step, Dim count)
+{
+    if (count == 0 || step == 1)
+        return dim_add(start, count);
+    return dim_same(count, 0) ? start : dim_add(start, dim_add(dim_mul(dim_sub(count, 1), step), 1));
+}
+
+static bool is_symbolic(const Index *ix)
+{
+    for (int i = 0; i < ix->n; i++)
+        if (ix->item[i].kind != IX_NEW && (!dim_is_const(ix->item[i].start) || !dim_is_const(ix->item[i].count)))
+            return true;
+    return false;
+}
+
 /* One slice node for all axes; negative steps flip first. */
 static Tensor *basic_ops(Interp *I, Tensor *x, const Index *ix, bool keep)
 {
@@ -256,17 +290,17 @@ static Tensor *basic_ops(Interp *I, Tensor *x, const Index *ix, bool keep)
         const IxItem *it = &ix->item[i];
         if (it->kind == IX_NEW)
             continue;
-        int64_t start = 0, stop = x->shape[axis], step = 1;
+        Dim start = 0, stop = x->shape[axis], step = 1;
         if (it->kind == IX_INT) {
-            start = it->start, stop = start + 1;
+            start = it->start, stop = dim_add(start, 1);
         } else if (it->kind == IX_SLICE) {
             start = it->start, step = it->step;
             if (step < 0) {
                 f.axis[f.naxes++] = (int8_t)(axis - r);
-                start = it->count ? x->shape[axis] - 1 - start : 0;
+                start = it->count == 0 ? 0 : dim_sub(dim_sub(x->shape[axis], 1), start);
                 step = -step;
             }
-            stop = it->count ? start + (it->count - 1) * step + 1 : start;
+            stop = slice_stop(start, step, it->count);
         }
         whole &= start == 0 && stop == x->shape[axis] && step == 1;
         s.d[0][axis] = start, s.d[1][axis] = stop, s.d[2][axis] = step;
@@ -282,7 +316,7 @@ static Tensor *basic_ops(Interp *I, Tensor *x, const Index *ix, bool keep)
 
 Tensor *index_basic(Interp *I, Tensor *x, const Index *ix, bool keep)
 {
-    return x->tracer ? basic_ops(I, x, ix, keep) : basic_view(I, x, ix, keep);
+    return x->tracer || is_symbolic(ix) ? basic_ops(I, x, ix, keep) : basic_view(I, x, ix, keep);
 }
 
 /* ------------------------------------------------------------- tensors as indices */
@@ -397,12 +431,12 @@ static Tensor *store_value(Interp *I, Tensor *x, Value v)
 
 static bool store_shape(Interp *I, Tensor **v, int rank, const Dim *shape)
 {
-    while (*v && (*v)->rank > rank && (*v)->shape[0] == 1)      /* NumPy drops leading axes of one */
+    while (*v && (*v)->rank > rank && dim_same((*v)->shape[0], 1))      /* NumPy drops leading axes of one */
         *v = do_reshape(I, *v, (*v)->rank - 1, (*v)->shape + 1);
     bool fits = *v && (*v)->rank <= rank;
     for (int i = 1; fits && i <= (*v)->rank; i++) {
         Dim d = (*v)->shape[(*v)->rank - i];
-        fits = d == 1 || d == shape[rank - i];
+        fits = d == 1 || dim_same(d, shape[rank - i]) || dim_same(d, 1);
     }
     if (*v && !fits) {
         StrBuf s = {0};
@@ -440,14 +474,16 @@ static Tensor *update_region(Interp *I, Tensor *x, const Index *ix, Tensor *v)
     Tensor *in[RANK_MAX + 2] = {x};
     Dim shape[2 * RANK_MAX];
     int n = 0, rank = 0;
+    bool made = true;
     for (int i = 0; i < ix->n; i++)
         if (ix->item[i].kind != IX_NEW) {
             shape[rank++] = ix->item[i].kind == IX_INT ? 1 : ix->item[i].count;
-            in[2 + n++] = tensor_scalar_i(DT_int32, ix->item[i].start);
+            in[2 + n++] = size_tensor(I, ix->item[i].start, DT_int32);
+            made &= in[1 + n] != NULL;
         }
     a.n = (int16_t)n;
     Tensor *y = NULL;
-    if ((in[1] = do_reshape(I, tensor_ref(v), rank, shape)))
+    if (made && (in[1] = do_reshape(I, tensor_ref(v), rank, shape)))
         y = run_op(I, OP_dynamic_update, &a, in, n + 2);
     for (int i = 1; i < n + 2; i++)
         tensor_unref(in[i]);
@@ -489,9 +525,9 @@ static Tensor *store_basic(Interp *I, Tensor *x, const Index *ix, Tensor *value)
     }
     for (int i = 0; i < ix->n; i++) {
         unit &= ix->item[i].kind != IX_SLICE || ix->item[i].step == 1;
-        empty |= ix->item[i].kind == IX_SLICE && !ix->item[i].count;
+        empty |= ix->item[i].kind == IX_SLICE && ix->item[i].count == 0;
     }
-    if (!x->tracer && !v->tracer) {
+    if (!x->tracer && !v->tracer && !is_symbolic(ix)) {
         y = write_view(I, x, ix, v);
         tensor_unref(v);
         return y;
@@ -533,11 +569,10 @@ static bool broadcast_shape(Interp *I, Tensor *const *idx, int n, int *rank, Dim
     for (int i = 0; i < n; i++)
         for (int k = 1; k <= idx[i]->rank; k++) {
             Dim d = idx[i]->shape[idx[i]->rank - k], *s = &shape[*rank - k];
-            if (d != 1 && *s != 1 && d != *s) {
-                raise(I, EXC_ShapeError, "the index tensors do not broadcast: %lld and %lld", (long long)*s, (long long)d);
+            if (!dim_join(*s, d, s)) {
+                raise(I, EXC_ShapeError, "the index tensors do not broadcast: %s and %s", dim_text(*s), dim_text(d));
                 return false;
             }
-            *s = d != 1 ? d : *s;
         }
     return true;
 }
@@ -674,7 +709,7 @@ bool tensor_op_setitem(Interp *I, Value *slot, Value key, Value value)
         tensor_unref(v);
         return false;
     }
-    bool ok, plain = !ix.mask && !ix.ntensors && !o->t->tracer && !v->tracer;
+    bool ok, plain = !ix.mask && !ix.ntensors && !o->t->tracer && !v->tracer && !is_symbolic(&ix);
     if (plain && o->obj.refs == 1) {
         ok = store_direct(I, &o->t, &ix, &v);
     } else {

@@ -13,7 +13,7 @@ typedef enum { IX_INT, IX_SLICE, IX_NEW, IX_TENSOR } IxKind;
 
 typedef struct IxItem {
     IxKind kind;
-    int64_t start, step, count;     /* IX_SLICE; IX_INT: start */
+    Dim start, step, count;         /* IX_SLICE; IX_INT: start. The step is a number */
     Tensor *t;                      /* IX_TENSOR: owned */
 } IxItem;
 

@@ -90,11 +90,12 @@ static bool per_axis(Interp *I, Value v, int n, Dim *out, Dim dflt, const char *
 static void same_padding(const Tensor *x, const Tensor *w, int n, Attr *a)
 {
     for (int i = 0; i < n; i++) {
-        Dim size = x->shape[2 + i], stride = a->d[0][i], reach = (w->shape[2 + i] - 1) * a->d[3][n + i] + 1;
-        Dim out = (size + stride - 1) / stride, total = (out - 1) * stride + reach - size;
-        total = total > 0 ? total : 0;
-        a->d[1][i] = total / 2;
-        a->d[2][i] = total - total / 2;
+        Dim size = x->shape[2 + i], stride = a->d[0][i], reach = dim_add(dim_mul(dim_sub(w->shape[2 + i], 1), a->d[3][n + i]), 1);
+        Dim total = dim_sub(dim_add(dim_mul(dim_sub(dim_cdiv(size, stride), 1), stride), reach), size);
+        if (dim_ask_ge(total, 0) == DIM_REFUTED)
+            total = 0;
+        a->d[1][i] = dim_floordiv(total, 2);
+        a->d[2][i] = dim_sub(total, a->d[1][i]);
     }
 }
 
@@ -287,10 +288,10 @@ static Tensor *resize_last(Interp *I, Tensor *x, int64_t n)
     Dim have = x->shape[x->rank - 1];
     Attr a = attr_default();
     a.nd[0] = a.nd[1] = a.nd[2] = 1;
-    if (n == have)
+    if (dim_same(n, have))
         return x;
-    if (n > have) {
-        a.d[1][0] = n - have;
+    if (dim_ask_ge(n, have) == DIM_PROVED) {
+        a.d[1][0] = dim_sub(n, have);
         return chain1(I, OP_pad, &a, x);
     }
     a.d[1][0] = n;
@@ -304,8 +305,11 @@ static Tensor *fft_axis(Interp *I, Tensor *x, int kind, int64_t n, int axis)
     x = axis_last(I, x, axis);
     Attr a = attr_default();
     a.kind = (uint8_t)kind;
-    if (x && kind == IRFFT)
-        a.i = n > 0 ? n : 2 * (x->shape[x->rank - 1] - 1);
+    if (x && kind == IRFFT) {
+        int64_t have = 0;                               /* the result's length is a number: a graph is for one */
+        dim_settle(x->shape[x->rank - 1], &have);
+        a.i = n > 0 ? n : 2 * (have - 1);
+    }
     if (x && kind == IRFFT && n > 0)
         x = resize_last(I, x, n / 2 + 1);
     else if (x && n > 0)

@@ -56,6 +56,7 @@ static DType number_dtype(Value v)
     switch (v.tag) {
     case V_BOOL: return DT_bool;
     case V_INT: return v.i >= INT32_MIN && v.i <= INT32_MAX ? DT_int32 : DT_int64;
+    case V_SYMINT: return dim_ask_ge(INT32_MAX, v.i) == DIM_PROVED ? DT_int32 : DT_int64;
     case V_COMPLEX: return DT_c64;
     case V_TENSOR: return (DType)as_tensor(v)->dtype;
     default: return DT_f32;
@@ -65,7 +66,7 @@ static DType number_dtype(Value v)
 /* value stretched to a shape: a full op for numbers, a broadcast for tensors. */
 static Value full_value(Interp *I, Value value, DType dt, int rank, const Dim *shape)
 {
-    if (value.tag == V_TENSOR || value.tag == V_COMPLEX || (value.tag == V_INT && (value.i > 1LL << 53 || value.i < -(1LL << 53)))) {
+    if (value.tag == V_TENSOR || value.tag == V_COMPLEX || value.tag == V_SYMINT || (value.tag == V_INT && (value.i > 1LL << 53 || value.i < -(1LL << 53)))) {
         Tensor *x = do_convert(I, arg_tensor(I, value, "full"), dt);
         return value_of(do_broadcast(I, x, rank, shape));
     }
@@ -121,6 +122,26 @@ static Tensor *host_range(Interp *I, DType dt, double lo, double step, int64_t n
     return t;
 }
 
+/* lo + step * (0, 1, ...) where a size is symbolic. */
+static Value arange_sizes(Interp *I, Dim lo, Dim hi, Dim step, DType dt)
+{
+    int64_t by;
+    if (!dim_settle(step, &by) || !by)
+        return raise(I, EXC_ValueError, "the step of arange cannot be 0");
+    Dim span = by > 0 ? dim_sub(hi, lo) : dim_sub(lo, hi);
+    Dim n = dim_ask_ge(span, 0) == DIM_PROVED ? dim_cdiv(span, by > 0 ? by : -by) : 0;
+    if (dt == DT_NONE)
+        dt = dim_ask_ge(INT32_MAX, lo) == DIM_PROVED && dim_ask_ge(INT32_MAX, hi) == DIM_PROVED &&
+             dim_ask_ge(lo, dim_const(INT32_MIN)) == DIM_PROVED && dim_ask_ge(hi, dim_const(INT32_MIN)) == DIM_PROVED ? DT_int32 : DT_int64;
+    DType wide = dtype_is_inexact(dt) ? DT_f64 : DT_int64;
+    Tensor *t = iota_axis(I, wide == DT_f64 ? wide : dt, n);
+    if (by != 1)
+        t = chain2(I, OP_mul, NULL, t, t ? size_tensor(I, dim_const(by), (DType)t->dtype) : NULL);
+    if (lo != 0)
+        t = chain2(I, OP_add, NULL, t, t ? size_tensor(I, lo, (DType)t->dtype) : NULL);
+    return value_of(do_convert(I, t, dt));
+}
+
 static Value arange_int(Interp *I, int64_t lo, int64_t hi, int64_t step, DType dt)
 {
     int64_t span;
@@ -153,6 +174,10 @@ static Value f_arange(Interp *I, Value *a)              /* start, stop, step, dt
         return VERR;
     if (lo.tag != V_FLOAT && hi.tag != V_FLOAT && step.tag != V_FLOAT) {
         int64_t i, j, k;
+        Dim d[3];
+        if (is_symint(lo) || is_symint(hi) || is_symint(step))
+            return value_as_size(I, lo, &d[0]) && value_as_size(I, hi, &d[1]) && value_as_size(I, step, &d[2])
+                   ? arange_sizes(I, d[0], d[1], d[2], dt) : VERR;
         if (!value_as_int(I, lo, &i) || !value_as_int(I, hi, &j) || !value_as_int(I, step, &k))
             return VERR;
         return k ? arange_int(I, i, j, k, dt) : raise(I, EXC_ValueError, "the step of arange cannot be 0");
@@ -183,17 +208,33 @@ static Value f_linspace(Interp *I, Value *a)            /* start, stop, num, end
     return value_of(t);
 }
 
+/* Ones where row and column are the same. */
+static Value eye_sizes(Interp *I, const Dim *shape, DType dt)
+{
+    Attr a = attr_default();
+    a.dtype = DT_int64;
+    a.nd[0] = 2;
+    a.naxes = 1;
+    memcpy(a.d[0], shape, 2 * sizeof *shape);
+    a.axis[0] = -2;
+    Tensor *row = run_op(I, OP_iota, &a, NULL, 0);
+    a.axis[0] = -1;
+    return value_of(do_convert(I, chain2(I, OP_eq, NULL, row, run_op(I, OP_iota, &a, NULL, 0)), dt));
+}
+
 static Value f_eye(Interp *I, Value *a)                 /* n, m, dtype */
 {
     DType dt = DT_f32;
     Dim shape[2];
-    if (!value_as_int(I, a[0], &shape[0]) || !arg_dtype(I, a[2], &dt))
+    if (!value_as_size(I, a[0], &shape[0]) || !arg_dtype(I, a[2], &dt))
         return VERR;
     shape[1] = shape[0];
-    if (is_given(a[1]) && !value_as_int(I, a[1], &shape[1]))
+    if (is_given(a[1]) && !value_as_size(I, a[1], &shape[1]))
         return VERR;
-    if (shape[0] < 0 || shape[1] < 0)
+    if (size_is_negative(shape[0]) || size_is_negative(shape[1]))
         return raise(I, EXC_ShapeError, "a size cannot be negative");
+    if (!dim_is_const(shape[0]) || !dim_is_const(shape[1]))
+        return eye_sizes(I, shape, dt);
     Tensor *t = tensor_zeros(dt, 2, shape);
     if (!t)
         return raise(I, EXC_MemoryError, "not enough memory for a tensor of this size");

@@ -48,9 +48,9 @@ static bool compare_pair(Interp *I, Value a, Value b, Tensor **x, Tensor **y)
 {
     Value n = a.tag == V_TENSOR ? b : a;
     Tensor *t = as_tensor(a.tag == V_TENSOR ? a : b);
-    if (n.tag != V_INT || !dtype_is_int(t->dtype) || (n.i >= 0 && n.i < 8))
+    if ((n.tag != V_INT && !is_symint(n)) || !dtype_is_int(t->dtype) || (n.tag == V_INT && n.i >= 0 && n.i < 8))
         return pair(I, a, b, x, y);
-    Tensor *s = tensor_scalar_i(DT_int64, n.i), *w = do_convert(I, tensor_ref(t), DT_int64);
+    Tensor *s = is_symint(n) ? size_tensor(I, n.i, DT_int64) : tensor_scalar_i(DT_int64, n.i), *w = do_convert(I, tensor_ref(t), DT_int64);
     *x = a.tag == V_TENSOR ? w : s;
     *y = a.tag == V_TENSOR ? s : w;
     if (w && s)
@@ -74,6 +74,10 @@ Value tensor_op_binary(Interp *I, int op, Value a, Value b)
         return VNOTIMPL;
     if (a.tag == V_TENSOR && b.tag == V_TENSOR && op != AOP_MATMUL)
         return value_of(run_op(I, operator_op[op], NULL, (Tensor *[]){as_tensor(a), as_tensor(b)}, 2));
+    if (op == AOP_POW && is_symint(b)) {                /* which power it is decides how it is computed */
+        b = symint_settled(I, b);
+        return is_err(b) ? VERR : tensor_op_binary(I, op, a, b);
+    }
     if (!pair(I, a, b, &x, &y))
         return VERR;
     if (op == AOP_MATMUL)
@@ -223,21 +227,22 @@ bool tensor_op_as_float(Interp *I, Value v, double *out)
 int64_t tensor_op_len(Interp *I, Value v)
 {
     Tensor *t = as_tensor(v);
+    int64_t n;
     if (!t->rank) {
         raise(I, EXC_TypeError, "a 0-d tensor has no len()");
         return -1;
     }
-    return t->shape[0];
+    return symint_number(I, size_value(t->shape[0]), &n) ? n : -1;
 }
 
-typedef struct TensorIter { NativeInst inst; Value tensor; int64_t i; } TensorIter;
+typedef struct TensorIter { NativeInst inst; Value tensor; int64_t i, n; } TensorIter;
 
 static void iter_free(void *self) { value_unref(((TensorIter *)self)->tensor); }
 
 static Value iter_next(Interp *I, void *self)
 {
     TensorIter *it = self;
-    if (it->i >= as_tensor(it->tensor)->shape[0])
+    if (it->i >= it->n)
         return VERR;
     return tensor_op_getitem(I, it->tensor, vint(it->i++));
 }
@@ -248,7 +253,11 @@ Value tensor_op_iter(Interp *I, Value v)
 {
     if (!as_tensor(v)->rank)
         return raise(I, EXC_TypeError, "a 0-d tensor cannot be iterated over");
+    int64_t n = tensor_op_len(I, v);                    /* one graph for each length */
+    if (n < 0)
+        return VERR;
     TensorIter *it = nativeobj_new(&iter_type, sizeof *it);
+    it->n = n;
     it->tensor = value_ref(v);
     return vobj(it);
 }
@@ -285,7 +294,8 @@ bool tensor_op_repr(Interp *I, Value v, StrBuf *out)
     TType type = tensor_type(t);
     sb_puts(out, "Tensor(<traced>, shape=(");
     for (int i = 0; i < type.rank; i++) {
-        dim_print(type.shape[i], out);
+        int64_t size;
+        sb_puts(out, dim_text(dim_settle(type.shape[i], &size) ? size : type.shape[i]));
         sb_puts(out, i + 1 < type.rank ? ", " : type.rank == 1 ? "," : "");
     }
     sb_printf(out, "), dtype=%s)", dtype_info[type.dtype].name);
@@ -335,18 +345,14 @@ static Value attr_shape(Interp *I, Value v)
     Tensor *t = as_tensor(v);
     Value s = tuple_new(t->rank);
     for (int i = 0; i < t->rank; i++) {
-        if (!dim_is_const(t->shape[i])) {
-            value_unref(s);
-            return raise(I, EXC_ValueError, "the size of axis %d is known only when the staged function runs", i);
-        }
-        as_tuple(s)->at[i] = vint(t->shape[i]);
+        as_tuple(s)->at[i] = size_value(t->shape[i]);
     }
     return s;
 }
 
 static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
 static Value attr_ndim(Interp *I, Value v) { return vint(as_tensor(v)->rank); }
-static Value attr_size(Interp *I, Value v) { return vint(shape_product(as_tensor(v)->rank, as_tensor(v)->shape)); }
+static Value attr_size(Interp *I, Value v) { return size_value(shape_product(as_tensor(v)->rank, as_tensor(v)->shape)); }
 static Value attr_grad(Interp *I, Value v)
 {
     Value g = ((TensorObj *)v.o)->grad;
@@ -356,7 +362,10 @@ static Value attr_grad(Interp *I, Value v)
 static Value attr_nbytes(Interp *I, Value v)
 {
     Tensor *t = as_tensor(v);
-    return vint((int64_t)dtype_nbytes(t->dtype, (size_t)shape_product(t->rank, t->shape)));
+    int64_t n;
+    if (!symint_number(I, size_value(shape_product(t->rank, t->shape)), &n))
+        return VERR;
+    return vint((int64_t)dtype_nbytes(t->dtype, (size_t)n));
 }
 
 static Value attr_T(Interp *I, Value v)

@@ -85,8 +85,8 @@ static Value update(Interp *I, Value *a, OpId op, const char *name)            /
             shape[r] = 1;
             for (int i = 0; i < n; i++) {
                 int at_axis = k - (rb - in[2 + i]->rank);
-                if (at_axis >= 0 && in[2 + i]->shape[at_axis] != 1)
-                    shape[r] = in[2 + i]->shape[at_axis];
+                if (at_axis >= 0 && !dim_join(shape[r], in[2 + i]->shape[at_axis], &shape[r]))
+                    shape[r] = in[2 + i]->shape[at_axis];       /* the op says what is wrong */
             }
             r++;
         }
@@ -112,7 +112,7 @@ static Value f_dynamic_slice(Interp *I, Value *a)
     Attr at = attr_default();
     int n = 0;
     Value starts = value_to_list(I, a[1]);
-    bool ok = in[0] && !is_err(starts) && arg_int_list(I, a[2], at.d[0], RANK_MAX, &n, "dynamic_slice");
+    bool ok = in[0] && !is_err(starts) && arg_size_list(I, a[2], at.d[0], RANK_MAX, &n, "dynamic_slice");
     if (ok && (as_list(starts)->n != n || n > in[0]->rank)) {
         raise(I, EXC_ShapeError, "dynamic_slice: %lld starts and %d sizes for a tensor of %d axes", (long long)as_list(starts)->n, n, in[0]->rank);
         ok = false;

@@ -176,7 +176,7 @@ static void shuffle(Interp *I, Value *at, int64_t n)
     }
 }
 
-static Tensor *permuted(Interp *I, int64_t n, Tensor *key);
+static Tensor *permuted(Interp *I, Dim n, Tensor *key);
 
 /* A list in place; a tensor's rows as a new tensor. */
 static Value f_shuffle(Interp *I, Value *a)
@@ -228,7 +228,7 @@ static bool is_shape(const TupleObj *t)
     if (t->n == 1 && (t->at[0].tag == V_TUPLE || t->at[0].tag == V_LIST))
         return true;
     for (int64_t i = 0; i < t->n; i++)
-        if (t->at[i].tag != V_INT)
+        if (t->at[i].tag != V_INT && !is_symint(t->at[i]))
             return false;
     return t->n == 1 || t->n > 2;
 }
@@ -335,7 +335,7 @@ static Value f_randint(Interp *I, Value *a)             /* lo, hi, shape, dtype,
     return scaled(I, draw(I, DIST_RANDINT, dt, rank, shape, 0, hi - lo, key), vint(1), vint(lo));
 }
 
-static Tensor *permuted(Interp *I, int64_t n, Tensor *key)
+static Tensor *permuted(Interp *I, Dim n, Tensor *key)
 {
     Attr a = attr_default();
     return chain1(I, OP_argsort, &a, draw(I, DIST_BITS, DT_uint32, 1, &n, 0, 0, key));
@@ -344,15 +344,15 @@ static Tensor *permuted(Interp *I, int64_t n, Tensor *key)
 static Value f_permutation(Interp *I, Value *a)         /* n or tensor, key */
 {
     Tensor *key;
-    int64_t n;
+    Dim n;
     if (!arg_key(I, a[1], &key))
         return VERR;
     if (a[0].tag != V_TENSOR || !as_tensor(a[0])->rank) {
-        if (!value_as_int(I, a[0], &n))
+        if (!value_as_size(I, a[0], &n))
             return VERR;
-        return n < 0 ? raise(I, EXC_ValueError, "permutation of %lld elements", (long long)n) : value_of(permuted(I, n, key));
+        return size_is_negative(n) ? raise(I, EXC_ValueError, "permutation of %s elements", dim_text(n)) : value_of(permuted(I, n, key));
     }
-    Value p = value_of(permuted(I, tensor_op_len(I, a[0]), key));
+    Value p = value_of(permuted(I, as_tensor(a[0])->shape[0], key));
     Value r = is_err(p) ? VERR : tensor_op_getitem(I, a[0], p);
     value_unref(p);
     return r;

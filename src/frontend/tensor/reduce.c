@@ -71,11 +71,11 @@ static Value f_all(Interp *I, Value *a) { return reduce_plain(I, a, OP_all, "all
 
 /* ------------------------------------------------------------- means */
 
-static int64_t reduced_count(const Tensor *x, const Attr *a)
+static Dim reduced_count(const Tensor *x, const Attr *a)
 {
-    int64_t n = 1;
+    Dim n = 1;
     for (int i = 0; i < a->naxes; i++)
-        n *= x->shape[x->rank + a->axis[i]];
+        n = dim_mul(n, x->shape[x->rank + a->axis[i]]);
     return n;
 }
 
@@ -86,14 +86,14 @@ static DType mean_dtype(DType t)
 }
 
 /* The mean in the accumulator's dtype. */
-static Tensor *mean_op(Interp *I, Tensor *x, const Attr *axes, bool keep, double count)
+static Tensor *mean_op(Interp *I, Tensor *x, const Attr *axes, bool keep, Dim count)
 {
     DType dt = mean_dtype((DType)x->dtype);
     Tensor *s = do_convert(I, tensor_ref(x), dtype_is_inexact((DType)x->dtype) ? (DType)x->dtype : dt);
     Tensor *y = s ? reduce_op(I, OP_sum, s, axes, keep, dt) : NULL;
     tensor_unref(s);
     DType real = dtype_real(dt);
-    return chain2(I, OP_div, NULL, y, y ? do_convert(I, tensor_scalar_f(real, count), dt) : NULL);
+    return chain2(I, OP_div, NULL, y, y ? do_convert(I, size_tensor(I, count, real), dt) : NULL);
 }
 
 static DType result_dtype(const Reduce *r)
@@ -108,7 +108,7 @@ static Value f_mean(Interp *I, Value *a)
     Reduce r;
     if (!reduce_args(I, a, "mean", &r))
         return VERR;
-    Tensor *y = mean_op(I, r.x, &r.a, r.keep, (double)reduced_count(r.x, &r.a));
+    Tensor *y = mean_op(I, r.x, &r.a, r.keep, reduced_count(r.x, &r.a));
     y = y ? do_convert(I, y, result_dtype(&r)) : NULL;
     tensor_unref(r.x);
     return value_of(y);
@@ -118,14 +118,14 @@ static Value f_mean(Interp *I, Value *a)
 static Tensor *variance(Interp *I, Reduce *r, bool unbiased)
 {
     Tensor *x = do_convert(I, tensor_ref(r->x), mean_dtype((DType)r->x->dtype));
-    int64_t n = x ? reduced_count(x, &r->a) : 0;
-    Tensor *mean = x ? mean_op(I, x, &r->a, true, (double)n) : NULL;
+    Dim n = x ? reduced_count(x, &r->a) : 0;
+    Tensor *mean = x ? mean_op(I, x, &r->a, true, n) : NULL;
     Tensor *d = chain2(I, OP_sub, NULL, x, mean);
     if (d && dtype_is_complex((DType)d->dtype))
         d = chain1(I, OP_abs, NULL, d);
     Tensor *sq = d ? run_op(I, OP_mul, NULL, (Tensor *[]){d, d}, 2) : NULL;
     tensor_unref(d);
-    Tensor *y = sq ? mean_op(I, sq, &r->a, r->keep, (double)(unbiased ? n - 1 : n)) : NULL;
+    Tensor *y = sq ? mean_op(I, sq, &r->a, r->keep, unbiased ? dim_sub(n, 1) : n) : NULL;
     tensor_unref(sq);
     return y;
 }

@@ -10,24 +10,24 @@
 /* One -1 among the sizes stands for whatever fits. */
 static bool infer_size(Interp *I, const Tensor *x, int rank, Dim *shape)
 {
-    int64_t have = shape_product(x->rank, x->shape), known = 1;
+    Dim have = shape_product(x->rank, x->shape), known = 1;
     int hole = -1;
     for (int i = 0; i < rank; i++) {
-        if (shape[i] == -1 && hole < 0)
+        if (size_is(shape[i], -1) && hole < 0)
             hole = i;
-        else if (shape[i] < 0) {
-            raise(I, EXC_ShapeError, "reshape: only one size can be -1, and none can be %lld", (long long)shape[i]);
+        else if (size_is_negative(shape[i])) {
+            raise(I, EXC_ShapeError, "reshape: only one size can be -1, and none can be %s", dim_text(shape[i]));
             return false;
         } else
-            known *= shape[i];
+            known = dim_mul(known, shape[i]);
     }
     if (hole < 0)
         return true;
-    if (!known || have % known) {
-        raise(I, EXC_ShapeError, "reshape: %lld elements do not divide into rows of %lld", (long long)have, (long long)known);
+    if (dim_ask_ge(known, 1) != DIM_PROVED || !dim_same(dim_mod(have, known), 0)) {
+        raise(I, EXC_ShapeError, "reshape: %s elements do not divide into rows of %s", dim_text(have), dim_text(known));
         return false;
     }
-    shape[hole] = have / known;
+    shape[hole] = dim_floordiv(have, known);
     return true;
 }
 
@@ -35,7 +35,14 @@ static bool sizes_star(Interp *I, Value star, int *rank, Dim *shape)
 {
     TupleObj *t = as_tuple(star);
     bool one = t->n == 1 && (t->at[0].tag == V_TUPLE || t->at[0].tag == V_LIST);
-    return arg_int_list(I, one ? t->at[0] : star, shape, RANK_MAX, rank, "a shape");
+    return arg_size_list(I, one ? t->at[0] : star, shape, RANK_MAX, rank, "a shape");
+}
+
+static bool axes_star(Interp *I, Value star, int *n, int64_t *axes)
+{
+    TupleObj *t = as_tuple(star);
+    bool one = t->n == 1 && (t->at[0].tag == V_TUPLE || t->at[0].tag == V_LIST);
+    return arg_int_list(I, one ? t->at[0] : star, axes, RANK_MAX, n, "a shape");
 }
 
 static Value f_reshape(Interp *I, Value *a)
@@ -63,7 +70,7 @@ static Value f_flatten(Interp *I, Value *a)             /* x, start, end */
     for (int i = 0; i < lo; i++)
         shape[n++] = x->shape[i];
     for (int i = lo; i <= hi && i < x->rank; i++)
-        mid *= x->shape[i];
+        mid = dim_mul(mid, x->shape[i]);
     shape[n++] = mid;
     for (int i = hi + 1; i < x->rank; i++)
         shape[n++] = x->shape[i];
@@ -85,12 +92,13 @@ static Value f_squeeze(Interp *I, Value *a)             /* x, axis, dim */
         bool named = !is_given(axis);
         for (int k = 0; k < at.naxes; k++)
             named |= at.axis[k] + x->rank == i;
-        if (named && is_given(axis) && x->shape[i] != 1) {
-            raise(I, EXC_ShapeError, "squeeze: axis %d has size %lld, not 1", i, (long long)x->shape[i]);
+        bool one = named && dim_same(x->shape[i], 1);
+        if (named && is_given(axis) && !one) {
+            raise(I, EXC_ShapeError, "squeeze: axis %d has size %s, not 1", i, dim_text(x->shape[i]));
             tensor_unref(x);
             return VERR;
         }
-        if (!named || x->shape[i] != 1)
+        if (!one)
             shape[n++] = x->shape[i];
     }
     return value_of(do_reshape(I, x, n, shape));
@@ -122,7 +130,7 @@ static Value f_expand(Interp *I, Value *a)
         return VERR;
     }
     for (int i = 0; i < rank; i++)
-        if (shape[i] == -1 && i >= rank - x->rank)
+        if (size_is(shape[i], -1) && i >= rank - x->rank)
             shape[i] = x->shape[i - (rank - x->rank)];
     return value_of(do_broadcast(I, x, rank, shape));
 }
@@ -135,7 +143,7 @@ static Value f_permute(Interp *I, Value *a)             /* x, *axes */
     int n, perm[RANK_MAX];
     bool used[RANK_MAX] = {false};
     Tensor *x = arg_tensor(I, a[0], "permute");
-    if (!x || !sizes_star(I, a[1], &n, axes))
+    if (!x || !axes_star(I, a[1], &n, axes))
         goto fail;
     if (n != x->rank) {
         raise(I, EXC_ShapeError, "permute names %d axes, the tensor has %d", n, x->rank);
@@ -307,13 +315,13 @@ static Value f_stack(Interp *I, Value *a)               /* tensors, axis, dim */
 /* ------------------------------------------------------------- pad, triangles */
 
 /* NumPy's widths: ((before, after), ...), (before, after) for every axis, or one number. */
-static bool pad_widths(Interp *I, Value w, int rank, int64_t *before, int64_t *after)
+static bool pad_widths(Interp *I, Value w, int rank, Dim *before, Dim *after)
 {
-    int64_t pair[2];
+    Dim pair[2];
     int n;
-    if (w.tag == V_INT || ((w.tag == V_TUPLE || w.tag == V_LIST) && value_len(I, w) == 2 &&
-                           (w.tag == V_TUPLE ? as_tuple(w)->at : as_list(w)->at)[0].tag == V_INT)) {
-        if (!arg_int_list(I, w, pair, 2, &n, "pad"))
+    if (w.tag == V_INT || is_symint(w) || ((w.tag == V_TUPLE || w.tag == V_LIST) && value_len(I, w) == 2 &&
+                           symint_dim((w.tag == V_TUPLE ? as_tuple(w)->at : as_list(w)->at)[0], pair))) {
+        if (!arg_size_list(I, w, pair, 2, &n, "pad"))
             return false;
         for (int i = 0; i < rank; i++)
             before[i] = pair[0], after[i] = pair[n - 1];
@@ -326,7 +334,7 @@ static bool pad_widths(Interp *I, Value w, int rank, int64_t *before, int64_t *a
     if (!ok)
         raise(I, EXC_ShapeError, "pad: %lld pairs of widths for %d axes", (long long)as_list(list)->n, rank);
     for (int i = 0; ok && i < rank; i++) {
-        ok = arg_int_list(I, as_list(list)->at[as_list(list)->n == 1 ? 0 : i], pair, 2, &n, "pad");
+        ok = arg_size_list(I, as_list(list)->at[as_list(list)->n == 1 ? 0 : i], pair, 2, &n, "pad");
         if (ok)
             before[i] = pair[0], after[i] = pair[n - 1];
     }
@@ -344,11 +352,40 @@ static Value f_pad(Interp *I, Value *a)                 /* x, widths, value */
     }
     at.nd[0] = at.nd[1] = at.nd[2] = x->rank;
     for (int i = 0; i < x->rank; i++)
-        if (at.d[0][i] < 0 || at.d[1][i] < 0) {
+        if (size_is_negative(at.d[0][i]) || size_is_negative(at.d[1][i])) {
             tensor_unref(x);
             return raise(I, EXC_ShapeError, "pad: a width cannot be negative");
         }
     return value_of(chain1(I, OP_pad, &at, x));
+}
+
+/* The mask of a triangle whose sizes are symbolic: column - row against k. */
+static Tensor *triangle_mask(Interp *I, const Dim *shape, int64_t k, bool lower)
+{
+    Attr a = attr_default();
+    a.dtype = DT_int64;
+    a.nd[0] = 2;
+    a.naxes = 1;
+    memcpy(a.d[0], shape, 2 * sizeof *shape);
+    a.axis[0] = -1;
+    Tensor *col = run_op(I, OP_iota, &a, NULL, 0);
+    a.axis[0] = -2;
+    Tensor *off = chain2(I, OP_sub, NULL, col, run_op(I, OP_iota, &a, NULL, 0));
+    return chain2(I, lower ? OP_le : OP_ge, NULL, off, tensor_scalar_i(DT_int64, k));
+}
+
+static Tensor *known_mask(Interp *I, const Dim *shape, int64_t k, bool lower)
+{
+    Tensor *mask = tensor_new(DT_bool, 2, shape);
+    if (!mask) {
+        raise(I, EXC_MemoryError, "not enough memory for a mask");
+        return NULL;
+    }
+    uint8_t *p = mask->store->data;
+    for (Dim i = 0; i < shape[0]; i++)
+        for (Dim j = 0; j < shape[1]; j++)
+            p[i * shape[1] + j] = lower ? j - i <= k : j - i >= k;
+    return mask;
 }
 
 /* Keep what is on the right side of diagonal k. */
@@ -365,15 +402,12 @@ static Value triangle(Interp *I, Value *a, bool lower)  /* x, k */
         return raise(I, EXC_ShapeError, "%s needs a matrix", lower ? "tril" : "triu");
     }
     Dim shape[2] = {x->shape[x->rank - 2], x->shape[x->rank - 1]};
-    Tensor *mask = tensor_new(DT_bool, 2, shape);
+    bool known = dim_is_const(shape[0]) && dim_is_const(shape[1]);
+    Tensor *mask = known ? known_mask(I, shape, k, lower) : triangle_mask(I, shape, k, lower);
     if (!mask) {
         tensor_unref(x);
-        return raise(I, EXC_MemoryError, "not enough memory for a mask");
+        return VERR;
     }
-    uint8_t *p = mask->store->data;
-    for (Dim i = 0; i < shape[0]; i++)
-        for (Dim j = 0; j < shape[1]; j++)
-            p[i * shape[1] + j] = lower ? j - i <= k : j - i >= k;
     Tensor *zero = scalar_as((DType)x->dtype, 0, 0);
     Tensor *y = run_op(I, OP_where, NULL, (Tensor *[]){mask, x, zero}, 3);
     tensor_unref(mask);

@@ -16,6 +16,8 @@ static struct {
     Map noted;                  /* difference of the two sides, with the relation -> noted before */
 } ask;
 
+bool dim_asked;
+
 Dim dim_sized(Sym name, int64_t size)
 {
     Dim d = dim_var(name, 0, INT64_MAX);
@@ -76,7 +78,7 @@ bool dim_cond_now(const DimCond *c, bool *holds)
 
 void dim_ask_begin(void)
 {
-    ask.open = true;
+    ask.open = dim_asked = true;
     dim_push();
 }
 
@@ -242,4 +244,50 @@ Dim dim_known(Dim d)
     d = dim_norm(d);
     dim_end();
     return d;
+}
+
+/* ------------------------------------------------------------- joining */
+
+bool dim_may_equal(Dim a, Dim b)
+{
+    DimAnswer r;
+
+    if (a == b)
+        return true;
+    if (dim_is_const(a) && dim_is_const(b))
+        return false;
+    r = dim_ask_eq(a, b);
+    return r == DIM_PROVED || r == DIM_UNKNOWN;
+}
+
+/* Two sizes of which the call at hand says that one is 1 and the other not. */
+static bool join_one(Dim a, Dim b, Dim *out)
+{
+    int64_t x, y;
+
+    if (!dim_at_hand(a, &x) || !dim_at_hand(b, &y) || x == y)
+        return false;
+    if (x == 1 && dim_same(a, 1))
+        *out = b;
+    else if (dim_same(b, 1))
+        *out = a;
+    else
+        return false;
+    return true;
+}
+
+bool dim_join(Dim a, Dim b, Dim *out)
+{
+    if (a == b || b == 1)
+        *out = a;
+    else if (a == 1)
+        *out = b;
+    else if (dim_is_const(a) && dim_is_const(b))
+        return false;
+    else if (!join_one(a, b, out)) {
+        if (!dim_may_equal(a, b))
+            return false;
+        *out = dim_is_const(a) ? b : a;         /* prefer the named one */
+    }
+    return true;
 }

@@ -26,6 +26,7 @@ Dim dim_sized(Sym name, int64_t size);
 bool dim_at_hand(Dim d, int64_t *out);
 
 /* From begin to end answers are noted as conditions. They do not nest. */
+extern bool dim_asked;                  /* was there ever one? */
 void dim_ask_begin(void);
 bool dim_asking(void);
 void dim_ask_end(DimConds *out);        /* the conditions, added to *out; what was known is forgotten */
@@ -35,6 +36,10 @@ void dim_ask_end(DimConds *out);        /* the conditions, added to *out; what w
 DimAnswer dim_ask_eq(Dim a, Dim b);
 DimAnswer dim_ask_ge(Dim a, Dim b);
 static inline bool dim_same(Dim a, Dim b) { return a == b || dim_ask_eq(a, b) == DIM_PROVED; }
+/* Must a be b? False (silently) only when they are known to differ; what cannot be decided is checked when it runs. */
+bool dim_may_equal(Dim a, Dim b);
+/* Join under broadcasting: *out is the common size. */
+bool dim_join(Dim a, Dim b, Dim *out);
 /* The number that d is for every call that is served. false: it has none. */
 bool dim_settle(Dim d, int64_t *out);
 /* d as the conditions have it: a number where they settle it. */

@@ -71,53 +71,9 @@ const char *call_text(Infer *f)
     return sb_str(b);
 }
 
-bool dim_may_equal(Dim a, Dim b)
-{
-    DimAnswer r;
-
-    if (a == b)
-        return true;
-    if (dim_is_const(a) && dim_is_const(b))
-        return false;
-    r = dim_ask_eq(a, b);
-    return r == DIM_PROVED || r == DIM_UNKNOWN;
-}
-
 bool dim_below(Dim d, int64_t lo)
 {
     return d == DIM_BAD || (dim_is_const(d) ? d < lo : dim_ask_ge(d, lo) == DIM_REFUTED);
-}
-
-/* Two sizes of which the call at hand says that one is 1 and the other not. */
-static bool join_one(Dim a, Dim b, Dim *out)
-{
-    int64_t x, y;
-
-    if (!dim_at_hand(a, &x) || !dim_at_hand(b, &y) || x == y)
-        return false;
-    if (x == 1 && dim_same(a, 1))
-        *out = b;
-    else if (dim_same(b, 1))
-        *out = a;
-    else
-        return false;
-    return true;
-}
-
-bool dim_join(Dim a, Dim b, Dim *out)
-{
-    if (a == b || b == 1)
-        *out = a;
-    else if (a == 1)
-        *out = b;
-    else if (dim_is_const(a) && dim_is_const(b))
-        return false;
-    else if (!join_one(a, b, out)) {
-        if (!dim_may_equal(a, b))
-            return false;
-        *out = dim_is_const(a) ? b : a;         /* prefer the named one */
-    }
-    return true;
 }
 
 bool shape_join(const TType *a, const TType *b, TType *out)

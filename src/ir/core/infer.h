@@ -33,12 +33,8 @@ const char *dims_text(const Dim *d, int n);
 /* The op with its operands as users write it: "[2, 3] + [4]", "maximum([2], [3])". */
 const char *call_text(Infer *f);
 
-/* Must a be b? False (silently) only when they are known to differ; what cannot be decided is checked when it runs. */
-bool dim_may_equal(Dim a, Dim b);
 /* Is d known to be less than lo (a small number that is not negative)? */
 bool dim_below(Dim d, int64_t lo);
-/* Join under broadcasting: *out is the common size. */
-bool dim_join(Dim a, Dim b, Dim *out);
 bool shape_join(const TType *a, const TType *b, TType *out);
 /* An axis attribute as an index from the front; -1 after reporting that there is no such axis. */
 int infer_axis(Infer *f, int axis, int rank);
