@@ -11,6 +11,7 @@
  * needs them as numbers (sizes, static_argnums).  Random draws inside start from a key that every call passes, so each call draws anew.
  */
 #include "frontend/tensor/guard.h"
+#include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/transform.h"
 #include "frontend/tensor/watch.h"
 
@@ -27,6 +28,7 @@ typedef struct Entry {
     Tensor **capture;
     bool random;                /* the graph uses the key */
     Guard *guard;               /* what it read from outside */
+    uint64_t within;            /* staged within another function: serves it alone. 0: at the top */
     struct Entry *next;
 } Entry;
 
@@ -89,6 +91,17 @@ static void drop_old(Staged *s)
 
 /* ------------------------------------------------------------- finding an entry */
 
+/* The key of a function that draws nothing; a new reference, NULL without memory. */
+static Tensor *no_key(void)
+{
+    static Tensor *key;
+    Dim two = 2;
+    if (!key)
+        key = tensor_zeros(DT_uint32, 1, &two);
+    return key ? tensor_ref(key) : NULL;
+}
+
+
 /* The call as one tree: (args..., {name: value}). */
 static Value call_tree(Interp *I, const CallArgs *c)
 {
@@ -101,10 +114,51 @@ static Value call_tree(Interp *I, const CallArgs *c)
     return t;
 }
 
-static bool same_type(const TType *t, const Tensor *x)
+/* Sizes apart: the graph has conditions for them. */
+static bool same_kind(const TType *t, const Tensor *x)
 {
-    return t->dtype == x->dtype && t->rank == x->rank && t->weak == x->weak && t->policy == x->policy &&
-           !memcmp(t->shape, x->shape, sizeof(Dim) * x->rank);
+    return t->dtype == x->dtype && t->rank == x->rank && t->weak == x->weak && t->policy == x->policy;
+}
+
+/* The operands of the graph: what it captured, the key, the arguments. */
+static Tensor **operands(const Entry *e, Tensor *key, const TensorVec *in)
+{
+    Tensor **x = tsr_alloc(sizeof *x * (size_t)(e->ncaptures + 1 + e->n));
+    if (e->ncaptures)
+        memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
+    x[e->ncaptures] = key;
+    if (e->n)
+        memcpy(x + e->ncaptures + 1, in->at, sizeof *x * (size_t)e->n);
+    return x;
+}
+
+static bool sizes_fit(const Entry *e, const TensorVec *in)
+{
+    if (e->within) {
+        for (int i = 0; i < e->n; i++)
+            if (memcmp(e->type[i].shape, in->at[i]->shape, sizeof(Dim) * in->at[i]->rank))
+                return false;
+        return true;
+    }
+    Tensor *key = no_key(), **x = key ? operands(e, key, in) : NULL;
+    bool fit = key && graph_takes(e->graph, x);
+    tensor_unref(key);
+    tsr_free(x);
+    return fit;
+}
+
+/* Graphs that were staged within another function know its sizes: they end with it. */
+static void drop_within(Staged *s)
+{
+    for (Entry **p = &s->first; *p;) {
+        Entry *e = *p;
+        if (e->within && e->within != dim_asking_id()) {
+            *p = e->next;
+            s->entries--;
+            entry_free(e);
+        } else
+            p = &e->next;
+    }
 }
 
 /* Is what e read from outside as it was, tensors apart? Those become its captures. 1, 0, -1 pending. */
@@ -125,12 +179,13 @@ static int still_holds(Entry *e)
 static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *failed)
 {
     const Policy *numerics = trace_of(I)->numerics;
+    drop_within(s);
     for (Entry **p = &s->first; *p; p = &(*p)->next) {
         Entry *e = *p;
         bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place;
         for (int i = 0; same && i < in->n; i++)
-            same = same_type(&e->type[i], in->at[i]);
-        int eq = same ? tree_same(I, e->skeleton, tree) : 0;
+            same = same_kind(&e->type[i], in->at[i]);
+        int eq = same && sizes_fit(e, in) ? tree_same(I, e->skeleton, tree) : 0;
         if (eq > 0)
             eq = still_holds(e);
         if (eq < 0) {
@@ -208,11 +263,18 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     Value name = value_getattr_opt(I, t->f, sym("__name__"));
     Sym label = name.tag == V_STR ? sym_n(as_str(name)->s, as_str(name)->len) : sym("function");
     value_unref(name);
+    SizeVars sizes = {0};
+    e->within = dim_asking_id();
+    bool own = size_vars_begin(I, &sizes, t->f, c, type + 1, in->n);
     e->guard = guard_begin(I);
     note_objects(I, e->guard, t->f, c);
     Staging staging = {&h, e->guard};
     e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, in->n + 1, &e->capture, &e->ncaptures);
     guard_end(e->guard);
+    if (e->graph)
+        optimise(e->graph);
+    if (own)
+        e->graph = size_vars_end(&sizes, e->graph, type + 1, in->n);
     if (!e->graph) {
         guard_free(e->guard);
         raise_op_error(I);
@@ -222,7 +284,6 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
         return NULL;
     }
     guard_bind_captures(e->guard, e->capture, e->ncaptures);
-    optimise(e->graph);
     e->random = key_used(e->graph, e->ncaptures);
     e->result = h.result;
     e->nout = h.nresult;
@@ -245,36 +306,21 @@ static bool cacheable(const Entry *e)
 
 /* ------------------------------------------------------------- running */
 
-/* The key of a function that draws nothing; a new reference, NULL without memory. */
-static Tensor *no_key(void)
-{
-    static Tensor *key;
-    Dim two = 2;
-    if (!key)
-        key = tensor_zeros(DT_uint32, 1, &two);
-    return key ? tensor_ref(key) : NULL;
-}
-
 static Value run(Interp *I, const Entry *e, const TensorVec *in)
 {
     Trace *T = trace_of(I);
     int n = e->ncaptures + 1 + e->n, nout = 0, stores = guard_nwrites(e->guard);
-    Tensor **x = tsr_alloc(sizeof *x * (size_t)n), **out = tsr_calloc(sizeof *out * (size_t)(e->nout + stores + 1));
+    Tensor **out = tsr_calloc(sizeof *out * (size_t)(e->nout + stores + 1));
     Value v = VERR;
-    if (e->ncaptures)
-        memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
     T->span = interp_span(I);
     Tensor *key = e->random ? trace_key(T) : no_key();
     if (!key) {
-        tsr_free(x);
         tsr_free(out);
         T->error = OPERR_MEMORY;
         return raise_op_error(I);
     }
-    x[e->ncaptures] = key;
-    if (e->n)
-        memcpy(x + e->ncaptures + 1, in->at, sizeof *x * (size_t)e->n);
-    if (key && graph_apply(T, e->graph, x, n, out, &nout)) {
+    Tensor **x = operands(e, key, in);
+    if (graph_apply(T, e->graph, x, n, out, &nout)) {
         bool stored = guard_write(e->guard, out + e->nout);
         v = result_tree(I, e->result, out, e->nout);
         for (int i = 0; i < stores; i++)

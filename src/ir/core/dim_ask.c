@@ -12,6 +12,7 @@
 
 static struct {
     bool open;
+    uint64_t id;
     DimConds cond;
     Map noted;                  /* difference of the two sides, with the relation -> noted before */
 } ask;
@@ -79,12 +80,18 @@ bool dim_cond_now(const DimCond *c, bool *holds)
 void dim_ask_begin(void)
 {
     ask.open = dim_asked = true;
+    ask.id++;
     dim_push();
 }
 
 bool dim_asking(void)
 {
     return ask.open;
+}
+
+uint64_t dim_asking_id(void)
+{
+    return ask.open ? ask.id : 0;
 }
 
 void dim_ask_end(DimConds *out)

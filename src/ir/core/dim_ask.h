@@ -29,6 +29,7 @@ bool dim_at_hand(Dim d, int64_t *out);
 extern bool dim_asked;                  /* was there ever one? */
 void dim_ask_begin(void);
 bool dim_asking(void);
+uint64_t dim_asking_id(void);           /* of the questions that are open, 0: none */
 void dim_ask_end(DimConds *out);        /* the conditions, added to *out; what was known is forgotten */
 
 /* DIM_PROVED, DIM_REFUTED: so it is for every call that is served. Otherwise a size has no number, and what

@@ -278,8 +278,6 @@ void dim_learn_zero(Dim d)
         }
     if (sign)
         solve(x, dim_scale(dim_sub(d, dim_scale(dim_of_atom(x), sign)), -sign));
-    else
-        zero_rewrite(d);
 }
 
 static bool assume_eq(Dim a, Dim b)

@@ -96,7 +96,7 @@ extern bool dim_plain;                      /* while set, no facts are used */
 extern int dim_steps;                       /* left for the question being answered; nested calls share them */
 
 void dim_facts_done(void);
-/* d == 0 from now on: solved for the youngest variable that it can be solved for, else a rewrite. */
+/* d == 0 from now on: solved for the youngest variable that it can be solved for. */
 void dim_learn_zero(Dim d);
 /* From the numbers of its variables; false: one has none. */
 bool dim_number(Dim d, DimNumber which, int64_t *out);
