@@ -29,6 +29,8 @@ bool frame_cells(Frame *f)
         Value *s = &f->slot[f->code->cells[i]];
         c->v = *s;
         *s = vobj(c);
+        if (f->I->reads)
+            f->I->reads->made(f->I->reads, c);
     }
     return true;
 }

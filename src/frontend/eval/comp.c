@@ -180,8 +180,11 @@ static void fresh_slots(const Scope *s, Frame *f, bool cells)
         Value *slot = &f->slot[s->locals.at[i].slot];
         value_unref(*slot);
         *slot = VERR;
-        if (cells && s->locals.at[i].is_cell)
-            *slot = vobj(obj_new(V_CELL, sizeof(CellObj)));
+        if (!cells || !s->locals.at[i].is_cell)
+            continue;
+        *slot = vobj(obj_new(V_CELL, sizeof(CellObj)));
+        if (f->I->reads)
+            f->I->reads->made(f->I->reads, (CellObj *)slot->o);
     }
 }
 

@@ -21,7 +21,7 @@ Value size_value(Dim d)
 bool symint_dim(Value v, Dim *out)
 {
     if (is_symint(v))
-        *out = v.i;
+        *out = dim_known(v.i);
     else if (is_plain_int(v))
         *out = dim_const(v.i);
     else

@@ -24,7 +24,7 @@ void put_shape(StrBuf *b, int rank, const Dim *shape)
     for (int i = 0; i < rank; i++) {
         if (i)
             sb_puts(b, ", ");
-        sb_puts(b, dim_text(shape[i]));
+        dim_print_at_hand(shape[i], b);
     }
     sb_putc(b, ']');
 }

@@ -46,7 +46,7 @@ static bool same_carry(Interp *I, const Tensor *was, const Tensor *now, int i)
 {
     TType a = tensor_type(was), b = tensor_type(now);
     StrBuf s = {0};
-    if (a.dtype == b.dtype && a.rank == b.rank && !memcmp(a.shape, b.shape, sizeof(Dim) * a.rank))
+    if (a.dtype == b.dtype && shape_is(now, a.rank, a.shape))
         return true;
     ttype_print(&a, &s);
     sb_puts(&s, " and comes back as ");

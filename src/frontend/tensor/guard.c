@@ -44,6 +44,8 @@ struct Guard {
     ReadLog *outer_log;
     Arena arena;
     Map seen_place, seen_obj;   /* place key, object -> Item */
+    Map inside;                 /* cells made since guard_begin */
+    Vec(Value) made;            /* the same, held until guard_end so that no other takes the address */
     Vec(Root) place;
     Vec(Item *) item;
     Vec(Write) write;
@@ -133,6 +135,8 @@ static void note(Guard *g, RootKind kind, Value holder, uint32_t slot)
     Root p = {.kind = kind, .holder = holder, .slot = slot};
 
     for (; g; g = g->outer) {
+        if (kind == PLACE_CELL && map_find(&g->inside, (uint64_t)(uintptr_t)holder.o, NULL))
+            break;                                      /* inside of this one, and so of those around it */
         if (map_find(&g->seen_place, key, NULL))
             continue;
         map_set(&g->seen_place, key, 1);
@@ -142,9 +146,19 @@ static void note(Guard *g, RootKind kind, Value holder, uint32_t slot)
     }
 }
 
+/* A variable of the staged function itself is made anew by every call. */
 static void note_cell(ReadLog *log, CellObj *cell)
 {
-    note((Guard *)log, PLACE_CELL, vobj(cell), 0);
+    if (!map_find(&((Guard *)log)->inside, (uint64_t)(uintptr_t)cell, NULL))
+        note((Guard *)log, PLACE_CELL, vobj(cell), 0);
+}
+
+static void note_made(ReadLog *log, CellObj *cell)
+{
+    for (Guard *g = (Guard *)log; g; g = g->outer) {
+        map_set(&g->inside, (uint64_t)(uintptr_t)cell, 1);
+        vec_push(&g->made, value_ref(vobj(cell)));
+    }
 }
 
 static void note_global(ReadLog *log, ModuleObj *m, uint32_t slot)
@@ -171,7 +185,7 @@ Guard *guard_begin(Interp *I)
     Guard *g = tsr_calloc(sizeof *g);
 
     g->I = I;
-    g->log = (ReadLog){note_cell, note_global};
+    g->log = (ReadLog){note_cell, note_global, note_made};
     g->outer_log = interp_set_reads(I, &g->log);
     g->outer = (Guard *)g->outer_log;
     return g;
@@ -181,6 +195,10 @@ void guard_end(Guard *g)
 {
     interp_set_reads(g->I, g->outer_log);
     g->outer = NULL;
+    for (int i = 0; i < g->made.n; i++)
+        value_unref(g->made.at[i]);
+    vec_free(&g->made);
+    map_done(&g->inside);
     map_done(&g->seen_obj);
     map_done(&g->seen_place);
 }

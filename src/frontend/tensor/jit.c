@@ -2,7 +2,8 @@
  * jit.c - staged functions: a call becomes a Graph once, then the graph runs.
  *
  * The cache holds one entry for each combination of static parts (everything that is
- * no tensor, compared by value), tree structure, tensor dtypes and shapes, and numerics scope.
+ * no tensor, compared by value), tree structure, tensor dtypes, and numerics scope, and for the sizes that meet the conditions
+ * of its graph (jit_sizes.h).
  * What the function reads from outside is guarded (guard.h): changed tensors are new inputs of the same graph,
  * other changes make another entry, stores happen after every run.  An entry that read tensors of a surrounding
  * transformation serves one call.
@@ -605,7 +606,7 @@ static Value m_compiles(Interp *I, Value *a)
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
     "capture_graph: bool = False) -> Callable"
 const NativeDef tensor_jit_natives[] = {
-    {"", "jit", f_jit, JIT, "f staged: its first call with arguments of given shapes makes a graph, later calls run it. What is no tensor is static: "
+    {"", "jit", f_jit, JIT, "f staged: its first call makes a graph for every size that meets the graph's conditions, later calls run it. What is no tensor is static: "
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},

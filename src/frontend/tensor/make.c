@@ -66,7 +66,8 @@ static DType number_dtype(Value v)
 /* value stretched to a shape: a full op for numbers, a broadcast for tensors. */
 static Value full_value(Interp *I, Value value, DType dt, int rank, const Dim *shape)
 {
-    if (value.tag == V_TENSOR || value.tag == V_COMPLEX || value.tag == V_SYMINT || (value.tag == V_INT && (value.i > 1LL << 53 || value.i < -(1LL << 53)))) {
+    if (value.tag == V_TENSOR || value.tag == V_COMPLEX || value.tag == V_SYMINT ||
+        (value.tag == V_INT && (value.i > 1LL << 53 || value.i < -(1LL << 53)))) {
         Tensor *x = do_convert(I, arg_tensor(I, value, "full"), dt);
         return value_of(do_broadcast(I, x, rank, shape));
     }

@@ -104,15 +104,21 @@ void dim_ask_end(DimConds *out)
     dim_pop();
 }
 
+void dim_print_at_hand(Dim d, StrBuf *out)
+{
+    int64_t v;
+
+    dim_print(dim_at_hand(d, &v) ? dim_const(v) : d, out);
+}
+
 const char *dim_text(Dim d)
 {
     static _Thread_local StrBuf slot[8];
     static _Thread_local int next;
     StrBuf *b = &slot[next++ & 7];
-    int64_t v;
 
     sb_clear(b);
-    dim_print(dim_at_hand(d, &v) ? dim_const(v) : d, b);
+    dim_print_at_hand(d, b);
     return sb_str(b);
 }
 
@@ -238,6 +244,16 @@ DimAnswer dim_ask_ge(Dim a, Dim b)
     return yes(va >= vb);
 }
 
+Dim dim_ask_min(Dim a, Dim b)
+{
+    int64_t x, y;
+    bool second = dim_at_hand(a, &x) && dim_at_hand(b, &y) && y < x;
+
+    if (dim_ask_ge(second ? a : b, second ? b : a) != DIM_PROVED)
+        return dim_min(a, b);
+    return second ? b : a;
+}
+
 bool dim_settle(Dim d, int64_t *out)
 {
     return dim_const_value(d, out) || (dim_at_hand(d, out) && dim_ask_eq(d, dim_const(*out)) == DIM_PROVED);
@@ -285,6 +301,8 @@ static bool join_one(Dim a, Dim b, Dim *out)
 
 bool dim_join(Dim a, Dim b, Dim *out)
 {
+    a = dim_known(a);
+    b = dim_known(b);
     if (a == b || b == 1)
         *out = a;
     else if (a == 1)
@@ -297,4 +315,16 @@ bool dim_join(Dim a, Dim b, Dim *out)
         *out = dim_is_const(a) ? b : a;         /* prefer the named one */
     }
     return true;
+}
+
+bool dim_stretches(Dim have, Dim want)
+{
+    int64_t x, y;
+
+    have = dim_known(have);
+    if (have == 1 || have == want)
+        return true;
+    if (!dim_is_const(have) && dim_at_hand(have, &x) && x == 1 && dim_at_hand(want, &y) && y != 1)
+        return dim_same(have, 1);
+    return dim_may_equal(have, want);
 }

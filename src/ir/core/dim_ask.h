@@ -36,11 +36,14 @@ void dim_ask_end(DimConds *out);        /* the conditions, added to *out; what w
  * dim_eq and dim_ge say of it. */
 DimAnswer dim_ask_eq(Dim a, Dim b);
 DimAnswer dim_ask_ge(Dim a, Dim b);
+Dim dim_ask_min(Dim a, Dim b);          /* the smaller one, which is asked; dim_min leaves it open */
 static inline bool dim_same(Dim a, Dim b) { return a == b || dim_ask_eq(a, b) == DIM_PROVED; }
 /* Must a be b? False (silently) only when they are known to differ; what cannot be decided is checked when it runs. */
 bool dim_may_equal(Dim a, Dim b);
 /* Join under broadcasting: *out is the common size. */
 bool dim_join(Dim a, Dim b, Dim *out);
+/* Does an axis of `have` become one of `want` under broadcasting: equal, or 1? */
+bool dim_stretches(Dim have, Dim want);
 /* The number that d is for every call that is served. false: it has none. */
 bool dim_settle(Dim d, int64_t *out);
 /* d as the conditions have it: a number where they settle it. */
@@ -48,6 +51,7 @@ Dim dim_known(Dim d);
 
 /* For messages: the number at hand, else the expression. The text lives until the eighth call after it. */
 const char *dim_text(Dim d);
+void dim_print_at_hand(Dim d, StrBuf *out);
 
 /* Numbers of a run: set those of variables, then evaluate. Independent of the call at hand. */
 void dim_set_now(Dim var, int64_t v);

@@ -39,7 +39,7 @@ const char *dims_text(const Dim *d, int n)
     sb_putc(b, '[');
     for (int i = 0; i < n; i++) {
         sb_puts(b, i ? ", " : "");
-        sb_puts(b, dim_text(d[i]));
+        dim_print_at_hand(d[i], b);
     }
     sb_putc(b, ']');
     return sb_str(b);

@@ -173,8 +173,13 @@ bool shape_UNWINDOW(Infer *f)
     if (lead < 0)
         return infer_fail(f, INFER_SHAPE, "unwindow: %s has fewer than %d axes", shape_text(x), 2 * n);
     copy_shape(&f->out[0], x, lead);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        Dim count = window_count(f->a->d[3][i], f->a->d[0][i], f->a->d[1][i], f->a->nd[2] > i ? f->a->d[2][i] : 1);
+        if (!dim_may_equal(x->shape[lead + i], count) || !dim_may_equal(x->shape[lead + n + i], f->a->d[0][i]))
+            return infer_fail(f, INFER_SHAPE, "unwindow of %s: an axis of %s has %s windows of %s", shape_text(x), dim_text(f->a->d[3][i]),
+                              dim_text(count), dim_text(f->a->d[0][i]));
         f->out[0].shape[f->out[0].rank++] = f->a->d[3][i];
+    }
     return true;
 }
 
@@ -296,7 +301,7 @@ bool shape_QR(Infer *f)
 
     if (!matrix(f, x, false))
         return false;
-    m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], k = dim_min(m, n);
+    m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], k = dim_ask_min(m, n);
     matrix_like(&f->out[0], x, m, k);
     matrix_like(&f->out[1], x, k, n);
     return true;
@@ -309,7 +314,7 @@ bool shape_SVD(Infer *f)
 
     if (!matrix(f, x, false))
         return false;
-    m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], k = dim_min(m, n);
+    m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], k = dim_ask_min(m, n);
     matrix_like(&f->out[0], x, m, k);
     copy_shape(&f->out[1], x, x->rank - 1);
     f->out[1].shape[x->rank - 2] = k;

@@ -76,7 +76,7 @@ bool shape_BROADCAST_TO(Infer *f)
     f->out[0].rank = (uint8_t)n;
     for (int i = 0; i < n; i++) {
         Dim want = f->a->d[0][i], have = i < lead ? 1 : x->shape[i - lead];
-        if (negative(want) || (have != 1 && !dim_may_equal(have, want)))
+        if (negative(want) || !dim_stretches(have, want))
             return infer_fail(f, INFER_SHAPE, "cannot broadcast %s to %s: sizes %s and %s at axis %d", shape_text(x),
                               dims_text(f->a->d[0], n), dim_text(have), dim_text(want), i - n);
         f->out[0].shape[i] = want;

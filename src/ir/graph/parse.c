@@ -566,6 +566,10 @@ static void conditions(Parser *p, Graph *g)
             c.rel = DIM_IS_GE;
         c.b = size_until(p, ",{");
         vec_push(&g->conds, c);
+        if (c.rel == DIM_IS_EQ)                         /* what the types of the graph may rest on */
+            dim_assume_eq(c.a, c.b);
+        else if (c.rel == DIM_IS_GE)
+            dim_assume_ge(c.a, c.b);
     } while (!p->bad && accept(p, ","));
 }
 
@@ -620,6 +624,7 @@ Graph *graph_parse(const char *text, size_t len, StrBuf *err)
         fail(&p, "only version 1 of the text form is known");
     if (accept(&p, "hash="))            /* says what the text was; whoever edits it need not compute it */
         (void)word(&p);
+    dim_push();
     if (!p.bad)
         g = graph(&p);
     skip(&p);
@@ -627,6 +632,7 @@ Graph *graph_parse(const char *text, size_t len, StrBuf *err)
         fail(&p, "text behind the graph");
     if (!p.bad && !graph_verify(g, err))
         p.bad = true;
+    dim_pop();
     map_done(&p.sizes);
     sb_done(&copy);
     if (p.bad) {

@@ -372,6 +372,19 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
     return ok;
 }
 
+/* Sizes that a condition has fixed are numbers; what needs no size then needs no graph. */
+static const Attr *known_sizes(const Attr *a, Attr *room)
+{
+    if (!dim_asking() || !has_symbolic(a))
+        return a;
+    if (a != room)
+        *room = *a;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < room->nd[k]; i++)
+            room->d[k][i] = dim_known(room->d[k][i]);
+    return room;
+}
+
 /* Rules count axes from the end; callers may do otherwise. What is out of range is left for typing to report. */
 static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr *room)
 {
@@ -411,7 +424,7 @@ bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tens
         *nout = 1;
         return true;
     }
-    a = a ? trailing_axes(a, in, nin, &room) : &attr_none;
+    a = a ? known_sizes(trailing_axes(a, in, nin, &room), &room) : &attr_none;
     for (int i = 0; i < nin; i++)
         x[i] = tensor_ref(in[i]);
     ok = promote_operands(T, op, a, x, nin);
