@@ -64,7 +64,7 @@ void vfs_set(const Vfs *v)
 }
 
 /* What is no file, such as /dev/zero, may never end. */
-static const size_t ENDLESS_MAX = (size_t)1 << 30;
+static const size_t ENDLESS_MAX = (size_t)1 << 28;
 
 int vfs_read_fd(int fd, size_t max, char **data, size_t *len)
 {

@@ -145,6 +145,25 @@ def read_only_folder(ctx):
             raise Fail(f"exit code {p.returncode}: {p.stderr[-600:]}")
 
 
+def links_and_pipes_stay(ctx):
+    """A file behind a link is replaced, the link stays; a pipe is written to."""
+    with tempfile.TemporaryDirectory() as d:
+        d = pathlib.Path(d)
+        (d / "target").write_bytes(b"old")
+        (d / "link").symlink_to("target")
+        os.mkfifo(d / "pipe")
+        p = process.run([ctx.tessera, "run", "-e", f"save_npy('{d}/link', ones(3))"])
+        if p.returncode or not (d / "link").is_symlink() or not (d / "target").read_bytes().startswith(b"\x93NUMPY"):
+            raise Fail(f"the link: {p.stderr[-600:]}")
+        reader = subprocess.Popen(["cat", d / "pipe"], stdout=subprocess.PIPE)
+        p = process.run([ctx.tessera, "run", "-e", f"save_npy('{d}/pipe', ones(3))"])
+        if p.returncode or not (d / "pipe").is_fifo():
+            reader.kill()
+            raise Fail(f"the pipe: {p.stderr[-600:]}")
+        if reader.communicate(timeout=10)[0] != (d / "target").read_bytes():
+            raise Fail("other bytes came through the pipe")
+
+
 def header(text):
     return struct.pack("<Q", len(text)) + text.encode()
 
@@ -187,7 +206,8 @@ def of_another_model(ctx):
 
 
 def tests(ctx):
-    for f in (kill_nine, ctrl_c_names_the_checkpoint, no_room_keeps_the_old_one, read_only_folder, of_another_model):
+    for f in (kill_nine, ctrl_c_names_the_checkpoint, no_room_keeps_the_old_one, read_only_folder, of_another_model,
+              links_and_pipes_stay):
         yield Test(f"durable/{f.__name__}", lambda f=f: f(ctx))
     for name, make, want in DAMAGE:
         yield Test(f"durable/damaged/{name}", lambda make=make, want=want: damaged(ctx, make, want))

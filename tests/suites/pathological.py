@@ -69,6 +69,7 @@ TABLE = [
     ("bad-characters", lambda: "x = \x01\x02\x7f\n", "error"),
     ("control-bidi", lambda: "x = '\u202e'\n", "any"),
     ("recursion", lambda: "def f(n): return f(n + 1)\nf(0)\n", "error"),
+    ("import-self", lambda: "import input\nx = 1\nprint(input.x)\n", "any"),
     ("recursion-mutual", lambda: "def f(n): return g(n)\ndef g(n): return f(n)\nf(0)\n", "error"),
     ("recursion-repr", lambda: "x = []\nfor i in range(100000): x = [x]\nprint(len(repr(x)))\n", "any"),
     ("recursion-compare", lambda: "a = []\nb = []\nfor i in range(100000):\n    a = [a]\n    b = [b]\nprint(a == b)\n", "any"),
