@@ -71,6 +71,7 @@ typedef struct Code {
     bool simple;                                /* plain positional parameters, no generator: the fast path */
     bool any_params;                            /* (...) */
     bool is_generator, is_async, is_class;
+    bool guards;                                /* has try or with: its generator sees what is thrown into it */
     const Sym *param;                           /* names, nparams of them */
     const uint8_t *required;                    /* parameter has no default */
     const uint32_t *cells; int ncells;          /* slots that hold cells: made at entry */
@@ -100,6 +101,9 @@ struct Frame {
     void *pending;              /* with X_STAGED: the branch */
 };
 
+/* Takes what a driven generator yields, and owns it; false: no more, with an exception pending or without. */
+typedef bool (*GiveFn)(void *taker, Value v);
+
 /* Generators and coroutines: a frame that owns its slots and a stack to run on. */
 typedef enum { GEN_NEW, GEN_SUSPENDED, GEN_RUNNING, GEN_DONE } GenState;
 typedef struct GenObj {
@@ -112,6 +116,10 @@ typedef struct GenObj {
     Value in, out;              /* sent or thrown in; yielded or returned */
     Value handling;             /* its own exception being handled */
     Value delegate;             /* what yield from or await is waiting on */
+    GiveFn give;                /* driven: who takes what it yields, running on the same stack; NULL: not driven */
+    void *taker;
+    Frame *caller;              /* driven: the frame that takes */
+    bool stopped, quiet;        /* driven: the taker wants no more; it raised nothing itself */
     Interp *I;
 } GenObj;
 

@@ -156,6 +156,16 @@ static bool run_async_clause(const Comp *c, int i, Frame *f, Value src, Value ou
     return !exc_pending(f->I);
 }
 
+typedef struct { const Comp *c; int i; Frame *f; Value out; } ClauseTaker;
+
+static bool take_element(void *taker, Value x)
+{
+    ClauseTaker *t = taker;
+    const Step *target = t->c->clause[t->i].target;
+
+    return target->store(target, t->f, x) && run_inner(t->c, t->i, t->f, t->out) && interp_poll(t->f->I);
+}
+
 /* One `for` clause over src, which it steals. */
 static bool run_clause(const Comp *c, int i, Frame *f, Value src, Value out)
 {
@@ -166,6 +176,11 @@ static bool run_clause(const Comp *c, int i, Frame *f, Value src, Value out)
 
     if (c->clause[i].is_async)
         return run_async_clause(c, i, f, src, out);
+    if (src.tag == V_GENERATOR && gen_drivable(f->I, src)) {
+        ok = gen_drive(f->I, src, take_element, &(ClauseTaker){c, i, f, out});
+        value_unref(src);
+        return ok;
+    }
     if (!loop_init(f->I, &l, src))
         return false;
     while (ok && !is_err(x = loop_next(f->I, &l)))
@@ -214,10 +229,11 @@ Value ev_comp(const Step *n, Frame *f)
 Value ev_genexp_body(const Step *n, Frame *f)
 {
     const Comp *c = n->p;
-    Value first = f->slot[0].tag == V_CELL ? ((CellObj *)f->slot[0].o)->v : f->slot[0];
+    Value *at = f->slot[0].tag == V_CELL ? &((CellObj *)f->slot[0].o)->v : &f->slot[0], first = *at;
 
     f->at = n;
-    return run_clause(c, 0, f, value_ref(first), VERR) ? VNONE : VERR;
+    *at = VERR;                 /* the loop alone holds it */
+    return run_clause(c, 0, f, first, VERR) ? VNONE : VERR;
 }
 
 Value ev_genexp(const Step *n, Frame *f)

@@ -37,6 +37,7 @@ struct Interp {
     Value *prelude;             /* by row, V_ERR until used */
     DictObj *modules;           /* by dotted name */
     Map native_class;           /* Sym -> ClassObj */
+    Value no_arguments, no_keywords;        /* the empty tuple and dict that natives with stars get, V_ERR until used */
     struct { const NativeType *type; ClassObj *cls; } object_class_at[64];   /* classes of native objects, by the type's address */
     ModuleObj *main;
     struct Task *tasks;         /* event loop: async.c */
@@ -179,6 +180,10 @@ Value gen_yield(Frame *f, Value v);                             /* steals v; wha
 Value gen_delegate(Frame *f, Value it, const Step *at);         /* yield from: steals it */
 Value gen_await(Frame *f, Value v);                             /* steals v */
 bool gen_close(Interp *I, GenObj *g);
+/* A loop that alone holds a fresh generator runs it on its own stack, as a function that calls back with each value:
+ * nobody else can see the difference, and nothing switches stacks.  May v be driven so? */
+bool gen_drivable(Interp *I, Value v);
+bool gen_drive(Interp *I, Value v, GiveFn give, void *taker);   /* to its end; false: stopped or pending */
 void gen_free(GenObj *g);
 Value async_run(Interp *I, Value coroutine);
 Value anext_value(Interp *I, Frame *f, Value ait);              /* V_ERR without pending: exhausted */

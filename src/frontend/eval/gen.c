@@ -99,19 +99,25 @@ static void switch_to(Interp *I, GenObj *g)
     I->handling = handling;
 }
 
+/* StopIteration that leaves a generator would end the loop around it silently. */
+static void stop_is_an_error(Interp *I)
+{
+    if (exc_pending(I) && (exc_matches(I, EXC_StopIteration) || exc_matches(I, EXC_StopAsyncIteration))) {
+        Value stop = exc_take(I);
+        raise(I, EXC_RuntimeError, "generator raised %s", value_type_name(stop));
+        exc_set_cause(I, stop);
+        value_unref(stop);
+    }
+}
+
 /* After the body ended: V_ERR, with the exception that left it, or with none and g->out the result. */
 static Value finished(Interp *I, GenObj *g)
 {
     fiber_free(g->fiber);
     g->fiber = NULL;
     drop_slots(g);
-    if (exc_pending(I) && g->obj.kind == V_GENERATOR &&
-        (exc_matches(I, EXC_StopIteration) || exc_matches(I, EXC_StopAsyncIteration))) {
-        Value stop = exc_take(I);
-        raise(I, EXC_RuntimeError, "generator raised %s", value_type_name(stop));
-        exc_set_cause(I, stop);
-        value_unref(stop);
-    }
+    if (g->obj.kind == V_GENERATOR)
+        stop_is_an_error(I);
     return VERR;
 }
 
@@ -170,10 +176,78 @@ static Value suspend(Frame *f, GenObj *g)
     return VERR;
 }
 
+/* ------------------------------------------------------------- driven by a loop */
+
+bool gen_drivable(Interp *I, Value v)
+{
+    GenObj *g = (GenObj *)v.o;
+
+    return v.tag == V_GENERATOR && g->state == GEN_NEW && g->obj.refs == 1 && !g->is_async_gen && !g->func->code->guards &&
+           !I->trace.top && I->depth < I->depth_limit && (char *)__builtin_frame_address(0) > I->stack_limit;
+}
+
+/* A value for the taker, in the taker's frame.  When it wants no more, an exception unwinds the generator, which has
+ * no try to notice it by. */
+static Value give_away(Frame *f, GenObj *g, Value v)
+{
+    Interp *I = f->I;
+    Value handling = I->handling;
+    bool more;
+
+    I->frame = g->caller;
+    I->handling = g->handling;
+    more = g->give(g->taker, v);
+    I->handling = handling;
+    I->frame = f;
+    if (__builtin_expect(more, 1))
+        return VNONE;
+    g->stopped = true;
+    g->quiet = !exc_pending(I);
+    return g->quiet ? raise(I, EXC_GeneratorExit, "generator") : VERR;
+}
+
+bool gen_drive(Interp *I, Value v, GiveFn give, void *taker)
+{
+    GenObj *g = (GenObj *)v.o;
+    Frame f = {.slot = g->slot, .I = I, .closure = g->func->closure, .module = g->func->module, .code = g->func->code,
+               .func = g->func, .gen = g, .up = I->frame};
+    Value r;
+
+    g->obj.refs++;
+    g->give = give;
+    g->taker = taker;
+    g->caller = I->frame;
+    g->handling = I->handling;
+    g->state = GEN_RUNNING;
+    I->frame = &f;
+    I->depth++;
+    r = run_code(I, &f);
+    I->depth--;
+    if (is_err(r) && !g->stopped)
+        traceback_add(I, &f);
+    I->frame = f.up;
+    I->handling = g->handling;
+    g->handling = VERR;
+    g->give = NULL;
+    g->state = GEN_DONE;
+    drop_slots(g);
+    if (g->quiet)
+        exc_clear(I);
+    else if (!g->stopped)
+        stop_is_an_error(I);
+    g->out = r;                 /* what it returned, for yield from */
+    obj_unref(g);
+    return !is_err(r);
+}
+
 Value gen_yield(Frame *f, Value v)
 {
     GenObj *g = f->gen;
-    Value was = g->handling;
+    Value was;
+
+    if (g->give)
+        return give_away(f, g, v);
+    was = g->handling;
 
     g->out = v;
     g->handling = f->I->handling;
@@ -201,6 +275,11 @@ static Value delegate_step(Interp *I, Value it, Value sent, Value thrown)
     return r;
 }
 
+static bool delegate_give(void *taker, Value v)
+{
+    return !is_err(gen_yield(taker, v));
+}
+
 static Value delegate_result(Interp *I, Value it)
 {
     Value r = VNONE;
@@ -221,10 +300,33 @@ static Value delegate_result(Interp *I, Value it)
     return r;
 }
 
+/* yield from in a driven generator: a fresh generator is driven in turn, anything else is stepped. Steals it. */
+static Value delegate_driven(Frame *f, Value it)
+{
+    Interp *I = f->I;
+    Value v, r = VERR;
+
+    if (gen_drivable(I, it)) {
+        if (gen_drive(I, it, delegate_give, f))
+            r = delegate_result(I, it);
+    } else {
+        while (!is_err(v = delegate_step(I, it, VNONE, VERR)) && !is_err(gen_yield(f, v)))
+            ;
+        if (is_err(v))
+            r = delegate_result(I, it);
+    }
+    value_unref(it);
+    return r;
+}
+
 Value gen_delegate(Frame *f, Value it, const Step *at)
 {
     Interp *I = f->I;
     Value sent = VNONE, thrown = VERR, y, r;
+
+    f->at = at;
+    if (f->gen->give)
+        return delegate_driven(f, it);
 
     for (;;) {
         y = delegate_step(I, it, sent, thrown);

@@ -231,6 +231,9 @@ static void drop_values(Interp *I)
         I->prelude[i] = VERR;
         value_unref(old);
     }
+    value_unref(I->no_arguments);
+    value_unref(I->no_keywords);
+    I->no_arguments = I->no_keywords = VERR;
     obj_unref(I->main);
     obj_unref(I->modules);
     I->main = NULL;

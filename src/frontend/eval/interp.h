@@ -93,6 +93,8 @@ bool value_hash(Interp *I, Value v, uint32_t *out);
 Value value_iter(Interp *I, Value v);                   /* an iterator */
 Value value_next(Interp *I, Value it);                  /* V_ERR without an exception: exhausted */
 int64_t value_len(Interp *I, Value v);                  /* -1 pending */
+/* Each element of an iterable to give, which owns it; give returns false for no more. false: stopped, or pending. */
+bool value_each(Interp *I, Value iterable, bool (*give)(void *taker, Value v), void *taker);
 Value value_to_list(Interp *I, Value iterable);         /* a new list */
 Value value_str(Interp *I, Value v);                    /* str(v): a V_STR */
 Value value_repr(Interp *I, Value v);

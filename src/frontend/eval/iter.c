@@ -162,9 +162,35 @@ Value value_next(Interp *I, Value it)
     }
 }
 
+bool value_each(Interp *I, Value v, bool (*give)(void *taker, Value x), void *taker)
+{
+    Value it, x = VERR;
+    bool more = true;
+
+    if (gen_drivable(I, v))
+        return gen_drive(I, v, give, taker);
+    it = value_iter(I, v);
+    if (is_err(it))
+        return false;
+    while (more && !is_err(x = value_next(I, it)))
+        more = give(taker, x);
+    value_unref(it);
+    return more && !exc_pending(I);
+}
+
+typedef struct { Interp *I; ListObj *list; } ListTaker;
+
+static bool take_into_list(void *taker, Value x)
+{
+    ListTaker *t = taker;
+
+    list_push(t->list, x);
+    return (t->list->n & 1023) || interp_poll(t->I);
+}
+
 Value value_to_list(Interp *I, Value v)
 {
-    Value l, it, x;
+    Value l;
 
     if (v.tag == V_LIST || v.tag == V_TUPLE) {
         int64_t n = v.tag == V_LIST ? as_list(v)->n : as_tuple(v)->n;
@@ -175,21 +201,11 @@ Value value_to_list(Interp *I, Value v)
         as_list(l)->n = n;
         return l;
     }
-    it = value_iter(I, v);
-    if (is_err(it))
-        return VERR;
     l = list_new(0);
-    while (!is_err(x = value_next(I, it))) {
-        list_push(as_list(l), x);
-        if (!(as_list(l)->n & 1023) && !interp_poll(I))
-            break;
-    }
-    value_unref(it);
-    if (exc_pending(I)) {
-        value_unref(l);
-        return VERR;
-    }
-    return l;
+    if (value_each(I, v, take_into_list, &(ListTaker){I, as_list(l)}))
+        return l;
+    value_unref(l);
+    return VERR;
 }
 
 /* ------------------------------------------------------------- unpacking */

@@ -9,6 +9,7 @@ typedef struct Lower {
     Arena *arena;
     Scope *scope;               /* of the function, class or module being lowered */
     bool in_class;
+    bool guards;                /* a try or with was lowered */
     const char *prefix;         /* "A." in the qualified names of what A holds */
 } Lower;
 

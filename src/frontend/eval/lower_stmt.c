@@ -266,6 +266,7 @@ static Step *lower_for(Lower *L, const AstFor *s)
 
 static Step *lower_with(Lower *L, const AstWith *s, int item)
 {
+    L->guards = true;
     const AstWithItem *w = AST_AS(s->items.at[item], WithItem);
     Step *n = stmt(L, &w->ast, s->is_async ? ex_with_async : ex_with);
 
@@ -296,6 +297,7 @@ static Step *lower_handler(Lower *L, const AstHandler *h)
 
 static Step *lower_try(Lower *L, const AstTry *s)
 {
+    L->guards = true;
     Step *n = stmt(L, &s->ast, ex_try);
 
     n->a = lower_block(L, s->body);
@@ -514,7 +516,7 @@ static Code *code_new(Lower *L, const Ast *def, const Scope *scope, Sym name)
 Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
 {
     Code *c = code_new(L, def, scope, name);
-    Lower in = {L->I, L->arena, (Scope *)(uintptr_t)scope, false, arena_printf(L->arena, "%s.<locals>.", c->qualname)};
+    Lower in = {L->I, L->arena, (Scope *)(uintptr_t)scope, false, false, arena_printf(L->arena, "%s.<locals>.", c->qualname)};
 
     if (AST_IS(def, FunctionDef)) {
         const AstFunctionDef *d = AST_AS(def, FunctionDef);
@@ -545,6 +547,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
     }
     if (scope->kind != SCOPE_CLASS)
         code_locals(&in, c, scope);
+    c->guards = in.guards;
     return c;
 }
 
@@ -690,7 +693,7 @@ Step *lower_stmt(Lower *L, const Ast *s)
 
 Code *lower_module(Interp *I, Unit *u)
 {
-    Lower L = {I, &u->arena, u->module->scope, false, ""};
+    Lower L = {I, &u->arena, u->module->scope, false, false, ""};
     Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
 
     c->nparams = 0;
@@ -701,7 +704,7 @@ Code *lower_module(Interp *I, Unit *u)
 
 Code *lower_module_expr(Interp *I, Unit *u, const Ast *e)
 {
-    Lower L = {I, &u->arena, u->module->scope, false, ""};
+    Lower L = {I, &u->arena, u->module->scope, false, false, ""};
     Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
 
     c->nparams = 0;

@@ -189,6 +189,25 @@ static bool bind_kw(Interp *I, const NativeDef *d, const NativeSig *s, Value *a,
     return wrong(I, d, text);
 }
 
+static Value empty_tuple(Interp *I)
+{
+    if (is_err(I->no_arguments))
+        I->no_arguments = tuple_new(0);
+    return value_ref(I->no_arguments);
+}
+
+/* A native may keep or fill the dict it gets: then the next call makes another. */
+static Value empty_dict(Interp *I)
+{
+    if (!is_err(I->no_keywords) && (I->no_keywords.o->refs > 1 || as_dict(I->no_keywords)->n)) {
+        value_unref(I->no_keywords);
+        I->no_keywords = VERR;
+    }
+    if (is_err(I->no_keywords))
+        I->no_keywords = dict_new();
+    return value_ref(I->no_keywords);
+}
+
 static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value *a, const Value *args, int nargs,
                         const Value *kwvals, const Sym *kwnames, int nkw)
 {
@@ -198,9 +217,9 @@ static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value
     memset(a, 0, (size_t)s->n * sizeof *a);
     copy_values(a, args, n);
     if (s->kwargs >= 0)
-        a[s->kwargs] = dict_new();
+        a[s->kwargs] = nkw ? dict_new() : empty_dict(I);
     if (s->varargs >= 0) {
-        a[s->varargs] = tuple_new(nargs - n);
+        a[s->varargs] = nargs == n ? empty_tuple(I) : tuple_new(nargs - n);
         for (int i = n; i < nargs; i++)
             as_tuple(a[s->varargs])->at[i - n] = value_ref(args[i]);
     } else if (nargs > n) {

@@ -166,6 +166,38 @@ static inline Exit run_round(const Step *n, Frame *f, Value *left)
     return __builtin_expect(x == X_STAGED, 0) ? staged_round(n, f, x, left) : x;
 }
 
+/* The loop that a driven generator gives to. */
+typedef struct { const Step *n; Frame *f; Value left; Exit x; bool leaves; } ForTaker;
+
+static bool take_round(void *taker, Value v)
+{
+    ForTaker *t = taker;
+    const Step *n = t->n;
+    Frame *f = t->f;
+
+    f->at = n;
+    t->x = X_RAISE;
+    if (!n->b->store(n->b, f, v))
+        return false;
+    t->x = run_round(n, f, &t->left);
+    if (!goes_on(&t->x, f)) {
+        t->leaves = true;
+        return false;
+    }
+    f->at = n->a;
+    return interp_poll(f->I);
+}
+
+static Exit for_driven(const Step *n, Frame *f, Value src)
+{
+    ForTaker t = {n, f, VERR, X_NORMAL, false};
+    bool ended = gen_drive(f->I, src, take_round, &t);
+
+    value_unref(src);
+    value_unref(t.left);
+    return ended ? run_else(n, f) : t.leaves ? t.x : X_RAISE;
+}
+
 static Exit for_each(const Step *n, Frame *f, Value src)
 {
     Loop l;
@@ -173,6 +205,8 @@ static Exit for_each(const Step *n, Frame *f, Value src)
     Exit x = X_NORMAL;
 
     f->at = n->a;
+    if (src.tag == V_GENERATOR && gen_drivable(f->I, src))
+        return for_driven(n, f, src);
     if (!loop_init(f->I, &l, src))
         return X_RAISE;
     while (!is_err(v = loop_next(f->I, &l))) {

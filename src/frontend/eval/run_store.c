@@ -168,11 +168,32 @@ bool st_item(const Step *n, Frame *f, Value v)
     return ok;
 }
 
+/* A tuple never changes: its elements go to the targets one by one. */
+static bool unpack_tuple(const Step *n, Frame *f, Value v)
+{
+    const TupleObj *t = as_tuple(v);
+    bool ok = true;
+
+    f->at = n;
+    for (int i = 0; ok && i < n->seq->n; i++) {
+        const Step *target = n->seq->at[i];
+        if (target->store == st_local)
+            put(&f->slot[target->slot], value_ref(t->at[i]));
+        else
+            ok = target->store(target, f, value_ref(t->at[i]));
+    }
+    value_unref(v);
+    return ok;
+}
+
 bool st_unpack(const Step *n, Frame *f, Value v)
 {
     int count = n->seq->n, star = n->small == UINT16_MAX ? -1 : n->small;
-    Value *at = alloca(((size_t)count + 1) * sizeof *at);
+    Value *at;
 
+    if (v.tag == V_TUPLE && star < 0 && as_tuple(v)->n == count)
+        return unpack_tuple(n, f, v);
+    at = alloca(((size_t)count + 1) * sizeof *at);
     memset(at, 0, (size_t)count * sizeof *at);
     f->at = n;
     if (!unpack(f->I, v, at, count, star)) {

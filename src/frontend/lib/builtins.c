@@ -369,30 +369,43 @@ static Value f_divmod(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- folding sequences */
 
-static Value add_all(Interp *I, Value it, Value acc)
-{
-    Value x, next;
+typedef struct { Interp *I; Value acc; } Sum;
 
-    while (!is_err(x = value_next(I, it))) {
-        int64_t i;
-        if (acc.tag == V_INT && x.tag == V_INT && !__builtin_add_overflow(acc.i, x.i, &i)) {
-            acc = vint(i);
-            continue;
-        }
-        if (acc.tag == V_FLOAT && x.tag == V_FLOAT) {
-            acc.f += x.f;
-            continue;
-        }
-        next = value_binary(I, AOP_ADD, acc, x);
-        value_unref(acc);
-        value_unref(x);
-        acc = next;
-        if (is_err(acc))
-            return VERR;
+/* acc + x, owning x; false: acc is V_ERR and pending. */
+static bool add_one(void *taker, Value x)
+{
+    Sum *s = taker;
+    Value next;
+
+    if (s->acc.tag == V_INT && x.tag == V_INT && !__builtin_add_overflow(s->acc.i, x.i, &next.i)) {
+        s->acc.i = next.i;
+        return true;
     }
-    if (!exc_pending(I))
-        return acc;
-    value_unref(acc);
+    if (s->acc.tag == V_FLOAT && x.tag == V_FLOAT) {
+        s->acc.f += x.f;
+        return true;
+    }
+    next = value_binary(s->I, AOP_ADD, s->acc, x);
+    value_unref(s->acc);
+    value_unref(x);
+    s->acc = next;
+    return !is_err(next);
+}
+
+static Value add_all(Interp *I, Value v, Value start)
+{
+    Sum s = {I, start};
+    bool ok = true;
+
+    if (v.tag == V_LIST || v.tag == V_TUPLE) {
+        for (int64_t i = 0; ok && i < (v.tag == V_LIST ? as_list(v)->n : as_tuple(v)->n); i++)
+            ok = add_one(&s, value_ref(v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i]));
+    } else {
+        ok = value_each(I, v, add_one, &s);
+    }
+    if (ok)
+        return s.acc;
+    value_unref(s.acc);
     return VERR;
 }
 
@@ -401,7 +414,7 @@ static Value f_sum(Interp *I, Value *a)
 {
     static const char *const names[] = {"start", NULL};
     TupleObj *args = as_tuple(a[1]);
-    Value start = args->n ? args->at[0] : vint(0), it;
+    Value start = args->n ? args->at[0] : vint(0);
 
     if (is_tensor(a[0]))
         return call_method_kw(I, a[0], "sum", args->at, args->n, a[2]);
@@ -411,12 +424,7 @@ static Value f_sum(Interp *I, Value *a)
         return VERR;
     if (start.tag == V_STR)
         return raise(I, EXC_TypeError, "sum() can't sum strings [use ''.join(seq) instead]");
-    it = value_iter(I, a[0]);
-    if (is_err(it))
-        return VERR;
-    start = add_all(I, it, value_ref(start));
-    value_unref(it);
-    return start;
+    return add_all(I, a[0], value_ref(start));
 }
 
 static int value_greater(Interp *I, Value a, Value b)
@@ -503,20 +511,24 @@ static Value extreme(Interp *I, Value *a, const char *name, bool largest)
 static Value f_min(Interp *I, Value *a) { return extreme(I, a, "min", false); }
 static Value f_max(Interp *I, Value *a) { return extreme(I, a, "max", true); }
 
+typedef struct { Interp *I; int want, truth; } Search;
+
+static bool differs(void *taker, Value x)
+{
+    Search *s = taker;
+
+    s->truth = value_truth(s->I, x);
+    value_unref(x);
+    return s->truth == !s->want;
+}
+
 /* Does an element with this truth occur? 1, 0, -1 */
 static int search_truth(Interp *I, Value iterable, int want)
 {
-    Value it = value_iter(I, iterable), x;
-    int t = !want;
+    Search s = {I, want, !want};
 
-    if (is_err(it))
-        return -1;
-    while (t == !want && !is_err(x = value_next(I, it))) {
-        t = value_truth(I, x);
-        value_unref(x);
-    }
-    value_unref(it);
-    return t < 0 || exc_pending(I) ? -1 : t == want;
+    value_each(I, iterable, differs, &s);
+    return s.truth < 0 || exc_pending(I) ? -1 : s.truth == want;
 }
 
 /* a = x, *args, **kwargs */

@@ -49,22 +49,24 @@ static bool add_all(Interp *I, SetObj *s, DictObj *from)
     return true;
 }
 
+typedef struct { Interp *I; SetObj *set; } SetTaker;
+
+static bool take_into_set(void *taker, Value x)
+{
+    SetTaker *t = taker;
+    bool ok = set_add(t->I, t->set, x);
+
+    value_unref(x);
+    return ok;
+}
+
 bool set_update(Interp *I, SetObj *s, Value iterable)
 {
-    Value from = unwrap_base(iterable), it, x;
-    bool ok = true;
+    Value from = unwrap_base(iterable);
 
     if (from.tag == V_SET || from.tag == V_DICT)
         return as_dict(from) == s || add_all(I, s, as_dict(from));
-    it = value_iter(I, iterable);
-    if (is_err(it))
-        return false;
-    while (ok && !is_err(x = value_next(I, it))) {
-        ok = set_add(I, s, x);
-        value_unref(x);
-    }
-    value_unref(it);
-    return ok && !exc_pending(I);
+    return value_each(I, iterable, take_into_set, &(SetTaker){I, s});
 }
 
 static Value new_set(bool frozen)
