@@ -153,6 +153,17 @@ static Value f_donate(Interp *I, Value *a)
     return VNONE;
 }
 
+/* The tensor object itself gets another value: what all_gather_into does to its first argument. */
+static Value f_fill(Interp *I, Value *a)
+{
+    TensorObj *o = (TensorObj *)a[0].o;
+    Tensor *old = o->t;
+
+    o->t = tensor_ref(as_tensor(a[1]));
+    tensor_unref(old);
+    return VNONE;
+}
+
 const NativeDef dist_mesh_natives[] = {
     {"_dist", "gpus", f_gpus, "() -> int", "How many GPUs there are."},
     {"_dist", "mesh", f_mesh, "(names: list, extents: list, devices: list) -> int", "The id of a mesh."},
@@ -160,6 +171,7 @@ const NativeDef dist_mesh_natives[] = {
     {"_dist", "device_enter", f_device_enter, "(device: int) -> int", "Make new tensors there; the place before."},
     {"_dist", "device_now", f_device_now, "() -> int", "Where new tensors are made."},
     {"_dist", "device_of", f_device_of, "(x: Tensor) -> int", "Where a tensor is; -1: over a mesh."},
+    {"_dist", "fill", f_fill, "(x: Tensor, value: Tensor) -> None", "x becomes value, for everybody who holds it."},
     {"_dist", "donate", f_donate, "(x: Tensor) -> None", "Give the tensor's memory up: using it again is an error."},
     {0},
 };

@@ -142,13 +142,22 @@ bool value_is_staged(Value v)
     return v.tag == V_TENSOR && as_tensor(v)->tracer && !tensor_concrete(as_tensor(v));
 }
 
+static bool was_donated(Interp *I, Value v)
+{
+    if (as_tensor(v)->tracer->level->kind != TRACE_DONATED)
+        return false;
+    raise(I, EXC_ValueError, "buffer donated: the tensor was given away (donate=) to an earlier call");
+    return true;
+}
+
 /* The only element's place in a concrete tensor; NULL with an exception. */
 static Tensor *single(Interp *I, Value v, const char *what)
 {
     Tensor *t = tensor_concrete(as_tensor(v));
     if (!t) {
-        raise(I, EXC_TypeError, "%s needs a value, but this tensor is being %s; use where, cond or a loop over tensors", what,
-              "traced: its elements are known only when the staged function runs");
+        if (!was_donated(I, v))
+            raise(I, EXC_TypeError, "%s needs a value, but this tensor is being %s; use where, cond or a loop over tensors", what,
+                  "traced: its elements are known only when the staged function runs");
         return NULL;
     }
     if (tensor_size(t) != 1) {
@@ -332,7 +341,7 @@ static Value m_tolist(Interp *I, Value *a)
 {
     Tensor *t = tensor_concrete(as_tensor(a[0]));
     if (!t)
-        return raise(I, EXC_TypeError, ".tolist() needs values, but this tensor is being traced");
+        return was_donated(I, a[0]) ? VERR : raise(I, EXC_TypeError, ".tolist() needs values, but this tensor is being traced");
     return nested(t, 0, t->offset);
 }
 

@@ -332,7 +332,11 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
 /* A collective that no level of the running rank records: the ranks meet. */
 static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, Tensor **out, int *nout)
 {
+    TType y[4];
+
     *nout = op_info[op].nout;
+    if (op_info[op].nin && !infer_types(T, op, a, in, 1, y, nout))
+        return false;
     if (!T->host_collective)
         return trace_fail(T, OPERR_VALUE, "E0726: %s is called outside of ranks: decorate the function that calls it with @tessera.spmd, "
                           "or call it on a tensor that is distributed over a mesh", op_info[op].name);
