@@ -9,6 +9,7 @@
 #include "driver.h"
 
 #include "base/interrupt.h"
+#include "runtime/mesh.h"
 #include "tools/explain.h"
 #include "tools/inspect.h"
 #include "tools/load.h"
@@ -192,6 +193,11 @@ static int do_verb(const Options *o)
         help_verb(o->verb, &out);
         return print(&out);
     }
+    if (o->number[OPT_sim_devices] > DEVICES_MAX) {
+        fprintf(stderr, "error: --sim-devices takes at most %d\n", DEVICES_MAX);
+        return EXIT_USAGE;
+    }
+    devices_simulate((int)o->number[OPT_sim_devices]);
     return verb_fn[o->verb](o);
 }
 

@@ -3,7 +3,6 @@
 
 #include "frontend/eval/interp.h"
 #include "runtime/kernels.h"
-#include "runtime/mesh.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -111,7 +110,6 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     int code = EXIT_OK;
 
     pool_init((int)o->number[OPT_threads]);
-    devices_simulate((int)o->number[OPT_sim_devices]);
     I = interp_new(&io);
     if (!interp_run_unit(I, p->unit, sym("__main__")))
         code = uncaught(I);

@@ -26,6 +26,7 @@ TABLE = [
     ("flag-with-value", ["check", "--json=1", "x.tsr"], None, 2, [], ["takes no value"]),
     ("option-without-value", ["run", "--threads"], None, 2, [], ["needs a value"]),
     ("option-wrong-number", ["run", "--threads=two", "x.tsr"], None, 2, [], ["whole number"]),
+    ("too-many-devices", ["run", "--sim-devices", "5000", "x.tsr"], None, 2, [], ["at most 4096"]),
     ("option-wrong-word", ["check", "--color=maybe", "x.tsr"], None, 2, [], ["auto|always|never"]),
     ("no-file", ["check"], None, 2, [], ["a file is missing"]),
     ("missing-file", ["run", "no/such.tsr"], None, 1, [], ["there is no file 'no/such.tsr'"]),
