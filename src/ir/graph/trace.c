@@ -409,7 +409,7 @@ static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr
 /* Most ops of an eager program are elementwise on small plain tensors, and nothing above needs to know. */
 static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
 {
-    if (a || T->numerics || devices_used || op_info[op].family != FAM_MAP)
+    if (a || T->numerics || T->watch || devices_used || op_info[op].family != FAM_MAP)
         return false;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)
