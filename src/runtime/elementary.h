@@ -446,8 +446,8 @@ static inline float f32_pow(float a, float b)
 {
     double x = x_abs(a), y = b, inf = (double)INFINITY, l = x_log2_wide(x);
 
-    l = x > 0 ? l : -2000;                          /* of 0; of NaN too, which the end gives back */
-    l = x < inf ? l : 2000;
+    l = x > 0 ? l : -1e300;                         /* of 0; of NaN too, which the end gives back */
+    l = x < inf ? l : 1e300;
     double t = y * l, r;
     t = t < -200 ? -200 : t;
     t = t > 200 ? 200 : t;

@@ -106,6 +106,27 @@ static float at(OpId op, double v)
     return r;
 }
 
+/* Every pair of the numbers that functions of two treat apart. */
+static void special_pairs(void **state)
+{
+    static const double points[] = {0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e-45, -1e-45, 3e38, -3e38, 16777217, INFINITY, -INFINITY, NAN};
+    enum { P = sizeof points / sizeof *points };
+    static const struct { OpId op; double (*want)(double, double); } pairs[] = {{OP_pow, pow}, {OP_atan2, atan2}};
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < P * P; i++) {
+            float a = (float)points[i / P], b = (float)points[i % P];
+            double p = a, q = b, want = pairs[k].want(p, q);
+            Tensor *x = of_doubles(DT_f32, 1, &p), *y = of_doubles(DT_f32, 1, &q), *z = run2(pairs[k].op, NULL, x, y);
+            float got = *(float *)z->store->data;
+            if (ulp_error(got, want) > 0.51 || (got == got && !signbit(got) != !signbit(want)))
+                fail_msg("%s(%g, %g): %g, not %g", op_info[pairs[k].op].name, p, q, got, want);
+            tensor_unref(x);
+            tensor_unref(y);
+            tensor_unref(z);
+        }
+}
+
 static void special_values(void **state)
 {
     for (int k = 0; k < FNS; k++) {
@@ -146,9 +167,9 @@ static void loops_agree_bit_for_bit(void **state)
         memcpy(&x[i], &u, 4);
         y[i] = (float)(rnd_to(2000) - 1000) / 64;
     }
-    static const OpId others[] = {OP_add, OP_sub, OP_mul, OP_div, OP_fma, OP_pow, OP_maximum, OP_minimum, OP_floor, OP_round, OP_neg, OP_sign};
+    static const OpId others[] = {OP_add, OP_sub, OP_mul, OP_div, OP_fma, OP_pow, OP_atan2, OP_maximum, OP_minimum, OP_floor, OP_round, OP_neg, OP_sign};
 
-    for (int k = 0; k < FNS + 12; k++) {
+    for (int k = 0; k < FNS + 13; k++) {
         OpId op = k < FNS ? fns[k].op : others[k - FNS];
         LoopFn *base = loops_base[op][DT_f32], *fast = (*cpu()->loops)[op][DT_f32];
         static const char *const names[] = {"v3", "v4"};
@@ -179,6 +200,7 @@ int main(void)
         cmocka_unit_test(f32_functions_are_accurate),
         cmocka_unit_test(pow_is_accurate),
         cmocka_unit_test(special_values),
+        cmocka_unit_test(special_pairs),
         cmocka_unit_test(erfinv_inverts_erf),
         cmocka_unit_test(loops_agree_bit_for_bit),
     };
