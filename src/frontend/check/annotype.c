@@ -168,7 +168,7 @@ static AstSeq elements(Ast **index)
 static const Type *tensor_form(Check *C, AstSeq elts)
 {
     TType t = {.dtype = DT_NONE};
-    int n = elts.n;
+    int n = elts.n, rest = 0, front = 0, count = 0;
 
     if (n && dtype_of_ast(C, elts.at[n - 1], &t.dtype)) {
         n--;
@@ -177,15 +177,18 @@ static const Type *tensor_form(Check *C, AstSeq elts)
     }
     if (n > 16)
         return T_ANY;
-    for (int i = 0; i < n; i++)
-        if (is_rest(elts.at[i]))
-            t.rank = RANK_UNKNOWN;
     for (int i = 0; i < n; i++) {
-        Dim d = is_rest(elts.at[i]) ? 1 : dim_of_ast(C, elts.at[i]);
-        if (t.rank != RANK_UNKNOWN)
-            t.shape[t.rank++] = d;
+        if (is_rest(elts.at[i])) {
+            rest++;
+            front = count;
+        } else {
+            t.shape[count++] = dim_of_ast(C, elts.at[i]);
+        }
     }
-    return type_tensor(&t);
+    if (t.rank == RANK_UNKNOWN || rest > 1)
+        return type_tensor(&(TType){.dtype = t.dtype, .rank = RANK_UNKNOWN});
+    t.rank = (uint8_t)(rest ? RANK_UNKNOWN : count);
+    return rest ? type_tensor_rest(&t, front, count - front) : type_tensor(&t);
 }
 
 /* Tile2D and Tile3D say in their names how many sizes they have. */
@@ -249,6 +252,8 @@ static bool is(const char *s, const char *a, const char *b)
     return !strcmp(s, a) || (b && !strcmp(s, b));
 }
 
+static const Type *maybe_form(Check *C, AstName *n);
+
 static const Type *subscript_form(Check *C, AstSubscript *s)
 {
     const char *base = last_name(s->value);
@@ -270,6 +275,8 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
         return tuple_form(C, elts);
     if (is(base, "Callable", NULL))
         return callable_form(C, elts);
+    if (is(base, "Maybe", NULL) && AST_IS(s->value, Name))
+        return maybe_form(C, AST_AS(s->value, Name));
     if (is(base, "Optional", NULL) && elts.n == 1)
         return type_union(or_any(annotation(C, elts.at[0])), T_NONE);
     if (is(base, "Union", NULL))
@@ -280,6 +287,14 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
 static const struct { const char *name; TypeKind kind; } simple[] = {
     {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
 };
+
+/* A Maybe is an object of the library's class: no tensor until it is unwrapped. */
+static const Type *maybe_form(Check *C, AstName *n)
+{
+    const Type *t = n->bind == BIND_PRELUDE ? name_type(C, n) : T_ANY;
+
+    return t->kind == TY_CLASS ? type_instance(t->ref, NULL) : T_ANY;
+}
 
 static const Type *name_form(Check *C, AstName *n)
 {
@@ -295,6 +310,8 @@ static const Type *name_form(Check *C, AstName *n)
             return simple[i].kind == TY_INT ? type_int(DIM_BAD) : type_of_kind(simple[i].kind);
     if (is(s, "Tensor", NULL))
         return type_tensor_unknown();
+    if (is(s, "Maybe", NULL))
+        return maybe_form(C, n);
     if (is(s, "List", "list"))
         return type_list(T_ANY);
     if (is(s, "Dict", "dict"))
@@ -401,14 +418,36 @@ static Fit sizes_fit(Dim from, Dim to)
     return a == DIM_UNKNOWN || dim_is_open(from) || dim_is_open(to) ? FITS_MAYBE : FITS_NOT;
 }
 
-static Fit tensor_fits(const TType *from, const TType *to)
+/* Are the sizes around "..." of both the same, as far as they face each other? */
+static Fit rest_fits(const Type *a, const Type *b)
 {
+    const TType *from = a->tensor, *to = b->tensor;
+    int nfrom = from->rank == RANK_UNKNOWN ? type_front(a) + type_back(a) : from->rank;
+    int front = type_front(b), back = type_back(b), nto = front + back;
+    Fit f = FITS;
+
+    if (from->rank != RANK_UNKNOWN && nfrom < nto)
+        return FITS_NOT;
+    if (from->rank == RANK_UNKNOWN && front > type_front(a))
+        front = type_front(a);
+    if (from->rank == RANK_UNKNOWN && back > type_back(a))
+        back = type_back(a);
+    for (int i = 0; i < front; i++)
+        f = worst(f, sizes_fit(from->shape[i], to->shape[i]));
+    for (int i = 1; i <= back; i++)
+        f = worst(f, sizes_fit(from->shape[nfrom - i], to->shape[nto - i]));
+    return f == FITS && (front < type_front(b) || back < type_back(b)) ? FITS_MAYBE : f;
+}
+
+static Fit tensor_fits(const Type *a, const Type *b)
+{
+    const TType *from = a->tensor, *to = b->tensor;
     Fit f = FITS;
 
     if (from->dtype != DT_NONE && to->dtype != DT_NONE && from->dtype != to->dtype)
         return FITS_NOT;
     if (to->rank == RANK_UNKNOWN)
-        return FITS;
+        return rest_fits(a, b);
     if (from->rank == RANK_UNKNOWN)
         return FITS_MAYBE;
     if (from->rank != to->rank)
@@ -499,7 +538,7 @@ Fit type_fits(Check *C, const Type *from, const Type *to)
         return kinds_fit(from, to);
     switch (to->kind) {
     case TY_TENSOR:
-        return tensor_fits(from->tensor, to->tensor);
+        return tensor_fits(from, to);
     case TY_LIST: {
         Fit f = FITS;
         for (int i = 0; i < from->n; i++)

@@ -401,20 +401,25 @@ const Type *narrowed(const TType *declared, const TType *found)
     return type_tensor(&t);
 }
 
-/* What a call gives: the declared result at its word, otherwise what the body says. */
+/* The declared result in the caller's sizes. */
+static const Type *declared_result(const Fn *f, const Bound *b)
+{
+    return rest_filled(type_subst(f->sig.ret, b->from, b->to, b->n), b);
+}
+
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
         if (type_is_container(f->sig.ret)) {        /* which elements, the body says */
-            const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
+            const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
             return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS ? r : want;
         }
         if (any_unannotated(f) || has_fields(self) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
-            const Type *r = follow(C, f, s, self, b), *want = type_subst(f->sig.ret, b->from, b->to, b->n);
+            const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
             if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
                 return narrowed(want->tensor, r->tensor);
         }
-        return type_subst(f->sig.ret, b->from, b->to, b->n);
+        return declared_result(f, b);
     }
     return follow(C, f, s, self, b);
 }
@@ -483,10 +488,10 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
-    ok = ok && sig_constraints(C, f, &b, node);
+    ok = ok && sig_constraints(C, f, &b, node) && sig_statics(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)
-        r = f->sig.ret ? type_subst(f->sig.ret, b.from, b.to, b.n) : T_ANY;
+        r = f->sig.ret ? declared_result(f, &b) : T_ANY;
     else
         r = f->dynamic ? T_ANY : show_call(C, f, a, result_of(C, f, &s, self, &b));
     if (f->is_staged && !f->sig.ret)

@@ -73,7 +73,7 @@ static const char *decorator_name(const Ast *d)
 static bool is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "pure", "effects", "checkpoint", "deterministic",
-                                        "staticmethod", "classmethod", "property", "numerically_stable"};
+                                        "staticmethod", "classmethod", "property", "numerically_stable", "maybe"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))
@@ -230,7 +230,7 @@ static void return_stmt(Check *C, AstReturn *r)
         const TType *a = t->tensor, *b = want->tensor;
         bool dtypes = a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype;
         Diag *d = REPORT(C, E0302, r->ast.span, f->fn->name ? f->fn->name->text : "lambda",
-                         dtypes ? dtype_info[b->dtype].name : shape_of(b), dtypes ? dtype_info[a->dtype].name : shape_of(a));
+                         dtypes ? dtype_info[b->dtype].name : shape_known(want), dtypes ? dtype_info[a->dtype].name : shape_known(t));
         if (dtypes)
             diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
         else

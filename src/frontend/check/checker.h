@@ -19,7 +19,12 @@ typedef struct CFrame CFrame;
 typedef struct Cls Cls;
 
 /* What the dims of a signature are at one call. */
-typedef struct { Dim from[32], to[32]; int n; } Bound;
+typedef struct {
+    Dim from[32], to[32];
+    int n;
+    const TType *rest;                  /* the tensor that tells what "..." is: rest_n sizes from rest_at on; NULL: none does */
+    int rest_at, rest_n;
+} Bound;
 
 typedef struct { Sym name; Dim dim; } NamedDim;
 typedef Vec(NamedDim) DimNames;
@@ -237,10 +242,12 @@ const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type
 /* sizes.c */
 /* `cls`: whose sizes are matched too; NULL: none. */
 void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b);
+const Type *rest_filled(const Type *t, const Bound *b);
 void bound_add(Bound *b, Dim from, Dim to);
 void sig_bind_rest(const Sig *sig, Bound *b);
 /* E0304 for the first named size of `want` that `got` does not have; false: there is none. */
 bool sig_report(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b);
+bool sig_statics(Check *C, Fn *f, const Bound *b, Ast *node);              /* false: a static size is not known, reported */
 bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node);           /* false: one is violated, reported */
 
 /* classes.c */

@@ -367,10 +367,22 @@ static const Type *sequence_binary(int op, const Type *a, const Type *b)
     return T_ANY;
 }
 
+/* A Maybe: what is in it may be computed with, it itself not. */
+static bool no_operators(const Type *t)
+{
+    const Cls *c = t->kind == TY_INSTANCE ? t->ref : NULL;
+
+    return c && c->home->library && c->name && !strcmp(c->name->text, "Maybe");
+}
+
 static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     if (type_is_any(a) || type_is_any(b))
         return T_ANY;
+    if (no_operators(a) || no_operators(b)) {
+        REPORT(C, E0906, node->span, "an operand", "a number or a tensor", type_text(no_operators(a) ? a : b));
+        return T_ANY;
+    }
     if (a->kind == TY_TENSOR || b->kind == TY_TENSOR)
         return tensor_binary(C, op, a, b, node);
     if (is_number(a) && is_number(b))

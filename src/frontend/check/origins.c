@@ -150,8 +150,12 @@ static void trace_name(Trace *t, AstName *n)
         trace_given(t, f, f->from[n->slot]);
     } else if (n->bind == BIND_GLOBAL && f->home && (int)n->slot < f->home->nglob) {
         from = f->home->from[n->slot];
-        if (from && from->kind == AST_Int)
-            label(t, from->span, "is written here");
+        if (from && from->kind == AST_Int) {
+            StrBuf what = {0};
+            sb_printf(&what, "comes from %s", n->id->text);
+            label(t, from->span, sb_str(&what));
+            sb_done(&what);
+        }
         else
             trace_given(t, &f->home->frame, from);
     } else if (n->bind == BIND_FREE || n->bind == BIND_DIM) {

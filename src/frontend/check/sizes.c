@@ -4,6 +4,7 @@
  */
 #include "frontend/check/checker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static Dim *bound_to(Bound *b, Dim d)
@@ -30,6 +31,50 @@ void bound_add(Bound *b, Dim from, Dim to)
     }
 }
 
+static void match_size(const Sig *sig, const Cls *cls, Dim want, Dim got, Bound *b)
+{
+    if (among(&sig->dims, want) || (cls && among(&cls->dims, want)))
+        bound_add(b, want, got);
+}
+
+/* The sizes around "...", and what "..." stands for: the first argument tells it for all. */
+static void match_rest(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b)
+{
+    int front = type_front(want), back = type_back(want), n = front + back, rank = got->tensor->rank;
+
+    if (rank == RANK_UNKNOWN || rank < n)
+        return;
+    for (int i = 0; i < front; i++)
+        match_size(sig, cls, want->tensor->shape[i], got->tensor->shape[i], b);
+    for (int i = 1; i <= back; i++)
+        match_size(sig, cls, want->tensor->shape[n - i], got->tensor->shape[rank - i], b);
+    if (!b->rest) {
+        b->rest = got->tensor;
+        b->rest_at = front;
+        b->rest_n = rank - n;
+    }
+}
+
+/* A declared tensor with its "..." put in. */
+const Type *rest_filled(const Type *t, const Bound *b)
+{
+    TType x;
+    int front;
+
+    if (!t || t->kind != TY_TENSOR || t->tensor->rank != RANK_UNKNOWN || !b->rest || !t->n)
+        return t;
+    front = type_front(t);
+    if (front + type_back(t) + b->rest_n > 15)
+        return t;
+    x = *t->tensor;
+    x.rank = (uint8_t)(front + type_back(t) + b->rest_n);
+    for (int i = 0; i < b->rest_n; i++)
+        x.shape[front + i] = b->rest->shape[b->rest_at + i];
+    for (int i = 0; i < type_back(t); i++)
+        x.shape[front + b->rest_n + i] = t->tensor->shape[front + i];
+    return type_tensor(&x);
+}
+
 /* A size that is just a name of the signature gets the first argument's size. */
 void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b)
 {
@@ -48,14 +93,13 @@ void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got
         sig_match(sig, cls, type_settle(want)->item[1], type_settle(got)->item[1], b);
         return;
     }
+    if (want->kind == TY_TENSOR && got->kind == TY_TENSOR && want->tensor->rank == RANK_UNKNOWN)
+        match_rest(sig, cls, want, got, b);
     if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN ||
         want->tensor->rank != got->tensor->rank)
         return;
-    for (int i = 0; i < want->tensor->rank && b->n < 32; i++) {
-        Dim d = want->tensor->shape[i];
-        if (among(&sig->dims, d) || (cls && among(&cls->dims, d)))
-            bound_add(b, d, got->tensor->shape[i]);
-    }
+    for (int i = 0; i < want->tensor->rank; i++)
+        match_size(sig, cls, want->tensor->shape[i], got->tensor->shape[i], b);
 }
 
 /* Sizes that no argument tells are unknown to the caller. */
@@ -206,4 +250,28 @@ bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
     for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
         ok &= check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
     return ok;
+}
+
+/* f[D: static]: a size that the program's top level does not know yet cannot stand for D. false: reported. */
+bool sig_statics(Check *C, Fn *f, const Bound *b, Ast *node)
+{
+    AstSeq list = f->node->kind == AST_FunctionDef ? AST_AS(f->node, FunctionDef)->typarams : (AstSeq){0};
+    char text[160];
+
+    if (C->frame->fn || C->calls)
+        return true;
+    for (int i = 0; i < list.n; i++) {
+        AstTypeParam *p = AST_AS(list.at[i], TypeParam);
+        if (!AST_IS(p->bound, Name) || strcmp(AST_AS(p->bound, Name)->id->text, "static"))
+            continue;
+        for (int k = 0; k < f->sig.dims.n; k++) {
+            Dim *to = f->sig.dims.at[k].name == p->name ? bound_to((Bound *)b, f->sig.dims.at[k].dim) : NULL;
+            if (!to || !dim_is_open(*to))
+                continue;
+            snprintf(text, sizeof text, "%s is declared static: its size must be known before the program runs", p->name->text);
+            diag_help(REPORT(C, E0306, node->span, text), "pass a tensor of known size, or declare the dimension without static");
+            return false;
+        }
+    }
+    return true;
 }

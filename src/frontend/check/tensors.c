@@ -120,6 +120,30 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
     origins(C, d, node, pair, pair[1] == DIM_BAD ? 1 : 2);
 }
 
+static bool known_to_differ(Check *C, Dim a, Dim b)
+{
+    DimAnswer r;
+
+    if (a == 1 || b == 1 || a == b || dim_is_open(a) || dim_is_open(b) || (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
+        return false;
+    r = dim_eq(a, b, NULL, NULL);
+    return r == DIM_REFUTED || r == DIM_DIFFERS;
+}
+
+/* Other sizes are unknown, but two that must agree do not. */
+static bool sure_conflict(Check *C, OpId op, const TType *in, int nin)
+{
+    if (nin != 2)
+        return false;
+    if (op == OP_matmul)
+        return in[0].rank > 1 && in[1].rank > 1 && in[0].shape[in[0].rank - 1] != 1 && in[1].shape[in[1].rank - 2] != 1 &&
+               known_to_differ(C, in[0].shape[in[0].rank - 1], in[1].shape[in[1].rank - 2]);
+    for (int i = 1; op_info[op].family == FAM_MAP && i <= in[0].rank && i <= in[1].rank; i++)
+        if (known_to_differ(C, in[0].shape[in[0].rank - i], in[1].shape[in[1].rank - i]))
+            return true;
+    return false;
+}
+
 /* Run an op's rules. Unknown parts of the operands make unknown results; only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, int nin, Ast *node)
 {
@@ -150,7 +174,7 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
         }
     }
     ok = op_infer(op, a, in, nin, out, &nout, &err, &code);
-    if (!ok && !open && !(no_dtype && code == 4) && !(C->mixed && code == 4))
+    if (!ok && (!open || sure_conflict(C, op, in, nin)) && !(no_dtype && code == 4) && !(C->mixed && code == 4))
         report_op(C, op, in, nin, &err, code, node);
     sb_done(&err);
     if (!ok)

@@ -15,6 +15,12 @@ static Arena pool;
 static Vec(Type *) types;
 static uint32_t bucket[BUCKETS];
 
+/* How many sizes of a tensor are known. */
+static int sizes_of(const Type *t)
+{
+    return t->tensor->rank != RANK_UNKNOWN ? t->tensor->rank : type_front(t) + type_back(t);
+}
+
 static uint32_t hash_type(const Type *t)
 {
     uint64_t h = t->kind * 31u + t->exact + (uint64_t)t->n * 7;
@@ -28,7 +34,7 @@ static uint32_t hash_type(const Type *t)
         h = h * 1099511628211u ^ (uintptr_t)t->item[i];
     if (t->tensor) {
         h = h * 31 + t->tensor->dtype * 256u + t->tensor->rank;
-        for (int i = 0; t->tensor->rank != RANK_UNKNOWN && i < t->tensor->rank; i++)
+        for (int i = 0; i < sizes_of(t); i++)
             h = h * 1099511628211u ^ (uint64_t)t->tensor->shape[i];
     }
     return hash_u64(h) % BUCKETS;
@@ -39,19 +45,21 @@ static int item_count(const Type *t)
     return t->item ? (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE) : 0;
 }
 
-static bool same_tensor(const TType *a, const TType *b)
+static bool same_tensor(const Type *s, const Type *t)
 {
+    const TType *a = s->tensor, *b = t->tensor;
+
     if (!a || !b)
         return a == b;
     return a->dtype == b->dtype && a->rank == b->rank && a->weak == b->weak && a->policy == b->policy &&
-           (a->rank == RANK_UNKNOWN || !memcmp(a->shape, b->shape, sizeof(Dim) * a->rank));
+           !memcmp(a->shape, b->shape, sizeof(Dim) * (size_t)sizes_of(s));
 }
 
 static bool same(const Type *a, const Type *b)
 {
     return a->kind == b->kind && a->exact == b->exact && a->n == b->n && a->value == b->value && a->text == b->text &&
            a->ref == b->ref && a->self == b->self && a->inst == b->inst && item_count(a) == item_count(b) &&
-           (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a->tensor, b->tensor);
+           (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a, b);
 }
 
 static const Type *intern(const Type *t)
@@ -203,6 +211,11 @@ const Type *type_callable(const Type *const *params, int n, const Type *result)
 const Type *type_tensor(const TType *t)
 {
     return intern(&(Type){.kind = TY_TENSOR, .tensor = t});
+}
+
+const Type *type_tensor_rest(const TType *t, int front, int back)
+{
+    return intern(&(Type){.kind = TY_TENSOR, .tensor = t, .n = front | back << 8});
 }
 
 const Type *type_tensor_unknown(void)
@@ -478,9 +491,9 @@ const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n)
         return t->value == DIM_BAD ? t : type_int(dim_subst(t->value, from, to, n));
     if (t->kind == TY_TENSOR) {
         x = *t->tensor;
-        for (int i = 0; x.rank != RANK_UNKNOWN && i < x.rank; i++)
+        for (int i = 0; i < sizes_of(t); i++)
             x.shape[i] = dim_subst(x.shape[i], from, to, n);
-        return type_tensor(&x);
+        return x.rank == RANK_UNKNOWN ? type_tensor_rest(&x, type_front(t), type_back(t)) : type_tensor(&x);
     }
     count = item_count(t);
     if (!count || count > ITEMS_MAX)
@@ -502,14 +515,32 @@ static void print_items(const Type *const *item, int n, const char *between, Str
     }
 }
 
-static void print_tensor(const TType *t, StrBuf *out)
+/* "B, ..., D" */
+static void print_rest(const TType *t, const Type *whole, StrBuf *out)
 {
+    int front = type_front(whole);
+
+    for (int i = 0; i < front; i++) {
+        dim_print(t->shape[i], out);
+        sb_puts(out, ", ");
+    }
+    sb_puts(out, "...");
+    for (int i = front; i < front + type_back(whole); i++) {
+        sb_puts(out, ", ");
+        dim_print(t->shape[i], out);
+    }
+}
+
+static void print_tensor(const Type *whole, StrBuf *out)
+{
+    const TType *t = whole->tensor;
+
     sb_puts(out, "Tensor");
-    if (t->rank == RANK_UNKNOWN && t->dtype == DT_NONE)
+    if (t->rank == RANK_UNKNOWN && t->dtype == DT_NONE && !whole->n)
         return;
     sb_putc(out, '[');
     if (t->rank == RANK_UNKNOWN)
-        sb_puts(out, "...");
+        print_rest(t, whole, out);
     for (int i = 0; t->rank != RANK_UNKNOWN && i < t->rank; i++) {
         sb_puts(out, i ? ", " : "");
         dim_print(t->shape[i], out);
@@ -533,7 +564,7 @@ void type_print(const Type *t, StrBuf *out)
     if (!t)
         t = T_ANY;
     if (t->kind == TY_TENSOR) {
-        print_tensor(t->tensor, out);
+        print_tensor(t, out);
         return;
     }
     if (t->kind == TY_UNION) {
@@ -586,5 +617,17 @@ const char *shape_of(const TType *t)
         dim_print(t->shape[i], b);
     }
     sb_puts(b, t->rank == RANK_UNKNOWN ? "...]" : "]");
+    return sb_str(b);
+}
+
+const char *shape_known(const Type *t)
+{
+    StrBuf *b = slot();
+
+    if (t->tensor->rank != RANK_UNKNOWN)
+        return shape_of(t->tensor);
+    sb_putc(b, '[');
+    print_rest(t->tensor, t, b);
+    sb_putc(b, ']');
     return sb_str(b);
 }

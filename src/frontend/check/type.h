@@ -28,7 +28,7 @@ typedef struct Type Type;
 struct Type {
     uint8_t kind;
     uint8_t exact;              /* DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one; else item[0] is any element */
-    int n;
+    int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
     const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
@@ -67,6 +67,10 @@ const Type *type_callable(const Type *const *params, int n, const Type *result);
 const Type *type_transform(int64_t which, const Type *func);     /* value: Transform of checker.h */
 const Type *type_tensor(const TType *t);
 const Type *type_tensor_unknown(void);
+/* "..." with `front` sizes before it and `back` behind, all in t->shape; t->rank is RANK_UNKNOWN. */
+const Type *type_tensor_rest(const TType *t, int front, int back);
+static inline int type_front(const Type *t) { return t->n & 255; }
+static inline int type_back(const Type *t) { return t->n >> 8; }
 const Type *type_union(const Type *a, const Type *b);
 
 /* The least type that holds both; sizes that differ become unknown. */
@@ -88,6 +92,7 @@ bool ttype_is_open(const TType *t);
 const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n);
 void type_print(const Type *t, StrBuf *out);            /* "int", "list[str]", "Tensor[B, 4, f32]" */
 const char *type_text(const Type *t);                   /* the same; lives until the next few calls */
+const char *shape_known(const Type *t);                  /* of a TENSOR, with what is known around "..." */
 const char *shape_of(const TType *t);                   /* "[B, 4]", likewise */
 void types_done(void);
 
