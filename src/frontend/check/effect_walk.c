@@ -342,6 +342,7 @@ static void call_thing(EffWalk *w, const Thing *t, AstCall *c)
         call_param(w, t);
         break;
     case THING_SPACE:
+    case THING_OBJECT:
         break;
     }
 }

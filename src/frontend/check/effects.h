@@ -97,12 +97,13 @@ struct Effects {
 
 /* ------------------------------------------------------------- things.c */
 
-typedef enum ThingKind { THING_FN, THING_NATIVE, THING_CLASS, THING_INSTANCE, THING_SPACE, THING_PARAM } ThingKind;
+typedef enum ThingKind { THING_FN, THING_NATIVE, THING_CLASS, THING_INSTANCE, THING_SPACE, THING_PARAM,
+               THING_OBJECT } ThingKind;
 typedef struct Thing {
     ThingKind kind;
     bool bound;                 /* FN: its first parameter is the object it was taken from */
     int param;                  /* PARAM: its number in fn */
-    const void *p;              /* EffFn, NativeDef, EffCls, Space; PARAM: EffFn */
+    const void *p;              /* EffFn, NativeDef, EffCls, Space; PARAM: EffFn; OBJECT: text of the natives' owner */
 } Thing;
 
 enum { THINGS_MAX = 12 };

@@ -224,8 +224,8 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
 
     if (m)
         return m->kind == TY_NATIVE ? type_method(t, m) : m;
-    if (!strncmp(attr->text, "__", 2) || !next_method(&all))
-        return T_ANY;
+    if (!strncmp(attr->text, "__", 2) || !next_method(&all) || (!strcmp(owner, "float") && native_of("Tensor", attr)))
+        return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
     all = (Methods){owner, 0, 0};
     d = REPORT(C, E0910, node->span, owner, attr->text);
     near = closest_name(attr->text, next_method, &all);
@@ -253,7 +253,8 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
     case TY_NATIVE:
         m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
-        if (m && m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4))
+        if (m && m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4) &&
+            strcmp(attr->text, "__new__"))          /* which is given its class as any argument */
             return type_method(t, m);               /* dict.fromkeys */
         return m ? m : T_ANY;
     default:

@@ -382,6 +382,15 @@ static const Space *resolved(Effects *E, const Space *s)
     return s;
 }
 
+/* A native name: a function, or a constant of some class (sys.stdout). */
+static void put_native(Look *L, const NativeDef *d)
+{
+    if (d->sig && d->sig[0] != '(' && !strchr(d->sig, '[') && native_has_owner(d->sig))
+        put(L, (Thing){.kind = THING_OBJECT, .p = d->sig});
+    else
+        put(L, (Thing){.kind = THING_NATIVE, .p = d});
+}
+
 /* The member `name` of a module. */
 static void look_space(Look *L, const Space *s, Sym name)
 {
@@ -398,14 +407,14 @@ static void look_space(Look *L, const Space *s, Sym name)
         row = prelude_find(name);
         const PreludeRow *r = row >= 0 ? prelude_row(row) : NULL;
         if (r && r->kind == PRELUDE_NATIVE)
-            put(L, (Thing){.kind = THING_NATIVE, .p = r->native});
+            put_native(L, r->native);
         else if (r && r->kind == PRELUDE_STDLIB)
             look_space(L, space_builtin(r->module), name);
         return;
     }
     d = s->path ? NULL : native_find(s->name, name->text);
     if (d) {
-        put(L, (Thing){.kind = THING_NATIVE, .p = d});
+        put_native(L, d);
         return;
     }
     resolved(L->E, s);
@@ -548,8 +557,8 @@ static void look_attribute(Look *L, Scope *scope, AstAttribute *a)
         case THING_CLASS:
             look_member(L, base.at[i].p, a->attr, base.at[i].kind == THING_INSTANCE);
             break;
-        case THING_NATIVE:                          /* open(path) as f: f.write */
-            d = native_find(((const NativeDef *)base.at[i].p)->name, a->attr->text);
+        case THING_OBJECT:                          /* open(path) as f: f.write */
+            d = native_find(base.at[i].p, a->attr->text);
             if (d)
                 put(L, (Thing){.kind = THING_NATIVE, .p = d});
             break;
@@ -558,6 +567,16 @@ static void look_attribute(Look *L, Scope *scope, AstAttribute *a)
         }
     if (owner && (d = native_find(owner, a->attr->text)))
         put(L, (Thing){.kind = THING_NATIVE, .p = d});
+}
+
+/* open gives a TextIOWrapper, as its signature says. */
+static void look_result(Look *L, const NativeDef *d)
+{
+    const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
+    const Ast *r = sig ? sig->returns : NULL;
+
+    if (AST_IS(r, Name) && native_has_owner(AST_AS(r, Name)->id->text))
+        put(L, (Thing){.kind = THING_OBJECT, .p = AST_AS(r, Name)->id->text});
 }
 
 /* The result of a call: an object, what the function returns, or a function made of those passed. */
@@ -571,8 +590,8 @@ static void look_call(Look *L, Scope *scope, AstCall *c)
             put(L, (Thing){.kind = THING_INSTANCE, .p = f.at[i].p});
         else if (f.at[i].kind == THING_FN)
             look_given(L, fn->returns);
-        else if (f.at[i].kind == THING_NATIVE && !strcmp(((const NativeDef *)f.at[i].p)->name, "open"))
-            put(L, (Thing){.kind = THING_NATIVE, .p = native_find("TextIOWrapper", "__enter__")});
+        else if (f.at[i].kind == THING_NATIVE)
+            look_result(L, f.at[i].p);
     }
     for (int i = 0; i < c->args.n && L->fuel > 0; i++) {
         Things a = AST_IS(c->args.at[i], Arg) ? aside(L, scope, AST_AS(c->args.at[i], Arg)->value) : (Things){.n = 0};
