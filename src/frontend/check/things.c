@@ -469,6 +469,7 @@ static void look_param(Look *L, const Scope *owner, const Local *l)
 {
     EffFn *f = map_get_ptr(&L->E->fn_of, owner->node);
     AstParam *p = f ? things_param(f, (int)l->slot) : NULL;
+    int before;
 
     if (!p)
         return;
@@ -476,8 +477,10 @@ static void look_param(Look *L, const Scope *owner, const Local *l)
         put(L, (Thing){.kind = THING_INSTANCE, .p = f->cls});
         return;
     }
+    before = L->out->n;
     look_annotation(L, f->scope->parent, p->annotation);
-    put(L, (Thing){.kind = THING_PARAM, .p = f, .param = (int)l->slot});
+    if (L->out->n == before)
+        put(L, (Thing){.kind = THING_PARAM, .p = f, .param = (int)l->slot});
 }
 
 static void look_name(Look *L, Scope *scope, AstName *n)
