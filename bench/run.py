@@ -2,7 +2,9 @@
 """Measure Tessera against CPython and NumPy in one run: ./dev bench [WORD ...]
 
 Prints one JSON object a line: {"name", "tessera", "peer", "ratio", "unit", "peer_name"}; a ratio above 1 means that
-Tessera is that many times faster than the peer.  Times are the best of several runs, taken alternately.
+Tessera is that many times faster than the peer.  Times are the best of several runs, taken alternately.  WORDs choose
+rows by parts of their names: programs (fib, startup ...), families of tensor statements (small, f32, reduce ...; see
+tensors.py) or statements ("exp(").  Both sides use the threads they like; TESSERA_THREADS and OPENBLAS_NUM_THREADS say else.
 """
 import json
 import pathlib
@@ -10,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import tensors
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESSERA = HERE.parent / "build/tessera"
@@ -71,55 +75,30 @@ def front_end():
         "s/line")
 
 
-# One Tessera and one NumPy program a row: `setup`, and the statement that is timed; both print seconds for one round.
-TENSOR = [
-    ("tensor-add-1", "x = ones((1,))", "x = np.ones((1,), np.float32)", "x = x + 1.0", 20000),
-    ("tensor-add-1M", "x = ones((1000000,)); y = ones((1000000,))", "x = np.ones(1000000, np.float32); y = x.copy()",
-     "z = x + y", 100),
-    ("tensor-exp-1M", "x = ones((1000000,))", "x = np.ones(1000000, np.float32)", ("z = exp(x)", "z = np.exp(x)"), 50),
-    ("tensor-log-1M", "x = ones((1000000,)) * 1.5", "x = np.full(1000000, 1.5, np.float32)", ("z = log(x)", "z = np.log(x)"), 50),
-    ("tensor-tanh-1M", "x = ones((1000000,)) * 1.5", "x = np.full(1000000, 1.5, np.float32)", ("z = tanh(x)", "z = np.tanh(x)"), 50),
-    ("tensor-max-1M", "x = ones((1000000,))", "x = np.ones(1000000, np.float32)", "z = x.max()", 100),
-    ("tensor-cumsum-1M", "x = ones((1000000,))", "x = np.ones(1000000, np.float32)", ("z = cumsum(x, axis=0)", "z = x.cumsum(0)"), 50),
-    ("tensor-sort-1M", "x = sin(arange(1000000).to(f32))", "x = np.sin(np.arange(1000000, dtype=np.float32))",
-     ("z = sort(x)", "z = np.sort(x, kind='stable')"), 5),
-    ("tensor-gather-1M", "x = ones((1000000,)); y = arange(1000000)", "x = np.ones(1000000, np.float32); y = np.arange(1000000)",
-     "z = x[y]", 50),
-    ("tensor-normal-1M", "x = 0", "x = np.random.default_rng(0)",
-     ("z = random.normal((1000000,))", "z = x.standard_normal(1000000, dtype=np.float32)"), 20),
-    ("tensor-fft-1M", "x = ones((1048576,))", "x = np.ones(1048576, np.float32)", ("z = fft(x)", "z = np.fft.fft(x)"), 5),
-    ("tensor-sum-1M", "x = ones((1000000,))", "x = np.ones(1000000, np.float32)", "z = x.sum()", 100),
-    ("tensor-sum-rows", "x = ones((1000, 1000))", "x = np.ones((1000, 1000), np.float32)", "z = x.sum(axis=0)", 100),
-    ("tensor-transpose", "x = ones((1000, 1000)); y = ones((1000, 1000))", "x = np.ones((1000, 1000), np.float32); y = x.copy()",
-     "z = x.T + y", 50),
-    ("matmul-64", "x = ones((64, 64))", "x = np.ones((64, 64), np.float32)", "z = x @ x", 2000),
-    ("matmul-512", "x = ones((512, 512))", "x = np.ones((512, 512), np.float32)", "z = x @ x", 10),
-    ("matmul-1024", "x = ones((1024, 1024))", "x = np.ones((1024, 1024), np.float32)", "z = x @ x", 3),
-]
-
-
-def loop(head, statement, n):
-    return (f"import time\n{head}\ndef go(n, x, y):\n    for i in range(n):\n        {statement}\n"
-            f"best = 1e9\ngo(2, x, y)\nfor k in range(5):\n    t = time.perf_counter()\n    go({n}, x, y)\n"
-            f"    best = min(best, time.perf_counter() - t)\nprint(best / {n})\n")
-
-
-def tensor_row(name, ours, theirs, statement, n):
-    def measure():
-        mine, yours = (statement, statement) if isinstance(statement, str) else statement
-        with tempfile.TemporaryDirectory() as d:
-            a, b = pathlib.Path(d) / "a.tsr", pathlib.Path(d) / "b.py"
-            a.write_text(loop("y = None\n" + ours.replace("; ", "\n"), mine, n))
-            b.write_text(loop("import numpy as np\ny = None\n" + theirs, yours, n))
-            t = float(seconds([TESSERA, "run", a])[1])
-            has_numpy = subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True).returncode == 0
-            row(name, t, float(seconds([PYTHON, b])[1]) if has_numpy else None, "NumPy")
-    return measure
+def family(name, words):
+    """A family of tensor statements (tensors.py) in one program for each side, the two taking turns."""
+    rows = [(k, statement) for k, (_, statement) in enumerate(tensors.ROWS[name])
+            if not words or any(w in name or w in statement for w in words)]
+    with tempfile.TemporaryDirectory() as d:
+        mine, theirs = pathlib.Path(d) / "a.tsr", pathlib.Path(d) / "b.py"
+        mine.write_text(tensors.program(tensors.HEAD_TESSERA, rows))
+        theirs.write_text(tensors.program(tensors.HEAD_NUMPY, rows))
+        best = [{}, {}]
+        for _ in range(2):
+            for i, argv in enumerate(([TESSERA, "run", mine], [PYTHON, theirs])):
+                for line in seconds(argv)[1].splitlines():
+                    key, t = line.split()[:2]
+                    if key != "#":
+                        best[i][int(key)] = min(best[i].get(int(key), float("inf")), float(t))
+        for k, statement in rows:
+            if k in best[0]:
+                row(f"{name}: {statement}", best[0][k], best[1].get(k), "NumPy")
+            else:
+                print(json.dumps({"name": f"{name}: {statement}", "error": "did not run"}), flush=True)
 
 
 ROWS = {"startup": startup, "front-end": front_end,
-        **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")},
-        **{r[0]: tensor_row(*r) for r in TENSOR}}
+        **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")}}
 
 
 def main(words):
@@ -130,6 +109,15 @@ def main(words):
             measure()
         except Exception as e:
             print(json.dumps({"name": name, "error": str(e)}), flush=True)
+    if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True).returncode:
+        print(json.dumps({"name": "tensors", "error": f"{PYTHON} has no NumPy"}), flush=True)
+        return
+    for name, rows in tensors.ROWS.items():
+        if not words or any(w in name or any(w in s for _, s in rows) for w in words):
+            try:
+                family(name, words)
+            except Exception as e:
+                print(json.dumps({"name": name, "error": str(e)}), flush=True)
 
 
 main(sys.argv[1:])

@@ -90,14 +90,13 @@ abs, round = np.abs, np.round
 def cast(x, dt): return x.astype(dt)
 """
 
-# Rounds take turns with the other program only through the caller's alternation: one round is short.
 MEASURE = """
 def measure(k, f):
     f(1)
     t = now()
     f(1)
     once = now() - t
-    n = max(1, min(20000, int(0.002 / (once + 1e-7))))
+    n = max(1, min(20000, int(0.002 / (once + 1e-7))))      # short rounds, so that some meet an idle machine
     best = 1e9
     for r in range(40 if once < 0.02 else 5):
         t = now()

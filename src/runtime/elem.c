@@ -7,6 +7,7 @@
 #include "runtime/convert.h"
 #include "runtime/kernels.h"
 #include "runtime/reader.h"
+#include "runtime/transpose.h"
 
 #include <complex.h>
 #include <string.h>
@@ -99,6 +100,10 @@ void tensor_assign(Tensor *dst, const Tensor *src)
         return;
     reader_init(&c.dst, dst);
     reader_init(&c.src, src);
+    if (dst->dtype == src->dtype && reader_row(&c.dst) && is_crosswise(&c.src)) {
+        copy_crosswise(reader_row(&c.dst), &c.src);
+        return;
+    }
     if (is_packed((DType)dst->dtype) && !dst->contiguous)
         copy_part(0, n, &c);            /* neighbours share bytes: one thread */
     else

@@ -8,6 +8,7 @@
  */
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
+#include "runtime/transpose.h"
 
 #include <math.h>
 #include <string.h>
@@ -226,7 +227,37 @@ static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TTyp
     return K_OK;
 }
 
+/* Crosswise operands as rows: in straight, which the caller unrefs. Those for which there is no memory stay as they are. */
+static void straighten(Tensor *const *in, int nin, Tensor **straight)
+{
+    for (int k = 0; k < nin; k++) {
+        Reader r;
+        reader_init(&r, in[k]);
+        straight[k] = is_crosswise(&r) ? tensor_copy(in[k]) : NULL;
+        straight[k] = straight[k] ? straight[k] : tensor_ref(in[k]);
+    }
+}
+
+static KStatus map_rows(KERNEL_ARGS);
+
 KStatus kernel_map(KERNEL_ARGS)
+{
+    Tensor *straight[3];
+    bool plain = true;
+    KStatus s;
+
+    for (int k = 0; k < nin; k++)
+        plain &= in[k]->contiguous;
+    if (plain)
+        return map_rows(c, op, a, in, nin, type, out);
+    straighten(in, nin, straight);
+    s = map_rows(c, op, a, straight, nin, type, out);
+    for (int k = 0; k < nin; k++)
+        tensor_unref(straight[k]);
+    return s;
+}
+
+static KStatus map_rows(KERNEL_ARGS)
 {
     MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
     bool differs = result_differs(op);
