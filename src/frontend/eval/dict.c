@@ -316,7 +316,7 @@ bool dict_set(Interp *I, DictObj *d, Value key, Value val)
         hash = str_hash(as_str(key));
     else if (key.tag == V_INT)
         hash = hash_u64((uint64_t)key.i);
-    else if (!value_hash(I, key, &hash))
+    else if (!value_hash(I, key, &hash) || !symint_settle_inside(I, &key))
         return false;
     return dict_set_hash(I, d, key, hash, val);
 }

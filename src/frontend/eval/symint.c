@@ -15,13 +15,22 @@ Value size_value(Dim d)
     int64_t v;
 
     d = dim_known(d);
-    return dim_const_value(d, &v) ? vint(v) : (Value){.tag = V_SYMINT, .i = d};
+    return dim_const_value(d, &v) ? vint(v) : (Value){.tag = V_SYMINT, .aux = (uint32_t)dim_asking_id(), .i = d};
+}
+
+Dim symint_size(Value v)
+{
+    int64_t i;
+
+    if (v.aux == (uint32_t)dim_asking_id())
+        return dim_known(v.i);
+    return dim_at_hand(v.i, &i) ? dim_const(i) : v.i;
 }
 
 bool symint_dim(Value v, Dim *out)
 {
     if (is_symint(v))
-        *out = dim_known(v.i);
+        *out = symint_size(v);
     else if (is_plain_int(v))
         *out = dim_const(v.i);
     else
@@ -44,7 +53,7 @@ bool value_as_size(Interp *I, Value v, Dim *out)
 static Value unknown(Interp *I, Value v)
 {
     return raise(I, EXC_TypeError, "the size %s is known only when the staged function runs, and here it is needed before",
-                 dim_text(v.i));
+                 dim_text(symint_size(v)));
 }
 
 bool symint_number(Interp *I, Value v, int64_t *out)
@@ -53,7 +62,7 @@ bool symint_number(Interp *I, Value v, int64_t *out)
         *out = v.i;
         return true;
     }
-    if (dim_settle(v.i, out))
+    if (dim_settle(symint_size(v), out))
         return true;
     unknown(I, v);
     return false;
@@ -147,7 +156,7 @@ Value symint_compare(Interp *I, int op, Value a, Value b)
 
 Value symint_unary(Interp *I, int op, Value a)
 {
-    Dim d = a.i;
+    Dim d = symint_size(a);
 
     if (op == AOP_POS)
         return a;
@@ -160,7 +169,7 @@ Value symint_unary(Interp *I, int op, Value a)
 
 int symint_truth(Interp *I, Value v)
 {
-    int r = decide(dim_ask_eq(v.i, 0));
+    int r = decide(dim_ask_eq(symint_size(v), 0));
 
     if (r < 0)
         unknown(I, v);

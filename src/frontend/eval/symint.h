@@ -2,7 +2,7 @@
  * symint.h - ints that are symbolic sizes.
  *
  * Inside a staged function x.shape[0] is an int whose value the call at hand
- * knows but the graph does not fix: V_SYMINT, with the Dim in Value.i.  Sums,
+ * knows but the graph does not fix: V_SYMINT, with the Dim in Value.i and its staging in Value.aux.  Sums,
  * products, floor divisions, minima and comparisons keep it symbolic, so the
  * graph serves every size; what needs the number itself (text, hashes, list
  * indices, range) settles it: from then on the graph is for that size
@@ -18,6 +18,8 @@
 Value size_value(Dim d);
 static inline bool is_plain_int(Value v) { return v.tag == V_INT || v.tag == V_BOOL; }
 static inline bool is_symint(Value v) { return v.tag == V_SYMINT; }
+/* The size of a V_SYMINT. One that was kept from an earlier staging is the number that it was. */
+Dim symint_size(Value v);
 /* An int, bool or symbolic int as a size expression; false: v is none of them. */
 bool symint_dim(Value v, Dim *out);
 /* The int as a size expression; what is no int is asked as value_as_int does. */

@@ -1,5 +1,7 @@
 /* set and frozenset: their algebra, for the operators and for the methods that take any iterable. */
 #include "frontend/lib/lib.h"
+
+#include "frontend/eval/symint.h"
 #include "frontend/syntax/ast.h"
 
 enum { FROZEN = 1 };
@@ -15,6 +17,8 @@ SetObj *self_set(Interp *I, Value v)
 
 bool set_add(Interp *I, SetObj *s, Value v)
 {
+    if (is_symint(v) && is_err(v = symint_settled(I, v)))
+        return false;
     return dict_set(I, s, v, VNONE);
 }
 

@@ -235,7 +235,7 @@ static Tensor *number_tensor(Interp *I, Value v)
 {
     Tensor *t;
     switch (v.tag) {
-    case V_SYMINT: return size_number(I, v.i);
+    case V_SYMINT: return size_number(I, symint_size(v));
     case V_BOOL: t = tensor_scalar_i(DT_bool, v.i); break;
     case V_INT: t = tensor_scalar_i(v.i >= INT32_MIN && v.i <= INT32_MAX ? DT_int32 : DT_int64, v.i); break;
     case V_FLOAT: t = tensor_scalar_f(DT_f32, v.f); break;
@@ -262,7 +262,7 @@ Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what)
     if (v.tag == V_TENSOR)
         return tensor_ref(as_tensor(v));
     if (v.tag == V_SYMINT && (dtype_is_inexact(dt) || dtype_is_int(dt)))
-        return size_tensor(I, v.i, dt);
+        return size_tensor(I, symint_size(v), dt);
     if (v.tag == V_FLOAT && dtype_is_inexact(dt))
         return tensor_scalar_f(dt, v.f);
     if (v.tag == V_INT && dtype_is_inexact(dt))
@@ -418,7 +418,7 @@ Tensor *tensor_from_data(Interp *I, Value v, DType dtype)
     if (v.tag == V_TENSOR)
         return dtype == DT_NONE ? tensor_ref(as_tensor(v)) : do_convert(I, tensor_ref(as_tensor(v)), dtype);
     if (is_symint(v))
-        return dtype == DT_NONE ? size_number(I, v.i) : do_convert(I, size_number(I, v.i), dtype);
+        return dtype == DT_NONE ? size_number(I, symint_size(v)) : do_convert(I, size_number(I, symint_size(v)), dtype);
     if (!is_sequence(v) && !arg_is_number(v)) {
         list = value_to_list(I, v);
         if (is_err(list))

@@ -506,6 +506,29 @@ bool guard_take_writes(Guard *g, Tensor **out, int *nout, int max)
     return true;
 }
 
+bool guard_settle(Guard *g)
+{
+    for (int i = 0; i < g->place.n; i++) {
+        Root *p = &g->place.at[i];
+        Value v = place_value(p);
+        if (is_symint(v) && p->kind != PLACE_VALUE) {
+            if (is_err(v = symint_settled(g->I, v)))
+                return false;
+            put_place(p, v);
+        } else if (!symint_settle_inside(g->I, &v)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < g->item.n; i++) {
+        Value v = g->item.at[i]->v, attrs = VERR;
+        if (v.tag == V_INSTANCE && ((InstanceObj *)v.o)->attrs)
+            attrs = vobj(((InstanceObj *)v.o)->attrs);
+        if (!is_err(attrs) && !symint_settle_inside(g->I, &attrs))
+            return false;
+    }
+    return true;
+}
+
 int guard_nwrites(const Guard *g)
 {
     return g->write.n;

@@ -33,6 +33,8 @@ void guard_visit(Guard *g, void (*fn)(Value *v, void *st), void *st);   /* its V
  * false: an exception is pending (a store that the graph cannot repeat), and all that was read is again as it was.
  */
 bool guard_take_writes(Guard *g, Tensor **out, int *nout, int max);
+/* Symbolic ints that the function stored outside become numbers: what is stored must be right for every call. */
+bool guard_settle(Guard *g);
 int guard_nwrites(const Guard *g);
 
 /* Tie noted tensors to the graph's captures. */

@@ -132,7 +132,7 @@ static bool add_item(Interp *I, Index *ix, Tensor *x, Value v, int axis)
     case V_INT:
         return add_int(I, ix, v.i, axis, x->shape[axis]);
     case V_SYMINT:
-        return add_size(I, ix, v.i, axis, x->shape[axis]);
+        return add_size(I, ix, symint_size(v), axis, x->shape[axis]);
     case V_SLICE:
         return add_slice(I, ix, (SliceObj *)v.o, x->shape[axis]);
     case V_TENSOR:

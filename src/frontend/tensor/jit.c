@@ -121,10 +121,13 @@ static bool same_kind(const TType *t, const Tensor *x)
     return t->dtype == x->dtype && t->rank == x->rank && t->weak == x->weak && t->policy == x->policy;
 }
 
-/* The operands of the graph: what it captured, the key, the arguments. */
-static Tensor **operands(const Entry *e, Tensor *key, const TensorVec *in)
+enum { FEW = 32 };
+
+/* The operands of the graph: what it captured, the key, the arguments; in `few` when they fit. */
+static Tensor **operands(const Entry *e, Tensor *key, const TensorVec *in, Tensor **few)
 {
-    Tensor **x = tsr_alloc(sizeof *x * (size_t)(e->ncaptures + 1 + e->n));
+    int n = e->ncaptures + 1 + e->n;
+    Tensor **x = n <= FEW ? few : tsr_alloc(sizeof *x * (size_t)n);
     if (e->ncaptures)
         memcpy(x, e->capture, sizeof *x * (size_t)e->ncaptures);
     x[e->ncaptures] = key;
@@ -141,10 +144,11 @@ static bool sizes_fit(const Entry *e, const TensorVec *in)
                 return false;
         return true;
     }
-    Tensor *key = no_key(), **x = key ? operands(e, key, in) : NULL;
+    Tensor *few[FEW], *key = no_key(), **x = key ? operands(e, key, in, few) : few;
     bool fit = key && graph_takes(e->graph, x);
     tensor_unref(key);
-    tsr_free(x);
+    if (x != few)
+        tsr_free(x);
     return fit;
 }
 
@@ -216,11 +220,23 @@ static void optimise(Graph *g)
 /* The function, followed by what it stored outside as further results. */
 typedef struct Staging { HostFn *h; Guard *guard; } Staging;
 
+/* The same for sizes kept in lists and dicts that came as arguments. */
+static bool settle_outside(const Staging *s)
+{
+    const CallArgs *c = &s->h->a;
+    bool ok = guard_settle(s->guard);
+    for (int i = 0; ok && i < c->n + c->nkw; i++) {
+        Value v = i < c->n ? c->args[i] : c->kwvals[i - c->n];
+        ok = symint_settle_inside(s->h->I, &v);
+    }
+    return ok;
+}
+
 static bool call_staged(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Staging *s = self;
     TensorFn f = host_fn(s->h);
-    if (f.call(f.self, in, nin, out, nout) && guard_take_writes(s->guard, out, nout, MAX_RESULTS))
+    if (f.call(f.self, in, nin, out, nout) && guard_take_writes(s->guard, out, nout, MAX_RESULTS) && settle_outside(s))
         return true;
     Interp *I = s->h->I;                                /* it failed: put back what it stored */
     Value exc = exc_pending(I) ? exc_take(I) : VERR;
@@ -320,7 +336,7 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
         T->error = OPERR_MEMORY;
         return raise_op_error(I);
     }
-    Tensor **x = operands(e, key, in);
+    Tensor *few[FEW], **x = operands(e, key, in, few);
     if (graph_apply(T, e->graph, x, n, out, &nout)) {
         bool stored = guard_write(e->guard, out + e->nout);
         v = result_tree(I, e->result, out, e->nout);
@@ -333,7 +349,8 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
     } else
         raise_op_error(I);
     tensor_unref(key);
-    tsr_free(x);
+    if (x != few)
+        tsr_free(x);
     tsr_free(out);
     return v;
 }

@@ -56,7 +56,7 @@ static DType number_dtype(Value v)
     switch (v.tag) {
     case V_BOOL: return DT_bool;
     case V_INT: return v.i >= INT32_MIN && v.i <= INT32_MAX ? DT_int32 : DT_int64;
-    case V_SYMINT: return dim_ask_ge(INT32_MAX, v.i) == DIM_PROVED ? DT_int32 : DT_int64;
+    case V_SYMINT: return dim_ask_ge(INT32_MAX, symint_size(v)) == DIM_PROVED ? DT_int32 : DT_int64;
     case V_COMPLEX: return DT_c64;
     case V_TENSOR: return (DType)as_tensor(v)->dtype;
     default: return DT_f32;

@@ -50,7 +50,7 @@ static bool compare_pair(Interp *I, Value a, Value b, Tensor **x, Tensor **y)
     Tensor *t = as_tensor(a.tag == V_TENSOR ? a : b);
     if ((n.tag != V_INT && !is_symint(n)) || !dtype_is_int(t->dtype) || (n.tag == V_INT && n.i >= 0 && n.i < 8))
         return pair(I, a, b, x, y);
-    Tensor *s = is_symint(n) ? size_tensor(I, n.i, DT_int64) : tensor_scalar_i(DT_int64, n.i), *w = do_convert(I, tensor_ref(t), DT_int64);
+    Tensor *s = is_symint(n) ? size_tensor(I, symint_size(n), DT_int64) : tensor_scalar_i(DT_int64, n.i), *w = do_convert(I, tensor_ref(t), DT_int64);
     *x = a.tag == V_TENSOR ? w : s;
     *y = a.tag == V_TENSOR ? s : w;
     if (w && s)

@@ -110,6 +110,26 @@ static void forget_attr(const Attr *a, const Attr *room)
         graph_unref(room->region[k]);
 }
 
+static void drop_operands(Run *r, const Node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        drop_use(r, slot_of(r, n->in[i]));
+}
+
+/* What follows from the sizes alone need not be made again while they stay. */
+static bool take_made(Run *r, const Node *n)
+{
+    uint32_t slot = r->base[n->id];
+    Tensor *t = env_made(&r->env, n);
+
+    if (!t)
+        return false;
+    if (r->left[slot])
+        r->slot[slot] = tensor_ref(t);
+    drop_operands(r, n);
+    return true;
+}
+
 static bool run_node(Trace *T, Run *r, Node *n)
 {
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
@@ -130,6 +150,8 @@ static bool run_node(Trace *T, Run *r, Node *n)
     ok = op_dispatch(T, (OpId)n->op, a, in, n->nin, out, &nout);
     forget_attr(a, &room);
     T->dying = 0;
+    if (ok && n->nout == 1)
+        env_keep(&r->env, n, out[0]);
     for (int i = 0; ok && i < n->nout; i++) {
         ok = !(n->flags & NODE_BINDS) || env_bind_type(&r->env, T, &n->type[i], out[i]);
         if (ok && !r->left[r->base[n->id] + (uint32_t)i]) {
@@ -137,8 +159,7 @@ static bool run_node(Trace *T, Run *r, Node *n)
             out[i] = NULL;
         }
     }
-    for (int i = 0; i < n->nin; i++)
-        drop_use(r, slot_of(r, n->in[i]));
+    drop_operands(r, n);
     if (in != few)
         tsr_free(in);
     return ok;
@@ -175,7 +196,7 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
     ok = bind_operands(T, &r, in, nin);
     T->dims = &r.env;
     for (Node *n = g->first; ok && n; n = n->next)
-        ok = n->op == GRAPH_PARAM || run_node(T, &r, n);
+        ok = n->op == GRAPH_PARAM || take_made(&r, n) || run_node(T, &r, n);
     *nout = ok ? g->results.n : 0;
     for (int i = 0; i < *nout; i++)
         out[i] = tensor_ref(r.slot[slot_of(&r, g->results.at[i])]);

@@ -84,6 +84,50 @@ static void plan_nodes(SizePlan *p, const Graph *g)
         }
 }
 
+/* Does the node's value follow from the sizes that the parameters bind? */
+static bool is_fixed(const SizePlan *p, const Node *n)
+{
+    enum { UNFIT = OPF_IO | OPF_RANDOM | OPF_STATE | OPF_RAISE | OPF_REGIONS };
+    int64_t v;
+
+    if (n->op >= OP_COUNT || n->op == OP_constant || n->nout != 1 || op_info[n->op].flags & UNFIT ||
+        op_info[n->op].family >= FAM_CONTROL)
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (!p->fixed[n->in[i].node->id] && n->in[i].node->op != OP_constant)
+            return false;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < n->attr->nd[k]; i++)
+            if (!dim_const_value(n->attr->d[k][i], &v) && !map_find(&p->at, (uint64_t)n->attr->d[k][i], NULL))
+                return false;
+    return true;
+}
+
+static void plan_fixed(SizePlan *p, const Graph *g)
+{
+    bool any = false;
+
+    p->nnodes = g->nnodes;
+    p->fixed = tsr_calloc(sizeof *p->fixed * (g->nnodes + 1));
+    for (const Node *n = g->first; n; n = n->next)
+        any |= p->fixed[n->id] = is_fixed(p, n);
+    if (any) {
+        p->made = tsr_calloc(sizeof *p->made * (g->nnodes + 1));
+        return;
+    }
+    tsr_free(p->fixed);
+    p->fixed = NULL;
+}
+
+static void forget_made(SizePlan *p)
+{
+    for (uint32_t i = 0; p->made && i < p->nnodes; i++) {
+        tensor_unref(p->made[i]);
+        p->made[i] = NULL;
+    }
+    p->serial++;
+}
+
 static void plan_params(SizePlan *p, const Graph *g, void (*plan)(SizePlan *p, SizeStep s))
 {
     for (int i = 0; i < g->params.n; i++) {
@@ -103,6 +147,7 @@ const SizePlan *size_plan(Graph *g)
     plan_params(p, g, plan_binding);        /* first: an expression may use what a later parameter binds */
     plan_params(p, g, plan_test);
     plan_nodes(p, g);
+    plan_fixed(p, g);
     p->last = tsr_calloc(sizeof *p->last * (size_t)(p->step.n + 1));
     p->bound = tsr_calloc(sizeof *p->bound * (size_t)(p->var.n + 1));
     p->value = tsr_calloc(sizeof *p->value * (size_t)(p->expr.n + 1));
@@ -113,6 +158,9 @@ void size_plan_free(SizePlan *p)
 {
     if (!p)
         return;
+    forget_made(p);
+    tsr_free(p->fixed);
+    tsr_free(p->made);
     vec_free(&p->step);
     vec_free(&p->var);
     vec_free(&p->home);
@@ -173,6 +221,7 @@ static bool remember(SizePlan *p, Tensor *const *in)
     int64_t v;
 
     p->known = false;
+    forget_made(p);
     for (int i = 0; i < p->step.n; i++) {
         const SizeStep *s = &p->step.at[i];
         p->last[i] = size_at(s, in);
@@ -281,6 +330,7 @@ bool env_init(DimEnv *e, Trace *T, Graph *g, Tensor *const *in)
         if (!remember(p, in))
             return trace_fail(T, OPERR_SHAPE, "a size of the graph is not defined for these operands");
     }
+    e->serial = p->serial;
     if (p->var.n) {
         memcpy(e->bound, p->bound, sizeof *e->bound * (size_t)p->var.n);
         e->value = e->bound + p->var.n;
@@ -311,6 +361,28 @@ Dim env_subst(const DimEnv *e, Dim d)
             d = dim_subst(d, e->from, e->to, e->n);
     }
     return d;
+}
+
+/* Are the plan's values those of this call? */
+static bool is_current(const DimEnv *e)
+{
+    return e->value && e->plan->fixed && e->serial == e->plan->serial;
+}
+
+Tensor *env_made(const DimEnv *e, const Node *n)
+{
+    return is_current(e) ? e->plan->made[n->id] : NULL;
+}
+
+void env_keep(DimEnv *e, const Node *n, Tensor *t)
+{
+    enum { BYTES_MAX = 1 << 16 };
+
+    if (!is_current(e) || !e->plan->fixed[n->id] || t->tracer ||
+        dtype_nbytes((DType)t->dtype, (size_t)tensor_size(t)) > BYTES_MAX)
+        return;
+    tensor_unref(e->plan->made[n->id]);
+    e->plan->made[n->id] = tensor_ref(t);
 }
 
 static void bind(DimEnv *e, Dim var, Dim to)

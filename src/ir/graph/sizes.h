@@ -29,6 +29,9 @@ typedef struct SizePlan {
     bool known;                 /* last, bound and value are those of a call that was served */
     int64_t *last;              /* by step */
     Dim *bound, *value;         /* by var, by expr */
+    bool *fixed;                /* by node id: the value follows from the sizes alone; NULL: no node's does */
+    struct Tensor **made;       /* by node id: the small ones among these values, for the sizes of last */
+    uint32_t nnodes, serial;    /* serial changes with the sizes */
 } SizePlan;
 
 const SizePlan *size_plan(Graph *g);            /* made on first use */
@@ -37,7 +40,8 @@ void size_plan_free(SizePlan *p);
 /* Sizes as the running graph knows them; regions see those of the graphs around them. */
 typedef struct DimEnv {
     const SizePlan *plan;
-    Dim *bound, *value;         /* by the plan's var and expr; value NULL: a size is symbolic in this call */
+    Dim *bound, *value;         /* by the plan's var and expr; value NULL: a size is symbolic in this call, or there is no variable */
+    uint32_t serial;            /* the plan's, when it began: another call of the graph may run inside of this one */
     Dim *from, *to;             /* further variables: sizes that only the run knows */
     int n, cap;
     struct DimEnv *outer;
@@ -47,6 +51,9 @@ typedef struct DimEnv {
 bool env_init(DimEnv *e, Trace *T, Graph *g, Tensor *const *in);
 void env_done(DimEnv *e);
 Dim env_subst(const DimEnv *e, Dim d);
+/* The value of a node that follows from the sizes, as an earlier call with them made it; NULL: make it. Borrowed. */
+Tensor *env_made(const DimEnv *e, const Node *n);
+void env_keep(DimEnv *e, const Node *n, Tensor *t);     /* it was made: keep it for later calls, if it is small */
 /* Bind what is new in the type of a result. */
 bool env_bind_type(DimEnv *e, Trace *T, const TType *y, const Tensor *t);
 
