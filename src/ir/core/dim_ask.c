@@ -235,7 +235,7 @@ DimAnswer dim_ask_ge(Dim a, Dim b)
         note(DIM_IS_GE, va >= vb ? a : b, va >= vb ? b : dim_add(a, 1), a ^ b);
     else if (!dim_const_value(d, &c)) {
         r = dim_interval(d);
-        if (va >= vb && r.lo < 0)
+        if (va >= vb && r.lo < 0 && dim_ge(a, b, NULL, NULL) != DIM_PROVED)
             note(DIM_IS_GE, a, b, d);
         else if (va < vb && r.hi >= 0)
             note(DIM_IS_GE, b, dim_add(a, 1), dim_sub(dim_sub(0, d), 1));

@@ -6,6 +6,7 @@
  * it costs no copies until the end.
  */
 #include "ir/graph/level.h"
+#include "ir/graph/sizes.h"
 
 #include <string.h>
 
@@ -33,8 +34,10 @@ static Tensor *new_stack(Trace *T, const TType *of, const Tensor *like, int64_t 
     Dim shape[16] = {n};
     Tensor *t;
 
-    for (int i = 0; i < of->rank; i++)
-        shape[i + 1] = like ? like->shape[i] : of->shape[i];
+    for (int i = 0; i < of->rank; i++) {
+        Dim d = like ? like->shape[i] : env_subst(T->dims, of->shape[i]);
+        shape[i + 1] = dim_is_const(d) ? d : 0;         /* a size that only a round would find: there was none */
+    }
     t = tensor_new((DType)of->dtype, of->rank + 1, shape);
     if (!t)
         trace_fail(T, OPERR_MEMORY, "out of memory for the results of a loop");
