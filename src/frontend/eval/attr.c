@@ -419,9 +419,25 @@ static Value attr_find(Interp *I, Value v, AttrCache *a)
     return other_attr(I, v, a);
 }
 
+/* The instance's own attribute where the cache says that its class has none of that name; NULL: look properly. */
+static inline DictEntry *cached_entry(Interp *I, const InstanceObj *o, const AttrCache *a)
+{
+    const ClassObj *c = o->cls;
+    DictObj *d = o->attrs;
+
+    if (a->cls != c || a->version != I->class_version || a->holder || (c->flags & CLASS_GETATTRIBUTE) || !d)
+        return NULL;
+    return (uint32_t)a->hint < (uint64_t)d->used && d->entry[a->hint].key.o == &a->key->obj ? &d->entry[a->hint] : NULL;
+}
+
 Value attr_load(Interp *I, Value v, AttrCache *a)
 {
-    Value r = attr_find(I, v, a);
+    DictEntry *e = v.tag == V_INSTANCE ? cached_entry(I, (InstanceObj *)v.o, a) : NULL;
+    Value r;
+
+    if (e)
+        return value_ref(e->val);
+    r = attr_find(I, v, a);
 
     return is_err(r) && !exc_pending(I) ? raise_no_attr(I, v, a->name) : r;
 }
@@ -575,6 +591,13 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
     switch (v.tag) {
     case V_INSTANCE: {
         Value f = ((InstanceObj *)v.o)->cls->dunder[D_setattr], r;
+        DictEntry *e = is_err(f) ? cached_entry(I, (InstanceObj *)v.o, a) : NULL;
+        if (e) {
+            r = e->val;
+            e->val = x;
+            value_unref(r);
+            return true;
+        }
         if (is_err(f))
             return attr_store_plain(I, v, a, x);
         r = value_call(I, f, (Value[]){v, vobj(a->key), x}, 3);

@@ -288,6 +288,11 @@ bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val)
     return true;
 }
 
+bool dict_find_hash(Interp *I, DictObj *d, Value key, uint32_t hash, DictEntry **out)
+{
+    return find(I, d, key, hash, out);
+}
+
 int dict_has_hash(Interp *I, DictObj *d, Value key, uint32_t hash)
 {
     DictEntry *e;

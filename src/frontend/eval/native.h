@@ -62,6 +62,7 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     bool symints;               /* it takes symbolic ints as they are (symint.def) */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
+enum { NATIVE_FAST = 8 };       /* natives of at most so many parameters are called without binding when positions suffice */
 
 /* The class whose methods are the natives of `owner` (int, deque, Counter ...): made once. */
 ClassObj *native_class(Interp *I, const char *owner);

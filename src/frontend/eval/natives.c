@@ -252,12 +252,10 @@ static bool settle_args(Interp *I, const NativeSig *s, Value *a)
     return true;
 }
 
-enum { FAST_PARAMS = 8 };
-
 /* Positions only, as nearly every call: they are copied, and the rest are defaults. */
 static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *s, const Value *args, int nargs)
 {
-    Value a[FAST_PARAMS], r;
+    Value a[NATIVE_FAST], r;
 
     for (int i = 0; i < nargs; i++)
         a[i] = args[i];
@@ -280,7 +278,7 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     Value *a, r = VERR, *shifted;
     bool ok;
 
-    if (__builtin_expect(!nkw && is_err(nf->self) && nargs >= s->least && nargs <= s->npos && s->n <= FAST_PARAMS, 1))
+    if (__builtin_expect(!nkw && is_err(nf->self) && nargs >= s->least && nargs <= s->npos && s->n <= NATIVE_FAST, 1))
         return call_by_position(I, nf, s, args, nargs);
     if (!is_err(nf->self)) {
         shifted = alloca(((size_t)nargs + 1) * sizeof *shifted);

@@ -59,6 +59,39 @@ static inline Value with_regions(const Step *n, Frame *f, Value fv, bool with_se
     return r;
 }
 
+/* May n's positions alone be the arguments of a native, with `extra` in front? */
+static inline bool native_fits(const NativeObj *nf, int nargs)
+{
+    const NativeSig *s = nf->sig;
+
+    return s && is_err(nf->self) && nargs >= s->least && nargs <= s->npos && s->n <= NATIVE_FAST;
+}
+
+/* Call such a native: the arguments are evaluated where it takes them. self (borrowed) goes in front when given. */
+static inline Value call_native(const Step *n, Frame *f, NativeObj *nf, const Value *self)
+{
+    const NativeSig *s = nf->sig;
+    int extra = self != NULL, nargs = n->seq->n + extra;
+    Value a[NATIVE_FAST], held[NATIVE_FAST], r;
+
+    if (self)
+        a[0] = self->tag == V_INSTANCE && (nf->obj.flags & NATIVE_UNWRAP) ? unwrap_base(*self) : *self;
+    if (!eval_args(n->seq, f, a + extra))
+        return VERR;
+    for (int i = extra; i < nargs; i++)
+        held[i] = a[i];
+    for (int i = nargs; i < s->n; i++)
+        a[i] = s->dflt[i];
+    f->at = n;
+    if (!self && nargs && a[0].tag == V_INSTANCE &&
+        (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
+        a[0] = unwrap_base(a[0]);
+    r = nf->def->fn(f->I, a);
+    for (int i = extra; i < nargs; i++)
+        value_unref(held[i]);
+    return r;
+}
+
 /* Gather the arguments, with self (borrowed) in front when given, and call. */
 static __attribute__((noinline)) Value call_gathered(const Step *n, Frame *f, Value fv, const Value *self)
 {
@@ -110,6 +143,8 @@ Value ev_call(const Step *n, Frame *f)
 
     if (__builtin_expect(fv.tag == V_FUNC && fits((FuncObj *)fv.o, n->seq->n), 1))
         r = call_direct(n, f, (FuncObj *)fv.o, NULL);
+    else if (fv.tag == V_NATIVE && native_fits((NativeObj *)fv.o, n->seq->n))
+        r = call_native(n, f, (NativeObj *)fv.o, NULL);
     else if (is_err(fv))
         return VERR;
     else if (fv.tag == V_CLASS && plain_class(n, f, (ClassObj *)fv.o))
@@ -138,7 +173,9 @@ Value ev_call_method(const Step *n, Frame *f)
         value_unref(fv);
         return r;
     }
-    if (!with_self && fv.tag == V_FUNC && fits((FuncObj *)fv.o, n->seq->n))
+    if (fv.tag == V_NATIVE && native_fits((NativeObj *)fv.o, n->seq->n + with_self)) {
+        r = call_native(n, f, (NativeObj *)fv.o, with_self ? &self : NULL);
+    } else if (!with_self && fv.tag == V_FUNC && fits((FuncObj *)fv.o, n->seq->n))
         r = call_direct(n, f, (FuncObj *)fv.o, NULL);
     else
         r = call_gathered(n, f, fv, with_self ? &self : NULL);
@@ -204,6 +241,44 @@ static bool spread_dict(Interp *I, Gathered *g, Value v)
     return ok;
 }
 
+/* Keywords but no stars: how many there are is known, so that the stack holds them. */
+static Value call_keywords(const Step *n, Frame *f, Value fv, const Value *self)
+{
+    const StepSeq *args = n->seq;
+    int npos = self != NULL, nkw = 0, done = 0;
+    Value *pos = alloca((size_t)(args->n + 1) * sizeof *pos), *kw = alloca((size_t)(args->n + 1) * sizeof *kw), r = VERR;
+    Sym *name = alloca((size_t)(args->n + 1) * sizeof *name);
+
+    if (self)
+        pos[0] = *self;
+    for (; done < args->n; done++) {
+        const Step *a = args->at[done];
+        Value v = a->a->eval(a->a, f);
+        if (is_err(v))
+            break;
+        if (a->sym) {
+            name[nkw] = a->sym;
+            kw[nkw++] = v;
+        } else {
+            pos[npos++] = v;
+        }
+    }
+    f->at = n;
+    if (done == args->n)
+        r = value_call_kw(f->I, fv, pos, npos, kw, name, nkw);
+    slots_drop(pos + (self != NULL), npos - (self != NULL));
+    slots_drop(kw, nkw);
+    return r;
+}
+
+static bool has_stars(const StepSeq *args)
+{
+    for (int i = 0; i < args->n; i++)
+        if (args->at[i]->flag)
+            return true;
+    return false;
+}
+
 static bool gather(const StepSeq *args, Frame *f, Gathered *g)
 {
     for (int i = 0; i < args->n; i++) {
@@ -242,9 +317,16 @@ Value ev_call_general(const Step *n, Frame *f)
             value_unref(self);
             return VERR;
         }
-        if (with_self)
-            vec_push(&g.pos, value_ref(self));
     }
+    if (!has_stars(n->seq)) {
+        r = call_keywords(n, f, fv, with_self ? &self : NULL);
+        if (n->flag)
+            value_unref(fv);
+        value_unref(self);
+        return r;
+    }
+    if (with_self)
+        vec_push(&g.pos, value_ref(self));
     if (gather(n->seq, f, &g)) {
         f->at = n;
         r = value_call_kw(f->I, fv, g.pos.at, g.pos.n, g.kwval.at, g.kwname.at, g.kwval.n);

@@ -31,6 +31,11 @@ Value str_new(const char *s, size_t n)
     return vobj(o);
 }
 
+Value str_room(size_t n)
+{
+    return vobj(str_alloc(n));
+}
+
 /* Room grows in steps of an eighth, so that a string built piece by piece is copied rarely. */
 static size_t room_for(size_t need)
 {

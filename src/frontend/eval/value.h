@@ -204,6 +204,7 @@ typedef struct NativeInst { Obj obj; const NativeType *type; } NativeInst;  /* f
 /* ------------------------------------------------------------- making and reading them */
 
 Value str_new(const char *s, size_t n);
+Value str_room(size_t n);                               /* n bytes for the caller to fill with UTF-8, and a 0 behind them */
 Value str_c(const char *s);                             /* from a C string */
 Value str_sym(Sym s);                                   /* the interned string object of a symbol */
 Value str_steal(StrBuf *b);                             /* from a buffer, which is emptied */
@@ -229,6 +230,7 @@ Value dict_get_sym(DictObj *d, Sym key);                /* borrowed; V_ERR absen
 void dict_set_sym(DictObj *d, Sym key, Value val);      /* refs val */
 bool dict_next(DictObj *d, int64_t *pos, Value *key, Value *val);   /* iterate: *pos starts at 0; borrowed */
 /* The same with hashes that are known already, as between two sets. */
+bool dict_find_hash(Interp *I, DictObj *d, Value key, uint32_t hash, DictEntry **out);     /* *out NULL: absent; false: pending */
 int dict_has_hash(Interp *I, DictObj *d, Value key, uint32_t hash);     /* 1, 0, -1 pending */
 bool dict_set_hash(Interp *I, DictObj *d, Value key, uint32_t hash, Value val);
 void dict_add_new(DictObj *d, Value key, uint32_t hash, Value val);     /* key must be absent; refs both */

@@ -13,15 +13,10 @@
 
 enum { BEING_WRITTEN = 1 << 15 };
 
-typedef struct Method { NativeInst head; Value fields; ClassObj *owner; DataMethod kind; } Method;
+typedef struct Method { NativeInst head; Value fields; ClassObj *owner; DataMethod kind; Sym post; } Method;
 
 static void method_free(void *p) { value_unref(((Method *)p)->fields); }
 static void method_visit(void *p, void (*fn)(Value *, void *), void *st) { fn(&((Method *)p)->fields, st); }
-
-Value field_get(Interp *I, Value obj, const Field *f)
-{
-    return value_getattr(I, obj, f->name);
-}
 
 /* ------------------------------------------------------------- __init__ */
 
@@ -136,6 +131,16 @@ static bool watched(const ClassObj *c, Sym name)
     return false;
 }
 
+Value field_get(Interp *I, Value obj, const Field *f)
+{
+    InstanceObj *o = (InstanceObj *)obj.o;
+    Value v = obj.tag == V_INSTANCE && o->attrs && !(o->cls->flags & CLASS_GETATTRIBUTE) ? dict_get_sym(o->attrs, f->name) : VERR;
+
+    if (!is_err(v) && !watched(o->cls, f->name))
+        return value_ref(v);
+    return value_getattr(I, obj, f->name);
+}
+
 static bool store(Interp *I, Value self, Sym name, Value v)
 {
     InstanceObj *o = (InstanceObj *)self.o;
@@ -181,9 +186,9 @@ static bool store_all(Bind *b, Value self, Value post_args)
     return true;
 }
 
-static bool post_init(Interp *I, Value self, Value args)
+static bool post_init(Interp *I, const Method *m, Value self, Value args)
 {
-    Value f = value_getattr_opt(I, self, sym("__post_init__")), r;
+    Value f = value_getattr_opt(I, self, m->post), r;
 
     if (is_err(f))
         return !exc_pending(I);
@@ -203,7 +208,7 @@ static Value run_init(Interp *I, Method *m, Value *args, int nargs, Value *kwval
     ok = bind_positional(&b, args + 1, nargs - 1);
     for (int i = 0; ok && i < nkw; i++)
         ok = bind_keyword(&b, kwnames[i], kwvals[i]);
-    ok = ok && check_missing(&b) && store_all(&b, args[0], post) && post_init(I, args[0], post);
+    ok = ok && check_missing(&b) && store_all(&b, args[0], post) && post_init(I, m, args[0], post);
     tsr_free(b.val);
     value_unref(post);
     return ok ? VNONE : VERR;
@@ -279,11 +284,36 @@ static Value compared(Interp *I, const Method *m, Value self, bool for_hash)
     return t;
 }
 
+/* Are the fields that count equal, one by one? 1, 0, -1 */
+static int fields_equal(Interp *I, const Method *m, Value a, Value b)
+{
+    Value k, v;
+    int64_t pos = 0;
+    int r = 1;
+
+    while (r > 0 && dict_next(as_dict(m->fields), &pos, &k, &v)) {
+        const Field *f = as_field(v);
+        Value x, y;
+        if (f->initvar || !f->compare)
+            continue;
+        x = field_get(I, a, f);
+        y = is_err(x) ? VERR : field_get(I, b, f);
+        r = is_err(y) ? -1 : value_is(x, y) ? 1 : value_equal(I, x, y);
+        value_unref(x);
+        value_unref(y);
+    }
+    return r;
+}
+
 static Value run_compare(Interp *I, const Method *m, Value a, Value b, int op)
 {
     Value x, y;
     int r;
 
+    if (op == AOP_EQ && b.tag == V_INSTANCE && ((InstanceObj *)b.o)->cls == ((InstanceObj *)a.o)->cls) {
+        r = fields_equal(I, m, a, b);
+        return r < 0 ? VERR : vbool(r);
+    }
     if (b.tag != V_INSTANCE || ((InstanceObj *)b.o)->cls != ((InstanceObj *)a.o)->cls)
         return VNOTIMPL;
     x = compared(I, m, a, false);
@@ -347,5 +377,6 @@ Value data_method_new(DataMethod kind, ClassObj *owner, Value fields)
     m->fields = value_ref(fields);
     m->owner = owner;           /* the class owns the method, not the other way round */
     m->kind = kind;
+    m->post = sym("__post_init__");
     return vobj(m);
 }

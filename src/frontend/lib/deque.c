@@ -514,7 +514,38 @@ static Value m_mul(Interp *I, Value *a)
     return vobj(c);
 }
 
+/* counts[x] += 1 for each x, in a dict or what derives from one: Counter's inner loop. */
+typedef struct { Interp *I; DictObj *counts; } Tally;
+
+static bool tally_one(void *taker, Value x)
+{
+    Tally *t = taker;
+    uint32_t hash;
+    DictEntry *e;
+    bool ok = value_hash(t->I, x, &hash) && dict_find_hash(t->I, t->counts, x, hash, &e);
+
+    if (ok && e && e->val.tag == V_INT && e->val.i < INT64_MAX) {
+        e->val.i++;
+    } else if (ok && e) {
+        Value n = value_binary(t->I, AOP_ADD, e->val, vint(1));
+        ok = !is_err(n) && dict_set_hash(t->I, t->counts, x, hash, n);
+        value_unref(n);
+    } else if (ok) {
+        dict_add_new(t->counts, x, hash, vint(1));
+    }
+    value_unref(x);
+    return ok;
+}
+
+static Value count_elements(Interp *I, Value *a)
+{
+    DictObj *d = self_dict(I, unwrap_base(a[0]));
+
+    return d && value_each(I, a[1], tally_one, &(Tally){I, d}) ? VNONE : VERR;
+}
+
 const NativeDef natives_deque[] = {
+    {"_collections", "count_elements", count_elements, "(counts: dict, iterable: Iterable, /) -> None", "Add 1 to the count of each element."},
     {"", "deque", NULL, "type[deque]", "A queue with two fast ends."},
     {"_collections", "deque", NULL, "type[deque]", "A queue with two fast ends."},
     {"deque", "__new__", deque_make, "(cls, iterable: Iterable = ..., maxlen: int | None = None) -> deque", "A queue of the elements; with maxlen, adding at one end drops at the other."},

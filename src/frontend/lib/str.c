@@ -380,11 +380,47 @@ static Value m_rpartition(Interp *I, Value *a) { return partition(I, a, true); }
 
 /* ------------------------------------------------------------- join, replace */
 
+/* The bytes of n strings with separators; SIZE_MAX: one of them is none, TypeError pending. */
+static size_t joined_length(Interp *I, const StrObj *sep, const Value *at, int64_t n)
+{
+    size_t total = n > 1 ? (size_t)(n - 1) * sep->len : 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        Value x = unwrap_base(at[i]);
+        if (x.tag != V_STR) {
+            raise(I, EXC_TypeError, "sequence item %lld: expected str instance, %s found", (long long)i, value_type_name(x));
+            return SIZE_MAX;
+        }
+        total += as_str(x)->len;
+    }
+    if (total < UINT32_MAX / 2)
+        return total;
+    raise(I, EXC_MemoryError, "a string of %zu bytes is too long", total);
+    return SIZE_MAX;
+}
+
+static Value join(Interp *I, const StrObj *sep, const Value *at, int64_t n)
+{
+    size_t total = joined_length(I, sep, at, n);
+    Value out = total == SIZE_MAX ? VERR : str_room(total);
+    char *to = is_err(out) ? NULL : as_str(out)->s;
+
+    for (int64_t i = 0; to && i < n; i++) {
+        const StrObj *x = as_str(unwrap_base(at[i]));
+        if (i && sep->len) {
+            memcpy(to, sep->s, sep->len);
+            to += sep->len;
+        }
+        memcpy(to, x->s, x->len);
+        to += x->len;
+    }
+    return out;
+}
+
 static Value m_join(Interp *I, Value *a)
 {
     StrObj *sep = self_str(I, a[0]);
-    Value items = a[1];
-    StrBuf b = {0};
+    Value items = a[1], out;
 
     if (!sep)
         return VERR;
@@ -398,21 +434,9 @@ static Value m_join(Interp *I, Value *a)
         return VERR;
     }
     int64_t n = items.tag == V_LIST ? as_list(items)->n : as_tuple(items)->n;
-    const Value *at = items.tag == V_LIST ? as_list(items)->at : as_tuple(items)->at;
-    for (int64_t i = 0; i < n; i++) {
-        Value x = unwrap_base(at[i]);
-        if (x.tag != V_STR) {
-            raise(I, EXC_TypeError, "sequence item %lld: expected str instance, %s found", (long long)i, value_type_name(x));
-            value_unref(items);
-            sb_done(&b);
-            return VERR;
-        }
-        if (i)
-            sb_write(&b, sep->s, sep->len);
-        sb_write(&b, as_str(x)->s, as_str(x)->len);
-    }
+    out = join(I, sep, items.tag == V_LIST ? as_list(items)->at : as_tuple(items)->at, n);
     value_unref(items);
-    return str_steal(&b);
+    return out;
 }
 
 /* Put `to` before every code point and at the end, at most max times. */
