@@ -264,8 +264,10 @@ static Value call_keywords(const Step *n, Frame *f, Value fv, const Value *self)
         }
     }
     f->at = n;
-    if (done == args->n)
+    if (done == args->n) {
         r = value_call_kw(f->I, fv, pos, npos, kw, name, nkw);
+        r = with_regions(n, f, fv, self != NULL, r);
+    }
     slots_drop(pos + (self != NULL), npos - (self != NULL));
     slots_drop(kw, nkw);
     return r;
