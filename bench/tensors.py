@@ -82,6 +82,7 @@ import numpy as np
 from numpy import *
 from numpy.fft import fft, ifft, rfft
 from time import perf_counter as now
+from builtins import max, min
 import warnings
 warnings.simplefilter('ignore')
 f64, f32, f16 = np.float64, np.float32, np.float16

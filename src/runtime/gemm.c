@@ -2,9 +2,9 @@
  * Matrix products: packing, tiles over threads, and plain loops for the types
  * without a micro-kernel.
  *
- * Both operands are packed whole into panels (columns of b 16 wide, rows of a
- * 6 high, zero padded), so a tile reads two runs and needs no edges; then all
- * tiles of all batches are one parallel loop.  Few rows against a row-major b
+ * Both operands are packed whole into panels (as many columns of b and rows of
+ * a as a tile has, zero padded), so a tile reads two runs and needs no edges;
+ * then all tiles of all batches are one parallel loop.  Few rows against a row-major b
  * are not worth packing.
  */
 #include "runtime/gemm.h"
@@ -19,13 +19,13 @@ static const GemmKernels *kernels(void) { return cpu()->gemm; }
 
 /* ---- packed tiles, f32 and f64 ---- */
 
-enum { SMALL = 6144 };          /* bytes of panels that stay on the stack */
+enum { SMALL = 4096 };          /* bytes of panels that stay on the stack */
 
 typedef struct Packed {
     Gemm g;
-    const GemmKernels *k;
+    const GemmTile *tile;
     size_t size;                /* bytes of an element */
-    int64_t nr, mpanels, npanels, abatches, bbatches;
+    int64_t mr, nr, mpanels, npanels, abatches, bbatches;
     char *a, *b;                /* packed panels */
 } Packed;
 
@@ -58,10 +58,10 @@ static void pack_a(int64_t lo, int64_t hi, void *st)
     const Packed *p = st;
 
     for (int64_t t = lo; t < hi; t++) {
-        int64_t batch = t / p->mpanels, i = t % p->mpanels * GEMM_MR;
-        int64_t lines = p->g.m - i < GEMM_MR ? p->g.m - i : GEMM_MR;
+        int64_t batch = t / p->mpanels, i = t % p->mpanels * p->mr;
+        int64_t lines = p->g.m - i < p->mr ? p->g.m - i : p->mr;
         const char *src = (const char *)p->g.a + (batch * p->g.abatch + i * p->g.arow) * (int64_t)p->size;
-        pack(p->size, src, p->g.arow, p->g.acol, lines, GEMM_MR, p->g.k, p->a + t * p->g.k * GEMM_MR * (int64_t)p->size);
+        pack(p->size, src, p->g.arow, p->g.acol, lines, p->mr, p->g.k, p->a + t * p->g.k * p->mr * (int64_t)p->size);
     }
 }
 
@@ -82,41 +82,55 @@ static void run_tiles(int64_t lo, int64_t hi, void *st)
 {
     const Packed *p = st;
     const Gemm *g = &p->g;
-    _Alignas(64) char tile[GEMM_MR * GEMM_NR32 * 4];
+    _Alignas(64) char tile[GEMM_TILE_BYTES];
 
     for (int64_t t = lo; t < hi; t++) {
         int64_t ip = t % p->mpanels, jp = t / p->mpanels % p->npanels, batch = t / p->mpanels / p->npanels;
-        int64_t i = ip * GEMM_MR, j = jp * p->nr;
-        const char *a = p->a + ((p->abatches == 1 ? 0 : batch) * p->mpanels + ip) * g->k * GEMM_MR * (int64_t)p->size;
+        int64_t i = ip * p->mr, j = jp * p->nr;
+        const char *a = p->a + ((p->abatches == 1 ? 0 : batch) * p->mpanels + ip) * g->k * p->mr * (int64_t)p->size;
         const char *b = p->b + ((p->bbatches == 1 ? 0 : batch) * p->npanels + jp) * g->k * p->nr * (int64_t)p->size;
-        if (p->size == 4)
-            p->k->tile_f32(g->k, (const float *)a, (const float *)b, (float *)(void *)tile);
-        else
-            p->k->tile_f64(g->k, (const double *)a, (const double *)b, (double *)(void *)tile);
-        int64_t rows = g->m - i < GEMM_MR ? g->m - i : GEMM_MR, cols = g->n - j < p->nr ? g->n - j : p->nr;
+        p->tile->run(g->k, a, b, tile);
+        int64_t rows = g->m - i < p->mr ? g->m - i : p->mr, cols = g->n - j < p->nr ? g->n - j : p->nr;
         char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * (int64_t)p->size;
         for (int64_t r = 0; r < rows; r++)
             memcpy(c + (size_t)(r * g->n) * p->size, tile + (size_t)(r * p->nr) * p->size, (size_t)cols * p->size);
     }
 }
 
+/* Elements of c with the zeros around them, over the speed: what a tile's shape costs. */
+static double cost(const GemmTile *t, const Gemm *g)
+{
+    int64_t m = (g->m + t->mr - 1) / t->mr * t->mr, n = (g->n + t->nr - 1) / t->nr * t->nr;
+
+    return (double)m * (double)n / t->speed;
+}
+
+static const GemmTile *best_tile(const Gemm *g)
+{
+    const GemmKernels *k = kernels();
+    const GemmTile *narrow = g->accum == DT_f32 ? &k->f32 : &k->f64, *wide = g->accum == DT_f32 ? &k->wide_f32 : &k->wide_f64;
+
+    return wide->run && g->k <= wide->kmax && cost(wide, g) < cost(narrow, g) ? wide : narrow;
+}
+
 static KStatus run_packed(KCtx *c, const Gemm *g)
 {
-    Packed p = {.g = *g, .k = kernels(), .size = g->accum == DT_f32 ? 4 : 8};
+    Packed p = {.g = *g, .tile = best_tile(g), .size = g->accum == DT_f32 ? 4 : 8};
 
-    p.nr = g->accum == DT_f32 ? GEMM_NR32 : GEMM_NR64;
-    p.mpanels = (g->m + GEMM_MR - 1) / GEMM_MR;
+    p.mr = p.tile->mr;
+    p.nr = p.tile->nr;
+    p.mpanels = (g->m + p.mr - 1) / p.mr;
     p.npanels = (g->n + p.nr - 1) / p.nr;
     p.abatches = g->abatch ? g->batch : 1;
     p.bbatches = g->bbatch ? g->batch : 1;
-    int64_t na = p.abatches * p.mpanels * GEMM_MR * g->k, nb = p.bbatches * p.npanels * p.nr * g->k;
+    int64_t na = p.abatches * p.mpanels * p.mr * g->k, nb = p.bbatches * p.npanels * p.nr * g->k;
     _Alignas(64) char few[SMALL];
     char *room = (na + nb) * (int64_t)p.size <= SMALL ? few : NULL;
     p.a = room ? room : k_scratch(c, na, p.size);
     p.b = room ? room + na * (int64_t)p.size : p.a ? k_scratch(c, nb, p.size) : NULL;
     if (p.b) {
         int64_t work = g->k * 64 + 1;
-        pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * GEMM_MR + 1) + 1, pack_a, &p);
+        pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * p.mr + 1) + 1, pack_a, &p);
         pool_for(p.bbatches * p.npanels, (1 << 16) / (g->k * p.nr + 1) + 1, pack_b, &p);
         pool_for(g->batch * p.mpanels * p.npanels, (1 << 20) / work + 1, run_tiles, &p);
     }

@@ -11,7 +11,7 @@
 #include "runtime/kernel_util.h"
 
 enum { GEMM_BLOCK = 32, GEMM_LEVELS = 32 };     /* levels: of trees over at most 2^31 blocks */
-enum { GEMM_MR = 6, GEMM_NR32 = 16, GEMM_NR64 = 8, GEMM_ROW = 64 };
+enum { GEMM_ROW = 64, GEMM_TILE_BYTES = 12 * 32 * 4 };     /* bytes: of the largest tile */
 
 /* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */
 typedef struct Gemm {
@@ -24,10 +24,17 @@ typedef struct Gemm {
 
 KStatus gemm_run(KCtx *c, Gemm g);
 
-/* The micro-kernels, once for each instruction set: whole k, packed panels a [k][MR] and b [k][NR], tile [MR][NR]. */
+/* A micro-kernel: whole k, packed panels a [k][mr] and b [k][nr], tile [mr][nr]. */
+typedef struct GemmTile {
+    int mr, nr;
+    int64_t kmax;               /* its trees have no more levels */
+    int speed;                  /* multiplications a cycle, relative to the other one */
+    void (*run)(int64_t k, const void *a, const void *b, void *tile);   /* NULL: there is none */
+} GemmTile;
+
+/* Once for each instruction set; wide tiles have twice as much to do at a time, and waste more at edges. */
 typedef struct GemmKernels {
-    void (*tile_f32)(int64_t k, const float *a, const float *b, float *tile);
-    void (*tile_f64)(int64_t k, const double *a, const double *b, double *tile);
+    GemmTile f32, f64, wide_f32, wide_f64;
     /* One row times GEMM_ROW columns of an unpacked b whose rows are brow apart. */
     void (*row_f32)(int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out);
     void (*row_f64)(int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out);

@@ -40,14 +40,21 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
 #endif
 }
 
+#ifdef __AVX512F__
+typedef float WF __attribute__((vector_size(64)));
+typedef double WD __attribute__((vector_size(64)));
+static inline void fma_wide_f32(const WF *a, const WF *b, WF *c) { *c = (WF)_mm512_fmadd_ps((__m512)*a, (__m512)*b, (__m512)*c); }
+static inline void fma_wide_f64(const WD *a, const WD *b, WD *c) { *c = (WD)_mm512_fmadd_pd((__m512d)*a, (__m512d)*b, (__m512d)*c); }
+#endif
+
 /*
- * R rows of C vectors; VEC lanes of T. After each block the counter's trailing zero bits say how many waiting subtrees
+ * R rows of C vectors; VEC lanes of T; trees of LEVELS levels. After each block the counter's trailing zero bits say how many waiting subtrees
  * it completes.
  */
-#define TILE_KERNEL(name, T, V, VEC, R, C, fma_v, LOAD_A, LOAD_B, KARGS) \
+#define TILE_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v, LOAD_A, LOAD_B, KARGS) \
     static void name KARGS \
     { \
-        V wait[GEMM_LEVELS][R][C], acc[R][C]; \
+        V wait[LEVELS][R][C], acc[R][C]; \
         int depth = 0; \
         int64_t blocks = 0; \
         memset(acc, 0, sizeof acc); \
@@ -82,13 +89,27 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
         memcpy(out, acc, sizeof acc); \
     }
 
-TILE_KERNEL(tile_f32, float, VF, 8, GEMM_MR, 2, fma_f32, a[q * GEMM_MR + i], b + q * GEMM_NR32 + j * 8,
-            (int64_t k, const float *a, const float *b, float *out))
-TILE_KERNEL(tile_f64, double, VD, 4, GEMM_MR, 2, fma_f64, a[q * GEMM_MR + i], b + q * GEMM_NR64 + j * 4,
-            (int64_t k, const double *a, const double *b, double *out))
-TILE_KERNEL(row_f32, float, VF, 8, 1, 8, fma_f32, a[q * acol], b + q * brow + j * 8,
+/* Packed panels. */
+#define PANEL_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v) \
+    TILE_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v, ((const T *)a)[q * (R) + i], (const T *)b + q * ((C) * (VEC)) + j * (VEC), \
+                (int64_t k, const void *a, const void *b, void *out))
+PANEL_KERNEL(tile_f32, float, VF, 8, 6, 2, GEMM_LEVELS, fma_f32)
+PANEL_KERNEL(tile_f64, double, VD, 4, 6, 2, GEMM_LEVELS, fma_f64)
+#ifdef __AVX512F__
+enum { WIDE_LEVELS = 10 };              /* what fits a small stack */
+PANEL_KERNEL(wide_f32, float, WF, 16, 12, 2, WIDE_LEVELS, fma_wide_f32)
+PANEL_KERNEL(wide_f64, double, WD, 8, 12, 2, WIDE_LEVELS, fma_wide_f64)
+#define WIDE(name, nr) {12, nr, (int64_t)GEMM_BLOCK << (WIDE_LEVELS - 1), 2, name}
+#else
+#define WIDE(name, nr) {.run = NULL}
+#endif
+TILE_KERNEL(row_f32, float, VF, 8, 1, 8, GEMM_LEVELS, fma_f32, a[q * acol], b + q * brow + j * 8,
             (int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out))
-TILE_KERNEL(row_f64, double, VD, 4, 1, 16, fma_f64, a[q * acol], b + q * brow + j * 4,
+TILE_KERNEL(row_f64, double, VD, 4, 1, 16, GEMM_LEVELS, fma_f64, a[q * acol], b + q * brow + j * 4,
             (int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out))
 
-const GemmKernels PASTE(gemm, VARIANT) = {tile_f32, tile_f64, row_f32, row_f64};
+const GemmKernels PASTE(gemm, VARIANT) = {
+    .f32 = {6, 16, INT64_MAX, 1, tile_f32}, .f64 = {6, 8, INT64_MAX, 1, tile_f64},
+    .wide_f32 = WIDE(wide_f32, 32), .wide_f64 = WIDE(wide_f64, 16),
+    .row_f32 = row_f32, .row_f64 = row_f64,
+};

@@ -62,7 +62,8 @@ CHUNKS(prod_f64, double, ProdF64, *, 1)
 
 /*
  * Extremes are the same in any order, so as many lanes as fill vectors.  The loop knows neither NaN nor the order of
- * zeros: a chunk that met NaN, or whose extreme is a zero, is done again by FN, which does.  name gives the extreme of each chunk, name_run that of all.
+ * zeros: a chunk that met NaN, or whose extreme is a zero, is done again by FN, which does.  name gives the extreme of
+ * each chunk, name_run that of all.
  */
 #define EXTREME(name, T, WIDTH, BEATS, FN, AGAIN) \
     static void name##_run(const void *run, int64_t n, void *out) \
@@ -160,5 +161,6 @@ const Sums PASTE(sums, VARIANT) = {
     .sum = {[DT_f32] = sum_f32, [DT_f64] = sum_f64, [DT_int32] = sum_u32, [DT_uint32] = sum_u32, [DT_int64] = sum_u64,
             [DT_uint64] = sum_u64},
     .prod = {[DT_f32] = prod_f32, [DT_f64] = prod_f64},
-    .max = ORDERED(max), .min = ORDERED(min), .max_run = RUNS(max), .min_run = RUNS(min), .argmax = ORDERED(argmax), .argmin = ORDERED(argmin), .find = ORDERED(find),
+    .max = ORDERED(max), .min = ORDERED(min), .max_run = RUNS(max), .min_run = RUNS(min),
+    .argmax = ORDERED(argmax), .argmin = ORDERED(argmin), .find = ORDERED(find),
 };
