@@ -111,7 +111,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
             !strcmp(AST_AS(a->value, Name)->id->text, "Module"))
             c->is_module = true;
     }
-    if (c->base && c->base->is_module)
+    if ((c->base && c->base->is_module) || (C->home->library && c->name && !strcmp(c->name->text, "Module")))
         c->is_module = true;
     if (c->base && c->base->far)
         c->far = true;

@@ -165,6 +165,7 @@ void flow_if(Check *C, AstIf *s)
         return;
     }
     entry = save(C);
+    C->branches++;
     hide(C, &h, s->test);
     block(C, s->body);
     unhide(&h);
@@ -173,6 +174,7 @@ void flow_if(Check *C, AstIf *s)
     hide_again(&h);
     block(C, s->orelse);
     unhide(&h);
+    C->branches--;
     join(C, &first);
 }
 
@@ -212,11 +214,13 @@ static void loop_once(Check *C, AstFor *f, AstWhile *w)
     Hiding h;
 
     C->loop = &l;
+    C->branches++;
     hide(C, &h, w ? w->test : NULL);
     if (f)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);
     unhide(&h);
+    C->branches--;
     C->loop = l.up;
     if (l.any)
         join(C, &l.out);
@@ -317,10 +321,12 @@ void flow_try(Check *C, AstTry *t)
     State entry = save(C), done;
 
     C->quiet += t->handlers.n > 0;
+    C->branches++;
     block(C, t->body);
     block(C, t->orelse);
     C->quiet -= t->handlers.n > 0;
     done = save(C);
+    C->branches += t->handlers.n > 0 ? 0 : -1;
     for (int i = 0; i < t->handlers.n; i++) {
         AstHandler *h = AST_AS(t->handlers.at[i], Handler);
         State before = done;
@@ -332,6 +338,7 @@ void flow_try(Check *C, AstTry *t)
         join(C, &before);
         done = save(C);
     }
+    C->branches -= t->handlers.n > 0;
     if (t->final.n) {
         bool dead = C->frame->dead;
         C->frame->dead = false;
@@ -378,12 +385,14 @@ void flow_match(Check *C, AstMatch *m)
     for (int i = 0; i < m->cases.n; i++) {
         AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
         restore(C, &entry);
+        C->branches++;
         hide(C, &h, m->subject);
         capture(C, c->pattern);
         if (c->guard)
             expr(C, c->guard);
         block(C, c->body);
         unhide(&h);
+        C->branches--;
         join(C, &done);
         done = save(C);
     }

@@ -203,7 +203,8 @@ static bool carry_fits(Check *C, const Type *in, const Type *out, Ast *node)
                 return false;
         return true;
     }
-    if (in->kind != TY_TENSOR || out->kind != TY_TENSOR || type_fits(C, out, in) != FITS_NOT || in->tensor->dtype != out->tensor->dtype)
+    if (in->kind != TY_TENSOR || out->kind != TY_TENSOR || type_fits(C, out, in) != FITS_NOT ||
+        (in->tensor->dtype != out->tensor->dtype && in->tensor->dtype != DT_NONE && out->tensor->dtype != DT_NONE))
         return true;
     StrBuf text = {0};
     sb_printf(&text, "scan: the carry is %s and becomes %s", shape_of(in->tensor), shape_of(out->tensor));
