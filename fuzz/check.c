@@ -29,7 +29,7 @@ static void judge(const char *text, size_t n, StrBuf *said)
 
     if (!sink.errors) {
         scope_resolve(u, globals, (ScopeOptions){0}, &sink);
-        check_unit(u, (CheckOptions){0}, &sink);
+        check_unit(u, (CheckOptions){.effects = said}, &sink);     /* also of texts that speak of none */
     }
     check_places(&sink, src);
     diag_render_json(&sink, said);

@@ -484,6 +484,8 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         frame->declared = declared;
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
+        if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
+            ret = T_ANY;
     }
     C->loop = loops;
     C->frame = outer;

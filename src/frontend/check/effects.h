@@ -87,6 +87,7 @@ struct Effects {
     Map fn_of, cls_of;          /* Ast * -> EffFn *, EffCls * */
     Map given;                  /* Local * -> Given * */
     Map units;                  /* Unit * -> 1: read */
+    Map found;                  /* Ast * -> what things_of found */
     Vec(EffFn *) own;           /* functions of the program, in order */
     Vec(EffFn *) all;
     Vec(EffCls *) classes;

@@ -326,6 +326,7 @@ void things_read(Effects *E, Unit *u, const char *owner)
 
 /* ------------------------------------------------------------- looking */
 
+typedef struct Kept { int n; Thing at[]; } Kept;    /* Things, no larger than they are */
 typedef struct Look { Effects *E; Things *out; int depth, fuel; } Look;
 
 static void look(Look *L, Scope *scope, Ast *e);
@@ -650,12 +651,28 @@ static void look(Look *L, Scope *scope, Ast *e)
     L->depth--;
 }
 
+/* What an expression may be does not depend on when it is asked, so it is found once. */
 Things things_of(Effects *E, Scope *scope, Ast *e)
 {
     Things t = {.n = 0};
     Look L = {E, &t, 0, LOOK_FUEL};
+    uintptr_t known = 0;
 
+    if (!e)
+        return t;
+    if (map_find(&E->found, (uintptr_t)e, &known)) {
+        const Kept *k = (const Kept *)known;
+        if (k)
+            memcpy(t.at, k->at, sizeof *k->at * (size_t)(t.n = k->n));
+        return t;
+    }
     look(&L, scope, e);
+    if (t.n) {
+        Kept *k = arena_alloc(&E->arena, sizeof *k + sizeof *t.at * (size_t)t.n);
+        memcpy(k->at, t.at, sizeof *t.at * (size_t)(k->n = t.n));
+        known = (uintptr_t)k;
+    }
+    map_set(&E->found, (uintptr_t)e, known);
     return t;
 }
 

@@ -616,8 +616,21 @@ static bool walk_all(Effects *E, bool report)
     return changed;
 }
 
+/* Without a word that tells ranks apart there is nothing that varies. */
+static bool speaks_of_ranks(const char *text)
+{
+    static const char *const words[] = {"rank", "RANK", "coordinate", "axis_index", "shard", "scatter", "all_to_all", "ppermute", "shift"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(text, words[i]))
+            return true;
+    return false;
+}
+
 void variance_check(Effects *E)
 {
+    if (!speaks_of_ranks(E->u->src->text))
+        return;
     for (int i = 0; i < VARIANCE_ROUNDS && walk_all(E, false); i++)
         ;
     walk_all(E, true);
