@@ -22,6 +22,9 @@ enum { DEPTH_LIMIT = 10000, GEN_DEPTH = 5 };
 
 enum { REGIONS_MAX = 16 };
 
+/* A variable set in one arm of a staged branch only. */
+typedef struct HalfSet { const Code *code; uint32_t slot; Span branch, at; } HalfSet;
+
 struct Interp {
     Frame *frame;               /* innermost */
     char *stack_limit;          /* calls below this address take the slow path */
@@ -44,6 +47,9 @@ struct Interp {
     struct Ranks *ranks;        /* the innermost SPMD function under way: ranks.c; NULL: none */
     Trace trace;
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
+    const Obj *raised;          /* the exception of the last raise statement; only compared */
+    ListObj *kept;              /* exceptions that graphs may raise */
+    Vec(HalfSet) half;
     struct ReadLog *reads;      /* who notes reads of globals and cells while staging; NULL: nobody */
     const Code *region_code;    /* whose regions wait to be stored by the call that ran it; NULL: none */
     Value region[REGIONS_MAX];
@@ -207,18 +213,23 @@ bool store_to(const Step *target, Frame *f, Value v);
 bool interp_slow(Interp *I);                                    /* stack, depth, ctrl-C, collector; false: pending */
 Value place_load(const Step *n, Frame *f);
 
-/* ------------------------------------------------------------- staged.c */
+/* ------------------------------------------------------------- staged.c, leave.c, staged_loop.c */
 
 bool staged_truth(Value v);                                     /* control flow on v must be recorded */
 Value staged_not(Interp *I, Value v);
+Value staged_bool(Interp *I, Value v);                          /* as a bool tensor */
 Value staged_logic(Interp *I, int is_or, Value a, Value b);
 Exit staged_if(const Step *n, Frame *f, Value test);
 void staged_add_rest(Frame *f, const Step *block, int from);    /* a block left by X_STAGED: what remains of it */
 Exit staged_return(Frame *f);                                   /* at the function's end: run both arms */
 Exit staged_watch(const Step *n, Frame *f, bool *staged);        /* a round of a while loop that may turn out staged */
 Exit staged_refuse(Frame *f, const char *where);
+void staged_forget(Frame *f);                                   /* drop what is pending: it will be staged otherwise */
 Exit staged_while(const Step *n, Frame *f, Value test);
 Value staged_ifexp(const Step *n, Frame *f, Value test);
+/* A variable of this code that only one arm of the branch, or only a loop's body, sets: reading it unset says so. */
+void interp_half_set(Interp *I, const Code *c, uint32_t slot, Span branch, Span at);
+bool interp_half_find(const Interp *I, const Code *c, uint32_t slot, Span *branch, Span *at);
 
 /* ------------------------------------------------------------- import.c */
 

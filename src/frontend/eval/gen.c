@@ -144,6 +144,7 @@ Value gen_resume(Interp *I, GenObj *g, Value v, int how)
     if (!g->fiber && !start(I, g))
         return VERR;
     g->obj.refs++;
+    g->obj.flags++;                     /* how far it went: snapshot.c */
     g->in = value_ref(v);
     g->throwing = how != 0;
     switch_to(I, g);

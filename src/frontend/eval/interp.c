@@ -182,6 +182,36 @@ Span interp_span(Interp *I)
     return I->frame && I->frame->at ? I->frame->at->span : (Span){0, 0};
 }
 
+void *interp_keep(Interp *I, Value v)
+{
+    if (!I->kept)
+        I->kept = as_list(list_new(4));
+    list_push(I->kept, value_ref(v));
+    return v.o;
+}
+
+void interp_half_set(Interp *I, const Code *c, uint32_t slot, Span branch, Span at)
+{
+    for (int i = 0; i < I->half.n; i++)
+        if (I->half.at[i].code == c && I->half.at[i].slot == slot) {
+            I->half.at[i] = (HalfSet){c, slot, branch, at};
+            return;
+        }
+    HalfSet h = {c, slot, branch, at};
+    vec_push(&I->half, h);
+}
+
+bool interp_half_find(const Interp *I, const Code *c, uint32_t slot, Span *branch, Span *at)
+{
+    for (int i = 0; i < I->half.n; i++)
+        if (I->half.at[i].code == c && I->half.at[i].slot == slot) {
+            *branch = I->half.at[i].branch;
+            *at = I->half.at[i].at;
+            return true;
+        }
+    return false;
+}
+
 ReadLog *interp_reads(Interp *I)
 {
     return I->reads;
@@ -224,6 +254,9 @@ static void drop_values(Interp *I)
     drop_modules(I);
     if (exc_pending(I))
         exc_clear(I);
+    obj_unref(I->kept);
+    I->kept = NULL;
+    vec_free(&I->half);
     value_unref(I->handling);
     I->handling = VERR;
     for (int i = 0; i < prelude_count(); i++) {

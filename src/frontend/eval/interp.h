@@ -122,6 +122,8 @@ bool interp_poll(Interp *I);                            /* in long loops: ctrl-C
 void interp_write(Interp *I, const char *s, size_t n);
 void interp_flush(Interp *I);
 
+void *interp_keep(Interp *I, Value v);                   /* v's object lives as long as the Interp: graphs name it */
+
 /* Recent position being evaluated (error messages of ops, graph node locations). */
 Span interp_span(Interp *I);
 

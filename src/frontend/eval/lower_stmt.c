@@ -21,16 +21,20 @@ static bool is_idle(const Ast *s)
                                     AST_IS(AST_AS(s, ExprStmt)->value, Int)));
 }
 
+/* A block of one statement is that statement; of the others, p holds the statements as they were written. */
 Step *lower_block(Lower *L, AstSeq body)
 {
     Vec(Step *) out = {0};
+    Vec(const Ast *) from = {0};
     Step *n;
 
     for (int i = 0; i < body.n; i++)
         if (!is_idle(body.at[i])) {
             Step *s = lower_stmt(L, body.at[i]);
-            if (s)
+            if (s) {
                 vec_push(&out, s);
+                vec_push(&from, body.at[i]);
+            }
         }
     if (out.n == 1) {
         n = out.at[0];
@@ -41,9 +45,12 @@ Step *lower_block(Lower *L, AstSeq body)
         if (out.n) {
             memcpy(n->seq->at, out.at, (size_t)out.n * sizeof *out.at);
             n->span = out.at[0]->span;
+            n->p = arena_array(L->arena, const Ast *, out.n);
+            memcpy(n->p, from.at, (size_t)from.n * sizeof *from.at);
         }
     }
     vec_free(&out);
+    vec_free(&from);
     return n;
 }
 
@@ -227,7 +234,7 @@ static Step *lower_while(Lower *L, const AstWhile *s)
     n->b = lower_block(L, s->body);
     n->c = block_or_null(L, s->orelse);
     n->p = (void *)(uintptr_t)s;
-    n->flag = block_leaves(s->body, LEAVES_BREAK) || block_leaves(s->body, LEAVES_CONTINUE);
+    n->flag = block_leaves(s->body, LEAVES_BREAK) || block_leaves(s->body, LEAVES_CONTINUE) || block_leaves(s->body, LEAVES_RETURN);
     return n;
 }
 

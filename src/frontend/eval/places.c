@@ -19,7 +19,7 @@ static void add_place(Vars *p, const AstName *name, Sym attr)
     for (int i = 0; i < p->n; i++)
         if (p->at[i].bind == name->bind && p->at[i].slot == name->slot && p->at[i].attr == attr)
             return;
-    Var q = {name->bind, name->slot, name->id, attr, VERR};
+    Var q = {name->bind, name->slot, name->id, attr, name->ast.span};
     vec_push(p, q);
 }
 
@@ -88,6 +88,13 @@ void places_of(AstSeq body, Vars *out)
         collect(body.at[i], out);
 }
 
+void places_of_target(const Ast *target, Vars *out)
+{
+    add_target(out, target);
+}
+
+/* ------------------------------------------------------------- leaving */
+
 typedef struct { int loops; bool found[3]; } Leaves;
 
 static bool look(Ast *n, void *st)
@@ -117,55 +124,105 @@ bool block_leaves(AstSeq body, LeaveKind how)
     return l.found[how];
 }
 
-/* ------------------------------------------------------------- reading and writing */
-
-static Value *name_at(const Var *p, Frame *f)
+/* The block's last statement decides. */
+bool block_ends(AstSeq body)
 {
-    switch (p->bind) {
-    case BIND_LOCAL: return &f->slot[p->slot];
-    case BIND_CELL: return &((CellObj *)f->slot[p->slot].o)->v;
-    case BIND_FREE: return &f->closure[p->slot]->v;
-    default: return &f->module->slot[p->slot];
+    const Ast *last = body.n ? body.at[body.n - 1] : NULL;
+
+    if (!last)
+        return false;
+    switch (last->kind) {
+    case AST_Return: case AST_Break: case AST_Continue: case AST_Raise: return true;
+    case AST_If: return block_ends(AST_AS(last, If)->body) && block_ends(AST_AS(last, If)->orelse);
+    default: return false;
     }
 }
 
-Value place_get(const Var *p, Frame *f)
+static bool look_yield(Ast *n, void *st)
 {
-    Value v = *name_at(p, f);
-
-    if (!p->attr)
-        return value_ref(v);
-    if (v.tag != V_INSTANCE)
-        return VERR;
-    return value_ref(dict_get_sym(((InstanceObj *)v.o)->attrs, p->attr));
+    switch (n->kind) {
+    case AST_FunctionDef: case AST_ClassDef: case AST_Lambda: case AST_GenExp: return true;
+    case AST_Yield: case AST_YieldFrom: case AST_Await: *(bool *)st = true; return true;
+    default: return ast_walk(n, look_yield, st);
+    }
 }
 
-/* Steals v; V_ERR unsets the place. */
-void place_set(const Var *p, Frame *f, Value v)
+bool block_yields(AstSeq body)
 {
-    Value *at = name_at(p, f), old = *at;
-    InstanceObj *o = (InstanceObj *)old.o;
+    bool found = false;
 
-    if (!p->attr) {
-        *at = v;
-        value_unref(old);
+    for (int i = 0; i < body.n; i++)
+        look_yield(body.at[i], &found);
+    return found;
+}
+
+/* ------------------------------------------------------------- loop variables */
+
+typedef struct { Sym name; bool found; } Uses;
+
+static bool look_use(Ast *n, void *st);
+
+/* i, i + 1, i - 1: places in a tensor, where a number that the graph counts will do. */
+static void look_index(Ast *n, Uses *u)
+{
+    const AstBinOp *b = AST_AS(n, BinOp);
+
+    if (AST_IS(n, Name) && AST_AS(n, Name)->id == u->name)
+        return;
+    if (AST_IS(n, BinOp) && (b->op == AOP_ADD || b->op == AOP_SUB) && AST_IS(b->right, Int)) {
+        look_index(b->left, u);
         return;
     }
-    if (old.tag == V_INSTANCE && o->attrs) {
-        if (is_err(v))
-            dict_del_sym(o->attrs, p->attr);
-        else
-            dict_set_sym(o->attrs, p->attr, v);
+    if (AST_IS(n, Tuple)) {
+        for (int i = 0; i < AST_AS(n, Tuple)->elts.n; i++)
+            look_index(AST_AS(n, Tuple)->elts.at[i], u);
+        return;
     }
-    value_unref(v);
+    look_use(n, u);
 }
 
-/* Lists and dicts that an arm may store into are copied, so that the other arm does not see it. */
-Value place_copy(Interp *I, Value v)
+static bool look_use(Ast *n, void *st)
 {
-    if (v.tag == V_LIST)
-        return value_to_list(I, v);
-    if (v.tag == V_DICT)
-        return dict_copy(I, as_dict(v));
-    return value_ref(v);
+    Uses *u = st;
+
+    if (AST_IS(n, Name) && AST_AS(n, Name)->id == u->name)
+        u->found = true;
+    if (!AST_IS(n, Subscript))
+        return ast_walk(n, look_use, st);
+    look_use(AST_AS(n, Subscript)->value, st);
+    look_index(AST_AS(n, Subscript)->index, u);
+    return true;
+}
+
+bool needs_number(AstSeq body, Sym name)
+{
+    Uses u = {name, false};
+
+    for (int i = 0; i < body.n; i++)
+        look_use(body.at[i], &u);
+    return u.found;
+}
+
+typedef struct { Sym name; uint32_t after; bool found; } Later;
+
+static bool look_later(Ast *n, void *st)
+{
+    Later *l = st;
+
+    if (AST_IS(n, Name) && AST_AS(n, Name)->id == l->name && n->span.lo >= l->after)
+        l->found = true;
+    if (!AST_IS(n, Assign))
+        return ast_walk(n, look_later, st);
+    for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
+        if (!AST_IS(AST_AS(n, Assign)->targets.at[i], Name))
+            look_later(AST_AS(n, Assign)->targets.at[i], st);
+    return look_later(AST_AS(n, Assign)->value, st);
+}
+
+bool read_later(const Ast *function, Sym name, uint32_t after)
+{
+    Later l = {name, after, false};
+
+    ast_walk((Ast *)(uintptr_t)function, look_later, &l);
+    return l.found;
 }

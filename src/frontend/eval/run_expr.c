@@ -20,7 +20,13 @@ Value ev_const(const Step *n, Frame *f)
 
 static __attribute__((noinline)) Value unbound(const Step *n, Frame *f, bool is_free)
 {
+    Span branch, at;
+
     f->at = n;
+    if (!is_free && interp_half_find(f->I, f->code, n->slot, &branch, &at))
+        return raise(f->I, EXC_UnboundLocalError, "E0542: '%s' may have no value here: only line %d sets it, and the statement on line %d "
+                     "runs that line depending on a staged tensor; give '%s' a value before line %d", n->sym->text,
+                     (int)source_place(at.lo).line, (int)source_place(branch.lo).line, n->sym->text, (int)source_place(branch.lo).line);
     return raise(f->I, is_free ? EXC_NameError : EXC_UnboundLocalError,
                  "cannot access %s variable '%s' where it is not associated with a value%s", is_free ? "free" : "local",
                  n->sym->text, is_free ? " in enclosing scope" : "");

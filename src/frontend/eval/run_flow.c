@@ -5,7 +5,7 @@
  * runs, the exception is out of the Interp, and counts as the one being
  * handled, so that what is raised meanwhile is chained to it.
  */
-#include "frontend/eval/lower.h"
+#include "frontend/eval/staged.h"
 
 Exit ex_raise(const Step *n, Frame *f)
 {
@@ -28,8 +28,10 @@ Exit ex_raise(const Step *n, Frame *f)
         return X_RAISE;
     cause = n->b ? n->b->eval(n->b, f) : VNONE;
     f->at = n;
-    if (!is_err(cause))
+    if (!is_err(cause)) {
         raise_value(I, e);
+        I->raised = I->exc.o;
+    }
     value_unref(e);
     if (n->b && !is_err(cause))
         exc_set_cause(I, cause);
@@ -127,6 +129,8 @@ static Exit finish(const Step *final, Frame *f, Exit x)
     }
     y = final->exec(final, f);
     I->handling = outer;
+    if (y == X_STAGED && x != X_NORMAL)
+        y = staged_refuse(f, "a finally block after a return or an exception");
     if (y != X_NORMAL) {
         value_unref(ret);
         value_unref(exc);
@@ -142,17 +146,29 @@ static Exit finish(const Step *final, Frame *f, Exit x)
     return x;
 }
 
+/* A staged branch that leaves ends here: outside it goes on as *left says. */
+static Exit settle(Frame *f, Exit x, Left *left)
+{
+    return x == X_STAGED ? staged_settle(f, left) : x;
+}
+
 Exit ex_try(const Step *n, Frame *f)
 {
-    Exit x = n->a->exec(n->a, f);
+    Left left = NOT_LEFT;
+    Exit x = settle(f, n->a->exec(n->a, f), &left);
 
-    if (x == X_STAGED)
-        x = staged_refuse(f, "a try block");
     if (x == X_RAISE && n->seq->n)
-        x = handle(n, f);
+        x = settle(f, handle(n, f), &left);
     else if (x == X_NORMAL && n->b)
-        x = n->b->exec(n->b, f);
-    return n->c ? finish(n->c, f, x) : x;
+        x = settle(f, is_err(left.code) ? n->b->exec(n->b, f) : staged_leave(f, &left, n->b), &left);
+    if (n->c)
+        x = finish(n->c, f, x);
+    if (x == X_STAGED && !is_err(left.code))
+        x = staged_refuse(f, "a finally block of a try block that it may also leave");
+    if (x == X_NORMAL && !is_err(left.code))
+        return staged_leave(f, &left, NULL);
+    left_drop(&left);
+    return x;
 }
 
 /* ------------------------------------------------------------- with */
@@ -232,6 +248,7 @@ static Exit leave(const Step *n, Frame *f, Value exit, Value mgr, Exit x, bool i
 static Exit run_with(const Step *n, Frame *f, bool is_async)
 {
     Value mgr = n->a->eval(n->a, f), enter, exit, got;
+    Left left = NOT_LEFT;
     Exit x = X_NORMAL;
 
     if (is_err(mgr))
@@ -252,11 +269,12 @@ static Exit run_with(const Step *n, Frame *f, bool is_async)
         value_unref(got);
     if (x == X_NORMAL)
         x = n->c->exec(n->c, f);
-    if (x == X_STAGED)
-        x = staged_refuse(f, "a with block");
-    x = leave(n, f, exit, mgr, x, is_async);
+    x = leave(n, f, exit, mgr, settle(f, x, &left), is_async);
     value_unref(exit);
     value_unref(mgr);
+    if (x == X_NORMAL && !is_err(left.code))
+        return staged_leave(f, &left, NULL);
+    left_drop(&left);
     return x;
 }
 

@@ -37,6 +37,7 @@ Exit ex_expr(const Step *n, Frame *f)
 Exit ex_return(const Step *n, Frame *f)
 {
     f->ret = n->a ? n->a->eval(n->a, f) : VNONE;
+    f->at = n;
     return is_err(f->ret) ? X_RAISE : X_RETURN;
 }
 
@@ -158,12 +159,23 @@ Exit ex_while(const Step *n, Frame *f)
     }
 }
 
-/* The body of an unrolled loop once. *left: a tensor that says whether a staged branch left the loop; V_ERR: none did. */
-static inline Exit run_round(const Step *n, Frame *f, Value *left)
+/* The body of an unrolled loop once, with v (taken) as the target's value. left: how a staged branch left the loop. */
+static inline Exit run_round(const Step *n, Frame *f, Value v, Left *left)
 {
-    Exit x = is_err(*left) ? n->c->exec(n->c, f) : X_STAGED;
+    Exit x;
 
-    return __builtin_expect(x == X_STAGED, 0) ? staged_round(n, f, x, left) : x;
+    if (__builtin_expect(!is_err(left->code), 0))
+        return staged_round(n, f, X_STAGED, v, left);
+    if (!n->b->store(n->b, f, v))
+        return X_RAISE;
+    x = n->c->exec(n->c, f);
+    return __builtin_expect(x == X_STAGED, 0) ? staged_round(n, f, x, VNONE, left) : x;
+}
+
+/* After the last round: the else clause, unless a staged branch left the loop. */
+static Exit end_rounds(const Step *n, Frame *f, Left *left)
+{
+    return is_err(left->code) ? run_else(n, f) : staged_leave_loop(f, left, ((const ForParts *)n->p)->orelse);
 }
 
 /* The loop that a driven generator gives to. */
@@ -201,7 +213,8 @@ static Exit for_driven(const Step *n, Frame *f, Value src)
 static Exit for_each(const Step *n, Frame *f, Value src)
 {
     Loop l;
-    Value v, left = VERR;
+    Value v;
+    Left left = NOT_LEFT;
     Exit x = X_NORMAL;
 
     f->at = n->a;
@@ -211,33 +224,49 @@ static Exit for_each(const Step *n, Frame *f, Value src)
         return X_RAISE;
     while (!is_err(v = loop_next(f->I, &l))) {
         f->at = n;
-        if (!n->b->store(n->b, f, v)) {
-            x = X_RAISE;
-            break;
-        }
-        x = run_round(n, f, &left);
+        x = run_round(n, f, v, &left);
         if (!goes_on(&x, f))
             goto out;
         f->at = n->a;
         if (!interp_poll(f->I)) {
             x = X_RAISE;
-            break;
+            goto out;
         }
     }
-    if (x != X_RAISE)
-        x = exc_pending(f->I) ? X_RAISE : run_else(n, f);
+    x = exc_pending(f->I) ? X_RAISE : end_rounds(n, f, &left);
 out:
-    value_unref(left);
+    left_drop(&left);
     loop_done(&l);
     return x;
+}
+
+/* Over a tensor's rows, where a graph is being made: one loop of the graph, if that can be. */
+static bool staged_rows(const Step *n, Frame *f, Value src, Exit *x)
+{
+    Rounds r = {.rows = src, .first = vint(0), .step = 1};
+    bool done = false;
+
+    if (!f->I->trace.top || as_tensor(src)->rank == 0)
+        return false;
+    r.n = vint(tensor_op_len(f->I, src));
+    if (r.n.i < 0)
+        exc_clear(f->I);
+    else if (staged_worthwhile(f->I, r.n.i))
+        *x = staged_for(n, f, &r, &done);
+    return done || *x == X_RAISE;
 }
 
 Exit ex_for(const Step *n, Frame *f)
 {
     Value src = n->a->eval(n->a, f);
+    Exit x = X_NORMAL;
 
     if (is_err(src))
         return X_RAISE;
+    if (src.tag == V_TENSOR && staged_rows(n, f, src, &x)) {
+        value_unref(src);
+        return x;
+    }
     return for_each(n, f, src);
 }
 
@@ -247,31 +276,59 @@ static Exit for_ints(const Step *n, Frame *f, int64_t i, int64_t stop, int64_t s
     uint64_t count = step > 0 ? (i < stop ? ((uint64_t)stop - (uint64_t)i - 1) / (uint64_t)step + 1 : 0)
                               : (i > stop ? ((uint64_t)i - (uint64_t)stop - 1) / (0 - (uint64_t)step) + 1 : 0);
     bool local = n->b->store == st_local;
-    Value left = VERR;
+    Left left = NOT_LEFT;
     Exit x;
 
+    if (f->I->trace.top && staged_worthwhile(f->I, count > INT32_MAX ? 0 : (int64_t)count)) {
+        Rounds r = {VERR, vint((int64_t)count), vint(i), step};
+        bool done;
+        x = staged_for(n, f, &r, &done);
+        if (done || x == X_RAISE)
+            return x;
+    }
     for (; count; count--, i = (int64_t)((uint64_t)i + (uint64_t)step)) {
-        if (local) {
+        if (local && is_err(left.code)) {
             Value *slot = &f->slot[n->b->slot];
             value_unref(*slot);
             *slot = vint(i);
-        } else if (!n->b->store(n->b, f, vint(i))) {
-            return X_RAISE;
+            x = n->c->exec(n->c, f);
+            if (__builtin_expect(x == X_STAGED, 0))
+                x = staged_round(n, f, x, VNONE, &left);
+        } else {
+            x = run_round(n, f, vint(i), &left);
         }
-        x = run_round(n, f, &left);
         if (!goes_on(&x, f) || !interp_poll(f->I)) {
-            value_unref(left);
+            left_drop(&left);
             return exc_pending(f->I) ? X_RAISE : x;
         }
     }
-    value_unref(left);
-    return run_else(n, f);
+    return end_rounds(n, f, &left);
+}
+
+/* range() of tensors that are being staged: the number of rounds is one of them. *ok false: none of the bounds is staged. */
+static Exit for_staged_range(const Step *n, Frame *f, Value *a, bool *ok)
+{
+    Interp *I = f->I;
+    int count = n->seq->n;
+    Value lo = count == 1 ? vint(0) : a[0], hi = a[count == 1 ? 0 : 1], step = count == 3 ? a[2] : vint(1);
+    Rounds r = {VERR, VERR, lo, step.i};
+    bool done;
+    Exit x = X_RAISE;
+
+    *ok = (is_staged(lo) || is_staged(hi)) && step.tag == V_INT && step.i;
+    if (!*ok)
+        return X_NORMAL;
+    r.n = staged_trip_count(I, lo, hi, step.i);
+    if (!is_err(r.n))
+        x = staged_for(n, f, &r, &done);
+    value_unref(r.n);
+    return x;
 }
 
 Exit ex_for_range(const Step *n, Frame *f)
 {
     Value a[3];
-    bool ints = true;
+    bool ints = true, staged = false;
 
     for (int i = 0; i < n->seq->n; i++) {
         a[i] = n->seq->at[i]->eval(n->seq->at[i], f);
@@ -283,12 +340,14 @@ Exit ex_for_range(const Step *n, Frame *f)
         ints &= a[i].tag == V_INT || a[i].tag == V_BOOL;
     }
     if (!ints || (n->seq->n == 3 && !a[2].i)) {
-        Value range = prelude_get(f->I, "range"), src;
+        Value src = VERR;
         f->at = n->a;
-        src = value_call(f->I, range, a, n->seq->n);
+        Exit x = for_staged_range(n, f, a, &staged);
+        if (!staged)
+            src = value_call(f->I, prelude_get(f->I, "range"), a, n->seq->n);
         for (int i = 0; i < n->seq->n; i++)
             value_unref(a[i]);
-        return is_err(src) ? X_RAISE : for_each(n, f, src);
+        return staged ? x : is_err(src) ? X_RAISE : for_each(n, f, src);
     }
     if (n->seq->n == 1)
         return for_ints(n, f, 0, a[0].i, 1);

@@ -94,25 +94,59 @@ static bool host_print(void *host, const Attr *a, Tensor *const *in, int nin)
     return true;
 }
 
-bool tensor_staged_assert(Interp *I, Value test, Value message)
+static bool add_check(Interp *I, Value test, Attr *a)
 {
     Trace *T = trace_of(I);
-    Attr a = attr_default();
     Tensor *t = do_convert(I, tensor_ref(as_tensor(test)), DT_bool), *out[1];
-    Value text = is_given(message) ? value_str(I, message) : str_c("");
     int nout = 0;
-    bool ok = t && !is_err(text);
+    bool ok = t != NULL;
     if (ok) {
-        a.name = sym_n(as_str(text)->s, as_str(text)->len);
-        a.kind = OPERR_ASSERT;
+        a->kind = OPERR_ASSERT;
         T->span = interp_span(I);
-        ok = op_apply(T, OP_check, &a, &t, 1, out, &nout);
+        ok = op_apply(T, OP_check, a, &t, 1, out, &nout);
         if (!ok)
             raise_op_error(I);
     }
-    value_unref(text);
     tensor_unref(t);
     return ok;
+}
+
+bool tensor_staged_raise(Interp *I, Value ok, Value exc)
+{
+    Attr a = attr_default();
+    Value text = value_str(I, exc);
+    if (is_err(text))
+        return false;
+    a.name = sym_n(as_str(text)->s, as_str(text)->len);
+    a.host = interp_keep(I, exc);
+    value_unref(text);
+    return add_check(I, ok, &a);
+}
+
+/* A new exception like the one that the function raised while it was staged: each has its own traceback. */
+static void host_raise(void *host, void *object)
+{
+    Interp *I = host;
+    InstanceObj *e = object;
+    Value args = e->attrs ? dict_get_sym(e->attrs, sym("args")) : VERR;
+    Value fresh = args.tag == V_TUPLE ? value_call(I, vobj(e->cls), as_tuple(args)->at, (int)as_tuple(args)->n) : VERR;
+    if (is_err(fresh)) {
+        exc_clear(I);
+        fresh = value_ref(vobj(e));
+    }
+    raise_value(I, fresh);
+    value_unref(fresh);
+}
+
+bool tensor_staged_assert(Interp *I, Value test, Value message)
+{
+    Attr a = attr_default();
+    Value text = is_given(message) ? value_str(I, message) : str_c("");
+    if (is_err(text))
+        return false;
+    a.name = sym_n(as_str(text)->s, as_str(text)->len);
+    value_unref(text);
+    return add_check(I, test, &a);
 }
 
 /* ------------------------------------------------------------- numerics */
@@ -281,6 +315,7 @@ void tensor_init(Interp *I)
 {
     Trace *T = trace_of(I);
     T->host = I;
+    T->host_raise = host_raise;
     T->host_print = host_print;
     T->host_rule = custom_host_rule;
     T->poll = poll_interp;

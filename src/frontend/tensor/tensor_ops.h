@@ -63,6 +63,9 @@ int tensor_staged_print(Interp *I, const Value *args, int nargs, const char *sep
 /* assert on a staged tensor: recorded, so that running the graph raises AssertionError(message) when it is false. */
 bool tensor_staged_assert(Interp *I, Value test, Value message);
 
+/* raise in an arm that a staged tensor chooses: running the graph raises exc (an instance) when ok is false. */
+bool tensor_staged_raise(Interp *I, Value ok, Value exc);
+
 /* The trace's callbacks and the random state; called once by interp_new and interp_free. */
 void tensor_init(Interp *I);
 void tensor_done(Interp *I);

@@ -43,9 +43,9 @@ static Value rebuild(HostFn *h, Value v, Tensor *const *in, int *pos)
     return r;
 }
 
-bool flatten_result(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout)
+/* Consumes lifted: v without numbers. */
+static bool flatten(Interp *I, Value lifted, Value *skeleton, Tensor **out, int *nout)
 {
-    Value lifted = tree_lift_numbers(I, v);
     TensorVec leaf = {0};
     *nout = 0;
     bool ok = !is_err(lifted) && tree_leaves(I, lifted, TREE_ALL, &leaf);
@@ -63,6 +63,16 @@ bool flatten_result(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout
     vec_free(&leaf);
     value_unref(lifted);
     return ok;
+}
+
+bool flatten_result(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout)
+{
+    return flatten(I, tree_lift_numbers(I, v), skeleton, out, nout);
+}
+
+bool flatten_weak(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout)
+{
+    return flatten(I, tree_lift_weak(I, v), skeleton, out, nout);
 }
 
 static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)

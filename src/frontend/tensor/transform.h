@@ -43,6 +43,8 @@ bool host_fn_leaves(HostFn *h, TensorVec *out);
 Value result_tree(Interp *I, Value skeleton, Tensor **out, int n);
 /* Flatten a result: numbers become tensors; *skeleton is new. out has room for MAX_RESULTS. */
 bool flatten_result(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout);
+/* The same with weak numbers: they take the dtype of what they meet. */
+bool flatten_weak(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout);
 
 /* A function made by a transformation, or a decorator still waiting for its function. */
 typedef struct Transform Transform;

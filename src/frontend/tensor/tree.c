@@ -226,6 +226,17 @@ Value tree_lift_numbers(Interp *I, Value v)
     return walk(&w, v);
 }
 
+static Value lift_weak(Walk *w, Value v)
+{
+    return arg_is_number(v) ? value_of(arg_tensor(w->I, v, "a number")) : value_ref(v);
+}
+
+Value tree_lift_weak(Interp *I, Value v)
+{
+    Walk w = {.I = I, .leaf = leaf_same, .other = lift_weak};
+    return walk(&w, v);
+}
+
 Value tree_lift_numbers_as(Interp *I, Value v, DType dt)
 {
     Walk w = {.I = I, .leaf = leaf_same, .other = lift, .state = &dt};

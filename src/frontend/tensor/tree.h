@@ -36,6 +36,7 @@ Value tree_map_values(Interp *I, Value f, const Value *trees, int n);
 Value tree_lift_chosen(Interp *I, Value v, const bool *mask, int n);
 /* Host numbers among the leaves become 0-d tensors: for carries of loops. */
 Value tree_lift_numbers(Interp *I, Value v);
+Value tree_lift_weak(Interp *I, Value v);               /* as what they are beside any tensor */
 Value tree_lift_numbers_as(Interp *I, Value v, DType dt);
 
 #endif

@@ -109,6 +109,11 @@ Tensor *trace_key(Trace *T)
     return fold_batches(T, T->top, fold_key(T, base, tensor_scalar_i(DT_int64, (int64_t)T->draws++)));
 }
 
+bool trace_drew(const Trace *T)
+{
+    return T->rounds && T->rounds->key;
+}
+
 /* -- staging bodies ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct Body {

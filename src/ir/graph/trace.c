@@ -269,6 +269,11 @@ static bool run_check(Trace *T, const Attr *a, Tensor *const *in, int nin)
     for (int64_t i = 0; ok && i < n; i++)
         ok = elem_get_i(c, c->offset + i) != 0;
     tensor_unref(c);
+    if (!ok && a->host && T->host_raise) {
+        T->host_raise(T->host, a->host);
+        T->error = OPERR_HOST;
+        return false;
+    }
     return ok || trace_fail(T, a->kind ? (OpError)a->kind : OPERR_VALUE, "%s", a->name ? a->name->text : "check failed");
 }
 

@@ -79,6 +79,7 @@ typedef struct Trace {
     /* Calls back into the language; each false: OPERR_HOST. */
     void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
+    void (*host_raise)(void *host, void *object);       /* the exception of a check that failed becomes pending */
     /*
      * The rules of a custom_jvp or custom_vjp op. Operands before attr.m are captures and not passed; n counts the others.
      * rule 0: n primals, n tangents -> results, their tangents.  1: n primals -> results, residuals.
@@ -93,6 +94,9 @@ void trace_done(Trace *T);
 /* The key of the next ambient random draw (a new reference): fold_key(base, draws++), with the index in the batch
  * folded in under vmap and the iteration under scan and while, so that no two examples share numbers. NULL on error. */
 Tensor *trace_key(Trace *T);
+
+/* Did the loop body that is being staged draw random numbers so far? */
+bool trace_drew(const Trace *T);
 
 /* Run one op. Operands are borrowed; out gets *nout new references. false: T->error and T->message say why. */
 bool op_apply(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
