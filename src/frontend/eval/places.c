@@ -219,6 +219,23 @@ static bool look_later(Ast *n, void *st)
     return look_later(AST_AS(n, Assign)->value, st);
 }
 
+static bool look_end(Ast *n, void *st)
+{
+    uint32_t *end = st;
+
+    *end = n->span.hi > *end ? n->span.hi : *end;
+    return ast_walk(n, look_end, st);
+}
+
+uint32_t block_end(AstSeq body)
+{
+    uint32_t end = 0;
+
+    for (int i = 0; i < body.n; i++)
+        look_end(body.at[i], &end);
+    return end;
+}
+
 bool read_later(const Ast *function, Sym name, uint32_t after)
 {
     Later l = {name, after, false};

@@ -463,17 +463,17 @@ static bool compare_leaf(Scene *s, int i, const Gift *a, const Gift *b, const ch
 
 bool scene_compare(Scene *s, const Gift *a, const Gift *b, const char *first, const char *second)
 {
-    if (as_tuple(a->skeleton)->n != as_tuple(b->skeleton)->n) {
-        s->again = true;                /* b found places that a did not give */
+    s->again |= as_tuple(a->skeleton)->n != as_tuple(b->skeleton)->n;       /* b found places that a did not give */
+    if (s->again) {
+        s->want.n = 0;
         return true;
     }
     for (int i = 0; i < s->place.n; i++)
         if (!compare_place(s, i, a, b, first, second))
             return false;
-    if (s->again)
-        return true;
-    if (a->n != b->n) {                 /* one of them returns */
-        s->again = true;
+    s->again |= a->n != b->n;           /* one of them returns */
+    if (s->again) {
+        s->want.n = 0;                  /* they were places in another list */
         return true;
     }
     for (int i = 0; i < a->n; i++)

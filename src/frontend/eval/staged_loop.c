@@ -25,6 +25,7 @@ typedef struct StagedLoop {
     const Step *test;           /* while; NULL: a for */
     const Rounds *rounds;
     bool leaves;                /* break or return in the body */
+    uint32_t end;               /* where the loop's text ends */
     bool scan;                  /* the rounds are known, and all of them run */
     bool attempt;               /* it may be unrolled instead */
     bool given_up;
@@ -249,6 +250,12 @@ static void unref_all(Tensor **t, int n)
         tensor_unref(t[--n]);
 }
 
+/* The target of a loop whose rounds are known has its last value afterwards. */
+static bool is_target(const StagedLoop *l, const Spot *p)
+{
+    return l->target && l->target->store == st_local && p->kind == SPOT_LOCAL && (uint32_t)p->at == l->target->slot;
+}
+
 /* Whether a loop can be left is known from its syntax; then a number goes round that says how. */
 static bool begin(StagedLoop *l, Tensor **init, int *n)
 {
@@ -274,7 +281,7 @@ static bool begin(StagedLoop *l, Tensor **init, int *n)
             return false;
         }
         p->dropped = true;
-        if (l->attempt && (!p->name || !s->f->code->ast || read_later(s->f->code->ast, p->name, l->step->span.hi)))
+        if (l->attempt && !is_target(l, p) && (!p->name || !s->f->code->ast || read_later(s->f->code->ast, p->name, l->end)))
             return !(l->given_up = true);
         if (p->kind == SPOT_LOCAL)
             interp_half_set(s->I, s->f->code, (uint32_t)p->at, l->step->span, l->body->span);
@@ -496,7 +503,7 @@ Exit staged_for(const Step *loop, Frame *f, const Rounds *r, bool *done)
     const AstFor *s = ((const ForParts *)loop->p)->ast;
     bool leaves = body_leaves(s->body), known = r->n.tag == V_INT;
     StagedLoop l = {.step = loop, .body = loop->c, .target = loop->b, .rounds = r, .leaves = leaves, .attempt = known,
-                    .scan = known && !leaves};
+                    .scan = known && !leaves, .end = block_end(s->body)};
     Vars vars = {0};
     Left left = NOT_LEFT;
     uint64_t draws = f->I->trace.draws;

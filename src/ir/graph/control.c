@@ -392,7 +392,7 @@ bool trace_while(Trace *T, TensorFn cond, TensorFn body, Tensor *const *init, in
         types[i] = strong_type(init[i]);
     types[n] = (TType){.dtype = DT_int32};
     ok = stage_body(T, "condition", (TensorFn){call_uncounted, &cond, 1}, types, n + 1, &b[0]) &&
-         stage_body(T, "body", (TensorFn){call_counted, &r, n + 1}, types, n + 1, &b[1]);
+         stage_body(T, "body", (TensorFn){call_counted, &r, (body.max_out > n ? body.max_out : n) + 1}, types, n + 1, &b[1]);
     if (ok && b[1].g->results.n != n + 1)
         ok = trace_fail(T, OPERR_VALUE, "the loop's body gives %d values for %d carried ones", b[1].g->results.n - 1, n);
     if (ok && drop_counter(&b[0], &b[1]))
