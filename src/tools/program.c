@@ -104,7 +104,8 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
 {
     const char **path = module_path();
     InterpOptions io = {.argc = argc, .argv = argv, .path = path, .trace_shapes = option_on(o, OPT_trace_shapes),
-                        .trace_fold = option_on(o, OPT_trace_fold), .trace_rng = option_on(o, OPT_rng), .stats = option_on(o, OPT_stats),
+                        .trace_fold = option_on(o, OPT_trace_fold), .trace_rng = option_on(o, OPT_rng),
+                        .trace_memory = option_on(o, OPT_trace_memory), .stats = option_on(o, OPT_stats),
                         .debug = option_on(o, OPT_debug)};
     Interp *I;
     int code = EXIT_OK;

@@ -1,6 +1,7 @@
 """Pages of `tessera explain`: the first example yields exactly the page's code, the last one passes."""
 import json
 import pathlib
+import re
 import tempfile
 
 from harness import process
@@ -15,7 +16,17 @@ def codes(ctx, text):
         p = process.run([ctx.tessera, "check", "--json", path])
     if why := process.died(p):
         raise Fail(why)
-    return {json.loads(l)["code"] for l in p.stdout.splitlines() if l.startswith("{")}
+    found = {json.loads(l)["code"] for l in p.stdout.splitlines() if l.startswith("{")}
+    return found or raised(ctx, text)
+
+
+def raised(ctx, text):
+    """Codes that only running the program gives: an exception whose text begins with one."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "example.tsr"
+        path.write_text(text)
+        p = process.run([ctx.tessera, "run", path])
+    return set(re.findall(r"^\w+: (E\d{4}): ", p.stderr, re.M))
 
 
 def check(ctx, path):

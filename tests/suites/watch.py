@@ -46,6 +46,38 @@ def stats_leave_the_output(ctx):
         raise Fail("--stats changes standard output")
 
 
+CHECKPOINTED = """
+w = eye(4) * 0.5
+def layer(x):
+    return (x @ w).tanh()
+@tessera.checkpoint.policy("selective")
+def model(x):
+    x = layer(x)
+    x = tessera.checkpoint_here(layer(x))
+    x = layer(x)
+    x = tessera.checkpoint_here(layer(x))
+    return x
+@tessera.checkpoint
+def bare(x):
+    return layer(layer(x))
+def plain(x):
+    return layer(layer(layer(x)))
+"""
+
+
+def memory_kept(ctx, function):
+    """(lines, shapes, summary) of --trace-memory for one gradient."""
+    out, err = ran(ctx, CHECKPOINTED + f"g = grad(lambda v: {function}(v).sum())(ones(2, 4))\n", "--trace-memory")
+    saved = re.findall(r":(\d+) saved (\S+ ?\S*\]) (\d+) bytes", err)
+    return [int(s[0]) for s in saved], {s[1:] for s in saved}, err.splitlines()[-1]
+
+
+def memory_is_what_is_kept(ctx):
+    wanted(memory_kept(ctx, "model"), ([8, 10], {("f32[2, 4]", "32")}, "memory: the backward pass keeps 2 values, 64 bytes"))
+    wanted(memory_kept(ctx, "bare"), ([], set(), "memory: the backward pass keeps 0 values, 0 bytes"))
+    wanted(memory_kept(ctx, "plain")[2], "memory: the backward pass keeps 3 values, 96 bytes")
+
+
 def stats_after_a_failure(ctx):
     p = process.run([ctx.tessera, "run", "--stats", "-e", STAGED + "scaled(ones(3), 2)\n1 // 0\n"])
     if p.returncode != 1 or "stats: scaled compiles=1 calls=1" not in p.stderr:
@@ -125,7 +157,7 @@ def inspect_lists_every_op(ctx):
 TESTS = [("stats-count-graphs", stats_count_graphs, ["FUN-17"]), ("stats-leave-the-output", stats_leave_the_output, []),
          ("stats-after-a-failure", stats_after_a_failure, []), ("shapes-of-every-op", shapes_of_every_op, ["TYP-27"]),
          ("shapes-inside-graphs", shapes_inside_graphs, ["TYP-27"]), ("levels-of-a-fold", levels_of_a_fold, ["FUN-15"]),
-         ("keys-are-unique", keys_are_unique, ["DET-10"]), ("inspect-op", inspect_op, ["AD-21"]),
+         ("memory-is-what-is-kept", memory_is_what_is_kept, ["AD-13"]), ("keys-are-unique", keys_are_unique, ["DET-10"]), ("inspect-op", inspect_op, ["AD-21"]),
          ("inspect-lists-every-op", inspect_lists_every_op, ["AD-21"])]
 
 

@@ -150,7 +150,7 @@ static bool call_checkpoint(void *self, Tensor *const *in, int nin, Tensor **out
 {
     Wrap *w = self;
 
-    return trace_checkpoint(&T, w->f, in, nin, out, nout);
+    return trace_checkpoint(&T, w->f, NULL, in, nin, out, nout);
 }
 
 static Call letter(char c)

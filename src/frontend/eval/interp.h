@@ -15,7 +15,7 @@ typedef struct InterpOptions {
     int argc;
     char **argv;                /* sys.argv, [0] the file */
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
-    bool trace_shapes, trace_fold, trace_rng, stats;    /* tensor/watch.h */
+    bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
     bool debug;
 } InterpOptions;
 

@@ -179,7 +179,7 @@ static Exit end_rounds(const Step *n, Frame *f, Left *left)
 }
 
 /* The loop that a driven generator gives to. */
-typedef struct { const Step *n; Frame *f; Value left; Exit x; bool leaves; } ForTaker;
+typedef struct { const Step *n; Frame *f; Left left; Exit x; bool leaves; } ForTaker;
 
 static bool take_round(void *taker, Value v)
 {
@@ -188,10 +188,7 @@ static bool take_round(void *taker, Value v)
     Frame *f = t->f;
 
     f->at = n;
-    t->x = X_RAISE;
-    if (!n->b->store(n->b, f, v))
-        return false;
-    t->x = run_round(n, f, &t->left);
+    t->x = run_round(n, f, v, &t->left);
     if (!goes_on(&t->x, f)) {
         t->leaves = true;
         return false;
@@ -202,12 +199,13 @@ static bool take_round(void *taker, Value v)
 
 static Exit for_driven(const Step *n, Frame *f, Value src)
 {
-    ForTaker t = {n, f, VERR, X_NORMAL, false};
+    ForTaker t = {n, f, NOT_LEFT, X_NORMAL, false};
     bool ended = gen_drive(f->I, src, take_round, &t);
+    Exit x = ended ? end_rounds(n, f, &t.left) : t.leaves ? t.x : X_RAISE;
 
     value_unref(src);
-    value_unref(t.left);
-    return ended ? run_else(n, f) : t.leaves ? t.x : X_RAISE;
+    left_drop(&t.left);
+    return x;
 }
 
 static Exit for_each(const Step *n, Frame *f, Value src)

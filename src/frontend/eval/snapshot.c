@@ -431,7 +431,8 @@ static bool set_changed(const Held *h)
 static bool refuse_moved(Shot *s, const Held *h)
 {
     StrBuf b = {0};
-    bool gen = h->v.tag == V_GENERATOR || h->v.tag == V_COROUTINE, it = h->v.tag == V_ITER || (h->v.tag == V_NATIVEOBJ && ((NativeInst *)h->v.o)->type->next);
+    bool gen = h->v.tag == V_GENERATOR || h->v.tag == V_COROUTINE;
+    bool it = h->v.tag == V_ITER || (h->v.tag == V_NATIVEOBJ && ((NativeInst *)h->v.o)->type->next);
 
     name_held(s->I, h, &b, 0);
     raise(s->I, EXC_TypeError, "E0541: '%s' (%s) is %s in code that runs only where a condition on a staged tensor holds, and cannot be "

@@ -1,5 +1,5 @@
 /*
- * control.c - scan, while_loop, cond, fold and checkpoint as functions.
+ * control.c - scan, while_loop, cond and fold as functions.
  *
  * A loop whose condition is visible (no jit or vmap around it) runs as it
  * would in Python, and is differentiated through; otherwise it becomes an op.
@@ -387,45 +387,6 @@ static Value f_fold(Interp *I, Value *a)                /* f, xs, init */
     return run_fold(I, a[0], a[1], a[2]);
 }
 
-/* ------------------------------------------------------------- checkpoint */
-
-static bool any_traced(const TensorVec *in)
-{
-    for (int i = 0; i < in->n; i++)
-        if (in->at[i]->tracer)
-            return true;
-    return false;
-}
-
-static Value call_remat(Interp *I, Transform *t, const CallArgs *c)
-{
-    HostFn h = {.I = I, .f = t->f, .a = *c, .result = VERR};
-    TensorVec in = {0};
-    Tensor **out;
-    int nout = 0;
-    Value v = VERR;
-    if (!host_fn_leaves(&h, &in))
-        return VERR;
-    if (!any_traced(&in) && !trace_of(I)->top) {
-        vec_free(&in);
-        return value_call_kw(I, t->f, c->args, c->n, c->kwvals, c->kwnames, c->nkw);
-    }
-    out = tsr_calloc(sizeof *out * MAX_RESULTS);
-    if (trace_checkpoint(trace_of(I), host_fn(&h), in.at, in.n, out, &nout))
-        v = result_tree(I, h.result, out, nout);
-    else
-        raise_op_error(I);
-    host_fn_done(&h);
-    vec_free(&in);
-    tsr_free(out);
-    return v;
-}
-
-static Value f_remat(Interp *I, Value *a)
-{
-    return transform_new("checkpoint", call_remat, is_given(a[0]) ? a[0] : VERR, NULL, 0);
-}
-
 /* ------------------------------------------------------------- trees */
 
 static Value f_tree_map(Interp *I, Value *a)            /* f, tree, *others */
@@ -495,7 +456,6 @@ const NativeDef tensor_control_natives[] = {
      "on_true(*operands) or on_false(*operands); both give the same types when pred is a traced tensor."},
     {"", "fold", f_fold, "(f: Callable | None = None, xs=..., init=None)",
      "Combines the rows of xs by the associative f in a balanced tree, keeping their order. fold(f) alone is a function of xs."},
-    {"", "remat", f_remat, "(f: Callable | None = None) -> Callable", "checkpoint: f whose inner values are computed again in the backward pass instead of kept."},
     {"", "tree_map", f_tree_map, "(f: Callable, tree, *others)", "f over the leaves of trees with equal structure; gives that structure."},
     {"", "tree_leaves", f_tree_leaves, "(tree) -> list", "The tensors (and numbers in containers) of a tree, in order."},
     {0},

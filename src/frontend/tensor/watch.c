@@ -119,6 +119,25 @@ static void watch_op(void *host, OpId op, Tensor *const *in, int nin, Tensor *co
         trace_rng(&I->trace, in, out);
 }
 
+/* The pass's values, one a line, and their sum. The place is where the value was made known to the backward pass. */
+static void watch_saved(void *host, int n, Tensor *const *value, const Span *at)
+{
+    size_t total = 0;
+    StrBuf s = {0};
+
+    interp_flush(host);
+    for (int i = 0; i < n; i++) {
+        size_t bytes = dtype_nbytes((DType)value[i]->dtype, (size_t)tensor_size(value[i]));
+        put_place(&s, at[i]);
+        sb_puts(&s, "saved ");
+        put_tensor(&s, value[i]);
+        sb_printf(&s, " %zu bytes\n", bytes);
+        total += bytes;
+    }
+    fprintf(stderr, "%smemory: the backward pass keeps %d value%s, %zu bytes\n", sb_str(&s), n, n == 1 ? "" : "s", total);
+    sb_done(&s);
+}
+
 void watch_fold(Interp *I, int level, int64_t calls)
 {
     if (!I->opt.trace_fold)
@@ -133,6 +152,8 @@ void watch_begin(Interp *I)
 {
     if (I->opt.trace_shapes || I->opt.trace_rng)
         I->trace.watch = watch_op;
+    if (I->opt.trace_memory)
+        I->trace.saved = watch_saved;
     if (I->opt.stats)
         I->watch = tsr_calloc(sizeof *I->watch);
 }

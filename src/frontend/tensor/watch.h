@@ -2,6 +2,7 @@
  * watch.h - what a run tells about itself on standard error, when the command line asks for it.
  *
  *   --trace-shapes   each op as it runs:  file.tsr:3 matmul f32[2, 3] f32[3, 4] -> f32[2, 4]
+ *   --trace-memory   what each backward pass keeps:  file.tsr:3 saved f32[2, 4] 32 bytes
  *   --rng            each random op with the key that its numbers come from
  *   --trace-fold     each level of a fold
  *   --stats          at the end, what became of every staged function

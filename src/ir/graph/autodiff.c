@@ -207,6 +207,23 @@ static void take_residuals(Pullback *p, Level *lin)
         p->res[i] = tensor_ref(lin->captures.at[i]);
 }
 
+/* The residuals that only the backward pass still holds: not the inputs and weights, which are there anyway. */
+static void tell_saved(Trace *T, const Pullback *p)
+{
+    Tensor **value = tsr_alloc(sizeof *value * (size_t)(p->nres + 1));
+    Span *at = tsr_alloc(sizeof *at * (size_t)(p->nres + 1));
+    int n = 0;
+
+    for (int i = 0; i < p->nres; i++)
+        if (!p->res[i]->tracer && p->res[i]->refs == 1) {
+            value[n] = p->res[i];
+            at[n++] = p->g->params.at[i]->span;
+        }
+    T->saved(T->host, n, value, at);
+    tsr_free(value);
+    tsr_free(at);
+}
+
 Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **out, int *nout)
 {
     Level *lin = level_push(T, TRACE_STAGE);
@@ -243,6 +260,8 @@ Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **ou
     tsr_free(dy);
     tsr_free(param);
     level_pop(T, lin);
+    if (ok && T->saved && !T->mute)
+        tell_saved(T, p);
     if (ok)
         return p;
     pullback_free(p);

@@ -404,7 +404,7 @@ bool trace_while(Trace *T, TensorFn cond, TensorFn body, Tensor *const *init, in
     return ok;
 }
 
-bool trace_checkpoint(Trace *T, TensorFn fn, Tensor *const *in, int nin, Tensor **out, int *nout)
+bool trace_checkpoint(Trace *T, TensorFn fn, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     TType *types;
     Tensors v = {0};
@@ -425,10 +425,30 @@ bool trace_checkpoint(Trace *T, TensorFn fn, Tensor *const *in, int nin, Tensor 
         a.region[0] = b.g;
         tensors_push(&v, b.cap, b.ncap);
         tensors_push(&v, in, nin);
-        ok = op_dispatch(T, OP_call, &a, v.at, v.n, out, nout);
+        ok = keep ? checkpoint_keeping(T, b.g, keep, v.at, v.n, out, nout) : op_dispatch(T, OP_call, &a, v.at, v.n, out, nout);
     }
     tensors_done(&v);
     body_done(&b);
     tsr_free(types);
     return ok;
+}
+
+Tensor *trace_mark(Trace *T, Tensor *x, const char *name)
+{
+    Graph *g = graph_new(sym("keep"));
+    TType y = strong_type(x);
+    Attr a = attr_default();
+    Tensor *out[1] = {NULL};
+    StrBuf s = {0};
+    int n;
+
+    graph_result(g, graph_param(g, &y));
+    sb_printf(&s, KEEP_MARK "%s", name);
+    a.name = sym(sb_str(&s));
+    a.region[0] = g;
+    sb_done(&s);
+    if (!op_dispatch(T, OP_call, &a, &x, 1, out, &n))
+        out[0] = NULL;
+    graph_unref(g);
+    return out[0];
 }

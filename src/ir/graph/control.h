@@ -31,6 +31,9 @@ bool custom_linear(Trace *T, const Attr *a, Tensor *const *x, Tensor *const *t, 
  */
 Graph *jvp_body(Trace *T, Graph *body, const int group[3], const bool *active, int ncarry);
 
+/* Run g as checkpointed calls that together keep its operands and what keep says (remat.c). */
+bool checkpoint_keeping(Trace *T, const Graph *g, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout);
+
 static inline bool inexact(const TType *y) { return dtype_is_inexact((DType)y->dtype); }
 static inline const TType *param_of(const Graph *g, int i) { return &g->params.at[i]->type[0]; }
 static inline const TType *result_of(const Graph *g, int i) { return gvalue_type(g->results.at[i]); }

@@ -22,7 +22,7 @@ static GValue constant(Trace *T, Level *lv, Tensor *t)
     return (GValue){n, 0};
 }
 
-static GValue capture(Level *lv, Tensor *t)
+static GValue capture(Trace *T, Level *lv, Tensor *t)
 {
     uintptr_t at;
     TType y;
@@ -32,7 +32,7 @@ static GValue capture(Level *lv, Tensor *t)
     y = tensor_type(t);
     y.weak = 0;
     vec_push(&lv->captures, tensor_ref(t));
-    vec_push(&lv->capture_nodes, graph_append(lv->graph, (OpId)GRAPH_PARAM, NULL, NULL, 0, &y, 1, (Span){0, 0}));
+    vec_push(&lv->capture_nodes, graph_append(lv->graph, (OpId)GRAPH_PARAM, NULL, NULL, 0, &y, 1, T->span));
     map_set(&lv->capture_of, (uintptr_t)t, (uintptr_t)lv->captures.n);
     return (GValue){vec_last(&lv->capture_nodes), 0};
 }
@@ -49,7 +49,7 @@ GValue stage_lift(Trace *T, Level *lv, Tensor *t)
         trace_fail(T, OPERR_TRACE, "a region refers to a value outside of it");
         return (GValue){NULL, 0};
     }
-    return capture(lv, t);
+    return capture(T, lv, t);
 }
 
 static Tensor *wrap(Level *lv, GValue v)

@@ -79,6 +79,7 @@ typedef struct Trace {
     /* Calls back into the language; each false: OPERR_HOST. */
     void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
+    void (*saved)(void *host, int n, Tensor *const *value, const Span *at);     /* what a backward pass keeps; NULL: nobody asks */
     void (*host_raise)(void *host, void *object);       /* the exception of a check that failed becomes pending */
     /*
      * The rules of a custom_jvp or custom_vjp op. Operands before attr.m are captures and not passed; n counts the others.
@@ -147,6 +148,13 @@ bool trace_cond(Trace *T, Tensor *pred, TensorFn on_true, TensorFn on_false, Ten
 bool trace_while(Trace *T, TensorFn cond, TensorFn body, Tensor *const *init, int n, Tensor **out);
 bool trace_scan(Trace *T, TensorFn body, Tensor *const *carry, int ncarry, Tensor *const *xs, int nxs, bool reverse,
                 Tensor **out, int *nout);
-bool trace_checkpoint(Trace *T, TensorFn fn, Tensor *const *in, int nin, Tensor **out, int *nout);
+/* fn, whose inner values are computed again in the backward pass, except those that keep says (NULL: none).
+ * Marked values are results of plain calls whose name begins with KEEP_MARK; then a name of their own may follow. */
+#define KEEP_MARK "keep:"
+typedef enum { KEEP_MARKED, KEEP_NAMED, KEEP_DOTS } KeepKind;
+typedef struct Keep { KeepKind kind; const Sym *name; int nnames; } Keep;
+bool trace_checkpoint(Trace *T, TensorFn fn, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout);
+/* x, marked for checkpoints around. */
+Tensor *trace_mark(Trace *T, Tensor *x, const char *name);
 
 #endif
