@@ -172,6 +172,41 @@ static KStatus run_unpacked(const Gemm *g)
     return K_OK;
 }
 
+/* ---- one column: straight from a ---- */
+
+typedef struct Column {
+    Gemm g;
+    const GemmKernels *k;
+    int64_t height, parts;      /* rows at a time; the last part overlaps the one before: the same sums twice */
+} Column;
+
+static void run_column_parts(int64_t lo, int64_t hi, void *st)
+{
+    const Column *r = st;
+    const Gemm *g = &r->g;
+
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t i = t % r->parts * r->height, batch = t / r->parts;
+        i = i + r->height > g->m ? g->m - r->height : i;
+        int64_t a = batch * g->abatch + i * g->arow, b = batch * g->bbatch, at = batch * g->m + i;
+        if (g->accum == DT_f32)
+            (r->height == 1 ? r->k->dot_f32 : r->k->column_f32)(g->k, (const float *)g->a + a, g->arow, g->acol,
+                                                                (const float *)g->b + b, g->brow, (float *)g->c + at);
+        else
+            (r->height == 1 ? r->k->dot_f64 : r->k->column_f64)(g->k, (const double *)g->a + a, g->arow, g->acol,
+                                                                (const double *)g->b + b, g->brow, (double *)g->c + at);
+    }
+}
+
+static KStatus run_column(const Gemm *g)
+{
+    Column r = {*g, kernels(), g->m < GEMM_COLUMN ? 1 : GEMM_COLUMN, 0};
+
+    r.parts = (g->m + r.height - 1) / r.height;
+    pool_for(g->batch * r.parts, (1 << 15) / (g->k * r.height + 1) + 1, run_column_parts, &r);
+    return K_OK;
+}
+
 /* ---- the other types: a row of some sums at a time ---- */
 
 #define C64_FMA(a, b, c) \
@@ -279,11 +314,26 @@ static void merge_batches(Gemm *g)
     g->batch = 1;
 }
 
+/* One row as one column: the same products, and c has the same places. */
+static void transpose(Gemm *g)
+{
+    Gemm t = *g;
+
+    t.m = g->n, t.n = g->m;
+    t.a = g->b, t.abatch = g->bbatch, t.arow = g->bcol, t.acol = g->brow;
+    t.b = g->a, t.bbatch = g->abatch, t.brow = g->acol, t.bcol = g->arow;
+    *g = t;
+}
+
 KStatus gemm_run(KCtx *c, Gemm g)
 {
     if (!g.batch || !g.m || !g.n)
         return K_OK;
     merge_batches(&g);
+    if (g.m == 1 && g.bcol != 1 && (g.accum == DT_f32 || g.accum == DT_f64))
+        transpose(&g);
+    if (g.n == 1 && (g.accum == DT_f32 || g.accum == DT_f64))
+        return run_column(&g);
     if (g.accum == DT_f32 || g.accum == DT_f64)
         return g.m <= 3 && g.n >= GEMM_ROW && g.bcol == 1 ? run_unpacked(&g) : run_packed(c, &g);
     Plain p = {.g = g, .fn = plain_fn(g.accum)};

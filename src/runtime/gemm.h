@@ -11,7 +11,7 @@
 #include "runtime/kernel_util.h"
 
 enum { GEMM_BLOCK = 32, GEMM_LEVELS = 32 };     /* levels: of trees over at most 2^31 blocks */
-enum { GEMM_ROW = 64, GEMM_TILE_BYTES = 12 * 32 * 4 };     /* bytes: of the largest tile */
+enum { GEMM_ROW = 64, GEMM_COLUMN = 8, GEMM_TILE_BYTES = 12 * 32 * 4 };     /* bytes: of the largest tile */
 
 /* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */
 typedef struct Gemm {
@@ -38,6 +38,11 @@ typedef struct GemmKernels {
     /* One row times GEMM_ROW columns of an unpacked b whose rows are brow apart. */
     void (*row_f32)(int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out);
     void (*row_f64)(int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out);
+    /* GEMM_COLUMN rows, or one, of an unpacked a times one column. */
+    void (*column_f32)(int64_t k, const float *a, int64_t arow, int64_t acol, const float *b, int64_t brow, float *out);
+    void (*column_f64)(int64_t k, const double *a, int64_t arow, int64_t acol, const double *b, int64_t brow, double *out);
+    void (*dot_f32)(int64_t k, const float *a, int64_t arow, int64_t acol, const float *b, int64_t brow, float *out);
+    void (*dot_f64)(int64_t k, const double *a, int64_t arow, int64_t acol, const double *b, int64_t brow, double *out);
 } GemmKernels;
 extern const GemmKernels gemm_base, gemm_v3, gemm_v4;
 

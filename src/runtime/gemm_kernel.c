@@ -108,8 +108,19 @@ TILE_KERNEL(row_f32, float, VF, 8, 1, 8, GEMM_LEVELS, fma_f32, a[q * acol], b + 
 TILE_KERNEL(row_f64, double, VD, 4, 1, 16, GEMM_LEVELS, fma_f64, a[q * acol], b + q * brow + j * 4,
             (int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out))
 
+/* Scalars: a column has no neighbours to make vectors of, but rows of a that do not wait for each other. */
+static inline void fma_one_f32(const float *a, const float *b, float *c) { *c = fmaf(*a, *b, *c); }
+static inline void fma_one_f64(const double *a, const double *b, double *c) { *c = fma(*a, *b, *c); }
+#define COLUMN_KERNEL(name, T, R, fma_v) \
+    TILE_KERNEL(name, T, T, 1, R, 1, GEMM_LEVELS, fma_v, a[i * arow + q * acol], b + q * brow + j, \
+                (int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, T *out))
+COLUMN_KERNEL(column_f32, float, GEMM_COLUMN, fma_one_f32)
+COLUMN_KERNEL(column_f64, double, GEMM_COLUMN, fma_one_f64)
+COLUMN_KERNEL(dot_f32, float, 1, fma_one_f32)
+COLUMN_KERNEL(dot_f64, double, 1, fma_one_f64)
+
 const GemmKernels PASTE(gemm, VARIANT) = {
     .f32 = {6, 16, INT64_MAX, 1, tile_f32}, .f64 = {6, 8, INT64_MAX, 1, tile_f64},
     .wide_f32 = WIDE(wide_f32, 32), .wide_f64 = WIDE(wide_f64, 16),
-    .row_f32 = row_f32, .row_f64 = row_f64,
+    .row_f32 = row_f32, .row_f64 = row_f64, .column_f32 = column_f32, .column_f64 = column_f64, .dot_f32 = dot_f32, .dot_f64 = dot_f64,
 };
