@@ -62,7 +62,7 @@ static Root root_of(EffWalk *w, Ast *e, int depth);
 static Root root_of_given(EffWalk *w, const Given *g, int depth)
 {
     for (; g && depth < ROOT_DEPTH; g = g->next) {
-        Root r = root_of(w, g->value, depth + 1);
+        Root r = g->held ? (Root){.kind = ROOT_FRESH} : root_of(w, g->value, depth + 1);
         if (r.kind != ROOT_FRESH)
             return r;
     }

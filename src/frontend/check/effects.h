@@ -31,6 +31,7 @@ typedef struct Effects Effects;
 typedef struct Given {
     Ast *value;
     Scope *scope;               /* where the expression stands */
+    bool held;                  /* put into what the variable holds: it is not the variable's own value */
     struct Given *next;
 } Given;
 

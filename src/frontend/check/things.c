@@ -89,7 +89,7 @@ typedef struct Reader {
     EffFn *fn;
     EffCls *cls;
     const char *owner;
-    bool own;
+    bool own, holding;          /* holding: what is given goes into a container */
     int depth;
 } Reader;
 
@@ -97,7 +97,7 @@ static Given *given_new(Reader *r, Ast *value, Given *next)
 {
     Given *g = arena_new(&r->E->arena, Given);
 
-    *g = (Given){value, r->scope, next};
+    *g = (Given){value, r->scope, r->holding, next};
     return g;
 }
 
@@ -119,6 +119,18 @@ static EffCls *self_class(Reader *r, const Ast *e)
     Local *l = AST_IS(e, Name) ? things_local(r->scope, n, NULL) : NULL;
 
     return l && l->is_param && l->slot == 0 && r->fn && !r->fn->is_static ? r->fn->cls : NULL;
+}
+
+static void give(Reader *r, Ast *target, Ast *value);
+
+/* The container that `target` names has `value` in it. */
+static void hold(Reader *r, Ast *target, Ast *value)
+{
+    bool was = r->holding;
+
+    r->holding = true;
+    give(r, target, value);
+    r->holding = was;
 }
 
 static void give(Reader *r, Ast *target, Ast *value)
@@ -154,7 +166,7 @@ static void give(Reader *r, Ast *target, Ast *value)
         while (base->kind == AST_Subscript)
             base = AST_AS(base, Subscript)->value;
         if (base->kind == AST_Name || base->kind == AST_Attribute)
-            give(r, base, value);
+            hold(r, base, value);
         break;
     default:
         break;
@@ -172,7 +184,7 @@ static void give_call(Reader *r, AstCall *c)
     for (size_t i = 0; i < sizeof adders / sizeof *adders; i++)
         if (!strcmp(adders[i], a->attr->text) && AST_IS(c->args.at[c->args.n - 1], Arg) &&
             (a->value->kind == AST_Name || a->value->kind == AST_Attribute))
-            give(r, a->value, AST_AS(c->args.at[c->args.n - 1], Arg)->value);
+            hold(r, a->value, AST_AS(c->args.at[c->args.n - 1], Arg)->value);
 }
 
 static EffFn *read_fn(Reader *r, Ast *node)
@@ -204,7 +216,7 @@ static void read_each(Reader *r, AstSeq s)
 
 static void read_body(Reader *r, AstSeq body, Scope *scope, EffFn *fn, EffCls *cls)
 {
-    Reader inner = {r->E, scope, fn, cls, r->owner, r->own, r->depth + 1};
+    Reader inner = {r->E, scope, fn, cls, r->owner, r->own, false, r->depth + 1};
 
     if (inner.depth < READ_DEPTH && scope)
         read_each(&inner, body);
