@@ -30,6 +30,7 @@ static int run_child(uint64_t fail_at, bool forever, int out, int argc, char **a
 
     if (pid == 0) {
         int code;
+        lseek(STDIN_FILENO, 0, SEEK_SET);       /* a file, when the scenario reads one */
         dup2(out, STDOUT_FILENO);
         dup2(out, STDERR_FILENO);
         alarm(20);

@@ -26,8 +26,25 @@ SCENARIOS = {
     "modules": "import math, json\nprint(math.sqrt(16.0), json.dumps({'a': [1, None]}), json.loads('[1, {}]'))\n",
     "tensors": "x = arange(12).reshape(3, 4)\nprint((x + 1).sum(), x[1:, ::2], x.T.shape)\n",
     "gradient": "def f(x): return (x * x).sum()\nprint(grad(f)(tensor([1.0, 2.0])))\n",
+    "regex-format": "import re\nprint(re.sub(r'(\\w+) (\\w+)', r'\\2 \\1', 'ab cd ef gh'), '%5.2f|%-4d' % (1.5, 3), '{:>{}}'.format('x', 5))\n",
+    "async": "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nasync def main():\n"
+             "    print(await asyncio.gather(*[f(i) for i in range(5)]))\nasyncio.run(main())\n",
+    "dataclasses": "from dataclasses import dataclass\n@dataclass(order=True)\nclass P:\n    x: int\n    y: int = 2\nprint(sorted([P(3), P(1)]), P(1) == P(1, 2))\n",
+    "files": "import os\np = __file__ + '.d'\nx = {'a': ones((2, 3)), 'b': arange(4)}\nsave_npy(p, x['a'])\nprint(load_npy(p).shape)\n"
+             "save_npz(p, x)\nprint(load_npz(p)['b'].tolist())\nsave_safetensors(p, x, {'k': 'v'})\nprint(load_safetensors(p)[1])\n"
+             "save_checkpoint(p, x, step=3)\nprint(load_checkpoint(p, x)[1])\nos.remove(p)\n",
+    "checked": "def f(x: Tensor['B', 4, f32], w: Tensor[4, 2, f32]) -> Tensor['B', 2, f32]: return x @ w\nprint(f(ones((3, 4)), ones((4, 2))).shape)\n",
+    "shape-errors": "def f(x: Tensor['B', 4]): return x @ ones((5, 2))\nx = ones((2, 3)) + ones((4, 5))\n",
+    "transforms": "f = lambda x: (x * x).sum()\nprint(vmap(grad(f))(ones((2, 3))).tolist(), jvp(f, (ones(2),), (ones(2),))[1].item(), hessian(f)(ones(2)).shape)\n",
+    "loops": "@jit\ndef f(x):\n    for i in range(3):\n        if x.sum() > 2.0:\n            x = x * 0.5\n        else:\n            x = x + 1.0\n    return x\n"
+             "print(f(ones(2)).tolist(), scan(lambda c, v: (c + v, c), 0.0, ones(4))[1].tolist())\n",
+    "training": "m = Linear(3, 2)\nx = ones((4, 3))\nloss = lambda m: ((m(x) - 1.0) ** 2).mean()\nprint(len(tree_leaves(grad(loss)(m))))\n",
+    "graph": "print(len(graph_of(lambda x: exp(x) @ x.T, ones((2, 3)))) > 10)\n",
     "jit": "@jit\ndef f(x, y): return exp(x) @ y\nprint(f(ones((2, 3)), ones((3, 2))).shape)\n",
 }
+
+
+SESSION = "x = 1\ndef f(a):\n    return a * 2.0\n\nf(ones(2))\n:type x\n:ir f(ones(2))\n1 // 0\ny = = 2\n:who\n?f\n"
 
 
 def binary(ctx):
@@ -43,6 +60,24 @@ def sweep(ctx, text):
         raise Fail((p.stdout + p.stderr)[-1500:])
 
 
+def sweep_session(ctx):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "inputs"
+        path.write_text(SESSION)
+        p = process.run(["sh", "-c", f"exec '{binary(ctx)}' {RUNS} repl < '{path}'"], timeout=120, env={"TESSERA_HISTORY": ""})
+    if p.returncode:
+        raise Fail((p.stdout + p.stderr)[-1500:])
+
+
+def sweep_check(ctx):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "scenario.tsr"
+        path.write_text(SCENARIOS["shape-errors"] + SCENARIOS["checked"])
+        p = process.run([binary(ctx), RUNS, "check", "--shapes", path], timeout=120)
+    if p.returncode:
+        raise Fail((p.stdout + p.stderr)[-1500:])
+
+
 def replay(ctx, build, env=None):
     p = process.run([build / "tests/robust/replay", ctx.root / "fuzz/corpus"], timeout=120, memory=None, env=env)
     if p.returncode:
@@ -51,5 +86,7 @@ def replay(ctx, build, env=None):
 
 def tests(ctx):
     yield Test("robust/replay", lambda: replay(ctx, ctx.build))
+    yield Test("robust/out-of-memory/session", lambda: sweep_session(ctx))
+    yield Test("robust/out-of-memory/check", lambda: sweep_check(ctx))
     for name, text in SCENARIOS.items():
         yield Test(f"robust/out-of-memory/{name}", lambda text=text: sweep(ctx, text))

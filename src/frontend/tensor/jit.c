@@ -232,6 +232,13 @@ static bool settle_outside(const Staging *s)
     return ok;
 }
 
+static void drop_results(Tensor **out, int *nout)
+{
+    for (int i = 0; i < *nout; i++)
+        tensor_unref(out[i]);
+    *nout = 0;
+}
+
 static bool call_staged(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Staging *s = self;
@@ -240,11 +247,9 @@ static bool call_staged(void *self, Tensor *const *in, int nin, Tensor **out, in
         return true;
     Interp *I = s->h->I;                                /* it failed: put back what it stored */
     Value exc = exc_pending(I) ? exc_take(I) : VERR;
-    *nout = 0;
+    drop_results(out, nout);
     guard_take_writes(s->guard, out, nout, MAX_RESULTS);
-    for (int i = 0; i < *nout; i++)
-        tensor_unref(out[i]);
-    *nout = 0;
+    drop_results(out, nout);
     if (!is_err(exc)) {
         exc_clear(I);
         raise_value(I, exc);
