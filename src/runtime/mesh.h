@@ -29,6 +29,7 @@ typedef struct Mesh {
 
 const Mesh *mesh_new(int naxes, const Sym *name, const int *extent, const int *device);
 const Mesh *mesh_by_id(int64_t id);                     /* NULL: no such */
+static inline bool mesh_any(void) { return mesh_by_id(1) != NULL; }     /* has a mesh been made? */
 
 int mesh_axis(const Mesh *m, Sym name);                 /* -1: none of that name */
 static inline uint16_t mesh_all(const Mesh *m) { return (uint16_t)((1u << m->naxes) - 1); }

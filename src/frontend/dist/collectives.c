@@ -6,9 +6,19 @@
 
 static Value f_run(Interp *I, Value *a)                 /* mesh, f, args, kwargs */
 {
-    const Mesh *m = arg_mesh(I, a[0]);
+    const Mesh *m = args_are(I, a, "i.ll") ? arg_mesh(I, a[0]) : NULL;
 
-    return m ? ranks_run(I, m, a[1], a[2], a[3]) : VERR;
+    if (!m)
+        return VERR;
+    for (int i = 2; i < 4; i++) {
+        ListObj *l = as_list(a[i]);
+        if (l->n != m->size)
+            return raise(I, EXC_ValueError, "arguments for %lld ranks of %d", (long long)l->n, m->size);
+        for (int k = 0; k < l->n; k++)
+            if (l->at[k].tag != (i == 2 ? V_TUPLE : V_DICT))
+                return raise(I, EXC_TypeError, "a rank's arguments are a tuple and a dict");
+    }
+    return ranks_run(I, m, a[1], a[2], a[3]);
 }
 
 static Value f_rank(Interp *I, Value *a)
@@ -36,6 +46,8 @@ static Value f_collective(Interp *I, Value *a)
     int nout = 0;
 
     ranks_current(I, &m);
+    if (!args_are(I, a, "s.siiii"))
+        return VERR;
     if (!op_find(as_str(a[0])->s, &op) || op_info[op].family != FAM_COLLECTIVE)
         return raise(I, EXC_ValueError, "there is no collective '%s'", as_str(a[0])->s);
     if (!m)
@@ -46,7 +58,11 @@ static Value f_collective(Interp *I, Value *a)
     at.kind = (uint8_t)a[3].i;
     if (op == OP_barrier)
         return op_apply(trace_of(I), op, &at, NULL, 0, out, &nout) ? VNONE : raise_op_error(I);
+    if (op == OP_place || !args_are(I, a + 1, "t"))
+        return exc_pending(I) ? VERR : raise(I, EXC_ValueError, "place is no collective");
     x = as_tensor(a[1]);
+    if (op == OP_from_root && (a[6].i < 0 || a[6].i >= at.i))
+        return raise(I, EXC_ValueError, "there is no rank %lld among %lld", (long long)a[6].i, (long long)at.i);
     if (strstr(op_info[op].attrs, "axes")) {
         int axis, to = 0;
         if (!x->rank)

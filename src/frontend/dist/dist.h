@@ -11,6 +11,8 @@
 #include "frontend/tensor/bind.h"
 #include "ir/graph/shard.h"
 
+/* Are the arguments of these kinds, one letter each: t tensor, i int, l list of anything, s str, L list of str, . anything? */
+bool args_are(Interp *I, const Value *a, const char *kinds);
 const Mesh *arg_mesh(Interp *I, Value id);              /* NULL: an exception is pending */
 /* A device by its name ("gpu:1", "cuda:1", "cpu") or as a Device object. false: an exception is pending. */
 bool arg_device(Interp *I, Value v, int *number);

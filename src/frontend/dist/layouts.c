@@ -19,7 +19,7 @@ static bool cuts_of(Interp *I, const Mesh *m, Value list, int rank, Dim *mask)
 
 static Value f_place(Interp *I, Value *a)               /* x, mesh, cuts */
 {
-    const Mesh *m = arg_mesh(I, a[1]);
+    const Mesh *m = args_are(I, a, "tiL") ? arg_mesh(I, a[1]) : NULL;
     Attr at = attr_default();
 
     if (!m || !cuts_of(I, m, a[2], as_tensor(a[0])->rank, at.d[0]))
@@ -33,7 +33,7 @@ static Value f_whole(Interp *I, Value *a)
 {
     Attr at = attr_default();
 
-    return value_of(run1(I, OP_place, &at, as_tensor(a[0])));
+    return args_are(I, a, "t") ? value_of(run1(I, OP_place, &at, as_tensor(a[0]))) : VERR;
 }
 
 /* The parts of a tensor, also when derivatives or a batch are followed above them. */
@@ -47,7 +47,10 @@ static Shards *shards_beneath(const Tensor *t)
 static Value f_spread(Interp *I, Value *a) { return vbool(a[0].tag == V_TENSOR && shards_beneath(as_tensor(a[0])) != NULL); }
 
 /* Is another transformation following the tensor? */
-static Value f_followed(Interp *I, Value *a) { return vbool(as_tensor(a[0])->tracer && !shards_of(as_tensor(a[0]))); }
+static Value f_followed(Interp *I, Value *a)
+{
+    return args_are(I, a, "t") ? vbool(as_tensor(a[0])->tracer && !shards_of(as_tensor(a[0]))) : VERR;
+}
 
 Value attr_placement(Interp *I, Value v)
 {
@@ -90,11 +93,14 @@ Value attr_local_shape(Interp *I, Value v)
 /* (mesh id, [names of mesh axes for each axis], names of those still to be added over) */
 static Value f_layout(Interp *I, Value *a)
 {
-    Tensor *t = as_tensor(a[0]);
-    Shards *s = shards_beneath(t);
+    Tensor *t;
+    Shards *s;
     Value cuts;
 
-    if (!s)
+    if (!args_are(I, a, "t"))
+        return VERR;
+    t = as_tensor(a[0]);
+    if (!(s = shards_beneath(t)))
         return VNONE;
     cuts = list_new(t->rank);
     for (int i = 0; i < t->rank; i++)
@@ -104,10 +110,12 @@ static Value f_layout(Interp *I, Value *a)
 
 static Value f_locals(Interp *I, Value *a)
 {
-    Shards *s = shards_of(as_tensor(a[0]));
+    Shards *s;
     Value l;
 
-    if (!s)
+    if (!args_are(I, a, "t"))
+        return VERR;
+    if (!(s = shards_of(as_tensor(a[0]))))
         return raise(I, EXC_ValueError, "the tensor is not distributed");
     l = list_new(s->at.mesh->size);
     for (int i = 0; i < s->at.mesh->size; i++) {
@@ -143,7 +151,7 @@ static void share_parts(const Placement *p, Tensor **local)
 
 static Value f_assemble(Interp *I, Value *a)            /* locals, mesh, cuts, partial */
 {
-    const Mesh *m = arg_mesh(I, a[1]);
+    const Mesh *m = args_are(I, a, "liLs") ? arg_mesh(I, a[1]) : NULL;
     ListObj *l = as_list(a[0]);
     Placement p = {.mesh = m};
     Dim mask[RANK_MAX];
@@ -153,6 +161,9 @@ static Value f_assemble(Interp *I, Value *a)            /* locals, mesh, cuts, p
 
     if (!m || l->n != m->size)
         return m ? raise(I, EXC_ValueError, "%lld parts for a mesh of %d", (long long)l->n, m->size) : VERR;
+    for (int i = 0; i < m->size; i++)
+        if (!args_are(I, &l->at[i], "t"))
+            return VERR;
     rank = as_tensor(l->at[0])->rank;
     if (!cuts_of(I, m, a[2], rank, mask))
         return VERR;

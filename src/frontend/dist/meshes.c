@@ -4,6 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool all_str(ListObj *l)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        if (l->at[i].tag != V_STR)
+            return false;
+    return true;
+}
+
+bool args_are(Interp *I, const Value *a, const char *kinds)
+{
+    for (; *kinds; kinds++, a++) {
+        bool ok = *kinds == 't' ? a->tag == V_TENSOR : *kinds == 'i' ? a->tag == V_INT : *kinds == 's' ? a->tag == V_STR :
+                  *kinds == 'l' ? a->tag == V_LIST : *kinds == 'L' ? a->tag == V_LIST && all_str(as_list(*a)) : true;
+        if (!ok) {
+            raise(I, EXC_TypeError, "an argument of another type was expected, not %s", value_type_name(*a));
+            return false;
+        }
+    }
+    return true;
+}
+
 static Value f_gpus(Interp *I, Value *a) { return vint(devices_gpus()); }
 
 static bool ints_of(Interp *I, Value list, int *out, int max, int *n)
@@ -23,10 +44,16 @@ static bool ints_of(Interp *I, Value list, int *out, int max, int *n)
 static Value f_mesh(Interp *I, Value *a)                /* names, extents, devices */
 {
     Sym name[MESH_AXES_MAX];
-    int extent[MESH_AXES_MAX], *device, naxes, n, size = 1;
-    ListObj *names = as_list(a[0]);
+    int extent[MESH_AXES_MAX], *device, naxes, n = 0;
+    int64_t size = 1;
+    ListObj *names;
     Value v = VERR;
 
+    if (!args_are(I, a, "Lll"))
+        return VERR;
+    names = as_list(a[0]);
+    if (as_list(a[1])->n != names->n)
+        return raise(I, EXC_ValueError, "a mesh has a size for each axis");
     if (names->n > MESH_AXES_MAX || !names->n)
         return raise(I, EXC_ValueError, "a mesh has from 1 to %d axes, not %lld", MESH_AXES_MAX, (long long)names->n);
     for (int i = 0; i < names->n; i++)
@@ -34,12 +61,12 @@ static Value f_mesh(Interp *I, Value *a)                /* names, extents, devic
     if (!ints_of(I, a[1], extent, MESH_AXES_MAX, &naxes))
         return VERR;
     for (int i = 0; i < naxes; i++)
-        size *= extent[i];
+        size = extent[i] < 1 || size > DEVICES_MAX ? 0 : size * extent[i];
     device = tsr_calloc(sizeof *device * (size_t)(as_list(a[2])->n + 1));
     if (ints_of(I, a[2], device, (int)as_list(a[2])->n, &n) && n == size)
         v = vint(mesh_new(naxes, name, extent, device)->id);
     tsr_free(device);
-    return is_err(v) && !exc_pending(I) ? raise(I, EXC_ValueError, "a mesh of %d places, and %d devices", size, n) : v;
+    return is_err(v) && !exc_pending(I) ? raise(I, EXC_ValueError, "a mesh of %lld places, and %d devices", (long long)size, n) : v;
 }
 
 const Mesh *arg_mesh(Interp *I, Value id)
@@ -66,15 +93,25 @@ static Value f_coordinates(Interp *I, Value *a)         /* mesh, rank */
     const Mesh *m = arg_mesh(I, a[0]);
     Value t;
 
-    if (!m)
+    if (!m || !args_are(I, a, "ii"))
         return VERR;
+    if (a[1].i < 0 || a[1].i >= m->size)
+        return raise(I, EXC_IndexError, "there is no rank %lld", (long long)a[1].i);
     t = tuple_new(m->naxes);
     for (int i = 0; i < m->naxes; i++)
         as_tuple(t)->at[i] = vint(mesh_coordinate(m, (int)a[1].i, i));
     return t;
 }
 
-static Value f_device_enter(Interp *I, Value *a) { return vint(device_enter((int)a[0].i)); }
+static Value f_device_enter(Interp *I, Value *a)
+{
+    if (!args_are(I, a, "i"))
+        return VERR;
+    if (a[0].i < 0 || a[0].i > devices_gpus())
+        return raise(I, EXC_ValueError, "there is no such device");
+    return vint(device_enter((int)a[0].i));
+}
+
 static Value f_device_now(Interp *I, Value *a) { return vint(device_now); }
 
 /* Where a tensor is; -1: over a mesh. What has no value yet will be where new tensors are. */
@@ -88,7 +125,7 @@ static int device_of(Tensor *t)
     return c && c->store ? (int)c->store->device : device_now;
 }
 
-static Value f_device_of(Interp *I, Value *a) { return vint(device_of(as_tensor(a[0]))); }
+static Value f_device_of(Interp *I, Value *a) { return args_are(I, a, "t") ? vint(device_of(as_tensor(a[0]))) : VERR; }
 
 Value attr_device(Interp *I, Value v)
 {
@@ -149,6 +186,8 @@ Value device_move(Interp *I, Tensor *t, int number)
 
 static Value f_donate(Interp *I, Value *a)
 {
+    if (!args_are(I, a, "t"))
+        return VERR;
     tensor_donate(as_tensor(a[0]));
     return VNONE;
 }
@@ -156,9 +195,13 @@ static Value f_donate(Interp *I, Value *a)
 /* The tensor object itself gets another value: what all_gather_into does to its first argument. */
 static Value f_fill(Interp *I, Value *a)
 {
-    TensorObj *o = (TensorObj *)a[0].o;
-    Tensor *old = o->t;
+    TensorObj *o;
+    Tensor *old;
 
+    if (!args_are(I, a, "tt"))
+        return VERR;
+    o = (TensorObj *)a[0].o;
+    old = o->t;
     o->t = tensor_ref(as_tensor(a[1]));
     tensor_unref(old);
     return VNONE;

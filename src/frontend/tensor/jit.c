@@ -606,9 +606,18 @@ static Value m_effects(Interp *I, Value *a)
 /* The names of the decorators, from the function outwards. */
 static Value m_stages(Interp *I, Value *a)
 {
-    Value list = list_new(4);
-    for (Transform *t = transform_of(a[0]); t; t = transform_of(t->f))
-        list_push(as_list(list), str_c(t->name));
+    Value list = list_new(4), f = value_ref(a[0]), name, inner;
+    for (;;) {                                          /* decorators of the library say what they are: __stage__ */
+        Transform *t = transform_of(f);
+        name = t ? str_c(t->name) : f.tag == V_FUNC ? value_getattr_opt(I, f, sym("__stage__")) : VERR;
+        if (is_err(name))
+            break;
+        list_push(as_list(list), name);
+        inner = t ? value_ref(t->f) : value_getattr_opt(I, f, sym("__wrapped__"));
+        value_unref(f);
+        f = inner;
+    }
+    value_unref(f);
     ListObj *l = as_list(list);
     for (int64_t i = 0; i < l->n / 2; i++) {
         Value v = l->at[i];

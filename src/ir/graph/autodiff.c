@@ -10,6 +10,7 @@
  * ops too, derivatives nest in any order.
  */
 #include "ir/graph/control.h"
+#include "runtime/mesh.h"
 
 #include <string.h>
 
@@ -163,6 +164,7 @@ struct Pullback {
     int nres, nin, nout;
     TType *in, *out;
     int *result;                /* which graph result is an output's tangent; -1: it is always zero */
+    Tensor **primal;            /* of the inputs, where meshes are in use: derivatives lie as they do; NULL */
 };
 
 /* Tangents of the inputs: parameters of the linear graph. */
@@ -239,6 +241,11 @@ Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **ou
     p->in = tsr_alloc(sizeof *p->in * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
         p->in[i] = tensor_type(in[i]);
+    if (mesh_any()) {
+        p->primal = tsr_alloc(sizeof *p->primal * (size_t)(n + 1));
+        for (int i = 0; i < n; i++)
+            p->primal[i] = tensor_ref(in[i]);
+    }
     linear_inputs(lin, in, n, param, t);
     *nout = 0;
     ok = jvp_raw(T, TRACE_LIN, fn, in, t, n, out, dy, nout);
@@ -273,6 +280,9 @@ void pullback_free(Pullback *p)
     if (!p)
         return;
     graph_unref(p->g);
+    if (p->primal)
+        tensors_unref(p->primal, p->nin);
+    tsr_free(p->primal);
     tensors_unref(p->res, p->nres);
     tsr_free(p->res);
     tsr_free(p->in);
@@ -448,7 +458,7 @@ bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct, Tensor **ct_in)
             ok = transpose_node(&b, n);
     for (int i = 0; i < p->nin && ok; i++) {
         Tensor *d = dtype_is_inexact((DType)p->in[i].dtype) ? b.ct[b.base[p->g->params.at[k++]->id]] : NULL;
-        ct_in[i] = d ? tensor_ref(d) : zeros_like(T, &p->in[i]);
+        ct_in[i] = !d ? zeros_like(T, &p->in[i]) : p->primal ? op1(T, OP_lay_as, NULL, (Tensor *[]){d, p->primal[i]}, 2) : tensor_ref(d);
         ok = ct_in[i] != NULL;
         if (!ok)
             tensors_unref(ct_in, i);

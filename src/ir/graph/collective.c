@@ -11,7 +11,8 @@
 
 #define OP(name, nin, nout, fam, shape, dtype, flags, attrs, jvp, transpose, batch, doc) \
     void jvp_##jvp(Jvp *j); \
-    void transpose_##transpose(Transpose *t);
+    void transpose_##transpose(Transpose *t); \
+    void batch_##batch(Batch *b);
 #include "ir/core/ops.def"
 
 /* ------------------------------------------------------------- parts */
@@ -227,6 +228,15 @@ void transpose_from_root(Transpose *t)
 
 /* Where a tensor lies does not change its value; its cotangent lies where it comes from. */
 void transpose_place(Transpose *t) { t->dx[0] = t->ct[0]; }
+void jvp_lay_as(Jvp *j) { j->dy[0] = j->t[0]; }
+void transpose_lay_as(Transpose *t) { t->dx[0] = t->ct[0]; }
+
+void batch_lay_as(Batch *b)
+{
+    b->y[0] = b->x[0];
+    b->out[0] = b->in[0];
+    b->ny = 1;
+}
 
 /* ------------------------------------------------------------- the account */
 

@@ -170,6 +170,34 @@ Tensor *shards_whole(Trace *T, Tensor *t)
     return s->whole;
 }
 
+static bool lay_out(Trace *T, const Placement *to, Tensor *x, Tensor **out)
+{
+    Tensor **local = tsr_alloc(sizeof *local * (size_t)to->mesh->size);
+    TType y = tensor_type(x);
+    Rule r = rule_begin(T);
+
+    shards_locals(&r, x, to, local);
+    *out = r.failed ? NULL : shards_tensor(to, &y, local);
+    rule_end(&r);
+    tsr_free(local);
+    return *out != NULL;
+}
+
+/* Derivatives lie as what they are derivatives of. */
+static bool run_lay_as(Trace *T, Tensor *x, const Tensor *like, Tensor **out)
+{
+    Shards *s = shards_of(like);
+    Placement to;
+
+    if (!s || x->rank != like->rank) {
+        *out = tensor_ref(x);
+        return true;
+    }
+    to = s->at;
+    to.partial = 0;
+    return lay_out(T, &to, x, out);
+}
+
 /* ------------------------------------------------------------- running an op on parts */
 
 static bool gathered(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
@@ -261,6 +289,8 @@ bool apply_shard(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
                           "function as an argument, whose local part the rank gets", op_info[op].name);
     if (op == OP_place)
         return run_place(T, a, in[0], out) && (*nout = 1);
+    if (op == OP_lay_as)
+        return run_lay_as(T, in[0], in[1], out) && (*nout = 1);
     if (op_info[op].family >= FAM_CONTROL || op == OP_constant || op == OP_dim_value)
         return gathered(T, op, a, in, nin, out, nout);
     if (!common_mesh(T, op, in, nin, &p.mesh))
@@ -298,7 +328,7 @@ static bool fits(Trace *T, const Placement *to, const Tensor *x)
                               mesh_axes_name(to->mesh, seen & to->cut[d])->text);
         seen |= to->cut[d];
         if (x->shape[x->rank - 1 - d] % n)
-            return trace_fail(T, OPERR_SHAPE, "E0722: axis %d has size %lld, not divisible by %s=%d", x->rank - 1 - d,
+            return trace_fail(T, OPERR_SHAPE, "E0722: dimension %d: %lld not divisible by %s=%d", x->rank - 1 - d,
                               (long long)x->shape[x->rank - 1 - d], mesh_axes_name(to->mesh, to->cut[d])->text, n);
     }
     return true;
@@ -307,9 +337,6 @@ static bool fits(Trace *T, const Placement *to, const Tensor *x)
 bool run_place(Trace *T, const Attr *a, Tensor *x, Tensor **out)
 {
     Placement to = {.mesh = mesh_by_id(a->i)};
-    TType y = tensor_type(x);
-    Tensor **local;
-    Rule r;
 
     if (T->host_collective)
         return trace_fail(T, OPERR_VALUE, "E0724: tensors are distributed outside of ranks; inside one, every tensor is the rank's own");
@@ -322,13 +349,7 @@ bool run_place(Trace *T, const Attr *a, Tensor *x, Tensor **out)
         to.cut[d] = (uint16_t)a->d[0][a->nd[0] - 1 - d];
     if (!fits(T, &to, x))
         return false;
-    local = tsr_alloc(sizeof *local * (size_t)to.mesh->size);
-    r = rule_begin(T);
-    shards_locals(&r, x, &to, local);
-    *out = r.failed ? NULL : shards_tensor(&to, &y, local);
-    rule_end(&r);
-    tsr_free(local);
-    return *out != NULL;
+    return lay_out(T, &to, x, out);
 }
 
 void placement_print(const Placement *p, int rank, StrBuf *out)

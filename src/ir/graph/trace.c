@@ -291,6 +291,9 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     case OP_stop_gradient:
         out[0] = tensor_ref(in[0]);
         return true;
+    case OP_lay_as:
+        out[0] = tensor_ref(in[0]);
+        return true;
     case OP_place:
         *ok = run_place(T, a, in[0], out);
         return true;
