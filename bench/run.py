@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+import host
+
 import tensors
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -59,6 +61,23 @@ def same_program(name):
     return measure
 
 
+def host_row(name):
+    """One program of host.py: both time themselves and must agree on the result."""
+    def measure():
+        with tempfile.TemporaryDirectory() as d:
+            path = pathlib.Path(d) / "program.tsr"
+            path.write_text(host.source(name))
+            best, results = [float("inf")] * 2, [None] * 2
+            for _ in range(2):
+                for i, argv in enumerate(([TESSERA, "run", path], [PYTHON, path])):
+                    seconds_taken, _, results[i] = seconds(argv)[1].partition("\n")
+                    best[i] = min(best[i], float(seconds_taken))
+        if results[0] != results[1]:
+            raise RuntimeError(f"{name}: {results[0]!r} is not {results[1]!r}")
+        row(f"host-{name}", *best, "CPython")
+    return measure
+
+
 def front_end():
     """Checking 100,000 lines, beside CPython compiling them; both without the empty program's start-up."""
     unit = (HERE / "nbody.tsr").read_text().split("for _ in range")[0]
@@ -99,6 +118,7 @@ def family(name, words):
 
 ROWS = {"startup": startup, "front-end": front_end,
         **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")}}
+        **{f"host-{n}": host_row(n) for n in host.PROGRAMS},
 
 
 def main(words):

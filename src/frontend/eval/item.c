@@ -340,6 +340,10 @@ int64_t value_len(Interp *I, Value v)
     case V_RANGE: return ((RangeObj *)v.o)->n;
     case V_TENSOR: return tensor_op_len(I, v);
     case V_CLASS: return class_len(I, v);
+    case V_NATIVEOBJ:
+        if (((NativeInst *)v.o)->type->len)
+            return ((NativeInst *)v.o)->type->len(v.o);
+        return method_len(I, v);
     default: return method_len(I, v);
     }
 }

@@ -76,12 +76,18 @@ static inline Value call_native(const Step *n, Frame *f, NativeObj *nf, const Va
 
     if (self)
         a[0] = self->tag == V_INSTANCE && (nf->obj.flags & NATIVE_UNWRAP) ? unwrap_base(*self) : *self;
-    if (!eval_args(n->seq, f, a + extra))
-        return VERR;
-    for (int i = extra; i < nargs; i++)
-        held[i] = a[i];
-    for (int i = nargs; i < s->n; i++)
+    for (int i = extra; i < nargs; i++) {
+        const Step *arg = n->seq->at[i - extra];
+        a[i] = held[i] = arg->eval(arg, f);
+        if (__builtin_expect(is_err(held[i]), 0)) {
+            slots_drop(held + extra, i - extra);
+            return VERR;
+        }
+    }
+    for (int i = nargs; i < s->n; i++) {
         a[i] = s->dflt[i];
+        __asm__("" : "+r"(i));  /* one or two values: no call of memmove */
+    }
     f->at = n;
     if (!self && nargs && a[0].tag == V_INSTANCE &&
         (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))

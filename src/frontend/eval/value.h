@@ -197,6 +197,7 @@ typedef struct NativeType {
     Value (*getattr)(Interp *I, void *self, Sym name);      /* V_ERR without pending: no such attribute; then methods by owner name */
     bool (*setattr)(Interp *I, void *self, Sym name, Value v);
     void (*repr)(Interp *I, void *self, StrBuf *out);
+    int64_t (*len)(void *self);                     /* len(x), where it cannot fail; NULL: by __len__ */
     bool binds;                 /* found in a class it binds the instance, as functions do (lru_cache, jit on methods) */
 } NativeType;
 typedef struct NativeInst { Obj obj; const NativeType *type; } NativeInst;  /* first member of each such object */

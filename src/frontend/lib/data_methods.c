@@ -186,10 +186,21 @@ static bool store_all(Bind *b, Value self, Value post_args)
     return true;
 }
 
+static bool defines_anywhere(const ClassObj *c, Sym name)
+{
+    for (; c; c = c->base)
+        if (c->ns && !is_err(dict_get_sym(c->ns, name)))
+            return true;
+    return false;
+}
+
 static bool post_init(Interp *I, const Method *m, Value self, Value args)
 {
-    Value f = value_getattr_opt(I, self, m->post), r;
+    Value f, r;
 
+    if (!defines_anywhere(((InstanceObj *)self.o)->cls, m->post))
+        return true;
+    f = value_getattr_opt(I, self, m->post);
     if (is_err(f))
         return !exc_pending(I);
     r = value_call(I, f, as_list(args)->at, (int)as_list(args)->n);
@@ -201,15 +212,16 @@ static bool post_init(Interp *I, const Method *m, Value self, Value args)
 static Value run_init(Interp *I, Method *m, Value *args, int nargs, Value *kwvals, Sym *kwnames, int nkw)
 {
     Bind b = {.I = I, .m = m, .fields = as_dict(m->fields), .cls = m->owner->name->text};
-    Value post = list_new(0);
-    bool ok;
+    Value post = list_new(0), few[16] = {VERR};
+    bool ok, is_small = b.fields->n < 16;
 
-    b.val = tsr_calloc((size_t)(b.fields->n + 1) * sizeof *b.val);
+    b.val = is_small ? few : tsr_calloc((size_t)(b.fields->n + 1) * sizeof *b.val);
     ok = bind_positional(&b, args + 1, nargs - 1);
     for (int i = 0; ok && i < nkw; i++)
         ok = bind_keyword(&b, kwnames[i], kwvals[i]);
     ok = ok && check_missing(&b) && store_all(&b, args[0], post) && post_init(I, m, args[0], post);
-    tsr_free(b.val);
+    if (!is_small)
+        tsr_free(b.val);
     value_unref(post);
     return ok ? VNONE : VERR;
 }

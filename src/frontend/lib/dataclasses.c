@@ -92,6 +92,9 @@ static Value missing_value(Interp *I, Value *a)
     return value_ref(missing);
 }
 
+/* InitVar stands in annotations, which are not evaluated; as a value it is a class to name. */
+static Value init_var_value(Interp *I, Value *a) { return class_new(I, sym("InitVar"), NULL, NULL); }
+
 static Value kw_only_value(Interp *I, Value *a)
 {
     return vobj(nativeobj_new(&kw_only_type, sizeof(NativeInst)));
@@ -525,6 +528,7 @@ const NativeDef natives_dataclasses[] = {
     {"dataclasses", "is_dataclass", f_is_dataclass, "(obj, /) -> bool", "Is it a dataclass or an instance of one?"},
     {"dataclasses", "FrozenInstanceError", c_frozen, "type[FrozenInstanceError]", "Raised by assignments to frozen instances."},
     {"dataclasses", "MISSING", missing_value, "Any", "Stands for a default that is not given."},
+    {"dataclasses", "InitVar", init_var_value, "Any", "In an annotation: the field is an argument of __init__ and __post_init__ only."},
     {"dataclasses", "KW_ONLY", kw_only_value, "Any", "As an annotation: the fields after it are keyword-only."},
     {0},
 };

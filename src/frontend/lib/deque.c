@@ -52,7 +52,9 @@ static void deque_repr(Interp *I, void *p, StrBuf *b)
     sb_putc(b, ')');
 }
 
-static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr};
+static int64_t deque_len(void *p) { return ((Deque *)p)->n; }
+
+static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr, .len = deque_len};
 
 static Deque *self_deque(Interp *I, Value v)
 {
