@@ -14,7 +14,6 @@ import tempfile
 import time
 
 import host
-
 import tensors
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -117,8 +116,8 @@ def family(name, words):
 
 
 ROWS = {"startup": startup, "front-end": front_end,
-        **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")}}
-        **{f"host-{n}": host_row(n) for n in host.PROGRAMS},
+        **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")},
+        **{f"host-{n}": host_row(n) for n in host.PROGRAMS}}
 
 
 def main(words):
