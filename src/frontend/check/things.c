@@ -585,12 +585,14 @@ static void look_attribute(Look *L, Scope *scope, AstAttribute *a)
         put(L, (Thing){.kind = THING_NATIVE, .p = d});
 }
 
-/* open gives a TextIOWrapper, as its signature says. */
+/* open gives a TextIOWrapper, as its signature says; a class gives its objects. */
 static void look_result(Look *L, const NativeDef *d)
 {
     const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     const Ast *r = sig ? sig->returns : NULL;
 
+    if (d->sig && !strncmp(d->sig, "type[", 5))
+        put(L, (Thing){.kind = THING_OBJECT, .p = d->name});
     if (AST_IS(r, Name) && native_has_owner(AST_AS(r, Name)->id->text))
         put(L, (Thing){.kind = THING_OBJECT, .p = AST_AS(r, Name)->id->text});
 }
@@ -615,6 +617,11 @@ static void look_call(Look *L, Scope *scope, AstCall *c)
             if (a.at[k].kind == THING_FN || a.at[k].kind == THING_NATIVE || a.at[k].kind == THING_PARAM)
                 put(L, a.at[k]);
     }
+}
+
+static void put_object(Look *L, const char *owner)
+{
+    put(L, (Thing){.kind = THING_OBJECT, .p = owner});
 }
 
 static void look_each(Look *L, Scope *scope, AstSeq s)
@@ -647,14 +654,26 @@ static void look(Look *L, Scope *scope, Ast *e)
         look(L, scope, AST_AS(e, IfExp)->orelse);
         break;
     case AST_BoolOp: look_each(L, scope, AST_AS(e, BoolOp)->values); break;
-    case AST_List: look_each(L, scope, AST_AS(e, List)->elts); break;
+    case AST_List:
+        look_each(L, scope, AST_AS(e, List)->elts);
+        put_object(L, "list");
+        break;
     case AST_Tuple: look_each(L, scope, AST_AS(e, Tuple)->elts); break;
-    case AST_Set: look_each(L, scope, AST_AS(e, Set)->elts); break;
+    case AST_Set:
+        look_each(L, scope, AST_AS(e, Set)->elts);
+        put_object(L, "set");
+        break;
     case AST_Dict:
         for (int i = 0; i < AST_AS(e, Dict)->items.n; i++)
             look(L, scope, AST_AS(AST_AS(e, Dict)->items.at[i], DictItem)->value);
+        put_object(L, "dict");
         break;
-    case AST_ListComp: look(L, scope, AST_AS(e, ListComp)->elt); break;
+    case AST_ListComp:
+        look(L, scope, AST_AS(e, ListComp)->elt);
+        put_object(L, "list");
+        break;
+    case AST_DictComp: put_object(L, "dict"); break;
+    case AST_SetComp: put_object(L, "set"); break;
     case AST_NamedExpr: look(L, scope, AST_AS(e, NamedExpr)->value); break;
     case AST_Await: look(L, scope, AST_AS(e, Await)->value); break;
     case AST_Starred: look(L, scope, AST_AS(e, Starred)->value); break;
