@@ -30,6 +30,8 @@ struct Shot {
     Map seen;                   /* Obj -> Held */
     Vec(Global) global;
     Map seen_global;
+    Map made;                   /* cells that the arms made: theirs alone */
+    Vec(Value) kept;            /* the same, counted, so that no other object takes their address */
 };
 
 /* ------------------------------------------------------------- places */
@@ -239,9 +241,20 @@ static void note_cell(ReadLog *log, CellObj *cell)
 {
     Shot *s = (Shot *)log;
 
-    take(s, vobj(cell), NULL);
+    if (!map_find(&s->made, (uintptr_t)cell, NULL))
+        take(s, vobj(cell), NULL);
     if (s->outer)
         s->outer->cell(s->outer, cell);
+}
+
+static void note_made(ReadLog *log, CellObj *cell)
+{
+    Shot *s = (Shot *)log;
+
+    map_set(&s->made, (uintptr_t)cell, 1);
+    vec_push(&s->kept, value_ref(vobj(cell)));
+    if (s->outer)
+        s->outer->made(s->outer, cell);
 }
 
 static void note_global(ReadLog *log, ModuleObj *m, uint32_t slot)
@@ -279,7 +292,7 @@ Shot *shot_take(Interp *I, Frame *f)
         take(s, f->slot[i], local_name(f->code, i));
     for (int i = 0; f->closure && scope && i < scope->frees.n; i++)
         take(s, vobj(f->closure[i]), scope->frees.at[i].name);
-    s->log = (ReadLog){note_cell, note_global};
+    s->log = (ReadLog){note_cell, note_global, note_made};
     s->outer = interp_set_reads(I, &s->log);
     return s;
 }
@@ -306,6 +319,10 @@ void shot_free(Shot *s)
         value_unref(s->global.at[i].before);
         obj_unref(s->global.at[i].m);
     }
+    for (int i = 0; i < s->kept.n; i++)
+        value_unref(s->kept.at[i]);
+    vec_free(&s->kept);
+    map_done(&s->made);
     vec_free(&s->held);
     vec_free(&s->global);
     map_done(&s->seen);

@@ -100,7 +100,27 @@ static Value f_checkpoint_here(Interp *I, Value *a)     /* x, name */
     return v;
 }
 
+/* How often is what runs now being differentiated? At least once; a graph may be differentiated later, three times exactly. */
+static Value f_derivative_order(Interp *I, Value *a)
+{
+    int64_t n = 0, staged = 0;
+    (void)a;
+    for (const Level *lv = trace_of(I)->top; lv; lv = lv->outer) {
+        n += lv->kind == TRACE_JVP || lv->kind == TRACE_LIN;
+        staged |= lv->kind == TRACE_STAGE && !lv->linear;
+    }
+    return vint(n + (staged ? 3 : 1) - (n > 0 && !staged));
+}
+
+static Value f_is_staged(Interp *I, Value *a)
+{
+    (void)I;
+    return vbool(value_is_staged(a[0]));
+}
+
 const NativeDef tensor_checkpoint_natives[] = {
+    {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor without a value: being staged, or batched?"},
+    {"_core", "derivative_order", f_derivative_order, "() -> int", "How many derivatives may be taken of what is computed now."},
     {"", "remat", f_remat, "(f: Callable | None = None, policy=None) -> Callable",
      "checkpoint: f whose inner values are computed again in the backward pass instead of kept."},
     {"", "checkpoint_here", f_checkpoint_here, "(x, name: str | None = None)",
