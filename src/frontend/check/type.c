@@ -13,7 +13,8 @@
 enum { BUCKETS = 1 << 12 };
 static Arena pool;
 static Vec(Type *) types;
-static uint32_t bucket[BUCKETS];
+static const Type *plain[TY_LAZY + 1]; /* of type_of_kind */
+static uint32_t *bucket, nbuckets;     /* index in types + 1 of the first of a chain; as many as there are types, at least */
 
 /* How many sizes of a tensor are known. */
 static int sizes_of(const Type *t)
@@ -37,7 +38,7 @@ static uint32_t hash_type(const Type *t)
         for (int i = 0; i < sizes_of(t); i++)
             h = h * 1099511628211u ^ (uint64_t)t->tensor->shape[i];
     }
-    return hash_u64(h) % BUCKETS;
+    return (uint32_t)hash_u64(h);
 }
 
 static int item_count(const Type *t)
@@ -62,22 +63,38 @@ static bool same(const Type *a, const Type *b)
            (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a, b);
 }
 
+static void grow(void)
+{
+    nbuckets = nbuckets ? nbuckets * 2 : BUCKETS;
+    tsr_free(bucket);
+    bucket = tsr_calloc(nbuckets * sizeof *bucket);
+    for (int i = 0; i < types.n; i++) {
+        uint32_t *head = &bucket[types.at[i]->hash & (nbuckets - 1)];
+        types.at[i]->next = *head;
+        *head = (uint32_t)i + 1;
+    }
+}
+
 static const Type *intern(const Type *t)
 {
-    uint32_t h = hash_type(t);
+    uint32_t h = hash_type(t), *head;
     Type *made;
 
-    for (uint32_t i = bucket[h]; i; i = types.at[i - 1]->next)
-        if (same(types.at[i - 1], t))
+    if ((uint32_t)types.n >= nbuckets)
+        grow();
+    head = &bucket[h & (nbuckets - 1)];
+    for (uint32_t i = *head; i; i = types.at[i - 1]->next)
+        if (types.at[i - 1]->hash == h && same(types.at[i - 1], t))
             return types.at[i - 1];
     made = arena_copy(&pool, t, sizeof *t);
     if (t->item)
         made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
     if (t->tensor)
         made->tensor = arena_copy(&pool, t->tensor, sizeof *t->tensor);
-    made->next = bucket[h];
+    made->hash = h;
+    made->next = *head;
     vec_push(&types, made);
-    bucket[h] = (uint32_t)types.n;
+    *head = (uint32_t)types.n;
     return made;
 }
 
@@ -85,14 +102,19 @@ void types_done(void)
 {
     vec_free(&types);
     arena_done(&pool);
-    memset(bucket, 0, sizeof bucket);
+    tsr_free(bucket);
+    bucket = NULL;
+    nbuckets = 0;
+    memset(plain, 0, sizeof plain);
 }
 
 /* ------------------------------------------------------------- making */
 
 const Type *type_of_kind(TypeKind k)
 {
-    return intern(&(Type){.kind = (uint8_t)k});
+    if (!plain[k])
+        plain[k] = intern(&(Type){.kind = (uint8_t)k});
+    return plain[k];
 }
 
 const Type *type_bool(bool value)
