@@ -261,7 +261,7 @@ static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *
         a[i] = args[i];
     for (int i = nargs; i < s->n; i++)
         a[i] = s->dflt[i];
-    if (dim_asked && !s->symints && !settle_args(I, s, a))
+    if (dim_ask_open && !s->symints && !settle_args(I, s, a))
         return VERR;
     if (nargs && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
         a[0] = unwrap_base(a[0]);
@@ -290,7 +290,7 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     a = alloca(((size_t)s->n + 1) * sizeof *a);
     nf->obj.refs++;
     ok = bind_native(I, d, s, a, args, nargs, kwvals, kwnames, nkw);
-    if (ok && dim_asked && !s->symints)
+    if (ok && dim_ask_open && !s->symints)
         ok = settle_args(I, s, a);
     if (ok) {
         if (s->n && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))

@@ -146,13 +146,24 @@ bool size_vars_begin(Interp *I, SizeVars *v, Value f, const CallArgs *c, TType *
 
 /* ------------------------------------------------------------- conditions */
 
-typedef struct Renaming { Vec(Dim) from, to; } Renaming;
+typedef struct Renaming {
+    Vec(Dim) from, to;
+    Map done;                   /* expressions met before: a graph has few, many times */
+} Renaming;
 
 static Dim renamed(void *st, Dim d)
 {
-    const Renaming *r = st;
+    Renaming *r = st;
+    uintptr_t known;
+    Dim to;
 
-    return dim_subst(d, r->from.at, r->to.at, r->from.n);
+    if (dim_is_const(d))
+        return d;
+    if (map_find(&r->done, (uint64_t)d, &known))
+        return (Dim)known;
+    to = dim_subst(d, r->from.at, r->to.at, r->from.n);
+    map_set(&r->done, (uint64_t)d, (uintptr_t)to);
+    return to;
 }
 
 /* A condition of numbers only says nothing any more; every one holds for the call at hand. */
@@ -197,6 +208,7 @@ Graph *size_vars_end(SizeVars *v, Graph *g, TType *type, int n)
                 type[i].shape[k] = renamed(&r, type[i].shape[k]);
     }
     vec_free(&conds);
+    map_done(&r.done);
     vec_free(&r.from);
     vec_free(&r.to);
     return g;

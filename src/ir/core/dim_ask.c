@@ -11,13 +11,12 @@
 #include "ir/core/dim_impl.h"
 
 static struct {
-    bool open;
     uint64_t id;
     DimConds cond;
     Map noted;                  /* difference of the two sides, with the relation -> noted before */
 } ask;
 
-bool dim_asked;
+bool dim_ask_open;
 
 Dim dim_sized(Sym name, int64_t size)
 {
@@ -79,19 +78,14 @@ bool dim_cond_now(const DimCond *c, bool *holds)
 
 void dim_ask_begin(void)
 {
-    ask.open = dim_asked = true;
+    dim_ask_open = true;
     ask.id++;
     dim_push();
 }
 
-bool dim_asking(void)
-{
-    return ask.open;
-}
-
 uint64_t dim_asking_id(void)
 {
-    return ask.open ? ask.id : 0;
+    return dim_ask_open ? ask.id : 0;
 }
 
 void dim_ask_end(DimConds *out)
@@ -100,7 +94,7 @@ void dim_ask_end(DimConds *out)
         vec_push(out, ask.cond.at[i]);
     vec_free(&ask.cond);
     map_done(&ask.noted);
-    ask.open = false;
+    dim_ask_open = false;
     dim_pop();
 }
 
@@ -200,7 +194,7 @@ DimAnswer dim_ask_eq(Dim a, Dim b)
         return DIM_REFUTED;
     if (!dim_at_hand(a, &va) || !dim_at_hand(b, &vb))
         return dim_eq(a, b, NULL, NULL);
-    if (!ask.open)
+    if (!dim_ask_open)
         return yes(va == vb);
     dim_begin();
     d = difference_of(a, b);
@@ -227,7 +221,7 @@ DimAnswer dim_ask_ge(Dim a, Dim b)
         return yes(a >= b);
     if (!dim_at_hand(a, &va) || !dim_at_hand(b, &vb))
         return dim_ge(a, b, NULL, NULL);
-    if (!ask.open)
+    if (!dim_ask_open)
         return yes(va >= vb);
     dim_begin();
     d = difference_of(a, b);

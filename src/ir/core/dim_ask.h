@@ -26,9 +26,9 @@ Dim dim_sized(Sym name, int64_t size);
 bool dim_at_hand(Dim d, int64_t *out);
 
 /* From begin to end answers are noted as conditions. They do not nest. */
-extern bool dim_asked;                  /* was there ever one? */
+extern bool dim_ask_open;               /* between the two? */
 void dim_ask_begin(void);
-bool dim_asking(void);
+static inline bool dim_asking(void) { return dim_ask_open; }
 uint64_t dim_asking_id(void);           /* of the questions that are open, 0: none */
 void dim_ask_end(DimConds *out);        /* the conditions, added to *out; what was known is forgotten */
 
