@@ -443,7 +443,14 @@ void obj_clear(Obj *o)
         value_unref(base);
         break;
     }
-    default:                    /* every cycle passes through one of these, or through a class's namespace */
+    case V_CLASS:               /* its special methods belong to it again: func.owner */
+        for (int i = 0; i < D_COUNT; i++) {
+            Value v = ((ClassObj *)o)->dunder[i];
+            ((ClassObj *)o)->dunder[i] = VERR;
+            value_unref(v);
+        }
+        break;
+    default:                    /* every cycle passes through one of these */
         break;
     }
 }
