@@ -114,6 +114,8 @@ static Step *lower_assign(Lower *L, const AstAssign *s)
             n->exec = ex_assign_local;
             n->slot = n->b->slot;
         }
+        if (n->b->store == st_item && is_local(n->b->a) && is_local(n->b->b))
+            n->exec = ex_assign_item;
         if (extends_itself(s) && n->b->store != st_class_name && n->b->store != st_ignore)
             n->exec = ex_append_name;
         return n;

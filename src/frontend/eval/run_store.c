@@ -232,6 +232,20 @@ Exit ex_assign_local(const Step *n, Frame *f)
     return X_NORMAL;
 }
 
+/* list[i] = x with the list and the index in locals, which need no counting; anything else goes the general way. */
+Exit ex_assign_item(const Step *n, Frame *f)
+{
+    const Step *t = n->b;
+    Value v = n->a->eval(n->a, f);
+
+    if (is_err(v))
+        return X_RAISE;
+    if (list_put(f->slot[t->a->slot], f->slot[t->b->slot], v))
+        return X_NORMAL;
+    f->at = n;
+    return st_item(t, f, v) ? X_NORMAL : X_RAISE;
+}
+
 /* a, b = x, y: all values first, then the targets from the left. At most 8. */
 Exit ex_swap(const Step *n, Frame *f)
 {

@@ -377,7 +377,7 @@ static bool add_one(void *taker, Value x)
     Sum *s = taker;
     Value next;
 
-    if (s->acc.tag == V_INT && x.tag == V_INT && !__builtin_add_overflow(s->acc.i, x.i, &next.i)) {
+    if (s->acc.tag == V_INT && (x.tag == V_INT || x.tag == V_BOOL) && !__builtin_add_overflow(s->acc.i, x.i, &next.i)) {
         s->acc.i = next.i;
         return true;
     }
