@@ -371,6 +371,8 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
         return T_ANY;
     key = memo_key(C, f, given);
     r = key ? map_get_ptr(&C->result_of, key) : NULL;
+    if (!r && key && C->quiet)
+        r = map_get_ptr(&C->quiet_result_of, key);
     if (r)
         return r;
     put_dims(&bound, &f->sig.dims, b);
@@ -384,8 +386,10 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     f->active--;
     vec_free(&bound);
     r = r ? r : T_NONE;
-    if (key && C->findings == findings)
+    if (key && (C->findings == findings || !C->quiet))      /* what was found there has been said */
         map_set_ptr(&C->result_of, key, r);
+    else if (key)
+        map_set_ptr(&C->quiet_result_of, key, r);
     return r;
 }
 

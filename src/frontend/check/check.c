@@ -693,6 +693,7 @@ static void check_done(Check *C)
         }
     map_done(&C->inst_of);
     map_done(&C->result_of);
+    map_done(&C->quiet_result_of);
     map_done(&C->wild);
     map_done(&C->fn_of);
     map_done(&C->cls_of);

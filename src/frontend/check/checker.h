@@ -132,6 +132,7 @@ struct Check {
     Map home_of;                /* Space * -> Home * */
     Map inst_of;                /* Type * of class and arguments -> Inst * */
     Map wild;                   /* Sym -> 1: attributes stored in objects that are not known */
+    Map quiet_result_of;        /* as result_of, of walks that found something and said nothing */
     Map result_of;              /* Type * of function and arguments -> Type *: followed before, without a finding */
     Map reported;               /* position -> 1 */
     Ast *blame_node;            /* the program's call into a library, in this frame */
