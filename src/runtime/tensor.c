@@ -213,11 +213,11 @@ void tensor_unref(Tensor *t)
 
 int64_t tensor_size(const Tensor *t)
 {
-    int64_t n = 1;
+    uint64_t n = 1;             /* wraps only beside a size of 0 */
 
     for (int i = 0; i < t->rank; i++)
-        n *= t->shape[i];
-    return n;
+        n *= (uint64_t)t->shape[i];
+    return (int64_t)n;
 }
 
 size_t tensor_nbytes(const Tensor *t)
