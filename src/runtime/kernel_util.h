@@ -11,6 +11,7 @@
 KStatus k_fail(KCtx *c, KStatus s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A fresh tensor of a result type; NULL after saying that there is no memory. */
 Tensor *k_result(KCtx *c, const TType *type);
+KStatus k_no_memory(KCtx *c, const TType *type);         /* K_NOMEM, said with shape and dtype */
 /* A plain row of n bytes for the length of a kernel; NULL after saying that there is no memory. Free with tsr_free_aligned. */
 void *k_scratch(KCtx *c, int64_t n, size_t size);
 /* Should a long loop stop? */

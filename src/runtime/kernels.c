@@ -62,19 +62,25 @@ KStatus k_fail(KCtx *c, KStatus s, const char *fmt, ...)
     return s;
 }
 
-Tensor *k_result(KCtx *c, const TType *type)
+KStatus k_no_memory(KCtx *c, const TType *type)
 {
-    Tensor *t = tensor_new((DType)type->dtype, type->rank, type->shape);
-
-    if (t)
-        return t;
     StrBuf shape = {0};
+
     for (int i = 0; i < type->rank; i++)
         sb_printf(&shape, "%s%lld", i ? ", " : "", (long long)type->shape[i]);
     k_fail(c, K_NOMEM, "no memory for a tensor of shape (%s%s) and dtype %s", sb_str(&shape), type->rank == 1 ? "," : "",
            dtype_info[type->dtype].name);
     sb_done(&shape);
-    return NULL;
+    return K_NOMEM;
+}
+
+Tensor *k_result(KCtx *c, const TType *type)
+{
+    Tensor *t = tensor_new((DType)type->dtype, type->rank, type->shape);
+
+    if (!t)
+        k_no_memory(c, type);
+    return t;
 }
 
 void *k_scratch(KCtx *c, int64_t n, size_t size)

@@ -78,17 +78,27 @@ KStatus kernel_permute(KERNEL_ARGS)
     return K_OK;
 }
 
+/* A view that may show elements many times: more of them than can be counted are refused as memory is. */
+static KStatus larger_view(KCtx *c, const TType *type, Tensor *x, const int64_t *stride, Tensor **out)
+{
+    int64_t n;
+
+    if (!shape_elements(type->rank, type->shape, &n))
+        return k_no_memory(c, type);
+    *out = tensor_view(x, type->rank, type->shape, stride, x->offset);
+    return K_OK;
+}
+
 KStatus kernel_broadcast(KERNEL_ARGS)
 {
     const Tensor *x = in[0];
     int64_t stride[RANK_MAX];
     int lead = type->rank - x->rank;
 
-    (void)c, (void)op, (void)a, (void)nin;
+    (void)op, (void)a, (void)nin;
     for (int i = 0; i < type->rank; i++)
         stride[i] = i < lead || x->shape[i - lead] == 1 ? 0 : x->stride[i - lead];
-    out[0] = tensor_view(in[0], type->rank, type->shape, stride, x->offset);
-    return K_OK;
+    return larger_view(c, type, in[0], stride, out);
 }
 
 KStatus kernel_slice(KERNEL_ARGS)
@@ -225,15 +235,14 @@ KStatus kernel_window(KERNEL_ARGS)
     int n = a->n, lead = x->rank - n;
     int64_t stride[RANK_MAX];
 
-    (void)c, (void)op, (void)nin;
+    (void)op, (void)nin;
     for (int i = 0; i < lead; i++)
         stride[i] = x->stride[i];
     for (int i = 0; i < n; i++) {
         stride[lead + i] = x->stride[lead + i] * (a->nd[1] > i ? dim_int(a->d[1][i]) : 1);
         stride[lead + n + i] = x->stride[lead + i] * (a->nd[2] > i ? dim_int(a->d[2][i]) : 1);
     }
-    out[0] = tensor_view(in[0], type->rank, type->shape, stride, x->offset);
-    return K_OK;
+    return larger_view(c, type, in[0], stride, out);
 }
 
 /* dst[...] += src[...] over a box, in lanes. */

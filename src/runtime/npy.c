@@ -257,18 +257,13 @@ bool npy_read(const void *data, size_t n, Tensor **out, StrBuf *err)
 {
     Header h = {.err = err};
     size_t body, bytes;
-    bool empty = false;
+    int64_t count;
 
     if (!find_header(data, n, &h, &body) || !read_header(&h))
         return false;
-    bytes = (size_t)h.type->size;
-    for (int i = 0; i < h.rank; i++)
-        empty |= h.shape[i] == 0;
-    for (int i = 0; !empty && i < h.rank; i++)
-        if (!tsr_mul(bytes, (size_t)h.shape[i], &bytes))
-            return fail(err, "npy: the shape has more elements than memory could hold");
-    if (empty)
-        bytes = 0;
+    if (!shape_elements(h.rank, h.shape, &count))
+        return fail(err, "npy: the shape has more elements than memory could hold");
+    bytes = (size_t)count * (size_t)h.type->size;
     if (n - body != bytes) {
         sb_printf(err, "npy: the shape needs %zu bytes of elements, the file has %zu", bytes, n - body);
         return false;

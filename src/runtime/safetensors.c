@@ -203,15 +203,13 @@ static bool read_field(Reader *r, int key, Entry *e)
 /* Does the byte range fit dtype and shape? */
 static bool check_entry(Reader *r, const Entry *e)
 {
-    size_t n = 1, bytes;
+    int64_t n;
 
     if (e->seen != 7)
         return fail(r, "a tensor lacks its dtype, shape or data_offsets");
-    for (int k = 0; k < e->rank; k++)
-        if (!tsr_mul(n, (size_t)e->shape[k], &n) || n > (size_t)INT64_MAX / 16)
-            return fail(r, "a tensor has too many elements");
-    bytes = dtype_nbytes(e->dtype, n);
-    if (bytes != e->hi - e->lo)
+    if (!shape_elements(e->rank, e->shape, &n))
+        return fail(r, "a tensor has too many elements");
+    if (dtype_nbytes(e->dtype, (size_t)n) != e->hi - e->lo)
         return fail(r, "a tensor's data has another length than its shape and dtype ask for");
     return true;
 }

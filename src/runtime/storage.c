@@ -79,34 +79,12 @@ Storage *storage_new(size_t nbytes)
         if (!(s = tsr_try_alloc(size + HEADER, 64)))
             return NULL;
     }
-    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER, .free = storage_free};
+    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER};
     live_bytes += nbytes;
     made_bytes += nbytes;
     if (live_bytes > peak_bytes)
         peak_bytes = live_bytes;
     return s;
-}
-
-typedef struct Foreign {
-    Storage base;
-    void (*done)(void *owner);
-    void *owner;
-} Foreign;
-
-static void foreign_free(Storage *s)
-{
-    Foreign *f = (Foreign *)s;
-
-    f->done(f->owner);
-    tsr_free(f);
-}
-
-Storage *storage_wrap(void *data, size_t nbytes, void (*done)(void *owner), void *owner)
-{
-    Foreign *f = tsr_alloc(sizeof *f);
-
-    *f = (Foreign){{.refs = 1, .nbytes = nbytes, .data = data, .free = foreign_free}, done, owner};
-    return &f->base;
 }
 
 Storage *storage_ref(Storage *s)
@@ -118,7 +96,7 @@ Storage *storage_ref(Storage *s)
 void storage_unref(Storage *s)
 {
     if (s && !--s->refs)
-        s->free(s);
+        storage_free(s);
 }
 
 void storage_trim(void)

@@ -11,8 +11,6 @@
 #include "runtime/tensor.h"
 
 Storage *storage_new(size_t nbytes);            /* one reference; NULL: no memory */
-/* Memory owned by somebody else: done(owner) runs when the last reference goes. */
-Storage *storage_wrap(void *data, size_t nbytes, void (*done)(void *owner), void *owner);
 Storage *storage_ref(Storage *s);
 void storage_unref(Storage *s);
 void storage_trim(void);                        /* give kept blocks back to the system */

@@ -64,22 +64,18 @@ void tensor_trim(void)
     storage_trim();
 }
 
-/* Elements of a concrete shape; false when they are more than 2^62. */
-static bool count_elements(int rank, const Dim *shape, int64_t *out)
+bool shape_elements(int rank, const Dim *shape, int64_t *out)
 {
     int64_t n = 1;
-    bool fits = true;
+    bool empty = false;
 
     for (int i = 0; i < rank; i++) {
-        if (shape[i] == 0) {
-            *out = 0;
-            return true;
-        }
-        if (__builtin_mul_overflow(n, shape[i], &n) || n > (int64_t)1 << 62)
-            fits = false, n = 1;
+        empty |= shape[i] == 0;
+        if (shape[i] && (__builtin_mul_overflow(n, shape[i], &n) || n > (int64_t)1 << 56))
+            return false;
     }
-    *out = n;
-    return fits;
+    *out = empty ? 0 : n;
+    return true;
 }
 
 /* memcpy that takes NULL for no sizes. */
@@ -95,8 +91,7 @@ static void set_row_major(Tensor *t)
 
     for (int i = t->rank - 1; i >= 0; i--) {
         t->stride[i] = step;
-        if (__builtin_mul_overflow(step, t->shape[i] > 0 ? t->shape[i] : 1, &step))
-            step = 0;           /* only beside a size of 0, where nothing is ever reached */
+        step *= t->shape[i] > 0 ? t->shape[i] : 1;
     }
     t->contiguous = true;
 }
@@ -104,10 +99,9 @@ static void set_row_major(Tensor *t)
 Tensor *tensor_new(DType dt, int rank, const Dim *shape)
 {
     int64_t n;
-    size_t bytes;
     Storage *s;
 
-    if (rank > RANK_MAX || !count_elements(rank, shape, &n) || !tsr_mul((size_t)n, dtype_info[dt].sbits, &bytes))
+    if (rank > RANK_MAX || !shape_elements(rank, shape, &n))
         return NULL;
     s = storage_new(dtype_nbytes(dt, (size_t)n));
     if (!s)
@@ -167,16 +161,6 @@ Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *str
     return t;
 }
 
-Tensor *tensor_wrap(DType dt, int rank, const Dim *shape, void *data, void (*done)(void *), void *owner)
-{
-    Tensor *t = header_new(dt, rank);
-
-    copy_sizes(t->shape, shape, rank);
-    set_row_major(t);
-    t->store = storage_wrap(data, tensor_nbytes(t), done, owner);
-    return t;
-}
-
 Tensor *tensor_scalar_f(DType dt, double v)
 {
     Tensor *t = tensor_new(dt, 0, NULL);
@@ -213,11 +197,11 @@ void tensor_unref(Tensor *t)
 
 int64_t tensor_size(const Tensor *t)
 {
-    uint64_t n = 1;             /* wraps only beside a size of 0 */
+    int64_t n = 1;
 
     for (int i = 0; i < t->rank; i++)
-        n *= (uint64_t)t->shape[i];
-    return (int64_t)n;
+        n *= t->shape[i];
+    return n;
 }
 
 size_t tensor_nbytes(const Tensor *t)

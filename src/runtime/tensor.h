@@ -22,7 +22,6 @@ typedef struct Storage {
     uint32_t device;            /* where it is: mesh.h */
     size_t nbytes;
     void *data;                 /* 64-byte aligned */
-    void (*free)(struct Storage *);
 } Storage;
 
 typedef struct Tensor {
@@ -46,13 +45,13 @@ Tensor *tensor_zeros(DType dt, int rank, const Dim *shape);
 Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr);  /* steals tr */
 extern void (*tensor_tracer_free)(struct Tracer *tr);   /* set by ir/graph; called with the tracer of a dying tensor */
 Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset);  /* shares storage */
-/* A row-major tensor over memory owned by somebody else; done(owner) runs when it is no longer used. */
-Tensor *tensor_wrap(DType dt, int rank, const Dim *shape, void *data, void (*done)(void *owner), void *owner);
 Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d */
 Tensor *tensor_scalar_i(DType dt, int64_t v);
 Tensor *tensor_ref(Tensor *t);
 void tensor_unref(Tensor *t);                           /* NULL allowed */
 void tensor_trim(void);                                 /* give cached memory back to the system */
+/* Elements of a concrete shape. false: they are more than 2^56, sizes of 0 left out (so that no step overflows). */
+bool shape_elements(int rank, const Dim *shape, int64_t *n);
 int64_t tensor_size(const Tensor *t);                   /* elements; concrete sizes only */
 size_t tensor_nbytes(const Tensor *t);                  /* packed bytes of its elements */
 Tensor *tensor_contiguous(Tensor *t);                   /* itself (a new reference) or a row-major copy; NULL: no memory */

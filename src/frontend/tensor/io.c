@@ -262,16 +262,17 @@ static Value tensor_from_bytes(Interp *I, Value *a)
     Dim shape[RANK_MAX];
     int rank = shape_of(I, a[2], shape);
     bool big = !strcmp(as_str(a[3])->s, "big");
-    size_t width = dtype_info[d->dtype].sbits / 8, n = 1;
+    size_t width = dtype_info[d->dtype].sbits / 8, n;
+    int64_t count;
     Tensor *t;
 
     if (rank < 0)
         return VERR;
     if (!big && strcmp(as_str(a[3])->s, "little"))
         return raise(I, EXC_ValueError, "byteorder is 'little' or 'big', not '%s'", as_str(a[3])->s);
-    for (int i = 0; i < rank; i++)
-        if (!tsr_mul(n, (size_t)shape[i], &n) || n > (size_t)INT64_MAX / 16)
-            return raise(I, EXC_ValueError, "a tensor cannot have that many elements");
+    if (!shape_elements(rank, shape, &count))
+        return raise(I, EXC_ValueError, "a tensor cannot have that many elements");
+    n = (size_t)count;
     if (dtype_nbytes(d->dtype, n) != b->len)
         return raise(I, EXC_ValueError, "%u bytes given, but the shape asks for %zu", b->len, dtype_nbytes(d->dtype, n));
     t = tensor_new(d->dtype, rank, shape);
