@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the tests: tests/run.py [WORD ...] [-v] [-j N] [--build DIR] [--no-sanitizers]
+"""Run the tests: tests/run.py [WORD ...] [-v] [-j N] [--build DIR] [--no-sanitizers] [--write-golden]
 
 WORDs select the tests whose names contain one of them.  Ends with one line,
 `N passed, N failed, N skipped`, and exit code 1 when something failed.
@@ -32,6 +32,7 @@ def arguments():
     p.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument("--build", default=str(ROOT / "build"))
     p.add_argument("--no-sanitizers", action="store_true", help="leave the second build and its tests out")
+    p.add_argument("--write-golden", action="store_true", help="keep what is shown now as what is expected (tests/golden)")
     return p.parse_args()
 
 
@@ -101,7 +102,7 @@ def main():
     a = arguments()
     build = pathlib.Path(a.build).resolve()
     results = {}
-    ctx = Context(ROOT, build, ROOT.parent / "shared", str(build / "tessera"))
+    ctx = Context(ROOT, build, ROOT.parent / "shared", str(build / "tessera"), write_golden=a.write_golden)
     if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/robust/replay", "tests/ir/graph_tool"], stdout=subprocess.DEVNULL).returncode:
         results["build/tests"] = {"state": "fail", "why": "the unit tests do not build", "seconds": 0, "rows": []}
         print("fail build/tests: the unit tests do not build")

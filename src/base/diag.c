@@ -10,6 +10,12 @@ static const struct { const char *name, *text; DiagSeverity severity; } table[] 
 #include "base/diag.def"
 };
 
+static const char *const remedy[DIAG_COUNT] = {
+#define DIAG(code, sev, text)
+#define HELP(code, text) [code] = text,
+#include "base/diag.def"
+};
+
 /* The row's text with {n} replaced by args[n]. */
 static const char *fill(Arena *a, const char *text, const char *const *args, int nargs)
 {
@@ -46,6 +52,10 @@ Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *arg
     d->code = code;
     d->span = span;
     d->message = fill(&sink->arena, table[code].text, args, nargs);
+    if (remedy[code]) {
+        vec_push(&d->helps, fill(&sink->arena, remedy[code], args, nargs));
+        d->common = true;
+    }
     if (sink->errors < limit || table[code].severity != DIAG_ERROR) {
         vec_push(&sink->all, d);
     } else {
@@ -95,6 +105,9 @@ void diag_help(Diag *d, const char *fmt, ...)
     va_list ap;
     const char *s;
 
+    if (d->common)
+        d->helps.n = 0;
+    d->common = false;
     va_start(ap, fmt);
     s = vformat(d->arena, fmt, ap);
     va_end(ap);

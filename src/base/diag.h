@@ -33,6 +33,7 @@ typedef struct Diag {
     const char *message;
     Vec(DiagLabel) labels;
     Vec(const char *) notes, helps;
+    bool common;                    /* helps has only what diag.def says for the code; diag_help replaces it */
     Span fix_span;                  /* where fix_text goes; fix_text NULL: no fix */
     const char *fix_text;
     Arena *arena;

@@ -26,6 +26,7 @@ class Context:
     shared: object
     tessera: str
     san: str = None
+    write_golden: bool = False      # the texts of tests/golden are written anew
 
 
 ROW = re.compile(r"(?:#|/\*)\s*row:\s*([A-Z]+-\d+(?:\s*,?\s*[A-Z]+-\d+)*)")

@@ -1,4 +1,8 @@
-"""Pages of `tessera explain`: the first example yields exactly the page's code, the last one passes."""
+"""Pages of `tessera explain`: the first example yields exactly the page's code, the last one passes.
+
+What a terminal shows for the first example is kept in tests/golden/CODE.txt; `python3 tests/run.py explain --write-golden` writes
+these texts anew, to be read before they are committed.  An example that needs devices says ```tsr sim=4.
+"""
 import json
 import pathlib
 import re
@@ -9,42 +13,67 @@ from harness.test import Fail, Test
 from suites.documents import blocks
 
 
-def codes(ctx, text):
+def tessera(ctx, verb, *options, text):
+    """The command over the text, as a file named alike in all of them."""
     with tempfile.TemporaryDirectory() as d:
-        path = pathlib.Path(d) / "example.tsr"
-        path.write_text(text)
-        p = process.run([ctx.tessera, "check", "--json", path])
+        (pathlib.Path(d) / "example.tsr").write_text(text)
+        p = process.run([ctx.tessera, verb, *options, "example.tsr"], cwd=d)
     if why := process.died(p):
         raise Fail(why)
+    return p
+
+
+def run(ctx, info, text):
+    devices = re.search(r"\bsim=(\d+)", info)
+    return tessera(ctx, "run", *(("--sim-devices", devices[1]) if devices else ()), text=text)
+
+
+def codes(ctx, info, text):
+    """What `check` reports; of what it accepts, the code that the exception of the running program begins with."""
+    p = tessera(ctx, "check", "--json", text=text)
     found = {json.loads(l)["code"] for l in p.stdout.splitlines() if l.startswith("{")}
-    return found or raised(ctx, text)
+    return found or set(re.findall(r"^\w+: (E\d{4}): ", run(ctx, info, text).stderr, re.M))
 
 
-def raised(ctx, text):
-    """Codes that only running the program gives: an exception whose text begins with one."""
-    with tempfile.TemporaryDirectory() as d:
-        path = pathlib.Path(d) / "example.tsr"
-        path.write_text(text)
-        p = process.run([ctx.tessera, "run", path])
-    return set(re.findall(r"^\w+: (E\d{4}): ", p.stderr, re.M))
+def rendering(ctx, info, text):
+    """What a terminal shows, without the lines of the library, which move."""
+    p = tessera(ctx, "check", "--color=never", text=text)
+    said = p.stdout + p.stderr or run(ctx, info, text).stderr
+    return re.sub(r'^  File "<stdlib>/.*\n(    .*\n)?', "", said, flags=re.M)
+
+
+def examples(path):
+    return [(info, text) for _, info, text in blocks(path) if info != "fragment"]
 
 
 def check(ctx, path):
-    code = path.stem
-    examples = [text for _, info, text in blocks(path) if info != "fragment"]
+    code, found = path.stem, examples(path)
     if not path.read_text().startswith(f"# {code}: "):
         raise Fail(f"the page begins with '# {code}: title'")
-    if len(examples) < 2:
+    if len(found) < 2:
         raise Fail("a page has a failing example and a fixed one")
-    if (got := codes(ctx, examples[0])) != {code}:
+    if (got := codes(ctx, *found[0])) != {code}:
         raise Fail(f"the first example yields {sorted(got)}")
-    if got := codes(ctx, examples[-1]):
+    if got := codes(ctx, *found[-1]):
         raise Fail(f"the fixed example yields {sorted(got)}")
     p = process.run([ctx.tessera, "explain", code])
     if p.returncode or p.stdout != path.read_text():
         raise Fail("`tessera explain` does not print the page")
 
 
+def golden(ctx, path):
+    stored, got = ctx.root / f"tests/golden/{path.stem}.txt", rendering(ctx, *examples(path)[0])
+    if ctx.write_golden:
+        stored.parent.mkdir(exist_ok=True)
+        stored.write_text(got)
+    want = stored.read_text() if stored.exists() else ""
+    if got != want:
+        lines = [f"  {sign} {line}" for sign, text, other in (("-", want, got), ("+", got, want))
+                 for line in text.splitlines() if line not in other.splitlines()]
+        raise Fail(f"{stored.name} says something else (after a look at it: --write-golden)\n" + "\n".join(lines))
+
+
 def tests(ctx):
     for path in sorted((ctx.root / "docs/explain").glob("*.md")):
         yield Test(f"explain/{path.stem}", lambda path=path: check(ctx, path), ("DBG-15",))
+        yield Test(f"explain/golden/{path.stem}", lambda path=path: golden(ctx, path))

@@ -74,7 +74,9 @@ static void other_places_are_labelled_in_order(void **state)
           "  |       ~\n"
           "5 |     pass\n"
           "  = one\n"
-          "    two\n");
+          "    two\n"
+          "Possible fixes:\n"
+          "  1. give one of them another name\n");
 }
 
 static void tabs_and_wide_characters_keep_the_underline_in_place(void **state)
@@ -108,7 +110,9 @@ static void a_span_of_many_lines_marks_the_first_and_the_last(void **state)
           "2 |   2,\n"
           "...\n"
           "4 |   4)\n"
-          "  |   ~~\n");
+          "  |   ~~\n"
+          "Possible fixes:\n"
+          "  1. pass 'x' too, or give the parameter a default\n");
 }
 
 static void reports_are_sorted_and_one_a_place(void **state)

@@ -196,10 +196,11 @@ static const Type *tile_form(Check *C, AstSubscript *s, const char *base, AstSeq
 {
     const Type *t = tensor_form(C, elts);
     int want = base[4] - '0';
-    char count[2] = {base[4], 0};
+    char count[2] = {base[4], 0}, given[24];
 
+    snprintf(given, sizeof given, "%d", t->kind == TY_TENSOR ? t->tensor->rank : 0);
     if (t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank != want)
-        REPORT(C, E0310, s->ast.span, base, count);
+        REPORT(C, E0310, s->ast.span, base, count, given);
     return T_ANY;
 }
 

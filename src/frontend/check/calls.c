@@ -37,6 +37,7 @@ Span at_call(const Ast *node, const Ast *arg)
 typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
 typedef struct {
     Slot at[64];
+    AstSeq params;              /* as the program wrote them; empty: a native's, or the library's */
     int n;
     const char *callee;
     bool any;
@@ -57,10 +58,18 @@ static const char *next_name(void *state)
     return NULL;
 }
 
+/* The parameters that a call does not go with. */
+static Diag *label_params(Diag *d, const Slots *s)
+{
+    if (s->params.n)
+        diag_label(d, span_join(s->params.at[0]->span, s->params.at[s->params.n - 1]->span), "the parameters of %s()", s->callee);
+    return d;
+}
+
 static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
 {
     Names n = {s, 0};
-    Diag *d = REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text);
+    Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
     const char *near = closest_name(a->name->text, next_name, &n);
 
     if (near) {
@@ -93,7 +102,9 @@ static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
     if (!p)
         return slot_of_kind(s, PARAM_KWARGS) || s->any ? true : unknown_keyword(C, s, a, node);
     if (p->taken) {
-        REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
+        Diag *d = REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
+        if (p->arg)
+            diag_label(d, p->arg->node->span, "given here first");
         return false;
     }
     p->taken = 1;
@@ -109,7 +120,7 @@ static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, Ast 
     for (int i = 0; i < s->n; i++)
         most += s->at[i].kind == PARAM_POSONLY || s->at[i].kind == PARAM_NORMAL;
     snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
-    REPORT(C, E0903, at_call(node, a->node), s->callee, text);
+    label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
     return false;
 }
 
@@ -148,7 +159,7 @@ static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
     s->rest = a->open || nrest == ITEMS_MAX ? NULL : type_tuple(rest, nrest);
     for (int i = 0; i < s->n && !a->open; i++)
         if (s->at[i].required && !s->at[i].taken) {
-            REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?");
+            label_params(REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?"), s);
             return false;
         }
     return true;
@@ -462,7 +473,7 @@ static void bind_object(Bound *b, const Fn *f, const Type *self, const Check *C)
 
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
-    Slots s = {.callee = f->name ? f->name->text : "lambda"};
+    Slots s = {.callee = f->name ? f->name->text : "lambda", .params = f->around->home->library ? (AstSeq){0} : f->params};
     Bound b = {.n = 0};
     const Type *r;
     Ast *blame_node = C->blame_node;
@@ -644,7 +655,7 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
     case TY_CALLABLE:
         return call_callable(C, f, a, node);
     case TY_INT: case TY_FLOAT: case TY_STR: case TY_BOOL: case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT:
-        REPORT(C, E0911, node->span, type_text(f));
+        origin_of(C, REPORT(C, E0911, node->span, type_text(f)), AST_AS(node, Call)->func, DIM_BAD);
         return T_ANY;
     default:
         return T_ANY;

@@ -221,15 +221,16 @@ static void return_stmt(Check *C, AstReturn *r)
     CFrame *f = C->frame;
     const Type *t = r->value ? expr(C, r->value) : T_NONE, *want = f->declared;
     char what[128];
+    Diag *d;
 
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
-    if (!want || type_fits(C, r->value ? expr(C, r->value) : t, want) != FITS_NOT || f->fn->dynamic)
+    if (!want || type_fits(C, t, want) != FITS_NOT || f->fn->dynamic)
         return;
     if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {
         const TType *a = t->tensor, *b = want->tensor;
         bool dtypes = a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype;
-        Diag *d = REPORT(C, E0302, r->ast.span, f->fn->name ? f->fn->name->text : "lambda",
+        d = REPORT(C, E0302, r->ast.span, f->fn->name ? f->fn->name->text : "lambda",
                          dtypes ? dtype_info[b->dtype].name : shape_known(want), dtypes ? dtype_info[a->dtype].name : shape_known(t));
         if (dtypes)
             diag_help(d, "Add explicit cast: .to(%s)", dtype_info[b->dtype].name);
@@ -243,7 +244,9 @@ static void return_stmt(Check *C, AstReturn *r)
         return;
     }
     snprintf(what, sizeof what, "the result of %s()", f->fn->name ? f->fn->name->text : "lambda");
-    REPORT(C, E0907, r->ast.span, f->fn->name ? f->fn->name->text : "lambda", type_text(want), type_text(t));
+    d = REPORT(C, E0907, r->ast.span, f->fn->name ? f->fn->name->text : "lambda", type_text(want), type_text(t));
+    if (AST_IS(f->fn->node, FunctionDef) && AST_AS(f->fn->node, FunctionDef)->returns)
+        diag_label(d, AST_AS(f->fn->node, FunctionDef)->returns->span, "declared here");
 }
 
 /* A tensor keeps what is known of it beyond its declaration. */

@@ -696,6 +696,12 @@ static const Type *expr_of(Check *C, Ast *e)
     }
 }
 
+/* Mistakes of shapes and dtypes: where the operands come from explains them. */
+static bool about_tensors(DiagCode code)
+{
+    return diag_code_name(code)[2] == '3' || diag_code_name(code)[2] == '4';
+}
+
 const Type *expr(Check *C, Ast *e)
 {
     const Type *t;
@@ -706,7 +712,7 @@ const Type *expr(Check *C, Ast *e)
     C->last = NULL;
     t = expr_of(C, e);
     C->depth--;
-    if (C->last && !C->last->labels.n && (e->kind == AST_Call || e->kind == AST_BinOp))
+    if (C->last && !C->last->labels.n && (e->kind == AST_Call || e->kind == AST_BinOp) && about_tensors(C->last->code))
         origins(C, C->last, e, &(Dim){DIM_BAD}, 1);
     if (!t)
         t = T_ANY;

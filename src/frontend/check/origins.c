@@ -71,7 +71,8 @@ static bool mentions(const Type *t, Dim size, int within)
 
 static void trace(Trace *t, Ast *e);
 
-static void label(Trace *t, Span span, const char *what)
+/* "32 comes from here"; where no size is asked for, "Tensor[32, f32] comes from here". e: the expression there, or NULL. */
+static void label(Trace *t, const Ast *e, Span span, const char *what)
 {
     uint32_t line = source_place(span.lo).line;
     StrBuf size = {0};
@@ -82,7 +83,10 @@ static void label(Trace *t, Span span, const char *what)
         if (source_place(t->d->labels.at[i].span.lo).line == line)
             return;
     if (t->size == DIM_BAD) {
-        diag_label(t->d, span, "%s", what);
+        if (e && !type_is_any(e->type))
+            diag_label(t->d, span, "%s %s", type_text(e->type), what);
+        else
+            diag_label(t->d, span, "%s", what);
         return;
     }
     dim_print(t->size, &size);
@@ -125,7 +129,7 @@ static void in_frame(Trace *t, CFrame *f, Ast *e)
 static void trace_param(Trace *t, CFrame *f, AstParam *p)
 {
     if (p->annotation && p->annotation->kind == AST_Subscript)
-        label(t, p->annotation->span, "is declared here");
+        label(t, NULL, p->annotation->span, t->size == DIM_BAD ? "declared here" : "is declared here");
     if (f->caller && f->arg && f->arg[p->slot])
         in_frame(t, f->caller, f->arg[p->slot]);
 }
@@ -152,8 +156,8 @@ static void trace_name(Trace *t, AstName *n)
         from = f->home->from[n->slot];
         if (from && from->kind == AST_Int) {
             StrBuf what = {0};
-            sb_printf(&what, "comes from %s", n->id->text);
-            label(t, from->span, sb_str(&what));
+            sb_printf(&what, t->size == DIM_BAD ? "given to %s here" : "comes from %s", n->id->text);
+            label(t, from, from->span, sb_str(&what));
             sb_done(&what);
         }
         else
@@ -182,7 +186,7 @@ static void trace_attribute(Trace *t, AstAttribute *a)
         for (const Cls *c = self->ref; c && !s; c = c->base)
             s = map_get_ptr(&c->sites, a->attr);
         if (s && s->frame && !s->frame->home->library) {
-            label(t, s->value->span, "comes from here");
+            label(t, s->value, s->value->span, "comes from here");
             in_frame(t, s->frame, s->value);
         }
         return;
@@ -201,7 +205,7 @@ static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
             trace(t, part[i]);
         }
     if (!any)
-        label(t, whole->span, "is made here");
+        label(t, whole, whole->span, "is made here");
 }
 
 static void trace_call(Trace *t, AstCall *c)
@@ -229,14 +233,14 @@ static void trace(Trace *t, Ast *e)
         trace_attribute(t, AST_AS(e, Attribute));
         break;
     case AST_Int:
-        label(t, e->span, "is written here");
+        label(t, e, e->span, "is written here");
         break;
     case AST_Call:
-        label(t, e->span, "comes from here");
+        label(t, e, e->span, "comes from here");
         trace_call(t, AST_AS(e, Call));
         break;
     case AST_BinOp:
-        label(t, e->span, "comes from here");
+        label(t, e, e->span, "comes from here");
         trace_parts(t, e, (Ast *[]){AST_AS(e, BinOp)->left, AST_AS(e, BinOp)->right}, 2);
         break;
     case AST_UnaryOp:
@@ -252,7 +256,7 @@ static void trace(Trace *t, Ast *e)
         trace_parts(t, e, AST_AS(e, List)->elts.at, AST_AS(e, List)->elts.n);
         break;
     case AST_ListComp:
-        label(t, e->span, "comes from here");
+        label(t, e, e->span, "comes from here");
         trace(t, AST_AS(e, ListComp)->elt);
         break;
     case AST_IfExp:
@@ -262,7 +266,7 @@ static void trace(Trace *t, Ast *e)
         trace(t, AST_AS(e, Starred)->value);
         break;
     default:
-        label(t, e->span, "comes from here");
+        label(t, e, e->span, "comes from here");
     }
 }
 

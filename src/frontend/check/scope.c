@@ -98,10 +98,12 @@ static void declare(Res *R, Frame *f, CollectEvent e, Sym name, Ast *node)
     if (e == COLLECT_NONLOCAL && f->scope->kind == SCOPE_MODULE)
         DIAG_AT(R->sink, E0205, node->span, name->text);
     else if (own && own->is_param)
-        DIAG_AT(R->sink, E0207, node->span, name->text, word);
-    else if (d & (DECL_USED | DECL_BOUND) && f->scope->kind != SCOPE_MODULE)
-        DIAG_AT(R->sink, E0206, node->span, name->text, d & DECL_BOUND ? "assigned" : "used", word);
-    else if (d & (e == COLLECT_GLOBAL ? DECL_NONLOCAL : DECL_GLOBAL))
+        diag_label(DIAG_AT(R->sink, E0207, node->span, name->text, word), own->decl, "the parameter");
+    else if (d & (DECL_USED | DECL_BOUND) && f->scope->kind != SCOPE_MODULE) {
+        Diag *late = DIAG_AT(R->sink, E0206, node->span, name->text, d & DECL_BOUND ? "assigned" : "used", word);
+        if (own)
+            diag_label(late, own->decl, "assigned here");
+    } else if (d & (e == COLLECT_GLOBAL ? DECL_NONLOCAL : DECL_GLOBAL))
         DIAG_AT(R->sink, E0216, node->span, name->text);
     else if (e == COLLECT_GLOBAL) {
         map_set(&f->decl, (uintptr_t)name, d | DECL_GLOBAL);
@@ -435,7 +437,7 @@ static void walrus(Res *R, AstNamedExpr *w)
     }
     for (Comp *c = f->comp; c; c = c->up)
         if (scope_local(c->scope, t->id)) {
-            DIAG_AT(R->sink, E0215, t->ast.span, t->id->text);
+            diag_label(DIAG_AT(R->sink, E0215, t->ast.span, t->id->text), scope_local(c->scope, t->id)->decl, "bound by the comprehension");
             return;
         }
     while (f->scope->kind == SCOPE_GENEXP && f->up)
@@ -500,7 +502,7 @@ static void check_call(Res *R, AstCall *c)
         AstArg *a = AST_AS(c->args.at[i], Arg);
         for (int k = 0; a->ast.kind == AST_Arg && a->name && k < i; k++)
             if (AST_IS(c->args.at[k], Arg) && AST_AS(c->args.at[k], Arg)->name == a->name) {
-                DIAG_AT(R->sink, E0901, a->ast.span, a->name->text);
+                diag_label(DIAG_AT(R->sink, E0901, a->ast.span, a->name->text), c->args.at[k]->span, "given here first");
                 break;
             }
     }

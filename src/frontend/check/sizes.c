@@ -218,8 +218,10 @@ static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
     }
 }
 
-static bool check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig, Ast *node)
+static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, Ast *node)
 {
+    const Sig *sig = &f->sig;
+    Diag *d;
     Dim l, r;
     int op;
     StrBuf text = {0}, values = {0};
@@ -230,7 +232,9 @@ static bool check_constraint(Check *C, Ast *cond, const Bound *b, const Sig *sig
     while (text.n && sb_str(&text)[text.n - 1] == '\n')
         text.n--;
     put_values(cond, sig, b, &values);
-    REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
+    d = REPORT(C, E0305, node->span, sb_str(&text), sb_str(&values));
+    if (!f->around->home->library)
+        diag_label(d, cond->span, "declared here");
     sb_done(&text);
     sb_done(&values);
     return false;
@@ -245,10 +249,10 @@ bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
-            ok &= check_constraint(C, p->annotation, b, &f->sig, node);
+            ok &= check_constraint(C, f, p->annotation, b, node);
     }
     for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
-        ok &= check_constraint(C, AST_AS(f->node, FunctionDef)->where.at[i], b, &f->sig, node);
+        ok &= check_constraint(C, f, AST_AS(f->node, FunctionDef)->where.at[i], b, node);
     return ok;
 }
 

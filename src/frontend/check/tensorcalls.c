@@ -133,6 +133,15 @@ const Type *tensor_of_dtype(const TType *t)
     return tensor_made(t->dtype, RANK_UNKNOWN, NULL);
 }
 
+static void axis_error(TCall *c, const TType *x, const char *axis, const char *rank)
+{
+    Diag *d = REPORT(c->C, E0308, c->node->span, axis, shape_of(x), rank);
+
+    diag_note(d, "in %s()", c->name);
+    if (x->rank)
+        diag_help(d, "its axes are 0 to %d, or from the end -1 to -%d", x->rank - 1, x->rank);
+}
+
 int tcall_axis(TCall *c, const TType *x, const CallArg *a)
 {
     int64_t k;
@@ -143,7 +152,7 @@ int tcall_axis(TCall *c, const TType *x, const CallArg *a)
     if (k >= x->rank || k < -x->rank) {
         snprintf(axis, sizeof axis, "%d", (int)k);
         snprintf(rank, sizeof rank, "%d", x->rank);
-        diag_note(REPORT(c->C, E0308, c->node->span, axis, shape_of(x), rank), "in %s()", c->name);
+        axis_error(c, x, axis, rank);
         return -2;
     }
     return (int)(k < 0 ? k + x->rank : k);

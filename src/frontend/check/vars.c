@@ -2,6 +2,7 @@
  * Variables: what is known about one where it is read, and what a store makes known.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/resolve.h"
 
 #include "frontend/check/spaces.h"
 #include "frontend/eval/native.h"
@@ -95,6 +96,16 @@ static const Type *dim_value(Check *C, AstName *n)
     return type_int(DIM_BAD);
 }
 
+/* A local variable without a value: where it is bound at all. */
+static void report_unbound(Check *C, DiagCode code, const AstName *n, const char *what)
+{
+    Diag *d = REPORT(C, code, n->ast.span, n->id->text);
+    Local *own = C->frame->scope ? scope_local(C->frame->scope, n->id) : NULL;
+
+    if (own)
+        diag_label(d, own->decl, "%s", what);
+}
+
 /* A plain variable that no statement on any way here has given a value. */
 static bool is_unbound(Check *C, AstName *n)
 {
@@ -115,7 +126,7 @@ const Type *name_type(Check *C, AstName *n)
     case BIND_CELL:
         t = (int)n->slot < f->nvar ? f->var[n->slot] : NULL;
         if (!t && n->bind == BIND_LOCAL && f->fn && is_unbound(C, n)) {
-            REPORT(C, E0218, n->ast.span, n->id->text);
+            report_unbound(C, E0218, n, "assigned here, which makes it a variable of this function");
             return T_ANY;
         }
         if (!t) {
@@ -146,7 +157,7 @@ const Type *name_type(Check *C, AstName *n)
     if (t && t->kind == TY_LAZY)
         t = lazy_type(C, t);
     if (t && t->kind == TY_UNSET) {
-        REPORT(C, E0217, n->ast.span, n->id->text);
+        report_unbound(C, E0217, n, "declared here, without a value");
         return T_ANY;
     }
     return t ? t : T_ANY;

@@ -65,7 +65,7 @@ static Ast *bounded(Parser *p, Ast *n)
     if (n->height <= AST_HEIGHT_MAX)
         return n;
     if (!p->reported)
-        diag_help(syntax_error(p, E0121, n->span, "expressions are nested too deeply", NULL), "give a part of it a name of its own");
+        syntax_error(p, E0121, n->span, "expressions are nested too deeply", NULL);
     p->unit->broken = true;
     n = ast_alloc(p->arena, AST_Error, n->span);
     n->height = 1;

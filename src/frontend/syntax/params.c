@@ -198,6 +198,14 @@ AstSeq args_comma(Parser *p, AstSeq args)
     return args;
 }
 
+static void after_keyword(Parser *p, const AstArg *a, const AstArg *keyword)
+{
+    Diag *d = syntax_error(p, E0141, a->ast.span, "positional argument follows keyword argument", NULL);
+
+    if (d)
+        diag_label(d, keyword->ast.span, "this one is given by name");
+}
+
 void args_check(Parser *p, AstSeq args)
 {
     const AstArg *keyword = NULL, *mapping = NULL;
@@ -214,7 +222,7 @@ void args_check(Parser *p, AstSeq args)
             syntax_error(p, E0141, a->ast.span, a->stars ? "iterable argument unpacking follows keyword argument unpacking"
                                                          : "positional argument follows keyword argument unpacking", NULL);
         else if (keyword && !a->stars)
-            syntax_error(p, E0141, a->ast.span, "positional argument follows keyword argument", NULL);
+            after_keyword(p, a, keyword);
     }
 }
 

@@ -14,11 +14,16 @@ static Sym binding(const Token *name)
 static Ast *sequence(Parser *p, AstSeq items, Span span)
 {
     AstPatSequence *n = ast_new(p->arena, PatSequence, span);
-    int stars = 0;
+    const Ast *star = NULL;
 
-    for (int i = 0; i < items.n; i++)
-        if (AST_IS(items.at[i], PatStar) && ++stars > 1)
-            syntax_error(p, E0151, items.at[i]->span, "a sequence pattern may have one starred name", NULL);
+    for (int i = 0; i < items.n; i++) {
+        Diag *d = star && AST_IS(items.at[i], PatStar)
+                      ? syntax_error(p, E0151, items.at[i]->span, "a sequence pattern may have one starred name", NULL) : NULL;
+        if (d)
+            diag_label(d, star->span, "this one is starred");
+        if (AST_IS(items.at[i], PatStar))
+            star = items.at[i];
+    }
     n->elts = items;
     return SEAL(p, n);
 }

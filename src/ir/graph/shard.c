@@ -324,8 +324,8 @@ static bool fits(Trace *T, const Placement *to, const Tensor *x)
     for (int d = 0; d < x->rank; d++) {
         int n = mesh_extent(to->mesh, to->cut[d]);
         if (seen & to->cut[d])
-            return trace_fail(T, OPERR_VALUE, "E0721: mesh axis '%s' cuts two axes of the tensor",
-                              mesh_axes_name(to->mesh, seen & to->cut[d])->text);
+            return trace_fail(T, OPERR_VALUE, "E0721: mesh axis '%s' cuts two axes of the tensor; cut one of them by another axis, or "
+                              "leave it whole", mesh_axes_name(to->mesh, seen & to->cut[d])->text);
         seen |= to->cut[d];
         if (x->shape[x->rank - 1 - d] % n)
             return trace_fail(T, OPERR_SHAPE, "E0722: dimension %d: %lld not divisible by %s=%d", x->rank - 1 - d,
