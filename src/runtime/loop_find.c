@@ -13,38 +13,45 @@
 static const LoopTable *table(void) { return cpu()->loops; }
 
 /* In blocks of 64: keep what the exact function says of large arguments, run the loop, then put that in place. */
-static void checked(LoopFn *loop, float (*exact)(float), int64_t n, float *o, const float *x)
-{
-    float far[64];
-
-    for (int64_t lo = 0; lo < n; lo += 64, o += 64, x += 64) {
-        int64_t k = n - lo < 64 ? n - lo : 64;
-        uint64_t mask = 0;
-        int big = 0;
-        for (int64_t i = 0; i < k; i++)
-            big += !(f32_fabs(x[i]) <= X_TRIG_MAX);
-        for (int64_t i = 0; big && i < k; i++)
-            if (!(f32_fabs(x[i]) <= X_TRIG_MAX)) {
-                mask |= 1ull << i;
-                far[i] = exact(x[i]);
-            }
-        loop(k, o, x, NULL, NULL);
-        for (; mask; mask &= mask - 1) {
-            int i = __builtin_ctzll(mask);
-            o[i] = far[i];
-        }
+#define CHECKED(lane, T, abs_of) \
+    static void checked_##lane(LoopFn *loop, T (*exact)(T), int64_t n, T *o, const T *x) \
+    { \
+        T far[64]; \
+        for (int64_t lo = 0; lo < n; lo += 64, o += 64, x += 64) { \
+            int64_t k = n - lo < 64 ? n - lo : 64; \
+            uint64_t mask = 0; \
+            int big = 0; \
+            for (int64_t i = 0; i < k; i++) \
+                big += !(abs_of(x[i]) <= X_TRIG_MAX); \
+            for (int64_t i = 0; big && i < k; i++) \
+                if (!(abs_of(x[i]) <= X_TRIG_MAX)) { \
+                    mask |= 1ull << i; \
+                    far[i] = exact(x[i]); \
+                } \
+            loop(k, o, x, NULL, NULL); \
+            for (; mask; mask &= mask - 1) { \
+                int i = __builtin_ctzll(mask); \
+                o[i] = far[i]; \
+            } \
+        } \
     }
-}
+CHECKED(f32, float, f32_fabs)
+CHECKED(f64, double, x_abs)
 
-#define CHECKED(name) \
-    static void name##_checked(int64_t n, void *out, const void *a, const void *b, const void *c) \
+#define CIRCULAR(name) \
+    static void name##_checked_f32(int64_t n, void *out, const void *a, const void *b, const void *c) \
     { \
         (void)b, (void)c; \
-        checked((*table())[OP_##name][DT_f32], far_##name, n, out, a); \
+        checked_f32((*table())[OP_##name][DT_f32], far_##name, n, out, a); \
+    } \
+    static void name##_checked_f64(int64_t n, void *out, const void *a, const void *b, const void *c) \
+    { \
+        (void)b, (void)c; \
+        checked_f64((*table())[OP_##name][DT_f64], name, n, out, a); \
     }
-CHECKED(sin)
-CHECKED(cos)
-CHECKED(tan)
+CIRCULAR(sin)
+CIRCULAR(cos)
+CIRCULAR(tan)
 
 static void fma_narrow(int64_t n, void *out, const void *pa, const void *pb, const void *pc)
 {
@@ -59,13 +66,15 @@ LoopFn *loop_find(OpId op, DType as)
 {
     DType lane = lane_dtype(as);
 
-    if (lane == DT_f32)
+    bool wide = lane == DT_f64;
+
+    if (wide || lane == DT_f32)
         switch (op) {
-        case OP_sin: return sin_checked;
-        case OP_cos: return cos_checked;
-        case OP_tan: return tan_checked;
+        case OP_sin: return wide ? sin_checked_f64 : sin_checked_f32;
+        case OP_cos: return wide ? cos_checked_f64 : cos_checked_f32;
+        case OP_tan: return wide ? tan_checked_f64 : tan_checked_f32;
         case OP_fma:
-            if (as != DT_f32)
+            if (!wide && as != DT_f32)
                 return fma_narrow;
             break;
         default: break;

@@ -12,7 +12,6 @@ float f32_lgamma(float a) { return (float)f64_lgamma((double)a); }
 float f32_digamma(float a) { return (float)f64_digamma((double)a); }
 
 double f64_rsqrt(double a) { return 1 / sqrt(a); }
-double f64_sigmoid(double a) { return a >= 0 ? 1 / (1 + exp(-a)) : exp(a) / (1 + exp(a)); }
 
 double f64_lgamma(double a)
 {

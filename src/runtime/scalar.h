@@ -1,6 +1,6 @@
 /*
  * scalar.h - the functions that formulas of scalar.def name: FN(f) for T.
- * Those of f32 that are more than an instruction are in elementary.h; f64's come from libm.
+ * Those that are more than an instruction are in elementary.h and elementary_f64.h; f64's inverse functions come from libm.
  */
 #ifndef TSR_RUNTIME_SCALAR_H
 #define TSR_RUNTIME_SCALAR_H
@@ -54,6 +54,7 @@ static inline double x_sign_of(double magnitude, double sign)
 static inline double x_abs(double x) { return d_of(d_bits(x) & ~(1ull << 63)); }
 
 #include "runtime/elementary.h"
+#include "runtime/elementary_f64.h"
 
 /* ---- f32 and f64 ---- */
 
@@ -84,7 +85,6 @@ float f32_digamma(float a);
 float f32_mod(float a, float b);
 float f32_floordiv(float a, float b);
 double f64_rsqrt(double a);
-double f64_sigmoid(double a);
 double f64_erfinv(double a);
 double f64_lgamma(double a);
 double f64_digamma(double a);
@@ -116,23 +116,10 @@ static inline double f64_min(double a, double b)
 }
 
 #define f64_fabs x_abs
-#define f64_exp exp
-#define f64_exp2 exp2
-#define f64_expm1 expm1
-#define f64_log log
-#define f64_log2 log2
-#define f64_log10 log10
-#define f64_log1p log1p
 #define f64_sqrt sqrt
-#define f64_sin sin
-#define f64_cos cos
-#define f64_tan tan
 #define f64_asin asin
 #define f64_acos acos
 #define f64_atan atan
-#define f64_sinh sinh
-#define f64_cosh cosh
-#define f64_tanh tanh
 #define f64_asinh asinh
 #define f64_acosh acosh
 #define f64_atanh atanh

@@ -1,0 +1,322 @@
+/*
+ * elementary_f64.h - f64 exp, log, sin and their like (included by scalar.h).
+ *
+ * As in elementary.h: without branches or tables, so that compilers vectorise
+ * them, and fused only where x_fma says so, so every instruction set, lane and
+ * alignment gives the same bits.  There is no wider type to compute in, so the
+ * large term of every result is a Pair, an unevaluated sum that is exact to some
+ * 2^-60, and small terms are added to its low half.  The last step rounds once;
+ * that leaves results within 0.75 ULP, a few within 1 (tests/unit/scalar_f64.c measures).
+ */
+#ifndef TSR_RUNTIME_ELEMENTARY_F64_H
+#define TSR_RUNTIME_ELEMENTARY_F64_H
+
+typedef struct { double hi, lo; } Pair;
+
+/* a + b exactly, for |a| >= |b| or a = 0. */
+static inline Pair w_sum(double a, double b)
+{
+    double s = a + b;
+
+    return (Pair){s, b - (s - a)};
+}
+
+/* a * b, where a.lo is below an ULP of a.hi and so is b's. */
+static inline Pair w_mul(Pair a, Pair b)
+{
+    double p = a.hi * b.hi;
+
+    return (Pair){p, x_fma(a.hi, b.hi, -p) + x_fma(a.hi, b.lo, a.lo * b.hi)};
+}
+
+/* n / d; as above. */
+static inline Pair w_quot(Pair n, Pair d)
+{
+    double y = 1 / d.hi, q = n.hi * y, r = x_fma(-q, d.lo, x_fma(-q, d.hi, n.hi) + n.lo);
+
+    return (Pair){q, r * y};
+}
+
+/* Rounded. */
+static inline double w_round(Pair p) { return p.hi + p.lo; }
+
+/* NaN stays. */
+static inline double d_clamp(double x, double lo, double hi)
+{
+    x = lo > x ? lo : x;
+    return hi < x ? hi : x;
+}
+
+/* x 2^n for |n| < 2000: rounded where the result is subnormal only. */
+static inline double w_scale(double x, double n)
+{
+    double s = x_fma(n, 0.5, X_MAGIC), m = s - X_MAGIC;
+
+    return x * x_pow2(s) * x_pow2(n - m + X_MAGIC);
+}
+
+/* ---- exponentials ---- */
+
+/* e^r - 1 - r for |r| <= ln2 / 2. */
+static inline double w_exp_tail(double r)
+{
+    double p = 0x1.1f66d948a47d2p-29;
+
+    p = x_fma(p, r, 0x1.af389ecfc4b9cp-26);
+    p = x_fma(p, r, 0x1.27e4e1f7222cbp-22);
+    p = x_fma(p, r, 0x1.71de0db2f6b19p-19);
+    p = x_fma(p, r, 0x1.a01a01a47a591p-16);
+    p = x_fma(p, r, 0x1.a01a01a7c2efep-13);
+    p = x_fma(p, r, 0x1.6c16c16c167e2p-10);
+    p = x_fma(p, r, 0x1.11111111109b5p-7);
+    p = x_fma(p, r, 0x1.5555555555555p-5);
+    p = x_fma(p, r, 0x1.5555555555556p-3);
+    p = x_fma(p, r, 0.5);
+    return r * r * p;
+}
+
+/* x = n ln2 + r, r in two parts; the first subtraction is exact. */
+static inline Pair w_exp_reduce(double x, double *n)
+{
+    *n = x_fma(x, M_LOG2E, X_MAGIC) - X_MAGIC;
+    double h = x_fma(-*n, M_LN2, x), r = x_fma(-*n, 0x1.abc9e3b39803fp-56, h);
+
+    return (Pair){r, x_fma(-*n, 0x1.abc9e3b39803fp-56, h - r)};
+}
+
+/* e^r for a small r in two parts. */
+static inline Pair w_exp_small(Pair r)
+{
+    Pair e = w_sum(1, r.hi);
+
+    e.lo += w_exp_tail(r.hi) + r.lo;
+    return e;
+}
+
+/* (e^x - 1) / 4 for -40 <= x <= 710.5: a quarter of it, which does not overflow before sinh does. */
+static inline Pair w_quarter_expm1(double x)
+{
+    double n;
+    Pair r = w_exp_reduce(x, &n);
+    double p = x_pow2(n + (X_MAGIC - 2)), less = p - 0.25, lost = p > 0.25 ? (p - less) - 0.25 : p - (less + 0.25);
+    Pair e = w_sum(less, p * r.hi);
+
+    return w_sum(e.hi, x_fma(p, w_exp_tail(r.hi) + r.lo, e.lo + lost));
+}
+
+static inline double f64_exp(double a)
+{
+    double n;
+    Pair e = w_exp_small(w_exp_reduce(d_clamp(a, -746, 710), &n));
+
+    return w_scale(w_round(e), n);
+}
+
+static inline double f64_exp2(double a)
+{
+    double x = d_clamp(a, -1076, 1025), n = (x + X_MAGIC) - X_MAGIC;
+    Pair r = w_mul((Pair){x - n, 0}, (Pair){M_LN2, 0x1.abc9e3b39803fp-56}), e = w_exp_small(r);
+
+    return w_scale(w_round(e), n);
+}
+
+static inline double f64_expm1(double a)
+{
+    Pair e = w_quarter_expm1(d_clamp(a, -40, 710));
+
+    return x_abs(a) < 0x1p-54 ? a : 4 * w_round(e);
+}
+
+static inline double f64_sinh(double a)
+{
+    Pair e = w_quarter_expm1(d_clamp(x_abs(a), 0, 710.5));
+    Pair d = w_sum(4 * e.hi > 1 ? 4 * e.hi : 1, 4 * e.hi > 1 ? 1 : 4 * e.hi);
+    d.lo = x_fma(4, e.lo, d.lo);
+    Pair q = w_quot(e, d);
+    bool far = e.hi > 0x1p100;                      /* q is next to nothing, and 4 e.hi may overflow */
+    Pair y = w_sum(e.hi, far ? 0 : q.hi);
+    y.lo += far ? 0 : e.lo + q.lo;
+
+    return x_sign_of(x_abs(a) < 0x1p-27 ? a : 2 * w_round(y), a);
+}
+
+static inline double f64_cosh(double a)
+{
+    double n, x = d_clamp(x_abs(a), 0, 710.5);
+    Pair e = w_exp_small(w_exp_reduce(x, &n));
+    double p = x_pow2(n + (X_MAGIC - 2));
+    e = w_sum(e.hi * p, e.lo * p);
+
+    return 2 * (e.hi + (e.lo + 0.0625 / e.hi));
+}
+
+static inline double f64_tanh(double a)
+{
+    double x = x_abs(a);
+    Pair e = w_quarter_expm1(-2 * d_clamp(x, 0, 20)), d = w_sum(0.5, e.hi);
+
+    d.lo += e.lo;
+    return x_sign_of(x < 0x1p-54 ? x : w_round(w_quot(e, d)), a);
+}
+
+static inline double f64_sigmoid(double a)
+{
+    double n;
+    Pair e = w_exp_small(w_exp_reduce(-d_clamp(x_abs(a), 0, 746), &n));
+    e = w_sum(e.hi, e.lo);
+    double p = x_pow2((n < -1000 ? -1000 : n) + X_MAGIC);
+    Pair d = w_sum(1, e.hi * p);
+    d.lo = x_fma(e.lo, p, d.lo);
+    double y = w_round(w_quot((Pair){a < 0 ? e.hi : 1, a < 0 ? e.lo : 0}, d));
+
+    return w_scale(y, a < 0 ? n : 0);
+}
+
+/* ---- logarithms ---- */
+
+/* As x_split, of subnormal numbers too. */
+static inline double w_split(double x, double *k)
+{
+    bool tiny = x < 0x1p-1022;
+    double f = x_split(tiny ? x * 0x1p54 : x, k);
+
+    *k -= tiny ? 54 : 0;
+    return f;
+}
+
+/* log(1 + f) = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), s = f / (2 + f) (as FreeBSD's e_log.c explains). */
+static inline Pair w_log_small(double f)
+{
+    double s = f / (2 + f), z = s * s, g = 0.5 * f, h = g * f, r = 0x1.2b584aae78a57p-3;
+
+    r = x_fma(r, z, 0x1.39fe606542ddep-3);
+    r = x_fma(r, z, 0x1.7462b4ab2ef6bp-3);
+    r = x_fma(r, z, 0x1.c71c62e5800a1p-3);
+    r = x_fma(r, z, 0x1.2492492df148dp-2);
+    r = x_fma(r, z, 0x1.99999999952e2p-2);
+    r = x_fma(r, z, 0x1.5555555555558p-1);
+    Pair l = w_sum(f, -h);
+    l.lo += x_fma(s, x_fma(r, z, h), -x_fma(g, f, -h));
+    return l;
+}
+
+/* k c + l, where c.hi has few enough digits that k c.hi is exact. */
+static inline double w_log_sum(double k, Pair c, Pair l)
+{
+    Pair s = w_sum(k * c.hi, l.hi);
+
+    return s.hi + (s.lo + x_fma(k, c.lo, l.lo));
+}
+
+/* The ends of every logarithm: log 0 = -inf, of negative numbers NaN. */
+static inline double d_log_ends(double x, double y)
+{
+    y = x > 0 ? y : x == 0 ? -(double)INFINITY : (double)NAN;
+    return x < (double)INFINITY ? y : x;            /* also NaN */
+}
+
+static inline double f64_log(double a)
+{
+    double k, f = w_split(a, &k);
+
+    return d_log_ends(a, w_log_sum(k, (Pair){0x1.62e42fefa3800p-1, 0x1.ef35793c76730p-45}, w_log_small(f)));
+}
+
+static inline double f64_log2(double a)
+{
+    double k, f = w_split(a, &k);
+    Pair l = w_log_small(f);
+
+    l = w_mul(w_sum(l.hi, l.lo), (Pair){M_LOG2E, 0x1.777d0ffda0d24p-56});
+    return d_log_ends(a, w_log_sum(k, (Pair){1, 0}, l));
+}
+
+static inline double f64_log10(double a)
+{
+    double k, f = w_split(a, &k);
+    Pair l = w_log_small(f);
+
+    l = w_mul(w_sum(l.hi, l.lo), (Pair){0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
+    return d_log_ends(a, w_log_sum(k, (Pair){0x1.34413509f7800p-2, 0x1.fef311f12b358p-46}, l));
+}
+
+static inline double f64_log1p(double a)
+{
+    double u = 1 + a, lost = x_abs(a) < 1 ? a - (u - 1) : 1 - (u - a), k, f = x_split(u, &k);
+    bool near = k == 0;                             /* what rounding 1 + a lost counts beyond */
+    Pair l = w_log_small(near ? a : f);
+
+    l.lo += near ? 0 : lost / u;
+    double y = w_log_sum(k, (Pair){0x1.62e42fefa3800p-1, 0x1.ef35793c76730p-45}, l);
+    y = a > -1 ? y : a == -1 ? -(double)INFINITY : (double)NAN;
+    return a == 0 || a == (double)INFINITY ? a : a != a ? a : y;
+}
+
+/* ---- circular functions: up to X_TRIG_MAX, as in elementary.h ---- */
+
+/* x = n pi/2 + r, |r| <= pi / 4, from 159 bits of pi / 2; the low bits of *shifted are n's. */
+static inline Pair w_trig_reduce(double x, double *shifted)
+{
+    double s = x_fma(x, M_2_PI, X_MAGIC), n = s - X_MAGIC;
+    double a = x_fma(-n, M_PI_2, x);                /* exact */
+    double b = -n * 0x1.1a62633145c07p-54, e = x_fma(-n, 0x1.1a62633145c07p-54, -b);
+    double h = a + b, t = h - a, lost = (a - (h - t)) + (b - t);        /* a may be the smaller one */
+
+    *shifted = s;
+    return w_sum(h, lost + x_fma(n, 0x1.f1976b7ed8fbcp-110, e));
+}
+
+static inline Pair w_sin_small(Pair r)
+{
+    double z = r.hi * r.hi, p = -0x1.ab17d404de5b3p-41;
+
+    p = x_fma(p, z, 0x1.61217f0b800d5p-33);
+    p = x_fma(p, z, -0x1.ae645412c560cp-26);
+    p = x_fma(p, z, 0x1.71de3a546095bp-19);
+    p = x_fma(p, z, -0x1.a01a01a019938p-13);
+    p = x_fma(p, z, 0x1.1111111111110p-7);
+    p = x_fma(p, z, -0x1.5555555555555p-3);
+    return (Pair){r.hi, x_fma(r.hi * z, p, x_fma(-0.5 * z, r.lo, r.lo))};
+}
+
+static inline Pair w_cos_small(Pair r)
+{
+    double z = r.hi * r.hi, p = -0x1.907da367a37cbp-37;
+
+    p = x_fma(p, z, 0x1.1eeb68e93b64cp-29);
+    p = x_fma(p, z, -0x1.27e4fa17da09ep-22);
+    p = x_fma(p, z, 0x1.a01a019f4eb01p-16);
+    p = x_fma(p, z, -0x1.6c16c16c16967p-10);
+    p = x_fma(p, z, 0x1.5555555555555p-5);
+    Pair c = w_sum(1, -0.5 * z);
+    c.lo += x_fma(z * z, p, -x_fma(0.5, x_fma(r.hi, r.hi, -z), r.hi * r.lo));
+    return c;
+}
+
+/* sin(x + turns pi/2). */
+static inline double w_sin(double x, double turns)
+{
+    double shifted;
+    Pair r = w_trig_reduce(x, &shifted), s = w_sin_small(r), c = w_cos_small(r);
+    uint64_t quarter = d_bits(shifted + turns);
+    double y = w_round(quarter & 1 ? c : s);
+
+    return d_of(d_bits(y) ^ (quarter & 2) << 62);
+}
+
+static inline double f64_sin(double a) { return a == 0 ? a : w_sin(a, 0); }
+static inline double f64_cos(double a) { return w_sin(a, 1); }
+
+static inline double f64_tan(double a)
+{
+    double shifted;
+    Pair r = w_trig_reduce(a, &shifted), s = w_sin_small(r), c = w_cos_small(r);
+    bool odd = d_bits(shifted) & 1;
+    s = w_sum(s.hi, s.lo);
+    c = w_sum(c.hi, c.lo);
+    double y = w_round(w_quot((Pair){odd ? -c.hi : s.hi, odd ? -c.lo : s.lo}, (Pair){odd ? s.hi : c.hi, odd ? s.lo : c.lo}));
+
+    return x_abs(a) < 0x1p-30 ? a : y;
+}
+
+#endif
