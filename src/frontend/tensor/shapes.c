@@ -352,10 +352,7 @@ static Value f_pad(Interp *I, Value *a)                 /* x, widths, value */
     }
     at.nd[0] = at.nd[1] = at.nd[2] = x->rank;
     for (int i = 0; i < x->rank; i++)
-        if (size_is_negative(at.d[0][i]) || size_is_negative(at.d[1][i])) {
-            tensor_unref(x);
-            return raise(I, EXC_ShapeError, "pad: a width cannot be negative");
-        }
+        at.kind |= dim_ask_ge(at.d[0][i], 0) != DIM_PROVED || dim_ask_ge(at.d[1][i], 0) != DIM_PROVED;
     return value_of(chain1(I, OP_pad, &at, x));
 }
 
@@ -476,7 +473,8 @@ const NativeDef tensor_shape_natives[] = {
     {"", "concatenate", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under NumPy's name."},
     {"", "cat", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under PyTorch's name."},
     {"", "stack", f_stack, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "Joined along a new axis; the shapes must be equal."},
-    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float = 0.0", "Surrounded by `value`: widths ((before, after), ...) one pair an axis."),
+    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float = 0.0",
+     "Surrounded by `value`: widths ((before, after), ...) one pair an axis. Negative ones cut."),
     BOTH("tril", f_tril, ", k: int = 0", "Zero above diagonal k of the last two axes."),
     BOTH("triu", f_triu, ", k: int = 0", "Zero below diagonal k of the last two axes."),
     BOTH("sliding_windows", f_windows, ", size: int | tuple | list, stride: int | tuple | list = 1, dilation: int | tuple | list = 1",

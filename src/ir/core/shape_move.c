@@ -140,8 +140,10 @@ bool shape_PAD(Infer *f)
         if (between != 0 && !dim_same(D, 0))
             D = dim_add(D, dim_mul(between, dim_sub(D, 1)));
         D = dim_add(D, dim_add(a->d[0][i], a->d[1][i]));
-        if (negative(D) || negative(a->d[0][i]) || negative(a->d[1][i]))
+        if (!a->kind && (negative(a->d[0][i]) || negative(a->d[1][i])))
             return infer_fail(f, INFER_SHAPE, "pad: amounts cannot be negative (axis %d of %s)", i - n, shape_text(x));
+        if (negative(D))
+            return infer_fail(f, INFER_SHAPE, "pad: the amounts cut more than axis %d of %s has", i - n, shape_text(x));
         f->out[0].shape[lead + i] = D;
     }
     return true;

@@ -183,17 +183,33 @@ void transpose_slice(Transpose *t)
     t->dx[0] = r_op(t->r, OP_pad, &p, &c, 1);
 }
 
+/* c padded where the pad cut, and cut where it padded; what lies between the elements stays. */
+static Tensor *unpad(Transpose *t, Tensor *c)
+{
+    Attr p = attr_default();
+    int n = t->a->nd[0];
+
+    p.kind = 1;
+    p.nd[0] = p.nd[1] = (uint8_t)n;
+    for (int i = 0; i < n; i++) {
+        p.d[0][i] = dim_sub(0, t->a->d[0][i]);
+        p.d[1][i] = dim_sub(0, t->a->d[1][i]);
+    }
+    return r_op(t->r, OP_pad, &p, &c, 1);
+}
+
 void transpose_pad(Transpose *t)
 {
     const TType *x = &t->xt[0];
     Attr s = attr_default();
-    Tensor *c = whole(t);
+    bool cuts = t->a->kind;
+    Tensor *c = cuts ? unpad(t, whole(t)) : whole(t);
     int n = t->a->nd[0], lead = x->rank - n;
 
     s.nd[0] = s.nd[1] = s.nd[2] = (uint8_t)n;
     for (int i = 0; i < n; i++) {
         Dim D = x->shape[lead + i], step = dim_add(t->a->nd[2] > i ? t->a->d[2][i] : 0, 1);
-        s.d[0][i] = t->a->d[0][i];
+        s.d[0][i] = cuts ? 0 : t->a->d[0][i];
         s.d[2][i] = step;
         s.d[1][i] = dim_same(D, 0) ? s.d[0][i] : dim_add(s.d[0][i], dim_add(dim_mul(step, dim_sub(D, 1)), 1));
     }
