@@ -38,17 +38,16 @@ static void swap_rows(double *x, double *y, int64_t n)
     }
 }
 
-/* Length of a vector without overflow in the squares. */
-static double norm(const double *x, int64_t n, int64_t stride)
+double la_norm(const double *x, int64_t n)
 {
     double big = 0, s = 0;
 
     for (int64_t i = 0; i < n; i++)
-        big = fmax(big, fabs(x[i * stride]));
+        big = fmax(big, fabs(x[i]));
     if (big == 0 || !isfinite(big))
         return big;
     for (int64_t i = 0; i < n; i++)
-        s += x[i * stride] / big * (x[i * stride] / big);
+        s += x[i] / big * (x[i] / big);
     return big * sqrt(s);
 }
 
@@ -116,14 +115,14 @@ void la_lu(double *a, int32_t *perm, int64_t n)
  */
 static double reflector(double *x, int64_t n, double *first)
 {
-    double len = norm(x, n, 1), tail = n > 1 ? norm(x + 1, n - 1, 1) : 0;
+    double len = la_norm(x, n), tail = n > 1 ? la_norm(x + 1, n - 1) : 0;
 
     *first = x[0];
     if (tail == 0)
         return 0;
     *first = x[0] > 0 ? -len : len;
     x[0] -= *first;                                 /* no cancellation: the signs differ */
-    double scale = norm(x, n, 1);
+    double scale = la_norm(x, n);
     for (int64_t i = 0; i < n; i++)
         x[i] /= scale;
     return 2;
@@ -207,7 +206,7 @@ static void tridiagonalise(double *a, double *qt, double *d, double *e, int64_t 
     }
 }
 
-static void rotate(double *x, double *y, double c, double s, int64_t n)
+void la_rotate(double *x, double *y, double c, double s, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
         double f = y[k];
@@ -217,7 +216,7 @@ static void rotate(double *x, double *y, double c, double s, int64_t n)
 }
 
 /* One QL sweep from m up to l. */
-static void ql_sweep(double *d, double *e, double *qt, int64_t l, int64_t m, int64_t n)
+static void ql_sweep(double *d, double *e, double *qt, int64_t l, int64_t m, int64_t width)
 {
     double g = (d[l + 1] - d[l]) / (2 * e[l]), r = hypot(g, 1), s = 1, c = 1, p = 0;
     int64_t i;
@@ -238,14 +237,14 @@ static void ql_sweep(double *d, double *e, double *qt, int64_t l, int64_t m, int
         p = s * r;
         d[i + 1] = g + p;
         g = c * r - b;
-        rotate(qt + i * n, qt + (i + 1) * n, c, s, n);
+        la_rotate(qt + i * width, qt + (i + 1) * width, c, s, width);
     }
     d[l] -= p;
     e[l] = g;
     e[m] = 0;
 }
 
-static bool ql(double *d, double *e, double *qt, int64_t n)
+bool la_tridiagonal(double *d, double *e, double *qt, int64_t n, int64_t width)
 {
     for (int64_t l = 0; l < n; l++)
         for (int tries = 0;; tries++) {
@@ -256,7 +255,7 @@ static bool ql(double *d, double *e, double *qt, int64_t n)
                 break;
             if (tries == 60)
                 return false;
-            ql_sweep(d, e, qt, l, m, n);
+            ql_sweep(d, e, qt, l, m, width);
         }
     return true;
 }
@@ -290,7 +289,7 @@ bool la_eigh(const double *a, double *w, double *v, int64_t n, double *work)
                 return false;
         }
     tridiagonalise(t, v, w, e, n, tmp);
-    if (!ql(w, e, v, n))
+    if (!la_tridiagonal(w, e, v, n, n))
         return false;
     for (int64_t i = 0; i < n; i++) {               /* ascending: rows of v are the vectors still */
         int64_t low = i;
@@ -323,8 +322,8 @@ static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t 
     if (fabs(g) <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0)
         return false;
     double z = (b - a) / (2 * g), t = copysign(1, z) / (fabs(z) + hypot(1, z)), c = 1 / hypot(1, t), s = c * t;
-    rotate(x, y, c, s, m);
-    rotate(vx, vy, c, s, n);
+    la_rotate(x, y, c, s, m);
+    la_rotate(vx, vy, c, s, n);
     return true;
 }
 
@@ -339,7 +338,7 @@ static void complete(double *u, int64_t count, int64_t m)
         for (int pass = 0; pass < 2; pass++)
             for (int64_t i = 0; i < count; i++)
                 axpy(-dot(u + i * m, x, m), u + i * m, x, m);
-        double len = norm(x, m, 1);
+        double len = la_norm(x, m);
         if (len > 0.5 / sqrt((double)m)) {
             for (int64_t i = 0; i < m; i++)
                 x[i] /= len;
@@ -352,7 +351,7 @@ static void complete(double *u, int64_t count, int64_t m)
 static void order_singular(double *ut, double *s, double *vt, int64_t m, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        s[i] = norm(ut + i * m, m, 1);
+        s[i] = la_norm(ut + i * m, m);
     for (int64_t i = 0; i < n; i++) {
         int64_t top = i;
         for (int64_t j = i + 1; j < n; j++)

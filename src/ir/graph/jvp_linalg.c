@@ -17,12 +17,6 @@ static Tensor *solve(Rule *r, int kind, Tensor *a, Tensor *b)
     return r_op(r, OP_triangular_solve, &at, (Tensor *[]){a, b}, 2);
 }
 
-/* The hermitian matrix that the kernels see: they read the lower triangle. */
-static Tensor *hermitian(Rule *r, Tensor *t)
-{
-    return r_add(r, r_tri(r, t, false, true), r_mT(r, r_tri(r, t, false, false)));
-}
-
 static Tensor *mm(Rule *r, Tensor *a, Tensor *b) { return r_matmul(r, a, b); }
 
 /* Where the mask of the diagonal holds, x, else y. */
@@ -36,9 +30,29 @@ static Tensor *on_diagonal(Rule *r, Tensor *x, Tensor *y, Tensor *like)
     return r3(r, OP_where, r2(r, OP_eq, r_iota(r, &m, -2), r_iota(r, &m, -1)), x, y);
 }
 
+/* x with zeros outside the diagonal */
+static Tensor *only_diagonal(Rule *r, Tensor *x)
+{
+    return x ? on_diagonal(r, x, r_num(r, x, 0), x) : NULL;
+}
+
+/* The imaginary part, as a complex tensor; NULL, which is zero, of a real one. */
+static Tensor *imaginary(Rule *r, Tensor *x)
+{
+    return x && dtype_is_complex((DType)x->dtype) ? r_sub(r, x, r_convert(r, r1(r, OP_real, x), x->dtype)) : NULL;
+}
+
+/* The hermitian matrix that the kernels see: they read the lower triangle, and of the diagonal the real part. */
+static Tensor *hermitian(Rule *r, Tensor *t)
+{
+    Tensor *full = r_add(r, r_tri(r, t, false, true), r_mT(r, r_tri(r, t, false, false)));
+
+    return r_sub(r, full, imaginary(r, only_diagonal(r, t)));
+}
+
 static Tensor *diagonal(Rule *r, Tensor *x)
 {
-    return x ? r_sum(r, on_diagonal(r, x, r_num(r, x, 0), x), 1, (int[]){-1}) : NULL;
+    return x ? r_sum(r, only_diagonal(r, x), 1, (int[]){-1}) : NULL;
 }
 
 /* a = L L^H: dL = L phi(L^-1 da L^-H), phi the lower triangle with half the diagonal */
@@ -89,7 +103,10 @@ void jvp_lu(Jvp *j)
     j->dy[0] = r_add(r, dL, dU);
 }
 
-/* Tall a = Q R: C = Q^H da R^-1, W = lower(C) - lower(C)^H, dQ = Q (W - C) + da R^-1, dR = Q^H (da - dQ R) */
+/*
+ * Tall a = Q R: C = Q^H da R^-1, W = lower(C) - lower(C)^H + i im(diag(C)), which keeps R's diagonal real,
+ * dQ = Q (W - C) + da R^-1, dR = Q^H (da - dQ R)
+ */
 void jvp_qr(Jvp *j)
 {
     Rule *r = j->r;
@@ -103,7 +120,7 @@ void jvp_qr(Jvp *j)
     left = r_swap(r, solve(r, UPPER | TRANSPOSED, square, r_swap(r, left, -2, -1)), -2, -1);
     c = mm(r, r_mT(r, Q), left);
     low = r_tri(r, c, false, false);
-    w = r_sub(r, low, r_mT(r, low));
+    w = r_add(r, r_sub(r, low, r_mT(r, low)), imaginary(r, only_diagonal(r, c)));
     dQ = r_add(r, mm(r, Q, r_sub(r, w, c)), left);
     j->dy[0] = dQ;
     j->dy[1] = r_tri(r, mm(r, r_mT(r, Q), r_sub(r, da, mm(r, dQ, R))), true, true);
@@ -149,6 +166,7 @@ static Tensor *outside(Rule *r, Tensor *u, Tensor *x)
 /*
  * a = U S Vh, m = U^H da V: dS = diag(m), F_ij = 1 / (s_j^2 - s_i^2),
  * dU = U (F * (m S + S m^H)) + (1 - U U^H) da V S^-1, and V likewise with a^H.
+ * The phases between the vectors of a pair turn with im(diag(m)) S^-1, which dU takes.
  */
 void jvp_svd(Jvp *j)
 {
@@ -166,6 +184,8 @@ void jvp_svd(Jvp *j)
     inv = safe_inverse(r, row);
     mh = r_mT(r, m);
     du = r_mul(r, f, r_add(r, r_mul(r, m, row), r_mul(r, r_expand(r, s, -1), mh)));
+    if ((d = imaginary(r, only_diagonal(r, m))))
+        du = r_add(r, du, r_mul(r, d, inv));
     dv = r_mul(r, f, r_add(r, r_mul(r, mh, row), r_mul(r, r_expand(r, s, -1), m)));
     j->dy[0] = r_add(r, mm(r, U, du), outside(r, U, r_mul(r, mm(r, da, V), inv)));
     dv = r_add(r, mm(r, V, dv), outside(r, V, r_mul(r, mm(r, r_mT(r, da), U), inv)));

@@ -1,0 +1,366 @@
+/*
+ * The factorisations of linalg.c for complex matrices.
+ *
+ * What is open is a phase instead of a sign, fixed the same way: R's diagonal
+ * and the largest component of an eigenvector or left singular vector are real
+ * and not negative.  A hermitian matrix reflects to a tridiagonal one, which a
+ * diagonal of phases makes real; from there on its eigenvalues are linalg.c's
+ * problem, for a row of n complex numbers rotates as one of 2 n doubles.
+ */
+#include "runtime/linalg.h"
+
+#include <complex.h>
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* x^H y */
+static Cx dot(const Cx *x, const Cx *y, int64_t n)
+{
+    Cx s = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        s += conj(x[i]) * y[i];
+    return s;
+}
+
+/* y += f * x */
+static void axpy(Cx f, const Cx *x, Cx *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += f * x[i];
+}
+
+static void scale(Cx f, Cx *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= f;
+}
+
+static void swap_rows(Cx *x, Cx *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        Cx t = x[i];
+        x[i] = y[i];
+        y[i] = t;
+    }
+}
+
+static double norm(const Cx *x, int64_t n) { return la_norm((const double *)x, 2 * n); }
+static double square(const Cx *x, int64_t n) { return creal(dot(x, x, n)); }
+
+/* z / |z|; 1 for 0 */
+static Cx phase(Cx z)
+{
+    double size = cabs(z);
+
+    return size > 0 ? z / size : 1;
+}
+
+static bool is_finite(Cx z) { return isfinite(creal(z)) && isfinite(cimag(z)); }
+
+int64_t la_cholesky_c(Cx *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++)
+            a[i * n + j] = (a[i * n + j] - dot(a + j * n, a + i * n, j)) / creal(a[j * n + j]);
+        double s = creal(a[i * n + i]) - square(a + i * n, i);
+        if (!(s > 0))
+            return i;
+        a[i * n + i] = sqrt(s);
+        memset(a + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof *a);
+    }
+    return -1;
+}
+
+void la_triangular_c(const Cx *a, Cx *b, int64_t n, int64_t m, bool upper, bool transpose, bool unit)
+{
+    int64_t row = transpose ? 1 : n, col = transpose ? n : 1;
+    bool backwards = upper != transpose;
+
+    for (int64_t t = 0; t < n; t++) {
+        int64_t i = backwards ? n - 1 - t : t;
+        for (int64_t u = 0; u < t; u++) {
+            int64_t j = backwards ? n - 1 - u : u;
+            axpy(-a[i * row + j * col], b + j * m, b + i * m, m);
+        }
+        for (int64_t k = 0; !unit && k < m; k++)
+            b[i * m + k] /= a[i * n + i];
+    }
+}
+
+void la_lu_c(Cx *a, int32_t *perm, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        perm[i] = (int32_t)i;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t p = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (cabs(a[i * n + k]) > cabs(a[p * n + k]))
+                p = i;
+        if (p != k) {
+            int32_t t = perm[p];
+            perm[p] = perm[k];
+            perm[k] = t;
+            swap_rows(a + p * n, a + k * n, n);
+        }
+        if (a[k * n + k] == 0)
+            continue;                               /* singular: U keeps the zero */
+        for (int64_t i = k + 1; i < n; i++) {
+            Cx f = a[i * n + k] /= a[k * n + k];
+            if (f != 0)
+                axpy(-f, a + k * n + k + 1, a + i * n + k + 1, n - k - 1);
+        }
+    }
+}
+
+/* The reflection I - 2 v v^H that maps x to (*first, 0, ...); x becomes v. Returns whether there is something to do. */
+static bool reflector(Cx *x, int64_t n, Cx *first)
+{
+    *first = x[0];
+    if (n < 2 || norm(x + 1, n - 1) == 0)
+        return false;
+    *first = -phase(x[0]) * norm(x, n);
+    x[0] -= *first;                                 /* no cancellation: the phases are opposite */
+    scale(1 / norm(x, n), x, n);
+    return true;
+}
+
+/* rows [0, n) of a (width apart), columns [from, to): a -= 2 v (v^H a). */
+static void reflect(Cx *a, int64_t width, int64_t n, int64_t from, int64_t to, const Cx *v, Cx *tmp)
+{
+    memset(tmp, 0, (size_t)(to - from) * sizeof *tmp);
+    for (int64_t i = 0; i < n; i++)
+        axpy(conj(v[i]), a + i * width + from, tmp, to - from);
+    for (int64_t i = 0; i < n; i++)
+        axpy(-2 * v[i], tmp, a + i * width + from, to - from);
+}
+
+/* Row i of r by the phase that makes its diagonal real, column i of q by the opposite one. */
+static void fix_phase(Cx *q, Cx *r, int64_t m, int64_t n, int64_t k, int64_t i)
+{
+    Cx p = phase(r[i * n + i]);
+
+    if (p == 1)
+        return;
+    scale(conj(p), r + i * n + i, n - i);
+    r[i * n + i] = creal(r[i * n + i]);
+    for (int64_t j = 0; j < m; j++)
+        q[j * k + i] *= p;
+}
+
+void la_qr_c(const Cx *a, Cx *q, Cx *r, int64_t m, int64_t n, Cx *work)
+{
+    int64_t k = m < n ? m : n;
+    Cx *w = work, *vs = work + m * n, *tmp = vs + k * m;        /* as in la_qr */
+
+    memcpy(w, a, (size_t)(m * n) * sizeof *a);
+    memset(vs, 0, (size_t)(k * m) * sizeof *vs);
+    for (int64_t j = 0; j < k; j++) {
+        Cx *v = vs + j * m + j, first;
+        for (int64_t i = j; i < m; i++)
+            v[i - j] = w[i * n + j];
+        if (!reflector(v, m - j, &first)) {
+            memset(v, 0, (size_t)(m - j) * sizeof *v);
+            continue;
+        }
+        reflect(w + j * n, n, m - j, j, n, v, tmp);
+        w[j * n + j] = first;
+    }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < n; j++)
+            r[i * n + j] = j < i ? 0 : w[i * n + j];
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < k; j++)
+            q[i * k + j] = i == j;
+    for (int64_t j = k - 1; j >= 0; j--)
+        reflect(q + j * k, k, m - j, j, k, vs + j * m + j, tmp);
+    for (int64_t i = 0; i < k; i++)
+        fix_phase(q, r, m, n, k, i);
+}
+
+/* ---- hermitian eigenvalues ---- */
+
+/* sub -= v p^H + p v^H */
+static void rank_two(Cx *sub, int64_t width, const Cx *v, const Cx *p, int64_t len)
+{
+    for (int64_t i = 0; i < len; i++)
+        for (int64_t j = 0; j < len; j++)
+            sub[i * width + j] -= v[i] * conj(p[j]) + p[i] * conj(v[j]);
+}
+
+/* a becomes tridiagonal, with the diagonal d and the sizes of the off-diagonal in e; qh collects reflections and phases. */
+static void tridiagonalise(Cx *a, Cx *qh, double *d, double *e, int64_t n, Cx *v, Cx *p)
+{
+    Cx turn = 1;
+
+    for (int64_t k = 0; k + 2 < n; k++) {
+        int64_t len = n - k - 1;
+        Cx first, *sub = a + (k + 1) * n + k + 1;
+        for (int64_t i = 0; i < len; i++)
+            v[i] = a[(k + 1 + i) * n + k];
+        if (!reflector(v, len, &first))
+            continue;
+        for (int64_t i = 0; i < len; i++) {
+            p[i] = 0;
+            for (int64_t j = 0; j < len; j++)
+                p[i] += 2 * sub[i * n + j] * v[j];
+        }
+        axpy(-dot(v, p, len), v, p, len);
+        rank_two(sub, n, v, p, len);
+        a[(k + 1) * n + k] = first;
+        reflect(qh + (k + 1) * n, n, len, 0, n, v, p);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        Cx below = i + 1 < n ? a[(i + 1) * n + i] : 0;
+        d[i] = creal(a[i * n + i]);
+        e[i] = cabs(below);
+        scale(conj(turn), qh + i * n, n);
+        turn *= phase(below);
+    }
+}
+
+/* What makes the component of largest size real and positive; of equal ones the first. */
+static Cx straighten(const Cx *x, int64_t n)
+{
+    int64_t big = 0;
+
+    for (int64_t i = 1; i < n; i++)
+        if (cabs(x[i]) > cabs(x[big]) * (1 + 1e-10))
+            big = i;
+    return n > 0 ? conj(phase(x[big])) : 1;
+}
+
+bool la_eigh_c(const Cx *a, double *w, Cx *v, int64_t n, Cx *work)
+{
+    Cx *t = work, *tmp = work + n * n, *sums = tmp + n;
+    double *e = (double *)(sums + n);
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            t[i * n + j] = i > j ? a[i * n + j] : i == j ? creal(a[i * n + i]) : conj(a[j * n + i]);
+            v[i * n + j] = i == j;
+            if (!is_finite(t[i * n + j]))
+                return false;
+        }
+    tridiagonalise(t, v, w, e, n, tmp, sums);
+    if (!la_tridiagonal(w, e, (double *)v, n, 2 * n))
+        return false;
+    for (int64_t i = 0; i < n; i++) {               /* ascending: rows of v are the conjugated vectors still */
+        int64_t low = i;
+        for (int64_t j = i + 1; j < n; j++)
+            if (w[j] < w[low])
+                low = j;
+        if (low != i) {
+            double x = w[i];
+            w[i] = w[low];
+            w[low] = x;
+            swap_rows(v + i * n, v + low * n, n);
+        }
+        scale(straighten(v + i * n, n), v + i * n, n);
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            Cx x = v[i * n + j];
+            v[i * n + j] = conj(v[j * n + i]);
+            v[j * n + i] = conj(x);
+        }
+    return true;
+}
+
+/* ---- singular values ---- */
+
+/* As in linalg.c, after y has turned so that x^H y is real. */
+static bool orthogonalise(Cx *x, Cx *y, Cx *vx, Cx *vy, int64_t m, int64_t n)
+{
+    double a = square(x, m), b = square(y, m);
+    Cx h = dot(x, y, m), turn = conj(phase(h));
+    double g = cabs(h);
+
+    if (g <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0)
+        return false;
+    double z = (b - a) / (2 * g), t = copysign(1, z) / (fabs(z) + hypot(1, z)), c = 1 / hypot(1, t), s = c * t;
+    scale(turn, y, m);
+    scale(turn, vy, n);
+    la_rotate((double *)x, (double *)y, c, s, 2 * m);
+    la_rotate((double *)vx, (double *)vy, c, s, 2 * n);
+    return true;
+}
+
+/* A unit vector orthogonal to the first `count` rows of u, for a zero singular value. */
+static void complete(Cx *u, int64_t count, int64_t m)
+{
+    Cx *x = u + count * m;
+
+    for (int64_t start = 0; start < m; start++) {
+        memset(x, 0, (size_t)m * sizeof *x);
+        x[start] = 1;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t i = 0; i < count; i++)
+                axpy(-dot(u + i * m, x, m), u + i * m, x, m);
+        double len = norm(x, m);
+        if (len > 0.5 / sqrt((double)m)) {
+            scale(1 / len, x, m);
+            return;
+        }
+    }
+}
+
+/* Rows of ut scaled to one, sizes in s, ordered descending together with the rows of vt. */
+static void order_singular(Cx *ut, double *s, Cx *vt, int64_t m, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        s[i] = norm(ut + i * m, m);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t top = i;
+        for (int64_t j = i + 1; j < n; j++)
+            if (s[j] > s[top])
+                top = j;
+        if (top != i) {
+            double x = s[i];
+            s[i] = s[top];
+            s[top] = x;
+            swap_rows(ut + i * m, ut + top * m, m);
+            swap_rows(vt + i * n, vt + top * n, n);
+        }
+        if (s[i] > s[0] * DBL_EPSILON * 4)
+            scale(1 / s[i], ut + i * m, m);
+        else
+            complete(ut, i, m);
+        Cx turn = straighten(ut + i * m, m);
+        scale(turn, ut + i * m, m);
+        scale(turn, vt + i * n, n);
+    }
+}
+
+bool la_svd_c(const Cx *a, Cx *u, double *s, Cx *vh, int64_t m, int64_t n, Cx *work)
+{
+    Cx *ut = work;
+    bool moved = true;
+
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            if (!is_finite(a[i * n + j]))
+                return false;
+            ut[j * m + i] = a[i * n + j];
+        }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            vh[i * n + j] = i == j;
+    for (int sweep = 0; moved; sweep++) {
+        if (sweep == 60)
+            return false;
+        moved = false;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++)
+                moved |= orthogonalise(ut + i * m, ut + j * m, vh + i * n, vh + j * n, m, n);
+    }
+    order_singular(ut, s, vh, m, n);
+    for (int64_t i = 0; i < n * n; i++)
+        vh[i] = conj(vh[i]);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            u[i * n + j] = ut[j * m + i];
+    return true;
+}
