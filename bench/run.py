@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+import check
 import host
 import tensors
 
@@ -115,7 +116,7 @@ def family(name, words):
                 print(json.dumps({"name": f"{name}: {statement}", "error": "did not run"}), flush=True)
 
 
-ROWS = {"startup": startup, "front-end": front_end,
+ROWS = {"startup": startup, "front-end": front_end, "check": check.main,
         **{n: same_program(n) for n in ("fib", "sieve", "nbody", "strings")},
         **{f"host-{n}": host_row(n) for n in host.PROGRAMS}}
 

@@ -6,22 +6,32 @@
  */
 #include "frontend/check/checker.h"
 
+#include "base/alloc.h"
 #include "frontend/check/collect.h"
 
 #include <string.h>
 
+/* What the variables are at some point; whoever saves one drops it, for a module's are as many as it has globals. */
 typedef struct State { const Type **var, **glob; bool dead; } State;
 
-static const Type **copy(Check *C, const Type **from, int n)
+static const Type **copy(const Type **from, int n)
 {
-    return n ? arena_copy(&C->arena, from, sizeof *from * (size_t)n) : NULL;
+    size_t size = sizeof *from * (size_t)n;
+
+    return n ? memcpy(tsr_alloc(size), from, size) : NULL;
 }
 
 static State save(Check *C)
 {
     CFrame *f = C->frame;
 
-    return (State){copy(C, f->var, f->nvar), f->fn ? NULL : copy(C, C->home->glob, C->home->nglob), f->dead};
+    return (State){copy(f->var, f->nvar), f->fn ? NULL : copy(C->home->glob, C->home->nglob), f->dead};
+}
+
+static void drop(const State *s)
+{
+    tsr_free(s->var);
+    tsr_free(s->glob);
 }
 
 static void restore(Check *C, const State *s)
@@ -176,6 +186,8 @@ void flow_if(Check *C, AstIf *s)
     unhide(&h);
     C->branches--;
     join(C, &first);
+    drop(&first);
+    drop(&entry);
 }
 
 typedef struct Loop { State out; bool any; struct Loop *up; } Loop;
@@ -186,14 +198,12 @@ void flow_leave_loop(Check *C)
     Loop *l = C->loop;
 
     if (l && !C->frame->dead) {
-        State now = save(C);
         if (l->any) {
             join(C, &l->out);
-            l->out = save(C);
-        } else {
-            l->out = now;
-            l->any = true;
+            drop(&l->out);
         }
+        l->out = save(C);
+        l->any = true;
     }
     C->frame->dead = true;
 }
@@ -222,8 +232,10 @@ static void loop_once(Check *C, AstFor *f, AstWhile *w)
     unhide(&h);
     C->branches--;
     C->loop = l.up;
-    if (l.any)
+    if (l.any) {
         join(C, &l.out);
+        drop(&l.out);
+    }
 }
 
 /* break or continue of this loop, or a way out of its function. */
@@ -266,6 +278,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
     State entry, head;
+    bool same = false;
 
     if (f)
         forget_elements(C, f);
@@ -279,15 +292,15 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         return;
     entry = save(C);
     C->quiet++;
-    for (int i = 0; i <= ROUNDS; i++) {
+    for (int i = 0; i <= ROUNDS && !same; i++) {
         head = save(C);
         loop_once(C, f, w);
         join(C, &entry);
         C->frame->dead = entry.dead;
-        if (same_state(C, &head))
-            break;
-        if (i == ROUNDS)
+        same = same_state(C, &head);
+        if (!same && i == ROUNDS)
             widen(C, &head);
+        drop(&head);
     }
     C->quiet--;
     head = save(C);
@@ -295,6 +308,8 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     C->frame->dead = false;
     join(C, &head);
     C->frame->dead = entry.dead;
+    drop(&head);
+    drop(&entry);
     block(C, f ? f->orelse : w->orelse);
 }
 
@@ -336,8 +351,11 @@ void flow_try(Check *C, AstTry *t)
             set_name(C, h->bound, T_ANY, NULL);
         block(C, h->body);
         join(C, &before);
+        drop(&before);
         done = save(C);
     }
+    drop(&done);
+    drop(&entry);
     C->branches -= t->handlers.n > 0;
     if (t->final.n) {
         bool dead = C->frame->dead;
@@ -394,8 +412,11 @@ void flow_match(Check *C, AstMatch *m)
         unhide(&h);
         C->branches--;
         join(C, &done);
+        drop(&done);
         done = save(C);
     }
+    drop(&done);
+    drop(&entry);
 }
 
 /* ------------------------------------------------------------- with */

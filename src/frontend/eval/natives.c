@@ -7,8 +7,12 @@
  */
 #include "frontend/eval/eval.h"
 
+#include "base/hash.h"
+
 #include <alloca.h>
+#include <assert.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 
 const NativeDef *const native_tables[] = {
@@ -17,13 +21,40 @@ const NativeDef *const native_tables[] = {
     NULL,
 };
 
+/* All rows by owner and name: found where their hash says, or after it. */
+enum { ROWS = 8192 };
+static const NativeDef *row[ROWS];
+static pthread_once_t rows_made = PTHREAD_ONCE_INIT;
+
+/* The row, or the free place where it would stand. */
+static const NativeDef **row_of(const char *owner, const char *name)
+{
+    uint32_t i = hash_bytes(name, strlen(name)) ^ hash_bytes(owner, strlen(owner)) * 3;
+
+    while (row[i % ROWS] && (strcmp(row[i % ROWS]->name, name) || strcmp(row[i % ROWS]->owner, owner)))
+        i++;
+    return &row[i % ROWS];
+}
+
+/* Of several rows of one name the first counts. */
+static void make_rows(void)
+{
+    int n = 0;
+
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++) {
+            const NativeDef **at = row_of(d->owner, d->name);
+            if (!*at)
+                *at = d;
+            n++;
+        }
+    assert(n < ROWS / 2);
+}
+
 const NativeDef *native_find(const char *owner, const char *name)
 {
-    for (int t = 0; native_tables[t]; t++)
-        for (const NativeDef *d = native_tables[t]; d->name; d++)
-            if (!strcmp(d->name, name) && !strcmp(d->owner, owner))
-                return d;
-    return NULL;
+    pthread_once(&rows_made, make_rows);
+    return *row_of(owner, name);
 }
 
 bool native_has_owner(const char *owner)

@@ -22,7 +22,7 @@ const OpInfo op_info[OP_COUNT] = {
 bool op_find(const char *name, OpId *out)
 {
     for (int i = 0; i < OP_COUNT; i++)
-        if (!strcmp(op_info[i].name, name)) {
+        if (*op_info[i].name == *name && !strcmp(op_info[i].name, name)) {
             *out = (OpId)i;
             return true;
         }
