@@ -252,6 +252,56 @@ static inline double f64_log1p(double a)
     return a == 0 || a == (double)INFINITY ? a : a != a ? a : y;
 }
 
+/* ---- powers ---- */
+
+/* log2 of positive finite numbers to 2^-64 of itself: 2 atanh(s), s = f / (2 + f), with the first terms in pairs. */
+static inline Pair w_log2(double x)
+{
+    double k, f = w_split(x, &k), p = 0x1.e02d197c00c78p-5;
+    Pair s = w_quot((Pair){f, 0}, w_sum(2, f));
+    s = w_sum(s.hi, s.lo);
+    Pair z = w_mul(s, s);
+
+    p = x_fma(p, z.hi, 0x1.df7ce9a6bcccbp-5);
+    p = x_fma(p, z.hi, 0x1.1118c74823a2ep-4);
+    p = x_fma(p, z.hi, 0x1.3b1395d4f9e5fp-4);
+    p = x_fma(p, z.hi, 0x1.745d177a8f200p-4);
+    p = x_fma(p, z.hi, 0x1.c71c71c6eaa8dp-4);
+    p = x_fma(p, z.hi, 0x1.2492492492521p-3);
+    Pair t = w_mul(z, w_sum(0x1.999999999999ap-3, p * z.hi)), u = w_sum(0x1.5555555555555p-2, t.hi);
+    u.lo += 0x1.5555555555555p-56 + t.lo;
+    t = w_mul(z, u);
+    u = w_sum(1, t.hi);
+    u.lo += t.lo;
+    t = w_mul(w_mul(s, u), (Pair){2 * M_LOG2E, 0x1.777d0ffda0d24p-55});
+    u = w_sum(k, t.hi);
+    return w_sum(u.hi, u.lo + t.lo);
+}
+
+/* x^y for x > 0; what is too large or small for an f64 comes out as infinity or 0. */
+static inline double w_pow(double x, double y)
+{
+    Pair t = w_mul((Pair){d_clamp(y, -0x1p65, 0x1p65), 0}, w_log2(x));
+    double h = d_clamp(t.hi, -1100, 1100), n = (h + X_MAGIC) - X_MAGIC;
+    Pair r = w_mul((Pair){h - n, h == t.hi ? t.lo : 0}, (Pair){M_LN2, 0x1.abc9e3b39803fp-56}), e = w_exp_small(w_sum(r.hi, r.lo));
+
+    return w_scale(w_round(e), n);
+}
+
+static inline double f64_pow(double a, double b)
+{
+    double x = x_abs(a), inf = (double)INFINITY, r = w_pow(x, b), end = (x == 0) == (b > 0) ? 0 : inf;
+
+    r = x == 0 || x == inf ? end : r;
+    uint64_t whole = rint(b) == b, odd = whole & (rint(b * 0.5) != b * 0.5);
+    double signed_r = d_of(d_bits(r) ^ (d_bits(a) & odd << 63)), low = whole ? signed_r : x < inf ? (double)NAN : r;
+
+    r = a < 0 ? low : signed_r;
+    r = x == 1 && x_abs(b) == inf ? 1 : r;
+    r = a != a || b != b ? (double)NAN : r;
+    return a == 1 || b == 0 ? 1 : r;
+}
+
 /* ---- circular functions: up to X_TRIG_MAX, as in elementary.h ---- */
 
 /* x = n pi/2 + r, |r| <= pi / 4, from 159 bits of pi / 2; the low bits of *shifted are n's. */
@@ -317,6 +367,37 @@ static inline double f64_tan(double a)
     double y = w_round(w_quot((Pair){odd ? -c.hi : s.hi, odd ? -c.lo : s.lo}, (Pair){odd ? s.hi : c.hi, odd ? s.lo : c.lo}));
 
     return x_abs(a) < 0x1p-30 ? a : y;
+}
+
+/* a where mask is ones, b where it is zero: compilers make branches of this many choices on one condition. */
+static inline double w_pick(uint64_t mask, double a, double b) { return d_of((d_bits(a) & mask) | (d_bits(b) & ~mask)); }
+
+/* About 0, pi / 4 or pi / 2, as x_atan_positive. */
+static inline double f64_atan(double a)
+{
+    double x = x_abs(a) > 0x1p100 ? 0x1p100 : x_abs(a);
+    uint64_t large = 0 - (uint64_t)(x > 0x1.3504f333f9de6p+1), middle = (0 - (uint64_t)(x > 0x1.a827999fcef32p-2)) & ~large;
+    double less = x - 1, u = less - x, more = x + 1, v = more - x;
+    Pair n = {w_pick(large, -1, w_pick(middle, less, x)), w_pick(middle, (x - (less - u)) + (-1 - u), 0)};
+    Pair d = {w_pick(large, x, w_pick(middle, more, 1)), w_pick(middle, (x - (more - v)) + (1 - v), 0)};
+    Pair t = w_quot(n, d);
+    double z = t.hi * t.hi, p = 0x1.0ad36a455cafbp-6;
+
+    p = x_fma(p, z, -0x1.1b33b923aa954p-5);
+    p = x_fma(p, z, 0x1.74ddd408bb4c1p-5);
+    p = x_fma(p, z, -0x1.ac7a938b69c93p-5);
+    p = x_fma(p, z, 0x1.e19a13b9fc6dfp-5);
+    p = x_fma(p, z, -0x1.110e880a7a521p-4);
+    p = x_fma(p, z, 0x1.3b1392d9e785cp-4);
+    p = x_fma(p, z, -0x1.745d165df3f95p-4);
+    p = x_fma(p, z, 0x1.c71c71c304b68p-4);
+    p = x_fma(p, z, -0x1.249249248d7eep-3);
+    p = x_fma(p, z, 0x1.9999999999953p-3);
+    p = x_fma(p, z, -0x1.5555555555555p-2);
+    Pair y = w_sum(w_pick(large, M_PI_2, w_pick(middle, M_PI_4, 0)), t.hi);
+    double rest = w_pick(large, 0x1.1a62633145c07p-54, w_pick(middle, 0x1.1a62633145c07p-55, 0));
+    y.lo += x_fma(t.hi * z, p, t.lo) + rest;
+    return x_sign_of(x < 0x1p-30 ? x : w_round(y), a);
 }
 
 #endif

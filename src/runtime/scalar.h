@@ -119,7 +119,6 @@ static inline double f64_min(double a, double b)
 #define f64_sqrt sqrt
 #define f64_asin asin
 #define f64_acos acos
-#define f64_atan atan
 #define f64_asinh asinh
 #define f64_acosh acosh
 #define f64_atanh atanh
@@ -130,7 +129,6 @@ static inline double f64_min(double a, double b)
 #define f64_rint rint
 #define f64_trunc trunc
 #define f64_fma fma
-#define f64_pow pow
 #define f64_atan2 atan2
 
 /* ---- complex: c64 computes in c128 where more than additions are involved ---- */

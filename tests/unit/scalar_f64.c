@@ -19,6 +19,7 @@ static const Fn fns[] = {
     {OP_log1p, log1pl, -0.99999, 1.7e308, 0.75}, {OP_sigmoid, sigmoidl, -745, 745, 0.8},
     {OP_sin, sinl, -1e15, 1e15, 0.75},      {OP_cos, cosl, -1e15, 1e15, 0.75},  {OP_tan, tanl, -1e15, 1e15, 0.9},
     {OP_sinh, sinhl, -711, 711, 1},         {OP_cosh, coshl, -711, 711, 1},     {OP_tanh, tanhl, -25, 25, 0.8},
+    {OP_atan, atanl, -1.7e308, 1.7e308, 0.75},
 };
 enum { FNS = sizeof fns / sizeof *fns, N = 40000 };
 
@@ -106,6 +107,47 @@ static void circular_functions_reduce_well(void **state)
             check(&fns[k], 3000, v);
 }
 
+static void check_pow(int64_t n, const double *a, const double *b)
+{
+    Tensor *x = of_doubles(DT_f64, n, a), *y = of_doubles(DT_f64, n, b), *z = run2(OP_pow, NULL, x, y);
+    const double *got = z->store->data;
+
+    for (int64_t i = 0; i < n; i++) {
+        long double want = powl(a[i], b[i]);
+        if (!(ulp_error(got[i], want) <= 0.75) || (got[i] == got[i] && !signbit(got[i]) != !signbit(want)))
+            fail_msg("%a ** %a: %a, not %La", a[i], b[i], got[i], want);
+    }
+    tensor_unref(x);
+    tensor_unref(y);
+    tensor_unref(z);
+}
+
+/* Bases of every size and close to 1; exponents up to where the result leaves the range. */
+static void pow_is_accurate(void **state)
+{
+    static double x[N], y[N];
+
+    for (int i = 0; i < N; i++) {
+        double t = (double)(rnd() >> 11) * 0x1p-53, u = (double)(rnd() >> 11) * 0x1p-53 - 0.5;
+        x[i] = i % 2 ? ldexp(1 + t, (int)rnd_to(2000) - 1000) : 1 + ldexp(t - 0.5, -(int)rnd_to(50));
+        y[i] = i % 3 ? u * 8 : u * 2000 / (fabs(log2(x[i])) + 1e-300);
+    }
+    check_pow(N, x, y);
+}
+
+/* Every pair of the numbers that powers treat apart. */
+static void special_powers(void **state)
+{
+    static const double points[] = {0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 0x1p-1074, -0x1p-1074, 1e-300, 1.7e308, -1.7e308, 0x1.fffffffffffffp52,
+                                    -0x1.fffffffffffffp52, 0x1p53, INFINITY, -INFINITY, NAN, 1 + 0x1p-52, 1 - 0x1p-53, 1e18, -1e18, 1074, -1074, 1023.5};
+    enum { P = sizeof points / sizeof *points };
+    static double x[P * P], y[P * P];
+
+    for (int i = 0; i < P * P; i++)
+        x[i] = points[i / P], y[i] = points[i % P];
+    check_pow(P * P, x, y);
+}
+
 static void whole_results_are_exact(void **state)
 {
     for (int i = -300; i <= 300; i++) {
@@ -132,27 +174,38 @@ static void same(OpId op, const double *x, const double *a, const double *b, con
             fail_msg("%s(%a): %a and %a: %s", op_info[op].name, x[i], a[i], b[i], why);
 }
 
+static const double *exponents(void)
+{
+    static double y[1000];
+
+    for (int i = 0; i < 1000; i++)
+        y[i] = (double)(rnd_to(2000) - 1000) / 64;
+    return y;
+}
+
 /* Every table, and any way of cutting a run. */
 static void loops_agree_bit_for_bit(void **state)
 {
     static const char *const names[] = {"v3", "v4"};
     static double x[1000], whole[1000], part[1000];
 
-    for (int k = 0; k < FNS; k++) {
-        OpId op = fns[k].op;
+    const double *y = exponents();
+
+    for (int k = 0; k <= FNS; k++) {
+        OpId op = k < FNS ? fns[k].op : OP_pow;
         for (int i = 0; i < 1000; i++)
-            x[i] = i % 5 ? argument(&fns[k], i) : of_bits(rnd());
-        loops_base[op][DT_f64](1000, whole, x, NULL, NULL);
+            x[i] = i % 5 ? argument(&fns[k % FNS], i) : of_bits(rnd());
+        loops_base[op][DT_f64](1000, whole, x, y, NULL);
         for (int v = 0; v < 2; v++) {
             if (!cpu_find(names[v]))
                 continue;
-            (*cpu_find(names[v])->loops)[op][DT_f64](1000, part, x, NULL, NULL);
+            (*cpu_find(names[v])->loops)[op][DT_f64](1000, part, x, y, NULL);
             same(op, x, whole, part, names[v]);
         }
         for (int lo = 0, n; lo < 1000; lo += n) {
             n = 1 + (int)rnd_to(37);
             n = n > 1000 - lo ? 1000 - lo : n;
-            (*cpu()->loops)[op][DT_f64](n, part + lo, x + lo, NULL, NULL);
+            (*cpu()->loops)[op][DT_f64](n, part + lo, x + lo, y + lo, NULL);
         }
         same(op, x, whole, part, "its place");
     }
@@ -164,6 +217,8 @@ int main(void)
         cmocka_unit_test(f64_functions_are_accurate),
         cmocka_unit_test(special_values),
         cmocka_unit_test(circular_functions_reduce_well),
+        cmocka_unit_test(pow_is_accurate),
+        cmocka_unit_test(special_powers),
         cmocka_unit_test(whole_results_are_exact),
         cmocka_unit_test(loops_agree_bit_for_bit),
     };
