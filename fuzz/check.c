@@ -8,6 +8,7 @@
 #include "targets.h"
 
 #include "frontend/check/check.h"
+#include "frontend/check/spaces.h"
 
 static void check_places(const DiagSink *sink, const Source *src)
 {
@@ -38,6 +39,7 @@ static void judge(const char *text, size_t n, StrBuf *said)
     diag_sink_done(&sink);
     scope_free_module(globals);
     unit_free(u);
+    spaces_done();
     source_done();
 }
 

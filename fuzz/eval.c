@@ -9,6 +9,7 @@
 #include "targets.h"
 
 #include "frontend/check/check.h"
+#include "frontend/check/spaces.h"
 
 static void drop_exception(Interp *I)
 {
@@ -49,6 +50,7 @@ static void try_text(const uint8_t *data, size_t n)
     diag_sink_done(&sink);
     scope_free_module(globals);
     unit_free(u);
+    spaces_done();
     source_done();
 }
 

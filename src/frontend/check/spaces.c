@@ -317,7 +317,6 @@ static void free_spaces(Map *m)
             vec_free(&s->names);
             vec_free(&s->exported);
             map_done(&s->has);
-            scope_free_module(s->scope);
             tsr_free(s);
         }
     map_done(m);
