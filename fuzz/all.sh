@@ -14,6 +14,7 @@ mkdir -p "$out" "$work/found" "$work/logs" "$work/corpus"
 gunzip -c "$here/fuzz.gz" > "$work/fuzz" && chmod +x "$work/fuzz"
 tar xzf "$here/seeds.tar.gz" -C "$work"
 ldd "$work/fuzz" | grep -q "not found" && export LD_LIBRARY_PATH=$here/lib
+TESSERA_FUZZ=lex "$work/fuzz" -runs=0 > "$work/start" 2>&1 || { cat "$work/start"; echo "the fuzzers do not start here"; exit 1; }
 fixed=
 setarch -R true 2>/dev/null && fixed="setarch -R"       # sanitizers of 2022 and much address randomness do not agree
 

@@ -121,7 +121,7 @@ def pack(folder):
     for f in [ROOT / "fuzz/all.sh", *(ROOT / "fuzz").glob("*.dict")]:
         shutil.copy(f, folder)
     for line in subprocess.run(["ldd", BINARY], capture_output=True, text=True).stdout.splitlines():
-        if "libstdc++" in line or "libgcc_s" in line:
+        if "=> /" in line and not re.search(r"lib(c|m)\.so", line):
             shutil.copy(line.split()[2], folder / "lib")
     print(f"run there: bash {folder.name}/all.sh SECONDS")
 
