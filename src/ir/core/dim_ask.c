@@ -76,6 +76,14 @@ bool dim_cond_now(const DimCond *c, bool *holds)
     return true;
 }
 
+void dim_cond_assume(const DimCond *c)
+{
+    if (c->rel == DIM_IS_EQ)
+        dim_assume_eq(c->a, c->b);
+    else if (c->rel == DIM_IS_GE)
+        dim_assume_ge(c->a, c->b);
+}
+
 void dim_ask_begin(void)
 {
     dim_ask_open = true;

@@ -57,6 +57,7 @@ void dim_print_at_hand(Dim d, StrBuf *out);
 void dim_set_now(Dim var, int64_t v);
 bool dim_now(Dim d, int64_t *out);
 bool dim_cond_now(const DimCond *c, bool *holds);       /* false: a size in it has no number */
+void dim_cond_assume(const DimCond *c);                 /* a fact until dim_pop; one with != says nothing to types */
 bool dim_is_var(Dim d);
 
 #endif

@@ -566,10 +566,7 @@ static void conditions(Parser *p, Graph *g)
             c.rel = DIM_IS_GE;
         c.b = size_until(p, ",{");
         vec_push(&g->conds, c);
-        if (c.rel == DIM_IS_EQ)                         /* what the types of the graph may rest on */
-            dim_assume_eq(c.a, c.b);
-        else if (c.rel == DIM_IS_GE)
-            dim_assume_ge(c.a, c.b);
+        dim_cond_assume(&c);                            /* what the types of the graph may rest on */
     } while (!p->bad && accept(p, ","));
 }
 

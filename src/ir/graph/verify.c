@@ -115,7 +115,11 @@ bool graph_verify(const Graph *g, StrBuf *err)
 
     c.uses = tsr_calloc(sizeof *c.uses * (g->nnodes + 1));
     c.defined = tsr_calloc(g->nnodes + 1);
+    dim_push();
+    for (int i = 0; i < g->conds.n; i++)                /* what the types may rest on */
+        dim_cond_assume(&g->conds.at[i]);
     ok = graph_ok(&c);
+    dim_pop();
     tsr_free(c.uses);
     tsr_free(c.defined);
     return ok;
