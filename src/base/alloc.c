@@ -21,7 +21,7 @@ static bool must_fail(void)
     return fail_forever || count == fail_at;
 }
 
-static _Noreturn void out_of_memory(void)
+_Noreturn void tsr_out_of_memory(void)
 {
     if (recovery)
         longjmp(*recovery, 1);
@@ -34,7 +34,7 @@ void *tsr_alloc(size_t n)
     void *p = must_fail() ? NULL : malloc(n ? n : 1);
 
     if (!p)
-        out_of_memory();
+        tsr_out_of_memory();
     live++;
     return p;
 }
@@ -44,7 +44,7 @@ void *tsr_calloc(size_t n)
     void *p = must_fail() ? NULL : calloc(1, n ? n : 1);
 
     if (!p)
-        out_of_memory();
+        tsr_out_of_memory();
     live++;
     return p;
 }
@@ -54,7 +54,7 @@ void *tsr_realloc(void *p, size_t n)
     void *q = must_fail() ? NULL : realloc(p, n ? n : 1);
 
     if (!q)
-        out_of_memory();
+        tsr_out_of_memory();
     live += !p;
     return q;
 }

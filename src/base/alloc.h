@@ -24,6 +24,7 @@ void tsr_free_aligned(void *p);               /* for what tsr_try_alloc gave */
 
 /* Where a failed small allocation goes; NULL: print one line and exit 1. */
 void tsr_oom_set(jmp_buf *recovery);
+_Noreturn void tsr_out_of_memory(void);        /* go there */
 
 /* Test hook: the n-th allocation from now fails (once, or it and all later ones). 0 switches it off. */
 void tsr_alloc_fail_at(uint64_t n, bool forever);

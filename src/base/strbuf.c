@@ -55,6 +55,8 @@ void sb_vprintf(StrBuf *b, const char *fmt, va_list ap)
     va_copy(again, ap);
     n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
+    if (n < 0)                                          /* a precision of hundreds of millions: no memory to print it with */
+        tsr_out_of_memory();
     reserve(b, (size_t)n);
     vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
     b->n += (size_t)n;

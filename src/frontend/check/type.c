@@ -56,11 +56,20 @@ static bool same_tensor(const Type *s, const Type *t)
            !memcmp(a->shape, b->shape, sizeof(Dim) * (size_t)sizes_of(s));
 }
 
+static bool same_items(const Type *a, const Type *b)
+{
+    size_t n = (size_t)item_count(a);
+
+    if (!n || a->item == b->item)
+        return true;
+    return a->item && b->item && !memcmp(a->item, b->item, sizeof *a->item * n);
+}
+
 static bool same(const Type *a, const Type *b)
 {
     return a->kind == b->kind && a->exact == b->exact && a->n == b->n && a->value == b->value && a->text == b->text &&
            a->ref == b->ref && a->self == b->self && a->inst == b->inst && item_count(a) == item_count(b) &&
-           (!a->item || !memcmp(a->item, b->item, sizeof *a->item * (size_t)item_count(a))) && same_tensor(a, b);
+           same_items(a, b) && same_tensor(a, b);
 }
 
 static void grow(void)

@@ -84,6 +84,9 @@ bool shape_BROADCAST_TO(Infer *f)
     return true;
 }
 
+/* May it be added to another such number? */
+static bool countable(int64_t v) { return v > -((int64_t)1 << 60) && v < (int64_t)1 << 60; }
+
 /* Number of elements of start:stop:step, where the bounds are already within the axis. */
 static bool slice_size(Infer *f, Dim D, Dim start, Dim stop, Dim step, Dim *out)
 {
@@ -92,10 +95,10 @@ static bool slice_size(Infer *f, Dim D, Dim start, Dim stop, Dim step, Dim *out)
     if (!dim_const_value(step, &s) || s == 0)
         return infer_fail(f, INFER_SHAPE, "slice: the step must be a number other than 0");
     if (dim_const_value(start, &a) && dim_const_value(stop, &b)) {
-        n = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
-        *out = n > 0 ? n : 0;
-        if (s > 0 ? b <= a : a <= b)
-            *out = 0;
+        if (!countable(a) || !countable(b))
+            return infer_fail(f, INFER_SHAPE, "slice %lld:%lld of an axis of %s is out of range", (long long)a, (long long)b, dim_text(D));
+        n = s > 0 ? b - a : a - b;                      /* how far it goes, then in how many steps */
+        *out = n > 0 ? (Dim)(1 + (uint64_t)(n - 1) / (s > 0 ? (uint64_t)s : -(uint64_t)s)) : 0;
         if (*out && dim_is_const(D) && (a < 0 || b < -1 || a >= D || b > D))
             return infer_fail(f, INFER_SHAPE, "slice %lld:%lld of an axis of %s is out of range", (long long)a, (long long)b, dim_text(D));
         return true;
