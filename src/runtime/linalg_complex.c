@@ -25,26 +25,15 @@ static Cx dot(const Cx *x, const Cx *y, int64_t n)
     return s;
 }
 
-/* y += f * x */
-static void axpy(Cx f, const Cx *x, Cx *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] += f * x[i];
-}
+#define FIELD Cx
+#define MAGNITUDE cabs
+#define OF_FIELD(name) name##_c
+#include "runtime/linalg_elim.def"
 
 static void scale(Cx f, Cx *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] *= f;
-}
-
-static void swap_rows(Cx *x, Cx *y, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        Cx t = x[i];
-        x[i] = y[i];
-        y[i] = t;
-    }
 }
 
 static double norm(const Cx *x, int64_t n) { return la_norm((const double *)x, 2 * n); }
@@ -72,47 +61,6 @@ int64_t la_cholesky_c(Cx *a, int64_t n)
         memset(a + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof *a);
     }
     return -1;
-}
-
-void la_triangular_c(const Cx *a, Cx *b, int64_t n, int64_t m, bool upper, bool transpose, bool unit)
-{
-    int64_t row = transpose ? 1 : n, col = transpose ? n : 1;
-    bool backwards = upper != transpose;
-
-    for (int64_t t = 0; t < n; t++) {
-        int64_t i = backwards ? n - 1 - t : t;
-        for (int64_t u = 0; u < t; u++) {
-            int64_t j = backwards ? n - 1 - u : u;
-            axpy(-a[i * row + j * col], b + j * m, b + i * m, m);
-        }
-        for (int64_t k = 0; !unit && k < m; k++)
-            b[i * m + k] /= a[i * n + i];
-    }
-}
-
-void la_lu_c(Cx *a, int32_t *perm, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        perm[i] = (int32_t)i;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t p = k;
-        for (int64_t i = k + 1; i < n; i++)
-            if (cabs(a[i * n + k]) > cabs(a[p * n + k]))
-                p = i;
-        if (p != k) {
-            int32_t t = perm[p];
-            perm[p] = perm[k];
-            perm[k] = t;
-            swap_rows(a + p * n, a + k * n, n);
-        }
-        if (a[k * n + k] == 0)
-            continue;                               /* singular: U keeps the zero */
-        for (int64_t i = k + 1; i < n; i++) {
-            Cx f = a[i * n + k] /= a[k * n + k];
-            if (f != 0)
-                axpy(-f, a + k * n + k + 1, a + i * n + k + 1, n - k - 1);
-        }
-    }
 }
 
 /* The reflection I - 2 v v^H that maps x to (*first, 0, ...); x becomes v. Returns whether there is something to do. */
