@@ -60,7 +60,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
 
 /* ------------------------------------------------------------- definitions */
 
-static const char *decorator_name(const Ast *d)
+const char *decorator_name(const Ast *d)
 {
     if (d->kind == AST_Call)
         d = AST_AS(d, Call)->func;

@@ -207,6 +207,7 @@ void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
 
 /* check.c */
+const char *decorator_name(const Ast *d);                /* "jit" of @jit, @tessera.jit, @jit(...) */
 void block(Check *C, AstSeq body);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */

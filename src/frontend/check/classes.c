@@ -70,15 +70,6 @@ bool cls_has(const Cls *c, Sym name)
 
 /* ------------------------------------------------------------- making */
 
-static const char *decorator_name(const Ast *d)
-{
-    if (d->kind == AST_Call)
-        d = AST_AS(d, Call)->func;
-    if (d->kind == AST_Attribute)
-        return AST_AS(d, Attribute)->attr->text;
-    return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
-}
-
 /* Bases that add nothing to an object. */
 static bool is_plain_base(const Ast *e)
 {

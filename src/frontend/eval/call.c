@@ -161,20 +161,12 @@ static void fresh_entry(void *arg)
 static Value call_on_fresh_stack(Interp *I, FuncObj *fn, Value *slot)
 {
     FreshCall call = {I, fn, slot, VERR};
-    Fiber *cur = I->fiber, *g = fiber_new(FIBER_LARGE, fresh_entry, &call);
-    char *limit = I->stack_limit;
 
-    if (!g) {
+    if (!run_on_large_stack(I, fresh_entry, &call)) {
         too_deep(I);
         slots_drop(slot, fn->code->nslots);
         return VERR;
     }
-    I->fiber = g;
-    I->stack_limit = g->limit;
-    fiber_resume(cur, g);
-    I->fiber = cur;
-    I->stack_limit = limit;
-    fiber_free(g);
     return call.result;
 }
 

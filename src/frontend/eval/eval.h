@@ -177,6 +177,11 @@ Value bound_new(Value self, Value func);                        /* refs both */
 void slots_drop(Value *slot, int n);
 bool frame_cells(Frame *f);
 
+/* ------------------------------------------------------------- interp.c */
+
+/* Run entry(arg) to its end on a new, large stack; false: there is none to be had. */
+bool run_on_large_stack(Interp *I, void (*entry)(void *arg), void *arg);
+
 /* ------------------------------------------------------------- gen.c, async.c */
 
 Value gen_new(Interp *I, FuncObj *fn, Value *slot);             /* steals the slots */

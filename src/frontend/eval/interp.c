@@ -66,22 +66,28 @@ static void job_entry(void *arg)
     j->ok = j->fn(j->I, j->arg);
 }
 
-/* Run fn on a large stack of our own. */
-static bool on_big_stack(Interp *I, bool (*fn)(Interp *, void *), void *arg)
+bool run_on_large_stack(Interp *I, void (*entry)(void *arg), void *arg)
 {
-    Job j = {I, fn, arg, false};
-    Fiber *cur = I->fiber, *g = cur->fn ? NULL : fiber_new(FIBER_LARGE, job_entry, &j);
+    Fiber *cur = I->fiber, *g = fiber_new(FIBER_LARGE, entry, arg);
     char *limit = I->stack_limit;
 
     if (!g)
-        return fn(I, arg);
+        return false;
     I->fiber = g;
     I->stack_limit = g->limit;
     fiber_resume(cur, g);
     I->fiber = cur;
     I->stack_limit = limit;
     fiber_free(g);
-    return j.ok;
+    return true;
+}
+
+/* Run fn on a large stack of our own, unless it is on one already. */
+static bool on_big_stack(Interp *I, bool (*fn)(Interp *, void *), void *arg)
+{
+    Job j = {I, fn, arg, false};
+
+    return !I->fiber->fn && run_on_large_stack(I, job_entry, &j) ? j.ok : fn(I, arg);
 }
 
 typedef struct { Unit *u; Sym name; Value *result; } RunArgs;

@@ -481,16 +481,23 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
         t->state_visit = staged_visit;
     }
     Staged *s = t->state;
-    Value tree = call_tree(I, c), v;
+    Value tree = call_tree(I, c), v = VERR;
+    Entry *e = NULL;
     bool may = !s->never && !any_static(t);
     if (may && !s->lift && s->entries >= LIFT_AFTER) {
         TensorVec in = {0};
         bool failed = false;
-        if (tree_leaves(I, tree, TREE_ALL, &in) && !find(I, s, tree, &in, &failed) && !failed)
-            find_changing(I, s, tree);
+        if (tree_leaves(I, tree, TREE_ALL, &in)) {
+            e = find(I, s, tree, &in, &failed);
+            if (e)
+                v = run_kept(I, t, s, e, false, &in);
+            else if (!failed)
+                find_changing(I, s, tree);
+        }
         vec_free(&in);
     }
-    v = may && s->lift && !exc_pending(I) ? call_lifted(I, t, s, tree, c) : call_tree_staged(I, t, s, tree, c);
+    if (!e)
+        v = may && s->lift && !exc_pending(I) ? call_lifted(I, t, s, tree, c) : call_tree_staged(I, t, s, tree, c);
     value_unref(tree);
     return v;
 }

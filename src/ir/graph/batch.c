@@ -25,8 +25,7 @@ static Tensor *aligned(Batch *b, int i, int rank)
     return r_reshape(b->r, x, rank + 1, shape);
 }
 
-/* Operand i as [B, own], whether or not it varies. */
-static Tensor *stretched(Batch *b, int i)
+Tensor *batch_stretched(Batch *b, int i)
 {
     Tensor *x = b->x[i];
     Dim shape[16] = {b->size};
@@ -112,7 +111,7 @@ void batch_concat(Batch *b)
     Tensor **x = tsr_alloc(sizeof *x * (size_t)b->n);
 
     for (int i = 0; i < b->n; i++)
-        x[i] = stretched(b, i);
+        x[i] = batch_stretched(b, i);
     run(b, b->a, x, b->n);
     tsr_free(x);
 }
@@ -138,7 +137,7 @@ void batch_search(Batch *b)
 {
     int own = own_rank(b, 1);
     Dim shape[16] = {b->size};
-    Tensor *x[2] = {b->x[0], stretched(b, 1)};
+    Tensor *x[2] = {b->x[0], batch_stretched(b, 1)};
 
     if ((b->in[0] || own_rank(b, 0) > 1) && x[1]) {     /* give a the leading axes of b */
         memcpy(shape, x[1]->shape, sizeof(Dim) * (size_t)own);
@@ -176,7 +175,7 @@ void batch_index(Batch *b)
     }
     a.m++;
     for (int i = 0; i < b->n && i < OPERANDS_MAX; i++)
-        x[i] = stretched(b, i);
+        x[i] = batch_stretched(b, i);
     run(b, &a, x, b->n);
 }
 
@@ -228,7 +227,7 @@ static void index_by_places(Batch *b, int nvalues, const Dim *size)
 {
     Rule *r = b->r;
     int n = b->a->n;
-    Tensor *x[OPERANDS_MAX], *full = stretched(b, 0), *y;
+    Tensor *x[OPERANDS_MAX], *full = batch_stretched(b, 0), *y;
     Attr a = attr_default();
 
     if (!full)
@@ -237,7 +236,7 @@ static void index_by_places(Batch *b, int nvalues, const Dim *size)
     a.m = 1;
     x[0] = trailing_first(r, full, n, false);
     if (nvalues)
-        x[1] = trailing_first(r, stretched(b, 1), n, false);
+        x[1] = trailing_first(r, batch_stretched(b, 1), n, false);
     for (int i = 0; i < n; i++)
         x[1 + nvalues + i] = places(b, 1 + nvalues + i, i, n, full->shape[full->rank - n + i], size[i]);
     y = r_op(r, nvalues ? OP_index_put : OP_index, &a, x, 1 + nvalues + n);
@@ -260,7 +259,7 @@ void batch_index_start(Batch *b)
         return;
     }
     for (int i = 0; i < b->n && i < OPERANDS_MAX; i++)
-        x[i] = i <= nvalues ? stretched(b, i) : b->x[i];
+        x[i] = i <= nvalues ? batch_stretched(b, i) : b->x[i];
     run(b, b->a, x, b->n);
 }
 

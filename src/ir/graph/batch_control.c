@@ -103,17 +103,6 @@ static void run(Batch *b, OpId op, const Attr *a, Tensor *const *x, int n)
         r_keep(b->r, b->y[i]);
 }
 
-static Tensor *stretched(Batch *b, int i)
-{
-    Tensor *x = b->x[i];
-    Dim shape[16] = {b->size};
-
-    if (b->in[i])
-        return x;
-    memcpy(shape + 1, x->shape, sizeof(Dim) * x->rank);
-    return r_broadcast(b->r, x, x->rank + 1, shape);
-}
-
 /* A batch of truths, shaped to choose between tensors [B, ...] with `rank` axes. */
 static Tensor *per_example(Rule *r, Tensor *p, int rank)
 {
@@ -210,7 +199,7 @@ void batch_scan(Batch *b)
 
     loop_flags(b, body, b->a->n, b->a->m, in, out);
     for (int i = 0; i < b->n; i++) {
-        x[i] = in[i] ? stretched(b, i) : b->x[i];
+        x[i] = in[i] ? batch_stretched(b, i) : b->x[i];
         if (i >= nstate && in[i] && x[i])       /* [B, T, ...] to [T, B, ...] */
             x[i] = r_swap(b->r, x[i], -x[i]->rank, 1 - x[i]->rank);
     }
@@ -317,7 +306,7 @@ void batch_while(Batch *b)
     } else if (!b->r->failed)
         a.region[1] = batch_region(b, b->a->region[1], in, out, false);
     for (int i = 0; i < b->n; i++)
-        x[i] = in[i] ? stretched(b, i) : b->x[i];
+        x[i] = in[i] ? batch_stretched(b, i) : b->x[i];
     if (a.region[1])
         run(b, OP_while, &a, x, b->n);
     for (int i = 0; i < b->ny && !b->r->failed; i++) {

@@ -111,5 +111,6 @@ typedef struct Batch {
     int ny;
 } Batch;
 typedef void (*BatchRule)(Batch *b);
+Tensor *batch_stretched(Batch *b, int i);       /* operand i as [size, own...], whether or not it varies */
 
 #endif
