@@ -1,0 +1,144 @@
+/*
+ * tile.h - the Tile IR: what one group of a launch does with blocks of tensors.
+ *
+ * A TileKernel runs as a grid of groups that know nothing of each other.  A
+ * group's values are tiles: small arrays of a dtype with extents known when
+ * the kernel is made, immutable, SSA.  Memory is seen through views, which have
+ * run-time extents and strides: the kernel's parameters, and buffers of the
+ * group.  Kernels that users write and kernels that the compiler makes from
+ * regions of the Schedule IR meet here; below are the oracle, which executes a
+ * kernel as this page says (exec.c), and code for CPUs and GPUs (src/codegen).
+ *
+ * Blocks have parameters and yield results, so there is no phi.  Inner blocks
+ * see the values of the blocks around them.  Everything lives in the kernel's
+ * arena and dies with it.  The order of sums is that of semantics 9.3, by the
+ * ops that make it explicit: `reduce` for a chunk, `push` for the tree over
+ * chunks, `dot` for the steps inside a block of 32; so a kernel gives the same
+ * bits wherever it runs, whatever its grid.
+ */
+#ifndef TSR_IR_TILE_H
+#define TSR_IR_TILE_H
+
+#include "base/arena.h"
+#include "base/source.h"
+#include "base/vec.h"
+#include "ir/core/op.h"
+
+typedef enum TileOp {
+#define TOP(name, nin, nout, regions, typing, flags, attrs, doc) TOP_##name,
+#include "ir/tile/tile.def"
+    TOP_COUNT
+} TileOp;
+
+enum { TF_PURE = 0, TF_READ = 1, TF_WRITE = 2, TF_ORDER = 4 };
+enum { TILE_RANK_MAX = 4, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 16, STRIDE_ANY = -1 };
+
+typedef struct TileOpInfo {
+    const char *name, *typing, *attrs, *doc;
+    int8_t nin, nout, regions;
+    uint8_t flags;
+} TileOpInfo;
+extern const TileOpInfo tile_op_info[TOP_COUNT];
+
+typedef enum { TILE_INDEX, TILE_VALUE, TILE_TREE, TILE_VIEW } TileKind;
+typedef enum { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL } TileSpace;     /* SHARED: of the group; LOCAL: of one lane (or one CPU task) */
+
+typedef struct TileType {
+    uint8_t kind, dtype, rank;
+    uint8_t space;                      /* VIEW */
+    uint8_t op;                         /* TREE: its OpId */
+    int8_t stride[TILE_RANK_MAX];       /* VIEW: 0, 1 element, or STRIDE_ANY */
+    int32_t extent[TILE_RANK_MAX];      /* VALUE, TREE */
+} TileType;
+
+typedef struct TileNode TileNode;
+typedef struct TileBlock TileBlock;
+typedef struct TileRef { TileNode *node; int index; } TileRef;
+
+typedef struct TAttr {
+    uint8_t op;                         /* OpId of map, reduce, tree, atomic */
+    uint8_t dtype, space, rounding, saturate, flush, drop;
+    int8_t axis, rank;
+    int32_t shape[TILE_RANK_MAX];
+    int8_t axes[TILE_RANK_MAX];
+    int64_t i;
+    double f;
+    Sym name;
+} TAttr;
+
+enum { TILE_PARAM = TOP_COUNT };        /* TileNode.op of a parameter of a kernel or block */
+
+struct TileNode {
+    uint16_t op, nin, nout;
+    uint32_t id;                        /* dense within the kernel */
+    uint32_t nuse;
+    Span span;
+    const TAttr *attr;
+    TileType *type;                     /* nout of them */
+    TileRef *in;
+    TileBlock *region[2];
+    TileBlock *block;                   /* where it stands */
+    TileNode *prev, *next;
+};
+
+struct TileBlock {
+    TileNode *owner;                    /* the op whose region it is; NULL: the kernel's body */
+    Vec(TileNode *) params;
+    TileNode *first, *last;
+    Vec(TileRef) yields;
+};
+
+typedef struct TileKernel {
+    Arena arena;
+    Sym name;
+    Vec(TileNode *) params;             /* views, one result each; Sym names in param_name */
+    Vec(Sym) param_name;
+    Vec(Sym) size;                      /* sizes of a launch, in the order in which they are passed */
+    Vec(Dim) grid;                      /* 1 to 3 numbers of groups, over variables that are named as the sizes are */
+    Vec(Sym) grid_text;                 /* how they print */
+    int32_t lanes;                      /* of a group; 1 where the kernel does not speak of lanes */
+    Sym schedule;                       /* how it was scheduled, for readers; may be NULL */
+    TileBlock body;
+    uint32_t nnodes;
+} TileKernel;
+
+TileKernel *tile_kernel_new(Sym name);
+void tile_kernel_free(TileKernel *k);
+TileRef tile_param(TileKernel *k, Sym name, const TileType *view);
+/* A new size of the launch: the variable for grid expressions is dim_var(name). */
+void tile_size(TileKernel *k, Sym name);
+
+/* Building: nodes go to the end of a block. */
+typedef struct TileBuilder { TileKernel *k; TileBlock *at; Span span; StrBuf *err; } TileBuilder;
+/* Append an op with nregions fresh blocks, whose parameters its typing rule makes. NULL: *b->err says why it does not fit. */
+TileNode *tile_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin);
+/* Ops with regions are added with their operands, then their blocks are filled and closed; the types of yields must be those of the results. */
+bool tile_yield(TileBuilder *b, const TileRef *out, int n);
+extern const TAttr tattr_none;
+static inline const TileType *tile_type(TileRef r) { return &r.node->type[r.index]; }
+bool tile_type_equal(const TileType *a, const TileType *b);
+void tile_type_print(const TileType *t, StrBuf *out);       /* "f32[4, 256]", "view f32[?, 1] shared" by strides, "index", "tree sum f32[8]" */
+
+/* Text: tile_print and tile_parse are inverses. Verifying names the first broken rule. */
+void tile_print(const TileKernel *k, StrBuf *out);
+TileKernel *tile_parse(const char *text, size_t len, StrBuf *err);
+bool tile_verify(const TileKernel *k, StrBuf *err);
+
+/* Passes, in pass.def of this folder: true when something changed. */
+typedef bool (*TilePass)(TileKernel *k);
+TilePass tile_pass_find(const char *name);
+bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
+
+/*
+ * Where a launch works. Strides count elements of the view's dtype; base is the first element.
+ * Sizes are in the order of k->size.
+ */
+typedef struct TileArg { void *base; int64_t extent[TILE_RANK_MAX], stride[TILE_RANK_MAX]; } TileArg;
+
+/*
+ * The oracle: run groups one after another, each op as tile.def says, with every access checked.
+ * false: *err names the op, its line and what was wrong (a place outside a view, a value never written, ...).
+ */
+bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
+
+#endif
