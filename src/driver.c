@@ -9,6 +9,9 @@
 #include "driver.h"
 
 #include "base/interrupt.h"
+#ifdef TSR_LLVM
+#include "codegen/llvm.h"
+#endif
 #include "runtime/mesh.h"
 #include "tools/explain.h"
 #include "tools/inspect.h"
@@ -44,8 +47,16 @@ static int print(StrBuf *out)
 
 static int do_version(const Options *o)
 {
-    printf("tessera %s (git %s)\n", TESSERA_VERSION, TESSERA_COMMIT);
-    return EXIT_OK;
+    StrBuf out = {0};
+
+    sb_printf(&out, "tessera %s (git %s), ", TESSERA_VERSION, TESSERA_COMMIT);
+#ifdef TSR_LLVM
+    llvm_describe(&out);
+#else
+    sb_puts(&out, "without LLVM");
+#endif
+    sb_putc(&out, '\n');
+    return print(&out);
 }
 
 static int do_help(const Options *o)

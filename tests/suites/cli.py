@@ -12,7 +12,7 @@ from harness.test import Fail, Test
 
 # name, arguments, standard input, exit code, pieces of standard output, pieces of standard error
 TABLE = [
-    ("version", ["version"], None, 0, ["tessera 0.", "(git "], []),
+    ("version", ["version"], None, 0, ["tessera 0.", "(git ", "LLVM"], []),
     ("version-flag", ["--version"], None, 0, ["tessera 0."], []),
     ("help", ["--help"], None, 0, ["commands:", "run", "check"], []),
     ("help-verb", ["help", "run"], None, 0, ["FILE [ARG]...", "--debug"], []),
