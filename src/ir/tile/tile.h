@@ -23,6 +23,7 @@
 #include "base/source.h"
 #include "base/vec.h"
 #include "ir/core/op.h"
+#include "runtime/launch.h"
 
 typedef enum TileOp {
 #define TOP(name, nin, nout, regions, typing, flags, attrs, doc) TOP_##name,
@@ -31,7 +32,7 @@ typedef enum TileOp {
 } TileOp;
 
 enum { TF_PURE = 0, TF_READ = 1, TF_WRITE = 2, TF_ORDER = 4 };
-enum { TILE_RANK_MAX = 4, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 16, STRIDE_ANY = -1 };
+enum { TILE_RANK_MAX = VIEW_RANK, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 16, STRIDE_ANY = -1 };
 
 typedef struct TileOpInfo {
     const char *name, *typing, *attrs, *doc;
@@ -129,11 +130,7 @@ typedef bool (*TilePass)(TileKernel *k);
 TilePass tile_pass_find(const char *name);
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
 
-/*
- * Where a launch works. Strides count elements of the view's dtype; base is the first element.
- * Sizes are in the order of k->size.
- */
-typedef struct TileArg { void *base; int64_t extent[TILE_RANK_MAX], stride[TILE_RANK_MAX]; } TileArg;
+/* Where a launch works: TileArg of runtime/launch.h. Sizes are in the order of k->size. */
 
 /*
  * The oracle: run groups one after another, each op as tile.def says, with every access checked.

@@ -1,0 +1,54 @@
+/*
+ * launch.h - running a compiled kernel over an iteration space.
+ *
+ * A kernel works on views with two axes, an outer and an inner one, group by
+ * group.  A space has up to sixteen axes, and each operand strides along them
+ * as it happens to lie in memory.  launch_plan merges axes that all operands
+ * walk in one go, so that what is left over two is a loop around the kernel,
+ * and threads share the groups of all rounds.
+ */
+#ifndef TSR_RUNTIME_LAUNCH_H
+#define TSR_RUNTIME_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, VIEW_RANK = 4 };
+
+/* A view of a kernel: base is its first element; strides count elements. */
+typedef struct TileArg { void *base; int64_t extent[VIEW_RANK], stride[VIEW_RANK]; } TileArg;
+
+/* Runs the groups lo..hi of a launch; scratch is the memory of one group. */
+typedef void KernelFn(const int64_t *size, const TileArg *arg, char *scratch, int64_t lo, int64_t hi);
+
+typedef struct LaunchArg {
+    char *base;
+    int64_t bytes;                      /* of an element */
+    int64_t stride[LAUNCH_AXES];        /* 0 where the operand does not have the axis */
+} LaunchArg;
+
+typedef struct LaunchSpace {
+    int naxes, nkept;                   /* the axes from nkept on belong together: they are the inner one */
+    int64_t size[LAUNCH_AXES];
+    int nargs;
+    LaunchArg arg[LAUNCH_ARGS];
+} LaunchSpace;
+
+/*
+ * Merge axes, in place.  Afterwards naxes - nkept is at most 1.  false: some operand does not walk the inner axes in
+ * one go, *which says which one.  Without inner axes (naxes == nkept) the last one left takes their place.
+ */
+bool launch_merge(LaunchSpace *s, int *which);
+
+/*
+ * Run fn over a merged space: groups(n0, n1) of it for each combination of the axes before the last two, scratch(n0, n1)
+ * bytes for each thread.  false: no memory for them.
+ */
+typedef struct LaunchKernel {
+    KernelFn *fn;
+    int64_t rows, columns;              /* of n0 and n1 that a group does; columns 0: all */
+    int64_t (*scratch)(const int64_t *size);
+} LaunchKernel;
+bool launch_run(const LaunchSpace *s, const LaunchKernel *k);
+
+#endif
