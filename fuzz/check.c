@@ -39,8 +39,8 @@ static void judge(const char *text, size_t n, StrBuf *said)
     diag_sink_done(&sink);
     scope_free_module(globals);
     unit_free(u);
-    spaces_done();
-    source_done();
+    spaces_drop_files();
+    source_drop(src);
 }
 
 static void try_text(const uint8_t *data, size_t n)

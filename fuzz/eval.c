@@ -34,12 +34,14 @@ static void try_text(const uint8_t *data, size_t n)
 {
     const char *text = (const char *)data;
     DiagSink sink = {0};
+    const Source *src;
     Scope *globals;
     Unit *u;
 
     if (utf8_check(text, n) < n)
         return;
-    u = unit_parse(source_add("fuzz.tsr", text, n), &sink);
+    src = source_add("fuzz.tsr", text, n);
+    u = unit_parse(src, &sink);
     globals = scope_new_module(sym("__main__"));
     if (!sink.errors)
         scope_resolve(u, globals, (ScopeOptions){0}, &sink);
@@ -50,8 +52,8 @@ static void try_text(const uint8_t *data, size_t n)
     diag_sink_done(&sink);
     scope_free_module(globals);
     unit_free(u);
-    spaces_done();
-    source_done();
+    spaces_drop_files();
+    source_drop(src);
 }
 
 void fuzz_eval(const uint8_t *data, size_t n)

@@ -132,13 +132,30 @@ size_t utf8_check(const char *text, size_t len)
     return len;
 }
 
+static void delete(Source *s)
+{
+    tsr_free((void *)s->path);
+    tsr_free((void *)s->text);
+    tsr_free(s->line);
+    tsr_free(s);
+}
+
+void source_drop(const Source *s)
+{
+    int i = sources.n - 1;
+
+    if (!s)
+        return;
+    while (sources.at[i] != s)
+        i--;
+    sources.n--;
+    memmove(&sources.at[i], &sources.at[i + 1], sizeof *sources.at * (size_t)(sources.n - i));
+    delete((Source *)s);
+}
+
 void source_done(void)
 {
-    for (int i = 0; i < sources.n; i++) {
-        tsr_free((void *)sources.at[i]->path);
-        tsr_free((void *)sources.at[i]->text);
-        tsr_free(sources.at[i]->line);
-        tsr_free(sources.at[i]);
-    }
+    for (int i = 0; i < sources.n; i++)
+        delete(sources.at[i]);
     vec_free(&sources);
 }

@@ -2,8 +2,8 @@
  * source.h - source texts and places in them.
  *
  * All texts share one 32-bit position space: each Source owns [base, base+len],
- * so a place is one number, a Span two, and 0 means "nowhere".  Sources live
- * until the session ends.
+ * so a place is one number, a Span two, and 0 means "nowhere".  A source lives
+ * until it is dropped or the session ends; positions behind the last one are given again.
  */
 #ifndef TSR_BASE_SOURCE_H
 #define TSR_BASE_SOURCE_H
@@ -37,6 +37,7 @@ Place source_place(uint32_t pos);                   /* line and column of a posi
 const char *source_line(const Source *s, uint32_t line, uint32_t *len);
 /* Offset of the first byte that is not valid UTF-8 (or is NUL), or len. */
 size_t utf8_check(const char *text, size_t len);
+void source_drop(const Source *s);                   /* nothing may name a place in it any more; NULL: nothing */
 void source_done(void);
 
 static inline Span span_join(Span a, Span b)

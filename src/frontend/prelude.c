@@ -15,6 +15,7 @@
 static Vec(PreludeRow) rows;
 static Map row_of;              /* Sym -> row + 1 */
 static Map types;               /* Sym of an owner that is a type -> one of its natives */
+static Map spaces;              /* Sym of a namespace, or of one that holds others -> 1 */
 
 static void add(const char *name, PreludeKind kind, const char *module, const void *native)
 {
@@ -63,9 +64,33 @@ static void add_exceptions(void)
         add(names[i], PRELUDE_EXCEPTION, "", NULL);
 }
 
+/* "os.path" is a namespace, and so is "os"; a type is none, though it may hold some. */
+static void note_space(const char *dotted, bool library)
+{
+    for (const char *end = dotted + strcspn(dotted, "."); ; end += 1 + strcspn(end + 1, ".")) {
+        Sym s = sym_n(dotted, (size_t)(end - dotted));
+        if ((library && !*end) || !is_type_owner(s->text))
+            map_set(&spaces, (uintptr_t)s, 1);
+        if (!*end)
+            return;
+    }
+}
+
+static void find_spaces(void)
+{
+    note_space("tessera", true);
+    note_space("ts", true);
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        note_space(m->name, true);
+    for (int t = 0; native_tables[t]; t++)
+        for (const NativeDef *d = native_tables[t]; d->name; d++)
+            note_space(d->owner, false);
+}
+
 static void fill(void)
 {
     find_types();
+    find_spaces();
     add("tessera", PRELUDE_SPACE, "tessera", NULL);
     add("ts", PRELUDE_SPACE, "tessera", NULL);
     for (int t = 0; native_tables[t]; t++)
@@ -109,6 +134,7 @@ void prelude_done(void)
     vec_free(&rows);
     map_done(&row_of);
     map_done(&types);
+    map_done(&spaces);
 }
 
 static const EmbeddedModule *embedded(const char *module)
@@ -119,29 +145,10 @@ static const EmbeddedModule *embedded(const char *module)
     return NULL;
 }
 
-/* Is `owner` the namespace `dotted`, or inside it? */
-static bool belongs(const char *owner, const char *dotted)
-{
-    size_t n = strlen(dotted);
-
-    return !strncmp(owner, dotted, n) && (!owner[n] || owner[n] == '.');
-}
-
 bool space_exists(const char *dotted)
 {
     prelude_count();
-    if (!strcmp(dotted, "tessera") || !strcmp(dotted, "ts") || embedded(dotted))
-        return true;
-    if (is_type_owner(dotted))
-        return false;
-    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
-        if (belongs(m->name, dotted))
-            return true;
-    for (int t = 0; native_tables[t]; t++)
-        for (const NativeDef *d = native_tables[t]; d->name; d++)
-            if (belongs(d->owner, dotted))
-                return true;
-    return false;
+    return map_find(&spaces, (uintptr_t)sym(dotted), NULL);
 }
 
 const char *stdlib_text(const char *module, size_t *len)

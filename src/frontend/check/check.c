@@ -704,12 +704,14 @@ static void check_done(Check *C)
     map_done(&C->subclassed);
     map_done(&C->reported);
     arena_done(&C->arena);
+    types_done();
 }
 
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
 {
     Check C = {.sink = sink, .opt = opt, .fuel = CHECK_FUEL, .unrolled = 1, .path = u->src->path};
     Home program = {0};
+    DimMark sizes = dim_mark();
 
     C.names_wrong = sink->errors > 0;
     home_init(&C, &program, u);
@@ -723,4 +725,5 @@ void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
     effects_check(u, opt, sink);
     dim_pop();
     check_done(&C);
+    dim_release(sizes);
 }

@@ -395,7 +395,7 @@ static void walk_children(EffWalk *w, Ast *n)
 /* Does a store there change an object, rather than a variable or a tensor's own copy? */
 static bool changes_object(const Ast *base)
 {
-    const Type *t = base->type;
+    const Type *t = type_found(base);
 
     return t && (t->kind == TY_LIST || t->kind == TY_DICT || t->kind == TY_INSTANCE);
 }

@@ -716,6 +716,6 @@ const Type *expr(Check *C, Ast *e)
         origins(C, C->last, e, &(Dim){DIM_BAD}, 1);
     if (!t)
         t = T_ANY;
-    e->type = t;
+    type_note(e, t);
     return t;
 }

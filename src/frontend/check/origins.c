@@ -83,8 +83,8 @@ static void label(Trace *t, const Ast *e, Span span, const char *what)
         if (source_place(t->d->labels.at[i].span.lo).line == line)
             return;
     if (t->size == DIM_BAD) {
-        if (e && !type_is_any(e->type))
-            diag_label(t->d, span, "%s %s", type_text(e->type), what);
+        if (e && !type_is_any(type_found(e)))
+            diag_label(t->d, span, "%s %s", type_text(type_found(e)), what);
         else
             diag_label(t->d, span, "%s", what);
         return;
@@ -177,7 +177,7 @@ static void trace_name(Trace *t, AstName *n)
 
 static void trace_attribute(Trace *t, AstAttribute *a)
 {
-    const Type *self = a->value->type;
+    const Type *self = type_found(a->value);
     const Site *s = NULL;
 
     if (!type_is_any(self) && self->kind == TY_INSTANCE) {

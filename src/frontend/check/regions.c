@@ -131,12 +131,15 @@ static void check_passed(Body *b, Region *have, Privilege want, Ast *arg)
 /* Sizes as the type checker left them at the expressions. */
 static bool bound_of(const Ast *e, Dim missing, Dim *out)
 {
+    const Type *t;
+
     *out = missing;
     if (!e)
         return true;
-    if (!e->type || e->type->kind != TY_INT || e->type->value == DIM_BAD)
+    t = type_found(e);
+    if (!t || t->kind != TY_INT || t->value == DIM_BAD)
         return false;
-    *out = e->type->value;
+    *out = t->value;
     return true;
 }
 

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 static Map builtin_of, file_of;     /* Sym of a dotted name / path -> Space * */
-static Vec(Unit *) parsed;          /* their trees: symbols and sources stay valid */
 
 static void add(Space *s, Sym name)
 {
@@ -95,9 +94,9 @@ static bool read_all(Space *s, const Unit *u)
 static void read_text(Space *s, const char *path, const char *text, size_t len)
 {
     DiagSink sink = {0};
-    Reading r = {s, path};
     const Source *src = utf8_check(text, len) == len ? source_add(path, text, len) : NULL;
     Unit *u = src ? unit_parse(src, &sink) : NULL;
+    Reading r = {s, src ? src->path : path};
 
     s->open = !u || sink.errors > 0;
     s->unit = u;
@@ -106,7 +105,6 @@ static void read_text(Space *s, const char *path, const char *text, size_t len)
         ast_walk((Ast *)u->module, read_globals, s);
         if (!read_all(s, u))
             export_public(s);
-        vec_push(&parsed, u);
     }
     diag_sink_done(&sink);
 }
@@ -141,8 +139,12 @@ static void add_library(Space *s, const char *module)
     for (int i = 0; i < stdlib_count(); i++)
         if (!strncmp(stdlib_name(i), module, n) && stdlib_name(i)[n] == '.')
             add(s, sym_n(stdlib_name(i) + n + 1, strcspn(stdlib_name(i) + n + 1, ".")));
-    if (text)
-        read_text(s, module, text, len);
+    if (text) {
+        StrBuf path = {0};
+        sb_printf(&path, LIBRARY_FOLDER "%s.tsr", module);
+        read_text(s, sb_str(&path), text, len);
+        sb_done(&path);
+    }
 }
 
 const Space *space_builtin(const char *dotted)
@@ -250,6 +252,8 @@ const Space *space_import(const char *dotted, int level, const char *from)
     size_t ndir = slash ? (size_t)(slash - from) + 1 : 0;
     const Space *s;
 
+    if (from && !level && !strncmp(from, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
+        return space_builtin(dotted);           /* a file of the program's does not stand in for one of the library */
     for (int up = 1; up < level && ndir; up++) {
         for (ndir--; ndir && from[ndir - 1] != '/'; ndir--)
             ;
@@ -314,6 +318,10 @@ static void free_spaces(Map *m)
             Space *s = (Space *)m->val[i];
             if (s->scope)
                 scope_free_module(s->scope);
+            if (s->unit) {
+                source_drop(s->unit->src);
+                unit_free(s->unit);
+            }
             vec_free(&s->names);
             vec_free(&s->exported);
             map_done(&s->has);
@@ -322,11 +330,13 @@ static void free_spaces(Map *m)
     map_done(m);
 }
 
+void spaces_drop_files(void)
+{
+    free_spaces(&file_of);
+}
+
 void spaces_done(void)
 {
     free_spaces(&builtin_of);
     free_spaces(&file_of);
-    for (int i = 0; i < parsed.n; i++)
-        unit_free(parsed.at[i]);
-    vec_free(&parsed);
 }

@@ -3,7 +3,11 @@
  *
  * A Space is a built-in namespace (natives of one owner, a library module,
  * `tessera` itself) or a .tsr file that an import finds.  A file is parsed for
- * the names of its top level only.  Spaces live until spaces_done.
+ * the names of its top level only.
+ *
+ * What is built in never changes, so its trees and scopes are made once and
+ * serve every check and every Interp of the process.  Files may change between
+ * two checks: whoever does several calls spaces_drop_files between them.
  */
 #ifndef TSR_FRONTEND_SPACES_H
 #define TSR_FRONTEND_SPACES_H
@@ -11,6 +15,8 @@
 #include "base/map.h"
 #include "base/sym.h"
 #include "base/vec.h"
+
+#define LIBRARY_FOLDER "<stdlib>/"      /* where the built-in modules' sources are, as people see it */
 
 typedef struct Space {
     const char *name;           /* dotted, as the program would import it */
@@ -35,6 +41,7 @@ const Space *space_member(const Space *s, Sym name);
 struct Ast *space_definition(const Space *s, Sym name);
 /* Its tree with its names resolved; NULL when it has no source or is not in order. */
 struct Unit *space_resolved(const Space *s);
+void spaces_drop_files(void);           /* and their sources */
 void spaces_done(void);
 
 #endif

@@ -561,7 +561,7 @@ static const char *builtin_owner(const Type *t)
 static void look_attribute(Look *L, Scope *scope, AstAttribute *a)
 {
     Things base = aside(L, scope, a->value);
-    const char *owner = builtin_owner(a->value->type);
+    const char *owner = builtin_owner(type_found(a->value));
     const NativeDef *d;
 
     for (int i = 0; i < base.n; i++)

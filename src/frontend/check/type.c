@@ -14,6 +14,7 @@ enum { BUCKETS = 1 << 12 };
 static Arena pool;
 static Vec(Type *) types;
 static const Type *plain[TY_LAZY + 1]; /* of type_of_kind */
+static uint32_t check = 1;              /* number of the check whose types these are */
 static uint32_t *bucket, nbuckets;     /* index in types + 1 of the first of a chain; as many as there are types, at least */
 
 /* How many sizes of a tensor are known. */
@@ -115,6 +116,18 @@ void types_done(void)
     bucket = NULL;
     nbuckets = 0;
     memset(plain, 0, sizeof plain);
+    check++;
+}
+
+const Type *type_found(const Ast *e)
+{
+    return e->check == check ? e->type : NULL;
+}
+
+void type_note(Ast *e, const Type *t)
+{
+    e->type = t;
+    e->check = check;
 }
 
 /* ------------------------------------------------------------- making */

@@ -1,7 +1,8 @@
 /*
  * type.h - what the checker knows about a value.
  *
- * Types are interned: equal types are equal pointers, until types_done.  TY_ANY
+ * Types are interned: equal types are equal pointers, until types_done at the
+ * end of the check; trees outlive it, so type_found asks who wrote.  TY_ANY
  * is "could be anything" and is accepted everywhere; a part that is not known
  * (a size, a dtype, an element) is unknown in itself, so knowledge is never
  * all or nothing.
@@ -95,6 +96,9 @@ void type_print(const Type *t, StrBuf *out);            /* "int", "list[str]", "
 const char *type_text(const Type *t);                   /* the same; lives until the next few calls */
 const char *shape_known(const Type *t);                  /* of a TENSOR, with what is known around "..." */
 const char *shape_of(const TType *t);                   /* "[B, 4]", likewise */
+struct Ast;
+const Type *type_found(const struct Ast *e);            /* what this check found e to be; NULL: it was not there */
+void type_note(struct Ast *e, const Type *t);
 void types_done(void);
 
 #endif

@@ -123,8 +123,8 @@ typedef struct GenObj {
     Interp *I;
 } GenObj;
 
-/* Compile a resolved unit; nodes live in its arena. */
-Code *lower_module(Interp *I, Unit *u);
-Code *lower_module_expr(Interp *I, Unit *u, const Ast *e);      /* one expression of it alone */
+/* Compile a resolved unit into an arena; its constants belong to the Interp. */
+Code *lower_module(Interp *I, Unit *u, Arena *a);
+Code *lower_module_expr(Interp *I, Unit *u, const Ast *e);      /* one expression of it alone, into the unit's own */
 
 #endif

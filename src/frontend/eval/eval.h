@@ -56,8 +56,13 @@ struct Interp {
     int nregions;
     unsigned suspended;         /* SUSPEND_ bits */
     InterpOptions opt;
-    Vec(Unit *) units;
-    Vec(Scope *) scopes;
+    Vec(Unit *) units;          /* that ran here */
+    Vec(Unit *) loaded;         /* those of imported files: its own */
+    Vec(Scope *) scopes;        /* theirs */
+    Vec(Value) constants;       /* of code */
+    Arena library;              /* code of library modules, whose trees others use too */
+    int tape_seen;              /* units that tape.c searched for .backward */
+    bool tape_used;             /* one has it */
     Sym dunder_sym[D_COUNT];
     Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations;
 };

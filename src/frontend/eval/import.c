@@ -11,6 +11,7 @@
 
 #include "base/vfs.h"
 #include "frontend/check/check.h"
+#include "frontend/check/spaces.h"
 #include "frontend/prelude.h"
 
 #include <string.h>
@@ -113,9 +114,9 @@ static void set_global(ModuleObj *m, const char *name, Value v)
     }
 }
 
-static bool run_body(Interp *I, ModuleObj *m, Unit *u)
+static bool run_body(Interp *I, ModuleObj *m, Unit *u, Arena *a)
 {
-    const Code *c = lower_module(I, u);
+    const Code *c = lower_module(I, u, a);
     Value *slot = tsr_calloc(((size_t)c->scope->nslots + 1) * sizeof *slot);
     Frame f = {.slot = slot, .I = I, .module = m, .code = c, .up = I->frame};
     Exit x = X_RAISE;
@@ -153,15 +154,20 @@ Value module_eval(Interp *I, ModuleObj *m, Unit *u, const Ast *e)
     return v;
 }
 
-bool module_run(Interp *I, ModuleObj *m, Unit *u)
+static bool run_in(Interp *I, ModuleObj *m, Unit *u, Arena *a)
 {
     vec_push(&I->units, u);
     m->unit = u;
     module_bind(m, u->module->scope);
-    return run_body(I, m, u);
+    return run_body(I, m, u, a);
 }
 
-/* Parse, resolve and check a text; NULL: an ImportError with the reports is pending. */
+bool module_run(Interp *I, ModuleObj *m, Unit *u)
+{
+    return run_in(I, m, u, &u->arena);
+}
+
+/* Parse, resolve and check a file's text; NULL: an ImportError with the reports is pending. */
 static Unit *unit_load(Interp *I, const char *path, const char *text, size_t n, Sym name)
 {
     const Source *src = source_add(path, text, n);
@@ -173,11 +179,12 @@ static Unit *unit_load(Interp *I, const char *path, const char *text, size_t n, 
         raise(I, EXC_ImportError, "cannot load '%s': the text is too large", path);
         return NULL;
     }
+    vec_push(&I->loaded, u);
     scope = scope_new_module(name);
     vec_push(&I->scopes, scope);
     if (!sink.errors)
         scope_resolve(u, scope, (ScopeOptions){0}, &sink);
-    if (!sink.errors && path[0] != '<')
+    if (!sink.errors)
         check_unit(u, (CheckOptions){0}, &sink);
     if (sink.errors) {
         StrBuf out = {0};
@@ -198,6 +205,12 @@ static Value forget(Interp *I, Sym key, ModuleObj *m)
     return VERR;
 }
 
+/* The module of a tree that is in order, or of none when an ImportError is pending, entered under `key`. */
+static Value enter(Interp *I, Sym key, ModuleObj *m, Unit *u, Arena *a)
+{
+    return u && run_in(I, m, u, a) ? vobj(m) : forget(I, key, m);
+}
+
 /* Load a module from its text under `key`. */
 static Value load_text(Interp *I, Sym key, Sym name, const char *path, const char *text, size_t n)
 {
@@ -206,19 +219,28 @@ static Value load_text(Interp *I, Sym key, Sym name, const char *path, const cha
 
     dict_set_sym(I->modules, key, vobj(m));
     u = unit_load(I, path, text, n, name);
-    if (!u || !module_run(I, m, u))
-        return forget(I, key, m);
-    return vobj(m);
+    return enter(I, key, m, u, u ? &u->arena : NULL);
 }
 
 /* ------------------------------------------------------------- built-in modules */
+
+/* A library module runs the tree that the checker reads as well. */
+static Value load_library(Interp *I, Sym key, Sym name)
+{
+    ModuleObj *m = module_new(I, name, key->text);
+    Unit *u = space_resolved(space_builtin(name->text));
+
+    dict_set_sym(I->modules, key, vobj(m));
+    if (!u)
+        raise(I, EXC_ImportError, "module '%s' has errors", name->text);
+    return enter(I, key, m, u, &I->library);
+}
 
 static Value builtin_module(Interp *I, const char *dotted)
 {
     Sym name, key;
     Value v;
     size_t n;
-    const char *text;
     StrBuf path = {0};
 
     if (!strcmp(dotted, "ts"))
@@ -226,16 +248,15 @@ static Value builtin_module(Interp *I, const char *dotted)
     if (!strncmp(dotted, "tessera.", 8) && !native_has_owner(dotted))
         dotted += 8;
     name = sym(dotted);
-    sb_printf(&path, "<stdlib>/%s.tsr", dotted);
+    sb_printf(&path, LIBRARY_FOLDER "%s.tsr", dotted);
     key = sym(sb_str(&path));
     v = dict_get_sym(I->modules, key);
     if (!is_err(v)) {
         sb_done(&path);
         return value_ref(v);
     }
-    text = stdlib_text(dotted, &n);
-    if (text) {
-        v = load_text(I, key, name, key->text, text, n);
+    if (stdlib_text(dotted, &n)) {
+        v = load_library(I, key, name);
     } else {
         v = vobj(module_new(I, name, NULL));
         dict_set_sym(I->modules, key, v);

@@ -290,6 +290,23 @@ static void drop_classes(Interp *I)
     heap_collect();
 }
 
+static void drop_code(Interp *I)
+{
+    for (int i = 0; i < I->constants.n; i++)
+        value_unref(I->constants.at[i]);
+    vec_free(&I->constants);
+    vec_free(&I->units);
+    for (int i = 0; i < I->scopes.n; i++)
+        scope_free_module(I->scopes.at[i]);
+    vec_free(&I->scopes);
+    for (int i = 0; i < I->loaded.n; i++) {
+        source_drop(I->loaded.at[i]->src);
+        unit_free(I->loaded.at[i]);
+    }
+    vec_free(&I->loaded);
+    arena_done(&I->library);
+}
+
 void interp_free(Interp *I)
 {
     drop_values(I);
@@ -300,11 +317,8 @@ void interp_free(Interp *I)
     interp_flush(I);
     fiber_pool_done();
     heap_abandon(I);
+    drop_code(I);
     heap_trim();
-    vec_free(&I->units);
-    for (int i = 0; i < I->scopes.n; i++)
-        scope_free_module(I->scopes.at[i]);
-    vec_free(&I->scopes);
     tsr_free(I->prelude);
     tsr_free(I->fiber);
     tsr_free(I);

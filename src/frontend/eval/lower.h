@@ -15,6 +15,7 @@ typedef struct Lower {
 
 Step *step_new(Lower *L, const Ast *at);
 Step *lower_expr(Lower *L, const Ast *e);
+Value lower_keep(Lower *L, Value v);                    /* v, owned by the Interp from now on: code borrows it */
 StepSeq *lower_exprs(Lower *L, AstSeq s);
 Step *lower_target(Lower *L, const Ast *t);             /* a place to store to: Step.store */
 Step *lower_name_store(Lower *L, const AstName *n);

@@ -54,8 +54,15 @@ static Step *lower_const(Lower *L, const Ast *at, Value v)
 {
     Step *n = make(L, at, ev_const, NULL, NULL);
 
-    n->k = v;                   /* lives as long as the program */
+    n->k = lower_keep(L, v);
     return n;
+}
+
+Value lower_keep(Lower *L, Value v)
+{
+    if (v.tag >= V_OBJ)
+        vec_push(&L->I->constants, v);
+    return v;
 }
 
 StepSeq *lower_exprs(Lower *L, AstSeq s)

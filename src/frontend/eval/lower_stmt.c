@@ -171,7 +171,7 @@ static Step *lower_annotation(Lower *L, const AstAnnAssign *s)
     n = stmt(L, &s->ast, ex_annotate);
     n->sym = AST_AS(s->target, Name)->id;
     ast_print(s->annotation, &text);
-    n->k = str_steal(&text);
+    n->k = lower_keep(L, str_steal(&text));
     return n;
 }
 
@@ -431,14 +431,14 @@ Step *lower_pattern(Lower *L, const Ast *p)
 
 /* ------------------------------------------------------------- functions and classes */
 
-static Value doc_of(AstSeq body)
+static Value doc_of(Lower *L, AstSeq body)
 {
     const Ast *s = body.n ? body.at[0] : NULL;
 
     if (!AST_IS(s, ExprStmt) || !AST_IS(AST_AS(s, ExprStmt)->value, Str))
         return VERR;
     AstText t = AST_AS(AST_AS(s, ExprStmt)->value, Str)->value;
-    return str_new(t.s, t.n);
+    return lower_keep(L, str_new(t.s, t.n));
 }
 
 static void code_params(Lower *L, Code *c, AstSeq params, Lower *outer)
@@ -532,7 +532,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
         const Ast *value = only_return(d->body);
         code_params(&in, c, d->params, L);
         lower_entry(&in, c, d);
-        c->doc = doc_of(d->body);
+        c->doc = doc_of(&in, d->body);
         if (value && !c->is_generator && !c->is_async)
             c->expr = lower_expr(&in, value);
         else
@@ -551,7 +551,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
         in.in_class = true;
         in.prefix = arena_printf(L->arena, "%s.", c->qualname);
         c->is_class = true;
-        c->doc = doc_of(AST_AS(def, ClassDef)->body);
+        c->doc = doc_of(&in, AST_AS(def, ClassDef)->body);
         c->body = lower_block(&in, AST_AS(def, ClassDef)->body);
     }
     if (scope->kind != SCOPE_CLASS)
@@ -700,13 +700,13 @@ Step *lower_stmt(Lower *L, const Ast *s)
     }
 }
 
-Code *lower_module(Interp *I, Unit *u)
+Code *lower_module(Interp *I, Unit *u, Arena *a)
 {
-    Lower L = {I, &u->arena, u->module->scope, false, false, ""};
+    Lower L = {I, a, u->module->scope, false, false, ""};
     Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
 
     c->nparams = 0;
-    c->doc = doc_of(u->module->body);
+    c->doc = doc_of(&L, u->module->body);
     c->body = lower_block(&L, u->module->body);
     return c;
 }

@@ -21,9 +21,10 @@ const NativeDef *const native_tables[] = {
     NULL,
 };
 
-/* All rows by owner and name: found where their hash says, or after it. */
-enum { ROWS = 8192 };
+/* All rows by owner and name, and all owners: found where their hash says, or after it. */
+enum { ROWS = 8192, OWNERS = 1024 };
 static const NativeDef *row[ROWS];
+static const char *owner_at[OWNERS];
 static pthread_once_t rows_made = PTHREAD_ONCE_INIT;
 
 /* The row, or the free place where it would stand. */
@@ -36,19 +37,31 @@ static const NativeDef **row_of(const char *owner, const char *name)
     return &row[i % ROWS];
 }
 
+static const char **place_of_owner(const char *owner)
+{
+    uint32_t i = hash_bytes(owner, strlen(owner));
+
+    while (owner_at[i % OWNERS] && strcmp(owner_at[i % OWNERS], owner))
+        i++;
+    return &owner_at[i % OWNERS];
+}
+
 /* Of several rows of one name the first counts. */
 static void make_rows(void)
 {
-    int n = 0;
+    int n = 0, owners = 0;
 
     for (int t = 0; native_tables[t]; t++)
         for (const NativeDef *d = native_tables[t]; d->name; d++) {
             const NativeDef **at = row_of(d->owner, d->name);
+            const char **of = place_of_owner(d->owner);
             if (!*at)
                 *at = d;
+            owners += !*of;
+            *of = d->owner;
             n++;
         }
-    assert(n < ROWS / 2);
+    assert(n < ROWS / 2 && owners < OWNERS / 2);
 }
 
 const NativeDef *native_find(const char *owner, const char *name)
@@ -59,11 +72,8 @@ const NativeDef *native_find(const char *owner, const char *name)
 
 bool native_has_owner(const char *owner)
 {
-    for (int t = 0; native_tables[t]; t++)
-        for (const NativeDef *d = native_tables[t]; d->name; d++)
-            if (!strcmp(d->owner, owner))
-                return true;
-    return false;
+    pthread_once(&rows_made, make_rows);
+    return *place_of_owner(owner) != NULL;
 }
 
 /* ------------------------------------------------------------- signatures */

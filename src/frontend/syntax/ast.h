@@ -38,7 +38,8 @@ typedef struct Ast {
     uint8_t parens;             /* the expression stood in ( ) of its own */
     uint16_t height;            /* of the tree below, PART nodes not counted; <= AST_HEIGHT_MAX */
     Span span;                  /* of a compound statement: its header, from keyword to colon */
-    const struct Type *type;    /* the checker's finding, NULL before */
+    uint32_t check;             /* the check that found `type`; types die with their check (check/type.h) */
+    const struct Type *type;
 } Ast;
 
 typedef struct { Ast **at; int n; } AstSeq;      /* one list of children */

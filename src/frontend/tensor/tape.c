@@ -22,13 +22,11 @@ static Vec(Watched) watched;
 /* Does the program's own text say .backward? Library modules do not count. */
 static bool program_uses_backward(Interp *I)
 {
-    static int seen;
-    static bool uses;
-    for (; seen < I->units.n && !uses; seen++) {
-        const Source *src = I->units.at[seen]->src;
-        uses = strncmp(src->path, "<stdlib>", 8) && strstr(src->text, ".backward(");
+    for (; I->tape_seen < I->units.n && !I->tape_used; I->tape_seen++) {
+        const Source *src = I->units.at[I->tape_seen]->src;
+        I->tape_used = strncmp(src->path, "<stdlib>", 8) && strstr(src->text, ".backward(");
     }
-    return uses;
+    return I->tape_used;
 }
 
 static void forget(bool restore)

@@ -136,10 +136,16 @@ bool mono_less(uint32_t a, uint32_t b)
 
 /* ------------------------------------------------------------- atoms */
 
-uint32_t atom_make(AtomKind kind, Dim a, Dim b)
+static uint32_t atom_hash(AtomKind kind, Dim a, Dim b)
 {
     Dim key[3] = {kind, a, b};
-    uint32_t h = hash_bytes(key, sizeof key) % BUCKETS;
+
+    return hash_bytes(key, sizeof key) % BUCKETS;
+}
+
+uint32_t atom_make(AtomKind kind, Dim a, Dim b)
+{
+    uint32_t h = atom_hash(kind, a, b);
     Atom x = {.kind = (uint8_t)kind, .a = a, .b = b, .sub = DIM_BAD, .next = atom_bucket[h]};
 
     for (uint32_t i = atom_bucket[h]; i; i = dim_atoms.at[i - 1].next)
@@ -419,6 +425,36 @@ Dim dim_mul_slow(Dim a, Dim b)
     return dim_of_sum(&s);
 }
 
+DimMark dim_mark(void)
+{
+    start();
+    return (DimMark){(uint32_t)dim_atoms.n, (uint32_t)dim_monos.n, (uint32_t)dim_polys.n, unknowns, arena_mark(&pool)};
+}
+
+/* The newest of each kind heads its chain, so going backwards leaves the chains as they were. */
+void dim_release(DimMark m)
+{
+    while ((uint32_t)dim_polys.n > m.polys) {
+        Poly p = vec_pop(&dim_polys);
+        poly_bucket[hash_bytes(p.t, sizeof *p.t * (size_t)p.n) % BUCKETS] = p.next;
+    }
+    while ((uint32_t)dim_monos.n > m.monos) {
+        Mono o = vec_pop(&dim_monos);
+        mono_bucket[hash_bytes(o.f, sizeof *o.f * (size_t)o.n) % BUCKETS] = o.next;
+    }
+    while ((uint32_t)dim_atoms.n > m.atoms) {
+        Atom a = vec_pop(&dim_atoms);
+        if (a.kind != ATOM_VAR)
+            atom_bucket[atom_hash((AtomKind)a.kind, a.a, a.b)] = a.next;
+    }
+    for (uint32_t i = 0; i < m.atoms; i++)
+        if (dim_atoms.at[i].twin > m.atoms)
+            dim_atoms.at[i].twin = 0;
+    unknowns = m.unknowns;
+    arena_release(&pool, m.pool);
+    dim_epoch++;
+}
+
 void dim_done(void)
 {
     vec_free(&dim_atoms);
@@ -427,6 +463,7 @@ void dim_done(void)
     vec_free(&dim_rewrites);
     vec_free(&dim_ges);
     arena_done(&pool);
+    unknowns = 0;
     memset(atom_bucket, 0, sizeof atom_bucket);
     memset(mono_bucket, 0, sizeof mono_bucket);
     memset(poly_bucket, 0, sizeof poly_bucket);

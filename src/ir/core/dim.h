@@ -10,6 +10,7 @@
 #ifndef TSR_IR_DIM_H
 #define TSR_IR_DIM_H
 
+#include "base/arena.h"
 #include "base/strbuf.h"
 #include "base/sym.h"
 
@@ -65,6 +66,10 @@ void dim_print(Dim d, StrBuf *out);                 /* "B*S+4*D+1": terms by deg
 bool dim_parse(const char *s, Dim (*var)(void *st, Sym name), void *st, Dim *out);
 /* The same size without what was solved under the facts in force: D//8 again, where D % 8 == 0 had named it. */
 Dim dim_surface(Dim d);
+/* What was made since a mark is forgotten: nobody may hold a size made since then, and the facts in force are those of then. */
+typedef struct { uint32_t atoms, monos, polys, unknowns; ArenaMark pool; } DimMark;
+DimMark dim_mark(void);
+void dim_release(DimMark m);
 void dim_done(void);                                /* at exit, for leak checkers: forgets every expression */
 
 #endif

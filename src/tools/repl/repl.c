@@ -61,6 +61,7 @@ bool session_eval(Session *s, const char *name, const char *text, size_t n, Valu
         return false;
     }
     u = unit_parse(src, &sink);
+    vec_push(&s->units, u);
     if (!sink.errors)
         scope_resolve(u, s->globals, (ScopeOptions){.repl = true}, &sink);
     if (sink.all.n)
@@ -269,6 +270,10 @@ int repl_run(const Options *o)
         read_inputs(&s);
     interp_flush(s.I);
     interp_free(s.I);
+    scope_free_module(s.globals);
+    for (int i = 0; i < s.units.n; i++)
+        unit_free(s.units.at[i]);
+    vec_free(&s.units);
     vec_free(&s.worked);
     return s.exit_code;
 }

@@ -20,6 +20,7 @@ typedef struct Session {
     bool done;
     int exit_code;
     int inputs;                 /* so far: <input 1>, <input 2> ... */
+    Vec(Unit *) units;          /* of all inputs */
     Vec(const Source *) worked; /* inputs that ran, for :save */
 } Session;
 
