@@ -14,6 +14,7 @@
 #endif
 #include "runtime/mesh.h"
 #include "tools/explain.h"
+#include "tools/fix.h"
 #include "tools/inspect.h"
 #include "tools/load.h"
 #include "tools/options.h"
@@ -113,7 +114,7 @@ static void print_tree(const Options *o, const Program *p)
 static int check_file(const Options *o, const char *path)
 {
     StrBuf err = {0};
-    const Source *src = load_program(path, &err);
+    const Source *src = option_on(o, OPT_fix) ? fix_program(path, o, &err) : load_program(path, &err);
     StrBuf shapes = {0}, effects = {0};
     Program p;
     bool ok;

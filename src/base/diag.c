@@ -1,6 +1,8 @@
 /* Collecting diagnostics; base/render.c draws them. */
 #include "base/diag.h"
 
+#include "base/sym.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,8 +118,24 @@ void diag_help(Diag *d, const char *fmt, ...)
 
 void diag_fix(Diag *d, Span span, const char *replacement)
 {
+    if (!span.hi)
+        return;
     d->fix_span = span;
     d->fix_text = arena_strdup(d->arena, replacement);
+    d->guessed = false;
+}
+
+/* One letter too many, too few, another or two swapped, in a word long enough to be known again. */
+static bool is_slip(const char *wrong, const char *near)
+{
+    return strlen(near) >= 3 && strlen(wrong) >= 4 && edit_distance(wrong, near, 2) < 2;
+}
+
+void diag_guess(Diag *d, Span span, const char *wrong, const char *near)
+{
+    diag_help(d, "did you mean '%s'?", near);
+    diag_fix(d, span, near);
+    d->guessed = !is_slip(wrong, near);
 }
 
 const char *diag_code_name(DiagCode code)

@@ -36,6 +36,7 @@ typedef struct Diag {
     bool common;                    /* helps has only what diag.def says for the code; diag_help replaces it */
     Span fix_span;                  /* where fix_text goes; fix_text NULL: no fix */
     const char *fix_text;
+    bool guessed;                   /* the fix may not be what was meant: shown, not made by --fix */
     Arena *arena;
 } Diag;
 
@@ -54,7 +55,10 @@ Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *arg
 void diag_label(Diag *d, Span span, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_note(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void diag_help(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The edit that mends it for certain; an empty span is a place to insert at. {0, 0}: there is none. */
 void diag_fix(Diag *d, Span span, const char *replacement);
+/* "did you mean near?" for a name at span, with its edit; only a slip of the keyboard is mended for certain. */
+void diag_guess(Diag *d, Span span, const char *wrong, const char *near);
 void diag_sink_done(DiagSink *sink);
 
 const char *diag_code_name(DiagCode code);          /* "E0301" */
@@ -67,6 +71,8 @@ typedef struct { bool color, ascii; } DiagStyle;
  * (severity code message file line col end_line end_col labels notes help). */
 void diag_render(const DiagSink *sink, DiagStyle style, StrBuf *out);
 void diag_render_json(const DiagSink *sink, StrBuf *out);
+/* One whose edit was made: the same object with "applied": true. */
+void diag_json_applied(const Diag *d, StrBuf *out);
 
 /* diag_emit with its arguments listed: DIAG_AT(sink, E0301, span, "S", "K"); at least one (NULL for none) */
 #define DIAG_AT(sink, code, span, ...) \

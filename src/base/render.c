@@ -412,32 +412,41 @@ static void put_labels(StrBuf *out, const Diag *d)
     sb_putc(out, ']');
 }
 
-void diag_render_json(const DiagSink *sink, StrBuf *out)
+static void put_json(StrBuf *out, const Diag *d, bool applied)
 {
     static const char *const words[] = {[DIAG_ERROR] = "error", [DIAG_WARNING] = "warning", [DIAG_NOTE] = "note"};
+
+    sb_puts(out, "{");
+    put_string(out, "severity", words[diag_severity(d->code)]);
+    sb_puts(out, ", ");
+    put_string(out, "code", diag_code_name(d->code));
+    sb_puts(out, ", ");
+    put_string(out, "message", d->message);
+    sb_puts(out, ", ");
+    put_place(out, d->span);
+    put_labels(out, d);
+    put_strings(out, "notes", d->notes.at, d->notes.n);
+    put_strings(out, "help", d->helps.at, d->helps.n);
+    if (d->fix_text) {
+        sb_puts(out, ", \"fix\": {");
+        put_place(out, d->fix_span);
+        sb_puts(out, ", ");
+        put_string(out, "text", d->fix_text);
+        sb_puts(out, d->guessed ? ", \"sure\": false}" : ", \"sure\": true}");
+    }
+    sb_puts(out, applied ? ", \"applied\": true}\n" : "}\n");
+}
+
+void diag_json_applied(const Diag *d, StrBuf *out)
+{
+    put_json(out, d, true);
+}
+
+void diag_render_json(const DiagSink *sink, StrBuf *out)
+{
     Diags all = in_order(sink);
 
-    for (int i = 0; i < all.n; i++) {
-        const Diag *d = all.at[i];
-        sb_puts(out, "{");
-        put_string(out, "severity", words[diag_severity(d->code)]);
-        sb_puts(out, ", ");
-        put_string(out, "code", diag_code_name(d->code));
-        sb_puts(out, ", ");
-        put_string(out, "message", d->message);
-        sb_puts(out, ", ");
-        put_place(out, d->span);
-        put_labels(out, d);
-        put_strings(out, "notes", d->notes.at, d->notes.n);
-        put_strings(out, "help", d->helps.at, d->helps.n);
-        if (d->fix_text) {
-            sb_puts(out, ", \"fix\": {");
-            put_place(out, d->fix_span);
-            sb_puts(out, ", ");
-            put_string(out, "text", d->fix_text);
-            sb_putc(out, '}');
-        }
-        sb_puts(out, "}\n");
-    }
+    for (int i = 0; i < all.n; i++)
+        put_json(out, all.at[i], false);
     vec_free(&all);
 }

@@ -152,6 +152,15 @@ static char *target_of(const char *path, bool *in_place)
     return strcpy(copy, path);
 }
 
+/* A file that takes another's place has its permissions, where the file system knows any. */
+static void permit_alike(const VfsWriter *w)
+{
+    struct stat st;
+
+    if (!w->err && stat(w->path, &st) == 0 && S_ISREG(st.st_mode))
+        (void)!fchmod(w->fd, st.st_mode & 0777);
+}
+
 int vfs_begin(VfsWriter *w, const char *path)
 {
     bool in_place;
@@ -168,6 +177,7 @@ int vfs_begin(VfsWriter *w, const char *path)
     snprintf(w->tmp, n, "%s.tmp%ld", w->path, (long)getpid());
     sweep(w->path);
     w->err = current->open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644, &w->fd);
+    permit_alike(w);
     return w->err;
 }
 

@@ -3,6 +3,7 @@
 
 #include "frontend/check/collect.h"
 #include "frontend/check/spaces.h"
+#include "frontend/check/foreign.h"
 #include "frontend/prelude.h"
 
 #include <string.h>
@@ -16,15 +17,17 @@ static const char *next_member(void *state)
     return m->i < m->space->names.n ? m->space->names.at[m->i++]->text : NULL;
 }
 
+/* span: of the name alone. */
 static void suggest(Diag *d, const Space *s, Sym wrong, Span span)
 {
     Members m = {s, 0};
-    const char *near = closest_name(wrong->text, next_member, &m);
+    const Foreign *known = foreign_find(s->name, wrong->text);
+    const char *near = known ? NULL : closest_name(wrong->text, next_member, &m);
 
-    if (near) {
-        diag_help(d, "did you mean '%s'?", near);
-        diag_fix(d, span, near);
-    }
+    if (known) {
+        foreign_help(d, known, span);
+    } else if (near)
+        diag_guess(d, span, wrong->text, near);
 }
 
 /* ------------------------------------------------------------- imports */
@@ -45,11 +48,13 @@ static void no_module(Res *R, Span span, const char *name)
 {
     Diag *d = DIAG_AT(R->sink, E0801, span, name);
     int i = 0;
+    const Foreign *known = foreign_find("import", name);
     const char *near = closest_name(name, next_module, &i);
 
-    if (near)
-        diag_help(d, "did you mean '%s'?", near);
-    else
+    if (known) {
+        foreign_help(d, known, span);
+    } else if (near)
+        diag_guess(d, span_head(span, name), name, near); else
         diag_help(d, "it is looked for as %s.tsr beside this file, on TESSERA_PATH, then in the library", name);
 }
 
@@ -72,7 +77,7 @@ static void check_from(Res *R, AstImportFrom *f)
             continue;
         sb_printf(&sub, "%s.%s", module, a->name->text);
         if (!space_import(sb_str(&sub), (int)f->level, path))
-            suggest(DIAG_AT(R->sink, E0203, a->ast.span, module, a->name->text), s, a->name, a->ast.span);
+            suggest(DIAG_AT(R->sink, E0203, a->ast.span, module, a->name->text), s, a->name, span_head(a->ast.span, a->name->text));
         sb_done(&sub);
     }
 }
@@ -153,7 +158,7 @@ void attrs_check(Res *R)
             continue;
         sb_printf(&sub, "%s.%s", s->name, a->attr->text);   /* import a.b makes b an attribute of a */
         if (!s->path || !space_import(sb_str(&sub), 0, R->u->src->path))
-            suggest(DIAG_AT(R->sink, E0202, a->ast.span, s->name, a->attr->text), s, a->attr, a->ast.span);
+            suggest(DIAG_AT(R->sink, E0202, a->ast.span, s->name, a->attr->text), s, a->attr, span_tail(a->ast.span, a->attr->text));
         sb_done(&sub);
     }
 }

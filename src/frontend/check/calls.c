@@ -6,6 +6,7 @@
  * depth; what is found wrong inside is reported inside.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/foreign.h"
 
 #include "frontend/eval/native.h"
 
@@ -72,10 +73,8 @@ static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *nod
     Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
     const char *near = closest_name(a->name->text, next_name, &n);
 
-    if (near) {
-        diag_help(d, "did you mean '%s'?", near);
-        diag_fix(d, a->node->span, near);
-    }
+    if (near)
+        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
     return false;
 }
 

@@ -6,6 +6,7 @@
  * stores that name through an attribute.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/foreign.h"
 
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
@@ -317,7 +318,7 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         const Site *s = NULL;
         for (const Cls *x = c; x && !s; x = x->base)
             s = map_get_ptr(&x->sites, sym(near));
-        diag_help(d, "did you mean '%s'?", near);
+        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
         if (s && C->shown && !s->frame->home->library)
             diag_label(d, s->value->span, "'%s' is stored here", near);
     }

@@ -6,6 +6,7 @@
  * declares, so one mistake is reported once.
  */
 #include "frontend/check/effects.h"
+#include "frontend/check/foreign.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static void unknown_effect(Effects *E, const Ast *e, const char *name)
 
     diag_note(d, "effects are %s", ALL_NAMES);
     if (near)
-        diag_help(d, "did you mean '%s'?", near);
+        diag_guess(d, span_quoted(e->span), name, near);
 }
 
 static void read_name(Effects *E, EffFn *f, const Ast *e)

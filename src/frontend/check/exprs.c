@@ -4,6 +4,7 @@
 #include "frontend/check/checker.h"
 
 #include "frontend/check/spaces.h"
+#include "frontend/check/foreign.h"
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
@@ -219,6 +220,7 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
 {
     const Type *m = native_of(owner, attr);
     Methods all = {owner, 0, 0};
+    const Foreign *known;
     const char *near;
     Diag *d;
 
@@ -228,9 +230,12 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
     all = (Methods){owner, 0, 0};
     d = REPORT(C, E0910, node->span, owner, attr->text);
+    known = foreign_find(owner, attr->text);
     near = closest_name(attr->text, next_method, &all);
-    if (near)
-        diag_help(d, "did you mean '%s'?", near);
+    if (known) {
+        foreign_help(d, known, span_tail(node->span, attr->text));
+    } else if (near)
+        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     return T_ANY;
 }
 

@@ -4,6 +4,7 @@
  * frame between.
  */
 #include "frontend/check/resolve.h"
+#include "frontend/check/foreign.h"
 
 #include "frontend/prelude.h"
 
@@ -223,24 +224,6 @@ static const char *next_visible(void *state)
     }
 }
 
-/* Names that other languages and libraries have, and what stands for them here. */
-static const struct { const char *name, *help; } foreign[] = {
-    {"blockIdx", "kernels think in tiles: tile.linear_id() numbers the elements, tile.group_id() the groups"},
-    {"threadIdx", "kernels think in tiles: tile.local_id() counts inside a group, tile.linear_id() over all elements"},
-    {"blockDim", "kernels think in tiles: tile.linear_id() needs no block size; tile.context() has the sizes"},
-    {"gridDim", "kernels think in tiles: the grid follows from the outputs; tile.context() has the sizes"},
-    {"torch", "tensors are built in: tensor(...), zeros(...), relu(x)"},
-    {"jnp", "tensors are built in: tensor(...), zeros(...), relu(x)"},
-    {"xrange", "range(n) is lazy already"},
-    {"unicode", "str is Unicode text"},
-    {"raw_input", "input() reads a line"},
-    {"long", "int has 64 bits"},
-    {"null", "the absent value is None"},
-    {"true", "write True"},
-    {"false", "write False"},
-    {"this", "a method's first parameter, self, is its object"},
-};
-
 static const struct { const char *name, *help; } left_out[] = {
     {"eval", "there is no evaluation of text; int(), float() and json.loads() read values"},
     {"exec", "there is no execution of text; define a function or import a module"},
@@ -262,20 +245,19 @@ static bool report_left_out(Res *R, AstName *n)
 void name_unknown(Res *R, AstName *n, DiagCode code)
 {
     Visible v = {R->frame, R->frame->comp, 0, 0};
+    const Foreign *known;
     const char *near;
     Diag *d;
 
     if (report_left_out(R, n))
         return;
     d = DIAG_AT(R->sink, code, n->ast.span, n->id->text);
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (!strcmp(foreign[i].name, n->id->text)) {
-            diag_help(d, "%s", foreign[i].help);
-            return;
-        }
-    near = closest_name(n->id->text, next_visible, &v);
-    if (near) {
-        diag_help(d, "did you mean '%s'?", near);
-        diag_fix(d, n->ast.span, near);
+    known = foreign_find("", n->id->text);
+    if (known) {
+        foreign_help(d, known, n->ast.span);
+        return;
     }
+    near = closest_name(n->id->text, next_visible, &v);
+    if (near)
+        diag_guess(d, n->ast.span, n->id->text, near);
 }

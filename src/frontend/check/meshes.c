@@ -6,6 +6,7 @@
  * that mesh, and so does what a `with mesh:` block holds.
  */
 #include "frontend/check/effects.h"
+#include "frontend/check/foreign.h"
 
 #include <string.h>
 
@@ -127,7 +128,7 @@ static void check_name(MeshWalk *p, const Axes *a, const Ast *name)
     diag_label(d, a->made, "the mesh is made here");
     near = closest_name(AST_AS(name, Str)->value.s, next_axis, &next);
     if (near) {
-        diag_help(d, "did you mean '%s'?", near);
+        diag_guess(d, span_quoted(name->span), AST_AS(name, Str)->value.s, near);
     }
     sb_done(&list);
 }

@@ -8,6 +8,7 @@
 #include "frontend/check/checker.h"
 
 #include "frontend/check/spaces.h"
+#include "frontend/check/foreign.h"
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
@@ -333,9 +334,19 @@ static const char *next_member(void *state)
     return NULL;
 }
 
+/* Is this a function that every program can call? */
+static bool is_function(Check *C, Sym name)
+{
+    int row = prelude_find(name);
+    const Type *t = row >= 0 ? prelude_type(C, row) : T_ANY;
+
+    return t->kind == TY_FUNC || t->kind == TY_LIBRARY || t->kind == TY_NATIVE;
+}
+
 static const Type *missing(Check *C, Sym attr, Ast *node)
 {
     Members m = {0};
+    const Foreign *known = foreign_find("Tensor", attr->text);
     const char *near;
     Diag *d;
 
@@ -345,9 +356,13 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
     if (!strncmp(attr->text, "__", 2))
         return T_ANY;
     d = REPORT(C, E0910, node->span, "Tensor", attr->text);
-    near = closest_name(attr->text, next_member, &m);
-    if (near)
-        diag_help(d, "did you mean '%s'?", near);
+    near = known ? NULL : closest_name(attr->text, next_member, &m);
+    if (known) {
+        foreign_help(d, known, span_tail(node->span, attr->text));
+    } else if (is_function(C, attr)) {
+        diag_help(d, "it is a function: %s(x)", attr->text);
+    } else if (near)
+        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     return T_ANY;
 }
 

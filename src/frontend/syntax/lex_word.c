@@ -92,6 +92,20 @@ static const struct { int32_t c; const char *ascii; } look_alike[] = {
     {0xFF09, ")"}, {0xFF1A, ":"}, {0xFF0C, ","}, {0xFF1D, "="}, {0x2026, "..."}, {0x2192, "->"}, {0x3000, " "},
 };
 
+/* A text between typographic quotes on one line is mended as a whole. */
+static void mend_quotes(Lexer *x, LexError *e, const char *p, int n, char quote)
+{
+    const char *close = quote == '"' ? "\xe2\x80\x9d" : "\xe2\x80\x99";
+    size_t line = strcspn(p, "\n");
+    const char *end = strstr(p + n, close);
+
+    if (!end || (size_t)(end - p) >= line || memchr(p, quote, (size_t)(end - p)) || memchr(p, '\\', (size_t)(end - p)))
+        return;
+    e->fix = arena_printf(&x->unit->arena, "%c%.*s%c", quote, (int)(end - p - n), p + n, quote);
+    e->span = lex_span_of(x, p, end + strlen(close));
+    x->cur = end + strlen(close);
+}
+
 /* Refuse the character at p of n bytes and go on after it. */
 static void strange(Lexer *x, const char *p, int n, int32_t c)
 {
@@ -104,6 +118,8 @@ static void strange(Lexer *x, const char *p, int n, int32_t c)
                                    *look_alike[i].ascii == ' ' ? "an ordinary space"
                                    : arena_printf(&x->unit->arena, "'%s'", look_alike[i].ascii));
             e->fix = look_alike[i].ascii;
+            if (*e->fix == '"' || *e->fix == '\'')
+                mend_quotes(x, e, p, n, *e->fix);
         }
     }
 }
