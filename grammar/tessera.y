@@ -21,6 +21,7 @@
 %stack_size 8192
 
 %include {
+#define NDEBUG 1                /* no trace of each step */
 #include "frontend/syntax/build.h"
 #include <assert.h>
 #include <string.h>

@@ -20,15 +20,16 @@ static char *copy(const char *s, size_t n)
 
 static void index_lines(Source *s)
 {
-    uint32_t n = 1, k = 0;
+    const char *end = s->text + s->len, *p;
+    uint32_t room = s->len / 32 + 2, n = 1;
 
-    for (uint32_t i = 0; i < s->len; i++)
-        n += s->text[i] == '\n';
-    s->line = tsr_alloc(n * sizeof *s->line);
-    s->line[k++] = 0;
-    for (uint32_t i = 0; i < s->len; i++)
-        if (s->text[i] == '\n')
-            s->line[k++] = i + 1;
+    s->line = tsr_alloc(room * sizeof *s->line);
+    s->line[0] = 0;
+    for (p = s->text; (p = memchr(p, '\n', (size_t)(end - p))); ) {
+        if (n == room)
+            s->line = tsr_realloc(s->line, (room *= 2) * sizeof *s->line);
+        s->line[n++] = (uint32_t)(++p - s->text);
+    }
     s->nlines = n;
 }
 
@@ -65,15 +66,11 @@ const Source *source_of(uint32_t pos)
     return sources.at[lo];
 }
 
-Place source_place(uint32_t pos)
+/* The line, from 0, of an offset. */
+static uint32_t line_at(const Source *s, uint32_t off)
 {
-    const Source *s = source_of(pos);
-    uint32_t off, lo = 0, hi, col = 1;
+    uint32_t lo = 0, hi = s->nlines - 1;
 
-    if (!s)
-        return (Place){0};
-    off = pos - s->base;
-    hi = s->nlines - 1;
     while (lo < hi) {
         uint32_t mid = (lo + hi + 1) / 2;
         if (s->line[mid] <= off)
@@ -81,6 +78,25 @@ Place source_place(uint32_t pos)
         else
             hi = mid - 1;
     }
+    return lo;
+}
+
+bool source_same_line(uint32_t a, uint32_t b)
+{
+    const Source *s = source_of(a);
+
+    return s && s == source_of(b) && line_at(s, a - s->base) == line_at(s, b - s->base);
+}
+
+Place source_place(uint32_t pos)
+{
+    const Source *s = source_of(pos);
+    uint32_t off, lo, col = 1;
+
+    if (!s)
+        return (Place){0};
+    off = pos - s->base;
+    lo = line_at(s, off);
     for (uint32_t i = s->line[lo]; i < off; i++)
         col += (s->text[i] & 0xC0) != 0x80;
     return (Place){s, lo + 1, col};
@@ -112,13 +128,27 @@ static int trail_bytes(unsigned char c)
     return c < 0xF5 ? 3 : -1;
 }
 
+/* Are these eight bytes ASCII, none of them zero? */
+static bool is_plain8(const unsigned char *t)
+{
+    uint64_t x;
+
+    memcpy(&x, t, 8);
+    return !(((x - 0x0101010101010101u) | x) & 0x8080808080808080u);
+}
+
 size_t utf8_check(const char *text, size_t len)
 {
     const unsigned char *t = (const unsigned char *)text;
     size_t i = 0;
 
     while (i < len) {
-        int n = trail_bytes(t[i]);
+        int n;
+        while (i + 8 <= len && is_plain8(t + i))
+            i += 8;
+        if (i == len)
+            break;
+        n = trail_bytes(t[i]);
         if (n < 0 || i + (size_t)n >= len + (n == 0))
             return i;
         for (int k = 1; k <= n; k++)

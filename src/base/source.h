@@ -33,6 +33,7 @@ enum { SOURCE_MAX = 16 << 20 };     /* bytes in one source text */
 const Source *source_add(const char *path, const char *text, size_t len);
 const Source *source_of(uint32_t pos);              /* NULL for 0 */
 Place source_place(uint32_t pos);                   /* line and column of a position */
+bool source_same_line(uint32_t a, uint32_t b);      /* of two positions of one source */
 /* The text of 1-based line `line` without its line end; *len gets its bytes. */
 const char *source_line(const Source *s, uint32_t line, uint32_t *len);
 /* Offset of the first byte that is not valid UTF-8 (or is NUL), or len. */

@@ -5,6 +5,7 @@
  */
 #include "frontend/check/resolve.h"
 
+#include "base/words.h"
 #include "frontend/prelude.h"
 #include "ir/core/dtype.h"
 
@@ -29,14 +30,21 @@ static const char *const type_names[] = {
     "OptimizerState", "Policy", "Parameter", "Scalar",
 };
 
-static bool listed(const char *const *list, size_t n, Sym name)
+static bool is_container(Sym name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(list[i], name->text))
-            return true;
-    return false;
+    static Word slot[128];
+    static Words words = {slot, 128, 0};
+
+    return words_has(&words, containers, sizeof containers / sizeof *containers, name);
 }
-#define LISTED(list, name) listed(list, sizeof list / sizeof *list, name)
+
+static bool is_type_name(Sym name)
+{
+    static Word slot[128];
+    static Words words = {slot, 128, 0};
+
+    return words_has(&words, type_names, sizeof type_names / sizeof *type_names, name);
+}
 
 static bool is_free_type_var(Sym s)
 {
@@ -180,7 +188,7 @@ static bool holds_types(Res *R, Ast *base)
 {
     if (!AST_IS(base, Name))
         return false;
-    return LISTED(containers, AST_AS(base, Name)->id) ||
+    return is_container(AST_AS(base, Name)->id) ||
            is_program_bind(frame_find(R, R->frame, AST_AS(base, Name)->id, true));
 }
 
@@ -273,8 +281,8 @@ static void resolve_name(Res *R, AstName *n, Position at)
         return;
     }
     f = frame_find(R, R->frame, n->id, true);
-    if (f.bind == BIND_NONE && (at == IN_DIM || is_free_type_var(n->id) || LISTED(type_names, n->id) ||
-                                LISTED(containers, n->id)))
+    if (f.bind == BIND_NONE && (at == IN_DIM || is_free_type_var(n->id) || is_type_name(n->id) ||
+                                is_container(n->id)))
         f.bind = BIND_DIM;
     name_set(R, n, f);
     if (f.bind == BIND_NONE && !R->opt.repl)
@@ -325,7 +333,7 @@ static void resolve(Res *R, Ast *a, Position at)
         resolve_call(R, AST_AS(a, Call), at);
         break;
     case AST_Attribute:
-        if (!LISTED(type_names, AST_AS(a, Attribute)->attr))    /* tessera.MeshTensor */
+        if (!is_type_name(AST_AS(a, Attribute)->attr))    /* tessera.MeshTensor */
             vec_push(&R->attrs, a);
         resolve(R, AST_AS(a, Attribute)->value, at);
         break;

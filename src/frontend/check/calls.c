@@ -29,7 +29,7 @@ const char *callee_text(const Type *f)
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg)
 {
-    return source_place(node->span.lo).line == source_place(arg->span.lo).line ? arg->span : node->span;
+    return source_same_line(node->span.lo, arg->span.lo) ? arg->span : node->span;
 }
 
 /* ------------------------------------------------------------- binding */
@@ -222,12 +222,13 @@ static void suggest_cast(Check *C, Diag *d, Ast *node, const Ast *arg, const TTy
 static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
                            Ast *node)
 {
-    Span span = at_call(node, a->node);
     const Type *need = type_subst(want, b->from, b->to, b->n);
     char what[160];
+    Span span;
 
     if (!need || type_fits(C, a->type, need) != FITS_NOT)
         return true;
+    span = at_call(node, a->node);
     if (a->type->kind == TY_NONE && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
         return true;
     snprintf(what, sizeof what, "argument '%s' of %s()", p->name->text, f->name ? f->name->text : "lambda");

@@ -598,72 +598,6 @@ static void check_functions(Check *C)
 
 /* ------------------------------------------------------------- the unit */
 
-/* The attributes that a class's statements store. */
-static bool note_targets(Ast *n, void *state)
-{
-    Check *C = state;
-
-    if (!n || C->depth > 1000)
-        return true;
-    C->depth++;
-    if (n->kind == AST_Assign)
-        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
-            Ast *t = AST_AS(n, Assign)->targets.at[i];
-            AstSeq elts = t->kind == AST_Tuple ? AST_AS(t, Tuple)->elts : (AstSeq){&t, 1};
-            for (int k = 0; k < elts.n; k++)
-                if (elts.at[k]->kind == AST_Attribute)
-                    map_set(&C->stored_attrs, (uintptr_t)AST_AS(elts.at[k], Attribute)->attr, 1);
-        }
-    if (n->kind == AST_AnnAssign && AST_IS(AST_AS(n, AnnAssign)->target, Attribute))
-        map_set(&C->stored_attrs, (uintptr_t)AST_AS(AST_AS(n, AnnAssign)->target, Attribute)->attr, 1);
-    ast_walk(n, note_targets, C);
-    C->depth--;
-    return true;
-}
-
-static void note_bound(void *state, CollectEvent e, Sym name, Ast *node)
-{
-    Check *C = state;
-
-    if (e == COLLECT_BIND)
-        map_set(&C->stored_attrs, (uintptr_t)name, 1);
-}
-
-/* What a derived class adds, its base's methods may find in self. */
-static void note_derived(Check *C, AstClassDef *def)
-{
-    for (int i = 0; i < def->bases.n; i++)
-        if (AST_IS(def->bases.at[i], Arg) && AST_IS(AST_AS(def->bases.at[i], Arg)->value, Name) &&
-            AST_AS(AST_AS(def->bases.at[i], Arg)->value, Name)->bind != BIND_PRELUDE) {
-            map_set(&C->subclassed, (uintptr_t)AST_AS(AST_AS(def->bases.at[i], Arg)->value, Name)->id, 1);
-            collect_block(def->body, note_bound, C);
-            note_targets((Ast *)def, C);
-        }
-}
-
-static bool note_stores(Ast *n, void *state)
-{
-    Check *C = state;
-
-    if (!n || C->depth > 1000)
-        return true;
-    C->depth++;
-    if (n->kind == AST_Assign)
-        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
-            Ast *t = AST_AS(n, Assign)->targets.at[i];
-            if (t->kind == AST_Attribute && !(AST_IS(AST_AS(t, Attribute)->value, Name) &&
-                                              !strcmp(AST_AS(AST_AS(t, Attribute)->value, Name)->id->text, "self")))
-                map_set(&C->stored_attrs, (uintptr_t)AST_AS(t, Attribute)->attr, 1);
-        }
-    if (n->kind == AST_Name && (!strcmp(AST_AS(n, Name)->id->text, "setattr") || !strcmp(AST_AS(n, Name)->id->text, "__dict__")))
-        C->setattr_used = true;
-    if (n->kind == AST_ClassDef)
-        note_derived(C, AST_AS(n, ClassDef));
-    ast_walk(n, note_stores, C);
-    C->depth--;
-    return true;
-}
-
 static void check_done(Check *C)
 {
     for (uint32_t i = 0; i < C->home_of.cap; i++)
@@ -717,7 +651,6 @@ void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
     home_init(&C, &program, u);
     C.home = C.program = &program;
     C.frame = &program.frame;
-    note_stores((Ast *)u->module, &C);
     dim_push();
     block(&C, u->module->body);
     program.frame.dead = false;

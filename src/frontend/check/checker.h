@@ -128,6 +128,7 @@ struct Check {
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
     Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit, or made by a derived class */
     Map subclassed;             /* Sym -> 1: names of classes that others derive from */
+    const Type **prelude;       /* by row: prelude_type of it, once known */
     Map rule_of;                /* Sym of a tensor function -> Rule * */
     Map home_of;                /* Space * -> Home * */
     Map inst_of;                /* Type * of class and arguments -> Inst * */
@@ -177,6 +178,9 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
 const Type *prelude_type(Check *C, int row);
 const Type *lazy_type(Check *C, const Type *t);
 void forget_place(Check *C, Ast *e);
+
+/* survey.c */
+void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
 
 /* homes.c */

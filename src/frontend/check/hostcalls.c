@@ -4,6 +4,7 @@
  */
 #include "frontend/check/tensorcalls.h"
 
+#include "base/words.h"
 #include "frontend/eval/native.h"
 
 #include <string.h>
@@ -159,10 +160,14 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
 
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!strcmp(rules[i].name, name)) {
-            *out = rules[i].fn(C, a);
-            return *out != NULL;
-        }
-    return false;
+    static Word slot[64];
+    static Words words = {slot, 64, 0};
+    bool empty = !words.n;
+    int rule;
+
+    for (size_t i = 0; empty && i < sizeof rules / sizeof *rules; i++)
+        words_add_all(&words, rules[i].name, (int)i);
+    rule = words_find(&words, name);
+    *out = rule >= 0 ? rules[rule].fn(C, a) : NULL;
+    return *out != NULL;
 }

@@ -7,6 +7,8 @@
  */
 #include "frontend/check/checker.h"
 
+#include "base/words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -312,15 +314,25 @@ static bool is_function(const Type *f)
                                f->kind == TY_NATIVE || f->kind == TY_INSTANCE || f->kind == TY_CALLABLE);
 }
 
+/* The Transform that a function of this name makes; -1: none. */
+static int maker(const char *name)
+{
+    static Word slot[32];
+    static Words words = {slot, 32, 0};
+
+    bool empty = !words.n;
+
+    for (size_t i = 0; empty && i < sizeof makers / sizeof *makers; i++)
+        words_add_all(&words, makers[i].name, makers[i].which);
+    return words_find(&words, name);
+}
+
 bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out)
 {
     const Type *f = a->n && !a->at[0].name ? a->at[0].type : NULL;
-    int which = -1, at = f != NULL;
+    int which = maker(name), at = f != NULL;
     Dim value;
 
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
-        if (!strcmp(makers[i].name, name))
-            which = makers[i].which;
     if (which < 0 || a->open || (f && !is_function(f)))
         return false;
     value = which;

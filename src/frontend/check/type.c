@@ -13,7 +13,7 @@
 enum { BUCKETS = 1 << 12 };
 static Arena pool;
 static Vec(Type *) types;
-static const Type *plain[TY_LAZY + 1]; /* of type_of_kind */
+const Type *type_plain[TY_LAZY + 1];
 static uint32_t check = 1;              /* number of the check whose types these are */
 static uint32_t *bucket, nbuckets;     /* index in types + 1 of the first of a chain; as many as there are types, at least */
 
@@ -115,7 +115,7 @@ void types_done(void)
     tsr_free(bucket);
     bucket = NULL;
     nbuckets = 0;
-    memset(plain, 0, sizeof plain);
+    memset(type_plain, 0, sizeof type_plain);
     check++;
 }
 
@@ -132,11 +132,9 @@ void type_note(Ast *e, const Type *t)
 
 /* ------------------------------------------------------------- making */
 
-const Type *type_of_kind(TypeKind k)
+const Type *type_plain_new(TypeKind k)
 {
-    if (!plain[k])
-        plain[k] = intern(&(Type){.kind = (uint8_t)k});
-    return plain[k];
+    return type_plain[k] = intern(&(Type){.kind = (uint8_t)k});
 }
 
 const Type *type_bool(bool value)
@@ -293,24 +291,7 @@ Dim dim_open(void)
 
 bool dim_is_open(Dim d)
 {
-    enum { MAX = 32 };
-    Dim v[MAX];
-    int n;
-    bool open = false;
-    StrBuf b = {0};
-
-    if (dim_is_const(d))
-        return false;
-    if (d == DIM_BAD)
-        return true;
-    n = dim_vars(d, v, MAX);
-    for (int i = 0; i < n && !open; i++) {
-        sb_clear(&b);
-        dim_print(v[i], &b);
-        open = sb_str(&b)[0] == '?';
-    }
-    sb_done(&b);
-    return open;
+    return d == DIM_BAD || dim_has_var(d, '?');
 }
 
 bool ttype_is_open(const TType *t)

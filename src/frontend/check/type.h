@@ -44,7 +44,9 @@ struct Type {
 };
 
 /* Simple types: type_of_kind(TY_FLOAT). */
-const Type *type_of_kind(TypeKind k);
+extern const Type *type_plain[TY_LAZY + 1];             /* those that were asked for */
+const Type *type_plain_new(TypeKind k);
+static inline const Type *type_of_kind(TypeKind k) { return type_plain[k] ? type_plain[k] : type_plain_new(k); }
 #define T_ANY type_of_kind(TY_ANY)
 #define T_NONE type_of_kind(TY_NONE)
 enum { BOOL_UNKNOWN, BOOL_FALSE, BOOL_TRUE };

@@ -29,7 +29,7 @@ const Type *lazy_type(Check *C, const Type *t)
     return space_attribute(C, t->ref, t->text);
 }
 
-const Type *prelude_type(Check *C, int row)
+static const Type *read_prelude(Check *C, int row)
 {
     const PreludeRow *r = prelude_row(row);
     const NativeDef *d = r->native;
@@ -44,6 +44,19 @@ const Type *prelude_type(Check *C, int row)
     if (d && d->sig && !strcmp(d->sig, "float"))
         return type_of_kind(TY_FLOAT);
     return r->kind == PRELUDE_NATIVE && d ? type_ref(TY_NATIVE, d) : T_ANY;
+}
+
+/* A library file that is being walked does not know all of itself yet: what is not known is asked for again. */
+const Type *prelude_type(Check *C, int row)
+{
+    const Type **at;
+
+    if (!C->prelude)
+        C->prelude = arena_array(&C->arena, const Type *, prelude_count());
+    at = &C->prelude[row];
+    if (!*at || *at == T_ANY)
+        *at = read_prelude(C, row);
+    return *at;
 }
 
 /* A captured variable is known only when one statement binds it. */

@@ -40,15 +40,27 @@ Ast *ast_alloc(Arena *a, AstKind kind, Span span)
 /* Fields end at the first without a name: the table cannot count them. */
 #define EACH_FIELD(n, f) for (const AstField *f = ast_info[(n)->kind].field; f->name; f++)
 
+#define NODE(K, f) {CHILD_NODE, offsetof(Ast##K, f)},
+#define LIST(K, f) {CHILD_LIST, offsetof(Ast##K, f)},
+#define SYM(K, f)
+#define INT(K, f)
+#define STR(K, f)
+#define REAL(K, f)
+#define NOTE(K, t, f)
+#define AST(K, cat, fields) [AST_##K] = {fields {CHILD_END, 0}},
+const AstChild ast_child[AST_COUNT][8] = {
+#include "frontend/syntax/ast.def"
+};
+
 bool ast_walk(Ast *n, bool (*fn)(Ast *child, void *state), void *state)
 {
-    EACH_FIELD(n, f) {
-        if (f->kind == FIELD_NODE) {
-            Ast *c = *ast_node_field(n, f);
+    for (const AstChild *f = ast_child[n->kind]; f->kind; f++) {
+        if (f->kind == CHILD_NODE) {
+            Ast *c = *ast_child_node(n, f);
             if (c && !fn(c, state))
                 return false;
-        } else if (f->kind == FIELD_LIST) {
-            AstSeq *s = ast_list_field(n, f);
+        } else {
+            AstSeq *s = ast_child_list(n, f);
             for (int i = 0; i < s->n; i++)
                 if (!fn(s->at[i], state))
                     return false;

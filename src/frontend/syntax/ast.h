@@ -85,6 +85,14 @@ extern const AstInfo ast_info[AST_COUNT];
 static inline Ast **ast_node_field(const Ast *n, const AstField *f) { return (Ast **)((char *)n + f->offset); }
 static inline AstSeq *ast_list_field(const Ast *n, const AstField *f) { return (AstSeq *)((char *)n + f->offset); }
 
+/* The fields of a kind that hold other nodes, in order, up to CHILD_END: what walks need of ast_info, close together. */
+typedef enum { CHILD_END, CHILD_NODE, CHILD_LIST } AstChildKind;
+typedef struct { uint16_t kind, offset; } AstChild;
+extern const AstChild ast_child[AST_COUNT][8];
+
+static inline Ast **ast_child_node(const Ast *n, const AstChild *c) { return (Ast **)((char *)n + c->offset); }
+static inline AstSeq *ast_child_list(const Ast *n, const AstChild *c) { return (AstSeq *)((char *)n + c->offset); }
+
 typedef struct { Span span; } AstComment;
 
 /* One parsed file. */

@@ -75,11 +75,11 @@ static Ast *bounded(Parser *p, Ast *n)
 Ast *seal(Parser *p, Ast *n)
 {
     n->height = ast_info[n->kind].category != CAT_PART;
-    for (const AstField *f = ast_info[n->kind].field; f->name; f++) {
-        if (f->kind == FIELD_NODE) {
-            rise(n, *ast_node_field(n, f));
-        } else if (f->kind == FIELD_LIST) {
-            const AstSeq *s = ast_list_field(n, f);
+    for (const AstChild *f = ast_child[n->kind]; f->kind; f++) {
+        if (f->kind == CHILD_NODE) {
+            rise(n, *ast_child_node(n, f));
+        } else {
+            const AstSeq *s = ast_child_list(n, f);
             for (int i = 0; i < s->n; i++)
                 rise(n, s->at[i]);
         }

@@ -213,6 +213,29 @@ void dim_var_atoms(Dim d, uint32_t *out, int *n, int max)
             atom_vars(dim_monos.at[t[i].m].f[k].atom, out, n, max);
 }
 
+static bool atom_has_var(uint32_t atom, char first)
+{
+    const Atom *a = &dim_atoms.at[atom];
+
+    if (a->kind != ATOM_VAR)
+        return dim_has_var(a->a, first) || dim_has_var(a->b, first);
+    return a->def ? dim_has_var(a->def, first) : a->name->text[0] == first;
+}
+
+bool dim_has_var(Dim d, char first)
+{
+    const Poly *p;
+
+    if (d >= 0 || d == DIM_BAD)
+        return false;
+    p = &dim_polys.at[-1 - d];
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < dim_monos.at[p->t[i].m].n; k++)
+            if (atom_has_var(dim_monos.at[p->t[i].m].f[k].atom, first))
+                return true;
+    return false;
+}
+
 /* ------------------------------------------------------------- polynomials */
 
 const Term *dim_terms(Dim d, Term *one, int *n)

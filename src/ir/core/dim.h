@@ -61,6 +61,7 @@ bool dim_assume_divides(Dim k, Dim e);
 Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
 bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
 int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
+bool dim_has_var(Dim d, char first);                /* is one of them, as printed, of a name that begins so? */
 void dim_print(Dim d, StrBuf *out);                 /* "B*S+4*D+1": terms by degree, then name, constant last */
 /* "B*H", "4*(D+1)//2", "min(S, 8)", "1M": var gives the size of a name, DIM_BAD to refuse it. false: not a size. */
 bool dim_parse(const char *s, Dim (*var)(void *st, Sym name), void *st, Dim *out);

@@ -2,7 +2,9 @@
 #include "ir/core/dtype.h"
 
 #include "base/alloc.h"
+#include "base/words.h"
 
+#include <pthread.h>
 #include <string.h>
 
 const DTypeInfo dtype_info[DT_COUNT] = {
@@ -10,25 +12,27 @@ const DTypeInfo dtype_info[DT_COUNT] = {
 #include "ir/core/dtype.def"
 };
 
-/* Is `name` one of the space-separated words? */
-static bool has_word(const char *words, const char *name)
-{
-    size_t n = strlen(name);
+static Word dtype_word[256];
+static Words dtype_words = {dtype_word, 256, 0};
+static pthread_once_t dtype_words_made = PTHREAD_ONCE_INIT;
 
-    for (const char *p = words; n && (p = strstr(p, name)); p += n)
-        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n]))
-            return true;
-    return false;
+static void make_dtype_words(void)
+{
+    for (int i = 0; i < DT_COUNT; i++) {
+        words_add_all(&dtype_words, dtype_info[i].name, i);
+        words_add_all(&dtype_words, dtype_info[i].aliases, i);
+    }
 }
 
 bool dtype_find(const char *name, DType *out)
 {
-    for (int i = 0; i < DT_COUNT; i++)
-        if (!strcmp(dtype_info[i].name, name) || has_word(dtype_info[i].aliases, name)) {
-            *out = (DType)i;
-            return true;
-        }
-    return false;
+    int i;
+
+    pthread_once(&dtype_words_made, make_dtype_words);
+    i = words_find(&dtype_words, name);
+    if (i >= 0)
+        *out = (DType)i;
+    return i >= 0;
 }
 
 DType dtype_real(DType t)

@@ -6,7 +6,10 @@
  */
 #include "ir/core/op.h"
 
+#include "base/words.h"
+
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #define ADJOINT(rule, text) static const char adjoint_##rule[] = text;
@@ -19,14 +22,25 @@ const OpInfo op_info[OP_COUNT] = {
 #include "ir/core/ops.def"
 };
 
-bool op_find(const char *name, OpId *out)
+static Word op_word[1024];
+static Words op_words = {op_word, 1024, 0};
+static pthread_once_t op_words_made = PTHREAD_ONCE_INIT;
+
+static void make_op_words(void)
 {
     for (int i = 0; i < OP_COUNT; i++)
-        if (*op_info[i].name == *name && !strcmp(op_info[i].name, name)) {
-            *out = (OpId)i;
-            return true;
-        }
-    return false;
+        words_add(&op_words, op_info[i].name, strlen(op_info[i].name), i);
+}
+
+bool op_find(const char *name, OpId *out)
+{
+    int i;
+
+    pthread_once(&op_words_made, make_op_words);
+    i = words_find(&op_words, name);
+    if (i >= 0)
+        *out = (OpId)i;
+    return i >= 0;
 }
 
 const Attr attr_none = {.dtype = DT_NONE, .accum = DT_NONE};
