@@ -53,12 +53,12 @@ one() {
 }
 
 start=$(date +%s)
-for t in eval eval eval check check lex parse graph format json regex npy npz safetensors; do
+for t in eval eval eval check check lex parse graph tile format json regex npy npz safetensors; do
     one $t $RANDOM$RANDOM &
 done
 wait
 
-for t in lex parse check eval graph format json regex npy npz safetensors; do
+for t in lex parse check eval graph tile format json regex npy npz safetensors; do
     logs=$(ls "$work"/logs/$t-*)
     execs=$(cat $logs | awk '/stat::number_of_executed_units/ {n += $2} /^session: out of memory after/ {n += $6} END {printf "%d", n}')
     cov=$(cat $logs | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')

@@ -63,6 +63,7 @@ def made(name):
         "regex": [b"(a|b)*c\n\\1-\\g<1>\nabcaac", b"(?P<x>\\w+)\\s+(?=y)\n\\g<x>\nxx yy", b"[^a-z\\d]{2,3}?\n\nAB-cd", b"\\bx\\b|$\n&\nx"],
         "format": [b">10.3f", b"{0!r:^{1}}|{2:,.2e}", b"%-5d|%s|%+08.3f", b"#_x", b"{:%}{{}}"],
         "graph": [],
+        "tile": [],
     }.get(name, [])
 
 
@@ -71,7 +72,7 @@ def seeds(name, folder):
     sources = [ROOT / "fuzz/corpus" / name]
     if name in PROGRAMS:
         sources += [ROOT / d for d in ("tests", "stdlib", "examples")] + [ROOT.parent / "shared/corpus"]
-    if name == "graph":
+    if name in ("graph", "tile"):
         sources += [ROOT / "tests/ir"]
     for source in sources:
         pattern = "*.tsr" if name in PROGRAMS and source.name != name else "*"

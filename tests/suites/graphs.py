@@ -1,4 +1,4 @@
-"""Graphs as text: ir/*.tgir go through ir/graph_tool; the wanted text stands behind `# ----`, or `# error:` names the message."""
+"""IRs as text: ir/*.tgir go through ir/graph_tool, ir/*.ttir through ir/tile_tool; the wanted text stands behind `# ----`, or `# error:` names the message."""
 import re
 
 from harness import process
@@ -11,10 +11,14 @@ def lines(text):
     return [l for l in kept if l]
 
 
+TOOLS = {".tgir": ("graph_tool", "graph"), ".ttir": ("tile_tool", "tile")}
+
+
 def check(ctx, path):
     text = path.read_text()
+    tool, level = TOOLS[path.suffix]
     passes = re.search(r"^# passes: (.*)", text, re.M).group(1)
-    p = process.run([ctx.build / "tests/ir/graph_tool", "" if passes == "none" else passes, path.resolve()])
+    p = process.run([ctx.build / "tests/ir" / tool, "" if passes == "none" else passes, path.resolve()])
     if why := process.died(p):
         raise Fail(why)
     if m := re.search(r"^# error: (.*)", text, re.M):
@@ -24,10 +28,10 @@ def check(ctx, path):
     want = lines(text.split("# ----", 1)[1])
     if p.returncode or lines(p.stdout) != want:
         raise Fail("\n".join([p.stderr, *lines(p.stdout), "wanted:", *want]))
-    if not re.match(r"tessera\.graph v1 hash=[0-9a-f]{16}\n", p.stdout):
+    if not re.match(rf"tessera\.{level} v1 hash=[0-9a-f]{{16}}\n", p.stdout):
         raise Fail("the first line does not name level, version and hash")
 
 
 def tests(ctx):
-    for path in sorted((ctx.root / "tests/ir").glob("*.tgir")):
-        yield Test(f"graphs/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))
+    for path in sorted((ctx.root / "tests/ir").glob("*.t?ir")):
+        yield Test(f"{TOOLS[path.suffix][1]}s/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))

@@ -59,7 +59,7 @@ typedef struct TileRef { TileNode *node; int index; } TileRef;
 typedef struct TAttr {
     uint8_t op;                         /* OpId of map, reduce, tree, atomic */
     uint8_t dtype, space, rounding, saturate, flush, drop;
-    int8_t axis, rank;
+    int8_t axis, rank;                  /* rank: of shape and axes */
     int32_t shape[TILE_RANK_MAX];
     int8_t axes[TILE_RANK_MAX];
     int64_t i;
@@ -87,6 +87,7 @@ struct TileBlock {
     Vec(TileNode *) params;
     TileNode *first, *last;
     Vec(TileRef) yields;
+    bool closed;                        /* has it yielded? (the kernel's body does not) */
 };
 
 typedef struct TileKernel {
@@ -95,26 +96,32 @@ typedef struct TileKernel {
     Vec(TileNode *) params;             /* views, one result each; Sym names in param_name */
     Vec(Sym) param_name;
     Vec(Sym) size;                      /* sizes of a launch, in the order in which they are passed */
-    Vec(Dim) grid;                      /* 1 to 3 numbers of groups, over variables that are named as the sizes are */
-    Vec(Sym) grid_text;                 /* how they print */
+    Vec(Dim) size_var;                  /* the variable of each, for grid expressions */
+    Vec(Dim) grid;                      /* 1 to 3 numbers of groups, over the size variables */
     int32_t lanes;                      /* of a group; 1 where the kernel does not speak of lanes */
     Sym schedule;                       /* how it was scheduled, for readers; may be NULL */
     TileBlock body;
+    Vec(TileBlock *) blocks;            /* of all regions ever made: what tile_kernel_free goes by */
     uint32_t nnodes;
 } TileKernel;
 
 TileKernel *tile_kernel_new(Sym name);
 void tile_kernel_free(TileKernel *k);
 TileRef tile_param(TileKernel *k, Sym name, const TileType *view);
-/* A new size of the launch: the variable for grid expressions is dim_var(name). */
-void tile_size(TileKernel *k, Sym name);
+/* A size of the launch, new or there: its variable, for grid expressions. */
+Dim tile_size(TileKernel *k, Sym name);
 
 /* Building: nodes go to the end of a block. */
 typedef struct TileBuilder { TileKernel *k; TileBlock *at; Span span; StrBuf *err; } TileBuilder;
-/* Append an op with nregions fresh blocks, whose parameters its typing rule makes. NULL: *b->err says why it does not fit. */
+/* Append an op with fresh blocks for its regions, whose parameters its typing rule makes. NULL: *b->err says why it does not fit. */
 TileNode *tile_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin);
-/* Ops with regions are added with their operands, then their blocks are filled and closed; the types of yields must be those of the results. */
+/*
+ * Close the block b->at. Ops with regions are added with their operands, then their blocks are filled and closed in order;
+ * the types of yields must be those of the results.  The results of `if` are made when its first block is closed.
+ */
 bool tile_yield(TileBuilder *b, const TileRef *out, int n);
+/* The first result, or a node NULL: for building in one expression. */
+static inline TileRef tile_out(TileNode *n) { return (TileRef){n, 0}; }
 extern const TAttr tattr_none;
 static inline const TileType *tile_type(TileRef r) { return &r.node->type[r.index]; }
 bool tile_type_equal(const TileType *a, const TileType *b);
@@ -130,7 +137,17 @@ typedef bool (*TilePass)(TileKernel *k);
 TilePass tile_pass_find(const char *name);
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
 
-/* Where a launch works: TileArg of runtime/launch.h. Sizes are in the order of k->size. */
+/* Take a node that nobody uses out of its block, with what stands in its regions. */
+void tile_unlink(TileNode *n);
+
+/*
+ * Where a launch works: TileArg of runtime/launch.h.  Sizes are in the order of k->size.  Different parameters do not
+ * overlap where one of them is written, except that two may be the same elements in the same places when each group loads
+ * an element from one before it stores it to the other, with the same starts and shape.
+ */
+
+/* The numbers of groups along the three axes of the grid. false: a number is too large. */
+bool tile_groups(const TileKernel *k, const int64_t *sizes, int64_t *groups);
 
 /*
  * The oracle: run groups one after another, each op as tile.def says, with every access checked.

@@ -1,0 +1,63 @@
+/*
+ * tile_tool PASSES FILE: read a kernel of the Tile IR, run passes in order (comma-separated),
+ * print it.  The text ends at a line `# ----`.  What is wrong with the text goes to standard error, exit code 1.
+ * suites/graphs.py runs it on the .ttir files beside it.
+ */
+#include "ir/tile/tile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool read_file(const char *path, StrBuf *out)
+{
+    FILE *f = fopen(path, "rb");
+    char buf[4096];
+    size_t n;
+
+    if (!f)
+        return false;
+    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
+        sb_write(out, buf, n);
+    fclose(f);
+    return true;
+}
+
+static bool run_passes(TileKernel *k, char *names, StrBuf *err)
+{
+    for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
+        TilePass pass = tile_pass_find(name);
+        if (!pass) {
+            sb_printf(err, "no pass '%s'", name);
+            return false;
+        }
+        pass(k);
+        if (!tile_verify(k, err))
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    StrBuf text = {0}, out = {0}, err = {0};
+    const char *wanted;
+    TileKernel *k;
+    bool ok;
+
+    if (argc != 3 || !read_file(argv[2], &text)) {
+        fputs("usage: tile_tool PASSES FILE\n", stderr);
+        return 2;
+    }
+    if ((wanted = strstr(sb_str(&text), "# ----")))
+        text.n = (size_t)(wanted - text.s);
+    k = tile_parse(sb_str(&text), text.n, &err);
+    ok = k && run_passes(k, argv[1], &err);
+    if (ok)
+        tile_print(k, &out);
+    fputs(sb_str(ok ? &out : &err), ok ? stdout : stderr);
+    tile_kernel_free(k);
+    sb_done(&text);
+    sb_done(&out);
+    sb_done(&err);
+    return !ok;
+}
