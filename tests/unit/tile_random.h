@@ -114,7 +114,7 @@ static inline void rk_load(RandomKernel *r)
 {
     TAttr a = tattr_none;
     int rank = rk_shape(&a);
-    int64_t extent[3];
+    int64_t extent[3] = {0};
     TileRef in[4];
 
     if (r->narg >= RK_ARGS / 2)
@@ -279,7 +279,7 @@ static inline void rk_some(RandomKernel *r, int n)
 static inline void rk_store(RandomKernel *r, TileRef v)
 {
     const TileType *t = tile_type(v);
-    int64_t extent[3];
+    int64_t extent[3] = {0};
     TileRef in[5];
 
     if (r->narg == RK_ARGS)
