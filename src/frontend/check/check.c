@@ -197,6 +197,7 @@ static void class_def(Check *C, AstClassDef *def)
     CFrame *f = arena_new(&C->arena, CFrame);
 
     f->up = C->frame;
+    f->trail = f->up->trail;
     f->home = C->home;
     f->scope = def->scope;
     f->cls = c;
@@ -458,6 +459,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
 
     frame->up = f->around;
     frame->home = f->around->home;
+    frame->trail = &frame->own;
     frame->fn = f;
     frame->scope = f->scope;
     frame->nvar = f->scope->nslots;
@@ -494,6 +496,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     C->frame = outer;
     C->home = home;
     vec_push(&C->frames, frame);
+    vec_free(&frame->own.put);
     return ret ? ret : T_ANY;
 }
 

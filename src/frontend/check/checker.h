@@ -52,12 +52,18 @@ typedef struct Fn {
     bool is_static, is_class, is_property, is_staged;
 } Fn;
 
+/* What variables were before they were stored, while a branch is open: ways.h. */
+typedef struct { const Type **at; const Type *was; } Put;
+typedef struct Trail { Vec(Put) put; int forks; } Trail;
+
 struct CFrame {
     CFrame *up;                 /* the frame around, for captured variables */
     Home *home;
     Fn *fn;                     /* NULL: module or class body */
     Scope *scope;
-    const Type **var;           /* by slot of the frame */
+    const Type **var;           /* by slot of the frame; stored by var_put */
+    Trail *trail;               /* of its variables: its own, a class body's that of the code around it; NULL: has no branches */
+    Trail own;
     const Type **decl;          /* declared types of variables, by slot; NULL: none */
     Ast **from;                 /* by slot: the expression or parameter that a variable was last given */
     CFrame *caller;             /* of a body that is followed: where the call is, and its arguments by slot; or NULL */
@@ -78,7 +84,7 @@ struct Home {
     const struct Space *space;  /* NULL: the program */
     Scope *scope;
     CFrame frame;               /* its body */
-    const Type **glob, **decl;  /* by slot of the module */
+    const Type **glob, **decl;  /* by slot of the module; on the frame's trail */
     Ast **from;
     int nglob;
     bool library;               /* mistakes inside are the caller's: they are reported at the program's call */
@@ -178,6 +184,9 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
 const Type *prelude_type(Check *C, int row);
 const Type *lazy_type(Check *C, const Type *t);
 void forget_place(Check *C, Ast *e);
+
+/* ways.c */
+void var_put(Trail *trail, const Type **at, const Type *t);
 
 /* survey.c */
 void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */

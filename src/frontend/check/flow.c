@@ -4,79 +4,11 @@
  * variable that an undecided condition is about is hidden in its branches, so
  * that a program that guards itself is believed.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/ways.h"
 
-#include "base/alloc.h"
 #include "frontend/check/collect.h"
 
 #include <string.h>
-
-/* What the variables are at some point; whoever saves one drops it, for a module's are as many as it has globals. */
-typedef struct State { const Type **var, **glob; bool dead; } State;
-
-static const Type **copy(const Type **from, int n)
-{
-    size_t size = sizeof *from * (size_t)n;
-
-    return n ? memcpy(tsr_alloc(size), from, size) : NULL;
-}
-
-static State save(Check *C)
-{
-    CFrame *f = C->frame;
-
-    return (State){copy(f->var, f->nvar), f->fn ? NULL : copy(C->home->glob, C->home->nglob), f->dead};
-}
-
-static void drop(const State *s)
-{
-    tsr_free(s->var);
-    tsr_free(s->glob);
-}
-
-static void restore(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    if (f->nvar)
-        memcpy(f->var, s->var, sizeof *f->var * (size_t)f->nvar);
-    if (s->glob)
-        memcpy(C->home->glob, s->glob, sizeof *C->home->glob * (size_t)C->home->nglob);
-    f->dead = s->dead;
-}
-
-/* A variable without a type was not assigned on that way. */
-static const Type *join_var(const Type *a, const Type *b)
-{
-    if (!a || !b)
-        return a ? a : b;
-    return type_join(a, b);
-}
-
-/* The current state becomes the join of itself and s; a dead one adds nothing. */
-static void join(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    if (s->dead)
-        return;
-    if (f->dead) {
-        restore(C, s);
-        return;
-    }
-    for (int i = 0; i < f->nvar; i++)
-        f->var[i] = join_var(f->var[i], s->var[i]);
-    for (int i = 0; s->glob && i < C->home->nglob; i++)
-        C->home->glob[i] = join_var(C->home->glob[i], s->glob[i]);
-}
-
-static bool same_state(Check *C, const State *s)
-{
-    CFrame *f = C->frame;
-
-    return f->dead == s->dead && (!f->nvar || !memcmp(f->var, s->var, sizeof *f->var * (size_t)f->nvar)) &&
-           (!s->glob || !memcmp(C->home->glob, s->glob, sizeof *C->home->glob * (size_t)C->home->nglob));
-}
 
 static const Type *wider(const Type *now, const Type *before)
 {
@@ -97,19 +29,15 @@ static const Type *wider(const Type *now, const Type *before)
 }
 
 /* What still changes from round to round could be anything; a tensor keeps the sizes that stay. */
-static void widen(Check *C, const State *s)
+static void widen(Way *w)
 {
-    CFrame *f = C->frame;
-
-    for (int i = 0; i < f->nvar; i++)
-        f->var[i] = wider(f->var[i], s->var[i]);
-    for (int i = 0; s->glob && i < C->home->nglob; i++)
-        C->home->glob[i] = wider(C->home->glob[i], s->glob[i]);
+    for (int i = 0; i < w->changes.n; i++)
+        w->changes.at[i].now = wider(w->changes.at[i].now, w->changes.at[i].was);
 }
 
 /* ------------------------------------------------------------- hiding what a condition is about */
 
-typedef struct { const Type **at; const Type *was; } Hidden;
+typedef struct { Trail *trail; const Type **at; const Type *was; } Hidden;
 typedef struct { Check *C; Hidden var[16]; int n; int depth; } Hiding;
 
 static bool hide_names(Ast *n, void *state)
@@ -117,6 +45,7 @@ static bool hide_names(Ast *n, void *state)
     Hiding *h = state;
     CFrame *f = h->C->frame;
     const Type **at = NULL;
+    Trail *trail = f->trail;
     AstName *name;
 
     if (!n || h->depth > 100)
@@ -126,11 +55,11 @@ static bool hide_names(Ast *n, void *state)
         if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
             at = &f->var[name->slot];
         else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->home->nglob)
-            at = &h->C->home->glob[name->slot];
+            at = &h->C->home->glob[name->slot], trail = h->C->home->frame.trail;
         if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
             (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
-            h->var[h->n++] = (Hidden){at, *at};
-            *at = type_of_kind(TY_HIDDEN);
+            h->var[h->n++] = (Hidden){trail, at, *at};
+            var_put(trail, at, type_of_kind(TY_HIDDEN));
         }
         return true;
     }
@@ -151,14 +80,14 @@ static void hide(Check *C, Hiding *h, Ast *test)
 static void hide_again(const Hiding *h)
 {
     for (int i = 0; i < h->n; i++)
-        *h->var[i].at = type_of_kind(TY_HIDDEN);
+        var_put(h->var[i].trail, h->var[i].at, type_of_kind(TY_HIDDEN));
 }
 
 static void unhide(const Hiding *h)
 {
     for (int i = h->n - 1; i >= 0; i--)
         if (*h->var[i].at && (*h->var[i].at)->kind == TY_HIDDEN)
-            *h->var[i].at = h->var[i].was;
+            var_put(h->var[i].trail, h->var[i].at, h->var[i].was);
 }
 
 /* ------------------------------------------------------------- branches */
@@ -167,42 +96,43 @@ void flow_if(Check *C, AstIf *s)
 {
     int r = truth(C, s->test);
     Hiding h;
-    State entry, first;
+    Fork at;
+    Way first, second;
 
     expr(C, s->test);
     if (r >= 0) {
         block(C, r ? s->body : s->orelse);
         return;
     }
-    entry = save(C);
     C->branches++;
+    at = way_fork(C);
     hide(C, &h, s->test);
     block(C, s->body);
     unhide(&h);
-    first = save(C);
-    restore(C, &entry);
+    first = way_end(C, at);
+    at = way_fork(C);
     hide_again(&h);
     block(C, s->orelse);
     unhide(&h);
+    second = way_end(C, at);
     C->branches--;
-    join(C, &first);
-    drop(&first);
-    drop(&entry);
+    way_merge(&second, &first);
+    way_take(C, &second);
 }
 
-typedef struct Loop { State out; bool any; struct Loop *up; } Loop;
+typedef struct Loop { Fork head; Way out; bool any; struct Loop *up; } Loop;
 
 /* Where break and continue go: their state counts at the loop's head and end. */
 void flow_leave_loop(Check *C)
 {
     Loop *l = C->loop;
+    Way here;
 
     if (l && !C->frame->dead) {
-        if (l->any) {
-            join(C, &l->out);
-            drop(&l->out);
-        }
-        l->out = save(C);
+        here = way_here(C, l->head);
+        if (l->any)
+            way_merge(&here, &l->out);
+        l->out = here;
         l->any = true;
     }
     C->frame->dead = true;
@@ -218,10 +148,12 @@ static void forget_elements(Check *C, AstFor *f)
             forget_place(C, f->iter);
 }
 
-static void loop_once(Check *C, AstFor *f, AstWhile *w)
+/* One round; what it changes is undone and given back. */
+static Way loop_once(Check *C, AstFor *f, AstWhile *w)
 {
-    Loop l = {.up = C->loop};
+    Loop l = {.up = C->loop, .head = way_fork(C)};
     Hiding h;
+    Way round;
 
     C->loop = &l;
     C->branches++;
@@ -232,10 +164,10 @@ static void loop_once(Check *C, AstFor *f, AstWhile *w)
     unhide(&h);
     C->branches--;
     C->loop = l.up;
-    if (l.any) {
-        join(C, &l.out);
-        drop(&l.out);
-    }
+    round = way_end(C, l.head);
+    if (l.any)
+        way_merge(&round, &l.out);
+    return round;
 }
 
 /* break or continue of this loop, or a way out of its function. */
@@ -277,8 +209,8 @@ static bool unrolled(Check *C, AstFor *f)
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
-    State entry, head;
-    bool same = false;
+    bool dead, same = false;
+    Way round;
 
     if (f)
         forget_elements(C, f);
@@ -290,26 +222,24 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         expr(C, f->iter);
     if (w && truth(C, w->test) == 0)
         return;
-    entry = save(C);
+    dead = C->frame->dead;
     C->quiet++;
     for (int i = 0; i <= ROUNDS && !same; i++) {
-        head = save(C);
-        loop_once(C, f, w);
-        join(C, &entry);
-        C->frame->dead = entry.dead;
-        same = same_state(C, &head);
+        round = loop_once(C, f, w);
+        if (round.dead)
+            round.changes.n = 0;                    /* the loop is left in its first round */
+        way_join_start(&round);
+        same = !way_changes(&round);
         if (!same && i == ROUNDS)
-            widen(C, &head);
-        drop(&head);
+            widen(&round);
+        way_take(C, &round);
+        C->frame->dead = dead;
     }
     C->quiet--;
-    head = save(C);
-    loop_once(C, f, w);
-    C->frame->dead = false;
-    join(C, &head);
-    C->frame->dead = entry.dead;
-    drop(&head);
-    drop(&entry);
+    round = loop_once(C, f, w);
+    way_join_start(&round);
+    way_take(C, &round);
+    C->frame->dead = dead;
     block(C, f ? f->orelse : w->orelse);
 }
 
@@ -326,36 +256,35 @@ static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
     if (!i)
         return;
     if (f->scope->kind == SCOPE_MODULE)
-        C->home->glob[f->scope->locals.at[i - 1].slot] = T_ANY;
+        var_put(C->home->frame.trail, &C->home->glob[f->scope->locals.at[i - 1].slot], T_ANY);
     else if ((int)f->scope->locals.at[i - 1].slot < f->nvar)
-        f->var[f->scope->locals.at[i - 1].slot] = T_ANY;
+        var_put(f->trail, &f->var[f->scope->locals.at[i - 1].slot], T_ANY);
 }
 
 void flow_try(Check *C, AstTry *t)
 {
-    State entry = save(C), done;
+    Fork at = way_fork(C);
+    Way done, way;
 
     C->quiet += t->handlers.n > 0;
     C->branches++;
     block(C, t->body);
     block(C, t->orelse);
     C->quiet -= t->handlers.n > 0;
-    done = save(C);
+    done = way_end(C, at);
     C->branches += t->handlers.n > 0 ? 0 : -1;
     for (int i = 0; i < t->handlers.n; i++) {
         AstHandler *h = AST_AS(t->handlers.at[i], Handler);
-        State before = done;
-        restore(C, &entry);
+        at = way_fork(C);
         collect_block(t->body, forget_bound, C);
         if (h->bound)
             set_name(C, h->bound, T_ANY, NULL);
         block(C, h->body);
-        join(C, &before);
-        drop(&before);
-        done = save(C);
+        way = way_end(C, at);
+        way_merge(&way, &done);
+        done = way;
     }
-    drop(&done);
-    drop(&entry);
+    way_take(C, &done);
     C->branches -= t->handlers.n > 0;
     if (t->final.n) {
         bool dead = C->frame->dead;
@@ -394,15 +323,14 @@ static void capture(Check *C, Ast *p)
 
 void flow_match(Check *C, AstMatch *m)
 {
-    State entry, done;
+    Way done = {.dead = C->frame->dead}, way;
     Hiding h;
+    Fork at;
 
     expr(C, m->subject);
-    entry = save(C);
-    done = save(C);
     for (int i = 0; i < m->cases.n; i++) {
         AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
-        restore(C, &entry);
+        at = way_fork(C);
         C->branches++;
         hide(C, &h, m->subject);
         capture(C, c->pattern);
@@ -411,12 +339,11 @@ void flow_match(Check *C, AstMatch *m)
         block(C, c->body);
         unhide(&h);
         C->branches--;
-        join(C, &done);
-        drop(&done);
-        done = save(C);
+        way = way_end(C, at);
+        way_merge(&way, &done);
+        done = way;
     }
-    drop(&done);
-    drop(&entry);
+    way_take(C, &done);
 }
 
 /* ------------------------------------------------------------- with */

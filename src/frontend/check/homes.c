@@ -25,6 +25,7 @@ void home_init(Check *C, Home *h, Unit *u)
     h->decl = arena_array(&C->arena, const Type *, h->nglob + 1);
     h->from = arena_array(&C->arena, Ast *, h->nglob + 1);
     h->frame.home = h;
+    h->frame.trail = &h->frame.own;
     h->frame.scope = s;
     h->frame.nvar = s->nslots;
     h->frame.var = arena_array(&C->arena, const Type *, h->frame.nvar + 1);
@@ -36,6 +37,7 @@ void home_init(Check *C, Home *h, Unit *u)
 void home_done(Home *h)
 {
     vec_free(&h->frame.dims);
+    vec_free(&h->frame.own.put);
     map_done(&h->mutated);
 }
 

@@ -327,7 +327,7 @@ static void add_member(const Type **out, int *n, const Type *t)
 {
     for (int i = 0; t->kind == TY_UNION && i < t->n; i++)
         add_member(out, n, t->item[i]);
-    if (t->kind == TY_UNION)
+    if (t->kind == TY_UNION || *n > 8)
         return;
     for (int i = 0; i < *n; i++) {
         if (out[i] == t)

@@ -185,10 +185,11 @@ void forget_place(Check *C, Ast *e)
         e = AST_AS(e, Arg)->value;
     if (e->kind == AST_Name) {
         AstName *n = AST_AS(e, Name);
+        bool global = n->bind == BIND_GLOBAL;
         const Type **at = (n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < C->frame->nvar ? &C->frame->var[n->slot] :
-                          n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob ? &C->home->glob[n->slot] : NULL;
+                          global && (int)n->slot < C->home->nglob ? &C->home->glob[n->slot] : NULL;
         if (at && type_is_container(*at))
-            *at = type_forget(*at);
+            var_put(global ? C->home->frame.trail : C->frame->trail, at, type_forget(*at));
     } else if (e->kind == AST_Subscript) {
         forget_place(C, AST_AS(e, Subscript)->value);
     } else if (e->kind == AST_Call && AST_IS(AST_AS(e, Call)->func, Attribute)) {
@@ -226,9 +227,10 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     if (type_is_container(t) && value && is_mutated(C->home, n->id))
         forget_place(C, value);                     /* the same container under another name */
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)
-        f->var[n->slot] = t;
+        var_put(f->trail, &f->var[n->slot], t);
     else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob)
-        C->home->glob[n->slot] = f == &C->home->frame || (f->cls && !f->fn && f->up == &C->home->frame) ? t : T_ANY;
+        var_put(C->home->frame.trail, &C->home->glob[n->slot],
+                f == &C->home->frame || (f->cls && !f->fn && f->up == &C->home->frame) ? t : T_ANY);
     else if (n->bind == BIND_CLASS && f->cls)
         map_set_ptr(&f->cls->attrs, n->id, t ? t : T_ANY);
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)

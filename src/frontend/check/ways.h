@@ -1,0 +1,34 @@
+/*
+ * ways.h - branches of the program while it is typed: what changed on each, and how they meet.
+ *
+ *     Fork at = way_fork(C);  ... walk a branch ...  Way a = way_end(C, at);
+ *     at = way_fork(C);       ... the other ...      Way b = way_end(C, at);
+ *     way_merge(&b, &a);
+ *     way_take(C, &b);
+ *
+ * Forks nest, and each is ended in the frame that began it.
+ */
+#ifndef TSR_FRONTEND_WAYS_H
+#define TSR_FRONTEND_WAYS_H
+
+#include "frontend/check/checker.h"
+
+struct Change {
+    const Type **at;                /* the variable */
+    const Type *was, *now;          /* at the fork; at the end */
+    const Type *kept;               /* of way_merge */
+};
+typedef struct Way { Vec(struct Change) changes; bool dead; } Way;
+typedef struct Fork { int mark; bool dead; } Fork;
+
+Fork way_fork(Check *C);
+Way way_end(Check *C, Fork from);       /* what changed since, which is undone; the caller takes or drops it */
+Way way_here(Check *C, Fork from);      /* the same, with nothing undone: for break and continue */
+/* w becomes the join of both, which began at one fork; a dead one adds nothing. `other` is used up. */
+void way_merge(Way *w, Way *other);
+void way_join_start(Way *w);            /* w becomes the join of itself and what was at its fork */
+bool way_changes(const Way *w);
+void way_take(Check *C, Way *w);        /* what it ended with is what is now; w is used up */
+void way_drop(Way *w);
+
+#endif
