@@ -46,7 +46,7 @@ one() {
         run=$((run + 1))
         TESSERA_FUZZ=$name timeout -k 30 $((left + 60)) $fixed "$work/fuzz" "$corpus" "$seeds" $flags \
             -max_total_time=$left -artifact_prefix="$work/found/$name-" -rss_limit_mb=4096 -malloc_limit_mb=1000000 \
-            -max_len=6000 -detect_leaks=0 -close_fd_mask=1 -print_final_stats=1 > "$log.$run" 2>&1
+            -max_len=6000 -entropic=0 -detect_leaks=0 -close_fd_mask=1 -print_final_stats=1 > "$log.$run" 2>&1
         forget "$name"
         [ "$(ls "$work/found" | grep -c "^$name-")" -lt 40 ] || break
     done

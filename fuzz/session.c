@@ -71,6 +71,13 @@ static void start(void)
     pthread_detach(id);
 }
 
+void session_alone(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n)
+{
+    if (!runs++)
+        start();
+    fn(data, n);
+}
+
 void session_run(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n)
 {
     static jmp_buf starved;

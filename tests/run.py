@@ -103,7 +103,8 @@ def main():
     build = pathlib.Path(a.build).resolve()
     results = {}
     ctx = Context(ROOT, build, ROOT.parent / "shared", str(build / "tessera"), write_golden=a.write_golden)
-    if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/robust/replay", "tests/ir/graph_tool", "tests/ir/tile_tool"], stdout=subprocess.DEVNULL).returncode:
+    if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/robust/replay", "tests/robust/checks",
+                       "tests/ir/graph_tool", "tests/ir/tile_tool"], stdout=subprocess.DEVNULL).returncode:
         results["build/tests"] = {"state": "fail", "why": "the unit tests do not build", "seconds": 0, "rows": []}
         print("fail build/tests: the unit tests do not build")
     if not a.no_sanitizers:

@@ -1,12 +1,13 @@
 /*
  * oom.c - every allocation fails once.
  *
- *     oom RUNS ARG...        run `tessera ARG...` again and again; in run N the N-th allocation fails
+ *     oom RUNS SEED ARG...   run `tessera ARG...` again and again; in run N the N-th allocation fails
  *
  * A child process does each run, once with that allocation failing alone and
  * once with it and all later ones.  It must end as it does without faults, or
  * with exit code 1 and a word about memory; a signal or a silent end is a
- * finding.  At most RUNS places are tried, spread over the whole run.
+ * finding.  At most RUNS places are tried, one in each of as many stretches of the
+ * run; SEED decides which, so that all are in time.
  */
 #include "base/alloc.h"
 #include "driver.h"
@@ -72,28 +73,40 @@ static bool try_one(uint64_t n, bool forever, int fd, int argc, char **argv)
     return false;
 }
 
+/* A place in [n, n + step), after the seed. */
+static uint64_t place_in(uint64_t n, uint64_t step, uint64_t seed)
+{
+    uint64_t z = (seed ^ n) * 0x9E3779B97F4A7C15u;
+
+    return n + (z ^ z >> 29) % step;
+}
+
 int main(int argc, char **argv)
 {
+    static char name[] = "tessera";
     struct rlimit no_core = {0, 0};
     int fd = memfd_create("output", 0), bad = 0, status;
-    uint64_t total, step, most, runs = 0;
+    uint64_t total, step, most, seed, runs = 0;
 
-    if (argc < 3 || fd < 0)
+    if (argc < 4 || fd < 0)
         return 2;
     setrlimit(RLIMIT_CORE, &no_core);
     shared_count = mmap(NULL, sizeof *shared_count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     most = strtoull(argv[1], NULL, 10);
-    argv[1] = argv[0];
+    seed = strtoull(argv[2], NULL, 10);
+    argc -= 2;
+    argv += 2;
+    argv[0] = name;
     if (shared_count == MAP_FAILED)
         return 2;
-    status = run_child(0, false, fd, argc - 1, argv + 1);
+    status = run_child(0, false, fd, argc, argv);
     if (!WIFEXITED(status))
         return printf("it dies without faults\n"), 1;
     usual = WEXITSTATUS(status);
     total = *shared_count;
     step = total / (most ? most : 500) + 1;
     for (uint64_t n = 1; n <= total + 1 && bad < 10; n += step, runs += 2)
-        bad += !try_one(n, false, fd, argc - 1, argv + 1) + !try_one(n, true, fd, argc - 1, argv + 1);
+        bad += !try_one(place_in(n, step, seed), false, fd, argc, argv) + !try_one(place_in(n, step, seed), true, fd, argc, argv);
     printf("%llu allocations, %llu runs, %d bad\n", (unsigned long long)total, (unsigned long long)runs, bad);
     return bad ? 1 : 0;
 }

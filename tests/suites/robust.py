@@ -1,12 +1,18 @@
 """Allocation failures: each scenario runs again and again, another allocation failing each time (robust/oom.c).
-And what fuzzers once found is read again (robust/replay.c; suites/sanitized.py does so under the sanitizers)."""
+What fuzzers once found is read again (robust/replay.c; suites/sanitized.py does so under the sanitizers).  Many programs
+go through one process's checker: in any order, and spliced from each other's tokens (robust/checks.c).
+
+What is drawn by chance follows from the commit, so that each commit tries others and a failure can be tried again.
+"""
 import pathlib
+import subprocess
 import tempfile
 
 from harness import process
 from harness.test import Fail, Test
 
 RUNS = 150
+SPLICED = 6000
 
 SCENARIOS = {
     "hello": "print('hello')\n",
@@ -51,11 +57,32 @@ def binary(ctx):
     return ctx.build / "tests/robust/oom"
 
 
+def seed(ctx):
+    p = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ctx.root, capture_output=True, text=True)
+    return int(p.stdout[:8] or "1", 16)
+
+
+def all_programs(ctx):
+    return [f for d in (ctx.root / "tests", ctx.root / "stdlib", ctx.root / "examples", ctx.shared / "corpus")
+            for f in sorted(d.rglob("*.tsr")) if f.stat().st_size < 1 << 16]
+
+
+def checks(ctx, *arguments):
+    p = process.run([ctx.build / "tests/robust/checks", *arguments, *all_programs(ctx)], timeout=300)
+    if p.returncode:
+        raise Fail((p.stdout + p.stderr)[-3000:])
+
+
+def spliced(ctx):
+    with tempfile.TemporaryDirectory() as d:
+        checks(ctx, "splice", seed(ctx), SPLICED, pathlib.Path(d) / "program")
+
+
 def sweep(ctx, text):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "scenario.tsr"
         path.write_text(text)
-        p = process.run([binary(ctx), RUNS, "run", path], timeout=120)
+        p = process.run([binary(ctx), RUNS, seed(ctx), "run", path], timeout=120)
     if p.returncode:
         raise Fail((p.stdout + p.stderr)[-1500:])
 
@@ -64,7 +91,7 @@ def sweep_session(ctx):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "inputs"
         path.write_text(SESSION)
-        p = process.run(["sh", "-c", f"exec '{binary(ctx)}' {RUNS} repl < '{path}'"], timeout=120, env={"TESSERA_HISTORY": ""})
+        p = process.run(["sh", "-c", f"exec '{binary(ctx)}' {RUNS} {seed(ctx)} repl < '{path}'"], timeout=120, env={"TESSERA_HISTORY": ""})
     if p.returncode:
         raise Fail((p.stdout + p.stderr)[-1500:])
 
@@ -73,7 +100,7 @@ def sweep_check(ctx):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "scenario.tsr"
         path.write_text(SCENARIOS["shape-errors"] + SCENARIOS["checked"])
-        p = process.run([binary(ctx), RUNS, "check", "--shapes", path], timeout=120)
+        p = process.run([binary(ctx), RUNS, seed(ctx), "check", "--shapes", path], timeout=120)
     if p.returncode:
         raise Fail((p.stdout + p.stderr)[-1500:])
 
@@ -86,6 +113,8 @@ def replay(ctx, build, env=None):
 
 def tests(ctx):
     yield Test("robust/replay", lambda: replay(ctx, ctx.build))
+    yield Test("robust/check-order", lambda: checks(ctx, "order"))
+    yield Test("robust/check-spliced", lambda: spliced(ctx))
     yield Test("robust/out-of-memory/session", lambda: sweep_session(ctx))
     yield Test("robust/out-of-memory/check", lambda: sweep_check(ctx))
     for name, text in SCENARIOS.items():

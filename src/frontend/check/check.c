@@ -646,7 +646,7 @@ static void check_done(Check *C)
 
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
 {
-    Check C = {.sink = sink, .opt = opt, .fuel = CHECK_FUEL, .unrolled = 1, .path = u->src->path};
+    Check C = {.sink = sink, .opt = opt, .fuel = FUEL + (long)FUEL_BYTE * u->src->len, .unrolled = 1, .path = u->src->path};
     Home program = {0};
     DimMark sizes = dim_mark();
 
