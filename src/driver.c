@@ -15,6 +15,7 @@
 #include "runtime/mesh.h"
 #include "tools/explain.h"
 #include "tools/fix.h"
+#include "tools/graphs.h"
 #include "tools/inspect.h"
 #include "tools/load.h"
 #include "tools/options.h"
@@ -88,14 +89,44 @@ static int do_explain(const Options *o)
     return print(&out);
 }
 
+/* The graphs of a program, which runs for it, on standard output; of a text of graphs these. */
+static int inspect_graphs(const Options *o)
+{
+    StrBuf err = {0};
+
+    if (!o->noperands) {
+        sb_puts(&err, "a file is missing: tessera inspect --ir graph FILE");
+        return complain(&err, EXIT_USAGE);
+    }
+    if (!option_on(o, OPT_ir)) {
+        sb_printf(&err, "what of '%s'? --ir graph prints the graphs of its staged functions", o->operand[0]);
+        return complain(&err, EXIT_USAGE);
+    }
+    return graphs_of_program(o);
+}
+
 static int do_inspect(const Options *o)
 {
     StrBuf out = {0}, err = {0};
 
-    if (!o->value[OPT_op])
+    if (option_on(o, OPT_passes))
+        graphs_list_passes(&out);
+    else if (option_on(o, OPT_ir) || o->noperands)
+        return inspect_graphs(o);
+    else if (!o->value[OPT_op])
         inspect_list(&out);
     else if (!inspect_op(o->value[OPT_op], &out, &err))
         return complain(&err, EXIT_MISTAKE);
+    return print(&out);
+}
+
+static int do_opt(const Options *o)
+{
+    StrBuf out = {0};
+
+    if (!option_on(o, OPT_passes))
+        return graphs_of_text(o);
+    graphs_list_passes(&out);
     return print(&out);
 }
 
@@ -190,6 +221,7 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_check] = do_check,
     [VERB_repl] = repl_run,
     [VERB_inspect] = do_inspect,
+    [VERB_opt] = do_opt,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,

@@ -43,15 +43,12 @@ static void put_laws(const OpInfo *o, StrBuf *out)
 
 static void put_effects(const OpInfo *o, StrBuf *out)
 {
-    static const struct { uint16_t flag; const char *name; } effect[] = {
-        {OPF_IO, "io"}, {OPF_RANDOM, "random"}, {OPF_STATE, "state"}, {OPF_RAISE, "raise"},
-    };
     bool any = false;
 
     sb_puts(out, "effects: [");
-    for (size_t i = 0; i < sizeof effect / sizeof *effect; i++)
-        if (o->flags & effect[i].flag) {
-            sb_printf(out, "%s%s", any ? ", " : "", effect[i].name);
+    for (int i = 0; i < EFFECT_COUNT; i++)
+        if (o->flags & op_effect[i].flag) {
+            sb_printf(out, "%s%s", any ? ", " : "", op_effect[i].name);
             any = true;
         }
     sb_puts(out, "]\n");

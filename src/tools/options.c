@@ -31,6 +31,7 @@ static const OptRow opts[OPT_COUNT] = {
 #define OPT(verbs, name, letter, kind, value, summary) {#name, value, summary, verbs, letter, kind},
 #include "tools/options.def"
 };
+_Static_assert(OPT_COUNT <= 64, "a bit for each option");
 static const EnvRow env_rows[] = {
 #define ENVIRONMENT(name, summary) {#name, summary},
 #include "tools/options.def"
@@ -92,7 +93,7 @@ typedef struct Parser {
     char **argv;
     Options *o;
     StrBuf *err;
-    uint32_t given;             /* bit for each option named, to be checked against the verb */
+    uint64_t given;             /* bit for each option named, to be checked against the verb */
 } Parser;
 
 static bool is_choice(const char *words, const char *w, size_t n)
@@ -126,7 +127,7 @@ static bool set_option(Parser *p, int opt, const char *value)
         }
     }
     p->o->value[opt] = value;
-    p->given |= 1u << opt;
+    p->given |= (uint64_t)1 << opt;
     return true;
 }
 

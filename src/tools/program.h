@@ -14,12 +14,16 @@
 
 #include <stdio.h>
 
+struct Graph;
+
 enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 typedef struct Program {
     Unit *unit;
     Scope *globals;
     DiagSink sink;
+    void (*staged)(void *st, const struct Graph *g);    /* told of each graph that the run makes; NULL: nobody asks */
+    void *staged_state;
 } Program;
 
 /* Parse only. False: there are errors. */

@@ -26,12 +26,12 @@ static bool read_file(const char *path, StrBuf *out)
 static bool run_passes(Graph *g, char *names, StrBuf *err)
 {
     for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
-        GraphPass pass = graph_pass_find(name);
+        const PassInfo *pass = graph_pass_find(name);
         if (!pass) {
             sb_printf(err, "no pass '%s'", name);
             return false;
         }
-        pass(g);
+        pass->run(g);
         if (!graph_verify(g, err))
             return false;
     }

@@ -38,6 +38,19 @@ TABLE = [
     ("binary", ["run", "{tmp}/zero.tsr"], None, 1, [], ["zero byte"]),
     ("too-large", ["run", "{tmp}/large.tsr"], None, 1, [], ["larger than 16 MiB", "split"]),
     ("explain-unknown", ["explain", "E9999"], None, 1, [], ["no error code 'E9999'"]),
+    ("inspect-no-file", ["inspect", "--ir", "graph"], None, 2, [], ["a file is missing"]),
+    ("inspect-what", ["inspect", "{tmp}/program.tsr"], None, 2, [], ["--ir graph"]),
+    ("inspect-level", ["inspect", "--ir", "grpah", "{tmp}/program.tsr"], None, 2, [], ["graph"]),
+    ("inspect-nothing-staged", ["inspect", "--ir", "graph", "{tmp}/program.tsr"], None, 0, [], ["hello", "no function was staged"]),
+    ("inspect-graph", ["inspect", "{tmp}/staged.tsr", "--ir=graph"], None, 0,
+     ["tessera.graph v1 hash=", "graph @f(", "= exp(%1)  # ", "staged.tsr:3", "effects=[io] token=io:0"], ["from the program "]),
+    ("inspect-pass", ["inspect", "{tmp}/staged.tsr", "--ir=graph", "--pass=fold,nosuch"], None, 1, [], ["no pass 'nosuch'", "--passes"]),
+    ("inspect-passes", ["inspect", "--passes"], None, 0, ["fold       on", "cse        on", "dce        on"], []),
+    ("opt", ["opt", "--pass", "cse", "-"], "tessera.graph v1\ngraph @f(%0: f32[2]) -> (%1, %2) {\n  %1: f32[2] = exp(%0)\n  %2: f32[2] = exp(%0)\n}\n",
+     0, ["-> (%1, %1) {"], []),
+    ("opt-two", ["opt", "-"], "tessera.graph v1\ngraph @f() -> () {\n}\ntessera.graph v1\ngraph @g() -> (%3) {\n}\n", 1, [],
+     ["graph 2 of the file, line 3: result %3 is not defined"]),
+    ("opt-near", ["opt", "--pass=dec", "-"], "tessera.graph v1\ngraph @f() -> () {\n}\n", 1, [], ["did you mean 'dce'?"]),
     ("run-file", ["run", "{tmp}/program.tsr"], None, 0, ["hello []\n"], []),
     ("run-short", ["{tmp}/program.tsr", "a", "--json", "-x"], None, 0, ["hello ['a', '--json', '-x']\n"], []),
     ("run-stdin", ["-"], "print(1 + 2)\n", 0, ["3\n"], []),
@@ -78,6 +91,7 @@ TABLE = [
 
 
 def make_files(folder):
+    (folder / "staged.tsr").write_text("@jit\ndef f(x):\n    y = exp(x)\n    print('from the program', y)\n    return y\nf(zeros(2)[0])\n")
     (folder / "program.tsr").write_text("import sys\nprint('hello', sys.argv[1:])\n")
     (folder / "latin1.tsr").write_bytes(b"x = 1\nname = 'caf\xe9'\n")
     (folder / "utf16.tsr").write_bytes("print(1)\n".encode("utf-16"))

@@ -28,10 +28,27 @@ def check(ctx, path):
     want = lines(text.split("# ----", 1)[1])
     if p.returncode or lines(p.stdout) != want:
         raise Fail("\n".join([p.stderr, *lines(p.stdout), "wanted:", *want]))
-    if not re.match(rf"tessera\.{level} v1 hash=[0-9a-f]{{16}}\n", p.stdout):
+    if not re.match(rf"tessera\.{level} v1 hash=[0-9a-f]{{{64 if level == 'graph' else 16}}}\n", p.stdout):
         raise Fail("the first line does not name level, version and hash")
+
+
+def read_back(ctx, path):
+    """The graphs of a program as text, read and printed again, are the same text."""
+    shown = process.run([ctx.tessera, "inspect", "--ir", "graph", path.resolve()])
+    if why := process.died(shown):
+        raise Fail(why)
+    again = process.run([ctx.tessera, "opt", "-"], stdin=shown.stdout)
+    plain = re.sub(r"  # [^\n]*:\d+$", "", shown.stdout, flags=re.M)
+    if again.returncode or again.stdout != plain or "graph @" not in plain:
+        a, b = plain.splitlines(), again.stdout.splitlines()
+        i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        raise Fail(f"{again.stderr} line {i + 1}: {a[i:i + 1]} reads back as {b[i:i + 1]}")
 
 
 def tests(ctx):
     for path in sorted((ctx.root / "tests/ir").glob("*.t?ir")):
         yield Test(f"{TOOLS[path.suffix][1]}s/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))
+    for path in sorted((ctx.root / "tests/transforms").glob("*.tsr")):
+        if "jit" not in path.read_text():
+            continue
+        yield Test(f"graphs/text-of-{path.stem}", lambda p=path: read_back(ctx, p))

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/sha256.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/sym.h"
@@ -27,6 +28,26 @@ static void arena_gives_zeroed_aligned_memory(void **state)
         memset(p, 0xAA, n);
     }
     arena_done(&a);
+}
+
+/* The examples of FIPS 180-4, and lengths around the end of a block against the text of Python's hashlib. */
+static void sha256_is_the_standard_one(void **state)
+{
+    static const struct { const char *text, *hash; } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"0123456789012345678901234567890123456789012345678901234", "f34d5a0f80c0cbf84c8c0b90218c22637abd199965249da736a20143c8c9c9d9"},
+        {"012345678901234567890123456789012345678901234567890123456789012", "074f6e9ac301d5d1b6df6f1dfb8c6f89c187ea945d352ce6a29279a9c630680b"},
+        {"0123456789012345678901234567890123456789012345678901234567890123", "9674d9e078535b7cec43284387a6ee39956188e735a85452b0050b55341cda56"},
+    };
+    char out[SHA256_TEXT];
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        sha256_text(known[i].text, strlen(known[i].text), out);
+        assert_string_equal(out, known[i].hash);
+    }
 }
 
 static void arena_release_returns_to_a_mark(void **state)
@@ -198,7 +219,7 @@ static void failed_allocations_unwind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arena_gives_zeroed_aligned_memory),
+        cmocka_unit_test(sha256_is_the_standard_one), cmocka_unit_test(arena_gives_zeroed_aligned_memory),
         cmocka_unit_test(arena_release_returns_to_a_mark),
         cmocka_unit_test(map_finds_what_was_set),
         cmocka_unit_test(symbols_of_equal_text_are_one),

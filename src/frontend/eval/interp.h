@@ -11,12 +11,16 @@
 
 #include <stdio.h>
 
+struct Graph;
+
 typedef struct InterpOptions {
     int argc;
     char **argv;                /* sys.argv, [0] the file */
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
     bool debug;
+    void (*staged)(void *st, const struct Graph *g);    /* told of each graph that a function of the program becomes; NULL: nobody asks */
+    void *staged_state;
 } InterpOptions;
 
 Interp *interp_new(const InterpOptions *opt);

@@ -210,13 +210,6 @@ static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *
 
 static bool key_used(const Graph *g, int at) { return g->params.at[at]->nuse > 0; }
 
-static void optimise(Graph *g)
-{
-    graph_fold(g);
-    graph_cse(g);
-    graph_dce(g);
-}
-
 /* The function, followed by what it stored outside as further results. */
 typedef struct Staging { HostFn *h; Guard *guard; } Staging;
 
@@ -294,7 +287,7 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, in->n + 1, &e->capture, &e->ncaptures);
     guard_end(e->guard);
     if (e->graph)
-        optimise(e->graph);
+        graph_optimise(e->graph);
     if (own)
         e->graph = size_vars_end(&sizes, e->graph, type + 1, in->n);
     if (!e->graph) {
@@ -366,6 +359,8 @@ static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool f
 {
     bool keep = !fresh || cacheable(e);
     stats_add(I, t->f, STAT_compiles, fresh);
+    if (fresh && interp_options(I)->staged && !e->within)
+        interp_options(I)->staged(interp_options(I)->staged_state, e->graph);
     stats_add(I, t->f, STAT_calls, 1);
     if (fresh && keep) {
         e->next = s->first;
@@ -575,36 +570,17 @@ static Value m_shapes(Interp *I, Value *a)
     return str_steal(&s);
 }
 
-static uint32_t graph_flags(const Graph *g)
-{
-    uint32_t flags = 0;
-    for (const Node *n = g->first; n; n = n->next) {
-        if (n->op >= OP_COUNT)
-            continue;
-        flags |= op_info[n->op].flags;
-        for (int i = 0; n->attr && i < 4; i++)
-            if (n->attr->region[i])
-                flags |= graph_flags(n->attr->region[i]);
-    }
-    return flags;
-}
-
 static Value m_effects(Interp *I, Value *a)
 {
     bool mine;
     Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
     if (!e)
         return VERR;
-    uint32_t flags = graph_flags(e->graph);
+    unsigned flags = graph_effects(e->graph) | (e->random ? OPF_RANDOM : 0);
     Value list = list_new(2);
-    if (flags & OPF_IO)
-        list_push(as_list(list), str_c("io"));
-    if (e->random || flags & OPF_RANDOM)
-        list_push(as_list(list), str_c("random"));
-    if (flags & OPF_STATE)
-        list_push(as_list(list), str_c("state"));
-    if (flags & OPF_COLLECTIVE)
-        list_push(as_list(list), str_c("collective"));
+    for (int i = 0; i < EFFECT_COUNT; i++)
+        if (flags & op_effect[i].flag)
+            list_push(as_list(list), str_c(op_effect[i].name));
     if (mine)
         entry_free(e);
     return list;
@@ -650,7 +626,7 @@ const NativeDef tensor_jit_natives[] = {
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
     {"tessera.function", "ir", graph_text, "(self, *args) -> str", "The text of its graph: for example arguments, or of the last call."},
     {"tessera.function", "shapes", m_shapes, "(self, *args) -> str", "The types of its tensors and results."},
-    {"tessera.function", "effects", m_effects, "(self, *args) -> list", "What its graph does besides computing: io, random, state."},
+    {"tessera.function", "effects", m_effects, "(self, *args) -> list", "What its graph does besides computing: io, state, collective, raise, random, memory."},
     {"tessera.function", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},
     {"tessera.function", "compiles", m_compiles, "(self) -> int", "How many graphs it has become: one for each kind of arguments."},
     {"tessera.transform", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},

@@ -22,6 +22,19 @@ const OpInfo op_info[OP_COUNT] = {
 #include "ir/core/ops.def"
 };
 
+const OpEffect op_effect[EFFECT_COUNT] = {
+    {"io", OPF_IO, true}, {"state", OPF_STATE, true}, {"collective", OPF_COLLECTIVE, true}, {"raise", OPF_RAISE, true},
+    {"random", OPF_RANDOM, false},          /* draws have keys, so their order does not matter */
+    {"memory", OPF_MEMORY, false},
+};
+
+unsigned op_effects(OpId op)
+{
+    unsigned flags = op_info[op].flags & (OPF_IO | OPF_STATE | OPF_COLLECTIVE | OPF_RAISE | OPF_RANDOM | OPF_MEMORY);
+
+    return op_info[op].nout ? flags & ~(unsigned)OPF_RAISE : flags;
+}
+
 static Word op_word[1024];
 static Words op_words = {op_word, 1024, 0};
 static pthread_once_t op_words_made = PTHREAD_ONCE_INIT;

@@ -30,8 +30,14 @@ enum {                              /* flags */
     OPF_IO = 32, OPF_RANDOM = 64, OPF_STATE = 128, OPF_RAISE = 256,     /* effects */
     OPF_VIEW = 512,                 /* the kernel may return a view */
     OPF_REGIONS = 1024,             /* has sub-graphs */
-    OPF_COLLECTIVE = 2048           /* the ranks of a mesh meet in it: an effect, kept in order */
+    OPF_COLLECTIVE = 2048,          /* the ranks of a mesh meet in it: an effect, kept in order */
+    OPF_MEMORY = 4096               /* moves data nearer: an effect that no value shows */
 };
+
+/* The effects that text and reports name. Ops of an ordered effect stay in program order, each effect for itself. */
+enum { EFFECT_COUNT = 6 };
+typedef struct OpEffect { const char *name; uint16_t flag; bool ordered; } OpEffect;
+extern const OpEffect op_effect[EFFECT_COUNT];
 
 /* A type of a graph value or tensor: what shape and dtype rules work on. */
 typedef struct TType {
@@ -75,6 +81,8 @@ typedef struct OpInfo {
 extern const OpInfo op_info[OP_COUNT];
 
 bool op_find(const char *name, OpId *out);
+/* What the op does besides giving results, as OPF_ flags. An op that may raise has no effect: its results are what it is for. */
+unsigned op_effects(OpId op);
 
 /*
  * Result types of an op. false: *err says what was expected and found, in the user's words

@@ -105,9 +105,33 @@ static uint16_t binds(OpId op, const TType *type, int nout)
     return 0;
 }
 
+unsigned graph_effects(const Graph *g)
+{
+    unsigned flags = 0;
+
+    for (const Node *n = g->first; n; n = n->next)
+        flags |= node_effects(n);
+    return flags;
+}
+
+unsigned node_effects(const Node *n)
+{
+    unsigned flags;
+
+    if (n->op == GRAPH_PARAM)
+        return 0;
+    flags = op_effects((OpId)n->op);
+    for (int k = 0; k < 4 && op_info[n->op].flags & OPF_REGIONS; k++)
+        if (n->attr->region[k])
+            flags |= graph_effects(n->attr->region[k]);
+    return flags;
+}
+
 static Node *link_node(Graph *g, Node *n)
 {
     n->id = g->nnodes++;
+    if (node_effects(n) & (OPF_IO | OPF_STATE | OPF_COLLECTIVE | OPF_RAISE))
+        n->token = ++g->tokens;
     n->prev = g->last;
     if (g->last)
         g->last->next = n;
@@ -206,9 +230,9 @@ static bool attr_same(const Attr *a, const Attr *b)
     return attr_equal(&x, b);
 }
 
-static bool node_is(const Node *n, OpId op, const Attr *a, const GValue *in, int nin)
+static bool node_is(const Node *n, OpId op, uint32_t again, const Attr *a, const GValue *in, int nin)
 {
-    if (n->op != op || n->nin != nin || !attr_same(n->attr, a))
+    if (n->op != op || n->again != again || n->nin != nin || !attr_same(n->attr, a))
         return false;
     for (int i = 0; i < nin; i++)
         if (n->in[i].node != in[i].node || n->in[i].index != in[i].index)
@@ -218,15 +242,16 @@ static bool node_is(const Node *n, OpId op, const Attr *a, const GValue *in, int
 
 static bool is_pure(OpId op)
 {
-    return !(op_info[op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS | OPF_COLLECTIVE)) && op_info[op].nout != 0 && op_info[op].family != FAM_CONTROL;
+    return !(op_info[op].flags & (OPF_IO | OPF_STATE | OPF_REGIONS | OPF_COLLECTIVE | OPF_MEMORY)) && op_info[op].nout != 0 &&
+           op_info[op].family != FAM_CONTROL;
 }
 
 enum { PROBES = 8 };
 
 /* The node equal to these, or NULL and the free key to file a new one under (0: none). */
-static Node *find_equal(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, uint64_t *key)
+static Node *find_equal(Graph *g, OpId op, uint32_t again, const Attr *a, const GValue *in, int nin, uint64_t *key)
 {
-    uint64_t h = hash_node(op, a, in, nin);
+    uint64_t h = hash_node(op, a, in, nin) + again;
 
     for (int i = 0; i < PROBES; i++, h++) {
         uintptr_t v;
@@ -234,7 +259,7 @@ static Node *find_equal(Graph *g, OpId op, const Attr *a, const GValue *in, int 
             *key = h;
             return NULL;
         }
-        if (node_is((Node *)v, op, a, in, nin))
+        if (node_is((Node *)v, op, again, a, in, nin))
             return (Node *)v;
     }
     *key = 0;
@@ -244,7 +269,7 @@ static Node *find_equal(Graph *g, OpId op, const Attr *a, const GValue *in, int 
 Node *graph_find_or_file(Graph *g, Node *n)
 {
     uint64_t key = 0;
-    Node *same = is_pure((OpId)n->op) ? find_equal(g, (OpId)n->op, n->attr, n->in, n->nin, &key) : NULL;
+    Node *same = is_pure((OpId)n->op) ? find_equal(g, (OpId)n->op, n->again, n->attr, n->in, n->nin, &key) : NULL;
 
     if (key)
         map_set(&g->cse, key, (uintptr_t)n);
@@ -278,7 +303,7 @@ Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Spa
     Node *n = NULL;
 
     a = a ? a : plain_attr();
-    if (is_pure(op) && (n = find_equal(g, op, a, in, nin, &key)))
+    if (is_pure(op) && (n = find_equal(g, op, 0, a, in, nin, &key)))
         return n;
     if (nin > 8)
         types = tsr_alloc(sizeof(TType) * (size_t)nin);
@@ -357,6 +382,7 @@ Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st)
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
         at[n->id] = graph_append(c, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
+        at[n->id]->again = n->again;
         resize_types(at[n->id]->type, n->type, n->nout, size, st);
         for (int k = 0; k < 4; k++)
             graph_unref(a.region[k]);

@@ -3,9 +3,9 @@
  *
  * A Graph is one region: parameters, nodes in order, results.  Nodes live in
  * the graph's arena and die with it; regions of control flow are Graphs of
- * their own, counted.  A value is (node, result index).  Ordered effects (io,
- * state) run in node order, which passes keep.  Pure nodes are hash-consed at
- * construction, so common subexpressions never appear twice.
+ * their own, counted.  A value is (node, result index).  Ops of one ordered
+ * effect (io, state, collective, raise) run in node order, which passes keep: each has a token, and tokens grow along
+ * the list.  Pure nodes are hash-consed at construction, so common subexpressions never appear twice.
  */
 #ifndef TSR_IR_GRAPH_H
 #define TSR_IR_GRAPH_H
@@ -31,6 +31,8 @@ struct Node {
     uint16_t flags;
     uint32_t id;                /* dense within the graph */
     uint32_t nuse;
+    uint32_t token;             /* place among the graph's ops with ordered effects, from 1; 0: it has none */
+    uint32_t again;             /* a recomputation: merged only with nodes of the same number. 0: an original */
     Span span;                  /* where in the source this came from */
     const Attr *attr;
     TType *type;                /* nout of them */
@@ -43,7 +45,7 @@ struct Graph {
     Arena arena;
     Sym name;
     Node *first, *last;
-    uint32_t nnodes;
+    uint32_t nnodes, tokens;
     Vec(Node *) params;
     Vec(GValue) results;
     Map cse;                    /* hash -> Node *, of pure nodes */
@@ -60,6 +62,8 @@ Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Spa
 void graph_result(Graph *g, GValue v);
 static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
 bool graph_has_effect(const Graph *g, unsigned flags);     /* is there a node with one of these OPF_ flags, regions included? */
+unsigned node_effects(const Node *n);                       /* what it does besides giving results (op_effects), regions included */
+unsigned graph_effects(const Graph *g);                     /* what its nodes do */
 /* Append a node of an op without looking for an equal one and without typing it (passes and clones; types are copied). */
 Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout, Span span);
 void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */
@@ -77,6 +81,7 @@ void graph_print_conds(const Graph *g, StrBuf *out);        /* " where S >= 1, T
 
 /* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
 void graph_print(const Graph *g, StrBuf *out);
+void graph_print_placed(const Graph *g, StrBuf *out);      /* and behind each node, as a comment, the line of the program it is from */
 Graph *graph_parse(const char *text, size_t len, StrBuf *err);
 bool graph_verify(const Graph *g, StrBuf *err);
 
@@ -85,7 +90,11 @@ typedef bool (*GraphPass)(Graph *g);
 bool graph_fold(Graph *g);
 bool graph_cse(Graph *g);
 bool graph_dce(Graph *g);
-GraphPass graph_pass_find(const char *name);
+typedef enum { PASS_STAGED, PASS_ASKED } PassWhen;
+typedef struct PassInfo { const char *name, *help; GraphPass run; PassWhen when; } PassInfo;
+extern const PassInfo graph_pass[];                         /* in the order of pass.def; the last has no name */
+const PassInfo *graph_pass_find(const char *name);          /* NULL: there is none */
+void graph_optimise(Graph *g);                              /* all that staging runs */
 Graph *graph_clone(const Graph *g);
 /* A copy with every size d, in regions too, replaced by size(st, d). */
 Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st);

@@ -10,17 +10,25 @@
 
 enum { FOLD_MAX = 4096 };               /* elements a folded constant may have */
 
-GraphPass graph_pass_find(const char *name)
-{
-    static const struct { const char *name; GraphPass run; } passes[] = {
-#define PASS(name, function, help) {#name, function},
+const PassInfo graph_pass[] = {
+#define PASS(name, function, when, help) {#name, help, function, PASS_##when},
 #include "ir/graph/pass.def"
-    };
+    {0},
+};
 
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
-        if (!strcmp(passes[i].name, name))
-            return passes[i].run;
+const PassInfo *graph_pass_find(const char *name)
+{
+    for (const PassInfo *p = graph_pass; p->name; p++)
+        if (!strcmp(p->name, name))
+            return p;
     return NULL;
+}
+
+void graph_optimise(Graph *g)
+{
+    for (const PassInfo *p = graph_pass; p->name; p++)
+        if (p->when == PASS_STAGED)
+            p->run(g);
 }
 
 static bool in_regions(Graph *g, GraphPass run)
@@ -39,17 +47,7 @@ static bool in_regions(Graph *g, GraphPass run)
 /* Must the node run even when nobody looks at its results? */
 static bool must_stay(const Node *n)
 {
-    unsigned flags;
-
-    if (n->op == GRAPH_PARAM)
-        return true;
-    flags = op_info[n->op].flags;
-    if (flags & (OPF_IO | OPF_STATE | OPF_COLLECTIVE) || n->op == OP_check)
-        return true;
-    for (int k = 0; k < 4; k++)
-        if (n->attr->region[k] && graph_has_effect(n->attr->region[k], OPF_IO | OPF_STATE | OPF_COLLECTIVE))
-            return true;
-    return false;
+    return n->op == GRAPH_PARAM || node_effects(n) & ~(unsigned)OPF_RANDOM;
 }
 
 bool graph_dce(Graph *g)

@@ -1,24 +1,29 @@
 /*
  * Graphs as text.
  *
- *     tessera.graph v1 hash=8f0e2c6a51d3b974
+ *     tessera.graph v1 hash=8f0e2c6a51d3b974...
  *     graph @loss(%0: f32[B, 4], %1: f32[4]) -> (%3) {
  *       %2: f32[B, 4] = mul(%0, %1)
  *       %3: f32[] = sum(%2) {axes=(-2, -1)}
  *     }
  *
- * The hash is that of the text below it.  Results are numbered in order,
- * parameters first.  Ops with effects say which, and their place in the order
- * of effects.  Regions follow the attributes of their op as `region0 graph ...`.  Two size variables of one
- * name print under different names, so that reading the text keeps them apart.
+ * The hash is the SHA-256 of the text below it, without comments.  Results are
+ * numbered in order, parameters first.  Ops with effects say which, and for
+ * those with an order the token they take: `token=io:0` runs before
+ * `token=io:1`; each region counts for itself, and the op around it has the
+ * effects of its regions.  Recomputations carry the number of the pass that made
+ * them.  Regions follow the attributes of their op as `region0 graph ...`.  Two
+ * size variables of one name print under different names, so that reading the
+ * text keeps them apart.
  * Opaque language objects (custom rules) do not print: their ops read back
  * as calls of their body.
  */
 #include "ir/graph/graph.h"
 
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "runtime/tensor.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,7 +31,7 @@ typedef struct Printer {
     StrBuf *out;
     Vec(Dim) seen;              /* variables met */
     Vec(Dim) shown;             /* what they print as */
-    int order;                  /* effects printed so far */
+    bool places;                /* say where nodes come from */
 } Printer;
 
 static bool name_taken(const Printer *p, Sym name)
@@ -154,24 +159,40 @@ static void print_attr(Printer *p, OpId op, const Attr *a)
     sb_done(&b);
 }
 
-static void print_effects(Printer *p, OpId op)
+/* What the op does besides its results, and its place among the graph's ops that do the same: "effects=[io] token=io:0". */
+static void print_effects(Printer *p, const Node *n, uint32_t *next)
 {
-    static const struct { unsigned flag; const char *name; } effects[] = {{OPF_IO, "io"}, {OPF_STATE, "state"}, {OPF_RANDOM, "random"},
-                                                                      {OPF_COLLECTIVE, "collective"}};
-    unsigned flags = op_info[op].flags;
+    unsigned flags = node_effects(n);
+    const char *sep = " effects=[";
+    bool ordered = false;
 
-    if (op == OP_check)
-        sb_puts(p->out, " effects=[raise]");
-    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
-        if (flags & effects[i].flag)
-            sb_printf(p->out, " effects=[%s]", effects[i].name);
-    if (flags & (OPF_IO | OPF_STATE | OPF_COLLECTIVE))      /* random draws have keys, so their order does not matter */
-        sb_printf(p->out, " order=%d", p->order++);
+    for (int i = 0; i < EFFECT_COUNT; i++)
+        if (flags & op_effect[i].flag) {
+            sb_printf(p->out, "%s%s", sep, op_effect[i].name);
+            sep = ", ";
+        }
+    if (!flags)
+        return;
+    sb_puts(p->out, "] token=");
+    for (int i = 0; i < EFFECT_COUNT; i++)
+        if (flags & op_effect[i].flag && op_effect[i].ordered) {
+            sb_printf(p->out, "%s%s:%u", ordered ? "," : "", op_effect[i].name, next[i]++);
+            ordered = true;
+        }
+    sb_puts(p->out, ordered ? "" : "free");
+}
+
+static void print_place(Printer *p, Span span)
+{
+    Place at = span.hi && p->places ? source_place(span.lo) : (Place){0};
+
+    if (at.src)
+        sb_printf(p->out, "  # %s:%u", at.src->path, at.line);
 }
 
 static void print_graph(Printer *p, const Graph *g, int indent);
 
-static void print_node(Printer *p, const Node *n, const uint32_t *number, int indent)
+static void print_node(Printer *p, const Node *n, const uint32_t *number, uint32_t *next, int indent)
 {
     sb_pad(p->out, ' ', (size_t)indent);
     for (int i = 0; i < n->nout; i++) {
@@ -183,7 +204,10 @@ static void print_node(Printer *p, const Node *n, const uint32_t *number, int in
         sb_printf(p->out, "%s%%%u", i ? ", " : "", number[n->in[i].node->id] + (uint32_t)n->in[i].index);
     sb_putc(p->out, ')');
     print_attr(p, (OpId)n->op, n->attr);
-    print_effects(p, (OpId)n->op);
+    if (n->again)
+        sb_printf(p->out, " recompute=%u", n->again);
+    print_effects(p, n, next);
+    print_place(p, n->span);
     for (int k = 0; k < 4; k++)
         if (n->attr->region[k]) {
             sb_printf(p->out, "\n%*sregion%d ", indent + 2, "", k);
@@ -219,11 +243,26 @@ static void print_conds(Printer *p, const Graph *g)
     }
 }
 
+/* A name that is no word, as that of a lambda, in quotes. */
+static void print_name(StrBuf *out, const char *name)
+{
+    bool word = *name;
+
+    for (const char *c = name; *c && word; c++)
+        word = isalnum((unsigned char)*c) || strchr("_.", *c) || (unsigned char)*c >= 0x80;
+    if (word)
+        sb_puts(out, name);
+    else
+        sb_put_json(out, name, strlen(name));
+}
+
 static void print_graph(Printer *p, const Graph *g, int indent)
 {
-    uint32_t *number = number_values(g);
+    uint32_t *number = number_values(g), next[EFFECT_COUNT] = {0};
 
-    sb_printf(p->out, "graph @%s(", g->name ? g->name->text : "_");
+    sb_puts(p->out, "graph @");
+    print_name(p->out, g->name ? g->name->text : "_");
+    sb_putc(p->out, '(');
     for (int i = 0; i < g->params.n; i++) {
         const TType *y = &g->params.at[i]->type[0];
         sb_printf(p->out, "%s%%%u: %s", i ? ", " : "", number[g->params.at[i]->id], y->weak ? "weak " : "");
@@ -239,7 +278,7 @@ static void print_graph(Printer *p, const Graph *g, int indent)
     sb_puts(p->out, " {\n");
     for (const Node *n = g->first; n; n = n->next)
         if (n->op != GRAPH_PARAM)
-            print_node(p, n, number, indent + 2);
+            print_node(p, n, number, next, indent + 2);
     sb_pad(p->out, ' ', (size_t)indent);
     sb_putc(p->out, '}');
     tsr_free(number);
@@ -254,15 +293,35 @@ void graph_print_conds(const Graph *g, StrBuf *out)
     vec_free(&p.shown);
 }
 
+static void print_body(const Graph *g, bool places, StrBuf *out)
+{
+    Printer p = {.out = out, .places = places};
+
+    print_graph(&p, g, 0);
+    sb_putc(out, '\n');
+    vec_free(&p.seen);
+    vec_free(&p.shown);
+}
+
 void graph_print(const Graph *g, StrBuf *out)
 {
     StrBuf body = {0};
-    Printer p = {.out = &body};
+    char hash[SHA256_TEXT];
 
-    print_graph(&p, g, 0);
-    sb_putc(&body, '\n');
-    sb_printf(out, "tessera.graph v1 hash=%016" PRIx64 "\n%s", hash_bytes64(sb_str(&body), body.n), sb_str(&body));
+    print_body(g, false, &body);
+    sha256_text(sb_str(&body), body.n, hash);
+    sb_printf(out, "tessera.graph v1 hash=%s\n%s", hash, sb_str(&body));
     sb_done(&body);
-    vec_free(&p.seen);
-    vec_free(&p.shown);
+}
+
+void graph_print_placed(const Graph *g, StrBuf *out)
+{
+    StrBuf plain = {0};
+    size_t head;
+
+    graph_print(g, &plain);
+    head = strcspn(sb_str(&plain), "\n") + 1;
+    sb_write(out, plain.s, head);
+    print_body(g, true, out);
+    sb_done(&plain);
 }

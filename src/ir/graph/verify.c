@@ -1,7 +1,7 @@
 /*
  * The rules of the Graph IR, checked one by one: operands come before their
- * users, types are what the op table says, use counts are right, results and
- * parameters belong to the graph, and regions keep the rules too.
+ * users, types are what the op table says, use counts are right, ordered effects
+ * are in order, results and parameters belong to the graph, and regions keep the rules too.
  */
 #include "ir/graph/graph.h"
 
@@ -12,6 +12,7 @@ typedef struct Check {
     StrBuf *err;
     uint32_t *uses;             /* by id */
     bool *defined;
+    uint32_t token[EFFECT_COUNT];       /* of the last op with that effect */
 } Check;
 
 static bool broken(Check *c, const Node *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -60,6 +61,20 @@ static bool types_ok(Check *c, const Node *n)
     return ok;
 }
 
+/* Ops with the same ordered effect have tokens that grow along the list. */
+static bool token_ok(Check *c, const Node *n)
+{
+    unsigned flags = node_effects(n);
+
+    for (int i = 0; i < EFFECT_COUNT; i++)
+        if (flags & op_effect[i].flag && op_effect[i].ordered) {
+            if (n->token <= c->token[i])
+                return broken(c, n, "its effect %s comes too late: token %u after %u", op_effect[i].name, n->token, c->token[i]);
+            c->token[i] = n->token;
+        }
+    return true;
+}
+
 static bool node_ok(Check *c, const Node *n)
 {
     if (n->op > OP_COUNT)
@@ -73,7 +88,7 @@ static bool node_ok(Check *c, const Node *n)
     for (int k = 0; k < 4; k++)
         if (n->attr->region[k] && !graph_verify(n->attr->region[k], c->err))
             return broken(c, n, " (in region %d)", k);
-    return types_ok(c, n);
+    return token_ok(c, n) && types_ok(c, n);
 }
 
 static bool is_param(const Graph *g, const Node *n)
