@@ -148,8 +148,26 @@ bool size_vars_begin(Interp *I, SizeVars *v, Value f, const CallArgs *c, TType *
 
 typedef struct Renaming {
     Vec(Dim) from, to;
-    Map done;                   /* expressions met before: a graph has few, many times */
+    Map done;                   /* expressions met before, and the variables: a graph has few, many times */
 } Renaming;
+
+/* Only the few variables of the expression matter, of one for each axis of each argument. */
+static Dim substituted(const Renaming *r, Dim d)
+{
+    enum { VARS_MAX = 32 };
+    Dim v[VARS_MAX], from[VARS_MAX], to[VARS_MAX];
+    int n = dim_vars(d, v, VARS_MAX), k = 0;
+    uintptr_t known;
+
+    if (n == VARS_MAX)
+        return dim_subst(d, r->from.at, r->to.at, r->from.n);
+    for (int i = 0; i < n; i++)
+        if (map_find(&r->done, (uint64_t)v[i], &known) && (Dim)known != v[i]) {
+            from[k] = v[i];
+            to[k++] = (Dim)known;
+        }
+    return dim_subst(d, from, to, k);
+}
 
 static Dim renamed(void *st, Dim d)
 {
@@ -161,7 +179,7 @@ static Dim renamed(void *st, Dim d)
         return d;
     if (map_find(&r->done, (uint64_t)d, &known))
         return (Dim)known;
-    to = dim_subst(d, r->from.at, r->to.at, r->from.n);
+    to = substituted(r, d);
     map_set(&r->done, (uint64_t)d, (uintptr_t)to);
     return to;
 }
@@ -190,6 +208,7 @@ Graph *size_vars_end(SizeVars *v, Graph *g, TType *type, int n)
         if (known != v->var.at[i] && (dim_is_const(known) || dim_is_var(known))) {
             vec_push(&r.from, v->var.at[i]);
             vec_push(&r.to, known);
+            map_set(&r.done, (uint64_t)v->var.at[i], (uintptr_t)known);
         }
     }
     dim_ask_end(&conds);

@@ -77,16 +77,41 @@ static void use(GValue *at, GValue v)
     *at = v;
 }
 
-/* Let users of a's results see those of b, from b's result `shift` on. */
-static void replace_uses(Graph *g, Node *a, Node *b, int shift)
+/*
+ * What stands for the results of each node, by id: a pass that replaces nodes in order tells their
+ * users when it comes to them, so that it walks the graph once.  node NULL: nothing does.
+ */
+typedef struct { GValue *by; uint32_t n; } Standins;
+
+static Standins standins_new(const Graph *g)
 {
-    for (Node *n = a->next; n && a->nuse; n = n->next)
-        for (int i = 0; i < n->nin; i++)
-            if (n->in[i].node == a)
-                use(&n->in[i], (GValue){b, n->in[i].index + shift});
+    return (Standins){tsr_calloc(sizeof(GValue) * (g->nnodes + 1)), g->nnodes};
+}
+
+static void stand_in(Standins *s, const Node *n, GValue by)
+{
+    s->by[n->id] = by;
+}
+
+static void tell(const Standins *s, GValue *at)
+{
+    GValue by = at->node->id < s->n ? s->by[at->node->id] : (GValue){NULL, 0};
+
+    if (by.node)
+        use(at, (GValue){by.node, at->index + by.index});
+}
+
+static void tell_node(const Standins *s, Node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        tell(s, &n->in[i]);
+}
+
+static void standins_done(Graph *g, Standins *s)
+{
     for (int i = 0; i < g->results.n; i++)
-        if (g->results.at[i].node == a)
-            use(&g->results.at[i], (GValue){b, g->results.at[i].index + shift});
+        tell(s, &g->results.at[i]);
+    tsr_free(s->by);
 }
 
 /* -- cse -------------------------------------------------------------------------------------------------------------------- */
@@ -94,18 +119,25 @@ static void replace_uses(Graph *g, Node *a, Node *b, int shift)
 bool graph_cse(Graph *g)
 {
     bool changed = in_regions(g, graph_cse);
+    Standins found = standins_new(g);
+    Vec(Node *) twins = {0};
 
     map_done(&g->cse);
     memset(&g->cse, 0, sizeof g->cse);
     for (Node *n = g->first, *next; n; n = next) {
         Node *same;
         next = n->next;
+        tell_node(&found, n);
         if (n->op == GRAPH_PARAM || !(same = graph_find_or_file(g, n)))
             continue;
-        replace_uses(g, n, same, 0);
-        graph_unlink(g, n);
-        changed = true;
+        stand_in(&found, n, (GValue){same, 0});
+        vec_push(&twins, n);
     }
+    standins_done(g, &found);
+    for (int i = 0; i < twins.n; i++)
+        graph_unlink(g, twins.at[i]);
+    changed |= twins.n > 0;
+    vec_free(&twins);
     return changed;
 }
 
@@ -170,7 +202,7 @@ static Tensor *folded(Node *n)
     return ok ? out[0] : NULL;
 }
 
-static void become_constant(Graph *g, Node *n, Tensor *value)
+static GValue constant_before(Graph *g, Node *n, Tensor *value)
 {
     Attr a = attr_default();
     Node *c;
@@ -178,24 +210,27 @@ static void become_constant(Graph *g, Node *n, Tensor *value)
     a.value = value;
     c = graph_append(g, OP_constant, &a, NULL, 0, n->type, 1, n->span);
     graph_move_before(g, c, n);
-    replace_uses(g, n, c, 0);
+    return (GValue){c, 0};
 }
 
 bool graph_fold(Graph *g)
 {
     bool changed = in_regions(g, graph_fold);
+    Standins made = standins_new(g);
 
     for (Node *n = g->first, *next; n; n = next) {
         Tensor *v;
         next = n->next;
+        tell_node(&made, n);
         if (is_identity(n) && n->nuse) {
-            replace_uses(g, n, n->in[0].node, n->in[0].index);
+            stand_in(&made, n, n->in[0]);
             changed = true;
         } else if (n->nuse && (v = folded(n))) {
-            become_constant(g, n, v);
+            stand_in(&made, n, constant_before(g, n, v));
             tensor_unref(v);
             changed = true;
         }
     }
+    standins_done(g, &made);
     return graph_dce(g) || changed;
 }
