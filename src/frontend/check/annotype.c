@@ -131,6 +131,14 @@ static void check_policy(Check *C, DType storage, Ast *policy)
            dtype_is_int(storage) ? "int32 or int64" : "f32, bf16, f16, tf32 or f64");
 }
 
+/* A class or object of the program where the dtype stands: Tensor["D", QuantizedPolicy]. */
+static bool is_policy_name(Check *C, Ast *e)
+{
+    const Type *t = e->kind == AST_Name && AST_AS(e, Name)->bind != BIND_DIM ? name_type(C, AST_AS(e, Name)) : NULL;
+
+    return t && (t->kind == TY_CLASS || t->kind == TY_INSTANCE || t->kind == TY_DTYPE);
+}
+
 /* A dtype with its policies; false: it is no dtype. */
 static bool dtype_of_ast(Check *C, Ast *e, uint8_t *out)
 {
@@ -148,7 +156,7 @@ static bool dtype_of_ast(Check *C, Ast *e, uint8_t *out)
         return true;
     }
     *out = DT_NONE;
-    return e->kind == AST_Call || !strcmp(last_name(e), "dtype");
+    return e->kind == AST_Call || !strcmp(last_name(e), "dtype") || is_policy_name(C, e);
 }
 
 /* ------------------------------------------------------------- types */

@@ -260,13 +260,39 @@ static const Type *declared_type(const Type *want, const Type *t)
     return type_is_any(t) || t->kind != TY_TENSOR ? want : narrowed(want->tensor, t->tensor);
 }
 
+/*
+ * Outside of functions a size that is named for the first time is that of the tensor assigned: x: Tensor["B", "D"] = zeros(2, 3).
+ * Without a tensor to read it from it is not known.
+ */
+static const Type *name_sizes(Check *C, const Type *want, int first, const Type *t)
+{
+    int n = C->frame->dims.n - first;
+    const TType *w = want && want->kind == TY_TENSOR && want->tensor->rank != RANK_UNKNOWN ? want->tensor : NULL,
+                *v = w && t && t->kind == TY_TENSOR && t->tensor->rank == w->rank ? t->tensor : NULL;
+    Dim from[16], to[16];
+
+    if (C->frame->fn || C->frame->cls || n <= 0 || n > 16)
+        return want;
+    for (int i = 0; i < n; i++) {
+        NamedDim *d = &C->frame->dims.at[first + i];
+        from[i] = d->dim;
+        to[i] = dim_open();
+        for (int axis = v ? v->rank - 1 : -1; axis >= 0; axis--)
+            to[i] = w->shape[axis] == from[i] ? v->shape[axis] : to[i];
+        d->dim = to[i];
+    }
+    return type_subst(want, from, to, n);
+}
+
 static void ann_assign(Check *C, AstAnnAssign *a)
 {
+    int named = C->frame->dims.n;
     const Type *want = annotation(C, a->annotation), *t = a->value ? expr(C, a->value) : NULL;
     AstName *n = AST_IS(a->target, Name) ? AST_AS(a->target, Name) : NULL;
     CFrame *f = C->frame;
     char what[96];
 
+    want = name_sizes(C, want, named, t);
     if (t && want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n ? n->id->text : "the target");
         C->last = NULL;

@@ -62,6 +62,7 @@ typedef struct ForParts { Step *orelse; const AstFor *ast; } ForParts;
 typedef struct DimBind { uint32_t param, slot; int32_t axis; int8_t path[2]; uint8_t is_cell; } DimBind;
 
 typedef struct EntryTest EntryTest;
+struct Declared;
 
 typedef struct Code {
     Sym name;
@@ -77,6 +78,7 @@ typedef struct Code {
     const uint32_t *cells; int ncells;          /* slots that hold cells: made at entry */
     const DimBind *dims; int ndims;
     struct EntryTest *tests; int ntests;        /* conditions of the signature: entry.c */
+    struct Declared *declared; int ndeclared;   /* parameters whose types act: declare.c */
     uint64_t regions;                           /* parameters whose tensors the caller gets back */
     Step *body;                                 /* a block, or NULL */
     Step *expr;                                 /* lambda, or a body that is one `return expr` */

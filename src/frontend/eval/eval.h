@@ -104,6 +104,7 @@ bool str_append(Value *slot, const StrObj *t);          /* value.c */
 
 /* ------------------------------------------------------------- entry.c */
 
+bool declared_enter(Frame *f);                  /* parameters get the policies of their types; false: an exception is pending */
 bool entry_tests(Frame *f);                     /* false: a condition of the signature does not hold, ShapeError */
 void regions_drop(Interp *I);                    /* nobody stores what was left */
 void regions_leave(Frame *f);                   /* at the end of a function with regions */

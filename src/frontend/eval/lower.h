@@ -4,6 +4,9 @@
 
 #include "frontend/eval/eval.h"
 
+/* A name, or a field of self, whose declared type acts on what is assigned to it. */
+typedef struct DeclaredName { Sym name; Ast *annotation; bool field; const struct DeclaredName *next; } DeclaredName;
+
 typedef struct Lower {
     Interp *I;
     Arena *arena;
@@ -11,6 +14,9 @@ typedef struct Lower {
     bool in_class;
     bool guards;                /* a try or with was lowered */
     const char *prefix;         /* "A." in the qualified names of what A holds */
+    Ast *returns;               /* the declared type of what the function returns, or NULL */
+    Sym self;                   /* in a method: its first parameter */
+    const DeclaredName *declared;
 } Lower;
 
 Step *step_new(Lower *L, const Ast *at);
@@ -27,6 +33,12 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name);
 Step *lower_pattern(Lower *L, const Ast *p);
 Step *lower_comp(Lower *L, const Ast *e);
 void lower_entry(Lower *L, Code *c, const AstFunctionDef *d);    /* conditions and regions of the signature: entry.c */
+/* Declared types that act: declare.c.  value, or value as declared. in_frame: the annotation was resolved in the frame that runs it. */
+Step *lower_declared(Lower *L, Step *value, Ast *annotation, bool in_frame);
+Step *lower_assigned(Lower *L, Step *value, const Ast *target);
+void lower_declared_params(Lower *L, Code *c, const AstFunctionDef *d);
+void lower_declared_fields(Lower *L, AstSeq body);
+void lower_declare_name(Lower *L, Sym name, Ast *annotation, bool field);
 AttrCache *cache_new(Lower *L, Sym name);
 StepSeq *seq_new(Lower *L, int n);
 const char *qualified(Lower *L, Sym name);

@@ -109,6 +109,7 @@ static Step *lower_assign(Lower *L, const AstAssign *s)
 
     n->a = lower_expr(L, s->value);
     if (s->targets.n == 1) {
+        n->a = L->declared ? lower_assigned(L, n->a, s->targets.at[0]) : n->a;
         n->b = lower_target(L, s->targets.at[0]);
         if (n->b->store == st_local) {
             n->exec = ex_assign_local;
@@ -181,9 +182,11 @@ static Step *lower_ann_assign(Lower *L, const AstAnnAssign *s)
 
     if (s->value) {
         n = stmt(L, &s->ast, ex_assign);
-        n->a = lower_expr(L, s->value);
+        n->a = lower_declared(L, lower_expr(L, s->value), s->annotation, true);
         n->b = lower_target(L, s->target);
     }
+    if (AST_IS(s->target, Name) && !L->in_class)
+        lower_declare_name(L, AST_AS(s->target, Name)->id, s->annotation, false);
     if (!note || !n)
         return note ? note : n;
     both = stmt(L, &s->ast, ex_block);
@@ -525,16 +528,21 @@ static Code *code_new(Lower *L, const Ast *def, const Scope *scope, Sym name)
 Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
 {
     Code *c = code_new(L, def, scope, name);
-    Lower in = {L->I, L->arena, (Scope *)(uintptr_t)scope, false, false, arena_printf(L->arena, "%s.<locals>.", c->qualname)};
+    Lower in = {.I = L->I, .arena = L->arena, .scope = (Scope *)(uintptr_t)scope,
+                .prefix = arena_printf(L->arena, "%s.<locals>.", c->qualname)};
 
     if (AST_IS(def, FunctionDef)) {
         const AstFunctionDef *d = AST_AS(def, FunctionDef);
         const Ast *value = only_return(d->body);
         code_params(&in, c, d->params, L);
         lower_entry(&in, c, d);
+        lower_declared_params(&in, c, d);
+        in.returns = c->is_generator ? NULL : d->returns;
+        in.declared = L->in_class ? L->declared : NULL;
+        in.self = L->in_class && c->nparams ? c->param[0] : NULL;
         c->doc = doc_of(&in, d->body);
         if (value && !c->is_generator && !c->is_async)
-            c->expr = lower_expr(&in, value);
+            c->expr = lower_declared(&in, lower_expr(&in, value), d->returns, false);
         else
             c->body = lower_block(&in, d->body);
     } else if (AST_IS(def, Lambda)) {
@@ -551,6 +559,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
         in.in_class = true;
         in.prefix = arena_printf(L->arena, "%s.", c->qualname);
         c->is_class = true;
+        lower_declared_fields(&in, AST_AS(def, ClassDef)->body);
         c->doc = doc_of(&in, AST_AS(def, ClassDef)->body);
         c->body = lower_block(&in, AST_AS(def, ClassDef)->body);
     }
@@ -671,6 +680,14 @@ static Step *lower_simple(Lower *L, const Ast *s, ExecFn fn, const Ast *a, const
     return n;
 }
 
+static Step *lower_return(Lower *L, const AstReturn *s)
+{
+    Step *n = lower_simple(L, &s->ast, ex_return, s->value, NULL);
+
+    n->a = lower_declared(L, n->a, L->returns, false);
+    return n;
+}
+
 Step *lower_stmt(Lower *L, const Ast *s)
 {
     switch (s->kind) {
@@ -678,7 +695,7 @@ Step *lower_stmt(Lower *L, const Ast *s)
     case AST_Assign: return lower_assign(L, AST_AS(s, Assign));
     case AST_AugAssign: return lower_aug(L, AST_AS(s, AugAssign));
     case AST_AnnAssign: return lower_ann_assign(L, AST_AS(s, AnnAssign));
-    case AST_Return: return lower_simple(L, s, ex_return, AST_AS(s, Return)->value, NULL);
+    case AST_Return: return lower_return(L, AST_AS(s, Return));
     case AST_Break: return stmt(L, s, ex_break);
     case AST_Continue: return stmt(L, s, ex_continue);
     case AST_Del: return lower_del(L, AST_AS(s, Del));
@@ -702,7 +719,7 @@ Step *lower_stmt(Lower *L, const Ast *s)
 
 Code *lower_module(Interp *I, Unit *u, Arena *a)
 {
-    Lower L = {I, a, u->module->scope, false, false, ""};
+    Lower L = {.I = I, .arena = a, .scope = u->module->scope, .prefix = ""};
     Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
 
     c->nparams = 0;
@@ -713,7 +730,7 @@ Code *lower_module(Interp *I, Unit *u, Arena *a)
 
 Code *lower_module_expr(Interp *I, Unit *u, const Ast *e)
 {
-    Lower L = {I, &u->arena, u->module->scope, false, false, ""};
+    Lower L = {.I = I, .arena = &u->arena, .scope = u->module->scope, .prefix = ""};
     Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
 
     c->nparams = 0;

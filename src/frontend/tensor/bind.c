@@ -154,6 +154,31 @@ Tensor *do_convert(Interp *I, Tensor *x, DType dt)
     return chain1(I, OP_convert, &a, x);
 }
 
+Tensor *do_declare(Interp *I, Tensor *x, DType dt, const Policy *policy)
+{
+    if (!x || (x->dtype == dt && !x->weak && x->policy == policy))
+        return x;
+    Attr a = attr_default();
+    a.dtype = dt;
+    a.policy = policy;
+    return chain1(I, OP_convert, &a, x);
+}
+
+Value with_policy(Interp *I, Value v, Value dtype)
+{
+    DType dt = DT_NONE;
+    const Policy *policy;
+    if (is_err(v) || (dtype.tag != V_INSTANCE && dtype.tag != V_CLASS && (dtype.tag != V_DTYPE || !as_dtype(dtype)->policy)))
+        return v;
+    Tensor *t = tensor_ref(as_tensor(v));
+    value_unref(v);
+    if (!arg_dtype_policy(I, dtype, &dt, &policy)) {
+        tensor_unref(t);
+        return VERR;
+    }
+    return value_of(policy ? do_declare(I, t, dt, policy) : t);
+}
+
 Tensor *do_reshape(Interp *I, Tensor *x, int rank, const Dim *shape)
 {
     if (!x || (x->rank == rank && !memcmp(x->shape, shape, sizeof(Dim) * (size_t)rank)))
@@ -548,12 +573,14 @@ bool arg_shape_star(Interp *I, Value star, Value shape, int *rank, Dim *out)
     return arg_shape(I, star, rank, out);
 }
 
-bool arg_dtype(Interp *I, Value v, DType *out)
+bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy)
 {
+    *policy = NULL;
     if (!is_given(v))
         return true;
     if (v.tag == V_DTYPE) {
         *out = as_dtype(v)->dtype;
+        *policy = as_dtype(v)->policy;
         return true;
     }
     if (v.tag == V_STR && dtype_find(as_str(v)->s, out))
@@ -568,9 +595,20 @@ bool arg_dtype(Interp *I, Value v, DType *out)
                 return true;
             }
     }
+    if (v.tag == V_INSTANCE || v.tag == V_CLASS) {
+        int found = policy_of_object(I, v, out, policy);
+        if (found)
+            return found > 0;
+    }
     Value r = value_repr(I, v);
     if (!is_err(r))
         raise(I, EXC_TypeError, "%s is not a dtype; dtypes are f32, bf16, int32, \"f16\" ...", as_str(r)->s);
     value_unref(r);
     return false;
+}
+
+bool arg_dtype(Interp *I, Value v, DType *out)
+{
+    const Policy *policy;
+    return arg_dtype_policy(I, v, out, &policy);
 }

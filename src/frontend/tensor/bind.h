@@ -36,6 +36,11 @@ bool arg_shape(Interp *I, Value v, int *rank, Dim *shape);
 bool arg_shape_star(Interp *I, Value star, Value shape, int *rank, Dim *out);
 /* A dtype value, its name, or a type (int, float, bool); None keeps *out. */
 bool arg_dtype(Interp *I, Value v, DType *out);
+/* The same, with the policy that it carries; *policy NULL: none. Policy objects and classes with `storage` are dtypes, too. */
+bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy);
+bool arg_rounding(Interp *I, Value v, uint8_t *out);    /* "nearest", "stochastic" ...; None keeps *out */
+bool arg_denorm(Interp *I, Value v, uint8_t *out);      /* "flush", "preserve" */
+bool accum_fits(DType storage, DType accum);            /* may values of `storage` be summed in `accum`? */
 bool arg_int_list(Interp *I, Value v, int64_t *out, int max, int *n, const char *what);
 bool arg_is_number(Value v);                            /* bool, int, float, complex */
 
@@ -57,6 +62,9 @@ static inline Value value_of(Tensor *t) { return t ? tensor_value(t) : VERR; }  
 /* ------------------------------------------------------------- common steps; all consume their operand */
 
 Tensor *do_convert(Interp *I, Tensor *x, DType dt);     /* x itself when it has that dtype */
+/* A new tensor of dtype `dtype` (an argument), with the policy that this carries; takes v. */
+Value with_policy(Interp *I, Value v, Value dtype);
+Tensor *do_declare(Interp *I, Tensor *x, DType dt, const Policy *policy);       /* of that dtype and policy (NULL: none) */
 Tensor *do_reshape(Interp *I, Tensor *x, int rank, const Dim *shape);
 Tensor *do_broadcast(Interp *I, Tensor *x, int rank, const Dim *shape);
 Tensor *do_permute(Interp *I, Tensor *x, const int *perm);      /* perm[i]: source axis from the front */

@@ -207,7 +207,15 @@ bool custom_host_rule(void *host, void *object, int rule, Tensor *const *in, int
               c->owner->forward ? "defjvp(rule)" : "defvjp(fwd, bwd)");
         return rule_failed(I);
     }
-    return rule == 0 ? rule_jvp(I, c, in, nin, out, nout) : rule == 1 ? rule_fwd(I, c, in, nin, out, nout) : rule_bwd(I, c, in, nin, out, nout);
+    Trace *T = trace_of(I);
+    const Policy *numerics = T->numerics;
+    int settled = T->settled;
+    T->numerics = NULL;                                 /* a rule is a function of its own: types say what they say, no scope is around it */
+    T->settled = 0;
+    bool ok = rule == 0 ? rule_jvp(I, c, in, nin, out, nout) : rule == 1 ? rule_fwd(I, c, in, nin, out, nout) : rule_bwd(I, c, in, nin, out, nout);
+    T->numerics = numerics;
+    T->settled = settled;
+    return ok;
 }
 
 /* ------------------------------------------------------------- calling the function */

@@ -8,6 +8,7 @@
 
 #include "frontend/syntax/ast.h"
 
+#include <math.h>
 #include <string.h>
 
 Value dtype_value(DType t, const Policy *p)
@@ -43,15 +44,10 @@ static void part_repr(Interp *I, void *self, StrBuf *out)
 
 static const NativeType part_type = {.name = "PolicyPart", .repr = part_repr};
 
-static Policy no_policy(void)
-{
-    return (Policy){.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE};
-}
-
 static PolicyPart *new_part(const char *text)
 {
     PolicyPart *p = nativeobj_new(&part_type, sizeof *p);
-    p->p = no_policy();
+    p->p = policy_none;
     p->text = text;
     p->arg = DT_NONE;
     return p;
@@ -73,6 +69,8 @@ static Value n_loss_scale(Interp *I, Value *a)
     double k;
     if (!value_as_float(I, a[0], &k))
         return VERR;
+    if (!(k > 0 && isfinite(k)))
+        return raise(I, EXC_ValueError, "loss_scale(%g): the scale is a number above 0", k);
     PolicyPart *p = new_part("loss_scale");
     p->p.has_scale = true;
     p->p.scale = p->number = k;
@@ -93,29 +91,35 @@ static Value n_stochastic_round(Interp *I, Value *a)
     return vobj(p);
 }
 
-static Value n_fp32_master(Interp *I, Value *a) { return vobj(new_part("fp32_master")); }
-
-static Policy merge(Policy a, const Policy *b)
+static Value n_fp32_master(Interp *I, Value *a)
 {
-    if (b->storage != DT_NONE) a.storage = b->storage;
-    if (b->compute != DT_NONE) a.compute = b->compute;
-    if (b->accum != DT_NONE) a.accum = b->accum;
-    if (b->rounding != DT_NONE) a.rounding = b->rounding;
-    if (b->denorm) a.denorm = b->denorm;
-    a.saturate |= b->saturate;
-    if (b->has_scale)
-        a.has_scale = true, a.scale = b->scale;
-    return a;
+    PolicyPart *p = new_part("fp32_master");
+    p->p.master = true;
+    return vobj(p);
+}
+
+/* Does an accumulator go with what is stored? Said with the spellings of C-06. */
+bool accum_fits(DType storage, DType accum)
+{
+    if (dtype_is_int(storage))
+        return accum == DT_int32 || accum == DT_int64;
+    return accum == DT_f32 || accum == DT_bf16 || accum == DT_f16 || accum == DT_tf32 || accum == DT_f64;
+}
+
+static bool check_accum(Interp *I, DType storage, DType accum)
+{
+    if (accum_fits(storage, accum))
+        return true;
+    raise(I, EXC_DTypeError, "%s @accum(%s): %s tensor accumulates in %s", dtype_info[storage].name, dtype_info[accum].name,
+          dtype_is_int(storage) ? "an integer" : "a float", dtype_is_int(storage) ? "int32 or int64" : "f32, bf16, f16 or tf32");
+    return false;
 }
 
 static Value with_part(Interp *I, const DTypeObj *d, const PolicyPart *part)
 {
-    Policy p = d->policy ? *d->policy : no_policy();
-    DType acc = (DType)part->p.accum;
-    if (part->arg != DT_NONE && dtype_is_float(d->dtype) && acc != DT_f32 && acc != DT_bf16 && acc != DT_f16 && acc != DT_tf32 && acc != DT_f64)
-        return raise(I, EXC_DTypeError, "%s @accum(%s): a float tensor accumulates in f32, bf16, f16 or tf32", dtype_info[d->dtype].name,
-                     dtype_info[acc].name);
-    p = merge(p, &part->p);
+    Policy p = policy_over(d->policy ? *d->policy : policy_none, &part->p);
+    if (part->arg != DT_NONE && !check_accum(I, d->dtype, part->arg))
+        return VERR;
     return dtype_value(d->dtype, policy_intern(p));
 }
 
@@ -123,6 +127,12 @@ Value dtype_op_binary(Interp *I, int op, Value a, Value b)
 {
     if (op == AOP_MATMUL && a.tag == V_DTYPE && b.tag == V_NATIVEOBJ && ((NativeInst *)b.o)->type == &part_type)
         return with_part(I, as_dtype(a), (PolicyPart *)b.o);
+    if ((op == AOP_EQ || op == AOP_NE) && a.tag == V_DTYPE && (b.tag == V_INSTANCE || b.tag == V_CLASS)) {
+        DType t = DT_NONE;
+        const Policy *policy = NULL;
+        int found = policy_of_object(I, b, &t, &policy);
+        return found < 0 ? VERR : vbool((found && t == as_dtype(a)->dtype && policy == as_dtype(a)->policy) == (op == AOP_EQ));
+    }
     if ((op == AOP_EQ || op == AOP_NE) && a.tag == V_DTYPE) {
         DType t = DT_NONE;
         if (b.tag == V_STR && !dtype_find(as_str(b)->s, &t))
@@ -136,12 +146,9 @@ Value dtype_op_binary(Interp *I, int op, Value a, Value b)
 
 /* ------------------------------------------------------------- attributes */
 
-static void dtype_text(const DTypeObj *d, StrBuf *b)
+/* What the suffixes say: bf16 @accum(f32) @saturate. */
+static void suffix_text(const Policy *p, StrBuf *b)
 {
-    const Policy *p = d->policy;
-    sb_puts(b, dtype_info[d->dtype].name);
-    if (!p)
-        return;
     if (p->accum != DT_NONE)
         sb_printf(b, " @accum(%s)", dtype_info[p->accum].name);
     if (p->rounding == ROUND_STOCHASTIC)
@@ -150,26 +157,189 @@ static void dtype_text(const DTypeObj *d, StrBuf *b)
         sb_puts(b, " @saturate");
     if (p->has_scale)
         sb_printf(b, " @loss_scale(%g)", p->scale);
+    if (p->master)
+        sb_puts(b, " @fp32_master");
 }
 
-void dtype_repr(Value v, StrBuf *out) { dtype_text(as_dtype(v), out); }
+/* What they cannot say is said by a Policy. */
+static void policy_text(const DTypeObj *d, StrBuf *b)
+{
+    const Policy *p = d->policy;
+    Policy rest = policy_none;
+    sb_printf(b, "Policy(storage=%s", dtype_info[d->dtype].name);
+    if (p->compute != DT_NONE)
+        sb_printf(b, ", compute=%s", dtype_info[p->compute].name);
+    if (p->accum != DT_NONE)
+        sb_printf(b, ", accumulate=%s", dtype_info[p->accum].name);
+    if (p->rounding != DT_NONE)
+        sb_printf(b, ", rounding=\"%s\"", rounding_name(policy_rounding(p)));
+    if (p->saturate)
+        sb_puts(b, ", saturate=True");
+    if (p->denorm == DENORM_FLUSH)
+        sb_puts(b, ", denorm_mode=\"flush\"");
+    sb_putc(b, ')');
+    rest.has_scale = p->has_scale, rest.scale = p->scale, rest.master = p->master;
+    suffix_text(&rest, b);
+}
+
+void dtype_repr(Value v, StrBuf *out)
+{
+    const DTypeObj *d = as_dtype(v);
+    const Policy *p = d->policy;
+    if (p && (p->compute != DT_NONE || p->denorm == DENORM_FLUSH || (p->rounding != DT_NONE && p->rounding != ROUND_STOCHASTIC))) {
+        policy_text(d, out);
+        return;
+    }
+    sb_puts(out, dtype_info[d->dtype].name);
+    if (p)
+        suffix_text(p, out);
+}
+
+/* The fields of a NumericalPolicy, with the defaults of the dtype for what is not said. */
+static Value policy_field(const DTypeObj *d, const char *name)
+{
+    const Policy none = policy_none, *p = d->policy ? d->policy : &none;
+    if (!strcmp(name, "storage"))
+        return dtype_value(d->dtype, NULL);
+    if (!strcmp(name, "accumulate") || !strcmp(name, "accum"))
+        return dtype_value(p->accum != DT_NONE ? (DType)p->accum : dtype_accum(d->dtype), NULL);
+    if (!strcmp(name, "compute"))
+        return dtype_value(p->compute != DT_NONE ? (DType)p->compute : dtype_compute(d->dtype), NULL);
+    if (!strcmp(name, "rounding"))
+        return str_c(rounding_name(policy_rounding(p)));
+    if (!strcmp(name, "saturate"))
+        return vbool(p->saturate);
+    if (!strcmp(name, "denorm_mode"))
+        return str_c(p->denorm == DENORM_FLUSH ? "flush" : "preserve");
+    if (!strcmp(name, "loss_scale"))
+        return p->has_scale ? vfloat(p->scale) : VNONE;
+    if (!strcmp(name, "fp32_master"))
+        return vbool(p->master);
+    return VERR;
+}
 
 Value dtype_op_getattr(Interp *I, Value v, Sym name)
 {
-    const DTypeObj *d = as_dtype(v);
-    const DTypeInfo *info = &dtype_info[d->dtype];
-    const Policy *p = d->policy;
+    const DTypeInfo *info = &dtype_info[as_dtype(v)->dtype];
     if (!strcmp(name->text, "bits"))
         return vint(info->bits);
     if (!strcmp(name->text, "name") || !strcmp(name->text, "__name__"))
         return str_c(info->name);
     if (!strcmp(name->text, "itemsize"))
         return vint((info->sbits + 7) / 8);
-    if (!strcmp(name->text, "accumulate"))
-        return dtype_value(p && p->accum != DT_NONE ? (DType)p->accum : dtype_accum(d->dtype), NULL);
-    if (!strcmp(name->text, "compute"))
-        return dtype_value(p && p->compute != DT_NONE ? (DType)p->compute : dtype_compute(d->dtype), NULL);
-    return VERR;
+    return policy_field(as_dtype(v), name->text);
+}
+
+/* ------------------------------------------------------------- policies as objects */
+
+/* A dtype among the fields of v; *t stays when there is none or it is None. */
+static bool dtype_of_field(Interp *I, Value v, const char *name, DType *t)
+{
+    Value x = value_getattr_opt(I, v, sym(name));
+    bool ok = is_err(x) ? !exc_pending(I) : arg_dtype(I, x, t);
+    value_unref(x);
+    return ok;
+}
+
+bool arg_rounding(Interp *I, Value v, uint8_t *out)
+{
+    Rounding r;
+    if (!is_given(v))
+        return true;
+    if (v.tag == V_STR && rounding_find(as_str(v)->s, &r)) {
+        *out = (uint8_t)r;
+        return true;
+    }
+    Value text = value_repr(I, v);
+    raise(I, EXC_ValueError, "unknown rounding %s; the modes are nearest (rte), toward_zero, up, down, stochastic, away",
+          is_err(text) ? "?" : as_str(text)->s);
+    value_unref(text);
+    return false;
+}
+
+bool arg_denorm(Interp *I, Value v, uint8_t *out)
+{
+    if (!is_given(v))
+        return true;
+    if (v.tag == V_STR && (!strcmp(as_str(v)->s, "flush") || !strcmp(as_str(v)->s, "preserve"))) {
+        *out = as_str(v)->s[0] == 'f' ? DENORM_FLUSH : DENORM_PRESERVE;
+        return true;
+    }
+    raise(I, EXC_ValueError, "unknown denorm_mode; the modes are flush, preserve");
+    return false;
+}
+
+static bool other_fields(Interp *I, Value v, Policy *p)
+{
+    Value r = value_getattr_opt(I, v, sym("rounding")), s = value_getattr_opt(I, v, sym("saturate")),
+          d = value_getattr_opt(I, v, sym("denorm_mode"));
+    bool ok = !exc_pending(I) && (is_err(r) || arg_rounding(I, r, &p->rounding)) && (is_err(d) || arg_denorm(I, d, &p->denorm)) &&
+              (!is_given(s) || arg_bool(I, s, &p->saturate));
+    value_unref(r);
+    value_unref(s);
+    value_unref(d);
+    return ok;
+}
+
+int policy_of_object(Interp *I, Value v, DType *dt, const Policy **policy)
+{
+    DType storage = DT_NONE, compute = DT_NONE, accum = DT_NONE;
+    Policy p = policy_none;
+    if (!dtype_of_field(I, v, "storage", &storage))
+        return -1;
+    if (storage == DT_NONE)
+        return 0;
+    if (!dtype_of_field(I, v, "compute", &compute) || !dtype_of_field(I, v, "accumulate", &accum) || !other_fields(I, v, &p) ||
+        (accum != DT_NONE && !check_accum(I, storage, accum)))
+        return -1;
+    p.compute = (uint8_t)compute;
+    p.accum = (uint8_t)accum;
+    if (p.rounding == ROUND_NEAREST)
+        p.rounding = DT_NONE;
+    *dt = storage;
+    *policy = policy_intern(p);
+    return 1;
+}
+
+/* What a class of @precision_policy makes of a tensor: its __declare__ is called with it. */
+static Value declared_by_object(Interp *I, Value v, Value type, bool *done)
+{
+    Value make = value_getattr_opt(I, type, sym("__declare__")), r = VERR;
+    *done = !is_err(make) || exc_pending(I);
+    if (!is_err(make))
+        r = value_call(I, make, &v, 1);
+    value_unref(make);
+    return r;
+}
+
+Value tensor_as_declared(Interp *I, Value v, Value type)
+{
+    Tensor *t = as_tensor(v);
+    DType dt = (DType)t->dtype;
+    const Policy *policy = NULL;
+    bool done = false;
+    int found = 1;
+    if (type.tag == V_INSTANCE || type.tag == V_CLASS) {
+        Value r = declared_by_object(I, v, type, &done);
+        if (done)
+            return r;
+        found = policy_of_object(I, type, &dt, &policy);
+    } else if (type.tag == V_DTYPE) {
+        dt = as_dtype(type)->dtype;
+        policy = as_dtype(type)->policy;
+    }
+    if (found < 0)
+        return VERR;
+    if (!found || (dt == (DType)t->dtype && (t->policy == policy || !policy)))
+        return value_ref(v);
+    if (dt != (DType)t->dtype && !trace_of(I)->numerics)
+        return raise(I, EXC_DTypeError, "Cannot implicitly convert from %s to %s; cast with .to(%s), or write with tessera.precision(\"mixed\"):",
+                     dtype_info[t->dtype].name, dtype_info[dt].name, dtype_info[dt].name);
+    bool parameter = v.o->flags & TENSOR_IS_PARAMETER;
+    Value r = value_of(do_declare(I, tensor_ref(t), dt, policy));
+    if (parameter && !is_err(r))
+        r.o->flags |= TENSOR_IS_PARAMETER;
+    return r;
 }
 
 /* ------------------------------------------------------------- operations of one dtype: f32.add, i8.saturating_add */
@@ -231,8 +401,8 @@ static Value d_saturating_mul(Interp *I, Value *a) { return saturating(I, a, OP_
 /* f32(x): the tensor or number x converted. */
 static Value d_call(Interp *I, Value *a)
 {
-    Tensor *x = arg_tensor(I, a[1], dtype_info[as_dtype(a[0])->dtype].name);
-    return value_of(do_convert(I, x, as_dtype(a[0])->dtype));
+    const DTypeObj *d = as_dtype(a[0]);
+    return value_of(do_declare(I, arg_tensor(I, a[1], dtype_info[d->dtype].name), d->dtype, d->policy));
 }
 
 /* ------------------------------------------------------------- names */

@@ -45,13 +45,26 @@ static Tensor *matmul_as(Interp *I, Tensor *a, Tensor *b, DType result)
 
 Tensor *matmul_op(Interp *I, Tensor *a, Tensor *b) { return matmul_as(I, a, b, DT_NONE); }
 
+/* What products of narrow operands are accumulated in, which is what gemm gives of them; DT_NONE where a scope says how to store. */
+static DType accumulated(Interp *I, const Tensor *x, const Tensor *y)
+{
+    const Policy *scope = trace_of(I)->numerics, *own = x->policy ? x->policy : y->policy;
+    if (!dtype_is_float((DType)x->dtype))
+        return DT_int32;
+    if (scope && scope->storage != DT_NONE)
+        return DT_NONE;
+    if (own && own->accum != DT_NONE)
+        return (DType)own->accum;
+    return scope && scope->accum != DT_NONE && dtype_is_float((DType)scope->accum) ? (DType)scope->accum : DT_f32;
+}
+
 static Value product(Interp *I, Value *a, bool wide)    /* x, y, dtype */
 {
     DType dt = DT_NONE;
     Tensor *x = arg_tensor(I, a[0], "matmul"), *y = x ? arg_tensor(I, a[1], "matmul") : NULL, *z = NULL;
     if (y && arg_dtype(I, a[2], &dt)) {
         if (dt == DT_NONE && wide && dtype_info[x->dtype].bits < 16)    /* narrow inputs give what was accumulated */
-            dt = dtype_is_inexact((DType)x->dtype) ? DT_f32 : DT_int32;
+            dt = accumulated(I, x, y);
         z = matmul_as(I, x, y, dt);
     }
     tensor_unref(x);

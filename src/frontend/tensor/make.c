@@ -19,12 +19,14 @@ static Tensor *full_op(Interp *I, DType dt, int rank, const Dim *shape, double f
 static Value f_tensor(Interp *I, Value *a)
 {
     DType dt = DT_NONE;
-    if (!arg_dtype(I, a[1], &dt))
+    const Policy *policy;
+    if (!arg_dtype_policy(I, a[1], &dt, &policy))
         return VERR;
-    Tensor *t = tensor_from_data(I, a[0], dt);
+    bool rounds = policy && dtype_is_float(dt) && dtype_info[dt].bits < 32;     /* as the policy says, not as data are read */
+    Tensor *t = tensor_from_data(I, a[0], rounds ? DT_f32 : dt);
     if (t && t->weak)
         t = do_convert(I, t, (DType)t->dtype);
-    return value_of(t);
+    return value_of(policy ? do_declare(I, t, dt, policy) : t);
 }
 
 static Value filled(Interp *I, Value *a, double f)      /* *shape, dtype, shape= */
@@ -33,18 +35,18 @@ static Value filled(Interp *I, Value *a, double f)      /* *shape, dtype, shape=
     int rank;
     Dim shape[RANK_MAX];
     TupleObj *t = as_tuple(a[0]);
-    Value star = a[0], cut = VERR;
+    Value star = a[0], cut = VERR, dtype = a[1];
     if (t->n && t->at[t->n - 1].tag == V_DTYPE) {       /* zeros((2, 3), bf16) */
-        dt = as_dtype(t->at[t->n - 1])->dtype;
+        dtype = t->at[t->n - 1];
         cut = tuple_new(t->n - 1);
         for (int64_t i = 0; i < t->n - 1; i++)
             as_tuple(cut)->at[i] = value_ref(t->at[i]);
         star = cut;
     }
-    bool ok = arg_dtype(I, a[1], &dt) && arg_shape_star(I, star, a[2], &rank, shape);
+    bool ok = arg_dtype(I, dtype, &dt) && arg_shape_star(I, star, a[2], &rank, shape);
     if (!is_err(cut))
         value_unref(cut);
-    return ok ? value_of(full_op(I, dt, rank, shape, f)) : VERR;
+    return ok ? with_policy(I, value_of(full_op(I, dt, rank, shape, f)), dtype) : VERR;
 }
 
 static Value f_zeros(Interp *I, Value *a) { return filled(I, a, 0.0); }
@@ -84,14 +86,14 @@ static Value f_full(Interp *I, Value *a)                /* shape, value, dtype *
     Dim shape[RANK_MAX];
     if (!arg_shape(I, a[0], &rank, shape) || !arg_dtype(I, a[2], &dt))
         return VERR;
-    return full_value(I, a[1], dt, rank, shape);
+    return with_policy(I, full_value(I, a[1], dt, rank, shape), a[2]);
 }
 
 static Value like(Interp *I, Value *a, double f)        /* x, dtype */
 {
     Tensor *x = arg_tensor(I, a[0], "zeros_like");
     DType dt = x ? (DType)x->dtype : DT_f32;
-    Value v = x && arg_dtype(I, a[1], &dt) ? value_of(full_op(I, dt, x->rank, x->shape, f)) : VERR;
+    Value v = x && arg_dtype(I, a[1], &dt) ? with_policy(I, value_of(full_op(I, dt, x->rank, x->shape, f)), a[1]) : VERR;
     tensor_unref(x);
     return v;
 }
@@ -103,7 +105,7 @@ static Value f_full_like(Interp *I, Value *a)           /* x, value, dtype */
 {
     Tensor *x = arg_tensor(I, a[0], "full_like");
     DType dt = x ? (DType)x->dtype : DT_f32;
-    Value v = x && arg_dtype(I, a[2], &dt) ? full_value(I, a[1], dt, x->rank, x->shape) : VERR;
+    Value v = x && arg_dtype(I, a[2], &dt) ? with_policy(I, full_value(I, a[1], dt, x->rank, x->shape), a[2]) : VERR;
     tensor_unref(x);
     return v;
 }
@@ -166,7 +168,7 @@ static Value arange_int(Interp *I, int64_t lo, int64_t hi, int64_t step, DType d
     return tensor_value(t);
 }
 
-static Value f_arange(Interp *I, Value *a)              /* start, stop, step, dtype */
+static Value arange_of(Interp *I, Value *a)             /* start, stop, step, dtype */
 {
     DType dt = DT_NONE;
     Value lo = is_given(a[1]) ? a[0] : vint(0), hi = is_given(a[1]) ? a[1] : a[0], step = is_given(a[2]) ? a[2] : vint(1);
@@ -191,7 +193,9 @@ static Value f_arange(Interp *I, Value *a)              /* start, stop, step, dt
     return value_of(host_range(I, dt == DT_NONE ? DT_f32 : dt, x, s, n > 0 ? (int64_t)n : 0));
 }
 
-static Value f_linspace(Interp *I, Value *a)            /* start, stop, num, endpoint, dtype */
+static Value f_arange(Interp *I, Value *a) { return with_policy(I, arange_of(I, a), a[3]); }
+
+static Value linspace_of(Interp *I, Value *a)           /* start, stop, num, endpoint, dtype */
 {
     DType dt = DT_f32;
     double lo, hi;
@@ -209,6 +213,8 @@ static Value f_linspace(Interp *I, Value *a)            /* start, stop, num, end
     return value_of(t);
 }
 
+static Value f_linspace(Interp *I, Value *a) { return with_policy(I, linspace_of(I, a), a[4]); }
+
 /* Ones where row and column are the same. */
 static Value eye_sizes(Interp *I, const Dim *shape, DType dt)
 {
@@ -223,7 +229,7 @@ static Value eye_sizes(Interp *I, const Dim *shape, DType dt)
     return value_of(do_convert(I, chain2(I, OP_eq, NULL, row, run_op(I, OP_iota, &a, NULL, 0)), dt));
 }
 
-static Value f_eye(Interp *I, Value *a)                 /* n, m, dtype */
+static Value eye_of(Interp *I, Value *a)                /* n, m, dtype */
 {
     DType dt = DT_f32;
     Dim shape[2];
@@ -243,6 +249,8 @@ static Value f_eye(Interp *I, Value *a)                 /* n, m, dtype */
         elem_set_f(t, i * shape[1] + i, 1.0);
     return tensor_value(t);
 }
+
+static Value f_eye(Interp *I, Value *a) { return with_policy(I, eye_of(I, a), a[2]); }
 
 /* ------------------------------------------------------------- parameters */
 

@@ -184,20 +184,25 @@ static Value f_clip(Interp *I, Value *a)
 static Value convert(Interp *I, Value x, Value dtype, const char *what)
 {
     DType dt = DT_NONE;
+    const Policy *policy;
     Tensor *t = arg_tensor(I, x, what);
-    if (!t || !arg_dtype(I, dtype, &dt)) {
+    if (!t || !arg_dtype_policy(I, dtype, &dt, &policy)) {
         tensor_unref(t);
         return VERR;
     }
-    return value_of(dt == DT_NONE ? t : do_convert(I, t, dt));
+    return value_of(dt == DT_NONE ? t : do_declare(I, t, dt, policy));
 }
 
 /* .to(dtype), .to("bf16"), .to("cpu") */
 static Value f_to(Interp *I, Value *a)
 {
     DType dt;
+    const Policy *policy;
     Value target = a[1];
-    if ((target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) || target.tag == V_INSTANCE) {
+    int is_policy = target.tag == V_INSTANCE ? policy_of_object(I, target, &dt, &policy) : 1;
+    if (is_policy < 0)
+        return VERR;
+    if ((target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) || !is_policy) {
         int device;
         return arg_device(I, target, &device) ? device_move(I, as_tensor(a[0]), device) : VERR;
     }
@@ -208,7 +213,7 @@ static Value f_to(Interp *I, Value *a)
         return convert(I, a[0], target, ".to");
     Attr at = attr_default();
     dt = (DType)as_tensor(a[0])->dtype;
-    if (!arg_dtype(I, target, &dt))
+    if (!arg_dtype_policy(I, target, &dt, &at.policy))
         return VERR;
     at.dtype = dt;
     at.saturate = 1;
@@ -220,7 +225,7 @@ static Value f_cast(Interp *I, Value *a) { return convert(I, a[0], a[1], "cast")
 static Value f_cast_like(Interp *I, Value *a)
 {
     Tensor *like = arg_tensor(I, a[1], "cast_like");
-    Value v = like ? value_of(do_convert(I, arg_tensor(I, a[0], "cast_like"), (DType)like->dtype)) : VERR;
+    Value v = like ? value_of(do_declare(I, arg_tensor(I, a[0], "cast_like"), (DType)like->dtype, like->policy)) : VERR;
     tensor_unref(like);
     return v;
 }

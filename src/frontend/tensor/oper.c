@@ -359,7 +359,8 @@ static Value attr_shape(Interp *I, Value v)
     return s;
 }
 
-static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
+static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, NULL); }
+static Value attr_policy(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
 static Value attr_ndim(Interp *I, Value v) { return vint(as_tensor(v)->rank); }
 static Value attr_size(Interp *I, Value v) { return size_value(shape_product(as_tensor(v)->rank, as_tensor(v)->shape)); }
 static Value attr_grad(Interp *I, Value v)
@@ -413,7 +414,7 @@ static Value attr_imag(Interp *I, Value v)
 }
 
 static const struct { const char *name; Value (*get)(Interp *I, Value v); } attrs[] = {
-    {"shape", attr_shape}, {"dtype", attr_dtype}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
+    {"shape", attr_shape}, {"dtype", attr_dtype}, {"policy", attr_policy}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
     {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
 };

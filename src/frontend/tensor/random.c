@@ -271,7 +271,7 @@ static Value f_uniform(Interp *I, Value *a)
         tensor_unref(u);
         return VERR;
     }
-    return scaled(I, u, vfloat(hi - lo), vfloat(lo));
+    return with_policy(I, scaled(I, u, vfloat(hi - lo), vfloat(lo)), a[4]);
 }
 
 /* *shape, shape=, mean, std, dtype, key */
@@ -292,7 +292,7 @@ static Value f_normal(Interp *I, Value *a)
             }
     if (!arg_shape_star(I, a[0], a[1], &rank, shape) || !arg_dtype(I, a[4], &dt) || !arg_key(I, a[5], &key))
         return VERR;
-    return scaled(I, draw(I, DIST_NORMAL, dt, rank, shape, 0, 0, key), a[3], a[2]);
+    return with_policy(I, scaled(I, draw(I, DIST_NORMAL, dt, rank, shape, 0, 0, key), a[3], a[2]), a[4]);
 }
 
 static Value f_bernoulli(Interp *I, Value *a)           /* p, shape, dtype, key */
@@ -311,7 +311,7 @@ static Value f_bernoulli(Interp *I, Value *a)           /* p, shape, dtype, key 
     }
     p = do_convert(I, p, DT_f32);
     Tensor *u = draw(I, DIST_UNIFORM, DT_f32, rank, shape, 0, 0, key);
-    return value_of(do_convert(I, chain2(I, OP_lt, NULL, u, p), dt));
+    return with_policy(I, value_of(do_convert(I, chain2(I, OP_lt, NULL, u, p), dt)), a[2]);
 }
 
 static Value f_randint(Interp *I, Value *a)             /* lo, hi, shape, dtype, key */

@@ -151,39 +151,6 @@ bool tensor_staged_assert(Interp *I, Value test, Value message)
 
 /* ------------------------------------------------------------- numerics */
 
-static const struct { const char *name; Rounding mode; } roundings[] = {
-    {"nearest", ROUND_NEAREST}, {"rte", ROUND_NEAREST}, {"toward_zero", ROUND_ZERO}, {"rtz", ROUND_ZERO}, {"up", ROUND_UP},
-    {"down", ROUND_DOWN}, {"stochastic", ROUND_STOCHASTIC}, {"away", ROUND_AWAY},
-};
-
-static bool rounding_of(Interp *I, Value v, uint8_t *out)
-{
-    if (!is_given(v))
-        return true;
-    for (size_t i = 0; v.tag == V_STR && i < sizeof roundings / sizeof *roundings; i++)
-        if (!strcmp(roundings[i].name, as_str(v)->s)) {
-            *out = (uint8_t)roundings[i].mode;
-            return true;
-        }
-    Value r = value_repr(I, v);
-    raise(I, EXC_ValueError, "unknown rounding %s; the modes are nearest (rte), toward_zero, up, down, stochastic, away",
-          is_err(r) ? "?" : as_str(r)->s);
-    value_unref(r);
-    return false;
-}
-
-static bool denorm_of(Interp *I, Value v, uint8_t *out)
-{
-    if (!is_given(v))
-        return true;
-    if (v.tag == V_STR && (!strcmp(as_str(v)->s, "flush") || !strcmp(as_str(v)->s, "preserve"))) {
-        *out = as_str(v)->s[0] == 'f' ? DENORM_FLUSH : DENORM_PRESERVE;
-        return true;
-    }
-    raise(I, EXC_ValueError, "unknown denorm_mode; the modes are flush, preserve");
-    return false;
-}
-
 static bool dtype_field(Interp *I, Value v, uint8_t *out)
 {
     DType t = (DType)*out;
@@ -197,11 +164,9 @@ static bool dtype_field(Interp *I, Value v, uint8_t *out)
 static Value f_enter(Interp *I, Value *a)
 {
     Trace *T = trace_of(I);
-    Policy p = {.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE};
-    if (T->numerics)
-        p = *T->numerics;
+    Policy p = T->numerics ? *T->numerics : policy_none;
     if (!dtype_field(I, a[0], &p.storage) || !dtype_field(I, a[1], &p.compute) || !dtype_field(I, a[2], &p.accum) ||
-        !rounding_of(I, a[3], &p.rounding) || !denorm_of(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)) ||
+        !arg_rounding(I, a[3], &p.rounding) || !arg_denorm(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)) ||
         (is_given(a[6]) && !arg_bool(I, a[6], &p.compensated)))
         return VERR;
     Value former = vint((int64_t)(intptr_t)T->numerics);
@@ -219,7 +184,7 @@ static Value f_leave(Interp *I, Value *a)
 static Value f_check(Interp *I, Value *a)               /* rounding, denorm_mode */
 {
     uint8_t r = 0, d = 0;
-    return rounding_of(I, a[0], &r) && denorm_of(I, a[1], &d) ? VNONE : VERR;
+    return arg_rounding(I, a[0], &r) && arg_denorm(I, a[1], &d) ? VNONE : VERR;
 }
 
 static Value f_dtype(Interp *I, Value *a)

@@ -20,6 +20,12 @@
 typedef struct DTypeObj { Obj obj; DType dtype; const Policy *policy; } DTypeObj;
 Value dtype_value(DType t, const Policy *p);
 static inline DTypeObj *as_dtype(Value v) { return (DTypeObj *)v.o; }
+/* An object or class with fields as NumericalPolicy has them: 1 its storage dtype and policy, 0 it has no storage, -1 pending. */
+int policy_of_object(Interp *I, Value v, DType *dt, const Policy **policy);
+
+/* Tensor v as a declaration says: of that policy (V_DTYPE, a policy object, a class with quantize). Its dtype must be the
+ * declared one, except in a numerics scope, where it becomes that. A type that is no dtype: v. */
+Value tensor_as_declared(Interp *I, Value v, Value type);
 
 enum { TENSOR_IS_PARAMETER = 1 };                       /* TensorObj.obj.flags */
 

@@ -110,6 +110,55 @@ size_t dtype_nbytes(DType t, size_t n)
     return bits % 8 ? (n * bits + 7) / 8 : n * (bits / 8);
 }
 
+/* ---- policies ---- */
+
+const Policy policy_none = {.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE};
+
+static const struct { const char *name; Rounding mode; } roundings[] = {
+    {"nearest", ROUND_NEAREST}, {"toward_zero", ROUND_ZERO}, {"up", ROUND_UP}, {"down", ROUND_DOWN}, {"stochastic", ROUND_STOCHASTIC},
+    {"away", ROUND_AWAY}, {"rte", ROUND_NEAREST}, {"rne", ROUND_NEAREST}, {"nearest_even", ROUND_NEAREST}, {"rtz", ROUND_ZERO},
+};
+
+const char *rounding_name(Rounding r)
+{
+    for (size_t i = 0; i < sizeof roundings / sizeof *roundings; i++)
+        if (roundings[i].mode == r)
+            return roundings[i].name;
+    return "nearest";
+}
+
+bool rounding_find(const char *name, Rounding *out)
+{
+    for (size_t i = 0; i < sizeof roundings / sizeof *roundings; i++)
+        if (!strcmp(roundings[i].name, name)) {
+            *out = roundings[i].mode;
+            return true;
+        }
+    return false;
+}
+
+Policy policy_over(Policy p, const Policy *q)
+{
+    p.storage = q->storage != DT_NONE ? q->storage : p.storage;
+    p.compute = q->compute != DT_NONE ? q->compute : p.compute;
+    p.accum = q->accum != DT_NONE ? q->accum : p.accum;
+    p.rounding = q->rounding != DT_NONE ? q->rounding : p.rounding;
+    p.denorm = q->denorm ? q->denorm : p.denorm;
+    p.saturate |= q->saturate;
+    p.compensated |= q->compensated;
+    p.master |= q->master;
+    if (q->has_scale)
+        p.has_scale = true, p.scale = q->scale;
+    return p;
+}
+
+static bool policy_equal(const Policy *p, const Policy *q)
+{
+    return p->storage == q->storage && p->compute == q->compute && p->accum == q->accum && p->rounding == q->rounding &&
+           p->denorm == q->denorm && p->saturate == q->saturate && p->compensated == q->compensated &&
+           p->has_scale == q->has_scale && p->master == q->master && p->scale == q->scale;
+}
+
 /* Policies are few: a list that is searched. */
 typedef struct Interned {
     struct Interned *next;
@@ -121,10 +170,10 @@ const Policy *policy_intern(Policy p)
     static Interned *all;
     Interned *i;
 
+    if (policy_equal(&p, &policy_none))
+        return NULL;
     for (i = all; i; i = i->next)
-        if (i->p.storage == p.storage && i->p.compute == p.compute && i->p.accum == p.accum &&
-            i->p.rounding == p.rounding && i->p.denorm == p.denorm && i->p.saturate == p.saturate &&
-            i->p.compensated == p.compensated && i->p.has_scale == p.has_scale && i->p.scale == p.scale)
+        if (policy_equal(&i->p, &p))
             return &i->p;
     i = tsr_calloc(sizeof *i);
     i->p = p;

@@ -35,9 +35,11 @@ typedef struct Policy {         /* DT_NONE: as the dtype's default */
     uint8_t storage, compute, accum, rounding, denorm;
     bool saturate;
     bool compensated;           /* of scopes: sums keep what their steps round away */
-    bool has_scale;             /* loss_scale / per-channel scale annotation */
+    bool has_scale;             /* loss_scale: gradients are carried times `scale` */
+    bool master;                /* optimisers keep an f32 copy of the parameter */
     double scale;
 } Policy;
+extern const Policy policy_none;                        /* says nothing */
 
 bool dtype_find(const char *name, DType *out);          /* canonical names and aliases */
 static inline bool dtype_is_float(DType t) { return dtype_info[t].kind == DK_FLOAT; }
@@ -52,6 +54,11 @@ DType dtype_compute(DType t);                           /* default compute type:
 DType dtype_accum(DType t);                             /* default accumulator: f32 up to 16 bits, int32 for narrow ints */
 size_t dtype_nbytes(DType t, size_t n);                 /* bytes of n packed elements, rounded up */
 
-const Policy *policy_intern(Policy p);
+const Policy *policy_intern(Policy p);                  /* NULL for policy_none */
+Policy policy_over(Policy outer, const Policy *inner);  /* what inner says, else what outer does */
+static inline Rounding policy_rounding(const Policy *p) { return p->rounding == DT_NONE ? ROUND_NEAREST : (Rounding)p->rounding; }
+
+const char *rounding_name(Rounding r);
+bool rounding_find(const char *name, Rounding *out);    /* with the aliases of C-08 */
 
 #endif

@@ -143,15 +143,12 @@ bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dt, uint8_t *weak)
     return *weak;                               /* two scalars: the wider */
 }
 
-static bool join_policy(Infer *f, const TType *a, const TType *b, TType *out)
+/* Programs do not mix different policies (ir/graph/numerics.c); rules of derivatives may, and need none. */
+static void join_policy(const TType *a, const TType *b, TType *out)
 {
     const Policy *p = a->dtype == out->dtype ? a->policy : NULL, *q = b->dtype == out->dtype ? b->policy : NULL;
 
-    if (p && q && p != q)
-        return infer_fail(f, INFER_DTYPE, "%s: the operands have different numeric policies; give one of them the other's with .to()",
-                          op_info[f->op].name);
-    out->policy = p ? p : q;
-    return true;
+    out->policy = p && q && p != q ? NULL : p ? p : q;
 }
 
 /* Promote operands [lo, nin) into out[0]. */
@@ -170,8 +167,7 @@ static bool promote_from(Infer *f, int lo)
             return infer_fail(f, INFER_DTYPE, "%s: %s and %s do not mix; cast one side, for example with .to(%s)",
                               infix[f->op] ? infix[f->op] : op_info[f->op].name, dtype_info[acc.dtype].name,
                               dtype_info[f->in[i].dtype].name, dtype_info[o->dtype].name);
-        if (!join_policy(f, &acc, &f->in[i], o))
-            return false;
+        join_policy(&acc, &f->in[i], o);
     }
     return true;
 }
@@ -243,7 +239,9 @@ static bool dtype_ATTR(Infer *f)
 {
     if (f->a->dtype >= DT_COUNT)
         return infer_fail(f, INFER_DTYPE, "%s needs a dtype", op_info[f->op].name);
-    return set_dtype(f, f->a->dtype);
+    set_dtype(f, f->a->dtype);
+    f->out[0].policy = f->op == OP_convert ? f->a->policy : NULL;
+    return true;
 }
 
 static bool dtype_INT32(Infer *f) { return set_dtype(f, DT_int32); }
@@ -401,7 +399,7 @@ static bool check_attr(Infer *f)
 
     if ((a->dtype >= DT_COUNT && a->dtype != DT_NONE) || (a->accum >= DT_COUNT && a->accum != DT_NONE))
         return bad_attr(f, "dtype");
-    if (a->rounding > ROUND_AWAY || a->kind >= kinds_of(f->op) || a->n < 0 || a->m < 0)
+    if ((a->compute >= DT_COUNT && a->compute != DT_NONE) || a->rounding > ROUND_AWAY || a->kind >= kinds_of(f->op) || a->n < 0 || a->m < 0)
         return bad_attr(f, "rounding, kind, n or m");
     if (f->op == OP_conv || f->op == OP_window || f->op == OP_unwindow)
         return check_windows(f);

@@ -56,7 +56,7 @@ bool op_find(const char *name, OpId *out)
     return i >= 0;
 }
 
-const Attr attr_none = {.dtype = DT_NONE, .accum = DT_NONE};
+const Attr attr_none = {.dtype = DT_NONE, .accum = DT_NONE, .compute = DT_NONE};
 
 Attr attr_default(void)
 {
@@ -73,7 +73,7 @@ static bool dims_equal(const Attr *a, const Attr *b)
 
 bool attr_equal(const Attr *a, const Attr *b)
 {
-    return a->dtype == b->dtype && a->accum == b->accum && a->rounding == b->rounding && a->saturate == b->saturate &&
+    return a->dtype == b->dtype && a->accum == b->accum && a->compute == b->compute && a->policy == b->policy && a->rounding == b->rounding && a->saturate == b->saturate &&
            a->flush == b->flush && a->kind == b->kind && a->naxes == b->naxes && !memcmp(a->axis, b->axis, a->naxes) &&
            a->n == b->n && a->m == b->m && !memcmp(&a->f, &b->f, sizeof a->f) && a->i == b->i && a->seed == b->seed &&
            dims_equal(a, b) && !memcmp(a->region, b->region, sizeof a->region) && a->value == b->value &&
@@ -108,6 +108,22 @@ static void print_axes(StrBuf *out, const Attr *a)
     sb_putc(out, ')');
 }
 
+void policy_print(const Policy *q, StrBuf *out)
+{
+    const struct { const char *name; uint8_t dt; } dtypes[] = {{"storage", q->storage}, {"compute", q->compute}, {"accum", q->accum}};
+
+    sb_puts(out, "policy(");
+    for (int i = 0; i < 3; i++)
+        sb_printf(out, "%s=%s, ", dtypes[i].name, dtypes[i].dt == DT_NONE ? "none" : dtype_info[dtypes[i].dt].name);
+    sb_printf(out, "rounding=%s, saturate=%d, flush=%d", q->rounding == DT_NONE ? "none" : rounding_name((Rounding)q->rounding),
+              q->saturate, q->denorm == DENORM_FLUSH);
+    if (q->master)
+        sb_puts(out, ", master=1");
+    if (q->has_scale)
+        sb_printf(out, ", scale=%.17g", q->scale);
+    sb_putc(out, ')');
+}
+
 void attr_print(OpId op, const Attr *a, StrBuf *out)
 {
     StrBuf b = {0};
@@ -116,7 +132,10 @@ void attr_print(OpId op, const Attr *a, StrBuf *out)
         sb_printf(&b, "dtype=%s", dtype_info[a->dtype].name);
     if (a->accum != DT_NONE)
         sb_printf(&b, "%saccum=%s", b.n ? " " : "", dtype_info[a->accum].name);
-    print_int(&b, "rounding", a->rounding);
+    if (a->compute != DT_NONE)
+        sb_printf(&b, "%scompute=%s", b.n ? " " : "", dtype_info[a->compute].name);
+    if (a->rounding)
+        sb_printf(&b, "%srounding=%s", b.n ? " " : "", rounding_name((Rounding)a->rounding));
     print_int(&b, "saturate", a->saturate);
     print_int(&b, "flush", a->flush);
     print_int(&b, "kind", a->kind);
@@ -129,6 +148,10 @@ void attr_print(OpId op, const Attr *a, StrBuf *out)
     print_int(&b, "seed", a->seed);
     for (int k = 0; k < 4; k++)
         print_dims(&b, k, a);
+    if (a->policy) {
+        sb_puts(&b, b.n ? " " : "");
+        policy_print(a->policy, &b);
+    }
     if (a->name) {
         sb_printf(&b, "%sname=", b.n ? " " : "");
         sb_put_json(&b, a->name->text, a->name->len);

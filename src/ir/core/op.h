@@ -54,7 +54,9 @@ struct Tensor;
 typedef struct Attr {
     uint8_t dtype;                  /* result dtype where the op does not infer it; DT_NONE: inferred */
     uint8_t accum;                  /* accumulator of reductions and contractions; DT_NONE: default */
+    uint8_t compute;                /* of contractions: what the operands were taken to by a policy; DT_NONE: nothing said */
     uint8_t rounding, saturate, flush;      /* of convert; flush: subnormals to zero, any MAP op */
+    const Policy *policy;           /* of convert: the result's.  `f` there: what tangents are multiplied by besides, 0: nothing */
     uint8_t kind;                   /* op-specific choice, e.g. distribution, fft direction, window op */
     uint8_t naxes;
     int8_t axis[16];                /* from the end, negative */
@@ -100,6 +102,7 @@ bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dtype, uint8_t *wea
 extern const Attr attr_none;                            /* all zero, dtypes DT_NONE */
 Attr attr_default(void);                                /* a copy of it to fill in */
 bool attr_equal(const Attr *a, const Attr *b);
+void policy_print(const Policy *q, StrBuf *out);        /* "policy(storage=fp8_e4m3, compute=none, accum=f32, ...)" */
 void attr_print(OpId op, const Attr *a, StrBuf *out);   /* "axes=(-1,) accum=f32" */
 void ttype_print(const TType *t, StrBuf *out);          /* "f32[B, 4]" */
 

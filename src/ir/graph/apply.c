@@ -184,7 +184,6 @@ static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
 
 bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    const Policy *numerics = T->numerics;
     DimEnv *dims = T->dims;
     Span span = T->span;
     Run r;
@@ -192,7 +191,7 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
 
     run_init(&r, g);
     graph_ref(g);
-    T->numerics = NULL;
+    T->settled++;
     ok = bind_operands(T, &r, in, nin);
     T->dims = &r.env;
     for (Node *n = g->first; ok && n; n = n->next)
@@ -200,7 +199,7 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
     *nout = ok ? g->results.n : 0;
     for (int i = 0; i < *nout; i++)
         out[i] = tensor_ref(r.slot[slot_of(&r, g->results.at[i])]);
-    T->numerics = numerics;
+    T->settled--;
     T->dims = dims;
     T->span = span;
     run_done(&r);

@@ -438,13 +438,12 @@ static bool transpose_node(Back *b, Node *n)
 
 bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct, Tensor **ct_in)
 {
-    const Policy *numerics = T->numerics;
     Span span = T->span;
     int k = p->nres;
     Back b;
     bool ok;
 
-    T->numerics = NULL;
+    T->settled++;
     back_init(&b, T, p->g);
     ok = eval_constants(&b, p->res, p->nres);
     for (int i = 0; i < p->nout && ok; i++)
@@ -464,7 +463,7 @@ bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct, Tensor **ct_in)
             tensors_unref(ct_in, i);
     }
     back_done(&b);
-    T->numerics = numerics;
+    T->settled--;
     T->span = span;
     return ok;
 }

@@ -50,10 +50,22 @@ void jvp_multilinear(Jvp *j)
     j->dy[0] = r_add(j->r, a, b);
 }
 
+/* Tangents of a loss-scaled type are kept divided by its scale: a step between two scales multiplies, on the wider side. */
 void jvp_convert(Jvp *j)
 {
-    if (dtype_is_inexact((DType)j->a->dtype))
-        j->dy[0] = r_convert(j->r, j->t[0], j->a->dtype);
+    const Policy *from = j->x[0]->policy, *to = j->a->policy;
+    double k = (from && from->has_scale ? from->scale : 1) / (to && to->has_scale ? to->scale : 1) * (j->a->f != 0 ? j->a->f : 1);
+    bool widens = dtype_info[j->a->dtype].bits > dtype_info[j->x[0]->dtype].bits;
+    Tensor *t = j->t[0];
+
+    if (!dtype_is_inexact((DType)j->a->dtype))
+        return;
+    if (k != 1 && !widens)
+        t = r_mul(j->r, t, r_num(j->r, t, k));
+    t = r_convert(j->r, t, j->a->dtype);
+    if (k != 1 && widens)
+        t = r_mul(j->r, t, r_num(j->r, t, k));
+    j->dy[0] = t;
 }
 
 void jvp_abs(Jvp *j)

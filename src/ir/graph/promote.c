@@ -1,13 +1,9 @@
 /*
- * Operands before an op runs: common dtypes, and the ambient numeric policy.
+ * Operands before an op runs: the dtype they meet in.
  *
  * Kernels and rules see operands of one dtype.  The conversions are ordinary
  * convert ops of whatever level, so derivatives and graphs contain them.
- *
- * A policy scope changes products (matmul, conv): operands go to the compute
- * dtype, the accumulator is the policy's, the result is rounded once to the
- * storage dtype.  Reductions take the accumulator, conversions the rounding,
- * saturation and flushing, elementwise arithmetic the flushing.
+ * What numeric policies add is in numerics.c.
  */
 #include "ir/graph/level.h"
 
@@ -130,85 +126,4 @@ bool promote_operands(Trace *T, OpId op, const Attr *a, Tensor **in, int nin)
     if (wants_float(op) && !dtype_is_inexact((DType)dt))
         dt = DT_f32;
     return convert_range(T, in, lo, hi, dt);
-}
-
-/* -- policies ------------------------------------------------------------------------------------------------------------ */
-
-static bool run1(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
-{
-    int n;
-
-    return op_dispatch(T, op, a, in, nin, out, &n);
-}
-
-static uint8_t policy_rounding(const Policy *p)
-{
-    return p->rounding == DT_NONE ? ROUND_NEAREST : p->rounding;
-}
-
-static void conversion_policy(Trace *T, const Policy *p, Attr *a)
-{
-    a->rounding = policy_rounding(p);
-    a->saturate = p->saturate;
-    a->flush = p->denorm == DENORM_FLUSH;
-    if (a->rounding == ROUND_STOCHASTIC) {
-        a->seed = (int64_t)(T->seed * 0x9e3779b97f4a7c15u + T->draws);
-        T->draws++;
-    }
-}
-
-/* matmul and conv: in compute, summed in accum, rounded once to storage. */
-static bool contract(Trace *T, const Policy *p, OpId op, const Attr *a, Tensor *const *in, Tensor **out)
-{
-    Tensor *x[2] = {tensor_ref(in[0]), tensor_ref(in[1])}, *y = NULL;
-    uint8_t store = p->storage == DT_NONE ? in[0]->dtype : p->storage;
-    Attr b = *a, c = attr_default();
-    bool ok = p->compute == DT_NONE || convert_range(T, x, 0, 2, p->compute);
-
-    if (b.accum == DT_NONE)
-        b.accum = p->accum;
-    if (a->dtype != DT_NONE)
-        store = a->dtype;
-    if (ok && store != x[0]->dtype) {
-        b.dtype = b.accum != DT_NONE ? b.accum : dtype_accum((DType)x[0]->dtype);
-        ok = run1(T, op, &b, x, 2, &y);
-        conversion_policy(T, p, &c);
-        c.dtype = store;
-        ok = ok && (y->dtype == store ? (*out = tensor_ref(y)) != NULL : run1(T, OP_convert, &c, &y, 1, out));
-        tensor_unref(y);
-    } else if (ok)
-        ok = run1(T, op, &b, x, 2, out);
-    tensors_unref(x, 2);
-    return ok;
-}
-
-bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok)
-{
-    const Policy *p = T->numerics;
-    int family = op_info[op].family;
-    Attr b;
-
-    if (!p && nin && family != FAM_MAP)
-        p = in[0]->policy;              /* the tensor's own: only what it says about sums */
-    if (!p || !nin)
-        return false;
-    *nout = 1;
-    if (family == FAM_CONTRACT && nin == 2 && dtype_is_float((DType)in[0]->dtype) && T->numerics) {
-        *ok = contract(T, p, op, a, in, out);
-        return true;
-    }
-    b = *a;
-    if (op == OP_convert && T->numerics && b.rounding == 0 && !b.saturate)
-        conversion_policy(T, p, &b);
-    else if (b.kind == 0 && (family == FAM_CONTRACT || op == OP_sum || op == OP_prod || op == OP_cumsum || op == OP_cumprod) && b.accum == DT_NONE &&
-             dtype_is_float((DType)in[0]->dtype) && (p->accum != DT_NONE || p->compensated)) {
-        b.accum = p->accum;
-        b.kind = op == OP_sum && p->compensated;
-    }
-    else if (family == FAM_MAP && T->numerics && p->denorm == DENORM_FLUSH)
-        b.flush = 1;
-    else
-        return false;
-    *ok = run1(T, op, &b, in, nin, out);
-    return true;
 }

@@ -198,19 +198,31 @@ static uint8_t small_number(Reader *p, const char *key, int64_t max)
     return (uint8_t)v;
 }
 
+static uint8_t rounding(Reader *p)
+{
+    Sym name = read_word(p);
+    Rounding r = ROUND_NEAREST;
+
+    if (!p->bad && !rounding_find(name->text, &r))
+        read_fail(p, "there is no rounding '%s'", name->text);
+    return (uint8_t)r;
+}
+
+/* What follows "policy(". */
 const Policy *read_policy(Reader *p)
 {
-    Policy q = {0};
+    Policy q = policy_none;
 
     q.storage = policy_dtype(p, "storage=");
     q.compute = policy_dtype(p, ", compute=");
     q.accum = policy_dtype(p, ", accum=");
-    q.rounding = small_number(p, ", rounding=", 255);
-    q.denorm = small_number(p, ", denorm=", 255);
+    read_expect(p, ", rounding=");
+    q.rounding = read_accept(p, "none") ? DT_NONE : rounding(p);
     q.saturate = small_number(p, ", saturate=", 1);
-    q.has_scale = small_number(p, ", scaled=", 1);
-    read_expect(p, ", scale=");
-    q.scale = number(p);
+    q.denorm = small_number(p, ", flush=", 1) ? DENORM_FLUSH : DENORM_PRESERVE;
+    q.master = read_accept(p, ", master=1");
+    if ((q.has_scale = read_accept(p, ", scale=")))
+        q.scale = number(p);
     read_expect(p, ")");
     return p->bad ? NULL : policy_intern(q);
 }
@@ -351,8 +363,12 @@ bool read_attribute(Reader *p, Attr *a)
         a->dtype = dtype(p);
     else if (read_accept(p, "accum="))
         a->accum = dtype(p);
+    else if (read_accept(p, "compute="))
+        a->compute = dtype(p);
     else if (read_accept(p, "rounding="))
-        a->rounding = byte(p);
+        a->rounding = rounding(p);
+    else if (read_accept(p, "policy("))
+        a->policy = read_policy(p);
     else if (read_accept(p, "saturate="))
         a->saturate = byte(p);
     else if (read_accept(p, "flush="))

@@ -94,18 +94,6 @@ static void print_type(Printer *p, const TType *t)
     ttype_print(&y, p->out);
 }
 
-static void print_policy(StrBuf *out, const Policy *q)
-{
-    static const char *const names[] = {"storage", "compute", "accum"};
-    const uint8_t dt[] = {q->storage, q->compute, q->accum};
-
-    sb_puts(out, " policy(");
-    for (int i = 0; i < 3; i++)
-        sb_printf(out, "%s=%s, ", names[i], dt[i] == DT_NONE ? "none" : dtype_info[dt[i]].name);
-    sb_printf(out, "rounding=%d, denorm=%d, saturate=%d, scaled=%d, scale=%.17g)", q->rounding, q->denorm, q->saturate, q->has_scale,
-              q->scale);
-}
-
 static void print_element(StrBuf *out, const Tensor *t, int64_t at)
 {
     double re, im;
@@ -267,8 +255,10 @@ static void print_graph(Printer *p, const Graph *g, int indent)
         const TType *y = &g->params.at[i]->type[0];
         sb_printf(p->out, "%s%%%u: %s", i ? ", " : "", number[g->params.at[i]->id], y->weak ? "weak " : "");
         print_type(p, y);
-        if (y->policy)
-            print_policy(p->out, y->policy);
+        if (y->policy) {
+            sb_putc(p->out, ' ');
+            policy_print(y->policy, p->out);
+        }
     }
     sb_puts(p->out, ") -> (");
     for (int i = 0; i < g->results.n; i++)

@@ -358,7 +358,6 @@ static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, 
 bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Level *lv = deciding_level(T, op, a, in, nin);
-    const Policy *numerics = T->numerics;
     bool ok;
 
     if (T->mute && (op_info[op].flags & OPF_IO)) {
@@ -377,10 +376,10 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
     if (lv->closed)
         return trace_fail(T, OPERR_TRACE, "a traced value was kept after its %s ended, and used in %s",
                           lv->kind == TRACE_STAGE ? "jit" : lv->kind == TRACE_BATCH ? "vmap" : "grad", op_info[op].name);
-    T->numerics = NULL;                 /* rules say themselves what they want */
+    T->settled++;                       /* rules say themselves what they want */
     ok = lv->kind == TRACE_STAGE ? apply_stage(T, lv, op, a, in, nin, out, nout) :
          lv->kind == TRACE_BATCH ? apply_batch(T, lv, op, a, in, nin, out, nout) : apply_jvp(T, lv, op, a, in, nin, out, nout);
-    T->numerics = numerics;
+    T->settled--;
     return ok;
 }
 
@@ -420,7 +419,7 @@ static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     if (a || T->numerics || T->watch || devices_used || op_info[op].family != FAM_MAP)
         return false;
     for (int i = 0; i < nin; i++)
-        if (in[i]->tracer)
+        if (in[i]->tracer || in[i]->policy)
             return false;
     out[0] = kernel_map_small(op, in, nin);
     return out[0] != NULL;

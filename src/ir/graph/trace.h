@@ -61,6 +61,7 @@ typedef struct Trace {
     StrBuf message;
     Span span;                  /* recorded on new nodes */
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
+    int settled;                /* > 0: graphs and rules are running, in which policies have become converts already */
     uint64_t seed, draws;       /* ambient random state: key of draw k is fold_key(key, k) */
     Tensor *key;                /* base key of the ambient draws, uint32 [2]; NULL: made from seed. Counted. */
     struct KeyScope *rounds;    /* the loop body being staged, whose rounds draw from keys of their own */
