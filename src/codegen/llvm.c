@@ -1,21 +1,37 @@
 /*
- * Starting LLVM.
+ * Starting LLVM, and what is done to a whole unit.
  *
  * Nothing of LLVM runs before its first use: late_ctors.ld has gathered its
- * static constructors in an array, which is run here, once.
+ * static constructors in an array, which is run here, once.  Target machines
+ * are not to be shared by threads and cost a third of a millisecond, so those
+ * that are not in use wait in a list.
+ *
+ * Our code arrives with its loops blocked and its vectors chosen, so LLVM's own
+ * vectorisers stay off: they could only undo it.  Nothing here lets LLVM
+ * reassociate or contract, so every level gives the same results.
  */
 #include "codegen/llvm.h"
 
 #include "base/alloc.h"
+#include "runtime/cpu.h"
 
-#include <llvm-c/Core.h>
+#include <llvm-c/Analysis.h>
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPU_TRIPLE "x86_64-unknown-linux-gnu"
+#define GPU_TRIPLE "nvptx64-nvidia-cuda"
 
 typedef void Ctor(int argc, char **argv, char **envp);
 extern Ctor *const llvm_ctors_begin[], *const llvm_ctors_end[];
+
+static void fatal(const char *reason) { tsr_bug("LLVM: %s", reason); }
 
 static void start(void)
 {
@@ -31,6 +47,7 @@ static void start(void)
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    LLVMInstallFatalErrorHandler(fatal);
 }
 
 static void llvm_start(void)
@@ -40,14 +57,223 @@ static void llvm_start(void)
     pthread_once(&once, start);
 }
 
+/* ---- machines ---- */
+
+static const Machine machines[] = {
+    {CPU_TRIPLE, "x86-64", "", false, false, 16, 16},
+    {CPU_TRIPLE, "x86-64-v3", "", true, true, 32, 16},
+    {CPU_TRIPLE, "x86-64-v4", "", true, true, 64, 32},
+    {GPU_TRIPLE, "sm_80", "+ptx84", false, true, 16, 255},
+    {GPU_TRIPLE, "sm_90a", "+ptx84", false, true, 16, 255},
+};
+static const char *const names[] = {"base", "v3", "v4", "sm_80", "sm_90a"};
+enum { MACHINES = sizeof machines / sizeof *machines };
+
+const Machine *machine_find(const char *name)
+{
+    for (int i = 0; i < MACHINES; i++)
+        if (!strcmp(names[i], name))
+            return &machines[i];
+    return NULL;
+}
+
+static Machine here;
+
+static void find_host(void)
+{
+    const char *want = getenv("TESSERA_CPU");
+
+    llvm_start();
+    here = *machine_find(cpu()->name);
+    if (!want || strcmp(want, cpu()->name) != 0) {      /* not asked for by name: all that this CPU has */
+        here.cpu = LLVMGetHostCPUName();
+        here.features = LLVMGetHostCPUFeatures();
+    }
+}
+
+const Machine *machine_host(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, find_host);
+    return &here;
+}
+
+static bool is_gpu(const Machine *m) { return !strcmp(m->triple, GPU_TRIPLE); }
+
 void llvm_describe(StrBuf *out)
 {
     unsigned major, minor, patch;
-    char *cpu;
+
+    LLVMGetVersion(&major, &minor, &patch);
+    sb_printf(out, "LLVM %u.%u.%u for %s", major, minor, patch, machine_host()->cpu);
+}
+
+/* ---- target machines: made for a machine and a level, kept for the next unit ---- */
+
+typedef struct Idle {
+    LLVMTargetMachineRef target;
+    const Machine *machine;
+    Level level;
+    struct Idle *next;
+} Idle;
+static Idle *idle;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static Idle *target_new(const Machine *m, Level level)
+{
+    LLVMCodeGenOptLevel effort = level == LEVEL_O0 ? LLVMCodeGenLevelNone : level == LEVEL_O1 ? LLVMCodeGenLevelLess : LLVMCodeGenLevelDefault;
+    LLVMTargetRef target;
+    char *why = NULL;
+    Idle *t = tsr_alloc(sizeof *t);
+
+    if (LLVMGetTargetFromTriple(m->triple, &target, &why))
+        tsr_bug("LLVM: %s", why);
+    *t = (Idle){LLVMCreateTargetMachine(target, m->triple, m->cpu, m->features, effort, LLVMRelocPIC, LLVMCodeModelSmall), m, level, NULL};
+    return t;
+}
+
+static Idle *target_take(const Machine *m, Level level)
+{
+    Idle **at, *t;
 
     llvm_start();
-    LLVMGetVersion(&major, &minor, &patch);
-    cpu = LLVMGetHostCPUName();
-    sb_printf(out, "LLVM %u.%u.%u for %s", major, minor, patch, cpu);
-    LLVMDisposeMessage(cpu);
+    pthread_mutex_lock(&idle_lock);
+    for (at = &idle; *at && ((*at)->machine != m || (*at)->level != level); )
+        at = &(*at)->next;
+    t = *at;
+    if (t)
+        *at = t->next;
+    pthread_mutex_unlock(&idle_lock);
+    return t ? t : target_new(m, level);
+}
+
+static void target_give(Idle *t)
+{
+    pthread_mutex_lock(&idle_lock);
+    t->next = idle;
+    idle = t;
+    pthread_mutex_unlock(&idle_lock);
+}
+
+/* ---- units ---- */
+
+static void note(LLVMDiagnosticInfoRef info, void *st)
+{
+    Llvm *u = st;
+    char *text;
+
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+        return;
+    text = LLVMGetDiagInfoDescription(info);
+    sb_puts(&u->complaints, text);
+    sb_putc(&u->complaints, '\n');
+    LLVMDisposeMessage(text);
+}
+
+Llvm *llvm_new(const char *name, const Machine *m)
+{
+    Idle *t = target_take(m, LEVEL_O3);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(t->target);
+    Llvm *u = tsr_calloc(sizeof *u);
+
+    u->machine = m;
+    u->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(u->context, note, u);
+    u->module = LLVMModuleCreateWithNameInContext(name, u->context);
+    LLVMSetTarget(u->module, m->triple);
+    LLVMSetModuleDataLayout(u->module, layout);
+    LLVMDisposeTargetData(layout);
+    u->builder = LLVMCreateBuilderInContext(u->context);
+    target_give(t);
+    return u;
+}
+
+void llvm_free(Llvm *u)
+{
+    if (!u)
+        return;
+    LLVMDisposeBuilder(u->builder);
+    LLVMDisposeModule(u->module);
+    LLVMContextDispose(u->context);
+    sb_done(&u->complaints);
+    tsr_free(u);
+}
+
+/* Did LLVM complain? Then *err has it. */
+static bool is_clean(Llvm *u, StrBuf *err)
+{
+    if (u->complaints.n)
+        sb_puts(err, sb_str(&u->complaints));
+    return !u->complaints.n;
+}
+
+bool llvm_verify(Llvm *u, StrBuf *err)
+{
+    char *why = NULL;
+    bool broken = LLVMVerifyModule(u->module, LLVMReturnStatusAction, &why);
+
+    if (broken)
+        sb_puts(err, why);
+    LLVMDisposeMessage(why);
+    return !broken;
+}
+
+bool llvm_optimise(Llvm *u, Level level, StrBuf *err)
+{
+    static const char *const passes[] = {[LEVEL_O0] = NULL, [LEVEL_O1] = "default<O1>", [LEVEL_O3] = "default<O3>"};
+    LLVMPassBuilderOptionsRef options;
+    LLVMErrorRef failed;
+    Idle *t;
+
+    if (!passes[level])
+        return is_clean(u, err);
+    t = target_take(u->machine, level);
+    options = LLVMCreatePassBuilderOptions();
+    LLVMPassBuilderOptionsSetLoopVectorization(options, false);
+    LLVMPassBuilderOptionsSetSLPVectorization(options, false);
+    LLVMPassBuilderOptionsSetLoopInterleaving(options, false);
+    failed = LLVMRunPasses(u->module, passes[level], t->target, options);
+    LLVMDisposePassBuilderOptions(options);
+    target_give(t);
+    if (failed) {
+        char *text = LLVMGetErrorMessage(failed);
+        sb_puts(err, text);
+        LLVMDisposeErrorMessage(text);
+        return false;
+    }
+    return is_clean(u, err);
+}
+
+static bool emit(Llvm *u, Level level, LLVMCodeGenFileType kind, StrBuf *out, StrBuf *err)
+{
+    Idle *t = target_take(u->machine, level);
+    LLVMMemoryBufferRef bytes = NULL;
+    char *why = NULL;
+    bool failed = LLVMTargetMachineEmitToMemoryBuffer(t->target, u->module, kind, &why, &bytes);
+
+    target_give(t);
+    if (failed)
+        sb_puts(err, why);
+    else
+        sb_write(out, LLVMGetBufferStart(bytes), LLVMGetBufferSize(bytes));
+    LLVMDisposeMessage(why);
+    if (bytes)
+        LLVMDisposeMemoryBuffer(bytes);
+    return !failed && is_clean(u, err);
+}
+
+bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err)
+{
+    return emit(u, level, is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile, bytes, err);
+}
+
+bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err) { return emit(u, level, LLVMAssemblyFile, text, err); }
+
+void llvm_print(const Llvm *u, StrBuf *out)
+{
+    char *text = LLVMPrintModuleToString(u->module);
+
+    sb_puts(out, text);
+    LLVMDisposeMessage(text);
 }

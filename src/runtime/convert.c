@@ -11,12 +11,10 @@
 
 #include "base/alloc.h"
 #include "ir/core/dtype_code.h"
+#include "runtime/codec_formulas.h"
 #include "runtime/cpu.h"
 #include "runtime/philox.h"
 
-#include <complex.h>
-#include <math.h>
-#include <string.h>
 
 static const Codecs *codecs(void) { return cpu()->codecs; }
 
@@ -70,13 +68,13 @@ void raw_pack(DType t, void *base, int64_t at, int64_t n, const uint8_t *src)
 
 /* ---- narrow floats and 4-bit ints ---- */
 
-static void sign_extend4(const void *src, void *dst, int64_t n)
+static void extend4(const void *src, void *dst, int64_t n)
 {
     const uint8_t *s = src;
     int8_t *d = dst;
 
     for (int64_t i = 0; i < n; i++)
-        d[i] = (int8_t)((s[i] & 15) - (s[i] & 8) * 2);
+        d[i] = sign_extend4(s[i]);
 }
 
 void raw_to_lane(DType t, const void *raw, void *lane, int64_t n)
@@ -84,7 +82,7 @@ void raw_to_lane(DType t, const void *raw, void *lane, int64_t n)
     if (codecs()->decode[t])
         codecs()->decode[t](raw, lane, n);
     else if (t == DT_int4)
-        sign_extend4(raw, lane, n);
+        extend4(raw, lane, n);
     else
         memcpy(lane, raw, (size_t)n * raw_size(t));
 }
@@ -125,9 +123,9 @@ static void clamp4(DType t, void *lane, int64_t n)
 
     for (int64_t i = 0; i < n; i++)
         if (t == DT_int4)
-            s[i] = s[i] < -8 ? -8 : s[i] > 7 ? 7 : s[i];
+            s[i] = clamp_int4(s[i]);
         else
-            u[i] = u[i] > 15 ? 15 : u[i];
+            u[i] = clamp_uint4(u[i]);
 }
 
 /* Up to RUN elements by the default rules. */
@@ -274,11 +272,8 @@ static void convert_clamped(DType to, void *dst, DType from, const void *src, in
     float max = (float)dtype_max(to);
 
     raw_to_lane(from, src, a, n);
-    for (int64_t i = 0; i < n; i++) {
-        float x = a[i];
-        x = x > max ? max : x;
-        a[i] = x < -max ? -max : x;
-    }
+    for (int64_t i = 0; i < n; i++)
+        a[i] = f32_clamp(a[i], max);
     lane_to_raw(to, a, dst, n);
 }
 

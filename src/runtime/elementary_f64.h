@@ -349,7 +349,7 @@ static inline double w_sin(double x, double turns)
     double shifted;
     Pair r = w_trig_reduce(x, &shifted), s = w_sin_small(r), c = w_cos_small(r);
     uint64_t quarter = d_bits(shifted + turns);
-    double y = w_round(quarter & 1 ? c : s);
+    double y = quarter & 1 ? w_round(c) : w_round(s);
 
     return d_of(d_bits(y) ^ (quarter & 2) << 62);
 }

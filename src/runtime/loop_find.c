@@ -13,7 +13,7 @@
 static const LoopTable *table(void) { return cpu()->loops; }
 
 /* In blocks of 64: keep what the exact function says of large arguments, run the loop, then put that in place. */
-#define CHECKED(lane, T, abs_of) \
+#define CHECKED(lane, T) \
     static void checked_##lane(LoopFn *loop, T (*exact)(T), int64_t n, T *o, const T *x) \
     { \
         T far[64]; \
@@ -22,9 +22,9 @@ static const LoopTable *table(void) { return cpu()->loops; }
             uint64_t mask = 0; \
             int big = 0; \
             for (int64_t i = 0; i < k; i++) \
-                big += !(abs_of(x[i]) <= X_TRIG_MAX); \
+                big += lane##_is_far(x[i]); \
             for (int64_t i = 0; big && i < k; i++) \
-                if (!(abs_of(x[i]) <= X_TRIG_MAX)) { \
+                if (lane##_is_far(x[i])) { \
                     mask |= 1ull << i; \
                     far[i] = exact(x[i]); \
                 } \
@@ -35,8 +35,8 @@ static const LoopTable *table(void) { return cpu()->loops; }
             } \
         } \
     }
-CHECKED(f32, float, f32_fabs)
-CHECKED(f64, double, x_abs)
+CHECKED(f32, float)
+CHECKED(f64, double)
 
 #define CIRCULAR(name) \
     static void name##_checked_f32(int64_t n, void *out, const void *a, const void *b, const void *c) \

@@ -8,9 +8,9 @@
  */
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
+#include "runtime/scalar.h"
 #include "runtime/transpose.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct MapJob {
@@ -26,13 +26,13 @@ typedef struct MapJob {
 static void flush_f32(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        x[i] = fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i];
+        x[i] = f32_flush(x[i]);
 }
 
 static void flush_f64(double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        x[i] = fabs(x[i]) < 0x1p-1022 ? copysign(0, x[i]) : x[i];
+        x[i] = f64_flush(x[i]);
 }
 
 /* Subnormal lanes to zero. */

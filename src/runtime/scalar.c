@@ -11,8 +11,6 @@ float f32_erfinv(float a) { return (float)f64_erfinv((double)a); }
 float f32_lgamma(float a) { return (float)f64_lgamma((double)a); }
 float f32_digamma(float a) { return (float)f64_digamma((double)a); }
 
-double f64_rsqrt(double a) { return 1 / sqrt(a); }
-
 double f64_lgamma(double a)
 {
     int sign;
@@ -147,21 +145,4 @@ double _Complex c128_pow(double _Complex a, double _Complex b)
     if (a == 0)
         return n > 0 ? 0 : f64_cmplx(NAN, NAN);
     return cpow(a, b);
-}
-
-float f32_fma_odd(float a, float b, float c)
-{
-    double p = (double)a * b, s = p + c;            /* p is exact: two products of at most 24 bits */
-    double t = s - p, e = (p - (s - t)) + (c - t);  /* s + e is the exact sum (Knuth) */
-    float f;
-
-    if (e != 0 && !(d_bits(s) & 1))
-        s = d_of(d_bits(s) + ((e > 0) == (s > 0) ? 1u : (uint64_t)-1));
-    f = (float)s;
-    if ((double)f != s && f == f) {
-        uint32_t u = f_bits(f);
-        u -= fabs((double)f) > fabs(s);
-        f = f_of(u | 1);
-    }
-    return f;
 }

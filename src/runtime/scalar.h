@@ -84,7 +84,6 @@ float f32_lgamma(float a);
 float f32_digamma(float a);
 float f32_mod(float a, float b);
 float f32_floordiv(float a, float b);
-double f64_rsqrt(double a);
 double f64_erfinv(double a);
 double f64_lgamma(double a);
 double f64_digamma(double a);
@@ -95,7 +94,25 @@ double _Complex c128_sign(double _Complex a);
 double _Complex c128_pow(double _Complex a, double _Complex b);
 
 /* a * b + c for floats narrower than f32: the f32 rounded to odd, which rounds on to them without a second error. */
-float f32_fma_odd(float a, float b, float c);
+static inline float f32_fma_odd(float a, float b, float c)
+{
+    double p = (double)a * b, s = p + c;            /* p is exact: two products of at most 24 bits */
+    double t = s - p, e = (p - (s - t)) + (c - t);  /* s + e is the exact sum (Knuth) */
+    uint64_t even = (uint64_t)(e != 0) & (~d_bits(s) & 1), away = (uint64_t)((e > 0) == (s > 0));
+
+    s = d_of(d_bits(s) + (even & away) - (even & (away ^ 1)));
+    float f = (float)s;
+    uint32_t inexact = (uint32_t)((double)f != s) & (uint32_t)(f == f), above = (uint32_t)(x_abs((double)f) > x_abs(s));
+    return f_of((f_bits(f) - (inexact & above)) | inexact);
+}
+
+/* Subnormals as zeros. */
+static inline float f32_flush(float x) { return f32_fabs(x) < 0x1p-126f ? f_of(f_bits(x) & 1u << 31) : x; }
+static inline double f64_flush(double x) { return x_abs(x) < 0x1p-1022 ? d_of(d_bits(x) & 1ull << 63) : x; }
+
+/* Do sin, cos and tan of x need more digits of pi than their formulas have? Of NaN and infinity too. */
+static inline bool f32_is_far(float x) { return !(f32_fabs(x) <= X_TRIG_MAX); }
+static inline bool f64_is_far(double x) { return !(x_abs(x) <= (double)X_TRIG_MAX); }
 
 /* ---- f64 ---- */
 
@@ -114,6 +131,8 @@ static inline double f64_min(double a, double b)
     r = a == b ? same : r;
     return a != a ? a : r;
 }
+
+static inline double f64_rsqrt(double a) { return 1 / sqrt(a); }
 
 #define f64_fabs x_abs
 #define f64_sqrt sqrt
@@ -217,17 +236,15 @@ static inline double _Complex c128_cmul(double _Complex a, double _Complex b)
 
 static inline int64_t int_floordiv(int64_t a, int64_t b)
 {
-    if (b == 0 || b == -1)
-        return b ? (int64_t)(0 - (uint64_t)a) : 0;
-    int64_t q = a / b, r = a - q * b;
-    return q - ((r != 0) & ((r ^ b) < 0));
+    int64_t by = b == 0 || b == -1 ? 1 : b, q = a / by, r = a - q * by;
+
+    return b == -1 ? (int64_t)(0 - (uint64_t)a) : b ? q - ((r != 0) & ((r ^ b) < 0)) : 0;
 }
 
 static inline int64_t int_mod(int64_t a, int64_t b)
 {
-    if (b == 0 || b == -1)
-        return 0;
-    int64_t r = a % b;
+    int64_t r = a % (b == 0 || b == -1 ? 1 : b);
+
     return r + (b & -(int64_t)((r != 0) & ((r ^ b) < 0)));
 }
 
@@ -251,8 +268,8 @@ static inline int64_t int_shr(int64_t a, uint64_t b) { return a >> (b < 63 ? b :
 static inline uint64_t uint_abs(uint64_t a) { return a; }
 static inline uint64_t uint_sign(uint64_t a) { return a != 0; }
 static inline uint64_t uint_shr(uint64_t a, uint64_t b) { return b < 64 ? a >> (b & 63) : 0; }
-static inline uint64_t uint_floordiv(uint64_t a, uint64_t b) { return b ? a / b : 0; }
-static inline uint64_t uint_mod(uint64_t a, uint64_t b) { return b ? a % b : 0; }
+static inline uint64_t uint_floordiv(uint64_t a, uint64_t b) { return a / (b | (b == 0)) & (0 - (uint64_t)(b != 0)); }
+static inline uint64_t uint_mod(uint64_t a, uint64_t b) { return a % (b | (b == 0)); }
 #define uint_pow int_pow
 
 #endif

@@ -1,0 +1,438 @@
+/*
+ * Formulas, widened.
+ *
+ * formulas.py has made a list of instructions of each scalar function of
+ * runtime/formulas.c (formula_tables.inc).  To widen one is to emit the list
+ * with vector types: the same operations in the same order in each lane, none
+ * of them fused or reassociated, which is why the bits are the loops'.
+ * Functions without a list are called, lane by lane.
+ *
+ * Two ops are more than their formula, as loop_find.c says: fma of narrow
+ * floats, and sin, cos and tan of arguments that need more digits of pi, which
+ * branch to calls when some lane has such a one.
+ */
+#include "codegen/formula.h"
+
+#include "base/alloc.h"
+#include "runtime/code.h"
+#include "runtime/convert.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef enum { K_i1, K_i8, K_i16, K_i32, K_i64, K_float, K_double } Kind;
+
+typedef enum InstOp {
+#define BIN(name, opcode) I_##name,
+#define CAST(name, opcode) I_##name,
+#define FCMP(name, predicate) I_fcmp_##name,
+#define ICMP(name, predicate) I_icmp_##name,
+#define CALL(name, operands) I_call_##name,
+#include "codegen/formula.def"
+    I_select, I_fneg, I_fpclass,
+} InstOp;
+
+typedef struct Inst { uint8_t op, kind; uint16_t in[3]; } Inst;     /* kind: of the result */
+typedef struct Constant { uint8_t kind; uint64_t bits; } Constant;
+typedef struct Formula {
+    const char *name;
+    CodeFn *called;                     /* NULL: its instructions are the function */
+    uint16_t first, count;              /* of insts */
+    uint8_t nin, nout;
+    uint8_t in[6], out[2];              /* Kinds; the parts of complex numbers one by one */
+    uint16_t result[2];                 /* refs: operands, then instructions; from CONSTANTS on, constants */
+} Formula;
+enum { CONSTANTS = 0x8000 };
+
+#include "codegen/formula_tables.inc"
+
+enum { FORMULAS = sizeof formulas / sizeof *formulas, PARTS_MAX = 6 };
+
+/* ---- types and values ---- */
+
+static LLVMTypeRef scalar_type(const Llvm *u, Kind k)
+{
+    switch (k) {
+    case K_i1: return LLVMInt1TypeInContext(u->context);
+    case K_i8: return LLVMInt8TypeInContext(u->context);
+    case K_i16: return LLVMInt16TypeInContext(u->context);
+    case K_i32: return LLVMInt32TypeInContext(u->context);
+    case K_i64: return LLVMInt64TypeInContext(u->context);
+    case K_float: return LLVMFloatTypeInContext(u->context);
+    default: return LLVMDoubleTypeInContext(u->context);
+    }
+}
+
+static LLVMTypeRef wide(LLVMTypeRef t, int width) { return width > 1 ? LLVMVectorType(t, (unsigned)width) : t; }
+
+static LLVMTypeRef type_of(const Llvm *u, Kind k, int width) { return wide(scalar_type(u, k), width); }
+
+static Kind kind_of_lane(DType t)
+{
+    switch (dtype_real(t)) {
+    case DT_f32: return K_float;
+    case DT_f64: return K_double;
+    default: break;
+    }
+    switch (dtype_info[t].sbits) {
+    case 16: return K_i16;
+    case 32: return K_i32;
+    case 64: return K_i64;
+    default: return K_i8;
+    }
+}
+
+LLVMTypeRef lane_type(const Llvm *u, DType lane, int width)
+{
+    LLVMTypeRef part = type_of(u, kind_of_lane(lane_dtype(lane)), width);
+
+    return dtype_is_complex(lane) ? LLVMStructTypeInContext(u->context, (LLVMTypeRef[]){part, part}, 2, false) : part;
+}
+
+LLVMTypeRef code_type(const Llvm *u, DType t, int width)
+{
+    return of_dec[t] ? type_of(u, formulas[of_dec[t]].in[0], width) : lane_type(u, t, width);
+}
+
+LLVMValueRef lane_part(Llvm *u, LLVMValueRef z, int part) { return LLVMBuildExtractValue(u->builder, z, (unsigned)part, ""); }
+
+LLVMValueRef lane_complex(Llvm *u, LLVMValueRef re, LLVMValueRef im)
+{
+    LLVMTypeRef part = LLVMTypeOf(re);
+    LLVMValueRef z = LLVMGetPoison(LLVMStructTypeInContext(u->context, (LLVMTypeRef[]){part, part}, 2, false));
+
+    return LLVMBuildInsertValue(u->builder, LLVMBuildInsertValue(u->builder, z, re, 0, ""), im, 1, "");
+}
+
+static LLVMValueRef index_value(const Llvm *u, int i) { return LLVMConstInt(LLVMInt32TypeInContext(u->context), (unsigned)i, false); }
+
+static LLVMValueRef lane_at(Llvm *u, LLVMValueRef x, int i, int width)
+{
+    return width > 1 ? LLVMBuildExtractElement(u->builder, x, index_value(u, i), "") : x;
+}
+
+static LLVMValueRef with_lane(Llvm *u, LLVMValueRef all, LLVMValueRef x, int i, int width)
+{
+    return width > 1 ? LLVMBuildInsertElement(u->builder, all, x, index_value(u, i), "") : x;
+}
+
+static LLVMValueRef splat_constant(LLVMValueRef one, int width)
+{
+    LLVMValueRef all[256];
+
+    if (width == 1)
+        return one;
+    for (int i = 0; i < width; i++)
+        all[i] = one;
+    return LLVMConstVector(all, (unsigned)width);
+}
+
+static LLVMValueRef splat_part(Llvm *u, LLVMValueRef x, int width)
+{
+    LLVMValueRef first;
+
+    if (width == 1 || LLVMIsConstant(x))
+        return splat_constant(x, width);
+    first = LLVMBuildInsertElement(u->builder, LLVMGetPoison(wide(LLVMTypeOf(x), width)), x, index_value(u, 0), "");
+    return LLVMBuildShuffleVector(u->builder, first, LLVMGetPoison(LLVMTypeOf(first)), splat_constant(index_value(u, 0), width), "");
+}
+
+LLVMValueRef lane_splat(Llvm *u, LLVMValueRef x, int width)
+{
+    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMStructTypeKind)
+        return splat_part(u, x, width);
+    return lane_complex(u, splat_part(u, lane_part(u, x, 0), width), splat_part(u, lane_part(u, x, 1), width));
+}
+
+LLVMValueRef lane_mask(Llvm *u, LLVMValueRef bools)
+{
+    return LLVMBuildICmp(u->builder, LLVMIntNE, bools, LLVMConstNull(LLVMTypeOf(bools)), "");
+}
+
+LLVMValueRef lane_bools(Llvm *u, LLVMValueRef mask, int width)
+{
+    return LLVMBuildZExt(u->builder, mask, type_of(u, K_i8, width), "");
+}
+
+LLVMValueRef llvm_slot(Llvm *u, LLVMTypeRef type)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(u->builder), entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
+    LLVMValueRef first = LLVMGetFirstInstruction(entry), slot;
+
+    if (first)
+        LLVMPositionBuilderBefore(u->builder, first);
+    else
+        LLVMPositionBuilderAtEnd(u->builder, entry);
+    slot = LLVMBuildAlloca(u->builder, type, "");
+    LLVMPositionBuilderAtEnd(u->builder, here);
+    return slot;
+}
+
+/* ---- instructions ---- */
+
+static LLVMValueRef constant(const Llvm *u, const Constant *c, int width)
+{
+    LLVMTypeRef t = scalar_type(u, c->kind);
+    LLVMTypeRef bits = c->kind == K_float ? LLVMInt32TypeInContext(u->context) : LLVMInt64TypeInContext(u->context);
+    LLVMValueRef one = c->kind < K_float ? LLVMConstInt(t, c->bits, false) : LLVMConstBitCast(LLVMConstInt(bits, c->bits, false), t);
+
+    return splat_constant(one, width);
+}
+
+/* llvm.name on operands of one type. */
+static LLVMValueRef intrinsic(Llvm *u, const char *name, LLVMValueRef *operands, int n)
+{
+    LLVMTypeRef over = LLVMTypeOf(operands[0]);
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(u->module, id, &over, 1);
+
+    return LLVMBuildCall2(u->builder, LLVMIntrinsicGetType(u->context, id, &over, 1), fn, operands, (unsigned)n, "");
+}
+
+static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
+{
+    LLVMBuilderRef b = u->builder;
+
+    switch ((InstOp)i->op) {
+#define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
+#define CAST(name, opcode) case I_##name: return LLVMBuildCast(b, opcode, x[0], type_of(u, i->kind, width), "");
+#define FCMP(name, predicate) case I_fcmp_##name: return LLVMBuildFCmp(b, predicate, x[0], x[1], "");
+#define ICMP(name, predicate) case I_icmp_##name: return LLVMBuildICmp(b, predicate, x[0], x[1], "");
+#define CALL(name, operands) case I_call_##name: return intrinsic(u, "llvm." #name, x, operands);
+#include "codegen/formula.def"
+    case I_select: return LLVMBuildSelect(b, x[0], x[1], x[2], "");
+    case I_fneg: return LLVMBuildFNeg(b, x[0], "");
+    case I_fpclass: break;
+    }
+    return intrinsic(u, "llvm.is.fpclass", x, 2);
+}
+
+static int operands_of(const Inst *i)
+{
+    switch ((InstOp)i->op) {
+#define BIN(name, opcode) case I_##name: return 2;
+#define CAST(name, opcode) case I_##name: return 1;
+#define FCMP(name, predicate) case I_fcmp_##name: return 2;
+#define ICMP(name, predicate) case I_icmp_##name: return 2;
+#define CALL(name, operands) case I_call_##name: return operands;
+#include "codegen/formula.def"
+    case I_select: return 3;
+    case I_fneg: return 1;
+    case I_fpclass: break;
+    }
+    return 2;
+}
+
+static LLVMValueRef at(const Llvm *u, const LLVMValueRef *values, unsigned ref, int width)
+{
+    return ref < CONSTANTS ? values[ref] : constant(u, &constants[ref - CONSTANTS], width);
+}
+
+static void expand(Llvm *u, const Formula *f, const LLVMValueRef *in, LLVMValueRef *out, int width)
+{
+    LLVMValueRef values[PARTS_MAX + FORMULA_LENGTH], x[3];
+
+    memcpy(values, in, f->nin * sizeof *in);
+    for (int k = 0; k < f->count; k++) {
+        const Inst *i = &insts[f->first + k];
+        for (int j = 0; j < operands_of(i); j++)        /* which classes: an immediate, the same for all lanes */
+            x[j] = at(u, values, i->in[j], i->op == I_fpclass && j ? 1 : width);
+        values[f->nin + k] = inst(u, i, x, width);
+    }
+    for (int k = 0; k < f->nout; k++)
+        out[k] = at(u, values, f->result[k], width);
+}
+
+/* ---- calls ---- */
+
+static LLVMValueRef function(Llvm *u, const Formula *f, LLVMTypeRef *type)
+{
+    LLVMTypeRef param[2 + PARTS_MAX];
+    LLVMValueRef fn = LLVMGetNamedFunction(u->module, f->name);
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+
+    for (int k = 0; k < f->nout; k++)
+        param[k] = LLVMPointerTypeInContext(u->context, 0);
+    for (int k = 0; k < f->nin; k++)
+        param[f->nout + k] = scalar_type(u, f->in[k]);
+    *type = LLVMFunctionType(LLVMVoidTypeInContext(u->context), param, f->nout + f->nin, false);
+    if (fn)
+        return fn;
+    fn = LLVMAddFunction(u->module, f->name, *type);
+    LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(u->context, nounwind, 0));
+    return fn;
+}
+
+static void call_lanes(Llvm *u, const Formula *f, const LLVMValueRef *in, LLVMValueRef *out, int width)
+{
+    LLVMValueRef arg[2 + PARTS_MAX];
+    LLVMTypeRef type;
+    LLVMValueRef fn = function(u, f, &type);
+
+    for (int k = 0; k < f->nout; k++) {
+        arg[k] = llvm_slot(u, scalar_type(u, f->out[k]));
+        out[k] = LLVMGetPoison(type_of(u, f->out[k], width));
+    }
+    for (int i = 0; i < width; i++) {
+        for (int k = 0; k < f->nin; k++)
+            arg[f->nout + k] = lane_at(u, in[k], i, width);
+        LLVMBuildCall2(u->builder, type, fn, arg, f->nout + f->nin, "");
+        for (int k = 0; k < f->nout; k++)
+            out[k] = with_lane(u, out[k], LLVMBuildLoad2(u->builder, scalar_type(u, f->out[k]), arg[k], ""), i, width);
+    }
+}
+
+static void offer_called(void)
+{
+    static CodeSymbol called[FORMULAS];
+    int n = 0;
+
+    for (int i = 1; i < FORMULAS; i++)
+        if (formulas[i].called)
+            called[n++] = (CodeSymbol){formulas[i].name, formulas[i].called};
+    code_offer(called, n);
+}
+
+/* ---- a formula on values ---- */
+
+static LLVMValueRef apply(Llvm *u, unsigned id, const LLVMValueRef *operands, int nin, int width)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const Formula *f = &formulas[id];
+    LLVMValueRef in[PARTS_MAX], out[2];
+    int n = 0;
+
+    for (int k = 0; k < nin; k++) {
+        bool parts = LLVMGetTypeKind(LLVMTypeOf(operands[k])) == LLVMStructTypeKind;
+        if (n + 1 + parts > f->nin)
+            tsr_bug("too many operands of %s", f->name);
+        in[n++] = parts ? lane_part(u, operands[k], 0) : operands[k];
+        if (parts)
+            in[n++] = lane_part(u, operands[k], 1);
+    }
+    for (int k = 0; k < f->nin; k++)
+        if (n != f->nin || LLVMTypeOf(in[k]) != type_of(u, f->in[k], width))
+            tsr_bug("operand %d of %s is of another type", k, f->name);
+    if (f->called)
+        pthread_once(&once, offer_called);
+    (f->called ? call_lanes : expand)(u, f, in, out, width);
+    return f->nout == 2 ? lane_complex(u, out[0], out[1]) : out[0];
+}
+
+LLVMValueRef formula_more(Llvm *u, FormulaId id, const LLVMValueRef *operands, int width)
+{
+    return apply(u, of_x[id], operands, formulas[of_x[id]].nin, width);
+}
+
+/* ---- arguments far from zero ---- */
+
+static LLVMValueRef any(Llvm *u, LLVMValueRef mask, int width)
+{
+    return width > 1 ? intrinsic(u, "llvm.vector.reduce.or", &mask, 1) : mask;
+}
+
+/* y, but exact(x) in the lanes of the mask, of which there are hardly ever any. */
+static LLVMValueRef patched(Llvm *u, LLVMValueRef y, LLVMValueRef x, LLVMValueRef mask, FormulaId exact, int width)
+{
+    LLVMBasicBlockRef before, slow, after;
+    LLVMValueRef fn = LLVMGetBasicBlockParent(LLVMGetInsertBlock(u->builder)), slowly, phi;
+    LLVMValueRef expect[] = {any(u, mask, width), LLVMConstNull(LLVMInt1TypeInContext(u->context))};
+    LLVMValueRef is_any = intrinsic(u, "llvm.expect", expect, 2);
+
+    before = LLVMGetInsertBlock(u->builder);
+    slow = LLVMAppendBasicBlockInContext(u->context, fn, "far");
+    after = LLVMAppendBasicBlockInContext(u->context, fn, "near");
+    LLVMBuildCondBr(u->builder, is_any, slow, after);
+    LLVMPositionBuilderAtEnd(u->builder, slow);
+    slowly = LLVMBuildSelect(u->builder, mask, formula_more(u, exact, &x, width), y, "");
+    LLVMBuildBr(u->builder, after);
+    LLVMPositionBuilderAtEnd(u->builder, after);
+    phi = LLVMBuildPhi(u->builder, LLVMTypeOf(y), "");
+    LLVMAddIncoming(phi, (LLVMValueRef[]){y, slowly}, (LLVMBasicBlockRef[]){before, slow}, 2);
+    return phi;
+}
+
+static FormulaId exact_of(OpId op, bool wide)
+{
+    switch (op) {
+    case OP_sin: return wide ? FORMULA_far_sin_f64 : FORMULA_far_sin_f32;
+    case OP_cos: return wide ? FORMULA_far_cos_f64 : FORMULA_far_cos_f32;
+    case OP_tan: return wide ? FORMULA_far_tan_f64 : FORMULA_far_tan_f32;
+    default: return FORMULA_NONE;
+    }
+}
+
+/* ---- ops ---- */
+
+/* Ops that leave their operand as it is. */
+static bool is_identity(OpId op, DType lane) { return op == OP_stop_gradient || (op == OP_conj && !dtype_is_complex(lane)); }
+
+static unsigned id_of(OpId op, DType as)
+{
+    DType lane = lane_dtype(as);
+
+    return op == OP_fma && lane == DT_f32 && as != DT_f32 ? of_x[FORMULA_fma_odd] : of_op[op][lane];
+}
+
+FormulaWay formula_way(OpId op, DType as)
+{
+    unsigned id = id_of(op, as);
+
+    if (is_identity(op, lane_dtype(as)))
+        return FORMULA_INLINE;
+    return !id ? FORMULA_MISSING : formulas[id].called ? FORMULA_CALLED : FORMULA_INLINE;
+}
+
+int formula_cost(OpId op, DType as)
+{
+    const Formula *f = &formulas[id_of(op, as)];
+
+    return f->called ? 100 : f->count;
+}
+
+LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operands, int nin, int width)
+{
+    DType lane = lane_dtype(as);
+    unsigned id = id_of(op, as);
+    LLVMValueRef y;
+
+    if (is_identity(op, lane))
+        return operands[0];
+    if (!id)
+        tsr_bug("%s of %s has no formula", op_info[op].name, dtype_info[as].name);
+    y = apply(u, id, operands, nin, width);
+    if ((lane == DT_f32 || lane == DT_f64) && exact_of(op, false) != FORMULA_NONE) {
+        bool wide_lane = lane == DT_f64;
+        LLVMValueRef far = formula_more(u, wide_lane ? FORMULA_is_far_f64 : FORMULA_is_far_f32, operands, width);
+        y = patched(u, y, operands[0], lane_mask(u, far), exact_of(op, wide_lane), width);
+    }
+    return y;
+}
+
+/* ---- conversions ---- */
+
+LLVMValueRef formula_lane(Llvm *u, DType to, DType from, LLVMValueRef x, int width)
+{
+    return apply(u, of_lane[to][from], &x, 1, width);
+}
+
+/* f16 by the machine's own conversion, where it has one. */
+static LLVMTypeRef half(const Llvm *u, int width) { return wide(LLVMHalfTypeInContext(u->context), width); }
+
+LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width)
+{
+    if (!of_dec[t])
+        return NULL;
+    if (t == DT_f16 && u->machine->has_f16)
+        return LLVMBuildFPExt(u->builder, LLVMBuildBitCast(u->builder, code, half(u, width), ""), type_of(u, K_float, width), "");
+    return apply(u, of_dec[t], &code, 1, width);
+}
+
+LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)
+{
+    if (!of_enc[t])
+        return NULL;
+    if (t == DT_f16 && u->machine->has_f16)
+        return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, half(u, width), ""), type_of(u, K_i16, width), "");
+    return apply(u, of_enc[t], &x, 1, width);
+}
