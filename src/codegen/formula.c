@@ -116,9 +116,26 @@ static LLVMValueRef with_lane(Llvm *u, LLVMValueRef all, LLVMValueRef x, int i, 
     return width > 1 ? LLVMBuildInsertElement(u->builder, all, x, index_value(u, i), "") : x;
 }
 
+static bool is_pair(LLVMValueRef x) { return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMStructTypeKind; }
+
+LLVMValueRef lane_get(Llvm *u, LLVMValueRef x, int i, int width)
+{
+    if (!is_pair(x))
+        return lane_at(u, x, i, width);
+    return lane_complex(u, lane_at(u, lane_part(u, x, 0), i, width), lane_at(u, lane_part(u, x, 1), i, width));
+}
+
+LLVMValueRef lane_with(Llvm *u, LLVMValueRef all, LLVMValueRef one, int i)
+{
+    if (!is_pair(all))
+        return with_lane(u, all, one, i, 2);
+    return lane_complex(u, with_lane(u, lane_part(u, all, 0), lane_part(u, one, 0), i, 2),
+                        with_lane(u, lane_part(u, all, 1), lane_part(u, one, 1), i, 2));
+}
+
 static LLVMValueRef splat_constant(LLVMValueRef one, int width)
 {
-    LLVMValueRef all[256];
+    LLVMValueRef all[LANES_MAX];
 
     if (width == 1)
         return one;
@@ -139,7 +156,7 @@ static LLVMValueRef splat_part(Llvm *u, LLVMValueRef x, int width)
 
 LLVMValueRef lane_splat(Llvm *u, LLVMValueRef x, int width)
 {
-    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMStructTypeKind)
+    if (!is_pair(x))
         return splat_part(u, x, width);
     return lane_complex(u, splat_part(u, lane_part(u, x, 0), width), splat_part(u, lane_part(u, x, 1), width));
 }
@@ -303,7 +320,7 @@ static LLVMValueRef apply(Llvm *u, unsigned id, const LLVMValueRef *operands, in
     int n = 0;
 
     for (int k = 0; k < nin; k++) {
-        bool parts = LLVMGetTypeKind(LLVMTypeOf(operands[k])) == LLVMStructTypeKind;
+        bool parts = is_pair(operands[k]);
         if (n + 1 + parts > f->nin)
             tsr_bug("too many operands of %s", f->name);
         in[n++] = parts ? lane_part(u, operands[k], 0) : operands[k];

@@ -14,6 +14,8 @@
 #include "ir/core/op.h"
 #include "runtime/formulas.h"
 
+enum { LANES_MAX = 256 };                       /* width of a value */
+
 typedef enum FormulaId {
     FORMULA_NONE,
 #define ROW(name) FORMULA_##name,
@@ -44,6 +46,9 @@ LLVMTypeRef lane_type(const Llvm *u, DType lane, int width);
 LLVMTypeRef code_type(const Llvm *u, DType t, int width);       /* of raw elements: runtime/convert.h; packed ones as bytes */
 LLVMValueRef lane_part(Llvm *u, LLVMValueRef z, int part);      /* of a complex value: 0 real, 1 imaginary */
 LLVMValueRef lane_complex(Llvm *u, LLVMValueRef re, LLVMValueRef im);
+/* One lane of a value, complex or not, and the value with that lane. */
+LLVMValueRef lane_get(Llvm *u, LLVMValueRef x, int i, int width);
+LLVMValueRef lane_with(Llvm *u, LLVMValueRef all, LLVMValueRef one, int i);
 LLVMValueRef lane_splat(Llvm *u, LLVMValueRef scalar, int width);
 /* An i1, or a vector of them, of a bool value, and back. */
 LLVMValueRef lane_mask(Llvm *u, LLVMValueRef bools);

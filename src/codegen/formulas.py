@@ -55,13 +55,13 @@ def matched(pattern, text):
 
 class Function:
     """One function: params and outs are types, code a list of (instruction, type, operands), results refs."""
-    def __init__(self, name, params, body, known, pool):
-        self.name, self.known, self.pool = name, known, pool
+    def __init__(self, name, params, body, known, pool, aliases):
+        self.name, self.known, self.pool, self.aliases = name, known, pool, aliases
         kinds = [p.split()[0] for p in params]
         self.nout = kinds.count("ptr")
         self.params = kinds[self.nout:]
+        self.outs = [self.out_type(k, body) for k in range(self.nout)]
         self.body = re.sub(r", !.*|, align \d+", "", body)
-        self.outs = [self.out_type(k) for k in range(self.nout)]
         self.code, self.results = [], [0] * self.nout
         self.ref = {f"%{i + self.nout}": i for i in range(len(self.params))}
         try:
@@ -81,10 +81,12 @@ class Function:
         self.code = [(op, kind, [name.get(r, r) for r in operands]) for op, kind, operands in (self.code[i] for i in kept)]
         self.results = [name.get(r, r) for r in self.results]
 
-    def out_type(self, k):
-        found = set(re.findall(rf"store (\w+) \S+, ptr %{k}$", self.body, re.M))
-        assert len(found) == 1 and found <= set(TYPES), (self.name, k, found)
-        return found.pop()
+    def out_type(self, k, body):
+        """What pointer k points to: what is stored there, but a float that is stored as its bits is a float by its alias class."""
+        found = set(re.findall(rf"store (\w+) \S+, ptr %{k}, align \d+, !tbaa (!\d+)$", body, re.M))
+        kinds = {self.aliases[tag] if self.aliases[tag] in ("float", "double") else kind for kind, tag in found}
+        assert len(kinds) == 1 and kinds <= set(TYPES), (self.name, k, found)
+        return kinds.pop()
 
     def add(self, op, kind, *operands):
         if kind not in TYPES:
@@ -155,7 +157,9 @@ class Function:
     def instruction(self, line, label, always):
         store = re.fullmatch(r"store (\w+) (\S+), ptr %(\d+)", line)
         if store and int(store[3]) < self.nout and always:
-            self.results[int(store[3])] = self.value(store[1], store[2])
+            out = int(store[3])
+            value = self.value(store[1], store[2])
+            self.results[out] = value if store[1] == self.outs[out] else self.add("bitcast", self.outs[out], value)
             return
         m = matched(r"(%\d+) = (?:tail |notail )?(\w+) (.*)", line)
         words = m[3].split()
@@ -205,9 +209,16 @@ class Function:
         return self.add(f"call_{name}", kind, *values())
 
 
+def alias_classes(text):
+    """tag of an access: name of its type."""
+    names = dict(re.findall(r'^(!\d+) = !\{!"([^"]+)", ', text, re.M))
+    return {tag: names[of] for tag, of in re.findall(r"^(!\d+) = !\{(!\d+), !\d+, i64 0\}", text, re.M) if of in names}
+
+
 def functions(text, known, pool):
+    aliases = alias_classes(text)
     for name, params, body in re.findall(r"^define [^@]*@(tsr_\w+)\((.*?)\)[^{]*\{\n(.*?)^\}", text, re.M | re.S):
-        yield Function(name, params.split(", "), body, known, pool)
+        yield Function(name, params.split(", "), body, known, pool, aliases)
 
 
 def dtype(name):

@@ -128,6 +128,9 @@ static void clamp4(DType t, void *lane, int64_t n)
             u[i] = clamp_uint4(u[i]);
 }
 
+bool convert_to_odd(DType to, DType from) { return codecs()->encode[to] && lane_dtype(from) != DT_f32 && !exact_in_f32(from); }
+bool convert_clamps4(DType to, DType from) { return (to == DT_int4 || to == DT_uint4) && dtype_is_inexact(from); }
+
 /* Up to RUN elements by the default rules. */
 static void convert_plain(DType to, void *dst, DType from, const void *src, int64_t n)
 {
@@ -141,7 +144,7 @@ static void convert_plain(DType to, void *dst, DType from, const void *src, int6
     }
     if (lf != lt) {
         void *y = raw_is_lane(to) ? dst : b;
-        if (codecs()->encode[to] && !exact_in_f32(from)) {
+        if (convert_to_odd(to, from)) {
             lane_convert(DT_f64, a, lf, x, n);
             codecs()->to_odd((double *)(void *)a, y, n);
         } else {
@@ -149,7 +152,7 @@ static void convert_plain(DType to, void *dst, DType from, const void *src, int6
         }
         x = y;
     }
-    if ((to == DT_int4 || to == DT_uint4) && dtype_is_inexact(from)) {
+    if (convert_clamps4(to, from)) {
         if (x != b)
             x = memcpy(b, x, (size_t)n);
         clamp4(to, b, n);
@@ -283,12 +286,23 @@ static bool needs_exact_int(DType to, DType from)
     return codecs()->encode[to] && dtype_is_int(from) && dtype_info[from].bits == 64;
 }
 
+ConvWay convert_way(DType to, DType from, const ConvOpts *o)
+{
+    bool plain = is_plain(to, from, o);
+
+    if (to == from && plain)
+        return CONV_COPY;
+    if (plain && !needs_exact_int(to, from))
+        return CONV_PLAIN;
+    return o && is_clamped(to, from, o) ? CONV_CLAMPED : CONV_EXACT;
+}
+
 void raw_convert(DType to, void *dst, DType from, const void *src, int64_t n, const ConvOpts *o, int64_t first)
 {
     static const ConvOpts nearest;
-    bool plain = is_plain(to, from, o) && !needs_exact_int(to, from);
+    ConvWay way = convert_way(to, from, o);
 
-    if (to == from && is_plain(to, from, o)) {
+    if (way == CONV_COPY) {
         memmove(dst, src, (size_t)n * raw_size(to));
         return;
     }
@@ -296,9 +310,9 @@ void raw_convert(DType to, void *dst, DType from, const void *src, int64_t n, co
         int64_t k = n - i < RUN ? n - i : RUN;
         void *d = (char *)dst + (size_t)i * raw_size(to);
         const void *s = (const char *)src + (size_t)i * raw_size(from);
-        if (plain)
+        if (way == CONV_PLAIN)
             convert_plain(to, d, from, s, k);
-        else if (o && is_clamped(to, from, o))
+        else if (way == CONV_CLAMPED)
             convert_clamped(to, d, from, s, k);
         else
             convert_exactly(to, d, from, s, k, o ? o : &nearest, first + i);

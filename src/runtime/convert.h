@@ -31,6 +31,17 @@ void raw_to_lane(DType t, const void *raw, void *lane, int64_t n);
 void lane_to_raw(DType t, const void *lane, void *raw, int64_t n);      /* nearest even; overflow as the format does */
 /* Between lane dtypes: ints wrap, floats to int truncate and saturate with NaN as 0, to bool is != 0. */
 void lane_convert(DType to, void *dst, DType from, const void *src, int64_t n);
+
+/* How raw_convert goes about a pair, for those who make code of it. */
+typedef enum {
+    CONV_COPY,
+    CONV_PLAIN,                 /* raw -> lane -> lane -> raw, with the two steps below */
+    CONV_CLAMPED,               /* through f32, clamped to the largest finite value */
+    CONV_EXACT,                 /* one by one by the exact encoder */
+} ConvWay;
+ConvWay convert_way(DType to, DType from, const ConvOpts *o);
+bool convert_to_odd(DType to, DType from);          /* plain: lane -> f64 -> f32 rounded to odd -> raw, else it would round twice */
+bool convert_clamps4(DType to, DType from);         /* plain: lanes are brought into the range of int4 or uint4 */
 /*
  * Raw to raw, rounded once whatever the dtypes.  o NULL: nearest even, no saturation.
  * `first` is the linear index of the first element, for stochastic rounding.
