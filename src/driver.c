@@ -12,6 +12,7 @@
 #ifdef TSR_LLVM
 #include "codegen/llvm.h"
 #endif
+#include "ir/schedule/fused.h"
 #include "runtime/mesh.h"
 #include "tools/explain.h"
 #include "tools/fix.h"
@@ -242,6 +243,8 @@ static int do_verb(const Options *o)
         return EXIT_USAGE;
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
+    if (o->value[OPT_backend] && !strcmp(o->value[OPT_backend], "oracle"))
+        fused_begin(NULL);
     return verb_fn[o->verb](o);
 }
 

@@ -21,6 +21,8 @@ int axis_of(int axis, int rank);                    /* counted from the front */
 bool is_reduced(const Attr *a, int rank, int axis); /* is this axis (from the front) among a's axes? */
 /* The dtype in which two operands meet; a weak one (a Python scalar) adopts the other's as long as its kind can hold it. */
 DType common_dtype(const Tensor *x, const Tensor *y);
+/* The dtypes as which an elementwise op with a result of dtype `out` takes its operands. */
+void map_operand_dtypes(OpId op, int nin, const DType *dtype, const bool *weak, DType out, DType *as);
 /* Accumulator of sums and products of `in` that end as `out`: a's, else the default, at least as wide as both. */
 DType accum_dtype(const Attr *a, DType in, DType out);
 /* t's elements as lanes of dtype `as` (rounded to it first): t itself where it fits, else a row-major copy. NULL: no memory. */

@@ -115,18 +115,23 @@ static int category(DType t)
     return k == DK_BOOL ? 0 : k <= DK_UINT ? 1 : k == DK_FLOAT ? 2 : 3;
 }
 
-DType common_dtype(const Tensor *x, const Tensor *y)
+/* Where two dtypes meet; a weak one (a Python scalar's) adopts the other as long as its kind can hold it. */
+static DType meet(DType x, bool xweak, DType y, bool yweak)
 {
-    DType s = (DType)(x->weak ? y->dtype : x->dtype), w = (DType)(x->weak ? x->dtype : y->dtype), d;
+    DType s = xweak ? y : x, w = xweak ? x : y, d;
 
-    if (x->weak == y->weak)
-        return dtype_promote((DType)x->dtype, (DType)y->dtype, &d) ? d
-               : dtype_info[x->dtype].bits >= dtype_info[y->dtype].bits ? (DType)x->dtype : (DType)y->dtype;
+    if (xweak == yweak)
+        return dtype_promote(x, y, &d) ? d : dtype_info[x].bits >= dtype_info[y].bits ? x : y;
     if (category(w) <= category(s))
         return s;
     if (category(w) == 3)
         return category(s) == 2 ? dtype_complex(s) : DT_c64;
     return category(w) == 2 ? DT_f32 : w;
+}
+
+DType common_dtype(const Tensor *x, const Tensor *y)
+{
+    return meet((DType)x->dtype, x->weak, (DType)y->dtype, y->weak);
 }
 
 /* The dtype of operand k for the loop. */
@@ -150,6 +155,15 @@ static bool result_differs(OpId op)
     default:
         return false;
     }
+}
+
+void map_operand_dtypes(OpId op, int nin, const DType *dtype, const bool *weak, DType out, DType *as)
+{
+    bool differs = result_differs(op);
+    DType common = nin == 2 && differs ? meet(dtype[0], weak[0], dtype[1], weak[1]) : dtype[0];
+
+    for (int k = 0; k < nin; k++)
+        as[k] = differs ? common : operand_dtype(op, out, k);
 }
 
 /* Does any element compare so with zero? */
@@ -260,9 +274,8 @@ KStatus kernel_map(KERNEL_ARGS)
 static KStatus map_rows(KERNEL_ARGS)
 {
     MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
-    bool differs = result_differs(op);
-    DType common = nin == 2 && differs ? common_dtype(in[0], in[1]) : nin == 1 && differs ? (DType)in[0]->dtype : m.out;
-    DType last = DT_NONE;
+    DType dtype[3], as[3], last = DT_NONE;
+    bool weak[3];
     size_t widest = raw_size(m.out);
     KStatus s;
 
@@ -273,8 +286,13 @@ static KStatus map_rows(KERNEL_ARGS)
         return K_OK;
     }
     for (int k = 0; k < nin; k++) {
+        dtype[k] = (DType)in[k]->dtype;
+        weak[k] = in[k]->weak;
+    }
+    map_operand_dtypes(op, nin, dtype, weak, m.out, as);
+    for (int k = 0; k < nin; k++) {
         reader_stretch(&m.in[k], in[k], type->rank, type->shape);
-        last = m.in[k].as = differs ? common : operand_dtype(op, m.out, k);
+        last = m.in[k].as = as[k];
         widest = reader_width(&m.in[k]) > widest ? reader_width(&m.in[k]) : widest;
     }
     m.tile = tile_length(widest > raw_size(lane_dtype(m.out)) ? widest : raw_size(lane_dtype(m.out)));

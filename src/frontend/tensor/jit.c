@@ -15,6 +15,7 @@
 #include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/transform.h"
 #include "frontend/tensor/watch.h"
+#include "ir/schedule/schedule.h"
 
 #include <string.h>
 
@@ -26,6 +27,8 @@ typedef struct Entry {
     const Policy *numerics;
     int64_t place;              /* staged on a rank: what the graph means may depend on which one */
     Graph *graph;
+    Graph *fused;               /* the same with kernels to be; NULL: none, or not looked yet */
+    bool looked;
     Tensor **capture;
     bool random;                /* the graph uses the key */
     Guard *guard;               /* what it read from outside */
@@ -49,6 +52,7 @@ static void entry_free(Entry *e)
     value_unref(e->result);
     tsr_free(e->type);
     graph_unref(e->graph);
+    graph_unref(e->fused);
     for (int i = 0; i < e->ncaptures; i++)
         tensor_unref(e->capture[i]);
     tsr_free(e->capture);
@@ -321,7 +325,34 @@ static bool cacheable(const Entry *e)
 
 /* ------------------------------------------------------------- running */
 
-static Value run(Interp *I, const Entry *e, const TensorVec *in)
+static int64_t count_kernels(const Graph *g)
+{
+    int64_t n = 0;
+    for (const Node *x = g->first; x; x = x->next) {
+        n += x->op == OP_fused;
+        for (int k = 0; x->op != OP_fused && k < 4; k++)
+            n += x->attr->region[k] ? count_kernels(x->attr->region[k]) : 0;
+    }
+    return n;
+}
+
+/* The graph to run on these operands: kernels are for values, transformations look at every op. */
+static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *x, int n)
+{
+    if (!trace_run_fused || trace_of(I)->watch)
+        return e->graph;
+    for (int i = 0; i < n; i++)
+        if (x[i]->tracer)
+            return e->graph;
+    if (!e->looked) {
+        e->looked = true;
+        e->fused = schedule_fuse(e->graph);
+        stats_add(I, t->f, STAT_kernels, e->fused ? count_kernels(e->fused) : 0);
+    }
+    return e->fused ? e->fused : e->graph;
+}
+
+static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
 {
     Trace *T = trace_of(I);
     int n = e->ncaptures + 1 + e->n, nout = 0, stores = guard_nwrites(e->guard);
@@ -335,7 +366,7 @@ static Value run(Interp *I, const Entry *e, const TensorVec *in)
         return raise_op_error(I);
     }
     Tensor *few[FEW], **x = operands(e, key, in, few);
-    if (graph_apply(T, e->graph, x, n, out, &nout)) {
+    if (graph_apply(T, graph_for(I, t, e, x, n), x, n, out, &nout)) {
         bool stored = guard_write(e->guard, out + e->nout);
         v = result_tree(I, e->result, out, e->nout);
         for (int i = 0; i < stores; i++)
@@ -370,7 +401,7 @@ static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool f
     }
     if (!fresh)
         guard_renote(e->guard);
-    Value v = run(I, e, in);
+    Value v = run(I, t, e, in);
     s->runs++;
     if (!keep)
         entry_free(e);

@@ -25,6 +25,8 @@ static const Attr *plain_attr(void)
     return &a;
 }
 
+void (*graph_code_free)(struct Code *code);
+
 Graph *graph_new(Sym name)
 {
     Graph *g = tsr_calloc(sizeof *g);
@@ -62,6 +64,8 @@ void graph_unref(Graph *g)
     map_done(&g->cse);
     vec_free(&g->conds);
     size_plan_free(g->sizes);
+    if (g->code)
+        graph_code_free(g->code);
     arena_done(&g->arena);
     tsr_free(g);
 }

@@ -207,6 +207,15 @@ static bool run_scan(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor
     return ok;
 }
 
+int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+
+static bool run_fused(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    int done = trace_run_fused && !T->watch ? trace_run_fused(T, a->region[0], a, in, nin, out, nout) : 0;
+
+    return done ? done > 0 : graph_apply(T, a->region[0], in, nin, out, nout);
+}
+
 bool apply_region(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     switch (op) {
@@ -216,6 +225,8 @@ bool apply_region(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, 
         return run_while(T, a, in, nin, out, nout);
     case OP_scan:
         return run_scan(T, a, in, nin, out, nout);
+    case OP_fused:
+        return run_fused(T, a, in, nin, out, nout);
     case OP_custom_lin:
         if (a->host)
             return trace_fail(T, OPERR_TRACE, "%s has a reverse rule only: it cannot be differentiated forwards",

@@ -90,6 +90,12 @@ typedef struct Trace {
     bool (*host_rule)(void *host, void *object, int rule, Tensor *const *in, int nin, Tensor **out, int *nout);
 } Trace;
 
+/*
+ * Run the body of a `fused` node on concrete operands by a compiled kernel; set by whoever compiles, NULL: nobody.
+ * 1: done. 0: it cannot, and the body is to be run op by op. -1: T->error says why.
+ */
+extern int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+
 void trace_init(Trace *T);
 void trace_done(Trace *T);
 

@@ -53,7 +53,8 @@ bool view_store(const View *v, const int64_t *start, const int32_t *shape, const
 bool view_atomic(const View *v, const int64_t *start, const int32_t *shape, OpId step, const char *in, StrBuf *err);
 /* All of `to`; `state`: what its elements become. */
 bool view_copy(const View *to, const View *from, const void *fill, int state, StrBuf *err);
-bool view_mark(const View *to, int need, int state, StrBuf *err);      /* elements that are not `need` are an error; need < 0: any that may be written */
+/* Elements that are not `need` are an error; need < 0: any that may be written. */
+bool view_mark(const View *to, int need, int state, StrBuf *err);
 
 void tree_push(const TileType *t, Tree *tree, const char *value);
 void tree_total(const TileType *t, Tree *tree, char *out);

@@ -1,0 +1,410 @@
+/*
+ * fuse: nodes that share an iteration space become one `fused` node.
+ *
+ * Nodes start as groups of their own; walking the graph in order, a node's
+ * group joins those of its operands whenever the union is still a region
+ * (region.h) and no path leaves it and comes back.  Nothing is computed twice:
+ * a value that is used outside as well becomes one more result.  Moves that
+ * are used outside stay outside too, as views of the result.
+ *
+ * Groups that would save nothing, those with a single op that computes, are
+ * left as nodes for the reference kernels.
+ */
+#include "ir/schedule/schedule.h"
+
+#include "ir/schedule/region.h"
+
+#include <string.h>
+
+enum { GROUP_MAX = 64 };
+
+typedef struct Group {
+    Vec(Node *) node;           /* in graph order; empty: it joined another */
+} Group;
+
+typedef struct Fuser {
+    Graph *g;
+    Node **at;                  /* place in order -> node */
+    int n;
+    int *place;                 /* node id -> place in order */
+    int *group;                 /* place -> group, -1: none */
+    Group *groups;              /* by the place of its first node */
+    int *first_use;             /* place -> where its users begin in `user` */
+    int *user;                  /* places of users */
+    bool *result;               /* place -> is it a result of the graph? */
+    int *mark, stamp;           /* place -> the search that was here */
+    int *stack;                 /* of the search */
+} Fuser;
+
+/* ---- who uses what ---- */
+
+static void list_nodes(Fuser *f)
+{
+    f->at = tsr_alloc(sizeof *f->at * (f->g->nnodes + 1));
+    f->place = tsr_alloc(sizeof *f->place * (f->g->nnodes + 1));
+    for (Node *n = f->g->first; n; n = n->next) {
+        f->place[n->id] = f->n;
+        f->at[f->n++] = n;
+    }
+}
+
+static void list_users(Fuser *f)
+{
+    int total = 0, *next = tsr_calloc(sizeof *next * (size_t)(f->n + 1));
+
+    f->first_use = tsr_calloc(sizeof *f->first_use * (size_t)(f->n + 1));
+    for (int i = 0; i < f->n; i++) {
+        total += f->at[i]->nin;
+        for (int k = 0; k < f->at[i]->nin; k++)
+            f->first_use[f->place[f->at[i]->in[k].node->id] + 1]++;
+    }
+    f->user = tsr_alloc(sizeof *f->user * (size_t)(total + 1));
+    for (int i = 0; i < f->n; i++)
+        f->first_use[i + 1] += f->first_use[i];
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; k < f->at[i]->nin; k++) {
+            int p = f->place[f->at[i]->in[k].node->id];
+            f->user[f->first_use[p] + next[p]++] = i;
+        }
+    tsr_free(next);
+}
+
+static void fuser_init(Fuser *f, Graph *g)
+{
+    memset(f, 0, sizeof *f);
+    f->g = g;
+    list_nodes(f);
+    list_users(f);
+    size_t n = (size_t)f->n + 1;
+    f->group = tsr_alloc(sizeof *f->group * n);
+    f->groups = tsr_calloc(sizeof *f->groups * n);
+    f->result = tsr_calloc(sizeof *f->result * n);
+    f->mark = tsr_calloc(sizeof *f->mark * n);
+    f->stack = tsr_alloc(sizeof *f->stack * n);
+    for (int i = 0; i < g->results.n; i++)
+        f->result[f->place[g->results.at[i].node->id]] = true;
+    for (int i = 0; i < f->n; i++) {
+        f->group[i] = region_takes(f->at[i]) ? i : -1;
+        if (f->group[i] >= 0)
+            vec_push(&f->groups[i].node, f->at[i]);
+    }
+}
+
+static void fuser_done(Fuser *f)
+{
+    for (int i = 0; i < f->n; i++)
+        vec_free(&f->groups[i].node);
+    tsr_free(f->at);
+    tsr_free(f->place);
+    tsr_free(f->group);
+    tsr_free(f->groups);
+    tsr_free(f->first_use);
+    tsr_free(f->user);
+    tsr_free(f->result);
+    tsr_free(f->mark);
+    tsr_free(f->stack);
+}
+
+/* ---- may two groups join? ---- */
+
+static bool in_either(const Fuser *f, int place, int a, int b) { return f->group[place] >= 0 && (f->group[place] == a || f->group[place] == b); }
+
+/* Is there a path from one of the two groups out and back into one? */
+static bool comes_back(Fuser *f, int a, int b)
+{
+    int top = 0, end = 0, both[2] = {a, b};
+
+    f->stamp++;
+    for (int k = 0; k < 2; k++) {
+        int last = f->place[vec_last(&f->groups[both[k]].node)->id];
+        end = last > end ? last : end;
+    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < f->groups[both[k]].node.n; i++)
+            f->stack[top++] = f->place[f->groups[both[k]].node.at[i]->id];
+    while (top) {
+        int p = f->stack[--top];
+        for (int u = f->first_use[p]; u < f->first_use[p + 1]; u++) {
+            int q = f->user[u];
+            bool inside = in_either(f, q, a, b);
+            if (inside && !in_either(f, p, a, b))
+                return true;
+            if (inside || q > end || f->mark[q] == f->stamp)
+                continue;
+            f->mark[q] = f->stamp;
+            f->stack[top++] = q;
+            if (f->group[q] >= 0)                       /* a group runs as one: what one of its nodes leads to, all do */
+                for (int i = 0; i < f->groups[f->group[q]].node.n; i++) {
+                    int other = f->place[f->groups[f->group[q]].node.at[i]->id];
+                    if (f->mark[other] != f->stamp) {
+                        f->mark[other] = f->stamp;
+                        f->stack[top++] = other;
+                    }
+                }
+        }
+    }
+    return false;
+}
+
+typedef struct Union { const Fuser *f; int a, b; } Union;
+
+static bool used_outside(const Union *u, int place)
+{
+    const Fuser *f = u->f;
+
+    if (f->result[place])
+        return true;
+    for (int k = f->first_use[place]; k < f->first_use[place + 1]; k++) {
+        int user = f->user[k];
+        if (!in_either(f, user, u->a, u->b) || (region_moves(f->at[user]) && used_outside(u, user)))
+            return true;
+    }
+    return false;
+}
+
+/* Is the value seen outside the union, itself or through moves inside it? */
+static bool seen_outside(void *st, const Node *n)
+{
+    const Union *u = st;
+
+    return !region_moves(n) && used_outside(u, u->f->place[n->id]);
+}
+
+/* The nodes of both, in graph order. */
+static int merge_nodes(const Fuser *f, int a, int b, Node **out)
+{
+    const Group *x = &f->groups[a], *y = &f->groups[b];
+    int i = 0, k = 0, n = 0;
+
+    while (i < x->node.n || k < y->node.n) {
+        bool left = k == y->node.n || (i < x->node.n && f->place[x->node.at[i]->id] < f->place[y->node.at[k]->id]);
+        out[n++] = left ? x->node.at[i++] : y->node.at[k++];
+    }
+    return n;
+}
+
+static bool is_worth(const Region *r)
+{
+    int operands = 0;
+
+    if (r->nkept < r->naxes && !r->nkept)       /* one sum over everything: the reference kernel spreads it over threads */
+        return false;
+    for (int i = 0; i < r->nvalues; i++)
+        operands += !r->value[i].inside || r->value[i].out;
+    return operands <= REGION_OPERANDS;
+}
+
+static void join(Fuser *f, int a, int b)
+{
+    Node *node[2 * GROUP_MAX];
+    Region r;
+    Union u = {f, a, b};
+    int n = f->groups[a].node.n + f->groups[b].node.n;
+
+    if (a == b || n > GROUP_MAX)
+        return;
+    n = merge_nodes(f, a, b, node);
+    if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r) || comes_back(f, a, b))
+        return;
+    int into = f->place[node[0]->id], from = into == a ? b : a;
+    f->groups[into].node.n = 0;
+    for (int i = 0; i < n; i++) {
+        vec_push(&f->groups[into].node, node[i]);
+        f->group[f->place[node[i]->id]] = into;
+    }
+    vec_free(&f->groups[from].node);
+}
+
+static void grow_groups(Fuser *f)
+{
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; f->group[i] >= 0 && k < f->at[i]->nin; k++) {
+            int p = f->place[f->at[i]->in[k].node->id];
+            if (f->group[p] >= 0 && f->at[i]->in[k].index == 0)
+                join(f, f->group[p], f->group[i]);
+        }
+}
+
+/* Groups in which fewer than two nodes compute fall apart. */
+static bool drop_small(Fuser *f)
+{
+    bool any = false;
+
+    for (int i = 0; i < f->n; i++) {
+        Group *x = &f->groups[i];
+        int computing = 0;
+        for (int k = 0; k < x->node.n; k++)
+            computing += !region_moves(x->node.at[k]);
+        any |= computing >= 2;
+        for (int k = 0; computing < 2 && k < x->node.n; k++)
+            f->group[f->place[x->node.at[k]->id]] = -1;
+    }
+    return any;
+}
+
+/* ---- the new graph ---- */
+
+typedef struct Writer {
+    Fuser *f;
+    Graph *g;
+    Node **at;                  /* node id -> its copy */
+    int *result_of;             /* node id -> which result of its group's node it is, -1: it stays inside */
+    Node **fused;               /* group -> its node */
+} Writer;
+
+static void emit(Writer *w, int place);
+
+static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *at)
+{
+    GValue few[16], *in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
+    Node *c;
+
+    for (int i = 0; i < n->nin; i++) {
+        const Node *source = n->in[i].node;
+        int group = w->f->group[w->f->place[source->id]];
+        bool fused = to == w->g && group >= 0 && w->result_of[source->id] >= 0;
+        in[i] = fused ? (GValue){w->fused[group], w->result_of[source->id]} : (GValue){at[source->id], n->in[i].index};
+    }
+    Attr a = *n->attr;
+    for (int k = 0; k < 4; k++)
+        if (a.region[k]) {
+            Graph *fused = schedule_fuse(a.region[k]);
+            a.region[k] = fused ? fused : graph_ref(a.region[k]);
+        }
+    c = graph_append(to, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
+    for (int k = 0; k < 4; k++)
+        graph_unref(a.region[k]);
+    if (in != few)
+        tsr_free(in);
+    return c;
+}
+
+/* The body's node for an operand from outside; operands collects what the fused node takes. */
+static Node *body_operand(Writer *w, Graph *body, Node **at, GValue v, GValue *operand, int *n)
+{
+    if (at[v.node->id])
+        return at[v.node->id];
+    if (region_copies(v.node))
+        return at[v.node->id] = copy_node(w, body, v.node, at);
+    emit(w, w->f->place[v.node->id]);
+    int group = w->f->group[w->f->place[v.node->id]];
+    operand[(*n)++] = group >= 0 && w->result_of[v.node->id] >= 0 ? (GValue){w->fused[group], w->result_of[v.node->id]}
+                                                                  : (GValue){w->at[v.node->id], v.index};
+    TType y = *gvalue_type(v);
+    y.weak = 0;
+    return at[v.node->id] = graph_param(body, &y).node;
+}
+
+static Sym schedule_name(const Graph *body)
+{
+    Region r;
+    StrBuf text = {0};
+    Schedule s = schedule_default(region_of_body(body, &r) ? &r : NULL);
+    Sym name;
+
+    schedule_print(&s, &text);
+    name = sym(sb_str(&text));
+    sb_done(&text);
+    return name;
+}
+
+static void emit_group(Writer *w, int group)
+{
+    Group *x = &w->f->groups[group];
+    Graph *body = graph_new(sym("body"));
+    Node **at = tsr_calloc(sizeof *at * (w->f->g->nnodes + 1));
+    Union u = {w->f, group, group};
+    GValue operand[REGION_VALUES];
+    TType types[REGION_OPERANDS];
+    Attr a = attr_default();
+    int nin = 0, nout = 0;
+
+    for (int i = 0; i < x->node.n; i++) {
+        Node *n = x->node.at[i];
+        for (int k = 0; k < n->nin; k++)
+            body_operand(w, body, at, n->in[k], operand, &nin);
+        at[n->id] = copy_node(w, body, n, at);
+        if (seen_outside(&u, n)) {
+            types[nout] = n->type[0];
+            w->result_of[n->id] = nout++;
+            graph_result(body, (GValue){at[n->id], 0});
+        }
+    }
+    a.region[0] = body;
+    a.name = schedule_name(body);
+    w->fused[group] = graph_append(w->g, OP_fused, &a, operand, nin, types, nout, vec_last(&x->node)->span);
+    graph_unref(body);
+    tsr_free(at);
+}
+
+static void emit(Writer *w, int place)
+{
+    const Node *n = w->f->at[place];
+    int group = w->f->group[place];
+
+    if (group >= 0 && w->result_of[n->id] == -1 && !w->fused[group])
+        emit_group(w, group);
+    if (w->at[n->id] || (group >= 0 && !region_moves(n)))
+        return;
+    for (int i = 0; i < n->nin; i++)
+        emit(w, w->f->place[n->in[i].node->id]);
+    if (!w->at[n->id])
+        w->at[n->id] = copy_node(w, w->g, n, w->at);
+}
+
+/* A group runs where its last node stood, unless a value of it is needed before. */
+static void write_nodes(Writer *w)
+{
+    Fuser *f = w->f;
+
+    for (int i = 0; i < f->g->params.n; i++) {
+        const Node *p = f->g->params.at[i];
+        w->at[p->id] = graph_param(w->g, &p->type[0]).node;
+        w->at[p->id]->span = p->span;
+    }
+    for (int i = 0; i < f->n; i++) {
+        int group = f->group[i];
+        if (group < 0)
+            emit(w, i);
+        else if (f->at[i] == vec_last(&f->groups[group].node) && !w->fused[group])
+            emit_group(w, group);
+    }
+}
+
+static Graph *write_graph(Fuser *f)
+{
+    size_t n = f->g->nnodes + 1;
+    Writer w = {f, graph_new(f->g->name), tsr_calloc(sizeof(Node *) * n), tsr_alloc(sizeof(int) * n),
+                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1))};
+
+    memset(w.result_of, -1, sizeof(int) * n);
+    write_nodes(&w);
+    for (int i = 0; i < f->g->conds.n; i++)
+        vec_push(&w.g->conds, f->g->conds.at[i]);
+    for (int i = 0; i < f->g->results.n; i++) {
+        GValue v = f->g->results.at[i];
+        int p = f->place[v.node->id];
+        emit(&w, p);
+        bool fused = f->group[p] >= 0 && w.result_of[v.node->id] >= 0;
+        graph_result(w.g, fused ? (GValue){w.fused[f->group[p]], w.result_of[v.node->id]} : (GValue){w.at[v.node->id], v.index});
+    }
+    tsr_free(w.at);
+    tsr_free(w.result_of);
+    tsr_free(w.fused);
+    return w.g;
+}
+
+Graph *schedule_fuse(Graph *g)
+{
+    Fuser f;
+    Graph *out;
+    bool regions = false;
+
+    for (const Node *n = g->first; n; n = n->next)
+        regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
+    fuser_init(&f, g);
+    grow_groups(&f);
+    out = drop_small(&f) || regions ? write_graph(&f) : NULL;
+    fuser_done(&f);
+    return out;
+}

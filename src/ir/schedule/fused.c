@@ -1,0 +1,421 @@
+/*
+ * From a `fused` node to a launch: sizes and strides of the region's axes, a
+ * kernel for the stride classes, results, and off it goes.
+ *
+ * Operands that step by neither 0 nor 1 along the inner axis are copied to rows
+ * first, as the reference kernels do; when the outer axis is the one whose
+ * elements lie side by side, as in sums down columns, they stay, and a group
+ * does more rows at a time.
+ */
+#include "ir/schedule/fused.h"
+
+#include "ir/graph/level.h"
+#include "ir/graph/sizes.h"
+#include "ir/schedule/schedule.h"
+
+#include "base/hash.h"
+#include "runtime/kernel_util.h"
+#include "runtime/mesh.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { OPERANDS = REGION_OPERANDS, COLUMN_ROWS = 64 };
+
+typedef struct Variant {
+    struct Variant *next;
+    StrideClass stride[OPERANDS];
+    bool crosswise;
+    TileKernel *tile;           /* NULL: it could not be lowered */
+    void *code;                 /* the compiler's; NULL: there is none */
+    LaunchKernel launch;
+} Variant;
+
+typedef struct Code {
+    uint32_t refs;
+    Graph *body;                /* a copy of its own: bodies of the same text share this */
+    Region r;
+    Schedule s;
+    bool able;                  /* is the body a region at all? */
+    Variant *first;
+    char *text;                 /* body and schedule */
+} Code;
+
+static Map by_text;             /* hash of the text -> Code *, which `all` holds */
+static Vec(Code *) all;
+static FusedStats stats;
+static const KernelCompiler *compiler;      /* NULL: the oracle */
+
+/* ---- what a body becomes ---- */
+
+static Code *code_new(const Graph *body, const Attr *a, const char *text)
+{
+    Code *c = tsr_calloc(sizeof *c);
+    StrBuf err = {0};
+
+    c->refs = 1;
+    c->body = graph_clone(body);
+    c->text = tsr_alloc(strlen(text) + 1);
+    strcpy(c->text, text);
+    c->able = region_of_body(c->body, &c->r) && body->params.n + body->results.n <= OPERANDS;
+    if (!a->name || !schedule_read(a->name->text, &c->s, &err))
+        c->s = schedule_default(c->able ? &c->r : NULL);
+    sb_done(&err);
+    return c;
+}
+
+static void variant_free(Variant *v)
+{
+    if (v->code)
+        compiler->free(v->code);
+    tile_kernel_free(v->tile);
+    tsr_free(v);
+}
+
+static void code_free(Code *c)
+{
+    if (--c->refs)
+        return;
+    while (c->first) {
+        Variant *v = c->first;
+        c->first = v->next;
+        variant_free(v);
+    }
+    graph_unref(c->body);
+    tsr_free(c->text);
+    tsr_free(c);
+}
+
+/* The code of a body; bodies that print alike share it. */
+static Code *code_of(Graph *body, const Attr *a)
+{
+    StrBuf text = {0};
+    uint64_t key;
+    uintptr_t at;
+    Code *c;
+
+    if (body->code)
+        return body->code;
+    graph_print(body, &text);
+    sb_puts(&text, a->name ? a->name->text : "");
+    key = hash_bytes64(sb_str(&text), text.n) | 1;
+    c = map_find(&by_text, key, &at) ? (Code *)at : NULL;
+    if (!c || strcmp(c->text, sb_str(&text))) {
+        c = code_new(body, a, sb_str(&text));
+        map_set(&by_text, key, (uintptr_t)c);       /* in place of one whose hash is the same: that one's bodies keep it */
+        vec_push(&all, c);
+    }
+    sb_done(&text);
+    c->refs++;
+    return body->code = c;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void compile(Variant *v, const Code *c, const Schedule *s)
+{
+    StrBuf err = {0};
+
+    v->tile = schedule_lower(c->body, &c->r, s, v->stride, &err);
+    if (v->tile)
+        tile_fold(v->tile);
+    if (v->tile && compiler && (v->code = compiler->compile(v->tile, &err)))
+        v->launch = (LaunchKernel){compiler->entry(v->code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, v->code, compiler->scratch};
+    sb_done(&err);
+}
+
+static Variant *variant_of(Code *c, const StrideClass *stride, int n, bool crosswise)
+{
+    Variant *v = c->first;
+    Schedule s = c->s;
+    double start = now();
+
+    while (v && (v->crosswise != crosswise || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
+        v = v->next;
+    if (v)
+        return v;
+    v = tsr_calloc(sizeof *v);
+    memcpy(v->stride, stride, sizeof *stride * (size_t)n);
+    v->crosswise = crosswise;
+    s.m = crosswise ? COLUMN_ROWS : s.m;
+    compile(v, c, &s);
+    v->next = c->first;
+    c->first = v;
+    stats.kernels += v->tile != NULL;
+    stats.seconds += now() - start;
+    return v;
+}
+
+/* ---- one run ---- */
+
+typedef struct Run {
+    Trace *T;
+    Code *c;
+    int nin, nout;
+    Tensor *x[OPERANDS];        /* operands (owned), then results */
+    const RegionValue *value[OPERANDS];
+    LaunchSpace space;
+} Run;
+
+static void set_sizes(Run *u)
+{
+    const Region *r = &u->c->r;
+
+    u->space.naxes = r->naxes;
+    u->space.nkept = r->nkept;
+    for (int a = 0; a < r->naxes; a++)
+        u->space.size[a] = -1;
+    for (int i = 0; i < u->nin; i++)
+        for (int k = 0; u->value[i] && k < u->x[i]->rank; k++)
+            if (u->value[i]->axis[k] >= 0)
+                u->space.size[(int)u->value[i]->axis[k]] = u->x[i]->shape[k];
+}
+
+/* Sizes that no operand shows follow from those of the graph around. */
+static bool find_sizes(Run *u, const Graph *body)
+{
+    Region r;
+
+    for (int a = 0; a < u->c->r.naxes; a++)
+        if (u->space.size[a] < 0) {
+            if (!region_of_body(body, &r) || !u->T->dims)
+                return false;
+            Dim d = env_subst(u->T->dims, r.size[a]);
+            if (!dim_is_const(d))
+                return false;
+            u->space.size[a] = d;
+        }
+    return true;
+}
+
+static bool is_empty_extreme(const Run *u)
+{
+    const Region *r = &u->c->r;
+    bool empty = false;
+
+    for (int a = r->nkept; a < r->naxes; a++)
+        empty |= !u->space.size[a];
+    for (int v = 0; empty && v < r->nvalues; v++)
+        if (r->value[v].inside && (r->value[v].node->op == OP_max || r->value[v].node->op == OP_min))
+            return true;
+    return false;
+}
+
+static void set_arg(Run *u, int i)
+{
+    const Tensor *t = u->x[i];
+    LaunchArg *arg = &u->space.arg[i];
+
+    memset(arg, 0, sizeof *arg);
+    arg->bytes = dtype_info[t->dtype].sbits / 8;
+    arg->base = (char *)t->store->data + t->offset * arg->bytes;
+    for (int k = 0; u->value[i] && k < t->rank; k++)
+        if (u->value[i]->axis[k] >= 0 && t->shape[k] != 1)
+            arg->stride[(int)u->value[i]->axis[k]] = t->stride[k];
+}
+
+static void set_args(Run *u)
+{
+    u->space.nargs = u->nin + u->nout;
+    for (int i = 0; i < u->space.nargs; i++)
+        set_arg(u, i);
+}
+
+static Tensor *new_result(const Run *u, int i)
+{
+    const TType *y = gvalue_type(u->c->body->results.at[i]);
+    const RegionValue *v = u->value[u->nin + i];
+    Dim shape[REGION_AXES];
+    Tensor *t;
+
+    for (int k = 0; k < y->rank; k++)
+        shape[k] = v->axis[k] < 0 ? 1 : u->space.size[(int)v->axis[k]];
+    if (!(t = tensor_new((DType)y->dtype, y->rank, shape)))
+        return NULL;
+    t->weak = y->weak;
+    t->policy = y->policy;
+    return t;
+}
+
+static bool make_results(Run *u)
+{
+    for (int i = 0; i < u->nout; i++)
+        if (!(u->x[u->nin + i] = new_result(u, i)))
+            return false;
+    return true;
+}
+
+/* A row-major copy in place of the operand. */
+static bool straighten(Run *u, int i)
+{
+    Tensor *t = i < u->nin ? tensor_copy(u->x[i]) : NULL;
+
+    if (!t)
+        return false;
+    tensor_unref(u->x[i]);
+    u->x[i] = t;
+    return true;
+}
+
+/* Merge axes; an operand that hinders it is copied once. */
+static bool merge_axes(Run *u)
+{
+    LaunchSpace before = u->space;
+    bool copied[OPERANDS] = {false};
+    int which;
+
+    for (;;) {
+        set_args(u);
+        if (launch_merge(&u->space, &which))
+            return true;
+        memcpy(u->space.size, before.size, sizeof before.size);
+        u->space.naxes = before.naxes;
+        u->space.nkept = before.nkept;
+        if (copied[which] || !straighten(u, which))
+            return false;
+        copied[which] = true;
+    }
+}
+
+static int64_t inner_stride(const LaunchSpace *s, int i) { return s->naxes > s->nkept ? s->arg[i].stride[s->nkept] : 0; }
+static int64_t outer_stride(const LaunchSpace *s, int i) { return s->nkept ? s->arg[i].stride[s->nkept - 1] : 0; }
+
+static void classify(const LaunchSpace *s, StrideClass *out)
+{
+    for (int i = 0; i < s->nargs; i++) {
+        int64_t inner = inner_stride(s, i), outer = outer_stride(s, i);
+        out[i].inner = (int8_t)(inner == 0 || inner == 1 ? inner : STRIDE_ANY);
+        out[i].outer = (int8_t)(outer == 0 ? 0 : outer == 1 && out[i].inner == STRIDE_ANY ? 1 : STRIDE_ANY);
+    }
+}
+
+/* Which operand should be copied to rows first: -1 none. *crosswise: rows are read side by side instead. */
+static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
+{
+    bool reduces = u->c->r.nkept < u->c->r.naxes;
+
+    *crosswise = false;
+    for (int i = 0; i < u->space.nargs; i++)
+        *crosswise |= reduces && c[i].inner == STRIDE_ANY && c[i].outer == 1;
+    for (int i = 0; i < u->nin; i++)
+        if (c[i].inner == STRIDE_ANY && !(*crosswise && c[i].outer == 1))
+            return i;
+    return -1;
+}
+
+static Variant *plan(Run *u)
+{
+    StrideClass class[OPERANDS] = {{0, 0}};
+    LaunchSpace before = u->space;
+    bool crosswise;
+    int which;
+
+    for (int tries = 0; tries <= u->nin; tries++) {
+        if (!merge_axes(u))
+            return NULL;
+        memset(class, 0, sizeof class);
+        classify(&u->space, class);
+        if ((which = awkward(u, class, &crosswise)) < 0)
+            return variant_of(u->c, class, u->space.nargs, crosswise);
+        memcpy(u->space.size, before.size, sizeof before.size);
+        u->space.naxes = before.naxes;
+        u->space.nkept = before.nkept;
+        if (!straighten(u, which))
+            return NULL;
+    }
+    return NULL;
+}
+
+typedef struct Oracle { const TileKernel *k; StrBuf err; } Oracle;
+
+static bool oracle_round(void *st, const int64_t *size, const TileArg *arg)
+{
+    Oracle *o = st;
+
+    return tile_exec(o->k, size, arg, &o->err);
+}
+
+/* What the oracle refuses is our mistake: it is said, never hidden by running op by op. */
+static int run_oracle(Run *u, const Variant *v)
+{
+    Oracle o = {.k = v->tile};
+    int done = launch_each(&u->space, oracle_round, &o) ? 1 : -1;
+
+    if (done < 0)
+        trace_fail(u->T, OPERR_VALUE, "kernel %s: %s", v->tile->name->text, sb_str(&o.err));
+    sb_done(&o.err);
+    return done;
+}
+
+static int run_compiled(Run *u, const Variant *v)
+{
+    if (launch_run(&u->space, &v->launch))
+        return 1;
+    trace_fail(u->T, OPERR_MEMORY, "no memory for the rows of a fused kernel");
+    return -1;
+}
+
+static int run(Run *u, const Graph *body)
+{
+    Variant *v;
+
+    set_sizes(u);
+    if (!find_sizes(u, body) || is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))
+        return 0;
+    if (!v->tile || (compiler && !v->code))
+        return 0;
+    stats.launches++;
+    return compiler ? run_compiled(u, v) : run_oracle(u, v);
+}
+
+static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    Code *c = code_of(body, a);
+    Run u = {.T = T, .c = c, .nin = nin, .nout = body->results.n};
+    int done = 0;
+
+    for (int i = 0; i < nin; i++)
+        if (in[i]->tracer || in[i]->store->device || device_now)
+            return 0;
+    if (!c->able)
+        return 0;
+    for (int i = 0; i < nin; i++) {
+        u.x[i] = tensor_ref(in[i]);
+        u.value[i] = region_value(&c->r, c->body->params.at[i]);
+    }
+    for (int i = 0; i < u.nout; i++)
+        u.value[nin + i] = region_value(&c->r, c->body->results.at[i].node);
+    done = run(&u, body);
+    stats.fallbacks += !done;
+    tensors_unref(u.x, nin);
+    if (done > 0) {
+        memcpy(out, u.x + nin, sizeof *out * (size_t)u.nout);
+        *nout = u.nout;
+    } else
+        for (int i = 0; i < u.nout; i++)
+            tensor_unref(u.x[nin + i]);
+    return done;
+}
+
+void fused_begin(const KernelCompiler *c)
+{
+    compiler = c;
+    graph_code_free = code_free;
+    trace_run_fused = run_fused;
+}
+
+void fused_done(void)
+{
+    for (int i = 0; i < all.n; i++)
+        code_free(all.at[i]);
+    vec_free(&all);
+    map_done(&by_text);
+}
+
+FusedStats fused_stats(void) { return stats; }

@@ -1,0 +1,31 @@
+/*
+ * fused.h - `fused` nodes run by compiled kernels.
+ *
+ * A body is compiled when it first runs, once for each way in which its
+ * operands may step along the inner axis, and for all sizes.  Bodies of the
+ * same text share their kernels.  What cannot be compiled, or an operand that
+ * no kernel walks, is run op by op; the results are the same bits.
+ */
+#ifndef TSR_IR_FUSED_H
+#define TSR_IR_FUSED_H
+
+#include "ir/graph/trace.h"
+#include "ir/tile/tile.h"
+
+/* Makes code of Tile IR kernels: src/codegen/cpu.h has the one for this machine. */
+typedef struct KernelCompiler {
+    /* NULL: it cannot, *err says why. */
+    void *(*compile)(const TileKernel *k, StrBuf *err);
+    KernelFn *(*entry)(const void *code);
+    int64_t (*scratch)(const void *code, const int64_t *size);     /* bytes that a group's buffers take */
+    void (*free)(void *code);
+} KernelCompiler;
+
+/* From now on `fused` nodes run by kernels; NULL: by the oracle, which interprets them and checks every access. */
+void fused_begin(const KernelCompiler *compiler);
+/* Kernels made so far in this process, and how long that took. */
+typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
+FusedStats fused_stats(void);
+void fused_done(void);                  /* at exit: frees all code */
+
+#endif

@@ -1,0 +1,551 @@
+/*
+ * lower: the body of a `fused` node as a kernel of the Tile IR.
+ *
+ * A group does m rows.  Values of a row are tiles [m, 1], values of elements
+ * tiles [m, n] for a piece of the rows; what an operand does not have an axis
+ * for has extent 1 there, and stretches.  The rows are gone over in passes
+ * (region.h): each pass reduces the pieces in the order of semantics 9.3 and
+ * stores the results that it knows.
+ *
+ * A pass that needs an element's value again computes it again where that is
+ * cheap; otherwise the first pass kept it, in the result that it is anyway, or
+ * in a buffer of the group.
+ */
+#include "ir/schedule/schedule.h"
+
+#include "runtime/kernel_util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Lower {
+    const Graph *body;
+    const Region *r;
+    const Schedule *s;
+    const StrideClass *stride;
+    TileKernel *k;
+    TileBuilder b;
+    TileRef row0, zero, col;    /* where the group's rows and the piece begin */
+    TileRef step, end;          /* n, and the size of the inner axis */
+    TileRef count;              /* elements of the piece that there are */
+    TileRef *view;              /* by operand, then result */
+    TileRef *row;               /* value -> tile [m, 1] (or [1, 1], or a scalar) of values that no pass changes */
+    TileRef *piece;             /* value -> tile of this pass's piece */
+    TileRef *kept;              /* value -> buffer that an earlier pass filled */
+    bool *keep;                 /* value -> does its first pass keep it? */
+    int pass;
+    bool ok;
+} Lower;
+
+static TileRef none(void) { return (TileRef){NULL, 0}; }
+
+static TileRef add(Lower *l, TileOp op, const TAttr *a, const TileRef *in, int nin)
+{
+    TileNode *n = l->ok ? tile_add(&l->b, op, a, in, nin) : NULL;
+
+    l->ok &= n != NULL;
+    return (TileRef){n, 0};
+}
+
+static TileRef add2(Lower *l, TileOp op, TileRef a, TileRef b) { return add(l, op, NULL, (TileRef[]){a, b}, 2); }
+
+static TileRef index_of(Lower *l, int64_t i)
+{
+    TAttr a = tattr_none;
+
+    a.i = i;
+    return add(l, TOP_index, &a, NULL, 0);
+}
+
+static int value_index(const Lower *l, const Node *n) { return (int)(region_value(l->r, n) - l->r->value); }
+static bool is_reduced_region(const Lower *l) { return l->r->nkept < l->r->naxes; }
+static bool is_row(const Lower *l, int v) { return is_reduced_region(l) && region_is_row(l->r, &l->r->value[v]); }
+
+/* ---- memory ---- */
+
+/* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
+static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns)
+{
+    TAttr a = tattr_none;
+    TileRef in[3] = {view, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero};
+
+    a.rank = 2;
+    a.shape[0] = c.outer ? l->s->m : 1;
+    a.shape[1] = c.inner && columns ? l->s->n : 1;
+    return add(l, TOP_load, &a, in, 3);
+}
+
+static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x)
+{
+    TileRef in[4] = {view, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero, x};
+
+    add(l, TOP_store, NULL, in, 4);
+}
+
+/* ---- maps ---- */
+
+static TileRef convert(Lower *l, TileRef x, DType to, const Attr *how)
+{
+    TAttr a = tattr_none;
+
+    if (tile_type(x)->dtype == to && !how)
+        return x;
+    a.op = OP_convert;
+    a.dtype = to;
+    if (how) {
+        a.rounding = how->rounding;
+        a.saturate = how->saturate;
+        a.flush = how->flush;
+    }
+    return add(l, TOP_map, &a, &x, 1);
+}
+
+/* A [m, 1] and a scalar meet as they are: ranks are equal or 0. */
+static TileRef emit_map(Lower *l, const Node *n, TileRef *in)
+{
+    DType out = (DType)n->type[0].dtype, have[3], as[3];
+    TAttr a = tattr_none;
+    bool weak[3];
+
+    if (n->op == OP_convert)
+        return convert(l, in[0], out, n->attr);
+    if (n->op == OP_stop_gradient || n->op == OP_conj)
+        return in[0];
+    for (int i = 0; i < n->nin; i++) {
+        have[i] = (DType)gvalue_type(n->in[i])->dtype;
+        weak[i] = gvalue_type(n->in[i])->weak;
+    }
+    map_operand_dtypes((OpId)n->op, n->nin, have, weak, out, as);
+    for (int i = 0; i < n->nin; i++)
+        in[i] = convert(l, in[i], as[i], NULL);
+    a.op = (uint8_t)n->op;
+    a.dtype = out;
+    a.flush = n->attr->flush;
+    return add(l, TOP_map, &a, in, n->nin);
+}
+
+/* A constant of one element, or `full`. */
+static TileRef emit_copy(Lower *l, const Node *n)
+{
+    TAttr a = tattr_none;
+    const Tensor *t = n->attr->value;
+    bool real = dtype_is_inexact((DType)n->type[0].dtype);
+
+    a.dtype = n->type[0].dtype;
+    if (n->op == OP_full) {
+        a.f = n->attr->f;
+        a.i = real ? 0 : (int64_t)n->attr->f;
+    } else if (real)
+        a.f = elem_get_f(t, t->offset);
+    else
+        a.i = elem_get_i(t, t->offset);
+    return add(l, TOP_const, &a, NULL, 0);
+}
+
+/* ---- values ---- */
+
+static TileRef get(Lower *l, int v);
+
+/* What an op costs beside a load. */
+static int op_cost(const Node *n)
+{
+    switch (n->op) {
+    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: case OP_fma:
+    case OP_eq: case OP_ne: case OP_lt: case OP_le: case OP_gt: case OP_ge: case OP_convert: case OP_lnot: case OP_bitand:
+    case OP_bitor: case OP_bitxor: case OP_stop_gradient: case OP_reshape: case OP_broadcast: case OP_permute:
+        return 1;
+    case OP_div: case OP_sqrt: case OP_rsqrt:
+        return 5;
+    default:
+        return 12;
+    }
+}
+
+enum { CHEAP = 6 };             /* what is computed again rather than kept */
+
+static bool is_reduce_node(const Node *n) { return n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE; }
+
+/* What it costs to compute each element's value once more. */
+static void count_costs(const Lower *l, int *cost)
+{
+    for (int v = 0; v < l->r->nvalues; v++) {
+        const RegionValue *x = &l->r->value[v];
+        cost[v] = x->inside ? op_cost(x->node) : 0;
+        for (int i = 0; x->inside && i < x->node->nin; i++) {
+            int w = value_index(l, x->node->in[i].node);
+            if (l->r->value[w].inside && !is_row(l, w))
+                cost[v] += l->keep[w] ? 1 : cost[w];
+        }
+        cost[v] = cost[v] < 1000 ? cost[v] : 1000;
+    }
+}
+
+/* What this pass ends in: operands of its reductions, and results that it is the first to know. */
+static void mark_ends(const Lower *l, int pass, bool *need)
+{
+    for (int v = 0; v < l->r->nvalues; v++) {
+        const RegionValue *x = &l->r->value[v];
+        need[v] = x->out && !is_row(l, v) && x->pass == pass;
+    }
+    for (int v = 0; v < l->r->nvalues; v++) {
+        const RegionValue *x = &l->r->value[v];
+        if (x->inside && is_reduce_node(x->node) && x->pass - 1 == pass)
+            need[value_index(l, x->node->in[0].node)] = true;
+    }
+}
+
+/* What later passes than its first one look at, and is dear, its first pass keeps. */
+static void choose_kept(Lower *l)
+{
+    bool need[REGION_VALUES];
+    int cost[REGION_VALUES];
+
+    for (int pass = 1; pass < l->r->npasses; pass++) {
+        mark_ends(l, pass, need);
+        count_costs(l, cost);
+        for (int v = l->r->nvalues - 1; v >= 0; v--) {
+            const RegionValue *x = &l->r->value[v];
+            if (!need[v] || !x->inside || is_row(l, v))
+                continue;
+            if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP)
+                l->keep[v] = true;
+            for (int i = 0; !(l->keep[v] && x->pass < pass) && i < x->node->nin; i++)
+                need[value_index(l, x->node->in[i].node)] = true;
+        }
+    }
+}
+
+static int operand_of(const Lower *l, const Node *n)
+{
+    for (int i = 0; i < l->body->params.n; i++)
+        if (l->body->params.at[i] == n)
+            return i;
+    return -1;
+}
+
+static TileRef outside_value(Lower *l, int v)
+{
+    const Node *n = l->r->value[v].node;
+    int i = operand_of(l, n);
+
+    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true);
+}
+
+/* A result lies among the other rows, a buffer holds those of the group alone. */
+static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out; }
+
+static TileRef load_kept(Lower *l, int v)
+{
+    TileRef row0 = l->row0, x;
+
+    l->row0 = is_buffer(l, v) ? l->zero : row0;
+    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, true);
+    l->row0 = row0;
+    return x;
+}
+
+static TileRef inside_value(Lower *l, int v)
+{
+    const RegionValue *x = &l->r->value[v];
+    TileRef in[3];
+
+    if (l->keep[v] && x->pass < l->pass)
+        return load_kept(l, v);
+    if (region_moves(x->node))
+        return get(l, value_index(l, x->node->in[0].node));
+    for (int i = 0; i < x->node->nin; i++)
+        in[i] = get(l, value_index(l, x->node->in[i].node));
+    l->b.span = x->node->span;
+    return l->ok ? emit_map(l, x->node, in) : none();
+}
+
+/* The tile of a value in this pass. Those of rows and scalars were made before the loop over pieces. */
+static TileRef get(Lower *l, int v)
+{
+    if (l->row[v].node)
+        return l->row[v];
+    if (!l->piece[v].node && l->ok)
+        l->piece[v] = l->r->value[v].inside ? inside_value(l, v) : outside_value(l, v);
+    return l->piece[v];
+}
+
+/* Does the value stay the same along a row, so that it can be made before the loop over pieces? */
+static bool is_steady(const Lower *l, int v)
+{
+    const RegionValue *x = &l->r->value[v];
+    int operand = x->inside ? -1 : operand_of(l, x->node);
+
+    if (is_row(l, v))
+        return true;
+    if (!x->inside)
+        return operand < 0 || !l->stride[operand].inner;
+    for (int i = 0; i < x->node->nin; i++)
+        if (!is_steady(l, value_index(l, x->node->in[i].node)))
+            return false;
+    return true;
+}
+
+/* ---- passes ---- */
+
+static void emit_steady_one(Lower *l, int v)
+{
+    const RegionValue *x = &l->r->value[v];
+
+    if (!l->ok || l->row[v].node || !is_steady(l, v) || x->pass > l->pass || is_reduce_node(x->node))
+        return;
+    l->row[v] = x->inside ? inside_value(l, v) : outside_value(l, v);
+}
+
+/* Everything along rows that is known by now: first what comes from outside. */
+static void emit_steady(Lower *l)
+{
+    for (int inside = 0; inside < 2; inside++)
+        for (int v = 0; v < l->r->nvalues; v++)
+            if (l->r->value[v].inside == inside)
+                emit_steady_one(l, v);
+}
+
+/* Reductions over this pass. */
+static int pass_reduces(const Lower *l, int *out)
+{
+    int n = 0;
+
+    for (int v = 0; v < l->r->nvalues; v++)
+        if (l->r->value[v].inside && is_reduce_node(l->r->value[v].node) && l->r->value[v].pass - 1 == l->pass)
+            out[n++] = v;
+    return n;
+}
+
+static DType reduce_accum(const Node *n)
+{
+    return n->op == OP_any || n->op == OP_all ? DT_bool
+           : n->op == OP_max || n->op == OP_min ? (DType)gvalue_type(n->in[0])->dtype
+           : accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);
+}
+
+static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
+{
+    TAttr a = tattr_none;
+
+    a.rank = 2;
+    a.shape[0] = m;
+    a.shape[1] = n;
+    return add(l, op, &a, &x, 1);
+}
+
+/* A tile of all rows of a piece: what has one row or one column stretches. */
+static TileRef stretched(Lower *l, TileRef x)
+{
+    const TileType *t = l->ok ? tile_type(x) : NULL;
+    bool whole = t && t->rank == 2 && t->extent[0] == l->s->m && t->extent[1] == l->s->n;
+
+    return !t || whole ? x : shaped(l, TOP_splat, x, l->s->m, l->s->n);
+}
+
+static TileRef empty_tree(Lower *l, const Node *n)
+{
+    TAttr a = tattr_none;
+
+    a.op = (uint8_t)n->op;
+    a.dtype = reduce_accum(n);
+    a.rank = 1;
+    a.shape[0] = l->s->m;
+    return add(l, TOP_tree, &a, NULL, 0);
+}
+
+static TileRef reduce_piece(Lower *l, const Node *n, TileRef tree)
+{
+    TAttr a = tattr_none;
+    TileRef x = get(l, value_index(l, n->in[0].node));
+
+    if (!l->ok)
+        return none();
+    l->b.span = n->span;
+    x = stretched(l, convert(l, x, reduce_accum(n), NULL));
+    a.op = (uint8_t)n->op;
+    a.axis = 1;
+    x = add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
+    return add2(l, TOP_push, tree, x);
+}
+
+static void store_pass(Lower *l)
+{
+    int nin = l->body->params.n;
+
+    for (int i = 0; i < l->body->results.n && l->ok; i++) {
+        int v = value_index(l, l->body->results.at[i].node);
+        if (!is_row(l, v) && l->r->value[v].pass == l->pass)
+            store_view(l, l->view[nin + i], l->stride[nin + i], stretched(l, get(l, v)));
+    }
+    for (int v = 0; v < l->r->nvalues && l->ok; v++)
+        if (l->keep[v] && l->r->value[v].pass == l->pass && is_buffer(l, v))
+            add(l, TOP_store, NULL, (TileRef[]){l->kept[v], l->zero, l->col, stretched(l, get(l, v))}, 4);
+}
+
+/* The loop over pieces; the trees after it replace those before it. */
+static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
+{
+    TileBlock *outside = l->b.at;
+    TileRef in[3 + REGION_OPERANDS] = {l->zero, l->end, l->step};
+    TileNode *loop;
+
+    memcpy(in + 3, tree, sizeof *tree * (size_t)n);
+    loop = l->ok ? tile_add(&l->b, TOP_for, NULL, in, 3 + n) : NULL;
+    if (!(l->ok = loop != NULL))
+        return;
+    l->b.at = loop->region[0];
+    l->col = (TileRef){loop->region[0]->params.at[0], 0};
+    l->count = add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->end, l->col));
+    for (int i = 0; i < n; i++)
+        tree[i] = reduce_piece(l, l->r->value[reduce[i]].node, (TileRef){loop->region[0]->params.at[i + 1], 0});
+    store_pass(l);
+    l->ok = l->ok && tile_yield(&l->b, tree, n);
+    l->b.at = outside;
+    for (int i = 0; i < n; i++)
+        tree[i] = (TileRef){loop, i};
+}
+
+static void emit_pass(Lower *l)
+{
+    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+    TileRef tree[REGION_OPERANDS];
+
+    emit_steady(l);
+    memset(l->piece, 0, sizeof *l->piece * REGION_VALUES);
+    if (n > REGION_OPERANDS) {
+        l->ok = false;
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        tree[i] = empty_tree(l, l->r->value[reduce[i]].node);
+    emit_pieces(l, reduce, n, tree);
+    for (int i = 0; i < n && l->ok; i++) {
+        TileRef x = add(l, TOP_total, NULL, &tree[i], 1);
+        x = convert(l, x, (DType)l->r->value[reduce[i]].node->type[0].dtype, NULL);
+        l->row[reduce[i]] = shaped(l, TOP_reshape, x, l->s->m, 1);
+    }
+    memset(l->piece, 0, sizeof *l->piece * REGION_VALUES);
+}
+
+static void store_rows(Lower *l)
+{
+    int nin = l->body->params.n;
+
+    l->col = l->zero;
+    for (int i = 0; i < l->body->results.n && l->ok; i++) {
+        int v = value_index(l, l->body->results.at[i].node);
+        if (is_row(l, v))
+            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v));
+    }
+}
+
+/* ---- the kernel ---- */
+
+static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c)
+{
+    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = 2, .space = SPACE_GLOBAL, .stride = {c.outer, c.inner}};
+    char name[24];
+
+    snprintf(name, sizeof name, "%s%d", kind, i);
+    return tile_param(l->k, sym(name), &t);
+}
+
+static void add_views(Lower *l)
+{
+    int nin = l->body->params.n;
+
+    for (int i = 0; i < nin; i++)
+        l->view[i] = add_view(l, "x", i, (DType)l->body->params.at[i]->type[0].dtype, l->stride[i]);
+    for (int i = 0; i < l->body->results.n; i++)
+        l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i]);
+}
+
+/* Buffers for what is kept and is no result. */
+static void add_buffers(Lower *l)
+{
+    for (int v = 0; v < l->r->nvalues; v++) {
+        TAttr a = tattr_none;
+        if (!l->keep[v])
+            continue;
+        for (int i = 0; i < l->body->results.n && l->r->value[v].out; i++)
+            if (l->body->results.at[i].node == l->r->value[v].node)
+                l->kept[v] = l->view[l->body->params.n + i];
+        if (l->r->value[v].out)
+            continue;
+        a.dtype = l->r->value[v].node->type[0].dtype;
+        a.space = SPACE_LOCAL;
+        l->kept[v] = add(l, TOP_alloc, &a, (TileRef[]){index_of(l, l->s->m), l->end}, 2);
+    }
+}
+
+static TileRef size_of(Lower *l, const char *name)
+{
+    TAttr a = tattr_none;
+
+    a.name = sym(name);
+    return add(l, TOP_size, &a, NULL, 0);
+}
+
+static TileRef group_of(Lower *l, int axis)
+{
+    TAttr a = tattr_none;
+
+    a.axis = (int8_t)axis;
+    return add(l, TOP_group, &a, NULL, 0);
+}
+
+static void set_grid(Lower *l)
+{
+    Dim n0 = tile_size(l->k, sym("n0")), n1 = tile_size(l->k, sym("n1"));
+
+    vec_push(&l->k->grid, dim_cdiv(n0, l->s->m));
+    if (!is_reduced_region(l))
+        vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
+}
+
+static void emit_map_kernel(Lower *l)
+{
+    l->col = add2(l, TOP_imul, group_of(l, 1), l->step);
+    emit_steady(l);
+    store_pass(l);
+}
+
+static void emit_rows_kernel(Lower *l)
+{
+    for (l->pass = 0; l->pass < l->r->npasses && l->ok; l->pass++)
+        emit_pass(l);
+    emit_steady(l);
+    store_rows(l);
+}
+
+static void emit_kernel(Lower *l)
+{
+    set_grid(l);
+    add_views(l);
+    l->zero = index_of(l, 0);
+    l->step = index_of(l, l->s->n);
+    l->end = size_of(l, "n1");
+    l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
+    choose_kept(l);
+    add_buffers(l);
+    if (is_reduced_region(l))
+        emit_rows_kernel(l);
+    else
+        emit_map_kernel(l);
+}
+
+TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
+{
+    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(s->kind == SCHEDULE_ROWS ? "rows" : "map")), .ok = true};
+    TileRef room[4][REGION_VALUES] = {0};
+    bool keep[REGION_VALUES] = {0};
+
+    l.b = (TileBuilder){.k = l.k, .at = &l.k->body, .err = err};
+    l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3];
+    l.keep = keep;
+    emit_kernel(&l);
+    if (l.ok)
+        return l.k;
+    tile_kernel_free(l.k);
+    return NULL;
+}

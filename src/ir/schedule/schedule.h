@@ -1,0 +1,40 @@
+/*
+ * schedule.h - the Schedule IR: a graph whose `fused` nodes are kernels to be.
+ *
+ * A `fused` node means what its body means, op by op.  Its name is its
+ * schedule, which says how it is carried out and never changes a result:
+ *
+ *     map.block(n=1024)               no reduction: rows in pieces of n elements
+ *     rows.block(m=4, n=256)          m rows a group, n elements of each at a time
+ *
+ * lower makes a Tile IR kernel from a body, for operands that lie in memory in
+ * a certain way; the sizes stay open.
+ */
+#ifndef TSR_IR_SCHEDULE_H
+#define TSR_IR_SCHEDULE_H
+
+#include "ir/graph/graph.h"
+#include "ir/schedule/region.h"
+#include "ir/tile/tile.h"
+
+typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS } ScheduleKind;
+
+typedef struct Schedule { uint8_t kind; int32_t m, n; } Schedule;
+
+Schedule schedule_default(const Region *r);      /* NULL: of a region without reductions */
+void schedule_print(const Schedule *s, StrBuf *out);
+bool schedule_read(const char *text, Schedule *out, StrBuf *err);
+
+/* A graph that computes the same with `fused` nodes; NULL: none of its nodes can be fused. */
+Graph *schedule_fuse(Graph *g);
+
+/*
+ * How an operand or result steps along the outer and the inner axis: 0 not at all, 1 by one element, STRIDE_ANY.
+ * Operands of the body come first, then its results.
+ */
+typedef struct StrideClass { int8_t outer, inner; } StrideClass;
+
+/* The kernel of a body: views as its operands, then its results, each with an outer and an inner axis; sizes n0 and n1. */
+TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Schedules as text, and the one that a region gets when nobody says otherwise.
+ */
+#include "ir/schedule/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX };
+
+static const char *const kinds[] = {"map", "rows"};
+
+Schedule schedule_default(const Region *r)
+{
+    return r && r->nkept < r->naxes ? (Schedule){SCHEDULE_ROWS, ROWS, ROW_PIECE} : (Schedule){SCHEDULE_MAP, 1, MAP_PIECE};
+}
+
+void schedule_print(const Schedule *s, StrBuf *out)
+{
+    sb_printf(out, "%s.block(m=%d, n=%d)", kinds[s->kind], s->m, s->n);
+}
+
+bool schedule_read(const char *text, Schedule *out, StrBuf *err)
+{
+    char kind[8];
+    int m, n, end = 0;
+
+    if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) == 3 && end && !text[end])
+        for (int k = 0; k < 2; k++)
+            if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
+                *out = (Schedule){(uint8_t)k, m, n};
+                return true;
+            }
+    sb_printf(err, "'%s' is no schedule: expected map.block(m=.., n=..) or rows.block(m=.., n=..)", text);
+    return false;
+}

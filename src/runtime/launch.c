@@ -1,0 +1,178 @@
+/*
+ * Launches: an N-axis space as rounds of a two-axis kernel.
+ *
+ * Axes of one element go.  Neighbours merge when every operand steps from the
+ * end of one row to the beginning of the next without a gap, which also holds
+ * for operands that have neither axis.  What remains before the last two axes
+ * counts rounds.
+ */
+#include "runtime/launch.h"
+
+#include "base/alloc.h"
+#include "runtime/kernels.h"
+
+#include <string.h>
+
+static void drop_axis(LaunchSpace *s, int axis)
+{
+    size_t after = (size_t)(s->naxes - axis - 1);
+
+    memmove(s->size + axis, s->size + axis + 1, sizeof *s->size * after);
+    for (int i = 0; i < s->nargs; i++)
+        memmove(s->arg[i].stride + axis, s->arg[i].stride + axis + 1, sizeof *s->size * after);
+    s->naxes--;
+    s->nkept -= axis < s->nkept;
+}
+
+/* Is stepping along `axis` the same as going over the end of the next one, for every operand? *which: for which not. */
+static bool continues(const LaunchSpace *s, int axis, int *which)
+{
+    for (int i = 0; i < s->nargs; i++)
+        if (s->arg[i].stride[axis] != s->arg[i].stride[axis + 1] * s->size[axis + 1]) {
+            *which = i;
+            return false;
+        }
+    return true;
+}
+
+/* Make one axis of this one and the next. */
+static void merge(LaunchSpace *s, int axis)
+{
+    s->size[axis + 1] *= s->size[axis];
+    drop_axis(s, axis);
+}
+
+bool launch_merge(LaunchSpace *s, int *which)
+{
+    bool reduces = s->nkept < s->naxes;
+    int ignored;
+
+    for (int a = s->naxes - 1; a >= 0; a--)
+        if (s->size[a] == 1)
+            drop_axis(s, a);
+    for (int a = s->naxes - 2; a >= s->nkept; a--) {
+        if (!continues(s, a, which))
+            return false;
+        merge(s, a);
+    }
+    for (int a = s->nkept - 2; a >= 0; a--)
+        if (continues(s, a, &ignored))
+            merge(s, a);
+    if (!reduces && s->nkept == s->naxes && s->naxes)
+        s->nkept--;
+    return true;
+}
+
+/* ---- running ---- */
+
+typedef struct Launch {
+    const LaunchSpace *s;
+    const LaunchKernel *k;
+    int64_t size[2];            /* n0, n1 */
+    int64_t rounds, groups;     /* groups of one round */
+    int64_t parts;              /* among which all groups are divided */
+    int64_t bytes;              /* of scratch memory for each part */
+    char *scratch;
+} Launch;
+
+enum { SMALL = 16384 };         /* elements that one thread does alone */
+
+/* The operands of a round. */
+static void place_args(const Launch *l, int64_t round, TileArg *arg)
+{
+    const LaunchSpace *s = l->s;
+    int inner = s->naxes > s->nkept ? s->nkept : -1, outer = s->nkept - 1;
+    int64_t at[LAUNCH_AXES];
+
+    for (int a = outer - 1; a >= 0; a--) {
+        at[a] = round % s->size[a];
+        round /= s->size[a];
+    }
+    for (int i = 0; i < s->nargs; i++) {
+        const LaunchArg *x = &s->arg[i];
+        int64_t place = 0;
+        for (int a = 0; a < outer; a++)
+            place += at[a] * x->stride[a];
+        arg[i] = (TileArg){.base = x->base + place * x->bytes, .extent = {1, 1}};
+        if (outer >= 0 && x->stride[outer]) {
+            arg[i].stride[0] = x->stride[outer];
+            arg[i].extent[0] = l->size[0];
+        }
+        if (inner >= 0 && x->stride[inner]) {
+            arg[i].stride[1] = x->stride[inner];
+            arg[i].extent[1] = l->size[1];
+        }
+    }
+}
+
+static void run_parts(int64_t lo, int64_t hi, void *st)
+{
+    const Launch *l = st;
+    TileArg arg[LAUNCH_ARGS];
+    int64_t all = l->rounds * l->groups;
+
+    for (int64_t part = lo; part < hi; part++) {
+        int64_t g = part * all / l->parts, end = (part + 1) * all / l->parts;
+        while (g < end) {
+            int64_t round = g / l->groups, first = g - round * l->groups;
+            int64_t n = end - g < l->groups - first ? end - g : l->groups - first;
+            place_args(l, round, arg);
+            l->k->fn(l->size, arg, l->scratch ? l->scratch + part * l->bytes : NULL, first, first + n);
+            g += n;
+        }
+    }
+}
+
+static int64_t pieces(int64_t n, int64_t size) { return size ? (n + size - 1) / size : 1; }
+
+static void count_rounds(Launch *l)
+{
+    const LaunchSpace *s = l->s;
+
+    l->size[0] = s->nkept ? s->size[s->nkept - 1] : 1;
+    l->size[1] = s->naxes > s->nkept ? s->size[s->nkept] : 1;
+    l->rounds = 1;
+    for (int a = 0; a < s->nkept - 1; a++)
+        l->rounds *= s->size[a];
+}
+
+static void count_groups(Launch *l)
+{
+    int64_t all;
+
+    count_rounds(l);
+    l->groups = pieces(l->size[0], l->k->rows) * pieces(l->size[1], l->k->columns);
+    all = l->rounds * l->groups;
+    l->parts = pool_threads() == 1 || l->rounds * l->size[0] * l->size[1] < SMALL ? 1 : 4 * (int64_t)pool_threads();
+    l->parts = l->parts < all ? l->parts : all;
+}
+
+bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
+{
+    Launch l = {.s = s, .k = k};
+    size_t all;
+
+    count_groups(&l);
+    if (!l.parts)
+        return true;
+    l.bytes = k->scratch ? (k->scratch(k->code, l.size) + 63) / 64 * 64 : 0;
+    if (l.bytes && (!tsr_mul((size_t)l.bytes, (size_t)l.parts, &all) || !(l.scratch = tsr_try_alloc(all, 64))))
+        return false;
+    pool_for(l.parts, 1, run_parts, &l);
+    tsr_free_aligned(l.scratch);
+    return true;
+}
+
+bool launch_each(const LaunchSpace *s, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st)
+{
+    Launch l = {.s = s};
+    TileArg arg[LAUNCH_ARGS];
+    bool go = true;
+
+    count_rounds(&l);
+    for (int64_t round = 0; go && round < l.rounds; round++) {
+        place_args(&l, round, arg);
+        go = fn(st, l.size, arg);
+    }
+    return go;
+}

@@ -1,0 +1,189 @@
+"""Random tensor functions, each compared with itself staged: program(seed, n) gives the text of n of them.
+
+A function is a short list of statements over values whose shapes (tuples of size letters, or 1) and dtypes are tracked, so
+that every statement is well typed.  The program calls it eagerly and under one jit, at several sizes, and prints a line
+for each function: `same`, or what differs.  Values are compared by how they print, which tells -0.0 from 0.0.
+"""
+import random
+
+FLOATS = ("f32", "f32", "f32", "f64", "bf16", "f16")
+SIZES = ({"A": 3, "B": 5, "C": 2}, {"A": 1, "B": 7, "C": 4}, {"A": 9, "B": 300, "C": 1}, {"A": 0, "B": 3, "C": 2},
+         {"A": 70, "B": 33, "C": 3})
+UNARY = ("exp", "tanh", "sigmoid", "abs", "sqrt", "-", "sin", "floor", "relu", "rsqrt", "erf", "log", "sign", "square", "gelu", "silu")
+BINARY = ("+", "-", "*", "/", "maximum", "minimum", "<", "==", "%", "atan2", "pow")
+REDUCE = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
+PRELUDE = '''
+def show(x):
+    if isinstance(x, tuple):
+        return [show(v) for v in x]
+    return (str(x.dtype), list(x.shape), repr(x.tolist()))
+
+def outcome(f, xs):
+    try:
+        return show(f(*xs))
+    except Exception as e:
+        return type(e).__name__
+
+def compare(name, f, cases):
+    g = jit(f)
+    for xs in cases:
+        a = outcome(f, xs)
+        b = outcome(g, xs)
+        if a != b:
+            print(name, [list(x.shape) for x in xs], "eager", str(a)[:600], "staged", str(b)[:600])
+            return
+    print(name, "same")
+'''
+
+
+class Function:
+    def __init__(self, r, name):
+        self.r, self.name, self.lines, self.values, self.n = r, name, [], [], 0
+        self.inputs = []
+        for _ in range(r.randint(1, 4)):
+            shape = tuple(r.sample(("A", "B", "C"), r.randint(0, 3)))
+            shape = tuple(1 if r.random() < 0.1 else d for d in shape)
+            dtype = r.choice(FLOATS + ("f32",) * 4 + ("int32", "bool"))
+            self.inputs.append((f"x{len(self.inputs)}", shape, dtype))
+        self.values = list(self.inputs)
+        for _ in range(r.randint(2, 12)):
+            self.statement()
+        self.results = [v for v in self.r.sample(self.values, min(len(self.values), r.randint(1, 3)))]
+        if self.values[-1] not in self.results:
+            self.results.append(self.values[-1])
+
+    def put(self, text, shape, dtype):
+        name = f"v{self.n}"
+        self.n += 1
+        self.lines.append(f"{name} = {text}")
+        self.values.append((name, shape, dtype))
+
+    def value(self, want=lambda v: True):
+        found = [v for v in self.values if want(v)]
+        return self.r.choice(found[-4:] if self.r.random() < 0.6 else found) if found else None
+
+    def floating(self):
+        return self.value(lambda v: v[2] in FLOATS)
+
+    @staticmethod
+    def join(a, b):
+        n = max(len(a), len(b))
+        a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
+        if all(x == y or 1 in (x, y) for x, y in zip(a, b)):
+            return tuple(y if x == 1 else x for x, y in zip(a, b))
+        return None
+
+    def statement(self):
+        kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
+                              "scalar", "slice"))
+        getattr(self, kind)()
+
+    def unary(self):
+        v = self.floating()
+        if v:
+            op = self.r.choice(UNARY)
+            self.put(f"-{v[0]}" if op == "-" else f"{op}({v[0]})", v[1], v[2])
+
+    def scalar(self):
+        v = self.floating()
+        if v:
+            self.put(f"{v[0]} {self.r.choice('+-*/')} {self.r.choice(('2', '0.5', '-1.25', '3e-3'))}", v[1], v[2])
+
+    def binary(self):
+        a = self.value()
+        b = self.value(lambda v: v[2] == a[2] and self.join(a[1], v[1]) is not None)
+        op = self.r.choice(BINARY)
+        shape = self.join(a[1], b[1])
+        if a[2] == "bool":
+            return self.put(f"{a[0]} {self.r.choice('&|^')} {b[0]}", shape, "bool")
+        if a[2] == "int32":
+            return self.put(f"{a[0]} {self.r.choice('+-*&')} {b[0]}", shape, "int32")
+        if op in ("<", "=="):
+            return self.put(f"{a[0]} {op} {b[0]}", shape, "bool")
+        self.put(f"{op}({a[0]}, {b[0]})" if op.isalpha() or op == "atan2" else f"{a[0]} {op} {b[0]}", shape, a[2])
+
+    def reduce(self):
+        v = self.value(lambda v: len(v[1]) > 0)
+        if not v:
+            return
+        op = self.r.choice(REDUCE)
+        if v[2] not in FLOATS:
+            op = self.r.choice(("any", "all") if v[2] == "bool" else ("sum", "max", "min"))
+        elif op in ("any", "all"):
+            op = "sum"
+        axes = sorted(self.r.sample(range(len(v[1])), self.r.randint(1, len(v[1]))))
+        keep = self.r.random() < 0.5
+        shape = tuple(1 if i in axes else d for i, d in enumerate(v[1]) if keep or i not in axes)
+        axis = axes[0] - (len(v[1]) if self.r.random() < 0.5 else 0) if len(axes) == 1 else tuple(axes)
+        self.put(f"{op}({v[0]}, axis={axis}, keepdims={keep})", shape, v[2])
+
+    def move(self):
+        v = self.value(lambda v: len(v[1]) > 0)
+        if not v:
+            return
+        how = self.r.choice(("permute", "unsqueeze", "flip", "squeeze"))
+        if how == "permute":
+            order = self.r.sample(range(len(v[1])), len(v[1]))
+            self.put(f"{v[0]}.permute({', '.join(map(str, order))})", tuple(v[1][i] for i in order), v[2])
+        elif how == "unsqueeze" and len(v[1]) < 4:
+            at = self.r.randint(0, len(v[1]))
+            self.put(f"{v[0]}.unsqueeze({at})", v[1][:at] + (1,) + v[1][at:], v[2])
+        elif how == "flip":
+            self.put(f"flip({v[0]}, {self.r.randrange(len(v[1]))})", v[1], v[2])
+        elif 1 in v[1]:
+            at = v[1].index(1)
+            self.put(f"{v[0]}.squeeze({at})", v[1][:at] + v[1][at + 1:], v[2])
+
+    def convert(self):
+        v = self.value()
+        to = self.r.choice(FLOATS if v[2] in FLOATS else FLOATS + ("int32", "bool"))
+        self.put(f"{v[0]}.to({to})", v[1], to)
+
+    def where(self):
+        a = self.floating()
+        b = a and self.value(lambda v: v[2] == a[2] and self.join(a[1], v[1]) is not None)
+        if b:
+            self.put(f"where({a[0]} < {b[0]}, {a[0]}, {b[0]})", self.join(a[1], b[1]), a[2])
+
+    def norm(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64") and len(v[1]) > 0)
+        if v:
+            self.put(self.r.choice(("softmax({})", "log_softmax({}, axis=-1)", "{0} - {0}.mean(axis=-1, keepdims=True)",
+                                    "{0} * rsqrt(({0} * {0}).mean(axis=-1, keepdims=True) + 1e-5)")).format(v[0]), v[1], v[2])
+
+    def matmul(self):
+        a = self.value(lambda v: v[2] in ("f32", "f64") and len(v[1]) >= 2)
+        b = a and self.value(lambda v: v[2] == a[2] and len(v[1]) == 2 and v[1][0] == a[1][-1])
+        if b:
+            self.put(f"{a[0]} @ {b[0]}", a[1][:-1] + b[1][1:], a[2])
+
+    def slice(self):
+        v = self.value(lambda v: len(v[1]) > 0 and v[1][-1] != 1)
+        if v:
+            self.put(f"{v[0]}[..., ::-1]", v[1], v[2])
+
+    def text(self):
+        names = ", ".join(n for n, _, _ in self.inputs)
+        body = "\n".join(f"    {l}" for l in self.lines)
+        results = ", ".join(n for n, _, _ in self.results)
+        return f"def {self.name}({names}):\n{body}\n    return ({results},)\n"
+
+    def case(self, sizes):
+        def one(shape, dtype):
+            dims = "(" + "".join(f"{sizes.get(d, d)}, " for d in shape) + ")"
+            if dtype == "bool":
+                return f"random.bernoulli(0.5, {dims}) > 0.5"
+            if dtype == "int32":
+                return f"random.randint(-5, 50, {dims})"
+            return f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1'))}).to({dtype})"
+        return "(" + "".join(one(s, d) + ", " for _, s, d in self.inputs) + ")"
+
+
+def program(seed, n):
+    r = random.Random(seed)
+    parts = [PRELUDE, f"random.seed({seed})\n"]
+    for i in range(n):
+        f = Function(r, f"f{seed}_{i}")
+        cases = ", ".join(f.case(s) for s in r.sample(SIZES, 2))
+        parts += [f.text(), f'compare("{f.name}", {f.name}, [{cases}])\n']
+    return "\n".join(parts)
