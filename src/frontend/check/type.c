@@ -6,16 +6,17 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
-#include "base/vec.h"
 
 #include <string.h>
 
-enum { BUCKETS = 1 << 12 };
+/* Open addressing at a load of at most one half; a slot has the hash too, so that other types are not looked at. */
+typedef struct { const Type *type; uint32_t hash; } Slot;
+enum { FIRST_SLOTS = 1 << 12 };
 static Arena pool;
-static Vec(Type *) types;
+static Slot *slots;
+static uint32_t nslots, ntypes;
 const Type *type_plain[TY_LAZY + 1];
 static uint32_t check = 1;              /* number of the check whose types these are */
-static uint32_t *bucket, nbuckets;     /* index in types + 1 of the first of a chain; as many as there are types, at least */
 
 /* How many sizes of a tensor are known. */
 static int sizes_of(const Type *t)
@@ -73,48 +74,54 @@ static bool same(const Type *a, const Type *b)
            same_items(a, b) && same_tensor(a, b);
 }
 
+static Slot *free_slot(uint32_t hash)
+{
+    uint32_t i = hash & (nslots - 1);
+
+    while (slots[i].type)
+        i = (i + 1) & (nslots - 1);
+    return &slots[i];
+}
+
 static void grow(void)
 {
-    nbuckets = nbuckets ? nbuckets * 2 : BUCKETS;
-    tsr_free(bucket);
-    bucket = tsr_calloc(nbuckets * sizeof *bucket);
-    for (int i = 0; i < types.n; i++) {
-        uint32_t *head = &bucket[types.at[i]->hash & (nbuckets - 1)];
-        types.at[i]->next = *head;
-        *head = (uint32_t)i + 1;
-    }
+    Slot *old = slots;
+    uint32_t n = nslots;
+
+    nslots = n ? n * 2 : FIRST_SLOTS;
+    slots = tsr_calloc(nslots * sizeof *slots);
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].type)
+            *free_slot(old[i].hash) = old[i];
+    tsr_free(old);
 }
 
 static const Type *intern(const Type *t)
 {
-    uint32_t h = hash_type(t), *head;
+    uint32_t h = hash_type(t), i;
     Type *made;
 
-    if ((uint32_t)types.n >= nbuckets)
+    if (ntypes * 2 >= nslots)
         grow();
-    head = &bucket[h & (nbuckets - 1)];
-    for (uint32_t i = *head; i; i = types.at[i - 1]->next)
-        if (types.at[i - 1]->hash == h && same(types.at[i - 1], t))
-            return types.at[i - 1];
+    for (i = h & (nslots - 1); slots[i].type; i = (i + 1) & (nslots - 1))
+        if (slots[i].hash == h && same(slots[i].type, t))
+            return slots[i].type;
     made = arena_copy(&pool, t, sizeof *t);
     if (t->item)
         made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
     if (t->tensor)
         made->tensor = arena_copy(&pool, t->tensor, sizeof *t->tensor);
-    made->hash = h;
-    made->next = *head;
-    vec_push(&types, made);
-    *head = (uint32_t)types.n;
+    slots[i] = (Slot){made, h};
+    ntypes++;
     return made;
 }
 
 void types_done(void)
 {
-    vec_free(&types);
     arena_done(&pool);
-    tsr_free(bucket);
-    bucket = NULL;
-    nbuckets = 0;
+    tsr_free(slots);
+    slots = NULL;
+    nslots = ntypes = 0;
     memset(type_plain, 0, sizeof type_plain);
     check++;
 }

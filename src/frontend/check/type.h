@@ -40,7 +40,6 @@ struct Type {
     const Type *self;           /* METHOD: the object */
     const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
-    uint32_t hash, next;
 };
 
 /* Simple types: type_of_kind(TY_FLOAT). */
