@@ -9,7 +9,6 @@
 #ifndef TSR_IR_FUSED_H
 #define TSR_IR_FUSED_H
 
-#include "ir/graph/trace.h"
 #include "ir/tile/tile.h"
 
 /* Makes code of Tile IR kernels: src/codegen/cpu.h has the one for this machine. */
