@@ -68,7 +68,7 @@ bool launch_merge(LaunchSpace *s, int *which)
 typedef struct Launch {
     const LaunchSpace *s;
     const LaunchKernel *k;
-    int64_t size[2];            /* n0, n1 */
+    int64_t size[4];            /* n0, n1, and the groups along each */
     int64_t rounds, groups;     /* groups of one round */
     int64_t parts;              /* among which all groups are divided */
     int64_t bytes;              /* of scratch memory for each part */
@@ -141,7 +141,9 @@ static void count_groups(Launch *l)
     int64_t all;
 
     count_rounds(l);
-    l->groups = pieces(l->size[0], l->k->rows) * pieces(l->size[1], l->k->columns);
+    l->size[2] = pieces(l->size[0], l->k->rows);
+    l->size[3] = pieces(l->size[1], l->k->columns);
+    l->groups = l->size[2] * l->size[3];
     all = l->rounds * l->groups;
     l->parts = pool_threads() == 1 || l->rounds * l->size[0] * l->size[1] < SMALL ? 1 : 4 * (int64_t)pool_threads();
     l->parts = l->parts < all ? l->parts : all;

@@ -25,7 +25,7 @@ static const Attr *plain_attr(void)
     return &a;
 }
 
-void (*graph_code_free)(struct Code *code);
+void (*graph_code_free)(struct FusedCode *code);
 
 Graph *graph_new(Sym name)
 {

@@ -51,10 +51,10 @@ struct Graph {
     Map cse;                    /* hash -> Node *, of pure nodes */
     DimConds conds;             /* what the sizes of a call must meet: the graph serves no other */
     struct SizePlan *sizes;     /* how a call finds its sizes (sizes.h); NULL until the first */
-    struct Code *code;          /* of the body of a `fused` node: what it was compiled to; NULL until its first run */
+    struct FusedCode *code;          /* of the body of a `fused` node: what it was compiled to; NULL until its first run */
 };
 
-extern void (*graph_code_free)(struct Code *code);      /* set by whoever compiles; called when the graph dies */
+extern void (*graph_code_free)(struct FusedCode *code);      /* set by whoever compiles; called when the graph dies */
 
 Graph *graph_new(Sym name);
 Graph *graph_ref(Graph *g);

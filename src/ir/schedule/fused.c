@@ -31,7 +31,7 @@ typedef struct Variant {
     LaunchKernel launch;
 } Variant;
 
-typedef struct Code {
+typedef struct FusedCode {
     uint32_t refs;
     Graph *body;                /* a copy of its own: bodies of the same text share this */
     Region r;
@@ -39,18 +39,18 @@ typedef struct Code {
     bool able;                  /* is the body a region at all? */
     Variant *first;
     char *text;                 /* body and schedule */
-} Code;
+} FusedCode;
 
-static Map by_text;             /* hash of the text -> Code *, which `all` holds */
-static Vec(Code *) all;
+static Map by_text;             /* hash of the text -> FusedCode *, which `all` holds */
+static Vec(FusedCode *) all;
 static FusedStats stats;
 static const KernelCompiler *compiler;      /* NULL: the oracle */
 
 /* ---- what a body becomes ---- */
 
-static Code *code_new(const Graph *body, const Attr *a, const char *text)
+static FusedCode *code_new(const Graph *body, const Attr *a, const char *text)
 {
-    Code *c = tsr_calloc(sizeof *c);
+    FusedCode *c = tsr_calloc(sizeof *c);
     StrBuf err = {0};
 
     c->refs = 1;
@@ -72,7 +72,7 @@ static void variant_free(Variant *v)
     tsr_free(v);
 }
 
-static void code_free(Code *c)
+static void code_free(FusedCode *c)
 {
     if (--c->refs)
         return;
@@ -87,19 +87,19 @@ static void code_free(Code *c)
 }
 
 /* The code of a body; bodies that print alike share it. */
-static Code *code_of(Graph *body, const Attr *a)
+static FusedCode *code_of(Graph *body, const Attr *a)
 {
     StrBuf text = {0};
     uint64_t key;
     uintptr_t at;
-    Code *c;
+    FusedCode *c;
 
     if (body->code)
         return body->code;
     graph_print(body, &text);
     sb_puts(&text, a->name ? a->name->text : "");
     key = hash_bytes64(sb_str(&text), text.n) | 1;
-    c = map_find(&by_text, key, &at) ? (Code *)at : NULL;
+    c = map_find(&by_text, key, &at) ? (FusedCode *)at : NULL;
     if (!c || strcmp(c->text, sb_str(&text))) {
         c = code_new(body, a, sb_str(&text));
         map_set(&by_text, key, (uintptr_t)c);       /* in place of one whose hash is the same: that one's bodies keep it */
@@ -118,7 +118,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void compile(Variant *v, const Code *c, const Schedule *s)
+static void compile(Variant *v, const FusedCode *c, const Schedule *s)
 {
     StrBuf err = {0};
 
@@ -130,7 +130,7 @@ static void compile(Variant *v, const Code *c, const Schedule *s)
     sb_done(&err);
 }
 
-static Variant *variant_of(Code *c, const StrideClass *stride, int n, bool crosswise)
+static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, bool crosswise)
 {
     Variant *v = c->first;
     Schedule s = c->s;
@@ -156,7 +156,7 @@ static Variant *variant_of(Code *c, const StrideClass *stride, int n, bool cross
 
 typedef struct Run {
     Trace *T;
-    Code *c;
+    FusedCode *c;
     int nin, nout;
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     const RegionValue *value[OPERANDS];
@@ -376,7 +376,7 @@ static int run(Run *u, const Graph *body)
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    Code *c = code_of(body, a);
+    FusedCode *c = code_of(body, a);
     Run u = {.T = T, .c = c, .nin = nin, .nout = body->results.n};
     int done = 0;
 
