@@ -25,20 +25,27 @@ enum { ROUNDS = 64 };
 
 typedef struct { const Diag *d; uint32_t lo, hi; const char *text; } Edit;      /* lo, hi: bytes of the text */
 typedef Vec(Edit) Edits;
-typedef struct { int syntax, all; } Score;      /* names and types are judged only where the syntax is right */
+/* Names and types are judged only where the syntax is right, and a line shows its first syntax mistake alone. */
+typedef struct { int syntax, all; uint32_t rest; } Score;       /* rest: bytes from the first syntax mistake to the end */
 
-static Score score(const Program *p)
+static Score score(const Program *p, const Source *src)
 {
-    Score s = {0, p->sink.all.n};
+    Score s = {0, p->sink.all.n, 0};
 
-    for (int i = 0; i < p->sink.all.n; i++)
-        s.syntax += diag_severity(p->sink.all.at[i]->code) == DIAG_ERROR && !strncmp(diag_code_name(p->sink.all.at[i]->code), "E01", 3);
+    for (int i = 0; i < p->sink.all.n; i++) {
+        const Diag *d = p->sink.all.at[i];
+        if (diag_severity(d->code) != DIAG_ERROR || strncmp(diag_code_name(d->code), "E01", 3) || source_of(d->span.lo) != src)
+            continue;
+        s.syntax++;
+        if (src->base + src->len - d->span.lo > s.rest)
+            s.rest = src->base + src->len - d->span.lo;
+    }
     return s;
 }
 
 static bool better(Score a, Score b)
 {
-    return a.syntax != b.syntax ? a.syntax < b.syntax : a.all < b.all;
+    return a.syntax != b.syntax ? a.syntax < b.syntax : a.rest != b.rest ? a.rest < b.rest : a.all < b.all;
 }
 
 /* ------------------------------------------------------------- edits */
@@ -118,7 +125,7 @@ static const Source *attempt(Fixer *f, const Source *src, Score before, const Ed
     if (!next)
         return NULL;
     program_check(&p, next, (CheckOptions){0});
-    good = better(score(&p), before);
+    good = better(score(&p, next), before);
     program_done(&p);
     if (good)
         say_mended(f, e, n);
@@ -136,9 +143,9 @@ static const Source *mend(Fixer *f, const Source *src)
     e = edits_of(&p, src);
     drop_overlaps(&e);
     if (e.n)
-        next = attempt(f, src, score(&p), e.at, e.n);
+        next = attempt(f, src, score(&p, src), e.at, e.n);
     for (int i = 0; i < e.n && e.n > 1 && !next; i++)
-        next = attempt(f, src, score(&p), e.at + i, 1);
+        next = attempt(f, src, score(&p, src), e.at + i, 1);
     vec_free(&e);
     program_done(&p);
     return next;
