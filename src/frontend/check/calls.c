@@ -111,15 +111,21 @@ static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
     return true;
 }
 
-static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, Ast *node)
+static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, int skip, Ast *node)
 {
+    Diag *d;
     char text[96];
     int most = 0;
 
     for (int i = 0; i < s->n; i++)
         most += s->at[i].kind == PARAM_POSONLY || s->at[i].kind == PARAM_NORMAL;
-    snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
-    label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
+    if (skip)
+        snprintf(text, sizeof text, "%d given besides the object, it takes %d", given, most > skip ? most - skip : 0);
+    else
+        snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
+    d = label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
+    if (skip && s->params.n && s->n && s->at[0].name && strcmp(s->at[0].name->text, "self") && strcmp(s->at[0].name->text, "cls"))
+        diag_help(d, "a method's first parameter is its object: def %s(self, %s%s)", s->callee, s->at[0].name->text, s->n > 1 ? ", ..." : "");
     return false;
 }
 
@@ -149,7 +155,7 @@ static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
                 s->at[at].taken = 1;
                 s->at[at++].arg = x;
             } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
-                return too_many(C, s, x, given, node);
+                return too_many(C, s, x, given, skip, node);
             } else if (nrest < ITEMS_MAX) {
                 rest[nrest++] = x->type ? x->type : T_ANY;
             }
@@ -486,7 +492,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
     if (f->around->home->library && !C->home->library)
-        C->blame_node = node, C->blame_frame = C->frame;
+        C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches;
     fn_sig(C, f);
     bind_object(&b, f, self, C);
     for (int pass = 0; pass < 2; pass++, k = 0)

@@ -387,6 +387,7 @@ static void simple(Check *C, Ast *s)
     case AST_Raise:
         if (AST_AS(s, Raise)->exc)
             expr(C, AST_AS(s, Raise)->exc);
+        raise_judged(C, AST_AS(s, Raise));
         C->frame->dead = true;
         break;
     case AST_Assert:
@@ -475,6 +476,34 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     return t;
 }
 
+/* Only a docstring, pass, ...: declared here, defined elsewhere. */
+static bool is_stub(AstSeq body)
+{
+    for (int i = 0; i < body.n; i++)
+        if (body.at[i]->kind != AST_Pass && body.at[i]->kind != AST_Raise &&
+            !(body.at[i]->kind == AST_ExprStmt && (AST_IS(AST_AS(body.at[i], ExprStmt)->value, Str) ||
+                                                   AST_IS(AST_AS(body.at[i], ExprStmt)->value, Const))))
+            return false;
+    return true;
+}
+
+/* The body ends, no return has been seen: None comes back where something else is declared. */
+static void no_result(Check *C, const Fn *f, const Type *declared)
+{
+    AstFunctionDef *def = AST_AS(f->node, FunctionDef);
+    Ast *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
+    Diag *d;
+
+    if (f->dynamic || !last || !def->returns || is_stub(def->body) || type_fits(C, T_NONE, declared) != FITS_NOT || C->fuel <= 0)
+        return;
+    d = REPORT(C, E0907, def->returns->span, f->name->text, type_text(declared), "None: its body ends without return");
+    diag_label(d, last->span, "the body ends here");
+    if (last->kind == AST_Assign && AST_AS(last, Assign)->targets.n == 1 && AST_IS(AST_AS(last, Assign)->targets.at[0], Name))
+        diag_help(d, "end it with: return %s", AST_AS(AST_AS(last, Assign)->targets.at[0], Name)->id->text);
+    else
+        diag_help(d, "end it with return and the result, or declare -> None");
+}
+
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
 {
     CFrame *frame = arena_new(&C->arena, CFrame), *outer = C->frame;
@@ -515,6 +544,8 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         frame->declared = declared;
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
+        if (!bound && declared && !frame->dead && !frame->ret)
+            no_result(C, f, declared);
         if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
             ret = T_ANY;
     }

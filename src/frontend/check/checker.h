@@ -144,6 +144,7 @@ struct Check {
     Map reported;               /* position -> 1 */
     Ast *blame_node;            /* the program's call into a library, in this frame */
     CFrame *blame_frame;
+    int blame_branches;         /* branches there */
     Ast **arg;                  /* of the call that is about to be followed, by slot */
     bool shown;                 /* the last report was not muted */
     Diag *last;                 /* it; NULL when muted */
@@ -211,6 +212,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
+void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of several elements; after expr(test) */
 
 /* flow.c */
 void flow_if(Check *C, AstIf *s);
@@ -246,6 +248,15 @@ Span at_call(const Ast *node, const Ast *arg);
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);
+
+/* raises.c: E0916 for a library's raise that a call of the program surely gets to */
+void raise_judged(Check *C, AstRaise *r);
+
+/* hostops.c: what surely fails on values that are no tensors */
+void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);             /* E0913 */
+void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right);    /* E0913: <, >=, in ... */
+void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
+void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
 
 /* transforms.c */
 /* name(a...): false when it is no transform. */

@@ -391,6 +391,7 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
     }
     if (a->kind == TY_TENSOR || b->kind == TY_TENSOR)
         return tensor_binary(C, op, a, b, node);
+    host_operands(C, op, a, b, node);
     if (is_number(a) && is_number(b))
         return number_binary(op, a, b);
     return sequence_binary(op, a, b);
@@ -400,6 +401,8 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 {
     const Type *t = expr(C, e);
 
+    if (op == AOP_NOT)
+        truth_judged(C, e);
     if (op == AOP_NOT)
         return type_of_kind(TY_BOOL);
     if (type_is_any(t))
@@ -422,6 +425,8 @@ static const Type *compare(Check *C, AstCompare *c)
             r = type_is_any(left) || type_is_any(right) ? T_ANY : tensor_binary(C, (int)x->op, left, right, (Ast *)c);
         else if (type_is_any(left) || type_is_any(right) || left->kind == TY_INSTANCE)
             r = x->op <= AOP_GE ? T_ANY : r;
+        else
+            host_order(C, (int)x->op, left, right, i ? AST_AS(c->rest.at[i - 1], CompareItem)->right : c->left, x->right);
         left = right;
     }
     return r;
@@ -474,7 +479,9 @@ static void comp_clauses(Check *C, AstSeq clauses)
 {
     for (int i = 0; i < clauses.n; i++) {
         AstCompFor *c = AST_AS(clauses.at[i], CompFor);
-        bind_target(C, c->target, c->is_async ? T_ANY : element_of(expr(C, c->iter)), NULL);
+        const Type *iter = expr(C, c->iter);
+        host_iterated(C, iter, c->iter);
+        bind_target(C, c->target, c->is_async ? T_ANY : element_of(iter), NULL);
         for (int k = 0; k < c->ifs.n; k++)
             expr(C, c->ifs.at[k]);
     }
@@ -530,6 +537,7 @@ static const Type *conditional(Check *C, AstIfExp *e)
     const Type *a, *b;
 
     expr(C, e->test);
+    truth_judged(C, e->test);
     if (r >= 0)
         return expr(C, r ? e->body : e->orelse);
     C->quiet++;                                     /* the condition may be about the operands */
@@ -556,6 +564,8 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
         }
         C->quiet += i > 0;                          /* later operands run only when the earlier ones allow it */
         v = expr(C, b->values.at[i]);
+        if (i < b->values.n - 1)
+            truth_judged(C, b->values.at[i]);
         C->quiet -= i > 0;
         t = t ? type_join(t, v) : v;
     }
@@ -574,6 +584,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     i = expr(C, index);
     if (type_is_any(t))
         return T_ANY;
+    host_subscripted(C, t, i, AST_IS(node, Subscript) ? AST_AS(node, Subscript)->value : node, node);
     if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text)
         return type_dict_get(t, i->text) ? type_dict_get(t, i->text) : T_ANY;
     if (t->kind == TY_DICT)

@@ -100,6 +100,7 @@ void flow_if(Check *C, AstIf *s)
     Way first, second;
 
     expr(C, s->test);
+    truth_judged(C, s->test);
     if (r >= 0) {
         block(C, r ? s->body : s->orelse);
         return;
@@ -216,10 +217,11 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         forget_elements(C, f);
     if (f && unrolled(C, f))
         return;
-    if (w)
+    if (w) {
         expr(C, w->test);
-    else
-        expr(C, f->iter);
+        truth_judged(C, w->test);
+    } else
+        host_iterated(C, expr(C, f->iter), f->iter);
     if (w && truth(C, w->test) == 0)
         return;
     dead = C->frame->dead;

@@ -171,10 +171,18 @@ Found frame_find(Res *R, Frame *f, Sym name, bool direct)
 void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node)
 {
     uintptr_t d = declared(f, name);
+    Local *l = NULL;
 
-    if (d & DECL_GLOBAL)
-        scope_add_local(R->globals, name, span, node);
-    else if (!(d & DECL_NONLOCAL))
+    if (d & DECL_GLOBAL) {
+        l = &R->globals->locals.at[scope_add_local(R->globals, name, span, node)];
+        l->is_shared |= f->scope->kind != SCOPE_MODULE;
+    } else if (d & DECL_NONLOCAL) {
+        for (Frame *up = f->up; up && !l; up = up->up)
+            l = up->scope->kind == SCOPE_FUNCTION ? local_at(up->scope, name, NULL) : NULL;
+        if (l)
+            l->is_shared = 1, l->nbinds++;
+    }
+    if (!(d & (DECL_GLOBAL | DECL_NONLOCAL)))
         scope_add_local(f->scope, name, span, node);
 }
 

@@ -51,6 +51,7 @@ typedef enum { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_LAMBDA, SCOPE_GENEXP, SCOPE_C
 typedef struct Local {
     Sym name;
     uint8_t is_param, is_cell, is_dim;
+    uint8_t is_shared;          /* a function inside binds it too, by global or nonlocal: any call may change it */
     int8_t dim_axis;            /* is_dim: where its value comes from; dim_param -1: not from one axis alone */
     int8_t dim_path[2];         /* the tensor inside the parameter: element of a list or tuple, value of a dict; -1: none */
     int16_t dim_param;

@@ -87,6 +87,28 @@ Dim size_of_type(const Type *t)
     return !type_is_any(t) && t->kind == TY_INT && t->value != DIM_BAD ? t->value : dim_open();
 }
 
+/* Places in a tensor are ints: true, with a report, for one of another dtype. */
+bool tcall_not_index(TCall *c, const TType *index)
+{
+    char text[96];
+
+    if (index->dtype == DT_NONE || index->dtype == DT_bool || dtype_is_int((DType)index->dtype))
+        return false;
+    snprintf(text, sizeof text, "%s(): indices are ints, not %s", c->name, dtype_info[index->dtype].name);
+    diag_help(REPORT(c->C, E0401, c->node->span, text), "make them ints where they come from, or convert: .to(int32)");
+    return true;
+}
+
+/* A size that is a float: -1. */
+static int not_whole(const TCall *c, const CallArg *size)
+{
+    char text[96];
+
+    snprintf(text, sizeof text, "%s(): a size is a whole number, not a float", c->name);
+    diag_help(REPORT(c->C, E0306, at_call(c->node, size->node), text), "divide with //, which gives an int, or convert with int(...)");
+    return -1;
+}
+
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
 int tcall_sizes(const TCall *c, int from, const char *name, Dim *out)
 {
@@ -97,12 +119,17 @@ int tcall_sizes(const TCall *c, int from, const char *name, Dim *out)
         return c->open ? -1 : 0;
     if (type_is_any(first->type))
         return -1;
+    if (first->type->kind == TY_FLOAT)
+        return not_whole(c, first);
     if (first->type->kind == TY_TUPLE || first->type->kind == TY_LIST) {
         const Type *t = first->type;
         if (t->n < 0 || t->n > 16 || (t->kind == TY_LIST && !t->exact))
             return -1;
-        for (; n < t->n; n++)
+        for (; n < t->n; n++) {
+            if (t->item[n]->kind == TY_FLOAT)
+                return not_whole(c, first);
             out[n] = size_of_type(t->item[n]);
+        }
         return n;
     }
     if (first->name) {

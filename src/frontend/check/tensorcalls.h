@@ -26,6 +26,7 @@ struct Rule { const char *owner, *name; RuleFn *fn; int op; };      /* op: what 
 /* The argument at this position or with one of these names; NULL when absent. */
 const CallArg *tcall_arg(const TCall *c, int pos, const char *a, const char *b);
 int tcall_positional(const TCall *c);                       /* how many have no name */
+bool tcall_not_index(TCall *c, const TType *index);         /* reported: an index tensor that holds no ints */
 const TType *tcall_tensor(const TCall *c, int pos);         /* NULL: not known to be a tensor */
 bool type_int_value(const Type *t, int64_t *out);           /* a known number */
 bool tcall_keepdim(const TCall *c, int pos, bool *out);     /* false: given but not known */

@@ -19,6 +19,8 @@ const Type *rule_lookup(TCall *c)
         t = ids;
         ids = x;
     }
+    if (ids && tcall_not_index(c, ids))
+        return t ? tensor_of_dtype(t) : T_ANY;
     if (!t || !ids || t->rank == RANK_UNKNOWN || ids->rank == RANK_UNKNOWN || !t->rank || t->rank + ids->rank > 16)
         return t ? tensor_of_dtype(t) : T_ANY;
     if (a && (k = tcall_axis(c, t, a)) < 0)

@@ -26,7 +26,7 @@ const Type *rule_along(TCall *c)
     const TType *x = tcall_tensor(c, 0), *i = tcall_tensor(c, 1);
     char want[24], text[128];
 
-    if (!x || !i)
+    if (!x || !i || tcall_not_index(c, i))
         return x ? tensor_of_dtype(x) : T_ANY;
     if (x->rank == RANK_UNKNOWN || i->rank == RANK_UNKNOWN)
         return tensor_of_dtype(x);
@@ -335,6 +335,11 @@ const Type *rule_item(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
 
+    if (x && ttype_elements(x) > 1) {
+        char text[128];
+        snprintf(text, sizeof text, "item() needs a tensor of one element, %s has %lld", shape_of(x), (long long)ttype_elements(x));
+        diag_help(REPORT(c->C, E0306, c->node->span, text), "reduce it first: .sum(), .mean(), .max(), or take one: x[0]; .tolist() gives all");
+    }
     if (!x || x->dtype == DT_NONE)
         return T_ANY;
     return x->dtype == DT_bool ? type_of_kind(TY_BOOL) : dtype_is_int((DType)x->dtype) ? type_int(DIM_BAD) :

@@ -193,11 +193,28 @@ static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
     TType in[2] = {*a, *b}, t;
     const Type *r;
     bool row = a->rank == 1, col = b->rank == 1;
+    Dim left, right;
+    Diag *d;
 
     if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
         return type_tensor_unknown();
     if (!a->rank || !b->rank) {
         REPORT(C, E0306, node->span, "@ needs tensors with at least one axis; use * to scale");
+        return type_tensor_unknown();
+    }
+    left = a->shape[a->rank - 1];
+    right = b->shape[col ? 0 : b->rank - 2];
+    if ((row || col) && !C->lenient && dims_differ(left, right)) {         /* in the vectors' own shapes */
+        StrBuf text = {0};
+        sb_printf(&text, "%s @ %s: inner sizes ", shape_of(a), shape_of(b));
+        dim_print(left, &text);
+        sb_puts(&text, " and ");
+        dim_print(right, &text);
+        sb_puts(&text, " differ");
+        d = REPORT(C, E0306, node->span, sb_str(&text));
+        diag_help(d, "the last axis of the left side meets the first of a vector, the second to last of a matrix");
+        origins(C, d, node, (Dim[]){left, right}, 2);
+        sb_done(&text);
         return type_tensor_unknown();
     }
     if (row) {

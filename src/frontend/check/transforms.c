@@ -225,6 +225,10 @@ const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type
     C->lenient++;
     r = call_type(C, f, &(CallArgs){arg, 2, false}, node);
     C->lenient--;
+    if (r->kind == TY_TENSOR || r->kind == TY_NONE || r->kind == TY_FLOAT || r->kind == TY_INT || (r->kind == TY_TUPLE && r->n >= 0 && r->n != 2)) {
+        Diag *d = REPORT(C, E0906, node->span, "the result of a scan's function", "a pair (carry, output)", type_text(r));
+        diag_help(d, "return carry, output: what the next step gets, and what is stacked");
+    }
     if (type_is_any(r) || r->kind != TY_TUPLE || r->n != 2)
         return type_tuple(pair, 2);
     if (!carry_fits(C, init, r->item[0], node))

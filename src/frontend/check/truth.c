@@ -1,6 +1,7 @@
 /* Conditions that are decided by types and sizes alone, so that only the branch that runs is judged. */
 #include "frontend/check/checker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Is a known text or number one of these? -1: not known. */
@@ -10,12 +11,38 @@ static int among(const Type *t, const Type *all)
         return -1;
     for (int i = 0; i < all->n; i++) {
         const Type *m = all->item[i];
+        if (t->kind == TY_DTYPE && m->kind == TY_DTYPE) {
+            if (t->value == m->value)
+                return 1;
+            continue;
+        }
         if (t->kind != TY_STR || type_is_any(m) || m->kind != TY_STR || !t->text || !m->text)
             return -1;
         if (m->text == t->text)
             return 1;
     }
     return 0;
+}
+
+/* Are two tuples of sizes equal? -1: not known. */
+static int same_sizes(const Type *a, const Type *b)
+{
+    int same = 1;
+
+    if (a->n < 0 || b->n < 0)
+        return -1;
+    if (a->n != b->n)
+        return 0;
+    for (int i = 0; i < a->n; i++) {
+        const Type *x = a->item[i], *y = b->item[i];
+        DimAnswer r = DIM_UNKNOWN;
+        if (x->kind == TY_INT && y->kind == TY_INT && x->value != DIM_BAD && y->value != DIM_BAD)
+            r = dim_eq(x->value, y->value, NULL, NULL);
+        if (r == DIM_REFUTED)
+            return 0;
+        same = r == DIM_PROVED ? same : -1;
+    }
+    return same;
 }
 
 static int compare_truth(Check *C, AstCompare *c)
@@ -38,6 +65,10 @@ static int compare_truth(Check *C, AstCompare *c)
     }
     if (x->op == AOP_IN || x->op == AOP_NOT_IN)
         return among(a, b) < 0 ? -1 : among(a, b) == (x->op == AOP_IN);
+    if (a->kind == TY_TUPLE && b->kind == TY_TUPLE && (x->op == AOP_EQ || x->op == AOP_NE)) {
+        int same = same_sizes(a, b);
+        return same < 0 ? same : same == (x->op == AOP_EQ);
+    }
     if (a->kind == TY_DTYPE && b->kind == TY_DTYPE && (x->op == AOP_EQ || x->op == AOP_NE))
         return (a->value == b->value) == (x->op == AOP_EQ);
     if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
@@ -159,4 +190,19 @@ int truth(Check *C, Ast *test)
     default:
         return -1;
     }
+}
+
+void truth_judged(Check *C, Ast *test)
+{
+    const Type *t = test->type;
+    int64_t n = t && t->kind == TY_TENSOR ? ttype_elements(t->tensor) : -1;
+    char count[24];
+    Diag *d;
+
+    if (n <= 1 || test->kind == AST_BoolOp)             /* whose operands were judged */
+        return;
+    snprintf(count, sizeof count, "%lld", (long long)n);
+    d = REPORT(C, E0311, test->span, shape_of(t->tensor), count);
+    diag_help(d, "ask for .any() or .all() of it; where(c, a, b) chooses element by element, and & | ~ combine masks");
+    origin_of(C, d, test, DIM_BAD);
 }

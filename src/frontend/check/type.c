@@ -663,3 +663,22 @@ const char *shape_known(const Type *t)
     sb_putc(b, ']');
     return sb_str(b);
 }
+
+int64_t ttype_elements(const TType *t)
+{
+    Dim n = 1;
+    int64_t v;
+
+    if (t->rank == RANK_UNKNOWN)
+        return -1;
+    for (int i = 0; i < t->rank; i++)
+        n = dim_mul(n, t->shape[i]);
+    return dim_const_value(n, &v) ? v : -1;
+}
+
+bool dims_differ(Dim a, Dim b)
+{
+    DimAnswer r = dim_eq(a, b, NULL, NULL);
+
+    return r == DIM_REFUTED || (r == DIM_DIFFERS && !dim_is_open(a) && !dim_is_open(b));
+}

@@ -88,14 +88,12 @@ static const Type *global_type(Check *C, AstName *n)
     Local *l;
     const Type *t = (int)n->slot < C->home->nglob ? C->home->glob[n->slot] : NULL;
 
-    if (C->frame->up || C->frame->fn) {             /* inside a function other statements may have run since */
-        uintptr_t i = 0;
-        map_find(&C->home->scope->slot_of, (uintptr_t)n->id, &i);
-        l = i ? &C->home->scope->locals.at[i - 1] : NULL;
-        if (!l || l->nbinds != 1)
-            return T_ANY;
-    }
-    return t;
+    if (type_is_any(t))
+        return t;
+    l = scope_local(C->home->scope, n->id);
+    if (C->frame->up || C->frame->fn)               /* inside a function other statements may have run since */
+        return l && l->nbinds == 1 ? t : T_ANY;
+    return l && l->is_shared ? T_ANY : t;
 }
 
 static const Type *dim_value(Check *C, AstName *n)
@@ -138,6 +136,8 @@ const Type *name_type(Check *C, AstName *n)
     case BIND_LOCAL:
     case BIND_CELL:
         t = (int)n->slot < f->nvar ? f->var[n->slot] : NULL;
+        if (t && n->bind == BIND_CELL && f->scope && scope_local(f->scope, n->id) && scope_local(f->scope, n->id)->is_shared)
+            return T_ANY;
         if (!t && n->bind == BIND_LOCAL && f->fn && is_unbound(C, n)) {
             report_unbound(C, E0218, n, "assigned here, which makes it a variable of this function");
             return T_ANY;

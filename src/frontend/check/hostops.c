@@ -1,0 +1,155 @@
+/*
+ * Operators on what is no tensor: the pairs that no run can compute.
+ *
+ * Only values whose kind is known for certain are judged, and classes may define
+ * what they like.  A float may be a tensor of no axes here (sqrt(2.0) gives
+ * one), so it is only judged beside what no tensor goes with either.
+ */
+#include "frontend/check/checker.h"
+
+#include <string.h>
+
+typedef enum { OTHER, NONE, NUMBER, REAL, TEXT, BYTES, LIST, TUPLE, DICT, SET, RANGE } Sort;      /* NUMBER: int, bool */
+
+static Sort sort_of(const Type *t)
+{
+    switch (t->kind) {
+    case TY_NONE: return NONE;
+    case TY_BOOL: case TY_INT: return NUMBER;
+    case TY_FLOAT: case TY_COMPLEX: return REAL;
+    case TY_STR: return TEXT;
+    case TY_BYTES: return BYTES;
+    case TY_LIST: return LIST;
+    case TY_TUPLE: return TUPLE;
+    case TY_DICT: return DICT;
+    case TY_SET: return SET;
+    case TY_RANGE: return RANGE;
+    default: return OTHER;
+    }
+}
+
+static bool is_sequence(Sort s)
+{
+    return s >= TEXT && s <= TUPLE;
+}
+
+static bool numbers(Sort a, Sort b)
+{
+    return (a == NUMBER || a == REAL) && (b == NUMBER || b == REAL);
+}
+
+/* Does `a op b` surely fail? */
+static bool no_operator(int op, Sort a, Sort b)
+{
+    if (a == OTHER || b == OTHER)
+        return false;
+    if ((a == REAL && b >= LIST) || (b == REAL && a >= LIST))
+        return false;
+    switch (op) {
+    case AOP_ADD: return !numbers(a, b) && !(a == b && is_sequence(a));
+    case AOP_SUB: return !numbers(a, b) && !(a == SET && b == SET);
+    case AOP_MUL: return !numbers(a, b) && !(is_sequence(a) && b == NUMBER) && !(a == NUMBER && is_sequence(b));
+    case AOP_MOD: return !numbers(a, b) && a != TEXT && a != BYTES;
+    case AOP_DIV: case AOP_FLOORDIV: case AOP_POW: return !numbers(a, b);
+    case AOP_LSHIFT: case AOP_RSHIFT: return !(a == NUMBER && b == NUMBER) && !numbers(a, b);
+    case AOP_BITAND: case AOP_BITXOR: return !numbers(a, b) && !(a == SET && b == SET);
+    case AOP_BITOR: return !numbers(a, b) && !(a == b && (a == SET || a == DICT)) && a != NONE && b != NONE;
+    default: return false;
+    }
+}
+
+static bool no_order(Sort a, Sort b)
+{
+    if (a == OTHER || b == OTHER || (a == REAL && b >= LIST) || (b == REAL && a >= LIST))
+        return false;
+    return !numbers(a, b) && !(a == b && (is_sequence(a) || a == SET));
+}
+
+/* "str": the type without what is known of its elements. */
+static const char *sort_text(const Type *t)
+{
+    static const char *const names[] = {[NONE] = "None", [TEXT] = "str", [BYTES] = "bytes", [LIST] = "list", [TUPLE] = "tuple",
+                                        [DICT] = "dict", [SET] = "set", [RANGE] = "range"};
+    Sort s = sort_of(t);
+
+    return s == NUMBER || s == REAL || s == OTHER ? type_text(t) : names[s];
+}
+
+static void advise(Diag *d, int op, Sort a, Sort b)
+{
+    if (op == AOP_ADD && (a == TEXT || b == TEXT) && a != NONE && b != NONE)
+        diag_help(d, "put the value into the text: f\"... {value}\", or convert one side with str(), int() or float()");
+    else if (a == NONE || b == NONE)
+        diag_help(d, "give the variable a value first; a function without return gives None, and so do append and sort");
+    else if ((a == LIST || b == LIST) && (a == NUMBER || b == NUMBER))
+        diag_help(d, "compute with each element: [x + 1 for x in xs], or with a tensor: tensor(xs) + 1");
+    else if (op == AOP_ADD && a != b && is_sequence(a) && is_sequence(b))
+        diag_help(d, "convert one side: list(t) or tuple(xs)");
+}
+
+/* Both operands, each with where it comes from. */
+static void tell_operands(Check *C, Diag *d, Ast *left, Ast *right)
+{
+    origin_of(C, d, left, DIM_BAD);
+    origin_of(C, d, right, DIM_BAD);
+}
+
+void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node)
+{
+    Ast *left = AST_IS(node, BinOp) ? AST_AS(node, BinOp)->left : NULL, *right = left ? AST_AS(node, BinOp)->right : NULL;
+    Diag *d;
+
+    if (!no_operator(op, sort_of(a), sort_of(b)))
+        return;
+    d = REPORT(C, E0913, node->span, ast_op_text[op], sort_text(a), sort_text(b));
+    advise(d, op, sort_of(a), sort_of(b));
+    tell_operands(C, d, left, right);
+}
+
+void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right)
+{
+    Diag *d;
+    bool in = op == AOP_IN || op == AOP_NOT_IN;
+
+    if (in ? sort_of(b) != NONE && sort_of(b) != NUMBER && !(b->kind == TY_STR && sort_of(a) == NUMBER)
+           : op < AOP_LT || op > AOP_GE || !no_order(sort_of(a), sort_of(b)))
+        return;
+    d = REPORT(C, E0913, span_join(left->span, right->span), ast_op_text[op], sort_text(a), sort_text(b));
+    if (in)
+        diag_help(d, "what stands right of 'in' holds elements: a list, a dict, a text, range(n)");
+    else
+        advise(d, op, sort_of(a), sort_of(b));
+    tell_operands(C, d, left, right);
+}
+
+void host_iterated(Check *C, const Type *t, Ast *e)
+{
+    Sort s = sort_of(t);
+    Diag *d;
+
+    if (s != NONE && s != NUMBER)
+        return;
+    d = REPORT(C, E0914, e->span, sort_text(t));
+    if (t->kind == TY_INT)
+        diag_help(d, "go through the numbers below it: range(n), or through the places of a sequence: range(len(xs))");
+    origin_of(C, d, e, DIM_BAD);
+}
+
+void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node)
+{
+    Sort s = sort_of(t), i = sort_of(index);
+    Diag *d;
+
+    if (s == NONE || s == NUMBER) {
+        d = REPORT(C, E0915, node->span, sort_text(t), "with []");
+        diag_help(d, s == NONE ? "give the variable a value first; a function without return gives None"
+                               : "only sequences, dicts and tensors have elements");
+        origin_of(C, d, value, DIM_BAD);
+    } else if (is_sequence(s) && (i == TEXT || i == NONE || index->kind == TY_TUPLE || index->kind == TY_LIST)) {
+        d = REPORT(C, E0915, node->span, sort_text(t), index->kind == TY_TUPLE ? "by several indices" : i == TEXT ? "by a text" :
+                   i == NONE ? "by None" : "by a list");
+        diag_help(d, s == LIST && index->kind == TY_TUPLE ? "index a list of lists one by one, xs[i][j], or make a tensor of it: tensor(xs)[i, j]"
+                     : "a sequence is indexed by an int or a slice");
+        origin_of(C, d, value, DIM_BAD);
+    }
+}
