@@ -156,6 +156,8 @@ static inline void rk_map(RandomKernel *r)
 
 static const uint8_t rk_sums[] = {OP_sum, OP_prod, OP_max, OP_min, OP_any, OP_all};
 
+static inline bool rk_multiply(const TileType *a, const TileType *b) { return a->rank == 2 && b->rank == 2 && a->extent[1] == b->extent[0]; }
+
 static inline void rk_value(RandomKernel *r)
 {
     static const TileOp ops[] = {TOP_const, TOP_splat, TOP_splat, TOP_iota, TOP_reshape, TOP_permute, TOP_reduce, TOP_reduce, TOP_dot,
@@ -181,7 +183,7 @@ static inline void rk_value(RandomKernel *r)
     if (op == TOP_reduce)
         in[1] = rk_index(r);
     if (op == TOP_dot) {
-        for (int t = 0; t < 60 && !(tile_type(in[0])->rank == 2 && tile_type(in[1])->rank == 2 && tile_type(in[0])->extent[1] == tile_type(in[1])->extent[0]); t++)
+        for (int t = 0; t < 60 && !rk_multiply(tile_type(in[0]), tile_type(in[1])); t++)
             in[0] = rk_any(r), in[1] = rk_any(r);
         if (tile_type(in[0])->rank == 2 && tile_type(in[1])->rank == 2) {
             TileNode *c;

@@ -79,7 +79,6 @@ static bool is_uniform(const TileNode *n, int *steps)
         return false;
     switch (n->op) {
     case TOP_index: case TOP_size: return true;
-    case TOP_extent: return n->in[0].node->op == TILE_PARAM;
     case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imod: case TOP_imin: case TOP_imax:
         return is_uniform(n->in[0].node, steps) && is_uniform(n->in[1].node, steps);
     default: return false;
