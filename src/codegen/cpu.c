@@ -1,0 +1,804 @@
+/*
+ * Code for CPUs from kernels of the Tile IR: the frame of a kernel, indices and
+ * views, blocks and control.
+ *
+ * A group is a round of a loop around the kernel's body.  Indices, scalars and
+ * the parts of views are values of LLVM, and phis where a loop carries them;
+ * tiles are vectors for as long as nobody needs them whole (cpu_walk.c), and
+ * arrays of lanes in the group's memory when somebody does.  A group has one
+ * lane here, so barriers are nothing, and an asynchronous copy is a copy.
+ */
+#include "codegen/cpu_impl.h"
+
+#include "base/alloc.h"
+#include "runtime/tile_copy.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { STACK_MAX = 8 << 10, NODES_MAX = 1000, ALIGN = 64 };
+
+/* ---- small things ---- */
+
+bool cpu_refuse(CpuCode *e, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!e->failed) {
+        va_start(ap, fmt);
+        sb_vprintf(e->err, fmt, ap);
+        va_end(ap);
+    }
+    e->failed = true;
+    return false;
+}
+
+Val *cpu_val(CpuCode *e, TileRef v) { return &e->val[e->first[v.node->id] + (uint32_t)v.index]; }
+
+static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
+static LLVMTypeRef byte_type(CpuCode *e) { return LLVMInt8TypeInContext(e->u->context); }
+static LLVMTypeRef pointer_type(CpuCode *e) { return LLVMPointerTypeInContext(e->u->context, 0); }
+
+LLVMValueRef cpu_number(CpuCode *e, int64_t v) { return LLVMConstInt(i64_type(e), (uint64_t)v, true); }
+
+static bool is_number(LLVMValueRef x, int64_t v) { return LLVMIsAConstantInt(x) && LLVMConstIntGetSExtValue(x) == v; }
+
+LLVMValueRef cpu_op(CpuCode *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b)
+{
+    if ((op == LLVMAdd && is_number(a, 0)) || (op == LLVMMul && is_number(a, 1)))
+        return b;
+    if (((op == LLVMAdd || op == LLVMSub) && is_number(b, 0)) || (op == LLVMMul && is_number(b, 1)))
+        return a;
+    return LLVMBuildBinOp(e->u->builder, op, a, b, "");
+}
+
+LLVMValueRef cpu_compare(CpuCode *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->u->builder, p, a, b, ""); }
+LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildSelect(e->u->builder, c, a, b, ""); }
+
+LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef types[2] = {over[0], nover > 1 ? over[1] : NULL};
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->u->module, id, types, (size_t)nover);
+
+    return LLVMBuildCall2(e->u->builder, LLVMIntrinsicGetType(e->u->context, id, types, (size_t)nover), fn, in, (unsigned)n, "");
+}
+
+LLVMBasicBlockRef cpu_block(CpuCode *e) { return LLVMAppendBasicBlockInContext(e->u->context, e->fn, ""); }
+
+static LLVMValueRef offset(CpuCode *e, LLVMValueRef base, LLVMValueRef bytes)
+{
+    return LLVMBuildGEP2(e->u->builder, byte_type(e), base, &bytes, 1, "");
+}
+
+static LLVMValueRef word_at(CpuCode *e, LLVMTypeRef type, LLVMValueRef base, int64_t bytes)
+{
+    return LLVMBuildLoad2(e->u->builder, type, offset(e, base, cpu_number(e, bytes)), "");
+}
+
+LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes)
+{
+    LLVMValueRef slot;
+
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (e->stack + bytes <= STACK_MAX) {
+        e->stack += bytes;
+        slot = llvm_slot(e->u, LLVMArrayType2(byte_type(e), (uint64_t)bytes));
+        LLVMSetAlignment(slot, ALIGN);
+        return slot;
+    }
+    slot = offset(e, e->scratch, cpu_number(e, e->fixed_bytes));
+    e->fixed_bytes += bytes;
+    return slot;
+}
+
+CpuLoop cpu_loop(CpuCode *e, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    CpuLoop l = {.i = lo, .step = step};
+
+    if (LLVMIsAConstantInt(lo) && LLVMIsAConstantInt(hi) && LLVMIsAConstantInt(step) && LLVMConstIntGetSExtValue(lo) < LLVMConstIntGetSExtValue(hi) &&
+        LLVMConstIntGetSExtValue(lo) + LLVMConstIntGetSExtValue(step) >= LLVMConstIntGetSExtValue(hi))
+        return l;                               /* once */
+    l.head = cpu_block(e);
+    l.body = cpu_block(e);
+    l.done = cpu_block(e);
+    LLVMBuildBr(b, l.head);
+    LLVMPositionBuilderAtEnd(b, l.head);
+    l.i = LLVMBuildPhi(b, i64_type(e), "");
+    LLVMAddIncoming(l.i, &lo, &before, 1);
+    LLVMBuildCondBr(b, cpu_compare(e, LLVMIntSLT, l.i, hi), l.body, l.done);
+    LLVMPositionBuilderAtEnd(b, l.body);
+    return l;
+}
+
+void cpu_loop_end(CpuCode *e, CpuLoop *l)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(b);
+    LLVMValueRef next;
+
+    if (!l->head)
+        return;
+    next = LLVMBuildNSWAdd(b, l->i, l->step, "");
+    LLVMAddIncoming(l->i, &next, &from, 1);
+    LLVMBuildBr(b, l->head);
+    LLVMPositionBuilderAtEnd(b, l->done);
+}
+
+/* ---- indices ---- */
+
+static LLVMValueRef floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b, bool rest)
+{
+    LLVMValueRef q = LLVMBuildSDiv(e->u->builder, a, b, ""), r = cpu_op(e, LLVMSub, a, cpu_op(e, LLVMMul, q, b));
+    LLVMValueRef below = cpu_compare(e, LLVMIntSLT, r, cpu_number(e, 0));
+
+    if (rest)
+        return cpu_choose(e, below, cpu_op(e, LLVMAdd, r, b), r);
+    return cpu_choose(e, below, cpu_op(e, LLVMSub, q, cpu_number(e, 1)), q);
+}
+
+static int size_at(const CpuCode *e, Sym name)
+{
+    for (int i = 0; i < e->k->size.n; i++)
+        if (e->k->size.at[i] == name)
+            return i;
+    return 0;
+}
+
+static LLVMValueRef arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LLVMValueRef b)
+{
+    switch (n->op) {
+    case TOP_iadd: return cpu_op(e, LLVMAdd, a, b);
+    case TOP_isub: return cpu_op(e, LLVMSub, a, b);
+    case TOP_imul: return cpu_op(e, LLVMMul, a, b);
+    case TOP_idiv: return floor_div(e, a, b, false);
+    case TOP_imod: return floor_div(e, a, b, true);
+    case TOP_imin: return cpu_choose(e, cpu_compare(e, LLVMIntSLT, a, b), a, b);
+    default: return cpu_choose(e, cpu_compare(e, LLVMIntSGT, a, b), a, b);
+    }
+}
+
+static LLVMValueRef size_value(CpuCode *e, const TileNode *n)
+{
+    return word_at(e, i64_type(e), e->size, 8 * (int64_t)size_at(e, n->attr->name));
+}
+
+static LLVMValueRef to_index(CpuCode *e, const TileNode *n)
+{
+    DType dt = (DType)tile_type(n->in[0])->dtype;
+
+    return lanes_convert(e->u, DT_int64, dt, NULL, lanes_to_raw(e->u, dt, cpu_val(e, n->in[0])->x, 1), NULL, NULL, 1);
+}
+
+static LLVMValueRef index_value(CpuCode *e, const TileNode *n)
+{
+    switch (n->op) {
+    case TOP_index: return cpu_number(e, n->attr->i);
+    case TOP_size: return size_value(e, n);
+    case TOP_group: return e->group[n->attr->axis];
+    case TOP_extent: return cpu_val(e, n->in[0])->extent[n->attr->axis];
+    case TOP_to_index: return to_index(e, n);
+    default: return arithmetic(e, n, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x);
+    }
+}
+
+/* ---- views and trees ---- */
+
+static void set_strides(CpuCode *e, Val *v, const TileType *t)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (t->stride[i] != STRIDE_ANY)
+            v->stride[i] = cpu_number(e, t->stride[i]);
+}
+
+static void bind_param(CpuCode *e, int i)
+{
+    const TileNode *n = e->k->params.at[i];
+    Val *v = &e->val[e->first[n->id]];
+    int64_t at = i * (int64_t)sizeof(TileArg);
+
+    v->x = word_at(e, pointer_type(e), e->arg, at + (int64_t)offsetof(TileArg, base));
+    for (int k = 0; k < n->type[0].rank; k++) {
+        v->extent[k] = word_at(e, i64_type(e), e->arg, at + (int64_t)offsetof(TileArg, extent) + 8 * k);
+        v->stride[k] = word_at(e, i64_type(e), e->arg, at + (int64_t)offsetof(TileArg, stride) + 8 * k);
+    }
+    set_strides(e, v, &n->type[0]);
+}
+
+static LLVMValueRef aligned(CpuCode *e, LLVMValueRef bytes)
+{
+    return cpu_op(e, LLVMAnd, cpu_op(e, LLVMAdd, bytes, cpu_number(e, ALIGN - 1)), cpu_number(e, -ALIGN));
+}
+
+/* Bytes of a buffer; its strides if v is not NULL. */
+static LLVMValueRef buffer_bytes(CpuCode *e, const TileNode *n, LLVMValueRef *extent, Val *v)
+{
+    LLVMValueRef count = cpu_number(e, 1);
+
+    for (int i = n->nin - 1; i >= 0; i--) {
+        LLVMValueRef some = cpu_choose(e, cpu_compare(e, LLVMIntSGT, extent[i], cpu_number(e, 0)), extent[i], cpu_number(e, 0));
+        if (v) {
+            v->extent[i] = some;
+            v->stride[i] = count;
+        }
+        count = cpu_op(e, LLVMMul, count, some);
+    }
+    return aligned(e, cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, count, cpu_number(e, (int64_t)raw_size((DType)n->attr->dtype))), cpu_number(e, ALIGN)));
+}
+
+static void alloc(CpuCode *e, const TileNode *n)
+{
+    Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
+    LLVMValueRef extent[TILE_RANK_MAX], bytes;
+
+    for (int i = 0; i < n->nin; i++)
+        extent[i] = cpu_val(e, n->in[i])->x;
+    bytes = buffer_bytes(e, n, extent, v);
+    v->x = offset(e, e->scratch, cpu_op(e, LLVMAdd, e->fixed, e->allocated));
+    e->allocated = cpu_op(e, LLVMAdd, e->allocated, bytes);
+    set_strides(e, v, &n->type[0]);
+}
+
+static void part(CpuCode *e, const TileNode *n)
+{
+    Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
+    const Val *from = cpu_val(e, n->in[0]);
+    int rank = n->type[0].rank;
+    LLVMValueRef at = cpu_number(e, 0);
+
+    *v = *from;
+    for (int i = 0; i < rank; i++) {
+        at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, n->in[1 + i])->x, from->stride[i]));
+        v->extent[i] = cpu_val(e, n->in[1 + rank + i])->x;
+    }
+    v->x = offset(e, from->x, cpu_op(e, LLVMMul, at, cpu_number(e, (int64_t)raw_size((DType)n->type[0].dtype))));
+}
+
+static void new_tree(CpuCode *e, const TileNode *n)
+{
+    Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
+    int64_t level = cpu_level_elements(&n->type[0]) * (int64_t)raw_size(lane_dtype((DType)n->type[0].dtype));
+
+    v->x = cpu_buffer(e, level * TILE_LEVELS);
+    v->count = llvm_slot(e->u, i64_type(e));
+    LLVMBuildStore(e->u->builder, cpu_number(e, 0), v->count);
+}
+
+/* A view as tile_copy takes it: a TileArg in a slot. */
+static LLVMValueRef view_slot(CpuCode *e, const Val *v, int rank)
+{
+    LLVMValueRef slot = llvm_slot(e->u, LLVMArrayType2(i64_type(e), sizeof(TileArg) / 8));
+
+    LLVMBuildStore(e->u->builder, v->x, slot);
+    for (int i = 0; i < rank; i++) {
+        LLVMBuildStore(e->u->builder, v->extent[i], offset(e, slot, cpu_number(e, (int64_t)offsetof(TileArg, extent) + 8 * i)));
+        LLVMBuildStore(e->u->builder, v->stride[i], offset(e, slot, cpu_number(e, (int64_t)offsetof(TileArg, stride) + 8 * i)));
+    }
+    return slot;
+}
+
+static void copy(CpuCode *e, const TileNode *n)
+{
+    const TileType *t = tile_type(n->in[0]);
+    LLVMTypeRef p = pointer_type(e), i64 = i64_type(e), param[] = {p, p, i64, i64, p};
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), param, 5, false);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->u->module, "tsr_tile_copy"), fill = llvm_slot(e->u, LLVMArrayType2(i64, 2));
+    uint64_t word[2] = {0, 0};
+
+    tile_copy_offer();
+    fn = fn ? fn : LLVMAddFunction(e->u->module, "tsr_tile_copy", type);
+    raw_convert((DType)t->dtype, word, DT_f64, &n->attr->f, 1, NULL, 0);
+    for (int i = 0; i < 2; i++)
+        LLVMBuildStore(e->u->builder, cpu_number(e, (int64_t)word[i]), offset(e, fill, cpu_number(e, 8 * i)));
+    LLVMBuildCall2(e->u->builder, type, fn, (LLVMValueRef[]){view_slot(e, cpu_val(e, n->in[0]), t->rank), view_slot(e, cpu_val(e, n->in[1]), t->rank),
+                   cpu_number(e, t->rank), cpu_number(e, (int64_t)raw_size((DType)t->dtype)), fill}, 5, "");
+}
+
+/* ---- what blocks hand over ---- */
+
+static bool is_tile(const TileType *t) { return t->kind == TILE_VALUE && t->rank > 0; }
+
+static void copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueRef from)
+{
+    LLVMValueRef bytes = cpu_number(e, tile_elements(t) * (int64_t)raw_size(lane_dtype((DType)t->dtype)));
+
+    LLVMBuildMemCpy(e->u->builder, to, 16, from, 16, bytes);
+}
+
+/* A tile in a buffer at `to`: copied from its own, or stretched from a scalar. */
+static void fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
+{
+    const TileType *t = tile_type(v);
+    CpuLoop l;
+    Spot p = {.strip = -1};
+
+    if (cpu_val(e, v)->x) {
+        copy_tile(e, t, to, cpu_val(e, v)->x);
+        return;
+    }
+    e->known.n = 0;
+    e->width = 1;
+    for (int i = 0; i < t->rank; i++)
+        p.at[i] = cpu_number(e, 0);
+    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, 1));
+    cpu_store_flat(e, (DType)t->dtype, to, l.i, cpu_lanes(e, v, &p), NULL);
+    cpu_loop_end(e, &l);
+    e->known.n = 0;
+}
+
+/* Phis for what is not a tile, at the builder's place, with what comes from `from`. */
+static LLVMValueRef one_phi(CpuCode *e, LLVMValueRef x, LLVMBasicBlockRef from)
+{
+    LLVMValueRef phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(x), "");
+
+    LLVMAddIncoming(phi, &x, &from, 1);
+    return phi;
+}
+
+static Val phis(CpuCode *e, const TileType *t, const Val *v, LLVMBasicBlockRef from)
+{
+    Val y = *v;
+
+    y.x = one_phi(e, v->x, from);
+    if (t->kind == TILE_TREE)
+        y.count = one_phi(e, v->count, from);
+    for (int i = 0; t->kind == TILE_VIEW && i < t->rank; i++) {
+        y.extent[i] = one_phi(e, v->extent[i], from);
+        y.stride[i] = t->stride[i] == STRIDE_ANY ? one_phi(e, v->stride[i], from) : v->stride[i];
+    }
+    return y;
+}
+
+static void also_from(const TileType *t, const Val *phi, const Val *v, LLVMBasicBlockRef from)
+{
+    LLVMValueRef x = v->x, n = v->count;
+
+    LLVMAddIncoming(phi->x, &x, &from, 1);
+    if (t->kind == TILE_TREE)
+        LLVMAddIncoming(phi->count, &n, &from, 1);
+    for (int i = 0; t->kind == TILE_VIEW && i < t->rank; i++) {
+        LLVMValueRef extent = v->extent[i], stride = v->stride[i];
+        LLVMAddIncoming(phi->extent[i], &extent, &from, 1);
+        if (t->stride[i] == STRIDE_ANY)
+            LLVMAddIncoming(phi->stride[i], &stride, &from, 1);
+    }
+}
+
+/* ---- blocks ---- */
+
+static void emit_block(CpuCode *e, const TileBlock *b);
+
+/* Tiles that are computed where they are used, but are used inside n's blocks, have buffers from here on. */
+static void need_captured(CpuCode *e, const TileBlock *b)
+{
+    for (const TileNode *m = b->first; m; m = m->next) {
+        for (int i = 0; i < m->nin; i++)
+            if (e->visited[m->in[i].node->id] && cpu_is_virtual(m->in[i].node))
+                cpu_need(e, m->in[i]);
+        for (int r = 0; r < 2; r++)
+            if (m->region[r])
+                need_captured(e, m->region[r]);
+    }
+    for (int i = 0; i < b->yields.n; i++)
+        if (e->visited[b->yields.at[i].node->id] && cpu_is_virtual(b->yields.at[i].node))
+            cpu_need(e, b->yields.at[i]);
+}
+
+static void settle(CpuCode *e, const TileNode *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (tile_type(n->in[i])->kind == TILE_VALUE)
+            cpu_need(e, n->in[i]);
+    for (int r = 0; r < 2; r++)
+        if (n->region[r])
+            need_captured(e, n->region[r]);
+    for (int i = 0; i < e->loads.n; i++)        /* the block may write what they read */
+        cpu_need(e, (TileRef){(TileNode *)e->loads.at[i], 0});
+    cpu_close(e);
+}
+
+static bool makes_tree(const TileBlock *b, TileRef v) { return v.node->op == TOP_tree && v.node->block == b; }
+
+/* Do a block's trees leave it? They lie in memory that its next round uses again. */
+static bool trees_stay(CpuCode *e, const TileBlock *b)
+{
+    for (int i = 0; i < b->yields.n; i++) {
+        TileRef v = b->yields.at[i];
+        while (v.node->op == TOP_push)
+            v = v.node->in[0];
+        if (tile_type(v)->kind == TILE_TREE && (makes_tree(b, v) || v.node->op == TOP_for || v.node->op == TOP_if || v.node->op == TOP_while))
+            if (v.node->block != &e->k->body)
+                return cpu_refuse(e, "a tree that is made inside a loop leaves it");
+    }
+    return true;
+}
+
+/* The operands from `skip` on, as the block's parameters from `at` on: tiles get buffers, others phis in this very block. */
+static void enter(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int n, LLVMBasicBlockRef before)
+{
+    for (int i = 0; i < n; i++) {
+        const TileType *t = tile_type(in[i]);
+        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
+        if (!is_tile(t))
+            *p = phis(e, t, cpu_val(e, in[i]), before);
+    }
+}
+
+static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const TileType *t = tile_type(in[i]);
+        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
+        if (is_tile(t)) {
+            p->x = cpu_buffer(e, cpu_tile_bytes(t));
+            fill_tile(e, in[i], p->x);
+        }
+    }
+}
+
+/* The next round's values; tiles that are another parameter's are copied aside first. */
+static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, int n)
+{
+    LLVMValueRef *aside = tsr_calloc(sizeof *aside * (size_t)(n + 1));
+    LLVMBasicBlockRef from;
+
+    for (int i = 0; i < n; i++) {
+        const TileNode *m = b->yields.at[i].node;
+        if (!is_tile(tile_type(b->yields.at[i])) || m->op != TILE_PARAM)
+            continue;
+        aside[i] = cpu_buffer(e, cpu_tile_bytes(tile_type(b->yields.at[i])));
+        copy_tile(e, tile_type(b->yields.at[i]), aside[i], cpu_val(e, b->yields.at[i])->x);
+    }
+    for (int i = 0; i < n; i++) {
+        TileRef p = {to->params.at[at + i], 0};
+        if (aside[i])
+            copy_tile(e, tile_type(p), cpu_val(e, p)->x, aside[i]);
+        else if (is_tile(tile_type(p)))
+            fill_tile(e, b->yields.at[i], cpu_val(e, p)->x);
+    }
+    from = LLVMGetInsertBlock(e->u->builder);
+    for (int i = 0; i < n; i++) {
+        TileRef p = {to->params.at[at + i], 0};
+        if (!is_tile(tile_type(p)))
+            also_from(tile_type(p), cpu_val(e, p), cpu_val(e, b->yields.at[i]), from);
+    }
+    tsr_free(aside);
+}
+
+static void leave(CpuCode *e, const TileNode *n, const TileBlock *b, int at)
+{
+    for (int i = 0; i < n->nout; i++)
+        *cpu_val(e, (TileRef){(TileNode *)n, i}) = *cpu_val(e, (TileRef){b->params.at[at + i], 0});
+}
+
+static void emit_for(CpuCode *e, const TileNode *n)
+{
+    const TileBlock *b = n->region[0];
+    LLVMBuilderRef u = e->u->builder;
+    LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e), from;
+    LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next;
+
+    enter_tiles(e, b, 1, n->in + 3, n->nout);
+    before = LLVMGetInsertBlock(u);
+    LLVMBuildBr(u, head);
+    LLVMPositionBuilderAtEnd(u, head);
+    i = one_phi(e, lo, before);
+    cpu_val(e, (TileRef){b->params.at[0], 0})->x = i;
+    enter(e, b, 1, n->in + 3, n->nout, before);
+    LLVMBuildCondBr(u, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, n->in[1])->x), body, done);
+    LLVMPositionBuilderAtEnd(u, body);
+    emit_block(e, b);
+    again(e, b, 1, b, n->nout);
+    next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
+    from = LLVMGetInsertBlock(u);
+    LLVMAddIncoming(i, &next, &from, 1);
+    LLVMBuildBr(u, head);
+    LLVMPositionBuilderAtEnd(u, done);
+    leave(e, n, b, 1);
+}
+
+static void emit_while(CpuCode *e, const TileNode *n)
+{
+    const TileBlock *test = n->region[0], *b = n->region[1];
+    LLVMBuilderRef u = e->u->builder;
+    LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e);
+
+    enter_tiles(e, test, 0, n->in, n->nout);
+    before = LLVMGetInsertBlock(u);
+    LLVMBuildBr(u, head);
+    LLVMPositionBuilderAtEnd(u, head);
+    enter(e, test, 0, n->in, n->nout, before);
+    emit_block(e, test);
+    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, test->yields.at[0])->x), body, done);
+    LLVMPositionBuilderAtEnd(u, body);
+    for (int i = 0; i < n->nout; i++)
+        *cpu_val(e, (TileRef){b->params.at[i], 0}) = *cpu_val(e, (TileRef){test->params.at[i], 0});
+    emit_block(e, b);
+    again(e, test, 0, b, n->nout);
+    LLVMBuildBr(u, head);
+    LLVMPositionBuilderAtEnd(u, done);
+    leave(e, n, test, 0);
+}
+
+static void emit_if(CpuCode *e, const TileNode *n)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMBasicBlockRef side[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e), end[2];
+
+    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, n->in[0])->x), side[0], side[1]);
+    for (int i = 0; i < n->nout; i++)
+        if (is_tile(&n->type[i]))
+            cpu_val(e, (TileRef){(TileNode *)n, i})->x = cpu_buffer(e, cpu_tile_bytes(&n->type[i]));
+    for (int r = 0; r < 2; r++) {
+        LLVMPositionBuilderAtEnd(u, side[r]);
+        emit_block(e, n->region[r]);
+        for (int i = 0; i < n->nout; i++)
+            if (is_tile(&n->type[i]))
+                fill_tile(e, n->region[r]->yields.at[i], cpu_val(e, (TileRef){(TileNode *)n, i})->x);
+        end[r] = LLVMGetInsertBlock(u);
+        LLVMBuildBr(u, done);
+    }
+    LLVMPositionBuilderAtEnd(u, done);
+    for (int i = 0; i < n->nout; i++) {
+        Val *y = cpu_val(e, (TileRef){(TileNode *)n, i});
+        if (is_tile(&n->type[i]))
+            continue;
+        *y = phis(e, &n->type[i], cpu_val(e, n->region[0]->yields.at[i]), end[0]);
+        also_from(&n->type[i], y, cpu_val(e, n->region[1]->yields.at[i]), end[1]);
+    }
+}
+
+/* ---- nodes ---- */
+
+static bool uses_open(CpuCode *e, const TileNode *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (e->waits[n->in[i].node->id])
+            return true;
+    return false;
+}
+
+/* Must a load wait for the stores of the open cluster? */
+static bool loads_stored(CpuCode *e, const TileNode *n)
+{
+    if (n->op != TOP_load)
+        return false;
+    for (int i = 0; i < e->open.sinks.n; i++)
+        if (e->open.sinks.at[i].node && e->open.sinks.at[i].node->op == TOP_store)
+            return true;
+    return false;
+}
+
+static void emit_scalar(CpuCode *e, const TileNode *n)
+{
+    if (n->op == TOP_reshape || n->op == TOP_splat || n->op == TOP_permute) {
+        cpu_need(e, n->in[0]);
+        cpu_close(e);
+    }
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_scalar(e, n);
+}
+
+/* A tile in a buffer, seen with another shape. */
+static void emit_reshape(CpuCode *e, const TileNode *n)
+{
+    Val *y = cpu_val(e, (TileRef){(TileNode *)n, 0});
+
+    cpu_need(e, n->in[0]);
+    cpu_close(e);
+    y->x = cpu_val(e, n->in[0])->x;
+    if (y->x && tile_type(n->in[0])->rank)
+        return;
+    y->x = cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
+    fill_tile(e, n->in[0], y->x);
+}
+
+static void emit_control(CpuCode *e, const TileNode *n)
+{
+    settle(e, n);
+    switch (n->op) {
+    case TOP_for: emit_for(e, n); break;
+    case TOP_if: emit_if(e, n); break;
+    default: emit_while(e, n);
+    }
+}
+
+static void emit_node(CpuCode *e, const TileNode *n)
+{
+    if (uses_open(e, n) || loads_stored(e, n))
+        cpu_close(e);
+    switch (n->op) {
+    case TOP_index: case TOP_size: case TOP_group: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
+    case TOP_imod: case TOP_imin: case TOP_imax: case TOP_to_index:
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = index_value(e, n);
+        break;
+    case TOP_ilt: case TOP_ieq: case TOP_to_tile: case TOP_const: emit_scalar(e, n); break;
+    case TOP_splat: case TOP_iota: case TOP_map: case TOP_permute: case TOP_load: case TOP_reshape:
+        if (n->type[0].rank == 0)
+            emit_scalar(e, n);
+        else if (!cpu_is_virtual(n))
+            emit_reshape(e, n);
+        else if (n->op == TOP_load)
+            vec_push(&e->loads, n);
+        break;
+    case TOP_reduce: cpu_sink(e, n, n->in[0]); break;
+    case TOP_push: case TOP_store: case TOP_atomic: cpu_sink(e, n, n->in[n->nin - 1]); break;
+    case TOP_tree: new_tree(e, n); break;
+    case TOP_total: cpu_close(e); cpu_total(e, n); break;
+    case TOP_dot: settle(e, n); cpu_dot(e, n); break;
+    case TOP_alloc: alloc(e, n); break;
+    case TOP_part: part(e, n); break;
+    case TOP_copy: case TOP_copy_async: settle(e, n); copy(e, n); break;
+    case TOP_commit: case TOP_wait: case TOP_barrier: break;
+    default: emit_control(e, n);
+    }
+}
+
+static void emit_block(CpuCode *e, const TileBlock *b)
+{
+    e->loads.n = 0;
+    if (b->owner && b->owner->op != TOP_if && !trees_stay(e, b))
+        return;
+    for (const TileNode *n = b->first; n && !e->failed; n = n->next) {
+        e->visited[n->id] = true;
+        emit_node(e, n);
+    }
+    for (int i = 0; i < b->yields.n; i++)
+        if (tile_type(b->yields.at[i])->kind == TILE_VALUE)
+            cpu_need(e, b->yields.at[i]);
+    cpu_close(e);
+    e->loads.n = 0;
+}
+
+/* ---- the functions ---- */
+
+static void set_groups(CpuCode *e, LLVMValueRef g)
+{
+    LLVMValueRef n[3];
+    int axes = e->k->grid.n;
+
+    for (int i = 0; i < axes; i++)
+        n[i] = word_at(e, i64_type(e), e->size, 8 * (int64_t)(e->k->size.n + i));
+    for (int i = axes - 1; i > 0; i--) {
+        e->group[i] = LLVMBuildSRem(e->u->builder, g, n[i], "");
+        g = LLVMBuildSDiv(e->u->builder, g, n[i], "");
+    }
+    e->group[0] = g;
+}
+
+/* Allocated bytes: the buffers' extents again, in terms of sizes alone. */
+static LLVMValueRef uniform(CpuCode *e, const TileNode *n)
+{
+    if (n->op == TOP_index)
+        return cpu_number(e, n->attr->i);
+    if (n->op == TOP_size)
+        return size_value(e, n);
+    return arithmetic(e, n, uniform(e, n->in[0].node), uniform(e, n->in[1].node));
+}
+
+static void begin_function(CpuCode *e, const char *name, LLVMTypeRef type)
+{
+    e->fn = LLVMAddFunction(e->u->module, name, type);
+    LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(e->u->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+    LLVMPositionBuilderAtEnd(e->u->builder, cpu_block(e));
+    e->size = LLVMGetParam(e->fn, 0);
+}
+
+static void emit_scratch(CpuCode *e, const char *name)
+{
+    LLVMTypeRef p = pointer_type(e);
+    LLVMValueRef bytes = cpu_number(e, e->fixed_bytes), extent[TILE_RANK_MAX];
+    StrBuf own = {0};
+
+    sb_printf(&own, "%s.scratch", name);
+    begin_function(e, sb_str(&own), LLVMFunctionType(i64_type(e), &p, 1, false));
+    for (const TileNode *n = e->k->body.first; n; n = n->next) {
+        if (n->op != TOP_alloc)
+            continue;
+        for (int i = 0; i < n->nin; i++)
+            extent[i] = uniform(e, n->in[i].node);
+        bytes = cpu_op(e, LLVMAdd, bytes, buffer_bytes(e, n, extent, NULL));
+    }
+    LLVMBuildRet(e->u->builder, bytes);
+    sb_done(&own);
+}
+
+static void emit_kernel(CpuCode *e, const char *name)
+{
+    LLVMTypeRef p = pointer_type(e), i64 = i64_type(e), param[] = {p, p, p, i64, i64};
+    LLVMBasicBlockRef start;
+    StrBuf fixed = {0};
+    LLVMValueRef global;
+    CpuLoop l;
+
+    begin_function(e, name, LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), param, 5, false));
+    e->arg = LLVMGetParam(e->fn, 1);
+    e->scratch = LLVMGetParam(e->fn, 2);
+    sb_printf(&fixed, "%s.fixed", name);
+    global = LLVMAddGlobal(e->u->module, i64, sb_str(&fixed));
+    sb_done(&fixed);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, true);
+    e->fixed = LLVMBuildLoad2(e->u->builder, i64, global, "");
+    start = cpu_block(e);                       /* slots go to the entry, before everything else */
+    LLVMBuildBr(e->u->builder, start);
+    LLVMPositionBuilderAtEnd(e->u->builder, start);
+    for (int i = 0; i < e->k->params.n; i++)
+        bind_param(e, i);
+    l = cpu_loop(e, LLVMGetParam(e->fn, 3), LLVMGetParam(e->fn, 4), cpu_number(e, 1));
+    set_groups(e, l.i);
+    e->allocated = cpu_number(e, 0);
+    emit_block(e, &e->k->body);
+    cpu_loop_end(e, &l);
+    LLVMBuildRetVoid(e->u->builder);
+    LLVMSetInitializer(global, cpu_number(e, e->fixed_bytes));
+}
+
+/* ---- what is covered ---- */
+
+static bool covered(CpuCode *e, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        for (int i = 0; i < n->nout; i++)
+            if (n->type[i].kind != TILE_INDEX && is_packed((DType)n->type[i].dtype))
+                return cpu_refuse(e, "%s of %s, whose elements share bytes", tile_op_info[n->op].name, dtype_info[n->type[i].dtype].name);
+        if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
+            return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !covered(e, n->region[r]))
+                return false;
+    }
+    return true;
+}
+
+static bool accepts(CpuCode *e)
+{
+    if (e->k->nnodes > NODES_MAX)
+        return cpu_refuse(e, "%u nodes: too many for one kernel", e->k->nnodes);
+    if (e->k->lanes != 1)
+        return cpu_refuse(e, "a group of %d lanes", e->k->lanes);
+    for (int i = 0; i < e->k->params.n; i++)
+        if (is_packed((DType)e->k->params.at[i]->type[0].dtype))
+            return cpu_refuse(e, "a view of %s, whose elements share bytes", dtype_info[e->k->params.at[i]->type[0].dtype].name);
+    return covered(e, &e->k->body);
+}
+
+static void number_values(CpuCode *e)
+{
+    const TileKernel *k = e->k;
+    size_t n = k->nnodes + 1;
+
+    e->first = tile_numbers(k, &e->nvals);
+    for (int i = 0; i < k->params.n; i++)
+        e->first[k->params.at[i]->id] = e->nvals++;
+    e->val = tsr_calloc(sizeof *e->val * (e->nvals + 1));
+    e->seen = tsr_calloc(sizeof *e->seen * n);
+    e->waits = tsr_calloc(n);
+    e->gathered = tsr_calloc(n);
+    e->visited = tsr_calloc(n);
+}
+
+bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
+{
+    CpuCode e = {.u = u, .k = k, .err = err};
+
+    if (!accepts(&e))
+        return false;
+    number_values(&e);
+    emit_kernel(&e, name);
+    if (!e.failed)
+        emit_scratch(&e, name);
+    tsr_free(e.first);
+    tsr_free(e.val);
+    tsr_free(e.seen);
+    tsr_free(e.waits);
+    tsr_free(e.gathered);
+    tsr_free(e.visited);
+    vec_free(&e.open.sinks);
+    vec_free(&e.open.nodes);
+    vec_free(&e.known);
+    vec_free(&e.loads);
+    return !e.failed;
+}

@@ -1,0 +1,541 @@
+/*
+ * Elements of tiles as vectors of the machine.
+ *
+ * A tile is not made: whoever needs its elements at a spot asks for them, and
+ * they are computed there from the operands at their spots, once for each
+ * strip.  Tiles that have a buffer are read from it.  Accesses to memory are
+ * plain where the cluster knows that they lie within their views, and masked
+ * lane by lane where it does not.
+ */
+#include "codegen/cpu_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- types and constants ---- */
+
+static size_t lane_bytes(DType dt) { return raw_size(lane_dtype(dt)); }
+
+int64_t cpu_tile_bytes(const TileType *t) { return ((tile_elements(t) + 63) / 64 * 64 + 64) * (int64_t)lane_bytes((DType)t->dtype); }
+
+int64_t cpu_level_elements(const TileType *t) { return (tile_elements(t) + 63) / 64 * 64 + 64; }
+
+static LLVMTypeRef pointer_type(CpuCode *e) { return LLVMPointerTypeInContext(e->u->context, 0); }
+
+static LLVMValueRef real_constant(CpuCode *e, DType dt, const void *raw)
+{
+    LLVMTypeRef t = lane_type(e->u, dt, 1);
+    double v;
+    int64_t i;
+
+    if (dtype_is_float(dt)) {
+        uint64_t bits = 0;
+        _Alignas(16) char lane[16];
+        raw_to_lane(dt, raw, lane, 1);
+        memcpy(&bits, lane, lane_bytes(dt));
+        (void)v;
+        return LLVMConstBitCast(LLVMConstInt(LLVMIntTypeInContext(e->u->context, 8 * (unsigned)lane_bytes(dt)), bits, false), t);
+    }
+    raw_convert(DT_int64, &i, dt, raw, 1, NULL, 0);
+    return LLVMConstInt(t, (uint64_t)i, false);
+}
+
+LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw)
+{
+    DType part = dtype_real(dt);
+
+    if (!dtype_is_complex(dt))
+        return real_constant(e, dt, raw);
+    return lane_complex(e->u, real_constant(e, part, raw), real_constant(e, part, (const char *)raw + raw_size(part)));
+}
+
+LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width)
+{
+    _Alignas(16) char raw[16];
+
+    tile_identity(reduction, dt, raw);
+    return lane_splat(e->u, cpu_constant(e, dt, raw), width);
+}
+
+LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef x, int width)
+{
+    return raw_is_lane(dt) ? x : lanes_of_raw(e->u, dt, lanes_to_raw(e->u, dt, x, width), width);
+}
+
+LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width)
+{
+    return cpu_rounded(e, dt, formula_emit(e->u, op, dt, (LLVMValueRef[]){a, b}, 2, width), width);
+}
+
+/* ---- lanes that count ---- */
+
+/* 0, 1, 2, ... in i64 lanes, after `from`. */
+static LLVMValueRef counted(CpuCode *e, LLVMValueRef from, int64_t by)
+{
+    LLVMValueRef steps[LANES_MAX];
+
+    if (e->width == 1)
+        return from;
+    for (int i = 0; i < e->width; i++)
+        steps[i] = cpu_number(e, i * by);
+    return LLVMBuildAdd(e->u->builder, lane_splat(e->u, from, e->width), LLVMConstVector(steps, (unsigned)e->width), "");
+}
+
+/* Which of from, from + 1, ... are below `end`: compared in 32 bits after clamping the difference, which vectors do well. */
+LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef lanes[LANES_MAX], ends[2] = {cpu_op(e, LLVMSub, lo, from), cpu_op(e, LLVMSub, hi, from)}, mask[2];
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context), i32 = LLVMInt32TypeInContext(e->u->context);
+
+    if (e->width == 1)
+        return LLVMBuildAnd(b, cpu_compare(e, LLVMIntSLE, lo, from), cpu_compare(e, LLVMIntSLT, from, hi), "");
+    for (int i = 0; i < e->width; i++)
+        lanes[i] = LLVMConstInt(i32, (unsigned)i, false);
+    for (int k = 0; k < 2; k++) {
+        LLVMValueRef in[2] = {cpu_intrinsic(e, "llvm.smax", &i64, 1, (LLVMValueRef[]){ends[k], cpu_number(e, -1)}, 2), cpu_number(e, LANES_MAX)};
+        LLVMValueRef end = LLVMBuildTrunc(b, cpu_intrinsic(e, "llvm.smin", &i64, 1, in, 2), i32, "");
+        mask[k] = LLVMBuildICmp(b, k ? LLVMIntSLT : LLVMIntSGE, LLVMConstVector(lanes, (unsigned)e->width), lane_splat(e->u, end, e->width), "");
+    }
+    return LLVMBuildAnd(b, mask[0], mask[1], "");
+}
+
+/* ---- buffers: lanes, row-major ---- */
+
+LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride)
+{
+    LLVMValueRef at = cpu_number(e, 0);
+    int64_t step = 1;
+
+    *stride = 0;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, p->at[i], cpu_number(e, step)));
+        if (i == p->strip)
+            *stride = (int)step;
+        step *= t->extent[i];
+    }
+    return at;
+}
+
+LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, int stride)
+{
+    DType lane = lane_dtype(dt);
+
+    if (stride == 0)
+        return lane_splat(e->u, lanes_load(e->u, lane, base, at, 1), e->width);
+    return stride == 1 ? lanes_load(e->u, lane, base, at, e->width)
+                       : lanes_load_strided(e->u, lane, base, at, cpu_number(e, stride), e->width);
+}
+
+static LLVMValueRef element(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at)
+{
+    LLVMTypeRef bytes = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size(dt));
+
+    return LLVMBuildGEP2(e->u->builder, bytes, base, &at, 1, "");
+}
+
+static LLVMValueRef alignment(CpuCode *e, DType dt)
+{
+    return LLVMConstInt(LLVMInt32TypeInContext(e->u->context), raw_size(dt), false);
+}
+
+/* Store raw lanes where the mask says. */
+static void store_masked(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef raw, LLVMValueRef mask)
+{
+    LLVMTypeRef over[2] = {LLVMTypeOf(raw), pointer_type(e)};
+    LLVMValueRef in[4] = {raw, place, alignment(e, dt), mask};
+
+    cpu_intrinsic(e, "llvm.masked.store", over, 2, in, 4);
+}
+
+void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask)
+{
+    DType lane = lane_dtype(dt);
+
+    if (mask)
+        store_masked(e, lane, element(e, lane, base, at), lanes, mask);
+    else
+        lanes_store(e->u, lane, base, at, lanes, e->width);
+}
+
+/* ---- accesses to views ---- */
+
+/* An access: where its first element is, which of its lanes lie within the view, and how far apart they are. */
+typedef struct Access {
+    const Val *view;
+    const TileType *type;
+    LLVMValueRef at;            /* in elements from the base */
+    LLVMValueRef inside;        /* NULL: all; an i1, or a vector of them */
+    LLVMValueRef stride;
+    int cls;                    /* 0, 1 or STRIDE_ANY; 0 also where all lanes are one element */
+} Access;
+
+static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { return a ? LLVMBuildAnd(e->u->builder, a, b, "") : b; }
+
+/* Operands: view, starts; the tile's axes are those of the view without `drop`. */
+static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p)
+{
+    Access a = {.view = cpu_val(e, n->in[0]), .type = tile_type(n->in[0]), .cls = 0};
+    LLVMValueRef rows = NULL, lanes = NULL;
+    int axis = 0;
+
+    a.at = cpu_number(e, 0);
+    for (int i = 0; i < a.type->rank; i++) {
+        LLVMValueRef x = cpu_val(e, n->in[1 + i])->x, extent = a.view->extent[i];
+        bool strip = !(drop >> i & 1) && axis == p->strip;
+        if (!(drop >> i & 1))
+            x = cpu_op(e, LLVMAdd, x, p->at[axis++]);
+        a.at = cpu_op(e, LLVMAdd, a.at, cpu_op(e, LLVMMul, x, a.view->stride[i]));
+        if (strip) {
+            a.cls = a.type->stride[i];
+            a.stride = a.view->stride[i];
+        }
+        if (e->masked && strip)
+            lanes = cpu_lane_mask(e, x, cpu_number(e, 0), extent);
+        else if (e->masked)
+            rows = and_also(e, rows, LLVMBuildAnd(e->u->builder, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x), cpu_compare(e, LLVMIntSLT, x, extent), ""));
+    }
+    a.inside = rows ? lane_splat(e->u, rows, e->width) : NULL;
+    a.inside = lanes ? and_also(e, a.inside, lanes) : a.inside;
+    return a;
+}
+
+static LLVMValueRef pointers(CpuCode *e, DType dt, const Access *a)
+{
+    LLVMValueRef steps = lane_splat(e->u, a->stride, e->width), lane[LANES_MAX];
+
+    for (int i = 0; i < e->width; i++)
+        lane[i] = cpu_number(e, i);
+    steps = LLVMBuildMul(e->u->builder, steps, LLVMConstVector(lane, (unsigned)e->width), "");
+    return element(e, dt, a->view->x, LLVMBuildAdd(e->u->builder, lane_splat(e->u, a->at, e->width), steps, ""));
+}
+
+static LLVMValueRef any_lane(CpuCode *e, LLVMValueRef mask)
+{
+    LLVMTypeRef t = LLVMTypeOf(mask);
+
+    return e->width > 1 ? cpu_intrinsic(e, "llvm.vector.reduce.or", &t, 1, &mask, 1) : mask;
+}
+
+/* One element, or where it is outside the one in a slot. */
+static LLVMValueRef load_one(CpuCode *e, DType dt, const Access *a, LLVMValueRef fill, LLVMValueRef inside)
+{
+    LLVMValueRef slot, place = element(e, dt, a->view->x, a->at);
+
+    if (inside) {
+        slot = llvm_slot(e->u, LLVMArrayType2(LLVMInt64TypeInContext(e->u->context), 2));
+        lanes_store(e->u, dt, slot, cpu_number(e, 0), fill, 1);
+        place = cpu_choose(e, inside, place, slot);
+    }
+    return lanes_load(e->u, dt, place, cpu_number(e, 0), 1);
+}
+
+/* Raw lanes of a strip. */
+static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    DType dt = (DType)n->type[0].dtype;
+    Access a = access(e, n, n->attr->drop, p);
+    _Alignas(16) char raw[16];
+    LLVMValueRef fill, all, y;
+
+    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
+    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    if (!a.inside && a.cls == STRIDE_ANY)
+        return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
+    if (!a.inside && a.cls == 1)
+        return lanes_load(e->u, dt, a.view->x, a.at, e->width);
+    if (e->width == 1 || a.cls == 0) {
+        y = lane_splat(e->u, load_one(e, dt, &a, fill, a.inside ? any_lane(e, a.inside) : NULL), e->width);
+        return a.inside && e->width > 1 ? cpu_choose(e, a.inside, y, lane_splat(e->u, fill, e->width)) : y;
+    }
+    all = lane_splat(e->u, fill, e->width);
+    if (a.cls == 1) {
+        LLVMTypeRef over[2] = {LLVMTypeOf(all), pointer_type(e)};
+        LLVMValueRef in[4] = {element(e, dt, a.view->x, a.at), alignment(e, dt), a.inside, all};
+        return cpu_intrinsic(e, "llvm.masked.load", over, 2, in, 4);
+    }
+    LLVMValueRef in[4] = {pointers(e, dt, &a), alignment(e, dt), a.inside, all};
+    LLVMTypeRef over[2] = {LLVMTypeOf(all), LLVMTypeOf(in[0])};
+    return cpu_intrinsic(e, "llvm.masked.gather", over, 2, in, 4);
+}
+
+void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
+{
+    DType dt = (DType)tile_type(v)->dtype;
+    Access a = access(e, n, n->attr->drop, p);
+    LLVMValueRef raw = cpu_raw(e, v, p);
+
+    if (e->width == 1) {
+        LLVMValueRef place = element(e, dt, a.view->x, a.at);
+        if (a.inside)
+            place = cpu_choose(e, a.inside, place, llvm_slot(e->u, LLVMArrayType2(LLVMInt64TypeInContext(e->u->context), 2)));
+        lanes_store(e->u, dt, place, cpu_number(e, 0), raw, 1);
+    } else if (!a.inside) {
+        if (a.cls == 1)
+            lanes_store(e->u, dt, a.view->x, a.at, raw, e->width);
+        else
+            lanes_store_strided(e->u, dt, a.view->x, a.at, a.stride, raw, e->width);
+    } else if (a.cls == 1) {
+        store_masked(e, dt, element(e, dt, a.view->x, a.at), raw, a.inside);
+    } else {
+        LLVMValueRef in[4] = {raw, pointers(e, dt, &a), alignment(e, dt), a.inside};
+        LLVMTypeRef over[2] = {LLVMTypeOf(raw), LLVMTypeOf(in[1])};
+        cpu_intrinsic(e, "llvm.masked.scatter", over, 2, in, 4);
+    }
+}
+
+/* Combine each lane with what is there, all at once: by compare and exchange, lane by lane. */
+void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
+{
+    DType dt = (DType)tile_type(v)->dtype;
+    LLVMBuilderRef b = e->u->builder;
+    Access a = access(e, n, 0, p);
+    LLVMTypeRef code = code_type(e->u, dt, 1), bits = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)raw_size(dt));
+    LLVMValueRef lanes = cpu_lanes(e, v, p), place = element(e, dt, a.view->x, a.at), old, now, new, pair, phi;
+    LLVMBasicBlockRef from, loop = cpu_block(e), done = cpu_block(e), first = cpu_block(e);
+
+    LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
+    LLVMPositionBuilderAtEnd(b, first);
+    old = LLVMBuildLoad2(b, bits, place, "");
+    from = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, loop);
+    LLVMPositionBuilderAtEnd(b, loop);
+    phi = LLVMBuildPhi(b, bits, "");
+    LLVMAddIncoming(phi, &old, &from, 1);
+    now = lanes_of_raw(e->u, dt, LLVMBuildBitCast(b, phi, code, ""), 1);
+    now = formula_emit(e->u, tile_step_op((OpId)n->attr->op), dt, (LLVMValueRef[]){now, lanes}, 2, 1);
+    new = LLVMBuildBitCast(b, lanes_to_raw(e->u, dt, now, 1), bits, "");
+    pair = LLVMBuildAtomicCmpXchg(b, place, phi, new, LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
+    old = LLVMBuildExtractValue(b, pair, 0, "");
+    from = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(phi, &old, &from, 1);
+    LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, loop);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all)
+{
+    const Val *view = cpu_val(e, n->in[0]);
+    const TileType *t = n->op == TOP_load ? NULL : tile_type(n->in[n->nin - 1]);
+    int rank = tile_type(n->in[0])->rank, axis = 0;
+
+    for (int i = 0; i < rank; i++) {
+        LLVMValueRef x = cpu_val(e, n->in[1 + i])->x;
+        int32_t length = n->op == TOP_load ? n->attr->shape[i] : n->attr->drop >> i & 1 ? 1 : t->extent[axis++];
+        LLVMValueRef end = cpu_op(e, LLVMAdd, x, cpu_number(e, length));
+        all = and_also(e, all, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x));
+        all = and_also(e, all, cpu_compare(e, LLVMIntSLE, end, view->extent[i]));
+    }
+    return all;
+}
+
+/* ---- evaluation ---- */
+
+/* The spot of an operand that is stretched to t. */
+static Spot stretched(CpuCode *e, const TileType *x, const TileType *t, const Spot *p)
+{
+    Spot s = *p;
+
+    for (int i = 0; i < x->rank; i++)
+        if (x->extent[i] == 1 && t->extent[i] != 1) {
+            s.at[i] = cpu_number(e, 0);
+            s.strip = s.strip == i ? -1 : s.strip;
+        }
+    return s;
+}
+
+/* Axes longer than 1, in order, of a tile and its reshaped self are the same. */
+static Spot reshaped(CpuCode *e, const TileType *x, const TileType *t, const Spot *p)
+{
+    Spot s = {.strip = -1};
+    int k = 0;
+
+    for (int i = 0; i < x->rank; i++) {
+        s.at[i] = cpu_number(e, 0);
+        if (x->extent[i] == 1)
+            continue;
+        while (t->extent[k] == 1)
+            k++;
+        s.at[i] = p->at[k];
+        if (p->strip == k)
+            s.strip = i;
+        k++;
+    }
+    return s;
+}
+
+static Spot permuted(const TileNode *n, const Spot *p)
+{
+    Spot s = {.strip = -1};
+
+    for (int i = 0; i < n->type[0].rank; i++) {
+        s.at[n->attr->axes[i]] = p->at[i];
+        if (p->strip == i)
+            s.strip = n->attr->axes[i];
+    }
+    return s;
+}
+
+static LLVMValueRef iota(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    int axis = n->attr->axis;
+    LLVMValueRef at = cpu_op(e, LLVMAdd, cpu_val(e, n->in[0])->x, p->at[axis]);
+
+    at = p->strip == axis ? counted(e, at, 1) : lane_splat(e->u, at, e->width);
+    return lanes_convert(e->u, (DType)n->type[0].dtype, DT_int64, NULL, at, NULL, NULL, e->width);
+}
+
+static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
+    LLVMValueRef in[3];
+    Lanes y = {NULL, NULL};
+
+    for (int i = 0; i < n->nin; i++) {
+        Spot s = stretched(e, tile_type(n->in[i]), &n->type[0], p);
+        DType dt = n->attr->op == OP_where && i == 0 ? DT_bool : as;
+        if (n->attr->op == OP_convert) {
+            ConvOpts o = {n->attr->rounding, n->attr->saturate != 0, n->attr->flush != 0, 0};
+            y.raw = lanes_convert(e->u, to, as, &o, cpu_raw(e, n->in[i], &s), NULL, NULL, e->width);
+            return y;
+        }
+        in[i] = cpu_lanes(e, n->in[i], &s);
+        if (n->attr->flush)
+            in[i] = lanes_flush(e->u, dt, in[i], e->width);
+    }
+    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
+    if (n->attr->flush)
+        y.lane = lanes_flush(e->u, to, y.lane, e->width);
+    if (!raw_is_lane(to)) {                     /* only rounded is it the tile's element */
+        y.raw = lanes_to_raw(e->u, to, y.lane, e->width);
+        y.lane = NULL;
+    }
+    return y;
+}
+
+static bool same_spot(const Spot *a, const Spot *b, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (a->at[i] != b->at[i])
+            return false;
+    return a->strip == b->strip;
+}
+
+static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
+{
+    const TileNode *n = v.node;
+    const TileType *t = tile_type(v);
+    Lanes y = {NULL, NULL};
+    int stride;
+    Spot s;
+
+    if (t->rank == 0) {
+        y.lane = lane_splat(e->u, cpu_val(e, v)->x, e->width);
+        return y;
+    }
+    if (cpu_val(e, v)->x) {
+        LLVMValueRef at = cpu_flat(e, t, p, &stride);
+        y.lane = cpu_load_flat(e, (DType)t->dtype, cpu_val(e, v)->x, at, stride);
+        return y;
+    }
+    switch (n->op) {
+    case TOP_splat:
+        s = stretched(e, tile_type(n->in[0]), t, p);
+        y.lane = cpu_lanes(e, n->in[0], &s);
+        return y;
+    case TOP_reshape:
+        s = reshaped(e, tile_type(n->in[0]), t, p);
+        y.lane = cpu_lanes(e, n->in[0], &s);
+        return y;
+    case TOP_permute:
+        s = permuted(n, p);
+        y.lane = cpu_lanes(e, n->in[0], &s);
+        return y;
+    case TOP_iota: y.raw = iota(e, n, p); return y;
+    case TOP_load: y.raw = load_strip(e, n, p); return y;
+    case TOP_map: return map(e, n, p);
+    default: tsr_bug("%s has no buffer", tile_op_info[n->op].name);
+    }
+}
+
+/* An evaluation is kept for the strip at hand; code in loops inside it is not looked at from outside. */
+static Known *known(CpuCode *e, TileRef v, const Spot *p)
+{
+    Known k = {v.node, *p, {NULL, NULL}};
+
+    for (int i = 0; i < e->known.n; i++)
+        if (e->known.at[i].node == v.node && same_spot(&e->known.at[i].spot, p, tile_type(v)->rank))
+            return &e->known.at[i];
+    k.lanes = evaluate(e, v, p);
+    vec_push(&e->known, k);
+    return &vec_last(&e->known);
+}
+
+LLVMValueRef cpu_lanes(CpuCode *e, TileRef v, const Spot *p)
+{
+    Known *k;
+    int at;
+
+    if (tile_type(v)->rank == 0 || v.index)
+        return evaluate(e, v, p).lane;
+    k = known(e, v, p);
+    at = (int)(k - e->known.at);
+    if (!k->lanes.lane)
+        e->known.at[at].lanes.lane = lanes_of_raw(e->u, (DType)tile_type(v)->dtype, k->lanes.raw, e->width);
+    return e->known.at[at].lanes.lane;
+}
+
+LLVMValueRef cpu_raw(CpuCode *e, TileRef v, const Spot *p)
+{
+    DType dt = (DType)tile_type(v)->dtype;
+    Known *k;
+    int at;
+
+    if (tile_type(v)->rank == 0 || v.index)
+        return lanes_to_raw(e->u, dt, evaluate(e, v, p).lane, e->width);
+    k = known(e, v, p);
+    at = (int)(k - e->known.at);
+    if (!k->lanes.raw)
+        e->known.at[at].lanes.raw = lanes_to_raw(e->u, dt, k->lanes.lane, e->width);
+    return e->known.at[at].lanes.raw;
+}
+
+/* ---- scalars ---- */
+
+LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n)
+{
+    DType dt = (DType)n->type[0].dtype;
+    Spot none = {.strip = -1};
+    _Alignas(16) char raw[16];
+    Lanes y = {NULL, NULL};
+
+    e->width = 1;
+    e->masked = true;
+    e->known.n = 0;
+    switch (n->op) {
+    case TOP_const:
+        if (dtype_is_float(dt))
+            raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
+        else
+            raw_convert(dt, raw, DT_int64, &n->attr->i, 1, NULL, 0);
+        return cpu_constant(e, dt, raw);
+    case TOP_map: y = map(e, n, &none); break;
+    case TOP_load: y.raw = load_strip(e, n, &none); break;
+    case TOP_to_tile: y.raw = lanes_convert(e->u, dt, DT_int64, NULL, cpu_val(e, n->in[0])->x, NULL, NULL, 1); break;
+    case TOP_reshape: case TOP_splat: case TOP_permute: {
+        const TileType *x = tile_type(n->in[0]);
+        Spot origin = {.strip = -1};
+        for (int i = 0; i < x->rank; i++)
+            origin.at[i] = cpu_number(e, 0);
+        y.lane = cpu_lanes(e, n->in[0], &origin);
+        break;
+    }
+    case TOP_ilt: case TOP_ieq: {
+        LLVMIntPredicate is = n->op == TOP_ilt ? LLVMIntSLT : LLVMIntEQ;
+        y.lane = lane_bools(e->u, cpu_compare(e, is, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x), 1);
+        break;
+    }
+    default: tsr_bug("%s is no scalar", tile_op_info[n->op].name);
+    }
+    return y.lane ? y.lane : lanes_of_raw(e->u, dt, y.raw, 1);
+}

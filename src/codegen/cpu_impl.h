@@ -1,0 +1,113 @@
+/* cpu_impl.h - what the files that make code for CPUs share. */
+#ifndef TSR_CODEGEN_CPU_IMPL_H
+#define TSR_CODEGEN_CPU_IMPL_H
+
+#include "codegen/cpu.h"
+#include "codegen/lanes.h"
+#include "ir/tile/tile_impl.h"
+
+/* What a value of the kernel is in the code. */
+typedef struct Val {
+    LLVMValueRef x;             /* index; lanes of a scalar; where a tile's or tree's elements or a view's base are; NULL: not there yet */
+    LLVMValueRef count;         /* of a tree: where its number of values is */
+    LLVMValueRef extent[TILE_RANK_MAX], stride[TILE_RANK_MAX];      /* of a view */
+} Val;
+
+/* Where an element of a tile is: a place along each axis; the lanes of a vector lie along axis `strip`, -1: all are that element. */
+typedef struct Spot {
+    LLVMValueRef at[TILE_RANK_MAX];
+    int strip;
+} Spot;
+
+typedef struct Lanes { LLVMValueRef lane, raw; } Lanes;         /* either may be NULL until asked for */
+
+typedef struct Known { const TileNode *node; Spot spot; Lanes lanes; } Known;
+
+/* Something that a cluster does with each element of a tile. node NULL: the tile goes to a buffer. */
+typedef struct Sink {
+    const TileNode *node;
+    TileRef v;
+    LLVMValueRef buffer;        /* of its result */
+    LLVMValueRef acc;           /* reduce: the 8 lanes, in a slot */
+    LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
+    LLVMValueRef count;         /* push: values so far; reduce: how many to take */
+} Sink;
+
+/* Sinks of one shape, done in one walk over it. */
+typedef struct Cluster {
+    int rank, axis;             /* axis: of its reductions, -1: there is none */
+    int32_t shape[TILE_RANK_MAX];
+    int strip, width;           /* axis of the vectors; their lanes */
+    bool masked;                /* is each access checked? */
+    Vec(Sink) sinks;
+    Vec(const TileNode *) nodes;        /* evaluated in it */
+} Cluster;
+
+typedef struct CpuCode {
+    Llvm *u;
+    const TileKernel *k;
+    StrBuf *err;
+    bool failed;
+    uint32_t nvals, *first;     /* values, and the first of each node by id */
+    Val *val;
+    uint32_t *seen;             /* uses of a node's value that clusters have come by, by id */
+    bool *waits;                /* is the node's result made by the open cluster? */
+    bool *gathered;             /* is it among the open cluster's nodes? */
+    bool *visited;              /* has the walk over the kernel come by it? */
+    LLVMValueRef fn, size, arg, scratch, group[3];
+    LLVMValueRef fixed;         /* bytes of scratch for buffers known now: a constant that is set at the end */
+    LLVMValueRef allocated;     /* bytes of scratch in use by allocs so far */
+    int64_t stack, fixed_bytes;
+    Cluster open;               /* sinks.n == 0: none */
+    Vec(Known) known;           /* values in the strip at hand */
+    int width;
+    bool masked;
+    Spot spot;                  /* of the strip at hand, in the shape of the cluster */
+    Vec(const TileNode *) loads;        /* of this block, not evaluated yet */
+} CpuCode;
+
+/* ---- cpu.c ---- */
+bool cpu_refuse(CpuCode *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+Val *cpu_val(CpuCode *e, TileRef v);
+LLVMValueRef cpu_number(CpuCode *e, int64_t v);
+LLVMValueRef cpu_op(CpuCode *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cpu_compare(CpuCode *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n);
+LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes);        /* 64-byte aligned memory of the group */
+LLVMBasicBlockRef cpu_block(CpuCode *e);
+
+/* for i from lo to hi by step: what follows cpu_loop is its body. One that runs once is no loop, unless it has a phi of its own. */
+typedef struct CpuLoop { LLVMBasicBlockRef head, body, done; LLVMValueRef i, step; } CpuLoop;
+CpuLoop cpu_loop(CpuCode *e, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step);
+void cpu_loop_end(CpuCode *e, CpuLoop *l);
+
+/* ---- cpu_eval.c: values of tiles in vectors ---- */
+int64_t cpu_tile_bytes(const TileType *t);              /* of a buffer of its lanes, with room for a vector behind it */
+int64_t cpu_level_elements(const TileType *tree);       /* of one level of a tree */
+LLVMValueRef cpu_lanes(CpuCode *e, TileRef v, const Spot *p);
+LLVMValueRef cpu_raw(CpuCode *e, TileRef v, const Spot *p);
+LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width);   /* rounded to the dtype */
+LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef lanes, int width);
+LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width);        /* in lanes */
+LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
+LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
+void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
+void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all);            /* all && an access lies within its view */
+LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi);      /* lo <= from + lane < hi */
+LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride);  /* row-major place, and that of the next lane after it */
+LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, int stride);
+void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask);
+
+/* ---- cpu_walk.c: clusters ---- */
+void cpu_close(CpuCode *e);                                /* emit the open cluster */
+void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);   /* n NULL: v gets a buffer */
+void cpu_need(CpuCode *e, TileRef v);                      /* v has a buffer, or form, after the next cpu_close */
+void cpu_total(CpuCode *e, const TileNode *n);
+bool cpu_is_virtual(const TileNode *n);
+
+/* ---- cpu_dot.c ---- */
+void cpu_dot(CpuCode *e, const TileNode *n);
+
+#endif

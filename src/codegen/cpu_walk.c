@@ -1,0 +1,673 @@
+/*
+ * Clusters: what is done with tiles of one shape, in one walk.
+ *
+ * Sinks (stores, reductions, pushes, tiles that need a buffer) gather until one
+ * of another shape, or whatever needs a result of theirs, comes; then the
+ * cluster is emitted as loops over its shape, innermost over vectors, and a
+ * tile that several sinks use is computed once.  A tile that is used again
+ * after the cluster gets a buffer from it.
+ *
+ * Where all accesses lie within their views, which is asked once for each
+ * walk, nothing is masked; at edges everything is.
+ *
+ * A cluster interleaves its loads and stores, so a load and a store that may
+ * meet in memory stand in one cluster only if they are of the same places.
+ */
+#include "codegen/cpu_impl.h"
+
+enum { CHUNK_LANES = 8 };               /* of semantics 9.3 */
+
+/* ---- which nodes are computed where they are used ---- */
+
+/* Are the axes longer than 1 the same, so that a place in one tile is a place in the other? */
+static bool only_ones(const TileType *a, const TileType *b)
+{
+    int i = 0, k = 0;
+
+    for (;;) {
+        while (i < a->rank && a->extent[i] == 1)
+            i++;
+        while (k < b->rank && b->extent[k] == 1)
+            k++;
+        if (i == a->rank || k == b->rank)
+            return i == a->rank && k == b->rank;
+        if (a->extent[i++] != b->extent[k++])
+            return false;
+    }
+}
+
+bool cpu_is_virtual(const TileNode *n)
+{
+    switch (n->op) {
+    case TOP_splat: case TOP_map: case TOP_iota: case TOP_load: case TOP_permute: return n->type[0].rank > 0;
+    case TOP_reshape: return n->type[0].rank > 0 && only_ones(tile_type(n->in[0]), &n->type[0]);
+    default: return false;
+    }
+}
+
+static bool is_cheap(const TileNode *n) { return n->op == TOP_splat && tile_type(n->in[0])->rank == 0; }
+
+/* Does it have to be computed from its operands? */
+static bool is_open(CpuCode *e, TileRef v)
+{
+    return tile_type(v)->kind == TILE_VALUE && tile_type(v)->rank > 0 && cpu_is_virtual(v.node) && !cpu_val(e, v)->x;
+}
+
+/* ---- what may meet in memory ---- */
+
+typedef enum { APART, OTHER_PARAM, SAME_MEMORY } Meeting;
+
+static const TileNode *root(TileRef view)
+{
+    while (view.node->op == TOP_part)
+        view = view.node->in[0];
+    return view.node;
+}
+
+static bool is_kernel_param(const CpuCode *e, const TileNode *n) { return n->op == TILE_PARAM && n->block == &e->k->body; }
+
+static Meeting meeting(const CpuCode *e, const TileNode *a, const TileNode *b)
+{
+    const TileNode *x = root(a->in[0]), *y = root(b->in[0]);
+    bool px = is_kernel_param(e, x), py = is_kernel_param(e, y);
+
+    if (x == y)
+        return SAME_MEMORY;
+    if (px && py)
+        return OTHER_PARAM;
+    return (px || x->op == TOP_alloc) && (py || y->op == TOP_alloc) ? APART : SAME_MEMORY;
+}
+
+static bool same_ref(TileRef a, TileRef b) { return a.node == b.node && a.index == b.index; }
+
+/* The block of a load and that of a store: the same elements? */
+static bool same_place(const TileNode *load, const TileNode *store)
+{
+    int rank = tile_type(load->in[0])->rank, axis = 0;
+    const TileType *t = tile_type(store->in[store->nin - 1]);
+
+    if (!same_ref(load->in[0], store->in[0]) || (store->op != TOP_store && store->op != TOP_load))
+        return false;
+    for (int i = 0; i < rank; i++) {
+        int32_t length = store->attr->drop >> i & 1 ? 1 : t->extent[axis++];
+        if (!same_ref(load->in[1 + i], store->in[1 + i]) || load->attr->shape[i] != length || load->attr->drop != store->attr->drop)
+            return false;
+    }
+    return true;
+}
+
+static bool same_stores(const TileNode *a, const TileNode *b)
+{
+    if (a->nin != b->nin || a->attr->drop != b->attr->drop || !tile_type_equal(tile_type(a->in[a->nin - 1]), tile_type(b->in[b->nin - 1])))
+        return false;
+    for (int i = 0; i < a->nin - 1; i++)
+        if (!same_ref(a->in[i], b->in[i]))
+            return false;
+    return true;
+}
+
+/* Is a load computed for v? */
+static bool in_tree(CpuCode *e, TileRef v, const TileNode *load)
+{
+    if (v.node == load)
+        return true;
+    for (int i = 0; is_open(e, v) && i < v.node->nin; i++)
+        if (in_tree(e, v.node->in[i], load))
+            return true;
+    return false;
+}
+
+/* ---- gathering ---- */
+
+static void forget_load(CpuCode *e, const TileNode *n)
+{
+    int kept = 0;
+
+    for (int i = 0; i < e->loads.n; i++)
+        if (e->loads.at[i] != n)
+            e->loads.at[kept++] = e->loads.at[i];
+    e->loads.n = kept;
+}
+
+/* Operands before those who use them. */
+static void gather(CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (!is_open(e, v) || e->gathered[n->id])
+        return;
+    e->gathered[n->id] = true;
+    for (int i = 0; i < n->nin; i++) {
+        e->seen[n->in[i].node->id]++;
+        gather(e, n->in[i]);
+    }
+    vec_push(&e->open.nodes, n);
+    if (n->op == TOP_load)
+        forget_load(e, n);
+}
+
+static bool fits_open(const Cluster *c, const TileType *t, int axis)
+{
+    if (c->rank != t->rank || (axis >= 0 && c->axis >= 0 && c->axis != axis))
+        return false;
+    for (int i = 0; i < t->rank; i++)
+        if (c->shape[i] != t->extent[i])
+            return false;
+    return true;
+}
+
+static void add_sink(CpuCode *e, const TileNode *n, TileRef v)
+{
+    const TileType *t = tile_type(v);
+    int axis = n && n->op == TOP_reduce ? n->attr->axis : -1;
+    Cluster *c = &e->open;
+
+    if (c->sinks.n && !fits_open(c, t, axis))
+        cpu_close(e);
+    if (!c->sinks.n) {
+        c->rank = t->rank;
+        c->axis = -1;
+        for (int i = 0; i < t->rank; i++)
+            c->shape[i] = t->extent[i];
+    }
+    c->axis = axis >= 0 ? axis : c->axis;
+    if (n)
+        e->seen[v.node->id]++;
+    gather(e, v);
+    vec_push(&c->sinks, ((Sink){.node = n, .v = v}));
+    if (n && n->nout)
+        e->waits[n->id] = true;
+}
+
+void cpu_need(CpuCode *e, TileRef v)
+{
+    if (!is_open(e, v) || is_cheap(v.node))
+        return;
+    for (int i = 0; i < e->open.sinks.n; i++)
+        if (!e->open.sinks.at[i].node && same_ref(e->open.sinks.at[i].v, v))
+            return;
+    add_sink(e, NULL, v);
+}
+
+/* Does a store stand apart from the loads and stores of the open cluster? */
+static bool joins_stores(CpuCode *e, const TileNode *store)
+{
+    for (int i = 0; i < e->open.sinks.n; i++) {
+        const TileNode *s = e->open.sinks.at[i].node;
+        if (s && s->op == TOP_store && meeting(e, s, store) == SAME_MEMORY && !same_stores(s, store))
+            return false;
+    }
+    for (int i = 0; i < e->open.nodes.n; i++) {
+        const TileNode *l = e->open.nodes.at[i];
+        if (l->op == TOP_load && meeting(e, l, store) == SAME_MEMORY && !same_place(l, store))
+            return false;
+    }
+    return true;
+}
+
+/* Loads that the store would overtake, or that it may disturb element by element, have their buffers before it. */
+static void settle_loads(CpuCode *e, const TileNode *store, TileRef v)
+{
+    Vec(const TileNode *) early = {0};
+
+    for (int i = 0; i < e->loads.n; i++) {
+        const TileNode *l = e->loads.at[i];
+        Meeting m = meeting(e, l, store);
+        bool along = in_tree(e, v, l) && (m == OTHER_PARAM || same_place(l, store));
+        if (m != APART && !along)
+            vec_push(&early, l);
+    }
+    for (int i = 0; i < early.n; i++)
+        cpu_need(e, (TileRef){(TileNode *)early.at[i], 0});
+    if (early.n)
+        cpu_close(e);
+    vec_free(&early);
+}
+
+void cpu_sink(CpuCode *e, const TileNode *n, TileRef v)
+{
+    if (n && (n->op == TOP_store || n->op == TOP_atomic)) {
+        settle_loads(e, n, v);
+        if (n->op == TOP_atomic || !joins_stores(e, n))
+            cpu_close(e);
+    }
+    add_sink(e, n, v);
+    if (n && n->op == TOP_atomic)
+        cpu_close(e);
+}
+
+/* ---- the shape of the walk ---- */
+
+static void widen(size_t *most, bool *scalar, const TileType *t)
+{
+    size_t size = raw_size(lane_dtype((DType)t->dtype));
+
+    if (t->kind != TILE_VALUE)
+        return;
+    *scalar |= dtype_is_complex((DType)t->dtype);
+    *most = size > *most ? size : *most;
+}
+
+static void choose_width(CpuCode *e, Cluster *c)
+{
+    size_t most = 1;
+    bool scalar = false;
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        widen(&most, &scalar, tile_type(c->sinks.at[i].v));
+        scalar |= c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_atomic;
+    }
+    for (int i = 0; i < c->nodes.n; i++) {
+        widen(&most, &scalar, &c->nodes.at[i]->type[0]);
+        for (int k = 0; k < c->nodes.at[i]->nin; k++)
+            widen(&most, &scalar, tile_type(c->nodes.at[i]->in[k]));
+    }
+    for (c->strip = c->rank - 1; c->strip > 0 && c->shape[c->strip] == 1; )
+        c->strip--;
+    c->width = e->u->machine->vector_bytes / (int)most;
+    while (c->width > 1 && c->width / 2 >= c->shape[c->strip])
+        c->width /= 2;
+    if (c->axis == c->strip && c->width < CHUNK_LANES)
+        c->width = CHUNK_LANES;
+    if (scalar)
+        c->width = 1;
+}
+
+/* Reductions in lanes of a vector; else the lanes wait in memory, chosen by the place along the axis. */
+static bool along_strip(const Cluster *c) { return c->axis == c->strip && c->width > 1; }
+
+/* Are all accesses within their views, and all counts those of whole tiles? NULL: nothing asks. */
+static LLVMValueRef all_fit(CpuCode *e, const Cluster *c)
+{
+    LLVMValueRef all = NULL;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load)
+            all = cpu_fits(e, c->nodes.at[i], all);
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (!s->node)
+            continue;
+        if (s->node->op == TOP_store || s->node->op == TOP_atomic)
+            all = cpu_fits(e, s->node, all);
+        if (s->node->op == TOP_reduce) {
+            LLVMValueRef whole = cpu_compare(e, LLVMIntSGE, s->count, cpu_number(e, c->shape[c->axis]));
+            all = all ? LLVMBuildAnd(e->u->builder, all, whole, "") : whole;
+        }
+    }
+    return all;
+}
+
+/* ---- sinks in a strip ---- */
+
+/* The lanes of a strip that are in the shape; NULL: all. */
+static LLVMValueRef strip_mask(CpuCode *e, const Cluster *c)
+{
+    if (c->shape[c->strip] % c->width == 0)
+        return NULL;
+    return cpu_lane_mask(e, e->spot.at[c->strip], cpu_number(e, 0), cpu_number(e, c->shape[c->strip]));
+}
+
+static LLVMValueRef part_of(CpuCode *e, LLVMValueRef x, int from, int n)
+{
+    LLVMValueRef pick[LANES_MAX];
+
+    for (int i = 0; i < n; i++)
+        pick[i] = LLVMConstInt(LLVMInt32TypeInContext(e->u->context), (unsigned)(from + i), false);
+    if (n == 1)
+        return LLVMBuildExtractElement(e->u->builder, x, pick[0], "");
+    return LLVMBuildShuffleVector(e->u->builder, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(pick, (unsigned)n), "");
+}
+
+static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, DType dt)
+{
+    LLVMTypeRef lanes = lane_type(e->u, dt, along_strip(c) ? CHUNK_LANES : c->width);
+
+    return along_strip(c) ? lanes : LLVMArrayType2(lanes, CHUNK_LANES);
+}
+
+static LLVMValueRef acc_place(CpuCode *e, const Cluster *c, const Sink *s, LLVMValueRef lane)
+{
+    LLVMTypeRef t = lane_type(e->u, (DType)tile_type(s->v)->dtype, c->width);
+
+    return LLVMBuildGEP2(e->u->builder, t, s->acc, &lane, 1, "");
+}
+
+static void begin_sums(CpuCode *e, Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        DType dt = (DType)tile_type(s->v)->dtype;
+        if (!s->node || s->node->op != TOP_reduce)
+            continue;
+        if (!s->acc)
+            s->acc = llvm_slot(e->u, acc_type(e, c, dt));
+        if (along_strip(c)) {
+            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, CHUNK_LANES), s->acc);
+            continue;
+        }
+        for (int l = 0; l < CHUNK_LANES; l++)
+            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, c->width), acc_place(e, c, s, cpu_number(e, l)));
+    }
+}
+
+static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
+{
+    DType dt = (DType)tile_type(s->v)->dtype;
+    OpId step = tile_step_op((OpId)s->node->attr->op);
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot), mask = strip_mask(e, c), acc, place;
+
+    if (e->masked) {
+        LLVMValueRef taken, at = e->spot.at[c->axis];
+        if (along_strip(c))
+            taken = cpu_lane_mask(e, at, cpu_number(e, 0), s->count);
+        else
+            taken = lane_splat(e->u, cpu_compare(e, LLVMIntSLT, at, s->count), c->width);
+        mask = mask ? LLVMBuildAnd(b, mask, taken, "") : taken;
+        x = cpu_choose(e, mask, x, cpu_identity(e, (OpId)s->node->attr->op, dt, c->width));
+    }
+    if (!along_strip(c)) {
+        LLVMTypeRef t = lane_type(e->u, dt, c->width);
+        place = acc_place(e, c, s, cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, CHUNK_LANES - 1)));
+        acc = LLVMBuildLoad2(b, t, place, "");
+        LLVMBuildStore(b, cpu_step(e, step, dt, acc, x, c->width), place);
+        return;
+    }
+    acc = LLVMBuildLoad2(b, acc_type(e, c, dt), s->acc, "");
+    for (int i = 0; i < c->width; i += CHUNK_LANES)
+        acc = cpu_step(e, step, dt, acc, c->width == CHUNK_LANES ? x : part_of(e, x, i, CHUNK_LANES), CHUNK_LANES);
+    LLVMBuildStore(b, acc, s->acc);
+}
+
+/* ((0+4)+(2+6))+((1+5)+(3+7)) */
+static LLVMValueRef fold_lanes(CpuCode *e, const Cluster *c, const Sink *s)
+{
+    DType dt = (DType)tile_type(s->v)->dtype;
+    OpId step = tile_step_op((OpId)s->node->attr->op);
+    LLVMValueRef x[CHUNK_LANES], all;
+
+    if (along_strip(c)) {
+        all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, dt), s->acc, "");
+        for (int n = CHUNK_LANES / 2; n; n /= 2)
+            all = cpu_step(e, step, dt, part_of(e, all, 0, n), part_of(e, all, n, n), n);
+        return all;
+    }
+    for (int l = 0; l < CHUNK_LANES; l++)
+        x[l] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, dt, c->width), acc_place(e, c, s, cpu_number(e, l)), "");
+    for (int n = CHUNK_LANES / 2; n; n /= 2)
+        for (int l = 0; l < n; l++)
+            x[l] = cpu_step(e, step, dt, x[l], x[l + n], c->width);
+    return x[0];
+}
+
+static void end_sums(CpuCode *e, Cluster *c)
+{
+    int width = e->width, stride;
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        Spot p = {.strip = -1};
+        int k = 0;
+        if (!s->node || s->node->op != TOP_reduce)
+            continue;
+        for (int a = 0; a < c->rank; a++)
+            if (a != c->axis)
+                p.at[k++] = e->spot.at[a];
+        e->width = along_strip(c) ? 1 : c->width;
+        LLVMValueRef at = cpu_flat(e, &s->node->type[0], &p, &stride), mask = along_strip(c) || c->axis == c->strip ? NULL : strip_mask(e, c);
+        cpu_store_flat(e, (DType)s->node->type[0].dtype, s->buffer, at, fold_lanes(e, c, s), mask);
+        e->width = width;
+    }
+}
+
+/* The value joins the subtrees that its coming completes, then waits in their place. */
+static void push_strip(CpuCode *e, Cluster *c, Sink *s)
+{
+    const TileType *t = tile_type(s->v);
+    DType dt = (DType)t->dtype;
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef wait = cpu_val(e, s->node->in[0])->x, v = cpu_lanes(e, s->v, &e->spot), phi, level, joined;
+    int stride;
+    LLVMValueRef at = cpu_flat(e, t, &e->spot, &stride), size = cpu_number(e, cpu_level_elements(t));
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(b);
+    CpuLoop l = cpu_loop(e, cpu_number(e, 1), cpu_op(e, LLVMAdd, s->joins, cpu_number(e, 1)), cpu_number(e, 1));
+
+    LLVMPositionBuilder(b, l.head, LLVMGetNextInstruction(l.i));
+    phi = LLVMBuildPhi(b, LLVMTypeOf(v), "");
+    LLVMAddIncoming(phi, &v, &from, 1);
+    LLVMPositionBuilderAtEnd(b, l.body);
+    level = cpu_op(e, LLVMMul, cpu_op(e, LLVMSub, s->depth, l.i), size);
+    joined = cpu_step(e, tile_step_op((OpId)s->node->type[0].op), dt, cpu_load_flat(e, dt, wait, cpu_op(e, LLVMAdd, level, at), 1), phi, c->width);
+    from = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(phi, &joined, &from, 1);
+    cpu_loop_end(e, &l);
+    level = cpu_op(e, LLVMMul, cpu_op(e, LLVMSub, s->depth, s->joins), size);
+    cpu_store_flat(e, dt, wait, cpu_op(e, LLVMAdd, level, at), phi, strip_mask(e, c));
+}
+
+static void sink_strip(CpuCode *e, Cluster *c, Sink *s)
+{
+    int stride;
+
+    if (!s->node) {
+        LLVMValueRef lanes = cpu_lanes(e, s->v, &e->spot), at = cpu_flat(e, tile_type(s->v), &e->spot, &stride);
+        cpu_store_flat(e, (DType)tile_type(s->v)->dtype, s->buffer, at, lanes, strip_mask(e, c));
+        return;
+    }
+    switch (s->node->op) {
+    case TOP_store: cpu_store(e, s->node, s->v, &e->spot); break;
+    case TOP_atomic: cpu_atomic(e, s->node, s->v, &e->spot); break;
+    case TOP_reduce: sum_strip(e, c, s); break;
+    default: push_strip(e, c, s);
+    }
+}
+
+/* ---- the walk ---- */
+
+static void strip(CpuCode *e, Cluster *c)
+{
+    e->known.n = 0;
+    for (int i = 0; i < c->sinks.n; i++)
+        sink_strip(e, c, &c->sinks.at[i]);
+}
+
+static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
+{
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, c->shape[axis]), cpu_number(e, step));
+
+    e->spot.at[axis] = l.i;
+    return l;
+}
+
+static void walk(CpuCode *e, Cluster *c, bool masked)
+{
+    CpuLoop outer[TILE_RANK_MAX], inner, sums;
+    bool in_memory = c->axis >= 0 && !along_strip(c);
+    int n = 0;
+
+    e->masked = masked;
+    e->width = c->width;
+    e->spot.strip = c->strip;
+    for (int i = 0; i < c->rank; i++)
+        if (i != c->strip && !(in_memory && i == c->axis))
+            outer[n++] = axis_loop(e, c, i, 1);
+    if (in_memory) {
+        if (c->axis != c->strip)
+            inner = axis_loop(e, c, c->strip, c->width);
+        begin_sums(e, c);
+        sums = axis_loop(e, c, c->axis, 1);
+        strip(e, c);
+        cpu_loop_end(e, &sums);
+        end_sums(e, c);
+        if (c->axis != c->strip)
+            cpu_loop_end(e, &inner);
+    } else {
+        begin_sums(e, c);
+        inner = axis_loop(e, c, c->strip, c->width);
+        strip(e, c);
+        cpu_loop_end(e, &inner);
+        end_sums(e, c);
+    }
+    while (n)
+        cpu_loop_end(e, &outer[--n]);
+    e->known.n = 0;
+}
+
+static void begin_sink(CpuCode *e, Sink *s)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+
+    if (!s->node || s->node->op == TOP_reduce)
+        s->buffer = cpu_buffer(e, cpu_tile_bytes(s->node ? &s->node->type[0] : tile_type(s->v)));
+    if (s->node && s->node->op == TOP_reduce)
+        s->count = cpu_val(e, s->node->in[1])->x;
+    if (s->node && s->node->op == TOP_push) {
+        LLVMValueRef after, in[2];
+        s->count = LLVMBuildLoad2(e->u->builder, i64, cpu_val(e, s->node->in[0])->count, "");
+        after = cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1));
+        in[0] = after;
+        in[1] = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
+        s->joins = cpu_intrinsic(e, "llvm.cttz", &i64, 1, in, 2);
+        s->depth = cpu_intrinsic(e, "llvm.ctpop", &i64, 1, &s->count, 1);
+    }
+}
+
+static void end_sink(CpuCode *e, const Sink *s)
+{
+    Val *y;
+
+    if (!s->node) {
+        cpu_val(e, s->v)->x = s->buffer;
+        return;
+    }
+    y = s->node->nout ? cpu_val(e, (TileRef){(TileNode *)s->node, 0}) : NULL;
+    if (s->node->op == TOP_reduce) {
+        e->width = 1;
+        y->x = s->node->type[0].rank ? s->buffer : cpu_load_flat(e, (DType)s->node->type[0].dtype, s->buffer, cpu_number(e, 0), 1);
+    } else if (s->node->op == TOP_push) {
+        *y = *cpu_val(e, s->node->in[0]);
+        LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);
+    }
+}
+
+static void emit_walks(CpuCode *e, Cluster *c)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef fits = all_fit(e, c);
+    bool partial = c->shape[c->strip] % c->width != 0;
+    LLVMBasicBlockRef plain, masked, done;
+
+    if (partial || (fits && LLVMIsConstant(fits) && !LLVMConstIntGetZExtValue(fits))) {
+        walk(e, c, true);
+        return;
+    }
+    if (!fits || LLVMIsConstant(fits)) {
+        walk(e, c, false);
+        return;
+    }
+    plain = cpu_block(e);
+    masked = cpu_block(e);
+    done = cpu_block(e);
+    LLVMBuildCondBr(b, fits, plain, masked);
+    LLVMPositionBuilderAtEnd(b, plain);
+    walk(e, c, false);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, masked);
+    walk(e, c, true);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+static void emit_cluster(CpuCode *e, Cluster *c)
+{
+    choose_width(e, c);
+    for (int i = 0; i < c->sinks.n; i++)
+        begin_sink(e, &c->sinks.at[i]);
+    emit_walks(e, c);
+    for (int i = 0; i < c->sinks.n; i++)
+        end_sink(e, &c->sinks.at[i]);
+}
+
+/* A tile of another shape that is used again: a walk of its own. */
+static void emit_alone(CpuCode *e, const TileNode *n)
+{
+    Cluster c = {.rank = n->type[0].rank, .axis = -1};
+
+    for (int i = 0; i < c.rank; i++)
+        c.shape[i] = n->type[0].extent[i];
+    vec_push(&c.sinks, ((Sink){.v = {(TileNode *)n, 0}}));
+    for (int i = 0; i < e->open.nodes.n && e->open.nodes.at[i] != n; i++)
+        if (in_tree(e, (TileRef){(TileNode *)n, 0}, e->open.nodes.at[i]))
+            vec_push(&c.nodes, e->open.nodes.at[i]);
+    vec_push(&c.nodes, n);
+    emit_cluster(e, &c);
+    vec_free(&c.sinks);
+    vec_free(&c.nodes);
+}
+
+void cpu_close(CpuCode *e)
+{
+    Cluster *c = &e->open;
+    int sinks = c->sinks.n;
+
+    if (!sinks)
+        return;
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        TileRef v = {(TileNode *)n, 0};
+        bool has = false;
+        e->gathered[n->id] = false;
+        for (int k = 0; k < sinks; k++)
+            has |= !c->sinks.at[k].node && same_ref(c->sinks.at[k].v, v);
+        if (has || e->seen[n->id] >= n->nuse || is_cheap(n))
+            continue;
+        if (fits_open(c, &n->type[0], -1))
+            vec_push(&c->sinks, ((Sink){.v = v}));
+        else
+            emit_alone(e, n);
+    }
+    emit_cluster(e, c);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node)
+            e->waits[c->sinks.at[i].node->id] = false;
+    c->sinks.n = c->nodes.n = 0;
+}
+
+/* ---- totals ---- */
+
+void cpu_total(CpuCode *e, const TileNode *n)
+{
+    const TileType *t = &n->type[0];
+    DType dt = (DType)t->dtype;
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+    const Val *tree = cpu_val(e, n->in[0]);
+    OpId op = (OpId)tile_type(n->in[0])->op;
+    LLVMValueRef count = LLVMBuildLoad2(b, i64, tree->count, ""), depth = cpu_intrinsic(e, "llvm.ctpop", &i64, 1, &count, 1);
+    LLVMValueRef buffer = cpu_buffer(e, cpu_tile_bytes(t)), size = cpu_number(e, cpu_level_elements(t)), last, v, phi, joined, none;
+    LLVMBasicBlockRef from;
+    CpuLoop l, levels;
+
+    e->width = dtype_is_complex(dt) || t->rank == 0 ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype(dt));
+    last = cpu_op(e, LLVMSub, depth, cpu_number(e, 1));
+    none = cpu_compare(e, LLVMIntEQ, depth, cpu_number(e, 0));
+    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, e->width));
+    v = cpu_load_flat(e, dt, tree->x, cpu_op(e, LLVMAdd, l.i, cpu_op(e, LLVMMul, size, cpu_choose(e, none, cpu_number(e, 0), last))), 1);
+    v = cpu_choose(e, none, cpu_identity(e, op, dt, e->width), v);
+    from = LLVMGetInsertBlock(b);
+    levels = cpu_loop(e, cpu_number(e, 1), depth, cpu_number(e, 1));
+    LLVMPositionBuilder(b, levels.head, LLVMGetNextInstruction(levels.i));
+    phi = LLVMBuildPhi(b, LLVMTypeOf(v), "");
+    LLVMAddIncoming(phi, &v, &from, 1);
+    LLVMPositionBuilderAtEnd(b, levels.body);
+    joined = cpu_load_flat(e, dt, tree->x, cpu_op(e, LLVMAdd, l.i, cpu_op(e, LLVMMul, size, cpu_op(e, LLVMSub, last, levels.i))), 1);
+    joined = cpu_step(e, tile_step_op(op), dt, joined, phi, e->width);
+    from = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(phi, &joined, &from, 1);
+    cpu_loop_end(e, &levels);
+    cpu_store_flat(e, dt, buffer, l.i, phi, NULL);
+    cpu_loop_end(e, &l);
+    e->width = 1;
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = t->rank ? buffer : cpu_load_flat(e, dt, buffer, cpu_number(e, 0), 1);
+}
