@@ -527,10 +527,10 @@ static void emit_if(CpuCode *e, const TileNode *n)
     LLVMBuilderRef u = e->u->builder;
     LLVMBasicBlockRef side[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e), end[2];
 
-    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, n->in[0])->x), side[0], side[1]);
     for (int i = 0; i < n->nout; i++)
         if (is_tile(&n->type[i]))
             cpu_val(e, (TileRef){(TileNode *)n, i})->x = cpu_buffer(e, cpu_tile_bytes(&n->type[i]));
+    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, n->in[0])->x), side[0], side[1]);
     for (int r = 0; r < 2; r++) {
         LLVMPositionBuilderAtEnd(u, side[r]);
         emit_block(e, n->region[r]);

@@ -25,7 +25,6 @@ static LLVMTypeRef pointer_type(CpuCode *e) { return LLVMPointerTypeInContext(e-
 static LLVMValueRef real_constant(CpuCode *e, DType dt, const void *raw)
 {
     LLVMTypeRef t = lane_type(e->u, dt, 1);
-    double v;
     int64_t i;
 
     if (dtype_is_float(dt)) {
@@ -33,7 +32,6 @@ static LLVMValueRef real_constant(CpuCode *e, DType dt, const void *raw)
         _Alignas(16) char lane[16];
         raw_to_lane(dt, raw, lane, 1);
         memcpy(&bits, lane, lane_bytes(dt));
-        (void)v;
         return LLVMConstBitCast(LLVMConstInt(LLVMIntTypeInContext(e->u->context, 8 * (unsigned)lane_bytes(dt)), bits, false), t);
     }
     raw_convert(DT_int64, &i, dt, raw, 1, NULL, 0);

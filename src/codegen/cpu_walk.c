@@ -262,7 +262,9 @@ static void choose_width(CpuCode *e, Cluster *c)
         for (int k = 0; k < c->nodes.at[i]->nin; k++)
             widen(&most, &scalar, tile_type(c->nodes.at[i]->in[k]));
     }
-    for (c->strip = c->rank - 1; c->strip > 0 && c->shape[c->strip] == 1; )
+    if (!c->rank)                               /* a scalar: as a row of one */
+        c->shape[0] = 1;
+    for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
         c->strip--;
     c->width = e->u->machine->vector_bytes / (int)most;
     while (c->width > 1 && c->width / 2 >= c->shape[c->strip])
@@ -488,7 +490,7 @@ static void walk(CpuCode *e, Cluster *c, bool masked)
 
     e->masked = masked;
     e->width = c->width;
-    e->spot.strip = c->strip;
+    e->spot.strip = c->rank ? c->strip : -1;
     for (int i = 0; i < c->rank; i++)
         if (i != c->strip && !(in_memory && i == c->axis))
             outer[n++] = axis_loop(e, c, i, 1);

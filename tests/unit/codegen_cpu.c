@@ -33,16 +33,16 @@ static Made make(const TileKernel *k, const Machine *m, Level level, StrBuf *err
         llvm_free(u);
         return made;
     }
-    if (getenv("SHOW"))
+    if (getenv("SHOW")) {
         llvm_print(u, &text);
+        fprintf(stderr, "%s\n", sb_str(&text));
+    }
     if (!llvm_verify(u, err) || !llvm_optimise(u, level, err) || !llvm_object(u, level, &object, err) ||
         !(made.code = code_load(object.s, object.n, err))) {
         sb_clear(&text);
         tile_print(k, &text);
         fail_msg("%s\n%s", sb_str(err), sb_str(&text));
     }
-    if (getenv("SHOW"))
-        fprintf(stderr, "%s\n", sb_str(&text));
     made.fn = (KernelFn *)code_find(made.code, "f");
     made.scratch = (int64_t (*)(const int64_t *))code_find(made.code, "f.scratch");
     sb_done(&text);
@@ -202,7 +202,7 @@ static void random_kernels(void **state)
     assert_true(covered >= 2 * count);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_of_text),
@@ -210,5 +210,7 @@ int main(void)
     };
 
     pool_init(0);
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
