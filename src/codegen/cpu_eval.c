@@ -191,7 +191,7 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
         if (e->masked && strip)
             lanes = cpu_lane_mask(e, x, cpu_number(e, 0), extent);
         else if (e->masked)
-            rows = and_also(e, rows, LLVMBuildAnd(e->u->builder, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x), cpu_compare(e, LLVMIntSLT, x, extent), ""));
+            rows = and_also(e, and_also(e, rows, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x)), cpu_compare(e, LLVMIntSLT, x, extent));
     }
     a.inside = rows ? lane_splat(e->u, rows, e->width) : NULL;
     a.inside = lanes ? and_also(e, a.inside, lanes) : a.inside;

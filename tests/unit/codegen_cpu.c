@@ -82,7 +82,11 @@ static TileKernel *parsed(const char *text)
 
 /* ---- kernels as text ---- */
 
-typedef struct Case { const char *text; int nargs, ranks[4]; int dims[4][2]; int64_t sizes[6][3]; } Case;       /* dims: which sizes an argument's axes are */
+typedef struct Case {
+    const char *text;
+    int nargs, ranks[4], dims[4][2];    /* dims: which sizes an argument's axes are */
+    int64_t sizes[6][3];
+} Case;
 
 static const Case cases[] = {
     {softmax_text, 2, {2, 2}, {{0, 1}, {0, 1}}, {{1, 1}, {4, 256}, {7, 1000}, {5, 257}, {3, 20}, {8, 2048}}},
@@ -171,9 +175,12 @@ static void expect_oracle(RandomKernel *r, const Made *m, int seed, const char *
     }
 }
 
+/* SEED, COUNT and OPS in the environment: which kernels. */
+static int asked(const char *name, int usual) { return getenv(name) ? atoi(getenv(name)) : usual; }
+
 static void random_kernels(void **state)
 {
-    int first = getenv("SEED") ? atoi(getenv("SEED")) : 0, count = getenv("COUNT") ? atoi(getenv("COUNT")) : 30, covered = 0, ops = getenv("OPS") ? atoi(getenv("OPS")) : 14;
+    int first = asked("SEED", 0), count = asked("COUNT", 30), ops = asked("OPS", 14), covered = 0;
 
     (void)state;
     for (int i = first; i < first + count; i++) {
