@@ -13,6 +13,7 @@ work=$(mktemp -d)
 mkdir -p "$out" "$work/found" "$work/logs" "$work/corpus"
 gunzip -c "$here/fuzz.gz" > "$work/fuzz" && chmod +x "$work/fuzz"
 tar xzf "$here/seeds.tar.gz" -C "$work"
+[ -e "$here/checks.gz" ] && gunzip -c "$here/checks.gz" > "$work/checks" && chmod +x "$work/checks"
 ldd "$work/fuzz" | grep -q "not found" && export LD_LIBRARY_PATH=$here/lib
 TESSERA_FUZZ=lex "$work/fuzz" -runs=0 > "$work/start" 2>&1 || { cat "$work/start"; echo "the fuzzers do not start here"; exit 1; }
 fixed=
@@ -41,7 +42,7 @@ one() {
     local corpus=$work/corpus/$name seeds=$work/seeds/$name dict=$here/$name.dict
     mkdir -p "$corpus"
     [ -e "$dict" ] || dict=$here/tessera.dict
-    case $name in lex|parse|check|eval|graph|json) flags="$flags -dict=$dict" ;; esac
+    case $name in lex|parse|check|eval|graph|tile|json) flags="$flags -dict=$dict" ;; esac
     while left=$((end - $(date +%s))); [ $left -gt 0 ]; do
         run=$((run + 1))
         TESSERA_FUZZ=$name timeout -k 30 $((left + 60)) $fixed "$work/fuzz" "$corpus" "$seeds" $flags \
@@ -52,13 +53,26 @@ one() {
     done
 }
 
+# splice: programs spliced from the check target's seeds, on an optimised build without sanitizers (tests/robust/checks.c)
+splice()
+{
+    local seed=$RANDOM$RANDOM
+    [ -x "$work/checks" ] || return
+    while [ "$(date +%s)" -lt $end ]; do
+        seed=$((seed + 1))
+        "$work/checks" splice $seed 100000 "$work/found/splice-$seed" "$work"/seeds/check/* >> "$work/logs/splice-$seed" 2>&1
+    done
+}
+
 start=$(date +%s)
-for t in eval eval eval check check lex parse graph tile format json regex npy npz safetensors; do
+for t in eval eval eval check check check lex parse graph tile format json regex npy npz safetensors; do
     one $t $RANDOM$RANDOM &
 done
+splice & splice &
 wait
 
-for t in lex parse check eval graph tile format json regex npy npz safetensors; do
+cat "$work"/logs/splice-* | tee -a "$work/summary.txt"
+for t in $(ls "$work/seeds"); do
     logs=$(ls "$work"/logs/$t-*)
     execs=$(cat $logs | awk '/stat::number_of_executed_units/ {n += $2} /^session: out of memory after/ {n += $6} END {printf "%d", n}')
     cov=$(cat $logs | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')

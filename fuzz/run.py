@@ -20,6 +20,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-fuzz"
 BINARY = BUILD / "fuzz/fuzz"
+CHECKS = ROOT / "build/tests/robust/checks"             # of the optimised build
 PROGRAMS = ("lex", "parse", "check", "eval")            # start from programs
 LARGEST = 5000
 # A program may ask for any size; what cannot be had is its MemoryError, not a finding.
@@ -114,9 +115,10 @@ def pack(folder):
     (folder / "lib").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as d:
         d = pathlib.Path(d)
-        subprocess.run(["strip", "-g", "-o", d / "fuzz", BINARY], check=True)
-        with open(folder / "fuzz.gz", "wb") as out:
-            subprocess.run(["gzip", "-9nc", d / "fuzz"], stdout=out, check=True)
+        for binary in (BINARY, CHECKS):
+            subprocess.run(["strip", "-g", "-o", d / binary.name, binary], check=True)
+            with open(folder / f"{binary.name}.gz", "wb") as out:
+                subprocess.run(["gzip", "-9nc", d / binary.name], stdout=out, check=True)
         for name in targets():
             seeds(name, d / "seeds" / name)
         subprocess.run(["tar", "czf", folder / "seeds.tar.gz", "-C", d, "seeds"], check=True)
@@ -132,6 +134,8 @@ def main(argv):
     if subprocess.run(["ninja", "-C", BUILD, "fuzz/fuzz"], stdout=subprocess.DEVNULL).returncode:
         return 1
     if argv[:1] == ["--pack"] and len(argv) == 2:
+        if subprocess.run(["ninja", "-C", ROOT / "build", "tests/robust/checks"], stdout=subprocess.DEVNULL).returncode:
+            return 1
         return pack(pathlib.Path(argv[1]))
     names = [a for a in argv if not a.isdigit()] or targets()
     seconds = int(next((a for a in argv if a.isdigit()), "60"))

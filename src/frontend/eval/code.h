@@ -113,6 +113,7 @@ typedef struct GenObj {
     uint8_t state, is_async_gen, throwing;
     FuncObj *func;
     Value *slot;
+    int nslots;
     struct Fiber *fiber;
     Frame *frame;
     Value in, out;              /* sent or thrown in; yielded or returned */

@@ -91,7 +91,8 @@ size_t heap_collect(void);                      /* free cyclic garbage; how many
  * to be freed; how many. */
 int heap_abandon(const Interp *I);
 int64_t heap_tracked(void);                     /* objects that the collector knows */
-void func_abandon(FuncObj *f);                  /* value.c */
+void func_empty(FuncObj *f);                    /* value.c: its cells and defaults hold nothing any more */
+void func_abandon(FuncObj *f);
 void heap_trim(void);                           /* pages without objects go back; at the end of an Interp */
 /* Each Value or counted pointer that o owns; objects only reachable through fn are found by the collector. */
 typedef void (*VisitFn)(Value *v, void *st);

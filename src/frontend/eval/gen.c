@@ -21,6 +21,7 @@ Value gen_new(Interp *I, FuncObj *fn, Value *slot)
     fn->obj.refs++;
     g->is_async_gen = c->is_async && c->is_generator;
     g->slot = tsr_alloc(n + sizeof *slot);
+    g->nslots = c->nslots;
     memcpy(g->slot, slot, n);
     return vobj(g);
 }
@@ -52,7 +53,7 @@ static void drop_slots(GenObj *g)
         return;
     Value *slot = g->slot;
     g->slot = NULL;
-    slots_drop(slot, g->func->code->nslots);
+    slots_drop(slot, g->nslots);
     tsr_free(slot);
 }
 
@@ -386,7 +387,7 @@ void gen_free(GenObj *g)
 {
     Interp *I = g->I;
 
-    if (g->state == GEN_SUSPENDED) {
+    if (g->state == GEN_SUSPENDED && g->func->code) {   /* else the Interp has ended: nothing can run */
         Value exc = I->exc;
         bool again = I->reraised;
         I->exc = VERR;

@@ -287,6 +287,8 @@ int heap_abandon(const Interp *I)
     each_tracked(push_owned, &w);
     n = w.funcs.n;
     for (int i = 0; i < n; i++)
+        func_empty((FuncObj *)w.funcs.at[i]);           /* generators that end by this still have their code */
+    for (int i = 0; i < n; i++)
         func_abandon((FuncObj *)w.funcs.at[i]);
     for (int i = 0; i < n; i++)
         obj_unref(w.funcs.at[i]);

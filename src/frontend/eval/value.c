@@ -264,6 +264,23 @@ static void list_free(ListObj *l)
     tsr_free(l->at);
 }
 
+void func_empty(FuncObj *f)
+{
+    int nfrees = f->closure && f->code ? f->code->scope->frees.n : 0, ndefaults = f->defaults && f->code ? f->code->nparams : 0;
+
+    for (int i = 0; i < nfrees; i++) {
+        Value held = f->closure[i] ? f->closure[i]->v : VERR;
+        if (f->closure[i])
+            f->closure[i]->v = VERR;
+        value_unref(held);
+    }
+    for (int i = 0; i < ndefaults; i++) {
+        Value held = f->defaults[i];
+        f->defaults[i] = VERR;
+        value_unref(held);
+    }
+}
+
 void func_abandon(FuncObj *f)
 {
     int nfrees = f->code ? f->code->scope->frees.n : 0, ndefaults = f->defaults ? f->code->nparams : 0;
