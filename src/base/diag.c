@@ -125,6 +125,15 @@ void diag_fix(Diag *d, Span span, const char *replacement)
     d->guessed = false;
 }
 
+void diag_trace(Diag *d, const char *message, const char *expected, const char *received, const char *why, const char *trace)
+{
+    d->message = arena_strdup(d->arena, message);
+    d->expected = arena_strdup(d->arena, expected);
+    d->received = arena_strdup(d->arena, received);
+    d->why = arena_strdup(d->arena, why);
+    d->trace = arena_strdup(d->arena, trace);
+}
+
 /* One letter too many, too few, another or two swapped, in a word long enough to be known again. */
 static bool is_slip(const char *wrong, const char *near)
 {

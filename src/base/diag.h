@@ -36,6 +36,7 @@ typedef struct Diag {
     bool common;                    /* helps has only what diag.def says for the code; diag_help replaces it */
     Span fix_span;                  /* where fix_text goes; fix_text NULL: no fix */
     const char *fix_text;
+    const char *expected, *received, *why, *trace;      /* a mistake between files (diag_trace); NULL: none */
     bool guessed;                   /* the fix may not be what was meant: shown, not made by --fix */
     Arena *arena;
 } Diag;
@@ -60,6 +61,12 @@ void diag_fix(Diag *d, Span span, const char *replacement);
 /* "did you mean near?" for a name at span, with its edit; only a slip of the keyboard is mended for certain. */
 void diag_guess(Diag *d, Span span, const char *wrong, const char *near);
 void diag_sink_done(DiagSink *sink);
+
+/*
+ * A mistake between two files is told as a story: what was expected and received, why, and the lines of a stack trace. The
+ * message is said anew; labels are not shown.
+ */
+void diag_trace(Diag *d, const char *message, const char *expected, const char *received, const char *why, const char *trace);
 
 const char *diag_code_name(DiagCode code);          /* "E0301" */
 DiagSeverity diag_severity(DiagCode code);

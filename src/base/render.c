@@ -332,6 +332,48 @@ static void put_notes(StrBuf *out, DiagStyle style, const Diag *d, int gutter)
     }
 }
 
+/* ------------------------------------------------------------- a mistake between files */
+
+enum { INDENT = 4 };
+
+/* One line of the story's excerpt; the wrong one says so and is underlined. */
+static void put_story_line(const Source *src, uint32_t line, const Diag *d, Place at, DiagStyle style, StrBuf *out)
+{
+    uint32_t n, from = at.line == line ? d->span.lo - src->base - src->line[line - 1] : 0;
+    const char *s = source_line(src, line, &n);
+    uint32_t to = from + (d->span.hi - d->span.lo);
+    int gutter = digits(at.line + 1);
+
+    sb_pad(out, ' ', INDENT);
+    sb_printf(out, "%*u | ", gutter, line);
+    put_source(out, s, 0, n);
+    sb_puts(out, line != at.line ? "\n" : style.ascii ? "  # <- Error here\n" : "  # \xe2\x86\x90 Error here\n");
+    if (line != at.line)
+        return;
+    sb_pad(out, ' ', (size_t)(INDENT + gutter));
+    sb_puts(out, " | ");
+    sb_pad(out, ' ', (size_t)width(s, 0, from < n ? from : n));
+    sb_puts(out, paint(style, RED));
+    sb_pad(out, '~', (size_t)width(s, from < n ? from : n, to < n ? to : n));
+    sb_printf(out, "%s\n", paint(style, PLAIN));
+}
+
+static void render_story(const Diag *d, DiagStyle style, StrBuf *out)
+{
+    Place at = source_place(d->span.lo);
+
+    sb_printf(out, "%sError:%s %s%s%s [%s]\n\n", paint(style, RED), paint(style, PLAIN), paint(style, BOLD), d->message,
+              paint(style, PLAIN), diag_code_name(d->code));
+    sb_printf(out, "    Expected: %s\n    Received: %s\n\n", d->expected, d->received);
+    for (uint32_t line = at.line > 1 ? at.line - 1 : 1; line <= at.line + 1 && line <= at.src->nlines; line++)
+        if (line == at.line || !is_blank(at.src, line))
+            put_story_line(at.src, line, d, at, style, out);
+    sb_printf(out, "\n%s\n\n%sPossible fixes:%s\n", d->why, paint(style, CYAN), paint(style, PLAIN));
+    for (int i = 0; i < d->helps.n; i++)
+        sb_printf(out, "%d. %s\n", i + 1, d->helps.at[i]);
+    sb_printf(out, "\nStack trace:\n%s", d->trace);
+}
+
 static void render_one(const Diag *d, DiagStyle style, StrBuf *out)
 {
     DiagSeverity sev = diag_severity(d->code);
@@ -365,7 +407,7 @@ void diag_render(const DiagSink *sink, DiagStyle style, StrBuf *out)
     for (int i = 0; i < d.n; i++) {
         if (i)
             sb_putc(out, '\n');
-        render_one(d.at[i], style, out);
+        (d.at[i]->trace ? render_story : render_one)(d.at[i], style, out);
     }
     if (sink->errors > kept)
         sb_printf(out, "\nand %d more errors\n", sink->errors - kept);
@@ -427,6 +469,11 @@ static void put_json(StrBuf *out, const Diag *d, bool applied)
     put_labels(out, d);
     put_strings(out, "notes", d->notes.at, d->notes.n);
     put_strings(out, "help", d->helps.at, d->helps.n);
+    if (d->trace) {
+        const char *const said[] = {d->expected, d->received, d->why};
+        put_strings(out, "expected_received_why", said, 3);
+        put_strings(out, "trace", &d->trace, 1);
+    }
     if (d->fix_text) {
         sb_puts(out, ", \"fix\": {");
         put_place(out, d->fix_span);

@@ -374,6 +374,7 @@ Sig *fn_sig(Check *C, Fn *f)
 {
     AstFunctionDef *def = AST_AS(f->node, FunctionDef);
     CFrame frame = {.up = f->around, .fn = f, .scope = f->scope}, *outer = C->frame;
+    Home *home = C->home;
 
     if (f->sig.ready)
         return &f->sig;
@@ -382,6 +383,7 @@ Sig *fn_sig(Check *C, Fn *f)
     if (f->node->kind == AST_Lambda)
         return &f->sig;
     C->frame = &frame;
+    frame.home = C->home = f->around->home;
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
@@ -391,6 +393,7 @@ Sig *fn_sig(Check *C, Fn *f)
     f->sig.ret = annotation(C, def->returns);
     C->constants = false;
     C->frame = outer;
+    C->home = home;
     f->sig.dims = frame.dims;
     return &f->sig;
 }

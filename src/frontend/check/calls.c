@@ -267,6 +267,8 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
     C->last = NULL;
     if (argument_fits(C, f, p, a, want, b, node))
         return true;
+    if (f->around->home != C->home && want->kind == TY_TENSOR && a->type->kind == TY_TENSOR)
+        story_between_files(C, f, p, type_subst(want, b->from, b->to, b->n)->tensor, a->type->tensor, a->node, node);
     origin_declared(C, f, p, want->kind == TY_TENSOR ? want->tensor : NULL, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
                     AST_IS(a->node, Arg) ? AST_AS(a->node, Arg)->value : a->node);
     return false;
@@ -428,6 +430,19 @@ static const Type *declared_result(const Fn *f, const Bound *b)
     return rest_filled(type_subst(f->sig.ret, b->from, b->to, b->n), b);
 }
 
+/* After a mistake in the arguments the sizes of the result are nobody's word: what follows from them is no mistake of its own. */
+static const Type *sizes_forgotten(const Type *t)
+{
+    TType x;
+
+    if (t->kind != TY_TENSOR)
+        return t;
+    x = *t->tensor;
+    for (int i = 0; x.rank != RANK_UNKNOWN && i < x.rank; i++)
+        x.shape[i] = dim_open();
+    return x.rank == RANK_UNKNOWN ? type_tensor_unknown() : type_tensor(&x);
+}
+
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
@@ -509,10 +524,13 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
+    if (!f->example && !f->around->home->library && b.n) {
+        f->example = memcpy(arena_new(&C->arena, Bound), &b, sizeof b);
+    }
     ok = ok && sig_constraints(C, f, &b, node) && sig_statics(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)
-        r = f->sig.ret ? declared_result(f, &b) : T_ANY;
+        r = f->sig.ret ? sizes_forgotten(declared_result(f, &b)) : T_ANY;
     else
         r = f->dynamic ? T_ANY : show_call(C, f, a, result_of(C, f, &s, self, &b));
     if (f->is_staged && !f->sig.ret)

@@ -46,6 +46,7 @@ typedef struct Fn {
     CFrame *around;             /* where it was defined */
     Cls *cls;                   /* whose method it is */
     Sym name;
+    const Bound *example;       /* the sizes of the first call seen; NULL: none yet */
     bool checked;               /* its body was walked once for its own sake */
     bool dynamic;               /* generator, async: results are not followed */
     int active;                 /* calls being followed */
@@ -248,6 +249,9 @@ Span at_call(const Ast *node, const Ast *arg);
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);
+
+/* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */
+void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg, Ast *node);
 
 /* raises.c: E0916 for a library's raise that a call of the program surely gets to */
 void raise_judged(Check *C, AstRaise *r);
