@@ -219,9 +219,20 @@ bool llvm_verify(Llvm *u, StrBuf *err)
     return !broken;
 }
 
+/*
+ * LLVM's own pipelines spend half of a small unit's time on inlining, unrolling and vectorising, which the lowerings
+ * have decided.  What they leave to LLVM: redundant addresses and loads, masks, moving what is invariant out of loops.
+ */
+static const char *const passes[] = {
+    [LEVEL_O0] = NULL,
+    [LEVEL_O1] = "always-inline,function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)",
+    [LEVEL_O3] = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+                 "loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm,indvars),"
+                 "early-cse,instcombine<no-verify-fixpoint>,simplifycfg)",
+};
+
 bool llvm_optimise(Llvm *u, Level level, StrBuf *err)
 {
-    static const char *const passes[] = {[LEVEL_O0] = NULL, [LEVEL_O1] = "default<O1>", [LEVEL_O3] = "default<O3>"};
     LLVMPassBuilderOptionsRef options;
     LLVMErrorRef failed;
     Idle *t;

@@ -142,7 +142,7 @@ static bool read_symbols(Loader *l)
     l->symbol = tsr_alloc(size + 1);
     memcpy(l->symbol, l->bytes + table->sh_offset, size);
     l->outside = tsr_calloc(l->nsymbols * sizeof *l->outside + 1);
-    for (size_t i = 1; i < l->nsymbols; i++) {
+    for (size_t i = 0; i < l->nsymbols; i++) {
         const Elf64_Sym *s = &l->symbol[i];
         if (s->st_shndx == SHN_UNDEF && *symbol_name(l, s) && !(l->outside[i] = find_offered(symbol_name(l, s)))) {
             sb_printf(l->err, "code calls %s, which is not offered", symbol_name(l, s));

@@ -4,6 +4,7 @@
 
 #include "tensors.h"
 
+#include "codegen/flow.h"
 #include "codegen/lanes.h"
 #include "runtime/code.h"
 #include "runtime/convert.h"
@@ -26,50 +27,14 @@ static inline CodeFn *compiled(Llvm *u, Level level, const char *name, Code **co
     return fn;
 }
 
-static inline LLVMValueRef int64(Llvm *u, int64_t v) { return LLVMConstInt(LLVMInt64TypeInContext(u->context), (uint64_t)v, true); }
-
-/* A new function of pointers and an i64 before them, void; the builder is at its start. */
+/* A new function of pointers and an i64 before them. */
 static inline LLVMValueRef begin_function(Llvm *u, const char *name, int pointers)
 {
-    LLVMTypeRef param[8] = {LLVMInt64TypeInContext(u->context)};
-    LLVMValueRef fn;
+    LLVMTypeRef param[8] = {llvm_int_type(u)};
 
     for (int i = 0; i < pointers; i++)
-        param[1 + i] = LLVMPointerTypeInContext(u->context, 0);
-    fn = LLVMAddFunction(u->module, name, LLVMFunctionType(LLVMVoidTypeInContext(u->context), param, 1 + (unsigned)pointers, false));
-    LLVMPositionBuilderAtEnd(u->builder, LLVMAppendBasicBlockInContext(u->context, fn, ""));
-    return fn;
-}
-
-typedef struct Loop { LLVMBasicBlockRef head, body, after; LLVMValueRef i; int64_t step; } Loop;
-
-/* for (i = from; i + step <= n; i += step); after end_loop, i is where it stopped. */
-static inline Loop begin_loop(Llvm *u, LLVMValueRef from, LLVMValueRef n, int step)
-{
-    LLVMBuilderRef b = u->builder;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-    LLVMValueRef fn = LLVMGetBasicBlockParent(before), end;
-    Loop l = {LLVMAppendBasicBlockInContext(u->context, fn, ""), LLVMAppendBasicBlockInContext(u->context, fn, ""),
-              LLVMAppendBasicBlockInContext(u->context, fn, ""), NULL, step};
-
-    LLVMBuildBr(b, l.head);
-    LLVMPositionBuilderAtEnd(b, l.head);
-    l.i = LLVMBuildPhi(b, LLVMInt64TypeInContext(u->context), "");
-    LLVMAddIncoming(l.i, &from, &before, 1);
-    end = LLVMBuildAdd(b, l.i, int64(u, step), "");
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLE, end, n, ""), l.body, l.after);
-    LLVMPositionBuilderAtEnd(b, l.body);
-    return l;
-}
-
-static inline void end_loop(Llvm *u, Loop *l)
-{
-    LLVMBasicBlockRef last = LLVMGetInsertBlock(u->builder);
-    LLVMValueRef next = LLVMBuildAdd(u->builder, l->i, int64(u, l->step), "");
-
-    LLVMBuildBr(u->builder, l->head);
-    LLVMAddIncoming(l->i, &next, &last, 1);
-    LLVMPositionBuilderAtEnd(u->builder, l->after);
+        param[1 + i] = llvm_pointer_type(u);
+    return llvm_function(u, name, param, 1 + pointers);
 }
 
 /* ---- data ---- */

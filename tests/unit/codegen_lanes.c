@@ -36,13 +36,13 @@ static LLVMValueRef load_slots(Llvm *u, DType t, LLVMValueRef p, LLVMValueRef i,
 
 static void build_convert(Llvm *u, const char *name, DType to, DType from, const ConvOpts *o, int width)
 {
-    LLVMValueRef fn = begin_function(u, name, 2), i = int64(u, 0);
+    LLVMValueRef fn = begin_function(u, name, 2), i = llvm_int(u, 0);
 
     for (int w = width; w; w = w > 1 ? 1 : 0) {
-        Loop l = begin_loop(u, i, LLVMGetParam(fn, 0), w);
+        Loop l = llvm_loop(u, i, LLVMGetParam(fn, 0), w);
         LLVMValueRef x = load_slots(u, from, LLVMGetParam(fn, 2), l.i, w);
         lanes_store(u, is_packed(to) ? DT_uint8 : to, LLVMGetParam(fn, 1), l.i, lanes_convert(u, to, from, o, x, l.i, NULL, w), w);
-        end_loop(u, &l);
+        llvm_loop_end(u, &l);
         i = l.i;
     }
     LLVMBuildRetVoid(u->builder);
@@ -110,17 +110,17 @@ static void options_count(void **state)
 static void build_moves(Llvm *u, DType t)
 {
     LLVMValueRef fn = begin_function(u, "row", 2), x;
-    Loop l = begin_loop(u, int64(u, 0), LLVMGetParam(fn, 0), 8);
+    Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), 8);
 
-    x = lanes_load(u, t, LLVMGetParam(fn, 2), LLVMBuildAdd(u->builder, l.i, int64(u, 3), ""), 8);
+    x = lanes_load(u, t, LLVMGetParam(fn, 2), LLVMBuildAdd(u->builder, l.i, llvm_int(u, 3), ""), 8);
     lanes_store(u, t, LLVMGetParam(fn, 1), l.i, x, 8);
-    end_loop(u, &l);
+    llvm_loop_end(u, &l);
     LLVMBuildRetVoid(u->builder);
     fn = begin_function(u, "strided", 2);
-    l = begin_loop(u, int64(u, 0), LLVMGetParam(fn, 0), 8);
-    x = lanes_load_strided(u, t, LLVMGetParam(fn, 2), LLVMBuildMul(u->builder, l.i, int64(u, 3), ""), int64(u, 3), 8);
-    lanes_store_strided(u, t, LLVMGetParam(fn, 1), LLVMBuildMul(u->builder, l.i, int64(u, 2), ""), int64(u, 2), x, 8);
-    end_loop(u, &l);
+    l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), 8);
+    x = lanes_load_strided(u, t, LLVMGetParam(fn, 2), LLVMBuildMul(u->builder, l.i, llvm_int(u, 3), ""), llvm_int(u, 3), 8);
+    lanes_store_strided(u, t, LLVMGetParam(fn, 1), LLVMBuildMul(u->builder, l.i, llvm_int(u, 2), ""), llvm_int(u, 2), x, 8);
+    llvm_loop_end(u, &l);
     LLVMBuildRetVoid(u->builder);
 }
 
@@ -168,10 +168,10 @@ static void subnormals_are_flushed(void **state)
         DType t = dtypes[k], part = dtype_real(t);
         Llvm *u = llvm_new("flush", machine_host());
         LLVMValueRef fn = begin_function(u, "f", 2);
-        Loop l = begin_loop(u, int64(u, 0), LLVMGetParam(fn, 0), 4);
+        Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), 4);
         Code *code;
         lanes_store(u, t, LLVMGetParam(fn, 1), l.i, lanes_flush(u, t, lanes_load(u, t, LLVMGetParam(fn, 2), l.i, 4), 4), 4);
-        end_loop(u, &l);
+        llvm_loop_end(u, &l);
         LLVMBuildRetVoid(u->builder);
         ConvertFn *f = (ConvertFn *)compiled(u, LEVEL_O1, "f", &code);
         fill_lanes(t, from_mem, 512);
@@ -195,7 +195,7 @@ static void check_codes(OpId op, DType t)
     static float lanes[CODES], result[CODES];
     Llvm *u = llvm_new("codes", machine_host());
     LLVMValueRef fn = begin_function(u, "f", 2), x;
-    Loop l = begin_loop(u, int64(u, 0), LLVMGetParam(fn, 0), 16);
+    Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), 16);
     uint16_t *codes = (uint16_t *)(void *)from_mem;
     Code *code;
     int64_t bad;
@@ -203,7 +203,7 @@ static void check_codes(OpId op, DType t)
     x = lanes_of_raw(u, t, lanes_load(u, t, LLVMGetParam(fn, 2), l.i, 16), 16);
     x = formula_emit(u, op, t, &x, 1, 16);
     lanes_store(u, t, LLVMGetParam(fn, 1), l.i, lanes_to_raw(u, t, x, 16), 16);
-    end_loop(u, &l);
+    llvm_loop_end(u, &l);
     LLVMBuildRetVoid(u->builder);
     ConvertFn *f = (ConvertFn *)compiled(u, LEVEL_O1, "f", &code);
     for (int i = 0; i < CODES; i++)

@@ -39,13 +39,13 @@ static void step(Llvm *u, OpId op, DType as, LLVMValueRef fn, LLVMValueRef i, in
 static void build_loop(Llvm *u, const char *name, OpId op, DType as, int width)
 {
     LLVMValueRef fn = begin_function(u, name, 4), n = LLVMGetParam(fn, 0);
-    Loop wide = begin_loop(u, int64(u, 0), n, width), rest;
+    Loop wide = llvm_loop(u, llvm_int(u, 0), n, width), rest;
 
     step(u, op, as, fn, wide.i, width);
-    end_loop(u, &wide);
-    rest = begin_loop(u, wide.i, n, 1);
+    llvm_loop_end(u, &wide);
+    rest = llvm_loop(u, wide.i, n, 1);
     step(u, op, as, fn, rest.i, 1);
-    end_loop(u, &rest);
+    llvm_loop_end(u, &rest);
     LLVMBuildRetVoid(u->builder);
 }
 

@@ -17,16 +17,16 @@ static Llvm *map_unit(OpId op, DType as, const Machine *m, int width)
 {
     Llvm *u = llvm_new("map", m);
     LLVMValueRef fn = begin_function(u, "f", 2), x[3];
-    Loop l = begin_loop(u, int64(u, 0), LLVMGetParam(fn, 0), width);
+    Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), width);
 
     for (int k = 0; k < op_info[op].nin; k++)
         x[k] = lanes_load(u, op == OP_where && !k ? DT_bool : lane_dtype(as), LLVMGetParam(fn, 2), l.i, width);
     x[0] = formula_emit(u, op, as, x, op_info[op].nin, width);
     if (LLVMGetTypeKind(LLVMTypeOf(x[0])) == LLVMStructTypeKind)
         x[0] = lane_part(u, x[0], 0);
-    LLVMValueRef bytes = LLVMBuildMul(u->builder, l.i, int64(u, 8), ""), at = LLVMGetParam(fn, 1);
+    LLVMValueRef bytes = LLVMBuildMul(u->builder, l.i, llvm_int(u, 8), ""), at = LLVMGetParam(fn, 1);
     LLVMSetAlignment(LLVMBuildStore(u->builder, x[0], LLVMBuildGEP2(u->builder, LLVMInt8TypeInContext(u->context), at, &bytes, 1, "")), 1);
-    end_loop(u, &l);
+    llvm_loop_end(u, &l);
     LLVMBuildRetVoid(u->builder);
     return u;
 }
@@ -102,7 +102,7 @@ static void damaged_objects_do_no_harm(void **state)
         tsr_free(cut);
     }
     assert_true(refused > (int)object.n / 7 - 80);
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 30000; round++) {
         char *bad = memcpy(tsr_alloc(object.n), object.s, object.n);
         for (int k = (int)rnd_to(4); k >= 0; k--)
             bad[rnd_to((int64_t)object.n)] = (char)(rnd_to(3) ? rnd() : (uint64_t)-1);
