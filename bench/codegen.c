@@ -6,7 +6,8 @@
  * The first lines are the first compile of a process and later ones, in milliseconds of this thread's time; then, for
  * each op, nanoseconds an element of the C loop and of the best width, and their ratio.
  */
-#include "codegen/flow.h"
+#include "../tests/unit/flow.h"
+
 #include "codegen/lanes.h"
 #include "runtime/code.h"
 #include "runtime/loops.h"

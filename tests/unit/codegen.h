@@ -2,9 +2,9 @@
 #ifndef TSR_TESTS_CODEGEN_H
 #define TSR_TESTS_CODEGEN_H
 
+#include "flow.h"
 #include "tensors.h"
 
-#include "codegen/flow.h"
 #include "codegen/lanes.h"
 #include "runtime/code.h"
 #include "runtime/convert.h"

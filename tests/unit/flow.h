@@ -1,13 +1,15 @@
-/*
- * Functions and loops.  A loop tests at its head, as the ragged end of a run may be empty; LLVM turns that around.
- */
-#include "codegen/flow.h"
+/* flow.h - functions and loops of LLVM code, for tests and benchmarks of what goes into them. */
+#ifndef TSR_TESTS_FLOW_H
+#define TSR_TESTS_FLOW_H
 
-LLVMTypeRef llvm_int_type(const Llvm *u) { return LLVMInt64TypeInContext(u->context); }
-LLVMTypeRef llvm_pointer_type(const Llvm *u) { return LLVMPointerTypeInContext(u->context, 0); }
-LLVMValueRef llvm_int(const Llvm *u, int64_t v) { return LLVMConstInt(llvm_int_type(u), (uint64_t)v, true); }
+#include "codegen/llvm.h"
 
-LLVMValueRef llvm_function(Llvm *u, const char *name, LLVMTypeRef *param, int nparams)
+static inline LLVMTypeRef llvm_int_type(const Llvm *u) { return LLVMInt64TypeInContext(u->context); }
+static inline LLVMTypeRef llvm_pointer_type(const Llvm *u) { return LLVMPointerTypeInContext(u->context, 0); }
+static inline LLVMValueRef llvm_int(const Llvm *u, int64_t v) { return LLVMConstInt(llvm_int_type(u), (uint64_t)v, true); }
+
+/* A new function that returns nothing and does not throw; the builder is at its start. */
+static inline LLVMValueRef llvm_function(Llvm *u, const char *name, LLVMTypeRef *param, int nparams)
 {
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->context), param, (unsigned)nparams, false);
     LLVMValueRef fn = LLVMAddFunction(u->module, name, type);
@@ -18,12 +20,22 @@ LLVMValueRef llvm_function(Llvm *u, const char *name, LLVMTypeRef *param, int np
     return fn;
 }
 
-LLVMBasicBlockRef llvm_block(Llvm *u)
+static inline LLVMBasicBlockRef llvm_block(Llvm *u)
 {
     return LLVMAppendBasicBlockInContext(u->context, LLVMGetBasicBlockParent(LLVMGetInsertBlock(u->builder)), "");
 }
 
-Loop llvm_loop(Llvm *u, LLVMValueRef from, LLVMValueRef to, int64_t step)
+typedef struct Loop {
+    LLVMValueRef i;
+    LLVMBasicBlockRef head, after;
+    int64_t step;
+} Loop;
+
+/*
+ * for (i = from; i + step <= to; i += step), step > 0: the builder goes into the body and, at the end, behind the loop,
+ * where i is the first number that was not done.
+ */
+static inline Loop llvm_loop(Llvm *u, LLVMValueRef from, LLVMValueRef to, int64_t step)
 {
     LLVMBuilderRef b = u->builder;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b), body;
@@ -42,7 +54,7 @@ Loop llvm_loop(Llvm *u, LLVMValueRef from, LLVMValueRef to, int64_t step)
     return l;
 }
 
-void llvm_loop_end(Llvm *u, const Loop *l)
+static inline void llvm_loop_end(Llvm *u, const Loop *l)
 {
     LLVMBasicBlockRef last = LLVMGetInsertBlock(u->builder);
     LLVMValueRef next = LLVMBuildNSWAdd(u->builder, l->i, llvm_int(u, l->step), "");
@@ -51,3 +63,5 @@ void llvm_loop_end(Llvm *u, const Loop *l)
     LLVMAddIncoming(l->i, &next, &last, 1);
     LLVMPositionBuilderAtEnd(u->builder, l->after);
 }
+
+#endif
