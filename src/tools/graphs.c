@@ -1,8 +1,8 @@
 /*
  * Graphs on the command line.
  *
- * `inspect --ir graph FILE` runs the program and prints each graph that one of
- * its functions becomes, in that order, when the program is over.  Standard output holds
+ * `inspect --ir LEVEL FILE` runs the program and prints each graph that one of
+ * its functions becomes, in that order, when the program is over (lowered.h).  Standard output holds
  * nothing else, so that the text can be read back: what the program prints goes to standard error.
  * `opt FILE` reads such a text, which may hold several graphs.  Both run the passes that --pass names.
  */
@@ -12,6 +12,7 @@
 #include "ir/graph/graph.h"
 #include "runtime/kernels.h"
 #include "tools/load.h"
+#include "tools/lowered.h"
 #include "tools/program.h"
 
 #include <stdio.h>
@@ -80,13 +81,12 @@ static bool run_passes(Graph *g, const char *names, StrBuf *err)
 
 static bool print_graphs(const Options *o, Graphs *all, StrBuf *err)
 {
+    const char *level = o->value[OPT_ir] ? o->value[OPT_ir] : "graph";
     StrBuf out = {0};
     bool ok = true;
 
-    for (int i = 0; ok && i < all->n; i++) {
-        if ((ok = run_passes(all->at[i], o->value[OPT_pass], err)))
-            graph_print_placed(all->at[i], &out);
-    }
+    for (int i = 0; ok && i < all->n; i++)
+        ok = run_passes(all->at[i], o->value[OPT_pass], err) && lowered_print(all->at[i], level, &out, err);
     fwrite(sb_str(&out), 1, out.n, stdout);
     sb_done(&out);
     return ok;

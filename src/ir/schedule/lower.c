@@ -534,6 +534,19 @@ static void emit_kernel(Lower *l)
         emit_map_kernel(l);
 }
 
+void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
+{
+    int nin = body->params.n;
+    uint16_t inner = r->nkept < r->naxes ? (uint16_t)(region_all(r) & ~region_kept(r)) : (uint16_t)(region_all(r) & ~(region_all(r) >> 1));
+
+    for (int i = 0; i < nin + body->results.n; i++) {
+        const RegionValue *v = region_value(r, i < nin ? body->params.at[i] : body->results.at[i - nin].node);
+        uint16_t has = v ? v->has : 0;
+        out[i].inner = (has & inner) != 0;
+        out[i].outer = has & ~inner ? STRIDE_ANY : 0;
+    }
+}
+
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
 {
     Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(s->kind == SCHEDULE_ROWS ? "rows" : "map")), .ok = true};

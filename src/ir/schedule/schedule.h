@@ -34,6 +34,9 @@ Graph *schedule_fuse(Graph *g);
  */
 typedef struct StrideClass { int8_t outer, inner; } StrideClass;
 
+/* How operands and results step that lie row by row in the region's order: one for each, room for REGION_OPERANDS. */
+void schedule_row_major(const Graph *body, const Region *r, StrideClass *out);
+
 /* The kernel of a body: views as its operands, then its results, each with an outer and an inner axis; sizes n0 and n1. */
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err);
 
