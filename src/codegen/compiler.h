@@ -1,0 +1,15 @@
+/*
+ * compiler.h - the compiler for this machine, as ir/schedule/fused.h wants one.
+ */
+#ifndef TSR_CODEGEN_COMPILER_H
+#define TSR_CODEGEN_COMPILER_H
+
+#include "ir/schedule/fused.h"
+
+extern const KernelCompiler cpu_compiler;
+
+/* The object file of a kernel for a machine, its functions named "kernel" and "kernel.scratch". false: *err says why. */
+struct Machine;
+bool compile_object(const TileKernel *k, const struct Machine *m, StrBuf *object, StrBuf *err);
+
+#endif
