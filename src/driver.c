@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #ifdef TSR_LLVM
+#include "codegen/compiler.h"
 #include "codegen/llvm.h"
 #endif
 #include "ir/schedule/fused.h"
@@ -19,6 +20,7 @@
 #include "tools/graphs.h"
 #include "tools/inspect.h"
 #include "tools/load.h"
+#include "tools/lowered.h"
 #include "tools/options.h"
 #include "tools/program.h"
 #include "tools/repl/repl.h"
@@ -228,6 +230,18 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_version] = do_version,
 };
 
+/* What runs staged functions. Without a compiler in this build, cpu is eval. */
+static void choose_backend(const char *name)
+{
+    if (!strcmp(name, "oracle"))
+        fused_begin(NULL);
+#ifdef TSR_LLVM
+    if (!strcmp(name, "cpu"))
+        fused_begin(&cpu_compiler);
+    lowered_assemble = compile_assembly;
+#endif
+}
+
 static int do_verb(const Options *o)
 {
     StrBuf out = {0};
@@ -243,8 +257,7 @@ static int do_verb(const Options *o)
         return EXIT_USAGE;
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
-    if (o->value[OPT_backend] && !strcmp(o->value[OPT_backend], "oracle"))
-        fused_begin(NULL);
+    choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "cpu");
     return verb_fn[o->verb](o);
 }
 

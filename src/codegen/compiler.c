@@ -26,6 +26,15 @@ bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBu
     return ok;
 }
 
+bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err)
+{
+    Llvm *u = llvm_new(k->name->text, machine_host());
+    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, LEVEL_O1, err) && llvm_assembly(u, LEVEL_O1, out, err);
+
+    llvm_free(u);
+    return ok;
+}
+
 static void compiled_free(void *code)
 {
     Compiled *c = code;

@@ -12,4 +12,7 @@ extern const KernelCompiler cpu_compiler;
 struct Machine;
 bool compile_object(const TileKernel *k, const struct Machine *m, StrBuf *object, StrBuf *err);
 
+/* The kernel as assembly text for this machine. */
+bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err);
+
 #endif

@@ -1,6 +1,8 @@
 /* Text to tree to names to types, then evaluation: the one order in which every verb does it. */
 #include "tools/program.h"
 
+#include "ir/schedule/fused.h"
+
 #include "frontend/eval/interp.h"
 #include "runtime/kernels.h"
 #include "tools/term.h"
@@ -87,6 +89,16 @@ static int uncaught(Interp *I)
 }
 
 /* --stats: the lines of tessera.dist.stats(). */
+/* Of the whole program; nothing where nothing was fused. */
+static void print_kernel_stats(void)
+{
+    FusedStats f = fused_stats();
+
+    if (f.kernels)
+        fprintf(stderr, "stats: kernels made=%d milliseconds=%.1f launches=%d op-by-op=%d\n", f.kernels, 1e3 * f.seconds, f.launches,
+                f.fallbacks);
+}
+
 static void print_stats(Interp *I)
 {
     Value m = import_module(I, "dist"), lines = is_err(m) ? VERR : value_call_method(I, m, sym("stats"), NULL, 0);
@@ -98,6 +110,7 @@ static void print_stats(Interp *I)
         fprintf(stderr, "stats: %s\n", as_str(as_list(lines)->at[i])->s);
     value_unref(lines);
     value_unref(m);
+    print_kernel_stats();
 }
 
 int program_run(Program *p, const Options *o, int argc, char **argv)

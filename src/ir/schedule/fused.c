@@ -286,12 +286,13 @@ static bool merge_axes(Run *u)
 static int64_t inner_stride(const LaunchSpace *s, int i) { return s->naxes > s->nkept ? s->arg[i].stride[s->nkept] : 0; }
 static int64_t outer_stride(const LaunchSpace *s, int i) { return s->nkept ? s->arg[i].stride[s->nkept - 1] : 0; }
 
-static void classify(const LaunchSpace *s, StrideClass *out)
+/* A result's axis that it lacks has one element, which is stored to: it is no axis that stands still. */
+static void classify(const LaunchSpace *s, int nin, StrideClass *out)
 {
     for (int i = 0; i < s->nargs; i++) {
         int64_t inner = inner_stride(s, i), outer = outer_stride(s, i);
-        out[i].inner = (int8_t)(inner == 0 || inner == 1 ? inner : STRIDE_ANY);
-        out[i].outer = (int8_t)(outer == 0 ? 0 : outer == 1 && out[i].inner == STRIDE_ANY ? 1 : STRIDE_ANY);
+        out[i].inner = (int8_t)(inner == 0 ? i >= nin : inner == 1 ? 1 : STRIDE_ANY);
+        out[i].outer = (int8_t)(outer == 0 && i < nin ? 0 : outer == 1 && out[i].inner == STRIDE_ANY ? 1 : STRIDE_ANY);
     }
 }
 
@@ -320,7 +321,7 @@ static Variant *plan(Run *u)
         if (!merge_axes(u))
             return NULL;
         memset(class, 0, sizeof class);
-        classify(&u->space, class);
+        classify(&u->space, u->nin, class);
         if ((which = awkward(u, class, &crosswise)) < 0)
             return variant_of(u->c, class, u->space.nargs, crosswise);
         memcpy(u->space.size, before.size, sizeof before.size);

@@ -542,8 +542,8 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
     for (int i = 0; i < nin + body->results.n; i++) {
         const RegionValue *v = region_value(r, i < nin ? body->params.at[i] : body->results.at[i - nin].node);
         uint16_t has = v ? v->has : 0;
-        out[i].inner = (has & inner) != 0;
-        out[i].outer = has & ~inner ? STRIDE_ANY : 0;
+        out[i].inner = (has & inner) || i >= nin;
+        out[i].outer = has & ~inner || i >= nin ? STRIDE_ANY : 0;
     }
 }
 
