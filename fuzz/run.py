@@ -51,6 +51,12 @@ def safetensors(header, data):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def objects(text):
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run(["gcc", "-c", "-O1", "-fPIC", "-xc", "-", "-o", f"{d}/o"], input=text.encode(), check=True)
+        return pathlib.Path(d, "o").read_bytes()
+
+
 def made(name):
     """Inputs of formats that the repository has no files of."""
     small = {"a.npy": npy(), "b.npy": npy("<i8", "()", b"\1" + b"\0" * 7)}
@@ -63,6 +69,8 @@ def made(name):
         "json": [b'{"a": [1, -2.5e3, true, null, "x\\u00e9\\n"]}', b"[[[[]]], {}]", b"NaN", b'"\\ud83d\\ude00"', b"1e999"],
         "regex": [b"(a|b)*c\n\\1-\\g<1>\nabcaac", b"(?P<x>\\w+)\\s+(?=y)\n\\g<x>\nxx yy", b"[^a-z\\d]{2,3}?\n\nAB-cd", b"\\bx\\b|$\n&\nx"],
         "format": [b">10.3f", b"{0!r:^{1}}|{2:,.2e}", b"%-5d|%s|%+08.3f", b"#_x", b"{:%}{{}}"],
+        "object": [objects("double floor(double); static int n; double f(int i, double x) { n++; return floor(x) * i + n; }"),
+                   objects("static const float k[4] = {1, 2, 3, 4}; float f(int i) { return k[i & 3]; }")] if name == "object" else [],
         "graph": [],
         "tile": [],
     }.get(name, [])

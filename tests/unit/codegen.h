@@ -44,6 +44,8 @@ static const double special[] = {
     88.7, -103.9, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffcp-127, 0x1p-1074, 0x1p-1022, 0x1.fffffep127, -0x1.fffffep127, 0x1p127, 0x1p128,
     0x1.fffffffffffffp1023, 2147483647, 2147483648.0, -2147483648.0, 4294967295.0, 4294967296.0, 0x1p63, -0x1p63, 0x1p64, 0x1p27, 0x1.000002p27,
     0x1p28, 1e22, M_PI, M_PI_2, M_PI_4, 0.9999999, 1.0000001, 15, -8, -9, 448, 464, 57344, 61440, 65504, 65520, 28, 6, 7.5, 0x1p-9, 0x1p-10,
+    /* next to what lies between two narrow numbers: rounding by way of f32 would take them for it */
+    0x1.0100000001p0, 0x1.02ffffffffp0, 0x1.0020000001p0, 0x1.005fffffffp0, 0x1.1000000001p0, 0x1.2000000001p0, 16842753, -16973823,
 };
 enum { SPECIALS = sizeof special / sizeof *special };
 

@@ -5,10 +5,14 @@
 #include "codegen.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "runtime/cpu.h"
 #include "runtime/loops.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 typedef void MapFn(int64_t n, void *out, const void *in);
 
@@ -54,6 +58,38 @@ static void the_same_unit_gives_the_same_bytes(void **state)
         sb_done(&a);
         sb_done(&b);
         sb_done(&other);
+    }
+}
+
+static uint64_t hash_of_objects(void)
+{
+    static const OpId ops[] = {OP_tanh, OP_sin, OP_lgamma, OP_pow};
+    StrBuf all = {0};
+    uint64_t h;
+
+    for (int k = 0; k < 4; k++)
+        object_of(ops[k], LEVEL_O3, &all);
+    h = hash_bytes64(all.s, all.n);
+    sb_done(&all);
+    return h;
+}
+
+/* Memory lies elsewhere in each process; nothing may be ordered by where it lies. */
+static void processes_make_the_same_bytes(void **state)
+{
+    char self[4096], command[5000], line[32];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    uint64_t mine = hash_of_objects();
+
+    assert_true(n > 0);
+    self[n] = 0;
+    for (int k = 0; k < 3; k++) {
+        snprintf(command, sizeof command, "FILL%d=%0*d '%s' hash", k, 1 + 777 * k, 0, self);
+        FILE *f = popen(command, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        assert_int_equal(pclose(f), 0);
+        assert_true(strtoull(line, NULL, 16) == mine);
     }
 }
 
@@ -206,10 +242,14 @@ static void formulas_are_in_line(void **state)
             assert_true(formula_way((OpId)op, DT_int32) != FORMULA_CALLED && formula_way((OpId)op, DT_int64) != FORMULA_CALLED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], "hash"))
+        return printf("%llx\n", (unsigned long long)hash_of_objects()) < 0;
+
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_unit_gives_the_same_bytes), cmocka_unit_test(broken_units_are_refused),
+        cmocka_unit_test(the_same_unit_gives_the_same_bytes), cmocka_unit_test(processes_make_the_same_bytes),
+        cmocka_unit_test(broken_units_are_refused),
         cmocka_unit_test(unknown_symbols_are_refused),        cmocka_unit_test(damaged_objects_do_no_harm),
         cmocka_unit_test(other_machines_give_the_same_bits),  cmocka_unit_test(threads_compile_at_once),
         cmocka_unit_test(formulas_are_in_line),               cmocka_unit_test(every_formula_is_code_for_every_machine),
