@@ -389,12 +389,12 @@ static void need_captured(CpuCode *e, const TileBlock *b)
 static void settle(CpuCode *e, const TileNode *n)
 {
     for (int i = 0; i < n->nin; i++)
-        if (tile_type(n->in[i])->kind == TILE_VALUE)
+        if (tile_type(n->in[i])->kind == TILE_VALUE && !(n->op == TOP_dot && cpu_dot_direct(e, n, i)))
             cpu_need(e, n->in[i]);
     for (int r = 0; r < 2; r++)
         if (n->region[r])
             need_captured(e, n->region[r]);
-    for (int i = 0; i < e->loads.n; i++)        /* the block may write what they read */
+    for (int i = 0; i < e->loads.n && n->op != TOP_dot; i++)        /* the block may write what they read */
         cpu_need(e, (TileRef){(TileNode *)e->loads.at[i], 0});
     cpu_close(e);
 }
@@ -604,6 +604,18 @@ static void emit_control(CpuCode *e, const TileNode *n)
     }
 }
 
+static void emit_dot(CpuCode *e, const TileNode *n)
+{
+    const TileNode *push = n->next;
+    bool joins = push && push->op == TOP_push && push->in[1].node == n && n->nuse == 1;
+
+    if (joins && e->waits[push->in[0].node->id])
+        cpu_close(e);
+    settle(e, n);
+    cpu_dot(e, n, joins ? push : NULL);
+    e->done = joins ? push : NULL;
+}
+
 static void emit_node(CpuCode *e, const TileNode *n)
 {
     if (uses_open(e, n) || loads_stored(e, n))
@@ -626,7 +638,7 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_push: case TOP_store: case TOP_atomic: cpu_sink(e, n, n->in[n->nin - 1]); break;
     case TOP_tree: new_tree(e, n); break;
     case TOP_total: cpu_close(e); cpu_total(e, n); break;
-    case TOP_dot: settle(e, n); cpu_dot(e, n); break;
+    case TOP_dot: emit_dot(e, n); break;
     case TOP_alloc: alloc(e, n); break;
     case TOP_part: part(e, n); break;
     case TOP_copy: case TOP_copy_async: settle(e, n); copy(e, n); break;
@@ -642,7 +654,8 @@ static void emit_block(CpuCode *e, const TileBlock *b)
         return;
     for (const TileNode *n = b->first; n && !e->failed; n = n->next) {
         e->visited[n->id] = true;
-        emit_node(e, n);
+        if (n != e->done)
+            emit_node(e, n);
     }
     for (int i = 0; i < b->yields.n; i++)
         if (tile_type(b->yields.at[i])->kind == TILE_VALUE)

@@ -10,11 +10,16 @@
 
 enum { ROWS_MAX = 14, VECTORS_MAX = 4 };
 
+/* Elements of an operand lie at base[row * down + column * across]. */
+typedef struct Matrix { LLVMValueRef base, down, across; } Matrix;
+
 typedef struct Dot {
     const TileNode *n;
     DType dt;                           /* of the sums */
     const TileType *ta, *tb;
-    LLVMValueRef a, b, out, steps;      /* buffers; how many k */
+    Matrix a, b;
+    LLVMValueRef out, steps;            /* where the result goes, unless it is pushed; how many k */
+    Sink push;
     int width;
 } Dot;
 
@@ -30,6 +35,11 @@ static LLVMValueRef converted(CpuCode *e, const Dot *d, DType from, LLVMValueRef
 static LLVMValueRef place(CpuCode *e, LLVMValueRef row, int64_t columns, LLVMValueRef column)
 {
     return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, columns)), column);
+}
+
+static LLVMValueRef in_matrix(CpuCode *e, const Matrix *m, LLVMValueRef row, LLVMValueRef column)
+{
+    return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, m->down), cpu_op(e, LLVMMul, column, m->across));
 }
 
 static LLVMValueRef phi_of(CpuCode *e, const CpuLoop *l, LLVMValueRef first, LLVMBasicBlockRef from)
@@ -51,17 +61,51 @@ static void step(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, LLVMV
     DType from_a = (DType)d->ta->dtype, from_b = (DType)d->tb->dtype;
 
     for (int v = 0; v < vectors; v++) {
-        LLVMValueRef at = place(e, k, d->tb->extent[1], cpu_op(e, LLVMAdd, j, cpu_number(e, v * d->width)));
-        vb[v] = converted(e, d, from_b, cpu_load_flat(e, from_b, d->b, at, 1));
+        LLVMValueRef at = in_matrix(e, &d->b, k, cpu_op(e, LLVMAdd, j, cpu_number(e, v * d->width)));
+        vb[v] = converted(e, d, from_b, cpu_load_flat(e, from_b, d->b.base, at, 1));
     }
     for (int r = 0; r < rows; r++) {
-        va = cpu_load_flat(e, from_a, d->a, place(e, cpu_op(e, LLVMAdd, i, cpu_number(e, r)), d->ta->extent[1], k), 0);
+        va = cpu_load_flat(e, from_a, d->a.base, in_matrix(e, &d->a, cpu_op(e, LLVMAdd, i, cpu_number(e, r)), k), 0);
         va = converted(e, d, from_a, va);
         for (int v = 0; v < vectors; v++) {
             sum = formula_emit(e->u, OP_fma, d->dt, (LLVMValueRef[]){va, vb[v], acc[r][v]}, 3, d->width);
             acc[r][v] = cpu_rounded(e, d->dt, sum, d->width);
         }
     }
+}
+
+/* The block joins the subtrees that wait in the tree, and waits there itself. */
+static void push(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int rows, int vectors, LLVMValueRef acc[ROWS_MAX][VECTORS_MAX])
+{
+    const TileNode *n = d->push.node;
+    LLVMValueRef at[ROWS_MAX][VECTORS_MAX], phi[ROWS_MAX][VECTORS_MAX], sum, level, wait = cpu_val(e, n->in[0])->x;
+    LLVMValueRef size = cpu_number(e, cpu_level_elements(&n->type[0]));
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->u->builder);
+    OpId op = tile_step_op((OpId)n->type[0].op);
+    CpuLoop l;
+
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            at[r][v] = place(e, cpu_op(e, LLVMAdd, i, cpu_number(e, r)), d->tb->extent[1], cpu_op(e, LLVMAdd, j, cpu_number(e, v * d->width)));
+    l = cpu_loop(e, cpu_number(e, 1), cpu_op(e, LLVMAdd, d->push.joins, cpu_number(e, 1)), cpu_number(e, 1));
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            phi[r][v] = phi_of(e, &l, acc[r][v], from);
+    level = cpu_op(e, LLVMMul, cpu_op(e, LLVMSub, d->push.depth, l.i), size);
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) {
+            sum = cpu_load_flat(e, d->dt, wait, cpu_op(e, LLVMAdd, level, at[r][v]), 1);
+            acc[r][v] = cpu_step(e, op, d->dt, sum, phi[r][v], d->width);
+        }
+    from = LLVMGetInsertBlock(e->u->builder);
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            LLVMAddIncoming(phi[r][v], &acc[r][v], &from, 1);
+    cpu_loop_end(e, &l);
+    level = cpu_op(e, LLVMMul, cpu_op(e, LLVMSub, d->push.depth, d->push.joins), size);
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            cpu_store_flat(e, d->dt, wait, cpu_op(e, LLVMAdd, level, at[r][v]), phi[r][v], NULL);
 }
 
 /* rows x vectors of the result from row i, column j. */
@@ -91,6 +135,10 @@ static void block(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int 
         for (int v = 0; v < vectors; v++)
             LLVMAddIncoming(phi[r][v], &acc[r][v], &from, 1);
     cpu_loop_end(e, &l);
+    if (d->push.node) {
+        push(e, d, i, j, rows, vectors, phi);
+        return;
+    }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) {
             LLVMValueRef column = cpu_op(e, LLVMAdd, j, cpu_number(e, v * d->width));
@@ -122,9 +170,77 @@ static void columns(CpuCode *e, const Dot *d, int lo, int hi, int vectors)
     cpu_loop_end(e, &over);
 }
 
-void cpu_dot(CpuCode *e, const TileNode *n)
+/* ---- operands ---- */
+
+/*
+ * Read where it lies: a load from a buffer of the group, which whoever filled it has arranged, for this dot alone.  Rows of b
+ * are vectors.
+ */
+bool cpu_dot_direct(CpuCode *e, const TileNode *n, int operand)
 {
-    Dot d = {.n = n, .dt = (DType)n->type[0].dtype, .ta = tile_type(n->in[0]), .tb = tile_type(n->in[1])};
+    const TileNode *l = n->in[operand].node;
+    const TileType *view;
+
+    if (operand > 1 || l->op != TOP_load || l->nuse != 1 || l->block != n->block || l->attr->drop || cpu_val(e, n->in[operand])->x)
+        return false;
+    view = tile_type(l->in[0]);
+    return view->space != SPACE_GLOBAL && raw_is_lane((DType)view->dtype) && (operand == 0 || view->stride[1] == 1);
+}
+
+static Matrix of_buffer(CpuCode *e, TileRef v)
+{
+    return (Matrix){cpu_val(e, v)->x, cpu_number(e, tile_type(v)->extent[1]), cpu_number(e, 1)};
+}
+
+static Matrix of_view(CpuCode *e, const TileNode *l)
+{
+    const Val *v = cpu_val(e, l->in[0]);
+    LLVMTypeRef element = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size((DType)l->type[0].dtype));
+    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_val(e, l->in[1])->x, v->stride[0]);
+
+    at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, l->in[2])->x, v->stride[1]));
+    return (Matrix){LLVMBuildGEP2(e->u->builder, element, v->x, &at, 1, ""), v->stride[0], v->stride[1]};
+}
+
+static LLVMValueRef either(CpuCode *e, LLVMValueRef a, LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b)
+{
+    LLVMValueRef phi;
+
+    if (a == b)
+        return a;
+    phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(a), "");
+    LLVMAddIncoming(phi, (LLVMValueRef[]){a, b}, (LLVMBasicBlockRef[]){from_a, from_b}, 2);
+    return phi;
+}
+
+/* In its view, or at the view's edge in a buffer with what stands for elements outside. */
+static Matrix of_load(CpuCode *e, TileRef v)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef inside = cpu_block(e), outside = cpu_block(e), done = cpu_block(e), end;
+    Matrix x, y;
+
+    LLVMBuildCondBr(b, cpu_fits(e, v.node, NULL), inside, outside);
+    LLVMPositionBuilderAtEnd(b, inside);
+    x = of_view(e, v.node);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, outside);
+    cpu_buffered(e, v.node);
+    y = of_buffer(e, v);
+    end = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    return (Matrix){either(e, x.base, inside, y.base, end), either(e, x.down, inside, y.down, end), either(e, x.across, inside, y.across, end)};
+}
+
+static Matrix operand(CpuCode *e, const TileNode *n, int i)
+{
+    return cpu_dot_direct(e, n, i) ? of_load(e, n->in[i]) : of_buffer(e, n->in[i]);
+}
+
+void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
+{
+    Dot d = {.n = n, .push = {.node = push_node}, .dt = (DType)n->type[0].dtype, .ta = tile_type(n->in[0]), .tb = tile_type(n->in[1])};
     LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
     LLVMValueRef count = cpu_val(e, n->in[3])->x;
     size_t widest = raw_size(lane_dtype(d.dt));
@@ -133,9 +249,11 @@ void cpu_dot(CpuCode *e, const TileNode *n)
     for (int i = 0; i < 2; i++)
         if (raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype)) > widest)
             widest = raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype));
-    d.a = cpu_val(e, n->in[0])->x;
-    d.b = cpu_val(e, n->in[1])->x;
-    d.out = cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
+    d.a = operand(e, n, 0);
+    d.b = operand(e, n, 1);
+    d.out = push_node ? NULL : cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
+    if (push_node)
+        cpu_begin_push(e, &d.push);
     d.steps = cpu_intrinsic(e, "llvm.smin", &i64, 1, (LLVMValueRef[]){count, cpu_number(e, d.ta->extent[1])}, 2);
     for (d.width = e->u->machine->vector_bytes / (int)widest; d.width > 1; d.width /= 2) {
         whole = cols / d.width * d.width;
@@ -152,5 +270,8 @@ void cpu_dot(CpuCode *e, const TileNode *n)
         lo = whole;
     }
     e->width = 1;
-    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = d.out;
+    if (push_node)
+        cpu_end_push(e, &d.push);
+    else
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = d.out;
 }

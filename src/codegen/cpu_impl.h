@@ -64,6 +64,7 @@ typedef struct CpuCode {
     bool masked;
     Spot spot;                  /* of the strip at hand, in the shape of the cluster */
     Vec(const TileNode *) loads;        /* of this block, not evaluated yet */
+    const TileNode *done;       /* a push that the dot before it has done */
 } CpuCode;
 
 /* ---- cpu.c ---- */
@@ -101,6 +102,9 @@ LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef
 void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask);
 
 /* ---- cpu_walk.c: clusters ---- */
+void cpu_begin_push(CpuCode *e, Sink *s);               /* node and v are set */
+void cpu_end_push(CpuCode *e, const Sink *s);
+void cpu_buffered(CpuCode *e, const TileNode *n);       /* a load gets its buffer now, in a walk of its own */
 void cpu_close(CpuCode *e);                                /* emit the open cluster */
 void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);   /* n NULL: v gets a buffer */
 void cpu_need(CpuCode *e, TileRef v);                      /* v has a buffer, or form, after the next cpu_close */
@@ -108,6 +112,8 @@ void cpu_total(CpuCode *e, const TileNode *n);
 bool cpu_is_virtual(const TileNode *n);
 
 /* ---- cpu_dot.c ---- */
-void cpu_dot(CpuCode *e, const TileNode *n);
+/* push: the node after it, which takes its result and nobody else does, or NULL. */
+void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push);
+bool cpu_dot_direct(CpuCode *e, const TileNode *n, int operand);        /* will it read this operand where it lies? */
 
 #endif

@@ -321,9 +321,19 @@ static LLVMValueRef part_of(CpuCode *e, LLVMValueRef x, int from, int n)
     return LLVMBuildShuffleVector(e->u->builder, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(pick, (unsigned)n), "");
 }
 
-static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, DType dt)
+/* Lanes of a sum along the strip: 8, whose order counts, or as many as there are where it does not. */
+static int sum_lanes(const Cluster *c, const Sink *s)
 {
-    LLVMTypeRef lanes = lane_type(e->u, dt, along_strip(c) ? CHUNK_LANES : c->width);
+    DType dt = (DType)tile_type(s->v)->dtype;
+    bool ordered = (s->node->attr->op == OP_sum || s->node->attr->op == OP_prod) && dtype_is_inexact(dt);
+
+    return ordered ? CHUNK_LANES : c->width;
+}
+
+static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, const Sink *s)
+{
+    DType dt = (DType)tile_type(s->v)->dtype;
+    LLVMTypeRef lanes = lane_type(e->u, dt, along_strip(c) ? sum_lanes(c, s) : c->width);
 
     return along_strip(c) ? lanes : LLVMArrayType2(lanes, CHUNK_LANES);
 }
@@ -343,9 +353,9 @@ static void begin_sums(CpuCode *e, Cluster *c)
         if (!s->node || s->node->op != TOP_reduce)
             continue;
         if (!s->acc)
-            s->acc = llvm_slot(e->u, acc_type(e, c, dt));
+            s->acc = llvm_slot(e->u, acc_type(e, c, s));
         if (along_strip(c)) {
-            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, CHUNK_LANES), s->acc);
+            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, sum_lanes(c, s)), s->acc);
             continue;
         }
         for (int l = 0; l < CHUNK_LANES; l++)
@@ -376,9 +386,10 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
         LLVMBuildStore(b, cpu_step(e, step, dt, acc, x, c->width), place);
         return;
     }
-    acc = LLVMBuildLoad2(b, acc_type(e, c, dt), s->acc, "");
-    for (int i = 0; i < c->width; i += CHUNK_LANES)
-        acc = cpu_step(e, step, dt, acc, c->width == CHUNK_LANES ? x : part_of(e, x, i, CHUNK_LANES), CHUNK_LANES);
+    int n = sum_lanes(c, s);
+    acc = LLVMBuildLoad2(b, acc_type(e, c, s), s->acc, "");
+    for (int i = 0; i < c->width; i += n)
+        acc = cpu_step(e, step, dt, acc, c->width == n ? x : part_of(e, x, i, n), n);
     LLVMBuildStore(b, acc, s->acc);
 }
 
@@ -390,8 +401,8 @@ static LLVMValueRef fold_lanes(CpuCode *e, const Cluster *c, const Sink *s)
     LLVMValueRef x[CHUNK_LANES], all;
 
     if (along_strip(c)) {
-        all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, dt), s->acc, "");
-        for (int n = CHUNK_LANES / 2; n; n /= 2)
+        all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, s), s->acc, "");
+        for (int n = sum_lanes(c, s) / 2; n; n /= 2)
             all = cpu_step(e, step, dt, part_of(e, all, 0, n), part_of(e, all, n, n), n);
         return all;
     }
@@ -516,23 +527,33 @@ static void walk(CpuCode *e, Cluster *c, bool masked)
     e->known.n = 0;
 }
 
-static void begin_sink(CpuCode *e, Sink *s)
+void cpu_begin_push(CpuCode *e, Sink *s)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+    LLVMValueRef in[2] = {NULL, LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false)};
 
+    s->count = LLVMBuildLoad2(e->u->builder, i64, cpu_val(e, s->node->in[0])->count, "");
+    in[0] = cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1));
+    s->joins = cpu_intrinsic(e, "llvm.cttz", &i64, 1, in, 2);
+    s->depth = cpu_intrinsic(e, "llvm.ctpop", &i64, 1, &s->count, 1);
+}
+
+void cpu_end_push(CpuCode *e, const Sink *s)
+{
+    Val *y = cpu_val(e, (TileRef){(TileNode *)s->node, 0});
+
+    *y = *cpu_val(e, s->node->in[0]);
+    LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);
+}
+
+static void begin_sink(CpuCode *e, Sink *s)
+{
     if (!s->node || s->node->op == TOP_reduce)
         s->buffer = cpu_buffer(e, cpu_tile_bytes(s->node ? &s->node->type[0] : tile_type(s->v)));
     if (s->node && s->node->op == TOP_reduce)
         s->count = cpu_val(e, s->node->in[1])->x;
-    if (s->node && s->node->op == TOP_push) {
-        LLVMValueRef after, in[2];
-        s->count = LLVMBuildLoad2(e->u->builder, i64, cpu_val(e, s->node->in[0])->count, "");
-        after = cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1));
-        in[0] = after;
-        in[1] = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
-        s->joins = cpu_intrinsic(e, "llvm.cttz", &i64, 1, in, 2);
-        s->depth = cpu_intrinsic(e, "llvm.ctpop", &i64, 1, &s->count, 1);
-    }
+    if (s->node && s->node->op == TOP_push)
+        cpu_begin_push(e, s);
 }
 
 static void end_sink(CpuCode *e, const Sink *s)
@@ -548,8 +569,7 @@ static void end_sink(CpuCode *e, const Sink *s)
         e->width = 1;
         y->x = s->node->type[0].rank ? s->buffer : cpu_load_flat(e, (DType)s->node->type[0].dtype, s->buffer, cpu_number(e, 0), 1);
     } else if (s->node->op == TOP_push) {
-        *y = *cpu_val(e, s->node->in[0]);
-        LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);
+        cpu_end_push(e, s);
     }
 }
 
@@ -606,6 +626,12 @@ static void emit_alone(CpuCode *e, const TileNode *n)
     emit_cluster(e, &c);
     vec_free(&c.sinks);
     vec_free(&c.nodes);
+}
+
+void cpu_buffered(CpuCode *e, const TileNode *n)
+{
+    forget_load(e, n);
+    emit_alone(e, n);
 }
 
 void cpu_close(CpuCode *e)

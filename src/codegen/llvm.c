@@ -225,7 +225,7 @@ bool llvm_verify(Llvm *u, StrBuf *err)
  */
 static const char *const passes[] = {
     [LEVEL_O0] = NULL,
-    [LEVEL_O1] = "always-inline,function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg)",
+    [LEVEL_O1] = "always-inline,function(sroa,early-cse<memssa>,loop-mssa(licm),simplifycfg)",
     [LEVEL_O3] = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
                  "loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm,indvars),"
                  "early-cse,instcombine<no-verify-fixpoint>,simplifycfg)",
