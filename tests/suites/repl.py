@@ -101,7 +101,7 @@ def attributes_are_completed(ctx):
 
 def keywords_are_completed(ctx):
     with session(ctx) as t:
-        t.keys("sorted(['b', 'A'], ke", "Tab", "str.lower)", "Enter")
+        t.keys("sorted(['b', 'A'], key", "Tab", "str.lower)", "Enter")
         t.expect("\n['A', 'b']\n")
         t.keys("def f(alpha, beta_size=3):", "Enter", "return beta_size", "Enter", "Enter", "f(1, beta", "Tab", "8)", "Enter")
         t.expect("\n8\n")

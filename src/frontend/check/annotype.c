@@ -209,6 +209,8 @@ static const Type *tile_form(Check *C, AstSubscript *s, const char *base, AstSeq
     snprintf(given, sizeof given, "%d", t->kind == TY_TENSOR ? t->tensor->rank : 0);
     if (t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank != want)
         REPORT(C, E0310, s->ast.span, base, count, given);
+    else
+        return t;
     return T_ANY;
 }
 
@@ -268,7 +270,7 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
     const char *base = last_name(s->value);
     AstSeq elts = elements(&s->index);
 
-    if (is(base, "Tensor", NULL))
+    if (is(base, "Tensor", NULL) || is(base, "Tile", "KTile"))
         return tensor_form(C, elts);
     if (is(base, "Region", NULL))                   /* its privilege, then as a tensor */
         return elts.n > 1 ? tensor_form(C, (AstSeq){elts.at + 1, elts.n - 1}) : type_tensor_unknown();
@@ -317,7 +319,7 @@ static const Type *name_form(Check *C, AstName *n)
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
         if (!strcmp(simple[i].name, s))
             return simple[i].kind == TY_INT ? type_int(DIM_BAD) : type_of_kind(simple[i].kind);
-    if (is(s, "Tensor", NULL))
+    if (is(s, "Tensor", NULL) || is(s, "Tile", "KTile") || is(s, "Region", NULL))
         return type_tensor_unknown();
     if (is(s, "Maybe", NULL))
         return maybe_form(C, n);
@@ -354,7 +356,7 @@ const Type *annotation(Check *C, Ast *a)
         t = AST_AS(a, Const)->value == CONST_NONE ? T_NONE : T_ANY;
         break;
     case AST_Attribute:
-        t = !strcmp(AST_AS(a, Attribute)->attr->text, "Tensor") ? type_tensor_unknown() : T_ANY;
+        t = is(AST_AS(a, Attribute)->attr->text, "Tensor", "Tile") ? type_tensor_unknown() : T_ANY;
         break;
     case AST_BinOp:
         if (AST_AS(a, BinOp)->op == AOP_MATMUL)

@@ -8,6 +8,7 @@
 #include "frontend/check/checker.h"
 #include "frontend/check/foreign.h"
 
+#include "frontend/check/kernels.h"
 #include "frontend/eval/native.h"
 
 #include <stdio.h>
@@ -508,6 +509,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         return r;
     if (f->around->home->library && !C->home->library)
         C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches;
+    if (f->around->home->library && schedule_takes_fields(f))
+        schedule_check_call(C, f, a, node);
     fn_sig(C, f);
     bind_object(&b, f, self, C);
     for (int pass = 0; pass < 2; pass++, k = 0)
@@ -586,11 +589,32 @@ static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, 
     return bind_slots(C, &s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
 }
 
+bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max)
+{
+    const NativeSig *sig = native_sig(d);
+    StrBuf name = {0};
+    Slots s = {.callee = d->name};
+    bool ok;
+
+    sb_printf(&name, "%s%s%s", d->owner, *d->owner ? "." : "", d->name);
+    s.callee = sb_str(&name);
+    for (int i = 0; i < sig->n; i++)
+        s.at[s.n++] = (Slot){sig->param[i].name, sig->param[i].kind, sig->param[i].required, NULL, 0};
+    ok = bind_slots(C, &s, a, method, node);
+    for (int i = 0; ok && i < s.n && i < max; i++)
+        out[i] = s.at[i].arg;
+    sb_done(&name);
+    return ok;
+}
+
 static const Type *call_native(Check *C, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)
 {
+    const KernelOp *op = kernel_op_of(d);
     const Type *r;
     const NativeSig *sig;
 
+    if (op)
+        return kernel_call(C, op, d, self, a, node);
     if (!self && !*d->owner && host_call(C, d->name, a, &r))
         return r;
     if (d->sig && !strncmp(d->sig, "type[", 5)) {

@@ -3,7 +3,7 @@
  */
 #include "frontend/check/check.h"
 
-#include "frontend/check/checker.h"
+#include "frontend/check/kernels.h"
 #include "frontend/check/collect.h"
 #include "frontend/check/spaces.h"
 #include "frontend/check/effects.h"
@@ -73,26 +73,12 @@ const char *decorator_name(const Ast *d)
 static bool is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "pure", "effects", "checkpoint", "deterministic",
-                                        "staticmethod", "classmethod", "property", "numerically_stable", "maybe"};
+                                        "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))
             return true;
     return false;
-}
-
-static bool is_kernel(const AstFunctionDef *def)
-{
-    StrBuf b = {0};
-    bool found = false;
-
-    for (int i = 0; i < def->decorators.n && !found; i++) {
-        sb_clear(&b);
-        ast_print(def->decorators.at[i], &b);
-        found = strstr(sb_str(&b), "kernel") != NULL;
-    }
-    sb_done(&b);
-    return found;
 }
 
 Fn *fn_make(Check *C, Ast *node)
@@ -112,7 +98,7 @@ Fn *fn_make(Check *C, Ast *node)
     f->scope = AST_AS(node, FunctionDef)->scope;
     f->name = AST_AS(node, FunctionDef)->name;
     f->cls = C->frame->cls;
-    f->dynamic = f->scope->is_generator || f->scope->is_async || is_kernel(AST_AS(node, FunctionDef));
+    f->dynamic = f->scope->is_generator || f->scope->is_async || kernel_def(AST_AS(node, FunctionDef));
     if (!known) {
         map_set_ptr(&C->fn_of, node, f);
         if (C->home->library)
@@ -150,6 +136,10 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t)
         if (is_transparent(decorator_name(d)))
             continue;
         made = expr(C, d);
+        if (kernel_decorator(d) && kernel_def(def) && t->kind == TY_FUNC) {
+            t = kernel_type(t);
+            continue;
+        }
         t = made->kind == TY_TRANSFORM || (made->kind == TY_NATIVE && t->kind != TY_ANY)
                 ? call_type(C, made, &(CallArgs){&one, 1, false}, d) : T_ANY;
         if (t->kind != TY_TRANSFORM && t->kind != TY_FUNC)
@@ -415,6 +405,8 @@ static void simple(Check *C, Ast *s)
 
 static void statement(Check *C, Ast *s)
 {
+    if (C->kernel)
+        kernel_statement(C, s);
     switch (s->kind) {
     case AST_If:
         flow_if(C, AST_AS(s, If));
@@ -627,17 +619,16 @@ void fn_check(Check *C, Fn *f)
     f->checked = true;
     C->home = f->around->home;
     fn_sig(C, f);
-    if (is_kernel(AST_AS(f->node, FunctionDef))) {
-        C->home = home;
-        return;
-    }
     show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
     dim_push();
     assume_all(C, f);
     C->frame = f->around;
     C->quiet = C->calls = C->mixed = C->branches = 0;
     f->active++;
-    fn_walk(C, f, NULL, NULL, f->sig.ret);
+    if (kernel_def(AST_AS(f->node, FunctionDef)))
+        kernel_check(C, f);
+    else
+        fn_walk(C, f, NULL, NULL, f->sig.ret);
     f->active--;
     C->quiet = quiet;
     C->calls = calls;

@@ -13,10 +13,12 @@
 #include "frontend/check/type.h"
 
 typedef struct Check Check;
+struct NativeDef;
 typedef struct Home Home;
 typedef struct Inst Inst;
 typedef struct CFrame CFrame;
 typedef struct Cls Cls;
+typedef struct Kernel Kernel;
 
 /* What the dims of a signature are at one call. */
 typedef struct {
@@ -153,6 +155,7 @@ struct Check {
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
+    Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
     int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
@@ -235,12 +238,16 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *
 typedef enum {
     TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
     TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
-    TRANSFORM_SAME                      /* to its callers it is the function: checkpoint */
+    TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
+    TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
+    TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
 } Transform;
 
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
+/* Which argument each parameter of a native gets, NULL: none; false: they do not go together, reported. */
+bool native_arguments(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max);
 /* A declared tensor, with what is found beyond the declaration. */
 const Type *narrowed(const TType *declared, const TType *found);
 const char *callee_text(const Type *f);

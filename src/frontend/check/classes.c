@@ -5,8 +5,8 @@
  * of the program's, nothing computes attributes, and no statement of the unit
  * stores that name through an attribute.
  */
-#include "frontend/check/checker.h"
 #include "frontend/check/foreign.h"
+#include "frontend/check/kernels.h"
 
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
@@ -306,6 +306,8 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return T_ANY;                               /* its base may have changed it, as Enum does */
     if (t)
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
+    if (is_schedule_class(c) && self->kind == TY_INSTANCE)
+        return schedule_attribute(C, c, attr, node);
     if (cls_has(c, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
     if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS ||
@@ -539,6 +541,10 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
     const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
 
+    if (is_schedule_class(c) && !strcmp(c->name->text, "Schedule")) {
+        schedule_check_call(C, NULL, a, node);
+        return type_instance(c, NULL);
+    }
     if (c->far || cls_find(c, sym("__class_call__")))
         return self;
     if (i && !fresh)

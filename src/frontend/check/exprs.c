@@ -3,6 +3,7 @@
  */
 #include "frontend/check/checker.h"
 
+#include "frontend/check/kernels.h"
 #include "frontend/check/spaces.h"
 #include "frontend/check/foreign.h"
 #include "frontend/eval/native.h"
@@ -34,6 +35,8 @@ const Type *element_of(const Type *t)
         return type_int(DIM_BAD);
     case TY_STR:
         return type_str(NULL);
+    case TY_KERNEL:
+        return t->value == KT_PARTS ? t->item[0] : T_ANY;
     case TY_TENSOR:
         x = *t->tensor;
         if (x.rank != RANK_UNKNOWN && x.rank > 0) {
@@ -96,6 +99,10 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
     const Type *base = expr(C, s->value), *place;
 
     expr(C, s->index);
+    if (C->kernel && base->kind == TY_TENSOR) {
+        kernel_store(C, s, base, t);
+        return;
+    }
     if (base->kind != TY_TENSOR || type_is_any(t) || t->kind != TY_TENSOR)
         return;
     place = tensor_subscript(C, base, s->index, (Ast *)s);
@@ -253,6 +260,10 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return cls_attribute(C, t->ref, t, attr, node);
     case TY_TENSOR:
         return tensor_attribute(C, t, attr, node);
+    case TY_KERNEL:
+        return kernel_attribute(C, t, attr, node);
+    case TY_TRANSFORM:
+        return type_is_kernel(t) ? kernel_member(C, t, attr, node) : T_ANY;
     case TY_DTYPE:                                  /* f32.add: the function for that dtype alone */
         m = native_of("", attr);
         return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
@@ -383,6 +394,8 @@ static bool no_operators(const Type *t)
 
 static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
+    if (C->kernel && AST_IS(node, BinOp) && (kernel_is_row(C, AST_AS(node, BinOp)->left) || kernel_is_row(C, AST_AS(node, BinOp)->right)))
+        return T_ANY;
     if (type_is_any(a) || type_is_any(b))
         return T_ANY;
     if (no_operators(a) || no_operators(b)) {
@@ -540,6 +553,11 @@ static const Type *conditional(Check *C, AstIfExp *e)
     truth_judged(C, e->test);
     if (r >= 0)
         return expr(C, r ? e->body : e->orelse);
+    if (C->kernel) {
+        kernel_condition(C, e->test);
+        a = expr(C, e->body);
+        return kernel_join(a, expr(C, e->orelse));
+    }
     C->quiet++;                                     /* the condition may be about the operands */
     a = expr(C, e->body);
     b = expr(C, e->orelse);
@@ -580,7 +598,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     int64_t k;
 
     if (!type_is_any(t) && t->kind == TY_TENSOR)
-        return tensor_subscript(C, t, index, node);
+        return C->kernel ? kernel_subscript(C, t, index, node) : tensor_subscript(C, t, index, node);
     i = expr(C, index);
     if (type_is_any(t))
         return T_ANY;

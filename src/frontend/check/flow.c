@@ -4,13 +4,14 @@
  * variable that an undecided condition is about is hidden in its branches, so
  * that a program that guards itself is believed.
  */
+#include "frontend/check/kernels.h"
 #include "frontend/check/ways.h"
 
 #include "frontend/check/collect.h"
 
 #include <string.h>
 
-static const Type *wider(const Type *now, const Type *before)
+static const Type *wider(const Check *C, const Type *now, const Type *before)
 {
     TType t;
 
@@ -18,7 +19,7 @@ static const Type *wider(const Type *now, const Type *before)
         return now;
     if (type_is_any(now) || type_is_any(before) || now->kind != TY_TENSOR || before->kind != TY_TENSOR ||
         now->tensor->rank != before->tensor->rank || now->tensor->rank == RANK_UNKNOWN)
-        return now && before && now->kind == TY_INT && before->kind == TY_INT ? type_int(DIM_BAD) : T_ANY;
+        return now && before && now->kind == TY_INT && before->kind == TY_INT ? type_int(C->kernel ? kernel_unknown() : DIM_BAD) : T_ANY;
     t = *now->tensor;
     for (int i = 0; i < t.rank; i++)
         if (t.shape[i] != before->tensor->shape[i])
@@ -29,10 +30,10 @@ static const Type *wider(const Type *now, const Type *before)
 }
 
 /* What still changes from round to round could be anything; a tensor keeps the sizes that stay. */
-static void widen(Way *w)
+static void widen(const Check *C, Way *w)
 {
     for (int i = 0; i < w->changes.n; i++)
-        w->changes.at[i].now = wider(w->changes.at[i].now, w->changes.at[i].was);
+        w->changes.at[i].now = wider(C, w->changes.at[i].now, w->changes.at[i].was);
 }
 
 /* ------------------------------------------------------------- hiding what a condition is about */
@@ -73,7 +74,7 @@ static void hide(Check *C, Hiding *h, Ast *test)
 {
     h->C = C;
     h->n = h->depth = 0;
-    if (test)
+    if (test && !C->kernel)                         /* a kernel's types are its own: no condition is about them */
         hide_names(test, h);
 }
 
@@ -225,19 +226,20 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     if (w && truth(C, w->test) == 0)
         return;
     dead = C->frame->dead;
-    C->quiet++;
     for (int i = 0; i <= ROUNDS && !same; i++) {
+        bool aloud = C->kernel && i == 0;           /* a kernel's types do not change: the first round shows what is wrong */
+        C->quiet += !aloud;
         round = loop_once(C, f, w);
+        C->quiet -= !aloud;
         if (round.dead)
             round.changes.n = 0;                    /* the loop is left in its first round */
         way_join_start(&round);
         same = !way_changes(&round);
         if (!same && i == ROUNDS)
-            widen(&round);
+            widen(C, &round);
         way_take(C, &round);
         C->frame->dead = dead;
     }
-    C->quiet--;
     round = loop_once(C, f, w);
     way_join_start(&round);
     way_take(C, &round);

@@ -25,7 +25,7 @@ int type_items(const Type *t, const Type *const **out)
     return t->n;
 }
 
-static const Type *host_range(Check *C, const CallArgs *a)
+static const Type *known_range(const CallArgs *a)
 {
     const Type *m[ITEMS_MAX];
     int64_t v[3] = {0, 0, 1};
@@ -44,6 +44,13 @@ static const Type *host_range(Check *C, const CallArgs *a)
         m[n++] = type_int(dim_const(i));
     }
     return type_range_of(m, n);
+}
+
+static const Type *host_range(Check *C, const CallArgs *a)
+{
+    const Type *t = known_range(a);
+
+    return t || !C->kernel ? t : type_of_kind(TY_RANGE);
 }
 
 static const Type *host_tuple(Check *C, const CallArgs *a)

@@ -10,6 +10,7 @@
 #include "frontend/check/collect.h"
 #include "frontend/check/depth.h"
 #include "frontend/check/spaces.h"
+#include "frontend/kernel/kernel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,38 +37,12 @@ static AstName *bound_name(Res *R, Sym name, Span span)
     return n;
 }
 
-/* Sizes of the schedule that a kernel's body sees by name. */
-static bool is_schedule_name(Sym name)
-{
-    static const char *const names[] = {"BM", "BN", "BK", "BD", "block_m", "block_n", "block_k", "block_d"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i], name->text))
-            return true;
-    return false;
-}
-
-/* @kernel, @kernel.schedule(...), @tessera.kernel(...) */
-static bool is_kernel_decorator(const Ast *d)
-{
-    while (d) {
-        if (d->kind == AST_Call)
-            d = AST_AS(d, Call)->func;
-        else if (d->kind == AST_Attribute && strcmp(AST_AS(d, Attribute)->attr->text, "kernel"))
-            d = AST_AS(d, Attribute)->value;
-        else
-            return d->kind == AST_Attribute || (d->kind == AST_Name && !strcmp(AST_AS(d, Name)->id->text, "kernel"));
-    }
-    return false;
-}
-
 static bool in_kernel(const Frame *f)
 {
     for (; f; f = f->up)
         if (f->scope->kind == SCOPE_FUNCTION)
-            for (int i = 0; i < AST_AS(f->scope->node, FunctionDef)->decorators.n; i++)
-                if (is_kernel_decorator(AST_AS(f->scope->node, FunctionDef)->decorators.at[i]))
-                    return true;
+            if (kernel_def(AST_AS(f->scope->node, FunctionDef)))
+                return true;
     return false;
 }
 
@@ -80,7 +55,7 @@ static void use(Res *R, AstName *n)
         return;
     if (!strcmp(n->id->text, "__class__"))
         R->frame->scope->uses_class_cell = true;
-    else if (name_is_type_var(R, n->id) || (is_schedule_name(n->id) && in_kernel(R->frame)))
+    else if (name_is_type_var(R, n->id) || (schedule_is_implicit(n->id->text) && in_kernel(R->frame)))
         n->bind = BIND_DIM;                         /* class Linear[I, O]: O in a method */
     else
         name_unknown(R, n, E0201);

@@ -7,6 +7,7 @@
  */
 #include "frontend/check/checker.h"
 
+#include "frontend/check/kernels.h"
 #include "frontend/check/spaces.h"
 #include "frontend/check/foreign.h"
 #include "frontend/eval/native.h"
@@ -279,6 +280,8 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
         return T_ANY;
     if (op == AOP_MATMUL)
         return matmul(C, &in[0], &in[1], node);
+    if (C->kernel && id >= 0)
+        return kernel_elementwise(C, (OpId)id, in, 2, node);
     return id < 0 ? T_ANY : tensor_infer(C, (OpId)id, &at, in, 2, node);
 }
 
@@ -289,6 +292,8 @@ const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *nod
 
     if (!operand(a, &in[0]) || !operand(b, &in[1]) || (a->kind != TY_TENSOR && b->kind != TY_TENSOR))
         return T_ANY;
+    if (C->kernel)
+        return kernel_elementwise(C, op, in, 2, node);
     return tensor_infer(C, op, &at, in, 2, node);
 }
 

@@ -5,7 +5,7 @@
  * the function in `ref`; without a function it is a decorator that waits for
  * one, as in @vmap(in_dims=0).
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/kernels.h"
 
 #include "base/words.h"
 
@@ -359,6 +359,8 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *f = a->n == 1 && !a->at[0].name ? a->at[0].type : NULL;
 
+    if (t->ref && (t->value & 255) >= TRANSFORM_KERNEL)
+        return kernel_used(C, t, a, node);
     if (!t->ref)                        /* a decorator that waits for its function */
         return is_function(f) ? ((t->value & 255) == TRANSFORM_SAME ? f : type_transform(t->value, f)) : T_ANY;
     switch (t->value & 255) {

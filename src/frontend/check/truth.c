@@ -1,5 +1,5 @@
 /* Conditions that are decided by types and sizes alone, so that only the branch that runs is judged. */
-#include "frontend/check/checker.h"
+#include "frontend/check/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,6 +199,10 @@ void truth_judged(Check *C, Ast *test)
     char count[24];
     Diag *d;
 
+    if (C->kernel) {
+        kernel_condition(C, test);
+        return;
+    }
     if (n <= 1 || test->kind == AST_BoolOp)             /* whose operands were judged */
         return;
     snprintf(count, sizeof count, "%lld", (long long)n);

@@ -289,6 +289,19 @@ bool type_has_none(const Type *t)
     return false;
 }
 
+const Type *type_placed(const Type *tensor, const void *place)
+{
+    Type made = *tensor;
+
+    made.ref = place;
+    return intern(&made);
+}
+
+const Type *type_kernel(int which, const Type *item, const TType *t)
+{
+    return intern(&(Type){.kind = TY_KERNEL, .value = which, .n = item != NULL, .item = item ? &item : NULL, .tensor = t});
+}
+
 /* ------------------------------------------------------------- unknown sizes */
 
 Dim dim_open(void)
@@ -487,7 +500,7 @@ const Type *type_join(const Type *a, const Type *b)
     case TY_STR:
         return type_str(NULL);
     case TY_TENSOR:
-        return join_tensors(a->tensor, b->tensor);
+        return a->ref && a->ref == b->ref ? type_placed(join_tensors(a->tensor, b->tensor), a->ref) : join_tensors(a->tensor, b->tensor);
     case TY_LIST:
         a = type_settle(a);
         b = type_settle(b);
@@ -588,7 +601,7 @@ static const char *const kind_text[] = {
     [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function",
     [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
     [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
-    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union", [TY_LAZY] = "anything",
+    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union", [TY_KERNEL] = "part of a kernel", [TY_LAZY] = "anything",
 };
 
 void type_print(const Type *t, StrBuf *out)

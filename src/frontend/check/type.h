@@ -20,6 +20,7 @@ typedef enum TypeKind {
     TY_LIST, TY_TUPLE, TY_DICT, TY_SET, TY_RANGE,
     TY_FUNC, TY_LIBRARY, TY_NATIVE, TY_METHOD, TY_TRANSFORM, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
     TY_DTYPE, TY_TENSOR, TY_UNION,
+    TY_KERNEL,                  /* what only kernels have: a context, a group, a fragment (kernels.h) */
     TY_LAZY                     /* an imported name, looked at when it is used */
 } TypeKind;
 
@@ -36,7 +37,8 @@ struct Type {
     Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
     Sym text;                   /* STR: its text when known */
     const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls;
-                                   SPACE, LAZY: Space, with LAZY's name in text; METHOD, TRANSFORM: Type of the function */
+                                   SPACE, LAZY: Space, with LAZY's name in text; METHOD, TRANSFORM: Type of the function;
+                                   TENSOR in a kernel: the memory that it lies in (KernelPlace), NULL: it is a value */
     const Type *self;           /* METHOD: the object */
     const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
@@ -74,6 +76,8 @@ const Type *type_tensor_unknown(void);
 const Type *type_tensor_rest(const TType *t, int front, int back);
 static inline int type_front(const Type *t) { return t->n & 255; }
 static inline int type_back(const Type *t) { return t->n >> 8; }
+const Type *type_placed(const Type *tensor, const void *place);        /* the tensor, lying there; NULL: as a value */
+const Type *type_kernel(int which, const Type *item, const TType *t);  /* KernelThing of kernels.h; item, t may be NULL */
 const Type *type_union(const Type *a, const Type *b);
 
 /* The least type that holds both; sizes that differ become unknown. */

@@ -1,7 +1,7 @@
 /*
  * Variables: what is known about one where it is read, and what a store makes known.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/kernels.h"
 #include "frontend/check/resolve.h"
 
 #include "frontend/check/spaces.h"
@@ -162,7 +162,8 @@ const Type *name_type(Check *C, AstName *n)
         t = prelude_type(C, (int)n->slot);
         break;
     case BIND_DIM:
-        t = dim_value(C, n);
+        t = C->kernel ? kernel_name(C, n->id) : NULL;
+        t = t ? t : dim_value(C, n);
         break;
     default:
         break;
@@ -224,6 +225,8 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     }
     t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl :
         is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
+    if (C->kernel)
+        t = kernel_fresh(t);
     if (type_is_container(t) && value && is_mutated(C->home, n->id))
         forget_place(C, value);                     /* the same container under another name */
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar)

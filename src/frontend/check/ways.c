@@ -10,6 +10,8 @@
  */
 #include "frontend/check/ways.h"
 
+#include "frontend/check/kernels.h"
+
 typedef struct Change Change;
 
 void var_put(Trail *trail, const Type **at, const Type *t)
@@ -45,7 +47,7 @@ static int tag_of(const Type *t)
 static Way since(Check *C, Fork from)
 {
     Trail *trail = C->frame->trail;
-    Way w = {.dead = C->frame->dead};
+    Way w = {.dead = C->frame->dead, .kernel = C->kernel != NULL};
 
     for (int i = from.mark; i < trail->put.n; i++) {
         Put *p = &trail->put.at[i];
@@ -90,11 +92,11 @@ void way_drop(Way *w)
 }
 
 /* A variable without a type was not assigned on that way. */
-static const Type *join(const Type *a, const Type *b)
+static const Type *join(const Way *w, const Type *a, const Type *b)
 {
-    if (!a || !b)
+    if (!a || !b || a == b)
         return a ? a : b;
-    return type_join(a, b);
+    return w->kernel ? kernel_join(a, b) : type_join(a, b);
 }
 
 void way_merge(Way *w, Way *other)
@@ -118,11 +120,11 @@ void way_merge(Way *w, Way *other)
         Change c = other->changes.at[k];
         int i = tag_of(*c.at);
         if (i < 0) {
-            c.now = join(c.was, c.now);
+            c.now = join(w, c.was, c.now);
             vec_push(&w->changes, c);
             continue;
         }
-        w->changes.at[i].now = join(w->changes.at[i].now, c.now);
+        w->changes.at[i].now = join(w, w->changes.at[i].now, c.now);
         *c.at = w->changes.at[i].kept;
     }
     for (int i = 0; i < n; i++) {
@@ -130,7 +132,7 @@ void way_merge(Way *w, Way *other)
         if (tag_of(*c->at) < 0)
             continue;
         *c->at = c->kept;
-        c->now = join(c->now, c->was);
+        c->now = join(w, c->now, c->was);
     }
     way_drop(other);
 }
@@ -138,7 +140,7 @@ void way_merge(Way *w, Way *other)
 void way_join_start(Way *w)
 {
     for (int i = 0; i < w->changes.n; i++)
-        w->changes.at[i].now = join(w->changes.at[i].now, w->changes.at[i].was);
+        w->changes.at[i].now = join(w, w->changes.at[i].now, w->changes.at[i].was);
 }
 
 bool way_changes(const Way *w)

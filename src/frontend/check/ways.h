@@ -18,7 +18,7 @@ struct Change {
     const Type *was, *now;          /* at the fork; at the end */
     const Type *kept;               /* of way_merge */
 };
-typedef struct Way { Vec(struct Change) changes; bool dead; } Way;
+typedef struct Way { Vec(struct Change) changes; bool dead, kernel; } Way;      /* kernel: joined by the rules of kernels */
 typedef struct Fork { int mark; bool dead; } Fork;
 
 Fork way_fork(Check *C);

@@ -406,6 +406,20 @@ static Value call_object(Interp *I, Value f, const Value *args, int nargs, const
     return call_shifted(I, m, f, args, nargs, kwvals, kwnames, nkw);
 }
 
+/* A module that has a `__call__` is called like it: tessera.time(). */
+static Value call_module(Interp *I, Value f, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
+{
+    const ModuleObj *module = (ModuleObj *)f.o;
+    const NativeDef *d = module->path ? NULL : native_find(module->name->text, "__call__");
+    Value m = d ? native_value(I, d) : VERR, r;
+
+    if (is_err(m))
+        return not_callable(I, f);
+    r = value_call_kw(I, m, args, nargs, kwvals, kwnames, nkw);
+    value_unref(m);
+    return r;
+}
+
 Value value_call_kw(Interp *I, Value f, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
 {
     Value r;
@@ -424,6 +438,7 @@ Value value_call_kw(Interp *I, Value f, const Value *args, int nargs, const Valu
         r = call_object(I, f, args, nargs, kwvals, kwnames, nkw);
         value_unref(f);
         return r;
+    case V_MODULE: return call_module(I, f, args, nargs, kwvals, kwnames, nkw);
     default: return not_callable(I, f);
     }
 }

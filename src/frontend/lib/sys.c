@@ -222,6 +222,7 @@ const NativeDef natives_sys[] = {
     {"sys", "setrecursionlimit", f_setrecursionlimit, "(limit: int, /) -> None", "Set how deep calls may nest."},
     {"sys", "intern", f_intern, "(string: str, /) -> str", "The one object for this text."},
     {"time", "time", f_time, "() -> float", "Seconds since 1970."},
+    {"time", "__call__", f_time, "() -> float", "time.time(), as tessera.time()."},
     {"time", "time_ns", f_time_ns, "() -> int", "Nanoseconds since 1970."},
     {"time", "perf_counter", f_perf_counter, "() -> float", "Seconds of a clock for measuring."},
     {"time", "perf_counter_ns", f_perf_counter_ns, "() -> int", "Nanoseconds of a clock for measuring."},

@@ -1,0 +1,230 @@
+/*
+ * One kernel: its parameters as places in memory, the names and sizes that its
+ * schedule gives, and what Python has that a kernel has not.
+ *
+ * A size that the text of the schedule tells is that number.  Otherwise it is a
+ * variable of its own: BM and BN may differ, and BM may turn out to be 64.
+ */
+#include "frontend/check/kernels.h"
+
+#include "frontend/eval/native.h"
+
+#include <string.h>
+
+const KernelPlace kernel_places[] = {
+    [MEM_TENSOR] = {MEM_TENSOR, "global memory"},
+    [MEM_TILE] = {MEM_TILE, "a tile"},
+    [MEM_SHARED] = {MEM_SHARED, "shared memory"},
+    [MEM_REGISTER] = {MEM_REGISTER, "registers"},
+};
+
+/* ------------------------------------------------------------- sizes */
+
+Dim kernel_unknown(void)
+{
+    return dim_var(sym("?"), -(INT64_C(1) << 40), INT64_MAX);
+}
+
+Dim kernel_field(const Check *C, ScheduleField f)
+{
+    Dim d = C->kernel->size[f];
+
+    return d == DIM_BAD ? kernel_unknown() : d;
+}
+
+const Type *kernel_name(Check *C, Sym name)
+{
+    const ScheduleName *n = schedule_name(schedule_implicit, name->text);
+
+    if (n)
+        return type_int(kernel_field(C, (ScheduleField)n->first));
+    for (int i = SCHED_block_m; i <= SCHED_block_d; i++)
+        if (!strcmp(schedule_fields[i].name, name->text))
+            return type_int(C->kernel->offset[i - SCHED_block_m]);
+    return NULL;
+}
+
+/* The schedule as its text gives it; the rest are variables under the names that the kernel sees. */
+static void set_sizes(Check *C, Kernel *k, const AstFunctionDef *def)
+{
+    for (int i = 0; i < SCHED_COUNT; i++)
+        k->size[i] = DIM_BAD;
+    schedule_of(C, def, k->size);
+    for (const ScheduleName *n = schedule_implicit; n->name; n++)
+        if (k->size[n->first] == DIM_BAD)
+            k->size[n->first] = dim_var(sym(n->name), 1, INT64_MAX);
+    for (int i = 0; i < 4; i++)
+        k->offset[i] = dim_var(sym("?"), 0, INT64_MAX);
+}
+
+const Type *kernel_fresh(const Type *t)
+{
+    return t && t->kind == TY_INT && t->value == DIM_BAD ? type_int(kernel_unknown()) : t;
+}
+
+/* m = -INF, then m = max(m, x[i]): an element's dtype, of two numbers the wider kind. */
+static const Type *join_scalars(const Type *a, const Type *b)
+{
+    const Type *element = a->kind == TY_TENSOR ? a : b, *number = a->kind == TY_TENSOR ? b : a;
+
+    if (element->kind != TY_TENSOR)
+        return a->kind == TY_FLOAT || b->kind == TY_FLOAT ? type_of_kind(TY_FLOAT) : type_int(kernel_unknown());
+    if (number->kind == TY_FLOAT && element->tensor->dtype != DT_NONE && dtype_is_int((DType)element->tensor->dtype))
+        return kernel_block(DT_NONE, 0, NULL);
+    return kernel_value(element);
+}
+
+const Type *kernel_join(const Type *a, const Type *b)
+{
+    if (!type_is_any(a) && !type_is_any(b) && a->kind != b->kind && kernel_is_scalar(a) && kernel_is_scalar(b))
+        return join_scalars(a, b);
+    return kernel_fresh(type_join(a, b));
+}
+
+/* ------------------------------------------------------------- tile.context(), groups, fragments */
+
+typedef struct { Check *C; int i; } Members;
+
+static const char *next_member(void *state)
+{
+    Members *m = state;
+    const DimNames *dims = &m->C->kernel->fn->sig.dims;
+    int i = m->i++, shorts = 0;
+
+    if (i < dims->n)
+        return dims->at[i].name->text;
+    i -= dims->n;
+    while (schedule_shorts[shorts].name)
+        shorts++;
+    if (i < shorts)
+        return schedule_shorts[i].name;
+    return i - shorts < SCHED_COUNT ? schedule_fields[i - shorts].name : NULL;
+}
+
+static const Type *context_attribute(Check *C, Sym attr, Ast *node)
+{
+    const DimNames *dims = &C->kernel->fn->sig.dims;
+    const ScheduleName *n = schedule_name(schedule_shorts, attr->text);
+    Members m = {C, 0};
+    const char *near;
+    ScheduleField f;
+    Diag *d;
+
+    for (int i = 0; i < dims->n; i++)
+        if (dims->at[i].name == attr)
+            return type_int(dims->at[i].dim);
+    f = n ? (ScheduleField)n->first : schedule_field(attr->text);
+    if (f < SCHED_COUNT)
+        return schedule_fields[f].kind == SCHED_WORD ? type_str(NULL) : type_int(kernel_field(C, f));
+    d = REPORT(C, E0619, node->span, attr->text);
+    near = closest_name(attr->text, next_member, &m);
+    if (near)
+        diag_help(d, "did you mean '%s'?", near);
+    return T_ANY;
+}
+
+const Type *kernel_attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const NativeDef *d;
+
+    if (t->value == KT_CONTEXT)
+        return C->kernel ? context_attribute(C, attr, node) : T_ANY;
+    d = t->value == KT_GROUP ? native_find("CooperativeGroup", attr->text) : NULL;
+    if (d)
+        return type_method(t, type_ref(TY_NATIVE, d));
+    if (t->value == KT_GROUP)
+        diag_help(REPORT(C, E0910, node->span, "a cooperative group", attr->text), "group.reduce(x, op=\"sum\") reduces over it");
+    return T_ANY;
+}
+
+/* ------------------------------------------------------------- what may not stand in a kernel */
+
+static const char *forbidden(const Ast *s)
+{
+    switch (s->kind) {
+    case AST_Try: return "try";
+    case AST_With: return "with";
+    case AST_ClassDef: return "class";
+    case AST_FunctionDef: return "def";
+    case AST_Raise: return "raise";
+    case AST_Import: case AST_ImportFrom: return "import";
+    case AST_Global: return "global";
+    case AST_Nonlocal: return "nonlocal";
+    case AST_Del: return "del";
+    case AST_On: return "on";
+    default: return NULL;
+    }
+}
+
+void kernel_statement(Check *C, Ast *s)
+{
+    const char *word = C->frame->fn == C->kernel->fn ? forbidden(s) : NULL;
+
+    if (word)
+        REPORT(C, E0618, s->span, word);
+}
+
+void kernel_condition(Check *C, Ast *test)
+{
+    const Type *t = test->type;
+
+    if (!type_is_any(t) && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0) {
+        Diag *d = REPORT(C, E0617, test->span, shape_of(t->tensor));
+        diag_help(d, "where(condition, a, b) chooses element by element");
+    }
+}
+
+/* At module level it surely runs on the host; a function may be called from a kernel. */
+void report_outside(Check *C, const KernelOp *op, Ast *node)
+{
+    if (C->frame->fn == NULL && C->frame->cls == NULL)
+        REPORT(C, E0601, node->span, kernel_op_text(op));
+}
+
+/* ------------------------------------------------------------- the walk */
+
+/* A parameter as the body sees it. */
+static const Type *as_place(const AstParam *p, const Type *t)
+{
+    static const Memory memory[] = {[KPARAM_TENSOR] = MEM_TENSOR, [KPARAM_TILE] = MEM_TILE, [KPARAM_REGION] = MEM_TENSOR};
+    KernelParamKind kind = kernel_param_kind(p);
+
+    if (kind == KPARAM_NUMBER)
+        return kernel_fresh(t);
+    if (kind == KPARAM_OTHER || type_is_any(t) || t->kind != TY_TENSOR)
+        return t;
+    return type_placed(t, &kernel_places[memory[kind]]);
+}
+
+static void check_shape_of_function(Check *C, AstFunctionDef *def)
+{
+    if (def->scope->is_generator)
+        REPORT(C, E0618, def->ast.span, "yield");
+    else if (def->scope->is_async)
+        REPORT(C, E0618, def->ast.span, "async");
+}
+
+void kernel_check(Check *C, Fn *f)
+{
+    AstFunctionDef *def = AST_AS(f->node, FunctionDef);
+    Kernel k = {.fn = f}, *outer = C->kernel;
+    const Type **given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
+    bool known = true;
+
+    check_shape_of_function(C, def);
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
+            given[p->slot] = as_place(p, f->sig.param[p->slot]);
+        else
+            known &= p->ast.kind != AST_Param || p->kind != PARAM_ANY;
+    }
+    if (!known)                                     /* def k(...): ... */
+        return;
+    set_sizes(C, &k, def);
+    C->kernel = &k;
+    fn_walk(C, f, given, NULL, f->sig.ret);
+    kernel_barriers(C, def);
+    C->kernel = outer;
+    map_done(&k.allocated);
+}

@@ -1,0 +1,243 @@
+/*
+ * What a kernel's text says of it: which functions are kernels, what their
+ * parameters are, which of them are read and written, and who does the work.
+ */
+#include "frontend/kernel/kernel.h"
+
+#include "frontend/check/spaces.h"
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <string.h>
+
+enum { DEPTH = 800 };
+
+/* ------------------------------------------------------------- decorators */
+
+/* The name at the left end of tessera.kernel.schedule(s), and whether `kernel` stands in it. */
+static const AstName *chain_root(const Ast *d, bool *kernel)
+{
+    *kernel = false;
+    while (d) {
+        if (d->kind == AST_Call) {
+            d = AST_AS(d, Call)->func;
+        } else if (d->kind == AST_Attribute) {
+            *kernel |= !strcmp(AST_AS(d, Attribute)->attr->text, "kernel");
+            d = AST_AS(d, Attribute)->value;
+        } else {
+            return d->kind == AST_Name ? AST_AS(d, Name) : NULL;
+        }
+    }
+    return NULL;
+}
+
+bool kernel_decorator(const Ast *d)
+{
+    bool inside;
+    const AstName *root = chain_root(d, &inside);
+
+    if (!root)
+        return false;
+    if (inside)
+        return !strcmp(root->id->text, "tessera") || !strcmp(root->id->text, "ts");
+    return !strcmp(root->id->text, "kernel");
+}
+
+/* A program's own `kernel` is none of ours; an imported one is. */
+static bool own_kernel(const AstFunctionDef *def)
+{
+    for (const Scope *s = def->scope; s; s = s->parent) {
+        uintptr_t i = 0;
+        if (s->kind != SCOPE_CLASS && map_find(&s->slot_of, (uintptr_t)sym("kernel"), &i) && i) {
+            const Ast *n = s->locals.at[i - 1].node;
+            return !n || (n->kind != AST_ImportFrom && n->kind != AST_Alias && n->kind != AST_Import);
+        }
+    }
+    return false;
+}
+
+bool kernel_def(const AstFunctionDef *def)
+{
+    for (int i = 0; i < def->decorators.n; i++) {
+        bool inside;
+        if (kernel_decorator(def->decorators.at[i]))
+            return (chain_root(def->decorators.at[i], &inside), inside) || !own_kernel(def);
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------- parameters */
+
+static const char *form_name(const Ast *a)
+{
+    while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)  /* Tile @ memory.global */
+        a = AST_AS(a, BinOp)->left;
+    if (AST_IS(a, Subscript))
+        a = AST_AS(a, Subscript)->value;
+    if (AST_IS(a, Attribute))
+        return AST_AS(a, Attribute)->attr->text;
+    return AST_IS(a, Name) ? AST_AS(a, Name)->id->text : "";
+}
+
+KernelParamKind kernel_param_kind(const AstParam *p)
+{
+    const char *s = form_name(p->annotation);
+
+    if (!strcmp(s, "Tensor"))
+        return KPARAM_TENSOR;
+    if (!strcmp(s, "Region"))
+        return KPARAM_REGION;
+    if (!strcmp(s, "KTile") || !strncmp(s, "Tile", 4))
+        return KPARAM_TILE;
+    return !strcmp(s, "int") || !strcmp(s, "float") || !strcmp(s, "bool") ? KPARAM_NUMBER : KPARAM_OTHER;
+}
+
+/* ------------------------------------------------------------- the body */
+
+/* The namespace or native that a dotted name stands for: tile.warp.shuffle, ts.tile.load, an imported mask_causal. */
+static const Space *space_named(const Ast *e)
+{
+    const PreludeRow *r;
+
+    if (AST_IS(e, Attribute)) {
+        const Space *s = space_named(AST_AS(e, Attribute)->value);
+        return s ? space_member(s, AST_AS(e, Attribute)->attr) : NULL;
+    }
+    if (!AST_IS(e, Name))
+        return NULL;
+    r = AST_AS(e, Name)->bind == BIND_PRELUDE ? prelude_row((int)AST_AS(e, Name)->slot) : NULL;
+    return r && r->kind == PRELUDE_SPACE ? space_builtin(r->module) : NULL;
+}
+
+const KernelOp *kernel_called(const AstCall *c)
+{
+    const Ast *f = c->func;
+    const PreludeRow *r;
+    const Space *s;
+
+    if (AST_IS(f, Name)) {
+        r = AST_AS(f, Name)->bind == BIND_PRELUDE ? prelude_row((int)AST_AS(f, Name)->slot) : NULL;
+        if (r)
+            return r->kind == PRELUDE_NATIVE ? kernel_op_of(r->native) : NULL;
+        return AST_AS(f, Name)->bind == BIND_GLOBAL ? kernel_op_of(native_find("tile", AST_AS(f, Name)->id->text)) : NULL;
+    }
+    s = AST_IS(f, Attribute) ? space_named(AST_AS(f, Attribute)->value) : NULL;
+    return s ? kernel_op_of(native_find(s->name, AST_AS(f, Attribute)->attr->text)) : NULL;
+}
+
+typedef struct { KernelForm *form; const Scope *scope; int depth; } Walk;
+
+static KernelParam *param_at(Walk *w, const Ast *e)
+{
+    while (AST_IS(e, Subscript))
+        e = AST_AS(e, Subscript)->value;
+    for (int i = 0; AST_IS(e, Name) && i < w->form->n; i++)
+        if (w->form->param[i].param->name == AST_AS(e, Name)->id)
+            return &w->form->param[i];
+    return NULL;
+}
+
+static void touch(Walk *w, const Ast *e, bool write)
+{
+    KernelParam *p = param_at(w, e);
+
+    if (p && write)
+        p->written = true;
+    else if (p)
+        p->read = true;
+}
+
+static bool walk(Ast *n, void *state);
+
+static void walk_call(Walk *w, AstCall *c)
+{
+    const KernelOp *op = kernel_called(c);
+    int at = 0;
+
+    if (op) {
+        KernelOpId id = kernel_op_id(op);
+        w->form->levels |= 1u << op->level;
+        w->form->numbered |= id == KOP_linear_id || id == KOP_local_id || id == KOP_lane_id;
+        w->form->atomic |= (op->effects & KERNEL_ATOMIC) != 0;
+    }
+    for (int i = 0; i < c->args.n; i++) {
+        const AstArg *a = AST_AS(c->args.at[i], Arg);
+        int k = a->ast.kind == AST_Arg && a->name ? (op && !strcmp(a->name->text, "dst")) : at++;
+        bool write = op && a->ast.kind == AST_Arg && ((k == 0 && op->effects & KERNEL_W0) || (k == 1 && op->effects & KERNEL_W1));
+        if (write)
+            touch(w, a->value, true);
+        if (!write || op->effects & KERNEL_ATOMIC)
+            walk(c->args.at[i], w);
+        for (Ast *s = write ? a->value : NULL; AST_IS(s, Subscript); s = AST_AS(s, Subscript)->value)
+            walk(AST_AS(s, Subscript)->index, w);
+    }
+    walk(c->func, w);
+}
+
+static void walk_target(Walk *w, Ast *t, bool update)
+{
+    if (AST_IS(t, Tuple)) {
+        for (int i = 0; i < AST_AS(t, Tuple)->elts.n; i++)
+            walk_target(w, AST_AS(t, Tuple)->elts.at[i], update);
+        return;
+    }
+    if (!AST_IS(t, Subscript))
+        return;
+    touch(w, t, true);
+    if (update)
+        touch(w, t, false);
+    for (Ast *s = t; AST_IS(s, Subscript); s = AST_AS(s, Subscript)->value)
+        walk(AST_AS(s, Subscript)->index, w);
+}
+
+static bool walk(Ast *n, void *state)
+{
+    Walk *w = state;
+
+    if (!n || w->depth > DEPTH)
+        return true;
+    w->depth++;
+    switch (n->kind) {
+    case AST_Call:
+        walk_call(w, AST_AS(n, Call));
+        break;
+    case AST_Assign:
+        walk(AST_AS(n, Assign)->value, w);
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
+            walk_target(w, AST_AS(n, Assign)->targets.at[i], false);
+        break;
+    case AST_AugAssign:
+        walk(AST_AS(n, AugAssign)->value, w);
+        walk_target(w, AST_AS(n, AugAssign)->target, true);
+        break;
+    case AST_Return:
+        w->form->returns |= AST_AS(n, Return)->value != NULL;
+        walk(AST_AS(n, Return)->value, w);
+        break;
+    case AST_Attribute:                             /* x.shape reads no element */
+        if (!param_at(w, AST_AS(n, Attribute)->value))
+            walk(AST_AS(n, Attribute)->value, w);
+        break;
+    case AST_Name:
+        touch(w, n, false);
+        break;
+    default:
+        ast_walk(n, walk, w);
+    }
+    w->depth--;
+    return true;
+}
+
+void kernel_form(const AstFunctionDef *def, KernelForm *out)
+{
+    Walk w = {out, def->scope, 0};
+
+    *out = (KernelForm){.n = 0};
+    for (int i = 0; i < def->params.n && out->n < KERNEL_PARAMS; i++) {
+        const AstParam *p = AST_AS(def->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
+            out->param[out->n++] = (KernelParam){p, kernel_param_kind(p), false, false};
+    }
+    for (int i = 0; i < def->body.n; i++)
+        walk(def->body.at[i], &w);
+}

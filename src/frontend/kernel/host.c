@@ -1,0 +1,132 @@
+/*
+ * What stdlib/schedules.tsr and stdlib/kernels.tsr ask for: the schedule's table
+ * as values, and the launch of a kernel.
+ *
+ * No executor is built in.  A launch says so by its number, after it has said
+ * what no executor would take either: a kernel under grad or vmap without a
+ * derivative of its own.
+ */
+#include "frontend/kernel/kernel.h"
+
+#include "frontend/eval/native.h"
+#include "ir/graph/trace.h"
+
+/* ------------------------------------------------------------- the table of schedules */
+
+static void put(Value dict, const char *name, Value v)
+{
+    dict_set_sym(as_dict(dict), sym(name), v);
+    value_unref(v);
+}
+
+static Value f_kinds(Interp *I, Value *a)
+{
+    static const char *const text[] = {[SCHED_SIZE] = "size", [SCHED_KIND_COUNT] = "count", [SCHED_WORD] = "word"};
+    Value d = dict_new();
+
+    for (int i = 0; i < SCHED_COUNT; i++)
+        put(d, schedule_fields[i].name, str_c(text[schedule_fields[i].kind]));
+    return d;
+}
+
+/* The fields from first to last, by name. */
+static Value fields_between(int first, int last)
+{
+    Value t = tuple_new(last - first + 1);
+
+    for (int i = first; i <= last; i++)
+        as_tuple(t)->at[i - first] = str_c(schedule_fields[i].name);
+    return t;
+}
+
+static Value f_names(Interp *I, Value *a)
+{
+    Value d = dict_new();
+
+    for (int i = 0; i < SCHED_COUNT; i++)
+        put(d, schedule_fields[i].name, fields_between(i, i));
+    for (const ScheduleName *n = schedule_aliases; n->name; n++)
+        put(d, n->name, fields_between(n->first, n->last));
+    for (const ScheduleName *n = schedule_groups; n->name; n++)
+        put(d, n->name, fields_between(n->first, n->last));
+    return d;
+}
+
+static Value f_shorts(Interp *I, Value *a)
+{
+    Value d = dict_new();
+
+    for (const ScheduleName *n = schedule_shorts; n->name; n++)
+        put(d, n->name, str_c(schedule_fields[n->first].name));
+    return d;
+}
+
+/* What kernels run with where nothing says more; None: it follows another field. */
+static Value f_defaults(Interp *I, Value *a)
+{
+    Value d = dict_new();
+
+    for (int i = 0; i < SCHED_COUNT; i++) {
+        const ScheduleInfo *f = &schedule_fields[i];
+        bool follows = i == SCHED_tile_m || i == SCHED_tile_n || i == SCHED_tile_k;
+        put(d, f->name, f->kind == SCHED_WORD ? str_c("none") : follows ? VNONE : vint(f->dflt));
+    }
+    return d;
+}
+
+static Value f_nearest(Interp *I, Value *a)
+{
+    const char *near = a[0].tag == V_STR ? schedule_nearest(as_str(a[0])->s) : NULL;
+
+    return near ? str_c(near) : VNONE;
+}
+
+/* ------------------------------------------------------------- launches */
+
+/* A tensor below grad, jvp or vmap among the arguments. */
+static bool is_transformed(Value v)
+{
+    const Tracer *t = v.tag == V_TENSOR ? as_tensor(v)->tracer : NULL;
+
+    return t && t->level && (t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
+}
+
+static bool any_transformed(Value args, Value kwargs)
+{
+    Value key, v;
+    int64_t at = 0;
+
+    for (int64_t i = 0; args.tag == V_TUPLE && i < as_tuple(args)->n; i++)
+        if (is_transformed(as_tuple(args)->at[i]))
+            return true;
+    while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v))
+        if (is_transformed(v))
+            return true;
+    return false;
+}
+
+static Value f_run(Interp *I, Value *a)                 /* name, function, args, kwargs, grid, block */
+{
+    const char *name = a[0].tag == V_STR ? as_str(a[0])->s : "kernel";
+
+    if (any_transformed(a[2], a[3]))
+        return raise(I, EXC_RuntimeError, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", name);
+    return raise(I, EXC_RuntimeError, "E0602: kernel '%s' is checked, and nothing here executes kernels", name);
+}
+
+static Value f_count(Interp *I, Value *a)               /* name, what */
+{
+    return raise(I, EXC_RuntimeError, "E0602: kernel '%s' is checked, and nothing here compiles kernels, which would count its work",
+                 a[0].tag == V_STR ? as_str(a[0])->s : "kernel");
+}
+
+const NativeDef natives_kernel_host[] = {
+    {"_schedule", "kinds", f_kinds, "()", "Each field of a schedule and what it takes."},
+    {"_schedule", "names", f_names, "()", "Each keyword of Schedule(...) and the fields that it sets."},
+    {"_schedule", "shorts", f_shorts, "()", "The short names of fields."},
+    {"_schedule", "defaults", f_defaults, "()", "What kernels run with by default."},
+    {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
+    {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block)", "Launch a kernel."},
+    {"_kernel", "count", f_count, "(name, what)", "The operations or bytes of one launch."},
+    {0},
+};

@@ -1,0 +1,79 @@
+"""Kernels of the shared corpus, and those of tests/kernels.
+
+A program without a fault is checked without a word, one with `#!` is reported as its markers say.  A program that needs kernels
+to run is skipped with the reason that its own failure gives, E0602, and run like any other once it has none.
+
+tests/kernels/styles.tsr holds kernels in the three styles; each line of mutations.txt is one mistake in it, which must be
+reported, and on the changed line unless the line says `elsewhere`.
+"""
+import json
+import pathlib
+import tempfile
+
+from harness import markers, process
+from harness.test import Fail, Skip, Test
+
+BARRIER = "safe-barrier-after-return.tsr"       # a fault that it may, and does, show when it is checked
+
+
+def errors(ctx, path):
+    p = process.run([ctx.tessera, "check", "--json", str(path)])
+    if why := process.died(p):
+        raise Fail(why)
+    return [e for e in map(json.loads, filter(lambda l: l.startswith("{"), p.stdout.splitlines())) if e["severity"] == "error"]
+
+
+def checks_clean(ctx, path):
+    if found := errors(ctx, path):
+        raise Fail("\n".join(f"line {e['line']}: {e['message']} [{e['code']}]" for e in found))
+
+
+def runs(ctx, path):
+    try:
+        markers.check_program(ctx.tessera, path)
+    except Fail as why:
+        text = str(why)
+        if "E0602" in text:
+            raise Skip("kernels are checked, and not run yet") from None
+        if "unknown option" in text or "unknown command" in text:
+            raise Skip("needs a command that is not built yet") from None
+        raise
+
+
+# ------------------------------------------------------------- mutations
+
+def mutations(path):
+    """(number of the line in the list, old text, new text, whether the changed line is named)."""
+    for n, line in enumerate(path.read_text().splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            parts = [p.strip() for p in line.split(" => ")]
+            new, _, where = parts[1].partition(" !! ")
+            yield n, parts[0], new.strip(), where.strip() != "elsewhere"
+
+
+def mutated(ctx, text, old, new, here):
+    if text.count(old) != 1:
+        raise Fail(f"{old!r} stands {text.count(old)} times in the program")
+    line = text[:text.index(old)].count("\n") + 1
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "mutated.tsr"
+        path.write_text(text.replace(old, new))
+        found = errors(ctx, path)
+    if not found:
+        raise Fail(f"line {line}: {old!r} became {new!r} and nothing is reported")
+    if here and not any(line in [e["line"]] + [l["line"] for l in e["labels"]] for e in found):
+        raise Fail(f"line {line}: {old!r} became {new!r} and line {found[0]['line']} is reported")
+
+
+def tests(ctx):
+    folder = ctx.shared / "corpus/kernel"
+    if not folder.is_dir():
+        yield Test("corpus/kernel", lambda: (_ for _ in ()).throw(Skip("../shared is not beside the repository")))
+    for f in sorted(folder.glob("*.tsr")) if folder.is_dir() else []:
+        if "#!" not in f.read_text() and f.name != BARRIER:
+            yield Test(f"corpus/kernel/check/{f.name}", lambda f=f: checks_clean(ctx, f))
+        yield Test(f"corpus/kernel/{f.name}", lambda f=f: runs(ctx, f))
+    own = ctx.root / "tests/kernels"
+    text = (own / "styles.tsr").read_text()
+    for n, old, new, here in mutations(own / "mutations.txt"):
+        yield Test(f"kernels/mutation/{n}", lambda old=old, new=new, here=here: mutated(ctx, text, old, new, here))
