@@ -554,7 +554,6 @@ static const Type *conditional(Check *C, AstIfExp *e)
     if (r >= 0)
         return expr(C, r ? e->body : e->orelse);
     if (C->kernel) {
-        kernel_condition(C, e->test);
         a = expr(C, e->body);
         return kernel_join(a, expr(C, e->orelse));
     }
