@@ -96,7 +96,8 @@ Value run_code(Interp *I, Frame *f)
         frame_cells(f);
     if (c->ndims)
         bind_dims(f);
-    if (__builtin_expect((c->ntests | c->ndeclared) != 0, 0) && (!entry_tests(f) || !declared_enter(f)))
+    if (__builtin_expect((c->ntests | c->ndeclared | c->nsignature) != 0, 0) &&
+        (!declared_enter(f) || !signature_holds(f) || !entry_tests(f)))
         return VERR;
     if (c->expr) {
         Value r = c->expr->eval(c->expr, f);

@@ -63,6 +63,7 @@ typedef struct DimBind { uint32_t param, slot; int32_t axis; int8_t path[2]; uin
 
 typedef struct EntryTest EntryTest;
 struct Declared;
+struct TensorGuard;
 
 typedef struct Code {
     Sym name;
@@ -78,6 +79,7 @@ typedef struct Code {
     const uint32_t *cells; int ncells;          /* slots that hold cells: made at entry */
     const DimBind *dims; int ndims;
     struct EntryTest *tests; int ntests;        /* conditions of the signature: entry.c */
+    struct TensorGuard *signature; int nsignature;  /* what it says of its tensors: signature.c */
     struct Declared *declared; int ndeclared;   /* parameters whose types act: declare.c */
     uint64_t regions;                           /* parameters whose tensors the caller gets back */
     Step *body;                                 /* a block, or NULL */

@@ -107,6 +107,7 @@ bool str_append(Value *slot, const StrObj *t);          /* value.c */
 
 bool declared_enter(Frame *f);                  /* parameters get the policies of their types; false: an exception is pending */
 bool entry_tests(Frame *f);                     /* false: a condition of the signature does not hold, ShapeError */
+bool signature_holds(Frame *f);                  /* tensors are what the signature says; false: ShapeError or TypeError is pending */
 void regions_drop(Interp *I);                    /* nobody stores what was left */
 void regions_leave(Frame *f);                   /* at the end of a function with regions */
 /* After a call: store what the callee left in its regions. with_self: its first parameter is no argument. */

@@ -536,6 +536,7 @@ Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
         const Ast *value = only_return(d->body);
         code_params(&in, c, d->params, L);
         lower_entry(&in, c, d);
+        lower_signature(&in, c, d);
         lower_declared_params(&in, c, d);
         in.returns = c->is_generator ? NULL : d->returns;
         in.declared = L->in_class ? L->declared : NULL;

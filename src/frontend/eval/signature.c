@@ -1,0 +1,227 @@
+/*
+ * What a signature says of its tensors, held at entry.
+ *
+ *     def f(x: Tensor["B", 768, f16], y: Tensor["B", "..."]):
+ *
+ * The checker reports the calls that it can see through; values that only the
+ * run knows meet the same words here: number of axes, literal sizes, names that
+ * stand for one size, dtype.  Sizes that are symbolic, in a function being staged, are
+ * left to the conditions of its graph.
+ */
+#include "frontend/eval/lower.h"
+
+#include "ir/graph/trace.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { AXES = 16, NAMES = 32 };
+
+typedef struct Axis { Dim size; Sym name; uint8_t index; const Step *value; } Axis;    /* one of size, name, value; or none */
+struct TensorGuard { uint32_t slot; DType dtype; uint8_t front, back; bool rest; Axis *axis; };
+typedef struct Known { Sym name[NAMES]; int n; } Known;
+
+/* ------------------------------------------------------------- reading annotations */
+
+/* The brackets of Tensor[...] and Region[...]; NULL: it is another type. */
+static AstSubscript *brackets(Ast *a, bool *region)
+{
+    const char *name;
+    Ast *base;
+
+    while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)        /* a placement */
+        a = AST_AS(a, BinOp)->left;
+    if (!AST_IS(a, Subscript))
+        return NULL;
+    base = AST_AS(a, Subscript)->value;
+    name = AST_IS(base, Attribute) ? AST_AS(base, Attribute)->attr->text : AST_IS(base, Name) ? AST_AS(base, Name)->id->text : "";
+    *region = !strcmp(name, "Region");
+    return *region || !strcmp(name, "Tensor") ? AST_AS(a, Subscript) : NULL;
+}
+
+static bool element_dtype(const Ast *e, DType *out)
+{
+    *out = DT_NONE;
+    if (AST_IS(e, Name))
+        return dtype_find(AST_AS(e, Name)->id->text, out);
+    if (AST_IS(e, Attribute))
+        return dtype_find(AST_AS(e, Attribute)->attr->text, out);
+    return AST_IS(e, Call) || (AST_IS(e, BinOp) && AST_AS(e, BinOp)->op == AOP_MATMUL);
+}
+
+static bool is_rest(const Ast *e)
+{
+    return AST_IS(e, Const) || (AST_IS(e, Str) && !strncmp(AST_AS(e, Str)->value.s, "...", 3));
+}
+
+static void named(Axis *x, Known *known, Sym name)
+{
+    for (int i = 0; i < known->n; i++)
+        if (known->name[i] == name) {
+            *x = (Axis){DIM_BAD, name, (uint8_t)i, NULL};
+            return;
+        }
+    if (known->n == NAMES)
+        return;
+    known->name[known->n] = name;
+    *x = (Axis){DIM_BAD, name, (uint8_t)known->n++, NULL};
+}
+
+static Dim no_names(void *state, Sym name)
+{
+    return DIM_BAD;
+}
+
+static bool is_identifier(const char *s)
+{
+    if (!isalpha((unsigned char)*s) && *s != '_')
+        return false;
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && *s != '_')
+            return false;
+    return true;
+}
+
+static Axis axis_of(Lower *L, Ast *e, Known *known)
+{
+    Axis x = {.size = DIM_BAD};
+    Dim d = DIM_BAD;
+
+    if (AST_IS(e, Int))
+        x.size = dim_const(AST_AS(e, Int)->value);
+    else if (AST_IS(e, Str) && is_identifier(AST_AS(e, Str)->value.s))
+        named(&x, known, sym(AST_AS(e, Str)->value.s));
+    else if (AST_IS(e, Str) && isdigit((unsigned char)*AST_AS(e, Str)->value.s) && dim_parse(AST_AS(e, Str)->value.s, no_names, NULL, &d) && dim_is_const(d))
+        x.size = d;
+    else if (AST_IS(e, Name) && AST_AS(e, Name)->bind == BIND_DIM)
+        named(&x, known, AST_AS(e, Name)->id);
+    else if (AST_IS(e, Name) && AST_AS(e, Name)->bind == BIND_GLOBAL)
+        x.value = lower_expr(L, e);
+    return x;
+}
+
+static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorGuard *g)
+{
+    bool region = false;
+    AstSubscript *s = brackets(p->annotation, &region);
+    AstSeq elts;
+    int n, from = region;
+
+    if (!s)
+        return false;
+    elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){&s->index, 1};
+    n = elts.n;
+    *g = (struct TensorGuard){.slot = p->slot, .dtype = DT_NONE};
+    if (n > from && element_dtype(elts.at[n - 1], &g->dtype))
+        n--;
+    if (n - from > AXES)
+        return false;
+    g->rest = n <= from;                                /* Tensor[f32]: any shape */
+    g->axis = arena_array(L->arena, Axis, AXES);
+    for (int i = from; i < n; i++) {
+        if (is_rest(elts.at[i])) {
+            if (g->rest)
+                return false;
+            g->rest = true;
+        } else {
+            g->axis[g->front + g->back] = axis_of(L, elts.at[i], known);
+            *(g->rest ? &g->back : &g->front) += 1;
+        }
+    }
+    return true;
+}
+
+void lower_signature(Lower *L, Code *c, const AstFunctionDef *d)
+{
+    struct TensorGuard *list = arena_array(L->arena, struct TensorGuard, d->params.n + 1);
+    Known known = {.n = 0};
+
+    for (int i = 0; i < d->params.n; i++) {
+        const AstParam *p = AST_AS(d->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->annotation && p->kind < PARAM_VARARGS && read_guard(L, p, &known, &list[c->nsignature]))
+            c->nsignature++;
+    }
+    c->signature = list;
+}
+
+/* ------------------------------------------------------------- holding values to them */
+
+static bool refuse(Frame *f, const struct TensorGuard *g, int axis, Dim want, Dim got, Sym name)
+{
+    StrBuf b = {0};
+
+    sb_printf(&b, "argument '%s' of %s(): %s%s", f->code->param[g->slot]->text, f->code->name->text, name ? name->text : "size ", name ? " = " : "");
+    dim_print(want, &b);
+    sb_puts(&b, name ? " but got " : " expected but got ");
+    dim_print(got, &b);
+    sb_printf(&b, " at axis %d", axis);
+    f->at = NULL;
+    raise(f->I, EXC_ShapeError, "%s", sb_str(&b));
+    sb_done(&b);
+    return false;
+}
+
+static bool axis_holds(Frame *f, const struct TensorGuard *g, const Axis *x, int axis, Dim got, Dim *size)
+{
+    Dim want = x->name ? size[x->index] : x->size;
+
+    if (x->value) {
+        Value v = x->value->eval(x->value, f);
+        if (is_err(v) && !exc_matches(f->I, EXC_NameError))
+            return false;
+        if (is_err(v))
+            exc_clear(f->I);
+        want = v.tag == V_INT ? dim_const(v.i) : DIM_BAD;
+        value_unref(v);
+    }
+    if (x->name && want == DIM_BAD && dim_is_const(got))
+        size[x->index] = got;
+    if (want == DIM_BAD || want == got || !dim_is_const(want) || !dim_is_const(got))
+        return true;
+    return refuse(f, g, axis, want, got, x->name);
+}
+
+static bool tensor_holds(Frame *f, const struct TensorGuard *g, const TType *t, Dim *size)
+{
+    int named = g->front + g->back;
+
+    if (g->rest ? t->rank < named : t->rank != named) {
+        f->at = NULL;
+        raise(f->I, EXC_ShapeError, "argument '%s' of %s(): %s%d axes expected but got %d", f->code->param[g->slot]->text,
+              f->code->name->text, g->rest ? "at least " : "", named, t->rank);
+        return false;
+    }
+    if (g->dtype != DT_NONE && t->dtype != g->dtype) {
+        f->at = NULL;
+        raise(f->I, EXC_TypeError, "argument '%s' of %s(): %s expected but got %s; convert it with .to(%s)", f->code->param[g->slot]->text,
+              f->code->name->text, dtype_info[g->dtype].name, dtype_info[t->dtype].name, dtype_info[g->dtype].name);
+        return false;
+    }
+    for (int i = 0; i < named; i++) {
+        int axis = i < g->front ? i : t->rank - named + i;
+        if (!axis_holds(f, g, &g->axis[i], axis, t->shape[axis], size))
+            return false;
+    }
+    return true;
+}
+
+bool signature_holds(Frame *f)
+{
+    Dim size[NAMES];
+
+    for (int i = 0; i < NAMES; i++)
+        size[i] = DIM_BAD;
+    for (int i = 0; i < f->code->nsignature; i++) {
+        const struct TensorGuard *g = &f->code->signature[i];
+        Value v = f->slot[g->slot];
+        TType t;
+        if (v.tag == V_CELL)
+            v = ((CellObj *)v.o)->v;
+        if (v.tag != V_TENSOR)
+            continue;
+        t = tensor_type(((TensorObj *)v.o)->t);
+        if (!tensor_holds(f, g, &t, size))
+            return false;
+    }
+    return true;
+}
