@@ -39,7 +39,7 @@ static Ast *element_type(Ast *a)
         return NULL;
     index = AST_AS(a, Subscript)->index;
     if (!AST_IS(index, Tuple))
-        return index;
+        return !strcmp(name, "Region") ? NULL : index;      /* its privilege */
     return AST_AS(index, Tuple)->elts.n ? AST_AS(index, Tuple)->elts.at[AST_AS(index, Tuple)->elts.n - 1] : NULL;
 }
 
