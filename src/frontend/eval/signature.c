@@ -91,7 +91,8 @@ static Axis axis_of(Lower *L, Ast *e, Known *known)
         x.size = dim_const(AST_AS(e, Int)->value);
     else if (AST_IS(e, Str) && is_identifier(AST_AS(e, Str)->value.s))
         named(&x, known, sym(AST_AS(e, Str)->value.s));
-    else if (AST_IS(e, Str) && isdigit((unsigned char)*AST_AS(e, Str)->value.s) && dim_parse(AST_AS(e, Str)->value.s, no_names, NULL, &d) && dim_is_const(d))
+    else if (AST_IS(e, Str) && isdigit((unsigned char)*AST_AS(e, Str)->value.s) &&
+             dim_parse(AST_AS(e, Str)->value.s, no_names, NULL, &d) && dim_is_const(d))
         x.size = d;
     else if (AST_IS(e, Name) && AST_AS(e, Name)->bind == BIND_DIM)
         named(&x, known, AST_AS(e, Name)->id);
