@@ -18,6 +18,7 @@ typedef struct InterpOptions {
     char **argv;                /* sys.argv, [0] the file */
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
+    bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;
     void (*staged)(void *st, const struct Graph *g);    /* told of each graph that a function of the program becomes; NULL: nobody asks */
     void *staged_state;

@@ -10,7 +10,6 @@
 
 #include "frontend/syntax/ast.h"
 
-#include <math.h>
 #include <string.h>
 
 bool arg_is_number(Value v)
@@ -31,6 +30,17 @@ void put_shape(StrBuf *b, int rank, const Dim *shape)
 
 /* ------------------------------------------------------------- errors and ops */
 
+/* The pending exception says which op it was: e.op. */
+static void name_failed_op(Interp *I, OpId op)
+{
+    Value e = exc_take(I), name = str_c(op_info[op].name);
+    if (!value_setattr(I, e, sym("op"), name))
+        exc_clear(I);
+    raise_value(I, e);
+    value_unref(e);
+    value_unref(name);
+}
+
 Value raise_op_error(Interp *I)
 {
     static const ExcKind kind[] = {
@@ -45,60 +55,12 @@ Value raise_op_error(Interp *I)
         if (!*text && T->error != OPERR_ASSERT)
             text = T->error == OPERR_MEMORY ? "not enough memory for the tensor" : "the operation failed";
         raise(I, kind[T->error], "%s", text);
+        if (T->error == OPERR_NUMERIC)
+            name_failed_op(I, T->failed);
     }
     T->error = OPERR_NONE;
     sb_clear(&T->message);
     return VERR;
-}
-
-/* ------------------------------------------------------------- guarded numerics */
-
-bool numerics_guarded;
-
-/* The place of the first NaN or infinity in row-major order, -1 when there is none; *x its value. */
-static int64_t first_bad(Tensor *t, double *x)
-{
-    Tensor *c = t->tracer || !dtype_is_float((DType)t->dtype) ? NULL : tensor_contiguous(t);
-    int64_t at = -1;
-    for (int64_t i = 0, n = c ? tensor_size(c) : 0; i < n && at < 0; i++)
-        if (!isfinite(*x = elem_get_f(c, c->offset + i)))
-            at = i;
-    tensor_unref(c);
-    return at;
-}
-
-/* What an op of one operand of equal size was given at that place. */
-static double input_at(Tensor *t, int64_t at)
-{
-    Tensor *c = tensor_contiguous(t);
-    double x = c ? elem_get_f(c, c->offset + at) : 0.0;
-    tensor_unref(c);
-    return x;
-}
-
-/* The exception says which op it was (e.op) and what it was given. */
-static bool guard(Interp *I, OpId op, Tensor *out, Tensor *const *in, int n)
-{
-    double bad, old;
-    int64_t at = first_bad(out, &bad);
-    StrBuf s = {0};
-    if (at < 0)
-        return true;
-    for (int i = 0; i < n; i++)
-        if (first_bad(in[i], &old) >= 0)                /* it came in: not this op's doing */
-            return true;
-    sb_printf(&s, "%s produced by %s", isnan(bad) ? "NaN" : "infinity", op_info[op].name);
-    if (n == 1 && !in[0]->tracer && dtype_is_float((DType)in[0]->dtype) && tensor_size(in[0]) == tensor_size(out))
-        sb_printf(&s, ". Input to %s: %g", op_info[op].name, input_at(in[0], at));
-    raise(I, EXC_NumericalError, "%s", sb_str(&s));
-    sb_done(&s);
-    Value e = exc_take(I), name = str_c(op_info[op].name);
-    if (!value_setattr(I, e, sym("op"), name))
-        exc_clear(I);
-    raise_value(I, e);
-    value_unref(e);
-    value_unref(name);
-    return false;
 }
 
 /* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together. */
@@ -121,10 +83,6 @@ Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n)
     Tensor *out = op1(T, op, a, in, n);
     if (!out)
         raise_op_error(I);
-    else if (numerics_guarded && !guard(I, op, out, in, n)) {
-        tensor_unref(out);
-        return NULL;
-    }
     return out;
 }
 

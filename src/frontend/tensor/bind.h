@@ -49,8 +49,6 @@ bool arg_is_number(Value v);                            /* bool, int, float, com
 static inline Trace *trace_of(Interp *I) { return interp_trace(I); }
 /* t as a value; NULL: the pending op error as an exception. Steals t. */
 static inline Value give(Interp *I, Tensor *t) { return t ? tensor_value(t) : raise_op_error(I); }
-/* with numerics.guard(): ops on concrete tensors raise NumericalError where NaN or infinity first appears. */
-extern bool numerics_guarded;
 /* Run an op of one result; NULL with the exception pending. */
 Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n);
 static inline Tensor *run1(Interp *I, OpId op, const Attr *a, Tensor *x) { return x ? run_op(I, op, a, &x, 1) : NULL; }

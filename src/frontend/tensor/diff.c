@@ -56,7 +56,7 @@ typedef struct Grad {
     Wrt w;
     Value *args;                /* the positional arguments, numbers to differentiate made tensors */
     bool *moving;
-    TensorVec in;
+    TensorVec in, made;
     Tensor **out;
     int nout;
     Pullback *pull;
@@ -78,8 +78,8 @@ static bool grad_prepare(Interp *I, Value f, Value argnums, const CallArgs *c, G
             return false;
     }
     g->h = (HostFn){.I = I, .f = f, .a = {g->args, c->n, c->kwvals, c->kwnames, c->nkw}, .moving = g->moving, .mode = TREE_TRAINED,
-                    .skip_ints = true, .result = VERR};
-    if (!host_fn_leaves(&g->h, &g->in))
+                    .skip_ints = true, .derived = true, .result = VERR};
+    if (!host_fn_leaves(&g->h, &g->in) || !host_fn_wide(I, &g->in, &g->made))
         return false;
     if (!g->in.n) {
         raise(I, EXC_TypeError, "grad needs an argument of floats; argument %d has none", g->w.at[0]);
@@ -98,6 +98,7 @@ static void grad_done(Grad *g, int nargs)
         pullback_free(g->pull);
     host_fn_done(&g->h);
     vec_free(&g->in);
+    tensor_vec_free(&g->made);
     tsr_free(g->args);
     tsr_free(g->moving);
     tsr_free(g->out);
@@ -299,12 +300,12 @@ static Value f_vjp(Interp *I, Value *a)                 /* f, *xs */
 {
     TupleObj *xs = as_tuple(a[1]);
     Value args = tree_lift_numbers(I, a[1]), value = VERR;
-    TensorVec in = {0};
+    TensorVec in = {0}, made = {0};
     Tensor **out = tsr_calloc(sizeof *out * MAX_RESULTS);
     int nout = 0;
-    HostFn h = {.I = I, .f = a[0], .a = {is_err(args) ? NULL : as_tuple(args)->at, (int)xs->n}, .result = VERR};
+    HostFn h = {.I = I, .f = a[0], .a = {is_err(args) ? NULL : as_tuple(args)->at, (int)xs->n}, .derived = true, .result = VERR};
     VjpObj *p = NULL;
-    if (!is_err(args) && host_fn_leaves(&h, &in)) {
+    if (!is_err(args) && host_fn_leaves(&h, &in) && host_fn_wide(I, &in, &made)) {
         Pullback *pull = trace_vjp(trace_of(I), host_fn(&h), in.at, in.n, out, &nout);
         if (!pull)
             raise_op_error(I);
@@ -320,6 +321,7 @@ static Value f_vjp(Interp *I, Value *a)                 /* f, *xs */
     }
     host_fn_done(&h);
     vec_free(&in);
+    tensor_vec_free(&made);
     tsr_free(out);
     value_unref(args);
     if (p && is_err(value))
@@ -364,8 +366,8 @@ static bool jvp_run(Interp *I, HostFn *h, TensorVec *x, TensorVec *dx, Value *va
 static Value f_jvp(Interp *I, Value *a)                 /* f, primals, tangents */
 {
     Value xs = VERR, vs = VERR, value = VERR, tangent = VERR;
-    TensorVec x = {0}, dx = {0};
-    HostFn h = {.I = I, .f = a[0], .result = VERR};
+    TensorVec x = {0}, dx = {0}, made = {0};
+    HostFn h = {.I = I, .f = a[0], .derived = true, .result = VERR};
     bool ok = as_args(I, a[1], "primals", &xs) && as_args(I, a[2], "tangents", &vs);
     if (ok) {
         h.a = (CallArgs){as_list(xs)->at, (int)as_list(xs)->n};
@@ -381,8 +383,9 @@ static Value f_jvp(Interp *I, Value *a)                 /* f, primals, tangents 
             ok = false;
         } else if (!dtype_is_inexact((DType)x.at[i]->dtype))
             dx.at[i] = NULL;
-    ok = ok && jvp_run(I, &h, &x, &dx, &value, &tangent);
+    ok = ok && host_fn_wide(I, &x, &made) && jvp_run(I, &h, &x, &dx, &value, &tangent);
     host_fn_done(&h);
+    tensor_vec_free(&made);
     vec_free(&x);
     vec_free(&dx);
     value_unref(xs);

@@ -212,10 +212,10 @@ static Value f_digest(Interp *I, Value *a)
 
 static Value f_guard(Interp *I, Value *a)
 {
-    bool on, was = numerics_guarded;
+    bool on, was = trace_of(I)->guarded;
     if (!arg_bool(I, a[0], &on))
         return VERR;
-    numerics_guarded = on;
+    trace_of(I)->guarded = on;
     return vbool(was);
 }
 
@@ -285,6 +285,7 @@ void tensor_init(Interp *I)
     T->host_rule = custom_host_rule;
     T->poll = poll_interp;
     T->poll_state = I;
+    T->guarded = I->opt.guard_numerics;
     watch_begin(I);
 }
 

@@ -26,21 +26,80 @@ bool host_fn_leaves(HostFn *h, TensorVec *out)
     return true;
 }
 
+/* Are derivatives by this tensor f32, whatever it is itself? */
+static bool goes_wide(const Tensor *t)
+{
+    return t->policy && (t->policy->has_scale || t->policy->master) && dtype_is_float((DType)t->dtype) && dtype_info[t->dtype].bits < 32;
+}
+
+bool host_fn_wide(Interp *I, TensorVec *leaf, TensorVec *made)
+{
+    for (int i = 0; i < leaf->n; i++) {
+        Tensor *t = leaf->at[i];
+        if (!goes_wide(t))
+            continue;
+        if (!(t = do_convert(I, tensor_ref(t), DT_f32)))
+            return false;
+        vec_push(made, t);
+        leaf->at[i] = t;
+    }
+    return true;
+}
+
+void tensor_vec_free(TensorVec *v)
+{
+    for (int i = 0; i < v->n; i++)
+        tensor_unref(v->at[i]);
+    vec_free(v);
+}
+
+/* What came wide is what it was again. */
+static bool narrow_again(Interp *I, Tensor **t, const Tensor *was, TensorVec *made)
+{
+    if (!goes_wide(was))
+        return true;
+    *t = do_declare(I, tensor_ref(*t), (DType)was->dtype, was->policy);
+    if (*t)
+        vec_push(made, *t);
+    return *t != NULL;
+}
+
 /* The tree of argument v around the next tensors of in. */
 static Value rebuild(HostFn *h, Value v, Tensor *const *in, int *pos)
 {
-    if (!h->skip_ints)
+    if (!h->skip_ints && !h->derived)
         return tree_rebuild(h->I, v, h->mode, in, pos);
-    TensorVec old = {0};                                /* ints among the leaves keep their place */
+    TensorVec old = {0}, made = {0};                    /* ints among the leaves keep their place */
     if (!tree_leaves(h->I, v, h->mode, &old))
         return VERR;
     int zero = 0;
-    for (int i = 0; i < old.n; i++)
-        if (dtype_is_inexact((DType)old.at[i]->dtype))
+    bool ok = true;
+    for (int i = 0; ok && i < old.n; i++)
+        if (!h->skip_ints || dtype_is_inexact((DType)old.at[i]->dtype)) {
+            const Tensor *was = old.at[i];
             old.at[i] = in[(*pos)++];
-    Value r = tree_rebuild(h->I, v, h->mode, old.at, &zero);
+            ok = !h->derived || narrow_again(h->I, &old.at[i], was, &made);
+        }
+    Value r = ok ? tree_rebuild(h->I, v, h->mode, old.at, &zero) : VERR;
     vec_free(&old);
+    tensor_vec_free(&made);
     return r;
+}
+
+/* Results leave loss-scaled types: their cotangents come unscaled. */
+static bool leave_scales(Interp *I, Tensor **out, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (out[i]->policy && out[i]->policy->has_scale) {
+            Policy p = *out[i]->policy;
+            p.has_scale = false, p.scale = 0;
+            Tensor *t = do_declare(I, tensor_ref(out[i]), (DType)out[i]->dtype, policy_intern(p));
+            if (!t)
+                return false;
+            tensor_unref(out[i]);
+            out[i] = t;
+        }
+    return true;
 }
 
 /* Consumes lifted: v without numbers. */
@@ -102,6 +161,12 @@ static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
         value_unref(args[i]);
     tsr_free(args);
     ok = !is_err(r) && flatten_result(I, r, &skeleton, out, nout);
+    if (ok && h->derived && !leave_scales(I, out, *nout)) {
+        for (int i = 0; i < *nout; i++)
+            tensor_unref(out[i]);
+        value_unref(skeleton);
+        ok = false;
+    }
     value_unref(r);
     if (ok) {
         value_unref(h->result);

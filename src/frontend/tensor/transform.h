@@ -29,6 +29,7 @@ typedef struct HostFn {
     TreeMode mode;
     bool key_first;             /* the first tensor is the base of random keys */
     bool skip_ints;             /* leaves that are not floats stay as they are */
+    bool derived;               /* the arguments come as host_fn_wide made them; results leave loss-scaled types */
     Value result;               /* skeleton of the last result; V_ERR before. Owned */
     int nresult;
 } HostFn;
@@ -38,6 +39,13 @@ TensorFn host_fn(HostFn *h);
 void host_fn_done(HostFn *h);
 /* The tensors among the moving arguments, in order (borrowed). */
 bool host_fn_leaves(HostFn *h, TensorVec *out);
+
+/*
+ * What a function is differentiated by: of loss-scaled tensors and of those with an f32 master the f32 value, so that the
+ * derivative is f32 too.  New tensors replace leaves and are collected in made, whose references are the caller's.
+ */
+bool host_fn_wide(Interp *I, TensorVec *leaf, TensorVec *made);
+void tensor_vec_free(TensorVec *v);                     /* with the references in it */
 
 /* The result tree around these tensors, which are consumed. */
 Value result_tree(Interp *I, Value skeleton, Tensor **out, int n);

@@ -53,4 +53,7 @@ Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype); /* a new reference; NULL
 /* The op under the ambient numerics: false when it does not apply, *ok tells how it went otherwise. */
 bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok);
 
+/* Is all that the op made finite, or was it not given finite numbers? false: reported, T->failed is the op. */
+bool sentinel_passes(Trace *T, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);
+
 #endif

@@ -145,6 +145,7 @@ static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tenso
     bool ok = take_to(T, x, nin, dt, compute);
 
     b.compute = g->p.compute;
+    b.policy = g->own;
     if (b.accum == DT_NONE && g->p.accum != DT_NONE && dtype_is_float((DType)g->p.accum))
         b.accum = g->p.accum;
     b.dtype = b.accum != DT_NONE ? b.accum : (uint8_t)dtype_accum((DType)compute);

@@ -170,12 +170,28 @@ static void print_effects(Printer *p, const Node *n, uint32_t *next)
     sb_puts(p->out, ordered ? "" : "free");
 }
 
-static void print_place(Printer *p, Span span)
+/* Which dtypes an op takes to which other one: "matmul(fp8_e4m3, fp8_e4m3) -> f32". */
+static void print_dtypes(Printer *p, const Node *n)
 {
-    Place at = span.hi && p->places ? source_place(span.lo) : (Place){0};
+    bool casts = n->op == OP_convert;
 
-    if (at.src)
-        sb_printf(p->out, "  # %s:%u", at.src->path, at.line);
+    if (n->nout != 1 || (!casts && op_info[n->op].family != FAM_CONTRACT))
+        return;
+    sb_printf(p->out, "%s(", casts ? "cast" : op_info[n->op].name);
+    for (int i = 0; i < n->nin; i++)
+        sb_printf(p->out, "%s%s", i ? ", " : "", dtype_info[gvalue_type(n->in[i])->dtype].name);
+    sb_printf(p->out, ") -> %s, ", dtype_info[n->type[0].dtype].name);
+}
+
+static void print_place(Printer *p, const Node *n)
+{
+    Place at = n->span.hi && p->places ? source_place(n->span.lo) : (Place){0};
+
+    if (!at.src)
+        return;
+    sb_puts(p->out, "  # ");
+    print_dtypes(p, n);
+    sb_printf(p->out, "%s:%u", at.src->path, at.line);
 }
 
 static void print_graph(Printer *p, const Graph *g, int indent);
@@ -195,7 +211,7 @@ static void print_node(Printer *p, const Node *n, const uint32_t *number, uint32
     if (n->again)
         sb_printf(p->out, " recompute=%u", n->again);
     print_effects(p, n, next);
-    print_place(p, n->span);
+    print_place(p, n);
     for (int k = 0; k < 4; k++)
         if (n->attr->region[k]) {
             sb_printf(p->out, "\n%*sregion%d ", indent + 2, "", k);

@@ -189,6 +189,7 @@ static bool kernel_failed(Trace *T, OpId op, KStatus st, StrBuf *err)
                                  [K_ZERODIV] = OPERR_ZERODIV, [K_NUMERIC] = OPERR_NUMERIC};
     const char *text = err->n ? sb_str(err) : st == K_NOMEM ? "out of memory" : "failed";
 
+    T->failed = op;
     return trace_fail(T, of[st], "%s%s%s", err->n ? "" : op_info[op].name, err->n ? "" : ": ", text);
 }
 
@@ -329,7 +330,13 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
         return false;
     if (!kernel_of[op])
         return trace_fail(T, OPERR_TRACE, "%s cannot run here", op_info[op].name);
+    if (T->guarded)
+        T->dying = 0;                   /* its operands are looked at afterwards */
     ok = run_kernel(T, op, a, in, nin, y, *nout, out);
+    if (ok && T->guarded && !sentinel_passes(T, op, in, nin, out, *nout)) {
+        tensors_unref(out, *nout);
+        return false;
+    }
     if (ok && T->watch)
         T->watch(T->host, op, in, nin, out, *nout);
     return ok;
@@ -416,7 +423,7 @@ static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr
 /* Most ops of an eager program are elementwise on small plain tensors, and nothing above needs to know. */
 static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
 {
-    if (a || T->numerics || T->watch || devices_used || op_info[op].family != FAM_MAP)
+    if (a || T->numerics || T->watch || T->guarded || devices_used || op_info[op].family != FAM_MAP)
         return false;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer || in[i]->policy)

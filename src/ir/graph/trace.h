@@ -61,6 +61,8 @@ typedef struct Trace {
     StrBuf message;
     Span span;                  /* recorded on new nodes */
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
+    bool guarded;               /* results that are not finite are errors: sentinel.c */
+    OpId failed;                /* with OPERR_NUMERIC: the op that gave one */
     int settled;                /* > 0: graphs and rules are running, in which policies have become converts already */
     uint64_t seed, draws;       /* ambient random state: key of draw k is fold_key(key, k) */
     Tensor *key;                /* base key of the ambient draws, uint32 [2]; NULL: made from seed. Counted. */
