@@ -139,6 +139,15 @@ static bool is_policy_name(Check *C, Ast *e)
     return t && (t->kind == TY_CLASS || t->kind == TY_INSTANCE || t->kind == TY_DTYPE);
 }
 
+/* Such a class makes of a tensor what it likes. */
+static bool quantises(const Type *t)
+{
+    static Sym quantize;
+
+    quantize = quantize ? quantize : sym("quantize");
+    return (t->kind == TY_CLASS || t->kind == TY_INSTANCE) && cls_find(t->ref, quantize);
+}
+
 /* A dtype with its policies; false: it is no dtype. */
 static bool dtype_of_ast(Check *C, Ast *e, uint8_t *out)
 {
@@ -178,6 +187,8 @@ static const Type *tensor_form(Check *C, AstSeq elts)
     TType t = {.dtype = DT_NONE};
     int n = elts.n, rest = 0, front = 0, count = 0;
 
+    if (n && is_policy_name(C, elts.at[n - 1]) && quantises(name_type(C, AST_AS(elts.at[n - 1], Name))))
+        return type_of_kind(TY_HIDDEN);         /* whatever tensor is assigned, it is not that tensor afterwards */
     if (n && dtype_of_ast(C, elts.at[n - 1], &t.dtype)) {
         n--;
         if (!n)

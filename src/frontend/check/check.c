@@ -243,6 +243,8 @@ static void return_stmt(Check *C, AstReturn *r)
 /* A tensor keeps what is known of it beyond its declaration. */
 static const Type *declared_type(const Type *want, const Type *t)
 {
+    if (want && want->kind == TY_HIDDEN)
+        return T_ANY;
     if (type_is_any(want))
         return t;
     if (want->kind != TY_TENSOR)
@@ -251,8 +253,8 @@ static const Type *declared_type(const Type *want, const Type *t)
 }
 
 /*
- * Outside of functions a size that is named for the first time is that of the tensor assigned: x: Tensor["B", "D"] = zeros(2, 3).
- * Without a tensor to read it from it is not known.
+ * Outside of functions nothing binds names of sizes: in x: Tensor["B", "D"] = zeros(2, 3) they are those of the tensor assigned,
+ * equal where the names are, and mean nothing to the next annotation.  Without a tensor to read them from they are not known.
  */
 static const Type *name_sizes(Check *C, const Type *want, int first, const Type *t)
 {
@@ -269,8 +271,8 @@ static const Type *name_sizes(Check *C, const Type *want, int first, const Type 
         to[i] = dim_open();
         for (int axis = v ? v->rank - 1 : -1; axis >= 0; axis--)
             to[i] = w->shape[axis] == from[i] ? v->shape[axis] : to[i];
-        d->dim = to[i];
     }
+    C->frame->dims.n = first;
     return type_subst(want, from, to, n);
 }
 

@@ -430,6 +430,23 @@ out:
     return t;
 }
 
+/* What an object with __tensor__ stands for; NULL without a pending exception: it has none. */
+static Tensor *tensor_of_object(Interp *I, Value v)
+{
+    Value make = value_getattr_opt(I, v, sym("__tensor__")), r;
+    Tensor *t = NULL;
+    if (is_err(make))
+        return NULL;
+    r = value_call(I, make, NULL, 0);
+    if (r.tag == V_TENSOR)
+        t = tensor_ref(as_tensor(r));
+    else if (!is_err(r))
+        raise(I, EXC_TypeError, "__tensor__ gives a tensor, not %s", value_type_name(r));
+    value_unref(make);
+    value_unref(r);
+    return t;
+}
+
 Tensor *arg_tensor(Interp *I, Value v, const char *what)
 {
     if (v.tag == V_TENSOR)
@@ -438,6 +455,11 @@ Tensor *arg_tensor(Interp *I, Value v, const char *what)
         return number_tensor(I, v);
     if (is_sequence(v))
         return tensor_from_data(I, v, DT_NONE);
+    if (v.tag == V_INSTANCE) {
+        Tensor *t = tensor_of_object(I, v);
+        if (t || exc_pending(I))
+            return t;
+    }
     raise(I, EXC_TypeError, "%s takes a tensor, not %s", what, value_type_name(v));
     return NULL;
 }

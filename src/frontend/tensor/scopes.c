@@ -174,6 +174,39 @@ static Value f_enter(Interp *I, Value *a)
     return former;
 }
 
+/* Products of floats go by way of integers: those of the left operand and of the right one. Gives the former scope. */
+static Value f_quantize(Interp *I, Value *a)            /* activations, weights, accumulate, training */
+{
+    Trace *T = trace_of(I);
+    Policy p = T->numerics ? *T->numerics : policy_none;
+    if (!dtype_field(I, a[0], &p.quant[0]) || !dtype_field(I, a[1], &p.quant[1]) || !dtype_field(I, a[2], &p.accum) || !arg_bool(I, a[3], &p.training))
+        return VERR;
+    for (int i = 0; i < 2; i++)
+        if (p.quant[i] != DT_int8 && p.quant[i] != DT_int4 && p.quant[i] != DT_int16)
+            return raise(I, EXC_DTypeError, "quantised operands are int4, int8 or int16, not %s", p.quant[i] == DT_NONE ? "None" : dtype_info[p.quant[i]].name);
+    Value former = vint((int64_t)(intptr_t)T->numerics);
+    T->numerics = policy_intern(p);
+    return former;
+}
+
+/* Are products quantised, and as in training? A Module in evaluation inside of it computes with the integers. */
+static Value f_quantizes(Interp *I, Value *a)
+{
+    const Policy *p = trace_of(I)->numerics;
+    return vbool(p && p->quant[0] != DT_NONE && p->training);
+}
+
+/* The scope in force, with quantised products for use. Gives the former scope. */
+static Value f_quantize_use(Interp *I, Value *a)
+{
+    Trace *T = trace_of(I);
+    Policy p = T->numerics ? *T->numerics : policy_none;
+    Value former = vint((int64_t)(intptr_t)T->numerics);
+    p.training = false;
+    T->numerics = policy_intern(p);
+    return former;
+}
+
 static Value f_leave(Interp *I, Value *a)
 {
     trace_of(I)->numerics = (const Policy *)(intptr_t)a[0].i;
@@ -301,6 +334,10 @@ const NativeDef tensor_scope_natives[] = {
      "(storage=None, compute=None, accumulate=None, rounding: str | None = None, saturate: bool | None = None, denorm_mode: str | None = None, "
      "compensated: bool | None = None) -> int",
      "Change the numerics in force; gives the former ones."},
+    {"_core", "quantize_enter", f_quantize, "(activations, weights, accumulate, training: bool) -> int",
+     "Quantise the operands of products; gives the former numerics."},
+    {"_core", "quantizes", f_quantizes, "() -> bool", "Are products quantised as in training?"},
+    {"_core", "quantize_use", f_quantize_use, "() -> int", "Quantise for use instead of training; gives the former numerics."},
     {"_core", "numerics_leave", f_leave, "(former: int) -> None", "Return to the former numerics."},
     {"_core", "numerics_check", f_check, "(rounding: str | None = None, denorm_mode: str | None = None) -> None", "ValueError unless these are known modes."},
     {"_core", "dtype", f_dtype, "(name: str | dtype) -> dtype", "The dtype of that name."},

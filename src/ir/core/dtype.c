@@ -112,7 +112,7 @@ size_t dtype_nbytes(DType t, size_t n)
 
 /* ---- policies ---- */
 
-const Policy policy_none = {.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE};
+const Policy policy_none = {.storage = DT_NONE, .compute = DT_NONE, .accum = DT_NONE, .rounding = DT_NONE, .quant = {DT_NONE, DT_NONE}};
 
 static const struct { const char *name; Rounding mode; } roundings[] = {
     {"nearest", ROUND_NEAREST}, {"toward_zero", ROUND_ZERO}, {"up", ROUND_UP}, {"down", ROUND_DOWN}, {"stochastic", ROUND_STOCHASTIC},
@@ -156,7 +156,8 @@ static bool policy_equal(const Policy *p, const Policy *q)
 {
     return p->storage == q->storage && p->compute == q->compute && p->accum == q->accum && p->rounding == q->rounding &&
            p->denorm == q->denorm && p->saturate == q->saturate && p->compensated == q->compensated &&
-           p->has_scale == q->has_scale && p->master == q->master && p->scale == q->scale;
+           p->has_scale == q->has_scale && p->master == q->master && p->scale == q->scale &&
+           p->quant[0] == q->quant[0] && p->quant[1] == q->quant[1] && p->training == q->training;
 }
 
 /* Policies are few: a list that is searched. */

@@ -35,6 +35,8 @@ typedef struct Policy {         /* DT_NONE: as the dtype's default */
     uint8_t storage, compute, accum, rounding, denorm;
     bool saturate;
     bool compensated;           /* of scopes: sums keep what their steps round away */
+    uint8_t quant[2];           /* of scopes: the integers that the operands of products of floats are quantised to */
+    bool training;              /* with quant: rounded to the grid, computed in floats */
     bool has_scale;             /* loss_scale: gradients are carried times `scale` */
     bool master;                /* optimisers keep an f32 copy of the parameter */
     double scale;

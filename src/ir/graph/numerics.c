@@ -21,7 +21,7 @@
  * into and out of such types change the tangents (jvp_convert); operands beside
  * a scaled one are brought in first, results that leave the type are brought out.
  */
-#include "ir/graph/level.h"
+#include "ir/graph/numerics.h"
 
 /* What governs one op. */
 typedef struct Governing {
@@ -250,6 +250,10 @@ static bool govern(Trace *T, const Governing *g, OpId op, const Attr *a, Tensor 
 {
     uint8_t dt = in[0]->dtype, compute;
 
+    if (op_info[op].family == FAM_CONTRACT && nin == 2 && g->p.quant[0] != DT_NONE && dtype_is_float((DType)dt)) {
+        *ok = quantized_product(T, &g->p, op, a, in, out);
+        return true;
+    }
     if (governs(g, op, a, in, nin)) {
         *ok = is_sum(op) ? reduce(T, g, op, a, in, out) : contract(T, g, op, a, in, nin, out);
         return true;
