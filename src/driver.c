@@ -230,14 +230,14 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_version] = do_version,
 };
 
-/* What runs staged functions. Without a compiler in this build, cpu is eval. */
+/* What runs staged functions. Without a compiler in this build, auto and cpu are eval. */
 static void choose_backend(const char *name)
 {
     if (!strcmp(name, "oracle"))
-        fused_begin(NULL);
+        fused_begin(NULL, false);
 #ifdef TSR_LLVM
-    if (!strcmp(name, "cpu"))
-        fused_begin(&cpu_compiler);
+    if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
+        fused_begin(&cpu_compiler, !strcmp(name, "auto"));
     lowered_assemble = compile_assembly;
 #endif
 }
@@ -257,7 +257,7 @@ static int do_verb(const Options *o)
         return EXIT_USAGE;
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
-    choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "cpu");
+    choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto");
     return verb_fn[o->verb](o);
 }
 

@@ -38,6 +38,7 @@ typedef struct FusedCode {
     Schedule s;
     bool able;                  /* is the body a region at all? */
     Variant *first;
+    double work;                /* element operations so far */
     char *text;                 /* body and schedule */
 } FusedCode;
 
@@ -45,6 +46,9 @@ static Map by_text;             /* hash of the text -> FusedCode *, which `all` 
 static Vec(FusedCode *) all;
 static FusedStats stats;
 static const KernelCompiler *compiler;      /* NULL: the oracle */
+static bool lazy;
+
+enum { PAYS = 1 << 23 };        /* element operations that take about as long as making a kernel */
 
 /* ---- what a body becomes ---- */
 
@@ -362,12 +366,25 @@ static int run_compiled(Run *u, const Variant *v)
     return -1;
 }
 
+/* Has the body computed enough for a kernel, this run included? */
+static bool pays(Run *u)
+{
+    double work = 0;
+
+    for (int v = 0; v < u->c->r.nvalues; v++)
+        work += u->c->r.value[v].inside;
+    for (int a = 0; a < u->space.naxes; a++)
+        work *= (double)u->space.size[a];
+    u->c->work += work;
+    return u->c->first || u->c->work >= PAYS;
+}
+
 static int run(Run *u, const Graph *body)
 {
     Variant *v;
 
     set_sizes(u);
-    if (!find_sizes(u, body) || is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))
+    if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u) || !(v = plan(u)))
         return 0;
     if (!v->tile || (compiler && !v->code))
         return 0;
@@ -404,9 +421,10 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     return done;
 }
 
-void fused_begin(const KernelCompiler *c)
+void fused_begin(const KernelCompiler *c, bool lazily)
 {
     compiler = c;
+    lazy = lazily;
     graph_code_free = code_free;
     trace_run_fused = run_fused;
 }

@@ -20,8 +20,11 @@ typedef struct KernelCompiler {
     void (*free)(void *code);
 } KernelCompiler;
 
-/* From now on `fused` nodes run by kernels; NULL: by the oracle, which interprets them and checks every access. */
-void fused_begin(const KernelCompiler *compiler);
+/*
+ * From now on `fused` nodes run by kernels; NULL: by the oracle, which interprets them and checks every access.
+ * lazily: a body is compiled when what it has computed op by op would have paid for that.
+ */
+void fused_begin(const KernelCompiler *compiler, bool lazily);
 /* Kernels made so far in this process, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);
