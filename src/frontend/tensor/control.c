@@ -56,7 +56,14 @@ static bool same_carry(Interp *I, const Tensor *was, const Tensor *now, int i)
     return false;
 }
 
-/* A carry must come back with the tree and the types it had; a lone state may come back bare. */
+static void drop_results(Tensor **out, int *nout)
+{
+    for (int i = 0; i < *nout; i++)
+        tensor_unref(out[i]);
+    *nout = 0;
+}
+
+/* A carry must come back with the tree and the types it had; a lone state may come back bare. false: out has nothing. */
 static bool carry_out(Body *b, Value v, Tensor *const *in, Tensor **out, int *nout)
 {
     Interp *I = b->I;
@@ -73,6 +80,8 @@ static bool carry_out(Body *b, Value v, Tensor *const *in, Tensor **out, int *no
     }
     for (int i = 0; ok && i < b->ncarry; i++)
         ok = same_carry(I, in[i], out[i], i);
+    if (!ok)
+        drop_results(out, nout);
     value_unref(skeleton);
     return ok;
 }
@@ -102,6 +111,8 @@ static bool body_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
             b->y = skeleton;
             b->ny = ny;
             *nout = nc + ny;
+        } else {
+            drop_results(out, &nc);
         }
     } else if (ok)
         ok = carry_out(b, r, in, out, nout);
@@ -111,7 +122,7 @@ static bool body_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
     return ok;
 }
 
-static TensorFn body_fn(Body *b) { return (TensorFn){.call = body_call, .self = b, .max_out = MAX_RESULTS}; }
+static TensorFn body_fn(Body *b) { return (TensorFn){.call = body_call, .self = b, .max_out = b->pair ? 2 * MAX_RESULTS : MAX_RESULTS}; }
 
 /* ------------------------------------------------------------- scan */
 
@@ -139,7 +150,9 @@ static Value scan_from(Interp *I, Value f, Value start, Value xs, bool reverse)
     }
     if (ok) {
         Value last = result_tree(I, start, out, carry.n), ys = result_tree(I, b.y, out + carry.n, nout - carry.n);
-        v = is_err(last) || is_err(ys) ? VERR : tuple_of(2, last, ys);
+        v = is_err(last) || is_err(ys) ? VERR : tuple_of(2, value_ref(last), value_ref(ys));
+        value_unref(last);
+        value_unref(ys);
     }
     value_unref(b.y);
     vec_free(&carry);
