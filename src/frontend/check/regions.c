@@ -11,6 +11,7 @@
 
 #include "frontend/check/privilege.h"
 #include "frontend/check/type.h"
+#include "frontend/kernel/kernel.h"
 
 #include <string.h>
 
@@ -279,11 +280,33 @@ static bool is_metadata(const AstAttribute *a)
     return false;
 }
 
+/* tile.store(y[0:n], v): an operation of kernels writes what its row says; the rest it reads. */
+static void walk_kernel_op(Body *b, AstCall *c, const KernelOp *op)
+{
+    for (int i = 0, at = 0; i < c->args.n; i++) {
+        AstArg *a = AST_AS(c->args.at[i], Arg);
+        int k = a->ast.kind == AST_Arg && !a->stars ? kernel_memory_arg(op, a->name, &at) : -1;
+        Region *r = k >= 0 && op->effects & (k ? KERNEL_W1 : KERNEL_W0) ? region_named(b, root(a->value)) : NULL;
+        if (!r) {
+            walk(c->args.at[i], b);
+            continue;
+        }
+        for (Ast *s = a->value; AST_IS(s, Subscript); s = AST_AS(s, Subscript)->value)
+            walk(AST_AS(s, Subscript)->index, b);
+        write_region(b, r, a->value->span, (op->effects & KERNEL_ATOMIC) != 0, kernel_op_id(op) == KOP_atomic_add ? AOP_ADD : AOP_COUNT);
+    }
+}
+
 static void walk_call(Body *b, AstCall *c)
 {
-    bool regions = check_call(b, c);
+    const KernelOp *op = b->n ? kernel_called(c) : NULL;
+    bool regions = !op && check_call(b, c);
     Callee f = regions ? callee_of(b, c) : (Callee){NULL, false};
 
+    if (op) {
+        walk_kernel_op(b, c, op);
+        return;
+    }
     walk(c->func, b);
     for (int i = 0; i < c->args.n; i++) {
         AstArg *a = AST_AS(c->args.at[i], Arg);

@@ -125,7 +125,26 @@ const KernelOp *kernel_called(const AstCall *c)
     return s ? kernel_op_of(native_find(s->name, AST_AS(f, Attribute)->attr->text)) : NULL;
 }
 
-typedef struct { KernelForm *form; const Scope *scope; int depth; } Walk;
+/* Signatures name their first two parameters in order: "(src: Place, dst: Place ..." */
+int kernel_memory_arg(const KernelOp *op, Sym name, int *at)
+{
+    const char *p = op->sig + 1;
+
+    if (!name)
+        return *at < 2 ? (*at)++ : -1;
+    for (int i = 0; i < 2; i++) {
+        size_t n = strcspn(p, ":,)");
+        if (strlen(name->text) == n && !strncmp(p, name->text, n))
+            return i;
+        p = strstr(p, ", ");
+        if (!p)
+            return -1;
+        p += 2;
+    }
+    return -1;
+}
+
+typedef struct { KernelForm *form; int depth; } Walk;
 
 static KernelParam *param_at(Walk *w, const Ast *e)
 {
@@ -162,8 +181,8 @@ static void walk_call(Walk *w, AstCall *c)
     }
     for (int i = 0; i < c->args.n; i++) {
         const AstArg *a = AST_AS(c->args.at[i], Arg);
-        int k = a->ast.kind == AST_Arg && a->name ? (op && !strcmp(a->name->text, "dst")) : at++;
-        bool write = op && a->ast.kind == AST_Arg && ((k == 0 && op->effects & KERNEL_W0) || (k == 1 && op->effects & KERNEL_W1));
+        int k = op && a->ast.kind == AST_Arg ? kernel_memory_arg(op, a->name, &at) : -1;
+        bool write = (k == 0 && op->effects & KERNEL_W0) || (k == 1 && op->effects & KERNEL_W1);
         if (write)
             touch(w, a->value, true);
         if (!write || op->effects & KERNEL_ATOMIC)
@@ -230,7 +249,7 @@ static bool walk(Ast *n, void *state)
 
 void kernel_form(const AstFunctionDef *def, KernelForm *out)
 {
-    Walk w = {out, def->scope, 0};
+    Walk w = {out, 0};
 
     *out = (KernelForm){.n = 0};
     for (int i = 0; i < def->params.n && out->n < KERNEL_PARAMS; i++) {

@@ -97,6 +97,8 @@ bool kernel_decorator(const Ast *d);                    /* @kernel, @tessera.ker
 bool kernel_def(const AstFunctionDef *def);             /* has one, and `kernel` is the prelude's */
 KernelParamKind kernel_param_kind(const AstParam *p);
 void kernel_form(const AstFunctionDef *def, KernelForm *out);
+/* Which memory operand, 0 or 1, an argument is: the next by position, *at of which are gone, or the one of that name; -1: none. */
+int kernel_memory_arg(const KernelOp *op, Sym name, int *at);
 /* The operation that a call names; NULL: none. Names must be resolved. */
 const KernelOp *kernel_called(const AstCall *c);
 
