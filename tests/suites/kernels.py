@@ -8,6 +8,7 @@ reported, and on the changed line unless the line says `elsewhere`.
 """
 import json
 import pathlib
+import re
 import tempfile
 
 from harness import markers, process
@@ -65,7 +66,46 @@ def mutated(ctx, text, old, new, here):
         raise Fail(f"line {line}: {old!r} became {new!r} and line {found[0]['line']} is reported")
 
 
+# ------------------------------------------------------------- the reference page
+
+STRING = r'"((?:[^"\\]|\\.)*)"'
+OPERATION = re.compile(rf"^KERNEL\(\w+, {STRING}, (\w+), {STRING}, \w+, (\w+), .*, \w+, {STRING}\)$", re.M)
+FIELD = re.compile(rf"^FIELD\((\w+), (\w+), (\w+), {STRING}\)$", re.M)
+ALIAS = re.compile(r"^ALIAS\((\w+), (\w+)\)$", re.M)
+
+
+def operations(text):
+    rows = [f"| `{o + '.' if o else ''}{n}{sig}` | {who.lower()} | {doc} |" for o, n, sig, who, doc in OPERATION.findall(text)]
+    return ["| operation | who | what |", "| --- | --- | --- |"] + [r.replace(" | DType", " \\| DType") for r in rows]
+
+
+def fields(text):
+    other = {}
+    for alias, field in ALIAS.findall(text):
+        other.setdefault(field, []).append(f"`{alias}`")
+    rows = [f"| `{n}` | {', '.join(other.get(n, []))} | {doc.replace(chr(92), '')} |" for n, _, _, doc in FIELD.findall(text)]
+    return ["| field | also | what |", "| --- | --- | --- |"] + rows
+
+
+def reference(ctx):
+    """The tables of docs/kernels.md are those of the sources."""
+    page = ctx.root / "docs/kernels.md"
+    text = page.read_text()
+    for name, table in (("schedule.def", fields), ("kernel.def", operations)):
+        source = (ctx.root / "src/frontend/kernel" / name).read_text()
+        rows = table(source)
+        if len(rows) - 2 != len(re.findall(r"^(?:KERNEL|FIELD)\(", source, re.M)):
+            raise Fail(f"a row of {name} is not read")
+        text = re.sub(rf"(<!-- from \S*{name}[^\n]*\n).*?(<!-- end -->)", lambda m: m[1] + "\n".join(rows) + "\n" + m[2], text,
+                      count=1, flags=re.S)
+    if ctx.write_golden:
+        page.write_text(text)
+    if text != page.read_text():
+        raise Fail("docs/kernels.md does not have the rows of the tables (--write-golden)")
+
+
 def tests(ctx):
+    yield Test("kernels/reference", lambda: reference(ctx))
     folder = ctx.shared / "corpus/kernel"
     if not folder.is_dir():
         yield Test("corpus/kernel", lambda: (_ for _ in ()).throw(Skip("../shared is not beside the repository")))
