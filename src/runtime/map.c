@@ -241,14 +241,14 @@ static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TTyp
     return K_OK;
 }
 
-/* Crosswise operands as rows: in straight, which the caller unrefs. Those for which there is no memory stay as they are. */
+/* Crosswise operands as rows. The others, and those for which there is no memory, stay as they are: the result may take their place. */
 static void straighten(Tensor *const *in, int nin, Tensor **straight)
 {
     for (int k = 0; k < nin; k++) {
         Reader r;
         reader_init(&r, in[k]);
         straight[k] = is_crosswise(&r) ? tensor_copy(in[k]) : NULL;
-        straight[k] = straight[k] ? straight[k] : tensor_ref(in[k]);
+        straight[k] = straight[k] ? straight[k] : in[k];
     }
 }
 
@@ -267,7 +267,8 @@ KStatus kernel_map(KERNEL_ARGS)
     straighten(in, nin, straight);
     s = map_rows(c, op, a, straight, nin, type, out);
     for (int k = 0; k < nin; k++)
-        tensor_unref(straight[k]);
+        if (straight[k] != in[k])
+            tensor_unref(straight[k]);
     return s;
 }
 

@@ -26,7 +26,7 @@ enum { HEADER = 64, NCLASS = 160, KEEP_MAX = KEEP_NOTHING ? 0 : 256 << 20 };
 _Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
 
 static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
-static size_t kept_bytes, live_bytes, peak_bytes;
+static size_t kept_bytes, live_bytes, peak_bytes, limit_bytes;
 static uint64_t made_bytes;
 
 /* Smallest class of at least n bytes, and its size. */
@@ -67,7 +67,7 @@ Storage *storage_new(size_t nbytes)
 {
     size_t size;
 
-    if (nbytes > PTRDIFF_MAX / 2)
+    if (nbytes > PTRDIFF_MAX / 2 || (limit_bytes && live_bytes + nbytes > limit_bytes))
         return NULL;
     int c = class_of(nbytes, &size);
     Storage *s = c < NCLASS ? kept[c] : NULL;
@@ -113,4 +113,6 @@ void storage_trim(void)
 size_t storage_live_bytes(void) { return live_bytes; }
 size_t storage_peak_bytes(void) { return peak_bytes; }
 void storage_reset_peak(void) { peak_bytes = live_bytes; }
+void storage_raise_peak(size_t former) { peak_bytes = former > peak_bytes ? former : peak_bytes; }
+void storage_limit(size_t bytes) { limit_bytes = bytes; }
 uint64_t storage_made_bytes(void) { return made_bytes; }

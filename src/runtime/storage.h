@@ -17,6 +17,8 @@ void storage_trim(void);                        /* give kept blocks back to the 
 size_t storage_live_bytes(void);                /* in use now, without kept blocks */
 size_t storage_peak_bytes(void);                /* the most there were in use since the start, or the last reset */
 void storage_reset_peak(void);
+void storage_raise_peak(size_t former);         /* after a reset of one's own: the peak is at least what it was */
+void storage_limit(size_t bytes);               /* more than this in use is as if there were no memory; 0: no limit */
 uint64_t storage_made_bytes(void);              /* all that were ever asked for */
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/sym.h"
 #include "ir/graph/graph.h"
+#include "ir/graph/plan.h"
 #include "runtime/kernels.h"
 #include "tools/load.h"
 #include "tools/lowered.h"
@@ -79,14 +80,25 @@ static bool run_passes(Graph *g, const char *names, StrBuf *err)
 
 /* ------------------------------------------------------------- output */
 
+static void put_plan(const Graph *g, StrBuf *out)
+{
+    Plan *p = graph_plan(g);
+
+    plan_print(p, out);
+    plan_free(p);
+}
+
 static bool print_graphs(const Options *o, Graphs *all, StrBuf *err)
 {
     const char *level = o->value[OPT_ir] ? o->value[OPT_ir] : "graph";
     StrBuf out = {0};
     bool ok = true;
 
-    for (int i = 0; ok && i < all->n; i++)
+    for (int i = 0; ok && i < all->n; i++) {
         ok = run_passes(all->at[i], o->value[OPT_pass], err) && lowered_print(all->at[i], level, &out, err);
+        if (ok && option_on(o, OPT_plan))
+            put_plan(all->at[i], &out);
+    }
     fwrite(sb_str(&out), 1, out.n, stdout);
     sb_done(&out);
     return ok;

@@ -4,7 +4,9 @@
 #include "ir/schedule/fused.h"
 
 #include "frontend/eval/interp.h"
+#include "frontend/tensor/memory.h"
 #include "runtime/kernels.h"
+#include "runtime/storage.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -121,6 +123,12 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
                         .trace_memory = option_on(o, OPT_trace_memory), .stats = option_on(o, OPT_stats),
                         .guard_numerics = option_on(o, OPT_guard_numerics),
                         .debug = option_on(o, OPT_debug), .staged = p->staged, .staged_state = p->staged_state};
+    if (option_on(o, OPT_memory_limit) && !quantity_of_bytes(o->value[OPT_memory_limit], &io.memory_limit)) {
+        fprintf(stderr, "error: --memory-limit takes a size such as 64MB, not '%s'\n", o->value[OPT_memory_limit]);
+        tsr_free(path);
+        return EXIT_USAGE;
+    }
+    storage_limit((size_t)io.memory_limit);
     Interp *I;
     int code = EXIT_OK;
 

@@ -13,6 +13,7 @@
  */
 #include "frontend/tensor/guard.h"
 #include "frontend/tensor/jit_sizes.h"
+#include "frontend/tensor/memory.h"
 #include "frontend/tensor/transform.h"
 #include "frontend/tensor/watch.h"
 #include "ir/schedule/schedule.h"
@@ -33,6 +34,7 @@ typedef struct Entry {
     bool random;                /* the graph uses the key */
     Guard *guard;               /* what it read from outside */
     uint64_t within;            /* staged within another function: serves it alone. 0: at the top */
+    Fitted fitted;              /* under a limit of memory: what runs instead of the graph */
     struct Entry *next;
 } Entry;
 
@@ -57,6 +59,7 @@ static void entry_free(Entry *e)
         tensor_unref(e->capture[i]);
     tsr_free(e->capture);
     guard_free(e->guard);
+    fitted_done(&e->fitted);
     tsr_free(e);
 }
 
@@ -352,6 +355,10 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
     return e->fused ? e->fused : e->graph;
 }
 
+enum { OPT_STATIC, OPT_MEMORY };
+
+static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
+
 static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
 {
     Trace *T = trace_of(I);
@@ -366,7 +373,9 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
         return raise_op_error(I);
     }
     Tensor *few[FEW], **x = operands(e, key, in, few);
-    if (graph_apply(T, graph_for(I, t, e, x, n), x, n, out, &nout)) {
+    bool limited = memory_limit(t) || interp_options(I)->memory_limit;      /* what is planned is the graph itself, op by op */
+    Graph *g = limited ? memory_fit(I, &e->fitted, e->graph, x, n, memory_limit(t)) : graph_for(I, t, e, x, n);
+    if (g && memory_run(I, &e->fitted, g, x, n, out, &nout)) {
         bool stored = guard_write(e->guard, out + e->nout);
         v = result_tree(I, e->result, out, e->nout);
         for (int i = 0; i < stores; i++)
@@ -375,7 +384,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
             value_unref(v);
             v = VERR;
         }
-    } else
+    } else if (g)
         raise_op_error(I);
     tensor_unref(key);
     if (x != few)
@@ -383,8 +392,6 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
     tsr_free(out);
     return v;
 }
-
-enum { OPT_STATIC };
 
 static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool fresh, const TensorVec *in)
 {
@@ -528,16 +535,28 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
     return v;
 }
 
-static Value staged_function(Interp *I, Value f, Value statics, const char *name)
+/* A number of bytes, or a text such as "64MB", as an int; V_NONE: no limit; V_ERR pending. */
+static Value limit_of(Interp *I, Value v)
 {
-    if (is_given(f) && !value_is_callable(f))
-        return raise(I, EXC_TypeError, "%s takes a function, not %s", name, value_type_name(f));
-    return transform_new(name, call_jit, is_given(f) ? f : VERR, &statics, 1);
+    int64_t n = v.tag == V_INT ? v.i : 0;
+    if (!is_given(v))
+        return VNONE;
+    if (v.tag == V_STR ? !quantity_of_bytes(as_str(v)->s, &n) : n <= 0)
+        return raise(I, EXC_ValueError, "memory_limit is a number of bytes above 0, or a text such as \"64MB\"");
+    return vint(n);
 }
 
-static Value f_jit(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "jit"); }
-static Value f_compile(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "compile"); }
-static Value f_function(Interp *I, Value *a) { return staged_function(I, a[0], is_given(a[1]) ? a[1] : a[2], "function"); }
+static Value staged_function(Interp *I, Value *a, const char *name)     /* f, static_argnums, static_argnames, capture_graph, memory_limit */
+{
+    if (is_given(a[0]) && !value_is_callable(a[0]))
+        return raise(I, EXC_TypeError, "%s takes a function, not %s", name, value_type_name(a[0]));
+    Value opt[] = {[OPT_STATIC] = is_given(a[1]) ? a[1] : a[2], [OPT_MEMORY] = limit_of(I, a[4])};
+    return is_err(opt[OPT_MEMORY]) ? VERR : transform_new(name, call_jit, is_given(a[0]) ? a[0] : VERR, opt, 2);
+}
+
+static Value f_jit(Interp *I, Value *a) { return staged_function(I, a, "jit"); }
+static Value f_compile(Interp *I, Value *a) { return staged_function(I, a, "compile"); }
+static Value f_function(Interp *I, Value *a) { return staged_function(I, a, "function"); }
 
 /* ------------------------------------------------------------- looking inside */
 
@@ -649,10 +668,11 @@ static Value m_compiles(Interp *I, Value *a)
 }
 
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
-    "capture_graph: bool = False) -> Callable"
+    "capture_graph: bool = False, memory_limit: int | str | None = None) -> Callable"
 const NativeDef tensor_jit_natives[] = {
     {"", "jit", f_jit, JIT, "f staged: its first call makes a graph for every size that meets the graph's conditions, later calls run it. What is no tensor is static: "
-     "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call."},
+     "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call. Under memory_limit "
+     "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
     {"tessera.function", "ir", graph_text, "(self, *args) -> str", "The text of its graph: for example arguments, or of the last call."},

@@ -269,19 +269,31 @@ static Value f_resume(Interp *I, Value *a)
     return VNONE;
 }
 
-/* Ask for the cache lines of a tensor's elements, as many as a second-level cache holds. */
-static Value f_prefetch(Interp *I, Value *a)
+/* Bring x nearer: an op of its own, so that a graph shows and repeats it. */
+static Value f_prefetch(Interp *I, Value *a)            /* x, into */
 {
-    Tensor *t = arg_tensor(I, a[0], "prefetch");
+    Tensor *t = arg_tensor(I, a[0], "prefetch"), *none[1];
+    Attr at = attr_default();
+    int nout = 0;
     if (!t)
         return VERR;
-    if (t->store && t->contiguous) {
-        const char *p = tensor_data(t);
-        size_t n = tensor_nbytes(t), most = 1 << 20;
-        for (size_t i = 0; i < n && i < most; i += 64)
-            __builtin_prefetch(p + i, 0, 2);
-    }
+    at.name = sym_n(as_str(a[1])->s, as_str(a[1])->len);
+    trace_of(I)->span = interp_span(I);
+    bool ok = op_apply(trace_of(I), OP_prefetch, &at, &t, 1, none, &nout);
     tensor_unref(t);
+    return ok ? VNONE : raise_op_error(I);
+}
+
+/* A with block that graphs remember: the blocks before, for f_scope_leave. */
+static Value f_scope_enter(Interp *I, Value *a)         /* key, value */
+{
+    Sym was = trace_enter(trace_of(I), as_str(a[0])->s, as_str(a[1])->s);
+    return was ? str_new(was->text, was->len) : VNONE;
+}
+
+static Value f_scope_leave(Interp *I, Value *a)
+{
+    trace_of(I)->scope = a[0].tag == V_STR ? sym_n(as_str(a[0])->s, as_str(a[0])->len) : NULL;
     return VNONE;
 }
 
@@ -349,7 +361,9 @@ const NativeDef tensor_scope_natives[] = {
      "Bytes of tensors: ever made, in use, the most in use at once; reset begins the last anew."},
     {"_core", "suspend", f_suspend, "(random: bool, io: bool) -> int", "Forbid these effects besides the ones forbidden already; gives those."},
     {"_core", "resume", f_resume, "(former: int) -> None", "Forbid only these effects."},
-    {"_core", "prefetch", f_prefetch, "(x: Tensor) -> None", "Ask the processor to bring x's elements into its cache."},
+    {"_core", "prefetch", f_prefetch, "(x: Tensor, into: str) -> None", "Bring x's elements nearer to the processor."},
+    {"_core", "scope_enter", f_scope_enter, "(key: str, value: str) -> str | None", "A with block that graphs remember; gives the ones before."},
+    {"_core", "scope_leave", f_scope_leave, "(former) -> None", "Back to the blocks before."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
     {0},
 };

@@ -12,6 +12,9 @@
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 
+#include "runtime/mesh.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Run {
@@ -130,6 +133,50 @@ static bool take_made(Run *r, const Node *n)
     return true;
 }
 
+/* The device of the innermost device block around the node; -1: there is none here. */
+static int device_of(Sym scope)
+{
+    const char *at = NULL;
+    int gpu;
+
+    for (const char *s = scope->text; (s = strstr(s, "device=")); s++)
+        at = s + sizeof "device=" - 1;
+    if (!at || strncmp(at, "gpu:", 4))
+        return at ? 0 : -1;
+    gpu = atoi(at + 4);
+    return gpu >= 0 && gpu < devices_gpus() ? gpu + 1 : -1;
+}
+
+static Sym inside(Sym outer, Sym inner)
+{
+    StrBuf b = {0};
+    Sym s;
+
+    if (!outer)
+        return inner;
+    sb_printf(&b, "%s %s", outer->text, inner->text);
+    s = sym_n(sb_str(&b), b.n);
+    sb_done(&b);
+    return s;
+}
+
+static bool run_node(Trace *T, Run *r, Node *n);
+
+/* The node inside the blocks that the program had around it: its results lie on their device. */
+static bool run_scoped(Trace *T, Run *r, Node *n)
+{
+    Sym scope = T->scope;
+    int device = device_of(n->scope), was = device >= 0 ? device_enter(device) : -1;
+    bool ok;
+
+    T->scope = inside(scope, n->scope);
+    ok = run_node(T, r, n);
+    T->scope = scope;
+    if (was >= 0)
+        device_enter(was);
+    return ok;
+}
+
 static bool run_node(Trace *T, Run *r, Node *n)
 {
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
@@ -195,7 +242,7 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
     ok = bind_operands(T, &r, in, nin);
     T->dims = &r.env;
     for (Node *n = g->first; ok && n; n = n->next)
-        ok = n->op == GRAPH_PARAM || take_made(&r, n) || run_node(T, &r, n);
+        ok = n->op == GRAPH_PARAM || take_made(&r, n) || (n->scope ? run_scoped(T, &r, n) : run_node(T, &r, n));
     *nout = ok ? g->results.n : 0;
     for (int i = 0; i < *nout; i++)
         out[i] = tensor_ref(r.slot[slot_of(&r, g->results.at[i])]);

@@ -367,6 +367,12 @@ static Tensor *example(Batch *b, int i, int64_t k)
     return r_reshape(b->r, r_slice(b->r, x, -x->rank, k, k + 1), x->rank - 1, x->shape + 1);
 }
 
+/* All examples at once. */
+void batch_prefetch(Batch *b)
+{
+    run(b, b->a, b->x, b->n);
+}
+
 /* Prints happen once for each example, in order, as a loop would have it; a check looks at all at once. */
 void batch_effect(Batch *b)
 {

@@ -153,6 +153,7 @@ Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, 
     n->nin = (uint16_t)nin;
     n->nout = (uint16_t)nout;
     n->span = span;
+    n->scope = g->scope;
     n->attr = keep_attr(g, a);
     n->flags = symbolic(n->attr) | binds(op, type, nout);
     n->type = arena_array(&g->arena, TType, nout ? nout : 1);
@@ -234,9 +235,12 @@ static bool attr_same(const Attr *a, const Attr *b)
     return attr_equal(&x, b);
 }
 
-static bool node_is(const Node *n, OpId op, uint32_t again, const Attr *a, const GValue *in, int nin)
+/* What an equal node must have besides attributes and operands. */
+typedef struct Apart { uint32_t again; Sym scope; } Apart;
+
+static bool node_is(const Node *n, OpId op, Apart x, const Attr *a, const GValue *in, int nin)
 {
-    if (n->op != op || n->again != again || n->nin != nin || !attr_same(n->attr, a))
+    if (n->op != op || n->again != x.again || n->scope != x.scope || n->nin != nin || !attr_same(n->attr, a))
         return false;
     for (int i = 0; i < nin; i++)
         if (n->in[i].node != in[i].node || n->in[i].index != in[i].index)
@@ -253,9 +257,9 @@ static bool is_pure(OpId op)
 enum { PROBES = 8 };
 
 /* The node equal to these, or NULL and the free key to file a new one under (0: none). */
-static Node *find_equal(Graph *g, OpId op, uint32_t again, const Attr *a, const GValue *in, int nin, uint64_t *key)
+static Node *find_equal(Graph *g, OpId op, Apart x, const Attr *a, const GValue *in, int nin, uint64_t *key)
 {
-    uint64_t h = hash_node(op, a, in, nin) + again;
+    uint64_t h = hash_node(op, a, in, nin) + x.again;
 
     for (int i = 0; i < PROBES; i++, h++) {
         uintptr_t v;
@@ -263,7 +267,7 @@ static Node *find_equal(Graph *g, OpId op, uint32_t again, const Attr *a, const 
             *key = h;
             return NULL;
         }
-        if (node_is((Node *)v, op, again, a, in, nin))
+        if (node_is((Node *)v, op, x, a, in, nin))
             return (Node *)v;
     }
     *key = 0;
@@ -273,7 +277,7 @@ static Node *find_equal(Graph *g, OpId op, uint32_t again, const Attr *a, const 
 Node *graph_find_or_file(Graph *g, Node *n)
 {
     uint64_t key = 0;
-    Node *same = is_pure((OpId)n->op) ? find_equal(g, (OpId)n->op, n->again, n->attr, n->in, n->nin, &key) : NULL;
+    Node *same = is_pure((OpId)n->op) ? find_equal(g, (OpId)n->op, (Apart){n->again, n->scope}, n->attr, n->in, n->nin, &key) : NULL;
 
     if (key)
         map_set(&g->cse, key, (uintptr_t)n);
@@ -307,7 +311,7 @@ Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Spa
     Node *n = NULL;
 
     a = a ? a : plain_attr();
-    if (is_pure(op) && (n = find_equal(g, op, 0, a, in, nin, &key)))
+    if (is_pure(op) && (n = find_equal(g, op, (Apart){0, g->scope}, a, in, nin, &key)))
         return n;
     if (nin > 8)
         types = tsr_alloc(sizeof(TType) * (size_t)nin);
@@ -385,6 +389,7 @@ Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st)
         Attr a = resize_attr(n->attr, size, st);
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
+        c->scope = n->scope;
         at[n->id] = graph_append(c, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
         at[n->id]->again = n->again;
         resize_types(at[n->id]->type, n->type, n->nout, size, st);
@@ -393,6 +398,7 @@ Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st)
         if (in != few)
             tsr_free(in);
     }
+    c->scope = NULL;
     for (int i = 0; i < g->params.n; i++)
         vec_push(&c->params, at[g->params.at[i]->id]);
     for (int i = 0; i < g->conds.n; i++) {

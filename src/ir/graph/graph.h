@@ -34,6 +34,7 @@ struct Node {
     uint32_t token;             /* place among the graph's ops with ordered effects, from 1; 0: it has none */
     uint32_t again;             /* a recomputation: merged only with nodes of the same number. 0: an original */
     Span span;                  /* where in the source this came from */
+    Sym scope;                  /* the with blocks around, "device=gpu:0 mesh_axis=data", outermost first; NULL: none */
     const Attr *attr;
     TType *type;                /* nout of them */
     GValue *in;
@@ -46,6 +47,7 @@ struct Graph {
     Sym name;
     Node *first, *last;
     uint32_t nnodes, tokens;
+    Sym scope;                  /* of the nodes that are appended now */
     Vec(Node *) params;
     Vec(GValue) results;
     Map cse;                    /* hash -> Node *, of pure nodes */

@@ -9,6 +9,7 @@
 #include "ir/graph/read.h"
 #include "runtime/tensor.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 32, VALUES_MAX = 1 << 20 };
@@ -200,6 +201,42 @@ static void append(Reader *p, Scope *s, Line *l)
         define(p, s, l->number.at[i], (GValue){node, i});
 }
 
+static int depth_of_scope(Sym scope)
+{
+    int depth = 1;
+
+    for (const char *c = scope->text; *c; c++)
+        depth += *c == ' ';
+    return depth;
+}
+
+/* "device=gpu:0 {" or its end; false: a node follows, or the end of the graph. */
+static bool scope_line(Reader *p, Scope *s)
+{
+    static const char *const keys[] = {"device=", "mesh_axis="};
+    Sym outer = s->g->scope;
+    const char *from;
+    StrBuf b = {0};
+
+    if (outer && read_accept(p, "}")) {
+        const char *last = strrchr(outer->text, ' ');
+        s->g->scope = last ? sym_n(outer->text, (size_t)(last - outer->text)) : NULL;
+        return true;
+    }
+    read_skip(p);
+    from = p->at;
+    if (!read_accept(p, keys[0]) && !read_accept(p, keys[1]))
+        return false;
+    while (p->at < p->end && !isspace((unsigned char)*p->at) && *p->at != '{')
+        p->at++;
+    sb_printf(&b, "%s%s%.*s", outer ? outer->text : "", outer ? " " : "", (int)(p->at - from), from);
+    s->g->scope = sym_n(sb_str(&b), b.n);
+    sb_done(&b);
+    if (depth_of_scope(s->g->scope) > DEPTH_MAX)
+        read_fail(p, "blocks are nested too deeply");
+    return read_expect(p, "{");
+}
+
 static void node(Reader *p, Scope *s)
 {
     Line l = {.a = attr_default()};
@@ -288,8 +325,14 @@ static Graph *graph(Reader *p)
     outer = p->conds.n;
     conditions(p, s.g);
     read_expect(p, "{");
-    while (!p->bad && !read_accept(p, "}"))
+    while (!p->bad) {
+        if (scope_line(p, &s))
+            continue;
+        if (p->bad || read_accept(p, "}"))
+            break;
         node(p, &s);
+    }
+    s.g->scope = NULL;
     for (int i = 0; i < result.n && !p->bad; i++)
         if (result.at[i] < 0 || result.at[i] >= s.value.n)
             read_fail(p, "result %%%lld is not defined", (long long)result.at[i]);

@@ -208,6 +208,7 @@ static GValue constant_before(Graph *g, Node *n, Tensor *value)
     Node *c;
 
     a.value = value;
+    g->scope = n->scope;
     c = graph_append(g, OP_constant, &a, NULL, 0, n->type, 1, n->span);
     graph_move_before(g, c, n);
     return (GValue){c, 0};

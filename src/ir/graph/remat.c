@@ -71,6 +71,7 @@ static void copy_node(Cut *c, Graph *piece, Tensors *in, const Node *n)
 
     for (int i = 0; i < n->nin; i++)
         v[i] = operand(c, piece, in, n->in[i]);
+    piece->scope = n->scope;
     c->at[n->id].node = graph_append(piece, (OpId)n->op, n->attr, v, n->nin, n->type, n->nout, n->span);
     if (v != few)
         tsr_free(v);

@@ -376,10 +376,8 @@ Tensor *env_made(const DimEnv *e, const Node *n)
 
 void env_keep(DimEnv *e, const Node *n, Tensor *t)
 {
-    enum { BYTES_MAX = 1 << 16 };
-
     if (!is_current(e) || !e->plan->fixed[n->id] || t->tracer ||
-        dtype_nbytes((DType)t->dtype, (size_t)tensor_size(t)) > BYTES_MAX)
+        dtype_nbytes((DType)t->dtype, (size_t)tensor_size(t)) > SIZE_KEPT_MAX)
         return;
     tensor_unref(e->plan->made[n->id]);
     e->plan->made[n->id] = tensor_ref(t);
@@ -408,4 +406,20 @@ bool env_bind_type(DimEnv *e, Trace *T, const TType *y, const Tensor *t)
             return trace_fail(T, OPERR_SHAPE, "axis %d has size %s where the graph has %s", i, dim_text(t->shape[i]), dim_text(d));
     }
     return true;
+}
+
+static Dim size_of_call(void *st, Dim d)
+{
+    return env_subst(st, d);
+}
+
+Graph *graph_at_sizes(Trace *T, Graph *g, Tensor *const *in)
+{
+    DimEnv e;
+    Graph *c = env_init(&e, T, g, in) ? graph_resize(g, size_of_call, &e) : NULL;
+
+    if (c)
+        c->conds.n = 0;
+    env_done(&e);
+    return c;
 }

@@ -11,6 +11,8 @@
 
 #include "ir/graph/trace.h"
 
+enum { SIZE_KEPT_MAX = 1 << 16 };          /* bytes of a value that is kept from call to call */
+
 typedef enum { SIZE_IS, SIZE_BINDS, SIZE_EQUALS } SizeKind;
 
 typedef struct SizeStep {       /* one axis of a parameter */
@@ -50,6 +52,8 @@ typedef struct DimEnv {
 /* Bind the sizes of the operands. false: the graph does not take them, T says why. */
 bool env_init(DimEnv *e, Trace *T, Graph *g, Tensor *const *in);
 void env_done(DimEnv *e);
+/* A copy of the graph for the sizes of these operands alone. NULL: it does not take them, T says why. */
+Graph *graph_at_sizes(Trace *T, Graph *g, Tensor *const *in);
 Dim env_subst(const DimEnv *e, Dim d);
 /* The value of a node that follows from the sizes, as an earlier call with them made it; NULL: make it. Borrowed. */
 Tensor *env_made(const DimEnv *e, const Node *n);

@@ -18,6 +18,7 @@ static GValue constant(Trace *T, Level *lv, Tensor *t)
     Node *n;
 
     a.value = t;
+    lv->graph->scope = T->scope;
     n = graph_add(lv->graph, OP_constant, &a, NULL, 0, T->span, &T->message, &code);
     return (GValue){n, 0};
 }
@@ -31,6 +32,7 @@ static GValue capture(Trace *T, Level *lv, Tensor *t)
         return (GValue){lv->capture_nodes.at[at - 1], 0};
     y = tensor_type(t);
     y.weak = 0;
+    lv->graph->scope = NULL;
     vec_push(&lv->captures, tensor_ref(t));
     vec_push(&lv->capture_nodes, graph_append(lv->graph, (OpId)GRAPH_PARAM, NULL, NULL, 0, &y, 1, T->span));
     map_set(&lv->capture_of, (uintptr_t)t, (uintptr_t)lv->captures.n);
@@ -68,6 +70,7 @@ bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in,
         ok = (v[i] = stage_lift(T, lv, in[i])).node != NULL;
     if (ok) {
         sb_clear(&T->message);
+        lv->graph->scope = T->scope;
         n = graph_add(lv->graph, op, a, v, nin, T->span, &T->message, &code);
         if (!n)
             T->error = code == 4 ? OPERR_DTYPE : OPERR_SHAPE;
@@ -127,12 +130,16 @@ Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor *
     Level *lv = level_push(T, TRACE_STAGE);
     Graph *g = lv->graph = graph_new(name);
     Node **inputs = tsr_alloc(sizeof *inputs * (size_t)(nin + 1));
+    Sym scope = T->scope;
     bool ok;
 
+    T->scope = NULL;
     lv->sealed = !captures;
     for (int i = 0; i < nin; i++)
         inputs[i] = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, &in[i], 1, (Span){0, 0});
     ok = stage_body(T, lv, fn, inputs, nin);
+    T->scope = scope;
+    g->scope = NULL;
     graph_dce(g);
     stage_settle(lv, inputs, nin);
     if (ok && captures) {

@@ -14,7 +14,7 @@
  * effects of its regions.  Recomputations carry the number of the pass that made
  * them.  Regions follow the attributes of their op as `region0 graph ...`.  Two
  * size variables of one name print under different names, so that reading the
- * text keeps them apart.
+ * text keeps them apart.  Nodes of a with block that names a device or a mesh axis stand in a block: `device=gpu:0 {`.
  * Opaque language objects (custom rules) do not print: their ops read back
  * as calls of their body.
  */
@@ -260,9 +260,65 @@ static void print_name(StrBuf *out, const char *name)
         sb_put_json(out, name, strlen(name));
 }
 
+/* How many bytes of whole words two scopes begin with alike. */
+static size_t common_scope(const char *a, const char *b)
+{
+    size_t i = 0, common = 0;
+
+    for (; a[i] && a[i] == b[i]; i++)
+        if (a[i] == ' ')
+            common = i + 1;
+    return (!a[i] || a[i] == ' ') && (!b[i] || b[i] == ' ') ? i : common;
+}
+
+static int depth_of(const char *scope, size_t n)
+{
+    int depth = n > 0;
+
+    for (size_t i = 0; i + 1 < n; i++)
+        depth += scope[i] == ' ';
+    return depth;
+}
+
+/* Close and open the blocks between two nodes: "device=gpu:0 {" ... "}". Gives the depth at the second. */
+static int change_scope(Printer *p, const char *from, const char *to, int indent)
+{
+    size_t same = common_scope(from, to);
+    int depth = depth_of(from, strlen(from)), kept = depth_of(to, same);
+
+    for (; depth > kept; depth--)
+        sb_printf(p->out, "%*s}\n", indent + 2 * (depth - 1), "");
+    for (const char *s = to + same; *s; depth++) {
+        size_t n;
+        s += *s == ' ';
+        n = strcspn(s, " ");
+        sb_printf(p->out, "%*s%.*s {\n", indent + 2 * depth, "", (int)n, s);
+        s += n;
+    }
+    return depth;
+}
+
+static void print_nodes(Printer *p, const Graph *g, const uint32_t *number, int indent)
+{
+    uint32_t next[EFFECT_COUNT] = {0};
+    const char *scope = "";
+    int depth = 0;
+
+    for (const Node *n = g->first; n; n = n->next) {
+        const char *here = n->scope ? n->scope->text : "";
+        if (n->op == GRAPH_PARAM)
+            continue;
+        if (strcmp(here, scope))
+            depth = change_scope(p, scope, here, indent);
+        scope = here;
+        print_node(p, n, number, next, indent + 2 * depth);
+    }
+    change_scope(p, scope, "", indent);
+}
+
 static void print_graph(Printer *p, const Graph *g, int indent)
 {
-    uint32_t *number = number_values(g), next[EFFECT_COUNT] = {0};
+    uint32_t *number = number_values(g);
 
     sb_puts(p->out, "graph @");
     print_name(p->out, g->name ? g->name->text : "_");
@@ -282,9 +338,7 @@ static void print_graph(Printer *p, const Graph *g, int indent)
     sb_putc(p->out, ')');
     print_conds(p, g);
     sb_puts(p->out, " {\n");
-    for (const Node *n = g->first; n; n = n->next)
-        if (n->op != GRAPH_PARAM)
-            print_node(p, n, number, next, indent + 2);
+    print_nodes(p, g, number, indent + 2);
     sb_pad(p->out, ' ', (size_t)indent);
     sb_putc(p->out, '}');
     tsr_free(number);

@@ -278,6 +278,27 @@ static bool run_check(Trace *T, const Attr *a, Tensor *const *in, int nin)
     return ok || trace_fail(T, a->kind ? (OpError)a->kind : OPERR_VALUE, "%s", a->name ? a->name->text : "check failed");
 }
 
+/* Ask for the cache lines of a tensor's elements, as many as a second-level cache holds. */
+static void prefetch(const Tensor *t)
+{
+    enum { MOST = 1 << 20, LINE = 64 };
+    const char *p = t->store && t->contiguous ? tensor_data(t) : NULL;
+
+    for (size_t i = 0, n = p ? tensor_nbytes(t) : 0; i < n && i < MOST; i += LINE)
+        __builtin_prefetch(p + i, 0, 2);
+}
+
+Sym trace_enter(Trace *T, const char *key, const char *value)
+{
+    Sym former = T->scope;
+    StrBuf b = {0};
+
+    sb_printf(&b, "%s%s%s=%s", former ? former->text : "", former ? " " : "", key, value);
+    T->scope = sym_n(sb_str(&b), b.n);
+    sb_done(&b);
+    return former;
+}
+
 /* Ops that need no kernel. *ok: how it went. */
 static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok)
 {
@@ -307,6 +328,10 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
         *ok = T->host_print && T->host_print(T->host, a, in, nin);
         if (!*ok)
             T->error = OPERR_HOST;
+        return true;
+    case OP_prefetch:
+        *nout = 0;
+        prefetch(in[0]);
         return true;
     case OP_check:
         *nout = 0;

@@ -60,6 +60,7 @@ typedef struct Trace {
     OpError error;              /* set when op_apply and friends return false */
     StrBuf message;
     Span span;                  /* recorded on new nodes */
+    Sym scope;                  /* the with blocks around (Node.scope), recorded on new nodes */
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
     bool guarded;               /* results that are not finite are errors: sentinel.c */
     OpId failed;                /* with OPERR_NUMERIC: the op that gave one */
@@ -104,6 +105,9 @@ void trace_done(Trace *T);
 /* The key of the next ambient random draw (a new reference): fold_key(base, draws++), with the index in the batch
  * folded in under vmap and the iteration under scan and while, so that no two examples share numbers. NULL on error. */
 Tensor *trace_key(Trace *T);
+
+/* Enter a with block that nodes remember: key=value inside the present ones. The former ones, to be put back into T->scope. */
+Sym trace_enter(Trace *T, const char *key, const char *value);
 
 /* Did the loop body that is being staged draw random numbers so far? */
 bool trace_drew(const Trace *T);
