@@ -281,7 +281,8 @@ static int taken_operand(Fit *f, const Node *n, bool original)
     for (int k = 0; k < n->nin; k++) {
         Val *v = val_of(f, n->in[k]);
         const Block *b = v->block >= 0 ? &f->blocks.at[v->block] : NULL;
-        if (node_may_take(n, k) && !stays(f, n->in[k].node) && b && b->values == 1 && b->pins == 1 && v->also < 0 && v->rows && done_with(f, v, original))
+        if (node_may_take(n, k) && !stays(f, n->in[k].node) && b && b->values == 1 && b->pins == 1 && v->also < 0 && v->rows &&
+            done_with(f, v, original))
             return k;
     }
     return -1;
