@@ -69,6 +69,27 @@ Diag *diag_emit(DiagSink *sink, DiagCode code, Span span, const char *const *arg
     return d;
 }
 
+void diag_copy(DiagSink *to, const Diag *d)
+{
+    Arena *a = &to->arena;
+    Diag *c = arena_copy(a, d, sizeof *d);
+
+    c->arena = a;
+    c->message = arena_strdup(a, d->message);
+    c->fix_text = d->fix_text ? arena_strdup(a, d->fix_text) : NULL;
+    memset(&c->labels, 0, sizeof c->labels);
+    memset(&c->notes, 0, sizeof c->notes);
+    memset(&c->helps, 0, sizeof c->helps);
+    for (int i = 0; i < d->labels.n; i++)
+        vec_push(&c->labels, ((DiagLabel){d->labels.at[i].span, arena_strdup(a, d->labels.at[i].text)}));
+    for (int i = 0; i < d->notes.n; i++)
+        vec_push(&c->notes, arena_strdup(a, d->notes.at[i]));
+    for (int i = 0; i < d->helps.n; i++)
+        vec_push(&c->helps, arena_strdup(a, d->helps.at[i]));
+    vec_push(&to->all, c);
+    to->errors += table[d->code].severity == DIAG_ERROR;
+}
+
 static const char *vformat(Arena *a, const char *fmt, va_list ap)
 {
     StrBuf b = {0};

@@ -60,6 +60,8 @@ void diag_help(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3
 void diag_fix(Diag *d, Span span, const char *replacement);
 /* "did you mean near?" for a name at span, with its edit; only a slip of the keyboard is mended for certain. */
 void diag_guess(Diag *d, Span span, const char *wrong, const char *near);
+/* The same in another sink, whatever its limit. */
+void diag_copy(DiagSink *to, const Diag *d);
 void diag_sink_done(DiagSink *sink);
 
 /*

@@ -33,12 +33,29 @@ static void index_lines(Source *s)
     s->nlines = n;
 }
 
+/* Behind the last source; once that is far out, where others were dropped. `at`: its place among the sources. */
+static bool find_room(size_t len, uint64_t *base, int *at)
+{
+    *at = sources.n;
+    *base = sources.n ? (uint64_t)vec_last(&sources)->base + vec_last(&sources)->len + 1 : 1;
+    if (*base + len + 1 <= UINT32_MAX / 2)
+        return true;
+    for (uint64_t from = 1, i = 0; i < (uint64_t)sources.n; from = (uint64_t)sources.at[i]->base + sources.at[i]->len + 1, i++)
+        if (from + len + 1 <= sources.at[i]->base) {
+            *base = from;
+            *at = (int)i;
+            return true;
+        }
+    return *base + len + 1 <= UINT32_MAX;
+}
+
 const Source *source_add(const char *path, const char *text, size_t len)
 {
-    uint64_t base = sources.n ? (uint64_t)vec_last(&sources)->base + vec_last(&sources)->len + 1 : 1;
+    uint64_t base;
+    int at;
     Source *s;
 
-    if (len > SOURCE_MAX || base + len + 1 > UINT32_MAX)
+    if (len > SOURCE_MAX || !find_room(len, &base, &at))
         return NULL;
     s = tsr_calloc(sizeof *s);
     s->path = copy(path, strlen(path));
@@ -47,6 +64,8 @@ const Source *source_add(const char *path, const char *text, size_t len)
     s->base = (uint32_t)base;
     index_lines(s);
     vec_push(&sources, s);
+    memmove(&sources.at[at + 1], &sources.at[at], sizeof *sources.at * (size_t)(sources.n - 1 - at));
+    sources.at[at] = s;
     return s;
 }
 

@@ -694,7 +694,28 @@ static void check_done(Check *C)
     types_done();
 }
 
-void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
+static void walk_wanted(Check *C, AstSeq body, const bool *want)
+{
+    for (int i = 0; i < body.n; i++)
+        if (want[i])
+            block(C, (AstSeq){&body.at[i], 1});
+}
+
+/* Takes and gives what session.h wants to know beside what is reported. */
+static void walk_part(Check *C, AstSeq body, CheckPart *part)
+{
+    uint64_t facts = survey_facts(C, C->program);
+
+    part->whole = !part->want || facts != part->facts;
+    part->facts = facts;
+    if (part->whole)
+        block(C, body);
+    else
+        walk_wanted(C, body, part->want);
+    part->loose = C->program->frame.dead;
+}
+
+void check_types(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part)
 {
     Check C = {.sink = sink, .opt = opt, .fuel = FUEL + (long)FUEL_BYTE * u->src->len, .unrolled = 1, .path = u->src->path};
     Home program = {0};
@@ -705,11 +726,21 @@ void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
     C.home = C.program = &program;
     C.frame = &program.frame;
     dim_push();
-    block(&C, u->module->body);
+    if (part)
+        walk_part(&C, u->module->body, part);
+    else
+        block(&C, u->module->body);
     program.frame.dead = false;
     check_functions(&C);
-    effects_check(u, opt, sink);
+    if (part)
+        part->loose |= C.wild.n > 0 || C.fuel <= 0;
     dim_pop();
     check_done(&C);
     dim_release(sizes);
+}
+
+void check_unit(Unit *u, CheckOptions opt, DiagSink *sink)
+{
+    check_types(u, opt, sink, NULL);
+    effects_check(u, opt, sink);
 }

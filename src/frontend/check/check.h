@@ -19,4 +19,13 @@ typedef struct CheckOptions {
 /* After scope_resolve, with errors or without. Reports E03.. E04.. E05.. E07.. E09.. into the sink. */
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink);
 
+/* For session.h: the types of some of a module's statements, where those of the others are known from before. */
+typedef struct CheckPart {
+    const bool *want;           /* by statement; NULL: all */
+    uint64_t facts;             /* what all statements together say of names; when it changed all are walked */
+    bool whole;                 /* out: all were walked */
+    bool loose;                 /* out: what is found in one place may depend on all others */
+} CheckPart;
+void check_types(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part);
+
 #endif

@@ -196,6 +196,7 @@ void var_put(Trail *trail, const Type **at, const Type *t);
 
 /* survey.c */
 void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */
+uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read the same */
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
 
 /* homes.c */

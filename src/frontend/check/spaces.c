@@ -173,20 +173,30 @@ const Space *space_builtin(const char *dotted)
 
 /* ------------------------------------------------------------- files */
 
+static SpaceText *overlay;
+static void *overlay_state;
+
+void spaces_overlay(SpaceText *text, void *state)
+{
+    overlay = text;
+    overlay_state = state;
+}
+
 static const Space *space_file(const char *path, const char *dotted)
 {
     Sym key = sym(path);
     Space *s = map_get_ptr(&file_of, key);
-    char *text;
+    char *text = NULL;
     size_t len;
+    const char *open = s || !overlay ? NULL : overlay(overlay_state, path, &len);
 
-    if (s || vfs_read_file(path, SOURCE_MAX, &text, &len))
+    if (s || (!open && vfs_read_file(path, SOURCE_MAX, &text, &len)))
         return s;
     s = tsr_calloc(sizeof *s);
     s->name = sym(dotted)->text;
     s->path = key->text;
     map_set_ptr(&file_of, key, s);
-    read_text(s, path, text, len);
+    read_text(s, path, open ? open : text, len);
     add_module_attributes(s);
     tsr_free(text);
     return s;

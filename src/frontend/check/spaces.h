@@ -42,6 +42,9 @@ struct Ast *space_definition(const Space *s, Sym name);
 /* Its tree with its names resolved; NULL when it has no source or is not in order. */
 struct Unit *space_resolved(const Space *s);
 void spaces_drop_files(void);           /* and their sources */
+/* Texts that count instead of the files of these paths: those that an editor has open. NULL from it, or for it: the file. */
+typedef const char *SpaceText(void *state, const char *path, size_t *len);
+void spaces_overlay(SpaceText *text, void *state);
 void spaces_done(void);
 
 #endif
