@@ -382,7 +382,7 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
     } else if (is_function(C, attr)) {
-        diag_help(d, "it is a function: %s(x)", attr->text);
+        diag_help(d, "it is a function, no method: %s(x)", attr->text);
     } else if (near)
         diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     return T_ANY;
@@ -404,7 +404,6 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
     const TType *x = t->tensor;
     const char *s = attr->text;
     const NativeDef *d;
-    const PreludeRow *r;
 
     if (!strcmp(s, "shape"))
         return shape_tuple(x);
@@ -427,13 +426,6 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return T_ANY;
     if (d)
         return type_method(t, type_ref(TY_NATIVE, d));
-    r = prelude_row(prelude_find(attr));
-    if (r && r->kind == PRELUDE_STDLIB) {
-        Ast *def = space_definition(space_builtin(r->module), r->name);
-        return def && def->kind == AST_FunctionDef ? type_method(t, type_ref(TY_LIBRARY, def)) : T_ANY;
-    }
-    if (r)
-        return r->native ? type_method(t, type_ref(TY_NATIVE, r->native)) : T_ANY;
     return missing(C, attr, node);
 }
 
