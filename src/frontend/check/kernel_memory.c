@@ -284,6 +284,23 @@ const Type *kernel_rule_store(KernelCall *k)
     return T_NONE;
 }
 
+/* The row is a whole number of vectors. */
+const Type *kernel_rule_store_vector(KernelCall *k)
+{
+    const TType *place = kernel_tensor(k, 0), *value = kernel_tensor(k, 1);
+    char what[80];
+
+    if (place && value && value->rank && place->rank &&
+        (value->rank != place->rank || (value->rank == 1 && dim_divides(value->shape[0], place->shape[0]) == DIM_REFUTED))) {
+        REPORT(k->C, E0608, k->node->span, shape_of(value), shape_of(place));
+        return T_NONE;
+    }
+    snprintf(what, sizeof what, "%s()", k->name);
+    if (k->arg[0]->type->kind == TY_TENSOR)
+        kernel_dtype_goes(k->C, what, k->arg[1]->type, k->arg[0]->type->tensor->dtype, k->node);
+    return T_NONE;
+}
+
 static const Type *copied(KernelCall *k, int to, int from)
 {
     const TType *dst = kernel_tensor(k, to), *src = kernel_tensor(k, from);
