@@ -296,260 +296,6 @@ static void copy(CpuCode *e, const TileNode *n)
                    cpu_number(e, t->rank), cpu_number(e, (int64_t)raw_size((DType)t->dtype)), fill}, 5, "");
 }
 
-/* ---- what blocks hand over ---- */
-
-static bool is_tile(const TileType *t) { return t->kind == TILE_VALUE && t->rank > 0; }
-
-static void copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueRef from)
-{
-    LLVMValueRef bytes = cpu_number(e, tile_elements(t) * (int64_t)raw_size(lane_dtype((DType)t->dtype)));
-
-    LLVMBuildMemCpy(e->u->builder, to, 16, from, 16, bytes);
-}
-
-/* A tile in a buffer at `to`: copied from its own, or stretched from a scalar. */
-static void fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
-{
-    const TileType *t = tile_type(v);
-    CpuLoop l;
-    Spot p = {.strip = -1};
-
-    if (cpu_val(e, v)->x) {
-        copy_tile(e, t, to, cpu_val(e, v)->x);
-        return;
-    }
-    e->known.n = 0;
-    e->width = 1;
-    for (int i = 0; i < t->rank; i++)
-        p.at[i] = cpu_number(e, 0);
-    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, 1));
-    cpu_store_flat(e, (DType)t->dtype, to, l.i, cpu_lanes(e, v, &p), NULL);
-    cpu_loop_end(e, &l);
-    e->known.n = 0;
-}
-
-/* Phis for what is not a tile, at the builder's place, with what comes from `from`. */
-static LLVMValueRef one_phi(CpuCode *e, LLVMValueRef x, LLVMBasicBlockRef from)
-{
-    LLVMValueRef phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(x), "");
-
-    LLVMAddIncoming(phi, &x, &from, 1);
-    return phi;
-}
-
-static Val phis(CpuCode *e, const TileType *t, const Val *v, LLVMBasicBlockRef from)
-{
-    Val y = *v;
-
-    y.x = one_phi(e, v->x, from);
-    if (t->kind == TILE_TREE)
-        y.count = one_phi(e, v->count, from);
-    for (int i = 0; t->kind == TILE_VIEW && i < t->rank; i++) {
-        y.extent[i] = one_phi(e, v->extent[i], from);
-        y.stride[i] = t->stride[i] == STRIDE_ANY ? one_phi(e, v->stride[i], from) : v->stride[i];
-    }
-    return y;
-}
-
-static void also_from(const TileType *t, const Val *phi, const Val *v, LLVMBasicBlockRef from)
-{
-    LLVMValueRef x = v->x, n = v->count;
-
-    LLVMAddIncoming(phi->x, &x, &from, 1);
-    if (t->kind == TILE_TREE)
-        LLVMAddIncoming(phi->count, &n, &from, 1);
-    for (int i = 0; t->kind == TILE_VIEW && i < t->rank; i++) {
-        LLVMValueRef extent = v->extent[i], stride = v->stride[i];
-        LLVMAddIncoming(phi->extent[i], &extent, &from, 1);
-        if (t->stride[i] == STRIDE_ANY)
-            LLVMAddIncoming(phi->stride[i], &stride, &from, 1);
-    }
-}
-
-/* ---- blocks ---- */
-
-static void emit_block(CpuCode *e, const TileBlock *b);
-
-/* Tiles that are computed where they are used, but are used inside n's blocks, have buffers from here on. */
-static void need_captured(CpuCode *e, const TileBlock *b)
-{
-    for (const TileNode *m = b->first; m; m = m->next) {
-        for (int i = 0; i < m->nin; i++)
-            if (e->visited[m->in[i].node->id] && cpu_is_virtual(m->in[i].node))
-                cpu_need(e, m->in[i]);
-        for (int r = 0; r < 2; r++)
-            if (m->region[r])
-                need_captured(e, m->region[r]);
-    }
-    for (int i = 0; i < b->yields.n; i++)
-        if (e->visited[b->yields.at[i].node->id] && cpu_is_virtual(b->yields.at[i].node))
-            cpu_need(e, b->yields.at[i]);
-}
-
-static void settle(CpuCode *e, const TileNode *n)
-{
-    for (int i = 0; i < n->nin; i++)
-        if (tile_type(n->in[i])->kind == TILE_VALUE && !(n->op == TOP_dot && cpu_dot_direct(e, n, i)))
-            cpu_need(e, n->in[i]);
-    for (int r = 0; r < 2; r++)
-        if (n->region[r])
-            need_captured(e, n->region[r]);
-    for (int i = 0; i < e->loads.n && n->op != TOP_dot; i++)        /* the block may write what they read */
-        cpu_need(e, (TileRef){(TileNode *)e->loads.at[i], 0});
-    cpu_close(e);
-}
-
-static bool makes_tree(const TileBlock *b, TileRef v) { return v.node->op == TOP_tree && v.node->block == b; }
-
-/* Do a block's trees leave it? They lie in memory that its next round uses again. */
-static bool trees_stay(CpuCode *e, const TileBlock *b)
-{
-    for (int i = 0; i < b->yields.n; i++) {
-        TileRef v = b->yields.at[i];
-        while (v.node->op == TOP_push)
-            v = v.node->in[0];
-        if (tile_type(v)->kind == TILE_TREE && (makes_tree(b, v) || v.node->op == TOP_for || v.node->op == TOP_if || v.node->op == TOP_while))
-            if (v.node->block != &e->k->body)
-                return cpu_refuse(e, "a tree that is made inside a loop leaves it");
-    }
-    return true;
-}
-
-/* The operands from `skip` on, as the block's parameters from `at` on: tiles get buffers, others phis in this very block. */
-static void enter(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int n, LLVMBasicBlockRef before)
-{
-    for (int i = 0; i < n; i++) {
-        const TileType *t = tile_type(in[i]);
-        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
-        if (!is_tile(t))
-            *p = phis(e, t, cpu_val(e, in[i]), before);
-    }
-}
-
-static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const TileType *t = tile_type(in[i]);
-        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
-        if (is_tile(t)) {
-            p->x = cpu_buffer(e, cpu_tile_bytes(t));
-            fill_tile(e, in[i], p->x);
-        }
-    }
-}
-
-/* The next round's values; tiles that are another parameter's are copied aside first. */
-static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, int n)
-{
-    LLVMValueRef *aside = tsr_calloc(sizeof *aside * (size_t)(n + 1));
-    LLVMBasicBlockRef from;
-
-    for (int i = 0; i < n; i++) {
-        const TileNode *m = b->yields.at[i].node;
-        if (!is_tile(tile_type(b->yields.at[i])) || m->op != TILE_PARAM)
-            continue;
-        aside[i] = cpu_buffer(e, cpu_tile_bytes(tile_type(b->yields.at[i])));
-        copy_tile(e, tile_type(b->yields.at[i]), aside[i], cpu_val(e, b->yields.at[i])->x);
-    }
-    for (int i = 0; i < n; i++) {
-        TileRef p = {to->params.at[at + i], 0};
-        if (aside[i])
-            copy_tile(e, tile_type(p), cpu_val(e, p)->x, aside[i]);
-        else if (is_tile(tile_type(p)))
-            fill_tile(e, b->yields.at[i], cpu_val(e, p)->x);
-    }
-    from = LLVMGetInsertBlock(e->u->builder);
-    for (int i = 0; i < n; i++) {
-        TileRef p = {to->params.at[at + i], 0};
-        if (!is_tile(tile_type(p)))
-            also_from(tile_type(p), cpu_val(e, p), cpu_val(e, b->yields.at[i]), from);
-    }
-    tsr_free(aside);
-}
-
-static void leave(CpuCode *e, const TileNode *n, const TileBlock *b, int at)
-{
-    for (int i = 0; i < n->nout; i++)
-        *cpu_val(e, (TileRef){(TileNode *)n, i}) = *cpu_val(e, (TileRef){b->params.at[at + i], 0});
-}
-
-static void emit_for(CpuCode *e, const TileNode *n)
-{
-    const TileBlock *b = n->region[0];
-    LLVMBuilderRef u = e->u->builder;
-    LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e), from;
-    LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next;
-
-    enter_tiles(e, b, 1, n->in + 3, n->nout);
-    before = LLVMGetInsertBlock(u);
-    LLVMBuildBr(u, head);
-    LLVMPositionBuilderAtEnd(u, head);
-    i = one_phi(e, lo, before);
-    cpu_val(e, (TileRef){b->params.at[0], 0})->x = i;
-    enter(e, b, 1, n->in + 3, n->nout, before);
-    LLVMBuildCondBr(u, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, n->in[1])->x), body, done);
-    LLVMPositionBuilderAtEnd(u, body);
-    emit_block(e, b);
-    again(e, b, 1, b, n->nout);
-    next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
-    from = LLVMGetInsertBlock(u);
-    LLVMAddIncoming(i, &next, &from, 1);
-    LLVMBuildBr(u, head);
-    LLVMPositionBuilderAtEnd(u, done);
-    leave(e, n, b, 1);
-}
-
-static void emit_while(CpuCode *e, const TileNode *n)
-{
-    const TileBlock *test = n->region[0], *b = n->region[1];
-    LLVMBuilderRef u = e->u->builder;
-    LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e);
-
-    enter_tiles(e, test, 0, n->in, n->nout);
-    before = LLVMGetInsertBlock(u);
-    LLVMBuildBr(u, head);
-    LLVMPositionBuilderAtEnd(u, head);
-    enter(e, test, 0, n->in, n->nout, before);
-    emit_block(e, test);
-    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, test->yields.at[0])->x), body, done);
-    LLVMPositionBuilderAtEnd(u, body);
-    for (int i = 0; i < n->nout; i++)
-        *cpu_val(e, (TileRef){b->params.at[i], 0}) = *cpu_val(e, (TileRef){test->params.at[i], 0});
-    emit_block(e, b);
-    again(e, test, 0, b, n->nout);
-    LLVMBuildBr(u, head);
-    LLVMPositionBuilderAtEnd(u, done);
-    leave(e, n, test, 0);
-}
-
-static void emit_if(CpuCode *e, const TileNode *n)
-{
-    LLVMBuilderRef u = e->u->builder;
-    LLVMBasicBlockRef side[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e), end[2];
-
-    for (int i = 0; i < n->nout; i++)
-        if (is_tile(&n->type[i]))
-            cpu_val(e, (TileRef){(TileNode *)n, i})->x = cpu_buffer(e, cpu_tile_bytes(&n->type[i]));
-    LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, n->in[0])->x), side[0], side[1]);
-    for (int r = 0; r < 2; r++) {
-        LLVMPositionBuilderAtEnd(u, side[r]);
-        emit_block(e, n->region[r]);
-        for (int i = 0; i < n->nout; i++)
-            if (is_tile(&n->type[i]))
-                fill_tile(e, n->region[r]->yields.at[i], cpu_val(e, (TileRef){(TileNode *)n, i})->x);
-        end[r] = LLVMGetInsertBlock(u);
-        LLVMBuildBr(u, done);
-    }
-    LLVMPositionBuilderAtEnd(u, done);
-    for (int i = 0; i < n->nout; i++) {
-        Val *y = cpu_val(e, (TileRef){(TileNode *)n, i});
-        if (is_tile(&n->type[i]))
-            continue;
-        *y = phis(e, &n->type[i], cpu_val(e, n->region[0]->yields.at[i]), end[0]);
-        also_from(&n->type[i], y, cpu_val(e, n->region[1]->yields.at[i]), end[1]);
-    }
-}
-
 /* ---- nodes ---- */
 
 static bool uses_open(CpuCode *e, const TileNode *n)
@@ -591,17 +337,7 @@ static void emit_reshape(CpuCode *e, const TileNode *n)
     if (y->x && tile_type(n->in[0])->rank)
         return;
     y->x = cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
-    fill_tile(e, n->in[0], y->x);
-}
-
-static void emit_control(CpuCode *e, const TileNode *n)
-{
-    settle(e, n);
-    switch (n->op) {
-    case TOP_for: emit_for(e, n); break;
-    case TOP_if: emit_if(e, n); break;
-    default: emit_while(e, n);
-    }
+    cpu_fill_tile(e, n->in[0], y->x);
 }
 
 static void emit_dot(CpuCode *e, const TileNode *n)
@@ -611,7 +347,7 @@ static void emit_dot(CpuCode *e, const TileNode *n)
 
     if (joins && e->waits[push->in[0].node->id])
         cpu_close(e);
-    settle(e, n);
+    cpu_settle(e, n);
     cpu_dot(e, n, joins ? push : NULL);
     e->done = joins ? push : NULL;
 }
@@ -641,16 +377,16 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_dot: emit_dot(e, n); break;
     case TOP_alloc: alloc(e, n); break;
     case TOP_part: part(e, n); break;
-    case TOP_copy: case TOP_copy_async: settle(e, n); copy(e, n); break;
+    case TOP_copy: case TOP_copy_async: cpu_settle(e, n); copy(e, n); break;
     case TOP_commit: case TOP_wait: case TOP_barrier: break;
-    default: emit_control(e, n);
+    default: cpu_control(e, n);
     }
 }
 
-static void emit_block(CpuCode *e, const TileBlock *b)
+void cpu_emit_block(CpuCode *e, const TileBlock *b)
 {
     e->loads.n = 0;
-    if (b->owner && b->owner->op != TOP_if && !trees_stay(e, b))
+    if (b->owner && b->owner->op != TOP_if && !cpu_trees_stay(e, b))
         return;
     for (const TileNode *n = b->first; n && !e->failed; n = n->next) {
         e->visited[n->id] = true;
@@ -743,7 +479,7 @@ static void emit_kernel(CpuCode *e, const char *name)
     l = cpu_loop(e, LLVMGetParam(e->fn, 3), LLVMGetParam(e->fn, 4), cpu_number(e, 1));
     set_groups(e, l.i);
     e->allocated = cpu_number(e, 0);
-    emit_block(e, &e->k->body);
+    cpu_emit_block(e, &e->k->body);
     cpu_loop_end(e, &l);
     LLVMBuildRetVoid(e->u->builder);
     LLVMSetInitializer(global, cpu_number(e, e->fixed_bytes));

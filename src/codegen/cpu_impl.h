@@ -83,6 +83,14 @@ typedef struct CpuLoop { LLVMBasicBlockRef head, body, done; LLVMValueRef i, ste
 CpuLoop cpu_loop(CpuCode *e, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step);
 void cpu_loop_end(CpuCode *e, CpuLoop *l);
 
+void cpu_emit_block(CpuCode *e, const TileBlock *b);
+
+/* ---- cpu_control.c: blocks in blocks ---- */
+void cpu_control(CpuCode *e, const TileNode *n);        /* for, if, while */
+void cpu_settle(CpuCode *e, const TileNode *n);         /* what n and its blocks use has buffers, and the open cluster is done */
+void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to);
+bool cpu_trees_stay(CpuCode *e, const TileBlock *b);    /* else it is refused */
+
 /* ---- cpu_eval.c: values of tiles in vectors ---- */
 int64_t cpu_tile_bytes(const TileType *t);              /* of a buffer of its lanes, with room for a vector behind it */
 int64_t cpu_level_elements(const TileType *tree);       /* of one level of a tree */

@@ -97,11 +97,11 @@ static inline TileRef rk_param(RandomKernel *r, DType dt, int rank, const int64_
 static inline TileRef rk_any(RandomKernel *r) { return r->value[rnd_to(r->nvalues)]; }
 static inline TileRef rk_index(RandomKernel *r) { return r->index[rnd_to(r->nindex)]; }
 
-static const int32_t rk_shapes[][3] = {{0}, {16}, {4, 16}, {1, 16}, {4, 1}, {3, 10}, {8, 32}, {2, 4, 8}, {70}, {5, 40}};
+static const int32_t rk_shapes[][3] = {{0}, {16}, {4, 16}, {1, 16}, {4, 1}, {3, 10}, {8, 32}, {2, 4, 8}, {70}, {5, 40}, {16, 8}, {32, 24}};
 
 static inline int rk_shape(TAttr *a)
 {
-    const int32_t *s = rk_shapes[rnd_to(10)];
+    const int32_t *s = rk_shapes[rnd_to(12)];
 
     for (a->rank = 0; a->rank < 3 && s[a->rank]; a->rank++)
         a->shape[a->rank] = s[a->rank];
@@ -158,7 +158,7 @@ static const uint8_t rk_sums[] = {OP_sum, OP_prod, OP_max, OP_min, OP_any, OP_al
 
 static inline bool rk_multiply(const TileType *a, const TileType *b) { return a->rank == 2 && b->rank == 2 && a->extent[1] == b->extent[0]; }
 
-static inline void rk_value(RandomKernel *r)
+static inline bool rk_offer(RandomKernel *r)
 {
     static const TileOp ops[] = {TOP_const, TOP_splat, TOP_splat, TOP_iota, TOP_reshape, TOP_permute, TOP_reduce, TOP_reduce, TOP_dot,
                                  TOP_to_tile, TOP_ilt};
@@ -166,6 +166,7 @@ static inline void rk_value(RandomKernel *r)
     TAttr a = tattr_none;
     TileRef in[4] = {rk_any(r), rk_any(r), rk_any(r), rk_any(r)};
     int nin = tile_op_info[op].nin;
+    TileNode *n;
 
     a.dtype = (uint8_t)rk_dtype(r);
     a.f = rk_float();
@@ -178,12 +179,20 @@ static inline void rk_value(RandomKernel *r)
         for (int i = 0; i < a.rank; i++)
             a.axes[i] = (int8_t)((i + 1) % a.rank);
     }
+    if (op == TOP_reshape && rnd_to(3)) {
+        int64_t count = tile_type(in[0])->rank ? 1 : 0;
+        for (int i = 0; i < tile_type(in[0])->rank; i++)
+            count *= tile_type(in[0])->extent[i];
+        a.rank = (int8_t)(1 + rnd_to(2));
+        a.shape[0] = a.rank == 2 && rnd_to(2) ? 1 : (int32_t)count;
+        a.shape[1] = a.shape[0] == 1 ? (int32_t)count : 1;
+    }
     if (op == TOP_iota || op == TOP_to_tile || op == TOP_ilt)
         in[0] = rk_index(r), in[1] = rk_index(r);
     if (op == TOP_reduce)
         in[1] = rk_index(r);
     if (op == TOP_dot) {
-        for (int t = 0; t < 60 && !rk_multiply(tile_type(in[0]), tile_type(in[1])); t++)
+        for (int t = 0; t < 200 && !rk_multiply(tile_type(in[0]), tile_type(in[1])); t++)
             in[0] = rk_any(r), in[1] = rk_any(r);
         if (tile_type(in[0])->rank == 2 && tile_type(in[1])->rank == 2) {
             TileNode *c;
@@ -195,11 +204,19 @@ static inline void rk_value(RandomKernel *r)
             c = rk_add(r, TOP_const, &z, NULL, 0);
             in[2] = tile_out(c ? rk_add(r, TOP_splat, &z, (TileRef[]){{c, 0}}, 1) : NULL);
             if (!in[2].node)
-                return;
+                return false;
         }
         in[3] = rk_index(r);
     }
-    rk_keep(r, rk_add(r, op, &a, in, nin));
+    n = rk_add(r, op, &a, in, nin);
+    rk_keep(r, n);
+    return n != NULL;
+}
+
+static inline void rk_value(RandomKernel *r)
+{
+    for (int i = 0; i < 6 && !rk_offer(r); i++)
+        ;
 }
 
 static inline void rk_some(RandomKernel *r, int n);
@@ -297,6 +314,106 @@ static inline void rk_store(RandomKernel *r, TileRef v)
     rk_add(r, TOP_store, NULL, in, 2 + t->rank);
 }
 
+/* Part of an input, copied to a buffer and a bit beyond, perhaps asynchronously; then read, also at an edge. */
+static inline void rk_copy(RandomKernel *r)
+{
+    static const int64_t extent[2] = {6, 20};
+    TileRef x, in[5], buf, piece;
+    TAttr a = tattr_none;
+    bool later = rnd_to(2);
+
+    if (r->narg >= RK_ARGS / 2)
+        return;
+    x = rk_param(r, rk_dtype(r), 2, extent, false);
+    a.dtype = tile_type(x)->dtype;
+    a.space = rnd_to(2) ? SPACE_SHARED : SPACE_LOCAL;
+    a.f = rk_float();
+    buf = tile_out(rk_add(r, TOP_alloc, &a, (TileRef[]){rk_number(r, 5), rk_number(r, 16)}, 2));
+    in[0] = x;
+    in[1] = r->row;
+    in[2] = rk_number(r, rnd_to(6));
+    in[3] = rk_number(r, 1 + rnd_to(5));
+    in[4] = rk_number(r, 1 + rnd_to(14));
+    piece = tile_out(rk_add(r, TOP_part, NULL, in, 5));
+    rk_add(r, later ? TOP_copy_async : TOP_copy, &a, (TileRef[]){buf, piece}, 2);
+    if (later) {
+        rk_add(r, TOP_commit, NULL, NULL, 0);
+        rk_add(r, TOP_wait, NULL, NULL, 0);
+    }
+    rk_add(r, TOP_barrier, NULL, NULL, 0);
+    a.rank = 2;
+    a.shape[0] = 4;
+    a.shape[1] = 16;
+    in[0] = buf;
+    in[1] = r->row;
+    in[2] = r->index[0];
+    rk_keep(r, rk_add(r, TOP_load, &a, in, 3));
+}
+
+/* Values that meet in a buffer element by element, more than once. */
+static inline void rk_atomic(RandomKernel *r)
+{
+    TileRef v = rk_any(r), in[5], at[4];
+    const TileType *t = tile_type(v);
+    TAttr a = tattr_none;
+    TileNode *buf;
+
+    if (r->b.at != &r->k->body)
+        return;
+    for (int i = 0; i < t->rank; i++) {
+        at[i] = rk_number(r, t->extent[i]);
+        a.shape[i] = t->extent[i];
+        in[1 + i] = r->index[0];
+    }
+    a.dtype = t->dtype;
+    a.rank = (int8_t)t->rank;
+    a.space = SPACE_SHARED;
+    a.op = (uint8_t[]){OP_sum, OP_max, OP_min}[rnd_to(3)];
+    if (t->dtype == DT_c64 || !(buf = rk_add(r, TOP_alloc, &a, at, t->rank)))
+        return;
+    in[0] = tile_out(buf);
+    in[1 + t->rank] = v;
+    rk_add(r, TOP_store, NULL, in, 2 + t->rank);
+    if (t->rank)
+        in[1] = rnd_to(2) ? r->index[0] : r->row;       /* some lie outside */
+    rk_add(r, TOP_atomic, &a, in, 2 + t->rank);
+    if (t->rank)
+        in[1] = r->index[0];
+    rk_keep(r, rk_add(r, TOP_load, &a, in, 1 + t->rank));
+}
+
+/* Doubling until a count is reached; a tile and its mirror image change places each time. */
+static inline void rk_while(RandomKernel *r)
+{
+    TileRef x = rk_any(r), y = rk_any(r), one, i, flag;
+    TileBuilder outer = r->b;
+    TAttr a = tattr_none;
+    TileNode *n;
+
+    for (int t = 0; t < 20 && !tile_type_equal(tile_type(x), tile_type(y)); t++)
+        y = rk_any(r);
+    if (!tile_type_equal(tile_type(x), tile_type(y)))
+        y = x;
+    n = rk_add(r, TOP_while, NULL, (TileRef[]){r->index[0], x, y}, 3);
+    r->b.at = n->region[0];
+    i = (TileRef){n->region[0]->params.at[0], 0};
+    flag = tile_out(rk_add(r, TOP_ilt, NULL, (TileRef[]){i, r->index[3]}, 2));
+    tile_yield(&r->b, &flag, 1);
+    r->b.at = n->region[1];
+    one = rk_number(r, 1 + rnd_to(3));
+    i = tile_out(rk_add(r, TOP_iadd, NULL, (TileRef[]){{n->region[1]->params.at[0], 0}, one}, 2));
+    a.op = OP_add;
+    x = (TileRef){n->region[1]->params.at[1], 0};
+    y = (TileRef){n->region[1]->params.at[2], 0};
+    if (rnd_to(2)) {
+        TileNode *sum = rk_add(r, TOP_map, &a, (TileRef[]){x, y}, 2);
+        x = sum ? tile_out(sum) : x;
+    }
+    tile_yield(&r->b, (TileRef[]){i, y, x}, 3);
+    r->b = outer;
+    rk_keep(r, n);
+}
+
 static inline void rk_through_buffer(RandomKernel *r)
 {
     TileRef v = rk_any(r), in[5], at[4];
@@ -319,6 +436,15 @@ static inline void rk_through_buffer(RandomKernel *r)
     in[1 + t->rank] = v;
     rk_add(r, TOP_store, NULL, in, 2 + t->rank);
     rk_add(r, TOP_barrier, NULL, NULL, 0);
+    rk_keep(r, rk_add(r, TOP_load, &a, in, 1 + t->rank));
+    if (!t->rank)
+        return;
+    for (int i = 0; i < 20 && (i == 0 || !tile_type_equal(tile_type(in[1 + t->rank]), t)); i++)
+        in[1 + t->rank] = rk_any(r);
+    in[1 + t->rank] = tile_type_equal(tile_type(in[1 + t->rank]), t) ? in[1 + t->rank] : v;
+    in[1] = rnd_to(2) ? r->row : rk_number(r, 1);       /* over a part of what was loaded, and may not have been used yet */
+    rk_add(r, TOP_store, NULL, in, 2 + t->rank);
+    in[1] = r->index[0];
     rk_keep(r, rk_add(r, TOP_load, &a, in, 1 + t->rank));
 }
 
@@ -344,10 +470,12 @@ static inline void rk_make(RandomKernel *r, int n, const uint8_t *dtypes, int nd
     rk_load(r);
     rk_load(r);
     for (int i = 0; i < n && r->nvalues < RK_VALUES - 8; i++)
-        switch (rnd_to(12)) {
+        switch (rnd_to(14)) {
         case 0: rk_loop(r, 0); break;
         case 1: rk_branch(r); break;
         case 2: rk_through_buffer(r); break;
+        case 3: rk_copy(r); break;
+        case 4: rnd_to(2) ? rk_atomic(r) : rk_while(r); break;
         default: rk_some(r, 1);
         }
     for (int i = r->nvalues - 1; i >= 0; i--)
