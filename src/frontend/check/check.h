@@ -19,13 +19,14 @@ typedef struct CheckOptions {
 /* After scope_resolve, with errors or without. Reports E03.. E04.. E05.. E07.. E09.. into the sink. */
 void check_unit(Unit *u, CheckOptions opt, DiagSink *sink);
 
-/* For session.h: the types of some of a module's statements, where those of the others are known from before. */
+/* For session.h: a check of some of a module's statements, where what the others give is known from before. */
 typedef struct CheckPart {
     const bool *want;           /* by statement; NULL: all */
     uint64_t facts;             /* what all statements together say of names; when it changed all are walked */
+    bool effects;               /* out: the program is held to effects, which are checked over all statements */
     bool whole;                 /* out: all were walked */
     bool loose;                 /* out: what is found in one place may depend on all others */
 } CheckPart;
-void check_types(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part);
+void check_part(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part);
 
 #endif

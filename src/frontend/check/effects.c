@@ -93,7 +93,7 @@ void effects_infer(Effects *E)
 /* ------------------------------------------------------------- the unit */
 
 /* Programs that say nothing of effects are not held to any. */
-static bool speaks_of_effects(const Unit *u)
+bool effects_spoken_of(const Unit *u)
 {
     static const char *const words[] = {"pure", "effects", "Stateful", "get_rank", "axis_index", "local_rank", "spmd", "shard", "RANK",
                                         "Region", "memory", "mesh", "Mesh", "donate"};
@@ -126,7 +126,7 @@ void effects_check(Unit *u, CheckOptions opt, DiagSink *sink)
 {
     Effects E = {.u = u, .sink = sink};
 
-    if (!opt.effects && !speaks_of_effects(u))
+    if (!opt.effects && !effects_spoken_of(u))
         return;
     things_read(&E, u, NULL);
     for (int i = 0; i < E.own.n; i++)

@@ -10,7 +10,6 @@
 
 #include "frontend/check/check.h"
 #include "frontend/check/chunks.h"
-#include "frontend/check/effects.h"
 #include "frontend/check/spaces.h"
 
 #include <limits.h>
@@ -140,11 +139,11 @@ static bool find_file_import(Ast *n, void *state)
     return ast_walk(n, find_file_import, f);
 }
 
-static void find_file_imports(OpenFile *f)
+static void find_file_imports(OpenFile *f, bool all)
 {
     for (int i = 0; i < f->text.all.n; i++) {
         Chunk *k = &f->text.all.at[i];
-        for (int j = 0; (k->fresh || !f->reads_files) && j < k->n; j++)
+        for (int j = 0; (k->fresh || all) && j < k->n; j++)
             find_file_import(k->stmt[j], f);
     }
 }
@@ -167,11 +166,14 @@ static void tie(int *up, int a, int b)
         up[a] = b;
 }
 
-/* Names that imports alone bind tie nothing: they mean the same wherever they are read. */
-static Map imported_names(const Chunks *c, const Scope *globals)
+/* Names that imports alone bind tie nothing, nor do those that nothing binds, as __name__: they mean the same to all. */
+static Map constant_names(const Chunks *c, const Scope *globals)
 {
     Map m = {0};
 
+    for (int i = 0; i < globals->locals.n; i++)
+        if (globals->locals.at[i].nbinds == 1 && !globals->locals.at[i].decl.hi)
+            map_set(&m, (uintptr_t)globals->locals.at[i].name, 1);
     for (int i = 0; i < c->all.n; i++)
         for (int k = 0; c->all.at[i].imports && k < c->all.at[i].nword; k++) {
             uintptr_t at = 0;
@@ -183,10 +185,12 @@ static Map imported_names(const Chunks *c, const Scope *globals)
 
 static bool is_global(const Scope *s, Sym name)
 {
-    return s && map_find(&s->slot_of, (uintptr_t)name, NULL);
+    uintptr_t at = 0;
+
+    return s && map_find(&s->slot_of, (uintptr_t)name, &at) && at;
 }
 
-static void tie_chunks(const Chunks *c, const Scope *globals, const Map *imported, int *up)
+static void tie_chunks(const Chunks *c, const Scope *globals, const Map *constant, int *up)
 {
     Map owner = {0};
 
@@ -194,7 +198,7 @@ static void tie_chunks(const Chunks *c, const Scope *globals, const Map *importe
         for (int k = 0; k < c->all.at[i].nword; k++) {
             Sym word = c->all.at[i].word[k];
             uintptr_t first = 0;
-            if (!is_global(globals, word) || map_find(imported, (uintptr_t)word, NULL))
+            if (!is_global(globals, word) || map_find(constant, (uintptr_t)word, NULL))
                 continue;
             if (map_find(&owner, (uintptr_t)word, &first))
                 tie(up, (int)first - 1, i);
@@ -205,10 +209,11 @@ static void tie_chunks(const Chunks *c, const Scope *globals, const Map *importe
 }
 
 /* Does the chunk read a name that went away with another, or that another had a part in? */
-static bool is_touched(const OpenFile *f, const Chunk *k, const Scope *now)
+static bool is_touched(const OpenFile *f, const Chunk *k, const Scope *now, const Map *constant)
 {
     for (int i = 0; f->text.gone.n && i < k->nword; i++)
-        if (map_find(&f->text.gone, (uintptr_t)k->word[i], NULL) && (is_global(now, k->word[i]) || is_global(f->globals, k->word[i])))
+        if (map_find(&f->text.gone, (uintptr_t)k->word[i], NULL) && !map_find(constant, (uintptr_t)k->word[i], NULL) &&
+            (is_global(now, k->word[i]) || is_global(f->globals, k->word[i])))
             return true;
     return k->fresh;
 }
@@ -218,19 +223,19 @@ static bool *plan(OpenFile *f, const Scope *now)
 {
     int n = f->text.all.n, *up;
     bool *walk, *seed;
-    Map imported;
+    Map constant;
 
     if (!f->globals || f->text.whole || f->text.odd || f->again || f->part.loose)
         return NULL;
-    imported = imported_names(&f->text, now);
+    constant = constant_names(&f->text, now);
     up = tsr_alloc(sizeof *up * (size_t)(n + 1));
     walk = tsr_calloc((size_t)n + 1);
     seed = tsr_calloc((size_t)n + 1);
     for (int i = 0; i < n; i++)
         up[i] = i;
-    tie_chunks(&f->text, now, &imported, up);
+    tie_chunks(&f->text, now, &constant, up);
     for (int i = 0; i < n; i++)
-        if (is_touched(f, &f->text.all.at[i], now))
+        if (is_touched(f, &f->text.all.at[i], now, &constant))
             seed[root(up, i)] = true;
     for (int i = 0; i < n; i++)
         walk[i] = f->text.all.at[i].imports || seed[root(up, i)];
@@ -239,7 +244,7 @@ static bool *plan(OpenFile *f, const Scope *now)
             walk[n] = true;                         /* an import changed: what it binds ties nothing */
     tsr_free(up);
     tsr_free(seed);
-    map_done(&imported);
+    map_done(&constant);
     if (walk[n]) {
         tsr_free(walk);
         walk = NULL;
@@ -315,17 +320,16 @@ static void check_text(OpenFile *f)
     u.module->scope = globals;
     f->part.want = want;
     types.errors = f->sink.errors;
-    check_types(&u, (CheckOptions){0}, &types, &f->part);
+    check_part(&u, (CheckOptions){0}, &types, &f->part);
     if (walk && f->part.loose && !loose && !f->part.whole) {
         diag_sink_done(&types);
         types = (DiagSink){.limit = INT_MAX, .errors = f->sink.errors};
         f->part.want = NULL;
-        check_types(&u, (CheckOptions){0}, &types, &f->part);
+        check_part(&u, (CheckOptions){0}, &types, &f->part);
     }
     settle(&f->text, f->part.whole ? NULL : walk, &types);
     for (int i = 0; i < f->text.all.n; i++)
         copy_all(&f->sink, &f->text.all.at[i].found);
-    effects_check(&u, (CheckOptions){0}, &f->sink);
     if (f->globals)
         scope_free_module(f->globals);
     f->globals = globals;
@@ -340,13 +344,15 @@ static void check_text(OpenFile *f)
 
 static void begin(OpenFile *f)
 {
+    bool moved = f->world != f->session->world && f->reads_files;
+
     diag_sink_done(&f->sink);
     f->sink = (DiagSink){0};
-    if (f->world != f->session->world && f->reads_files) {
+    if (moved) {
         f->again = true;
         f->reads_files = false;
     }
-    find_file_imports(f);
+    find_file_imports(f, moved);
     copy_all(&f->sink, &f->text.syntax);
 }
 
