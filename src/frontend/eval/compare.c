@@ -134,6 +134,8 @@ static Value compare_builtin(Interp *I, int op, Value a, Value b)
     }
     if ((a.tag == V_COMPLEX && (is_real(b) || b.tag == V_COMPLEX)) || (b.tag == V_COMPLEX && is_real(a)))
         return op == AOP_EQ || op == AOP_NE ? vbool(complex_equal(a, b) == (op == AOP_EQ)) : VNOTIMPL;
+    if (a.tag == V_DTYPE && (b.tag == V_INSTANCE || b.tag == V_CLASS))      /* x.policy == Policy(...) */
+        return dtype_op_binary(I, op, a, b);
     if (a.tag != b.tag)
         return VNOTIMPL;
     switch (a.tag) {

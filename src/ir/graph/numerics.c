@@ -77,6 +77,12 @@ static void conversion_policy(Trace *T, const Policy *p, Attr *a)
     }
 }
 
+/* Does every value of `from` have one in `to`? */
+static bool holds(uint8_t to, uint8_t from)
+{
+    return dtype_is_float((DType)from) && dtype_info[to].ebits >= dtype_info[from].ebits && dtype_info[to].mbits >= dtype_info[from].mbits;
+}
+
 /* y, which it takes, stored: in dtype `store` of policy `label`. carried: y's tangents are still divided by the scale of g. */
 static bool store_as(Trace *T, const Governing *g, Tensor *y, uint8_t store, const Policy *label, bool carried, Tensor **out)
 {
@@ -88,7 +94,7 @@ static bool store_as(Trace *T, const Governing *g, Tensor *y, uint8_t store, con
         *out = y;
         return true;
     }
-    if (y->dtype != store)
+    if (!holds(store, y->dtype))
         conversion_policy(T, &g->p, &a);
     a.dtype = store;
     a.policy = label;
@@ -99,16 +105,15 @@ static bool store_as(Trace *T, const Governing *g, Tensor *y, uint8_t store, con
 }
 
 /* The floats among x in another dtype; results are new references in place of the old ones. */
-static bool take_to(Trace *T, Tensor **x, int n, uint8_t from, uint8_t to)
+static bool take_to(Trace *T, const Governing *g, Tensor **x, int n, uint8_t from, uint8_t to)
 {
     for (int i = 0; i < n; i++) {
-        Tensor *c;
-        if (x[i]->dtype != from || from == to)
+        Tensor *y = x[i];
+        if (y->dtype != from || from == to)
             continue;
-        if (!(c = convert_to(T, x[i], to)))
+        x[i] = NULL;
+        if (!store_as(T, g, y, to, NULL, false, &x[i]))
             return false;
-        tensor_unref(x[i]);
-        x[i] = c;
     }
     return true;
 }
@@ -142,10 +147,14 @@ static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tenso
     uint8_t store = a->dtype != DT_NONE ? a->dtype : g->p.storage != DT_NONE ? g->p.storage : dt;
     const Policy *label = store == dt ? g->own : NULL;
     Attr b = *a;
-    bool ok = take_to(T, x, nin, dt, compute);
+    bool ok = take_to(T, g, x, nin, dt, compute);
 
     b.compute = g->p.compute;
-    b.policy = g->own;
+    if (g->own) {
+        Policy told = *g->own;
+        told.storage = store;
+        b.policy = policy_intern(told);
+    }
     if (b.accum == DT_NONE && g->p.accum != DT_NONE && dtype_is_float((DType)g->p.accum))
         b.accum = g->p.accum;
     b.dtype = b.accum != DT_NONE ? b.accum : (uint8_t)dtype_accum((DType)compute);
@@ -202,7 +211,7 @@ static bool arithmetic(Trace *T, const Governing *g, OpId op, const Attr *a, Ten
 {
     Tensor *few[FEW], **x = hold(in, nin, few), *y;
     uint8_t dt = in[0]->dtype;
-    bool ok = take_to(T, x, nin, dt, compute) && run1(T, op, a, x, nin, &y) && store_as(T, g, y, dt, g->own, false, out);
+    bool ok = take_to(T, g, x, nin, dt, compute) && run1(T, op, a, x, nin, &y) && store_as(T, g, y, dt, g->own, false, out);
 
     release(x, nin, (const Tensor *const *)few);
     return ok;
@@ -218,7 +227,7 @@ static bool convert_governed(Trace *T, const Attr *a, Tensor *const *in, Tensor 
     Governing g = governing(T, a->policy);
     Attr b = *a;
 
-    if (a->rounding || a->saturate || rounds_plainly(&g.p) || a->dtype == in[0]->dtype)
+    if (a->rounding || a->saturate || rounds_plainly(&g.p) || (holds(a->dtype, in[0]->dtype) && g.p.denorm == DENORM_PRESERVE))
         return false;
     conversion_policy(T, &g.p, &b);
     *ok = run1(T, OP_convert, &b, in, 1, out);
