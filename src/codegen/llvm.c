@@ -33,6 +33,16 @@ extern Ctor *const llvm_ctors_begin[], *const llvm_ctors_end[];
 
 static void fatal(const char *reason) { tsr_bug("LLVM: %s", reason); }
 
+/*
+ * Memory runs out inside LLVM as it does elsewhere: one clean error from the driver's recovery point. These two are C++,
+ * which LLVM-C has no words for.
+ */
+void set_new_handler(void (*handler)(void)) __asm__("_ZSt15set_new_handlerPFvvE");
+void install_bad_alloc_error_handler(void (*handler)(void *, const char *, bool), void *st)
+    __asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
+
+static void no_memory(void *st, const char *reason, bool diagnose) { tsr_out_of_memory(); }
+
 static void start(void)
 {
     static char *none[] = {NULL};
@@ -48,6 +58,8 @@ static void start(void)
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
     LLVMInstallFatalErrorHandler(fatal);
+    set_new_handler(tsr_out_of_memory);
+    install_bad_alloc_error_handler(no_memory, NULL);
 }
 
 static void llvm_start(void)
