@@ -28,7 +28,7 @@ typedef struct Sink {
     const TileNode *node;
     TileRef v;
     LLVMValueRef buffer;        /* of its result */
-    LLVMValueRef acc;           /* reduce: the 8 lanes, in a slot */
+    LLVMValueRef acc;           /* reduce: the lanes of the sums, in a slot or a buffer */
     LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
     LLVMValueRef count;         /* push: values so far; reduce: how many to take */
 } Sink;

@@ -332,17 +332,29 @@ static int sum_lanes(const Cluster *c, const Sink *s)
 
 static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, const Sink *s)
 {
-    DType dt = (DType)tile_type(s->v)->dtype;
-    LLVMTypeRef lanes = lane_type(e->u, dt, along_strip(c) ? sum_lanes(c, s) : c->width);
-
-    return along_strip(c) ? lanes : LLVMArrayType2(lanes, CHUNK_LANES);
+    return lane_type(e->u, (DType)tile_type(s->v)->dtype, sum_lanes(c, s));
 }
 
-static LLVMValueRef acc_place(CpuCode *e, const Cluster *c, const Sink *s, LLVMValueRef lane)
+/* Elements of one lane of the sums in memory: all strips of a row. */
+static int64_t lane_row(const Cluster *c)
 {
-    LLVMTypeRef t = lane_type(e->u, (DType)tile_type(s->v)->dtype, c->width);
+    return c->axis == c->strip ? 1 : (c->shape[c->strip] + c->width - 1) / c->width * (int64_t)c->width;
+}
 
-    return LLVMBuildGEP2(e->u->builder, t, s->acc, &lane, 1, "");
+/* Where in memory a lane has the sums of the strip at hand. */
+static LLVMValueRef acc_at(CpuCode *e, const Cluster *c, LLVMValueRef lane)
+{
+    LLVMValueRef row = cpu_op(e, LLVMMul, lane, cpu_number(e, lane_row(c)));
+
+    return c->axis == c->strip ? row : cpu_op(e, LLVMAdd, row, e->spot.at[c->strip]);
+}
+
+static void make_acc(CpuCode *e, const Cluster *c, Sink *s)
+{
+    if (along_strip(c))
+        s->acc = llvm_slot(e->u, acc_type(e, c, s));
+    else
+        s->acc = cpu_buffer(e, CHUNK_LANES * lane_row(c) * (int64_t)raw_size(lane_dtype((DType)tile_type(s->v)->dtype)));
 }
 
 static void begin_sums(CpuCode *e, Cluster *c)
@@ -352,14 +364,12 @@ static void begin_sums(CpuCode *e, Cluster *c)
         DType dt = (DType)tile_type(s->v)->dtype;
         if (!s->node || s->node->op != TOP_reduce)
             continue;
-        if (!s->acc)
-            s->acc = llvm_slot(e->u, acc_type(e, c, s));
         if (along_strip(c)) {
             LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, sum_lanes(c, s)), s->acc);
             continue;
         }
         for (int l = 0; l < CHUNK_LANES; l++)
-            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, c->width), acc_place(e, c, s, cpu_number(e, l)));
+            cpu_store_flat(e, dt, s->acc, acc_at(e, c, cpu_number(e, l)), cpu_identity(e, (OpId)s->node->attr->op, dt, c->width), NULL);
     }
 }
 
@@ -368,10 +378,11 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
     DType dt = (DType)tile_type(s->v)->dtype;
     OpId step = tile_step_op((OpId)s->node->attr->op);
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot), mask = strip_mask(e, c), acc, place;
+    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot), mask = strip_mask(e, c), acc, at;
 
     if (e->masked) {
-        LLVMValueRef taken, at = e->spot.at[c->axis];
+        LLVMValueRef taken;
+        at = e->spot.at[c->axis];
         if (along_strip(c))
             taken = cpu_lane_mask(e, at, cpu_number(e, 0), s->count);
         else
@@ -380,10 +391,9 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
         x = cpu_choose(e, mask, x, cpu_identity(e, (OpId)s->node->attr->op, dt, c->width));
     }
     if (!along_strip(c)) {
-        LLVMTypeRef t = lane_type(e->u, dt, c->width);
-        place = acc_place(e, c, s, cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, CHUNK_LANES - 1)));
-        acc = LLVMBuildLoad2(b, t, place, "");
-        LLVMBuildStore(b, cpu_step(e, step, dt, acc, x, c->width), place);
+        at = acc_at(e, c, cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, CHUNK_LANES - 1)));
+        acc = cpu_load_flat(e, dt, s->acc, at, 1);
+        cpu_store_flat(e, dt, s->acc, at, cpu_step(e, step, dt, acc, x, c->width), NULL);
         return;
     }
     int n = sum_lanes(c, s);
@@ -407,7 +417,7 @@ static LLVMValueRef fold_lanes(CpuCode *e, const Cluster *c, const Sink *s)
         return all;
     }
     for (int l = 0; l < CHUNK_LANES; l++)
-        x[l] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, dt, c->width), acc_place(e, c, s, cpu_number(e, l)), "");
+        x[l] = cpu_load_flat(e, dt, s->acc, acc_at(e, c, cpu_number(e, l)), 1);
     for (int n = CHUNK_LANES / 2; n; n /= 2)
         for (int l = 0; l < n; l++)
             x[l] = cpu_step(e, step, dt, x[l], x[l + n], c->width);
@@ -493,9 +503,34 @@ static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
     return l;
 }
 
+/* Rows of the summed axis in turn, each from its first strip to its last, as they lie in memory. */
+static void walk_rows(CpuCode *e, Cluster *c)
+{
+    bool one = c->axis == c->strip;             /* element by element */
+    CpuLoop strips, rows;
+
+    if (!one)
+        strips = axis_loop(e, c, c->strip, c->width);
+    begin_sums(e, c);
+    if (!one)
+        cpu_loop_end(e, &strips);
+    rows = axis_loop(e, c, c->axis, 1);
+    if (!one)
+        strips = axis_loop(e, c, c->strip, c->width);
+    strip(e, c);
+    if (!one)
+        cpu_loop_end(e, &strips);
+    cpu_loop_end(e, &rows);
+    if (!one)
+        strips = axis_loop(e, c, c->strip, c->width);
+    end_sums(e, c);
+    if (!one)
+        cpu_loop_end(e, &strips);
+}
+
 static void walk(CpuCode *e, Cluster *c, bool masked)
 {
-    CpuLoop outer[TILE_RANK_MAX], inner, sums;
+    CpuLoop outer[TILE_RANK_MAX], inner;
     bool in_memory = c->axis >= 0 && !along_strip(c);
     int n = 0;
 
@@ -506,15 +541,7 @@ static void walk(CpuCode *e, Cluster *c, bool masked)
         if (i != c->strip && !(in_memory && i == c->axis))
             outer[n++] = axis_loop(e, c, i, 1);
     if (in_memory) {
-        if (c->axis != c->strip)
-            inner = axis_loop(e, c, c->strip, c->width);
-        begin_sums(e, c);
-        sums = axis_loop(e, c, c->axis, 1);
-        strip(e, c);
-        cpu_loop_end(e, &sums);
-        end_sums(e, c);
-        if (c->axis != c->strip)
-            cpu_loop_end(e, &inner);
+        walk_rows(e, c);
     } else {
         begin_sums(e, c);
         inner = axis_loop(e, c, c->strip, c->width);
@@ -604,8 +631,11 @@ static void emit_walks(CpuCode *e, Cluster *c)
 static void emit_cluster(CpuCode *e, Cluster *c)
 {
     choose_width(e, c);
-    for (int i = 0; i < c->sinks.n; i++)
+    for (int i = 0; i < c->sinks.n; i++) {
         begin_sink(e, &c->sinks.at[i]);
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_reduce)
+            make_acc(e, c, &c->sinks.at[i]);
+    }
     emit_walks(e, c);
     for (int i = 0; i < c->sinks.n; i++)
         end_sink(e, &c->sinks.at[i]);
