@@ -3,15 +3,18 @@
  * without a micro-kernel.
  *
  * Both operands are packed whole into panels (as many columns of b and rows of
- * a as a tile has, zero padded), so a tile reads two runs and needs no edges;
- * then all tiles of all batches are one parallel loop.  Few rows against a row-major b
- * are not worth packing.
+ * a as a tile has, zero padded), so a tile reads two runs and needs no edges.
+ * Then all batches are one parallel loop over patches of tiles, small enough
+ * that GEMM_CHUNK steps of a patch's panels stay in cache (Goto and van de Geijn 2008): a patch does
+ * one chunk for all its tiles before the next one, and finished chunks wait in
+ * a buffer until the tree combines them.  Few rows against a row-major b are not worth packing.
  */
 #include "runtime/gemm.h"
 
 #include "base/alloc.h"
 #include "runtime/cpu.h"
 #include "runtime/scalar.h"
+#include "runtime/storage.h"
 
 #include <string.h>
 
@@ -20,6 +23,7 @@ static const GemmKernels *kernels(void) { return cpu()->gemm; }
 /* ---- packed tiles, f32 and f64 ---- */
 
 enum { SMALL = 4096 };          /* bytes of panels that stay on the stack */
+enum { PATCH_M = 10, PATCH_N = 4 };     /* panels of a and b in a patch */
 
 typedef struct Packed {
     Gemm g;
@@ -27,6 +31,11 @@ typedef struct Packed {
     size_t size;                /* bytes of an element */
     int64_t mr, nr, mpanels, npanels, abatches, bbatches;
     char *a, *b;                /* packed panels */
+    int64_t pm, pn;             /* panels of a patch */
+    int64_t mpatches, npatches, patches, parts;
+    int64_t chunks;
+    char *wait;                 /* for each part: finished chunks of a patch's tiles, by level of the tree */
+    int64_t wait_bytes;
 } Packed;
 
 /* One panel: `width` lines of the operand (zeros beyond `lines`), k steps each. */
@@ -61,6 +70,10 @@ static void pack_a(int64_t lo, int64_t hi, void *st)
         int64_t batch = t / p->mpanels, i = t % p->mpanels * p->mr;
         int64_t lines = p->g.m - i < p->mr ? p->g.m - i : p->mr;
         const char *src = (const char *)p->g.a + (batch * p->g.abatch + i * p->g.arow) * (int64_t)p->size;
+        if (p->g.acol == 1 && p->size == 4 && p->tile->turn) {
+            p->tile->turn((const float *)src, p->g.arow, (int)lines, p->g.k, (float *)p->a + t * p->g.k * p->mr);
+            continue;
+        }
         pack(p->size, src, p->g.arow, p->g.acol, lines, p->mr, p->g.k, p->a + t * p->g.k * p->mr * (int64_t)p->size);
     }
 }
@@ -77,24 +90,100 @@ static void pack_b(int64_t lo, int64_t hi, void *st)
     }
 }
 
-/* Tile t: panels of a go round fastest, so that a panel of b stays in cache. */
-static void run_tiles(int64_t lo, int64_t hi, void *st)
+/* sum = wait + sum, elementwise. */
+static void join(size_t size, int64_t n, const void *wait, void *sum)
 {
-    const Packed *p = st;
+    if (size == 4)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)sum)[i] = ((const float *)wait)[i] + ((float *)sum)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)sum)[i] = ((const double *)wait)[i] + ((double *)sum)[i];
+}
+
+/*
+ * A tile's sum over chunk `c` climbs the tree: complete subtrees wait, one a level, like the bits of a counter; after the
+ * last chunk they all join.  true: the sum is whole.
+ */
+static bool climb(const Packed *p, int64_t c, char *wait, int64_t level, char *sum)
+{
+    int64_t n = p->mr * p->nr;
+    int depth = __builtin_popcountll((unsigned long long)c);
+
+    for (int64_t t = c + 1; !(t & 1); t >>= 1)
+        join(p->size, n, wait + --depth * level, sum);
+    if (c + 1 < p->chunks) {
+        memcpy(wait + depth * level, sum, (size_t)n * p->size);
+        return false;
+    }
+    while (depth)
+        join(p->size, n, wait + --depth * level, sum);
+    return true;
+}
+
+static void store_tile(const Packed *p, int64_t batch, int64_t ip, int64_t jp, const char *tile)
+{
     const Gemm *g = &p->g;
+    int64_t i = ip * p->mr, j = jp * p->nr;
+    int64_t rows = g->m - i < p->mr ? g->m - i : p->mr, cols = g->n - j < p->nr ? g->n - j : p->nr;
+    char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * (int64_t)p->size;
+
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(c + (size_t)(r * g->n) * p->size, tile + (size_t)(r * p->nr) * p->size, (size_t)cols * p->size);
+}
+
+/* All tiles of a patch, chunk by chunk; panels of a go round fastest, so that a panel of b stays in the first cache. */
+static void run_patch(const Packed *p, int64_t patch, char *wait)
+{
+    const Gemm *g = &p->g;
+    int64_t pi = patch % p->mpatches * p->pm, pj = patch / p->mpatches % p->npatches * p->pn, batch = patch / p->mpatches / p->npatches;
+    int64_t ie = pi + p->pm < p->mpanels ? pi + p->pm : p->mpanels, je = pj + p->pn < p->npanels ? pj + p->pn : p->npanels;
+    int64_t size = (int64_t)p->size, bytes = p->mr * p->nr * size, level = p->pm * p->pn * bytes;
+    const char *a = p->a + (p->abatches == 1 ? 0 : batch) * p->mpanels * g->k * p->mr * size;
+    const char *b = p->b + (p->bbatches == 1 ? 0 : batch) * p->npanels * g->k * p->nr * size;
     _Alignas(64) char tile[GEMM_TILE_BYTES];
 
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t ip = t % p->mpanels, jp = t / p->mpanels % p->npanels, batch = t / p->mpanels / p->npanels;
-        int64_t i = ip * p->mr, j = jp * p->nr;
-        const char *a = p->a + ((p->abatches == 1 ? 0 : batch) * p->mpanels + ip) * g->k * p->mr * (int64_t)p->size;
-        const char *b = p->b + ((p->bbatches == 1 ? 0 : batch) * p->npanels + jp) * g->k * p->nr * (int64_t)p->size;
-        p->tile->run(g->k, a, b, tile);
-        int64_t rows = g->m - i < p->mr ? g->m - i : p->mr, cols = g->n - j < p->nr ? g->n - j : p->nr;
-        char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * (int64_t)p->size;
-        for (int64_t r = 0; r < rows; r++)
-            memcpy(c + (size_t)(r * g->n) * p->size, tile + (size_t)(r * p->nr) * p->size, (size_t)cols * p->size);
+    for (int64_t c = 0; c < p->chunks; c++) {
+        int64_t k0 = c * GEMM_CHUNK, k = g->k - k0 < GEMM_CHUNK ? g->k - k0 : GEMM_CHUNK;
+        for (int64_t j = pj; j < je; j++)
+            for (int64_t i = pi; i < ie; i++) {
+                p->tile->run(k, a + (i * g->k + k0) * p->mr * size, b + (j * g->k + k0) * p->nr * size, tile);
+                if (climb(p, c, wait + ((j - pj) * p->pm + i - pi) * bytes, level, tile))
+                    store_tile(p, batch, i, j, tile);
+            }
     }
+}
+
+static void run_parts(int64_t lo, int64_t hi, void *st)
+{
+    const Packed *p = st;
+
+    for (int64_t part = lo; part < hi; part++)
+        for (int64_t t = part * p->patches / p->parts; t < (part + 1) * p->patches / p->parts; t++)
+            run_patch(p, t, p->wait + part * p->wait_bytes);
+}
+
+/* Patches as large as caches like, but enough of them for all threads; each part has room for what waits. */
+static void plan_patches(Packed *p)
+{
+    int64_t threads = pool_threads(), levels = 0;
+
+    p->pm = PATCH_M;
+    p->pn = PATCH_N;
+    p->chunks = p->g.k > GEMM_CHUNK ? (p->g.k + GEMM_CHUNK - 1) / GEMM_CHUNK : 1;
+    for (;;) {
+        p->mpatches = (p->mpanels + p->pm - 1) / p->pm;
+        p->npatches = (p->npanels + p->pn - 1) / p->pn;
+        p->patches = p->g.batch * p->mpatches * p->npatches;
+        if (threads == 1 || p->patches >= 4 * threads || (p->pm == 1 && p->pn == 1))
+            break;
+        *(p->pm > p->pn ? &p->pm : &p->pn) /= 2;
+    }
+    p->parts = threads == 1 || p->g.batch * p->g.m * p->g.n * p->g.k < 1 << 18 ? 1 : 4 * threads;
+    p->parts = p->parts < p->patches ? p->parts : p->patches;
+    while (p->chunks >> levels)
+        levels++;
+    p->wait_bytes = p->chunks == 1 ? 0 : levels * p->pm * p->pn * p->mr * p->nr * (int64_t)p->size;
 }
 
 /* Elements of c with the zeros around them, over the speed: what a tile's shape costs. */
@@ -110,7 +199,7 @@ static const GemmTile *best_tile(const Gemm *g)
     const GemmKernels *k = kernels();
     const GemmTile *narrow = g->accum == DT_f32 ? &k->f32 : &k->f64, *wide = g->accum == DT_f32 ? &k->wide_f32 : &k->wide_f64;
 
-    return wide->run && g->k <= wide->kmax && cost(wide, g) < cost(narrow, g) ? wide : narrow;
+    return wide->run && cost(wide, g) < cost(narrow, g) ? wide : narrow;
 }
 
 static KStatus run_packed(KCtx *c, const Gemm *g)
@@ -123,21 +212,23 @@ static KStatus run_packed(KCtx *c, const Gemm *g)
     p.npanels = (g->n + p.nr - 1) / p.nr;
     p.abatches = g->abatch ? g->batch : 1;
     p.bbatches = g->bbatch ? g->batch : 1;
-    int64_t na = p.abatches * p.mpanels * p.mr * g->k, nb = p.bbatches * p.npanels * p.nr * g->k;
+    plan_patches(&p);
+    int64_t size = (int64_t)p.size, na = (p.abatches * p.mpanels * p.mr * g->k * size + 63) / 64 * 64;
+    int64_t nb = (p.bbatches * p.npanels * p.nr * g->k * size + 63) / 64 * 64, all = na + nb + p.parts * p.wait_bytes;
     _Alignas(64) char few[SMALL];
-    char *room = (na + nb) * (int64_t)p.size <= SMALL ? few : NULL;
-    p.a = room ? room : k_scratch(c, na, p.size);
-    p.b = room ? room + na * (int64_t)p.size : p.a ? k_scratch(c, nb, p.size) : NULL;
-    if (p.b) {
-        int64_t work = g->k * 64 + 1;
-        pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * p.mr + 1) + 1, pack_a, &p);
-        pool_for(p.bbatches * p.npanels, (1 << 16) / (g->k * p.nr + 1) + 1, pack_b, &p);
-        pool_for(g->batch * p.mpanels * p.npanels, (1 << 20) / work + 1, run_tiles, &p);
+    Storage *room = all <= SMALL ? NULL : storage_new((size_t)all);
+    if (all > SMALL && !room) {
+        k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all);
+        return K_NOMEM;
     }
-    KStatus s = p.b ? K_OK : K_NOMEM;
-    tsr_free_aligned(room ? NULL : p.a);
-    tsr_free_aligned(room ? NULL : p.b);
-    return s;
+    p.a = room ? room->data : few;
+    p.b = p.a + na;
+    p.wait = p.b + nb;
+    pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * p.mr + 1) + 1, pack_a, &p);
+    pool_for(p.bbatches * p.npanels, (1 << 16) / (g->k * p.nr + 1) + 1, pack_b, &p);
+    pool_for(p.parts, 1, run_parts, &p);
+    storage_unref(room);
+    return K_OK;
 }
 
 /* ---- few rows: straight from b ---- */

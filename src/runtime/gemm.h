@@ -11,7 +11,8 @@
 #include "runtime/kernel_util.h"
 
 enum { GEMM_BLOCK = 32, GEMM_LEVELS = 32 };     /* levels: of trees over at most 2^31 blocks */
-enum { GEMM_ROW = 64, GEMM_COLUMN = 8, GEMM_TILE_BYTES = 12 * 32 * 4 };     /* bytes: of the largest tile */
+enum { GEMM_ROW = 64, GEMM_COLUMN = 8, GEMM_WIDE_ROWS = 14, GEMM_TILE_BYTES = GEMM_WIDE_ROWS * 32 * 4 };     /* bytes: of the largest tile */
+enum { GEMM_CHUNK = 8 * GEMM_BLOCK };           /* steps between stops in packed products: a complete subtree */
 
 /* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */
 typedef struct Gemm {
@@ -24,12 +25,13 @@ typedef struct Gemm {
 
 KStatus gemm_run(KCtx *c, Gemm g);
 
-/* A micro-kernel: whole k, packed panels a [k][mr] and b [k][nr], tile [mr][nr]. */
+/* A micro-kernel: up to GEMM_CHUNK steps, packed panels a [k][mr] and b [k][nr], tile [mr][nr]. */
 typedef struct GemmTile {
     int mr, nr;
-    int64_t kmax;               /* its trees have no more levels */
     int speed;                  /* multiplications a cycle, relative to the other one */
     void (*run)(int64_t k, const void *a, const void *b, void *tile);   /* NULL: there is none */
+    /* Pack f32 lines (at most mr) whose steps are neighbours; NULL: no faster way than element by element. */
+    void (*turn)(const float *src, int64_t line, int lines, int64_t k, float *dst);
 } GemmTile;
 
 /* Once for each instruction set; wide tiles have twice as much to do at a time, and waste more at edges. */
