@@ -192,6 +192,21 @@ def memory_limit_is_an_error(ctx):
         raise Fail(f"exit code {p.returncode}, {p.stderr[-300:]!r}")
 
 
+def memory_limit_while_compiling(ctx):
+    """From enough memory to start to enough to compile: one line that says so, then the result; never a signal."""
+    code = "def f(x): return tanh(x * 2.0 + 1.0)\nprint(jit(f)(zeros(2)).shape)\n"
+    limit, said = os.path.getsize(ctx.tessera) - (24 << 20), []
+    while said.count(0) < 8 and limit < 1 << 28:
+        p = process.run([ctx.tessera, "run", "--backend=cpu", "-e", code], memory=limit)
+        limit += 1 << 18
+        if said or p.returncode in (0, 1):                      # before that the system could not load it
+            said.append(p.returncode)
+            if p.returncode and (p.returncode != 1 or "out of memory" not in p.stderr) or not p.returncode and p.stdout != "(2,)\n":
+                raise Fail(f"{limit >> 10} KiB: exit code {p.returncode}, {p.stderr[-300:]!r}")
+    if not {0, 1} <= set(said):
+        raise Fail(f"exit codes {said}")
+
+
 def every_verb_has_help(ctx):
     p = process.run([ctx.tessera, "help"])
     for verb in re.findall(r"^  (\w+)  ", p.stdout.split("commands:")[1], re.M):
@@ -215,7 +230,7 @@ def cpu_seconds(argv):
 
 
 FUNCTIONS = (ctrl_c_stops, ctrl_c_is_caught, ctrl_c_stops_sleep, broken_pipe_is_quiet, full_disk_is_an_error,
-             file_size_limit_is_an_error, memory_limit_is_an_error, every_verb_has_help, starts_quickly)
+             file_size_limit_is_an_error, memory_limit_is_an_error, memory_limit_while_compiling, every_verb_has_help, starts_quickly)
 
 
 def tests(ctx):
