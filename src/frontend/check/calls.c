@@ -615,6 +615,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
 
     if (op)
         return kernel_call(C, op, d, self, a, node);
+    if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
+        return r;
     if (!self && !*d->owner && host_call(C, d->name, a, &r))
         return r;
     if (d->sig && !strncmp(d->sig, "type[", 5)) {

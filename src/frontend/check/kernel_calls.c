@@ -233,6 +233,45 @@ Ast *kernel_arg_node(const KernelCall *k, int i)
     return AST_IS(e, Arg) ? AST_AS(e, Arg)->value : e;
 }
 
+/* ------------------------------------------------------------- builtins */
+
+/* min, max, abs, float and int are a tile's own: of elements and numbers. */
+bool kernel_builtin(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out)
+{
+    static const char *const names[] = {"min", "max", "float", "int", "abs"};
+    bool extreme = !strcmp(name, names[0]) || !strcmp(name, names[1]), element = false;
+    const Type *t = NULL;
+    size_t which = 0;
+
+    while (which < sizeof names / sizeof *names && strcmp(names[which], name))
+        which++;
+    if (which == sizeof names / sizeof *names || a->open)
+        return false;
+    *out = T_ANY;
+    for (int i = 0; i < a->n; i++) {
+        const Type *x = a->at[i].type;
+        if (kernel_is_row(C, a->at[i].node))
+            return true;
+        if (type_is_any(x) || x->kind != TY_TENSOR)
+            continue;
+        element |= x->tensor->rank == 0;
+        if (strcmp(name, "abs") && x->tensor->rank != RANK_UNKNOWN && x->tensor->rank > 0) {
+            Diag *d = REPORT(C, E0614, at_call(node, a->at[i].node), name, "x", "an element or a number", found_text(x));
+            if (extreme)
+                diag_help(d, "%simum(a, b) compares block values", name);
+            return true;
+        }
+    }
+    for (int i = 0; extreme && element && i < a->n; i++) {
+        if (type_is_any(a->at[i].type) || !kernel_is_scalar(a->at[i].type))
+            return true;
+        t = t ? kernel_join(t, a->at[i].type) : a->at[i].type;
+    }
+    if (t)
+        *out = t;
+    return t != NULL;
+}
+
 /* ------------------------------------------------------------- the call */
 
 static KernelRule *const rule_of[KOP_COUNT] = {
@@ -250,6 +289,14 @@ static bool check_written(KernelCall *k)
     return true;
 }
 
+/* What every tile does for itself, it does to an element: a row has to be loaded first. */
+static bool takes_elements(const KernelCall *k, const NativeParam *p)
+{
+    const char *kind = AST_IS(p->annotation, Name) ? AST_AS(p->annotation, Name)->id->text : "";
+
+    return !strcmp(kind, "Scalar") || (k->op->level == KERNEL_LANE && !strcmp(kind, "Block") && !(k->op->effects & KERNEL_W0));
+}
+
 const Type *kernel_call(Check *C, const KernelOp *op, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)
 {
     const NativeSig *sig = native_sig(d);
@@ -264,7 +311,8 @@ const Type *kernel_call(Check *C, const KernelOp *op, const NativeDef *d, const 
     if (!check_written(&k))
         return T_ANY;
     for (int i = 0; i < sig->n; i++)
-        if (!check_argument(&k, &sig->param[i], k.arg[i]))
+        if (!check_argument(&k, &sig->param[i], k.arg[i]) || (takes_elements(&k, &sig->param[i]) && k.arg[i] &&
+                                                              kernel_is_row(C, kernel_arg_node(&k, i))))
             return T_ANY;
     return rule_of[kernel_op_id(op)](&k);
 }
