@@ -23,12 +23,14 @@ typedef struct Lanes { LLVMValueRef lane, raw; } Lanes;         /* either may be
 
 typedef struct Known { const TileNode *node; Spot spot; Lanes lanes; } Known;
 
+enum { SUMS_MAX = 4 };                  /* rows that are summed side by side, because a sum alone waits for its adder */
+
 /* Something that a cluster does with each element of a tile. node NULL: the tile goes to a buffer. */
 typedef struct Sink {
     const TileNode *node;
     TileRef v;
     LLVMValueRef buffer;        /* of its result */
-    LLVMValueRef acc;           /* reduce: the lanes of the sums, in a slot or a buffer */
+    LLVMValueRef acc[SUMS_MAX]; /* reduce: the lanes of the sums, in a slot for each row at hand, or in one buffer */
     LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
     LLVMValueRef count;         /* push: values so far; reduce: how many to take */
 } Sink;
@@ -38,6 +40,7 @@ typedef struct Cluster {
     int rank, axis;             /* axis: of its reductions, -1: there is none */
     int32_t shape[TILE_RANK_MAX];
     int strip, width;           /* axis of the vectors; their lanes */
+    int rows, row;              /* rows that are walked side by side, and which of them is at hand */
     bool masked;                /* is each access checked? */
     Vec(Sink) sinks;
     Vec(const TileNode *) nodes;        /* evaluated in it */

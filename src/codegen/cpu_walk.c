@@ -275,6 +275,24 @@ static void choose_width(CpuCode *e, Cluster *c)
         c->width = 1;
 }
 
+enum { CHEAP = 24 };            /* instructions of an element, above which a sum's adder is not what it waits for */
+
+/* How many rows to sum side by side. */
+static int rows_at_once(const Cluster *c)
+{
+    int cost = 0, rows = SUMS_MAX;
+
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        cost += n->op == TOP_map && n->attr->op != OP_convert ? formula_cost((OpId)n->attr->op, tile_map_dtype((OpId)n->attr->op, n->in)) : 2;
+    }
+    if (!(c->axis == c->strip && c->width > 1) || c->rank < 2 || c->strip == 0 || cost > CHEAP)
+        return 1;
+    while (c->shape[c->strip - 1] % rows)
+        rows--;
+    return rows;
+}
+
 /* Reductions in lanes of a vector; else the lanes wait in memory, chosen by the place along the axis. */
 static bool along_strip(const Cluster *c) { return c->axis == c->strip && c->width > 1; }
 
@@ -351,10 +369,10 @@ static LLVMValueRef acc_at(CpuCode *e, const Cluster *c, LLVMValueRef lane)
 
 static void make_acc(CpuCode *e, const Cluster *c, Sink *s)
 {
-    if (along_strip(c))
-        s->acc = llvm_slot(e->u, acc_type(e, c, s));
-    else
-        s->acc = cpu_buffer(e, CHUNK_LANES * lane_row(c) * (int64_t)raw_size(lane_dtype((DType)tile_type(s->v)->dtype)));
+    for (int i = 0; along_strip(c) && i < c->rows; i++)
+        s->acc[i] = llvm_slot(e->u, acc_type(e, c, s));
+    if (!along_strip(c))
+        s->acc[0] = cpu_buffer(e, CHUNK_LANES * lane_row(c) * (int64_t)raw_size(lane_dtype((DType)tile_type(s->v)->dtype)));
 }
 
 static void begin_sums(CpuCode *e, Cluster *c)
@@ -365,11 +383,11 @@ static void begin_sums(CpuCode *e, Cluster *c)
         if (!s->node || s->node->op != TOP_reduce)
             continue;
         if (along_strip(c)) {
-            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, sum_lanes(c, s)), s->acc);
+            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, dt, sum_lanes(c, s)), s->acc[c->row]);
             continue;
         }
         for (int l = 0; l < CHUNK_LANES; l++)
-            cpu_store_flat(e, dt, s->acc, acc_at(e, c, cpu_number(e, l)), cpu_identity(e, (OpId)s->node->attr->op, dt, c->width), NULL);
+            cpu_store_flat(e, dt, s->acc[0], acc_at(e, c, cpu_number(e, l)), cpu_identity(e, (OpId)s->node->attr->op, dt, c->width), NULL);
     }
 }
 
@@ -392,15 +410,15 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
     }
     if (!along_strip(c)) {
         at = acc_at(e, c, cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, CHUNK_LANES - 1)));
-        acc = cpu_load_flat(e, dt, s->acc, at, 1);
-        cpu_store_flat(e, dt, s->acc, at, cpu_step(e, step, dt, acc, x, c->width), NULL);
+        acc = cpu_load_flat(e, dt, s->acc[0], at, 1);
+        cpu_store_flat(e, dt, s->acc[0], at, cpu_step(e, step, dt, acc, x, c->width), NULL);
         return;
     }
     int n = sum_lanes(c, s);
-    acc = LLVMBuildLoad2(b, acc_type(e, c, s), s->acc, "");
+    acc = LLVMBuildLoad2(b, acc_type(e, c, s), s->acc[c->row], "");
     for (int i = 0; i < c->width; i += n)
         acc = cpu_step(e, step, dt, acc, c->width == n ? x : part_of(e, x, i, n), n);
-    LLVMBuildStore(b, acc, s->acc);
+    LLVMBuildStore(b, acc, s->acc[c->row]);
 }
 
 /* ((0+4)+(2+6))+((1+5)+(3+7)) */
@@ -411,13 +429,13 @@ static LLVMValueRef fold_lanes(CpuCode *e, const Cluster *c, const Sink *s)
     LLVMValueRef x[CHUNK_LANES], all;
 
     if (along_strip(c)) {
-        all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, s), s->acc, "");
+        all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, s), s->acc[c->row], "");
         for (int n = sum_lanes(c, s) / 2; n; n /= 2)
             all = cpu_step(e, step, dt, part_of(e, all, 0, n), part_of(e, all, n, n), n);
         return all;
     }
     for (int l = 0; l < CHUNK_LANES; l++)
-        x[l] = cpu_load_flat(e, dt, s->acc, acc_at(e, c, cpu_number(e, l)), 1);
+        x[l] = cpu_load_flat(e, dt, s->acc[0], acc_at(e, c, cpu_number(e, l)), 1);
     for (int n = CHUNK_LANES / 2; n; n /= 2)
         for (int l = 0; l < n; l++)
             x[l] = cpu_step(e, step, dt, x[l], x[l + n], c->width);
@@ -528,9 +546,23 @@ static void walk_rows(CpuCode *e, Cluster *c)
         cpu_loop_end(e, &strips);
 }
 
+/* Do something for each of the rows at hand, of which the first is given; it stays the one that the spot names. */
+static void each_row(CpuCode *e, Cluster *c, LLVMValueRef first, void (*what)(CpuCode *e, Cluster *c))
+{
+    for (c->row = 0; c->row < c->rows; c->row++) {
+        if (c->rows > 1)
+            e->spot.at[c->strip - 1] = cpu_op(e, LLVMAdd, first, cpu_number(e, c->row));
+        what(e, c);
+    }
+    c->row = 0;
+    if (c->rows > 1)
+        e->spot.at[c->strip - 1] = first;
+}
+
 static void walk(CpuCode *e, Cluster *c, bool masked)
 {
     CpuLoop outer[TILE_RANK_MAX], inner;
+    LLVMValueRef first;
     bool in_memory = c->axis >= 0 && !along_strip(c);
     int n = 0;
 
@@ -539,15 +571,16 @@ static void walk(CpuCode *e, Cluster *c, bool masked)
     e->spot.strip = c->rank ? c->strip : -1;
     for (int i = 0; i < c->rank; i++)
         if (i != c->strip && !(in_memory && i == c->axis))
-            outer[n++] = axis_loop(e, c, i, 1);
+            outer[n++] = axis_loop(e, c, i, i == c->strip - 1 ? c->rows : 1);
     if (in_memory) {
         walk_rows(e, c);
     } else {
-        begin_sums(e, c);
+        first = c->strip > 0 ? e->spot.at[c->strip - 1] : NULL;
+        each_row(e, c, first, begin_sums);
         inner = axis_loop(e, c, c->strip, c->width);
-        strip(e, c);
+        each_row(e, c, first, strip);
         cpu_loop_end(e, &inner);
-        end_sums(e, c);
+        each_row(e, c, first, end_sums);
     }
     while (n)
         cpu_loop_end(e, &outer[--n]);
@@ -631,6 +664,8 @@ static void emit_walks(CpuCode *e, Cluster *c)
 static void emit_cluster(CpuCode *e, Cluster *c)
 {
     choose_width(e, c);
+    c->rows = rows_at_once(c);
+    c->row = 0;
     for (int i = 0; i < c->sinks.n; i++) {
         begin_sink(e, &c->sinks.at[i]);
         if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_reduce)
