@@ -110,6 +110,7 @@ Value class_new(Interp *I, Sym name, ClassObj *base, DictObj *ns)
     int64_t pos = 0;
     Value k, v;
 
+    I->class_version++;         /* it may stand where a class was that attribute caches still know */
     c->name = name;
     c->layout = V_INSTANCE;
     c->ns = as_dict(dict_new());
