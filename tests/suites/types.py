@@ -117,7 +117,38 @@ print(f(zeros((3, 4), dtype=f16)).shape, f(zeros((5, 4), dtype=f16)).shape)
         raise Fail(p.stderr)
 
 
-ROWS = {static_or_dynamic: ("TYP-03",), grammar: ("TYP-16",), seeded: ("TYP-24",), traced: ("TYP-27",), one_graph: ("TYP-15",)}
+def repeated(line, n):
+    return "".join(line.format(i=i, j=i + 1) for i in range(n))
+
+
+BLOW_UPS = {
+    "tuples": "x0 = (1, 2)\n" + repeated("x{j} = (x{i}, x{i})\n", 80),
+    "lists": "x0 = [zeros(2), zeros(3)]\n" + repeated("x{j} = [x{i}, x{i}, x{i}]\n", 80),
+    "dicts": "x0 = {'a': zeros(2)}\n" + "".join(f"x{i + 1} = {{'a': x{i}, 'b': x{i}}}\n" for i in range(80)),
+    "mutual": "def f(x, n):\n    return g((x, x), n - 1), g([x], n - 1)\ndef g(x, n):\n    return f((x, 1), n - 1), f({'a': x}, n - 1)\ndef k():\n    return f(zeros(3), 5)\n",
+    "templates": "def f0(x):\n    return x + 1\n" + repeated("def f{j}(x):\n    return f{i}((x, 1)), f{i}((1, x)), f{i}([x])\n", 60) + "def go():\n    return f60(zeros(2))\n",
+    "lambdas": "f0 = lambda x: (x, x)\n" + repeated("f{j} = lambda x: f{i}(f{i}(x))\n", 60) + "def go():\n    return f60(zeros(2))\n",
+    "unions": "import sys\nx = 0\n" + repeated("if len(sys.argv) == {i}:\n    x = (x, {i}, zeros({j}))\n", 400),
+    "annotations": "def f(x: " + " | ".join(f"Tensor[{i}, {i + 1}]" for i in range(500)) + "):\n    return x\nf(zeros(3, 4))\n",
+    "sizes": "def f(x: Tensor['A', 'B', 'C', 'D', 'E']):\n    n = sum(x.shape[0:1], 0) + x.shape[0] + x.shape[1] + x.shape[2]\n" + "    n = n * n\n" * 40 + "    return x.reshape(n)\n",
+    "powers": "def f(x: Tensor['A', 'B']):\n    n = x.shape[0] + x.shape[1]\n" + "    n = n * n\n" * 40 + "    return x.reshape(n)\n",
+    "classes": "class C0:\n    def __init__(self, x):\n        self.a = x\n" + repeated("class C{j}(C{i}):\n    def __init__(self, x):\n        super().__init__((x, x))\n        self.c{i} = C{i}((x, self.a))\n        self.d{i} = C{i}([x])\n", 30) + "def go():\n    return C30(zeros(2))\n",
+}
+
+
+def blow_ups(ctx):
+    """Types and sizes that double with each line are cut: in bounded time and memory, and without a word against a program that runs."""
+    for name, text in BLOW_UPS.items():
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "p.tsr").write_text(text)
+            p = process.run([ctx.tessera, "check", "p.tsr"], cwd=d, timeout=10, memory=1 << 30)
+        if why := process.died(p):
+            raise Fail(f"{name}: {why}")
+        if p.returncode or p.stderr:
+            raise Fail(f"{name}: {p.stderr}")
+
+
+ROWS = {blow_ups: (), static_or_dynamic: ("TYP-03",), grammar: ("TYP-16",), seeded: ("TYP-24",), traced: ("TYP-27",), one_graph: ("TYP-15",)}
 
 
 def tests(ctx):

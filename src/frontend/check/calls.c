@@ -333,7 +333,7 @@ static const Type *argument_type(Check *C, const Fn *f, const AstParam *p, const
 /* The function and what it gets, as one type; NULL: its result may differ the next time. */
 static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
 {
-    const Type *m[ITEMS_MAX];
+    const Type *m[ITEMS_MAX], *key;
     int n = 0;
 
     if (C->mixed || f->scope->frees.n || f->params.n > ITEMS_MAX - 2)
@@ -344,7 +344,8 @@ static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
             m[n++] = given[p->slot] ? given[p->slot] : T_ANY;
     }
-    return type_tuple(m, n);
+    key = type_tuple(m, n);
+    return key->n == n ? key : NULL;                        /* else too large to tell calls apart by */
 }
 
 /* An object whose attributes are known makes its methods tell more than their signatures do. */

@@ -476,6 +476,8 @@ static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh
         m[n++] = a->at[k].type ? a->at[k].type : T_ANY;
     }
     key = type_tuple(m, n);
+    if (key->n != n)                                        /* too large to tell calls apart by */
+        return NULL;
     i = map_get_ptr(&C->inst_of, key);
     if (i)
         return i->making ? NULL : i;

@@ -96,6 +96,28 @@ static void grow(void)
     tsr_free(old);
 }
 
+/* The tree's size; beyond TYPE_NODES nobody counts on. */
+static uint32_t nodes_of(const Type *t)
+{
+    uint32_t n = 1 + (t->self ? t->self->nodes : 0);
+
+    for (int i = 0; t->item && i < item_count(t) && n <= TYPE_NODES; i++)
+        n += t->item[i] ? t->item[i]->nodes : 0;
+    return n;
+}
+
+/* What is known of a container that is too large to be followed. */
+static const Type *too_large(const Type *t)
+{
+    switch (t->kind) {
+    case TY_LIST: return type_list(T_ANY);
+    case TY_TUPLE: return type_tuple_any(T_ANY);
+    case TY_DICT: return type_dict(T_ANY, T_ANY);
+    case TY_SET: return type_set(T_ANY);
+    default: return T_ANY;
+    }
+}
+
 static const Type *intern(const Type *t)
 {
     uint32_t h = hash_type(t), i;
@@ -106,7 +128,10 @@ static const Type *intern(const Type *t)
     for (i = h & (nslots - 1); slots[i].type; i = (i + 1) & (nslots - 1))
         if (slots[i].hash == h && same(slots[i].type, t))
             return slots[i].type;
+    if (nodes_of(t) > TYPE_NODES)
+        return too_large(t);
     made = arena_copy(&pool, t, sizeof *t);
+    made->nodes = nodes_of(t);
     if (t->item)
         made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
     if (t->tensor)

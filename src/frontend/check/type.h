@@ -25,6 +25,7 @@ typedef enum TypeKind {
 } TypeKind;
 
 enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
+enum { TYPE_NODES = 1 << 13 };  /* a larger container is one of anything, so that x = (x, x) again and again stays small */
 
 typedef struct Type Type;
 struct Type {
@@ -42,6 +43,7 @@ struct Type {
     const Type *self;           /* METHOD: the object */
     const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
+    uint32_t nodes;             /* of the tree it stands for: shared parts count each time; at most TYPE_NODES */
 };
 
 /* Simple types: type_of_kind(TY_FLOAT). */

@@ -78,7 +78,9 @@ uint32_t mono_mul(uint32_t a, uint32_t b)
             f[n++] = y->f[k++];
         else {
             f[n] = x->f[i++];
-            f[n++].exp += y->f[k++].exp;
+            f[n].exp += y->f[k++].exp;
+            if (f[n++].exp > EXP_MAX)
+                return UINT32_MAX;
         }
     }
     return intern_mono(f, n);

@@ -43,6 +43,7 @@ typedef struct Poly {
 } Poly;
 
 enum {
+    EXP_MAX = 64,               /* so does a higher power: rewriting one multiplies it out */
     TERMS_MAX = 64,             /* a larger product stays an ATOM_MUL */
     DEPTH_MAX = 24,             /* deeper nesting becomes a variable of its own */
     STEPS = 100000              /* work allowed for one question */
