@@ -608,6 +608,10 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
     case V_CLASS:
         if (((ClassObj *)v.o)->flags & CLASS_NATIVE)
             break;
+        if (!interp_may_touch(I, "changing an attribute of a class")) {
+            value_unref(x);
+            return false;
+        }
         if (a->name == I->s_name && x.tag == V_STR)
             ((ClassObj *)v.o)->name = str_to_sym(as_str(x));
         return class_store(I, (ClassObj *)v.o, a->name, x);
@@ -673,6 +677,8 @@ bool value_delattr(Interp *I, Value v, Sym name)
     if (v.tag == V_INSTANCE)
         return instance_del(I, v, name);
     if (v.tag == V_CLASS && !(((ClassObj *)v.o)->flags & CLASS_NATIVE)) {
+        if (!interp_may_touch(I, "deleting an attribute of a class"))
+            return false;
         if (!dict_del_sym(((ClassObj *)v.o)->ns, name))
             return no_such(I, v, name);
         class_touch(I, (ClassObj *)v.o, name, VERR);

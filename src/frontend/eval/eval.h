@@ -55,6 +55,8 @@ struct Interp {
     Value region[REGIONS_MAX];
     int nregions;
     unsigned suspended;         /* SUSPEND_ bits */
+    Value active;               /* within the right side of a staged `and`: a bool tensor, does it count? V_ERR: it does */
+    int arms;                   /* arms and loop bodies that are being staged: a tensor decides whether they count */
     InterpOptions opt;
     Vec(Unit *) units;          /* that ran here */
     Vec(Unit *) loaded;         /* those of imported files: its own */

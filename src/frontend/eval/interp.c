@@ -45,6 +45,7 @@ Interp *interp_new(const InterpOptions *opt)
     I->stack_limit = (char *)__builtin_frame_address(0) - ROOT_ROOM;
     name_syms(I);
     I->class_version = 1;
+    I->active = VERR;
     I->modules = as_dict(dict_new());
     native_class(I, "object");
     exc_init(I);
@@ -166,6 +167,15 @@ bool interp_may(Interp *I, unsigned effect, const char *what)
     if (!(I->suspended & effect))
         return true;
     raise(I, EXC_EffectError, "effect '%s' is suspended here: %s", effect == SUSPEND_IO ? "io" : "random", what);
+    return false;
+}
+
+bool interp_may_touch(Interp *I, const char *what)
+{
+    if (!I->arms)
+        return true;
+    raise(I, EXC_TypeError, "E0541: %s stands in code that runs only where a condition on a staged tensor holds, and cannot be put back for "
+          "the other branch; do it before or after the branch", what);
     return false;
 }
 

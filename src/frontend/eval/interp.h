@@ -43,6 +43,9 @@ enum { SUSPEND_RANDOM = 1, SUSPEND_IO = 2 };
 unsigned interp_suspend(Interp *I, unsigned effects);   /* the set in force from now on; gives the former one */
 bool interp_may(Interp *I, unsigned effect, const char *what);  /* false: suspended, EffectError is raised */
 
+/* May `what`, which lasts outside of the tensors, happen here? false: a staged tensor decides whether this code counts; E0541 is raised. */
+bool interp_may_touch(Interp *I, const char *what);
+
 /* ------------------------------------------------------------- exceptions */
 
 /* Builtin exception classes, in exceptions.def: EXC(ValueError, Exception). */

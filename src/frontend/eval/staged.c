@@ -112,7 +112,9 @@ static bool arm_call(void *self, Tensor *const *in, int nin, Tensor **out, int *
         left = (Left){value_ref(a->start->left.code), value_ref(a->start->left.ret), a->start->left.ways};
         x = X_NORMAL;
     } else {
+        s->I->arms++;
         x = arm_end(a, arm_run(a->start, s->f, a->rest, a->nrest), &left);
+        s->I->arms--;
     }
     if (x == X_RAISE && raised_by_statement(s->I))
         a->raised = exc_take(s->I);

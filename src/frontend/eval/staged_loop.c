@@ -169,8 +169,11 @@ static bool continue_is_normal(Interp *I, Left *left)
 static bool body_left(StagedLoop *l, Left *left)
 {
     Frame *f = l->s.f;
-    Exit x = l->body->exec(l->body, f);
+    Exit x;
 
+    l->s.I->arms++;
+    x = l->body->exec(l->body, f);
+    l->s.I->arms--;
     if (x == X_STAGED) {
         x = staged_settle(f, left);
         if (x == X_RAISE)

@@ -123,7 +123,7 @@ static File *open_file(Interp *I, Value v)
         raise(I, EXC_ValueError, "I/O operation on closed file.");
         return NULL;
     }
-    return f;
+    return f && interp_may_touch(I, "reading or writing a file") ? f : NULL;
 }
 
 static File *readable_file(Interp *I, Value v)
@@ -544,7 +544,7 @@ static Value f_open(Interp *I, Value *a)
     File *f;
     int fd, err;
 
-    if (!mode || !mode_parse(I, mode->s, &m) || !interp_may(I, SUSPEND_IO, "open"))
+    if (!mode || !mode_parse(I, mode->s, &m) || !interp_may(I, SUSPEND_IO, "open") || !interp_may_touch(I, "opening a file"))
         return VERR;
     if (strlen(path->s) != path->len)
         return raise(I, EXC_ValueError, "embedded null byte");
@@ -606,7 +606,7 @@ static Value f_input(Interp *I, Value *a)
     Value text, in, line, out;
     StrObj *s;
 
-    if (!interp_may(I, SUSPEND_IO, "input"))
+    if (!interp_may(I, SUSPEND_IO, "input") || !interp_may_touch(I, "input()"))
         return VERR;
     if (!is_err(a[0])) {
         text = value_str(I, a[0]);

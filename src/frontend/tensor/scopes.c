@@ -100,6 +100,13 @@ static bool add_check(Interp *I, Value test, Attr *a)
     Tensor *t = do_convert(I, tensor_ref(as_tensor(test)), DT_bool), *out[1];
     int nout = 0;
     bool ok = t != NULL;
+    if (ok && !is_err(I->active)) {                     /* true where this code does not count */
+        Tensor *idle = op_unary(T, OP_lnot, as_tensor(I->active)), *both = idle ? op_binary(T, OP_bitor, t, idle) : NULL;
+        tensor_unref(idle);
+        tensor_unref(t);
+        t = both;
+        ok = t || (raise_op_error(I), false);
+    }
     if (ok) {
         a->kind = OPERR_ASSERT;
         T->span = interp_span(I);

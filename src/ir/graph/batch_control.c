@@ -128,10 +128,13 @@ static void select_arms(Batch *b)
 
     memset(out, true, (size_t)nr);
     for (int k = 0; k < 2 && !b->r->failed; k++) {
-        Graph *arm = forbid_io(b, b->a->region[k], "branch") ? batch_region(b, b->a->region[k], b->in + 1, out, false) : NULL;
+        bool guard = has_checks(b->a->region[k]);           /* the predicate is then the arm's first operand */
+        Graph *code = guard ? graph_guarded(b->a->region[k], k == 0) : graph_ref(b->a->region[k]);
+        Graph *arm = forbid_io(b, code, "branch") ? batch_region(b, code, b->in + !guard, out, false) : NULL;
         int ny = 0;
-        if (arm && !graph_apply(T, arm, b->x + 1, n, y + k * nr, &ny))
+        if (arm && !graph_apply(T, arm, b->x + !guard, n + guard, y + k * nr, &ny))
             fail(b);
+        graph_unref(code);
         for (int i = 0; i < ny; i++)
             r_keep(b->r, y[k * nr + i]);
         graph_unref(arm);
@@ -217,7 +220,7 @@ void batch_scan(Batch *b)
 }
 
 /* A loop with a condition of its own for each example: any(condition), and a body that keeps finished examples. */
-typedef struct Masked { Trace *T; Graph *cond, *body; int ncap; } Masked;
+typedef struct Masked { Trace *T; Graph *cond, *body; int ncap; bool guard; /* the body takes the condition first */ } Masked;
 
 static bool call_any(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
@@ -239,8 +242,12 @@ static bool call_masked(void *self, Tensor *const *in, int nin, Tensor **out, in
     Masked *m = self;
     int ncarry = nin - m->ncap, k;
     Rule r = rule_begin(m->T);
-    Tensor *p = NULL, **y = tsr_calloc(sizeof *y * (size_t)(ncarry + 1));
-    bool ok = graph_apply(m->T, m->cond, in, nin, &p, &k) && graph_apply(m->T, m->body, in, nin, y, &k);
+    Tensor *p = NULL, **y = tsr_calloc(sizeof *y * (size_t)(ncarry + nin + 2)), **x = y + ncarry + 1;
+    bool ok = graph_apply(m->T, m->cond, in, nin, &p, &k);
+
+    memcpy(x + 1, in, sizeof *x * (size_t)nin);
+    x[0] = p;
+    ok = ok && graph_apply(m->T, m->body, m->guard ? x : x + 1, nin + m->guard, y, &k);
 
     *nout = 0;
     for (int i = 0; i < ncarry && ok; i++) {
@@ -272,18 +279,26 @@ static Graph *restage(Batch *b, Masked *m, bool (*fn)(void *, Tensor *const *, i
 
 static void masked_while(Batch *b, Attr *a, bool *in, bool *out)
 {
-    Masked m = {b->r->T, NULL, NULL, b->a->n};
+    Masked m = {b->r->T, NULL, NULL, b->a->n, has_checks(b->a->region[1])};
+    Graph *body = m.guard ? graph_guarded(b->a->region[1], true) : graph_ref(b->a->region[1]);
     int ncarry = b->n - b->a->n;
-    bool yes = true;
+    bool yes = true, *guarded_in;
 
-    if (!forbid_io(b, b->a->region[1], "loop") || !forbid_io(b, b->a->region[0], "loop"))
+    if (!forbid_io(b, body, "loop") || !forbid_io(b, b->a->region[0], "loop")) {
+        graph_unref(body);
         return;
+    }
     memset(in + b->a->n, true, (size_t)ncarry);
     memset(out, true, (size_t)ncarry);
+    guarded_in = tsr_calloc((size_t)b->n + 1);
+    guarded_in[0] = true;
+    memcpy(guarded_in + 1, in, (size_t)b->n);
     m.cond = batch_region(b, b->a->region[0], in, &yes, false);
-    m.body = m.cond ? batch_region(b, b->a->region[1], in, out, false) : NULL;
+    m.body = m.cond ? batch_region(b, body, guarded_in + !m.guard, out, false) : NULL;
     a->region[0] = m.body ? restage(b, &m, call_any, m.cond, 1) : NULL;
-    a->region[1] = a->region[0] ? restage(b, &m, call_masked, m.body, ncarry) : NULL;
+    a->region[1] = a->region[0] ? restage(b, &m, call_masked, m.cond, ncarry) : NULL;
+    tsr_free(guarded_in);
+    graph_unref(body);
     graph_unref(m.cond);
     graph_unref(m.body);
 }

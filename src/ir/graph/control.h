@@ -34,6 +34,10 @@ Graph *jvp_body(Trace *T, Graph *body, const int group[3], const bool *active, i
 /* Run g as checkpointed calls that together keep its operands and what keep says (remat.c). */
 bool checkpoint_keeping(Trace *T, const Graph *g, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout);
 
+/* g with a truth as its first parameter, without which (or with which, when = false) its checks say nothing (guarded.c). */
+Graph *graph_guarded(const Graph *g, bool when);
+static inline bool has_checks(const Graph *g) { return (graph_effects(g) & OPF_RAISE) != 0; }
+
 static inline bool inexact(const TType *y) { return dtype_is_inexact((DType)y->dtype); }
 static inline const TType *param_of(const Graph *g, int i) { return &g->params.at[i]->type[0]; }
 static inline const TType *result_of(const Graph *g, int i) { return gvalue_type(g->results.at[i]); }

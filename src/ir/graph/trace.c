@@ -165,6 +165,20 @@ static Level *program_stage(const Trace *T)
     return lv;
 }
 
+/*
+ * What may fail belongs to the code that asks for it: on a staged value it is part of the innermost region, an arm that
+ * may not run or a round that may not come, also when all its operands come from outside.
+ */
+static bool stays_inside(OpId op, Tensor *const *in, int nin)
+{
+    if (op != OP_check && op != OP_floordiv && op != OP_mod)
+        return false;
+    for (int i = 0; i < nin; i++)
+        if (in[i]->tracer)
+            return true;
+    return false;
+}
+
 /* The level that handles the op; NULL: it runs. */
 static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin)
 {
@@ -173,7 +187,8 @@ static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *con
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer && (!best || in[i]->tracer->level->depth > best->depth))
             best = in[i]->tracer->level;
-    if (T->top && ((op_info[op].flags & (OPF_IO | OPF_COLLECTIVE)) || has_symbolic(a) || ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
+    if (T->top && ((op_info[op].flags & (OPF_IO | OPF_COLLECTIVE)) || stays_inside(op, in, nin) || has_symbolic(a) ||
+                   ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
         Level *s = program_stage(T);
         if (s && (!best || s->depth > best->depth))
             best = s;

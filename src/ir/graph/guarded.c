@@ -1,0 +1,99 @@
+/*
+ * Checks of code that may not count.
+ *
+ * Where examples of a batch part ways, both arms of a branch run for all of
+ * them, and a loop goes on for those that are done.  A check in there must only
+ * look at the examples that take it: `check(c)` becomes `check(c or not active)`, with
+ * `active` as a further parameter, which regions further in are given too.
+ */
+#include "ir/graph/control.h"
+
+#include <string.h>
+
+typedef struct Guarding { Graph *to; GValue *at; GValue idle; GValue active; } Guarding;
+
+static const TType truth = {.dtype = DT_bool};
+
+static GValue append(Graph *g, OpId op, const GValue *in, int nin, const TType *t, Span span)
+{
+    return (GValue){graph_append(g, op, NULL, in, nin, t, 1, span), 0};
+}
+
+/* The node's operands in the new graph, with room for one more in front. */
+static GValue *operands(const Guarding *g, const Node *n)
+{
+    GValue *in = tsr_alloc(sizeof *in * ((size_t)n->nin + 2));
+
+    for (int i = 0; i < n->nin; i++)
+        in[i + 1] = (GValue){g->at[n->in[i].node->id].node, n->in[i].index};
+    return in + 1;
+}
+
+/* An op whose regions have checks: they are guarded by a capture in front of the others. */
+static Node *guard_regions(Guarding *g, const Node *n, GValue *in)
+{
+    int first = n->op == OP_cond;
+    Attr a = *n->attr;
+    Node *made;
+
+    for (int k = 0; k < 4; k++)
+        if (a.region[k])
+            a.region[k] = graph_guarded(a.region[k], true);
+    if (n->op == OP_while || n->op == OP_scan)
+        a.n++;
+    if (first)
+        in[-1] = in[0];
+    in[first - 1] = g->active;
+    made = graph_append(g->to, (OpId)n->op, &a, in - 1, n->nin + 1, n->type, n->nout, n->span);
+    for (int k = 0; k < 4; k++)
+        graph_unref(a.region[k]);
+    return made;
+}
+
+static bool takes_guard(const Node *n)
+{
+    return (n->op == OP_cond || n->op == OP_call || n->op == OP_while || n->op == OP_scan) && node_effects(n) & OPF_RAISE;
+}
+
+static Node *copy(Guarding *g, const Node *n)
+{
+    GValue *in = operands(g, n);
+    Node *made;
+
+    g->to->scope = n->scope;
+    if (n->op == OP_check) {
+        TType t = *gvalue_type(in[0]);
+        in[0] = append(g->to, OP_bitor, (GValue[]){in[0], g->idle}, 2, &t, n->span);
+    }
+    made = takes_guard(n) ? guard_regions(g, n, in)
+                          : graph_append(g->to, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
+    made->again = n->again;
+    tsr_free(in - 1);
+    return made;
+}
+
+Graph *graph_guarded(const Graph *from, bool when)
+{
+    Guarding g = {.to = graph_new(from->name), .at = tsr_calloc(sizeof *g.at * (from->nnodes + 1))};
+    GValue p = graph_param(g.to, &truth);
+
+    for (int i = 0; i < from->params.n; i++)
+        g.at[from->params.at[i]->id] = graph_param(g.to, &from->params.at[i]->type[0]);
+    g.idle = append(g.to, OP_lnot, &p, 1, &truth, (Span){0, 0});
+    g.active = p;
+    if (!when) {
+        GValue swap = g.idle;
+        g.idle = p;
+        g.active = swap;
+    }
+    for (const Node *n = from->first; n; n = n->next)
+        if (n->op != GRAPH_PARAM)
+            g.at[n->id].node = copy(&g, n);
+    g.to->scope = NULL;
+    for (int i = 0; i < from->results.n; i++)
+        graph_result(g.to, (GValue){g.at[from->results.at[i].node->id].node, from->results.at[i].index});
+    for (int i = 0; i < from->conds.n; i++)
+        vec_push(&g.to->conds, from->conds.at[i]);
+    tsr_free(g.at);
+    return g.to;
+}
