@@ -524,6 +524,7 @@ static void number_values(CpuCode *e)
         e->first[k->params.at[i]->id] = e->nvals++;
     e->val = tsr_calloc(sizeof *e->val * (e->nvals + 1));
     e->seen = tsr_calloc(sizeof *e->seen * n);
+    e->asked = tsr_calloc(sizeof *e->asked * n);
     e->waits = tsr_calloc(n);
     e->gathered = tsr_calloc(n);
     e->visited = tsr_calloc(n);
@@ -542,6 +543,7 @@ bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
     tsr_free(e.first);
     tsr_free(e.val);
     tsr_free(e.seen);
+    tsr_free(e.asked);
     tsr_free(e.waits);
     tsr_free(e.gathered);
     tsr_free(e.visited);

@@ -56,6 +56,7 @@ typedef struct CpuCode {
     uint32_t *seen;             /* uses of a node's value that clusters have come by, by id */
     bool *waits;                /* is the node's result made by the open cluster? */
     bool *gathered;             /* is it among the open cluster's nodes? */
+    uint32_t *asked, question;  /* by id: the last cpu_in_tree that came by */
     bool *visited;              /* has the walk over the kernel come by it? */
     LLVMValueRef fn, size, arg, scratch, group[3];
     LLVMValueRef fixed;         /* bytes of scratch for buffers known now: a constant that is set at the end */
@@ -112,15 +113,22 @@ LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride)
 LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, int stride);
 void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask);
 
-/* ---- cpu_walk.c: clusters ---- */
+/* ---- cpu_gather.c: clusters ---- */
+static inline bool cpu_same(TileRef a, TileRef b) { return a.node == b.node && a.index == b.index; }
+void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);        /* n NULL: v gets a buffer */
+void cpu_need(CpuCode *e, TileRef v);                   /* v has a buffer, or form, after the next cpu_close */
+bool cpu_is_virtual(const TileNode *n);                 /* computed where it is used */
+bool cpu_is_cheap(const TileNode *n);                   /* and never worth a buffer */
+bool cpu_has_shape(const Cluster *c, const TileType *t, int axis);      /* may a sink of a tile, summed over an axis or -1, join? */
+bool cpu_in_tree(CpuCode *e, TileRef v, const TileNode *part);          /* is a node computed for v? */
+void cpu_forget_load(CpuCode *e, const TileNode *n);    /* it does not wait any more */
+
+/* ---- cpu_walk.c: their code ---- */
 void cpu_begin_push(CpuCode *e, Sink *s);               /* node and v are set */
 void cpu_end_push(CpuCode *e, const Sink *s);
 void cpu_buffered(CpuCode *e, const TileNode *n);       /* a load gets its buffer now, in a walk of its own */
-void cpu_close(CpuCode *e);                                /* emit the open cluster */
-void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);   /* n NULL: v gets a buffer */
-void cpu_need(CpuCode *e, TileRef v);                      /* v has a buffer, or form, after the next cpu_close */
+void cpu_close(CpuCode *e);                             /* emit the open cluster */
 void cpu_total(CpuCode *e, const TileNode *n);
-bool cpu_is_virtual(const TileNode *n);
 
 /* ---- cpu_dot.c ---- */
 /* push: the node after it, which takes its result and nobody else does, or NULL. */

@@ -1,240 +1,14 @@
 /*
- * Clusters: what is done with tiles of one shape, in one walk.
+ * Walks: a cluster as loops over its shape, innermost over vectors.
  *
- * Sinks (stores, reductions, pushes, tiles that need a buffer) gather until one
- * of another shape, or whatever needs a result of theirs, comes; then the
- * cluster is emitted as loops over its shape, innermost over vectors, and a
- * tile that several sinks use is computed once.  A tile that is used again
- * after the cluster gets a buffer from it.
- *
- * Where all accesses lie within their views, which is asked once for each
- * walk, nothing is masked; at edges everything is.
- *
- * A cluster interleaves its loads and stores, so a load and a store that may
- * meet in memory stand in one cluster only if they are of the same places.
+ * A tile that several sinks use is computed once a strip; one that is used
+ * again after the cluster gets a buffer from it.  Where all accesses lie
+ * within their views, which is asked once for each walk, nothing is masked;
+ * at edges everything is.
  */
 #include "codegen/cpu_impl.h"
 
 enum { CHUNK_LANES = 8 };               /* of semantics 9.3 */
-
-/* ---- which nodes are computed where they are used ---- */
-
-/* Are the axes longer than 1 the same, so that a place in one tile is a place in the other? */
-static bool only_ones(const TileType *a, const TileType *b)
-{
-    int i = 0, k = 0;
-
-    for (;;) {
-        while (i < a->rank && a->extent[i] == 1)
-            i++;
-        while (k < b->rank && b->extent[k] == 1)
-            k++;
-        if (i == a->rank || k == b->rank)
-            return i == a->rank && k == b->rank;
-        if (a->extent[i++] != b->extent[k++])
-            return false;
-    }
-}
-
-bool cpu_is_virtual(const TileNode *n)
-{
-    switch (n->op) {
-    case TOP_splat: case TOP_map: case TOP_iota: case TOP_load: case TOP_permute: return n->type[0].rank > 0;
-    case TOP_reshape: return n->type[0].rank > 0 && only_ones(tile_type(n->in[0]), &n->type[0]);
-    default: return false;
-    }
-}
-
-static bool is_cheap(const TileNode *n) { return n->op == TOP_splat && tile_type(n->in[0])->rank == 0; }
-
-/* Does it have to be computed from its operands? */
-static bool is_open(CpuCode *e, TileRef v)
-{
-    return tile_type(v)->kind == TILE_VALUE && tile_type(v)->rank > 0 && cpu_is_virtual(v.node) && !cpu_val(e, v)->x;
-}
-
-/* ---- what may meet in memory ---- */
-
-typedef enum { APART, OTHER_PARAM, SAME_MEMORY } Meeting;
-
-static const TileNode *root(TileRef view)
-{
-    while (view.node->op == TOP_part)
-        view = view.node->in[0];
-    return view.node;
-}
-
-static bool is_kernel_param(const CpuCode *e, const TileNode *n) { return n->op == TILE_PARAM && n->block == &e->k->body; }
-
-static Meeting meeting(const CpuCode *e, const TileNode *a, const TileNode *b)
-{
-    const TileNode *x = root(a->in[0]), *y = root(b->in[0]);
-    bool px = is_kernel_param(e, x), py = is_kernel_param(e, y);
-
-    if (x == y)
-        return SAME_MEMORY;
-    if (px && py)
-        return OTHER_PARAM;
-    return (px || x->op == TOP_alloc) && (py || y->op == TOP_alloc) ? APART : SAME_MEMORY;
-}
-
-static bool same_ref(TileRef a, TileRef b) { return a.node == b.node && a.index == b.index; }
-
-/* The block of a load and that of a store: the same elements? */
-static bool same_place(const TileNode *load, const TileNode *store)
-{
-    int rank = tile_type(load->in[0])->rank, axis = 0;
-    const TileType *t = tile_type(store->in[store->nin - 1]);
-
-    if (!same_ref(load->in[0], store->in[0]) || (store->op != TOP_store && store->op != TOP_load))
-        return false;
-    for (int i = 0; i < rank; i++) {
-        int32_t length = store->attr->drop >> i & 1 ? 1 : t->extent[axis++];
-        if (!same_ref(load->in[1 + i], store->in[1 + i]) || load->attr->shape[i] != length || load->attr->drop != store->attr->drop)
-            return false;
-    }
-    return true;
-}
-
-static bool same_stores(const TileNode *a, const TileNode *b)
-{
-    if (a->nin != b->nin || a->attr->drop != b->attr->drop || !tile_type_equal(tile_type(a->in[a->nin - 1]), tile_type(b->in[b->nin - 1])))
-        return false;
-    for (int i = 0; i < a->nin - 1; i++)
-        if (!same_ref(a->in[i], b->in[i]))
-            return false;
-    return true;
-}
-
-/* Is a load computed for v? */
-static bool in_tree(CpuCode *e, TileRef v, const TileNode *load)
-{
-    if (v.node == load)
-        return true;
-    for (int i = 0; is_open(e, v) && i < v.node->nin; i++)
-        if (in_tree(e, v.node->in[i], load))
-            return true;
-    return false;
-}
-
-/* ---- gathering ---- */
-
-static void forget_load(CpuCode *e, const TileNode *n)
-{
-    int kept = 0;
-
-    for (int i = 0; i < e->loads.n; i++)
-        if (e->loads.at[i] != n)
-            e->loads.at[kept++] = e->loads.at[i];
-    e->loads.n = kept;
-}
-
-/* Operands before those who use them. */
-static void gather(CpuCode *e, TileRef v)
-{
-    const TileNode *n = v.node;
-
-    if (!is_open(e, v) || e->gathered[n->id])
-        return;
-    e->gathered[n->id] = true;
-    for (int i = 0; i < n->nin; i++) {
-        e->seen[n->in[i].node->id]++;
-        gather(e, n->in[i]);
-    }
-    vec_push(&e->open.nodes, n);
-    if (n->op == TOP_load)
-        forget_load(e, n);
-}
-
-static bool fits_open(const Cluster *c, const TileType *t, int axis)
-{
-    if (c->rank != t->rank || (axis >= 0 && c->axis >= 0 && c->axis != axis))
-        return false;
-    for (int i = 0; i < t->rank; i++)
-        if (c->shape[i] != t->extent[i])
-            return false;
-    return true;
-}
-
-static void add_sink(CpuCode *e, const TileNode *n, TileRef v)
-{
-    const TileType *t = tile_type(v);
-    int axis = n && n->op == TOP_reduce ? n->attr->axis : -1;
-    Cluster *c = &e->open;
-
-    if (c->sinks.n && !fits_open(c, t, axis))
-        cpu_close(e);
-    if (!c->sinks.n) {
-        c->rank = t->rank;
-        c->axis = -1;
-        for (int i = 0; i < t->rank; i++)
-            c->shape[i] = t->extent[i];
-    }
-    c->axis = axis >= 0 ? axis : c->axis;
-    if (n)
-        e->seen[v.node->id]++;
-    gather(e, v);
-    vec_push(&c->sinks, ((Sink){.node = n, .v = v}));
-    if (n && n->nout)
-        e->waits[n->id] = true;
-}
-
-void cpu_need(CpuCode *e, TileRef v)
-{
-    if (!is_open(e, v) || is_cheap(v.node))
-        return;
-    for (int i = 0; i < e->open.sinks.n; i++)
-        if (!e->open.sinks.at[i].node && same_ref(e->open.sinks.at[i].v, v))
-            return;
-    add_sink(e, NULL, v);
-}
-
-/* Does a store stand apart from the loads and stores of the open cluster? */
-static bool joins_stores(CpuCode *e, const TileNode *store)
-{
-    for (int i = 0; i < e->open.sinks.n; i++) {
-        const TileNode *s = e->open.sinks.at[i].node;
-        if (s && s->op == TOP_store && meeting(e, s, store) == SAME_MEMORY && !same_stores(s, store))
-            return false;
-    }
-    for (int i = 0; i < e->open.nodes.n; i++) {
-        const TileNode *l = e->open.nodes.at[i];
-        if (l->op == TOP_load && meeting(e, l, store) == SAME_MEMORY && !same_place(l, store))
-            return false;
-    }
-    return true;
-}
-
-/* Loads that the store would overtake, or that it may disturb element by element, have their buffers before it. */
-static void settle_loads(CpuCode *e, const TileNode *store, TileRef v)
-{
-    Vec(const TileNode *) early = {0};
-
-    for (int i = 0; i < e->loads.n; i++) {
-        const TileNode *l = e->loads.at[i];
-        Meeting m = meeting(e, l, store);
-        bool along = in_tree(e, v, l) && (m == OTHER_PARAM || same_place(l, store));
-        if (m != APART && !along)
-            vec_push(&early, l);
-    }
-    for (int i = 0; i < early.n; i++)
-        cpu_need(e, (TileRef){(TileNode *)early.at[i], 0});
-    if (early.n)
-        cpu_close(e);
-    vec_free(&early);
-}
-
-void cpu_sink(CpuCode *e, const TileNode *n, TileRef v)
-{
-    if (n && (n->op == TOP_store || n->op == TOP_atomic)) {
-        settle_loads(e, n, v);
-        if (n->op == TOP_atomic || !joins_stores(e, n))
-            cpu_close(e);
-    }
-    add_sink(e, n, v);
-    if (n && n->op == TOP_atomic)
-        cpu_close(e);
-}
 
 /* ---- the shape of the walk ---- */
 
@@ -685,7 +459,7 @@ static void emit_alone(CpuCode *e, const TileNode *n)
         c.shape[i] = n->type[0].extent[i];
     vec_push(&c.sinks, ((Sink){.v = {(TileNode *)n, 0}}));
     for (int i = 0; i < e->open.nodes.n && e->open.nodes.at[i] != n; i++)
-        if (in_tree(e, (TileRef){(TileNode *)n, 0}, e->open.nodes.at[i]))
+        if (cpu_in_tree(e, (TileRef){(TileNode *)n, 0}, e->open.nodes.at[i]))
             vec_push(&c.nodes, e->open.nodes.at[i]);
     vec_push(&c.nodes, n);
     emit_cluster(e, &c);
@@ -695,7 +469,7 @@ static void emit_alone(CpuCode *e, const TileNode *n)
 
 void cpu_buffered(CpuCode *e, const TileNode *n)
 {
-    forget_load(e, n);
+    cpu_forget_load(e, n);
     emit_alone(e, n);
 }
 
@@ -712,10 +486,10 @@ void cpu_close(CpuCode *e)
         bool has = false;
         e->gathered[n->id] = false;
         for (int k = 0; k < sinks; k++)
-            has |= !c->sinks.at[k].node && same_ref(c->sinks.at[k].v, v);
-        if (has || e->seen[n->id] >= n->nuse || is_cheap(n))
+            has |= !c->sinks.at[k].node && cpu_same(c->sinks.at[k].v, v);
+        if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n))
             continue;
-        if (fits_open(c, &n->type[0], -1))
+        if (cpu_has_shape(c, &n->type[0], -1))
             vec_push(&c->sinks, ((Sink){.v = v}));
         else
             emit_alone(e, n);

@@ -58,7 +58,8 @@ static void run(const Made *m, const TileKernel *k, const int64_t *sizes, const 
     char *scratch;
 
     assert_true(tile_groups(k, sizes, n));
-    memcpy(all, sizes, sizeof *sizes * (size_t)k->size.n);
+    for (int i = 0; i < k->size.n; i++)
+        all[i] = sizes[i];
     memcpy(all + k->size.n, n, sizeof *n * (size_t)k->grid.n);
     bytes = m->scratch(all);
     scratch = tsr_try_alloc((size_t)bytes + 64, 64);
@@ -150,6 +151,42 @@ static void kernels_of_text(void **state)
     }
 }
 
+/* ---- operands that are shared ---- */
+
+/* Each value is used twice by the next: code grows with their number, not with the ways through them; and so it does around a store. */
+static void shared_operands(void **state)
+{
+    enum { STEPS = 200 };
+    StrBuf text = {0}, err = {0};
+    float x[16], y[16], want = 1.5f;
+    TileArg arg[2] = {{x, {16}, {1}}, {y, {16}, {1}}};
+    TileKernel *k;
+    Made m;
+
+    (void)state;
+    sb_puts(&text, "tessera.tile v1\nkernel @f(%x: view f32[1], %y: view f32[1]) grid(1) {\n%0: index = index {i=0}\n"
+                   "%1: f32[] = const {dtype=f32 f=0.5}\n%2: f32[16] = load %x[%0] {shape=(16)}\n");
+    for (int i = 0; i < STEPS; i++) {
+        sb_printf(&text, "%%%d: f32[16] = map add %%%d, %%%d\n", 2 * i + 3, 2 * i + 2, 2 * i + 2);
+        sb_printf(&text, "%%%d: f32[16] = map mul %%%d, %%1\n", 2 * i + 4, 2 * i + 3);
+    }
+    sb_printf(&text, "store %%y[%%0], %%%d\nstore %%x[%%0], %%%d\n}\n", 2 * STEPS + 2, 2 * STEPS + 1);
+    k = parsed(sb_str(&text));
+    for (int i = 0; i < 16; i++)
+        x[i] = want;
+    m = make(k, machine_host(), LEVEL_O1, &err);
+    assert_non_null(m.fn);
+    run(&m, k, (int64_t[]){0}, arg);
+    for (int i = 0; i < 16; i++) {
+        assert_true(y[i] == want);
+        assert_true(x[i] == 2 * want);
+    }
+    code_free(m.code);
+    tile_kernel_free(k);
+    sb_done(&text);
+    sb_done(&err);
+}
+
 /* ---- random kernels ---- */
 
 static const uint8_t dtypes[] = {DT_f32, DT_f32, DT_f32, DT_bf16, DT_f16, DT_f64, DT_int32, DT_int64, DT_int8, DT_uint8, DT_bool,
@@ -213,6 +250,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_of_text),
+        cmocka_unit_test(shared_operands),
         cmocka_unit_test(random_kernels),
     };
 
