@@ -102,6 +102,37 @@ static void mark(Vary *v, Ast *target, bool on)
     }
 }
 
+typedef struct { const KernelOp *op; int depth; } Sync;
+
+static bool find_sync(Ast *n, void *state)
+{
+    Sync *s = state;
+    const KernelOp *op;
+
+    if (!n || s->op || s->depth > DEPTH)
+        return true;
+    op = n->kind == AST_Call ? kernel_called(AST_AS(n, Call)) : NULL;
+    if (op && op->effects & KERNEL_SYNC)
+        s->op = op;
+    s->depth++;
+    ast_walk(n, find_sync, s);
+    s->depth--;
+    return true;
+}
+
+/* The barrier that a call is, or that the program's function which it calls has in its body; NULL: none. */
+static const KernelOp *barrier_of(const AstCall *c)
+{
+    const Type *f = c->func->type;
+    const KernelOp *op = called(c);
+    Sync s = {NULL, 0};
+
+    if (op || type_is_any(f) || f->kind != TY_FUNC)
+        return op && op->effects & KERNEL_SYNC ? op : NULL;
+    ast_walk(((const Fn *)f->ref)->node, find_sync, &s);
+    return s.op;
+}
+
 /* a if t < n else b: only some tiles look at a. */
 static bool find_in_arms(Vary *v, AstIfExp *e);
 
@@ -115,8 +146,8 @@ static bool find_barriers(Ast *n, void *state)
     if (n->kind == AST_IfExp && !v->why && varies(v, AST_AS(n, IfExp)->test))
         return find_in_arms(v, AST_AS(n, IfExp));
     v->depth++;
-    op = n->kind == AST_Call ? called(AST_AS(n, Call)) : NULL;
-    if (op && op->effects & KERNEL_SYNC && v->why && v->report) {
+    op = n->kind == AST_Call && v->why && v->report ? barrier_of(AST_AS(n, Call)) : NULL;
+    if (op) {
         Diag *d = REPORT(v->C, E0605, n->span, kernel_op_text(op));
         diag_label(d, v->why->span, "%s", v->how);
         diag_help(d, "move it out, so that all tiles of the group reach it");
