@@ -208,6 +208,10 @@ static bool eval(Dim d, const Env *env, int depth, int64_t *out)
 
     if (d == DIM_BAD || depth > 2 * DEPTH_MAX)
         return false;
+    if (dim_is_const(d)) {                      /* also before any expression has been made */
+        *out = d;
+        return true;
+    }
     t = dim_terms(d, &one, &n);
     for (int i = 0; i < n; i++) {
         int64_t v = t[i].c, x;
