@@ -2,15 +2,17 @@
 """How fast `tessera check` is: generated tensor programs, and what checking adds to running the examples.
 
 Prints one JSON object a line: {"name": "check-100000", "lines_per_s", "s"}, {"name": "check-linear", "ratio"} (the time of
-ten times the lines over ten times the time; 1 is linear, more is worse) and {"name": "check-example ...", "check_s", "start_s", "lines"}: what `run` takes longer because it checks first.
+ten times the lines over ten times the time; 1 is linear, more is worse), {"name": "check-shape ...", "lines_per_s", "ratio"}:
+the same for programs of one shape, four times as long, and {"name": "check-example ...", "check_s", "start_s", "lines"}: what
+`run` takes longer because it checks first.  How long a re-check after an edit takes, bench/recheck.c says.
 Times are the least of several runs, without the time of the empty program.  `python3 bench/check.py LINES` prints a program.
 """
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESSERA = HERE.parent / "build/tessera"
@@ -75,12 +77,46 @@ def program(lines):
     return "".join(UNIT.format(i=i, a=4 + i % 61, b=3 + i % 47) for i in range(max(1, lines // per_unit)))
 
 
+def repeated(text, count, before="", after=""):
+    return before + "".join(text.replace("{i}", str(i)).replace("{j}", str(i + 1)).replace("{m}", str(i % 20)) for i in range(count)) + after
+
+
+# Programs of one shape each, of about n lines: what one kind of thing costs when there is much of it.
+SHAPES = {
+    "many functions": lambda n: repeated('def f{i}(x: Tensor["B", 4]):\n    y = x + {i}.0\n    return y\n', n // 3),
+    "one huge function": lambda n: repeated("    v{j} = v{i} * 2.0 + x\n", n, 'def f(x: Tensor["B", 8]):\n    v0 = x\n'),
+    "branches in a function": lambda n: repeated("    v{j} = x\n    if k > {i}:\n        v{j} = v{i} * 2.0 + x\n", n // 3,
+                                                 'def f(x: Tensor["B", 8], k: int):\n    v0 = x\n'),
+    "branches in a module": lambda n: repeated("v{j} = 0.5\nif k > {i}:\n    v{j} = v{i} * 2.0\n", n // 3,
+                                               "import sys\nk = len(sys.argv)\nv0 = 1.0\n"),
+    "loops": lambda n: repeated("    for i{i} in range(k):\n        s += i{i}\n        t{i} = s\n", n // 3, "def f(k: int):\n    s = 0\n"),
+    "classes": lambda n: repeated("class C{j}(C{m}):\n    def m{j}(self):\n        self.a{j} = {i}\n        return self.m0()\n", n // 4,
+                                  "class C0:\n    def m0(self):\n        return 0\n"),
+    "one huge class": lambda n: repeated("    def m{j}(self, y: int):\n        self.a{j} = y\n        return self.m{i}(y) + self.x\n", n // 3,
+                                         "class C:\n    def __init__(self):\n        self.x = 0\n    def m0(self, y: int):\n        return y\n"),
+    "objects": lambda n: repeated("p{i} = P({i}, 'x')\nprint(p{i}.a)\n", n // 2,
+                                  "class P:\n    def __init__(self, a, b):\n        self.a = a\n        self.b = b\n"),
+    "a chain of calls": lambda n: repeated("def f{j}(x):\n    return f{i}(x) + 1\n", n // 2, "def f0(x):\n    return x\n"),
+    "closures": lambda n: repeated("    def g{i}(b):\n        return a + b\n", n // 2, "def f(a):\n"),
+    "imports": lambda n: repeated("import math as m{i}\nfrom functools import reduce as r{i}\n", n // 2),
+    "globals": lambda n: repeated("V{i} = {i}\n", n),
+    "a long list": lambda n: repeated("    {i},\n", n, "xs = [\n", "]\n"),
+    "a big dict": lambda n: repeated('    "key{i}": {i},\n', n, "d = {\n", "}\n"),
+    "deep expressions": lambda n: repeated("    y{i} = " + "(" * 100 + "x" + " + 1.0)" * 100 + "\n", n // 20, 'def f(x: Tensor["B", 4]):\n'),
+    "comprehensions": lambda n: repeated("a{i} = [y{i} * 2 for y{i} in range({m})]\n", n),
+    "tries": lambda n: repeated("    try:\n        x{i} = int(a)\n    except ValueError:\n        x{i} = {i}\n", n // 4, "def f(a):\n"),
+    "matches": lambda n: repeated("        case {i}:\n            return {i}\n", n // 2, "def f(a):\n    match a:\n"),
+}
+
+
 def seconds(argv, rounds):
+    """Of the processor, so that other work on the machine does not count."""
     best = float("inf")
     for _ in range(rounds):
-        start = time.perf_counter()
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
         p = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
-        best = min(best, time.perf_counter() - start)
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, end.ru_utime - start.ru_utime + end.ru_stime - start.ru_stime)
         if p.returncode:
             raise RuntimeError(f"{' '.join(map(str, argv))}: {(p.stdout + p.stderr).strip()[-300:]}")
     return best
@@ -103,6 +139,18 @@ def throughput(folder):
     say(name="check-linear", ratio=taken[SIZES[-1]] / taken[SIZES[0]])
 
 
+def shapes(folder):
+    empty = folder / "empty.tsr"
+    start = seconds([TESSERA, "check", empty], 5)
+    for name, make in SHAPES.items():
+        taken = []
+        for n in (10_000, 40_000):
+            path = folder / "shape.tsr"
+            path.write_text(make(n))
+            taken.append((seconds([TESSERA, "check", path], 3) - start) / path.read_text().count("\n"))
+        say(name=f"check-shape {name}", lines_per_s=round(1 / taken[1]), ratio=taken[1] / taken[0])
+
+
 def examples(folder):
     """`check` is what `run` does before it runs; of examples that take long to run only that is of interest."""
     empty = folder / "empty.tsr"
@@ -115,6 +163,7 @@ def examples(folder):
 def main():
     with tempfile.TemporaryDirectory() as d:
         throughput(pathlib.Path(d))
+        shapes(pathlib.Path(d))
         examples(pathlib.Path(d))
 
 

@@ -46,6 +46,16 @@ typedef struct {
     const Type *rest;           /* what *args gets, when it is known */
 } Slots;
 
+/* There is one for each call: only what is used of it is set. */
+static void slots_init(Slots *s, const char *callee, AstSeq params)
+{
+    s->params = params;
+    s->n = 0;
+    s->callee = callee;
+    s->any = false;
+    s->rest = NULL;
+}
+
 typedef struct { const Slots *s; int i; } Names;
 
 static const char *next_name(void *state)
@@ -496,14 +506,16 @@ static void bind_object(Bound *b, const Fn *f, const Type *self, const Check *C)
 
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
-    Slots s = {.callee = f->name ? f->name->text : "lambda", .params = f->around->home->library ? (AstSeq){0} : f->params};
-    Bound b = {.n = 0};
+    Slots s;
+    Bound b;
     const Type *r;
     Ast *blame_node = C->blame_node;
     CFrame *blame_frame = C->blame_frame;
     bool ok = true;
     int k = 0;
 
+    slots_init(&s, f->name ? f->name->text : "lambda", f->around->home->library ? (AstSeq){0} : f->params);
+    bound_init(&b);
     if (!param_slots(f->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
@@ -577,10 +589,11 @@ static const Type *native_result(const Ast *r)
 static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
 {
     const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
-    Slots s = {.callee = d->name};
+    Slots s;
 
     if (!sig || sig->n > 64)
         return true;
+    slots_init(&s, d->name, (AstSeq){0});
     for (int i = 0; i < sig->n; i++) {
         const NativeParam *p = &sig->param[i];
         if (p->kind == PARAM_ANY)
@@ -594,11 +607,11 @@ bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, As
 {
     const NativeSig *sig = native_sig(d);
     StrBuf name = {0};
-    Slots s = {.callee = d->name};
+    Slots s;
     bool ok;
 
     sb_printf(&name, "%s%s%s", d->owner, *d->owner ? "." : "", d->name);
-    s.callee = sb_str(&name);
+    slots_init(&s, sb_str(&name), (AstSeq){0});
     for (int i = 0; i < sig->n; i++)
         s.at[s.n++] = (Slot){sig->param[i].name, sig->param[i].kind, sig->param[i].required, NULL, 0};
     ok = bind_slots(C, &s, a, method, node);
@@ -638,9 +651,10 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
 /* A function of the library's files: its parameters are checked, its result follows the tensor rules. */
 static const Type *call_library(Check *C, const AstFunctionDef *def, const Type *self, CallArgs *a, Ast *node)
 {
-    Slots s = {.callee = def->name->text};
+    Slots s;
     const Type *r;
 
+    slots_init(&s, def->name->text, (AstSeq){0});
     if (!param_slots(def->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
         return T_ANY;
     if (!self && transform_make(C, def->name->text, a, node, &r))

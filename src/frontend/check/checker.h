@@ -28,6 +28,13 @@ typedef struct {
     int rest_at, rest_n;
 } Bound;
 
+/* There is one for each call: the arrays stay as they are. */
+static inline void bound_init(Bound *b)
+{
+    b->n = b->rest_at = b->rest_n = 0;
+    b->rest = NULL;
+}
+
 typedef struct { Sym name; Dim dim; } NamedDim;
 typedef Vec(NamedDim) DimNames;
 
