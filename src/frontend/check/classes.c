@@ -311,7 +311,7 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     if (cls_has(c, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
     if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS ||
-        C->home->library || c->home->library || (c->is_module && attr->text[0] == '_'))
+        C->home->library || (c->home->library && !is_kernel_class(c)) || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
     near = longer_name(c, attr);

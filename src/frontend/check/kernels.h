@@ -100,6 +100,7 @@ const Type *kernel_type(const Type *fn);                /* of a function that @k
 bool type_is_kernel(const Type *t);
 const Type *kernel_member(Check *C, const Type *t, Sym attr, Ast *node);         /* k.launch */
 const Type *kernel_used(Check *C, const Type *t, CallArgs *a, Ast *node);        /* k(...), k.launch(...)(...), k.with_schedule(s) */
+bool is_kernel_class(const Cls *c);                     /* what @kernel makes, and the decorators themselves: their attributes are known */
 bool is_schedule_class(const Cls *c);                   /* Schedule, or the chain that stands for one */
 /* The fields that Schedule(...), derive(...) and their kin name; f: whose own parameters are none, NULL: it has none. */
 void schedule_check_call(Check *C, const Fn *f, const CallArgs *a, Ast *node);

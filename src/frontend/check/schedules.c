@@ -26,6 +26,16 @@ bool is_schedule_class(const Cls *c)
            (!strcmp(c->name->text, "Schedule") || !strcmp(c->name->text, "ScheduleChain"));
 }
 
+bool is_kernel_class(const Cls *c)
+{
+    static const char *const names[] = {"Kernel", "_KernelDecorator", "_Autotune"};
+
+    for (size_t i = 0; c && c->name && in_module(c->home, "kernels") && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(c->name->text, names[i]))
+            return true;
+    return false;
+}
+
 bool schedule_takes_fields(const Fn *f)
 {
     const char *s = f->name && f->around->home->library ? f->name->text : "";
@@ -123,6 +133,10 @@ void schedule_check_call(Check *C, const Fn *f, const CallArgs *a, Ast *node)
     for (int i = 0; i < a->n; i++) {
         const CallArg *x = &a->at[i];
         const ScheduleName *g = x->name ? schedule_name(schedule_groups, x->name->text) : NULL;
+        if (!x->name && !x->stars && !f) {
+            REPORT(C, E0903, at_call(node, x->node), "Schedule", "it takes its fields by name, as block=(64, 64)");
+            return;
+        }
         if (!x->name || is_parameter(f, x->name))
             continue;
         if (!schedule_takes(x->name->text))
