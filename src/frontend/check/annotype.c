@@ -551,6 +551,18 @@ static Fit kinds_fit(const Type *from, const Type *to)
     return FITS_NOT;
 }
 
+/* In a numerics scope products have the dtype that it stores, and declared dtypes are met by conversion: floats of any dtype fit. */
+static const Type *met(const Check *C, const Type *from, const Type *to)
+{
+    TType t = *from->tensor;
+
+    if (!C->mixed || t.dtype == DT_NONE || to->tensor->dtype == DT_NONE || t.dtype == to->tensor->dtype || t.rank == RANK_UNKNOWN ||
+        !dtype_is_float((DType)t.dtype) || !dtype_is_float((DType)to->tensor->dtype))
+        return from;
+    t.dtype = to->tensor->dtype;
+    return type_tensor(&t);
+}
+
 Fit type_fits(Check *C, const Type *from, const Type *to)
 {
     if (from == to || type_is_any(from) || type_is_any(to))
@@ -563,7 +575,7 @@ Fit type_fits(Check *C, const Type *from, const Type *to)
         return kinds_fit(from, to);
     switch (to->kind) {
     case TY_TENSOR:
-        return tensor_fits(from, to);
+        return tensor_fits(met(C, from, to), to);
     case TY_LIST: {
         Fit f = FITS;
         for (int i = 0; i < from->n; i++)

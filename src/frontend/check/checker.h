@@ -166,7 +166,7 @@ struct Check {
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
     int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
-    int mixed;                  /* inside `with precision("mixed")` */
+    int mixed;                  /* inside `with precision(...)` or `with numerics(...)` */
     int depth, calls;
     long fuel;
     bool names_wrong;           /* names were reported before: what they mean is not sure */

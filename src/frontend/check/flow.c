@@ -362,15 +362,12 @@ static const char *callee_name(const Ast *e)
     return e->kind == AST_Name ? AST_AS(e, Name)->id->text : "";
 }
 
+/* with precision(...), with numerics(...) */
 static bool is_mixed(const Ast *e)
 {
-    const AstCall *c = AST_AS(e, Call);
-    const Ast *a;
+    const char *name = callee_name(e);
 
-    if (strcmp(callee_name(e), "precision") || !c->args.n || !AST_IS(c->args.at[0], Arg))
-        return false;
-    a = AST_AS(c->args.at[0], Arg)->value;
-    return a->kind == AST_Str && !strcmp(AST_AS(a, Str)->value.s, "mixed");
+    return !strcmp(name, "precision") || !strcmp(name, "numerics");
 }
 
 static bool swallows(const Ast *e)
