@@ -186,11 +186,13 @@ static Value f_quantize(Interp *I, Value *a)            /* activations, weights,
 {
     Trace *T = trace_of(I);
     Policy p = T->numerics ? *T->numerics : policy_none;
-    if (!dtype_field(I, a[0], &p.quant[0]) || !dtype_field(I, a[1], &p.quant[1]) || !dtype_field(I, a[2], &p.accum) || !arg_bool(I, a[3], &p.training))
+    if (!dtype_field(I, a[0], &p.quant[0]) || !dtype_field(I, a[1], &p.quant[1]) || !dtype_field(I, a[2], &p.accum) ||
+        !arg_bool(I, a[3], &p.training))
         return VERR;
     for (int i = 0; i < 2; i++)
         if (p.quant[i] != DT_int8 && p.quant[i] != DT_int4 && p.quant[i] != DT_int16)
-            return raise(I, EXC_DTypeError, "quantised operands are int4, int8 or int16, not %s", p.quant[i] == DT_NONE ? "None" : dtype_info[p.quant[i]].name);
+            return raise(I, EXC_DTypeError, "quantised operands are int4, int8 or int16, not %s",
+                         p.quant[i] == DT_NONE ? "None" : dtype_info[p.quant[i]].name);
     Value former = vint((int64_t)(intptr_t)T->numerics);
     T->numerics = policy_intern(p);
     return former;

@@ -73,7 +73,8 @@ static bool dims_equal(const Attr *a, const Attr *b)
 
 bool attr_equal(const Attr *a, const Attr *b)
 {
-    return a->dtype == b->dtype && a->accum == b->accum && a->compute == b->compute && a->policy == b->policy && a->rounding == b->rounding && a->saturate == b->saturate &&
+    return a->dtype == b->dtype && a->accum == b->accum && a->compute == b->compute && a->policy == b->policy &&
+           a->rounding == b->rounding && a->saturate == b->saturate &&
            a->flush == b->flush && a->kind == b->kind && a->naxes == b->naxes && !memcmp(a->axis, b->axis, a->naxes) &&
            a->n == b->n && a->m == b->m && !memcmp(&a->f, &b->f, sizeof a->f) && a->i == b->i && a->seed == b->seed &&
            dims_equal(a, b) && !memcmp(a->region, b->region, sizeof a->region) && a->value == b->value &&
