@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness.test import Context, Fail, Skip  # noqa: E402
 
 ORDER = ("style", "cli", "unit", "graphs", "programs", "kernels", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "repl", "pathological",
-         "durable", "robust", "sanitized")
+         "durable", "robust", "leaks", "sanitized")
 
 
 def arguments():
@@ -98,13 +98,19 @@ def build_sanitized(folder):
     return str(folder / "tessera")
 
 
+def leak_checker(build):
+    """The target of the leaks suite; a compiler without LeakSanitizer has none."""
+    p = subprocess.run(["ninja", "-C", build, "-t", "query", "tests/robust/tessera_leaks"], capture_output=True)
+    return [] if p.returncode else ["tests/robust/tessera_leaks"]
+
+
 def main():
     a = arguments()
     build = pathlib.Path(a.build).resolve()
     results = {}
     ctx = Context(ROOT, build, ROOT.parent / "shared", str(build / "tessera"), write_golden=a.write_golden)
     if subprocess.run(["ninja", "-C", build, "meson-test-prereq", "tests/robust/oom", "tests/robust/replay", "tests/robust/checks",
-                       "tests/ir/graph_tool", "tests/ir/tile_tool"], stdout=subprocess.DEVNULL).returncode:
+                       "tests/ir/graph_tool", "tests/ir/tile_tool", *leak_checker(build)], stdout=subprocess.DEVNULL).returncode:
         results["build/tests"] = {"state": "fail", "why": "the unit tests do not build", "seconds": 0, "rows": []}
         print("fail build/tests: the unit tests do not build")
     if not a.no_sanitizers:

@@ -40,7 +40,7 @@ def died(p):
     """What killed the process, or ''. Sanitizers exit with 99 (see SANITIZERS)."""
     if p.returncode < 0:
         return f"killed by signal {-p.returncode}: {p.stderr[-600:].strip()}"
-    if p.returncode == 99 or "runtime error:" in p.stderr or "AddressSanitizer" in p.stderr:
+    if p.returncode == 99 or "runtime error:" in p.stderr or "AddressSanitizer" in p.stderr or "LeakSanitizer" in p.stderr:
         return "sanitizer: " + sanitizer_summary(p.stderr)
     return ""
 
@@ -49,6 +49,15 @@ def sanitizer_summary(text):
     lines = text.splitlines()
     first = next((i for i, l in enumerate(lines) if "ERROR:" in l or "runtime error:" in l), 0)
     return "\n".join(lines[first:first + 12])
+
+
+# Of binaries linked with LeakSanitizer alone (tests/meson.build).
+LEAKS = {"LSAN_OPTIONS": "exitcode=99:allocator_may_return_null=1"}
+
+
+def leaks_are_found(argv):
+    """Can LeakSanitizer look at processes here? It needs ptrace, which some containers forbid."""
+    return "LeakSanitizer has encountered a fatal error" not in run(argv, env=LEAKS, memory=None, timeout=60).stderr
 
 
 SANITIZERS = {

@@ -25,7 +25,9 @@ class Binary:
 
     def results_once(self):
         if self.result is None:
-            p = process.run(self.cmd, env={"CMOCKA_MESSAGE_OUTPUT": "TAP"}, timeout=300)
+            p = process.run(self.cmd, env={"CMOCKA_MESSAGE_OUTPUT": "TAP", **process.LEAKS}, timeout=300, memory=None)
+            if "LeakSanitizer has encountered a fatal error" in p.stderr:          # it cannot work here
+                p = process.run(self.cmd, env={"CMOCKA_MESSAGE_OUTPUT": "TAP", "LSAN_OPTIONS": "detect_leaks=0"}, timeout=300, memory=None)
             said = re.findall(r"^(ok|not ok) \d+ - (\S+)", p.stdout, re.M)
             self.result = p, {name: state for state, name in said}
         return self.result

@@ -145,11 +145,11 @@ static bool check_word(KernelCall *k, const NativeParam *p, const CallArg *a)
         REPORT(k->C, E0614, at_call(k->node, a->node), k->name, p->name->text, "a word", found_text(a->type));
         return false;
     }
-    for (int i = 0; i < words.n; i++) {
+    for (int i = 0; i < words.n; i++)
         if (!a->type->text || !strcmp(AST_AS(words.at[i], Str)->value.s, a->type->text->text))
             return true;
+    for (int i = 0; i < words.n; i++)
         sb_printf(&all, "%s\"%s\"", i ? i == words.n - 1 ? " and " : ", " : "", AST_AS(words.at[i], Str)->value.s);
-    }
     d = REPORT(k->C, E0615, at_call(k->node, a->node), k->name, p->name->text, a->type->text->text, sb_str(&all));
     near = closest_name(a->type->text->text, next_word, &w);
     if (near)
