@@ -1,5 +1,5 @@
 /*
- * The passes: fold, cse, dce.
+ * The passes: fold, cse, dce, algebra.
  *
  * Each walks the nodes once in order with facts in arrays by node id, and
  * keeps node order, so effects stay ordered.  Regions are visited first.
@@ -232,6 +232,120 @@ bool graph_fold(Graph *g)
             changed = true;
         }
     }
+    standins_done(g, &made);
+    return graph_dce(g) || changed;
+}
+
+/* -- algebra ------------------------------------------------------------------------------------------------------------------ */
+
+static GValue before(Graph *g, Node *n, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
+{
+    Node *c;
+
+    g->scope = n->scope;
+    c = graph_append(g, op, a, in, nin, type, 1, n->span);
+    graph_move_before(g, c, n);
+    return (GValue){c, 0};
+}
+
+/* One permutation for two of as many axes: result axis i comes from axis[i] of x's operand. */
+static GValue permute_twice(Graph *g, Node *n, const Node *x)
+{
+    Attr a = attr_default();
+    bool moves = false;
+
+    if (n->attr->naxes != x->attr->naxes)
+        return (GValue){NULL, 0};
+    a.naxes = n->attr->naxes;
+    for (int i = 0; i < a.naxes; i++) {
+        a.axis[i] = x->attr->axis[n->attr->axis[i] + a.naxes];
+        moves |= a.axis[i] != i - a.naxes;
+    }
+    return moves ? before(g, n, OP_permute, &a, x->in, 1, n->type) : x->in[0];
+}
+
+static bool swaps_last_two(const Node *n)
+{
+    return n->attr->naxes == 2 && n->attr->axis[0] == -1 && n->attr->axis[1] == -2;
+}
+
+static GValue transposed(Graph *g, Node *n, GValue x)
+{
+    TType t = *gvalue_type(x);
+    Dim last = t.shape[t.rank - 1];
+
+    t.shape[t.rank - 1] = t.shape[t.rank - 2];
+    t.shape[t.rank - 2] = last;
+    return before(g, n, OP_permute, n->attr, &x, 1, &t);
+}
+
+/* (A @ B)^T is B^T @ A^T, when nobody else needs A @ B; each element is the same sum in the same order. */
+static GValue product_transposed(Graph *g, Node *n, const Node *x)
+{
+    GValue in[2];
+
+    if (!swaps_last_two(n) || x->nuse != 1)
+        return (GValue){NULL, 0};
+    in[0] = transposed(g, n, x->in[1]);
+    in[1] = transposed(g, n, x->in[0]);
+    return before(g, n, OP_matmul, x->attr, in, 2, n->type);
+}
+
+static bool same_type(const TType *a, const TType *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && a->policy == b->policy && !memcmp(a->shape, b->shape, sizeof(Dim) * a->rank);
+}
+
+/* A transform and its inverse: what went in, as the complex numbers that come out. */
+static GValue transform_undone(Graph *g, Node *n, const Node *x)
+{
+    enum { FFT, IFFT, RFFT, IRFFT };
+    int outer = n->attr->kind, inner = x->attr->kind;
+    const TType *was = gvalue_type(x->in[0]);
+    Attr a = attr_default();
+
+    if (!(outer == FFT && inner == IFFT) && !(outer == IFFT && inner == FFT) && !(outer == IRFFT && inner == RFFT))
+        return (GValue){NULL, 0};
+    if (same_type(was, &n->type[0]))
+        return x->in[0];
+    if (outer == IRFFT || was->policy || dtype_is_complex((DType)was->dtype))
+        return (GValue){NULL, 0};
+    a.dtype = n->type[0].dtype;
+    return before(g, n, OP_convert, &a, x->in, 1, n->type);
+}
+
+/* What equals the node and is simpler; node NULL: nothing known. */
+static GValue simpler(Graph *g, Node *n)
+{
+    const Node *x = n->op != GRAPH_PARAM && n->nin == 1 && n->nout == 1 ? n->in[0].node : NULL;
+
+    if (x && n->op == OP_permute && x->op == OP_permute)
+        return permute_twice(g, n, x);
+    if (x && n->op == OP_permute && x->op == OP_matmul)
+        return product_transposed(g, n, x);
+    if (x && n->op == OP_fft && x->op == OP_fft)
+        return transform_undone(g, n, x);
+    if (x && n->op == x->op && (n->op == OP_neg || n->op == OP_conj) && same_type(gvalue_type(x->in[0]), &n->type[0]))
+        return x->in[0];
+    return (GValue){NULL, 0};
+}
+
+bool graph_algebra(Graph *g)
+{
+    bool changed = in_regions(g, graph_algebra);
+    Standins made = standins_new(g);
+
+    for (Node *n = g->first, *next; n; n = next) {
+        GValue by;
+        next = n->next;
+        tell_node(&made, n);
+        by = n->nuse ? simpler(g, n) : (GValue){NULL, 0};
+        if (by.node) {
+            stand_in(&made, n, by);
+            changed = true;
+        }
+    }
+    g->scope = NULL;
     standins_done(g, &made);
     return graph_dce(g) || changed;
 }

@@ -104,13 +104,30 @@ static Dim most(Dim a, Dim b)
     return dim_ge(a, b, NULL, NULL) == DIM_PROVED ? a : dim_ge(b, a, NULL, NULL) == DIM_PROVED ? b : dim_max(a, b);
 }
 
+/* Panels of a matrix product (runtime/gemm.c): both operands in the accumulator's dtype, rows and columns filled up to whole tiles. */
+static Dim panel_bytes(const Node *n)
+{
+    enum { FILLED = 80, SHORT = 256, WAITING = 64 << 10 };      /* rows and columns that filling adds at most; sums that wait in long products */
+    const TType *a = gvalue_type(n->in[0]);
+    Dim k = a->shape[a->rank - 1], size = dtype_info[a->dtype].bits > 32 ? 8 : 4, rows = FILLED, elements = 0;
+
+    for (int i = 0; i < n->type[0].rank - 2; i++)
+        rows = dim_mul(rows, n->type[0].shape[i]);
+    for (int i = 0; i < 2; i++) {
+        TType t = *gvalue_type(n->in[i]);
+        t.dtype = DT_uint8;
+        elements = dim_add(elements, ttype_bytes(&t));
+    }
+    return dim_add(dim_mul(size, dim_add(elements, dim_mul(rows, k))), dim_is_const(k) && k <= SHORT ? 0 : WAITING);
+}
+
 /* Copies that kernels make: of operands that are not in row-major order, and of dtypes that are computed with in another. */
 static Dim kernel_inside(const Node *n, uint64_t scattered)
 {
     enum { LANES = 2 };         /* as values of the accumulator, and as its lanes */
     bool moves = op_info[n->op].family == FAM_MOVE || op_info[n->op].family >= FAM_MAKE;
     bool lanes = !moves && op_info[n->op].family != FAM_MAP;
-    Dim need = 0;
+    Dim need = n->op == OP_matmul ? panel_bytes(n) : 0;
 
     for (int i = 0; i < n->nin && !moves; i++) {
         const TType *t = gvalue_type(n->in[i]);
