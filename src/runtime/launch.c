@@ -68,6 +68,7 @@ bool launch_merge(LaunchSpace *s, int *which)
 typedef struct Launch {
     const LaunchSpace *s;
     const LaunchKernel *k;
+    bool upright;
     int64_t size[4];            /* n0, n1, and the groups along each */
     int64_t rounds, groups;     /* groups of one round */
     int64_t parts;              /* among which all groups are divided */
@@ -95,12 +96,12 @@ static void place_args(const Launch *l, int64_t round, TileArg *arg)
             place += at[a] * x->stride[a];
         arg[i] = (TileArg){.base = x->base + place * x->bytes, .extent = {1, 1}};
         if (outer >= 0 && x->stride[outer]) {
-            arg[i].stride[0] = x->stride[outer];
-            arg[i].extent[0] = l->size[0];
+            arg[i].stride[l->upright] = x->stride[outer];
+            arg[i].extent[l->upright] = l->size[0];
         }
         if (inner >= 0 && x->stride[inner]) {
-            arg[i].stride[1] = x->stride[inner];
-            arg[i].extent[1] = l->size[1];
+            arg[i].stride[!l->upright] = x->stride[inner];
+            arg[i].extent[!l->upright] = l->size[1];
         }
     }
 }
@@ -151,7 +152,7 @@ static void count_groups(Launch *l)
 
 bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
 {
-    Launch l = {.s = s, .k = k};
+    Launch l = {.s = s, .k = k, .upright = k->upright};
     size_t all;
 
     count_groups(&l);
@@ -165,9 +166,9 @@ bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
     return true;
 }
 
-bool launch_each(const LaunchSpace *s, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st)
+bool launch_each(const LaunchSpace *s, bool upright, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st)
 {
-    Launch l = {.s = s};
+    Launch l = {.s = s, .upright = upright};
     TileArg arg[LAUNCH_ARGS];
     bool go = true;
 

@@ -47,11 +47,12 @@ bool launch_merge(LaunchSpace *s, int *which);
 typedef struct LaunchKernel {
     KernelFn *fn;
     int64_t rows, columns;              /* of n0 and n1 that a group does; columns 0: all */
+    bool upright;                       /* its views have the inner axis first */
     const void *code;
     int64_t (*scratch)(const void *code, const int64_t *size);      /* bytes that a group's buffers take; NULL: none */
 } LaunchKernel;
 bool launch_run(const LaunchSpace *s, const LaunchKernel *k);
 /* Call fn once for each round, with all of its groups to do; it says whether to go on, and so does the result. */
-bool launch_each(const LaunchSpace *s, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st);
+bool launch_each(const LaunchSpace *s, bool upright, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st);
 
 #endif

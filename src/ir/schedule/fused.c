@@ -20,12 +20,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPERANDS = REGION_OPERANDS, COLUMN_ROWS = 64 };
+enum { OPERANDS = REGION_OPERANDS, COLUMN_ROWS = 64, SHORTEST = 16 };
 
 typedef struct Variant {
     struct Variant *next;
     StrideClass stride[OPERANDS];
-    bool crosswise;
+    Schedule schedule;
     TileKernel *tile;           /* NULL: it could not be lowered */
     void *code;                 /* the compiler's; NULL: there is none */
     LaunchKernel launch;
@@ -122,33 +122,35 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void compile(Variant *v, const FusedCode *c, const Schedule *s)
+static void compile(Variant *v, const FusedCode *c)
 {
+    const Schedule *s = &v->schedule;
     StrBuf err = {0};
 
     v->tile = schedule_lower(c->body, &c->r, s, v->stride, &err);
     if (v->tile)
         tile_fold(v->tile);
     if (v->tile && compiler && (v->code = compiler->compile(v->tile, &err)))
-        v->launch = (LaunchKernel){compiler->entry(v->code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, v->code, compiler->scratch};
+        v->launch = (LaunchKernel){compiler->entry(v->code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS,
+                                   v->code, compiler->scratch};
     sb_done(&err);
 }
 
-static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, bool crosswise)
+static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind == b->kind && a->m == b->m && a->n == b->n; }
+
+static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Schedule s)
 {
     Variant *v = c->first;
-    Schedule s = c->s;
     double start = now();
 
-    while (v && (v->crosswise != crosswise || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
+    while (v && (!same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
         v = v->next;
     if (v)
         return v;
     v = tsr_calloc(sizeof *v);
     memcpy(v->stride, stride, sizeof *stride * (size_t)n);
-    v->crosswise = crosswise;
-    s.m = crosswise ? COLUMN_ROWS : s.m;
-    compile(v, c, &s);
+    v->schedule = s;
+    compile(v, c);
     v->next = c->first;
     c->first = v;
     stats.kernels += v->tile != NULL;
@@ -314,6 +316,23 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
     return -1;
 }
 
+/* The body's schedule for these sizes: short rows have short pieces, so that none is mostly beyond the end. */
+static Schedule fitting(const Run *u, bool crosswise)
+{
+    int64_t n1 = u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1;
+    Schedule s = u->c->s;
+
+    if (s.kind == SCHEDULE_MAP)
+        return s;
+    if (crosswise) {
+        s.kind = SCHEDULE_COLUMNS;
+        s.m = COLUMN_ROWS;
+    }
+    while (s.n > SHORTEST && n1 <= s.n / 2)
+        s.n /= 2;
+    return s;
+}
+
 static Variant *plan(Run *u)
 {
     StrideClass class[OPERANDS] = {{0, 0}};
@@ -327,7 +346,7 @@ static Variant *plan(Run *u)
         memset(class, 0, sizeof class);
         classify(&u->space, u->nin, class);
         if ((which = awkward(u, class, &crosswise)) < 0)
-            return variant_of(u->c, class, u->space.nargs, crosswise);
+            return variant_of(u->c, class, u->space.nargs, fitting(u, crosswise));
         memcpy(u->space.size, before.size, sizeof before.size);
         u->space.naxes = before.naxes;
         u->space.nkept = before.nkept;
@@ -350,7 +369,7 @@ static bool oracle_round(void *st, const int64_t *size, const TileArg *arg)
 static int run_oracle(Run *u, const Variant *v)
 {
     Oracle o = {.k = v->tile};
-    int done = launch_each(&u->space, oracle_round, &o) ? 1 : -1;
+    int done = launch_each(&u->space, v->schedule.kind == SCHEDULE_COLUMNS, oracle_round, &o) ? 1 : -1;
 
     if (done < 0)
         trace_fail(u->T, OPERR_VALUE, "kernel %s: %s", v->tile->name->text, sb_str(&o.err));

@@ -63,22 +63,39 @@ static bool is_row(const Lower *l, int v) { return is_reduced_region(l) && regio
 
 /* ---- memory ---- */
 
+/* Columns: tiles and views have their elements first and their rows second. */
+static bool is_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
+
+/* Two extents, or starts after the view, of a tile's rows and of its elements. */
+static void set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns)
+{
+    a->rank = 2;
+    a->shape[is_upright(l)] = rows;
+    a->shape[!is_upright(l)] = columns;
+}
+
+static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
+{
+    in[is_upright(l)] = row;
+    in[!is_upright(l)] = column;
+}
+
 /* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
 static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns)
 {
     TAttr a = tattr_none;
-    TileRef in[3] = {view, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero};
+    TileRef in[3] = {view};
 
-    a.rank = 2;
-    a.shape[0] = c.outer ? l->s->m : 1;
-    a.shape[1] = c.inner && columns ? l->s->n : 1;
+    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);
+    set_shape(l, &a, c.outer ? l->s->m : 1, c.inner && columns ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
 }
 
 static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x)
 {
-    TileRef in[4] = {view, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero, x};
+    TileRef in[4] = {view, l->zero, l->zero, x};
 
+    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
     add(l, TOP_store, NULL, in, 4);
 }
 
@@ -327,9 +344,7 @@ static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 {
     TAttr a = tattr_none;
 
-    a.rank = 2;
-    a.shape[0] = m;
-    a.shape[1] = n;
+    set_shape(l, &a, m, n);
     return add(l, op, &a, &x, 1);
 }
 
@@ -337,7 +352,7 @@ static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 static TileRef stretched(Lower *l, TileRef x)
 {
     const TileType *t = l->ok ? tile_type(x) : NULL;
-    bool whole = t && t->rank == 2 && t->extent[0] == l->s->m && t->extent[1] == l->s->n;
+    bool whole = t && t->rank == 2 && t->extent[is_upright(l)] == l->s->m && t->extent[!is_upright(l)] == l->s->n;
 
     return !t || whole ? x : shaped(l, TOP_splat, x, l->s->m, l->s->n);
 }
@@ -363,9 +378,17 @@ static TileRef reduce_piece(Lower *l, const Node *n, TileRef tree)
     l->b.span = n->span;
     x = stretched(l, convert(l, x, reduce_accum(n), NULL));
     a.op = (uint8_t)n->op;
-    a.axis = 1;
+    a.axis = !is_upright(l);
     x = add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
     return add2(l, TOP_push, tree, x);
+}
+
+static void store_kept(Lower *l, int v)
+{
+    TileRef in[4] = {l->kept[v], l->zero, l->zero, stretched(l, get(l, v))};
+
+    set_place(l, in + 1, l->zero, l->col);
+    add(l, TOP_store, NULL, in, 4);
 }
 
 static void store_pass(Lower *l)
@@ -379,7 +402,7 @@ static void store_pass(Lower *l)
     }
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
         if (l->keep[v] && l->r->value[v].pass == l->pass && is_buffer(l, v))
-            add(l, TOP_store, NULL, (TileRef[]){l->kept[v], l->zero, l->col, stretched(l, get(l, v))}, 4);
+            store_kept(l, v);
 }
 
 /* The loop over pieces; the trees after it replace those before it. */
@@ -443,9 +466,11 @@ static void store_rows(Lower *l)
 
 static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c)
 {
-    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = 2, .space = SPACE_GLOBAL, .stride = {c.outer, c.inner}};
+    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = 2, .space = SPACE_GLOBAL};
     char name[24];
 
+    t.stride[is_upright(l)] = c.outer;
+    t.stride[!is_upright(l)] = c.inner;
     snprintf(name, sizeof name, "%s%d", kind, i);
     return tile_param(l->k, sym(name), &t);
 }
@@ -474,7 +499,9 @@ static void add_buffers(Lower *l)
             continue;
         a.dtype = l->r->value[v].node->type[0].dtype;
         a.space = SPACE_LOCAL;
-        l->kept[v] = add(l, TOP_alloc, &a, (TileRef[]){index_of(l, l->s->m), l->end}, 2);
+        TileRef extent[2];
+        set_place(l, extent, index_of(l, l->s->m), l->end);
+        l->kept[v] = add(l, TOP_alloc, &a, extent, 2);
     }
 }
 
@@ -549,7 +576,7 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
 
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
 {
-    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(s->kind == SCHEDULE_ROWS ? "rows" : "map")), .ok = true};
+    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns")), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0};
 

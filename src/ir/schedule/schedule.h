@@ -6,6 +6,8 @@
  *
  *     map.block(n=1024)               no reduction: rows in pieces of n elements
  *     rows.block(m=4, n=256)          m rows a group, n elements of each at a time
+ *     columns.block(m=64, n=256)      the same for rows that stand upright in memory: tiles are turned, so that
+ *                                     neighbours in memory are neighbours in a vector
  *
  * lower makes a Tile IR kernel from a body, for operands that lie in memory in
  * a certain way; the sizes stay open.
@@ -17,7 +19,7 @@
 #include "ir/schedule/region.h"
 #include "ir/tile/tile.h"
 
-typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS } ScheduleKind;
+typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
 
 typedef struct Schedule { uint8_t kind; int32_t m, n; } Schedule;
 
@@ -37,7 +39,10 @@ typedef struct StrideClass { int8_t outer, inner; } StrideClass;
 /* How operands and results step that lie row by row in the region's order: one for each, room for REGION_OPERANDS. */
 void schedule_row_major(const Graph *body, const Region *r, StrideClass *out);
 
-/* The kernel of a body: views as its operands, then its results, each with an outer and an inner axis; sizes n0 and n1. */
+/*
+ * The kernel of a body: views as its operands, then its results, each with an outer and an inner axis, for columns the
+ * other way round; sizes n0 and n1.
+ */
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err);
 
 #endif

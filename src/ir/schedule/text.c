@@ -8,7 +8,7 @@
 
 enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX };
 
-static const char *const kinds[] = {"map", "rows"};
+static const char *const kinds[] = {"map", "rows", "columns"};
 
 Schedule schedule_default(const Region *r)
 {
@@ -26,11 +26,11 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err)
     int m, n, end = 0;
 
     if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) == 3 && end && !text[end])
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
                 *out = (Schedule){(uint8_t)k, m, n};
                 return true;
             }
-    sb_printf(err, "'%s' is no schedule: expected map.block(m=.., n=..) or rows.block(m=.., n=..)", text);
+    sb_printf(err, "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..)", text);
     return false;
 }
