@@ -226,7 +226,7 @@ static void convert_part(int64_t lo, int64_t hi, void *st)
 
 static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TType *type, Tensor **out)
 {
-    ConvertJob j = {.opts = {a->rounding, a->saturate, a->flush, (uint64_t)a->seed}};
+    ConvertJob j = {.opts = {a->rounding, a->saturate, a->flush, 0}};
 
     j.plain = !a->rounding && !a->saturate && !a->flush;
     if (j.plain && in[0]->dtype == type->dtype) {

@@ -132,6 +132,49 @@ KStatus kernel_random(KERNEL_ARGS)
     return K_OK;
 }
 
+typedef struct DitherJob {
+    ConvOpts how;
+    int64_t base;               /* where this key's elements begin */
+    Reader out, in;
+} DitherJob;
+
+static void dither_part(int64_t lo, int64_t hi, void *st)
+{
+    const DitherJob *j = st;
+    TileBuf from, to;
+    size_t a = raw_size(j->in.dtype), b = raw_size(j->out.dtype);
+    int64_t tile = tile_length(a > b ? a : b);
+
+    for (int64_t i = lo; i < hi; i += tile) {
+        int64_t n = hi - i < tile ? hi - i : tile;
+        const void *x = reader_raw(&j->in, j->base + i, n, from.at);
+        raw_convert(j->out.dtype, to.at, j->in.dtype, x, n, &j->how, i);
+        writer_raw(&j->out, j->base + i, n, to.at);
+    }
+}
+
+KStatus kernel_dither(KERNEL_ARGS)
+{
+    DitherJob j = {.how = {ROUND_STOCHASTIC, a->saturate, a->flush, 0}};
+    int64_t nkeys = tensor_size(in[1]) / 2;
+    Reader key;
+
+    (void)op, (void)nin;
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    reader_init(&key, in[1]);
+    key.as = DT_uint32;
+    reader_init(&j.in, in[0]);
+    reader_init(&j.out, out[0]);
+    for (int64_t k = 0; k < nkeys; k++) {
+        int64_t n = tensor_size(out[0]) / nkeys;
+        j.how.seed = key_of(&key, 2 * k);
+        j.base = k * n;
+        pool_for(n, 16 * TILE_MAX, dither_part, &j);
+    }
+    return K_OK;
+}
+
 /* key' = the first words of Philox block (number, 1) under key: apart from every draw, whose second counter word is 0. */
 KStatus kernel_fold_key(KERNEL_ARGS)
 {

@@ -460,6 +460,10 @@ static void add_other(Cases *c, OpId op)
             k->a.i = 10;
         }
         break;
+    case OP_dither:
+        case_add(c, op, "exact", 2, F64(-2, 2, 3, 4), tensor_ref(key), NULL)->a.dtype = DT_f64;
+        case_add(c, op, "rounds", 2, INTS(DIMS(4), 1, 1001, -777, 12345, 300), tensor_ref(key), NULL)->a.dtype = DT_bf16;
+        break;
     case OP_fold_key:
         case_add(c, op, "one", 2, tensor_ref(key), tensor_scalar_i(DT_int32, 7), NULL);
         case_add(c, op, "many", 2, tensor_ref(key), INTS(DIMS(3), 1, 0, 1, 2), NULL);

@@ -240,7 +240,7 @@ static bool dtype_ATTR(Infer *f)
     if (f->a->dtype >= DT_COUNT)
         return infer_fail(f, INFER_DTYPE, "%s needs a dtype", op_info[f->op].name);
     set_dtype(f, f->a->dtype);
-    f->out[0].policy = f->op == OP_convert ? f->a->policy : NULL;
+    f->out[0].policy = f->op == OP_convert || f->op == OP_dither ? f->a->policy : NULL;
     return true;
 }
 
@@ -401,6 +401,8 @@ static bool check_attr(Infer *f)
         return bad_attr(f, "dtype");
     if ((a->compute >= DT_COUNT && a->compute != DT_NONE) || a->rounding > ROUND_AWAY || a->kind >= kinds_of(f->op) || a->n < 0 || a->m < 0)
         return bad_attr(f, "rounding, kind, n or m");
+    if (f->op == OP_convert && a->rounding == ROUND_STOCHASTIC)
+        return bad_attr(f, "stochastic rounding is dither's, which has a key");
     if (f->op == OP_conv || f->op == OP_window || f->op == OP_unwindow)
         return check_windows(f);
     if (f->op == OP_slice || f->op == OP_pad)

@@ -184,21 +184,25 @@ bool shape_UNWINDOW(Infer *f)
 }
 
 /* A key [..., 2] goes with a result [..., rest]: the leading axes are the same. */
-static bool key_fits(Infer *f)
+static bool key_fits(Infer *f, const TType *k, const Dim *shape, int rank)
 {
-    const TType *k = &f->in[0];
-
-    if (!k->rank || k->rank - 1 > f->a->nd[0] || !dim_may_equal(k->shape[k->rank - 1], 2))
+    if (!k->rank || k->rank - 1 > rank || !dim_may_equal(k->shape[k->rank - 1], 2))
         return infer_fail(f, INFER_SHAPE, "a random key has 2 numbers, this one is %s", shape_text(k));
     for (int i = 0; i < k->rank - 1; i++)
-        if (!dim_may_equal(k->shape[i], f->a->d[0][i]))
-            return infer_fail(f, INFER_SHAPE, "random: keys %s do not lead %s", shape_text(k), dims_text(f->a->d[0], f->a->nd[0]));
+        if (!dim_may_equal(k->shape[i], shape[i]))
+            return infer_fail(f, INFER_SHAPE, "%s: keys %s do not lead %s", op_info[f->op].name, shape_text(k), dims_text(shape, rank));
     return true;
+}
+
+bool shape_DITHER(Infer *f)
+{
+    shape_SAME(f);
+    return key_fits(f, &f->in[1], f->in[0].shape, f->in[0].rank);
 }
 
 bool shape_SHAPE_ATTR(Infer *f)
 {
-    if (f->op == OP_random && !key_fits(f))
+    if (f->op == OP_random && !key_fits(f, &f->in[0], f->a->d[0], f->a->nd[0]))
         return false;
     if (f->op == OP_iota && infer_axis(f, f->a->axis[0], f->a->nd[0]) < 0)
         return false;

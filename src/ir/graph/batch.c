@@ -125,6 +125,13 @@ void batch_random(Batch *b)
     run(b, &a, b->x, 1);
 }
 
+void batch_dither(Batch *b)
+{
+    Tensor *x[2] = {batch_stretched(b, 0), batch_stretched(b, 1)};
+
+    run(b, b->a, x, 2);
+}
+
 void batch_map_key(Batch *b)
 {
     int key = own_rank(b, 0) - 1, num = own_rank(b, 1), rank = key > num ? key : num;

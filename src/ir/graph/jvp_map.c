@@ -68,6 +68,9 @@ void jvp_convert(Jvp *j)
     j->dy[0] = t;
 }
 
+/* Tangents are rounded to nearest: the key is no operand of the linear map. */
+void jvp_dither(Jvp *j) { jvp_convert(j); }
+
 void jvp_abs(Jvp *j)
 {
     Rule *r = j->r;

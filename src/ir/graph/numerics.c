@@ -66,16 +66,6 @@ static bool rounds_plainly(const Policy *p)
     return policy_rounding(p) == ROUND_NEAREST && !p->saturate && p->denorm == DENORM_PRESERVE;
 }
 
-static void conversion_policy(Trace *T, const Policy *p, Attr *a)
-{
-    a->rounding = (uint8_t)policy_rounding(p);
-    a->saturate = p->saturate;
-    a->flush = p->denorm == DENORM_FLUSH;
-    if (a->rounding == ROUND_STOCHASTIC) {
-        a->seed = (int64_t)(T->seed * 0x9e3779b97f4a7c15u + T->draws);
-        T->draws++;
-    }
-}
 
 /* Does every value of `from` have one in `to`? */
 static bool holds(uint8_t to, uint8_t from)
@@ -83,23 +73,41 @@ static bool holds(uint8_t to, uint8_t from)
     return dtype_is_float((DType)from) && dtype_info[to].ebits >= dtype_info[from].ebits && dtype_info[to].mbits >= dtype_info[from].mbits;
 }
 
+/* x in a->dtype as p says, which a says nothing of yet. Stochastic rounding is a draw like others: with a key of its own. */
+static bool convert_by(Trace *T, const Policy *p, Attr *a, Tensor *x, Tensor **out)
+{
+    Tensor *key;
+    bool ok;
+
+    a->rounding = (uint8_t)policy_rounding(p);
+    a->saturate = p->saturate;
+    a->flush = p->denorm == DENORM_FLUSH;
+    if (a->rounding == ROUND_STOCHASTIC && (!dtype_is_inexact((DType)a->dtype) || holds(a->dtype, x->dtype)))
+        a->rounding = ROUND_NEAREST;
+    if (a->rounding != ROUND_STOCHASTIC)
+        return run1(T, OP_convert, a, &x, 1, out);
+    if (!(key = trace_key(T)))
+        return false;
+    ok = run1(T, OP_dither, a, (Tensor *[]){x, key}, 2, out);
+    tensor_unref(key);
+    return ok;
+}
+
 /* y, which it takes, stored: in dtype `store` of policy `label`. carried: y's tangents are still divided by the scale of g. */
 static bool store_as(Trace *T, const Governing *g, Tensor *y, uint8_t store, const Policy *label, bool carried, Tensor **out)
 {
     Attr a = attr_default();
-    bool ok = true;
+    bool ok;
 
     carried = carried && !y->policy && dtype_is_inexact((DType)y->dtype);
     if (y->dtype == store && y->policy == label && !carried) {
         *out = y;
         return true;
     }
-    if (!holds(store, y->dtype))
-        conversion_policy(T, &g->p, &a);
     a.dtype = store;
     a.policy = label;
     a.f = carried ? g->own->scale : 0;
-    ok = run1(T, OP_convert, &a, &y, 1, out);
+    ok = holds(store, y->dtype) ? run1(T, OP_convert, &a, &y, 1, out) : convert_by(T, &g->p, &a, y, out);
     tensor_unref(y);
     return ok;
 }
@@ -229,8 +237,7 @@ static bool convert_governed(Trace *T, const Attr *a, Tensor *const *in, Tensor 
 
     if (a->rounding || a->saturate || rounds_plainly(&g.p) || (holds(a->dtype, in[0]->dtype) && g.p.denorm == DENORM_PRESERVE))
         return false;
-    conversion_policy(T, &g.p, &b);
-    *ok = run1(T, OP_convert, &b, in, 1, out);
+    *ok = convert_by(T, &g.p, &b, in[0], out);
     return true;
 }
 

@@ -173,12 +173,12 @@ static void print_effects(Printer *p, const Node *n, uint32_t *next)
 /* Which dtypes an op takes to which other one: "matmul(fp8_e4m3, fp8_e4m3) -> f32". */
 static void print_dtypes(Printer *p, const Node *n)
 {
-    bool casts = n->op == OP_convert;
+    bool casts = n->op == OP_convert || n->op == OP_dither;
 
     if (n->nout != 1 || (!casts && op_info[n->op].family != FAM_CONTRACT))
         return;
     sb_printf(p->out, "%s(", casts ? "cast" : op_info[n->op].name);
-    for (int i = 0; i < n->nin; i++)
+    for (int i = 0; i < (casts ? 1 : n->nin); i++)
         sb_printf(p->out, "%s%s", i ? ", " : "", dtype_info[gvalue_type(n->in[i])->dtype].name);
     sb_printf(p->out, ") -> %s, ", dtype_info[n->type[0].dtype].name);
 }
