@@ -65,7 +65,7 @@ splice()
 }
 
 start=$(date +%s)
-for t in eval eval eval check check check lex parse graph tile format json regex npy npz object safetensors; do
+for t in eval eval eval check check check lex parse graph tile format json regex npy npz object store safetensors; do
     one $t $RANDOM$RANDOM &
 done
 splice & splice &

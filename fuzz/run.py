@@ -71,6 +71,7 @@ def made(name):
         "format": [b">10.3f", b"{0!r:^{1}}|{2:,.2e}", b"%-5d|%s|%+08.3f", b"#_x", b"{:%}{{}}"],
         "object": [objects("double floor(double); static int n; double f(int i, double x) { n++; return floor(x) * i + n; }"),
                    objects("static const float k[4] = {1, 2, 3, 4}; float f(int i) { return k[i & 3]; }")] if name == "object" else [],
+        "store": [b"tsrobj1\n" + bytes(16) + struct.pack("<QQQ", 7, 8, n) + b"x" * n for n in (0, 1, 100)],
         "graph": [],
         "tile": [],
     }.get(name, [])

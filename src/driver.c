@@ -15,6 +15,8 @@
 #endif
 #include "ir/schedule/fused.h"
 #include "runtime/mesh.h"
+#include "runtime/store.h"
+#include "tools/cache.h"
 #include "tools/explain.h"
 #include "tools/fix.h"
 #include "tools/graphs.h"
@@ -219,12 +221,21 @@ static int do_run(const Options *o)
     return result;
 }
 
+static int do_cache(const Options *o)
+{
+    StrBuf out = {0}, err = {0};
+    int code = cache_verb(o, &out, &err);
+
+    return err.n ? complain(&err, code) : print(&out);
+}
+
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_run] = do_run,
     [VERB_check] = do_check,
     [VERB_repl] = repl_run,
     [VERB_inspect] = do_inspect,
     [VERB_opt] = do_opt,
+    [VERB_cache] = do_cache,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,
@@ -257,6 +268,7 @@ static int do_verb(const Options *o)
         return EXIT_USAGE;
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
+    cache_begin();
     choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto");
     return verb_fn[o->verb](o);
 }
@@ -301,6 +313,7 @@ int driver_main(int argc, char **argv)
     } else {
         sb_done(&err);
         code = do_verb(&o);
+        store_done();
     }
     options_done(&o);
     return close_stdout(code);

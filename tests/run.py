@@ -13,6 +13,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -21,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from harness.test import Context, Fail, Skip  # noqa: E402
 
-ORDER = ("style", "cli", "unit", "graphs", "programs", "kernels", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "repl", "pathological",
+ORDER = ("style", "cli", "cache", "unit", "graphs", "programs", "kernels", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "repl", "pathological",
          "durable", "robust", "leaks", "sanitized")
 
 
@@ -119,7 +120,9 @@ def main():
         results["build/clang-sanitized"] = {"state": state, "why": "", "seconds": 0, "rows": []}
         if not ctx.san:
             print("fail build/clang-sanitized")
-    results.update(run_all(collect(ctx, a.words), a.jobs, a.verbose))
+    with tempfile.TemporaryDirectory(prefix="tessera-kernels-") as kernels:
+        os.environ["TESSERA_CACHE"] = kernels           # not the user's
+        results.update(run_all(collect(ctx, a.words), a.jobs, a.verbose))
     report_skips(results)
     (build / "test-results.json").write_text(json.dumps(results, indent=0, sort_keys=True))
     count = {s: sum(r["state"] == s for r in results.values()) for s in ("pass", "fail", "skip")}

@@ -1,13 +1,18 @@
 /*
  * A kernel of the Tile IR to callable code: emitted, optimised, made an object
- * file, loaded.
+ * file, loaded; or its object is found in the store, and LLVM does not even
+ * start.
  */
 #include "codegen/compiler.h"
 
 #include "codegen/cpu.h"
+#include "codegen/origin.h"
 
 #include "base/alloc.h"
 #include "runtime/code.h"
+#include "runtime/store.h"
+
+static const Level KERNEL_LEVEL = LEVEL_O1;
 
 typedef int64_t ScratchFn(const int64_t *size);
 
@@ -20,7 +25,7 @@ typedef struct Compiled {
 bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, LEVEL_O1, err) && llvm_object(u, LEVEL_O1, object, err);
+    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && llvm_object(u, KERNEL_LEVEL, object, err);
 
     llvm_free(u);
     return ok;
@@ -29,7 +34,7 @@ bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBu
 bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, machine_host());
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, LEVEL_O1, err) && llvm_assembly(u, LEVEL_O1, out, err);
+    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && llvm_assembly(u, KERNEL_LEVEL, out, err);
 
     llvm_free(u);
     return ok;
@@ -43,13 +48,59 @@ static void compiled_free(void *code)
     tsr_free(c);
 }
 
-static void *compile(const TileKernel *k, StrBuf *err)
+/* Of the kernel's text and all else that its object follows from. false: what that is, is not known. */
+static bool key_of(const TileKernel *k, Hash128 *out)
 {
-    StrBuf object = {0};
-    Compiled *c = NULL;
-    Code *code = compile_object(k, machine_host(), &object, err) ? code_load(object.s, object.n, err) : NULL;
+    static struct { bool asked, known; Hash128 hash; } origin;
+    StrBuf all = {0};
+
+    if (!origin.asked)
+        origin.known = code_origin(&origin.hash);
+    origin.asked = true;
+    sb_write(&all, (const char *)&origin.hash, sizeof origin.hash);
+    sb_printf(&all, "O%d ", KERNEL_LEVEL);
+    tile_print(k, &all);
+    *out = hash_bytes128(all.s, all.n);
+    sb_done(&all);
+    return origin.known;
+}
+
+/* NULL: there is none in the store, or none that can be loaded. */
+static Code *kept(Hash128 key)
+{
+    StrBuf object = {0}, why = {0};
+    Code *code = store_get(key, &object) ? code_load(object.s, object.n, &why) : NULL;
 
     sb_done(&object);
+    sb_done(&why);
+    return code;
+}
+
+static Code *made(const TileKernel *k, const Hash128 *key, StrBuf *err)
+{
+    StrBuf object = {0};
+    Code *code = compile_object(k, machine_host(), &object, err) ? code_load(object.s, object.n, err) : NULL;
+
+    if (code && key)
+        store_put(*key, object.s, object.n);
+    sb_done(&object);
+    return code;
+}
+
+static Code *code_of(const TileKernel *k, StrBuf *err)
+{
+    Hash128 key;
+    bool keep = store_in_use() && key_of(k, &key);
+    Code *code = keep ? kept(key) : NULL;
+
+    return code ? code : made(k, keep ? &key : NULL, err);
+}
+
+static void *compile(const TileKernel *k, StrBuf *err)
+{
+    Code *code = code_of(k, err);
+    Compiled *c;
+
     if (!code)
         return NULL;
     c = tsr_calloc(sizeof *c);

@@ -7,6 +7,7 @@
 #include "frontend/tensor/memory.h"
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
+#include "runtime/store.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -97,8 +98,8 @@ static void print_kernel_stats(void)
     FusedStats f = fused_stats();
 
     if (f.kernels)
-        fprintf(stderr, "stats: kernels made=%d milliseconds=%.1f launches=%d op-by-op=%d\n", f.kernels, 1e3 * f.seconds, f.launches,
-                f.fallbacks);
+        fprintf(stderr, "stats: kernels made=%d from-cache=%d milliseconds=%.1f launches=%d op-by-op=%d\n", f.kernels, store_found(),
+                1e3 * f.seconds, f.launches, f.fallbacks);
 }
 
 static void print_stats(Interp *I)

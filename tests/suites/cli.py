@@ -37,6 +37,7 @@ TABLE = [
     ("utf16", ["run", "{tmp}/utf16.tsr"], None, 1, [], ["UTF-16"]),
     ("binary", ["run", "{tmp}/zero.tsr"], None, 1, [], ["zero byte"]),
     ("too-large", ["run", "{tmp}/large.tsr"], None, 1, [], ["larger than 16 MiB", "split"]),
+    ("cache-unknown", ["cache", "claer"], None, 2, [], ["takes nothing, or clear, not 'claer'"]),
     ("explain-unknown", ["explain", "E9999"], None, 1, [], ["no error code 'E9999'"]),
     ("inspect-no-file", ["inspect", "--ir", "graph"], None, 2, [], ["a file is missing"]),
     ("inspect-what", ["inspect", "{tmp}/program.tsr"], None, 2, [], ["--ir graph"]),
@@ -197,7 +198,7 @@ def memory_limit_while_compiling(ctx):
     code = "def f(x): return tanh(x * 2.0 + 1.0)\nprint(jit(f)(zeros(2)).shape)\n"
     limit, said = os.path.getsize(ctx.tessera) - (24 << 20), []
     while said.count(0) < 8 and limit < 1 << 28:
-        p = process.run([ctx.tessera, "run", "--backend=cpu", "-e", code], memory=limit)
+        p = process.run([ctx.tessera, "run", "--backend=cpu", "-e", code], memory=limit, env={"TESSERA_CACHE": ""})
         limit += 1 << 18
         if said or p.returncode in (0, 1):                      # before that the system could not load it
             said.append(p.returncode)

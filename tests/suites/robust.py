@@ -87,6 +87,17 @@ def sweep(ctx, text):
         raise Fail((p.stdout + p.stderr)[-1500:])
 
 
+def sweep_cache(ctx):
+    """Kernels that are made and kept, then kernels that are found."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "scenario.tsr"
+        path.write_text("print(jit(lambda x: tanh(x) * 2.0)(ones(3)), jit(lambda x: (x * x).sum())(ones((2, 3))))\n")
+        for store in ("", f"{d}/store"):
+            p = process.run([binary(ctx), RUNS, seed(ctx), "run", "--backend=cpu", path], timeout=120, env={"TESSERA_CACHE": store})
+            if p.returncode:
+                raise Fail((p.stdout + p.stderr)[-1500:])
+
+
 def sweep_session(ctx):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "inputs"
@@ -116,6 +127,7 @@ def tests(ctx):
     yield Test("robust/check-order", lambda: checks(ctx, "order"))
     yield Test("robust/check-spliced", lambda: spliced(ctx))
     yield Test("robust/out-of-memory/session", lambda: sweep_session(ctx))
+    yield Test("robust/out-of-memory/cache", lambda: sweep_cache(ctx))
     yield Test("robust/out-of-memory/check", lambda: sweep_check(ctx))
     for name, text in SCENARIOS.items():
         yield Test(f"robust/out-of-memory/{name}", lambda text=text: sweep(ctx, text))
