@@ -218,6 +218,36 @@ static Value policy_field(const DTypeObj *d, const char *name)
     return VERR;
 }
 
+static void say(DictObj *d, const char *name, Value v)
+{
+    dict_set_sym(d, sym(name), v);
+    value_unref(v);
+}
+
+/* What a policy says, and nothing else, as plain values by the names of the fields: for files. */
+static Value f_policy_fields(Interp *I, Value *a)
+{
+    const Policy none = policy_none, *p = as_dtype(a[0])->policy ? as_dtype(a[0])->policy : &none;
+    Value fields = dict_new();
+    DictObj *d = as_dict(fields);
+
+    if (p->compute != DT_NONE)
+        say(d, "compute", str_c(dtype_info[p->compute].name));
+    if (p->accum != DT_NONE)
+        say(d, "accumulate", str_c(dtype_info[p->accum].name));
+    if (p->rounding != DT_NONE)
+        say(d, "rounding", str_c(rounding_name(policy_rounding(p))));
+    if (p->saturate)
+        say(d, "saturate", vbool(true));
+    if (p->denorm == DENORM_FLUSH)
+        say(d, "denorm_mode", str_c("flush"));
+    if (p->has_scale)
+        say(d, "loss_scale", vfloat(p->scale));
+    if (p->master)
+        say(d, "fp32_master", vbool(true));
+    return fields;
+}
+
 Value dtype_op_getattr(Interp *I, Value v, Sym name)
 {
     const DTypeInfo *info = &dtype_info[as_dtype(v)->dtype];
@@ -431,6 +461,7 @@ const NativeDef tensor_dtype_natives[] = {
     {"", "stochastic_round", n_stochastic_round, "PolicyPart", "A policy: round up or down with the odds of the distances."},
     {"", "loss_scale", n_loss_scale, "(k: float) -> PolicyPart", "A policy: gradients through the tensor are carried times k."},
     {"", "fp32_master", n_fp32_master, "PolicyPart", "A policy: optimisers keep an f32 copy of the parameter."},
+    {"_core", "policy_fields", f_policy_fields, "(policy: dtype) -> dict", "What a policy says, as plain values by the names of its fields."},
     {"dtype", "add", d_add, TYPED, "x + y, both of this dtype; DTypeError otherwise."},
     {"dtype", "sub", d_sub, TYPED, "x - y, both of this dtype."},
     {"dtype", "mul", d_mul, TYPED, "x * y, both of this dtype."},
