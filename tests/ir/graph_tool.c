@@ -1,9 +1,10 @@
 /*
- * graph_tool PASSES FILE: read a graph, run passes in order (comma-separated),
+ * graph_tool PASSES FILE: read a graph, run passes in order (comma-separated; fuse is one here),
  * print it.  The text ends at a line `# ----`.  What is wrong with the text goes to standard error, exit code 1.
  * suites/graphs.py runs it on the .tgir files beside it.
  */
 #include "ir/graph/trace.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/kernels.h"
 
 #include <stdio.h>
@@ -23,16 +24,31 @@ static bool read_file(const char *path, StrBuf *out)
     return true;
 }
 
-static bool run_passes(Graph *g, char *names, StrBuf *err)
+/* The pass of that name, or `fuse`, which makes a new graph. */
+static bool run_pass(Graph **g, const char *name, StrBuf *err)
+{
+    const PassInfo *pass = graph_pass_find(name);
+    Graph *fused;
+
+    if (!strcmp(name, "fuse")) {
+        if ((fused = schedule_fuse(*g))) {
+            graph_unref(*g);
+            *g = fused;
+        }
+        return true;
+    }
+    if (!pass) {
+        sb_printf(err, "no pass '%s'", name);
+        return false;
+    }
+    pass->run(*g);
+    return true;
+}
+
+static bool run_passes(Graph **g, char *names, StrBuf *err)
 {
     for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
-        const PassInfo *pass = graph_pass_find(name);
-        if (!pass) {
-            sb_printf(err, "no pass '%s'", name);
-            return false;
-        }
-        pass->run(g);
-        if (!graph_verify(g, err))
+        if (!run_pass(g, name, err) || !graph_verify(*g, err))
             return false;
     }
     return true;
@@ -52,7 +68,7 @@ int main(int argc, char **argv)
     if ((wanted = strstr(sb_str(&text), "# ----")))
         text.n = (size_t)(wanted - text.s);
     g = graph_parse(sb_str(&text), text.n, &err);
-    ok = g && run_passes(g, argv[1], &err);
+    ok = g && run_passes(&g, argv[1], &err);
     if (ok)
         graph_print(g, &out);
     fputs(sb_str(ok ? &out : &err), ok ? stdout : stderr);

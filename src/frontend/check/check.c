@@ -71,7 +71,8 @@ const char *decorator_name(const Ast *d)
 static bool is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "pure", "effects", "checkpoint", "deterministic",
-                                        "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics"};
+                                        "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics",
+                                        "custom"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))

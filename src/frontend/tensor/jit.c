@@ -26,6 +26,7 @@ typedef struct Entry {
     TType *type;
     int n, nout, ncaptures;
     const Policy *numerics;
+    Sym scope;                  /* SCOPE_MANUAL: staged in a function of @tessera.custom */
     int64_t place;              /* staged on a rank: what the graph means may depend on which one */
     Graph *graph;
     Graph *fused;               /* the same with kernels to be; NULL: none, or not looked yet */
@@ -188,13 +189,15 @@ static int still_holds(Entry *e)
     return ok;
 }
 
+static Sym manual_scope(Interp *I) { return scope_is_manual(trace_of(I)->scope) ? sym(SCOPE_MANUAL) : NULL; }
+
 static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *failed)
 {
     const Policy *numerics = trace_of(I)->numerics;
     drop_within(s);
     for (Entry **p = &s->first; *p; p = &(*p)->next) {
         Entry *e = *p;
-        bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place;
+        bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place && e->scope == manual_scope(I);
         for (int i = 0; same && i < in->n; i++)
             same = same_kind(&e->type[i], in->at[i]);
         int eq = same && sizes_fit(e, in) ? tree_same(I, e->skeleton, tree) : 0;
@@ -312,6 +315,7 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     e->n = in->n;
     e->numerics = trace_of(I)->numerics;
     e->place = trace_of(I)->place;
+    e->scope = manual_scope(I);
     memmove(type, type + 1, sizeof *type * (size_t)in->n);
     e->type = type;
     e->skeleton = tree_skeleton(I, tree);

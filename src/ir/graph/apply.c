@@ -152,7 +152,7 @@ static Sym inside(Sym outer, Sym inner)
     StrBuf b = {0};
     Sym s;
 
-    if (!outer)
+    if (!outer || outer == inner)
         return inner;
     sb_printf(&b, "%s %s", outer->text, inner->text);
     s = sym_n(sb_str(&b), b.n);

@@ -425,7 +425,10 @@ static bool transpose_node(Back *b, Node *n)
     if (any) {
         if (n->span.hi)
             b->T->span = n->span;
+        Sym scope = b->T->scope;
+        b->T->scope = n->scope ? n->scope : scope;      /* the with blocks of an op are those of its adjoint */
         transpose_into(b, n, xt, x, dx, linear);
+        b->T->scope = scope;
     }
     if (linear != linear_few)
         tsr_free(linear);

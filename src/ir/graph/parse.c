@@ -213,7 +213,7 @@ static int depth_of_scope(Sym scope)
 /* "device=gpu:0 {" or its end; false: a node follows, or the end of the graph. */
 static bool scope_line(Reader *p, Scope *s)
 {
-    static const char *const keys[] = {"device=", "mesh_axis="};
+    static const char *const keys[] = {"device=", "mesh_axis=", "auto="};
     Sym outer = s->g->scope;
     const char *from;
     StrBuf b = {0};
@@ -225,7 +225,7 @@ static bool scope_line(Reader *p, Scope *s)
     }
     read_skip(p);
     from = p->at;
-    if (!read_accept(p, keys[0]) && !read_accept(p, keys[1]))
+    if (!read_accept(p, keys[0]) && !read_accept(p, keys[1]) && !read_accept(p, keys[2]))
         return false;
     while (p->at < p->end && !isspace((unsigned char)*p->at) && *p->at != '{')
         p->at++;

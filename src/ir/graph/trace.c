@@ -303,6 +303,8 @@ static void prefetch(const Tensor *t)
         __builtin_prefetch(p + i, 0, 2);
 }
 
+bool scope_is_manual(Sym scope) { return scope && strstr(scope->text, SCOPE_MANUAL); }
+
 Sym trace_enter(Trace *T, const char *key, const char *value)
 {
     Sym former = T->scope;

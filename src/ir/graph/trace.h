@@ -108,6 +108,9 @@ Tensor *trace_key(Trace *T);
 
 /* Enter a with block that nodes remember: key=value inside the present ones. The former ones, to be put back into T->scope. */
 Sym trace_enter(Trace *T, const char *key, const char *value);
+/* The block of a @tessera.custom function: regions and functions staged within are in it too, and nothing in it is fused. */
+#define SCOPE_MANUAL "auto=off"
+bool scope_is_manual(Sym scope);
 
 /* Did the loop body that is being staged draw random numbers so far? */
 bool trace_drew(const Trace *T);

@@ -5,13 +5,16 @@
  * group joins those of its operands whenever the union is still a region
  * (region.h) and no path leaves it and comes back.  Nothing is computed twice:
  * a value that is used outside as well becomes one more result.  Moves that
- * are used outside stay outside too, as views of the result.
+ * are used outside stay outside too, as views of the result.  Ops with ordered
+ * effects keep their order, nodes in different with blocks stay apart, and those
+ * in a block of @tessera.custom (auto=off) stay as they are.
  *
  * Groups that would save nothing, those with a single op that computes, are
  * left as nodes for the reference kernels.
  */
 #include "ir/schedule/schedule.h"
 
+#include "ir/graph/trace.h"
 #include "ir/schedule/region.h"
 
 #include <string.h>
@@ -48,22 +51,30 @@ static void list_nodes(Fuser *f)
     }
 }
 
+/* The places that the node there comes after: those of its operands, and of the op with ordered effects before it (-1: none). */
+static int earlier(const Fuser *f, int at, int k, int effect)
+{
+    return k < f->at[at]->nin ? f->place[f->at[at]->in[k].node->id] : effect;
+}
+
+static int count_earlier(const Fuser *f, int at, int effect) { return f->at[at]->nin + (f->at[at]->token && effect >= 0); }
+
 static void list_users(Fuser *f)
 {
     int total = 0, *next = tsr_calloc(sizeof *next * (size_t)(f->n + 1));
 
     f->first_use = tsr_calloc(sizeof *f->first_use * (size_t)(f->n + 1));
-    for (int i = 0; i < f->n; i++) {
-        total += f->at[i]->nin;
-        for (int k = 0; k < f->at[i]->nin; k++)
-            f->first_use[f->place[f->at[i]->in[k].node->id] + 1]++;
+    for (int i = 0, effect = -1; i < f->n; effect = f->at[i]->token ? i : effect, i++) {
+        total += count_earlier(f, i, effect);
+        for (int k = 0; k < count_earlier(f, i, effect); k++)
+            f->first_use[earlier(f, i, k, effect) + 1]++;
     }
     f->user = tsr_alloc(sizeof *f->user * (size_t)(total + 1));
     for (int i = 0; i < f->n; i++)
         f->first_use[i + 1] += f->first_use[i];
-    for (int i = 0; i < f->n; i++)
-        for (int k = 0; k < f->at[i]->nin; k++) {
-            int p = f->place[f->at[i]->in[k].node->id];
+    for (int i = 0, effect = -1; i < f->n; effect = f->at[i]->token ? i : effect, i++)
+        for (int k = 0; k < count_earlier(f, i, effect); k++) {
+            int p = earlier(f, i, k, effect);
             f->user[f->first_use[p] + next[p]++] = i;
         }
     tsr_free(next);
@@ -84,7 +95,7 @@ static void fuser_init(Fuser *f, Graph *g)
     for (int i = 0; i < g->results.n; i++)
         f->result[f->place[g->results.at[i].node->id]] = true;
     for (int i = 0; i < f->n; i++) {
-        f->group[i] = region_takes(f->at[i]) ? i : -1;
+        f->group[i] = region_takes(f->at[i]) && !scope_is_manual(f->at[i]->scope) ? i : -1;
         if (f->group[i] >= 0)
             vec_push(&f->groups[i].node, f->at[i]);
     }
@@ -204,6 +215,8 @@ static void join(Fuser *f, int a, int b)
     if (a == b || n > GROUP_MAX)
         return;
     n = merge_nodes(f, a, b, node);
+    if (node[0]->scope != f->groups[a].node.at[0]->scope || node[0]->scope != f->groups[b].node.at[0]->scope)
+        return;
     if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r) || comes_back(f, a, b))
         return;
     int into = f->place[node[0]->id], from = into == a ? b : a;
@@ -271,7 +284,9 @@ static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *a
             Graph *fused = schedule_fuse(a.region[k]);
             a.region[k] = fused ? fused : graph_ref(a.region[k]);
         }
+    to->scope = to == w->g ? n->scope : NULL;           /* a body is in its node's */
     c = graph_append(to, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
+    c->again = n->again;
     for (int k = 0; k < 4; k++)
         graph_unref(a.region[k]);
     if (in != few)
@@ -332,6 +347,7 @@ static void emit_group(Writer *w, int group)
     }
     a.region[0] = body;
     a.name = schedule_name(body);
+    w->g->scope = x->node.at[0]->scope;
     w->fused[group] = graph_append(w->g, OP_fused, &a, operand, nin, types, nout, vec_last(&x->node)->span);
     graph_unref(body);
     tsr_free(at);
@@ -388,6 +404,7 @@ static Graph *write_graph(Fuser *f)
         bool fused = f->group[p] >= 0 && w.result_of[v.node->id] >= 0;
         graph_result(w.g, fused ? (GValue){w.fused[f->group[p]], w.result_of[v.node->id]} : (GValue){w.at[v.node->id], v.index});
     }
+    w.g->scope = NULL;
     tsr_free(w.at);
     tsr_free(w.result_of);
     tsr_free(w.fused);

@@ -1,0 +1,93 @@
+"""The Schedule IR of programs: `inspect --ir schedule` and `run --stats`, and that the values are those of the run op by op."""
+import pathlib
+import re
+import tempfile
+
+from harness import process
+from harness.test import Fail, Test
+
+COMPILED = """
+def f(x):
+    return (exp(x) * 2 + 1).sum(axis=-1)
+DECORATOR
+def g(x):
+    return f(x)
+print(g(arange(12.0).reshape((3, 4)) / 12))
+"""
+
+CUSTOM = """
+DECORATOR
+def apart(x):
+    return exp(x) * 2 + 1
+@jit
+def around(x):
+    y = sin(x) * 3 + 2
+    return apart(y) * 2 - 1
+print(around(arange(6.0)))
+print(jit(apart)(arange(6.0)))
+"""
+
+
+def run(ctx, code, *args):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(code)
+        p = process.run([ctx.tessera, *args, path], cwd=d)
+    if why := process.died(p):
+        raise Fail(why)
+    if p.returncode:
+        raise Fail(f"exit {p.returncode}: {p.stderr[-800:]}")
+    return p
+
+
+def kernels(text):
+    return [int(n) for n in re.findall(r"kernels=(\d+)", text)]
+
+
+def want(ok, what, p):
+    if not ok:
+        raise Fail(f"{what}\n{p.stdout}\n{p.stderr}")
+
+
+def compiled_functions_count_kernels(ctx):
+    """FUN-03: kernels of the compiled function, none of its twin, the same output."""
+    staged = run(ctx, COMPILED.replace("DECORATOR", "@tessera.compile"), "run", "--stats", "--backend=cpu")
+    plain = run(ctx, COMPILED.replace("DECORATOR", ""), "run", "--stats", "--backend=cpu")
+    want(kernels(staged.stderr) == [1] and "kernels made=1 " in staged.stderr, "one kernel of g", staged)
+    want(not kernels(plain.stderr) and "kernels made" not in plain.stderr, "no kernel of the undecorated twin", plain)
+    want(staged.stdout == plain.stdout, "the same output", plain)
+
+
+def custom_functions_stay_apart(ctx):
+    """FUN-23: auto=off in the schedule, every op as it is written, the same values."""
+    marked, plain = CUSTOM.replace("DECORATOR", "@tessera.custom"), CUSTOM.replace("DECORATOR", "")
+    shown, free = run(ctx, marked, "inspect", "--ir", "schedule"), run(ctx, plain, "inspect", "--ir", "schedule")
+    blocks = re.findall(r"^  auto=off \{\n(.*?)^  \}\n", shown.stdout, re.M | re.S)
+    want(len(blocks) == 2 and not any("fused" in b for b in blocks), "two blocks without fused nodes", shown)
+    want(all(re.findall(r"= (exp|mul|add)\(", b) == ["exp", "mul", "add"] for b in blocks), "the ops of the function in each", shown)
+    want(shown.stdout.count("= fused(") == 2 and free.stdout.count("= fused(") == 2 and "auto=off" not in free.stdout,
+         "what is around is fused", shown)
+    for backend in ("cpu", "oracle", "eval"):
+        a, b = (run(ctx, code, "run", f"--backend={backend}") for code in (marked, plain))
+        want(a.stdout == b.stdout, "the same values", a)
+
+
+def passes_come_before_fusion(ctx):
+    """--pass with --ir schedule: what the passes leave is fused."""
+    code = "@jit\ndef f(x):\n    return exp((x.T).T * 1.5) + 1\nf(ones(2, 3))\n"
+    plain = run(ctx, code, "inspect", "--ir", "schedule")
+    short = run(ctx, code, "inspect", "--ir", "schedule", "--pass=algebra")
+    want(plain.stdout.count("permute(") == 2 and "permute(" not in short.stdout, "permutations before, none after algebra", short)
+    want("= fused(" in short.stdout, "a fused node", short)
+
+
+TESTS = [
+    ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
+    ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
+    ("passes-come-before-fusion", passes_come_before_fusion, []),
+]
+
+
+def tests(ctx):
+    for name, fn, rows in TESTS:
+        yield Test(f"schedules/{name}", lambda f=fn: f(ctx), rows)
