@@ -86,10 +86,22 @@ Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n)
     return out;
 }
 
+/* An operand that is missing without a word is one that no memory was left for. */
+static Tensor *operand_missing(Interp *I)
+{
+    Trace *T = trace_of(I);
+
+    if (!exc_pending(I)) {
+        T->error = T->error ? T->error : OPERR_MEMORY;
+        raise_op_error(I);
+    }
+    return NULL;
+}
+
 Tensor *chain1(Interp *I, OpId op, const Attr *a, Tensor *x)
 {
     if (!x)
-        return NULL;
+        return operand_missing(I);
     Tensor *y = run_op(I, op, a, &x, 1);
     tensor_unref(x);
     return y;
@@ -97,7 +109,7 @@ Tensor *chain1(Interp *I, OpId op, const Attr *a, Tensor *x)
 
 Tensor *chain2(Interp *I, OpId op, const Attr *a, Tensor *x, Tensor *y)
 {
-    Tensor *out = x && y ? run_op(I, op, a, (Tensor *[]){x, y}, 2) : NULL;
+    Tensor *out = x && y ? run_op(I, op, a, (Tensor *[]){x, y}, 2) : operand_missing(I);
     tensor_unref(x);
     tensor_unref(y);
     return out;

@@ -41,6 +41,10 @@ static bool arg_key(Interp *I, Value v, Tensor **key)
     if (v.tag == V_INT) {
         Dim two = 2;
         *key = tensor_new(DT_uint32, 1, &two);
+        if (!*key) {
+            raise(I, EXC_MemoryError, "not enough memory for a key");
+            return false;
+        }
         uint32_t *p = (*key)->store->data;
         p[0] = (uint32_t)v.i;
         p[1] = (uint32_t)((uint64_t)v.i >> 32);

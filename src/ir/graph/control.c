@@ -17,6 +17,8 @@ static Tensor *seed_key(uint64_t seed)
 {
     Tensor *k = tensor_new(DT_uint32, 1, (Dim[]){2});
 
+    if (!k)
+        return NULL;
     elem_set_i(k, 0, (int64_t)(seed & UINT32_MAX));
     elem_set_i(k, 1, (int64_t)(seed >> 32));
     return k;
@@ -26,6 +28,8 @@ static Tensor *fold_key(Trace *T, Tensor *key, Tensor *n)
 {
     Tensor *k = key && n ? op_binary(T, OP_fold_key, key, n) : NULL;
 
+    if (!k && T->error == OPERR_NONE)
+        T->error = OPERR_MEMORY;
     tensor_unref(key);
     tensor_unref(n);
     return k;
