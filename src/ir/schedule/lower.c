@@ -576,7 +576,8 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
 
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
 {
-    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns")), .ok = true};
+    const char *name = s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns";
+    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0};
 
