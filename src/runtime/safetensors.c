@@ -6,6 +6,9 @@
  */
 #include "runtime/safetensors.h"
 
+#include "base/hash.h"
+#include "base/map.h"
+
 #define JSMN_PARENT_LINKS
 #define JSMN_STRICT
 #define JSMN_STATIC
@@ -53,6 +56,7 @@ typedef struct Reader {
     int ntok;
     StrBuf *err;
     uint64_t covered;           /* bytes of data that tensors so far have claimed */
+    Map names;                  /* hash of a tensor's name -> its place in the result */
 } Reader;
 
 static bool fail(Reader *r, const char *what)
@@ -214,6 +218,19 @@ static bool check_entry(Reader *r, const Entry *e)
     return true;
 }
 
+/* Has a tensor of that name been read? It is noted otherwise. */
+static bool is_known(Reader *r, const SafeTensors *out, const char *name)
+{
+    uint64_t key = hash_bytes64(name, strlen(name)) | 1;
+    uintptr_t at;
+
+    for (; map_find(&r->names, key, &at); key += 2)
+        if (!strcmp(out->tensors.at[at].name, name))
+            return true;
+    map_set(&r->names, key, (uintptr_t)out->tensors.n);
+    return false;
+}
+
 static bool read_tensor(Reader *r, int key, SafeTensors *out)
 {
     Entry e = {0};
@@ -230,12 +247,18 @@ static bool read_tensor(Reader *r, int key, SafeTensors *out)
     if (!check_entry(r, &e))
         return false;
     r->covered += e.hi - e.lo;
+    named.name = token_text(r, key);
+    if (is_known(r, out, named.name)) {
+        tsr_free(named.name);
+        return fail(r, "two tensors have the same name");
+    }
     named.t = tensor_new(e.dtype, e.rank, e.shape);
-    if (!named.t)
+    if (!named.t) {
+        tsr_free(named.name);
         return fail(r, "not enough memory for its tensors");
+    }
     if (e.hi > e.lo)
         memcpy(named.t->store->data, r->data + e.lo, e.hi - e.lo);
-    named.name = token_text(r, key);
     vec_push(&out->tensors, named);
     return true;
 }
@@ -319,6 +342,7 @@ bool safetensors_read(const void *data, size_t n, SafeTensors *out, StrBuf *err)
     r.data_len = n - 8 - len;
     ok = tokenize(&r) && read_header(&r, out);
     tsr_free(r.tok);
+    map_done(&r.names);
     if (!ok)
         safetensors_done(out);
     return ok;

@@ -109,6 +109,10 @@ bool spec_parse(Interp *I, const char *text, size_t n, const char *type_name, Sp
             raise(I, EXC_ValueError, "Format specifier missing precision");
             return false;
         }
+        if (s->precision > PRECISION_MAX) {
+            raise(I, EXC_ValueError, "precision too big");
+            return false;
+        }
     }
     if (p < end)
         s->type = utf8_next(&p);

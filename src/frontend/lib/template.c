@@ -376,6 +376,10 @@ static bool percent_flags(Percent *p, const char **s, const char *end, Spec *f)
             return false;
         if (f->precision < 0)
             f->precision = 0;
+        if (f->precision > PRECISION_MAX) {
+            raise(p->I, EXC_ValueError, "precision too big");
+            return false;
+        }
     }
     while (*s < end && strchr("hlL", **s))
         ++*s;
