@@ -81,7 +81,37 @@ def passes_come_before_fusion(ctx):
     want("= fused(" in short.stdout, "a fused node", short)
 
 
+LIMITED = """
+def net(x, ws):
+    for w in ws:
+        x = tanh(x @ w) * 0.5 + sin(x) * 0.1
+    return (x * x).sum()
+ws = [random.normal((32, 32)) * 0.2 for _ in range(12)]
+x = random.normal((128, 32))
+g = jit(grad(net, argnums=1))(x, ws)
+print(tessera.debug.memory_report().peak)
+print(sum([v.sum() for v in g]))
+"""
+
+
+def limited_functions_compute_again_and_are_fused(ctx):
+    """AD-20: under a limit below what it takes, nodes are recomputed, kernels run, the peak is below, and the values are the same."""
+    free = run(ctx, LIMITED, "run", "--backend=cpu")
+    peak, value = free.stdout.splitlines()
+    limit = int(peak) * 9 // 10
+    for backend in ("cpu", "oracle", "eval"):
+        ran = run(ctx, LIMITED, "run", f"--backend={backend}", "--stats", f"--memory-limit={limit}")
+        want(int(ran.stdout.splitlines()[0]) <= limit, f"a peak of at most {limit}", ran)
+        want(ran.stdout.splitlines()[1] == value, "the same value", ran)
+        launches = re.search(r"launches=(\d+)", ran.stderr)
+        want(backend == "eval" or (launches and int(launches.group(1)) > 0), "kernels that ran", ran)
+    shown = run(ctx, LIMITED, "inspect", "--ir", "schedule", f"--memory-limit={limit}")
+    want("recompute=" in shown.stdout and "= fused(" in shown.stdout, "recompute nodes and fused ones", shown)
+    want("recompute=" not in run(ctx, LIMITED, "inspect", "--ir", "schedule").stdout, "none without a limit", shown)
+
+
 TESTS = [
+    ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),
     ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
     ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
     ("passes-come-before-fusion", passes_come_before_fusion, []),

@@ -377,8 +377,10 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
         return raise_op_error(I);
     }
     Tensor *few[FEW], **x = operands(e, key, in, few);
-    bool limited = memory_limit(t) || interp_options(I)->memory_limit;      /* what is planned is the graph itself, op by op */
-    Graph *g = limited ? memory_fit(I, &e->fitted, e->graph, x, n, memory_limit(t)) : graph_for(I, t, e, x, n);
+    bool limited = memory_limit(t) || interp_options(I)->memory_limit;
+    Graph *g = graph_for(I, t, e, x, n);
+    if (limited)
+        g = memory_fit(I, &e->fitted, e->graph, g != e->graph ? g : NULL, x, n, memory_limit(t));
     if (g && memory_run(I, &e->fitted, g, x, n, out, &nout)) {
         bool stored = guard_write(e->guard, out + e->nout);
         v = result_tree(I, e->result, out, e->nout);

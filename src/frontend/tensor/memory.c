@@ -5,6 +5,7 @@
 #include "ir/graph/fit.h"
 #include "ir/graph/plan.h"
 #include "ir/graph/sizes.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/storage.h"
 
 #include <ctype.h>
@@ -120,17 +121,60 @@ static Graph *too_much(Interp *I, int64_t needed, int64_t operands, int64_t budg
     return NULL;
 }
 
-Graph *memory_fit(Interp *I, Fitted *f, Graph *g, Tensor *const *in, int nin, int64_t limit)
+/*
+ * A variant with kernels, which need some more while they run: one that is fitted into less may stay below the budget with them.
+ * NULL: none does. *plain: it without kernels.
+ */
+static Graph *fused_variant(const Graph *now, int64_t budget, FitReport *r, Graph **plain)
+{
+    enum { TRIES = 4 };
+
+    for (int k = 0; k < TRIES; k++) {
+        Graph *variant = graph_fit(now, budget - budget / (2 * TRIES) * k, r), *fused = variant ? schedule_fuse(variant) : NULL;
+        int64_t needs = fused ? planned_bytes(fused) : INT64_MAX;
+        if (needs <= budget) {
+            r->peak = needs;
+            *plain = variant;
+            return fused;
+        }
+        graph_unref(fused);
+        graph_unref(variant);
+        if (!variant)
+            break;
+    }
+    return NULL;
+}
+
+/* What graph and fused graph need at these sizes. false: an error is pending. */
+static bool plan_sizes(Interp *I, Fitted *f, Graph *g, Graph *fused, Tensor *const *in)
+{
+    Graph *all[] = {g, fused};
+    int64_t bytes[2] = {INT64_MAX, INT64_MAX};
+
+    for (int i = 0; i < 2 && all[i]; i++) {
+        Graph *now = graph_at_sizes(interp_trace(I), all[i], in);
+        if (!now)
+            return raise_op_error(I), false;
+        bytes[i] = planned_bytes(now);
+        graph_unref(now);
+    }
+    f->planned = true;
+    f->plain = bytes[0];
+    f->fused = bytes[1];
+    return true;
+}
+
+Graph *memory_fit(Interp *I, Fitted *f, Graph *g, Graph *fused, Tensor *const *in, int nin, int64_t limit)
 {
     const InterpOptions *opt = interp_options(I);
     Trace *T = interp_trace(I);
     int64_t budget = INT64_MAX, operands;
-    Graph *now, *variant;
+    Graph *now, *variant = NULL, *kernels;
     FitReport r = {0};
     Hash128 sizes;
 
     if ((!limit && !opt->memory_limit) || T->top || !all_concrete(in, nin))
-        return g;
+        return fused ? fused : g;
     operands = operand_bytes(in, nin);
     if (limit)
         budget = limit - operands;
@@ -141,28 +185,31 @@ Graph *memory_fit(Interp *I, Fitted *f, Graph *g, Tensor *const *in, int nin, in
     sizes = sizes_of(in, nin);
     if (!f->planned || f->sizes.lo != sizes.lo || f->sizes.hi != sizes.hi) {
         fitted_done(f);
-        if (!(now = graph_at_sizes(T, g, in)))
-            return raise_op_error(I), NULL;
-        *f = (Fitted){.sizes = sizes, .planned = true, .plain = planned_bytes(now)};
-        graph_unref(now);
+        *f = (Fitted){.sizes = sizes};
+        if (!plan_sizes(I, f, g, fused, in))
+            return NULL;
     }
+    if (fused && f->fused <= budget)
+        return fused;
     if (f->plain <= budget)
         return g;
     if (f->variant && f->needs <= budget)
         return f->variant;
     if (!(now = graph_at_sizes(T, g, in)))
         return raise_op_error(I), NULL;
-    variant = graph_fit(now, budget, &r);
+    kernels = fused ? fused_variant(now, budget, &r, &variant) : NULL;
+    variant = kernels ? variant : graph_fit(now, budget, &r);
     graph_unref(now);
     if (!variant)
         return too_much(I, r.needed, operands, budget);
     graph_unref(f->variant);
-    f->variant = variant;
     f->needs = r.peak;
     f->again = r.again;
     if (opt->staged)
         opt->staged(opt->staged_state, variant);
-    return variant;
+    if (kernels)
+        graph_unref(variant);
+    return f->variant = kernels ? kernels : variant;
 }
 
 bool memory_run(Interp *I, const Fitted *f, Graph *run, Tensor *const *in, int nin, Tensor **out, int *nout)

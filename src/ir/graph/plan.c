@@ -147,10 +147,49 @@ static Dim kernel_inside(const Node *n, uint64_t scattered)
     return need;
 }
 
+/* Does the body walk its operands in another order than they lie in? */
+static bool walks_across(const Graph *body)
+{
+    for (const Node *n = body->first; n; n = n->next) {
+        bool reduces = n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE;
+        for (int i = 0; reduces && i < n->attr->naxes; i++)
+            if (n->attr->axis[i] < -n->attr->naxes)
+                return true;
+        if (n->op == OP_permute)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A fused node runs by a kernel, or op by op: what its body needs besides the results, which stand in blocks of their own, and
+ * rows that a kernel copies operands to. It takes over no operand's block.
+ */
+static Dim fused_inside(const Node *n, uint64_t scattered)
+{
+    const Graph *body = n->attr->region[0];
+    Plan *p = graph_plan(body);
+    Dim need = plan_peak(p), copies = 0;
+    bool across = walks_across(body);
+
+    plan_free(p);
+    for (int i = 0; i < n->nout; i++)
+        need = dim_sub(need, ttype_bytes(&n->type[i]));
+    for (int i = 0; i < n->nin; i++) {
+        const TType *t = gvalue_type(n->in[i]);
+        bool small = t->rank != n->type[0].rank || memcmp(t->shape, n->type[0].shape, sizeof(Dim) * t->rank);
+        if (across || small || scattered >> (i < 63 ? i : 63) & 1)
+            copies = dim_add(copies, dim_mul(2, ttype_bytes(t)));
+    }
+    return dim_add(most(need, 0), copies);
+}
+
 Dim node_inside(const Node *n, uint64_t scattered)
 {
     Dim need = 0;
 
+    if (n->op == OP_fused)
+        return fused_inside(n, scattered);
     if (!(op_info[n->op].flags & OPF_REGIONS))
         return kernel_inside(n, scattered);
     for (int k = 0; k < 4; k++)
