@@ -284,6 +284,8 @@ static void ann_assign(Check *C, AstAnnAssign *a)
     char what[96];
 
     want = name_sizes(C, want, named, t);
+    if (want && f->cls && !f->fn)
+        want = cls_field_wants(f->cls, NULL, want, t);
     if (t && want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n ? n->id->text : "the target");
         C->last = NULL;

@@ -300,6 +300,9 @@ bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node);           /* f
 Cls *cls_make(Check *C, AstClassDef *def);
 const Type *cls_find(const Cls *c, Sym name);           /* method or class variable; NULL: none */
 const Type *cls_declared(const Cls *c, Sym name);
+/* A field's declared type, for a tensor stored in it: the first one in the making of an object tells the sizes; those of an
+ * object that is not known (i NULL) may be any. */
+const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type *t);
 bool cls_has(const Cls *c, Sym name);                   /* any kind of attribute, or open */
 bool cls_is_open(const Cls *c);
 bool cls_derives(const Cls *c, const Cls *base);

@@ -338,6 +338,24 @@ static void inst_store(Check *C, Inst *i, Sym attr, const Type *t)
     map_set(&i->stored, (uintptr_t)attr, (uintptr_t)t);
 }
 
+/* Names of sizes that fields of the class are declared with get those of a tensor that is stored in one. */
+static void match_field(const Cls *c, const Type *want, const Type *t, Bound *b)
+{
+    static const Sig none;
+
+    for (; c && t; c = c->base)
+        sig_match(&none, c, want, t, b);
+}
+
+const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type *t)
+{
+    Bound here = {0}, *b = i ? &i->dims : &here;
+
+    if (!i || i->making)
+        match_field(c, want, t, b);
+    return type_subst(want, b->from, b->to, b->n);
+}
+
 void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value)
 {
     Cls *c = (Cls *)self->ref;
@@ -348,8 +366,8 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
 
     if (!value)
         want = NULL;
-    if (want && inst)
-        want = type_subst(want, inst->dims.from, inst->dims.to, inst->dims.n);
+    if (want)
+        want = cls_field_wants(c, inst, want, t);
     if (want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "attribute '%s' of %s", attr->text, cls_name(c));
         report_misfit(C, target->span, what, t, want);
@@ -419,6 +437,7 @@ static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast
     const Type *self = type_instance(c, inst);
     AstParam field[ITEMS_MAX];
     int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
+    Bound sizes = {0};
     char what[128];
 
     for (int i = 0; i < a->n && !a->open; i++) {
@@ -435,6 +454,8 @@ static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast
             return self;
         }
         const Type *want = cls_declared(c, field[k].name);
+        match_field(c, want, a->at[i].type, &sizes);
+        want = want ? type_subst(want, sizes.from, sizes.to, sizes.n) : NULL;
         snprintf(what, sizeof what, "field '%s' of %s", field[k].name->text, cls_name(c));
         if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
             report_misfit(C, node->span, what, a->at[i].type, want);

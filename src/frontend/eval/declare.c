@@ -79,6 +79,15 @@ static bool may_be_policy(Ast *e, bool in_frame)
     return !r.outside && (in_frame || !r.frame);
 }
 
+/* The element type of a field that a class declares, as an expression; NULL: it is a plain dtype or none. */
+Step *lower_element_type(Lower *L, Ast *annotation)
+{
+    Ast *e = element_type(annotation);
+    DType dt;
+
+    return e && !plain_dtype(e, &dt) && may_be_policy(e, true) ? lower_expr(L, e) : NULL;
+}
+
 /* Fill in d; false: the annotation says nothing to be done. */
 static bool declared_by(Lower *L, Ast *annotation, bool in_frame, struct Declared *d)
 {

@@ -39,6 +39,7 @@ Step *lower_declared(Lower *L, Step *value, Ast *annotation, bool in_frame);
 Step *lower_assigned(Lower *L, Step *value, const Ast *target);
 void lower_declared_params(Lower *L, Code *c, const AstFunctionDef *d);
 void lower_declared_fields(Lower *L, AstSeq body);
+Step *lower_element_type(Lower *L, Ast *annotation);
 void lower_declare_name(Lower *L, Sym name, Ast *annotation, bool field);
 AttrCache *cache_new(Lower *L, Sym name);
 StepSeq *seq_new(Lower *L, int n);

@@ -161,7 +161,7 @@ static Step *lower_aug(Lower *L, const AstAugAssign *s)
     }
 }
 
-/* In a class body an annotated name is recorded, with the annotation's text: @dataclass reads it. */
+/* In a class body an annotated name is recorded, with the annotation's text and its element type's value: @dataclass reads them. */
 static Step *lower_annotation(Lower *L, const AstAnnAssign *s)
 {
     Step *n;
@@ -173,6 +173,7 @@ static Step *lower_annotation(Lower *L, const AstAnnAssign *s)
     n->sym = AST_AS(s->target, Name)->id;
     ast_print(s->annotation, &text);
     n->k = lower_keep(L, str_steal(&text));
+    n->a = lower_element_type(L, s->annotation);
     return n;
 }
 

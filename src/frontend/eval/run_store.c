@@ -282,17 +282,35 @@ Exit ex_assign_many(const Step *n, Frame *f)
     return X_NORMAL;
 }
 
-Exit ex_annotate(const Step *n, Frame *f)
+/* ns[key][name] = v, in a dict that is made when there is none. */
+static void note_in(DictObj *ns, Sym key, Sym name, Value v)
 {
-    Sym key = f->I->s_annotations;
-    Value d = dict_get_sym(f->ns, key);
+    Value d = dict_get_sym(ns, key);
 
     if (is_err(d)) {
         d = dict_new();
-        dict_set_sym(f->ns, key, d);
+        dict_set_sym(ns, key, d);
         value_unref(d);
     }
-    dict_set_sym(as_dict(d), n->sym, n->k);
+    dict_set_sym(as_dict(d), name, v);
+}
+
+Exit ex_annotate(const Step *n, Frame *f)
+{
+    Value element;
+
+    note_in(f->ns, f->I->s_annotations, n->sym, n->k);
+    if (!n->a)
+        return X_NORMAL;
+    element = n->a->eval(n->a, f);
+    if (!is_err(element)) {
+        note_in(f->ns, sym("__element_types__"), n->sym, element);
+        value_unref(element);
+    } else if (exc_matches(f->I, EXC_NameError)) {      /* a policy that is defined later: forward references are fine */
+        exc_clear(f->I);
+    } else {
+        return X_RAISE;
+    }
     return X_NORMAL;
 }
 

@@ -8,6 +8,7 @@
 #include "frontend/lib/dataclasses.h"
 
 #include "frontend/syntax/ast.h"
+#include "frontend/tensor/tensor_ops.h"
 
 #include <string.h>
 
@@ -153,12 +154,16 @@ static bool store(Interp *I, Value self, Sym name, Value v)
     return true;
 }
 
-/* The value for a field: given, made, default; V_ERR without pending when there is none. New reference. */
+/* The value for a field: given, made, default, as it is declared; V_ERR without pending when there is none. New reference. */
 static Value initial(Interp *I, const Field *f, Value given)
 {
-    if (!is_err(given))
-        return value_ref(given);
-    return is_err(f->factory) ? value_ref(f->dflt) : value_call(I, f->factory, NULL, 0);
+    Value x = !is_err(given) ? value_ref(given) : is_err(f->factory) ? value_ref(f->dflt) : value_call(I, f->factory, NULL, 0), y;
+
+    if (x.tag != V_TENSOR || is_err(f->element))
+        return x;
+    y = tensor_as_declared(I, x, f->element);
+    value_unref(x);
+    return y;
 }
 
 static bool store_all(Bind *b, Value self, Value post_args)

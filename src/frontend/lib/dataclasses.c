@@ -14,6 +14,7 @@ static void field_free(void *p)
     Field *f = p;
 
     value_unref(f->type);
+    value_unref(f->element);
     value_unref(f->dflt);
     value_unref(f->factory);
     value_unref(f->metadata);
@@ -24,6 +25,7 @@ static void field_visit(void *p, void (*fn)(Value *, void *), void *st)
     Field *f = p;
 
     fn(&f->type, st);
+    fn(&f->element, st);
     fn(&f->dflt, st);
     fn(&f->factory, st);
     fn(&f->metadata, st);
@@ -68,6 +70,7 @@ Field *field_new(void)
     Field *f = nativeobj_new(&field_type, sizeof *f);
 
     f->type = VNONE;
+    f->element = VERR;
     f->init = f->repr = f->compare = true;
     f->hash = -1;
     return f;
@@ -176,7 +179,7 @@ static Field *read_field(Interp *I, ClassObj *c, Sym name, Value annotation, boo
 
 static bool read_own_fields(Interp *I, ClassObj *c, DictObj *fields, bool kw_only)
 {
-    Value notes = dict_get_sym(c->ns, sym("__annotations__")), k, v;
+    Value notes = dict_get_sym(c->ns, sym("__annotations__")), elements = dict_get_sym(c->ns, sym("__element_types__")), element, k, v;
     int64_t pos = 0;
 
     while (notes.tag == V_DICT && dict_next(as_dict(notes), &pos, &k, &v)) {
@@ -190,6 +193,8 @@ static bool read_own_fields(Interp *I, ClassObj *c, DictObj *fields, bool kw_onl
         f = read_field(I, c, sym_n(as_str(k)->s, as_str(k)->len), v, kw_only);
         if (!f)
             return false;
+        element = elements.tag == V_DICT ? dict_get_sym(as_dict(elements), f->name) : VERR;
+        f->element = is_err(element) ? VERR : value_ref(element);
         dict_set_sym(fields, f->name, vobj(f));
         value_unref(vobj(f));
     }

@@ -9,6 +9,7 @@ typedef struct Field {
     NativeInst head;
     Sym name;
     Value type, dflt, factory, metadata;    /* dflt and factory: V_ERR when not given */
+    Value element;                          /* a tensor's: what its declared element type says; V_ERR: a plain dtype */
     bool init, repr, compare, kw_only, initvar;
     int8_t hash;                            /* -1: as compare */
 } Field;
