@@ -296,6 +296,9 @@ static int f_write(int fd, const void *p, size_t n, size_t *put)
 
 static void every_call_may_fail(void **state)
 {
+    StoreSurvey s;
+    StrBuf why = {0};
+
     static const int failures[] = {ENOSPC, EROFS, EIO, EACCES};
     static const Vfs failing = {f_open, f_read, f_write, NULL, f_close, f_rename, NULL};
     Vfs fs = failing;
@@ -318,11 +321,32 @@ static void every_call_may_fail(void **state)
         vfs_set(NULL);
         for (uint64_t i = 0; i < 4; i++)
             has(i, 50);
+        if (store_survey(&s, &why))
+            assert_int_equal(count_files(), s.entries);     /* nothing half-written stays */
         if (n == 0)
             assert_int_equal(count_files(), 0);
         if (n == 39)
             assert_int_equal(count_files(), 4);
     }
+    sb_done(&why);
+}
+
+/* An entry that is written again stays as it was until it is whole. */
+static void old_or_new(void **state)
+{
+    Vfs fs = vfs_posix;
+
+    fs.write = f_write;
+    failure = ENOSPC;
+    countdown = 0;
+    store_begin(folder, PLENTY);
+    put(1, 5000);
+    store_begin(folder, PLENTY);
+    put(1, 5000);
+    vfs_set(&fs);
+    store_begin(folder, PLENTY);
+    vfs_set(NULL);
+    assert_true(countdown < 0 && has(1, 5000));
 }
 
 /* ---- several processes ---- */
@@ -409,6 +433,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_unused_longest_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(folders_that_will_not_do, setup, teardown),
         cmocka_unit_test_setup_teardown(every_call_may_fail, setup, teardown),
+        cmocka_unit_test_setup_teardown(old_or_new, setup, teardown),
         cmocka_unit_test_setup_teardown(killed_writers_tear_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(strangers_stay, setup, teardown),
     };
