@@ -4,7 +4,7 @@ import re
 import tempfile
 
 from harness import process
-from harness.test import Fail, Test
+from harness.test import Fail, Skip, Test
 
 COMPILED = """
 def f(x):
@@ -110,7 +110,42 @@ def limited_functions_compute_again_and_are_fused(ctx):
     want("recompute=" not in run(ctx, LIMITED, "inspect", "--ir", "schedule").stdout, "none without a limit", shown)
 
 
+LEVELS = {"graph": ("tessera.graph v1 hash=", "= exp("), "schedule": ("tessera.graph v1 hash=", "= fused("),
+          "tile": ("tessera.tile v1 hash=", "map exp"), "target": ("\t.text", ".globl")}
+
+
+def a_file_at_four_levels(ctx):
+    """IR-01: each level has its own text of the same file."""
+    if "LLVM" not in process.run([ctx.tessera, "version"]).stdout:
+        raise Skip("no LLVM in this build")
+    code = "@jit\ndef f(x):\n    return (exp(x) * 2 + 1).sum(axis=-1)\nf(ones(2, 3))\n"
+    shown = {level: run(ctx, code, "inspect", "--ir", level) for level in LEVELS}
+    for level, (head, inside) in LEVELS.items():
+        want(shown[level].stdout.startswith(head) and inside in shown[level].stdout, f"the text of {level}", shown[level])
+    want(len({p.stdout for p in shown.values()}) == len(LEVELS), "four different texts", shown["target"])
+
+
+def effects_keep_their_order(ctx):
+    """A value that needs a later print is not fused with one that an earlier print shows."""
+    code = """
+def loud(x):
+    print("second", x.shape)
+    return sin(x)
+@jit
+def f(x):
+    a = exp(x) + 1
+    print("first", a.shape, a)
+    return a * tessera.remat(loud)(x)
+print(f(ones(3)))
+"""
+    texts = {run(ctx, code, "run", f"--backend={backend}").stdout for backend in ("cpu", "oracle", "eval")}
+    if len(texts) != 1 or [line.split()[0] for line in texts.pop().splitlines()][:2] != ["first", "second"]:
+        raise Fail(f"prints out of order: {texts}")
+
+
 TESTS = [
+    ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),
+    ("effects-keep-their-order", effects_keep_their_order, []),
     ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),
     ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
     ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
