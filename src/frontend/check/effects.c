@@ -96,7 +96,7 @@ void effects_infer(Effects *E)
 bool effects_spoken_of(const Unit *u)
 {
     static const char *const words[] = {"pure", "effects", "Stateful", "get_rank", "axis_index", "local_rank", "spmd", "shard", "RANK",
-                                        "Region", "memory", "mesh", "Mesh", "donate"};
+                                        "Region", "index_launch", "memory", "mesh", "Mesh", "donate"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(u->src->text, words[i]))
@@ -135,6 +135,7 @@ void effects_check(Unit *u, CheckOptions opt, DiagSink *sink)
     declared_check(&E);
     variance_check(&E);
     regions_check(&E);
+    launches_check(&E);
     placement_check(&E);
     meshes_check(&E);
     moved_check(&E);

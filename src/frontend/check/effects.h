@@ -173,9 +173,12 @@ void declared_check(Effects *E);
 void declared_print(const Effects *E, StrBuf *out);
 void variance_check(Effects *E);
 
-/* ------------------------------------------------------------- regions.c, placement.c, meshes.c, moved.c */
+/* ------------------------------------------------------------- regions.c, launches.c, placement.c, meshes.c, moved.c */
 
 void regions_check(Effects *E);
+void launches_check(Effects *E);
+/* Of index_launch(...)(f)(...) the call that names f; NULL: c is another call. */
+AstCall *launch_called(AstCall *c);
 void placement_check(Effects *E);
 void meshes_check(Effects *E);
 void moved_check(Effects *E);

@@ -213,7 +213,7 @@ static bool same_place(const Ast *a, const Ast *b)
 
 static bool check_call(Body *b, AstCall *c)
 {
-    Callee f = callee_of(b, c);
+    Callee f = launch_called(c) ? (Callee){NULL, false} : callee_of(b, c);      /* launches have rules of their own */
     struct { Ast *arg; AstParam *param; Privilege priv; } seen[REGIONS];
     int n = 0;
 

@@ -8,8 +8,10 @@
  * Tensors are values, so a function that changes a region changes its own
  * copy.  At its end such a function leaves the copies with the Interp; the call
  * that ran it stores them where its arguments came from: a variable, an
- * attribute, an element or a slice.  A region argument that is no such place is
- * simply dropped, and so is everything when the function raises.
+ * attribute, an element or a slice; for f(*parts) the elements of the list.  A
+ * region argument that is no such place is simply dropped, and so is everything
+ * when the function raises.  *args: Region[...] leaves a tuple, for each argument
+ * a tensor, or None; or (A,) for the projection A.part[i], whose place is A's.
  */
 #include "frontend/eval/lower.h"
 
@@ -155,6 +157,38 @@ static bool place_of(const Step *load, Step *steps, int room)
     return false;
 }
 
+/* May this step make a partition of what it is taken from? */
+static bool makes_parts(const Step *s)
+{
+    static const char *const names[] = {"part", "tiles", "equal", "halo", "by"};
+    bool named = s->eval == ev_attr || (s->flag && (s->eval == ev_call_method || s->eval == ev_call_general));
+
+    for (size_t i = 0; named && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], ((const AttrCache *)s->p)->name->text))
+            return true;
+    return false;
+}
+
+/* The step that reads the tensor A in A.part.tiles(4)[i]; NULL: it is written otherwise, or something is pending. */
+static const Step *beneath_parts(const Step *load, Frame *f)
+{
+    const Step *s = load->eval == ev_item ? load->a : NULL;
+    bool part = false, tensor;
+    Value v;
+
+    if (!s || !makes_parts(s))
+        return NULL;
+    for (; makes_parts(s) && !part; s = s->a)
+        part = !strcmp(((const AttrCache *)s->p)->name->text, "part");
+    if (part && makes_parts(s) && s->eval != ev_attr)
+        return NULL;
+    v = s->eval(s, f);
+    tensor = v.tag == V_TENSOR;                     /* of P.tiles(4)[i] the base may be a partition */
+    if (!is_err(v))
+        value_unref(v);
+    return tensor ? s : NULL;
+}
+
 /* The argument expression for a parameter; NULL: none stands there. */
 static const Step *argument(const Step *call, const Code *c, int slot, int skip)
 {
@@ -173,6 +207,85 @@ static const Step *argument(const Step *call, const Code *c, int slot, int skip)
         }
     }
     return NULL;
+}
+
+/* Store v, which is stolen, where the expression came from; nothing where that is no place. */
+static bool store_back(const Step *from, Frame *f, Value v)
+{
+    Step steps[6];
+
+    if (from && !is_err(v) && place_of(from, steps, 6))
+        return store_to(steps, f, v);
+    value_unref(v);
+    return true;
+}
+
+/* One element of what *args: Region[...] left. */
+static bool store_left(const Step *a, Frame *f, Value left)
+{
+    if (left.tag == V_TUPLE && as_tuple(left)->n == 1) {
+        left = as_tuple(left)->at[0];
+        a = beneath_parts(a, f);
+    }
+    if (exc_pending(f->I))
+        return false;
+    return left.tag == V_NONE || store_back(a, f, value_ref(left));
+}
+
+/* What *args: Region[...] left: for each argument that no parameter took its tensor, or None. */
+static bool store_each(const Step *call, const Code *c, Frame *f, int skip, Value v)
+{
+    int at = skip - c->npos;
+    bool ok = v.tag == V_TUPLE;
+
+    for (int i = 0; ok && i < call->seq->n; i++) {
+        const Step *a = call->seq->at[i];
+        if (call->eval == ev_call_general) {
+            if (a->flag)
+                break;                              /* where further arguments went is not known from here */
+            if (a->sym)
+                continue;
+            a = a->a;
+        }
+        if (at >= 0 && at < as_tuple(v)->n)
+            ok = store_left(a, f, as_tuple(v)->at[at]);
+        at++;
+    }
+    ok = ok || v.tag != V_TUPLE;
+    value_unref(v);
+    return ok;
+}
+
+/* f(*parts): the list's element for a parameter becomes v, which is stolen. */
+static void store_in_list(const Step *call, Frame *f, int slot, int skip, Value v)
+{
+    const StepSeq *args = call->seq;
+    Step steps[6];
+    int at = skip;
+
+    for (int i = 0; call->eval == ev_call_general && i < args->n; i++) {
+        const Step *a = args->at[i];
+        if (!a->sym && !a->flag) {
+            at++;
+        } else if (a->flag == 1 && place_of(a->a, steps, 6)) {
+            Value list = a->a->eval(a->a, f);
+            if (list.tag == V_LIST && slot >= at && slot - at < as_list(list)->n) {
+                value_unref(as_list(list)->at[slot - at]);
+                as_list(list)->at[slot - at] = value_ref(v);
+            }
+            value_unref(list);
+            break;                                  /* where further arguments went is not known from here */
+        }
+    }
+    value_unref(v);
+}
+
+static bool has_star(const Step *call)
+{
+    for (int i = 0; call->eval == ev_call_general && i < call->seq->n; i++)
+        if (call->seq->at[i]->flag)
+            return true;
+    return false;
 }
 
 bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
@@ -194,15 +307,17 @@ bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
     I->nregions = 0;
     I->region_code = NULL;
     for (int slot = 0; slot < 64 && k < n; slot++) {
-        Step steps[6];
+        int skip = with_self || callee.tag == V_BOUND;
         const Step *a;
         if (!(c->regions >> slot & 1))
             continue;
-        a = argument(call, c, slot, with_self || callee.tag == V_BOUND);
-        if (ok && a && !is_err(left[k]) && place_of(a, steps, 6))
-            ok = store_to(steps, f, left[k]);
+        a = ok ? argument(call, c, slot, skip) : NULL;
+        if (ok && slot == c->varargs)
+            ok = store_each(call, c, f, skip, left[k]);
+        else if (ok && !a && has_star(call) && !is_err(left[k]))
+            store_in_list(call, f, slot, skip, left[k]);
         else
-            value_unref(left[k]);
+            ok = store_back(a, f, left[k]) && ok;
         k++;
     }
     return ok;

@@ -413,10 +413,39 @@ static Value attr_imag(Interp *I, Value v)
     return tensor_op_binary(I, AOP_MUL, v, vint(0));
 }
 
+/* Partitions are the library's: stdlib/launches.tsr. */
+static Value partition(Interp *I, const char *maker, const Value *args, int n)
+{
+    Value module = import_module(I, "launches"), r;
+
+    if (is_err(module))
+        return VERR;
+    r = value_call_method(I, module, sym(maker), args, n);
+    value_unref(module);
+    return r;
+}
+
+static Value attr_part(Interp *I, Value v) { return partition(I, "partition_of", &v, 1); }
+
+/* The sizes come as a tuple. */
+static Value m_tiles(Interp *I, Value *a)
+{
+    const TupleObj *sizes = as_tuple(a[1]);
+    Value args[1 + RANK_MAX];
+
+    if (sizes->n > RANK_MAX)
+        return raise(I, EXC_ValueError, "tiles: %d sizes", (int)sizes->n);
+    args[0] = a[0];
+    for (int i = 0; i < sizes->n; i++)
+        args[1 + i] = sizes->at[i];
+    return partition(I, "tiles_of", args, 1 + (int)sizes->n);
+}
+
 static const struct { const char *name; Value (*get)(Interp *I, Value v); } attrs[] = {
     {"shape", attr_shape}, {"dtype", attr_dtype}, {"policy", attr_policy}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
     {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
+    {"part", attr_part},
 };
 enum { NATTRS = sizeof attrs / sizeof *attrs };
 
@@ -447,6 +476,7 @@ bool tensor_op_setattr(Interp *I, Value v, Sym name, Value x)
 }
 
 const NativeDef tensor_oper_natives[] = {
+    {"Tensor", "tiles", m_tiles, "(self, *sizes: int) -> object", "The tensor cut into parts of these sizes, for an index launch: x.tiles(16)[i]."},
     {"Tensor", "tolist", m_tolist, "(self) -> list | int | float | bool", "The elements as nested lists of Python numbers."},
     {"Tensor", "item", m_item, "(self) -> int | float | bool", "The only element as a Python number; ValueError when there are more."},
     {0},
