@@ -287,6 +287,7 @@ static void drop_values(Interp *I)
     obj_unref(I->modules);
     I->main = NULL;
     heap_collect();             /* suspended generators end here, and that raises: the classes are still needed */
+    heap_abandon(I);            /* as do those that only their own closures hold */
 }
 
 static void drop_classes(Interp *I)
@@ -326,7 +327,6 @@ void interp_free(Interp *I)
     drop_classes(I);
     interp_flush(I);
     fiber_pool_done();
-    heap_abandon(I);
     drop_code(I);
     heap_trim();
     tsr_free(I->prelude);
