@@ -22,23 +22,20 @@ typedef struct Compiled {
     ScratchFn *scratch;
 } Compiled;
 
-bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err)
+typedef bool Finish(Llvm *u, Level level, StrBuf *out, StrBuf *err);
+
+static bool lower(const TileKernel *k, const Machine *m, Finish *finish, StrBuf *out, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && llvm_object(u, KERNEL_LEVEL, object, err);
+    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && finish(u, KERNEL_LEVEL, out, err);
 
     llvm_free(u);
     return ok;
 }
 
-bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err)
-{
-    Llvm *u = llvm_new(k->name->text, machine_host());
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && llvm_assembly(u, KERNEL_LEVEL, out, err);
+bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err) { return lower(k, m, llvm_object, object, err); }
 
-    llvm_free(u);
-    return ok;
-}
+bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err) { return lower(k, machine_host(), llvm_assembly, out, err); }
 
 static void compiled_free(void *code)
 {

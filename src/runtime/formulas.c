@@ -46,120 +46,8 @@
     CPLX z = (formula); \
     *o = __real__ z, *p = __imag__ z
 
-#define X bool8
-#define T uint8_t
-#define BOO DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-
-#define FN(f) PASTE(INTS, f)
-#define DIV(f) PASTE(short, f)
-#define INTS int
-#define X int8
-#define T int8_t
-#define U uint32_t
-#define WIDTH 8
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X int16
-#define T int16_t
-#define WIDTH 16
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X int32
-#define T int32_t
-#define WIDTH 32
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#define DIV FN
-#define X int64
-#define T int64_t
-#define U uint64_t
-#define WIDTH 64
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#undef INTS
-#define INTS uint
-#define DIV(f) PASTE(short, f)
-#define X uint8
-#define T uint8_t
-#define U uint32_t
-#define WIDTH 8
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X uint16
-#define T uint16_t
-#define WIDTH 16
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X uint32
-#define T uint32_t
-#define WIDTH 32
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#define DIV FN
-#define X uint64
-#define T uint64_t
-#define U uint64_t
-#define WIDTH 64
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#undef INTS
-#undef FN
-
-#define FN(f) PASTE(X, f)
-#define X f32
-#define T float
-#define CPLX float _Complex
-#define FLT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef CPLX
-#define X f64
-#define T double
-#define CPLX double _Complex
-#define FLT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef CPLX
-
 /* complex: operands come in parts */
-#define DEFINE_PARTS(name, arity, result, formula) \
+#define DEFINE_CPX(name, arity, result, formula) \
     PUBLIC(JOIN(name, X), (OUTS_##result, INS_##arity)) \
     { \
         WHOLE_##arity \
@@ -182,26 +70,7 @@
     *o = __real__ z, *p = __imag__ z
 #define PUTS_R PUT_T
 #define PUTS_B PUT_B
-#define X c64
-#define T float _Complex
-#define REAL float
-#define CMPLX_OF f32_cmplx
-#define CPX DEFINE_PARTS
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef REAL
-#undef CMPLX_OF
-#define X c128
-#define T double _Complex
-#define REAL double
-#define CMPLX_OF f64_cmplx
-#define CPX DEFINE_PARTS
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef REAL
-#undef FN
+#include "runtime/scalar_lanes.def"
 
 /* ---- conversions ---- */
 

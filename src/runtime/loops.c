@@ -56,147 +56,16 @@
 #define RES_R REAL
 #define RES_Z CPLX
 
-/* bool: bytes of 0 and 1, which vectorise where _Bool does not */
-#define X bool8
-#define T uint8_t
-#define BOO DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-
-/* integers */
-#define FN(f) PASTE(INTS, f)
-#define DIV(f) PASTE(short, f)
-#define INTS int
-#define X i8
-#define T int8_t
-#define U uint32_t
-#define WIDTH 8
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X i16
-#define T int16_t
-#define WIDTH 16
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X i32
-#define T int32_t
-#define WIDTH 32
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#define DIV FN
-#define X i64
-#define T int64_t
-#define U uint64_t
-#define WIDTH 64
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#undef INTS
-#define INTS uint
-#define DIV(f) PASTE(short, f)
-#define X u8
-#define T uint8_t
-#define U uint32_t
-#define WIDTH 8
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X u16
-#define T uint16_t
-#define WIDTH 16
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef WIDTH
-#define X u32
-#define T uint32_t
-#define WIDTH 32
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#define DIV FN
-#define X u64
-#define T uint64_t
-#define U uint64_t
-#define WIDTH 64
-#define INT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef U
-#undef WIDTH
-#undef DIV
-#undef INTS
-#undef FN
-
-/* floats */
-#define FN(f) PASTE(X, f)
-#define X f32
-#define T float
-#define CPLX float _Complex
-#define FLT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef CPLX
-#define X f64
-#define T double
-#define CPLX double _Complex
-#define FLT DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef CPLX
-
-/* complex */
-#define X c64
-#define T float _Complex
-#define REAL float
-#define CPX DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef REAL
-#define X c128
-#define T double _Complex
-#define REAL double
-#define CPX DEFINE
-#include "runtime/scalar.def"
-#undef X
-#undef T
-#undef REAL
-#undef FN
+#define DEFINE_CPX DEFINE
+#include "runtime/scalar_lanes.def"
 
 const LoopTable PASTE(loops, VARIANT) = {
 #define BOO(name, ...) [OP_##name][DT_bool] = name##_bool8,
 #include "runtime/scalar.def"
 #define INT(name, ...) \
-    [OP_##name][DT_int8] = name##_i8, [OP_##name][DT_int16] = name##_i16, [OP_##name][DT_int32] = name##_i32, \
-    [OP_##name][DT_int64] = name##_i64, [OP_##name][DT_uint8] = name##_u8, [OP_##name][DT_uint16] = name##_u16, \
-    [OP_##name][DT_uint32] = name##_u32, [OP_##name][DT_uint64] = name##_u64,
+    [OP_##name][DT_int8] = name##_int8, [OP_##name][DT_int16] = name##_int16, [OP_##name][DT_int32] = name##_int32, \
+    [OP_##name][DT_int64] = name##_int64, [OP_##name][DT_uint8] = name##_uint8, [OP_##name][DT_uint16] = name##_uint16, \
+    [OP_##name][DT_uint32] = name##_uint32, [OP_##name][DT_uint64] = name##_uint64,
 #include "runtime/scalar.def"
 #define FLT(name, ...) [OP_##name][DT_f64] = name##_f64, [OP_##name][DT_f32] = name##_f32,
 #include "runtime/scalar.def"

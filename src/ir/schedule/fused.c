@@ -37,13 +37,13 @@ typedef struct FusedCode {
     Region r;
     Schedule s;
     bool able;                  /* is the body a region at all? */
+    const RegionValue *value[OPERANDS];     /* of its operands, then its results; NULL: an operand that nothing uses */
     Variant *first;
     double work;                /* element operations so far */
     char *text;                 /* body and schedule */
 } FusedCode;
 
-static Map by_text;             /* hash of the text -> FusedCode *, which `all` holds */
-static Vec(FusedCode *) all;
+static Map by_text;             /* hash of the text -> FusedCode *, a reference, until the process ends */
 static FusedStats stats;
 static const KernelCompiler *compiler;      /* NULL: the oracle */
 static bool lazy;
@@ -64,6 +64,10 @@ static FusedCode *code_new(const Graph *body, const Attr *a, const char *text)
     c->able = region_of_body(c->body, &c->r) && body->params.n + body->results.n <= OPERANDS;
     if (!a->name || !schedule_read(a->name->text, &c->s, &err))
         c->s = schedule_default(c->able ? &c->r : NULL);
+    for (int i = 0; c->able && i < body->params.n; i++)
+        c->value[i] = region_value(&c->r, c->body->params.at[i]);
+    for (int i = 0; c->able && i < body->results.n; i++)
+        c->value[body->params.n + i] = region_value(&c->r, c->body->results.at[i].node);
     sb_done(&err);
     return c;
 }
@@ -105,9 +109,10 @@ static FusedCode *code_of(Graph *body, const Attr *a)
     key = hash_bytes64(sb_str(&text), text.n) | 1;
     c = map_find(&by_text, key, &at) ? (FusedCode *)at : NULL;
     if (!c || strcmp(c->text, sb_str(&text))) {
+        if (c)
+            code_free(c);                           /* one whose hash is the same: its bodies keep it */
         c = code_new(body, a, sb_str(&text));
-        map_set(&by_text, key, (uintptr_t)c);       /* in place of one whose hash is the same: that one's bodies keep it */
-        vec_push(&all, c);
+        map_set(&by_text, key, (uintptr_t)c);
     }
     sb_done(&text);
     c->refs++;
@@ -165,22 +170,18 @@ typedef struct Run {
     FusedCode *c;
     int nin, nout;
     Tensor *x[OPERANDS];        /* operands (owned), then results */
-    const RegionValue *value[OPERANDS];
-    LaunchSpace space;
+    int64_t size[REGION_AXES];
+    LaunchSpace space;          /* axes merged */
 } Run;
 
 static void set_sizes(Run *u)
 {
-    const Region *r = &u->c->r;
-
-    u->space.naxes = r->naxes;
-    u->space.nkept = r->nkept;
-    for (int a = 0; a < r->naxes; a++)
-        u->space.size[a] = -1;
+    for (int a = 0; a < u->c->r.naxes; a++)
+        u->size[a] = -1;
     for (int i = 0; i < u->nin; i++)
-        for (int k = 0; u->value[i] && k < u->x[i]->rank; k++)
-            if (u->value[i]->axis[k] >= 0)
-                u->space.size[(int)u->value[i]->axis[k]] = u->x[i]->shape[k];
+        for (int k = 0; u->c->value[i] && k < u->x[i]->rank; k++)
+            if (u->c->value[i]->axis[k] >= 0)
+                u->size[(int)u->c->value[i]->axis[k]] = u->x[i]->shape[k];
 }
 
 /* Sizes that no operand shows follow from those of the graph around. */
@@ -189,13 +190,13 @@ static bool find_sizes(Run *u, const Graph *body)
     Region r;
 
     for (int a = 0; a < u->c->r.naxes; a++)
-        if (u->space.size[a] < 0) {
+        if (u->size[a] < 0) {
             if (!region_of_body(body, &r) || !u->T->dims)
                 return false;
             Dim d = env_subst(u->T->dims, r.size[a]);
             if (!dim_is_const(d))
                 return false;
-            u->space.size[a] = d;
+            u->size[a] = d;
         }
     return true;
 }
@@ -206,7 +207,7 @@ static bool is_empty_extreme(const Run *u)
     bool empty = false;
 
     for (int a = r->nkept; a < r->naxes; a++)
-        empty |= !u->space.size[a];
+        empty |= !u->size[a];
     for (int v = 0; empty && v < r->nvalues; v++)
         if (r->value[v].inside && (r->value[v].node->op == OP_max || r->value[v].node->op == OP_min))
             return true;
@@ -221,13 +222,17 @@ static void set_arg(Run *u, int i)
     memset(arg, 0, sizeof *arg);
     arg->bytes = dtype_info[t->dtype].sbits / 8;
     arg->base = (char *)t->store->data + t->offset * arg->bytes;
-    for (int k = 0; u->value[i] && k < t->rank; k++)
-        if (u->value[i]->axis[k] >= 0 && t->shape[k] != 1)
-            arg->stride[(int)u->value[i]->axis[k]] = t->stride[k];
+    for (int k = 0; u->c->value[i] && k < t->rank; k++)
+        if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
+            arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k];
 }
 
-static void set_args(Run *u)
+/* The space as the operands lie now, no axis merged. */
+static void set_space(Run *u)
 {
+    u->space.naxes = u->c->r.naxes;
+    u->space.nkept = u->c->r.nkept;
+    memcpy(u->space.size, u->size, sizeof u->size);
     u->space.nargs = u->nin + u->nout;
     for (int i = 0; i < u->space.nargs; i++)
         set_arg(u, i);
@@ -236,12 +241,12 @@ static void set_args(Run *u)
 static Tensor *new_result(const Run *u, int i)
 {
     const TType *y = gvalue_type(u->c->body->results.at[i]);
-    const RegionValue *v = u->value[u->nin + i];
+    const RegionValue *v = u->c->value[u->nin + i];
     Dim shape[REGION_AXES];
     Tensor *t;
 
     for (int k = 0; k < y->rank; k++)
-        shape[k] = v->axis[k] < 0 ? 1 : u->space.size[(int)v->axis[k]];
+        shape[k] = v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]];
     if (!(t = tensor_new((DType)y->dtype, y->rank, shape)))
         return NULL;
     t->weak = y->weak;
@@ -272,17 +277,13 @@ static bool straighten(Run *u, int i)
 /* Merge axes; an operand that hinders it is copied once. */
 static bool merge_axes(Run *u)
 {
-    LaunchSpace before = u->space;
     bool copied[OPERANDS] = {false};
     int which;
 
     for (;;) {
-        set_args(u);
+        set_space(u);
         if (launch_merge(&u->space, &which))
             return true;
-        memcpy(u->space.size, before.size, sizeof before.size);
-        u->space.naxes = before.naxes;
-        u->space.nkept = before.nkept;
         if (copied[which] || !straighten(u, which))
             return false;
         copied[which] = true;
@@ -335,21 +336,16 @@ static Schedule fitting(const Run *u, bool crosswise)
 
 static Variant *plan(Run *u)
 {
-    StrideClass class[OPERANDS] = {{0, 0}};
-    LaunchSpace before = u->space;
+    StrideClass class[OPERANDS];
     bool crosswise;
     int which;
 
     for (int tries = 0; tries <= u->nin; tries++) {
         if (!merge_axes(u))
             return NULL;
-        memset(class, 0, sizeof class);
         classify(&u->space, u->nin, class);
         if ((which = awkward(u, class, &crosswise)) < 0)
             return variant_of(u->c, class, u->space.nargs, fitting(u, crosswise));
-        memcpy(u->space.size, before.size, sizeof before.size);
-        u->space.naxes = before.naxes;
-        u->space.nkept = before.nkept;
         if (!straighten(u, which))
             return NULL;
     }
@@ -392,8 +388,8 @@ static bool pays(Run *u)
 
     for (int v = 0; v < u->c->r.nvalues; v++)
         work += u->c->r.value[v].inside;
-    for (int a = 0; a < u->space.naxes; a++)
-        work *= (double)u->space.size[a];
+    for (int a = 0; a < u->c->r.naxes; a++)
+        work *= (double)u->size[a];
     u->c->work += work;
     return u->c->first || u->c->work >= PAYS;
 }
@@ -424,12 +420,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
             return 0;
     if (!c->able)
         return 0;
-    for (int i = 0; i < nin; i++) {
+    for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
-        u.value[i] = region_value(&c->r, c->body->params.at[i]);
-    }
-    for (int i = 0; i < u.nout; i++)
-        u.value[nin + i] = region_value(&c->r, c->body->results.at[i].node);
     done = run(&u, body);
     stats.fallbacks += !done;
     tensors_unref(u.x, nin);
@@ -448,14 +440,6 @@ void fused_begin(const KernelCompiler *c, bool lazily)
     lazy = lazily;
     graph_code_free = code_free;
     trace_run_fused = run_fused;
-}
-
-void fused_done(void)
-{
-    for (int i = 0; i < all.n; i++)
-        code_free(all.at[i]);
-    vec_free(&all);
-    map_done(&by_text);
 }
 
 FusedStats fused_stats(void) { return stats; }

@@ -28,6 +28,5 @@ void fused_begin(const KernelCompiler *compiler, bool lazily);
 /* Kernels made so far in this process, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);
-void fused_done(void);                  /* at exit: frees all code */
 
 #endif

@@ -42,7 +42,7 @@ static bool takes_map(const Node *n)
         if (!plain_dtype(gvalue_type(n->in[i])))
             return false;
     if (n->op == OP_convert)
-        return n->attr->rounding != ROUND_STOCHASTIC && !n->attr->f;
+        return !n->attr->f;
     if (n->op == OP_complex || (refuses_ints((OpId)n->op) && !dtype_is_inexact((DType)y->dtype)))
         return false;
     return n->op == OP_stop_gradient || loop_find((OpId)n->op, (DType)gvalue_type(n->in[n->nin - 1])->dtype);
