@@ -133,7 +133,7 @@ def pack(folder):
         subprocess.run(["tar", "czf", folder / "seeds.tar.gz", "-C", d, "seeds"], check=True)
     for f in [ROOT / "fuzz/all.sh", *(ROOT / "fuzz").glob("*.dict")]:
         shutil.copy(f, folder)
-    for line in subprocess.run(["ldd", BINARY], capture_output=True, text=True).stdout.splitlines():
+    for line in subprocess.run(["ldd", BINARY, CHECKS], capture_output=True, text=True).stdout.splitlines():
         if "=> /" in line and not re.search(r"lib(c|m)\.so", line):
             shutil.copy(line.split()[2], folder / "lib")
     print(f"run there: bash {folder.name}/all.sh SECONDS")
