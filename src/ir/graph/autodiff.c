@@ -100,7 +100,7 @@ bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, i
 bool jvp_raw(Trace *T, TraceKind kind, TensorFn fn, Tensor *const *primals, Tensor *const *tangents, int n, Tensor **out,
              Tensor **dout, int *nout)
 {
-    Level *lv = level_push(T, kind);
+    Level *lv = level_push(T, kind, apply_jvp);
     Tensor **in = tsr_alloc(sizeof *in * (size_t)(n + 1)), **y = tsr_calloc(sizeof *y * (size_t)(fn.max_out + 1));
     bool ok;
 
@@ -228,7 +228,7 @@ static void tell_saved(Trace *T, const Pullback *p)
 
 Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **out, int *nout)
 {
-    Level *lin = level_push(T, TRACE_STAGE);
+    Level *lin = level_push(T, TRACE_STAGE, apply_stage);
     Pullback *p = tsr_calloc(sizeof *p);
     Node **param = tsr_alloc(sizeof *param * (size_t)(n + 1));
     Tensor **t = tsr_alloc(sizeof *t * (size_t)(n + 1)), **dy = tsr_calloc(sizeof *dy * (size_t)(fn.max_out + 1));
@@ -486,10 +486,10 @@ GradTape *tape_open(Trace *T)
     if (T->top)
         return NULL;
     tape = tsr_calloc(sizeof *tape);
-    tape->lin = level_push(T, TRACE_STAGE);
+    tape->lin = level_push(T, TRACE_STAGE, apply_stage);
     tape->lin->linear = true;
     tape->lin->graph = graph_new(sym("linear"));
-    tape->lv = level_push(T, TRACE_LIN);
+    tape->lv = level_push(T, TRACE_LIN, apply_jvp);
     return tape;
 }
 

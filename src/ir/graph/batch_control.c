@@ -39,7 +39,7 @@ typedef struct BatchBody {
 static bool call_batch_body(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     BatchBody *b = self;
-    Level *lv = level_push(b->T, TRACE_BATCH);
+    Level *lv = level_push(b->T, TRACE_BATCH, apply_batch);
     int nr = b->g->results.n, ny = 0;
     Tensor **x = tsr_calloc(sizeof *x * (size_t)(nin + nr + 1)), **y = x + nin;
     bool ok;

@@ -48,7 +48,7 @@ static bool call_rule(Trace *T, const Attr *a, int wrap, int rule, Tensor *const
 /* One wrap: the rule inside a BATCH level, every result with the batch axis in front. */
 static bool call_wrapped(Trace *T, const Attr *a, int wrap, int rule, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    Level *lv = level_push(T, TRACE_BATCH);
+    Level *lv = level_push(T, TRACE_BATCH, apply_batch);
     Tensor **x = tsr_alloc(sizeof *x * (size_t)(nin + 1));
     int nprimal = rule == RULE_JVP ? nin / 2 : nin;
     bool ok;

@@ -13,7 +13,7 @@
 /* Report; always false. */
 bool trace_fail(Trace *T, OpError e, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-Level *level_push(Trace *T, TraceKind kind);
+Level *level_push(Trace *T, TraceKind kind, LevelApply *apply);
 void level_pop(Trace *T, Level *lv);                    /* closes lv, which must be on top, and drops the caller's hold */
 void level_unref(Level *lv);
 /* A tensor that lv follows. Takes over the references in primal and tangent. */
@@ -29,9 +29,7 @@ void tensors_unref(Tensor **t, int n);
 bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 bool apply_region(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
-bool apply_stage(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
-bool apply_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
-bool apply_batch(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+LevelApply apply_stage, apply_jvp, apply_batch;
 
 /* The tensor as a value of a STAGE level's graph; node NULL on error. */
 GValue stage_lift(Trace *T, Level *lv, Tensor *t);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static Level shard_level = {.refs = 1, .depth = 0, .kind = TRACE_SHARD};
+static Level shard_level = {.refs = 1, .depth = 0, .kind = TRACE_SHARD, .apply = apply_shard};
 
 Shards *shards_of(const Tensor *t)
 {
@@ -277,7 +277,7 @@ static bool common_mesh(Trace *T, OpId op, Tensor *const *in, int nin, const Mes
     return true;
 }
 
-bool apply_shard(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+bool apply_shard(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     TType y[4], *x;
     ShardPlan p = {.op = op, .a = a, .nin = nin, .local = *a, .exact = T->exact};

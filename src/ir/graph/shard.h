@@ -43,7 +43,7 @@ void shards_locals(Rule *r, Tensor *t, const Placement *to, Tensor **local);
 void placement_print(const Placement *p, int rank, StrBuf *out);
 
 /* The op as the SHARD level runs it. */
-bool apply_shard(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+LevelApply apply_shard;
 /* OP_place where it runs. */
 bool run_place(Trace *T, const Attr *a, Tensor *x, Tensor **out);
 

@@ -127,7 +127,7 @@ static bool stage_body(Trace *T, Level *lv, TensorFn fn, Node *const *inputs, in
 
 Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor ***captures, int *ncaptures)
 {
-    Level *lv = level_push(T, TRACE_STAGE);
+    Level *lv = level_push(T, TRACE_STAGE, apply_stage);
     Graph *g = lv->graph = graph_new(name);
     Node **inputs = tsr_alloc(sizeof *inputs * (size_t)(nin + 1));
     Sym scope = T->scope;

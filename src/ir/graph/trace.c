@@ -49,12 +49,13 @@ void trace_done(Trace *T)
 
 /* -- levels ------------------------------------------------------------------------------------------------------- */
 
-Level *level_push(Trace *T, TraceKind kind)
+Level *level_push(Trace *T, TraceKind kind, LevelApply *apply)
 {
     Level *lv = tsr_calloc(sizeof *lv);
 
     lv->refs = 1;
     lv->kind = kind;
+    lv->apply = apply;
     lv->depth = T->top ? T->top->depth + 1 : 1;
     lv->outer = T->top;
     T->top = lv;
@@ -418,7 +419,7 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
     if (!lv)
         return apply_concrete(T, op, a, in, nin, out, nout);
     if (lv->kind == TRACE_SHARD)
-        return apply_shard(T, op, a, in, nin, out, nout);
+        return lv->apply(T, lv, op, a, in, nin, out, nout);
     if (lv->kind == TRACE_DONATED)
         return trace_fail(T, OPERR_VALUE, "E0727: buffer donated: %s uses a tensor that was given away (donate=) to an earlier call",
                           op_info[op].name);
@@ -426,8 +427,7 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
         return trace_fail(T, OPERR_TRACE, "a traced value was kept after its %s ended, and used in %s",
                           lv->kind == TRACE_STAGE ? "jit" : lv->kind == TRACE_BATCH ? "vmap" : "grad", op_info[op].name);
     T->settled++;                       /* rules say themselves what they want */
-    ok = lv->kind == TRACE_STAGE ? apply_stage(T, lv, op, a, in, nin, out, nout) :
-         lv->kind == TRACE_BATCH ? apply_batch(T, lv, op, a, in, nin, out, nout) : apply_jvp(T, lv, op, a, in, nin, out, nout);
+    ok = lv->apply(T, lv, op, a, in, nin, out, nout);
     T->settled--;
     return ok;
 }

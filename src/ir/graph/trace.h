@@ -22,13 +22,19 @@
 #include "ir/graph/graph.h"
 #include "runtime/tensor.h"
 
+struct Trace;
 typedef enum { TRACE_STAGE, TRACE_JVP, TRACE_LIN, TRACE_BATCH, TRACE_SHARD,
                TRACE_DONATED /* a tensor that was given away */ } TraceKind;
+
+struct Level;
+/* Runs an op whose operands are promoted and whose highest tracer is of the level. */
+typedef bool LevelApply(struct Trace *T, struct Level *lv, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
 typedef struct Level {          /* one active transformation; counted by its tracers */
     uint32_t refs;
     int depth;                  /* 1, 2, ... ; concrete is 0 */
     TraceKind kind;
+    LevelApply *apply;          /* a program that transforms nothing thus needs none of the rules */
     bool closed;                /* the transformation is over: a tracer that got away must not be used */
     bool sealed;                /* STAGE: no captures, concrete tensors become constants (regions) */
     bool linear;                /* STAGE: the tangent graph of a LIN level; effects do not belong here */

@@ -123,7 +123,7 @@ bool trace_vmap(Trace *T, TensorFn fn, Tensor *const *in, const int *axis, int n
         tsr_free(x);
         return false;
     }
-    lv = level_push(T, TRACE_BATCH);
+    lv = level_push(T, TRACE_BATCH, apply_batch);
     lv->batch = size;
     for (int i = 0; i < n && ok; i++) {
         Tensor *front = axis[i] == INT_MIN ? tensor_ref(in[i]) : move_axis(T, in[i], axis[i], 0);
