@@ -1,7 +1,8 @@
 /*
  * A kernel of the Tile IR to callable code: emitted, optimised, made an object
  * file, loaded; or its object is found in the store, and LLVM does not even
- * start.
+ * start.  Kernels of the same text share their code: the layers of a model make
+ * one set of kernels.
  */
 #include "codegen/compiler.h"
 
@@ -9,6 +10,7 @@
 #include "codegen/origin.h"
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "runtime/code.h"
 #include "runtime/store.h"
 
@@ -17,6 +19,8 @@ static const Level KERNEL_LEVEL = LEVEL_O1;
 typedef int64_t ScratchFn(const int64_t *size);
 
 typedef struct Compiled {
+    uint32_t refs;
+    Hash128 key;
     Code *code;
     KernelFn *entry;
     ScratchFn *scratch;
@@ -37,28 +41,31 @@ bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBu
 
 bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err) { return lower(k, machine_host(), llvm_assembly, out, err); }
 
-static void compiled_free(void *code)
+/* Of the kernel's text. */
+static Hash128 key_of(const TileKernel *k)
 {
-    Compiled *c = code;
+    StrBuf all = {0};
+    Hash128 key;
 
-    code_free(c->code);
-    tsr_free(c);
+    sb_printf(&all, "O%d ", KERNEL_LEVEL);
+    tile_print(k, &all);
+    key = hash_bytes128(all.s, all.n);
+    sb_done(&all);
+    return key;
 }
 
-/* Of the kernel's text and all else that its object follows from. false: what that is, is not known. */
-static bool key_of(const TileKernel *k, Hash128 *out)
+/* The key, and all else that an object follows from. false: what that is, is not known. */
+static bool store_key(Hash128 key, Hash128 *out)
 {
     static struct { bool asked, known; Hash128 hash; } origin;
-    StrBuf all = {0};
+    Hash128 both[2];
 
     if (!origin.asked)
         origin.known = code_origin(&origin.hash);
     origin.asked = true;
-    sb_write(&all, (const char *)&origin.hash, sizeof origin.hash);
-    sb_printf(&all, "O%d ", KERNEL_LEVEL);
-    tile_print(k, &all);
-    *out = hash_bytes128(all.s, all.n);
-    sb_done(&all);
+    both[0] = origin.hash;
+    both[1] = key;
+    *out = hash_bytes128(both, sizeof both);
     return origin.known;
 }
 
@@ -84,26 +91,62 @@ static Code *made(const TileKernel *k, const Hash128 *key, StrBuf *err)
     return code;
 }
 
-static Code *code_of(const TileKernel *k, StrBuf *err)
+static Code *code_of(const TileKernel *k, Hash128 key, StrBuf *err)
 {
-    Hash128 key;
-    bool keep = store_in_use() && key_of(k, &key);
-    Code *code = keep ? kept(key) : NULL;
+    Hash128 stored;
+    bool keep = store_in_use() && store_key(key, &stored);
+    Code *code = keep ? kept(stored) : NULL;
 
-    return code ? code : made(k, keep ? &key : NULL, err);
+    return code ? code : made(k, keep ? &stored : NULL, err);
+}
+
+/* ---- code in use ---- */
+
+static Map in_use;                      /* low half of the key -> Compiled *, which holds no reference */
+
+static bool same_key(Hash128 a, Hash128 b) { return a.lo == b.lo && a.hi == b.hi; }
+static uint64_t place_of(Hash128 key) { return key.lo | 1; }
+
+static Compiled *shared(Hash128 key)
+{
+    uintptr_t at;
+    Compiled *c = map_find(&in_use, place_of(key), &at) ? (Compiled *)at : NULL;
+
+    if (!c || !same_key(c->key, key))
+        return NULL;
+    c->refs++;
+    return c;
+}
+
+static void compiled_free(void *code)
+{
+    Compiled *c = code;
+    uintptr_t at;
+
+    if (--c->refs)
+        return;
+    if (map_find(&in_use, place_of(c->key), &at) && (Compiled *)at == c)
+        map_set(&in_use, place_of(c->key), 0);
+    code_free(c->code);
+    tsr_free(c);
 }
 
 static void *compile(const TileKernel *k, StrBuf *err)
 {
-    Code *code = code_of(k, err);
-    Compiled *c;
+    Hash128 key = key_of(k);
+    Compiled *c = shared(key);
+    Code *code;
 
-    if (!code)
+    if (c)
+        return c;
+    if (!(code = code_of(k, key, err)))
         return NULL;
     c = tsr_calloc(sizeof *c);
-    *c = (Compiled){code, (KernelFn *)code_find(code, "kernel"), (ScratchFn *)code_find(code, "kernel.scratch")};
-    if (c->entry && c->scratch)
+    *c = (Compiled){1, key, code, (KernelFn *)code_find(code, "kernel"), (ScratchFn *)code_find(code, "kernel.scratch")};
+    if (c->entry && c->scratch) {
+        map_set(&in_use, place_of(key), (uintptr_t)c);
         return c;
+    }
     compiled_free(c);
     sb_puts(err, "the object lacks its functions");
     return NULL;
@@ -112,4 +155,6 @@ static void *compile(const TileKernel *k, StrBuf *err)
 static KernelFn *entry(const void *code) { return ((const Compiled *)code)->entry; }
 static int64_t scratch(const void *code, const int64_t *size) { return ((const Compiled *)code)->scratch(size); }
 
-const KernelCompiler cpu_compiler = {compile, entry, scratch, compiled_free};
+static uint32_t users(const void *code) { return ((const Compiled *)code)->refs; }
+
+const KernelCompiler cpu_compiler = {compile, entry, scratch, users, compiled_free};

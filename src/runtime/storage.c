@@ -1,8 +1,14 @@
 /*
  * Storage blocks: header and elements in one allocation, the header in the 64
  * bytes before the data.  Classes are four to a power of two, so at most a
- * quarter is wasted.  Under AddressSanitizer nothing is kept, so that it sees
- * every use after free.
+ * quarter is wasted.
+ *
+ * Freed blocks are kept, because fresh memory costs more than most operations
+ * on it: its pages are cleared as they are first touched.  What is kept and in
+ * use together stays below the most that ever was in use, and a little, so
+ * keeping does not add to what a program takes; where a block of another size
+ * is needed, kept ones make room for it.  Under AddressSanitizer nothing is
+ * kept, so that it sees every use after free.
  */
 #include "runtime/storage.h"
 
@@ -22,11 +28,12 @@
 #define KEEP_NOTHING 0
 #endif
 
-enum { HEADER = 64, NCLASS = 160, KEEP_MAX = KEEP_NOTHING ? 0 : 256 << 20 };
+enum { HEADER = 64, NCLASS = 160, SLACK = 64 << 20 };
 _Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
 
 static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
 static size_t kept_bytes, live_bytes, peak_bytes, limit_bytes;
+static size_t most_bytes;               /* the most that were ever in use */
 static uint64_t made_bytes;
 
 /* Smallest class of at least n bytes, and its size. */
@@ -43,12 +50,14 @@ static int class_of(size_t n, size_t *size)
     return 1 + (p - 6) * 4 + q;
 }
 
+static size_t keep_limit(void) { return most_bytes + most_bytes / 8 + SLACK; }
+
 static void storage_keep(Storage *s)
 {
     size_t size;
     int c = class_of(s->nbytes, &size);
 
-    if (c >= NCLASS || kept_bytes + size > KEEP_MAX) {
+    if (KEEP_NOTHING || c >= NCLASS || live_bytes + kept_bytes + size > keep_limit()) {
         tsr_free_aligned(s);
         return;
     }
@@ -57,10 +66,29 @@ static void storage_keep(Storage *s)
     kept_bytes += size;
 }
 
+static void drop_kept(int c)
+{
+    Storage *s = kept[c];
+    size_t size;
+
+    class_of(s->nbytes, &size);
+    kept[c] = s->data;
+    kept_bytes -= size;
+    tsr_free_aligned(s);
+}
+
 static void storage_free(Storage *s)
 {
     live_bytes -= s->nbytes;
     storage_keep(s);
+}
+
+/* Kept blocks go, the largest first, until `size` more bytes are within the limit. */
+static void make_room(size_t size)
+{
+    for (int c = NCLASS - 1; c >= 0 && kept_bytes; c--)
+        while (kept[c] && live_bytes + kept_bytes + size > keep_limit())
+            drop_kept(c);
 }
 
 Storage *storage_new(size_t nbytes)
@@ -74,16 +102,19 @@ Storage *storage_new(size_t nbytes)
     if (s) {
         kept[c] = s->data;
         kept_bytes -= size;
-    } else if (!(s = tsr_try_alloc(size + HEADER, 64))) {
-        storage_trim();
-        if (!(s = tsr_try_alloc(size + HEADER, 64)))
-            return NULL;
+    } else {
+        make_room(size);
+        if (!(s = tsr_try_alloc(size + HEADER, 64))) {
+            storage_trim();
+            if (!(s = tsr_try_alloc(size + HEADER, 64)))
+                return NULL;
+        }
     }
     *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER};
     live_bytes += nbytes;
     made_bytes += nbytes;
-    if (live_bytes > peak_bytes)
-        peak_bytes = live_bytes;
+    peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
+    most_bytes = live_bytes > most_bytes ? live_bytes : most_bytes;
     return s;
 }
 
@@ -102,12 +133,8 @@ void storage_unref(Storage *s)
 void storage_trim(void)
 {
     for (int c = 0; c < NCLASS; c++)
-        while (kept[c]) {
-            Storage *s = kept[c];
-            kept[c] = s->data;
-            tsr_free_aligned(s);
-        }
-    kept_bytes = 0;
+        while (kept[c])
+            drop_kept(c);
 }
 
 size_t storage_live_bytes(void) { return live_bytes; }

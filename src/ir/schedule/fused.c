@@ -158,7 +158,7 @@ static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Sched
     compile(v, c);
     v->next = c->first;
     c->first = v;
-    stats.kernels += v->tile != NULL;
+    stats.kernels += v->tile && (!v->code || compiler->users(v->code) == 1);
     stats.seconds += now() - start;
     return v;
 }

@@ -13,11 +13,12 @@
 
 /* Makes code of Tile IR kernels: src/codegen/cpu.h has the one for this machine. */
 typedef struct KernelCompiler {
-    /* NULL: it cannot, *err says why. */
+    /* A reference; kernels of the same text share their code. NULL: it cannot, *err says why. */
     void *(*compile)(const TileKernel *k, StrBuf *err);
     KernelFn *(*entry)(const void *code);
     int64_t (*scratch)(const void *code, const int64_t *size);     /* bytes that a group's buffers take */
-    void (*free)(void *code);
+    uint32_t (*users)(const void *code);    /* references to it */
+    void (*free)(void *code);               /* drop one */
 } KernelCompiler;
 
 /*
@@ -25,7 +26,7 @@ typedef struct KernelCompiler {
  * lazily: a body is compiled when what it has computed op by op would have paid for that.
  */
 void fused_begin(const KernelCompiler *compiler, bool lazily);
-/* Kernels made so far in this process, and how long that took. */
+/* Kernels made so far in this process, those of the same text once, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);
 
