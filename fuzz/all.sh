@@ -2,15 +2,15 @@
 # All fuzz targets at once: all.sh SECONDS
 #
 # Runs beside what `fuzz/run.py --pack FOLDER` packed: fuzz.gz, seeds.tar.gz and the dictionaries.  A target that ends
-# before the time is over (a finding, a program that starved) starts again on the inputs kept so far.  Prints a line for
-# each target; leaves summary.txt, found.tar.gz (the first five inputs of each target that found something, with the
-# reports), logs.tar.gz and corpus.tar.gz in $OUT.
+# before the time is over (a finding, a program that starved) starts again on the inputs kept so far; one that keeps ending
+# at once, or has 40 findings, stops.  Prints a line for each target; leaves summary.txt, found/ (as soon as they are found:
+# five inputs of each target, none above 64 KB; at the end the reports), logs.tar.gz and corpus.tar.gz in $OUT.
 set -u
 seconds=${1:?all.sh SECONDS}
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here/out}
 work=$(mktemp -d)
-mkdir -p "$out" "$work/found" "$work/logs" "$work/corpus"
+mkdir -p "$out/found" "$work/found" "$work/logs" "$work/corpus"
 gunzip -c "$here/fuzz.gz" > "$work/fuzz" && chmod +x "$work/fuzz"
 tar xzf "$here/seeds.tar.gz" -C "$work"
 [ -e "$here/checks.gz" ] && gunzip -c "$here/checks.gz" > "$work/checks" && chmod +x "$work/checks"
@@ -36,32 +36,53 @@ forget() {
     done
 }
 
+# bring NAME: inputs of its findings are copied at once, so that they are there however this ends
+bring() {
+    local f
+    for f in $(ls -S -r "$work/found" | grep "^$1-" | head -n 5); do
+        [ "$(ls "$out/found" | grep -c "^$1-")" -lt 5 ] || break
+        [ "$(stat -c %s "$work/found/$f")" -gt 65536 ] || cp "$work/found/$f" "$out/found"
+    done
+}
+
+findings() { ls "$work/found" | grep -c "^$1-"; }
+
+# said NAME: the logs of all its runs
+said() { find "$work/logs" -name "$1-*" -exec cat {} +; }
+
+# ended NAME BEGAN: is the target to stop? Counts runs in a row that ended at once in `quick`, which is the caller's.
+ended() {
+    bring "$1"
+    quick=$(($(date +%s) - $2 < 2 ? quick + 1 : 0))
+    [ $quick -ge 20 ] || [ "$(findings "$1")" -ge 40 ]
+}
+
 # one NAME NUMBER: this process of the target, until the time is over
 one() {
-    local name=$1 log=$work/logs/$1-$2 left run=0 flags="-timeout=25"
+    local name=$1 log=$work/logs/$1-$2 left run=0 quick=0 began flags="-timeout=25"
     local corpus=$work/corpus/$name seeds=$work/seeds/$name dict=$here/$name.dict
     mkdir -p "$corpus"
     [ -e "$dict" ] || dict=$here/tessera.dict
     case $name in lex|parse|check|eval|graph|tile|json) flags="$flags -dict=$dict" ;; esac
     while left=$((end - $(date +%s))); [ $left -gt 0 ]; do
         run=$((run + 1))
+        began=$(date +%s)
         TESSERA_FUZZ=$name timeout -k 30 $((left + 60)) $fixed "$work/fuzz" "$corpus" "$seeds" $flags \
             -max_total_time=$left -artifact_prefix="$work/found/$name-" -rss_limit_mb=4096 -malloc_limit_mb=1000000 \
             -max_len=6000 -entropic=0 -detect_leaks=0 -close_fd_mask=1 -print_final_stats=1 > "$log.$run" 2>&1
         forget "$name"
-        [ "$(ls "$work/found" | grep -c "^$name-")" -lt 40 ] || break
+        ended "$name" "$began" && break
     done
 }
 
 # splice: programs spliced from the check target's seeds, on an optimised build without sanitizers (tests/robust/checks.c)
-splice()
-{
-    local seed=$RANDOM$RANDOM log
-    log=$work/logs/splice-$seed
-    while [ "$(date +%s)" -lt $end ]; do
+splice() {
+    local seed=$RANDOM$RANDOM log=$work/logs/splice-$1 quick=0 began
+    while began=$(date +%s); [ "$began" -lt $end ]; do
         seed=$((seed + 1))
         "$work/checks" splice $seed 20000 "$work/found/splice-$seed" "$work"/seeds/check/* >> "$log" 2>&1
         grep -q '^seed ' "$log" || { echo "the splices do not start here" >> "$log"; return; }
+        ended splice "$began" && break
     done
 }
 
@@ -69,27 +90,29 @@ start=$(date +%s)
 for t in eval eval eval check check check lex parse graph tile format json regex npy npz object store safetensors; do
     one $t $RANDOM$RANDOM &
 done
-[ -x "$work/checks" ] && { splice & splice & }
+[ -x "$work/checks" ] && { splice 1 & splice 2 & }
 wait
 
-cat "$work"/logs/splice-* | tee -a "$work/summary.txt"
+said splice | tail -n 200 | tee -a "$work/summary.txt"
 for t in $(ls "$work/seeds"); do
-    logs=$(ls "$work"/logs/$t-*)
-    execs=$(cat $logs | awk '/stat::number_of_executed_units/ {n += $2} /^session: out of memory after/ {n += $6} END {printf "%d", n}')
-    cov=$(cat $logs | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')
+    execs=$(said $t | awk '/stat::number_of_executed_units/ {n += $2} /^session: out of memory after/ {n += $6} END {printf "%d", n}')
+    cov=$(said $t | grep -o 'cov: [0-9]*' | awk '$2 > m {m = $2} END {print m + 0}')
     kept=$(ls "$work/corpus/$t" | wc -l)
-    bad=$(ls "$work/found" | grep -c "^$t-")
-    starved=$(cat $logs | grep -c '^session: out of memory')
+    bad=$(findings $t)
+    starved=$(said $t | grep -c '^session: out of memory')
     echo "$t: $execs executions, $cov edges, $kept inputs kept, $bad findings, $starved fresh starts" | tee -a "$work/summary.txt"
-    for f in $(ls -S -r "$work/found" | grep "^$t-" | tail -n +6); do rm "$work/found/$f"; done
 done
 echo "$(($(date +%s) - start)) seconds on $(nproc) cores" | tee -a "$work/summary.txt"
+for t in $(ls "$work/seeds"); do
+    for f in $(grep -l "SUMMARY: \|internal error" "$work/logs/$t-"* | head -n 5); do
+        { grep -m1 "internal error" "$f"; grep -A14 -m1 "ERROR: \|runtime error" "$f"; tail -n 5 "$f"; } |
+            head -c 65536 > "$out/found/report-$(basename "$f")"
+    done
+done
 for f in "$work"/logs/*; do
-    grep -q "SUMMARY: \|internal error" "$f" && { grep -m1 "internal error" "$f"; grep -A14 -m1 "ERROR: \|runtime error" "$f"; tail -n 5 "$f"; } > "$work/found/report-$(basename "$f")"
     tail -n 12 "$f" > "$f.tail" && mv "$f.tail" "$f"
 done
 cp "$work/summary.txt" "$out"
-tar czf "$out/found.tar.gz" -C "$work" found
 tar czf "$out/logs.tar.gz" -C "$work" logs
 tar czf "$out/corpus.tar.gz" -C "$work" corpus
 rm -rf "$work"

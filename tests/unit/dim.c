@@ -443,6 +443,45 @@ static void random_programs_are_sound(void **state)
     assert_true(answers[DIM_UNKNOWN] * 25 <= n);
 }
 
+/* The variables of that name among others, which were made in another order. */
+static Dim other_variable(void *st, Sym name)
+{
+    Dim *other = st;
+
+    for (int i = 0; i < 3; i++)
+        if (names[i] == name)
+            return other[i];
+    return DIM_BAD;
+}
+
+/* What was printed reads back, over other variables of these names, as something that prints the same. */
+static void text_reads_back(void **state)
+{
+    for (int i = 0; i < PROGRAMS / 10; i++) {
+        StrBuf a = {0}, b = {0};
+        Dim other[3], d, back;
+        if (i % 500 == 0) {
+            forget();
+            var("a");
+            var("b");
+            var("c");
+        }
+        for (int k = 3; k-- > 0;)
+            other[k] = dim_var(names[k], 1, INT64_MAX);
+        nnodes = 0;
+        d = dim_of(generate(4));
+        if (d == DIM_BAD)
+            continue;
+        dim_print(d, &a);
+        assert_true(dim_parse(sb_str(&a), other_variable, other, &back));
+        dim_print(back, &b);
+        assert_string_equal(sb_str(&a), sb_str(&b));
+        sb_done(&a);
+        sb_done(&b);
+    }
+    forget();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +492,7 @@ int main(void)
         cmocka_unit_test(solved_parts_print_as_written),
         cmocka_unit_test(overflow_is_impossible_not_wrapped),
         cmocka_unit_test(random_programs_are_sound),
+        cmocka_unit_test(text_reads_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
  */
 #include "ir/core/dim_impl.h"
 
+#include "base/alloc.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,44 +17,25 @@
 
 enum { SUM, PRODUCT, OPERAND };         /* how tightly the text must hold together */
 
+/*
+ * Terms and factors as texts, put in order before they are joined: the order in which a program made them must not show,
+ * or what is printed would read back as something that prints otherwise.  Each is rendered once, however deep it lies.
+ */
+typedef struct Factor { AtomKind kind; uint32_t exp; StrBuf text; } Factor;
+typedef struct Shown { int64_t c; int degree, n; Factor *f; } Shown;
+
 static void print(Dim d, int level, StrBuf *out);
 
-static int compare_names(uint32_t a, uint32_t b)
-{
-    const Mono *x = &dim_monos.at[a], *y = &dim_monos.at[b];
-
-    for (int i = 0; i < x->n && i < y->n; i++) {
-        const Atom *p = &dim_atoms.at[x->f[i].atom], *q = &dim_atoms.at[y->f[i].atom];
-        int c = p->kind != q->kind ? (int)p->kind - (int)q->kind : p->kind == ATOM_VAR ? strcmp(p->name->text, q->name->text) : 0;
-        if (c)
-            return c;
-        if (x->f[i].exp != y->f[i].exp)
-            return (int)y->f[i].exp - (int)x->f[i].exp;
-    }
-    return y->n - x->n;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    const Term *x = a, *y = b;
-    int dx = dim_monos.at[x->m].degree, dy = dim_monos.at[y->m].degree, c;
-
-    if (dx != dy)
-        return dy - dx;
-    c = compare_names(x->m, y->m);
-    return c ? c : (x->m > y->m) - (x->m < y->m);
-}
-
-/* min's operands in the order of their texts, numbers last: which was made first depends on the program, the text must not. */
-static void print_min(Dim a, Dim b, StrBuf *out)
+/* The two operands of what commutes (min, an unexpanded product), in the order of their texts, numbers last. */
+static void print_pair(Dim a, Dim b, int level, const char *between, StrBuf *out)
 {
     StrBuf x = {0}, y = {0};
     bool swap;
 
-    print(a, SUM, &x);
-    print(b, SUM, &y);
+    print(a, level, &x);
+    print(b, level, &y);
     swap = a >= 0 || (b < 0 && strcmp(sb_str(&x), sb_str(&y)) > 0);
-    sb_printf(out, "min(%s, %s)", swap ? y.s : sb_str(&x), swap ? x.s : sb_str(&y));
+    sb_printf(out, "%s%s%s", swap ? y.s : sb_str(&x), between, swap ? x.s : sb_str(&y));
     sb_done(&x);
     sb_done(&y);
 }
@@ -71,82 +54,130 @@ static void print_atom(uint32_t atom, int level, StrBuf *out)
         return;
     }
     if (a.kind == ATOM_MIN) {
-        print_min(a.a, a.b, out);
+        sb_puts(out, "min(");
+        print_pair(a.a, a.b, SUM, ", ", out);
+        sb_putc(out, ')');
         return;
     }
     sb_puts(out, wrap ? "(" : "");
-    print(a.a, PRODUCT, out);
-    sb_puts(out, a.kind == ATOM_MUL ? "*" : "//");
-    print(a.b, OPERAND, out);
+    if (a.kind == ATOM_MUL) {
+        print_pair(a.a, a.b, OPERAND, "*", out);
+    } else {
+        print(a.a, PRODUCT, out);
+        sb_puts(out, "//");
+        print(a.b, OPERAND, out);
+    }
     sb_puts(out, wrap ? ")" : "");
-}
-
-static int text_order(uint32_t x, uint32_t y)
-{
-    StrBuf a = {0}, b = {0};
-    int c;
-
-    print_atom(x, SUM, &a);
-    print_atom(y, SUM, &b);
-    c = strcmp(sb_str(&a), sb_str(&b));
-    sb_done(&a);
-    sb_done(&b);
-    return c;
 }
 
 static int factor_order(const void *a, const void *b)
 {
-    uint32_t i = ((const Fac *)a)->atom, k = ((const Fac *)b)->atom;
-    AtomKind x = dim_atoms.at[i].kind, y = dim_atoms.at[k].kind;
+    const Factor *x = a, *y = b;
 
-    return x != y ? (int)x - (int)y : text_order(i, k);
+    return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->text.s, y->text.s);
 }
 
-static void print_term(Term t, bool first, int level, StrBuf *out)
+static int by_factors(const Shown *x, const Shown *y)
 {
-    Mono m = dim_monos.at[t.m];
-    int64_t c = t.c < 0 ? -t.c : t.c;
-    Fac f[64];
-    bool alone = m.n == 1 && m.f[0].exp == 1 && c == 1;
+    for (int i = 0; i < x->n && i < y->n; i++) {
+        int c = factor_order(&x->f[i], &y->f[i]);
+        if (c)
+            return c;
+        if (x->f[i].exp != y->f[i].exp)
+            return (int)y->f[i].exp - (int)x->f[i].exp;
+    }
+    return y->n - x->n;
+}
 
-    sb_puts(out, t.c < 0 ? "-" : first ? "" : "+");
-    if (c != 1 || !m.n)
-        sb_printf(out, "%" PRId64 "%s", c, m.n ? "*" : "");
-    if (m.n)
-        memcpy(f, m.f, sizeof *f * (size_t)m.n);
-    qsort(f, (size_t)m.n, sizeof *f, factor_order);
-    for (int i = 0; i < m.n; i++)
-        for (uint32_t e = 0; e < f[i].exp; e++) {
+static int term_order(const void *a, const void *b)
+{
+    const Shown *x = a, *y = b;
+
+    return x->degree != y->degree ? y->degree - x->degree : by_factors(x, y);
+}
+
+static Shown show_term(Term t, int level)
+{
+    Mono m = dim_monos.at[t.m];                         /* a copy: printing does not move it, making sizes may */
+    Shown s = {t.c, m.degree, m.n, m.n ? tsr_calloc(sizeof(Factor) * (size_t)m.n) : NULL};
+    bool alone = m.n == 1 && m.f[0].exp == 1 && (t.c == 1 || t.c == -1);
+
+    for (int i = 0; i < m.n; i++) {
+        s.f[i] = (Factor){(AtomKind)dim_atoms.at[m.f[i].atom].kind, m.f[i].exp, {0}};
+        print_atom(m.f[i].atom, alone ? level : OPERAND, &s.f[i].text);
+    }
+    qsort(s.f, (size_t)s.n, sizeof *s.f, factor_order);
+    return s;
+}
+
+static void hide_term(Shown *s)
+{
+    for (int i = 0; i < s->n; i++)
+        sb_done(&s->f[i].text);
+    tsr_free(s->f);
+}
+
+static void print_term(const Shown *t, bool first, StrBuf *out)
+{
+    int64_t c = t->c < 0 ? -t->c : t->c;
+
+    sb_puts(out, t->c < 0 ? "-" : first ? "" : "+");
+    if (c != 1 || !t->n)
+        sb_printf(out, "%" PRId64 "%s", c, t->n ? "*" : "");
+    for (int i = 0; i < t->n; i++)
+        for (uint32_t e = 0; e < t->f[i].exp; e++) {
             sb_puts(out, i || e ? "*" : "");
-            print_atom(f[i].atom, alone ? level : OPERAND, out);
+            sb_puts(out, t->f[i].text.s);
         }
+}
+
+/* Does the text begin with a minus? "S-B" and not "-B+S", but "-B+1". Then "-B//2" would read as (-B)//2. */
+static bool begins_negative(const Term *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (t[i].m && t[i].c > 0)
+            return false;
+    return n > 1 || t->c < 0;
+}
+
+static int first_shown(const Shown *t, int n)
+{
+    int first = 0;
+
+    while (first < n - 1 && t[first].c < 0 && t[first + 1].n)
+        first++;
+    return t[first].c < 0 ? 0 : first;
 }
 
 static void print(Dim d, int level, StrBuf *out)
 {
-    Term one, t[TERMS_MAX * 2];
-    int n, first = 0;
-    const Term *from = dim_terms(d, &one, &n);
-    bool wrap;
+    Term one;
+    int n, first;
+    const Term *t = dim_terms(d, &one, &n);
+    bool wrap, minus;
+    Shown *shown;
 
     if (!n) {
         sb_putc(out, '0');
         return;
     }
-    memcpy(t, from, sizeof *t * (size_t)n);
-    qsort(t, (size_t)n, sizeof *t, by_text);
-    while (first < n - 1 && t[first].c < 0 && t[first + 1].m && t[0].c < 0)
-        first++;                                /* begin with a positive term: "S-B", not "-B+S" */
-    if (t[first].c < 0)
-        first = 0;
-    wrap = (n > 1 && level > SUM) || (level == OPERAND && dim_monos.at[t[0].m].degree > (t[0].c == 1)) ||
-           (t[0].c < 0 && level > SUM);
+    wrap = (n > 1 && level > SUM) || (n == 1 && level == OPERAND && dim_monos.at[t->m].degree > (t->c == 1)) ||
+           (n == 1 && t->c < 0 && level > SUM);
+    shown = tsr_alloc(sizeof *shown * (size_t)n);
+    minus = begins_negative(t, n);
+    for (int i = 0; i < n; i++)
+        shown[i] = show_term(t[i], minus ? OPERAND : n > 1 || wrap ? PRODUCT : level);
+    qsort(shown, (size_t)n, sizeof *shown, term_order);
+    first = first_shown(shown, n);
     sb_puts(out, wrap ? "(" : "");
-    print_term(t[first], true, n > 1 || wrap ? PRODUCT : level, out);
+    print_term(&shown[first], true, out);
     for (int i = 0; i < n; i++)
         if (i != first)
-            print_term(t[i], false, PRODUCT, out);
+            print_term(&shown[i], false, out);
     sb_puts(out, wrap ? ")" : "");
+    for (int i = 0; i < n; i++)
+        hide_term(&shown[i]);
+    tsr_free(shown);
 }
 
 void dim_print(Dim d, StrBuf *out)
