@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "runtime/called.h"
 #include "runtime/code.h"
 #include "runtime/store.h"
 
@@ -73,7 +74,10 @@ static bool store_key(Hash128 key, Hash128 *out)
 static Code *kept(Hash128 key)
 {
     StrBuf object = {0}, why = {0};
-    Code *code = store_get(key, &object) ? code_load(object.s, object.n, &why) : NULL;
+    Code *code;
+
+    called_offer();
+    code = store_get(key, &object) ? code_load(object.s, object.n, &why) : NULL;
 
     sb_done(&object);
     sb_done(&why);

@@ -11,7 +11,7 @@
 #include "codegen/cpu_impl.h"
 
 #include "base/alloc.h"
-#include "runtime/tile_copy.h"
+#include "runtime/called.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -287,7 +287,7 @@ static void copy(CpuCode *e, const TileNode *n)
     LLVMValueRef fn = LLVMGetNamedFunction(e->u->module, "tsr_tile_copy"), fill = llvm_slot(e->u, LLVMArrayType2(i64, 2));
     uint64_t word[2] = {0, 0};
 
-    tile_copy_offer();
+    called_offer();
     fn = fn ? fn : LLVMAddFunction(e->u->module, "tsr_tile_copy", type);
     raw_convert((DType)t->dtype, word, DT_f64, &n->attr->f, 1, NULL, 0);
     for (int i = 0; i < 2; i++)

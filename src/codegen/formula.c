@@ -14,10 +14,10 @@
 #include "codegen/formula.h"
 
 #include "base/alloc.h"
+#include "runtime/called.h"
 #include "runtime/code.h"
 #include "runtime/convert.h"
 
-#include <pthread.h>
 #include <string.h>
 
 typedef enum { K_i1, K_i8, K_i16, K_i32, K_i64, K_float, K_double } Kind;
@@ -299,22 +299,10 @@ static void call_lanes(Llvm *u, const Formula *f, const LLVMValueRef *in, LLVMVa
     }
 }
 
-static void offer_called(void)
-{
-    static CodeSymbol called[FORMULAS];
-    int n = 0;
-
-    for (int i = 1; i < FORMULAS; i++)
-        if (formulas[i].called)
-            called[n++] = (CodeSymbol){formulas[i].name, formulas[i].called};
-    code_offer(called, n);
-}
-
 /* ---- a formula on values ---- */
 
 static LLVMValueRef apply(Llvm *u, unsigned id, const LLVMValueRef *operands, int nin, int width)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const Formula *f = &formulas[id];
     LLVMValueRef in[PARTS_MAX], out[2];
     int n = 0;
@@ -331,7 +319,7 @@ static LLVMValueRef apply(Llvm *u, unsigned id, const LLVMValueRef *operands, in
         if (n != f->nin || LLVMTypeOf(in[k]) != type_of(u, f->in[k], width))
             tsr_bug("operand %d of %s is of another type", k, f->name);
     if (f->called)
-        pthread_once(&once, offer_called);
+        called_offer();
     (f->called ? call_lanes : expand)(u, f, in, out, width);
     return f->nout == 2 ? lane_complex(u, out[0], out[1]) : out[0];
 }

@@ -265,6 +265,7 @@ def main():
                         ("dec", "[DT_COUNT]"), ("x", "[FORMULA_COUNT]")):
         out += [f"static const uint16_t of_{group}{size} = {{"] + rows[group] + ["};"]
     open(sys.argv[3], "w").write("\n".join(out) + "\n")
+    open(sys.argv[4], "w").write("".join(f"CALLED({f.name})\n" for f in fs if not f.straight))
 
 
 main()

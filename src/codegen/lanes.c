@@ -10,9 +10,7 @@
 #include "codegen/lanes.h"
 
 #include "ir/core/dtype_code.h"
-#include "runtime/code.h"
-
-#include <pthread.h>
+#include "runtime/called.h"
 
 /* ---- addresses ---- */
 
@@ -271,21 +269,6 @@ static LLVMValueRef clamped(Llvm *u, DType to, DType from, LLVMValueRef raw, int
     return lanes_to_raw(u, to, formula_more(u, FORMULA_clamp_f32, x, width), width);
 }
 
-/* What compiled code calls: `how` is to, from, rounding, saturate and flush, a byte each. */
-static void convert_run(int64_t how, void *dst, const void *src, int64_t n, int64_t seed, int64_t first)
-{
-    ConvOpts o = {(uint8_t)(how >> 16), how >> 24 & 1, how >> 32 & 1, (uint64_t)seed};
-
-    raw_convert((DType)(how & 255), dst, (DType)(how >> 8 & 255), src, n, &o, first);
-}
-
-static void offer_convert(void)
-{
-    static const CodeSymbol symbol[] = {{"tsr_convert_run", (CodeFn *)convert_run}};
-
-    code_offer(symbol, 1);
-}
-
 /* Bytes in a slot for packed elements, as in memory for others. */
 static LLVMValueRef run_slot(Llvm *u, DType t, int width)
 {
@@ -294,13 +277,12 @@ static LLVMValueRef run_slot(Llvm *u, DType t, int width)
 
 static LLVMValueRef exact(Llvm *u, DType to, DType from, const ConvOpts *o, LLVMValueRef raw, LLVMValueRef first, LLVMValueRef seed, int width)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const ConvOpts nearest;
     LLVMTypeRef i64 = LLVMInt64TypeInContext(u->context), ptr = LLVMPointerTypeInContext(u->context, 0);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->context), (LLVMTypeRef[]){i64, ptr, ptr, i64, i64, i64}, 6, false);
     LLVMValueRef fn = LLVMGetNamedFunction(u->module, "tsr_convert_run"), src = run_slot(u, from, width), dst = run_slot(u, to, width);
 
-    pthread_once(&once, offer_convert);
+    called_offer();
     o = o ? o : &nearest;
     fn = fn ? fn : LLVMAddFunction(u->module, "tsr_convert_run", type);
     if (dtype_is_complex(from))

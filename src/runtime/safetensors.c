@@ -1,18 +1,13 @@
 /*
  * safetensors, read with suspicion: every count, size and offset of the header
  * is checked against the file before anything is allocated from it, ranges may
- * not overlap or leave gaps, and nothing is read past the end.  jsmn splits the
- * JSON; being lenient, it is followed by checks of our own.
+ * not overlap or leave gaps, and nothing is read past the end.
  */
 #include "runtime/safetensors.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/map.h"
-
-#define JSMN_PARENT_LINKS
-#define JSMN_STRICT
-#define JSMN_STATIC
-#include <jsmn.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +43,9 @@ static bool dtype_from_file(const char *name, DType *out)
 /* ------------------------------------------------------------- reading */
 
 typedef struct Reader {
-    const char *json;
-    size_t json_len;
+    Json j;
     const char *data;
     size_t data_len;
-    jsmntok_t *tok;
-    int ntok;
     StrBuf *err;
     uint64_t covered;           /* bytes of data that tensors so far have claimed */
     Map names;                  /* hash of a tensor's name -> its place in the result */
@@ -63,90 +55,6 @@ static bool fail(Reader *r, const char *what)
 {
     sb_puts(r->err, what);
     return false;
-}
-
-static int hex_digit(char c)
-{
-    return c <= '9' ? c - '0' : (c | 32) - 'a' + 10;
-}
-
-static uint32_t hex4(const char *p)
-{
-    uint32_t v = 0;
-
-    for (int i = 0; i < 4; i++)
-        v = v * 16 + (uint32_t)hex_digit(p[i]);
-    return v;
-}
-
-/* The text of a JSON string token with its escapes resolved; to be freed. jsmn has checked the escapes. */
-static char *unescape(const char *s, size_t n)
-{
-    StrBuf b = {0};
-    char *text;
-
-    for (size_t i = 0; i < n; i++) {
-        static const char from[] = "nrtbf", to[] = "\n\r\t\b\f";
-        const char *known;
-        if (s[i] != '\\') {
-            sb_putc(&b, s[i]);
-            continue;
-        }
-        i++;
-        known = strchr(from, s[i]);
-        if (s[i] == 'u') {
-            uint32_t c = hex4(s + i + 1);
-            i += 4;
-            if (c >= 0xD800 && c < 0xDC00 && i + 6 < n && s[i + 1] == '\\' && s[i + 2] == 'u') {
-                c = 0x10000 + ((c - 0xD800) << 10) + (hex4(s + i + 3) - 0xDC00);
-                i += 6;
-            }
-            sb_put_utf8(&b, c && c <= 0x10FFFF ? c : 0xFFFD);
-        } else {
-            sb_putc(&b, known ? to[known - from] : s[i]);
-        }
-    }
-    text = tsr_alloc(b.n + 1);
-    memcpy(text, sb_str(&b), b.n + 1);
-    sb_done(&b);
-    return text;
-}
-
-static char *token_text(const Reader *r, int i)
-{
-    return unescape(r->json + r->tok[i].start, (size_t)(r->tok[i].end - r->tok[i].start));
-}
-
-static bool token_is(const Reader *r, int i, const char *text)
-{
-    size_t n = (size_t)(r->tok[i].end - r->tok[i].start);
-
-    return r->tok[i].type == JSMN_STRING && n == strlen(text) && !memcmp(r->json + r->tok[i].start, text, n);
-}
-
-/* A non-negative integer token. */
-static bool token_size(const Reader *r, int i, uint64_t *out)
-{
-    const char *p = r->json + r->tok[i].start, *end = r->json + r->tok[i].end;
-    uint64_t v = 0;
-
-    if (r->tok[i].type != JSMN_PRIMITIVE || p == end)
-        return false;
-    for (; p < end; p++)
-        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
-            return false;
-    *out = v;
-    return v <= INT64_MAX;
-}
-
-/* The token after token i and all that is inside it. */
-static int skip(const Reader *r, int i)
-{
-    int end = r->tok[i].end;
-
-    for (i++; i < r->ntok && r->tok[i].start < end; i++)
-        ;
-    return i;
 }
 
 typedef struct Entry {
@@ -159,12 +67,12 @@ typedef struct Entry {
 
 static bool read_shape(Reader *r, int i, Entry *e)
 {
-    if (r->tok[i].type != JSMN_ARRAY || r->tok[i].size > RANK_MAX)
+    if (json_kind(&r->j, i) != JSON_ARRAY || json_count(&r->j, i) > RANK_MAX)
         return fail(r, "a shape is not an array of at most 16 sizes");
-    e->rank = r->tok[i].size;
+    e->rank = json_count(&r->j, i);
     for (int k = 0; k < e->rank; k++) {
         uint64_t v;
-        if (!token_size(r, i + 1 + k, &v))
+        if (!json_size(&r->j, i + 1 + k, &v))
             return fail(r, "a shape holds something other than a size");
         e->shape[k] = (Dim)v;
     }
@@ -173,7 +81,7 @@ static bool read_shape(Reader *r, int i, Entry *e)
 
 static bool read_offsets(Reader *r, int i, Entry *e)
 {
-    if (r->tok[i].type != JSMN_ARRAY || r->tok[i].size != 2 || !token_size(r, i + 1, &e->lo) || !token_size(r, i + 2, &e->hi))
+    if (json_kind(&r->j, i) != JSON_ARRAY || json_count(&r->j, i) != 2 || !json_size(&r->j, i + 1, &e->lo) || !json_size(&r->j, i + 2, &e->hi))
         return fail(r, "data_offsets is not a pair of offsets");
     if (e->lo > e->hi || e->hi > r->data_len)
         return fail(r, "a tensor's data lies outside the file");
@@ -184,20 +92,20 @@ static bool read_field(Reader *r, int key, Entry *e)
 {
     int value = key + 1;
 
-    if (token_is(r, key, "dtype")) {
-        char *name = token_text(r, value);
-        bool known = r->tok[value].type == JSMN_STRING && dtype_from_file(name, &e->dtype);
+    if (json_is(&r->j, key, "dtype")) {
+        char *name = json_string(&r->j, value);
+        bool known = json_kind(&r->j, value) == JSON_STRING && dtype_from_file(name, &e->dtype);
         if (!known)
             sb_printf(r->err, "unknown dtype '%.40s'", name);
         tsr_free(name);
         e->seen |= 1;
         return known;
     }
-    if (token_is(r, key, "shape")) {
+    if (json_is(&r->j, key, "shape")) {
         e->seen |= 2;
         return read_shape(r, value, e);
     }
-    if (token_is(r, key, "data_offsets")) {
+    if (json_is(&r->j, key, "data_offsets")) {
         e->seen |= 4;
         return read_offsets(r, value, e);
     }
@@ -237,17 +145,17 @@ static bool read_tensor(Reader *r, int key, SafeTensors *out)
     int value = key + 1, i = value + 1;
     NamedTensor named;
 
-    if (r->tok[value].type != JSMN_OBJECT)
+    if (json_kind(&r->j, value) != JSON_OBJECT)
         return fail(r, "an entry of the header is not an object");
-    for (int k = 0; k < r->tok[value].size; k++) {
+    for (int k = 0; k < json_count(&r->j, value); k++) {
         if (!read_field(r, i, &e))
             return false;
-        i = skip(r, i + 1);
+        i = json_next(&r->j, i + 1);
     }
     if (!check_entry(r, &e))
         return false;
     r->covered += e.hi - e.lo;
-    named.name = token_text(r, key);
+    named.name = json_string(&r->j, key);
     if (is_known(r, out, named.name)) {
         tsr_free(named.name);
         return fail(r, "two tensors have the same name");
@@ -267,14 +175,14 @@ static bool read_meta(Reader *r, int key, SafeTensors *out)
 {
     int value = key + 1;
 
-    if (r->tok[value].type != JSMN_OBJECT)
+    if (json_kind(&r->j, value) != JSON_OBJECT)
         return fail(r, "__metadata__ is not an object");
-    for (int k = 0, i = value + 1; k < r->tok[value].size; k++, i += 2) {
+    for (int k = 0, i = value + 1; k < json_count(&r->j, value); k++, i += 2) {
         MetaEntry m;
-        if (r->tok[i + 1].type != JSMN_STRING)
+        if (json_kind(&r->j, i + 1) != JSON_STRING)
             return fail(r, "__metadata__ holds something other than strings");
-        m.key = token_text(r, i);
-        m.value = token_text(r, i + 1);
+        m.key = json_string(&r->j, i);
+        m.value = json_string(&r->j, i + 1);
         vec_push(&out->meta, m);
     }
     return true;
@@ -284,40 +192,19 @@ static bool read_header(Reader *r, SafeTensors *out)
 {
     int i = 1;
 
-    if (r->ntok < 1 || r->tok[0].type != JSMN_OBJECT)
+    if (json_kind(&r->j, 0) != JSON_OBJECT)
         return fail(r, "its header is not a JSON object");
-    for (int k = 1; k < r->ntok; k++) {     /* jsmn also takes {"a" "b"} and {} {} */
-        const jsmntok_t *t = &r->tok[k];
-        if (t->parent < 0 || (r->tok[t->parent].type == JSMN_OBJECT && (t->type != JSMN_STRING || t->size != 1)))
-            return fail(r, "its header is not well-formed JSON");
-    }
-    if (r->tok[0].size > SAFETENSORS_COUNT_MAX)
+    if (json_count(&r->j, 0) > SAFETENSORS_COUNT_MAX)
         return fail(r, "it has more than 65536 tensors");
-    for (int k = 0; k < r->tok[0].size; k++) {
-        bool ok = token_is(r, i, "__metadata__") ? read_meta(r, i, out) : read_tensor(r, i, out);
+    for (int k = 0; k < json_count(&r->j, 0); k++) {
+        bool ok = json_is(&r->j, i, "__metadata__") ? read_meta(r, i, out) : read_tensor(r, i, out);
         if (!ok)
             return false;
-        i = skip(r, i + 1);
+        i = json_next(&r->j, i + 1);
     }
     if (r->covered != r->data_len)
         return fail(r, "its tensors do not cover the data exactly");
     return true;
-}
-
-/* Split the header; tokens are counted first, so the array is as large as needed. */
-static bool tokenize(Reader *r)
-{
-    jsmn_parser p;
-    int n;
-
-    jsmn_init(&p);
-    n = jsmn_parse(&p, r->json, r->json_len, NULL, 0);
-    if (n <= 0)
-        return fail(r, "its header is not well-formed JSON");
-    r->tok = tsr_alloc((size_t)n * sizeof *r->tok);
-    jsmn_init(&p);
-    r->ntok = jsmn_parse(&p, r->json, r->json_len, r->tok, (unsigned)n);
-    return r->ntok == n || fail(r, "its header is not well-formed JSON");
 }
 
 bool safetensors_read(const void *data, size_t n, SafeTensors *out, StrBuf *err)
@@ -336,12 +223,10 @@ bool safetensors_read(const void *data, size_t n, SafeTensors *out, StrBuf *err)
         return fail(&r, "it is cut off, or no safetensors file: its header does not fit");
     if (len > SAFETENSORS_HEADER_MAX)
         return fail(&r, "its header is larger than 16 MiB");
-    r.json = (const char *)p + 8;
-    r.json_len = len;
     r.data = (const char *)p + 8 + len;
     r.data_len = n - 8 - len;
-    ok = tokenize(&r) && read_header(&r, out);
-    tsr_free(r.tok);
+    ok = (json_read((const char *)p + 8, len, &r.j) || fail(&r, "its header is not well-formed JSON")) && read_header(&r, out);
+    json_done(&r.j);
     map_done(&r.names);
     if (!ok)
         safetensors_done(out);

@@ -4,9 +4,6 @@
  */
 #include "runtime/tile_copy.h"
 
-#include "runtime/code.h"
-
-#include <pthread.h>
 #include <string.h>
 
 typedef struct Row {
@@ -56,18 +53,4 @@ void tile_copy(const TileArg *to, const TileArg *from, int64_t rank, int64_t siz
         copy_axis(to, from, 0, rank, all);
     else
         memcpy(to->base, from->base, (size_t)size);
-}
-
-static void offer(void)
-{
-    static const CodeSymbol symbol[] = {{"tsr_tile_copy", (CodeFn *)tile_copy}};
-
-    code_offer(symbol, 1);
-}
-
-void tile_copy_offer(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, offer);
 }

@@ -6,6 +6,5 @@
 
 /* All elements of `to`, of `size` bytes: those of `from` at the same places, or *fill where it has none. */
 void tile_copy(const TileArg *to, const TileArg *from, int64_t rank, int64_t size, const void *fill);
-void tile_copy_offer(void);             /* offers it to code as tsr_tile_copy (code.h); idempotent */
 
 #endif
