@@ -4,7 +4,7 @@
  * A tile that several sinks use is computed once a strip; one that is used
  * again after the cluster gets a buffer from it.  Where all accesses lie
  * within their views, which is asked once for each walk, nothing is masked;
- * at edges everything is.
+ * at edges everything is.  What begins and ends sums is the same for both.
  */
 #include "codegen/cpu_impl.h"
 
@@ -295,34 +295,58 @@ static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
     return l;
 }
 
-/* Rows of the summed axis in turn, each from its first strip to its last, as they lie in memory. */
-static void walk_rows(CpuCode *e, Cluster *c)
+typedef void Walk(CpuCode *e, Cluster *c);
+
+/* One way of going over the elements where it is known which; else both, and fits, an i1, says which in the run. */
+static void either(CpuCode *e, Cluster *c, LLVMValueRef fits, Walk *walk)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef way[2], done;
+
+    e->masked = fits && (!LLVMIsConstant(fits) || !LLVMConstIntGetZExtValue(fits));
+    if (!e->masked || LLVMIsConstant(fits)) {
+        walk(e, c);
+        return;
+    }
+    way[0] = cpu_block(e);
+    way[1] = cpu_block(e);
+    done = cpu_block(e);
+    LLVMBuildCondBr(b, fits, way[0], way[1]);
+    for (int masked = 0; masked < 2; masked++) {
+        LLVMPositionBuilderAtEnd(b, way[masked]);
+        e->masked = masked;
+        walk(e, c);
+        LLVMBuildBr(b, done);
+    }
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+static void each_strip(CpuCode *e, Cluster *c, Walk *what)
 {
     bool one = c->axis == c->strip;             /* element by element */
-    CpuLoop strips, rows;
+    CpuLoop strips;
 
     if (!one)
         strips = axis_loop(e, c, c->strip, c->width);
-    begin_sums(e, c);
-    if (!one)
-        cpu_loop_end(e, &strips);
-    rows = axis_loop(e, c, c->axis, 1);
-    if (!one)
-        strips = axis_loop(e, c, c->strip, c->width);
-    strip(e, c);
-    if (!one)
-        cpu_loop_end(e, &strips);
-    cpu_loop_end(e, &rows);
-    if (!one)
-        strips = axis_loop(e, c, c->strip, c->width);
-    end_sums(e, c);
+    what(e, c);
     if (!one)
         cpu_loop_end(e, &strips);
 }
 
-/* Do something for each of the rows at hand, of which the first is given; it stays the one that the spot names. */
-static void each_row(CpuCode *e, Cluster *c, LLVMValueRef first, void (*what)(CpuCode *e, Cluster *c))
+/* Rows of the summed axis in turn, each from its first strip to its last, as they lie in memory. */
+static void walk_rows(CpuCode *e, Cluster *c)
 {
+    CpuLoop rows = axis_loop(e, c, c->axis, 1);
+
+    each_strip(e, c, strip);
+    cpu_loop_end(e, &rows);
+}
+
+/* Do something for each of the rows at hand, of which the first is given; it stays the one that the spot names. */
+static void each_row(CpuCode *e, Cluster *c, Walk *what)
+{
+    LLVMValueRef first = c->strip > 0 ? e->spot.at[c->strip - 1] : NULL;
+
     for (c->row = 0; c->row < c->rows; c->row++) {
         if (c->rows > 1)
             e->spot.at[c->strip - 1] = cpu_op(e, LLVMAdd, first, cpu_number(e, c->row));
@@ -333,28 +357,34 @@ static void each_row(CpuCode *e, Cluster *c, LLVMValueRef first, void (*what)(Cp
         e->spot.at[c->strip - 1] = first;
 }
 
-static void walk(CpuCode *e, Cluster *c, bool masked)
+static void walk_strips(CpuCode *e, Cluster *c)
 {
-    CpuLoop outer[TILE_RANK_MAX], inner;
-    LLVMValueRef first;
+    CpuLoop inner = axis_loop(e, c, c->strip, c->width);
+
+    each_row(e, c, strip);
+    cpu_loop_end(e, &inner);
+}
+
+/* fits: do all accesses lie within their views? As either takes it. */
+static void walk(CpuCode *e, Cluster *c, LLVMValueRef fits)
+{
+    CpuLoop outer[TILE_RANK_MAX];
     bool in_memory = c->axis >= 0 && !along_strip(c);
     int n = 0;
 
-    e->masked = masked;
     e->width = c->width;
     e->spot.strip = c->rank ? c->strip : -1;
     for (int i = 0; i < c->rank; i++)
         if (i != c->strip && !(in_memory && i == c->axis))
             outer[n++] = axis_loop(e, c, i, i == c->strip - 1 ? c->rows : 1);
     if (in_memory) {
-        walk_rows(e, c);
+        each_strip(e, c, begin_sums);
+        either(e, c, fits, walk_rows);
+        each_strip(e, c, end_sums);
     } else {
-        first = c->strip > 0 ? e->spot.at[c->strip - 1] : NULL;
-        each_row(e, c, first, begin_sums);
-        inner = axis_loop(e, c, c->strip, c->width);
-        each_row(e, c, first, strip);
-        cpu_loop_end(e, &inner);
-        each_row(e, c, first, end_sums);
+        each_row(e, c, begin_sums);
+        either(e, c, fits, walk_strips);
+        each_row(e, c, end_sums);
     }
     while (n)
         cpu_loop_end(e, &outer[--n]);
@@ -407,36 +437,10 @@ static void end_sink(CpuCode *e, const Sink *s)
     }
 }
 
-static void emit_walks(CpuCode *e, Cluster *c)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef fits = all_fit(e, c);
-    bool partial = c->shape[c->strip] % c->width != 0;
-    LLVMBasicBlockRef plain, masked, done;
-
-    if (partial || (fits && LLVMIsConstant(fits) && !LLVMConstIntGetZExtValue(fits))) {
-        walk(e, c, true);
-        return;
-    }
-    if (!fits || LLVMIsConstant(fits)) {
-        walk(e, c, false);
-        return;
-    }
-    plain = cpu_block(e);
-    masked = cpu_block(e);
-    done = cpu_block(e);
-    LLVMBuildCondBr(b, fits, plain, masked);
-    LLVMPositionBuilderAtEnd(b, plain);
-    walk(e, c, false);
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, masked);
-    walk(e, c, true);
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, done);
-}
-
 static void emit_cluster(CpuCode *e, Cluster *c)
 {
+    LLVMValueRef fits;
+
     choose_width(e, c);
     c->rows = rows_at_once(c);
     c->row = 0;
@@ -445,7 +449,8 @@ static void emit_cluster(CpuCode *e, Cluster *c)
         if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_reduce)
             make_acc(e, c, &c->sinks.at[i]);
     }
-    emit_walks(e, c);
+    fits = c->shape[c->strip] % c->width ? LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 0, false) : all_fit(e, c);
+    walk(e, c, fits);
     for (int i = 0; i < c->sinks.n; i++)
         end_sink(e, &c->sinks.at[i]);
 }

@@ -299,8 +299,16 @@ static void classify(const LaunchSpace *s, int nin, StrideClass *out)
     for (int i = 0; i < s->nargs; i++) {
         int64_t inner = inner_stride(s, i), outer = outer_stride(s, i);
         out[i].inner = (int8_t)(inner == 0 ? i >= nin : inner == 1 ? 1 : STRIDE_ANY);
-        out[i].outer = (int8_t)(outer == 0 && i < nin ? 0 : outer == 1 && out[i].inner == STRIDE_ANY ? 1 : STRIDE_ANY);
+        out[i].outer = (int8_t)(outer == 0 && i < nin ? 0 : outer == 1 ? 1 : STRIDE_ANY);
     }
+}
+
+/* Rows that nobody reads side by side: a step from row to row of 1 is like any other. */
+static void forget_neighbours(const LaunchSpace *s, StrideClass *c)
+{
+    for (int i = 0; i < s->nargs; i++)
+        if (c[i].outer == 1)
+            c[i].outer = STRIDE_ANY;
 }
 
 /* Which operand should be copied to rows first: -1 none. *crosswise: rows are read side by side instead. */
@@ -344,8 +352,11 @@ static Variant *plan(Run *u)
         if (!merge_axes(u))
             return NULL;
         classify(&u->space, u->nin, class);
-        if ((which = awkward(u, class, &crosswise)) < 0)
+        if ((which = awkward(u, class, &crosswise)) < 0) {
+            if (!crosswise)
+                forget_neighbours(&u->space, class);
             return variant_of(u->c, class, u->space.nargs, fitting(u, crosswise));
+        }
         if (!straighten(u, which))
             return NULL;
     }
