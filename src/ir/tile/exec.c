@@ -6,6 +6,8 @@
  * tiles are made when first written and written again in later rounds; what a
  * loop carries is copied, trees move, as they are used up.  Copies that are
  * not waited for have not happened yet, and their elements may not be touched.
+ * Groups of several lanes: what is the same in all lanes is done here, once;
+ * exec_lane.c has the rest.
  */
 #include "ir/tile/exec_impl.h"
 
@@ -15,53 +17,29 @@
 #include <stdarg.h>
 #include <string.h>
 
-typedef struct Slot {
-    char *data;
-    int64_t index;
-    View view;
-    Tree tree;
-} Slot;
-
-typedef struct Pending {
-    View to, from;
-    int64_t batch;
-    _Alignas(16) char fill[16];
-} Pending;
-
-typedef struct Exec {
-    const TileKernel *k;
-    const int64_t *sizes;
-    int64_t group[3];
-    uint32_t count, *first;             /* slots: all, and the first of each node */
-    uint32_t *number;
-    Slot *slot;
-    Buffer *buffers;
-    Vec(Pending) pending;
-    int64_t batch;                      /* copies from now on belong to it */
-    StrBuf *err;
-} Exec;
-
-static bool run_block(Exec *e, const TileBlock *b);
-
 /* ---- slots ---- */
 
-static Slot *slot_of(Exec *e, TileRef v) { return &e->slot[e->first[v.node->id] + (uint32_t)v.index]; }
-static int64_t index_in(Exec *e, const TileNode *n, int i) { return slot_of(e, n->in[i])->index; }
-static const char *data_in(Exec *e, const TileNode *n, int i) { return slot_of(e, n->in[i])->data; }
+Slot *exec_slot(Exec *e, TileRef v) { return &e->slot[e->first[v.node->id] + (uint32_t)v.index]; }
+static int64_t index_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->index; }
+static const char *data_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->data; }
 
 static size_t bytes_of(const TileType *t) { return (size_t)tile_elements(t) * raw_size((DType)t->dtype); }
 
 /* Where result i of a node goes; made when first asked for. */
-static Slot *result(Exec *e, const TileNode *n, int i)
+Slot *exec_result(Exec *e, const TileNode *n, int i)
 {
-    Slot *s = slot_of(e, (TileRef){(TileNode *)n, i});
+    TileRef v = {(TileNode *)n, i};
+    Slot *s = exec_slot(e, v);
+    size_t lanes = exec_varies(e, v) ? (size_t)e->k->lanes : 1;
 
     if (n->type[i].kind == TILE_VALUE && !s->data)
-        s->data = tsr_calloc(bytes_of(&n->type[i]));
+        s->data = tsr_calloc(bytes_of(&n->type[i]) * lanes);
+    if (n->type[i].kind == TILE_INDEX && lanes > 1 && !s->indices)
+        s->indices = tsr_calloc(sizeof *s->indices * lanes);
     return s;
 }
 
-static void move_value(Slot *to, Slot *from, const TileType *t)
+void exec_move(Slot *to, Slot *from, const TileType *t)
 {
     switch (t->kind) {
     case TILE_VALUE:
@@ -79,17 +57,18 @@ static void move_value(Slot *to, Slot *from, const TileType *t)
     }
 }
 
-static bool fault(Exec *e, const TileNode *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static bool fault(Exec *e, const TileNode *n, const char *fmt, ...)
+/* Whose program is checked sees its own lines and names; who wrote the kernel's text, its ops too. */
+bool exec_fault(Exec *e, const TileNode *n, const char *fmt, ...)
 {
     va_list ap;
     Place p = n->span.hi ? source_place(n->span.lo) : (Place){0};
 
     if (p.src)
         sb_printf(e->err, "%s:%u: ", p.src->path, p.line);
-    if (n->nout)
+    if (n->nout && !(e->checks & TILE_CHECK_RACES))
         sb_printf(e->err, "%%%u, ", e->number[n->id]);
-    sb_printf(e->err, "%s: ", tile_op_info[n->op].name);
+    if (!(e->checks & TILE_CHECK_RACES))
+        sb_printf(e->err, "%s: ", tile_op_info[n->op].name);
     va_start(ap, fmt);
     sb_vprintf(e->err, fmt, ap);
     va_end(ap);
@@ -100,7 +79,7 @@ static bool fault(Exec *e, const TileNode *n, const char *fmt, ...)
 static bool pass_on(Exec *e, const TileNode *n, bool ok, StrBuf *why)
 {
     if (!ok)
-        fault(e, n, "%s", sb_str(why));
+        exec_fault(e, n, "%s", sb_str(why));
     sb_done(why);
     return ok;
 }
@@ -117,27 +96,36 @@ static int64_t size_named(const Exec *e, Sym name)
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-static bool run_index(Exec *e, const TileNode *n)
+bool exec_index(Exec *e, const TileNode *n, int64_t x, int64_t y, int64_t *out)
 {
-    int64_t *y = &result(e, n, 0)->index;
-    uint64_t a = n->nin > 0 ? (uint64_t)index_in(e, n, 0) : 0, b = n->nin > 1 ? (uint64_t)index_in(e, n, 1) : 0;
+    uint64_t a = (uint64_t)x, b = (uint64_t)y;
 
-    if ((n->op == TOP_idiv || n->op == TOP_imod) && (int64_t)b <= 0)
-        return fault(e, n, "the divisor %" PRId64 " is not positive", (int64_t)b);
+    if ((n->op == TOP_idiv || n->op == TOP_imod) && y <= 0)
+        return exec_fault(e, n, "the divisor %" PRId64 " is not positive", y);
     switch (n->op) {
-    case TOP_index: *y = n->attr->i; break;
-    case TOP_size: *y = size_named(e, n->attr->name); break;
-    case TOP_group: *y = e->group[n->attr->axis]; break;
-    case TOP_extent: *y = slot_of(e, n->in[0])->view.extent[n->attr->axis]; break;
-    case TOP_iadd: *y = (int64_t)(a + b); break;
-    case TOP_isub: *y = (int64_t)(a - b); break;
-    case TOP_imul: *y = (int64_t)(a * b); break;
-    case TOP_idiv: *y = floor_div((int64_t)a, (int64_t)b); break;
-    case TOP_imod: *y = (int64_t)a - floor_div((int64_t)a, (int64_t)b) * (int64_t)b; break;
-    case TOP_imin: *y = (int64_t)a < (int64_t)b ? (int64_t)a : (int64_t)b; break;
-    default: *y = (int64_t)a > (int64_t)b ? (int64_t)a : (int64_t)b;
+    case TOP_iadd: *out = (int64_t)(a + b); break;
+    case TOP_isub: *out = (int64_t)(a - b); break;
+    case TOP_imul: *out = (int64_t)(a * b); break;
+    case TOP_idiv: *out = floor_div(x, y); break;
+    case TOP_imod: *out = (int64_t)(a - (uint64_t)floor_div(x, y) * b); break;
+    case TOP_imin: *out = x < y ? x : y; break;
+    default: *out = x > y ? x : y;
     }
     return true;
+}
+
+static bool run_index(Exec *e, const TileNode *n)
+{
+    int64_t *y = &exec_result(e, n, 0)->index;
+
+    switch (n->op) {
+    case TOP_index: *y = n->attr->i; return true;
+    case TOP_size: *y = size_named(e, n->attr->name); return true;
+    case TOP_group: *y = e->group[n->attr->axis]; return true;
+    case TOP_lane: *y = 0; return true;
+    case TOP_extent: *y = exec_slot(e, n->in[0])->view.extent[n->attr->axis]; return true;
+    default: return exec_index(e, n, index_in(e, n, 0), index_in(e, n, 1), y);
+    }
 }
 
 /* ---- values ---- */
@@ -150,7 +138,7 @@ static void raw_of(const TAttr *a, DType dt, void *raw)
         raw_convert(dt, raw, DT_f64, &a->f, 1, NULL, 0);
 }
 
-static void fill_raw(const TAttr *a, DType dt, void *raw) { raw_convert(dt, raw, DT_f64, &a->f, 1, NULL, 0); }
+void exec_fill(const TAttr *a, DType dt, void *raw) { raw_convert(dt, raw, DT_f64, &a->f, 1, NULL, 0); }
 
 static void run_map(Exec *e, const TileNode *n)
 {
@@ -168,14 +156,14 @@ static void run_map(Exec *e, const TileNode *n)
             eval_stretch(x, data_in(e, n, k), &full, stretched[k]);
         }
     }
-    tile_eval_map(n->attr, as, (DType)n->type[0].dtype, n->nin, in, tile_elements(&n->type[0]), result(e, n, 0)->data);
+    tile_eval_map(n->attr, as, (DType)n->type[0].dtype, n->nin, in, tile_elements(&n->type[0]), exec_result(e, n, 0)->data);
     for (int k = 0; k < n->nin; k++)
         tsr_free(stretched[k]);
 }
 
 static bool run_value(Exec *e, const TileNode *n)
 {
-    Slot *y = result(e, n, 0);
+    Slot *y = exec_result(e, n, 0);
     uint8_t flag;
 
     switch (n->op) {
@@ -184,7 +172,7 @@ static bool run_value(Exec *e, const TileNode *n)
         memcpy(y->data, &flag, 1);
         break;
     case TOP_to_index: raw_convert(DT_int64, &y->index, (DType)tile_type(n->in[0])->dtype, data_in(e, n, 0), 1, NULL, 0); break;
-    case TOP_to_tile: raw_convert((DType)n->type[0].dtype, y->data, DT_int64, &slot_of(e, n->in[0])->index, 1, NULL, 0); break;
+    case TOP_to_tile: raw_convert((DType)n->type[0].dtype, y->data, DT_int64, &exec_slot(e, n->in[0])->index, 1, NULL, 0); break;
     case TOP_const: raw_of(n->attr, (DType)n->type[0].dtype, y->data); break;
     case TOP_splat: eval_stretch(tile_type(n->in[0]), data_in(e, n, 0), &n->type[0], y->data); break;
     case TOP_iota: eval_iota(n, index_in(e, n, 0), y->data); break;
@@ -199,20 +187,32 @@ static bool run_value(Exec *e, const TileNode *n)
 
 static bool run_tree(Exec *e, const TileNode *n)
 {
-    Slot *y = result(e, n, 0);
+    Slot *y = exec_result(e, n, 0);
 
     if (n->op == TOP_tree) {
         tsr_free(y->tree.wait);
         y->tree = (Tree){.n = tile_elements(&n->type[0])};
         return true;
     }
-    Slot *x = slot_of(e, n->in[0]);
+    Slot *x = exec_slot(e, n->in[0]);
     if (n->op == TOP_total) {
         tree_total(tile_type(n->in[0]), &x->tree, y->data);
         return true;
     }
     tree_push(&n->type[0], &x->tree, data_in(e, n, 1));
-    move_value(y, x, &n->type[0]);
+    exec_move(y, x, &n->type[0]);
+    return true;
+}
+
+/* A group of one lane: it is who it asks. */
+static bool run_alone(Exec *e, const TileNode *n)
+{
+    Slot *y = exec_result(e, n, 0);
+
+    if (n->op == TOP_match)
+        y->index = 1;
+    else
+        exec_move(y, exec_slot(e, n->in[0]), &n->type[0]);
     return true;
 }
 
@@ -231,9 +231,18 @@ static void block_shape(const TileType *x, int rank, unsigned drop, int32_t *sha
         shape[i] = drop >> i & 1 ? 1 : x->extent[k++];
 }
 
+static bool touched(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int32_t *shape)
+{
+    int64_t extent[TILE_RANK_MAX];
+
+    for (int i = 0; i < v->rank; i++)
+        extent[i] = shape[i];
+    return !v->memory || memory_touch_block(e, n, v, start, extent, n->op == TOP_load ? TOUCH_READ : n->op == TOP_store ? TOUCH_WRITE : TOUCH_ATOMIC);
+}
+
 static bool run_access(Exec *e, const TileNode *n)
 {
-    const View *v = &slot_of(e, n->in[0])->view;
+    const View *v = &exec_slot(e, n->in[0])->view;
     int64_t start[TILE_RANK_MAX];
     int32_t shape[TILE_RANK_MAX];
     _Alignas(16) char fill[16];
@@ -241,11 +250,13 @@ static bool run_access(Exec *e, const TileNode *n)
     bool ok;
 
     starts(e, n, 1, v->rank, start);
+    block_shape(n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]), v->rank, n->attr->drop, shape);
+    if (!touched(e, n, v, start, shape))
+        return false;
     if (n->op == TOP_load) {
-        fill_raw(n->attr, v->dtype, fill);
-        ok = view_load(v, start, n->attr->shape, fill, result(e, n, 0)->data, &why);
+        exec_fill(n->attr, v->dtype, fill);
+        ok = view_load(v, start, n->attr->shape, fill, exec_result(e, n, 0)->data, &why);
     } else {
-        block_shape(tile_type(n->in[n->nin - 1]), v->rank, n->attr->drop, shape);
         if (n->op == TOP_store)
             ok = view_store(v, start, shape, data_in(e, n, n->nin - 1), &why);
         else
@@ -256,34 +267,57 @@ static bool run_access(Exec *e, const TileNode *n)
 
 enum { BUFFER_MAX = 1 << 28 };          /* elements of a buffer */
 
+static bool run_gather(Exec *e, const TileNode *n)
+{
+    const View *v = &exec_slot(e, n->in[0])->view;
+    const TileType *x = tile_type(n->in[1]);
+    size_t row = bytes_of(&n->type[0]) / (size_t)x->extent[0];
+    int64_t start[TILE_RANK_MAX] = {0};
+    int32_t shape[TILE_RANK_MAX] = {1};
+    _Alignas(16) char fill[16];
+
+    exec_fill(n->attr, v->dtype, fill);
+    memcpy(shape + 1, n->attr->shape + 1, sizeof *shape * (size_t)(v->rank - 1));
+    for (int32_t i = 0; i < x->extent[0]; i++) {
+        StrBuf why = {0};
+        raw_convert(DT_int64, start, (DType)x->dtype, data_in(e, n, 1) + (size_t)i * raw_size((DType)x->dtype), 1, NULL, 0);
+        if (!touched(e, n, v, start, shape) || !pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
+            return false;
+    }
+    return true;
+}
+
 static bool run_alloc(Exec *e, const TileNode *n)
 {
-    View *v = &result(e, n, 0)->view;
+    View *v = &exec_result(e, n, 0)->view;
     Buffer *b;
-    int64_t count = 1;
+    int64_t count = 1, lanes = n->attr->space == SPACE_LOCAL ? e->k->lanes : 1;
 
-    *v = (View){.rank = n->nin, .dtype = (DType)n->attr->dtype};
+    *v = (View){.rank = n->nin, .dtype = (DType)n->attr->dtype, .name = n->attr->name, .shared = true};
     for (int i = n->nin - 1; i >= 0; i--) {
         v->extent[i] = index_in(e, n, i);
         v->stride[i] = count;
         if (v->extent[i] < 0 || (v->extent[i] && count > BUFFER_MAX / v->extent[i]))
-            return fault(e, n, "%" PRId64 " elements along axis %d", v->extent[i], i);
+            return exec_fault(e, n, "%" PRId64 " elements along axis %d", v->extent[i], i);
         count *= v->extent[i];
     }
     b = tsr_calloc(sizeof *b);
-    b->n = count;
-    b->data = tsr_calloc((size_t)count * raw_size(v->dtype) + 1);
-    b->state = tsr_calloc((size_t)count + 1);
+    b->n = count * lanes;
+    b->data = tsr_calloc((size_t)b->n * raw_size(v->dtype) + 1);
+    b->state = e->checks & TILE_CHECK_BUFFERS ? tsr_calloc((size_t)b->n + 1) : NULL;
     b->next = e->buffers;
     e->buffers = b;
     v->base = b->data;
     v->state = b->state;
+    v->lane_step = lanes > 1 ? count : 0;
+    if (e->checks & TILE_CHECK_RACES && n->attr->space == SPACE_SHARED)
+        v->memory = b->memory = memory_new(v);
     return true;
 }
 
 static bool run_part(Exec *e, const TileNode *n)
 {
-    View v = slot_of(e, n->in[0])->view;
+    View v = exec_slot(e, n->in[0])->view;
     int64_t start[TILE_RANK_MAX], extent[TILE_RANK_MAX];
     StrBuf why = {0};
 
@@ -291,44 +325,48 @@ static bool run_part(Exec *e, const TileNode *n)
     starts(e, n, 1 + v.rank, v.rank, extent);
     if (!pass_on(e, n, view_part(&v, start, extent, &why), &why))
         return false;
-    result(e, n, 0)->view = v;
+    exec_result(e, n, 0)->view = v;
     return true;
 }
 
 static bool run_copy(Exec *e, const TileNode *n)
 {
-    Pending c = {.to = slot_of(e, n->in[0])->view, .from = slot_of(e, n->in[1])->view, .batch = e->batch};
+    static const int64_t origin[TILE_RANK_MAX];
+    Pending c = {.to = exec_slot(e, n->in[0])->view, .from = exec_slot(e, n->in[1])->view, .batch = e->batch, .node = n};
     StrBuf why = {0};
 
-    fill_raw(n->attr, c.to.dtype, c.fill);
+    if (!memory_touch_block(e, n, &c.to, origin, c.to.extent, TOUCH_WRITE) || !memory_touch_block(e, n, &c.from, origin, c.to.extent, TOUCH_READ))
+        return false;
+
+    exec_fill(n->attr, c.to.dtype, c.fill);
     if (n->op == TOP_copy)
         return pass_on(e, n, view_copy(&c.to, &c.from, c.fill, WRITTEN, &why), &why);
     vec_push(&e->pending, c);
     return pass_on(e, n, view_mark(&c.to, -1, COMING, &why), &why);
 }
 
-/* Copies happen as late as they may. */
-static bool run_wait(Exec *e, const TileNode *n)
+/* Copies happen as late as they may: those of batches before `until`, now. */
+static bool land(Exec *e, int64_t until)
 {
-    StrBuf why = {0};
-    bool ok = true;
     int kept = 0;
 
-    for (int i = 0; i < e->pending.n && ok; i++) {
+    for (int i = 0; i < e->pending.n; i++) {
         Pending *c = &e->pending.at[i];
-        if (c->batch >= e->batch - n->attr->i)
+        StrBuf why = {0};
+        if (c->batch >= until)
             e->pending.at[kept++] = *c;
-        else
-            ok = view_mark(&c->to, COMING, COMING, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why);
+        else if (!pass_on(e, c->node, view_mark(&c->to, COMING, COMING, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
+            return false;
     }
     e->pending.n = kept;
-    return pass_on(e, n, ok, &why);
+    return true;
 }
 
 static bool run_barrier(Exec *e)
 {
+    e->epoch++;
     for (Buffer *b = e->buffers; b; b = b->next)
-        for (int64_t i = 0; i < b->n; i++)
+        for (int64_t i = 0; b->state && i < b->n; i++)
             b->state[i] = b->state[i] == LANDED ? WRITTEN : b->state[i];
     return true;
 }
@@ -341,9 +379,9 @@ static void carry(Exec *e, const TileRef *to, const TileRef *from, int n)
     Slot *kept = tsr_calloc(sizeof *kept * (size_t)(n + 1));
 
     for (int i = 0; i < n; i++)
-        move_value(&kept[i], slot_of(e, from[i]), tile_type(from[i]));
+        exec_move(&kept[i], exec_slot(e, from[i]), tile_type(from[i]));
     for (int i = 0; i < n; i++) {
-        move_value(slot_of(e, to[i]), &kept[i], tile_type(to[i]));
+        exec_move(exec_slot(e, to[i]), &kept[i], tile_type(to[i]));
         tsr_free(kept[i].data);
     }
     tsr_free(kept);
@@ -372,10 +410,10 @@ static void carry_results(Exec *e, const TileNode *n, const TileRef *from)
 static void results_of_params(Exec *e, const TileNode *n, const TileBlock *b, int skip)
 {
     for (int i = 0; i < n->nout; i++)
-        move_value(result(e, n, i), slot_of(e, (TileRef){b->params.at[skip + i], 0}), &n->type[i]);
+        exec_move(exec_result(e, n, i), exec_slot(e, (TileRef){b->params.at[skip + i], 0}), &n->type[i]);
 }
 
-static bool interrupted(Exec *e, const TileNode *n) { return tsr_interrupted && !fault(e, n, "interrupted"); }
+bool exec_interrupted(Exec *e, const TileNode *n) { return tsr_interrupted && !exec_fault(e, n, "interrupted"); }
 
 static bool run_for(Exec *e, const TileNode *n)
 {
@@ -383,11 +421,11 @@ static bool run_for(Exec *e, const TileNode *n)
     const TileBlock *b = n->region[0];
 
     if (step <= 0)
-        return fault(e, n, "the step %" PRId64 " is not positive", step);
+        return exec_fault(e, n, "the step %" PRId64 " is not positive", step);
     carry_params(e, b, 1, n->in + 3, n->nout);
     while (i < hi) {
-        slot_of(e, (TileRef){b->params.at[0], 0})->index = i;
-        if (interrupted(e, n) || !run_block(e, b))
+        exec_slot(e, (TileRef){b->params.at[0], 0})->index = i;
+        if (exec_interrupted(e, n) || !exec_block(e, b))
             return false;
         carry_params(e, b, 1, b->yields.at, n->nout);
         if (__builtin_add_overflow(i, step, &i))
@@ -401,7 +439,7 @@ static bool run_if(Exec *e, const TileNode *n)
 {
     const TileBlock *b = n->region[!*data_in(e, n, 0)];
 
-    if (!run_block(e, b))
+    if (!exec_block(e, b))
         return false;
     carry_results(e, n, b->yields.at);
     return true;
@@ -413,13 +451,13 @@ static bool run_while(Exec *e, const TileNode *n)
 
     carry_params(e, test, 0, n->in, n->nout);
     for (;;) {
-        if (interrupted(e, n) || !run_block(e, test))
+        if (exec_interrupted(e, n) || !exec_block(e, test))
             return false;
-        if (!*slot_of(e, test->yields.at[0])->data)
+        if (!*exec_slot(e, test->yields.at[0])->data)
             break;
         for (int i = 0; i < n->nout; i++)
-            move_value(slot_of(e, (TileRef){body->params.at[i], 0}), slot_of(e, (TileRef){test->params.at[i], 0}), &n->type[i]);
-        if (!run_block(e, body))
+            exec_move(exec_slot(e, (TileRef){body->params.at[i], 0}), exec_slot(e, (TileRef){test->params.at[i], 0}), &n->type[i]);
+        if (!exec_block(e, body))
             return false;
         carry_params(e, test, 0, body->yields.at, n->nout);
     }
@@ -429,8 +467,12 @@ static bool run_while(Exec *e, const TileNode *n)
 
 static bool run_node(Exec *e, const TileNode *n)
 {
+    if ((e->k->lanes > 1 || e->checks & TILE_CHECK_RACES) && lane_does(e, n))
+        return lane_run(e, n);
     switch (n->op) {
-    case TOP_index: case TOP_size: case TOP_group: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
+    case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return run_alone(e, n);
+    case TOP_gather: return run_gather(e, n);
+    case TOP_index: case TOP_size: case TOP_group: case TOP_lane: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
     case TOP_imod: case TOP_imin: case TOP_imax:
         return run_index(e, n);
     case TOP_tree: case TOP_push: case TOP_total: return run_tree(e, n);
@@ -439,7 +481,7 @@ static bool run_node(Exec *e, const TileNode *n)
     case TOP_part: return run_part(e, n);
     case TOP_copy: case TOP_copy_async: return run_copy(e, n);
     case TOP_commit: return e->batch++, true;
-    case TOP_wait: return run_wait(e, n);
+    case TOP_wait: return land(e, e->batch - n->attr->i);
     case TOP_barrier: return run_barrier(e);
     case TOP_for: return run_for(e, n);
     case TOP_if: return run_if(e, n);
@@ -448,7 +490,7 @@ static bool run_node(Exec *e, const TileNode *n)
     }
 }
 
-static bool run_block(Exec *e, const TileBlock *b)
+bool exec_block(Exec *e, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next)
         if (!run_node(e, n))
@@ -464,6 +506,7 @@ static void give_buffers(Exec *e)
         next = b->next;
         tsr_free(b->data);
         tsr_free(b->state);
+        memory_free(b->memory);
         tsr_free(b);
     }
     e->buffers = NULL;
@@ -475,11 +518,12 @@ static bool run_group(Exec *e)
 
     e->pending.n = 0;
     e->batch = 0;
-    ok = run_block(e, &e->k->body);
-    if (ok && e->pending.n) {
-        sb_puts(e->err, "a copy is still under way at the end of the group");
-        ok = false;
-    }
+    e->epoch = 0;
+    ok = exec_block(e, &e->k->body);
+    if (ok && e->pending.n && !(e->checks & TILE_CHECK_BUFFERS))
+        ok = land(e, INT64_MAX);
+    if (ok && e->pending.n)
+        ok = exec_fault(e, e->pending.at[0].node, "the copy is still under way at the end of the group");
     give_buffers(e);
     return ok;
 }
@@ -489,7 +533,7 @@ static bool bind_params(Exec *e, const TileArg *args)
     for (int i = 0; i < e->k->params.n; i++) {
         const TileType *t = &e->k->params.at[i]->type[0];
         View *v = &e->slot[e->first[e->k->params.at[i]->id]].view;
-        *v = (View){.base = args[i].base, .rank = t->rank, .dtype = (DType)t->dtype};
+        *v = (View){.base = args[i].base, .rank = t->rank, .dtype = (DType)t->dtype, .name = e->k->param_name.at[i]};
         for (int k = 0; k < t->rank; k++) {
             v->extent[k] = args[i].extent[k];
             v->stride[k] = args[i].stride[k];
@@ -500,6 +544,8 @@ static bool bind_params(Exec *e, const TileArg *args)
                 return false;
             }
         }
+        if (e->checks & TILE_CHECK_RACES)
+            v->memory = memory_new(v);
     }
     return true;
 }
@@ -527,6 +573,8 @@ static bool run_grid(Exec *e)
             for (e->group[2] = 0; e->group[2] < n[2]; e->group[2]++)
                 if (!run_group(e))
                     return false;
+                else
+                    e->group_number++;
     return true;
 }
 
@@ -540,20 +588,38 @@ static void number_slots(Exec *e)
     e->slot = tsr_calloc(sizeof *e->slot * (e->count + 1));
 }
 
-bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err)
+static void give_slots(Exec *e)
 {
-    Exec e = {.k = k, .sizes = sizes, .err = err};
+    for (uint32_t i = 0; i < e->count; i++) {
+        tsr_free(e->slot[i].data);
+        tsr_free(e->slot[i].indices);
+        tsr_free(e->slot[i].tree.wait);
+    }
+    for (int i = 0; i < e->k->params.n; i++)
+        memory_free(e->slot[e->first[e->k->params.at[i]->id]].view.memory);
+    tsr_free(e->slot);
+    tsr_free(e->first);
+    tsr_free(e->number);
+}
+
+bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err)
+{
+    Exec e = {.k = k, .sizes = sizes, .err = err, .checks = checks};
     bool ok;
 
     number_slots(&e);
+    tile_vary(k, &e.vary);
+    e.mask = tsr_alloc((size_t)k->lanes);
+    memset(e.mask, 1, (size_t)k->lanes);
     ok = bind_params(&e, args) && run_grid(&e);
-    for (uint32_t i = 0; i < e.count; i++) {
-        tsr_free(e.slot[i].data);
-        tsr_free(e.slot[i].tree.wait);
-    }
-    tsr_free(e.slot);
-    tsr_free(e.first);
-    tsr_free(e.number);
+    give_slots(&e);
+    tile_vary_done(&e.vary);
+    tsr_free(e.mask);
     vec_free(&e.pending);
     return ok;
+}
+
+bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err)
+{
+    return tile_run(k, sizes, args, TILE_CHECK_BUFFERS, err);
 }

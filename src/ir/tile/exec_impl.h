@@ -5,6 +5,7 @@
 #define TSR_IR_TILE_EXEC_IMPL_H
 
 #include "ir/tile/tile_impl.h"
+#include "ir/tile/vary.h"
 
 #include "runtime/convert.h"
 
@@ -14,9 +15,16 @@
  */
 enum { NEVER_WRITTEN, WRITTEN, COMING, LANDED };
 
+/* Memory with what is known of who touched its elements, where races are looked for (exec_check.c). */
+typedef struct Memory Memory;
+
 typedef struct View {
-    char *base;                         /* of its first element */
-    uint8_t *state;                     /* of the first element of a buffer; NULL: global memory */
+    char *base;                         /* of its first element; of local memory, lane 0's */
+    uint8_t *state;                     /* of the first element of a buffer; NULL: global memory, or nobody asks */
+    int64_t lane_step;                  /* local memory: elements from one lane's to the next one's */
+    Memory *memory;                     /* NULL: races are not looked for */
+    Sym name;                           /* what messages call it; may be NULL */
+    bool shared;
     int rank;
     DType dtype;
     int64_t extent[TILE_RANK_MAX], stride[TILE_RANK_MAX];
@@ -35,8 +43,70 @@ typedef struct Buffer {
     char *data;
     uint8_t *state;
     int64_t n;
+    Memory *memory;
     struct Buffer *next;
 } Buffer;
+
+/* What a value is at the moment. A value that varies has an element for each lane. */
+typedef struct Slot {
+    char *data;
+    int64_t index, *indices;
+    View view;
+    Tree tree;
+} Slot;
+
+typedef struct Pending {
+    View to, from;
+    int64_t batch;
+    _Alignas(16) char fill[16];
+    const TileNode *node;
+} Pending;
+
+typedef struct Exec {
+    const TileKernel *k;
+    const int64_t *sizes;
+    unsigned checks;                    /* TILE_CHECK_... */
+    int64_t group[3], group_number;
+    uint32_t count, *first;             /* slots: all, and the first of each node */
+    uint32_t *number;
+    Slot *slot;
+    Buffer *buffers;
+    Vec(Pending) pending;
+    int64_t batch;                      /* copies from now on belong to it */
+    TileVary vary;
+    uint8_t *mask;                      /* of several lanes, those that are here */
+    uint32_t epoch;                     /* barriers that the group has passed */
+    StrBuf *err;
+} Exec;
+
+/* exec.c */
+bool exec_block(Exec *e, const TileBlock *b);
+bool exec_fault(Exec *e, const TileNode *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool exec_interrupted(Exec *e, const TileNode *n);
+Slot *exec_slot(Exec *e, TileRef v);
+Slot *exec_result(Exec *e, const TileNode *n, int i);
+void exec_move(Slot *to, Slot *from, const TileType *t);        /* of what is the same in all lanes */
+bool exec_index(Exec *e, const TileNode *n, int64_t a, int64_t b, int64_t *out);
+void exec_fill(const TAttr *a, DType dt, void *raw);
+static inline bool exec_varies(const Exec *e, TileRef v) { return e->k->lanes > 1 && tile_varies(&e->vary, v); }
+
+/* exec_lane.c: nodes of groups of several lanes that are not done once for all of them. */
+bool lane_does(const Exec *e, const TileNode *n);
+bool lane_run(Exec *e, const TileNode *n);
+
+/* exec_check.c */
+enum { WHO_GROUP = -1, WHO_MANY = -2, WHO_COPY = -3 };      /* else a lane */
+typedef enum { TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, TOUCH_KINDS } Touch;
+Memory *memory_new(const View *v);
+void memory_free(Memory *m);
+/* Say that an element of a view is touched; false: by somebody else too, with no barrier between, and *e->err says by whom. */
+bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch touch);
+/* All elements of the block shape[0..rank) from start that lie in the view, by the group or by a copy beside it. */
+bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int64_t *shape, Touch touch);
+/* An element of a buffer that was never written, or is under a copy, is read. */
+bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
+/* "[3, 4]" of an element of a view. */
+void memory_place(const View *v, const char *element, StrBuf *out);
 
 /* An elementwise walk over a block of a view, row-major; outside: no address. */
 typedef struct Walk {

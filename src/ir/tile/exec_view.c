@@ -52,8 +52,11 @@ static bool advance(int rank, const int64_t *shape, Walk *w)
 
 static void *element(const View *v, const Walk *w) { return v->base + w->place * (int64_t)raw_size(v->dtype); }
 
-static bool complain(const View *v, const int64_t *start, const Walk *w, const char *what, StrBuf *err)
+/* A buffer with a name is one of the user's, who is told which kind of fault it is. */
+static bool complain(const View *v, const int64_t *start, const Walk *w, const char *kind, const char *what, StrBuf *err)
 {
+    if (v->name)
+        sb_printf(err, "%s on shared '%s': ", kind, v->name->text);
     sb_puts(err, "element [");
     for (int i = 0; i < v->rank; i++)
         sb_printf(err, "%s%" PRId64, i ? ", " : "", (start ? start[i] : 0) + w->at[i]);
@@ -64,16 +67,16 @@ static bool complain(const View *v, const int64_t *start, const Walk *w, const c
 static bool readable(const View *v, const int64_t *start, const Walk *w, StrBuf *err)
 {
     switch (v->state ? v->state[w->place] : WRITTEN) {
-    case NEVER_WRITTEN: return complain(v, start, w, "of the buffer is read, but was never written", err);
-    case COMING: return complain(v, start, w, "of the buffer is read while a copy to it is under way", err);
-    case LANDED: return complain(v, start, w, "of the buffer is read after the copy to it, but before a barrier", err);
+    case NEVER_WRITTEN: return complain(v, start, w, "uninitialised read", "of the buffer is read, but was never written", err);
+    case COMING: return complain(v, start, w, "data race", "of the buffer is read while a copy to it is under way", err);
+    case LANDED: return complain(v, start, w, "data race", "of the buffer is read after the copy to it, but before a barrier", err);
     default: return true;
     }
 }
 
 static bool writable(const View *v, const int64_t *start, const Walk *w, StrBuf *err)
 {
-    return !v->state || v->state[w->place] != COMING || complain(v, start, w, "of the buffer is written while a copy to it is under way", err);
+    return !v->state || v->state[w->place] != COMING || complain(v, start, w, "data race", "of the buffer is written while a copy to it is under way", err);
 }
 
 static void wide(int rank, const int32_t *shape, int64_t *out)
@@ -176,7 +179,7 @@ bool view_mark(const View *to, int need, int state, StrBuf *err)
         return true;
     do {
         place_of(to, origin, &w);
-        if (need < 0 ? !writable(to, NULL, &w, err) : to->state[w.place] != need && !complain(to, NULL, &w, "was written meanwhile", err))
+        if (need < 0 ? !writable(to, NULL, &w, err) : to->state[w.place] != need && !complain(to, NULL, &w, "data race", "was written meanwhile", err))
             return false;
         to->state[w.place] = (uint8_t)state;
     } while (advance(to->rank, to->extent, &w));

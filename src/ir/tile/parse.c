@@ -315,6 +315,8 @@ static bool attribute(Parser *p, TAttr *a, unsigned has)
         a->flush = (uint8_t)integer_to(p, 0, 1);
     else if (IS(drop))
         a->drop = (uint8_t)integer_to(p, 0, (1 << TILE_RANK_MAX) - 1);
+    else if (IS(swizzle))
+        a->swizzle = (expect(p, "xor"), 1);
     else if (IS(axis))
         a->axis = (int8_t)integer_to(p, 0, TILE_RANK_MAX - 1);
     else if (IS(shape))

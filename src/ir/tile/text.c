@@ -123,7 +123,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     unsigned has = tile_op_fields(op);
     StrBuf out = {0};
 
-    if (has & TA_name) {
+    if (a->name) {
         key(&out, "name");
         sb_put_json(&out, a->name->text, a->name->len);
     }
@@ -139,7 +139,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
         key(&out, "axis");
         sb_printf(&out, "%d", a->axis);
     }
-    if (has & TA_i && (a->i || op != TOP_const)) {
+    if (has & TA_i && (a->i || (op != TOP_const && op != TOP_alloc))) {
         key(&out, "i");
         sb_printf(&out, "%" PRId64, a->i);
     }
@@ -155,6 +155,8 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     print_small(&out, "saturate", a->saturate);
     print_small(&out, "flush", a->flush);
     print_small(&out, "drop", a->drop);
+    if (a->swizzle)
+        sb_puts(&out, " swizzle=xor");
     if (out.n)
         sb_printf(to, " {%s}", sb_str(&out));
     sb_done(&out);

@@ -32,7 +32,7 @@ typedef enum TileOp {
 } TileOp;
 
 enum { TF_PURE = 0, TF_READ = 1, TF_WRITE = 2, TF_ORDER = 4 };
-enum { TILE_RANK_MAX = VIEW_RANK, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 16, STRIDE_ANY = -1 };
+enum { TILE_RANK_MAX = VIEW_RANK, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 20, STRIDE_ANY = -1 };
 
 typedef struct TileOpInfo {
     const char *name, *typing, *attrs, *doc;
@@ -58,7 +58,7 @@ typedef struct TileRef { TileNode *node; int index; } TileRef;
 
 typedef struct TAttr {
     uint8_t op;                         /* OpId of map, reduce, tree, atomic */
-    uint8_t dtype, space, rounding, saturate, flush, drop;
+    uint8_t dtype, space, rounding, saturate, flush, drop, swizzle;
     int8_t axis, rank;                  /* rank: of shape and axes */
     int32_t shape[TILE_RANK_MAX];
     int8_t axes[TILE_RANK_MAX];
@@ -154,5 +154,13 @@ bool tile_groups(const TileKernel *k, const int64_t *sizes, int64_t *groups);
  * false: *err names the op, its line and what was wrong (a place outside a view, a value never written, ...).
  */
 bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
+
+/*
+ * The same with the checks that are asked for.  BUFFERS: elements of buffers that were never written, or are under a copy;
+ * without it, they are 0 or what they were, and copies under way at the end land.  RACES: two lanes or groups that touch an
+ * element with no barrier between them, one of them writing, and scalars outside their view; messages name the user's lines.
+ */
+enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2 };
+bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err);
 
 #endif

@@ -374,7 +374,39 @@ static bool tile_type_PUSH(Typing *t)
 
 static bool tile_type_TOTAL(Typing *t) { return want_tree(t, 0) && gives(t, tree_value(type_in(t, 0))); }
 
+/* ---- lanes together ---- */
+
+static bool tile_type_LANES(Typing *t)
+{
+    bool index = is_index(t, 0);
+
+    if (!index && !is_scalar(t, 0))
+        return refuse_operand(t, 0, "an index or a scalar");
+    if (t->a->i < 0 || t->a->i > 1024 || (t->a->i & (t->a->i - 1)))
+        return refuse(t, "a run of %lld lanes: it needs a power of two, or 0 for the group", (long long)t->a->i);
+    if (t->op == TOP_match)
+        return t->a->i < 1 || t->a->i > 32 ? refuse(t, "a run of 1 to 32 lanes has a bit for each") : gives_index(t);
+    if (t->op == TOP_shuffle && !want_index(t, 1))
+        return false;
+    if (t->op == TOP_lane_reduce && (index || !reduction_ok(t, (DType)type_in(t, 0)->dtype)))
+        return index ? refuse_operand(t, 0, "a scalar") : false;
+    return gives(t, *type_in(t, 0));
+}
+
 /* ---- memory ---- */
+
+static bool tile_type_GATHER(Typing *t)
+{
+    const TileType *v = type_in(t, 0), *x = type_in(t, 1);
+
+    if (!want_view(t, 0) || !want_value(t, 1))
+        return false;
+    if (x->rank != 1 || !dtype_is_int((DType)x->dtype))
+        return refuse_operand(t, 1, "integers along one axis");
+    if (t->a->rank != v->rank || !v->rank || t->a->shape[0] != x->extent[0])
+        return refuse(t, "the shape must have the view's axes, and the first as many places as there are numbers");
+    return gives_shape(t, TILE_VALUE, (DType)v->dtype);
+}
 
 /* View and a start for each axis, and n operands more. */
 static bool want_place(Typing *t, int n)

@@ -2,10 +2,12 @@
  * The rules of the Tile IR, checked one by one: operands are defined before
  * their users in the same block or one around it, types are what tile.def
  * says, blocks are closed with what their op needs, use counts are right,
- * a tree is used once on each way through the kernel, and buffers stand
- * outside all blocks with extents that follow from sizes alone.
+ * a tree is used once on each way through the kernel, buffers stand outside
+ * all blocks with extents that follow from sizes alone, and what a group of
+ * lanes does together it does where all of them are (vary.h).
  */
 #include "ir/tile/tile_impl.h"
+#include "ir/tile/vary.h"
 
 #include <stdarg.h>
 
@@ -270,6 +272,19 @@ static bool head_ok(Check *c)
     return true;
 }
 
+/* What is the group's is done where all lanes are, with what they agree on. */
+static bool lanes_ok(Check *c)
+{
+    TileVary v;
+    const char *why;
+    const TileNode *bad;
+
+    tile_vary(c->k, &v);
+    bad = tile_vary_broken(c->k, &v, &why);
+    tile_vary_done(&v);
+    return !bad || broken(c, bad, "%s", why);
+}
+
 bool tile_verify(const TileKernel *k, StrBuf *err)
 {
     uint32_t count, *number = tile_numbers(k, &count);
@@ -278,7 +293,7 @@ bool tile_verify(const TileKernel *k, StrBuf *err)
 
     c.uses = tsr_calloc(sizeof *c.uses * (k->nnodes + 1));
     c.visible = tsr_calloc(k->nnodes + 1);
-    ok = head_ok(&c) && block_ok(&c, &k->body) && uses_ok(&c, &k->body) && trees_ok(&c, &k->body);
+    ok = head_ok(&c) && block_ok(&c, &k->body) && uses_ok(&c, &k->body) && trees_ok(&c, &k->body) && lanes_ok(&c);
     tsr_free(c.uses);
     tsr_free(c.visible);
     tsr_free(number);
