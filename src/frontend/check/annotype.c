@@ -6,6 +6,7 @@
  * understanding is TY_ANY.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/resolve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,8 @@ static Dim dim_of_name(void *st, Sym name)
     return dims_name(st, name);
 }
 
+static const Type *named_type(Check *C, AstName *n);
+
 static Dim dim_of_ast(Check *C, Ast *e)
 {
     Dim a, b;
@@ -75,7 +78,7 @@ static Dim dim_of_ast(Check *C, Ast *e)
     case AST_Name:
         if (AST_AS(e, Name)->bind == BIND_DIM)
             return dims_name(C, AST_AS(e, Name)->id);
-        t = name_type(C, AST_AS(e, Name));
+        t = named_type(C, AST_AS(e, Name));
         return t && t->kind == TY_INT && t->value != DIM_BAD ? t->value : dim_open();
     case AST_BinOp:
         a = dim_of_ast(C, AST_AS(e, BinOp)->left);
@@ -111,32 +114,34 @@ static const char *last_name(const Ast *e)
     return e && e->kind == AST_Name ? AST_AS(e, Name)->id->text : "";
 }
 
-static bool accumulates(DType storage, DType accum)
+/*
+ * What a name of the program is in an annotation.  A signature is read in a frame without variables (fn_sig): its names are
+ * those around the function, which are known where one statement alone binds them.
+ */
+static const Type *named_type(Check *C, AstName *n)
 {
-    if (dtype_is_int(storage))
-        return accum == DT_int32 || accum == DT_int64;
-    return accum == DT_f32 || accum == DT_bf16 || accum == DT_f16 || accum == DT_tf32 || accum == DT_f64;
+    CFrame *f = C->frame, *up = f->up;
+    bool own = n->bind == BIND_LOCAL || n->bind == BIND_CELL;
+    const Type *t;
+    Local *l;
+
+    if (f->var || !up || n->bind == BIND_GLOBAL || n->bind == BIND_PRELUDE)
+        return name_type(C, n);
+    l = own ? scope_local(up->scope, n->id) : NULL;
+    if (own && (!l || l->nbinds > 1 || (int)n->slot >= up->nvar || !up->var[n->slot]))
+        return T_ANY;
+    C->frame = up;
+    t = name_type(C, n);
+    C->frame = f;
+    return t;
 }
 
-/* bf16 @accum(f32): the accumulator must go with what is stored. */
-static void check_policy(Check *C, DType storage, Ast *policy)
+/* A class, object or dtype of the program where the dtype stands: Tensor["D", QuantizedPolicy]. */
+static const Type *policy_name(Check *C, Ast *e)
 {
-    AstCall *c = AST_AS(policy, Call);
-    DType accum;
+    const Type *t = e->kind == AST_Name && AST_AS(e, Name)->bind != BIND_DIM ? named_type(C, AST_AS(e, Name)) : NULL;
 
-    if (policy->kind != AST_Call || strcmp(last_name(policy), "accum") || c->args.n != 1 || !AST_IS(c->args.at[0], Arg) ||
-        !dtype_name(AST_AS(c->args.at[0], Arg)->value, &accum) || accumulates(storage, accum))
-        return;
-    REPORT(C, E0403, policy->span, dtype_info[accum].name, dtype_info[storage].name,
-           dtype_is_int(storage) ? "int32 or int64" : "f32, bf16, f16, tf32 or f64");
-}
-
-/* A class or object of the program where the dtype stands: Tensor["D", QuantizedPolicy]. */
-static bool is_policy_name(Check *C, Ast *e)
-{
-    const Type *t = e->kind == AST_Name && AST_AS(e, Name)->bind != BIND_DIM ? name_type(C, AST_AS(e, Name)) : NULL;
-
-    return t && (t->kind == TY_CLASS || t->kind == TY_INSTANCE || t->kind == TY_DTYPE);
+    return t && (t->kind == TY_CLASS || t->kind == TY_INSTANCE || t->kind == TY_DTYPE) ? t : NULL;
 }
 
 /* Such a class makes of a tensor what it likes. */
@@ -149,23 +154,34 @@ static bool quantises(const Type *t)
 }
 
 /* A dtype with its policies; false: it is no dtype. */
-static bool dtype_of_ast(Check *C, Ast *e, uint8_t *out)
+static bool element_of_ast(Check *C, Ast *e, TType *out)
 {
     DType dt;
 
+    out->dtype = DT_NONE;
+    out->policy = NULL;
     if (e->kind == AST_BinOp && AST_AS(e, BinOp)->op == AOP_MATMUL) {
-        if (!dtype_of_ast(C, AST_AS(e, BinOp)->left, out))
+        if (!element_of_ast(C, AST_AS(e, BinOp)->left, out))
             return false;
-        if (*out != DT_NONE)
-            check_policy(C, (DType)*out, AST_AS(e, BinOp)->right);
+        if (out->dtype != DT_NONE)
+            policy_suffix(C, out->dtype, &out->policy, AST_AS(e, BinOp)->right);
         return true;
     }
     if (dtype_name(e, &dt)) {
-        *out = (uint8_t)dt;
+        out->dtype = (uint8_t)dt;
         return true;
     }
-    *out = DT_NONE;
-    return e->kind == AST_Call || !strcmp(last_name(e), "dtype") || is_policy_name(C, e);
+    if (e->kind == AST_Call) {                      /* Policy(...) */
+        element_of_type(C, expr(C, e), out);
+        return true;
+    }
+    return element_of_type(C, policy_name(C, e), out) || policy_name(C, e) || !strcmp(last_name(e), "dtype");
+}
+
+/* A name of which nothing is known may be a policy or a size. */
+static bool is_either(Check *C, Ast *e)
+{
+    return AST_IS(e, Name) && AST_AS(e, Name)->bind != BIND_DIM && AST_AS(e, Name)->bind != BIND_PRELUDE && named_type(C, AST_AS(e, Name)) == T_ANY;
 }
 
 /* ------------------------------------------------------------- types */
@@ -187,9 +203,11 @@ static const Type *tensor_form(Check *C, AstSeq elts)
     TType t = {.dtype = DT_NONE};
     int n = elts.n, rest = 0, front = 0, count = 0;
 
-    if (n && is_policy_name(C, elts.at[n - 1]) && quantises(name_type(C, AST_AS(elts.at[n - 1], Name))))
+    bool either = n && is_either(C, elts.at[n - 1]);
+
+    if (n && policy_name(C, elts.at[n - 1]) && quantises(policy_name(C, elts.at[n - 1])))
         return type_of_kind(TY_HIDDEN);         /* whatever tensor is assigned, it is not that tensor afterwards */
-    if (n && dtype_of_ast(C, elts.at[n - 1], &t.dtype)) {
+    if (either || (n && element_of_ast(C, elts.at[n - 1], &t))) {
         n--;
         if (!n)
             t.rank = RANK_UNKNOWN;                  /* Tensor[f32] */
@@ -204,10 +222,10 @@ static const Type *tensor_form(Check *C, AstSeq elts)
             t.shape[count++] = dim_of_ast(C, elts.at[i]);
         }
     }
-    if (t.rank == RANK_UNKNOWN || rest > 1)
-        return type_tensor(&(TType){.dtype = t.dtype, .rank = RANK_UNKNOWN});
-    t.rank = (uint8_t)(rest ? RANK_UNKNOWN : count);
-    return rest ? type_tensor_rest(&t, front, count - front) : type_tensor(&t);
+    if (t.rank == RANK_UNKNOWN || rest > 1 || (either && rest))
+        return type_tensor(&(TType){.dtype = t.dtype, .policy = t.policy, .rank = RANK_UNKNOWN});
+    t.rank = (uint8_t)(rest || either ? RANK_UNKNOWN : count);
+    return either ? type_tensor_rest(&t, count, 0) : rest ? type_tensor_rest(&t, front, count - front) : type_tensor(&t);
 }
 
 /* Tile2D and Tile3D say in their names how many sizes they have. */
@@ -408,6 +426,8 @@ Sig *fn_sig(Check *C, Fn *f)
     C->frame = outer;
     C->home = home;
     f->sig.dims = frame.dims;
+    if (f->sig.dims.n)
+        vec_push(&C->signed_fns, f);
     return &f->sig;
 }
 
@@ -420,12 +440,20 @@ static Fit worst(Fit a, Fit b)
     return a == FITS_MAYBE || b == FITS_MAYBE ? FITS_MAYBE : FITS;
 }
 
+/* What a container holds is taken as it is: no policy is put on it. */
+static Fit item_fits(Check *C, const Type *from, const Type *to)
+{
+    if (!type_is_any(from) && !type_is_any(to) && from->kind == TY_TENSOR && to->kind == TY_TENSOR && policies_differ(from->tensor, to->tensor))
+        return FITS_NOT;
+    return type_fits(C, from, to);
+}
+
 static Fit items_fit(Check *C, const Type *from, const Type *to, int n)
 {
     Fit f = FITS;
 
     for (int i = 0; i < n; i++)
-        f = worst(f, type_fits(C, from->item[from->n < 0 ? 0 : i], to->item[to->n < 0 ? 0 : i]));
+        f = worst(f, item_fits(C, from->item[from->n < 0 ? 0 : i], to->item[to->n < 0 ? 0 : i]));
     return f;
 }
 
@@ -579,7 +607,7 @@ Fit type_fits(Check *C, const Type *from, const Type *to)
     case TY_LIST: {
         Fit f = FITS;
         for (int i = 0; i < from->n; i++)
-            f = worst(f, type_fits(C, from->item[i], type_settle(to)->item[0]));
+            f = worst(f, item_fits(C, from->item[i], type_settle(to)->item[0]));
         return f;
     }
     case TY_DICT:

@@ -263,7 +263,7 @@ static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallAr
     if (a->type->kind == TY_LIST && a->type->exact && want->kind == TY_LIST) {
         const Type *elem = inner_tensor(need);
         for (int i = 0; i < a->type->n; i++)
-            if (type_fits(C, a->type->item[i], elem) == FITS_NOT) {
+            if (type_fits(C, type_list_of(&a->type->item[i], 1), type_list(elem)) == FITS_NOT) {
                 report_misfit(C, span, what, a->type->item[i], elem);
                 return false;
             }
@@ -430,6 +430,7 @@ const Type *narrowed(const TType *declared, const TType *found)
     TType t = declared->rank == RANK_UNKNOWN ? *found : *declared;
 
     t.dtype = declared->dtype != DT_NONE ? declared->dtype : found->dtype;
+    t.policy = declared->policy ? declared->policy : t.dtype == found->dtype ? found->policy : NULL;
     for (int i = 0; t.rank != RANK_UNKNOWN && found->rank == t.rank && i < t.rank; i++)
         if (dim_is_open(t.shape[i]))
             t.shape[i] = found->shape[i];
@@ -455,6 +456,15 @@ static const Type *sizes_forgotten(const Type *t)
     return x.rank == RANK_UNKNOWN ? type_tensor_unknown() : type_tensor(&x);
 }
 
+/* Does an argument bring a policy, which the body may hand on? */
+static bool given_policies(const Slots *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].arg && !type_is_any(s->at[i].arg->type) && s->at[i].arg->type->kind == TY_TENSOR && s->at[i].arg->type->tensor->policy)
+            return true;
+    return false;
+}
+
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
@@ -462,7 +472,7 @@ static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const 
             const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
             return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS ? r : want;
         }
-        if (any_unannotated(f) || has_fields(self) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
+        if (any_unannotated(f) || has_fields(self) || given_policies(s) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
             const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
             if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
                 return narrowed(want->tensor, r->tensor);

@@ -460,7 +460,7 @@ void block(Check *C, AstSeq body)
 
 static const Type *param_type(const AstParam *p, const Type *given, const Type *declared)
 {
-    const Type *t = !type_is_any(given) ? given : declared;
+    const Type *t = !type_is_any(given) ? with_declared_policy(given, declared) : declared;
 
     if (p->kind == PARAM_VARARGS)
         return given && given->kind == TY_TUPLE ? given : type_tuple_any(declared ? declared : T_ANY);
@@ -558,10 +558,12 @@ static void assume_constraint(Check *C, Fn *f, Ast *cond)
     AstCompare *c = AST_AS(cond, Compare);
     AstCompareItem *x;
     const Type *a, *b;
-    CFrame frame = {.up = f->around, .fn = f, .scope = f->scope, .dims = f->sig.dims}, *outer = C->frame;
+    CFrame frame = {.up = f->around, .fn = f, .scope = f->scope}, *outer = C->frame;
 
     if (!cond || cond->kind != AST_Compare || c->rest.n != 1)
         return;
+    for (int i = 0; i < f->sig.dims.n; i++)
+        vec_push(&frame.dims, f->sig.dims.at[i]);
     x = AST_AS(c->rest.at[0], CompareItem);
     C->frame = &frame;
     C->quiet++;
@@ -585,6 +587,7 @@ static void assume_constraint(Check *C, Fn *f, Ast *cond)
     }
     C->quiet--;
     C->frame = outer;
+    vec_free(&frame.dims);
 }
 
 static void assume_all(Check *C, Fn *f)

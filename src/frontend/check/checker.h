@@ -132,6 +132,8 @@ struct Cls {
     Map stores;                 /* Sym -> number of statements that store it */
 };
 
+enum { ATTR_DERIVED = 1, ATTR_STORED = 2 };
+
 struct Check {
     DiagSink *sink;
     CheckOptions opt;
@@ -139,10 +141,10 @@ struct Check {
     const char *path;           /* of the program */
     Home *home, *program;       /* being walked; the one that is checked */
     CFrame *frame;
-    Vec(Fn *) fns;
+    Vec(Fn *) fns, signed_fns;  /* the program's; those whose signatures were read and have dims to be freed */
     Vec(CFrame *) frames;       /* whose dims are to be freed */
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
-    Map stored_attrs;           /* Sym -> 1: assigned through an attribute somewhere in the unit, or made by a derived class */
+    Map stored_attrs;           /* Sym -> ATTR_STORED: assigned through an attribute somewhere in the unit, ATTR_DERIVED: made by a derived class */
     Map subclassed;             /* Sym -> 1: names of classes that others derive from */
     const Type **prelude;       /* by row: prelude_type of it, once known */
     Map rule_of;                /* Sym of a tensor function -> Rule * */
@@ -191,6 +193,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
 void origin_of(Check *C, Diag *d, Ast *e, Dim size);                    /* of an expression; DIM_BAD: its definition */
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n);     /* of the operands of node, in the program */
 void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value);
+void origin_policies(Check *C, Diag *d, Ast *node);      /* of its operands */
 void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg);
 
 /* vars.c */
@@ -312,6 +315,16 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
 const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node);
 /* What a Module's call runs: its own __call__, or forward. NULL: not known. */
 const Type *cls_callee(const Cls *c);
+
+/* policies.c */
+const char *element_text(uint8_t dtype, const Policy *policy);       /* "bf16 @accum(f32)"; lives until the next call but one */
+/* What tensors of dtype=t are stored in: out->dtype, out->policy. false: not known. */
+bool element_of_type(Check *C, const Type *t, TType *out);
+bool policy_suffix(Check *C, uint8_t dtype, const Policy **policy, Ast *part);     /* the policy with `@part`; false: not known, NULL */
+const Type *with_declared_policy(const Type *t, const Type *declared);   /* a tensor that meets a declaration has its policy */
+bool policies_differ(const TType *a, const TType *b);    /* surely */
+/* E0405 for operands whose policies differ: false. */
+bool policies_meet(Check *C, const char *what, const TType *const *in, int n, Ast *node);
 
 /* annotype.c */
 Sig *fn_sig(Check *C, Fn *f);

@@ -375,6 +375,7 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     }
     if (value && type_is_container(t) && is_mutated(C->home, attr))
         forget_place(C, value);
+    t = with_declared_policy(t, want);
     t = is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
     if (inst)
         inst_store(C, inst, attr, t ? t : T_ANY);
@@ -460,7 +461,7 @@ static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast
         if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
             report_misfit(C, node->span, what, a->at[i].type, want);
         if (inst)
-            map_set(&inst->stored, (uintptr_t)field[k].name, (uintptr_t)type_forget(a->at[i].type ? a->at[i].type : T_ANY));
+            map_set(&inst->stored, (uintptr_t)field[k].name, (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
         field[k].kind = PARAM_ANY;                  /* taken */
     }
     for (int k = 0; k < n && !a->open; k++)

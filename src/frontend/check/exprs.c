@@ -682,6 +682,9 @@ static const Type *expr_of(Check *C, Ast *e)
         return type_str(NULL);
     case AST_BinOp: {
         const Type *a = expr(C, AST_AS(e, BinOp)->left), *b = expr(C, AST_AS(e, BinOp)->right);
+        const Policy *policy = a->ref;
+        if (a->kind == TY_DTYPE && AST_AS(e, BinOp)->op == AOP_MATMUL)
+            return policy_suffix(C, (uint8_t)a->value, &policy, AST_AS(e, BinOp)->right) ? type_dtype((DType)a->value, policy) : T_ANY;
         return binary(C, (int)AST_AS(e, BinOp)->op, a, b, e);
     }
     case AST_UnaryOp: return unary(C, (int)AST_AS(e, UnaryOp)->op, AST_AS(e, UnaryOp)->operand, e);

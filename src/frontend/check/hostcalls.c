@@ -157,7 +157,7 @@ static const Type *host_str(Check *C, const CallArgs *a)
 {
     const Type *t = a->n == 1 ? arg(a, 0) : NULL;
 
-    return t && t->kind == TY_DTYPE ? type_str(sym(dtype_info[t->value].name)) : t && t->kind == TY_STR ? t : NULL;
+    return t && t->kind == TY_DTYPE ? type_str(sym(element_text((uint8_t)t->value, t->ref))) : t && t->kind == TY_STR ? t : NULL;
 }
 
 static const struct { const char *name; HostFn *fn; } rules[] = {

@@ -13,7 +13,14 @@
 
 enum { HOPS = 24, LABELS = 6, WITHIN = 3 };
 
-typedef struct { Check *C; Diag *d; Dim size; CFrame *frame; int hops; } Trace;
+typedef struct {
+    Check *C;
+    Diag *d;
+    Dim size;                   /* DIM_BAD: the definition is asked for */
+    CFrame *frame;
+    int hops;
+    bool policy;                /* the numeric policy is asked for */
+} Trace;
 
 /* ------------------------------------------------------------- which types have a size */
 
@@ -71,12 +78,27 @@ static bool mentions(const Type *t, Dim size, int within)
 
 static void trace(Trace *t, Ast *e);
 
+/* "bf16 @accum(f32) comes from here", for the first place on the way that brings the policy in; both may stand in one line. */
+static void label_policy(Trace *t, const Type *at, Span span, const char *what)
+{
+    bool has = !type_is_any(at) && at->kind == TY_TENSOR && at->tensor->policy;
+
+    for (int i = 0; i < t->d->labels.n; i++)
+        has = has && (t->d->labels.at[i].span.lo != span.lo || t->d->labels.at[i].span.hi != span.hi);
+    if (has && span.hi && (t->d->span.lo > span.lo || t->d->span.hi < span.hi))
+        diag_label(t->d, span, "%s %s", element_text(at->tensor->dtype, at->tensor->policy), what);
+}
+
 /* "32 comes from here"; where no size is asked for, "Tensor[32, f32] comes from here". e: the expression there, or NULL. */
 static void label(Trace *t, const Ast *e, Span span, const char *what)
 {
     uint32_t line = source_place(span.lo).line;
     StrBuf size = {0};
 
+    if (t->policy) {
+        label_policy(t, e ? type_found(e) : NULL, span, what);
+        return;
+    }
     if (t->d->labels.n >= LABELS || source_place(t->d->span.lo).line == line || !span.hi)
         return;
     for (int i = 0; i < t->d->labels.n; i++)
@@ -128,7 +150,9 @@ static void in_frame(Trace *t, CFrame *f, Ast *e)
 
 static void trace_param(Trace *t, CFrame *f, AstParam *p)
 {
-    if (p->annotation && p->annotation->kind == AST_Subscript)
+    if (t->policy && p->annotation && f->fn)
+        label_policy(t, f->fn->sig.param[p->slot], p->annotation->span, "is declared here");
+    else if (p->annotation && p->annotation->kind == AST_Subscript)
         label(t, NULL, p->annotation->span, t->size == DIM_BAD ? "declared here" : "is declared here");
     if (f->caller && f->arg && f->arg[p->slot])
         in_frame(t, f->caller, f->arg[p->slot]);
@@ -175,12 +199,28 @@ static void trace_name(Trace *t, AstName *n)
     }
 }
 
+/* Where the class declares the field: name: Tensor[...]; NULL: nowhere. */
+static Ast *field_annotation(const Cls *c, Sym name)
+{
+    for (; c; c = c->base)
+        for (int i = 0; !c->home->library && i < c->def->body.n; i++) {
+            const AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
+            if (AST_IS(c->def->body.at[i], AnnAssign) && AST_IS(a->target, Name) && AST_AS(a->target, Name)->id == name)
+                return a->annotation;
+        }
+    return NULL;
+}
+
 static void trace_attribute(Trace *t, AstAttribute *a)
 {
+    const Ast *declared;
+
     const Type *self = type_found(a->value);
     const Site *s = NULL;
 
     if (!type_is_any(self) && self->kind == TY_INSTANCE) {
+        if (t->policy && (declared = field_annotation(self->ref, a->attr)))
+            label_policy(t, cls_declared(self->ref, a->attr), declared->span, "is declared here");
         if (self->inst)
             s = map_get_ptr(&((const Inst *)self->inst)->sites, a->attr);
         for (const Cls *c = self->ref; c && !s; c = c->base)
@@ -274,16 +314,33 @@ static void trace(Trace *t, Ast *e)
 
 void origin_of(Check *C, Diag *d, Ast *e, Dim size)
 {
-    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS};
+    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS, false};
 
     if (C->shown && t.frame && e)
+        trace(&t, e);
+}
+
+void origin_policies(Check *C, Diag *d, Ast *node)
+{
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, true};
+    Ast *e = C->home->library ? C->blame_node : node;
+
+    if (!C->shown || !e || !t.frame)
+        return;
+    if (e->kind == AST_Call)
+        trace_call(&t, AST_AS(e, Call));
+    else if (e->kind == AST_BinOp)
+        trace_parts(&t, e, (Ast *[]){AST_AS(e, BinOp)->left, AST_AS(e, BinOp)->right}, 2);
+    else if (e->kind == AST_Compare)
+        trace_parts(&t, e, (Ast *[]){AST_AS(e, Compare)->left, AST_AS(AST_AS(e, Compare)->rest.at[0], CompareItem)->right}, 2);
+    else
         trace(&t, e);
 }
 
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
 {
     Ast *e = C->home->library ? C->blame_node : node;
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS};
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, false};
 
     if (!C->shown || !e || !t.frame)
         return;

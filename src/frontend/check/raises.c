@@ -19,7 +19,7 @@ static bool put_value(Check *C, Ast *e, bool quoted, StrBuf *out)
     else if (t->kind == TY_STR && t->text)
         sb_printf(out, quoted ? "'%s'" : "%s", t->text->text);
     else if (t->kind == TY_DTYPE)
-        sb_puts(out, dtype_info[t->value].name);
+        sb_puts(out, element_text((uint8_t)t->value, t->ref));
     else if (t->kind == TY_TUPLE && t->n >= 0) {
         sb_putc(out, '(');
         for (int i = 0; i < t->n; i++) {

@@ -81,6 +81,14 @@ bool is_mutated(const Home *h, Sym name)
 
 /* ------------------------------------------------------------- stores */
 
+static void note_attr(Check *C, Sym attr, uintptr_t how)
+{
+    uintptr_t was = 0;
+
+    map_find(&C->stored_attrs, (uintptr_t)attr, &was);
+    map_set(&C->stored_attrs, (uintptr_t)attr, was | how);
+}
+
 /* The attributes that a class's statements store. */
 static bool note_targets(Ast *n, void *state)
 {
@@ -95,10 +103,10 @@ static bool note_targets(Ast *n, void *state)
             AstSeq elts = t->kind == AST_Tuple ? AST_AS(t, Tuple)->elts : (AstSeq){&t, 1};
             for (int k = 0; k < elts.n; k++)
                 if (elts.at[k]->kind == AST_Attribute)
-                    map_set(&C->stored_attrs, (uintptr_t)AST_AS(elts.at[k], Attribute)->attr, 1);
+                    note_attr(C, AST_AS(elts.at[k], Attribute)->attr, ATTR_DERIVED);
         }
     if (n->kind == AST_AnnAssign && AST_IS(AST_AS(n, AnnAssign)->target, Attribute))
-        map_set(&C->stored_attrs, (uintptr_t)AST_AS(AST_AS(n, AnnAssign)->target, Attribute)->attr, 1);
+        note_attr(C, AST_AS(AST_AS(n, AnnAssign)->target, Attribute)->attr, ATTR_DERIVED);
     ast_walk(n, note_targets, C);
     C->depth--;
     return true;
@@ -109,7 +117,7 @@ static void note_bound(void *state, CollectEvent e, Sym name, Ast *node)
     Check *C = state;
 
     if (e == COLLECT_BIND)
-        map_set(&C->stored_attrs, (uintptr_t)name, 1);
+        note_attr(C, name, ATTR_DERIVED);
 }
 
 /* What a derived class adds, its base's methods may find in self. */
@@ -133,7 +141,7 @@ static void note_store(const Survey *v, const Ast *target)
         return;
     object = AST_AS(target, Attribute)->value;
     if (!(AST_IS(object, Name) && AST_AS(object, Name)->id == v->self))
-        map_set(&v->C->stored_attrs, (uintptr_t)AST_AS(target, Attribute)->attr, 1);
+        note_attr(v->C, AST_AS(target, Attribute)->attr, ATTR_STORED);
 }
 
 /* ------------------------------------------------------------- the walk */
@@ -193,7 +201,7 @@ static uint64_t keys_of(const Map *m, uint64_t which)
 
     for (uint32_t i = 0; i < m->cap; i++)
         if (m->key[i])
-            sum += hash_u64(m->key[i] ^ which) * (which * 2 + 1);
+            sum += hash_u64(m->key[i] ^ which ^ m->val[i] << 3) * (which * 2 + 1);
     return sum;
 }
 

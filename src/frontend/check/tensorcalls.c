@@ -56,26 +56,17 @@ bool tcall_keepdim(const TCall *c, int pos, bool *out)
     return true;
 }
 
-/* dtype=: false when given but not known. */
-bool tcall_dtype(const TCall *c, int pos, uint8_t *out)
+void tcall_element(const TCall *c, int pos, TType *out)
 {
     const CallArg *x = tcall_arg(c, pos, "dtype", NULL);
-    DType dt;
 
-    if (!x || x->type->kind == TY_NONE)
-        return true;
-    if (x->type->kind == TY_DTYPE)
-        *out = (uint8_t)x->type->value;
-    else if (x->type->kind == TY_STR && x->type->text && dtype_find(x->type->text->text, &dt))
-        *out = (uint8_t)dt;
-    else
-        return false;
-    return true;
+    if (x && x->type->kind != TY_NONE)
+        element_of_type(c->C, x->type, out);
 }
 
-const Type *tensor_made(uint8_t dtype, int rank, const Dim *shape)
+const Type *tensor_made(const TType *element, int rank, const Dim *shape)
 {
-    TType t = {.dtype = dtype, .rank = (uint8_t)rank};
+    TType t = {.dtype = element->dtype, .policy = element->policy, .rank = (uint8_t)rank};
 
     for (int i = 0; rank != RANK_UNKNOWN && i < rank; i++)
         t.shape[i] = shape[i];
@@ -157,7 +148,7 @@ const Type *tensor_unknown(void)
 
 const Type *tensor_of_dtype(const TType *t)
 {
-    return tensor_made(t->dtype, RANK_UNKNOWN, NULL);
+    return tensor_made(t, RANK_UNKNOWN, NULL);
 }
 
 static void axis_error(TCall *c, const TType *x, const char *axis, const char *rank)
@@ -244,6 +235,24 @@ static bool typed_call(TCall *c, const char *owner, const Type **out)
     return true;
 }
 
+/* The tensors among the arguments, and in lists of them, have one policy or none; what only looks at one may have another. */
+static bool arguments_meet(TCall *c)
+{
+    const TType *in[ITEMS_MAX];
+    int n = 0;
+
+    if (c->rule->fn == rule_like || c->rule->fn == rule_convert)
+        return true;
+    for (int i = 0; i < c->n; i++) {
+        const Type *t = c->at[i].type, *const *item = &c->at[i].type;
+        int count = type_is_any(t) ? 0 : t->kind == TY_TENSOR ? 1 : type_items(t, &item);
+        for (int k = 0; k < count && n < ITEMS_MAX; k++)
+            if (!type_is_any(item[k]) && item[k]->kind == TY_TENSOR)
+                in[n++] = item[k]->tensor;
+    }
+    return n < 2 || policies_meet(c->C, c->name, in, n, c->node);
+}
+
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out)
 {
     CallArg all[65];
@@ -261,6 +270,6 @@ bool tensor_call(Check *C, const char *owner, const char *name, const Type *self
         return typed_call(&c, owner, out);
     if (!c.rule)
         return false;
-    *out = c.rule->fn(&c);
+    *out = arguments_meet(&c) ? c.rule->fn(&c) : tensor_unknown();
     return *out != NULL;
 }

@@ -30,12 +30,12 @@ bool tcall_not_index(TCall *c, const TType *index);         /* reported: an inde
 const TType *tcall_tensor(const TCall *c, int pos);         /* NULL: not known to be a tensor */
 bool type_int_value(const Type *t, int64_t *out);           /* a known number */
 bool tcall_keepdim(const TCall *c, int pos, bool *out);     /* false: given but not known */
-bool tcall_dtype(const TCall *c, int pos, uint8_t *out);    /* dtype=: false when given but not known */
+void tcall_element(const TCall *c, int pos, TType *out);    /* dtype=: its dtype, DT_NONE when not known, and policy; else as it was */
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
 int tcall_sizes(const TCall *c, int from, const char *name, Dim *out);
 /* An axis argument counted from the front; -1: not known, -2: out of range, reported. */
 int tcall_axis(TCall *c, const TType *x, const CallArg *a);
-const Type *tensor_made(uint8_t dtype, int rank, const Dim *shape);
+const Type *tensor_made(const TType *element, int rank, const Dim *shape);     /* of its dtype and policy */
 const Type *tensor_unknown(void);
 const Type *tensor_of_dtype(const TType *t);                /* of t's dtype, nothing else known */
 Dim size_of_type(const Type *t);                            /* unknown unless an int with a known value */

@@ -9,15 +9,14 @@ const Type *rule_make_sized(TCall *c)
 {
     Dim d[16];
     int n = tcall_sizes(c, 0, "shape", d);
-    uint8_t dt = DT_f32;
+    TType e = {.dtype = DT_f32};
 
-    if (!tcall_dtype(c, -1, &dt))
-        dt = DT_NONE;
+    tcall_element(c, -1, &e);
     for (int i = 0; i < c->n; i++)
         if (!c->at[i].name && c->at[i].type->kind == TY_DTYPE)
-            dt = (uint8_t)c->at[i].type->value;
+            element_of_type(c->C, c->at[i].type, &e);
     if (n < 0)
-        return tensor_made(dt, RANK_UNKNOWN, NULL);
+        return tensor_made(&e, RANK_UNKNOWN, NULL);
     for (int i = 0; i < n; i++) {
         int64_t v;
         char text[96];
@@ -27,7 +26,7 @@ const Type *rule_make_sized(TCall *c)
         REPORT(c->C, E0306, c->node->span, text);
         return tensor_unknown();
     }
-    return tensor_made(dt, n, d);
+    return tensor_made(&e, n, d);
 }
 
 const Type *rule_make_full(TCall *c)
@@ -36,7 +35,7 @@ const Type *rule_make_full(TCall *c)
     CallArg one[1];
     TCall only = *c;
     Dim d[16];
-    uint8_t dt = DT_NONE;
+    TType e = {.dtype = DT_NONE};
     int n;
 
     if (!shape || c->open)
@@ -47,30 +46,30 @@ const Type *rule_make_full(TCall *c)
     only.n = 1;
     n = tcall_sizes(&only, 0, NULL, d);
     if (fill && fill->type->kind == TY_FLOAT)
-        dt = DT_f32;
-    if (!tcall_dtype(c, 2, &dt))
-        dt = DT_NONE;
-    return n < 0 ? tensor_unknown() : tensor_made(dt, n, d);
+        e.dtype = DT_f32;
+    tcall_element(c, 2, &e);
+    return n < 0 ? tensor_unknown() : tensor_made(&e, n, d);
 }
 
 const Type *rule_make_eye(TCall *c)
 {
     const CallArg *n = tcall_arg(c, 0, "n", NULL), *m = tcall_arg(c, 1, "m", NULL);
     Dim d[2];
-    uint8_t dt = DT_f32;
+    TType e = {.dtype = DT_f32};
 
-    if (!n || c->open || !tcall_dtype(c, -1, &dt) || (m && m->type->kind != TY_INT))
+    if (!n || c->open || (m && m->type->kind != TY_INT))
         return tensor_unknown();
+    tcall_element(c, -1, &e);
     d[0] = size_of_type(n->type);
     d[1] = m ? size_of_type(m->type) : d[0];
-    return tensor_made(dt, 2, d);
+    return tensor_made(&e, 2, d);
 }
 
 const Type *rule_make_arange(TCall *c)
 {
     int n = tcall_positional(c);
     int64_t step = 1;
-    uint8_t dt = DT_NONE;
+    TType e = {.dtype = DT_NONE};
     Dim lo = 0, hi, d;
 
     if (c->open || n < 1 || n > 3)
@@ -78,8 +77,7 @@ const Type *rule_make_arange(TCall *c)
     for (int i = 0; i < n; i++)
         if (c->at[i].name || c->at[i].type->kind != TY_INT)
             return tensor_unknown();
-    if (!tcall_dtype(c, -1, &dt))
-        dt = DT_NONE;
+    tcall_element(c, -1, &e);
     if (n > 1)
         lo = size_of_type(c->at[0].type);
     hi = size_of_type(c->at[n > 1].type);
@@ -88,18 +86,19 @@ const Type *rule_make_arange(TCall *c)
     d = dim_cdiv(dim_sub(hi, lo), step);
     if (dim_ge(d, 0, NULL, NULL) != DIM_PROVED)
         d = dim_open();
-    return tensor_made(dt, 1, &d);
+    return tensor_made(&e, 1, &d);
 }
 
 const Type *rule_make_linspace(TCall *c)
 {
     const CallArg *n = tcall_arg(c, 2, "num", NULL);
-    uint8_t dt = DT_f32;
+    TType e = {.dtype = DT_f32};
     Dim d = n ? size_of_type(n->type) : 50;
 
-    if (c->open || !tcall_dtype(c, 4, &dt))
+    if (c->open)
         return tensor_unknown();
-    return tensor_made(dt, 1, &d);
+    tcall_element(c, 4, &e);
+    return tensor_made(&e, 1, &d);
 }
 
 /* The shape of nested displays. */
@@ -165,21 +164,25 @@ const Type *rule_make_tensor(TCall *c)
 {
     const CallArg *data = tcall_arg(c, 0, "data", NULL);
     Dim d[16] = {0};
-    uint8_t dt = DT_NONE, given = DT_NONE;
+    uint8_t dt = DT_NONE;
+    TType e = {.dtype = DT_NONE};
     Ast *src;
     int n;
 
-    if (!data || c->open || !tcall_dtype(c, 1, &given))
+    if (!data || c->open)
         return tensor_unknown();
+    tcall_element(c, 1, &e);
     src = data->node->kind == AST_Arg ? AST_AS(data->node, Arg)->value : data->node;
     n = source_shape(src, d, 0, &dt);
     if (n < 0) {
         dt = DT_NONE;
         n = data_shape(data->type, d, 0, &dt);
     }
-    if (given != DT_NONE)
-        dt = given;
-    return n < 0 ? tensor_made(given, RANK_UNKNOWN, NULL) : tensor_made(dt, n, d);
+    if (n < 0)
+        return tensor_made(&e, RANK_UNKNOWN, NULL);
+    if (!tcall_arg(c, 1, "dtype", NULL))
+        e.dtype = dt;
+    return tensor_made(&e, n, d);
 }
 
 const Type *rule_like(TCall *c)
@@ -190,8 +193,8 @@ const Type *rule_like(TCall *c)
     if (!x)
         return tensor_unknown();
     t = *x;
-    if (!tcall_dtype(c, -1, &t.dtype))
-        t.dtype = DT_NONE;
+    t.policy = NULL;
+    tcall_element(c, -1, &t);
     return type_tensor(&t);
 }
 

@@ -40,7 +40,7 @@ const Type *rule_reshape(TCall *c)
     if (!x)
         return T_ANY;
     if (n < 0 || x->rank == RANK_UNKNOWN)
-        return n < 0 ? tensor_of_dtype(x) : tensor_made(x->dtype, n, d);
+        return n < 0 ? tensor_of_dtype(x) : tensor_made(x, n, d);
     for (int i = 0; i < n; i++) {
         if (dim_const_value(d[i], &v) && v == -1)
             minus = i;
@@ -60,14 +60,14 @@ const Type *rule_reshape(TCall *c)
         d[minus] = dim_const_value(known, &v) && v <= 0 ? dim_open() : dim_floordiv(all, known);
         if (d[minus] == DIM_BAD || dim_is_open(all) || dim_is_open(known) || dim_mul(d[minus], known) != all)
             d[minus] = dim_open();
-        return tensor_made(x->dtype, n, d);
+        return tensor_made(x, n, d);
     }
     a.nd[0] = (uint8_t)n;
     memcpy(a.d[0], d, sizeof *d * (size_t)n);
     {
         long findings = c->C->findings;
         const Type *r = infer_move(c, OP_reshape, &a, x);
-        return r->tensor->rank == RANK_UNKNOWN && findings == c->C->findings ? tensor_made(x->dtype, n, d) : r;
+        return r->tensor->rank == RANK_UNKNOWN && findings == c->C->findings ? tensor_made(x, n, d) : r;
     }
 }
 
@@ -273,7 +273,7 @@ const Type *rule_flatten(TCall *c)
     if (!x || x->rank == RANK_UNKNOWN || c->open)
         return x ? tensor_of_dtype(x) : T_ANY;
     if (!x->rank)
-        return tensor_made(x->dtype, 1, &(Dim){1});
+        return tensor_made(x, 1, &(Dim){1});
     a = from ? tcall_axis(c, x, from) : 0;
     b = a < 0 ? a : end ? tcall_axis(c, x, end) : x->rank - 1;
     if (a < 0 || b < a)
@@ -300,13 +300,10 @@ const Type *rule_convert(TCall *c)
         return T_ANY;
     r = *x;
     r.weak = 0;
-    r.policy = NULL;
-    if (a && a->type->kind == TY_DTYPE)
-        r.dtype = (uint8_t)a->type->value;
-    else if (a && a->type->kind == TY_STR && a->type->text && dtype_find(a->type->text->text, &dt))
-        r.dtype = (uint8_t)dt;
-    else if (a && a->type->kind != TY_STR)
-        r.dtype = DT_NONE;
+    if (!a)
+        return type_tensor(&r);
+    if (a->type->kind != TY_STR || (a->type->text && dtype_find(a->type->text->text, &dt)))
+        element_of_type(c->C, a->type, &r);         /* else a place */
     return type_tensor(&r);
 }
 

@@ -46,6 +46,7 @@ const Type *rule_one_hot(TCall *c)
         return tensor_unknown();
     r = *ids;
     r.dtype = DT_NONE;
+    r.policy = NULL;
     r.shape[r.rank++] = size_of_type(n->type);
     return type_tensor(&r);
 }
@@ -103,7 +104,11 @@ const Type *rule_einsum(TCall *c)
     }
     for (const char *p = arrow + 2; *p && r.rank < 16; p++)
         r.shape[r.rank++] = (unsigned char)*p < 128 && size[(unsigned char)*p] != DIM_BAD ? size[(unsigned char)*p] : dim_open();
-    r.dtype = tcall_tensor(c, 1)->dtype;
+    for (int i = operand; i > 0; i--) {
+        const TType *x = tcall_tensor(c, i);
+        r.dtype = x->dtype;
+        r.policy = x->policy ? x->policy : r.policy;
+    }
     return type_tensor(&r);
 }
 

@@ -38,7 +38,7 @@ const Type *rule_along(TCall *c)
     }
     if (tcall_axis(c, x, tcall_arg(c, 2, "axis", "dim")) == -2)
         return tensor_of_dtype(x);
-    return tensor_made(x->dtype, i->rank, i->shape);
+    return tensor_made(x, i->rank, i->shape);
 }
 
 /* sort keeps dtype, argsort gives places. */
@@ -52,7 +52,7 @@ const Type *rule_order(TCall *c)
     r = *x;
     r.weak = 0;
     if (c->rule->op)
-        r.dtype = DT_int32;
+        r.dtype = DT_int32, r.policy = NULL;
     return type_tensor(&r);
 }
 
@@ -60,9 +60,10 @@ const Type *rule_order(TCall *c)
 const Type *rule_nonzero(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
+    TType places = {.dtype = DT_int32};
     Dim d[2] = {dim_open(), x && x->rank != RANK_UNKNOWN ? x->rank : dim_open()};
 
-    return x ? tensor_made(DT_int32, 2, d) : T_ANY;
+    return x ? tensor_made(&places, 2, d) : T_ANY;
 }
 
 const Type *rule_dynamic_slice(TCall *c)
@@ -223,6 +224,7 @@ const Type *rule_fft(TCall *c)
         return T_ANY;
     r = *x;
     r.weak = 0;
+    r.policy = NULL;
     if (x->dtype != DT_NONE)
         r.dtype = kind == 3 ? (x->dtype == DT_c128 ? DT_f64 : DT_f32) : x->dtype == DT_f64 || x->dtype == DT_c128 ? DT_c128 : DT_c64;
     if (x->rank == RANK_UNKNOWN || !x->rank || c->open)
@@ -276,13 +278,12 @@ const Type *rule_drawn(TCall *c)
     TCall only = *c;
     CallArg one;
     Dim d[16];
-    uint8_t dt = DT_f32;
+    TType e = {.dtype = DT_f32};
     int n;
 
     if (c->open)
         return T_ANY;
-    if (!tcall_dtype(c, -1, &dt))
-        dt = DT_NONE;
+    tcall_element(c, -1, &e);
     if (shape) {
         one = *shape;
         one.name = NULL;
@@ -292,7 +293,7 @@ const Type *rule_drawn(TCall *c)
         return T_ANY;
     }
     n = tcall_sizes(&only, 0, NULL, d);
-    return n < 0 ? tensor_made(dt, RANK_UNKNOWN, NULL) : n ? tensor_made(dt, n, d) : T_ANY;
+    return n < 0 ? tensor_made(&e, RANK_UNKNOWN, NULL) : n ? tensor_made(&e, n, d) : T_ANY;
 }
 
 /* randint(lo, hi, shape), bernoulli(p, shape); op: the position of the shape. */
@@ -302,11 +303,12 @@ const Type *rule_drawn_at(TCall *c)
     TCall only = *c;
     CallArg one;
     Dim d[16];
-    uint8_t dt = c->rule->op == 2 ? DT_int32 : DT_f32;
+    TType e = {.dtype = c->rule->op == 2 ? DT_int32 : DT_f32};
     int n;
 
-    if (c->open || !tcall_dtype(c, -1, &dt))
+    if (c->open)
         return T_ANY;
+    tcall_element(c, -1, &e);
     if (!shape)
         return c->rule->op == 2 ? type_int(DIM_BAD) : tcall_tensor(c, 0) ? type_tensor(tcall_tensor(c, 0)) : T_ANY;
     one = *shape;
@@ -314,11 +316,12 @@ const Type *rule_drawn_at(TCall *c)
     only.at = &one;
     only.n = 1;
     n = tcall_sizes(&only, 0, NULL, d);
-    return n < 0 ? tensor_made(dt, RANK_UNKNOWN, NULL) : tensor_made(dt, n, d);
+    return n < 0 ? tensor_made(&e, RANK_UNKNOWN, NULL) : tensor_made(&e, n, d);
 }
 
 const Type *rule_permutation(TCall *c)
 {
+    TType places = {.dtype = DT_int32};
     Dim n;
 
     if (!c->n || type_is_any(c->at[0].type))
@@ -326,7 +329,7 @@ const Type *rule_permutation(TCall *c)
     if (c->at[0].type->kind == TY_TENSOR)
         return c->at[0].type;
     n = size_of_type(c->at[0].type);
-    return tensor_made(DT_int32, 1, &n);
+    return tensor_made(&places, 1, &n);
 }
 
 /* ------------------------------------------------------------- as a number */

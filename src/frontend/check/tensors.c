@@ -42,11 +42,31 @@ static bool operand(const Type *t, TType *out)
     return true;
 }
 
-static const Type *unknown_of(uint8_t dtype)
+/* Of x's element type, nothing else known. */
+static const Type *unknown_like(const TType *x)
 {
-    TType t = {.dtype = dtype, .rank = RANK_UNKNOWN};
+    TType t = {.dtype = x->dtype, .policy = x->policy, .rank = RANK_UNKNOWN};
 
     return type_tensor(&t);
+}
+
+/* An elementwise op on tensors whose axes are not known: the element type follows from those of the operands alone. */
+static const Type *elements_alone(OpId op, const Attr *a, const TType *from, int nin)
+{
+    TType in[ITEMS_MAX], out[4];
+    int nout = 0, code = 0;
+    StrBuf err = {0};
+    bool ok = op_info[op].family == FAM_MAP;
+
+    for (int i = 0; i < nin; i++) {
+        in[i] = from[i];
+        in[i].rank = 0;
+        ok = ok && in[i].dtype != DT_NONE;
+    }
+    memset(out, 0, sizeof out);
+    ok = ok && op_infer(op, a, in, nin, out, &nout, &err, &code) && nout == 1;
+    sb_done(&err);
+    return ok ? unknown_like(&out[0]) : type_tensor_unknown();
 }
 
 static void describe_broadcast(const TType *a, const TType *b, Diag *d, bool *known, Dim *pair)
@@ -151,12 +171,17 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
 {
     TType in[ITEMS_MAX], out[4];
     uint8_t known = DT_NONE;
+    const TType *all[ITEMS_MAX];
     bool open = false, no_dtype = false;
     int nout = 0, code = 0;
     StrBuf err = {0};
     bool ok;
 
     if (nin < 1 || nin > ITEMS_MAX)
+        return type_tensor_unknown();
+    for (int i = 0; i < nin; i++)
+        all[i] = &from[i];
+    if (!policies_meet(C, op_info[op].name, all, nin, node))
         return type_tensor_unknown();
     memset(out, 0, sizeof out);
     for (int i = 0; i < nin; i++) {
@@ -166,7 +191,7 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
     }
     for (int i = 0; i < nin; i++) {
         if (in[i].rank == RANK_UNKNOWN)
-            return unknown_of(nin == 1 ? in[i].dtype : DT_NONE);
+            return elements_alone(op, a, from, nin);
         open |= ttype_is_open(&in[i]) && in[i].dtype != DT_NONE;
         for (int k = 0; k < in[i].rank; k++)
             open |= dim_is_open(in[i].shape[k]) || (C->lenient && !dim_is_const(in[i].shape[k]));
@@ -183,6 +208,8 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
         return type_tensor_unknown();
     if (no_dtype && op_info[op].family != FAM_MAKE && out[0].dtype != DT_bool && out[0].dtype != DT_int32)
         out[0].dtype = DT_NONE;
+    if (C->mixed)                                   /* a scope may store products elsewhere */
+        out[0].policy = NULL;
     return nout == 1 ? type_tensor(&out[0]) : T_ANY;
 }
 
@@ -197,8 +224,10 @@ static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
     Dim left, right;
     Diag *d;
 
-    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
+    if (!policies_meet(C, "@", (const TType *[]){a, b}, 2, node))
         return type_tensor_unknown();
+    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
+        return a->dtype == b->dtype && !C->mixed ? unknown_like(a->policy ? a : b) : type_tensor_unknown();
     if (!a->rank || !b->rank) {
         REPORT(C, E0306, node->span, "@ needs tensors with at least one axis; use * to scale");
         return type_tensor_unknown();
@@ -410,7 +439,9 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
     if (!strcmp(s, "ndim"))
         return type_int(x->rank == RANK_UNKNOWN ? DIM_BAD : x->rank);
     if (!strcmp(s, "dtype"))
-        return x->dtype == DT_NONE ? T_ANY : type_dtype((DType)x->dtype);
+        return x->dtype == DT_NONE ? T_ANY : type_dtype((DType)x->dtype, NULL);
+    if (!strcmp(s, "policy"))
+        return x->policy ? type_dtype((DType)x->dtype, x->policy) : T_ANY;
     if (!strcmp(s, "T"))
         return reversed(x, false);
     if (!strcmp(s, "mT"))
@@ -515,13 +546,13 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
         }
         k = expr(C, e);
         if (!index_in_range(C, x, k, at, node))
-            return unknown_of(x->dtype);
+            return unknown_like(x);
         plain = plain && k->kind == TY_INT;
         at++;
         used--;
     }
     if (x->rank == RANK_UNKNOWN || r.rank > 15)
-        return unknown_of(x->dtype);
+        return unknown_like(x);
     used = 0;
     for (int i = 0; i < list.n; i++)
         used += !is_ellipsis(list.at[i]) && !is_newaxis(list.at[i]);
@@ -529,7 +560,7 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
         const Type *k = list.n == 1 ? expr(C, index) : T_ANY;
         if (k->kind != TY_TENSOR || k->tensor->dtype == DT_NONE || !dtype_is_int((DType)k->tensor->dtype) ||
             k->tensor->rank == RANK_UNKNOWN || !x->rank || k->tensor->rank + x->rank > 16)
-            return unknown_of(x->dtype);
+            return unknown_like(x);
         r.rank = 0;
         for (int i = 0; i < k->tensor->rank; i++)
             r.shape[r.rank++] = k->tensor->shape[i];

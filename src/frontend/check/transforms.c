@@ -62,6 +62,12 @@ static TType *drop_axis(TType *t, const void *with)
 
 typedef struct { int axis; Dim size; } NewAxis;
 
+static TType *drop_policy(TType *t, const void *with)
+{
+    t->policy = NULL;
+    return t;
+}
+
 static TType *add_axis(TType *t, const void *with)
 {
     const NewAxis *a = with;
@@ -154,6 +160,18 @@ static bool no_parameters(const CallArgs *a)
     return true;
 }
 
+/* By a narrow tensor with a loss scale or a master copy it is f32 (docs/numerics.md). */
+static const Type *gradient_type(const TType *x)
+{
+    TType g = *x;
+
+    if (g.policy && (g.policy->has_scale || g.policy->master) && dtype_is_float((DType)g.dtype) && dtype_info[g.dtype].bits < 32) {
+        g.dtype = DT_f32;
+        g.policy = NULL;
+    }
+    return type_tensor(&g);
+}
+
 static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r;
@@ -163,6 +181,8 @@ static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 
     if (type_is_any(g) || (g->kind != TY_TENSOR && !(g->kind == TY_INSTANCE && g->inst)))
         g = T_ANY;                      /* numbers become tensors */
+    if (g->kind == TY_TENSOR)
+        g = gradient_type(g->tensor);
     if (aux)
         value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
     if (!type_is_any(value) && value->kind == TY_TENSOR && value->tensor->rank != RANK_UNKNOWN && value->tensor->rank) {
@@ -234,6 +254,7 @@ const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type
     if (!carry_fits(C, init, r->item[0], node))
         return type_tuple(pair, 2);
     ys = steps == DIM_BAD ? NULL : change_tree(r->item[1], &(Change){add_axis, &(NewAxis){0, steps}});
+    ys = ys ? change_tree(ys, &(Change){drop_policy, NULL}) : ys;
     pair[0] = type_is_any(init) || init->kind == TY_TENSOR || init->kind == TY_TUPLE ? r->item[0] : T_ANY;
     pair[1] = ys ? ys : T_ANY;
     return type_tuple(pair, 2);

@@ -12,7 +12,7 @@ static int among(const Type *t, const Type *all)
     for (int i = 0; i < all->n; i++) {
         const Type *m = all->item[i];
         if (t->kind == TY_DTYPE && m->kind == TY_DTYPE) {
-            if (t->value == m->value)
+            if (t == m)
                 return 1;
             continue;
         }
@@ -70,7 +70,7 @@ static int compare_truth(Check *C, AstCompare *c)
         return same < 0 ? same : same == (x->op == AOP_EQ);
     }
     if (a->kind == TY_DTYPE && b->kind == TY_DTYPE && (x->op == AOP_EQ || x->op == AOP_NE))
-        return (a->value == b->value) == (x->op == AOP_EQ);
+        return (a == b) == (x->op == AOP_EQ);
     if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
         return (a->text == b->text) == (x->op == AOP_EQ);
     if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)

@@ -194,9 +194,9 @@ const Type *type_lazy(const void *space, Sym name)
     return intern(&(Type){.kind = TY_LAZY, .ref = space, .text = name});
 }
 
-const Type *type_dtype(DType dt)
+const Type *type_dtype(DType dt, const Policy *policy)
 {
-    return intern(&(Type){.kind = TY_DTYPE, .value = dt});
+    return intern(&(Type){.kind = TY_DTYPE, .value = dt, .ref = policy});
 }
 
 const Type *type_list(const Type *elem)

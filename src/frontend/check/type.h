@@ -39,10 +39,11 @@ struct Type {
     Sym text;                   /* STR: its text when known */
     const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls;
                                    SPACE, LAZY: Space, with LAZY's name in text; METHOD, TRANSFORM: Type of the function;
-                                   TENSOR in a kernel: the memory that it lies in (KernelPlace), NULL: it is a value */
+                                   TENSOR in a kernel: the memory that it lies in (KernelPlace), NULL: it is a value;
+                                   DTYPE: Policy */
     const Type *self;           /* METHOD: the object */
     const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
-    const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown */
+    const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown; policy NULL when there is none, too */
     uint32_t nodes;             /* of the tree it stands for: shared parts count each time; at most TYPE_NODES */
 };
 
@@ -58,7 +59,7 @@ const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
 const Type *type_str(Sym text);                         /* NULL: unknown */
 const Type *type_lazy(const void *space, Sym name);
-const Type *type_dtype(DType dt);
+const Type *type_dtype(DType dt, const Policy *policy);     /* policy NULL: none, or it is not known */
 const Type *type_list(const Type *elem);
 const Type *type_list_of(const Type *const *items, int n);
 const Type *type_range_of(const Type *const *items, int n);     /* of these numbers; type_of_kind(TY_RANGE): not known */

@@ -42,7 +42,7 @@ static void print_tensor(const Type *whole, StrBuf *out)
         dim_print(t->shape[i], out);
     }
     if (t->dtype != DT_NONE)
-        sb_printf(out, "%s%s", t->rank ? ", " : "", dtype_info[t->dtype].name);
+        sb_printf(out, "%s%s", t->rank ? ", " : "", element_text(t->dtype, t->policy));
     sb_putc(out, ']');
 }
 

@@ -24,9 +24,9 @@ static void check_done(Check *C)
     for (int i = 0; i < C->frames.n; i++)
         vec_free(&C->frames.at[i]->dims);
     vec_free(&C->frames);
-    for (uint32_t i = 0; i < C->fn_of.cap; i++)
-        if (C->fn_of.key[i])
-            vec_free(&((Fn *)C->fn_of.val[i])->sig.dims);
+    for (int i = 0; i < C->signed_fns.n; i++)
+        vec_free(&C->signed_fns.at[i]->sig.dims);
+    vec_free(&C->signed_fns);
     vec_free(&C->fns);
     map_done(&C->rule_of);
     map_done(&C->home_of);

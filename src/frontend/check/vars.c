@@ -38,7 +38,7 @@ static const Type *read_prelude(Check *C, int row)
     if (r->kind == PRELUDE_SPACE)
         return type_ref(TY_SPACE, space_builtin(r->module));
     if (dtype_find(r->name->text, &dt) && strcmp(r->name->text, "bool"))
-        return type_dtype(dt);
+        return type_dtype(dt, NULL);
     if (r->kind == PRELUDE_STDLIB)
         return library_type(C, r->module, r->name);
     if (d && d->sig && !strcmp(d->sig, "float"))
@@ -223,6 +223,7 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
         report_misfit(C, n->ast.span, what, t, *decl);
         t = *decl;
     }
+    t = decl ? with_declared_policy(t, *decl) : t;
     t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl :
         is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
     if (C->kernel)
@@ -241,5 +242,6 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob)
         C->home->from[n->slot] = value;
     if (C->opt.shapes && !C->quiet && t && t->kind == TY_TENSOR && value && t->tensor->rank != RANK_UNKNOWN && f->fn)
-        sb_printf(C->opt.shapes, "%s: %s\n", n->id->text, shape_of(t->tensor));
+        sb_printf(C->opt.shapes, "%s: %s%s%s\n", n->id->text, shape_of(t->tensor), t->tensor->policy ? " " : "",
+                  t->tensor->policy ? element_text(t->tensor->dtype, t->tensor->policy) : "");
 }

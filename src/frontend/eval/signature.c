@@ -6,7 +6,8 @@
  * The checker reports the calls that it can see through; values that only the
  * run knows meet the same words here: number of axes, literal sizes, names that
  * stand for one size, dtype.  Sizes that are symbolic, in a function being staged, are
- * left to the conditions of its graph.
+ * left to the conditions of its graph.  A name of the program in the last place is a size or an element type
+ * (frontend/eval/declare.c): which, its value says.
  */
 #include "frontend/eval/lower.h"
 
@@ -18,7 +19,8 @@
 enum { AXES = 16, NAMES = 32 };
 
 typedef struct Axis { Dim size; Sym name; uint8_t index; const Step *value; } Axis;    /* one of size, name, value; or none */
-struct TensorGuard { uint32_t slot; DType dtype; uint8_t front, back; bool rest; Axis *axis; };
+/* front sizes, perhaps "..." (rest), back sizes, perhaps a name that may be a size (either), whose value is `last` where it can be read. */
+struct TensorGuard { uint32_t slot; DType dtype; uint8_t front, back; bool rest, either; const Step *last; Axis *axis; };
 typedef struct Known { Sym name[NAMES]; int n; } Known;
 
 /* ------------------------------------------------------------- reading annotations */
@@ -101,6 +103,12 @@ static Axis axis_of(Lower *L, Ast *e, Known *known)
     return x;
 }
 
+/* A name of the program, which may stand for a size or an element type. */
+static bool is_program_name(const Ast *e)
+{
+    return AST_IS(e, Name) && AST_AS(e, Name)->bind != BIND_DIM && AST_AS(e, Name)->bind != BIND_PRELUDE && AST_AS(e, Name)->bind != BIND_NONE;
+}
+
 static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorGuard *g)
 {
     bool region = false;
@@ -115,9 +123,13 @@ static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorG
     *g = (struct TensorGuard){.slot = p->slot, .dtype = DT_NONE};
     if (n > from && element_dtype(elts.at[n - 1], &g->dtype))
         n--;
-    if (n - from > AXES)
+    else if (n > from && is_program_name(elts.at[n - 1])) {
+        g->either = true;
+        g->last = AST_AS(elts.at[--n], Name)->bind == BIND_GLOBAL ? lower_expr(L, elts.at[n]) : NULL;
+    }
+    if (n - from + g->either > AXES)
         return false;
-    g->rest = n <= from;                                /* Tensor[f32]: any shape */
+    g->rest = n <= from && !g->either;                  /* Tensor[f32]: any shape */
     g->axis = arena_array(L->arena, Axis, AXES);
     for (int i = from; i < n; i++) {
         if (is_rest(elts.at[i])) {
@@ -162,16 +174,25 @@ static bool refuse(Frame *f, const struct TensorGuard *g, int axis, Dim want, Di
     return false;
 }
 
+/* What a name stands for; None: nothing yet, it is defined later. */
+static Value value_there(const Step *name, Frame *f)
+{
+    Value v = name->eval(name, f);
+
+    if (!is_err(v) || !exc_matches(f->I, EXC_NameError))
+        return v;
+    exc_clear(f->I);
+    return VNONE;
+}
+
 static bool axis_holds(Frame *f, const struct TensorGuard *g, const Axis *x, int axis, Dim got, Dim *size)
 {
     Dim want = x->name ? size[x->index] : x->size;
 
     if (x->value) {
-        Value v = x->value->eval(x->value, f);
-        if (is_err(v) && !exc_matches(f->I, EXC_NameError))
-            return false;
+        Value v = value_there(x->value, f);
         if (is_err(v))
-            exc_clear(f->I);
+            return false;
         want = v.tag == V_INT ? dim_const(v.i) : DIM_BAD;
         value_unref(v);
     }
@@ -182,11 +203,34 @@ static bool axis_holds(Frame *f, const struct TensorGuard *g, const Axis *x, int
     return refuse(f, g, axis, want, got, x->name);
 }
 
+/* Is the name in the last place a size? 1, 0; -1: not known; -2: an exception is pending. */
+static int last_is_size(Frame *f, const struct TensorGuard *g, Axis *x)
+{
+    Value v;
+    int is = -1;
+
+    if (!g->either || !g->last)
+        return g->either ? -1 : 0;
+    v = value_there(g->last, f);
+    if (is_err(v))
+        return -2;
+    if (v.tag == V_INT)
+        is = 1, *x = (Axis){.size = dim_const(v.i)};
+    else if (v.tag == V_DTYPE || v.tag == V_INSTANCE || v.tag == V_CLASS || v.tag == V_STR)
+        is = 0;
+    value_unref(v);
+    return is;
+}
+
 static bool tensor_holds(Frame *f, const struct TensorGuard *g, const TType *t, Dim *size)
 {
-    int named = g->front + g->back;
+    int named = g->front + g->back, last;
+    Axis end;
 
-    if (g->rest ? t->rank < named : t->rank != named) {
+    if ((last = last_is_size(f, g, &end)) == -2)
+        return false;
+    named += last == 1;
+    if (t->rank < named || (!g->rest && t->rank > named + (last < 0))) {
         f->at = NULL;
         raise(f->I, EXC_ShapeError, "argument '%s' of %s(): %s%d axes expected but got %d", f->code->param[g->slot]->text,
               f->code->name->text, g->rest ? "at least " : "", named, t->rank);
@@ -198,7 +242,9 @@ static bool tensor_holds(Frame *f, const struct TensorGuard *g, const TType *t, 
               f->code->name->text, dtype_info[g->dtype].name, dtype_info[t->dtype].name, dtype_info[g->dtype].name);
         return false;
     }
-    for (int i = 0; i < named; i++) {
+    if (last == 1 && !axis_holds(f, g, &end, t->rank - 1, t->shape[t->rank - 1], size))
+        return false;
+    for (int i = 0; i < g->front + (last < 0 ? 0 : g->back); i++) {
         int axis = i < g->front ? i : t->rank - named + i;
         if (!axis_holds(f, g, &g->axis[i], axis, t->shape[axis], size))
             return false;

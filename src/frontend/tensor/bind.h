@@ -40,7 +40,6 @@ bool arg_dtype(Interp *I, Value v, DType *out);
 bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy);
 bool arg_rounding(Interp *I, Value v, uint8_t *out);    /* "nearest", "stochastic" ...; None keeps *out */
 bool arg_denorm(Interp *I, Value v, uint8_t *out);      /* "flush", "preserve" */
-bool accum_fits(DType storage, DType accum);            /* may values of `storage` be summed in `accum`? */
 bool arg_int_list(Interp *I, Value v, int64_t *out, int max, int *n, const char *what);
 bool arg_is_number(Value v);                            /* bool, int, float, complex */
 

@@ -4,6 +4,7 @@
  * One immortal object for each plain dtype; a policy makes a new one.
  */
 #include "frontend/eval/eval.h"
+#include "ir/core/policy.h"
 #include "frontend/tensor/bind.h"
 
 #include "frontend/syntax/ast.h"
@@ -98,20 +99,12 @@ static Value n_fp32_master(Interp *I, Value *a)
     return vobj(p);
 }
 
-/* Does an accumulator go with what is stored? Said with the spellings of C-06. */
-bool accum_fits(DType storage, DType accum)
-{
-    if (dtype_is_int(storage))
-        return accum == DT_int32 || accum == DT_int64;
-    return accum == DT_f32 || accum == DT_bf16 || accum == DT_f16 || accum == DT_tf32 || accum == DT_f64;
-}
-
 static bool check_accum(Interp *I, DType storage, DType accum)
 {
     if (accum_fits(storage, accum))
         return true;
     raise(I, EXC_DTypeError, "%s @accum(%s): %s tensor accumulates in %s", dtype_info[storage].name, dtype_info[accum].name,
-          dtype_is_int(storage) ? "an integer" : "a float", dtype_is_int(storage) ? "int32 or int64" : "f32, bf16, f16 or tf32");
+          dtype_is_int(storage) ? "an integer" : "a float", accum_choices(storage));
     return false;
 }
 
@@ -146,53 +139,9 @@ Value dtype_op_binary(Interp *I, int op, Value a, Value b)
 
 /* ------------------------------------------------------------- attributes */
 
-/* What the suffixes say: bf16 @accum(f32) @saturate. */
-static void suffix_text(const Policy *p, StrBuf *b)
-{
-    if (p->accum != DT_NONE)
-        sb_printf(b, " @accum(%s)", dtype_info[p->accum].name);
-    if (p->rounding == ROUND_STOCHASTIC)
-        sb_puts(b, " @stochastic_round");
-    if (p->saturate)
-        sb_puts(b, " @saturate");
-    if (p->has_scale)
-        sb_printf(b, " @loss_scale(%g)", p->scale);
-    if (p->master)
-        sb_puts(b, " @fp32_master");
-}
-
-/* What they cannot say is said by a Policy. */
-static void policy_text(const DTypeObj *d, StrBuf *b)
-{
-    const Policy *p = d->policy;
-    Policy rest = policy_none;
-    sb_printf(b, "Policy(storage=%s", dtype_info[d->dtype].name);
-    if (p->compute != DT_NONE)
-        sb_printf(b, ", compute=%s", dtype_info[p->compute].name);
-    if (p->accum != DT_NONE)
-        sb_printf(b, ", accumulate=%s", dtype_info[p->accum].name);
-    if (p->rounding != DT_NONE)
-        sb_printf(b, ", rounding=\"%s\"", rounding_name(policy_rounding(p)));
-    if (p->saturate)
-        sb_puts(b, ", saturate=True");
-    if (p->denorm == DENORM_FLUSH)
-        sb_puts(b, ", denorm_mode=\"flush\"");
-    sb_putc(b, ')');
-    rest.has_scale = p->has_scale, rest.scale = p->scale, rest.master = p->master;
-    suffix_text(&rest, b);
-}
-
 void dtype_repr(Value v, StrBuf *out)
 {
-    const DTypeObj *d = as_dtype(v);
-    const Policy *p = d->policy;
-    if (p && (p->compute != DT_NONE || p->denorm == DENORM_FLUSH || (p->rounding != DT_NONE && p->rounding != ROUND_STOCHASTIC))) {
-        policy_text(d, out);
-        return;
-    }
-    sb_puts(out, dtype_info[d->dtype].name);
-    if (p)
-        suffix_text(p, out);
+    element_print(as_dtype(v)->dtype, as_dtype(v)->policy, out);
 }
 
 /* The fields of a NumericalPolicy, with the defaults of the dtype for what is not said. */
@@ -257,6 +206,8 @@ Value dtype_op_getattr(Interp *I, Value v, Sym name)
         return str_c(info->name);
     if (!strcmp(name->text, "itemsize"))
         return vint((info->sbits + 7) / 8);
+    if (!strcmp(name->text, "is_float"))
+        return vbool(info->kind == DK_FLOAT);
     return policy_field(as_dtype(v), name->text);
 }
 
