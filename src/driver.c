@@ -14,6 +14,7 @@
 #include "codegen/llvm.h"
 #endif
 #include "ir/schedule/fused.h"
+#include "ir/schedule/lowered.h"
 #include "runtime/mesh.h"
 #include "runtime/store.h"
 #include "tools/cache.h"
@@ -22,7 +23,6 @@
 #include "tools/graphs.h"
 #include "tools/inspect.h"
 #include "tools/load.h"
-#include "tools/lowered.h"
 #include "tools/options.h"
 #include "tools/program.h"
 #include "tools/repl/repl.h"
@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,7 +104,7 @@ static int inspect_graphs(const Options *o)
         sb_puts(&err, "a file is missing: tessera inspect --ir graph FILE");
         return complain(&err, EXIT_USAGE);
     }
-    if (!option_on(o, OPT_ir)) {
+    if (!option_on(o, OPT_ir) && !option_on(o, OPT_lowering) && !option_on(o, OPT_passes)) {
         sb_printf(&err, "what of '%s'? --ir graph prints the graphs of its staged functions", o->operand[0]);
         return complain(&err, EXIT_USAGE);
     }
@@ -114,9 +115,9 @@ static int do_inspect(const Options *o)
 {
     StrBuf out = {0}, err = {0};
 
-    if (option_on(o, OPT_passes))
+    if (option_on(o, OPT_passes) && !o->noperands)
         graphs_list_passes(&out);
-    else if (option_on(o, OPT_ir) || o->noperands)
+    else if (option_on(o, OPT_ir) || option_on(o, OPT_lowering) || o->noperands)
         return inspect_graphs(o);
     else if (!o->value[OPT_op])
         inspect_list(&out);
@@ -241,6 +242,17 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_version] = do_version,
 };
 
+/* Which passes of the compiler run, and what is looked at behind each. */
+static void choose_passes(const Options *o)
+{
+    const char *verify = getenv("TESSERA_VERIFY");
+
+    if (o->value[OPT_no_pass])
+        passes_off(o->value[OPT_no_pass]);
+    passes_shown = o->value[OPT_dump_after];
+    passes_verify = verify && *verify && strcmp(verify, "0");
+}
+
 /* What runs staged functions. Without a compiler in this build, auto and cpu are eval. */
 static void choose_backend(const char *name)
 {
@@ -269,6 +281,7 @@ static int do_verb(const Options *o)
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
     cache_begin();
+    choose_passes(o);
     choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto");
     return verb_fn[o->verb](o);
 }

@@ -122,6 +122,7 @@ def main():
             print("fail build/clang-sanitized")
     with tempfile.TemporaryDirectory(prefix="tessera-kernels-") as kernels:
         os.environ["TESSERA_CACHE"] = kernels           # not the user's
+        os.environ["TESSERA_VERIFY"] = "1"              # behind every pass
         results.update(run_all(collect(ctx, a.words), a.jobs, a.verbose))
     report_skips(results)
     (build / "test-results.json").write_text(json.dumps(results, indent=0, sort_keys=True))

@@ -1,26 +1,30 @@
 /*
- * Graphs on the command line.
+ * Graphs and kernels on the command line.
  *
  * `inspect --ir LEVEL FILE` runs the program and prints each graph that one of
  * its functions becomes, in that order, when the program is over (lowered.h).  Standard output holds
  * nothing else, so that the text can be read back: what the program prints goes to standard error.
- * `opt FILE` reads such a text, which may hold several graphs.  Both run the passes that --pass names.
+ * `opt FILE` reads such a text of any level but the last, which may hold several graphs or kernels.  Both run the passes
+ * that --pass names.
  */
 #include "tools/graphs.h"
 
 #include "base/sym.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/plan.h"
+#include "ir/schedule/lowered.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/kernels.h"
 #include "tools/load.h"
-#include "tools/lowered.h"
 #include "tools/program.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-typedef Vec(Graph *) Graphs;
+/* A graph at its level, or a kernel. */
+typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; } Piece;
+typedef Vec(Piece) Pieces;
 
 static int complain(StrBuf *err, int code)
 {
@@ -31,51 +35,117 @@ static int complain(StrBuf *err, int code)
 
 /* ------------------------------------------------------------- passes */
 
+/* Names of all passes, by level: what is listed, and what a mistyped one is compared with. */
+typedef struct PassRow { const char *name, *level, *when, *help; } PassRow;
+
+static const PassRow below[] = {
+    {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
+#define PASS(name, function, help) {"tile." #name, "tile", "on", help},
+#include "ir/tile/pass.def"
+};
+
+static bool pass_row(int i, PassRow *out)
+{
+    int n = 0, m = (int)(sizeof below / sizeof *below);
+    const char *what;
+
+    while (graph_pass[n].name)
+        n++;
+    if (i < n)
+        *out = (PassRow){graph_pass[i].name, "graph", graph_pass[i].when == PASS_STAGED ? "on" : "", graph_pass[i].help};
+    else if (i < n + m)
+        *out = below[i - n];
+    else if ((out->name = pass_declared(i - n - m, &what)))
+        *out = (PassRow){out->name, "", "on", what};
+    else
+        return false;
+    return true;
+}
+
 static const char *next_pass(void *state)
 {
-    const PassInfo **p = state;
+    PassRow row;
 
-    return (*p)->name ? (*p)++->name : NULL;
+    return pass_row((*(int *)state)++, &row) ? row.name : NULL;
 }
 
 void graphs_list_passes(StrBuf *out)
 {
-    for (const PassInfo *p = graph_pass; p->name; p++)
-        sb_printf(out, "%-10s %-4s %s\n", p->name, p->when == PASS_STAGED ? "on" : "", p->help);
+    PassRow p;
+
+    for (int i = 0; pass_row(i, &p); i++)
+        if (*p.level)
+            sb_printf(out, "%-12s %-3s %-9s %s\n", p.name, p.when, p.level, p.help);
+        else
+            sb_printf(out, "%-12s %-3s %s\n", p.name, p.when, p.help);
 }
 
-/* The pass named by n bytes of a list; NULL: *err names what was meant. */
-static const PassInfo *find_pass(const char *name, size_t n, StrBuf *err)
+static bool no_such_pass(const char *name, const char *level, StrBuf *err)
 {
-    const PassInfo *first = graph_pass, *p = graph_pass_find(sym_n(name, n)->text);
-    const char *near;
+    int first = 0;
+    const char *near = closest_name(name, next_pass, &first);
 
-    if (p)
-        return p;
-    near = closest_name(sym_n(name, n)->text, next_pass, &first);
-    sb_printf(err, "there is no pass '%.*s'; ", (int)n, name);
-    if (near)
+    sb_printf(err, "there is no pass '%s' over %s; ", name, level);
+    if (near && strcmp(near, name))
         sb_printf(err, "did you mean '%s'?", near);
     else
         sb_puts(err, "--passes lists them");
-    return NULL;
+    return false;
 }
 
-/* false: a pass is unknown, or left a graph that breaks a rule. */
-static bool run_passes(Graph *g, const char *names, StrBuf *err)
+static bool graph_one_pass(Piece *x, const char *name, StrBuf *err)
+{
+    const PassInfo *p = graph_pass_find(name);
+    Graph *fused;
+
+    if (!strcmp(name, "fuse") && x->level == LEVEL_GRAPH) {
+        x->level = LEVEL_SCHEDULE;
+        if ((fused = schedule_fuse(x->g))) {
+            graph_unref(x->g);
+            x->g = fused;
+        }
+    } else if (p)
+        graph_pass_run(p, x->g);
+    else
+        return no_such_pass(name, x->level == LEVEL_GRAPH ? "graphs" : "schedules", err);
+    return graph_verify(x->g, err);
+}
+
+static bool one_pass(Piece *x, const char *name, StrBuf *err)
+{
+    TilePass run;
+
+    if (x->g)
+        return graph_one_pass(x, name, err);
+    if (!(run = tile_pass_find(strncmp(name, "tile.", 5) ? name : name + 5)))
+        return no_such_pass(name, "kernels", err);
+    run(x->k);
+    return tile_verify(x->k, err);
+}
+
+/* false: a pass is unknown, or left IR that breaks a rule. */
+static bool run_passes(Piece *x, const char *names, StrBuf *err)
 {
     for (size_t n; names && *names; names += n + (names[n] == ',')) {
-        const PassInfo *p;
+        Sym name;
         n = strcspn(names, ",");
-        if (!(p = find_pass(names, n, err)))
-            return false;
-        p->run(g);
-        if (!graph_verify(g, err)) {
-            sb_printf(err, " (after the pass %s)", p->name);
+        name = sym_n(names, n);
+        if (!one_pass(x, name->text, err)) {
+            if (strncmp(sb_str(err), "there is no pass", 16))
+                sb_printf(err, " (after the pass %s)", name->text);
             return false;
         }
     }
     return true;
+}
+
+/* Names that --no-pass gave and no pass had: said when all had their turn. */
+static void note_unknown_passes(void)
+{
+    const char *name;
+
+    for (int i = 0; (name = pass_unknown(i)); i++)
+        fprintf(stderr, "note: --no-pass: there is no pass '%s', or nothing came to it\n", name);
 }
 
 /* ------------------------------------------------------------- output */
@@ -88,26 +158,56 @@ static void put_plan(const Graph *g, StrBuf *out)
     plan_free(p);
 }
 
-static bool print_graphs(const Options *o, Graphs *all, StrBuf *err)
+/* The graph on every level, each under a line that names it. */
+static bool print_lowering(Graph *g, StrBuf *out, StrBuf *err)
 {
-    const char *level = o->value[OPT_ir] ? o->value[OPT_ir] : "graph";
+    for (IrLevel level = LEVEL_GRAPH; level < LEVEL_TARGET; level++) {
+        sb_printf(out, "# ---- %s ----\n", level_name[level]);
+        if (!lowered_print(g, level, out, err))
+            return false;
+    }
+    return true;
+}
+
+static bool print_piece(const Options *o, const Piece *x, StrBuf *out, StrBuf *err)
+{
+    IrLevel level = x->level;
+
+    if (x->g && option_on(o, OPT_lowering))
+        return print_lowering(x->g, out, err);
+    if (o->value[OPT_ir] && !level_find(o->value[OPT_ir], &level))
+        return false;
+    if (level < x->level) {
+        sb_printf(err, "a text of the level %s is not raised to %s again", level_name[x->level], level_name[level]);
+        return false;
+    }
+    if (x->g)
+        return lowered_print(x->g, level, out, err);
+    return lowered_print_kernel(x->k, level, out, err);
+}
+
+static bool print_pieces(const Options *o, Pieces *all, StrBuf *err)
+{
     StrBuf out = {0};
     bool ok = true;
 
     for (int i = 0; ok && i < all->n; i++) {
-        ok = run_passes(all->at[i], o->value[OPT_pass], err) && lowered_print(all->at[i], level, &out, err);
-        if (ok && option_on(o, OPT_plan))
-            put_plan(all->at[i], &out);
+        ok = run_passes(&all->at[i], o->value[OPT_pass], err) && print_piece(o, &all->at[i], &out, err);
+        if (ok && option_on(o, OPT_plan) && all->at[i].g)
+            put_plan(all->at[i].g, &out);
     }
     fwrite(sb_str(&out), 1, out.n, stdout);
     sb_done(&out);
     return ok;
 }
 
-static void drop_graphs(Graphs *all)
+static void drop_pieces(Pieces *all)
 {
-    for (int i = 0; i < all->n; i++)
-        graph_unref(all->at[i]);
+    for (int i = 0; i < all->n; i++) {
+        graph_unref(all->at[i].g);
+        if (all->at[i].k)
+            tile_kernel_free(all->at[i].k);
+    }
     vec_free(all);
 }
 
@@ -115,9 +215,9 @@ static void drop_graphs(Graphs *all)
 
 static void keep_graph(void *st, const Graph *g)
 {
-    Graphs *all = st;
+    Pieces *all = st;
 
-    vec_push(all, graph_clone(g));
+    vec_push(all, ((Piece){LEVEL_GRAPH, graph_clone(g), NULL}));
 }
 
 /* Run it with standard output going where standard error goes. */
@@ -139,8 +239,8 @@ static int run_aside(Program *p, const Options *o)
 
 int graphs_of_program(const Options *o)
 {
-    StrBuf err = {0};
-    Graphs all = {0};
+    StrBuf err = {0}, list = {0};
+    Pieces all = {0};
     const Source *src = load_program(o->operand[0], &err);
     Program p;
     int code = EXIT_MISTAKE;
@@ -152,40 +252,60 @@ int graphs_of_program(const Options *o)
         p.staged = keep_graph;
         p.staged_state = &all;
         code = run_aside(&p, o);
-        if (!print_graphs(o, &all, &err))
+        note_unknown_passes();
+        if (option_on(o, OPT_passes)) {
+            graphs_list_passes(&list);
+            fputs(sb_str(&list), stdout);
+        } else if (!print_pieces(o, &all, &err))
             code = complain(&err, EXIT_MISTAKE);
         else if (code == EXIT_OK && !all.n)
             fprintf(stderr, "note: no function was staged; @jit stages one when it is called\n");
     } else
         program_report(&p, o, stderr);
-    drop_graphs(&all);
+    drop_pieces(&all);
     program_done(&p);
+    sb_done(&list);
     sb_done(&err);
     return code;
 }
 
 /* ------------------------------------------------------------- as text */
 
-/* Each graph begins with a line "tessera.graph v1". */
-static bool read_graphs(const Source *src, Graphs *all, StrBuf *err)
+/* One piece from its first line on: "tessera.graph v1 ...", "tessera.tile v1 ...". */
+static bool read_piece(const char *at, size_t n, Pieces *all, StrBuf *err)
 {
-    static const char head[] = "\ntessera.graph v";
+    Piece x = {LEVEL_GRAPH, NULL, NULL};
+    StrBuf why = {0};
+
+    if (n > 13 && !memcmp(at, "tessera.tile ", 13)) {
+        x.level = LEVEL_TILE;
+        x.k = tile_parse(at, n, &why);
+    } else {
+        x.level = n > 17 && !memcmp(at, "tessera.schedule ", 17) ? LEVEL_SCHEDULE : LEVEL_GRAPH;
+        x.g = graph_parse(at, n, &why);
+    }
+    if (x.g || x.k)
+        vec_push(all, x);
+    else if (all->n)
+        sb_printf(err, "%s %d of the file, ", x.level == LEVEL_TILE ? "kernel" : "graph", all->n + 1);
+    sb_puts(err, sb_str(&why));
+    sb_done(&why);
+    return x.g || x.k;
+}
+
+static bool read_pieces(const Source *src, Pieces *all, StrBuf *err)
+{
+    static const char head[] = "\ntessera.";
     const char *at = src->text, *next;
 
+    while (*at == '#' && (next = strchr(at, '\n')))     /* comments above the first piece */
+        at = next + 1;
     for (; at; at = next) {
         const char *first = strncmp(at, head + 1, sizeof head - 2) ? strstr(at, head) : at;
-        StrBuf why = {0};
-        Graph *g;
         next = first ? strstr(first + 1, head) : NULL;
         next = next ? next + 1 : NULL;
-        g = graph_parse(at, next ? (size_t)(next - at) : strlen(at), &why);
-        if (!g && all->n)
-            sb_printf(err, "graph %d of the file, ", all->n + 1);
-        sb_puts(err, sb_str(&why));
-        sb_done(&why);
-        if (!g)
+        if (!read_piece(at, next ? (size_t)(next - at) : strlen(at), all, err))
             return false;
-        vec_push(all, g);
     }
     return true;
 }
@@ -193,11 +313,11 @@ static bool read_graphs(const Source *src, Graphs *all, StrBuf *err)
 int graphs_of_text(const Options *o)
 {
     StrBuf err = {0};
-    Graphs all = {0};
+    Pieces all = {0};
     const Source *src = load_program(o->operand[0], &err);
-    bool ok = src && read_graphs(src, &all, &err) && print_graphs(o, &all, &err);
+    bool ok = src && read_pieces(src, &all, &err) && print_pieces(o, &all, &err);
 
-    drop_graphs(&all);
+    drop_pieces(&all);
     if (!ok)
         return complain(&err, EXIT_MISTAKE);
     sb_done(&err);

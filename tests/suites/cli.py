@@ -46,7 +46,7 @@ TABLE = [
     ("inspect-graph", ["inspect", "{tmp}/staged.tsr", "--ir=graph"], None, 0,
      ["tessera.graph v1 hash=", "graph @f(", "= exp(%1)  # ", "staged.tsr:3", "effects=[io] token=io:0"], ["from the program "]),
     ("inspect-pass", ["inspect", "{tmp}/staged.tsr", "--ir=graph", "--pass=fold,nosuch"], None, 1, [], ["no pass 'nosuch'", "--passes"]),
-    ("inspect-passes", ["inspect", "--passes"], None, 0, ["fold       on", "cse        on", "dce        on"], []),
+    ("inspect-passes", ["inspect", "--passes"], None, 0, ["fold         on", "cse          on", "dce          on"], []),
     ("opt", ["opt", "--pass", "cse", "-"], "tessera.graph v1\ngraph @f(%0: f32[2]) -> (%1, %2) {\n  %1: f32[2] = exp(%0)\n  %2: f32[2] = exp(%0)\n}\n",
      0, ["-> (%1, %1) {"], []),
     ("opt-two", ["opt", "-"], "tessera.graph v1\ngraph @f() -> () {\n}\ntessera.graph v1\ngraph @g() -> (%3) {\n}\n", 1, [],

@@ -46,6 +46,8 @@ struct Interp {
     struct Task *tasks;         /* event loop: async.c */
     struct Ranks *ranks;        /* the innermost SPMD function under way: ranks.c; NULL: none */
     Trace trace;
+    Value graph_passes;         /* the program's passes over graphs: called with each that is staged. V_ERR: none */
+    Value last_graph;           /* of the function that was staged last, a GraphIR. V_ERR: none was */
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     const Obj *raised;          /* the exception of the last raise statement; only compared */
     ListObj *kept;              /* exceptions that graphs may raise */

@@ -282,6 +282,8 @@ static void drop_values(Interp *I)
     }
     value_unref(I->no_arguments);
     value_unref(I->no_keywords);
+    value_unref(I->graph_passes);
+    value_unref(I->last_graph);
     I->no_arguments = I->no_keywords = VERR;
     obj_unref(I->main);
     obj_unref(I->modules);

@@ -11,45 +11,18 @@
  * LIFT_AFTER graphs that differ only in numbers, those numbers become tensors too, unless the function
  * needs them as numbers (sizes, static_argnums).  Random draws inside start from a key that every call passes, so each call draws anew.
  */
-#include "frontend/tensor/guard.h"
+#include "frontend/eval/eval.h"
+#include "frontend/tensor/ir_values.h"
+#include "frontend/tensor/jit_entry.h"
 #include "frontend/tensor/jit_sizes.h"
-#include "frontend/tensor/memory.h"
-#include "frontend/tensor/transform.h"
 #include "frontend/tensor/watch.h"
 #include "ir/schedule/schedule.h"
 
 #include <string.h>
 
-typedef struct Entry {
-    Value skeleton;             /* (args, kwargs) with marks for tensors */
-    Value result;
-    TType *type;
-    int n, nout, ncaptures;
-    const Policy *numerics;
-    Sym scope;                  /* SCOPE_MANUAL: staged in a function of @tessera.custom */
-    int64_t place;              /* staged on a rank: what the graph means may depend on which one */
-    Graph *graph;
-    Graph *fused;               /* the same with kernels to be; NULL: none, or not looked yet */
-    bool looked;
-    Tensor **capture;
-    bool random;                /* the graph uses the key */
-    Guard *guard;               /* what it read from outside */
-    uint64_t within;            /* staged within another function: serves it alone. 0: at the top */
-    Fitted fitted;              /* under a limit of memory: what runs instead of the graph */
-    struct Entry *next;
-} Entry;
-
 enum { LIFT_AFTER = 3, ENTRIES_MAX = 64 };
 
-typedef struct Staged {
-    Entry *first;
-    int entries, runs;
-    bool *lift;                 /* which numbers of the arguments are passed as tensors; NULL: none */
-    int nlift;
-    bool never;                 /* it was tried, and the function needs its numbers */
-} Staged;
-
-static void entry_free(Entry *e)
+void jit_entry_free(Entry *e)
 {
     value_unref(e->skeleton);
     value_unref(e->result);
@@ -70,7 +43,7 @@ static void staged_free(void *state)
     while (s->first) {
         Entry *e = s->first;
         s->first = e->next;
-        entry_free(e);
+        jit_entry_free(e);
     }
     tsr_free(s->lift);
     tsr_free(s);
@@ -92,7 +65,7 @@ static void drop_old(Staged *s)
     for (int i = 0; *p && i < ENTRIES_MAX; i++)
         p = &(*p)->next;
     if (*p) {
-        entry_free(*p);
+        jit_entry_free(*p);
         *p = NULL;
         s->entries--;
     }
@@ -112,7 +85,7 @@ static Tensor *no_key(void)
 
 
 /* The call as one tree: (args..., {name: value}). */
-static Value call_tree(Interp *I, const CallArgs *c)
+Value jit_call_tree(Interp *I, const CallArgs *c)
 {
     Value t = tuple_new(c->n + 1), kw = dict_new();
     for (int i = 0; i < c->n; i++)
@@ -124,7 +97,7 @@ static Value call_tree(Interp *I, const CallArgs *c)
 }
 
 /* Sizes apart: the graph has conditions for them. */
-static bool same_kind(const TType *t, const Tensor *x)
+bool jit_same_kind(const TType *t, const Tensor *x)
 {
     return t->dtype == x->dtype && t->rank == x->rank && t->weak == x->weak && t->policy == x->policy;
 }
@@ -144,7 +117,7 @@ static Tensor **operands(const Entry *e, Tensor *key, const TensorVec *in, Tenso
     return x;
 }
 
-static bool sizes_fit(const Entry *e, const TensorVec *in)
+bool jit_sizes_fit(const Entry *e, const TensorVec *in)
 {
     if (e->within) {
         for (int i = 0; i < e->n; i++)
@@ -168,7 +141,7 @@ static void drop_within(Staged *s)
         if (e->within && e->within != dim_asking_id()) {
             *p = e->next;
             s->entries--;
-            entry_free(e);
+            jit_entry_free(e);
         } else
             p = &e->next;
     }
@@ -199,8 +172,8 @@ static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *
         Entry *e = *p;
         bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place && e->scope == manual_scope(I);
         for (int i = 0; same && i < in->n; i++)
-            same = same_kind(&e->type[i], in->at[i]);
-        int eq = same && sizes_fit(e, in) ? tree_same(I, e->skeleton, tree) : 0;
+            same = jit_same_kind(&e->type[i], in->at[i]);
+        int eq = same && jit_sizes_fit(e, in) ? tree_same(I, e->skeleton, tree) : 0;
         if (eq > 0)
             eq = still_holds(e);
         if (eq < 0) {
@@ -276,7 +249,7 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
     }
 }
 
-static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree)
+Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree)
 {
     HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .result = VERR};
     TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
@@ -319,6 +292,14 @@ static Entry *build(Interp *I, Transform *t, const CallArgs *c, const TensorVec 
     memmove(type, type + 1, sizeof *type * (size_t)in->n);
     e->type = type;
     e->skeleton = tree_skeleton(I, tree);
+    if (!graph_passes_run(I, e->graph)) {
+        jit_entry_free(e);
+        return NULL;
+    }
+    if (!e->within) {
+        value_unref(I->last_graph);
+        I->last_graph = graph_value(e->graph);
+    }
     return e;
 }
 
@@ -417,7 +398,7 @@ static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool f
     Value v = run(I, t, e, in);
     s->runs++;
     if (!keep)
-        entry_free(e);
+        jit_entry_free(e);
     return v;
 }
 
@@ -442,7 +423,7 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
         Entry *e = find(I, s, tree, &in, &failed);
         bool fresh = !e && !failed;
         if (fresh)
-            e = build(I, t, &args, &in, tree);
+            e = jit_build(I, t, &args, &in, tree);
         if (e)
             v = run_kept(I, t, s, e, fresh, &in);
     }
@@ -520,7 +501,7 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
         t->state_visit = staged_visit;
     }
     Staged *s = t->state;
-    Value tree = call_tree(I, c), v = VERR;
+    Value tree = jit_call_tree(I, c), v = VERR;
     Entry *e = NULL;
     bool may = !s->never && !any_static(t);
     if (may && !s->lift && s->entries >= LIFT_AFTER) {
@@ -564,115 +545,6 @@ static Value f_jit(Interp *I, Value *a) { return staged_function(I, a, "jit"); }
 static Value f_compile(Interp *I, Value *a) { return staged_function(I, a, "compile"); }
 static Value f_function(Interp *I, Value *a) { return staged_function(I, a, "function"); }
 
-/* ------------------------------------------------------------- looking inside */
-
-/* The entry for these arguments, or the last one used when there are none; NULL with an exception. *mine: free it. */
-static Entry *entry_for(Interp *I, Value f, TupleObj *xs, bool *mine)
-{
-    Transform *t = transform_of(f), probe = {.f = f, .name = "graph"};
-    Staged *s = t ? t->state : NULL;
-    CallArgs c = {xs->at, (int)xs->n};
-    TensorVec in = {0};
-    Entry *e = NULL;
-    *mine = false;
-    if (!xs->n && s && s->first)
-        return s->first;
-    if (!xs->n && t) {
-        raise(I, EXC_ValueError, "the function was not staged yet: call it first, or give example arguments");
-        return NULL;
-    }
-    Value tree = call_tree(I, &c);
-    if (tree_leaves(I, tree, TREE_ALL, &in))
-        e = build(I, t && !is_err(t->f) ? t : &probe, &c, &in, tree);
-    *mine = e != NULL;
-    vec_free(&in);
-    value_unref(tree);
-    return e;
-}
-
-static Value graph_text(Interp *I, Value *a)            /* f, *args */
-{
-    bool mine;
-    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
-    StrBuf s = {0};
-    if (!e)
-        return VERR;
-    graph_print(e->graph, &s);
-    if (mine)
-        entry_free(e);
-    return str_steal(&s);
-}
-
-static Value m_shapes(Interp *I, Value *a)
-{
-    bool mine;
-    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
-    StrBuf s = {0};
-    if (!e)
-        return VERR;
-    sb_putc(&s, '(');
-    for (int i = 0; i < e->n; i++) {
-        sb_puts(&s, i ? ", " : "");
-        ttype_print(&e->type[i], &s);
-    }
-    sb_puts(&s, ") -> (");
-    for (int i = 0; i < e->nout; i++) {
-        sb_puts(&s, i ? ", " : "");
-        ttype_print(gvalue_type(e->graph->results.at[i]), &s);
-    }
-    sb_putc(&s, ')');
-    if (mine)
-        entry_free(e);
-    return str_steal(&s);
-}
-
-static Value m_effects(Interp *I, Value *a)
-{
-    bool mine;
-    Entry *e = entry_for(I, a[0], as_tuple(a[1]), &mine);
-    if (!e)
-        return VERR;
-    unsigned flags = graph_effects(e->graph) | (e->random ? OPF_RANDOM : 0);
-    Value list = list_new(2);
-    for (int i = 0; i < EFFECT_COUNT; i++)
-        if (flags & op_effect[i].flag)
-            list_push(as_list(list), str_c(op_effect[i].name));
-    if (mine)
-        entry_free(e);
-    return list;
-}
-
-/* The names of the decorators, from the function outwards. */
-static Value m_stages(Interp *I, Value *a)
-{
-    Value list = list_new(4), f = value_ref(a[0]), name, inner;
-    for (;;) {                                          /* decorators of the library say what they are: __stage__ */
-        Transform *t = transform_of(f);
-        name = t ? str_c(t->name) : f.tag == V_FUNC ? value_getattr_opt(I, f, sym("__stage__")) : VERR;
-        if (is_err(name))
-            break;
-        list_push(as_list(list), name);
-        inner = t ? value_ref(t->f) : value_getattr_opt(I, f, sym("__wrapped__"));
-        value_unref(f);
-        f = inner;
-    }
-    value_unref(f);
-    ListObj *l = as_list(list);
-    for (int64_t i = 0; i < l->n / 2; i++) {
-        Value v = l->at[i];
-        l->at[i] = l->at[l->n - 1 - i];
-        l->at[l->n - 1 - i] = v;
-    }
-    return list;
-}
-
-/* How many graphs the function has become. */
-static Value m_compiles(Interp *I, Value *a)
-{
-    Transform *t = transform_of(a[0]);
-    return vint(t && t->state ? ((Staged *)t->state)->entries : 0);
-}
-
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
     "capture_graph: bool = False, memory_limit: int | str | None = None) -> Callable"
 const NativeDef tensor_jit_natives[] = {
@@ -681,12 +553,5 @@ const NativeDef tensor_jit_natives[] = {
      "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
-    {"tessera.function", "ir", graph_text, "(self, *args) -> str", "The text of its graph: for example arguments, or of the last call."},
-    {"tessera.function", "shapes", m_shapes, "(self, *args) -> str", "The types of its tensors and results."},
-    {"tessera.function", "effects", m_effects, "(self, *args) -> list", "What its graph does besides computing: io, state, collective, raise, random, memory."},
-    {"tessera.function", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},
-    {"tessera.function", "compiles", m_compiles, "(self) -> int", "How many graphs it has become: one for each kind of arguments."},
-    {"tessera.transform", "stages", m_stages, "(self) -> list", "Its decorators, from the function outwards."},
-    {"", "graph_of", graph_text, "(f: Callable, /, *args) -> str", "The text of the graph that f becomes for these arguments."},
     {0},
 };

@@ -8,6 +8,8 @@
  * from the original.
  */
 #include "ir/graph/graph.h"
+
+#include "ir/graph/edit.h"
 #include "ir/graph/sizes.h"
 #include "runtime/tensor.h"
 
@@ -226,7 +228,7 @@ static uint64_t hash_node(OpId op, const Attr *a, const GValue *in, int nin)
     return h ? h : 1;
 }
 
-static bool attr_same(const Attr *a, const Attr *b)
+bool graph_attr_same(const Attr *a, const Attr *b)
 {
     Attr x = *a;
 
@@ -240,7 +242,7 @@ typedef struct Apart { uint32_t again; Sym scope; } Apart;
 
 static bool node_is(const Node *n, OpId op, Apart x, const Attr *a, const GValue *in, int nin)
 {
-    if (n->op != op || n->again != x.again || n->scope != x.scope || n->nin != nin || !attr_same(n->attr, a))
+    if (n->op != op || n->again != x.again || n->scope != x.scope || n->nin != nin || !graph_attr_same(n->attr, a))
         return false;
     for (int i = 0; i < nin; i++)
         if (n->in[i].node != in[i].node || n->in[i].index != in[i].index)

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "ir/core/dim_ask.h"
 #include "ir/core/op.h"
+#include "ir/core/pass.h"
 
 typedef struct Graph Graph;
 typedef struct Node Node;
@@ -86,7 +87,8 @@ void graph_print_conds(const Graph *g, StrBuf *out);        /* " where S >= 1, T
 
 /* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
 void graph_print(const Graph *g, StrBuf *out);
-void graph_print_placed(const Graph *g, StrBuf *out);      /* and behind each node, as a comment, the line of the program it is from */
+/* And behind each node, as a comment, the line of the program it is from.  level: "graph", or "schedule" of a graph with `fused` nodes. */
+void graph_print_placed(const Graph *g, const char *level, StrBuf *out);
 Graph *graph_parse(const char *text, size_t len, StrBuf *err);
 bool graph_verify(const Graph *g, StrBuf *err);
 
@@ -99,6 +101,8 @@ bool graph_algebra(Graph *g);
 typedef enum { PASS_STAGED, PASS_ASKED } PassWhen;
 typedef struct PassInfo { const char *name, *help; GraphPass run; PassWhen when; } PassInfo;
 extern const PassInfo graph_pass[];                         /* in the order of pass.def; the last has no name */
+bool graph_pass_run(const PassInfo *p, Graph *g);          /* unless it is switched off; verified and shown as asked for */
+extern const PassIr graph_ir;                               /* for pass_done */
 const PassInfo *graph_pass_find(const char *name);          /* NULL: there is none */
 void graph_optimise(Graph *g);                              /* all that staging runs */
 Graph *graph_clone(const Graph *g);

@@ -356,7 +356,8 @@ Graph *graph_parse(const char *text, size_t len, StrBuf *err)
     p.end = p.start + strlen(p.start);
     if (p.end - p.start != (ptrdiff_t)len)
         read_fail(&p, "the text contains a zero byte");
-    read_expect(&p, "tessera.graph v");
+    if (!read_accept(&p, "tessera.schedule v"))          /* a graph with fused nodes */
+        read_expect(&p, "tessera.graph v");
     if (!p.bad && read_integer(&p) != 1)
         read_fail(&p, "only version 1 of the text form is known");
     if (read_accept(&p, "hash="))            /* says what the text was; whoever edits it need not compute it */

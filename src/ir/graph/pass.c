@@ -24,11 +24,24 @@ const PassInfo *graph_pass_find(const char *name)
     return NULL;
 }
 
+static bool verify(const void *g, StrBuf *err) { return graph_verify(g, err); }
+static void print(const void *g, StrBuf *out) { graph_print_placed(g, "graph", out); }
+const PassIr graph_ir = {verify, print};
+
+bool graph_pass_run(const PassInfo *p, Graph *g)
+{
+    bool changed = pass_runs(p->name) && p->run(g);
+
+    pass_done(p->name, &graph_ir, g);
+    return changed;
+}
+
 void graph_optimise(Graph *g)
 {
+    pass_done("stage", &graph_ir, g);
     for (const PassInfo *p = graph_pass; p->name; p++)
         if (p->when == PASS_STAGED)
-            p->run(g);
+            graph_pass_run(p, g);
 }
 
 static bool in_regions(Graph *g, GraphPass run)

@@ -363,25 +363,31 @@ static void print_body(const Graph *g, bool places, StrBuf *out)
     vec_free(&p.shown);
 }
 
+/* The first line, over the text without comments. */
+static void print_head(const char *level, StrBuf *body, StrBuf *out)
+{
+    char hash[SHA256_TEXT];
+
+    sha256_text(sb_str(body), body->n, hash);
+    sb_printf(out, "tessera.%s v1 hash=%s\n", level, hash);
+}
+
 void graph_print(const Graph *g, StrBuf *out)
 {
     StrBuf body = {0};
-    char hash[SHA256_TEXT];
 
     print_body(g, false, &body);
-    sha256_text(sb_str(&body), body.n, hash);
-    sb_printf(out, "tessera.graph v1 hash=%s\n%s", hash, sb_str(&body));
+    print_head("graph", &body, out);
+    sb_puts(out, sb_str(&body));
     sb_done(&body);
 }
 
-void graph_print_placed(const Graph *g, StrBuf *out)
+void graph_print_placed(const Graph *g, const char *level, StrBuf *out)
 {
-    StrBuf plain = {0};
-    size_t head;
+    StrBuf body = {0};
 
-    graph_print(g, &plain);
-    head = strcspn(sb_str(&plain), "\n") + 1;
-    sb_write(out, plain.s, head);
+    print_body(g, false, &body);
+    print_head(level, &body, out);
     print_body(g, true, out);
-    sb_done(&plain);
+    sb_done(&body);
 }

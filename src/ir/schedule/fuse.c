@@ -417,11 +417,15 @@ Graph *schedule_fuse(Graph *g)
     Graph *out;
     bool regions = false;
 
+    if (!pass_runs("fuse"))
+        return NULL;
     for (const Node *n = g->first; n; n = n->next)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
     grow_groups(&f);
     out = drop_small(&f) || regions ? write_graph(&f) : NULL;
     fuser_done(&f);
+    if (out)
+        pass_done("fuse", &graph_ir, out);
     return out;
 }

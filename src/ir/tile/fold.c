@@ -287,10 +287,14 @@ static void backward(Fold *f, TileBlock *b)
 
 bool tile_fold(TileKernel *k)
 {
-    Fold f = {.k = k, .now = tsr_calloc(sizeof *f.now * (k->nnodes + 1))};
+    Fold f = {.k = k};
 
+    if (!pass_runs("tile.fold"))
+        return false;
+    f.now = tsr_calloc(sizeof *f.now * (k->nnodes + 1));
     forward(&f, &k->body);
     backward(&f, &k->body);
     tsr_free(f.now);
+    pass_done("tile.fold", &tile_ir, k);
     return f.changed;
 }

@@ -29,6 +29,7 @@ typedef struct Printer {
     const TileKernel *k;
     const uint32_t *number;     /* by node id */
     StrBuf *out;
+    bool places;                /* say where nodes come from */
 } Printer;
 
 /* ---- numbers ---- */
@@ -230,6 +231,14 @@ static void print_control(Printer *p, const TileNode *n, int indent)
         print_block(p, n->region[1], indent);
 }
 
+static void print_place(const Printer *p, const TileNode *n)
+{
+    Place at = p->places && n->span.hi ? source_place(n->span.lo) : (Place){0};
+
+    if (at.src)
+        sb_printf(p->out, "  # %s:%u", at.src->path, at.line);
+}
+
 static void print_node(Printer *p, const TileNode *n, int indent)
 {
     const TileOpInfo *info = &tile_op_info[n->op];
@@ -248,6 +257,7 @@ static void print_node(Printer *p, const TileNode *n, int indent)
     } else {
         print_operands(p, n);
         print_attr((TileOp)n->op, n->attr, p->out);
+        print_place(p, n);
     }
     sb_putc(p->out, '\n');
 }
@@ -295,14 +305,27 @@ static void print_kernel(Printer *p)
     sb_putc(p->out, '\n');
 }
 
-void tile_print(const TileKernel *k, StrBuf *out)
+static void print_all(const TileKernel *k, bool places, StrBuf *out)
 {
     StrBuf text = {0};
     uint32_t count, *number = tile_numbers(k, &count);
-    Printer p = {k, number, &text};
+    Printer p = {k, number, &text, false};
 
     print_kernel(&p);
-    sb_printf(out, "tessera.tile v1 hash=%016" PRIx64 "\n%s", hash_bytes64(sb_str(&text), text.n), sb_str(&text));
+    sb_printf(out, "tessera.tile v1 hash=%016" PRIx64 "\n", hash_bytes64(sb_str(&text), text.n));
+    if (places) {
+        sb_clear(&text);
+        p.places = true;
+        print_kernel(&p);
+    }
+    sb_puts(out, sb_str(&text));
     sb_done(&text);
     tsr_free(number);
 }
+
+void tile_print(const TileKernel *k, StrBuf *out) { print_all(k, false, out); }
+void tile_print_placed(const TileKernel *k, StrBuf *out) { print_all(k, true, out); }
+
+static bool verify(const void *k, StrBuf *err) { return tile_verify(k, err); }
+static void print(const void *k, StrBuf *out) { tile_print_placed(k, out); }
+const PassIr tile_ir = {verify, print};

@@ -23,6 +23,7 @@
 #include "base/source.h"
 #include "base/vec.h"
 #include "ir/core/op.h"
+#include "ir/core/pass.h"
 #include "runtime/launch.h"
 
 typedef enum TileOp {
@@ -129,12 +130,14 @@ void tile_type_print(const TileType *t, StrBuf *out);       /* "f32[4, 256]", "v
 
 /* Text: tile_print and tile_parse are inverses. Verifying names the first broken rule. */
 void tile_print(const TileKernel *k, StrBuf *out);
+void tile_print_placed(const TileKernel *k, StrBuf *out);    /* and behind each op, as a comment, the line of the program it is from */
 TileKernel *tile_parse(const char *text, size_t len, StrBuf *err);
 bool tile_verify(const TileKernel *k, StrBuf *err);
 
 /* Passes, in pass.def of this folder: true when something changed. */
 typedef bool (*TilePass)(TileKernel *k);
 TilePass tile_pass_find(const char *name);
+extern const PassIr tile_ir;             /* for pass_done, which knows the passes of this level as "tile.fold" */
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
 
 /* Take a node that nobody uses out of its block, with what stands in its regions. */

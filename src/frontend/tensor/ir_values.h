@@ -1,0 +1,16 @@
+/*
+ * ir_values.h - graphs as values of the language: GraphIR, GraphNode, and the passes that programs write over them.
+ */
+#ifndef TSR_FRONTEND_IR_VALUES_H
+#define TSR_FRONTEND_IR_VALUES_H
+
+#include "frontend/tensor/transform.h"
+#include "ir/graph/graph.h"
+
+Value graph_value(Graph *g);            /* a GraphIR around g itself: what is changed through it is changed */
+Graph *graph_of_value(Value v);         /* borrowed; v must be a GraphIR */
+
+/* The passes of the program and of plugins over a graph that was staged just now. false: an exception is pending. */
+bool graph_passes_run(Interp *I, Graph *g);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * jit_entry.h - what jit keeps of a staged function: the graphs that it became, and for which calls each of them stands.
+ */
+#ifndef TSR_FRONTEND_JIT_ENTRY_H
+#define TSR_FRONTEND_JIT_ENTRY_H
+
+#include "frontend/tensor/guard.h"
+#include "frontend/tensor/memory.h"
+#include "frontend/tensor/transform.h"
+
+typedef struct Entry {
+    Value skeleton;             /* (args, kwargs) with marks for tensors */
+    Value result;
+    TType *type;
+    int n, nout, ncaptures;
+    const Policy *numerics;
+    Sym scope;                  /* SCOPE_MANUAL: staged in a function of @tessera.custom */
+    int64_t place;              /* staged on a rank: what the graph means may depend on which one */
+    Graph *graph;
+    Graph *fused;               /* the same with kernels to be; NULL: none, or not looked yet */
+    bool looked;
+    Tensor **capture;
+    bool random;                /* the graph uses the key */
+    Guard *guard;               /* what it read from outside */
+    uint64_t within;            /* staged within another function: serves it alone. 0: at the top */
+    Fitted fitted;              /* under a limit of memory: what runs instead of the graph */
+    struct Entry *next;
+} Entry;
+
+typedef struct Staged {
+    Entry *first;
+    int entries, runs;
+    bool *lift;                 /* which numbers of the arguments are passed as tensors; NULL: none */
+    int nlift;
+    bool never;                 /* it was tried, and the function needs its numbers */
+} Staged;
+
+/* The call as one tree: (args..., {name: value}). */
+Value jit_call_tree(Interp *I, const CallArgs *c);
+/* A graph for these arguments, which nobody keeps; NULL: an exception is pending. */
+Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree);
+void jit_entry_free(Entry *e);
+/* Does a tensor have this type, sizes apart? The graph has conditions for them. */
+bool jit_same_kind(const TType *t, const Tensor *x);
+/* Do the sizes of these arguments meet the conditions of the graph? */
+bool jit_sizes_fit(const Entry *e, const TensorVec *in);
+
+#endif

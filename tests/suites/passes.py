@@ -1,0 +1,136 @@
+"""The compiler's passes on the command line: passes of programs, switching off, dumps, every level as text, verifying."""
+import re
+import tempfile
+import pathlib
+
+from harness import process
+from harness.test import Fail, Test
+
+PROGRAM = '''
+@tessera.compiler.graph_pass
+class RenameExp(GraphPass):
+    """Exponentials under a vendor's name."""
+
+    def run(self, graph):
+        for node in graph.nodes:
+            if node.op == "exp":
+                node.op = "vendor_exp"
+        return graph
+
+@jit
+def f(x, w):
+    return softmax(x @ w, axis=-1) + (1.0 + 2.0)
+
+@jit
+def g(x):
+    return (x.exp() - x.exp()).T.T
+
+x = random.normal((4, 6))
+print(f(x, x.T).sum().item(), g(x).sum().item())
+'''
+
+
+def run(ctx, *argv, text=PROGRAM, code=0, env=None):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "model.tsr"
+        path.write_text(text)
+        p = process.run([ctx.tessera, *argv, path], env=env, cwd=d)
+    if why := process.died(p):
+        raise Fail(why)
+    if p.returncode != code:
+        raise Fail(f"exit {p.returncode} of {argv}: {p.stderr[-800:]}")
+    return p
+
+
+def must(condition, what):
+    if not condition:
+        raise Fail(what)
+
+
+def user_pass(ctx):
+    """A pass written in .tsr shows in --ir graph, is listed, and is disabled by name."""
+    shown = run(ctx, "inspect", "--ir", "graph").stdout
+    must('name="vendor_exp"' in shown, "the pass did not run")
+    off = run(ctx, "inspect", "--ir", "graph", "--no-pass", "RenameExp").stdout
+    must("vendor_exp" not in off and "= exp(" in off, "--no-pass did not disable it")
+    listed = run(ctx, "inspect", "--passes").stdout
+    must(re.search(r"^RenameExp +on +graph +Exponentials under a vendor's name\.$", listed, re.M), listed)
+    must(run(ctx, "run").stdout == run(ctx, "run", "--no-pass=RenameExp").stdout, "the values changed")
+
+
+def every_pass_off(ctx):
+    """Each pass off in turn: the same output. An unknown name is said."""
+    listed = [l.split()[0] for l in run(ctx, "inspect", "--passes").stdout.splitlines()]
+    must({"fold", "cse", "dce", "fuse", "tile.fold"} <= set(listed), listed)
+    want = run(ctx, "run").stdout
+    for name in listed:
+        for backend in ("cpu", "eval"):
+            must(run(ctx, "run", f"--backend={backend}", f"--no-pass={name}").stdout == want, f"without {name}")
+    must("fused(" not in run(ctx, "inspect", "--ir", "schedule", "--no-pass=fuse").stdout, "fuse ran")
+    must("there is no pass 'fuze'" in run(ctx, "inspect", "--ir", "graph", "--no-pass=fuze").stderr, "a name that no pass has")
+
+
+def lowering(ctx):
+    """Three sections, and for every op that computes the line of the program that it came from."""
+    out = run(ctx, "inspect", "--lowering").stdout
+    one = out.split("# ---- graph ----\n")[1]
+    parts = re.split(r"# ---- (\w+) ----\n", one)
+    must(parts[1::2] == ["schedule", "tile"], parts[1::2])
+    for level, text in zip(("graph", "schedule", "tile"), parts[0::2]):
+        must(text.startswith(f"tessera.{level} v1 hash="), level)
+        ops = [l for l in text.splitlines() if re.search(r" = (fused|call|matmul|(map )?(exp|sub|add|div)|(reduce )?(max|sum))\b", l)]
+        must(len(ops) >= 3, text)
+        for l in ops:
+            must(re.search(r"  # .*\.tsr>?:\d+$|  # .*\.tsr:\d+$", l), f"no line of the program at {level}: {l}")
+    must("model.tsr:13" in parts[0] and "model.tsr:13" in parts[2] and "model.tsr:13" in parts[4], "the program's own line is lost on the way")
+
+
+def dumps(ctx):
+    err = run(ctx, "run", "--backend=cpu", "--dump-after=cse,fuse,tile.fold,RenameExp").stderr
+    names = re.findall(r"^# after (.*)$", err, re.M)
+    must(set(names) == {"cse", "fuse", "tile.fold", "RenameExp"}, names)
+    every = run(ctx, "run", "--dump-after=all").stderr
+    must({"stage", "fold", "cse", "dce", "RenameExp"} <= set(re.findall(r"^# after (.*)$", every, re.M)), "all")
+    for piece in re.split(r"^# after .*\n", err, flags=re.M)[1:]:
+        again = process.run([ctx.tessera, "opt", "-"], stdin=piece)
+        must(again.returncode == 0 and again.stdout.split()[0] == piece.split()[0], again.stderr + piece)
+
+
+def opt_levels(ctx):
+    """Texts of the three levels read back, are lowered further, and never raised."""
+    plain = lambda t: re.sub(r"  # [^\n]*$", "", t, flags=re.M).strip()
+    for level in ("graph", "schedule", "tile"):
+        text = run(ctx, "inspect", "--ir", level).stdout
+        must(text.count(f"tessera.{level} v1") >= 2, text)
+        again = process.run([ctx.tessera, "opt", "-"], stdin=text)
+        must(again.returncode == 0 and plain(again.stdout) == plain(text), f"{level}: {again.stderr}{again.stdout}")
+        down = process.run([ctx.tessera, "opt", "--ir=target", "-"], stdin=text)
+        must(down.returncode == 0 and "ret" in down.stdout, f"{level} to target: {down.stderr}")
+        if level != "graph":
+            up = process.run([ctx.tessera, "opt", "--ir=graph", "-"], stdin=text)
+            must(up.returncode == 1 and "is not raised" in up.stderr, up.stderr)
+    folded = process.run([ctx.tessera, "opt", "--pass=tile.fold", "-"], stdin=text)
+    must(folded.returncode == 0 and "tessera.tile" in folded.stdout, folded.stderr)
+    for wrong in ("cse", "tile.fond"):
+        bad = process.run([ctx.tessera, "opt", f"--pass={wrong}", "-"], stdin=text)
+        must(bad.returncode == 1 and "there is no pass" in bad.stderr, bad.stderr)
+    graph = run(ctx, "inspect", "--ir", "graph").stdout
+    fused = process.run([ctx.tessera, "opt", "--pass=fold,fuse", "-"], stdin=graph)
+    must(fused.returncode == 0 and fused.stdout.startswith("tessera.schedule v1"), fused.stderr + fused.stdout[:200])
+
+
+def bad_pass(ctx):
+    """A pass that raises, and one whose class has no run, end the call, not the process."""
+    raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
+    must(run(ctx, "run", text=raises).stdout == "caught 'no'\n", "an exception of a pass")
+    norun = "try:\n    @tessera.compiler.graph_pass\n    class P:\n        pass\nexcept TypeError as e:\n    print(e)\n"
+    must("has no run(self, graph)" in run(ctx, "run", text=norun).stdout, "a class without run")
+
+
+def tests(ctx):
+    yield Test("passes/user-pass", lambda: user_pass(ctx), ("IR-05",))
+    yield Test("passes/each-off", lambda: every_pass_off(ctx))
+    yield Test("passes/lowering", lambda: lowering(ctx), ("IR-03",))
+    yield Test("passes/dumps", lambda: dumps(ctx))
+    yield Test("passes/opt-levels", lambda: opt_levels(ctx))
+    yield Test("passes/bad-pass", lambda: bad_pass(ctx))
