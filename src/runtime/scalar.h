@@ -1,6 +1,6 @@
 /*
  * scalar.h - the functions that formulas of scalar.def name: FN(f) for T.
- * Those that are more than an instruction are in elementary.h and elementary_f64.h; f64's inverse functions come from libm.
+ * Those that are more than an instruction are in elementary*; f64's inverse functions come from libm.
  */
 #ifndef TSR_RUNTIME_SCALAR_H
 #define TSR_RUNTIME_SCALAR_H
@@ -46,15 +46,64 @@ static inline float f_of(uint32_t u)
     return x;
 }
 
-static inline double x_sign_of(double magnitude, double sign)
-{
-    return d_of((d_bits(magnitude) & ~(1ull << 63)) | (d_bits(sign) & 1ull << 63));
-}
+/* What scalar.def and elementary_real.def call by the type's name. */
+#define f32_bits f_bits
+#define f32_of f_of
+#define f64_bits d_bits
+#define f64_of d_of
+#define f64_sqrt sqrt
+#define f64_asin asin
+#define f64_acos acos
+#define f64_asinh asinh
+#define f64_acosh acosh
+#define f64_atanh atanh
+#define f64_erf erf
+#define f64_erfc erfc
+#define f64_floor floor
+#define f64_ceil ceil
+#define f64_rint rint
+#define f64_trunc trunc
+#define f64_fma fma
+#define f64_atan2 atan2
+static inline float f32_fabs(float a) { return f_of(f_bits(a) & 0x7fffffff); }
+static inline float f32_sqrt(float a) { return sqrtf(a); }
+static inline float f32_floor(float a) { return floorf(a); }
+static inline float f32_ceil(float a) { return ceilf(a); }
+static inline float f32_rint(float a) { return rintf(a); }
+static inline float f32_trunc(float a) { return truncf(a); }
+static inline float f32_fma(float a, float b, float c) { return fmaf(a, b, c); }
+static inline double f64_fabs(double x) { return d_of(d_bits(x) & ~(1ull << 63)); }
 
-static inline double x_abs(double x) { return d_of(d_bits(x) & ~(1ull << 63)); }
+#include "runtime/elementary_f32.h"
+#include "runtime/elementary_f64.h"
+
+#define TRIG_MAX_F32 0x1p20f
+#define TRIG_MAX_F64 0x1p27
+
+#define FN(f) f32_##f
+#define K(single, wide) (single)
+#define REAL float
+#define BITS uint32_t
+#define PAIR PairF32
+#include "runtime/elementary_real.def"
+#undef FN
+#undef K
+#undef REAL
+#undef BITS
+#undef PAIR
+#define FN(f) f64_##f
+#define K(single, wide) (wide)
+#define REAL double
+#define BITS uint64_t
+#define PAIR PairF64
+#include "runtime/elementary_real.def"
+#undef FN
+#undef K
+#undef REAL
+#undef BITS
+#undef PAIR
 
 #include "runtime/elementary.h"
-#include "runtime/elementary_f64.h"
 
 /* ---- f32 and f64 ---- */
 
@@ -102,17 +151,17 @@ static inline float f32_fma_odd(float a, float b, float c)
 
     s = d_of(d_bits(s) + (even & away) - (even & (away ^ 1)));
     float f = (float)s;
-    uint32_t inexact = (uint32_t)((double)f != s) & (uint32_t)(f == f), above = (uint32_t)(x_abs((double)f) > x_abs(s));
+    uint32_t inexact = (uint32_t)((double)f != s) & (uint32_t)(f == f), above = (uint32_t)(f64_fabs((double)f) > f64_fabs(s));
     return f_of((f_bits(f) - (inexact & above)) | inexact);
 }
 
 /* Subnormals as zeros. */
 static inline float f32_flush(float x) { return f32_fabs(x) < 0x1p-126f ? f_of(f_bits(x) & 1u << 31) : x; }
-static inline double f64_flush(double x) { return x_abs(x) < 0x1p-1022 ? d_of(d_bits(x) & 1ull << 63) : x; }
+static inline double f64_flush(double x) { return f64_fabs(x) < 0x1p-1022 ? d_of(d_bits(x) & 1ull << 63) : x; }
 
 /* Do sin, cos and tan of x need more digits of pi than their formulas have? Of NaN and infinity too. */
-static inline bool f32_is_far(float x) { return !(f32_fabs(x) <= X_TRIG_MAX); }
-static inline bool f64_is_far(double x) { return !(x_abs(x) <= (double)X_TRIG_MAX); }
+static inline bool f32_is_far(float x) { return !(f32_fabs(x) <= TRIG_MAX_F32); }
+static inline bool f64_is_far(double x) { return !(f64_fabs(x) <= TRIG_MAX_F64); }
 
 /* ---- f64 ---- */
 
@@ -131,24 +180,6 @@ static inline double f64_min(double a, double b)
     r = a == b ? same : r;
     return a != a ? a : r;
 }
-
-static inline double f64_rsqrt(double a) { return 1 / sqrt(a); }
-
-#define f64_fabs x_abs
-#define f64_sqrt sqrt
-#define f64_asin asin
-#define f64_acos acos
-#define f64_asinh asinh
-#define f64_acosh acosh
-#define f64_atanh atanh
-#define f64_erf erf
-#define f64_erfc erfc
-#define f64_floor floor
-#define f64_ceil ceil
-#define f64_rint rint
-#define f64_trunc trunc
-#define f64_fma fma
-#define f64_atan2 atan2
 
 /* ---- complex: c64 computes in c128 where more than additions are involved ---- */
 
@@ -188,7 +219,7 @@ static inline double _Complex c128_cmul(double _Complex a, double _Complex b)
 #define c128_cdiv c128_div
 #define c128_csign c128_sign
 #define c128_cpow c128_pow
-#define c128_fabs x_abs
+#define c128_fabs f64_fabs
 #define c128_cabs cabs
 #define c128_creal creal
 #define c128_cimag cimag

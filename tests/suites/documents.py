@@ -1,10 +1,10 @@
-"""Every ```tsr block of README.md and docs/ runs, with the markers of tests inside it where output is claimed."""
+"""Every ```tsr block of README.md and docs/ runs, with the markers of tests inside it where output is claimed; tables repeat their source."""
 import pathlib
 import re
 import tempfile
 
 from harness import markers
-from harness.test import Test
+from harness.test import Fail, Test
 
 BLOCK = re.compile(r"^```tsr([^\n]*)\n(.*?)^```", re.M | re.S)
 
@@ -28,7 +28,17 @@ def free_output(text):
     return "" if markers.parse(text).errors else "#: \n"
 
 
+def stated_bounds(ctx):
+    """The table of docs/numerics.md is accuracy.def."""
+    source = re.findall(r"^ULP.*", (ctx.root / "src/runtime/accuracy.def").read_text(), re.M)
+    rows = {name: (single, wide) for name, single, wide in re.findall(r"ULP\((\w+), ([\d.]+), ([\d.]+)\)", "\n".join(source))}
+    shown = re.findall(r"\| (\w+) ([\d.]+) ([\d.]+|–) (?=\|)", (ctx.root / "docs/numerics.md").read_text())
+    if {name: (single, "0" if wide == "–" else wide) for name, single, wide in shown} != rows:
+        raise Fail("docs/numerics.md E5 and src/runtime/accuracy.def differ")
+
+
 def tests(ctx):
+    yield Test("accuracy/stated", lambda: stated_bounds(ctx))
     for path in [ctx.root / "README.md"] + sorted((ctx.root / "docs").rglob("*.md")):
         if not path.exists() or path.parent.name == "explain":
             continue
