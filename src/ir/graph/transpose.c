@@ -342,6 +342,29 @@ static Tensor *product(Transpose *t, Tensor *x, Tensor *y)
     return r_op(t->r, OP_matmul, &a, (Tensor *[]){x, y}, 2);
 }
 
+/* [..., m, n] as [... * m, n]. */
+static Tensor *as_rows(Transpose *t, Tensor *x, const TType *y)
+{
+    Dim shape[2] = {y->shape[0], y->shape[y->rank - 1]};
+
+    for (int i = 1; i < y->rank - 1; i++)
+        shape[0] = dim_mul(shape[0], y->shape[i]);
+    return r_reshape(t->r, x, 2, shape);
+}
+
+/*
+ * The cotangent of the second operand.  One matrix that all of a batch were multiplied with gets one product over
+ * all their rows, rather than a product for each that are then added.
+ */
+static Tensor *of_second(Transpose *t, Tensor *c)
+{
+    const TType *x = &t->xt[0];
+
+    if (t->xt[1].rank != 2 || x->rank <= 2)
+        return product(t, r_swap(t->r, t->x[0], -2, -1), c);
+    return product(t, r_swap(t->r, as_rows(t, t->x[0], x), -2, -1), as_rows(t, c, &t->yt[0]));
+}
+
 void transpose_matmul(Transpose *t)
 {
     Rule *r = t->r;
@@ -350,7 +373,7 @@ void transpose_matmul(Transpose *t)
     if (t->linear[0])
         t->dx[0] = product(t, c, r_swap(r, t->x[1], -2, -1));
     if (t->linear[1])
-        t->dx[1] = product(t, r_swap(r, t->x[0], -2, -1), c);
+        t->dx[1] = of_second(t, c);
 }
 
 void transpose_triangular_solve(Transpose *t)

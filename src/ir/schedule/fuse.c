@@ -228,12 +228,15 @@ static void join(Fuser *f, int a, int b)
     vec_free(&f->groups[from].node);
 }
 
+/* Is the node there so that its operand's kernel need not give it? Then it is not computed there after all. */
+static bool comes_again(const Node *n, const Node *operand) { return n->again > operand->again; }
+
 static void grow_groups(Fuser *f)
 {
     for (int i = 0; i < f->n; i++)
         for (int k = 0; f->group[i] >= 0 && k < f->at[i]->nin; k++) {
             int p = f->place[f->at[i]->in[k].node->id];
-            if (f->group[p] >= 0 && f->at[i]->in[k].index == 0)
+            if (f->group[p] >= 0 && f->at[i]->in[k].index == 0 && !comes_again(f->at[i], f->at[p]))
                 join(f, f->group[p], f->group[i]);
         }
 }
@@ -428,4 +431,12 @@ Graph *schedule_fuse(Graph *g)
     if (out)
         pass_done("fuse", &graph_ir, out);
     return out;
+}
+
+Graph *schedule_make(Graph *g)
+{
+    Graph *thin = schedule_recompute(g), *fused = schedule_fuse(thin ? thin : g);
+
+    graph_unref(thin);
+    return fused;
 }

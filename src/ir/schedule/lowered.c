@@ -88,7 +88,7 @@ static bool has_kernels(const Graph *g)
 
 bool lowered_print(Graph *g, IrLevel level, StrBuf *out, StrBuf *err)
 {
-    Graph *fused = level != LEVEL_GRAPH && !has_kernels(g) ? schedule_fuse(g) : NULL;
+    Graph *fused = level != LEVEL_GRAPH && !has_kernels(g) ? schedule_make(g) : NULL;
     const Graph *shown = fused ? fused : g;
     bool ok = true;
 

@@ -27,8 +27,14 @@ Schedule schedule_default(const Region *r);      /* NULL: of a region without re
 void schedule_print(const Schedule *s, StrBuf *out);
 bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 
+/* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
+Graph *schedule_recompute(const Graph *g);
+
 /* A graph that computes the same with `fused` nodes; NULL: none of its nodes can be fused. */
 Graph *schedule_fuse(Graph *g);
+
+/* Both: the graph as compiled functions run it. NULL: as it is. */
+Graph *schedule_make(Graph *g);
 
 /*
  * How an operand or result steps along the outer and the inner axis: 0 not at all, 1 by one element, STRIDE_ANY.
