@@ -111,7 +111,7 @@ def limited_functions_compute_again_and_are_fused(ctx):
     want(free.count("recompute=") < shown.stdout.count("recompute="), "fewer without a limit", shown)
 
 
-LEVELS = {"graph": ("tessera.graph v1 hash=", "= exp("), "schedule": ("tessera.graph v1 hash=", "= fused("),
+LEVELS = {"graph": ("tessera.graph v1 hash=", "= exp("), "schedule": ("tessera.schedule v1 hash=", "= fused("),
           "tile": ("tessera.tile v1 hash=", "map exp"), "target": ("\t.text", ".globl")}
 
 
