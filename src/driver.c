@@ -198,27 +198,48 @@ static char **program_arguments(const Options *o, int *argc)
     return argv;
 }
 
-static int do_run(const Options *o)
+/* Check a text, then run it. */
+static int run_source(const Options *o, const Source *src, int argc, char **argv)
 {
-    const char *code = o->value[OPT_eval];
-    int argc, result = EXIT_MISTAKE;
-    char **argv = program_arguments(o, &argc);
-    StrBuf err = {0};
-    const Source *src = code ? load_text("<code>", code, strlen(code), &err) : load_program(o->operand[0], &err);
     Program p;
-    bool ok;
+    bool ok = program_check(&p, src, (CheckOptions){0});
+    int result = EXIT_MISTAKE;
 
-    if (!src) {
-        tsr_free(argv);
-        return complain(&err, EXIT_MISTAKE);
-    }
-    ok = program_check(&p, src, (CheckOptions){0});
     program_report(&p, o, stderr);
     if (ok)
         result = program_run(&p, o, argc, argv);
     program_done(&p);
+    return result;
+}
+
+static int do_run(const Options *o)
+{
+    const char *code = o->value[OPT_eval];
+    int argc, result;
+    char **argv = program_arguments(o, &argc);
+    StrBuf err = {0};
+    const Source *src = code ? load_text("<code>", code, strlen(code), &err) : load_program(o->operand[0], &err);
+
+    result = src ? run_source(o, src, argc, argv) : complain(&err, EXIT_MISTAKE);
     sb_done(&err);
     tsr_free(argv);
+    return result;
+}
+
+/* The verb is a function of the library; its arguments are the file of records, then the operands. */
+static int do_tune(const Options *o)
+{
+    static const char code[] = "import sys, tuning\ntuning.command(sys.argv)\n";
+    StrBuf records = {0}, err = {0};
+    char *argv[3];
+    int result;
+
+    sb_printf(&records, "%s", o->value[OPT_records] ? o->value[OPT_records] : "");
+    argv[0] = records.s;
+    for (int i = 0; i < o->noperands; i++)
+        argv[i + 1] = o->operand[i];
+    result = run_source(o, load_text("<tune>", code, sizeof code - 1, &err), o->noperands + 1, argv);
+    sb_done(&records);
     return result;
 }
 
@@ -237,6 +258,7 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_inspect] = do_inspect,
     [VERB_opt] = do_opt,
     [VERB_cache] = do_cache,
+    [VERB_tune] = do_tune,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,

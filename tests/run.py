@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from harness.test import Context, Fail, Skip  # noqa: E402
 
-ORDER = ("style", "cli", "cache", "unit", "graphs", "schedules", "staged", "programs", "kernels", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "repl", "pathological",
+ORDER = ("style", "cli", "cache", "tune", "unit", "graphs", "schedules", "staged", "programs", "kernels", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "repl", "pathological",
          "durable", "robust", "leaks", "sanitized")
 
 
@@ -123,6 +123,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tessera-kernels-") as kernels:
         os.environ["TESSERA_CACHE"] = kernels           # not the user's
         os.environ["TESSERA_VERIFY"] = "1"              # behind every pass
+        os.environ["TESSERA_SCHEDULES"] = f"{kernels}/schedules"
         results.update(run_all(collect(ctx, a.words), a.jobs, a.verbose))
     report_skips(results)
     (build / "test-results.json").write_text(json.dumps(results, indent=0, sort_keys=True))

@@ -28,10 +28,10 @@ bool is_schedule_class(const Cls *c)
 
 bool is_kernel_class(const Cls *c)
 {
-    static const char *const names[] = {"Kernel", "_KernelDecorator", "_Autotune"};
+    static const struct { const char *module, *name; } kinds[] = {{"kernels", "Kernel"}, {"kernels", "_KernelDecorator"}, {"tuning", "Attaching"}};
 
-    for (size_t i = 0; c && c->name && in_module(c->home, "kernels") && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(c->name->text, names[i]))
+    for (size_t i = 0; c && c->name && i < sizeof kinds / sizeof *kinds; i++)
+        if (in_module(c->home, kinds[i].module) && !strcmp(c->name->text, kinds[i].name))
             return true;
     return false;
 }
@@ -41,7 +41,7 @@ bool schedule_takes_fields(const Fn *f)
     const char *s = f->name && f->around->home->library ? f->name->text : "";
 
     return (in_module(f->around->home, "schedules") && (!strcmp(s, "derive") || !strcmp(s, "schedule"))) ||
-           (in_module(f->around->home, "kernels") && !strcmp(s, "search_space"));
+           (in_module(f->around->home, "tuning") && !strcmp(s, "search_space"));
 }
 
 static void unknown_field(Check *C, const char *name, Span span, Span word)

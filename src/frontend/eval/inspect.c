@@ -31,6 +31,14 @@ static int64_t code_flags(const Code *c)
            (c->is_generator ? CO_GENERATOR : 0) | (c->is_async ? CO_COROUTINE : 0);
 }
 
+/* The text of the definition, as the file has it, without its decorators. */
+static Value source_text(const Code *c)
+{
+    const Source *src = source_of(c->ast->span.lo);
+
+    return src ? str_new(src->text + (c->ast->span.lo - src->base), c->ast->span.hi - c->ast->span.lo) : VNONE;
+}
+
 static Value code_getattr(Interp *I, void *self, Sym name)
 {
     const Code *c = ((CodeObj *)self)->code;
@@ -55,6 +63,8 @@ static Value code_getattr(Interp *I, void *self, Sym name)
         return vint(source_place(c->ast->span.lo).line);
     if (!strcmp(name->text, "co_filename"))
         return source_of(c->ast->span.lo) ? str_c(source_of(c->ast->span.lo)->path) : VNONE;
+    if (!strcmp(name->text, "co_source"))
+        return source_text(c);
     return VERR;
 }
 

@@ -20,6 +20,7 @@ typedef struct InterpOptions {
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
     bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;
+    bool autotune_trace;        /* trials of the tuner are told on standard error */
     int64_t memory_limit;       /* bytes of tensors that may be in use at once; 0: as many as there are */
     void (*staged)(void *st, const struct Graph *g);    /* told of each graph that a function of the program becomes; NULL: nobody asks */
     void *staged_state;

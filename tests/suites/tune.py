@@ -1,0 +1,157 @@
+# row: SCH-10 SCH-15
+"""Tuning from one process to the next: what is measured stays measured, whatever is wrong with the records a program runs as without them."""
+import os
+import re
+import subprocess
+import tempfile
+import pathlib
+
+from harness import process
+from harness.test import Fail, Test
+
+ROWS = ("SCH-10", "SCH-15")
+
+PROGRAM = """
+import sys
+where, dtype, *more = sys.argv[1:]
+@tessera.autotune(configs=[dict(tile_m=64, tile_n=64, warps=4), dict(tile_m=128, tile_n=128, warps=8)] + [dict(tile_m=int(m)) for m in more],
+                  metric="latency", cache=where, budget_ms=1e6)
+def f(a, b):
+    return matmul(a, b)
+x = arange(6).reshape(2, 3).to(float64 if dtype == "f64" else float32)
+print(f(x, x.T).tolist())
+"""
+WANT = "[[5.0, 14.0], [14.0, 50.0]]\n"
+
+
+class Folder:
+    def __init__(self, ctx, d):
+        self.ctx, self.d = ctx, pathlib.Path(d)
+        self.program = self.d / "program.tsr"
+        self.program.write_text(PROGRAM)
+
+    def trials(self, *args, records="records", env=None, options=()):
+        """The trials of a run; the last line of the trace is the best of them."""
+        p = process.run([self.ctx.tessera, "run", "--autotune-trace", *options, self.program, self.d / records, *args], timeout=60, env=env)
+        if p.returncode or p.stdout != WANT:
+            raise Fail(f"exit code {p.returncode}: {p.stdout!r} {p.stderr[-800:]}")
+        self.said = p.stderr
+        found = [(m[1], float(m[2])) for m in re.finditer(r"trial \d+ (.*) predicted_ms=\S+ measured_ms=([\d.e-]+)\n", p.stderr)]
+        best = re.search(r"^best: (.*) ([\d.e-]+) ms$", p.stderr, re.M)
+        if not best or (found and float(best[2]) != min(t for _, t in found) and "hit" not in p.stderr and len(found) > 1):
+            raise Fail(f"no best, or not the least: {p.stderr}")
+        return len(found)
+
+    def expect(self, n, *args, **more):
+        if self.trials(*args, **more) != n:
+            raise Fail(f"not {n} trials: {self.said}")
+
+    def tune(self, *args, records="records", code=0):
+        p = process.run([self.ctx.tessera, "tune", "--records", self.d / records, *args], timeout=60)
+        if p.returncode != code:
+            raise Fail(f"exit code {p.returncode}: {p.stdout!r} {p.stderr!r}")
+        return p.stdout + p.stderr
+
+
+def measured_once(f):
+    """A second process measures nothing; another dtype everything, another config only itself."""
+    f.expect(2, "f32")
+    f.expect(0, "f32")
+    if "cache hit" not in f.said:
+        raise Fail(f.said)
+    f.expect(2, "f64")
+    f.expect(1, "f32", "32")
+    f.expect(0, "f32", "32")
+    f.expect(0, "f32")
+
+
+def carried(f):
+    """Records travel as text: on an empty file of records they are hits."""
+    f.expect(2, "f32")
+    if f.tune("export", f.d / "a.tsched") != "exported: 2\n" or f.tune("import", f.d / "a.tsched", records="other") != "imported: 2\n":
+        raise Fail("other counts")
+    f.expect(0, "f32", records="other")
+    listed = f.tune("show", records="other")
+    if not re.fullmatch(r"f\(f32\[2, 3\], f32\[3, 2\]\) on cpu .*\n(    tile_m=\d+ tile_n=\d+ warps=\d  [\d.e-]+ ms\n){2}", listed):
+        raise Fail(listed)
+    if f.tune("clear", records="other") != "removed: 2\n" or f.tune(records="other") != "":
+        raise Fail("records stayed")
+    f.expect(2, "f32", records="other")
+
+
+def of_one_device(f):
+    """What was measured on the host says nothing of a GPU."""
+    f.expect(2, "f32")
+    f.program.write_text(PROGRAM.replace("print(f(x", "with device('gpu:0'):\n    print(f(x"))
+    f.expect(2, "f32", options=("--sim-devices", "1"))
+    f.expect(0, "f32", options=("--sim-devices", "1"))
+
+
+def damaged(f):
+    """A file that is no database, is cut, is of another format, or cannot be made: said once, and the program runs."""
+    (f.d / "text").write_text("not a database, and long enough to be one by its size" * 100)
+    f.expect(2, "f32", records="text")
+    if f.said.count("is not kept") != 1 or "not a database" not in f.said or (f.d / "text").stat().st_size != 5300:
+        raise Fail(f.said)
+    f.expect(2, "f32")
+    whole = (f.d / "records").read_bytes()
+    for at in (0, 20, 100, 4096, 5000, len(whole) // 2):
+        (f.d / "cut").write_bytes(whole[:at] + b"\xff" * 16 + whole[at + 16:])
+        f.trials("f32", records="cut")
+        (f.d / "cut").write_bytes(whole[:at])
+        f.trials("f32", records="cut")
+    f.expect(2, "f32", records="no/such/folder/records")
+    f.expect(2, "f32", records="")                          # the folder itself
+    subprocess.run(["python3", "-c", f"import sqlite3; c = sqlite3.connect({str(f.d / 'records')!r}); c.execute('PRAGMA user_version = 7'); c.commit()"], check=True)
+    f.expect(2, "f32")
+    if "E0642" not in f.said or "E0642" not in f.tune(code=1) or "E0642" not in f.tune("clear", code=1):
+        raise Fail(f.said)
+
+
+def at_once(f):
+    """Processes that tune together all run, and the records have every trial."""
+    argv = [str(f.ctx.tessera), "run", str(f.program), str(f.d / "records"), "f32"]
+    running = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    for p in running:
+        out, err = p.communicate(timeout=60)
+        if out != WANT or err:
+            raise Fail(f"{out!r} {err!r}")
+    f.expect(0, "f32")
+
+
+def usual_place(f):
+    """The file that cache= names unless told: TESSERA_SCHEDULES, empty for none."""
+    f.program.write_text(PROGRAM.replace("cache=where, ", ""))
+    env = {"TESSERA_SCHEDULES": str(f.d / "mine")}
+    f.expect(2, "f32", env=env)
+    f.expect(0, "f32", env=env)
+    f.expect(2, "f32", env={"TESSERA_SCHEDULES": ""})
+    f.expect(2, "f32", env={**env, "TESSERA_SCHEDULES": str(f.d / "other")})
+
+
+def repeated_effects(f):
+    """A function that prints is called once for each call, and is not tuned."""
+    f.program.write_text(PROGRAM.replace("    return", "    print('called')\n    return"))
+    p = process.run([f.ctx.tessera, "run", f.program, f.d / "records", "f32"], timeout=60)
+    if p.stdout != "called\n" + WANT or p.returncode:
+        raise Fail(f"{p.stdout!r} {p.stderr!r}")
+
+
+def usage(f):
+    for args, code in ((("show", "x"), 2), (("export",), 2), (("forget",), 2), (("import", f.d / "absent"), 1), (("import", f.program), 1)):
+        said = f.tune(*args, code=code)
+        if not said.startswith("error: ") or said.count("\n") != 1:
+            raise Fail(said)
+    if f.tune() != "" or f.tune("export", f.d / "none") != "exported: 0\n":
+        raise Fail("records from nowhere")
+
+
+FUNCTIONS = (measured_once, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, usage)
+
+
+def tests(ctx):
+    def one(function):
+        with tempfile.TemporaryDirectory(prefix="tessera-tune-") as d:
+            function(Folder(ctx, d))
+    for f in FUNCTIONS:
+        yield Test(f"tune/{f.__name__}", lambda f=f: one(f), ROWS if f in (measured_once, carried) else ())
