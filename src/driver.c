@@ -276,7 +276,7 @@ static void choose_passes(const Options *o)
 }
 
 /* What runs staged functions. Without a compiler in this build, auto and cpu are eval. */
-static void choose_backend(const char *name)
+static void choose_backend(const char *name, const char *level)
 {
     if (!strcmp(name, "oracle"))
         fused_begin(NULL, false);
@@ -284,6 +284,8 @@ static void choose_backend(const char *name)
     if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
         fused_begin(&cpu_compiler, !strcmp(name, "auto"));
     lowered_assemble = compile_assembly;
+    if (level)
+        compile_level(atoi(level));
 #endif
 }
 
@@ -304,7 +306,7 @@ static int do_verb(const Options *o)
     devices_simulate((int)o->number[OPT_sim_devices]);
     cache_begin();
     choose_passes(o);
-    choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto");
+    choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto", o->value[OPT_opt_level]);
     return verb_fn[o->verb](o);
 }
 

@@ -15,7 +15,7 @@
 #include "runtime/code.h"
 #include "runtime/store.h"
 
-static const Level KERNEL_LEVEL = LEVEL_O1;
+static Level kernel_level = LEVEL_O1;
 
 typedef int64_t ScratchFn(const int64_t *size);
 
@@ -32,10 +32,15 @@ typedef bool Finish(Llvm *u, Level level, StrBuf *out, StrBuf *err);
 static bool lower(const TileKernel *k, const Machine *m, Finish *finish, StrBuf *out, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, KERNEL_LEVEL, err) && finish(u, KERNEL_LEVEL, out, err);
+    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, kernel_level, err) && finish(u, kernel_level, out, err);
 
     llvm_free(u);
     return ok;
+}
+
+void compile_level(int level)
+{
+    kernel_level = level == 0 ? LEVEL_O0 : level == 1 ? LEVEL_O1 : LEVEL_O3;
 }
 
 bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err) { return lower(k, m, llvm_object, object, err); }
@@ -48,7 +53,7 @@ static Hash128 key_of(const TileKernel *k)
     StrBuf all = {0};
     Hash128 key;
 
-    sb_printf(&all, "O%d ", KERNEL_LEVEL);
+    sb_printf(&all, "O%d ", kernel_level);
     tile_print(k, &all);
     key = hash_bytes128(all.s, all.n);
     sb_done(&all);

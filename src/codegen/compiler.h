@@ -8,6 +8,9 @@
 
 extern const KernelCompiler cpu_compiler;
 
+/* How hard LLVM tries from now on: 0, 1 (unless told) or 3. The bits of results are the same. */
+void compile_level(int level);
+
 /* The object file of a kernel for a machine, its functions named "kernel" and "kernel.scratch". false: *err says why. */
 struct Machine;
 bool compile_object(const TileKernel *k, const struct Machine *m, StrBuf *object, StrBuf *err);

@@ -8,9 +8,9 @@ import random
 
 FLOATS = ("f32", "f32", "f32", "f64", "bf16", "f16")
 SIZES = ({"A": 3, "B": 5, "C": 2}, {"A": 1, "B": 7, "C": 4}, {"A": 9, "B": 300, "C": 1}, {"A": 0, "B": 3, "C": 2},
-         {"A": 70, "B": 33, "C": 3})
+         {"A": 70, "B": 33, "C": 3}, {"A": 2, "B": 1025, "C": 3}, {"A": 17, "B": 16, "C": 8}, {"A": 257, "B": 4, "C": 2})
 UNARY = ("exp", "tanh", "sigmoid", "abs", "sqrt", "-", "sin", "floor", "relu", "rsqrt", "erf", "log", "sign", "square", "gelu", "silu")
-BINARY = ("+", "-", "*", "/", "maximum", "minimum", "<", "==", "%", "atan2", "pow")
+BINARY = ("+", "-", "*", "/", "maximum", "minimum", "<", "==", "%", "//", "!=", "<=", ">", "atan2", "pow")
 REDUCE = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
 PRELUDE = '''
 def show(x):
@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice"))
+                              "scalar", "slice", "clip", "scan", "order", "branch", "loop", "derive", "batch", "narrow", "join_two"))
         getattr(self, kind)()
 
     def unary(self):
@@ -97,8 +97,8 @@ class Function:
         if a[2] == "bool":
             return self.put(f"{a[0]} {self.r.choice('&|^')} {b[0]}", shape, "bool")
         if a[2] == "int32":
-            return self.put(f"{a[0]} {self.r.choice('+-*&')} {b[0]}", shape, "int32")
-        if op in ("<", "=="):
+            return self.put(f"{a[0]} {self.r.choice(('+', '-', '*', '&', '|', '^', '//', '%'))} {b[0]}", shape, "int32")
+        if op in ("<", "==", "!=", "<=", ">"):
             return self.put(f"{a[0]} {op} {b[0]}", shape, "bool")
         self.put(f"{op}({a[0]}, {b[0]})" if op.isalpha() or op == "atan2" else f"{a[0]} {op} {b[0]}", shape, a[2])
 
@@ -162,6 +162,64 @@ class Function:
         if v:
             self.put(f"{v[0]}[..., ::-1]", v[1], v[2])
 
+    def clip(self):
+        v = self.floating()
+        if v:
+            self.put(f"clip({v[0]}, {self.r.choice(('-1.0, 1.0', '0.0, 0.5', '-0.25, 3.0'))})", v[1], v[2])
+
+    def scan(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64", "int32") and len(v[1]) > 0)
+        if v:
+            self.put(f"cumsum({v[0]}, axis={self.r.randrange(len(v[1]))})", v[1], v[2])
+
+    def order(self):
+        v = self.value(lambda v: v[2] in ("f32", "int32") and len(v[1]) > 0)
+        if not v:
+            return
+        axis = self.r.randrange(len(v[1]))
+        if self.r.random() < 0.5:
+            self.put(f"sort({v[0]}, axis={axis})", v[1], v[2])
+        else:
+            self.put(f"{self.r.choice(('argmax', 'argmin'))}({v[0]}, axis={axis})", v[1][:axis] + v[1][axis + 1:], "int32")
+
+    def branch(self):
+        a = self.value(lambda v: v[2] in ("f32", "f64"))
+        if a:
+            arms = self.r.sample((f"{a[0]} + 1.5", f"{a[0]} * {a[0]}", f"-{a[0]}", f"tanh({a[0]})", f"{a[0]}"), 2)
+            self.lines.append(f"if {a[0]}.sum() {self.r.choice('<>')} 0.5:\n        v{self.n} = {arms[0]}\n    else:\n        v{self.n} = {arms[1]}")
+            self.values.append((f"v{self.n}", a[1], a[2]))
+            self.n += 1
+
+    def loop(self):
+        a = self.value(lambda v: v[2] in ("f32", "f64"))
+        if a:
+            self.lines.append(f"v{self.n} = {a[0]}\n    for i in range({self.r.choice((3, 6))}):\n        v{self.n} = v{self.n} * 0.5 + {a[0]}")
+            self.values.append((f"v{self.n}", a[1], a[2]))
+            self.n += 1
+
+    def derive(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64"))
+        if v:
+            body = self.r.choice(("tanh(t) * t", "t * t + exp(-t * t)", "sigmoid(t) - t", "where(t > 0, t, 0.1 * t)", "softmax(t)" if v[1] else "t"))
+            self.put(f"grad(lambda t: ({body}).sum())({v[0]})", v[1], v[2])
+
+    def batch(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64") and len(v[1]) > 1)
+        if v:
+            self.put(f"vmap(lambda t: {self.r.choice(('t * t.sum()', 't - t.max()', 'exp(t) + 1', 'cumsum(t, axis=0)'))})({v[0]})", v[1], v[2])
+
+    def narrow(self):
+        v = self.value(lambda v: v[2] == "f32")
+        if v:
+            self.put(f"{v[0]}.to({self.r.choice(('bf16', 'f16', 'fp8_e4m3', 'fp8_e5m2', 'tf32'))}).to(f32)", v[1], v[2])
+
+    def join_two(self):
+        a = self.value(lambda v: len(v[1]) > 0 and v[2] in ("f32", "f64", "int32"))
+        b = a and self.value(lambda v: v[1] == a[1] and v[2] == a[2])
+        if b:
+            k = self.r.randrange(len(a[1]))
+            self.put(f"concat([{a[0]}, {b[0]}], axis={k}).{self.r.choice(('sum', 'max'))}(axis={k})", a[1][:k] + a[1][k + 1:], a[2])
+
     def text(self):
         names = ", ".join(n for n, _, _ in self.inputs)
         body = "\n".join(f"    {l}" for l in self.lines)
@@ -175,7 +233,11 @@ class Function:
                 return f"random.bernoulli(0.5, {dims}) > 0.5"
             if dtype == "int32":
                 return f"random.randint(-5, 50, {dims})"
-            return f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1'))}).to({dtype})"
+            x = f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1'))})"
+            if self.r.random() < 0.15:                  # some elements are special
+                special = self.r.choice(("nan", "inf", "-inf", "-0.0", "1e-40"))
+                x = f"where(random.bernoulli(0.1, {dims}) > 0.5, tensor(float('{special}')), {x})"
+            return f"{x}.to({dtype})"
         return "(" + "".join(one(s, d) + ", " for _, s, d in self.inputs) + ")"
 
 

@@ -1,19 +1,28 @@
-"""Random tensor functions staged and not (harness/staged.py), on every backend: the same bits."""
+"""Random tensor functions (harness/staged.py), eagerly and staged: the same bits on every backend, at every level of LLVM's, and
+without each of the passes in turn; 2,000 functions, each of one configuration."""
 import pathlib
 import tempfile
 
 from harness import process, staged
 from harness.test import Fail, Test
 
-SEEDS, FUNCTIONS = range(1, 11), 100
-BACKENDS = ("cpu", "oracle", "eval")
+FUNCTIONS = 100                                         # of a program, which is one process
+CPU = ["--backend=cpu"]
+RUNS = [                                                # (name, flags, programs); seeds count on
+    ("cpu", CPU, 6),
+    ("O0", CPU + ["--opt-level=0"], 2),
+    ("O3", CPU + ["--opt-level=3"], 2),
+    ("oracle", ["--backend=oracle"], 3),
+    ("eval", ["--backend=eval"], 1),
+    ("threads", CPU + ["--threads=3"], 1),
+] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "fuse", "tile.fold")]
 
 
-def compare(ctx, backend, seed):
+def compare(ctx, flags, seed):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / f"staged{seed}.tsr"
         path.write_text(staged.program(seed, FUNCTIONS))
-        ran = process.run([ctx.tessera, "run", f"--backend={backend}", path], cwd=d)
+        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=60)
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()
@@ -23,7 +32,15 @@ def compare(ctx, backend, seed):
             raise Fail(f"{len(lines)} lines for {FUNCTIONS} functions")
 
 
+def programs():
+    """(name, flags, seed) of every program."""
+    seed = 0
+    for name, flags, n in RUNS:
+        for _ in range(n):
+            seed += 1
+            yield f"{name}-{seed}", flags, seed
+
+
 def tests(ctx):
-    for backend in BACKENDS:
-        for seed in SEEDS if backend == "cpu" else list(SEEDS)[:3]:
-            yield Test(f"staged/{backend}-{seed}", lambda b=backend, s=seed: compare(ctx, b, s))
+    for name, flags, seed in programs():
+        yield Test(f"staged/{name}", lambda f=flags, s=seed: compare(ctx, f, s))

@@ -57,10 +57,21 @@ static bool in_regions(Graph *g, GraphPass run)
 
 /* -- dce ------------------------------------------------------------------------------------------------------------------ */
 
+/* A division of ints, which fails where the divisor is zero: plain calls compute it, and say so. */
+static bool may_fail(const Node *n)
+{
+    const Tensor *by;
+
+    if ((n->op != OP_floordiv && n->op != OP_mod) || dtype_is_float((DType)n->type[0].dtype))
+        return false;
+    by = n->in[1].node->op == OP_constant ? n->in[1].node->attr->value : NULL;
+    return !by || by->rank || !elem_get_i(by, by->offset);
+}
+
 /* Must the node run even when nobody looks at its results? */
 static bool must_stay(const Node *n)
 {
-    return n->op == GRAPH_PARAM || node_effects(n) & ~(unsigned)OPF_RANDOM;
+    return n->op == GRAPH_PARAM || node_effects(n) & ~(unsigned)OPF_RANDOM || may_fail(n);
 }
 
 bool graph_dce(Graph *g)
