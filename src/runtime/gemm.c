@@ -1,416 +1,300 @@
 /*
- * Matrix products: packing, tiles over threads, and plain loops for the types
- * without a micro-kernel.
+ * Matrix products: loops around the tiles of gemm_kernel.c, after Goto and van de Geijn (2008).
  *
- * Both operands are packed whole into panels (as many columns of b and rows of
- * a as a tile has, zero padded), so a tile reads two runs and needs no edges.
- * Then all batches are one parallel loop over patches of tiles, small enough
- * that GEMM_CHUNK steps of a patch's panels stay in cache (Goto and van de Geijn 2008): a patch does
- * one chunk for all its tiles before the next one, and finished chunks wait in
- * a buffer until the tree combines them.  Few rows against a row-major b are not worth packing.
+ * A thread computes a rectangle of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
+ * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
+ * panels of b pass.  Zeros fill the last panels, so a step reads two runs and needs no edges.  Sums of chunks are added up
+ * in c itself.  An operand that is small, or used only once or twice, is read where it lies.
  */
 #include "runtime/gemm.h"
 
-#include "base/alloc.h"
 #include "runtime/cpu.h"
-#include "runtime/scalar.h"
 #include "runtime/storage.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
-static const GemmKernels *kernels(void) { return cpu()->gemm; }
+enum { LIES_BYTES = 64 << 10 };         /* of a chunk of b that need not be packed for tiles to find it in the caches */
+enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
-/* ---- packed tiles, f32 and f64 ---- */
-
-enum { SMALL = 4096 };          /* bytes of panels that stay on the stack */
-enum { PATCH_M = 10, PATCH_N = 4 };     /* panels of a and b in a patch */
-
-typedef struct Packed {
+typedef struct Job {
     Gemm g;
-    const GemmTile *tile;
-    size_t size;                /* bytes of an element */
-    int64_t mr, nr, mpanels, npanels, abatches, bbatches;
-    char *a, *b;                /* packed panels */
-    int64_t pm, pn;             /* panels of a patch */
-    int64_t mpatches, npatches, patches, parts;
-    int64_t chunks;
-    char *wait;                 /* for each part: finished chunks of a patch's tiles, by level of the tree */
-    int64_t wait_bytes;
-} Packed;
+    const GemmTiles *t;
+    int64_t size, nr;                   /* bytes of an element; columns of a panel */
+    bool a_lies, b_lies;                /* are read where they lie */
+    bool once;                          /* a packed panel of b is used once */
+    int64_t nc;                         /* columns that are packed together */
+    int64_t down, across, parts;        /* rectangles of each matrix; of all */
+    int64_t a_bytes, room_bytes;        /* packed a, and all, of a thread */
+    char *room;
+    _Atomic int64_t next;               /* rectangle that nobody has taken */
+} Job;
+
+/* A rectangle of c being computed for one chunk. */
+typedef struct Part {
+    const Job *p;
+    const char *a, *b;                  /* of this chunk: from the first row, from the first column */
+    char *c, *pa, *pb;                  /* c from its first element; packed panels */
+    int64_t i0, i1, j0, j1;             /* of the matrix */
+    int64_t k;
+    bool add;                           /* not the first chunk */
+} Part;
+
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- tiles ---- */
+
+static const GemmTile *tile_for(const GemmTile *t, int64_t rows, int64_t vectors)
+{
+    while (t->rows > rows || t->vectors > vectors)
+        t++;
+    return t;
+}
+
+/* Whole vectors of columns of some rows, by the largest tiles that fit. */
+static void cover(const Job *p, int64_t k, const char *a, int64_t arow, int64_t acol, int64_t rows, const char *b, int64_t brow, int64_t vectors,
+                  char *c, int64_t crow, bool add)
+{
+    for (int64_t i = 0, height; i < rows; i += height) {
+        const GemmTile *t = p->t->tile;
+        height = tile_for(t, rows - i, 1)->rows;
+        for (int64_t v = 0; v < vectors; v += t->vectors) {
+            t = tile_for(t, height, vectors - v);
+            int64_t at = v * p->t->lanes * p->size;
+            t->run(k, a + i * arow * p->size, arow, acol, b + at, brow, c + i * crow * p->size + at, crow, add);
+        }
+    }
+}
+
+/* The same for `columns` of a packed panel of b, the last of which may be filled up. */
+static void cover_panel(const Part *r, const char *a, int64_t arow, int64_t acol, int64_t rows, const char *b, int64_t columns, char *c)
+{
+    _Alignas(64) char tile[GEMM_TILE_BYTES];
+    const Job *p = r->p;
+    int64_t vectors = (columns + p->t->lanes - 1) / p->t->lanes, crow = p->g.crow;
+    bool packed = rows == p->t->rows && arow == 1 && acol == rows, edge = columns % p->t->lanes;
+    char *to = edge ? tile : c;
+
+    if (edge)
+        crow = p->nr;
+    if (packed)
+        (vectors == 1 ? p->t->narrow : p->t->panel)(r->k, a, 1, acol, b, p->nr, to, crow, r->add && !edge);
+    else
+        cover(p, r->k, a, arow, acol, rows, b, p->nr, vectors, to, crow, r->add && !edge);
+    for (int64_t i = 0; i < rows && edge; i++) {
+        char *line = c + i * p->g.crow * p->size;
+        const char *sum = tile + i * p->nr * p->size;
+        if (!r->add)
+            memcpy(line, sum, (size_t)(columns * p->size));
+        else if (p->size == 4)
+            for (int64_t j = 0; j < columns; j++)
+                ((float *)(void *)line)[j] += ((const float *)(const void *)sum)[j];
+        else
+            for (int64_t j = 0; j < columns; j++)
+                ((double *)(void *)line)[j] += ((const double *)(const void *)sum)[j];
+    }
+}
+
+/* ---- packing ---- */
 
 /* One panel: `width` lines of the operand (zeros beyond `lines`), k steps each. */
-#define PACK(T) \
-    do { \
-        const T *s = (const T *)src; \
-        T *d = (T *)dst; \
-        for (int64_t q = 0; q < k; q++, d += width) { \
-            if (line == 1) \
-                memcpy(d, s + q * step, (size_t)lines * sizeof(T)); \
-            else \
-                for (int64_t i = 0; i < lines; i++) \
-                    d[i] = s[i * line + q * step]; \
-            for (int64_t i = lines; i < width; i++) \
-                d[i] = 0; \
-        } \
-    } while (0)
-
-static void pack(size_t size, const char *src, int64_t line, int64_t step, int64_t lines, int64_t width, int64_t k, char *dst)
+static void pack(const Job *p, const char *src, int64_t line, int64_t step, int64_t lines, int64_t width, int64_t k, char *dst)
 {
-    if (size == 4)
-        PACK(float);
+    int64_t size = p->size;
+
+    if (line == 1)
+        p->t->copy(src, step, lines, k, dst, width);
+    else if (step == 1)
+        p->t->turn(src, line, lines, k, dst, width);
     else
-        PACK(double);
-}
-
-static void pack_a(int64_t lo, int64_t hi, void *st)
-{
-    const Packed *p = st;
-
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t batch = t / p->mpanels, i = t % p->mpanels * p->mr;
-        int64_t lines = p->g.m - i < p->mr ? p->g.m - i : p->mr;
-        const char *src = (const char *)p->g.a + (batch * p->g.abatch + i * p->g.arow) * (int64_t)p->size;
-        if (p->g.acol == 1 && p->size == 4 && p->tile->turn) {
-            p->tile->turn((const float *)src, p->g.arow, (int)lines, p->g.k, (float *)p->a + t * p->g.k * p->mr);
-            continue;
-        }
-        pack(p->size, src, p->g.arow, p->g.acol, lines, p->mr, p->g.k, p->a + t * p->g.k * p->mr * (int64_t)p->size);
-    }
-}
-
-static void pack_b(int64_t lo, int64_t hi, void *st)
-{
-    const Packed *p = st;
-
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t batch = t / p->npanels, j = t % p->npanels * p->nr;
-        int64_t lines = p->g.n - j < p->nr ? p->g.n - j : p->nr;
-        const char *src = (const char *)p->g.b + (batch * p->g.bbatch + j * p->g.bcol) * (int64_t)p->size;
-        pack(p->size, src, p->g.bcol, p->g.brow, lines, p->nr, p->g.k, p->b + t * p->g.k * p->nr * (int64_t)p->size);
-    }
-}
-
-/* sum = wait + sum, elementwise. */
-static void join(size_t size, int64_t n, const void *wait, void *sum)
-{
-    if (size == 4)
-        for (int64_t i = 0; i < n; i++)
-            ((float *)sum)[i] = ((const float *)wait)[i] + ((float *)sum)[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            ((double *)sum)[i] = ((const double *)wait)[i] + ((double *)sum)[i];
-}
-
-/*
- * A tile's sum over chunk `c` climbs the tree: complete subtrees wait, one a level, like the bits of a counter; after the
- * last chunk they all join.  true: the sum is whole.
- */
-static bool climb(const Packed *p, int64_t c, char *wait, int64_t level, char *sum)
-{
-    int64_t n = p->mr * p->nr;
-    int depth = __builtin_popcountll((unsigned long long)c);
-
-    for (int64_t t = c + 1; !(t & 1); t >>= 1)
-        join(p->size, n, wait + --depth * level, sum);
-    if (c + 1 < p->chunks) {
-        memcpy(wait + depth * level, sum, (size_t)n * p->size);
-        return false;
-    }
-    while (depth)
-        join(p->size, n, wait + --depth * level, sum);
-    return true;
-}
-
-static void store_tile(const Packed *p, int64_t batch, int64_t ip, int64_t jp, const char *tile)
-{
-    const Gemm *g = &p->g;
-    int64_t i = ip * p->mr, j = jp * p->nr;
-    int64_t rows = g->m - i < p->mr ? g->m - i : p->mr, cols = g->n - j < p->nr ? g->n - j : p->nr;
-    char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * (int64_t)p->size;
-
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(c + (size_t)(r * g->n) * p->size, tile + (size_t)(r * p->nr) * p->size, (size_t)cols * p->size);
-}
-
-/* All tiles of a patch, chunk by chunk; panels of a go round fastest, so that a panel of b stays in the first cache. */
-static void run_patch(const Packed *p, int64_t patch, char *wait)
-{
-    const Gemm *g = &p->g;
-    int64_t pi = patch % p->mpatches * p->pm, pj = patch / p->mpatches % p->npatches * p->pn, batch = patch / p->mpatches / p->npatches;
-    int64_t ie = pi + p->pm < p->mpanels ? pi + p->pm : p->mpanels, je = pj + p->pn < p->npanels ? pj + p->pn : p->npanels;
-    int64_t size = (int64_t)p->size, bytes = p->mr * p->nr * size, level = p->pm * p->pn * bytes;
-    const char *a = p->a + (p->abatches == 1 ? 0 : batch) * p->mpanels * g->k * p->mr * size;
-    const char *b = p->b + (p->bbatches == 1 ? 0 : batch) * p->npanels * g->k * p->nr * size;
-    _Alignas(64) char tile[GEMM_TILE_BYTES];
-
-    for (int64_t c = 0; c < p->chunks; c++) {
-        int64_t k0 = c * GEMM_CHUNK, k = g->k - k0 < GEMM_CHUNK ? g->k - k0 : GEMM_CHUNK;
-        for (int64_t j = pj; j < je; j++)
-            for (int64_t i = pi; i < ie; i++) {
-                p->tile->run(k, a + (i * g->k + k0) * p->mr * size, b + (j * g->k + k0) * p->nr * size, tile);
-                if (climb(p, c, wait + ((j - pj) * p->pm + i - pi) * bytes, level, tile))
-                    store_tile(p, batch, i, j, tile);
+        for (int64_t q = 0; q < k; q++)
+            for (int64_t i = 0; i < width; i++) {
+                char *to = dst + (q * width + i) * size;
+                if (i < lines)
+                    memcpy(to, src + (i * line + q * step) * size, (size_t)size);
+                else
+                    memset(to, 0, (size_t)size);
             }
+}
+
+static void pack_columns(const Part *r, int64_t j, int64_t columns, char *to)
+{
+    const Job *p = r->p;
+
+    pack(p, r->b + j * p->g.bcol * p->size, p->g.bcol, p->g.brow, columns, p->nr, r->k, to);
+}
+
+/* ---- rectangles ---- */
+
+typedef struct Rows { const char *a; int64_t arow, acol, rows; } Rows;
+
+/* Some rows of a, at most a tile's, packed unless they lie well. */
+static Rows rows_at(const Part *r, int64_t i)
+{
+    const Job *p = r->p;
+    const Gemm *g = &p->g;
+    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr);
+    const char *a = r->a + i * g->arow * p->size;
+
+    if (p->a_lies)
+        return (Rows){a, g->arow, g->acol, rows};
+    pack(p, a, g->arow, g->acol, rows, mr, r->k, r->pa);
+    return (Rows){r->pa, 1, mr, rows};
+}
+
+/* Rows of c by b where it lies, columns j0 to je, which are whole vectors. */
+static void rows_unpacked(const Part *r, const Rows *x, int64_t i, int64_t je)
+{
+    const Job *p = r->p;
+    const Gemm *g = &p->g;
+    int64_t size = p->size, lanes = p->t->lanes, strip = x->rows <= 3 ? 16 * lanes : p->nr;
+
+    for (int64_t j = r->j0; j < je; j += strip)
+        cover(p, r->k, x->a, x->arow, x->acol, x->rows, r->b + j * size, g->brow, least(je - j, strip) / lanes,
+              r->c + (i * g->crow + j) * size, g->crow, r->add);
+}
+
+/* One chunk of some columns: panels of rows, each by all columns. */
+static void run_chunk(const Part *r)
+{
+    const Job *p = r->p;
+    int64_t whole = p->b_lies ? r->j0 + (r->j1 - r->j0) / p->t->lanes * p->t->lanes : r->j0;
+
+    for (int64_t i = r->i0; i < r->i1; i += p->t->rows) {
+        Rows x = rows_at(r, i);
+        if (whole > r->j0)
+            rows_unpacked(r, &x, i, whole);
+        for (int64_t j = whole; j < r->j1; j += p->nr) {
+            int64_t columns = least(r->j1 - j, p->nr);
+            char *panel = r->pb + (p->once || p->b_lies ? 0 : (j - r->j0) * r->k * p->size);
+            if (i == r->i0)
+                pack_columns(r, j, columns, panel);
+            cover_panel(r, x.a, x.arow, x.acol, x.rows, panel, columns, r->c + (i * p->g.crow + j) * p->size);
+        }
     }
 }
 
+static void run_part(const Job *p, int64_t part, char *room)
+{
+    const Gemm *g = &p->g;
+    int64_t di = part % p->down, dj = part / p->down % p->across, batch = part / p->down / p->across;
+    int64_t mr = p->t->rows, ms = (g->m + mr - 1) / mr, ns = (g->n + p->nr - 1) / p->nr, size = p->size, end = least((dj + 1) * ns / p->across * p->nr, g->n);
+    const char *a = (const char *)g->a + batch * g->abatch * size, *b = (const char *)g->b + batch * g->bbatch * size;
+    Part r = {.p = p, .pa = room, .pb = room + p->a_bytes, .c = (char *)g->c + batch * g->cbatch * size,
+              .i0 = di * ms / p->down * mr, .i1 = least((di + 1) * ms / p->down * mr, g->m)};
+
+    for (r.j0 = dj * ns / p->across * p->nr; r.j0 < end; r.j0 = r.j1) {
+        r.j1 = least(r.j0 + p->nc, end);
+        for (int64_t k0 = 0; !k0 || k0 < g->k; k0 += GEMM_CHUNK) {
+            r.k = least(g->k - k0, GEMM_CHUNK);
+            r.a = a + k0 * g->acol * size;
+            r.b = b + k0 * g->brow * size;
+            r.add = k0 > 0;
+            run_chunk(&r);
+        }
+    }
+}
+
+/* One thread: rectangles until there are no more. */
 static void run_parts(int64_t lo, int64_t hi, void *st)
 {
-    const Packed *p = st;
+    Job *p = st;
 
-    for (int64_t part = lo; part < hi; part++)
-        for (int64_t t = part * p->patches / p->parts; t < (part + 1) * p->patches / p->parts; t++)
-            run_patch(p, t, p->wait + part * p->wait_bytes);
+    for (int64_t slot = lo, t; slot < hi; slot++)
+        while ((t = atomic_fetch_add(&p->next, 1)) < p->parts)
+            run_part(p, t, p->room + slot * p->room_bytes);
 }
 
-/* Patches as large as caches like, but enough of them for all threads; each part has room for what waits. */
-static void plan_patches(Packed *p)
-{
-    int64_t threads = pool_threads(), levels = 0;
+/* ---- plans ---- */
 
-    p->pm = PATCH_M;
-    p->pn = PATCH_N;
-    p->chunks = p->g.k > GEMM_CHUNK ? (p->g.k + GEMM_CHUNK - 1) / GEMM_CHUNK : 1;
-    for (;;) {
-        p->mpatches = (p->mpanels + p->pm - 1) / p->pm;
-        p->npatches = (p->npanels + p->pn - 1) / p->pn;
-        p->patches = p->g.batch * p->mpatches * p->npatches;
-        if (threads == 1 || p->patches >= 4 * threads || (p->pm == 1 && p->pn == 1))
-            break;
-        *(p->pm > p->pn ? &p->pm : &p->pn) /= 2;
+/* Rectangles: enough for the threads, with as little to pack as can be. */
+static void plan_parts(Job *p, int64_t threads)
+{
+    int64_t ms = (p->g.m + p->t->rows - 1) / p->t->rows, ns = (p->g.n + p->nr - 1) / p->nr;
+    double best = 0;
+
+    p->down = p->across = 1;
+    for (int64_t d = 1; p->g.batch < 2 * threads && d <= least(threads, ms); d++) {
+        int64_t a = least((threads + d * p->g.batch - 1) / (d * p->g.batch), ns);
+        double high = (double)((ms + d - 1) / d * p->t->rows), wide = (double)((ns + a - 1) / a * p->nr);
+        double cost = high * wide + 16 * (high + wide);         /* of the largest rectangle: products, and packing */
+        if (best == 0 || cost < best)
+            best = cost, p->down = d, p->across = a;
     }
-    p->parts = threads == 1 || p->g.batch * p->g.m * p->g.n * p->g.k < 1 << 18 ? 1 : 4 * threads;
-    p->parts = p->parts < p->patches ? p->parts : p->patches;
-    while (p->chunks >> levels)
-        levels++;
-    p->wait_bytes = p->chunks == 1 ? 0 : levels * p->pm * p->pn * p->mr * p->nr * (int64_t)p->size;
+    p->parts = p->g.batch * p->down * p->across;
 }
 
-/* Elements of c with the zeros around them, over the speed: what a tile's shape costs. */
-static double cost(const GemmTile *t, const Gemm *g)
+/* Half of the second cache holds packed columns. */
+static int64_t packed_bytes(void)
 {
-    int64_t m = (g->m + t->mr - 1) / t->mr * t->mr, n = (g->n + t->nr - 1) / t->nr * t->nr;
+    long second = sysconf(_SC_LEVEL2_CACHE_SIZE);
 
-    return (double)m * (double)n / t->speed;
+    return second < 512 << 10 ? 256 << 10 : second > 2 << 20 ? 1 << 20 : second / 2;
 }
 
-static const GemmTile *best_tile(const Gemm *g)
-{
-    const GemmKernels *k = kernels();
-    const GemmTile *narrow = g->accum == DT_f32 ? &k->f32 : &k->f64, *wide = g->accum == DT_f32 ? &k->wide_f32 : &k->wide_f64;
+static int64_t packed_columns(const Job *p) { return packed_bytes() / (GEMM_CHUNK * p->size) / p->nr * p->nr; }
 
-    return wide->run && cost(wide, g) < cost(narrow, g) ? wide : narrow;
+/* Which operands lie well, and how much is packed at a time. */
+static void plan_blocks(Job *p)
+{
+    const Gemm *g = &p->g;
+    int64_t mr = p->t->rows, k = least(g->k, GEMM_CHUNK), size = p->size;
+    int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
+
+    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && (high <= mr || k * g->brow * size <= LIES_BYTES);
+    p->a_lies = high <= 4 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
+    p->once = high <= mr;
+    p->nc = p->once || p->b_lies ? g->n : packed_columns(p);
+    p->a_bytes = p->a_lies ? 0 : round_up(mr * k * size, 64);
+    p->room_bytes = p->a_bytes + round_up((p->once || p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }
 
-static KStatus run_packed(KCtx *c, const Gemm *g)
-{
-    Packed p = {.g = *g, .tile = best_tile(g), .size = g->accum == DT_f32 ? 4 : 8};
+int64_t gemm_room_max(void) { return packed_bytes() + GEMM_CHUNK * 64 * 8; }
 
-    p.mr = p.tile->mr;
-    p.nr = p.tile->nr;
-    p.mpanels = (g->m + p.mr - 1) / p.mr;
-    p.npanels = (g->n + p.nr - 1) / p.nr;
-    p.abatches = g->abatch ? g->batch : 1;
-    p.bbatches = g->bbatch ? g->batch : 1;
-    plan_patches(&p);
-    int64_t size = (int64_t)p.size, na = (p.abatches * p.mpanels * p.mr * g->k * size + 63) / 64 * 64;
-    int64_t nb = (p.bbatches * p.npanels * p.nr * g->k * size + 63) / 64 * 64, all = na + nb + p.parts * p.wait_bytes;
-    _Alignas(64) char few[SMALL];
-    Storage *room = all <= SMALL ? NULL : storage_new((size_t)all);
-    if (all > SMALL && !room) {
-        k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all);
-        return K_NOMEM;
+static KStatus run_tiles(KCtx *c, const Gemm *g)
+{
+    enum { FEW = 8192 };                /* bytes that stay on the stack */
+    const GemmKernels *all = cpu()->gemm;
+    Job p = {.g = *g, .t = g->accum == DT_f32 ? &all->f32 : &all->f64, .size = g->accum == DT_f32 ? 4 : 8};
+    int64_t threads = pool_threads();
+    _Alignas(64) char few[FEW];
+    Storage *room = NULL;
+
+    p.nr = p.t->vectors * p.t->lanes;
+    if ((double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1) < SMALL)
+        threads = 1;
+    plan_parts(&p, threads);
+    plan_blocks(&p);
+    threads = least(threads, p.parts);
+    if (threads * p.room_bytes > FEW && !(room = storage_new((size_t)(threads * p.room_bytes)))) {
+        threads = 1;
+        room = storage_new((size_t)p.room_bytes);
+        if (!room)
+            return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)p.room_bytes);
     }
-    p.a = room ? room->data : few;
-    p.b = p.a + na;
-    p.wait = p.b + nb;
-    pool_for(p.abatches * p.mpanels, (1 << 16) / (g->k * p.mr + 1) + 1, pack_a, &p);
-    pool_for(p.bbatches * p.npanels, (1 << 16) / (g->k * p.nr + 1) + 1, pack_b, &p);
-    pool_for(p.parts, 1, run_parts, &p);
+    p.room = room ? room->data : few;
+    pool_for(threads, 1, run_parts, &p);
     storage_unref(room);
     return K_OK;
-}
-
-/* ---- few rows: straight from b ---- */
-
-typedef struct Rows {
-    Gemm g;
-    const GemmKernels *k;
-    int64_t tiles;              /* of GEMM_ROW columns; the last overlaps the one before: the same sums twice */
-} Rows;
-
-static void run_rows(int64_t lo, int64_t hi, void *st)
-{
-    const Rows *r = st;
-    const Gemm *g = &r->g;
-
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t j = t % r->tiles * GEMM_ROW, i = t / r->tiles % g->m, batch = t / r->tiles / g->m;
-        j = j + GEMM_ROW > g->n ? g->n - GEMM_ROW : j;
-        int64_t a = batch * g->abatch + i * g->arow, b = batch * g->bbatch + j, at = (batch * g->m + i) * g->n + j;
-        if (g->accum == DT_f32)
-            r->k->row_f32(g->k, (const float *)g->a + a, g->acol, (const float *)g->b + b, g->brow, (float *)g->c + at);
-        else
-            r->k->row_f64(g->k, (const double *)g->a + a, g->acol, (const double *)g->b + b, g->brow, (double *)g->c + at);
-    }
-}
-
-static KStatus run_unpacked(const Gemm *g)
-{
-    Rows r = {*g, kernels(), (g->n + GEMM_ROW - 1) / GEMM_ROW};
-
-    pool_for(g->batch * g->m * r.tiles, (1 << 16) / (g->k * GEMM_ROW + 1) + 1, run_rows, &r);
-    return K_OK;
-}
-
-/* ---- one column: straight from a ---- */
-
-typedef struct Column {
-    Gemm g;
-    const GemmKernels *k;
-    int64_t height, parts;      /* rows at a time; the last part overlaps the one before: the same sums twice */
-} Column;
-
-static void run_column_parts(int64_t lo, int64_t hi, void *st)
-{
-    const Column *r = st;
-    const Gemm *g = &r->g;
-
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t i = t % r->parts * r->height, batch = t / r->parts;
-        i = i + r->height > g->m ? g->m - r->height : i;
-        int64_t a = batch * g->abatch + i * g->arow, b = batch * g->bbatch, at = batch * g->m + i;
-        if (g->accum == DT_f32)
-            (r->height == 1 ? r->k->dot_f32 : r->k->column_f32)(g->k, (const float *)g->a + a, g->arow, g->acol,
-                                                                (const float *)g->b + b, g->brow, (float *)g->c + at);
-        else
-            (r->height == 1 ? r->k->dot_f64 : r->k->column_f64)(g->k, (const double *)g->a + a, g->arow, g->acol,
-                                                                (const double *)g->b + b, g->brow, (double *)g->c + at);
-    }
-}
-
-static KStatus run_column(const Gemm *g)
-{
-    Column r = {*g, kernels(), g->m < GEMM_COLUMN ? 1 : GEMM_COLUMN, 0};
-
-    r.parts = (g->m + r.height - 1) / r.height;
-    pool_for(g->batch * r.parts, (1 << 15) / (g->k * r.height + 1) + 1, run_column_parts, &r);
-    return K_OK;
-}
-
-/* ---- the other types: a row of some sums at a time ---- */
-
-#define C64_FMA(a, b, c) \
-    f32_cmplx(fmaf(-cimagf(a), cimagf(b), fmaf(crealf(a), crealf(b), crealf(c))), \
-              fmaf(cimagf(a), crealf(b), fmaf(crealf(a), cimagf(b), cimagf(c))))
-#define C128_FMA(a, b, c) \
-    f64_cmplx(fma(-cimag(a), cimag(b), fma(creal(a), creal(b), creal(c))), \
-              fma(cimag(a), creal(b), fma(creal(a), cimag(b), cimag(c))))
-#define INT_FMA(a, b, c) ((c) + (a) * (b))
-#define SHORT_FMA(a, b, c) (uint16_t)((c) + (uint32_t)(a) * (b))
-#define WIDTH_OF(T) (512 / sizeof(T) < GEMM_ROW ? 512 / sizeof(T) : GEMM_ROW)      /* waiting sums stay within 24 KiB */
-#define KEEP(x, n)
-#define ROUND(x, n) round_lanes(g->accum, x, n)
-
-static void round_lanes(DType t, float *x, int64_t n)
-{
-    _Alignas(16) char raw[GEMM_ROW * 4];
-
-    lane_to_raw(t, x, raw, n);
-    raw_to_lane(t, raw, x, n);
-}
-
-#define PLAIN(name, T, FMA, ROUNDED) \
-    static void name(const Gemm *g, const void *a_, const void *b_, void *c_, int64_t w) \
-    { \
-        const T *a = a_, *b = b_; \
-        T wait[GEMM_LEVELS][WIDTH_OF(T)], *acc, *c = c_; \
-        int64_t blocks = 0; \
-        int depth = 0; \
-        for (int64_t k0 = 0; k0 < g->k; k0 += GEMM_BLOCK) { \
-            int64_t end = g->k - k0 < GEMM_BLOCK ? g->k : k0 + GEMM_BLOCK; \
-            acc = wait[depth++]; \
-            for (int64_t j = 0; j < w; j++) \
-                acc[j] = 0; \
-            for (int64_t q = k0; q < end; q++) { \
-                T x = a[q * g->acol]; \
-                for (int64_t j = 0; j < w; j++) \
-                    acc[j] = FMA(x, b[q * g->brow + j * g->bcol], acc[j]); \
-                ROUNDED(acc, w); \
-            } \
-            for (int64_t n = ++blocks; !(n & 1); n >>= 1, depth--) { \
-                for (int64_t j = 0; j < w; j++) \
-                    wait[depth - 2][j] += wait[depth - 1][j]; \
-                ROUNDED(wait[depth - 2], w); \
-            } \
-        } \
-        for (; depth > 1; depth--) { \
-            for (int64_t j = 0; j < w; j++) \
-                wait[depth - 2][j] += wait[depth - 1][j]; \
-            ROUNDED(wait[depth - 2], w); \
-        } \
-        for (int64_t j = 0; j < w; j++) \
-            c[j] = depth ? wait[0][j] : 0; \
-    }
-PLAIN(plain_u8, uint8_t, (uint8_t)SHORT_FMA, KEEP)
-PLAIN(plain_u16, uint16_t, SHORT_FMA, KEEP)
-PLAIN(plain_u32, uint32_t, INT_FMA, KEEP)
-PLAIN(plain_u64, uint64_t, INT_FMA, KEEP)
-PLAIN(plain_c64, float _Complex, C64_FMA, KEEP)
-PLAIN(plain_c128, double _Complex, C128_FMA, KEEP)
-PLAIN(plain_narrow, float, f32_fma_odd, ROUND)
-
-typedef void PlainFn(const Gemm *g, const void *a, const void *b, void *c, int64_t w);
-
-static PlainFn *plain_fn(DType accum)
-{
-    switch (accum) {
-    case DT_int8: case DT_uint8: case DT_int4: case DT_uint4: return plain_u8;
-    case DT_int16: case DT_uint16: return plain_u16;
-    case DT_int32: case DT_uint32: return plain_u32;
-    case DT_int64: case DT_uint64: return plain_u64;
-    case DT_c64: return plain_c64;
-    case DT_c128: return plain_c128;
-    default: return lane_dtype(accum) == DT_f32 ? plain_narrow : NULL;
-    }
-}
-
-typedef struct Plain {
-    Gemm g;
-    PlainFn *fn;
-    int64_t width, tiles;       /* of columns */
-} Plain;
-
-static void run_plain(int64_t lo, int64_t hi, void *st)
-{
-    const Plain *p = st;
-    const Gemm *g = &p->g;
-    int64_t size = (int64_t)raw_size(lane_dtype(g->accum));
-
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t j = t % p->tiles * p->width, i = t / p->tiles % g->m, batch = t / p->tiles / g->m;
-        const char *a = (const char *)g->a + (batch * g->abatch + i * g->arow) * size;
-        const char *b = (const char *)g->b + (batch * g->bbatch + j * g->bcol) * size;
-        char *c = (char *)g->c + ((batch * g->m + i) * g->n + j) * size;
-        p->fn(g, a, b, c, g->n - j < p->width ? g->n - j : p->width);
-    }
 }
 
 /* Batches that only repeat b are more rows of a. */
 static void merge_batches(Gemm *g)
 {
-    if (g->batch == 1 || g->bbatch != 0 || g->abatch != g->m * g->arow)
+    if (g->batch == 1 || g->bbatch != 0 || g->abatch != g->m * g->arow || g->cbatch != g->m * g->crow)
         return;
     g->m *= g->batch;
     g->batch = 1;
 }
 
-/* One row as one column: the same products, and c has the same places. */
+/* One column as one row: the same products, and c has the same places. */
 static void transpose(Gemm *g)
 {
     Gemm t = *g;
 
-    t.m = g->n, t.n = g->m;
+    t.m = g->n, t.n = g->m, t.crow = g->m;
     t.a = g->b, t.abatch = g->bbatch, t.arow = g->bcol, t.acol = g->brow;
     t.b = g->a, t.bbatch = g->abatch, t.brow = g->acol, t.bcol = g->arow;
     *g = t;
@@ -421,18 +305,9 @@ KStatus gemm_run(KCtx *c, Gemm g)
     if (!g.batch || !g.m || !g.n)
         return K_OK;
     merge_batches(&g);
-    if (g.m == 1 && g.bcol != 1 && (g.accum == DT_f32 || g.accum == DT_f64))
+    if (g.accum != DT_f32 && g.accum != DT_f64)
+        return gemm_plain(c, &g);
+    if (g.n == 1 && g.m > 1 && g.crow == 1)
         transpose(&g);
-    if (g.n == 1 && (g.accum == DT_f32 || g.accum == DT_f64))
-        return run_column(&g);
-    if (g.accum == DT_f32 || g.accum == DT_f64)
-        return g.m <= 3 && g.n >= GEMM_ROW && g.bcol == 1 ? run_unpacked(&g) : run_packed(c, &g);
-    Plain p = {.g = g, .fn = plain_fn(g.accum)};
-    size_t size = raw_size(lane_dtype(g.accum));
-    p.width = 512 / size < GEMM_ROW ? (int64_t)(512 / size) : GEMM_ROW;
-    p.tiles = (g.n + p.width - 1) / p.width;
-    if (!p.fn)
-        return k_fail(c, K_VALUE, "matrix products do not accumulate in %s", dtype_info[g.accum].name);
-    pool_for(g.batch * g.m * p.tiles, 4096 / (g.k + 1) + 1, run_plain, &p);
-    return K_OK;
+    return run_tiles(c, &g);
 }

@@ -1,51 +1,50 @@
 /*
  * gemm.h - matrix products in one order.
  *
- * c[i, j] sums a[i, k] * b[k, j] over k in blocks of 32: inside a block
- * acc = fma(a, b, acc) from 0, left to right; block sums combine by the balanced tree of
- * reduce.c.  Tiling, threads and batches change no bit.
+ * c[i, j] sums a[i, k] * b[k, j] over k in chunks of 256: in a chunk acc = fma(a, b, acc) from 0, left to right; the
+ * sums of chunks are added left to right.  Tiling, threads and batches change no bit.
  */
 #ifndef TSR_RUNTIME_GEMM_H
 #define TSR_RUNTIME_GEMM_H
 
 #include "runtime/kernel_util.h"
 
-enum { GEMM_BLOCK = 32, GEMM_LEVELS = 32 };     /* levels: of trees over at most 2^31 blocks */
-enum { GEMM_ROW = 64, GEMM_COLUMN = 8, GEMM_WIDE_ROWS = 14, GEMM_TILE_BYTES = GEMM_WIDE_ROWS * 32 * 4 };     /* bytes: of the largest tile */
-enum { GEMM_CHUNK = 8 * GEMM_BLOCK };           /* steps between stops in packed products: a complete subtree */
+enum { GEMM_CHUNK = 256 };
 
-/* One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's lanes. */
+/*
+ * One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's
+ * lanes.  Columns of c are neighbours.
+ */
 typedef struct Gemm {
     DType accum;                /* dtype whose lanes a, b and c hold; narrow ones round after every step */
     int64_t batch, m, n, k;
     const void *a, *b;
     int64_t abatch, arow, acol, bbatch, brow, bcol;
-    void *c;                    /* row-major, batches in a row */
+    void *c;
+    int64_t cbatch, crow;
 } Gemm;
 
 KStatus gemm_run(KCtx *c, Gemm g);
+KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */
 
-/* A micro-kernel: up to GEMM_CHUNK steps, packed panels a [k][mr] and b [k][nr], tile [mr][nr]. */
-typedef struct GemmTile {
-    int mr, nr;
-    int speed;                  /* multiplications a cycle, relative to the other one */
-    void (*run)(int64_t k, const void *a, const void *b, void *tile);   /* NULL: there is none */
-    /* Pack f32 lines (at most mr) whose steps are neighbours; NULL: no faster way than element by element. */
-    void (*turn)(const float *src, int64_t line, int lines, int64_t k, float *dst);
-} GemmTile;
+int64_t gemm_room_max(void);            /* bytes that one thread of gemm_run takes at most */
 
-/* Once for each instruction set; wide tiles have twice as much to do at a time, and waste more at edges. */
-typedef struct GemmKernels {
-    GemmTile f32, f64, wide_f32, wide_f64;
-    /* One row times GEMM_ROW columns of an unpacked b whose rows are brow apart. */
-    void (*row_f32)(int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out);
-    void (*row_f64)(int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out);
-    /* GEMM_COLUMN rows, or one, of an unpacked a times one column. */
-    void (*column_f32)(int64_t k, const float *a, int64_t arow, int64_t acol, const float *b, int64_t brow, float *out);
-    void (*column_f64)(int64_t k, const double *a, int64_t arow, int64_t acol, const double *b, int64_t brow, double *out);
-    void (*dot_f32)(int64_t k, const float *a, int64_t arow, int64_t acol, const float *b, int64_t brow, float *out);
-    void (*dot_f64)(int64_t k, const double *a, int64_t arow, int64_t acol, const double *b, int64_t brow, double *out);
-} GemmKernels;
+/* c, rows crow apart, is (add: plus) the sums over k steps, at most GEMM_CHUNK. Steps of b are brow apart, its columns neighbours. */
+typedef void GemmTileFn(int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, void *c, int64_t crow, bool add);
+typedef struct GemmTile { int rows, vectors; GemmTileFn *run; } GemmTile;
+
+/* What one instruction set has for one dtype. */
+typedef struct GemmTiles {
+    int lanes, rows, vectors;           /* of a vector; of the largest tile, which is also what panels are packed for */
+    const GemmTile *tile;               /* most rows first, then most vectors, down to 1 x 1; ends with rows 0 */
+    GemmTileFn *panel, *narrow;         /* the largest tile, and one of a single vector, for a packed panel of a: steps `rows` apart */
+    /* dst[step * width + line] = line `line` of src at `step`, zeros for lines up to width; a line's steps, or the lines, are neighbours. */
+    void (*turn)(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width);
+    void (*copy)(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width);
+} GemmTiles;
+
+typedef struct GemmKernels { GemmTiles f32, f64; } GemmKernels;         /* of one instruction set */
 extern const GemmKernels gemm_base, gemm_v3, gemm_v4;
+enum { GEMM_TILE_BYTES = 14 * 2 * 64 };         /* of the largest tile of all */
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Micro-kernels of matrix products.
+ * Micro-kernels of matrix products, and packing for them.
  *
- * A tile keeps its sums in vector registers for a block of 32 steps; finished
- * blocks climb the tree in registers too, and only subtrees that must wait go
- * to a small stack.  Without FMA instructions each lane calls fma(): slow, and
- * the same bits.
+ * A tile of `rows` times `vectors` sums stays in registers for up to GEMM_CHUNK steps.  A step takes vectors of a row of b
+ * and, for each row of the tile, one element of a in all lanes.  The function is written once and made for each size of tile:
+ * sizes are constants where it is inlined, so all its inner loops unroll.  Without FMA instructions each lane
+ * calls fma(): slow, and the same bits.
  */
 #include "runtime/gemm.h"
 
@@ -16,13 +16,29 @@
 #include <immintrin.h>
 #endif
 
-typedef float VF __attribute__((vector_size(32)));
-typedef double VD __attribute__((vector_size(32)));
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#ifdef __AVX512F__
+enum { BYTES = 64, ROWS = 14, VECTORS = 2, VECTORS_MAX = 16 };
+#else
+enum { BYTES = 32, ROWS = 6, VECTORS = 2, VECTORS_MAX = 8 };
+#endif
+_Static_assert(ROWS * VECTORS * BYTES <= GEMM_TILE_BYTES, "the largest tile of all");
+enum { AHEAD = 8 };             /* steps that rows of b are asked for before their use */
+
+typedef float VF __attribute__((vector_size(BYTES)));
+typedef double VD __attribute__((vector_size(BYTES)));
 
 /* c = a * b + c in each lane. By pointer: passing wide vectors by value is not the same for every instruction set. */
 static inline void fma_f32(const VF *a, const VF *b, VF *c)
 {
-#ifdef __FMA__
+#if defined(__AVX512F__)
+    *c = (VF)_mm512_fmadd_ps((__m512)*a, (__m512)*b, (__m512)*c);
+#elif defined(__FMA__)
     *c = (VF)_mm256_fmadd_ps((__m256)*a, (__m256)*b, (__m256)*c);
 #else
     for (int i = 0; i < 8; i++)
@@ -32,7 +48,9 @@ static inline void fma_f32(const VF *a, const VF *b, VF *c)
 
 static inline void fma_f64(const VD *a, const VD *b, VD *c)
 {
-#ifdef __FMA__
+#if defined(__AVX512F__)
+    *c = (VD)_mm512_fmadd_pd((__m512d)*a, (__m512d)*b, (__m512d)*c);
+#elif defined(__FMA__)
     *c = (VD)_mm256_fmadd_pd((__m256d)*a, (__m256d)*b, (__m256d)*c);
 #else
     for (int i = 0; i < 4; i++)
@@ -40,118 +58,132 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
 #endif
 }
 
-#ifdef __AVX512F__
-typedef float WF __attribute__((vector_size(64)));
-typedef double WD __attribute__((vector_size(64)));
-static inline void fma_wide_f32(const WF *a, const WF *b, WF *c) { *c = (WF)_mm512_fmadd_ps((__m512)*a, (__m512)*b, (__m512)*c); }
-static inline void fma_wide_f64(const WD *a, const WD *b, WD *c) { *c = (WD)_mm512_fmadd_pd((__m512d)*a, (__m512d)*b, (__m512d)*c); }
-#endif
+#define TILE_ARGS int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t brow, void *c_, int64_t crow, bool add
 
 /*
- * R rows of C vectors; VEC lanes of T; trees of LEVELS levels. After each block the counter's trailing zero bits say how many waiting subtrees
- * it completes.
+ * R, C: the tile's rows and vectors.  Rows of b come from the second cache or from memory and are asked for ahead.  The places of
+ * c are asked for during the first steps, a row a step: all at once they would fill the queue of what is missing.
  */
-#define TILE_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v, LOAD_A, LOAD_B, KARGS) \
-    static void name KARGS \
+#define TILE_BODY(name, T, V, fma_v) \
+    static inline __attribute__((always_inline)) void name##_step(const int R, const int C, const T *a, int64_t arow, const T *b, \
+                                                                  int64_t brow, V acc[ROWS][VECTORS_MAX]) \
     { \
-        V wait[LEVELS][R][C], acc[R][C]; \
-        int depth = 0; \
-        int64_t blocks = 0; \
-        memset(acc, 0, sizeof acc); \
-        for (int64_t k0 = 0; k0 < k; k0 += GEMM_BLOCK) { \
-            int64_t end = k - k0 < GEMM_BLOCK ? k : k0 + GEMM_BLOCK; \
-            memset(acc, 0, sizeof acc); \
-            for (int64_t q = k0; q < end; q++) { \
-                V bv[C]; \
-                for (int j = 0; j < C; j++) \
-                    memcpy(&bv[j], LOAD_B, sizeof(V)); \
-                for (int i = 0; i < R; i++) { \
-                    T s = LOAD_A; \
-                    V av = s - (V){0}; \
-                    for (int j = 0; j < C; j++) \
-                        fma_v(&av, &bv[j], &acc[i][j]); \
-                } \
-            } \
-            for (int64_t c = ++blocks; !(c & 1); c >>= 1) { \
-                depth--; \
-                for (int i = 0; i < R; i++) \
-                    for (int j = 0; j < C; j++) \
-                        acc[i][j] = wait[depth][i][j] + acc[i][j]; \
-            } \
-            memcpy(wait[depth++], acc, sizeof acc); \
+        enum { LANES = BYTES / sizeof(T) }; \
+        V bv[VECTORS_MAX]; \
+        UNROLL for (int j = 0; j < C; j++) { \
+            memcpy(&bv[j], b + j * LANES, sizeof(V)); \
+            __builtin_prefetch(b + AHEAD * brow + j * LANES); \
         } \
-        if (depth) \
-            memcpy(acc, wait[--depth], sizeof acc); \
-        while (depth--) \
-            for (int i = 0; i < R; i++) \
-                for (int j = 0; j < C; j++) \
-                    acc[i][j] = wait[depth][i][j] + acc[i][j]; \
-        memcpy(out, acc, sizeof acc); \
-    }
-
-/* Packed panels. */
-#define PANEL_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v) \
-    TILE_KERNEL(name, T, V, VEC, R, C, LEVELS, fma_v, ((const T *)a)[q * (R) + i], (const T *)b + q * ((C) * (VEC)) + j * (VEC), \
-                (int64_t k, const void *a, const void *b, void *out))
-PANEL_KERNEL(tile_f32, float, VF, 8, 6, 2, GEMM_LEVELS, fma_f32)
-PANEL_KERNEL(tile_f64, double, VD, 4, 6, 2, GEMM_LEVELS, fma_f64)
-
-#ifdef __AVX512F__
-/*
- * The wide tiles, 14 rows of two vectors, leave 4 of the 32 registers for what comes in.  Sums are variables by name, which
- * compilers keep in registers where they spill arrays of that many.
- */
-enum { WIDE_LEVELS = 5, AHEAD = 16 };   /* of a tree over GEMM_CHUNK steps, and a partial one; steps that b is fetched before its use */
-#define WIDE_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
-#define WIDE_ZERO(i) l##i = (V){0}, r##i = (V){0};
-#define WIDE_STEP(i) { V s = a[i] - (V){0}; fma_v(&s, &left, &l##i); fma_v(&s, &right, &r##i); }
-#define WIDE_JOIN(i) l##i = w[i][0] + l##i, r##i = w[i][1] + r##i;
-#define WIDE_WAIT(i) w[i][0] = l##i, w[i][1] = r##i;
-#define WIDE_NAMES l0, r0, l1, r1, l2, r2, l3, r3, l4, r4, l5, r5, l6, r6, l7, r7, l8, r8, l9, r9, l10, r10, l11, r11, l12, r12, l13, r13
-#define WIDE_KERNEL(name, T, VEC_TYPE, VEC, FMA) \
-    static void name(int64_t k, const void *a_, const void *b_, void *out) \
+        UNROLL for (int i = 0; i < R; i++) { \
+            V av = a[i * arow] - (V){0}; \
+            UNROLL for (int j = 0; j < C; j++) \
+                fma_v(&av, &bv[j], &acc[i][j]); \
+        } \
+    } \
+    static inline __attribute__((always_inline)) void name(const int R, const int C, TILE_ARGS) \
     { \
-        typedef VEC_TYPE V; \
-        V wait[WIDE_LEVELS][GEMM_WIDE_ROWS][2], (*w)[2] = wait[0], left, right, WIDE_NAMES; \
+        enum { LANES = BYTES / sizeof(T) }; \
         const T *a = a_, *b = b_; \
-        WIDE_ROWS(WIDE_ZERO) \
-        for (int64_t k0 = 0, blocks = 0; k0 < k; k0 += GEMM_BLOCK) { \
-            int64_t n = k - k0 < GEMM_BLOCK ? k - k0 : GEMM_BLOCK; \
-            WIDE_ROWS(WIDE_ZERO) \
-            for (; n; n--, a += GEMM_WIDE_ROWS, b += 2 * (VEC)) { \
-                memcpy(&left, b, sizeof left); \
-                memcpy(&right, b + (VEC), sizeof right); \
-                __builtin_prefetch(b + AHEAD * 2 * (VEC)); \
-                __builtin_prefetch(b + AHEAD * 2 * (VEC) + (VEC)); \
-                WIDE_ROWS(WIDE_STEP) \
-            } \
-            for (int64_t c = ++blocks; !(c & 1); c >>= 1) { \
-                w -= GEMM_WIDE_ROWS; \
-                WIDE_ROWS(WIDE_JOIN) \
-            } \
-            WIDE_ROWS(WIDE_WAIT) \
-            w += GEMM_WIDE_ROWS; \
+        T *c = c_, *ask = c_; \
+        V acc[ROWS][VECTORS_MAX]; \
+        int64_t q = 0; \
+        UNROLL for (int i = 0; i < R; i++) \
+            UNROLL for (int j = 0; j < C; j++) \
+                acc[i][j] = (V){0}; \
+        for (; q < R && q < k; q++, a += acol, b += brow, ask += crow) { \
+            UNROLL for (int j = 0; j < C; j++) \
+                __builtin_prefetch(ask + j * LANES, 1); \
+            name##_step(R, C, a, arow, b, brow, acc); \
         } \
-        if (w > wait[0] + GEMM_WIDE_ROWS) { \
-            for (w -= 2 * GEMM_WIDE_ROWS; w >= wait[0]; w -= GEMM_WIDE_ROWS) { \
-                WIDE_ROWS(WIDE_JOIN) \
+        for (; q < k; q++, a += acol, b += brow) \
+            name##_step(R, C, a, arow, b, brow, acc); \
+        UNROLL for (int i = 0; i < R; i++) \
+            UNROLL for (int j = 0; j < C; j++) { \
+                T *to = c + i * crow + j * LANES; \
+                V sum; \
+                if (add) { \
+                    memcpy(&sum, to, sizeof sum); \
+                    acc[i][j] = sum + acc[i][j]; \
+                } \
+                memcpy(to, &acc[i][j], sizeof sum); \
             } \
-        } \
-        w = wait[0]; \
-        WIDE_ROWS(WIDE_WAIT) \
-        memcpy(out, wait[0], sizeof wait[0]); \
     }
-#define fma_v fma_wide_f32
-WIDE_KERNEL(wide_f32, float, WF, 16, fma_wide_f32)
-#undef fma_v
-#define fma_v fma_wide_f64
-WIDE_KERNEL(wide_f64, double, WD, 8, fma_wide_f64)
-#undef fma_v
+TILE_BODY(body_f32, float, VF, fma_f32)
+TILE_BODY(body_f64, double, VD, fma_f64)
 
-/* 16 steps of 14 lines at s, `line` elements apart, to d[step][14]. What a store writes beyond its 14 the next one overwrites. */
-static inline void turn_f32(const float *s, int64_t line, int lines, float *d)
+/* X(rows, vectors): all sizes of tiles, the largest first. */
+#ifdef __AVX512F__
+#define TILES(X) X(14, 2) X(14, 1) X(12, 2) X(12, 1) X(8, 2) X(8, 1) X(6, 4) X(6, 2) X(6, 1) X(4, 4) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) \
+    X(2, 8) X(2, 4) X(2, 2) X(2, 1) X(1, 16) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
+#else
+#define TILES(X) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
+#endif
+#define TILE_FN(R, C) \
+    static void f32_##R##x##C(TILE_ARGS) { body_f32(R, C, k, a_, arow, acol, b_, brow, c_, crow, add); } \
+    static void f64_##R##x##C(TILE_ARGS) { body_f64(R, C, k, a_, arow, acol, b_, brow, c_, crow, add); }
+TILES(TILE_FN)
+#define F32_ROW(R, C) {R, C, f32_##R##x##C},
+#define F64_ROW(R, C) {R, C, f64_##R##x##C},
+static const GemmTile tiles_f32[] = {TILES(F32_ROW) {0, 0, NULL}}, tiles_f64[] = {TILES(F64_ROW) {0, 0, NULL}};
+
+#define PANEL_FN(name, body, C) \
+    static void name(TILE_ARGS) \
+    { \
+        (void)arow, (void)acol; \
+        body(ROWS, C, k, a_, 1, ROWS, b_, brow, c_, crow, add); \
+    }
+PANEL_FN(panel_f32, body_f32, VECTORS)
+PANEL_FN(panel_f64, body_f64, VECTORS)
+PANEL_FN(narrow_f32, body_f32, 1)
+PANEL_FN(narrow_f64, body_f64, 1)
+
+/* ---- packing ---- */
+
+#define COPY_FN(name, T) \
+    static inline __attribute__((always_inline)) void name##_whole(const T *s, int64_t step, int64_t k, T *d, const int width) \
+    { \
+        for (int64_t q = 0; q < k; q++) \
+            memcpy(d + q * width, s + q * step, (size_t)width * sizeof(T)); \
+    } \
+    static void name(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width) \
+    { \
+        const T *s = src; \
+        T *d = dst; \
+        if (lines == width && width == ROWS) { \
+            name##_whole(s, step, k, d, ROWS); \
+        } else if (lines == width && width == VECTORS * BYTES / (int)sizeof(T)) { \
+            name##_whole(s, step, k, d, VECTORS * BYTES / (int)sizeof(T)); \
+        } else { \
+            for (int64_t q = 0; q < k; q++, s += step, d += width) { \
+                for (int64_t i = 0; i < lines; i++) \
+                    d[i] = s[i]; \
+                for (int64_t i = lines; i < width; i++) \
+                    d[i] = 0; \
+            } \
+        } \
+    }
+COPY_FN(copy_f32, float)
+COPY_FN(copy_f64, double)
+
+#define TURN_FN(name, T) \
+    static void name(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width) \
+    { \
+        const T *s = src; \
+        T *d = dst; \
+        for (int64_t q = 0; q < k; q++, d += width) { \
+            for (int64_t i = 0; i < lines; i++) \
+                d[i] = s[i * line + q]; \
+            for (int64_t i = lines; i < width; i++) \
+                d[i] = 0; \
+        } \
+    }
+TURN_FN(turn_f64, double)
+
+#ifdef __AVX512F__
+/* 16 steps of up to 16 lines at s, `line` elements apart, zeros for the others, to rows of 16 at y. */
+static inline void turn_square(const float *s, int64_t line, int64_t lines, __m512 y[16])
 {
-    __m512 x[16], y[16];
+    __m512 x[16];
 
     for (int i = 0; i < 16; i++)
         x[i] = i < lines ? _mm512_loadu_ps(s + i * line) : _mm512_setzero_ps();
@@ -172,43 +204,38 @@ static inline void turn_f32(const float *s, int64_t line, int lines, float *d)
         y[4 + c] = _mm512_shuffle_f32x4(r, t, 0x88);
         y[12 + c] = _mm512_shuffle_f32x4(r, t, 0xdd);
     }
-    for (int q = 0; q < 15; q++)
-        _mm512_storeu_ps(d + q * GEMM_WIDE_ROWS, y[q]);
-    _mm512_mask_storeu_ps(d + 15 * GEMM_WIDE_ROWS, (1 << GEMM_WIDE_ROWS) - 1, y[15]);
 }
 
-static void turn_wide_f32(const float *s, int64_t line, int lines, int64_t k, float *d)
+/* Lines in groups of 16. What a store writes beyond the width the next one overwrites; the last one is masked. */
+static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width)
 {
-    int64_t q = 0;
+    const float *s = src;
+    float *d = dst;
+    int64_t whole = k / 16 * 16;
 
-    for (; q + 16 <= k; q += 16)
-        turn_f32(s + q, line, lines, d + q * GEMM_WIDE_ROWS);
-    for (; q < k; q++)
-        for (int i = 0; i < GEMM_WIDE_ROWS; i++)
-            d[q * GEMM_WIDE_ROWS + i] = i < lines ? s[i * line + q] : 0;
+    for (int64_t i = 0; i < width; i += 16) {
+        int64_t group = lines - i < 16 ? lines - i : 16;
+        __mmask16 last = width - i < 16 ? (__mmask16)((1u << (width - i)) - 1) : (__mmask16)0xffff;
+        for (int64_t q = 0; q < whole; q += 16) {
+            __m512 y[16];
+            for (int64_t t = 0; t < group; t++)         /* the next panel's */
+                __builtin_prefetch(s + (i + t + width) * line + q, 0, 2);
+            if (group == 16)
+                turn_square(s + i * line + q, line, 16, y);
+            else
+                turn_square(s + i * line + q, line, group, y);
+            for (int t = 0; t < 15; t++)
+                _mm512_storeu_ps(d + (q + t) * width + i, y[t]);
+            _mm512_mask_storeu_ps(d + (q + 15) * width + i, last, y[15]);
+        }
+        for (int64_t q = whole; q < k; q++)
+            for (int64_t t = i; t < i + 16 && t < width; t++)
+                d[q * width + t] = t < lines ? s[t * line + q] : 0;
+    }
 }
-#define WIDE(name, nr, turn) {GEMM_WIDE_ROWS, nr, 2, name, turn}
 #else
-#define WIDE(name, nr, turn) {.run = NULL}
+TURN_FN(turn_f32, float)
 #endif
-TILE_KERNEL(row_f32, float, VF, 8, 1, 8, GEMM_LEVELS, fma_f32, a[q * acol], b + q * brow + j * 8,
-            (int64_t k, const float *a, int64_t acol, const float *b, int64_t brow, float *out))
-TILE_KERNEL(row_f64, double, VD, 4, 1, 16, GEMM_LEVELS, fma_f64, a[q * acol], b + q * brow + j * 4,
-            (int64_t k, const double *a, int64_t acol, const double *b, int64_t brow, double *out))
 
-/* Scalars: a column has no neighbours to make vectors of, but rows of a that do not wait for each other. */
-static inline void fma_one_f32(const float *a, const float *b, float *c) { *c = fmaf(*a, *b, *c); }
-static inline void fma_one_f64(const double *a, const double *b, double *c) { *c = fma(*a, *b, *c); }
-#define COLUMN_KERNEL(name, T, R, fma_v) \
-    TILE_KERNEL(name, T, T, 1, R, 1, GEMM_LEVELS, fma_v, a[i * arow + q * acol], b + q * brow + j, \
-                (int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, T *out))
-COLUMN_KERNEL(column_f32, float, GEMM_COLUMN, fma_one_f32)
-COLUMN_KERNEL(column_f64, double, GEMM_COLUMN, fma_one_f64)
-COLUMN_KERNEL(dot_f32, float, 1, fma_one_f32)
-COLUMN_KERNEL(dot_f64, double, 1, fma_one_f64)
-
-const GemmKernels PASTE(gemm, VARIANT) = {
-    .f32 = {6, 16, 1, tile_f32, NULL}, .f64 = {6, 8, 1, tile_f64, NULL},
-    .wide_f32 = WIDE(wide_f32, 32, turn_wide_f32), .wide_f64 = WIDE(wide_f64, 16, NULL),
-    .row_f32 = row_f32, .row_f64 = row_f64, .column_f32 = column_f32, .column_f64 = column_f64, .dot_f32 = dot_f32, .dot_f64 = dot_f64,
-};
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T}
+const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};

@@ -61,6 +61,7 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     for (int i = 0; i < r - 2; i++)
         batch *= type->shape[i];
     g.a = a, g.b = b, g.c = out;
+    g.crow = g.n, g.cbatch = g.m * g.n;
     if (batch_step(x, type, batch, &g.abatch) && batch_step(y, type, batch, &g.bbatch)) {
         g.batch = batch;
         return gemm_run(c, g);
@@ -182,7 +183,7 @@ static void fill_rows(int64_t lo, int64_t hi, void *st)
 }
 
 /* All output places of one batch element and group, in blocks of columns that stay in cache. */
-static KStatus conv_group(KCtx *c, Conv *v, const Tensor *w, DType accum, Tensor *sum, char *part, int64_t block)
+static KStatus conv_group(KCtx *c, Conv *v, const Tensor *w, DType accum, Tensor *sum, int64_t block)
 {
     int64_t og = v->O / v->groups;
 
@@ -190,14 +191,13 @@ static KStatus conv_group(KCtx *c, Conv *v, const Tensor *w, DType accum, Tensor
         v->places = v->P - v->place < block ? v->P - v->place : block;
         pool_for(v->K, 16384 / (v->places + 1) + 1, fill_rows, v);
         Gemm g = {.accum = accum, .batch = 1, .m = og, .n = v->places, .k = v->K, .arow = v->K, .acol = 1, .brow = v->places,
-                  .bcol = 1, .b = v->cols, .c = part};
+                  .bcol = 1, .b = v->cols};
         g.a = (const char *)tensor_data(w) + v->group * og * v->K * (int64_t)v->size;
+        g.c = (char *)sum->store->data + ((v->batch * v->O + v->group * og) * v->P + v->place) * (int64_t)v->size;
+        g.crow = v->P;
         KStatus s = gemm_run(c, g);
         if (s != K_OK)
             return s;
-        for (int64_t o = 0; o < og; o++)
-            memcpy((char *)sum->store->data + (((v->batch * v->O + v->group * og + o) * v->P) + v->place) * (int64_t)v->size,
-                   part + (size_t)(o * v->places) * v->size, (size_t)v->places * v->size);
     }
     return K_OK;
 }
@@ -208,18 +208,16 @@ static KStatus conv_run(KCtx *c, const Attr *a, Tensor *x, Tensor *w, DType accu
     KStatus s = K_OK;
 
     conv_open(&v, a, x, w, type);
-    int64_t block = (1 << 18) / (v.K + 1), og = v.O / v.groups;
+    int64_t block = (1 << 18) / (v.K + 1);
     block = block < 64 ? 64 : block;
     block = block > v.P ? v.P : block;
     v.cols = k_scratch(c, v.K * block + 1, v.size);
-    char *part = v.cols ? k_scratch(c, og * block + 1, v.size) : NULL;
-    if (!part)
+    if (!v.cols)
         s = K_NOMEM;
     for (v.batch = 0; v.batch < x->shape[0] && s == K_OK; v.batch++)
         for (v.group = 0; v.group < v.groups && s == K_OK; v.group++)
-            s = k_stopped(c) ? K_VALUE : conv_group(c, &v, w, accum, sum, part, block);
+            s = k_stopped(c) ? K_VALUE : conv_group(c, &v, w, accum, sum, block);
     tsr_free_aligned(v.cols);
-    tsr_free_aligned(part);
     return s;
 }
 

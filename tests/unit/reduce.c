@@ -38,17 +38,16 @@ static float sum_by_rule(const float *x, int64_t n)
 
 static float dot_by_rule(const float *a, int64_t as, const float *b, int64_t bs, int64_t k)
 {
-    int64_t blocks = (k + 31) / 32;
-    float *part = malloc(((size_t)blocks + 1) * sizeof *part), r;
+    float sum = 0, chunk = 0;
 
-    for (int64_t c = 0; c < blocks; c++) {
-        part[c] = 0;
-        for (int64_t i = c * 32; i < k && i < (c + 1) * 32; i++)
-            part[c] = fmaf(a[i * as], b[i * bs], part[c]);
+    for (int64_t i = 0; i < k; i++) {
+        chunk = fmaf(a[i * as], b[i * bs], chunk);
+        if ((i + 1) % 256 && i + 1 < k)
+            continue;
+        sum = i < 256 ? chunk : sum + chunk;
+        chunk = 0;
     }
-    r = tree(part, blocks);
-    free(part);
-    return r;
+    return sum;
 }
 
 static Tensor *noise(int rank, const int64_t *shape)
@@ -159,7 +158,7 @@ static void threads_do_not_change_bits(void **state)
 static void products_follow_the_rule(void **state)
 {
     for (int round = 0; round < 60; round++) {
-        int64_t m = 1 + rnd_to(20), k = rnd_to(200), n = 1 + rnd_to(150), sa[] = {m, k}, sb[] = {k, n};
+        int64_t m = 1 + rnd_to(40), k = rnd_to(round % 3 ? 200 : 900), n = 1 + rnd_to(150), sa[] = {m, k}, sb[] = {k, n};
         Tensor *a = noise(2, sa), *b = noise(2, sb), *c = run2(OP_matmul, NULL, a, b);
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {

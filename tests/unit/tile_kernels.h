@@ -114,7 +114,7 @@ static const char column_sum_text[] =
     "  store %y[%2], %14\n"
     "}\n";
 
-/* c = a @ b. */
+/* c = a @ b: the first chunk of 256 steps, and the others added to it. */
 static const char matmul_text[] =
     "tessera.tile v1\n"
     "kernel @matmul(%a: view f32[?, 1], %b: view f32[?, 1], %c: view f32[?, 1]) sizes(M, N, K) grid((M+11)//12, (N+31)//32) {\n"
@@ -126,19 +126,21 @@ static const char matmul_text[] =
     "  %5: index = imul %3, %4\n"
     "  %6: index = index {i=0}\n"
     "  %7: index = size {name=\"K\"}\n"
-    "  %8: f32[] = const {dtype=f32}\n"
-    "  %9: f32[12, 32] = splat %8 {shape=(12, 32)}\n"
-    "  %10: tree sum f32[12, 32] = tree sum {dtype=f32 shape=(12, 32)}\n"
-    "  %11: tree sum f32[12, 32] = for %12 = %6 to %7 step %4 carry(%13 = %10) {\n"
-    "    %14: f32[12, 32] = load %a[%2, %12] {shape=(12, 32)}\n"
-    "    %15: f32[32, 32] = load %b[%12, %5] {shape=(32, 32)}\n"
-    "    %16: index = isub %7, %12\n"
-    "    %17: f32[12, 32] = dot %14, %15, %9, %16\n"
-    "    %18: tree sum f32[12, 32] = push %13, %17\n"
-    "    yield %18\n"
+    "  %8: index = index {i=256}\n"
+    "  %9: f32[] = const {dtype=f32}\n"
+    "  %10: f32[12, 32] = splat %9 {shape=(12, 32)}\n"
+    "  %11: f32[12, 256] = load %a[%2, %6] {shape=(12, 256)}\n"
+    "  %12: f32[256, 32] = load %b[%6, %5] {shape=(256, 32)}\n"
+    "  %13: f32[12, 32] = dot %11, %12, %10, %7\n"
+    "  %14: f32[12, 32] = for %15 = %8 to %7 step %8 carry(%16 = %13) {\n"
+    "    %17: f32[12, 256] = load %a[%2, %15] {shape=(12, 256)}\n"
+    "    %18: f32[256, 32] = load %b[%15, %5] {shape=(256, 32)}\n"
+    "    %19: index = isub %7, %15\n"
+    "    %20: f32[12, 32] = dot %17, %18, %10, %19\n"
+    "    %21: f32[12, 32] = map add %16, %20\n"
+    "    yield %21\n"
     "  }\n"
-    "  %19: f32[12, 32] = total %11\n"
-    "  store %c[%2, %5], %19\n"
+    "  store %c[%2, %5], %14\n"
     "}\n";
 
 #endif

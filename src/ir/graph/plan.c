@@ -11,6 +11,7 @@
 #include "ir/graph/plan.h"
 
 #include "ir/graph/sizes.h"
+#include "runtime/gemm.h"
 
 #include <string.h>
 
@@ -104,21 +105,20 @@ static Dim most(Dim a, Dim b)
     return dim_ge(a, b, NULL, NULL) == DIM_PROVED ? a : dim_ge(b, a, NULL, NULL) == DIM_PROVED ? b : dim_max(a, b);
 }
 
-/* Panels of a matrix product (runtime/gemm.c): both operands in the accumulator's dtype, rows and columns filled up to whole tiles. */
+/* What a matrix product packs (runtime/gemm.c), without more threads where there is no memory. One column is computed as one row. */
 static Dim panel_bytes(const Node *n)
 {
-    enum { FILLED = 80, SHORT = 256, WAITING = 64 << 10 };      /* rows and columns that filling adds at most; sums that wait in long products */
+    enum { FILLED = 64 };               /* columns and rows that filling up to whole tiles adds at most */
     const TType *a = gvalue_type(n->in[0]);
-    Dim k = a->shape[a->rank - 1], size = dtype_info[a->dtype].bits > 32 ? 8 : 4, rows = FILLED, elements = 0;
+    TType c = n->type[0];
+    int64_t size = dtype_info[a->dtype].bits > 32 ? 8 : 4, bytes;
+    Dim k = a->shape[a->rank - 1], columns = c.shape[c.rank - 1], all;
 
-    for (int i = 0; i < n->type[0].rank - 2; i++)
-        rows = dim_mul(rows, n->type[0].shape[i]);
-    for (int i = 0; i < 2; i++) {
-        TType t = *gvalue_type(n->in[i]);
-        t.dtype = DT_uint8;
-        elements = dim_add(elements, ttype_bytes(&t));
-    }
-    return dim_add(dim_mul(size, dim_add(elements, dim_mul(rows, k))), dim_is_const(k) && k <= SHORT ? 0 : WAITING);
+    c.dtype = DT_uint8;
+    if (!dim_is_const(columns) || columns == 1)
+        columns = ttype_bytes(&c);
+    all = dim_mul(size, dim_mul(dim_is_const(k) && k > GEMM_CHUNK ? GEMM_CHUNK : k, dim_add(columns, FILLED)));
+    return dim_const_value(all, &bytes) && bytes > gemm_room_max() ? gemm_room_max() : all;
 }
 
 /* Copies that kernels make: of operands that are not in row-major order, and of dtypes that are computed with in another. */

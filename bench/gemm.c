@@ -1,0 +1,136 @@
+/*
+ * gemm.c - matrix products against the peak of one core.
+ *
+ *     ninja -C build bench/bench_gemm && TESSERA_THREADS=1 build/bench/bench_gemm [M N K [LAYOUT [BATCH]]]
+ *
+ * LAYOUT is two letters, of a and b: n as they are, t transposed.  Each line is a JSON object: GFLOP/s and what part of the
+ * peak they are.  The peak is that of fused multiply-adds on registers alone, measured in turns with the product.  Times
+ * are this thread's processor time and medians of many rounds, so a busy machine matters little.
+ */
+#include "runtime/cpu.h"
+#include "runtime/kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define PEAK 1
+/* Multiply-adds of 28 registers, enough to hide their latency; gives how many operations that were. */
+__attribute__((target("avx512f"), noinline)) static double fma_wide(int64_t rounds)
+{
+    __m512 acc[28], x = _mm512_set1_ps(0.5f);
+
+#pragma GCC unroll 28
+    for (int i = 0; i < 28; i++)
+        acc[i] = _mm512_set1_ps((float)i);
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 28
+        for (int i = 0; i < 28; i++)
+            __asm__ volatile("vfmadd231ps %1, %1, %0" : "+v"(acc[i]) : "v"(x));
+    return (double)rounds * 28 * 16 * 2;
+}
+
+__attribute__((target("avx2,fma"), noinline)) static double fma_v3(int64_t rounds)
+{
+    __m256 acc[12], x = _mm256_set1_ps(0.5f);
+
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++)
+        acc[i] = _mm256_set1_ps((float)i);
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++)
+            __asm__ volatile("vfmadd231ps %1, %1, %0" : "+x"(acc[i]) : "x"(x));
+    return (double)rounds * 12 * 8 * 2;
+}
+#else
+#define PEAK 0
+#endif
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Operations of multiply-adds in about 1 ms; 0: no instructions for it here. */
+static double probe(void)
+{
+#if PEAK
+    if (!strcmp(cpu()->name, "v4"))
+        return fma_wide(100000);
+    if (!strcmp(cpu()->name, "v3"))
+        return fma_v3(100000);
+#endif
+    return 0;
+}
+
+static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+static void measure(int64_t m, int64_t n, int64_t k, const char *layout, int64_t batch)
+{
+    enum { ROUNDS = 31 };
+    Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .abatch = m * k, .bbatch = k * n, .cbatch = m * n, .crow = n};
+    float *a = aligned_alloc(64, (size_t)(batch * m * k * 4 + 64) / 64 * 64), *b = aligned_alloc(64, (size_t)(batch * k * n * 4 + 64) / 64 * 64);
+    float *c = aligned_alloc(64, (size_t)(batch * m * n * 4 + 64) / 64 * 64);
+    double work = 2.0 * (double)batch * (double)m * (double)n * (double)k, took[ROUNDS], peak[ROUNDS];
+    int64_t repeat = (int64_t)(2e7 / work) + 1;
+    KCtx ctx = {0};
+
+    for (int64_t i = 0; i < batch * m * k; i++)
+        a[i] = (float)(i * 7919 % 1009) / 1009;
+    for (int64_t i = 0; i < batch * k * n; i++)
+        b[i] = (float)(i * 7919 % 1013) / 1013;
+    g.a = a, g.b = b, g.c = c;
+    g.arow = layout[0] == 't' ? 1 : k, g.acol = layout[0] == 't' ? m : 1;
+    g.brow = layout[1] == 't' ? 1 : n, g.bcol = layout[1] == 't' ? k : 1;
+    for (int r = 0; r < ROUNDS; r++) {
+        double t = now(), ops = probe();
+        peak[r] = (now() - t) / (ops > 0 ? ops : 1);
+        t = now();
+        for (int64_t i = 0; i < repeat; i++)
+            if (gemm_run(&ctx, g) != K_OK)
+                exit(1);
+        took[r] = (now() - t) / (double)repeat;
+    }
+    double t = median(took, ROUNDS), p = median(peak, ROUNDS);
+    printf("{\"name\": \"%lldx%lldx%lld %s", (long long)m, (long long)n, (long long)k, layout);
+    if (batch > 1)
+        printf(" batch %lld", (long long)batch);
+    printf("\", \"microseconds\": %.2f, \"gflops\": %.1f", t * 1e6, work / t * 1e-9);
+    if (probe() > 0)
+        printf(", \"peak\": %.1f, \"of_peak\": %.3f", 1e-9 / p, work / t * p);
+    printf("}\n");
+    fflush(stdout);
+    free(a), free(b), free(c);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t sizes[][3] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {512, 3072, 768}, {256, 256, 256}, {1025, 1023, 1025}, {257, 255, 257},
+                                       {2047, 2049, 2047}, {512, 3073, 767}, {128, 128, 128}, {64, 64, 64}, {33, 47, 65}, {100, 100, 100}, {16, 16, 16},
+                                       {8, 8, 8}, {1, 4096, 4096}, {4, 4096, 1024}, {16, 1024, 1024}, {1000, 10, 784}, {1024, 1, 1024}, {1024, 1024, 64},
+                                       {64, 64, 4096}};
+    static const char *const layouts[] = {"nn", "nt", "tn", "tt"};
+
+    if (argc > 3)
+        measure(atoll(argv[1]), atoll(argv[2]), atoll(argv[3]), argc > 4 ? argv[4] : "nn", argc > 5 ? atoll(argv[5]) : 1);
+    for (size_t i = 0; argc <= 3 && i < sizeof sizes / sizeof *sizes; i++)
+        for (int l = 0; l < (i < 4 || i > 13 ? 4 : 1); l++)
+            measure(sizes[i][0], sizes[i][1], sizes[i][2], layouts[l], 1);
+    if (argc <= 3)
+        for (int l = 0; l < 2; l++)
+            measure(256, 256, 32, layouts[l], 64), measure(64, 64, 64, layouts[l], 32);
+    return 0;
+}
