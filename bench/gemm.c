@@ -7,6 +7,7 @@
  * peak they are.  The peak is that of fused multiply-adds on registers alone, measured in turns with the product.  Times
  * are this thread's processor time and medians of many rounds, so a busy machine matters little.
  */
+#include "base/alloc.h"
 #include "runtime/cpu.h"
 #include "runtime/kernels.h"
 
@@ -82,8 +83,8 @@ static void measure(int64_t m, int64_t n, int64_t k, const char *layout, int64_t
 {
     enum { ROUNDS = 31 };
     Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .abatch = m * k, .bbatch = k * n, .cbatch = m * n, .crow = n};
-    float *a = aligned_alloc(64, (size_t)(batch * m * k * 4 + 64) / 64 * 64), *b = aligned_alloc(64, (size_t)(batch * k * n * 4 + 64) / 64 * 64);
-    float *c = aligned_alloc(64, (size_t)(batch * m * n * 4 + 64) / 64 * 64);
+    float *a = tsr_try_alloc((size_t)(batch * m * k * 4), 64), *b = tsr_try_alloc((size_t)(batch * k * n * 4), 64);
+    float *c = tsr_try_alloc((size_t)(batch * m * n * 4), 64);
     double work = 2.0 * (double)batch * (double)m * (double)n * (double)k, took[ROUNDS], peak[ROUNDS];
     int64_t repeat = (int64_t)(2e7 / work) + 1;
     KCtx ctx = {0};
@@ -113,13 +114,15 @@ static void measure(int64_t m, int64_t n, int64_t k, const char *layout, int64_t
         printf(", \"peak\": %.1f, \"of_peak\": %.3f", 1e-9 / p, work / t * p);
     printf("}\n");
     fflush(stdout);
-    free(a), free(b), free(c);
+    tsr_free_aligned(a), tsr_free_aligned(b), tsr_free_aligned(c);
 }
 
 int main(int argc, char **argv)
 {
-    static const int64_t sizes[][3] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {512, 3072, 768}, {256, 256, 256}, {1025, 1023, 1025}, {257, 255, 257},
-                                       {2047, 2049, 2047}, {512, 3073, 767}, {128, 128, 128}, {64, 64, 64}, {33, 47, 65}, {100, 100, 100}, {16, 16, 16},
+    static const int64_t sizes[][3] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {512, 3072, 768}, {256, 256, 256}, {1025, 1023, 1025},
+                                       {257, 255, 257},
+                                       {2047, 2049, 2047}, {512, 3073, 767}, {128, 128, 128}, {64, 64, 64}, {33, 47, 65}, {100, 100, 100},
+                                       {16, 16, 16},
                                        {8, 8, 8}, {1, 4096, 4096}, {4, 4096, 1024}, {16, 1024, 1024}, {1000, 10, 784}, {1024, 1, 1024}, {1024, 1024, 64},
                                        {64, 64, 4096}};
     static const char *const layouts[] = {"nn", "nt", "tn", "tt"};

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the first cache */
 enum { LIES_BYTES = 64 << 10 };         /* of a chunk of b that need not be packed for tiles to find it in the caches */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
@@ -23,7 +24,7 @@ typedef struct Job {
     const GemmTiles *t;
     int64_t size, nr;                   /* bytes of an element; columns of a panel */
     bool a_lies, b_lies;                /* are read where they lie */
-    bool once;                          /* a packed panel of b is used once */
+    bool few;                           /* rows that are summed in memory while b passes */
     int64_t nc;                         /* columns that are packed together */
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
     int64_t a_bytes, room_bytes;        /* packed a, and all, of a thread */
@@ -68,6 +69,19 @@ static void cover(const Job *p, int64_t k, const char *a, int64_t arow, int64_t 
     }
 }
 
+/* n sums of this chunk join those in c. */
+static void take(const Part *r, char *c, const char *sums, int64_t n)
+{
+    if (!r->add)
+        memcpy(c, sums, (size_t)(n * r->p->size));
+    else if (r->p->size == 4)
+        for (int64_t j = 0; j < n; j++)
+            ((float *)(void *)c)[j] += ((const float *)(const void *)sums)[j];
+    else
+        for (int64_t j = 0; j < n; j++)
+            ((double *)(void *)c)[j] += ((const double *)(const void *)sums)[j];
+}
+
 /* The same for `columns` of a packed panel of b, the last of which may be filled up. */
 static void cover_panel(const Part *r, const char *a, int64_t arow, int64_t acol, int64_t rows, const char *b, int64_t columns, char *c)
 {
@@ -83,18 +97,8 @@ static void cover_panel(const Part *r, const char *a, int64_t arow, int64_t acol
         (vectors == 1 ? p->t->narrow : p->t->panel)(r->k, a, 1, acol, b, p->nr, to, crow, r->add && !edge);
     else
         cover(p, r->k, a, arow, acol, rows, b, p->nr, vectors, to, crow, r->add && !edge);
-    for (int64_t i = 0; i < rows && edge; i++) {
-        char *line = c + i * p->g.crow * p->size;
-        const char *sum = tile + i * p->nr * p->size;
-        if (!r->add)
-            memcpy(line, sum, (size_t)(columns * p->size));
-        else if (p->size == 4)
-            for (int64_t j = 0; j < columns; j++)
-                ((float *)(void *)line)[j] += ((const float *)(const void *)sum)[j];
-        else
-            for (int64_t j = 0; j < columns; j++)
-                ((double *)(void *)line)[j] += ((const double *)(const void *)sum)[j];
-    }
+    for (int64_t i = 0; i < rows && edge; i++)
+        take(r, c + i * p->g.crow * p->size, tile + i * p->nr * p->size, columns);
 }
 
 /* ---- packing ---- */
@@ -119,11 +123,14 @@ static void pack(const Job *p, const char *src, int64_t line, int64_t step, int6
             }
 }
 
-static void pack_columns(const Part *r, int64_t j, int64_t columns, char *to)
+/* Columns j to je of b, in panels one after another. */
+static void pack_columns(const Part *r, int64_t j, int64_t je, char *to)
 {
     const Job *p = r->p;
+    int64_t width = p->g.bcol == 1 ? je - j : p->nr;
 
-    pack(p, r->b + j * p->g.bcol * p->size, p->g.bcol, p->g.brow, columns, p->nr, r->k, to);
+    for (; j < je; j += width, to += width * r->k * p->size)
+        pack(p, r->b + j * p->g.bcol * p->size, p->g.bcol, p->g.brow, least(je - j, width), p->nr, r->k, to);
 }
 
 /* ---- rectangles ---- */
@@ -162,17 +169,29 @@ static void run_chunk(const Part *r)
     const Job *p = r->p;
     int64_t whole = p->b_lies ? r->j0 + (r->j1 - r->j0) / p->t->lanes * p->t->lanes : r->j0;
 
+    pack_columns(r, whole, r->j1, r->pb);
     for (int64_t i = r->i0; i < r->i1; i += p->t->rows) {
         Rows x = rows_at(r, i);
         if (whole > r->j0)
             rows_unpacked(r, &x, i, whole);
-        for (int64_t j = whole; j < r->j1; j += p->nr) {
-            int64_t columns = least(r->j1 - j, p->nr);
-            char *panel = r->pb + (p->once || p->b_lies ? 0 : (j - r->j0) * r->k * p->size);
-            if (i == r->i0)
-                pack_columns(r, j, columns, panel);
-            cover_panel(r, x.a, x.arow, x.acol, x.rows, panel, columns, r->c + (i * p->g.crow + j) * p->size);
-        }
+        for (int64_t j = whole; j < r->j1; j += p->nr)
+            cover_panel(r, x.a, x.arow, x.acol, x.rows, r->pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
+                        r->c + (i * p->g.crow + j) * p->size);
+    }
+}
+
+/* One chunk of few rows: as many columns at a time as have sums in the first cache. */
+static void run_few(const Part *r)
+{
+    const Job *p = r->p;
+    const Gemm *g = &p->g;
+    int64_t rows = r->i1 - r->i0, strip = FEW_BYTES / p->size / rows / p->t->lanes * p->t->lanes, size = p->size;
+
+    for (int64_t j = r->j0; j < r->j1; j += strip) {
+        int64_t n = least(r->j1 - j, strip);
+        p->t->few(rows, r->k, r->a + r->i0 * g->arow * size, g->arow, g->acol, r->b + j * size, g->brow, n, r->pb);
+        for (int64_t i = 0; i < rows; i++)
+            take(r, r->c + ((r->i0 + i) * g->crow + j) * size, r->pb + i * n * size, n);
     }
 }
 
@@ -180,7 +199,8 @@ static void run_part(const Job *p, int64_t part, char *room)
 {
     const Gemm *g = &p->g;
     int64_t di = part % p->down, dj = part / p->down % p->across, batch = part / p->down / p->across;
-    int64_t mr = p->t->rows, ms = (g->m + mr - 1) / mr, ns = (g->n + p->nr - 1) / p->nr, size = p->size, end = least((dj + 1) * ns / p->across * p->nr, g->n);
+    int64_t mr = p->t->rows, ms = (g->m + mr - 1) / mr, ns = (g->n + p->nr - 1) / p->nr, size = p->size;
+    int64_t end = least((dj + 1) * ns / p->across * p->nr, g->n);
     const char *a = (const char *)g->a + batch * g->abatch * size, *b = (const char *)g->b + batch * g->bbatch * size;
     Part r = {.p = p, .pa = room, .pb = room + p->a_bytes, .c = (char *)g->c + batch * g->cbatch * size,
               .i0 = di * ms / p->down * mr, .i1 = least((di + 1) * ms / p->down * mr, g->m)};
@@ -192,7 +212,7 @@ static void run_part(const Job *p, int64_t part, char *room)
             r.a = a + k0 * g->acol * size;
             r.b = b + k0 * g->brow * size;
             r.add = k0 > 0;
-            run_chunk(&r);
+            (p->few ? run_few : run_chunk)(&r);
         }
     }
 }
@@ -243,12 +263,12 @@ static void plan_blocks(Job *p)
     int64_t mr = p->t->rows, k = least(g->k, GEMM_CHUNK), size = p->size;
     int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
 
-    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && (high <= mr || k * g->brow * size <= LIES_BYTES);
-    p->a_lies = high <= 4 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
-    p->once = high <= mr;
-    p->nc = p->once || p->b_lies ? g->n : packed_columns(p);
+    p->few = high <= GEMM_FEW && g->bcol == 1 && k * wide * size > LIES_BYTES;
+    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES);
+    p->a_lies = high <= 8 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
+    p->nc = p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
     p->a_bytes = p->a_lies ? 0 : round_up(mr * k * size, 64);
-    p->room_bytes = p->a_bytes + round_up((p->once || p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
+    p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }
 
 int64_t gemm_room_max(void) { return packed_bytes() + GEMM_CHUNK * 64 * 8; }

@@ -9,7 +9,7 @@
 
 #include "runtime/kernel_util.h"
 
-enum { GEMM_CHUNK = 256 };
+enum { GEMM_CHUNK = 256, GEMM_FEW = 4 };
 
 /*
  * One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's
@@ -38,9 +38,12 @@ typedef struct GemmTiles {
     int lanes, rows, vectors;           /* of a vector; of the largest tile, which is also what panels are packed for */
     const GemmTile *tile;               /* most rows first, then most vectors, down to 1 x 1; ends with rows 0 */
     GemmTileFn *panel, *narrow;         /* the largest tile, and one of a single vector, for a packed panel of a: steps `rows` apart */
-    /* dst[step * width + line] = line `line` of src at `step`, zeros for lines up to width; a line's steps, or the lines, are neighbours. */
+    /* dst[step * width + line] = line `line` of src at `step`, zeros for lines up to width; a line's steps are neighbours. */
     void (*turn)(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width);
+    /* The same where lines are neighbours, for any number of them: a panel after each k * width elements. */
     void (*copy)(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width);
+    /* At most GEMM_FEW rows of sums over k steps, at most GEMM_CHUNK, row i at sums + i * n. Columns of b are neighbours. */
+    void (*few)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *sums);
 } GemmTiles;
 
 typedef struct GemmKernels { GemmTiles f32, f64; } GemmKernels;         /* of one instruction set */

@@ -139,31 +139,87 @@ PANEL_FN(narrow_f64, body_f64, 1)
 
 /* ---- packing ---- */
 
+/* Rows are read as they lie, from end to end, because that is how machines fetch ahead. */
 #define COPY_FN(name, T) \
-    static inline __attribute__((always_inline)) void name##_whole(const T *s, int64_t step, int64_t k, T *d, const int width) \
-    { \
-        for (int64_t q = 0; q < k; q++) \
-            memcpy(d + q * width, s + q * step, (size_t)width * sizeof(T)); \
-    } \
     static void name(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width) \
     { \
+        enum { WIDE = VECTORS * BYTES / sizeof(T) }; \
         const T *s = src; \
         T *d = dst; \
-        if (lines == width && width == ROWS) { \
-            name##_whole(s, step, k, d, ROWS); \
-        } else if (lines == width && width == VECTORS * BYTES / (int)sizeof(T)) { \
-            name##_whole(s, step, k, d, VECTORS * BYTES / (int)sizeof(T)); \
-        } else { \
-            for (int64_t q = 0; q < k; q++, s += step, d += width) { \
-                for (int64_t i = 0; i < lines; i++) \
-                    d[i] = s[i]; \
-                for (int64_t i = lines; i < width; i++) \
-                    d[i] = 0; \
-            } \
+        for (int64_t q = 0; q < k; q++, s += step, d += width) { \
+            T *to = d; \
+            int64_t i = 0; \
+            if (lines <= width) \
+                __builtin_prefetch(s + 2 * width, 0, 2);    /* the next panels' */ \
+            for (; width == WIDE && i + WIDE <= lines; i += WIDE, to += k * WIDE) \
+                memcpy(to, s + i, WIDE * sizeof(T)); \
+            for (; width == ROWS && i + ROWS <= lines; i += ROWS, to += k * ROWS) \
+                memcpy(to, s + i, ROWS * sizeof(T)); \
+            for (; i < lines; i += width, to += k * width) \
+                for (int64_t t = 0; t < width; t++) \
+                    to[t] = i + t < lines ? s[i + t] : 0; \
         } \
     }
 COPY_FN(copy_f32, float)
 COPY_FN(copy_f64, double)
+
+/* ---- few rows ---- */
+
+/*
+ * R rows of sums in memory, row i at acc + i * n, over all columns of FEW_STEPS rows of b at a time: b is read from end to end.
+ */
+enum { FEW_STEPS = 4 };
+#define FEW_BODY(name, T, V, fma_v, fma_one) \
+    static inline __attribute__((always_inline)) void name##_steps(const int R, const int S, const T *a, int64_t arow, int64_t acol, \
+                                                                   const T *b, int64_t brow, int64_t n, T *acc) \
+    { \
+        enum { LANES = BYTES / sizeof(T) }; \
+        V av[GEMM_FEW][FEW_STEPS], bv, sum[GEMM_FEW]; \
+        int64_t j = 0; \
+        UNROLL for (int i = 0; i < R; i++) \
+            UNROLL for (int q = 0; q < S; q++) \
+                av[i][q] = a[i * arow + q * acol] - (V){0}; \
+        for (; j + LANES <= n; j += LANES) { \
+            UNROLL for (int i = 0; i < R; i++) \
+                memcpy(&sum[i], acc + i * n + j, sizeof(V)); \
+            UNROLL for (int q = 0; q < S; q++) { \
+                memcpy(&bv, b + q * brow + j, sizeof(V)); \
+                UNROLL for (int i = 0; i < R; i++) \
+                    fma_v(&av[i][q], &bv, &sum[i]); \
+            } \
+            UNROLL for (int i = 0; i < R; i++) \
+                memcpy(acc + i * n + j, &sum[i], sizeof(V)); \
+        } \
+        for (; j < n; j++) \
+            for (int i = 0; i < R; i++) \
+                for (int q = 0; q < S; q++) \
+                    acc[i * n + j] = fma_one(a[i * arow + q * acol], b[q * brow + j], acc[i * n + j]); \
+    } \
+    static inline __attribute__((always_inline)) void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, \
+                                                                  int64_t brow, int64_t n, T *acc) \
+    { \
+        int64_t q = 0; \
+        for (; q + FEW_STEPS <= k; q += FEW_STEPS) \
+            name##_steps(R, FEW_STEPS, a + q * acol, arow, acol, b + q * brow, brow, n, acc); \
+        for (; q < k; q++) \
+            name##_steps(R, 1, a + q * acol, arow, acol, b + q * brow, brow, n, acc); \
+    } \
+    static void name(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *acc) \
+    { \
+        memset(acc, 0, (size_t)(rows * n) * sizeof(T)); \
+        if (rows == 1) \
+            name##_rows(1, k, a, arow, acol, b, brow, n, acc); \
+        else if (rows == 2) \
+            name##_rows(2, k, a, arow, acol, b, brow, n, acc); \
+        else if (rows == 3) \
+            name##_rows(3, k, a, arow, acol, b, brow, n, acc); \
+        else \
+            name##_rows(4, k, a, arow, acol, b, brow, n, acc); \
+    }
+FEW_BODY(few_f32, float, VF, fma_f32, fmaf)
+FEW_BODY(few_f64, double, VD, fma_f64, fma)
+
+/* ---- the other way of packing ---- */
 
 #define TURN_FN(name, T) \
     static void name(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width) \
@@ -237,5 +293,5 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
 TURN_FN(turn_f32, float)
 #endif
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T}
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};
