@@ -260,7 +260,7 @@ bool la_eigh(const double *a, double *w, double *v, int64_t n, double *work)
     return true;
 }
 
-/* ---- singular values: one-sided Jacobi (Hestenes 1958), accurate also for small ones ---- */
+/* ---- singular values ---- */
 
 /* Rotate rows x, y of the transposed matrix until they are orthogonal. Returns whether they were not. */
 static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t m, int64_t n)
@@ -275,78 +275,25 @@ static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t 
     return true;
 }
 
-/* A unit vector orthogonal to the first `count` rows of u, for a zero singular value. */
-static void complete(double *u, int64_t count, int64_t m)
-{
-    double *x = u + count * m;
+static double norm(const double *x, int64_t n) { return la_norm(x, n); }
+static bool is_finite(double x) { return isfinite(x); }
 
-    for (int64_t start = 0; start < m; start++) {
-        memset(x, 0, (size_t)m * sizeof *x);
-        x[start] = 1;
-        for (int pass = 0; pass < 2; pass++)
-            for (int64_t i = 0; i < count; i++)
-                axpy(-dot(u + i * m, x, m), u + i * m, x, m);
-        double len = la_norm(x, m);
-        if (len > 0.5 / sqrt((double)m)) {
-            for (int64_t i = 0; i < m; i++)
-                x[i] /= len;
-            return;
-        }
-    }
-}
-
-/* Rows of ut scaled to one, sizes in s, ordered descending together with the rows of vt. */
-static void order_singular(double *ut, double *s, double *vt, int64_t m, int64_t n)
+static void divide(double *x, double by, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        s[i] = la_norm(ut + i * m, m);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t top = i;
-        for (int64_t j = i + 1; j < n; j++)
-            if (s[j] > s[top])
-                top = j;
-        if (top != i) {
-            swap_rows(ut + i * m, ut + top * m, m);
-            swap_rows(vt + i * n, vt + top * n, n);
-            swap_rows(s + i, s + top, 1);
-        }
-        if (s[i] > s[0] * DBL_EPSILON * 4)
-            for (int64_t j = 0; j < m; j++)
-                ut[i * m + j] /= s[i];
-        else
-            complete(ut, i, m);
-        if (wants_flip(ut + i * m, m)) {
-            negate(ut + i * m, m);
-            negate(vt + i * n, n);
-        }
-    }
+        x[i] /= by;
 }
 
-bool la_svd(const double *a, double *u, double *s, double *vt, int64_t m, int64_t n, double *work)
+static void face(double *x, double *y, int64_t m, int64_t n)
 {
-    double *ut = work;
-    bool moved = true;
-
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            if (!isfinite(a[i * n + j]))
-                return false;
-            ut[j * m + i] = a[i * n + j];
-        }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            vt[i * n + j] = i == j;
-    for (int sweep = 0; moved; sweep++) {
-        if (sweep == 60)
-            return false;
-        moved = false;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = i + 1; j < n; j++)
-                moved |= orthogonalise(ut + i * m, ut + j * m, vt + i * n, vt + j * n, m, n);
+    if (wants_flip(x, m)) {
+        negate(x, m);
+        negate(y, n);
     }
-    order_singular(ut, s, vt, m, n);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            u[i * n + j] = ut[j * m + i];
-    return true;
 }
+
+static double conjugate(double x) { return x; }
+
+#define FIELD double
+#define OF_FIELD(name) name
+#include "runtime/linalg_svd.def"

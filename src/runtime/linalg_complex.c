@@ -219,7 +219,7 @@ bool la_eigh_c(const Cx *a, double *w, Cx *v, int64_t n, Cx *work)
 
 /* ---- singular values ---- */
 
-/* As in linalg.c, after y has turned so that x^H y is real. */
+/* As in linalg.c, after y has turned so that x^H y is real: what follows is linalg_svd.def's. */
 static bool orthogonalise(Cx *x, Cx *y, Cx *vx, Cx *vy, int64_t m, int64_t n)
 {
     double a = square(x, m), b = square(y, m);
@@ -236,79 +236,18 @@ static bool orthogonalise(Cx *x, Cx *y, Cx *vx, Cx *vy, int64_t m, int64_t n)
     return true;
 }
 
-/* A unit vector orthogonal to the first `count` rows of u, for a zero singular value. */
-static void complete(Cx *u, int64_t count, int64_t m)
-{
-    Cx *x = u + count * m;
+static void divide(Cx *x, double by, int64_t n) { scale(1 / by, x, n); }
 
-    for (int64_t start = 0; start < m; start++) {
-        memset(x, 0, (size_t)m * sizeof *x);
-        x[start] = 1;
-        for (int pass = 0; pass < 2; pass++)
-            for (int64_t i = 0; i < count; i++)
-                axpy(-dot(u + i * m, x, m), u + i * m, x, m);
-        double len = norm(x, m);
-        if (len > 0.5 / sqrt((double)m)) {
-            scale(1 / len, x, m);
-            return;
-        }
-    }
+static void face(Cx *x, Cx *y, int64_t m, int64_t n)
+{
+    Cx turn = straighten(x, m);
+
+    scale(turn, x, m);
+    scale(turn, y, n);
 }
 
-/* Rows of ut scaled to one, sizes in s, ordered descending together with the rows of vt. */
-static void order_singular(Cx *ut, double *s, Cx *vt, int64_t m, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        s[i] = norm(ut + i * m, m);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t top = i;
-        for (int64_t j = i + 1; j < n; j++)
-            if (s[j] > s[top])
-                top = j;
-        if (top != i) {
-            double x = s[i];
-            s[i] = s[top];
-            s[top] = x;
-            swap_rows(ut + i * m, ut + top * m, m);
-            swap_rows(vt + i * n, vt + top * n, n);
-        }
-        if (s[i] > s[0] * DBL_EPSILON * 4)
-            scale(1 / s[i], ut + i * m, m);
-        else
-            complete(ut, i, m);
-        Cx turn = straighten(ut + i * m, m);
-        scale(turn, ut + i * m, m);
-        scale(turn, vt + i * n, n);
-    }
-}
+static Cx conjugate(Cx x) { return conj(x); }
 
-bool la_svd_c(const Cx *a, Cx *u, double *s, Cx *vh, int64_t m, int64_t n, Cx *work)
-{
-    Cx *ut = work;
-    bool moved = true;
-
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            if (!is_finite(a[i * n + j]))
-                return false;
-            ut[j * m + i] = a[i * n + j];
-        }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            vh[i * n + j] = i == j;
-    for (int sweep = 0; moved; sweep++) {
-        if (sweep == 60)
-            return false;
-        moved = false;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = i + 1; j < n; j++)
-                moved |= orthogonalise(ut + i * m, ut + j * m, vh + i * n, vh + j * n, m, n);
-    }
-    order_singular(ut, s, vh, m, n);
-    for (int64_t i = 0; i < n * n; i++)
-        vh[i] = conj(vh[i]);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            u[i * n + j] = ut[j * m + i];
-    return true;
-}
+#define FIELD Cx
+#define OF_FIELD(name) name##_c
+#include "runtime/linalg_svd.def"
