@@ -12,6 +12,7 @@
 #ifdef TSR_LLVM
 #include "codegen/compiler.h"
 #include "codegen/llvm.h"
+#include "tools/bundle/verbs.h"
 #endif
 #include "ir/schedule/fused.h"
 #include "ir/schedule/lowered.h"
@@ -100,6 +101,10 @@ static int inspect_graphs(const Options *o)
 {
     StrBuf err = {0};
 
+#ifdef TSR_LLVM
+    if (o->noperands && is_bundle(o->operand[0]))
+        return bundle_inspect_verb(o);
+#endif
     if (!o->noperands) {
         sb_puts(&err, "a file is missing: tessera inspect --ir graph FILE");
         return complain(&err, EXIT_USAGE);
@@ -218,8 +223,15 @@ static int do_run(const Options *o)
     int argc, result;
     char **argv = program_arguments(o, &argc);
     StrBuf err = {0};
-    const Source *src = code ? load_text("<code>", code, strlen(code), &err) : load_program(o->operand[0], &err);
+    const Source *src;
 
+#ifdef TSR_LLVM
+    if (!code && is_bundle(o->operand[0])) {
+        tsr_free(argv);
+        return bundle_run_verb(o);
+    }
+#endif
+    src = code ? load_text("<code>", code, strlen(code), &err) : load_program(o->operand[0], &err);
     result = src ? run_source(o, src, argc, argv) : complain(&err, EXIT_MISTAKE);
     sb_done(&err);
     tsr_free(argv);
@@ -243,6 +255,16 @@ static int do_tune(const Options *o)
     return result;
 }
 
+static int do_build(const Options *o)
+{
+#ifdef TSR_LLVM
+    return build_verb(o);
+#else
+    fputs("error: this Tessera is built without a compiler, which bundles are made by\n", stderr);
+    return EXIT_MISTAKE;
+#endif
+}
+
 static int do_cache(const Options *o)
 {
     StrBuf out = {0}, err = {0};
@@ -253,6 +275,7 @@ static int do_cache(const Options *o)
 
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_run] = do_run,
+    [VERB_build] = do_build,
     [VERB_check] = do_check,
     [VERB_repl] = repl_run,
     [VERB_inspect] = do_inspect,
@@ -275,6 +298,13 @@ static void choose_passes(const Options *o)
     passes_verify = verify && *verify && strcmp(verify, "0");
 }
 
+#ifdef TSR_LLVM
+static bool object_for(const TileKernel *k, const char *cpu, StrBuf *object, StrBuf *err)
+{
+    return compile_object(k, machine_find(cpu), object, err);
+}
+#endif
+
 /* What runs staged functions. Without a compiler in this build, auto and cpu are eval. */
 static void choose_backend(const char *name, const char *level)
 {
@@ -286,6 +316,7 @@ static void choose_backend(const char *name, const char *level)
     lowered_assemble = compile_assembly;
     if (level)
         compile_level(atoi(level));
+    build_object = object_for;
 #endif
 }
 

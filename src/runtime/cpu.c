@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef TSR_LEAN         /* of bundles: what their kernels do not do need not be fast, apart from products */
+#define VARIANT_ROW(v) {#v, &loops_base, &gemm_##v, &sums_base, &draw_base, &codecs_base}
+#else
 #define VARIANT_ROW(v) {#v, &loops_##v, &gemm_##v, &sums_##v, &draw_##v, &codecs_##v}
+#endif
 static const Cpu all[] = {
     VARIANT_ROW(base),
 #ifdef TSR_HAS_v3

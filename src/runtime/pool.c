@@ -77,12 +77,24 @@ int pool_threads(void)
     return nthreads;
 }
 
+/* A child process has none of the workers. */
+static void forget_workers(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&idle, NULL);
+    started = busy = 0;
+}
+
 /* Workers are made when first needed and stay; a machine that refuses one just has fewer. */
 static void start_workers(int want)
 {
+    static bool watched;
     pthread_attr_t attr;
     pthread_t id;
 
+    if (!watched)
+        watched = !pthread_atfork(NULL, NULL, forget_workers);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     while (started < want && !pthread_create(&id, &attr, worker, NULL))

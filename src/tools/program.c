@@ -138,6 +138,8 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     I = interp_new(&io);
     if (!interp_run_unit(I, p->unit, sym("__main__")))
         code = uncaught(I);
+    else if (p->after)
+        p->after(p->after_state, I);
     if (option_on(o, OPT_stats))
         print_stats(I);
     interp_flush(I);

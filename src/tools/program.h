@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 struct Graph;
+struct Interp;
 
 enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
@@ -24,6 +25,8 @@ typedef struct Program {
     DiagSink sink;
     void (*staged)(void *st, const struct Graph *g);    /* told of each graph that the run makes; NULL: nobody asks */
     void *staged_state;
+    void (*after)(void *st, struct Interp *I);          /* called when the program has ended well; NULL: nobody waits */
+    void *after_state;
 } Program;
 
 /* Parse only. False: there are errors. */

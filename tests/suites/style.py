@@ -3,7 +3,7 @@ import re
 
 from harness.test import Fail, Test
 
-LAYERS = ("base", "ir/core", "runtime", "ir/tile", "ir/graph", "ir/schedule", "codegen", "frontend", "tools", "")      # each may include those before it
+LAYERS = ("base", "ir/core", "runtime", "ir/tile", "ir/graph", "ir/schedule", "bundle", "codegen", "frontend", "tools", "")      # each may include those before it
 FORBIDDEN = {
     r"(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf|vasprintf|getline|posix_memalign)\s*\(":
         "memory goes through base/alloc.h",

@@ -70,7 +70,7 @@ const char *decorator_name(const Ast *d)
 /* Decorators after which calls still take the same arguments. */
 static bool is_transparent(const char *s)
 {
-    static const char *const names[] = {"jit", "function", "compile", "pure", "effects", "checkpoint", "deterministic",
+    static const char *const names[] = {"jit", "function", "compile", "export", "pure", "effects", "checkpoint", "deterministic",
                                         "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics",
                                         "custom"};
 
@@ -160,7 +160,7 @@ static void function_def(Check *C, AstFunctionDef *def)
         plain = plain && is_transparent(s);
         f->is_static |= !strcmp(s, "staticmethod");
         f->is_class |= !strcmp(s, "classmethod");
-        f->is_staged |= !strcmp(s, "jit") || !strcmp(s, "function") || !strcmp(s, "compile");
+        f->is_staged |= !strcmp(s, "jit") || !strcmp(s, "function") || !strcmp(s, "compile") || !strcmp(s, "export");
         f->is_property |= !strcmp(s, "property");
     }
     for (int i = 0; i < def->params.n; i++)

@@ -34,6 +34,7 @@ Step *lower_pattern(Lower *L, const Ast *p);
 Step *lower_comp(Lower *L, const Ast *e);
 void lower_entry(Lower *L, Code *c, const AstFunctionDef *d);    /* conditions and regions of the signature: entry.c */
 void lower_signature(Lower *L, Code *c, const AstFunctionDef *d);       /* sizes and dtypes of its tensors: signature.c */
+AstSubscript *tensor_brackets(Ast *annotation, bool *region);        /* of Tensor[...] and Region[...]; NULL: it is another type */
 /* Declared types that act: declare.c.  value, or value as declared. in_frame: the annotation was resolved in the frame that runs it. */
 Step *lower_declared(Lower *L, Step *value, Ast *annotation, bool in_frame);
 Step *lower_assigned(Lower *L, Step *value, const Ast *target);

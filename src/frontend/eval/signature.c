@@ -25,8 +25,7 @@ typedef struct Known { Sym name[NAMES]; int n; } Known;
 
 /* ------------------------------------------------------------- reading annotations */
 
-/* The brackets of Tensor[...] and Region[...]; NULL: it is another type. */
-static AstSubscript *brackets(Ast *a, bool *region)
+AstSubscript *tensor_brackets(Ast *a, bool *region)
 {
     const char *name;
     Ast *base;
@@ -112,7 +111,7 @@ static bool is_program_name(const Ast *e)
 static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorGuard *g)
 {
     bool region = false;
-    AstSubscript *s = brackets(p->annotation, &region);
+    AstSubscript *s = tensor_brackets(p->annotation, &region);
     AstSeq elts;
     int n, from = region;
 

@@ -9,6 +9,8 @@
  */
 #include "frontend/tensor/guard.h"
 
+#include "frontend/check/scope.h"
+
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -476,18 +478,33 @@ static void restore(Guard *g, Item *it)
         put_part(g, it, v, i, it->child[i]->v);
 }
 
-static void restore_all(Guard *g)
+static void put_back(Guard *g)
 {
-    Value exc = exc_take(g->I);
-
     for (int i = 0; i < g->item.n; i++)
         if (g->item.at[i]->child)
             restore(g, g->item.at[i]);
     for (int i = 0; i < g->place.n; i++)
         if (g->place.at[i].kind != PLACE_VALUE)
             put_place(&g->place.at[i], g->place.at[i].root->v);
+}
+
+static void restore_all(Guard *g)
+{
+    Value exc = exc_take(g->I);
+
+    put_back(g);
     raise_value(g->I, exc);
     value_unref(exc);
+}
+
+bool guard_unchanged(Guard *g)
+{
+    bool ok = guard_check(g, NULL) == 1;
+
+    exc_clear(g->I);
+    if (!ok)
+        put_back(g);
+    return ok;
 }
 
 bool guard_take_writes(Guard *g, Tensor **out, int *nout, int max)
@@ -548,4 +565,85 @@ bool guard_write(Guard *g, Tensor *const *result)
         value_unref(x);
     }
     return ok;
+}
+
+/* ------------------------------------------------------------- places and their names */
+
+typedef struct Visit {
+    Guard *g;
+    Map seen;                   /* containers */
+    StrBuf path;
+    void (*fn)(void *st, const GuardPlace *p);
+    void *st;
+} Visit;
+
+static Tensor *tensor_at(const Item *it) { return it->v.tag == V_TENSOR ? as_tensor(it->v) : NULL; }
+
+static void visit(Visit *v, const void *holder, int64_t at, const Item *it)
+{
+    size_t n = v->path.n;
+
+    if (tensor_at(it)) {
+        GuardPlace p = {holder, at, sb_str(&v->path), tensor_at(it), it->capture};
+        v->fn(v->st, &p);
+    }
+    if (!it->child || map_find(&v->seen, (uintptr_t)it, NULL))
+        return;
+    map_set(&v->seen, (uintptr_t)it, 1);
+    for (int i = 0; i < it->n; i++) {
+        if (it->key) {
+            Value text = value_str(v->g->I, it->key[i]);
+            if (is_err(text))
+                exc_clear(v->g->I);
+            else
+                sb_printf(&v->path, ".%s", as_str(text)->s);
+            value_unref(text);
+        } else if (it->v.tag != V_BOUND) {
+            sb_printf(&v->path, ".%d", i);
+        }
+        visit(v, it->v.o, i, it->child[i]);
+        v->path.n = n;
+    }
+}
+
+/* Of a module's variable its name, behind the module's unless that is the program. */
+static void put_root(Visit *v, const Root *p)
+{
+    const ModuleObj *m = (const ModuleObj *)p->holder.o;
+
+    if (p->kind != PLACE_GLOBAL) {
+        sb_puts(&v->path, p->kind == PLACE_CELL ? "closure" : "self");
+        return;
+    }
+    if (m != interp_main(v->g->I))
+        sb_printf(&v->path, "%s.", m->name->text);
+    for (int i = 0; m->scope && i < m->scope->locals.n; i++)
+        if (m->scope->locals.at[i].slot == p->slot) {
+            sb_puts(&v->path, m->scope->locals.at[i].name->text);
+            return;
+        }
+}
+
+void guard_places(Guard *g, void (*fn)(void *st, const GuardPlace *p), void *st)
+{
+    Visit v = {.g = g, .fn = fn, .st = st};
+
+    for (int i = 0; i < g->place.n; i++) {
+        const Root *p = &g->place.at[i];
+        sb_clear(&v.path);
+        put_root(&v, p);
+        visit(&v, p->holder.o, -1 - (int64_t)p->slot, p->root);
+    }
+    map_done(&v.seen);
+    sb_done(&v.path);
+}
+
+GuardPlace guard_write_place(const Guard *g, int i)
+{
+    const Write *w = &g->write.at[i];
+    const Root *p = &g->place.at[w->place];
+
+    if (w->in)
+        return (GuardPlace){w->in->v.o, w->at, "", tensor_at(w->in->child[w->at]), -1};
+    return (GuardPlace){p->holder.o, -1 - (int64_t)p->slot, "", tensor_at(p->root), -1};
 }

@@ -37,6 +37,14 @@ bool guard_take_writes(Guard *g, Tensor **out, int *nout, int max);
 bool guard_settle(Guard *g);
 int guard_nwrites(const Guard *g);
 
+/* A place outside that holds a tensor: where (holder, at) is, what it is called ("model.layers.0.w"), and what it holds. */
+typedef struct GuardPlace { const void *holder; int64_t at; const char *name; Tensor *t; int capture; /* -1: none */ } GuardPlace;
+void guard_places(Guard *g, void (*fn)(void *st, const GuardPlace *p), void *st);
+/* After staging: is all that was read as it was? false: also that the graph will not repeat has changed, and is put back. */
+bool guard_unchanged(Guard *g);
+/* Where the i-th stored tensor goes; t NULL: there is no tensor now. The name is empty. */
+GuardPlace guard_write_place(const Guard *g, int i);
+
 /* Tie noted tensors to the graph's captures. */
 void guard_bind_captures(Guard *g, Tensor *const *capture, int n);
 

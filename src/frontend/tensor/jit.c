@@ -249,7 +249,7 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
     }
 }
 
-Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree)
+Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
 {
     HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .result = VERR};
     TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
@@ -263,7 +263,7 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
     value_unref(name);
     SizeVars sizes = {0};
     e->within = dim_asking_id();
-    bool own = size_vars_begin(I, &sizes, t->f, c, type + 1, in->n);
+    bool own = size_vars_begin(I, &sizes, t->f, c, declare, type + 1, in->n);
     e->guard = guard_begin(I);
     note_objects(I, e->guard, t->f, c);
     Staging staging = {&h, e->guard};
@@ -340,7 +340,7 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
     return e->fused ? e->fused : e->graph;
 }
 
-enum { OPT_STATIC, OPT_MEMORY };
+enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT };
 
 static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
 
@@ -423,7 +423,7 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
         Entry *e = find(I, s, tree, &in, &failed);
         bool fresh = !e && !failed;
         if (fresh)
-            e = jit_build(I, t, &args, &in, tree);
+            e = jit_build(I, t, &args, &in, tree, NULL);
         if (e)
             v = run_kept(I, t, s, e, fresh, &in);
     }
@@ -545,6 +545,24 @@ static Value f_jit(Interp *I, Value *a) { return staged_function(I, a, "jit"); }
 static Value f_compile(Interp *I, Value *a) { return staged_function(I, a, "compile"); }
 static Value f_function(Interp *I, Value *a) { return staged_function(I, a, "function"); }
 
+static Value f_export(Interp *I, Value *a)              /* f, name, sizes, args */
+{
+    if (is_given(a[0]) && !value_is_callable(a[0]))
+        return raise(I, EXC_TypeError, "export takes a function, not %s", value_type_name(a[0]));
+    Value said = tuple_new(3), opt[] = {[OPT_STATIC] = VNONE, [OPT_MEMORY] = VNONE, [OPT_EXPORT] = said};
+    for (int i = 0; i < 3; i++)
+        as_tuple(said)->at[i] = is_given(a[i + 1]) ? value_ref(a[i + 1]) : VNONE;
+    Value v = transform_new("export", call_jit, is_given(a[0]) ? a[0] : VERR, opt, 3);
+    value_unref(said);
+    return v;
+}
+
+Value export_options(Value v)
+{
+    Transform *t = transform_of(v);
+    return t && t->call == call_jit && !is_err(t->f) && t->opt[OPT_EXPORT].tag == V_TUPLE ? t->opt[OPT_EXPORT] : VERR;
+}
+
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
     "capture_graph: bool = False, memory_limit: int | str | None = None) -> Callable"
 const NativeDef tensor_jit_natives[] = {
@@ -553,5 +571,8 @@ const NativeDef tensor_jit_natives[] = {
      "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
+    {"", "export", f_export, "(f: Callable | None = None, /, *, name: str | None = None, sizes: dict | list | None = None, args: dict | None = None) -> Callable",
+     "f staged, as jit does, and part of the bundle that tessera build makes of the program. Its parameters are tensors with all sizes in their types, or have "
+     "example values in args; sizes gives numbers to try for named sizes."},
     {0},
 };

@@ -5,6 +5,7 @@
 #define TSR_FRONTEND_JIT_ENTRY_H
 
 #include "frontend/tensor/guard.h"
+#include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/memory.h"
 #include "frontend/tensor/transform.h"
 
@@ -37,8 +38,10 @@ typedef struct Staged {
 
 /* The call as one tree: (args..., {name: value}). */
 Value jit_call_tree(Interp *I, const CallArgs *c);
-/* A graph for these arguments, which nobody keeps; NULL: an exception is pending. */
-Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree);
+/* A graph for these arguments, which nobody keeps, with sizes as `declare` has them (jit_sizes.h); NULL: an exception is pending. */
+Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare);
+/* What export() was told besides its function: (name, sizes, args), each None where nothing was said. V_ERR: v was not made by it. */
+Value export_options(Value v);
 void jit_entry_free(Entry *e);
 /* Does a tensor have this type, sizes apart? The graph has conditions for them. */
 bool jit_same_kind(const TType *t, const Tensor *x);

@@ -25,7 +25,7 @@ static Entry *entry_for(Interp *I, Value f, TupleObj *xs, bool *mine)
     }
     Value tree = jit_call_tree(I, &c);
     if (tree_leaves(I, tree, TREE_ALL, &in))
-        e = jit_build(I, t && !is_err(t->f) ? t : &probe, &c, &in, tree);
+        e = jit_build(I, t && !is_err(t->f) ? t : &probe, &c, &in, tree, NULL);
     *mine = e != NULL;
     vec_free(&in);
     value_unref(tree);

@@ -122,7 +122,7 @@ static bool all_numbers(const TType *type, int n)
     return true;
 }
 
-bool size_vars_begin(Interp *I, SizeVars *v, Value f, const CallArgs *c, TType *type, int n)
+bool size_vars_begin(Interp *I, SizeVars *v, Value f, const CallArgs *c, const SizeDeclare *declare, TType *type, int n)
 {
     AstSeq params = parameters(f);
     int at = 0;
@@ -130,6 +130,10 @@ bool size_vars_begin(Interp *I, SizeVars *v, Value f, const CallArgs *c, TType *
     if (dim_asking() || !all_numbers(type, n))
         return false;
     dim_ask_begin();
+    if (declare) {
+        declare->declare(declare->st, v, type, n);
+        return true;
+    }
     for (int i = 0; i < c->n + c->nkw; i++) {
         const AstParam *p = parameter(params, i, i < c->n ? NULL : c->kwnames[i - c->n]);
         TensorVec leaf = {0};

@@ -10,11 +10,10 @@
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
 #include "frontend/tensor/watch.h"
+#include "ir/graph/print_mark.h"
 #include "runtime/storage.h"
 
 #include <string.h>
-
-enum { PRINT_MARK = 1 };
 
 static bool poll_interp(void *I) { return interp_poll(I); }
 

@@ -262,7 +262,7 @@ Transform *transform_of(Value v)
 
 Value transform_new(const char *name, TransformCall call, Value f, const Value *opt, int nopt)
 {
-    bool staged = !strcmp(name, "jit") || !strcmp(name, "function") || !strcmp(name, "compile");
+    bool staged = !strcmp(name, "jit") || !strcmp(name, "function") || !strcmp(name, "compile") || !strcmp(name, "export");
     Transform *t = nativeobj_new(staged ? &staged_type : &transform_type, sizeof *t);
     t->name = name;
     t->call = call;

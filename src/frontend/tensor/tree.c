@@ -104,6 +104,56 @@ bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out)
     return ok;
 }
 
+/* ------------------------------------------------------------- names */
+
+typedef struct Naming { Interp *I; StrBuf path; NameVec *out; } Naming;
+
+static bool name_leaves(Naming *m, Value v);
+
+/* A part of a container, named by its key. */
+static bool name_part(Naming *m, Value key, Value v)
+{
+    size_t n = m->path.n;
+    Value text = value_str(m->I, key);
+    if (is_err(text))
+        return false;
+    sb_printf(&m->path, ".%s", as_str(text)->s);
+    bool ok = name_leaves(m, v);
+    m->path.n = n;
+    value_unref(text);
+    return ok;
+}
+
+static bool name_leaves(Naming *m, Value v)
+{
+    if (is_leaf(v, TREE_ALL)) {
+        vec_push(m->out, memcpy(tsr_alloc(m->path.n + 1), sb_str(&m->path), m->path.n + 1));
+        m->out->at[m->out->n - 1][m->path.n] = 0;
+        return true;
+    }
+    DictObj *d = v.tag == V_DICT ? as_dict(v) : is_tree_instance(v) ? ((InstanceObj *)v.o)->attrs : NULL;
+    int64_t n = v.tag == V_LIST ? as_list(v)->n : v.tag == V_TUPLE ? as_tuple(v)->n : 0, pos = 0;
+    Value key, val;
+    if (!interp_enter(m->I))
+        return false;
+    bool ok = true;
+    for (int64_t i = 0; ok && i < n; i++)
+        ok = name_part(m, vint(i), v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i]);
+    while (ok && d && dict_next(d, &pos, &key, &val))
+        ok = name_part(m, key, val);
+    interp_leave(m->I);
+    return ok;
+}
+
+bool tree_names(Interp *I, Value v, const char *root, NameVec *out)
+{
+    Naming m = {.I = I, .out = out};
+    sb_puts(&m.path, root);
+    bool ok = name_leaves(&m, v);
+    sb_done(&m.path);
+    return ok;
+}
+
 /* ------------------------------------------------------------- rebuilding */
 
 /* leaf gives what replaces each leaf; other (may be NULL) what replaces static parts outside instances. */

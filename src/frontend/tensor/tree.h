@@ -24,6 +24,9 @@ typedef enum {
 bool tree_values(Interp *I, Value v, TreeMode mode, ValueVec *out);
 /* The tensors; NULL for each leaf of a skeleton. */
 bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out);
+/* Names of the leaves of v, which goes by `root`, in order: "params.layers.0.w". To be freed. false: pending. */
+typedef Vec(char *) NameVec;
+bool tree_names(Interp *I, Value v, const char *root, NameVec *out);
 /* The tree with leaf i replaced by leaf[i] (borrowed); *pos counts on from its value. */
 Value tree_rebuild(Interp *I, Value like, TreeMode mode, Tensor *const *leaf, int *pos);
 /* The tree with a mark for each tensor: what a compiled function's cache remembers of it. */

@@ -45,7 +45,7 @@ GValue stage_lift(Trace *T, Level *lv, Tensor *t)
 
     if (tr)
         return tr->node;
-    if (!t->tracer && (t->rank == 0 || lv->sealed))
+    if (!t->tracer && (lv->sealed || (t->rank == 0 && (t->weak || !T->all_staged))))
         return constant(T, lv, t);
     if (lv->sealed) {
         trace_fail(T, OPERR_TRACE, "a region refers to a value outside of it");

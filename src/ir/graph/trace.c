@@ -188,7 +188,7 @@ static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *con
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer && (!best || in[i]->tracer->level->depth > best->depth))
             best = in[i]->tracer->level;
-    if (T->top && ((op_info[op].flags & (OPF_IO | OPF_COLLECTIVE)) || stays_inside(op, in, nin) || has_symbolic(a) ||
+    if (T->top && (T->all_staged || (op_info[op].flags & (OPF_IO | OPF_COLLECTIVE)) || stays_inside(op, in, nin) || has_symbolic(a) ||
                    ((op_info[op].flags & OPF_REGIONS) && regions_wait(a)))) {
         Level *s = program_stage(T);
         if (s && (!best || s->depth > best->depth))
@@ -465,7 +465,7 @@ static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr
 /* Most ops of an eager program are elementwise on small plain tensors, and nothing above needs to know. */
 static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
 {
-    if (a || T->numerics || T->watch || T->guarded || devices_used || op_info[op].family != FAM_MAP)
+    if (a || T->numerics || T->watch || T->guarded || T->all_staged || devices_used || op_info[op].family != FAM_MAP)
         return false;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer || in[i]->policy)

@@ -77,6 +77,7 @@ typedef struct Trace {
     bool (*poll)(void *st);     /* called now and then in long kernels and loops; false stops them */
     void *poll_state;
     struct DimEnv *dims;        /* sizes known to the running graphs (graph_apply) */
+    bool all_staged;            /* ops on values from outside are part of the graph, too, not computed once while it is made */
     int mute;                   /* > 0: a recomputation, whose effects have happened already */
     Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */

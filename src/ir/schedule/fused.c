@@ -27,6 +27,7 @@ typedef struct Variant {
     StrideClass stride[OPERANDS];
     Schedule schedule;
     TileKernel *tile;           /* NULL: it could not be lowered */
+    const struct KernelCompiler *by;    /* whose code it is: another compiler may have begun since */
     void *code;                 /* the compiler's; NULL: there is none */
     LaunchKernel launch;
 } Variant;
@@ -75,7 +76,7 @@ static FusedCode *code_new(const Graph *body, const Attr *a, const char *text)
 static void variant_free(Variant *v)
 {
     if (v->code)
-        compiler->free(v->code);
+        v->by->free(v->code);
     tile_kernel_free(v->tile);
     tsr_free(v);
 }
@@ -148,13 +149,14 @@ static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Sched
     Variant *v = c->first;
     double start = now();
 
-    while (v && (!same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
+    while (v && (v->by != compiler || !same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
         v = v->next;
     if (v)
         return v;
     v = tsr_calloc(sizeof *v);
     memcpy(v->stride, stride, sizeof *stride * (size_t)n);
     v->schedule = s;
+    v->by = compiler;
     compile(v, c);
     v->next = c->first;
     c->first = v;

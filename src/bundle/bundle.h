@@ -1,0 +1,104 @@
+/*
+ * bundle.h - a bundle in memory: what tessera.h's opaque types are.
+ *
+ * A bundle is a folder.  Its manifest names every other file with its size and
+ * hash, and ends in a hash of itself, so that nothing damaged, cut off or
+ * exchanged is ever used.  A function has one or more forms: graphs of the
+ * Schedule IR with the sizes that each serves.  Its kernels are objects, found by the
+ * hash of the Tile IR that they were compiled from, which the Schedule IR is
+ * lowered to again for the operands at hand; a kernel that is not there is
+ * replaced by running its body op by op.
+ *
+ * None of this locks: api.c has one lock for the whole library.
+ */
+#ifndef TSR_BUNDLE_BUNDLE_H
+#define TSR_BUNDLE_BUNDLE_H
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "bundle/tessera.h"
+#include "ir/graph/trace.h"
+
+enum { BUNDLE_FORMAT = 1, BUNDLE_FILE_MAX = 1 << 30 };
+#define BUNDLE_MANIFEST "manifest.json"
+#define BUNDLE_WEIGHTS "weights.safetensors"
+
+/* Where a bundle's files come from. read: an errno, 0 when the file follows what *out held. */
+typedef struct BundleFiles {
+    int (*read)(void *st, const char *path, size_t max, StrBuf *out);
+    void *st;
+} BundleFiles;
+
+typedef struct Weight {
+    char *name;
+    Tensor *t, *first;          /* as it is now, and as the file has it */
+} Weight;
+
+typedef struct Form {
+    Graph *graph;               /* parameters: captures, the key of random numbers, inputs; results: outputs, stores */
+    int *capture, ncaptures;    /* weights */
+    int *store, nstores;        /* weights that take the last results */
+    bool random;
+} Form;
+
+struct tsr_function {
+    struct tsr_bundle *bundle;
+    char *name, *signature;
+    Vec(char *) input;          /* names of the parameters' tensors */
+    int noutputs;
+    Vec(Form) form;
+};
+
+typedef struct BundleKernel {
+    Hash128 key;
+    char *path;
+    struct Loaded *loaded;      /* kernels.c; NULL until it is loaded */
+} BundleKernel;
+
+struct tsr_bundle {
+    char *name, *cpu;           /* cpu: of the kernels that were loaded */
+    Vec(struct tsr_function) function;      /* sorted by name */
+    Vec(Weight) weight;
+    Vec(BundleKernel) kernel;
+    uint64_t seed, draws;       /* of the program at the end of building */
+    Trace T;
+};
+
+/* Everything is read and checked. TSR_OK, or what is wrong, with a line in *err. */
+int bundle_read(const BundleFiles *files, struct tsr_bundle **out, StrBuf *err);
+/* The manifest alone, read and checked. json_done and sb_done are due in either case. */
+int bundle_manifest(const BundleFiles *files, StrBuf *text, Json *j, StrBuf *err);
+void bundle_free(struct tsr_bundle *b);
+BundleFiles bundle_folder(const char *path);    /* its files; the path stays the caller's */
+
+/* The key under which kernels of this text are found, in hexadecimal. */
+enum { KEY_DIGITS = 32 };
+struct TileKernel;
+Hash128 bundle_key(const struct TileKernel *k);
+void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1]);
+
+/* End a manifest: *text is an object without its last brace. */
+void bundle_seal(StrBuf *text);
+
+/* Is code for "base", "v3" or "v4" also for this machine? */
+bool bundle_cpu_fits(const char *cpu);
+
+bool kernel_load(BundleKernel *k, const void *object, size_t n, StrBuf *err);
+void kernel_unload(BundleKernel *k);
+void bundle_offer_kernels(struct tsr_bundle *b);    /* fused nodes are run by these from now on */
+
+/*
+ * As tsr_call; *err explains. No lock is taken, and memory that runs out goes where the caller of the process sent it.
+ */
+int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array *out, int nout, StrBuf *err);
+void bundle_reset(struct tsr_bundle *b);        /* weights and random numbers as they were */
+bool bundle_print(void *host, const Attr *a, Tensor *const *in, int nin);     /* Trace.host_print */
+int bundle_find_weight(const struct tsr_bundle *b, const char *name);   /* -1: there is none */
+
+/* A tensor that looks at the caller's memory, which `store` stands for and which nothing frees. */
+typedef struct Borrowed { Storage store; Tensor *t; } Borrowed;
+int bundle_borrow(const tsr_array *a, const char *what, Borrowed *out, StrBuf *err);
+/* Give t, whose reference is taken, to the caller: into *out's memory, or as memory of its own. */
+int bundle_give(Tensor *t, const char *what, tsr_array *out, StrBuf *err);
+
+#endif

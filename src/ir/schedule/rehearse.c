@@ -1,0 +1,197 @@
+/*
+ * Rehearsals.
+ *
+ * What a kernel is made for depends on how operands step and, for rows, on how
+ * long they are, in powers of two: a ladder of numbers for one size at a
+ * time, and for all at once, meets every case.  Operands are tensors whose elements nobody set;
+ * ops that give views are run, since views step in ways of their own, and of
+ * others only the types of their results count.
+ */
+#include "ir/schedule/rehearse.h"
+
+#include "ir/graph/level.h"
+#include "ir/graph/sizes.h"
+
+#include <string.h>
+
+enum { VARS_MAX = 32, USUAL = 48, UNKNOWN = 3, SMALL_BYTES = 4096 };
+static const int64_t ladder[] = {0, 1, 2, 8, 24, 48, 96, 208, 304};
+enum { LADDER = sizeof ladder / sizeof *ladder };
+
+static void walk(Trace *T, Graph *g, Tensor *const *in);
+
+/* ---- tensors that stand for values ---- */
+
+static int64_t size_in(const DimEnv *env, Dim d)
+{
+    int64_t v;
+
+    d = env ? env_subst(env, d) : d;
+    return dim_const_value(d, &v) && v >= 0 ? v : UNKNOWN;
+}
+
+/* Small ones are zeros: they may say where a view begins. NULL: too large. */
+static Tensor *stand_in(const DimEnv *env, const TType *y)
+{
+    Dim shape[16];
+    Tensor *t;
+
+    for (int i = 0; i < y->rank; i++)
+        shape[i] = size_in(env, y->shape[i]);
+    t = tensor_new((DType)y->dtype, y->rank, shape);
+    if (!t)
+        return NULL;
+    if (tensor_nbytes(t) <= SMALL_BYTES)
+        memset(tensor_data(t), 0, tensor_nbytes(t));
+    t->weak = y->weak;
+    t->policy = y->policy;
+    return t;
+}
+
+/* ---- nodes ---- */
+
+typedef struct Slots { uint32_t *base; Tensor **at; int n; } Slots;
+
+static Tensor *operand(const Slots *s, GValue v) { return s->at[s->base[v.node->id] + (uint32_t)v.index]; }
+
+static void walk_regions(Trace *T, const DimEnv *env, const Node *n)
+{
+    for (int k = 0; k < 4; k++) {
+        Graph *g = n->attr->region[k];
+        int made = 0;
+        if (!g)
+            continue;
+        Tensor **in = tsr_calloc(sizeof *in * (size_t)(g->params.n + 1));
+        while (made < g->params.n && (in[made] = stand_in(env, &g->params.at[made]->type[0])))
+            made++;
+        if (made == g->params.n)
+            walk(T, g, in);
+        tensors_unref(in, made);
+        tsr_free(in);
+    }
+}
+
+static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
+{
+    Attr a = *n->attr;
+
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < a.nd[k]; i++)
+            a.d[k][i] = size_in(env, a.d[k][i]);
+    return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
+}
+
+/* The results of a fused node or a view as they come; false: make some. */
+static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out)
+{
+    int nout = 0;
+
+    if (n->op == OP_fused)
+        return trace_run_fused && trace_run_fused(T, n->attr->region[0], n->attr, in, n->nin, out, &nout) > 0;
+    return op_info[n->op].flags & OPF_VIEW && !(op_info[n->op].flags & OPF_REGIONS) && run_view(T, env, n, in, out, &nout);
+}
+
+static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
+{
+    Tensor **in = tsr_calloc(sizeof *in * (size_t)(n->nin + 1)), **out = &s->at[s->base[n->id]];
+    bool ok = true;
+
+    for (int i = 0; i < n->nin; i++)
+        ok &= (in[i] = operand(s, n->in[i])) != NULL;
+    if (ok && n->op != OP_fused)
+        walk_regions(T, env, n);
+    if (ok && !run_node(T, env, n, in, out))
+        for (int i = 0; i < n->nout && ok; i++)
+            ok = (out[i] = stand_in(env, &n->type[i])) != NULL;
+    for (int i = 0; i < n->nout && ok; i++)
+        ok = !(n->flags & NODE_BINDS) || env_bind_type(env, T, &n->type[i], out[i]);
+    tsr_free(in);
+    return ok;
+}
+
+static void walk(Trace *T, Graph *g, Tensor *const *in)
+{
+    DimEnv *outer = T->dims, env;
+    Slots s = {.base = tsr_alloc(sizeof *s.base * (g->nnodes + 1))};
+    bool ok;
+
+    for (const Node *n = g->first; n; n = n->next) {
+        s.base[n->id] = (uint32_t)s.n;
+        s.n += n->nout;
+    }
+    s.at = tsr_calloc(sizeof *s.at * (size_t)(s.n + 1));
+    for (int i = 0; i < g->params.n; i++)
+        s.at[s.base[g->params.at[i]->id]] = tensor_ref(in[i]);
+    ok = env_init(&env, T, g, in);
+    T->dims = &env;
+    for (const Node *n = g->first; n && ok; n = n->next)
+        ok = n->op == GRAPH_PARAM || walk_node(T, &env, n, &s);
+    T->dims = outer;
+    env_done(&env);
+    tensors_unref(s.at, s.n);
+    tsr_free(s.at);
+    tsr_free(s.base);
+}
+
+/* ---- sizes ---- */
+
+typedef struct Sizes { Dim var[VARS_MAX]; int64_t now[VARS_MAX]; int n; } Sizes;
+
+static void find_vars(const Graph *g, Sizes *z)
+{
+    for (int i = 0; i < g->params.n; i++)
+        for (int k = 0; k < g->params.at[i]->type[0].rank; k++) {
+            Dim v[VARS_MAX];
+            int n = dim_vars(g->params.at[i]->type[0].shape[k], v, VARS_MAX);
+            for (int j = 0; j < n && j < VARS_MAX && z->n < VARS_MAX; j++) {
+                bool known = false;
+                for (int q = 0; q < z->n; q++)
+                    known |= z->var[q] == v[j];
+                if (!known)
+                    z->var[z->n++] = v[j];
+            }
+        }
+}
+
+/* Go through g for the numbers of now, if it serves them. */
+static void rehearse(Trace *T, Graph *g, const Sizes *z)
+{
+    Tensor **in = tsr_calloc(sizeof *in * (size_t)(g->params.n + 1));
+    int made = 0;
+
+    for (; made < g->params.n; made++) {
+        TType y = g->params.at[made]->type[0];
+        for (int k = 0; k < y.rank; k++) {
+            int64_t v = y.shape[k];
+            if (!dim_is_const(v) && !dim_eval(v, z->var, z->now, z->n, &v))
+                v = UNKNOWN;
+            y.shape[k] = v < 0 ? 0 : v;
+        }
+        if (!(in[made] = stand_in(NULL, &y)))
+            break;
+    }
+    if (made == g->params.n && graph_takes(g, in))
+        walk(T, g, in);
+    T->error = OPERR_NONE;
+    tensors_unref(in, made);
+    tsr_free(in);
+}
+
+void graph_rehearse(Trace *T, Graph *g)
+{
+    Sizes z = {.n = 0};
+
+    find_vars(g, &z);
+    for (int rung = 0; rung < LADDER; rung++) {
+        for (int i = 0; i < z.n; i++)
+            z.now[i] = ladder[rung];
+        rehearse(T, g, &z);
+        if (!z.n)
+            return;
+        for (int i = 0; i < z.n && z.n > 1; i++) {
+            for (int k = 0; k < z.n; k++)
+                z.now[k] = k == i ? ladder[rung] : USUAL;
+            rehearse(T, g, &z);
+        }
+    }
+}

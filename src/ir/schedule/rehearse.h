@@ -1,0 +1,16 @@
+/*
+ * rehearse.h - a graph gone through for sizes, without computing anything.
+ *
+ * Fused nodes are run on operands that lie as they would in a call, so that the
+ * compiler in use (fused.h) is asked for the kernels that calls with such sizes need.
+ * All regions are gone through, whatever values would decide.
+ */
+#ifndef TSR_IR_REHEARSE_H
+#define TSR_IR_REHEARSE_H
+
+#include "ir/graph/trace.h"
+
+/* Go through g for usual, small and large numbers of each of the sizes in its parameters' types. */
+void graph_rehearse(Trace *T, Graph *g);
+
+#endif

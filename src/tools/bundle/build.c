@@ -1,0 +1,193 @@
+/* `tessera build FILE`: check the program, run it, and keep what it exports. */
+#include "tools/bundle/build.h"
+
+#include "bundle/bundle.h"
+#include "frontend/tensor/bind.h"
+#include "runtime/cpu.h"
+#include "tools/load.h"
+#include "tools/program.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int complain(StrBuf *err, int code)
+{
+    fprintf(stderr, "error: %s\n", sb_str(err));
+    sb_done(err);
+    return code;
+}
+
+/* ---- names ---- */
+
+/* The last part of a path without its ending, as a C identifier. */
+static char *name_of(const char *path)
+{
+    size_t n = strlen(path), from, end;
+    StrBuf b = {0};
+    char *text;
+
+    while (n && path[n - 1] == '/')
+        n--;
+    for (from = n; from && path[from - 1] != '/'; from--)
+        ;
+    for (end = n; end > from && path[end - 1] != '.'; end--)
+        ;
+    end = end > from + 1 ? end - 1 : n;
+    if (from < end && isdigit((unsigned char)path[from]))
+        sb_putc(&b, '_');
+    for (size_t i = from; i < end; i++)
+        sb_putc(&b, isalnum((unsigned char)path[i]) ? path[i] : '_');
+    text = strcpy(tsr_alloc(b.n + 1), sb_str(&b));
+    sb_done(&b);
+    return text;
+}
+
+/* Where the bundle goes: as -o says, else the program's name with .tsb. */
+static char *folder_of(const Options *o)
+{
+    const char *file = o->operand[0], *given = o->value[OPT_output], *dot = strrchr(file, '.');
+    StrBuf b = {0};
+    char *text;
+
+    if (given)
+        sb_puts(&b, given);
+    else
+        sb_printf(&b, "%.*s.tsb", (int)(dot && !strchr(dot, '/') ? (size_t)(dot - file) : strlen(file)), file);
+    while (b.n > 1 && b.s[b.n - 1] == '/')
+        b.n--;
+    text = memcpy(tsr_alloc(b.n + 1), sb_str(&b), b.n);
+    text[b.n] = 0;
+    sb_done(&b);
+    return text;
+}
+
+/* "v3", "base,v3,v4", "native": the best that this machine runs. */
+static bool read_target(Building *b, const char *text, StrBuf *err)
+{
+    static const char *const known[] = {"base", "v3", "v4"};
+
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        const char *found = NULL;
+        n = strcspn(text, ",");
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (strlen(known[i]) == n && !strncmp(known[i], text, n))
+                found = known[i];
+        if (n == 6 && !strncmp(text, "native", 6))
+            found = cpu()->name;
+        if (!found) {
+            sb_printf(err, "--target takes base, v3, v4 and native, separated by commas, not '%.*s'", (int)n, text);
+            return false;
+        }
+        for (int c = 0; c < b->ncpus; c++)
+            found = found && !strcmp(b->cpu[c], found) ? NULL : found;
+        if (found)
+            b->cpu[b->ncpus++] = found;
+    }
+    return true;
+}
+
+/* ---- the program ---- */
+
+typedef struct Job { Building *b; Program *p; bool ok; } Job;
+
+/* The program has run: what did it export? */
+static void collect(void *st, Interp *I)
+{
+    Job *j = st;
+
+    j->ok = exports_of(I, &j->b->exports, &j->p->sink);
+    if (j->ok && !j->b->exports.function.n) {
+        AstSeq body = j->p->unit->module->body;
+        diag_emit(&j->p->sink, E0813, body.n ? body.at[0]->span : j->p->unit->module->ast.span, NULL, 0);
+        j->ok = false;
+    }
+    j->ok = j->ok && build_code(j->b, interp_trace(I));
+}
+
+/* Run it with standard output going where standard error goes. */
+static int run_aside(Program *p, const Options *o)
+{
+    int out, code;
+
+    fflush(stdout);
+    out = dup(STDOUT_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    code = program_run(p, o, o->noperands, o->operand);
+    fflush(stdout);
+    if (out >= 0) {
+        dup2(out, STDOUT_FILENO);
+        close(out);
+    }
+    return code;
+}
+
+static int build_program(const Options *o, Building *b, Program *p, const Source *src)
+{
+    Job job = {.b = b, .p = p};
+    int code = EXIT_MISTAKE;
+
+    if (program_check(p, src, (CheckOptions){0})) {
+        p->after = collect;
+        p->after_state = &job;
+        code = run_aside(p, o);
+    }
+    program_report(p, o, stderr);
+    if (code == EXIT_OK && !job.ok)
+        code = b->err.n ? complain(&b->err, EXIT_MISTAKE) : EXIT_MISTAKE;
+    return code;
+}
+
+static void building_done(Building *b)
+{
+    exports_done(&b->exports);
+    for (int i = 0; i < b->file.n; i++) {
+        tsr_free(b->file.at[i].path);
+        sb_done(&b->file.at[i].bytes);
+    }
+    for (int i = 0; i < b->kernel.n; i++)
+        tsr_free(b->kernel.at[i].key);
+    vec_free(&b->file);
+    vec_free(&b->kernel);
+    sb_done(&b->err);
+}
+
+static void put_library(Building *b)
+{
+    StrBuf path = {0};
+
+    sb_printf(&path, "lib%s.so", b->name);
+    sb_write(build_file(b, sb_str(&path)), bundle_runtime, (size_t)(bundle_runtime_end - bundle_runtime));
+    sb_done(&path);
+}
+
+int build_verb(const Options *o)
+{
+    Building b = {0};
+    StrBuf err = {0};
+    Program p;
+    char *folder, *name;
+    const Source *src;
+    int code;
+
+    if (!read_target(&b, o->value[OPT_target] ? o->value[OPT_target] : "native", &err))
+        return complain(&err, EXIT_USAGE);
+    if (!(src = load_program(o->operand[0], &err)))
+        return complain(&err, EXIT_MISTAKE);
+    folder = folder_of(o);
+    b.name = name = name_of(folder);
+    code = build_program(o, &b, &p, src);
+    if (code == EXIT_OK) {
+        put_library(&b);
+        build_header(&b);
+        build_manifest(&b);
+        if (!build_write(&b, folder, &err))
+            code = complain(&err, EXIT_MISTAKE);
+    }
+    building_done(&b);
+    program_done(&p);
+    tsr_free(folder);
+    tsr_free(name);
+    return code;
+}

@@ -1,0 +1,48 @@
+/*
+ * build.h - `tessera build`: a program's exported functions as a bundle.
+ *
+ * The parts are made in memory, as files with paths; the folder is written at
+ * the end, whole or not at all.  The same program, options and Tessera give
+ * the same bytes, wherever it is built.
+ */
+#ifndef TSR_TOOLS_BUNDLE_BUILD_H
+#define TSR_TOOLS_BUNDLE_BUILD_H
+
+#include "frontend/tensor/export.h"
+#include "ir/tile/tile.h"
+#include "tools/bundle/verbs.h"
+
+enum { BUILD_CPUS = 3 };
+
+typedef struct BuildFile { char *path; StrBuf bytes; } BuildFile;
+typedef struct BuildKernel { char *key; bool made[BUILD_CPUS]; } BuildKernel;     /* made: for this CPU its object is a file */
+
+typedef struct Building {
+    const char *name;           /* a C identifier: of the library, the header and what the header defines */
+    const char *cpu[BUILD_CPUS];
+    int ncpus;
+    Exports exports;
+    Vec(BuildFile) file;
+    Vec(BuildKernel) kernel;
+    StrBuf err;
+} Building;
+
+StrBuf *build_file(Building *b, const char *path);      /* a new file, to be filled; valid until the next */
+
+/* Graphs, kernels, weights. false: b->err. */
+bool build_code(Building *b, Trace *T);
+/* The header and the manifest; the manifest is last, as it describes all other files. */
+void build_header(Building *b);
+void build_manifest(Building *b);
+char *build_graph_path(const ExportFunction *f, int form);
+void build_signature(const ExportFunction *f, StrBuf *out);     /* "predict(x: f32[B, 784]) -> f32[B, 10]" */
+const TType *build_input(const ExportFunction *f, int i);
+const TType *build_output(const ExportFunction *f, int i);
+
+/* Put the files there. A bundle that is there is replaced, anything else is left alone. false: *err. */
+bool build_write(const Building *b, const char *folder, StrBuf *err);
+
+/* What bundles carry (runtime_files.S). */
+extern const char bundle_runtime[], bundle_runtime_end[], bundle_interface[], bundle_interface_end[];
+
+#endif
