@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { GROUP_MAX = 64 };
+enum { GROUP_MAX = 64, SEARCH_MAX = 4096 };
 
 typedef struct Group {
     Vec(Node *) node;           /* in graph order; empty: it joined another */
@@ -120,10 +120,10 @@ static void fuser_done(Fuser *f)
 
 static bool in_either(const Fuser *f, int place, int a, int b) { return f->group[place] >= 0 && (f->group[place] == a || f->group[place] == b); }
 
-/* Is there a path from one of the two groups out and back into one? */
+/* Is there a path from one of the two groups out and back into one? Groups too far from each other to tell count as such. */
 static bool comes_back(Fuser *f, int a, int b)
 {
-    int top = 0, end = 0, both[2] = {a, b};
+    int top = 0, end = 0, met = 0, both[2] = {a, b};
 
     f->stamp++;
     for (int k = 0; k < 2; k++) {
@@ -135,6 +135,8 @@ static bool comes_back(Fuser *f, int a, int b)
             f->stack[top++] = f->place[f->groups[both[k]].node.at[i]->id];
     while (top) {
         int p = f->stack[--top];
+        if (++met > SEARCH_MAX)
+            return true;
         for (int u = f->first_use[p]; u < f->first_use[p + 1]; u++) {
             int q = f->user[u];
             bool inside = in_either(f, q, a, b);
@@ -266,9 +268,9 @@ typedef struct Writer {
     Node **at;                  /* node id -> its copy */
     int *result_of;             /* node id -> which result of its group's node it is, -1: it stays inside */
     Node **fused;               /* group -> its node */
+    Node **inner;               /* node id -> its copy in the body that is being written */
+    Vec(uint32_t) touched;      /* what of it is set */
 } Writer;
-
-static void emit(Writer *w, int place);
 
 static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *at)
 {
@@ -297,20 +299,27 @@ static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *a
     return c;
 }
 
-/* The body's node for an operand from outside; operands collects what the fused node takes. */
-static Node *body_operand(Writer *w, Graph *body, Node **at, GValue v, GValue *operand, int *n)
+static void set_inner(Writer *w, const Node *n, Node *copy)
 {
-    if (at[v.node->id])
-        return at[v.node->id];
-    if (region_copies(v.node))
-        return at[v.node->id] = copy_node(w, body, v.node, at);
-    emit(w, w->f->place[v.node->id]);
+    w->inner[n->id] = copy;
+    vec_push(&w->touched, n->id);
+}
+
+/* An operand from outside, which is there, becomes the body's; operand collects what the fused node takes. */
+static void body_operand(Writer *w, Graph *body, GValue v, GValue *operand, int *n)
+{
+    if (w->inner[v.node->id])
+        return;
+    if (region_copies(v.node)) {
+        set_inner(w, v.node, copy_node(w, body, v.node, w->inner));
+        return;
+    }
     int group = w->f->group[w->f->place[v.node->id]];
     operand[(*n)++] = group >= 0 && w->result_of[v.node->id] >= 0 ? (GValue){w->fused[group], w->result_of[v.node->id]}
                                                                   : (GValue){w->at[v.node->id], v.index};
     TType y = *gvalue_type(v);
     y.weak = 0;
-    return at[v.node->id] = graph_param(body, &y).node;
+    set_inner(w, v.node, graph_param(body, &y).node);
 }
 
 static Sym schedule_name(const Graph *body)
@@ -330,7 +339,6 @@ static void emit_group(Writer *w, int group)
 {
     Group *x = &w->f->groups[group];
     Graph *body = graph_new(sym("body"));
-    Node **at = tsr_calloc(sizeof *at * (w->f->g->nnodes + 1));
     Union u = {w->f, group, group};
     GValue operand[REGION_VALUES];
     TType types[REGION_OPERANDS];
@@ -340,12 +348,12 @@ static void emit_group(Writer *w, int group)
     for (int i = 0; i < x->node.n; i++) {
         Node *n = x->node.at[i];
         for (int k = 0; k < n->nin; k++)
-            body_operand(w, body, at, n->in[k], operand, &nin);
-        at[n->id] = copy_node(w, body, n, at);
+            body_operand(w, body, n->in[k], operand, &nin);
+        set_inner(w, n, copy_node(w, body, n, w->inner));
         if (seen_outside(&u, n)) {
             types[nout] = n->type[0];
             w->result_of[n->id] = nout++;
-            graph_result(body, (GValue){at[n->id], 0});
+            graph_result(body, (GValue){w->inner[n->id], 0});
         }
     }
     a.region[0] = body;
@@ -353,22 +361,77 @@ static void emit_group(Writer *w, int group)
     w->g->scope = x->node.at[0]->scope;
     w->fused[group] = graph_append(w->g, OP_fused, &a, operand, nin, types, nout, vec_last(&x->node)->span);
     graph_unref(body);
-    tsr_free(at);
+    for (int i = 0; i < w->touched.n; i++)
+        w->inner[w->touched.at[i]] = NULL;
+    w->touched.n = 0;
 }
 
-static void emit(Writer *w, int place)
+static bool group_waits(const Writer *w, int place)
 {
-    const Node *n = w->f->at[place];
     int group = w->f->group[place];
 
-    if (group >= 0 && w->result_of[n->id] == -1 && !w->fused[group])
-        emit_group(w, group);
-    if (w->at[n->id] || (group >= 0 && !region_moves(n)))
-        return;
-    for (int i = 0; i < n->nin; i++)
-        emit(w, w->f->place[n->in[i].node->id]);
-    if (!w->at[n->id])
-        w->at[n->id] = copy_node(w, w->g, n, w->at);
+    return group >= 0 && w->result_of[w->f->at[place]->id] == -1 && !w->fused[group];
+}
+
+/* Is the value in the new graph, if only as one that stays inside its group? */
+static bool is_there(const Writer *w, int place)
+{
+    const Node *n = w->f->at[place];
+
+    return !group_waits(w, place) && (w->at[n->id] || (w->f->group[place] >= 0 && !region_moves(n)));
+}
+
+/* The first operand from outside that is not there; -1: all are. */
+static int missing_operand(const Writer *w, const Node *n, int group)
+{
+    for (int i = 0; i < n->nin; i++) {
+        int p = w->f->place[n->in[i].node->id];
+        bool inside = group >= 0 && (w->f->group[p] == group || region_copies(n->in[i].node));
+        if (!inside && !is_there(w, p))
+            return p;
+    }
+    return -1;
+}
+
+/* What must be there before the node, or before its group if that is to be written. */
+static int missing(const Writer *w, int place)
+{
+    int group = w->f->group[place], p = -1;
+
+    if (!group_waits(w, place))
+        return missing_operand(w, w->f->at[place], -1);
+    for (int i = 0; i < w->f->groups[group].node.n && p < 0; i++)
+        p = missing_operand(w, w->f->groups[group].node.at[i], group);
+    return p;
+}
+
+/* The node, or its group and, if it is a move that is used outside, the node as well. Chains may be long: a list of its own. */
+static void emit(Writer *w, int place)
+{
+    int *todo = w->f->stack, left = 0;
+
+    todo[left++] = place;
+    while (left) {
+        int at = todo[left - 1], before = is_there(w, at) ? -1 : missing(w, at);
+        if (before >= 0)
+            todo[left++] = before;
+        else if (is_there(w, at))
+            left--;
+        else if (group_waits(w, at))
+            emit_group(w, w->f->group[at]);
+        else
+            w->at[w->f->at[at]->id] = copy_node(w, w->g, w->f->at[at], w->at);
+    }
+}
+
+/* The group's first node that is no move. */
+static const Node *computing(const Group *x)
+{
+    int i = 0;
+
+    while (region_moves(x->node.at[i]))
+        i++;
+    return x->node.at[i];
 }
 
 /* A group runs where its last node stood, unless a value of it is needed before. */
@@ -385,8 +448,8 @@ static void write_nodes(Writer *w)
         int group = f->group[i];
         if (group < 0)
             emit(w, i);
-        else if (f->at[i] == vec_last(&f->groups[group].node) && !w->fused[group])
-            emit_group(w, group);
+        else if (f->at[i] == vec_last(&f->groups[group].node))
+            emit(w, f->place[computing(&f->groups[group])->id]);
     }
 }
 
@@ -394,7 +457,7 @@ static Graph *write_graph(Fuser *f)
 {
     size_t n = f->g->nnodes + 1;
     Writer w = {f, graph_new(f->g->name), tsr_calloc(sizeof(Node *) * n), tsr_alloc(sizeof(int) * n),
-                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1))};
+                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), tsr_calloc(sizeof(Node *) * n), {0}};
 
     memset(w.result_of, -1, sizeof(int) * n);
     write_nodes(&w);
@@ -411,6 +474,8 @@ static Graph *write_graph(Fuser *f)
     tsr_free(w.at);
     tsr_free(w.result_of);
     tsr_free(w.fused);
+    tsr_free(w.inner);
+    vec_free(&w.touched);
     return w.g;
 }
 

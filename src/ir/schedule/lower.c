@@ -33,6 +33,7 @@ typedef struct Lower {
     TileRef *piece;             /* value -> tile of this pass's piece */
     TileRef *kept;              /* value -> buffer that an earlier pass filled */
     bool *keep;                 /* value -> does its first pass keep it? */
+    bool *steady;               /* value -> is it the same along a row? */
     int pass;
     bool ok;
 } Lower;
@@ -286,20 +287,20 @@ static TileRef get(Lower *l, int v)
     return l->piece[v];
 }
 
-/* Does the value stay the same along a row, so that it can be made before the loop over pieces? */
-static bool is_steady(const Lower *l, int v)
+/* Which values stay the same along a row, so that they can be made before the loop over pieces: operands first, then in order. */
+static void find_steady(Lower *l)
 {
-    const RegionValue *x = &l->r->value[v];
-    int operand = x->inside ? -1 : operand_of(l, x->node);
-
-    if (is_row(l, v))
-        return true;
-    if (!x->inside)
-        return operand < 0 || !l->stride[operand].inner;
-    for (int i = 0; i < x->node->nin; i++)
-        if (!is_steady(l, value_index(l, x->node->in[i].node)))
-            return false;
-    return true;
+    for (int v = 0; v < l->r->nvalues; v++) {
+        int operand = l->r->value[v].inside ? -1 : operand_of(l, l->r->value[v].node);
+        l->steady[v] = !l->r->value[v].inside && (operand < 0 || !l->stride[operand].inner);
+    }
+    for (int v = 0; v < l->r->nvalues; v++) {
+        const RegionValue *x = &l->r->value[v];
+        bool all = x->inside;
+        for (int i = 0; all && i < x->node->nin; i++)
+            all = l->steady[value_index(l, x->node->in[i].node)];
+        l->steady[v] |= all || is_row(l, v);
+    }
 }
 
 /* ---- passes ---- */
@@ -308,7 +309,7 @@ static void emit_steady_one(Lower *l, int v)
 {
     const RegionValue *x = &l->r->value[v];
 
-    if (!l->ok || l->row[v].node || !is_steady(l, v) || x->pass > l->pass || is_reduce_node(x->node))
+    if (!l->ok || l->row[v].node || !l->steady[v] || x->pass > l->pass || is_reduce_node(x->node))
         return;
     l->row[v] = x->inside ? inside_value(l, v) : outside_value(l, v);
 }
@@ -579,11 +580,13 @@ TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s
     const char *name = s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns";
     Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
-    bool keep[REGION_VALUES] = {0};
+    bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};
 
     l.b = (TileBuilder){.k = l.k, .at = &l.k->body, .err = err};
     l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3];
     l.keep = keep;
+    l.steady = steady;
+    find_steady(&l);
     emit_kernel(&l);
     if (l.ok)
         return l.k;
