@@ -27,35 +27,49 @@ typedef struct { double err, at, sub, sub_at; int64_t wrong, differ; } Found;
 
 static _Alignas(64) float x[RUN], y[RUN], other[RUN];
 static _Alignas(64) double wide[RUN], want[RUN];
+static _Alignas(64) uint64_t error[RUN];           /* bits of a float that is not negative, so they have its order */
 
-static double error_of(float got, double truth, bool *subnormal)
+static bool same(float a, float b) { return !memcmp(&a, &b, 4) || (isnan(a) && isnan(b)); }
+
+/* The error of each, without branches: vectors of them. */
+static uint64_t errors(int n)
 {
-    double size = fabs(truth), ulps;
-    uint64_t u;
+    uint64_t most = 0;
 
-    memcpy(&u, &size, 8);
-    u = ((uint64_t)(2 * 1023 + 23) << 52) - (u & (uint64_t)0x7ff << 52);        /* 2^(23 - exponent) */
-    memcpy(&ulps, &u, 8);
-    *subnormal = size < 0x1p-126;
-    if (isnan(truth) || isnan(got))
-        return isnan(truth) && isnan(got) ? 0 : INFINITY;
-    if (isinf(got) || isinf(truth))
-        return got == (float)truth ? 0 : INFINITY;
-    return fabs(got - truth) * (*subnormal ? 0x1p149 : ulps);
+    for (int i = 0; i < n; i++) {
+        double truth = want[i], got = y[i], size = fabs(truth), ulps;
+        uint64_t u;
+        memcpy(&u, &size, 8);
+        u = size < 0x1p-126 ? (uint64_t)(1023 + 149) << 52 : ((uint64_t)(2 * 1023 + 23) << 52) - (u & (uint64_t)0x7ff << 52);   /* 2^(23 - exponent) */
+        memcpy(&ulps, &u, 8);
+        double e = fabs(got - truth) * ulps, rounded = (float)truth;
+        e = got == rounded && size > 0x1p127 ? 0 : e;               /* overflow */
+        e = (got != got) != (truth != truth) ? (double)INFINITY : truth != truth ? 0 : e;
+        memcpy(&u, &e, 8);
+        error[i] = u;
+        most = u > most ? u : most;
+    }
+    return most;
 }
 
 /* Of the run that was computed last; `compare` also with plain x86-64's loop. */
 static void look(Found *f, int n, bool compare)
 {
-    for (int i = 0; i < n; i++) {
-        bool subnormal;
-        double err = error_of(y[i], want[i], &subnormal), *worst = subnormal ? &f->sub : &f->err;
-        f->wrong += y[i] == 0 && want[i] == 0 && signbit(y[i]) != signbit(want[i]);
-        f->differ += compare && memcmp(&y[i], &other[i], 4) && !(isnan(y[i]) && isnan(other[i]));
-        if (err > *worst) {
-            *worst = err;
+    double most, err;
+    uint64_t u = errors(n);
+
+    memcpy(&most, &u, 8);
+    for (int i = 0; i < n && (most > f->err || most > f->sub); i++) {
+        bool subnormal = fabs(want[i]) < 0x1p-126;
+        memcpy(&err, &error[i], 8);
+        if (err > (subnormal ? f->sub : f->err)) {
+            *(subnormal ? &f->sub : &f->err) = err;
             *(subnormal ? &f->sub_at : &f->at) = x[i];
         }
+    }
+    for (int i = 0; i < n && compare; i++) {
+        f->wrong += y[i] == 0 && want[i] == 0 && signbit(y[i]) != signbit(want[i]);
+        f->differ += !same(y[i], other[i]);
     }
 }
 
@@ -72,9 +86,9 @@ static bool measure(OpId op, double bound, int64_t step, const Cpu *base)
             wide[n] = x[n];
         }
         loop(n, y, x, NULL, NULL);
-        bool compare = !circular && (step > 1 || at / RUN % 61 == 0);
+        bool compare = step > 1 || at / RUN % 61 == 0;
         if (compare)
-            plain(n, other, x, NULL, NULL);
+            (circular ? loop : plain)(n, other, x, NULL, NULL);
         truth(n, want, wide, NULL, NULL);
         look(&f, (int)n, compare);
     }

@@ -3,8 +3,9 @@
  *
  * A tile that several sinks use is computed once a strip; one that is used
  * again after the cluster gets a buffer from it.  Where all accesses lie
- * within their views, which is asked once for each walk, nothing is masked;
- * at edges everything is.  What begins and ends sums is the same for both.
+ * within their views, which is asked once for each walk, nothing is masked, and
+ * strips of long formulas are several vectors, which do not wait for each other;
+ * at edges everything is masked.  What begins and ends sums is the same for both.
  */
 #include "codegen/cpu_impl.h"
 
@@ -22,10 +23,28 @@ static void widen(size_t *most, bool *scalar, const TileType *t)
     *most = size > *most ? size : *most;
 }
 
+/* Instructions of an element. */
+static int cost_of(const Cluster *c)
+{
+    int cost = 0;
+
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        cost += n->op == TOP_map && n->attr->op != OP_convert ? formula_cost((OpId)n->attr->op, tile_map_dtype((OpId)n->attr->op, n->in)) : 2;
+    }
+    return cost;
+}
+
+enum {
+    CHEAP = 24,             /* instructions of an element, above which it is long chains of them that a strip waits for */
+    LONG = 200,             /* above which vectors side by side would not stay in registers */
+};
+
 static void choose_width(CpuCode *e, Cluster *c)
 {
     size_t most = 1;
     bool scalar = false;
+    int cost = cost_of(c), width;
 
     for (int i = 0; i < c->sinks.n; i++) {
         widen(&most, &scalar, tile_type(c->sinks.at[i].v));
@@ -40,27 +59,24 @@ static void choose_width(CpuCode *e, Cluster *c)
         c->shape[0] = 1;
     for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
         c->strip--;
-    c->width = e->u->machine->vector_bytes / (int)most;
-    while (c->width > 1 && c->width / 2 >= c->shape[c->strip])
-        c->width /= 2;
-    if (c->axis == c->strip && c->width < CHUNK_LANES)
-        c->width = CHUNK_LANES;
-    if (scalar)
-        c->width = 1;
+    width = e->u->machine->vector_bytes / (int)most;
+    while (width > 1 && width / 2 >= c->shape[c->strip])
+        width /= 2;
+    if (c->axis == c->strip && width < CHUNK_LANES)
+        width = CHUNK_LANES;
+    c->masked_width = c->plain_width = scalar ? 1 : width;
+    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->plain_width == width; side /= 2)
+        if (c->shape[c->strip] % (width * side) == 0 && width * side <= LANES_MAX)
+            c->plain_width = width * side;
+    c->width = c->plain_width;
 }
-
-enum { CHEAP = 24 };            /* instructions of an element, above which a sum's adder is not what it waits for */
 
 /* How many rows to sum side by side. */
 static int rows_at_once(const Cluster *c)
 {
-    int cost = 0, rows = SUMS_MAX;
+    int rows = SUMS_MAX;
 
-    for (int i = 0; i < c->nodes.n; i++) {
-        const TileNode *n = c->nodes.at[i];
-        cost += n->op == TOP_map && n->attr->op != OP_convert ? formula_cost((OpId)n->attr->op, tile_map_dtype((OpId)n->attr->op, n->in)) : 2;
-    }
-    if (!(c->axis == c->strip && c->width > 1) || c->rank < 2 || c->strip == 0 || cost > CHEAP)
+    if (!(c->axis == c->strip && c->width > 1) || c->rank < 2 || c->strip == 0 || cost_of(c) > CHEAP)
         return 1;
     while (c->shape[c->strip - 1] % rows)
         rows--;

@@ -198,7 +198,7 @@ static inline float f32_exp_parts(float x, float *p)
     float s, r = f32_exp_reduce(x, &s).hi;
 
     *p = f32_pow2(s, 0);
-    return f32_fma(r * r, f32_exp_poly(r), r);
+    return f32_fma(r * r, f32_fma(f32_exp_poly(r), r, 0.5f), r);
 }
 
 /* Up to 1 a fit; beyond, 1 - 2 / (1 + e^2x), whose second term is below a quarter. */

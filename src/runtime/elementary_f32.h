@@ -6,7 +6,7 @@
 
 typedef struct { float hi, lo; } PairF32;
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln2 / 2: 2^-31 of e^r - 1. */
+/* (e^r - 1 - r - r^2 / 2) / r^3 for |r| <= ln2 / 2: 2^-31 of e^r - 1. */
 static inline float f32_exp_poly(float r)
 {
     float p = 0x1.a22dbcp-13f;
@@ -14,8 +14,7 @@ static inline float f32_exp_poly(float r)
     p = f32_fma(p, r, 0x1.6d412cp-10f);
     p = f32_fma(p, r, 0x1.11100cp-7f);
     p = f32_fma(p, r, 0x1.5554f2p-5f);
-    p = f32_fma(p, r, 0x1.555556p-3f);
-    return f32_fma(p, r, 0.5f);
+    return f32_fma(p, r, 0x1.555556p-3f);
 }
 
 /* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2): 2^-30 of the logarithm. */

@@ -6,7 +6,7 @@
 
 typedef struct { double hi, lo; } PairF64;
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln2 / 2. */
+/* (e^r - 1 - r - r^2 / 2) / r^3 for |r| <= ln2 / 2. */
 static inline double f64_exp_poly(double r)
 {
     double p = 0x1.1f66d948a47d2p-29;
@@ -19,8 +19,7 @@ static inline double f64_exp_poly(double r)
     p = f64_fma(p, r, 0x1.6c16c16c167e2p-10);
     p = f64_fma(p, r, 0x1.11111111109b5p-7);
     p = f64_fma(p, r, 0x1.5555555555555p-5);
-    p = f64_fma(p, r, 0x1.5555555555556p-3);
-    return f64_fma(p, r, 0.5);
+    return f64_fma(p, r, 0x1.5555555555556p-3);
 }
 
 /* log(1 + f) = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), s = f / (2 + f) (as FreeBSD's e_log.c explains). */
