@@ -40,11 +40,22 @@ enum { ENV_COUNT = sizeof env_rows / sizeof *env_rows };
 
 /* ------------------------------------------------------------- names and near misses */
 
+/* "why_compile" as "why-compile". */
+static const char *verb_name(Verb v)
+{
+    static char name[VERB_COUNT][24];
+    char *p = name[v];
+
+    for (const char *s = verbs[v].name; *s; s++)
+        *p++ = *s == '_' ? '-' : *s;
+    return name[v];
+}
+
 static const char *next_verb(void *state)
 {
     int *i = state;
 
-    return *i < VERB_COUNT ? verbs[(*i)++].name : NULL;
+    return *i < VERB_COUNT ? verb_name((Verb)((*i)++)) : NULL;
 }
 
 /* "dump_ast" as "--dump-ast". */
@@ -82,7 +93,7 @@ static bool unknown_option(const char *arg, Verb verb, StrBuf *err)
     if (near)
         sb_printf(err, "; did you mean '%s'?", near);
     else if (verb < VERB_COUNT)
-        sb_printf(err, "; 'tessera help %s' lists the options", verbs[verb].name);
+        sb_printf(err, "; 'tessera help %s' lists the options", verb_name(verb));
     return false;
 }
 
@@ -211,7 +222,7 @@ static bool parse_first_word(Parser *p, char *word)
     const char *near;
 
     for (int v = 0; v < VERB_COUNT; v++)
-        if (!strcmp(verbs[v].name, word)) {
+        if (!strcmp(verb_name((Verb)v), word)) {
             p->o->verb = (Verb)v;
             return true;
         }
@@ -231,7 +242,7 @@ static bool parse_first_word(Parser *p, char *word)
 
 static bool options_ended(const Parser *p)
 {
-    return p->o->verb == VERB_run && (p->o->noperands || option_on(p->o, OPT_eval));
+    return (p->o->verb == VERB_run || p->o->verb == VERB_why_compile) && (p->o->noperands || option_on(p->o, OPT_eval));
 }
 
 static bool parse_arguments(Parser *p)
@@ -266,7 +277,7 @@ static bool check_options(Parser *p)
     for (int i = 0; i < OPT_COUNT; i++)
         if (p->given >> i & 1 && !(opts[i].verbs >> p->o->verb & 1)) {
             sb_printf(p->err, "%s is not an option of 'tessera %s'", long_name(&opts[i], name),
-                      verbs[p->o->verb].name);
+                      verb_name(p->o->verb));
             return false;
         }
     return true;
@@ -327,7 +338,7 @@ void help_overview(StrBuf *out)
                  "  tessera FILE.tsr [ARG]...   run a program\n"
                  "  tessera                     an interactive session\n\ncommands:\n");
     for (int v = 0; v < VERB_COUNT; v++)
-        put_row(out, verbs[v].name, verbs[v].summary);
+        put_row(out, verb_name((Verb)v), verbs[v].summary);
     sb_puts(out, "\n'tessera help COMMAND' says more about one.\n");
 }
 
@@ -335,7 +346,7 @@ void help_verb(Verb v, StrBuf *out)
 {
     char name[48], left[96];
 
-    sb_printf(out, "tessera %s [OPTION]... %s\n\n%s\n\noptions:\n", verbs[v].name, verbs[v].operands, verbs[v].summary);
+    sb_printf(out, "tessera %s [OPTION]... %s\n\n%s\n\noptions:\n", verb_name((Verb)v), verbs[v].operands, verbs[v].summary);
     for (int i = 0; i < OPT_COUNT; i++) {
         const OptRow *r = &opts[i];
         if (!(r->verbs >> v & 1))
@@ -373,7 +384,7 @@ bool help_topic(const char *topic, StrBuf *out, StrBuf *err)
     const char *near;
 
     for (int v = 0; v < VERB_COUNT; v++)
-        if (!strcmp(topic, verbs[v].name)) {
+        if (!strcmp(topic, verb_name((Verb)v))) {
             help_verb((Verb)v, out);
             return true;
         }

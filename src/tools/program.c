@@ -122,7 +122,7 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     InterpOptions io = {.argc = argc, .argv = argv, .path = path, .trace_shapes = option_on(o, OPT_trace_shapes),
                         .trace_fold = option_on(o, OPT_trace_fold), .trace_rng = option_on(o, OPT_rng),
                         .trace_memory = option_on(o, OPT_trace_memory), .stats = option_on(o, OPT_stats),
-                        .guard_numerics = option_on(o, OPT_guard_numerics),
+                        .why_compile = o->verb == VERB_why_compile, .guard_numerics = option_on(o, OPT_guard_numerics),
                         .debug = option_on(o, OPT_debug), .autotune_trace = option_on(o, OPT_autotune_trace),
                         .staged = p->staged, .staged_state = p->staged_state};
     if (option_on(o, OPT_memory_limit) && !quantity_of_bytes(o->value[OPT_memory_limit], &io.memory_limit)) {

@@ -8,7 +8,7 @@ import random
 
 FLOATS = ("f32", "f32", "f32", "f64", "bf16", "f16")
 SIZES = ({"A": 3, "B": 5, "C": 2}, {"A": 1, "B": 7, "C": 4}, {"A": 9, "B": 300, "C": 1}, {"A": 0, "B": 3, "C": 2},
-         {"A": 70, "B": 33, "C": 3}, {"A": 2, "B": 1025, "C": 3}, {"A": 17, "B": 16, "C": 8}, {"A": 257, "B": 4, "C": 2})
+         {"A": 70, "B": 33, "C": 3}, {"A": 2, "B": 1025, "C": 3}, {"A": 17, "B": 16, "C": 8}, {"A": 257, "B": 4, "C": 2}, {"A": 40, "B": 130, "C": 7})
 UNARY = ("exp", "tanh", "sigmoid", "abs", "sqrt", "-", "sin", "floor", "relu", "rsqrt", "erf", "log", "sign", "square", "gelu", "silu")
 BINARY = ("+", "-", "*", "/", "maximum", "minimum", "<", "==", "%", "//", "!=", "<=", ">", "atan2", "pow")
 REDUCE = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice", "clip", "scan", "order", "branch", "loop", "derive", "batch", "narrow", "join_two"))
+                              "scalar", "slice", "clip", "scan", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant"))
         getattr(self, kind)()
 
     def unary(self):
@@ -161,6 +161,12 @@ class Function:
         v = self.value(lambda v: len(v[1]) > 0 and v[1][-1] != 1)
         if v:
             self.put(f"{v[0]}[..., ::-1]", v[1], v[2])
+
+    def constant(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64"))
+        if v:
+            a, b = self.r.sample(("3.0", "0.7", "-1.3", "1e-3", "7.25"), 2)
+            self.put(f"{v[0]} {self.r.choice('+*-')} (tensor({a}) {self.r.choice('-/')} tensor({b})).to({v[2]})", v[1], v[2])
 
     def clip(self):
         v = self.floating()

@@ -127,10 +127,60 @@ def bad_pass(ctx):
     must("has no run(self, graph)" in run(ctx, "run", text=norun).stdout, "a class without run")
 
 
+WHY = '''
+rate = 1.0
+table = [1, 2]
+
+@jit
+def f(x, w, *, mode="a"):
+    return (x * rate).sum() + w + len(table)
+
+@jit
+def g(x, n):
+    if x.shape[0] > 4:
+        return x * n
+    return x + n
+
+w = ones(3)
+f(ones((2, 3)), w)
+f(ones((4, 5)), w)
+f(ones((2, 3), dtype=f64), ones(3, dtype=f64))
+f(ones((2, 3)), w, mode="b")
+rate = 2.0
+f(ones((2, 3)), w)
+table.append(4)
+f(ones((2, 3)), w)
+g(ones(3), 2)
+g(ones(9), 2)
+g(ones(3), [3])
+print("done")
+'''
+WHY_LINES = [                                           # each call that becomes a graph, and what differed
+    ("15: f is compiled for (f32[2, 3], f32[3])", "its first call"),
+    ("17: f is compiled for (f64[2, 3], f64[3])", "argument 1 is f64[2, 3] and was f32["),
+    ("18: f is compiled", "the arguments are others: their number, or their names"),
+    ("20: f is compiled", "the global rate is 2.0 and was 1.0"),
+    ("22: f is compiled", "the global table has 3 parts and had 2"),
+    ("23: g is compiled", "its first call"),
+    ("24: g is compiled", "the sizes [9] do not meet f32["),
+    ("25: g is compiled", "argument 2 is [3] and was 2"),
+]
+
+
+def why_compile(ctx):
+    p = run(ctx, "why-compile", text=WHY)
+    lines = p.stderr.splitlines()
+    must(p.stdout == "done\n" and len(lines) == len(WHY_LINES), p.stderr)
+    for line, (start, reason) in zip(lines, WHY_LINES):
+        must(start in line and reason in line, f"{line!r}: wanted {start!r} and {reason!r}")
+    must(run(ctx, "run", text=WHY).stderr == "", "run says why without being asked")
+
+
 def tests(ctx):
     yield Test("passes/user-pass", lambda: user_pass(ctx), ("IR-05",))
     yield Test("passes/each-off", lambda: every_pass_off(ctx))
     yield Test("passes/lowering", lambda: lowering(ctx), ("IR-03",))
     yield Test("passes/dumps", lambda: dumps(ctx))
     yield Test("passes/opt-levels", lambda: opt_levels(ctx))
+    yield Test("passes/why-compile", lambda: why_compile(ctx))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

@@ -18,6 +18,7 @@ typedef struct InterpOptions {
     char **argv;                /* sys.argv, [0] the file */
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
+    bool why_compile;           /* say on standard error why each call that becomes a graph does (tensor/jit_why.c) */
     bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;
     bool autotune_trace;        /* trials of the tuner are told on standard error */

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "frontend/check/scope.h"
 
 #include <string.h>
 
@@ -53,6 +54,8 @@ struct Guard {
     Vec(Write) write;
     Tensor **fresh;             /* guard_check: the captures being gathered */
     Map compared;               /* objects of this comparison */
+    Item *odd;                  /* the innermost item that differed in it, NULL: none */
+    Value odd_now;              /* what stands there now; V_ERR: nothing. Borrowed */
 };
 
 /* ------------------------------------------------------------- snapshots */
@@ -314,7 +317,9 @@ static bool same_tensor(Guard *g, Item *it, Value v)
     return t == old;
 }
 
-static bool same(Guard *g, Item *it, Value v)
+static bool same(Guard *g, Item *it, Value v);
+
+static bool same_inside(Guard *g, Item *it, Value v)
 {
     if (it->v.tag != v.tag)
         return false;
@@ -342,16 +347,85 @@ static bool same(Guard *g, Item *it, Value v)
     return true;
 }
 
+static bool same(Guard *g, Item *it, Value v)
+{
+    bool ok = same_inside(g, it, v);
+
+    if (!ok && !g->odd) {
+        g->odd = it;
+        g->odd_now = v;
+    }
+    return ok;
+}
+
 int guard_check(Guard *g, Tensor **capture)
 {
     bool ok = true;
 
     g->fresh = capture;
+    g->odd = NULL;
     map_done(&g->compared);
     for (int i = 0; ok && i < g->place.n; i++)
         ok = same(g, g->place.at[i].root, place_value(&g->place.at[i]));
     g->fresh = NULL;
     return exc_pending(g->I) ? -1 : ok;
+}
+
+/* What a variable is called. */
+static void put_name(const Root *p, StrBuf *out)
+{
+    const ModuleObj *m = (const ModuleObj *)p->holder.o;
+
+    if (p->kind == PLACE_GLOBAL && m->scope && (int)p->slot < m->scope->locals.n)
+        sb_printf(out, "the global %s", m->scope->locals.at[p->slot].name->text);
+    else
+        sb_puts(out, p->kind == PLACE_VALUE ? "the object that is staged" : "a variable of a function around it");
+}
+
+static void put_old_and_new(Guard *g, const Item *it, Value now, StrBuf *out)
+{
+    enum { MOST = 60 };
+    StrBuf a = {0}, b = {0};
+
+    if (it->v.tag == V_TENSOR && now.tag == V_TENSOR) {
+        TType was = tensor_type(as_tensor(it->v)), is = tensor_type(as_tensor(now));
+        ttype_print(&is, &a);
+        ttype_print(&was, &b);
+    } else if (!value_repr_to(g->I, now, &a) || !value_repr_to(g->I, it->v, &b)) {
+        exc_clear(g->I);
+    }
+    if (is_container(now) && now.o == it->v.o)          /* itself, with other contents */
+        sb_printf(out, "has %lld parts and had %d", (long long)part_count(now), it->n);
+    else
+        sb_printf(out, "is %.*s and was %.*s", MOST, sb_str(&a), MOST, sb_str(&b));
+    sb_done(&a);
+    sb_done(&b);
+}
+
+bool guard_explain(Guard *g, int n, StrBuf *out)
+{
+    Tensor **now = tsr_calloc(sizeof *now * (size_t)(n + 1));
+    const Root *odd = NULL;
+
+    g->odd = NULL;
+    g->fresh = now;
+    map_done(&g->compared);
+    for (int i = 0; !odd && i < g->place.n; i++)
+        if (!same(g, g->place.at[i].root, place_value(&g->place.at[i])))
+            odd = &g->place.at[i];
+    g->fresh = NULL;
+    for (int i = 0; i < n; i++)
+        if (now[i])
+            tensor_unref(now[i]);
+    tsr_free(now);
+    if (exc_pending(g->I))
+        exc_clear(g->I);
+    if (!odd)
+        return false;
+    put_name(odd, out);
+    sb_puts(out, g->odd == odd->root ? " " : ": a part of it ");
+    put_old_and_new(g, g->odd, g->odd_now, out);
+    return true;
 }
 
 /* ------------------------------------------------------------- stores */

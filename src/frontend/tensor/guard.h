@@ -53,6 +53,8 @@ void guard_bind_captures(Guard *g, Tensor *const *capture, int n);
  * 1, 0, -1 pending. Prepares guard_write for the same places.
  */
 int guard_check(Guard *g, Tensor **capture);
+/* What of it does not hold any more, "the global rate is 2.0 and was 1.0"; false: all of it does. The graph has n captures. */
+bool guard_explain(Guard *g, int n, StrBuf *out);
 /* Put the last guard_nwrites results where the function stored them. Consumes nothing. */
 bool guard_write(Guard *g, Tensor *const *result);
 /* Note all places of a valid guard in the one that is open now, if any. */

@@ -422,6 +422,8 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
     if (tree_leaves(I, tree, TREE_ALL, &in)) {
         Entry *e = find(I, s, tree, &in, &failed);
         bool fresh = !e && !failed;
+        if (fresh && interp_options(I)->why_compile && !dim_asking_id())
+            jit_why(I, t, s, &in, tree);
         if (fresh)
             e = jit_build(I, t, &args, &in, tree, NULL);
         if (e)

@@ -48,4 +48,7 @@ bool jit_same_kind(const TType *t, const Tensor *x);
 /* Do the sizes of these arguments meet the conditions of the graph? */
 bool jit_sizes_fit(const Entry *e, const TensorVec *in);
 
+/* For `tessera why-compile` (jit_why.c): say on standard error why a call, for which no graph was found, becomes one of its own. */
+void jit_why(Interp *I, const Transform *t, const Staged *s, const TensorVec *in, Value tree);
+
 #endif
