@@ -453,6 +453,8 @@ void block(Check *C, AstSeq body)
         C->stmt = body.at[i];
         statement(C, body.at[i]);
         C->depth--;
+        if (C->fuel <= 0 && !C->calls && !C->home->library)
+            C->spent = body.at[i];
     }
 }
 

@@ -164,6 +164,7 @@ struct Check {
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
     Ast *stmt;                  /* being walked */
+    Ast *spent;                 /* the statement, not inside a call, at which there was no fuel left */
     Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
     int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */

@@ -461,7 +461,8 @@ static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast
         if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
             report_misfit(C, node->span, what, a->at[i].type, want);
         if (inst)
-            map_set(&inst->stored, (uintptr_t)field[k].name, (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
+            map_set(&inst->stored, (uintptr_t)field[k].name,
+                    (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
         field[k].kind = PARAM_ANY;                  /* taken */
     }
     for (int k = 0; k < n && !a->open; k++)

@@ -187,10 +187,46 @@ static void broken_suspension(EffWalk *w, const EffSource *s, uint8_t bits)
         }
 }
 
+const char *effects_callee(Effects *E, const char *name)
+{
+    size_t n = strlen(name);
+    char *text = arena_alloc(&E->arena, n + 3);
+
+    if (!n)
+        return "this call";
+    memcpy(text, name, n);
+    memcpy(text + n, "()", 3);
+    return text;
+}
+
+/* From the call to the one that was not followed to its end. */
+static void explain_more(Diag *d, const EffFn *f)
+{
+    for (int hop = 0; f && hop < 3; hop++, f = f->more.next)
+        if (!f->owner)
+            diag_label(d, f->more.span, "%s() calls this", fn_name(f));
+}
+
+static void not_followed(EffWalk *w, const EffSource *s)
+{
+    Diag *d;
+
+    if (!w->suspended && (!w->fn || !w->fn->declared_at || w->fn->is_all))
+        return;
+    d = DIAG_AT(w->E->sink, E0514, s->span, effects_callee(w->E, s->what));
+    if (w->suspended)
+        diag_note(d, "effects are suspended here");
+    else
+        diag_label(d, w->fn->declared_at->span, "the effects of %s() are declared here", fn_name(w->fn));
+    explain_more(d, s->next);
+}
+
 static void found(EffWalk *w, const EffSource *s)
 {
-    uint8_t bits = w->fn && w->fn->declared_at ? s->bits & (uint8_t)~w->fn->declares : 0;
+    uint8_t bits = w->fn && w->fn->declared_at ? s->bits & EFFECTS_ALL & (uint8_t)~w->fn->declares : 0;
 
+    if (s->bits & EFFECTS_MORE)
+        not_followed(w, s);
     if (w->fn && w->fn->is_pure)
         bits &= (uint8_t)~(1u << EFF_memory);       /* what a cache holds cannot be observed */
     if (s->bits & w->suspended)
@@ -266,11 +302,20 @@ static void check_stateful(Effects *E, EffFn *f)
         effects_walk(&w);
 }
 
+/* The inference was given up: what is declared was not held against all that may happen. */
+static void check_settled(Effects *E)
+{
+    for (int i = 0; E->unsettled && i < E->own.n; i++)
+        if (E->own.at[i]->declared_at && !E->own.at[i]->is_all)
+            DIAG_AT(E->sink, E0514, E->own.at[i]->declared_at->span, effects_callee(E, fn_name(E->own.at[i])));
+}
+
 void declared_check(Effects *E)
 {
     EffWalk module = {.E = E, .found = found};
 
     effects_walk(&module);
+    check_settled(E);
     for (int i = 0; i < E->own.n; i++) {
         EffWalk w = {.E = E, .fn = E->own.at[i], .found = found};
         if (w.fn->scope)
@@ -285,7 +330,7 @@ void declared_print(const Effects *E, StrBuf *out)
 {
     for (int i = 0; i < E->own.n; i++) {
         const EffFn *f = E->own.at[i];
-        uint8_t bits = effects_seen(f);
+        uint8_t seen = effects_seen(f), bits = seen & EFFECTS_ALL;
         const char *sep = "";
         if (!f->name)
             continue;
@@ -302,6 +347,9 @@ void declared_print(const Effects *E, StrBuf *out)
                 sb_printf(out, "%sthose of '%s'", sep, things_param(f, slot)->name->text);
                 sep = ", ";
             }
-        sb_puts(out, bits || f->calls ? "\n" : "none\n");
+        if (seen & EFFECTS_MORE)
+            sb_printf(out, "%snot all known\n", sep);
+        else
+            sb_puts(out, bits || f->calls ? "\n" : "none\n");
     }
 }

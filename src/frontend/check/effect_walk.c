@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { WALK_MAX = 1000, ROOT_DEPTH = 12 };
+enum { WALK_MAX = 1000, ROOT_DEPTH = 200 };
 
 /* ------------------------------------------------------------- what natives call */
 
@@ -56,13 +56,18 @@ static bool calls_argument(const NativeDef *d, const AstArg *a, int position)
 typedef enum { ROOT_FRESH, ROOT_PARAM, ROOT_CAPTURED, ROOT_OUTSIDE } RootKind;
 typedef struct { RootKind kind; int param; const Local *local; Sym name; } Root;
 
-static Root root_of(EffWalk *w, Ast *e, int depth);
+static Root root_from(EffWalk *w, Ast *e, int depth);
 
-/* A variable of the function is what it was given; the first that is not fresh counts. */
-static Root root_of_given(EffWalk *w, const Given *g, int depth)
+/* A variable of the function is what it was given; the first that is not fresh counts. A second visit finds nothing else. */
+static Root root_of_given(EffWalk *w, const Local *l, int depth)
 {
-    for (; g && depth < ROOT_DEPTH; g = g->next) {
-        Root r = g->held ? (Root){.kind = ROOT_FRESH} : root_of(w, g->value, depth + 1);
+    uintptr_t seen = 0;
+
+    if (map_find(&w->E->rooted, (uintptr_t)l, &seen) && seen == w->E->searches)
+        return (Root){.kind = ROOT_FRESH};
+    map_set(&w->E->rooted, (uintptr_t)l, w->E->searches);
+    for (const Given *g = things_given(w->E, l); g; g = g->next) {
+        Root r = g->held ? (Root){.kind = ROOT_FRESH} : root_from(w, g->value, depth + 1);
         if (r.kind != ROOT_FRESH)
             return r;
     }
@@ -82,28 +87,36 @@ static Root root_of_name(EffWalk *w, AstName *n, int depth)
         return (Root){.kind = ROOT_CAPTURED, .local = l, .name = n->id};
     if (l->is_param)
         return (Root){.kind = ROOT_PARAM, .param = (int)l->slot, .name = n->id};
-    return root_of_given(w, things_given(w->E, l), depth);
+    return root_of_given(w, l, depth);
 }
 
-static Root root_of(EffWalk *w, Ast *e, int depth)
+static Root root_from(EffWalk *w, Ast *e, int depth)
 {
     Root r = {.kind = ROOT_FRESH};
 
+    w->lost |= depth >= ROOT_DEPTH;
     if (!e || depth >= ROOT_DEPTH)
         return r;
     switch (e->kind) {
     case AST_Name:
         return root_of_name(w, AST_AS(e, Name), depth);
     case AST_Attribute:
-        return root_of(w, AST_AS(e, Attribute)->value, depth + 1);
+        return root_from(w, AST_AS(e, Attribute)->value, depth + 1);
     case AST_Subscript:
-        return root_of(w, AST_AS(e, Subscript)->value, depth + 1);
+        return root_from(w, AST_AS(e, Subscript)->value, depth + 1);
     case AST_IfExp:
-        r = root_of(w, AST_AS(e, IfExp)->body, depth + 1);
-        return r.kind != ROOT_FRESH ? r : root_of(w, AST_AS(e, IfExp)->orelse, depth + 1);
+        r = root_from(w, AST_AS(e, IfExp)->body, depth + 1);
+        return r.kind != ROOT_FRESH ? r : root_from(w, AST_AS(e, IfExp)->orelse, depth + 1);
     default:
         return r;
     }
+}
+
+static Root root_of(EffWalk *w, Ast *e)
+{
+    w->E->searches++;
+    w->lost = false;
+    return root_from(w, e, 0);
 }
 
 /* ------------------------------------------------------------- sources */
@@ -134,8 +147,25 @@ static void source(EffWalk *w, EffSource s)
             f->why[b] = (Why){s.span, s.what, s.next};
             w->E->changed = true;
         }
+    if (f && s.bits & EFFECTS_MORE && !(f->bits & EFFECTS_MORE)) {
+        f->bits |= EFFECTS_MORE;
+        f->more = (Why){s.span, s.what, s.next};
+        w->E->changed = true;
+    }
     if (s.bits && w->found)
         w->found(w, &s);
+}
+
+static const char *last_name(const Ast *e)
+{
+    return AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr->text : AST_IS(e, Name) ? AST_AS(e, Name)->id->text : "";
+}
+
+/* What a call may run, of which not all was found. */
+static void note_more(EffWalk *w, const Things *t, const AstCall *c)
+{
+    if (t->more)
+        source(w, (EffSource){EFFECTS_MORE, c->ast.span, last_name(c->func), NULL});
 }
 
 static void note_capture(EffWalk *w, const Local *l)
@@ -158,6 +188,9 @@ static void change(EffWalk *w, Root r, Span span, const char *what, const EffFn 
 {
     EffFn *f = w->fn;
 
+    if (w->lost)
+        source(w, (EffSource){EFFECTS_MORE, span, what, NULL});
+    w->lost = false;
     if (!f || r.kind == ROOT_FRESH)
         return;
     if (r.kind == ROOT_PARAM && r.param < 64 && !(f->writes >> r.param & 1)) {
@@ -234,7 +267,7 @@ static void state_of(EffWalk *w, const EffFn *f, AstCall *c, bool bound, bool fr
             continue;
         a = bound && !slot ? receiver(c) : argument(f, c, slot, bound);
         if (a)
-            change(w, root_of(w, a, 0), c->ast.span, what, f, text);
+            change(w, root_of(w, a), c->ast.span, what, f, text);
     }
 }
 
@@ -292,9 +325,9 @@ static void call_native(EffWalk *w, const NativeDef *d, AstCall *c)
     if (row > 0)
         source(w, (EffSource){(uint8_t)row, c->ast.span, d->name, NULL});
     if (effects_mutates(d) && AST_IS(c->func, Attribute))
-        change(w, root_of(w, receiver(c), 0), c->ast.span, d->name, NULL, write_text(w, receiver(c)));
+        change(w, root_of(w, receiver(c)), c->ast.span, d->name, NULL, write_text(w, receiver(c)));
     if (!strcmp(d->name, "setattr") && c->args.n && AST_IS(c->args.at[0], Arg))
-        change(w, root_of(w, AST_AS(c->args.at[0], Arg)->value, 0), c->ast.span, d->name, NULL, "setattr");
+        change(w, root_of(w, AST_AS(c->args.at[0], Arg)->value), c->ast.span, d->name, NULL, "setattr");
     for (int i = 0; i < c->args.n; i++)
         if (AST_IS(c->args.at[i], Arg) && calls_argument(d, AST_AS(c->args.at[i], Arg), i))
             passed(w, AST_AS(c->args.at[i], Arg)->value, c, d->name, NULL);
@@ -356,6 +389,7 @@ static void passed(EffWalk *w, Ast *value, AstCall *c, const char *what, const E
     if (!value || value->kind == AST_Int || value->kind == AST_Float || value->kind == AST_Str || value->kind == AST_Const)
         return;
     t = things_of(w->E, w->scope, value);
+    note_more(w, &t, c);
     for (int i = 0; i < t.n; i++) {
         const Thing *x = &t.at[i];
         m = x->kind == THING_FN ? (EffFn *)x->p : x->kind == THING_INSTANCE ? called_method(w->E, x->p) : NULL;
@@ -435,22 +469,17 @@ static void store(EffWalk *w, Ast *t)
         break;
     case AST_Attribute:
         base = AST_AS(t, Attribute)->value;
-        change(w, root_of(w, base, 0), t->span, AST_AS(t, Attribute)->attr->text, NULL, write_text(w, t));
+        change(w, root_of(w, base), t->span, AST_AS(t, Attribute)->attr->text, NULL, write_text(w, t));
         break;
     case AST_Subscript:
         base = AST_AS(t, Subscript)->value;
         if (base->kind == AST_Attribute || changes_object(base) ||
             (AST_IS(base, Name) && is_display(things_given(w->E, things_local(w->scope, AST_AS(base, Name), NULL)))))
-            change(w, root_of(w, base, 0), t->span, "", NULL, write_text(w, t));
+            change(w, root_of(w, base), t->span, "", NULL, write_text(w, t));
         break;
     default:
         break;
     }
-}
-
-static const char *last_name(const Ast *e)
-{
-    return AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr->text : AST_IS(e, Name) ? AST_AS(e, Name)->id->text : "";
 }
 
 static void walk_call(EffWalk *w, AstCall *c)
@@ -460,6 +489,7 @@ static void walk_call(EffWalk *w, AstCall *c)
 
     if (row > 0)                                    /* comm.all_reduce(x): whatever object that is, the name tells */
         source(w, (EffSource){(uint8_t)row, c->ast.span, last_name(c->func), NULL});
+    note_more(w, &t, c);
     for (int i = 0; i < t.n; i++)
         call_thing(w, &t.at[i], c);
 }
@@ -641,7 +671,7 @@ static bool walk_node(Ast *n, void *state)
         walk_children(w, n);
         store(w, AST_AS(n, AugAssign)->target);
         if (AST_IS(AST_AS(n, AugAssign)->target, Name) && changes_object(AST_AS(n, AugAssign)->target))
-            change(w, root_of(w, AST_AS(n, AugAssign)->target, 0), n->span, "", NULL, write_text(w, AST_AS(n, AugAssign)->target));
+            change(w, root_of(w, AST_AS(n, AugAssign)->target), n->span, "", NULL, write_text(w, AST_AS(n, AugAssign)->target));
         return true;
     case AST_AnnAssign:
         if (AST_AS(n, AnnAssign)->value) {

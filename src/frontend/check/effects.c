@@ -64,8 +64,13 @@ void effects_infer_fn(Effects *E, EffFn *f)
 {
     EffWalk w = {.E = E, .fn = f};
 
-    if (f->walk == 1 || !f->scope || E->depth > CALLS_MAX)
+    if (f->walk == 1 || !f->scope)
         return;
+    if (E->depth > CALLS_MAX) {                     /* in the next round, then */
+        E->changed |= !f->walk;
+        f->walk = 2;
+        return;
+    }
     if (!f->walk && !f->own)
         declared_read(E, f);
     f->walk = 1;
@@ -86,8 +91,9 @@ void effects_infer(Effects *E)
             if (!E->all.at[i]->own && E->all.at[i]->walk)
                 effects_infer_fn(E, E->all.at[i]);
         if (!E->changed)
-            break;
+            return;
     }
+    E->unsettled = true;
 }
 
 /* ------------------------------------------------------------- the unit */
@@ -119,6 +125,7 @@ static void done(Effects *E)
     map_done(&E->units);
     map_done(&E->found);
     map_done(&E->varies);
+    map_done(&E->rooted);
     arena_done(&E->arena);
 }
 

@@ -6,7 +6,7 @@
  * of those whose objects it changes.  Each bit keeps a witness: the place that
  * brings it in, and the function called there.
  *
- * things.c says which functions, classes and modules an expression may be,
+ * given.c reads a unit, things.c says which functions, classes and modules an expression may be,
  * without regard to the order of statements; effect_walk.c goes through bodies,
  * effects.c to a fixed point over the call graph; declared.c holds functions to what they
  * declare; variance.c finds collectives that ranks may reach differently.
@@ -22,6 +22,7 @@ struct NativeDef;
 
 typedef enum Effect { EFF_random, EFF_io, EFF_memory, EFF_state, EFF_collective, EFF_COUNT } Effect;
 enum { EFFECTS_ALL = (1 << EFF_COUNT) - 1 };
+enum { EFFECTS_MORE = 1 << EFF_COUNT };     /* beside the bits of effects: there may be more, what is called was not followed to its end */
 
 typedef struct EffFn EffFn;
 typedef struct EffCls EffCls;
@@ -64,6 +65,7 @@ struct EffFn {
     const char *detail[DETAILS_MAX];    /* of EFF_state: "append", "write self.x" */
     int ndetail;
 
+    Why more;                   /* with EFFECTS_MORE: the call that was not followed to its end */
     const Ast *declared_at;     /* the decorator @pure or @effects; NULL: undeclared */
     uint8_t declares;
     bool is_pure, is_stateful, is_all;
@@ -92,12 +94,14 @@ struct Effects {
     Vec(EffFn *) own;           /* functions of the program, in order */
     Vec(EffFn *) all;
     Vec(EffCls *) classes;
-    bool changed;
+    bool changed, unsettled;    /* unsettled: after all rounds there is more to come */
     int depth;                  /* of inference through calls */
+    Map rooted;                 /* Local * -> the search for the origin of a changed object that has been there */
+    uintptr_t searches;
     Map varies;                 /* variance.c: Local * -> mask */
 };
 
-/* ------------------------------------------------------------- things.c */
+/* ------------------------------------------------------------- given.c, things.c */
 
 typedef enum ThingKind { THING_FN, THING_NATIVE, THING_CLASS, THING_INSTANCE, THING_SPACE, THING_PARAM,
                THING_OBJECT } ThingKind;
@@ -108,8 +112,8 @@ typedef struct Thing {
     const void *p;              /* EffFn, NativeDef, EffCls, Space; PARAM: EffFn; OBJECT: text of the natives' owner */
 } Thing;
 
-enum { THINGS_MAX = 12 };
-typedef struct Things { Thing at[THINGS_MAX]; int n; } Things;
+enum { THINGS_MAX = 32 };
+typedef struct Things { int n; bool more; Thing at[THINGS_MAX]; } Things;       /* more: and others, which a limit cut off */
 
 /* Read a resolved unit: its functions, classes and what is given to its variables. */
 void things_read(Effects *E, Unit *u, const char *owner);
@@ -152,6 +156,7 @@ struct EffWalk {
     void (*found)(EffWalk *w, const EffSource *s);
     Ast *statement;             /* the expression that stands as a statement */
     int depth;
+    bool lost;                  /* the origin of a changed object is too far away */
 };
 
 /* Walk one function's body, or the module's statements, handing over each source in order. */
@@ -170,6 +175,7 @@ bool effects_is_library(Effects *E, Scope *scope, Ast *e, const char *owner, con
 /* What f's decorators say; of the program's own functions, names that are no effects are errors. */
 void declared_read(Effects *E, EffFn *f);
 void declared_check(Effects *E);
+const char *effects_callee(Effects *E, const char *name);     /* "f()", as E0514 says it */
 void declared_print(const Effects *E, StrBuf *out);
 void variance_check(Effects *E);
 

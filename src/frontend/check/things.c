@@ -4,7 +4,9 @@
  * Every variable and attribute has the list of all values that some statement
  * gives it; the order of statements is not looked at.  A container is what it
  * holds: the things of [f, g] are f and g, and those of d["k"] are d's.  What
- * is not found is simply missing: a call of it counts as without effect.
+ * is not found is simply missing: a call of it counts as without effect.  What
+ * the limits of the look cut off is told (Things.more).  A value that is made of
+ * itself (h = f(h)) is looked at again until nothing new comes of it.
  */
 #include "frontend/check/effects.h"
 
@@ -15,331 +17,21 @@
 
 #include <string.h>
 
-enum { LOOK_DEPTH = 24, LOOK_FUEL = 300, READ_DEPTH = 1000 };
-
-/* ------------------------------------------------------------- variables */
-
-static Local *local_in(const Scope *s, const AstName *n, bool by_slot)
-{
-    uintptr_t i = 0;
-    Local *l;
-
-    if (!map_find(&s->slot_of, (uintptr_t)n->id, &i) || !i)
-        return NULL;
-    l = &s->locals.at[i - 1];
-    return by_slot && l->slot != n->slot ? NULL : l;    /* else a comprehension's own variable */
-}
-
-static Scope *module_of(Scope *s)
-{
-    while (s->parent)
-        s = s->parent;
-    return s;
-}
-
-Local *things_local(Scope *scope, const AstName *n, Scope **owner)
-{
-    Scope *s = scope, *at = NULL;
-    Local *l = NULL;
-
-    switch (n->bind) {
-    case BIND_LOCAL:
-    case BIND_CELL:
-        l = local_in(at = s, n, true);
-        break;
-    case BIND_FREE:
-        for (at = s->parent; at && !l; at = at->parent)
-            if (at->kind != SCOPE_CLASS && (l = local_in(at, n, false)))
-                break;
-        break;
-    case BIND_GLOBAL:
-        l = local_in(at = module_of(s), n, true);
-        break;
-    case BIND_CLASS:
-        l = local_in(at = s, n, false);
-        break;
-    default:
-        break;
-    }
-    if (owner)
-        *owner = at;
-    return l;
-}
-
-Given *things_given(const Effects *E, const Local *l)
-{
-    return l ? map_get_ptr(&E->given, l) : NULL;
-}
-
-AstParam *things_param(const EffFn *f, int slot)
-{
-    for (int i = 0; i < f->params.n; i++) {
-        AstParam *p = AST_AS(f->params.at[i], Param);
-        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot == slot)
-            return p;
-    }
-    return NULL;
-}
-
-/* ------------------------------------------------------------- reading a unit */
-
-typedef struct Reader {
-    Effects *E;
-    Scope *scope;
-    EffFn *fn;
-    EffCls *cls;
-    const char *owner;
-    bool own, holding;          /* holding: what is given goes into a container */
-    int depth;
-} Reader;
-
-static Given *given_new(Reader *r, Ast *value, Given *next)
-{
-    Given *g = arena_new(&r->E->arena, Given);
-
-    *g = (Given){value, r->scope, r->holding, next};
-    return g;
-}
-
-static void give_local(Reader *r, const Local *l, Ast *value)
-{
-    if (l)
-        map_set_ptr(&r->E->given, l, given_new(r, value, things_given(r->E, l)));
-}
-
-static void give_attr(Reader *r, EffCls *c, Sym name, Ast *value)
-{
-    map_set_ptr(&c->attrs, name, given_new(r, value, map_get_ptr(&c->attrs, name)));
-}
-
-/* The class whose method stores through this name: self.x = ... */
-static EffCls *self_class(Reader *r, const Ast *e)
-{
-    const AstName *n = AST_AS(e, Name);
-    Local *l = AST_IS(e, Name) ? things_local(r->scope, n, NULL) : NULL;
-
-    return l && l->is_param && l->slot == 0 && r->fn && !r->fn->is_static ? r->fn->cls : NULL;
-}
-
-static void give(Reader *r, Ast *target, Ast *value);
-
-/* The container that `target` names has `value` in it. */
-static void hold(Reader *r, Ast *target, Ast *value)
-{
-    bool was = r->holding;
-
-    r->holding = true;
-    give(r, target, value);
-    r->holding = was;
-}
-
-static void give(Reader *r, Ast *target, Ast *value)
-{
-    AstSeq to, from = {0};
-    Ast *base = target;
-
-    switch (target->kind) {
-    case AST_Name:
-        give_local(r, things_local(r->scope, AST_AS(target, Name), NULL), value);
-        break;
-    case AST_Starred:
-        give(r, AST_AS(target, Starred)->value, value);
-        break;
-    case AST_Tuple:
-    case AST_List:
-        to = target->kind == AST_Tuple ? AST_AS(target, Tuple)->elts : AST_AS(target, List)->elts;
-        if (AST_IS(value, Tuple) && AST_AS(value, Tuple)->elts.n == to.n)
-            from = AST_AS(value, Tuple)->elts;
-        for (int i = 0; i < to.n && r->depth < READ_DEPTH; i++) {
-            r->depth++;
-            give(r, to.at[i], from.n ? from.at[i] : value);
-            r->depth--;
-        }
-        break;
-    case AST_Attribute: {
-        EffCls *c = self_class(r, AST_AS(target, Attribute)->value);
-        if (c)
-            give_attr(r, c, AST_AS(target, Attribute)->attr, value);
-        break;
-    }
-    case AST_Subscript:
-        while (base->kind == AST_Subscript)
-            base = AST_AS(base, Subscript)->value;
-        if (base->kind == AST_Name || base->kind == AST_Attribute)
-            hold(r, base, value);
-        break;
-    default:
-        break;
-    }
-}
-
-/* fs.append(f): the container holds f. */
-static void give_call(Reader *r, AstCall *c)
-{
-    static const char *const adders[] = {"append", "insert", "add", "extend", "setdefault", "appendleft"};
-    AstAttribute *a = AST_AS(c->func, Attribute);
-
-    if (!AST_IS(c->func, Attribute) || !c->args.n)
-        return;
-    for (size_t i = 0; i < sizeof adders / sizeof *adders; i++)
-        if (!strcmp(adders[i], a->attr->text) && AST_IS(c->args.at[c->args.n - 1], Arg) &&
-            (a->value->kind == AST_Name || a->value->kind == AST_Attribute))
-            hold(r, a->value, AST_AS(c->args.at[c->args.n - 1], Arg)->value);
-}
-
-static EffFn *read_fn(Reader *r, Ast *node)
-{
-    EffFn *f = arena_new(&r->E->arena, EffFn);
-    bool lambda = node->kind == AST_Lambda;
-
-    f->node = node;
-    f->scope = lambda ? AST_AS(node, Lambda)->scope : AST_AS(node, FunctionDef)->scope;
-    f->params = lambda ? AST_AS(node, Lambda)->params : AST_AS(node, FunctionDef)->params;
-    f->name = lambda ? NULL : AST_AS(node, FunctionDef)->name;
-    f->cls = lambda ? NULL : r->cls;
-    f->owner = r->cls && r->owner ? r->cls->def->name->text : r->owner;
-    f->own = r->own;
-    map_set_ptr(&r->E->fn_of, node, f);
-    vec_push(&r->E->all, f);
-    if (r->own)
-        vec_push(&r->E->own, f);
-    return f;
-}
-
-static bool read_node(Ast *n, void *state);
-
-static void read_each(Reader *r, AstSeq s)
-{
-    for (int i = 0; i < s.n; i++)
-        read_node(s.at[i], r);
-}
-
-static void read_body(Reader *r, AstSeq body, Scope *scope, EffFn *fn, EffCls *cls)
-{
-    Reader inner = {r->E, scope, fn, cls, r->owner, r->own, false, r->depth + 1};
-
-    if (inner.depth < READ_DEPTH && scope)
-        read_each(&inner, body);
-}
-
-static bool is_decorated(const AstFunctionDef *def, const char *name)
-{
-    for (int i = 0; i < def->decorators.n; i++)
-        if (AST_IS(def->decorators.at[i], Name) && !strcmp(AST_AS(def->decorators.at[i], Name)->id->text, name))
-            return true;
-    return false;
-}
-
-static void read_def(Reader *r, AstFunctionDef *def)
-{
-    EffFn *f = read_fn(r, (Ast *)def);
-
-    if (def->bound)
-        give_local(r, things_local(r->scope, def->bound, NULL), (Ast *)def);
-    f->is_static = is_decorated(def, "staticmethod");
-    f->is_property = is_decorated(def, "property");
-    if (r->cls && def->name)
-        map_set_ptr(&r->cls->methods, def->name, f);
-    read_each(r, def->decorators);
-    read_each(r, def->params);
-    read_body(r, def->body, f->scope, f, NULL);
-}
-
-static void read_class(Reader *r, AstClassDef *def)
-{
-    EffCls *c = arena_new(&r->E->arena, EffCls);
-
-    c->def = def;
-    c->scope = r->scope;
-    c->owner = r->owner;
-    map_set_ptr(&r->E->cls_of, def, c);
-    vec_push(&r->E->classes, c);
-    if (def->bound)
-        give_local(r, things_local(r->scope, def->bound, NULL), (Ast *)def);
-    read_each(r, def->decorators);
-    read_each(r, def->bases);
-    read_body(r, def->body, def->scope, r->fn, c);
-}
-
-static void read_assign(Reader *r, AstSeq targets, Ast *value)
-{
-    for (int i = 0; value && i < targets.n; i++) {
-        if (r->cls && AST_IS(targets.at[i], Name))
-            give_attr(r, r->cls, AST_AS(targets.at[i], Name)->id, value);
-        give(r, targets.at[i], value);
-    }
-}
-
-static bool read_node(Ast *n, void *state)
-{
-    Reader *r = state;
-
-    if (!n || r->depth > READ_DEPTH)
-        return true;
-    switch (n->kind) {
-    case AST_FunctionDef:
-        read_def(r, AST_AS(n, FunctionDef));
-        return true;
-    case AST_Lambda: {
-        EffFn *f = read_fn(r, n);
-        f->returns = given_new(&(Reader){.E = r->E, .scope = f->scope}, AST_AS(n, Lambda)->body, NULL);
-        read_each(r, f->params);
-        read_body(r, (AstSeq){&AST_AS(n, Lambda)->body, 1}, f->scope, f, NULL);
-        return true;
-    }
-    case AST_ClassDef:
-        read_class(r, AST_AS(n, ClassDef));
-        return true;
-    case AST_GenExp:
-        read_body(r, (AstSeq){&AST_AS(n, GenExp)->elt, 1}, AST_AS(n, GenExp)->scope, r->fn, NULL);
-        read_body(r, AST_AS(n, GenExp)->clauses, AST_AS(n, GenExp)->scope, r->fn, NULL);
-        return true;
-    case AST_Assign:
-        read_assign(r, AST_AS(n, Assign)->targets, AST_AS(n, Assign)->value);
-        break;
-    case AST_AnnAssign:
-        read_assign(r, (AstSeq){&AST_AS(n, AnnAssign)->target, 1}, AST_AS(n, AnnAssign)->value);
-        break;
-    case AST_NamedExpr:
-        give(r, AST_AS(n, NamedExpr)->target, AST_AS(n, NamedExpr)->value);
-        break;
-    case AST_For:
-        give(r, AST_AS(n, For)->target, AST_AS(n, For)->iter);
-        break;
-    case AST_WithItem:
-        if (AST_AS(n, WithItem)->target)
-            give(r, AST_AS(n, WithItem)->target, AST_AS(n, WithItem)->context);
-        break;
-    case AST_Return:
-        if (r->fn && AST_AS(n, Return)->value)
-            r->fn->returns = given_new(r, AST_AS(n, Return)->value, r->fn->returns);
-        break;
-    case AST_Call:
-        give_call(r, AST_AS(n, Call));
-        break;
-    default:
-        break;
-    }
-    r->depth++;
-    ast_walk(n, read_node, r);
-    r->depth--;
-    return true;
-}
-
-void things_read(Effects *E, Unit *u, const char *owner)
-{
-    Reader r = {.E = E, .scope = u->module->scope, .owner = owner, .own = u == E->u};
-
-    if (!u->module->scope || map_get_ptr(&E->units, u))
-        return;
-    map_set(&E->units, (uintptr_t)u, 1);
-    ast_walk((Ast *)u->module, read_node, &r);
-}
+enum { LOOK_DEPTH = 60, LOOK_FUEL = 600, LOOK_AGAIN = 6 };
 
 /* ------------------------------------------------------------- looking */
 
-typedef struct Kept { int n; Thing at[]; } Kept;    /* Things, no larger than they are */
-typedef struct Look { Effects *E; Things *out; int depth, fuel; } Look;
+typedef struct Kept { int n; bool more; Thing at[]; } Kept;     /* Things, no larger than they are */
+
+/* An expression that is being looked at: what was found of it the last time. */
+typedef struct Open {
+    const Ast *e;
+    const Things *so_far;
+    bool asked;                 /* it came up again inside */
+    struct Open *outer;
+} Open;
+
+typedef struct Look { Effects *E; Things *out; int depth, fuel; Open *open; } Look;
 
 static void look(Look *L, Scope *scope, Ast *e);
 
@@ -352,22 +44,40 @@ static void put(Look *L, Thing t)
             return;
     if (o->n < THINGS_MAX)
         o->at[o->n++] = t;
+    else
+        o->more = true;
+}
+
+static void put_all(Look *L, const Things *t)
+{
+    for (int i = 0; i < t->n; i++)
+        put(L, t->at[i]);
+    L->out->more |= t->more;
+}
+
+static void things_none(Things *t)
+{
+    t->n = 0;
+    t->more = false;
 }
 
 static void look_given(Look *L, const Given *g)
 {
     for (; g && L->fuel > 0; g = g->next)
         look(L, g->scope, g->value);
+    L->out->more |= g != NULL;
 }
 
 /* What `e` may be, apart from what is being looked for. */
 static Things aside(Look *L, Scope *scope, Ast *e)
 {
-    Things t = {.n = 0};
-    Look inner = {L->E, &t, L->depth, L->fuel};
+    Things t;
+    Look inner = {L->E, &t, L->depth, L->fuel, L->open};
 
+    things_none(&t);
     look(&inner, scope, e);
     L->fuel = inner.fuel;
+    L->out->more |= t.more;
     return t;
 }
 
@@ -469,7 +179,7 @@ static void look_annotation(Look *L, Scope *scope, Ast *a)
         return;
     t = aside(L, scope, a);
     if (AST_IS(a, Name) && AST_AS(a, Name)->bind == BIND_DIM && prelude_find(AST_AS(a, Name)->id) >= 0) {
-        Look inner = {L->E, &t, L->depth, L->fuel};
+        Look inner = {L->E, &t, L->depth, L->fuel, L->open};
         look_space(&inner, space_builtin("tessera"), AST_AS(a, Name)->id);
     }
     for (int i = 0; i < t.n; i++)
@@ -560,10 +270,13 @@ static const char *builtin_owner(const Type *t)
 
 static void look_attribute(Look *L, Scope *scope, AstAttribute *a)
 {
+    bool more = L->out->more;
     Things base = aside(L, scope, a->value);
     const char *owner = builtin_owner(type_found(a->value));
     const NativeDef *d;
 
+    if (owner)                                      /* whatever else it may be made of */
+        L->out->more = more;
     for (int i = 0; i < base.n; i++)
         switch (base.at[i].kind) {
         case THING_SPACE:
@@ -630,11 +343,8 @@ static void look_each(Look *L, Scope *scope, AstSeq s)
         look(L, scope, s.at[i]);
 }
 
-static void look(Look *L, Scope *scope, Ast *e)
+static void look_once(Look *L, Scope *scope, Ast *e)
 {
-    if (!e || !scope || L->depth >= LOOK_DEPTH || L->fuel-- <= 0)
-        return;
-    L->depth++;
     switch (e->kind) {
     case AST_Name: look_name(L, scope, AST_AS(e, Name)); break;
     case AST_Attribute: look_attribute(L, scope, AST_AS(e, Attribute)); break;
@@ -679,28 +389,80 @@ static void look(Look *L, Scope *scope, Ast *e)
     case AST_Starred: look(L, scope, AST_AS(e, Starred)->value); break;
     default: break;
     }
+}
+
+/* Is e being looked at further out? Then what is known of it so far is what it gives here. */
+static bool is_open(Look *L, const Ast *e)
+{
+    for (Open *o = L->open; o; o = o->outer)
+        if (o->e == e) {
+            o->asked = true;
+            put_all(L, o->so_far);
+            return true;
+        }
+    return false;
+}
+
+/* Again as long as it is made of itself and something new comes of that. */
+static void look_settled(Look *L, Scope *scope, Ast *e)
+{
+    Things last, next;
+    Open here = {e, &last, false, L->open};
+    bool grows = true;
+
+    things_none(&last);
+    for (int times = 0; grows && times < LOOK_AGAIN; times++) {
+        Look inner = {L->E, &next, L->depth, L->fuel, &here};
+        things_none(&next);
+        here.asked = false;
+        look_once(&inner, scope, e);
+        L->fuel = inner.fuel;
+        grows = here.asked && next.n > last.n;
+        last = next;
+    }
+    last.more |= grows;
+    put_all(L, &last);
+}
+
+static void look(Look *L, Scope *scope, Ast *e)
+{
+    if (!e || !scope || is_open(L, e))
+        return;
+    if (L->depth >= LOOK_DEPTH || L->fuel-- <= 0) {
+        L->out->more = true;
+        return;
+    }
+    L->depth++;
+    if (e->kind == AST_Name || e->kind == AST_Attribute || e->kind == AST_Call)
+        look_settled(L, scope, e);
+    else
+        look_once(L, scope, e);
     L->depth--;
 }
 
 /* What an expression may be does not depend on when it is asked, so it is found once. */
 Things things_of(Effects *E, Scope *scope, Ast *e)
 {
-    Things t = {.n = 0};
-    Look L = {E, &t, 0, LOOK_FUEL};
+    Things t;
+    Look L = {E, &t, 0, LOOK_FUEL, NULL};
     uintptr_t known = 0;
 
+    things_none(&t);
     if (!e)
         return t;
     if (map_find(&E->found, (uintptr_t)e, &known)) {
         const Kept *k = (const Kept *)known;
-        if (k)
+        if (k) {
             memcpy(t.at, k->at, sizeof *k->at * (size_t)(t.n = k->n));
+            t.more = k->more;
+        }
         return t;
     }
     look(&L, scope, e);
-    if (t.n) {
+    if (t.n || t.more) {
         Kept *k = arena_alloc(&E->arena, sizeof *k + sizeof *t.at * (size_t)t.n);
         memcpy(k->at, t.at, sizeof *t.at * (size_t)(k->n = t.n));
+        k->more = t.more;
         known = (uintptr_t)k;
     }
     map_set(&E->found, (uintptr_t)e, known);
@@ -709,15 +471,16 @@ Things things_of(Effects *E, Scope *scope, Ast *e)
 
 void things_attribute(Effects *E, const EffCls *c, Sym name, Things *out)
 {
-    Look L = {E, out, 0, LOOK_FUEL};
+    Look L = {E, out, 0, LOOK_FUEL, NULL};
 
     look_member(&L, c, name, true);
 }
 
 EffFn *things_method(Effects *E, const EffCls *c, const char *name)
 {
-    Things t = {.n = 0};
+    Things t;
 
+    things_none(&t);
     things_attribute(E, c, sym(name), &t);
     for (int i = 0; i < t.n; i++)
         if (t.at[i].kind == THING_FN && t.at[i].bound)
@@ -727,9 +490,10 @@ EffFn *things_method(Effects *E, const EffCls *c, const char *name)
 
 bool things_derives(Effects *E, const EffCls *c, const char *library)
 {
-    Things t = {.n = 0};
-    Look L = {E, &t, 0, LOOK_FUEL};
+    Things t;
+    Look L = {E, &t, 0, LOOK_FUEL, NULL};
 
+    things_none(&t);
     for (int up = 0; c && up < 16; up++, c = base_of(&L, c))
         if (c->owner && !strcmp(c->def->name->text, library))
             return true;

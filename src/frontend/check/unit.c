@@ -98,6 +98,8 @@ void check_part(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part)
         block(&C, u->module->body);
     program.frame.dead = false;
     check_functions(&C);
+    if (C.fuel <= 0 && C.spent)
+        DIAG_AT(sink, E0917, C.spent->span, AST_IS(C.spent, For) || AST_IS(C.spent, While) ? "loop" : "statement");
     if (part)
         part->loose |= C.wild.n > 0 || C.fuel <= 0;
     effects_check(u, opt, sink);

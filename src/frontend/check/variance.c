@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { VARIES = 1, VARIANCE_ROUNDS = 12, DEPTH = 600 };
+enum { VARIES = 1, VARIANCE_ROUNDS = 200, DEPTH = 600 };
 
 typedef struct Vary {
     Effects *E;
@@ -219,13 +219,17 @@ static const Ast *chosen_by(Vary *v, AstCall *c)
 static void check_call(Vary *v, AstCall *c)
 {
     const Ast *was = v->why, *test = was ? NULL : chosen_by(v, c);
+    uint8_t bits;
 
     if (test) {
         v->why = test;
         v->how = "this condition differs between ranks";
     }
-    if (v->report && v->why && effects_of_call(v->E, v->scope, c) >> EFF_collective & 1)
+    bits = v->report && v->why ? effects_of_call(v->E, v->scope, c) : 0;
+    if (bits >> EFF_collective & 1)
         diverge(v, c);
+    else if (bits & EFFECTS_MORE)
+        diag_label(DIAG_AT(v->E->sink, E0514, c->ast.span, effects_callee(v->E, last_name(c->func))), v->why->span, "%s", v->how);
     v->why = was;
 }
 
@@ -629,9 +633,13 @@ static bool speaks_of_ranks(const char *text)
 
 void variance_check(Effects *E)
 {
+    int rounds = 0;
+
     if (!speaks_of_ranks(E->u->src->text))
         return;
-    for (int i = 0; i < VARIANCE_ROUNDS && walk_all(E, false); i++)
-        ;
+    while (rounds < VARIANCE_ROUNDS && walk_all(E, false))
+        rounds++;
+    if (rounds == VARIANCE_ROUNDS)
+        DIAG_AT(E->sink, E0514, E->u->module->ast.span, "the program");
     walk_all(E, true);
 }
