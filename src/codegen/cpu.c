@@ -8,7 +8,7 @@
  * arrays of lanes in the group's memory when somebody does.  A group has one
  * lane here, so barriers are nothing, and an asynchronous copy is a copy.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/cpu_lane.h"
 
 #include "base/alloc.h"
 #include "runtime/called.h"
@@ -172,12 +172,14 @@ static LLVMValueRef to_index(CpuCode *e, const TileNode *n)
     return lanes_convert(e->u, DT_int64, dt, NULL, lanes_to_raw(e->u, dt, cpu_val(e, n->in[0])->x, 1), NULL, NULL, 1);
 }
 
-static LLVMValueRef index_value(CpuCode *e, const TileNode *n)
+LLVMValueRef cpu_index(CpuCode *e, const TileNode *n)
 {
     switch (n->op) {
     case TOP_index: return cpu_number(e, n->attr->i);
     case TOP_size: return size_value(e, n);
     case TOP_group: return e->group[n->attr->axis];
+    case TOP_lane: return cpu_number(e, 0);
+    case TOP_match: return cpu_number(e, 1);
     case TOP_extent: return cpu_val(e, n->in[0])->extent[n->attr->axis];
     case TOP_to_index: return to_index(e, n);
     default: return arithmetic(e, n, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x);
@@ -212,10 +214,10 @@ static LLVMValueRef aligned(CpuCode *e, LLVMValueRef bytes)
     return cpu_op(e, LLVMAnd, cpu_op(e, LLVMAdd, bytes, cpu_number(e, ALIGN - 1)), cpu_number(e, -ALIGN));
 }
 
-/* Bytes of a buffer; its strides if v is not NULL. */
+/* Bytes of a buffer; its strides if v is not NULL. In those of lanes, the elements of all lanes lie side by side. */
 static LLVMValueRef buffer_bytes(CpuCode *e, const TileNode *n, LLVMValueRef *extent, Val *v)
 {
-    LLVMValueRef count = cpu_number(e, 1);
+    LLVMValueRef count = cpu_number(e, n->attr->space == SPACE_LOCAL && e->lanes ? (e->lanes->count + ALIGN - 1) / ALIGN * ALIGN : 1);
 
     for (int i = n->nin - 1; i >= 0; i--) {
         LLVMValueRef some = cpu_choose(e, cpu_compare(e, LLVMIntSGT, extent[i], cpu_number(e, 0)), extent[i], cpu_number(e, 0));
@@ -238,20 +240,23 @@ static void alloc(CpuCode *e, const TileNode *n)
     bytes = buffer_bytes(e, n, extent, v);
     v->x = offset(e, e->scratch, cpu_op(e, LLVMAdd, e->fixed, e->allocated));
     e->allocated = cpu_op(e, LLVMAdd, e->allocated, bytes);
-    set_strides(e, v, &n->type[0]);
+    if (n->attr->space != SPACE_LOCAL || !e->lanes)
+        set_strides(e, v, &n->type[0]);
 }
 
 static void part(CpuCode *e, const TileNode *n)
 {
     Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
     const Val *from = cpu_val(e, n->in[0]);
-    int rank = n->type[0].rank;
+    int rank = tile_type(n->in[0])->rank, axis = 0;
     LLVMValueRef at = cpu_number(e, 0);
 
-    *v = *from;
     for (int i = 0; i < rank; i++) {
         at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, n->in[1 + i])->x, from->stride[i]));
-        v->extent[i] = cpu_val(e, n->in[1 + rank + i])->x;
+        if (n->attr->drop >> i & 1)
+            continue;
+        v->stride[axis] = from->stride[i];
+        v->extent[axis++] = cpu_val(e, n->in[1 + rank + i])->x;
     }
     v->x = offset(e, from->x, cpu_op(e, LLVMMul, at, cpu_number(e, (int64_t)raw_size((DType)n->type[0].dtype))));
 }
@@ -354,12 +359,14 @@ static void emit_dot(CpuCode *e, const TileNode *n)
 
 static void emit_node(CpuCode *e, const TileNode *n)
 {
+    if (e->lanes && cpu_lane_node(e, n))
+        return;
     if (uses_open(e, n) || loads_stored(e, n))
         cpu_close(e);
     switch (n->op) {
     case TOP_index: case TOP_size: case TOP_group: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
-    case TOP_imod: case TOP_imin: case TOP_imax: case TOP_to_index:
-        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = index_value(e, n);
+    case TOP_imod: case TOP_imin: case TOP_imax: case TOP_to_index: case TOP_lane: case TOP_match:
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_index(e, n);
         break;
     case TOP_ilt: case TOP_ieq: case TOP_to_tile: case TOP_const: emit_scalar(e, n); break;
     case TOP_splat: case TOP_iota: case TOP_map: case TOP_permute: case TOP_load: case TOP_reshape:
@@ -378,6 +385,9 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_alloc: alloc(e, n); break;
     case TOP_part: part(e, n); break;
     case TOP_copy: case TOP_copy_async: cpu_settle(e, n); copy(e, n); break;
+    case TOP_lane_reduce: case TOP_shuffle: case TOP_uniform:       /* of one lane, or of what is the same in all */
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_val(e, n->in[0])->x;
+        break;
     case TOP_commit: case TOP_wait: case TOP_barrier: break;
     default: cpu_control(e, n);
     }
@@ -393,6 +403,7 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
         if (n != e->done)
             emit_node(e, n);
     }
+    cpu_lane_flush(e);
     for (int i = 0; i < b->yields.n; i++)
         if (tile_type(b->yields.at[i])->kind == TILE_VALUE)
             cpu_need(e, b->yields.at[i]);
@@ -493,6 +504,11 @@ static bool covered(CpuCode *e, const TileBlock *b)
         for (int i = 0; i < n->nout; i++)
             if (n->type[i].kind != TILE_INDEX && is_packed((DType)n->type[i].dtype))
                 return cpu_refuse(e, "%s of %s, whose elements share bytes", tile_op_info[n->op].name, dtype_info[n->type[i].dtype].name);
+        for (int i = 0; i < n->nout && e->k->lanes > 1; i++)
+            if (n->type[i].kind == TILE_VALUE && n->type[i].rank == 0 && dtype_is_complex((DType)n->type[i].dtype))
+                return cpu_refuse(e, "%s of lanes", dtype_info[n->type[i].dtype].name);
+        if (n->op == TOP_gather)
+            return cpu_refuse(e, "gather");
         if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)
@@ -506,8 +522,6 @@ static bool accepts(CpuCode *e)
 {
     if (e->k->nnodes > NODES_MAX)
         return cpu_refuse(e, "%u nodes: too many for one kernel", e->k->nnodes);
-    if (e->k->lanes != 1)
-        return cpu_refuse(e, "a group of %d lanes", e->k->lanes);
     for (int i = 0; i < e->k->params.n; i++)
         if (is_packed((DType)e->k->params.at[i]->type[0].dtype))
             return cpu_refuse(e, "a view of %s, whose elements share bytes", dtype_info[e->k->params.at[i]->type[0].dtype].name);
@@ -533,10 +547,13 @@ static void number_values(CpuCode *e)
 bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
 {
     CpuCode e = {.u = u, .k = k, .err = err};
+    LaneCode lanes = {0};
 
     if (!accepts(&e))
         return false;
     number_values(&e);
+    if (k->lanes > 1)
+        lanes_init(&e, &lanes);
     emit_kernel(&e, name);
     if (!e.failed)
         emit_scratch(&e, name);
@@ -551,5 +568,6 @@ bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
     vec_free(&e.open.nodes);
     vec_free(&e.known);
     vec_free(&e.loads);
+    lanes_done(&lanes);
     return !e.failed;
 }

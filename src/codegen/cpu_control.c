@@ -6,7 +6,7 @@
  * computed where it is used has a buffer before a block that uses it, because
  * code inside the block runs at other times.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/cpu_lane.h"
 
 #include "base/alloc.h"
 
@@ -127,13 +127,37 @@ bool cpu_trees_stay(CpuCode *e, const TileBlock *b)
     return true;
 }
 
+/* Has a parameter or a result a place in memory, a buffer or a row of lanes, and not a phi? */
+static bool in_memory(const CpuCode *e, TileRef v) { return is_tile(tile_type(v)) || cpu_varies(e, v); }
+
+/* Rows of a block's parameters become those of values. */
+static void copy_rows(CpuCode *e, const TileBlock *b, int at, const TileRef *from, int n)
+{
+    TileRef *to = tsr_alloc(sizeof *to * (size_t)(n + 1));
+
+    for (int i = 0; i < n; i++)
+        to[i] = (TileRef){b->params.at[at + i], 0};
+    if (e->lanes)
+        rows_copy(e, to, from, n, NULL);
+    tsr_free(to);
+}
+
+/* What one value is, in memory or not, another one is too. */
+static void same_value(CpuCode *e, TileRef to, TileRef from)
+{
+    *cpu_val(e, to) = *cpu_val(e, from);
+    if (e->lanes)
+        e->lanes->row[value_number(e, to)] = e->lanes->row[value_number(e, from)];
+}
+
 /* The operands from `skip` on, as the block's parameters from `at` on: tiles get buffers, others phis in this very block. */
 static void enter(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int n, LLVMBasicBlockRef before)
 {
     for (int i = 0; i < n; i++) {
         const TileType *t = tile_type(in[i]);
-        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
-        if (!is_tile(t))
+        TileRef as = {b->params.at[at + i], 0};
+        Val *p = cpu_val(e, as);
+        if (!in_memory(e, as))
             *p = phis(e, t, cpu_val(e, in[i]), before);
     }
 }
@@ -148,6 +172,7 @@ static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *i
             cpu_fill_tile(e, in[i], p->x);
         }
     }
+    copy_rows(e, b, at, in, n);
 }
 
 /* The next round's values; tiles that are another parameter's are copied aside first. */
@@ -170,10 +195,11 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
         else if (is_tile(tile_type(p)))
             cpu_fill_tile(e, b->yields.at[i], cpu_val(e, p)->x);
     }
+    copy_rows(e, to, at, b->yields.at, n);
     from = LLVMGetInsertBlock(e->u->builder);
     for (int i = 0; i < n; i++) {
         TileRef p = {to->params.at[at + i], 0};
-        if (!is_tile(tile_type(p)))
+        if (!in_memory(e, p))
             also_from(tile_type(p), cpu_val(e, p), cpu_val(e, b->yields.at[i]), from);
     }
     tsr_free(aside);
@@ -182,7 +208,7 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
 static void leave(CpuCode *e, const TileNode *n, const TileBlock *b, int at)
 {
     for (int i = 0; i < n->nout; i++)
-        *cpu_val(e, (TileRef){(TileNode *)n, i}) = *cpu_val(e, (TileRef){b->params.at[at + i], 0});
+        same_value(e, (TileRef){(TileNode *)n, i}, (TileRef){b->params.at[at + i], 0});
 }
 
 static void emit_for(CpuCode *e, const TileNode *n)
@@ -226,12 +252,23 @@ static void emit_while(CpuCode *e, const TileNode *n)
     LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, test->yields.at[0])->x), body, done);
     LLVMPositionBuilderAtEnd(u, body);
     for (int i = 0; i < n->nout; i++)
-        *cpu_val(e, (TileRef){b->params.at[i], 0}) = *cpu_val(e, (TileRef){test->params.at[i], 0});
+        same_value(e, (TileRef){b->params.at[i], 0}, (TileRef){test->params.at[i], 0});
     cpu_emit_block(e, b);
     again(e, test, 0, b, n->nout);
     LLVMBuildBr(u, head);
     LLVMPositionBuilderAtEnd(u, done);
     leave(e, n, test, 0);
+}
+
+static void result_rows(CpuCode *e, const TileNode *n, const TileRef *from)
+{
+    TileRef *to = tsr_alloc(sizeof *to * (size_t)(n->nout + 1));
+
+    for (int i = 0; i < n->nout; i++)
+        to[i] = (TileRef){(TileNode *)n, i};
+    if (e->lanes)
+        rows_copy(e, to, from, n->nout, NULL);
+    tsr_free(to);
 }
 
 static void emit_if(CpuCode *e, const TileNode *n)
@@ -249,13 +286,14 @@ static void emit_if(CpuCode *e, const TileNode *n)
         for (int i = 0; i < n->nout; i++)
             if (is_tile(&n->type[i]))
                 cpu_fill_tile(e, n->region[r]->yields.at[i], cpu_val(e, (TileRef){(TileNode *)n, i})->x);
+        result_rows(e, n, n->region[r]->yields.at);
         end[r] = LLVMGetInsertBlock(u);
         LLVMBuildBr(u, done);
     }
     LLVMPositionBuilderAtEnd(u, done);
     for (int i = 0; i < n->nout; i++) {
         Val *y = cpu_val(e, (TileRef){(TileNode *)n, i});
-        if (is_tile(&n->type[i]))
+        if (in_memory(e, (TileRef){(TileNode *)n, i}))
             continue;
         *y = phis(e, &n->type[i], cpu_val(e, n->region[0]->yields.at[i]), end[0]);
         also_from(&n->type[i], y, cpu_val(e, n->region[1]->yields.at[i]), end[1]);

@@ -282,32 +282,41 @@ void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
     }
 }
 
-/* Combine each lane with what is there, all at once: by compare and exchange, lane by lane. */
-void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
+/* Combine one lane with what is at a place, at once: by compare and exchange. */
+void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane)
 {
-    DType dt = (DType)tile_type(v)->dtype;
     LLVMBuilderRef b = e->u->builder;
-    Access a = access(e, n, 0, p);
     LLVMTypeRef code = code_type(e->u, dt, 1), bits = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)raw_size(dt));
-    LLVMValueRef lanes = cpu_lanes(e, v, p), place = element(e, dt, a.view->x, a.at), old, now, new, pair, phi;
-    LLVMBasicBlockRef from, loop = cpu_block(e), done = cpu_block(e), first = cpu_block(e);
+    LLVMValueRef old = LLVMBuildLoad2(b, bits, place, ""), now, new, pair, phi;
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(b), loop = cpu_block(e), done = cpu_block(e);
 
-    LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
-    LLVMPositionBuilderAtEnd(b, first);
-    old = LLVMBuildLoad2(b, bits, place, "");
-    from = LLVMGetInsertBlock(b);
     LLVMBuildBr(b, loop);
     LLVMPositionBuilderAtEnd(b, loop);
     phi = LLVMBuildPhi(b, bits, "");
     LLVMAddIncoming(phi, &old, &from, 1);
     now = lanes_of_raw(e->u, dt, LLVMBuildBitCast(b, phi, code, ""), 1);
-    now = formula_emit(e->u, tile_step_op((OpId)n->attr->op), dt, (LLVMValueRef[]){now, lanes}, 2, 1);
+    now = formula_emit(e->u, tile_step_op(op), dt, (LLVMValueRef[]){now, lane}, 2, 1);
     new = LLVMBuildBitCast(b, lanes_to_raw(e->u, dt, now, 1), bits, "");
     pair = LLVMBuildAtomicCmpXchg(b, place, phi, new, LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
     old = LLVMBuildExtractValue(b, pair, 0, "");
     from = LLVMGetInsertBlock(b);
     LLVMAddIncoming(phi, &old, &from, 1);
     LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, loop);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
+{
+    DType dt = (DType)tile_type(v)->dtype;
+    LLVMBuilderRef b = e->u->builder;
+    Access a = access(e, n, n->attr->drop, p);
+    LLVMValueRef lane = cpu_lanes(e, v, p);
+    LLVMBasicBlockRef done = cpu_block(e), first = cpu_block(e);
+
+    LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
+    LLVMPositionBuilderAtEnd(b, first);
+    cpu_update(e, (OpId)n->attr->op, dt, element(e, dt, a.view->x, a.at), lane);
+    LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);
 }
 
@@ -427,8 +436,9 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
     int stride;
     Spot s;
 
-    if (t->rank == 0) {
-        y.lane = lane_splat(e->u, cpu_val(e, v)->x, e->width);
+    if (t->rank == 0) {                         /* in a strip of lanes it may be one for each of them */
+        LLVMValueRef x = cpu_val(e, v)->x;
+        y.lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind ? x : lane_splat(e->u, x, e->width);
         return y;
     }
     if (cpu_val(e, v)->x) {
@@ -499,6 +509,14 @@ LLVMValueRef cpu_raw(CpuCode *e, TileRef v, const Spot *p)
 }
 
 /* ---- scalars ---- */
+
+LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n)
+{
+    Spot none = {.strip = -1};
+    Lanes y = map(e, n, &none);
+
+    return y.lane ? y.lane : lanes_of_raw(e->u, (DType)n->type[0].dtype, y.raw, e->width);
+}
 
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n)
 {

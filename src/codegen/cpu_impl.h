@@ -70,6 +70,7 @@ typedef struct CpuCode {
     Spot spot;                  /* of the strip at hand, in the shape of the cluster */
     Vec(const TileNode *) loads;        /* of this block, not evaluated yet */
     const TileNode *done;       /* a push that the dot before it has done */
+    struct LaneCode *lanes;     /* of a group of several lanes (cpu_lane.h), else NULL */
 } CpuCode;
 
 /* ---- cpu.c ---- */
@@ -82,6 +83,7 @@ LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef
 LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n);
 LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes);        /* 64-byte aligned memory of the group */
 LLVMBasicBlockRef cpu_block(CpuCode *e);
+LLVMValueRef cpu_index(CpuCode *e, const TileNode *n);     /* the number that an index node gives to all lanes alike */
 
 /* for i from lo to hi by step: what follows cpu_loop is its body. One that runs once is no loop, unless it has a phi of its own. */
 typedef struct CpuLoop { LLVMBasicBlockRef head, body, done; LLVMValueRef i, step; } CpuLoop;
@@ -105,9 +107,11 @@ LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRe
 LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef lanes, int width);
 LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width);        /* in lanes */
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
+LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n);     /* of rank 0 and e->width lanes */
 LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
+void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane);     /* an atomic of one element */
 LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all);            /* all && an access lies within its view */
 LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi);      /* lo <= from + lane < hi */
 LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride);  /* row-major place, and that of the next lane after it */
@@ -125,6 +129,7 @@ bool cpu_in_tree(CpuCode *e, TileRef v, const TileNode *part);          /* is a 
 void cpu_forget_load(CpuCode *e, const TileNode *n);    /* it does not wait any more */
 
 /* ---- cpu_walk.c: their code ---- */
+LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n);     /* lanes from .. from + n of a vector */
 void cpu_begin_push(CpuCode *e, Sink *s);               /* node and v are set */
 void cpu_end_push(CpuCode *e, const Sink *s);
 void cpu_buffered(CpuCode *e, const TileNode *n);       /* a load gets its buffer now, in a walk of its own */

@@ -118,7 +118,7 @@ static LLVMValueRef strip_mask(CpuCode *e, const Cluster *c)
     return cpu_lane_mask(e, e->spot.at[c->strip], cpu_number(e, 0), cpu_number(e, c->shape[c->strip]));
 }
 
-static LLVMValueRef part_of(CpuCode *e, LLVMValueRef x, int from, int n)
+LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n)
 {
     LLVMValueRef pick[LANES_MAX];
 
@@ -207,7 +207,7 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
     int n = sum_lanes(c, s);
     acc = LLVMBuildLoad2(b, acc_type(e, c, s), s->acc[c->row], "");
     for (int i = 0; i < c->width; i += n)
-        acc = cpu_step(e, step, dt, acc, c->width == n ? x : part_of(e, x, i, n), n);
+        acc = cpu_step(e, step, dt, acc, c->width == n ? x : cpu_part_of(e, x, i, n), n);
     LLVMBuildStore(b, acc, s->acc[c->row]);
 }
 
@@ -221,7 +221,7 @@ static LLVMValueRef fold_lanes(CpuCode *e, const Cluster *c, const Sink *s)
     if (along_strip(c)) {
         all = LLVMBuildLoad2(e->u->builder, acc_type(e, c, s), s->acc[c->row], "");
         for (int n = sum_lanes(c, s) / 2; n; n /= 2)
-            all = cpu_step(e, step, dt, part_of(e, all, 0, n), part_of(e, all, n, n), n);
+            all = cpu_step(e, step, dt, cpu_part_of(e, all, 0, n), cpu_part_of(e, all, n, n), n);
         return all;
     }
     for (int l = 0; l < CHUNK_LANES; l++)

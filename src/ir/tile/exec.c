@@ -237,7 +237,7 @@ static bool touched(Exec *e, const TileNode *n, const View *v, const int64_t *st
 
     for (int i = 0; i < v->rank; i++)
         extent[i] = shape[i];
-    return !v->memory || memory_touch_block(e, n, v, start, extent, n->op == TOP_load ? TOUCH_READ : n->op == TOP_store ? TOUCH_WRITE : TOUCH_ATOMIC);
+    return memory_touch_block(e, n, v, start, extent, n->op == TOP_store ? TOUCH_WRITE : n->op == TOP_atomic ? TOUCH_ATOMIC : TOUCH_READ);
 }
 
 static bool run_access(Exec *e, const TileNode *n)
@@ -281,7 +281,9 @@ static bool run_gather(Exec *e, const TileNode *n)
     for (int32_t i = 0; i < x->extent[0]; i++) {
         StrBuf why = {0};
         raw_convert(DT_int64, start, (DType)x->dtype, data_in(e, n, 1) + (size_t)i * raw_size((DType)x->dtype), 1, NULL, 0);
-        if (!touched(e, n, v, start, shape) || !pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
+        if (!touched(e, n, v, start, shape))
+            return false;
+        if (!pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
             return false;
     }
     return true;
@@ -325,6 +327,12 @@ static bool run_part(Exec *e, const TileNode *n)
     starts(e, n, 1 + v.rank, v.rank, extent);
     if (!pass_on(e, n, view_part(&v, start, extent, &why), &why))
         return false;
+    for (int i = 0, k = 0; i < v.rank; i++)
+        if (!(n->attr->drop >> i & 1)) {
+            v.extent[k] = v.extent[i];
+            v.stride[k++] = v.stride[i];
+        }
+    v.rank -= __builtin_popcount(n->attr->drop);
     exec_result(e, n, 0)->view = v;
     return true;
 }

@@ -478,7 +478,7 @@ static bool tile_type_STORE(Typing *t)
 static bool tile_type_ATOMIC(Typing *t)
 {
     t->nout = 0;
-    if (!stores_to(t, 0))
+    if (!stores_to(t, t->a->drop))
         return false;
     if (t->a->op != OP_sum && t->a->op != OP_max && t->a->op != OP_min)
         return refuse(t, "it needs sum, max or min");
@@ -504,10 +504,21 @@ static bool tile_type_ALLOC(Typing *t)
 
 static bool tile_type_PART(Typing *t)
 {
+    TileType y;
+    int n = 0;
+
     if (t->nin < 1)
         return refuse(t, "it needs a view");
-    return want_view(t, 0) && want_count(t, 1 + 2 * type_in(t, 0)->rank) && want_indices(t, 1, 2 * type_in(t, 0)->rank) &&
-           gives(t, *type_in(t, 0));
+    if (!want_view(t, 0) || !want_count(t, 1 + 2 * type_in(t, 0)->rank) || !want_indices(t, 1, 2 * type_in(t, 0)->rank))
+        return false;
+    y = *type_in(t, 0);
+    if (t->a->drop >> y.rank)
+        return refuse(t, "drop names an axis that is not there");
+    for (int i = 0; i < y.rank; i++)
+        if (!(t->a->drop >> i & 1))
+            y.stride[n++] = y.stride[i];
+    y.rank = (uint8_t)n;
+    return gives(t, y);
 }
 
 static bool tile_type_COPY(Typing *t)

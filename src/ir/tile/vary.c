@@ -57,7 +57,7 @@ static bool results_vary(const TileVary *v, const TileNode *n)
     case TOP_lane: return true;
     case TOP_load: return tile_type(n->in[0])->space == SPACE_LOCAL || operands_vary(v, n);
     case TOP_lane_reduce: return !whole_group(v, n) && operands_vary(v, n);
-    case TOP_shuffle: return (!whole_group(v, n) || tile_varies(v, n->in[1])) && operands_vary(v, n);
+    case TOP_shuffle: return (n->attr->i || tile_varies(v, n->in[1])) && operands_vary(v, n);     /* who is not there: one's own */
     case TOP_match: return true;
     case TOP_uniform: return false;
     default: return operands_vary(v, n);

@@ -1,0 +1,83 @@
+/*
+ * cpu_lane.h - groups of several lanes as code for CPUs.
+ *
+ * What differs between lanes is computed in strips, vectors of neighbouring
+ * lanes.  Nodes that each lane does for itself gather in a run (cpu_lane.c),
+ * which becomes one loop over the strips; loops and choices go with it when
+ * all that is in them is such nodes (cpu_strip_control.c), with masks for
+ * lanes that go other ways.  What is needed after its run waits in a row,
+ * memory with an element for each lane.  Where lanes meet (barriers, shuffles,
+ * sums over lanes, the group's tiles) runs end.  Loops and choices around such
+ * places have their masks in rows, too (cpu_parted.c).
+ */
+#ifndef TSR_CODEGEN_CPU_LANE_H
+#define TSR_CODEGEN_CPU_LANE_H
+
+#include "codegen/cpu_impl.h"
+#include "ir/tile/vary.h"
+
+/*
+ * An index in the strip at hand: base + lane * step, or, where lanes is not NULL, just that. Of a bool scalar lanes are its i1s,
+ * if somebody has made them.
+ */
+typedef struct LaneIndex {
+    LLVMValueRef base, step, lanes;
+    int64_t multiple;           /* base is one of this; 0: it is 0 */
+} LaneIndex;
+
+typedef struct LaneCode {
+    TileVary vary;
+    int count, width;           /* lanes of the group, of a strip */
+    Vec(const TileNode *) run;
+    bool writes, ordered;       /* does the run store; has it an atomic whose order shows? */
+    uint8_t *pending;           /* by node id: is it in the run? */
+    uint8_t *cost;              /* by node id: of computing an index again where it is used; 0: it has a row */
+    uint32_t *inside;           /* by node id: uses in the run */
+    LaneIndex *index;           /* by value, in the strip at hand */
+    LLVMValueRef *row;          /* by value */
+    Vec(TileRef) bound;         /* what has lanes in the strip at hand */
+    LLVMValueRef here;          /* a row of bytes: the lanes that are here; NULL: all */
+    LLVMValueRef first;         /* lane of the strip at hand */
+    LLVMValueRef mask;          /* i1s of it; NULL: all are there */
+} LaneCode;
+
+/* ---- cpu_lane.c: runs and rows ---- */
+void lanes_init(CpuCode *e, LaneCode *c);               /* of e's kernel, whose values are numbered */
+void lanes_done(LaneCode *c);
+bool cpu_lane_node(CpuCode *e, const TileNode *n);      /* false: the node is the group's */
+void cpu_lane_flush(CpuCode *e);
+bool lane_wise(CpuCode *e, const TileNode *n);          /* may it stand in a run? */
+CpuLoop strip_begin(CpuCode *e);
+void strip_end(CpuCode *e, CpuLoop *l);
+LLVMValueRef row_new(CpuCode *e, const TileType *t);
+LLVMValueRef row_of(CpuCode *e, TileRef v);             /* outside of strips: its elements in memory, now */
+void row_store(CpuCode *e, const TileType *t, LLVMValueRef row, LLVMValueRef lanes);
+/* Outside of strips: the rows of `to` become `from`, for the lanes of a mask row or, NULL, all. */
+void rows_copy(CpuCode *e, const TileRef *to, const TileRef *from, int n, LLVMValueRef mask);
+static inline uint32_t value_number(const CpuCode *e, TileRef v) { return e->first[v.node->id] + (uint32_t)v.index; }
+bool cpu_varies(const CpuCode *e, TileRef v);
+void strip_bind(CpuCode *e, TileRef v);                 /* a value from outside has lanes in this strip */
+
+/* ---- cpu_strip.c: a node in a strip ---- */
+void strip_node(CpuCode *e, const TileNode *n);
+LLVMValueRef strip_wide(CpuCode *e, TileRef v);         /* its lanes: i64s of an index */
+LLVMValueRef strip_flag(CpuCode *e, TileRef v);         /* of a bool, as i1s */
+LaneIndex strip_index(CpuCode *e, TileRef v);
+LLVMValueRef index_lanes(CpuCode *e, const LaneIndex *x);
+int64_t index_multiple(TileRef v, int depth);           /* of an index that does not vary: a number that it is a multiple of */
+int64_t multiple_of_both(int64_t a, int64_t b);
+void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes);
+bool is_constant(LLVMValueRef x, int64_t v);
+LLVMValueRef mask_and(CpuCode *e, LLVMValueRef a, LLVMValueRef b);      /* NULL: all */
+LLVMValueRef mask_any(CpuCode *e, LLVMValueRef mask);
+DType row_dtype(const TileType *t);                     /* what a row has: lanes, or i64s */
+
+/* ---- cpu_strip_control.c ---- */
+void strip_control(CpuCode *e, const TileNode *n);
+
+/* ---- cpu_together.c, cpu_parted.c ---- */
+void lanes_together(CpuCode *e, const TileNode *n);     /* lane_reduce, match, uniform, a shuffle that gives all the same */
+LLVMValueRef strip_shuffle(CpuCode *e, const TileNode *n);      /* of an operand that has its row */
+void lanes_part(CpuCode *e, const TileNode *n);         /* if, for, while whose lanes go different ways */
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * A node of a run in the strip at hand: indices, scalars, and each lane's
+ * accesses.
+ *
+ * An index is kept as base + lane * step as long as it is that, so that
+ * accesses of neighbours are vectors and what a strip shares is done once.
+ * Lanes that are not here compute along, on numbers that mean nothing: they
+ * store nothing, and nothing that they do traps.
+ */
+#include "codegen/cpu_lane.h"
+
+#include <stdlib.h>
+
+/* ---- small things ---- */
+
+bool is_constant(LLVMValueRef x, int64_t v) { return LLVMIsAConstantInt(x) && LLVMConstIntGetSExtValue(x) == v; }
+
+LLVMValueRef mask_and(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return !a ? b : !b ? a : LLVMBuildAnd(e->u->builder, a, b, "");
+}
+
+LLVMValueRef mask_any(CpuCode *e, LLVMValueRef mask)
+{
+    LLVMTypeRef t = LLVMTypeOf(mask);
+
+    return cpu_intrinsic(e, "llvm.vector.reduce.or", &t, 1, &mask, 1);
+}
+
+static LLVMTypeRef i64_lanes(CpuCode *e) { return LLVMVectorType(LLVMInt64TypeInContext(e->u->context), (unsigned)e->lanes->width); }
+
+static LLVMValueRef splat(CpuCode *e, LLVMValueRef x) { return lane_splat(e->u, x, e->lanes->width); }
+
+static bool is_wide(LLVMValueRef x) { return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind; }
+
+static TileRef out_of(const TileNode *n, int i) { return (TileRef){(TileNode *)n, i}; }
+
+/* ---- multiples ---- */
+
+int64_t multiple_of_both(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+static int64_t multiple_of_product(int64_t a, int64_t b)
+{
+    int64_t y;
+
+    return __builtin_mul_overflow(a, b, &y) || y == INT64_MIN ? 1 : llabs(y);
+}
+
+int64_t index_multiple(TileRef v, int depth)
+{
+    const TileNode *n = v.node;
+
+    if (n->op == TOP_index)
+        return n->attr->i == INT64_MIN ? 1 : llabs(n->attr->i);
+    if (n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n == n->block->params.at[0] && depth < 8)
+        return multiple_of_both(index_multiple(n->block->owner->in[0], depth + 1), index_multiple(n->block->owner->in[2], depth + 1));
+    if ((n->op != TOP_iadd && n->op != TOP_isub && n->op != TOP_imul) || depth >= 8)
+        return 1;
+    if (n->op == TOP_imul)
+        return multiple_of_product(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
+    return multiple_of_both(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
+}
+
+/* ---- values in the strip ---- */
+
+LaneIndex strip_index(CpuCode *e, TileRef v)
+{
+    if (!cpu_varies(e, v))
+        return (LaneIndex){cpu_val(e, v)->x, cpu_number(e, 0), NULL, index_multiple(v, 0)};
+    return e->lanes->index[value_number(e, v)];
+}
+
+LLVMValueRef index_lanes(CpuCode *e, const LaneIndex *x)
+{
+    LLVMValueRef count[LANES_MAX];
+
+    if (x->lanes)
+        return x->lanes;
+    if (is_constant(x->step, 0))
+        return splat(e, x->base);
+    for (int i = 0; i < e->lanes->width; i++)
+        count[i] = cpu_number(e, i);
+    return LLVMBuildAdd(e->u->builder, splat(e, x->base), LLVMBuildMul(e->u->builder, splat(e, x->step),
+                        LLVMConstVector(count, (unsigned)e->lanes->width), ""), "");
+}
+
+LLVMValueRef strip_wide(CpuCode *e, TileRef v)
+{
+    LLVMValueRef x = cpu_val(e, v)->x;
+
+    if (tile_type(v)->kind == TILE_INDEX) {
+        LaneIndex at = strip_index(e, v);
+        return index_lanes(e, &at);
+    }
+    return is_wide(x) ? x : splat(e, x);
+}
+
+LLVMValueRef strip_flag(CpuCode *e, TileRef v)
+{
+    LLVMValueRef flags = cpu_varies(e, v) ? e->lanes->index[value_number(e, v)].lanes : NULL;
+
+    return flags ? flags : lane_mask(e->u, strip_wide(e, v));
+}
+
+static void set_index(CpuCode *e, TileRef v, LaneIndex x)
+{
+    e->lanes->index[value_number(e, v)] = x;
+    vec_push(&e->lanes->bound, v);
+}
+
+void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes)
+{
+    if (tile_type(v)->kind == TILE_INDEX) {
+        set_index(e, v, (LaneIndex){.lanes = lanes});
+        return;
+    }
+    cpu_val(e, v)->x = lanes;
+    set_index(e, v, (LaneIndex){0});
+}
+
+/* ---- indices ---- */
+
+static LLVMValueRef clamped(CpuCode *e, LLVMValueRef b)
+{
+    LLVMTypeRef t = LLVMTypeOf(b);
+    LLVMValueRef in[2] = {b, is_wide(b) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1)};
+
+    return LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0 ? b : cpu_intrinsic(e, "llvm.smax", &t, 1, in, 2);
+}
+
+typedef struct Quotient { LLVMValueRef q, r; } Quotient;
+
+/* Towards minus infinity, of one number or of all lanes; lanes that are not here may have any divisor. */
+static Quotient floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMValueRef q = LLVMBuildSDiv(u, a, b, ""), r = LLVMBuildSub(u, a, LLVMBuildMul(u, q, b, ""), "");
+    LLVMValueRef below = LLVMBuildICmp(u, LLVMIntSLT, r, LLVMConstNull(LLVMTypeOf(r)), "");
+    LLVMValueRef one = is_wide(a) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1);
+
+    return (Quotient){LLVMBuildSelect(u, below, LLVMBuildSub(u, q, one, ""), q, ""), LLVMBuildSelect(u, below, LLVMBuildAdd(u, r, b, ""), r, "")};
+}
+
+/*
+ * Neighbours over a number of the run: the first one's quotient and rest, then how often the divisor fits into rest + lane,
+ * which is at most once if it is not below the strip's width.
+ */
+static Quotient neighbours_over(CpuCode *e, LLVMValueRef base, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMTypeRef wide = i64_lanes(e), real = LLVMVectorType(LLVMDoubleTypeInContext(e->u->context), (unsigned)e->lanes->width);
+    Quotient first = floor_div(e, base, b);
+    LaneIndex rest = {first.r, cpu_number(e, 1), NULL, 1};
+    LLVMValueRef r = index_lanes(e, &rest), all = splat(e, b), once, more, times;
+
+    once = LLVMBuildZExt(u, LLVMBuildICmp(u, LLVMIntSGE, r, all, ""), wide, "");
+    more = LLVMBuildFDiv(u, LLVMBuildSIToFP(u, r, real, ""), LLVMBuildSIToFP(u, all, real, ""), "");
+    more = LLVMBuildFPToSI(u, more, wide, "");
+    times = LLVMBuildSelect(u, splat(e, cpu_compare(e, LLVMIntSGE, b, cpu_number(e, e->lanes->width))), once, more, "");
+    return (Quotient){LLVMBuildAdd(u, splat(e, first.q), times, ""), LLVMBuildSub(u, r, LLVMBuildMul(u, times, all, ""), "")};
+}
+
+static LaneIndex divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b)
+{
+    bool rest = n->op == TOP_imod;
+    int64_t width = e->lanes->width;
+    LLVMValueRef by = b->lanes || !is_constant(b->step, 0) ? NULL : clamped(e, b->base);
+    Quotient y;
+
+    if (by && !a->lanes && is_constant(a->step, 0)) {
+        y = floor_div(e, a->base, by);
+        return (LaneIndex){rest ? y.r : y.q, cpu_number(e, 0), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
+    }
+    if (by && !a->lanes && is_constant(a->step, 1)) {
+        if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % width == 0 && a->multiple % width == 0) {
+            y = floor_div(e, a->base, by);
+            return (LaneIndex){rest ? y.r : y.q, cpu_number(e, rest), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
+        }
+        y = neighbours_over(e, a->base, by);
+    } else {
+        y = floor_div(e, index_lanes(e, a), clamped(e, index_lanes(e, b)));
+    }
+    return (LaneIndex){.lanes = rest ? y.r : y.q};
+}
+
+static LLVMValueRef extreme(CpuCode *e, bool least, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+
+    return cpu_intrinsic(e, least ? "llvm.smin" : "llvm.smax", &t, 1, (LLVMValueRef[]){a, b}, 2);
+}
+
+static LaneIndex arithmetic(CpuCode *e, const TileNode *n)
+{
+    LaneIndex a = strip_index(e, n->in[0]), b = strip_index(e, n->in[1]);
+    bool straight = !a.lanes && !b.lanes, a_same = straight && is_constant(a.step, 0), b_same = straight && is_constant(b.step, 0);
+    LLVMOpcode op = n->op == TOP_iadd ? LLVMAdd : n->op == TOP_isub ? LLVMSub : LLVMMul;
+
+    switch (n->op) {
+    case TOP_idiv: case TOP_imod: return divided(e, n, &a, &b);
+    case TOP_imin: case TOP_imax:
+        if (a_same && b_same)
+            return (LaneIndex){extreme(e, n->op == TOP_imin, a.base, b.base), cpu_number(e, 0), NULL, multiple_of_both(a.multiple, b.multiple)};
+        return (LaneIndex){.lanes = extreme(e, n->op == TOP_imin, index_lanes(e, &a), index_lanes(e, &b))};
+    case TOP_imul:
+        if (a_same || b_same) {
+            LLVMValueRef step = cpu_op(e, LLVMMul, a_same ? a.base : b.base, a_same ? b.step : a.step);
+            return (LaneIndex){cpu_op(e, LLVMMul, a.base, b.base), step, NULL, multiple_of_product(a.multiple, b.multiple)};
+        }
+        break;
+    default:
+        if (straight)
+            return (LaneIndex){cpu_op(e, op, a.base, b.base), cpu_op(e, op, a.step, b.step), NULL, multiple_of_both(a.multiple, b.multiple)};
+    }
+    return (LaneIndex){.lanes = LLVMBuildBinOp(e->u->builder, op, index_lanes(e, &a), index_lanes(e, &b), "")};
+}
+
+static void compare(CpuCode *e, const TileNode *n)
+{
+    LLVMValueRef is = LLVMBuildICmp(e->u->builder, n->op == TOP_ilt ? LLVMIntSLT : LLVMIntEQ, strip_wide(e, n->in[0]), strip_wide(e, n->in[1]), "");
+
+    strip_set(e, out_of(n, 0), lane_bools(e->u, is, e->lanes->width));
+    e->lanes->index[value_number(e, out_of(n, 0))].lanes = is;
+}
+
+/* ---- accesses ---- */
+
+typedef struct Access {
+    const Val *view;
+    DType dtype;
+    LaneIndex at;               /* in elements from the base */
+    LLVMValueRef one, all;      /* is it inside: of what is the same in the strip, an i1, and of lanes; NULL: yes */
+    bool neighbours;
+} Access;
+
+static LaneIndex scaled(CpuCode *e, const LaneIndex *x, LLVMValueRef by)
+{
+    if (x->lanes)
+        return (LaneIndex){.lanes = LLVMBuildMul(e->u->builder, x->lanes, splat(e, by), "")};
+    return (LaneIndex){cpu_op(e, LLVMMul, x->base, by), cpu_op(e, LLVMMul, x->step, by), NULL, 1};
+}
+
+static LaneIndex sum(CpuCode *e, const LaneIndex *a, const LaneIndex *b)
+{
+    if (!a->lanes && !b->lanes)
+        return (LaneIndex){cpu_op(e, LLVMAdd, a->base, b->base), cpu_op(e, LLVMAdd, a->step, b->step), NULL, 1};
+    return (LaneIndex){.lanes = LLVMBuildAdd(e->u->builder, index_lanes(e, a), index_lanes(e, b), "")};
+}
+
+static Access access(CpuCode *e, const TileNode *n)
+{
+    const TileType *t = tile_type(n->in[0]);
+    Access a = {.view = cpu_val(e, n->in[0]), .dtype = (DType)t->dtype, .at = {cpu_number(e, 0), cpu_number(e, 0), NULL, 1}};
+
+    for (int i = 0; i < t->rank; i++) {
+        LaneIndex x = strip_index(e, n->in[1 + i]), part = scaled(e, &x, a.view->stride[i]);
+        LLVMValueRef extent = a.view->extent[i];
+        a.at = sum(e, &a.at, &part);
+        if (!x.lanes && is_constant(x.step, 0))
+            a.one = mask_and(e, a.one, cpu_compare(e, LLVMIntULT, x.base, extent));
+        else
+            a.all = mask_and(e, a.all, cpu_compare(e, LLVMIntULT, index_lanes(e, &x), splat(e, extent)));
+    }
+    if (t->space == SPACE_LOCAL)
+        a.at = sum(e, &a.at, &(LaneIndex){e->lanes->first, cpu_number(e, 1), NULL, 1});
+    a.neighbours = !a.at.lanes && is_constant(a.at.step, 1);
+    return a;
+}
+
+static LLVMValueRef place(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at)
+{
+    return LLVMBuildGEP2(e->u->builder, LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size(dt)), base, &at, 1, "");
+}
+
+static LLVMValueRef alignment(CpuCode *e, DType dt) { return LLVMConstInt(LLVMInt32TypeInContext(e->u->context), raw_size(dt), false); }
+
+static LLVMValueRef spare(CpuCode *e) { return llvm_slot(e->u, LLVMArrayType2(LLVMInt64TypeInContext(e->u->context), 2)); }
+
+/* One element for all lanes of the strip; where it is outside, that of a slot. */
+static LLVMValueRef load_one(CpuCode *e, const Access *a, LLVMValueRef fill)
+{
+    LLVMValueRef at = place(e, a->dtype, a->view->x, a->at.base);
+
+    if (a->one) {
+        LLVMValueRef slot = spare(e);
+        lanes_store(e->u, a->dtype, slot, cpu_number(e, 0), fill, 1);
+        at = cpu_choose(e, a->one, at, slot);
+    }
+    return lanes_load(e->u, a->dtype, at, cpu_number(e, 0), 1);
+}
+
+static void load(CpuCode *e, const TileNode *n)
+{
+    int width = e->lanes->width;
+    Access a = access(e, n);
+    LLVMValueRef inside = a.all, fill, raw;
+    _Alignas(16) char element[16];
+
+    raw_convert(a.dtype, element, DT_f64, &n->attr->f, 1, NULL, 0);
+    fill = lanes_to_raw(e->u, a.dtype, cpu_constant(e, a.dtype, element), 1);
+    if (!a.at.lanes && is_constant(a.at.step, 0) && !a.all) {
+        raw = splat(e, load_one(e, &a, fill));
+    } else {
+        LLVMValueRef in[4] = {NULL, alignment(e, a.dtype), NULL, splat(e, fill)};
+        LLVMTypeRef over[2] = {LLVMTypeOf(in[3]), NULL};
+        inside = a.one ? mask_and(e, inside, splat(e, a.one)) : inside;
+        in[2] = a.neighbours ? inside : mask_and(e, inside, e->lanes->mask);
+        in[0] = place(e, a.dtype, a.view->x, a.neighbours ? a.at.base : index_lanes(e, &a.at));
+        in[2] = in[2] ? in[2] : LLVMConstAllOnes(LLVMVectorType(LLVMInt1TypeInContext(e->u->context), (unsigned)width));
+        over[1] = LLVMTypeOf(in[0]);
+        raw = a.neighbours && !inside ? lanes_load(e->u, a.dtype, a.view->x, a.at.base, width)
+                                      : cpu_intrinsic(e, a.neighbours ? "llvm.masked.load" : "llvm.masked.gather", over, 2, in, 4);
+    }
+    strip_set(e, out_of(n, 0), lanes_of_raw(e->u, a.dtype, raw, width));
+}
+
+/* The lanes that are here and inside; NULL: all. */
+static LLVMValueRef taking_part(CpuCode *e, const Access *a)
+{
+    LLVMValueRef mask = mask_and(e, a->all, e->lanes->mask);
+
+    return a->one ? mask_and(e, mask, splat(e, a->one)) : mask;
+}
+
+static void store(CpuCode *e, const TileNode *n)
+{
+    TileRef v = n->in[n->nin - 1];
+    int width = e->lanes->width;
+    Access a = access(e, n);
+    LLVMValueRef mask = taking_part(e, &a), at, raw;
+
+    if (!a.at.lanes && is_constant(a.at.step, 0) && !cpu_varies(e, v)) {
+        at = place(e, a.dtype, a.view->x, a.at.base);
+        at = mask ? cpu_choose(e, mask_any(e, mask), at, spare(e)) : at;
+        lanes_store(e->u, a.dtype, at, cpu_number(e, 0), lanes_to_raw(e->u, a.dtype, cpu_val(e, v)->x, 1), 1);
+        return;
+    }
+    raw = lanes_to_raw(e->u, a.dtype, strip_wide(e, v), width);
+    if (a.neighbours && !mask) {
+        lanes_store(e->u, a.dtype, a.view->x, a.at.base, raw, width);
+        return;
+    }
+    mask = mask ? mask : LLVMConstAllOnes(LLVMVectorType(LLVMInt1TypeInContext(e->u->context), (unsigned)width));
+    at = place(e, a.dtype, a.view->x, a.neighbours ? a.at.base : index_lanes(e, &a.at));
+    cpu_intrinsic(e, a.neighbours ? "llvm.masked.store" : "llvm.masked.scatter", (LLVMTypeRef[]){LLVMTypeOf(raw), LLVMTypeOf(at)}, 2,
+                  (LLVMValueRef[]){raw, at, alignment(e, a.dtype), mask}, 4);
+}
+
+/* Lane after lane. */
+static void atomic(CpuCode *e, const TileNode *n)
+{
+    int width = e->lanes->width;
+    Access a = access(e, n);
+    LLVMValueRef mask = taking_part(e, &a), index = index_lanes(e, &a.at), there;
+    LLVMValueRef values = strip_wide(e, n->in[n->nin - 1]), i32;
+    LLVMBasicBlockRef take = cpu_block(e), next = cpu_block(e);
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, width), cpu_number(e, 1));
+    LLVMBuilderRef b = e->u->builder;
+
+    i32 = LLVMBuildTrunc(b, l.i, LLVMInt32TypeInContext(e->u->context), "");
+    there = mask ? LLVMBuildExtractElement(b, mask, i32, "") : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
+    LLVMBuildCondBr(b, there, take, next);
+    LLVMPositionBuilderAtEnd(b, take);
+    cpu_update(e, (OpId)n->attr->op, a.dtype, place(e, a.dtype, a.view->x, LLVMBuildExtractElement(b, index, i32, "")),
+               LLVMBuildExtractElement(b, values, i32, ""));
+    LLVMBuildBr(b, next);
+    LLVMPositionBuilderAtEnd(b, next);
+    cpu_loop_end(e, &l);
+}
+
+/* ---- nodes ---- */
+
+/* What is the same in all lanes, as elsewhere. */
+static void same_for_all(CpuCode *e, const TileNode *n)
+{
+    cpu_val(e, out_of(n, 0))->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
+    e->width = e->lanes->width;
+    e->known.n = 0;
+}
+
+void strip_node(CpuCode *e, const TileNode *n)
+{
+    int width = e->lanes->width;
+    DType dt = n->nout ? (DType)n->type[0].dtype : DT_f32;
+    TileRef y = out_of(n, 0);
+
+    e->width = width;
+    if (n->op == TOP_for || n->op == TOP_if || n->op == TOP_while) {
+        strip_control(e, n);
+        return;
+    }
+    if (n->op != TOP_store && n->op != TOP_atomic && !cpu_varies(e, y)) {
+        same_for_all(e, n);
+        return;
+    }
+    switch (n->op) {
+    case TOP_lane: set_index(e, y, (LaneIndex){e->lanes->first, cpu_number(e, 1), NULL, width}); break;
+    case TOP_ilt: case TOP_ieq: compare(e, n); break;
+    case TOP_to_index: {
+        DType from = (DType)tile_type(n->in[0])->dtype;
+        strip_set(e, y, lanes_convert(e->u, DT_int64, from, NULL, lanes_to_raw(e->u, from, strip_wide(e, n->in[0]), width), NULL, NULL, width));
+        break;
+    }
+    case TOP_to_tile:
+        strip_set(e, y, lanes_of_raw(e->u, dt, lanes_convert(e->u, dt, DT_int64, NULL, strip_wide(e, n->in[0]), NULL, NULL, width), width));
+        break;
+    case TOP_splat: case TOP_reshape: case TOP_permute: strip_set(e, y, strip_wide(e, n->in[0])); break;
+    case TOP_map: strip_set(e, y, cpu_map_lanes(e, n)); break;
+    case TOP_load: load(e, n); break;
+    case TOP_store: store(e, n); break;
+    case TOP_atomic: atomic(e, n); break;
+    case TOP_shuffle: strip_set(e, y, strip_shuffle(e, n)); break;
+    default: set_index(e, y, arithmetic(e, n));
+    }
+}
