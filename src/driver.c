@@ -25,6 +25,7 @@
 #include "tools/inspect.h"
 #include "tools/load.h"
 #include "tools/options.h"
+#include "tools/plugin.h"
 #include "tools/program.h"
 #include "tools/repl/repl.h"
 #include "tools/version.h"
@@ -338,6 +339,8 @@ static int do_verb(const Options *o)
     devices_simulate((int)o->number[OPT_sim_devices]);
     cache_begin();
     choose_passes(o);
+    if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))
+        return complain(&out, EXIT_USAGE);
     choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto", o->value[OPT_opt_level]);
     return verb_fn[o->verb](o);
 }

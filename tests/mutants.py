@@ -20,8 +20,8 @@ MISSED_MOST = 2
 # (name, file, what stands there once, what stands there instead)
 MUTANTS = [
     # Graph IR: staging, passes, the executor
-    ("fold-swaps-operands", "src/ir/graph/pass.c", "in[i] = n->in[i].node->attr->value;", "in[i] = n->in[n->nin - 1 - i].node->attr->value;"),
-    ("dce-drops-checks", "src/ir/graph/pass.c", "|| may_fail(n);", ";"),
+    ("permutation-taken-for-none", "src/ir/graph/pass.c", "            if (n->attr->axis[i] != i - n->attr->naxes)\n                return false;\n        return true;\n    default", "            if (n->attr->axis[i] >= 0)\n                return false;\n        return true;\n    default"),
+    ("dce-drops-checks", "src/ir/graph/pass.c", "|| may_fail(n);", "|| (may_fail(n) && !n->id);"),
     ("cse-forgets-index", "src/ir/graph/graph.c", "        if (n->in[i].node != in[i].node || n->in[i].index != in[i].index)\n            return false;\n    return true;\n}\n\nstatic bool is_pure",
      "        if (n->in[i].node != in[i].node && n->in[i].node->op != GRAPH_PARAM)\n            return false;\n    return true;\n}\n\nstatic bool is_pure"),
     ("arms-swapped", "src/ir/graph/region.c", "a->region[truth(in[0]) ? 0 : 1]", "a->region[truth(in[0]) ? 1 : 0]"),

@@ -42,7 +42,7 @@ class Function:
         self.inputs = []
         for _ in range(r.randint(1, 4)):
             shape = tuple(r.sample(("A", "B", "C"), r.randint(0, 3)))
-            shape = tuple(1 if r.random() < 0.1 else d for d in shape)
+            shape = ("C", "C") if r.random() < 0.1 else tuple(1 if r.random() < 0.1 else d for d in shape)
             dtype = r.choice(FLOATS + ("f32",) * 4 + ("int32", "bool"))
             self.inputs.append((f"x{len(self.inputs)}", shape, dtype))
         self.values = list(self.inputs)

@@ -11,6 +11,7 @@
 
 #include "frontend/eval/eval.h"
 #include "ir/graph/edit.h"
+#include "ir/graph/foreign.h"
 #include "ir/graph/level.h"
 
 #include <string.h>
@@ -586,7 +587,7 @@ static Value f_checked(Interp *I, Value *a)             /* name, before, graph *
     return VNONE;
 }
 
-bool graph_passes_run(Interp *I, Graph *g)
+static bool program_passes_run(Interp *I, Graph *g)
 {
     if (I->graph_passes.tag == V_ERR)
         return true;
@@ -600,6 +601,22 @@ bool graph_passes_run(Interp *I, Graph *g)
     value_unref(arg);
     value_unref(r);
     return !is_err(r);
+}
+
+bool graph_passes_run(Interp *I, Graph **g)
+{
+    StrBuf err = {0};
+    if (!program_passes_run(I, *g))
+        return false;
+    Graph *now = foreign_passes_run(*g, &err);
+    if (!now) {
+        complain(I, &err);
+        return false;
+    }
+    graph_unref(*g);
+    *g = now;
+    sb_done(&err);
+    return true;
 }
 
 const NativeDef tensor_ir_natives[] = {

@@ -10,7 +10,7 @@
 Value graph_value(Graph *g);            /* a GraphIR around g itself: what is changed through it is changed */
 Graph *graph_of_value(Value v);         /* borrowed; v must be a GraphIR */
 
-/* The passes of the program and of plugins over a graph that was staged just now. false: an exception is pending. */
-bool graph_passes_run(Interp *I, Graph *g);
+/* The passes of the program, then those of plugins, over a graph that was staged just now; *g may become another. false: an exception is pending. */
+bool graph_passes_run(Interp *I, Graph **g);
 
 #endif

@@ -292,7 +292,7 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
     memmove(type, type + 1, sizeof *type * (size_t)in->n);
     e->type = type;
     e->skeleton = tree_skeleton(I, tree);
-    if (!graph_passes_run(I, e->graph)) {
+    if (!e->within && !graph_passes_run(I, &e->graph)) {
         jit_entry_free(e);
         return NULL;
     }
