@@ -268,6 +268,9 @@ Tensor *r_fit(Rule *r, Tensor *t, const TType *y)
     return r_broadcast(r, r_convert(r, t, y->dtype), y->rank, y->shape);
 }
 
+/* Was an axis of that size stretched to the cotangent's? Summing over one element is right too, so a plain 1 need not ask. */
+static bool is_stretched(Dim ct, Dim x) { return ct != x && (x == 1 || (!dim_same(ct, x) && dim_same(x, 1))); }
+
 Tensor *r_unfit(Rule *r, Tensor *ct, const TType *x)
 {
     int axis[16], n = 0, lead;
@@ -276,7 +279,7 @@ Tensor *r_unfit(Rule *r, Tensor *ct, const TType *x)
         return NULL;
     lead = ct->rank - x->rank;
     for (int i = 0; i < ct->rank; i++)
-        if (i < lead || (!dim_same(ct->shape[i], x->shape[i - lead]) && dim_same(x->shape[i - lead], 1)))
+        if (i < lead || is_stretched(ct->shape[i], x->shape[i - lead]))
             axis[n++] = i - ct->rank;
     ct = r_sum(r, ct, n, axis);
     ct = r_convert(r, ct, x->dtype);
