@@ -310,6 +310,9 @@ const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type 
 bool cls_has(const Cls *c, Sym name);                   /* any kind of attribute, or open */
 bool cls_is_open(const Cls *c);
 bool cls_derives(const Cls *c, const Cls *base);
+/* The declared type t of a field of c that `node` reads, with the sizes of that object: object_sizes.c. */
+const Type *object_field(Check *C, const Cls *c, const Type *t, const Ast *node);
+bool sizes_of_one_object(Dim a, Dim b);                 /* although unknown, they are two when they are not proved to be one */
 const char *cls_name(const void *cls);
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node);
 void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value);

@@ -295,7 +295,8 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return t;
     t = cls_declared(c, attr);
     if (t)
-        return self->inst ? type_subst(t, ((Inst *)self->inst)->dims.from, ((Inst *)self->inst)->dims.to, ((Inst *)self->inst)->dims.n) : t;
+        return self->inst ? type_subst(t, ((Inst *)self->inst)->dims.from, ((Inst *)self->inst)->dims.to, ((Inst *)self->inst)->dims.n)
+                          : object_field(C, c, t, node);
     t = cls_find(c, attr);
     if (t && t->kind == TY_FUNC && !self->inst && c->name && map_find(&C->subclassed, (uintptr_t)c->name, NULL) &&
         map_find(&C->stored_attrs, (uintptr_t)attr, NULL))

@@ -105,7 +105,7 @@ static void describe_witness(Dim a, Dim b, Diag *d)
     if (dim_eq(a, b, w, &n) != DIM_DIFFERS)
         return;
     for (int i = 0; i < n; i++)
-        sb_printf(&text, "%s%s = %lld", i ? ", " : "", w[i].name->text, (long long)w[i].value);
+        sb_printf(&text, "%s%s = %lld", i ? ", " : "", dim_name_shown(w[i].name->text), (long long)w[i].value);
     diag_note(d, "they differ for example when %s", sb_str(&text));
     sb_done(&text);
 }
@@ -146,7 +146,8 @@ static bool known_to_differ(Check *C, Dim a, Dim b)
 {
     DimAnswer r;
 
-    if (a == 1 || b == 1 || a == b || dim_is_open(a) || dim_is_open(b) || (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
+    if (a == 1 || b == 1 || a == b || ((dim_is_open(a) || dim_is_open(b)) && !sizes_of_one_object(a, b)) ||
+        (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
         return false;
     r = dim_eq(a, b, NULL, NULL);
     return r == DIM_REFUTED || r == DIM_DIFFERS;

@@ -62,6 +62,8 @@ Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
 bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
 int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
 bool dim_has_var(Dim d, char first);                /* is one of them, as printed, of a name that begins so? */
+/* Unknown sizes are variables whose names begin with "?"; one that also has a name, "?p.D", shows that alone. */
+static inline const char *dim_name_shown(const char *name) { return *name == '?' && name[1] ? name + 1 : name; }
 void dim_print(Dim d, StrBuf *out);                 /* "B*S+4*D+1": terms by degree, then name, constant last */
 /* "B*H", "4*(D+1)//2", "min(S, 8)", "1M": var gives the size of a name, DIM_BAD to refuse it. false: not a size. */
 bool dim_parse(const char *s, Dim (*var)(void *st, Sym name), void *st, Dim *out);

@@ -50,7 +50,7 @@ static void print_atom(uint32_t atom, int level, StrBuf *out)
         return;
     }
     if (a.kind == ATOM_VAR) {
-        sb_puts(out, a.name->text);
+        sb_puts(out, dim_name_shown(a.name->text));
         return;
     }
     if (a.kind == ATOM_MIN) {
