@@ -5,7 +5,7 @@
  */
 #include "tools/plugin.h"
 
-#include "../include/tessera_plugin.h"
+#include "tools/tessera_plugin.h"
 #include "base/sym.h"
 #include "ir/graph/foreign.h"
 
@@ -30,7 +30,7 @@ static bool load(const char *path, StrBuf *err)
     }
     *(void **)&begin = dlsym(lib, "tessera_plugin");
     if (!begin) {
-        sb_printf(err, "%s is no plugin: it does not export tessera_plugin (include/tessera_plugin.h)", path);
+        sb_printf(err, "%s is no plugin: it does not export tessera_plugin (src/tools/tessera_plugin.h)", path);
         return false;
     }
     if ((code = begin(&host)))

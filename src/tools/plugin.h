@@ -1,4 +1,4 @@
-/* plugin.h - libraries of passes (include/tessera_plugin.h). */
+/* plugin.h - libraries of passes (src/tools/tessera_plugin.h). */
 #ifndef TSR_TOOLS_PLUGIN_H
 #define TSR_TOOLS_PLUGIN_H
 

@@ -10,18 +10,17 @@
 
 #include "ir/graph/edit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct ForeignPass {
     Sym name;
-    char *(*run)(const char *graph, void *state);
+    ForeignRun *run;
     void *state;
 } ForeignPass;
 
 static Vec(ForeignPass) passes;
 
-void foreign_pass_add(const char *name, const char *help, char *(*run)(const char *graph, void *state), void *state)
+void foreign_pass_add(const char *name, const char *help, ForeignRun *run, void *state)
 {
     StrBuf what = {0};
 
@@ -59,17 +58,23 @@ static bool same_faces(const Graph *was, const Graph *now)
     return same;
 }
 
+static void take(void *to, const char *graph)
+{
+    sb_clear(to);
+    sb_puts(to, graph);
+}
+
 /* The graph after one pass; NULL: *err says what is wrong. */
 static Graph *run_one(const ForeignPass *p, Graph *g, StrBuf *err)
 {
-    StrBuf text = {0}, why = {0};
-    char *changed;
+    StrBuf text = {0}, changed = {0}, why = {0};
     Graph *back = NULL, *now = NULL;
 
     graph_print(g, &text);
-    if (!(changed = p->run(sb_str(&text), p->state))) {
+    p->run(sb_str(&text), take, &changed, p->state);
+    if (!changed.n) {
         now = graph_ref(g);
-    } else if ((back = graph_parse(sb_str(&text), text.n, &why)) && (now = graph_parse(changed, strlen(changed), &why)) &&
+    } else if ((back = graph_parse(sb_str(&text), text.n, &why)) && (now = graph_parse(sb_str(&changed), changed.n, &why)) &&
                !same_faces(back, now)) {
         sb_puts(&why, "it takes or gives other values than before");
         graph_unref(now);
@@ -80,7 +85,7 @@ static Graph *run_one(const ForeignPass *p, Graph *g, StrBuf *err)
     else
         pass_done(p->name->text, &graph_ir, now);
     graph_unref(back);
-    free(changed);
+    sb_done(&changed);
     sb_done(&why);
     sb_done(&text);
     return now;

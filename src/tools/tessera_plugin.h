@@ -2,11 +2,11 @@
  * tessera_plugin.h - passes of other makers: a shared library that `tessera --plugin=./lib.so` loads.
  *
  * The library exports tessera_plugin, which is called once and adds its passes.  A pass gets each graph that is staged as
- * text (docs/ir.md: versioned, complete) and gives its own, in memory from malloc, or NULL to leave it as it is.  What it
- * gives is read and verified, and must take and give what the graph did.
+ * text (docs/ir.md: versioned, complete) and gives its own, or none to leave it as it is.  What it gives is read and
+ * verified, and must take and give what the graph did.
  */
-#ifndef TESSERA_PLUGIN_H
-#define TESSERA_PLUGIN_H
+#ifndef TSR_TOOLS_TESSERA_PLUGIN_H
+#define TSR_TOOLS_TESSERA_PLUGIN_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,7 +14,8 @@ extern "C" {
 
 enum { TESSERA_PLUGIN_VERSION = 1 };
 
-typedef char *(*TesseraGraphPass)(const char *graph, void *state);
+typedef void (*TesseraGive)(void *to, const char *graph);       /* the text is copied */
+typedef void (*TesseraGraphPass)(const char *graph, TesseraGive give, void *to, void *state);
 
 typedef struct TesseraHost {
     int version;                        /* TESSERA_PLUGIN_VERSION of the host */
