@@ -21,7 +21,11 @@
 
 #include <string.h>
 
-enum { GUESS = 128, NEAR = 16 /* 1/16 of the graph behind the point still belongs to the first half */ };
+enum {
+    GUESS = 128,
+    NEAR = 16,                  /* 1/16 of the graph behind the point still belongs to the first half, */
+    NEAREST = 32,               /* and so many nodes, which may be in one kernel with what is before it */
+};
 
 static const int64_t INFINITE = INT64_MAX / 4;
 
@@ -119,6 +123,8 @@ static void list_nodes(Thin *t)
         t->last[t->base[t->place[t->g->results.at[i].node->id]]] = t->n;
 }
 
+static int a_while(const Thin *t) { return t->n / NEAR > NEAREST ? t->n / NEAR : NEAREST; }
+
 /* The most bytes that wait across a place for longer than a while; *where: that place. */
 static int64_t fullest(const Thin *t, int *where)
 {
@@ -126,7 +132,7 @@ static int64_t fullest(const Thin *t, int *where)
 
     *where = 0;
     for (int p = 0; p < t->n; p++)
-        if (t->last[p] > p + t->n / NEAR && t->last[p] < t->n) {
+        if (t->last[p] > p + a_while(t) && t->last[p] < t->n) {
             change[p] += t->bytes[p];
             change[t->last[p]] -= t->bytes[p];
         }
@@ -401,7 +407,7 @@ Graph *schedule_recompute(const Graph *g)
 
     list_nodes(&t);
     before = fullest(&t, &t.point);
-    t.near = t.point + t.n / NEAR;
+    t.near = t.point + a_while(&t);
     build(&t);
     better = is_less(fill(&t), before);
     if (better) {
