@@ -15,6 +15,7 @@
 #include "tools/bundle/verbs.h"
 #endif
 #include "ir/schedule/fused.h"
+#include "ir/schedule/launched.h"
 #include "ir/schedule/lowered.h"
 #include "runtime/mesh.h"
 #include "runtime/store.h"
@@ -315,6 +316,8 @@ static void choose_backend(const char *name, const char *level)
 #ifdef TSR_LLVM
     if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
         fused_begin(&cpu_compiler, !strcmp(name, "auto"));
+    if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
+        launched_begin(&cpu_compiler, !strcmp(name, "auto"));
     lowered_assemble = compile_assembly;
     if (level)
         compile_level(atoi(level));

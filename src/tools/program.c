@@ -2,6 +2,7 @@
 #include "tools/program.h"
 
 #include "ir/schedule/fused.h"
+#include "ir/schedule/launched.h"
 
 #include "frontend/eval/interp.h"
 #include "frontend/tensor/memory.h"
@@ -96,10 +97,14 @@ static int uncaught(Interp *I)
 static void print_kernel_stats(void)
 {
     FusedStats f = fused_stats();
+    LaunchedStats own = launched_stats();
 
     if (f.kernels)
         fprintf(stderr, "stats: kernels made=%d from-cache=%d milliseconds=%.1f launches=%d op-by-op=%d\n", f.kernels, store_found(),
                 1e3 * f.seconds, f.launches, f.fallbacks);
+    if (own.launches || own.interpreted)
+        fprintf(stderr, "stats: own kernels made=%d refused=%d milliseconds=%.1f launches=%d by-oracle=%d\n", own.made, own.refused,
+                1e3 * own.seconds, own.launches, own.interpreted);
 }
 
 static void print_stats(Interp *I)

@@ -1,0 +1,171 @@
+/*
+ * A whole kernel by code: made when it pays, refused once and for all, its
+ * groups among threads.
+ */
+#include "ir/schedule/launched.h"
+
+#include "base/alloc.h"
+#include "base/interrupt.h"
+#include "runtime/kernels.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { PAYS = 1 << 15, ALONE = 1 << 15, SLICES = 8 };   /* nodes of lanes: that pay for compiling, for another thread; pieces of a thread's share */
+
+typedef struct Launched {
+    const KernelCompiler *by;
+    void *code;
+    char *refusal;
+    double work;                        /* nodes of lanes that the oracle has done */
+    bool in_turn;                       /* do atomics show the order of groups? */
+} Launched;
+
+static const KernelCompiler *compiler;
+static bool lazy;
+static LaunchedStats stats;
+
+void launched_begin(const KernelCompiler *c, bool lazily)
+{
+    compiler = c;
+    lazy = lazily;
+}
+
+LaunchedStats launched_stats(void) { return stats; }
+
+const char *launched_refusal(const void *code) { return code ? ((const Launched *)code)->refusal : NULL; }
+
+void launched_free(void *code)
+{
+    Launched *l = code;
+
+    if (!l)
+        return;
+    if (l->code)
+        l->by->free(l->code);
+    tsr_free(l->refusal);
+    tsr_free(l);
+}
+
+/* ---- compiling ---- */
+
+static bool order_shows(const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype))
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && order_shows(n->region[r]))
+                return true;
+    }
+    return false;
+}
+
+static bool has_loop(const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_for || n->op == TOP_while)
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && has_loop(n->region[r]))
+                return true;
+    }
+    return false;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void make(Launched *l, const TileKernel *k)
+{
+    StrBuf why = {0};
+    double start = now();
+
+    l->by = compiler;
+    l->in_turn = order_shows(&k->body);
+    l->code = compiler->compile(k, &why);
+    stats.made += l->code != NULL;
+    stats.refused += !l->code;
+    stats.seconds += now() - start;
+    if (!l->code) {
+        l->refusal = tsr_alloc(why.n + 1);
+        memcpy(l->refusal, sb_str(&why), why.n + 1);
+    }
+    sb_done(&why);
+}
+
+/* ---- running ---- */
+
+typedef struct Job {
+    KernelFn *fn;
+    const int64_t *size;
+    const TileArg *args;
+    char *scratch;
+    int64_t bytes, groups, parts;
+} Job;
+
+static void run_parts(int64_t lo, int64_t hi, void *st)
+{
+    const Job *j = st;
+
+    for (int64_t part = lo; part < hi; part++) {
+        int64_t from = part * j->groups / j->parts, end = (part + 1) * j->groups / j->parts, step = (end - from + SLICES - 1) / SLICES;
+        for (int64_t g = from; g < end && !tsr_interrupted; g += step)
+            j->fn(j->size, j->args, j->scratch + part * j->bytes, g, g + step < end ? g + step : end);
+    }
+}
+
+static bool run_all(const Launched *l, Job *j, double work)
+{
+    size_t all;
+
+    j->fn = l->by->entry(l->code);
+    j->bytes = (l->by->scratch(l->code, j->size) + 63) / 64 * 64;
+    j->parts = l->in_turn || work < ALONE ? 1 : 4 * (int64_t)pool_threads();
+    j->parts = j->parts < j->groups ? j->parts : j->groups;
+    if (!tsr_mul((size_t)j->bytes + 64, (size_t)j->parts, &all) || !(j->scratch = tsr_try_alloc(all, 64)))
+        return false;
+    pool_for(j->parts, 1, run_parts, j);
+    tsr_free_aligned(j->scratch);
+    return true;
+}
+
+int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err)
+{
+    Launched *l = *code ? *code : (*code = tsr_calloc(sizeof *l));
+    int64_t groups[3], *size;
+    Job j = {.args = args};
+    double work;
+    bool ok;
+
+    if (!compiler || l->refusal || !tile_groups(k, sizes, groups)) {
+        stats.interpreted++;
+        return 0;
+    }
+    j.groups = groups[0] * groups[1] * groups[2];
+    work = (double)j.groups * k->lanes * k->nnodes;
+    l->work += work;
+    if (!l->code && (!lazy || has_loop(&k->body) || l->work > PAYS))
+        make(l, k);
+    if (!l->code) {
+        stats.interpreted++;
+        return 0;
+    }
+    if (j.groups <= 0)
+        return 1;
+    size = tsr_alloc(sizeof *size * (size_t)(k->size.n + 3));
+    memcpy(size, sizes, sizeof *size * (size_t)k->size.n);
+    memcpy(size + k->size.n, groups, sizeof groups);
+    j.size = size;
+    ok = run_all(l, &j, work);
+    tsr_free(size);
+    stats.launches++;
+    if (!ok)
+        sb_puts(err, "there is no memory for what its groups share");
+    return ok && !tsr_interrupted ? 1 : -1;
+}

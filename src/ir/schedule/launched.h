@@ -1,0 +1,30 @@
+/*
+ * launched.h - whole kernels by compiled code: those that programs write.
+ *
+ * A kernel that code covers is compiled when that pays, its groups are shared
+ * among threads, and its results are the oracle's bits.  Where atomics of
+ * floats show the order of groups, one thread does them in turn.
+ */
+#ifndef TSR_IR_LAUNCHED_H
+#define TSR_IR_LAUNCHED_H
+
+#include "ir/schedule/fused.h"
+
+/* From now on kernels run by this compiler's code; NULL: the oracle's. lazily: when they have worked for as long as compiling takes. */
+void launched_begin(const KernelCompiler *compiler, bool lazily);
+
+/*
+ * Run all groups of a kernel. *code is kept between its launches, NULL at first; launched_free takes it.
+ * 1: done; 0: nothing was done, it is the oracle's; -1: no memory, or interrupted (tsr_interrupted), and *err says which.
+ */
+int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
+void launched_free(void *code);
+
+/* Why code does not cover a kernel that has been asked to run; NULL: it does, or has not been looked at. */
+const char *launched_refusal(const void *code);
+
+/* Kernels made and refused so far, launches by code and by the oracle, seconds of compiling. */
+typedef struct LaunchedStats { int made, refused, launches, interpreted; double seconds; } LaunchedStats;
+LaunchedStats launched_stats(void);
+
+#endif
