@@ -382,6 +382,7 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_tree: new_tree(e, n); break;
     case TOP_total: cpu_close(e); cpu_total(e, n); break;
     case TOP_dot: emit_dot(e, n); break;
+    case TOP_gather: cpu_pick(e, n); break;
     case TOP_alloc: alloc(e, n); break;
     case TOP_part: part(e, n); break;
     case TOP_copy: case TOP_copy_async: cpu_settle(e, n); copy(e, n); break;
@@ -507,8 +508,6 @@ static bool covered(CpuCode *e, const TileBlock *b)
         for (int i = 0; i < n->nout && e->k->lanes > 1; i++)
             if (n->type[i].kind == TILE_VALUE && n->type[i].rank == 0 && dtype_is_complex((DType)n->type[i].dtype))
                 return cpu_refuse(e, "%s of lanes", dtype_info[n->type[i].dtype].name);
-        if (n->op == TOP_gather)
-            return cpu_refuse(e, "gather");
         if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)

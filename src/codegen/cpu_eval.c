@@ -262,7 +262,10 @@ void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
     DType dt = (DType)tile_type(v)->dtype;
     Access a = access(e, n, n->attr->drop, p);
     LLVMValueRef raw = cpu_raw(e, v, p);
+    int32_t extent = p->strip >= 0 ? tile_type(v)->extent[p->strip] : e->width;
 
+    if (extent % e->width)                      /* the last strip reaches over the tile's end */
+        a.inside = and_also(e, a.inside, cpu_lane_mask(e, p->at[p->strip], cpu_number(e, 0), cpu_number(e, extent)));
     if (e->width == 1) {
         LLVMValueRef place = element(e, dt, a.view->x, a.at);
         if (a.inside)

@@ -136,6 +136,9 @@ void cpu_buffered(CpuCode *e, const TileNode *n);       /* a load gets its buffe
 void cpu_close(CpuCode *e);                             /* emit the open cluster */
 void cpu_total(CpuCode *e, const TileNode *n);
 
+/* ---- cpu_pick.c ---- */
+void cpu_pick(CpuCode *e, const TileNode *n);           /* gather */
+
 /* ---- cpu_dot.c ---- */
 /* push: the node after it, which takes its result and nobody else does, or NULL. */
 void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push);

@@ -49,7 +49,10 @@ static void differs(const TileKernel *k, const Machine *m, const char *what, int
 static void same(const TileKernel *k, const Machine *m, const Data *got, const Data *want)
 {
     int64_t y = first_difference(DT_f32, got->y, want->y, GROUPS * LANES_MOST * LR_OUT), w = first_difference(DT_f32, got->w, want->w, COUNTS);
+    int64_t x = first_difference(DT_f32, got->x, want->x, N);
 
+    if (x >= 0)
+        differs(k, m, "x", x, (double)got->x[x], (double)want->x[x]);
     if (y >= 0)
         differs(k, m, "y", y, (double)got->y[y], (double)want->y[y]);
     if (w >= 0)
@@ -142,10 +145,32 @@ static void random_kernels(void **state)
     }
 }
 
+/* Rows by number, some of them outside, wider and narrower than the view. */
+static void rows_by_number(void **state)
+{
+    static const char *const bodies[] = {
+        "%2: int32[8] = iota %1 {dtype=int32 shape=(8) axis=0}\n%3: f32[8, 5] = gather %m, %2 {shape=(8, 5) f=1.5}\n"
+        "%4: f32[8] = reduce sum %3, %9 {axis=1}\nstore %x[%0], %4\n",
+        "%2: int32[12] = iota %1 {dtype=int32 shape=(12) axis=0}\n%3: f32[12, 20] = gather %m, %2 {shape=(12, 20) f=-2}\n"
+        "%4: f32[12] = reduce sum %3, %9 {axis=1}\nstore %x[%0], %4\n",
+        "%2: int64[16] = iota %1 {dtype=int64 shape=(16) axis=0}\n%3: f32[16] = gather %x, %2 {shape=(16) f=7}\nstore %w[%0], %3\nstore %x[%0], %3\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        StrBuf text = {0};
+        sb_puts(&text, "tessera.tile v1\nkernel @f(%x: view f32[1], %m: view f32[?, 1], %y: view f32[?, 1], %z: view int32[1], %w: view f32[1]) ");
+        sb_printf(&text, "sizes(N) grid(3) lanes=4 {\n%%0: index = index {i=0}\n%%1: index = index {i=-3}\n%%9: index = index {i=20}\n%s}\n", bodies[i]);
+        compare(sb_str(&text));
+        sb_done(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_kernels),
+        cmocka_unit_test(rows_by_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
