@@ -3,7 +3,7 @@ import re
 import tempfile
 import pathlib
 
-from harness import process
+from harness import process, staged
 from harness.test import Fail, Test
 
 PROGRAM = '''
@@ -86,6 +86,22 @@ def lowering(ctx):
     must(all(line in text for text in parts[0::2]), "the program's own line is lost on the way")
 
 
+def plain(text):
+    """Without places and empty lines."""
+    return [l.split("  # ")[0] for l in text.splitlines() if l]
+
+
+def random_texts(ctx, level):
+    """What random functions become reads back, on every level, and prints the same."""
+    text = run(ctx, "inspect", "--ir", level, text=staged.program(40 + len(level), 60)).stdout
+    must(text.count(f"tessera.{level} v1") >= 50, f"{text.count('tessera.')} texts")
+    again = process.run([ctx.tessera, "opt", "-"], stdin=text)
+    must(again.returncode == 0, again.stderr)
+    a, b = plain(text), plain(again.stdout)
+    i = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    must(a == b, f"line {i + 1}: {a[i:i + 1]} reads back as {b[i:i + 1]}")
+
+
 def dumps(ctx):
     err = run(ctx, "run", "--backend=cpu", "--dump-after=cse,fuse,tile.fold,RenameExp").stderr
     names = re.findall(r"^# after (.*)$", err, re.M)
@@ -101,7 +117,6 @@ def dumps(ctx):
 
 def opt_levels(ctx):
     """Texts of the three levels read back, are lowered further, and never raised."""
-    plain = lambda t: [l.split("  # ")[0] for l in t.splitlines() if l]
     for level in ("graph", "schedule", "tile"):
         text = run(ctx, "inspect", "--ir", level).stdout
         must(text.count(f"tessera.{level} v1") >= 2, text)
@@ -254,6 +269,8 @@ def tests(ctx):
     yield Test("passes/each-off", lambda: every_pass_off(ctx))
     yield Test("passes/lowering", lambda: lowering(ctx), ("IR-03",))
     yield Test("passes/dumps", lambda: dumps(ctx))
+    for level in ("graph", "schedule", "tile"):
+        yield Test(f"passes/random-{level}", lambda l=level: random_texts(ctx, l))
     yield Test("passes/opt-levels", lambda: opt_levels(ctx))
     yield Test("passes/why-compile", lambda: why_compile(ctx))
     yield Test("passes/plugin", lambda: plugin(ctx), ("IR-10",))
