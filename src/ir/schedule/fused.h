@@ -26,6 +26,8 @@ typedef struct KernelCompiler {
  * lazily: a body is compiled when what it has computed op by op would have paid for that.
  */
 void fused_begin(const KernelCompiler *compiler, bool lazily);
+/* The oracle, tile_exec: set by those who ask for it, so that nobody else need have it. */
+extern bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 /* Kernels made so far in this process, those of the same text once, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);

@@ -1,0 +1,819 @@
+"""Bundles: what `tessera build` makes is called from C and from Python, has the program's bits, and refuses whatever is wrong with a number."""
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+
+from harness import process
+from harness.test import Fail, Skip, Test
+
+FUNCTIONS = '''
+import sys, json
+
+W = random.normal((5, 3), key=random.key(1))
+b = arange(3).to(f32) * 0.1
+params = {"w": W * 2.0, "layers": [ones(3), zeros(3)]}
+
+@export
+def chain(x: Tensor["N", f32]): return tanh(x * 2.5) + exp(-x * x) * 0.3
+
+@export
+def rows(x: Tensor["A", "B", f32]): return softmax(x, axis=-1), x.sum(axis=0), x.max()
+
+@export
+def affine(x: Tensor["N", 5, f32]): return x @ W + b
+
+@export
+def pair(x: Tensor["N", f64], y: Tensor["N", f64]): return {"sum": x + y, "apart": (x - y, x * y)}
+
+@export
+def whole(x: Tensor["A", "B", int32]): return x * 3 - x // 2, (x > 0).sum(), cumsum(x, axis=1)
+
+@export
+def truth(x: Tensor["N", bool]): return ~x, x & (arange(x.shape[0]) > 2)
+
+@export
+def turned(x: Tensor["A", "B", f32]): return (x.T * 2.0 + 1.0).T.sum(axis=1), x.T
+
+@export
+def picked(x: Tensor["N", f32], i: Tensor["M", int64]): return x[i] * 2.0
+
+@export
+def ordered(x: Tensor["N", f32]): return sort(x), argsort(x)
+
+@export
+def collatz(n: Tensor["N", int64]):
+    steps = zeros_like(n)
+    while (n > 1).any():
+        odd = n % 2 == 1
+        steps = steps + (n > 1).to(int64)
+        n = where(n > 1, where(odd, 3 * n + 1, n // 2), n)
+    return steps
+
+@export
+def branch(x: Tensor["N", f32]):
+    if x.sum() > 0.0:
+        return x * 2.0
+    return x - 1.0
+
+@export(args={"p": params})
+def tree(p, x: Tensor["N", 5]): return (x @ p["w"] + p["layers"][1]) * p["layers"][0]
+
+@export
+def both(xy: tuple[Tensor["N"], Tensor["N"]], scale=2.0): return (xy[0] - xy[1]) * scale
+
+@export
+def same(x: Tensor["N", f32]): return x, x
+
+@export
+def wide(x: Tensor["N", c64]): return x * x, abs(x)
+
+@export
+def half(x: Tensor["N", f16]): return x * x + 1.0
+
+@export
+def batch(x: Tensor["B", 4]):
+    if x.shape[0] == 1:
+        return x * 10.0
+    return x - x.mean(axis=0)
+'''
+
+# What a program prints is JSON that reads back as the same bits.
+DRIVER = '''
+import functions, json, math, sys
+def flat(v):
+    if isinstance(v, dict): return [t for k in v for t in flat(v[k])]
+    if isinstance(v, (tuple, list)): return [t for x in v for t in flat(x)]
+    return [v]
+def plain(v):
+    if isinstance(v, list): return [plain(x) for x in v]
+    return [v.real, v.imag] if isinstance(v, complex) else v
+for case in json.loads(open(sys.argv[1]).read()):
+    args = [tensor(v, dtype=getattr(tessera, d)).reshape(tuple(s)) for d, s, v in case["args"]]
+    f = getattr(functions, case["name"])
+    if case["name"] == "tree": out = f({"w": args[0], "layers": args[1:3]}, args[3])
+    elif case["name"] == "both": out = f((args[0], args[1]))
+    else: out = f(*args)
+    print(json.dumps([[str(t.dtype), list(t.shape), plain(t.reshape((math.prod(t.shape),)).tolist())] for t in flat(out)]))
+'''
+
+
+def numpy():
+    try:
+        import numpy
+        return numpy
+    except ImportError:
+        raise Skip("python3 has no numpy") from None
+
+
+def caller(ctx):
+    """examples/bundle/call.py as a module."""
+    numpy()
+    spec = importlib.util.spec_from_file_location("call", ctx.root / "examples/bundle/call.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(*argv, cwd=None, env=None, ok=True, timeout=60):
+    p = process.run(argv, timeout=timeout, cwd=cwd, env=env, memory=None)
+    if why := process.died(p):
+        raise Fail(why)
+    if ok and p.returncode:
+        raise Fail(f"{' '.join(map(str, argv))}: exit code {p.returncode}: {p.stderr[-800:]}")
+    return p
+
+
+def build(ctx, folder, text, *options, name="functions"):
+    (folder / f"{name}.tsr").write_text(text)
+    run(ctx.tessera, "build", *options, f"{name}.tsr", cwd=folder)
+    return folder / f"{name}.tsb"
+
+
+def in_folder(f):
+    def test(ctx):
+        with tempfile.TemporaryDirectory(prefix="tessera-bundle-") as d:
+            f(ctx, pathlib.Path(d))
+    test.__name__ = f.__name__
+    return test
+
+
+def expect(got, want, what):
+    if got != want:
+        raise Fail(f"{what}: {got!r}, wanted {want!r}")
+
+
+# ---- the same bits as the program
+
+
+def cases(np):
+    rng = np.random.default_rng(5)
+    f32 = lambda *s: rng.normal(size=s).astype(np.float32)
+    for n in (0, 1, 2, 7, 64, 300):
+        yield "chain", [f32(n)]
+        yield "affine", [f32(n, 5)]
+        yield "pair", [rng.normal(size=n), rng.normal(size=n)]
+        yield "truth", [rng.random(n) > 0.5]
+        yield "ordered", [f32(n)]
+        yield "both", [f32(n), f32(n)]
+        yield "same", [f32(n)]
+        yield "wide", [(f32(n) + 1j * f32(n)).astype(np.complex64)]
+        yield "half", [f32(n).astype(np.float16)]
+        yield "tree", [f32(5, 3), f32(3), f32(3), f32(n, 5)]
+        yield "batch", [f32(n, 4)] if n else [f32(3, 4)]
+        yield "whole", [rng.integers(-9, 9, (n, 3)).astype(np.int32)]
+        yield "collatz", [rng.integers(0, 30, n + 1)]
+    for a, b in ((1, 1), (3, 4), (1, 40), (33, 1), (17, 260), (0, 4)):
+        yield "turned", [f32(a, b)]
+        if a:
+            yield "rows", [f32(a, b)]
+    yield "branch", [np.abs(f32(9))]
+    yield "branch", [-np.abs(f32(9))]
+    yield "picked", [f32(20), np.array([3, 0, 19, -1])]
+
+
+def views(np, x):
+    """The same values in other places and orders of memory."""
+    yield x
+    yield np.asfortranarray(x)
+    yield x[::-1].copy()[::-1]
+    spread = np.zeros(tuple(2 * s for s in x.shape), x.dtype)
+    spread[tuple(slice(None, None, 2) for _ in x.shape)] = x
+    yield spread[tuple(slice(None, None, 2) for _ in x.shape)]
+    odd = np.zeros(x.nbytes + 1, np.uint8)[1:]          # not aligned to its elements
+    odd[:] = np.frombuffer(x.tobytes(), np.uint8)
+    yield odd.view(x.dtype).reshape(x.shape)
+
+
+TESSERA = {"float32": "f32", "float64": "f64", "float16": "f16", "complex64": "c64", "int32": "int32", "int64": "int64", "bool": "bool"}
+
+
+def as_json(x):
+    flat = x.flatten().tolist()
+    return [TESSERA[x.dtype.name], list(x.shape), flat if x.dtype.kind != "c" else [[v.real, v.imag] for v in flat]]
+
+
+def expected(ctx, np, folder, all_cases):
+    """What the program gives, as arrays."""
+    usable = [(name, args) for name, args in all_cases]
+    text = [{"name": name, "args": [as_json(a) for a in args]} for name, args in usable]
+    driver = DRIVER.replace("tensor(v, dtype", "tensor([complex(*z) for z in v] if d == 'c64' else v, dtype")
+    (folder / "driver.tsr").write_text(driver)
+    (folder / "cases.json").write_text(json.dumps(text))
+    lines = run(ctx.tessera, "run", "driver.tsr", "cases.json", cwd=folder).stdout.splitlines()
+    dtypes = {v: k for k, v in TESSERA.items()}
+    for line in lines:
+        yield tuple(np.array([complex(*z) for z in v] if d == "c64" else v, dtypes[d]).reshape(s) for d, s, v in json.loads(line))
+
+
+def same_bits(np, got, want, what):
+    expect(len(got), len(want), f"{what}: results")
+    for i, (g, w) in enumerate(zip(got, want)):
+        expect((g.dtype.name, g.shape), (w.dtype.name, w.shape), f"{what}: result {i}")
+        nan = (g != g) & (w != w)
+        bits = lambda v: np.where(nan, np.zeros_like(v), v).tobytes()
+        if bits(g) != bits(w):
+            raise Fail(f"{what}: result {i} differs: {g.flatten()[:4]} and {w.flatten()[:4]}")
+
+
+@in_folder
+def bits_of_the_program(ctx, d):
+    np, module = numpy(), caller(ctx)
+    bundle = module.Bundle(build(ctx, d, FUNCTIONS))
+    every = list(cases(np))
+    for (name, args), want in zip(every, expected(ctx, np, d, every)):
+        shapes = [a.shape for a in args]
+        same_bits(np, bundle.call(name, *args), want, f"{name}{shapes}")
+    for (name, args), want in list(zip(every, expected(ctx, np, d, every)))[::3]:
+        for k, x in enumerate(views(np, args[0])):
+            same_bits(np, bundle.call(name, x, *args[1:]), want, f"{name}, view {k} of {args[0].shape}")
+    line = np.arange(300, dtype=np.float32)
+    same_bits(np, bundle.call("chain", np.broadcast_to(line[:1], (50,))), bundle.call("chain", np.repeat(line[:1], 50)), "stride 0")
+    bundle.close()
+
+
+@in_folder
+def every_target_has_the_bits(ctx, d):
+    """Code for several CPUs in one bundle; which one is used makes no difference."""
+    np, module = numpy(), caller(ctx)
+    folder = build(ctx, d, FUNCTIONS, "--target=base,v3,v4")
+    for name in ("base", "v3", "v4"):
+        if not list((folder / "objects" / name).glob("*.o")):
+            raise Fail(f"no objects for {name}")
+    every = [c for c in cases(np) if c[0] in ("chain", "rows", "affine", "pair")]
+    want = list(expected(ctx, np, d, every))
+    only = d / "only"
+    for cpu in ("base", "v3"):
+        shutil.rmtree(only, ignore_errors=True)
+        shutil.copytree(folder, only)
+        reseal(only, lambda m: m["target"].update(cpu=[cpu]))
+        bundle = module.Bundle(only)
+        for (name, args), w in zip(every, want):
+            same_bits(np, bundle.call(name, *args), w, f"{name} for {cpu}")
+        bundle.close()
+
+
+# ---- state, random numbers, prints
+
+STATE = '''
+count = zeros((), dtype=f32)
+class Norm:
+    def __init__(self): self.mean = zeros(3)
+norm = Norm()
+
+@export
+def counted(x: Tensor["N", f32]):
+    global count
+    count = count + 1.0
+    return x * count
+
+@export
+def peek(): return count, norm.mean
+
+@export
+def track(x: Tensor["B", 3]):
+    norm.mean = norm.mean * 0.5 + x.mean(axis=0) * 0.5
+    return x - norm.mean
+
+@export
+def noisy(x: Tensor["N"]): return x + random.normal((x.shape[0],))
+
+random.seed(7)
+early = random.normal(3)
+'''
+
+STATE_CALLS = '''
+print(counted(ones(2)).tolist(), counted(ones(2)).tolist())
+print(track(ones((2, 3))).tolist())
+print([t.tolist() for t in peek()])
+print(noisy(zeros(3)).tolist(), noisy(zeros(2)).tolist())
+random.seed(11)
+print(noisy(zeros(3)).tolist())
+'''
+
+
+@in_folder
+def state_and_random_numbers(ctx, d):
+    """The bundle goes on where the program ended: its state and its random numbers are those of further calls in the program."""
+    np, module = numpy(), caller(ctx)
+    bundle = module.Bundle(build(ctx, d, STATE, name="state"))
+    (d / "calls.tsr").write_text(STATE + STATE_CALLS)
+    want = run(ctx.tessera, "run", "calls.tsr", cwd=d).stdout
+    one = lambda *n: np.ones(n, np.float32)
+    zero = lambda n: np.zeros(n, np.float32)
+
+    def calls():
+        text = [f"{bundle.call('counted', one(2))[0].tolist()} {bundle.call('counted', one(2))[0].tolist()}"]
+        text += [str(bundle.call("track", one(2, 3))[0].tolist()), str([t.tolist() for t in bundle.call("peek")])]
+        text += [f"{json.dumps(bundle.call('noisy', zero(3))[0].tolist())} {json.dumps(bundle.call('noisy', zero(2))[0].tolist())}"]
+        bundle.check(bundle.lib.tsr_seed(bundle.bundle, module.ctypes.c_uint64(11)))
+        return text + [json.dumps(bundle.call("noisy", zero(3))[0].tolist())]
+
+    floats = lambda text: np.array(re.findall(r"-?\d[\d.e-]*", text), np.float32).tobytes()
+    expect(floats("\n".join(calls())), floats(want), "calls in turn")
+    expect(bundle.weight("count").tolist(), 2.0, "state")
+    bundle.check(bundle.lib.tsr_reset(bundle.bundle))
+    expect(floats("\n".join(calls())), floats(want), "after tsr_reset")
+    bundle.close()
+
+
+@in_folder
+def failed_calls_leave_state(ctx, d):
+    np, module = numpy(), caller(ctx)
+    bundle = module.Bundle(build(ctx, d, STATE + '''
+@export
+def careful(x: Tensor["N", f32], i: Tensor["M", int64]):
+    global count
+    count = count + 1.0
+    return x[i] + random.normal((i.shape[0],))
+''', name="state"))
+    good, bad = np.array([0, 1]), np.array([0, 9])
+    x = np.zeros(3, np.float32)
+    first = bundle.call("careful", x, good)[0].tolist()
+    bundle.check(bundle.lib.tsr_reset(bundle.bundle))
+    try:
+        bundle.call("careful", x, bad)
+        raise Fail("an index out of range passed")
+    except module.BundleError as e:
+        expect((e.code, str(e)[:4]), (18, "B18:"), "index")
+    expect(bundle.weight("count").tolist(), 0.0, "state after a failed call")
+    expect(bundle.call("careful", x, good)[0].tolist(), first, "random numbers after a failed call")
+    bundle.close()
+
+
+@in_folder
+def prints_the_same(ctx, d):
+    """On a machine without the program, tessera run of the bundle prints what tessera run of the program does."""
+    text = '''
+w = random.normal((3, 2), key=random.key(4))
+
+@export
+def main():
+    total = zeros(2)
+    for i in range(3):
+        total = total + w[i]
+        print("row", i, w[i], total)
+    print("done", total.sum())
+main()
+'''
+    folder = build(ctx, d, text, name="prog")
+    want = run(ctx.tessera, "run", "prog.tsr", cwd=d).stdout
+    with tempfile.TemporaryDirectory() as elsewhere:
+        shutil.move(str(folder), elsewhere)
+        (d / "prog.tsr").unlink()
+        expect(run(ctx.tessera, "run", pathlib.Path(elsewhere) / "prog.tsb").stdout, want, "what the bundle prints")
+        shown = run(ctx.tessera, "inspect", pathlib.Path(elsewhere) / "prog.tsb").stdout
+    for word in ("graph: graphs/main.tgir", "function main() -> ()", "kernels for", "hash "):
+        if word not in shown:
+            raise Fail(f"inspect says nothing of {word!r}:\n{shown}")
+
+
+@in_folder
+def run_takes_json_and_npy(ctx, d):
+    folder = build(ctx, d, FUNCTIONS)
+    (d / "x.json").write_text("[1, 2, 3]")
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    (d / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<3f", 1, 2, 3))
+    want = run(ctx.tessera, "run", folder, "chain", "[1, 2, 3]").stdout
+    for arg in ("x.json", "x.npy"):
+        expect(run(ctx.tessera, "run", folder, "chain", arg, cwd=d).stdout, want, arg)
+    for args, said in ((("chain",), "takes 1 inputs, 0 are given"), (("nothing",), "has no function 'nothing'"), (("chain", "[1, [2]]"), "is no f32"),
+                       (("chain", "x.txt"), "it is no JSON"), (("chain", "no.npy"), "No such file"), (("affine", "[[1]]"), "B15: x: axis 1 has size 1, expected 5")):
+        p = run(ctx.tessera, "run", folder, *args, cwd=d, ok=False)
+        if p.returncode not in (1, 2) or said not in p.stderr:
+            raise Fail(f"{args}: {p.stderr!r} does not say {said!r}")
+
+
+# ---- C
+
+
+def compiler(ctx):
+    cc = shutil.which("cc") or shutil.which("gcc")
+    if not cc:
+        raise Skip("there is no C compiler")
+    return cc
+
+
+def classifier(ctx, d):
+    run(ctx.tessera, "build", ctx.root / "examples/bundle/classifier.tsr", "-o", "classifier.tsb", cwd=d)
+    return d / "classifier.tsb"
+
+
+@in_folder
+def example_in_c(ctx, d):
+    cc = compiler(ctx)
+    classifier(ctx, d)
+    run(cc, "-Wall", "-Wextra", "-Werror", "-I", "classifier.tsb", ctx.root / "examples/bundle/main.c", "-L", "classifier.tsb", "-lclassifier",
+        "-Wl,-rpath,$ORIGIN/classifier.tsb", "-o", "main", cwd=d)
+    expect(run("./main", cwd=d).stdout.splitlines(),
+           ["(0, 0) is inside", "(0.5, 0.5) is inside", "(1, 1) is outside", "(-2, 0) is outside", "2 of 4", "2 of 8",
+            "15, B15: x: axis 1 has size 4, expected 2"], "what main.c prints")
+
+
+@in_folder
+def example_in_python(ctx, d):
+    module = caller(ctx)
+    p = subprocess.run([os.sys.executable, module.__file__, classifier(ctx, d)], capture_output=True, text=True, timeout=60)
+    expect(p.stdout.splitlines(), ["predict(x: f32[B, 2]) -> f32[B]", "[True, True, False, False]", "[False, False, True, True]",
+                                   "B15: x: axis 1 has size 4, expected 2"], "what call.py prints")
+
+
+@in_folder
+def header_compiles_alone(ctx, d):
+    cc = compiler(ctx)
+    folder = build(ctx, d, FUNCTIONS)
+    build(ctx, d, STATE, name="state")
+    strict = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only")
+    (d / "one.c").write_text(f'#include "{folder}/functions.h"\nint main(void) {{ return 0; }}\n')
+    (d / "two.c").write_text(f'#include "{folder}/functions.h"\n#include "{d}/state.tsb/state.h"\nint main(void) {{ return 0; }}\n')
+    for file in ("one.c", "two.c"):
+        for std in ("c99", "c11", "c17"):
+            run(cc, f"-std={std}", *strict, file, cwd=d)
+        cxx = shutil.which("c++")
+        for std in ("c++11", "c++17", "c++20") if cxx else ():
+            run(cxx, f"-std={std}", *strict, "-x", "c++", file, cwd=d)
+
+
+# Twice 4 threads: some calls are wrong, each must hear of its own mistakes and of no others'.
+THREADS = r'''
+#include "functions.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static tsr_bundle *bundle;
+
+static void *work(void *arg)
+{
+    long me = (long)(intptr_t)arg;
+    for (int round = 0; round < 300; round++) {
+        float x[64], y[64], want[64];
+        int64_t n = 1 + (me * 7 + round) % 60;
+        char said[64];
+        tsr_array a, r;
+        for (int i = 0; i < n; i++)
+            x[i] = (float)(me + i) * 0.01f;
+        a = tsr_rows(TSR_F32, x, 1, &n);
+        r = tsr_rows(TSR_F32, y, 1, &n);
+        if (functions_chain(bundle, &a, &r))
+            return (void *)tsr_message();
+        memcpy(want, y, sizeof(float) * (size_t)n);
+        a = tsr_rows(round % 2 ? TSR_F64 : TSR_F32, x, 1, &n);
+        r.shape[0] = round % 2 ? n : n + me + 1;
+        if (functions_chain(bundle, &a, &r) != (round % 2 ? TSR_DTYPE : TSR_RESULT))
+            return "a wrong call passed";
+        snprintf(said, sizeof said, "array for it %ld", (long)n + me + 1);
+        if (!strstr(tsr_message(), round % 2 ? "x is f64" : said) || tsr_code() != (round % 2 ? TSR_DTYPE : TSR_RESULT))
+            return "another thread's message";
+        a = tsr_rows(TSR_F32, x, 1, &n);
+        r = tsr_result();
+        if (functions_chain(bundle, &a, &r) || *tsr_message() || memcmp(r.data, want, sizeof(float) * (size_t)n))
+            return "other bits";
+        tsr_release(&r);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t t[8];
+    if (tsr_open(NULL, &bundle))
+        return puts(tsr_message()), 1;
+    for (long i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, work, (void *)(intptr_t)i);
+    for (int i = 0; i < 8; i++) {
+        void *bad;
+        pthread_join(t[i], &bad);
+        if (bad)
+            return puts(bad), 1;
+    }
+    tsr_close(bundle);
+    puts("done");
+    return 0;
+}
+'''
+
+
+@in_folder
+def threads(ctx, d):
+    cc = compiler(ctx)
+    build(ctx, d, FUNCTIONS)
+    (d / "threads.c").write_text(THREADS)
+    run(cc, "-Wall", "-Wextra", "-I", "functions.tsb", "threads.c", "-L", "functions.tsb", "-lfunctions", "-Wl,-rpath,$ORIGIN/functions.tsb", "-pthread",
+        "-o", "threads", cwd=d)
+    expect(run("./threads", cwd=d).stdout, "done\n", "threads")
+
+
+@in_folder
+def two_bundles_in_one_process(ctx, d):
+    np, module = numpy(), caller(ctx)
+    a, b = module.Bundle(build(ctx, d, FUNCTIONS)), module.Bundle(build(ctx, d, STATE, name="state"))
+    again = module.Bundle(d / "functions.tsb")
+    x = np.ones(4, np.float32)
+    want = a.call("chain", x)[0].tolist()
+    for _ in range(2):
+        expect(b.call("peek")[0].tolist(), 0.0, "the other bundle")
+        expect(again.call("chain", x)[0].tolist(), want, "opened twice")
+        a.close()
+    b.close()
+    again.close()
+
+
+# ---- wrong calls
+
+
+@in_folder
+def wrong_calls_have_numbers(ctx, d):
+    np, module = numpy(), caller(ctx)
+    bundle = module.Bundle(build(ctx, d, FUNCTIONS))
+    lib, c = bundle.lib, module.ctypes
+    f32 = lambda *s: np.zeros(s, np.float32)
+
+    def fails(code, said, name, *args):
+        try:
+            bundle.call(name, *args)
+        except module.BundleError as e:
+            if e.code != code or not str(e).startswith(f"B{code:02d}: ") or said not in str(e):
+                raise Fail(f"{name}: {e.code} {e}, wanted {code} {said!r}") from None
+            return
+        raise Fail(f"{name} passed, wanted {code} {said!r}")
+
+    fails(11, "has no function 'nothing'", "nothing")
+    fails(12, "takes 1 arrays and gives 1", "chain")
+    fails(13, "x is f64, expected f32", "chain", np.zeros(3))
+    fails(14, "x has 2 axes, expected 1", "chain", f32(3, 3))
+    fails(15, "x: axis 1 has size 4, expected 5", "affine", f32(2, 4))
+    fails(15, "y: axis 0 has size 3, expected N = 2", "pair", np.zeros(2), np.zeros(3))
+    fails(18, "", "picked", f32(3), np.array([7]))
+    for change, code in ((dict(dtype=99), 13), (dict(rank=17), 14), (dict(rank=-1), 14), (dict(data=None), 1)):
+        a, keep = bundle.view(f32(3))
+        for k, v in change.items():
+            setattr(a, k, v)
+        out = module.Array()
+        expect(lib.tsr_call(bundle.function("chain"), c.byref(a), 1, c.byref(out), 1), code, f"{change}")
+    a, keep = bundle.view(f32(3))
+    a.shape[0] = -3
+    expect(lib.tsr_call(bundle.function("chain"), c.byref(a), 1, c.byref(module.Array()), 1), 1, "a size below zero")
+    a.shape[0], a.stride[0] = 1 << 62, 1 << 62
+    expect(lib.tsr_call(bundle.function("chain"), c.byref(a), 1, c.byref(module.Array()), 1), 1, "a size beyond all memory")
+    expect(lib.tsr_call(None, None, 0, None, 0), 1, "no function")
+    expect(lib.tsr_open(b"/nowhere", c.byref(c.c_void_p())), 3, "no folder")
+    expect(lib.tsr_open(b"/nowhere", None), 1, "no place for the bundle")
+    for change, said in ((dict(dtype=19), "is f32, the array for it f64"), (dict(rank=2), "has 1 axes, the array for it 2")):
+        a, keep = bundle.view(f32(3))
+        out, room = bundle.view(f32(3))
+        for k, v in change.items():
+            setattr(out, k, v)
+        expect(lib.tsr_call(bundle.function("chain"), c.byref(a), 1, c.byref(out), 1), 17, said)
+        if said not in lib.tsr_message().decode():
+            raise Fail(lib.tsr_message())
+    expect(lib.tsr_weight(bundle.bundle, b"W", c.byref(module.Array())), 0, "a weight")
+    expect(lib.tsr_weight(bundle.bundle, b"V", c.byref(module.Array())), 11, "no such weight")
+    a, keep = bundle.view(f32(5, 3))
+    before = bundle.call("affine", np.ones((2, 5), np.float32))[0]
+    expect(lib.tsr_set_weight(bundle.bundle, b"W", c.byref(a)), 0, "another weight")
+    expect(bundle.call("affine", np.ones((2, 5), np.float32))[0].tolist(), [bundle.weight("b").tolist()] * 2, "its use")
+    bundle.check(lib.tsr_reset(bundle.bundle))
+    same_bits(np, bundle.call("affine", np.ones((2, 5), np.float32)), (before,), "after tsr_reset")
+    a, keep = bundle.view(f32(3, 3))
+    expect(lib.tsr_set_weight(bundle.bundle, b"W", c.byref(a)), 15, "a weight of another shape")
+    bundle.close()
+
+
+@in_folder
+def guards(ctx, d):
+    """Sizes that a function asks about: forms for those that it was staged for, B16 for all others."""
+    np, module = numpy(), caller(ctx)
+    bundle = module.Bundle(build(ctx, d, '''
+@export(sizes=[{"N": 6}, {"N": 300}])
+def sized(x: Tensor["N", f32]):
+    if x.shape[0] > 200:
+        return x * 3.0
+    if x.shape[0] < 10:
+        return x * 2.0
+    raise ValueError("between")
+'''))
+    expect(bundle.call("sized", np.ones(5, np.float32))[0].tolist(), [2.0] * 5, "the first form")
+    expect(bundle.call("sized", np.ones(201, np.float32))[0].tolist(), [3.0] * 201, "the second form")
+    try:
+        bundle.call("sized", np.ones(50, np.float32))
+        raise Fail("sizes that no form serves passed")
+    except module.BundleError as e:
+        expect(e.code, 16, str(e))
+        if "sized was not built for these sizes, but for where" not in str(e):
+            raise Fail(str(e)) from None
+    bundle.close()
+
+
+# ---- what is in it
+
+
+@in_folder
+def the_runtime_part(ctx, d):
+    """Below a megabyte, with nothing in it but libc and libm, and no compiler."""
+    folder = build(ctx, d, FUNCTIONS)
+    so = folder / "libfunctions.so"
+    if so.stat().st_size >= 1_000_000:
+        raise Fail(f"{so.stat().st_size} bytes")
+    data = so.read_bytes()
+    if b"LLVM" in data or b"llvm" in data:
+        raise Fail("there is something of LLVM in it")
+    if shutil.which("readelf"):
+        needed = re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", so).stdout)
+        if set(needed) - {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"}:
+            raise Fail(f"it needs {needed}")
+        names = re.findall(r"GLOBAL\s+DEFAULT\s+\d+ (\w+)", run("readelf", "--dyn-syms", "-W", so).stdout)
+        if [n for n in names if not n.startswith("tsr_")]:
+            raise Fail(f"it exports {[n for n in names if not n.startswith('tsr_')]}")
+
+
+@in_folder
+def two_builds_are_the_same_bytes(ctx, d):
+    for name in ("one", "two/deeper"):
+        (d / name).mkdir(parents=True)
+        build(ctx, d / name, FUNCTIONS, "--target=base,v3,v4")
+    files = lambda f: {str(p.relative_to(f)): p.read_bytes() for p in f.rglob("*") if p.is_file()}
+    one, two = files(d / "one/functions.tsb"), files(d / "two/deeper/functions.tsb")
+    expect(sorted(one), sorted(two), "files")
+    if differ := [k for k in one if one[k] != two[k]]:
+        raise Fail(f"differ: {differ}")
+    if b"/one/" in one["manifest.json"]:
+        raise Fail("the manifest says where it was built")
+
+
+@in_folder
+def the_manifest(ctx, d):
+    folder = build(ctx, d, FUNCTIONS, "--target=v3")
+    m = json.loads((folder / "manifest.json").read_text())
+    f = {x["name"]: x for x in m["functions"]}
+    expect(f["affine"]["signature"], "affine(x: f32[N, 5]) -> f32[N, 3]", "signature")
+    expect(f["affine"]["parameters"], [{"name": "x", "dtype": "f32", "shape": ["N", 5]}], "parameters")
+    expect([p["name"] for p in f["tree"]["parameters"]], ["p.w", "p.layers.0", "p.layers.1", "x"], "a tree of parameters")
+    expect([r["name"] for r in f["pair"]["results"]], ["result.sum", "result.apart.0", "result.apart.1"], "a tree of results")
+    expect(m["target"], {"arch": "x86_64", "cpu": ["v3"]}, "target")
+    on_disk = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} - {"manifest.json"}
+    expect({x["path"] for x in m["files"]}, on_disk, "files")
+    for x in m["files"]:
+        data = (folder / x["path"]).read_bytes()
+        expect((x["bytes"], x["sha256"]), (len(data), hashlib.sha256(data).hexdigest()), x["path"])
+    head = (folder / "weights.safetensors").read_bytes()
+    names = json.loads(head[8:8 + struct.unpack("<Q", head[:8])[0]])
+    expect(set(names) - {"__metadata__"}, {w["name"] for w in m["weights"]}, "weights")
+
+
+@in_folder
+def only_bundles_are_replaced(ctx, d):
+    build(ctx, d, STATE, name="state")
+    first = (d / "state.tsb/manifest.json").read_bytes()
+    build(ctx, d, STATE.replace("0.5", "0.25"), name="state")
+    if (d / "state.tsb/manifest.json").read_bytes() == first:
+        raise Fail("the bundle was not replaced")
+    (d / "other.tsb").mkdir()
+    (d / "other.tsb/letter").write_text("dear")
+    p = run(ctx.tessera, "build", "state.tsr", "-o", "other.tsb", cwd=d, ok=False)
+    if p.returncode != 1 or "is there and no bundle" not in p.stderr or (d / "other.tsb/letter").read_text() != "dear":
+        raise Fail(p.stderr)
+    left = sorted(p.name for p in d.iterdir())
+    expect(left, ["other.tsb", "state.tsb", "state.tsr"], "what is left")
+
+
+# ---- damage
+
+
+def seal(text):
+    """A manifest's bytes up to its hash, with the hash."""
+    return text + f'"manifest_sha256": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n'
+
+
+def reseal(folder, change):
+    """Change the manifest as someone would who knows how it is sealed."""
+    m = json.loads((folder / "manifest.json").read_text())
+    del m["manifest_sha256"]
+    change(m)
+    (folder / "manifest.json").write_text(seal(json.dumps(m)[:-1] + ", "))
+
+
+def opens(ctx, folder):
+    """The number of the error that opening the bundle gives."""
+    p = run(ctx.tessera, "run", folder, "chain", "[1]", ok=False)
+    m = re.match(r"error: .*?: B(\d\d): .", p.stderr)
+    if not m or p.returncode != 1:
+        raise Fail(f"{folder.name}: exit code {p.returncode}: {p.stderr!r} {p.stdout!r}")
+    return int(m[1])
+
+
+@in_folder
+def damage(ctx, d):
+    """Every file, with a byte changed, cut off, longer, missing: nothing of it is used."""
+    folder = build(ctx, d, FUNCTIONS, "--target=native")
+    used = [f for f in sorted(folder.rglob("*")) if f.is_file() and f.suffix not in (".h", ".so")]
+    for f in used:
+        data = f.read_bytes()
+        for k, bad in enumerate((data[:len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1:], data[:-1], data[:3], b"", data + b"\n", None)):
+            if bad is None:
+                f.unlink()
+                if f.name == "manifest.json":           # then it is no bundle
+                    f.write_bytes(data)
+                    continue
+            else:
+                f.write_bytes(bad)
+            code = opens(ctx, folder)
+            wanted = (3,) if bad is None else (4, 5, 7) if f.name == "manifest.json" else (7,)
+            if code not in wanted:
+                raise Fail(f"{f.name}, damage {k}: B{code:02d}, wanted one of {wanted}")
+            f.write_bytes(data)
+    run(ctx.tessera, "run", folder, "chain", "[1]")
+    (folder / "functions.h").write_text("")
+    p = run(ctx.tessera, "inspect", folder, ok=False)
+    if p.returncode != 1 or "functions.h: hash mismatch" not in p.stdout or "B07" not in p.stderr:
+        raise Fail(p.stdout + p.stderr)
+
+
+def first(m, name="chain"):
+    return next(f for f in m["functions"] if f["name"] == name)
+
+
+# What is wrong with a manifest that is sealed well, and the number that says so.
+MANIFESTS = (
+    ("format 2", lambda m: m.update(tessera_bundle=2), 5),
+    ("no format", lambda m: m.pop("tessera_bundle"), 4),
+    ("format in words", lambda m: m.update(tessera_bundle="one"), 4),
+    ("no name", lambda m: m.pop("name"), 4),
+    ("another machine", lambda m: m["target"].update(arch="aarch64"), 6),
+    ("no machine", lambda m: m.pop("target"), 6),
+    ("a CPU of the future", lambda m: m["target"].update(cpu=["v9"]), 6),
+    ("no CPU", lambda m: m["target"].update(cpu=[]), 6),
+    ("no seed", lambda m: m.pop("random"), 4),
+    ("a seed of words", lambda m: m["random"].update(seed="zoo"), 4),
+    ("draws below zero", lambda m: m["random"].update(draws=-1), 4),
+    ("no functions", lambda m: m.update(functions=[]), 4),
+    ("functions of numbers", lambda m: m.update(functions=[1, 2]), 4),
+    ("functions as text", lambda m: m.update(functions="all"), 4),
+    ("functions in another order", lambda m: m["functions"].reverse(), 4),
+    ("a function twice", lambda m: m["functions"].insert(0, m["functions"][0]), 4),
+    ("a function without forms", lambda m: first(m).update(forms=[]), 4),
+    ("a parameter too many", lambda m: first(m)["parameters"].append({"name": "z", "dtype": "f32", "shape": []}), 9),
+    ("a result too few", lambda m: first(m).update(results=[]), 9),
+    ("a form without a graph", lambda m: first(m)["forms"][0].pop("graph"), 4),
+    ("another function's graph", lambda m: first(m)["forms"][0].update(graph="graphs/pair.tgir"), 9),
+    ("a graph that is a header", lambda m: first(m)["forms"][0].update(graph="functions.h"), 9),
+    ("a graph outside", lambda m: first(m)["forms"][0].update(graph="../../etc/passwd"), 4),
+    ("a graph that is not listed", lambda m: first(m)["forms"][0].update(graph="graphs/none.tgir"), 4),
+    ("captures that are missing", lambda m: first(m)["forms"][0].pop("captures"), 4),
+    ("a weight that is missing", lambda m: first(m)["forms"][0].update(captures=["no"]), 10),
+    ("captures too many", lambda m: first(m)["forms"][0].update(captures=["W"]), 9),
+    ("stores too many", lambda m: first(m)["forms"][0].update(stores=["W"]), 9),
+    ("captures of another shape", lambda m: first(m, "affine")["forms"][0].update(captures=["b", "W"]), 9),
+    ("no kernels' objects", lambda m: m["kernels"][0].pop("objects"), 4),
+    ("a kernel's key in words", lambda m: m["kernels"][0].update(key="hello"), 4),
+    ("a kernel that is a graph", lambda m: m["kernels"][0]["objects"].update({c: "graphs/pair.tgir" for c in m["target"]["cpu"]}), 8),
+    ("a file outside", lambda m: [f.update(path="../" + f["path"]) for f in m["files"]], 10),
+    ("a file's size as text", lambda m: [f.update(bytes="9") for f in m["files"]], 4),
+    ("no files", lambda m: m.update(files=[]), 10),
+    ("files' hashes exchanged", lambda m: [f.update(sha256="0" * 64) for f in m["files"]], 7),
+)
+
+
+@in_folder
+def manifests(ctx, d):
+    folder = build(ctx, d, FUNCTIONS)
+    whole = (folder / "manifest.json").read_bytes()
+    reseal(folder, lambda m: None)
+    run(ctx.tessera, "run", folder, "chain", "[1]")
+    for what, change, code in MANIFESTS:
+        (folder / "manifest.json").write_bytes(whole)
+        reseal(folder, change)
+        got = opens(ctx, folder)
+        if got != code:
+            raise Fail(f"{what}: B{got:02d}, wanted B{code:02d}")
+    for text in (b"", b"{}", b"[]", b"null", b"{\"tessera_bundle\": 1}", b"\xff\xfe", b"{" * 100000, whole[:-20], whole + b" "):
+        (folder / "manifest.json").write_bytes(text)
+        if opens(ctx, folder) not in (4, 7):
+            raise Fail(f"{text[:40]!r}")
+
+
+def documented(ctx):
+    """docs/bundles.md lists every number of errors.def, in its words."""
+    rows = re.findall(r'^FAULT\((\w+),\s*(\d+),\s*"([^"]+)"\)', (ctx.root / "src/bundle/errors.def").read_text(), re.M)
+    page = (ctx.root / "docs/bundles.md").read_text()
+    for name, number, text in rows:
+        if not re.search(rf"\| B{int(number):02d} \| `TSR_{name}` \| {re.escape(text)}", page):
+            raise Fail(f"B{int(number):02d} TSR_{name}: {text}")
+
+
+ROWS = {"two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+TESTS = (bits_of_the_program, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, run_takes_json_and_npy,
+         example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
+         two_builds_are_the_same_bytes, the_manifest, only_bundles_are_replaced, damage, manifests, documented)
+
+
+def tests(ctx):
+    for f in TESTS:
+        yield Test(f"bundles/{f.__name__}", lambda f=f: f(ctx), ROWS.get(f.__name__, ()))
