@@ -1,9 +1,10 @@
-/* Chunks double up to a megabyte; the newest is bumped, older ones wait for release. */
+/* Chunks double up to eight megabytes; the newest is bumped, older ones wait for release. */
 #include "base/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct ArenaChunk {
     ArenaChunk *prev;
@@ -11,7 +12,15 @@ struct ArenaChunk {
     _Alignas(16) char data[];
 };
 
-enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
+enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22, PAGE = 4096 };
+
+/* An arena that has come this far is used from end to end: huge pages take a tenth of the system's time for small ones. */
+static void ask_for_huge_pages(ArenaChunk *c)
+{
+    uintptr_t from = ((uintptr_t)c + PAGE - 1) & ~(uintptr_t)(PAGE - 1), to = (uintptr_t)(c->data + c->size) & ~(uintptr_t)(PAGE - 1);
+
+    madvise((void *)from, to - from, MADV_HUGEPAGE);    /* a wish: that it cannot be had is no error */
+}
 
 static void add_chunk(Arena *a, size_t n)
 {
@@ -28,6 +37,8 @@ static void add_chunk(Arena *a, size_t n)
     a->top = c;
     a->at = c->data;
     a->end = c->data + size;
+    if (size >= HUGE_CHUNK)
+        ask_for_huge_pages(c);
 }
 
 void *arena_alloc(Arena *a, size_t n)

@@ -31,9 +31,9 @@ static void grow(Map *m)
 {
     Map old = *m;
 
-    m->cap = old.cap ? old.cap * 2 : 16;
-    m->key = tsr_calloc(m->cap * sizeof *m->key);
-    m->val = tsr_calloc(m->cap * sizeof *m->val);
+    m->cap = old.cap ? old.cap * 2 : 8;
+    m->key = tsr_calloc(m->cap * (sizeof *m->key + sizeof *m->val));
+    m->val = (uintptr_t *)(m->key + m->cap);
     for (uint32_t i = 0; i < old.cap; i++)
         if (old.key[i]) {
             uint32_t j = slot_of(m, old.key[i]);
@@ -41,7 +41,6 @@ static void grow(Map *m)
             m->val[j] = old.val[i];
         }
     tsr_free(old.key);
-    tsr_free(old.val);
 }
 
 void map_set(Map *m, uint64_t key, uintptr_t val)
@@ -59,6 +58,5 @@ void map_set(Map *m, uint64_t key, uintptr_t val)
 void map_done(Map *m)
 {
     tsr_free(m->key);
-    tsr_free(m->val);
     *m = (Map){0};
 }

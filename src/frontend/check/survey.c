@@ -155,6 +155,16 @@ static void note_targets_of(const Survey *v, AstSeq targets, bool stores)
     }
 }
 
+static bool visit(Ast *n, void *state);
+
+static void visit_each(Survey *v, AstSeq s)
+{
+    v->depth++;
+    for (int i = 0; i < s.n; i++)
+        visit(s.at[i], v);
+    v->depth--;
+}
+
 static bool visit(Ast *n, void *state)
 {
     Survey *v = state;
@@ -165,6 +175,18 @@ static bool visit(Ast *n, void *state)
     switch (n->kind) {
     case AST_Name:
         v->C->setattr_used |= !v->h->library && (AST_AS(n, Name)->id == v->setattr || AST_AS(n, Name)->id == v->dict);
+        return true;
+    case AST_Int: case AST_Float: case AST_Str: case AST_Const:
+        return true;
+    case AST_Param:                                 /* annotations change nothing */
+        return visit(AST_AS(n, Param)->dflt, v);
+    case AST_AnnAssign:
+        visit(AST_AS(n, AnnAssign)->target, v);
+        return visit(AST_AS(n, AnnAssign)->value, v);
+    case AST_FunctionDef:
+        visit_each(v, AST_AS(n, FunctionDef)->decorators);
+        visit_each(v, AST_AS(n, FunctionDef)->params);
+        visit_each(v, AST_AS(n, FunctionDef)->body);
         return true;
     case AST_Assign: note_targets_of(v, AST_AS(n, Assign)->targets, true); break;
     case AST_Del: note_targets_of(v, AST_AS(n, Del)->targets, v->h->library); break;

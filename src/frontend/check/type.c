@@ -130,12 +130,13 @@ static const Type *intern(const Type *t)
             return slots[i].type;
     if (nodes_of(t) > TYPE_NODES)
         return too_large(t);
-    made = arena_copy(&pool, t, sizeof *t);
+    made = arena_alloc(&pool, sizeof *t + (t->tensor ? sizeof *t->tensor : 0));     /* beside each other: one look into memory */
+    *made = *t;
     made->nodes = nodes_of(t);
     if (t->item)
         made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
     if (t->tensor)
-        made->tensor = arena_copy(&pool, t->tensor, sizeof *t->tensor);
+        made->tensor = memcpy(made + 1, t->tensor, sizeof *t->tensor);
     slots[i] = (Slot){made, h};
     ntypes++;
     return made;
