@@ -17,6 +17,7 @@
 
 enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the first cache */
 enum { LIES_BYTES = 64 << 10 };         /* of a chunk of b that need not be packed for tiles to find it in the caches */
+enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
 typedef struct Job {
@@ -39,7 +40,8 @@ typedef struct Part {
     char *c, *pa, *pb;                  /* c from its first element; packed panels */
     int64_t i0, i1, j0, j1;             /* of the matrix */
     int64_t k;
-    bool add;                           /* not the first chunk */
+    bool add, last;                     /* not the first chunk; the last one */
+    int64_t row, slot;                  /* first row of the batch, counted over all; which thread */
 } Part;
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -163,11 +165,20 @@ static void rows_unpacked(const Part *r, const Rows *x, int64_t i, int64_t je)
               r->c + (i * g->crow + j) * size, g->crow, r->add);
 }
 
+/* Rows i to ie are finished in this part's columns. */
+static void finish(const Part *r, int64_t i, int64_t ie)
+{
+    const GemmDone *d = r->p->g.done;
+
+    if (d && r->last && (!d->whole_rows || r->j1 - r->j0 == r->p->g.n))
+        d->fn(d->st, r->slot, r->row + i, ie - i, r->j0, r->j1 - r->j0);
+}
+
 /* One chunk of some columns: panels of rows, each by all columns. */
 static void run_chunk(const Part *r)
 {
     const Job *p = r->p;
-    int64_t whole = p->b_lies ? r->j0 + (r->j1 - r->j0) / p->t->lanes * p->t->lanes : r->j0;
+    int64_t whole = p->b_lies ? r->j0 + (r->j1 - r->j0) / p->t->lanes * p->t->lanes : r->j0, finished = r->i0;
 
     pack_columns(r, whole, r->j1, r->pb);
     for (int64_t i = r->i0; i < r->i1; i += p->t->rows) {
@@ -177,6 +188,11 @@ static void run_chunk(const Part *r)
         for (int64_t j = whole; j < r->j1; j += p->nr)
             cover_panel(r, x.a, x.arow, x.acol, x.rows, r->pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
                         r->c + (i * p->g.crow + j) * p->size);
+        int64_t ie = i + x.rows;
+        if (ie == r->i1 || ie - finished >= FINISH_ROWS) {
+            finish(r, finished, ie);
+            finished = ie;
+        }
     }
 }
 
@@ -193,16 +209,18 @@ static void run_few(const Part *r)
         for (int64_t i = 0; i < rows; i++)
             take(r, r->c + ((r->i0 + i) * g->crow + j) * size, r->pb + i * n * size, n);
     }
+    finish(r, r->i0, r->i1);
 }
 
-static void run_part(const Job *p, int64_t part, char *room)
+static void run_part(const Job *p, int64_t part, int64_t slot)
 {
     const Gemm *g = &p->g;
     int64_t di = part % p->down, dj = part / p->down % p->across, batch = part / p->down / p->across;
     int64_t mr = p->t->rows, ms = (g->m + mr - 1) / mr, ns = (g->n + p->nr - 1) / p->nr, size = p->size;
     int64_t end = least((dj + 1) * ns / p->across * p->nr, g->n);
     const char *a = (const char *)g->a + batch * g->abatch * size, *b = (const char *)g->b + batch * g->bbatch * size;
-    Part r = {.p = p, .pa = room, .pb = room + p->a_bytes, .c = (char *)g->c + batch * g->cbatch * size,
+    char *room = p->room + slot * p->room_bytes;
+    Part r = {.p = p, .slot = slot, .row = batch * g->m, .pa = room, .pb = room + p->a_bytes, .c = (char *)g->c + batch * g->cbatch * size,
               .i0 = di * ms / p->down * mr, .i1 = least((di + 1) * ms / p->down * mr, g->m)};
 
     for (r.j0 = dj * ns / p->across * p->nr; r.j0 < end; r.j0 = r.j1) {
@@ -212,9 +230,12 @@ static void run_part(const Job *p, int64_t part, char *room)
             r.a = a + k0 * g->acol * size;
             r.b = b + k0 * g->brow * size;
             r.add = k0 > 0;
+            r.last = k0 + GEMM_CHUNK >= g->k;
             (p->few ? run_few : run_chunk)(&r);
         }
     }
+    if (g->done && g->done->whole_rows && p->nc < g->n)
+        g->done->fn(g->done->st, slot, r.row + r.i0, r.i1 - r.i0, 0, g->n);
 }
 
 /* One thread: rectangles until there are no more. */
@@ -224,7 +245,7 @@ static void run_parts(int64_t lo, int64_t hi, void *st)
 
     for (int64_t slot = lo, t; slot < hi; slot++)
         while ((t = atomic_fetch_add(&p->next, 1)) < p->parts)
-            run_part(p, t, p->room + slot * p->room_bytes);
+            run_part(p, t, slot);
 }
 
 /* ---- plans ---- */
@@ -237,7 +258,7 @@ static void plan_parts(Job *p, int64_t threads)
 
     p->down = p->across = 1;
     for (int64_t d = 1; p->g.batch < 2 * threads && d <= least(threads, ms); d++) {
-        int64_t a = least((threads + d * p->g.batch - 1) / (d * p->g.batch), ns);
+        int64_t a = p->g.done && p->g.done->whole_rows ? 1 : least((threads + d * p->g.batch - 1) / (d * p->g.batch), ns);
         double high = (double)((ms + d - 1) / d * p->t->rows), wide = (double)((ns + a - 1) / a * p->nr);
         double cost = high * wide + 16 * (high + wide);         /* of the largest rectangle: products, and packing */
         if (best == 0 || cost < best)
@@ -327,7 +348,7 @@ KStatus gemm_run(KCtx *c, Gemm g)
     merge_batches(&g);
     if (g.accum != DT_f32 && g.accum != DT_f64)
         return gemm_plain(c, &g);
-    if (g.n == 1 && g.m > 1 && g.crow == 1)
+    if (g.n == 1 && g.m > 1 && g.crow == 1 && !g.done)
         transpose(&g);
     return run_tiles(c, &g);
 }

@@ -12,6 +12,16 @@
 enum { GEMM_CHUNK = 256, GEMM_FEW = 4 };
 
 /*
+ * What is called for rectangles of c as they are finished, by the thread `slot` that computed them, so that they are still in its
+ * caches: rows are counted over all batches.  Calls for different rectangles may run at once.
+ */
+typedef struct GemmDone {
+    void (*fn)(void *st, int64_t slot, int64_t row, int64_t rows, int64_t column, int64_t columns);
+    void *st;
+    bool whole_rows;            /* only rows with all of their columns */
+} GemmDone;
+
+/*
  * One batch after another: matrix x starts at a + x * abatch, and so on; strides count elements of the accumulator's
  * lanes.  Columns of c are neighbours.
  */
@@ -22,9 +32,12 @@ typedef struct Gemm {
     int64_t abatch, arow, acol, bbatch, brow, bcol;
     void *c;
     int64_t cbatch, crow;
+    const GemmDone *done;       /* NULL: nothing. Of f32 and f64, with cbatch = m * crow and more than one column */
 } Gemm;
 
 KStatus gemm_run(KCtx *c, Gemm g);
+/* x @ y into sum, row-major lanes of accum. K_INDEX: batches do not lie such that done (NULL: nobody) can be called; nothing is computed. */
+KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done);
 KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */
 
 int64_t gemm_room_max(void);            /* bytes that one thread of gemm_run takes at most */

@@ -150,6 +150,35 @@ static void count_groups(Launch *l)
     l->parts = l->parts < all ? l->parts : all;
 }
 
+int64_t launch_scratch(const LaunchSpace *s, const LaunchKernel *k)
+{
+    Launch l = {.s = s, .k = k};
+
+    count_rounds(&l);
+    return k->scratch ? (k->scratch(k->code, l.size) + 63) / 64 * 64 : 0;
+}
+
+void launch_part(const LaunchSpace *s, const LaunchKernel *k, char *scratch, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    Launch l = {.s = s, .k = k};
+    TileArg arg[LAUNCH_ARGS];
+    int outer = s->nkept - 1, inner = s->nkept;
+    int64_t end = row + rows, n;
+
+    for (; row < end; row += n) {
+        int64_t within = row % s->size[outer];
+        n = end - row < s->size[outer] - within ? end - row : s->size[outer] - within;
+        l.size[0] = n;
+        l.size[1] = columns;
+        l.size[2] = pieces(n, k->rows);
+        l.size[3] = pieces(columns, k->columns);
+        place_args(&l, row / s->size[outer], arg);
+        for (int i = 0; i < s->nargs; i++)
+            arg[i].base = (char *)arg[i].base + (within * s->arg[i].stride[outer] + column * s->arg[i].stride[inner]) * s->arg[i].bytes;
+        k->fn(l.size, arg, scratch, 0, l.size[2] * l.size[3]);
+    }
+}
+
 bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
 {
     Launch l = {.s = s, .k = k, .upright = k->upright};

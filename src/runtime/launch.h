@@ -52,6 +52,12 @@ typedef struct LaunchKernel {
     int64_t (*scratch)(const void *code, const int64_t *size);      /* bytes that a group's buffers take; NULL: none */
 } LaunchKernel;
 bool launch_run(const LaunchSpace *s, const LaunchKernel *k);
+/*
+ * Run a rectangle of a merged space with an outer and an inner axis, in this thread: rows count over all rounds.  scratch:
+ * launch_scratch(s, k) bytes.
+ */
+void launch_part(const LaunchSpace *s, const LaunchKernel *k, char *scratch, int64_t row, int64_t rows, int64_t column, int64_t columns);
+int64_t launch_scratch(const LaunchSpace *s, const LaunchKernel *k);
 /* Call fn once for each round, with all of its groups to do; it says whether to go on, and so does the result. */
 bool launch_each(const LaunchSpace *s, bool upright, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st);
 

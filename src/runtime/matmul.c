@@ -47,7 +47,7 @@ static bool batch_step(const Tensor *t, const TType *type, int64_t batch, int64_
     return true;
 }
 
-static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type, Tensor *sum)
+static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type, Tensor *sum, const GemmDone *done)
 {
     int r = type->rank, rx = x->rank, ry = y->rank;
     size_t size = raw_size((DType)sum->dtype);
@@ -62,10 +62,13 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
         batch *= type->shape[i];
     g.a = a, g.b = b, g.c = out;
     g.crow = g.n, g.cbatch = g.m * g.n;
+    g.done = done;
     if (batch_step(x, type, batch, &g.abatch) && batch_step(y, type, batch, &g.bbatch)) {
         g.batch = batch;
         return gemm_run(c, g);
     }
+    if (done)
+        return K_INDEX;
     for (int64_t i = 0; i < batch && s == K_OK; i++) {
         g.abatch = g.bbatch = 0;
         g.a = a + batch_offset(x, type, i) * (int64_t)size;
@@ -86,12 +89,27 @@ KStatus kernel_matmul(KERNEL_ARGS)
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
     if (y && (sum = k_result(c, &lanes)))
-        s = product(c, x, y, accum, type, sum);
+        s = product(c, x, y, accum, type, sum, NULL);
     tensor_unref(x);
     tensor_unref(y);
     if (s == K_OK)
         return finish(c, sum, type, out);
     tensor_unref(sum);
+    return s;
+}
+
+KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done)
+{
+    TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
+    KStatus s = K_NOMEM;
+
+    memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
+    x = lanes_of(c, x, accum);
+    y = x ? lanes_of(c, y, accum) : NULL;
+    if (y)
+        s = product(c, x, y, accum, &type, sum, done);
+    tensor_unref(x);
+    tensor_unref(y);
     return s;
 }
 

@@ -9,8 +9,9 @@
  * effects keep their order, nodes in different with blocks stay apart, and those
  * in a block of @tessera.custom (auto=off) stay as they are.
  *
- * Groups that would save nothing, those with a single op that computes, are
- * left as nodes for the reference kernels.
+ * A matrix product that only one group uses, element by element, joins that group: the group's kernel takes its blocks as
+ * they are finished.  Groups that would save nothing, those with a single op that computes, are left as nodes for
+ * the reference kernels.
  */
 #include "ir/schedule/schedule.h"
 
@@ -23,6 +24,7 @@ enum { GROUP_MAX = 64, SEARCH_MAX = 4096 };
 
 typedef struct Group {
     Vec(Node *) node;           /* in graph order; empty: it joined another */
+    Node *product;              /* the matrix product that it begins with; NULL: none */
 } Group;
 
 typedef struct Fuser {
@@ -243,6 +245,46 @@ static void grow_groups(Fuser *f)
         }
 }
 
+/* ---- products ---- */
+
+/* The only group that uses the value there; -1: there are others, or none. */
+static int only_user(const Fuser *f, int place)
+{
+    int group = f->first_use[place] < f->first_use[place + 1] ? f->group[f->user[f->first_use[place]]] : -1;
+
+    for (int k = f->first_use[place]; k < f->first_use[place + 1]; k++)
+        if (f->group[f->user[k]] != group)
+            return -1;
+    return f->result[place] ? -1 : group;
+}
+
+/* Do the group's elements lie as the product's do, rows of it being rows of the group? */
+static bool follows(const Fuser *f, int group, const Node *product)
+{
+    const Group *x = &f->groups[group];
+    Union u = {f, group, group};
+    const RegionValue *v;
+    int rank = product->type[0].rank;
+    Region r;
+
+    if (!region_of(x->node.at, x->node.n, seen_outside, &u, &r) || !(v = region_value(&r, product)) || r.naxes < 2)
+        return false;
+    return v->has == region_all(&r) && v->axis[rank - 1] == r.naxes - 1 && v->axis[rank - 2] == r.naxes - 2 && r.nkept >= r.naxes - 1;
+}
+
+static void add_products(Fuser *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        int group = schedule_accum(f->at[i]) == DT_NONE ? -1 : only_user(f, i);
+        Group *x = group < 0 ? NULL : &f->groups[group];
+        if (x && !x->product && !scope_is_manual(f->at[i]->scope) && f->at[i]->scope == x->node.at[0]->scope &&
+            !comes_again(x->node.at[0], f->at[i]) && follows(f, group, f->at[i])) {
+            x->product = f->at[i];
+            f->group[i] = group;
+        }
+    }
+}
+
 /* Groups in which fewer than two nodes compute fall apart. */
 static bool drop_small(Fuser *f)
 {
@@ -250,12 +292,14 @@ static bool drop_small(Fuser *f)
 
     for (int i = 0; i < f->n; i++) {
         Group *x = &f->groups[i];
-        int computing = 0;
+        int computing = x->product != NULL;
         for (int k = 0; k < x->node.n; k++)
             computing += !region_moves(x->node.at[k]);
         any |= computing >= 2;
         for (int k = 0; computing < 2 && k < x->node.n; k++)
             f->group[f->place[x->node.at[k]->id]] = -1;
+        if (computing < 2 && x->product)
+            f->group[f->place[x->product->id]] = -1;
     }
     return any;
 }
@@ -305,12 +349,14 @@ static void set_inner(Writer *w, const Node *n, Node *copy)
     vec_push(&w->touched, n->id);
 }
 
-/* An operand from outside, which is there, becomes the body's; operand collects what the fused node takes. */
-static void body_operand(Writer *w, Graph *body, GValue v, GValue *operand, int *n)
+/* An operand from outside, which is there, or the group's product, becomes the body's; operand collects what the fused node takes. */
+static void body_operand(Writer *w, Graph *body, const Node *product, GValue v, GValue *operand, int *n)
 {
     if (w->inner[v.node->id])
         return;
-    if (region_copies(v.node)) {
+    for (int k = 0; v.node == product && k < product->nin; k++)
+        body_operand(w, body, NULL, product->in[k], operand, n);
+    if (v.node == product || region_copies(v.node)) {
         set_inner(w, v.node, copy_node(w, body, v.node, w->inner));
         return;
     }
@@ -322,13 +368,16 @@ static void body_operand(Writer *w, Graph *body, GValue v, GValue *operand, int 
     set_inner(w, v.node, graph_param(body, &y).node);
 }
 
-static Sym schedule_name(const Graph *body)
+static Sym schedule_name(Graph *body)
 {
     Region r;
     StrBuf text = {0};
-    Schedule s = schedule_default(region_of_body(body, &r) ? &r : NULL);
+    const Node *product;
+    Graph *epilogue = schedule_epilogue(body, &product);
+    Schedule s = schedule_default(region_of_body(epilogue, &r) ? &r : NULL);
     Sym name;
 
+    graph_unref(epilogue);
     schedule_print(&s, &text);
     name = sym(sb_str(&text));
     sb_done(&text);
@@ -348,7 +397,7 @@ static void emit_group(Writer *w, int group)
     for (int i = 0; i < x->node.n; i++) {
         Node *n = x->node.at[i];
         for (int k = 0; k < n->nin; k++)
-            body_operand(w, body, n->in[k], operand, &nin);
+            body_operand(w, body, x->product, n->in[k], operand, &nin);
         set_inner(w, n, copy_node(w, body, n, w->inner));
         if (seen_outside(&u, n)) {
             types[nout] = n->type[0];
@@ -402,7 +451,7 @@ static int missing(const Writer *w, int place)
         return missing_operand(w, w->f->at[place], -1);
     for (int i = 0; i < w->f->groups[group].node.n && p < 0; i++)
         p = missing_operand(w, w->f->groups[group].node.at[i], group);
-    return p;
+    return p < 0 && w->f->groups[group].product ? missing_operand(w, w->f->groups[group].product, -1) : p;
 }
 
 /* The node, or its group and, if it is a move that is used outside, the node as well. Chains may be long: a list of its own. */
@@ -491,6 +540,7 @@ Graph *schedule_fuse(Graph *g)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
     grow_groups(&f);
+    add_products(&f);
     out = drop_small(&f) || regions ? write_graph(&f) : NULL;
     fuser_done(&f);
     if (out)

@@ -6,6 +6,9 @@
  * first, as the reference kernels do; when the outer axis is the one whose
  * elements lie side by side, as in sums down columns, they stay, and a group
  * does more rows at a time.
+ *
+ * A body with a matrix product (product.c) computes that first: blocks of it go through the kernel as they are finished,
+ * where rows of the product are rows of the kernel, else all of it at the end.
  */
 #include "ir/schedule/fused.h"
 
@@ -13,7 +16,9 @@
 #include "ir/graph/sizes.h"
 #include "ir/schedule/schedule.h"
 
+#include "base/alloc.h"
 #include "base/hash.h"
+#include "runtime/gemm.h"
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
@@ -34,7 +39,9 @@ typedef struct Variant {
 
 typedef struct FusedCode {
     uint32_t refs;
-    Graph *body;                /* a copy of its own: bodies of the same text share this */
+    Graph *whole, *body;        /* copies of its own, which bodies of the same text share; body: without the product */
+    const Node *product;        /* in whole; NULL: none.  Its lanes are the last operand of body */
+    int factor[2];              /* which operands the product is of */
     Region r;
     Schedule s;
     bool able;                  /* is the body a region at all? */
@@ -60,16 +67,21 @@ static FusedCode *code_new(const Graph *body, const Attr *a, const char *text)
     StrBuf err = {0};
 
     c->refs = 1;
-    c->body = graph_clone(body);
+    c->whole = graph_clone(body);
+    c->body = schedule_epilogue(c->whole, &c->product);
     c->text = tsr_alloc(strlen(text) + 1);
     strcpy(c->text, text);
-    c->able = region_of_body(c->body, &c->r) && body->params.n + body->results.n <= OPERANDS;
+    c->able = region_of_body(c->body, &c->r) && c->body->params.n + body->results.n <= OPERANDS;
+    for (int k = 0; c->product && k < 2; k++)
+        for (int i = 0; i < body->params.n; i++)
+            if (c->whole->params.at[i] == c->product->in[k].node)
+                c->factor[k] = i;
     if (!a->name || !schedule_read(a->name->text, &c->s, &err))
         c->s = schedule_default(c->able ? &c->r : NULL);
-    for (int i = 0; c->able && i < body->params.n; i++)
+    for (int i = 0; c->able && i < c->body->params.n; i++)
         c->value[i] = region_value(&c->r, c->body->params.at[i]);
     for (int i = 0; c->able && i < body->results.n; i++)
-        c->value[body->params.n + i] = region_value(&c->r, c->body->results.at[i].node);
+        c->value[c->body->params.n + i] = region_value(&c->r, c->body->results.at[i].node);
     sb_done(&err);
     return c;
 }
@@ -92,6 +104,7 @@ static void code_free(FusedCode *c)
         variant_free(v);
     }
     graph_unref(c->body);
+    graph_unref(c->whole);
     tsr_free(c->text);
     tsr_free(c);
 }
@@ -257,11 +270,24 @@ static Tensor *new_result(const Run *u, int i)
     return t;
 }
 
+/* Can the first result take the product's place? Then each element is read once, just before it is stored. */
+static bool is_in_place(const Run *u)
+{
+    const Tensor *p = u->x[u->nin - 1];
+    const TType *y = gvalue_type(u->c->body->results.at[0]);
+    const RegionValue *from = u->c->value[u->nin - 1], *to = u->c->value[u->nin];
+
+    return u->nout == 1 && u->c->r.nkept == u->c->r.naxes && y->dtype == p->dtype && y->rank == p->rank &&
+           !memcmp(from->axis, to->axis, sizeof *from->axis * y->rank);
+}
+
 static bool make_results(Run *u)
 {
-    for (int i = 0; i < u->nout; i++)
-        if (!(u->x[u->nin + i] = new_result(u, i)))
+    for (int i = 0; i < u->nout; i++) {
+        bool same = !i && u->c->product && is_in_place(u);
+        if (!(u->x[u->nin + i] = same ? tensor_ref(u->x[u->nin - 1]) : new_result(u, i)))
             return false;
+    }
     return true;
 }
 
@@ -366,6 +392,81 @@ static Variant *plan(Run *u)
     return NULL;
 }
 
+/* ---- products ---- */
+
+/* Room for the product, the last operand. */
+static bool make_product(Run *u)
+{
+    const TType *t = &u->c->product->type[0];
+    const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
+    Dim shape[REGION_AXES];
+
+    for (int k = 0; k < t->rank; k++) {
+        int a = k - t->rank + x->rank, b = k - t->rank + y->rank;
+        Dim p = a >= 0 ? x->shape[a] : 1, q = b >= 0 ? y->shape[b] : 1;
+        shape[k] = k == t->rank - 2 ? p : k == t->rank - 1 ? q : p == 1 ? q : p;
+    }
+    return (u->x[u->nin - 1] = tensor_new(schedule_accum(u->c->product), t->rank, shape)) != NULL;
+}
+
+typedef struct Blocks {
+    const Run *u;
+    const Variant *v;
+    char *scratch;
+    int64_t bytes;              /* of it for each thread */
+} Blocks;
+
+static void block_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    const Blocks *b = st;
+
+    launch_part(&b->u->space, &b->v->launch, b->scratch + slot * b->bytes, row, rows, column, columns);
+}
+
+/* The kernel for the product's rows as they are, when no operand needs to be copied for it; NULL: there is none. */
+static Variant *plan_blocks(Run *u)
+{
+    const Tensor *p = u->x[u->nin - 1];
+    StrideClass class[OPERANDS];
+    bool crosswise;
+    Variant *v;
+    int which;
+
+    set_space(u);
+    u->space.nkept = u->space.naxes - 1;
+    if (p->shape[p->rank - 1] < 2 || p->shape[p->rank - 2] < 2 || !launch_merge(&u->space, &which) || u->space.nkept != u->space.naxes - 1 ||
+        u->space.naxes < 2)
+        return NULL;
+    classify(&u->space, u->nin, class);
+    if (awkward(u, class, &crosswise) >= 0 || crosswise)
+        return NULL;
+    forget_neighbours(&u->space, class);
+    v = variant_of(u->c, class, u->space.nargs, fitting(u, false));
+    return v->code ? v : NULL;
+}
+
+/* Compute the product, and the kernel with it: 1; 0: the kernel is still to run; -1: no memory. */
+static int run_product(Run *u)
+{
+    Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]], *p = u->x[u->nin - 1];
+    Blocks b = {.u = u, .v = compiler ? plan_blocks(u) : NULL};
+    GemmDone done = {block_done, &b, u->c->r.nkept < u->c->r.naxes};
+    StrBuf err = {0};
+    KCtx c = {.err = &err};
+    KStatus s = K_INDEX;
+
+    if (b.v && (b.bytes = launch_scratch(&u->space, &b.v->launch)))
+        b.scratch = tsr_try_alloc((size_t)(b.bytes * pool_threads()), 64);
+    if (b.v && (!b.bytes || b.scratch))
+        s = matmul_into(&c, x, y, schedule_accum(u->c->product), p, &done);
+    bool whole = s == K_OK;
+    if (s == K_INDEX)
+        s = matmul_into(&c, x, y, schedule_accum(u->c->product), p, NULL);
+    tsr_free_aligned(b.scratch);
+    sb_done(&err);
+    return s == K_OK ? whole : -1;
+}
+
 typedef struct Oracle { const TileKernel *k; StrBuf err; } Oracle;
 
 static bool oracle_round(void *st, const int64_t *size, const TileArg *arg)
@@ -412,8 +513,19 @@ static int run(Run *u, const Graph *body)
 {
     Variant *v;
 
+    if (u->c->product && !make_product(u))
+        return 0;
     set_sizes(u);
-    if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u) || !(v = plan(u)))
+    if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
+        return 0;
+    if (u->c->product) {
+        int done = run_product(u);
+        if (done) {
+            stats.launches += done > 0;
+            return done > 0;
+        }
+    }
+    if (!(v = plan(u)))
         return 0;
     if (!v->tile || (compiler && !v->code))
         return 0;
@@ -424,7 +536,7 @@ static int run(Run *u, const Graph *body)
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     FusedCode *c = code_of(body, a);
-    Run u = {.T = T, .c = c, .nin = nin, .nout = body->results.n};
+    Run u = {.T = T, .c = c, .nin = c->body->params.n, .nout = body->results.n};
     int done = 0;
 
     if (T->guarded)                     /* each result is looked at: op by op */
@@ -438,13 +550,14 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
         u.x[i] = tensor_ref(in[i]);
     done = run(&u, body);
     stats.fallbacks += !done;
-    tensors_unref(u.x, nin);
+    for (int i = 0; i < u.nin; i++)
+        tensor_unref(u.x[i]);
     if (done > 0) {
-        memcpy(out, u.x + nin, sizeof *out * (size_t)u.nout);
+        memcpy(out, u.x + u.nin, sizeof *out * (size_t)u.nout);
         *nout = u.nout;
     } else
         for (int i = 0; i < u.nout; i++)
-            tensor_unref(u.x[nin + i]);
+            tensor_unref(u.x[u.nin + i]);
     return done;
 }
 

@@ -23,9 +23,8 @@ bool lowered_print_kernel(const TileKernel *k, IrLevel level, StrBuf *out, StrBu
     return level == LEVEL_TILE;
 }
 
-static bool print_kernel(const Node *n, bool target, StrBuf *out, StrBuf *err)
+static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, StrBuf *err)
 {
-    Graph *body = n->attr->region[0];
     StrideClass stride[REGION_OPERANDS];
     Schedule s;
     Region r;
@@ -45,6 +44,17 @@ static bool print_kernel(const Node *n, bool target, StrBuf *out, StrBuf *err)
     ok = lowered_print_kernel(k, target ? LEVEL_TARGET : LEVEL_TILE, out, err);
     sb_putc(out, '\n');
     tile_kernel_free(k);
+    return ok;
+}
+
+/* Of a body with a matrix product: the kernel of what follows it. */
+static bool print_kernel(const Node *n, bool target, StrBuf *out, StrBuf *err)
+{
+    const Node *product;
+    Graph *body = schedule_epilogue(n->attr->region[0], &product);
+    bool ok = print_body(body, n, target, out, err);
+
+    graph_unref(body);
     return ok;
 }
 

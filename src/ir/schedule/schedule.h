@@ -36,6 +36,15 @@ Graph *schedule_fuse(Graph *g);
 /* Both: the graph as compiled functions run it. NULL: as it is. */
 Graph *schedule_make(Graph *g);
 
+/* The accumulator of a matrix product that a body may begin with, whose lanes are f32 or f64; DT_NONE: n is none. */
+DType schedule_accum(const Node *n);
+
+/*
+ * A body that holds a matrix product is two steps: the product, and what is left, the epilogue, with the product's lanes as
+ * one more operand, the last.  *product: the node in the body; NULL: there is none, and the body itself is given, a new reference.
+ */
+Graph *schedule_epilogue(Graph *body, const Node **product);
+
 /*
  * How an operand or result steps along the outer and the inner axis: 0 not at all, 1 by one element, STRIDE_ANY.
  * Operands of the body come first, then its results.

@@ -1,0 +1,78 @@
+/*
+ * Bodies of `fused` nodes that hold a matrix product.
+ *
+ * The product is computed by runtime/gemm.c, in blocks; what follows it, elementwise or along its rows, is a region
+ * like any other whose last operand is the product, and runs on each block as it is finished (fused.c).
+ */
+#include "ir/schedule/schedule.h"
+
+#include "base/alloc.h"
+#include "runtime/kernel_util.h"
+
+#include <string.h>
+
+DType schedule_accum(const Node *n)
+{
+    const TType *a, *b;
+    DType accum, in;
+
+    if (n->op != OP_matmul || n->type[0].rank < 2)
+        return DT_NONE;
+    a = gvalue_type(n->in[0]);
+    b = gvalue_type(n->in[1]);
+    if (a->weak != b->weak || !dtype_promote((DType)a->dtype, (DType)b->dtype, &in))
+        return DT_NONE;
+    accum = accum_dtype(n->attr, in, (DType)n->type[0].dtype);
+    return accum == DT_f32 || accum == DT_f64 ? accum : DT_NONE;
+}
+
+static const Node *find_product(const Graph *body)
+{
+    for (const Node *n = body->first; n; n = n->next)
+        if (n->op == OP_matmul)
+            return n;
+    return NULL;
+}
+
+/* The product as an operand: its lanes, and what rounds them to its dtype. */
+static Node *product_operand(Graph *g, const Node *product)
+{
+    TType lanes = product->type[0];
+    Attr a = attr_default();
+    Node *p;
+
+    lanes.dtype = (uint8_t)schedule_accum(product);
+    lanes.weak = 0;
+    p = graph_param(g, &lanes).node;
+    if (lanes.dtype == product->type[0].dtype)
+        return p;
+    a.dtype = product->type[0].dtype;
+    return graph_append(g, OP_convert, &a, &(GValue){p, 0}, 1, product->type, 1, product->span);
+}
+
+Graph *schedule_epilogue(Graph *body, const Node **product)
+{
+    Node **at;
+    Graph *g;
+
+    *product = find_product(body);
+    if (!*product)
+        return graph_ref(body);
+    g = graph_new(body->name);
+    at = tsr_calloc(sizeof *at * (body->nnodes + 1));
+    for (int i = 0; i < body->params.n; i++)
+        at[body->params.at[i]->id] = graph_param(g, &body->params.at[i]->type[0]).node;
+    at[(*product)->id] = product_operand(g, *product);
+    for (const Node *n = body->first; n; n = n->next) {
+        GValue in[8];
+        if (at[n->id])
+            continue;
+        for (int i = 0; i < n->nin; i++)
+            in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
+        at[n->id] = graph_append(g, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
+    }
+    for (int i = 0; i < body->results.n; i++)
+        graph_result(g, (GValue){at[body->results.at[i].node->id], body->results.at[i].index});
+    tsr_free(at);
+    return g;
+}
