@@ -272,10 +272,16 @@ static bool follows(const Fuser *f, int group, const Node *product)
     return v->has == region_all(&r) && v->axis[rank - 1] == r.naxes - 1 && v->axis[rank - 2] == r.naxes - 2 && r.nkept >= r.naxes - 1;
 }
 
+/* Is the node a product of values that a kernel takes as operands? */
+static bool is_product(const Node *n)
+{
+    return schedule_accum(n) != DT_NONE && !region_copies(n->in[0].node) && !region_copies(n->in[1].node);
+}
+
 static void add_products(Fuser *f)
 {
     for (int i = 0; i < f->n; i++) {
-        int group = schedule_accum(f->at[i]) == DT_NONE ? -1 : only_user(f, i);
+        int group = is_product(f->at[i]) ? only_user(f, i) : -1;
         Group *x = group < 0 ? NULL : &f->groups[group];
         if (x && !x->product && !scope_is_manual(f->at[i]->scope) && f->at[i]->scope == x->node.at[0]->scope &&
             !comes_again(x->node.at[0], f->at[i]) && follows(f, group, f->at[i])) {
