@@ -275,7 +275,10 @@ static bool follows(const Fuser *f, int group, const Node *product)
 /* Is the node a product of values that a kernel takes as operands? */
 static bool is_product(const Node *n)
 {
-    return schedule_accum(n) != DT_NONE && !region_copies(n->in[0].node) && !region_copies(n->in[1].node);
+    for (int k = 0; k < 2; k++)
+        if (schedule_accum(n) == DT_NONE || region_copies(n->in[k].node) || n->in[k].index)
+            return false;
+    return true;
 }
 
 static void add_products(Fuser *f)
