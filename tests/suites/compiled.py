@@ -49,15 +49,16 @@ for batch, length in CALLS:
     print(batch, length, loss.item(), sum([p.sum() for p in tree_leaves(params)]).item())
 """
 
-SIZES = [(8, 256), (7, 100), (1, 256), (8, 1), (1, 1), (7, 3), (1, 17), (7, 255), (8, 64), (1, 2)]
+SIZES = [(8, 256), (7, 100), (1, 256), (8, 1), (1, 1), (7, 3), (1, 17), (7, 255), (1, 2)]
 FEW = [(2, 100), (3, 33)]
 
 
-def run(ctx, calls, *args, threads=2, cache=""):
+def run(ctx, calls, *args, threads=2, cache=None):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "program.tsr"
         path.write_text(STEP.replace("CALLS", repr(calls)))
-        p = process.run([ctx.tessera, "run", "--stats", *args, path], cwd=d, env={"TESSERA_CACHE": str(cache), "TESSERA_THREADS": str(threads)})
+        p = process.run([ctx.tessera, "run", "--stats", *args, path], cwd=d,
+                        env={"TESSERA_THREADS": str(threads), **({} if cache is None else {"TESSERA_CACHE": str(cache)})})
     if why := process.died(p):
         raise Fail(why)
     if p.returncode:
@@ -78,7 +79,7 @@ def one_compile_serves_all_sizes(ctx):
     """One graph, and for batches of 2 and more one set of kernels; short rows and axes of one element have kernels of their own.
     The losses are the evaluator's bits."""
     all_sizes = run(ctx, SIZES, "--backend=cpu")
-    if not re.search(r"step compiles=1 calls=10\b", all_sizes.stderr):
+    if not re.search(r"step compiles=1 calls=9\b", all_sizes.stderr):
         raise Fail(f"not one compile:\n{all_sizes.stderr}")
     batches = [(8, 200), (7, 200), (2, 201), (5, 250)]
     if made(run(ctx, batches, "--backend=cpu")) != made(run(ctx, batches[:1], "--backend=cpu")):
@@ -94,7 +95,7 @@ def threads_and_caches_change_nothing(ctx):
         first = run(ctx, FEW, "--backend=cpu", threads=1, cache=d)
         for threads in (1, 2, 3, 7):
             same(f"1 thread and {threads}, warm", first, run(ctx, FEW, "--backend=cpu", threads=threads, cache=d))
-    same("7 threads, no cache", first, run(ctx, FEW, "--backend=cpu", threads=7))
+    same("7 threads, no cache", first, run(ctx, FEW, "--backend=cpu", threads=7, cache=""))
 
 
 def objects_are_the_same_bytes(ctx):
