@@ -17,6 +17,7 @@
 
 #include "ir/graph/trace.h"
 #include "ir/schedule/region.h"
+#include "runtime/kernel_util.h"
 
 #include <string.h>
 
@@ -198,11 +199,34 @@ static int merge_nodes(const Fuser *f, int a, int b, Node **out)
     return n;
 }
 
+static bool totals_as_it_is(const Node *n)
+{
+    DType in = (DType)gvalue_type(n->in[0])->dtype, out = (DType)n->type[0].dtype;
+
+    return (n->op != OP_sum && n->op != OP_prod) || accum_dtype(n->attr, in, out) == out;
+}
+
+/*
+ * A region that reduces over everything: its rows are parts of the whole, whose totals are then combined (fused.c).  So
+ * nothing may be computed from a total, or from scalars for outside.
+ */
+static bool is_total(const Region *r)
+{
+    for (int i = 0; i < r->nvalues; i++) {
+        const RegionValue *v = &r->value[i];
+        if (!v->inside || region_moves(v->node))
+            continue;
+        if (op_info[v->node->op].family == FAM_REDUCE ? !totals_as_it_is(v->node) : v->pass > 0 || (v->out && !v->has))
+            return false;
+    }
+    return true;
+}
+
 static bool is_worth(const Region *r)
 {
     int operands = 0;
 
-    if (r->nkept < r->naxes && !r->nkept)       /* one sum over everything: the reference kernel spreads it over threads */
+    if (r->nkept < r->naxes && !r->nkept && !is_total(r))
         return false;
     for (int i = 0; i < r->nvalues; i++)
         operands += !r->value[i].inside || r->value[i].out;

@@ -15,17 +15,24 @@
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 #include "ir/schedule/schedule.h"
+#include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "runtime/gemm.h"
 #include "runtime/kernel_util.h"
+#include "runtime/loops.h"
 #include "runtime/mesh.h"
 
 #include <string.h>
 #include <time.h>
 
-enum { OPERANDS = REGION_OPERANDS, COLUMN_ROWS = 64, SHORTEST = 16 };
+enum {
+    OPERANDS = REGION_OPERANDS,
+    COLUMN_ROWS = 64,
+    SHORTEST = 16,
+    TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
+};
 
 typedef struct Variant {
     struct Variant *next;
@@ -188,6 +195,8 @@ typedef struct Run {
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     int64_t size[REGION_AXES];
     LaunchSpace space;          /* axes merged */
+    int64_t total;              /* of a region that reduces over everything: its elements */
+    Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
 } Run;
 
 static void set_sizes(Run *u)
@@ -354,6 +363,33 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
     return -1;
 }
 
+static bool is_total(const Run *u) { return u->c->r.naxes && !u->c->r.nkept && u->c->s.kind != SCHEDULE_MAP; }
+
+/* Rows of TOTAL_ROW elements in place of one axis; the last may be shorter. */
+static bool split(Run *u)
+{
+    LaunchSpace *s = &u->space;
+    int64_t rows;
+
+    u->total = s->naxes ? s->size[0] : 1;
+    rows = u->total > TOTAL_ROW ? (u->total + TOTAL_ROW - 1) / TOTAL_ROW : 1;
+    for (int i = 0; i < s->nargs; i++) {
+        int64_t step = s->naxes ? s->arg[i].stride[0] : 0;
+        bool sum = i >= u->nin && !u->c->value[i]->has;
+        if (sum && !u->part[i - u->nin] && !(u->part[i - u->nin] = tensor_new((DType)u->x[i]->dtype, 1, &rows)))
+            return false;
+        s->arg[i].stride[0] = sum ? 1 : step * TOTAL_ROW;
+        s->arg[i].stride[1] = sum ? 0 : step;
+        if (sum)
+            s->arg[i].base = u->part[i - u->nin]->store->data;
+    }
+    s->naxes = 2;
+    s->nkept = 1;
+    s->size[0] = rows;
+    s->size[1] = u->total < TOTAL_ROW ? u->total : TOTAL_ROW;
+    return true;
+}
+
 /* The body's schedule for these sizes: short rows have short pieces, so that none is mostly beyond the end. */
 static Schedule fitting(const Run *u, bool crosswise)
 {
@@ -362,6 +398,8 @@ static Schedule fitting(const Run *u, bool crosswise)
 
     if (s.kind == SCHEDULE_MAP)
         return s;
+    if (is_total(u))
+        s.m = 1;
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
         s.m = COLUMN_ROWS;
@@ -378,7 +416,7 @@ static Variant *plan(Run *u)
     int which;
 
     for (int tries = 0; tries <= u->nin; tries++) {
-        if (!merge_axes(u))
+        if (!merge_axes(u) || (is_total(u) && !split(u)))
             return NULL;
         classify(&u->space, u->nin, class);
         if ((which = awkward(u, class, &crosswise)) < 0) {
@@ -496,6 +534,47 @@ static int run_compiled(Run *u, const Variant *v)
     return -1;
 }
 
+static int run_rows(Run *u, const Variant *v) { return compiler ? run_compiled(u, v) : run_oracle(u, v); }
+
+/* Pairs of neighbours, then pairs of those, until one is left; an odd one passes. */
+static void combine(const Tensor *part, OpId reduction, Tensor *total)
+{
+    LoopFn *step = loop_find(tile_step_op(reduction), (DType)total->dtype);
+    size_t bytes = raw_size((DType)total->dtype);
+    char *x = part->store->data;
+
+    for (int64_t n = part->shape[0]; n > 1; n = (n + 1) / 2)
+        for (int64_t i = 0; i < n; i += 2) {
+            char *to = x + (size_t)(i / 2) * bytes, *a = x + (size_t)i * bytes;
+            if (i + 1 < n)
+                step(1, to, a, a + bytes, NULL);
+            else
+                memmove(to, a, bytes);
+        }
+    memcpy(total->store->data, x, bytes);
+}
+
+static int run_total(Run *u, const Variant *v)
+{
+    int64_t whole = u->total / TOTAL_ROW, rest = u->total % TOTAL_ROW;
+    int done = 1;
+
+    if (u->total > TOTAL_ROW) {
+        u->space.size[0] = whole;
+        done = run_rows(u, v);
+        u->space.size[0] = 1;
+        u->space.size[1] = rest;
+        for (int i = 0; i < u->space.nargs; i++)
+            u->space.arg[i].base += whole * u->space.arg[i].stride[0] * u->space.arg[i].bytes;
+    }
+    if (done > 0 && (rest || u->total <= TOTAL_ROW))
+        done = run_rows(u, v);
+    for (int i = 0; i < u->nout && done > 0; i++)
+        if (u->part[i])
+            combine(u->part[i], (OpId)u->c->value[u->nin + i]->node->op, u->x[u->nin + i]);
+    return done;
+}
+
 /* Has the body computed enough for a kernel, this run included? */
 static bool pays(Run *u)
 {
@@ -530,7 +609,7 @@ static int run(Run *u, const Graph *body)
     if (!v->tile || (compiler && !v->code))
         return 0;
     stats.launches++;
-    return compiler ? run_compiled(u, v) : run_oracle(u, v);
+    return is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
