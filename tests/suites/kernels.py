@@ -1,7 +1,6 @@
 """Kernels of the shared corpus, and those of tests/kernels.
 
-A program without a fault is checked without a word, one with `#!` is reported as its markers say.  A program that needs kernels
-to run is skipped with the reason that its own failure gives, E0602, and run like any other once it has none.
+A program without a fault is checked without a word, one with `#!` is reported as its markers say.
 
 tests/kernels/styles.tsr holds kernels in the three styles; each line of mutations.txt is one mistake in it, which must be
 reported, and on the changed line unless the line says `elsewhere`.
@@ -34,8 +33,6 @@ def runs(ctx, path):
         markers.check_program(ctx.tessera, path)
     except Fail as why:
         text = str(why)
-        if "E0602" in text:
-            raise Skip("kernels are checked, and not run yet") from None
         if any(s in text for s in ("unknown option", "unknown command", "is not a value of --ir")):
             raise Skip("needs a command that is not built yet") from None
         raise

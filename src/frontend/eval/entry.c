@@ -64,7 +64,7 @@ void lower_entry(Lower *L, Code *c, const AstFunctionDef *d)
     for (int i = 0; i < d->params.n; i++) {
         const AstParam *p = AST_AS(d->params.at[i], Param);
         n += p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT;
-        if (p->ast.kind == AST_Param && p->kind < PARAM_KWARGS && p->slot < 64 && privilege_changes(privilege_of(p->annotation)))
+        if (p->ast.kind == AST_Param && p->kind <= PARAM_KWARGS && p->slot < 64 && privilege_changes(privilege_of(p->annotation)))
             c->regions |= 1ull << p->slot;
     }
     c->simple = c->simple && !c->regions;
@@ -256,6 +256,21 @@ static bool store_each(const Step *call, const Code *c, Frame *f, int skip, Valu
     return ok;
 }
 
+/* What **kwargs: Region[...] left: for an argument by name its tensor. */
+static bool store_named(const Step *call, Frame *f, Value v)
+{
+    bool ok = true;
+
+    for (int i = 0; ok && v.tag == V_DICT && call->eval == ev_call_general && i < call->seq->n; i++) {
+        const Step *a = call->seq->at[i];
+        Value left = a->sym && !a->flag ? dict_get_sym(as_dict(v), a->sym) : VERR;
+        if (left.tag == V_TENSOR)
+            ok = store_back(a->a, f, value_ref(left));
+    }
+    value_unref(v);
+    return ok;
+}
+
 /* f(*parts): the list's element for a parameter becomes v, which is stolen. */
 static void store_in_list(const Step *call, Frame *f, int slot, int skip, Value v)
 {
@@ -291,7 +306,8 @@ static bool has_star(const Step *call)
 bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
 {
     Interp *I = f->I;
-    Value func = callee.tag == V_BOUND ? ((BoundObj *)callee.o)->func : callee;
+    bool object = callee.tag == V_INSTANCE;
+    Value func = callee.tag == V_BOUND ? ((BoundObj *)callee.o)->func : object ? ((InstanceObj *)callee.o)->cls->dunder[D_call] : callee;
     const FuncObj *fn = func.tag == V_FUNC ? (FuncObj *)func.o : NULL;
     const Code *c = I->region_code;
     Value left[REGIONS_MAX];
@@ -307,12 +323,14 @@ bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
     I->nregions = 0;
     I->region_code = NULL;
     for (int slot = 0; slot < 64 && k < n; slot++) {
-        int skip = with_self || callee.tag == V_BOUND;
+        int skip = with_self || object || callee.tag == V_BOUND;
         const Step *a;
         if (!(c->regions >> slot & 1))
             continue;
         a = ok ? argument(call, c, slot, skip) : NULL;
-        if (ok && slot == c->varargs)
+        if (ok && slot == c->kwargs)
+            ok = store_named(call, f, left[k]);
+        else if (ok && slot == c->varargs)
             ok = store_each(call, c, f, skip, left[k]);
         else if (ok && !a && has_star(call) && !is_err(left[k]))
             store_in_list(call, f, slot, skip, left[k]);

@@ -2,13 +2,12 @@
  * What stdlib/schedules.tsr and stdlib/kernels.tsr ask for: the schedule's table
  * as values, and the launch of a kernel.
  *
- * No executor is built in.  A launch says so by its number, after it has said
- * what no executor would take either: a kernel under grad or vmap without a
- * derivative of its own.
+ * A kernel under grad or vmap has no derivative of its own: the launch says so.
  */
 #include "frontend/kernel/kernel.h"
 
 #include "frontend/eval/native.h"
+#include "frontend/kernel/launch.h"
 #include "ir/graph/trace.h"
 
 /* ------------------------------------------------------------- the table of schedules */
@@ -105,19 +104,18 @@ static bool any_transformed(Value args, Value kwargs)
     return false;
 }
 
-static Value f_run(Interp *I, Value *a)                 /* name, function, args, kwargs, grid, block */
+static Value f_run(Interp *I, Value *a)                 /* name, function, args, kwargs, grid, block, schedule */
 {
     const char *name = a[0].tag == V_STR ? as_str(a[0])->s : "kernel";
 
     if (any_transformed(a[2], a[3]))
         return raise(I, EXC_RuntimeError, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", name);
-    return raise(I, EXC_RuntimeError, "E0602: kernel '%s' is checked, and nothing here executes kernels", name);
+    return kernel_launch(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
 }
 
-static Value f_count(Interp *I, Value *a)               /* name, what */
+static Value f_count(Interp *I, Value *a)               /* name, function, schedule, what */
 {
-    return raise(I, EXC_RuntimeError, "E0602: kernel '%s' is checked, and nothing here compiles kernels, which would count its work",
-                 a[0].tag == V_STR ? as_str(a[0])->s : "kernel");
+    return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3].tag == V_STR ? as_str(a[3])->s : "flops");
 }
 
 const NativeDef natives_kernel_host[] = {
@@ -126,7 +124,7 @@ const NativeDef natives_kernel_host[] = {
     {"_schedule", "shorts", f_shorts, "()", "The short names of fields."},
     {"_schedule", "defaults", f_defaults, "()", "What kernels run with by default."},
     {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
-    {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block)", "Launch a kernel."},
-    {"_kernel", "count", f_count, "(name, what)", "The operations or bytes of one launch."},
+    {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
+    {"_kernel", "count", f_count, "(name, fn, schedule, what)", "The operations or bytes of one launch."},
     {0},
 };

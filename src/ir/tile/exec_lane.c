@@ -74,7 +74,8 @@ static void lane_map(Exec *e, const TileNode *n)
 
     for (int k = 0; k < n->nin; k++)
         in[k] = in_row(e, n->in[k], &own[k]);
-    tile_eval_map(n->attr, tile_map_dtype((OpId)n->attr->op, n->in), (DType)n->type[0].dtype, n->nin, in, lanes_of(e), exec_slot(e, out_of(n, 0))->data);
+    tile_eval_map(n->attr, tile_map_dtype((OpId)n->attr->op, n->in), (DType)n->type[0].dtype, n->nin, in, lanes_of(e),
+                  exec_slot(e, out_of(n, 0))->data);
     for (int k = 0; k < n->nin; k++)
         tsr_free(own[k]);
 }
@@ -197,7 +198,8 @@ static bool lane_uniform(Exec *e, const TileNode *n)
     for (int l = 0; l < lanes_of(e); l++)
         same += !memcmp(lane_at(e, n->in[0], l), lane_at(e, n->in[0], first), element_size(t));
     return same == lanes_of(e) || !(e->checks & TILE_CHECK_RACES) ||
-           exec_fault(e, n, "divergent barrier: %d of %d tiles of the group go another way here, with a barrier or the group's work on it", lanes_of(e) - same, lanes_of(e));
+           exec_fault(e, n, "divergent barrier: %d of %d tiles of the group go another way here, with a barrier or the group's work on it",
+                      lanes_of(e) - same, lanes_of(e));
 }
 
 /* ---- memory ---- */
@@ -230,7 +232,8 @@ static bool outside(Exec *e, const TileNode *n, const View *v, const int64_t *st
         sb_printf(&size, "%s%" PRId64, i ? ", " : "", v->extent[i]);
     }
     exec_fault(e, n, "out of bounds: tile %d of group %" PRId64 " %s %s '%s' at [%s], which has %s[%s]", l, e->group_number,
-               n->op == TOP_load ? "reads" : "writes", space_of(v), v->name ? v->name->text : "?", sb_str(&at), v->rank > 1 ? "the shape " : "only ", sb_str(&size));
+               n->op == TOP_load ? "reads" : "writes", space_of(v), v->name ? v->name->text : "?", sb_str(&at),
+               v->rank > 1 ? "the shape " : "only ", sb_str(&size));
     sb_done(&at);
     sb_done(&size);
     return false;

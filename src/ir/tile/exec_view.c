@@ -76,7 +76,8 @@ static bool readable(const View *v, const int64_t *start, const Walk *w, StrBuf 
 
 static bool writable(const View *v, const int64_t *start, const Walk *w, StrBuf *err)
 {
-    return !v->state || v->state[w->place] != COMING || complain(v, start, w, "data race", "of the buffer is written while a copy to it is under way", err);
+    return !v->state || v->state[w->place] != COMING ||
+           complain(v, start, w, "data race", "of the buffer is written while a copy to it is under way", err);
 }
 
 static void wide(int rank, const int32_t *shape, int64_t *out)
@@ -179,7 +180,8 @@ bool view_mark(const View *to, int need, int state, StrBuf *err)
         return true;
     do {
         place_of(to, origin, &w);
-        if (need < 0 ? !writable(to, NULL, &w, err) : to->state[w.place] != need && !complain(to, NULL, &w, "data race", "was written meanwhile", err))
+        if (need < 0 ? !writable(to, NULL, &w, err)
+                     : to->state[w.place] != need && !complain(to, NULL, &w, "data race", "was written meanwhile", err))
             return false;
         to->state[w.place] = (uint8_t)state;
     } while (advance(to->rank, to->extent, &w));

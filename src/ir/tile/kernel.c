@@ -77,7 +77,8 @@ TAttr tattr_only(TileOp op, const TAttr *a)
 bool tattr_equal(const TAttr *a, const TAttr *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->space == b->space && a->rounding == b->rounding && a->saturate == b->saturate &&
-           a->flush == b->flush && a->drop == b->drop && a->swizzle == b->swizzle && a->axis == b->axis && a->rank == b->rank && a->i == b->i && a->name == b->name &&
+           a->flush == b->flush && a->drop == b->drop && a->swizzle == b->swizzle && a->axis == b->axis && a->rank == b->rank &&
+           a->i == b->i && a->name == b->name &&
            !memcmp(&a->f, &b->f, sizeof a->f) && !memcmp(a->shape, b->shape, sizeof a->shape) && !memcmp(a->axes, b->axes, sizeof a->axes);
 }
 

@@ -1,0 +1,213 @@
+/*
+ * The arguments of a launch: which parameter each is for, whether its dtype,
+ * rank and sizes are those written, and what its dimensions are called.
+ */
+#include "frontend/kernel/launch_impl.h"
+
+#include "frontend/check/privilege.h"
+#include "frontend/tensor/tensor_ops.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- arguments */
+
+bool launch_refuse(Launch *L, const char *fmt, ...)
+{
+    StrBuf b = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    sb_vprintf(&b, fmt, ap);
+    va_end(ap);
+    raise(L->I, EXC_TypeError, "%s", sb_str(&b));
+    sb_done(&b);
+    return false;
+}
+
+static const char *annotation_word(const Ast *a)
+{
+    return AST_IS(a, Name) ? AST_AS(a, Name)->id->text : AST_IS(a, Attribute) ? AST_AS(a, Attribute)->attr->text : "";
+}
+
+/* The parts of Tensor["M", 16, f32]: what stands in the brackets. */
+static int annotation_items(const Ast *a, const Ast **item)
+{
+    int n = 0;
+
+    while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)
+        a = AST_AS(a, BinOp)->left;
+    if (!AST_IS(a, Subscript))
+        return 0;
+    a = AST_AS(a, Subscript)->index;
+    if (!AST_IS(a, Tuple)) {
+        item[n++] = a;
+        return n;
+    }
+    for (int i = 0; i < AST_AS(a, Tuple)->elts.n && n < 12; i++)
+        item[n++] = AST_AS(a, Tuple)->elts.at[i];
+    return n;
+}
+
+static bool is_word(const char *s, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_' || (i && s[i] >= '0' && s[i] <= '9')))
+            return false;
+    return n > 0;
+}
+
+/* Is it an item that says an axis? Its name or its number. */
+static bool axis_item(const Ast *a, Sym *name, int64_t *number)
+{
+    DType dt;
+
+    *name = NULL;
+    *number = -1;
+    if (AST_IS(a, Int)) {
+        *number = AST_AS(a, Int)->value;
+        return true;
+    }
+    if (AST_IS(a, Str)) {
+        if (is_word(AST_AS(a, Str)->value.s, AST_AS(a, Str)->value.n))
+            *name = sym(AST_AS(a, Str)->value.s);
+        return true;
+    }
+    if (AST_IS(a, Name) && !dtype_find(AST_AS(a, Name)->id->text, &dt) && AST_AS(a, Name)->bind == BIND_DIM) {
+        *name = AST_AS(a, Name)->id;
+        return true;
+    }
+    return false;
+}
+
+/* The names of a tensor's axes, and whether its dtype and sizes are the ones written. */
+static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
+{
+    const Ast *item[12];
+    int n = annotation_items(ast->annotation, item), axis = 0, axes = 0;
+    DType dt = DT_NONE;
+
+    for (int i = 0; i < n; i++) {
+        Sym name;
+        int64_t number;
+        const Ast *a = item[i];
+        while (AST_IS(a, BinOp))
+            a = AST_AS(a, BinOp)->left;
+        if (axis_item(a, &name, &number)) {
+            if (axis < p->tensor->rank && axis < VIEW_RANK) {
+                p->dim[axis] = name;
+                if (number >= 0 && number != p->tensor->shape[axis])
+                    return launch_refuse(L, "E0623: kernel '%s': '%s' has size %lld along axis %d, not %lld", L->name, p->name->text,
+                            (long long)number, axis,
+                                  (long long)p->tensor->shape[axis]);
+            }
+            axis++;
+            axes = axis;
+        } else if (*annotation_word(a) && dtype_find(annotation_word(a), &dt) && dt != p->tensor->dtype) {
+            return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, not %s", L->name, p->name->text, dtype_info[dt].name,
+                    dtype_info[p->tensor->dtype].name);
+        }
+    }
+    if (axes && axes != p->tensor->rank)
+        return launch_refuse(L, "E0623: kernel '%s': '%s' has %d axes, not %d", L->name, p->name->text, axes, p->tensor->rank);
+    return true;
+}
+
+/* One name, one size. */
+static bool match_sizes(Launch *L)
+{
+    const KSpec *s = &L->spec;
+
+    for (int i = 0; i < s->nparams; i++)
+        for (int k = 0; s->param[i].tensor && k < s->param[i].tensor->rank && k < VIEW_RANK; k++)
+            for (int j = 0; j <= i && s->param[i].dim[k]; j++)
+                for (int m = 0; s->param[j].tensor && m < s->param[j].tensor->rank && m < VIEW_RANK; m++)
+                    if (s->param[j].dim[m] == s->param[i].dim[k] && s->param[j].tensor->shape[m] != s->param[i].tensor->shape[k])
+                        return launch_refuse(L, "E0623: kernel '%s': %s is %lld in '%s' and %lld in '%s'", L->name, s->param[i].dim[k]->text,
+                                      (long long)s->param[j].tensor->shape[m], s->param[j].name->text, (long long)s->param[i].tensor->shape[k],
+                                      s->param[i].name->text);
+    return true;
+}
+
+static bool number_arg(Launch *L, KParam *p, const AstParam *ast)
+{
+    const char *want = annotation_word(ast->annotation);
+    Value v = p->v;
+
+    if (v.tag == V_TENSOR && as_tensor(v)->rank == 0) {
+        v = tensor_op_item(L->I, v);
+        if (is_err(v))
+            return false;
+        vec_push(&L->held, v);
+    }
+    if (!strcmp(want, "float") && (v.tag == V_INT || v.tag == V_BOOL))
+        v = vfloat((double)v.i);
+    if (!strcmp(want, "int") && v.tag == V_BOOL)
+        v = vint(v.i);
+    if ((!strcmp(want, "int") && v.tag != V_INT) || (!strcmp(want, "float") && v.tag != V_FLOAT) || (!strcmp(want, "bool") && v.tag != V_BOOL))
+        return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, not %s", L->name, p->name->text, want, value_type_name(p->v));
+    p->v = v;
+    return true;
+}
+
+static bool take_arg(Launch *L, int i, Value v)
+{
+    KParam *p = &L->spec.param[i];
+    const AstParam *ast = L->form.param[i].param;
+
+    p->v = v;
+    p->kind = L->form.param[i].kind;
+    if (p->kind == KPARAM_NUMBER)
+        return number_arg(L, p, ast);
+    if (v.tag != V_TENSOR) {
+        if (p->kind != KPARAM_OTHER)
+            return launch_refuse(L, "E0623: kernel '%s': '%s' must be a tensor, not %s", L->name, p->name->text, value_type_name(v));
+        return true;
+    }
+    p->tensor = as_tensor(v);
+    p->reduces = privilege_of(ast->annotation).kind == PRIV_REDUCE;
+    if (p->tensor->rank > VIEW_RANK)
+        return launch_refuse(L, "E0623: kernel '%s': '%s' has %d axes, and kernels see at most %d", L->name, p->name->text, p->tensor->rank,
+                VIEW_RANK);
+    if (dtype_info[p->tensor->dtype].sbits < 8 || dtype_info[p->tensor->dtype].sbits % 8)
+        return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, whose elements have no place of their own", L->name, p->name->text,
+                dtype_info[p->tensor->dtype].name);
+    return match_annotation(L, p, ast);
+}
+
+bool launch_bind(Launch *L, Value args, Value kwargs)
+{
+    int64_t n = as_tuple(args)->n, at = 0;
+    Value key, v;
+    int used = 0;
+
+    L->spec.nparams = L->form.n;
+    for (int i = 0; i < L->form.n; i++) {
+        const AstParam *p = L->form.param[i].param;
+        KParam *k = &L->spec.param[i];
+        k->name = p->name;
+        L->arg[i] = -1;
+        v = VERR;
+        if (p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS)
+            return launch_refuse(L, "E0623: kernel '%s' has parameters by *, which launches do not give", L->name);
+        if (p->kind != PARAM_KWONLY && at < n) {
+            L->arg[i] = (int)at;
+            v = as_tuple(args)->at[at++];
+        } else if (kwargs.tag == V_DICT) {
+            v = dict_get_sym(as_dict(kwargs), p->name);
+            L->keyword[i] = is_err(v) ? NULL : p->name;
+            used += !is_err(v);
+        }
+        if (is_err(v) && L->spec.fn->defaults)
+            v = L->spec.fn->defaults[p->slot];
+        if (is_err(v))
+            return launch_refuse(L, "%s() missing the argument '%s'", L->name, p->name->text);
+        if (!take_arg(L, i, v))
+            return false;
+    }
+    (void)key;
+    if (at < n || (kwargs.tag == V_DICT && as_dict(kwargs)->n > used))
+        return launch_refuse(L, "%s() takes %d arguments, and %lld were given", L->name, L->form.n,
+                (long long)(n + (kwargs.tag == V_DICT ? as_dict(kwargs)->n : 0)));
+    return match_sizes(L);
+}

@@ -1,0 +1,528 @@
+/*
+ * A call of a kernel: its arguments, the version of it that is made for their
+ * kinds, the grid, the run, and what comes back.
+ *
+ * Tensors are values: a parameter that the kernel stores to is copied, and the
+ * call gives the copy back for the caller's variable.  Versions are kept with the
+ * function, and hold as long as the variables outside that they read.
+ */
+#include "frontend/kernel/launch_impl.h"
+
+#include "frontend/tensor/tensor_ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+int (*kernel_run_code)(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
+void (*kernel_code_free)(void *code);
+
+enum { GROUP_DEFAULT = 128 };
+
+/* ------------------------------------------------------------- versions */
+
+static void version_free(Version *v)
+{
+    for (int i = 0; i < v->reads.n; i++)
+        value_unref(v->reads.at[i].v);
+    vec_free(&v->reads);
+    vec_free(&v->fixed);
+    tile_kernel_free(v->k);
+    if (v->code && kernel_code_free)
+        kernel_code_free(v->code);
+    tsr_free(v->key);
+    tsr_free(v);
+}
+
+static void versions_free(void *self)
+{
+    Versions *s = self;
+
+    for (int i = 0; i < s->at.n; i++)
+        version_free(s->at.at[i]);
+    vec_free(&s->at);
+}
+
+static const NativeType versions_type = {.name = "kernel_versions", .free = versions_free};
+
+/* Those of a function, which keeps them. */
+static Versions *versions_of(FuncObj *fn)
+{
+    Sym name = sym("__kernels__");
+    Value v;
+
+    if (!fn->attrs)
+        fn->attrs = as_dict(dict_new());
+    v = dict_get_sym(fn->attrs, name);
+    if (v.tag == V_NATIVEOBJ)
+        return (Versions *)v.o;
+    v = vobj(nativeobj_new(&versions_type, sizeof(Versions)));
+    dict_set_sym(fn->attrs, name, v);
+    value_unref(v);
+    return (Versions *)v.o;
+}
+
+/* A size of this launch by its name in the kernel. */
+static int64_t launch_size(const KSpec *s, Sym name)
+{
+    if (name == sym("_groups"))
+        return s->groups;
+    if (name == sym("_across"))
+        return s->across;
+    if (name == sym("_deep"))
+        return s->deeps;
+    for (int i = 0; i < s->nparams; i++) {
+        const KParam *p = &s->param[i];
+        if (p->name == name && !p->tensor && p->v.tag == V_INT)
+            return p->v.i;
+        for (int k = 0; p->tensor && k < p->tensor->rank && k < VIEW_RANK; k++) {
+            char text[96];
+            snprintf(text, sizeof text, "%.64s_%d", p->name->text, k);
+            if (p->dim[k] == name || (!p->dim[k] && !strcmp(text, name->text)))
+                return kspec_extent(s, i, k);
+        }
+    }
+    return 0;
+}
+
+static bool same_value(Value a, Value b) { return a.tag == b.tag && a.i == b.i; }
+
+static bool holds(const Version *v, const char *key, const KSpec *s)
+{
+    if (strcmp(v->key, key) != 0)
+        return false;
+    for (int i = 0; i < v->fixed.n; i++)
+        if (launch_size(s, v->fixed.at[i].name) != v->fixed.at[i].v)
+            return false;
+    for (int i = 0; i < v->reads.n; i++)
+        if (!same_value(*v->reads.at[i].at, v->reads.at[i].v))
+            return false;
+    return true;
+}
+
+/* What a version depends on, but for sizes that turned out to be needed and variables outside. */
+static char *make_key(Interp *I, const KSpec *s)
+{
+    StrBuf b = {0};
+    char *key;
+
+    sb_printf(&b, "%d %d%d%d %s %s", s->lanes, s->sample, s->deep, s->debug, s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
+    for (int i = 0; i < SCHED_COUNT; i++)
+        sb_printf(&b, " %lld", (long long)s->sched[i]);
+    for (int i = 0; i < s->nparams; i++) {
+        const KParam *p = &s->param[i];
+        if (p->tensor) {
+            sb_printf(&b, "|%s%d", dtype_info[p->tensor->dtype].name, p->tensor->rank);
+            sb_putc(&b, p->tensor->rank && (p->tensor->stride[p->tensor->rank - 1] == 1 || p->tensor->shape[p->tensor->rank - 1] <= 1) ? 'c' : 's');
+        } else if (p->v.tag == V_INT || p->v.tag == V_FLOAT) {
+            sb_puts(&b, p->v.tag == V_INT ? "|int" : "|float");
+        } else {
+            sb_puts(&b, "|=");
+            if (!value_repr_to(I, p->v, &b))
+                exc_clear(I);
+            if (is_obj(p->v) && p->v.tag != V_STR && p->v.tag != V_TUPLE && p->v.tag != V_DTYPE)
+                sb_printf(&b, "@%p", (void *)p->v.o);
+        }
+    }
+    key = tsr_alloc(b.n + 1);
+    memcpy(key, sb_str(&b), b.n + 1);
+    sb_done(&b);
+    return key;
+}
+
+static void raise_at(Launch *L, const char *code, const char *what, Span at, const char *why)
+{
+    Place p = at.hi ? source_place(at.lo) : (Place){0};
+    bool numbered = why[0] == 'E' && why[1] == '0' && strlen(why) > 6 && why[5] == ':';
+    StrBuf b = {0};
+
+    if (p.src)
+        sb_printf(&b, " (%s:%u)", p.src->path, p.line);
+    if (numbered)
+        raise(L->I, EXC_RuntimeError, "%.5s: kernel '%s'%s: %s%s", why, L->name, what, why + 7, sb_str(&b));
+    else
+        raise(L->I, EXC_RuntimeError, "%s: kernel '%s'%s: %s%s", code, L->name, what, why, sb_str(&b));
+    sb_done(&b);
+}
+
+/* The version for this launch, made if there is none. NULL: an exception is pending. */
+static Version *version_for(Launch *L)
+{
+    Versions *all = versions_of(L->spec.fn);
+    char *key = make_key(L->I, &L->spec);
+    Version *v = NULL;
+    Body B;
+
+    for (int i = 0; i < all->at.n && !v; i++)
+        if (holds(all->at.at[i], key, &L->spec))
+            v = all->at.at[i];
+    if (v) {
+        tsr_free(key);
+        return v;
+    }
+    v = tsr_calloc(sizeof *v);
+    v->key = key;
+    v->k = body_make(L->I, &L->spec, &B);
+    if (v->k) {
+        for (uint32_t i = 0; i < B.fixed_names.cap; i++)
+            if (B.fixed_names.key[i])
+                vec_push(&v->fixed, ((Fixed){(Sym)(uintptr_t)B.fixed_names.key[i], launch_size(&L->spec, (Sym)(uintptr_t)B.fixed_names.key[i])}));
+        for (int i = 0; i < B.reads.n; i++)
+            vec_push(&v->reads, B.reads.at[i]);
+        B.reads.n = 0;
+        memcpy(v->result, B.result, sizeof v->result);
+        v->nresults = B.nresults;
+        v->returns_tuple = B.returns_tuple;
+        v->uses_blocks = B.uses_blocks;
+        for (int i = 0; i < L->spec.nparams; i++) {
+            bool passed = L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT;
+            v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
+            v->written[i] = B.param[i].written;
+        }
+        if (!B.uses_lanes && !L->spec.debug)
+            v->k->lanes = 1;
+        vec_push(&all->at, v);
+    } else {
+        raise_at(L, "E0623", "", B.err_at, B.err.n ? sb_str(&B.err) : "it cannot be made");
+        version_free(v);
+        v = NULL;
+    }
+    map_done(&B.fixed_names);
+    body_done(&B);
+    return v;
+}
+
+/* ------------------------------------------------------------- the grid */
+
+static int64_t ceil_div(int64_t a, int64_t b) { return b > 0 ? (a + b - 1) / b : 0; }
+
+/* The parameter that says how large the work is: the largest that is written. -1: none. */
+int launch_output(const Launch *L, const bool *written)
+{
+    int best = -1;
+
+    for (int i = 0; i < L->spec.nparams; i++)
+        if (L->spec.param[i].tensor && written[i] && (best < 0 || tensor_size(L->spec.param[i].tensor) > tensor_size(L->spec.param[best].tensor)))
+            best = i;
+    return best;
+}
+
+static bool in_whole_tensor(const Launch *L, Sym dim, int but)
+{
+    for (int i = 0; i < L->spec.nparams; i++)
+        for (int k = 0; i != but && L->spec.param[i].tensor && L->spec.param[i].kind != KPARAM_TILE && k < L->spec.param[i].tensor->rank &&
+                k < VIEW_RANK; k++)
+            if (L->spec.param[i].dim[k] == dim)
+                return true;
+    return false;
+}
+
+bool launch_tiles(const Launch *L)
+{
+    for (int i = 0; i < L->spec.nparams; i++)
+        if (L->spec.param[i].kind == KPARAM_TILE && L->spec.param[i].tensor)
+            return true;
+    return false;
+}
+
+Extent2 launch_extent(const Launch *L, int out)
+{
+    Extent2 e = {{1, 1}, {NULL, NULL}};
+    const KParam *p = &L->spec.param[out];
+    int rank = p->tensor->rank;
+
+    if (rank >= 1) {
+        e.size[0] = p->tensor->shape[rank >= 2 ? rank - 2 : 0];
+        e.dim[0] = p->dim[rank >= 2 ? rank - 2 : 0];
+    }
+    if (rank >= 2) {
+        e.size[1] = p->tensor->shape[rank - 1];
+        e.dim[1] = p->dim[rank - 1];
+    }
+    return e;
+}
+
+/* Of what is returned: axes that came from a dimension as it is, larger than a block, and not needed whole. */
+static Extent2 result_extent(const Launch *L, const Version *v)
+{
+    Extent2 e = {{1, 1}, {NULL, NULL}};
+
+    for (int i = 0; i < v->nresults; i++) {
+        const KResult *r = &v->result[i];
+        for (int c = 0; c < 2; c++) {
+            int axis = r->rank >= 2 ? r->rank - 2 + c : c ? -1 : r->rank - 1;
+            int64_t block = L->spec.sched[c ? SCHED_block_n : SCHED_block_m], size = 0;
+            if (axis < 0 || !r->dim[axis] || e.dim[c])
+                continue;
+            for (int p = 0; p < L->spec.nparams; p++)
+                for (int k = 0; L->spec.param[p].tensor && k < L->spec.param[p].tensor->rank && k < VIEW_RANK; k++)
+                    if (L->spec.param[p].dim[k] == r->dim[axis] && L->spec.param[p].kind == KPARAM_TILE)
+                        size = L->spec.param[p].tensor->shape[k];
+            if (size > block && r->extent[axis] == block && !in_whole_tensor(L, r->dim[axis], -1)) {
+                e.size[c] = size;
+                e.dim[c] = r->dim[axis];
+            }
+        }
+    }
+    return e;
+}
+
+static void cut_by(Launch *L, const Extent2 *e, int out)
+{
+    bool tile = out < 0 || L->spec.param[out].kind == KPARAM_TILE;
+
+    for (int c = 0; c < 2; c++)
+        if (e->dim[c] && (tile ? !in_whole_tensor(L, e->dim[c], out) : !in_whole_tensor(L, e->dim[c], out)))
+            L->spec.cut[c] = e->dim[c];
+}
+
+/* Groups along rows and columns, as far as the launch does not say. */
+void launch_grid(Launch *L, const Extent2 *e)
+{
+    KSpec *s = &L->spec;
+    int64_t down = ceil_div(e->size[0], s->sched[SCHED_block_m]), across = ceil_div(e->size[1], s->sched[SCHED_block_n]);
+
+    s->deep = L->ngrid == 3;
+    s->deeps = L->ngrid == 3 ? L->grid[2] : 1;
+    s->across = L->ngrid >= 2 ? L->grid[1] : across > 0 ? across : 1;
+    s->groups = L->plain ? down * across : L->grid[0] * (L->ngrid >= 2 ? L->grid[1] : 1) * (L->ngrid >= 3 ? L->grid[2] : 1);
+}
+
+/* One tile for each element of the largest output. */
+static void grid_of_elements(Launch *L, int64_t elements)
+{
+    L->spec.groups = ceil_div(elements, L->spec.lanes);
+    L->spec.across = 1;
+}
+
+bool launch_by_element(const Launch *L)
+{
+    return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT));
+}
+
+/* Work out the grid and which dimensions groups share. false: pending. */
+static bool plan(Launch *L)
+{
+    bool written[KERNEL_PARAMS];
+    Extent2 e = {{1, 1}, {NULL, NULL}};
+    int out;
+
+    for (int i = 0; i < L->spec.nparams; i++)
+        written[i] = L->form.param[i].written;
+    out = launch_output(L, written);
+    L->spec.groups = L->plain ? 1 : L->grid[0];
+    L->spec.across = 1;
+    if (out >= 0)
+        e = launch_extent(L, out);
+    if (launch_tiles(L) && (L->plain || L->grid[0] * L->grid[1] * L->grid[2] > 1)) {
+        if (out < 0) {                                      /* what it returns, or stores to by parts, is seen when it is made */
+            Version *v;
+            L->spec.sample = true;
+            v = version_for(L);
+            L->spec.sample = false;
+            if (!v)
+                return false;
+            out = launch_output(L, v->written);
+            e = out >= 0 ? launch_extent(L, out) : result_extent(L, v);
+        }
+        cut_by(L, &e, out);
+    }
+    if (!L->plain || !launch_by_element(L)) {
+        launch_grid(L, &e);
+        if (L->plain && out < 0 && !L->spec.cut[0] && !L->spec.cut[1])
+            L->spec.groups = 1;
+        if (L->plain && out >= 0 && launch_tiles(L) && L->spec.param[out].kind == KPARAM_TILE && !e.dim[0] && !e.dim[1])
+            L->spec.groups = L->spec.across = 1;            /* without names nothing says what is cut */
+    } else if (out >= 0) {
+        grid_of_elements(L, tensor_size(L->spec.param[out].tensor));
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------- running */
+
+static TileArg arg_of(Tensor *t)
+{
+    TileArg a = {.base = tensor_data(t)};
+
+    for (int i = 0; i < t->rank; i++) {
+        a.extent[i] = t->shape[i];
+        a.stride[i] = t->stride[i];
+    }
+    return a;
+}
+
+/* A result is as large as its block, or as the dimensions that groups share; what is past the end of one is none of it. */
+static Tensor *new_result(const KSpec *s, const KResult *r)
+{
+    Dim shape[VIEW_RANK];
+
+    for (int i = 0; i < r->rank; i++) {
+        int64_t whole = r->dim[i] ? launch_size(s, r->dim[i]) : r->extent[i];
+        shape[i] = r->cut[i] || whole < r->extent[i] ? whole : r->extent[i];
+    }
+    return tensor_zeros(r->dtype, r->rank, shape);
+}
+
+typedef struct Run { TileArg *arg; double *number; Tensor *out[KERNEL_PARAMS], *result[KERNEL_RESULTS]; } Run;
+
+static bool prepare(Launch *L, Version *v, Run *r)
+{
+    for (int i = 0; i < L->spec.nparams; i++) {
+        KParam *p = &L->spec.param[i];
+        if (v->index[i] < 0)
+            continue;
+        if (!p->tensor) {
+            r->number[i] = p->v.f;
+            r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
+            continue;
+        }
+        if (v->written[i] && !(r->out[i] = tensor_copy(p->tensor)))
+            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
+        r->arg[v->index[i]] = arg_of(r->out[i] ? r->out[i] : (Tensor *)p->tensor);
+    }
+    for (int i = 0; i < v->nresults; i++) {
+        if (!(r->result[i] = new_result(&L->spec, &v->result[i])))
+            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' returns", L->name), false;
+        r->arg[v->result[i].param] = arg_of(r->result[i]);
+    }
+    return true;
+}
+
+static bool execute(Launch *L, Version *v, Run *r)
+{
+    int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
+    StrBuf err = {0};
+    int done = 0;
+
+    for (int i = 0; i < v->k->size.n; i++)
+        size[i] = launch_size(&L->spec, v->k->size.at[i]);
+    if (kernel_run_code && !L->spec.debug)
+        done = kernel_run_code(&v->code, v->k, size, r->arg, &err);
+    if (!done)
+        done = tile_run(v->k, size, r->arg, L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0, &err) ? 1 : -1;
+    if (done < 0 && tsr_interrupted)
+        interp_poll(L->I);
+    else if (done < 0)
+        raise(L->I, EXC_RuntimeError, "E0624: kernel '%s' is at fault: %s", L->name, sb_str(&err));
+    sb_done(&err);
+    tsr_free(size);
+    return done > 0;
+}
+
+static Value take_tensor(Tensor **t)
+{
+    Value v = *t ? tensor_value(*t) : VNONE;
+
+    *t = NULL;
+    return v;
+}
+
+/* (result, outputs by position, outputs by name) */
+static Value give_back(Launch *L, Version *v, Run *r, Value args)
+{
+    Value outs = tuple_new(as_tuple(args)->n), named = dict_new(), result = VNONE;
+
+    for (int64_t i = 0; i < as_tuple(args)->n; i++)
+        as_tuple(outs)->at[i] = VNONE;
+    for (int i = 0; i < L->spec.nparams; i++) {
+        if (!r->out[i])
+            continue;
+        if (L->arg[i] >= 0) {
+            as_tuple(outs)->at[L->arg[i]] = take_tensor(&r->out[i]);
+        } else if (L->keyword[i]) {
+            Value t = take_tensor(&r->out[i]);
+            dict_set_sym(as_dict(named), L->keyword[i], t);
+            value_unref(t);
+        }
+    }
+    if (v->returns_tuple) {
+        result = tuple_new(v->nresults);
+        for (int i = 0; i < v->nresults; i++)
+            as_tuple(result)->at[i] = take_tensor(&r->result[i]);
+    } else if (v->nresults) {
+        result = take_tensor(&r->result[0]);
+    }
+    return tuple_of(3, result, outs, named);
+}
+
+static Value run_version(Launch *L, Version *v, Value args)
+{
+    Run r = {.arg = tsr_calloc(sizeof *r.arg * (size_t)(v->k->params.n + 1)), .number = tsr_calloc(sizeof *r.number * KERNEL_PARAMS)};
+    Value y = VERR;
+
+    if (prepare(L, v, &r) && execute(L, v, &r))
+        y = give_back(L, v, &r, args);
+    for (int i = 0; i < KERNEL_PARAMS; i++)
+        tensor_unref(r.out[i]);
+    for (int i = 0; i < KERNEL_RESULTS; i++)
+        tensor_unref(r.result[i]);
+    tsr_free(r.arg);
+    tsr_free(r.number);
+    return y;
+}
+
+/* ------------------------------------------------------------- launches */
+
+static int sizes_of(Value v, int64_t *out)
+{
+    int n = v.tag == V_TUPLE ? (int)as_tuple(v)->n : 0;
+
+    for (int i = 0; i < 3; i++)
+        out[i] = i < n ? as_tuple(v)->at[i].i : 1;
+    return n;
+}
+
+static void take_schedule(KSpec *s, Value fields)
+{
+    for (int i = 0; i < SCHED_COUNT; i++) {
+        Value v = fields.tag == V_DICT ? dict_get_sym(as_dict(fields), sym(schedule_fields[i].name)) : VERR;
+        s->sched[i] = schedule_fields[i].dflt;
+        if (v.tag == V_INT)
+            s->sched[i] = v.i;
+        else if (v.tag == V_STR)
+            s->sched[i] = !strcmp(as_str(v)->s, "xor");
+        s->sched_given[i] = v.tag == V_INT || v.tag == V_STR;
+    }
+    for (int i = 0; i < 3; i++)
+        if (!s->sched_given[SCHED_tile_m + i])
+            s->sched[SCHED_tile_m + i] = s->sched[SCHED_block_m + i];
+}
+
+bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
+{
+    int64_t b[3];
+    int nblock;
+
+    if (fn.tag != V_FUNC || !AST_IS(((FuncObj *)fn.o)->code->ast, FunctionDef))
+        return launch_refuse(L, "E0623: '%s' is no function that can be a kernel", L->name);
+    L->spec.fn = (FuncObj *)fn.o;
+    L->spec.def = AST_AS(L->spec.fn->code->ast, FunctionDef);
+    L->spec.debug = interp_options(L->I)->debug;
+    kernel_form(L->spec.def, &L->form);
+    take_schedule(&L->spec, schedule);
+    L->ngrid = sizes_of(grid, L->grid);
+    L->plain = L->ngrid == 0;
+    nblock = sizes_of(block, b);
+    L->block = b[0] * b[1] * b[2];
+    L->spec.lanes = nblock ? (int)L->block
+                  : L->spec.sched_given[SCHED_warps] ? (int)(L->spec.sched[SCHED_warps] * 32 > 1024 ? 1024 : L->spec.sched[SCHED_warps] * 32)
+                                                     : GROUP_DEFAULT;
+    return true;
+}
+
+Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+{
+    Launch *L = tsr_calloc(sizeof *L);
+    Version *v;
+    Value y = VERR;
+
+    L->I = I;
+    L->name = name;
+    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && plan(L) && (v = version_for(L)))
+        y = run_version(L, v, args);
+    for (int i = 0; i < L->held.n; i++)
+        value_unref(L->held.at[i]);
+    vec_free(&L->held);
+    tsr_free(L);
+    return y;
+}

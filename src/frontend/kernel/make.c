@@ -1,0 +1,415 @@
+/*
+ * One kernel for one kind of launch: parameters become views, sizes and
+ * values; the body is evaluated; what it returns is stored.
+ *
+ * An attempt may find that it needs to know something first (body.h); then the
+ * kernel is made again with it.  Each thing is found once, so this ends.
+ */
+#include "frontend/kernel/body.h"
+
+#include "frontend/tensor/tensor_ops.h"
+
+#include <string.h>
+
+enum { ATTEMPTS = 400 };
+
+/* ------------------------------------------------------------- sizes */
+
+KVal kb_size(Body *B, Sym name, int64_t v)
+{
+    TileBlock *here = B->b.at;
+    TAttr a = tattr_none;
+    KSize *s;
+    int i = 0;
+
+    if (B->spec->literal || map_find(B->fixed, (uintptr_t)name, NULL))
+        return kb_number(v);
+    while (i < B->nsizes && B->size[i].name != name)
+        i++;
+    if (i == KERNEL_SIZES)
+        return kb_fail(B, "a kernel has at most %d sizes", KERNEL_SIZES);
+    s = &B->size[i];
+    if (i == B->nsizes) {
+        B->nsizes++;
+        *s = (KSize){.name = name, .v = v};
+        tile_size(B->k, name);
+        a.name = name;
+        B->b.at = &B->k->body;
+        s->ref = kb_emit(B, TOP_size, &a, NULL, 0);
+        B->b.at = here;
+        if (!s->ref.node)
+            return KBAD;
+        kb_to_front(B, s->ref.node);
+        kb_know(B, s->ref, v, (uint64_t)1 << i);
+    }
+    return kb_int(B, lin_of(s->ref));
+}
+
+KVal kb_field(Body *B, ScheduleField f)
+{
+    (void)B;
+    if (schedule_fields[f].kind == SCHED_WORD)
+        return kb_static(B, str_c(B->spec->sched[f] ? "xor" : "none"));
+    return kb_number(B->spec->sched[f]);
+}
+
+KVal kb_group_count(Body *B) { return kb_size(B, sym("_groups"), B->spec->groups); }
+
+/* Groups are numbered along the grid's axes, the last one fastest. */
+KVal group_offset(Body *B, int axis)
+{
+    KVal across = kb_size(B, sym("_across"), B->spec->across), g, y;
+    static const ScheduleField field[3] = {SCHED_block_m, SCHED_block_n, SCHED_block_k};
+    TileBlock *here = B->b.at;
+    TileNode *last;
+
+    if (axis == 2 && !B->spec->deep)
+        return kb_number(0);
+    if (B->offset[axis])
+        return *B->offset[axis];
+    g = kb_group_id(B);
+    if (B->spec->deep)
+        kb_size(B, sym("_deep"), B->spec->deeps);
+    B->b.at = &B->k->body;
+    last = B->k->body.last;
+    if (B->spec->deep) {
+        KVal deep = kb_size(B, sym("_deep"), B->spec->deeps);
+        y = axis == 2 ? kb_binary(B, AOP_MOD, g, deep) : KUNSET;
+        g = kb_binary(B, AOP_FLOORDIV, g, deep);
+    }
+    if (axis < 2)
+        y = kb_binary(B, axis ? AOP_MOD : AOP_FLOORDIV, g, across);
+    y = kb_binary(B, AOP_MUL, y, kb_field(B, field[axis]));
+    for (TileNode *n = last ? last->next : B->k->body.first, *next; n; n = next) {
+        next = n->next;
+        kb_to_front(B, n);
+    }
+    B->b.at = here;
+    if (kb_bad(y))
+        return y;
+    B->offset[axis] = kb_alloc(B, sizeof y);
+    *B->offset[axis] = y;
+    return y;
+}
+
+/* The size of a dimension by its name. */
+static bool dimension_size(const KSpec *spec, Sym name, int64_t *out)
+{
+    for (int i = 0; i < spec->nparams; i++)
+        for (int k = 0; spec->param[i].tensor && k < spec->param[i].tensor->rank && k < VIEW_RANK; k++)
+            if (spec->param[i].dim[k] == name) {
+                *out = kspec_extent(spec, i, k);
+                return true;
+            }
+    return false;
+}
+
+KVal kb_dimension(Body *B, Sym name, bool block)
+{
+    int64_t v;
+
+    for (int c = 0; c < 2 && block; c++)
+        if (B->spec->cut[c] == name)
+            return kb_field(B, c ? SCHED_block_n : SCHED_block_m);
+    return dimension_size(B->spec, name, &v) ? kb_size(B, name, v) : KUNSET;
+}
+
+/* ------------------------------------------------------------- parameters */
+
+/* How large an axis is: its own size, or for a look at what is returned at most a block. */
+int64_t kspec_extent(const KSpec *spec, int param, int axis)
+{
+    const KParam *p = &spec->param[param];
+    int64_t v = p->tensor->shape[axis];
+
+    if (spec->sample && p->kind == KPARAM_TILE && p->dim[axis]) {
+        int64_t most = axis == p->tensor->rank - 1 && p->tensor->rank > 1 ? spec->sched[SCHED_block_n] : spec->sched[SCHED_block_m];
+        for (int i = 0; i < spec->nparams; i++)             /* a name has one size: its first place decides */
+            for (int k = 0; spec->param[i].tensor && k < spec->param[i].tensor->rank && k < VIEW_RANK; k++)
+                if (spec->param[i].dim[k] == p->dim[axis] && spec->param[i].kind != KPARAM_TILE)
+                    return v;
+        for (int i = 0; i < spec->nparams; i++)
+            for (int k = 0; spec->param[i].tensor && k < spec->param[i].tensor->rank && k < VIEW_RANK; k++)
+                if (spec->param[i].dim[k] == p->dim[axis]) {
+                    most = k == spec->param[i].tensor->rank - 1 && k ? spec->sched[SCHED_block_n] : spec->sched[SCHED_block_m];
+                    return v < most ? v : most;
+                }
+        return v < most ? v : most;
+    }
+    return v;
+}
+
+static TileType view_type(const Tensor *t)
+{
+    TileType y = {.kind = TILE_VIEW, .dtype = t->dtype, .rank = t->rank, .space = SPACE_GLOBAL};
+
+    for (int i = 0; i < t->rank; i++)
+        y.stride[i] = i == t->rank - 1 && (t->stride[i] == 1 || t->shape[i] <= 1) ? 1 : STRIDE_ANY;
+    return y;
+}
+
+static Sym axis_name(const KParam *p, int axis)
+{
+    char text[96];
+
+    if (p->dim[axis])
+        return p->dim[axis];
+    snprintf(text, sizeof text, "%.64s_%d", p->name->text, axis);
+    return sym(text);
+}
+
+static KVal tensor_param(Body *B, int i)
+{
+    const KSpec *s = B->spec;
+    const KParam *p = &s->param[i];
+    TileType t = view_type(p->tensor);
+    KPlace place = {.dtype = (DType)t.dtype, .rank = t.rank, .param = i, .reduces = p->reduces};
+
+    B->param[i].index = B->k->params.n;
+    place.view = tile_param(B->k, p->name, &t);
+    for (int k = 0; k < t.rank; k++) {
+        PlaceAxis *x = &place.axis[k];
+        KVal size = kb_size(B, axis_name(p, k), kspec_extent(s, i, k));
+        if (!kb_to_lin(B, size, &x->size))
+            return KBAD;
+        x->dim = p->dim[k];
+        x->extent = x->size;
+        for (int c = 0; c < 2 && p->kind == KPARAM_TILE && p->dim[k]; c++)
+            if (s->cut[c] == p->dim[k]) {
+                KVal at = group_offset(B, c);
+                if (!kb_to_lin(B, at, &x->start))
+                    return KBAD;
+                x->extent = lin_number(s->sched[c ? SCHED_block_n : SCHED_block_m]);
+                x->cut = true;
+            }
+    }
+    return kplace_value(B, &place);
+}
+
+static KVal float_param(Body *B, int i)
+{
+    TileType t = {.kind = TILE_VIEW, .dtype = DT_f64};
+    TileRef view;
+    TAttr a = tattr_none;
+
+    B->param[i].index = B->k->params.n;
+    view = tile_param(B->k, B->spec->param[i].name, &t);
+    return kb_scalar(kb_emit1(B, TOP_load, &a, view), true);
+}
+
+static KVal param_value(Body *B, int i)
+{
+    const KParam *p = &B->spec->param[i];
+
+    if (p->tensor)
+        return tensor_param(B, i);
+    if (p->v.tag == V_INT)
+        return kb_size(B, p->name, p->v.i);
+    if (p->v.tag == V_FLOAT)
+        return float_param(B, i);
+    return kb_static(B, value_ref(p->v));
+}
+
+static void bind_params(Body *B)
+{
+    const KSpec *s = B->spec;
+
+    for (int i = 0; i < s->nparams && !B->failed; i++) {
+        for (int k = 0; s->param[i].tensor && k < s->param[i].tensor->rank && k < VIEW_RANK; k++)
+            if (s->param[i].dim[k] && !kb_var(B, s->param[i].dim[k]))
+                kb_set(B, s->param[i].dim[k], kb_dimension(B, s->param[i].dim[k], false));
+        kb_set(B, s->param[i].name, param_value(B, i));
+    }
+}
+
+/* ------------------------------------------------------------- what it returns */
+
+/* A number is stored once, by the first lane of the first group. */
+static void store_once(Body *B, TileRef view, TileRef value)
+{
+    KVal first = kb_compare(B, AOP_EQ, kb_group_id(B), kb_number(0)), lane = kb_compare(B, AOP_EQ, kb_local_id(B), kb_number(0));
+    TileRef in[2] = {view, value};
+    TileBlock *here = B->b.at;
+    TileNode *n;
+    bool alone = B->spec->lanes == 1;
+
+    if (!alone)
+        first = kb_apply(B, OP_bitand, (KVal[]){first, lane}, 2);
+    n = kb_bad(first) ? NULL : tile_add(&B->b, TOP_if, NULL, &first.ref, 1);
+    if (!n)
+        return;
+    B->b.at = n->region[0];
+    kb_emit(B, TOP_store, NULL, in, 2);
+    tile_yield(&B->b, NULL, 0);
+    B->b.at = n->region[1];
+    tile_yield(&B->b, NULL, 0);
+    B->b.at = here;
+}
+
+static DType result_dtype(KVal v)
+{
+    if (v.kind == K_SCALAR || v.kind == K_BLOCK)
+        return v.weak ? DT_f32 : (DType)tile_type(v.ref)->dtype;
+    return v.kind == K_STATIC && v.v.tag == V_FLOAT ? DT_f32 : v.kind == K_STATIC && v.v.tag == V_BOOL ? DT_bool : DT_int64;
+}
+
+static void give_result(Body *B, KVal v)
+{
+    KResult *r = &B->result[B->nresults];
+    char name[24];
+    TileType t = {.kind = TILE_VIEW};
+    KPlace p = {.param = -1, .buffer = 1};
+    bool lanes = B->uses_lanes;
+
+    v = kb_value(B, v);
+    if (kb_bad(v))
+        return;
+    if (!kb_is_value(v) || v.kind == K_VECTOR) {
+        kb_fail(B, "a kernel returns numbers, elements and block values");
+        return;
+    }
+    if (B->nresults == KERNEL_RESULTS) {
+        kb_fail(B, "a kernel returns at most %d values", KERNEL_RESULTS);
+        return;
+    }
+    snprintf(name, sizeof name, "result%d", B->nresults++);
+    t.dtype = (uint8_t)result_dtype(v);
+    t.rank = v.kind == K_BLOCK ? tile_type(v.ref)->rank : 0;
+    for (int i = 0; i < t.rank; i++)
+        t.stride[i] = i == t.rank - 1 ? 1 : STRIDE_ANY;
+    r->param = B->k->params.n;
+    r->dtype = (DType)t.dtype;
+    r->rank = t.rank;
+    p.view = tile_param(B->k, sym(name), &t);
+    if (!t.rank) {
+        store_once(B, p.view, kb_ref(B, v, r->dtype));
+        B->uses_lanes = lanes || (v.kind != K_STATIC && kb_lane_dependent(B, kb_ref(B, v, r->dtype)));
+        return;
+    }
+    p.rank = t.rank;
+    p.dtype = r->dtype;
+    for (int i = 0; i < t.rank; i++) {
+        const AxisTag *tag = &v.tag[i];
+        r->extent[i] = tile_type(v.ref)->extent[i];
+        r->dim[i] = tag->dim;
+        r->cut[i] = tag->cut;
+        if (tag->cut) {
+            KVal at = group_offset(B, B->spec->cut[1] == tag->dim);
+            if (!kb_to_lin(B, at, &p.axis[i].start))
+                return;
+        }
+        p.axis[i].extent = lin_number(r->extent[i]);
+    }
+    kplace_store(B, &p, v);
+}
+
+static void give_results(Body *B)
+{
+    KVal *v = kb_var(B, sym("$value")), *item;
+    int n;
+
+    if (!v || v->kind == K_UNSET || (v->kind == K_STATIC && v->v.tag == V_NONE))
+        return;
+    n = v->kind == K_TUPLE ? kb_sequence(B, *v, &item) : -1;
+    B->returns_tuple = n >= 0;
+    for (int i = 0; i < n && !B->failed; i++)
+        give_result(B, item[i]);
+    if (n < 0)
+        give_result(B, *v);
+}
+
+/* ------------------------------------------------------------- making */
+
+static void evaluate(Body *B)
+{
+    Inlined in = {.fn = B->spec->fn, .scope = B->spec->fn->code->scope, .path = 0x243f6a8885a308d3u};
+
+    B->fn = &in;
+    vec_push(&B->k->grid, B->spec->literal ? B->spec->groups : tile_size(B->k, sym("_groups")));
+    B->b.at = &B->k->body;
+    bind_params(B);
+    kb_block_of(B, B->spec->def->body);
+    if (!B->failed) {
+        B->b.span = B->spec->def->ast.span;
+        give_results(B);
+    }
+    vec_free(&in.vars);
+    B->fn = NULL;
+}
+
+static void drop(Body *B)
+{
+    map_done(&B->known);
+    map_done(&B->loop_of);
+    map_done(&B->lane_dep);
+    map_done(&B->buffers);
+    map_done(&B->guess);
+    vec_free(&B->indices);
+    for (int i = 0; i < B->kept.n; i++)
+        value_unref(B->kept.at[i]);
+    vec_free(&B->kept);
+    arena_done(&B->arena);
+    sb_done(&B->build_err);
+}
+
+static void drop_reads(Body *B)
+{
+    for (int i = 0; i < B->reads.n; i++)
+        value_unref(B->reads.at[i].v);
+    vec_free(&B->reads);
+}
+
+void body_done(Body *B)
+{
+    drop(B);
+    drop_reads(B);
+    sb_done(&B->err);
+}
+
+static bool attempt(Body *B, Interp *I, const KSpec *spec)
+{
+    B->I = I;
+    B->spec = spec;
+    B->k = tile_kernel_new(sym(spec->def->name->text));
+    B->k->lanes = spec->lanes;
+    B->b = (TileBuilder){B->k, &B->k->body, {0, 0}, &B->build_err};
+    for (int i = 0; i < spec->nparams; i++)
+        B->param[i] = spec->param[i];
+    evaluate(B);
+    return !B->failed;
+}
+
+TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
+{
+    Map unroll = {0}, stack = {0}, fixed = {0};
+    int stacks = 0;
+    TileKernel *k = NULL;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        *out = (Body){.unroll = &unroll, .stack = &stack, .fixed = &fixed, .nstacks = &stacks};
+        if (attempt(out, I, spec)) {
+            k = out->k;
+            break;
+        }
+        tile_kernel_free(out->k);
+        out->k = NULL;
+        if (!out->again || i + 1 == ATTEMPTS || tsr_interrupted)
+            break;
+        body_done(out);
+    }
+    if (k) {
+        StrBuf why = {0};
+        tile_fold(k);
+        if (!tile_verify(k, &why)) {
+            sb_printf(&out->err, "%s", sb_str(&why));
+            tile_kernel_free(k);
+            out->k = k = NULL;
+        }
+        sb_done(&why);
+    }
+    out->fixed_names = fixed;
+    map_done(&unroll);
+    map_done(&stack);
+    out->unroll = out->stack = out->fixed = NULL;
+    return k;
+}

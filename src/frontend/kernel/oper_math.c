@@ -1,0 +1,636 @@
+/*
+ * The operations of the kernel language on block values: products, constructors,
+ * reductions, attention's helpers, fragments.  Each is a few ops of tiles.
+ */
+#include "frontend/kernel/body.h"
+
+#include <math.h>
+#include <string.h>
+
+static const TileType *type_of(KVal v) { return tile_type(v.ref); }
+static TileRef f32_const(Body *B, double f) { return kb_const(B, DT_f32, f, 0); }
+
+TileRef kb_iota(Body *B, const Lin *first, int rank, const int32_t *shape, int axis)
+{
+    TAttr a = tattr_none;
+
+    a.dtype = DT_int64;
+    a.axis = (int8_t)axis;
+    a.rank = (int8_t)rank;
+    memcpy(a.shape, shape, sizeof *shape * (size_t)rank);
+    return kb_emit1(B, TOP_iota, &a, lin_ref(B, first));
+}
+
+static TileRef map2(Body *B, OpId op, TileRef a, TileRef b) { return kb_map(B, op, (TileRef[]){a, b}, 2); }
+static TileRef map1(Body *B, OpId op, TileRef a) { return kb_map(B, op, &a, 1); }
+static TileRef where(Body *B, TileRef test, TileRef a, TileRef b) { return kb_map(B, OP_where, (TileRef[]){test, a, b}, 3); }
+
+static KVal block_arg(KArgs *a, int i, int rank)
+{
+    KVal v = kb_value(a->B, a->at[i]);
+
+    if (kb_bad(v))
+        return v;
+    if (v.kind != K_BLOCK || (rank && type_of(v)->rank != rank))
+        return kb_fail(a->B, rank ? "%s() takes block values of %d axes" : "%s() takes block values", a->name, rank);
+    return v;
+}
+
+/* ------------------------------------------------------------- reductions */
+
+static KVal reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
+{
+    DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
+    int rank = type_of(v)->rank, n = 0;
+    int32_t extent = type_of(v)->extent[axis], shape[VIEW_RANK];
+    TAttr a = tattr_none;
+    AxisTag tag[VIEW_RANK] = {{0}};
+    TileRef x;
+
+    a.op = (uint8_t)op;
+    a.axis = (int8_t)axis;
+    x = kb_emit2(B, TOP_reduce, &a, kb_convert(B, v.ref, wide), kb_index(B, extent));
+    if (dtype_is_float(dt))
+        x = kb_convert(B, x, dt);
+    for (int i = 0; i < rank; i++)
+        if (i != axis || keep) {
+            tag[n] = i == axis ? (AxisTag){0} : v.tag[i];
+            shape[n++] = i == axis ? 1 : type_of(v)->extent[i];
+        }
+    return x.node ? kb_block(B, keep ? kb_reshape(B, x, n, shape) : x, tag) : KBAD;
+}
+
+static KVal reduce_all(Body *B, OpId op, KVal v)
+{
+    while (v.kind == K_BLOCK)
+        v = reduce_axis(B, op, v, type_of(v)->rank - 1, false);
+    return v;
+}
+
+typedef struct Reduction { bool all, keep; int axis; } Reduction;
+
+static bool reduction_args(Body *B, KVal v, const KVal *arg, const Sym *names, int n, Reduction *out)
+{
+    *out = (Reduction){.all = true};
+    for (int i = 0; i < n; i++) {
+        const char *name = names && names[i] ? names[i]->text : i == 0 ? "dim" : "keepdim";
+        int64_t x;
+        if (arg[i].kind == K_STATIC && arg[i].v.tag == V_NONE)
+            continue;
+        if (!strcmp(name, "dim") || !strcmp(name, "axis")) {
+            KVal *item, at = arg[i];
+            if (kb_sequence(B, at, &item) == 1)
+                at = item[0];
+            if (!kb_static_int(B, at, "an axis", &x))
+                return false;
+            x += x < 0 ? type_of(v)->rank : 0;
+            if (x < 0 || x >= type_of(v)->rank)
+                return kb_fail(B, "there is no axis %lld of %d", (long long)x, type_of(v)->rank), false;
+            out->all = false;
+            out->axis = (int)x;
+        } else if (!strcmp(name, "keepdim")) {
+            out->keep = kb_is_static_true(arg[i]);
+        } else {
+            return kb_fail(B, "a reduction has no argument '%s'", name), false;
+        }
+    }
+    return true;
+}
+
+static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, const Sym *names, int n)
+{
+    Reduction r;
+    KVal y;
+    int64_t count = 1;
+
+    if (!reduction_args(B, v, arg, names, n, &r))
+        return KBAD;
+    if (op == OP_any || op == OP_all) {
+        TileRef f = type_of(v)->dtype == DT_bool ? v.ref : map2(B, OP_ne, v.ref, kb_const(B, (DType)type_of(v)->dtype, 0, 0));
+        v = kb_block(B, f, v.tag);
+        if (kb_bad(v))
+            return v;
+    }
+    for (int i = 0; i < type_of(v)->rank; i++)
+        count *= r.all || r.axis == i ? type_of(v)->extent[i] : 1;
+    y = r.all ? reduce_all(B, op, v) : reduce_axis(B, op, v, r.axis, r.keep);
+    return mean ? kb_binary(B, AOP_DIV, y, kb_number(count)) : y;
+}
+
+/* ------------------------------------------------------------- moving */
+
+static KVal permute(Body *B, KVal v, const int8_t *axes)
+{
+    TAttr a = tattr_none;
+    AxisTag tag[VIEW_RANK] = {{0}};
+
+    a.rank = (int8_t)type_of(v)->rank;
+    for (int i = 0; i < a.rank; i++) {
+        a.axes[i] = axes[i];
+        tag[i] = v.tag[axes[i]];
+    }
+    return kb_block(B, kb_emit1(B, TOP_permute, &a, v.ref), tag);
+}
+
+static KVal transpose(Body *B, KVal v)
+{
+    int8_t axes[VIEW_RANK];
+    int rank = type_of(v)->rank;
+
+    for (int i = 0; i < rank; i++)
+        axes[i] = (int8_t)(i < rank - 2 ? i : rank == 1 ? 0 : 2 * rank - 3 - i);
+    return rank < 2 ? v : permute(B, v, axes);
+}
+
+static KVal reshape(Body *B, KVal v, const KVal *arg, int n)
+{
+    KVal *item;
+    int32_t shape[VIEW_RANK];
+    int64_t left = 1, x;
+    int open = -1;
+
+    if (n == 1 && (n = kb_sequence(B, arg[0], &item)) >= 0)
+        arg = item;
+    n = n < 0 ? 1 : n;
+    if (n > VIEW_RANK)
+        return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
+    for (int i = 0; i < type_of(v)->rank; i++)
+        left *= type_of(v)->extent[i];
+    for (int i = 0; i < n; i++) {
+        if (!kb_static_int(B, arg[i], "an extent", &x))
+            return KBAD;
+        if (x == -1 && open < 0)
+            open = i;
+        else if (x < 1 || left % x)
+            return kb_fail(B, "a block value of other extents does not reshape to these");
+        else
+            left /= x;
+        shape[i] = (int32_t)x;
+    }
+    if (open >= 0)
+        shape[open] = (int32_t)left;
+    return kb_block(B, kb_reshape(B, v.ref, n, shape), NULL);
+}
+
+/* ------------------------------------------------------------- methods */
+
+static KVal scalar_method(Body *B, KVal v, const char *name, const KVal *arg, int n)
+{
+    KVal in[3] = {v};
+    OpId op;
+
+    if (!strcmp(name, "item") && n == 0)
+        return v;
+    if (op_find(name, &op) && op_info[op].family == FAM_MAP && op_info[op].nin == n + 1 && op != OP_convert) {
+        for (int i = 0; i < n; i++)
+            in[i + 1] = arg[i];
+        return kb_apply(B, op, in, n + 1);
+    }
+    return kb_fail(B, "a value of a kernel has no method %s()", name);
+}
+
+static bool dtype_of(const KVal *arg, int n, DType *out)
+{
+    if (n < 1 || arg[0].kind != K_STATIC || arg[0].v.tag != V_DTYPE)
+        return false;
+    *out = as_dtype(arg[0].v)->dtype;
+    return true;
+}
+
+KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n)
+{
+    static const struct { const char *name; OpId op; bool mean; } reductions[] = {
+        {"sum", OP_sum, false}, {"prod", OP_prod, false}, {"max", OP_max, false}, {"min", OP_min, false}, {"amax", OP_max, false},
+        {"amin", OP_min, false}, {"any", OP_any, false}, {"all", OP_all, false}, {"mean", OP_sum, true},
+    };
+    DType dt;
+
+    if (kb_bad(v))
+        return v;
+    if (v.kind == K_GROUP)
+        return kb_group_method(B, v, name, arg, names, n);
+    if (!strcmp(name, "append") && v.kind == K_LIST)
+        return kb_fail(B, "a list in a kernel has its length: make it with a comprehension");
+    if ((!strcmp(name, "to") || !strcmp(name, "astype") || !strcmp(name, "cast")) && dtype_of(arg, n, &dt))
+        return kb_cast(B, v, dt);
+    if (v.kind != K_BLOCK)
+        return kb_is_value(v) ? scalar_method(B, v, name, arg, n) : kb_fail(B, "there is no method %s() here", name);
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        if (!strcmp(reductions[i].name, name))
+            return reduction(B, v, reductions[i].op, reductions[i].mean, arg, names, n);
+    if (!strcmp(name, "T") || !strcmp(name, "transpose"))
+        return transpose(B, v);
+    if (!strcmp(name, "reshape"))
+        return reshape(B, v, arg, n);
+    return scalar_method(B, v, name, arg, n);
+}
+
+/* ------------------------------------------------------------- products */
+
+static DType product_dtype(DType a, DType b)
+{
+    if (a == DT_f64 || b == DT_f64)
+        return DT_f64;
+    if (dtype_is_float(a) || dtype_is_float(b))
+        return DT_f32;
+    return dtype_info[a].bits == 64 || dtype_info[b].bits == 64 ? DT_int64 : DT_int32;
+}
+
+/* a @ b + acc of two blocks of two axes; acc UNSET: nothing. */
+static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
+{
+    Body *B = a->B;
+    int32_t shape[2];
+    AxisTag tag[VIEW_RANK] = {{0}};
+    TileRef in[4];
+
+    if (kb_bad(x) || kb_bad(y))
+        return KBAD;
+    if (type_of(x)->extent[1] != type_of(y)->extent[0])
+        return kb_fail(B, "E0607: %s: inner extents of [%d, %d] and [%d, %d] differ", a->name, type_of(x)->extent[0], type_of(x)->extent[1],
+                      type_of(y)->extent[0], type_of(y)->extent[1]);
+    shape[0] = type_of(x)->extent[0];
+    shape[1] = type_of(y)->extent[1];
+    acc = acc.kind == K_UNSET ? acc : kb_value(B, acc);
+    if (kb_bad(acc))
+        return acc;
+    if (acc.kind == K_BLOCK)
+        dt = (DType)type_of(acc)->dtype;
+    in[0] = x.ref;
+    in[1] = y.ref;
+    in[2] = acc.kind == K_UNSET ? kb_const(B, dt, 0, 0) : kb_ref(B, acc, dt);
+    if (in[2].node && memcmp(tile_type(in[2])->extent, shape, sizeof shape) != 0)
+        in[2] = kb_splat(B, in[2], 2, shape);
+    in[3] = kb_index(B, type_of(x)->extent[1]);
+    tag[0] = x.tag[0];
+    tag[1] = y.tag[1];
+    return kb_block(B, kb_emit(B, TOP_dot, NULL, in, 4), tag);
+}
+
+static KVal op_dot(KArgs *a)
+{
+    KVal x = block_arg(a, 0, 2), y = block_arg(a, 1, 2);
+
+    if (kb_bad(x) || kb_bad(y))
+        return KBAD;
+    return product(a, x, y, kb_given(a, 2) ? a->at[2] : KUNSET, product_dtype((DType)type_of(x)->dtype, (DType)type_of(y)->dtype));
+}
+
+static KVal op_mma(KArgs *a)
+{
+    KVal d = a->at[0], y;
+
+    if (d.kind != K_FRAGMENT || !kb_given(a, 3))
+        return op_dot(a);
+    a->at[0] = a->at[1];
+    a->at[1] = a->at[2];
+    a->at[2] = a->at[3];
+    y = op_dot(a);
+    if (!kb_bad(y))
+        fragment_set(a->B, d, kb_cast(a->B, y, (DType)type_of(fragment_value(a->B, d))->dtype));
+    return (KVal){.kind = K_STATIC, .v = VNONE};
+}
+
+static KVal op_mma_mixed(KArgs *a)
+{
+    KVal x = block_arg(a, 0, 2), y = block_arg(a, 1, 2);
+    DType dt;
+
+    return kb_bad(x) || kb_bad(y) || !kb_dtype_arg(a, 2, DT_f32, &dt) ? KBAD : product(a, x, y, KUNSET, dt);
+}
+
+/* matmul(A, B, C): C is where the result goes or what is added; an output only is not read. */
+static KVal op_matmul(KArgs *a) { return op_dot(a); }
+
+/* ------------------------------------------------------------- constructors */
+
+static KVal filled(KArgs *a, int dtype_at, KVal value)
+{
+    int32_t shape[VIEW_RANK];
+    int rank;
+    DType dt;
+    TileRef x;
+
+    if (!kb_shape_arg(a, 0, &rank, shape) || !kb_dtype_arg(a, dtype_at, DT_f32, &dt))
+        return KBAD;
+    x = kb_ref(a->B, value, dt);
+    a->B->uses_blocks = true;
+    return x.node ? kb_block(a->B, rank ? kb_splat(a->B, x, rank, shape) : x, NULL) : KBAD;
+}
+
+static KVal op_broadcast(KArgs *a)
+{
+    int32_t shape[VIEW_RANK];
+    int rank;
+    KVal v = kb_value(a->B, a->at[0]);
+    TileRef x;
+
+    if (kb_bad(v) || !kb_shape_arg(a, 1, &rank, shape))
+        return KBAD;
+    x = kb_ref(a->B, v, v.kind == K_STATIC || v.kind == K_INT ? DT_f32 : (DType)type_of(v)->dtype);
+    if (x.node && tile_type(x)->rank && tile_type(x)->rank < rank) {
+        int32_t full[VIEW_RANK];
+        for (int i = 0; i < rank; i++)
+            full[i] = i < rank - tile_type(x)->rank ? 1 : tile_type(x)->extent[i - (rank - tile_type(x)->rank)];
+        x = kb_reshape(a->B, x, rank, full);
+    }
+    return x.node ? kb_block(a->B, kb_splat(a->B, x, rank, shape), NULL) : KBAD;
+}
+
+static KVal op_rsqrt(KArgs *a)
+{
+    KVal v = kb_value(a->B, a->at[0]);
+    double f;
+
+    if (kb_static_number(v, &f))
+        return (KVal){.kind = K_STATIC, .v = vfloat(1 / sqrt(f))};
+    return kb_bad(v) ? v : kb_apply(a->B, OP_rsqrt, &v, 1);
+}
+
+static KVal op_cast(KArgs *a)
+{
+    DType dt;
+
+    return kb_dtype_arg(a, 1, DT_f32, &dt) ? kb_cast(a->B, a->at[0], dt) : KBAD;
+}
+
+/* ------------------------------------------------------------- attention */
+
+/* Numbers along an axis of S: from a first one, or a block of them. */
+static TileRef numbers_along(Body *B, KVal v, KVal s, int axis)
+{
+    int32_t shape[2] = {1, 1};
+    Lin first;
+
+    shape[axis] = type_of(s)->extent[axis];
+    if (v.kind == K_BLOCK && type_of(v)->rank == 1)
+        return kb_reshape(B, kb_convert(B, v.ref, DT_int64), 2, shape);
+    if (v.kind == K_BLOCK)
+        return kb_convert(B, v.ref, DT_int64);
+    return kb_to_lin(B, v, &first) ? kb_iota(B, &first, 2, shape, axis) : (TileRef){0};
+}
+
+static TileRef minus_infinity(Body *B, KVal s) { return kb_const(B, (DType)type_of(s)->dtype, -INFINITY, 0); }
+
+static KVal op_mask_causal(KArgs *a)
+{
+    KVal s = block_arg(a, 0, 2), y;
+    TileRef rows, cols;
+
+    if (kb_bad(s))
+        return s;
+    rows = numbers_along(a->B, kb_value(a->B, a->at[1]), s, 0);
+    cols = numbers_along(a->B, kb_value(a->B, a->at[2]), s, 1);
+    y = kb_block(a->B, where(a->B, map2(a->B, OP_le, cols, rows), s.ref, minus_infinity(a->B, s)), s.tag);
+    if (AST_IS(a->node[0], Name) && !kb_bad(y))
+        kb_set(a->B, AST_AS(a->node[0], Name)->id, y);
+    return y;
+}
+
+/* Columns past the end of their dimension do not count. */
+static TileRef columns_that_are(Body *B, KVal s)
+{
+    const AxisTag *t = &s.tag[1];
+    int32_t shape[2] = {1, type_of(s)->extent[1]};
+    int64_t start, size;
+    TAttr a = tattr_none;
+    TileRef limit;
+
+    if (!t->dim || t->moved)
+        return s.ref;
+    if (lin_number_of(&t->start, &start) && lin_number_of(&t->size, &size) && start + shape[1] <= size)
+        return s.ref;
+    a.dtype = DT_int64;
+    limit = kb_emit1(B, TOP_to_tile, &a, lin_ref(B, &t->size));
+    return where(B, map2(B, OP_lt, kb_iota(B, &t->start, 2, shape, 1), limit), s.ref, minus_infinity(B, s));
+}
+
+/* exp(x - m) where m may be -inf, of which nothing is left. */
+static TileRef exp_below(Body *B, TileRef x, TileRef m)
+{
+    DType dt = m.node ? (DType)tile_type(m)->dtype : DT_f32;
+    TileRef low = kb_const(B, dt, -INFINITY, 0), zero = kb_const(B, dt, 0, 0);
+
+    return map1(B, OP_exp, map2(B, OP_sub, x, where(B, map2(B, OP_eq, m, low), zero, m)));
+}
+
+static TileRef column(Body *B, TileRef x)
+{
+    int32_t shape[2] = {x.node ? tile_type(x)->extent[0] : 1, 1};
+
+    return kb_reshape(B, x, 2, shape);
+}
+
+static KVal triple(Body *B, KVal a, KVal b, KVal c)
+{
+    KVal y = {.kind = K_TUPLE, .n = 3};
+
+    y.item = kb_alloc(B, sizeof *y.item * 3);
+    y.item[0] = a;
+    y.item[1] = b;
+    y.item[2] = c;
+    return B->failed ? KBAD : y;
+}
+
+static KVal op_softmax_online(KArgs *a)
+{
+    KVal s = block_arg(a, 0, 2), m, p;
+    Body *B = a->B;
+
+    if (kb_bad(s))
+        return s;
+    s = kb_cast(B, s, type_of(s)->dtype == DT_f64 ? DT_f64 : DT_f32);
+    s = kb_bad(s) ? s : kb_block(B, columns_that_are(B, s), s.tag);
+    if (kb_bad(s))
+        return s;
+    m = reduce_axis(B, OP_max, s, 1, false);
+    p = kb_bad(m) ? m : kb_block(B, exp_below(B, s.ref, column(B, m.ref)), s.tag);
+    return kb_bad(p) ? p : triple(B, p, m, reduce_axis(B, OP_sum, p, 1, false));
+}
+
+static KVal op_softmax_accumulate(KArgs *a)
+{
+    Body *B = a->B;
+    KVal acc = block_arg(a, 0, 2), m = block_arg(a, 1, 1), l = block_arg(a, 2, 1), p = block_arg(a, 3, 2), v = block_arg(a, 4, 2);
+    KVal m_c = block_arg(a, 5, 1), l_c = block_arg(a, 6, 1), pv;
+    TileRef top, old, new, y;
+    DType dt;
+
+    if (B->failed)
+        return KBAD;
+    dt = (DType)type_of(acc)->dtype;
+    pv = product(a, p, v, KUNSET, dt);
+    if (kb_bad(pv))
+        return pv;
+    top = map2(B, OP_maximum, kb_convert(B, m.ref, dt), kb_convert(B, m_c.ref, dt));
+    old = exp_below(B, kb_convert(B, m.ref, dt), top);
+    new = exp_below(B, kb_convert(B, m_c.ref, dt), top);
+    y = map2(B, OP_add, map2(B, OP_mul, acc.ref, column(B, old)), map2(B, OP_mul, pv.ref, column(B, new)));
+    return triple(B, kb_block(B, y, pv.tag), kb_block(B, top, m_c.tag),
+                  kb_block(B, map2(B, OP_add, map2(B, OP_mul, kb_convert(B, l.ref, dt), old), map2(B, OP_mul, kb_convert(B, l_c.ref, dt),
+                          new)), m_c.tag));
+}
+
+/* ------------------------------------------------------------- dropout */
+
+/* Steps of a hash of 32-bit numbers (shifts, xors, odd factors), on tiles. */
+static TileRef u32(Body *B, uint32_t v) { return kb_const(B, DT_uint32, 0, (int64_t)v); }
+static TileRef fold(Body *B, TileRef x, unsigned by) { return map2(B, OP_bitxor, x, map2(B, OP_shr, x, u32(B, by))); }
+
+static TileRef scatter(Body *B, TileRef x)
+{
+    x = map2(B, OP_mul, fold(B, x, 16), u32(B, 0x7feb352du));
+    x = map2(B, OP_mul, fold(B, x, 15), u32(B, 0x846ca68bu));
+    return fold(B, x, 16);
+}
+
+static TileRef lin_u32(Body *B, KVal v) { return kb_ref(B, kb_to_int(B, v), DT_uint32); }
+
+/* A number for each element that depends on the seed, the call, the group and the place alone. */
+static TileRef noise(Body *B, KVal v, KVal seed)
+{
+    int32_t shape[VIEW_RANK];
+    Lin zero = lin_number(0);
+    int rank = type_of(v)->rank;
+    TileRef x = scatter(B, map2(B, OP_add, lin_u32(B, seed), u32(B, 0x9e3779b9u * (uint32_t)++B->draws)));
+
+    x = scatter(B, map2(B, OP_bitxor, x, lin_u32(B, kb_group_id(B))));
+    for (int i = 0; i < rank; i++)
+        shape[i] = type_of(v)->extent[i];
+    for (int i = 0; i < rank; i++)
+        x = scatter(B, map2(B, OP_bitxor, x, kb_convert(B, kb_iota(B, &zero, rank, shape, i), DT_uint32)));
+    return x;
+}
+
+static KVal op_dropout(KArgs *a)
+{
+    Body *B = a->B;
+    KVal v = block_arg(a, 0, 0), seed = kb_given(a, 2) ? a->at[2] : kb_number(0);
+    TileRef x, p, u, keep, scale;
+    DType dt;
+
+    if (kb_bad(v))
+        return v;
+    dt = dtype_is_float((DType)type_of(v)->dtype) ? (DType)type_of(v)->dtype : DT_f32;
+    x = noise(B, v, seed);
+    u = map2(B, OP_mul, kb_convert(B, map2(B, OP_shr, x, u32(B, 8)), DT_f32), f32_const(B, 0x1p-24));
+    p = kb_ref(B, kb_value(B, a->at[1]), DT_f32);
+    keep = map2(B, OP_ge, u, p);
+    scale = kb_convert(B, map2(B, OP_div, f32_const(B, 1), map2(B, OP_sub, f32_const(B, 1), p)), dt);
+    return kb_block(B, where(B, keep, map2(B, OP_mul, kb_convert(B, v.ref, dt), scale), kb_const(B, dt, 0, 0)), v.tag);
+}
+
+/* ------------------------------------------------------------- fragments */
+
+static Sym fragment_name(KVal f)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "$f%d", (int)f.v.i);
+    return sym(text);
+}
+
+KVal fragment_value(Body *B, KVal f)
+{
+    KVal *v = NULL;
+
+    for (Inlined *in = B->fn; in && !v; in = in->up) {
+        Inlined *here = B->fn;
+        B->fn = in;
+        v = kb_var(B, fragment_name(f));
+        B->fn = here;
+    }
+    return v ? *v : kb_fail(B, "the fragment holds nothing");
+}
+
+void fragment_set(Body *B, KVal f, KVal v) { kb_set(B, fragment_name(f), v); }
+
+static KVal op_fragment(KArgs *a)
+{
+    KVal f = {.kind = K_FRAGMENT, .v = vint(++a->B->fragments)}, zero = filled(a, 1, kb_number(0));
+
+    if (kb_bad(zero))
+        return zero;
+    fragment_set(a->B, f, zero);
+    return f;
+}
+
+/* Rows of a matrix in memory: the stride between them must be the one that the memory has. */
+static bool fragment_place(KArgs *a, KVal f, KVal where_, int stride_at, KPlace *out)
+{
+    KVal held = fragment_value(a->B, f);
+    Lin stride, width;
+    int64_t s, w;
+
+    if (kb_bad(held) || where_.kind != K_PLACE)
+        return kb_bad(held) ? false : (kb_fail(a->B, "%s() needs memory", a->name), false);
+    *out = *where_.place;
+    if (kplace_free(out) != 2)
+        return kb_fail(a->B, "%s() takes memory of two axes", a->name), false;
+    width = out->axis[out->rank - 1].size;
+    if (!kb_to_lin(a->B, a->at[stride_at], &stride))
+        return false;
+    if (lin_known(a->B, &stride, &s) && lin_known(a->B, &width, &w) && s != w)
+        return kb_fail(a->B, "%s(): rows of the memory are %lld elements apart, not %lld", a->name, (long long)w, (long long)s), false;
+    for (int i = 0; i < 2; i++)
+        out->axis[kplace_axis(out, i)].extent = lin_number(type_of(held)->extent[i]);
+    return true;
+}
+
+static KVal op_load_matrix(KArgs *a)
+{
+    KPlace p;
+    KVal v;
+
+    if (a->at[0].kind != K_FRAGMENT)
+        return kb_fail(a->B, "%s() fills a fragment", a->name);
+    if (!fragment_place(a, a->at[0], a->at[1], 2, &p))
+        return KBAD;
+    v = kplace_load(a->B, &p);
+    v = kb_bad(v) ? v : kb_cast(a->B, v, (DType)type_of(fragment_value(a->B, a->at[0]))->dtype);
+    if (!kb_bad(v))
+        fragment_set(a->B, a->at[0], v);
+    return (KVal){.kind = K_STATIC, .v = VNONE};
+}
+
+static KVal op_store_matrix(KArgs *a)
+{
+    KPlace p;
+
+    if (a->at[1].kind != K_FRAGMENT)
+        return kb_fail(a->B, "%s() stores a fragment", a->name);
+    if (fragment_place(a, a->at[1], a->at[0], 2, &p))
+        kplace_store(a->B, &p, fragment_value(a->B, a->at[1]));
+    return (KVal){.kind = K_STATIC, .v = VNONE};
+}
+
+/* ------------------------------------------------------------- all of them */
+
+KVal oper_math(KArgs *a)
+{
+    KVal v;
+
+    a->B->uses_blocks = true;
+    switch (kernel_op_id(a->op)) {
+    case KOP_dot: return op_dot(a);
+    case KOP_mma: return op_mma(a);
+    case KOP_mma_mixed: return op_mma_mixed(a);
+    case KOP_matmul: return op_matmul(a);
+    case KOP_fragment_a: case KOP_fragment_b: case KOP_fragment_c: return op_fragment(a);
+    case KOP_load_matrix: return op_load_matrix(a);
+    case KOP_store_matrix: return op_store_matrix(a);
+    case KOP_zeros: return filled(a, 1, kb_number(0));
+    case KOP_full: return filled(a, 2, a->at[1]);
+    case KOP_cast: return op_cast(a);
+    case KOP_transpose:
+        v = block_arg(a, 0, 0);
+        return kb_bad(v) ? v : transpose(a->B, v);
+    case KOP_rsqrt: return op_rsqrt(a);
+    case KOP_broadcast: return op_broadcast(a);
+    case KOP_mask_causal: return op_mask_causal(a);
+    case KOP_softmax_online: return op_softmax_online(a);
+    case KOP_softmax_accumulate: return op_softmax_accumulate(a);
+    case KOP_dropout_in_kernel: return op_dropout(a);
+    default: return kb_fail(a->B, "%s() is not executed here", a->name);
+    }
+}
