@@ -87,7 +87,7 @@ static bool is_transformed(Value v)
 {
     const Tracer *t = v.tag == V_TENSOR ? as_tensor(v)->tracer : NULL;
 
-    return t && t->level && (t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
+    return t && t->level && (t->level->kind == TRACE_STAGE || t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
 }
 
 static bool any_transformed(Value args, Value kwargs)
