@@ -39,6 +39,7 @@ static int complain(StrBuf *err, int code)
 typedef struct PassRow { const char *name, *level, *when, *help; } PassRow;
 
 static const PassRow below[] = {
+    {"recompute", "graph", "on", "the second half of a graph computes again what is cheaper to compute than to keep"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},
 #include "ir/tile/pass.def"
@@ -93,20 +94,37 @@ static bool no_such_pass(const char *name, const char *level, StrBuf *err)
     return false;
 }
 
+static Graph *recompute(Graph *g) { return schedule_recompute(g); }
+
+/* Passes that make a new graph, NULL where there is nothing to do. */
+static const struct { const char *name; Graph *(*run)(Graph *g); IrLevel makes; } makers[] = {
+    {"recompute", recompute, LEVEL_GRAPH}, {"fuse", schedule_fuse, LEVEL_SCHEDULE},
+};
+
+/* false: there is no such pass. */
+static bool make_graph(Piece *x, const char *name)
+{
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        Graph *made;
+        if (strcmp(makers[i].name, name))
+            continue;
+        x->level = makers[i].makes;
+        if ((made = makers[i].run(x->g))) {
+            graph_unref(x->g);
+            x->g = made;
+        }
+        return true;
+    }
+    return false;
+}
+
 static bool graph_one_pass(Piece *x, const char *name, StrBuf *err)
 {
     const PassInfo *p = graph_pass_find(name);
-    Graph *fused;
 
-    if (!strcmp(name, "fuse") && x->level == LEVEL_GRAPH) {
-        x->level = LEVEL_SCHEDULE;
-        if ((fused = schedule_fuse(x->g))) {
-            graph_unref(x->g);
-            x->g = fused;
-        }
-    } else if (p)
+    if (p)
         graph_pass_run(p, x->g);
-    else
+    else if (x->level != LEVEL_GRAPH || !make_graph(x, name))
         return no_such_pass(name, x->level == LEVEL_GRAPH ? "graphs" : "schedules", err);
     return graph_verify(x->g, err);
 }
@@ -271,17 +289,17 @@ int graphs_of_program(const Options *o)
 
 /* ------------------------------------------------------------- as text */
 
-/* One piece from its first line on: "tessera.graph v1 ...", "tessera.tile v1 ...". */
-static bool read_piece(const char *at, size_t n, Pieces *all, StrBuf *err)
+/* One piece, whose first line at `head` says what it is: "tessera.graph v1 ...", "tessera.tile v1 ...". */
+static bool read_piece(const char *at, const char *head, size_t n, Pieces *all, StrBuf *err)
 {
     Piece x = {LEVEL_GRAPH, NULL, NULL};
     StrBuf why = {0};
 
-    if (n > 13 && !memcmp(at, "tessera.tile ", 13)) {
+    if (!strncmp(head, "tessera.tile ", 13)) {
         x.level = LEVEL_TILE;
         x.k = tile_parse(at, n, &why);
     } else {
-        x.level = n > 17 && !memcmp(at, "tessera.schedule ", 17) ? LEVEL_SCHEDULE : LEVEL_GRAPH;
+        x.level = strncmp(head, "tessera.schedule ", 17) ? LEVEL_GRAPH : LEVEL_SCHEDULE;
         x.g = graph_parse(at, n, &why);
     }
     if (x.g || x.k)
@@ -293,18 +311,27 @@ static bool read_piece(const char *at, size_t n, Pieces *all, StrBuf *err)
     return x.g || x.k;
 }
 
-static bool read_pieces(const Source *src, Pieces *all, StrBuf *err)
+/* Where the next piece begins, at a line's start; NULL: there is none. */
+static const char *next_head(const char *at, bool here)
 {
     static const char head[] = "\ntessera.";
-    const char *at = src->text, *next;
 
-    while (*at == '#' && (next = strchr(at, '\n')))     /* comments above the first piece */
-        at = next + 1;
-    for (; at; at = next) {
-        const char *first = strncmp(at, head + 1, sizeof head - 2) ? strstr(at, head) : at;
-        next = first ? strstr(first + 1, head) : NULL;
-        next = next ? next + 1 : NULL;
-        if (!read_piece(at, next ? (size_t)(next - at) : strlen(at), all, err))
+    if (here && !strncmp(at, head + 1, sizeof head - 2))
+        return at;
+    at = strstr(at, head);
+    return at ? at + 1 : NULL;
+}
+
+/* What stands above the first piece is read with it, so that lines count from the file's first. */
+static bool read_pieces(const Source *src, Pieces *all, StrBuf *err)
+{
+    const char *at = src->text, *head = next_head(at, true);
+
+    if (!head)
+        head = at;
+    for (const char *next; head; at = head = next) {
+        next = next_head(head, false);
+        if (!read_piece(at, head, next ? (size_t)(next - at) : strlen(at), all, err))
             return false;
     }
     return true;

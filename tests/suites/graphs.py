@@ -1,4 +1,4 @@
-"""IRs as text: ir/*.tgir go through ir/graph_tool, ir/*.ttir through ir/tile_tool; the wanted text stands behind `# ----`, or `# error:` names the message."""
+"""IRs as text: ir/*.tgir and ir/*.ttir go through `tessera opt`; the wanted text stands behind `# ----`, or `# error:` names the message."""
 import re
 
 from harness import process
@@ -6,19 +6,18 @@ from harness.test import Fail, Test, rows_in
 
 
 def lines(text):
-    """Without comments and the hash, which follows from the rest."""
-    kept = [re.sub(r" hash=[0-9a-f]+$", "", l) for l in text.splitlines() if not l.startswith("#")]
+    """Without comments, the hash, which follows from the rest, and whether fusing made the graph a schedule."""
+    kept = [re.sub(r" hash=[0-9a-f]+$", "", l).replace("tessera.schedule", "tessera.graph") for l in text.splitlines() if not l.startswith("#")]
     return [l for l in kept if l]
 
 
-TOOLS = {".tgir": ("graph_tool", "graph"), ".ttir": ("tile_tool", "tile")}
+LEVELS = {".tgir": "graph", ".ttir": "tile"}
 
 
 def check(ctx, path):
     text = path.read_text()
-    tool, level = TOOLS[path.suffix]
     passes = re.search(r"^# passes: (.*)", text, re.M).group(1)
-    p = process.run([ctx.build / "tests/ir" / tool, "" if passes == "none" else passes, path.resolve()])
+    p = process.run([ctx.tessera, "opt", *([] if passes == "none" else [f"--pass={passes}"]), "-"], stdin=text.split("# ----")[0])
     if why := process.died(p):
         raise Fail(why)
     if m := re.search(r"^# error: (.*)", text, re.M):
@@ -28,7 +27,7 @@ def check(ctx, path):
     want = lines(text.split("# ----", 1)[1])
     if p.returncode or lines(p.stdout) != want:
         raise Fail("\n".join([p.stderr, *lines(p.stdout), "wanted:", *want]))
-    if not re.match(rf"tessera\.{level} v1 hash=[0-9a-f]{{{64 if level == 'graph' else 16}}}\n", p.stdout):
+    if not re.match(r"tessera\.((graph|schedule) v1 hash=[0-9a-f]{64}|tile v1 hash=[0-9a-f]{16})\n", p.stdout):
         raise Fail("the first line does not name level, version and hash")
 
 
@@ -47,7 +46,7 @@ def read_back(ctx, path):
 
 def tests(ctx):
     for path in sorted((ctx.root / "tests/ir").glob("*.t?ir")):
-        yield Test(f"{TOOLS[path.suffix][1]}s/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))
+        yield Test(f"{LEVELS[path.suffix]}s/{path.stem}", lambda p=path: check(ctx, p), rows_in(path.read_text()))
     for path in sorted((ctx.root / "tests/transforms").glob("*.tsr")):
         if "jit" not in path.read_text():
             continue

@@ -401,10 +401,13 @@ static bool is_less(int64_t bytes, int64_t than) { return bytes < than - than / 
 
 Graph *schedule_recompute(const Graph *g)
 {
-    Thin t = {.g = graph_clone(g)};
+    Thin t = {0};
     int64_t before;
     bool better;
 
+    if (!pass_runs("recompute"))
+        return NULL;
+    t.g = graph_clone(g);
     list_nodes(&t);
     before = fullest(&t, &t.point);
     t.near = t.point + a_while(&t);
