@@ -9,12 +9,10 @@
 #include "frontend/kernel/launch_impl.h"
 
 #include "frontend/tensor/tensor_ops.h"
+#include "ir/schedule/launched.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-int (*kernel_run_code)(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
-void (*kernel_code_free)(void *code);
 
 enum { GROUP_DEFAULT = 128 };
 
@@ -27,8 +25,7 @@ static void version_free(Version *v)
     vec_free(&v->reads);
     vec_free(&v->fixed);
     tile_kernel_free(v->k);
-    if (v->code && kernel_code_free)
-        kernel_code_free(v->code);
+    launched_free(v->code);
     tsr_free(v->key);
     tsr_free(v);
 }
@@ -396,8 +393,8 @@ static bool execute(Launch *L, Version *v, Run *r)
 
     for (int i = 0; i < v->k->size.n; i++)
         size[i] = launch_size(&L->spec, v->k->size.at[i]);
-    if (kernel_run_code && !L->spec.debug)
-        done = kernel_run_code(&v->code, v->k, size, r->arg, &err);
+    if (!L->spec.debug)
+        done = launched_run(&v->code, v->k, size, r->arg, &err);
     if (!done)
         done = tile_run(v->k, size, r->arg, L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0, &err) ? 1 : -1;
     if (done < 0 && tsr_interrupted)

@@ -17,11 +17,4 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
 /* The arithmetic operations ("flops") or bytes ("bytes") of one launch of a kernel whose sizes are all written out, or how it reads ("access"). */
 Value kernel_count(Interp *I, const char *name, Value fn, Value schedule, const char *what);
 
-/*
- * Compiled code, where there is some: set by who links the compiler. *code is its own, NULL at first, freed by
- * kernel_code_free.  1: it ran; 0: it does not cover this kernel; -1: *err says why it failed.
- */
-extern int (*kernel_run_code)(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
-extern void (*kernel_code_free)(void *code);
-
 #endif
