@@ -579,6 +579,16 @@ static Fit kinds_fit(const Type *from, const Type *to)
     return FITS_NOT;
 }
 
+/* Of a dict whose keys are known each value is held to the declaration for itself. */
+static Fit dict_fits(Check *C, const Type *from, const Type *to)
+{
+    Fit f = items_fit(C, type_settle(from), to, to->n);
+
+    for (int i = 1; from->exact && i < from->n; i += 2)
+        f = worst(f, item_fits(C, from->item[i], to->item[1]));
+    return f;
+}
+
 /* In a numerics scope products have the dtype that it stores, and declared dtypes are met by conversion: floats of any dtype fit. */
 static const Type *met(const Check *C, const Type *from, const Type *to)
 {
@@ -611,9 +621,7 @@ Fit type_fits(Check *C, const Type *from, const Type *to)
         return f;
     }
     case TY_DICT:
-        from = type_settle(from);
-        to = type_settle(to);
-        return items_fit(C, from, to, to->n);
+        return dict_fits(C, from, type_settle(to));
     case TY_SET:
         return items_fit(C, from, to, to->n);
     case TY_TUPLE:

@@ -490,6 +490,9 @@ static void walk_call(EffWalk *w, AstCall *c)
     if (row > 0)                                    /* comm.all_reduce(x): whatever object that is, the name tells */
         source(w, (EffSource){(uint8_t)row, c->ast.span, last_name(c->func), NULL});
     note_more(w, &t, c);
+    if (!t.n && AST_IS(c->func, Attribute) && w->statement == (const Ast *)c && type_is_any(type_found(AST_AS(c->func, Attribute)->value)) &&
+        effects_mutator(last_name(c->func)))        /* xs.append(1) for its effect alone, whatever xs is */
+        change(w, root_of(w, receiver(c)), c->ast.span, last_name(c->func), NULL, write_text(w, receiver(c)));
     for (int i = 0; i < t.n; i++)
         call_thing(w, &t.at[i], c);
 }

@@ -51,6 +51,14 @@ bool effects_mutates(const NativeDef *d)
     return false;
 }
 
+bool effects_mutator(const char *name)
+{
+    for (size_t i = 0; i < sizeof mutators / sizeof *mutators; i++)
+        if (!strcmp(mutators[i].name, name))
+            return true;
+    return false;
+}
+
 /* ------------------------------------------------------------- the fixed point */
 
 uint8_t effects_seen(const EffFn *f)

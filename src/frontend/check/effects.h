@@ -135,6 +135,7 @@ bool effect_find(const char *name, Effect *out);
 /* Bits of calling `name` of `owner`; -1: no row. */
 int effect_row(const char *owner, const char *name);
 bool effects_mutates(const struct NativeDef *d);        /* a method that changes its object */
+bool effects_mutator(const char *name);                 /* the name of one */
 
 /* One source of an effect, as a walk finds it. */
 typedef struct EffSource {

@@ -325,13 +325,65 @@ static void capture(Check *C, Ast *p)
     }
 }
 
+/* Does a value of type t match? 1, 0; -1: not known. */
+static int matches(Check *C, const Type *t, Ast *p)
+{
+    const Type *v;
+    int any = 0;
+
+    switch (p ? (int)p->kind : -1) {
+    case AST_PatCapture:
+        return 1;
+    case AST_PatValue:
+        v = expr(C, AST_AS(p, PatValue)->value);
+        if (t->kind == TY_STR && v->kind == TY_STR && t->text && v->text)
+            return t->text == v->text;
+        if (t->kind == TY_INT && v->kind == TY_INT && dim_is_const(t->value) && dim_is_const(v->value) && t->value != DIM_BAD)
+            return t->value == v->value;
+        return t->kind == TY_DTYPE && v->kind == TY_DTYPE ? t == v : -1;
+    case AST_PatOr:
+        for (int i = 0; i < AST_AS(p, PatOr)->alts.n; i++) {
+            int r = matches(C, t, AST_AS(p, PatOr)->alts.at[i]);
+            if (r > 0)
+                return 1;
+            any = r < 0 ? -1 : any;
+        }
+        return any;
+    default:
+        return -1;
+    }
+}
+
+/* The case that a subject known by its type takes, all before it being refused: NULL: not known. */
+static AstMatchCase *sure_case(Check *C, const Type *t, AstMatch *m)
+{
+    if (t->kind != TY_INT && t->kind != TY_STR && t->kind != TY_DTYPE)
+        return NULL;
+    for (int i = 0; i < m->cases.n; i++) {
+        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
+        int r = c->pattern && (c->pattern->kind == AST_PatValue || c->pattern->kind == AST_PatOr || c->pattern->kind == AST_PatCapture)
+                    ? matches(C, t, c->pattern) : -1;
+        if (r > 0 && !c->guard)
+            return c;
+        if (r)
+            return NULL;
+    }
+    return NULL;
+}
+
 void flow_match(Check *C, AstMatch *m)
 {
+    const Type *subject = expr(C, m->subject);
+    AstMatchCase *sure = subject->value != DIM_BAD || subject->text ? sure_case(C, subject, m) : NULL;
     Way done = {.dead = C->frame->dead}, way;
     Hiding h;
     Fork at;
 
-    expr(C, m->subject);
+    if (sure && !C->kernel) {
+        capture(C, sure->pattern);
+        block(C, sure->body);
+        return;
+    }
     for (int i = 0; i < m->cases.n; i++) {
         AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
         at = way_fork(C);

@@ -79,6 +79,8 @@ static const Type *host_len(Check *C, const CallArgs *a)
 
     if (!t || a->n != 1)
         return NULL;
+    if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC)
+        REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t));
     if (t->kind == TY_TENSOR)
         return type_int(t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank ? DIM_BAD : t->tensor->shape[0]);
     if (t->kind == TY_STR && t->text)
@@ -165,6 +167,17 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"str", host_str},
 };
 
+/* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */
+static void iterated(Check *C, const char *name, const CallArgs *a)
+{
+    static const char *const names[] = {"list", "tuple", "set", "frozenset", "sorted", "enumerate", "reversed", "zip"};
+    const Type *t = arg(a, 0);
+
+    for (size_t i = 0; t && t->kind != TY_FLOAT && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], name))
+            host_iterated(C, t, a->at[0].node);
+}
+
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)
 {
     static Word slot[64];
@@ -175,6 +188,8 @@ bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)
     for (size_t i = 0; empty && i < sizeof rules / sizeof *rules; i++)
         words_add_all(&words, rules[i].name, (int)i);
     rule = words_find(&words, name);
+    if (a->n && !type_is_any(a->at[0].type) && a->at[0].type->kind < TY_STR)
+        iterated(C, name, a);
     *out = rule >= 0 ? rules[rule].fn(C, a) : NULL;
     return *out != NULL;
 }
