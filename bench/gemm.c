@@ -9,6 +9,7 @@
  */
 #include "base/alloc.h"
 #include "runtime/cpu.h"
+#include "runtime/each.h"
 #include "runtime/kernels.h"
 
 #include <stdio.h>
@@ -24,12 +25,10 @@ __attribute__((target("avx512f"), noinline)) static double fma_wide(int64_t roun
 {
     __m512 acc[28], x = _mm512_set1_ps(0.5f);
 
-#pragma GCC unroll 28
-    for (int i = 0; i < 28; i++)
+    UNROLL for (int i = 0; i < 28; i++)
         acc[i] = _mm512_set1_ps((float)i);
     for (int64_t r = 0; r < rounds; r++)
-#pragma GCC unroll 28
-        for (int i = 0; i < 28; i++)
+        UNROLL for (int i = 0; i < 28; i++)
             __asm__ volatile("vfmadd231ps %1, %1, %0" : "+v"(acc[i]) : "v"(x));
     return (double)rounds * 28 * 16 * 2;
 }
@@ -38,12 +37,10 @@ __attribute__((target("avx2,fma"), noinline)) static double fma_v3(int64_t round
 {
     __m256 acc[12], x = _mm256_set1_ps(0.5f);
 
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; i++)
+    UNROLL for (int i = 0; i < 12; i++)
         acc[i] = _mm256_set1_ps((float)i);
     for (int64_t r = 0; r < rounds; r++)
-#pragma GCC unroll 12
-        for (int i = 0; i < 12; i++)
+        UNROLL for (int i = 0; i < 12; i++)
             __asm__ volatile("vfmadd231ps %1, %1, %0" : "+x"(acc[i]) : "x"(x));
     return (double)rounds * 12 * 8 * 2;
 }

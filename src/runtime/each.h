@@ -9,6 +9,13 @@
 #define EACH(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
 #endif
 
+/* Before a loop of at most 28 rounds, whose number is constant: as many statements. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 28")
+#endif
+
 /* name_VARIANT: what this compilation defines. */
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)

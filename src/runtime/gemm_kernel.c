@@ -16,12 +16,6 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 #ifdef __AVX512F__
 enum { BYTES = 64, ROWS = 14, VECTORS = 2, VECTORS_MAX = 16 };
 #else

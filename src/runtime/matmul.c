@@ -3,7 +3,7 @@
  * of the kernel [O, C * window] with the windows of its input side by side.
  * m, k and n are the rows, the summed axis and the columns.
  */
-#include "runtime/gemm.h"
+#include "runtime/gemm_int8.h"
 
 #include "base/alloc.h"
 
@@ -79,9 +79,44 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     return s;
 }
 
+static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
+
+/* Bytes summed in 32 bits, where the machine has a unit for that. NULL: the general way is to be taken. */
+static Tensor *product_of_bytes(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type)
+{
+    BytesUnit unit = accum == DT_int32 && is_bytes(x) && is_bytes(y) ? bytes_unit() : BYTES_NONE;
+    int r = type->rank;
+    BytesGemm g = {.m = type->shape[r - 2], .n = type->shape[r - 1], .k = x->shape[x->rank - 1], .crow = type->shape[r - 1],
+                   .asigned = x->dtype == DT_int8, .bsigned = y->dtype == DT_int8, .arow = x->stride[x->rank - 2], .acol = x->stride[x->rank - 1],
+                   .brow = y->stride[y->rank - 2], .bcol = y->stride[y->rank - 1]};
+    TType lanes = *type;
+    int64_t batch = 1;
+    KStatus s = K_OK;
+    Tensor *sum;
+
+    lanes.dtype = DT_int32;
+    if (unit == BYTES_NONE || (unit == BYTES_VNNI && !g.bsigned) || !(sum = k_result(c, &lanes)))
+        return NULL;
+    for (int i = 0; i < r - 2; i++)
+        batch *= type->shape[i];
+    for (int64_t i = 0; i < batch && s == K_OK && g.m && g.n; i++) {
+        g.a = (const uint8_t *)tensor_data(x) + batch_offset(x, type, i);
+        g.b = (const uint8_t *)tensor_data(y) + batch_offset(y, type, i);
+        g.c = (int32_t *)(void *)sum->store->data + i * g.m * g.n;
+        s = gemm_bytes(c, &g, unit);
+    }
+    if (s == K_OK)
+        return sum;
+    tensor_unref(sum);
+    return NULL;
+}
+
 KStatus kernel_matmul(KERNEL_ARGS)
 {
     DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
+    Tensor *bytes = product_of_bytes(c, in[0], in[1], accum, type);
+    if (bytes)
+        return finish(c, bytes, type, out);
     Tensor *x = lanes_of(c, in[0], accum), *y = x ? lanes_of(c, in[1], accum) : NULL, *sum = NULL;
     TType lanes = *type;
     KStatus s = K_NOMEM;

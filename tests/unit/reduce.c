@@ -4,6 +4,8 @@
  */
 #include "tensors.h"
 
+#include "runtime/gemm_int8.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -171,6 +173,37 @@ static void products_follow_the_rule(void **state)
     }
 }
 
+/* Products of bytes are exact on every unit that there is, for all signs, sizes and layouts. */
+static void products_of_bytes_are_exact(void **state)
+{
+    static uint8_t a[70 * 1100], b[70 * 1100];
+    static int32_t c[70 * 80];
+    KCtx ctx = {0};
+
+    for (int round = 0; round < 80; round++) {
+        int64_t m = 1 + rnd_to(70), n = 1 + rnd_to(70), k = rnd_to(round % 4 ? 200 : 1100);
+        BytesGemm g = {.m = m, .n = n, .k = k, .a = a, .b = b, .asigned = rnd_to(2), .bsigned = rnd_to(2), .c = c, .crow = n + rnd_to(5)};
+        bool ta = rnd_to(2), tb = rnd_to(2);
+        g.arow = ta ? 1 : k, g.acol = ta ? m : 1, g.brow = tb ? 1 : n, g.bcol = tb ? k : 1;
+        for (int64_t i = 0; i < 70 * 1100; i++)
+            a[i] = (uint8_t)rnd(), b[i] = (uint8_t)rnd();
+        for (BytesUnit u = BYTES_VNNI; u <= BYTES_AMX; u++) {
+            memset(c, 0x55, sizeof c);
+            if (!bytes_unit_has(u) || gemm_bytes(&ctx, &g, u) != K_OK)
+                continue;
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < n; j++) {
+                    uint32_t sum = 0;
+                    for (int64_t q = 0; q < k; q++) {
+                        uint8_t x = a[i * g.arow + q * g.acol], y = b[q * g.brow + j * g.bcol];
+                        sum += (uint32_t)(g.asigned ? (int8_t)x : x) * (uint32_t)(g.bsigned ? (int8_t)y : y);
+                    }
+                    assert_int_equal((uint32_t)c[i * g.crow + j], sum);
+                }
+        }
+    }
+}
+
 /* Any row alone, or in a batch of any form, gives the same bits. */
 static void batches_do_not_change_bits(void **state)
 {
@@ -288,6 +321,7 @@ int main(void)
         cmocka_unit_test(several_axes_flatten_in_row_major_order),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(products_follow_the_rule),
+        cmocka_unit_test(products_of_bytes_are_exact),
         cmocka_unit_test(batches_do_not_change_bits),
         cmocka_unit_test(products_of_every_dtype_are_right),
         cmocka_unit_test(extremes_and_empties),
