@@ -239,7 +239,7 @@ class Function:
                 return f"random.bernoulli(0.5, {dims}) > 0.5"
             if dtype == "int32":
                 return f"random.randint(-5, 50, {dims})"
-            x = f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1'))})"
+            x = f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1', '2000.0'))})"
             if self.r.random() < 0.15:                  # some elements are special
                 special = self.r.choice(("nan", "inf", "-inf", "-0.0", "1e-40"))
                 x = f"where(random.bernoulli(0.1, {dims}) > 0.5, tensor(float('{special}')), {x})"
