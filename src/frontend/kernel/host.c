@@ -113,9 +113,9 @@ static Value f_run(Interp *I, Value *a)                 /* name, function, args,
     return kernel_launch(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
 }
 
-static Value f_count(Interp *I, Value *a)               /* name, function, schedule, what */
+static Value f_count(Interp *I, Value *a)               /* name, function, args, kwargs, schedule */
 {
-    return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3].tag == V_STR ? as_str(a[3])->s : "flops");
+    return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
 }
 
 const NativeDef natives_kernel_host[] = {
@@ -125,6 +125,6 @@ const NativeDef natives_kernel_host[] = {
     {"_schedule", "defaults", f_defaults, "()", "What kernels run with by default."},
     {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
     {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
-    {"_kernel", "count", f_count, "(name, fn, schedule, what)", "The operations or bytes of one launch."},
+    {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
     {0},
 };

@@ -58,8 +58,7 @@ static Versions *versions_of(FuncObj *fn)
     return (Versions *)v.o;
 }
 
-/* A size of this launch by its name in the kernel. */
-static int64_t launch_size(const KSpec *s, Sym name)
+int64_t launch_size(const KSpec *s, Sym name)
 {
     if (name == sym("_groups"))
         return s->groups;
@@ -141,8 +140,7 @@ static void raise_at(Launch *L, const char *code, const char *what, Span at, con
     sb_done(&b);
 }
 
-/* The version for this launch, made if there is none. NULL: an exception is pending. */
-static Version *version_for(Launch *L)
+Version *launch_version(Launch *L)
 {
     Versions *all = versions_of(L->spec.fn);
     char *key = make_key(L->I, &L->spec);
@@ -296,8 +294,7 @@ bool launch_by_element(const Launch *L)
     return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT));
 }
 
-/* Work out the grid and which dimensions groups share. false: pending. */
-static bool plan(Launch *L)
+bool launch_plan(Launch *L)
 {
     bool written[KERNEL_PARAMS];
     Extent2 e = {{1, 1}, {NULL, NULL}};
@@ -314,7 +311,7 @@ static bool plan(Launch *L)
         if (out < 0) {                                      /* what it returns, or stores to by parts, is seen when it is made */
             Version *v;
             L->spec.sample = true;
-            v = version_for(L);
+            v = launch_version(L);
             L->spec.sample = false;
             if (!v)
                 return false;
@@ -507,6 +504,14 @@ bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
     return true;
 }
 
+void launch_done(Launch *L)
+{
+    for (int i = 0; i < L->held.n; i++)
+        value_unref(L->held.at[i]);
+    vec_free(&L->held);
+    tsr_free(L);
+}
+
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
     Launch *L = tsr_calloc(sizeof *L);
@@ -515,11 +520,8 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
 
     L->I = I;
     L->name = name;
-    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && plan(L) && (v = version_for(L)))
+    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)))
         y = run_version(L, v, args);
-    for (int i = 0; i < L->held.n; i++)
-        value_unref(L->held.at[i]);
-    vec_free(&L->held);
-    tsr_free(L);
+    launch_done(L);
     return y;
 }

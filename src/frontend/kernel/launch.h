@@ -14,7 +14,10 @@
  */
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
 
-/* The arithmetic operations ("flops") or bytes ("bytes") of one launch of a kernel whose sizes are all written out, or how it reads ("access"). */
-Value kernel_count(Interp *I, const char *name, Value fn, Value schedule, const char *what);
+/*
+ * The work of one launch with these arguments, without running it; args None: of any, where all sizes are written out. A dict:
+ * flops, bytes that have to move, bytes loaded, stored and local that accesses ask for, groups; access: how lanes read.
+ */
+Value kernel_count(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule);
 
 #endif

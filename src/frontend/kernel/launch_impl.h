@@ -47,6 +47,10 @@ typedef struct Extent2 { int64_t size[2]; Sym dim[2]; } Extent2;
 
 /* launch.c */
 bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule);
+void launch_done(Launch *L);                            /* frees it */
+bool launch_plan(Launch *L);                            /* work out the grid and which dimensions groups share; false: pending */
+Version *launch_version(Launch *L);                     /* the version for this launch, made if there is none; NULL: pending */
+int64_t launch_size(const KSpec *s, Sym name);          /* a size of this launch by its name in the kernel */
 bool launch_tiles(const Launch *L);                     /* are there Tile parameters? */
 bool launch_by_element(const Launch *L);                /* has a tile one element of the output? */
 /* The parameter that says how large the work is: the largest that is written. -1: none. */
