@@ -1,4 +1,3 @@
-# row: SCH-10 SCH-15
 """Tuning from one process to the next: what is measured stays measured, whatever is wrong with the records a program runs as without them."""
 import os
 import re
@@ -9,7 +8,22 @@ import pathlib
 from harness import process
 from harness.test import Fail, Test
 
-ROWS = ("SCH-10", "SCH-15")
+KERNEL = """
+import sys
+budget = float(sys.argv[2])
+@kernel.autotune(space=dict(BM=[8, 16, 32, 64], BN=[16, 32, 64], BK=[8, 16]), metric="latency_ms", budget_ms=budget, cache=sys.argv[1])
+def gemm(A: Tensor["M", "K", f32], B: Tensor["K", "N", f32], C: Tensor["M", "N", f32]):
+    acc = tile.zeros((BM, BN), f32)
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load(A[block_m:block_m+BM, k:k+BK]), tile.load(B[k:k+BK, block_n:block_n+BN]), acc)
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], tile.load(C[block_m:block_m+BM, block_n:block_n+BN]) + acc)
+A = ((arange(65 * 40) * 7) % 17 - 8).to(f32).reshape(65, 40)
+B = ((arange(40 * 33) * 11) % 13 - 6).to(f32).reshape(40, 33)
+C = ones((65, 33))
+gemm(A, B, C)
+gemm(A, B, C)
+print(C.tolist() == (A @ B * 2.0 + 1.0).tolist())
+"""
 
 PROGRAM = """
 import sys
@@ -29,14 +43,16 @@ class Folder:
         self.ctx, self.d = ctx, pathlib.Path(d)
         self.program = self.d / "program.tsr"
         self.program.write_text(PROGRAM)
+        self.want = WANT
 
     def trials(self, *args, records="records", env=None, options=()):
         """The trials of a run; the last line of the trace is the best of them."""
         p = process.run([self.ctx.tessera, "run", "--autotune-trace", *options, self.program, self.d / records, *args], timeout=60, env=env)
-        if p.returncode or p.stdout != WANT:
+        if p.returncode or p.stdout != self.want:
             raise Fail(f"exit code {p.returncode}: {p.stdout!r} {p.stderr[-800:]}")
         self.said = p.stderr
         found = [(m[1], float(m[2])) for m in re.finditer(r"trial \d+ (.*) predicted_ms=\S+ measured_ms=([\d.e-]+)\n", p.stderr)]
+        self.predicted = [float(t) for t in re.findall(r"predicted_ms=([\d.e-]+) measured_ms=[\d.]", p.stderr)]
         best = re.search(r"^best: (.*) ([\d.e-]+) ms$", p.stderr, re.M)
         if not best or (found and float(best[2]) != min(t for _, t in found) and "hit" not in p.stderr and len(found) > 1):
             raise Fail(f"no best, or not the least: {p.stderr}")
@@ -63,6 +79,20 @@ def measured_once(f):
     f.expect(1, "f32", "32")
     f.expect(0, "f32", "32")
     f.expect(0, "f32")
+
+
+def kernels(f):
+    """A kernel's trials leave its outputs alone, have a prediction each, stop by the budget, and are made once."""
+    f.program.write_text(KERNEL)
+    f.want = "True\n"
+    f.expect(24, "1e6")
+    if len(f.predicted) != 24 or not all(t > 0 for t in f.predicted) or not (f.d / "records").exists():
+        raise Fail(f.said)
+    f.expect(0, "1e6")
+    if "cache hit" not in f.said:
+        raise Fail(f.said)
+    f.expect(1, "0", records="other")
+    f.expect(0, "0", records="other")
 
 
 def carried(f):
@@ -146,7 +176,8 @@ def usage(f):
         raise Fail("records from nowhere")
 
 
-FUNCTIONS = (measured_once, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, usage)
+ROWS = {measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",)}
+FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, usage)
 
 
 def tests(ctx):
@@ -154,4 +185,4 @@ def tests(ctx):
         with tempfile.TemporaryDirectory(prefix="tessera-tune-") as d:
             function(Folder(ctx, d))
     for f in FUNCTIONS:
-        yield Test(f"tune/{f.__name__}", lambda f=f: one(f), ROWS if f in (measured_once, carried) else ())
+        yield Test(f"tune/{f.__name__}", lambda f=f: one(f), ROWS.get(f, ()))
