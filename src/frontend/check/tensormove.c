@@ -4,6 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A size that is divided by a number that need not divide it: what would have to be declared. */
+static void suggest_divisors(Diag *d, const TType *x, const Attr *a)
+{
+    StrBuf size = {0};
+    int64_t k;
+
+    for (int axis = 0; axis < x->rank; axis++)
+        for (int i = 0; i < a->nd[0]; i++) {
+            if (dim_is_const(x->shape[axis]) || !dim_const_value(a->d[0][i], &k) || k < 2 || dim_divides(k, x->shape[axis]) == DIM_PROVED)
+                continue;
+            for (int part = 0; part < a->nd[0]; part++)
+                if (a->d[0][part] == dim_floordiv(x->shape[axis], k)) {
+                    sb_clear(&size);
+                    dim_print(x->shape[axis], &size);
+                    diag_help(d, "declare that it divides, after the signature: where %s %% %lld == 0", sb_str(&size), (long long)k);
+                    i = a->nd[0];                   /* once for the axis */
+                    break;
+                }
+        }
+    sb_done(&size);
+}
+
 static const Type *infer_move(TCall *c, OpId op, const Attr *a, const TType *x)
 {
     TType out[2];
@@ -20,8 +42,12 @@ static const Type *infer_move(TCall *c, OpId op, const Attr *a, const TType *x)
     if (in.dtype == DT_NONE)
         in.dtype = DT_f32;
     ok = op_infer(op, a, &in, 1, out, &n, &err, &code);
-    if (!ok && !open)
-        diag_note(REPORT(c->C, E0306, c->node->span, sb_str(&err)), "the shape here is %s", shape_of(x));
+    if (!ok && !open) {
+        Diag *d = REPORT(c->C, E0306, c->node->span, sb_str(&err));
+        diag_note(d, "the shape here is %s", shape_of(x));
+        if (op == OP_reshape)
+            suggest_divisors(d, x, a);
+    }
     sb_done(&err);
     if (!ok)
         return tensor_of_dtype(x);
