@@ -16,7 +16,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { STACK_MAX = 8 << 10, NODES_MAX = 1000, ALIGN = 64 };
+enum { STACK_MAX = 8 << 10, NODES_MAX = 16000, ALIGN = 64 };
 
 /* ---- small things ---- */
 

@@ -29,7 +29,8 @@ void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
     Spot p = {.strip = -1};
 
     if (cpu_val(e, v)->x) {
-        copy_tile(e, t, to, cpu_val(e, v)->x);
+        if (cpu_val(e, v)->x != to)             /* a dot may have worked in place */
+            copy_tile(e, t, to, cpu_val(e, v)->x);
         return;
     }
     e->known.n = 0;

@@ -238,6 +238,27 @@ static Matrix operand(CpuCode *e, const TileNode *n, int i)
     return cpu_dot_direct(e, n, i) ? of_load(e, n->in[i]) : of_buffer(e, n->in[i]);
 }
 
+/*
+ * May the result lie where acc does, because nobody else looks at acc again?  A block reads its part of acc before it writes it.
+ * What a loop carries may when it becomes the same variable of the next round.
+ */
+static bool in_place(CpuCode *e, const TileNode *n)
+{
+    TileRef acc = n->in[2];
+    const TileBlock *b = n->block;
+
+    if (!cpu_val(e, acc)->x || acc.node->nuse != 1 || acc.node->block != b)
+        return false;
+    if (acc.node->op == TOP_map || acc.node->op == TOP_dot)
+        return true;
+    if (acc.node->op != TILE_PARAM || !b->owner || b->owner->op != TOP_for || n->nuse != 1)
+        return false;
+    for (int i = 0; i < b->yields.n; i++)
+        if (b->yields.at[i].node == n)
+            return b->params.at[1 + i] == acc.node;
+    return false;
+}
+
 void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
 {
     Dot d = {.n = n, .push = {.node = push_node}, .dt = (DType)n->type[0].dtype, .ta = tile_type(n->in[0]), .tb = tile_type(n->in[1])};
@@ -251,7 +272,8 @@ void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
             widest = raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype));
     d.a = operand(e, n, 0);
     d.b = operand(e, n, 1);
-    d.out = push_node ? NULL : cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
+    if (!push_node)
+        d.out = in_place(e, n) ? cpu_val(e, n->in[2])->x : cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
     if (push_node)
         cpu_begin_push(e, &d.push);
     d.steps = cpu_intrinsic(e, "llvm.smin", &i64, 1, (LLVMValueRef[]){count, cpu_number(e, d.ta->extent[1])}, 2);
