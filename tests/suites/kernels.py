@@ -6,6 +6,7 @@ tests/kernels/styles.tsr holds kernels in the three styles; each line of mutatio
 reported, and on the changed line unless the line says `elsewhere`.
 """
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -63,6 +64,32 @@ def mutated(ctx, text, old, new, here):
         raise Fail(f"line {line}: {old!r} became {new!r} and line {found[0]['line']} is reported")
 
 
+# ------------------------------------------------------------- by the oracle and compiled
+
+SEEDS = int(os.environ.get("TESSERA_KERNEL_SEEDS", "60"))       # of tests/kernels/differential.tsr; 1,000 were run when it was written
+
+
+def same_bits(ctx, first, count):
+    """Random kernels, sizes and schedules print the same whether the oracle runs them or compiled code, and code runs them all."""
+    text = (ctx.root / "tests/kernels/differential.tsr").read_text() + f"for seed in range({first}, {first + count}):\n    case(seed)\n"
+    said = {}
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "differential.tsr"
+        path.write_text(text)
+        for backend in ("oracle", "cpu"):
+            p = process.run([ctx.tessera, "run", "--stats", f"--backend={backend}", str(path)])
+            if p.returncode:
+                raise Fail(f"{backend}: {p.stderr}")
+            said[backend] = p.stdout.splitlines()
+    if len(said["oracle"]) != count:
+        raise Fail(f"{len(said['oracle'])} of {count} cases ran")
+    for want, got in zip(said["oracle"], said["cpu"]):
+        if want != got:
+            raise Fail(f"compiled code gives other bits\n  oracle {want[:300]}\n  cpu    {got[:300]}")
+    if not re.search(rf"own kernels made=[1-9]\d* refused=0 .* launches={count} by-oracle=0", p.stderr):
+        raise Fail(f"not all of them were compiled: {p.stderr}")
+
+
 # ------------------------------------------------------------- the reference page
 
 STRING = r'"((?:[^"\\]|\\.)*)"'
@@ -110,6 +137,8 @@ def tests(ctx):
         if "#!" not in f.read_text() and f.name != BARRIER:
             yield Test(f"corpus/kernel/check/{f.name}", lambda f=f: checks_clean(ctx, f))
         yield Test(f"corpus/kernel/{f.name}", lambda f=f: runs(ctx, f))
+    for first in range(0, SEEDS, 20):
+        yield Test(f"kernels/same_bits/{first}", lambda first=first: same_bits(ctx, first, min(20, SEEDS - first)))
     own = ctx.root / "tests/kernels"
     text = (own / "styles.tsr").read_text()
     for n, old, new, here in mutations(own / "mutations.txt"):
