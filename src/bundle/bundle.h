@@ -34,11 +34,13 @@ typedef struct Weight {
     Tensor *t, *first;          /* as it is now, and as the file has it */
 } Weight;
 
+struct Quick;
 typedef struct Form {
     Graph *graph;               /* parameters: captures, the key of random numbers, inputs; results: outputs, stores */
     int *capture, ncaptures;    /* weights */
     int *store, nstores;        /* weights that take the last results */
     bool random;
+    struct Quick *quick;        /* quick.c; NULL: calls of the form take the long way */
 } Form;
 
 struct tsr_function {
@@ -94,6 +96,15 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
 void bundle_reset(struct tsr_bundle *b);        /* weights and random numbers as they were */
 bool bundle_print(void *host, const Attr *a, Tensor *const *in, int nin);     /* Trace.host_print */
 int bundle_find_weight(const struct tsr_bundle *b, const char *name);   /* -1: there is none */
+
+/*
+ * The short way, for a function that is one kernel: a call with the sizes of the last one, of arrays that lie row by row.
+ * false: the long way is to be taken. The call that took it with these operands is noted by quick_note.
+ */
+bool quick_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array *out);
+void quick_begin(struct tsr_function *f);               /* once, when the function is read */
+void quick_note(struct tsr_function *f, Tensor *const *x);
+void quick_free(struct Quick *q);
 
 /* A tensor that looks at the caller's memory, which `store` stands for and which nothing frees. */
 typedef struct Borrowed { Storage store; Tensor *t; } Borrowed;

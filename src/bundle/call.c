@@ -13,7 +13,6 @@
 #include "ir/graph/sizes.h"
 #include "runtime/storage.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { FEW = 16, FOREVER = 1 << 30 };
@@ -137,6 +136,7 @@ int bundle_borrow(const tsr_array *a, const char *what, Borrowed *out, StrBuf *e
     return out->t ? TSR_OK : refuse(err, TSR_MEMORY, "%s: not enough memory", what);
 }
 
+/* Why the array is not for the tensor, which messages call `what`; TSR_OK: it is. */
 static int check_result(const Tensor *t, const tsr_array *out, const char *what, StrBuf *err)
 {
     bool rows;
@@ -390,11 +390,13 @@ static int run(Call *c, StrBuf *err)
 static int give_all(Call *c, tsr_array *out, StrBuf *err)
 {
     for (int i = 0; i < c->f->noutputs; i++) {
-        char what[32];
-        snprintf(what, sizeof what, "result %d", i + 1);
-        int bad = prepare(&c->y[i], what, &out[i], err);
-        if (bad)
+        StrBuf why = {0};
+        int bad = prepare(&c->y[i], "", &out[i], &why);
+        if (bad) {
+            sb_printf(err, "result %d%s", i + 1, sb_str(&why));
+            sb_done(&why);
             return bad;
+        }
     }
     for (int i = 0; i < c->f->noutputs; i++) {
         deliver(c->y[i], &out[i]);
@@ -443,6 +445,8 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
 
     if (nin != f->input.n || nout != f->noutputs)
         return refuse(err, TSR_COUNT, "%s takes %d arrays and gives %d; the call has %d and %d", f->name, f->input.n, f->noutputs, nin, nout);
+    if (quick_call(f, in, nin, out))
+        return TSR_OK;
     c.in = nin <= FEW ? few_in : tsr_alloc(sizeof *c.in * (size_t)nin);
     c.x = most_x <= 2 * FEW ? few_x : tsr_alloc(sizeof *c.x * (size_t)most_x);
     c.y = most_y <= FEW ? few_y : tsr_alloc(sizeof *c.y * (size_t)most_y);
@@ -456,8 +460,10 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
         bad = run(&c, err);
     if (!bad)
         bad = give_all(&c, out, err);
-    if (!bad)
+    if (!bad) {
         store_all(&c);
+        quick_note(f, c.x);
+    }
     tensors_unref(c.y, c.ny);
     for (int i = 0; i < nin; i++)
         tensor_unref(c.in[i].t);

@@ -383,7 +383,7 @@ static bool read_functions(Reading *r)
         if (!read_function(r, i))
             return false;
     for (int i = 0; i < r->b->function.n; i++)
-        r->b->function.at[i].bundle = r->b;
+        quick_begin(&r->b->function.at[i]);
     return r->b->function.n > 0 || malformed(r, "it has no functions");
 }
 
@@ -420,6 +420,7 @@ static bool read_kernels(Reading *r)
 static void form_done(Form *m)
 {
     graph_unref(m->graph);
+    quick_free(m->quick);
     tsr_free(m->capture);
     tsr_free(m->store);
 }

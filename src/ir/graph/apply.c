@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW_NODES = 24 };
+
 typedef struct Run {
     Graph *g;
     DimEnv env;
@@ -24,19 +26,28 @@ typedef struct Run {
     Tensor **slot;
     uint32_t *left;             /* slot -> uses still to come */
     int nslots;
+    uint32_t few_base[FEW_NODES + 1], few_left[FEW_NODES + 1];      /* room for small graphs */
+    Tensor *few_slot[FEW_NODES + 1];
 } Run;
+
+/* Cleared room for n, in `few` where that suffices. */
+static void *room(void *few, size_t size, size_t n)
+{
+    return n <= FEW_NODES + 1 ? memset(few, 0, size * n) : tsr_calloc(size * n);
+}
 
 static void run_init(Run *r, Graph *g)
 {
-    memset(r, 0, sizeof *r);
     r->g = g;
-    r->base = tsr_alloc(sizeof *r->base * (g->nnodes + 1));
+    r->nslots = 0;
+    r->env = (DimEnv){0};
+    r->base = room(r->few_base, sizeof *r->base, g->nnodes + 1);
     for (Node *n = g->first; n; n = n->next) {
         r->base[n->id] = (uint32_t)r->nslots;
         r->nslots += n->nout;
     }
-    r->slot = tsr_calloc(sizeof *r->slot * (size_t)(r->nslots + 1));
-    r->left = tsr_calloc(sizeof *r->left * (size_t)(r->nslots + 1));
+    r->slot = room(r->few_slot, sizeof *r->slot, (size_t)r->nslots + 1);
+    r->left = room(r->few_left, sizeof *r->left, (size_t)r->nslots + 1);
     for (Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->nin; i++)
             r->left[r->base[n->in[i].node->id] + (uint32_t)n->in[i].index]++;
@@ -47,9 +58,12 @@ static void run_init(Run *r, Graph *g)
 static void run_done(Run *r)
 {
     tensors_unref(r->slot, r->nslots);
-    tsr_free(r->slot);
-    tsr_free(r->left);
-    tsr_free(r->base);
+    if (r->slot != r->few_slot)
+        tsr_free(r->slot);
+    if (r->left != r->few_left)
+        tsr_free(r->left);
+    if (r->base != r->few_base)
+        tsr_free(r->base);
     env_done(&r->env);
 }
 

@@ -168,12 +168,13 @@ static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind
 static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Schedule s)
 {
     Variant *v = c->first;
-    double start = now();
+    double start;
 
     while (v && (v->by != compiler || !same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
         v = v->next;
     if (v)
         return v;
+    start = now();
     v = tsr_calloc(sizeof *v);
     memcpy(v->stride, stride, sizeof *stride * (size_t)n);
     v->schedule = s;
@@ -598,7 +599,7 @@ static int run(Run *u, const Graph *body)
     if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
         return 0;
     if (u->c->product) {
-        int done = run_product(u);
+        int done = compiler && compiler->idle ? (plan_blocks(u), 0) : run_product(u);
         if (done) {
             stats.launches += done > 0;
             return done > 0;
@@ -610,6 +611,28 @@ static int run(Run *u, const Graph *body)
         return 0;
     stats.launches++;
     return is_total(u) ? run_total(u, v) : run_rows(u, v);
+}
+
+bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, LaunchSpace *space, LaunchKernel *k)
+{
+    Run u = {.T = T, .c = code_of(body, a), .nin = nin, .nout = body->results.n};
+    Variant *v = NULL;
+    bool same = u.c->able && compiler && !u.c->product;
+
+    for (int i = 0; same && i < nin; i++)
+        u.x[i] = tensor_ref(in[i]);
+    if (same) {
+        set_sizes(&u);
+        same = !is_total(&u) && find_sizes(&u, body) && !is_empty_extreme(&u) && make_results(&u) && (v = plan(&u)) && v->tile && v->code;
+    }
+    for (int i = 0; same && i < nin; i++)
+        same = u.x[i] == in[i];                 /* none had to be copied */
+    if (same) {
+        *space = u.space;
+        *k = v->launch;
+    }
+    tensors_unref(u.x, nin + u.nout);
+    return same;
 }
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)

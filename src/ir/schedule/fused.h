@@ -19,6 +19,7 @@ typedef struct KernelCompiler {
     int64_t (*scratch)(const void *code, const int64_t *size);     /* bytes that a group's buffers take */
     uint32_t (*users)(const void *code);    /* references to it */
     void (*free)(void *code);               /* drop one */
+    bool idle;                              /* its code does nothing, so products need not be computed either (rehearse.h) */
 } KernelCompiler;
 
 /*
@@ -28,6 +29,14 @@ typedef struct KernelCompiler {
 void fused_begin(const KernelCompiler *compiler, bool lazily);
 /* The oracle, tile_exec: set by those who ask for it, so that nobody else need have it. */
 extern bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
+/*
+ * How the body of a fused node would be launched on these operands: the launch with places for operands, then results that lie row
+ * by row.  It holds for all operands and results of the same sizes and strides.  false: there is none, the node is to be run.
+ */
+struct Trace;
+struct Tensor;
+bool fused_launch(struct Trace *T, struct Graph *body, const struct Attr *a, struct Tensor *const *in, int nin, LaunchSpace *space,
+                  LaunchKernel *k);
 /* Kernels made so far in this process, those of the same text once, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);

@@ -79,7 +79,7 @@ static int64_t scratch(const void *code, const int64_t *size) { return 0; }
 static uint32_t users(const void *code) { return 1; }
 static void drop(void *code) {}
 
-static const KernelCompiler notes = {take_note, entry, scratch, users, drop};
+static const KernelCompiler notes = {take_note, entry, scratch, users, drop, .idle = true};
 
 static int by_key(const void *a, const void *b) { return strcmp(((const BuildKernel *)a)->key, ((const BuildKernel *)b)->key); }
 
@@ -112,6 +112,8 @@ static bool build_form(Building *b, Trace *T, const ExportFunction *f, int form)
     StrBuf text = {0}, why = {0};
     bool ok;
 
+    if (fused)
+        graph_dce(fused);                       /* constants that went into bodies */
     graph_print(fused ? fused : g, &text);
     sb_write(build_file(b, path), text.s, text.n);
     ok = reads_back(&text, &why);
