@@ -408,6 +408,32 @@ main()
 
 
 @in_folder
+def kernels_are_there(ctx, d):
+    """Small, usual and large sizes find their kernels in the bundle: nothing is compiled, and nothing runs op by op instead."""
+    folder = build(ctx, d, FUNCTIONS + '''
+@export
+def attention(q: Tensor["B", "S", 8], k: Tensor["B", "T", 8], v: Tensor["B", "T", 8]):
+    return softmax(q @ k.mT * 0.35, axis=-1) @ v + 1.0
+
+@export
+def layer(x: Tensor["B", 5]):
+    h = gelu(x @ W + b)
+    return (h - h.mean(axis=-1, keepdims=True)) / (h.var(axis=-1, keepdims=True) + 1e-5)
+
+@export
+def columns(x: Tensor["A", "B"]): return x.sum(axis=0) * 2.0, (x * x).mean(axis=1)
+''')
+    rows = lambda *s: json.dumps(eval("[" * len(s) + "0.5" + "".join(f"]*{n}" for n in reversed(s))))
+    for name, shapes in (("chain", [(1,), (5,), (700,)]), ("rows", [(1, 1), (3, 40), (9, 700), (300, 2)]), ("affine", [(1, 5), (2, 5), (99, 5)]),
+                         ("layer", [(1, 5), (8, 5), (33, 5)]), ("columns", [(1, 7), (7, 1), (30, 30), (3, 500)]), ("attention", [(1, 1, 8), (2, 7, 8), (3, 33, 8)])):
+        for s in shapes:
+            p = run(ctx.tessera, "run", "--stats", folder, name, *[rows(*s)] * (3 if name == "attention" else 1))
+            m = re.search(r"made=0 launches=(\d+) op-by-op=(\d+)", p.stderr)
+            if not m or int(m[2]) or not int(m[1]):
+                raise Fail(f"{name}{s}: {p.stderr}")
+
+
+@in_folder
 def run_takes_json_and_npy(ctx, d):
     folder = build(ctx, d, FUNCTIONS)
     (d / "x.json").write_text("[1, 2, 3]")
@@ -842,7 +868,7 @@ def documented(ctx):
 
 
 ROWS = {"two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
-TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, run_takes_json_and_npy,
+TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
          two_builds_are_the_same_bytes, the_manifest, only_bundles_are_replaced, damage, manifests, documented)
 

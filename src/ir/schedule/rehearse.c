@@ -3,7 +3,7 @@
  *
  * What a kernel is made for depends on how operands step and, for rows, on how
  * long they are, in powers of two: a ladder of numbers for one size at a
- * time, and for all at once, meets every case.  Operands are tensors whose elements nobody set;
+ * time, for all at once, and for all beside a size of 1 meets the cases.  Operands are tensors whose elements nobody set;
  * ops that give views are run, since views step in ways of their own, and of
  * others only the types of their results count.
  */
@@ -177,6 +177,12 @@ static void rehearse(Trace *T, Graph *g, const Sizes *z)
     tsr_free(in);
 }
 
+static void set_apart(Sizes *z, int i, int64_t one, int64_t others)
+{
+    for (int k = 0; k < z->n; k++)
+        z->now[k] = k == i ? one : others;
+}
+
 void graph_rehearse(Trace *T, Graph *g)
 {
     Sizes z = {.n = 0};
@@ -189,8 +195,9 @@ void graph_rehearse(Trace *T, Graph *g)
         if (!z.n)
             return;
         for (int i = 0; i < z.n && z.n > 1; i++) {
-            for (int k = 0; k < z.n; k++)
-                z.now[k] = k == i ? ladder[rung] : USUAL;
+            set_apart(&z, i, ladder[rung], USUAL);
+            rehearse(T, g, &z);
+            set_apart(&z, i, 1, ladder[rung]);
             rehearse(T, g, &z);
         }
     }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/vfs.h"
 #include "bundle/bundle.h"
+#include "ir/schedule/fused.h"
 #include "runtime/kernels.h"
 #include "tools/program.h"
 
@@ -216,6 +217,14 @@ static int call(struct tsr_function *f, char **text, int n, StrBuf *err)
     return bad;
 }
 
+/* Kernels are never made here: those that the bundle lacks are run op by op. */
+static void print_stats(void)
+{
+    FusedStats f = fused_stats();
+
+    fprintf(stderr, "stats: kernels made=0 launches=%d op-by-op=%d\n", f.launches, f.fallbacks);
+}
+
 int bundle_run_verb(const Options *o)
 {
     BundleFiles files = bundle_folder(o->operand[0]);
@@ -234,6 +243,8 @@ int bundle_run_verb(const Options *o)
     pool_init((int)o->number[OPT_threads]);
     f = choose(b, o->noperands > 1 ? o->operand[1] : NULL, &named, &err);
     bad = f ? call(f, o->operand + 1 + named, o->noperands - 1 - named, &err) : EXIT_USAGE;
+    if (option_on(o, OPT_stats))
+        print_stats();
     bundle_free(b);
     return bad ? complain(&err, bad) : EXIT_OK;
 }
