@@ -99,7 +99,7 @@ def build():
 def caught():
     """The first program that differs, or None."""
     from harness.test import Context, Fail
-    from suites import staged
+    from suites import staged                           # which knows this file
     ctx = Context(ROOT, WORK / "build", ROOT.parent / "shared", str(WORK / "build/tessera"))
     for name, flags, seed in staged.programs():
         try:

@@ -3,6 +3,7 @@ without each of the passes in turn; 2,000 functions, each of one configuration."
 import pathlib
 import tempfile
 
+import mutants
 from harness import process, staged
 from harness.test import Fail, Test
 
@@ -41,6 +42,14 @@ def programs():
             yield f"{name}-{seed}", flags, seed
 
 
+def faults_in_place(ctx):
+    """`./dev mutants` plants faults in the source: of so many the places are still there."""
+    gone = [m[0] for m in mutants.MUTANTS if not mutants.applies(*m)]
+    if len(mutants.MUTANTS) - len(gone) < 40:
+        raise Fail(f"tests/mutants.py: these change nothing any more: {', '.join(gone)}")
+
+
 def tests(ctx):
+    yield Test("staged/planted-faults", lambda: faults_in_place(ctx))
     for name, flags, seed in programs():
         yield Test(f"staged/{name}", lambda f=flags, s=seed: compare(ctx, f, s))
