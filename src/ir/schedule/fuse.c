@@ -3,7 +3,7 @@
  *
  * Nodes start as groups of their own; walking the graph in order, a node's
  * group joins those of its operands whenever the union is still a region
- * (region.h) and no path leaves it and comes back.  Nothing is computed twice:
+ * (region.h) and no path leaves it and comes back; then groups that read the same value join.  Nothing is computed twice:
  * a value that is used outside as well becomes one more result.  Moves that
  * are used outside stay outside too, as views of the result.  Ops with ordered
  * effects keep their order, nodes in different with blocks stay apart, and those
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { GROUP_MAX = 64, SEARCH_MAX = 4096 };
+enum { GROUP_MAX = 64, SEARCH_MAX = 4096, SIBLINGS_NEAR = 64 };
 
 typedef struct Group {
     Vec(Node *) node;           /* in graph order; empty: it joined another */
@@ -123,6 +123,9 @@ static void fuser_done(Fuser *f)
 
 static bool in_either(const Fuser *f, int place, int a, int b) { return f->group[place] >= 0 && (f->group[place] == a || f->group[place] == b); }
 
+/* Where the node's group begins, if it is in one: what comes after all of two groups leads back to neither. */
+static int begins(const Fuser *f, int place) { return f->group[place] < 0 ? place : f->place[f->groups[f->group[place]].node.at[0]->id]; }
+
 /* Is there a path from one of the two groups out and back into one? Groups too far from each other to tell count as such. */
 static bool comes_back(Fuser *f, int a, int b)
 {
@@ -145,7 +148,7 @@ static bool comes_back(Fuser *f, int a, int b)
             bool inside = in_either(f, q, a, b);
             if (inside && !in_either(f, p, a, b))
                 return true;
-            if (inside || q > end || f->mark[q] == f->stamp)
+            if (inside || f->mark[q] == f->stamp || begins(f, q) > end)
                 continue;
             f->mark[q] = f->stamp;
             f->stack[top++] = q;
@@ -266,6 +269,18 @@ static void grow_groups(Fuser *f)
             int p = f->place[f->at[i]->in[k].node->id];
             if (f->group[p] >= 0 && f->at[i]->in[k].index == 0 && !comes_again(f->at[i], f->at[p]))
                 join(f, f->group[p], f->group[i]);
+        }
+}
+
+/* Groups that read the same value, not far from each other, read it once. */
+static void join_siblings(Fuser *f)
+{
+    for (int p = 0; p < f->n; p++)
+        for (int u = f->first_use[p]; u + 1 < f->first_use[p + 1]; u++) {
+            int a = f->user[u], b = f->user[u + 1];
+            bool both = f->group[a] >= 0 && f->group[b] >= 0 && b - a <= SIBLINGS_NEAR;
+            if (both && f->at[a]->again == f->at[b]->again)
+                join(f, f->group[a], f->group[b]);
         }
 }
 
@@ -495,6 +510,8 @@ static void emit(Writer *w, int place)
     todo[left++] = place;
     while (left) {
         int at = todo[left - 1], before = is_there(w, at) ? -1 : missing(w, at);
+        if (before >= 0 && left > w->f->n)
+            tsr_bug("groups of a schedule wait for each other");
         if (before >= 0)
             todo[left++] = before;
         else if (is_there(w, at))
@@ -573,6 +590,7 @@ Graph *schedule_fuse(Graph *g)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
     grow_groups(&f);
+    join_siblings(&f);
     add_products(&f);
     out = drop_small(&f) || regions ? write_graph(&f) : NULL;
     fuser_done(&f);

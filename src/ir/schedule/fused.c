@@ -192,6 +192,7 @@ static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Sched
 typedef struct Run {
     Trace *T;
     FusedCode *c;
+    uint32_t dying;             /* operands whose memory a result may take over */
     int nin, nout;
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     int64_t size[REGION_AXES];
@@ -269,15 +270,38 @@ static Tensor *new_result(const Run *u, int i)
     const TType *y = gvalue_type(u->c->body->results.at[i]);
     const RegionValue *v = u->c->value[u->nin + i];
     Dim shape[REGION_AXES];
-    Tensor *t;
 
     for (int k = 0; k < y->rank; k++)
         shape[k] = v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]];
-    if (!(t = tensor_new((DType)y->dtype, y->rank, shape)))
-        return NULL;
-    t->weak = y->weak;
-    t->policy = y->policy;
-    return t;
+    return tensor_new((DType)y->dtype, y->rank, shape);
+}
+
+/*
+ * May the result lie where the operand does, which nobody else has?  Elementwise kernels read all of an element before
+ * they store it; what a product multiplies is read again.
+ */
+static bool may_replace(const Run *u, int operand, int i)
+{
+    const Tensor *t = u->x[operand];
+    const TType *y = gvalue_type(u->c->body->results.at[i]);
+    const RegionValue *a = u->c->value[operand], *b = u->c->value[u->nin + i];
+    bool same = u->dying >> operand & 1 && !u->c->product && u->c->s.kind == SCHEDULE_MAP && a && t->refs == 2 && t->store->refs == 1 &&
+                t->contiguous && t->offset == 0 && t->dtype == y->dtype && t->rank == y->rank && a->has == region_all(&u->c->r);
+
+    for (int k = 0; same && k < y->rank; k++)
+        same = a->axis[k] == b->axis[k];
+    return same;
+}
+
+/* A result in the memory of an operand that dies here, each of which serves one; NULL: there is none. */
+static Tensor *reuse_operand(Run *u, int i)
+{
+    for (int k = 0; k < u->nin && k < 32; k++)
+        if (may_replace(u, k, i)) {
+            u->dying &= ~(1u << k);
+            return tensor_view(u->x[k], u->x[k]->rank, u->x[k]->shape, u->x[k]->stride, 0);
+        }
+    return NULL;
 }
 
 /* Can the first result take the product's place? Then each element is read once, just before it is stored. */
@@ -294,9 +318,13 @@ static bool is_in_place(const Run *u)
 static bool make_results(Run *u)
 {
     for (int i = 0; i < u->nout; i++) {
-        bool same = !i && u->c->product && is_in_place(u);
-        if (!(u->x[u->nin + i] = same ? tensor_ref(u->x[u->nin - 1]) : new_result(u, i)))
+        const TType *y = gvalue_type(u->c->body->results.at[i]);
+        Tensor *t = !i && u->c->product && is_in_place(u) ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
+        if (!t && !(t = new_result(u, i)))
             return false;
+        t->weak = y->weak;
+        t->policy = y->policy;
+        u->x[u->nin + i] = t;
     }
     return true;
 }
@@ -638,7 +666,7 @@ bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int n
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     FusedCode *c = code_of(body, a);
-    Run u = {.T = T, .c = c, .nin = c->body->params.n, .nout = body->results.n};
+    Run u = {.T = T, .c = c, .dying = T->dying, .nin = c->body->params.n, .nout = body->results.n};
     int done = 0;
 
     if (T->guarded)                     /* each result is looked at: op by op */
@@ -652,8 +680,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
         u.x[i] = tensor_ref(in[i]);
     done = run(&u, body);
     stats.fallbacks += !done;
-    for (int i = 0; i < u.nin; i++)
-        tensor_unref(u.x[i]);
+    tensors_unref(u.x, u.nin);
+    tensors_unref(u.part, u.nout);
     if (done > 0) {
         memcpy(out, u.x + u.nin, sizeof *out * (size_t)u.nout);
         *nout = u.nout;

@@ -392,15 +392,20 @@ static void store_kept(Lower *l, int v)
     add(l, TOP_store, NULL, in, 4);
 }
 
+/* What the pass stores, all of it loaded and computed before the first store: a result may lie where an operand did. */
 static void store_pass(Lower *l)
 {
-    int nin = l->body->params.n;
+    TileRef x[REGION_OPERANDS];
+    int nin = l->body->params.n, n = l->body->results.n;
 
-    for (int i = 0; i < l->body->results.n && l->ok; i++) {
+    for (int i = 0; i < n; i++) {
         int v = value_index(l, l->body->results.at[i].node);
-        if (!is_row(l, v) && l->r->value[v].pass == l->pass)
-            store_view(l, l->view[nin + i], l->stride[nin + i], stretched(l, get(l, v)));
+        bool now = !is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
+        x[i] = now ? stretched(l, get(l, v)) : none();
     }
+    for (int i = 0; i < n && l->ok; i++)
+        if (x[i].node)
+            store_view(l, l->view[nin + i], l->stride[nin + i], x[i]);
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
         if (l->keep[v] && l->r->value[v].pass == l->pass && is_buffer(l, v))
             store_kept(l, v);
