@@ -57,7 +57,7 @@ def run(ctx, calls, *args, threads=2, cache=None):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "program.tsr"
         path.write_text(STEP.replace("CALLS", repr(calls)))
-        p = process.run([ctx.tessera, "run", "--stats", *args, path], cwd=d,
+        p = process.run([ctx.tessera, "run", "--stats", *args, path], cwd=d, timeout=100,
                         env={"TESSERA_THREADS": str(threads), **({} if cache is None else {"TESSERA_CACHE": str(cache)})})
     if why := process.died(p):
         raise Fail(why)
