@@ -1,9 +1,10 @@
 """The compiler's passes on the command line: passes of programs, switching off, dumps, every level as text, verifying."""
+import pathlib
+import random
 import re
 import tempfile
-import pathlib
 
-from harness import process, staged
+from harness import planned, process, staged
 from harness.test import Fail, Test
 
 PROGRAM = '''
@@ -135,6 +136,33 @@ def opt_levels(ctx):
     graph = run(ctx, "inspect", "--ir", "graph").stdout
     fused = process.run([ctx.tessera, "opt", "--pass=fold,fuse", "-"], stdin=graph)
     must(fused.returncode == 0 and fused.stdout.startswith("tessera.schedule v1"), fused.stderr + fused.stdout[:200])
+
+
+def chains(r):
+    """A random function of two matrices, without permuted operands."""
+    values, lines = ["x", "y"], []
+    for i in range(r.randint(4, 14)):
+        a, b = (r.choice(values[-5:]) for _ in "ab")
+        lines.append(f"v{i} = " + r.choice((f"{a} + {b}", f"{a} * {b}", f"tanh({a})", f"exp({a}) - {b}", f"where({a} < {b}, {a}, {b})",
+                                            f"{a} * {b}.sum(axis=-1, keepdims=True)", f"{a} - {b}.max(axis=0, keepdims=True)")))
+        values.append(f"v{i}")
+    results = ", ".join(r.sample(values[2:], 2))
+    return "@jit\ndef f(x, y):\n    " + "\n    ".join(lines) + f"\n    return {results}\nf(ones((24, 40)), ones((24, 40)))\n"
+
+
+def plans(ctx):
+    """Plans of random functions: no more than what is live at once, and no memory of two values that live together."""
+    r = random.Random(11)
+    text = "".join(chains(r) for _ in range(30))
+    out = run(ctx, "inspect", "--ir", "graph", "--plan", text=text).stdout
+    graphs = ["graph @" + g for g in out.split("graph @")[1:]]
+    must(len(graphs) == 30, f"{len(graphs)} graphs")
+    taken = 0
+    for g in graphs:
+        taken += g.count("takes over")
+        if wrong := planned.check(g, 24, 40):
+            raise Fail(wrong + "\n" + g)
+    must(taken >= 30, "memory is hardly ever taken over")
 
 
 def bad_pass(ctx):
@@ -274,4 +302,5 @@ def tests(ctx):
     yield Test("passes/opt-levels", lambda: opt_levels(ctx))
     yield Test("passes/why-compile", lambda: why_compile(ctx))
     yield Test("passes/plugin", lambda: plugin(ctx), ("IR-10",))
+    yield Test("passes/plans", lambda: plans(ctx), ("OPT-14",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))
