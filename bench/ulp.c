@@ -40,7 +40,8 @@ static uint64_t errors(int n)
         double truth = want[i], got = y[i], size = fabs(truth), ulps;
         uint64_t u;
         memcpy(&u, &size, 8);
-        u = size < 0x1p-126 ? (uint64_t)(1023 + 149) << 52 : ((uint64_t)(2 * 1023 + 23) << 52) - (u & (uint64_t)0x7ff << 52);   /* 2^(23 - exponent) */
+        u = ((uint64_t)(2 * 1023 + 23) << 52) - (u & (uint64_t)0x7ff << 52);       /* 2^(23 - exponent) */
+        u = size < 0x1p-126 ? (uint64_t)(1023 + 149) << 52 : u;
         memcpy(&ulps, &u, 8);
         double e = fabs(got - truth) * ulps, rounded = (float)truth;
         e = got == rounded && size > 0x1p127 ? 0 : e;               /* overflow */
@@ -92,8 +93,8 @@ static bool measure(OpId op, double bound, int64_t step, const Cpu *base)
         truth(n, want, wide, NULL, NULL);
         look(&f, (int)n, compare);
     }
-    printf("%-8s %.4f at %a; subnormal %.4f at %a; stated %.3g; %lld signs of zero, %lld differ\n", op_info[op].name, f.err, f.at, f.sub, f.sub_at, bound,
-           (long long)f.wrong, (long long)f.differ);
+    printf("%-8s %.4f at %a; subnormal %.4f at %a; stated %.3g; %lld signs of zero, %lld differ\n", op_info[op].name, f.err, f.at, f.sub,
+           f.sub_at, bound, (long long)f.wrong, (long long)f.differ);
     fflush(stdout);
     return f.err <= bound && f.sub <= 1 && !f.wrong && !f.differ;
 }

@@ -5,17 +5,20 @@
  * either way, -0 equal to +0, descending by complement.  Keys are sorted stably
  * together with their places, short rows by merging, long ones by digits (LSD
  * radix), which skips digits that all keys share.  A key of 32 bits and its
- * place are one 64-bit number, and sorting those is stable by itself.
+ * place are one 64-bit number, and sorting those is stable by itself.  Where a
+ * long row's values are wanted, keys are sorted alone and made values again;
+ * zeros and NaNs, of which several have one key, are put in their places after.
  */
 #include "runtime/kernel_util.h"
 
 #include "base/alloc.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct Item { uint64_t key; int64_t at; } Item;
 
-enum { RADIX_FROM = 1024, INSERT_UP_TO = 16 };
+enum { RADIX_FROM = 512, INSERT_UP_TO = 16, DIGIT = 2048, DIGITS = 6 /* of 11 bits: 66 */ };
 
 /* Keys of n lanes of dtype t. */
 static void make_keys(DType t, const void *lanes, int64_t n, bool descending, uint64_t *key)
@@ -66,21 +69,41 @@ static void merge_sort(Item *x, Item *tmp, int64_t n)
     memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
 }
 
-static void radix_sort(Item *x, Item *tmp, int64_t n)
-{
-    for (int shift = 0; shift < 64; shift += 8) {
-        int64_t count[257] = {0};
-        for (int64_t i = 0; i < n; i++)
-            count[(x[i].key >> shift & 255) + 1]++;
-        if (count[(x[0].key >> shift & 255) + 1] == n)
-            continue;
-        for (int b = 0; b < 256; b++)
-            count[b + 1] += count[b];
-        for (int64_t i = 0; i < n; i++)
-            tmp[count[x[i].key >> shift & 255]++] = x[i];
-        memcpy(x, tmp, (size_t)n * sizeof *x);
+typedef uint32_t Counts[DIGITS][DIGIT];
+
+/* Sort n < 2^32 elements by KEY's bits from FROM on; the result is in x or in tmp, and returned. */
+#define RADIX_SORT(name, T, KEY, FROM) \
+    static T *name(T *x, T *tmp, int64_t n, Counts count) \
+    { \
+        enum { COUNT = ((int)sizeof(KEY(x[0])) * 8 - FROM + 10) / 11 }; \
+        memset(count, 0, sizeof(Counts)); \
+        for (int64_t i = 0; i < n; i++) \
+            for (int d = 0; d < COUNT; d++) \
+                count[d][KEY(x[i]) >> (FROM + 11 * d) & (DIGIT - 1)]++; \
+        for (int d = 0; d < COUNT; d++) { \
+            uint32_t *c = count[d], sum = 0; \
+            int shift = FROM + 11 * d; \
+            if (c[KEY(x[0]) >> shift & (DIGIT - 1)] == n) \
+                continue; \
+            for (int b = 0; b < DIGIT; b++) { \
+                uint32_t here = c[b]; \
+                c[b] = sum; \
+                sum += here; \
+            } \
+            for (int64_t i = 0; i < n; i++) \
+                tmp[c[KEY(x[i]) >> shift & (DIGIT - 1)]++] = x[i]; \
+            T *sorted = tmp; \
+            tmp = x; \
+            x = sorted; \
+        } \
+        return x; \
     }
-}
+#define ITEM_KEY(x) (x).key
+#define SELF(x) (x)
+RADIX_SORT(radix_items, Item, ITEM_KEY, 0)
+RADIX_SORT(radix_pairs, uint64_t, SELF, 32)
+RADIX_SORT(radix_keys, uint64_t, SELF, 0)
+RADIX_SORT(radix_keys32, uint32_t, SELF, 0)
 
 /* ---- keys of 32 bits: the key above the place in one number ---- */
 
@@ -111,23 +134,6 @@ static void merge_sort32(uint64_t *x, uint64_t *tmp, int64_t n)
     memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
 }
 
-/* Three digits of 11 bits; the result is in x. */
-static void radix_sort32(uint64_t *x, uint64_t *tmp, int64_t n)
-{
-    for (int shift = 32; shift < 64; shift += 11) {
-        uint32_t count[2049] = {0};
-        for (int64_t i = 0; i < n; i++)
-            count[(x[i] >> shift & 2047) + 1]++;
-        if (count[(x[0] >> shift & 2047) + 1] == n)
-            continue;
-        for (int b = 0; b < 2048; b++)
-            count[b + 1] += count[b];
-        for (int64_t i = 0; i < n; i++)
-            tmp[count[x[i] >> shift & 2047]++] = x[i];
-        memcpy(x, tmp, (size_t)n * sizeof *x);
-    }
-}
-
 /* Keys of n lanes of a type whose values f32 or 32 bits hold. */
 static void make_keys32(DType t, const void *lanes, int64_t n, bool descending, uint32_t *key)
 {
@@ -148,6 +154,39 @@ static void make_keys32(DType t, const void *lanes, int64_t n, bool descending, 
     lane_convert(DT_int64, v, t, lanes, n);
     for (int64_t i = 0; i < n; i++)
         key[i] = ((uint32_t)v[i] ^ (dtype_info[t].kind == DK_INT ? top : 0)) ^ flip;
+}
+
+/* Lanes of n keys, of zeros and NaNs some lane. */
+static void lanes_of_keys(DType t, const uint64_t *key, int64_t n, bool descending, void *lanes)
+{
+    const uint64_t top = 1ull << 63, flip = descending ? UINT64_MAX : 0;
+    uint64_t v[TILE];
+
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t u = key[i] ^ flip;
+        v[i] = dtype_is_float(t) ? (u & top ? u ^ top : ~u) : t == DT_uint64 ? u : u ^ top;
+    }
+    lane_convert(t, lanes, dtype_is_float(t) ? DT_f64 : t == DT_uint64 ? DT_uint64 : DT_int64, v, n);
+}
+
+static void lanes_of_keys32(DType t, const uint32_t *key, int64_t n, bool descending, void *lanes)
+{
+    const uint32_t top = 1u << 31, flip = descending ? UINT32_MAX : 0;
+    int64_t v[TILE];
+
+    if (dtype_is_float(t)) {
+        for (int64_t i = 0; i < n; i++) {
+            uint32_t u = key[i] ^ flip;
+            u = u & top ? u ^ top : ~u;
+            memcpy((char *)lanes + 4 * i, &u, 4);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u = key[i] ^ flip;
+        v[i] = dtype_info[t].kind == DK_INT ? (int64_t)(int32_t)(u ^ top) : (int64_t)u;
+    }
+    lane_convert(t, lanes, DT_int64, v, n);
 }
 
 /* ---- rows ---- */
@@ -188,24 +227,38 @@ static void read_row32(const SortJob *j, int64_t row, uint64_t *x)
     }
 }
 
+/* Room for counting digits, at the end of a part's scratch. */
+static Counts *counts_of(const SortJob *j, char *scratch) { return (Counts *)(void *)(scratch + j->room - sizeof(Counts)); }
+
 /* The places of a row's elements in sorted order, within scratch. */
 static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
 {
     int64_t n = j->n, *order;
+    Counts *counts = counts_of(j, scratch);
 
     if (j->narrow) {
         uint64_t *x = (uint64_t *)(void *)scratch;
         read_row32(j, row, x);
-        (n >= RADIX_FROM ? radix_sort32 : merge_sort32)(x, x + n, n);
-        order = (int64_t *)(x + n);
+        uint64_t *y = x + n;
+        if (n >= RADIX_FROM)
+            y = radix_pairs(x, y, n, *counts) == x ? y : x;
+        else
+            merge_sort32(x, y, n);
+        x = y == x ? x + n : x;
+        order = (int64_t *)y;
         for (int64_t i = 0; i < n; i++)
             order[i] = (int64_t)(x[i] & UINT32_MAX);
         return order;
     }
     Item *item = (Item *)(void *)scratch;
     read_row(j, row, item);
-    (n >= RADIX_FROM ? radix_sort : merge_sort)(item, item + n, n);
-    order = (int64_t *)(void *)(item + n);
+    Item *other = item + n;
+    if (n >= RADIX_FROM && n < UINT32_MAX)
+        other = radix_items(item, other, n, *counts) == item ? other : item;
+    else
+        merge_sort(item, other, n);
+    item = other == item ? item + n : item;
+    order = (int64_t *)(void *)other;
     for (int64_t i = 0; i < n; i++)
         order[i] = item[i].at;
     return order;
@@ -238,13 +291,110 @@ static void write_values(const SortJob *j, int64_t row, const int64_t *order)
     }
 }
 
+/* How many keys at the end of a run are NaNs', and does it have a zero whose sign its key does not tell? */
+static void look_at_floats(DType t, const void *lanes, int64_t n, int64_t *nans, bool *zeros)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double x = t == DT_f32 ? (double)((const float *)lanes)[i] : ((const double *)lanes)[i];
+        *nans += x != x;
+        *zeros |= x == 0 && signbit(x);
+    }
+}
+
+/* First place whose key is not below v (right: is above v). */
+static int64_t bound(const uint64_t *key, int64_t n, uint64_t v, bool right)
+{
+    int64_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (right ? key[mid] <= v : key[mid] < v)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Elements of the row that share their key with others that look otherwise, as they come: zeros from `zero` on, NaNs from `nan` on (-1: stay). */
+static void put_alike(const SortJob *j, int64_t row, Reader *dst, int64_t zero, int64_t nan)
+{
+    TileBuf buf, spare, raw;
+    DType t = lane_dtype(j->in.as);
+
+    for (int64_t i = 0; i < j->n; i += TILE) {
+        int64_t k = j->n - i < TILE ? j->n - i : TILE;
+        const void *lanes = reader_lanes(&j->in, row * j->n + i, k, buf.at, spare.at);
+        for (int64_t q = 0; q < k; q++) {
+            double x = t == DT_f32 ? (double)((const float *)lanes)[q] : ((const double *)lanes)[q];
+            int64_t *to = x != x ? &nan : x == 0 ? &zero : NULL;
+            if (to && *to >= 0)
+                writer_raw(dst, row * j->n + (*to)++, 1, reader_raw(&j->in, row * j->n + i + q, 1, raw.at));
+        }
+    }
+}
+
+/* A row's values: keys alone are sorted, and made values again. */
+static void sort_values(const SortJob *j, int64_t row, char *scratch)
+{
+    TileBuf buf, spare, lanes, raw;
+    DType t = lane_dtype(j->in.as);
+    uint64_t *key = (uint64_t *)(void *)scratch, zero_key;
+    uint32_t *key32 = (uint32_t *)(void *)scratch, zero_key32;
+    int64_t n = j->n, nans = 0;
+    bool zeros = false;
+    double zero = 0;
+    Reader dst;
+
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        const void *x = reader_lanes(&j->in, row * n + i, k, buf.at, spare.at);
+        if (dtype_is_float(t))
+            look_at_floats(t, x, k, &nans, &zeros);
+        if (j->narrow)
+            make_keys32(t, x, k, j->descending, key32 + i);
+        else
+            make_keys(t, x, k, j->descending, key + i);
+    }
+    if (j->narrow)
+        key32 = radix_keys32(key32, key32 + n, n, *counts_of(j, scratch));
+    else
+        key = radix_keys(key, key + n, n, *counts_of(j, scratch));
+    reader_init(&dst, j->out);
+    for (int64_t i = 0; i < n; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE;
+        if (j->narrow)
+            lanes_of_keys32(t, key32 + i, k, j->descending, lanes.at);
+        else
+            lanes_of_keys(t, key + i, k, j->descending, lanes.at);
+        if (!raw_is_lane(j->in.dtype))
+            lane_to_raw(j->in.dtype, lanes.at, raw.at, k);
+        writer_raw(&dst, row * n + i, k, raw_is_lane(j->in.dtype) ? lanes.at : raw.at);
+    }
+    if (!zeros && !nans)
+        return;
+    make_keys32(DT_f32, &(float){0}, 1, j->descending, &zero_key32);
+    make_keys(DT_f64, &zero, 1, j->descending, &zero_key);
+    int64_t first = 0;
+    if (zeros && !j->narrow)
+        first = bound(key, n, zero_key, false);
+    while (zeros && j->narrow && key32[first] < zero_key32)
+        first++;
+    put_alike(j, row, &dst, zeros ? first : -1, nans ? n - nans : -1);
+}
+
 static void sort_part(int64_t lo, int64_t hi, void *st)
 {
     const SortJob *j = st;
 
     for (int64_t part = lo; part < hi; part++)
         for (int64_t row = part * j->rows / j->parts; row < (part + 1) * j->rows / j->parts; row++) {
-            const int64_t *order = sorted_order(j, row, j->scratch + (size_t)part * j->room);
+            char *scratch = j->scratch + (size_t)part * j->room;
+            if (!j->indices && j->n >= RADIX_FROM && j->n < UINT32_MAX) {
+                sort_values(j, row, scratch);
+                continue;
+            }
+            const int64_t *order = sorted_order(j, row, scratch);
             if (j->indices)
                 write_indices(j, row, order);
             else
@@ -268,7 +418,7 @@ static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bo
     j.parts = is_packed(j.in.dtype) || total < 4096 ? 1 : 4 * pool_threads();
     j.parts = j.parts < j.rows ? j.parts : j.rows;
     j.narrow = raw_size(lane_dtype(j.in.dtype)) <= 4 && j.n < UINT32_MAX;
-    j.room = (size_t)j.n * 2 * (j.narrow ? sizeof(uint64_t) : sizeof(Item));
+    j.room = (size_t)j.n * 2 * (j.narrow ? sizeof(uint64_t) : sizeof(Item)) + sizeof(Counts);
     if (!(j.scratch = k_scratch(c, j.parts + 1, j.room))) {
         tensor_unref(j.out);
         return K_NOMEM;
@@ -302,21 +452,6 @@ static void row_keys(const Reader *r, int64_t row, int64_t n, uint64_t *key)
         int64_t k = n - i < TILE ? n - i : TILE;
         make_keys(lane_dtype(r->as), reader_lanes(r, row * n + i, k, buf.at, spare.at), k, false, key + i);
     }
-}
-
-/* First place whose key is not below v (right: is above v). */
-static int64_t bound(const uint64_t *key, int64_t n, uint64_t v, bool right)
-{
-    int64_t lo = 0, hi = n;
-
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (right ? key[mid] <= v : key[mid] < v)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
 }
 
 KStatus kernel_searchsorted(KERNEL_ARGS)

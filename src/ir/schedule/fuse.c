@@ -601,8 +601,12 @@ Graph *schedule_fuse(Graph *g)
 
 Graph *schedule_make(Graph *g)
 {
-    Graph *thin = schedule_recompute(g), *fused = schedule_fuse(thin ? thin : g);
+    Graph *thin = schedule_recompute(g), *plain = schedule_fuse(g), *fused = thin ? schedule_fuse(thin) : NULL;
+    bool less = thin && schedule_waiting(fused ? fused : thin) < schedule_waiting(plain ? plain : g);   /* what waits inside a kernel takes nothing */
 
+    if (less && !fused)
+        fused = graph_ref(thin);
     graph_unref(thin);
-    return fused;
+    graph_unref(less ? plain : fused);
+    return less ? fused : plain;
 }

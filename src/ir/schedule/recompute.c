@@ -385,9 +385,9 @@ static void thin_done(Thin *t)
     vec_free(&t->edge);
 }
 
-static int64_t fullest_of(Graph *g)
+int64_t schedule_waiting(const Graph *g)
 {
-    Thin t = {.g = g};
+    Thin t = {.g = (Graph *)g};
     int where;
     int64_t bytes;
 
@@ -416,7 +416,7 @@ Graph *schedule_recompute(const Graph *g)
     if (better) {
         find_late(&t);
         rewrite(&t);
-        better = is_less(fullest_of(t.g), before);
+        better = is_less(schedule_waiting(t.g), before);
     }
     thin_done(&t);
     if (better)

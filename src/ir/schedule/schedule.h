@@ -30,10 +30,13 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 /* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
 Graph *schedule_recompute(const Graph *g);
 
+/* The most bytes that wait at once for a while between the graph's nodes, at guessed sizes. */
+int64_t schedule_waiting(const Graph *g);
+
 /* A graph that computes the same with `fused` nodes; NULL: none of its nodes can be fused. */
 Graph *schedule_fuse(Graph *g);
 
-/* Both: the graph as compiled functions run it. NULL: as it is. */
+/* Both, where fused nodes then keep less between them: the graph as compiled functions run it. NULL: as it is. */
 Graph *schedule_make(Graph *g);
 
 /* The accumulator of a matrix product that a body may begin with, whose lanes are f32 or f64; DT_NONE: n is none. */
