@@ -134,6 +134,9 @@ struct Cls {
 
 enum { ATTR_DERIVED = 1, ATTR_STORED = 2 };
 
+/* The first round of a loop, walked quietly with what is so at its entry: outside of branches its sizes are sure. loop NULL: none. */
+typedef struct FirstRound { struct Loop *loop; int quiet, branches, calls; } FirstRound;
+
 struct Check {
     DiagSink *sink;
     CheckOptions opt;
@@ -167,6 +170,7 @@ struct Check {
     Ast *spent;                 /* the statement, not inside a call, at which there was no fuel left */
     Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
+    FirstRound first;
     int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
     int mixed;                  /* inside `with precision(...)` or `with numerics(...)` */
@@ -233,6 +237,7 @@ void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of
 /* flow.c */
 void flow_if(Check *C, AstIf *s);
 void flow_loop(Check *C, AstFor *f, AstWhile *w);           /* one of them */
+bool flow_first_round(const Check *C);                      /* is what is found in the quiet here sure? */
 void flow_leave_loop(Check *C);                             /* break, continue */
 void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
@@ -344,6 +349,7 @@ void report_misfit(Check *C, Span span, const char *what, const Type *from, cons
 const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node);
 /* An elementwise op of two operands, numbers too. */
 const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *node);
+const Type *tensor_op3(Check *C, OpId op, const Type *a, const Type *b, const Type *c, Ast *node);
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node);
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);

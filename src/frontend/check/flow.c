@@ -150,15 +150,25 @@ static void forget_elements(Check *C, AstFor *f)
             forget_place(C, f->iter);
 }
 
+/* Not behind a way out of the round: if i == 0: prev = x; continue. */
+bool flow_first_round(const Check *C)
+{
+    const FirstRound *r = &C->first;
+
+    return r->loop && r->loop == C->loop && !r->loop->any && r->quiet == C->quiet && r->branches == C->branches && r->calls == C->calls;
+}
+
 /* One round; what it changes is undone and given back. */
-static Way loop_once(Check *C, AstFor *f, AstWhile *w)
+static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure)
 {
     Loop l = {.up = C->loop, .head = way_fork(C)};
+    FirstRound outer = C->first;
     Hiding h;
     Way round;
 
     C->loop = &l;
     C->branches++;
+    C->first = (FirstRound){sure ? &l : NULL, C->quiet, C->branches, C->calls};
     hide(C, &h, w ? w->test : NULL);
     if (f)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
@@ -166,6 +176,7 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w)
     unhide(&h);
     C->branches--;
     C->loop = l.up;
+    C->first = outer;
     round = way_end(C, l.head);
     if (l.any)
         way_merge(&round, &l.out);
@@ -211,7 +222,7 @@ static bool unrolled(Check *C, AstFor *f)
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
-    bool dead, same = false;
+    bool dead, same = false, sure = f && !C->quiet && !C->kernel;
     Way round;
 
     if (f)
@@ -229,7 +240,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     for (int i = 0; i <= ROUNDS && !same; i++) {
         bool aloud = C->kernel && i == 0;           /* a kernel's types do not change: the first round shows what is wrong */
         C->quiet += !aloud;
-        round = loop_once(C, f, w);
+        round = loop_once(C, f, w, sure && !i);
         C->quiet -= !aloud;
         if (round.dead)
             round.changes.n = 0;                    /* the loop is left in its first round */
@@ -240,7 +251,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         way_take(C, &round);
         C->frame->dead = dead;
     }
-    round = loop_once(C, f, w);
+    round = loop_once(C, f, w, false);
     way_join_start(&round);
     way_take(C, &round);
     C->frame->dead = dead;

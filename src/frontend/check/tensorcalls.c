@@ -206,7 +206,7 @@ static const Rule *find(Check *C, const char *owner, const char *name)
     key = sym(name);
     if (map_find(&C->rule_of, (uintptr_t)key, &found))
         return (const Rule *)found;
-    if (!op_find(name, &op) || op_info[op].family != FAM_MAP || op_info[op].nin > 2 || op == OP_convert)
+    if (!op_find(name, &op) || op_info[op].family != FAM_MAP || op_info[op].nin > 3 || op == OP_convert)
         return NULL;
     by_op[op] = (Rule){"", op_info[op].name, rule_by_name, (int)op};
     return &by_op[op];

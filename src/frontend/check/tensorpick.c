@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------- any op of the table by its name */
 
-/* An elementwise op of one or two operands: what op_infer says. */
+/* An elementwise op of up to three operands: what op_infer says. */
 const Type *rule_by_name(TCall *c)
 {
     OpId op = (OpId)c->rule->op;
@@ -15,7 +15,8 @@ const Type *rule_by_name(TCall *c)
         return T_ANY;
     if (op_info[op].nin == 1)
         return c->at[0].type && c->at[0].type->kind == TY_TENSOR ? tensor_unary(c->C, op, c->at[0].type, c->node) : T_ANY;
-    return tensor_op2(c->C, op, c->at[0].type, c->at[1].type, c->node);
+    return op_info[op].nin == 2 ? tensor_op2(c->C, op, c->at[0].type, c->at[1].type, c->node)
+                                : tensor_op3(c->C, op, c->at[0].type, c->at[1].type, c->at[2].type, c->node);
 }
 
 /* ------------------------------------------------------------- picking and putting */

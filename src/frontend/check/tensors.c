@@ -327,6 +327,16 @@ const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *nod
     return tensor_infer(C, op, &at, in, 2, node);
 }
 
+const Type *tensor_op3(Check *C, OpId op, const Type *a, const Type *b, const Type *c, Ast *node)
+{
+    TType in[3];
+    Attr at = attr_default();
+
+    if (C->kernel || !operand(a, &in[0]) || !operand(b, &in[1]) || !operand(c, &in[2]))
+        return T_ANY;
+    return tensor_infer(C, op, &at, in, 3, node);
+}
+
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
 {
     TType in;
