@@ -2,7 +2,8 @@
  * What stdlib/schedules.tsr and stdlib/kernels.tsr ask for: the schedule's table
  * as values, and the launch of a kernel.
  *
- * A kernel under grad or vmap has no derivative of its own: the launch says so.
+ * A launch on tensors that are traced becomes an op of the graph; under grad or
+ * vmap that op says that it has no derivative of its own.
  */
 #include "frontend/kernel/kernel.h"
 
@@ -82,24 +83,17 @@ static Value f_nearest(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- launches */
 
-/* A tensor below grad, jvp or vmap among the arguments. */
-static bool is_transformed(Value v)
-{
-    const Tracer *t = v.tag == V_TENSOR ? as_tensor(v)->tracer : NULL;
-
-    return t && t->level && (t->level->kind == TRACE_STAGE || t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
-}
-
-static bool any_transformed(Value args, Value kwargs)
+/* Is a tensor among the arguments followed by a transformation, or computed later? */
+static bool any_traced(Value args, Value kwargs)
 {
     Value key, v;
     int64_t at = 0;
 
     for (int64_t i = 0; args.tag == V_TUPLE && i < as_tuple(args)->n; i++)
-        if (is_transformed(as_tuple(args)->at[i]))
+        if (as_tuple(args)->at[i].tag == V_TENSOR && as_tensor(as_tuple(args)->at[i])->tracer)
             return true;
     while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v))
-        if (is_transformed(v))
+        if (v.tag == V_TENSOR && as_tensor(v)->tracer)
             return true;
     return false;
 }
@@ -108,8 +102,8 @@ static Value f_run(Interp *I, Value *a)                 /* name, function, args,
 {
     const char *name = a[0].tag == V_STR ? as_str(a[0])->s : "kernel";
 
-    if (any_transformed(a[2], a[3]))
-        return raise(I, EXC_RuntimeError, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", name);
+    if (any_traced(a[2], a[3]))
+        return kernel_stage(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
     return kernel_launch(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
 }
 

@@ -5,6 +5,7 @@
 #define TSR_FRONTEND_KERNEL_LAUNCH_H
 
 #include "frontend/eval/interp.h"
+#include "ir/core/op.h"
 #include "ir/tile/tile.h"
 
 /*
@@ -13,6 +14,13 @@
  * and a dict of such tensors for kwargs. V_ERR: an exception is pending.
  */
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
+
+/*
+ * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes: the same triple.
+ * kernel_staged_run is that op on tensors that have values.
+ */
+Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
+bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
 /*
  * The work of one launch with these arguments, without running it; args None: of any, where all sizes are written out. A dict:

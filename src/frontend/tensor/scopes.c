@@ -7,6 +7,7 @@
  */
 #include "base/hash.h"
 #include "frontend/eval/eval.h"
+#include "frontend/kernel/launch.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/custom.h"
 #include "frontend/tensor/watch.h"
@@ -335,6 +336,7 @@ void tensor_init(Interp *I)
     T->host = I;
     T->host_raise = host_raise;
     T->host_print = host_print;
+    T->host_launch = kernel_staged_run;
     T->host_rule = custom_host_rule;
     T->poll = poll_interp;
     T->poll_state = I;

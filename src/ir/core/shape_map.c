@@ -14,6 +14,19 @@ static void copy_shape(TType *to, const TType *from, int rank)
         to->shape[i] = from->shape[i];
 }
 
+/* The results are operands, changed. */
+bool shape_LAUNCH(Infer *f)
+{
+    f->nout = f->a->nd[0];
+    for (int i = 0; i < f->nout; i++) {
+        Dim at = f->a->d[0][i];
+        if (at < 0 || at >= f->nin)
+            return infer_fail(f, INFER_SHAPE, "launch has no operand %lld", (long long)at);
+        f->out[i] = f->in[at];
+    }
+    return true;
+}
+
 bool shape_NONE(Infer *f)
 {
     f->nout = 0;

@@ -270,6 +270,12 @@ void jvp_scan(Jvp *j) { settle(j, forward_scan(j->r->T, j->a, j->x, j->t, j->n, 
 void jvp_custom_jvp(Jvp *j) { settle(j, custom_forward(j->r->T, j->a, j->x, j->t, j->n, j->y, j->dy, &j->ny)); }
 void jvp_custom_vjp(Jvp *j) { settle(j, custom_linear(j->r->T, j->a, j->x, j->t, j->n, j->y, j->dy, &j->ny)); }
 
+void jvp_launch(Jvp *j)
+{
+    settle(j, trace_fail(j->r->T, OPERR_TRACE, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp",
+            j->a->name->text));
+}
+
 void jvp_call(Jvp *j)
 {
     GraphFn f = {j->r->T, j->a->region[0]};

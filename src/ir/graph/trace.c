@@ -347,6 +347,11 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
         if (!*ok)
             T->error = OPERR_HOST;
         return true;
+    case OP_launch:
+        *ok = T->host_launch && T->host_launch(T->host, a, in, nin, out, nout);
+        if (!*ok)
+            T->error = OPERR_HOST;
+        return true;
     case OP_prefetch:
         *nout = 0;
         prefetch(in[0]);

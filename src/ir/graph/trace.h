@@ -90,6 +90,7 @@ typedef struct Trace {
     /* Calls back into the language; each false: OPERR_HOST. */
     void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
+    bool (*host_launch)(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
     void (*saved)(void *host, int n, Tensor *const *value, const Span *at);     /* what a backward pass keeps; NULL: nobody asks */
     void (*host_raise)(void *host, void *object);       /* the exception of a check that failed becomes pending */
     /*

@@ -1,0 +1,204 @@
+/*
+ * Kernels in staged functions: a launch is one op of the graph.
+ *
+ * The op's operands are the tensors among the arguments, its results those of
+ * them that the kernel stores to, as it leaves them, so it has no effect and keeps
+ * no order.  What else the launch was given stays with the op as a language
+ * object: (name, function, args, kwargs, grid, block, schedule, places), with None
+ * where an operand goes; places says where, by position or by name.
+ */
+#include "frontend/kernel/launch_impl.h"
+
+#include "frontend/tensor/tensor_ops.h"
+
+#include <string.h>
+
+enum { OPERANDS = 64, FIELDS = 8 };
+
+typedef struct Staged {
+    Tensor *in[OPERANDS];
+    Value place[OPERANDS];
+    int n;
+} Staged;
+
+static bool take_operand(Interp *I, Staged *s, Value v, Value place)
+{
+    if (s->n == OPERANDS)
+        return raise(I, EXC_RuntimeError, "a launch in a staged function has at most %d tensors", OPERANDS), false;
+    s->in[s->n] = as_tensor(v);
+    s->place[s->n++] = place;
+    return true;
+}
+
+/* The arguments without the tensors, which become operands. */
+static Value positions(Interp *I, Staged *s, Value args)
+{
+    Value y = tuple_new(as_tuple(args)->n);
+
+    for (int64_t i = 0; i < as_tuple(args)->n; i++) {
+        Value v = as_tuple(args)->at[i];
+        as_tuple(y)->at[i] = VNONE;
+        if (v.tag == V_TENSOR) {
+            if (!take_operand(I, s, v, vint(i)))
+                return value_unref(y), VERR;
+            continue;
+        }
+        as_tuple(y)->at[i] = value_ref(v);
+        if (!symint_settle_inside(I, &as_tuple(y)->at[i]))
+            return value_unref(y), VERR;
+    }
+    return y;
+}
+
+static Value keywords(Interp *I, Staged *s, Value kwargs)
+{
+    Value y = dict_new(), key, v;
+    int64_t at = 0;
+
+    while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v)) {
+        Value own = value_ref(v);
+        bool ok = v.tag == V_TENSOR ? take_operand(I, s, v, key) : symint_settle_inside(I, &own);
+        if (ok && v.tag != V_TENSOR)
+            ok = dict_set(I, as_dict(y), key, own);
+        value_unref(own);
+        if (!ok)
+            return value_unref(y), VERR;
+    }
+    return y;
+}
+
+/* Does the kernel store to the parameter that an argument is for? */
+static bool writes(const KernelForm *f, Value place)
+{
+    for (int i = 0; i < f->n; i++)
+        if (place.tag == V_INT ? place.i == i : as_str(place)->sym == f->param[i].param->name || !strcmp(as_str(place)->s,
+                f->param[i].param->name->text))
+            return f->param[i].written;
+    return false;
+}
+
+static Value triple_of(Staged *s, const Attr *a, Tensor **out, int64_t npos)
+{
+    Value outs = tuple_new(npos), named = dict_new();
+
+    for (int64_t i = 0; i < npos; i++)
+        as_tuple(outs)->at[i] = VNONE;
+    for (int i = 0; i < a->nd[0]; i++) {
+        Value place = s->place[a->d[0][i]], t = tensor_value(out[i]);
+        if (place.tag == V_INT) {
+            as_tuple(outs)->at[place.i] = t;
+        } else {
+            dict_set_sym(as_dict(named), str_to_sym(as_str(place)), t);
+            value_unref(t);
+        }
+    }
+    return tuple_of(3, VNONE, outs, named);
+}
+
+/* Is a derivative or a batch of it asked for? */
+static bool is_transformed(const Tensor *x)
+{
+    const Tracer *t = x->tracer;
+
+    return t && t->level && (t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
+}
+
+static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *name, Value host, int64_t npos)
+{
+    Attr a = attr_default();
+    Tensor *out[16];
+    int nout = 0;
+
+    a.name = sym(name);
+    a.host = interp_keep(I, host);
+    for (int i = 0; i < s->n; i++)
+        if (writes(form, s->place[i])) {
+            if (a.nd[0] == 16)
+                return raise(I, EXC_RuntimeError, "E0623: kernel '%s' writes more than 16 tensors in a staged function", name);
+            a.d[0][a.nd[0]++] = i;
+        }
+    if (form->returns || !a.nd[0])
+        return raise(I, EXC_RuntimeError, "E0623: kernel '%s' %s: in a staged function a kernel stores to its parameters", name,
+                     form->returns ? "returns a value" : "stores to no parameter by name");
+    interp_trace(I)->span = interp_span(I);
+    for (int i = 0; i < s->n; i++)
+        if (is_transformed(s->in[i]))
+            return raise(I, EXC_RuntimeError, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", name);
+    if (!op_apply(interp_trace(I), OP_launch, &a, s->in, s->n, out, &nout)) {
+        raise_op_error(I);
+        return VERR;
+    }
+    return triple_of(s, &a, out, npos);
+}
+
+Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+{
+    Staged s = {.n = 0};
+    KernelForm form;
+    Value pos, named, places, host, g = value_ref(grid), y = VERR;
+
+    if (fn.tag != V_FUNC || !AST_IS(((FuncObj *)fn.o)->code->ast, FunctionDef))
+        return raise(I, EXC_TypeError, "E0623: '%s' is no function that can be a kernel", name);
+    kernel_form(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &form);
+    pos = positions(I, &s, args);
+    named = is_err(pos) ? VERR : keywords(I, &s, kwargs);
+    if (is_err(named) || !symint_settle_inside(I, &g)) {
+        value_unref(pos);
+        value_unref(g);
+        return VERR;
+    }
+    places = tuple_new(s.n);
+    for (int i = 0; i < s.n; i++)
+        as_tuple(places)->at[i] = value_ref(s.place[i]);
+    host = tuple_of(FIELDS, str_c(name), value_ref(fn), pos, named, g, value_ref(block), value_ref(schedule), places);
+    y = apply(I, &s, &form, name, host, as_tuple(args)->n);
+    value_unref(host);
+    return y;
+}
+
+/* ------------------------------------------------------------- when the graph runs */
+
+static Value with_operands(Interp *I, Value pos, Value named, Value places, Tensor *const *in, Value *kwargs)
+{
+    Value args = tuple_new(as_tuple(pos)->n), key, v;
+    int64_t at = 0;
+
+    *kwargs = dict_new();
+    for (int64_t i = 0; i < as_tuple(pos)->n; i++)
+        as_tuple(args)->at[i] = value_ref(as_tuple(pos)->at[i]);
+    while (dict_next(as_dict(named), &at, &key, &v))
+        if (!dict_set(I, as_dict(*kwargs), key, v))
+            exc_clear(I);
+    for (int64_t i = 0; i < as_tuple(places)->n; i++) {
+        Value place = as_tuple(places)->at[i], t = tensor_value(tensor_ref(in[i]));
+        if (place.tag == V_INT) {
+            as_tuple(args)->at[place.i] = t;
+        } else {
+            dict_set_sym(as_dict(*kwargs), str_to_sym(as_str(place)), t);
+            value_unref(t);
+        }
+    }
+    return args;
+}
+
+bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    Interp *I = host;
+    const Value *f = ((TupleObj *)a->host)->at;
+    Value kwargs, args = with_operands(I, f[2], f[3], f[7], in, &kwargs);
+    Value y = kernel_launch(I, as_str(f[0])->s, f[1], args, kwargs, f[4], f[5], f[6]);
+
+    (void)nin;
+    *nout = 0;
+    for (int i = 0; !is_err(y) && i < a->nd[0]; i++) {
+        Value place = as_tuple(f[7])->at[a->d[0][i]], t;
+        t = place.tag == V_INT ? as_tuple(as_tuple(y)->at[1])->at[place.i] : dict_get_sym(as_dict(as_tuple(y)->at[2]), str_to_sym(as_str(place)));
+        out[(*nout)++] = tensor_ref(t.tag == V_TENSOR ? as_tensor(t) : in[a->d[0][i]]);
+    }
+    value_unref(args);
+    value_unref(kwargs);
+    if (is_err(y))
+        return false;
+    value_unref(y);
+    return true;
+}
