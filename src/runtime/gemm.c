@@ -153,16 +153,23 @@ static Rows rows_at(const Part *r, int64_t i)
     return (Rows){r->pa, 1, mr, rows};
 }
 
-/* Rows of c by b where it lies, columns j0 to je, which are whole vectors. */
+/* Rows of c by b where it lies, columns j0 to je: whole vectors, or a last one that begins before the others end, and gives the same again. */
 static void rows_unpacked(const Part *r, const Rows *x, int64_t i, int64_t je)
 {
     const Job *p = r->p;
     const Gemm *g = &p->g;
     int64_t size = p->size, lanes = p->t->lanes, strip = x->rows <= 3 ? 16 * lanes : p->nr;
 
-    for (int64_t j = r->j0; j < je; j += strip)
-        cover(p, r->k, x->a, x->arow, x->acol, x->rows, r->b + j * size, g->brow, least(je - j, strip) / lanes,
-              r->c + (i * g->crow + j) * size, g->crow, r->add);
+    for (int64_t j = r->j0, columns; j < je; j += columns) {
+        columns = least(je - j, strip);
+        if (columns < lanes) {
+            j = je - lanes;
+            columns = lanes;
+        }
+        columns = columns / lanes * lanes;
+        cover(p, r->k, x->a, x->arow, x->acol, x->rows, r->b + j * size, g->brow, columns / lanes, r->c + (i * g->crow + j) * size,
+              g->crow, r->add);
+    }
 }
 
 /* Rows i to ie are finished in this part's columns. */
@@ -178,7 +185,9 @@ static void finish(const Part *r, int64_t i, int64_t ie)
 static void run_chunk(const Part *r)
 {
     const Job *p = r->p;
-    int64_t whole = p->b_lies ? r->j0 + (r->j1 - r->j0) / p->t->lanes * p->t->lanes : r->j0, finished = r->i0;
+    int64_t columns = r->j1 - r->j0, lanes = p->t->lanes, finished = r->i0;
+    bool again = r->last && !r->add && columns >= lanes;        /* one chunk: sums may be stored twice */
+    int64_t whole = !p->b_lies ? r->j0 : again ? r->j1 : r->j0 + columns / lanes * lanes;
 
     pack_columns(r, whole, r->j1, r->pb);
     for (int64_t i = r->i0; i < r->i1; i += p->t->rows) {

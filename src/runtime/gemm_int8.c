@@ -119,8 +119,8 @@ static void amx_tile(bool asigned, bool bsigned, bool add, int64_t squares, cons
 /* ---- VNNI ---- */
 
 /* 16 x 16 sums: 16 rows of one vector, and the columns' sums of b times 128 that are taken off. */
-__attribute__((target("avx512f,avx512bw,avx512vnni"))) static void vnni_square(bool shifted, bool add, int64_t squares, const uint8_t *a, const uint8_t *b,
-                                                                               int32_t *c, int64_t crow)
+__attribute__((target("avx512f,avx512bw,avx512vnni")))
+static void vnni_square(bool shifted, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
 {
     __m512i acc[SIDE], off = _mm512_setzero_si512(), middle = _mm512_set1_epi8((char)0x80);
 
