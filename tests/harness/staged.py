@@ -37,7 +37,7 @@ def compare(name, f, cases):
 
 
 class Function:
-    def __init__(self, r, name):
+    def __init__(self, r, name, statements=(2, 12)):
         self.r, self.name, self.lines, self.values, self.n = r, name, [], [], 0
         self.inputs = []
         for _ in range(r.randint(1, 4)):
@@ -46,7 +46,7 @@ class Function:
             dtype = r.choice(FLOATS + ("f32",) * 4 + ("int32", "bool"))
             self.inputs.append((f"x{len(self.inputs)}", shape, dtype))
         self.values = list(self.inputs)
-        for _ in range(r.randint(2, 12)):
+        for _ in range(r.randint(*statements)):
             self.statement()
         self.results = [v for v in self.r.sample(self.values, min(len(self.values), r.randint(1, 3)))]
         if self.values[-1] not in self.results:
@@ -245,6 +245,31 @@ class Function:
                 x = f"where(random.bernoulli(0.1, {dims}) > 0.5, tensor(float('{special}')), {x})"
             return f"{x}.to({dtype})"
         return "(" + "".join(one(s, d) + ", " for _, s, d in self.inputs) + ")"
+
+
+def gradient(f):
+    """The text of g<name>: the gradient of all that f gives, by its floats; None: there is none, or f has loops and branches, whose
+    eager derivatives are of the passes that were taken.  Adding 0 leaves no sign of zero, which is open at sizes of 1."""
+    names = [n for n, _, _ in f.inputs]
+    total = " + ".join([f"r[{i}].to(f64).sum()" for i, v in enumerate(f.results) if v[2] in FLOATS])
+    by = [i for i, v in enumerate(f.inputs) if v[2] in FLOATS]
+    if not total or not by or any(l.startswith("if ") or "\n    for " in l for l in f.lines):
+        return None
+    body = f"    def total({', '.join(names)}):\n        r = {f.name}({', '.join(names)})\n        return {total}\n"
+    return (f"def g{f.name}({', '.join(names)}):\n{body}"
+            f"    return tuple([d + 0.0 for d in grad(total, argnums={tuple(by)})({', '.join(names)})])\n")
+
+
+def long_program(seed, n):
+    """Functions of many statements and their gradients, so that there is something to keep and to compute again."""
+    r = random.Random(seed)
+    parts = [PRELUDE, f"random.seed({seed})\n"]
+    for i in range(n):
+        f = Function(r, f"l{seed}_{i}", (30, 60))
+        cases = ", ".join(f.case(s) for s in r.sample(SIZES, 2))
+        g = gradient(f)
+        parts += [f.text(), g or "", f'compare("{f.name}", {"g" * bool(g)}{f.name}, [{cases}])\n']
+    return "\n".join(parts)
 
 
 def program(seed, n):

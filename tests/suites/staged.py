@@ -9,6 +9,7 @@ from harness.test import Fail, Test
 
 FUNCTIONS = 100                                         # of a program, which is one process
 CPU = ["--backend=cpu"]
+LONG = (1, 2, 3)                                        # seeds of programs of a few long functions and their gradients
 RUNS = [                                                # (name, flags, programs); seeds count on
     ("cpu", CPU, 6),
     ("O0", CPU + ["--opt-level=0"], 2),
@@ -19,18 +20,19 @@ RUNS = [                                                # (name, flags, programs
 ] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "recompute", "fuse", "tile.fold")]
 
 
-def compare(ctx, flags, seed):
+def compare(ctx, flags, seed, text=None):
+    text, functions = text or (staged.program(seed, FUNCTIONS), FUNCTIONS)
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / f"staged{seed}.tsr"
-        path.write_text(staged.program(seed, FUNCTIONS))
+        path.write_text(text)
         ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=60)
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()
         if odd := [l for l in lines if not l.endswith(" same")]:
             raise Fail("\n".join(odd[:5]))
-        if len(lines) != FUNCTIONS:
-            raise Fail(f"{len(lines)} lines for {FUNCTIONS} functions")
+        if len(lines) != functions:
+            raise Fail(f"{len(lines)} lines for {functions} functions")
 
 
 def programs():
@@ -51,5 +53,7 @@ def faults_in_place(ctx):
 
 def tests(ctx):
     yield Test("staged/planted-faults", lambda: faults_in_place(ctx))
+    for seed in LONG:
+        yield Test(f"staged/long-{seed}", lambda s=seed: compare(ctx, CPU, s, (staged.long_program(s, 12), 12)))
     for name, flags, seed in programs():
         yield Test(f"staged/{name}", lambda f=flags, s=seed: compare(ctx, f, s))
