@@ -129,6 +129,16 @@ void cpu_loop_end(CpuCode *e, CpuLoop *l)
 
 /* ---- indices ---- */
 
+/* A divisor that is not positive is the program's fault, which --debug finds; here it must not trap. */
+static LLVMValueRef positive(CpuCode *e, LLVMValueRef b)
+{
+    LLVMTypeRef t = i64_type(e);
+
+    if (LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0)
+        return b;
+    return cpu_intrinsic(e, "llvm.smax", &t, 1, (LLVMValueRef[]){b, cpu_number(e, 1)}, 2);
+}
+
 static LLVMValueRef floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b, bool rest)
 {
     LLVMValueRef q = LLVMBuildSDiv(e->u->builder, a, b, ""), r = cpu_op(e, LLVMSub, a, cpu_op(e, LLVMMul, q, b));
@@ -153,8 +163,8 @@ static LLVMValueRef arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LL
     case TOP_iadd: return cpu_op(e, LLVMAdd, a, b);
     case TOP_isub: return cpu_op(e, LLVMSub, a, b);
     case TOP_imul: return cpu_op(e, LLVMMul, a, b);
-    case TOP_idiv: return floor_div(e, a, b, false);
-    case TOP_imod: return floor_div(e, a, b, true);
+    case TOP_idiv: return floor_div(e, a, positive(e, b), false);
+    case TOP_imod: return floor_div(e, a, positive(e, b), true);
     case TOP_imin: return cpu_choose(e, cpu_compare(e, LLVMIntSLT, a, b), a, b);
     default: return cpu_choose(e, cpu_compare(e, LLVMIntSGT, a, b), a, b);
     }

@@ -36,6 +36,8 @@ void lanes_init(CpuCode *e, LaneCode *c)
     c->cost = tsr_calloc(n);
     c->inside = tsr_calloc(sizeof *c->inside * n);
     c->index = tsr_calloc(sizeof *c->index * (e->nvals + 1));
+    c->whole = tsr_calloc(sizeof *c->whole * n);
+    c->rest = tsr_calloc(sizeof *c->rest * n);
     c->row = tsr_calloc(sizeof *c->row * (e->nvals + 1));
     e->lanes = c;
 }
@@ -49,6 +51,8 @@ void lanes_done(LaneCode *c)
     tsr_free(c->cost);
     tsr_free(c->inside);
     tsr_free(c->index);
+    tsr_free(c->whole);
+    tsr_free(c->rest);
     tsr_free(c->row);
 }
 
@@ -153,11 +157,10 @@ CpuLoop strip_begin(CpuCode *e)
     return l;
 }
 
-void strip_end(CpuCode *e, CpuLoop *l)
+static void unbind(CpuCode *e)
 {
     LaneCode *c = e->lanes;
 
-    cpu_loop_end(e, l);
     for (int i = 0; i < c->bound.n; i++) {
         uint32_t v = value_number(e, c->bound.at[i]);
         if (cpu_varies(e, c->bound.at[i]))
@@ -165,9 +168,15 @@ void strip_end(CpuCode *e, CpuLoop *l)
         c->index[v] = (LaneIndex){0};
     }
     c->bound.n = 0;
-    c->first = c->mask = NULL;
-    e->width = 1;
     e->known.n = 0;
+}
+
+void strip_end(CpuCode *e, CpuLoop *l)
+{
+    cpu_loop_end(e, l);
+    unbind(e);
+    e->lanes->first = e->lanes->mask = NULL;
+    e->width = 1;
 }
 
 static bool is_bound(const CpuCode *e, TileRef v)
@@ -272,6 +281,45 @@ static void fetch(CpuCode *e, const TileNode *n)
     }
 }
 
+/* The run in the strip at hand. */
+static void run_strip(CpuCode *e)
+{
+    LaneCode *c = e->lanes;
+
+    for (int i = 0; i < c->run.n; i++)
+        bind_operands(e, c->run.at[i]);
+    for (int i = 0; i < c->run.n; i++) {
+        strip_node(e, c->run.at[i]);
+        keep(e, c->run.at[i]);
+    }
+}
+
+/* Twice, where divisions decide whether lanes are neighbours. */
+static void run_either(CpuCode *e)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef straight = strip_divisions(e);
+    LLVMBasicBlockRef way[2], done;
+
+    if (!straight) {
+        run_strip(e);
+        return;
+    }
+    way[0] = cpu_block(e);
+    way[1] = cpu_block(e);
+    done = cpu_block(e);
+    LLVMBuildCondBr(b, straight, way[0], way[1]);
+    for (int i = 0; i < 2; i++) {
+        LLVMPositionBuilderAtEnd(b, way[i]);
+        e->lanes->straight = !i;
+        run_strip(e);
+        unbind(e);
+        LLVMBuildBr(b, done);
+    }
+    LLVMPositionBuilderAtEnd(b, done);
+    strip_divisions_end(e);
+}
+
 void cpu_lane_flush(CpuCode *e)
 {
     LaneCode *c = e->lanes;
@@ -282,12 +330,7 @@ void cpu_lane_flush(CpuCode *e)
     for (int i = 0; i < c->run.n; i++)
         count_uses(e, c->run.at[i], true);
     l = strip_begin(e);
-    for (int i = 0; i < c->run.n; i++)
-        bind_operands(e, c->run.at[i]);
-    for (int i = 0; i < c->run.n; i++) {
-        strip_node(e, c->run.at[i]);
-        keep(e, c->run.at[i]);
-    }
+    run_either(e);
     strip_end(e, &l);
     for (int i = 0; i < c->run.n; i++)
         fetch(e, c->run.at[i]);

@@ -38,6 +38,8 @@ typedef struct LaneCode {
     Vec(TileRef) bound;         /* what has lanes in the strip at hand */
     LLVMValueRef here;          /* a row of bytes: the lanes that are here; NULL: all */
     LLVMValueRef first;         /* lane of the strip at hand */
+    LLVMValueRef *whole, *rest; /* by node id of a division: what the strip's first lane gets, if it is known from the strip's start on */
+    bool straight;              /* no such division has a step within the strip at hand */
     LLVMValueRef mask;          /* i1s of it; NULL: all are there */
 } LaneCode;
 
@@ -58,15 +60,24 @@ static inline uint32_t value_number(const CpuCode *e, TileRef v) { return e->fir
 bool cpu_varies(const CpuCode *e, TileRef v);
 void strip_bind(CpuCode *e, TileRef v);                 /* a value from outside has lanes in this strip */
 
-/* ---- cpu_strip.c: a node in a strip ---- */
+/* ---- cpu_strip.c, cpu_strip_divide.c: a node in a strip ---- */
 void strip_node(CpuCode *e, const TileNode *n);
 LLVMValueRef strip_wide(CpuCode *e, TileRef v);         /* its lanes: i64s of an index */
 LLVMValueRef strip_flag(CpuCode *e, TileRef v);         /* of a bool, as i1s */
 LaneIndex strip_index(CpuCode *e, TileRef v);
 LLVMValueRef index_lanes(CpuCode *e, const LaneIndex *x);
+/* iadd, isub or imul of what is base + lane * step, if it is that again. */
+bool strip_straight(CpuCode *e, TileOp op, const LaneIndex *a, const LaneIndex *b, LaneIndex *out);
 int64_t index_multiple(TileRef v, int depth);           /* of an index that does not vary: a number that it is a multiple of */
 int64_t multiple_of_both(int64_t a, int64_t b);
 void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes);
+/* The divisions of the run by numbers of the launch begin here. An i1: does none have a step in this strip? NULL: there is none. */
+LLVMValueRef strip_divisions(CpuCode *e);
+void strip_divisions_end(CpuCode *e);
+typedef struct Quotient { LLVMValueRef q, r; } Quotient;
+Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b);   /* of one number or of all lanes */
+LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b);        /* at least 1: lanes that are not here may have any divisor */
+LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b);
 bool is_constant(LLVMValueRef x, int64_t v);
 LLVMValueRef mask_and(CpuCode *e, LLVMValueRef a, LLVMValueRef b);      /* NULL: all */
 LLVMValueRef mask_any(CpuCode *e, LLVMValueRef mask);

@@ -27,8 +27,6 @@ LLVMValueRef mask_any(CpuCode *e, LLVMValueRef mask)
     return cpu_intrinsic(e, "llvm.vector.reduce.or", &t, 1, &mask, 1);
 }
 
-static LLVMTypeRef i64_lanes(CpuCode *e) { return LLVMVectorType(LLVMInt64TypeInContext(e->u->context), (unsigned)e->lanes->width); }
-
 static LLVMValueRef splat(CpuCode *e, LLVMValueRef x) { return lane_splat(e->u, x, e->lanes->width); }
 
 static bool is_wide(LLVMValueRef x) { return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind; }
@@ -128,69 +126,6 @@ void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes)
 
 /* ---- indices ---- */
 
-static LLVMValueRef clamped(CpuCode *e, LLVMValueRef b)
-{
-    LLVMTypeRef t = LLVMTypeOf(b);
-    LLVMValueRef in[2] = {b, is_wide(b) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1)};
-
-    return LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0 ? b : cpu_intrinsic(e, "llvm.smax", &t, 1, in, 2);
-}
-
-typedef struct Quotient { LLVMValueRef q, r; } Quotient;
-
-/* Towards minus infinity, of one number or of all lanes; lanes that are not here may have any divisor. */
-static Quotient floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
-{
-    LLVMBuilderRef u = e->u->builder;
-    LLVMValueRef q = LLVMBuildSDiv(u, a, b, ""), r = LLVMBuildSub(u, a, LLVMBuildMul(u, q, b, ""), "");
-    LLVMValueRef below = LLVMBuildICmp(u, LLVMIntSLT, r, LLVMConstNull(LLVMTypeOf(r)), "");
-    LLVMValueRef one = is_wide(a) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1);
-
-    return (Quotient){LLVMBuildSelect(u, below, LLVMBuildSub(u, q, one, ""), q, ""), LLVMBuildSelect(u, below, LLVMBuildAdd(u, r, b, ""), r, "")};
-}
-
-/*
- * Neighbours over a number of the run: the first one's quotient and rest, then how often the divisor fits into rest + lane,
- * which is at most once if it is not below the strip's width.
- */
-static Quotient neighbours_over(CpuCode *e, LLVMValueRef base, LLVMValueRef b)
-{
-    LLVMBuilderRef u = e->u->builder;
-    LLVMTypeRef wide = i64_lanes(e), real = LLVMVectorType(LLVMDoubleTypeInContext(e->u->context), (unsigned)e->lanes->width);
-    Quotient first = floor_div(e, base, b);
-    LaneIndex rest = {first.r, cpu_number(e, 1), NULL, 1};
-    LLVMValueRef r = index_lanes(e, &rest), all = splat(e, b), once, more, times;
-
-    once = LLVMBuildZExt(u, LLVMBuildICmp(u, LLVMIntSGE, r, all, ""), wide, "");
-    more = LLVMBuildFDiv(u, LLVMBuildSIToFP(u, r, real, ""), LLVMBuildSIToFP(u, all, real, ""), "");
-    more = LLVMBuildFPToSI(u, more, wide, "");
-    times = LLVMBuildSelect(u, splat(e, cpu_compare(e, LLVMIntSGE, b, cpu_number(e, e->lanes->width))), once, more, "");
-    return (Quotient){LLVMBuildAdd(u, splat(e, first.q), times, ""), LLVMBuildSub(u, r, LLVMBuildMul(u, times, all, ""), "")};
-}
-
-static LaneIndex divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b)
-{
-    bool rest = n->op == TOP_imod;
-    int64_t width = e->lanes->width;
-    LLVMValueRef by = b->lanes || !is_constant(b->step, 0) ? NULL : clamped(e, b->base);
-    Quotient y;
-
-    if (by && !a->lanes && is_constant(a->step, 0)) {
-        y = floor_div(e, a->base, by);
-        return (LaneIndex){rest ? y.r : y.q, cpu_number(e, 0), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
-    }
-    if (by && !a->lanes && is_constant(a->step, 1)) {
-        if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % width == 0 && a->multiple % width == 0) {
-            y = floor_div(e, a->base, by);
-            return (LaneIndex){rest ? y.r : y.q, cpu_number(e, rest), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
-        }
-        y = neighbours_over(e, a->base, by);
-    } else {
-        y = floor_div(e, index_lanes(e, a), clamped(e, index_lanes(e, b)));
-    }
-    return (LaneIndex){.lanes = rest ? y.r : y.q};
-}
-
 static LLVMValueRef extreme(CpuCode *e, bool least, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef t = LLVMTypeOf(a);
@@ -198,27 +133,41 @@ static LLVMValueRef extreme(CpuCode *e, bool least, LLVMValueRef a, LLVMValueRef
     return cpu_intrinsic(e, least ? "llvm.smin" : "llvm.smax", &t, 1, (LLVMValueRef[]){a, b}, 2);
 }
 
+bool strip_straight(CpuCode *e, TileOp op, const LaneIndex *a, const LaneIndex *b, LaneIndex *out)
+{
+    LLVMOpcode code = op == TOP_iadd ? LLVMAdd : LLVMSub;
+    bool a_same, b_same;
+
+    if (a->lanes || b->lanes)
+        return false;
+    a_same = is_constant(a->step, 0);
+    b_same = is_constant(b->step, 0);
+    if (op != TOP_imul) {
+        *out = (LaneIndex){cpu_op(e, code, a->base, b->base), cpu_op(e, code, a->step, b->step), NULL, multiple_of_both(a->multiple, b->multiple)};
+        return true;
+    }
+    if (!a_same && !b_same)
+        return false;
+    *out = (LaneIndex){cpu_op(e, LLVMMul, a->base, b->base), cpu_op(e, LLVMMul, a_same ? a->base : b->base, a_same ? b->step : a->step), NULL,
+                       multiple_of_product(a->multiple, b->multiple)};
+    return true;
+}
+
 static LaneIndex arithmetic(CpuCode *e, const TileNode *n)
 {
-    LaneIndex a = strip_index(e, n->in[0]), b = strip_index(e, n->in[1]);
+    LaneIndex a = strip_index(e, n->in[0]), b = strip_index(e, n->in[1]), y;
     bool straight = !a.lanes && !b.lanes, a_same = straight && is_constant(a.step, 0), b_same = straight && is_constant(b.step, 0);
     LLVMOpcode op = n->op == TOP_iadd ? LLVMAdd : n->op == TOP_isub ? LLVMSub : LLVMMul;
 
     switch (n->op) {
-    case TOP_idiv: case TOP_imod: return divided(e, n, &a, &b);
+    case TOP_idiv: case TOP_imod: return strip_divided(e, n, &a, &b);
     case TOP_imin: case TOP_imax:
         if (a_same && b_same)
             return (LaneIndex){extreme(e, n->op == TOP_imin, a.base, b.base), cpu_number(e, 0), NULL, multiple_of_both(a.multiple, b.multiple)};
         return (LaneIndex){.lanes = extreme(e, n->op == TOP_imin, index_lanes(e, &a), index_lanes(e, &b))};
-    case TOP_imul:
-        if (a_same || b_same) {
-            LLVMValueRef step = cpu_op(e, LLVMMul, a_same ? a.base : b.base, a_same ? b.step : a.step);
-            return (LaneIndex){cpu_op(e, LLVMMul, a.base, b.base), step, NULL, multiple_of_product(a.multiple, b.multiple)};
-        }
-        break;
     default:
-        if (straight)
-            return (LaneIndex){cpu_op(e, op, a.base, b.base), cpu_op(e, op, a.step, b.step), NULL, multiple_of_both(a.multiple, b.multiple)};
+        if (strip_straight(e, (TileOp)n->op, &a, &b, &y))
+            return y;
     }
     return (LaneIndex){.lanes = LLVMBuildBinOp(e->u->builder, op, index_lanes(e, &a), index_lanes(e, &b), "")};
 }

@@ -1,0 +1,163 @@
+/*
+ * Quotients and rests of neighbouring lanes.
+ *
+ * Numbers of lanes over a size are rows and columns: element i of a matrix is
+ * in row i // N, column i % N.  In most strips all lanes are in one row, and
+ * their columns are neighbours.  So where a run has such divisions, what the
+ * first lane gets is computed at the strip's start, and the run's code is made
+ * twice: for strips where no division has a step, and for the others.
+ */
+#include "codegen/cpu_lane.h"
+
+#include <string.h>
+
+static LLVMTypeRef i64_lanes(CpuCode *e) { return LLVMVectorType(LLVMInt64TypeInContext(e->u->context), (unsigned)e->lanes->width); }
+
+static LLVMValueRef splat(CpuCode *e, LLVMValueRef x) { return lane_splat(e->u, x, e->lanes->width); }
+
+static bool is_wide(LLVMValueRef x) { return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind; }
+
+LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b)
+{
+    LLVMTypeRef t = LLVMTypeOf(b);
+    LLVMValueRef in[2] = {b, is_wide(b) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1)};
+
+    return LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0 ? b : cpu_intrinsic(e, "llvm.smax", &t, 1, in, 2);
+}
+
+/* Towards minus infinity. */
+Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMValueRef q = LLVMBuildSDiv(u, a, b, ""), r = LLVMBuildSub(u, a, LLVMBuildMul(u, q, b, ""), "");
+    LLVMValueRef below = LLVMBuildICmp(u, LLVMIntSLT, r, LLVMConstNull(LLVMTypeOf(r)), "");
+    LLVMValueRef one = is_wide(a) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1);
+
+    return (Quotient){LLVMBuildSelect(u, below, LLVMBuildSub(u, q, one, ""), q, ""), LLVMBuildSelect(u, below, LLVMBuildAdd(u, r, b, ""), r, "")};
+}
+
+/*
+ * Neighbours over a number of the run: the first one's quotient and rest, then how often the divisor fits into rest + lane,
+ * which is at most once if it is not below the strip's width.
+ */
+static Quotient neighbours_over(CpuCode *e, Quotient first, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMTypeRef wide = i64_lanes(e), real = LLVMVectorType(LLVMDoubleTypeInContext(e->u->context), (unsigned)e->lanes->width);
+    LaneIndex rest = {first.r, cpu_number(e, 1), NULL, 1};
+    LLVMValueRef r = index_lanes(e, &rest), all = splat(e, b), once, more, times;
+
+    once = LLVMBuildZExt(u, LLVMBuildICmp(u, LLVMIntSGE, r, all, ""), wide, "");
+    more = LLVMBuildFDiv(u, LLVMBuildSIToFP(u, r, real, ""), LLVMBuildSIToFP(u, all, real, ""), "");
+    more = LLVMBuildFPToSI(u, more, wide, "");
+    times = LLVMBuildSelect(u, splat(e, cpu_compare(e, LLVMIntSGE, b, cpu_number(e, e->lanes->width))), once, more, "");
+    return (Quotient){LLVMBuildAdd(u, splat(e, first.q), times, ""), LLVMBuildSub(u, r, LLVMBuildMul(u, times, all, ""), "")};
+}
+
+LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b)
+{
+    LaneCode *c = e->lanes;
+    bool rest = n->op == TOP_imod;
+    int64_t width = c->width;
+    LLVMValueRef by = b->lanes || !is_constant(b->step, 0) ? NULL : strip_positive(e, b->base);
+    Quotient y;
+
+    if (by && !a->lanes && is_constant(a->step, 0)) {
+        y = strip_floor_div(e, a->base, by);
+        return (LaneIndex){rest ? y.r : y.q, cpu_number(e, 0), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
+    }
+    if (by && !a->lanes && is_constant(a->step, 1)) {
+        if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % width == 0 && a->multiple % width == 0) {
+            y = strip_floor_div(e, a->base, by);
+            return (LaneIndex){rest ? y.r : y.q, cpu_number(e, rest), NULL, rest ? multiple_of_both(a->multiple, b->multiple) : 1};
+        }
+        y = c->whole[n->id] ? (Quotient){c->whole[n->id], c->rest[n->id]} : strip_floor_div(e, a->base, by);
+        if (c->straight && c->whole[n->id])
+            return (LaneIndex){rest ? y.r : y.q, cpu_number(e, rest), NULL, 1};
+        y = neighbours_over(e, y, by);
+    } else {
+        y = strip_floor_div(e, index_lanes(e, a), strip_positive(e, index_lanes(e, b)));
+    }
+    return (LaneIndex){.lanes = rest ? y.r : y.q};
+}
+
+/* ---- at the strip's start ---- */
+
+enum { EARLY_DEPTH = 12 };
+
+/* Is a node's value there before the run? */
+static bool is_early(const CpuCode *e, const TileNode *n)
+{
+    const TileNode *maker = n->op == TILE_PARAM ? n->block->owner : n;
+
+    return !maker || !e->lanes->pending[maker->id];
+}
+
+/* An index as base and step from what is there before the run. */
+static bool early(CpuCode *e, TileRef v, int depth, LaneIndex *out)
+{
+    const TileNode *n = v.node;
+    LaneIndex a, b;
+
+    if (tile_type(v)->kind != TILE_INDEX || depth > EARLY_DEPTH)
+        return false;
+    if (n->op == TOP_lane) {
+        *out = (LaneIndex){e->lanes->first, cpu_number(e, 1), NULL, e->lanes->width};
+        return true;
+    }
+    if (!cpu_varies(e, v) && (is_early(e, n) || n->op == TOP_index || n->op == TOP_size || n->op == TOP_group)) {
+        *out = (LaneIndex){is_early(e, n) ? cpu_val(e, v)->x : cpu_index(e, n), cpu_number(e, 0), NULL, index_multiple(v, 0)};
+        return true;
+    }
+    if ((n->op != TOP_iadd && n->op != TOP_isub && n->op != TOP_imul) || !early(e, n->in[0], depth + 1, &a) || !early(e, n->in[1], depth + 1, &b))
+        return false;
+    return strip_straight(e, (TileOp)n->op, &a, &b, out);
+}
+
+/* A division whose quotient and rest of the first lane are made now; *none: and none so far has a step in the strip. */
+static void begin_division(CpuCode *e, const TileNode *n, LLVMValueRef *none)
+{
+    LaneCode *c = e->lanes;
+    LaneIndex a, b;
+    LLVMValueRef by, fits;
+    Quotient y;
+
+    if (c->whole[n->id] || !early(e, n->in[0], 0, &a) || !early(e, n->in[1], 0, &b) || !is_constant(a.step, 1) || !is_constant(b.step, 0))
+        return;
+    by = strip_positive(e, b.base);
+    if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % c->width == 0 && a.multiple % c->width == 0)
+        return;
+    y = strip_floor_div(e, a.base, by);
+    fits = cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMAdd, y.r, cpu_number(e, c->width)), by);
+    c->whole[n->id] = y.q;
+    c->rest[n->id] = y.r;
+    *none = mask_and(e, *none, fits);
+}
+
+/* Divisions in a node, in what it is computed from again, and in its blocks. */
+static void look(CpuCode *e, const TileNode *n, int depth, LLVMValueRef *none)
+{
+    if ((n->op == TOP_idiv || n->op == TOP_imod) && cpu_varies(e, (TileRef){(TileNode *)n, 0}))
+        begin_division(e, n, none);
+    for (int i = 0; i < n->nin && depth < EARLY_DEPTH; i++)
+        if (!e->lanes->pending[n->in[i].node->id] && e->lanes->cost[n->in[i].node->id])
+            look(e, n->in[i].node, depth + 1, none);
+    for (int r = 0; r < 2; r++)
+        for (const TileNode *m = n->region[r] ? n->region[r]->first : NULL; m; m = m->next)
+            look(e, m, depth, none);
+}
+
+LLVMValueRef strip_divisions(CpuCode *e)
+{
+    LLVMValueRef none = NULL;
+
+    for (int i = 0; i < e->lanes->run.n; i++)
+        look(e, e->lanes->run.at[i], 0, &none);
+    return none;
+}
+
+void strip_divisions_end(CpuCode *e)
+{
+    memset(e->lanes->whole, 0, sizeof *e->lanes->whole * (e->k->nnodes + 1));
+    e->lanes->straight = false;
+}
