@@ -49,6 +49,8 @@ LLVMValueRef cpu_op(CpuCode *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b)
         return b;
     if (((op == LLVMAdd || op == LLVMSub) && is_number(b, 0)) || (op == LLVMMul && is_number(b, 1)))
         return a;
+    if (op == LLVMMul && (is_number(a, 0) || is_number(b, 0)))
+        return cpu_number(e, 0);
     return LLVMBuildBinOp(e->u->builder, op, a, b, "");
 }
 

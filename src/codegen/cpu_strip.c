@@ -355,6 +355,11 @@ void strip_node(CpuCode *e, const TileNode *n)
     case TOP_ilt: case TOP_ieq: compare(e, n); break;
     case TOP_to_index: {
         DType from = (DType)tile_type(n->in[0])->dtype;
+        LaneIndex quotient;
+        if (strip_quotient(e, n, &quotient)) {
+            set_index(e, y, quotient);
+            break;
+        }
         strip_set(e, y, lanes_convert(e->u, DT_int64, from, NULL, lanes_to_raw(e->u, from, strip_wide(e, n->in[0]), width), NULL, NULL, width));
         break;
     }

@@ -114,30 +114,65 @@ static bool early(CpuCode *e, TileRef v, int depth, LaneIndex *out)
     return strip_straight(e, (TileOp)n->op, &a, &b, out);
 }
 
+/* The operands of a division of indices; through int64 elements, as programs write it, too. */
+static bool divides(const TileNode *n, TileRef *a, TileRef *b)
+{
+    const TileNode *m = n->op == TOP_to_index ? n->in[0].node : n;
+
+    if (n->op == TOP_idiv || n->op == TOP_imod) {
+        *a = n->in[0];
+        *b = n->in[1];
+        return true;
+    }
+    if (m->op != TOP_map || (m->attr->op != OP_floordiv && m->attr->op != OP_mod) || m->type[0].dtype != DT_int64)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (m->in[i].node->op != TOP_to_tile || m->in[i].node->type[0].dtype != DT_int64)
+            return false;
+    *a = m->in[0].node->in[0];
+    *b = m->in[1].node->in[0];
+    return true;
+}
+
 /* A division whose quotient and rest of the first lane are made now; *none: and none so far has a step in the strip. */
 static void begin_division(CpuCode *e, const TileNode *n, LLVMValueRef *none)
 {
     LaneCode *c = e->lanes;
+    TileRef up, down;
     LaneIndex a, b;
     LLVMValueRef by, fits;
     Quotient y;
 
-    if (c->whole[n->id] || !early(e, n->in[0], 0, &a) || !early(e, n->in[1], 0, &b) || !is_constant(a.step, 1) || !is_constant(b.step, 0))
+    if (c->whole[n->id] || !divides(n, &up, &down) || !early(e, up, 0, &a) || !early(e, down, 0, &b) || !is_constant(a.step, 1) ||
+        !is_constant(b.step, 0))
         return;
     by = strip_positive(e, b.base);
-    if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % c->width == 0 && a.multiple % c->width == 0)
+    if (n->op != TOP_to_index && LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % c->width == 0 && a.multiple % c->width == 0)
         return;
     y = strip_floor_div(e, a.base, by);
     fits = cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMAdd, y.r, cpu_number(e, c->width)), by);
+    if (by != b.base)
+        fits = LLVMBuildAnd(e->u->builder, fits, cpu_compare(e, LLVMIntSGT, b.base, cpu_number(e, 0)), "");
     c->whole[n->id] = y.q;
     c->rest[n->id] = y.r;
     *none = mask_and(e, *none, fits);
 }
 
+bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out)
+{
+    LaneCode *c = e->lanes;
+    bool rest = n->in[0].node->attr->op == OP_mod;
+
+    if (!c->straight || !c->whole[n->id])
+        return false;
+    *out = (LaneIndex){rest ? c->rest[n->id] : c->whole[n->id], cpu_number(e, rest), NULL, 1};
+    return true;
+}
+
 /* Divisions in a node, in what it is computed from again, and in its blocks. */
 static void look(CpuCode *e, const TileNode *n, int depth, LLVMValueRef *none)
 {
-    if ((n->op == TOP_idiv || n->op == TOP_imod) && cpu_varies(e, (TileRef){(TileNode *)n, 0}))
+    if ((n->op == TOP_idiv || n->op == TOP_imod || n->op == TOP_to_index) && cpu_varies(e, (TileRef){(TileNode *)n, 0}))
         begin_division(e, n, none);
     for (int i = 0; i < n->nin && depth < EARLY_DEPTH; i++)
         if (!e->lanes->pending[n->in[i].node->id] && e->lanes->cost[n->in[i].node->id])
