@@ -5,7 +5,7 @@
  * body of a function without one is followed with the arguments' types, to a
  * depth; what is found wrong inside is reported inside.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/binding.h"
 #include "frontend/check/foreign.h"
 
 #include "frontend/check/kernels.h"
@@ -31,174 +31,6 @@ const char *callee_text(const Type *f)
 Span at_call(const Ast *node, const Ast *arg)
 {
     return source_same_line(node->span.lo, arg->span.lo) ? arg->span : node->span;
-}
-
-/* ------------------------------------------------------------- binding */
-
-/* One parameter, of a function or a native. */
-typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
-typedef struct {
-    Slot at[64];
-    AstSeq params;              /* as the program wrote them; empty: a native's, or the library's */
-    int n;
-    const char *callee;
-    bool any;
-    const Type *rest;           /* what *args gets, when it is known */
-} Slots;
-
-/* There is one for each call: only what is used of it is set. */
-static void slots_init(Slots *s, const char *callee, AstSeq params)
-{
-    s->params = params;
-    s->n = 0;
-    s->callee = callee;
-    s->any = false;
-    s->rest = NULL;
-}
-
-typedef struct { const Slots *s; int i; } Names;
-
-static const char *next_name(void *state)
-{
-    Names *n = state;
-
-    while (n->i < n->s->n) {
-        const Slot *p = &n->s->at[n->i++];
-        if (p->name && (p->kind == PARAM_NORMAL || p->kind == PARAM_KWONLY))
-            return p->name->text;
-    }
-    return NULL;
-}
-
-/* The parameters that a call does not go with. */
-static Diag *label_params(Diag *d, const Slots *s)
-{
-    if (s->params.n)
-        diag_label(d, span_join(s->params.at[0]->span, s->params.at[s->params.n - 1]->span), "the parameters of %s()", s->callee);
-    return d;
-}
-
-static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
-{
-    Names n = {s, 0};
-    Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
-    const char *near = closest_name(a->name->text, next_name, &n);
-
-    if (near)
-        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
-    return false;
-}
-
-static Slot *slot_named(Slots *s, Sym name)
-{
-    for (int i = 0; i < s->n; i++)
-        if (s->at[i].name == name && (s->at[i].kind == PARAM_NORMAL || s->at[i].kind == PARAM_KWONLY))
-            return &s->at[i];
-    return NULL;
-}
-
-static Slot *slot_of_kind(Slots *s, int kind)
-{
-    for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind == kind)
-            return &s->at[i];
-    return NULL;
-}
-
-static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
-{
-    Slot *p = slot_named(s, a->name);
-
-    if (!p)
-        return slot_of_kind(s, PARAM_KWARGS) || s->any ? true : unknown_keyword(C, s, a, node);
-    if (p->taken) {
-        Diag *d = REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
-        if (p->arg)
-            diag_label(d, p->arg->node->span, "given here first");
-        return false;
-    }
-    p->taken = 1;
-    p->arg = a;
-    return true;
-}
-
-static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, int skip, Ast *node)
-{
-    Diag *d;
-    char text[96];
-    int most = 0;
-
-    for (int i = 0; i < s->n; i++)
-        most += s->at[i].kind == PARAM_POSONLY || s->at[i].kind == PARAM_NORMAL;
-    if (skip)
-        snprintf(text, sizeof text, "%d given besides the object, it takes %d", given, most > skip ? most - skip : 0);
-    else
-        snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
-    d = label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
-    if (skip && s->params.n && s->n && s->at[0].name && strcmp(s->at[0].name->text, "self") && strcmp(s->at[0].name->text, "cls"))
-        diag_help(d, "a method's first parameter is its object: def %s(self, %s%s)", s->callee, s->at[0].name->text, s->n > 1 ? ", ..." : "");
-    return false;
-}
-
-/* Positional arguments in turn, then keywords, then what is missing. */
-static bool bind_slots(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
-{
-    int at = skip, given = 0;
-    bool positional_open = false;
-    const Type *rest[ITEMS_MAX];
-    int nrest = 0;
-
-    for (int i = 0; i < skip && i < s->n; i++)
-        s->at[i].taken = 1;
-    for (int i = 0; i < a->n; i++)
-        given += !a->at[i].name && !a->at[i].stars;
-    for (int i = 0; i < a->n; i++) {
-        const CallArg *x = &a->at[i];
-        if (x->stars)
-            positional_open |= x->stars == 1;
-        else if (x->name) {
-            if (!bind_keyword(C, s, x, node))
-                return false;
-        } else if (!positional_open) {
-            while (at < s->n && s->at[at].kind != PARAM_POSONLY && s->at[at].kind != PARAM_NORMAL)
-                at++;
-            if (at < s->n) {
-                s->at[at].taken = 1;
-                s->at[at++].arg = x;
-            } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
-                return too_many(C, s, x, given, skip, node);
-            } else if (nrest < ITEMS_MAX) {
-                rest[nrest++] = x->type ? x->type : T_ANY;
-            }
-        }
-    }
-    s->rest = a->open || nrest == ITEMS_MAX ? NULL : type_tuple(rest, nrest);
-    for (int i = 0; i < s->n && !a->open; i++)
-        if (s->at[i].required && !s->at[i].taken) {
-            label_params(REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?"), s);
-            return false;
-        }
-    return true;
-}
-
-static bool param_slots(AstSeq params, Slots *s)
-{
-    s->n = 0;
-    s->any = false;
-    for (int i = 0; i < params.n; i++) {
-        const AstParam *p = AST_AS(params.at[i], Param);
-        if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT)
-            continue;
-        if (p->kind == PARAM_ANY || !p->name) {
-            s->any = true;
-            continue;
-        }
-        if (s->n == 64)
-            return false;
-        s->at[s->n++] = (Slot){p->name, (uint8_t)p->kind,
-                               !p->dflt && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
-    }
-    return true;
 }
 
 /* ------------------------------------------------------------- fitting arguments */
@@ -526,7 +358,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
 
     slots_init(&s, f->name ? f->name->text : "lambda", f->around->home->library ? (AstSeq){0} : f->params);
     bound_init(&b);
-    if (!param_slots(f->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
+    if (!slots_read(f->params, &s) || !slots_bind(C, &s, a, self != NULL, node))
         return T_ANY;
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
@@ -610,7 +442,7 @@ static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, 
             return true;
         s.at[s.n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
     }
-    return bind_slots(C, &s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
+    return slots_bind(C, &s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
 }
 
 bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max)
@@ -624,7 +456,7 @@ bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, As
     slots_init(&s, sb_str(&name), (AstSeq){0});
     for (int i = 0; i < sig->n; i++)
         s.at[s.n++] = (Slot){sig->param[i].name, sig->param[i].kind, sig->param[i].required, NULL, 0};
-    ok = bind_slots(C, &s, a, method, node);
+    ok = slots_bind(C, &s, a, method, node);
     for (int i = 0; ok && i < s.n && i < max; i++)
         out[i] = s.at[i].arg;
     sb_done(&name);
@@ -665,7 +497,7 @@ static const Type *call_library(Check *C, const AstFunctionDef *def, const Type 
     const Type *r;
 
     slots_init(&s, def->name->text, (AstSeq){0});
-    if (!param_slots(def->params, &s) || !bind_slots(C, &s, a, self != NULL, node))
+    if (!slots_read(def->params, &s) || !slots_bind(C, &s, a, self != NULL, node))
         return T_ANY;
     if (!self && transform_make(C, def->name->text, a, node, &r))
         return r;

@@ -2,7 +2,7 @@
  * checker.h - what the files of the type checker share.
  *
  * check.c walks statements, flow.c branches and loops, exprs.c expressions;
- * vars.c knows variables, classes.c classes, calls.c, sizes.c and transforms.c
+ * vars.c knows variables, classes.c classes, members.c attributes, binding.c, calls.c, sizes.c and transforms.c
  * calls, annotype.c annotations, tensors.c and tensorcalls.c the tensor rules.  A CFrame is a function (or module) being walked, with a type
  * for each variable at the point of the walk.
  */
@@ -222,7 +222,7 @@ const Type *space_type(Check *C, const struct Space *s, Sym name);
 const Type *name_type(Check *C, AstName *n);
 void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 
-/* exprs.c */
+/* exprs.c, members.c */
 const Type *expr(Check *C, Ast *e);
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */

@@ -1,0 +1,165 @@
+/*
+ * Binding: positional arguments in turn, then keywords, then what is missing;
+ * and what is said when a call and its parameters do not go together.
+ */
+#include "frontend/check/binding.h"
+
+#include "frontend/check/foreign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* There is one for each call: only what is used of it is set. */
+void slots_init(Slots *s, const char *callee, AstSeq params)
+{
+    s->params = params;
+    s->n = 0;
+    s->callee = callee;
+    s->any = false;
+    s->rest = NULL;
+}
+
+typedef struct { const Slots *s; int i; } Names;
+
+static const char *next_name(void *state)
+{
+    Names *n = state;
+
+    while (n->i < n->s->n) {
+        const Slot *p = &n->s->at[n->i++];
+        if (p->name && (p->kind == PARAM_NORMAL || p->kind == PARAM_KWONLY))
+            return p->name->text;
+    }
+    return NULL;
+}
+
+/* The parameters that a call does not go with. */
+static Diag *label_params(Diag *d, const Slots *s)
+{
+    if (s->params.n)
+        diag_label(d, span_join(s->params.at[0]->span, s->params.at[s->params.n - 1]->span), "the parameters of %s()", s->callee);
+    return d;
+}
+
+static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
+{
+    Names n = {s, 0};
+    Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
+    const char *near = closest_name(a->name->text, next_name, &n);
+
+    if (near)
+        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
+    return false;
+}
+
+static Slot *slot_named(Slots *s, Sym name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].name == name && (s->at[i].kind == PARAM_NORMAL || s->at[i].kind == PARAM_KWONLY))
+            return &s->at[i];
+    return NULL;
+}
+
+static Slot *slot_of_kind(Slots *s, int kind)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind == kind)
+            return &s->at[i];
+    return NULL;
+}
+
+static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
+{
+    Slot *p = slot_named(s, a->name);
+
+    if (!p)
+        return slot_of_kind(s, PARAM_KWARGS) || s->any ? true : unknown_keyword(C, s, a, node);
+    if (p->taken) {
+        Diag *d = REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
+        if (p->arg)
+            diag_label(d, p->arg->node->span, "given here first");
+        return false;
+    }
+    p->taken = 1;
+    p->arg = a;
+    return true;
+}
+
+static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, int skip, Ast *node)
+{
+    Diag *d;
+    char text[96];
+    int most = 0;
+
+    for (int i = 0; i < s->n; i++)
+        most += s->at[i].kind == PARAM_POSONLY || s->at[i].kind == PARAM_NORMAL;
+    if (skip)
+        snprintf(text, sizeof text, "%d given besides the object, it takes %d", given, most > skip ? most - skip : 0);
+    else
+        snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
+    d = label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
+    if (skip && s->params.n && s->n && s->at[0].name && strcmp(s->at[0].name->text, "self") && strcmp(s->at[0].name->text, "cls"))
+        diag_help(d, "a method's first parameter is its object: def %s(self, %s%s)", s->callee, s->at[0].name->text, s->n > 1 ? ", ..." : "");
+    return false;
+}
+
+/* Positional arguments in turn, then keywords, then what is missing. */
+bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
+{
+    int at = skip, given = 0;
+    bool positional_open = false;
+    const Type *rest[ITEMS_MAX];
+    int nrest = 0;
+
+    for (int i = 0; i < skip && i < s->n; i++)
+        s->at[i].taken = 1;
+    for (int i = 0; i < a->n; i++)
+        given += !a->at[i].name && !a->at[i].stars;
+    for (int i = 0; i < a->n; i++) {
+        const CallArg *x = &a->at[i];
+        if (x->stars)
+            positional_open |= x->stars == 1;
+        else if (x->name) {
+            if (!bind_keyword(C, s, x, node))
+                return false;
+        } else if (!positional_open) {
+            while (at < s->n && s->at[at].kind != PARAM_POSONLY && s->at[at].kind != PARAM_NORMAL)
+                at++;
+            if (at < s->n) {
+                s->at[at].taken = 1;
+                s->at[at++].arg = x;
+            } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
+                return too_many(C, s, x, given, skip, node);
+            } else if (nrest < ITEMS_MAX) {
+                rest[nrest++] = x->type ? x->type : T_ANY;
+            }
+        }
+    }
+    s->rest = a->open || nrest == ITEMS_MAX ? NULL : type_tuple(rest, nrest);
+    for (int i = 0; i < s->n && !a->open; i++)
+        if (s->at[i].required && !s->at[i].taken) {
+            label_params(REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?"), s);
+            return false;
+        }
+    return true;
+}
+
+bool slots_read(AstSeq params, Slots *s)
+{
+    s->n = 0;
+    s->any = false;
+    for (int i = 0; i < params.n; i++) {
+        const AstParam *p = AST_AS(params.at[i], Param);
+        if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT)
+            continue;
+        if (p->kind == PARAM_ANY || !p->name) {
+            s->any = true;
+            continue;
+        }
+        if (s->n == 64)
+            return false;
+        s->at[s->n++] = (Slot){p->name, (uint8_t)p->kind,
+                               !p->dflt && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/* binding.h - which argument of a call meets which parameter. */
+#ifndef TSR_FRONTEND_BINDING_H
+#define TSR_FRONTEND_BINDING_H
+
+#include "frontend/check/checker.h"
+
+/* One parameter, of a function or a native. */
+typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
+typedef struct {
+    Slot at[64];
+    AstSeq params;              /* as the program wrote them; empty: a native's, or the library's */
+    int n;
+    const char *callee;
+    bool any;
+    const Type *rest;           /* what *args gets, when it is known */
+} Slots;
+
+void slots_init(Slots *s, const char *callee, AstSeq params);
+bool slots_read(AstSeq params, Slots *s);               /* one for each parameter; false: there are too many */
+/* Fills in what each one gets; the first `skip` are taken (self). false: they do not go together, reported. */
+bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * Attributes: what value.name is, for modules, objects, tensors, dtypes and the
+ * builtin types; a name that is surely not there is reported with what was meant.
+ */
+#include "frontend/check/kernels.h"
+
+#include "frontend/check/foreign.h"
+#include "frontend/check/spaces.h"
+#include "frontend/eval/native.h"
+#include "frontend/prelude.h"
+
+#include <string.h>
+
+static const Type *native_of(const char *owner, Sym attr)
+{
+    const NativeDef *d = native_find(owner, attr->text);
+
+    if (!d || !d->sig)
+        return NULL;
+    if (d->sig[0] == '(' || !strncmp(d->sig, "type[", 5))
+        return type_ref(TY_NATIVE, d);
+    return !strcmp(d->sig, "float") ? type_of_kind(TY_FLOAT) : !strcmp(d->sig, "int") ? type_int(DIM_BAD) : T_ANY;
+}
+
+const Type *space_attribute(Check *C, const Space *s, Sym attr)
+{
+    const Space *sub;
+    const Type *t;
+    int row;
+
+    if (!s)
+        return T_ANY;
+    if (s->path) {
+        t = space_type(C, s, attr);
+        return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
+    }
+    if (!strcmp(s->name, "tessera") || !strcmp(s->name, "ts")) {
+        row = prelude_find(attr);
+        return row >= 0 ? prelude_type(C, row) : T_ANY;
+    }
+    sub = space_member(s, attr);
+    if (sub)
+        return type_ref(TY_SPACE, sub);
+    t = native_of(s->name, attr);
+    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef && tensor_has_rule(C, attr->text))
+        t = type_ref(TY_LIBRARY, space_definition(s, attr));
+    if (!t)
+        t = space_type(C, s, attr);
+    return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
+}
+
+static const char *owner_of(const Type *t)
+{
+    switch (t->kind) {
+    case TY_STR: return "str";
+    case TY_LIST: return "list";
+    case TY_DICT: return "dict";
+    case TY_SET: return "set";
+    case TY_TUPLE: return "tuple";
+    case TY_INT: return "int";
+    case TY_FLOAT: return "float";
+    case TY_BYTES: return "bytes";
+    case TY_RANGE: return "range";
+    default: return NULL;
+    }
+}
+
+typedef struct { const char *owner; int table, row; } Methods;
+
+static const char *next_method(void *state)
+{
+    Methods *m = state;
+
+    for (; native_tables[m->table]; m->table++, m->row = 0)
+        while (native_tables[m->table][m->row].name) {
+            const NativeDef *d = &native_tables[m->table][m->row++];
+            if (!strcmp(d->owner, m->owner))
+                return d->name;
+        }
+    return NULL;
+}
+
+static const Type *builtin_attribute(Check *C, const Type *t, const char *owner, Sym attr, Ast *node)
+{
+    const Type *m = native_of(owner, attr);
+    Methods all = {owner, 0, 0};
+    const Foreign *known;
+    const char *near;
+    Diag *d;
+
+    if (m)
+        return m->kind == TY_NATIVE ? type_method(t, m) : m;
+    if (!strncmp(attr->text, "__", 2) || !next_method(&all) || (!strcmp(owner, "float") && native_of("Tensor", attr)))
+        return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
+    all = (Methods){owner, 0, 0};
+    d = REPORT(C, E0910, node->span, owner, attr->text);
+    known = foreign_find(owner, attr->text);
+    near = closest_name(attr->text, next_method, &all);
+    if (known) {
+        foreign_help(d, known, span_tail(node->span, attr->text));
+    } else if (near)
+        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
+    return T_ANY;
+}
+
+const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const Type *m;
+
+    if (type_is_any(t) || !attr)
+        return T_ANY;
+    switch (t->kind) {
+    case TY_SPACE:
+        return space_attribute(C, t->ref, attr);
+    case TY_INSTANCE:
+    case TY_CLASS:
+        return cls_attribute(C, t->ref, t, attr, node);
+    case TY_TENSOR:
+        return tensor_attribute(C, t, attr, node);
+    case TY_KERNEL:
+        return kernel_attribute(C, t, attr, node);
+    case TY_TRANSFORM:
+        return type_is_kernel(t) ? kernel_member(C, t, attr, node) : T_ANY;
+    case TY_DTYPE:                                  /* f32.add: the function for that dtype alone */
+        m = native_of("", attr);
+        return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
+    case TY_NATIVE:
+        m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
+        if (m && m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4) &&
+            strcmp(attr->text, "__new__"))          /* which is given its class as any argument */
+            return type_method(t, m);               /* dict.fromkeys */
+        return m ? m : T_ANY;
+    default:
+        return owner_of(t) ? builtin_attribute(C, t, owner_of(t), attr, node) : T_ANY;
+    }
+}
