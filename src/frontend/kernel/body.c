@@ -288,6 +288,17 @@ static bool is_barrier(const Ast *s)
     return op && (op->effects & KERNEL_SYNC) && op->level == KERNEL_BLOCK;
 }
 
+/* In it nobody has left. */
+static void make_rest(Body *B, void *what, KVal *value)
+{
+    Flags f = kb_flags();
+
+    kb_set(B, f.ret, kb_no);
+    kb_set(B, f.brk, kb_no);
+    kb_set(B, f.cont, kb_no);
+    make_block(B, what, value);
+}
+
 /* What follows where some have left: barriers are for all that are in the group, the rest for those that are still here. */
 static void rest_of(Body *B, AstSeq body, KVal gone)
 {
@@ -302,7 +313,7 @@ static void rest_of(Body *B, AstSeq body, KVal gone)
         part = (AstSeq){body.at + from, to - from};
         if (part.n) {
             stay = kb_for_all(B, kb_unary(B, AOP_NOT, gone), kb_any_group_work(B, part));
-            choose(B, stay, make_block, &part, NULL);
+            choose(B, stay, make_rest, &part, NULL);
         }
         if (to < body.n && !B->failed) {
             kb_for_all(B, gone, true);
@@ -521,6 +532,9 @@ static void statement(Body *B, Ast *s)
 
 /* ------------------------------------------------------------- functions of the host */
 
+/* A whole function: nobody has left it yet. */
+void kb_body_of(Body *B, AstSeq body) { make_rest(B, &body, NULL); }
+
 static bool bind_args(Body *B, const FuncObj *fn, const KVal *arg, const Sym *names, int n, Vars *vars)
 {
     const Code *c = fn->code;
@@ -575,7 +589,7 @@ KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, c
     if (AST_IS(ast, Lambda)) {
         y = kb_expr(B, AST_AS(ast, Lambda)->body);
     } else {
-        kb_block_of(B, AST_AS(ast, FunctionDef)->body);
+        kb_body_of(B, AST_AS(ast, FunctionDef)->body);
         if (!B->failed) {
             KVal v = vars_value(&in.vars, kb_flags().value);
             y = v.kind == K_UNSET ? y : v;

@@ -304,6 +304,7 @@ int kb_sequence(Body *B, KVal v, KVal **items);          /* of what is known to 
 
 /* body.c */
 void kb_block_of(Body *B, AstSeq body);
+void kb_body_of(Body *B, AstSeq body);                  /* of a function */
 KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, const Ast *at);
 bool kb_has_group_work(Body *B, Ast *n);                 /* a barrier, or what the whole group does */
 /* A value by a choice: test ? yes : no, each made in its own region. */

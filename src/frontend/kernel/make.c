@@ -328,7 +328,7 @@ static void evaluate(Body *B)
     vec_push(&B->k->grid, B->spec->literal ? B->spec->groups : tile_size(B->k, sym("_groups")));
     B->b.at = &B->k->body;
     bind_params(B);
-    kb_block_of(B, B->spec->def->body);
+    kb_body_of(B, B->spec->def->body);
     if (!B->failed) {
         B->b.span = B->spec->def->ast.span;
         give_results(B);
