@@ -69,7 +69,7 @@ static void look(Found *f, int n, bool compare)
         }
     }
     for (int i = 0; i < n && compare; i++) {
-        f->wrong += y[i] == 0 && want[i] == 0 && signbit(y[i]) != signbit(want[i]);
+        f->wrong += y[i] == 0 && want[i] == 0 && !signbit(y[i]) != !signbit(want[i]);
         f->differ += !same(y[i], other[i]);
     }
 }
