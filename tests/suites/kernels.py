@@ -90,6 +90,20 @@ def same_bits(ctx, first, count):
         raise Fail(f"not all of them were compiled: {p.stderr}")
 
 
+def both_backends(ctx, path):
+    """A program of the corpus prints the same by the oracle and compiled, and no kernel of it is left to the oracle."""
+    said = {}
+    for backend in ("oracle", "cpu"):
+        p = process.run([ctx.tessera, "run", "--stats", f"--backend={backend}", str(path)])
+        said[backend] = (p.returncode, p.stdout)
+        if why := process.died(p):
+            raise Fail(f"{backend}: {why}")
+    if said["oracle"] != said["cpu"]:
+        raise Fail(f"oracle:\n{said['oracle'][1][:600]}\ncpu:\n{said['cpu'][1][:600]}")
+    if "own kernels" in p.stderr and " refused=0 " not in p.stderr:
+        raise Fail(f"code does not cover a kernel: {p.stderr}")
+
+
 # ------------------------------------------------------------- the reference page
 
 STRING = r'"((?:[^"\\]|\\.)*)"'
@@ -137,6 +151,8 @@ def tests(ctx):
         if "#!" not in f.read_text() and f.name != BARRIER:
             yield Test(f"corpus/kernel/check/{f.name}", lambda f=f: checks_clean(ctx, f))
         yield Test(f"corpus/kernel/{f.name}", lambda f=f: runs(ctx, f))
+        if not re.search("#[!~]|autotune", f.read_text()):      # what a tuner has time for differs
+            yield Test(f"corpus/kernel/backends/{f.name}", lambda f=f: both_backends(ctx, f))
     for first in range(0, SEEDS, 20):
         yield Test(f"kernels/same_bits/{first}", lambda first=first: same_bits(ctx, first, min(20, SEEDS - first)))
     own = ctx.root / "tests/kernels"
