@@ -393,6 +393,9 @@ def main():
         total = total + w[i]
         print("row", i, w[i], total)
     print("done", total.sum())
+
+@export
+def apply(x: Tensor["N", 3, f32]): return tanh(x @ w) + 1.0
 main()
 '''
     folder = build(ctx, d, text, name="prog")
@@ -402,9 +405,11 @@ main()
         (d / "prog.tsr").unlink()
         expect(run(ctx.tessera, "run", pathlib.Path(elsewhere) / "prog.tsb").stdout, want, "what the bundle prints")
         shown = run(ctx.tessera, "inspect", pathlib.Path(elsewhere) / "prog.tsb").stdout
-    for word in ("graph: graphs/main.tgir", "function main() -> ()", "kernels for", "hash "):
+    for word in ("graph: graphs/main.tgir", "function main() -> ()", "graph: graphs/apply.tgir", "schedules: ", "weight w: f32[3, 2]", "hash "):
         if word not in shown:
             raise Fail(f"inspect says nothing of {word!r}:\n{shown}")
+    if not re.search(r"^kernels for (base|v3|v4): [1-9]\d* objects, [1-9]\d* bytes$", shown, re.M):
+        raise Fail(f"inspect shows no code:\n{shown}")
 
 
 @in_folder
