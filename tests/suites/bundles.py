@@ -121,7 +121,7 @@ def caller(ctx):
     return module
 
 
-def run(*argv, cwd=None, env=None, ok=True, timeout=60):
+def run(*argv, cwd=None, env=None, ok=True, timeout=300):
     p = process.run(argv, timeout=timeout, cwd=cwd, env=env, memory=None)
     if why := process.died(p):
         raise Fail(why)
