@@ -10,6 +10,7 @@
 #include "tools/graphs.h"
 
 #include "base/sym.h"
+#include "frontend/kernel/launch.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/plan.h"
 #include "ir/schedule/lowered.h"
@@ -238,6 +239,29 @@ static void keep_graph(void *st, const Graph *g)
     vec_push(all, ((Piece){LEVEL_GRAPH, graph_clone(g), NULL}));
 }
 
+/* A kernel of the program's own is kept as its text says it. */
+static void keep_kernel(void *st, const TileKernel *k)
+{
+    Pieces *all = st;
+    StrBuf text = {0}, err = {0};
+    TileKernel *copy;
+
+    tile_print(k, &text);
+    copy = tile_parse(sb_str(&text), text.n, &err);
+    if (copy)
+        vec_push(all, ((Piece){LEVEL_TILE, NULL, copy}));
+    sb_done(&text);
+    sb_done(&err);
+}
+
+/* Are kernels asked for, which are on the level of tiles from the start? */
+static bool wants_kernels(const Options *o)
+{
+    IrLevel level = LEVEL_GRAPH;
+
+    return o->value[OPT_ir] && level_find(o->value[OPT_ir], &level) && level >= LEVEL_TILE;
+}
+
 /* Run it with standard output going where standard error goes. */
 static int run_aside(Program *p, const Options *o)
 {
@@ -269,7 +293,10 @@ int graphs_of_program(const Options *o)
         program_report(&p, o, stderr);
         p.staged = keep_graph;
         p.staged_state = &all;
+        kernel_made = wants_kernels(o) ? keep_kernel : NULL;
+        kernel_made_state = &all;
         code = run_aside(&p, o);
+        kernel_made = NULL;
         note_unknown_passes();
         if (option_on(o, OPT_passes)) {
             graphs_list_passes(&list);

@@ -14,6 +14,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+void (*kernel_made)(void *st, const TileKernel *k);
+void *kernel_made_state;
+
 enum { GROUP_DEFAULT = 128 };
 
 /* ------------------------------------------------------------- versions */
@@ -175,6 +178,8 @@ Version *launch_version(Launch *L)
         }
         if (!B.uses_lanes && !L->spec.debug)
             v->k->lanes = 1;
+        if (kernel_made && !L->spec.sample)
+            kernel_made(kernel_made_state, v->k);
         vec_push(&all->at, v);
     } else {
         raise_at(L, "E0623", "", B.err_at, B.err.n ? sb_str(&B.err) : "it cannot be made");

@@ -15,6 +15,10 @@
  */
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
 
+/* Told of each kernel that is made for a launch; NULL: nobody asks. Set before the program runs. */
+extern void (*kernel_made)(void *st, const TileKernel *k);
+extern void *kernel_made_state;
+
 /*
  * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes: the same triple.
  * kernel_staged_run is that op on tensors that have values.
