@@ -12,7 +12,7 @@ import re
 import tempfile
 
 from harness import markers, process
-from harness.test import Fail, Skip, Test
+from harness.test import Fail, Skip, Test, rows_in
 
 BARRIER = "safe-barrier-after-return.tsr"       # a fault that it may, and does, show when it is checked
 
@@ -91,7 +91,7 @@ def same_bits(ctx, first, count):
 
 
 def both_backends(ctx, path):
-    """A program of the corpus prints the same by the oracle and compiled, and no kernel of it is left to the oracle."""
+    """A program prints the same by the oracle and compiled, and no kernel of it is left to the oracle."""
     said = {}
     for backend in ("oracle", "cpu"):
         p = process.run([ctx.tessera, "run", "--stats", f"--backend={backend}", str(path)])
@@ -156,6 +156,9 @@ def tests(ctx):
     for first in range(0, SEEDS, 20):
         yield Test(f"kernels/same_bits/{first}", lambda first=first: same_bits(ctx, first, min(20, SEEDS - first)))
     own = ctx.root / "tests/kernels"
+    for f in sorted(own.glob("ker_*.tsr")):
+        if not re.search(r"#[!~] |^# test: ", text := f.read_text(), re.M):
+            yield Test(f"kernels/backends/{f.name}", lambda f=f: both_backends(ctx, f), rows_in(text))
     text = (own / "styles.tsr").read_text()
     for n, old, new, here in mutations(own / "mutations.txt"):
         yield Test(f"kernels/mutation/{n}", lambda old=old, new=new, here=here: mutated(ctx, text, old, new, here))
