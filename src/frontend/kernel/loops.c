@@ -517,6 +517,8 @@ static void for_parts(Body *B, AstFor *s, KVal parts)
     for (int i = 0; i < rank; i++)
         if (!part_size(B, &p.place, kplace_axis(&p.place, i), level, rank, &p.size[i]))
             return;
+    if (AST_IS(s->target, Name))                            /* it need not go together with what another loop left there */
+        kb_set(B, AST_AS(s->target, Name)->id, KUNSET);
     part_loops(B, &p);
 }
 

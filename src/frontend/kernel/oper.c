@@ -504,6 +504,8 @@ static KVal op_group(KArgs *a)
         return KBAD;
     if (n < 1 || n > 1024 || (n & (n - 1)))
         return kb_fail(a->B, "E0604: a cooperative group has a power of two of tiles, up to 1024, not %lld", (long long)n);
+    if (n > a->B->spec->lanes)
+        return kb_fail(a->B, "a cooperative group of %lld tiles does not fit into a group of %d", (long long)n, a->B->spec->lanes);
     y.v = vint(n);
     return y;
 }
@@ -521,7 +523,7 @@ KVal kb_group_method(Body *B, KVal group, const char *name, const KVal *arg, con
     how = n == 2 ? as_str(arg[1].v)->s : how;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!strcmp(ops[i].name, how))
-            return lanes_reduce(B, arg[0], ops[i].op, group.v.i >= B->spec->lanes ? 0 : group.v.i);
+            return lanes_reduce(B, arg[0], ops[i].op, group.v.i == B->spec->lanes ? 0 : group.v.i);
     return kb_fail(B, "a cooperative group reduces by sum, max, min or prod");
 }
 
