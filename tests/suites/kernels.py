@@ -156,7 +156,7 @@ def tests(ctx):
     for first in range(0, SEEDS, 20):
         yield Test(f"kernels/same_bits/{first}", lambda first=first: same_bits(ctx, first, min(20, SEEDS - first)))
     own = ctx.root / "tests/kernels"
-    for f in sorted(own.glob("ker_*.tsr")):
+    for f in sorted(own.glob("ker*.tsr")):
         if not re.search(r"#[!~] |^# test: ", text := f.read_text(), re.M):
             yield Test(f"kernels/backends/{f.name}", lambda f=f: both_backends(ctx, f), rows_in(text))
     text = (own / "styles.tsr").read_text()
