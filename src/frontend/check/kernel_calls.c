@@ -289,6 +289,15 @@ static bool check_written(KernelCall *k)
     return true;
 }
 
+/* With *args in the call some arguments are not seen. */
+static bool has_required(const KernelCall *k, const NativeSig *sig)
+{
+    for (int i = 0; i < sig->n; i++)
+        if (sig->param[i].required && !k->arg[i])
+            return false;
+    return true;
+}
+
 /* What every tile does for itself, it does to an element: a row has to be loaded first. */
 static bool takes_elements(const KernelCall *k, const NativeParam *p)
 {
@@ -308,7 +317,7 @@ const Type *kernel_call(Check *C, const KernelOp *op, const NativeDef *d, const 
         report_outside(C, op, node);
         return T_ANY;
     }
-    if (!check_written(&k))
+    if (!check_written(&k) || !has_required(&k, sig))
         return T_ANY;
     for (int i = 0; i < sig->n; i++)
         if (!check_argument(&k, &sig->param[i], k.arg[i]) || (takes_elements(&k, &sig->param[i]) && k.arg[i] &&

@@ -24,6 +24,14 @@ static int sizes_of(const Type *t)
     return t->tensor->rank != RANK_UNKNOWN ? t->tensor->rank : type_front(t) + type_back(t);
 }
 
+/* A callable has its parameters and its result; of unknown parameters the result alone. */
+static int item_count(const Type *t)
+{
+    int some = t->kind == TY_CALLABLE ? 0 : 1;
+
+    return t->item ? (t->n < 0 ? some : t->n) + (t->kind == TY_CALLABLE) : 0;
+}
+
 static uint32_t hash_type(const Type *t)
 {
     uint64_t h = t->kind * 31u + t->exact + (uint64_t)t->n * 7;
@@ -33,7 +41,7 @@ static uint32_t hash_type(const Type *t)
     h = h * 1099511628211u ^ (uintptr_t)t->ref;
     h = h * 1099511628211u ^ (uintptr_t)t->self;
     h = h * 1099511628211u ^ (uintptr_t)t->inst;
-    for (int i = 0; t->item && i < (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE); i++)
+    for (int i = 0; i < item_count(t); i++)
         h = h * 1099511628211u ^ (uintptr_t)t->item[i];
     if (t->tensor) {
         h = h * 31 + t->tensor->dtype * 256u + t->tensor->rank;
@@ -41,11 +49,6 @@ static uint32_t hash_type(const Type *t)
             h = h * 1099511628211u ^ (uint64_t)t->tensor->shape[i];
     }
     return (uint32_t)hash_u64(h);
-}
-
-static int item_count(const Type *t)
-{
-    return t->item ? (t->n < 0 ? 1 : t->n) + (t->kind == TY_CALLABLE) : 0;
 }
 
 static bool same_tensor(const Type *s, const Type *t)
