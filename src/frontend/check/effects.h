@@ -187,6 +187,7 @@ void launches_check(Effects *E);
 /* Of index_launch(...)(f)(...) the call that names f; NULL: c is another call. */
 AstCall *launch_called(AstCall *c);
 void placement_check(Effects *E);
+const char *placement_declared(const Ast *annotation);      /* the space in it: "shared"; NULL: it names none */
 void meshes_check(Effects *E);
 void moved_check(Effects *E);
 

@@ -42,14 +42,13 @@ static const char *space_text(const Ast *e)
     return NULL;
 }
 
-/* The space in an annotation; NULL: it names none. */
-static const char *declared_space(const Ast *a)
+const char *placement_declared(const Ast *a)
 {
     const AstBinOp *b = AST_AS(a, BinOp);
 
     if (!AST_IS(a, BinOp) || b->op != AOP_MATMUL)
         return NULL;
-    return space_text(b->right) ? space_text(b->right) : declared_space(b->left);
+    return space_text(b->right) ? space_text(b->right) : placement_declared(b->left);
 }
 
 typedef struct Placing {
@@ -81,8 +80,8 @@ static const char *space_of_name(Placing *p, AstName *n)
     if (!l || (param && l->nbinds > 1))
         return NULL;
     if (param)
-        return declared_space(param->annotation);
-    if (l->node && AST_IS(l->node, AnnAssign) && (s = declared_space(AST_AS(l->node, AnnAssign)->annotation)))
+        return placement_declared(param->annotation);
+    if (l->node && AST_IS(l->node, AnnAssign) && (s = placement_declared(AST_AS(l->node, AnnAssign)->annotation)))
         return s;
     if (!g || g->next || l->nbinds > 1 || p->depth > SPACE_MAX)
         return NULL;
@@ -122,7 +121,7 @@ static const char *space_of_call(Placing *p, AstCall *c)
     EffFn *f = own_callee(p, c, &bound);
 
     if (f)
-        return f->node->kind == AST_FunctionDef ? declared_space(AST_AS(f->node, FunctionDef)->returns) : NULL;
+        return f->node->kind == AST_FunctionDef ? placement_declared(AST_AS(f->node, FunctionDef)->returns) : NULL;
     if (!strncmp(name, "to_", 3) && is_space(name + 3))
         return name + 3;
     to = !strcmp(name, "async_copy") ? keyword_text(c, "to") : NULL;
@@ -172,11 +171,11 @@ static void judge_call(Placing *p, AstCall *c)
                 to = AST_AS(f->params.at[j], Param);
         if (!a->name)
             to = things_param(f, k++);
-        if (!to || !declared_space(to->annotation))
+        if (!to || !placement_declared(to->annotation))
             continue;
         sb_clear(&what);
         sb_printf(&what, "parameter '%s'", to->name->text);
-        judge(p, a->value->span, sb_str(&what), a->value, declared_space(to->annotation), to->ast.span);
+        judge(p, a->value->span, sb_str(&what), a->value, placement_declared(to->annotation), to->ast.span);
     }
     sb_done(&what);
 }
@@ -205,11 +204,11 @@ static bool walk(Ast *n, void *state)
         return true;
     case AST_AnnAssign:
         check_space(p->E, AST_AS(n, AnnAssign)->annotation);
-        judge(p, n->span, "the variable", AST_AS(n, AnnAssign)->value, declared_space(AST_AS(n, AnnAssign)->annotation), (Span){0, 0});
+        judge(p, n->span, "the variable", AST_AS(n, AnnAssign)->value, placement_declared(AST_AS(n, AnnAssign)->annotation), (Span){0, 0});
         break;
     case AST_Return:
         if (p->fn && p->fn->node->kind == AST_FunctionDef)
-            judge(p, n->span, "the result", AST_AS(n, Return)->value, declared_space(AST_AS(p->fn->node, FunctionDef)->returns),
+            judge(p, n->span, "the result", AST_AS(n, Return)->value, placement_declared(AST_AS(p->fn->node, FunctionDef)->returns),
                   AST_AS(p->fn->node, FunctionDef)->returns ? AST_AS(p->fn->node, FunctionDef)->returns->span : (Span){0, 0});
         break;
     case AST_Call:

@@ -8,6 +8,7 @@
  */
 #include "frontend/kernel/launch_impl.h"
 
+#include "frontend/check/effects.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/schedule/launched.h"
 
@@ -517,6 +518,23 @@ void launch_done(Launch *L)
     tsr_free(L);
 }
 
+/* What lies in shared memory is one group's: no other stores to it, but to a block of its own. */
+static bool own_memory(Launch *L, const Version *v)
+{
+    const KSpec *s = &L->spec;
+
+    for (int i = 0; i < s->nparams && s->groups > 1; i++) {
+        const char *space = v->written[i] ? placement_declared(L->form.param[i].param->annotation) : NULL;
+        bool cut = false;
+        for (int k = 0; s->param[i].kind == KPARAM_TILE && s->param[i].tensor && k < s->param[i].tensor->rank; k++)
+            cut |= s->param[i].dim[k] && (s->param[i].dim[k] == s->cut[0] || s->param[i].dim[k] == s->cut[1]);
+        if (space && !cut && !strcmp(space, "shared"))
+            return launch_refuse(L, "E0623: kernel '%s': '%s' is shared memory of one group, and %lld groups would store to it", L->name,
+                s->param[i].name->text, (long long)s->groups);
+    }
+    return true;
+}
+
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
     Launch *L = tsr_calloc(sizeof *L);
@@ -525,7 +543,8 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
 
     L->I = I;
     L->name = name;
-    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)))
+    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)) &&
+        own_memory(L, v))
         y = run_version(L, v, args);
     launch_done(L);
     return y;
