@@ -23,8 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A graph at its level, or a kernel. */
-typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; } Piece;
+/* A graph at its level, a kernel, or the text of a launch's schedule. */
+typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; char *text; } Piece;
 typedef Vec(Piece) Pieces;
 
 static int complain(StrBuf *err, int code)
@@ -192,6 +192,10 @@ static bool print_piece(const Options *o, const Piece *x, StrBuf *out, StrBuf *e
 {
     IrLevel level = x->level;
 
+    if (x->text) {
+        sb_puts(out, x->text);
+        return true;
+    }
     if (x->g && option_on(o, OPT_lowering))
         return print_lowering(x->g, out, err);
     if (o->value[OPT_ir] && !level_find(o->value[OPT_ir], &level))
@@ -211,7 +215,7 @@ static bool print_pieces(const Options *o, Pieces *all, StrBuf *err)
     bool ok = true;
 
     for (int i = 0; ok && i < all->n; i++) {
-        ok = run_passes(&all->at[i], o->value[OPT_pass], err) && print_piece(o, &all->at[i], &out, err);
+        ok = (all->at[i].text || run_passes(&all->at[i], o->value[OPT_pass], err)) && print_piece(o, &all->at[i], &out, err);
         if (ok && option_on(o, OPT_plan) && all->at[i].g)
             put_plan(all->at[i].g, &out);
     }
@@ -226,6 +230,7 @@ static void drop_pieces(Pieces *all)
         graph_unref(all->at[i].g);
         if (all->at[i].k)
             tile_kernel_free(all->at[i].k);
+        tsr_free(all->at[i].text);
     }
     vec_free(all);
 }
@@ -236,7 +241,7 @@ static void keep_graph(void *st, const Graph *g)
 {
     Pieces *all = st;
 
-    vec_push(all, ((Piece){LEVEL_GRAPH, graph_clone(g), NULL}));
+    vec_push(all, ((Piece){.level = LEVEL_GRAPH, .g = graph_clone(g)}));
 }
 
 /* A kernel of the program's own is kept as its text says it. */
@@ -249,17 +254,31 @@ static void keep_kernel(void *st, const TileKernel *k)
     tile_print(k, &text);
     copy = tile_parse(sb_str(&text), text.n, &err);
     if (copy)
-        vec_push(all, ((Piece){LEVEL_TILE, NULL, copy}));
+        vec_push(all, ((Piece){.level = LEVEL_TILE, .k = copy}));
     sb_done(&text);
     sb_done(&err);
 }
 
-/* Are kernels asked for, which are on the level of tiles from the start? */
-static bool wants_kernels(const Options *o)
+/* Schedules of launches are kept once each. */
+static void keep_schedule(void *st, const char *text)
+{
+    Pieces *all = st;
+    char *copy;
+
+    for (int i = 0; i < all->n; i++)
+        if (all->at[i].text && !strcmp(all->at[i].text, text))
+            return;
+    copy = tsr_calloc(strlen(text) + 1);
+    memcpy(copy, text, strlen(text));
+    vec_push(all, ((Piece){.level = LEVEL_SCHEDULE, .text = copy}));
+}
+
+/* Kernels are on the level of tiles from the start; the level before has their schedules. */
+static IrLevel wanted_level(const Options *o)
 {
     IrLevel level = LEVEL_GRAPH;
 
-    return o->value[OPT_ir] && level_find(o->value[OPT_ir], &level) && level >= LEVEL_TILE;
+    return o->value[OPT_ir] && level_find(o->value[OPT_ir], &level) ? level : LEVEL_GRAPH;
 }
 
 /* Run it with standard output going where standard error goes. */
@@ -293,10 +312,12 @@ int graphs_of_program(const Options *o)
         program_report(&p, o, stderr);
         p.staged = keep_graph;
         p.staged_state = &all;
-        kernel_made = wants_kernels(o) ? keep_kernel : NULL;
+        kernel_made = wanted_level(o) >= LEVEL_TILE ? keep_kernel : NULL;
+        kernel_scheduled = wanted_level(o) == LEVEL_SCHEDULE ? keep_schedule : NULL;
         kernel_made_state = &all;
         code = run_aside(&p, o);
         kernel_made = NULL;
+        kernel_scheduled = NULL;
         note_unknown_passes();
         if (option_on(o, OPT_passes)) {
             graphs_list_passes(&list);

@@ -112,6 +112,16 @@ static Value f_count(Interp *I, Value *a)               /* name, function, args,
     return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
 }
 
+/* Does somebody ask for the schedules of launches? note(text) tells. */
+static Value f_watched(Interp *I, Value *a) { return vbool(kernel_scheduled != NULL); }
+
+static Value f_note(Interp *I, Value *a)
+{
+    if (kernel_scheduled && a[0].tag == V_STR)
+        kernel_scheduled(kernel_made_state, as_str(a[0])->s);
+    return VNONE;
+}
+
 const NativeDef natives_kernel_host[] = {
     {"_schedule", "kinds", f_kinds, "()", "Each field of a schedule and what it takes."},
     {"_schedule", "names", f_names, "()", "Each keyword of Schedule(...) and the fields that it sets."},
@@ -120,5 +130,7 @@ const NativeDef natives_kernel_host[] = {
     {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
     {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
     {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
+    {"_kernel", "watched", f_watched, "()", "Are the schedules of launches asked for?"},
+    {"_kernel", "note", f_note, "(text)", "The schedule of a launch, as text."},
     {0},
 };

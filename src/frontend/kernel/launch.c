@@ -16,6 +16,7 @@
 #include <string.h>
 
 void (*kernel_made)(void *st, const TileKernel *k);
+void (*kernel_scheduled)(void *st, const char *text);
 void *kernel_made_state;
 
 enum { GROUP_DEFAULT = 128 };

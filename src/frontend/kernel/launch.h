@@ -17,6 +17,8 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
 
 /* Told of each kernel that is made for a launch; NULL: nobody asks. Set before the program runs. */
 extern void (*kernel_made)(void *st, const TileKernel *k);
+/* Told of each launch: who gave its schedule, and the fields of it. NULL: nobody asks. */
+extern void (*kernel_scheduled)(void *st, const char *text);
 extern void *kernel_made_state;
 
 /*
