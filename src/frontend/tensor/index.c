@@ -700,10 +700,56 @@ static void replace_tensor(Value *slot, Tensor *y)
     *slot = changed;
 }
 
+/* With --debug the bounds of a slice that is stored to lie inside; without it they are cut, as Python does. */
+static bool slice_inside(Interp *I, Value item, int axis, Dim size)
+{
+    SliceObj *s = item.tag == V_SLICE ? (SliceObj *)item.o : NULL;
+    StrBuf text = {0};
+    Place at;
+    bool low, high;
+
+    if (!s || !dim_is_const(size))
+        return true;
+    low = s->lo.tag == V_INT && (s->lo.i < -size || s->lo.i > size);
+    high = s->hi.tag == V_INT && (s->hi.i < -size || s->hi.i > size);
+    if (!low && !high)
+        return true;
+    if (s->lo.tag == V_INT)
+        sb_printf(&text, "%lld", (long long)s->lo.i);
+    sb_putc(&text, ':');
+    if (s->hi.tag == V_INT)
+        sb_printf(&text, "%lld", (long long)s->hi.i);
+    at = source_place(interp_span(I).lo);
+    if (at.src)
+        raise(I, EXC_IndexError, "slice %s out of bounds for dimension %d of size %s at %s:%u", sb_str(&text), axis, dim_text(size),
+              strrchr(at.src->path, '/') ? strrchr(at.src->path, '/') + 1 : at.src->path, at.line);
+    else
+        raise(I, EXC_IndexError, "slice %s out of bounds for dimension %d of size %s", sb_str(&text), axis, dim_text(size));
+    sb_done(&text);
+    return false;
+}
+
+static bool slices_inside(Interp *I, const Tensor *x, const Value *key, int64_t n)
+{
+    int used = 0, axis = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        used += item_axes(key[i]);
+    for (int64_t i = 0; i < n && axis < x->rank; i++) {
+        if (!slice_inside(I, key[i], axis, x->shape[axis]))
+            return false;
+        axis += key[i].tag == V_ELLIPSIS ? x->rank - used : item_axes(key[i]);
+    }
+    return true;
+}
+
 bool tensor_op_setitem(Interp *I, Value *slot, Value key, Value value)
 {
     TensorObj *o = (TensorObj *)slot->o;
     Index ix;
+    bool tuple = key.tag == V_TUPLE;
+    if (interp_options(I)->debug && !slices_inside(I, o->t, tuple ? as_tuple(key)->at : &key, tuple ? as_tuple(key)->n : 1))
+        return false;
     Tensor *v = store_value(I, o->t, value), *y = NULL;
     if (!v || !index_resolve(I, o->t, key, true, &ix)) {
         tensor_unref(v);
