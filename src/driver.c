@@ -27,6 +27,7 @@
 #include "tools/load.h"
 #include "tools/options.h"
 #include "tools/plugin.h"
+#include "tools/launches.h"
 #include "tools/program.h"
 #include "tools/repl/repl.h"
 #include "tools/version.h"
@@ -111,6 +112,8 @@ static int inspect_graphs(const Options *o)
         sb_puts(&err, "a file is missing: tessera inspect --ir graph FILE");
         return complain(&err, EXIT_USAGE);
     }
+    if (option_on(o, OPT_hierarchy) || option_on(o, OPT_access))
+        return launches_of_program(o);
     if (!option_on(o, OPT_ir) && !option_on(o, OPT_lowering) && !option_on(o, OPT_passes)) {
         sb_printf(&err, "what of '%s'? --ir graph prints the graphs of its staged functions", o->operand[0]);
         return complain(&err, EXIT_USAGE);
@@ -124,7 +127,7 @@ static int do_inspect(const Options *o)
 
     if (option_on(o, OPT_passes) && !o->noperands)
         graphs_list_passes(&out);
-    else if (option_on(o, OPT_ir) || option_on(o, OPT_lowering) || o->noperands)
+    else if (option_on(o, OPT_ir) || option_on(o, OPT_lowering) || option_on(o, OPT_hierarchy) || option_on(o, OPT_access) || o->noperands)
         return inspect_graphs(o);
     else if (!o->value[OPT_op])
         inspect_list(&out);

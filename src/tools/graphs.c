@@ -21,7 +21,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A graph at its level, a kernel, or the text of a launch's schedule. */
 typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; char *text; } Piece;
@@ -281,23 +280,6 @@ static IrLevel wanted_level(const Options *o)
     return o->value[OPT_ir] && level_find(o->value[OPT_ir], &level) ? level : LEVEL_GRAPH;
 }
 
-/* Run it with standard output going where standard error goes. */
-static int run_aside(Program *p, const Options *o)
-{
-    int out, code;
-
-    fflush(stdout);
-    out = dup(STDOUT_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    code = program_run(p, o, o->noperands, o->operand);
-    fflush(stdout);
-    if (out >= 0) {
-        dup2(out, STDOUT_FILENO);
-        close(out);
-    }
-    return code;
-}
-
 int graphs_of_program(const Options *o)
 {
     StrBuf err = {0}, list = {0};
@@ -315,7 +297,7 @@ int graphs_of_program(const Options *o)
         kernel_made = wanted_level(o) >= LEVEL_TILE ? keep_kernel : NULL;
         kernel_scheduled = wanted_level(o) == LEVEL_SCHEDULE ? keep_schedule : NULL;
         kernel_made_state = &all;
-        code = run_aside(&p, o);
+        code = program_run_aside(&p, o);
         kernel_made = NULL;
         kernel_scheduled = NULL;
         note_unknown_passes();

@@ -162,3 +162,19 @@ void program_done(Program *p)
         unit_free(p->unit);
     *p = (Program){0};
 }
+
+int program_run_aside(Program *p, const Options *o)
+{
+    int out, code;
+
+    fflush(stdout);
+    out = dup(STDOUT_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    code = program_run(p, o, o->noperands, o->operand);
+    fflush(stdout);
+    if (out >= 0) {
+        dup2(out, STDOUT_FILENO);
+        close(out);
+    }
+    return code;
+}

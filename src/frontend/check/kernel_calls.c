@@ -292,7 +292,7 @@ static bool check_written(KernelCall *k)
 /* With *args in the call some arguments are not seen. */
 static bool has_required(const KernelCall *k, const NativeSig *sig)
 {
-    for (int i = 0; i < sig->n; i++)
+    for (int i = k->self != NULL; i < sig->n; i++)
         if (sig->param[i].required && !k->arg[i])
             return false;
     return true;

@@ -18,6 +18,8 @@
 void (*kernel_made)(void *st, const TileKernel *k);
 void (*kernel_scheduled)(void *st, const char *text);
 void *kernel_made_state;
+void (*kernel_launched)(void *st, const KernelLaunch *l);
+void *kernel_launched_state;
 
 enum { GROUP_DEFAULT = 128 };
 
@@ -397,6 +399,8 @@ static bool execute(Launch *L, Version *v, Run *r)
 
     for (int i = 0; i < v->k->size.n; i++)
         size[i] = launch_size(&L->spec, v->k->size.at[i]);
+    if (kernel_launched)
+        kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups, L->spec.lanes});
     if (!L->spec.debug)
         done = launched_run(&v->code, v->k, size, r->arg, &err);
     if (!done)

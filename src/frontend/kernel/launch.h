@@ -21,6 +21,12 @@ extern void (*kernel_made)(void *st, const TileKernel *k);
 extern void (*kernel_scheduled)(void *st, const char *text);
 extern void *kernel_made_state;
 
+/* Told of each launch before it runs. */
+typedef struct KernelLaunch { const char *name; const TileKernel *k; const int64_t *size; const TileArg *arg;
+                              int64_t groups; int lanes; } KernelLaunch;
+extern void (*kernel_launched)(void *st, const KernelLaunch *l);
+extern void *kernel_launched_state;
+
 /*
  * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes: the same triple.
  * kernel_staged_run is that op on tensors that have values.

@@ -155,6 +155,21 @@ static Number value_of(Walk *w, const TileNode *n)
 
 /* ---- accesses ---- */
 
+/* How far an index moves from lane to lane, also where nobody knows where it begins. false: not by one number. */
+static bool step_of(Walk *w, TileRef r, double *step)
+{
+    Number at = number_of(w, r);
+    double more;
+
+    *step = at.kind == KNOWN ? at.step : 0;
+    if (at.kind == KNOWN || !tile_varies(&w->vary, r))
+        return true;
+    if ((r.node->op != TOP_iadd && r.node->op != TOP_isub) || !step_of(w, r.node->in[0], step) || !step_of(w, r.node->in[1], &more))
+        return false;
+    *step += r.node->op == TOP_iadd ? more : -more;
+    return true;
+}
+
 /* Starts of an access stand behind the view; lanes take neighbours when only the last one moves, by one. */
 static TileAccess access_of_lanes(Walk *w, const TileNode *n, const TileType *view)
 {
@@ -162,8 +177,9 @@ static TileAccess access_of_lanes(Walk *w, const TileNode *n, const TileType *vi
 
     for (int i = 0; i < view->rank; i++) {
         Number at = number_of(w, n->in[1 + i]);
-        TileAccess own = at.data ? ACCESS_RANDOM : at.kind != KNOWN ? ACCESS_STRIDED : at.step == 0 ? ACCESS_BROADCAST
-                         : at.step == 1 && view->stride[i] == 1 ? ACCESS_COALESCED : ACCESS_STRIDED;
+        double step;
+        TileAccess own = at.data ? ACCESS_RANDOM : !step_of(w, n->in[1 + i], &step) ? ACCESS_STRIDED : step == 0 ? ACCESS_BROADCAST
+                         : step == 1 && view->stride[i] == 1 ? ACCESS_COALESCED : ACCESS_STRIDED;
         found = own > found ? own : found;
     }
     return found;
@@ -172,9 +188,10 @@ static TileAccess access_of_lanes(Walk *w, const TileNode *n, const TileType *vi
 /* A block goes along the view's last axis that it covers more than one element of. */
 static TileAccess access_of_block(Walk *w, const TileNode *n, const TileType *view, const TileType *block)
 {
-    (void)w;
     for (int i = view->rank - 1; i >= 0; i--)
-        if (n->op == TOP_gather && i == 0)
+        if (n->op == TOP_gather && i == 0 && !number_of(w, n->in[1]).data)
+            return ACCESS_STRIDED;
+        else if (n->op == TOP_gather && i == 0)
             return view->rank > 1 && block->extent[block->rank - 1] > 1 ? ACCESS_COALESCED : ACCESS_RANDOM;
         else if (view->stride[i] == 1)
             return ACCESS_COALESCED;
