@@ -607,7 +607,7 @@ static KVal run(KArgs *a)
     case KOP_atomic_add: return op_atomic(a, OP_sum);
     case KOP_atomic_max: return op_atomic(a, OP_max);
     case KOP_atomic_min: return op_atomic(a, OP_min);
-    case KOP_all_reduce: return kb_value(B, a->at[0]);
+    case KOP_all_reduce: return kb_fail(B, "a kernel does not reach other ranks: all_reduce what it stores, where it is called");
     default: return oper_math(a);
     }
 }
