@@ -137,9 +137,11 @@ static KVal transpose(Body *B, KVal v)
     int8_t axes[VIEW_RANK];
     int rank = type_of(v)->rank;
 
-    for (int i = 0; i < rank; i++)
-        axes[i] = (int8_t)(i < rank - 2 ? i : rank == 1 ? 0 : 2 * rank - 3 - i);
-    return rank < 2 ? v : permute(B, v, axes);
+    if (rank < 2)
+        return v;
+    for (int i = 0; i < rank && i < VIEW_RANK; i++)
+        axes[i] = (int8_t)(i < rank - 2 ? i : 2 * rank - 3 - i);
+    return permute(B, v, axes);
 }
 
 static KVal reshape(Body *B, KVal v, const KVal *arg, int n)
