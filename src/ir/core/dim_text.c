@@ -106,7 +106,8 @@ static Shown show_term(Term t, int level)
         s.f[i] = (Factor){(AtomKind)dim_atoms.at[m.f[i].atom].kind, m.f[i].exp, {0}};
         print_atom(m.f[i].atom, alone ? level : OPERAND, &s.f[i].text);
     }
-    qsort(s.f, (size_t)s.n, sizeof *s.f, factor_order);
+    if (s.n > 1)
+        qsort(s.f, (size_t)s.n, sizeof *s.f, factor_order);
     return s;
 }
 
