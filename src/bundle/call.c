@@ -277,17 +277,6 @@ typedef struct Call {
     Tensor *key;
 } Call;
 
-/* Of functions that draw nothing. */
-static Tensor *no_key(void)
-{
-    static Tensor *key;
-    Dim two = 2;
-
-    if (!key)
-        key = tensor_zeros(DT_uint32, 1, &two);
-    return key ? tensor_ref(key) : NULL;
-}
-
 static int status_of(OpError e)
 {
     switch (e) {
@@ -452,7 +441,7 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
     c.y = most_y <= FEW ? few_y : tsr_alloc(sizeof *c.y * (size_t)most_y);
     memset(c.in, 0, sizeof *c.in * (size_t)nin);
     memset(c.y, 0, sizeof *c.y * (size_t)most_y);
-    c.key = no_key();
+    c.key = trace_no_key();
     bad = c.key ? borrow_all(&c, in, err) : refuse(err, TSR_MEMORY, "not enough memory");
     if (!bad)
         bad = choose_form(&c, err);

@@ -73,17 +73,6 @@ static void drop_old(Staged *s)
 
 /* ------------------------------------------------------------- finding an entry */
 
-/* The key of a function that draws nothing; a new reference, NULL without memory. */
-static Tensor *no_key(void)
-{
-    static Tensor *key;
-    Dim two = 2;
-    if (!key)
-        key = tensor_zeros(DT_uint32, 1, &two);
-    return key ? tensor_ref(key) : NULL;
-}
-
-
 /* The call as one tree: (args..., {name: value}). */
 Value jit_call_tree(Interp *I, const CallArgs *c)
 {
@@ -125,7 +114,7 @@ bool jit_sizes_fit(const Entry *e, const TensorVec *in)
                 return false;
         return true;
     }
-    Tensor *few[FEW], *key = no_key(), **x = key ? operands(e, key, in, few) : few;
+    Tensor *few[FEW], *key = trace_no_key(), **x = key ? operands(e, key, in, few) : few;
     bool fit = key && graph_takes(e->graph, x);
     tensor_unref(key);
     if (x != few)
@@ -351,7 +340,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
     Tensor **out = tsr_calloc(sizeof *out * (size_t)(e->nout + stores + 1));
     Value v = VERR;
     T->span = interp_span(I);
-    Tensor *key = e->random ? trace_key(T) : no_key();
+    Tensor *key = e->random ? trace_key(T) : trace_no_key();
     if (!key) {
         tsr_free(out);
         T->error = OPERR_MEMORY;

@@ -113,6 +113,7 @@ void trace_done(Trace *T);
 /* The key of the next ambient random draw (a new reference): fold_key(base, draws++), with the index in the batch
  * folded in under vmap and the iteration under scan and while, so that no two examples share numbers. NULL on error. */
 Tensor *trace_key(Trace *T);
+Tensor *trace_no_key(void);                             /* of functions that draw nothing: a new reference, NULL without memory */
 
 /* Enter a with block that nodes remember: key=value inside the present ones. The former ones, to be put back into T->scope. */
 Sym trace_enter(Trace *T, const char *key, const char *value);

@@ -10,7 +10,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static int complain(StrBuf *err, int code)
 {
@@ -106,23 +105,6 @@ static void collect(void *st, Interp *I)
     j->ok = j->ok && build_code(j->b, interp_trace(I));
 }
 
-/* Run it with standard output going where standard error goes. */
-static int run_aside(Program *p, const Options *o)
-{
-    int out, code;
-
-    fflush(stdout);
-    out = dup(STDOUT_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    code = program_run(p, o, o->noperands, o->operand);
-    fflush(stdout);
-    if (out >= 0) {
-        dup2(out, STDOUT_FILENO);
-        close(out);
-    }
-    return code;
-}
-
 static int build_program(const Options *o, Building *b, Program *p, const Source *src)
 {
     Job job = {.b = b, .p = p};
@@ -131,7 +113,7 @@ static int build_program(const Options *o, Building *b, Program *p, const Source
     if (program_check(p, src, (CheckOptions){0})) {
         p->after = collect;
         p->after_state = &job;
-        code = run_aside(p, o);
+        code = program_run_aside(p, o);
     }
     program_report(p, o, stderr);
     if (code == EXIT_OK && !job.ok)
