@@ -1,21 +1,11 @@
 """Memory that nobody holds at the end: half of all programs, and the other verbs, in a binary that looks for it."""
-import zlib
 
 from harness import markers, process
 from harness.test import Fail, Skip, Test
-from suites.programs import CORPUS, pending, programs
+from suites.programs import some_programs
 from suites.robust import SESSION
 
 SHARE = 2
-
-
-def chosen(ctx):
-    waiting = pending(ctx)
-    for folder, base in [(ctx.root / "tests", ctx.root)] + [(ctx.shared / "corpus" / c, ctx.shared) for c in CORPUS]:
-        for f in programs(folder) if folder.is_dir() else []:
-            name = str(f.relative_to(base))
-            if name not in waiting and f.parent.name != "python" and zlib.crc32(name.encode()) % SHARE == 0:
-                yield f, name
 
 
 def verb(binary, *argv, stdin=None):
@@ -40,5 +30,5 @@ def tests(ctx):
         yield Test(f"leaks/{'-'.join(argv)}", lambda argv=argv: verb(binary, *argv))
     yield Test("leaks/session", lambda: verb(binary, "repl", stdin=SESSION))
     yield Test("leaks/check", lambda: check_all(ctx, binary))
-    for f, name in chosen(ctx):
+    for f, name in some_programs(ctx, SHARE):
         yield Test(f"leaks/{name}", lambda f=f: markers.check_program(binary, f, env=process.LEAKS, memory=None, patience=3))

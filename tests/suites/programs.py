@@ -1,4 +1,6 @@
 """Every .tsr program below tests/, and the shared corpus where it is at hand."""
+import zlib
+
 from harness import markers
 from harness.test import Fail, Skip, Test, rows_in
 
@@ -14,6 +16,16 @@ def pending(ctx):
     path = ctx.root / "tests/corpus-pending.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     return dict(l.split(None, 1) for l in lines if l.strip() and not l.startswith("#"))
+
+
+def some_programs(ctx, share):
+    """(file, name) of one in `share` of all programs that run, the same ones each time."""
+    waiting = pending(ctx)
+    for folder, base in [(ctx.root / "tests", ctx.root)] + [(ctx.shared / "corpus" / c, ctx.shared) for c in CORPUS]:
+        for f in programs(folder) if folder.is_dir() else []:
+            name = str(f.relative_to(base))
+            if name not in waiting and f.parent.name != "python" and zlib.crc32(name.encode()) % share == 0:
+                yield f, name
 
 
 def skip(why):
