@@ -400,6 +400,8 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
     if (k) {
         StrBuf why = {0};
         tile_fold(k);
+        if (!spec->debug)                       /* which looks at what is loaded and not used, too */
+            tile_carries(k);
         if (!tile_verify(k, &why)) {
             sb_printf(&out->err, "%s", sb_str(&why));
             tile_kernel_free(k);
