@@ -1,6 +1,7 @@
 /* Text to tree to names to types, then evaluation: the one order in which every verb does it. */
 #include "tools/program.h"
 
+#include "ir/graph/timed.h"
 #include "ir/schedule/fused.h"
 #include "ir/schedule/launched.h"
 
@@ -121,6 +122,17 @@ static void print_stats(Interp *I)
     print_kernel_stats();
 }
 
+static void print_times(Interp *I)
+{
+    StrBuf s = {0};
+
+    interp_flush(I);
+    timed_print(&s);
+    fputs(sb_str(&s), stderr);
+    sb_done(&s);
+    timed_on = false;
+}
+
 int program_run(Program *p, const Options *o, int argc, char **argv)
 {
     const char **path = module_path();
@@ -140,6 +152,7 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     int code = EXIT_OK;
 
     pool_init((int)o->number[OPT_threads]);
+    timed_on = option_on(o, OPT_trace_kernels);
     I = interp_new(&io);
     if (!interp_run_unit(I, p->unit, sym("__main__")))
         code = uncaught(I);
@@ -147,6 +160,8 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
         p->after(p->after_state, I);
     if (option_on(o, OPT_stats))
         print_stats(I);
+    if (timed_on)
+        print_times(I);
     interp_flush(I);
     interp_free(I);
     tsr_free(path);

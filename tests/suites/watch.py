@@ -84,6 +84,31 @@ def stats_after_a_failure(ctx):
         raise Fail(f"exit code {p.returncode}: {p.stderr}")
 
 
+def kernels_are_timed(ctx):
+    """A line for each kernel with its sizes, added up over calls; the dearest first."""
+    code = """
+@jit
+def f(x):
+    return tanh(x * 2.0 + 1.0)
+@jit
+def g(x):
+    return (x @ x).sum()
+for i in range(3):
+    f(ones(300, 700))
+    g(ones(400, 400))
+"""
+    _, err = ran(ctx, code, "--trace-kernels", "--backend=cpu")
+    lines = err.splitlines()
+    rows = [line.split(None, 9) for line in lines[1:-1]]
+    share, found = [float(r[0]) for r in rows], {r[9].split("  ")[0]: r for r in rows}
+    wanted(lines[0].split()[-1], "what")
+    wanted(share, sorted(share, reverse=True))
+    for what, megabytes in (("mul add tanh -> f32[300, 700]", "1.68"), ("matmul f32[400, 400], f32[400, 400] -> f32[400, 400]", "1.92")):
+        wanted([found[what][k] for k in (1, 6)] if what in found else sorted(found), ["3", megabytes])
+    if not 99 < sum(share) < 101 or any(float(r[4]) > float(r[2]) for r in rows):
+        raise Fail(err)
+
+
 def shapes_of_every_op(ctx):
     code = "x = ones((2, 3))\ny = x @ ones((3, 4))\nz = (y + 1.0).sum(axis=0)\n"
     _, err = ran(ctx, code, "--trace-shapes")
@@ -155,7 +180,7 @@ def inspect_lists_every_op(ctx):
 
 
 TESTS = [("stats-count-graphs", stats_count_graphs, ["FUN-17"]), ("stats-leave-the-output", stats_leave_the_output, []),
-         ("stats-after-a-failure", stats_after_a_failure, []), ("shapes-of-every-op", shapes_of_every_op, ["TYP-27"]),
+         ("stats-after-a-failure", stats_after_a_failure, []), ("kernels-are-timed", kernels_are_timed, []), ("shapes-of-every-op", shapes_of_every_op, ["TYP-27"]),
          ("shapes-inside-graphs", shapes_inside_graphs, ["TYP-27"]), ("levels-of-a-fold", levels_of_a_fold, ["FUN-15"]),
          ("memory-is-what-is-kept", memory_is_what_is_kept, ["AD-13"]), ("keys-are-unique", keys_are_unique, ["DET-10"]), ("inspect-op", inspect_op, ["AD-21"]),
          ("inspect-lists-every-op", inspect_lists_every_op, ["AD-21"])]

@@ -11,6 +11,7 @@
  */
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
+#include "ir/graph/timed.h"
 
 #include "runtime/mesh.h"
 
@@ -191,6 +192,21 @@ static bool run_scoped(Trace *T, Run *r, Node *n)
     return ok;
 }
 
+/* The op, and how long it took where that is asked for; the time of control flow is that of the ops inside. */
+static bool dispatch(Trace *T, const Node *n, const Attr *a, Tensor *const *in, bool traced, Tensor **out, int *nout)
+{
+    Timed start;
+    bool ok;
+
+    if (!timed_on || traced || (n->op != OP_fused && op_info[n->op].flags & OPF_REGIONS))
+        return op_dispatch(T, (OpId)n->op, a, in, n->nin, out, nout);
+    start = timed_now();
+    ok = op_dispatch(T, (OpId)n->op, a, in, n->nin, out, nout);
+    if (ok)
+        timed_add(n, in, out, *nout, start);
+    return ok;
+}
+
 static bool run_node(Trace *T, Run *r, Node *n)
 {
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
@@ -208,7 +224,7 @@ static bool run_node(Trace *T, Run *r, Node *n)
         T->span = n->span;
     T->dying = dying_mask(r, n);
     a = known_attr(r, n, traced, &room);
-    ok = op_dispatch(T, (OpId)n->op, a, in, n->nin, out, &nout);
+    ok = dispatch(T, n, a, in, traced, out, &nout);
     forget_attr(a, &room);
     T->dying = 0;
     if (ok && n->nout == 1)
