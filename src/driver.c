@@ -217,7 +217,7 @@ static int run_source(const Options *o, const Source *src, int argc, char **argv
 
     program_report(&p, o, stderr);
     if (ok)
-        result = program_run(&p, o, argc, argv);
+        result = graphs_check_names(program_run(&p, o, argc, argv));
     program_done(&p);
     return result;
 }

@@ -86,12 +86,33 @@ static bool no_such_pass(const char *name, const char *level, StrBuf *err)
     int first = 0;
     const char *near = closest_name(name, next_pass, &first);
 
-    sb_printf(err, "there is no pass '%s' over %s; ", name, level);
+    sb_printf(err, "there is no pass '%s'%s%s; ", name, *level ? " over " : "", level);
     if (near && strcmp(near, name))
         sb_printf(err, "did you mean '%s'?", near);
     else
         sb_puts(err, "--passes lists them");
     return false;
+}
+
+int graphs_check_names(int code)
+{
+    StrBuf err = {0};
+    const char *name;
+
+    for (int i = 0; (name = pass_unknown(i)); i++) {
+        PassRow row;
+        int k = 0;
+        while (pass_row(k, &row) && strcmp(row.name, name))
+            k++;
+        if (row.name)
+            continue;
+        (void)no_such_pass(name, "", &err);
+        fprintf(stderr, "error: --no-pass: %s\n", sb_str(&err));
+        sb_clear(&err);
+        code = code == EXIT_OK ? EXIT_MISTAKE : code;
+    }
+    sb_done(&err);
+    return code;
 }
 
 static Graph *recompute(Graph *g) { return schedule_recompute(g); }
@@ -155,15 +176,6 @@ static bool run_passes(Piece *x, const char *names, StrBuf *err)
         }
     }
     return true;
-}
-
-/* Names that --no-pass gave and no pass had: said when all had their turn. */
-static void note_unknown_passes(void)
-{
-    const char *name;
-
-    for (int i = 0; (name = pass_unknown(i)); i++)
-        fprintf(stderr, "note: --no-pass: there is no pass '%s', or nothing came to it\n", name);
 }
 
 /* ------------------------------------------------------------- output */
@@ -300,7 +312,7 @@ int graphs_of_program(const Options *o)
         code = program_run_aside(&p, o);
         kernel_made = NULL;
         kernel_scheduled = NULL;
-        note_unknown_passes();
+        code = graphs_check_names(code);
         if (option_on(o, OPT_passes)) {
             graphs_list_passes(&list);
             fputs(sb_str(&list), stdout);

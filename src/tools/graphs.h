@@ -7,5 +7,7 @@
 int graphs_of_program(const Options *o);        /* run the program, print what its functions become; the exit code */
 int graphs_of_text(const Options *o);           /* the graphs that the file holds as text */
 void graphs_list_passes(StrBuf *out);
+/* After a program ended with `code`: names of --no-pass that no pass has, its own ones included, are errors; the exit code. */
+int graphs_check_names(int code);
 
 #endif

@@ -68,7 +68,10 @@ def every_pass_off(ctx):
         for backend in ("cpu", "eval"):
             must(run(ctx, "run", f"--backend={backend}", f"--no-pass={name}").stdout == want, f"without {name}")
     must("fused(" not in run(ctx, "inspect", "--ir", "schedule", "--no-pass=fuse").stdout, "fuse ran")
-    must("there is no pass 'fuze'" in run(ctx, "inspect", "--ir", "graph", "--no-pass=fuze").stderr, "a name that no pass has")
+    for verb in (["inspect", "--ir", "graph"], ["run"]):
+        wrong = run(ctx, *verb, "--no-pass=fuze,RenameExp,cse", code=1)
+        must("error: --no-pass: there is no pass 'fuze'; did you mean 'fuse'?" in wrong.stderr, "a name that no pass has")
+        must("RenameExp'" not in wrong.stderr and wrong.stdout, "the program's own pass, or what it printed")
 
 
 def lowering(ctx):

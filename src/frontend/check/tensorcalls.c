@@ -165,8 +165,8 @@ int tcall_axis(TCall *c, const TType *x, const CallArg *a)
     int64_t k;
     char axis[24], rank[24];
 
-    if (!a || !type_int_value(a->type, &k) || x->rank == RANK_UNKNOWN)
-        return -1;
+    if (!a || !type_int_value(a->type, &k) || x->rank == RANK_UNKNOWN || (!x->rank && (k == 0 || k == -1)))
+        return -1;                          /* 0 and -1 name the axis that one element has not */
     if (k >= x->rank || k < -x->rank) {
         snprintf(axis, sizeof axis, "%d", (int)k);
         snprintf(rank, sizeof rank, "%d", x->rank);

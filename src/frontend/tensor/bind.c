@@ -483,11 +483,12 @@ bool arg_axis(Interp *I, Value v, int rank, int *axis)
     int64_t i;
     if (!value_as_int(I, v, &i))
         return false;
-    if (i < -rank || i >= (rank ? rank : 1)) {
+    int count = rank ? rank : 1;                /* 0 and -1 name the axis that one element has not */
+    if (i < -count || i >= count) {
         raise(I, EXC_IndexError, "axis %lld is out of range for a tensor of %d axes", (long long)i, rank);
         return false;
     }
-    *axis = (int)(i >= 0 ? i - rank : i);
+    *axis = rank ? (int)(i >= 0 ? i - rank : i) : 0;
     return true;
 }
 

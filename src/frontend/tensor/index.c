@@ -113,7 +113,10 @@ static bool add_tensor(Interp *I, Index *ix, Tensor *x, Tensor *t, int axis)
     if (t->dtype == DT_bool && t->rank)
         return add_mask(I, ix, x, t, axis);
     if (!dtype_is_int(t->dtype)) {
-        raise(I, EXC_IndexError, "an index tensor holds ints or bools, not %s", dtype_info[t->dtype].name);
+        if (t->dtype == DT_bool)
+            raise(I, EXC_IndexError, "a mask without axes is the whole subscript: x[mask]");
+        else
+            raise(I, EXC_IndexError, "an index tensor holds ints or bools, not %s", dtype_info[t->dtype].name);
         return false;
     }
     Tensor *c = t->rank ? NULL : tensor_concrete(t);
@@ -403,6 +406,24 @@ static Tensor *gather(Interp *I, Tensor *x, const Index *ix)
     return y;
 }
 
+/* x[mask] for a mask without axes: x as the one row of a tensor, or none. */
+static Value under_one(Interp *I, Tensor *x, Tensor *mask)
+{
+    Dim shape[RANK_MAX + 1] = {1};
+    memcpy(shape + 1, x->shape, sizeof(Dim) * (size_t)x->rank);
+    Tensor *row = do_reshape(I, tensor_ref(x), x->rank + 1, shape), *m = do_reshape(I, tensor_ref(mask), 1, shape), *y = NULL;
+    Index ix = {0};
+    if (row && m && add_mask(I, &ix, row, m, 0)) {
+        for (int axis = 1; axis < row->rank; axis++)
+            add_whole(&ix, row->shape[axis]);
+        y = gather(I, row, &ix);
+    }
+    index_done(&ix);
+    tensor_unref(row);
+    tensor_unref(m);
+    return value_of(y);
+}
+
 Value tensor_op_getitem(Interp *I, Value v, Value key)
 {
     Tensor *x = as_tensor(v), *y;
@@ -414,6 +435,8 @@ Value tensor_op_getitem(Interp *I, Value v, Value key)
         y = tensor_view(x, x->rank - 1, x->shape + 1, x->stride + 1, x->offset + one.item[0].start * x->stride[0]);
         return y ? tensor_value(y) : raise(I, EXC_MemoryError, "not enough memory for a tensor");
     }
+    if (key.tag == V_TENSOR && as_tensor(key)->dtype == DT_bool && !as_tensor(key)->rank)
+        return under_one(I, x, as_tensor(key));
     if (!index_resolve(I, x, key, false, &ix))
         return VERR;
     y = ix.ntensors ? gather(I, x, &ix) : index_basic(I, x, &ix, false);

@@ -57,16 +57,16 @@ static Value f_reshape(Interp *I, Value *a)
     return value_of(do_reshape(I, x, rank, shape));
 }
 
-static Value f_flatten(Interp *I, Value *a)             /* x, start, end */
+static Value f_flatten(Interp *I, Value *a)             /* x, start, end; one element without axes counts as an axis of one */
 {
     Tensor *x = arg_tensor(I, a[0], "flatten");
-    int lo = 0, hi = -1, n = 0;
+    int lo = 0, hi = -1, n = 0, rank = x && x->rank ? x->rank : 1;
     Dim shape[RANK_MAX + 1], mid = 1;
-    if (!x || !arg_axis(I, a[1], x->rank, &lo) || !arg_axis(I, a[2], x->rank, &hi)) {
+    if (!x || !arg_axis(I, a[1], rank, &lo) || !arg_axis(I, a[2], rank, &hi)) {
         tensor_unref(x);
         return VERR;
     }
-    lo += x->rank, hi += x->rank;
+    lo += rank, hi += rank;
     for (int i = 0; i < lo; i++)
         shape[n++] = x->shape[i];
     for (int i = lo; i <= hi && i < x->rank; i++)

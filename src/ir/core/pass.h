@@ -19,7 +19,7 @@ bool pass_runs(const char *name);
 void pass_declare(const char *name, const char *what);
 /* The i-th of them; NULL: there are no more. */
 const char *pass_declared(int i, const char **what);
-/* Every name that was given to passes_off and that no pass had; NULL: there are no more. Call when all passes had their turn. */
+/* Names that were given to passes_off and that no pass has asked for so far; NULL: there are no more. */
 const char *pass_unknown(int i);
 
 /* How to check and to print what a pass works on. */
