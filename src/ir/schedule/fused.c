@@ -29,7 +29,8 @@
 
 enum {
     OPERANDS = REGION_OPERANDS,
-    COLUMN_ROWS = 64,
+    COLUMN_ROWS = 512,          /* that columns do at once: runs of memory long enough to be fetched ahead */
+    COLUMN_FEW = 64,
     SHORTEST = 16,
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
@@ -419,6 +420,17 @@ static bool split(Run *u)
     return true;
 }
 
+/* How many rows that stand upright a group does: two groups for each thread, where there are as many rows. */
+static int32_t upright_rows(const LaunchSpace *s)
+{
+    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1;
+    int32_t m = COLUMN_ROWS;
+
+    while (m > COLUMN_FEW && n0 < 2 * (int64_t)pool_threads() * m)
+        m /= 2;
+    return m;
+}
+
 /* The body's schedule for these sizes: short rows have short pieces, so that none is mostly beyond the end. */
 static Schedule fitting(const Run *u, bool crosswise)
 {
@@ -431,7 +443,7 @@ static Schedule fitting(const Run *u, bool crosswise)
         s.m = 1;
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
-        s.m = COLUMN_ROWS;
+        s.m = upright_rows(&u->space);
     }
     while (s.n > SHORTEST && n1 <= s.n / 2)
         s.n /= 2;

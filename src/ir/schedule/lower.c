@@ -369,7 +369,7 @@ static TileRef empty_tree(Lower *l, const Node *n)
     return add(l, TOP_tree, &a, NULL, 0);
 }
 
-static TileRef reduce_piece(Lower *l, const Node *n, TileRef tree)
+static TileRef reduce_piece(Lower *l, const Node *n)
 {
     TAttr a = tattr_none;
     TileRef x = get(l, value_index(l, n->in[0].node));
@@ -380,8 +380,7 @@ static TileRef reduce_piece(Lower *l, const Node *n, TileRef tree)
     x = stretched(l, convert(l, x, reduce_accum(n), NULL));
     a.op = (uint8_t)n->op;
     a.axis = !is_upright(l);
-    x = add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
-    return add2(l, TOP_push, tree, x);
+    return add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
 }
 
 static void store_kept(Lower *l, int v)
@@ -415,7 +414,7 @@ static void store_pass(Lower *l)
 static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
 {
     TileBlock *outside = l->b.at;
-    TileRef in[3 + REGION_OPERANDS] = {l->zero, l->end, l->step};
+    TileRef in[3 + REGION_OPERANDS] = {l->zero, l->end, l->step}, x[REGION_OPERANDS];
     TileNode *loop;
 
     memcpy(in + 3, tree, sizeof *tree * (size_t)n);
@@ -426,8 +425,10 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
     l->col = (TileRef){loop->region[0]->params.at[0], 0};
     l->count = add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->end, l->col));
     for (int i = 0; i < n; i++)
-        tree[i] = reduce_piece(l, l->r->value[reduce[i]].node, (TileRef){loop->region[0]->params.at[i + 1], 0});
-    store_pass(l);
+        x[i] = reduce_piece(l, l->r->value[reduce[i]].node);
+    store_pass(l);                                      /* beside the reductions, so that a piece is gone over once */
+    for (int i = 0; i < n; i++)
+        tree[i] = add2(l, TOP_push, (TileRef){loop->region[0]->params.at[i + 1], 0}, x[i]);
     l->ok = l->ok && tile_yield(&l->b, tree, n);
     l->b.at = outside;
     for (int i = 0; i < n; i++)
