@@ -24,6 +24,7 @@
 #include "tools/fix.h"
 #include "tools/graphs.h"
 #include "tools/inspect.h"
+#include "tools/lint.h"
 #include "tools/load.h"
 #include "tools/options.h"
 #include "tools/plugin.h"
@@ -243,6 +244,17 @@ static int do_run(const Options *o)
     return result;
 }
 
+/* As do_tune. */
+static int do_devices(const Options *o)
+{
+    static const char code[] = "import sys, devices\ndevices.command(sys.argv)\n";
+    static char memory[] = "--memory";
+    char *argv[] = {memory};
+    StrBuf err = {0};
+
+    return run_source(o, load_text("<devices>", code, sizeof code - 1, &err), option_on(o, OPT_memory), argv);
+}
+
 /* The verb is a function of the library; its arguments are the file of records, then the operands. */
 static int do_tune(const Options *o)
 {
@@ -285,7 +297,9 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_check] = do_check,
     [VERB_repl] = repl_run,
     [VERB_inspect] = do_inspect,
+    [VERB_lint] = lint_program,
     [VERB_opt] = do_opt,
+    [VERB_devices] = do_devices,
     [VERB_cache] = do_cache,
     [VERB_tune] = do_tune,
     [VERB_explain] = do_explain,

@@ -1,5 +1,7 @@
 """Pages of `tessera explain`: the first example yields exactly the page's code, the last one passes.
 
+An example that says ```tsr lint, or lint=--registers, is given to `tessera lint`.
+
 What a terminal shows for the first example is kept in tests/golden/CODE.txt; `python3 tests/run.py explain --write-golden` writes
 these texts anew, to be read before they are committed.  An example that needs devices says ```tsr sim=4.
 """
@@ -28,6 +30,15 @@ def run(ctx, info, text):
     return tessera(ctx, "run", *(("--sim-devices", devices[1]) if devices else ()), text=text)
 
 
+def lint(ctx, info, text, *options):
+    """What `tessera lint` says, with the option that the example names."""
+    return tessera(ctx, "lint", *re.findall(r"\blint=(\S+)", info), *options, text=text)
+
+
+def linted(info):
+    return any(w.split("=")[0] == "lint" for w in info.split())
+
+
 def build(ctx, info, text):
     """Examples about bundles say ```tsr build: they are built, and nothing is left of it."""
     return tessera(ctx, "build", "--color=never", text=text)
@@ -35,7 +46,7 @@ def build(ctx, info, text):
 
 def codes(ctx, info, text):
     """What `check` reports; of what it accepts, the code that the exception of the running program begins with."""
-    p = tessera(ctx, "check", "--json", text=text)
+    p = tessera(ctx, "check", "--json", text=text) if not linted(info) else lint(ctx, info, text, "--json")
     found = {json.loads(l)["code"] for l in p.stdout.splitlines() if l.startswith("{")}
     if not found and "build" in info.split():
         return set(re.findall(r"\[(E\d{4})\]$", build(ctx, info, text).stderr, re.M))
@@ -44,7 +55,7 @@ def codes(ctx, info, text):
 
 def rendering(ctx, info, text):
     """What a terminal shows, without the lines of the library, which move."""
-    p = tessera(ctx, "check", "--color=never", text=text)
+    p = tessera(ctx, "check", "--color=never", text=text) if not linted(info) else lint(ctx, info, text, "--color=never")
     said = p.stdout + p.stderr or (build if "build" in info.split() else run)(ctx, info, text).stderr
     return re.sub(r'^  File "<stdlib>/.*\n(    .*\n)?', "", said, flags=re.M)
 

@@ -142,7 +142,31 @@ def reference(ctx):
         raise Fail("docs/kernels.md does not have the rows of the tables (--write-golden)")
 
 
+# ------------------------------------------------------------- devices
+
+LARGE = """@kernel
+def large(x: Tensor["N", f32]):
+    a = tile.alloc_shared((200, 256), f32)
+"""
+
+
+def devices(ctx):
+    """What each device has, and that checking goes by the device's number."""
+    shown = process.run([ctx.tessera, "devices", "--memory", "--sim-devices", "2"], env={"TESSERA_FAKE_DEVICE": "A100"}).stdout
+    levels = ["registers", "shared", "L2 cache", "HBM", "NVLink"]
+    if [l.split("  ")[1].strip() for l in shown.splitlines() if l.startswith("  ")] != (levels + ["of a multiprocessor: 256 KB of registers, 164 KB shared; of a group: 163 KB shared"]) * 2:
+        raise Fail(shown)
+    for model, limit in (("A100", 163), ("H200", 0), ("V100", 96)):
+        with tempfile.TemporaryDirectory() as d:
+            path = pathlib.Path(d) / "large.tsr"
+            path.write_text(LARGE)
+            p = process.run([ctx.tessera, "check", str(path)], env={"TESSERA_FAKE_DEVICE": model})
+        if (f"needs 200 KB shared, device has {limit} KB" in p.stderr) != bool(limit) or bool(p.returncode) != bool(limit):
+            raise Fail(f"{model}: {p.stderr}")
+
+
 def tests(ctx):
+    yield Test("kernels/devices", lambda: devices(ctx), ("KER-48", "MEM-23"))
     yield Test("kernels/reference", lambda: reference(ctx))
     folder = ctx.shared / "corpus/kernel"
     if not folder.is_dir():

@@ -3,6 +3,8 @@
  */
 #include "frontend/check/kernels.h"
 
+#include "runtime/gpu.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +66,7 @@ static const char *kilobytes(int64_t bytes, char *out, size_t n)
 static void count_shared(KernelCall *k, int64_t bytes)
 {
     Kernel *kernel = k->C->kernel;
-    int64_t before = kernel->shared;
+    int64_t before = kernel->shared, most = gpu_target()->shared_group * (int64_t)1024;
     char need[32], have[32], rest[32];
     Diag *d;
 
@@ -72,11 +74,11 @@ static void count_shared(KernelCall *k, int64_t bytes)
         return;
     map_set(&kernel->allocated, (uintptr_t)k->node, 1);
     kernel->shared = before + bytes;
-    if (kernel->shared <= KERNEL_SHARED_MAX || before > KERNEL_SHARED_MAX)
+    if (kernel->shared <= most || before > most)
         return;
     kilobytes(bytes, need, sizeof need);
     d = REPORT(k->C, E0603, k->node->span, before ? "the kernel" : "this array",
-               before ? kilobytes(kernel->shared, rest, sizeof rest) : need, kilobytes(KERNEL_SHARED_MAX, have, sizeof have));
+               before ? kilobytes(kernel->shared, rest, sizeof rest) : need, kilobytes(most, have, sizeof have));
     if (before)
         diag_note(d, "this array needs %s KB, those before it %s KB", need, kilobytes(before, rest, sizeof rest));
     diag_help(d, "work on smaller blocks, or on a narrower dtype");

@@ -1,6 +1,8 @@
 /* Devices and meshes by their numbers, and where tensors are. */
 #include "frontend/dist/dist.h"
 
+#include "runtime/gpu.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +114,20 @@ static Value f_device_enter(Interp *I, Value *a)
     return vint(device_enter((int)a[0].i));
 }
 
+static Value f_model(Interp *I, Value *a)
+{
+    if (!args_are(I, a, "s"))
+        return VERR;
+    const GpuModel *m = gpu_model(as_str(a[0])->s);
+    const double fact[] = {m ? m->processors : 0, m ? m->shared_group : 0, m ? m->shared_processor : 0, m ? m->registers : 0, m ? m->cache : 0,
+                           m ? m->memory : 0, m ? m->flops : 0, m ? m->bandwidth : 0, m ? m->links : 0};
+    Value t = m ? tuple_new(sizeof fact / sizeof *fact) : VNONE;
+
+    for (size_t i = 0; m && i < sizeof fact / sizeof *fact; i++)
+        as_tuple(t)->at[i] = fact[i] < 1e8 ? vint((int64_t)fact[i]) : vfloat(fact[i]);
+    return t;
+}
+
 static Value f_device_now(Interp *I, Value *a) { return vint(device_now); }
 
 /* Where a tensor is; -1: over a mesh. What has no value yet will be where new tensors are. */
@@ -212,6 +228,7 @@ const NativeDef dist_mesh_natives[] = {
     {"_dist", "mesh", f_mesh, "(names: list, extents: list, devices: list) -> int", "The id of a mesh."},
     {"_dist", "coordinates", f_coordinates, "(mesh: int, rank: int) -> tuple", "Where a rank is along each axis."},
     {"_dist", "device_enter", f_device_enter, "(device: int) -> int", "Make new tensors there; the place before."},
+    {"_dist", "model", f_model, "(name: str) -> tuple", "A GPU's model as gpu.def has it: multiprocessors, shared memory of a group and of a multiprocessor in KB, registers, cache in MB, memory in GB, operations, bytes of memory and of links a second; None: not known."},
     {"_dist", "device_now", f_device_now, "() -> int", "Where new tensors are made."},
     {"_dist", "device_of", f_device_of, "(x: Tensor) -> int", "Where a tensor is; -1: over a mesh."},
     {"_dist", "fill", f_fill, "(x: Tensor, value: Tensor) -> None", "x becomes value, for everybody who holds it."},

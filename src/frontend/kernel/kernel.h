@@ -70,8 +70,6 @@ bool schedule_is_implicit(const char *name);
 /* ------------------------------------------------------------- kernels */
 
 enum { KERNEL_PARAMS = 48, KERNEL_GROUP_MAX = 1024 };
-/* What one group may have of shared memory, on the largest device that there is. */
-enum { KERNEL_SHARED_MAX = 227 * 1024 };
 
 typedef enum KernelParamKind {
     KPARAM_NUMBER,              /* int, float, bool: passed by value */

@@ -305,14 +305,17 @@ static bool run_alloc(Exec *e, const TileNode *n)
     }
     b = tsr_calloc(sizeof *b);
     b->n = count * lanes;
+    b->cols = v->rank ? v->extent[v->rank - 1] : 1;
+    b->swizzle = n->attr->swizzle;
     b->data = tsr_calloc((size_t)b->n * raw_size(v->dtype) + 1);
     b->state = e->checks & TILE_CHECK_BUFFERS ? tsr_calloc((size_t)b->n + 1) : NULL;
     b->next = e->buffers;
     e->buffers = b;
     v->base = b->data;
     v->state = b->state;
+    v->buffer = b;
     v->lane_step = lanes > 1 ? count : 0;
-    if (e->checks & TILE_CHECK_RACES && n->attr->space == SPACE_SHARED)
+    if ((e->checks & TILE_CHECK_RACES || e->watch) && n->attr->space == SPACE_SHARED)
         v->memory = b->memory = memory_new(v);
     return true;
 }
@@ -356,6 +359,7 @@ static bool run_copy(Exec *e, const TileNode *n)
 /* Copies happen as late as they may: those of batches before `until`, now. */
 static bool land(Exec *e, int64_t until)
 {
+    static const int64_t origin[TILE_RANK_MAX];
     int kept = 0;
 
     for (int i = 0; i < e->pending.n; i++) {
@@ -363,15 +367,18 @@ static bool land(Exec *e, int64_t until)
         StrBuf why = {0};
         if (c->batch >= until)
             e->pending.at[kept++] = *c;
-        else if (!pass_on(e, c->node, view_mark(&c->to, COMING, COMING, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
+        else if ((e->watch && !memory_touch_block(e, c->node, &c->to, origin, c->to.extent, TOUCH_WRITE)) ||
+                 !pass_on(e, c->node, view_mark(&c->to, COMING, COMING, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
             return false;
     }
     e->pending.n = kept;
     return true;
 }
 
-static bool run_barrier(Exec *e)
+static bool run_barrier(Exec *e, const TileNode *n)
 {
+    if (e->watch)
+        exec_seen_barrier(e, n);
     e->epoch++;
     for (Buffer *b = e->buffers; b; b = b->next)
         for (int64_t i = 0; b->state && i < b->n; i++)
@@ -490,7 +497,7 @@ static bool run_node(Exec *e, const TileNode *n)
     case TOP_copy: case TOP_copy_async: return run_copy(e, n);
     case TOP_commit: return e->batch++, true;
     case TOP_wait: return land(e, e->batch - n->attr->i);
-    case TOP_barrier: return run_barrier(e);
+    case TOP_barrier: return run_barrier(e, n);
     case TOP_for: return run_for(e, n);
     case TOP_if: return run_if(e, n);
     case TOP_while: return run_while(e, n);
@@ -501,7 +508,7 @@ static bool run_node(Exec *e, const TileNode *n)
 bool exec_block(Exec *e, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next)
-        if (!run_node(e, n))
+        if (!run_node(e, n) || (e->watch && !exec_seen_step(e)))
             return false;
     return true;
 }
@@ -552,7 +559,7 @@ static bool bind_params(Exec *e, const TileArg *args)
                 return false;
             }
         }
-        if (e->checks & TILE_CHECK_RACES)
+        if (e->checks & TILE_CHECK_RACES || e->watch)
             v->memory = memory_new(v);
     }
     return true;
@@ -610,21 +617,46 @@ static void give_slots(Exec *e)
     tsr_free(e->number);
 }
 
-bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err)
+/* One group, by its number; what ended it early is no fault when enough was seen. */
+static bool run_watched(Exec *e, int64_t group)
 {
-    Exec e = {.k = k, .sizes = sizes, .err = err, .checks = checks};
+    int64_t n[3];
+
+    if (!tile_groups(e->k, e->sizes, n) || group < 0 || group >= n[0] * n[1] * n[2])
+        return false;
+    e->group_number = group;
+    e->group[2] = group % n[2];
+    e->group[1] = group / n[2] % n[1];
+    e->group[0] = group / n[2] / n[1];
+    run_group(e);
+    exec_seen_end(e);
+    return e->err->n == 0;
+}
+
+static bool run(Exec *e, const TileArg *args, int64_t group)
+{
     bool ok;
 
-    number_slots(&e);
-    tile_vary(k, &e.vary);
-    e.mask = tsr_alloc((size_t)k->lanes);
-    memset(e.mask, 1, (size_t)k->lanes);
-    ok = bind_params(&e, args) && run_grid(&e);
-    give_slots(&e);
-    tile_vary_done(&e.vary);
-    tsr_free(e.mask);
-    vec_free(&e.pending);
+    number_slots(e);
+    tile_vary(e->k, &e->vary);
+    e->mask = tsr_alloc((size_t)e->k->lanes);
+    memset(e->mask, 1, (size_t)e->k->lanes);
+    ok = bind_params(e, args) && (e->watch ? run_watched(e, group) : run_grid(e));
+    give_slots(e);
+    tile_vary_done(&e->vary);
+    tsr_free(e->mask);
+    vec_free(&e->pending);
     return ok;
+}
+
+bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err)
+{
+    return run(&(Exec){.k = k, .sizes = sizes, .err = err, .checks = checks}, args, 0);
+}
+
+bool exec_watched(const TileKernel *k, const int64_t *sizes, const TileArg *args, int64_t group, Watch *w, StrBuf *err)
+{
+    return run(&(Exec){.k = k, .sizes = sizes, .err = err, .watch = w}, args, group);
 }
 
 bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err)

@@ -19,8 +19,8 @@ typedef struct Mark {
     int64_t group;
     int32_t who;
     uint32_t epoch;
-    const TileNode *before;             /* of another group, which came earlier; NULL: none */
-    int64_t before_group;
+    const TileNode *before;             /* of another group, which came earlier; NULL: none. Of a watched group, of another epoch: */
+    int64_t before_group;               /* ... who and when: earlier_of */
 } Mark;
 
 typedef struct Cell { Mark mark[TOUCH_KINDS]; } Cell;
@@ -148,9 +148,23 @@ static bool conflicts(const Exec *e, const Mark *m, int who, bool shared, bool *
     return m->epoch == e->epoch && m->who != who;
 }
 
+static int64_t earlier_of(const Mark *m) { return (int64_t)((uint64_t)m->epoch << 32 | (uint32_t)m->who); }
+
+/* Where a group is watched: a barrier keeps apart what it did and does now. Groups have nothing to do with each other there. */
+static void kept_apart(Exec *e, const Mark *m, int who)
+{
+    if (m->node && m->epoch < e->epoch && m->who != who)
+        exec_seen_order(e, m->epoch);
+    if (m->before && (int32_t)(uint32_t)m->before_group != who)
+        exec_seen_order(e, (uint32_t)((uint64_t)m->before_group >> 32));
+}
+
 static void note(const Exec *e, Mark *m, const TileNode *n, int who)
 {
-    if (m->node && m->group != e->group_number) {
+    if (e->watch && m->node && m->epoch != e->epoch) {
+        m->before = m->node;
+        m->before_group = earlier_of(m);
+    } else if (m->node && m->group != e->group_number) {
         m->before = m->node;
         m->before_group = m->group;
     }
@@ -172,7 +186,9 @@ bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element
         bool groups;
         if ((t == TOUCH_READ && touch == TOUCH_READ) || (t == TOUCH_ATOMIC && touch == TOUCH_ATOMIC))
             continue;
-        if (conflicts(e, &c->mark[t], who, v->shared, &groups))
+        if (e->watch)
+            kept_apart(e, &c->mark[t], who);
+        else if (conflicts(e, &c->mark[t], who, v->shared, &groups))
             return race(e, n, v, element, who, touch, &c->mark[t], t, groups);
     }
     note(e, &c->mark[touch], n, who);

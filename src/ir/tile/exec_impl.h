@@ -17,12 +17,15 @@ enum { NEVER_WRITTEN, WRITTEN, COMING, LANDED };
 
 /* Memory with what is known of who touched its elements, where races are looked for (exec_check.c). */
 typedef struct Memory Memory;
+typedef struct Buffer Buffer;
+typedef struct Watch Watch;
 
 typedef struct View {
     char *base;                         /* of its first element; of local memory, lane 0's */
     uint8_t *state;                     /* of the first element of a buffer; NULL: global memory, or nobody asks */
     int64_t lane_step;                  /* local memory: elements from one lane's to the next one's */
     Memory *memory;                     /* NULL: races are not looked for */
+    const Buffer *buffer;               /* of which it is a part; NULL: global memory */
     Sym name;                           /* what messages call it; may be NULL */
     bool shared;
     int rank;
@@ -39,13 +42,14 @@ typedef struct Tree {
     int room;
 } Tree;
 
-typedef struct Buffer {
+struct Buffer {
     char *data;
     uint8_t *state;
-    int64_t n;
+    int64_t n, cols;                    /* cols: elements of a row, its last axis */
+    bool swizzle;
     Memory *memory;
-    struct Buffer *next;
-} Buffer;
+    Buffer *next;
+};
 
 /* What a value is at the moment. A value that varies has an element for each lane. */
 typedef struct Slot {
@@ -76,6 +80,7 @@ typedef struct Exec {
     TileVary vary;
     uint8_t *mask;                      /* of several lanes, those that are here */
     uint32_t epoch;                     /* barriers that the group has passed */
+    Watch *watch;                       /* NULL: nobody looks on */
     StrBuf *err;
 } Exec;
 
@@ -93,6 +98,15 @@ static inline bool exec_varies(const Exec *e, TileRef v) { return e->k->lanes > 
 /* exec_lane.c: nodes of groups of several lanes that are not done once for all of them. */
 bool lane_does(const Exec *e, const TileNode *n);
 bool lane_run(Exec *e, const TileNode *n);
+
+/* exec_watch.c, where a group is watched */
+bool exec_watched(const TileKernel *k, const int64_t *sizes, const TileArg *args, int64_t group, Watch *w, StrBuf *err);       /* of exec.c */
+void exec_seen_access(Exec *e, const TileNode *n, const View *v);            /* the next scalar access, and then each lane's element */
+void exec_seen_lane(Exec *e, const View *v, const char *element, int lane);
+void exec_seen_barrier(Exec *e, const TileNode *n);                         /* it ends the epoch */
+void exec_seen_order(Exec *e, uint32_t since);                            /* what would race was done in this earlier epoch */
+bool exec_seen_step(Exec *e);                                               /* false: that was enough */
+void exec_seen_end(Exec *e);
 
 /* exec_check.c */
 enum { WHO_GROUP = -1, WHO_MANY = -2, WHO_COPY = -3 };      /* else a lane */

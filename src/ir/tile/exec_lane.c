@@ -254,6 +254,8 @@ static bool lane_access(Exec *e, const TileNode *n, const View *v, const void *f
             memcpy(lane_at(e, out_of(n, 0), l), fill, size);
         return true;
     }
+    if (e->watch && !v->lane_step)
+        exec_seen_lane(e, v, p, l);
     if ((state && n->op != TOP_store && !memory_readable(e, n, v, state, p)) || !memory_touch(e, n, v, p, l, touch))
         return false;
     if (n->op == TOP_load)
@@ -274,6 +276,8 @@ static bool lane_accesses(Exec *e, const TileNode *n)
 
     if (n->op == TOP_load)
         exec_fill(n->attr, v->dtype, fill);
+    if (e->watch && !v->lane_step)
+        exec_seen_access(e, n, v);
     for (int l = 0; l < lanes_of(e); l++)
         if (e->mask[l] && !lane_access(e, n, v, fill, l))
             return false;
