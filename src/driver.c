@@ -343,6 +343,14 @@ static void choose_backend(const char *name, const char *level)
 #endif
 }
 
+/* Results that depend on more than the program and its inputs are announced. */
+static void announce_mode(const Options *o)
+{
+    if (mode_is_fast(o))
+        fprintf(stderr, "mode %s: compiled code may reassociate and contract sums%s; results may differ between machines and versions\n",
+                o->value[OPT_mode], strcmp(o->value[OPT_mode], "fast-math") ? ", in the order in which parts come" : "");
+}
+
 static int do_verb(const Options *o)
 {
     StrBuf out = {0};
@@ -363,6 +371,7 @@ static int do_verb(const Options *o)
     if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))
         return complain(&out, EXIT_USAGE);
     choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto", o->value[OPT_opt_level]);
+    announce_mode(o);
     return verb_fn[o->verb](o);
 }
 

@@ -102,7 +102,7 @@ def caught():
     ctx = Context(ROOT, WORK / "build", ROOT.parent / "shared", str(WORK / "build/tessera"))
     for name, flags, seed in staged.programs():
         try:
-            staged.compare(ctx, flags, seed)
+            staged.compare(ctx, flags, seed, timeout=900)   # a busy machine is no catch
         except Fail as e:
             return name, str(e).splitlines()[0][:100]
     return None

@@ -15,6 +15,7 @@
 #include "runtime/code.h"
 #include "runtime/store.h"
 
+static int kernel_effort = 1;
 static Level kernel_level = LEVEL_O1;
 
 typedef int64_t ScratchFn(const int64_t *size);
@@ -40,6 +41,7 @@ static bool lower(const TileKernel *k, const Machine *m, Finish *finish, StrBuf 
 
 void compile_level(int level)
 {
+    kernel_effort = level;
     kernel_level = level == 0 ? LEVEL_O0 : level == 1 ? LEVEL_O1 : LEVEL_O3;
 }
 
@@ -166,4 +168,12 @@ static int64_t scratch(const void *code, const int64_t *size) { return ((const C
 
 static uint32_t users(const void *code) { return ((const Compiled *)code)->refs; }
 
-const KernelCompiler cpu_compiler = {compile, entry, scratch, users, compiled_free};
+static int effort(int level)
+{
+    int former = kernel_effort;
+
+    compile_level(level);
+    return former;
+}
+
+const KernelCompiler cpu_compiler = {.compile = compile, .entry = entry, .scratch = scratch, .users = users, .free = compiled_free, .effort = effort};

@@ -395,6 +395,15 @@ static LLVMValueRef iota(CpuCode *e, const TileNode *n, const Spot *p)
     return lanes_convert(e->u, (DType)n->type[0].dtype, DT_int64, NULL, at, NULL, NULL, e->width);
 }
 
+/* Sums and products of a fast op may be reassociated and contracted; formulas of several steps keep theirs, which their bounds are for. */
+static void let_loose(LLVMValueRef x)
+{
+    LLVMOpcode op = LLVMIsAInstruction(x) ? LLVMGetInstructionOpcode(x) : LLVMRet;
+
+    if (op == LLVMFAdd || op == LLVMFSub || op == LLVMFMul || op == LLVMFDiv)
+        LLVMSetFastMathFlags(x, LLVMFastMathAllowReassoc | LLVMFastMathAllowContract | LLVMFastMathAllowReciprocal | LLVMFastMathNoSignedZeros);
+}
+
 static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
 {
     DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
@@ -416,9 +425,11 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
     y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
     if (n->attr->flush)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
+    if (n->attr->fast)
+        let_loose(y.lane);
     if (!raw_is_lane(to)) {                     /* only rounded is it the tile's element */
         y.raw = lanes_to_raw(e->u, to, y.lane, e->width);
-        y.lane = NULL;
+        y.lane = n->attr->fast ? y.lane : NULL;
     }
     return y;
 }

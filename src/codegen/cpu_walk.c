@@ -129,11 +129,11 @@ LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n)
     return LLVMBuildShuffleVector(e->u->builder, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(pick, (unsigned)n), "");
 }
 
-/* Lanes of a sum along the strip: 8, whose order counts, or as many as there are where it does not. */
+/* Lanes of a sum along the strip: 8, whose order counts, or as many as there are where it does not, or nobody minds. */
 static int sum_lanes(const Cluster *c, const Sink *s)
 {
     DType dt = (DType)tile_type(s->v)->dtype;
-    bool ordered = (s->node->attr->op == OP_sum || s->node->attr->op == OP_prod) && dtype_is_inexact(dt);
+    bool ordered = (s->node->attr->op == OP_sum || s->node->attr->op == OP_prod) && dtype_is_inexact(dt) && !s->node->attr->fast;
 
     return ordered ? CHUNK_LANES : c->width;
 }

@@ -436,3 +436,8 @@ void environment_check(char **environ_, StrBuf *out)
         sb_putc(out, '\n');
     }
 }
+
+bool mode_is_fast(const Options *o)
+{
+    return o->value[OPT_mode] && strcmp(o->value[OPT_mode], "deterministic");
+}

@@ -35,6 +35,7 @@ typedef struct Options {
 bool options_parse(int argc, char **argv, Options *out, StrBuf *err);
 void options_done(Options *o);
 static inline bool option_on(const Options *o, Opt opt) { return o->value[opt] != NULL; }
+bool mode_is_fast(const Options *o);        /* --mode, other than deterministic */
 
 /* Help: the first screen, one command, a topic. False: no such topic. */
 void help_overview(StrBuf *out);

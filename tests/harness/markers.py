@@ -42,9 +42,9 @@ def parse(text):
     return e
 
 
-def command(tessera, path, e):
+def command(tessera, path, e, flags=()):
     verb = e.options.get("cmd", "check" if e.errors else "run")
-    argv = [tessera, verb]
+    argv = [tessera, verb, *flags]
     argv += e.options["flags"].split(",") if "flags" in e.options else []
     argv += ["--debug"] if "debug" in e.options else []
     argv += ["--sim-devices", e.options["sim"]] if "sim" in e.options and verb == "run" else []
@@ -91,13 +91,13 @@ def compare_output(e, p):
             raise Fail(f"standard error lacks {text!r}: {tail}")
 
 
-def check_program(tessera, path, *, env=None, memory=process.MEMORY, patience=1):
-    """Run one program against its own comments."""
+def check_program(tessera, path, *, flags=(), env=None, memory=process.MEMORY, patience=1):
+    """Run one program against its own comments, with further options of `run`."""
     e = parse(path.read_text())
     need = e.options.get("needs")
     if need and not os.environ.get("TESSERA_TEST_" + need.upper()):
         raise Skip(f"needs {need}")
-    p = process.run(command(tessera, path, e), timeout=(60 if "slow" in e.options else 20) * patience, cwd=path.parent,
+    p = process.run(command(tessera, path, e, flags), timeout=(60 if "slow" in e.options else 20) * patience, cwd=path.parent,
                     env=env, memory=memory)
     if why := process.died(p):
         raise Fail(why)

@@ -168,6 +168,41 @@ def plans(ctx):
     must(taken >= 30, "memory is hardly ever taken over")
 
 
+MODES = """
+def f(x, y):
+    return (x * y + 1.0).sum(axis=-1) * 0.1
+
+x, y = (random.normal((64, 1000)) for _ in "xy")
+exact = jit(f)(x, y)
+with tessera.fast_math(False):
+    inner = jit(f)(x, y)
+with tessera.deterministic.scope():
+    fixed = jit(f)(x, y)
+with tessera.fast_math():
+    loose = jit(f)(x, y)
+print(exact.tolist(), inner.tolist() == fixed.tolist(), allclose(loose, fixed, atol=1e-3), loose.tolist() == exact.tolist())
+"""
+
+
+def modes(ctx):
+    """DET-07: the same bits unless told; fast-math marks what may be reassociated on every level and in the code, and scopes take it back."""
+    plain = run(ctx, "run", "--backend=cpu", text=MODES)
+    must(plain.stdout == run(ctx, "run", "--backend=cpu", text=MODES).stdout and plain.stderr == "", "two runs differ")
+    must(plain.stdout == run(ctx, "run", "--backend=eval", text=MODES).stdout.replace("True True True", "True True False"), plain.stdout[-80:])
+    must(plain.stdout.endswith("True True False\n"), plain.stdout[-80:])
+    for mode in ("fast-math", "async-nondet"):
+        p = run(ctx, "run", "--backend=cpu", "--mode", mode, text=MODES)
+        must(p.stderr.startswith(f"mode {mode}: "), p.stderr)
+        must(p.stdout.endswith("True True True\n") and p.stdout != plain.stdout, p.stdout[-80:])
+    must("mode fast-math" in process.run([ctx.tessera, "repl", "--mode=fast-math"], stdin="").stderr, "the session's banner")
+    one = "@jit\ndef f(x, y):\n    return (x * y + 1.0).sum(axis=-1)\nf(ones((4, 300)), ones((4, 300)))\n"
+    for level, mark in (("graph", "fast=1"), ("schedule", "fast=1"), ("tile", "fast=1"), ("target", "vfmadd")):
+        free, strict = (run(ctx, "inspect", "--ir", level, *o, text=one).stdout for o in (["--mode=fast-math"], []))
+        must(mark in free and mark not in strict, f"{level}: {mark}")
+    p = run(ctx, "run", "--mode=quick", text=one, code=2)
+    must(all(m in p.stderr for m in ("deterministic", "fast-math", "async-nondet")), p.stderr)
+
+
 def bad_pass(ctx):
     """A pass that raises, and one whose class has no run, end the call, not the process."""
     raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
@@ -306,4 +341,5 @@ def tests(ctx):
     yield Test("passes/why-compile", lambda: why_compile(ctx))
     yield Test("passes/plugin", lambda: plugin(ctx), ("IR-10",))
     yield Test("passes/plans", lambda: plans(ctx), ("OPT-14",))
+    yield Test("passes/modes", lambda: modes(ctx), ("DET-07",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

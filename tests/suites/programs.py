@@ -5,6 +5,7 @@ from harness import markers
 from harness.test import Fail, Skip, Test, rows_in
 
 CORPUS = ("lang", "tensor", "check")
+BACKENDS = ("cpu", "eval")                              # besides the one that is chosen by itself
 
 
 def programs(folder):
@@ -26,6 +27,11 @@ def some_programs(ctx, share):
             name = str(f.relative_to(base))
             if name not in waiting and f.parent.name != "python" and zlib.crc32(name.encode()) % share == 0:
                 yield f, name
+
+
+def runs(path):
+    e = markers.parse(path.read_text())
+    return not e.errors and "cmd" not in e.options
 
 
 def skip(why):
@@ -59,3 +65,6 @@ def tests(ctx):
             name = str(f.relative_to(ctx.shared))
             run = lambda f=f: markers.check_program(ctx.tessera, f)
             yield Test(name, still_pending(ctx, f, waiting[name]) if name in waiting else run)
+            for backend in BACKENDS if name not in waiting and runs(f) else ():
+                run = lambda f=f, b=backend: markers.check_program(ctx.tessera, f, flags=[f"--backend={b}"])
+                yield Test(f"{name} --backend={backend}", run)

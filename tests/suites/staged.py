@@ -20,12 +20,12 @@ RUNS = [                                                # (name, flags, programs
 ] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "recompute", "fuse", "tile.fold")]
 
 
-def compare(ctx, flags, seed, text=None):
+def compare(ctx, flags, seed, text=None, timeout=60):
     text, functions = text or (staged.program(seed, FUNCTIONS), FUNCTIONS)
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / f"staged{seed}.tsr"
         path.write_text(text)
-        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=60)
+        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=timeout)
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()

@@ -19,6 +19,7 @@ typedef struct InterpOptions {
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
     bool why_compile;           /* say on standard error why each call that becomes a graph does (tensor/jit_why.c) */
+    bool fast;                  /* numerics begin as in with fast_math() */
     bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;
     bool autotune_trace;        /* trials of the tuner are told on standard error */

@@ -14,6 +14,7 @@
 #include "frontend/eval/eval.h"
 #include "frontend/tensor/ir_values.h"
 #include "frontend/tensor/jit_entry.h"
+#include "frontend/tensor/jit_mode.h"
 #include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/watch.h"
 #include "ir/schedule/schedule.h"
@@ -329,7 +330,7 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
     return e->fused ? e->fused : e->graph;
 }
 
-enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT };
+enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE };
 
 static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
 
@@ -484,7 +485,7 @@ static Value call_lifted(Interp *I, Transform *t, Staged *s, Value tree, const C
     return call_tree_staged(I, t, s, tree, c);
 }
 
-static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
+static Value call_by_graph(Interp *I, Transform *t, const CallArgs *c)
 {
     if (!t->state) {
         t->state = tsr_calloc(sizeof(Staged));
@@ -513,6 +514,21 @@ static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
     return v;
 }
 
+static Value call_jit(Interp *I, Transform *t, const CallArgs *c)
+{
+    JitMode mode = t->opt[OPT_MODE].tag == V_INT ? (JitMode)t->opt[OPT_MODE].i : MODE_DEFAULT;
+    JitManner manner;
+    Value v;
+    if (mode == MODE_DEFAULT)
+        return call_by_graph(I, t, c);
+    if (mode == MODE_INTERPRET)
+        return value_call_kw(I, t->f, c->args, c->n, c->kwvals, c->kwnames, c->nkw);
+    manner = jit_manner_begin(I, mode);
+    v = call_by_graph(I, t, c);
+    jit_manner_end(I, &manner);
+    return v;
+}
+
 /* A number of bytes, or a text such as "64MB", as an int; V_NONE: no limit; V_ERR pending. */
 static Value limit_of(Interp *I, Value v)
 {
@@ -524,12 +540,17 @@ static Value limit_of(Interp *I, Value v)
     return vint(n);
 }
 
-static Value staged_function(Interp *I, Value *a, const char *name)     /* f, static_argnums, static_argnames, capture_graph, memory_limit */
+/* f, static_argnums, static_argnames, capture_graph, memory_limit, compile_mode */
+static Value staged_function(Interp *I, Value *a, const char *name)
 {
     if (is_given(a[0]) && !value_is_callable(a[0]))
         return raise(I, EXC_TypeError, "%s takes a function, not %s", name, value_type_name(a[0]));
-    Value opt[] = {[OPT_STATIC] = is_given(a[1]) ? a[1] : a[2], [OPT_MEMORY] = limit_of(I, a[4])};
-    return is_err(opt[OPT_MEMORY]) ? VERR : transform_new(name, call_jit, is_given(a[0]) ? a[0] : VERR, opt, 2);
+    JitMode mode;
+    Value opt[TRANSFORM_OPTIONS] = {[OPT_STATIC] = is_given(a[1]) ? a[1] : a[2], [OPT_MEMORY] = limit_of(I, a[4]), [OPT_EXPORT] = VNONE};
+    if (is_err(opt[OPT_MEMORY]) || !jit_mode_of(I, a[5], &mode))
+        return VERR;
+    opt[OPT_MODE] = vint(mode);
+    return transform_new(name, call_jit, is_given(a[0]) ? a[0] : VERR, opt, TRANSFORM_OPTIONS);
 }
 
 static Value f_jit(Interp *I, Value *a) { return staged_function(I, a, "jit"); }
@@ -555,11 +576,12 @@ Value export_options(Value v)
 }
 
 #define JIT "(f: Callable | None = None, /, static_argnums: int | tuple | list | None = None, *, static_argnames=None, " \
-    "capture_graph: bool = False, memory_limit: int | str | None = None) -> Callable"
+    "capture_graph: bool = False, memory_limit: int | str | None = None, compile_mode: str | None = None) -> Callable"
 const NativeDef tensor_jit_natives[] = {
     {"", "jit", f_jit, JIT, "f staged: its first call makes a graph for every size that meets the graph's conditions, later calls run it. What is no tensor is static: "
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call. Under memory_limit "
-     "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results."},
+     "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results. compile_mode: interpret (op by op), "
+     "default, optimize (kernels from the first call on, made with more effort), fast (the same, and sums may be reassociated)."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
     {"", "export", f_export, "(f: Callable | None = None, /, *, name: str | None = None, sizes: dict | list | None = None, args: dict | None = None) -> Callable",

@@ -166,7 +166,7 @@ static bool dtype_field(Interp *I, Value v, uint8_t *out)
     return ok;
 }
 
-/* The scope in force, changed by what is given: storage, compute, accumulate, rounding, saturate, denorm_mode, compensated.
+/* The scope in force, changed by what is given: storage, compute, accumulate, rounding, saturate, denorm_mode, compensated, fast.
  * Gives the former scope, for numerics_leave. */
 static Value f_enter(Interp *I, Value *a)
 {
@@ -174,7 +174,7 @@ static Value f_enter(Interp *I, Value *a)
     Policy p = T->numerics ? *T->numerics : policy_none;
     if (!dtype_field(I, a[0], &p.storage) || !dtype_field(I, a[1], &p.compute) || !dtype_field(I, a[2], &p.accum) ||
         !arg_rounding(I, a[3], &p.rounding) || !arg_denorm(I, a[5], &p.denorm) || (is_given(a[4]) && !arg_bool(I, a[4], &p.saturate)) ||
-        (is_given(a[6]) && !arg_bool(I, a[6], &p.compensated)))
+        (is_given(a[6]) && !arg_bool(I, a[6], &p.compensated)) || (is_given(a[7]) && !arg_bool(I, a[7], &p.fast)))
         return VERR;
     Value former = vint((int64_t)(intptr_t)T->numerics);
     T->numerics = policy_intern(p);
@@ -341,6 +341,8 @@ void tensor_init(Interp *I)
     T->poll = poll_interp;
     T->poll_state = I;
     T->guarded = I->opt.guard_numerics;
+    if (I->opt.fast)
+        T->numerics = fast_numerics(NULL);
     watch_begin(I);
 }
 
@@ -354,7 +356,7 @@ void tensor_done(Interp *I)
 const NativeDef tensor_scope_natives[] = {
     {"_core", "numerics_enter", f_enter,
      "(storage=None, compute=None, accumulate=None, rounding: str | None = None, saturate: bool | None = None, denorm_mode: str | None = None, "
-     "compensated: bool | None = None) -> int",
+     "compensated: bool | None = None, fast: bool | None = None) -> int",
      "Change the numerics in force; gives the former ones."},
     {"_core", "quantize_enter", f_quantize, "(activations, weights, accumulate, training: bool) -> int",
      "Quantise the operands of products; gives the former numerics."},

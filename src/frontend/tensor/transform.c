@@ -196,7 +196,7 @@ static void t_free(void *self)
 {
     Transform *t = self;
     value_unref(t->f);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < TRANSFORM_OPTIONS; i++)
         value_unref(t->opt[i]);
     if (t->state_free)
         t->state_free(t->state);
@@ -206,7 +206,7 @@ static void t_visit(void *self, void (*fn)(Value *v, void *st), void *st)
 {
     Transform *t = self;
     fn(&t->f, st);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < TRANSFORM_OPTIONS; i++)
         fn(&t->opt[i], st);
     if (t->state && t->state_visit)
         t->state_visit(t->state, fn, st);
@@ -218,7 +218,7 @@ static Value t_call(Interp *I, void *self, Value *args, int nargs, Value *kwvals
     if (is_err(t->f)) {                                 /* @grad(argnums=1) meets its function */
         if (nargs != 1 || nkw || !value_is_callable(args[0]))
             return raise(I, EXC_TypeError, "%s(...) decorates one function", t->name);
-        return transform_new(t->name, t->call, args[0], t->opt, 3);
+        return transform_new(t->name, t->call, args[0], t->opt, TRANSFORM_OPTIONS);
     }
     if (!interp_enter(I))
         return VERR;

@@ -56,13 +56,14 @@ bool flatten_weak(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout);
 
 /* A function made by a transformation, or a decorator still waiting for its function. */
 typedef struct Transform Transform;
+enum { TRANSFORM_OPTIONS = 4 };
 typedef Value (*TransformCall)(Interp *I, Transform *t, const CallArgs *c);
 struct Transform {
     NativeInst inst;
     TransformCall call;
     const char *name;
     Value f;                    /* V_ERR: waiting */
-    Value opt[3];               /* the transformation's own */
+    Value opt[TRANSFORM_OPTIONS];               /* the transformation's own */
     void *state;
     void (*state_free)(void *state);
     void (*state_visit)(void *state, void (*fn)(Value *v, void *st), void *st);     /* its Values; NULL: none */

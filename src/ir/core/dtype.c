@@ -146,6 +146,7 @@ Policy policy_over(Policy p, const Policy *q)
     p.denorm = q->denorm ? q->denorm : p.denorm;
     p.saturate |= q->saturate;
     p.compensated |= q->compensated;
+    p.fast |= q->fast;
     p.master |= q->master;
     if (q->has_scale)
         p.has_scale = true, p.scale = q->scale;
@@ -155,7 +156,7 @@ Policy policy_over(Policy p, const Policy *q)
 static bool policy_equal(const Policy *p, const Policy *q)
 {
     return p->storage == q->storage && p->compute == q->compute && p->accum == q->accum && p->rounding == q->rounding &&
-           p->denorm == q->denorm && p->saturate == q->saturate && p->compensated == q->compensated &&
+           p->denorm == q->denorm && p->saturate == q->saturate && p->compensated == q->compensated && p->fast == q->fast &&
            p->has_scale == q->has_scale && p->master == q->master && p->scale == q->scale &&
            p->quant[0] == q->quant[0] && p->quant[1] == q->quant[1] && p->training == q->training;
 }
@@ -181,4 +182,12 @@ const Policy *policy_intern(Policy p)
     i->next = all;
     all = i;
     return &i->p;
+}
+
+const Policy *fast_numerics(const Policy *scope)
+{
+    Policy p = scope ? *scope : policy_none;
+
+    p.fast = true;
+    return policy_intern(p);
 }

@@ -35,6 +35,7 @@ typedef struct Policy {         /* DT_NONE: as the dtype's default */
     uint8_t storage, compute, accum, rounding, denorm;
     bool saturate;
     bool compensated;           /* of scopes: sums keep what their steps round away */
+    bool fast;                  /* of scopes: compiled code may reassociate, contract, and leave roundings out */
     uint8_t quant[2];           /* of scopes: the integers that the operands of products of floats are quantised to */
     bool training;              /* with quant: rounded to the grid, computed in floats */
     bool has_scale;             /* loss_scale: gradients are carried times `scale` */
@@ -56,6 +57,7 @@ DType dtype_compute(DType t);                           /* default compute type:
 DType dtype_accum(DType t);                             /* default accumulator: f32 up to 16 bits, int32 for narrow ints */
 size_t dtype_nbytes(DType t, size_t n);                 /* bytes of n packed elements, rounded up */
 
+const Policy *fast_numerics(const Policy *scope);       /* the scope, NULL: none, with fast set */
 const Policy *policy_intern(Policy p);                  /* NULL for policy_none */
 Policy policy_over(Policy outer, const Policy *inner);  /* what inner says, else what outer does */
 static inline Rounding policy_rounding(const Policy *p) { return p->rounding == DT_NONE ? ROUND_NEAREST : (Rounding)p->rounding; }

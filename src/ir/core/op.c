@@ -75,7 +75,7 @@ bool attr_equal(const Attr *a, const Attr *b)
 {
     return a->dtype == b->dtype && a->accum == b->accum && a->compute == b->compute && a->policy == b->policy &&
            a->rounding == b->rounding && a->saturate == b->saturate &&
-           a->flush == b->flush && a->kind == b->kind && a->naxes == b->naxes && !memcmp(a->axis, b->axis, a->naxes) &&
+           a->flush == b->flush && a->fast == b->fast && a->kind == b->kind && a->naxes == b->naxes && !memcmp(a->axis, b->axis, a->naxes) &&
            a->n == b->n && a->m == b->m && !memcmp(&a->f, &b->f, sizeof a->f) && a->i == b->i && a->seed == b->seed &&
            dims_equal(a, b) && !memcmp(a->region, b->region, sizeof a->region) && a->value == b->value &&
            a->name == b->name && a->host == b->host;
@@ -139,6 +139,7 @@ void attr_print(OpId op, const Attr *a, StrBuf *out)
         sb_printf(&b, "%srounding=%s", b.n ? " " : "", rounding_name((Rounding)a->rounding));
     print_int(&b, "saturate", a->saturate);
     print_int(&b, "flush", a->flush);
+    print_int(&b, "fast", a->fast);
     print_int(&b, "kind", a->kind);
     print_axes(&b, a);
     print_int(&b, "n", a->n);

@@ -229,6 +229,12 @@ static bool arithmetic(Trace *T, const Governing *g, OpId op, const Attr *a, Ten
 
 static bool is_sum(OpId op) { return op == OP_sum || op == OP_prod || op == OP_cumsum || op == OP_cumprod; }
 
+/* Has the op an order or a rounding that a scope of fast numerics gives up? */
+static bool may_be_fast(OpId op, const Tensor *x)
+{
+    return dtype_is_float((DType)x->dtype) && ((op_info[op].family == FAM_MAP && !is_exact(op)) || op == OP_sum || op == OP_prod);
+}
+
 /* A conversion that says nothing itself: as the type it makes says, else as the scope does. */
 static bool convert_governed(Trace *T, const Attr *a, Tensor *const *in, Tensor **out, bool *ok)
 {
@@ -327,11 +333,12 @@ bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
     g = governing(T, own);
     b = *a;
     b.flush |= op_info[op].family == FAM_MAP && g.p.denorm == DENORM_FLUSH;
+    b.fast |= g.p.fast && may_be_fast(op, in[0]);
     if (own && own->has_scale)
         *ok = scaled(T, &g, op, &b, in, nin, out, nout);
     else if (govern(T, &g, op, &b, in, nin, out, ok))
         return true;
-    else if (b.flush != a->flush)
+    else if (b.flush != a->flush || b.fast != a->fast)
         *ok = run1(T, op, &b, in, nin, out);
     else
         return false;

@@ -373,6 +373,8 @@ bool read_attribute(Reader *p, Attr *a)
         a->saturate = byte(p);
     else if (read_accept(p, "flush="))
         a->flush = byte(p);
+    else if (read_accept(p, "fast="))
+        a->fast = byte(p);
     else if (read_accept(p, "kind="))
         a->kind = byte(p);
     else if (read_accept(p, "axes="))

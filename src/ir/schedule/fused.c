@@ -41,6 +41,7 @@ typedef struct Variant {
     Schedule schedule;
     TileKernel *tile;           /* NULL: it could not be lowered */
     const struct KernelCompiler *by;    /* whose code it is: another compiler may have begun since */
+    int effort;
     void *code;                 /* the compiler's; NULL: there is none */
     LaunchKernel launch;
 } Variant;
@@ -64,6 +65,7 @@ static FusedStats stats;
 static const KernelCompiler *compiler;      /* NULL: the oracle */
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 static bool lazy;
+static int effort, told;        /* what a function asked of the compiler, 0: none did; what it does without */
 
 enum { PAYS = 1 << 23 };        /* element operations that take about as long as making a kernel */
 
@@ -171,7 +173,8 @@ static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Sched
     Variant *v = c->first;
     double start;
 
-    while (v && (v->by != compiler || !same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
+    while (v && (v->by != compiler || v->effort != effort ||
+                 !same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
         v = v->next;
     if (v)
         return v;
@@ -180,6 +183,7 @@ static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Sched
     memcpy(v->stride, stride, sizeof *stride * (size_t)n);
     v->schedule = s;
     v->by = compiler;
+    v->effort = effort;
     compile(v, c);
     v->next = c->first;
     c->first = v;
@@ -709,6 +713,26 @@ void fused_begin(const KernelCompiler *c, bool lazily)
     lazy = lazily;
     graph_code_free = code_free;
     trace_run_fused = run_fused;
+}
+
+bool fused_lazily(bool lazily)
+{
+    bool former = lazy;
+
+    lazy = lazily;
+    return former;
+}
+
+int fused_effort(int level)
+{
+    int former = effort;
+
+    if (!former && compiler && compiler->effort)
+        told = compiler->effort(level);
+    else if (compiler && compiler->effort)
+        compiler->effort(level ? level : told);
+    effort = level;
+    return former;
 }
 
 FusedStats fused_stats(void) { return stats; }

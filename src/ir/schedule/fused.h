@@ -19,6 +19,7 @@ typedef struct KernelCompiler {
     int64_t (*scratch)(const void *code, const int64_t *size);     /* bytes that a group's buffers take */
     uint32_t (*users)(const void *code);    /* references to it */
     void (*free)(void *code);               /* drop one */
+    int (*effort)(int level);               /* how hard it tries from now on: 0, 1 or 3; gives what was in force. NULL: it knows one way */
     bool idle;                              /* its code does nothing, so products need not be computed either (rehearse.h) */
 } KernelCompiler;
 
@@ -27,6 +28,9 @@ typedef struct KernelCompiler {
  * lazily: a body is compiled when what it has computed op by op would have paid for that.
  */
 void fused_begin(const KernelCompiler *compiler, bool lazily);
+/* For a while, for a function that asks for it: each gives what was in force. effort: as KernelCompiler has it, 0: as it is without. */
+bool fused_lazily(bool lazily);
+int fused_effort(int level);
 /* The oracle, tile_exec: set by those who ask for it, so that nobody else need have it. */
 extern bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 /*

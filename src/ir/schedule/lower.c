@@ -139,6 +139,7 @@ static TileRef emit_map(Lower *l, const Node *n, TileRef *in)
     a.op = (uint8_t)n->op;
     a.dtype = out;
     a.flush = n->attr->flush;
+    a.fast = n->attr->fast;
     return add(l, TOP_map, &a, in, n->nin);
 }
 
@@ -380,6 +381,7 @@ static TileRef reduce_piece(Lower *l, const Node *n)
     x = stretched(l, convert(l, x, reduce_accum(n), NULL));
     a.op = (uint8_t)n->op;
     a.axis = !is_upright(l);
+    a.fast = n->attr->fast;
     return add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
 }
 

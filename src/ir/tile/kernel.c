@@ -15,7 +15,7 @@ const TAttr tattr_none = {.op = 0, .dtype = DT_NONE};
 static const struct { const char *name; unsigned bit; } field_names[] = {
     {"op", TA_op}, {"dtype", TA_dtype}, {"space", TA_space}, {"rounding", TA_rounding}, {"saturate", TA_saturate},
     {"flush", TA_flush}, {"drop", TA_drop}, {"axis", TA_axis}, {"shape", TA_shape}, {"axes", TA_axes}, {"i", TA_i}, {"f", TA_f},
-    {"name", TA_name}, {"swizzle", TA_swizzle},
+    {"name", TA_name}, {"swizzle", TA_swizzle}, {"fast", TA_fast},
 };
 
 static unsigned parse_fields(const char *s)
@@ -58,6 +58,7 @@ TAttr tattr_only(TileOp op, const TAttr *a)
     KEEP(rounding);
     KEEP(saturate);
     KEEP(flush);
+    KEEP(fast);
     KEEP(drop);
     KEEP(swizzle);
     KEEP(axis);
@@ -77,7 +78,7 @@ TAttr tattr_only(TileOp op, const TAttr *a)
 bool tattr_equal(const TAttr *a, const TAttr *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->space == b->space && a->rounding == b->rounding && a->saturate == b->saturate &&
-           a->flush == b->flush && a->drop == b->drop && a->swizzle == b->swizzle && a->axis == b->axis && a->rank == b->rank &&
+           a->flush == b->flush && a->fast == b->fast && a->drop == b->drop && a->swizzle == b->swizzle && a->axis == b->axis && a->rank == b->rank &&
            a->i == b->i && a->name == b->name &&
            !memcmp(&a->f, &b->f, sizeof a->f) && !memcmp(a->shape, b->shape, sizeof a->shape) && !memcmp(a->axes, b->axes, sizeof a->axes);
 }

@@ -313,6 +313,8 @@ static bool attribute(Parser *p, TAttr *a, unsigned has)
         a->saturate = (uint8_t)integer_to(p, 0, 1);
     else if (IS(flush))
         a->flush = (uint8_t)integer_to(p, 0, 1);
+    else if (IS(fast))
+        a->fast = (uint8_t)integer_to(p, 0, 1);
     else if (IS(drop))
         a->drop = (uint8_t)integer_to(p, 0, (1 << TILE_RANK_MAX) - 1);
     else if (IS(swizzle))

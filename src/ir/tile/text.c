@@ -155,6 +155,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     print_small(&out, "rounding", a->rounding);
     print_small(&out, "saturate", a->saturate);
     print_small(&out, "flush", a->flush);
+    print_small(&out, "fast", a->fast);
     print_small(&out, "drop", a->drop);
     if (a->swizzle)
         sb_puts(&out, " swizzle=xor");

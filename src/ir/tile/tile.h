@@ -59,7 +59,7 @@ typedef struct TileRef { TileNode *node; int index; } TileRef;
 
 typedef struct TAttr {
     uint8_t op;                         /* OpId of map, reduce, tree, atomic */
-    uint8_t dtype, space, rounding, saturate, flush, drop, swizzle;
+    uint8_t dtype, space, rounding, saturate, flush, fast, drop, swizzle;
     int8_t axis, rank;                  /* rank: of shape and axes */
     int32_t shape[TILE_RANK_MAX];
     int8_t axes[TILE_RANK_MAX];

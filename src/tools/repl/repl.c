@@ -258,7 +258,7 @@ static void greet(const Session *s)
 int repl_run(const Options *o)
 {
     static char *argv[] = {"", NULL};
-    InterpOptions io = {.argc = 1, .argv = argv, .debug = option_on(o, OPT_debug)};
+    InterpOptions io = {.argc = 1, .argv = argv, .debug = option_on(o, OPT_debug), .fast = mode_is_fast(o)};
     Session s = {.options = o, .smart = term_is_smart(STDIN_FILENO)};
 
     s.I = interp_new(&io);
