@@ -137,6 +137,9 @@ static int do_inspect(const Options *o)
     return print(&out);
 }
 
+/* Texts of any level, read and printed. */
+static int do_ir(const Options *o) { return graphs_of_text(o); }
+
 static int do_opt(const Options *o)
 {
     StrBuf out = {0};
@@ -299,6 +302,7 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_inspect] = do_inspect,
     [VERB_lint] = lint_program,
     [VERB_opt] = do_opt,
+    [VERB_ir] = do_ir,
     [VERB_devices] = do_devices,
     [VERB_cache] = do_cache,
     [VERB_tune] = do_tune,

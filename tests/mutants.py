@@ -41,7 +41,7 @@ MUTANTS = [
     ("constant-rounded", "src/ir/schedule/lower.c", "        a.f = elem_get_f(t, t->offset);\n", "        a.f = (float)(int)(elem_get_f(t, t->offset) * 1024) / 1024.0;\n"),
     ("kept-rows-of-another-group", "src/ir/schedule/lower.c", "l->row0 = is_buffer(l, v) ? l->zero : row0;", "l->row0 = is_buffer(l, v) ? l->zero : l->zero;"),
     ("variant-of-other-strides", "src/ir/schedule/fused.c", " || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))\n        v = v->next;", "))\n        v = v->next;"),
-    ("empty-maximum-computed", "src/ir/schedule/fused.c", "        empty |= !u->size[a];", "        empty |= u->size[a] < 0;"),
+    ("axis-of-one-moves", "src/ir/schedule/fused.c", "        if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)\n", "        if (u->c->value[i]->axis[k] >= 0)\n"),
     # launches
     ("kept-axes-miscounted", "src/runtime/launch.c", "s->nkept -= axis < s->nkept;", "s->nkept -= axis <= s->nkept;"),
     ("axes-merged-by-one-operand", "src/runtime/launch.c", "    for (int i = 0; i < s->nargs; i++)\n        if (s->arg[i].stride[axis] !=", "    for (int i = 0; i < 1; i++)\n        if (s->arg[i].stride[axis] !="),
@@ -65,7 +65,7 @@ MUTANTS = [
     ("push-counted-twice", "src/codegen/cpu_walk.c", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 2)), y->count);"),
     ("choice-swapped", "src/codegen/formula.c", "return LLVMBuildSelect(b, x[0], x[1], x[2], \"\");", "return LLVMBuildSelect(b, x[0], x[2], x[1], \"\");"),
     ("operands-swapped", "src/codegen/formula.c", "return LLVMBuildBinOp(b, opcode, x[0], x[1], \"\");", "return LLVMBuildBinOp(b, opcode, x[opcode == LLVMFSub], x[opcode != LLVMFSub], \"\");"),
-    ("multiply-add-contracted", "src/codegen/formula.c", "    values[f->nin + k] = inst(u, i, x, width);", "    values[f->nin + k] = inst(u, i, x, width);\n        if (LLVMIsAInstruction(values[f->nin + k]) && (LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFMul || LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFAdd))\n            LLVMSetFastMathFlags(values[f->nin + k], LLVMFastMathAllowReassoc);"),
+    ("multiply-add-contracted", "src/codegen/formula.c", "    values[f->nin + k] = inst(u, i, x, width);", "    values[f->nin + k] = inst(u, i, x, width);\n        if (LLVMIsAInstruction(values[f->nin + k]) && (LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFMul || LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFAdd))\n            LLVMSetFastMathFlags(values[f->nin + k], LLVMFastMathAllowContract);"),
     ("denormals-flushed", "src/codegen/cpu_eval.c", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush)", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush || (to == DT_f32 && n->attr->op == OP_mul))"),
     ("condition-inverted-for-nan", "src/codegen/formula.c", "return LLVMBuildFCmp(b, predicate, x[0], x[1], \"\");", "return LLVMBuildFCmp(b, predicate == LLVMRealOLT ? LLVMRealULT : predicate, x[0], x[1], \"\");"),
 ]

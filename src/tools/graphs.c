@@ -18,6 +18,7 @@
 #include "runtime/kernels.h"
 #include "tools/load.h"
 #include "tools/program.h"
+#include "tools/schedule_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -270,18 +271,24 @@ static void keep_kernel(void *st, const TileKernel *k)
     sb_done(&err);
 }
 
+static char *copied(const char *text)
+{
+    size_t n = strlen(text);
+    char *copy = tsr_calloc(n + 1);
+
+    memcpy(copy, text, n);
+    return copy;
+}
+
 /* Schedules of launches are kept once each. */
 static void keep_schedule(void *st, const char *text)
 {
     Pieces *all = st;
-    char *copy;
 
     for (int i = 0; i < all->n; i++)
         if (all->at[i].text && !strcmp(all->at[i].text, text))
             return;
-    copy = tsr_calloc(strlen(text) + 1);
-    memcpy(copy, text, strlen(text));
-    vec_push(all, ((Piece){.level = LEVEL_SCHEDULE, .text = copy}));
+    vec_push(all, ((Piece){.level = LEVEL_SCHEDULE, .text = copied(text)}));
 }
 
 /* Kernels are on the level of tiles from the start; the level before has their schedules. */
@@ -331,12 +338,26 @@ int graphs_of_program(const Options *o)
 
 /* ------------------------------------------------------------- as text */
 
+/* The schedule of a launch, one line. */
+static bool read_launch(const char *at, size_t n, Pieces *all, StrBuf *err)
+{
+    StrBuf text = {0};
+    bool ok = schedule_text_read(at, n, &text, err);
+
+    if (ok)
+        vec_push(all, ((Piece){.level = LEVEL_SCHEDULE, .text = copied(sb_str(&text))}));
+    sb_done(&text);
+    return ok;
+}
+
 /* One piece, whose first line at `head` says what it is: "tessera.graph v1 ...", "tessera.tile v1 ...". */
 static bool read_piece(const char *at, const char *head, size_t n, Pieces *all, StrBuf *err)
 {
     Piece x = {LEVEL_GRAPH, NULL, NULL};
     StrBuf why = {0};
 
+    if (!strncmp(head, SCHEDULE_HEAD, strlen(SCHEDULE_HEAD)))
+        return read_launch(head, n - (size_t)(head - at), all, err);
     if (!strncmp(head, "tessera.tile ", 13)) {
         x.level = LEVEL_TILE;
         x.k = tile_parse(at, n, &why);
@@ -356,12 +377,17 @@ static bool read_piece(const char *at, const char *head, size_t n, Pieces *all, 
 /* Where the next piece begins, at a line's start; NULL: there is none. */
 static const char *next_head(const char *at, bool here)
 {
-    static const char head[] = "\ntessera.";
+    static const char *const heads[] = {"\ntessera.", "\n" SCHEDULE_HEAD};
+    const char *first = NULL;
 
-    if (here && !strncmp(at, head + 1, sizeof head - 2))
-        return at;
-    at = strstr(at, head);
-    return at ? at + 1 : NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *found = strstr(at, heads[i]);
+        if (here && !strncmp(at, heads[i] + 1, strlen(heads[i]) - 1))
+            return at;
+        if (found && (!first || found < first))
+            first = found;
+    }
+    return first ? first + 1 : NULL;
 }
 
 /* What stands above the first piece is read with it, so that lines count from the file's first. */

@@ -7,8 +7,8 @@ for each function: `same`, or what differs.  Values are compared by how they pri
 import random
 
 FLOATS = ("f32", "f32", "f32", "f64", "bf16", "f16")
-SIZES = ({"A": 3, "B": 5, "C": 2}, {"A": 1, "B": 7, "C": 4}, {"A": 9, "B": 300, "C": 1}, {"A": 0, "B": 3, "C": 2},
-         {"A": 70, "B": 33, "C": 3}, {"A": 2, "B": 1025, "C": 3}, {"A": 17, "B": 16, "C": 8}, {"A": 257, "B": 4, "C": 2}, {"A": 40, "B": 130, "C": 7})
+SIZES = tuple(dict(zip("ABCD", s)) for s in ((3, 5, 2, 3), (1, 7, 4, 2), (9, 300, 1, 2), (0, 3, 2, 1), (70, 33, 3, 2), (2, 1025, 3, 2),
+                                              (17, 16, 8, 1), (257, 4, 2, 3), (40, 130, 7, 2)))
 UNARY = ("exp", "tanh", "sigmoid", "abs", "sqrt", "-", "sin", "floor", "relu", "rsqrt", "erf", "log", "sign", "square", "gelu", "silu")
 BINARY = ("+", "-", "*", "/", "maximum", "minimum", "<", "==", "%", "//", "!=", "<=", ">", "atan2", "pow")
 REDUCE = ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp", "var")
@@ -38,10 +38,10 @@ def compare(name, f, cases):
 
 class Function:
     def __init__(self, r, name, statements=(2, 12)):
-        self.r, self.name, self.lines, self.values, self.n = r, name, [], [], 0
+        self.r, self.name, self.lines, self.values, self.n, self.whole = r, name, [], [], 0, []
         self.inputs = []
         for _ in range(r.randint(1, 4)):
-            shape = tuple(r.sample(("A", "B", "C"), r.randint(0, 3)))
+            shape = tuple(r.sample("ABCD", r.randint(0, 3)))
             shape = ("C", "C") if r.random() < 0.1 else tuple(1 if r.random() < 0.1 else d for d in shape)
             dtype = r.choice(FLOATS + ("f32",) * 4 + ("int32", "bool"))
             self.inputs.append((f"x{len(self.inputs)}", shape, dtype))
@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice", "clip", "scan", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant"))
+                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant"))
         getattr(self, kind)()
 
     def unary(self):
@@ -168,6 +168,20 @@ class Function:
             a, b = self.r.sample(("3.0", "0.7", "-1.3", "1e-3", "7.25"), 2)
             self.put(f"{v[0]} {self.r.choice('+*-')} (tensor({a}) {self.r.choice('-/')} tensor({b})).to({v[2]})", v[1], v[2])
 
+    def spread(self):
+        """The axes of two values in turn, so that nothing of the space lies in one go; of the second a few elements."""
+        a = self.value(lambda v: len(v[1]) == 2 and v[2] in FLOATS)
+        b = a and self.value(lambda v: len(v[1]) == 2 and v[2] in FLOATS)
+        if not b:
+            return
+        text = f"{a[0]}[:, None, :, None] {self.r.choice('+*-')} {b[0]}[:3, :2].to({a[2]})[None, :, None, :]"
+        if self.r.random() < 0.5:                       # the second's axes go again
+            self.put(f"{self.r.choice(('sum', 'max', 'min'))}({text}, axis=(1, 3))" if b[1][0] != 1 != b[1][1] else f"({text})[:, 0, :, 0]", a[1], a[2])
+        else:
+            self.lines.append(f"w{self.n} = ({text})[:3, :, :3]")
+            self.whole.append(f"w{self.n}")
+            self.n += 1
+
     def clip(self):
         v = self.floating()
         if v:
@@ -229,7 +243,7 @@ class Function:
     def text(self):
         names = ", ".join(n for n, _, _ in self.inputs)
         body = "\n".join(f"    {l}" for l in self.lines)
-        results = ", ".join(n for n, _, _ in self.results)
+        results = ", ".join([n for n, _, _ in self.results] + self.whole)
         return f"def {self.name}({names}):\n{body}\n    return ({results},)\n"
 
     def case(self, sizes):
@@ -240,6 +254,8 @@ class Function:
             if dtype == "int32":
                 return f"random.randint(-5, 50, {dims})"
             x = f"(random.normal({dims}) * {self.r.choice(('1.0', '3.0', '0.1', '2000.0'))})"
+            if self.r.random() < 0.1:                   # far from zero, all on one side
+                x = f"({x} {self.r.choice('+-')} {self.r.choice(('40.0', '9000.0'))})"
             if self.r.random() < 0.15:                  # some elements are special
                 special = self.r.choice(("nan", "inf", "-inf", "-0.0", "1e-40"))
                 x = f"where(random.bernoulli(0.1, {dims}) > 0.5, tensor(float('{special}')), {x})"

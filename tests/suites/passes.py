@@ -106,6 +106,75 @@ def random_texts(ctx, level):
     must(a == b, f"line {i + 1}: {a[i:i + 1]} reads back as {b[i:i + 1]}")
 
 
+SCHEDULED = """
+@tessera.compiler.schedule_pass
+class ScheduleOptimizer:
+    \"\"\"Optimize existing schedules.\"\"\"
+
+    def optimize(self, schedule: Schedule, kernel: Kernel) -> Schedule:
+        schedule = self.tile_loops(schedule)
+        schedule = self.unroll_loops(schedule)
+        schedule = self.vectorize(schedule)
+        schedule = self.optimize_data_layout(schedule)
+        schedule = self.insert_prefetching(schedule)
+        return self.parallelize(schedule)
+
+@kernel
+def plain(a: Tensor["N", f32], c: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        c[i] = a[i] * 2.0
+
+@kernel.schedule(Schedule(block=(16, 8), unroll=2, swizzle="none"))
+def told(a: Tensor["N", f32], c: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        c[i] = a[i] * 2.0
+
+@jit
+def staged(x):
+    return softmax(x * 2.0)
+
+x = arange(1000.0)
+for k in (plain, told):
+    y = zeros(1000)
+    k(x, y)
+    print(k.schedule, y.sum().item(), Schedule.parse(repr(k.schedule)) == k.schedule)
+print(staged(x[:4]).shape)
+"""
+MARKS = {"tile_m": 32, "tile_n": 32, "warps": 4, "vector": 8, "swizzle": "xor", "unroll": 4, "prefetch": 1}
+
+
+def schedule_pass(ctx):
+    """A pass over schedules is listed, each of its six steps shows in the schedule of a launch, what is said stays, and --no-pass does without."""
+    listed = run(ctx, "inspect", "--passes", text=SCHEDULED).stdout
+    must(re.search(r"^ScheduleOptimizer +on +schedule +Optimize existing schedules\.$", listed, re.M), listed)
+    lines = [l for l in run(ctx, "inspect", "--ir", "schedule", text=SCHEDULED).stdout.splitlines() if l.startswith("schedule @")]
+    plain, told = (dict(w.split("=") for w in l.split()[2:]) for l in lines)
+    must(plain == {"source": "default", "passes": "ScheduleOptimizer", **{f: str(v) for f, v in MARKS.items()}}, plain)
+    must((told["block_m"], told["unroll"], told["swizzle"], told["tile_m"], told["warps"]) == ("16", "2", "none", "16", "1"), told)
+    off = run(ctx, "inspect", "--ir", "schedule", "--no-pass=ScheduleOptimizer", text=SCHEDULED).stdout
+    must("schedule @plain source=default\n" in off and "passes=" not in off, off)
+    on, without = (run(ctx, "run", *o, text=SCHEDULED).stdout for o in ([], ["--no-pass=ScheduleOptimizer"]))
+    must(re.findall(r"\) (\S+) True", on) == ["999000.0", "999000.0"] == re.findall(r"\) (\S+) True", without), on)
+
+
+def schedule_texts(ctx):
+    """inspect --ir schedule reads back by `tessera ir --parse`: the same text, for graphs and for launches; what is no schedule is told by its line."""
+    text = plain(run(ctx, "inspect", "--ir", "schedule", text=SCHEDULED).stdout)
+    must(sum(l.startswith("schedule @") for l in text) == 2 and sum(l.startswith("tessera.schedule v1") for l in text) == 1, text)
+    again = process.run([ctx.tessera, "ir", "--parse", "-"], stdin="\n".join(text) + "\n")
+    must(again.returncode == 0 and plain(again.stdout) == text, again.stderr + again.stdout)
+    turned = process.run([ctx.tessera, "ir", "-"], stdin="schedule @f source=scope warps=4 block_m=8\n").stdout
+    must(turned == "schedule @f source=scope block_m=8 warps=4\n", turned)
+    for bad, why in (("source=scope wraps=4", "no field 'wraps'"), ("source=scope warps=none", "'warps' cannot be none"), ("warps=4", "does not say who"),
+                     ("source=scope warps=4 warps=4", "given twice"), ("source=scope warps", "expected FIELD=VALUE")):
+        p = process.run([ctx.tessera, "ir", "--parse", "-"], stdin=f"schedule @f {bad}\n")
+        must(p.returncode == 1 and why in p.stderr, p.stderr)
+    one = 's = Schedule.parse("schedule @f source=explicit block_m=8 swizzle=xor prefetch=0")\nprint(s == Schedule(block_m=8, swizzle="xor", prefetch=0))\n'
+    must(run(ctx, "run", text=one).stdout == "True\n", "Schedule.parse")
+
+
 def dumps(ctx):
     err = run(ctx, "run", "--backend=cpu", "--dump-after=cse,fuse,tile.fold,RenameExp").stderr
     names = re.findall(r"^# after (.*)$", err, re.M)
@@ -341,5 +410,7 @@ def tests(ctx):
     yield Test("passes/why-compile", lambda: why_compile(ctx))
     yield Test("passes/plugin", lambda: plugin(ctx), ("IR-10",))
     yield Test("passes/plans", lambda: plans(ctx), ("OPT-14",))
+    yield Test("passes/schedule-pass", lambda: schedule_pass(ctx), ("SCH-22",))
+    yield Test("passes/schedule-texts", lambda: schedule_texts(ctx), ("SCH-09",))
     yield Test("passes/modes", lambda: modes(ctx), ("DET-07",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))
