@@ -4,6 +4,7 @@
  * What reads is verified, survives the passes, and prints as text that reads
  * back and prints the same again.
  */
+#include "session.h"
 #include "targets.h"
 
 #include "base/strbuf.h"
@@ -35,7 +36,7 @@ static void round_trip(const Graph *g)
     sb_done(&err);
 }
 
-void fuzz_graph(const uint8_t *data, size_t n)
+static void try_text(const uint8_t *data, size_t n)
 {
     StrBuf err = {0};
     Graph *g = graph_parse((const char *)data, n, &err);
@@ -52,3 +53,5 @@ void fuzz_graph(const uint8_t *data, size_t n)
     graph_unref(g);
     sb_done(&err);
 }
+
+void fuzz_graph(const uint8_t *data, size_t n) { session_until_full(try_text, data, n); }

@@ -78,21 +78,24 @@ void session_alone(void (*fn)(const uint8_t *, size_t), const uint8_t *data, siz
     fn(data, n);
 }
 
-void session_run(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n)
+void session_until_full(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n)
 {
     static jmp_buf starved;
 
-    if (!runs++)
-        start();
-    tsr_interrupted = 0;
-    /* A program that ran out of memory leaves its session as it was: only a new process is clean. */
+    /* What ran out of memory leaves its session as it was: only a new process is clean. */
     if (setjmp(starved)) {
         fprintf(stderr, "\nsession: out of memory after %lu runs\n", runs);
         _exit(0);
     }
     tsr_oom_set(&starved);
+    session_alone(fn, data, n);
+}
+
+void session_run(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n)
+{
+    tsr_interrupted = 0;
     atomic_store(&age_ms, 0);
-    fn(data, n);
+    session_until_full(fn, data, n);
     atomic_store(&age_ms, -1);
 }
 

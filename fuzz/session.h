@@ -16,6 +16,8 @@
 
 /* fn(data, n) in the world without files, but with all time and memory: what takes too long is a finding. */
 void session_alone(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n);
+/* The same, but memory may come to an end without a finding: sizes and names are interned for as long as the process lives. */
+void session_until_full(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n);
 /* fn(data, n) within the budget. */
 void session_run(void (*fn)(const uint8_t *, size_t), const uint8_t *data, size_t n);
 Interp *session_interp(void);   /* a new one, without arguments; the caller's */

@@ -4,6 +4,7 @@
  * What reads is verified, survives folding, and prints as text that reads
  * back and prints the same again.
  */
+#include "session.h"
 #include "targets.h"
 
 #include "base/strbuf.h"
@@ -35,7 +36,7 @@ static void round_trip(const TileKernel *k)
     sb_done(&err);
 }
 
-void fuzz_tile(const uint8_t *data, size_t n)
+static void try_text(const uint8_t *data, size_t n)
 {
     StrBuf err = {0};
     TileKernel *k = tile_parse((const char *)data, n, &err);
@@ -50,3 +51,5 @@ void fuzz_tile(const uint8_t *data, size_t n)
     tile_kernel_free(k);
     sb_done(&err);
 }
+
+void fuzz_tile(const uint8_t *data, size_t n) { session_until_full(try_text, data, n); }

@@ -124,8 +124,9 @@ bool sig_report(Check *C, Span span, const char *what, const TType *want, const 
 {
     StrBuf name = {0}, value = {0}, have = {0};
     bool found = false;
+    int rank = want->rank == got->rank && want->rank != RANK_UNKNOWN ? want->rank : 0;
 
-    for (int i = 0; want->rank == got->rank && i < want->rank && !found; i++) {
+    for (int i = 0; i < rank && !found; i++) {
         Dim w = want->shape[i], v = dim_subst(w, b->from, b->to, b->n);
         DimAnswer a = dim_eq(v, got->shape[i], NULL, NULL);
         if (w == v || dim_is_const(w) || (a != DIM_REFUTED && a != DIM_DIFFERS) || dim_is_open(v) || dim_is_open(got->shape[i]))

@@ -32,6 +32,14 @@ int64_t floor_div(int64_t a, int64_t b)
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
+/* a - floor_div(a, b) * b, for which the product may have no room; 0 <= it < b for b > 0. */
+static int64_t floor_rest(int64_t a, int64_t b)
+{
+    int64_t r = a % b;
+
+    return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
+}
+
 /* ------------------------------------------------------------- substitution */
 
 static Dim fdiv(Dim p, Dim q);
@@ -193,9 +201,10 @@ static Dim fdiv_const(Dim p, int64_t k)
     for (int i = 0; i < n; i++) {
         int64_t q = floor_div(t[i].c, k);
         sum_add(&whole, q, t[i].m);
-        sum_add(&rest, t[i].c - q * k, t[i].m);
+        int64_t left = floor_rest(t[i].c, k);
+        sum_add(&rest, left, t[i].m);
         if (t[i].m)
-            g = gcd64(g, t[i].c - q * k);
+            g = gcd64(g, left);
     }
     a = dim_of_sum(&whole);
     r = dim_of_sum(&rest);

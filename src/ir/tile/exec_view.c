@@ -19,7 +19,8 @@ bool view_part(View *v, const int64_t *start, const int64_t *extent, StrBuf *err
     }
     for (int i = 0; i < v->rank; i++) {
         v->base += start[i] * v->stride[i] * (int64_t)raw_size(v->dtype);
-        v->state += v->state ? start[i] * v->stride[i] : 0;
+        if (v->state)
+            v->state += start[i] * v->stride[i];
         v->extent[i] = extent[i];
     }
     return true;
