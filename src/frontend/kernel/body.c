@@ -430,8 +430,7 @@ static void assign(Body *B, AstAssign *s)
     B->target = NULL;
     if (kb_bad(v))
         return;
-    if (v.kind == K_PLACE && kplace_free(v.place) == 0)      /* an element is read now, an array stays memory */
-        v = kb_value(B, v);
+    v = kb_now(B, v);
     for (int i = 0; i < s->targets.n; i++)
         kb_bind(B, s->targets.at[i], v);
 }
@@ -511,7 +510,7 @@ static void statement(Body *B, Ast *s)
     case AST_AugAssign: aug_assign(B, AST_AS(s, AugAssign)); break;
     case AST_AnnAssign:
         if (AST_AS(s, AnnAssign)->value && !kb_bad(v = kb_expr(B, AST_AS(s, AnnAssign)->value)))
-            kb_bind(B, AST_AS(s, AnnAssign)->target, v.kind == K_PLACE && !kplace_free(v.place) ? kb_value(B, v) : v);
+            kb_bind(B, AST_AS(s, AnnAssign)->target, kb_now(B, v));
         break;
     case AST_If: if_statement(B, AST_AS(s, If)); break;
     case AST_While: kb_while(B, AST_AS(s, While)); break;
@@ -520,7 +519,7 @@ static void statement(Body *B, Ast *s)
         v = AST_AS(s, Return)->value ? kb_expr(B, AST_AS(s, Return)->value) : (KVal){.kind = K_STATIC, .v = VNONE};
         if (kb_bad(v))
             return;
-        kb_set(B, f.value, v.kind == K_PLACE && !kplace_free(v.place) ? kb_value(B, v) : v);
+        kb_set(B, f.value, kb_now(B, v));
         kb_set(B, f.ret, kb_yes);
         break;
     case AST_Break: kb_set(B, f.brk, kb_yes); break;
@@ -557,7 +556,7 @@ static bool bind_args(Body *B, const FuncObj *fn, const KVal *arg, const Sym *na
             return false;
         }
         given[p] = true;
-        vec_push(vars, ((Var){c->param[p], arg[i].kind == K_PLACE && !kplace_free(arg[i].place) ? kb_value(B, arg[i]) : arg[i]}));
+        vec_push(vars, ((Var){c->param[p], kb_now(B, arg[i])}));
     }
     for (int p = 0; p < c->nparams; p++) {
         if (given[p])

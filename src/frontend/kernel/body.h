@@ -249,6 +249,7 @@ bool kb_static_int(Body *B, KVal v, const char *what, int64_t *out);
 bool kb_static_of(KVal v, unsigned tag);
 KVal kb_index_op(Body *B, TileOp op, const Lin *a, const Lin *b);       /* what follows from sizes is known for this launch */
 KVal kb_value(Body *B, KVal v);                          /* places load, fragments are what they hold */
+KVal kb_now(Body *B, KVal v);                            /* an element is read now, an array stays memory */
 DType kb_dtype(KVal v);                                  /* of a value; DT_NONE: Python's own number */
 TileRef kb_ref(Body *B, KVal v, DType dt);               /* as a tile of that dtype */
 KVal kb_apply(Body *B, OpId op, KVal *in, int n);        /* an elementwise op */

@@ -138,7 +138,7 @@ static KVal display(Body *B, const Ast *e, int kind)
     for (int i = 0; i < elts.n; i++) {
         uint64_t path = B->fn->path;
         B->fn->path = (path + (uint64_t)i + 1) * 0xff51afd7ed558ccdu;
-        y.item[i] = kb_expr(B, elts.at[i]);
+        y.item[i] = kb_now(B, kb_expr(B, elts.at[i]));
         B->fn->path = path;
         if (kb_bad(y.item[i]))
             return KBAD;
@@ -184,7 +184,7 @@ static bool comp_clause(Body *B, Comp *c, int at)
     int n;
 
     if (at == c->e->clauses.n) {
-        vec_push(&c->out, kb_expr(B, c->e->elt));
+        vec_push(&c->out, kb_now(B, kb_expr(B, c->e->elt)));
         return !B->failed;
     }
     f = AST_AS(c->e->clauses.at[at], CompFor);

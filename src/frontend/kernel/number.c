@@ -444,6 +444,8 @@ KVal kb_value(Body *B, KVal v)
     return v.kind == K_FRAGMENT ? fragment_value(B, v) : v;
 }
 
+KVal kb_now(Body *B, KVal v) { return v.kind == K_PLACE && kplace_free(v.place) == 0 ? kb_value(B, v) : v; }
+
 DType kb_dtype(KVal v)
 {
     return (v.kind == K_SCALAR && !v.weak) || v.kind == K_BLOCK ? (DType)tile_type(v.ref)->dtype : DT_NONE;

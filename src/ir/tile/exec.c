@@ -309,6 +309,7 @@ static bool run_alloc(Exec *e, const TileNode *n)
     b->swizzle = n->attr->swizzle;
     b->data = tsr_calloc((size_t)b->n * raw_size(v->dtype) + 1);
     b->state = e->checks & TILE_CHECK_BUFFERS ? tsr_calloc((size_t)b->n + 1) : NULL;
+    b->copier = b->state && e->checks & TILE_CHECK_RACES ? tsr_calloc(sizeof *b->copier * ((size_t)b->n + 1)) : NULL;
     b->next = e->buffers;
     e->buffers = b;
     v->base = b->data;
@@ -353,7 +354,7 @@ static bool run_copy(Exec *e, const TileNode *n)
     if (n->op == TOP_copy)
         return pass_on(e, n, view_copy(&c.to, &c.from, c.fill, WRITTEN, &why), &why);
     vec_push(&e->pending, c);
-    return pass_on(e, n, view_mark(&c.to, -1, COMING, &why), &why);
+    return pass_on(e, n, view_mark(&c.to, -1, COMING, n, &why), &why);
 }
 
 /* Copies happen as late as they may: those of batches before `until`, now. */
@@ -368,7 +369,7 @@ static bool land(Exec *e, int64_t until)
         if (c->batch >= until)
             e->pending.at[kept++] = *c;
         else if ((e->watch && !memory_touch_block(e, c->node, &c->to, origin, c->to.extent, TOUCH_WRITE)) ||
-                 !pass_on(e, c->node, view_mark(&c->to, COMING, COMING, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
+                 !pass_on(e, c->node, view_mark(&c->to, COMING, COMING, NULL, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
             return false;
     }
     e->pending.n = kept;
@@ -521,6 +522,7 @@ static void give_buffers(Exec *e)
         next = b->next;
         tsr_free(b->data);
         tsr_free(b->state);
+        tsr_free(b->copier);
         memory_free(b->memory);
         tsr_free(b);
     }

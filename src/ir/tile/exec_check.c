@@ -19,6 +19,8 @@ typedef struct Mark {
     int64_t group;
     int32_t who;
     uint32_t epoch;
+    const TileNode *other;              /* of the same epoch and group, by someone else; NULL: nobody */
+    int32_t other_who;
     const TileNode *before;             /* of another group, which came earlier; NULL: none. Of a watched group, of another epoch: */
     int64_t before_group;               /* ... who and when: earlier_of */
 } Mark;
@@ -82,13 +84,11 @@ static void put_who(StrBuf *b, int who)
         sb_puts(b, "the group");
     else if (who == WHO_COPY)
         sb_puts(b, "an asynchronous copy");
-    else if (who == WHO_MANY)
-        sb_puts(b, "another tile");
     else
         sb_printf(b, "tile %d", who);
 }
 
-static void put_line(StrBuf *b, const TileNode *n)
+void memory_put_line(StrBuf *b, const TileNode *n)
 {
     Place p = n->span.hi ? source_place(n->span.lo) : (Place){0};
 
@@ -101,6 +101,7 @@ static const char *name_of(const View *v) { return v->name ? v->name->text : "?"
 static bool race(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch t, const Mark *m, Touch earlier, bool groups)
 {
     StrBuf b = {0};
+    bool last = m->who != who;
 
     sb_printf(&b, "data race on %s '%s': ", v->shared ? "shared" : "global", name_of(v));
     if (groups)
@@ -113,9 +114,9 @@ static bool race(Exec *e, const TileNode *n, const View *v, const char *element,
     if (groups)
         sb_printf(&b, "group %" PRId64, m->group != e->group_number ? m->group : m->before_group);
     else
-        put_who(&b, m->who);
+        put_who(&b, last ? m->who : m->other_who);
     sb_printf(&b, " %s", verb(earlier));
-    put_line(&b, groups && m->group == e->group_number ? m->before : m->node);
+    memory_put_line(&b, !groups ? last ? m->node : m->other : m->group == e->group_number ? m->before : m->node);
     sb_puts(&b, groups ? ", and groups of a launch have no order" : ", with no barrier between");
     exec_fault(e, n, "%s", sb_str(&b));
     sb_done(&b);
@@ -129,10 +130,17 @@ bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *s
                      : *state == COMING        ? "data race with a copy that is under way"
                      : *state == LANDED        ? "data race with a copy: it has landed, but there was no barrier since"
                                                : NULL;
+    const TileNode *by;
 
     if (!what)
         return true;
     memory_place(v, element, &at);
+    by = *state == NEVER_WRITTEN ? NULL : view_copier(v, element);
+    if (by && by->span.hi) {
+        sb_puts(&at, ", which the copy");
+        memory_put_line(&at, by);
+        sb_puts(&at, " brings");
+    }
     exec_fault(e, n, "%s: shared '%s' is read at %s", what, name_of(v), sb_str(&at));
     sb_done(&at);
     return false;
@@ -145,7 +153,7 @@ static bool conflicts(const Exec *e, const Mark *m, int who, bool shared, bool *
     *groups = !shared && m->node && (m->group != e->group_number || m->before);
     if (!m->node || *groups)
         return *groups;
-    return m->epoch == e->epoch && m->who != who;
+    return m->epoch == e->epoch && (m->who != who || m->other);
 }
 
 static int64_t earlier_of(const Mark *m) { return (int64_t)((uint64_t)m->epoch << 32 | (uint32_t)m->who); }
@@ -168,7 +176,13 @@ static void note(const Exec *e, Mark *m, const TileNode *n, int who)
         m->before = m->node;
         m->before_group = m->group;
     }
-    m->who = m->node && m->group == e->group_number && m->epoch == e->epoch && m->who != who ? WHO_MANY : who;
+    if (m->node && (m->group != e->group_number || m->epoch != e->epoch)) {
+        m->other = NULL;
+    } else if (m->node && m->who != who) {
+        m->other = m->node;
+        m->other_who = m->who;
+    }
+    m->who = who;
     m->node = n;
     m->group = e->group_number;
     m->epoch = e->epoch;

@@ -25,7 +25,7 @@ typedef struct View {
     uint8_t *state;                     /* of the first element of a buffer; NULL: global memory, or nobody asks */
     int64_t lane_step;                  /* local memory: elements from one lane's to the next one's */
     Memory *memory;                     /* NULL: races are not looked for */
-    const Buffer *buffer;               /* of which it is a part; NULL: global memory */
+    Buffer *buffer;                     /* of which it is a part; NULL: global memory */
     Sym name;                           /* what messages call it; may be NULL */
     bool shared;
     int rank;
@@ -45,6 +45,7 @@ typedef struct Tree {
 struct Buffer {
     char *data;
     uint8_t *state;
+    const TileNode **copier;            /* by element: the last asynchronous copy to it; NULL where nobody asks */
     int64_t n, cols;                    /* cols: elements of a row, its last axis */
     bool swizzle;
     Memory *memory;
@@ -109,7 +110,7 @@ bool exec_seen_step(Exec *e);                                               /* f
 void exec_seen_end(Exec *e);
 
 /* exec_check.c */
-enum { WHO_GROUP = -1, WHO_MANY = -2, WHO_COPY = -3 };      /* else a lane */
+enum { WHO_GROUP = -1, WHO_COPY = -2 };      /* else a lane */
 typedef enum { TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, TOUCH_KINDS } Touch;
 Memory *memory_new(const View *v);
 void memory_free(Memory *m);
@@ -119,6 +120,7 @@ bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element
 bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int64_t *shape, Touch touch);
 /* An element of a buffer that was never written, or is under a copy, is read. */
 bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
+void memory_put_line(StrBuf *b, const TileNode *n);     /* " at line 3" of the program, where it is from one */
 /* "[3, 4]" of an element of a view. */
 void memory_place(const View *v, const char *element, StrBuf *out);
 
@@ -137,8 +139,10 @@ bool view_store(const View *v, const int64_t *start, const int32_t *shape, const
 bool view_atomic(const View *v, const int64_t *start, const int32_t *shape, OpId step, const char *in, StrBuf *err);
 /* All of `to`; `state`: what its elements become. */
 bool view_copy(const View *to, const View *from, const void *fill, int state, StrBuf *err);
-/* Elements that are not `need` are an error; need < 0: any that may be written. */
-bool view_mark(const View *to, int need, int state, StrBuf *err);
+/* Elements that are not `need` are an error; need < 0: any that may be written. by: the copy that they wait for, if any. */
+bool view_mark(const View *to, int need, int state, const TileNode *by, StrBuf *err);
+/* The asynchronous copy that brings an element; NULL: not known. */
+const TileNode *view_copier(const View *v, const char *element);
 
 void tree_push(const TileType *t, Tree *tree, const char *value);
 void tree_total(const TileType *t, Tree *tree, char *out);

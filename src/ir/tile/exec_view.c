@@ -65,12 +65,30 @@ static bool complain(const View *v, const int64_t *start, const Walk *w, const c
     return false;
 }
 
+const TileNode *view_copier(const View *v, const char *element)
+{
+    return v->buffer && v->buffer->copier ? v->buffer->copier[(element - v->buffer->data) / (int64_t)raw_size(v->dtype)] : NULL;
+}
+
+/* ... and where the copy was begun that it has to do with. */
+static bool complain_of_copy(const View *v, const int64_t *start, const Walk *w, const char *what, StrBuf *err)
+{
+    const TileNode *by = view_copier(v, element(v, w));
+
+    complain(v, start, w, "data race", what, err);
+    if (by && by->span.hi) {
+        sb_puts(err, ", begun");
+        memory_put_line(err, by);
+    }
+    return false;
+}
+
 static bool readable(const View *v, const int64_t *start, const Walk *w, StrBuf *err)
 {
     switch (v->state ? v->state[w->place] : WRITTEN) {
     case NEVER_WRITTEN: return complain(v, start, w, "uninitialised read", "of the buffer is read, but was never written", err);
-    case COMING: return complain(v, start, w, "data race", "of the buffer is read while a copy to it is under way", err);
-    case LANDED: return complain(v, start, w, "data race", "of the buffer is read after the copy to it, but before a barrier", err);
+    case COMING: return complain_of_copy(v, start, w, "of the buffer is read while a copy to it is under way", err);
+    case LANDED: return complain_of_copy(v, start, w, "of the buffer is read after the copy to it, but before a barrier", err);
     default: return true;
     }
 }
@@ -78,7 +96,7 @@ static bool readable(const View *v, const int64_t *start, const Walk *w, StrBuf 
 static bool writable(const View *v, const int64_t *start, const Walk *w, StrBuf *err)
 {
     return !v->state || v->state[w->place] != COMING ||
-           complain(v, start, w, "data race", "of the buffer is written while a copy to it is under way", err);
+           complain_of_copy(v, start, w, "of the buffer is written while a copy to it is under way", err);
 }
 
 static void wide(int rank, const int32_t *shape, int64_t *out)
@@ -172,7 +190,7 @@ bool view_copy(const View *to, const View *from, const void *fill, int state, St
     return true;
 }
 
-bool view_mark(const View *to, int need, int state, StrBuf *err)
+bool view_mark(const View *to, int need, int state, const TileNode *by, StrBuf *err)
 {
     static const int64_t origin[TILE_RANK_MAX];
     Walk w = {.at = {0}};
@@ -182,9 +200,11 @@ bool view_mark(const View *to, int need, int state, StrBuf *err)
     do {
         place_of(to, origin, &w);
         if (need < 0 ? !writable(to, NULL, &w, err)
-                     : to->state[w.place] != need && !complain(to, NULL, &w, "data race", "was written meanwhile", err))
+                     : to->state[w.place] != need && !complain_of_copy(to, NULL, &w, "was written meanwhile", err))
             return false;
         to->state[w.place] = (uint8_t)state;
+        if (by && to->buffer->copier)
+            to->buffer->copier[((char *)element(to, &w) - to->buffer->data) / (int64_t)raw_size(to->dtype)] = by;
     } while (advance(to->rank, to->extent, &w));
     return true;
 }
