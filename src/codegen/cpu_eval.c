@@ -323,7 +323,12 @@ void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
     LLVMPositionBuilderAtEnd(b, done);
 }
 
-LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all)
+LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis)
+{
+    return cpu_op(e, LLVMSub, cpu_val(e, n->in[0])->extent[axis], cpu_val(e, n->in[1 + axis])->x);
+}
+
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef all)
 {
     const Val *view = cpu_val(e, n->in[0]);
     const TileType *t = n->op == TOP_load ? NULL : tile_type(n->in[n->nin - 1]);
@@ -334,7 +339,8 @@ LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all)
         int32_t length = n->op == TOP_load ? n->attr->shape[i] : n->attr->drop >> i & 1 ? 1 : t->extent[axis++];
         LLVMValueRef end = cpu_op(e, LLVMAdd, x, cpu_number(e, length));
         all = and_also(e, all, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x));
-        all = and_also(e, all, cpu_compare(e, LLVMIntSLE, end, view->extent[i]));
+        if (i != except)
+            all = and_also(e, all, cpu_compare(e, LLVMIntSLE, end, view->extent[i]));
     }
     return all;
 }

@@ -40,7 +40,7 @@ typedef struct Cluster {
     int rank, axis;             /* axis: of its reductions, -1: there is none */
     int32_t shape[TILE_RANK_MAX];
     int strip;                  /* axis of the vectors */
-    int width, plain_width, masked_width;       /* their lanes at hand, and where accesses are not and are masked */
+    int width;                  /* their lanes */
     int rows, row;              /* rows that are walked side by side, and which of them is at hand */
     bool masked;                /* is each access checked? */
     Vec(Sink) sinks;
@@ -112,7 +112,9 @@ LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);               
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
 void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane);     /* an atomic of one element */
-LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, LLVMValueRef all);            /* all && an access lies within its view */
+/* all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative */
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef all);
+LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis);                    /* elements from an access's place to the end of its view */
 LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi);      /* lo <= from + lane < hi */
 LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride);  /* row-major place, and that of the next lane after it */
 LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, int stride);

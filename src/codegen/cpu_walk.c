@@ -2,10 +2,10 @@
  * Walks: a cluster as loops over its shape, innermost over vectors.
  *
  * A tile that several sinks use is computed once a strip; one that is used
- * again after the cluster gets a buffer from it.  Where all accesses lie
- * within their views, which is asked once for each walk, nothing is masked, and
- * strips of long formulas are several vectors, which do not wait for each other;
- * at edges everything is masked.  What begins and ends sums is the same for both.
+ * again after the cluster gets a buffer from it.  How far all accesses lie
+ * within their views is asked once for each walk: so far nothing is masked, and the
+ * rest is, up to where nothing is stored any more.  Strips of long formulas are several
+ * vectors, which do not wait for each other.  What begins and ends sums is the same for both.
  */
 #include "codegen/cpu_impl.h"
 
@@ -64,11 +64,10 @@ static void choose_width(CpuCode *e, Cluster *c)
         width /= 2;
     if (c->axis == c->strip && width < CHUNK_LANES)
         width = CHUNK_LANES;
-    c->masked_width = c->plain_width = scalar ? 1 : width;
-    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->plain_width == width; side /= 2)
+    c->width = scalar ? 1 : width;
+    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->width == width; side /= 2)
         if (c->shape[c->strip] % (width * side) == 0 && width * side <= LANES_MAX)
-            c->plain_width = width * side;
-    c->width = c->plain_width;
+            c->width = width * side;
 }
 
 /* How many rows to sum side by side. */
@@ -86,26 +85,79 @@ static int rows_at_once(const Cluster *c)
 /* Reductions in lanes of a vector; else the lanes wait in memory, chosen by the place along the axis. */
 static bool along_strip(const Cluster *c) { return c->axis == c->strip && c->width > 1; }
 
-/* Are all accesses within their views, and all counts those of whole tiles? NULL: nothing asks. */
-static LLVMValueRef all_fit(CpuCode *e, const Cluster *c)
-{
-    LLVMValueRef all = NULL;
+/* ---- what is masked ---- */
 
-    for (int i = 0; i < c->nodes.n; i++)
-        if (c->nodes.at[i]->op == TOP_load)
-            all = cpu_fits(e, c->nodes.at[i], all);
+/*
+ * One axis of a walk is divided: that of its strips, or that of sums in memory.  Up to `plain` no access needs a mask;
+ * beyond `end` nothing that happens is seen.
+ */
+typedef struct Ends { LLVMValueRef plain, end; } Ends;
+
+static bool in_memory(const Cluster *c) { return c->axis >= 0 && !along_strip(c); }
+static int divided_axis(const Cluster *c) { return in_memory(c) ? c->axis : c->strip; }
+
+static LLVMValueRef extreme(CpuCode *e, const char *which, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+
+    return a ? cpu_intrinsic(e, which, &i64, 1, (LLVMValueRef[]){a, b}, 2) : b;
+}
+
+/* Is the load's element at each place of the walk the one that is taken there? */
+static bool lies_along(CpuCode *e, const Cluster *c, const TileNode *load, int axis)
+{
+    if (!c->rank || load->attr->drop || load->type[0].rank != c->rank || load->type[0].extent[axis] != c->shape[axis])
+        return false;
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        if ((n->op == TOP_permute || n->op == TOP_reshape) && cpu_in_tree(e, (TileRef){(TileNode *)n, 0}, load))
+            return false;
+    }
+    return true;
+}
+
+static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { return a ? LLVMBuildAnd(e->u->builder, a, b, "") : b; }
+
+/* Where the divided axis ends for each access: `plain` before the first of them, if elsewhere all is within bounds. */
+static Ends find_ends(CpuCode *e, const Cluster *c)
+{
+    int axis = divided_axis(c);
+    LLVMValueRef whole = cpu_number(e, c->shape[axis]), first = NULL, last = NULL, rest = NULL;
+    bool seen_all = false;
+
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        int along = n->op == TOP_load && lies_along(e, c, n, axis) ? axis : -1;
+        if (n->op != TOP_load)
+            continue;
+        rest = cpu_fits(e, n, along, rest);
+        if (along >= 0)
+            first = extreme(e, "llvm.smin", first, cpu_room(e, n, along));
+    }
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        if (!s->node)
-            continue;
-        if (s->node->op == TOP_store || s->node->op == TOP_atomic)
-            all = cpu_fits(e, s->node, all);
-        if (s->node->op == TOP_reduce) {
-            LLVMValueRef whole = cpu_compare(e, LLVMIntSGE, s->count, cpu_number(e, c->shape[c->axis]));
-            all = all ? LLVMBuildAnd(e->u->builder, all, whole, "") : whole;
+        bool stores = s->node && (s->node->op == TOP_store || s->node->op == TOP_atomic), sums = s->node && s->node->op == TOP_reduce;
+        int along = stores && c->rank && !s->node->attr->drop ? axis : -1;
+        LLVMValueRef room = along >= 0 ? cpu_room(e, s->node, along) : sums && c->axis == axis ? s->count : NULL;
+        rest = stores ? cpu_fits(e, s->node, along, rest) : rest;
+        if (sums && c->axis != axis)
+            rest = and_also(e, rest, cpu_compare(e, LLVMIntSGE, s->count, cpu_number(e, c->shape[c->axis])));
+        if (room) {
+            first = extreme(e, "llvm.smin", first, room);
+            last = extreme(e, "llvm.smax", last, room);
         }
+        seen_all |= !room;
     }
-    return all;
+    Ends y = {.plain = first ? extreme(e, "llvm.smax", extreme(e, "llvm.smin", first, whole), cpu_number(e, 0)) : whole, .end = whole};
+    if (rest)
+        y.plain = cpu_choose(e, rest, y.plain, cpu_number(e, 0));
+    if (axis != c->strip && c->shape[c->strip] % c->width)
+        y.plain = cpu_number(e, 0);
+    if (axis == c->strip)
+        y.plain = cpu_op(e, LLVMSub, y.plain, cpu_op(e, LLVMURem, y.plain, cpu_number(e, c->width)));
+    if (last && !seen_all)
+        y.end = extreme(e, "llvm.smin", last, whole);
+    return y;
 }
 
 /* ---- sinks in a strip ---- */
@@ -303,39 +355,20 @@ static void strip(CpuCode *e, Cluster *c)
         sink_strip(e, c, &c->sinks.at[i]);
 }
 
-static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
+static CpuLoop part_loop(CpuCode *e, int axis, LLVMValueRef lo, LLVMValueRef hi, int step)
 {
-    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, c->shape[axis]), cpu_number(e, step));
+    CpuLoop l = cpu_loop(e, lo, hi, cpu_number(e, step));
 
     e->spot.at[axis] = l.i;
     return l;
 }
 
-typedef void Walk(CpuCode *e, Cluster *c);
-
-/* One way of going over the elements where it is known which; else both, and fits, an i1, says which in the run. */
-static void either(CpuCode *e, Cluster *c, LLVMValueRef fits, Walk *walk)
+static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
 {
-    LLVMBuilderRef b = e->u->builder;
-    LLVMBasicBlockRef way[2], done;
-
-    e->masked = fits && (!LLVMIsConstant(fits) || !LLVMConstIntGetZExtValue(fits));
-    if (!e->masked || LLVMIsConstant(fits)) {
-        walk(e, c);
-        return;
-    }
-    way[0] = cpu_block(e);
-    way[1] = cpu_block(e);
-    done = cpu_block(e);
-    LLVMBuildCondBr(b, fits, way[0], way[1]);
-    for (int masked = 0; masked < 2; masked++) {
-        LLVMPositionBuilderAtEnd(b, way[masked]);
-        e->masked = masked;
-        walk(e, c);
-        LLVMBuildBr(b, done);
-    }
-    LLVMPositionBuilderAtEnd(b, done);
+    return part_loop(e, axis, cpu_number(e, 0), cpu_number(e, c->shape[axis]), step);
 }
+
+typedef void Walk(CpuCode *e, Cluster *c);
 
 static void each_strip(CpuCode *e, Cluster *c, Walk *what)
 {
@@ -347,15 +380,6 @@ static void each_strip(CpuCode *e, Cluster *c, Walk *what)
     what(e, c);
     if (!one)
         cpu_loop_end(e, &strips);
-}
-
-/* Rows of the summed axis in turn, each from its first strip to its last, as they lie in memory. */
-static void walk_rows(CpuCode *e, Cluster *c)
-{
-    CpuLoop rows = axis_loop(e, c, c->axis, 1);
-
-    each_strip(e, c, strip);
-    cpu_loop_end(e, &rows);
 }
 
 /* Do something for each of the rows at hand, of which the first is given; it stays the one that the spot names. */
@@ -373,33 +397,50 @@ static void each_row(CpuCode *e, Cluster *c, Walk *what)
         e->spot.at[c->strip - 1] = first;
 }
 
-static void walk_strips(CpuCode *e, Cluster *c)
+/* A part of the divided axis: strips of the rows at hand; of sums in memory rows in turn, each as it lies in memory. */
+static void walk_part(CpuCode *e, Cluster *c, LLVMValueRef lo, LLVMValueRef hi)
 {
-    CpuLoop inner = axis_loop(e, c, c->strip, c->width);
+    int axis = divided_axis(c);
+    CpuLoop l = part_loop(e, axis, lo, hi, in_memory(c) ? 1 : c->width);
 
-    each_row(e, c, strip);
-    cpu_loop_end(e, &inner);
+    if (in_memory(c))
+        each_strip(e, c, strip);
+    else
+        each_row(e, c, strip);
+    cpu_loop_end(e, &l);
 }
 
-/* fits: do all accesses lie within their views? As either takes it. */
-static void walk(CpuCode *e, Cluster *c, LLVMValueRef fits)
+/* What needs no masks, then the rest, each only where there may be any of it. */
+static void walk_parts(CpuCode *e, Cluster *c, Ends ends)
+{
+    bool known = LLVMIsAConstantInt(ends.plain) && LLVMIsAConstantInt(ends.end);
+    int64_t plain = known ? LLVMConstIntGetSExtValue(ends.plain) : 0, end = known ? LLVMConstIntGetSExtValue(ends.end) : 0;
+
+    e->masked = false;
+    if (!known || plain > 0)
+        walk_part(e, c, cpu_number(e, 0), ends.plain);
+    e->masked = true;
+    if (!known || end > plain)
+        walk_part(e, c, ends.plain, ends.end);
+}
+
+static void walk(CpuCode *e, Cluster *c, Ends ends)
 {
     CpuLoop outer[TILE_RANK_MAX];
-    bool in_memory = c->axis >= 0 && !along_strip(c);
     int n = 0;
 
     e->width = c->width;
     e->spot.strip = c->rank ? c->strip : -1;
     for (int i = 0; i < c->rank; i++)
-        if (i != c->strip && !(in_memory && i == c->axis))
+        if (i != c->strip && !(in_memory(c) && i == c->axis))
             outer[n++] = axis_loop(e, c, i, i == c->strip - 1 ? c->rows : 1);
-    if (in_memory) {
+    if (in_memory(c)) {
         each_strip(e, c, begin_sums);
-        either(e, c, fits, walk_rows);
+        walk_parts(e, c, ends);
         each_strip(e, c, end_sums);
     } else {
         each_row(e, c, begin_sums);
-        either(e, c, fits, walk_strips);
+        walk_parts(e, c, ends);
         each_row(e, c, end_sums);
     }
     while (n)
@@ -455,8 +496,6 @@ static void end_sink(CpuCode *e, const Sink *s)
 
 static void emit_cluster(CpuCode *e, Cluster *c)
 {
-    LLVMValueRef fits;
-
     choose_width(e, c);
     c->rows = rows_at_once(c);
     c->row = 0;
@@ -465,8 +504,7 @@ static void emit_cluster(CpuCode *e, Cluster *c)
         if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_reduce)
             make_acc(e, c, &c->sinks.at[i]);
     }
-    fits = c->shape[c->strip] % c->width ? LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 0, false) : all_fit(e, c);
-    walk(e, c, fits);
+    walk(e, c, find_ends(e, c));
     for (int i = 0; i < c->sinks.n; i++)
         end_sink(e, &c->sinks.at[i]);
 }

@@ -424,13 +424,13 @@ static bool split(Run *u)
     return true;
 }
 
-/* How many rows that stand upright a group does: two groups for each thread, where there are as many rows. */
+/* How many rows that stand upright a group does: two groups for each thread, where there are as many rows, and no rest. */
 static int32_t upright_rows(const LaunchSpace *s)
 {
     int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1;
     int32_t m = COLUMN_ROWS;
 
-    while (m > COLUMN_FEW && n0 < 2 * (int64_t)pool_threads() * m)
+    while (m > COLUMN_FEW && (n0 < 2 * (int64_t)pool_threads() * m || n0 % m))
         m /= 2;
     return m;
 }
