@@ -3,8 +3,10 @@
 
 A file's public names are its top-level def, class, type and assigned
 names that do not begin with _, or the list __all__.  __prelude__ = [...] says
-which of them the prelude shows (all, when absent).  OUT.c is left alone when
-nothing changed, so that a build that always runs this rarely recompiles.
+which of them the prelude shows (all, when absent).  Each file is also given in
+pieces - a def or class each, and what stands between them - so that readers
+parse no more than they use.  OUT.c is left alone when nothing changed, so that
+a build that always runs this rarely recompiles.
 """
 import ast
 import io
@@ -13,6 +15,7 @@ import re
 import sys
 
 DEFINITION = re.compile(r"(?:async\s+)?(?:def|class|type)\s+(\w+)|((?:\w+\s*,\s*)*\w+)\s*(?::[^=]*)?=(?!=)")
+MAKER = re.compile(r"(?:async\s+)?(?:def|class)\s+(\w+)")
 LIST = r"^%s\s*(?::[^=]*)?=\s*(\[[^\]]*\]|\([^)]*\))"
 
 
@@ -38,6 +41,28 @@ def public_names(text):
             if not name.startswith("_") and name not in names:
                 names.append(name)
     return names
+
+
+def pieces(text):
+    """(offset in bytes, name of the def or class; None between them), for each piece of the text in order."""
+    blanked, found, decorated, at = without_strings(text), [(0, None)], None, 0
+    for blank, line in zip(blanked.splitlines(keepends=True), text.splitlines(keepends=True), strict=True):
+        maker = MAKER.match(blank)
+        if blank[0] == "@" and decorated is None:
+            decorated = at
+        elif maker:
+            found.append((at if decorated is None else decorated, maker.group(1)))
+            decorated = None
+        elif blank[0] not in " \t\n#)]}@" and found[-1][1]:
+            found.append((at, None))
+        at += len(line.encode())
+    names = [name for _, name in found if name]
+    for name in re.findall(r"^[ ]+global (\w+)", blanked, re.M):
+        if not re.search(rf"^{name}\b[^=\n]*=", blanked, re.M):
+            sys.exit(f"{name}: bind at the top level what a function declares global")
+    if len(set(names)) != len(names):
+        sys.exit(f"defined twice: {sorted(n for n in names if names.count(n) > 1)}")
+    return found
 
 
 def c_text(text):
@@ -76,9 +101,12 @@ def write_library(out, files):
                 sys.exit(f"{path}: prelude name {name} is not public here, or also comes from {taken.get(name)}")
         out.write(f"static const char *const names{i}[] = {{{c_list(names)}}};\n")
         out.write(f"static const char *const shown{i}[] = {{{c_list(shown)}}};\n")
+        cut = pieces(text)
+        listed = "".join("{%d, %s}, " % (at, f'"{name}"' if name else "NULL") for at, name in cut)
+        out.write(f"static const EmbeddedPiece pieces{i}[] = {{{listed}}};\n")
         out.write(f"static const char text{i}[] =\n{c_text(text)};\n\n")
-        rows.append(f'    {{"{module_name(path.resolve(), root)}", text{i}, sizeof text{i} - 1, names{i}, shown{i}}},\n')
-    out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL},\n};\n")
+        rows.append(f'    {{"{module_name(path.resolve(), root)}", text{i}, sizeof text{i} - 1, names{i}, shown{i}, pieces{i}, {len(cut)}}},\n')
+    out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL, NULL, 0},\n};\n")
 
 
 def main(target, folder):

@@ -30,10 +30,12 @@ static void add(const char *name, PreludeKind kind, const char *module, const vo
 /* Types own methods, not names: one native that takes self or cls, or a row "type[owner]", tells them. */
 static void find_types(void)
 {
+    const char *known = NULL;
+
     for (int t = 0; native_tables[t]; t++)
         for (const NativeDef *d = native_tables[t]; d->name; d++) {
-            if (*d->owner && d->sig && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)))
-                map_set_ptr(&types, sym(d->owner), d);
+            if (*d->owner && d->sig && d->owner != known && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)))
+                map_set_ptr(&types, sym(known = d->owner), d);
             if (d->sig && !strncmp(d->sig, "type[", 5))
                 map_set_ptr(&types, sym_n(d->sig + 5, strcspn(d->sig + 5, "]")), d);
         }
@@ -76,6 +78,12 @@ static void note_space(const char *dotted, bool library)
     }
 }
 
+/* Tables give the natives of an owner in a row: is d the first of them? */
+static bool begins_owner(const NativeDef *table, const NativeDef *d)
+{
+    return d == table || (d[-1].owner != d->owner && strcmp(d[-1].owner, d->owner));
+}
+
 static void find_spaces(void)
 {
     note_space("tessera", true);
@@ -84,7 +92,8 @@ static void find_spaces(void)
         note_space(m->name, true);
     for (int t = 0; native_tables[t]; t++)
         for (const NativeDef *d = native_tables[t]; d->name; d++)
-            note_space(d->owner, false);
+            if (begins_owner(native_tables[t], d))
+                note_space(d->owner, false);
 }
 
 static void fill(void)
@@ -105,7 +114,7 @@ static void fill(void)
         add_space(m->name);
     for (int t = 0; native_tables[t]; t++)
         for (const NativeDef *d = native_tables[t]; d->name; d++)
-            if (*d->owner && !is_type_owner(d->owner))
+            if (*d->owner && begins_owner(native_tables[t], d) && !is_type_owner(d->owner))
                 add_space(d->owner);
 }
 
@@ -160,13 +169,12 @@ const char *stdlib_text(const char *module, size_t *len)
     return m ? m->text : NULL;
 }
 
-int stdlib_count(void)
+const EmbeddedPiece *stdlib_pieces(const char *module, int *n)
 {
-    int n = 0;
+    const EmbeddedModule *m = embedded(module);
 
-    while (stdlib_embedded[n].name)
-        n++;
-    return n;
+    *n = m ? m->npiece : 0;
+    return m ? m->piece : NULL;
 }
 
 const char *stdlib_name(int i)

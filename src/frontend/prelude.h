@@ -39,8 +39,9 @@ bool space_exists(const char *dotted);
 
 /* Source text of an embedded library module ("nn", "optim"); NULL when there is none. */
 const char *stdlib_text(const char *module, size_t *len);
-int stdlib_count(void);
-const char *stdlib_name(int i);
+/* The pieces that its text is made of (stdlib_embed.h); NULL when there is no such module. */
+const struct EmbeddedPiece *stdlib_pieces(const char *module, int *n);
+const char *stdlib_name(int i);                 /* NULL behind the last */
 /* Its public names, NULL-terminated; NULL when there is no such module. */
 const char *const *stdlib_names(const char *module);
 

@@ -4,11 +4,16 @@
 
 #include <stddef.h>
 
+/* From byte `at` to the next piece: the def or class of a name, with its decorators, or what stands between them (NULL). */
+typedef struct EmbeddedPiece { size_t at; const char *name; } EmbeddedPiece;
+
 typedef struct EmbeddedModule {
     const char *name, *text;    /* name NULL ends the table */
     size_t len;
     const char *const *names;   /* public ones, NULL-terminated */
     const char *const *shown;   /* those in the prelude */
+    const EmbeddedPiece *piece;
+    int npiece;
 } EmbeddedModule;
 extern const EmbeddedModule stdlib_embedded[];
 

@@ -97,6 +97,7 @@ struct Home {
     const Type **glob, **decl;  /* by slot of the module; on the frame's trail */
     Ast **from;
     int nglob;
+    bool *walked;               /* by piece of the space: its statements were */
     bool library;               /* mistakes inside are the caller's: they are reported at the program's call */
     Map mutated;                /* Sym -> 1: variables and attributes whose value some statement changes in place */
     bool mutates_any;           /* ... or one that has no name */
@@ -215,10 +216,11 @@ uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
 
 /* homes.c */
-void home_init(Check *C, Home *h, Unit *u);             /* for a resolved unit */
+void home_init(Check *C, Home *h, Scope *s);            /* of a module whose names are resolved */
 void home_done(Home *h);
-/* What `name` of a library file or module is; NULL: not known. Its body is walked, once, quietly. */
+/* What `name` of a library file or module is; NULL: not known. What makes it is walked, once, quietly. */
 const Type *space_type(Check *C, const struct Space *s, Sym name);
+void home_need(Check *C, Home *h, Sym name);            /* walks the definition of a name of h, if that was not done yet */
 const Type *name_type(Check *C, AstName *n);
 void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 

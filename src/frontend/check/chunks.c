@@ -211,8 +211,6 @@ static Unit *parse_alone(const Chunks *c, uint32_t from, uint32_t to)
 {
     const char *text = c->src->text;
     uint32_t end = to;
-    char *copy;
-    Source part = {.path = c->src->path, .len = to - from, .base = c->src->base + from};
     DiagSink sink = {0};
     Unit *u;
 
@@ -220,18 +218,12 @@ static Unit *parse_alone(const Chunks *c, uint32_t from, uint32_t to)
         end--;
     if (end > from && text[end - 1] == '\\')
         return NULL;                                /* its last line would go on in the next chunk */
-    copy = tsr_alloc(to - from + 1);
-    memcpy(copy, text + from, to - from);
-    copy[to - from] = 0;
-    part.text = copy;
-    u = unit_parse(&part, &sink);
-    u->src = c->src;
+    u = unit_parse_range(c->src, from, to, &sink);
     if (sink.all.n || u->broken) {
         unit_free(u);
         u = NULL;
     }
     diag_sink_done(&sink);
-    tsr_free(copy);
     return u;
 }
 

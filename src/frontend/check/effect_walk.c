@@ -77,7 +77,7 @@ static Root root_of_given(EffWalk *w, const Local *l, int depth)
 static Root root_of_name(EffWalk *w, AstName *n, int depth)
 {
     Scope *owner = NULL;
-    const Local *l = things_local(w->scope, n, &owner);
+    const Local *l = things_local(w->E, w->scope, n, &owner);
 
     if (!l || !w->fn)
         return (Root){.kind = ROOT_FRESH};
@@ -452,7 +452,7 @@ static void store(EffWalk *w, Ast *t)
         if (w->fn && n->bind == BIND_GLOBAL)
             change(w, (Root){.kind = ROOT_OUTSIDE}, t->span, n->id->text, NULL, write_text(w, t));
         else if (w->fn && n->bind == BIND_FREE && w->scope == w->fn->scope)
-            change(w, (Root){.kind = ROOT_CAPTURED, .local = things_local(w->scope, n, NULL)}, t->span, n->id->text, NULL,
+            change(w, (Root){.kind = ROOT_CAPTURED, .local = things_local(w->E, w->scope, n, NULL)}, t->span, n->id->text, NULL,
                    write_text(w, t));
         break;
     case AST_Tuple:
@@ -474,7 +474,7 @@ static void store(EffWalk *w, Ast *t)
     case AST_Subscript:
         base = AST_AS(t, Subscript)->value;
         if (base->kind == AST_Attribute || changes_object(base) ||
-            (AST_IS(base, Name) && is_display(things_given(w->E, things_local(w->scope, AST_AS(base, Name), NULL)))))
+            (AST_IS(base, Name) && is_display(things_given(w->E, things_local(w->E, w->scope, AST_AS(base, Name), NULL)))))
             change(w, root_of(w, base), t->span, "", NULL, write_text(w, t));
         break;
     default:

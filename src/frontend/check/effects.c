@@ -131,6 +131,7 @@ static void done(Effects *E)
     map_done(&E->cls_of);
     map_done(&E->given);
     map_done(&E->units);
+    map_done(&E->spaces);
     map_done(&E->found);
     map_done(&E->varies);
     map_done(&E->rooted);

@@ -90,7 +90,9 @@ struct Effects {
     Map fn_of, cls_of;          /* Ast * -> EffFn *, EffCls * */
     Map given;                  /* Local * -> Given * */
     Map units;                  /* Unit * -> 1: read */
+    Map spaces;                 /* Scope * of a module -> Space *: what stands between its definitions is read */
     Map found;                  /* Ast * -> what things_of found */
+    int leans;                  /* things.c: the outermost open expression that was asked for */
     Vec(EffFn *) own;           /* functions of the program, in order */
     Vec(EffFn *) all;
     Vec(EffCls *) classes;
@@ -117,6 +119,9 @@ typedef struct Things { int n; bool more; Thing at[THINGS_MAX]; } Things;       
 
 /* Read a resolved unit: its functions, classes and what is given to its variables. */
 void things_read(Effects *E, Unit *u, const char *owner);
+/* A module's functions and classes are read when they are asked for: what makes `name` in the module of this scope. */
+void things_read_space(Effects *E, const struct Space *s);
+void things_need(Effects *E, const Scope *module, Sym name);
 Things things_of(Effects *E, Scope *scope, Ast *e);
 /* The method or stored attribute `name` of objects of c. */
 void things_attribute(Effects *E, const EffCls *c, Sym name, Things *out);
@@ -124,7 +129,7 @@ EffFn *things_method(Effects *E, const EffCls *c, const char *name);
 /* Does c derive from the library's class of that name? */
 bool things_derives(Effects *E, const EffCls *c, const char *library);
 /* The variable that a name is, seen from scope; NULL when it is none that a statement binds. *module: it is the module's. */
-Local *things_local(Scope *scope, const AstName *n, Scope **owner);
+Local *things_local(Effects *E, Scope *scope, const AstName *n, Scope **owner);
 Given *things_given(const Effects *E, const Local *l);
 AstParam *things_param(const EffFn *f, int slot);
 

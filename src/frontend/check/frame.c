@@ -59,6 +59,13 @@ int scope_add_local(Scope *s, Sym name, Span decl, Ast *node)
     return i;
 }
 
+void scope_announce(Scope *s, Sym name)
+{
+    int i = scope_add_local(s, name, (Span){0, 0}, NULL);
+
+    s->locals.at[i].nbinds--;
+}
+
 static uint32_t add_free(Scope *s, Sym name, bool from_cell, uint32_t index)
 {
     Free f = {name, from_cell, index};

@@ -5,6 +5,7 @@
 #include "frontend/check/effects.h"
 
 #include "frontend/check/collect.h"
+#include "frontend/check/spaces.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ static Scope *module_of(Scope *s)
     return s;
 }
 
-Local *things_local(Scope *scope, const AstName *n, Scope **owner)
+Local *things_local(Effects *E, Scope *scope, const AstName *n, Scope **owner)
 {
     Scope *s = scope, *at = NULL;
     Local *l = NULL;
@@ -46,7 +47,8 @@ Local *things_local(Scope *scope, const AstName *n, Scope **owner)
                 break;
         break;
     case BIND_GLOBAL:
-        l = local_in(at = module_of(s), n, true);
+        things_need(E, at = module_of(s), n->id);
+        l = local_in(at, n, true);
         break;
     case BIND_CLASS:
         l = local_in(at = s, n, false);
@@ -109,7 +111,7 @@ static void give_attr(Reader *r, EffCls *c, Sym name, Ast *value)
 static EffCls *self_class(Reader *r, const Ast *e)
 {
     const AstName *n = AST_AS(e, Name);
-    Local *l = AST_IS(e, Name) ? things_local(r->scope, n, NULL) : NULL;
+    Local *l = AST_IS(e, Name) ? things_local(r->E, r->scope, n, NULL) : NULL;
 
     return l && l->is_param && l->slot == 0 && r->fn && !r->fn->is_static ? r->fn->cls : NULL;
 }
@@ -133,7 +135,7 @@ static void give(Reader *r, Ast *target, Ast *value)
 
     switch (target->kind) {
     case AST_Name:
-        give_local(r, things_local(r->scope, AST_AS(target, Name), NULL), value);
+        give_local(r, things_local(r->E, r->scope, AST_AS(target, Name), NULL), value);
         break;
     case AST_Starred:
         give(r, AST_AS(target, Starred)->value, value);
@@ -228,7 +230,7 @@ static void read_def(Reader *r, AstFunctionDef *def)
     EffFn *f = read_fn(r, (Ast *)def);
 
     if (def->bound)
-        give_local(r, things_local(r->scope, def->bound, NULL), (Ast *)def);
+        give_local(r, things_local(r->E, r->scope, def->bound, NULL), (Ast *)def);
     f->is_static = is_decorated(def, "staticmethod");
     f->is_property = is_decorated(def, "property");
     if (r->cls && def->name)
@@ -248,7 +250,7 @@ static void read_class(Reader *r, AstClassDef *def)
     map_set_ptr(&r->E->cls_of, def, c);
     vec_push(&r->E->classes, c);
     if (def->bound)
-        give_local(r, things_local(r->scope, def->bound, NULL), (Ast *)def);
+        give_local(r, things_local(r->E, r->scope, def->bound, NULL), (Ast *)def);
     read_each(r, def->decorators);
     read_each(r, def->bases);
     read_body(r, def->body, def->scope, r->fn, c);
@@ -327,4 +329,33 @@ void things_read(Effects *E, Unit *u, const char *owner)
         return;
     map_set(&E->units, (uintptr_t)u, 1);
     ast_walk((Ast *)u->module, read_node, &r);
+}
+
+static void read_piece(Effects *E, const Space *s, int i)
+{
+    Unit *u = space_piece(s, i);
+
+    if (u)
+        things_read(E, u, s->path ? NULL : s->name);
+}
+
+void things_read_space(Effects *E, const Space *s)
+{
+    const Scope *names = space_scope(s);
+
+    if (!names || map_get_ptr(&E->spaces, names))
+        return;
+    map_set_ptr(&E->spaces, names, (void *)s);
+    for (int i = 0; i < s->piece.n; i++)
+        if (!s->piece.at[i].name)
+            read_piece(E, s, i);
+}
+
+void things_need(Effects *E, const Scope *module, Sym name)
+{
+    const Space *s = map_get_ptr(&E->spaces, module);
+    int i = s ? space_piece_of(s, name) : -1;
+
+    if (i >= 0)
+        read_piece(E, s, i);
 }

@@ -15,10 +15,8 @@
 
 /* ------------------------------------------------------------- making */
 
-void home_init(Check *C, Home *h, Unit *u)
+void home_init(Check *C, Home *h, Scope *s)
 {
-    Scope *s = u->module->scope;
-
     h->scope = s;
     h->nglob = s->locals.n;
     h->glob = arena_array(&C->arena, const Type *, h->nglob + 1);
@@ -31,7 +29,6 @@ void home_init(Check *C, Home *h, Unit *u)
     h->frame.var = arena_array(&C->arena, const Type *, h->frame.nvar + 1);
     h->frame.decl = arena_array(&C->arena, const Type *, h->frame.nvar + 1);
     h->frame.from = arena_array(&C->arena, Ast *, h->frame.nvar + 1);
-    survey(C, h, u);
 }
 
 void home_done(Home *h)
@@ -65,23 +62,55 @@ static void walk_body(Check *C, Home *h, Unit *u)
     C->home = home;
 }
 
+static void walk_piece(Check *C, Home *h, int i)
+{
+    Unit *u = h->walked[i] ? NULL : space_piece(h->space, i);
+
+    h->walked[i] = true;
+    if (u) {
+        survey(C, h, u);
+        walk_body(C, h, u);
+    }
+}
+
+/* What stands between definitions may be changed by any of those that are not read yet. */
+static void mark_variables(Home *h)
+{
+    for (int i = 0; i < h->scope->locals.n; i++)
+        if (space_piece_of(h->space, h->scope->locals.at[i].name) < 0)
+            map_set(&h->mutated, (uintptr_t)h->scope->locals.at[i].name, 1);
+}
+
 static Home *home_of(Check *C, const Space *s)
 {
     Home *h = map_get_ptr(&C->home_of, s);
-    Unit *u;
+    Scope *names;
 
     if (h)
         return h;
-    u = space_resolved(s);
-    if (!u || map_find(&C->home_of, (uintptr_t)s, NULL))
+    names = space_scope(s);
+    if (!names || map_find(&C->home_of, (uintptr_t)s, NULL))
         return NULL;
     h = arena_new(&C->arena, Home);
     map_set_ptr(&C->home_of, s, h);
     h->space = s;
     h->library = true;
-    home_init(C, h, u);
-    walk_body(C, h, u);
+    h->walked = arena_array(&C->arena, bool, s->piece.n);
+    home_init(C, h, names);
+    if (s->piece.n > 1)
+        mark_variables(h);
+    for (int i = 0; i < s->piece.n; i++)
+        if (!s->piece.at[i].name)
+            walk_piece(C, h, i);
     return h;
+}
+
+void home_need(Check *C, Home *h, Sym name)
+{
+    int i = h->space ? space_piece_of(h->space, name) : -1;
+
+    if (i >= 0 && !h->walked[i])
+        walk_piece(C, h, i);
 }
 
 const Type *space_type(Check *C, const Space *s, Sym name)
@@ -92,6 +121,7 @@ const Type *space_type(Check *C, const Space *s, Sym name)
 
     if (!h || !map_find(&h->scope->slot_of, (uintptr_t)name, &i) || !i)
         return NULL;
+    home_need(C, h, name);
     l = &h->scope->locals.at[i - 1];
     return l->nbinds == 1 && (int)l->slot < h->nglob ? h->glob[l->slot] : NULL;
 }

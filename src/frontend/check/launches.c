@@ -51,7 +51,7 @@ static const AstArg *plain_arg(const AstCall *c, int i)
 
 static bool is_variable(Launches *L, const AstName *n)
 {
-    const Local *l = things_local(L->scope, n, NULL);
+    const Local *l = things_local(L->E, L->scope, n, NULL);
     const Given *g = things_given(L->E, l);
 
     return l && l->nbinds == 1 && g && !g->next && !g->held && AST_IS(g->value, Call) &&

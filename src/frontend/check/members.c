@@ -42,7 +42,7 @@ const Type *space_attribute(Check *C, const Space *s, Sym attr)
     if (sub)
         return type_ref(TY_SPACE, sub);
     t = native_of(s->name, attr);
-    if (!t && space_definition(s, attr) && space_definition(s, attr)->kind == AST_FunctionDef && tensor_has_rule(C, attr->text))
+    if (!t && tensor_has_rule(C, attr->text) && AST_IS(space_definition(s, attr), FunctionDef))
         t = type_ref(TY_LIBRARY, space_definition(s, attr));
     if (!t)
         t = space_type(C, s, attr);

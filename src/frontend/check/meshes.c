@@ -79,7 +79,7 @@ static Axes axes_of_call(MeshWalk *p, const AstCall *c)
 
 static Axes axes_of(MeshWalk *p, Ast *e)
 {
-    const Local *l = AST_IS(e, Name) ? things_local(p->scope, AST_AS(e, Name), NULL) : NULL;
+    const Local *l = AST_IS(e, Name) ? things_local(p->E, p->scope, AST_AS(e, Name), NULL) : NULL;
     const Given *g = things_given(p->E, l);
 
     if (AST_IS(e, Call))

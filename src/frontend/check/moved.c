@@ -52,7 +52,7 @@ static uint64_t donated(Walk *w, Ast *callee)
 
     if (!AST_IS(callee, Name))
         return donated_by(callee);
-    g = things_given(w->E, things_local(w->scope, AST_AS(callee, Name), NULL));
+    g = things_given(w->E, things_local(w->E, w->scope, AST_AS(callee, Name), NULL));
     if (!g || g->next)
         return 0;
     m = donated_by(g->value);
@@ -82,7 +82,7 @@ static void stored(Walk *w, const Local *l)
 
 static void read_name(Walk *w, AstName *n)
 {
-    const Local *l = things_local(w->scope, n, NULL);
+    const Local *l = things_local(w->E, w->scope, n, NULL);
 
     for (int i = 0; l && !w->now.dead && i < w->now.n; i++)
         if (w->now.at[i].local == l) {
@@ -126,7 +126,7 @@ static void target(Walk *w, Ast *t)
     AstSeq s = AST_IS(t, Tuple) ? AST_AS(t, Tuple)->elts : AST_IS(t, List) ? AST_AS(t, List)->elts : (AstSeq){0};
 
     if (AST_IS(t, Name))
-        stored(w, things_local(w->scope, AST_AS(t, Name), NULL));
+        stored(w, things_local(w->E, w->scope, AST_AS(t, Name), NULL));
     else if (s.n)
         for (int i = 0; i < s.n; i++)
             target(w, s.at[i]);
@@ -145,7 +145,7 @@ static void call(Walk *w, AstCall *c)
         if (a->ast.kind != AST_Arg || a->name || a->stars)
             continue;
         if (k < 64 && m >> k & 1 && AST_IS(a->value, Name))
-            give_away(w, things_local(w->scope, AST_AS(a->value, Name), NULL), (Ast *)c);
+            give_away(w, things_local(w->E, w->scope, AST_AS(a->value, Name), NULL), (Ast *)c);
         k++;
     }
 }

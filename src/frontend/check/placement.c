@@ -72,7 +72,7 @@ static const AstParam *param_of(Placing *p, const Local *l, const Scope *owner)
 static const char *space_of_name(Placing *p, AstName *n)
 {
     Scope *owner = NULL;
-    const Local *l = things_local(p->scope, n, &owner);
+    const Local *l = things_local(p->E, p->scope, n, &owner);
     const AstParam *param = l ? param_of(p, l, owner) : NULL;
     const Given *g = things_given(p->E, l);
     const char *s;

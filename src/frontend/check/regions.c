@@ -29,7 +29,7 @@ typedef struct Body {
 
 static Region *region_named(Body *b, const Ast *e)
 {
-    const Local *l = AST_IS(e, Name) ? things_local(b->scope, AST_AS(e, Name), NULL) : NULL;
+    const Local *l = AST_IS(e, Name) ? things_local(b->E, b->scope, AST_AS(e, Name), NULL) : NULL;
 
     for (int i = 0; l && i < b->n; i++)
         if (b->region[i].local == l)

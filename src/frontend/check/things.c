@@ -28,6 +28,7 @@ typedef struct Open {
     const Ast *e;
     const Things *so_far;
     bool asked;                 /* it came up again inside */
+    int level;                  /* how many are further out */
     struct Open *outer;
 } Open;
 
@@ -96,15 +97,6 @@ static void look_def(Look *L, Scope *scope, AstFunctionDef *def)
     }
 }
 
-static const Space *resolved(Effects *E, const Space *s)
-{
-    Unit *u = s ? space_resolved(s) : NULL;
-
-    if (u)
-        things_read(E, u, s->path ? NULL : s->name);
-    return s;
-}
-
 /* A native name: a function, or a constant of some class (sys.stdout). */
 static void put_native(Look *L, const NativeDef *d)
 {
@@ -140,9 +132,12 @@ static void look_space(Look *L, const Space *s, Sym name)
         put_native(L, d);
         return;
     }
-    resolved(L->E, s);
-    if (s->unit && s->unit->module->scope && map_find(&s->unit->module->scope->slot_of, (uintptr_t)name, &i) && i)
-        look_given(L, things_given(L->E, &s->unit->module->scope->locals.at[i - 1]));
+    things_read_space(L->E, s);
+    if (!s->scope)
+        return;
+    things_need(L->E, s->scope, name);
+    if (map_find(&s->scope->slot_of, (uintptr_t)name, &i) && i)
+        look_given(L, things_given(L->E, &s->scope->locals.at[i - 1]));
 }
 
 /* What an import statement binds to `name`. */
@@ -219,7 +214,7 @@ static void look_name(Look *L, Scope *scope, AstName *n)
             look_space(L, space_builtin("tessera"), r->name);
         return;
     }
-    l = things_local(scope, n, &owner);
+    l = things_local(L->E, scope, n, &owner);
     if (!l)
         return;
     if (l->is_param)
@@ -397,19 +392,54 @@ static bool is_open(Look *L, const Ast *e)
     for (Open *o = L->open; o; o = o->outer)
         if (o->e == e) {
             o->asked = true;
+            L->E->leans = o->level < L->E->leans ? o->level : L->E->leans;
             put_all(L, o->so_far);
             return true;
         }
     return false;
 }
 
-/* Again as long as it is made of itself and something new comes of that. */
+/* What is known of an expression for good; false: nothing yet. */
+static bool known(const Effects *E, const Ast *e, Look *L)
+{
+    uintptr_t at = 0;
+    const Kept *k;
+
+    if (!map_find(&E->found, (uintptr_t)e, &at))
+        return false;
+    k = (const Kept *)at;
+    for (int i = 0; k && i < k->n; i++)
+        put(L, k->at[i]);
+    L->out->more |= k && k->more;
+    return true;
+}
+
+static void keep(Effects *E, const Ast *e, const Things *t)
+{
+    Kept *k = NULL;
+
+    if (t->n || t->more) {
+        k = arena_alloc(&E->arena, sizeof *k + sizeof *t->at * (size_t)t->n);
+        memcpy(k->at, t->at, sizeof *t->at * (size_t)(k->n = t->n));
+        k->more = t->more;
+    }
+    map_set_ptr(&E->found, e, k);
+}
+
+/*
+ * Again as long as it is made of itself and something new comes of that.  What leans on nothing that is open further out,
+ * and was cut off by no limit, is so wherever it is asked for.
+ */
 static void look_settled(Look *L, Scope *scope, Ast *e)
 {
     Things last, next;
-    Open here = {e, &last, false, L->open};
+    Open here = {e, &last, false, L->open ? L->open->level + 1 : 0, L->open};
+    int leans = L->E->leans;
     bool grows = true;
 
+    if (known(L->E, e, L))
+        return;
+    L->E->leans = here.level;
     things_none(&last);
     for (int times = 0; grows && times < LOOK_AGAIN; times++) {
         Look inner = {L->E, &next, L->depth, L->fuel, &here};
@@ -422,6 +452,9 @@ static void look_settled(Look *L, Scope *scope, Ast *e)
     }
     last.more |= grows;
     put_all(L, &last);
+    if (L->E->leans == here.level && !last.more)
+        keep(L->E, e, &last);
+    L->E->leans = leans < L->E->leans ? leans : L->E->leans;
 }
 
 static void look(Look *L, Scope *scope, Ast *e)
@@ -445,27 +478,12 @@ Things things_of(Effects *E, Scope *scope, Ast *e)
 {
     Things t;
     Look L = {E, &t, 0, LOOK_FUEL, NULL};
-    uintptr_t known = 0;
 
     things_none(&t);
-    if (!e)
+    if (!e || known(E, e, &L))
         return t;
-    if (map_find(&E->found, (uintptr_t)e, &known)) {
-        const Kept *k = (const Kept *)known;
-        if (k) {
-            memcpy(t.at, k->at, sizeof *k->at * (size_t)(t.n = k->n));
-            t.more = k->more;
-        }
-        return t;
-    }
     look(&L, scope, e);
-    if (t.n || t.more) {
-        Kept *k = arena_alloc(&E->arena, sizeof *k + sizeof *t.at * (size_t)t.n);
-        memcpy(k->at, t.at, sizeof *t.at * (size_t)(k->n = t.n));
-        k->more = t.more;
-        known = (uintptr_t)k;
-    }
-    map_set(&E->found, (uintptr_t)e, known);
+    keep(E, e, &t);
     return t;
 }
 

@@ -88,7 +88,8 @@ void check_part(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part)
     DimMark sizes = dim_mark();
 
     C.names_wrong = sink->errors > 0;
-    home_init(&C, &program, u);
+    home_init(&C, &program, u->module->scope);
+    survey(&C, &program, u);
     C.home = C.program = &program;
     C.frame = &program.frame;
     dim_push();

@@ -78,7 +78,7 @@ static bool resolves(const Vary *v, uint64_t mask)
 static uint64_t name_varies(Vary *v, AstName *n)
 {
     Scope *owner = NULL;
-    const Local *l = things_local(v->scope, n, &owner);
+    const Local *l = things_local(v->E, v->scope, n, &owner);
     uintptr_t m = 0;
 
     if (!l)
@@ -398,7 +398,7 @@ static void store(Vary *v, Ast *t, uint64_t mask)
     v->depth++;
     switch (t->kind) {
     case AST_Name:
-        l = things_local(v->scope, AST_AS(t, Name), NULL);
+        l = things_local(v->E, v->scope, AST_AS(t, Name), NULL);
         if (l)
             set_mask(v, l, mask);
         break;

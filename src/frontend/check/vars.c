@@ -15,10 +15,10 @@
 static const Type *library_type(Check *C, const char *module, Sym name)
 {
     const Space *s = space_builtin(module);
-    Ast *def = space_definition(s, name);
+    Ast *def = tensor_has_rule(C, name->text) ? space_definition(s, name) : NULL;
     const Type *t;
 
-    if (def && def->kind == AST_FunctionDef && tensor_has_rule(C, name->text))
+    if (AST_IS(def, FunctionDef))
         return type_ref(TY_LIBRARY, def);
     t = space_type(C, s, name);
     return t && t->kind == TY_LAZY ? lazy_type(C, t) : t ? t : T_ANY;
@@ -86,8 +86,10 @@ static const Type *captured(CFrame *f, uint32_t index)
 static const Type *global_type(Check *C, AstName *n)
 {
     Local *l;
-    const Type *t = (int)n->slot < C->home->nglob ? C->home->glob[n->slot] : NULL;
+    const Type *t;
 
+    home_need(C, C->home, n->id);
+    t = (int)n->slot < C->home->nglob ? C->home->glob[n->slot] : NULL;
     if (type_is_any(t))
         return t;
     l = scope_local(C->home->scope, n->id);

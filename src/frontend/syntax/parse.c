@@ -247,6 +247,20 @@ Unit *unit_parse(const Source *src, DiagSink *sink)
     return u;
 }
 
+Unit *unit_parse_range(const Source *src, uint32_t from, uint32_t to, DiagSink *sink)
+{
+    char *copy = tsr_alloc(to - from + 1);
+    Source part = {.path = src->path, .text = copy, .len = to - from, .base = src->base + from};
+    Unit *u;
+
+    memcpy(copy, src->text + from, to - from);
+    copy[to - from] = 0;
+    u = unit_parse(&part, sink);
+    u->src = src;
+    tsr_free(copy);
+    return u;
+}
+
 /* The module of an expression's unit has one ExprStmt. */
 Unit *unit_parse_expr(const Source *src, DiagSink *sink)
 {
