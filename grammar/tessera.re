@@ -347,6 +347,8 @@ static void run(Lexer *x)
     }
 }
 
+enum { BYTES_A_TOKEN = 2 };
+
 void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
 {
     const Source *s = u->src;
@@ -365,6 +367,8 @@ void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
     } else {
         warn_of_bidi(&x);
         vec_push(&x.indent, outer);
+        out->tok.cap = (int)(s->len / BYTES_A_TOKEN) + 16;          /* most texts need no more: a long list is slow to move */
+        out->tok.at = tsr_alloc((size_t)out->tok.cap * sizeof *out->tok.at);
         run(&x);
     }
     finish(&x);

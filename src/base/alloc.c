@@ -33,6 +33,16 @@ _Noreturn void tsr_out_of_memory(void)
     exit(1);
 }
 
+/* A wish: whether it is met changes nothing else. */
+static void *huge_pages(void *p, size_t n)
+{
+    uintptr_t from = ((uintptr_t)p + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1), to = ((uintptr_t)p + n) & ~(uintptr_t)(HUGE_PAGE - 1);
+
+    if (p && n >= HUGE_FROM)
+        madvise((void *)from, to - from, MADV_HUGEPAGE);
+    return p;
+}
+
 void *tsr_alloc(size_t n)
 {
     void *p = must_fail() ? NULL : malloc(n ? n : 1);
@@ -40,7 +50,7 @@ void *tsr_alloc(size_t n)
     if (!p)
         tsr_out_of_memory();
     live++;
-    return p;
+    return huge_pages(p, n);
 }
 
 void *tsr_calloc(size_t n)
@@ -50,7 +60,7 @@ void *tsr_calloc(size_t n)
     if (!p)
         tsr_out_of_memory();
     live++;
-    return p;
+    return huge_pages(p, n);
 }
 
 void *tsr_realloc(void *p, size_t n)
@@ -60,7 +70,7 @@ void *tsr_realloc(void *p, size_t n)
     if (!q)
         tsr_out_of_memory();
     live += !p;
-    return q;
+    return huge_pages(q, n);
 }
 
 void tsr_free(void *p)
@@ -79,10 +89,8 @@ void *tsr_try_alloc(size_t n, size_t align)
         return NULL;
     if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, n ? n : 1))
         return NULL;
-    if (n >= HUGE_FROM)
-        madvise(p, n / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);      /* a wish: whether it is met changes nothing else */
     live++;
-    return p;
+    return huge_pages(p, n);
 }
 
 void tsr_free_aligned(void *p)

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct ArenaChunk {
     ArenaChunk *prev;
@@ -12,15 +11,8 @@ struct ArenaChunk {
     _Alignas(16) char data[];
 };
 
-enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22, PAGE = 4096 };
-
-/* An arena that has come this far is used from end to end: huge pages take a tenth of the system's time for small ones. */
-static void ask_for_huge_pages(ArenaChunk *c)
-{
-    uintptr_t from = ((uintptr_t)c + PAGE - 1) & ~(uintptr_t)(PAGE - 1), to = (uintptr_t)(c->data + c->size) & ~(uintptr_t)(PAGE - 1);
-
-    madvise((void *)from, to - from, MADV_HUGEPAGE);    /* a wish: that it cannot be had is no error */
-}
+/* Chunks of HUGE_CHUNK and more are on huge pages from end to end (alloc.c): that takes a tenth of the system's time for small ones. */
+enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22 };
 
 static void add_chunk(Arena *a, size_t n)
 {
@@ -31,14 +23,14 @@ static void add_chunk(Arena *a, size_t n)
         size = LARGEST_CHUNK;
     if (size < n)
         size = n;
-    c = tsr_alloc(sizeof *c + size);
+    c = size < HUGE_CHUNK ? tsr_alloc(sizeof *c + size) : tsr_try_alloc(size + sizeof *c, 2 * sizeof(void *));
+    if (!c)
+        tsr_out_of_memory();
     c->prev = a->top;
     c->size = size;
     a->top = c;
     a->at = c->data;
     a->end = c->data + size;
-    if (size >= HUGE_CHUNK)
-        ask_for_huge_pages(c);
 }
 
 void *arena_alloc(Arena *a, size_t n)

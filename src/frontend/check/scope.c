@@ -632,6 +632,8 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     Frame f = {0};
     Binding b = {&R, &f};
 
+    if (strncmp(u->src->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
+        spaces_look_again();
     u->module->scope = globals;
     globals->node = (Ast *)u->module;
     enter(&R, &f, globals);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 static Map builtin_of, file_of;     /* Sym of a dotted name / path -> Space * */
+static Map missing;                 /* Sym of a path without its end -> 1: nothing was there when it was looked for */
 
 void space_add(Space *s, Sym name)
 {
@@ -169,11 +170,17 @@ static const Space *search(const char *dir, size_t ndir, const char *dotted)
     for (const char *p = dotted; *p; p++)
         sb_putc(&b, *p == '.' ? '/' : *p);
     stem = b.n;
+    if (map_find(&missing, (uintptr_t)sym(sb_str(&b)), NULL)) {
+        sb_done(&b);
+        return NULL;
+    }
     for (int i = 0; i < 3 && !found; i++) {
         b.n = stem;
         sb_puts(&b, ends[i]);
         found = *ends[i] ? space_file(sb_str(&b), dotted) : space_folder(sb_str(&b), dotted);
     }
+    if (!found)
+        map_set(&missing, (uintptr_t)sym(sb_str(&b)), 1);           /* the last end is empty */
     sb_done(&b);
     return found;
 }
@@ -244,13 +251,19 @@ static void free_spaces(Map *m)
     map_done(m);
 }
 
+void spaces_look_again(void)
+{
+    map_done(&missing);
+}
+
 void spaces_drop_files(void)
 {
+    spaces_look_again();
     free_spaces(&file_of);
 }
 
 void spaces_done(void)
 {
     free_spaces(&builtin_of);
-    free_spaces(&file_of);
+    spaces_drop_files();
 }

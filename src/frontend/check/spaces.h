@@ -47,6 +47,7 @@ const Space *space_import(const char *dotted, int level, const char *from);
 bool space_has(const Space *s, Sym name);
 /* The namespace that attribute `name` of s is; NULL when it is a value or not there. */
 const Space *space_member(const Space *s, Sym name);
+void spaces_look_again(void);           /* files that were not there may have come: before a program's names are resolved */
 void spaces_drop_files(void);           /* and their sources */
 /* Texts that count instead of the files of these paths: those that an editor has open. NULL from it, or for it: the file. */
 typedef const char *SpaceText(void *state, const char *path, size_t *len);
