@@ -3,7 +3,7 @@
  *
  * A thread computes a rectangle of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
  * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
- * panels of b pass.  Zeros fill the last panels, so a step reads two runs and needs no edges.  Sums of chunks are added up
+ * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two runs and needs no edges.  Sums of chunks are added up
  * in c itself.  An operand that is small, or used only once or twice, is read where it lies.
  */
 #include "runtime/gemm.h"
@@ -17,6 +17,8 @@
 
 enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the first cache */
 enum { LIES_BYTES = 64 << 10 };         /* of a chunk of b that need not be packed for tiles to find it in the caches */
+enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
+enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
@@ -25,6 +27,7 @@ typedef struct Job {
     const GemmTiles *t;
     int64_t size, nr;                   /* bytes of an element; columns of a panel */
     bool a_lies, b_lies;                /* are read where they lie */
+    int64_t together;                   /* panels of a that are packed at a time */
     bool few;                           /* rows that are summed in memory while b passes */
     int64_t nc;                         /* columns that are packed together */
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
@@ -139,18 +142,19 @@ static void pack_columns(const Part *r, int64_t j, int64_t je, char *to)
 
 typedef struct Rows { const char *a; int64_t arow, acol, rows; } Rows;
 
-/* Some rows of a, at most a tile's, packed unless they lie well. */
+/* Some rows of a, at most a tile's, packed unless they lie well; those before have been asked for. */
 static Rows rows_at(const Part *r, int64_t i)
 {
     const Job *p = r->p;
     const Gemm *g = &p->g;
-    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr);
+    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr), panel = (i - r->i0) / mr % p->together;
     const char *a = r->a + i * g->arow * p->size;
 
     if (p->a_lies)
         return (Rows){a, g->arow, g->acol, rows};
-    pack(p, a, g->arow, g->acol, rows, mr, r->k, r->pa);
-    return (Rows){r->pa, 1, mr, rows};
+    if (!panel)
+        pack(p, a, g->arow, g->acol, least(r->i1 - i, p->together * mr), mr, r->k, r->pa);
+    return (Rows){r->pa + panel * mr * r->k * p->size, 1, mr, rows};
 }
 
 /* Rows of c by b where it lies, columns j0 to je: whole vectors, or a last one that begins before the others end, and gives the same again. */
@@ -294,14 +298,16 @@ static void plan_blocks(Job *p)
     int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
 
     p->few = high <= GEMM_FEW && g->bcol == 1 && k * wide * size > LIES_BYTES;
-    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES);
+    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
+                (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
     p->a_lies = high <= 8 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
     p->nc = p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
-    p->a_bytes = p->a_lies ? 0 : round_up(mr * k * size, 64);
+    p->together = g->arow == 1 && !p->a_lies ? TOGETHER : 1;
+    p->a_bytes = p->a_lies ? 0 : round_up(p->together * mr * k * size, 64);
     p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }
 
-int64_t gemm_room_max(void) { return packed_bytes() + GEMM_CHUNK * 64 * 8; }
+int64_t gemm_room_max(void) { return packed_bytes() + TOGETHER * GEMM_CHUNK * 64 * 8; }
 
 static KStatus run_tiles(KCtx *c, const Gemm *g)
 {

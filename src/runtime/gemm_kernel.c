@@ -56,7 +56,8 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
 
 /*
  * R, C: the tile's rows and vectors.  Rows of b come from the second cache or from memory and are asked for ahead.  The places of
- * c are asked for during the first steps, a row a step: all at once they would fill the queue of what is missing.
+ * c are asked for during the first steps, a row a step: all at once they would fill the queue of what is missing.  Of a that is
+ * not packed each step asks for a line of the rows behind the tile's: machines do not follow so many rows by themselves.
  */
 #define TILE_BODY(name, T, V, fma_v) \
     static inline __attribute__((always_inline)) void name##_step(const int R, const int C, const T *a, int64_t arow, const T *b, \
@@ -74,10 +75,10 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
                 fma_v(&av, &bv[j], &acc[i][j]); \
         } \
     } \
-    static inline __attribute__((always_inline)) void name(const int R, const int C, TILE_ARGS) \
+    static inline __attribute__((always_inline)) void name(const int R, const int C, const bool packed, TILE_ARGS) \
     { \
-        enum { LANES = BYTES / sizeof(T) }; \
-        const T *a = a_, *b = b_; \
+        enum { LANES = BYTES / sizeof(T), LINE = 64 / sizeof(T) }; \
+        const T *a = a_, *b = b_, *next = a + R * arow; \
         T *c = c_, *ask = c_; \
         V acc[ROWS][VECTORS_MAX]; \
         int64_t q = 0; \
@@ -85,12 +86,22 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
             UNROLL for (int j = 0; j < C; j++) \
                 acc[i][j] = (V){0}; \
         for (; q < R && q < k; q++, a += acol, b += brow, ask += crow) { \
+            if (!packed) { \
+                __builtin_prefetch(next); \
+                next += arow; \
+            } \
             UNROLL for (int j = 0; j < C; j++) \
                 __builtin_prefetch(ask + j * LANES, 1); \
             name##_step(R, C, a, arow, b, brow, acc); \
         } \
-        for (; q < k; q++, a += acol, b += brow) \
+        for (; q < k; q++, a += acol, b += brow) { \
+            if (!packed) { \
+                next = q % LINE ? next : a + R * arow; \
+                __builtin_prefetch(next); \
+                next += arow; \
+            } \
             name##_step(R, C, a, arow, b, brow, acc); \
+        } \
         UNROLL for (int i = 0; i < R; i++) \
             UNROLL for (int j = 0; j < C; j++) { \
                 T *to = c + i * crow + j * LANES; \
@@ -113,8 +124,8 @@ TILE_BODY(body_f64, double, VD, fma_f64)
 #define TILES(X) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
 #endif
 #define TILE_FN(R, C) \
-    static void f32_##R##x##C(TILE_ARGS) { body_f32(R, C, k, a_, arow, acol, b_, brow, c_, crow, add); } \
-    static void f64_##R##x##C(TILE_ARGS) { body_f64(R, C, k, a_, arow, acol, b_, brow, c_, crow, add); }
+    static void f32_##R##x##C(TILE_ARGS) { body_f32(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); } \
+    static void f64_##R##x##C(TILE_ARGS) { body_f64(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); }
 TILES(TILE_FN)
 #define F32_ROW(R, C) {R, C, f32_##R##x##C},
 #define F64_ROW(R, C) {R, C, f64_##R##x##C},
@@ -124,7 +135,7 @@ static const GemmTile tiles_f32[] = {TILES(F32_ROW) {0, 0, NULL}}, tiles_f64[] =
     static void name(TILE_ARGS) \
     { \
         (void)arow, (void)acol; \
-        body(ROWS, C, k, a_, 1, ROWS, b_, brow, c_, crow, add); \
+        body(ROWS, C, true, k, a_, 1, ROWS, b_, brow, c_, crow, add); \
     }
 PANEL_FN(panel_f32, body_f32, VECTORS)
 PANEL_FN(panel_f64, body_f64, VECTORS)
