@@ -350,6 +350,13 @@ static void see_launch(void *state, const KernelLaunch *l)
     tile_watch_done(&t->watch);
 }
 
+static void see_proof(void *state, const char *text)
+{
+    Lint *t = state;
+
+    DIAG_AT(t->sink, E0666, ((Span){0, 0}), text);
+}
+
 static void print_findings(const Program *p, const Options *o)
 {
     StrBuf out = {0};
@@ -378,9 +385,11 @@ int lint_program(const Options *o)
     if (program_check(&p, src, (CheckOptions){0})) {
         t.sink = &p.sink;
         kernel_launched = see_launch;
+        kernel_proved = see_proof;
         kernel_launched_state = &t;
         code = program_run_aside(&p, o);
         kernel_launched = NULL;
+        kernel_proved = NULL;
         idle_barriers(&t);
         print_findings(&p, o);
         if (code == EXIT_OK && !t.launches)

@@ -9,8 +9,10 @@
 #include "frontend/kernel/launch_impl.h"
 
 #include "frontend/tensor/tensor_ops.h"
+#include "ir/tile/bounds.h"
 #include "ir/tile/count.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ------------------------------------------------------------- a launch without one */
@@ -156,6 +158,36 @@ static Value told(const Launch *L, const TileCount *c)
     dict_set_sym(as_dict(d), sym("access"), access);
     value_unref(access);
     return d;
+}
+
+static Value bounds_of(const Launch *L, const Version *v)
+{
+    int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
+    TileBounds all = {INFINITY, -INFINITY, false};
+
+    for (int i = 0; i < v->k->size.n; i++)
+        size[i] = launch_size(&L->spec, v->k->size.at[i]);
+    for (int i = 0; i < (v->nresults ? v->nresults : L->spec.nparams); i++) {
+        int param = v->nresults ? v->result[i].param : v->written[i] ? v->index[i] : -1;
+        TileBounds b = param >= 0 ? tile_bounds(v->k, size, param) : all;
+        all = (TileBounds){fmin(all.lo, b.lo), fmax(all.hi, b.hi), all.nan || b.nan};
+    }
+    tsr_free(size);
+    return tuple_of(3, vfloat(all.lo), vfloat(all.hi), vbool(all.nan));
+}
+
+Value kernel_bounds(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule)
+{
+    Launch *L = tsr_calloc(sizeof *L);
+    const Version *v = NULL;
+    Value y = VERR;
+
+    L->I = I;
+    L->name = name;
+    if (launch_begin(L, fn, VNONE, VNONE, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)))
+        y = bounds_of(L, v);
+    launch_done(L);
+    return y;
 }
 
 Value kernel_count(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule)

@@ -112,6 +112,20 @@ static Value f_count(Interp *I, Value *a)               /* name, function, args,
     return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
 }
 
+static Value f_bounds(Interp *I, Value *a)              /* name, function, args, kwargs, schedule */
+{
+    if (any_traced(a[2], a[3]))
+        return VNONE;
+    return kernel_bounds(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
+}
+
+static Value f_proved(Interp *I, Value *a)
+{
+    if (kernel_proved && a[0].tag == V_STR)
+        kernel_proved(kernel_launched_state, as_str(a[0])->s);
+    return VNONE;
+}
+
 /* Does somebody ask for the schedules of launches? note(text) tells. */
 static Value f_watched(Interp *I, Value *a) { return vbool(kernel_scheduled != NULL); }
 
@@ -130,6 +144,8 @@ const NativeDef natives_kernel_host[] = {
     {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
     {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
     {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
+    {"_kernel", "bounds", f_bounds, "(name, fn, args, kwargs, schedule)", "The least and the largest that a launch may give, and whether it may give NaN; None: not known."},
+    {"_kernel", "proved", f_proved, "(text)", "What was proved of a kernel's results."},
     {"_kernel", "watched", f_watched, "()", "Are the schedules of launches asked for?"},
     {"_kernel", "note", f_note, "(text)", "The schedule of a launch, as text."},
     {0},

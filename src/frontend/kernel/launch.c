@@ -20,6 +20,7 @@ void (*kernel_scheduled)(void *st, const char *text);
 void *kernel_made_state;
 void (*kernel_launched)(void *st, const KernelLaunch *l);
 void *kernel_launched_state;
+void (*kernel_proved)(void *st, const char *text);
 
 enum { GROUP_DEFAULT = 128 };
 

@@ -34,10 +34,19 @@ extern void *kernel_launched_state;
 Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
 bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
+/* Told of what was proved of a kernel, with kernel_launched_state. NULL: nobody asks. */
+extern void (*kernel_proved)(void *st, const char *text);
+
 /*
  * The work of one launch with these arguments, without running it; args None: of any, where all sizes are written out. A dict:
  * flops, bytes that have to move, bytes loaded, stored and local that accesses ask for, groups; access: how lanes read.
  */
 Value kernel_count(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule);
+
+/*
+ * (least, largest, may be NaN) of what a launch with arguments like these returns, or stores where it returns nothing, whatever the
+ * elements of its tensors are.
+ */
+Value kernel_bounds(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule);
 
 #endif
