@@ -58,7 +58,8 @@ static double largest(DType dt)
     case DT_fp4: return 6;
     case DT_fp6: return 28;
     case DT_fp8_e4m3: return 448;
-    default: return dtype_is_float(dt) ? ldexp(2 - ldexp(1, -d->mbits), (1 << (d->ebits - 1)) - 1) : ldexp(1, d->bits - (d->kind == dtype_info[DT_int8].kind));
+    default:
+        return dtype_is_float(dt) ? ldexp(2 - ldexp(1, -d->mbits), (1 << (d->ebits - 1)) - 1) : ldexp(1, d->bits - (d->kind == DK_INT));
     }
 }
 
@@ -69,7 +70,7 @@ static TileBounds of_dtype(DType dt)
     if (dtype_is_float(dt))
         return dt == DT_fp4 || dt == DT_fp6 ? (TileBounds){-largest(dt), largest(dt), false} : anything;
     if (dtype_is_int(dt))
-        return dtype_info[dt].kind == dtype_info[DT_int8].kind ? (TileBounds){-largest(dt), largest(dt) - 1, false}
+        return dtype_info[dt].kind == DK_INT ? (TileBounds){-largest(dt), largest(dt) - 1, false}
                                                                 : (TileBounds){0, largest(dt) - 1, false};
     return anything;
 }
