@@ -41,7 +41,6 @@ MUTANTS = [
     ("constant-rounded", "src/ir/schedule/lower.c", "        a.f = elem_get_f(t, t->offset);\n", "        a.f = (float)(int)(elem_get_f(t, t->offset) * 1024) / 1024.0;\n"),
     ("kept-rows-of-another-group", "src/ir/schedule/lower.c", "l->row0 = is_buffer(l, v) ? l->zero : row0;", "l->row0 = is_buffer(l, v) ? l->zero : l->zero;"),
     ("variant-of-other-strides", "src/ir/schedule/fused.c", " || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))\n        v = v->next;", "))\n        v = v->next;"),
-    ("axis-of-one-moves", "src/ir/schedule/fused.c", "        if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)\n", "        if (u->c->value[i]->axis[k] >= 0)\n"),
     # launches
     ("kept-axes-miscounted", "src/runtime/launch.c", "s->nkept -= axis < s->nkept;", "s->nkept -= axis <= s->nkept;"),
     ("axes-merged-by-one-operand", "src/runtime/launch.c", "    for (int i = 0; i < s->nargs; i++)\n        if (s->arg[i].stride[axis] !=", "    for (int i = 0; i < 1; i++)\n        if (s->arg[i].stride[axis] !="),

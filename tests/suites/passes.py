@@ -272,6 +272,32 @@ def modes(ctx):
     must(all(m in p.stderr for m in ("deterministic", "fast-math", "async-nondet")), p.stderr)
 
 
+WIDTHS = """
+@jit
+def model(x: Tensor["?", WIDTH, f32]) -> Tensor["?", f32]:
+    return (x * 2.0 + 1.0).sum(axis=-1)
+
+x = random.normal((5, 768))
+print(model(x).tolist() == (x * 2.0 + 1.0).sum(axis=-1).tolist(), model(x[:2]).shape)
+"""
+
+
+def static_width(ctx):
+    """CG-12: a width that the signature writes as a number is the bound of the loop, and whole pieces need no tails; a name's is loaded."""
+    said = {}
+    for kind, width in (("static", "768"), ("dynamic", '"D"')):
+        text = WIDTHS.replace("WIDTH", width)
+        for backend in ("cpu", "oracle", "eval"):
+            must(run(ctx, "run", f"--backend={backend}", text=text).stdout == "True (2,)\n", f"{kind} on {backend}")
+        said[kind] = [run(ctx, "inspect", "--ir", level, text=text).stdout for level in ("graph", "tile", "target")]
+    graph, tile, target = said["static"]
+    must(", 768]" in graph and "i=768" in tile and "imin" not in tile and re.search(r"cmp\w*\s+\$76[78],", target), tile)
+    graph, tile, target = said["dynamic"]
+    must("768" not in graph and "i=768" not in tile and 'size {name="n1"}' in tile and "imin" in tile and "768" not in target, tile)
+    other = run(ctx, "run", text=WIDTHS.replace("WIDTH", "768").replace("random.normal((5, 768))", "random.normal((5, 768))\nmodel(ones((2, 4)))"), code=1)
+    must("768" in other.stderr, other.stderr)
+
+
 def bad_pass(ctx):
     """A pass that raises, and one whose class has no run, end the call, not the process."""
     raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
@@ -413,4 +439,5 @@ def tests(ctx):
     yield Test("passes/schedule-pass", lambda: schedule_pass(ctx), ("SCH-22",))
     yield Test("passes/schedule-texts", lambda: schedule_texts(ctx), ("SCH-09",))
     yield Test("passes/modes", lambda: modes(ctx), ("DET-07",))
+    yield Test("passes/static-width", lambda: static_width(ctx), ("CG-12",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

@@ -61,8 +61,8 @@ static Sym identifier(const char *s, size_t n)
     return n && !isdigit((unsigned char)*s) ? sym_n(s, n) : NULL;
 }
 
-/* What an annotation Tensor["B", D, ...] calls this axis; NULL: nothing. */
-static Sym declared(const Ast *annotation, int axis, int rank)
+/* What an annotation Tensor["B", D, 768, ...] says of this axis; NULL: nothing. */
+static const Ast *said_of(const Ast *annotation, int axis, int rank)
 {
     const Ast *index, *const *at;
     int n = 1, dots = -1;
@@ -80,11 +80,27 @@ static Sym declared(const Ast *annotation, int axis, int rank)
             dots = i;
     if (dots >= 0 && axis >= dots)
         axis = axis >= rank - (n - dots - 1) ? n - (rank - axis) : n;
-    if (axis >= n)
+    return axis < n ? at[axis] : NULL;
+}
+
+/* Its name there. */
+static Sym declared(const Ast *annotation, int axis, int rank)
+{
+    const Ast *said = said_of(annotation, axis, rank);
+
+    if (!said)
         return NULL;
-    if (AST_IS(at[axis], Name))
-        return AST_AS(at[axis], Name)->id;
-    return AST_IS(at[axis], Str) ? identifier(AST_AS(at[axis], Str)->value.s, AST_AS(at[axis], Str)->value.n) : NULL;
+    if (AST_IS(said, Name))
+        return AST_AS(said, Name)->id;
+    return AST_IS(said, Str) ? identifier(AST_AS(said, Str)->value.s, AST_AS(said, Str)->value.n) : NULL;
+}
+
+/* Is its size written there as a number, this one? Then it is the same for all calls. */
+static bool is_written(const AstParam *p, int axis, int rank, Dim size)
+{
+    const Ast *said = p ? said_of(p->annotation, axis, rank) : NULL;
+
+    return said && AST_IS(said, Int) && AST_AS(said, Int)->value == size;
 }
 
 static Sym axis_name(const AstParam *p, int leaf, int axis, int rank)
@@ -108,6 +124,8 @@ static Sym axis_name(const AstParam *p, int leaf, int axis, int rank)
 static void name_tensor(SizeVars *v, TType *y, const AstParam *p, int leaf)
 {
     for (int i = 0; i < y->rank; i++) {
+        if (is_written(p, i, y->rank, y->shape[i]))
+            continue;
         y->shape[i] = dim_sized(axis_name(p, leaf, i, y->rank), y->shape[i]);
         vec_push(&v->var, y->shape[i]);
     }

@@ -412,6 +412,24 @@ static void store_pass(Lower *l)
             store_kept(l, v);
 }
 
+/* The length of the rows that are reduced, where it is one number for all launches: the only reduced axis has it. -1: it is not known. */
+static int64_t fixed_length(const Lower *l)
+{
+    int64_t n = -1;
+
+    return l->r->nkept && l->r->naxes == l->r->nkept + 1 && dim_const_value(l->r->size[l->r->nkept], &n) ? n : -1;
+}
+
+/* How much of a piece there is: all of it, but at the end of rows of any length. */
+static TileRef piece_length(Lower *l)
+{
+    int64_t n = fixed_length(l);
+
+    if (n >= 0 && n <= l->s->n)
+        return l->end;
+    return n >= 0 && n % l->s->n == 0 ? l->step : add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->end, l->col));
+}
+
 /* The loop over pieces; the trees after it replace those before it. */
 static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
 {
@@ -425,7 +443,7 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
         return;
     l->b.at = loop->region[0];
     l->col = (TileRef){loop->region[0]->params.at[0], 0};
-    l->count = add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->end, l->col));
+    l->count = piece_length(l);
     for (int i = 0; i < n; i++)
         x[i] = reduce_piece(l, l->r->value[reduce[i]].node);
     store_pass(l);                                      /* beside the reductions, so that a piece is gone over once */
@@ -560,7 +578,7 @@ static void emit_kernel(Lower *l)
     add_views(l);
     l->zero = index_of(l, 0);
     l->step = index_of(l, l->s->n);
-    l->end = size_of(l, "n1");
+    l->end = is_reduced_region(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : size_of(l, "n1");
     l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
     choose_kept(l);
     add_buffers(l);
