@@ -18,6 +18,7 @@
 #include "ir/schedule/launched.h"
 #include "ir/schedule/lowered.h"
 #include "runtime/mesh.h"
+#include "runtime/storage.h"
 #include "runtime/store.h"
 #include "tools/cache.h"
 #include "tools/explain.h"
@@ -120,6 +121,25 @@ static int inspect_graphs(const Options *o)
         return complain(&err, EXIT_USAGE);
     }
     return graphs_of_program(o);
+}
+
+static int do_bundle(const Options *o)
+{
+    StrBuf err = {0};
+
+    if (strcmp(o->operand[0], "info")) {
+        sb_printf(&err, "'%s' is nothing that is done with bundles: tessera bundle info FOLDER", o->operand[0]);
+        return complain(&err, EXIT_USAGE);
+    }
+#ifdef TSR_LLVM
+    Options of = *o;
+    of.operand++;
+    of.noperands--;
+    return bundle_inspect_verb(&of);
+#else
+    sb_puts(&err, "this Tessera was built without a compiler, and has no bundles");
+    return complain(&err, EXIT_MISTAKE);
+#endif
 }
 
 static int do_inspect(const Options *o)
@@ -295,6 +315,7 @@ static int do_cache(const Options *o)
 
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_run] = do_run,
+    [VERB_bundle] = do_bundle,
     [VERB_build] = do_build,
     [VERB_why_compile] = do_run,
     [VERB_check] = do_check,
@@ -344,7 +365,18 @@ static void choose_backend(const char *name, const char *level)
     if (level)
         compile_level(atoi(level));
     build_object = object_for;
+    bundles_begin();
 #endif
+}
+
+/* A byte, as a number; anything else is not asked for. */
+static void fill_memory(const char *text)
+{
+    char *end;
+    long byte = text && *text ? strtol(text, &end, 10) : -1;
+
+    if (byte >= 0 && byte <= 255 && !*end)
+        storage_fill((int)byte);
 }
 
 /* Results that depend on more than the program and its inputs are announced. */
@@ -371,6 +403,7 @@ static int do_verb(const Options *o)
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
     cache_begin();
+    fill_memory(getenv("TESSERA_FILL"));
     choose_passes(o);
     if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))
         return complain(&out, EXIT_USAGE);

@@ -35,6 +35,7 @@ static Storage *kept[NCLASS];           /* free blocks of a class, linked throug
 static size_t kept_bytes, live_bytes, peak_bytes, limit_bytes;
 static size_t most_bytes;               /* the most that were ever in use */
 static uint64_t made_bytes;
+static int filled = -1;                 /* the byte that new blocks are filled with; -1: they are as they come */
 
 /* Smallest class of at least n bytes, and its size. */
 static int class_of(size_t n, size_t *size)
@@ -111,6 +112,8 @@ Storage *storage_new(size_t nbytes)
         }
     }
     *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER};
+    if (filled >= 0)
+        memset(s->data, filled, nbytes);
     live_bytes += nbytes;
     made_bytes += nbytes;
     peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
@@ -136,6 +139,8 @@ void storage_trim(void)
         while (kept[c])
             drop_kept(c);
 }
+
+void storage_fill(int byte) { filled = byte; }
 
 size_t storage_live_bytes(void) { return live_bytes; }
 size_t storage_peak_bytes(void) { return peak_bytes; }

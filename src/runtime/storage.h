@@ -14,6 +14,7 @@ Storage *storage_new(size_t nbytes);            /* one reference; NULL: no memor
 Storage *storage_ref(Storage *s);
 void storage_unref(Storage *s);
 void storage_trim(void);                        /* give kept blocks back to the system */
+void storage_fill(int byte);                            /* new blocks hold this byte everywhere, which no result may show; -1: whatever there is */
 size_t storage_live_bytes(void);                /* in use now, without kept blocks */
 size_t storage_peak_bytes(void);                /* the most there were in use since the start, or the last reset */
 void storage_reset_peak(void);

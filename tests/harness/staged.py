@@ -174,11 +174,11 @@ class Function:
         b = a and self.value(lambda v: len(v[1]) == 2 and v[2] in FLOATS)
         if not b:
             return
-        text = f"{a[0]}[:, None, :, None] {self.r.choice('+*-')} {b[0]}[:3, :2].to({a[2]})[None, :, None, :]"
+        text = f"abs({a[0]}[:, None, :, None] {self.r.choice('+*-')} {b[0]}[:3, :2].to({a[2]})[None, :, None, :]) * 0.5"
         if self.r.random() < 0.5:                       # the second's axes go again
             self.put(f"{self.r.choice(('sum', 'max', 'min'))}({text}, axis=(1, 3))" if b[1][0] != 1 != b[1][1] else f"({text})[:, 0, :, 0]", a[1], a[2])
         else:
-            self.lines.append(f"w{self.n} = ({text})[:3, :, :3]")
+            self.lines.append(f"w{self.n} = ({text})[-3:, :, -3:]")
             self.whole.append(f"w{self.n}")
             self.n += 1
 

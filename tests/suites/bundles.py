@@ -872,10 +872,116 @@ def documented(ctx):
             raise Fail(f"B{int(number):02d} TSR_{name}: {text}")
 
 
-ROWS = {"two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+SAVES = """
+import sys
+
+class Net(Module):
+    def __init__(self):
+        self.a, self.b = Linear(4, 8), Linear(8, 3)
+
+    def forward(self, x: Tensor["B", 4]):
+        return softmax(self.b(relu(self.a(x))))
+
+class Other(Net):
+    def forward(self, x: Tensor["B", 4]):
+        return self.b(tanh(self.a(x)))
+
+random.seed(5)
+net = Net()
+x = arange(20.0).reshape(5, 4) / 7.0
+told = {"version": "1.0", "requirements": {"memory": "8GB", "compute": "7.0"}, "performance": {"throughput": "1M tokens/sec"}}
+"""
+
+
+@in_folder
+def models_are_saved(ctx, d):
+    """tessera.save and load: bits of the model, in this program and in one that does not have it; metadata; one file of it damaged."""
+    (d / "save.tsr").write_text(SAVES + 'tessera.save(net, "net.tsb", metadata=told)\nm = tessera.load("net.tsb")\n'
+                                'print(net(x).tolist())\nprint(m(x).tolist() == net(x).tolist(), m(x[:1]).tolist() == net(x[:1]).tolist(), m.metadata == told)\n')
+    (d / "use.tsr").write_text('m = tessera.load("net.tsb")\nprint(m(arange(20.0).reshape(5, 4) / 7.0).tolist())\nprint(m)\n')
+    (d / "model.tsr").write_text("")
+    want = run(ctx.tessera, "run", "save.tsr", cwd=d).stdout.splitlines()
+    expect(want[1], "True True True", "in the program")
+    (d / "save.tsr").unlink()
+    for backend in ("auto", "cpu", "eval"):
+        got = run(ctx.tessera, "run", f"--backend={backend}", "use.tsr", cwd=d).stdout.splitlines()
+        expect(got, [want[0], "SavedModel('net.tsb', main(x: f32[B, 4]) -> f32[B, 3])"], f"elsewhere, {backend}")
+    info = run(ctx.tessera, "bundle", "info", "net.tsb", cwd=d).stdout
+    for line in ("metadata version: 1.0", "metadata requirements.memory: 8GB", "metadata requirements.compute: 7.0",
+                 "metadata performance.throughput: 1M tokens/sec", "graph_version 1", "    graph: graphs/main.tgir where 3*B >= 1", "weight self.a.weight: f32[4, 8]"):
+        if line not in info.splitlines():
+            raise Fail(f"bundle info lacks {line!r}:\n{info}")
+    if not re.search(r"^    schedules: ", info, re.M) or not re.search(r"^kernels for v\d: \d+ objects", info, re.M):
+        raise Fail(info)
+
+
+@in_folder
+def damaged_models_are_refused(ctx, d):
+    """What is not there is named; one byte of any file that differs is a hash mismatch."""
+    (d / "save.tsr").write_text(SAVES + 'tessera.save(net, "net.tsb")\n')
+    run(ctx.tessera, "run", "save.tsr", cwd=d)
+    (d / "use.tsr").write_text('try:\n    tessera.load("net.tsb")\n    print("opened")\nexcept Exception as e:\n    print(type(e).__name__, e)\n')
+    for f in sorted((d / "net.tsb").rglob("*")):
+        if f.is_file() and f.name != "manifest.json" and not f.name.endswith((".h", ".so")):
+            whole = f.read_bytes()
+            for at in (0, len(whole) // 2, len(whole) - 1):
+                f.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+                said = run(ctx.tessera, "run", "use.tsr", cwd=d).stdout
+                if not said.startswith("ValueError net.tsb: B07: hash mismatch: "):
+                    raise Fail(f"{f.name}, byte {at}: {said}")
+            f.write_bytes(whole)
+    expect(run(ctx.tessera, "run", "use.tsr", cwd=d).stdout, "opened\n", "mended again")
+    (d / "use.tsr").write_text('tessera.load("gone/net.tsb")\n')
+    p = run(ctx.tessera, "run", "use.tsr", cwd=d, ok=False)
+    if p.returncode != 1 or "FileNotFoundError: gone/net.tsb: B03" not in p.stderr:
+        raise Fail(p.stderr)
+
+
+@in_folder
+def graph_versions(ctx, d):
+    """graph_version goes on when the graphs differ, not when only weights do; asking for another one names both."""
+    (d / "save.tsr").write_text(SAVES + """
+for model, scale in ((net, 1.0), (net, 2.0), (Other(), 1.0), (Other(), 3.0), (net, 1.0)):
+    model.a.weight = model.a.weight * scale
+    tessera.save(model, "net.tsb", metadata={"scale": scale})
+    print(tessera.load("net.tsb").graph_version, tessera.load("net.tsb", graph_version=tessera.load("net.tsb").graph_version).metadata["scale"])
+try:
+    tessera.load("net.tsb", graph_version=1)
+except ValueError as e:
+    print(e)
+""")
+    said = run(ctx.tessera, "run", "save.tsr", cwd=d).stdout.splitlines()
+    expect(said, ["1 1.0", "1 2.0", "2 1.0", "2 3.0", "3 1.0", "net.tsb: graph_version 1 is wanted, and it has 3"], "versions")
+
+
+@in_folder
+def functions_are_saved(ctx, d):
+    """A function with an example, several by name, several results, what cannot be kept; not inside of jit."""
+    (d / "save.tsr").write_text("""
+def f(x, y): return x * 2.0 + y.sum(), y
+def g(x: Tensor["N"]): return x.sum()
+def h(x): return x
+tessera.save(f, "f.tsb", example=(ones((2, 3)), ones(4)))
+tessera.save({"g": g, "twice": jit(g)}, "g.tsb")
+m, n = tessera.load("f.tsb"), tessera.load("g.tsb")
+print([t.tolist() for t in m(ones((2, 3)), arange(4.0))], n.g(arange(5.0)).item(), n.twice(ones(2)).item(), n.functions)
+for wrong in (lambda: n(ones(2)), lambda: m(ones((2, 4)), ones(4)), lambda: n.other, lambda: tessera.save(h, "h.tsb"), lambda: tessera.save(3, "h.tsb"),
+              lambda: jit(n.g)(ones(2)), lambda: m(ones((2, 3)))):
+    try:
+        wrong()
+        print("nothing said")
+    except Exception as e:
+        print(type(e).__name__, str(e)[:60])
+""")
+    said = run(ctx.tessera, "run", "save.tsr", cwd=d).stdout.splitlines()
+    expect(said[0], "[[[8.0, 8.0, 8.0], [8.0, 8.0, 8.0]], [0.0, 1.0, 2.0, 3.0]] 10.0 2.0 ['g', 'twice']", "results")
+    expect([l.split()[0] for l in said[1:]], ["TypeError", "ValueError", "AttributeError", "ValueError", "TypeError", "TypeError", "ValueError"], said)
+
+
+ROWS = {"models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
 TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
-         two_builds_are_the_same_bytes, the_manifest, only_bundles_are_replaced, damage, manifests, documented)
+         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, functions_are_saved, only_bundles_are_replaced, damage, manifests, documented)
 
 
 def tests(ctx):

@@ -53,12 +53,13 @@ SIZES = [(8, 256), (7, 100), (1, 256), (8, 1), (1, 1), (7, 3), (1, 17), (7, 255)
 FEW = [(2, 100), (3, 33)]
 
 
-def run(ctx, calls, *args, threads=2, cache=None):
+def run(ctx, calls, *args, threads=2, cache=None, fill=None):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "program.tsr"
         path.write_text(STEP.replace("CALLS", repr(calls)))
         p = process.run([ctx.tessera, "run", "--stats", *args, path], cwd=d, timeout=100,
-                        env={"TESSERA_THREADS": str(threads), **({} if cache is None else {"TESSERA_CACHE": str(cache)})})
+                        env={"TESSERA_THREADS": str(threads), **({} if cache is None else {"TESSERA_CACHE": str(cache)}),
+                             **({} if fill is None else {"TESSERA_FILL": str(fill)})})
     if why := process.died(p):
         raise Fail(why)
     if p.returncode:
@@ -98,6 +99,39 @@ def threads_and_caches_change_nothing(ctx):
     same("7 threads, no cache", first, run(ctx, FEW, "--backend=cpu", threads=7, cache=""))
 
 
+def memory_as_it_comes_changes_nothing(ctx):
+    """The same bits whatever stood in the memory that tensors get: 0, the bytes of NaN, and others."""
+    first = run(ctx, FEW, "--backend=cpu", fill=0)
+    for fill, backend in ((255, "cpu"), (127, "cpu"), (90, "auto"), (255, "eval")):
+        same(f"filled with 0 and {fill}", first, run(ctx, FEW, f"--backend={backend}", fill=fill))
+
+
+ROWS_OF_BATCHES = """
+def network(x, w, v):                                   # x [B, S, D]
+    q = layer_norm(x) @ w
+    mixed = softmax(q @ q.mT * 0.25, axis=-1) @ x
+    return (gelu(mixed @ v) @ v.T + x).mean(axis=1)
+
+x, w, v = random.normal((13, 20, 24)), random.normal((24, 24)), random.normal((24, 50))
+for f in (network, jit(network)):
+    want = [f(x[i:i + 1], w, v)[0].tolist() for i in range(13)]
+    for order in ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], [12, 3, 7], [5, 5, 0, 1], [9]):
+        print([want[i] for i in order] == f(x[tensor(order)], w, v).tolist())
+"""
+
+
+def places_in_batches_change_nothing(ctx):
+    """An example gives the same bits alone, in batches of any size, and at any place in them."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "batches.tsr"
+        path.write_text(ROWS_OF_BATCHES)
+        for backend in ("cpu", "eval", "auto"):
+            for threads in ("1", "3"):
+                p = process.run([ctx.tessera, "run", f"--backend={backend}", path], env={"TESSERA_THREADS": threads}, timeout=100)
+                if p.stdout != "True\n" * 8:
+                    raise Fail(f"{backend}, {threads} threads: {p.stdout}{p.stderr[-400:]}")
+
+
 def objects_are_the_same_bytes(ctx):
     """Two compilers that have not met give equal files."""
     with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
@@ -114,5 +148,6 @@ def tests(ctx):
             raise Skip("no LLVM in this build")
         yield Test("compiled/none", skip)
         return
-    for f in (one_compile_serves_all_sizes, threads_and_caches_change_nothing, objects_are_the_same_bytes):
+    for f in (one_compile_serves_all_sizes, threads_and_caches_change_nothing, memory_as_it_comes_changes_nothing, places_in_batches_change_nothing,
+              objects_are_the_same_bytes):
         yield Test(f"compiled/{f.__name__.replace('_', '-')}", lambda f=f: f(ctx))

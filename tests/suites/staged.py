@@ -9,6 +9,7 @@ from harness.test import Fail, Test
 
 FUNCTIONS = 100                                         # of a program, which is one process
 CPU = ["--backend=cpu"]
+FILL = "255"                                            # what is never written is NaN, or -1
 LONG = (1, 2, 3)                                        # seeds of programs of a few long functions and their gradients
 RUNS = [                                                # (name, flags, programs); seeds count on
     ("cpu", CPU, 6),
@@ -25,7 +26,7 @@ def compare(ctx, flags, seed, text=None, timeout=60):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / f"staged{seed}.tsr"
         path.write_text(text)
-        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=timeout)
+        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=timeout, env={"TESSERA_FILL": FILL})
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()

@@ -426,10 +426,25 @@ static bool export_one(Exporting *e, Value v, Sym name, Span otherwise)
     return ok;
 }
 
-/* The program's variables that hold exported functions, each function once. */
-static bool export_all(Exporting *e, ModuleObj *m)
+static bool export_named(Exporting *e, DictObj *named)
 {
+    int64_t pos = 0;
+    Value key, v;
     bool ok = true;
+
+    while (dict_next(named, &pos, &key, &v))
+        ok = ok && key.tag == V_STR && !is_err(export_options(v)) && export_one(e, v, sym_n(as_str(key)->s, as_str(key)->len), (Span){0});
+    return ok;
+}
+
+/* The program's variables that hold exported functions, each function once; or those that are named. */
+static bool export_all(Exporting *e, Value named)
+{
+    const ModuleObj *m = interp_main(e->I);
+    bool ok = true;
+
+    if (named.tag == V_DICT)
+        return export_named(e, as_dict(named));
 
     for (int i = 0; i < m->scope->locals.n; i++) {
         const Local *l = &m->scope->locals.at[i];
@@ -516,19 +531,19 @@ static void drop_pending(Exporting *e)
     vec_free(&e->nforms);
 }
 
-bool exports_of(Interp *I, Exports *out, DiagSink *sink)
+bool exports_of(Interp *I, Value named, Exports *out, DiagSink *sink)
 {
     Exporting e = {.I = I, .out = out, .sink = sink};
     Trace *T = trace_of(I);
     bool ok;
 
     *out = (Exports){.seed = seed_of(T), .draws = T->draws};
-    ok = export_all(&e, interp_main(I));
+    ok = export_all(&e, named);
     if (ok && e.found_state) {                          /* all functions see it: they are staged anew */
         drop_pending(&e);
         functions_done(out);
         e.stateful = true;
-        ok = export_all(&e, interp_main(I));
+        ok = export_all(&e, named);
     }
     ok = ok && settle_all(&e);
     drop_pending(&e);

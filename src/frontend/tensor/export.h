@@ -36,8 +36,8 @@ typedef struct Exports {
     uint64_t seed, draws;               /* the state of random numbers */
 } Exports;
 
-/* false: *sink says why. Whatever came of it is to be freed. */
-bool exports_of(Interp *I, Exports *out, DiagSink *sink);
+/* Of the program's variables, or of a dict of names and functions that export() made. false: *sink says why. Whatever came of it is to be freed. */
+bool exports_of(Interp *I, Value named, Exports *out, DiagSink *sink);
 void exports_done(Exports *x);
 
 #endif

@@ -715,6 +715,15 @@ void fused_begin(const KernelCompiler *c, bool lazily)
     trace_run_fused = run_fused;
 }
 
+FusedWay fused_way(void) { return (FusedWay){compiler, lazy, trace_run_fused != NULL}; }
+
+void fused_go(FusedWay w)
+{
+    fused_begin(w.compiler, w.lazily);
+    if (!w.on)
+        trace_run_fused = NULL;
+}
+
 bool fused_lazily(bool lazily)
 {
     bool former = lazy;

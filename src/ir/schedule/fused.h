@@ -28,6 +28,11 @@ typedef struct KernelCompiler {
  * lazily: a body is compiled when what it has computed op by op would have paid for that.
  */
 void fused_begin(const KernelCompiler *compiler, bool lazily);
+/* What runs fused nodes now, to be put back later. */
+typedef struct FusedWay { const KernelCompiler *compiler; bool lazily, on; } FusedWay;
+FusedWay fused_way(void);
+void fused_go(FusedWay w);
+
 /* For a while, for a function that asks for it: each gives what was in force. effort: as KernelCompiler has it, 0: as it is without. */
 bool fused_lazily(bool lazily);
 int fused_effort(int level);

@@ -21,7 +21,7 @@ static int complain(StrBuf *err, int code)
 /* ---- names ---- */
 
 /* The last part of a path without its ending, as a C identifier. */
-static char *name_of(const char *path)
+char *build_name(const char *path)
 {
     size_t n = strlen(path), from, end;
     StrBuf b = {0};
@@ -96,7 +96,7 @@ static void collect(void *st, Interp *I)
 {
     Job *j = st;
 
-    j->ok = exports_of(I, &j->b->exports, &j->p->sink);
+    j->ok = exports_of(I, VNONE, &j->b->exports, &j->p->sink);
     if (j->ok && !j->b->exports.function.n) {
         AstSeq body = j->p->unit->module->body;
         diag_emit(&j->p->sink, E0813, body.n ? body.at[0]->span : j->p->unit->module->ast.span, NULL, 0);
@@ -121,7 +121,7 @@ static int build_program(const Options *o, Building *b, Program *p, const Source
     return code;
 }
 
-static void building_done(Building *b)
+void building_done(Building *b)
 {
     exports_done(&b->exports);
     for (int i = 0; i < b->file.n; i++) {
@@ -144,6 +144,13 @@ static void put_library(Building *b)
     sb_done(&path);
 }
 
+void build_rest(Building *b)
+{
+    put_library(b);
+    build_header(b);
+    build_manifest(b);
+}
+
 int build_verb(const Options *o)
 {
     Building b = {0};
@@ -158,12 +165,10 @@ int build_verb(const Options *o)
     if (!(src = load_program(o->operand[0], &err)))
         return complain(&err, EXIT_MISTAKE);
     folder = folder_of(o);
-    b.name = name = name_of(folder);
+    b.name = name = build_name(folder);
     code = build_program(o, &b, &p, src);
     if (code == EXIT_OK) {
-        put_library(&b);
-        build_header(&b);
-        build_manifest(&b);
+        build_rest(&b);
         if (!build_write(&b, folder, &err))
             code = complain(&err, EXIT_MISTAKE);
     }

@@ -24,16 +24,21 @@ typedef struct Building {
     Exports exports;
     Vec(BuildFile) file;
     Vec(BuildKernel) kernel;
+    const char *facts;          /* further members of the manifest; NULL: none */
     StrBuf err;
 } Building;
 
 StrBuf *build_file(Building *b, const char *path);      /* a new file, to be filled; valid until the next */
+
+char *build_name(const char *path);                     /* its last part without its ending, as a C identifier; owned by the caller */
 
 /* Graphs, kernels, weights. false: b->err. */
 bool build_code(Building *b, Trace *T);
 /* The header and the manifest; the manifest is last, as it describes all other files. */
 void build_header(Building *b);
 void build_manifest(Building *b);
+void build_rest(Building *b);                           /* the library, the header and the manifest */
+void building_done(Building *b);
 char *build_graph_path(const ExportFunction *f, int form);
 void build_signature(const ExportFunction *f, StrBuf *out);     /* "predict(x: f32[B, 784]) -> f32[B, 10]" */
 const TType *build_input(const ExportFunction *f, int i);
@@ -41,6 +46,9 @@ const TType *build_output(const ExportFunction *f, int i);
 
 /* Put the files there. A bundle that is there is replaced, anything else is left alone. false: *err. */
 bool build_write(const Building *b, const char *folder, StrBuf *err);
+
+struct tsr_array;
+struct tsr_array build_array(const Tensor *t);          /* a look at it */
 
 /* What bundles carry (runtime_files.S). */
 extern const char bundle_runtime[], bundle_runtime_end[], bundle_interface[], bundle_interface_end[];

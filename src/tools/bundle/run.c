@@ -131,7 +131,7 @@ static Tensor *read_input(const char *text, DType dtype, StrBuf *err)
     return t;
 }
 
-static tsr_array array_of(const Tensor *t)
+tsr_array build_array(const Tensor *t)
 {
     tsr_array a = tsr_rows((tsr_dtype)t->dtype, tensor_data(t), t->rank, t->shape);
 
@@ -191,7 +191,7 @@ static int call(struct tsr_function *f, char **text, int n, StrBuf *err)
         StrBuf why = {0};
         t[i] = read_input(text[i], (DType)first->graph->params.at[first->ncaptures + 1 + i]->type[0].dtype, &why);
         if (t[i])
-            in[i] = array_of(t[i]);
+            in[i] = build_array(t[i]);
         else {
             sb_printf(err, "input %s (%.60s): %s", f->input.at[i], text[i], sb_str(&why));
             bad = EXIT_MISTAKE;

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { METADATA_DEPTH = 16 };
+
 typedef struct Showing { const BundleFiles *files; StrBuf text, *out; Json j; int damaged; } Showing;
 
 static void put(Showing *s, int i)
@@ -132,6 +134,35 @@ static void put_file(Showing *s, int row)
     tsr_free(path);
 }
 
+/* Whatever was said when it was saved: "metadata requirements.memory: 8GB". */
+static void put_metadata_at(Showing *s, int object, const char *path, int deep)
+{
+    for (int k = 0, i = object + 1; k < json_count(&s->j, object); k++) {
+        char *key = json_string(&s->j, i);
+        int value = i + 1;
+        StrBuf at = {0};
+        sb_printf(&at, "%s%s%s", path, *path ? "." : "", key);
+        if (json_kind(&s->j, value) == JSON_OBJECT && deep < METADATA_DEPTH)
+            put_metadata_at(s, value, sb_str(&at), deep + 1);
+        else {
+            sb_printf(s->out, "metadata %s: ", sb_str(&at));
+            put(s, value);
+            sb_putc(s->out, '\n');
+        }
+        i = json_next(&s->j, value);
+        sb_done(&at);
+        tsr_free(key);
+    }
+}
+
+static void put_metadata(Showing *s)
+{
+    int object = json_get(&s->j, 0, "metadata");
+
+    if (object >= 0)
+        put_metadata_at(s, object, "", 0);
+}
+
 static void put_all(Showing *s)
 {
     int files = json_get(&s->j, 0, "files"), target = json_get(&s->j, 0, "target");
@@ -144,9 +175,14 @@ static void put_all(Showing *s)
     put(s, json_get(&s->j, target, "arch"));
     sb_puts(s->out, " ");
     put_list(s, json_get(&s->j, target, "cpu"), ", ");
+    if (json_get(&s->j, 0, "graph_version") >= 0) {
+        sb_puts(s->out, "\ngraph_version ");
+        put(s, json_get(&s->j, 0, "graph_version"));
+    }
     sb_puts(s->out, "\nhash ");
     put(s, json_get(&s->j, 0, "manifest_sha256"));
     sb_putc(s->out, '\n');
+    put_metadata(s);
     put_functions(s);
     put_weights(s);
     put_kernels(s);
