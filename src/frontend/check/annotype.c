@@ -681,6 +681,8 @@ Diag *report_dtype(Check *C, Span span, const char *what, const TType *from, con
 
 void report_misfit(Check *C, Span span, const char *what, const Type *from, const Type *to)
 {
+    char text[48];
+
     if (from->kind == TY_TENSOR && to->kind == TY_TENSOR) {
         const TType *a = from->tensor, *b = to->tensor;
         if (a->dtype != DT_NONE && b->dtype != DT_NONE && a->dtype != b->dtype) {
@@ -689,6 +691,12 @@ void report_misfit(Check *C, Span span, const char *what, const Type *from, cons
         }
         if (a->rank != RANK_UNKNOWN && b->rank != RANK_UNKNOWN && misfit_sizes(C, span, what, a, b))
             return;
+    }
+    if (from->kind == TY_FUNC && to->kind == TY_CALLABLE) {
+        int n = ((const Fn *)from->ref)->params.n;
+        snprintf(text, sizeof text, "a function of %d parameter%s", n, n == 1 ? "" : "s");
+        REPORT(C, E0906, span, what, type_text(to), text);
+        return;
     }
     REPORT(C, E0906, span, what, type_text(to), type_text(from));
 }

@@ -400,69 +400,6 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
 
 /* ------------------------------------------------------------- natives */
 
-static const struct { const char *name; TypeKind kind; } results[] = {
-    {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
-    {"Tensor", TY_TENSOR},
-};
-
-/* A native's declared result, as far as it is a simple type. */
-static const Type *native_result(const Ast *r)
-{
-    const char *s;
-
-    if (!r)
-        return T_ANY;
-    if (r->kind == AST_Const && AST_AS(r, Const)->value == CONST_NONE)
-        return T_NONE;
-    if (r->kind == AST_Subscript && AST_IS(AST_AS(r, Subscript)->value, Name)) {
-        s = AST_AS(AST_AS(r, Subscript)->value, Name)->id->text;
-        return !strcmp(s, "list") ? type_list(T_ANY) : !strcmp(s, "Tensor") ? type_tensor_unknown() : T_ANY;
-    }
-    if (r->kind != AST_Name)
-        return T_ANY;
-    s = AST_AS(r, Name)->id->text;
-    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
-        if (!strcmp(results[i].name, s))
-            return results[i].kind == TY_INT ? type_int(DIM_BAD) : results[i].kind == TY_STR ? type_str(NULL) :
-                   results[i].kind == TY_TENSOR ? type_tensor_unknown() : type_of_kind(results[i].kind);
-    return !strcmp(s, "list") ? type_list(T_ANY) : T_ANY;
-}
-
-static bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
-{
-    const NativeSig *sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
-    Slots s;
-
-    if (!sig || sig->n > 64)
-        return true;
-    slots_init(&s, d->name, (AstSeq){0});
-    for (int i = 0; i < sig->n; i++) {
-        const NativeParam *p = &sig->param[i];
-        if (p->kind == PARAM_ANY)
-            return true;
-        s.at[s.n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
-    }
-    return slots_bind(C, &s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
-}
-
-bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max)
-{
-    const NativeSig *sig = native_sig(d);
-    StrBuf name = {0};
-    Slots s;
-    bool ok;
-
-    sb_printf(&name, "%s%s%s", d->owner, *d->owner ? "." : "", d->name);
-    slots_init(&s, sb_str(&name), (AstSeq){0});
-    for (int i = 0; i < sig->n; i++)
-        s.at[s.n++] = (Slot){sig->param[i].name, sig->param[i].kind, sig->param[i].required, NULL, 0};
-    ok = slots_bind(C, &s, a, method, node);
-    for (int i = 0; ok && i < s.n && i < max; i++)
-        out[i] = s.at[i].arg;
-    sb_done(&name);
-    return ok;
-}
-
 static const Type *call_native(Check *C, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)
 {
     const KernelOp *op = kernel_op_of(d);
@@ -478,7 +415,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     if (d->sig && !strncmp(d->sig, "type[", 5)) {
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
             return r;
-        return native_result(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);
+        return native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);
     }
     if (!native_bind(C, d, self != NULL, a, node))
         return T_ANY;
@@ -487,7 +424,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     if (tensor_call(C, d->owner, d->name, self, a, node, &r))
         return r;
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
-    return sig ? native_result(sig->returns) : T_ANY;
+    native_judged(C, d, self != NULL, a, node);
+    return sig ? native_declared(sig->returns) : T_ANY;
 }
 
 /* A function of the library's files: its parameters are checked, its result follows the tensor rules. */
@@ -509,12 +447,23 @@ static const Type *call_library(Check *C, const AstFunctionDef *def, const Type 
 /* A Callable parameter: its declared parameters take the arguments. */
 static const Type *call_callable(Check *C, const Type *f, CallArgs *a, Ast *node)
 {
-    char what[64];
+    char what[64], given[16];
+    Diag *d;
 
     if (f->n < 0)
         return T_ANY;
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].name)
+            return f->item[f->n];
+    if (!a->open && a->n != f->n) {
+        snprintf(what, sizeof what, "%d argument%s", f->n, f->n == 1 ? "" : "s");
+        snprintf(given, sizeof given, "%d", a->n);
+        d = REPORT(C, E0918, node->span, type_text(f), what, given);
+        origin_of(C, d, AST_AS(node, Call)->func, DIM_BAD);
+        return f->item[f->n];
+    }
     for (int i = 0; i < a->n && i < f->n && !a->open; i++) {
-        if (a->at[i].name || type_fits(C, a->at[i].type, f->item[i]) != FITS_NOT)
+        if (type_fits(C, a->at[i].type, f->item[i]) != FITS_NOT)
             continue;
         snprintf(what, sizeof what, "argument %d of the function", i + 1);
         report_misfit(C, at_call(node, a->at[i].node), what, a->at[i].type, f->item[i]);

@@ -265,13 +265,20 @@ typedef enum {
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
-/* Which argument each parameter of a native gets, NULL: none; false: they do not go together, reported. */
-bool native_arguments(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max);
 /* A declared tensor, with what is found beyond the declaration. */
 const Type *narrowed(const TType *declared, const TType *found);
 const char *callee_text(const Type *f);
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg);
+
+/* natives.c */
+/* Which argument each parameter of a native gets, NULL: none; false: they do not go together, reported. */
+bool native_arguments(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max);
+bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node);     /* do they go together? */
+/* E0906 for the first argument that the native surely does not take; they go together. */
+void native_judged(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node);
+const Type *native_declared(const Ast *annotation);      /* as far as it is a simple type */
+const Type *native_elements(const char *owner);         /* of going through an object of that native class */
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);

@@ -31,6 +31,8 @@ const Type *element_of(const Type *t)
         return type_int(DIM_BAD);
     case TY_STR:
         return type_str(NULL);
+    case TY_OBJECT:
+        return native_elements(t->text->text);
     case TY_KERNEL:
         return t->value == KT_PARTS ? t->item[0] : T_ANY;
     case TY_TENSOR:

@@ -440,17 +440,23 @@ static bool swallows(const Ast *e)
     return !strcmp(s, "suppress") || !strcmp(s, "raises");
 }
 
+/* What `with ... as` gives: an open file gives itself. */
+static const Type *entered(const Type *t)
+{
+    return t->kind == TY_OBJECT ? t : T_ANY;
+}
+
 void flow_with(Check *C, AstWith *w)
 {
     int mixed = 0, quiet = 0;
 
     for (int i = 0; i < w->items.n; i++) {
         AstWithItem *x = AST_AS(w->items.at[i], WithItem);
-        expr(C, x->context);
+        const Type *t = expr(C, x->context);
         mixed += is_mixed(x->context);
         quiet += swallows(x->context);
         if (x->target)
-            bind_target(C, x->target, T_ANY, NULL);
+            bind_target(C, x->target, entered(t), NULL);
     }
     C->mixed += mixed;
     C->quiet += quiet;

@@ -80,7 +80,8 @@ static const Type *host_len(Check *C, const CallArgs *a)
     if (!t || a->n != 1)
         return NULL;
     if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC)
-        REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t));
+        diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
+                  t->kind == TY_INT ? "the number of its digits is len(str(n))" : "pass what has elements");
     if (t->kind == TY_TENSOR)
         return type_int(t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank ? DIM_BAD : t->tensor->shape[0]);
     if (t->kind == TY_STR && t->text)
@@ -162,9 +163,23 @@ static const Type *host_str(Check *C, const CallArgs *a)
     return t && t->kind == TY_DTYPE ? type_str(sym(element_text((uint8_t)t->value, t->ref))) : t && t->kind == TY_STR ? t : NULL;
 }
 
+/* A file of texts, unless the mode has b or is not known. */
+static const Type *host_open(Check *C, const CallArgs *a)
+{
+    const Type *mode = arg(a, 1);
+
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].name && !strcmp(a->at[i].name->text, "mode"))
+            mode = a->at[i].type;
+    if (a->open || (mode ? mode->kind != TY_STR || !mode->text || strchr(mode->text->text, 'b') : a->n > 1 && !a->at[1].name))
+        return T_ANY;
+    return NULL;                                    /* as the signature says */
+}
+
 static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"str", host_str},
+    {"open", host_open},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */

@@ -19,7 +19,10 @@ static const Type *native_of(const char *owner, Sym attr)
         return NULL;
     if (d->sig[0] == '(' || !strncmp(d->sig, "type[", 5))
         return type_ref(TY_NATIVE, d);
-    return !strcmp(d->sig, "float") ? type_of_kind(TY_FLOAT) : !strcmp(d->sig, "int") ? type_int(DIM_BAD) : T_ANY;
+    if (!strcmp(d->sig, "property[str]"))
+        return type_str(NULL);
+    return !strcmp(d->sig, "float") ? type_of_kind(TY_FLOAT) : !strcmp(d->sig, "int") ? type_int(DIM_BAD) :
+           native_has_owner(d->sig) ? native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->sig)}.ast) : T_ANY;
 }
 
 const Type *space_attribute(Check *C, const Space *s, Sym attr)
@@ -61,6 +64,7 @@ static const char *owner_of(const Type *t)
     case TY_FLOAT: return "float";
     case TY_BYTES: return "bytes";
     case TY_RANGE: return "range";
+    case TY_OBJECT: return t->text->text;
     default: return NULL;
     }
 }
@@ -78,6 +82,20 @@ static const char *next_method(void *state)
                 return d->name;
         }
     return NULL;
+}
+
+/* None has no methods: whatever is asked of it, the object is what is missing. */
+static const Type *none_attribute(Check *C, Sym attr, Ast *node)
+{
+    Diag *d;
+
+    if (!strncmp(attr->text, "__", 2))
+        return T_ANY;
+    d = REPORT(C, E0910, node->span, "None", attr->text);
+    diag_help(d, "the object is None here: give the variable a value first, or return one; a function without return gives None");
+    if (AST_IS(node, Attribute))
+        origin_of(C, d, AST_AS(node, Attribute)->value, DIM_BAD);
+    return T_ANY;
 }
 
 static const Type *builtin_attribute(Check *C, const Type *t, const char *owner, Sym attr, Ast *node)
@@ -130,6 +148,8 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
             strcmp(attr->text, "__new__"))          /* which is given its class as any argument */
             return type_method(t, m);               /* dict.fromkeys */
         return m ? m : T_ANY;
+    case TY_NONE:
+        return none_attribute(C, attr, node);
     default:
         return owner_of(t) ? builtin_attribute(C, t, owner_of(t), attr, node) : T_ANY;
     }

@@ -193,6 +193,11 @@ const Type *type_str(Sym text)
     return intern(&(Type){.kind = TY_STR, .text = text});
 }
 
+const Type *type_object(Sym cls)
+{
+    return intern(&(Type){.kind = TY_OBJECT, .text = cls});
+}
+
 const Type *type_lazy(const void *space, Sym name)
 {
     return intern(&(Type){.kind = TY_LAZY, .ref = space, .text = name});

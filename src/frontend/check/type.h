@@ -20,6 +20,7 @@ typedef enum TypeKind {
     TY_LIST, TY_TUPLE, TY_DICT, TY_SET, TY_RANGE,
     TY_FUNC, TY_LIBRARY, TY_NATIVE, TY_METHOD, TY_TRANSFORM, TY_CLASS, TY_INSTANCE, TY_SPACE, TY_CALLABLE,
     TY_DTYPE, TY_TENSOR, TY_UNION,
+    TY_OBJECT,                  /* of a native class: an open file */
     TY_KERNEL,                  /* what only kernels have: a context, a group, a fragment (kernels.h) */
     TY_LAZY                     /* an imported name, looked at when it is used */
 } TypeKind;
@@ -36,7 +37,7 @@ struct Type {
     const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
-    Sym text;                   /* STR: its text when known */
+    Sym text;                   /* STR: its text when known; OBJECT: the class's name */
     const void *ref;            /* FUNC: Fn; LIBRARY: FunctionDef of a library file; NATIVE: NativeDef; CLASS, INSTANCE: Cls;
                                    SPACE, LAZY: Space, with LAZY's name in text; METHOD, TRANSFORM: Type of the function;
                                    TENSOR in a kernel: the memory that it lies in (KernelPlace), NULL: it is a value;
@@ -58,6 +59,7 @@ const Type *type_bool(bool value);                      /* type_of_kind(TY_BOOL)
 const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
 const Type *type_str(Sym text);                         /* NULL: unknown */
+const Type *type_object(Sym cls);                       /* of the native class of that name */
 const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt, const Policy *policy);     /* policy NULL: none, or it is not known */
 const Type *type_list(const Type *elem);

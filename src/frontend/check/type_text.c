@@ -52,7 +52,8 @@ static const char *const kind_text[] = {
     [TY_DICT] = "dict", [TY_SET] = "set", [TY_RANGE] = "range", [TY_FUNC] = "function", [TY_LIBRARY] = "function",
     [TY_TRANSFORM] = "function", [TY_NATIVE] = "function",
     [TY_METHOD] = "method", [TY_CLASS] = "class", [TY_INSTANCE] = "object", [TY_SPACE] = "module", [TY_CALLABLE] = "Callable",
-    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union", [TY_KERNEL] = "part of a kernel", [TY_LAZY] = "anything",
+    [TY_DTYPE] = "dtype", [TY_TENSOR] = "Tensor", [TY_UNION] = "Union", [TY_OBJECT] = "object",
+    [TY_KERNEL] = "part of a kernel", [TY_LAZY] = "anything",
 };
 
 void type_print(const Type *t, StrBuf *out)
@@ -69,6 +70,10 @@ void type_print(const Type *t, StrBuf *out)
     }
     if (t->kind == TY_INSTANCE) {
         sb_puts(out, cls_name(t->ref));
+        return;
+    }
+    if (t->kind == TY_OBJECT) {
+        sb_puts(out, t->text->text);
         return;
     }
     t = type_settle(t);

@@ -1,0 +1,216 @@
+/*
+ * Natives as their signatures declare them: which argument meets which
+ * parameter, what surely is no such argument, and what comes back.
+ *
+ * A signature says what is meant, and natives take more than that: a float may be any number, an
+ * int what has __index__, a float that is known here a tensor of no axes.  So
+ * an argument is judged only when it is of a kind that the declared one never
+ * takes: a text where a number is meant.
+ */
+#include "frontend/check/binding.h"
+
+#include "frontend/eval/native.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- results */
+
+static const Type *declared_name(const char *s)
+{
+    static const struct { const char *name; TypeKind kind; } plain[] = {
+        {"float", TY_FLOAT}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
+    };
+
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(plain[i].name, s))
+            return type_of_kind(plain[i].kind);
+    return !strcmp(s, "int") ? type_int(DIM_BAD) : !strcmp(s, "str") ? type_str(NULL) : !strcmp(s, "list") ? type_list(T_ANY) :
+           !strcmp(s, "Tensor") ? type_tensor_unknown() : native_has_owner(s) && native_find(s, "__enter__") ? type_object(sym(s)) : T_ANY;
+}
+
+static const Type *declared_form(const char *of, AstSeq items)
+{
+    const Type *m[ITEMS_MAX];
+
+    if (!strcmp(of, "Tensor"))
+        return type_tensor_unknown();
+    if (items.n > ITEMS_MAX || !items.n)
+        return T_ANY;
+    for (int i = 0; i < items.n; i++)
+        m[i] = native_declared(items.at[i]);
+    return !strcmp(of, "list") ? type_list(m[0]) : !strcmp(of, "Iterator") ? T_ANY : !strcmp(of, "tuple") ? type_tuple(m, items.n) : T_ANY;
+}
+
+const Type *native_declared(const Ast *r)
+{
+    const AstSubscript *s = AST_AS(r, Subscript);
+    Ast *one;
+
+    if (!r)
+        return T_ANY;
+    switch (r->kind) {
+    case AST_Const:
+        return AST_AS(r, Const)->value == CONST_NONE ? T_NONE : T_ANY;
+    case AST_Name:
+        return declared_name(AST_AS(r, Name)->id->text);
+    case AST_Subscript:
+        one = s->index;
+        return !AST_IS(s->value, Name) ? T_ANY :
+               declared_form(AST_AS(s->value, Name)->id->text, AST_IS(one, Tuple) ? AST_AS(one, Tuple)->elts : (AstSeq){&one, 1});
+    default:
+        return T_ANY;
+    }
+}
+
+const Type *native_elements(const char *owner)
+{
+    const NativeDef *d = native_find(owner, "__iter__");
+    const NativeSig *sig = d && d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
+    const AstSubscript *s = sig ? AST_AS(sig->returns, Subscript) : NULL;
+
+    return s && AST_IS(sig->returns, Subscript) ? native_declared(s->index) : T_ANY;
+}
+
+/* ------------------------------------------------------------- arguments */
+
+static bool bind(Check *C, const NativeDef *d, const char *callee, bool method, CallArgs *a, Ast *node, Slots *s)
+{
+    const NativeSig *sig = native_sig(d);
+
+    slots_init(s, callee, (AstSeq){0});
+    for (int i = 0; i < sig->n; i++) {
+        const NativeParam *p = &sig->param[i];
+        if (p->kind == PARAM_ANY)
+            return true;
+        s->at[s->n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
+    }
+    return slots_bind(C, s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
+}
+
+static bool has_signature(const NativeDef *d)
+{
+    return d->sig && d->sig[0] == '(' && native_sig(d)->n <= 64;
+}
+
+bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
+{
+    Slots s;
+
+    return !has_signature(d) || bind(C, d, d->name, method, a, node, &s);
+}
+
+bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max)
+{
+    char name[128];
+    Slots s;
+    bool ok;
+
+    snprintf(name, sizeof name, "%s%s%s", d->owner, *d->owner ? "." : "", d->name);
+    ok = bind(C, d, name, method, a, node, &s);
+    for (int i = 0; ok && i < s.n && i < max; i++)
+        out[i] = s.at[i].arg;
+    return ok;
+}
+
+/* Kinds of values that a declared name never takes. */
+static bool never(TypeKind k, const char *want)
+{
+    bool container = k == TY_LIST || k == TY_TUPLE || k == TY_DICT || k == TY_SET || k == TY_RANGE,
+         callable = k == TY_FUNC || k == TY_LIBRARY, text = k == TY_STR || k == TY_BYTES, number = k == TY_INT || k == TY_BOOL;
+
+    if (!strcmp(want, "int") || !strcmp(want, "float"))
+        return k == TY_NONE || text || container || callable;
+    if (!strcmp(want, "str"))
+        return k == TY_NONE || k == TY_BYTES || number || k == TY_FLOAT || container || callable;
+    if (!strcmp(want, "Callable"))
+        return k == TY_NONE || text || number || container;
+    if (!strcmp(want, "list") || !strcmp(want, "Iterable"))
+        return k == TY_NONE || number || callable;
+    return !strcmp(want, "None") && k != TY_NONE && k > TY_UNSET && k != TY_UNION;
+}
+
+static bool surely_not(const Type *t, const Ast *want)
+{
+    if (!want || type_is_any(t) || t->kind == TY_LAZY)
+        return false;
+    if (t->kind == TY_UNION) {
+        for (int i = 0; i < t->n; i++)
+            if (!surely_not(t->item[i], want))
+                return false;
+        return true;
+    }
+    switch (want->kind) {
+    case AST_Name:
+        return never(t->kind, AST_AS(want, Name)->id->text);
+    case AST_Const:
+        return AST_AS(want, Const)->value == CONST_NONE && never(t->kind, "None");
+    case AST_Subscript:
+        return surely_not(t, AST_AS(want, Subscript)->value);
+    case AST_BinOp:
+        return AST_AS(want, BinOp)->op == AOP_BITOR && surely_not(t, AST_AS(want, BinOp)->left) && surely_not(t, AST_AS(want, BinOp)->right);
+    default:
+        return false;
+    }
+}
+
+static void advise(Diag *d, const Type *got, const char *want, Ast *arg)
+{
+    StrBuf text = {0};
+    const char *make = !strcmp(want, "float") || !strcmp(want, "int") || !strcmp(want, "str") ? want : NULL;
+
+    ast_print(AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg, &text);
+    while (text.n && strchr("\n ", sb_str(&text)[text.n - 1]))
+        text.n--;
+    if (make && (got->kind == TY_STR || !strcmp(make, "str")) && got->kind != TY_NONE && text.n < 40)
+        diag_help(d, "convert it: %s(%.*s)", make, (int)text.n, sb_str(&text));
+    else
+        diag_help(d, "pass %s", want);
+    sb_done(&text);
+}
+
+/* The parameter that argument i meets; NULL: not known. */
+static const NativeParam *met(const NativeSig *sig, const Slots *s, const CallArgs *a, int i)
+{
+    for (int k = 0; k < s->n; k++)
+        if (s->at[k].arg == &a->at[i])
+            return &sig->param[k];
+    for (int k = 0; k < sig->n && !a->at[i].name && !a->at[i].stars && !a->open; k++)
+        if (sig->param[k].kind == PARAM_VARARGS)
+            return &sig->param[k];
+    return NULL;
+}
+
+static void report_argument(Check *C, const NativeDef *d, const NativeParam *p, const CallArg *x, Ast *node)
+{
+    StrBuf want = {0}, what = {0};
+    Diag *told;
+
+    ast_print(p->annotation, &want);
+    sb_printf(&what, "the argument '%s' of %s%s%s()", p->name->text, d->owner, *d->owner ? "." : "", d->name);
+    told = REPORT(C, E0906, at_call(node, x->node), sb_str(&what), sb_str(&want), type_text(x->type));
+    advise(told, x->type, sb_str(&want), x->node);
+    origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);
+    sb_done(&want);
+    sb_done(&what);
+}
+
+void native_judged(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
+{
+    const NativeSig *sig = has_signature(d) ? native_sig(d) : NULL;
+    Slots s;
+    bool bound;
+
+    if (!sig)
+        return;
+    C->quiet++;
+    bound = bind(C, d, d->name, method, a, node, &s);
+    C->quiet--;
+    for (int i = 0; bound && i < a->n; i++) {
+        const NativeParam *p = met(sig, &s, a, i);
+        if (!p || !p->annotation || (a->at[i].type->kind == TY_NONE && AST_IS(p->dflt, Const)) || !surely_not(a->at[i].type, p->annotation))
+            continue;
+        report_argument(C, d, p, &a->at[i], node);
+        return;
+    }
+}
