@@ -17,6 +17,7 @@
 typedef struct Cpu {
     const char *name;
     const LoopTable *loops;
+    const FarFns *far;
     const GemmKernels *gemm;
     const Sums *sums;
     const Draw *draw;

@@ -1,10 +1,10 @@
 /*
  * elementary.h - the functions that f32 and f64 have different ways for (included by scalar.h).
  *
- * tanh and erf of f32 are half as long as what elementary_real.def would make of them, and less exact.  The others,
- * which programs call rarely, compute in double, without branches, tables or divisions wider than f32, so that
- * compilers vectorise them; what elementary_real.def says of bits holds here, too.  Their polynomials are minimax fits
- * with relative errors of 2^-34 and less, which leaves results within 0.51 ULP.
+ * Where pairs of f32 would be many operations, f32 computes in double: without branches, tables or divisions wider than
+ * f32, so that compilers vectorise it; what elementary_real.def says of bits holds here, too.  Polynomials are minimax
+ * fits with relative errors of 2^-31 and less, which leaves results within 0.51 ULP.  tanh and erf of f32 are half as
+ * long as that, and less exact.  f64 needs pairs everywhere.
  */
 #ifndef TSR_RUNTIME_ELEMENTARY_H
 #define TSR_RUNTIME_ELEMENTARY_H
@@ -19,58 +19,59 @@ static inline double x_recip(double d)
     return f64_fma(r, f64_fma(-d, r, 1), r);
 }
 
-/* sqrt(v) for v = 0 or 2^-60 <= v <= 2^60, likewise. */
+/* sqrt(v) for v = 0 or 2^-60 <= v <= 2^60: 1 / sqrt(v) from its bits (Lomont 2003), two steps of Newton's in f32, one in double; 2^-34. */
 static inline double x_sqrt(double v)
 {
-    float f = sqrtf((float)v);
-    double s = f, half = 0.5f / (f + 0x1p-100f);
+    float f = (float)v, h = 0.5f * f, y = f_of(0x5f375a86 - (f_bits(f) >> 1));
 
-    return f64_fma(f64_fma(-s, s, v), half, s);
+    y *= f32_fma(-h * y, y, 1.5f);
+    y *= f32_fma(-h * y, y, 1.5f);
+    double d = y, s = v * d;
+    return f64_fma(f64_fma(-s, s, v), 0.5 * d, s);
 }
 
 /* ---- exponentials ---- */
 
-/* e^r - 1 for |r| <= ln2 / 2. */
-static inline double x_expm1_small(double r)
-{
-    double p = 0x1.9f089017d26c1p-13;
+/* (e^r - 1 - r) / r^2 for |r| <= ln2 / 2. */
+POLY(x_exp_poly, double, f64_fma,
+    0x1.9f089017d26c1p-13, 0x1.6d8d073ae424ep-10, 0x1.111270b7bb6e1p-7, 0x1.55548dc40b3ccp-5, 0x1.5555544338cfcp-3,
+    0x1.0000003a23d72p-1)
 
-    p = f64_fma(p, r, 0x1.6d8d073ae424ep-10);
-    p = f64_fma(p, r, 0x1.111270b7bb6e1p-7);
-    p = f64_fma(p, r, 0x1.55548dc40b3ccp-5);
-    p = f64_fma(p, r, 0x1.5555544338cfcp-3);
-    p = f64_fma(p, r, 0x1.0000003a23d72p-1);
-    return f64_fma(r * r, p, r);
+/* (sinh r / r - 1) / z and (cosh r - 1) / z for z = r^2, likewise. */
+POLY(x_sinh_poly, double, f64_fma,
+    0x1.a16f8967810d3p-13, 0x1.1110b209680fcp-7, 0x1.555555735e155p-3)
+POLY(x_cosh_poly, double, f64_fma,
+    0x1.6d96368c51a4cp-10, 0x1.5554809d2c890p-5, 0x1.00000042e6e5dp-1)
+
+/* x = n ln2 + r for |x| <= 700: n + X_MAGIC, and r. */
+static inline double x_exp_reduce(double x, double *shifted)
+{
+    double s = f64_fma(x, M_LOG2E, X_MAGIC);
+
+    *shifted = s;
+    return f64_fma(X_MAGIC - s, M_LN2, x);
 }
+
+/* e^r - 1 for a small r. */
+static inline double x_expm1_small(double r) { return f64_fma(r * r, x_exp_poly(r), r); }
 
 /* For |x| <= 700. */
 static inline double x_exp(double x)
 {
-    double s, r = f64_exp_reduce(x, &s).hi, p = f64_pow2(s, 0);
+    double s, r = x_exp_reduce(x, &s), p = f64_pow2(s, 0);
 
     return f64_fma(x_expm1_small(r), p, p);
 }
 
 /* ---- logarithms ---- */
 
-/* log(1 + f), 2^-35. */
-static inline double x_log_small(double f)
-{
-    double p = 0x1.b6fa14e16f708p-5;
+/* (log(1 + f) - f) / f^2, 2^-35. */
+POLY(x_log_poly, double, f64_fma,
+    0x1.b6fa14e16f708p-5, -0x1.9459d395677aap-4, 0x1.9a3b088656a0ep-4, -0x1.969f7b85cede9p-4, 0x1.c2f4256604422p-4,
+    -0x1.ffe4db30f27ffp-4, 0x1.24abbfc7f6631p-3, -0x1.5556b36ac268ep-3, 0x1.999910e41f691p-3, -0x1.fffff90f39ed2p-3,
+    0x1.555555cf5a466p-2, -0x1.00000001d92a5p-1)
 
-    p = f64_fma(p, f, -0x1.9459d395677aap-4);
-    p = f64_fma(p, f, 0x1.9a3b088656a0ep-4);
-    p = f64_fma(p, f, -0x1.969f7b85cede9p-4);
-    p = f64_fma(p, f, 0x1.c2f4256604422p-4);
-    p = f64_fma(p, f, -0x1.ffe4db30f27ffp-4);
-    p = f64_fma(p, f, 0x1.24abbfc7f6631p-3);
-    p = f64_fma(p, f, -0x1.5556b36ac268ep-3);
-    p = f64_fma(p, f, 0x1.999910e41f691p-3);
-    p = f64_fma(p, f, -0x1.fffff90f39ed2p-3);
-    p = f64_fma(p, f, 0x1.555555cf5a466p-2);
-    p = f64_fma(p, f, -0x1.00000001d92a5p-1);
-    return f64_fma(f * f, p, f);
-}
+static inline double x_log_small(double f) { return f64_fma(f * f, x_log_poly(f), f); }
 
 /* Of positive finite numbers; the callers see to the ends. */
 static inline double x_log(double x)
@@ -90,98 +91,82 @@ static inline double x_log1p(double x)
 
 /* ---- circular functions ---- */
 
-/* sin of |r| <= pi / 2. */
-static inline double x_sin_small(double r)
-{
-    double z = r * r, p = -0x1.9a678e2ea9dcbp-26;
-
-    p = f64_fma(p, z, 0x1.71707567633b1p-19);
-    p = f64_fma(p, z, -0x1.a017d94f4fd26p-13);
-    p = f64_fma(p, z, 0x1.11110c49124e2p-7);
-    p = f64_fma(p, z, -0x1.5555554766023p-3);
-    return f64_fma(r * z, p, r);
-}
+/* (sin r / r - 1) / z for z = r^2, |r| <= pi / 2. */
+POLY(x_sin_poly, double, f64_fma,
+    -0x1.9a678e2ea9dcbp-26, 0x1.71707567633b1p-19, -0x1.a017d94f4fd26p-13, 0x1.11110c49124e2p-7, -0x1.5555554766023p-3)
 
 /* sin(x + shift pi), shift 0 or 1/2: x less the nearest multiple of pi, whose parity is the sign. */
 static inline double x_sin(double x, double shift)
 {
     double s = f64_fma(x, M_1_PI, shift) + X_MAGIC, n = s - X_MAGIC - shift;
-    double r = f64_fma(-n, 0x1.1a62633145c07p-53, f64_fma(-n, M_PI, x));
+    double r = f64_fma(-n, 0x1.1a62633145c07p-53, f64_fma(-n, M_PI, x)), z = r * r;
 
-    return d_of(d_bits(x_sin_small(r)) ^ d_bits(s) << 63);
+    return d_of(d_bits(f64_fma(r * z, x_sin_poly(z), r)) ^ d_bits(s) << 63);
 }
 
-/* atan of |t| <= sqrt(2) - 1. */
-static inline double x_atan_small(double t)
-{
-    double z = t * t, p = 0x1.84f5a21cf60d8p-5;
+/* (atan t / t - 1) / z for z = t^2, |t| <= sqrt(2) - 1. */
+POLY(x_atan_poly, double, f64_fma,
+    0x1.84f5a21cf60d8p-5, -0x1.5b456446d68b6p-4, 0x1.c468014015e3fp-4, -0x1.247f06778f451p-3, 0x1.99991a47d9716p-3,
+    -0x1.555554c8979a0p-2)
 
-    p = f64_fma(p, z, -0x1.5b456446d68b6p-4);
-    p = f64_fma(p, z, 0x1.c468014015e3fp-4);
-    p = f64_fma(p, z, -0x1.247f06778f451p-3);
-    p = f64_fma(p, z, 0x1.99991a47d9716p-3);
-    p = f64_fma(p, z, -0x1.555554c8979a0p-2);
-    return f64_fma(t * z, p, t);
+/* The angle whose tangent is low / high, for 0 <= low <= high and high scaled by `scale` between 2^-126 and 2^125. */
+static inline double x_atan(float low, float high, double scale)
+{
+    bool near = low > 0x1.a8279ap-2f * high;
+    double lo = low * scale, hi = high * scale, t = (near ? lo - hi : lo) * x_recip(near ? lo + hi : hi), z = t * t;
+
+    return f64_fma(t * z, x_atan_poly(z), t) + (near ? M_PI_4 : 0);
 }
 
-/* asin of 0 <= x <= 1; beyond 1/2, *big says so and the result is that of sqrt((1 - x) / 2). */
-static inline double x_asin_part(double x, bool *big)
-{
-    bool far = x > 0.5;
-    double v = far ? (1 - x) * 0.5 : x * x, s = far ? x_sqrt(v) : x, p = 0x1.1c3b81bf3f8d5p-5;
+/* (asin s / s - 1) / v for v = s^2 <= 1/4. */
+POLY(x_asin_poly, double, f64_fma,
+    0x1.335876ab0f218p-5, 0x1.d9184cea3def8p-7, 0x1.049216ba7ff56p-5, 0x1.6caec4dcc0d1ap-5, 0x1.33387cef6103ep-4,
+    0x1.55554c5f0cc92p-3)
 
-    *big = far;
-    p = f64_fma(p, v, 0x1.e9515e3522cf5p-8);
-    p = f64_fma(p, v, 0x1.935c803860b9cp-6);
-    p = f64_fma(p, v, 0x1.ed52ff5c0d6e2p-6);
-    p = f64_fma(p, v, 0x1.6ddb2c42c030ep-5);
-    p = f64_fma(p, v, 0x1.3332a7ef2b705p-4);
-    p = f64_fma(p, v, 0x1.555556093dec8p-3);
-    return f64_fma(s * v, p, s);
+/* asin of the smaller of 0 <= x <= 1 and sqrt((1 - x) / 2), which is that one beyond 1/2. */
+static inline double x_asin_part(float x)
+{
+    double root = x_sqrt((1 - x) * 0.5f), s = x < root ? x : root, v = s * s;
+
+    return f64_fma(s * v, x_asin_poly(v), s);
 }
 
 /* ---- the error function ---- */
 
-/* erf on [-1, 1]: fit of erf(x)/x in x^2, 5e-16. */
-static inline double x_erf_small(double x)
-{
-    double z = x * x, p = 9.428596956834164e-09;
+/* erf(x) / x on [-1, 1] in z = x^2, 5e-16. */
+POLY(x_erf_poly, double, f64_fma,
+    9.428596956834164e-09, -1.5188281247335167e-07, 1.631035651387174e-06, -1.4913300906316395e-05,
+    0.00012054681918310599, -0.0008548304871782741, 0.005223977154105304, -0.026866170586496874, 0.11283791670580423,
+    -0.376126389031744, 1.1283791670955121)
 
-    p = f64_fma(p, z, -1.5188281247335167e-07);
-    p = f64_fma(p, z, 1.631035651387174e-06);
-    p = f64_fma(p, z, -1.4913300906316395e-05);
-    p = f64_fma(p, z, 0.00012054681918310599);
-    p = f64_fma(p, z, -0.0008548304871782741);
-    p = f64_fma(p, z, 0.005223977154105304);
-    p = f64_fma(p, z, -0.026866170586496874);
-    p = f64_fma(p, z, 0.11283791670580423);
-    p = f64_fma(p, z, -0.376126389031744);
-    p = f64_fma(p, z, 1.1283791670955121);
-    return x * p;
-}
+/* erfc(x) (1 + x) e^(x^2) on [0.9, 11] in (x - 3) / (x + 3), 2e-12. */
+POLY(x_erfc_poly, double, f64_fma,
+    -2.7978212336834124e-06, 4.818808677466726e-05, -1.9342656969214573e-05, -0.0003643979424878819,
+    0.0006454206762324719, 0.0016180525745722435, -0.009750631751712358, 0.021957809381174476, -0.023803916847914015,
+    -0.010235390619909236, 0.09902075376688416, -0.23092733306503688, 0.7160046047252345)
 
-/* erfc on [0.9, 11]: exp(-x^2) / (1 + x) times a fit in (x - 3) / (x + 3), 2e-12. */
 static inline double x_erfc_large(double x)
 {
     x = x > 11 ? 11 : x;
-    double r = x_recip((x + 3) * (x + 1)), t = (x - 3) * (x + 1) * r, p = -2.7978212336834124e-06;
+    double r = x_recip((x + 3) * (x + 1));
 
-    p = f64_fma(p, t, 4.818808677466726e-05);
-    p = f64_fma(p, t, -1.9342656969214573e-05);
-    p = f64_fma(p, t, -0.0003643979424878819);
-    p = f64_fma(p, t, 0.0006454206762324719);
-    p = f64_fma(p, t, 0.0016180525745722435);
-    p = f64_fma(p, t, -0.009750631751712358);
-    p = f64_fma(p, t, 0.021957809381174476);
-    p = f64_fma(p, t, -0.023803916847914015);
-    p = f64_fma(p, t, -0.010235390619909236);
-    p = f64_fma(p, t, 0.09902075376688416);
-    p = f64_fma(p, t, -0.23092733306503688);
-    p = f64_fma(p, t, 0.7160046047252345);
-    return x_exp(-x * x) * p * ((x + 3) * r);
+    return x_exp(-x * x) * x_erfc_poly((x - 3) * (x + 1) * r) * ((x + 3) * r);
 }
 
 /* ---- the functions ---- */
+
+static inline double f64_sinh(double a)
+{
+    PairF64 e = f64_quarter_expm1(f64_within(f64_fabs(a), 0, 710.5));
+    PairF64 d = f64_sum(4 * e.hi > 1 ? 4 * e.hi : 1, 4 * e.hi > 1 ? 1 : 4 * e.hi);
+    d.lo = f64_fma(4, e.lo, d.lo);
+    PairF64 q = f64_quotient(e, d);
+    bool far = e.hi > 0x1p100;          /* q is next to nothing, and 4 e.hi may overflow */
+    PairF64 y = f64_sum(e.hi, far ? 0 : q.hi);
+    y.lo += far ? 0 : e.lo + q.lo;
+
+    return f64_sign_of(f64_fabs(a) < 0x1p-27 ? a : 2 * f64_rounded(y), a);
+}
 
 static inline double f64_tanh(double a)
 {
@@ -190,6 +175,15 @@ static inline double f64_tanh(double a)
 
     d.lo += e.lo;
     return f64_sign_of(x < 0x1p-54 ? x : f64_rounded(f64_quotient(e, d)), a);
+}
+
+/* With x = n ln2 + r: 2^(n-1) e^r - 2^(-n-1) e^-r, sorted by sinh r and cosh r. */
+static inline float f32_sinh(float a)
+{
+    double s, r = x_exp_reduce(f32_within(a, -90, 90), &s), z = r * r, p = f64_pow2(s, -1), q = d_of((1022 - d_bits(s)) << 52);
+    double odd = f64_fma(r * z, x_sinh_poly(z), r), even = f64_fma(z, x_cosh_poly(z), 1);
+
+    return f32_sign_of((float)f64_fma(p + q, odd, (p - q) * even), a);
 }
 
 /* e^x = p + p m for |x| < 80: m, and p, a power of two. */
@@ -221,34 +215,32 @@ static inline float f32_erf(float a)
 
 static inline float f32_asin(float a)
 {
-    bool big;
-    double y = x_asin_part(f64_fabs(a), &big);
+    float x = f32_fabs(a);
+    double y = x_asin_part(x);
 
-    return (float)f64_sign_of(big ? f64_fma(-2, y, M_PI_2) : y, a);
+    return f32_sign_of(x <= 1 ? (float)(x > 0.5f ? f64_fma(-2, y, M_PI_2) : y) : NAN, a);
 }
 
 static inline float f32_acos(float a)
 {
-    bool big;
-    double y = x_asin_part(f64_fabs(a), &big), s = f64_sign_of(y, a);
+    float x = f32_fabs(a);
+    double y = x_asin_part(x), s = f64_sign_of(y, a), far = a < 0 ? f64_fma(-2, y, M_PI) : 2 * y;
 
-    return (float)(big ? (a < 0 ? f64_fma(-2, y, M_PI) : 2 * y) : M_PI_2 - s);
+    return x <= 1 ? (float)(x > 0.5f ? far : M_PI_2 - s) : NAN;
 }
 
-/* The angle of the point (b, a), by the smaller over the larger of the two. */
+/* The angle of the point (b, a), by the smaller over the larger of the two, both scaled so that the larger is 1 to 2. */
 static inline float f32_atan2(float a, float b)
 {
-    double y = f64_fabs(a), x = f64_fabs(b), lo = y < x ? y : x, hi = y < x ? x : y;
+    float y = f32_fabs(a), x = f32_fabs(b), lo = y < x ? y : x, hi = y < x ? x : y, inf = INFINITY;
 
-    lo = hi < (double)INFINITY ? lo : lo < (double)INFINITY ? 0 : 1;
-    hi = hi < (double)INFINITY ? hi : 1;
-    hi = hi == 0 ? 1 : hi;
-    bool near = lo > 0x1.a827999fcef32p-2 * hi;
-    double t = (near ? lo - hi : lo) / (near ? lo + hi : hi), r = x_atan_small(t) + (near ? M_PI_4 : 0);
+    lo = hi < inf ? lo : lo < inf ? 0 : 1;
+    hi = hi < inf ? hi : 1;
+    hi = hi > 0 ? hi : 1;
+    double scale = d_of(((uint64_t)2046 << 52) - (d_bits(hi) & (uint64_t)0x7ff << 52)), r = x_atan(lo, hi, scale);
     r = y > x ? M_PI_2 - r : r;
-    r = d_bits(b) >> 63 ? M_PI - r : r;
-    r = a != a || b != b ? (double)NAN : r;
-    return (float)f64_sign_of(r, a);
+    r = f_bits(b) >> 31 ? M_PI - r : r;
+    return f32_sign_of(a != a || b != b ? (float)NAN : (float)r, a);
 }
 
 static inline float f32_asinh(float a)
@@ -274,7 +266,7 @@ static inline float f32_atanh(float a)
 
 static inline float f32_erfc(float a)
 {
-    double x = f64_fabs(a), big = x_erfc_large(x < 1 ? 1 : x), small = 1 - x_erf_small(x > 1 ? 1 : x);
+    double x = f64_fabs(a), big = x_erfc_large(x < 1 ? 1 : x), t = x > 1 ? 1 : x, small = 1 - t * x_erf_poly(t * t);
     double y = x <= 1 ? small : big;
 
     y = x > 11 ? 0 : y;                             /* NaN stays: x_erfc_large keeps it */

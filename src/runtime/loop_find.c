@@ -12,18 +12,19 @@
 
 static const LoopTable *table(void) { return cpu()->loops; }
 
-/* In blocks of 64: keep what the exact function says of large arguments, run the loop, then put that in place. */
+/* Where some are large, in blocks of 64: keep what the exact function says of these, run the loop, then put that in place. */
 #define CHECKED(lane, T) \
     static void checked_##lane(LoopFn *loop, T (*exact)(T), int64_t n, T *o, const T *x) \
     { \
         T far[64]; \
+        if (!cpu()->far->lane(n, x)) { \
+            loop(n, o, x, NULL, NULL); \
+            return; \
+        } \
         for (int64_t lo = 0; lo < n; lo += 64, o += 64, x += 64) { \
             int64_t k = n - lo < 64 ? n - lo : 64; \
             uint64_t mask = 0; \
-            int big = 0; \
             for (int64_t i = 0; i < k; i++) \
-                big += lane##_is_far(x[i]); \
-            for (int64_t i = 0; big && i < k; i++) \
                 if (lane##_is_far(x[i])) { \
                     mask |= 1ull << i; \
                     far[i] = exact(x[i]); \

@@ -72,3 +72,16 @@ const LoopTable PASTE(loops, VARIANT) = {
 #define CPX(name, ...) [OP_##name][DT_c64] = name##_c64, [OP_##name][DT_c128] = name##_c128,
 #include "runtime/scalar.def"
 };
+
+#define FAR(lane, T) \
+    static bool any_far_##lane(int64_t n, const T *x) \
+    { \
+        int64_t far = 0; \
+        EACH(i, n) \
+            far |= lane##_is_far(x[i]); \
+        return far != 0; \
+    }
+FAR(f32, float)
+FAR(f64, double)
+
+const FarFns PASTE(far, VARIANT) = {any_far_f32, any_far_f64};

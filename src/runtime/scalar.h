@@ -74,6 +74,7 @@ static inline float f32_trunc(float a) { return truncf(a); }
 static inline float f32_fma(float a, float b, float c) { return fmaf(a, b, c); }
 static inline double f64_fabs(double x) { return d_of(d_bits(x) & ~(1ull << 63)); }
 
+#include "runtime/polynomial.h"
 #include "runtime/elementary_f32.h"
 #include "runtime/elementary_f64.h"
 
