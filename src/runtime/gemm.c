@@ -3,8 +3,9 @@
  *
  * A thread computes a rectangle of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
  * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
- * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two runs and needs no edges.  Sums of chunks are added up
- * in c itself.  An operand that is small, or used only once or twice, is read where it lies.
+ * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two
+ * runs and needs no edges.  Sums of chunks are added up in c itself.  An operand that is small, or used only once or twice, is
+ * read where it lies.
  */
 #include "runtime/gemm.h"
 
