@@ -326,7 +326,7 @@ static void add_products(Fuser *f)
         int group = is_product(f->at[i]) ? only_user(f, i) : -1;
         Group *x = group < 0 ? NULL : &f->groups[group];
         if (x && !x->product && !scope_is_manual(f->at[i]->scope) && f->at[i]->scope == x->node.at[0]->scope &&
-            !comes_again(x->node.at[0], f->at[i]) && follows(f, group, f->at[i])) {
+            !comes_again(f->at[f->user[f->first_use[i]]], f->at[i]) && follows(f, group, f->at[i])) {
             x->product = f->at[i];
             f->group[i] = group;
         }

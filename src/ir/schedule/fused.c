@@ -309,22 +309,32 @@ static Tensor *reuse_operand(Run *u, int i)
     return NULL;
 }
 
-/* Can the first result take the product's place? Then each element is read once, just before it is stored. */
-static bool is_in_place(const Run *u)
+/*
+ * The result that takes the product's place, -1: none.  Its elements are those of the product, and stored by the last pass, each
+ * after whatever is read there.
+ */
+static int result_in_place(const Run *u)
 {
-    const Tensor *p = u->x[u->nin - 1];
-    const TType *y = gvalue_type(u->c->body->results.at[0]);
-    const RegionValue *from = u->c->value[u->nin - 1], *to = u->c->value[u->nin];
+    const Tensor *p = u->c->product ? u->x[u->nin - 1] : NULL;
+    const RegionValue *from = p ? u->c->value[u->nin - 1] : NULL;
 
-    return u->nout == 1 && u->c->r.nkept == u->c->r.naxes && y->dtype == p->dtype && y->rank == p->rank &&
-           !memcmp(from->axis, to->axis, sizeof *from->axis * y->rank);
+    for (int i = 0; p && i < u->nout; i++) {
+        const TType *y = gvalue_type(u->c->body->results.at[i]);
+        const RegionValue *to = u->c->value[u->nin + i];
+        if (y->dtype == p->dtype && y->rank == p->rank && !memcmp(from->axis, to->axis, sizeof *from->axis * y->rank) &&
+            to->has == from->has && to->pass == u->c->r.npasses - 1)
+            return i;
+    }
+    return -1;
 }
 
 static bool make_results(Run *u)
 {
+    int in_place = result_in_place(u);
+
     for (int i = 0; i < u->nout; i++) {
         const TType *y = gvalue_type(u->c->body->results.at[i]);
-        Tensor *t = !i && u->c->product && is_in_place(u) ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
+        Tensor *t = i == in_place ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
         if (!t && !(t = new_result(u, i)))
             return false;
         t->weak = y->weak;
