@@ -33,8 +33,10 @@ typedef bool Finish(Llvm *u, Level level, StrBuf *out, StrBuf *err);
 static bool lower(const TileKernel *k, const Machine *m, Finish *finish, StrBuf *out, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = cpu_emit(u, k, "kernel", err) && llvm_optimise(u, kernel_level, err) && finish(u, kernel_level, out, err);
+    TileKernel *wide = tile_widened(k);
+    bool ok = cpu_emit(u, wide ? wide : k, "kernel", err) && llvm_optimise(u, kernel_level, err) && finish(u, kernel_level, out, err);
 
+    tile_kernel_free(wide);
     llvm_free(u);
     return ok;
 }

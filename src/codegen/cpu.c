@@ -177,6 +177,16 @@ static LLVMValueRef size_value(CpuCode *e, const TileNode *n)
     return word_at(e, i64_type(e), e->size, 8 * (int64_t)size_at(e, n->attr->name));
 }
 
+LLVMValueRef cpu_size(CpuCode *e, Sym name)
+{
+    for (int i = 0; i < e->k->size.n; i++)
+        if (e->k->size.at[i] == name)
+            return word_at(e, i64_type(e), e->size, 8 * (int64_t)i);
+    return NULL;
+}
+
+LLVMValueRef cpu_groups(CpuCode *e, int axis) { return word_at(e, i64_type(e), e->size, 8 * (int64_t)(e->k->size.n + axis)); }
+
 static LLVMValueRef to_index(CpuCode *e, const TileNode *n)
 {
     DType dt = (DType)tile_type(n->in[0])->dtype;
@@ -364,7 +374,7 @@ static void emit_dot(CpuCode *e, const TileNode *n)
 
     if (joins && e->waits[push->in[0].node->id])
         cpu_close(e);
-    cpu_settle(e, n);
+    cpu_dot_settle(e, n);
     cpu_dot(e, n, joins ? push : NULL);
     e->done = joins ? push : NULL;
 }
@@ -432,7 +442,7 @@ static void set_groups(CpuCode *e, LLVMValueRef g)
     int axes = e->k->grid.n;
 
     for (int i = 0; i < axes; i++)
-        n[i] = word_at(e, i64_type(e), e->size, 8 * (int64_t)(e->k->size.n + i));
+        n[i] = cpu_groups(e, i);
     for (int i = axes - 1; i > 0; i--) {
         e->group[i] = LLVMBuildSRem(e->u->builder, g, n[i], "");
         g = LLVMBuildSDiv(e->u->builder, g, n[i], "");
@@ -440,14 +450,14 @@ static void set_groups(CpuCode *e, LLVMValueRef g)
     e->group[0] = g;
 }
 
-/* Allocated bytes: the buffers' extents again, in terms of sizes alone. */
-static LLVMValueRef uniform(CpuCode *e, const TileNode *n)
+/* Extents of buffers, and bounds of loops, again, in terms of sizes alone. */
+LLVMValueRef cpu_uniform(CpuCode *e, const TileNode *n)
 {
     if (n->op == TOP_index)
         return cpu_number(e, n->attr->i);
     if (n->op == TOP_size)
         return size_value(e, n);
-    return arithmetic(e, n, uniform(e, n->in[0].node), uniform(e, n->in[1].node));
+    return arithmetic(e, n, cpu_uniform(e, n->in[0].node), cpu_uniform(e, n->in[1].node));
 }
 
 static void begin_function(CpuCode *e, const char *name, LLVMTypeRef type)
@@ -462,16 +472,17 @@ static void begin_function(CpuCode *e, const char *name, LLVMTypeRef type)
 static void emit_scratch(CpuCode *e, const char *name)
 {
     LLVMTypeRef p = pointer_type(e);
-    LLVMValueRef bytes = cpu_number(e, e->fixed_bytes), extent[TILE_RANK_MAX];
+    LLVMValueRef bytes, extent[TILE_RANK_MAX];
     StrBuf own = {0};
 
     sb_printf(&own, "%s.scratch", name);
     begin_function(e, sb_str(&own), LLVMFunctionType(i64_type(e), &p, 1, false));
+    bytes = cpu_op(e, LLVMAdd, cpu_keep_bytes(e), cpu_number(e, e->fixed_bytes));
     for (const TileNode *n = e->k->body.first; n; n = n->next) {
         if (n->op != TOP_alloc)
             continue;
         for (int i = 0; i < n->nin; i++)
-            extent[i] = uniform(e, n->in[i].node);
+            extent[i] = cpu_uniform(e, n->in[i].node);
         bytes = cpu_op(e, LLVMAdd, bytes, buffer_bytes(e, n, extent, NULL));
     }
     LLVMBuildRet(e->u->builder, bytes);
@@ -483,7 +494,7 @@ static void emit_kernel(CpuCode *e, const char *name)
     LLVMTypeRef p = pointer_type(e), i64 = i64_type(e), param[] = {p, p, p, i64, i64};
     LLVMBasicBlockRef start;
     StrBuf fixed = {0};
-    LLVMValueRef global;
+    LLVMValueRef global, kept;
     CpuLoop l;
 
     begin_function(e, name, LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), param, 5, false));
@@ -500,9 +511,10 @@ static void emit_kernel(CpuCode *e, const char *name)
     LLVMPositionBuilderAtEnd(e->u->builder, start);
     for (int i = 0; i < e->k->params.n; i++)
         bind_param(e, i);
+    kept = cpu_keep_begin(e);
     l = cpu_loop(e, LLVMGetParam(e->fn, 3), LLVMGetParam(e->fn, 4), cpu_number(e, 1));
-    set_groups(e, l.i);
-    e->allocated = cpu_number(e, 0);
+    set_groups(e, cpu_keep_group(e, l.i));
+    e->allocated = kept;
     cpu_emit_block(e, &e->k->body);
     cpu_loop_end(e, &l);
     LLVMBuildRetVoid(e->u->builder);
@@ -579,6 +591,7 @@ bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
     vec_free(&e.open.nodes);
     vec_free(&e.known);
     vec_free(&e.loads);
+    vec_free(&e.kept);
     lanes_done(&lanes);
     return !e.failed;
 }

@@ -21,7 +21,7 @@ static void copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueR
     LLVMBuildMemCpy(e->u->builder, to, 16, from, 16, bytes);
 }
 
-/* A tile in a buffer at `to`: copied from its own, or stretched from a scalar. */
+/* A tile in a buffer at `to`, which has room for a vector behind it: copied from its own, or stretched from a scalar. */
 void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
 {
     const TileType *t = tile_type(v);
@@ -34,13 +34,14 @@ void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
         return;
     }
     e->known.n = 0;
-    e->width = 1;
+    e->width = dtype_is_complex((DType)t->dtype) ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype((DType)t->dtype));
     for (int i = 0; i < t->rank; i++)
         p.at[i] = cpu_number(e, 0);
-    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, 1));
+    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, e->width));
     cpu_store_flat(e, (DType)t->dtype, to, l.i, cpu_lanes(e, v, &p), NULL);
     cpu_loop_end(e, &l);
     e->known.n = 0;
+    e->width = 1;
 }
 
 /* Phis for what is not a tile, at the builder's place, with what comes from `from`. */
@@ -102,12 +103,12 @@ static void need_captured(CpuCode *e, const TileBlock *b)
 void cpu_settle(CpuCode *e, const TileNode *n)
 {
     for (int i = 0; i < n->nin; i++)
-        if (tile_type(n->in[i])->kind == TILE_VALUE && !(n->op == TOP_dot && cpu_dot_direct(e, n, i)))
+        if (tile_type(n->in[i])->kind == TILE_VALUE)
             cpu_need(e, n->in[i]);
     for (int r = 0; r < 2; r++)
         if (n->region[r])
             need_captured(e, n->region[r]);
-    for (int i = 0; i < e->loads.n && n->op != TOP_dot; i++)        /* the block may write what they read */
+    for (int i = 0; i < e->loads.n; i++)        /* the block may write what they read */
         cpu_need(e, (TileRef){(TileNode *)e->loads.at[i], 0});
     cpu_close(e);
 }

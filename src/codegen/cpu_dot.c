@@ -2,16 +2,13 @@
  * dot: blocks of the result in vector registers, one fused multiply-add a step
  * and vector, k in order.
  *
- * Operands have buffers, so a row of b is a run of vectors and an element of a
- * a broadcast.  A block is as tall and wide as the registers allow; what is
- * left over at the lower and right edges are smaller blocks.
+ * A row of b is a run of vectors and an element of a a broadcast; where they
+ * lie is cpu_operand.c's.  A block is as tall and wide as the registers allow;
+ * what is left over at the lower and right edges are smaller blocks.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/cpu_dot.h"
 
 enum { ROWS_MAX = 14, VECTORS_MAX = 4 };
-
-/* Elements of an operand lie at base[row * down + column * across]. */
-typedef struct Matrix { LLVMValueRef base, down, across; } Matrix;
 
 typedef struct Dot {
     const TileNode *n;
@@ -37,9 +34,13 @@ static LLVMValueRef place(CpuCode *e, LLVMValueRef row, int64_t columns, LLVMVal
     return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, columns)), column);
 }
 
-static LLVMValueRef in_matrix(CpuCode *e, const Matrix *m, LLVMValueRef row, LLVMValueRef column)
+/* Where an operand's element at a place along one axis is, `step` elements a place. */
+static LLVMValueRef pointer(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef step)
 {
-    return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, m->down), cpu_op(e, LLVMMul, column, m->across));
+    LLVMTypeRef bytes = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size(lane_dtype(dt)));
+    LLVMValueRef index = cpu_op(e, LLVMMul, at, step);
+
+    return LLVMBuildGEP2(e->u->builder, bytes, base, &index, 1, "");
 }
 
 static LLVMValueRef phi_of(CpuCode *e, const CpuLoop *l, LLVMValueRef first, LLVMBasicBlockRef from)
@@ -53,20 +54,19 @@ static LLVMValueRef phi_of(CpuCode *e, const CpuLoop *l, LLVMValueRef first, LLV
     return phi;
 }
 
+/* What a block reads in each step: a place in each of its rows of a, and one in b. */
+typedef struct Streams { LLVMValueRef a[ROWS_MAX], b; } Streams;
+
 /* One step of k on a block. */
-static void step(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, LLVMValueRef k, int rows, int vectors,
-                 LLVMValueRef acc[ROWS_MAX][VECTORS_MAX])
+static void step(CpuCode *e, const Dot *d, const Streams *s, LLVMValueRef k, int rows, int vectors, LLVMValueRef acc[ROWS_MAX][VECTORS_MAX])
 {
-    LLVMValueRef vb[VECTORS_MAX], va, sum;
+    LLVMValueRef vb[VECTORS_MAX], va, sum, along = cpu_op(e, LLVMMul, k, d->a.across), down = cpu_op(e, LLVMMul, k, d->b.down);
     DType from_a = (DType)d->ta->dtype, from_b = (DType)d->tb->dtype;
 
-    for (int v = 0; v < vectors; v++) {
-        LLVMValueRef at = in_matrix(e, &d->b, k, cpu_op(e, LLVMAdd, j, cpu_number(e, v * d->width)));
-        vb[v] = converted(e, d, from_b, cpu_load_flat(e, from_b, d->b.base, at, 1));
-    }
+    for (int v = 0; v < vectors; v++)
+        vb[v] = converted(e, d, from_b, cpu_load_flat(e, from_b, s->b, cpu_op(e, LLVMAdd, down, cpu_number(e, v * d->width)), 1));
     for (int r = 0; r < rows; r++) {
-        va = cpu_load_flat(e, from_a, d->a.base, in_matrix(e, &d->a, cpu_op(e, LLVMAdd, i, cpu_number(e, r)), k), 0);
-        va = converted(e, d, from_a, va);
+        va = converted(e, d, from_a, cpu_load_flat(e, from_a, s->a[r], along, 0));
         for (int v = 0; v < vectors; v++) {
             sum = formula_emit(e->u, OP_fma, d->dt, (LLVMValueRef[]){va, vb[v], acc[r][v]}, 3, d->width);
             acc[r][v] = cpu_rounded(e, d->dt, sum, d->width);
@@ -113,8 +113,11 @@ static void block(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int 
 {
     LLVMValueRef acc[ROWS_MAX][VECTORS_MAX], phi[ROWS_MAX][VECTORS_MAX];
     LLVMBasicBlockRef from;
+    Streams s = {.b = pointer(e, (DType)d->tb->dtype, d->b.base, j, d->b.across)};
     CpuLoop l;
 
+    for (int r = 0; r < rows; r++)
+        s.a[r] = pointer(e, (DType)d->ta->dtype, d->a.base, cpu_op(e, LLVMAdd, i, cpu_number(e, r)), d->a.down);
     e->width = d->width;
     e->masked = true;
     for (int r = 0; r < rows; r++)
@@ -129,7 +132,7 @@ static void block(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int 
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
             acc[r][v] = phi[r][v] = phi_of(e, &l, acc[r][v], from);
-    step(e, d, i, j, l.i, rows, vectors, acc);
+    step(e, d, &s, l.i, rows, vectors, acc);
     from = LLVMGetInsertBlock(e->u->builder);
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
@@ -146,117 +149,54 @@ static void block(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int 
         }
 }
 
-/* All rows of columns [lo, hi), a multiple of the block's width. */
-static void columns(CpuCode *e, const Dot *d, int lo, int hi, int vectors)
+/* Blocks of rows [lo, hi), whole ones. */
+static void rows_of(CpuCode *e, const Dot *d, LLVMValueRef j, int lo, int hi, int rows, int vectors)
 {
-    int most = (e->u->machine->vector_registers - vectors - 1) / vectors, m = d->ta->extent[0];
-    int rows = most < ROWS_MAX ? most : ROWS_MAX;
-    CpuLoop over, down;
+    CpuLoop down;
 
     if (lo == hi)
         return;
-    rows = rows > 12 ? 12 : rows;
-    rows = rows > m ? m : rows;
-    while (rows > most / 2 && m % rows)         /* rather no rest than a little taller */
-        rows--;
+    down = cpu_loop(e, cpu_number(e, lo), cpu_number(e, hi), cpu_number(e, rows));
+    block(e, d, down.i, j, rows, vectors);
+    cpu_loop_end(e, &down);
+}
+
+/* All rows of columns [lo, hi), a multiple of the block's width: in blocks of the same height, or of two that differ by a row. */
+static void columns(CpuCode *e, const Dot *d, int lo, int hi, int vectors)
+{
+    int most = (e->u->machine->vector_registers - vectors - 1) / vectors, m = d->ta->extent[0], blocks, rows, taller;
+    CpuLoop over;
+
+    if (lo == hi)
+        return;
+    most = most < ROWS_MAX ? most : ROWS_MAX;
+    blocks = (m + most - 1) / most;
+    rows = m / blocks;
+    taller = m % blocks;
     over = cpu_loop(e, cpu_number(e, lo), cpu_number(e, hi), cpu_number(e, vectors * d->width));
-    if (m / rows) {
-        down = cpu_loop(e, cpu_number(e, 0), cpu_number(e, m / rows * rows), cpu_number(e, rows));
-        block(e, d, down.i, over.i, rows, vectors);
-        cpu_loop_end(e, &down);
-    }
-    if (m % rows)
-        block(e, d, cpu_number(e, m / rows * rows), over.i, m % rows, vectors);
+    rows_of(e, d, over.i, 0, taller * (rows + 1), rows + 1, vectors);
+    rows_of(e, d, over.i, taller * (rows + 1), m, rows, vectors);
     cpu_loop_end(e, &over);
 }
 
-/* ---- operands ---- */
-
-/*
- * Read where it lies: a load from a buffer of the group, which whoever filled it has arranged, for this dot alone.  Rows of b
- * are vectors.
- */
-bool cpu_dot_direct(CpuCode *e, const TileNode *n, int operand)
+/* Lanes of a vector of the widest dtype there is in it. */
+static int full_width(const CpuCode *e, const TileNode *n)
 {
-    const TileNode *l = n->in[operand].node;
-    const TileType *view;
+    size_t widest = raw_size(lane_dtype((DType)n->type[0].dtype));
 
-    if (operand > 1 || l->op != TOP_load || l->nuse != 1 || l->block != n->block || l->attr->drop || cpu_val(e, n->in[operand])->x)
-        return false;
-    view = tile_type(l->in[0]);
-    return view->space != SPACE_GLOBAL && raw_is_lane((DType)view->dtype) && (operand == 0 || view->stride[1] == 1);
+    for (int i = 0; i < 2; i++)
+        if (raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype)) > widest)
+            widest = raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype));
+    return e->u->machine->vector_bytes / (int)widest;
 }
 
-static Matrix of_buffer(CpuCode *e, TileRef v)
+int cpu_dot_width(const CpuCode *e, const TileNode *n)
 {
-    return (Matrix){cpu_val(e, v)->x, cpu_number(e, tile_type(v)->extent[1]), cpu_number(e, 1)};
-}
+    int width = full_width(e, n);
 
-static Matrix of_view(CpuCode *e, const TileNode *l)
-{
-    const Val *v = cpu_val(e, l->in[0]);
-    LLVMTypeRef element = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size((DType)l->type[0].dtype));
-    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_val(e, l->in[1])->x, v->stride[0]);
-
-    at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, l->in[2])->x, v->stride[1]));
-    return (Matrix){LLVMBuildGEP2(e->u->builder, element, v->x, &at, 1, ""), v->stride[0], v->stride[1]};
-}
-
-static LLVMValueRef either(CpuCode *e, LLVMValueRef a, LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b)
-{
-    LLVMValueRef phi;
-
-    if (a == b)
-        return a;
-    phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(a), "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){a, b}, (LLVMBasicBlockRef[]){from_a, from_b}, 2);
-    return phi;
-}
-
-/* In its view, or at the view's edge in a buffer with what stands for elements outside. */
-static Matrix of_load(CpuCode *e, TileRef v)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMBasicBlockRef inside = cpu_block(e), outside = cpu_block(e), done = cpu_block(e), end;
-    Matrix x, y;
-
-    LLVMBuildCondBr(b, cpu_fits(e, v.node, -1, NULL), inside, outside);
-    LLVMPositionBuilderAtEnd(b, inside);
-    x = of_view(e, v.node);
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, outside);
-    cpu_buffered(e, v.node);
-    y = of_buffer(e, v);
-    end = LLVMGetInsertBlock(b);
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, done);
-    return (Matrix){either(e, x.base, inside, y.base, end), either(e, x.down, inside, y.down, end), either(e, x.across, inside, y.across, end)};
-}
-
-static Matrix operand(CpuCode *e, const TileNode *n, int i)
-{
-    return cpu_dot_direct(e, n, i) ? of_load(e, n->in[i]) : of_buffer(e, n->in[i]);
-}
-
-/*
- * May the result lie where acc does, because nobody else looks at acc again?  A block reads its part of acc before it writes it.
- * What a loop carries may when it becomes the same variable of the next round.
- */
-static bool in_place(CpuCode *e, const TileNode *n)
-{
-    TileRef acc = n->in[2];
-    const TileBlock *b = n->block;
-
-    if (!cpu_val(e, acc)->x || acc.node->nuse != 1 || acc.node->block != b)
-        return false;
-    if (acc.node->op == TOP_map || acc.node->op == TOP_dot)
-        return true;
-    if (acc.node->op != TILE_PARAM || !b->owner || b->owner->op != TOP_for || n->nuse != 1)
-        return false;
-    for (int i = 0; i < b->yields.n; i++)
-        if (b->yields.at[i].node == n)
-            return b->params.at[1 + i] == acc.node;
-    return false;
+    while (width > 1 && width > n->type[0].extent[1])
+        width /= 2;
+    return width;
 }
 
 void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
@@ -264,26 +204,18 @@ void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
     Dot d = {.n = n, .push = {.node = push_node}, .dt = (DType)n->type[0].dtype, .ta = tile_type(n->in[0]), .tb = tile_type(n->in[1])};
     LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
     LLVMValueRef count = cpu_val(e, n->in[3])->x;
-    size_t widest = raw_size(lane_dtype(d.dt));
-    int cols = d.tb->extent[1], whole, wide = 2;
+    int cols = d.tb->extent[1], whole;
 
-    for (int i = 0; i < 2; i++)
-        if (raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype)) > widest)
-            widest = raw_size(lane_dtype((DType)tile_type(n->in[i])->dtype));
-    d.a = operand(e, n, 0);
-    d.b = operand(e, n, 1);
+    d.a = dot_operand(e, n, 0);
+    d.b = dot_operand(e, n, 1);
     if (!push_node)
-        d.out = in_place(e, n) ? cpu_val(e, n->in[2])->x : cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
+        d.out = dot_result(e, n);
     if (push_node)
         cpu_begin_push(e, &d.push);
     d.steps = cpu_intrinsic(e, "llvm.smin", &i64, 1, (LLVMValueRef[]){count, cpu_number(e, d.ta->extent[1])}, 2);
-    for (d.width = e->u->machine->vector_bytes / (int)widest; d.width > 1; d.width /= 2) {
-        whole = cols / d.width * d.width;
-        if (whole)
-            break;
-    }
-    whole = cols / (wide * d.width) * (wide * d.width);
-    columns(e, &d, 0, whole, wide);
+    d.width = cpu_dot_width(e, n);
+    whole = cols / (DOT_WIDE * d.width) * (DOT_WIDE * d.width);
+    columns(e, &d, 0, whole, DOT_WIDE);
     for (int lo = whole; lo < cols; ) {
         while (lo + d.width > cols)
             d.width /= 2;

@@ -178,9 +178,37 @@ static void add_sink(CpuCode *e, const TileNode *n, TileRef v)
         e->waits[n->id] = true;
 }
 
+typedef Vec(const TileNode *) TurnedTiles;
+
+/* What v is computed from that is to be turned: operands first, each once. */
+static void find_turned(CpuCode *e, TileRef v, TurnedTiles *found)
+{
+    if (!is_open(e, v) || e->asked[v.node->id] == e->question)
+        return;
+    e->asked[v.node->id] = e->question;
+    for (int i = 0; i < v.node->nin; i++)
+        find_turned(e, v.node->in[i], found);
+    if (cpu_turns(e, v))
+        vec_push(found, v.node);
+}
+
+static void turn_parts(CpuCode *e, TileRef v)
+{
+    TurnedTiles found = {0};
+
+    e->question++;
+    find_turned(e, v, &found);
+    for (int i = 0; i < found.n; i++)
+        cpu_turn(e, found.at[i], NULL, 0);
+    vec_free(&found);
+}
+
 void cpu_need(CpuCode *e, TileRef v)
 {
     if (!is_open(e, v) || cpu_is_cheap(v.node))
+        return;
+    turn_parts(e, v);
+    if (!is_open(e, v))
         return;
     for (int i = 0; i < e->open.sinks.n; i++)
         if (!e->open.sinks.at[i].node && cpu_same(e->open.sinks.at[i].v, v))
@@ -230,6 +258,7 @@ void cpu_sink(CpuCode *e, const TileNode *n, TileRef v)
         if (n->op == TOP_atomic || !joins_stores(e, n))
             cpu_close(e);
     }
+    turn_parts(e, v);
     add_sink(e, n, v);
     if (n && n->op == TOP_atomic)
         cpu_close(e);

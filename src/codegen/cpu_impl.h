@@ -30,6 +30,7 @@ typedef struct Sink {
     const TileNode *node;
     TileRef v;
     LLVMValueRef buffer;        /* of its result */
+    int panel;                  /* columns that lie together in the buffer, see cpu_packed_at; 0: all of a row */
     LLVMValueRef acc[SUMS_MAX]; /* reduce: the lanes of the sums, in a slot for each row at hand, or in one buffer */
     LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
     LLVMValueRef count;         /* push: values so far; reduce: how many to take */
@@ -46,6 +47,14 @@ typedef struct Cluster {
     Vec(Sink) sinks;
     Vec(const TileNode *) nodes;        /* evaluated in it */
 } Cluster;
+
+/* An operand of a product that is kept for the next group (cpu_keep.c); values are those of the function at hand. */
+typedef struct Kept {
+    const TileNode *node, *loop;
+    int operand;
+    int64_t bytes;              /* of a slot */
+    LLVMValueRef rounds, slots, offset, base;
+} Kept;
 
 typedef struct CpuCode {
     Llvm *u;
@@ -70,6 +79,8 @@ typedef struct CpuCode {
     Spot spot;                  /* of the strip at hand, in the shape of the cluster */
     Vec(const TileNode *) loads;        /* of this block, not evaluated yet */
     const TileNode *done;       /* a push that the dot before it has done */
+    Vec(Kept) kept;
+    LLVMValueRef strip_columns; /* of the strips that groups run in, if something is kept */
     struct LaneCode *lanes;     /* of a group of several lanes (cpu_lane.h), else NULL */
 } CpuCode;
 
@@ -91,6 +102,9 @@ CpuLoop cpu_loop(CpuCode *e, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step
 void cpu_loop_end(CpuCode *e, CpuLoop *l);
 
 void cpu_emit_block(CpuCode *e, const TileBlock *b);
+LLVMValueRef cpu_uniform(CpuCode *e, const TileNode *n);       /* an index that follows from sizes, anywhere in a function */
+LLVMValueRef cpu_size(CpuCode *e, Sym name);            /* of the launch; NULL: there is none */
+LLVMValueRef cpu_groups(CpuCode *e, int axis);          /* of the launch */
 
 /* ---- cpu_control.c: blocks in blocks ---- */
 void cpu_control(CpuCode *e, const TileNode *n);        /* for, if, while */
@@ -134,16 +148,34 @@ void cpu_forget_load(CpuCode *e, const TileNode *n);    /* it does not wait any 
 LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n);     /* lanes from .. from + n of a vector */
 void cpu_begin_push(CpuCode *e, Sink *s);               /* node and v are set */
 void cpu_end_push(CpuCode *e, const Sink *s);
-void cpu_buffered(CpuCode *e, const TileNode *n);       /* a load gets its buffer now, in a walk of its own */
+/*
+ * A load gets its buffer now, in a walk of its own.  to NULL: a new one.  panel: 0, or columns that lie together, row after row,
+ * before the next ones; it divides the tile's.
+ */
+void cpu_buffered(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel);
+LLVMValueRef cpu_packed_at(CpuCode *e, const TileType *t, const Spot *p, int panel);   /* place of an element in such a buffer */
 void cpu_close(CpuCode *e);                             /* emit the open cluster */
 void cpu_total(CpuCode *e, const TileNode *n);
 
 /* ---- cpu_pick.c ---- */
 void cpu_pick(CpuCode *e, const TileNode *n);           /* gather */
 
+/* ---- cpu_turn.c: rows become columns ---- */
+bool cpu_turns(const CpuCode *e, TileRef v);            /* is v a transposed tile that vectors can turn, and has no buffer? */
+void cpu_turn(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel);      /* it gets its buffer now, as cpu_buffered says */
+
+/* ---- cpu_keep.c: operands of products, packed, and what groups share of them ---- */
+LLVMValueRef cpu_keep_begin(CpuCode *e);                /* before all groups: what is kept, and the bytes of it, behind the fixed ones */
+LLVMValueRef cpu_keep_bytes(CpuCode *e);                /* the same bytes in another function */
+LLVMValueRef cpu_keep_group(CpuCode *e, LLVMValueRef place);   /* the number of the group that is at a place in the order of groups */
+bool cpu_is_packed(CpuCode *e, const TileNode *dot, int operand);      /* does it pack this operand itself? */
+LLVMValueRef cpu_packed(CpuCode *e, const TileNode *dot, int operand);  /* where the elements are, in panels */
+int cpu_panel(const CpuCode *e, const TileNode *dot, int operand);     /* columns of a panel; 0: it has none */
+
 /* ---- cpu_dot.c ---- */
 /* push: the node after it, which takes its result and nobody else does, or NULL. */
 void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push);
-bool cpu_dot_direct(CpuCode *e, const TileNode *n, int operand);        /* will it read this operand where it lies? */
+int cpu_dot_width(const CpuCode *e, const TileNode *n);        /* lanes of its vectors, but for a narrow rest */
+void cpu_dot_settle(CpuCode *e, const TileNode *n);    /* its operands have buffers, or lie where it can read them */
 
 #endif

@@ -334,7 +334,8 @@ static void sink_strip(CpuCode *e, Cluster *c, Sink *s)
     int stride;
 
     if (!s->node) {
-        LLVMValueRef lanes = cpu_lanes(e, s->v, &e->spot), at = cpu_flat(e, tile_type(s->v), &e->spot, &stride);
+        LLVMValueRef lanes = cpu_lanes(e, s->v, &e->spot), at;
+        at = s->panel ? cpu_packed_at(e, tile_type(s->v), &e->spot, s->panel) : cpu_flat(e, tile_type(s->v), &e->spot, &stride);
         cpu_store_flat(e, (DType)tile_type(s->v)->dtype, s->buffer, at, lanes, strip_mask(e, c));
         return;
     }
@@ -469,7 +470,7 @@ void cpu_end_push(CpuCode *e, const Sink *s)
 
 static void begin_sink(CpuCode *e, Sink *s)
 {
-    if (!s->node || s->node->op == TOP_reduce)
+    if ((!s->node || s->node->op == TOP_reduce) && !s->buffer)
         s->buffer = cpu_buffer(e, cpu_tile_bytes(s->node ? &s->node->type[0] : tile_type(s->v)));
     if (s->node && s->node->op == TOP_reduce)
         s->count = cpu_val(e, s->node->in[1])->x;
@@ -509,14 +510,14 @@ static void emit_cluster(CpuCode *e, Cluster *c)
         end_sink(e, &c->sinks.at[i]);
 }
 
-/* A tile of another shape that is used again: a walk of its own. */
-static void emit_alone(CpuCode *e, const TileNode *n)
+/* A tile of another shape that is used again: a walk of its own. to, panel: cpu_buffered's. */
+static void emit_alone(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
 {
     Cluster c = {.rank = n->type[0].rank, .axis = -1};
 
     for (int i = 0; i < c.rank; i++)
         c.shape[i] = n->type[0].extent[i];
-    vec_push(&c.sinks, ((Sink){.v = {(TileNode *)n, 0}}));
+    vec_push(&c.sinks, ((Sink){.v = {(TileNode *)n, 0}, .buffer = to, .panel = panel}));
     for (int i = 0; i < e->open.nodes.n && e->open.nodes.at[i] != n; i++)
         if (cpu_in_tree(e, (TileRef){(TileNode *)n, 0}, e->open.nodes.at[i]))
             vec_push(&c.nodes, e->open.nodes.at[i]);
@@ -526,10 +527,10 @@ static void emit_alone(CpuCode *e, const TileNode *n)
     vec_free(&c.nodes);
 }
 
-void cpu_buffered(CpuCode *e, const TileNode *n)
+void cpu_buffered(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
 {
     cpu_forget_load(e, n);
-    emit_alone(e, n);
+    emit_alone(e, n, to, panel);
 }
 
 void cpu_close(CpuCode *e)
@@ -551,7 +552,7 @@ void cpu_close(CpuCode *e)
         if (cpu_has_shape(c, &n->type[0], -1))
             vec_push(&c->sinks, ((Sink){.v = v}));
         else
-            emit_alone(e, n);
+            emit_alone(e, n, NULL, 0);
     }
     emit_cluster(e, c);
     for (int i = 0; i < c->sinks.n; i++)

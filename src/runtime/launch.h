@@ -18,7 +18,10 @@ enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, VIEW_RANK = 4 };
 /* A view of a kernel: base is its first element; strides count elements. */
 typedef struct TileArg { void *base; int64_t extent[VIEW_RANK], stride[VIEW_RANK]; } TileArg;
 
-/* Runs the groups lo..hi of a launch; size: n0, n1, the groups along each. scratch is the memory of one thread. */
+/*
+ * Runs the groups lo..hi of a launch; size: n0, n1, the groups along each. scratch is the memory of one thread, in which a
+ * program's kernel keeps something for the next call of the same launch: its first word is 0 before the first one.
+ */
 typedef void KernelFn(const int64_t *size, const TileArg *arg, char *scratch, int64_t lo, int64_t hi);
 
 typedef struct LaunchArg {

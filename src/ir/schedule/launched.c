@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "runtime/kernels.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -107,30 +108,43 @@ typedef struct Job {
     const TileArg *args;
     char *scratch;
     int64_t bytes, groups, parts;
+    _Atomic int64_t next;
 } Job;
 
+static void run_part(const Job *j, char *scratch, int64_t part)
+{
+    int64_t from = part * j->groups / j->parts, end = (part + 1) * j->groups / j->parts, step = (end - from + SLICES - 1) / SLICES;
+
+    for (int64_t g = from; g < end && !tsr_interrupted; g += step)
+        j->fn(j->size, j->args, scratch, g, g + step < end ? g + step : end);
+}
+
+/* One thread, with memory of its own: parts until there are no more. */
 static void run_parts(int64_t lo, int64_t hi, void *st)
 {
-    const Job *j = st;
+    Job *j = st;
 
-    for (int64_t part = lo; part < hi; part++) {
-        int64_t from = part * j->groups / j->parts, end = (part + 1) * j->groups / j->parts, step = (end - from + SLICES - 1) / SLICES;
-        for (int64_t g = from; g < end && !tsr_interrupted; g += step)
-            j->fn(j->size, j->args, j->scratch + part * j->bytes, g, g + step < end ? g + step : end);
+    for (int64_t slot = lo, part; slot < hi; slot++) {
+        char *scratch = j->scratch + slot * j->bytes;
+        memset(scratch, 0, sizeof(int64_t));
+        while ((part = atomic_fetch_add(&j->next, 1)) < j->parts)
+            run_part(j, scratch, part);
     }
 }
 
 static bool run_all(const Launched *l, Job *j, double work)
 {
+    int64_t threads = pool_threads();
     size_t all;
 
     j->fn = l->by->entry(l->code);
-    j->bytes = (l->by->scratch(l->code, j->size) + 63) / 64 * 64;
-    j->parts = l->in_turn || work < ALONE ? 1 : 4 * (int64_t)pool_threads();
+    j->bytes = (l->by->scratch(l->code, j->size) + 63) / 64 * 64 + 64;
+    j->parts = l->in_turn || work < ALONE ? 1 : 4 * threads;
     j->parts = j->parts < j->groups ? j->parts : j->groups;
-    if (!tsr_mul((size_t)j->bytes + 64, (size_t)j->parts, &all) || !(j->scratch = tsr_try_alloc(all, 64)))
+    threads = threads < j->parts ? threads : j->parts;
+    if (!tsr_mul((size_t)j->bytes, (size_t)threads, &all) || !(j->scratch = tsr_try_alloc(all, 64)))
         return false;
-    pool_for(j->parts, 1, run_parts, j);
+    pool_for(threads, 1, run_parts, j);
     tsr_free_aligned(j->scratch);
     return true;
 }

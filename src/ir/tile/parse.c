@@ -532,14 +532,14 @@ static void node(Parser *p, TileBlock *b)
     vec_free(&l.in);
 }
 
-static void yield(Parser *p, TileBlock *b)
+static void yield(Parser *p, TileBlock *b, bool said)
 {
     StrBuf why = {0};
     TileBuilder at = {p->k, b, {0, 0}, &why};
     Refs out = {0};
 
     skip(p);
-    if (p->at < p->end && *p->at == '%')
+    if (said && p->at < p->end && *p->at == '%')
         do
             vec_push(&out, value(p));
         while (!p->bad && out.n < OPERANDS_MAX && accept(p, ","));
@@ -557,11 +557,11 @@ static void block(Parser *p, TileBlock *b)
     expect(p, "{");
     while (!p->bad && !accept(p, "}"))
         if (accept(p, "yield"))
-            yield(p, b);
+            yield(p, b, true);
         else
             node(p, b);
     if (!p->bad && b->owner && !b->closed)
-        yield(p, b);
+        yield(p, b, false);
     p->depth--;
 }
 

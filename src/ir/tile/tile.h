@@ -140,6 +140,8 @@ TilePass tile_pass_find(const char *name);
 extern const PassIr tile_ir;             /* for pass_done, which knows the passes of this level as "tile.fold" */
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
 bool tile_carries(TileKernel *k);       /* what loops and choices hand on and nobody uses */
+bool tile_widen(TileKernel *k);         /* rounds of products become longer products: for machines with caches */
+TileKernel *tile_widened(const TileKernel *k);  /* a copy after tile_widen; NULL: it does nothing */
 
 /* Take a node that nobody uses out of its block, with what stands in its regions. */
 void tile_unlink(TileNode *n);
