@@ -298,6 +298,20 @@ def static_width(ctx):
     must("768" in other.stderr, other.stderr)
 
 
+def one_operator_graph(ctx):
+    """SCI-06: the network of the equation and the transformer of examples/pinn_and_transformer.tsr are one graph, made by one value_and_grad."""
+    path = ctx.root / "examples/pinn_and_transformer.tsr"
+    lines = path.read_text().splitlines()
+    must(sum("value_and_grad(" in l for l in lines) == 1, "one call of value_and_grad")
+    p = process.run([ctx.tessera, "inspect", "--ir", "graph", path], timeout=120)
+    must(p.returncode == 0 and p.stdout.count("\ngraph @") == 1, p.stderr[-400:])
+    physics = next(i for i, l in enumerate(lines, 1) if "h = tanh(stack([x, k * x, k])" in l)
+    reader = next(i for i, l in enumerate(lines, 1) if "h = self.lift(" in l)
+    for line in (physics, reader):
+        must(f"pinn_and_transformer.tsr:{line}" in p.stdout, f"nothing of line {line}: {lines[line - 1]}")
+    must("layers.tsr" in p.stdout and "optim.tsr" in p.stdout, "the attention of the library, and the optimiser")
+
+
 def bad_pass(ctx):
     """A pass that raises, and one whose class has no run, end the call, not the process."""
     raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
@@ -440,4 +454,5 @@ def tests(ctx):
     yield Test("passes/schedule-texts", lambda: schedule_texts(ctx), ("SCH-09",))
     yield Test("passes/modes", lambda: modes(ctx), ("DET-07",))
     yield Test("passes/static-width", lambda: static_width(ctx), ("CG-12",))
+    yield Test("passes/one-operator-graph", lambda: one_operator_graph(ctx), ("SCI-06",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

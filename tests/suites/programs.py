@@ -1,4 +1,5 @@
 """Every .tsr program below tests/, and the shared corpus where it is at hand."""
+import re
 import zlib
 
 from harness import markers
@@ -56,6 +57,9 @@ def tests(ctx):
         if f.parent.name == "python":
             continue                        # compared with CPython: suites/peers.py
         yield Test(str(f.relative_to(ctx.root)), lambda f=f: markers.check_program(ctx.tessera, f), rows_in(f.read_text()))
+    for f in sorted((ctx.root / "examples").glob("*.tsr")):
+        if re.search(r" #[:=] ", f.read_text()):        # it says what it prints
+            yield Test(f"examples/{f.name}", lambda f=f: markers.check_program(ctx.tessera, f, patience=6), rows_in(f.read_text()))
     waiting = pending(ctx)
     for name in CORPUS:
         folder = ctx.shared / "corpus" / name
