@@ -28,6 +28,7 @@ typedef struct Reading {
     struct tsr_bundle *b;
     StrBuf text;                /* the manifest */
     Json j;
+    char *arch;                 /* whose variants are read; NULL: there are none */
     StrBuf *err;
     int status;
 } Reading;
@@ -353,6 +354,31 @@ static bool read_form(Reading *r, int object, struct tsr_function *f)
     return true;
 }
 
+/* The architecture whose variants run here: that of the device that TESSERA_FAKE_DEVICE names, else the first; NULL: there are none. */
+static char *choose_arch(Reading *r)
+{
+    int list = json_get(&r->j, 0, "variants"), best = list + 1;
+    const char *here = getenv("TESSERA_FAKE_DEVICE");
+
+    if (!json_count(&r->j, list))
+        return NULL;
+    for (int k = 0, i = list + 1; k < json_count(&r->j, list); k++, i = json_next(&r->j, i)) {
+        char *device = member_text(r, i, "device");
+        if (here && device && strstr(here, device))
+            best = i;
+        tsr_free(device);
+    }
+    return member_text(r, best, "arch");
+}
+
+/* Is the form for any device, or for this one? */
+static bool form_is_here(Reading *r, int object)
+{
+    int arch = json_get(&r->j, object, "arch");
+
+    return arch < 0 || (r->arch && json_is(&r->j, arch, r->arch));
+}
+
 static bool read_function(Reading *r, int object)
 {
     struct tsr_function f = {.bundle = r->b};
@@ -370,15 +396,16 @@ static bool read_function(Reading *r, int object)
     if (at && strcmp(r->b->function.at[at - 1].name, f.name) >= 0)
         return malformed(r, "functions are not in the order of their names");
     for (int k = 0, i = forms + 1; k < json_count(&r->j, forms); k++, i = json_next(&r->j, i))
-        if (!read_form(r, i, &r->b->function.at[at]))
+        if (form_is_here(r, i) && !read_form(r, i, &r->b->function.at[at]))
             return false;
-    return true;
+    return r->b->function.at[at].form.n || malformed(r, "a function has no form for this device");
 }
 
 static bool read_functions(Reading *r)
 {
     int list = json_get(&r->j, 0, "functions");
 
+    r->arch = choose_arch(r);
     for (int k = 0, i = list + 1; k < json_count(&r->j, list); k++, i = json_next(&r->j, i))
         if (!read_function(r, i))
             return false;
@@ -481,6 +508,7 @@ int bundle_read(const BundleFiles *files, struct tsr_bundle **out, StrBuf *err)
     trace_init(&r.b->T);
     bool ok = read_manifest(&r) && (r.b->name = member_text(&r, 0, "name")) &&
               choose_cpu(&r) && read_random(&r) && read_weights(&r) && read_functions(&r) && read_kernels(&r);
+    tsr_free(r.arch);
     json_done(&r.j);
     sb_done(&r.text);
     if (!ok) {

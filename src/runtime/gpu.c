@@ -6,7 +6,7 @@
 #include <strings.h>
 
 static const GpuModel models[] = {
-#define GPU(name, ...) {#name, __VA_ARGS__},
+#define GPU(name, arch, ...) {#name, #arch, __VA_ARGS__},
 #include "runtime/gpu.def"
 };
 enum { MODELS = sizeof models / sizeof *models };
@@ -17,6 +17,14 @@ const GpuModel *gpu_model(const char *text)
         for (const char *p = text; *p; p++)
             if (!strncasecmp(p, models[i].name, strlen(models[i].name)))
                 return &models[i];
+    return NULL;
+}
+
+const GpuModel *gpu_of_arch(const char *text, size_t n)
+{
+    for (int i = MODELS - 1; i >= 0; i--)
+        if (strlen(models[i].arch) == n && !strncmp(models[i].arch, text, n))
+            return &models[i];
     return NULL;
 }
 

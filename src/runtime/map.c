@@ -254,9 +254,86 @@ static void straighten(Tensor *const *in, int nin, Tensor **straight)
 
 static KStatus map_rows(KERNEL_ARGS);
 
+/* The axes by falling strides, if the elements then lie as rows do. */
+static bool dense_order(const Tensor *t, int *order)
+{
+    int64_t step = 1;
+
+    for (int i = 0; i < t->rank; i++) {
+        int k = i;
+        for (; k > 0 && t->stride[order[k - 1]] < t->stride[i]; k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->stride[order[i]] != step)
+            return false;
+        step *= t->shape[order[i]];
+    }
+    return true;
+}
+
+/* Do all operands, single elements apart, lie in one order of the result's axes that crosses that of rows? */
+static bool lie_crosswise(OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, int *order)
+{
+    const Tensor *first = NULL;
+    bool ok = !(op == OP_convert && (a->rounding || a->flush)) && !is_packed((DType)type->dtype);
+    Reader r;
+
+    for (int k = 0; k < nin && ok; k++) {
+        const Tensor *t = in[k];
+        if (!t->rank)
+            continue;
+        ok = t->rank == type->rank && !memcmp(t->shape, type->shape, t->rank * sizeof *t->shape) &&
+             (!first || !memcmp(t->stride, first->stride, t->rank * sizeof *t->stride));
+        first = t;
+    }
+    if (!ok || !first)
+        return false;
+    reader_init(&r, first);
+    return is_crosswise(&r) && dense_order(first, order);
+}
+
+/* A view of t whose axis i is axis[i]; single elements as they are. */
+static Tensor *with_axes(Tensor *t, const int *axis)
+{
+    int64_t shape[RANK_MAX], stride[RANK_MAX];
+
+    for (int i = 0; i < t->rank; i++) {
+        shape[i] = t->shape[axis[i]];
+        stride[i] = t->stride[axis[i]];
+    }
+    return t->rank ? tensor_view(t, t->rank, shape, stride, t->offset) : share(t);
+}
+
+/* The result lies as the operands do. */
+static KStatus map_reordered(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, const int *order, Tensor **out)
+{
+    Tensor *view[3], *rows;
+    TType turned = *type;
+    int back[RANK_MAX];
+    KStatus s;
+
+    for (int i = 0; i < type->rank; i++) {
+        turned.shape[i] = type->shape[order[i]];
+        back[order[i]] = i;
+    }
+    for (int k = 0; k < nin; k++)
+        view[k] = with_axes(in[k], order);
+    s = map_rows(c, op, a, view, nin, &turned, &rows);
+    if (s == K_OK) {
+        out[0] = with_axes(rows, back);
+        tensor_unref(rows);
+    }
+    for (int k = 0; k < nin; k++)
+        tensor_unref(view[k]);
+    return s;
+}
+
 KStatus kernel_map(KERNEL_ARGS)
 {
     Tensor *straight[3];
+    int order[RANK_MAX];
     bool plain = true;
     KStatus s;
 
@@ -264,6 +341,8 @@ KStatus kernel_map(KERNEL_ARGS)
         plain &= in[k]->contiguous;
     if (plain)
         return map_rows(c, op, a, in, nin, type, out);
+    if (lie_crosswise(op, a, in, nin, type, order))
+        return map_reordered(c, op, a, in, nin, type, order, out);
     straighten(in, nin, straight);
     s = map_rows(c, op, a, straight, nin, type, out);
     for (int k = 0; k < nin; k++)

@@ -978,10 +978,54 @@ for wrong in (lambda: n(ones(2)), lambda: m(ones((2, 4)), ones(4)), lambda: n.ot
     expect([l.split()[0] for l in said[1:]], ["TypeError", "ValueError", "AttributeError", "ValueError", "TypeError", "TypeError", "ValueError"], said)
 
 
-ROWS = {"models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+@in_folder
+def variants(ctx, d):
+    """--arch: a function that asks for its device has a graph for each, of which the one of the device at hand runs."""
+    text = """
+w, v = ones((4, 4)) * 0.5, ones((4, 4)) * 0.25
+
+def attention_v1(x): return softmax(x @ w, axis=-1)
+def attention_v2(x): return tanh(x @ v)
+
+@export
+@tessera.specialize_for("A100", "H100")
+def attention(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]:
+    if tessera.current_device() == "A100":
+        return attention_v1(x)
+    else:  # H100
+        return attention_v2(x)
+
+@export
+def double(x: Tensor["N", f32]) -> Tensor["N", f32]: return x * w[0, 0]
+"""
+    folder = build(ctx, d, text, "--arch=sm_80,sm_90", name="att")
+    shown = run(ctx.tessera, "inspect", folder).stdout
+    expect(re.findall(r"^variant (.*)$", shown, re.M), ["sm_80 for A100", "sm_90 for H100"], shown)
+    first, second = ("".join(f.read_text() for f in folder.glob(f"graphs/attention.{arch}*")) for arch in ("sm_80", "sm_90"))
+    expect(["= tanh(" in first, "= exp(" in first, "= tanh(" in second, "= exp(" in second], [False, True, True, False], first + second)
+    expect(sorted(f.name for f in folder.glob("graphs/double*")), ["double.tgir"], "what does not ask for its device is there once")
+    call = lambda device, at=folder: run(ctx.tessera, "run", at, "attention", "[[1.0, 0.0, 2.0, 3.0]]", env={"TESSERA_FAKE_DEVICE": device} if device else None).stdout
+    for device in ("A100", "H100"):
+        (d / "say.tsr").write_text(text + "print(attention(tensor([[1.0, 0.0, 2.0, 3.0]])))\n")
+        expect(call(device), run(ctx.tessera, "run", d / "say.tsr", env={"TESSERA_FAKE_DEVICE": device}).stdout, device)
+    expect([call("NVIDIA A100-SXM4-80GB"), call("T4"), call(None)], [call("A100")] * 3, "a device that no variant is for has the first")
+    if call("A100") == call("H100"):
+        raise Fail("both variants give the same")
+    one = build(ctx, d, text, "--arch=sm_90", name="one")
+    expect([sorted(f.name for f in one.glob("graphs/*")), call("A100", one)], [["attention.tgir", "double.tgir"], call("H100")], "one architecture")
+    for options, program, said in ((["--arch=sm_81"], text, "--arch takes sm_70"),
+                                   (["--arch=sm_80,sm_90"], text.replace("* 0.5,", "* (0.5 if current_device() == 'A100' else 0.7),"), "the weight w depends on the device"),
+                                   (["--arch=sm_80"], text.replace('"H100")', '"H10O")'), "there is no model 'H10O' of a GPU")):
+        (d / "bad.tsr").write_text(program)
+        p = run(ctx.tessera, "build", *options, "bad.tsr", cwd=d, ok=False)
+        if p.returncode not in (1, 2) or said not in p.stderr or (d / "bad.tsb").exists():
+            raise Fail(f"{options}: {p.returncode} {p.stderr[-500:]}")
+
+
+ROWS = {"variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
 TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
-         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, functions_are_saved, only_bundles_are_replaced, damage, manifests, documented)
+         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 
 
 def tests(ctx):

@@ -18,6 +18,7 @@ typedef struct ExportForm {
     Graph *graph;               /* parameters: captures, the key of random numbers, inputs; results: outputs, stores */
     Vec(int) capture, store;    /* weights */
     bool random;
+    const char *arch;           /* of the GPUs that it is for; NULL: wherever the function runs */
 } ExportForm;
 
 typedef struct ExportFunction {

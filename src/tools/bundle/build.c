@@ -4,11 +4,14 @@
 #include "bundle/bundle.h"
 #include "frontend/tensor/bind.h"
 #include "runtime/cpu.h"
+#include "runtime/gpu.h"
+#include "tools/graphs.h"
 #include "tools/load.h"
 #include "tools/program.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int complain(StrBuf *err, int code)
@@ -89,35 +92,64 @@ static bool read_target(Building *b, const char *text, StrBuf *err)
 
 /* ---- the program ---- */
 
-typedef struct Job { Building *b; Program *p; bool ok; } Job;
+typedef struct Job {
+    Building *b;
+    Program *p;
+    Exports *out;
+    bool last;                  /* the program does not run again */
+    bool ok;
+} Job;
 
 /* The program has run: what did it export? */
 static void collect(void *st, Interp *I)
 {
     Job *j = st;
 
-    j->ok = exports_of(I, VNONE, &j->b->exports, &j->p->sink);
-    if (j->ok && !j->b->exports.function.n) {
+    j->ok = exports_of(I, VNONE, j->out, &j->p->sink);
+    if (j->ok && !j->out->function.n) {
         AstSeq body = j->p->unit->module->body;
         diag_emit(&j->p->sink, E0813, body.n ? body.at[0]->span : j->p->unit->module->ast.span, NULL, 0);
         j->ok = false;
     }
-    j->ok = j->ok && build_code(j->b, interp_trace(I));
+    if (j->ok && j->last)
+        j->ok = (!j->b->nmodels || variants_join(j->b, j->out - j->b->nmodels + 1)) && build_code(j->b, interp_trace(I));
 }
 
-static int build_program(const Options *o, Building *b, Program *p, const Source *src)
+static int build_program(const Options *o, Job *j)
 {
-    Job job = {.b = b, .p = p};
+    StrBuf err = {0};
+    const Source *src = load_program(o->operand[0], &err);
+    Program p;
     int code = EXIT_MISTAKE;
 
-    if (program_check(p, src, (CheckOptions){0})) {
-        p->after = collect;
-        p->after_state = &job;
-        code = program_run_aside(p, o);
+    if (!src)
+        return complain(&err, EXIT_MISTAKE);
+    j->p = &p;
+    if (program_check(&p, src, (CheckOptions){0})) {
+        p.after = collect;
+        p.after_state = j;
+        code = graphs_check_names(program_run_aside(&p, o));
     }
-    program_report(p, o, stderr);
-    if (code == EXIT_OK && !job.ok)
-        code = b->err.n ? complain(&b->err, EXIT_MISTAKE) : EXIT_MISTAKE;
+    program_report(&p, o, stderr);
+    program_done(&p);
+    if (code == EXIT_OK && !j->ok)
+        code = j->b->err.n ? complain(&j->b->err, EXIT_MISTAKE) : EXIT_MISTAKE;
+    return code;
+}
+
+/* Once for each model, on which the program then is. */
+static int build_variants(const Options *o, Building *b)
+{
+    Exports each[BUILD_ARCHS] = {0};
+    int code = EXIT_OK;
+
+    for (int i = 0; i < b->nmodels && code == EXIT_OK; i++) {
+        Job job = {.b = b, .out = &each[i], .last = i == b->nmodels - 1};
+        setenv("TESSERA_FAKE_DEVICE", b->model[i]->name, 1);
+        code = build_program(o, &job);
+    }
+    for (int i = 0; i < b->nmodels; i++)
+        exports_done(&each[i]);
     return code;
 }
 
@@ -155,25 +187,22 @@ int build_verb(const Options *o)
 {
     Building b = {0};
     StrBuf err = {0};
-    Program p;
+    Job once = {.b = &b, .out = &b.exports, .last = true};
     char *folder, *name;
-    const Source *src;
     int code;
 
-    if (!read_target(&b, o->value[OPT_target] ? o->value[OPT_target] : "native", &err))
+    if (!read_target(&b, o->value[OPT_target] ? o->value[OPT_target] : "native", &err) ||
+        (o->value[OPT_arch] && !variants_read(&b, o->value[OPT_arch], &err)))
         return complain(&err, EXIT_USAGE);
-    if (!(src = load_program(o->operand[0], &err)))
-        return complain(&err, EXIT_MISTAKE);
     folder = folder_of(o);
     b.name = name = build_name(folder);
-    code = build_program(o, &b, &p, src);
+    code = b.nmodels ? build_variants(o, &b) : build_program(o, &once);
     if (code == EXIT_OK) {
         build_rest(&b);
         if (!build_write(&b, folder, &err))
             code = complain(&err, EXIT_MISTAKE);
     }
     building_done(&b);
-    program_done(&p);
     tsr_free(folder);
     tsr_free(name);
     return code;

@@ -12,7 +12,7 @@
 #include "ir/tile/tile.h"
 #include "tools/bundle/verbs.h"
 
-enum { BUILD_CPUS = 3 };
+enum { BUILD_CPUS = 3, BUILD_ARCHS = 8 };
 
 typedef struct BuildFile { char *path; StrBuf bytes; } BuildFile;
 typedef struct BuildKernel { char *key; bool made[BUILD_CPUS]; } BuildKernel;     /* made: for this CPU its object is a file */
@@ -21,6 +21,8 @@ typedef struct Building {
     const char *name;           /* a C identifier: of the library, the header and what the header defines */
     const char *cpu[BUILD_CPUS];
     int ncpus;
+    const struct GpuModel *model[BUILD_ARCHS];      /* --arch */
+    int nmodels;
     Exports exports;
     Vec(BuildFile) file;
     Vec(BuildKernel) kernel;
@@ -34,6 +36,11 @@ char *build_name(const char *path);                     /* its last part without
 
 /* Graphs, kernels, weights. false: b->err. */
 bool build_code(Building *b, Trace *T);
+/* --arch: the names as models. false: *err says which one is unknown. */
+bool variants_read(Building *b, const char *text, StrBuf *err);
+/* What the program exported on each model becomes b->exports: functions whose graphs differ have the forms of each. false: b->err. */
+bool variants_join(Building *b, Exports *each);
+
 /* The header and the manifest; the manifest is last, as it describes all other files. */
 void build_header(Building *b);
 void build_manifest(Building *b);

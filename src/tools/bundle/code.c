@@ -90,7 +90,10 @@ char *build_graph_path(const ExportFunction *f, int form)
     StrBuf path = {0};
     char *text;
 
-    sb_printf(&path, form ? "graphs/%s.%d.tgir" : "graphs/%s.tgir", f->name->text, form + 1);
+    const char *arch = f->form.at[form].arch;
+
+    sb_printf(&path, "graphs/%s%s%s", f->name->text, arch ? "." : "", arch ? arch : "");
+    sb_printf(&path, form && !(arch && f->form.at[form - 1].arch != arch) ? ".%d.tgir" : ".tgir", form + 1);
     text = strcpy(tsr_alloc(path.n + 1), sb_str(&path));
     sb_done(&path);
     return text;

@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "bundle/bundle.h"
+#include "runtime/gpu.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -124,6 +125,8 @@ static void put_form(StrBuf *out, const Building *b, const ExportFunction *f, in
 
     sb_puts(out, "{\"graph\": ");
     put_text(out, path);
+    if (m->arch)
+        sb_printf(out, ", \"arch\": \"%s\"", m->arch);
     put_where(out, m->graph);
     put_weights(out, "captures", &b->exports, m->capture.at, m->capture.n);
     put_weights(out, "stores", &b->exports, m->store.at, m->store.n);
@@ -228,6 +231,16 @@ static void put_files(StrBuf *out, const Building *b)
     sb_puts(out, "\n  ],\n  ");
 }
 
+static void put_variants(StrBuf *out, const Building *b)
+{
+    if (!b->nmodels)
+        return;
+    sb_puts(out, "  \"variants\": [");
+    for (int i = 0; i < b->nmodels; i++)
+        sb_printf(out, "%s{\"arch\": \"%s\", \"device\": \"%s\"}", i ? ", " : "", b->model[i]->arch, b->model[i]->name);
+    sb_puts(out, "],\n");
+}
+
 void build_manifest(Building *b)
 {
     StrBuf out = {0};
@@ -238,6 +251,7 @@ void build_manifest(Building *b)
     for (int c = 0; c < b->ncpus; c++)
         sb_printf(&out, "%s\"%s\"", c ? ", " : "", b->cpu[c]);
     sb_printf(&out, "]},\n  \"random\": {\"seed\": \"%" PRIx64 "\", \"draws\": %" PRIu64 "},\n", b->exports.seed, b->exports.draws);
+    put_variants(&out, b);
     if (b->facts)
         sb_printf(&out, "  %s,\n", b->facts);
     put_functions(&out, b);

@@ -51,6 +51,10 @@ static void put_form(Showing *s, int form)
 
     sb_puts(s->out, "    graph: ");
     put(s, json_get(&s->j, form, "graph"));
+    if (json_get(&s->j, form, "arch") >= 0) {
+        sb_puts(s->out, " on ");
+        put(s, json_get(&s->j, form, "arch"));
+    }
     if (json_kind(&s->j, where) == JSON_STRING && !json_is(&s->j, where, "")) {
         sb_puts(s->out, " where ");
         put(s, where);
@@ -163,6 +167,18 @@ static void put_metadata(Showing *s)
         put_metadata_at(s, object, "", 0);
 }
 
+static void put_variants(Showing *s)
+{
+    int list = json_get(&s->j, 0, "variants");
+
+    for (int k = 0, i = list + 1; k < json_count(&s->j, list); k++, i = json_next(&s->j, i)) {
+        sb_puts(s->out, "\nvariant ");
+        put(s, json_get(&s->j, i, "arch"));
+        sb_puts(s->out, " for ");
+        put(s, json_get(&s->j, i, "device"));
+    }
+}
+
 static void put_all(Showing *s)
 {
     int files = json_get(&s->j, 0, "files"), target = json_get(&s->j, 0, "target");
@@ -175,6 +191,7 @@ static void put_all(Showing *s)
     put(s, json_get(&s->j, target, "arch"));
     sb_puts(s->out, " ");
     put_list(s, json_get(&s->j, target, "cpu"), ", ");
+    put_variants(s);
     if (json_get(&s->j, 0, "graph_version") >= 0) {
         sb_puts(s->out, "\ngraph_version ");
         put(s, json_get(&s->j, 0, "graph_version"));
