@@ -35,6 +35,7 @@ typedef struct Fuser {
     int *place;                 /* node id -> place in order */
     int *group;                 /* place -> group, -1: none */
     Group *groups;              /* by the place of its first node */
+    int *slot, *order;          /* unit -> its slot in an order in which each comes after all that it uses; slot -> unit, -1: none */
     int *first_use;             /* place -> where its users begin in `user` */
     int *user;                  /* places of users */
     bool *result;               /* place -> is it a result of the graph? */
@@ -91,6 +92,8 @@ static void fuser_init(Fuser *f, Graph *g)
     list_users(f);
     size_t n = (size_t)f->n + 1;
     f->group = tsr_alloc(sizeof *f->group * n);
+    f->slot = tsr_alloc(sizeof *f->slot * n);
+    f->order = tsr_alloc(sizeof *f->order * n);
     f->groups = tsr_calloc(sizeof *f->groups * n);
     f->result = tsr_calloc(sizeof *f->result * n);
     f->mark = tsr_calloc(sizeof *f->mark * n);
@@ -98,6 +101,7 @@ static void fuser_init(Fuser *f, Graph *g)
     for (int i = 0; i < g->results.n; i++)
         f->result[f->place[g->results.at[i].node->id]] = true;
     for (int i = 0; i < f->n; i++) {
+        f->slot[i] = f->order[i] = i;
         f->group[i] = region_takes(f->at[i]) && !scope_is_manual(f->at[i]->scope) ? i : -1;
         if (f->group[i] >= 0)
             vec_push(&f->groups[i].node, f->at[i]);
@@ -111,6 +115,8 @@ static void fuser_done(Fuser *f)
     tsr_free(f->at);
     tsr_free(f->place);
     tsr_free(f->group);
+    tsr_free(f->slot);
+    tsr_free(f->order);
     tsr_free(f->groups);
     tsr_free(f->first_use);
     tsr_free(f->user);
@@ -123,19 +129,18 @@ static void fuser_done(Fuser *f)
 
 static bool in_either(const Fuser *f, int place, int a, int b) { return f->group[place] >= 0 && (f->group[place] == a || f->group[place] == b); }
 
-/* Where the node's group begins, if it is in one: what comes after all of two groups leads back to neither. */
-static int begins(const Fuser *f, int place) { return f->group[place] < 0 ? place : f->place[f->groups[f->group[place]].node.at[0]->id]; }
+/* What runs as one: a group, or a node in none, by the place of its first node. */
+static int unit(const Fuser *f, int place) { return f->group[place] < 0 ? place : f->group[place]; }
 
-/* Is there a path from one of the two groups out and back into one? Groups too far from each other to tell count as such. */
+/*
+ * Is there a path from one of the two groups out and back into one? Groups too far from each other to tell count as such.
+ * What has a slot behind both leads back to neither.  If there is none, `mark` has what one of them leads to up to there.
+ */
 static bool comes_back(Fuser *f, int a, int b)
 {
-    int top = 0, end = 0, met = 0, both[2] = {a, b};
+    int top = 0, met = 0, both[2] = {a, b}, end = f->slot[a] > f->slot[b] ? f->slot[a] : f->slot[b];
 
     f->stamp++;
-    for (int k = 0; k < 2; k++) {
-        int last = f->place[vec_last(&f->groups[both[k]].node)->id];
-        end = last > end ? last : end;
-    }
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < f->groups[both[k]].node.n; i++)
             f->stack[top++] = f->place[f->groups[both[k]].node.at[i]->id];
@@ -148,7 +153,7 @@ static bool comes_back(Fuser *f, int a, int b)
             bool inside = in_either(f, q, a, b);
             if (inside && !in_either(f, p, a, b))
                 return true;
-            if (inside || f->mark[q] == f->stamp || begins(f, q) > end)
+            if (inside || f->mark[q] == f->stamp || f->slot[unit(f, q)] > end)
                 continue;
             f->mark[q] = f->stamp;
             f->stack[top++] = q;
@@ -236,6 +241,30 @@ static bool is_worth(const Region *r)
     return operands <= REGION_OPERANDS;
 }
 
+/* Between the slots of a and b, which are `into` now: what neither leads to, then `into`, then what they lead to. */
+static void put_in_order(Fuser *f, int a, int b, int into)
+{
+    int lo = f->slot[a] < f->slot[b] ? f->slot[a] : f->slot[b], hi = f->slot[a] + f->slot[b] - lo, n = lo, behind = 0;
+
+    for (int s = lo; s <= hi; s++) {
+        int u = f->order[s];
+        if (u < 0 || u == a || u == b)
+            continue;
+        if (f->mark[u] == f->stamp)
+            f->stack[behind++] = u;
+        else
+            f->order[n++] = u;
+    }
+    f->order[n++] = into;
+    for (int i = 0; i < behind; i++)
+        f->order[n++] = f->stack[i];
+    while (n <= hi)
+        f->order[n++] = -1;
+    for (int s = lo; s <= hi; s++)
+        if (f->order[s] >= 0)
+            f->slot[f->order[s]] = s;
+}
+
 static void join(Fuser *f, int a, int b)
 {
     Node *node[2 * GROUP_MAX];
@@ -251,6 +280,7 @@ static void join(Fuser *f, int a, int b)
     if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r) || comes_back(f, a, b))
         return;
     int into = f->place[node[0]->id], from = into == a ? b : a;
+    put_in_order(f, a, b, into);
     f->groups[into].node.n = 0;
     for (int i = 0; i < n; i++) {
         vec_push(&f->groups[into].node, node[i]);
