@@ -346,6 +346,15 @@ static void bind_object(Bound *b, const Fn *f, const Type *self, const Check *C)
     }
 }
 
+/* What a call of a generator or an async function gives at once. */
+static const Type *running(const Fn *f)
+{
+    const Scope *s = f->scope;
+
+    return kernel_def(AST_AS(f->node, FunctionDef)) || (s->is_generator && s->is_async) ? T_ANY :
+           type_object(sym(s->is_generator ? "generator" : "coroutine"));
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s;
@@ -390,7 +399,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     if (!ok)
         r = f->sig.ret ? sizes_forgotten(declared_result(f, &b)) : T_ANY;
     else
-        r = f->dynamic ? T_ANY : show_call(C, f, a, result_of(C, f, &s, self, &b));
+        r = f->dynamic ? running(f) : show_call(C, f, a, result_of(C, f, &s, self, &b));
     if (f->is_staged && !f->sig.ret)
         r = type_staged(r);
     C->blame_node = blame_node;

@@ -49,7 +49,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     C->shown = true;
     if (library && (family == '3' || family == '4') && !C->quiet && C->blame_node)
         return report_blamed(C, code, span, args, nargs);
-    if ((!C->quiet || (family == '3' && flow_first_round(C))) && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
+    if ((!C->quiet || ((family == '3' || family == '9') && flow_first_round(C))) && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
         return C->last = diag_emit(C->sink, code, span, args, nargs);
     }

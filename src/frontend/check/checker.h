@@ -294,6 +294,7 @@ void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);  
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right);    /* E0913: <, >=, in ... */
 void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
+void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place);          /* E0915: t[index] = ... */
 
 /* transforms.c */
 /* name(a...): false when it is no transform. */
@@ -331,6 +332,7 @@ const char *cls_name(const void *cls);
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node);
 void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value);
 const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node);
+const Type *cls_super(Check *C, Sym attr);               /* super().attr in the method being walked */
 /* What a Module's call runs: its own __call__, or forward. NULL: not known. */
 const Type *cls_callee(const Cls *c);
 

@@ -284,6 +284,44 @@ static const char *longer_name(const Cls *c, Sym attr)
     return NULL;
 }
 
+/*
+ * Enumerations and named tuples are made by library classes that set attributes as they like, which leaves them open; what the
+ * program's own classes below them have is what their bodies say.
+ */
+static bool listed_in_body(const Cls *c, const char *maker, Sym attr)
+{
+    for (; c && !c->home->library; c = c->base)
+        if (c->open || map_find(&c->attrs, (uintptr_t)attr, NULL) || map_find(&c->declared, (uintptr_t)attr, NULL) ||
+            map_find(&c->stored, (uintptr_t)attr, NULL) || map_find(&c->stores, (uintptr_t)attr, NULL))
+            return true;
+    for (; c; c = c->base)
+        if (!strcmp(cls_name(c), maker))
+            return cls_find(c, attr) != NULL;
+    return true;
+}
+
+static bool surely_missing(const Cls *c, const Type *self, Sym attr)
+{
+    if (attr->text[0] == '_' || c->home->library)
+        return false;
+    return self->kind == TY_CLASS ? !listed_in_body(c, "Enum", attr)
+                                  : !native_find("tuple", attr->text) && !listed_in_body(c, "NamedTuple", attr);
+}
+
+const Type *cls_super(Check *C, Sym attr)
+{
+    const CFrame *f = C->frame;
+    const Cls *base = f->fn && f->fn->cls ? f->fn->cls->base : NULL;
+    const AstParam *self = f->fn && f->fn->params.n ? AST_AS(f->fn->params.at[0], Param) : NULL;
+    const Type *t = base && self && !f->fn->is_static && !f->fn->is_class ? cls_find(base, attr) : NULL;
+
+    if (!t || t->kind != TY_FUNC || ((const Fn *)t->ref)->is_static || ((const Fn *)t->ref)->is_class || ((const Fn *)t->ref)->is_property ||
+        AST_AS(((const Fn *)t->ref)->node, FunctionDef)->decorators.n)
+        return T_ANY;
+    return type_method((int)self->slot < f->nvar && f->var[self->slot] && f->var[self->slot]->kind == TY_INSTANCE ? f->var[self->slot]
+                                                                                                        : type_instance(f->fn->cls, NULL), t);
+}
+
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
 {
     const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL;
@@ -309,9 +347,9 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (is_schedule_class(c) && self->kind == TY_INSTANCE)
         return schedule_attribute(C, c, attr, node);
-    if (cls_has(c, attr))
+    if (cls_has(c, attr) && !surely_missing(c, self, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
-    if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) || self->kind == TY_CLASS ||
+    if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) ||
         C->home->library || (c->home->library && !is_kernel_class(c)) || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);

@@ -32,7 +32,7 @@ const Type *element_of(const Type *t)
     case TY_STR:
         return type_str(NULL);
     case TY_OBJECT:
-        return native_elements(t->text->text);
+        return t->item ? t->item[0] : native_elements(t->text->text);
     case TY_KERNEL:
         return t->value == KT_PARTS ? t->item[0] : T_ANY;
     case TY_TENSOR:
@@ -92,18 +92,28 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
     }
 }
 
+/* super() without arguments */
+static bool is_super(const Ast *e)
+{
+    const AstName *n = AST_IS(e, Call) && !AST_AS(e, Call)->args.n ? AST_AS(AST_AS(e, Call)->func, Name) : NULL;
+
+    return n && n->ast.kind == AST_Name && n->bind == BIND_PRELUDE && !strcmp(n->id->text, "super");
+}
+
 static void store_subscript(Check *C, AstSubscript *s, const Type *t)
 {
     const Type *base = expr(C, s->value), *place;
 
-    expr(C, s->index);
+    host_stored(C, base, expr(C, s->index), s);
     if (C->kernel && base->kind == TY_TENSOR) {
         kernel_store(C, s, base, t);
         return;
     }
-    if (base->kind != TY_TENSOR || type_is_any(t) || t->kind != TY_TENSOR)
+    if (base->kind != TY_TENSOR)
         return;
     place = tensor_subscript(C, base, s->index, (Ast *)s);
+    if (type_is_any(t) || t->kind != TY_TENSOR)
+        return;
     if (place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && t->tensor->rank != RANK_UNKNOWN &&
         t->tensor->rank >= place->tensor->rank && type_fits(C, t, place) == FITS_NOT) {
         TType a = *t->tensor, b = *place->tensor;
@@ -360,16 +370,12 @@ static const Type *dict_display(Check *C, AstDict *d)
     return n > 0 ? type_dict_of(m, n) : type_dict(key ? key : T_ANY, val ? val : T_ANY);
 }
 
-static void comp_clauses(Check *C, AstSeq clauses)
+static void comp_clause(Check *C, AstCompFor *c, const Type *iter)
 {
-    for (int i = 0; i < clauses.n; i++) {
-        AstCompFor *c = AST_AS(clauses.at[i], CompFor);
-        const Type *iter = expr(C, c->iter);
-        host_iterated(C, iter, c->iter);
-        bind_target(C, c->target, c->is_async ? T_ANY : element_of(iter), NULL);
-        for (int k = 0; k < c->ifs.n; k++)
-            expr(C, c->ifs.at[k]);
-    }
+    host_iterated(C, iter, c->iter);
+    bind_target(C, c->target, c->is_async ? T_ANY : element_of(iter), NULL);
+    for (int k = 0; k < c->ifs.n; k++)
+        expr(C, c->ifs.at[k]);
 }
 
 /* Over a sequence that is known element by element: the list of what each one gives. NULL: it is not. */
@@ -395,18 +401,57 @@ static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
 }
 
 /* Elements may be guarded by conditions on them: what cannot be decided is not followed. */
-static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
+static const Type *comp_element(Check *C, AstSeq clauses, Ast *elt)
 {
     bool guarded = false;
     const Type *t;
 
-    comp_clauses(C, clauses);
     for (int i = 0; i < clauses.n; i++)
         guarded |= AST_AS(clauses.at[i], CompFor)->ifs.n > 0;
     C->quiet += guarded;
     t = expr(C, elt);
     C->quiet -= guarded;
     return guarded ? T_ANY : type_settle(t);
+}
+
+static void comp_clauses(Check *C, AstSeq clauses, int from)
+{
+    for (int i = from; i < clauses.n; i++)
+        comp_clause(C, AST_AS(clauses.at[i], CompFor), expr(C, AST_AS(clauses.at[i], CompFor)->iter));
+}
+
+static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
+{
+    comp_clauses(C, clauses, 0);
+    return comp_element(C, clauses, elt);
+}
+
+/* A generator expression has a frame of its own; its first iterable is the frame's around. */
+static const Type *generator(Check *C, AstGenExp *g)
+{
+    CFrame *f = arena_new(&C->arena, CFrame), *outer = C->frame;
+    AstCompFor *first = g->clauses.n ? AST_AS(g->clauses.at[0], CompFor) : NULL;
+    const Type *each = first ? expr(C, first->iter) : T_ANY;
+
+    if (!first || C->kernel)
+        return T_ANY;
+    f->up = outer;
+    f->home = outer->home;
+    f->trail = &f->own;
+    f->fn = outer->fn;
+    f->scope = g->scope;
+    f->nvar = g->scope->nslots;
+    f->var = arena_array(&C->arena, const Type *, f->nvar + 1);
+    f->decl = arena_array(&C->arena, const Type *, f->nvar + 1);
+    f->from = arena_array(&C->arena, Ast *, f->nvar + 1);
+    C->frame = f;
+    comp_clause(C, first, each);
+    comp_clauses(C, g->clauses, 1);
+    each = comp_element(C, g->clauses, g->elt);
+    C->frame = outer;
+    vec_push(&C->frames, f);
+    vec_free(&f->own.put);
+    return type_generator(each);
 }
 
 static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)
@@ -563,7 +608,9 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_BoolOp: return bool_op(C, AST_AS(e, BoolOp));
     case AST_Compare: return compare(C, AST_AS(e, Compare));
     case AST_Call: return call(C, AST_AS(e, Call));
-    case AST_Attribute: return attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
+    case AST_Attribute:
+        return is_super(AST_AS(e, Attribute)->value) ? cls_super(C, AST_AS(e, Attribute)->attr) :
+               attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
     case AST_Subscript: return subscript(C, expr(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
     case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);
     case AST_List: return display(C, AST_AS(e, List)->elts, false);
@@ -573,10 +620,12 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_IfExp: return conditional(C, AST_AS(e, IfExp));
     case AST_Lambda: return lambda_type(C, e);
     case AST_ListComp: return comp_list(C, AST_AS(e, ListComp)->clauses, AST_AS(e, ListComp)->elt);
+    case AST_GenExp: return generator(C, AST_AS(e, GenExp));
     case AST_SetComp: return type_set(comp_value(C, AST_AS(e, SetComp)->clauses, AST_AS(e, SetComp)->elt));
-    case AST_DictComp:
-        comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
-        return type_dict(T_ANY, comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->value));
+    case AST_DictComp: {
+        const Type *key = comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
+        return type_dict(key, comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->value));
+    }
     case AST_NamedExpr: return walrus(C, AST_AS(e, NamedExpr));
     case AST_Starred:
         expr(C, AST_AS(e, Starred)->value);

@@ -79,7 +79,8 @@ static const Type *host_len(Check *C, const CallArgs *a)
 
     if (!t || a->n != 1)
         return NULL;
-    if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC)
+    if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC ||
+        (t->kind == TY_OBJECT && !native_find(t->text->text, "__len__")))
         diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
                   t->kind == TY_INT ? "the number of its digits is len(str(n))" : "pass what has elements");
     if (t->kind == TY_TENSOR)

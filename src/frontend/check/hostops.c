@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-typedef enum { OTHER, NONE, NUMBER, REAL, TEXT, BYTES, LIST, TUPLE, DICT, SET, RANGE } Sort;      /* NUMBER: int, bool */
+typedef enum { OTHER, NONE, NUMBER, REAL, TEXT, BYTES, LIST, TUPLE, DICT, SET, RANGE, RUNNING } Sort;
+
+/* NUMBER: int, bool; RUNNING: a generator or coroutine, which only goes on */
 
 static Sort sort_of(const Type *t)
 {
@@ -24,6 +26,7 @@ static Sort sort_of(const Type *t)
     case TY_DICT: return DICT;
     case TY_SET: return SET;
     case TY_RANGE: return RANGE;
+    case TY_OBJECT: return !strcmp(t->text->text, "generator") || !strcmp(t->text->text, "coroutine") ? RUNNING : OTHER;
     default: return OTHER;
     }
 }
@@ -72,12 +75,14 @@ static const char *sort_text(const Type *t)
                                         [DICT] = "dict", [SET] = "set", [RANGE] = "range"};
     Sort s = sort_of(t);
 
-    return s == NUMBER || s == REAL || s == OTHER ? type_text(t) : names[s];
+    return s == NUMBER || s == REAL || s == OTHER || s == RUNNING ? type_text(t) : names[s];
 }
 
 static void advise(Diag *d, int op, Sort a, Sort b)
 {
-    if (op == AOP_ADD && (a == TEXT || b == TEXT) && a != NONE && b != NONE)
+    if (a == RUNNING || b == RUNNING)
+        diag_help(d, "a generator gives its values one by one: for x in g, list(g); a coroutine is awaited: await f()");
+    else if (op == AOP_ADD && (a == TEXT || b == TEXT) && a != NONE && b != NONE)
         diag_help(d, "put the value into the text: f\"... {value}\", or convert one side with str(), int() or float()");
     else if (a == NONE || b == NONE)
         diag_help(d, "give the variable a value first; a function without return gives None, and so do append and sort");
@@ -140,9 +145,10 @@ void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, As
     Sort s = sort_of(t), i = sort_of(index);
     Diag *d;
 
-    if (s == NONE || s == NUMBER) {
+    if (s == NONE || s == NUMBER || s == RUNNING || s == SET) {
         d = REPORT(C, E0915, node->span, sort_text(t), "with []");
-        diag_help(d, s == NONE ? "give the variable a value first; a function without return gives None"
+        diag_help(d, s == RUNNING ? "make a list of a generator first: list(g)[0], or take the next value: next(g); await a coroutine" :
+                  s == SET ? "a set has no order: sorted(s)[0], or next(iter(s))" : s == NONE ? "give the variable a value first; a function without return gives None"
                                : "only sequences, dicts and tensors have elements");
         origin_of(C, d, value, DIM_BAD);
     } else if (is_sequence(s) && (i == TEXT || i == NONE || index->kind == TY_TUPLE || index->kind == TY_LIST)) {
@@ -152,4 +158,21 @@ void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, As
                      : "a sequence is indexed by an int or a slice");
         origin_of(C, d, value, DIM_BAD);
     }
+}
+
+void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place)
+{
+    Sort s = sort_of(t);
+    Diag *d;
+
+    if (s != TEXT && s != BYTES && s != TUPLE && s != RANGE) {
+        host_subscripted(C, t, index, place->value, (Ast *)place);
+        return;
+    }
+    d = REPORT(C, E0915, place->ast.span, sort_text(t), "on the left of '=': it does not change");
+    if (s == TUPLE)
+        diag_help(d, "use a list, or build the tuple anew");
+    else
+        diag_help(d, s == TEXT ? "build the text anew: s[:i] + new + s[i + 1:]" : "make a list of it first");
+    origin_of(C, d, place->value, DIM_BAD);
 }

@@ -25,7 +25,9 @@ static const Type *declared_name(const char *s)
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (!strcmp(plain[i].name, s))
             return type_of_kind(plain[i].kind);
-    return !strcmp(s, "int") ? type_int(DIM_BAD) : !strcmp(s, "str") ? type_str(NULL) : !strcmp(s, "list") ? type_list(T_ANY) :
+    if (!strcmp(s, "dict"))
+        return type_dict(T_ANY, T_ANY);
+    return !strcmp(s, "range") ? type_of_kind(TY_RANGE) : !strcmp(s, "set") ? type_set(T_ANY) : !strcmp(s, "int") ? type_int(DIM_BAD) : !strcmp(s, "str") ? type_str(NULL) : !strcmp(s, "list") ? type_list(T_ANY) :
            !strcmp(s, "Tensor") ? type_tensor_unknown() : native_has_owner(s) && native_find(s, "__enter__") ? type_object(sym(s)) : T_ANY;
 }
 
@@ -117,16 +119,18 @@ bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, As
 static bool never(TypeKind k, const char *want)
 {
     bool container = k == TY_LIST || k == TY_TUPLE || k == TY_DICT || k == TY_SET || k == TY_RANGE,
-         callable = k == TY_FUNC || k == TY_LIBRARY, text = k == TY_STR || k == TY_BYTES, number = k == TY_INT || k == TY_BOOL;
+         callable = k == TY_FUNC || k == TY_LIBRARY || k == TY_OBJECT, text = k == TY_STR || k == TY_BYTES, number = k == TY_INT || k == TY_BOOL;
 
     if (!strcmp(want, "int") || !strcmp(want, "float"))
         return k == TY_NONE || text || container || callable;
     if (!strcmp(want, "str"))
         return k == TY_NONE || k == TY_BYTES || number || k == TY_FLOAT || container || callable;
+    if (!strcmp(want, "bytes"))
+        return k == TY_NONE || k == TY_STR || number || k == TY_FLOAT || callable;
     if (!strcmp(want, "Callable"))
         return k == TY_NONE || text || number || container;
     if (!strcmp(want, "list") || !strcmp(want, "Iterable"))
-        return k == TY_NONE || number || callable;
+        return k == TY_NONE || number || (callable && k != TY_OBJECT);
     return !strcmp(want, "None") && k != TY_NONE && k > TY_UNSET && k != TY_UNION;
 }
 

@@ -558,6 +558,11 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
         k = expr(C, e);
         if (!index_in_range(C, x, k, at, node))
             return unknown_like(x);
+        if (k->kind == TY_TENSOR && k->tensor->dtype != DT_NONE && !dtype_is_int((DType)k->tensor->dtype) && k->tensor->dtype != DT_bool) {
+            diag_help(REPORT(C, E0906, e->span, "an index", "int or bool, a number or a tensor", dtype_info[k->tensor->dtype].name),
+                      "convert it: .to(int32)");
+            return unknown_like(x);
+        }
         plain = plain && k->kind == TY_INT;
         at++;
         used--;

@@ -198,6 +198,11 @@ const Type *type_object(Sym cls)
     return intern(&(Type){.kind = TY_OBJECT, .text = cls});
 }
 
+const Type *type_generator(const Type *elem)
+{
+    return intern(&(Type){.kind = TY_OBJECT, .text = sym("generator"), .n = 1, .item = &elem});
+}
+
 const Type *type_lazy(const void *space, Sym name)
 {
     return intern(&(Type){.kind = TY_LAZY, .ref = space, .text = name});

@@ -34,7 +34,7 @@ struct Type {
     uint8_t exact;              /* DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one;
                                    else item[0] is any element */
     int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
-    const Type *const *item;    /* TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
+    const Type *const *item;    /* OBJECT: of a generator, what it gives; TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
     Sym text;                   /* STR: its text when known; OBJECT: the class's name */
@@ -60,6 +60,7 @@ const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
 const Type *type_str(Sym text);                         /* NULL: unknown */
 const Type *type_object(Sym cls);                       /* of the native class of that name */
+const Type *type_generator(const Type *elem);           /* NULL: of what is not known */
 const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt, const Policy *policy);     /* policy NULL: none, or it is not known */
 const Type *type_list(const Type *elem);
