@@ -44,12 +44,13 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     char family = diag_code_name(code)[2];
     bool host = C->calls > 0 && family == '9';      /* in a body that is followed, only tensors are judged */
     bool library = C->home->library;
+    bool heard = !C->quiet || ((family == '3' || family == '9') && flow_first_round(C));
 
     C->findings++;
     C->shown = true;
     if (library && (family == '3' || family == '4') && !C->quiet && C->blame_node)
         return report_blamed(C, code, span, args, nargs);
-    if ((!C->quiet || ((family == '3' || family == '9') && flow_first_round(C))) && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
+    if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
         return C->last = diag_emit(C->sink, code, span, args, nargs);
     }

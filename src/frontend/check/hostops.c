@@ -148,7 +148,8 @@ void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, As
     if (s == NONE || s == NUMBER || s == RUNNING || s == SET) {
         d = REPORT(C, E0915, node->span, sort_text(t), "with []");
         diag_help(d, s == RUNNING ? "make a list of a generator first: list(g)[0], or take the next value: next(g); await a coroutine" :
-                  s == SET ? "a set has no order: sorted(s)[0], or next(iter(s))" : s == NONE ? "give the variable a value first; a function without return gives None"
+                  s == SET ? "a set has no order: sorted(s)[0], or next(iter(s))" :
+                  s == NONE ? "give the variable a value first; a function without return gives None"
                                : "only sequences, dicts and tensors have elements");
         origin_of(C, d, value, DIM_BAD);
     } else if (is_sequence(s) && (i == TEXT || i == NONE || index->kind == TY_TUPLE || index->kind == TY_LIST)) {

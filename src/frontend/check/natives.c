@@ -19,7 +19,7 @@
 static const Type *declared_name(const char *s)
 {
     static const struct { const char *name; TypeKind kind; } plain[] = {
-        {"float", TY_FLOAT}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
+        {"float", TY_FLOAT}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES}, {"range", TY_RANGE},
     };
 
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
@@ -27,8 +27,17 @@ static const Type *declared_name(const char *s)
             return type_of_kind(plain[i].kind);
     if (!strcmp(s, "dict"))
         return type_dict(T_ANY, T_ANY);
-    return !strcmp(s, "range") ? type_of_kind(TY_RANGE) : !strcmp(s, "set") ? type_set(T_ANY) : !strcmp(s, "int") ? type_int(DIM_BAD) : !strcmp(s, "str") ? type_str(NULL) : !strcmp(s, "list") ? type_list(T_ANY) :
-           !strcmp(s, "Tensor") ? type_tensor_unknown() : native_has_owner(s) && native_find(s, "__enter__") ? type_object(sym(s)) : T_ANY;
+    if (!strcmp(s, "list"))
+        return type_list(T_ANY);
+    if (!strcmp(s, "set"))
+        return type_set(T_ANY);
+    if (!strcmp(s, "int"))
+        return type_int(DIM_BAD);
+    if (!strcmp(s, "str"))
+        return type_str(NULL);
+    if (!strcmp(s, "Tensor"))
+        return type_tensor_unknown();
+    return native_has_owner(s) && native_find(s, "__enter__") ? type_object(sym(s)) : T_ANY;
 }
 
 static const Type *declared_form(const char *of, AstSeq items)

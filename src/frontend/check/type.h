@@ -34,7 +34,8 @@ struct Type {
     uint8_t exact;              /* DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one;
                                    else item[0] is any element */
     int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
-    const Type *const *item;    /* OBJECT: of a generator, what it gives; TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
+    const Type *const *item;    /* OBJECT: what a generator gives;
+                                   TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
                                    UNION members; CALLABLE parameters (n -1: any), then the result in item[n] */
     Dim value;                  /* INT: its value when known, else DIM_BAD; BOOL: BOOL_*; DTYPE: DType */
     Sym text;                   /* STR: its text when known; OBJECT: the class's name */
