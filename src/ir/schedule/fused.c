@@ -10,187 +10,32 @@
  * A body with a matrix product (product.c) computes that first: blocks of it go through the kernel as they are finished,
  * where rows of the product are rows of the kernel, else all of it at the end.
  */
-#include "ir/schedule/fused.h"
+#include "ir/schedule/fused_impl.h"
 
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
-#include "ir/schedule/schedule.h"
 #include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "runtime/gemm.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 #include "runtime/mesh.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
-    OPERANDS = REGION_OPERANDS,
     COLUMN_ROWS = 512,          /* that columns do at once: runs of memory long enough to be fetched ahead */
     COLUMN_FEW = 64,
     SHORTEST = 16,
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
 
-typedef struct Variant {
-    struct Variant *next;
-    StrideClass stride[OPERANDS];
-    Schedule schedule;
-    TileKernel *tile;           /* NULL: it could not be lowered */
-    const struct KernelCompiler *by;    /* whose code it is: another compiler may have begun since */
-    int effort;
-    void *code;                 /* the compiler's; NULL: there is none */
-    LaunchKernel launch;
-} Variant;
-
-typedef struct FusedCode {
-    uint32_t refs;
-    Graph *whole, *body;        /* copies of its own, which bodies of the same text share; body: without the product */
-    const Node *product;        /* in whole; NULL: none.  Its lanes are the last operand of body */
-    int factor[2];              /* which operands the product is of */
-    Region r;
-    Schedule s;
-    bool able;                  /* is the body a region at all? */
-    const RegionValue *value[OPERANDS];     /* of its operands, then its results; NULL: an operand that nothing uses */
-    Variant *first;
-    double work;                /* element operations so far */
-    char *text;                 /* body and schedule */
-} FusedCode;
-
-static Map by_text;             /* hash of the text -> FusedCode *, a reference, until the process ends */
-static FusedStats stats;
-static const KernelCompiler *compiler;      /* NULL: the oracle */
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 static bool lazy;
-static int effort, told;        /* what a function asked of the compiler, 0: none did; what it does without */
+static int told;                /* what the compiler does where no function asks */
 
 enum { PAYS = 1 << 23 };        /* element operations that take about as long as making a kernel */
-
-/* ---- what a body becomes ---- */
-
-static FusedCode *code_new(const Graph *body, const Attr *a, const char *text)
-{
-    FusedCode *c = tsr_calloc(sizeof *c);
-    StrBuf err = {0};
-
-    c->refs = 1;
-    c->whole = graph_clone(body);
-    c->body = schedule_epilogue(c->whole, &c->product);
-    c->text = tsr_alloc(strlen(text) + 1);
-    strcpy(c->text, text);
-    c->able = region_of_body(c->body, &c->r) && c->body->params.n + body->results.n <= OPERANDS;
-    for (int k = 0; c->product && k < 2; k++)
-        for (int i = 0; i < body->params.n; i++)
-            if (c->whole->params.at[i] == c->product->in[k].node)
-                c->factor[k] = i;
-    if (!a->name || !schedule_read(a->name->text, &c->s, &err))
-        c->s = schedule_default(c->able ? &c->r : NULL);
-    for (int i = 0; c->able && i < c->body->params.n; i++)
-        c->value[i] = region_value(&c->r, c->body->params.at[i]);
-    for (int i = 0; c->able && i < body->results.n; i++)
-        c->value[c->body->params.n + i] = region_value(&c->r, c->body->results.at[i].node);
-    sb_done(&err);
-    return c;
-}
-
-static void variant_free(Variant *v)
-{
-    if (v->code)
-        v->by->free(v->code);
-    tile_kernel_free(v->tile);
-    tsr_free(v);
-}
-
-static void code_free(FusedCode *c)
-{
-    if (--c->refs)
-        return;
-    while (c->first) {
-        Variant *v = c->first;
-        c->first = v->next;
-        variant_free(v);
-    }
-    graph_unref(c->body);
-    graph_unref(c->whole);
-    tsr_free(c->text);
-    tsr_free(c);
-}
-
-/* The code of a body; bodies that print alike share it. */
-static FusedCode *code_of(Graph *body, const Attr *a)
-{
-    StrBuf text = {0};
-    uint64_t key;
-    uintptr_t at;
-    FusedCode *c;
-
-    if (body->code)
-        return body->code;
-    graph_print(body, &text);
-    sb_puts(&text, a->name ? a->name->text : "");
-    key = hash_bytes64(sb_str(&text), text.n) | 1;
-    c = map_find(&by_text, key, &at) ? (FusedCode *)at : NULL;
-    if (!c || strcmp(c->text, sb_str(&text))) {
-        if (c)
-            code_free(c);                           /* one whose hash is the same: its bodies keep it */
-        c = code_new(body, a, sb_str(&text));
-        map_set(&by_text, key, (uintptr_t)c);
-    }
-    sb_done(&text);
-    c->refs++;
-    return body->code = c;
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void compile(Variant *v, const FusedCode *c)
-{
-    const Schedule *s = &v->schedule;
-    StrBuf err = {0};
-
-    v->tile = schedule_lower(c->body, &c->r, s, v->stride, &err);
-    if (v->tile)
-        tile_fold(v->tile);
-    if (v->tile && compiler && (v->code = compiler->compile(v->tile, &err)))
-        v->launch = (LaunchKernel){compiler->entry(v->code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS,
-                                   v->code, compiler->scratch};
-    sb_done(&err);
-}
-
-static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind == b->kind && a->m == b->m && a->n == b->n; }
-
-static Variant *variant_of(FusedCode *c, const StrideClass *stride, int n, Schedule s)
-{
-    Variant *v = c->first;
-    double start;
-
-    while (v && (v->by != compiler || v->effort != effort ||
-                 !same_schedule(&v->schedule, &s) || memcmp(v->stride, stride, sizeof *stride * (size_t)n)))
-        v = v->next;
-    if (v)
-        return v;
-    start = now();
-    v = tsr_calloc(sizeof *v);
-    memcpy(v->stride, stride, sizeof *stride * (size_t)n);
-    v->schedule = s;
-    v->by = compiler;
-    v->effort = effort;
-    compile(v, c);
-    v->next = c->first;
-    c->first = v;
-    stats.kernels += v->tile && (!v->code || compiler->users(v->code) == 1);
-    stats.seconds += now() - start;
-    return v;
-}
 
 /* ---- one run ---- */
 
@@ -477,7 +322,7 @@ static Variant *plan(Run *u)
         if ((which = awkward(u, class, &crosswise)) < 0) {
             if (!crosswise)
                 forget_neighbours(&u->space, class);
-            return variant_of(u->c, class, u->space.nargs, fitting(u, crosswise));
+            return fused_variant(u->c, class, u->space.nargs, fitting(u, crosswise));
         }
         if (!straighten(u, which))
             return NULL;
@@ -534,7 +379,7 @@ static Variant *plan_blocks(Run *u)
     if (awkward(u, class, &crosswise) >= 0 || crosswise)
         return NULL;
     forget_neighbours(&u->space, class);
-    v = variant_of(u->c, class, u->space.nargs, fitting(u, false));
+    v = fused_variant(u->c, class, u->space.nargs, fitting(u, false));
     return v->code ? v : NULL;
 }
 
@@ -542,7 +387,7 @@ static Variant *plan_blocks(Run *u)
 static int run_product(Run *u)
 {
     Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]], *p = u->x[u->nin - 1];
-    Blocks b = {.u = u, .v = compiler ? plan_blocks(u) : NULL};
+    Blocks b = {.u = u, .v = fused_state.compiler ? plan_blocks(u) : NULL};
     GemmDone done = {block_done, &b, u->c->r.nkept < u->c->r.naxes};
     StrBuf err = {0};
     KCtx c = {.err = &err};
@@ -589,7 +434,7 @@ static int run_compiled(Run *u, const Variant *v)
     return -1;
 }
 
-static int run_rows(Run *u, const Variant *v) { return compiler ? run_compiled(u, v) : run_oracle(u, v); }
+static int run_rows(Run *u, const Variant *v) { return fused_state.compiler ? run_compiled(u, v) : run_oracle(u, v); }
 
 /* Pairs of neighbours, then pairs of those, until one is left; an odd one passes. */
 static void combine(const Tensor *part, OpId reduction, Tensor *total)
@@ -653,25 +498,25 @@ static int run(Run *u, const Graph *body)
     if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
         return 0;
     if (u->c->product) {
-        int done = compiler && compiler->idle ? (plan_blocks(u), 0) : run_product(u);
+        int done = fused_state.compiler && fused_state.compiler->idle ? (plan_blocks(u), 0) : run_product(u);
         if (done) {
-            stats.launches += done > 0;
+            fused_state.stats.launches += done > 0;
             return done > 0;
         }
     }
     if (!(v = plan(u)))
         return 0;
-    if (!v->tile || (compiler && !v->code))
+    if (!v->tile || (fused_state.compiler && !v->code))
         return 0;
-    stats.launches++;
+    fused_state.stats.launches++;
     return is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
 
 bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, LaunchSpace *space, LaunchKernel *k)
 {
-    Run u = {.T = T, .c = code_of(body, a), .nin = nin, .nout = body->results.n};
+    Run u = {.T = T, .c = fused_code_of(body, a), .nin = nin, .nout = body->results.n};
     Variant *v = NULL;
-    bool same = u.c->able && compiler && !u.c->product;
+    bool same = u.c->able && fused_state.compiler && !u.c->product;
 
     for (int i = 0; same && i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
@@ -691,7 +536,7 @@ bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int n
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    FusedCode *c = code_of(body, a);
+    FusedCode *c = fused_code_of(body, a);
     Run u = {.T = T, .c = c, .dying = T->dying, .nin = c->body->params.n, .nout = body->results.n};
     int done = 0;
 
@@ -705,7 +550,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
     done = run(&u, body);
-    stats.fallbacks += !done;
+    fused_state.stats.fallbacks += !done;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);
     if (done > 0) {
@@ -719,13 +564,13 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
 
 void fused_begin(const KernelCompiler *c, bool lazily)
 {
-    compiler = c;
+    fused_state.compiler = c;
     lazy = lazily;
-    graph_code_free = code_free;
+    graph_code_free = fused_code_free;
     trace_run_fused = run_fused;
 }
 
-FusedWay fused_way(void) { return (FusedWay){compiler, lazy, trace_run_fused != NULL}; }
+FusedWay fused_way(void) { return (FusedWay){fused_state.compiler, lazy, trace_run_fused != NULL}; }
 
 void fused_go(FusedWay w)
 {
@@ -744,14 +589,14 @@ bool fused_lazily(bool lazily)
 
 int fused_effort(int level)
 {
-    int former = effort;
+    int former = fused_state.effort;
 
-    if (!former && compiler && compiler->effort)
-        told = compiler->effort(level);
-    else if (compiler && compiler->effort)
-        compiler->effort(level ? level : told);
-    effort = level;
+    if (!former && fused_state.compiler && fused_state.compiler->effort)
+        told = fused_state.compiler->effort(level);
+    else if (fused_state.compiler && fused_state.compiler->effort)
+        fused_state.compiler->effort(level ? level : told);
+    fused_state.effort = level;
     return former;
 }
 
-FusedStats fused_stats(void) { return stats; }
+FusedStats fused_stats(void) { return fused_state.stats; }
