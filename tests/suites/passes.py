@@ -312,6 +312,38 @@ def one_operator_graph(ctx):
     must("layers.tsr" in p.stdout and "optim.tsr" in p.stdout, "the attention of the library, and the optimiser")
 
 
+CHAIN = """
+@tessera.memory.reuse
+def chain(x):
+    x = cumsum(x, axis=0)
+    x = tanh(x)
+    x = cumsum(x, axis=0)
+    x = exp(x)
+    x = sort(x, axis=0)
+    x = x * 2.0
+    x = cumsum(x, axis=0)
+    x = sqrt(x)
+    x = sort(x, axis=0)
+    return x + 1.0
+
+x = random.normal((100,))
+chain(x)
+before = tessera.debug.memory_report(reset=True)
+y = chain(random.normal((1 << 16,)))
+print((tessera.debug.memory_report().peak - before.live) // (1 << 18))
+"""
+
+
+def chain_of_ten(ctx):
+    """OPT-06: ten operations one behind the other need two buffers, in the plan and when they run."""
+    p = run(ctx, "inspect", "--ir", "graph", "--plan", text=CHAIN)
+    graph = p.stdout
+    must(len(re.findall(r"^  %\d+: f32\[x_0\] = (?!constant)", graph, re.M)) == 10, graph)
+    must(re.findall(r"^# buffer (\d+): (.*) bytes", graph, re.M) == [("1", "4*x_0"), ("2", "4*x_0")] and graph.count("takes over") == 5, graph)
+    for backend in ("cpu", "eval"):
+        must(int(run(ctx, "run", f"--backend={backend}", text=CHAIN).stdout) <= 3, "more than its argument and two buffers")
+
+
 def bad_pass(ctx):
     """A pass that raises, and one whose class has no run, end the call, not the process."""
     raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
@@ -455,4 +487,5 @@ def tests(ctx):
     yield Test("passes/modes", lambda: modes(ctx), ("DET-07",))
     yield Test("passes/static-width", lambda: static_width(ctx), ("CG-12",))
     yield Test("passes/one-operator-graph", lambda: one_operator_graph(ctx), ("SCI-06",))
+    yield Test("passes/chain-of-ten", lambda: chain_of_ten(ctx), ("OPT-06",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

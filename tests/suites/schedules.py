@@ -144,6 +144,57 @@ print(f(ones(3)))
         raise Fail(f"prints out of order: {texts}")
 
 
+MODEL = """
+from schedules_here import GEMM, ROWS
+
+@kernel.schedule(GEMM)
+def gemm(a: Tensor["M", "K", f32], b: Tensor["K", "N", f32], c: Tensor["M", "N", f32]):
+    acc = tile.zeros((BM, BN), f32)
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load(a[block_m:block_m+BM, k:k+BK]), tile.load(b[k:k+BK, block_n:block_n+BN]), acc)
+    tile.store(c[block_m:block_m+BM, block_n:block_n+BN], acc)
+
+@kernel.schedule(ROWS)
+def scaled(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    i = tile.linear_id()
+    if i < M * N:
+        y[i // N, i % N] = tanh(x[i // N, i % N]) * 0.5
+
+def layer(x, w):
+    h, y = zeros((x.shape[0], w.shape[1])), zeros((x.shape[0], w.shape[1]))
+    gemm(x, w, h)
+    scaled(h, y)
+    return y
+
+random.seed(4)
+with tessera.deterministic(seed=1):
+    y = layer(random.normal((33, 50)), random.normal((50, 21)))
+print(y.tolist())
+"""
+SCHEDULE_FILES = (
+    "GEMM = Schedule(block=(16, 16), block_k=16, warps=1)\nROWS = Schedule(warps=1)\n",
+    "GEMM = Schedule(block=(32, 64), block_k=32, warps=4, stages=3, vector=8)\nROWS = Schedule(block_m=128, warps=8, unroll=4)\n",
+    "GEMM = Schedule(block=(64, 16), block_k=64, warps=8, swizzle=\"xor\")\nROWS = Schedule(block_m=32)\n",
+)
+
+
+def only_the_schedule_file(ctx):
+    """GOAL-12: other schedules, in a file of their own, change what the kernels are and no bit of what the model gives."""
+    said, tiles = set(), set()
+    for text in SCHEDULE_FILES:
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            (d / "schedules_here.tsr").write_text(text)
+            (d / "model.tsr").write_text(MODEL)
+            for backend in ("cpu", "oracle"):
+                p = process.run([ctx.tessera, "run", f"--backend={backend}", d / "model.tsr"], cwd=d)
+                want(p.returncode == 0 and p.stdout, "it runs", p)
+                said.add(p.stdout)
+            tiles.add(process.run([ctx.tessera, "inspect", "--ir", "tile", d / "model.tsr"], cwd=d).stdout)
+    if len(said) != 1 or len(tiles) != len(SCHEDULE_FILES):
+        raise Fail(f"{len(said)} results, {len(tiles)} sets of kernels")
+
+
 TESTS = [
     ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),
     ("effects-keep-their-order", effects_keep_their_order, []),
@@ -151,6 +202,7 @@ TESTS = [
     ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
     ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
     ("passes-come-before-fusion", passes_come_before_fusion, []),
+    ("only-the-schedule-file", only_the_schedule_file, ["GOAL-12"]),
 ]
 
 

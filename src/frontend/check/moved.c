@@ -31,17 +31,27 @@ static uint64_t indices(const Ast *e)
     return m;
 }
 
-/* pmap(f, donate={0}), @pmap(donate=(0, 1)) */
+/* memory.inplace, of whatever name the memory is reached by. */
+static bool is_inplace(const Ast *e)
+{
+    return (AST_IS(e, Attribute) && !strcmp(AST_AS(e, Attribute)->attr->text, "inplace")) ||
+           (AST_IS(e, Name) && !strcmp(AST_AS(e, Name)->id->text, "inplace"));
+}
+
+/* pmap(f, donate={0}), @pmap(donate=(0, 1)), @memory.inplace: its first argument unless it says donate= */
 static uint64_t donated_by(const Ast *maker)
 {
     const AstCall *c = AST_AS(maker, Call);
+
+    if (is_inplace(maker))
+        return 1;
 
     for (int i = 0; AST_IS(maker, Call) && i < c->args.n; i++) {
         const AstArg *a = AST_AS(c->args.at[i], Arg);
         if (a->ast.kind == AST_Arg && a->name && (!strcmp(a->name->text, "donate") || !strcmp(a->name->text, "donate_argnums")))
             return indices(a->value);
     }
-    return 0;
+    return AST_IS(maker, Call) && is_inplace(c->func);
 }
 
 static uint64_t donated(Walk *w, Ast *callee)
@@ -242,7 +252,7 @@ void moved_check(Effects *E)
 {
     Walk module = {.E = E, .scope = E->u->module->scope};
 
-    if (!strstr(E->u->src->text, "donate"))
+    if (!strstr(E->u->src->text, "donate") && !strstr(E->u->src->text, "inplace"))
         return;
     each(&module, E->u->module->body);
     for (int i = 0; i < E->own.n; i++) {

@@ -359,6 +359,12 @@ static Value attr_shape(Interp *I, Value v)
     return s;
 }
 
+static Value m_same_storage(Interp *I, Value *a)
+{
+    Tensor *x = tensor_concrete(as_tensor(a[0])), *y = a[1].tag == V_TENSOR ? tensor_concrete(as_tensor(a[1])) : NULL;
+    return vbool(x && y && x->store && x->store == y->store);
+}
+
 static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, NULL); }
 static Value attr_policy(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
 static Value attr_ndim(Interp *I, Value v) { return vint(as_tensor(v)->rank); }
@@ -478,6 +484,7 @@ bool tensor_op_setattr(Interp *I, Value v, Sym name, Value x)
 const NativeDef tensor_oper_natives[] = {
     {"Tensor", "tiles", m_tiles, "(self, *sizes: int) -> object", "The tensor cut into parts of these sizes, for an index launch: x.tiles(16)[i]."},
     {"Tensor", "tolist", m_tolist, "(self) -> list | int | float | bool", "The elements as nested lists of Python numbers."},
+    {"Tensor", "same_storage", m_same_storage, "(self, other: Tensor) -> bool", "Do both lie in the same memory? A change of one still does not show in the other."},
     {"Tensor", "item", m_item, "(self) -> int | float | bool", "The only element as a Python number; ValueError when there are more."},
     {0},
 };

@@ -460,6 +460,45 @@ static void print_bytes(StrBuf *out, Dim d)
 }
 
 /* "peak: 8*B+4 bytes at step 3 (exp)", a line for each step that may need the most, and the blocks behind. */
+/*
+ * Blocks of the same size that are never in use together may be one buffer, which is what the store of freed blocks makes of
+ * them: each block goes where the first such one has ended.  next[i]: the block that follows i in its buffer, -1: none.
+ */
+static void join_blocks(const Plan *p, int *next, bool *first)
+{
+    for (int i = 0; i < p->blocks.n; i++) {
+        const PlanBlock *b = &p->blocks.at[i];
+        next[i] = -1;
+        first[i] = b->kind == BLOCK_OWN;
+        for (int k = 0; first[i] && k < i; k++) {
+            const PlanBlock *before = &p->blocks.at[k];
+            if (before->kind == BLOCK_OWN && next[k] < 0 && before->bytes == b->bytes && before->to < b->from) {
+                next[k] = i;
+                first[i] = false;
+            }
+        }
+    }
+}
+
+static void print_buffers(const Plan *p, StrBuf *out)
+{
+    int *next = tsr_calloc(sizeof *next * (size_t)(p->blocks.n + 1)), count = 0;
+    bool *first = tsr_calloc((size_t)p->blocks.n + 1);
+
+    join_blocks(p, next, first);
+    for (int i = 0; i < p->blocks.n; i++)
+        if (first[i]) {
+            sb_printf(out, "# buffer %d: ", ++count);
+            print_bytes(out, p->blocks.at[i].bytes);
+            sb_printf(out, ", block%s %d", next[i] < 0 ? "" : "s", i);
+            for (int k = next[i]; k >= 0; k = next[k])
+                sb_printf(out, ", %d", k);
+            sb_putc(out, '\n');
+        }
+    tsr_free(next);
+    tsr_free(first);
+}
+
 void plan_print(const Plan *p, StrBuf *out)
 {
     for (int i = 0; i < p->peaks.n; i++) {
@@ -483,4 +522,5 @@ void plan_print(const Plan *p, StrBuf *out)
     for (int at = 0; at < p->nsteps; at++)
         if (p->takes[at] >= 0)
             sb_printf(out, "# step %d (%s) takes over the memory of its operand %d\n", at, op_info[p->step[at]->op].name, p->takes[at] + 1);
+    print_buffers(p, out);
 }
