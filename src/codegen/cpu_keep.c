@@ -77,10 +77,11 @@ int cpu_panel(const CpuCode *e, const TileNode *dot, int operand)
 static bool packs(CpuCode *e, const TileNode *dot, int operand)
 {
     const TileNode *n = dot->in[operand].node, *load = load_of(n);
+    int panel = cpu_panel(e, dot, operand), side = e->u->machine->vector_bytes / (int)raw_size(lane_dtype((DType)n->type[0].dtype));
 
     if (load->op != TOP_load || load->nuse != 1 || n->nuse != 1 || load->block != dot->block || n->block != dot->block)
         return false;
-    return cpu_panel(e, dot, operand) && (n->op == TOP_load || cpu_turns(e, dot->in[operand]));
+    return panel && (n->op == TOP_load || (cpu_turns(e, dot->in[operand]) && panel % side == 0));
 }
 
 static bool keeps(CpuCode *e, const TileNode *dot, int operand)

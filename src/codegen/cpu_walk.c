@@ -44,9 +44,10 @@ static void choose_width(CpuCode *e, Cluster *c)
 {
     size_t most = 1;
     bool scalar = false;
-    int cost = cost_of(c), width;
+    int cost = cost_of(c), width, panel = LANES_MAX;
 
     for (int i = 0; i < c->sinks.n; i++) {
+        panel = c->sinks.at[i].panel ? c->sinks.at[i].panel : panel;
         widen(&most, &scalar, tile_type(c->sinks.at[i].v));
         scalar |= c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_atomic;
     }
@@ -60,13 +61,13 @@ static void choose_width(CpuCode *e, Cluster *c)
     for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
         c->strip--;
     width = e->u->machine->vector_bytes / (int)most;
-    while (width > 1 && width / 2 >= c->shape[c->strip])
+    while (width > 1 && (width / 2 >= c->shape[c->strip] || width > panel))
         width /= 2;
     if (c->axis == c->strip && width < CHUNK_LANES)
         width = CHUNK_LANES;
     c->width = scalar ? 1 : width;
     for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->width == width; side /= 2)
-        if (c->shape[c->strip] % (width * side) == 0 && width * side <= LANES_MAX)
+        if (c->shape[c->strip] % (width * side) == 0 && width * side <= panel)
             c->width = width * side;
 }
 
