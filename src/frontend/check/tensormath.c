@@ -16,22 +16,12 @@ const Type *rule_elementwise(TCall *c)
     return tensor_unary(c->C, (OpId)c->rule->op, c->at[0].type, c->node);
 }
 
-/* Without its policy: computed in a wider dtype and converted (op 1). */
-static const Type *kept(const TCall *c, const TType *x)
-{
-    TType r = *x;
-
-    if (c->rule->op == 1)
-        r.policy = NULL;
-    return type_tensor(&r);
-}
-
 /* relu and its kin: the same shape and float dtype. */
 const Type *rule_same(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
 
-    return x ? kept(c, x) : T_ANY;
+    return x ? type_tensor(x) : T_ANY;
 }
 
 /* softmax, cumsum, flip: the same shape, along an axis that must be there. */
@@ -41,7 +31,7 @@ const Type *rule_same_axis(TCall *c)
 
     if (!x)
         return T_ANY;
-    return tcall_axis(c, x, tcall_arg(c, 1, "dim", "axis")) == -2 ? tensor_unknown() : kept(c, x);
+    return tcall_axis(c, x, tcall_arg(c, 1, "dim", "axis")) == -2 ? tensor_unknown() : type_tensor(x);
 }
 
 const Type *rule_where(TCall *c)
@@ -130,8 +120,8 @@ const Type *rule_reduce(TCall *c)
         r.dtype = DT_bool;
     if (c->rule->op == 0 && r.dtype != DT_NONE && !dtype_is_inexact((DType)r.dtype))
         r.dtype = DT_NONE;                          /* sums of integers widen */
-    if (c->rule->op == 1 || r.dtype != x->dtype)
-        r.policy = NULL;                            /* means are computed wide and converted */
+    if (r.dtype != x->dtype)
+        r.policy = NULL;
     tcall_element(c, -1, &r);
     if (x->rank == RANK_UNKNOWN || c->open)
         return tensor_made(&r, RANK_UNKNOWN, NULL);

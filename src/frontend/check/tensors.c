@@ -452,7 +452,7 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
     if (!strcmp(s, "dtype"))
         return x->dtype == DT_NONE ? T_ANY : type_dtype((DType)x->dtype, NULL);
     if (!strcmp(s, "policy"))
-        return x->policy ? type_dtype((DType)x->dtype, x->policy) : T_ANY;
+        return x->dtype != DT_NONE ? type_dtype((DType)x->dtype, x->policy) : T_ANY;
     if (!strcmp(s, "T"))
         return reversed(x, false);
     if (!strcmp(s, "mT"))

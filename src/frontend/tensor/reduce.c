@@ -103,13 +103,19 @@ static DType result_dtype(const Reduce *r)
     return dtype_is_inexact((DType)r->x->dtype) ? (DType)r->x->dtype : DT_f32;
 }
 
+/* y, which it takes, in the dtype of the result, with the policy that x has in that dtype. */
+static Tensor *settled(Interp *I, Tensor *y, const Reduce *r, DType dt)
+{
+    return y ? do_declare(I, y, dt, r->dtype == DT_NONE && dt == (DType)r->x->dtype ? r->x->policy : NULL) : NULL;
+}
+
 static Value f_mean(Interp *I, Value *a)
 {
     Reduce r;
     if (!reduce_args(I, a, "mean", &r))
         return VERR;
     Tensor *y = mean_op(I, r.x, &r.a, r.keep, reduced_count(r.x, &r.a));
-    y = y ? do_convert(I, y, result_dtype(&r)) : NULL;
+    y = settled(I, y, &r, result_dtype(&r));
     tensor_unref(r.x);
     return value_of(y);
 }
@@ -139,7 +145,7 @@ static Value spread(Interp *I, Value *a, bool root, const char *name)          /
     Tensor *y = arg_bool(I, a[6], &unbiased) ? variance(I, &r, unbiased) : NULL;
     if (root)
         y = chain1(I, OP_sqrt, NULL, y);
-    y = y ? do_convert(I, y, dtype_real(result_dtype(&r))) : NULL;
+    y = settled(I, y, &r, dtype_real(result_dtype(&r)));
     tensor_unref(r.x);
     return value_of(y);
 }
