@@ -29,7 +29,7 @@ def compare(name, f, cases):
     for xs in cases:
         a = outcome(f, xs)
         b = outcome(g, xs)
-        if a != b:
+        if a != b and (a, b) != ("ZeroDivisionError", "ShapeError"):        # shapes are known before any value
             print(name, [list(x.shape) for x in xs], "eager", str(a)[:600], "staged", str(b)[:600])
             return
     print(name, "same")

@@ -316,15 +316,13 @@ static void join_siblings(Fuser *f)
 
 /* ---- products ---- */
 
-/* The only group that uses the value there; -1: there are others, or none. */
+/* The only group that sees the value there, itself or through moves; -1: something else does, or nothing. */
 static int only_user(const Fuser *f, int place)
 {
     int group = f->first_use[place] < f->first_use[place + 1] ? f->group[f->user[f->first_use[place]]] : -1;
+    Union u = {f, group, group};
 
-    for (int k = f->first_use[place]; k < f->first_use[place + 1]; k++)
-        if (f->group[f->user[k]] != group)
-            return -1;
-    return f->result[place] ? -1 : group;
+    return group < 0 || used_outside(&u, place) ? -1 : group;
 }
 
 /* Do the group's elements lie as the product's do, rows of it being rows of the group? */
