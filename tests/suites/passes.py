@@ -91,8 +91,8 @@ def lowering(ctx):
 
 
 def plain(text):
-    """Without places and empty lines."""
-    return [l.split("  # ")[0] for l in text.splitlines() if l]
+    """Without places, other comments and empty lines."""
+    return [l.split("  # ")[0] for l in text.splitlines() if l and not l.startswith("# ")]
 
 
 def random_texts(ctx, level):
@@ -344,6 +344,37 @@ def chain_of_ten(ctx):
         must(int(run(ctx, "run", f"--backend={backend}", text=CHAIN).stdout) <= 3, "more than its argument and two buffers")
 
 
+FIRST_CLASS = """
+mesh = tessera.Mesh(["gpu:0", "gpu:1"], axes=("data",), shape=(2,))
+
+@jit
+def f(q: Tensor["B", "D", bf16], w: Tensor["D", "D", bf16], cache):
+    with prefetch(w, into="L2_cache"):
+        with tessera.numerics(accumulate=f32):
+            y = relu(q @ w)
+    cache = cache.append(y[None, None].to(f32), y[None, None].to(f32))
+    return all_gather(y, axis="data", dim=0), cache
+
+@tessera.spmd(mesh=mesh)
+def run():
+    c = KVCache(zeros((1, 1, 3, 4)), zeros((1, 1, 3, 4)))
+    y, c = f(ones((2, 4), dtype=bf16), ones((4, 4), dtype=bf16), c)
+    return y
+
+print(run().shape)
+"""
+
+
+def first_class(ctx):
+    """GOAL-09: numerics, data movement, state and parallelism are in the text of all three levels; texts read back all the same."""
+    for level in ("graph", "schedule", "tile"):
+        p = run(ctx, "inspect", "--sim-devices", "2", "--ir", level, text=FIRST_CLASS)
+        for word in ("accum=f32", "prefetch", "state.append", "all_gather"):
+            must(word in p.stdout, f"{level} lacks {word}:\n{p.stdout}")
+        again = process.run([ctx.tessera, "ir", "--parse", "-"], stdin=p.stdout)
+        must(again.returncode == 0 and plain(again.stdout) == plain(p.stdout), again.stderr)
+
+
 def bad_pass(ctx):
     """A pass that raises, and one whose class has no run, end the call, not the process."""
     raises = 'def p(graph):\n    raise KeyError("no")\ntessera.compiler.graph_pass(p)\ntry:\n    jit(lambda x: x + 1)(ones(3))\nexcept KeyError as e:\n    print("caught", e)\n'
@@ -488,4 +519,5 @@ def tests(ctx):
     yield Test("passes/static-width", lambda: static_width(ctx), ("CG-12",))
     yield Test("passes/one-operator-graph", lambda: one_operator_graph(ctx), ("SCI-06",))
     yield Test("passes/chain-of-ten", lambda: chain_of_ten(ctx), ("OPT-06",))
+    yield Test("passes/first-class", lambda: first_class(ctx), ("GOAL-09",))
     yield Test("passes/bad-pass", lambda: bad_pass(ctx))

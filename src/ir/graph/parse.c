@@ -213,10 +213,11 @@ static int depth_of_scope(Sym scope)
 /* "device=gpu:0 {" or its end; false: a node follows, or the end of the graph. */
 static bool scope_line(Reader *p, Scope *s)
 {
-    static const char *const keys[] = {"device=", "mesh_axis=", "auto="};
+    static const char *const keys[] = {"device=", "mesh_axis=", "auto=", "op="};
     Sym outer = s->g->scope;
     const char *from;
     StrBuf b = {0};
+    bool known = false;
 
     if (outer && read_accept(p, "}")) {
         const char *last = strrchr(outer->text, ' ');
@@ -225,7 +226,9 @@ static bool scope_line(Reader *p, Scope *s)
     }
     read_skip(p);
     from = p->at;
-    if (!read_accept(p, keys[0]) && !read_accept(p, keys[1]) && !read_accept(p, keys[2]))
+    for (size_t i = 0; !known && i < sizeof keys / sizeof *keys; i++)
+        known = read_accept(p, keys[i]);
+    if (!known)
         return false;
     while (p->at < p->end && !isspace((unsigned char)*p->at) && *p->at != '{')
         p->at++;

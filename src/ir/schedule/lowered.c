@@ -47,27 +47,59 @@ static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, Str
     return ok;
 }
 
+/* What a run does, in order, as comments: ops that are no kernels, and kernels by their number in the text. */
+typedef struct Steps { StrBuf text; int kernels; } Steps;
+
+/* Constants and views are how operands lie, not steps. */
+static bool is_step(const Node *n)
+{
+    return n->op != GRAPH_PARAM && n->op != OP_fused && n->op != OP_constant && n->op != OP_full && !(op_info[n->op].flags & OPF_VIEW);
+}
+
+/* One line of what a run does: the op, how it computes, the blocks that it stands in, its line. */
+static void print_step(const Node *n, StrBuf *out)
+{
+    StrBuf attr = {0};
+    Place at = n->span.hi ? source_place(n->span.lo) : (Place){0};
+
+    attr_print((OpId)n->op, n->attr, &attr);
+    sb_printf(out, "#   %s%s%s%s", op_info[n->op].name, attr.n ? " {" : "", sb_str(&attr), attr.n ? "}" : "");
+    if (n->scope)
+        sb_printf(out, " in %s", n->scope->text);
+    if (at.src)
+        sb_printf(out, "  # %s:%u", at.src->path, at.line);
+    sb_putc(out, '\n');
+    sb_done(&attr);
+}
+
 /* Of a body with a matrix product: the kernel of what follows it. */
-static bool print_kernel(const Node *n, bool target, StrBuf *out, StrBuf *err)
+static bool print_kernel(const Node *n, bool target, Steps *steps, StrBuf *out, StrBuf *err)
 {
     const Node *product;
     Graph *body = schedule_epilogue(n->attr->region[0], &product);
-    bool ok = print_body(body, n, target, out, err);
+    bool ok;
+
+    if (product)
+        print_step(product, &steps->text);
+    sb_printf(&steps->text, "#   kernel %d%s%s\n", ++steps->kernels, n->scope ? " in " : "", n->scope ? n->scope->text : "");
+    ok = print_body(body, n, target, out, err);
 
     graph_unref(body);
     return ok;
 }
 
-static bool print_kernels(const Graph *g, bool target, StrBuf *out, StrBuf *err)
+static bool print_kernels(const Graph *g, bool target, Steps *steps, StrBuf *out, StrBuf *err)
 {
     for (const Node *n = g->first; n; n = n->next) {
+        if (is_step(n))
+            print_step(n, &steps->text);
         if (n->op == OP_fused) {
-            if (!print_kernel(n, target, out, err))
+            if (!print_kernel(n, target, steps, out, err))
                 return false;
             continue;
         }
         for (int k = 0; n->op != GRAPH_PARAM && k < 4; k++)
-            if (n->attr->region[k] && !print_kernels(n->attr->region[k], target, out, err))
+            if (n->attr->region[k] && !print_kernels(n->attr->region[k], target, steps, out, err))
                 return false;
     }
     return true;
@@ -104,8 +136,13 @@ bool lowered_print(Graph *g, IrLevel level, StrBuf *out, StrBuf *err)
 
     if (level <= LEVEL_SCHEDULE)
         graph_print_placed(shown, level_name[level], out);
-    else
-        ok = print_kernels(shown, level == LEVEL_TARGET, out, err);
+    else {
+        Steps steps = {0};
+        ok = print_kernels(shown, level == LEVEL_TARGET, &steps, out, err);
+        if (ok && level == LEVEL_TILE && steps.text.n)
+            sb_printf(out, "# steps of %s:\n%s", g->name ? g->name->text : "it", sb_str(&steps.text));
+        sb_done(&steps.text);
+    }
     graph_unref(fused);
     return ok;
 }
