@@ -12,7 +12,7 @@
 
 #include "frontend/kernel/launch.h"
 #include "ir/tile/count.h"
-#include "ir/tile/layout.h"
+#include "ir/tile/banks.h"
 #include "ir/tile/resources.h"
 #include "ir/tile/tile_impl.h"
 #include "ir/tile/watch.h"

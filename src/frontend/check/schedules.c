@@ -53,7 +53,7 @@ static void unknown_field(Check *C, const char *name, Span span, Span word)
         diag_help(d, "did you mean '%s'?", near);
         diag_fix(d, word, near);
     } else {
-        diag_help(d, "its fields are block_m block_n block_k block_d tile_m tile_n tile_k warps stages vector swizzle unroll prefetch");
+        diag_help(d, "its fields are block_m block_n block_k block_d tile_m tile_n tile_k warps stages vector swizzle unroll prefetch producers");
     }
 }
 

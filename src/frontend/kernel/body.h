@@ -139,6 +139,7 @@ typedef struct KSpec {
     bool deep;                  /* the grid has three axes */
     bool debug;
     bool literal;               /* all sizes are numbers */
+    bool watched;               /* somebody looks at its launches: barriers stay as they are written */
 } KSpec;
 
 /* A value that the kernel returns: its parameter, and of a block its extents, the dimensions they are of, whether groups share them. */

@@ -111,7 +111,7 @@ static char *make_key(Interp *I, const KSpec *s)
 
     sb_printf(&b, "%d %d%d%d %s %s", s->lanes, s->sample, s->deep, s->debug, s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
-        sb_printf(&b, " %lld", (long long)s->sched[i]);
+        sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
     for (int i = 0; i < s->nparams; i++) {
         const KParam *p = &s->param[i];
         if (p->tensor) {
@@ -504,6 +504,7 @@ bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
     L->spec.fn = (FuncObj *)fn.o;
     L->spec.def = AST_AS(L->spec.fn->code->ast, FunctionDef);
     L->spec.debug = interp_options(L->I)->debug;
+    L->spec.watched = kernel_launched != NULL;
     kernel_form(L->spec.def, &L->form);
     take_schedule(&L->spec, schedule);
     L->ngrid = sizes_of(grid, L->grid);

@@ -366,12 +366,29 @@ void body_done(Body *B)
     sb_done(&B->err);
 }
 
+/* What the schedule says, for the passes that go by it and for readers. */
+static Sym schedule_text(const KSpec *s)
+{
+    StrBuf b = {0};
+    Sym y;
+
+    for (int i = 0; i < SCHED_COUNT; i++)
+        if (s->sched_given[i] && schedule_fields[i].kind == SCHED_WORD)
+            sb_printf(&b, "%s%s=%s", b.n ? " " : "", schedule_fields[i].name, s->sched[i] ? "xor" : "none");
+        else if (s->sched_given[i])
+            sb_printf(&b, "%s%s=%lld", b.n ? " " : "", schedule_fields[i].name, (long long)s->sched[i]);
+    y = b.n ? sym(sb_str(&b)) : NULL;
+    sb_done(&b);
+    return y;
+}
+
 static bool attempt(Body *B, Interp *I, const KSpec *spec)
 {
     B->I = I;
     B->spec = spec;
     B->k = tile_kernel_new(sym(spec->def->name->text));
     B->k->lanes = spec->lanes;
+    B->k->schedule = schedule_text(spec);
     B->b = (TileBuilder){B->k, &B->k->body, {0, 0}, &B->build_err};
     for (int i = 0; i < spec->nparams; i++)
         B->param[i] = spec->param[i];
@@ -402,6 +419,9 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
         tile_fold(k);
         if (!spec->debug)                       /* which looks at what is loaded and not used, too */
             tile_carries(k);
+        if (!spec->debug && !spec->watched)
+            tile_barriers(k);
+        tile_layout(k);
         if (!tile_verify(k, &why)) {
             sb_printf(&out->err, "%s", sb_str(&why));
             tile_kernel_free(k);

@@ -214,6 +214,26 @@ static bool set_extent(KArgs *a, KPlace *p, int k, KVal extent)
 }
 
 /* view, block, shape, rows, cols */
+/* vector=, stages= and prefetch= are for the passes that know how memory is moved (ir/tile/pass.def). */
+static KVal with_hints(KArgs *a, KVal v)
+{
+    TAttr own;
+    int64_t vector = 0, stages = 0, prefetch = 0;
+
+    if (v.kind != K_BLOCK || v.ref.node->op != TOP_load)
+        return v;
+    if ((kb_given(a, 5) && !kb_static_int(a->B, a->at[5], "a vector's width", &vector)) ||
+        (kb_given(a, 6) && !kb_static_int(a->B, a->at[6], "how far a load is brought ahead", &prefetch)) ||
+        (kb_given(a, 7) && !kb_static_int(a->B, a->at[7], "the buffers of a pipeline", &stages)))
+        return KBAD;
+    stages = stages ? stages : prefetch ? prefetch + 1 : 0;
+    own = *v.ref.node->attr;
+    own.vector = (uint8_t)(vector == 1 || vector == 2 || vector == 4 || vector == 8 || vector == 16 ? vector : 0);
+    own.stages = (uint8_t)(stages < 0 ? 0 : stages > 16 ? 16 : stages);
+    tile_set_attr(a->B->k, v.ref.node, &own);
+    return v;
+}
+
 static KVal op_load(KArgs *a)
 {
     const KPlace *from;
@@ -247,7 +267,7 @@ static KVal op_load(KArgs *a)
             !lin_add(a->B, p.axis[k].start, start, 1, &p.axis[k].start))
             return KBAD;
     }
-    return kplace_load(a->B, &p);
+    return with_hints(a, kplace_load(a->B, &p));
 }
 
 static KVal op_store(KArgs *a)

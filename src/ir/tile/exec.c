@@ -306,7 +306,7 @@ static bool run_alloc(Exec *e, const TileNode *n)
     b = tsr_calloc(sizeof *b);
     b->n = count * lanes;
     b->cols = v->rank ? v->extent[v->rank - 1] : 1;
-    b->swizzle = n->attr->swizzle;
+    b->swizzle = n->attr->swizzle == SWIZZLE_XOR;
     b->data = tsr_calloc((size_t)b->n * raw_size(v->dtype) + 1);
     b->state = e->checks & TILE_CHECK_BUFFERS ? tsr_calloc((size_t)b->n + 1) : NULL;
     b->copier = b->state && e->checks & TILE_CHECK_RACES ? tsr_calloc(sizeof *b->copier * ((size_t)b->n + 1)) : NULL;

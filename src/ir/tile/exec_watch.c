@@ -10,7 +10,7 @@
 #include "ir/tile/watch.h"
 
 #include "ir/tile/exec_impl.h"
-#include "ir/tile/layout.h"
+#include "ir/tile/banks.h"
 
 #include <string.h>
 
@@ -78,11 +78,11 @@ static void look_at_some(Exec *e, const Request *r, int first, int each)
         for (int f = PLAIN; r->shared && f < FORMS; f++) {
             int ways;
             of_warp(r, f, l, n, first, each, warp);
-            ways = layout_bank_ways(warp, n, each, r->size);
+            ways = bank_ways(warp, n, each, r->size);
             *worst[f] = ways > *worst[f] ? ways : *worst[f];
         }
         if (!r->shared) {
-            u->sectors += layout_sectors(warp, n, each, r->size, &fewest);
+            u->sectors += bank_sectors(warp, n, each, r->size, &fewest);
             u->fewest += fewest;
         }
     }
@@ -127,7 +127,7 @@ void exec_seen_lane(Exec *e, const View *v, const char *element, int lane)
     Request *r = &e->watch->now;
     const Buffer *b = v->buffer;
     int i = lane * EACH_MAX + r->each - 1, size = (int)raw_size(v->dtype);
-    int64_t at = b ? (element - b->data) / size : (int64_t)(intptr_t)element, xored = b ? layout_xor(at, b->cols, size) * size : 0;
+    int64_t at = b ? (element - b->data) / size : (int64_t)(intptr_t)element, xored = b ? bank_xor(at, b->cols, size) * size : 0;
 
     r->from[PLAIN][i] = b && b->swizzle ? xored : b ? at * size : at;
     r->from[PADDED][i] = b ? (at + at / (b->cols ? b->cols : 1)) * size : at;

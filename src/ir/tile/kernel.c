@@ -6,6 +6,7 @@
  */
 #include "ir/tile/tile_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const TAttr tattr_none = {.op = 0, .dtype = DT_NONE};
@@ -16,6 +17,7 @@ static const struct { const char *name; unsigned bit; } field_names[] = {
     {"op", TA_op}, {"dtype", TA_dtype}, {"space", TA_space}, {"rounding", TA_rounding}, {"saturate", TA_saturate},
     {"flush", TA_flush}, {"drop", TA_drop}, {"axis", TA_axis}, {"shape", TA_shape}, {"axes", TA_axes}, {"i", TA_i}, {"f", TA_f},
     {"name", TA_name}, {"swizzle", TA_swizzle}, {"fast", TA_fast},
+    {"vector", TA_vector}, {"stages", TA_stages}, {"producers", TA_producers},
 };
 
 static unsigned parse_fields(const char *s)
@@ -61,6 +63,9 @@ TAttr tattr_only(TileOp op, const TAttr *a)
     KEEP(fast);
     KEEP(drop);
     KEEP(swizzle);
+    KEEP(vector);
+    KEEP(stages);
+    KEEP(producers);
     KEEP(axis);
     KEEP(i);
     KEEP(f);
@@ -78,7 +83,8 @@ TAttr tattr_only(TileOp op, const TAttr *a)
 bool tattr_equal(const TAttr *a, const TAttr *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->space == b->space && a->rounding == b->rounding && a->saturate == b->saturate &&
-           a->flush == b->flush && a->fast == b->fast && a->drop == b->drop && a->swizzle == b->swizzle && a->axis == b->axis && a->rank == b->rank &&
+           a->flush == b->flush && a->fast == b->fast && a->drop == b->drop && a->swizzle == b->swizzle &&
+           a->vector == b->vector && a->stages == b->stages && a->producers == b->producers && a->axis == b->axis && a->rank == b->rank &&
            a->i == b->i && a->name == b->name &&
            !memcmp(&a->f, &b->f, sizeof a->f) && !memcmp(a->shape, b->shape, sizeof a->shape) && !memcmp(a->axes, b->axes, sizeof a->axes);
 }
@@ -207,6 +213,8 @@ static const TAttr *keep_attr(TileKernel *k, TileOp op, const TAttr *a)
     return tattr_equal(&only, &tattr_none) ? &tattr_none : arena_copy(&k->arena, &only, sizeof only);
 }
 
+void tile_set_attr(TileKernel *k, TileNode *n, const TAttr *a) { n->attr = keep_attr(k, (TileOp)n->op, a); }
+
 TileNode *tile_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin)
 {
     TileType few[8], *types = nin < 8 ? few : tsr_alloc(sizeof *types * (size_t)(nin + 1));
@@ -232,6 +240,62 @@ TileNode *tile_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in,
     if (types != few)
         tsr_free(types);
     return n;
+}
+
+TileNode *tile_insert(TileKernel *k, TileNode *at, TileOp op, const TAttr *a, const TileRef *in, int nin)
+{
+    TileBlock *block = at->block;
+    StrBuf err = {0};
+    TileBuilder b = {k, block, at->span, &err};
+    bool closed = block->closed;
+    TileNode *n;
+
+    block->closed = false;
+    n = tile_add(&b, op, a, in, nin);
+    block->closed = closed;
+    sb_done(&err);
+    if (!n)
+        return NULL;
+    *(n->prev ? &n->prev->next : &block->first) = NULL;     /* it is the last one */
+    block->last = n->prev;
+    n->prev = at->prev;
+    n->next = at;
+    *(n->prev ? &n->prev->next : &block->first) = n;
+    at->prev = n;
+    return n;
+}
+
+static void replace_in(TileBlock *b, TileRef old, TileRef now)
+{
+    for (int i = 0; i < b->yields.n; i++)
+        if (b->yields.at[i].node == old.node && b->yields.at[i].index == old.index) {
+            b->yields.at[i] = now;
+            old.node->nuse--;
+            now.node->nuse++;
+        }
+    for (TileNode *n = b->first; n; n = n->next) {
+        for (int i = 0; i < n->nin; i++)
+            if (n->in[i].node == old.node && n->in[i].index == old.index) {
+                n->in[i] = now;
+                old.node->nuse--;
+                now.node->nuse++;
+            }
+        for (int r = 0; r < 2; r++)
+            if (n->region[r])
+                replace_in(n->region[r], old, now);
+    }
+}
+
+void tile_replace(TileKernel *k, TileRef old, TileRef now) { replace_in(&k->body, old, now); }
+
+int64_t tile_schedule(const TileKernel *k, const char *field, int64_t otherwise)
+{
+    size_t n = strlen(field);
+
+    for (const char *p = k->schedule ? k->schedule->text : ""; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (!strncmp(p, field, n) && p[n] == '=')
+            return strtoll(p + n + 1, NULL, 10);
+    return otherwise;
 }
 
 static void take_results(TileKernel *k, TileNode *n, const TileRef *out, int count)

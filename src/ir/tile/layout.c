@@ -1,84 +1,70 @@
 /*
- * Banks and sectors, by looking at the 32 lanes of a warp one by one: exact,
- * whatever the addresses come from.
+ * How buffers lie.  What the program asks for stays.  A buffer that only the
+ * group touches, and out of which products take their operands, is permuted
+ * in 16-byte pieces over the widest span that its rows hold, as matrix units
+ * and tensor copies want it: atoms of 32, 64 and 128 bytes.  Everything else
+ * lies row after row: which lanes meet at which banks is the program's own
+ * choice, and lint's to judge.
  */
-#include "ir/tile/layout.h"
+#include "ir/tile/memory.h"
+#include "ir/tile/tile_impl.h"
+#include "ir/tile/vary.h"
 
-#include <stdbool.h>
+#include "base/alloc.h"
 
-enum { EACH_MAX = 16, ADDRESSES_MAX = WARP_LANES * EACH_MAX * 4 };
+typedef struct Uses { bool by_lanes, for_products; } Uses;
+typedef struct Layout { TileKernel *k; Uses *uses; bool changed; } Layout;
 
-/* The largest power of two that divides n, at most `most`, itself one. */
-static int64_t power_in(int64_t n, int64_t most)
+/* Does a product take it, be it turned? */
+static bool feeds_product(const TileNode *n)
 {
-    int64_t p = 1;
-
-    while (p < most && n % (2 * p) == 0)
-        p *= 2;
-    return p;
+    for (const TileNode *m = n->next; m; m = m->next)
+        for (int i = 0; i < m->nin; i++)
+            if (m->in[i].node == n && ((m->op == TOP_dot && i < 2) || ((m->op == TOP_permute || m->op == TOP_map) && feeds_product(m))))
+                return true;
+    return false;
 }
 
-int64_t layout_xor(int64_t at, int64_t cols, int size)
+static void look_at(Layout *s, const TileBlock *b)
 {
-    int64_t word = size >= BANK_BYTES ? 1 : BANK_BYTES / size, words, line, span, row, place;
-
-    if (cols < 1 || cols % word)
-        return at;
-    words = cols / word;                                            /* words, or elements that are wider, of a row */
-    line = LINE_BYTES / (size > BANK_BYTES ? size : BANK_BYTES);
-    span = power_in(words, line);
-    row = at / cols * words / (words < line ? line : words);        /* several short rows are one line */
-    place = at % cols / word;
-    return at / cols * cols + (place ^ (row % span)) * word + at % word;
-}
-
-/* Puts x into a set of n numbers unless it is there. */
-static int put(int64_t *set, int n, int64_t x)
-{
-    for (int i = 0; i < n; i++)
-        if (set[i] == x)
-            return n;
-    set[n] = x;
-    return n + 1;
-}
-
-static int ways_of(const int64_t *from, int n, int size)
-{
-    int64_t words[ADDRESSES_MAX];
-    int count = 0, load[BANKS] = {0}, worst = 1;
-
-    for (int i = 0; i < n; i++)
-        for (int64_t b = 0; from[i] >= 0 && b < size; b += BANK_BYTES)
-            count = put(words, count, (from[i] + b) / BANK_BYTES);
-    for (int i = 0; i < count; i++)
-        worst = ++load[words[i] % BANKS] > worst ? load[words[i] % BANKS] : worst;
-    return worst;
-}
-
-int layout_bank_ways(const int64_t *from, int lanes, int each, int size)
-{
-    int bytes = each * size > BANK_BYTES ? each * size : BANK_BYTES, together = bytes < LINE_BYTES ? LINE_BYTES / bytes : 1, worst = 1;
-
-    for (int l = 0; l < lanes; l += together) {
-        int n = lanes - l < together ? lanes - l : together, ways = ways_of(from + (int64_t)l * each, n * each, size);
-        ways = bytes > LINE_BYTES ? ways * LINE_BYTES / bytes : ways;        /* one lane's vector takes several lines in any case */
-        worst = ways > worst ? ways : worst;
+    for (const TileNode *n = b->first; n; n = n->next) {
+        const TileNode *memory = n->nin && tile_type(n->in[0])->kind == TILE_VIEW ? tile_memory_of(n->in[0]) : NULL;
+        if (memory && memory->op == TOP_alloc && n->op != TOP_part && n->op != TOP_extent) {
+            s->uses[memory->id].by_lanes |= s->k->lanes > 1 && !tile_is_groups(n);
+            s->uses[memory->id].for_products |= n->op == TOP_load && feeds_product(n);
+        }
+        for (int r = 0; r < 2; r++)
+            if (n->region[r])
+                look_at(s, n->region[r]);
     }
-    return worst;
 }
 
-int layout_sectors(const int64_t *from, int lanes, int each, int size, int *fewest)
+static int widest(const TileNode *alloc)
 {
-    int64_t sectors[ADDRESSES_MAX], places[WARP_LANES * EACH_MAX];
-    int n = 0, distinct = 0;
+    const TileNode *row = alloc->nin ? alloc->in[alloc->nin - 1].node : NULL;
+    int64_t bytes = row && row->op == TOP_index ? row->attr->i * dtype_info[alloc->attr->dtype].sbits / 8 : 0;
 
-    for (int i = 0; i < lanes * each; i++) {
-        if (from[i] < 0)
+    return bytes && bytes % SWIZZLE_128 == 0 ? SWIZZLE_128 : bytes && bytes % SWIZZLE_64 == 0 ? SWIZZLE_64
+           : bytes && bytes % SWIZZLE_32 == 0 ? SWIZZLE_32 : SWIZZLE_ROWS;
+}
+
+bool tile_layout(TileKernel *k)
+{
+    Layout s = {.k = k};
+
+    if (!pass_runs("tile.layout"))
+        return false;
+    s.uses = tsr_calloc(sizeof *s.uses * (k->nnodes + 1));
+    look_at(&s, &k->body);
+    for (TileNode *n = k->body.first; n; n = n->next) {
+        TAttr a = *n->attr;
+        if (n->op != TOP_alloc || a.space != SPACE_SHARED || a.swizzle)
             continue;
-        n = put(sectors, n, from[i] / SECTOR_BYTES);
-        n = put(sectors, n, (from[i] + size - 1) / SECTOR_BYTES);
-        distinct = put(places, distinct, from[i]);
+        a.swizzle = (uint8_t)(s.uses[n->id].for_products && !s.uses[n->id].by_lanes && n->nin >= 2 ? widest(n) : SWIZZLE_ROWS);
+        tile_set_attr(k, n, &a);
+        s.changed = true;
     }
-    *fewest = (distinct * size + SECTOR_BYTES - 1) / SECTOR_BYTES;
-    return n;
+    tsr_free(s.uses);
+    pass_done("tile.layout", &tile_ir, k);
+    return s.changed;
 }

@@ -300,6 +300,22 @@ static void list(Parser *p, TAttr *a, bool shape)
     }
 }
 
+enum { STAGES_MAX = 16, PRODUCERS_MAX = 31 };
+
+static int swizzle(Parser *p)
+{
+    int64_t bytes;
+
+    if (accept(p, "xor"))
+        return SWIZZLE_XOR;
+    if (accept(p, "rows"))
+        return SWIZZLE_ROWS;
+    bytes = integer(p);
+    if (bytes != SWIZZLE_32 && bytes != SWIZZLE_64 && bytes != SWIZZLE_128)
+        fail(p, "a buffer is swizzled by xor, rows, 32, 64 or 128");
+    return (int)bytes;
+}
+
 static bool attribute(Parser *p, TAttr *a, unsigned has)
 {
 #define IS(field) (has & TA_##field && accept(p, #field "="))
@@ -318,7 +334,11 @@ static bool attribute(Parser *p, TAttr *a, unsigned has)
     else if (IS(drop))
         a->drop = (uint8_t)integer_to(p, 0, (1 << TILE_RANK_MAX) - 1);
     else if (IS(swizzle))
-        a->swizzle = (expect(p, "xor"), 1);
+        a->swizzle = (uint8_t)swizzle(p);
+    else if (IS(vector))
+        a->vector = (uint8_t)integer_to(p, 1, 16);
+    else if (IS(stages))
+        a->stages = (uint8_t)integer_to(p, 1, STAGES_MAX);
     else if (IS(axis))
         a->axis = (int8_t)integer_to(p, 0, TILE_RANK_MAX - 1);
     else if (IS(shape))
@@ -438,6 +458,10 @@ static void control_operands(Parser *p, Line *l, Numbers *inner)
         vec_push(&l->in, value(p));
         expect(p, "step");
         vec_push(&l->in, value(p));
+        if (accept(p, "stages="))
+            l->a.stages = (uint8_t)integer_to(p, 1, STAGES_MAX);
+        if (accept(p, "producers="))
+            l->a.producers = (uint8_t)integer_to(p, 1, PRODUCERS_MAX);
         if (!accept(p, "carry"))
             return;
     } else {

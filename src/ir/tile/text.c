@@ -157,8 +157,13 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     print_small(&out, "flush", a->flush);
     print_small(&out, "fast", a->fast);
     print_small(&out, "drop", a->drop);
-    if (a->swizzle)
-        sb_puts(&out, " swizzle=xor");
+    print_small(&out, "vector", a->vector);
+    if (op != TOP_for)
+        print_small(&out, "stages", a->stages);
+    if (a->swizzle == SWIZZLE_XOR || a->swizzle == SWIZZLE_ROWS)
+        sb_printf(&out, " swizzle=%s", a->swizzle == SWIZZLE_XOR ? "xor" : "rows");
+    else
+        print_small(&out, "swizzle", a->swizzle);
     if (out.n)
         sb_printf(to, " {%s}", sb_str(&out));
     sb_done(&out);
@@ -209,6 +214,10 @@ static void print_control(Printer *p, const TileNode *n, int indent)
         print_value(p, n->in[1]);
         sb_puts(p->out, " step ");
         print_value(p, n->in[2]);
+        if (n->attr->stages)
+            sb_printf(p->out, " stages=%u", n->attr->stages);
+        if (n->attr->producers)
+            sb_printf(p->out, " producers=%u", n->attr->producers);
         sb_puts(p->out, n->nin > 3 ? " " : "");
         if (n->nin > 3)
             print_carries(p, n, b, 1, 3);

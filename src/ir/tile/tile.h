@@ -45,6 +45,12 @@ extern const TileOpInfo tile_op_info[TOP_COUNT];
 typedef enum { TILE_INDEX, TILE_VALUE, TILE_TREE, TILE_VIEW } TileKind;
 typedef enum { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL } TileSpace;     /* SHARED: of the group; LOCAL: of one lane (or one CPU task) */
 
+/*
+ * How a buffer lies.  XOR: bank_xor, for lanes; 32, 64, 128: 16-byte pieces of a row of so many bytes are permuted by the number of the
+ * row, as matrix units and tensor copies read and write them; ROWS: one row after the other, which is also what 0 means.
+ */
+enum { SWIZZLE_XOR = 1, SWIZZLE_ROWS = 2, SWIZZLE_32 = 32, SWIZZLE_64 = 64, SWIZZLE_128 = 128 };
+
 typedef struct TileType {
     uint8_t kind, dtype, rank;
     uint8_t space;                      /* VIEW */
@@ -59,7 +65,10 @@ typedef struct TileRef { TileNode *node; int index; } TileRef;
 
 typedef struct TAttr {
     uint8_t op;                         /* OpId of map, reduce, tree, atomic */
-    uint8_t dtype, space, rounding, saturate, flush, fast, drop, swizzle;
+    uint8_t dtype, space, rounding, saturate, flush, fast, drop;
+    uint8_t swizzle;                    /* SWIZZLE_... of a buffer */
+    uint8_t vector;                     /* elements that a lane moves at once; 0: nobody said */
+    uint8_t stages, producers;          /* of a pipeline: rounds in flight; warps that only bring blocks */
     int8_t axis, rank;                  /* rank: of shape and axes */
     int32_t shape[TILE_RANK_MAX];
     int8_t axes[TILE_RANK_MAX];
@@ -139,9 +148,23 @@ typedef bool (*TilePass)(TileKernel *k);
 TilePass tile_pass_find(const char *name);
 extern const PassIr tile_ir;             /* for pass_done, which knows the passes of this level as "tile.fold" */
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
+bool tile_sync(TileKernel *k);          /* barriers between what the group does to memory and does with it */
+bool tile_barriers(TileKernel *k);      /* barriers that hold nothing apart go */
+bool tile_pipeline(TileKernel *k);      /* blocks that loops load are brought rounds ahead, by asynchronous copies */
+bool tile_layout(TileKernel *k);        /* how buffers lie */
+bool tile_vectors(TileKernel *k);       /* how many elements a lane moves at once */
 bool tile_carries(TileKernel *k);       /* what loops and choices hand on and nobody uses */
 bool tile_widen(TileKernel *k);         /* rounds of products become longer products: for machines with caches */
 TileKernel *tile_widened(const TileKernel *k);  /* a copy after tile_widen; NULL: it does nothing */
+
+/* A number that the schedule names, as in "stages=3 warps=4"; `otherwise` where it does not. */
+int64_t tile_schedule(const TileKernel *k, const char *field, int64_t otherwise);
+/* A node like those of tile_add, in front of `at`. */
+TileNode *tile_insert(TileKernel *k, TileNode *at, TileOp op, const TAttr *a, const TileRef *in, int nin);
+
+void tile_set_attr(TileKernel *k, TileNode *n, const TAttr *a);
+/* All uses of a value become uses of another one. */
+void tile_replace(TileKernel *k, TileRef old, TileRef now);
 
 /* Take a node that nobody uses out of its block, with what stands in its regions. */
 void tile_unlink(TileNode *n);

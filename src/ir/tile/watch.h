@@ -13,8 +13,8 @@
 /* What a node did, all warps of the groups that were watched together. */
 typedef struct TileUse {
     int64_t times;              /* accesses of warps; of a barrier, how often it was reached */
-    int ways, padded, xored;    /* shared memory: the worst of layout_bank_ways; with an element more in each row, and swizzled */
-    int64_t sectors, fewest;    /* global memory: sums of layout_sectors */
+    int ways, padded, xored;    /* shared memory: the worst of bank_ways; with an element more in each row, and swizzled */
+    int64_t sectors, fewest;    /* global memory: sums of bank_sectors */
     bool held;                  /* a barrier: something that lanes do before it and others do behind it would race without it */
 } TileUse;
 
