@@ -41,7 +41,7 @@ typedef struct Cluster {
     int rank, axis;             /* axis: of its reductions, -1: there is none */
     int32_t shape[TILE_RANK_MAX];
     int strip;                  /* axis of the vectors */
-    int width;                  /* their lanes */
+    int width, plain_width, masked_width;       /* their lanes: at hand, and where accesses are not and are masked */
     int rows, row;              /* rows that are walked side by side, and which of them is at hand */
     bool masked;                /* is each access checked? */
     Vec(Sink) sinks;

@@ -5,7 +5,7 @@
  * again after the cluster gets a buffer from it.  How far all accesses lie
  * within their views is asked once for each walk: so far nothing is masked, and the
  * rest is, up to where nothing is stored any more.  Strips of long formulas are several
- * vectors, which do not wait for each other.  What begins and ends sums is the same for both.
+ * vectors, which do not wait for each other, where nothing is masked.  What begins and ends sums is the same for both.
  */
 #include "codegen/cpu_impl.h"
 
@@ -65,10 +65,11 @@ static void choose_width(CpuCode *e, Cluster *c)
         width /= 2;
     if (c->axis == c->strip && width < CHUNK_LANES)
         width = CHUNK_LANES;
-    c->width = scalar ? 1 : width;
-    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->width == width; side /= 2)
+    c->masked_width = c->plain_width = scalar ? 1 : width;
+    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->plain_width == width; side /= 2)
         if (c->shape[c->strip] % (width * side) == 0 && width * side <= panel)
-            c->width = width * side;
+            c->plain_width = width * side;
+    c->width = c->plain_width;
 }
 
 /* How many rows to sum side by side. */
@@ -152,10 +153,10 @@ static Ends find_ends(CpuCode *e, const Cluster *c)
     Ends y = {.plain = first ? extreme(e, "llvm.smax", extreme(e, "llvm.smin", first, whole), cpu_number(e, 0)) : whole, .end = whole};
     if (rest)
         y.plain = cpu_choose(e, rest, y.plain, cpu_number(e, 0));
-    if (axis != c->strip && c->shape[c->strip] % c->width)
+    if (axis != c->strip && c->shape[c->strip] % c->plain_width)
         y.plain = cpu_number(e, 0);
     if (axis == c->strip)
-        y.plain = cpu_op(e, LLVMSub, y.plain, cpu_op(e, LLVMURem, y.plain, cpu_number(e, c->width)));
+        y.plain = cpu_op(e, LLVMSub, y.plain, cpu_op(e, LLVMURem, y.plain, cpu_number(e, c->plain_width)));
     if (last && !seen_all)
         y.end = extreme(e, "llvm.smin", last, whole);
     return y;
@@ -188,7 +189,7 @@ static int sum_lanes(const Cluster *c, const Sink *s)
     DType dt = (DType)tile_type(s->v)->dtype;
     bool ordered = (s->node->attr->op == OP_sum || s->node->attr->op == OP_prod) && dtype_is_inexact(dt) && !s->node->attr->fast;
 
-    return ordered ? CHUNK_LANES : c->width;
+    return ordered ? CHUNK_LANES : c->masked_width;
 }
 
 static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, const Sink *s)
@@ -199,7 +200,7 @@ static LLVMTypeRef acc_type(CpuCode *e, const Cluster *c, const Sink *s)
 /* Elements of one lane of the sums in memory: all strips of a row. */
 static int64_t lane_row(const Cluster *c)
 {
-    return c->axis == c->strip ? 1 : (c->shape[c->strip] + c->width - 1) / c->width * (int64_t)c->width;
+    return c->axis == c->strip ? 1 : (c->shape[c->strip] + c->plain_width - 1) / c->plain_width * (int64_t)c->plain_width;
 }
 
 /* Where in memory a lane has the sums of the strip at hand. */
@@ -422,8 +423,10 @@ static void walk_parts(CpuCode *e, Cluster *c, Ends ends)
     if (!known || plain > 0)
         walk_part(e, c, cpu_number(e, 0), ends.plain);
     e->masked = true;
+    e->width = c->width = c->masked_width;
     if (!known || end > plain)
         walk_part(e, c, ends.plain, ends.end);
+    e->width = c->width = c->plain_width;
 }
 
 static void walk(CpuCode *e, Cluster *c, Ends ends)
