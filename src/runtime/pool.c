@@ -4,7 +4,8 @@
  * One job at a time: the caller and the workers take parts off a shared
  * counter until none is left.  Kernels never let a result depend on how a loop
  * is cut, so the number of threads is a matter of speed alone.  A loop started
- * inside a loop runs in its own thread.
+ * inside a loop runs in its own thread.  Who waits looks for a while before it sleeps, because
+ * programs start loops one after another and waking a thread takes longer than many of them.
  */
 #include "runtime/kernels.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 256 };
+enum { THREADS_MAX = 256, LOOKS = 1000 };
 
 typedef struct Job {
     void (*fn)(int64_t lo, int64_t hi, void *st);
@@ -25,8 +26,9 @@ typedef struct Job {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static Job job;
-static uint64_t generation;             /* counts jobs: a worker joins each once */
-static int nthreads, started, busy;
+static _Atomic uint64_t generation;     /* counts jobs: a worker joins each once */
+static _Atomic int busy;
+static int nthreads, started;
 static _Thread_local bool inside;
 
 static void take_parts(void)
@@ -39,6 +41,13 @@ static void take_parts(void)
     inside = false;
 }
 
+static void pause_a_little(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 static void *worker(void *arg)
 {
     uint64_t seen = 0;
@@ -46,6 +55,10 @@ static void *worker(void *arg)
     (void)arg;
     pthread_mutex_lock(&lock);
     for (;;) {
+        pthread_mutex_unlock(&lock);
+        for (int i = 0; i < LOOKS && generation == seen; i++)
+            pause_a_little();
+        pthread_mutex_lock(&lock);
         while (generation == seen)
             pthread_cond_wait(&wake, &lock);
         seen = generation;
@@ -126,6 +139,8 @@ void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void 
     pthread_cond_broadcast(&wake);
     pthread_mutex_unlock(&lock);
     take_parts();
+    for (int i = 0; i < LOOKS && busy; i++)
+        pause_a_little();
     pthread_mutex_lock(&lock);
     while (busy)
         pthread_cond_wait(&idle, &lock);
