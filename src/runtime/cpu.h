@@ -10,6 +10,7 @@
 
 #include "runtime/codecs.h"
 #include "runtime/draw.h"
+#include "runtime/fft_pass.h"
 #include "runtime/gemm.h"
 #include "runtime/loops.h"
 #include "runtime/sums.h"
@@ -22,6 +23,7 @@ typedef struct Cpu {
     const Sums *sums;
     const Draw *draw;
     const Codecs *codecs;
+    const FftPasses *fft;
 } Cpu;
 
 const Cpu *cpu(void);                   /* the best one here */

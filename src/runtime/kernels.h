@@ -32,7 +32,9 @@ KStatus kernel_run(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, 
 /*
  * The same for a caller that gives up the operands in the mask `dying` (bit i: in[i] is not used again,
  * though still the caller's to unref): their memory may become the result's when nothing else refers to it.
+ * With DYING_ROWS results lie as rows, which a plan of their memory counts on; elsewhere as is easiest.
  */
+enum { DYING_MAX = 30, DYING_ROWS = 1 << 30 };
 KStatus kernel_run_dying(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out,
                          uint32_t dying);
 

@@ -341,7 +341,7 @@ KStatus kernel_map(KERNEL_ARGS)
         plain &= in[k]->contiguous;
     if (plain)
         return map_rows(c, op, a, in, nin, type, out);
-    if (lie_crosswise(op, a, in, nin, type, order))
+    if (!(c->dying & DYING_ROWS) && lie_crosswise(op, a, in, nin, type, order))
         return map_reordered(c, op, a, in, nin, type, order, out);
     straighten(in, nin, straight);
     s = map_rows(c, op, a, straight, nin, type, out);

@@ -13,6 +13,7 @@
 #include "ir/graph/sizes.h"
 #include "ir/graph/timed.h"
 
+#include "runtime/kernels.h"
 #include "runtime/mesh.h"
 
 #include <stdlib.h>
@@ -81,12 +82,12 @@ static void drop_use(Run *r, uint32_t s)
     }
 }
 
-/* The operands that nobody uses after this node, as a mask for the kernel. */
+/* The operands that nobody uses after this node, as a mask for the kernel, whose result a plan counts on. */
 static uint32_t dying_mask(const Run *r, const Node *n)
 {
-    uint32_t mask = 0;
+    uint32_t mask = DYING_ROWS;
 
-    for (int i = 0; i < n->nin && i < 32; i++) {
+    for (int i = 0; i < n->nin && i < DYING_MAX; i++) {
         uint32_t s = slot_of(r, n->in[i]);
         if (r->slot[s]->tracer)
             return 0;

@@ -537,7 +537,7 @@ bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int n
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     FusedCode *c = fused_code_of(body, a);
-    Run u = {.T = T, .c = c, .dying = T->dying, .nin = c->body->params.n, .nout = body->results.n};
+    Run u = {.T = T, .c = c, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nin = c->body->params.n, .nout = body->results.n};
     int done = 0;
 
     if (T->guarded)                     /* each result is looked at: op by op */
