@@ -316,6 +316,7 @@ static int do_cache(const Options *o)
 static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_run] = do_run,
     [VERB_bundle] = do_bundle,
+    [VERB_prof] = do_run,
     [VERB_build] = do_build,
     [VERB_why_compile] = do_run,
     [VERB_check] = do_check,

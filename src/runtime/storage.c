@@ -78,8 +78,12 @@ static void drop_kept(int c)
     tsr_free_aligned(s);
 }
 
+void (*storage_noted)(const Storage *s, bool made);
+
 static void storage_free(Storage *s)
 {
+    if (storage_noted)
+        storage_noted(s, false);
     live_bytes -= s->nbytes;
     storage_keep(s);
 }
@@ -118,6 +122,8 @@ Storage *storage_new(size_t nbytes)
     made_bytes += nbytes;
     peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
     most_bytes = live_bytes > most_bytes ? live_bytes : most_bytes;
+    if (storage_noted)
+        storage_noted(s, true);
     return s;
 }
 

@@ -14,6 +14,8 @@ Storage *storage_new(size_t nbytes);            /* one reference; NULL: no memor
 Storage *storage_ref(Storage *s);
 void storage_unref(Storage *s);
 void storage_trim(void);                        /* give kept blocks back to the system */
+/* Told of each block that is taken (made) and given back; NULL: nobody asks. */
+extern void (*storage_noted)(const Storage *s, bool made);
 void storage_fill(int byte);                            /* new blocks hold this byte everywhere, which no result may show; -1: whatever there is */
 size_t storage_live_bytes(void);                /* in use now, without kept blocks */
 size_t storage_peak_bytes(void);                /* the most there were in use since the start, or the last reset */

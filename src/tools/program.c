@@ -133,6 +133,22 @@ static void print_times(Interp *I)
     timed_on = false;
 }
 
+/* stdlib/profiling.tsr makes tables and files of what was recorded. false: an exception is pending. */
+static bool finish_profile(Interp *I, const Options *o)
+{
+    const char *file[] = {o->value[OPT_trace], o->value[OPT_flame], o->value[OPT_memory_timeline]};
+    Value m = import_module(I, "profiling"), args[3], done;
+
+    for (int i = 0; i < 3; i++)
+        args[i] = file[i] ? str_new(file[i], strlen(file[i])) : VNONE;
+    done = is_err(m) ? VERR : value_call_method(I, m, sym("finish"), args, 3);
+    for (int i = 0; i < 3; i++)
+        value_unref(args[i]);
+    value_unref(m);
+    value_unref(done);
+    return !is_err(done);
+}
+
 int program_run(Program *p, const Options *o, int argc, char **argv)
 {
     const char **path = module_path();
@@ -140,7 +156,8 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
                         .trace_fold = option_on(o, OPT_trace_fold), .trace_rng = option_on(o, OPT_rng),
                         .trace_memory = option_on(o, OPT_trace_memory), .stats = option_on(o, OPT_stats),
                         .why_compile = o->verb == VERB_why_compile, .guard_numerics = option_on(o, OPT_guard_numerics),
-                        .debug = option_on(o, OPT_debug), .fast = mode_is_fast(o), .autotune_trace = option_on(o, OPT_autotune_trace),
+                        .debug = option_on(o, OPT_debug), .fast = mode_is_fast(o), .profile = o->verb == VERB_prof,
+                        .autotune_trace = option_on(o, OPT_autotune_trace),
                         .staged = p->staged, .staged_state = p->staged_state};
     if (option_on(o, OPT_memory_limit) && !quantity_of_bytes(o->value[OPT_memory_limit], &io.memory_limit)) {
         fprintf(stderr, "error: --memory-limit takes a size such as 64MB, not '%s'\n", o->value[OPT_memory_limit]);
@@ -155,6 +172,8 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     timed_on = option_on(o, OPT_trace_kernels);
     I = interp_new(&io);
     if (!interp_run_unit(I, p->unit, sym("__main__")))
+        code = uncaught(I);
+    else if (o->verb == VERB_prof && !finish_profile(I, o))
         code = uncaught(I);
     else if (p->after)
         p->after(p->after_state, I);

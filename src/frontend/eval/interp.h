@@ -19,6 +19,7 @@ typedef struct InterpOptions {
     const char *const *path;    /* module search path after the file's folder, NULL-terminated */
     bool trace_shapes, trace_fold, trace_rng, trace_memory, stats;    /* tensor/watch.h */
     bool why_compile;           /* say on standard error why each call that becomes a graph does (tensor/jit_why.c) */
+    bool profile;               /* ops, kernels and memory are recorded from the start: tensor/profile.c */
     bool fast;                  /* numerics begin as in with fast_math() */
     bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;

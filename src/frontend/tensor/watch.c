@@ -154,12 +154,15 @@ void watch_begin(Interp *I)
         I->trace.watch = watch_op;
     if (I->opt.trace_memory)
         I->trace.saved = watch_saved;
+    if (I->opt.profile)
+        profile_begin(I);
     if (I->opt.stats)
         I->watch = tsr_calloc(sizeof *I->watch);
 }
 
 void watch_end(Interp *I)
 {
+    profile_end(I);
     if (!I->watch)
         return;
     stats_print(I->watch);

@@ -24,6 +24,10 @@ void stats_add(Interp *I, Value f, StatKind kind, int64_t n);
 /* One level of a fold is done: `calls` calls of its function. */
 void watch_fold(Interp *I, int level, int64_t calls);
 
+/* Record what runs (profile.c). */
+void profile_begin(Interp *I);
+void profile_end(Interp *I);
+
 /* Begin what the options ask for; the end prints the statistics. */
 void watch_begin(Interp *I);
 void watch_end(Interp *I);

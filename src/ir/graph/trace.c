@@ -365,7 +365,7 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     }
 }
 
-bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+static bool apply_now(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     TType y[4];
     bool ok;
@@ -390,11 +390,25 @@ bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
     return ok;
 }
 
+bool apply_concrete(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    int64_t began;
+    bool ok;
+
+    if (!T->timed)
+        return apply_now(T, op, a, in, nin, out, nout);
+    began = T->began(T->host);
+    ok = apply_now(T, op, a, in, nin, out, nout);
+    T->timed(T->host, op, a, in, nin, out, ok ? *nout : 0, began);
+    return ok;
+}
+
 /* -- dispatch --------------------------------------------------------------------------------------------------------- */
 
 /* A collective that no level of the running rank records: the ranks meet. */
 static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, Tensor **out, int *nout)
 {
+    int64_t began = T->timed ? T->began(T->host) : 0;
     TType y[4];
 
     *nout = op_info[op].nout;
@@ -403,8 +417,11 @@ static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, 
     if (!T->host_collective)
         return trace_fail(T, OPERR_VALUE, "E0726: %s is called outside of ranks: decorate the function that calls it with @tessera.spmd, "
                           "or call it on a tensor that is distributed over a mesh", op_info[op].name);
-    if (T->host_collective(T->host, op, a, op_info[op].nin ? in[0] : NULL, out))
+    if (T->host_collective(T->host, op, a, op_info[op].nin ? in[0] : NULL, out)) {
+        if (T->timed)
+            T->timed(T->host, op, a, in, op_info[op].nin > 0, out, *nout, began);
         return true;
+    }
     if (T->error == OPERR_NONE)
         T->error = OPERR_HOST;
     return false;
@@ -470,7 +487,7 @@ static const Attr *trailing_axes(const Attr *a, Tensor *const *in, int nin, Attr
 /* Most ops of an eager program are elementwise on small plain tensors, and nothing above needs to know. */
 static bool quick(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
 {
-    if (a || T->numerics || T->watch || T->guarded || T->all_staged || devices_used || op_info[op].family != FAM_MAP)
+    if (a || T->numerics || T->watch || T->timed || T->guarded || T->all_staged || devices_used || op_info[op].family != FAM_MAP)
         return false;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer || in[i]->policy)

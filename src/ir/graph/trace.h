@@ -89,6 +89,9 @@ typedef struct Trace {
     void *host;                 /* the Interp: print and custom rules call back into it */
     /* Calls back into the language; each false: OPERR_HOST. */
     void (*watch)(void *host, OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout);    /* every op that ran; NULL: nobody */
+    /* Every op that ran, with what it began at (see began); NULL: nobody profiles. */
+    void (*timed)(void *host, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout, int64_t began);
+    int64_t (*began)(void *host);       /* called before an op, where `timed` is set */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
     bool (*host_launch)(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
     void (*saved)(void *host, int n, Tensor *const *value, const Span *at);     /* what a backward pass keeps; NULL: nobody asks */
