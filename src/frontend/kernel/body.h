@@ -144,7 +144,9 @@ typedef struct KSpec {
 
 /* A value that the kernel returns: its parameter, and of a block its extents, the dimensions they are of, whether groups share them. */
 typedef struct KResult { int param, rank; DType dtype; int32_t extent[VIEW_RANK]; Sym dim[VIEW_RANK]; bool cut[VIEW_RANK]; } KResult;
-typedef struct KRead { const Value *at; Value v; } KRead;      /* a variable outside, and what it was */
+/* A variable outside, and what it was. A tensor is memory that is only read: its place, and which parameter of the code it is; -1: none. */
+typedef struct KRead { const Value *at; Value v; const KPlace *place; int param; } KRead;
+typedef Vec(KRead) KReads;
 
 enum { KERNEL_RESULTS = 8, STACK_MAX = 64 };
 
@@ -177,7 +179,7 @@ typedef struct Body {
     int nresults;
     bool returns_tuple;
     Vec(Value) kept;            /* alive while it is made */
-    Vec(KRead) reads;
+    KReads reads;
     /* found out late: kept over the attempts */
     Map *unroll;                /* Ast * -> 1 */
     Map *stack;                 /* path of a buffer that takes turns -> STACK_MAX * number of the stack + its place there */
@@ -204,6 +206,7 @@ void *kb_alloc(Body *B, size_t n);
 TileKernel *body_make(Interp *I, const KSpec *spec, Body *out);      /* NULL: out->err says why; body_done either way */
 void body_done(Body *B);
 int64_t kspec_extent(const KSpec *spec, int param, int axis);
+KVal kb_tensor_outside(Body *B, Tensor *t, Sym name);   /* a place; K_UNSET: its elements have no places of their own */
 KVal kb_size(Body *B, Sym name, int64_t v);          /* a size of the launch, as an int */
 KVal group_offset(Body *B, int axis);                   /* block_m, block_n, block_k */
 KVal kb_group_id(Body *B);

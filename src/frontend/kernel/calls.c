@@ -27,6 +27,24 @@ static KVal b_range(Body *B, const KVal *arg, int n)
     return B->failed ? KBAD : y;
 }
 
+/* A block of ints that follow each other; how many is a number. */
+static KVal b_arange(Body *B, const KVal *arg, int n)
+{
+    Lin lo = lin_number(0), hi, extent;
+    AxisTag tag[VIEW_RANK] = {{0}};
+    int32_t shape;
+    int64_t count;
+
+    if ((n > 1 && !kb_to_lin(B, arg[0], &lo)) || !kb_to_lin(B, arg[n > 1], &hi))
+        return KBAD;
+    if (!lin_add(B, hi, lo, -1, &extent) || !kb_need_number(B, &extent, "how many numbers arange gives", &count))
+        return B->failed ? KBAD : kb_fail(B, "arange() between sums with too many parts");
+    if (count < 1 || count > TILE_ELEMENTS_MAX)
+        return kb_fail(B, "arange(): a block of %lld elements", (long long)count);
+    shape = (int32_t)count;
+    return kb_block(B, kb_iota(B, &lo, 1, &shape, 0), tag);
+}
+
 static KVal b_extreme(Body *B, const KVal *arg, int n, bool max)
 {
     KVal *item, y;
@@ -167,7 +185,7 @@ static KVal b_pow(Body *B, const KVal *arg, int n) { (void)n; return kb_binary(B
 static const Builtin builtins[] = {
     {"range", b_range, 1, 3}, {"min", b_min, 1, ARGS_MAX}, {"max", b_max, 1, ARGS_MAX}, {"int", b_int, 0, 1}, {"float", b_float, 0, 1},
     {"bool", b_bool, 0, 1}, {"abs", b_abs, 1, 1}, {"len", b_len, 1, 1}, {"sum", b_sum, 1, 2}, {"list", b_list, 0, 1}, {"tuple", b_tuple, 0, 1},
-    {"enumerate", b_enumerate, 1, 1}, {"zip", b_zip, 2, 2}, {"reversed", b_reversed, 1, 1}, {"divmod", b_divmod, 2, 2}, {"pow", b_pow, 2, 2},
+    {"enumerate", b_enumerate, 1, 1}, {"zip", b_zip, 2, 2}, {"reversed", b_reversed, 1, 1}, {"divmod", b_divmod, 2, 2}, {"arange", b_arange, 1, 2}, {"pow", b_pow, 2, 2},
 };
 
 /* ------------------------------------------------------------- calls */
@@ -229,7 +247,7 @@ static KVal call_native(Body *B, const NativeObj *f, const KVal *arg, const Sym 
     if (!*d->owner)
         for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
             if (!strcmp(builtins[i].name, d->name)) {
-                if (all_static(arg, n) && strcmp(d->name, "range"))
+                if (all_static(arg, n) && strcmp(d->name, "range") && strcmp(d->name, "arange"))
                     return call_host(B, vobj((void *)f), arg, names, n);
                 if (n < builtins[i].least || n > builtins[i].most || any_named(names, n))
                     return kb_fail(B, "the arguments of %s() do not fit here", d->name);

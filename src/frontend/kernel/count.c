@@ -104,7 +104,7 @@ static double bytes_moved(const Launch *L)
 }
 
 /* index: which parameter of the code each of the launch is; -1: none. */
-static bool count_code(const Launch *L, const TileKernel *k, const int8_t *index, TileCount *out)
+static bool count_code(const Launch *L, const TileKernel *k, const int8_t *index, const KReads *reads, TileCount *out)
 {
     TileArg *arg = tsr_calloc(sizeof *arg * (size_t)(k->params.n + 1));
     int64_t *size = tsr_calloc(sizeof *size * (size_t)(k->size.n + 1));
@@ -115,6 +115,9 @@ static bool count_code(const Launch *L, const TileKernel *k, const int8_t *index
     for (int i = 0; i < L->spec.nparams; i++)
         for (int a = 0; index[i] >= 0 && L->spec.param[i].tensor && a < L->spec.param[i].tensor->rank; a++)
             arg[index[i]].extent[a] = L->spec.param[i].tensor->shape[a];
+    for (int i = 0; i < reads->n; i++)
+        for (int a = 0; reads->at[i].param >= 0 && a < as_tensor(reads->at[i].v)->rank; a++)
+            arg[reads->at[i].param].extent[a] = as_tensor(reads->at[i].v)->shape[a];
     ok = tile_count(k, size, arg, NULL, out);
     tsr_free(arg);
     tsr_free(size);
@@ -132,7 +135,7 @@ static bool count_written(Launch *L, TileCount *out)
     ok = body_make(L->I, &L->spec, &B) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, B.err.n ? sb_str(&B.err) : "it cannot be made");
     for (int i = 0; i < L->spec.nparams; i++)
         index[i] = (int8_t)(L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT ? B.param[i].index : -1);
-    ok = ok && count_code(L, B.k, index, out);
+    ok = ok && count_code(L, B.k, index, &B.reads, out);
     tile_kernel_free(B.k);
     map_done(&B.fixed_names);
     body_done(&B);
@@ -143,7 +146,7 @@ static bool count_call(Launch *L, TileCount *out)
 {
     const Version *v = launch_plan(L) ? launch_version(L) : NULL;
 
-    return v && count_code(L, v->k, v->index, out);
+    return v && count_code(L, v->k, v->index, &v->reads, out);
 }
 
 static Value told(const Launch *L, const TileCount *c)

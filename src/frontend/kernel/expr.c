@@ -27,15 +27,27 @@ void kb_set(Body *B, Sym name, KVal v)
         vec_push(&B->fn->vars, ((Var){name, v}));
 }
 
-/* A variable outside: what it is now is built in, so the kernel holds while it stays so. */
+/*
+ * A variable outside: what it is now is built in, so the kernel holds while it stays so. Of a tensor that is where it lies, not
+ * what its elements are.
+ */
 static KVal outer(Body *B, const Value *at, Sym name)
 {
     if (is_err(*at))
         return kb_fail(B, "name '%s' is not defined", name->text);
     for (int i = 0; i < B->reads.n; i++)
         if (B->reads.at[i].at == at)
-            return (KVal){.kind = K_STATIC, .v = B->reads.at[i].v};
-    vec_push(&B->reads, ((KRead){at, value_ref(*at)}));
+            return B->reads.at[i].place ? kplace_value(B, B->reads.at[i].place) : (KVal){.kind = K_STATIC, .v = B->reads.at[i].v};
+    vec_push(&B->reads, ((KRead){at, value_ref(*at), NULL, -1}));
+    if (at->tag == V_TENSOR) {
+        KVal memory = kb_tensor_outside(B, as_tensor(*at), name);
+        if (memory.kind == K_PLACE) {
+            vec_last(&B->reads).place = memory.place;
+            vec_last(&B->reads).param = B->k->params.n - 1;
+        }
+        if (memory.kind != K_UNSET)
+            return memory;
+    }
     return (KVal){.kind = K_STATIC, .v = vec_last(&B->reads).v};
 }
 

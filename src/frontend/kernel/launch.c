@@ -371,6 +371,9 @@ typedef struct Run { TileArg *arg; double *number; Tensor *out[KERNEL_PARAMS], *
 
 static bool prepare(Launch *L, Version *v, Run *r)
 {
+    for (int i = 0; i < v->reads.n; i++)
+        if (v->reads.at[i].param >= 0)
+            r->arg[v->reads.at[i].param] = arg_of(as_tensor(v->reads.at[i].v));
     for (int i = 0; i < L->spec.nparams; i++) {
         KParam *p = &L->spec.param[i];
         if (v->index[i] < 0)

@@ -13,7 +13,7 @@ typedef struct Fixed { Sym name; int64_t v; } Fixed;
 typedef struct Version {
     char *key;
     TileKernel *k;
-    Vec(KRead) reads;
+    KReads reads;
     Vec(Fixed) fixed;
     KResult result[KERNEL_RESULTS];
     int nresults;

@@ -186,6 +186,22 @@ static KVal tensor_param(Body *B, int i)
     return kplace_value(B, &place);
 }
 
+KVal kb_tensor_outside(Body *B, Tensor *x, Sym name)
+{
+    const Tensor *c = tensor_concrete(x);
+    TileType t = {.kind = TILE_VIEW, .dtype = x->dtype, .rank = x->rank, .space = SPACE_GLOBAL};
+    KPlace place = {.dtype = x->dtype, .rank = x->rank, .param = -1};
+
+    if (!c || x->rank > VIEW_RANK || dtype_info[x->dtype].sbits < 8 || dtype_info[x->dtype].sbits % 8)
+        return KUNSET;
+    for (int i = 0; i < x->rank; i++) {
+        t.stride[i] = STRIDE_ANY;
+        place.axis[i].extent = place.axis[i].size = lin_number(x->shape[i]);
+    }
+    place.view = tile_param(B->k, name, &t);
+    return kplace_value(B, &place);
+}
+
 static KVal float_param(Body *B, int i)
 {
     TileType t = {.kind = TILE_VIEW, .dtype = DT_f64};
