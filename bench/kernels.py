@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Kernels as programs write them, compiled, against the runtime's own operations: bench/kernels.py [--threads=N] [WORD ...]
+"""Kernels as programs write them, compiled, against the runtime's own operations and PyTorch: bench/kernels.py [--threads=N] [WORD ...]
 
-One JSON object a line: {"name", "milliseconds", "per_second", "unit", "runtime", "ratio"}; runtime is what the library's operation
-takes for the same work in the same process, taking turns, and ratio its time over the kernel's.  A call of a kernel copies what
-it stores to, as tensors are values.
+One JSON object a line: {"name", "milliseconds", "per_second", "unit", "runtime", "ratio", "pytorch", "over_pytorch"}; runtime is what the
+library's operation takes for the same work in the same process, taking turns, and ratio its time over the kernel's.  pytorch is what
+PyTorch takes ($TESSERA_PYTHON's, else python3's; left out when it has none), in turns with the programs: of three rounds of each the best.  A call of a
+kernel copies what it stores to, as tensors are values.
 """
 import json
 import os
@@ -95,8 +96,13 @@ def softmax_rows(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
 """
 
 # name: work, its unit, data, the kernel's call, the runtime's way
+ATTENTION = "q = made(8 * 2048, 64).reshape(1, 8, 2048, 64)\nk = made(8 * 2048, 64).reshape(1, 8, 2048, 64)\nv = k * 0.5"
 ROWS = {
     "gemm blocks 512": (2 * 512 ** 3, "flop", "a = made(512, 512)\nb = made(512, 512)\nc = zeros((512, 512))", "gemm(a, b, c)", "a @ b"),
+    "gemm blocks 1024": (2 * 1024 ** 3, "flop", "a = made(1024, 1024)\nb = made(1024, 1024)\nc = zeros((1024, 1024))", "gemm(a, b, c)", "a @ b"),
+    "attention 1x8x2048x64": (4 * 8 * 2048 ** 2 * 64, "flop", ATTENTION, "r = flash_attention(q, k, v)", "softmax(q @ k.mT * 0.125, dim=-1) @ v"),
+    "attention causal 1x8x2048x64": (2 * 8 * 2048 ** 2 * 64, "flop", ATTENTION, "r = flash_attention(q, k, v, causal=True)",
+                                     "softmax(q @ k.mT * 0.125, dim=-1) @ v"),
     "gemm one element a lane 256": (2 * 256 ** 3, "flop", "a = made(256, 256)\nb = made(256, 256)\nc = zeros((256, 256))", "gemm_naive(a, b, c)",
                                     "a @ b"),
     "gemm shared 512": (2 * 512 ** 3, "flop", "a = made(512, 512)\nb = made(512, 512)\nc = zeros((512, 512))",
@@ -107,6 +113,29 @@ ROWS = {
     "softmax 2048": (8 << 22, "byte", "a = made(2048, 2048)\nc = zeros((2048, 2048))", "softmax_rows.launch(grid=(2048,), block=(128,))(a, c)",
                      "softmax(a, dim=-1)"),
 }
+
+# What PyTorch does for the same work, given q, k, v, a, b.
+TORCH = {"attention 1x8x2048x64": "F.scaled_dot_product_attention(q, k, v)", "attention causal 1x8x2048x64": "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+         "gemm blocks 512": "a[:512, :512] @ b[:512, :512]", "gemm blocks 1024": "a @ b", "softmax 2048": "F.softmax(c, dim=-1)"}
+PYTORCH = """import sys, time, torch
+import torch.nn.functional as F
+torch.set_num_threads(int(sys.argv[1]))
+q, k, v, a, b, c = [torch.randn(s) for s in ((1, 8, 2048, 64),) * 3 + ((1024, 1024),) * 2 + ((2048, 2048),)]
+best = 1e9
+for _ in range(9):
+    t = time.perf_counter()
+    %s
+    best = min(best, time.perf_counter() - t)
+print(best)
+"""
+
+
+def pytorch(name, threads):
+    """Seconds; None when there is no PyTorch, or nothing to compare with."""
+    if name not in TORCH:
+        return None
+    ran = subprocess.run([os.environ.get("TESSERA_PYTHON", "python3"), "-c", PYTORCH % TORCH[name], threads], capture_output=True, text=True)
+    return float(ran.stdout) if ran.returncode == 0 else None
 
 
 def program(names):
@@ -128,14 +157,20 @@ def main():
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "kernels.tsr"
         path.write_text(program(names))
-        ran = subprocess.run([TESSERA, "run", "--backend=cpu", path], capture_output=True, text=True, env=env)
-    if ran.returncode:
-        sys.exit(ran.stderr)
-    for line in ran.stdout.splitlines():
-        i, own, its = line.split()
-        name, own, its = names[int(i)], float(own), float(its)
-        print(json.dumps({"name": name, "milliseconds": round(1e3 * own, 3), "per_second": f"{ROWS[name][0] / own:.3g}", "unit": ROWS[name][1],
-                          "runtime": round(1e3 * its, 3), "ratio": round(its / own, 3)}))
+        env = dict(env, TESSERA_CACHE=d)
+        best = {}
+        for _ in range(3):
+            ran = subprocess.run([TESSERA, "run", "--backend=cpu", path], capture_output=True, text=True, env=env)
+            if ran.returncode:
+                sys.exit(ran.stderr)
+            for i, own, its in map(str.split, ran.stdout.splitlines()):
+                theirs = pytorch(names[int(i)], threads or str(os.cpu_count()))
+                was = best.get(names[int(i)], (1e9, 1e9, None))
+                best[names[int(i)]] = (min(was[0], float(own)), min(was[1], float(its)), theirs and min(theirs, was[2] or theirs))
+    for name, (own, its, theirs) in best.items():
+        row = {"name": name, "milliseconds": round(1e3 * own, 3), "per_second": f"{ROWS[name][0] / own:.3g}", "unit": ROWS[name][1],
+               "runtime": round(1e3 * its, 3), "ratio": round(its / own, 3)}
+        print(json.dumps(row | ({"pytorch": round(1e3 * theirs, 3), "over_pytorch": round(theirs / own, 3)} if theirs else {})))
 
 
 if __name__ == "__main__":
