@@ -131,7 +131,7 @@ static void gather_elements(const Gather *g, int64_t lo, int64_t hi)
 {
     size_t w = raw_size((DType)g->x->dtype);
     const char *s = g->x->store->data;
-    char *d = g->out->store->data;
+    char *d = (char *)g->out->store->data + g->out->offset * (int64_t)w;
 
 #define EACH_POINT(W) \
     for (int64_t i = lo; i < hi; i++) \
@@ -168,12 +168,71 @@ static void gather_part(int64_t lo, int64_t hi, void *st)
     }
 }
 
+/* Rows of the first axis, by one index operand: resolved as they are read. */
+typedef struct Rows {
+    Gather g;
+    Reader index;
+    int64_t size, stride;
+    bool outside;               /* some index is; which one is looked for afterwards */
+} Rows;
+
+static void rows_part(int64_t lo, int64_t hi, void *st)
+{
+    Rows *w = st;
+    Points p = *w->g.p;
+    Tensor out = *w->g.out;
+    TileBuf buf, spare;
+    int64_t at[TILE];
+
+    p.at = at;
+    for (int64_t i = lo, n; i < hi; i += n) {
+        n = hi - i < TILE ? hi - i : TILE;
+        const int64_t *v = reader_lanes(&w->index, i, n, buf.at, spare.at);
+        uint64_t wrong = 0;
+        for (int64_t j = 0; j < n; j++) {
+            int64_t x = v[j] + (v[j] < 0 ? w->size : 0);
+            wrong |= (uint64_t)x | (uint64_t)(w->size - 1 - x);         /* the sign of either */
+            at[j] = w->g.x->offset + x * w->stride;
+        }
+        if (wrong >> 63) {
+            __atomic_store_n(&w->outside, true, __ATOMIC_RELAXED);
+            return;
+        }
+        out.offset = w->g.out->offset + i * p.block;
+        gather_part(0, n, &(Gather){&p, w->g.x, &out});
+    }
+}
+
+/* false: it is another kind of index, or one is out of range. */
+static bool gather_rows(const Attr *a, Tensor *const *in, Tensor *out)
+{
+    const Tensor *x = in[0];
+    Points p = {.block = 1, .rest = x->rank - 1, .shape = x->shape + 1};
+    Rows w = {.g = {&p, x, out}, .size = x->rank ? x->shape[0] : 0, .stride = x->rank ? x->stride[0] : 0};
+
+    if (a->m || a->n != 1 || is_packed((DType)x->dtype))
+        return false;
+    for (int i = 1; i < x->rank; i++)
+        p.block *= x->shape[i];
+    reader_init(&w.index, in[1]);
+    w.index.as = DT_int64;
+    if (p.block)
+        pool_for(tensor_size(in[1]), 32768 / (p.block + 1) + 1, rows_part, &w);
+    return p.block && !w.outside;
+}
+
 KStatus kernel_index(KERNEL_ARGS)
 {
     Points p;
-    KStatus s = points_open(c, a, in, 1, in[0], &p);
+    KStatus s;
 
     (void)op, (void)nin;
+    if (!(out[0] = k_result(c, type)))
+        return K_NOMEM;
+    if (gather_rows(a, in, out[0]))
+        return K_OK;
+    tensor_unref(out[0]);
+    s = points_open(c, a, in, 1, in[0], &p);
     if (s == K_OK && !(out[0] = k_result(c, type)))
         s = K_NOMEM;
     if (s == K_OK) {
@@ -318,11 +377,45 @@ KStatus kernel_dynamic_update(KERNEL_ARGS)
 
 /* ---- where are the true ones? ---- */
 
+/* Sum of n bytes that are 0 or 1. */
+static int64_t count_ones(const uint8_t *v, int64_t n)
+{
+    int64_t count = 0, i = 0;
+    uint64_t eight;
+
+    for (; i + 8 <= n; i += 8) {
+        memcpy(&eight, v + i, 8);
+        count += (int64_t)(eight * 0x0101010101010101 >> 56);
+    }
+    for (; i < n; i++)
+        count += v[i];
+    return count;
+}
+
+/* Coordinates of elements found[0 .. k); *first is the first one of the row of the last axis whose other coordinates are in place. */
+static void put_places(const Tensor *x, const int32_t *found, int64_t k, int64_t *first, int64_t *place, int32_t *o)
+{
+    int last = x->rank - 1;
+
+    for (int64_t i = 0; i < k; i++, o += x->rank) {
+        while (found[i] - *first >= x->shape[last]) {
+            *first += x->shape[last];
+            for (int ax = last - 1; ax >= 0 && ++place[ax] == x->shape[ax]; ax--)
+                place[ax] = 0;
+        }
+        for (int ax = 0; ax < last; ax++)
+            o[ax] = (int32_t)place[ax];
+        o[last] = (int32_t)(found[i] - *first);
+    }
+}
+
 KStatus kernel_nonzero(KERNEL_ARGS)
 {
     const Tensor *x = in[0];
     TileBuf buf, spare;
-    int64_t n = tensor_size(x), count = 0, row = 0, place[RANK_MAX] = {0};
+    int64_t n = tensor_size(x), count = 0, place[RANK_MAX] = {0}, first = 0;
+    int32_t found[TILE];
+    TType t = *type;
     Reader r;
 
     (void)op, (void)a, (void)nin;
@@ -330,26 +423,25 @@ KStatus kernel_nonzero(KERNEL_ARGS)
     r.as = DT_bool;
     for (int64_t i = 0; i < n; i += TILE) {
         int64_t k = n - i < TILE ? n - i : TILE;
-        const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);
-        for (int64_t j = 0; j < k; j++)
-            count += v[j] != 0;
+        count += count_ones(reader_lanes(&r, i, k, buf.at, spare.at), k);
     }
-    TType t = *type;
     t.shape[0] = count;
     t.shape[1] = x->rank;
     if (!(out[0] = k_result(c, &t)))
         return K_NOMEM;
     int32_t *o = out[0]->store->data;
-    for (int64_t i = 0; i < n; i += TILE) {
-        int64_t k = n - i < TILE ? n - i : TILE;
+    for (int64_t i = 0; i < n && x->rank; i += TILE) {
+        int64_t k = n - i < TILE ? n - i : TILE, m = 0;
         const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);
         for (int64_t j = 0; j < k; j++) {
-            for (int ax = 0; v[j] && ax < x->rank; ax++)
-                o[row * x->rank + ax] = (int32_t)place[ax];
-            row += v[j] != 0;
-            for (int ax = x->rank - 1; ax >= 0 && ++place[ax] == x->shape[ax]; ax--)
-                place[ax] = 0;
+            found[m] = (int32_t)(i + j);
+            m += v[j];
         }
+        if (x->rank == 1)
+            memcpy(o, found, (size_t)m * sizeof *o);
+        else
+            put_places(x, found, m, &first, place, o);
+        o += m * x->rank;
     }
     return K_OK;
 }

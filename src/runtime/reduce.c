@@ -469,10 +469,22 @@ static KStatus refuse_empty(KCtx *c, OpId op, const Tensor *t)
     return K_VALUE;
 }
 
-static KStatus reduce_run(KCtx *c, ReduceJob *j)
+/* any and all of a row of bools: as far as the first that decides. */
+static void decide(const ReduceJob *j, OpId op)
+{
+    bool found = memchr(reader_row(&j->in), op == OP_any, (size_t)j->nred) != NULL;
+
+    store(j, 0, &(uint8_t){found == (op == OP_any)}, 1);
+}
+
+static KStatus reduce_run(KCtx *c, ReduceJob *j, OpId op)
 {
     int64_t chunks = (j->nred + CHUNK - 1) / CHUNK, grain;
 
+    if ((op == OP_any || op == OP_all) && j->nout == 1 && j->nred && j->in.dtype == DT_bool && reader_row(&j->in)) {
+        decide(j, op);
+        return K_OK;
+    }
     if (j->compensated) {
         grain = 4096 / (j->nred + 1) + 1;
         pool_for(j->nout, (grain + 3) / 4 * 4, compensated_part, j);
@@ -517,7 +529,7 @@ KStatus kernel_reduce(KERNEL_ARGS)
     set_identity(&j, op);
     if (!(j.result = k_result(c, type)))
         return K_NOMEM;
-    s = reduce_run(c, &j);
+    s = reduce_run(c, &j, op);
     if (s == K_OK)
         out[0] = j.result;
     else
