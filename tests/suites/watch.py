@@ -40,6 +40,13 @@ def stats_count_graphs(ctx):
     wanted(stats(ctx, "plain(ones(3), 2)\n"), [])
 
 
+def one_graph_for_all_sizes(ctx):
+    """A training step of a transformer: batches of 1, 7 and 8, lengths of 1 to 256."""
+    p = process.run([ctx.tessera, "run", "--stats", "--backend=cpu", ctx.root / "tests/compiler/sizes.tsr"], timeout=60)
+    if p.returncode or "stats: train compiles=1 calls=6 " not in p.stderr:
+        raise Fail(f"exit code {p.returncode}: {p.stdout[-200:]} {p.stderr[-300:]}")
+
+
 def stats_leave_the_output(ctx):
     call = "print(scaled(ones(3), 2).tolist(), plain(ones(3), 2).tolist())\n"
     if ran(ctx, STAGED + call, "--stats")[0] != ran(ctx, STAGED + call)[0]:
@@ -179,7 +186,7 @@ def inspect_lists_every_op(ctx):
         raise Fail(f"only {len(names)} operations")
 
 
-TESTS = [("stats-count-graphs", stats_count_graphs, ["FUN-17"]), ("stats-leave-the-output", stats_leave_the_output, []),
+TESTS = [("stats-count-graphs", stats_count_graphs, ["FUN-17"]), ("one-graph-for-all-sizes", one_graph_for_all_sizes, []), ("stats-leave-the-output", stats_leave_the_output, []),
          ("stats-after-a-failure", stats_after_a_failure, []), ("kernels-are-timed", kernels_are_timed, []), ("shapes-of-every-op", shapes_of_every_op, ["TYP-27"]),
          ("shapes-inside-graphs", shapes_inside_graphs, ["TYP-27"]), ("levels-of-a-fold", levels_of_a_fold, ["FUN-15"]),
          ("memory-is-what-is-kept", memory_is_what_is_kept, ["AD-13"]), ("keys-are-unique", keys_are_unique, ["DET-10"]), ("inspect-op", inspect_op, ["AD-21"]),

@@ -27,7 +27,6 @@
 enum {
     COLUMN_ROWS = 512,          /* that columns do at once: runs of memory long enough to be fetched ahead */
     COLUMN_FEW = 64,
-    SHORTEST = 16,
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
 
@@ -290,10 +289,9 @@ static int32_t upright_rows(const LaunchSpace *s)
     return m;
 }
 
-/* The body's schedule for these sizes: short rows have short pieces, so that none is mostly beyond the end. */
+/* The body's schedule for operands that lie so. */
 static Schedule fitting(const Run *u, bool crosswise)
 {
-    int64_t n1 = u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1;
     Schedule s = u->c->s;
 
     if (s.kind == SCHEDULE_MAP)
@@ -304,8 +302,6 @@ static Schedule fitting(const Run *u, bool crosswise)
         s.kind = SCHEDULE_COLUMNS;
         s.m = upright_rows(&u->space);
     }
-    while (s.n > SHORTEST && n1 <= s.n / 2)
-        s.n /= 2;
     return s;
 }
 
