@@ -1,5 +1,7 @@
 """Simulated devices: the same program on any number of them, and what --stats says."""
+import pathlib
 import re
+import tempfile
 
 from harness import process
 from harness.test import Fail, Test
@@ -64,7 +66,45 @@ def without_devices(ctx):
         raise Fail(p.stderr)
 
 
+BUCKETS = """
+@jit
+def step(a, b, c):
+    x, y = all_reduce(a * 2.0), all_reduce(b + 1.0)
+    print("between")
+    return x, y, all_reduce(x * c)
+@jit
+def two(a):
+    print("one")
+    print("two")
+    return random.normal((3,)) + random.normal((3,)) + a
+mesh = dist.mesh(devices=tessera.get_devices(), axes=("dp",), shape=(2,))
+@tessera.distributed(out="each")
+def main(mesh: Mesh):
+    return step(ones(4), ones(2, 3), ones(4))[0].tolist(), two(ones(3)).shape
+print(main(mesh=mesh))
+"""
+
+
+def buckets(ctx):
+    """EFF-09: neighbouring independent sums are one in the schedule; a dependent one stays; prints stay in order; draws are not merged."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "p.tsr"
+        path.write_text(BUCKETS)
+        p = process.run([ctx.tessera, "inspect", "--sim-devices", 2, "--ir", "schedule", path], timeout=60)
+        kept = process.run([ctx.tessera, "inspect", "--sim-devices", 2, "--no-pass=buckets", "--ir", "schedule", path], timeout=60)
+    step, two = (p.stdout[p.stdout.index(f"graph @{name}("):].split("\n}\n")[0] for name in ("step", "two"))
+    marks = re.findall(r"= all_reduce\(|print\(\) \{name=\"\w+|concat\(", step)
+    if marks != ["concat(", "= all_reduce(", 'print() {name="between', "= all_reduce("]:
+        raise Fail(f"{marks}\n{step}{p.stderr}")
+    if not two.index('name="one') < two.index('name="two') or two.count("= random(") != 2:
+        raise Fail(two)
+    plain = kept.stdout[kept.stdout.index("graph @step("):].split("\n}\n")[0]
+    if plain.count("= all_reduce(") != 3:
+        raise Fail(plain + kept.stderr)
+
+
 def tests(ctx):
+    yield Test("dist/buckets", lambda: buckets(ctx), ("EFF-09",))
     for f, rows in ((workflow, ("GOAL-15",)), (same_bits, ("NUM-36", "DET-09", "NVL-07")), (stats, ("FUN-04", "PAR-01")),
                     (without_devices, ())):
         yield Test(f"dist/{f.__name__}", lambda f=f: f(ctx), rows)

@@ -10,28 +10,15 @@
  * their stores and the conditions around these.  Parameters vary when some call
  * in the program passes what varies.
  */
-#include "frontend/check/effects.h"
+#include "frontend/check/variance.h"
 
 #include "frontend/eval/native.h"
 
 #include <string.h>
 
-enum { VARIES = 1, VARIANCE_ROUNDS = 200, DEPTH = 600 };
-
-typedef struct Vary {
-    Effects *E;
-    EffFn *fn;                  /* NULL: the module's statements */
-    Scope *scope;
-    uint64_t control;           /* of the conditions around */
-    const Ast *why;             /* the condition that varies; NULL: every rank gets here */
-    const char *how;
-    bool report, changed;
-    int depth;
-} Vary;
-
 /* ------------------------------------------------------------- names that tell */
 
-static bool listed(const char *const *list, const char *name)
+bool vary_listed(const char *const *list, const char *name)
 {
     for (; *list; list++)
         if (!strcmp(*list, name))
@@ -48,13 +35,13 @@ static const char *const agreeing[] = {"all_reduce", "all_gather", "broadcast_fr
 /* What is the same for every shard of a tensor. */
 static const char *const uniform[] = {"shape", "dtype", "ndim", "size", "device", NULL};
 
-static const char *last_name(const Ast *e)
+const char *vary_name(const Ast *e)
 {
     return AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr->text : AST_IS(e, Name) ? AST_AS(e, Name)->id->text : "";
 }
 
 /* The program's own function that a call runs; NULL: the library's, or not known. */
-static EffFn *own_callee(Vary *v, AstCall *c, bool *bound)
+EffFn *vary_callee(Vary *v, AstCall *c, bool *bound)
 {
     Things t = things_of(v->E, v->scope, c->func);
 
@@ -68,9 +55,7 @@ static EffFn *own_callee(Vary *v, AstCall *c, bool *bound)
 
 /* ------------------------------------------------------------- expressions */
 
-static uint64_t varies(Vary *v, Ast *e);
-
-static bool resolves(const Vary *v, uint64_t mask)
+bool vary_resolves(const Vary *v, uint64_t mask)
 {
     return mask & VARIES || (v->fn && mask >> 1 & v->fn->param_varies);
 }
@@ -98,13 +83,13 @@ static uint64_t argument_varies(Vary *v, const EffFn *f, AstCall *c, int slot, b
     int at = slot - bound, k = 0;
 
     if (bound && !slot)
-        return AST_IS(c->func, Attribute) ? varies(v, AST_AS(c->func, Attribute)->value) : 0;
+        return AST_IS(c->func, Attribute) ? vary_mask(v, AST_AS(c->func, Attribute)->value) : 0;
     for (int i = 0; i < c->args.n; i++) {
         AstArg *a = AST_AS(c->args.at[i], Arg);
         if (a->ast.kind != AST_Arg)
             continue;
         if (a->stars || (a->name ? p && a->name == p->name : k++ == at))
-            return varies(v, a->value);
+            return vary_mask(v, a->value);
     }
     return 0;
 }
@@ -113,7 +98,7 @@ static uint64_t argument_varies(Vary *v, const EffFn *f, AstCall *c, int slot, b
 static void pass(Vary *v, EffFn *f, AstCall *c, bool bound)
 {
     for (int slot = 0; slot < 62; slot++)
-        if (things_param(f, slot) && !(f->param_varies >> slot & 1) && resolves(v, argument_varies(v, f, c, slot, bound))) {
+        if (things_param(f, slot) && !(f->param_varies >> slot & 1) && vary_resolves(v, argument_varies(v, f, c, slot, bound))) {
             f->param_varies |= 1ull << slot;
             v->changed = true;
         }
@@ -127,9 +112,9 @@ static bool is_rank_variable(const Ast *e)
 
 static uint64_t call_varies(Vary *v, AstCall *c)
 {
-    const char *name = last_name(c->func);
+    const char *name = vary_name(c->func);
     bool bound = false;
-    EffFn *f = own_callee(v, c, &bound);
+    EffFn *f = vary_callee(v, c, &bound);
     uint64_t m = 0;
 
     if (f) {
@@ -140,17 +125,17 @@ static uint64_t call_varies(Vary *v, AstCall *c)
                 m |= argument_varies(v, f, c, slot, bound);
         return m;
     }
-    if (listed(differing, name))
+    if (vary_listed(differing, name))
         return VARIES;
     for (int i = 0; i < c->args.n; i++)
         if (AST_IS(c->args.at[i], Arg)) {
-            m |= varies(v, AST_AS(c->args.at[i], Arg)->value);
+            m |= vary_mask(v, AST_AS(c->args.at[i], Arg)->value);
             if (is_rank_variable(AST_AS(c->args.at[i], Arg)->value))
                 m |= VARIES;
         }
     if (AST_IS(c->func, Attribute))
-        m |= varies(v, AST_AS(c->func, Attribute)->value);
-    return listed(agreeing, name) ? 0 : m;
+        m |= vary_mask(v, AST_AS(c->func, Attribute)->value);
+    return vary_listed(agreeing, name) ? 0 : m;
 }
 
 typedef struct { Vary *v; uint64_t mask; } Sum;
@@ -159,11 +144,11 @@ static bool add_child(Ast *n, void *state)
 {
     Sum *s = state;
 
-    s->mask |= varies(s->v, n);
+    s->mask |= vary_mask(s->v, n);
     return true;
 }
 
-static uint64_t varies(Vary *v, Ast *e)
+uint64_t vary_mask(Vary *v, Ast *e)
 {
     Sum s = {v, 0};
 
@@ -178,7 +163,7 @@ static uint64_t varies(Vary *v, Ast *e)
         v->depth--;
         return s.mask;
     case AST_Attribute:
-        if (listed(uniform, AST_AS(e, Attribute)->attr->text))
+        if (vary_listed(uniform, AST_AS(e, Attribute)->attr->text))
             return 0;
         if (!strcmp(AST_AS(e, Attribute)->attr->text, "rank"))
             return VARIES;
@@ -202,10 +187,10 @@ static uint64_t varies(Vary *v, Ast *e)
 
 static void diverge(Vary *v, AstCall *c)
 {
-    Diag *d = DIAG_AT(v->E->sink, E0506, c->ast.span, last_name(c->func));
+    Diag *d = DIAG_AT(v->E->sink, E0506, c->ast.span, vary_name(c->func));
 
     diag_label(d, v->why->span, "%s", v->how);
-    diag_help(d, "let every rank call %s(), and choose what to do with its result", last_name(c->func));
+    diag_help(d, "let every rank call %s(), and choose what to do with its result", vary_name(c->func));
 }
 
 /* cond(test, f, g) runs one of two functions. */
@@ -213,7 +198,7 @@ static const Ast *chosen_by(Vary *v, AstCall *c)
 {
     Ast *test = c->args.n && AST_IS(c->args.at[0], Arg) ? AST_AS(c->args.at[0], Arg)->value : NULL;
 
-    return test && !strcmp(last_name(c->func), "cond") && resolves(v, varies(v, test)) ? test : NULL;
+    return test && !strcmp(vary_name(c->func), "cond") && vary_resolves(v, vary_mask(v, test)) ? test : NULL;
 }
 
 static void check_call(Vary *v, AstCall *c)
@@ -229,7 +214,7 @@ static void check_call(Vary *v, AstCall *c)
     if (bits >> EFF_collective & 1)
         diverge(v, c);
     else if (bits & EFFECTS_MORE)
-        diag_label(DIAG_AT(v->E->sink, E0514, c->ast.span, effects_callee(v->E, last_name(c->func))), v->why->span, "%s", v->how);
+        diag_label(DIAG_AT(v->E->sink, E0514, c->ast.span, effects_callee(v->E, vary_name(c->func))), v->why->span, "%s", v->how);
     v->why = was;
 }
 
@@ -251,7 +236,7 @@ static void under(Vary *v, uint64_t mask, const Ast *test, const char *how, AstS
     const char *was = v->how;
 
     v->control |= mask;
-    if (!v->why && resolves(v, mask)) {
+    if (!v->why && vary_resolves(v, mask)) {
         v->why = test;
         v->how = how;
     }
@@ -303,7 +288,7 @@ static const Ast *divergent_statement(Vary *v, Ast *n, int kinds)
 
     switch (n->kind) {
     case AST_If:
-        if (resolves(v, varies(v, i->test)) && (leaves(v, i->body, kinds) || leaves(v, i->orelse, kinds)))
+        if (vary_resolves(v, vary_mask(v, i->test)) && (leaves(v, i->body, kinds) || leaves(v, i->orelse, kinds)))
             return i->test;
         t = divergent_exit(v, i->body, kinds);
         return t ? t : divergent_exit(v, i->orelse, kinds);
@@ -312,7 +297,7 @@ static const Ast *divergent_statement(Vary *v, Ast *n, int kinds)
     case AST_Try:
         return divergent_exit(v, AST_AS(n, Try)->body, kinds);
     case AST_For:
-        if (kinds & EXIT_FUNCTION && resolves(v, varies(v, AST_AS(n, For)->iter)) && leaves(v, AST_AS(n, For)->body, EXIT_FUNCTION))
+        if (kinds & EXIT_FUNCTION && vary_resolves(v, vary_rounds(v, AST_AS(n, For)->iter)) && leaves(v, AST_AS(n, For)->body, EXIT_FUNCTION))
             return AST_AS(n, For)->iter;
         return divergent_exit(v, AST_AS(n, For)->body, kinds & EXIT_FUNCTION);
     case AST_While:
@@ -362,7 +347,7 @@ static void loop(Vary *v, uint64_t mask, const Ast *test, AstSeq body, AstSeq or
     uint64_t control = v->control;
 
     v->control |= mask;
-    if (!why && resolves(v, mask)) {
+    if (!why && vary_resolves(v, mask)) {
         v->why = test;
         v->how = "how often this runs differs between ranks";
     } else if (leave) {
@@ -426,16 +411,16 @@ static void walk_assign(Vary *v, AstSeq targets, Ast *value)
     if (AST_IS(value, Tuple) && targets.n == 1 && AST_IS(targets.at[0], Tuple) &&
         AST_AS(value, Tuple)->elts.n == AST_AS(targets.at[0], Tuple)->elts.n) {
         for (int i = 0; i < AST_AS(value, Tuple)->elts.n; i++)
-            store(v, AST_AS(targets.at[0], Tuple)->elts.at[i], varies(v, AST_AS(value, Tuple)->elts.at[i]));
+            store(v, AST_AS(targets.at[0], Tuple)->elts.at[i], vary_mask(v, AST_AS(value, Tuple)->elts.at[i]));
         return;
     }
     for (int i = 0; i < targets.n; i++)
-        store(v, targets.at[i], varies(v, value));
+        store(v, targets.at[i], vary_mask(v, value));
 }
 
 static void walk_return(Vary *v, AstReturn *r)
 {
-    uint64_t mask = v->control | varies(v, r->value);
+    uint64_t mask = v->control | vary_mask(v, r->value);
 
     walk(r->value, v);
     if (v->fn && (v->fn->result | mask) != v->fn->result) {
@@ -451,7 +436,7 @@ static void walk_bool(Vary *v, AstBoolOp *b)
 
     for (int i = 0; i < b->values.n; i++) {
         under(v, mask, b->values.at[i ? i - 1 : 0], DIFFERS, (AstSeq){&b->values.at[i], 1});
-        mask |= varies(v, b->values.at[i]);
+        mask |= vary_mask(v, b->values.at[i]);
     }
 }
 
@@ -465,23 +450,26 @@ static void walk_comp(Vary *v, Ast *n, AstSeq clauses)
         v->scope = AST_AS(n, GenExp)->scope;
     for (int i = 0; i < clauses.n; i++) {
         AstCompFor *c = AST_AS(clauses.at[i], CompFor);
-        uint64_t m = varies(v, c->iter);
-        for (int k = 0; k < c->ifs.n; k++)
-            m |= varies(v, c->ifs.at[k]);
+        uint64_t m = vary_clauses(v, (AstSeq){&clauses.at[i], 1});
         if (m)
             test = c->iter;
         mask |= m;
+        store(v, c->target, vary_mask(v, c->iter));
     }
     uint64_t control = v->control;
-    const Ast *why = v->why;
+    const Ast *why = v->why, *seen = v->seen;
+    Ast *first = clauses.n ? AST_AS(clauses.at[0], CompFor)->iter : NULL;
+    walk(first, v);
+    v->seen = first;
     v->control |= mask;
-    if (!why && resolves(v, mask)) {
+    if (!why && vary_resolves(v, mask)) {
         v->why = test;
         v->how = "how often this runs differs between ranks";
     }
     v->depth++;
     ast_walk(n, walk, v);
     v->depth--;
+    v->seen = seen;
     v->why = why;
     v->control = control;
     v->scope = was;
@@ -511,29 +499,29 @@ static void walk_branches(Vary *v, Ast *n)
     switch (n->kind) {
     case AST_If:
         walk(AST_AS(n, If)->test, v);
-        m = varies(v, AST_AS(n, If)->test);
+        m = vary_mask(v, AST_AS(n, If)->test);
         under(v, m, AST_AS(n, If)->test, DIFFERS, AST_AS(n, If)->body);
         under(v, m, AST_AS(n, If)->test, DIFFERS, AST_AS(n, If)->orelse);
         break;
     case AST_IfExp:
         walk(AST_AS(n, IfExp)->test, v);
-        m = varies(v, AST_AS(n, IfExp)->test);
+        m = vary_mask(v, AST_AS(n, IfExp)->test);
         under(v, m, AST_AS(n, IfExp)->test, DIFFERS, (AstSeq){&AST_AS(n, IfExp)->body, 1});
         under(v, m, AST_AS(n, IfExp)->test, DIFFERS, (AstSeq){&AST_AS(n, IfExp)->orelse, 1});
         break;
     case AST_For:
         walk(AST_AS(n, For)->iter, v);
-        m = varies(v, AST_AS(n, For)->iter);
-        store(v, AST_AS(n, For)->target, m);
+        m = vary_rounds(v, AST_AS(n, For)->iter);
+        store(v, AST_AS(n, For)->target, m | vary_mask(v, AST_AS(n, For)->iter));
         loop(v, m, AST_AS(n, For)->iter, AST_AS(n, For)->body, AST_AS(n, For)->orelse);
         break;
     case AST_While:
         walk(AST_AS(n, While)->test, v);
-        loop(v, varies(v, AST_AS(n, While)->test), AST_AS(n, While)->test, AST_AS(n, While)->body, AST_AS(n, While)->orelse);
+        loop(v, vary_mask(v, AST_AS(n, While)->test), AST_AS(n, While)->test, AST_AS(n, While)->body, AST_AS(n, While)->orelse);
         break;
     default:                                        /* Match */
         walk(AST_AS(n, Match)->subject, v);
-        m = varies(v, AST_AS(n, Match)->subject);
+        m = vary_mask(v, AST_AS(n, Match)->subject);
         for (int i = 0; i < AST_AS(n, Match)->cases.n; i++)
             under(v, m, AST_AS(n, Match)->subject, DIFFERS, AST_AS(AST_AS(n, Match)->cases.at[i], MatchCase)->body);
     }
@@ -543,7 +531,7 @@ static bool walk(Ast *n, void *state)
 {
     Vary *v = state;
 
-    if (!n || v->depth > DEPTH)
+    if (!n || n == v->seen || v->depth > DEPTH)
         return true;
     v->depth++;
     switch (n->kind) {
@@ -571,15 +559,15 @@ static bool walk(Ast *n, void *state)
         break;
     case AST_AnnAssign:
         walk(AST_AS(n, AnnAssign)->value, v);
-        store(v, AST_AS(n, AnnAssign)->target, varies(v, AST_AS(n, AnnAssign)->value));
+        store(v, AST_AS(n, AnnAssign)->target, vary_mask(v, AST_AS(n, AnnAssign)->value));
         break;
     case AST_AugAssign:
         walk(AST_AS(n, AugAssign)->value, v);
-        store(v, AST_AS(n, AugAssign)->target, varies(v, AST_AS(n, AugAssign)->value));
+        store(v, AST_AS(n, AugAssign)->target, vary_mask(v, AST_AS(n, AugAssign)->value));
         break;
     case AST_NamedExpr:
         walk(AST_AS(n, NamedExpr)->value, v);
-        store(v, AST_AS(n, NamedExpr)->target, varies(v, AST_AS(n, NamedExpr)->value));
+        store(v, AST_AS(n, NamedExpr)->target, vary_mask(v, AST_AS(n, NamedExpr)->value));
         break;
     case AST_Return:
         walk_return(v, AST_AS(n, Return));
@@ -605,7 +593,7 @@ static bool walk_fn(Effects *E, EffFn *f, bool report)
     if (!f)
         sequence(&v, E->u->module->body, 0);
     else if (f->node->kind == AST_Lambda)
-        f->result |= varies(&v, AST_AS(f->node, Lambda)->body);
+        f->result |= vary_mask(&v, AST_AS(f->node, Lambda)->body);
     else if (f->scope)
         sequence(&v, AST_AS(f->node, FunctionDef)->body, EXIT_FUNCTION);
     return v.changed;

@@ -99,6 +99,7 @@ bool graph_cse(Graph *g);
 bool graph_dce(Graph *g);
 bool graph_algebra(Graph *g);
 bool graph_join_pieces(Graph *g);
+bool graph_bucket(Graph *g);
 typedef enum { PASS_STAGED, PASS_ASKED } PassWhen;
 typedef struct PassInfo { const char *name, *help; GraphPass run; PassWhen when; } PassInfo;
 extern const PassInfo graph_pass[];                         /* in the order of pass.def; the last has no name */
