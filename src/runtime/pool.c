@@ -96,7 +96,8 @@ static void forget_workers(void)
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&wake, NULL);
     pthread_cond_init(&idle, NULL);
-    started = busy = 0;
+    started = 0;
+    busy = 0;
 }
 
 /* Workers are made when first needed and stay; a machine that refuses one just has fewer. */
