@@ -5,9 +5,9 @@
 #include <string.h>
 
 #ifdef TSR_LEAN         /* of bundles: what their kernels do not do need not be fast, apart from products */
-#define VARIANT_ROW(v) {#v, &loops_base, &far_base, &gemm_##v, &sums_base, &draw_base, &codecs_base, &fft_base}
+#define VARIANT_ROW(v) {#v, &loops_base, &far_base, &gemm_##v, &dots_##v, &sums_base, &draw_base, &codecs_base, &fft_base}
 #else
-#define VARIANT_ROW(v) {#v, &loops_##v, &far_##v, &gemm_##v, &sums_##v, &draw_##v, &codecs_##v, &fft_##v}
+#define VARIANT_ROW(v) {#v, &loops_##v, &far_##v, &gemm_##v, &dots_##v, &sums_##v, &draw_##v, &codecs_##v, &fft_##v}
 #endif
 static const Cpu all[] = {
     VARIANT_ROW(base),

@@ -20,6 +20,7 @@ typedef struct Cpu {
     const LoopTable *loops;
     const FarFns *far;
     const GemmKernels *gemm;
+    const Dots *dots;
     const Sums *sums;
     const Draw *draw;
     const Codecs *codecs;

@@ -40,6 +40,10 @@ KStatus gemm_run(KCtx *c, Gemm g);
 KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done);
 KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */
 
+/* One sum of k > 0 products, of a and b whose elements are neighbours (dots.c), for each instruction set. */
+typedef struct Dots { void (*f32)(int64_t k, const void *a, const void *b, void *c), (*f64)(int64_t k, const void *a, const void *b, void *c); } Dots;
+extern const Dots dots_base, dots_v3, dots_v4;
+
 int64_t gemm_room_max(void);            /* bytes that one thread of gemm_run takes at most */
 
 /* c, rows crow apart, is (add: plus) the sums over k steps, at most GEMM_CHUNK. Steps of b are brow apart, its columns neighbours. */
