@@ -31,6 +31,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wshadow"
 }
+// A rule of one symbol without an action gives that symbol's value: Lemon leaves it in its place, and goes on without reducing where it can.
 %syntax_error   { p->failed = PARSE_UNEXPECTED; }
 %stack_overflow { p->failed = PARSE_TOO_DEEP; }
 
@@ -93,8 +94,8 @@ small(A) ::= testlist(T) COLON expr(N).             { A = mk_ann_assign(p, T, N,
 small(A) ::= testlist(T) COLON expr(N) EQ rhs(V).   { A = mk_ann_assign(p, T, N, V); }
 targets(A) ::= testlist(T) EQ.                      { A = seq1(p, T); }
 targets(A) ::= targets(L) testlist(T) EQ.           { A = seq_add(p, L, T); }
-rhs(A) ::= testlist(E).                             { A = E; }
-rhs(A) ::= yieldexpr(E).                            { A = E; }
+rhs ::= testlist.
+rhs ::= yieldexpr.
 yieldexpr(A) ::= YIELD(T).                          { A = mk_yield(p, T, NULL); }
 yieldexpr(A) ::= YIELD(T) testlist(E).              { A = mk_yield(p, T, E); }
 yieldexpr(A) ::= YIELD(T) FROM expr(E).             { A = mk_yield_from(p, T, E); }
@@ -135,7 +136,7 @@ small(A) ::= FROM(T) origin(O) IMPORT froms(N).     { A = mk_from(p, T, O, N, NU
 small(A) ::= FROM(T) origin(O) IMPORT LPAR froms(N) RPAR(E).       { A = mk_from(p, T, O, N, E); }
 small(A) ::= FROM(T) origin(O) IMPORT LPAR froms(N) COMMA RPAR(E). { A = mk_from(p, T, O, N, E); }
 origin(A) ::= dotted(D).                            { A = (Origin){0, mk_dotted(p, D)}; }
-origin(A) ::= dots(B).                              { A = B; }
+origin ::= dots.
 origin(A) ::= dots(B) dotted(D).                    { A = (Origin){B.level, mk_dotted(p, D)}; }
 dots(A) ::= DOT.                                    { A = (Origin){1, NULL}; }
 dots(A) ::= ELLIPSIS.                               { A = (Origin){3, NULL}; }
@@ -172,7 +173,7 @@ forhead(A) ::= ASYNC(S) FOR(T) tgtlist(X) IN testlist(E) COLON(C). { A = for_hea
 %type withs {AstSeq}
 %type withlist {AstSeq}
 %type withitem {Ast *}
-withs(A) ::= withlist(L).                           { A = L; }
+withs ::= withlist.
 withs(A) ::= WITH_LPAR withlist(L) RPAR.            { A = L; }
 withs(A) ::= WITH_LPAR withlist(L) COMMA RPAR.      { A = L; }
 withlist(A) ::= withitem(I).                        { A = seq1(p, I); }
@@ -207,7 +208,7 @@ guard(A) ::= IF nexpr(E).                           { A = E; }
 %type decorators {AstSeq}
 %type defhead {AstFunctionDef *}
 %type classhead {AstClassDef *}
-compound(A) ::= definition(D).                      { A = D; }
+compound ::= definition.
 compound(A) ::= decorators(L) definition(D).        { A = decorate(p, L, D); }
 stmts(A) ::= stmts(B) decorators BAD(T) NEWLINE.    { A = seq_add(p, B, bad_line(p, T)); }
 stmts(A) ::= stmts(B) decorators BAD_HEAD(T) suite(S).  { A = seq_add(p, B, bad_block(p, T, S)); }
@@ -252,7 +253,7 @@ typaram(A) ::= DSTAR NAME(N).                       { A = mk_typaram(p, N, NULL,
 %type paramlist {AstSeq}
 %type param {Ast *}
 params(A) ::= .                                     { A = (AstSeq){0}; }
-params(A) ::= paramlist(L).                         { A = L; }
+params ::= paramlist.
 params(A) ::= paramlist(L) COMMA.                   { A = L; }
 paramlist(A) ::= param(X).                          { A = seq1(p, X); }
 paramlist(A) ::= paramlist(L) COMMA param(X).       { A = seq_add(p, L, X); }
@@ -273,7 +274,7 @@ param(A) ::= ELLIPSIS(T).                           { A = mk_param_mark(p, PARAM
 %type lparamlist {AstSeq}
 %type lparam {Ast *}
 lparams(A) ::= .                                    { A = (AstSeq){0}; }
-lparams(A) ::= lparamlist(L).                       { A = L; }
+lparams ::= lparamlist.
 lparams(A) ::= lparamlist(L) COMMA.                 { A = L; }
 lparamlist(A) ::= lparam(X).                        { A = seq1(p, X); }
 lparamlist(A) ::= lparamlist(L) COMMA lparam(X).    { A = seq_add(p, L, X); }
@@ -294,8 +295,8 @@ testlist(A) ::= items(L).                           { A = mk_list_or_one(p, L); 
 testlist(A) ::= items(L) COMMA(T).                  { A = mk_tuple(p, L, T); }
 items(A) ::= item(E).                               { A = seq1(p, E); }
 items(A) ::= items(L) COMMA item(E).                { A = seq_add(p, L, E); }
-item(A) ::= expr(E).                                { A = E; }
-item(A) ::= starred(E).                             { A = E; }
+item ::= expr.
+item ::= starred.
 starred(A) ::= STAR(T) arith(E).                    { A = mk_starred(p, T, E); }
 
 %type nlist {Ast *}
@@ -306,9 +307,9 @@ nlist(A) ::= nitems(L).                             { A = mk_list_or_one(p, L); 
 nlist(A) ::= nitems(L) COMMA(T).                    { A = mk_tuple(p, L, T); }
 nitems(A) ::= nitem(E).                             { A = seq1(p, E); }
 nitems(A) ::= nitems(L) COMMA nitem(E).             { A = seq_add(p, L, E); }
-nitem(A) ::= nexpr(E).                              { A = E; }
-nitem(A) ::= starred(E).                            { A = E; }
-nexpr(A) ::= expr(E).                               { A = E; }
+nitem ::= nexpr.
+nitem ::= starred.
+nexpr ::= expr.
 nexpr(A) ::= expr(T) WALRUS expr(E).                { A = mk_named(p, T, E); }
 
 /* Targets of for and with: primaries only, so that "in" ends them. */
@@ -319,7 +320,7 @@ tgtlist(A) ::= tgts(L).                             { A = mk_list_or_one(p, L); 
 tgtlist(A) ::= tgts(L) COMMA(T).                    { A = mk_tuple(p, L, T); }
 tgts(A) ::= tgt(E).                                 { A = seq1(p, E); }
 tgts(A) ::= tgts(L) COMMA tgt(E).                   { A = seq_add(p, L, E); }
-tgt(A) ::= primary(E).                              { A = E; }
+tgt ::= primary.
 tgt(A) ::= STAR(T) primary(E).                      { A = mk_starred(p, T, E); }
 
 /* ---- expressions ---- */
@@ -329,11 +330,11 @@ tgt(A) ::= STAR(T) primary(E).                      { A = mk_starred(p, T, E); }
 %type arith {Ast *}
 %type primary {Ast *}
 %type atom {Ast *}
-expr(A) ::= disj(E).                                { A = E; }
+expr ::= disj.
 expr(A) ::= disj(B) IF disj(C) ELSE expr(E).        { A = mk_if_exp(p, B, C, E); }
 expr(A) ::= LAMBDA(T) lparams(P) COLON expr(B).     { A = mk_lambda(p, T, P, B); }
 
-disj(A) ::= arith(E).                               { A = E; }
+disj ::= arith.
 disj(A) ::= disj(L) OR disj(R).                     { A = mk_bool(p, L, AOP_OR, R); }
 disj(A) ::= disj(L) AND disj(R).                    { A = mk_bool(p, L, AOP_AND, R); }
 disj(A) ::= NOT(T) disj(E).                         { A = mk_unary(p, T, AOP_NOT, E); }
@@ -362,9 +363,9 @@ arith(A) ::= MINUS(T) arith(E). [UNARY]             { A = mk_unary(p, T, AOP_NEG
 arith(A) ::= PLUS(T) arith(E). [UNARY]              { A = mk_unary(p, T, AOP_POS, E); }
 arith(A) ::= TILDE(T) arith(E).                     { A = mk_unary(p, T, AOP_INVERT, E); }
 arith(A) ::= AWAIT(T) primary(E).                   { A = mk_await(p, T, E); }
-arith(A) ::= primary(E).                            { A = E; }
+arith ::= primary.
 
-primary(A) ::= atom(E).                             { A = E; }
+primary ::= atom.
 primary(A) ::= primary(V) DOT NAME(N).              { A = mk_attribute(p, V, N); }
 primary(A) ::= primary(F) LPAR args(L) RPAR(E).     { A = mk_call(p, F, L, E); }
 primary(A) ::= primary(V) LSQB subs(I) RSQB(E).     { A = mk_subscript(p, V, I, E); }
@@ -415,7 +416,7 @@ compfor(A) ::= ASYNC(S) FOR(T) tgtlist(X) IN disj(E). { A = mk_comp_for(p, T, S,
 %type arglist {AstSeq}
 %type arg {Ast *}
 args(A) ::= .                                       { A = (AstSeq){0}; }
-args(A) ::= arglist(L).                             { A = L; }
+args ::= arglist.
 args(A) ::= arglist(L) COMMA.                       { A = args_comma(p, L); }
 arglist(A) ::= arg(X).                              { A = seq1(p, X); }
 arglist(A) ::= arglist(L) COMMA arg(X).             { A = seq_add(p, L, X); }
@@ -433,11 +434,11 @@ subs(A) ::= sublist(L).                             { A = mk_subs(p, L); }
 subs(A) ::= sublist(L) COMMA(T).                    { A = mk_tuple(p, L, T); }
 sublist(A) ::= sub(S).                              { A = seq1(p, S); }
 sublist(A) ::= sublist(L) COMMA sub(S).             { A = seq_add(p, L, S); }
-sub(A) ::= nitem(E).                                { A = E; }
+sub ::= nitem.
 sub(A) ::= opt(L) COLON(T) opt(H).                  { A = mk_slice(p, T, L, H, NULL, NULL); }
 sub(A) ::= opt(L) COLON(T) opt(H) COLON(U) opt(S).  { A = mk_slice(p, T, L, H, U, S); }
 opt(A) ::= .                                        { A = NULL; }
-opt(A) ::= expr(E).                                 { A = E; }
+opt ::= expr.
 
 /* ---- strings ---- */
 
@@ -458,8 +459,8 @@ fparts(A) ::= .                                     { A = (AstSeq){0}; }
 fparts(A) ::= fparts(L) FTEXT(T).                   { A = seq_add(p, L, mk_str(p, T)); }
 fparts(A) ::= fparts(L) hole(H).                    { A = seq_add(p, L, H); }
 hole(A) ::= FLBRACE(T) fvalue(V) fdebug(D) fconv(C) fspec(S) FRBRACE(E). { A = mk_hole(p, T, V, D, C, S, E); }
-fvalue(A) ::= nlist(E).                             { A = E; }
-fvalue(A) ::= yieldexpr(E).                         { A = E; }
+fvalue ::= nlist.
+fvalue ::= yieldexpr.
 fdebug(A) ::= .                                     { A = NULL; }
 fdebug(A) ::= FEQUAL(T).                            { A = T; }
 fconv(A) ::= .                                      { A = NULL; }
@@ -479,11 +480,11 @@ patterns(A) ::= patlist(L).                         { A = pat_list_or_one(p, L);
 patterns(A) ::= patlist(L) COMMA(T).                { A = mk_pat_sequence(p, NULL, L, T); }
 patlist(A) ::= patitem(P).                          { A = seq1(p, P); }
 patlist(A) ::= patlist(L) COMMA patitem(P).         { A = seq_add(p, L, P); }
-patitem(A) ::= pat(P).                              { A = P; }
+patitem ::= pat.
 patitem(A) ::= STAR(T) NAME(N).                     { A = mk_pat_star(p, T, N); }
-pat(A) ::= orpat(P).                                { A = P; }
+pat ::= orpat.
 pat(A) ::= orpat(P) AS NAME(N).                     { A = mk_pat_as(p, P, N); }
-orpat(A) ::= closed(P).                             { A = P; }
+orpat ::= closed.
 orpat(A) ::= orpat(L) VBAR closed(P).               { A = mk_pat_or(p, L, P); }
 closed(A) ::= patname(V).                           { A = mk_pat_name(p, V); }
 closed(A) ::= patname(V) LPAR RPAR(E).              { A = mk_pat_class(p, V, (AstSeq){0}, E); }
@@ -508,7 +509,7 @@ closed(A) ::= LBRACE(T) patpairs(L) COMMA RBRACE(E). { A = mk_pat_mapping(p, T, 
 %type patpair {Ast *}
 patname(A) ::= NAME(N).                             { A = mk_name(p, N); }
 patname(A) ::= patname(V) DOT NAME(N).              { A = mk_attribute(p, V, N); }
-patvalue(A) ::= number(E).                          { A = E; }
+patvalue ::= number.
 patvalue(A) ::= MINUS(T) number(E).                 { A = mk_unary(p, T, AOP_NEG, E); }
 patvalue(A) ::= number(L) PLUS IMAG(R).             { A = mk_binop(p, L, AOP_ADD, mk_imag(p, R)); }
 patvalue(A) ::= number(L) MINUS IMAG(R).            { A = mk_binop(p, L, AOP_SUB, mk_imag(p, R)); }
@@ -523,7 +524,7 @@ number(A) ::= FLOAT(N).                             { A = mk_float(p, N); }
 number(A) ::= IMAG(N).                              { A = mk_imag(p, N); }
 patargs(A) ::= patarg(X).                           { A = seq1(p, X); }
 patargs(A) ::= patargs(L) COMMA patarg(X).          { A = seq_add(p, L, X); }
-patarg(A) ::= pat(P).                               { A = P; }
+patarg ::= pat.
 patarg(A) ::= NAME(N) EQ pat(P).                    { A = mk_pat_keyword(p, N, P); }
 patpairs(A) ::= patpair(I).                         { A = seq1(p, I); }
 patpairs(A) ::= patpairs(L) COMMA patpair(I).       { A = seq_add(p, L, I); }
