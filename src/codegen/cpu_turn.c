@@ -10,6 +10,8 @@
 
 #include "base/alloc.h"
 
+enum { SIDE_MAX = 16 };                 /* squares of bytes take more shuffles than they save, and long to compile */
+
 /* Lanes of a vector, and rows of a square. */
 static int side_of(const CpuCode *e, const TileType *t)
 {
@@ -25,7 +27,7 @@ bool cpu_turns(const CpuCode *e, TileRef v)
     if (n->op != TOP_permute || t->rank != 2 || n->attr->axes[0] != 1 || dtype_is_complex((DType)t->dtype) || e->val[e->first[n->id]].x)
         return false;
     side = side_of(e, t);
-    return side > 1 && t->extent[0] % side == 0 && t->extent[1] % side == 0;
+    return side > 1 && side <= SIDE_MAX && t->extent[0] % side == 0 && t->extent[1] % side == 0;
 }
 
 /* Lanes of a and of b, which stand `step` apart: those of either that belong to the first vector, or to the second. */

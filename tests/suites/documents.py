@@ -1,9 +1,12 @@
-"""Every ```tsr block of README.md and docs/ runs, with the markers of tests inside it where output is claimed; tables repeat their source."""
+"""Every ```tsr block of README.md and docs/ runs, with the markers of tests inside it where output is claimed; tables repeat their source.
+
+A block may name its file (```tsr file=NAME); ```console blocks of the same page run commands on such files: `$ tessera ...`, and below it lines, or
+parts of lines, that the output has in this order."""
 import pathlib
 import re
 import tempfile
 
-from harness import markers
+from harness import markers, process
 from harness.test import Fail, Test
 
 BLOCK = re.compile(r"^```tsr([^\n]*)\n(.*?)^```", re.M | re.S)
@@ -14,6 +17,33 @@ def blocks(path):
     text = path.read_text()
     for m in BLOCK.finditer(text):
         yield text[:m.start()].count("\n") + 2, m.group(1).strip(), m.group(2)
+
+
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.M | re.S)
+
+
+def commands(path):
+    """(line, words of a command, the lines below it) of a page's consoles."""
+    text = path.read_text()
+    for m in CONSOLE.finditer(text):
+        for said in re.finditer(r"^\$ tessera ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", m.group(1), re.M):
+            yield text[:m.start(1) + said.start()].count("\n") + 1, said.group(1).split(), said.group(2).splitlines()
+
+
+def check_command(ctx, path, words, lines):
+    files = {info[5:]: text for _, info, text in blocks(path) if info.startswith("file=")}
+    with tempfile.TemporaryDirectory() as d:
+        for name, text in files.items():
+            (pathlib.Path(d) / name).write_text(text)
+        p = process.run([ctx.tessera, *words], cwd=d)
+    if why := process.died(p):
+        raise Fail(why)
+    at, said = 0, p.stdout + p.stderr
+    for line in lines:
+        found = said.find(line.rstrip(), at)
+        if found < 0:
+            raise Fail(f"tessera {' '.join(words)} does not say, in this order: {line}\n{said}")
+        at = found + 1
 
 
 def check(ctx, text):
@@ -45,3 +75,5 @@ def tests(ctx):
         for line, info, text in blocks(path):
             if info != "fragment":
                 yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda text=text: check(ctx, text))
+        for line, words, lines in commands(path):
+            yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda path=path, words=words, lines=lines: check_command(ctx, path, words, lines))

@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+enum { WARP = 32 };                      /* lanes that access memory together */
+
 const char *const tile_access_names[] = {"broadcast", "coalesced", "strided", "random"};
 
 typedef enum { UNKNOWN, KNOWN, SHARE } NumberKind;
@@ -170,7 +172,7 @@ static bool step_of(Walk *w, TileRef r, double *step)
     return true;
 }
 
-/* Starts of an access stand behind the view; lanes take neighbours when only the last one moves, by one. */
+/* Starts of an access stand behind the view; lanes of a warp, which share a quotient by 32, take neighbours when only the last one moves, by one. */
 static TileAccess access_of_lanes(Walk *w, const TileNode *n, const TileType *view)
 {
     TileAccess found = ACCESS_BROADCAST;
@@ -178,7 +180,7 @@ static TileAccess access_of_lanes(Walk *w, const TileNode *n, const TileType *vi
     for (int i = 0; i < view->rank; i++) {
         Number at = number_of(w, n->in[1 + i]);
         double step;
-        TileAccess own = at.data ? ACCESS_RANDOM : !step_of(w, n->in[1 + i], &step) ? ACCESS_STRIDED : step == 0 ? ACCESS_BROADCAST
+        TileAccess own = at.data ? ACCESS_RANDOM : !step_of(w, n->in[1 + i], &step) ? ACCESS_STRIDED : fabs(step) * WARP <= 1 ? ACCESS_BROADCAST
                          : step == 1 && view->stride[i] == 1 ? ACCESS_COALESCED : ACCESS_STRIDED;
         found = own > found ? own : found;
     }
