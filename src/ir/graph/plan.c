@@ -108,7 +108,7 @@ static Dim most(Dim a, Dim b)
 /* What a matrix product packs (runtime/gemm.c), without more threads where there is no memory. One column is computed as one row. */
 static Dim panel_bytes(const Node *n)
 {
-    enum { FILLED = 64 };               /* columns and rows that filling up to whole tiles adds at most */
+    enum { FILLED = 160 };              /* columns that filling up to whole tiles adds at most, and rows of a */
     const TType *a = gvalue_type(n->in[0]);
     TType c = n->type[0];
     int64_t size = dtype_info[a->dtype].bits > 32 ? 8 : 4, bytes;
