@@ -399,18 +399,21 @@ static bool execute(Launch *L, Version *v, Run *r)
 {
     int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
     StrBuf err = {0};
+    bool guarded = interp_trace(L->I)->guarded;
     int done = 0;
 
     for (int i = 0; i < v->k->size.n; i++)
         size[i] = launch_size(&L->spec, v->k->size.at[i]);
     if (kernel_launched)
         kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups, L->spec.lanes});
-    if (!L->spec.debug)
+    if (!L->spec.debug && !guarded)
         done = launched_run(&v->code, v->k, size, r->arg, &err);
     if (!done)
-        done = tile_run(v->k, size, r->arg, L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0, &err) ? 1 : -1;
+        done = tile_run(v->k, size, r->arg, (L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0) | (guarded ? TILE_CHECK_NUMBERS : 0), &err) ? 1 : -1;
     if (done < 0 && tsr_interrupted)
         interp_poll(L->I);
+    else if (done < 0 && guarded && (!strncmp(sb_str(&err), "NaN", 3) || !strncmp(sb_str(&err), "infinity", 8)))
+        raise(L->I, EXC_NumericalError, "kernel '%s': %s", L->name, sb_str(&err));
     else if (done < 0)
         raise(L->I, EXC_RuntimeError, "E0624: kernel '%s' is at fault: %s", L->name, sb_str(&err));
     sb_done(&err);

@@ -509,7 +509,7 @@ static bool run_node(Exec *e, const TileNode *n)
 bool exec_block(Exec *e, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next)
-        if (!run_node(e, n) || (e->watch && !exec_seen_step(e)))
+        if (!run_node(e, n) || (e->checks & TILE_CHECK_NUMBERS && !exec_finite(e, n)) || (e->watch && !exec_seen_step(e)))
             return false;
     return true;
 }

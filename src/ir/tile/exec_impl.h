@@ -109,6 +109,9 @@ void exec_seen_order(Exec *e, uint32_t since);                            /* wha
 bool exec_seen_step(Exec *e);                                               /* false: that was enough */
 void exec_seen_end(Exec *e);
 
+/* exec_numbers.c: false when the node made NaN or infinity of finite numbers, which *e->err says. */
+bool exec_finite(Exec *e, const TileNode *n);
+
 /* exec_check.c */
 enum { WHO_GROUP = -1, WHO_COPY = -2 };      /* else a lane */
 typedef enum { TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, TOUCH_KINDS } Touch;

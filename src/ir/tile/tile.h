@@ -188,8 +188,9 @@ bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, S
  * The same with the checks that are asked for.  BUFFERS: elements of buffers that were never written, or are under a copy;
  * without it, they are 0 or what they were, and copies under way at the end land.  RACES: two lanes or groups that touch an
  * element with no barrier between them, one of them writing, and scalars outside their view; messages name the user's lines.
+ * NUMBERS: NaN or infinity that is made of finite numbers.
  */
-enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2 };
+enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2, TILE_CHECK_NUMBERS = 4 };
 bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err);
 
 #endif
