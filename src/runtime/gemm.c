@@ -303,7 +303,7 @@ static void plan_blocks(Job *p)
                 (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
     p->a_lies = high <= 8 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
     p->nc = p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
-    p->together = g->arow == 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
+    p->together = g->arow == 1 && g->acol != 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
     p->a_bytes = p->a_lies ? 0 : round_up(p->together * mr * k * size, 64);
     p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }

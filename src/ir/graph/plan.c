@@ -105,18 +105,23 @@ static Dim most(Dim a, Dim b)
     return dim_ge(a, b, NULL, NULL) == DIM_PROVED ? a : dim_ge(b, a, NULL, NULL) == DIM_PROVED ? b : dim_max(a, b);
 }
 
-/* What a matrix product packs (runtime/gemm.c), without more threads where there is no memory. One column is computed as one row. */
-static Dim panel_bytes(const Node *n)
+/*
+ * What a matrix product packs (runtime/gemm.c), without more threads where there is no memory. One column is computed as one row.
+ * turned: the left operand is not in row-major order, so that panels of its rows are packed together.
+ */
+static Dim panel_bytes(const Node *n, bool turned)
 {
-    enum { FILLED = 160 };              /* columns that filling up to whole tiles adds at most, and rows of a */
+    enum { FILLED = 64, TURNED = 112 }; /* columns and rows that filling up to whole tiles adds at most; rows that are packed together */
     const TType *a = gvalue_type(n->in[0]);
     TType c = n->type[0];
     int64_t size = dtype_info[a->dtype].bits > 32 ? 8 : 4, bytes;
-    Dim k = a->shape[a->rank - 1], columns = c.shape[c.rank - 1], all;
+    Dim k = a->shape[a->rank - 1], rows = a->rank > 1 ? a->shape[a->rank - 2] : 1, columns = c.shape[c.rank - 1], all;
 
     c.dtype = DT_uint8;
     if (!dim_is_const(columns) || columns == 1)
         columns = ttype_bytes(&c);
+    if (turned)
+        columns = dim_add(columns, dim_is_const(rows) && rows < TURNED ? rows : TURNED);
     all = dim_mul(size, dim_mul(dim_is_const(k) && k > GEMM_CHUNK ? GEMM_CHUNK : k, dim_add(columns, FILLED)));
     return dim_const_value(all, &bytes) && bytes > gemm_room_max() ? gemm_room_max() : all;
 }
@@ -127,7 +132,7 @@ static Dim kernel_inside(const Node *n, uint64_t scattered)
     enum { LANES = 2 };         /* as values of the accumulator, and as its lanes */
     bool moves = op_info[n->op].family == FAM_MOVE || op_info[n->op].family >= FAM_MAKE;
     bool lanes = !moves && op_info[n->op].family != FAM_MAP;
-    Dim need = n->op == OP_matmul ? panel_bytes(n) : 0;
+    Dim need = n->op == OP_matmul ? panel_bytes(n, scattered & 1) : 0;
 
     for (int i = 0; i < n->nin && !moves; i++) {
         const TType *t = gvalue_type(n->in[i]);
