@@ -409,7 +409,8 @@ static bool execute(Launch *L, Version *v, Run *r)
     if (!L->spec.debug && !guarded)
         done = launched_run(&v->code, v->k, size, r->arg, &err);
     if (!done)
-        done = tile_run(v->k, size, r->arg, (L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0) | (guarded ? TILE_CHECK_NUMBERS : 0), &err) ? 1 : -1;
+        done = tile_run(v->k, size, r->arg,
+                        (L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0) | (guarded ? TILE_CHECK_NUMBERS : 0), &err) ? 1 : -1;
     if (done < 0 && tsr_interrupted)
         interp_poll(L->I);
     else if (done < 0 && guarded && (!strncmp(sb_str(&err), "NaN", 3) || !strncmp(sb_str(&err), "infinity", 8)))

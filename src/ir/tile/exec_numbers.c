@@ -52,7 +52,8 @@ bool exec_finite(Exec *e, const TileNode *n)
     TileRef y = {(TileNode *)n, 0};
     int64_t count = computes(n) ? count_of(e, y) : 0, each = computes(n) ? tile_elements(&n->type[0]) : 1;
     Place p = n->span.hi ? source_place(n->span.lo) : (Place){0};
-    const char *name = n->op == TOP_map || n->op == TOP_reduce || n->op == TOP_lane_reduce ? op_info[n->attr->op].name : n->op == TOP_dot ? "dot" : "sum";
+    bool has_op = n->op == TOP_map || n->op == TOP_reduce || n->op == TOP_lane_reduce;
+    const char *name = has_op ? op_info[n->attr->op].name : n->op == TOP_dot ? "dot" : "sum";
 
     for (int64_t i = 0; i < count; i++) {
         double v = element_of(e, y, i), x = 0;
