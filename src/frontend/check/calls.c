@@ -434,6 +434,9 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         return r;
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     native_judged(C, d, self != NULL, a, node);
+    r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) : NULL;
+    if (r)
+        return r;
     return sig ? native_declared(sig->returns) : T_ANY;
 }
 

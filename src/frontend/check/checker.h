@@ -281,6 +281,7 @@ const Type *native_declared(const Ast *annotation);      /* as far as it is a si
 const Type *native_elements(const char *owner);         /* of going through an object of that native class */
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
+const Type *dict_view(const Type *dict, const char *method);     /* of items, keys and values; NULL: another method */
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);
 
 /* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */
@@ -332,7 +333,7 @@ const char *cls_name(const void *cls);
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node);
 void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value);
 const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node);
-const Type *cls_super(Check *C, Sym attr);               /* super().attr in the method being walked */
+const Type *cls_super(Check *C, Sym attr, Ast *node);               /* super().attr in the method being walked */
 /* What a Module's call runs: its own __call__, or forward. NULL: not known. */
 const Type *cls_callee(const Cls *c);
 

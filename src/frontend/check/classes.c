@@ -308,13 +308,20 @@ static bool surely_missing(const Cls *c, const Type *self, Sym attr)
                                   : !native_find("tuple", attr->text) && !listed_in_body(c, "NamedTuple", attr);
 }
 
-const Type *cls_super(Check *C, Sym attr)
+const Type *cls_super(Check *C, Sym attr, Ast *node)
 {
     const CFrame *f = C->frame;
     const Cls *base = f->fn && f->fn->cls ? f->fn->cls->base : NULL;
     const AstParam *self = f->fn && f->fn->params.n ? AST_AS(f->fn->params.at[0], Param) : NULL;
     const Type *t = base && self && !f->fn->is_static && !f->fn->is_class ? cls_find(base, attr) : NULL;
 
+    if (base && !is_common(attr) && !base->home->library && !cls_has(base, attr) && !map_find(&C->stored_attrs, (uintptr_t)attr, NULL)) {
+        Members m = {base, NULL, 0, 0};
+        const char *near = closest_name(attr->text, next_member, &m);
+        Diag *d = REPORT(C, E0910, node->span, cls_name(base), attr->text);
+        if (near)
+            diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
+    }
     if (!t || t->kind != TY_FUNC || ((const Fn *)t->ref)->is_static || ((const Fn *)t->ref)->is_class || ((const Fn *)t->ref)->is_property ||
         AST_AS(((const Fn *)t->ref)->node, FunctionDef)->decorators.n)
         return T_ANY;

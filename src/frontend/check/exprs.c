@@ -114,10 +114,13 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
     place = tensor_subscript(C, base, s->index, (Ast *)s);
     if (type_is_any(t) || t->kind != TY_TENSOR)
         return;
-    if (place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && t->tensor->rank != RANK_UNKNOWN &&
-        t->tensor->rank >= place->tensor->rank && type_fits(C, t, place) == FITS_NOT) {
+    if (place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && t->tensor->rank != RANK_UNKNOWN) {
         TType a = *t->tensor, b = *place->tensor;
         a.dtype = b.dtype = DT_NONE;
+        for (; a.rank < b.rank; a.rank++) {         /* broadcast: axes come in front */
+            memmove(a.shape + 1, a.shape, sizeof *a.shape * a.rank);
+            a.shape[0] = b.shape[b.rank - a.rank - 1];
+        }
         for (int i = 0; i < a.rank && a.rank == b.rank; i++)
             if (a.shape[i] == 1)
                 a.shape[i] = b.shape[i];
@@ -451,7 +454,7 @@ static const Type *generator(Check *C, AstGenExp *g)
     C->frame = outer;
     vec_push(&C->frames, f);
     vec_free(&f->own.put);
-    return type_generator(each);
+    return type_iterable(sym("generator"), each);
 }
 
 static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)
@@ -609,7 +612,7 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Compare: return compare(C, AST_AS(e, Compare));
     case AST_Call: return call(C, AST_AS(e, Call));
     case AST_Attribute:
-        return is_super(AST_AS(e, Attribute)->value) ? cls_super(C, AST_AS(e, Attribute)->attr) :
+        return is_super(AST_AS(e, Attribute)->value) ? cls_super(C, AST_AS(e, Attribute)->attr, e) :
                attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
     case AST_Subscript: return subscript(C, expr(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
     case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);

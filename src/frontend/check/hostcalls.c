@@ -80,7 +80,7 @@ static const Type *host_len(Check *C, const CallArgs *a)
     if (!t || a->n != 1)
         return NULL;
     if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC ||
-        (t->kind == TY_OBJECT && !native_find(t->text->text, "__len__")))
+        (t->kind == TY_OBJECT && native_has_owner(t->text->text) && !native_find(t->text->text, "__len__")))
         diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
                   t->kind == TY_INT ? "the number of its digits is len(str(n))" : "pass what has elements");
     if (t->kind == TY_TENSOR)
@@ -192,6 +192,16 @@ static void iterated(Check *C, const char *name, const CallArgs *a)
     for (size_t i = 0; t && t->kind != TY_FLOAT && i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], name))
             host_iterated(C, t, a->at[0].node);
+}
+
+const Type *dict_view(const Type *dict, const char *method)
+{
+    const Type *pair[2] = {type_settle(dict)->item[0], type_settle(dict)->item[1]};
+
+    if (!strcmp(method, "items"))
+        return type_iterable(sym("dict_items"), type_tuple(pair, 2));
+    return !strcmp(method, "keys") ? type_iterable(sym("dict_keys"), pair[0]) :
+           !strcmp(method, "values") ? type_iterable(sym("dict_values"), pair[1]) : NULL;
 }
 
 bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)

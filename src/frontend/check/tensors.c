@@ -525,6 +525,19 @@ static bool index_in_range(Check *C, const TType *x, const Type *k, int axis, As
     return false;
 }
 
+/* The elements where the mask says so, over its axes. */
+static const Type *masked(const TType *x, const TType *mask)
+{
+    TType r = *x;
+
+    r.rank = 0;
+    r.weak = 0;
+    r.shape[r.rank++] = dim_open();
+    for (int i = mask->rank; i < x->rank; i++)
+        r.shape[r.rank++] = x->shape[i];
+    return mask->rank ? type_tensor(&r) : unknown_like(x);
+}
+
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
 {
     Ast *one[1] = {index};
@@ -574,6 +587,8 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
         used += !is_ellipsis(list.at[i]) && !is_newaxis(list.at[i]);
     if (!plain) {                                   /* masks and integer tensors */
         const Type *k = list.n == 1 ? expr(C, index) : T_ANY;
+        if (k->kind == TY_TENSOR && k->tensor->dtype == DT_bool && k->tensor->rank != RANK_UNKNOWN && k->tensor->rank <= x->rank)
+            return masked(x, k->tensor);
         if (k->kind != TY_TENSOR || k->tensor->dtype == DT_NONE || !dtype_is_int((DType)k->tensor->dtype) ||
             k->tensor->rank == RANK_UNKNOWN || !x->rank || k->tensor->rank + x->rank > 16)
             return unknown_like(x);

@@ -198,9 +198,9 @@ const Type *type_object(Sym cls)
     return intern(&(Type){.kind = TY_OBJECT, .text = cls});
 }
 
-const Type *type_generator(const Type *elem)
+const Type *type_iterable(Sym cls, const Type *elem)
 {
-    return intern(&(Type){.kind = TY_OBJECT, .text = sym("generator"), .n = 1, .item = &elem});
+    return intern(&(Type){.kind = TY_OBJECT, .text = cls, .n = 1, .item = &elem});
 }
 
 const Type *type_lazy(const void *space, Sym name)

@@ -61,7 +61,7 @@ const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
 const Type *type_str(Sym text);                         /* NULL: unknown */
 const Type *type_object(Sym cls);                       /* of the native class of that name */
-const Type *type_generator(const Type *elem);           /* NULL: of what is not known */
+const Type *type_iterable(Sym cls, const Type *elem);   /* of the native class: a generator, the items of a dict */
 const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt, const Policy *policy);     /* policy NULL: none, or it is not known */
 const Type *type_list(const Type *elem);
