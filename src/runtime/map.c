@@ -354,8 +354,8 @@ KStatus kernel_map(KERNEL_ARGS)
 static KStatus map_rows(KERNEL_ARGS)
 {
     MapJob m = {.nin = nin, .out = (DType)type->dtype, .flush = a && a->flush};
-    DType dtype[3], as[3], last = DT_NONE;
-    bool weak[3];
+    DType dtype[3] = {DT_NONE}, as[3], last = DT_NONE;
+    bool weak[3] = {false};
     size_t widest = raw_size(m.out);
     KStatus s;
 
