@@ -954,6 +954,56 @@ except ValueError as e:
     expect(said, ["1 1.0", "1 2.0", "2 1.0", "2 3.0", "3 1.0", "net.tsb: graph_version 1 is wanted, and it has 3"], "versions")
 
 
+OPTIMIZED = """
+class Net(Module):
+    def __init__(self):
+        self.a, self.b = Linear(16, 64), Linear(64, 10)
+
+    def forward(self, x: Tensor["B", 16]):
+        return softmax(self.b(relu(self.a(x) * (2.0 - 1.0))) * 2.0)
+
+random.seed(1)
+net = Net()
+known = ["graph_optimization", "kernel_fusion", "memory_planning", "fp8_quantization"]
+x = random.normal((8, 16))
+"""
+
+
+@in_folder
+def models_are_optimized(ctx, d):
+    """tessera.optimize: what each optimisation changed, results within fp8's reach; four specialisations in a bundle, which runs them without compiling."""
+    (d / "save.tsr").write_text(OPTIMIZED + """
+o = tessera.optimize(net, target="server", optimizations=known)
+print((o(x) - net(x)).abs().max().item() < 5e-2, o(x).tolist() != net(x).tolist())
+print(sorted(o.report().items(), key=lambda r: known.index(r[0])) and all([n > 0 for name, n in o.report().items() if name != "graph_optimization"]))
+plain = tessera.optimize(net, target="server", optimizations=["kernel_fusion"])
+print(plain(x).tolist() == net(x).tolist(), list(plain.report()))
+for batch_size in [1, 8, 32, 128]:
+    o.compile(batch_size=batch_size)
+tessera.save(o, "net.tsb", metadata={"version": "1.0"})
+print(o(x).tolist())
+for wrong in (lambda: tessera.optimize(net, target="server", optimizations=["magic"]), lambda: tessera.optimize(net, target="toaster"), lambda: o.compile(0)):
+    try:
+        wrong()
+    except ValueError as e:
+        print(e)
+""")
+    said = run(ctx.tessera, "run", "save.tsr", cwd=d).stdout.splitlines()
+    expect(said[0], "True True", "fp8")
+    expect([l.split(":")[0] for l in said[1:5]], ["graph_optimization", "kernel_fusion", "memory_planning", "fp8_quantization"], said)
+    expect(said[4], "fp8_quantization: 2 changed", said)
+    want = [l for l in said if l.startswith("[[")][0]
+    expect(said[-3:], ["unknown optimization 'magic'; known: graph_optimization, kernel_fusion, memory_planning, fp8_quantization",
+                       "target is server; there is no back end for 'toaster' here", "batch_size is a positive int, not 0"], "errors")
+    manifest = json.loads((d / "net.tsb/manifest.json").read_text())
+    expect([f["name"] for f in manifest["functions"]], ["main_b1", "main_b128", "main_b32", "main_b8"], "specialisations")
+    (d / "use.tsr").write_text(OPTIMIZED + 'm = tessera.load("net.tsb")\nprint(m(x).tolist())\ntry:\n    m(x[:5])\nexcept TypeError as e:\n    print(e)\n')
+    p = run(ctx.tessera, "run", "--stats", "--backend=cpu", "use.tsr", cwd=d, env={"TESSERA_CACHE": ""})
+    expect(p.stdout.splitlines(), [want, "net.tsb is for batches of 1, 8, 32, 128"], "elsewhere")
+    if not re.search(r"kernels made=0 |^$", p.stderr) and "compiles" in p.stderr:
+        raise Fail(p.stderr)
+
+
 @in_folder
 def functions_are_saved(ctx, d):
     """A function with an example, several by name, several results, what cannot be kept; not inside of jit."""
@@ -1022,10 +1072,10 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
             raise Fail(f"{options}: {p.returncode} {p.stderr[-500:]}")
 
 
-ROWS = {"variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+ROWS = {"variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
 TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
-         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
+         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 
 
 def tests(ctx):
