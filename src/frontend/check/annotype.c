@@ -657,9 +657,9 @@ static bool misfit_sizes(Check *C, Span span, const char *what, const TType *fro
             Diag *d = REPORT(C, E0301, span, what, sb_str(&want), sb_str(&got), text);
             diag_note(d, "Expected: %s", shape_of(to));
             diag_note(d, "Received: %s", shape_of(from));
-            if (dim_is_const(from->shape[i]) && dim_is_const(to->shape[i]) && i == to->rank - 1)
+            if (dim_is_const(from->shape[i]) && dim_is_const(to->shape[i]) && i == to->rank - 1 && !strncmp(what, "argument", 8))
                 diag_help(d, "add a projection: linear(x, w) with w of shape (%s, %s)", sb_str(&got), sb_str(&want));
-            diag_help(d, "pass a tensor whose size at axis %d is %s", i, sb_str(&want));
+            diag_help(d, "%s a tensor whose size at axis %d is %s", !strncmp(what, "argument", 8) ? "pass" : "give", i, sb_str(&want));
             sb_done(&want);
             sb_done(&got);
             return true;

@@ -82,7 +82,8 @@ static const Type *host_len(Check *C, const CallArgs *a)
     if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC ||
         (t->kind == TY_OBJECT && native_has_owner(t->text->text) && !native_find(t->text->text, "__len__")))
         diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
-                  t->kind == TY_INT ? "the number of its digits is len(str(n))" : "pass what has elements");
+                  t->kind == TY_INT ? "the number of its digits is len(str(n))" :
+                  t->kind == TY_OBJECT ? "it has no length before it has run: len(list(g))" : "pass what has elements");
     if (t->kind == TY_TENSOR)
         return type_int(t->tensor->rank == RANK_UNKNOWN || !t->tensor->rank ? DIM_BAD : t->tensor->shape[0]);
     if (t->kind == TY_STR && t->text)

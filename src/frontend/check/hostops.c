@@ -80,9 +80,7 @@ static const char *sort_text(const Type *t)
 
 static void advise(Diag *d, int op, Sort a, Sort b)
 {
-    if (a == RUNNING || b == RUNNING)
-        diag_help(d, "a generator gives its values one by one: for x in g, list(g); a coroutine is awaited: await f()");
-    else if (op == AOP_ADD && (a == TEXT || b == TEXT) && a != NONE && b != NONE)
+    if (op == AOP_ADD && (a == TEXT || b == TEXT) && a != NONE && b != NONE)
         diag_help(d, "put the value into the text: f\"... {value}\", or convert one side with str(), int() or float()");
     else if (a == NONE || b == NONE)
         diag_help(d, "give the variable a value first; a function without return gives None, and so do append and sort");
@@ -107,7 +105,11 @@ void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node)
     if (!no_operator(op, sort_of(a), sort_of(b)))
         return;
     d = REPORT(C, E0913, node->span, ast_op_text[op], sort_text(a), sort_text(b));
-    advise(d, op, sort_of(a), sort_of(b));
+    if (sort_of(a) == RUNNING || sort_of(b) == RUNNING)
+        diag_help(d, !strcmp(sort_text(sort_of(a) == RUNNING ? a : b), "coroutine") ? "a coroutine is awaited for its result: await f()"
+                                                                                    : "a generator gives its values one by one: for x in g, list(g)");
+    else
+        advise(d, op, sort_of(a), sort_of(b));
     tell_operands(C, d, left, right);
 }
 
@@ -147,7 +149,8 @@ void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, As
 
     if (s == NONE || s == NUMBER || s == RUNNING || s == SET) {
         d = REPORT(C, E0915, node->span, sort_text(t), "with []");
-        diag_help(d, s == RUNNING ? "make a list of a generator first: list(g)[0], or take the next value: next(g); await a coroutine" :
+        diag_help(d, s == RUNNING ? !strcmp(sort_text(t), "coroutine") ? "a coroutine is awaited for its result: (await f())[0]"
+                                                                    : "make a list of it first: list(g)[0], or take the next value: next(g)" :
                   s == SET ? "a set has no order: sorted(s)[0], or next(iter(s))" :
                   s == NONE ? "give the variable a value first; a function without return gives None"
                                : "only sequences, dicts and tensors have elements");
@@ -175,5 +178,6 @@ void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place
         diag_help(d, "use a list, or build the tuple anew");
     else
         diag_help(d, s == TEXT ? "build the text anew: s[:i] + new + s[i + 1:]" : "make a list of it first");
-    origin_of(C, d, place->value, DIM_BAD);
+    if (s != TUPLE)
+        origin_of(C, d, place->value, DIM_BAD);
 }

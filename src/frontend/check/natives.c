@@ -175,7 +175,9 @@ static void advise(Diag *d, const Type *got, const char *want, Ast *arg)
     ast_print(AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg, &text);
     while (text.n && strchr("\n ", sb_str(&text)[text.n - 1]))
         text.n--;
-    if (make && (got->kind == TY_STR || !strcmp(make, "str")) && got->kind != TY_NONE && text.n < 40)
+    if (make && got->kind == TY_LIST)
+        diag_help(d, "take its elements one by one: [f(x) for x in xs], or compute with a tensor: tensor(xs)");
+    else if (make && (got->kind == TY_STR || !strcmp(make, "str")) && got->kind != TY_NONE && text.n < 40)
         diag_help(d, "convert it: %s(%.*s)", make, (int)text.n, sb_str(&text));
     else
         diag_help(d, "pass %s", want);
