@@ -8,10 +8,19 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "frontend/check/collect.h"
+#include "frontend/check/spaces.h"
 
 #include <string.h>
 
-typedef struct { Home *h; Check *C; Sym self, setattr, dict; int depth; } Survey;
+typedef struct {
+    Home *h;
+    Check *C;
+    Sym self, setattr, dict;
+    int depth, inside;          /* inside: of how many functions */
+    bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
+    Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
+    Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs */
+} Survey;
 
 enum { DEEPEST = 1000 };
 
@@ -144,6 +153,146 @@ static void note_store(const Survey *v, const Ast *target)
         note_attr(v->C, AST_AS(target, Attribute)->attr, ATTR_STORED);
 }
 
+/* ------------------------------------------------------------- other names for the same */
+
+/* Does it make a value that nothing else holds? */
+static bool is_fresh(const Ast *e)
+{
+    switch (e ? (int)e->kind : -1) {
+    case AST_Name: case AST_Attribute: case AST_Subscript: case AST_IfExp: case AST_BoolOp: case AST_NamedExpr:
+        return false;
+    case AST_Call:
+        return AST_IS(AST_AS(e, Call)->func, Name) && AST_AS(AST_AS(e, Call)->func, Name)->bind == BIND_PRELUDE;
+    default:
+        return true;
+    }
+}
+
+static void share(Survey *v, const Ast *target)
+{
+    AstSeq e = AST_IS(target, Tuple) ? AST_AS(target, Tuple)->elts : (AstSeq){0};
+
+    for (int i = 0; i < e.n; i++)
+        share(v, e.at[i]);
+    if (AST_IS(target, Name))
+        map_set(&v->shared, (uintptr_t)AST_AS(target, Name)->id, 1);
+    else if (AST_IS(target, Attribute))
+        map_set(&v->shared, (uintptr_t)AST_AS(target, Attribute)->attr, 1);
+    else if (AST_IS(target, Subscript))
+        v->parts |= AST_IS(AST_AS(target, Subscript)->value, Subscript);
+}
+
+/* What may hold a container under a second name, and the functions there are. */
+static void note_shared(Survey *v, Ast *n)
+{
+    const AstFunctionDef *def;
+    uintptr_t how = 1;
+
+    switch (n->kind) {
+    case AST_Param:
+        if (AST_AS(n, Param)->name)
+            map_set(&v->shared, (uintptr_t)AST_AS(n, Param)->name, 1);
+        break;
+    case AST_FunctionDef:
+        def = AST_AS(n, FunctionDef);
+        for (int i = 0; i < def->params.n; i++)
+            if (AST_IS(def->params.at[i], Param) && (AST_AS(def->params.at[i], Param)->kind == PARAM_VARARGS ||
+                                                     AST_AS(def->params.at[i], Param)->kind == PARAM_KWARGS))
+                how = 2;
+        if (def->name)
+            map_set(&v->defs, (uintptr_t)def->name, how);
+        break;
+    case AST_For: share(v, AST_AS(n, For)->target); break;
+    case AST_Assign:
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
+            const Ast *t = AST_AS(n, Assign)->targets.at[i];
+            if (!AST_IS(t, Tuple) && is_fresh(AST_AS(n, Assign)->value))
+                v->parts |= AST_IS(t, Subscript) && AST_IS(AST_AS(t, Subscript)->value, Subscript);
+            else
+                share(v, t);
+        }
+        break;
+    default: break;
+    }
+}
+
+/* Is a container changed through what may be another name of it? */
+static bool changes_shared(const Survey *v)
+{
+    for (uint32_t i = 0; i < v->shared.cap; i++)
+        if (v->shared.key[i] && map_find(&v->h->mutated, v->shared.key[i], NULL))
+            return true;
+    return v->parts;
+}
+
+static uintptr_t def_of(const Survey *v, const Ast *e)
+{
+    uintptr_t how = 0;
+
+    if (AST_IS(e, Name))
+        map_find(&v->defs, (uintptr_t)AST_AS(e, Name)->id, &how);
+    return AST_IS(e, Lambda) ? 1 : how;
+}
+
+static const Ast *argument_value(const Ast *a) { return AST_IS(a, Arg) ? AST_AS(a, Arg)->value : a; }
+
+/*
+ * Are the arguments of a call out of sight from then on? Those that a function hands on, those beside a function that may be
+ * called with them, and those that *args takes.  Of others the call itself says what becomes of them.
+ */
+static bool hides(const Survey *v, const AstCall *c)
+{
+    for (int i = 0; i < c->args.n; i++)
+        if (def_of(v, argument_value(c->args.at[i])))
+            return true;
+    if (AST_IS(c->func, Name) && AST_AS(c->func, Name)->bind == BIND_PRELUDE)
+        return false;
+    return v->inside || def_of(v, c->func) == 2;
+}
+
+static void mark_each(Survey *v, AstSeq s)
+{
+    for (int i = 0; i < s.n; i++) {
+        const Ast *e = AST_IS(s.at[i], DictItem) ? AST_AS(s.at[i], DictItem)->value : argument_value(s.at[i]);
+        if (AST_IS(e, Name))
+            mark(v->h, e);
+    }
+}
+
+/* Variables whose containers get other names, in a unit that changes some through such. */
+static bool mark_hidden(Ast *n, void *state)
+{
+    Survey *v = state;
+    bool function = n && (n->kind == AST_FunctionDef || n->kind == AST_Lambda);
+
+    if (!n || v->depth > DEEPEST)
+        return true;
+    switch (n->kind) {
+    case AST_Call:
+        if (hides(v, AST_AS(n, Call)))
+            mark_each(v, AST_AS(n, Call)->args);
+        break;
+    case AST_Tuple: mark_each(v, AST_AS(n, Tuple)->elts); break;
+    case AST_List: mark_each(v, AST_AS(n, List)->elts); break;
+    case AST_Dict: mark_each(v, AST_AS(n, Dict)->items); break;
+    case AST_Assign:                                /* cc = same(conf) */
+        if (AST_IS(AST_AS(n, Assign)->value, Call) && !is_fresh(AST_AS(n, Assign)->value))
+            for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
+                const Ast *t = AST_AS(n, Assign)->targets.at[i];
+                if (AST_IS(t, Name) && map_find(&v->h->mutated, (uintptr_t)AST_AS(t, Name)->id, NULL))
+                    mark_each(v, AST_AS(AST_AS(n, Assign)->value, Call)->args);
+            }
+        break;
+    default: break;
+    }
+    v->depth++;
+    v->inside += function;
+    ast_walk(n, mark_hidden, v);
+    v->inside -= function;
+    v->depth--;
+    return true;
+}
+
 /* ------------------------------------------------------------- the walk */
 
 static void note_targets_of(const Survey *v, AstSeq targets, bool stores)
@@ -168,10 +317,11 @@ static void visit_each(Survey *v, AstSeq s)
 static bool visit(Ast *n, void *state)
 {
     Survey *v = state;
-    AstCall *c;
 
     if (!n || v->depth > DEEPEST)
         return true;
+    if (v->own)
+        note_shared(v, n);
     switch (n->kind) {
     case AST_Name:
         v->C->setattr_used |= !v->h->library && (AST_AS(n, Name)->id == v->setattr || AST_AS(n, Name)->id == v->dict);
@@ -196,10 +346,9 @@ static bool visit(Ast *n, void *state)
         if (!v->h->library)
             note_derived(v->C, AST_AS(n, ClassDef));
         break;
-    case AST_Call:
-        c = AST_AS(n, Call);
-        if (AST_IS(c->func, Attribute) && is_mutator(AST_AS(c->func, Attribute)->attr))
-            mark(v->h, AST_AS(c->func, Attribute)->value);
+    case AST_Attribute:                             /* xs.append, called at once or handed on */
+        if (is_mutator(AST_AS(n, Attribute)->attr))
+            mark(v->h, AST_AS(n, Attribute)->value);
         break;
     default: break;
     }
@@ -211,9 +360,14 @@ static bool visit(Ast *n, void *state)
 
 void survey(Check *C, Home *h, Unit *u)
 {
-    Survey v = {h, C, sym("self"), sym("setattr"), sym("__dict__"), 0};
+    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .dict = sym("__dict__"),
+                .own = !h->library || (h->space && h->space->path)};
 
     visit((Ast *)u->module, &v);
+    if (changes_shared(&v))
+        mark_hidden((Ast *)u->module, &v);
+    map_done(&v.shared);
+    map_done(&v.defs);
 }
 
 /* Maps have no order, so a sum. */

@@ -189,22 +189,21 @@ static const Step *beneath_parts(const Step *load, Frame *f)
     return tensor ? s : NULL;
 }
 
+/* Where among the positions the i-th argument of a call begins. */
+static int begins(const int *start, int i) { return start ? start[i] : i; }
+
 /* The argument expression for a parameter; NULL: none stands there. */
-static const Step *argument(const Step *call, const Code *c, int slot, int skip)
+static const Step *argument(const Step *call, const int *start, const Code *c, int slot, int skip)
 {
     const StepSeq *args = call->seq;
-    int at = skip;
 
     for (int i = 0; i < args->n; i++) {
         const Step *a = args->at[i];
-        if (call->eval != ev_call_general) {
-            if (i + skip == slot)
-                return a;
-        } else if (a->flag) {
-            return NULL;
-        } else if (a->sym ? a->sym == c->param[slot] : at++ == slot) {
-            return a->a;
-        }
+        bool general = call->eval == ev_call_general;
+        if (general && a->flag)
+            continue;
+        if (general && a->sym ? a->sym == c->param[slot] : begins(start, i) + skip == slot)
+            return general ? a->a : a;
     }
     return NULL;
 }
@@ -232,26 +231,46 @@ static bool store_left(const Step *a, Frame *f, Value left)
     return left.tag == V_NONE || store_back(a, f, value_ref(left));
 }
 
-/* What *args: Region[...] left: for each argument that no parameter took its tensor, or None. */
-static bool store_each(const Step *call, const Code *c, Frame *f, int skip, Value v)
+/* f(*parts): the element of the list that stood at a position of the call becomes v. */
+static void store_in_list(const Step *call, const int *start, Frame *f, int position, Value v)
 {
-    int at = skip - c->npos;
-    bool ok = v.tag == V_TUPLE;
+    Step steps[6];
 
-    for (int i = 0; ok && i < call->seq->n; i++) {
+    for (int i = 0; start && i < call->seq->n; i++) {
         const Step *a = call->seq->at[i];
+        if (a->flag == 1 && position >= start[i] && position < start[i + 1] && place_of(a->a, steps, 6)) {
+            Value list = a->a->eval(a->a, f);
+            int64_t k = position - start[i];
+            if (list.tag == V_LIST && k < as_list(list)->n) {
+                value_unref(as_list(list)->at[k]);
+                as_list(list)->at[k] = value_ref(v);
+            }
+            value_unref(list);
+        }
+    }
+}
+
+/* What *args: Region[...] left: for each argument that no parameter took its tensor, or None. */
+static bool store_each(const Step *call, const int *start, const Code *c, Frame *f, int skip, Value v)
+{
+    const TupleObj *left = v.tag == V_TUPLE ? as_tuple(v) : NULL;
+    int taken = c->npos - skip;                     /* positions that parameters took */
+    bool ok = true;
+
+    for (int i = 0; ok && left && i < call->seq->n; i++) {
+        const Step *a = call->seq->at[i];
+        int k = begins(start, i) - taken;
         if (call->eval == ev_call_general) {
-            if (a->flag)
-                break;                              /* where further arguments went is not known from here */
-            if (a->sym)
+            if (a->flag || a->sym)
                 continue;
             a = a->a;
         }
-        if (at >= 0 && at < as_tuple(v)->n)
-            ok = store_left(a, f, as_tuple(v)->at[at]);
-        at++;
+        if (k >= 0 && k < left->n)
+            ok = store_left(a, f, left->at[k]);
     }
-    ok = ok || v.tag != V_TUPLE;
+    for (int k = 0; ok && left && start && k < left->n; k++)
+        if (left->at[k].tag == V_TENSOR)
+            store_in_list(call, start, f, k + taken, left->at[k]);
     value_unref(v);
     return ok;
 }
@@ -271,39 +290,7 @@ static bool store_named(const Step *call, Frame *f, Value v)
     return ok;
 }
 
-/* f(*parts): the list's element for a parameter becomes v, which is stolen. */
-static void store_in_list(const Step *call, Frame *f, int slot, int skip, Value v)
-{
-    const StepSeq *args = call->seq;
-    Step steps[6];
-    int at = skip;
-
-    for (int i = 0; call->eval == ev_call_general && i < args->n; i++) {
-        const Step *a = args->at[i];
-        if (!a->sym && !a->flag) {
-            at++;
-        } else if (a->flag == 1 && place_of(a->a, steps, 6)) {
-            Value list = a->a->eval(a->a, f);
-            if (list.tag == V_LIST && slot >= at && slot - at < as_list(list)->n) {
-                value_unref(as_list(list)->at[slot - at]);
-                as_list(list)->at[slot - at] = value_ref(v);
-            }
-            value_unref(list);
-            break;                                  /* where further arguments went is not known from here */
-        }
-    }
-    value_unref(v);
-}
-
-static bool has_star(const Step *call)
-{
-    for (int i = 0; call->eval == ev_call_general && i < call->seq->n; i++)
-        if (call->seq->at[i]->flag)
-            return true;
-    return false;
-}
-
-bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
+bool regions_back(const Step *call, const int *start, Frame *f, Value callee, bool with_self)
 {
     Interp *I = f->I;
     bool object = callee.tag == V_INSTANCE;
@@ -327,15 +314,16 @@ bool regions_back(const Step *call, Frame *f, Value callee, bool with_self)
         const Step *a;
         if (!(c->regions >> slot & 1))
             continue;
-        a = ok ? argument(call, c, slot, skip) : NULL;
+        a = ok ? argument(call, start, c, slot, skip) : NULL;
         if (ok && slot == c->kwargs)
             ok = store_named(call, f, left[k]);
         else if (ok && slot == c->varargs)
-            ok = store_each(call, c, f, skip, left[k]);
-        else if (ok && !a && has_star(call) && !is_err(left[k]))
-            store_in_list(call, f, slot, skip, left[k]);
-        else
+            ok = store_each(call, start, c, f, skip, left[k]);
+        else {
+            if (ok && !a && !is_err(left[k]))
+                store_in_list(call, start, f, slot - skip, left[k]);
             ok = store_back(a, f, left[k]) && ok;
+        }
         k++;
     }
     return ok;

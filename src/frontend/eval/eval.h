@@ -114,8 +114,11 @@ bool entry_tests(Frame *f);                     /* false: a condition of the sig
 bool signature_holds(Frame *f);                  /* tensors are what the signature says; false: ShapeError or TypeError is pending */
 void regions_drop(Interp *I);                    /* nobody stores what was left */
 void regions_leave(Frame *f);                   /* at the end of a function with regions */
-/* After a call: store what the callee left in its regions. with_self: its first parameter is no argument. */
-bool regions_back(const Step *call, Frame *f, Value callee, bool with_self);
+/*
+ * After a call: store what the callee left in its regions. with_self: its first parameter is no argument. start: the position
+ * that each argument begins at, and the one after all of them; NULL: there are no stars, and each is at its own place.
+ */
+bool regions_back(const Step *call, const int *start, Frame *f, Value callee, bool with_self);
 
 /* ------------------------------------------------------------- dict.c */
 

@@ -45,14 +45,14 @@ static inline Value call_direct(const Step *n, Frame *f, FuncObj *fn, const Valu
     return r;
 }
 
-/* What the called function left in regions goes where its arguments came from. */
-static inline Value with_regions(const Step *n, Frame *f, Value fv, bool with_self, Value r)
+/* What the called function left in regions goes where its arguments came from; start: see regions_back. */
+static inline Value with_regions(const Step *n, const int *start, Frame *f, Value fv, bool with_self, Value r)
 {
     if (__builtin_expect(f->I->region_code == NULL, 1))
         return r;
     if (is_err(r))
         regions_drop(f->I);
-    else if (!regions_back(n, f, fv, with_self)) {
+    else if (!regions_back(n, start, f, fv, with_self)) {
         value_unref(r);
         return VERR;
     }
@@ -114,7 +114,7 @@ static __attribute__((noinline)) Value call_gathered(const Step *n, Frame *f, Va
     else
         r = value_call_kw(f->I, fv, args, nargs, NULL, NULL, 0);
     slots_drop(args + extra, n->seq->n);
-    return with_regions(n, f, fv, extra, r);
+    return with_regions(n, NULL, f, fv, extra, r);
 }
 
 /* C(args) of a plain class with a fitting __init__: the instance goes straight into the window. */
@@ -192,7 +192,8 @@ Value ev_call_method(const Step *n, Frame *f)
 
 /* ------------------------------------------------------------- keywords and stars */
 
-typedef struct { Vec(Value) pos, kwval; Vec(Sym) kwname; } Gathered;
+/* start: the position, without the object, that each argument begins at, and the one after all of them. */
+typedef struct { Vec(Value) pos, kwval; Vec(Sym) kwname; Vec(int) start; } Gathered;
 
 static void gathered_done(Gathered *g)
 {
@@ -201,6 +202,7 @@ static void gathered_done(Gathered *g)
     vec_free(&g->pos);
     vec_free(&g->kwval);
     vec_free(&g->kwname);
+    vec_free(&g->start);
 }
 
 static bool spread(Interp *I, Gathered *g, Value v)
@@ -272,7 +274,7 @@ static Value call_keywords(const Step *n, Frame *f, Value fv, const Value *self)
     f->at = n;
     if (done == args->n) {
         r = value_call_kw(f->I, fv, pos, npos, kw, name, nkw);
-        r = with_regions(n, f, fv, self != NULL, r);
+        r = with_regions(n, NULL, f, fv, self != NULL, r);
     }
     slots_drop(pos + (self != NULL), npos - (self != NULL));
     slots_drop(kw, nkw);
@@ -289,12 +291,15 @@ static bool has_stars(const StepSeq *args)
 
 static bool gather(const StepSeq *args, Frame *f, Gathered *g)
 {
+    int object = g->pos.n;
+
     for (int i = 0; i < args->n; i++) {
         const Step *a = args->at[i];
         Value v = a->a->eval(a->a, f);
         bool ok = true;
         if (is_err(v))
             return false;
+        vec_push(&g->start, g->pos.n - object);
         if (a->flag) {
             ok = a->flag == 1 ? spread(f->I, g, v) : spread_dict(f->I, g, v);
             value_unref(v);
@@ -307,6 +312,7 @@ static bool gather(const StepSeq *args, Frame *f, Gathered *g)
         if (!ok)
             return false;
     }
+    vec_push(&g->start, g->pos.n - object);
     return true;
 }
 
@@ -338,7 +344,7 @@ Value ev_call_general(const Step *n, Frame *f)
     if (gather(n->seq, f, &g)) {
         f->at = n;
         r = value_call_kw(f->I, fv, g.pos.at, g.pos.n, g.kwval.at, g.kwname.at, g.kwval.n);
-        r = with_regions(n, f, fv, with_self, r);
+        r = with_regions(n, g.start.at, f, fv, with_self, r);
     }
     gathered_done(&g);
     if (n->flag)
