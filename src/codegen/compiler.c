@@ -51,13 +51,13 @@ bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBu
 
 bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err) { return lower(k, machine_host(), llvm_assembly, out, err); }
 
-/* Of the kernel's text. */
+/* Of the kernel's text, and of whether products in it are widened. */
 static Hash128 key_of(const TileKernel *k)
 {
     StrBuf all = {0};
     Hash128 key;
 
-    sb_printf(&all, "O%d ", kernel_level);
+    sb_printf(&all, "O%d%s ", kernel_level, pass_runs("tile.widen") ? "" : " narrow");
     tile_print(k, &all);
     key = hash_bytes128(all.s, all.n);
     sb_done(&all);

@@ -297,6 +297,14 @@ ConvWay convert_way(DType to, DType from, const ConvOpts *o)
     return o && is_clamped(to, from, o) ? CONV_CLAMPED : CONV_EXACT;
 }
 
+void bools_from_bytes(void *bytes, int64_t n)
+{
+    uint8_t *x = bytes;
+
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] != 0;
+}
+
 void raw_convert(DType to, void *dst, DType from, const void *src, int64_t n, const ConvOpts *o, int64_t first)
 {
     static const ConvOpts nearest;

@@ -25,6 +25,9 @@ static inline bool is_packed(DType t) { return dtype_info[t].sbits % 8 != 0; }
 void raw_unpack(DType t, const void *base, int64_t at, int64_t n, uint8_t *dst);
 void raw_pack(DType t, void *base, int64_t at, int64_t n, const uint8_t *src);
 
+/* Bytes from outside as elements of bools, which loops take to be 0 or 1: what is not 0 becomes 1. */
+void bools_from_bytes(void *bytes, int64_t n);
+
 /* Runs whose raw and lane forms are the same need no conversion. */
 static inline bool raw_is_lane(DType t) { return lane_dtype(t) == t; }
 void raw_to_lane(DType t, const void *raw, void *lane, int64_t n);

@@ -357,13 +357,14 @@ static void transpose(Gemm *g)
     *g = t;
 }
 
-/* A sum for each batch, of rows. */
-static void run_dots(const Gemm *g)
+/* A sum for each of some batches, of rows. */
+static void dots_part(int64_t lo, int64_t hi, void *st)
 {
+    const Gemm *g = st;
     const Dots *dots = cpu()->dots;
     int64_t size = g->accum == DT_f32 ? 4 : 8;
 
-    for (int64_t x = 0; x < g->batch; x++)
+    for (int64_t x = lo; x < hi; x++)
         (size == 4 ? dots->f32 : dots->f64)(g->k, (const char *)g->a + x * g->abatch * size, (const char *)g->b + x * g->bbatch * size,
                                             (char *)g->c + x * g->cbatch * size);
 }
@@ -376,7 +377,7 @@ KStatus gemm_run(KCtx *c, Gemm g)
     if (g.accum != DT_f32 && g.accum != DT_f64)
         return gemm_plain(c, &g);
     if (g.m == 1 && g.n == 1 && g.k > 1 && g.acol == 1 && g.brow == 1 && !g.done) {
-        run_dots(&g);
+        pool_for(g.batch, SMALL / g.k + 1, dots_part, &g);
         return K_OK;
     }
     if (g.n == 1 && g.m > 1 && g.crow == 1 && !g.done)

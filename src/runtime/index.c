@@ -192,7 +192,7 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
         for (int64_t j = 0; j < n; j++) {
             int64_t x = v[j] + (v[j] < 0 ? w->size : 0);
             wrong |= (uint64_t)x | (uint64_t)(w->size - 1 - x);         /* the sign of either */
-            at[j] = w->g.x->offset + x * w->stride;
+            at[j] = (int64_t)((uint64_t)w->g.x->offset + (uint64_t)x * (uint64_t)w->stride);       /* outside: no place, and not used */
         }
         if (wrong >> 63) {
             __atomic_store_n(&w->outside, true, __ATOMIC_RELAXED);
@@ -392,7 +392,10 @@ static int64_t count_ones(const uint8_t *v, int64_t n)
     return count;
 }
 
-/* Coordinates of elements found[0 .. k); *first is the first one of the row of the last axis whose other coordinates are in place. */
+/*
+ * Coordinates of elements found[0 .. k) of a tile; *first is, from where the tile begins, the first one of the row of the last
+ * axis whose other coordinates are in place.
+ */
 static void put_places(const Tensor *x, const int32_t *found, int64_t k, int64_t *first, int64_t *place, int32_t *o)
 {
     int last = x->rank - 1;
@@ -434,13 +437,14 @@ KStatus kernel_nonzero(KERNEL_ARGS)
         int64_t k = n - i < TILE ? n - i : TILE, m = 0;
         const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);
         for (int64_t j = 0; j < k; j++) {
-            found[m] = (int32_t)(i + j);
+            found[m] = (int32_t)(x->rank == 1 ? i + j : j);
             m += v[j];
         }
         if (x->rank == 1)
             memcpy(o, found, (size_t)m * sizeof *o);
         else
             put_places(x, found, m, &first, place, o);
+        first -= k;
         o += m * x->rank;
     }
     return K_OK;

@@ -8,6 +8,7 @@
 #include "runtime/tensor.h"
 
 #include "base/alloc.h"
+#include "runtime/convert.h"
 #include "runtime/reader.h"
 
 #include <inttypes.h>
@@ -231,8 +232,8 @@ static Tensor *read_elements(const Header *h, const void *data, size_t bytes)
     memcpy(t->store->data, data, bytes);
     if (h->swapped)
         swap_bytes(t->store->data, bytes / unit, unit);
-    for (size_t i = 0; h->type->dt == DT_bool && i < bytes; i++)
-        ((uint8_t *)t->store->data)[i] = ((uint8_t *)t->store->data)[i] != 0;
+    if (h->type->dt == DT_bool)
+        bools_from_bytes(t->store->data, (int64_t)bytes);
     return t;
 }
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "runtime/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,8 @@ static bool read_tensor(Reader *r, int key, SafeTensors *out)
     }
     if (e.hi > e.lo)
         memcpy(named.t->store->data, r->data + e.lo, e.hi - e.lo);
+    if (e.dtype == DT_bool)
+        bools_from_bytes(named.t->store->data, (int64_t)(e.hi - e.lo));
     vec_push(&out->tensors, named);
     return true;
 }

@@ -7,7 +7,9 @@
 #include "base/vfs.h"
 #include "frontend/eval/native.h"
 #include "frontend/lib/lib.h"
+#include "frontend/tensor/bind.h"
 #include "frontend/tensor/tensor_ops.h"
+#include "runtime/convert.h"
 #include "runtime/npz.h"
 #include "runtime/safetensors.h"
 
@@ -258,11 +260,11 @@ static void reverse_elements(char *p, size_t width, size_t n)
 static Value tensor_from_bytes(Interp *I, Value *a)
 {
     BytesObj *b = (BytesObj *)a[0].o;
-    DTypeObj *d = as_dtype(a[1]);
+    DType dtype = DT_f32;
     Dim shape[RANK_MAX];
-    int rank = shape_of(I, a[2], shape);
+    int rank = arg_dtype(I, a[1], &dtype) ? shape_of(I, a[2], shape) : -1;
     bool big = !strcmp(as_str(a[3])->s, "big");
-    size_t width = dtype_info[d->dtype].sbits / 8, n;
+    size_t width, n;
     int64_t count;
     Tensor *t;
 
@@ -273,15 +275,18 @@ static Value tensor_from_bytes(Interp *I, Value *a)
     if (!shape_elements(rank, shape, &count))
         return raise(I, EXC_ValueError, "a tensor cannot have that many elements");
     n = (size_t)count;
-    if (dtype_nbytes(d->dtype, n) != b->len)
-        return raise(I, EXC_ValueError, "%u bytes given, but the shape asks for %zu", b->len, dtype_nbytes(d->dtype, n));
-    t = tensor_new(d->dtype, rank, shape);
+    width = dtype_info[dtype].sbits / 8;
+    if (dtype_nbytes(dtype, n) != b->len)
+        return raise(I, EXC_ValueError, "%u bytes given, but the shape asks for %zu", b->len, dtype_nbytes(dtype, n));
+    t = tensor_new(dtype, rank, shape);
     if (!t)
         return raise(I, EXC_MemoryError, "not enough memory for %u bytes", b->len);
     if (b->len)
         memcpy(t->store->data, b->s, b->len);
+    if (dtype == DT_bool)
+        bools_from_bytes(t->store->data, (int64_t)n);
     if (big && width > 1)
-        reverse_elements(t->store->data, dtype_is_complex(d->dtype) ? width / 2 : width, dtype_is_complex(d->dtype) ? 2 * n : n);
+        reverse_elements(t->store->data, dtype_is_complex(dtype) ? width / 2 : width, dtype_is_complex(dtype) ? 2 * n : n);
     return tensor_value(t);
 }
 

@@ -78,10 +78,17 @@ static bool load_goes_along(Widen *w, const TileNode *n, int axis)
     return true;
 }
 
-static bool is_fixed(const Widen *w, const TileNode *n)
+/* Is the tile or scalar the same in all rounds? The loop stores nothing, so loads are if their places are. */
+static bool stands_still(const Widen *w, TileRef v, int depth)
 {
-    for (int i = 1; i < n->nin; i++)
-        if (times(w, n->in[i], 8) != 0)
+    const TileNode *n = v.node;
+
+    if (!inside(w, v))
+        return true;
+    if (depth == 0 || (n->op != TOP_const && n->op != TOP_load && n->op != TOP_map && n->op != TOP_splat))
+        return false;
+    for (int i = n->op == TOP_load; i < n->nin; i++)
+        if (n->op == TOP_load ? times(w, n->in[i], 8) != 0 : !stands_still(w, n->in[i], depth - 1))
             return false;
     return true;
 }
@@ -90,13 +97,8 @@ static bool map_goes_along(Widen *w, const TileNode *n, int axis)
 {
     for (int i = 0; i < n->nin; i++) {
         const TileType *t = tile_type(n->in[i]);
-        if (t->rank && t->extent[axis] == w->step) {
-            if (!goes_along(w, n->in[i], axis))
-                return false;
-        } else if (inside(w, n->in[i]) && t->rank) {            /* stretched: the same in all rounds */
-            if (n->in[i].node->op != TOP_load || !is_fixed(w, n->in[i].node))
-                return false;
-        }
+        if (!(t->rank && t->extent[axis] == w->step ? goes_along(w, n->in[i], axis) : stands_still(w, n->in[i], 8)))
+            return false;
     }
     return true;
 }
