@@ -133,7 +133,7 @@ struct Cls {
     Map stores;                 /* Sym -> number of statements that store it */
 };
 
-enum { ATTR_DERIVED = 1, ATTR_STORED = 2 };
+enum { ATTR_DERIVED = 1, ATTR_STORED = 2, ATTR_HIDDEN = 4 };
 
 /* The first round of a loop, walked quietly with what is so at its entry: outside of branches its sizes are sure. loop NULL: none. */
 typedef struct FirstRound { struct Loop *loop; int quiet, branches, calls; } FirstRound;
@@ -148,7 +148,8 @@ struct Check {
     Vec(Fn *) fns, signed_fns;  /* the program's; those whose signatures were read and have dims to be freed */
     Vec(CFrame *) frames;       /* whose dims are to be freed */
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
-    Map stored_attrs;           /* Sym -> ATTR_STORED: assigned through an attribute somewhere in the unit, ATTR_DERIVED: made by a derived class */
+    Map stored_attrs;           /* Sym -> ATTR_STORED: assigned through an attribute somewhere in the unit, ATTR_DERIVED: made by a derived class,
+                                   ATTR_HIDDEN: assigned by functions that are called out of sight */
     Map subclassed;             /* Sym -> 1: names of classes that others derive from */
     const Type **prelude;       /* by row: prelude_type of it, once known */
     Map rule_of;                /* Sym of a tensor function -> Rule * */
@@ -213,7 +214,11 @@ void var_put(Trail *trail, const Type **at, const Type *t);
 /* survey.c */
 void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */
 uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read the same */
+void survey_stored(Check *C, Sym attr);                 /* the attribute is stored out of sight */
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
+
+/* handed.c */
+void handed_stores(Check *C, Unit *u);                  /* reads which attributes functions store that are called out of sight */
 
 /* homes.c */
 void home_init(Check *C, Home *h, Scope *s);            /* of a module whose names are resolved */

@@ -264,9 +264,11 @@ static const Type *stored_type(Check *C, const Cls *c, Sym attr)
 /* What the object of a known call holds. NULL: nothing is known. */
 static const Type *held(Check *C, const Inst *i, Sym attr)
 {
-    uintptr_t t = 0;
+    uintptr_t t = 0, how = 0;
 
-    if (!i || i->wild || C->setattr_used || map_find(&C->wild, (uintptr_t)attr, NULL) || !map_find(&i->stored, (uintptr_t)attr, &t))
+    map_find(&C->stored_attrs, (uintptr_t)attr, &how);
+    if (!i || i->wild || how & ATTR_HIDDEN || C->setattr_used || map_find(&C->wild, (uintptr_t)attr, NULL) ||
+        !map_find(&i->stored, (uintptr_t)attr, &t))
         return NULL;
     return (const Type *)t;
 }

@@ -98,6 +98,8 @@ static void note_attr(Check *C, Sym attr, uintptr_t how)
     map_set(&C->stored_attrs, (uintptr_t)attr, was | how);
 }
 
+void survey_stored(Check *C, Sym attr) { note_attr(C, attr, ATTR_HIDDEN); }
+
 /* The attributes that a class's statements store. */
 static bool note_targets(Ast *n, void *state)
 {
@@ -366,6 +368,8 @@ void survey(Check *C, Home *h, Unit *u)
     visit((Ast *)u->module, &v);
     if (changes_shared(&v))
         mark_hidden((Ast *)u->module, &v);
+    if (v.own)
+        handed_stores(C, u);
     map_done(&v.shared);
     map_done(&v.defs);
 }
