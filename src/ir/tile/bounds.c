@@ -169,6 +169,25 @@ static TileBounds magnitude(TileBounds a)
     return is_empty(a) ? nothing : (TileBounds){holds_zero(a) ? 0 : fmin(fabs(a.lo), fabs(a.hi)), far, a.nan};
 }
 
+/* To ints as they are cut off or rounded, NaN as 0; to bools as they differ from 0. */
+static TileBounds converted(TileBounds x, const TAttr *a, DType to)
+{
+    if (is_empty(x) || dtype_is_float(to) || dtype_is_complex(to))
+        return x;
+    if (to == DT_bool)
+        return (TileBounds){!holds_zero(x), x.lo != 0 || x.hi != 0 || x.nan, false};
+    return (TileBounds){a->rounding ? floor(x.lo) : trunc(x.lo), a->rounding ? ceil(x.hi) : trunc(x.hi), x.nan};
+}
+
+/* The nearest numbers that a dtype has to these, none of them infinite. */
+static TileBounds saturated(TileBounds x, DType to)
+{
+    TileBounds y = rounded(x, to);
+
+    y = (TileBounds){fmax(fmin(y.lo, largest(to)), -largest(to)), fmax(fmin(y.hi, largest(to)), -largest(to)), y.nan};
+    return is_empty(x) ? nothing : y;
+}
+
 /* Is it exact, whatever its operands? */
 static bool is_exact(OpId op)
 {
@@ -216,7 +235,8 @@ static TileBounds mapped(Bounding *b, const TileNode *n)
     case OP_maximum: return (TileBounds){fmax(x.lo, y.lo), fmax(x.hi, y.hi), x.nan || y.nan};
     case OP_where: return join(y, z);
     case OP_mod: return y.lo > 0 && !y.nan && !x.nan && !holds_inf(x) ? (TileBounds){0, y.hi, false} : anything;
-    case OP_convert: case OP_stop_gradient: return x;
+    case OP_convert: return converted(x, n->attr, (DType)n->type[0].dtype);
+    case OP_stop_gradient: return x;
     default: return of_dtype((DType)n->type[0].dtype);
     }
 }
@@ -228,8 +248,8 @@ static TileBounds of_map(Bounding *b, const TileNode *n)
 
     if (dtype_is_complex(to) || dtype_is_complex(tile_map_dtype((OpId)n->attr->op, n->in)))
         return anything;
-    if (n->attr->op == OP_convert && n->attr->saturate && !is_empty(y))
-        return (TileBounds){fmax(fmin(y.lo, largest(to)), -largest(to)), fmax(fmin(y.hi, largest(to)), -largest(to)), y.nan};
+    if (n->attr->op == OP_convert && n->attr->saturate && dtype_is_float(to))
+        return saturated(y, to);
     return is_exact((OpId)n->attr->op) ? y : rounded(y, to);
 }
 
