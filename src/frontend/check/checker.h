@@ -185,7 +185,7 @@ struct Check {
 
 enum { UNROLL_MAX = 1024 };     /* rounds of loops in loops that are walked one by one */
 /* Expressions that a check may look at, following calls and unrolling loops included: some 50 ms, and 10 us a token. */
-enum { FUEL = 250000, FUEL_BYTE = 12, CALL_DEPTH = 24, RECURSION = 3 };
+enum { FUEL = 180000, FUEL_BYTE = 12, CALL_DEPTH = 24, RECURSION = 3 };
 
 /* The arguments of one call, as written. */
 typedef struct CallArg { Sym name; const Type *type; Ast *node; uint8_t stars; } CallArg;

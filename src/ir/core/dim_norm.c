@@ -186,7 +186,10 @@ static bool nested_floor(Dim r, int64_t k, Dim *out)
     return true;
 }
 
-static Dim fdiv_const(Dim p, int64_t k)
+enum { DIVIDE_MAX = 16 };
+static int dividing;                            /* divisions inside each other: facts may lead from one to the next in a circle */
+
+static Dim divided_by(Dim p, int64_t k)
 {
     Term one;
     int n;
@@ -210,7 +213,7 @@ static Dim fdiv_const(Dim p, int64_t k)
     r = dim_of_sum(&rest);
     if (dim_const_value(r, &c))
         return a;                               /* 0 <= c < k */
-    if (g > 1) {
+    if (g > 1 && dividing < DIVIDE_MAX) {
         Sum less;
         sum_start(&less);
         t = dim_terms(r, &one, &n);
@@ -218,12 +221,22 @@ static Dim fdiv_const(Dim p, int64_t k)
             sum_add(&less, floor_div(t[i].c, g), t[i].m);
         return dim_add(a, fdiv(dim_of_sum(&less), k / g));
     }
-    if (nested_floor(r, k, &inner))
+    if (dividing < DIVIDE_MAX && nested_floor(r, k, &inner))
         return dim_add(a, inner);
     b = dim_bounds(r);
     if (b.lo >= 0 && b.hi < k)
         return a;
     return dim_add(a, atom_dim(ATOM_FDIV, r, k));
+}
+
+static Dim fdiv_const(Dim p, int64_t k)
+{
+    Dim q;
+
+    dividing++;
+    q = divided_by(p, k);
+    dividing--;
+    return q;
 }
 
 /* q is one term: what it divides comes out. */
