@@ -1,13 +1,15 @@
 /*
  * Operands of products: packed, and shared by groups.
  *
- * Right ones are packed in panels as wide as the blocks of the product, so that what a
- * block reads lies in one piece, left ones row by row.  All groups of a column of blocks multiply by the same blocks of b.  So what
- * a round of the loop over the depth takes of b stays, packed (and turned, and converted),
- * in memory of the thread: the next group that asks for the same places of the same
- * parameter finds it there; so does the next column of what the row takes of a.  Places are compared, so nothing is assumed of how
- * groups are launched; but they run in strips of a few columns, from the top
- * to the bottom, as many as have room in the second cache.
+ * Right ones are packed in panels as wide as the blocks of the product, so that
+ * what a block reads lies in one piece, left ones row by row.  All groups of a
+ * column of blocks multiply by the same blocks of b.  So what a round of the
+ * loop over the depth takes of b stays, packed (and turned, and converted), in
+ * memory of the thread: the next group that asks for the same places of the
+ * same parameter finds it there; so does the next column of what the row takes
+ * of a.  Places are compared, so nothing is assumed of how groups are launched;
+ * but they run in strips of a few columns, from the top to the bottom, as many
+ * as have room in the second cache.
  *
  *     columns of a strip: w      slot: (column % w) * rounds + round      tag: where the load begins
  */
