@@ -26,7 +26,7 @@ typedef enum TypeKind {
 } TypeKind;
 
 enum { RANK_UNKNOWN = 255, ITEMS_MAX = 32 };
-enum { TYPE_NODES = 1 << 13 };  /* a larger container is one of anything, so that x = (x, x) again and again stays small */
+enum { TYPE_NODES = 1 << 11 };  /* a larger container is one of anything, so that x = (x, x) again and again stays small */
 
 typedef struct Type Type;
 struct Type {
