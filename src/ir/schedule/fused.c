@@ -435,17 +435,23 @@ static int run_rows(Run *u, const Variant *v) { return fused_state.compiler ? ru
 /* Pairs of neighbours, then pairs of those, until one is left; an odd one passes. */
 static void combine(const Tensor *part, OpId reduction, Tensor *total)
 {
-    LoopFn *step = loop_find(tile_step_op(reduction), (DType)total->dtype);
-    size_t bytes = raw_size((DType)total->dtype);
+    DType dt = (DType)total->dtype;
+    LoopFn *step = loop_find(tile_step_op(reduction), dt);
+    size_t bytes = raw_size(dt);
     char *x = part->store->data;
+    _Alignas(16) char left[16], right[16];              /* lanes: narrow floats are computed with as f32 */
 
     for (int64_t n = part->shape[0]; n > 1; n = (n + 1) / 2)
         for (int64_t i = 0; i < n; i += 2) {
             char *to = x + (size_t)(i / 2) * bytes, *a = x + (size_t)i * bytes;
-            if (i + 1 < n)
-                step(1, to, a, a + bytes, NULL);
-            else
+            if (i + 1 < n) {
+                raw_to_lane(dt, a, left, 1);
+                raw_to_lane(dt, a + bytes, right, 1);
+                step(1, left, left, right, NULL);
+                lane_to_raw(dt, left, to, 1);
+            } else {
                 memmove(to, a, bytes);
+            }
         }
     memcpy(total->store->data, x, bytes);
 }
