@@ -43,13 +43,6 @@
 
 extern char **environ;
 
-static int complain(StrBuf *err, int code)
-{
-    fprintf(stderr, "error: %s\n", sb_str(err));
-    sb_done(err);
-    return code;
-}
-
 static int print(StrBuf *out)
 {
     fwrite(out->s, 1, out->n, stdout);

@@ -27,13 +27,6 @@
 typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; char *text; } Piece;
 typedef Vec(Piece) Pieces;
 
-static int complain(StrBuf *err, int code)
-{
-    fprintf(stderr, "error: %s\n", sb_str(err));
-    sb_done(err);
-    return code;
-}
-
 /* ------------------------------------------------------------- passes */
 
 /* Names of all passes, by level: what is listed, and what a mistyped one is compared with. */

@@ -70,11 +70,8 @@ int launches_of_program(const Options *o)
     Program p;
     int code = EXIT_MISTAKE;
 
-    if (!src) {
-        fprintf(stderr, "error: %s\n", sb_str(&err));
-        sb_done(&err);
-        return EXIT_MISTAKE;
-    }
+    if (!src)
+        return complain(&err, EXIT_MISTAKE);
     if (program_check(&p, src, (CheckOptions){0})) {
         program_report(&p, o, stderr);
         kernel_launched = see_launch;

@@ -377,11 +377,8 @@ int lint_program(const Options *o)
     const Source *src = load_program(o->operand[0], &err);
     int code = EXIT_MISTAKE;
 
-    if (!src) {
-        fprintf(stderr, "error: %s\n", sb_str(&err));
-        sb_done(&err);
-        return EXIT_MISTAKE;
-    }
+    if (!src)
+        return complain(&err, EXIT_MISTAKE);
     if (program_check(&p, src, (CheckOptions){0})) {
         t.sink = &p.sink;
         kernel_launched = see_launch;

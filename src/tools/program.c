@@ -17,6 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
+int complain(StrBuf *err, int code)
+{
+    fprintf(stderr, "error: %s\n", sb_str(err));
+    sb_done(err);
+    return code;
+}
+
 bool program_parse(Program *p, const Source *src)
 {
     *p = (Program){0};

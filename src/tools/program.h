@@ -19,6 +19,9 @@ struct Interp;
 
 enum { EXIT_OK = 0, EXIT_MISTAKE = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
+/* "error: ..." on standard error; ends the text, and gives the code. */
+int complain(StrBuf *err, int code);
+
 typedef struct Program {
     Unit *unit;
     Scope *globals;

@@ -185,16 +185,21 @@ static KVal int_product(Body *B, const Lin *a, const Lin *b)
 /* Divisors that may be 0 or less go the way of data, where x // 0 is 0. */
 static KVal int_quotient(Body *B, AstOp op, KVal a, KVal b, const Lin *x, const Lin *y)
 {
-    int64_t d, v;
+    bool number = lin_number_of(y, &(int64_t){0}), known;
+    int64_t u, v, q;
+    KVal z;
 
-    if (lin_number_of(y, &d) && d > 0) {
-        if (op == AOP_FLOORDIV && d == 1)
-            return kb_int(B, *x);
+    if (op == AOP_FLOORDIV && number && y->c == 1)
+        return kb_int(B, *x);
+    known = lin_known(B, x, &u) && lin_known(B, y, &v);
+    if ((number || known) && kb_positive(B, y))
         return kb_index_op(B, op == AOP_FLOORDIV ? TOP_idiv : TOP_imod, x, y);
+    z = int_map(B, op_of[op], a, b);
+    if (known && v && v != -1 && !kb_bad(z)) {
+        q = u / v - (u % v && (u < 0) != (v < 0));
+        kb_know_from(B, z.lin->t[0].r, op == AOP_FLOORDIV ? q : u - q * v, x, y);
     }
-    if (lin_known(B, y, &v) && v > 0 && lin_known(B, x, &d))
-        return kb_index_op(B, op == AOP_FLOORDIV ? TOP_idiv : TOP_imod, x, y);
-    return int_map(B, op_of[op], a, b);
+    return z;
 }
 
 static KVal ints_binary(Body *B, AstOp op, KVal a, KVal b)

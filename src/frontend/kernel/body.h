@@ -180,6 +180,7 @@ typedef struct Body {
     bool returns_tuple;
     Vec(Value) kept;            /* alive while it is made */
     KReads reads;
+    Vec(Sym) positive;          /* sizes that are above 0 wherever this version runs */
     /* found out late: kept over the attempts */
     Map *unroll;                /* Ast * -> 1 */
     Map *stack;                 /* path of a buffer that takes turns -> STACK_MAX * number of the stack + its place there */
@@ -218,6 +219,7 @@ KVal kb_dimension(Body *B, Sym name, bool block);        /* of a parameter, as t
 
 void kb_to_front(Body *B, TileNode *n);                  /* a node at the body's end goes before all that is not like it */
 void kb_know(Body *B, TileRef r, int64_t v, uint64_t sizes);     /* an index follows from these sizes, and is v in this launch */
+void kb_know_from(Body *B, TileRef r, int64_t v, const Lin *a, const Lin *b);    /* ... from those that two known sums follow from */
 
 /* number.c: emitting */
 TileRef kb_emit(Body *B, TileOp op, const TAttr *a, const TileRef *in, int n);
@@ -244,6 +246,7 @@ bool lin_add(Body *B, Lin a, Lin b, int64_t k, Lin *out);       /* a + k * b */
 TileRef lin_ref(Body *B, const Lin *l);
 bool lin_number_of(const Lin *l, int64_t *out);         /* is it a number as it stands? */
 bool lin_known(Body *B, const Lin *l, int64_t *out);    /* its value in this launch */
+bool kb_positive(Body *B, const Lin *l);                /* is it above 0 in this launch, and all others that the version will be for? */
 bool kb_need_number(Body *B, const Lin *l, const char *what, int64_t *out);      /* ... which then the kernel is made for */
 bool kb_to_lin(Body *B, KVal v, Lin *out);               /* an index; false: it is none, reported */
 bool kb_is_int(KVal v);                                  /* of Python's */

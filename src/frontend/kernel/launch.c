@@ -94,9 +94,12 @@ static bool holds(const Version *v, const char *key, const KSpec *s)
 {
     if (strcmp(v->key, key) != 0)
         return false;
-    for (int i = 0; i < v->fixed.n; i++)
-        if (launch_size(s, v->fixed.at[i].name) != v->fixed.at[i].v)
+    for (int i = 0; i < v->fixed.n; i++) {
+        const Fixed *f = &v->fixed.at[i];
+        int64_t size = launch_size(s, f->name);
+        if (f->least ? size < f->v : size != f->v)
             return false;
+    }
     for (int i = 0; i < v->reads.n; i++)
         if (!same_value(*v->reads.at[i].at, v->reads.at[i].v))
             return false;
@@ -118,7 +121,7 @@ static char *make_key(Interp *I, const KSpec *s)
             sb_printf(&b, "|%s%d", dtype_info[p->tensor->dtype].name, p->tensor->rank);
             sb_putc(&b, p->tensor->rank && (p->tensor->stride[p->tensor->rank - 1] == 1 || p->tensor->shape[p->tensor->rank - 1] <= 1) ? 'c' : 's');
         } else if (p->v.tag == V_INT || p->v.tag == V_FLOAT) {
-            sb_puts(&b, p->v.tag == V_INT ? "|int" : "|float");
+            sb_puts(&b, p->v.tag == V_FLOAT ? "|float" : p->v.i < 0 ? "|-int" : "|int");
         } else {
             sb_puts(&b, "|=");
             if (!value_repr_to(I, p->v, &b))
@@ -168,7 +171,9 @@ Version *launch_version(Launch *L)
     if (v->k) {
         for (uint32_t i = 0; i < B.fixed_names.cap; i++)
             if (B.fixed_names.key[i])
-                vec_push(&v->fixed, ((Fixed){(Sym)(uintptr_t)B.fixed_names.key[i], launch_size(&L->spec, (Sym)(uintptr_t)B.fixed_names.key[i])}));
+                vec_push(&v->fixed, ((Fixed){(Sym)(uintptr_t)B.fixed_names.key[i], launch_size(&L->spec, (Sym)(uintptr_t)B.fixed_names.key[i]), false}));
+        for (int i = 0; i < B.positive.n; i++)
+            vec_push(&v->fixed, ((Fixed){B.positive.at[i], 1, true}));
         for (int i = 0; i < B.reads.n; i++)
             vec_push(&v->reads, B.reads.at[i]);
         B.reads.n = 0;

@@ -7,7 +7,7 @@
 #include "frontend/kernel/body.h"
 #include "frontend/kernel/launch.h"
 
-typedef struct Fixed { Sym name; int64_t v; } Fixed;
+typedef struct Fixed { Sym name; int64_t v; bool least; } Fixed;     /* a size is v, or least: v or more */
 
 /* One version of a kernel. */
 typedef struct Version {

@@ -478,7 +478,7 @@ static void for_range(Body *B, AstFor *s, KVal range)
         return;
     }
     l.can_unroll = numbers;
-    l.plain = lin_number_of(&l.step, &k) ? k > 0 : lin_known(B, &l.step, &a) && a > 0;
+    l.plain = kb_positive(B, &l.step);
     if (!l.plain) {
         KVal n = rounds_of(B, lo, hi, step);
         if (kb_bad(n) || !kb_to_lin(B, n, &l.count))

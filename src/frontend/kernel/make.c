@@ -34,6 +34,7 @@ KVal kb_size(Body *B, Sym name, int64_t v)
         *s = (KSize){.name = name, .v = v};
         tile_size(B->k, name);
         a.name = name;
+        a.i = v < 0;
         B->b.at = &B->k->body;
         s->ref = kb_emit(B, TOP_size, &a, NULL, 0);
         B->b.at = here;
@@ -361,6 +362,7 @@ static void drop(Body *B)
     map_done(&B->buffers);
     map_done(&B->guess);
     vec_free(&B->indices);
+    vec_free(&B->positive);
     for (int i = 0; i < B->kept.n; i++)
         value_unref(B->kept.at[i]);
     vec_free(&B->kept);

@@ -343,11 +343,55 @@ static bool known_sum(Body *B, const Lin *l, int64_t *out, uint64_t *sizes)
     return true;
 }
 
+void kb_know_from(Body *B, TileRef r, int64_t v, const Lin *a, const Lin *b)
+{
+    int64_t x;
+    uint64_t sizes, more;
+
+    if (known_sum(B, a, &x, &sizes) && known_sum(B, b, &x, &more))
+        kb_know(B, r, v, sizes | more);
+}
+
 bool lin_known(Body *B, const Lin *l, int64_t *out)
 {
     uint64_t sizes;
 
     return known_sum(B, l, out, &sizes);
+}
+
+/* Is an index of sizes 0 or more in every launch; above 0, where the sizes that this takes are? */
+static bool counts(Body *B, TileRef r, bool above)
+{
+    const TileNode *n = r.node;
+    const Known *k;
+
+    switch (n->op) {
+    case TOP_index: return n->attr->i >= above;
+    case TOP_imul: return counts(B, n->in[0], above) && counts(B, n->in[1], above);
+    case TOP_iadd: return counts(B, n->in[0], false) && counts(B, n->in[1], false) && (!above || counts(B, n->in[0], true) || counts(B, n->in[1], true));
+    case TOP_size:
+        if (n->attr->i || !above)
+            return !n->attr->i;
+        k = known_of(B, r);
+        if (k && k->v > 0)
+            vec_push(&B->positive, n->attr->name);
+        return k && k->v > 0;
+    default: return false;
+    }
+}
+
+bool kb_positive(Body *B, const Lin *l)
+{
+    bool above = l->c > 0;
+
+    if (l->c < 0)
+        return false;
+    for (int i = 0; i < l->n; i++)
+        if (l->t[i].k < 0 || !counts(B, l->t[i].r, false))
+            return false;
+    for (int i = 0; i < l->n && !above; i++)
+        above = counts(B, l->t[i].r, true);
+    return above;
 }
 
 bool kb_need_number(Body *B, const Lin *l, const char *what, int64_t *out)
@@ -391,15 +435,14 @@ KVal kb_index_op(Body *B, TileOp op, const Lin *a, const Lin *b)
 {
     TileRef y = index_node(B, op, a, b);
     int64_t x, z, v;
-    uint64_t sx, sz;
 
     if (!y.node)
         return KBAD;
-    if (known_sum(B, a, &x, &sx) && known_sum(B, b, &z, &sz) && !((op == TOP_idiv || op == TOP_imod) && z <= 0)) {
+    if (lin_known(B, a, &x) && lin_known(B, b, &z) && !((op == TOP_idiv || op == TOP_imod) && z <= 0)) {
         int64_t q = z ? x / z - (x % z < 0) : 0;
         v = op == TOP_iadd ? x + z : op == TOP_isub ? x - z : op == TOP_imul ? x * z : op == TOP_idiv ? q : op == TOP_imod ? x - q * z
           : op == TOP_imin ? (x < z ? x : z) : (x > z ? x : z);
-        kb_know(B, y, v, sx | sz);
+        kb_know_from(B, y, v, a, b);
     }
     return kb_int(B, lin_of(y));
 }

@@ -97,18 +97,20 @@ bool graph_replace(Graph *g, Node *n, Node *by, StrBuf *err)
 
 static bool read_attributes(const char *text, Attr *a, StrBuf *err)
 {
-    Reader p = {.start = text, .at = text, .end = text + strlen(text), .err = err};
+    Reader p = {0};
 
-    read_skip(&p);
-    while (!p.bad && p.at < p.end) {
+    scan_init(&p.s, text, strlen(text), err);
+    scan_skip(&p.s);
+    while (!p.s.bad && p.s.at < p.s.end) {
         if (!read_attribute(&p, a))
-            read_fail(&p, "'%.40s' is no attribute", p.at);
-        read_accept(&p, ",");
-        read_skip(&p);
+            scan_fail(&p.s, "'%.40s' is no attribute", p.s.at);
+        scan_accept(&p.s, ",");
+        scan_skip(&p.s);
     }
     map_done(&p.sizes);
     vec_free(&p.conds);
-    return !p.bad;
+    scan_done(&p.s);
+    return !p.s.bad;
 }
 
 /* NULL: the op does not take these operands. */

@@ -28,10 +28,10 @@ static GValue value(Reader *p, Scope *s)
 {
     int64_t v;
 
-    read_expect(p, "%");
-    v = read_integer(p);
-    if (p->bad || v < 0 || v >= s->value.n) {
-        read_fail(p, "%%%lld is not defined", (long long)v);
+    scan_expect(&p->s, "%");
+    v = scan_integer(&p->s);
+    if (p->s.bad || v < 0 || v >= s->value.n) {
+        scan_fail(&p->s, "%%%lld is not defined", (long long)v);
         return (GValue){NULL, 0};
     }
     return s->value.at[v];
@@ -40,7 +40,7 @@ static GValue value(Reader *p, Scope *s)
 static void define(Reader *p, Scope *s, int64_t n, GValue v)
 {
     if (n != s->value.n || n >= VALUES_MAX)
-        read_fail(p, "expected %%%d here", s->value.n);
+        scan_fail(&p->s, "expected %%%d here", s->value.n);
     else
         vec_push(&s->value, v);
 }
@@ -60,35 +60,35 @@ typedef struct Line {           /* what a line of a node says */
 
 static void results(Reader *p, Line *l)
 {
-    if (!read_accept(p, "%"))
+    if (!scan_accept(&p->s, "%"))
         return;
     do {
-        vec_push(&l->number, read_integer(p));
-        read_expect(p, ":");
+        vec_push(&l->number, scan_integer(&p->s));
+        scan_expect(&p->s, ":");
         vec_push(&l->type, read_type(p));
-    } while (!p->bad && read_accept(p, ",") && read_expect(p, "%"));
-    read_expect(p, "=");
+    } while (!p->s.bad && scan_accept(&p->s, ",") && scan_expect(&p->s, "%"));
+    scan_expect(&p->s, "=");
 }
 
 static void operands(Reader *p, Scope *s, Line *l)
 {
-    read_expect(p, "(");
-    if (read_accept(p, ")"))
+    scan_expect(&p->s, "(");
+    if (scan_accept(&p->s, ")"))
         return;
     do
         vec_push(&l->in, value(p, s));
-    while (!p->bad && l->in.n < 4096 && read_accept(p, ","));
-    read_expect(p, ")");
+    while (!p->s.bad && l->in.n < 4096 && scan_accept(&p->s, ","));
+    scan_expect(&p->s, ")");
 }
 
 static int effect(Reader *p)
 {
-    Sym w = read_word(p);
+    Sym w = scan_word(&p->s);
 
     for (int i = 0; i < EFFECT_COUNT; i++)
         if (!strcmp(w->text, op_effect[i].name))
             return i;
-    read_fail(p, "'%.40s' is not an effect", w->text);
+    scan_fail(&p->s, "'%.40s' is not an effect", w->text);
     return 0;
 }
 
@@ -96,20 +96,20 @@ static void effects(Reader *p, Line *l)
 {
     do
         l->effects |= op_effect[effect(p)].flag;
-    while (!p->bad && read_accept(p, ","));
-    read_expect(p, "]");
+    while (!p->s.bad && scan_accept(&p->s, ","));
+    scan_expect(&p->s, "]");
 }
 
 static void tokens(Reader *p, Line *l)
 {
-    if (read_accept(p, "free"))
+    if (scan_accept(&p->s, "free"))
         return;
     do {
         int e = effect(p);
-        read_expect(p, ":");
-        l->token[e] = read_integer(p);
+        scan_expect(&p->s, ":");
+        l->token[e] = scan_integer(&p->s);
         l->ordered |= op_effect[e].flag;
-    } while (!p->bad && read_accept(p, ","));
+    } while (!p->s.bad && scan_accept(&p->s, ","));
 }
 
 /* What is written about effects must be what the op has, in the order of the text. */
@@ -118,40 +118,51 @@ static void effects_agree(Reader *p, Scope *s, const Line *l, const Node *n)
     unsigned flags = node_effects(n);
 
     if (l->says_effects && l->effects != flags)
-        read_fail(p, "%s has other effects than are written", op_info[n->op].name);
-    for (int i = 0; i < EFFECT_COUNT && !p->bad; i++) {
+        scan_fail(&p->s, "%s has other effects than are written", op_info[n->op].name);
+    for (int i = 0; i < EFFECT_COUNT && !p->s.bad; i++) {
         const OpEffect *e = &op_effect[i];
         bool has = flags & e->flag && e->ordered;
         if (l->says_token && has != !!(l->ordered & e->flag))
-            read_fail(p, "%s %s a token of %s", op_info[n->op].name, has ? "needs" : "has no use for", e->name);
+            scan_fail(&p->s, "%s %s a token of %s", op_info[n->op].name, has ? "needs" : "has no use for", e->name);
         else if (l->says_token && has && l->token[i] != s->next[i])
-            read_fail(p, "token %s:%lld where %s:%u is next", e->name, (long long)l->token[i], e->name, s->next[i]);
+            scan_fail(&p->s, "token %s:%lld where %s:%u is next", e->name, (long long)l->token[i], e->name, s->next[i]);
         s->next[i] += has;
     }
 }
 
+/* Which region follows; -1: none. */
+static int region_key(Reader *p)
+{
+    static const char *const key[] = {"region0", "region1", "region2", "region3"};
+
+    for (int k = 0; k < 4; k++)
+        if (scan_accept(&p->s, key[k]))
+            return k;
+    return -1;
+}
+
 static void rest(Reader *p, Line *l)
 {
+    int k;
+
     l->a = attr_default();
-    if (read_accept(p, "{")) {
-        read_skip(p);
-        while (!p->bad && read_attribute(p, &l->a))
-            read_skip(p);
-        read_expect(p, "}");
+    if (scan_accept(&p->s, "{")) {
+        scan_skip(&p->s);
+        while (!p->s.bad && read_attribute(p, &l->a))
+            scan_skip(&p->s);
+        scan_expect(&p->s, "}");
     }
-    if (read_accept(p, "recompute="))
-        l->again = (uint32_t)read_integer(p);
-    if ((l->says_effects = read_accept(p, "effects=[")))
+    if (scan_accept(&p->s, "recompute="))
+        l->again = (uint32_t)scan_integer(&p->s);
+    if ((l->says_effects = scan_accept(&p->s, "effects=[")))
         effects(p, l);
-    if ((l->says_token = read_accept(p, "token=")))
+    if ((l->says_token = scan_accept(&p->s, "token=")))
         tokens(p, l);
-    while (!p->bad && read_accept(p, "region")) {
-        int64_t k = read_integer(p);
-        if (k < 0 || k > 3 || l->a.region[k])
-            read_fail(p, "bad region");
+    while (!p->s.bad && (k = region_key(p)) >= 0)
+        if (l->a.region[k])
+            scan_fail(&p->s, "bad region");
         else
             l->a.region[k] = graph(p);
-    }
 }
 
 /* Type the node and compare with what is written. */
@@ -167,12 +178,12 @@ static void types_agree(Reader *p, Line *l)
     for (int i = 0; i < p->conds.n; i++)
         dim_cond_assume(&p->conds.at[i]);
     if (!op_infer(l->op, &l->a, x, n, y, &nout, &why, &code))
-        read_fail(p, "%s", sb_str(&why));
+        scan_fail(&p->s, "%s", sb_str(&why));
     else if (nout != l->type.n)
-        read_fail(p, "%s gives %d results, %d are written", op_info[l->op].name, nout, l->type.n);
-    for (int i = 0; i < nout && !p->bad; i++) {
+        scan_fail(&p->s, "%s gives %d results, %d are written", op_info[l->op].name, nout, l->type.n);
+    for (int i = 0; i < nout && !p->s.bad; i++) {
         if (!result_fits(l->op, &l->type.at[i], &y[i]))
-            read_fail(p, "result %d of %s has another type", i, op_info[l->op].name);
+            scan_fail(&p->s, "result %d of %s has another type", i, op_info[l->op].name);
         l->type.at[i].weak = y[i].weak;
         l->type.at[i].policy = y[i].policy;
     }
@@ -185,18 +196,18 @@ static void types_agree(Reader *p, Line *l)
 /* What is wrong with a node is reported at its line. */
 static void append(Reader *p, Scope *s, Line *l)
 {
-    const char *behind = p->at;
+    const char *behind = p->s.at;
     Node *node;
 
-    p->at = l->start;
+    p->s.at = l->start;
     types_agree(p, l);
-    if (p->bad)
+    if (p->s.bad)
         return;
     node = graph_append(s->g, l->op, &l->a, l->in.at, l->in.n, l->type.at, l->type.n, (Span){0, 0});
     node->again = l->again;
     effects_agree(p, s, l, node);
-    if (!p->bad)
-        p->at = behind;
+    if (!p->s.bad)
+        p->s.at = behind;
     for (int i = 0; i < l->type.n; i++)
         define(p, s, l->number.at[i], (GValue){node, i});
 }
@@ -219,25 +230,25 @@ static bool scope_line(Reader *p, Scope *s)
     StrBuf b = {0};
     bool known = false;
 
-    if (outer && read_accept(p, "}")) {
+    if (outer && scan_accept(&p->s, "}")) {
         const char *last = strrchr(outer->text, ' ');
         s->g->scope = last ? sym_n(outer->text, (size_t)(last - outer->text)) : NULL;
         return true;
     }
-    read_skip(p);
-    from = p->at;
+    scan_skip(&p->s);
+    from = p->s.at;
     for (size_t i = 0; !known && i < sizeof keys / sizeof *keys; i++)
-        known = read_accept(p, keys[i]);
+        known = scan_accept(&p->s, keys[i]);
     if (!known)
         return false;
-    while (p->at < p->end && !isspace((unsigned char)*p->at) && *p->at != '{')
-        p->at++;
-    sb_printf(&b, "%s%s%.*s", outer ? outer->text : "", outer ? " " : "", (int)(p->at - from), from);
+    while (p->s.at < p->s.end && !isspace((unsigned char)*p->s.at) && *p->s.at != '{')
+        p->s.at++;
+    sb_printf(&b, "%s%s%.*s", outer ? outer->text : "", outer ? " " : "", (int)(p->s.at - from), from);
     s->g->scope = sym_n(sb_str(&b), b.n);
     sb_done(&b);
     if (depth_of_scope(s->g->scope) > DEPTH_MAX)
-        read_fail(p, "blocks are nested too deeply");
-    return read_expect(p, "{");
+        scan_fail(&p->s, "blocks are nested too deeply");
+    return scan_expect(&p->s, "{");
 }
 
 static void node(Reader *p, Scope *s)
@@ -245,17 +256,17 @@ static void node(Reader *p, Scope *s)
     Line l = {.a = attr_default()};
     Sym name;
 
-    read_skip(p);
-    l.start = p->at;
+    scan_skip(&p->s);
+    l.start = p->s.at;
     results(p, &l);
-    name = read_word(p);
-    if (!p->bad && !op_find(name->text, &l.op))
-        read_fail(p, "'%.40s' is not an op", name->text);
-    if (!p->bad)
+    name = scan_word(&p->s);
+    if (!p->s.bad && !op_find(name->text, &l.op))
+        scan_fail(&p->s, "'%.40s' is not an op", name->text);
+    if (!p->s.bad)
         operands(p, s, &l);
-    if (!p->bad)
+    if (!p->s.bad)
         rest(p, &l);
-    if (!p->bad)
+    if (!p->s.bad)
         append(p, s, &l);
     for (int k = 0; k < 4; k++)
         graph_unref(l.a.region[k]);
@@ -267,40 +278,40 @@ static void node(Reader *p, Scope *s)
 
 static void params(Reader *p, Scope *s)
 {
-    read_expect(p, "(");
-    if (read_accept(p, ")"))
+    scan_expect(&p->s, "(");
+    if (scan_accept(&p->s, ")"))
         return;
     do {
         TType y;
         int64_t n;
-        read_expect(p, "%");
-        n = read_integer(p);
-        read_expect(p, ":");
+        scan_expect(&p->s, "%");
+        n = scan_integer(&p->s);
+        scan_expect(&p->s, ":");
         y = read_type(p);
-        if (read_accept(p, "policy("))
+        if (scan_accept(&p->s, "policy("))
             y.policy = read_policy(p);
-        if (!p->bad)
+        if (!p->s.bad)
             define(p, s, n, graph_param(s->g, &y));
-    } while (!p->bad && read_accept(p, ","));
-    read_expect(p, ")");
+    } while (!p->s.bad && scan_accept(&p->s, ","));
+    scan_expect(&p->s, ")");
 }
 
 static void conditions(Reader *p, Graph *g)
 {
-    if (!read_accept(p, "where "))
+    if (!scan_accept(&p->s, "where "))
         return;
     do {
         DimCond c = {.a = read_size(p, "=!>")};
-        if (read_accept(p, "=="))
+        if (scan_accept(&p->s, "=="))
             c.rel = DIM_IS_EQ;
-        else if (read_accept(p, "!="))
+        else if (scan_accept(&p->s, "!="))
             c.rel = DIM_IS_NE;
-        else if (read_expect(p, ">="))
+        else if (scan_expect(&p->s, ">="))
             c.rel = DIM_IS_GE;
         c.b = read_size(p, ",{");
         vec_push(&g->conds, c);
         vec_push(&p->conds, c);
-    } while (!p->bad && read_accept(p, ","));
+    } while (!p->s.bad && scan_accept(&p->s, ","));
 }
 
 static Graph *graph(Reader *p)
@@ -310,35 +321,35 @@ static Graph *graph(Reader *p)
     int outer;
 
     if (++p->depth > DEPTH_MAX)
-        read_fail(p, "regions are nested too deeply");
-    read_expect(p, "graph");
-    read_expect(p, "@");
-    read_skip(p);
-    s.g = graph_new(*p->at == '"' ? read_quoted(p) : read_word(p));
+        scan_fail(&p->s, "regions are nested too deeply");
+    scan_expect(&p->s, "graph");
+    scan_expect(&p->s, "@");
+    scan_skip(&p->s);
+    s.g = graph_new(*p->s.at == '"' ? scan_quoted(&p->s) : scan_word(&p->s));
     params(p, &s);
-    read_expect(p, "->");
-    read_expect(p, "(");
-    if (!read_accept(p, ")")) {
+    scan_expect(&p->s, "->");
+    scan_expect(&p->s, "(");
+    if (!scan_accept(&p->s, ")")) {
         do {
-            read_expect(p, "%");
-            vec_push(&result, read_integer(p));
-        } while (!p->bad && read_accept(p, ","));
-        read_expect(p, ")");
+            scan_expect(&p->s, "%");
+            vec_push(&result, scan_integer(&p->s));
+        } while (!p->s.bad && scan_accept(&p->s, ","));
+        scan_expect(&p->s, ")");
     }
     outer = p->conds.n;
     conditions(p, s.g);
-    read_expect(p, "{");
-    while (!p->bad) {
+    scan_expect(&p->s, "{");
+    while (!p->s.bad) {
         if (scope_line(p, &s))
             continue;
-        if (p->bad || read_accept(p, "}"))
+        if (p->s.bad || scan_accept(&p->s, "}"))
             break;
         node(p, &s);
     }
     s.g->scope = NULL;
-    for (int i = 0; i < result.n && !p->bad; i++)
+    for (int i = 0; i < result.n && !p->s.bad; i++)
         if (result.at[i] < 0 || result.at[i] >= s.value.n)
-            read_fail(p, "result %%%lld is not defined", (long long)result.at[i]);
+            scan_fail(&p->s, "result %%%lld is not defined", (long long)result.at[i]);
         else
             graph_result(s.g, s.value.at[result.at[i]]);
     p->depth--;
@@ -350,32 +361,22 @@ static Graph *graph(Reader *p)
 
 Graph *graph_parse(const char *text, size_t len, StrBuf *err)
 {
-    StrBuf copy = {0};          /* with a NUL at the end, for strtod and friends */
-    Reader p = {.err = err};
+    Reader p = {0};
     Graph *g = NULL;
 
-    sb_write(&copy, text, len);
-    p.at = p.start = sb_str(&copy);
-    p.end = p.start + strlen(p.start);
-    if (p.end - p.start != (ptrdiff_t)len)
-        read_fail(&p, "the text contains a zero byte");
-    if (!read_accept(&p, "tessera.schedule v"))          /* a graph with fused nodes */
-        read_expect(&p, "tessera.graph v");
-    if (!p.bad && read_integer(&p) != 1)
-        read_fail(&p, "only version 1 of the text form is known");
-    if (read_accept(&p, "hash="))            /* says what the text was; whoever edits it need not compute it */
-        (void)read_word(&p);
-    if (!p.bad)
+    scan_init(&p.s, text, len, err);
+    if (!scan_accept(&p.s, "tessera.schedule"))          /* a graph with fused nodes */
+        scan_expect(&p.s, "tessera.graph");
+    scan_heading(&p.s);
+    if (!p.s.bad)
         g = graph(&p);
-    read_skip(&p);
-    if (!p.bad && p.at != p.end)
-        read_fail(&p, "text behind the graph");
-    if (!p.bad && !graph_verify(g, err))
-        p.bad = true;
+    scan_finish(&p.s, "graph");
+    if (!p.s.bad && !graph_verify(g, err))
+        p.s.bad = true;
     map_done(&p.sizes);
     vec_free(&p.conds);
-    sb_done(&copy);
-    if (p.bad) {
+    scan_done(&p.s);
+    if (p.s.bad) {
         graph_unref(g);
         return NULL;
     }

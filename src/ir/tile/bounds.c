@@ -7,11 +7,12 @@
 #include "ir/tile/bounds.h"
 
 #include "ir/tile/tile_impl.h"
+#include "runtime/convert.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { TRIPS = 256, ROUNDS = 3, WORK = 1 << 18 };       /* walked one by one; until what grows is given up; nodes in all */
+enum { TRIPS = 256, ROUNDS = 3, WORK = 1 << 18 };       /* walked one by one; until what grows is given up; nodes, before nothing is tried twice */
 
 typedef struct Bounding {
     const TileKernel *k;
@@ -20,7 +21,7 @@ typedef struct Bounding {
     uint32_t *number;
     TileBounds *at;                     /* by value number */
     TileBounds stored;
-    int64_t left;                       /* nodes that may still be walked trip by trip */
+    int64_t left;                       /* nodes that may still be walked more than once */
 } Bounding;
 
 static const TileBounds nothing = {INFINITY, -INFINITY, false}, anything = {-INFINITY, INFINITY, true};
@@ -146,6 +147,13 @@ static TileBounds growing(TileBounds a, double (*f)(double), double from)
     return is_empty(a) ? nothing : y;
 }
 
+/* One more joins a maximum, a minimum. */
+static TileBounds extreme(TileBounds a, TileBounds b, OpId op)
+{
+    return op == OP_max ? (TileBounds){fmax(a.lo, b.lo), fmax(a.hi, b.hi), a.nan || b.nan}
+                        : (TileBounds){fmin(a.lo, b.lo), fmin(a.hi, b.hi), a.nan || b.nan};
+}
+
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double sign(double x) { return (x > 0) - (x < 0); }
 
@@ -231,8 +239,8 @@ static TileBounds mapped(Bounding *b, const TileNode *n)
     case OP_div: return divide(x, y);
     case OP_pow: return powers(x, y);
     case OP_fma: return add(multiply(x, y), z);
-    case OP_minimum: return (TileBounds){fmin(x.lo, y.lo), fmin(x.hi, y.hi), x.nan || y.nan};
-    case OP_maximum: return (TileBounds){fmax(x.lo, y.lo), fmax(x.hi, y.hi), x.nan || y.nan};
+    case OP_minimum: return extreme(x, y, OP_min);
+    case OP_maximum: return extreme(x, y, OP_max);
     case OP_where: return join(y, z);
     case OP_mod: return y.lo > 0 && !y.nan && !x.nan && !holds_inf(x) ? (TileBounds){0, y.hi, false} : anything;
     case OP_convert: return converted(x, n->attr, (DType)n->type[0].dtype);
@@ -255,12 +263,26 @@ static TileBounds of_map(Bounding *b, const TileNode *n)
 
 /* ---- sums ---- */
 
-static TileBounds reduced(TileBounds x, OpId op, double n, DType dt)
+/* What comes out where there is nothing to reduce. */
+static TileBounds of_none(OpId op, DType dt)
+{
+    char raw[16];
+    double x;
+
+    if (dtype_is_complex(dt))
+        return anything;
+    tile_identity(op, dt, raw);
+    raw_convert(DT_f64, &x, dt, raw, 1, NULL, 0);
+    return exactly(x);
+}
+
+/* Of n numbers at most; some: of one at least. */
+static TileBounds reduced(TileBounds x, OpId op, double n, bool some, DType dt)
 {
     TileBounds y;
 
     switch (op) {
-    case OP_max: case OP_min: return x;
+    case OP_max: case OP_min: return some ? x : join(x, of_none(op, dt));
     case OP_sum:
         y = several(x, 0, n);
         for (double steps = n; steps > 1; steps /= 2)           /* each level rounds; eight lanes are no deeper */
@@ -268,6 +290,17 @@ static TileBounds reduced(TileBounds x, OpId op, double n, DType dt)
         return rounded(y, dt);
     case OP_any: case OP_all: return (TileBounds){0, 1, false};
     default: return of_dtype(dt);
+    }
+}
+
+/* A tree after one more value. */
+static TileBounds pushed(TileBounds tree, TileBounds x, OpId op, DType dt)
+{
+    switch (op) {
+    case OP_max: case OP_min: return extreme(tree, x, op);
+    case OP_sum: return rounded(add(tree, x), dt);
+    case OP_prod: return of_dtype(dt);
+    default: return join(tree, x);
     }
 }
 
@@ -314,10 +347,10 @@ static bool carry(Bounding *b, const TileRef *from, const TileBlock *to, int ski
     return changed;
 }
 
-/* What still grows after some rounds grows on. */
-static void give_up(Bounding *b, const TileBlock *block, int skip, int n)
+/* What still grows after some rounds grows on; where loops in loops took too long already, all may. */
+static void give_up(Bounding *b, const TileBlock *block, int skip, int n, int round)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && (round == ROUNDS || b->left <= 0); i++)
         *slot(b, (TileRef){block->params.at[skip + i], 0}) = anything;
 }
 
@@ -342,11 +375,10 @@ static void walk_for(Bounding *b, const TileNode *n)
     }
     *index = (TileBounds){first.lo, fmax(first.lo, end.hi - 1), false};
     for (int round = 0; !sure; round++) {
+        give_up(b, body, 1, n->nout, round);
         walk(b, body);
         if (!carry(b, body->yields.at, body, 1, n->nout, true))
             break;
-        if (round == ROUNDS)
-            give_up(b, body, 1, n->nout);
     }
     results(b, n, body, 1);
 }
@@ -357,14 +389,13 @@ static void walk_while(Bounding *b, const TileNode *n)
 
     carry(b, n->in, test, 0, n->nout, false);
     for (int round = 0;; round++) {
+        give_up(b, test, 0, n->nout, round);
         walk(b, test);
         for (int i = 0; i < n->nout; i++)
             *slot(b, (TileRef){body->params.at[i], 0}) = *slot(b, (TileRef){test->params.at[i], 0});
         walk(b, body);
         if (!carry(b, body->yields.at, test, 0, n->nout, true))
             break;
-        if (round == ROUNDS)
-            give_up(b, test, 0, n->nout);
     }
     results(b, n, test, 0);
 }
@@ -399,8 +430,8 @@ static TileBounds of_index(Bounding *b, const TileNode *n)
     case TOP_iadd: return add(x, y);
     case TOP_isub: return add(x, negated(y));
     case TOP_imul: return multiply(x, y);
-    case TOP_imin: return (TileBounds){fmin(x.lo, y.lo), fmin(x.hi, y.hi), false};
-    case TOP_imax: return (TileBounds){fmax(x.lo, y.lo), fmax(x.hi, y.hi), false};
+    case TOP_imin: return extreme(x, y, OP_min);
+    case TOP_imax: return extreme(x, y, OP_max);
     case TOP_imod: return (TileBounds){0, y.hi - 1, false};
     case TOP_idiv: x = divide(x, y); return (TileBounds){floor(x.lo), floor(x.hi), false};
     default: return (TileBounds){-INFINITY, INFINITY, false};
@@ -433,13 +464,11 @@ static TileBounds value(Bounding *b, const TileNode *n)
     case TOP_iota: return rounded(add(in(b, n, 0), (TileBounds){0, n->type[0].extent[n->attr->axis] - 1, false}), dt);
     case TOP_ilt: case TOP_ieq: return (TileBounds){0, 1, false};
     case TOP_map: return of_map(b, n);
-    case TOP_reduce: return reduced(in(b, n, 0), (OpId)n->attr->op, tile_type(n->in[0])->extent[n->attr->axis], dt);
+    case TOP_reduce: return reduced(in(b, n, 0), (OpId)n->attr->op, tile_type(n->in[0])->extent[n->attr->axis], in(b, n, 1).lo >= 1, dt);
     case TOP_dot: return multiplied(b, n);
-    case TOP_tree: return n->attr->op == OP_sum ? exactly(0) : n->attr->op == OP_prod ? exactly(1) : nothing;
-    case TOP_push:
-        return n->type[0].op == OP_sum ? rounded(add(in(b, n, 0), in(b, n, 1)), dt)
-             : n->type[0].op == OP_prod ? of_dtype(dt) : join(in(b, n, 0), in(b, n, 1));
-    case TOP_lane_reduce: return reduced(in(b, n, 0), (OpId)n->attr->op, n->attr->i ? (double)n->attr->i : b->k->lanes, dt);
+    case TOP_tree: return of_none((OpId)n->attr->op, dt);
+    case TOP_push: return pushed(in(b, n, 0), in(b, n, 1), (OpId)n->type[0].op, dt);
+    case TOP_lane_reduce: return reduced(in(b, n, 0), (OpId)n->attr->op, n->attr->i ? (double)n->attr->i : b->k->lanes, true, dt);
     case TOP_load: case TOP_gather: return tile_type(n->in[0])->space == SPACE_GLOBAL ? join(of_dtype(dt), exactly(n->attr->f)) : anything;
     default: return n->type[0].kind == TILE_INDEX ? of_index(b, n) : anything;
     }

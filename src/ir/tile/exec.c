@@ -120,7 +120,9 @@ static bool run_index(Exec *e, const TileNode *n)
 
     switch (n->op) {
     case TOP_index: *y = n->attr->i; return true;
-    case TOP_size: *y = size_named(e, n->attr->name); return true;
+    case TOP_size:
+        *y = size_named(e, n->attr->name);
+        return *y >= 0 || n->attr->i || exec_fault(e, n, "the size %s is %" PRId64, n->attr->name->text, *y);
     case TOP_group: *y = e->group[n->attr->axis]; return true;
     case TOP_lane: *y = 0; return true;
     case TOP_extent: *y = exec_slot(e, n->in[0])->view.extent[n->attr->axis]; return true;

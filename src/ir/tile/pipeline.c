@@ -95,7 +95,9 @@ static bool counts_up(TileRef v, int depth)
         return counts_up(n->block->owner->in[0], depth + 1);
     if (n->op == TOP_index)
         return n->attr->i >= 0;
-    if (n->op == TOP_size || n->op == TOP_group || n->op == TOP_lane || n->op == TOP_extent)
+    if (n->op == TOP_size)
+        return !n->attr->i;
+    if (n->op == TOP_group || n->op == TOP_lane || n->op == TOP_extent)
         return true;
     if (n->op == TILE_PARAM || !is_index_op(n))
         return false;

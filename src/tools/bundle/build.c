@@ -14,13 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int complain(StrBuf *err, int code)
-{
-    fprintf(stderr, "error: %s\n", sb_str(err));
-    sb_done(err);
-    return code;
-}
-
 /* ---- names ---- */
 
 /* The last part of a path without its ending, as a C identifier. */

@@ -21,13 +21,6 @@
 
 enum { INPUT_MAX = 1 << 30 };
 
-static int complain(StrBuf *err, int code)
-{
-    fprintf(stderr, "error: %s\n", sb_str(err));
-    sb_done(err);
-    return code;
-}
-
 /* ---- inputs ---- */
 
 typedef struct Numbers { const Json *j; DType dtype; Tensor *t; int64_t at; StrBuf *err; } Numbers;
