@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness.test import Context, Fail, Skip  # noqa: E402
 
 ORDER = ("style", "cli", "cache", "bundles", "tune", "profile", "unit", "graphs", "schedules", "staged", "compiled", "passes", "programs", "kernels", "faults", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "unseen", "repl", "pathological",
-         "durable", "robust", "leaks", "sanitized")
+         "durable", "gpt2", "robust", "leaks", "sanitized")
 
 
 def arguments():
