@@ -363,6 +363,19 @@ static void choose_backend(const char *name, const char *level)
 #endif
 }
 
+/* What --ir target shows. false: nobody knows it. */
+static bool choose_machine(const char *name)
+{
+#ifdef TSR_LLVM
+    const Machine *m = name ? machine_find(name) : NULL;
+
+    compile_shown(m);
+    return m || !name;
+#else
+    return true;
+#endif
+}
+
 /* A byte, as a number; anything else is not asked for. */
 static void fill_memory(const char *text)
 {
@@ -402,6 +415,10 @@ static int do_verb(const Options *o)
     if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))
         return complain(&out, EXIT_USAGE);
     choose_backend(o->value[OPT_backend] ? o->value[OPT_backend] : "auto", o->value[OPT_opt_level]);
+    if (!choose_machine(o->value[OPT_machine])) {
+        fprintf(stderr, "error: --machine takes base, v3, v4, sm_80 and sm_90a, not '%s'\n", o->value[OPT_machine]);
+        return EXIT_USAGE;
+    }
     announce_mode(o);
     return verb_fn[o->verb](o);
 }

@@ -7,6 +7,7 @@
 #include "codegen/compiler.h"
 
 #include "codegen/cpu.h"
+#include "codegen/gpu.h"
 #include "codegen/origin.h"
 
 #include "base/alloc.h"
@@ -49,7 +50,26 @@ void compile_level(int level)
 
 bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err) { return lower(k, m, llvm_object, object, err); }
 
-bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err) { return lower(k, machine_host(), llvm_assembly, out, err); }
+bool compile_ptx(const TileKernel *k, const Machine *m, GpuFrame *frame, StrBuf *ptx, StrBuf *err)
+{
+    Llvm *u = llvm_new(k->name->text, m);
+    bool ok = gpu_emit(u, k, "kernel", frame, err) && llvm_verify(u, err) && llvm_optimise(u, LEVEL_O3, err) && llvm_object(u, LEVEL_O3, ptx, err);
+
+    llvm_free(u);
+    return ok;
+}
+
+static const Machine *shown;
+
+void compile_shown(const Machine *m) { shown = m; }
+
+bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err)
+{
+    const Machine *m = shown ? shown : machine_host();
+    GpuFrame frame;
+
+    return machine_is_gpu(m) ? compile_ptx(k, m, &frame, out, err) : lower(k, m, llvm_assembly, out, err);
+}
 
 /* Of the kernel's text, and of whether products in it are widened. */
 static Hash128 key_of(const TileKernel *k)

@@ -15,7 +15,12 @@ void compile_level(int level);
 struct Machine;
 bool compile_object(const TileKernel *k, const struct Machine *m, StrBuf *object, StrBuf *err);
 
-/* The kernel as assembly text for this machine. */
+/* The kernel as assembly text for the machine that is shown. */
 bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err);
+void compile_shown(const struct Machine *m);            /* from now on; this one, until told */
+
+/* The kernel, its function named "kernel", as PTX for a GPU; *frame is what a launch has to know. false: *err says why. */
+struct GpuFrame;
+bool compile_ptx(const TileKernel *k, const struct Machine *m, struct GpuFrame *frame, StrBuf *ptx, StrBuf *err);
 
 #endif

@@ -9,6 +9,7 @@
  * lane here, so barriers are nothing, and an asynchronous copy is a copy.
  */
 #include "codegen/cpu_lane.h"
+#include "codegen/gpu_impl.h"
 
 #include "base/alloc.h"
 #include "runtime/called.h"
@@ -83,7 +84,7 @@ LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes)
     LLVMValueRef slot;
 
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (e->stack + bytes <= STACK_MAX) {
+    if (!e->gpu && e->stack + bytes <= STACK_MAX) {
         e->stack += bytes;
         slot = llvm_slot(e->u, LLVMArrayType2(byte_type(e), (uint64_t)bytes));
         LLVMSetAlignment(slot, ALIGN);
@@ -172,20 +173,20 @@ static LLVMValueRef arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LL
     }
 }
 
-static LLVMValueRef size_value(CpuCode *e, const TileNode *n)
-{
-    return word_at(e, i64_type(e), e->size, 8 * (int64_t)size_at(e, n->attr->name));
-}
+/* Of the launch: its sizes, then its numbers of groups. */
+static LLVMValueRef launch_word(CpuCode *e, int i) { return e->word ? e->word[i] : word_at(e, i64_type(e), e->size, 8 * (int64_t)i); }
+
+static LLVMValueRef size_value(CpuCode *e, const TileNode *n) { return launch_word(e, size_at(e, n->attr->name)); }
 
 LLVMValueRef cpu_size(CpuCode *e, Sym name)
 {
     for (int i = 0; i < e->k->size.n; i++)
         if (e->k->size.at[i] == name)
-            return word_at(e, i64_type(e), e->size, 8 * (int64_t)i);
+            return launch_word(e, i);
     return NULL;
 }
 
-LLVMValueRef cpu_groups(CpuCode *e, int axis) { return word_at(e, i64_type(e), e->size, 8 * (int64_t)(e->k->size.n + axis)); }
+LLVMValueRef cpu_groups(CpuCode *e, int axis) { return launch_word(e, e->k->size.n + axis); }
 
 static LLVMValueRef to_index(CpuCode *e, const TileNode *n)
 {
@@ -200,7 +201,7 @@ LLVMValueRef cpu_index(CpuCode *e, const TileNode *n)
     case TOP_index: return cpu_number(e, n->attr->i);
     case TOP_size: return size_value(e, n);
     case TOP_group: return e->group[n->attr->axis];
-    case TOP_lane: return cpu_number(e, 0);
+    case TOP_lane: return e->gpu ? gpu_lane(e) : cpu_number(e, 0);
     case TOP_match: return cpu_number(e, 1);
     case TOP_extent: return cpu_val(e, n->in[0])->extent[n->attr->axis];
     case TOP_to_index: return to_index(e, n);
@@ -210,7 +211,7 @@ LLVMValueRef cpu_index(CpuCode *e, const TileNode *n)
 
 /* ---- views and trees ---- */
 
-static void set_strides(CpuCode *e, Val *v, const TileType *t)
+void cpu_set_strides(CpuCode *e, Val *v, const TileType *t)
 {
     for (int i = 0; i < t->rank; i++)
         if (t->stride[i] != STRIDE_ANY)
@@ -228,7 +229,7 @@ static void bind_param(CpuCode *e, int i)
         v->extent[k] = word_at(e, i64_type(e), e->arg, at + (int64_t)offsetof(TileArg, extent) + 8 * k);
         v->stride[k] = word_at(e, i64_type(e), e->arg, at + (int64_t)offsetof(TileArg, stride) + 8 * k);
     }
-    set_strides(e, v, &n->type[0]);
+    cpu_set_strides(e, v, &n->type[0]);
 }
 
 static LLVMValueRef aligned(CpuCode *e, LLVMValueRef bytes)
@@ -263,7 +264,7 @@ static void alloc(CpuCode *e, const TileNode *n)
     v->x = offset(e, e->scratch, cpu_op(e, LLVMAdd, e->fixed, e->allocated));
     e->allocated = cpu_op(e, LLVMAdd, e->allocated, bytes);
     if (n->attr->space != SPACE_LOCAL || !e->lanes)
-        set_strides(e, v, &n->type[0]);
+        cpu_set_strides(e, v, &n->type[0]);
 }
 
 static void part(CpuCode *e, const TileNode *n)
@@ -286,9 +287,9 @@ static void part(CpuCode *e, const TileNode *n)
 static void new_tree(CpuCode *e, const TileNode *n)
 {
     Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
-    int64_t level = cpu_level_elements(&n->type[0]) * (int64_t)raw_size(lane_dtype((DType)n->type[0].dtype));
+    int64_t level = cpu_level_elements(e, &n->type[0]) * (int64_t)raw_size(lane_dtype((DType)n->type[0].dtype));
 
-    v->x = cpu_buffer(e, level * TILE_LEVELS);
+    v->x = cpu_buffer(e, level * cpu_levels(e));
     v->count = llvm_slot(e->u, i64_type(e));
     LLVMBuildStore(e->u->builder, cpu_number(e, 0), v->count);
 }
@@ -381,7 +382,7 @@ static void emit_dot(CpuCode *e, const TileNode *n)
 
 static void emit_node(CpuCode *e, const TileNode *n)
 {
-    if (e->lanes && cpu_lane_node(e, n))
+    if ((e->lanes && cpu_lane_node(e, n)) || (e->gpu && gpu_node(e, n)))
         return;
     if (uses_open(e, n) || loads_stored(e, n))
         cpu_close(e);
@@ -412,7 +413,9 @@ static void emit_node(CpuCode *e, const TileNode *n)
         cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_val(e, n->in[0])->x;
         break;
     case TOP_commit: case TOP_wait: case TOP_barrier: break;
-    default: cpu_control(e, n);
+    default:
+        cpu_control(e, n);
+        gpu_written(e);
     }
 }
 
@@ -421,6 +424,7 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
     e->loads.n = 0;
     if (b->owner && b->owner->op != TOP_if && !cpu_trees_stay(e, b))
         return;
+    gpu_written(e);                             /* by a round before, or by nobody yet */
     for (const TileNode *n = b->first; n && !e->failed; n = n->next) {
         e->visited[n->id] = true;
         if (n != e->done)
@@ -436,7 +440,7 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
 
 /* ---- the functions ---- */
 
-static void set_groups(CpuCode *e, LLVMValueRef g)
+void cpu_set_groups(CpuCode *e, LLVMValueRef g)
 {
     LLVMValueRef n[3];
     int axes = e->k->grid.n;
@@ -460,7 +464,7 @@ LLVMValueRef cpu_uniform(CpuCode *e, const TileNode *n)
     return arithmetic(e, n, cpu_uniform(e, n->in[0].node), cpu_uniform(e, n->in[1].node));
 }
 
-static void begin_function(CpuCode *e, const char *name, LLVMTypeRef type)
+void cpu_begin_function(CpuCode *e, const char *name, LLVMTypeRef type)
 {
     e->fn = LLVMAddFunction(e->u->module, name, type);
     LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
@@ -476,7 +480,7 @@ static void emit_scratch(CpuCode *e, const char *name)
     StrBuf own = {0};
 
     sb_printf(&own, "%s.scratch", name);
-    begin_function(e, sb_str(&own), LLVMFunctionType(i64_type(e), &p, 1, false));
+    cpu_begin_function(e, sb_str(&own), LLVMFunctionType(i64_type(e), &p, 1, false));
     bytes = cpu_op(e, LLVMAdd, cpu_keep_bytes(e), cpu_number(e, e->fixed_bytes));
     for (const TileNode *n = e->k->body.first; n; n = n->next) {
         if (n->op != TOP_alloc)
@@ -489,23 +493,34 @@ static void emit_scratch(CpuCode *e, const char *name)
     sb_done(&own);
 }
 
+/* How many bytes buffers of known size take together is known when all code is there, and used before. */
+LLVMValueRef cpu_fixed_begin(CpuCode *e, const char *name)
+{
+    StrBuf own = {0};
+    LLVMValueRef global;
+
+    sb_printf(&own, "%s_fixed", name);
+    global = LLVMAddGlobal(e->u->module, i64_type(e), sb_str(&own));
+    sb_done(&own);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, true);
+    e->fixed = LLVMBuildLoad2(e->u->builder, i64_type(e), global, "");
+    return global;
+}
+
+void cpu_fixed_end(CpuCode *e, LLVMValueRef fixed) { LLVMSetInitializer(fixed, cpu_number(e, e->fixed_bytes)); }
+
 static void emit_kernel(CpuCode *e, const char *name)
 {
     LLVMTypeRef p = pointer_type(e), i64 = i64_type(e), param[] = {p, p, p, i64, i64};
     LLVMBasicBlockRef start;
-    StrBuf fixed = {0};
-    LLVMValueRef global, kept;
+    LLVMValueRef fixed, kept;
     CpuLoop l;
 
-    begin_function(e, name, LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), param, 5, false));
+    cpu_begin_function(e, name, LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), param, 5, false));
     e->arg = LLVMGetParam(e->fn, 1);
     e->scratch = LLVMGetParam(e->fn, 2);
-    sb_printf(&fixed, "%s.fixed", name);
-    global = LLVMAddGlobal(e->u->module, i64, sb_str(&fixed));
-    sb_done(&fixed);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
-    LLVMSetGlobalConstant(global, true);
-    e->fixed = LLVMBuildLoad2(e->u->builder, i64, global, "");
+    fixed = cpu_fixed_begin(e, name);
     start = cpu_block(e);                       /* slots go to the entry, before everything else */
     LLVMBuildBr(e->u->builder, start);
     LLVMPositionBuilderAtEnd(e->u->builder, start);
@@ -513,12 +528,12 @@ static void emit_kernel(CpuCode *e, const char *name)
         bind_param(e, i);
     kept = cpu_keep_begin(e);
     l = cpu_loop(e, LLVMGetParam(e->fn, 3), LLVMGetParam(e->fn, 4), cpu_number(e, 1));
-    set_groups(e, cpu_keep_group(e, l.i));
+    cpu_set_groups(e, cpu_keep_group(e, l.i));
     e->allocated = kept;
     cpu_emit_block(e, &e->k->body);
     cpu_loop_end(e, &l);
     LLVMBuildRetVoid(e->u->builder);
-    LLVMSetInitializer(global, cpu_number(e, e->fixed_bytes));
+    cpu_fixed_end(e, fixed);
 }
 
 /* ---- what is covered ---- */
@@ -567,31 +582,44 @@ static void number_values(CpuCode *e)
     e->visited = tsr_calloc(n);
 }
 
+bool cpu_begin(CpuCode *e)
+{
+    bool ok = accepts(e);
+
+    if (ok)
+        number_values(e);
+    return ok;
+}
+
+void cpu_end(CpuCode *e)
+{
+    tsr_free(e->first);
+    tsr_free(e->val);
+    tsr_free(e->seen);
+    tsr_free(e->asked);
+    tsr_free(e->waits);
+    tsr_free(e->gathered);
+    tsr_free(e->visited);
+    vec_free(&e->open.sinks);
+    vec_free(&e->open.nodes);
+    vec_free(&e->known);
+    vec_free(&e->loads);
+    vec_free(&e->kept);
+}
+
 bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)
 {
     CpuCode e = {.u = u, .k = k, .err = err};
     LaneCode lanes = {0};
 
-    if (!accepts(&e))
+    if (!cpu_begin(&e))
         return false;
-    number_values(&e);
     if (k->lanes > 1)
         lanes_init(&e, &lanes);
     emit_kernel(&e, name);
     if (!e.failed)
         emit_scratch(&e, name);
-    tsr_free(e.first);
-    tsr_free(e.val);
-    tsr_free(e.seen);
-    tsr_free(e.asked);
-    tsr_free(e.waits);
-    tsr_free(e.gathered);
-    tsr_free(e.visited);
-    vec_free(&e.open.sinks);
-    vec_free(&e.open.nodes);
-    vec_free(&e.known);
-    vec_free(&e.loads);
-    vec_free(&e.kept);
+    cpu_end(&e);
     lanes_done(&lanes);
     return !e.failed;
 }

@@ -7,6 +7,7 @@
  * code inside the block runs at other times.
  */
 #include "codegen/cpu_lane.h"
+#include "codegen/gpu_impl.h"
 
 #include "base/alloc.h"
 
@@ -18,7 +19,10 @@ static void copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueR
 {
     LLVMValueRef bytes = cpu_number(e, tile_elements(t) * (int64_t)raw_size(lane_dtype((DType)t->dtype)));
 
-    LLVMBuildMemCpy(e->u->builder, to, 16, from, 16, bytes);
+    if (e->gpu)
+        gpu_copy_tile(e, t, to, from);
+    else
+        LLVMBuildMemCpy(e->u->builder, to, 16, from, 16, bytes);
 }
 
 /* A tile in a buffer at `to`, which has room for a vector behind it: copied from its own, or stretched from a scalar. */
@@ -33,13 +37,15 @@ void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
             copy_tile(e, t, to, cpu_val(e, v)->x);
         return;
     }
+    gpu_fence(e);
     e->known.n = 0;
-    e->width = dtype_is_complex((DType)t->dtype) ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype((DType)t->dtype));
+    e->width = e->gpu || dtype_is_complex((DType)t->dtype) ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype((DType)t->dtype));
     for (int i = 0; i < t->rank; i++)
         p.at[i] = cpu_number(e, 0);
-    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, e->width));
+    l = cpu_spread(e, tile_elements(t), e->width);
     cpu_store_flat(e, (DType)t->dtype, to, l.i, cpu_lanes(e, v, &p), NULL);
     cpu_loop_end(e, &l);
+    gpu_written(e);
     e->known.n = 0;
     e->width = 1;
 }

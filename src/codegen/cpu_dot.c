@@ -79,7 +79,7 @@ static void push(CpuCode *e, const Dot *d, LLVMValueRef i, LLVMValueRef j, int r
 {
     const TileNode *n = d->push.node;
     LLVMValueRef at[ROWS_MAX][VECTORS_MAX], phi[ROWS_MAX][VECTORS_MAX], sum, level, wait = cpu_val(e, n->in[0])->x;
-    LLVMValueRef size = cpu_number(e, cpu_level_elements(&n->type[0]));
+    LLVMValueRef size = cpu_number(e, cpu_level_elements(e, &n->type[0]));
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->u->builder);
     OpId op = tile_step_op((OpId)n->type[0].op);
     CpuLoop l;

@@ -7,7 +7,7 @@
  * plain where the cluster knows that they lie within their views, and masked
  * lane by lane where it does not.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/gpu_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,9 @@ static size_t lane_bytes(DType dt) { return raw_size(lane_dtype(dt)); }
 
 int64_t cpu_tile_bytes(const TileType *t) { return ((tile_elements(t) + 63) / 64 * 64 + 64) * (int64_t)lane_bytes((DType)t->dtype); }
 
-int64_t cpu_level_elements(const TileType *t) { return (tile_elements(t) + 63) / 64 * 64 + 64; }
+int64_t cpu_level_elements(const CpuCode *e, const TileType *t) { return e->gpu ? tile_elements(t) : (tile_elements(t) + 63) / 64 * 64 + 64; }
+
+int cpu_levels(const CpuCode *e) { return e->gpu ? GPU_LEVELS : TILE_LEVELS; }
 
 static LLVMTypeRef pointer_type(CpuCode *e) { return LLVMPointerTypeInContext(e->u->context, 0); }
 
@@ -220,12 +222,34 @@ static LLVMValueRef load_one(CpuCode *e, DType dt, const Access *a, LLVMValueRef
 {
     LLVMValueRef slot, place = element(e, dt, a->view->x, a->at);
 
+    if (inside && e->gpu)
+        return gpu_load_if(e, dt, place, inside, fill);
     if (inside) {
         slot = llvm_slot(e->u, LLVMArrayType2(LLVMInt64TypeInContext(e->u->context), 2));
         lanes_store(e->u, dt, slot, cpu_number(e, 0), fill, 1);
         place = cpu_choose(e, inside, place, slot);
     }
     return lanes_load(e->u, dt, place, cpu_number(e, 0), 1);
+}
+
+LLVMValueRef cpu_place(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    bool masked = e->masked;
+    Access a;
+
+    e->masked = false;
+    a = access(e, n, n->attr->drop, p);
+    e->masked = masked;
+    return element(e, (DType)a.type->dtype, a.view->x, a.at);
+}
+
+/* Of the strip at hand: is the access one of those that are known to be aligned as a vector? */
+static bool is_vector(const CpuCode *e, const TileNode *n)
+{
+    for (int i = 0; e->gpu && i < e->gpu->vectors.n; i++)
+        if (e->gpu->vectors.at[i] == n)
+            return true;
+    return false;
 }
 
 /* Raw lanes of a strip. */
@@ -240,8 +264,12 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
-    if (!a.inside && a.cls == 1)
-        return lanes_load(e->u, dt, a.view->x, a.at, e->width);
+    if (!a.inside && a.cls == 1) {
+        y = lanes_load(e->u, dt, a.view->x, a.at, e->width);
+        if (e->width > 1 && is_vector(e, n))
+            LLVMSetAlignment(y, (unsigned)(e->width * (int)raw_size(dt)));
+        return y;
+    }
     if (e->width == 1 || a.cls == 0) {
         y = lane_splat(e->u, load_one(e, dt, &a, fill, a.inside ? any_lane(e, a.inside) : NULL), e->width);
         return a.inside && e->width > 1 ? cpu_choose(e, a.inside, y, lane_splat(e->u, fill, e->width)) : y;
@@ -266,13 +294,17 @@ void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
 
     if (extent % e->width)                      /* the last strip reaches over the tile's end */
         a.inside = and_also(e, a.inside, cpu_lane_mask(e, p->at[p->strip], cpu_number(e, 0), cpu_number(e, extent)));
-    if (e->width == 1) {
+    if (e->width == 1 && a.inside && e->gpu) {
+        gpu_store_if(e, dt, element(e, dt, a.view->x, a.at), a.inside, raw);
+    } else if (e->width == 1) {
         LLVMValueRef place = element(e, dt, a.view->x, a.at);
         if (a.inside)
             place = cpu_choose(e, a.inside, place, llvm_slot(e->u, LLVMArrayType2(LLVMInt64TypeInContext(e->u->context), 2)));
         lanes_store(e->u, dt, place, cpu_number(e, 0), raw, 1);
     } else if (!a.inside) {
-        if (a.cls == 1)
+        if (a.cls == 1 && is_vector(e, n))
+            LLVMSetAlignment(LLVMBuildStore(e->u->builder, raw, element(e, dt, a.view->x, a.at)), (unsigned)(e->width * (int)raw_size(dt)));
+        else if (a.cls == 1)
             lanes_store(e->u, dt, a.view->x, a.at, raw, e->width);
         else
             lanes_store_strided(e->u, dt, a.view->x, a.at, a.stride, raw, e->width);

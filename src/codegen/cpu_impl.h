@@ -69,6 +69,7 @@ typedef struct CpuCode {
     uint32_t *asked, question;  /* by id: the last cpu_in_tree that came by */
     bool *visited;              /* has the walk over the kernel come by it? */
     LLVMValueRef fn, size, arg, scratch, group[3];
+    const LLVMValueRef *word;   /* sizes and numbers of groups, where they are no memory; else NULL */
     LLVMValueRef fixed;         /* bytes of scratch for buffers known now: a constant that is set at the end */
     LLVMValueRef allocated;     /* bytes of scratch in use by allocs so far */
     int64_t stack, fixed_bytes;
@@ -82,6 +83,7 @@ typedef struct CpuCode {
     Vec(Kept) kept;
     LLVMValueRef strip_columns; /* of the strips that groups run in, if something is kept */
     struct LaneCode *lanes;     /* of a group of several lanes (cpu_lane.h), else NULL */
+    struct GpuCode *gpu;        /* of a kernel for GPUs (gpu_impl.h), else NULL */
 } CpuCode;
 
 /* ---- cpu.c ---- */
@@ -103,6 +105,13 @@ void cpu_loop_end(CpuCode *e, CpuLoop *l);
 
 void cpu_emit_block(CpuCode *e, const TileBlock *b);
 LLVMValueRef cpu_uniform(CpuCode *e, const TileNode *n);       /* an index that follows from sizes, anywhere in a function */
+bool cpu_begin(CpuCode *e);                             /* is the kernel covered? Then its values are numbered */
+void cpu_end(CpuCode *e);
+void cpu_set_groups(CpuCode *e, LLVMValueRef g);        /* the group's place in the grid, of its number */
+void cpu_begin_function(CpuCode *e, const char *name, LLVMTypeRef type);
+LLVMValueRef cpu_fixed_begin(CpuCode *e, const char *name);    /* makes e->fixed, to be told at the end */
+void cpu_fixed_end(CpuCode *e, LLVMValueRef fixed);
+void cpu_set_strides(CpuCode *e, Val *v, const TileType *t);   /* those that its type knows */
 LLVMValueRef cpu_size(CpuCode *e, Sym name);            /* of the launch; NULL: there is none */
 LLVMValueRef cpu_groups(CpuCode *e, int axis);          /* of the launch */
 
@@ -114,7 +123,8 @@ bool cpu_trees_stay(CpuCode *e, const TileBlock *b);    /* else it is refused */
 
 /* ---- cpu_eval.c: values of tiles in vectors ---- */
 int64_t cpu_tile_bytes(const TileType *t);              /* of a buffer of its lanes, with room for a vector behind it */
-int64_t cpu_level_elements(const TileType *tree);       /* of one level of a tree */
+int64_t cpu_level_elements(const CpuCode *e, const TileType *tree);    /* of one level of a tree */
+int cpu_levels(const CpuCode *e);                       /* of a tree */
 LLVMValueRef cpu_lanes(CpuCode *e, TileRef v, const Spot *p);
 LLVMValueRef cpu_raw(CpuCode *e, TileRef v, const Spot *p);
 LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width);   /* rounded to the dtype */
@@ -123,6 +133,7 @@ LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width);     
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
 LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n);     /* of rank 0 and e->width lanes */
 LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
+LLVMValueRef cpu_place(CpuCode *e, const TileNode *n, const Spot *p);              /* where a load or store finds its first element */
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
 void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane);     /* an atomic of one element */
@@ -145,6 +156,13 @@ bool cpu_in_tree(CpuCode *e, TileRef v, const TileNode *part);          /* is a 
 void cpu_forget_load(CpuCode *e, const TileNode *n);    /* it does not wait any more */
 
 /* ---- cpu_walk.c: their code ---- */
+/* What the open cluster's code is made of, for those who walk it in another way. */
+typedef struct Ends { LLVMValueRef plain, end; } Ends;  /* along an axis: up to where no access needs a mask, and where anything is seen */
+Ends cpu_find_ends(CpuCode *e, const Cluster *c);
+void cpu_begin_sink(CpuCode *e, Sink *s);
+void cpu_end_sink(CpuCode *e, const Sink *s);
+void cpu_sink_strip(CpuCode *e, Cluster *c, Sink *s);   /* a store, an atomic, a push or a tile for a buffer: in the strip at hand */
+int cpu_cluster_cost(const Cluster *c);                 /* instructions of an element */
 LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n);     /* lanes from .. from + n of a vector */
 void cpu_begin_push(CpuCode *e, Sink *s);               /* node and v are set */
 void cpu_end_push(CpuCode *e, const Sink *s);

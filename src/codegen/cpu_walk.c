@@ -7,7 +7,7 @@
  * rest is, up to where nothing is stored any more.  Strips of long formulas are several
  * vectors, which do not wait for each other, where nothing is masked.  What begins and ends sums is the same for both.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/gpu_impl.h"
 
 enum { CHUNK_LANES = 8 };               /* of semantics 9.3 */
 
@@ -24,7 +24,7 @@ static void widen(size_t *most, bool *scalar, const TileType *t)
 }
 
 /* Instructions of an element. */
-static int cost_of(const Cluster *c)
+int cpu_cluster_cost(const Cluster *c)
 {
     int cost = 0;
 
@@ -44,7 +44,7 @@ static void choose_width(CpuCode *e, Cluster *c)
 {
     size_t most = 1;
     bool scalar = false;
-    int cost = cost_of(c), width, panel = LANES_MAX;
+    int cost = cpu_cluster_cost(c), width, panel = LANES_MAX;
 
     for (int i = 0; i < c->sinks.n; i++) {
         panel = c->sinks.at[i].panel ? c->sinks.at[i].panel : panel;
@@ -77,7 +77,7 @@ static int rows_at_once(const Cluster *c)
 {
     int rows = SUMS_MAX;
 
-    if (!(c->axis == c->strip && c->width > 1) || c->rank < 2 || c->strip == 0 || cost_of(c) > CHEAP)
+    if (!(c->axis == c->strip && c->width > 1) || c->rank < 2 || c->strip == 0 || cpu_cluster_cost(c) > CHEAP)
         return 1;
     while (c->shape[c->strip - 1] % rows)
         rows--;
@@ -89,12 +89,7 @@ static bool along_strip(const Cluster *c) { return c->axis == c->strip && c->wid
 
 /* ---- what is masked ---- */
 
-/*
- * One axis of a walk is divided: that of its strips, or that of sums in memory.  Up to `plain` no access needs a mask;
- * beyond `end` nothing that happens is seen.
- */
-typedef struct Ends { LLVMValueRef plain, end; } Ends;
-
+/* One axis of a walk is divided: that of its strips, or that of sums in memory. */
 static bool in_memory(const Cluster *c) { return c->axis >= 0 && !along_strip(c); }
 static int divided_axis(const Cluster *c) { return in_memory(c) ? c->axis : c->strip; }
 
@@ -121,7 +116,7 @@ static bool lies_along(CpuCode *e, const Cluster *c, const TileNode *load, int a
 static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { return a ? LLVMBuildAnd(e->u->builder, a, b, "") : b; }
 
 /* Where the divided axis ends for each access: `plain` before the first of them, if elsewhere all is within bounds. */
-static Ends find_ends(CpuCode *e, const Cluster *c)
+Ends cpu_find_ends(CpuCode *e, const Cluster *c)
 {
     int axis = divided_axis(c);
     LLVMValueRef whole = cpu_number(e, c->shape[axis]), first = NULL, last = NULL, rest = NULL;
@@ -314,7 +309,7 @@ static void push_strip(CpuCode *e, Cluster *c, Sink *s)
     LLVMBuilderRef b = e->u->builder;
     LLVMValueRef wait = cpu_val(e, s->node->in[0])->x, v = cpu_lanes(e, s->v, &e->spot), phi, level, joined;
     int stride;
-    LLVMValueRef at = cpu_flat(e, t, &e->spot, &stride), size = cpu_number(e, cpu_level_elements(t));
+    LLVMValueRef at = cpu_flat(e, t, &e->spot, &stride), size = cpu_number(e, cpu_level_elements(e, t));
     LLVMBasicBlockRef from = LLVMGetInsertBlock(b);
     CpuLoop l = cpu_loop(e, cpu_number(e, 1), cpu_op(e, LLVMAdd, s->joins, cpu_number(e, 1)), cpu_number(e, 1));
 
@@ -331,7 +326,7 @@ static void push_strip(CpuCode *e, Cluster *c, Sink *s)
     cpu_store_flat(e, dt, wait, cpu_op(e, LLVMAdd, level, at), phi, strip_mask(e, c));
 }
 
-static void sink_strip(CpuCode *e, Cluster *c, Sink *s)
+void cpu_sink_strip(CpuCode *e, Cluster *c, Sink *s)
 {
     int stride;
 
@@ -355,7 +350,7 @@ static void strip(CpuCode *e, Cluster *c)
 {
     e->known.n = 0;
     for (int i = 0; i < c->sinks.n; i++)
-        sink_strip(e, c, &c->sinks.at[i]);
+        cpu_sink_strip(e, c, &c->sinks.at[i]);
 }
 
 static CpuLoop part_loop(CpuCode *e, int axis, LLVMValueRef lo, LLVMValueRef hi, int step)
@@ -472,7 +467,7 @@ void cpu_end_push(CpuCode *e, const Sink *s)
     LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);
 }
 
-static void begin_sink(CpuCode *e, Sink *s)
+void cpu_begin_sink(CpuCode *e, Sink *s)
 {
     if ((!s->node || s->node->op == TOP_reduce) && !s->buffer)
         s->buffer = cpu_buffer(e, cpu_tile_bytes(s->node ? &s->node->type[0] : tile_type(s->v)));
@@ -482,7 +477,7 @@ static void begin_sink(CpuCode *e, Sink *s)
         cpu_begin_push(e, s);
 }
 
-static void end_sink(CpuCode *e, const Sink *s)
+void cpu_end_sink(CpuCode *e, const Sink *s)
 {
     Val *y;
 
@@ -493,6 +488,8 @@ static void end_sink(CpuCode *e, const Sink *s)
     y = s->node->nout ? cpu_val(e, (TileRef){(TileNode *)s->node, 0}) : NULL;
     if (s->node->op == TOP_reduce) {
         e->width = 1;
+        if (!s->node->type[0].rank)
+            gpu_fence(e);
         y->x = s->node->type[0].rank ? s->buffer : cpu_load_flat(e, (DType)s->node->type[0].dtype, s->buffer, cpu_number(e, 0), 1);
     } else if (s->node->op == TOP_push) {
         cpu_end_push(e, s);
@@ -501,17 +498,21 @@ static void end_sink(CpuCode *e, const Sink *s)
 
 static void emit_cluster(CpuCode *e, Cluster *c)
 {
+    if (e->gpu) {
+        gpu_cluster(e, c);
+        return;
+    }
     choose_width(e, c);
     c->rows = rows_at_once(c);
     c->row = 0;
     for (int i = 0; i < c->sinks.n; i++) {
-        begin_sink(e, &c->sinks.at[i]);
+        cpu_begin_sink(e, &c->sinks.at[i]);
         if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_reduce)
             make_acc(e, c, &c->sinks.at[i]);
     }
-    walk(e, c, find_ends(e, c));
+    walk(e, c, cpu_find_ends(e, c));
     for (int i = 0; i < c->sinks.n; i++)
-        end_sink(e, &c->sinks.at[i]);
+        cpu_end_sink(e, &c->sinks.at[i]);
 }
 
 /* A tile of another shape that is used again: a walk of its own. to, panel: cpu_buffered's. */
@@ -576,14 +577,15 @@ void cpu_total(CpuCode *e, const TileNode *n)
     const Val *tree = cpu_val(e, n->in[0]);
     OpId op = (OpId)tile_type(n->in[0])->op;
     LLVMValueRef count = LLVMBuildLoad2(b, i64, tree->count, ""), depth = cpu_intrinsic(e, "llvm.ctpop", &i64, 1, &count, 1);
-    LLVMValueRef buffer = cpu_buffer(e, cpu_tile_bytes(t)), size = cpu_number(e, cpu_level_elements(t)), last, v, phi, joined, none;
+    LLVMValueRef buffer = cpu_buffer(e, cpu_tile_bytes(t)), size = cpu_number(e, cpu_level_elements(e, t)), last, v, phi, joined, none;
     LLVMBasicBlockRef from;
     CpuLoop l, levels;
 
-    e->width = dtype_is_complex(dt) || t->rank == 0 ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype(dt));
+    e->width = e->gpu || dtype_is_complex(dt) || t->rank == 0 ? 1 : e->u->machine->vector_bytes / (int)raw_size(lane_dtype(dt));
+    gpu_fence(e);
     last = cpu_op(e, LLVMSub, depth, cpu_number(e, 1));
     none = cpu_compare(e, LLVMIntEQ, depth, cpu_number(e, 0));
-    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, tile_elements(t)), cpu_number(e, e->width));
+    l = cpu_spread(e, tile_elements(t), e->width);
     v = cpu_load_flat(e, dt, tree->x, cpu_op(e, LLVMAdd, l.i, cpu_op(e, LLVMMul, size, cpu_choose(e, none, cpu_number(e, 0), last))), 1);
     v = cpu_choose(e, none, cpu_identity(e, op, dt, e->width), v);
     from = LLVMGetInsertBlock(b);
@@ -599,6 +601,9 @@ void cpu_total(CpuCode *e, const TileNode *n)
     cpu_loop_end(e, &levels);
     cpu_store_flat(e, dt, buffer, l.i, phi, NULL);
     cpu_loop_end(e, &l);
+    gpu_written(e);
     e->width = 1;
+    if (!t->rank)
+        gpu_fence(e);
     cpu_val(e, (TileRef){(TileNode *)n, 0})->x = t->rank ? buffer : cpu_load_flat(e, dt, buffer, cpu_number(e, 0), 1);
 }

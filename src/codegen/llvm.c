@@ -111,7 +111,7 @@ const Machine *machine_host(void)
     return &here;
 }
 
-static bool is_gpu(const Machine *m) { return !strcmp(m->triple, GPU_TRIPLE); }
+bool machine_is_gpu(const Machine *m) { return !strcmp(m->triple, GPU_TRIPLE); }
 
 void llvm_describe(StrBuf *out)
 {
@@ -288,7 +288,7 @@ static bool emit(Llvm *u, Level level, LLVMCodeGenFileType kind, StrBuf *out, St
 
 bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err)
 {
-    return emit(u, level, is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile, bytes, err);
+    return emit(u, level, machine_is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile, bytes, err);
 }
 
 bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err) { return emit(u, level, LLVMAssemblyFile, text, err); }

@@ -30,6 +30,8 @@ typedef struct Machine {
 const Machine *machine_host(void);      /* this CPU, or what TESSERA_CPU asks for (runtime/cpu.h) */
 const Machine *machine_find(const char *name);      /* base, v3, v4: as in cpu.h; sm_80, sm_90a; NULL: unknown. Any machine can be compiled for. */
 
+bool machine_is_gpu(const Machine *m);
+
 typedef enum { LEVEL_O0, LEVEL_O1, LEVEL_O3 } Level;
 
 typedef struct Llvm {

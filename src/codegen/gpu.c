@@ -1,0 +1,727 @@
+/*
+ * Code for NVIDIA GPUs: the frame of a kernel, what one thread does, and what
+ * threads do together.
+ *
+ * The rest is the code for CPUs (cpu.c), in which a thread stands for the task
+ * that runs a group: it computes indices and scalars for itself and takes its
+ * share of tiles (gpu_walk.c).  Memory of the group lies behind one address,
+ * fixed buffers first and those whose extents follow from sizes behind them.
+ *
+ * A fence is a barrier where someone may have touched that memory since the
+ * last one.  All of a group reach it, because what tiles are made of is the
+ * same in all threads (ir/tile/vary.h).
+ */
+#include "codegen/gpu_impl.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum { PTX_KERNEL = 71, BASE_ALIGN = 128, LANES_WORK = 256, LANES_MOST = 1024, LOCAL_MAX = 4096, SHARED_MAX = 227 << 10 };
+
+static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
+static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
+static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
+static TileRef out_of(const TileNode *n) { return (TileRef){(TileNode *)n, 0}; }
+
+static LLVMValueRef intrinsic(CpuCode *e, const char *name, LLVMValueRef *in, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->u->module, id, NULL, 0);
+
+    return LLVMBuildCall2(e->u->builder, LLVMIntrinsicGetType(e->u->context, id, NULL, 0), fn, in, (unsigned)n, "");
+}
+
+/* ---- together ---- */
+
+LLVMValueRef gpu_lane(CpuCode *e) { return LLVMBuildZExt(e->u->builder, e->gpu->thread, i64_type(e), ""); }
+
+void gpu_fence(CpuCode *e)
+{
+    if (!e->gpu || e->gpu->clean)
+        return;
+    intrinsic(e, "llvm.nvvm.barrier0", NULL, 0);
+    e->gpu->clean = true;
+}
+
+void gpu_written(CpuCode *e)
+{
+    if (e->gpu)
+        e->gpu->clean = false;
+}
+
+/* ---- where some threads take part ---- */
+
+GpuIf gpu_if(CpuCode *e, LLVMValueRef is)
+{
+    LLVMBasicBlockRef then = cpu_block(e);
+    GpuIf i = {cpu_block(e)};
+
+    LLVMBuildCondBr(e->u->builder, is, then, i.done);
+    LLVMPositionBuilderAtEnd(e->u->builder, then);
+    return i;
+}
+
+void gpu_end_if(CpuCode *e, GpuIf *i)
+{
+    LLVMBuildBr(e->u->builder, i->done);
+    LLVMPositionBuilderAtEnd(e->u->builder, i->done);
+}
+
+LLVMValueRef gpu_load_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill)
+{
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->u->builder), loaded;
+    GpuIf i = gpu_if(e, inside);
+    LLVMValueRef x = lanes_load(e->u, dt, place, cpu_number(e, 0), 1), phi;
+
+    loaded = LLVMGetInsertBlock(e->u->builder);
+    gpu_end_if(e, &i);
+    phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(fill), "");
+    LLVMAddIncoming(phi, (LLVMValueRef[]){fill, x}, (LLVMBasicBlockRef[]){from, loaded}, 2);
+    return phi;
+}
+
+void gpu_store_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef raw)
+{
+    GpuIf i = gpu_if(e, inside);
+
+    lanes_store(e->u, dt, place, cpu_number(e, 0), raw, 1);
+    gpu_end_if(e, &i);
+}
+
+/* ---- lanes of a warp ---- */
+
+typedef LLVMValueRef Exchange(CpuCode *e, LLVMValueRef word, LLVMValueRef lane, LLVMValueRef mask);
+
+static LLVMValueRef exchange_bits(CpuCode *e, LLVMValueRef word, LLVMValueRef bits, LLVMValueRef mask)
+{
+    return intrinsic(e, "llvm.nvvm.shfl.sync.bfly.i32", (LLVMValueRef[]){mask, word, bits, i32_number(e, GPU_WARP - 1)}, 4);
+}
+
+static LLVMValueRef exchange_lane(CpuCode *e, LLVMValueRef word, LLVMValueRef lane, LLVMValueRef mask)
+{
+    return intrinsic(e, "llvm.nvvm.shfl.sync.idx.i32", (LLVMValueRef[]){mask, word, lane, i32_number(e, GPU_WARP - 1)}, 4);
+}
+
+static unsigned bits_of(LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t);
+    case LLVMFloatTypeKind: return 32;
+    default: return 64;
+    }
+}
+
+/* A value of any lane type, in words of 32 bits. */
+static LLVMValueRef exchanged(CpuCode *e, LLVMValueRef x, LLVMValueRef lane, LLVMValueRef mask, Exchange *how)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef t = LLVMTypeOf(x), bits;
+
+    if (LLVMGetTypeKind(t) == LLVMStructTypeKind)
+        return lane_complex(e->u, exchanged(e, lane_part(e->u, x, 0), lane, mask, how), exchanged(e, lane_part(e->u, x, 1), lane, mask, how));
+    bits = LLVMIntTypeInContext(e->u->context, bits_of(t));
+    x = LLVMBuildBitCast(b, x, bits, "");
+    if (bits_of(t) <= 32) {
+        x = how(e, LLVMBuildZExtOrBitCast(b, x, i32_type(e), ""), lane, mask);
+        return LLVMBuildBitCast(b, LLVMBuildTruncOrBitCast(b, x, bits, ""), t, "");
+    }
+    LLVMValueRef low = how(e, LLVMBuildTrunc(b, x, i32_type(e), ""), lane, mask);
+    LLVMValueRef high = how(e, LLVMBuildTrunc(b, LLVMBuildLShr(b, x, cpu_number(e, 32), ""), i32_type(e), ""), lane, mask);
+    high = LLVMBuildShl(b, LLVMBuildZExt(b, high, bits, ""), cpu_number(e, 32), "");
+    return LLVMBuildBitCast(b, LLVMBuildOr(b, high, LLVMBuildZExt(b, low, bits, ""), ""), t, "");
+}
+
+LLVMValueRef gpu_other(CpuCode *e, LLVMValueRef x, int bits, LLVMValueRef mask) { return exchanged(e, x, i32_number(e, bits), mask, exchange_bits); }
+LLVMValueRef gpu_from(CpuCode *e, LLVMValueRef x, LLVMValueRef lane, LLVMValueRef mask) { return exchanged(e, x, lane, mask, exchange_lane); }
+
+/* ---- runs of lanes: within a warp in registers, longer ones in shared memory ---- */
+
+static int run_of(CpuCode *e, const TileNode *n) { return n->attr->i && n->attr->i < e->gpu->threads ? (int)n->attr->i : e->gpu->threads; }
+
+/* The threads of this one's warp, the last of which may be short. */
+static LLVMValueRef warp_mask(CpuCode *e)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int rest = e->gpu->threads % GPU_WARP;
+    LLVMValueRef last;
+
+    if (!rest)
+        return i32_number(e, -1);
+    last = LLVMBuildICmp(b, LLVMIntUGE, e->gpu->thread, i32_number(e, e->gpu->threads - rest), "");
+    return LLVMBuildSelect(b, last, i32_number(e, (1 << rest) - 1), i32_number(e, -1), "");
+}
+
+static LLVMValueRef value(CpuCode *e, TileRef v) { return cpu_val(e, v)->x; }
+
+static DType kept_dtype(const TileType *t) { return t->kind == TILE_INDEX ? DT_int64 : (DType)t->dtype; }
+
+/* A row of shared memory with each thread's value, which all see. */
+static LLVMValueRef row_of(CpuCode *e, TileRef v)
+{
+    DType dt = kept_dtype(tile_type(v));
+    LLVMValueRef row = cpu_buffer(e, e->gpu->threads * (int64_t)raw_size(lane_dtype(dt)));
+
+    gpu_fence(e);
+    e->width = 1;
+    cpu_store_flat(e, dt, row, gpu_lane(e), value(e, v), NULL);
+    gpu_written(e);
+    gpu_fence(e);
+    return row;
+}
+
+/* Halves of a run join first, then quarters; who lies behind the last lane is passed over. */
+static LLVMValueRef join_step(CpuCode *e, const TileNode *n, LLVMValueRef x, LLVMValueRef other, int by)
+{
+    DType dt = (DType)n->type[0].dtype;
+    LLVMValueRef joined = cpu_step(e, tile_step_op((OpId)n->attr->op), dt, x, other, 1), there;
+
+    if (e->gpu->threads % (2 * by) == 0)
+        return joined;
+    there = LLVMBuildXor(e->u->builder, e->gpu->thread, i32_number(e, by), "");
+    there = LLVMBuildICmp(e->u->builder, LLVMIntULT, there, i32_number(e, e->gpu->threads), "");
+    return LLVMBuildSelect(e->u->builder, there, joined, x, "");
+}
+
+static int power_above(int n)
+{
+    int p = 1;
+
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+static void lane_reduce(CpuCode *e, const TileNode *n)
+{
+    DType dt = (DType)n->type[0].dtype;
+    LLVMValueRef x = value(e, n->in[0]), mask = warp_mask(e);
+    int by = power_above(run_of(e, n)) / 2;
+    TileRef now = out_of(n);
+
+    for (; by >= GPU_WARP; by /= 2) {
+        LLVMValueRef row, place, there;
+        cpu_val(e, now)->x = x;
+        row = row_of(e, now);
+        place = LLVMBuildXor(e->u->builder, e->gpu->thread, i32_number(e, by), "");
+        there = LLVMBuildICmp(e->u->builder, LLVMIntULT, place, i32_number(e, e->gpu->threads), "");
+        place = LLVMBuildSelect(e->u->builder, there, place, i32_number(e, 0), "");
+        x = join_step(e, n, x, cpu_load_flat(e, dt, row, LLVMBuildZExt(e->u->builder, place, i64_type(e), ""), 1), by);
+        gpu_written(e);
+    }
+    for (; by; by /= 2)
+        x = join_step(e, n, x, gpu_other(e, x, by, mask), by);
+    cpu_val(e, now)->x = x;
+}
+
+/* The thread whose number in this one's run is given. */
+static LLVMValueRef lane_in_run(CpuCode *e, LLVMValueRef number, int run)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef k = LLVMBuildTrunc(b, number, i32_type(e), ""), first;
+
+    first = LLVMBuildSub(b, e->gpu->thread, LLVMBuildURem(b, e->gpu->thread, i32_number(e, run), ""), "");
+    if (run & (run - 1)) {
+        LLVMValueRef r = LLVMBuildTrunc(b, LLVMBuildSRem(b, number, cpu_number(e, run), ""), i32_type(e), "");
+        k = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, r, i32_number(e, 0), ""), LLVMBuildAdd(b, r, i32_number(e, run), ""), r, "");
+    } else
+        k = LLVMBuildAnd(b, k, i32_number(e, run - 1), "");
+    return LLVMBuildAdd(b, first, k, "");
+}
+
+static void shuffle(CpuCode *e, const TileNode *n)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int run = run_of(e, n);
+    LLVMValueRef at = lane_in_run(e, value(e, n->in[1]), run), there = LLVMBuildICmp(b, LLVMIntULT, at, i32_number(e, e->gpu->threads), ""), x;
+
+    at = LLVMBuildSelect(b, there, at, e->gpu->thread, "");
+    if (run <= GPU_WARP) {
+        x = gpu_from(e, value(e, n->in[0]), LLVMBuildAnd(b, at, i32_number(e, GPU_WARP - 1), ""), warp_mask(e));
+    } else {
+        LLVMValueRef row = row_of(e, n->in[0]);
+        x = cpu_load_flat(e, kept_dtype(&n->type[0]), row, LLVMBuildZExt(b, at, i64_type(e), ""), 1);
+        gpu_written(e);
+    }
+    cpu_val(e, out_of(n))->x = x;
+}
+
+static LLVMValueRef same_bits(CpuCode *e, DType dt, LLVMValueRef a, LLVMValueRef b)
+{
+    return lane_mask(e->u, formula_emit(e->u, OP_eq, dt, (LLVMValueRef[]){a, b}, 2, 1));
+}
+
+static void match(CpuCode *e, const TileNode *n)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int run = run_of(e, n);
+    DType dt = (DType)tile_type(n->in[0])->dtype;
+    LLVMValueRef x = value(e, n->in[0]), all = cpu_number(e, 0), mask = warp_mask(e);
+
+    for (int i = 0; i < run; i++) {
+        LLVMValueRef at = lane_in_run(e, cpu_number(e, i), run), there = LLVMBuildICmp(b, LLVMIntULT, at, i32_number(e, e->gpu->threads), ""), is;
+        is = same_bits(e, dt, x, gpu_from(e, x, LLVMBuildAnd(b, at, i32_number(e, GPU_WARP - 1), ""), mask));
+        is = LLVMBuildZExt(b, LLVMBuildAnd(b, is, there, ""), i64_type(e), "");
+        all = LLVMBuildOr(b, all, LLVMBuildShl(b, is, cpu_number(e, i), ""), "");
+    }
+    cpu_val(e, out_of(n))->x = all;
+}
+
+static void uniform(CpuCode *e, const TileNode *n)
+{
+    LLVMValueRef row = row_of(e, n->in[0]);
+
+    cpu_val(e, out_of(n))->x = cpu_load_flat(e, kept_dtype(&n->type[0]), row, cpu_number(e, 0), 1);
+    gpu_written(e);
+}
+
+static bool together(CpuCode *e, const TileNode *n)
+{
+    if (e->gpu->vary.split[n->id])
+        return cpu_refuse(e, "%s where some lanes may be missing", tile_op_info[n->op].name);
+    if (n->op == TOP_match && run_of(e, n) > GPU_WARP)
+        return cpu_refuse(e, "match of more than a warp");
+    switch (n->op) {
+    case TOP_lane_reduce: lane_reduce(e, n); break;
+    case TOP_shuffle: shuffle(e, n); break;
+    case TOP_match: match(e, n); break;
+    default: uniform(e, n);
+    }
+    return true;
+}
+
+/* ---- memory ---- */
+
+/* All of a view from another one, an element a thread. */
+static void copy(CpuCode *e, const TileNode *n)
+{
+    const TileType *t = tile_type(n->in[0]);
+    const Val *to = cpu_val(e, n->in[0]), *from = cpu_val(e, n->in[1]);
+    DType dt = (DType)t->dtype;
+    LLVMValueRef count = cpu_number(e, 1), at, rest, inside = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), fill, x, place[2];
+    _Alignas(16) char raw[16];
+    CpuLoop l;
+
+    cpu_settle(e, n);
+    gpu_fence(e);
+    for (int i = 0; i < t->rank; i++)
+        count = cpu_op(e, LLVMMul, count, to->extent[i]);
+    l = gpu_share(e, count);
+    rest = l.i;
+    place[0] = place[1] = cpu_number(e, 0);
+    for (int i = t->rank - 1; i >= 0; i--) {
+        at = i ? LLVMBuildURem(e->u->builder, rest, to->extent[i], "") : rest;
+        rest = i ? LLVMBuildUDiv(e->u->builder, rest, to->extent[i], "") : rest;
+        inside = LLVMBuildAnd(e->u->builder, inside, cpu_compare(e, LLVMIntSLT, at, from->extent[i]), "");
+        place[0] = cpu_op(e, LLVMAdd, place[0], cpu_op(e, LLVMMul, at, to->stride[i]));
+        place[1] = cpu_op(e, LLVMAdd, place[1], cpu_op(e, LLVMMul, at, from->stride[i]));
+    }
+    for (int i = 0; i < 2; i++) {
+        place[i] = cpu_op(e, LLVMMul, place[i], cpu_number(e, (int64_t)raw_size(dt)));
+        place[i] = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), i ? from->x : to->x, &place[i], 1, "");
+    }
+    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
+    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    x = gpu_load_if(e, dt, place[1], inside, fill);
+    lanes_store(e->u, dt, place[0], cpu_number(e, 0), x, 1);
+    cpu_loop_end(e, &l);
+    gpu_written(e);
+}
+
+/* Memory of one thread: its extents are numbers, so that registers may do. */
+static bool own_memory(CpuCode *e, const TileNode *n)
+{
+    Val *v = cpu_val(e, out_of(n));
+    int64_t bytes = (int64_t)raw_size((DType)n->attr->dtype), stride = 1;
+    LLVMTypeRef t;
+
+    for (int i = n->nin - 1; i >= 0; i--) {
+        if (n->in[i].node->op != TOP_index)
+            return cpu_refuse(e, "memory of a lane whose extents are no numbers");
+        v->extent[i] = cpu_number(e, n->in[i].node->attr->i);
+        v->stride[i] = cpu_number(e, stride);
+        stride *= n->in[i].node->attr->i > 0 ? n->in[i].node->attr->i : 1;
+        if (stride > LOCAL_MAX)
+            return cpu_refuse(e, "more than %d elements of memory of a lane", LOCAL_MAX);
+    }
+    t = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), (uint64_t)(bytes * stride));
+    v->x = llvm_slot(e->u, t);
+    LLVMSetAlignment(v->x, 16);
+    v->x = LLVMBuildAddrSpaceCast(e->u->builder, v->x, LLVMPointerTypeInContext(e->u->context, 0), "");
+    return true;
+}
+
+/* A scalar that each lane stores. */
+static void lane_store(CpuCode *e, const TileNode *n)
+{
+    Spot none = {.strip = -1};
+
+    cpu_settle(e, n);
+    e->width = 1;
+    e->masked = true;
+    e->known.n = 0;
+    if (n->op == TOP_store)
+        cpu_store(e, n, n->in[n->nin - 1], &none);
+    else
+        cpu_atomic(e, n, n->in[n->nin - 1], &none);
+}
+
+static const TileNode *root(TileRef view)
+{
+    while (view.node->op == TOP_part)
+        view = view.node->in[0];
+    return view.node;
+}
+
+static bool writes(const TileBlock *b, const TileNode *memory)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if ((n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async) &&
+            (root(n->in[0]) == memory || root(n->in[0])->block != b || memory->op != TILE_PARAM))
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && writes(n->region[r], memory))
+                return true;
+    }
+    return false;
+}
+
+/* ---- gather ---- */
+
+static void pick(CpuCode *e, const TileNode *n)
+{
+    const TileType *t = &n->type[0], *rows = tile_type(n->in[1]);
+    const Val *view = cpu_val(e, n->in[0]);
+    DType dt = (DType)t->dtype;
+    LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(t)), at[TILE_RANK_MAX], place = cpu_number(e, 0), inside = NULL, fill;
+    _Alignas(16) char raw[16];
+    Spot p = {.strip = -1};
+    CpuLoop l;
+
+    cpu_need(e, n->in[1]);
+    cpu_close(e);
+    gpu_fence(e);
+    l = cpu_spread(e, tile_elements(t), 1);
+    gpu_decode(e, l.i, t->extent, t->rank, -1, at);
+    p.at[0] = at[0];
+    e->width = 1;
+    e->known.n = 0;
+    at[0] = lanes_convert(e->u, DT_int64, (DType)rows->dtype, NULL, cpu_raw(e, n->in[1], &p), NULL, NULL, 1);
+    for (int i = 0; i < t->rank; i++) {
+        LLVMValueRef is = cpu_compare(e, LLVMIntULT, at[i], view->extent[i]);
+        inside = inside ? LLVMBuildAnd(e->u->builder, inside, is, "") : is;
+        place = cpu_op(e, LLVMAdd, place, cpu_op(e, LLVMMul, at[i], view->stride[i]));
+    }
+    place = LLVMBuildGEP2(e->u->builder, LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size(dt)), view->x, &place, 1, "");
+    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
+    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    cpu_store_flat(e, dt, to, l.i, lanes_of_raw(e->u, dt, gpu_load_if(e, dt, place, inside, fill), 1), NULL);
+    cpu_loop_end(e, &l);
+    gpu_written(e);
+    e->known.n = 0;
+    cpu_val(e, out_of(n))->x = to;
+}
+
+/* ---- nodes ---- */
+
+static bool takes_tiles(const TileNode *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (tile_type(n->in[i])->kind == TILE_VALUE && tile_type(n->in[i])->rank)
+            return true;
+    return false;
+}
+
+static bool is_scalar_access(const TileNode *n)
+{
+    return n->op == TOP_load ? n->type[0].rank == 0 : (n->op == TOP_store || n->op == TOP_atomic) && tile_type(n->in[n->nin - 1])->rank == 0;
+}
+
+/* What a scalar is computed of lies in memory that others may have written. */
+static void see_memory(CpuCode *e, const TileNode *n)
+{
+    if (n->nout && n->type[0].kind == TILE_VALUE && n->type[0].rank == 0 && takes_tiles(n) && n->op != TOP_reduce) {
+        for (int i = 0; i < n->nin; i++)
+            if (tile_type(n->in[i])->kind == TILE_VALUE)
+                cpu_need(e, n->in[i]);
+        cpu_close(e);
+        gpu_fence(e);
+    } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && writes(&e->k->body, root(n->in[0]))) {
+        cpu_close(e);
+        gpu_fence(e);
+    }
+}
+
+bool gpu_node(CpuCode *e, const TileNode *n)
+{
+    bool lanes = e->k->lanes > 1;
+
+    switch (n->op) {
+    case TOP_barrier:
+        cpu_settle(e, n);
+        gpu_written(e);
+        gpu_fence(e);
+        return true;
+    case TOP_copy: case TOP_copy_async: copy(e, n); return true;
+    case TOP_gather: pick(e, n); return true;
+    case TOP_dot: gpu_dot(e, n); return true;
+    case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
+    case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (together(e, n), true);
+    case TOP_store: case TOP_atomic:
+        if (lanes && is_scalar_access(n)) {
+            lane_store(e, n);
+            return true;
+        }
+        return false;
+    default:
+        see_memory(e, n);
+        return false;
+    }
+}
+
+/* ---- what is covered ---- */
+
+static bool is_sum_of_floats(const TileNode *n)
+{
+    return n->op == TOP_atomic && n->attr->op == OP_sum && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
+}
+
+static bool is_called(const TileNode *n)
+{
+    OpId op = (OpId)n->attr->op;
+
+    if (n->op != TOP_map || op == OP_convert)
+        return false;
+    return formula_way(op, tile_map_dtype(op, n->in)) == FORMULA_CALLED;
+}
+
+static bool covered(CpuCode *e, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (is_called(n))
+            return cpu_refuse(e, "%s of %s, which is a function of the library", op_info[n->attr->op].name,
+                              dtype_info[tile_map_dtype((OpId)n->attr->op, n->in)].name);
+        if (is_sum_of_floats(n))
+            return cpu_refuse(e, "atomic sums of floats, whose order would show");
+        if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) < 4)
+            return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !covered(e, n->region[r]))
+                return false;
+    }
+    return true;
+}
+
+/* Does LLVM call functions that are not there? */
+static bool calls_outside(CpuCode *e)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(e->u->module); f; f = LLVMGetNextFunction(f))
+        if (LLVMIsDeclaration(f) && !LLVMGetIntrinsicID(f)) {
+            cpu_refuse(e, "%s, which is a function of the library", LLVMGetValueName(f));
+            return true;
+        }
+    return false;
+}
+
+/* ---- the frame ---- */
+
+static int words_of(const TileKernel *k)
+{
+    int n = k->size.n + 3;
+
+    for (int i = 0; i < k->params.n; i++)
+        n += 1 + 2 * k->params.at[i]->type[0].rank;
+    return n;
+}
+
+static LLVMTypeRef frame_type(CpuCode *e)
+{
+    LLVMTypeRef type[GPU_WORDS];
+    int n = 0;
+
+    while (n < e->k->size.n + 3)
+        type[n++] = i64_type(e);
+    for (int i = 0; i < e->k->params.n; i++) {
+        type[n++] = LLVMPointerTypeInContext(e->u->context, 1);
+        for (int r = 2 * e->k->params.at[i]->type[0].rank; r; r--)
+            type[n++] = i64_type(e);
+    }
+    return LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), type, (unsigned)n, false);
+}
+
+static void bind_params(CpuCode *e)
+{
+    unsigned w = (unsigned)e->k->size.n + 3;
+
+    for (int i = 0; i < e->k->params.n; i++) {
+        const TileNode *n = e->k->params.at[i];
+        Val *v = &e->val[e->first[n->id]];
+        v->x = LLVMBuildAddrSpaceCast(e->u->builder, LLVMGetParam(e->fn, w++), LLVMPointerTypeInContext(e->u->context, 0), "");
+        for (int k = 0; k < n->type[0].rank; k++)
+            v->extent[k] = LLVMGetParam(e->fn, w++);
+        for (int k = 0; k < n->type[0].rank; k++)
+            v->stride[k] = LLVMGetParam(e->fn, w++);
+        cpu_set_strides(e, v, &n->type[0]);
+    }
+}
+
+static void annotate(CpuCode *e, const char *what, int64_t number)
+{
+    LLVMContextRef c = e->u->context;
+    LLVMMetadataRef part[3] = {LLVMValueAsMetadata(e->fn), LLVMMDStringInContext2(c, what, strlen(what)), LLVMValueAsMetadata(i32_number(e, number))};
+
+    LLVMAddNamedMetadataOperand(e->u->module, "nvvm.annotations", LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, part, 3)));
+}
+
+static LLVMValueRef group_memory(CpuCode *e)
+{
+    LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->u->module, LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), 0), "tsr_shared", 3);
+
+    LLVMSetLinkage(g, LLVMExternalLinkage);
+    LLVMSetAlignment(g, BASE_ALIGN);
+    return LLVMConstAddrSpaceCast(g, LLVMPointerTypeInContext(e->u->context, 0));
+}
+
+static void emit_frame(CpuCode *e, const char *name)
+{
+    LLVMValueRef word[GPU_WORDS], fixed, group;
+    LLVMBasicBlockRef start;
+
+    cpu_begin_function(e, name, frame_type(e));
+    LLVMSetFunctionCallConv(e->fn, PTX_KERNEL);
+    annotate(e, "maxntidx", e->gpu->threads);
+    for (int i = 0; i < e->k->size.n + 3; i++)
+        word[i] = LLVMGetParam(e->fn, (unsigned)i);
+    e->word = word;
+    e->scratch = group_memory(e);
+    e->allocated = cpu_number(e, 0);
+    fixed = cpu_fixed_begin(e, name);
+    start = cpu_block(e);
+    LLVMBuildBr(e->u->builder, start);
+    LLVMPositionBuilderAtEnd(e->u->builder, start);
+    e->gpu->thread = intrinsic(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0);
+    group = intrinsic(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0);
+    bind_params(e);
+    cpu_set_groups(e, LLVMBuildZExt(e->u->builder, group, i64_type(e), ""));
+    cpu_emit_block(e, &e->k->body);
+    LLVMBuildRetVoid(e->u->builder);
+    cpu_fixed_end(e, fixed);
+    e->word = NULL;
+}
+
+/* Threads that the largest tiles have work for: eight a row of a sum, else one for a vector of elements. */
+static int64_t useful_threads(const TileBlock *b)
+{
+    int64_t most = 0, n;
+
+    for (const TileNode *m = b->first; m; m = m->next) {
+        const TileType *t = m->op == TOP_reduce ? tile_type(m->in[0]) : m->nout ? &m->type[0] : NULL;
+        if (t && t->kind == TILE_VALUE && t->rank) {
+            n = m->op == TOP_reduce ? tile_elements(t) / t->extent[m->attr->axis] * 8 : tile_elements(t) / 4;
+            most = n > most ? n : most;
+        }
+        for (int r = 0; r < 2; r++)
+            if (m->region[r] && (n = useful_threads(m->region[r])) > most)
+                most = n;
+    }
+    return most;
+}
+
+/* As many as the kernel's lanes, or the warps of its schedule, or those that have something to do. */
+static int threads_of(const TileKernel *k)
+{
+    int64_t n = k->lanes > 1 ? k->lanes : tile_schedule(k, "warps", 0) * GPU_WARP;
+
+    if (k->lanes > 1 || n > 0)
+        return (int)(n < 2 * LANES_MOST ? n : 2 * LANES_MOST);
+    n = useful_threads(&k->body) / GPU_WARP * GPU_WARP;
+    return n < GPU_WARP ? GPU_WARP : n > LANES_WORK ? LANES_WORK : (int)n;
+}
+
+bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, StrBuf *err)
+{
+    GpuCode gpu = {.threads = threads_of(k), .clean = true};
+    CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
+
+    if (gpu.threads > LANES_MOST)
+        return cpu_refuse(&e, "%d lanes: a group has at most %d", gpu.threads, LANES_MOST);
+    if (words_of(k) > GPU_WORDS)
+        return cpu_refuse(&e, "%d parameters: too many for one kernel", words_of(k));
+    if (!cpu_begin(&e))
+        return false;
+    tile_vary(k, &gpu.vary);
+    if (covered(&e, &k->body))
+        emit_frame(&e, name);
+    if (!e.failed && e.fixed_bytes > SHARED_MAX)
+        cpu_refuse(&e, "%lld bytes of shared memory", (long long)e.fixed_bytes);
+    if (!e.failed)
+        calls_outside(&e);
+    *frame = (GpuFrame){gpu.threads, e.fixed_bytes};
+    tile_vary_done(&gpu.vary);
+    vec_free(&gpu.vectors);
+    cpu_end(&e);
+    return !e.failed;
+}
+
+/* ---- launches ---- */
+
+static int64_t uniform_number(const TileKernel *k, const TileNode *n, const int64_t *sizes)
+{
+    int64_t a, b;
+
+    if (n->op == TOP_index)
+        return n->attr->i;
+    for (int i = 0; n->op == TOP_size && i < k->size.n; i++)
+        if (k->size.at[i] == n->attr->name)
+            return sizes[i];
+    if (n->nin != 2)
+        return 0;
+    a = uniform_number(k, n->in[0].node, sizes);
+    b = uniform_number(k, n->in[1].node, sizes);
+    switch (n->op) {
+    case TOP_iadd: return a + b;
+    case TOP_isub: return a - b;
+    case TOP_imul: return a * b;
+    case TOP_idiv: return b < 1 ? a : a / b - (a % b < 0);
+    case TOP_imod: return b < 1 ? 0 : (a % b + b) % b;
+    case TOP_imin: return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+int64_t gpu_shared(const TileKernel *k, const GpuFrame *f, const int64_t *sizes)
+{
+    int64_t all = f->shared;
+
+    for (const TileNode *n = k->body.first; n; n = n->next) {
+        int64_t count = 1;
+        if (n->op != TOP_alloc || (n->attr->space == SPACE_LOCAL && k->lanes > 1))
+            continue;
+        for (int i = 0; i < n->nin; i++) {
+            int64_t extent = uniform_number(k, n->in[i].node, sizes);
+            if (__builtin_mul_overflow(count, extent > 0 ? extent : 0, &count) || count > INT32_MAX)
+                return -1;
+        }
+        all += (count * (int64_t)raw_size((DType)n->attr->dtype) + 2 * 64 - 1) / 64 * 64;
+    }
+    return all > INT32_MAX ? -1 : all;
+}
+
+int gpu_words(const TileKernel *k, const int64_t *sizes, const int64_t *groups, const TileArg *args, uint64_t *words)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->size.n; i++)
+        words[n++] = (uint64_t)sizes[i];
+    for (int i = 0; i < 3; i++)
+        words[n++] = (uint64_t)groups[i];
+    for (int i = 0; i < k->params.n; i++) {
+        int rank = k->params.at[i]->type[0].rank;
+        words[n++] = (uint64_t)(uintptr_t)args[i].base;
+        for (int r = 0; r < rank; r++)
+            words[n++] = (uint64_t)args[i].extent[r];
+        for (int r = 0; r < rank; r++)
+            words[n++] = (uint64_t)args[i].stride[r];
+    }
+    return n;
+}

@@ -1,0 +1,395 @@
+/*
+ * A group's work among its threads.
+ *
+ * A cluster (cpu_gather.c) without a sum is a row of strips, vectors along the
+ * last axis, which the threads take in turn, so that neighbours touch
+ * neighbouring memory.  A strip that lies within all views, aligned as vectors
+ * are loaded, is done in one go, another one element by element.
+ *
+ * Sums keep the order of semantics 9.3: its 8 lanes are threads.  Along the
+ * last axis eight neighbours share a row and exchange their sums in registers;
+ * along another axis an eighth of the group takes every eighth row, and the
+ * lanes meet in shared memory.
+ */
+#include "codegen/gpu_impl.h"
+
+enum { CHUNK_LANES = 8, VECTOR_BYTES = 16, UNROLLED = 4096, AHEAD = 32 };   /* instructions of an unrolled walk; elements of it */
+
+/* ---- numbers of threads and of elements ---- */
+
+static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
+static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
+static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
+static LLVMValueRef widened(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
+
+CpuLoop gpu_share(CpuCode *e, LLVMValueRef n) { return cpu_loop(e, gpu_lane(e), n, cpu_number(e, e->gpu->threads)); }
+
+CpuLoop cpu_spread(CpuCode *e, int64_t n, int64_t step)
+{
+    if (!e->gpu)
+        return cpu_loop(e, cpu_number(e, 0), cpu_number(e, n), cpu_number(e, step));
+    return cpu_loop(e, cpu_op(e, LLVMMul, gpu_lane(e), cpu_number(e, step)), cpu_number(e, n), cpu_number(e, step * e->gpu->threads));
+}
+
+/* Places along the axes, but one, of an element's number in row-major order: in 32 bits, which divide fast. */
+void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank, int except, LLVMValueRef *at)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef rest = LLVMBuildTrunc(b, number, i32_type(e), "");
+    int first = except == 0 ? 1 : 0;
+
+    for (int i = rank - 1; i >= 0; i--) {
+        if (i == except)
+            continue;
+        at[i] = extent[i] == 1 ? cpu_number(e, 0)
+                : widened(e, i == first ? rest : LLVMBuildURem(b, rest, i32_number(e, extent[i]), ""));
+        if (i != first && extent[i] != 1)
+            rest = LLVMBuildUDiv(b, rest, i32_number(e, extent[i]), "");
+    }
+}
+
+static int64_t elements_but(const Cluster *c, int axis)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < c->rank; i++)
+        n *= i == axis ? 1 : c->shape[i];
+    return n;
+}
+
+static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
+
+static void do_sinks(CpuCode *e, Cluster *c, bool masked, int width, void (*reduce)(CpuCode *e, Cluster *c, Sink *s))
+{
+    e->known.n = 0;
+    e->masked = masked;
+    e->width = c->width = width;
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_reduce(&c->sinks.at[i]))
+            reduce(e, c, &c->sinks.at[i]);
+        else
+            cpu_sink_strip(e, c, &c->sinks.at[i]);
+}
+
+/* ---- strips ---- */
+
+/* What an access is to be loaded or stored as a vector for: its node, if it walks the strip's axis element by element. */
+static bool is_vector(CpuCode *e, const Cluster *c, const TileNode *n)
+{
+    const TileType *view = tile_type(n->in[0]), *t = n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]);
+
+    if (n->attr->drop || t->rank != c->rank || view->stride[c->strip] != 1 || t->extent[c->strip] != c->shape[c->strip])
+        return false;
+    for (int i = 0; n->op == TOP_load && i < c->nodes.n; i++) {
+        const TileNode *m = c->nodes.at[i];
+        if ((m->op == TOP_permute || m->op == TOP_reshape) && cpu_in_tree(e, (TileRef){(TileNode *)m, 0}, n))
+            return false;
+    }
+    return true;
+}
+
+static int element_bytes(const TileNode *n) { return (int)raw_size((DType)tile_type(n->in[0])->dtype); }
+
+/* Elements of a strip: those that the largest element's vector holds. */
+static int strip_width(CpuCode *e, const Cluster *c)
+{
+    int most = 0, width;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
+            most = element_bytes(c->nodes.at[i]) > most ? element_bytes(c->nodes.at[i]) : most;
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (dtype_is_complex((DType)tile_type(s->v)->dtype) || (s->node && s->node->op != TOP_store))
+            return 1;
+        if (s->node && is_vector(e, c, s->node))
+            most = element_bytes(s->node) > most ? element_bytes(s->node) : most;
+    }
+    for (int i = 0; i < c->nodes.n; i++)
+        if (dtype_is_complex((DType)c->nodes.at[i]->type[0].dtype))
+            return 1;
+    width = !c->rank || !most ? 1 : VECTOR_BYTES / most;
+    while (width > 1 && c->shape[c->strip] % width)
+        width /= 2;
+    return width;
+}
+
+/* Is the strip of an access aligned? */
+static LLVMValueRef is_aligned(CpuCode *e, const Cluster *c, const TileNode *n, int width)
+{
+    LLVMBuilderRef b = e->u->builder;
+    Spot p = e->spot;
+    LLVMValueRef at;
+
+    for (int i = 0; n->op == TOP_load && i < c->rank; i++)
+        if (n->type[0].extent[i] == 1 && c->shape[i] != 1)
+            p.at[i] = cpu_number(e, 0);
+    at = LLVMBuildPtrToInt(b, cpu_place(e, n, &p), i64_type(e), "");
+    at = LLVMBuildAnd(b, at, cpu_number(e, width * element_bytes(n) - 1), "");
+    vec_push(&e->gpu->vectors, n);
+    return cpu_compare(e, LLVMIntEQ, at, cpu_number(e, 0));
+}
+
+/* Does the strip lie within all views, and aligned where it is to be loaded as a vector? */
+static LLVMValueRef is_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef end = cpu_op(e, LLVMAdd, e->spot.at[c->strip], cpu_number(e, width)), is = cpu_compare(e, LLVMIntSLE, end, ends->plain);
+
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
+            is = LLVMBuildAnd(b, is, is_aligned(e, c, c->nodes.at[i], width), "");
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node && is_vector(e, c, c->sinks.at[i].node))
+            is = LLVMBuildAnd(b, is, is_aligned(e, c, c->sinks.at[i].node, width), "");
+    return is;
+}
+
+/* Element by element of a strip. */
+static void strip_by_elements(CpuCode *e, Cluster *c, int width)
+{
+    LLVMValueRef first = e->spot.at[c->strip];
+    CpuLoop l;
+
+    if (width == 1) {
+        do_sinks(e, c, true, 1, NULL);
+        return;
+    }
+    l = cpu_loop(e, first, cpu_op(e, LLVMAdd, first, cpu_number(e, width)), cpu_number(e, 1));
+    e->spot.at[c->strip] = l.i;
+    do_sinks(e, c, true, 1, NULL);
+    cpu_loop_end(e, &l);
+    e->spot.at[c->strip] = first;
+}
+
+static void walk_strips(CpuCode *e, Cluster *c)
+{
+    int width = strip_width(e, c);
+    int32_t extent[TILE_RANK_MAX];
+    LLVMBasicBlockRef plain, rest, done;
+    CpuLoop l;
+    Ends ends;
+
+    c->masked_width = 1;
+    c->width = c->plain_width = width;
+    ends = cpu_find_ends(e, c);
+    for (int i = 0; i < TILE_RANK_MAX; i++)
+        extent[i] = i < c->rank ? c->shape[i] : 1;
+    extent[c->strip] /= c->rank ? width : 1;
+    l = cpu_spread(e, elements_but(c, -1) / width, 1);
+    gpu_decode(e, l.i, extent, c->rank, -1, e->spot.at);
+    if (c->rank)
+        e->spot.at[c->strip] = cpu_op(e, LLVMMul, e->spot.at[c->strip], cpu_number(e, width));
+    e->spot.strip = c->rank ? c->strip : -1;
+    if (width > 1) {
+        plain = cpu_block(e), rest = cpu_block(e), done = cpu_block(e);
+        e->gpu->vectors.n = 0;
+        LLVMBuildCondBr(e->u->builder, is_plain(e, c, &ends, width), plain, rest);
+        LLVMPositionBuilderAtEnd(e->u->builder, plain);
+        do_sinks(e, c, false, width, NULL);
+        e->gpu->vectors.n = 0;
+        LLVMBuildBr(e->u->builder, done);
+        LLVMPositionBuilderAtEnd(e->u->builder, rest);
+    }
+    strip_by_elements(e, c, width);
+    if (width > 1) {
+        LLVMBuildBr(e->u->builder, done);
+        LLVMPositionBuilderAtEnd(e->u->builder, done);
+    }
+    cpu_loop_end(e, &l);
+}
+
+/* ---- sums ---- */
+
+static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
+static OpId sum_step(const Sink *s) { return tile_step_op((OpId)s->node->attr->op); }
+
+static void begin_sums(CpuCode *e, Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        if (!is_reduce(s))
+            continue;
+        s->acc[0] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
+        LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1), s->acc[0]);
+    }
+}
+
+static LLVMValueRef sum_so_far(CpuCode *e, const Sink *s) { return LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), s->acc[0], ""); }
+
+static void add_element(CpuCode *e, Cluster *c, Sink *s)
+{
+    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
+
+    if (e->masked)
+        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[c->axis], s->count), x, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1));
+    LLVMBuildStore(e->u->builder, cpu_step(e, sum_step(s), sum_dtype(s), sum_so_far(e, s), x, 1), s->acc[0]);
+}
+
+/* Every eighth place of the summed axis from `lane` on, of which none needs a mask: unrolled as far as it pays. */
+static void sum_plain(CpuCode *e, Cluster *c, LLVMValueRef lane)
+{
+    int64_t each = c->shape[c->axis] / CHUNK_LANES;
+    int ahead = AHEAD;
+    CpuLoop l;
+
+    while (ahead > 1 && (each % ahead || ahead * (cpu_cluster_cost(c) + 4) > UNROLLED))
+        ahead /= 2;
+    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, each * CHUNK_LANES), cpu_number(e, ahead * CHUNK_LANES));
+    for (int i = 0; i < ahead; i++) {
+        e->spot.at[c->axis] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * CHUNK_LANES)), lane);
+        do_sinks(e, c, false, 1, add_element);
+    }
+    cpu_loop_end(e, &l);
+}
+
+static void sum_masked(CpuCode *e, Cluster *c, LLVMValueRef lane, const Ends *ends)
+{
+    CpuLoop l = cpu_loop(e, lane, ends->end, cpu_number(e, CHUNK_LANES));
+
+    e->spot.at[c->axis] = l.i;
+    do_sinks(e, c, true, 1, add_element);
+    cpu_loop_end(e, &l);
+}
+
+static void sum_lane(CpuCode *e, Cluster *c, LLVMValueRef lane, const Ends *ends)
+{
+    LLVMBasicBlockRef plain = cpu_block(e), rest = cpu_block(e), done = cpu_block(e);
+    LLVMValueRef whole = cpu_number(e, c->shape[c->axis]);
+
+    if (c->shape[c->axis] % CHUNK_LANES)
+        LLVMBuildBr(e->u->builder, rest);
+    else
+        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends->plain, whole), plain, rest);
+    LLVMPositionBuilderAtEnd(e->u->builder, plain);
+    if (c->shape[c->axis] % CHUNK_LANES == 0)
+        sum_plain(e, c, lane);
+    LLVMBuildBr(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(e->u->builder, rest);
+    sum_masked(e, c, lane, ends);
+    LLVMBuildBr(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+}
+
+/* Rows: eight neighbours share one. ((0+4)+(2+6))+((1+5)+(3+7)) */
+static void walk_rows(CpuCode *e, Cluster *c)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef eight = i32_number(e, CHUNK_LANES), lane, octet, mask, shift;
+    int64_t rows = elements_but(c, c->axis);
+    CpuLoop l;
+    Ends ends;
+
+    c->masked_width = 1;
+    c->width = c->plain_width = CHUNK_LANES;
+    ends = cpu_find_ends(e, c);
+    lane = widened(e, LLVMBuildURem(b, e->gpu->thread, eight, ""));
+    octet = widened(e, LLVMBuildUDiv(b, e->gpu->thread, eight, ""));
+    shift = LLVMBuildAnd(b, e->gpu->thread, i32_number(e, GPU_WARP - CHUNK_LANES), "");
+    mask = LLVMBuildShl(b, i32_number(e, (1 << CHUNK_LANES) - 1), shift, "");
+    l = cpu_loop(e, octet, cpu_number(e, rows), cpu_number(e, e->gpu->threads / CHUNK_LANES));
+    gpu_decode(e, l.i, c->shape, c->rank, c->axis, e->spot.at);
+    begin_sums(e, c);
+    sum_lane(e, c, lane, &ends);
+    e->width = c->width = 1;
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        LLVMValueRef x;
+        if (!is_reduce(s))
+            continue;
+        x = sum_so_far(e, s);
+        for (int n = CHUNK_LANES / 2; n; n /= 2)
+            x = cpu_step(e, sum_step(s), sum_dtype(s), x, gpu_other(e, x, n, mask), 1);
+        GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, lane, cpu_number(e, 0)));
+        cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x, NULL);
+        gpu_end_if(e, &first);
+    }
+    cpu_loop_end(e, &l);
+}
+
+/* Where the lanes of a column's sum meet. */
+static void fold_columns(CpuCode *e, Sink *s, LLVMValueRef meet, int64_t columns)
+{
+    CpuLoop l = cpu_spread(e, columns, 1);
+    LLVMValueRef x[CHUNK_LANES];
+
+    for (int i = 0; i < CHUNK_LANES; i++)
+        x[i] = cpu_load_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * columns)), 1);
+    for (int n = CHUNK_LANES / 2; n; n /= 2)
+        for (int i = 0; i < n; i++)
+            x[i] = cpu_step(e, sum_step(s), sum_dtype(s), x[i], x[i + n], 1);
+    cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x[0], NULL);
+    cpu_loop_end(e, &l);
+}
+
+static void walk_columns(CpuCode *e, Cluster *c)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int64_t columns = elements_but(c, c->axis), side = e->gpu->threads / CHUNK_LANES;
+    LLVMValueRef lane, first, *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n);
+    CpuLoop l;
+    Ends ends;
+
+    c->masked_width = c->width = c->plain_width = 1;
+    ends = cpu_find_ends(e, c);
+    first = widened(e, LLVMBuildURem(b, e->gpu->thread, i32_number(e, side), ""));
+    lane = widened(e, LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, side), ""));
+    l = cpu_loop(e, first, cpu_number(e, columns), cpu_number(e, side));
+    gpu_decode(e, l.i, c->shape, c->rank, c->axis, e->spot.at);
+    begin_sums(e, c);
+    sum_lane(e, c, lane, &ends);
+    e->width = c->width = 1;
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        if (!is_reduce(s))
+            continue;
+        meet[i] = cpu_buffer(e, CHUNK_LANES * columns * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
+        cpu_store_flat(e, sum_dtype(s), meet[i], cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, lane, cpu_number(e, columns)), l.i), sum_so_far(e, s), NULL);
+    }
+    cpu_loop_end(e, &l);
+    gpu_written(e);
+    gpu_fence(e);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_reduce(&c->sinks.at[i]))
+            fold_columns(e, &c->sinks.at[i], meet[i], columns);
+    tsr_free(meet);
+}
+
+/* ---- clusters ---- */
+
+void gpu_cluster(CpuCode *e, Cluster *c)
+{
+    if (!c->rank)
+        c->shape[0] = 1;
+    for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
+        c->strip--;
+    c->rows = 1;
+    c->row = 0;
+    gpu_fence(e);
+    for (int i = 0; i < c->sinks.n; i++)
+        cpu_begin_sink(e, &c->sinks.at[i]);
+    e->spot.strip = -1;
+    if (c->axis < 0)
+        walk_strips(e, c);
+    else if (c->axis == c->strip)
+        walk_rows(e, c);
+    else
+        walk_columns(e, c);
+    e->known.n = 0;
+    e->width = 1;
+    gpu_written(e);
+    for (int i = 0; i < c->sinks.n; i++)
+        cpu_end_sink(e, &c->sinks.at[i]);
+}
+
+void gpu_copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueRef from)
+{
+    CpuLoop l;
+
+    gpu_fence(e);
+    l = cpu_spread(e, tile_elements(t), 1);
+    e->width = 1;
+    cpu_store_flat(e, (DType)t->dtype, to, l.i, cpu_load_flat(e, (DType)t->dtype, from, l.i, 1), NULL);
+    cpu_loop_end(e, &l);
+    gpu_written(e);
+}
