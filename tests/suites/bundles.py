@@ -935,6 +935,9 @@ def damaged_models_are_refused(ctx, d):
     p = run(ctx.tessera, "run", "use.tsr", cwd=d, ok=False)
     if p.returncode != 1 or "FileNotFoundError: gone/net.tsb: B03" not in p.stderr:
         raise Fail(p.stderr)
+    p = run(ctx.tessera, "run", "-e", 'tessera.load("use.tsr")', cwd=d, ok=False)
+    if "ValueError: use.tsr is a file, and what save keeps is a folder" not in p.stderr:
+        raise Fail(p.stderr)
 
 
 @in_folder

@@ -169,9 +169,11 @@ Version *launch_version(Launch *L)
     v->key = key;
     v->k = body_make(L->I, &L->spec, &B);
     if (v->k) {
-        for (uint32_t i = 0; i < B.fixed_names.cap; i++)
-            if (B.fixed_names.key[i])
-                vec_push(&v->fixed, ((Fixed){(Sym)(uintptr_t)B.fixed_names.key[i], launch_size(&L->spec, (Sym)(uintptr_t)B.fixed_names.key[i]), false}));
+        for (uint32_t i = 0; i < B.fixed_names.cap; i++) {
+            Sym name = (Sym)(uintptr_t)B.fixed_names.key[i];
+            if (name)
+                vec_push(&v->fixed, ((Fixed){name, launch_size(&L->spec, name), false}));
+        }
         for (int i = 0; i < B.positive.n; i++)
             vec_push(&v->fixed, ((Fixed){B.positive.at[i], 1, true}));
         for (int i = 0; i < B.reads.n; i++)

@@ -368,7 +368,8 @@ static bool counts(Body *B, TileRef r, bool above)
     switch (n->op) {
     case TOP_index: return n->attr->i >= above;
     case TOP_imul: return counts(B, n->in[0], above) && counts(B, n->in[1], above);
-    case TOP_iadd: return counts(B, n->in[0], false) && counts(B, n->in[1], false) && (!above || counts(B, n->in[0], true) || counts(B, n->in[1], true));
+    case TOP_iadd:
+        return counts(B, n->in[0], false) && counts(B, n->in[1], false) && (!above || counts(B, n->in[0], true) || counts(B, n->in[1], true));
     case TOP_size:
         if (n->attr->i || !above)
             return !n->attr->i;
