@@ -409,6 +409,7 @@ static int do_verb(const Options *o)
         return EXIT_USAGE;
     }
     devices_simulate((int)o->number[OPT_sim_devices]);
+    gpus_offer();
     cache_begin();
     fill_memory(getenv("TESSERA_FILL"));
     choose_passes(o);

@@ -86,6 +86,7 @@ static Tensor *gathered(const tsr_array *a)
 {
     Tensor *t = tensor_new((DType)a->dtype, a->rank, a->shape);
     int64_t n = t ? tensor_size(t) : 0, bytes = dtype_info[a->dtype].sbits / 8;
+    char *to = t ? storage_data(t->store) : NULL;
 
     for (int64_t i = 0; i < n; i++) {
         int64_t rest = i, at = 0;
@@ -93,7 +94,7 @@ static Tensor *gathered(const tsr_array *a)
             at += rest % a->shape[k] * a->stride[k];
             rest /= a->shape[k];
         }
-        memcpy((char *)t->store->data + i * bytes, (const char *)a->data + at * bytes, (size_t)bytes);
+        memcpy(to + i * bytes, (const char *)a->data + at * bytes, (size_t)bytes);
     }
     return t;
 }
@@ -101,7 +102,7 @@ static Tensor *gathered(const tsr_array *a)
 /* Bytes of bools are 0 and 1 in here; C programs may have others. */
 static bool odd_bools(const Tensor *t)
 {
-    const uint8_t *p = t->dtype == DT_bool && t->contiguous ? tensor_data(t) : NULL;
+    const uint8_t *p = t->dtype == DT_bool && t->contiguous ? tensor_read(t) : NULL;
 
     for (int64_t i = 0, n = p ? tensor_size(t) : 0; i < n; i++)
         if (p[i] > 1)
@@ -185,7 +186,7 @@ static void deliver(Tensor *t, tsr_array *out)
         return;
     }
     if (dtype_info[t->dtype].sbits < 8) {
-        memcpy(out->data, t->store->data, tensor_nbytes(t));
+        memcpy(out->data, storage_read(t->store), tensor_nbytes(t));
     } else {
         fill(&to, out, out->data);
         tensor_assign(to.t, t);

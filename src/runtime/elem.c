@@ -17,7 +17,7 @@ static void elem_load(const Tensor *t, int64_t at, DType as, void *out)
 {
     _Alignas(16) char raw[16], lane[16];
     DType dt = (DType)t->dtype;
-    const char *base = t->store->data;
+    const char *base = storage_read(t->store);
 
     if (is_packed(dt))
         raw_unpack(dt, base, at, 1, (uint8_t *)raw);
@@ -31,7 +31,7 @@ static void elem_store(const Tensor *t, int64_t at, DType from, const void *v)
 {
     _Alignas(16) char raw[16];
     DType dt = (DType)t->dtype;
-    char *base = t->store->data;
+    char *base = storage_data(t->store);
 
     raw_convert(dt, raw, from, v, 1, NULL, 0);
     if (is_packed(dt))
@@ -98,7 +98,7 @@ void tensor_assign(Tensor *dst, const Tensor *src)
 
     if (!n)
         return;
-    reader_init(&c.dst, dst);
+    writer_init(&c.dst, dst);
     reader_init(&c.src, src);
     if (dst->dtype == src->dtype && reader_row(&c.dst) && is_crosswise(&c.src)) {
         copy_crosswise(reader_row(&c.dst), &c.src);

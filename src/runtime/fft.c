@@ -459,7 +459,7 @@ KStatus kernel_fft(KERNEL_ARGS)
     if (!(out[0] = k_result(c, type)))
         return K_NOMEM;
     reader_init(&j.in, x);
-    reader_init(&j.out, out[0]);
+    writer_init(&j.out, out[0]);
     j.n = j.kind == 3 ? j.nout : j.nin;
     j.rows = tensor_size(x) / j.nin;
     j.parts = j.rows < 4 * pool_threads() ? j.rows : 4 * pool_threads();

@@ -331,7 +331,7 @@ static KStatus run_tiles(KCtx *c, const Gemm *g)
         if (!room)
             return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)p.room_bytes);
     }
-    p.room = room ? room->data : few;
+    p.room = room ? storage_data(room) : few;
     pool_for(threads, 1, run_parts, &p);
     storage_unref(room);
     return K_OK;

@@ -295,7 +295,7 @@ KStatus gemm_bytes(KCtx *c, const BytesGemm *g, BytesUnit unit)
         memset(g->c + i * g->crow, 0, (size_t)g->n * 4);
     if (!(room = storage_new((size_t)(a + b) + 1)))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)(a + b));
-    p.a = (uint8_t *)room->data;
+    p.a = (uint8_t *)storage_data(room);
     p.b = p.a + a;
     for (p.j0 = 0; p.j0 < g->n; p.j0 += BLOCK_COLUMNS)
         for (p.k0 = 0; p.k0 < g->k; p.k0 += CHUNK_STEPS)

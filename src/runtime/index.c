@@ -130,8 +130,8 @@ typedef struct Gather {
 static void gather_elements(const Gather *g, int64_t lo, int64_t hi)
 {
     size_t w = raw_size((DType)g->x->dtype);
-    const char *s = g->x->store->data;
-    char *d = (char *)g->out->store->data + g->out->offset * (int64_t)w;
+    const char *s = storage_read(g->x->store);
+    char *d = storage_data(g->out->store) + g->out->offset * (int64_t)w;
 
 #define EACH_POINT(W) \
     for (int64_t i = lo; i < hi; i++) \
@@ -156,7 +156,7 @@ static void gather_part(int64_t lo, int64_t hi, void *st)
         gather_elements(g, lo, hi);
         return;
     }
-    reader_init(&dst, g->out);
+    writer_init(&dst, g->out);
     reader_view(&src, g->x, p->rest, p->shape, g->x->stride + g->x->rank - p->rest, 0);
     for (int64_t i = lo; i < hi; i++) {
         TileBuf buf;
@@ -269,7 +269,7 @@ KStatus kernel_index_put(KERNEL_ARGS)
     (void)op, (void)nin, (void)type;
     if (s == K_OK) {
         reader_init(&src, in[1]);
-        reader_view(&dst, t, p.rest, p.shape, t->stride + t->rank - p.rest, 0);
+        writer_view(&dst, t, p.rest, p.shape, t->stride + t->rank - p.rest, 0);
         for (int64_t i = 0; i < p.count; i++)
             for (int64_t e = 0; e < p.block; e += TILE) {
                 TileBuf buf, cast;
@@ -294,12 +294,13 @@ KStatus kernel_index_put(KERNEL_ARGS)
 static void add_blocks(const Points *p, const Tensor *sum, const Tensor *values, LoopFn *add)
 {
     size_t w = raw_size((DType)sum->dtype);
+    char *to = storage_data(sum->store);
     Reader src;
 
     reader_init(&src, values);
     src.as = (DType)sum->dtype;
     for (int64_t i = 0; i < p->count; i++) {
-        char *dst = (char *)sum->store->data + (size_t)p->at[i] * w;
+        char *dst = to + (size_t)p->at[i] * w;
         for (int64_t e = 0; e < p->block; e += TILE, dst += TILE * w) {
             TileBuf buf, spare;
             int64_t n = p->block - e < TILE ? p->block - e : TILE;
@@ -432,7 +433,7 @@ KStatus kernel_nonzero(KERNEL_ARGS)
     t.shape[1] = x->rank;
     if (!(out[0] = k_result(c, &t)))
         return K_NOMEM;
-    int32_t *o = out[0]->store->data;
+    int32_t *o = tensor_data(out[0]);
     for (int64_t i = 0; i < n && x->rank; i += TILE) {
         int64_t k = n - i < TILE ? n - i : TILE, m = 0;
         const uint8_t *v = reader_lanes(&r, i, k, buf.at, spare.at);

@@ -78,7 +78,7 @@ static KStatus la_open(Linalg *l, KCtx *c, OpId op, Tensor *const *in, int nin, 
             return K_NOMEM;
         }
     for (int i = 0; i < nout; i++)
-        reader_init(&l->out[i], out[i]);
+        writer_init(&l->out[i], out[i]);
     for (int i = 0; i < nin; i++)
         reader_init(&l->in[i], in[i]);
     return K_OK;
@@ -155,7 +155,7 @@ KStatus kernel_lu(KERNEL_ARGS)
         return s;
     for (int64_t b = 0; b < l.batch; b++) {
         load(&l, 0, b * size, size, l.work);
-        int32_t *perm = (int32_t *)out[1]->store->data + b * n;
+        int32_t *perm = (int32_t *)(void *)storage_data(out[1]->store) + b * n;
         if (l.wide == 2)
             la_lu_c(cx(l.work), perm, n);
         else

@@ -55,12 +55,12 @@ static bool is_constant(const Reader *r)
 /* Where n lanes of the result at index i go: into place, or to buf first. */
 static void *out_lanes(const MapJob *m, int64_t i, void *buf)
 {
-    return raw_is_lane(m->out) ? (char *)m->result->store->data + i * (int64_t)raw_size(m->out) : buf;
+    return raw_is_lane(m->out) ? storage_data(m->result->store) + i * (int64_t)raw_size(m->out) : buf;
 }
 
 static void store_lanes(const MapJob *m, int64_t i, int64_t n, void *lanes, void *spare)
 {
-    char *data = m->result->store->data;
+    char *data = storage_data(m->result->store);
 
     if (raw_is_lane(m->out))
         return;
@@ -236,7 +236,7 @@ static KStatus convert_run(KCtx *c, const Attr *a, Tensor *const *in, const TTyp
     if (!(out[0] = k_result(c, type)))
         return K_NOMEM;
     reader_init(&j.src, in[0]);
-    reader_init(&j.dst, out[0]);
+    writer_init(&j.dst, out[0]);
     pool_for(tensor_size(out[0]), 16 * TILE_MAX, convert_part, &j);
     return K_OK;
 }

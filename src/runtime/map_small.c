@@ -100,11 +100,11 @@ Tensor *kernel_map_small(OpId op, Tensor *const *in, int nin)
         return NULL;
     for (int i = 0; i < nin; i++) {
         size_t size = raw_size((DType)in[i]->dtype);
-        const char *data = (const char *)in[i]->store->data + in[i]->offset * (int64_t)size;
+        const char *data = storage_read(in[i]->store) + in[i]->offset * (int64_t)size;
         x[i] = in[i]->rank == like->rank || n <= 1 ? data : repeat(data, size, n, buf[i].at);
         weak &= in[i]->weak || (op == OP_where && !i);
     }
     out->weak = weak && result != DT_bool;
-    loop(n, out->store->data, x[0], x[1], x[2]);
+    loop(n, storage_data(out->store), x[0], x[1], x[2]);
     return out;
 }

@@ -53,8 +53,8 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     size_t size = raw_size((DType)sum->dtype);
     Gemm g = {.accum = accum, .batch = 1, .m = type->shape[r - 2], .n = type->shape[r - 1], .k = x->shape[rx - 1],
               .arow = x->stride[rx - 2], .acol = x->stride[rx - 1], .brow = y->stride[ry - 2], .bcol = y->stride[ry - 1]};
-    const char *a = (const char *)tensor_data(x), *b = (const char *)tensor_data(y);
-    char *out = sum->store->data;
+    const char *a = tensor_read(x), *b = tensor_read(y);
+    char *out = storage_data(sum->store);
     int64_t batch = 1;
     KStatus s = K_OK;
 
@@ -100,9 +100,9 @@ static Tensor *product_of_bytes(KCtx *c, Tensor *x, Tensor *y, DType accum, cons
     for (int i = 0; i < r - 2; i++)
         batch *= type->shape[i];
     for (int64_t i = 0; i < batch && s == K_OK && g.m && g.n; i++) {
-        g.a = (const uint8_t *)tensor_data(x) + batch_offset(x, type, i);
-        g.b = (const uint8_t *)tensor_data(y) + batch_offset(y, type, i);
-        g.c = (int32_t *)(void *)sum->store->data + i * g.m * g.n;
+        g.a = (const uint8_t *)tensor_read(x) + batch_offset(x, type, i);
+        g.b = (const uint8_t *)tensor_read(y) + batch_offset(y, type, i);
+        g.c = (int32_t *)(void *)storage_data(sum->store) + i * g.m * g.n;
         s = gemm_bytes(c, &g, unit);
     }
     if (s == K_OK)
@@ -212,6 +212,7 @@ static void fill_row(const Conv *v, int64_t q)
         place[i] = p % v->out[i];
         p /= v->out[i];
     }
+    const char *from = storage_read(x->store);
     for (int64_t t = 0; t < v->places; t++, dst += v->size) {
         int64_t at = base;
         bool inside = true;
@@ -221,7 +222,7 @@ static void fill_row(const Conv *v, int64_t q)
             at += inside ? s / v->spread[i] * x->stride[first + i] : 0;
         }
         if (inside)
-            memcpy(dst, (const char *)x->store->data + at * (int64_t)v->size, v->size);
+            memcpy(dst, from + at * (int64_t)v->size, v->size);
         else
             memset(dst, 0, v->size);
         for (int i = v->n - 1; i >= 0 && ++place[i] == v->out[i]; i--)
@@ -245,8 +246,8 @@ static KStatus conv_group(KCtx *c, Conv *v, const Tensor *w, DType accum, Tensor
         pool_for(v->K, 16384 / (v->places + 1) + 1, fill_rows, v);
         Gemm g = {.accum = accum, .batch = 1, .m = og, .n = v->places, .k = v->K, .arow = v->K, .acol = 1, .brow = v->places,
                   .bcol = 1, .b = v->cols};
-        g.a = (const char *)tensor_data(w) + v->group * og * v->K * (int64_t)v->size;
-        g.c = (char *)sum->store->data + ((v->batch * v->O + v->group * og) * v->P + v->place) * (int64_t)v->size;
+        g.a = (const char *)tensor_read(w) + v->group * og * v->K * (int64_t)v->size;
+        g.c = storage_data(sum->store) + ((v->batch * v->O + v->group * og) * v->P + v->place) * (int64_t)v->size;
         g.crow = v->P;
         KStatus s = gemm_run(c, g);
         if (s != K_OK)

@@ -2,6 +2,7 @@
 #include "runtime/mesh.h"
 
 #include "base/vec.h"
+#include "runtime/cuda.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -132,7 +133,8 @@ Sym mesh_axes_name(const Mesh *m, uint16_t axes)
 /* ------------------------------------------------------------- devices */
 
 void devices_simulate(int n) { gpus = n; }
-int devices_gpus(void) { return gpus; }
+int devices_gpus(void) { return gpus || !storage_far ? gpus : storage_far->count(); }
+bool device_is_far(int device) { return device > 0 && !gpus && storage_far; }
 
 int device_enter(int device)
 {
@@ -153,8 +155,10 @@ bool tensor_on(Tensor **t, int device)
     was = device_enter(device);
     c = tensor_copy(*t);
     device_enter(was);
-    if (!c)
+    if (!c || fault_kept) {
+        tensor_unref(c);
         return false;
+    }
     tensor_unref(*t);
     *t = c;
     return true;

@@ -1,9 +1,11 @@
 /*
  * mesh.h - devices, and meshes of them.
  *
- * Devices are numbered: 0 is the host, k + 1 is gpu:k.  GPUs are simulated
- * (devices_simulate: host memory that is marked with the device's number), so
- * every program over n devices runs on one machine; each Storage says where it is.
+ * Devices are numbered: 0 is the host, k + 1 is gpu:k.  GPUs are those that the
+ * driver has (gpu_device.h), which is first asked when somebody asks here; or, once
+ * devices_simulate says how many, simulated ones: host memory that is marked with the
+ * device's number, so every program over n devices runs on one machine.  Each Storage
+ * says where it is.
  *
  * A Mesh lays devices out along named axes, in row-major order: the rank of a
  * member is its place in that order.  A set of axes is a mask (bit a: axis a);
@@ -40,8 +42,10 @@ int mesh_member(const Mesh *m, int rank, uint16_t axes, int index);     /* the r
 uint16_t mesh_parse_axes(const Mesh *m, Sym names);     /* "dp" or "dp,tp" */
 Sym mesh_axes_name(const Mesh *m, uint16_t axes);       /* the inverse */
 
-void devices_simulate(int gpus);                        /* how many simulated GPUs there are; 0 at the start */
+void devices_simulate(int gpus);                        /* how many simulated GPUs there are; 0, as at the start: the driver's, if any */
 int devices_gpus(void);
+bool device_is_far(int device);                         /* is it a GPU of the driver's? */
+struct GpuDevice *device_gpu(int device);               /* that one, started; NULL: it is none, or a fault is kept */
 extern int device_now;                                  /* where new tensors are made */
 extern bool devices_used;                               /* has any tensor been made elsewhere than on the host? */
 int device_enter(int device);                           /* new tensors are made there; the former place */

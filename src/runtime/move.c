@@ -154,7 +154,7 @@ static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, co
         n *= size[i];
     if (n <= 0)
         return;
-    reader_view(&j.dst, dst, rank, size, dstride, doff);
+    writer_view(&j.dst, dst, rank, size, dstride, doff);
     reader_view(&j.src, src, rank, size, sstride, soff);
     if (is_packed(j.dst.dtype))
         copy_part(0, n, &j);
@@ -173,7 +173,7 @@ static void fill_with(Tensor *t, double v)
     raw_convert(dt, run.at, DT_f64, &v, 1, NULL, 0);
     for (int64_t i = 1; i < k; i++)
         memcpy(run.at + (size_t)i * raw_size(dt), run.at, raw_size(dt));
-    reader_init(&w, t);
+    writer_init(&w, t);
     for (int64_t i = 0; i < n; i += TILE)
         writer_raw(&w, i, n - i < TILE ? n - i : TILE, run.at);
 }
@@ -291,7 +291,7 @@ KStatus kernel_unwindow(KERNEL_ARGS)
             soff += place[i] * x->stride[lead + n + i];
             doff += place[i] * sum->stride[lead + i] * (a->nd[2] > i ? dim_int(a->d[2][i]) : 1);
         }
-        reader_view(&dst, sum, lead + n, shape, dstride, doff);
+        writer_view(&dst, sum, lead + n, shape, dstride, doff);
         reader_view(&src, x, lead + n, shape, sstride, soff);
         add_box(&dst, &src, count, add, lane);
         for (int i = n - 1; i >= 0 && ++place[i] == x->shape[lead + n + i]; i--)
@@ -343,7 +343,7 @@ KStatus kernel_iota(KERNEL_ARGS)
         return k_fail(c, K_NOMEM, "no memory for iota");
     }
     Reader w;
-    reader_init(&w, line);
+    writer_init(&w, line);
     for (int64_t i = 0; i < n; i += TILE) {
         int64_t k = n - i < TILE ? n - i : TILE;
         for (int64_t j = 0; j < k; j++)

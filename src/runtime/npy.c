@@ -229,11 +229,11 @@ static Tensor *read_elements(const Header *h, const void *data, size_t bytes)
         shape[i] = h->shape[h->fortran ? h->rank - 1 - i : i];
     if (!(t = tensor_new(h->type->dt, h->rank, shape)))
         return NULL;
-    memcpy(t->store->data, data, bytes);
+    memcpy(storage_data(t->store), data, bytes);
     if (h->swapped)
-        swap_bytes(t->store->data, bytes / unit, unit);
+        swap_bytes(storage_data(t->store), bytes / unit, unit);
     if (h->type->dt == DT_bool)
-        bools_from_bytes(t->store->data, (int64_t)bytes);
+        bools_from_bytes(storage_data(t->store), (int64_t)bytes);
     return t;
 }
 

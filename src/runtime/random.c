@@ -122,7 +122,7 @@ KStatus kernel_random(KERNEL_ARGS)
         return K_NOMEM;
     reader_init(&key, in[0]);
     key.as = DT_uint32;
-    reader_init(&j.out, out[0]);
+    writer_init(&j.out, out[0]);
     for (int64_t k = 0; k < nkeys; k++) {       /* each key draws its part as if it were alone */
         int64_t n = tensor_size(out[0]) / nkeys;
         j.key = key_of(&key, 2 * k);
@@ -165,7 +165,7 @@ KStatus kernel_dither(KERNEL_ARGS)
     reader_init(&key, in[1]);
     key.as = DT_uint32;
     reader_init(&j.in, in[0]);
-    reader_init(&j.out, out[0]);
+    writer_init(&j.out, out[0]);
     for (int64_t k = 0; k < nkeys; k++) {
         int64_t n = tensor_size(out[0]) / nkeys;
         j.how.seed = key_of(&key, 2 * k);
@@ -191,7 +191,7 @@ KStatus kernel_fold_key(KERNEL_ARGS)
     reader_stretch(&number, in[1], type->rank - 1, shape);
     key.as = DT_uint32;
     number.as = DT_int64;
-    uint32_t *o = out[0]->store->data;
+    uint32_t *o = tensor_data(out[0]);
     for (int64_t i = 0; i < n; i++) {
         const int64_t *v = reader_lanes(&number, i, 1, buf.at, spare.at);
         Philox w = philox(key_of(&key, 2 * i), (uint64_t)*v, 1);

@@ -22,14 +22,29 @@ static void push_axis(Reader *r, int64_t size, int64_t stride)
     r->stride[r->rank++] = stride;
 }
 
-void reader_view(Reader *r, const Tensor *t, int rank, const int64_t *shape, const int64_t *stride, int64_t offset)
+static void open_view(Reader *r, DType dt, const char *base, int rank, const int64_t *shape, const int64_t *stride, int64_t offset)
 {
-    r->dtype = r->as = (DType)t->dtype;
+    r->dtype = r->as = dt;
     r->rank = 0;
-    r->base = t->store->data;
+    r->base = (char *)base;
     r->offset = offset;
     for (int i = 0; i < rank; i++)
         push_axis(r, shape[i], stride[i]);
+}
+
+void reader_view(Reader *r, const Tensor *t, int rank, const int64_t *shape, const int64_t *stride, int64_t offset)
+{
+    open_view(r, (DType)t->dtype, storage_read(t->store), rank, shape, stride, offset);
+}
+
+void writer_view(Reader *w, const Tensor *t, int rank, const int64_t *shape, const int64_t *stride, int64_t offset)
+{
+    open_view(w, (DType)t->dtype, storage_data(t->store), rank, shape, stride, offset);
+}
+
+void writer_init(Reader *w, const Tensor *t)
+{
+    writer_view(w, t, t->rank, t->shape, t->stride, t->offset);
 }
 
 void reader_init(Reader *r, const Tensor *t)

@@ -49,7 +49,11 @@ const void *reader_lanes(const Reader *r, int64_t i, int64_t n, void *buf, void 
 /* Is the whole sequence one row of memory? Then its first byte, else NULL. */
 char *reader_row(const Reader *r);
 
-/* Store n raw elements at linear index i on of a view opened for writing (no axis stretched). */
+/* The same as reader_init and reader_view, for storing (no axis stretched), and for reading, too. */
+void writer_init(Reader *w, const Tensor *t);
+void writer_view(Reader *w, const Tensor *t, int rank, const int64_t *shape, const int64_t *stride, int64_t offset);
+
+/* Store n raw elements at linear index i on. */
 void writer_raw(const Reader *w, int64_t i, int64_t n, const void *raw);
 /* Store lanes, rounding to the dtype. */
 void writer_lanes(const Reader *w, int64_t i, int64_t n, const void *lanes, void *buf);

@@ -163,7 +163,7 @@ static void tree_finish(const ReduceJob *j, Tree *t, int64_t w)
 
 static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
 {
-    char *data = j->result->store->data;
+    char *data = storage_data(j->result->store);
 
     if (is_packed(j->out)) {
         uint8_t raw[COLS_BYTES];
@@ -552,7 +552,7 @@ static void arg_part(int64_t lo, int64_t hi, void *st)
     const ArgJob *a = st;
     TileBuf buf, spare;
     _Alignas(16) char best[16], top[AT_ONCE * 16];
-    int32_t *out = a->j.result->store->data;
+    int32_t *out = tensor_data(a->j.result);
     int64_t tile = tile_length(reader_width(&a->j.in));
     size_t size = a->j.size;
 
@@ -580,7 +580,7 @@ static void arg_columns(int64_t lo, int64_t hi, void *st)
     const ArgJob *a = st;
     const ReduceJob *j = &a->j;
     TileBuf best, buf, spare;
-    int32_t *out = j->result->store->data;
+    int32_t *out = tensor_data(j->result);
     int64_t width = j->kept.shape[j->kept.rank - 1], most = tile_length(reader_width(&j->in));
 
     for (int64_t o = lo, w; o < hi; o += w) {

@@ -167,9 +167,9 @@ static bool read_tensor(Reader *r, int key, SafeTensors *out)
         return fail(r, "not enough memory for its tensors");
     }
     if (e.hi > e.lo)
-        memcpy(named.t->store->data, r->data + e.lo, e.hi - e.lo);
+        memcpy(storage_data(named.t->store), r->data + e.lo, e.hi - e.lo);
     if (e.dtype == DT_bool)
-        bools_from_bytes(named.t->store->data, (int64_t)(e.hi - e.lo));
+        bools_from_bytes(storage_data(named.t->store), (int64_t)(e.hi - e.lo));
     vec_push(&out->tensors, named);
     return true;
 }
@@ -283,7 +283,7 @@ bool safetensors_write(const SafeTensors *s, StrBuf *out, StrBuf *err)
             sb_puts(err, "not enough memory");
             return false;
         }
-        sb_write(out, c->store ? c->store->data : "", tensor_nbytes(c));
+        sb_write(out, c->store ? storage_read(c->store) : "", tensor_nbytes(c));
         tensor_unref(c);
     }
     return true;

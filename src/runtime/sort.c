@@ -266,7 +266,7 @@ static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
 
 static void write_indices(const SortJob *j, int64_t row, const int64_t *order)
 {
-    int32_t *o = (int32_t *)j->out->store->data + row * j->n;
+    int32_t *o = (int32_t *)tensor_data(j->out) + row * j->n;
 
     for (int64_t i = 0; i < j->n; i++)
         o[i] = (int32_t)order[i];
@@ -280,7 +280,7 @@ static void write_values(const SortJob *j, int64_t row, const int64_t *order)
     const char *base = reader_row(&j->in);
     Reader dst;
 
-    reader_init(&dst, j->out);
+    writer_init(&dst, j->out);
     for (int64_t i = 0; i < j->n; i += TILE) {
         int64_t k = j->n - i < TILE ? j->n - i : TILE;
         for (int64_t q = 0; q < k; q++) {
@@ -360,7 +360,7 @@ static void sort_values(const SortJob *j, int64_t row, char *scratch)
         key32 = radix_keys32(key32, key32 + n, n, *counts_of(j, scratch));
     else
         key = radix_keys(key, key + n, n, *counts_of(j, scratch));
-    reader_init(&dst, j->out);
+    writer_init(&dst, j->out);
     for (int64_t i = 0; i < n; i += TILE) {
         int64_t k = n - i < TILE ? n - i : TILE;
         if (j->narrow)
@@ -476,7 +476,7 @@ KStatus kernel_searchsorted(KERNEL_ARGS)
     reader_stretch(&xs, x, rank, shape);
     reader_stretch(&vs, v, type->rank, type->shape);
     xs.as = vs.as = common_dtype(x, v);
-    int32_t *o = out[0]->store->data;
+    int32_t *o = tensor_data(out[0]);
     for (int64_t row = 0; row < rows; row++) {
         row_keys(&xs, row, n, key);
         row_keys(&vs, row, k, key + n);

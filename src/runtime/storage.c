@@ -34,6 +34,7 @@ _Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
 static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
 static size_t kept_bytes, live_bytes, peak_bytes, limit_bytes;
 static size_t most_bytes;               /* the most that were ever in use */
+static size_t apart_bytes;              /* host memory of storage of GPUs; under their lock */
 static uint64_t made_bytes;
 static int filled = -1;                 /* the byte that new blocks are filled with; -1: they are as they come */
 
@@ -80,11 +81,27 @@ static void drop_kept(int c)
 
 void (*storage_noted)(const Storage *s, bool made);
 
+/* What is on a GPU goes back there; of memory apart only the header, as a block of the least size, is kept. */
+static void leave(Storage *s)
+{
+    if (s->remote)
+        storage_far->leave(s);
+    if (s->apart) {
+        storage_unroom(s);
+        s->nbytes = 0;
+    } else {
+        live_bytes -= s->nbytes;
+    }
+}
+
 static void storage_free(Storage *s)
 {
     if (storage_noted)
         storage_noted(s, false);
-    live_bytes -= s->nbytes;
+    if (__builtin_expect(s->apart || s->remote, 0))
+        leave(s);
+    else
+        live_bytes -= s->nbytes;
     storage_keep(s);
 }
 
@@ -96,35 +113,60 @@ static void make_room(size_t size)
             drop_kept(c);
 }
 
-Storage *storage_new(size_t nbytes)
+/* A block of at least so many bytes, as it comes; NULL: no memory. */
+static Storage *take(size_t nbytes)
 {
     size_t size;
-
-    if (nbytes > PTRDIFF_MAX / 2 || (limit_bytes && live_bytes + nbytes > limit_bytes))
-        return NULL;
     int c = class_of(nbytes, &size);
     Storage *s = c < NCLASS ? kept[c] : NULL;
+
     if (s) {
         kept[c] = s->data;
         kept_bytes -= size;
-    } else {
-        make_room(size);
-        if (!(s = tsr_try_alloc(size + HEADER, 64))) {
-            storage_trim();
-            if (!(s = tsr_try_alloc(size + HEADER, 64)))
-                return NULL;
-        }
+        return s;
     }
+    make_room(size);
+    if (!(s = tsr_try_alloc(size + HEADER, 64))) {
+        storage_trim();
+        s = tsr_try_alloc(size + HEADER, 64);
+    }
+    return s;
+}
+
+static Storage *made(Storage *s)
+{
+    made_bytes += s->nbytes;
+    if (storage_noted)
+        storage_noted(s, true);
+    return s;
+}
+
+/* A header alone: the elements get memory where they are first asked for. */
+static Storage *new_far(size_t nbytes)
+{
+    Storage *s = nbytes > PTRDIFF_MAX / 2 ? NULL : take(0);
+
+    if (!s)
+        return NULL;
+    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .away = AWAY_READ | AWAY_WRITE, .apart = true};
+    return made(s);
+}
+
+Storage *storage_new(size_t nbytes)
+{
+    Storage *s;
+
+    if (__builtin_expect(device_now != 0, 0) && device_is_far(device_now))
+        return new_far(nbytes);
+    if (nbytes > PTRDIFF_MAX / 2 || (limit_bytes && live_bytes + nbytes > limit_bytes) || !(s = take(nbytes)))
+        return NULL;
     *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER};
     if (filled >= 0)
         memset(s->data, filled, nbytes);
     live_bytes += nbytes;
-    made_bytes += nbytes;
     peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
     most_bytes = live_bytes > most_bytes ? live_bytes : most_bytes;
-    if (storage_noted)
-        storage_noted(s, true);
-    return s;
+    return made(s);
 }
 
 Storage *storage_ref(Storage *s)
@@ -148,9 +190,58 @@ void storage_trim(void)
 
 void storage_fill(int byte) { filled = byte; }
 
-size_t storage_live_bytes(void) { return live_bytes; }
+int storage_filled(void) { return filled; }
+
+size_t storage_live_bytes(void) { return live_bytes + apart_bytes; }
 size_t storage_peak_bytes(void) { return peak_bytes; }
 void storage_reset_peak(void) { peak_bytes = live_bytes; }
 void storage_raise_peak(size_t former) { peak_bytes = former > peak_bytes ? former : peak_bytes; }
 void storage_limit(size_t bytes) { limit_bytes = bytes; }
 uint64_t storage_made_bytes(void) { return made_bytes; }
+
+/* ---- on a GPU ---- */
+
+const StorageFar *storage_far;
+
+void storage_bring(Storage *s, bool write) { storage_far->bring(s, write); }
+
+void storage_zero(Storage *s)
+{
+    if (s->away)
+        storage_far->zero(s);
+    else
+        memset(s->data, 0, s->nbytes);
+}
+
+bool storage_copy_far(Storage *dst, size_t at, Storage *src, size_t from, size_t n) { return storage_far->copy(dst, at, src, from, n); }
+
+void storage_place(Storage *s, uint32_t device)
+{
+    if (s->apart || s->remote)
+        storage_far->place(s, device);
+    else
+        s->device = device;
+}
+
+void storage_room(Storage *s)
+{
+    if (s->data)
+        return;
+    if (!(s->data = tsr_try_alloc(s->nbytes ? s->nbytes : 1, 64))) {
+        storage_trim();
+        if (!(s->data = tsr_try_alloc(s->nbytes ? s->nbytes : 1, 64)))
+            tsr_out_of_memory();
+    }
+    if (filled >= 0)
+        memset(s->data, filled, s->nbytes);
+    apart_bytes += s->nbytes;
+}
+
+void storage_unroom(Storage *s)
+{
+    if (!s->apart || !s->data)
+        return;
+    tsr_free_aligned(s->data);
+    s->data = NULL;
+    apart_bytes -= s->nbytes;
+}

@@ -4,6 +4,14 @@
  * Blocks are counted, 64-byte aligned and come in size classes; freed ones are
  * kept for the next request of their class, because programs ask for the same
  * few sizes again and again.  Only the main thread makes and frees storage.
+ *
+ * The elements of a storage are on the host, on a GPU of the driver's, or on both,
+ * whichever was asked for last (tensor.h's `away`).  Nobody takes `data` from it but
+ * storage_read and storage_data, which bring the elements to the host first where
+ * they are not; storage_on_device is the same for a GPU.  So what has no kernel for
+ * GPUs is right there too, on the host.  Where the elements go is a matter of `device`
+ * for new storage and for nothing else: a host's tensor is lent to a GPU like any.
+ * Bringing fails only with the device; the elements are then zeros and a fault is kept.
  */
 #ifndef TSR_RUNTIME_STORAGE_H
 #define TSR_RUNTIME_STORAGE_H
@@ -23,5 +31,46 @@ void storage_reset_peak(void);
 void storage_raise_peak(size_t former);         /* after a reset of one's own: the peak is at least what it was */
 void storage_limit(size_t bytes);               /* more than this in use is as if there were no memory; 0: no limit */
 uint64_t storage_made_bytes(void);              /* all that were ever asked for */
+
+
+/* ---- on a GPU ---- */
+
+struct GpuDevice;
+
+/* READ: the bytes are read; UPDATE: and written; FILL: all of them are written and none is read, which spares a copy. */
+typedef enum { DEVICE_READ, DEVICE_UPDATE, DEVICE_FILL } StorageUse;
+
+/*
+ * Where the bytes are on the GPU, which has them as they are after all that came before on its main stream; written ones make
+ * the host's copy stale.  0: a fault is kept.  The address holds until the storage is next written on the host, used on
+ * another GPU, or freed.
+ */
+uint64_t storage_on_device(Storage *s, struct GpuDevice *g, StorageUse use);
+struct GpuDevice *storage_gpu(const Storage *s);        /* the GPU of the driver's that it is to live on, started; NULL: none (or a fault) */
+void storage_zero(Storage *s);                  /* all bytes 0, where they live */
+/* dst's n bytes from src's, without passing the host where they need not: false: this way is not open, nothing was done. */
+bool storage_copy_far(Storage *dst, size_t at, Storage *src, size_t from, size_t n);
+/* Move to where `device` (mesh.h) is; the bytes stay what they are. */
+void storage_place(Storage *s, uint32_t device);
+
+/*
+ * What the GPUs' runtime does for storage. It is no part of a process that has not called gpus_offer, such as a bundle's: there are then no
+ * GPUs but simulated ones.
+ */
+typedef struct StorageFar {
+    int (*count)(void);                         /* how many GPUs the driver has */
+    void (*bring)(Storage *s, bool write);
+    void (*leave)(Storage *s);                  /* one that dies: what it has on a GPU goes back */
+    void (*zero)(Storage *s);
+    bool (*copy)(Storage *dst, size_t at, Storage *src, size_t from, size_t n);
+    void (*place)(Storage *s, uint32_t device);
+} StorageFar;
+extern const StorageFar *storage_far;           /* NULL: nobody offered */
+void gpus_offer(void);                          /* idempotent; opens nothing */
+
+/* For these: memory on the host for a storage that has it apart, and none any more. */
+void storage_room(Storage *s);
+void storage_unroom(Storage *s);
+int storage_filled(void);                       /* what storage_fill was told */
 
 #endif

@@ -118,7 +118,7 @@ Tensor *tensor_zeros(DType dt, int rank, const Dim *shape)
     Tensor *t = tensor_new(dt, rank, shape);
 
     if (t)
-        memset(t->store->data, 0, t->store->nbytes);
+        storage_zero(t->store);
     return t;
 }
 
@@ -209,6 +209,14 @@ size_t tensor_nbytes(const Tensor *t)
     return dtype_nbytes(t->dtype, (size_t)tensor_size(t));
 }
 
+/* Rows of bytes go between devices, and on one, without a look at their elements. */
+static bool copied_far(Tensor *to, const Tensor *from)
+{
+    size_t at = (size_t)from->offset * dtype_info[from->dtype].sbits / 8;
+
+    return (to->store->away | from->store->away) && from->contiguous && storage_copy_far(to->store, 0, from->store, at, to->store->nbytes);
+}
+
 Tensor *tensor_copy(const Tensor *t)
 {
     Tensor *c = tensor_new(t->dtype, t->rank, t->shape);
@@ -217,7 +225,8 @@ Tensor *tensor_copy(const Tensor *t)
         return NULL;
     c->policy = t->policy;
     c->weak = t->weak;
-    tensor_assign(c, t);
+    if (!copied_far(c, t))
+        tensor_assign(c, t);
     return c;
 }
 

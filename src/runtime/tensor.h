@@ -17,12 +17,39 @@
 
 enum { RANK_MAX = 16, RANK_INLINE = 6 };
 
+/* Why `data` is not simply there: storage.h. A storage that never was on a GPU of the driver's has 0. */
+enum { AWAY_READ = 1, AWAY_WRITE = 2 };
+
 typedef struct Storage {
     uint32_t refs;
     uint32_t device;            /* where it is: mesh.h */
     size_t nbytes;
-    void *data;                 /* 64-byte aligned */
+    void *data;                 /* on the host, 64-byte aligned; taken through storage_read and storage_data alone */
+    uint64_t remote;            /* on a GPU; 0: it has no room there */
+    int16_t gpu;                /* which, while remote is not 0 */
+    uint8_t away;               /* AWAY_READ: the host's bytes are stale, or have no room; AWAY_WRITE: a GPU's are those, too */
+    uint8_t valid;              /* are the GPU's bytes those of the storage? */
+    uint8_t apart;              /* has its host memory apart, once it has any */
 } Storage;
+
+/* storage.h: bring the bytes to the host; to be written there: the GPU's become stale. */
+void storage_bring(Storage *s, bool write);
+
+/* Its bytes on the host, to be read. */
+static inline const char *storage_read(const Storage *s)
+{
+    if (__builtin_expect(__atomic_load_n(&s->away, __ATOMIC_ACQUIRE) & AWAY_READ, 0))
+        storage_bring((Storage *)s, false);
+    return s->data;
+}
+
+/* The same, to be read and written. */
+static inline char *storage_data(Storage *s)
+{
+    if (__builtin_expect(__atomic_load_n(&s->away, __ATOMIC_ACQUIRE), 0))
+        storage_bring(s, true);
+    return s->data;
+}
 
 typedef struct Tensor {
     uint32_t refs;
@@ -67,7 +94,9 @@ void elem_set_f(Tensor *t, int64_t at, double v);       /* rounds to nearest */
 void elem_set_i(Tensor *t, int64_t at, int64_t v);
 void elem_get_c(const Tensor *t, int64_t at, double *re, double *im);
 void elem_set_c(Tensor *t, int64_t at, double re, double im);
-static inline void *tensor_data(const Tensor *t) { return (char *)t->store->data + t->offset * (dtype_info[t->dtype].sbits / 8); }
+/* Its first element on the host, to be written or only to be read. */
+static inline void *tensor_data(const Tensor *t) { return storage_data(t->store) + t->offset * (dtype_info[t->dtype].sbits / 8); }
+static inline const void *tensor_read(const Tensor *t) { return storage_read(t->store) + t->offset * (dtype_info[t->dtype].sbits / 8); }
 
 /* dst[...] = src, converting; shapes equal, dst owned. */
 void tensor_assign(Tensor *dst, const Tensor *src);

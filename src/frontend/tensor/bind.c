@@ -365,7 +365,7 @@ static void data_fill(Tensor *t, int64_t *at, Value v)
     int64_t n;
     const Value *x = data_items(v, &n);
     if (t->dtype == DT_f32 && n && x[0].tag == V_FLOAT) {
-        float *p = (float *)t->store->data + *at;
+        float *p = (float *)tensor_data(t) + *at;
         int64_t i = 0;
         for (; i < n && x[i].tag == V_FLOAT; i++)
             p[i] = (float)x[i].f;

@@ -282,11 +282,11 @@ static Value tensor_from_bytes(Interp *I, Value *a)
     if (!t)
         return raise(I, EXC_MemoryError, "not enough memory for %u bytes", b->len);
     if (b->len)
-        memcpy(t->store->data, b->s, b->len);
+        memcpy(storage_data(t->store), b->s, b->len);
     if (dtype == DT_bool)
-        bools_from_bytes(t->store->data, (int64_t)n);
+        bools_from_bytes(storage_data(t->store), (int64_t)n);
     if (big && width > 1)
-        reverse_elements(t->store->data, dtype_is_complex(dtype) ? width / 2 : width, dtype_is_complex(dtype) ? 2 * n : n);
+        reverse_elements(storage_data(t->store), dtype_is_complex(dtype) ? width / 2 : width, dtype_is_complex(dtype) ? 2 * n : n);
     return tensor_value(t);
 }
 
@@ -302,7 +302,7 @@ static Value tensor_tobytes(Interp *I, Value *a)
     c = n > UINT32_MAX ? NULL : tensor_copy(t);
     if (!c)
         return raise(I, EXC_MemoryError, "not enough memory for %zu bytes", n);
-    b = bytes_new(c->store ? c->store->data : "", n);
+    b = bytes_new(c->store ? storage_read(c->store) : "", n);
     tensor_unref(c);
     return b;
 }

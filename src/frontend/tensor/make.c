@@ -159,9 +159,10 @@ static Value arange_int(Interp *I, int64_t lo, int64_t hi, int64_t step, DType d
     Tensor *t = tensor_new(dt, 1, &n);
     if (!t)
         return raise(I, EXC_MemoryError, "not enough memory for %lld elements", (long long)n);
-    if (dt == DT_int32)
+    int32_t *to = dt == DT_int32 ? tensor_data(t) : NULL;
+    if (to)
         for (Dim i = 0; i < n; i++)
-            ((int32_t *)t->store->data)[i] = (int32_t)(lo + i * step);
+            to[i] = (int32_t)(lo + i * step);
     else
         for (Dim i = 0; i < n; i++)
             elem_set_i(t, i, lo + i * step);

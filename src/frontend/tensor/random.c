@@ -45,7 +45,7 @@ static bool arg_key(Interp *I, Value v, Tensor **key)
             raise(I, EXC_MemoryError, "not enough memory for a key");
             return false;
         }
-        uint32_t *p = (*key)->store->data;
+        uint32_t *p = tensor_data(*key);
         p[0] = (uint32_t)v.i;
         p[1] = (uint32_t)((uint64_t)v.i >> 32);
         return true;

@@ -378,7 +378,7 @@ static Tensor *known_mask(Interp *I, const Dim *shape, int64_t k, bool lower)
         raise(I, EXC_MemoryError, "not enough memory for a mask");
         return NULL;
     }
-    uint8_t *p = mask->store->data;
+    uint8_t *p = tensor_data(mask);
     for (Dim i = 0; i < shape[0]; i++)
         for (Dim j = 0; j < shape[1]; j++)
             p[i * shape[1] + j] = lower ? j - i <= k : j - i >= k;

@@ -233,7 +233,7 @@ static bool lies_with(Trace *T, Tensor *const *in, int nin, int nout, Tensor **o
 
     for (int i = 0; at && ok && i < nout; i++)
         if (out[i]->store->refs == 1)
-            out[i]->store->device = (uint32_t)at;
+            storage_place(out[i]->store, (uint32_t)at);
         else
             ok = tensor_on(&out[i], at) || trace_fail(T, OPERR_MEMORY, "out of memory");
     return ok;
@@ -298,7 +298,7 @@ static bool run_check(Trace *T, const Attr *a, Tensor *const *in, int nin)
 static void prefetch(const Tensor *t)
 {
     enum { MOST = 1 << 20, LINE = 64 };
-    const char *p = t->store && t->contiguous ? tensor_data(t) : NULL;
+    const char *p = t->store && t->contiguous && !t->store->away ? tensor_read(t) : NULL;
 
     for (size_t i = 0, n = p ? tensor_nbytes(t) : 0; i < n && i < MOST; i += LINE)
         __builtin_prefetch(p + i, 0, 2);

@@ -52,7 +52,7 @@ static void put_constant(Key *k, const Tensor *t)
 
     put_number(k, t->dtype | t->rank << 8);
     if (tensor_size(t) == 1 && t->store && !t->store->device)
-        put(k, (const char *)t->store->data + (size_t)t->offset * bytes, bytes);
+        put(k, tensor_read(t), bytes);
     else
         put(k, &t, sizeof t);
 }

@@ -97,7 +97,7 @@ static void set_arg(Run *u, int i)
 
     memset(arg, 0, sizeof *arg);
     arg->bytes = dtype_info[t->dtype].sbits / 8;
-    arg->base = (char *)t->store->data + t->offset * arg->bytes;
+    arg->base = i < u->nin ? (char *)tensor_read(t) : tensor_data(t);
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
             arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k];
@@ -269,7 +269,7 @@ static bool split(Run *u)
         s->arg[i].stride[0] = sum ? 1 : step * TOTAL_ROW;
         s->arg[i].stride[1] = sum ? 0 : step;
         if (sum)
-            s->arg[i].base = u->part[i - u->nin]->store->data;
+            s->arg[i].base = tensor_data(u->part[i - u->nin]);
     }
     s->naxes = 2;
     s->nkept = 1;
@@ -438,7 +438,7 @@ static void combine(const Tensor *part, OpId reduction, Tensor *total)
     DType dt = (DType)total->dtype;
     LoopFn *step = loop_find(tile_step_op(reduction), dt);
     size_t bytes = raw_size(dt);
-    char *x = part->store->data;
+    char *x = tensor_data(part);
     _Alignas(16) char left[16], right[16];              /* lanes: narrow floats are computed with as f32 */
 
     for (int64_t n = part->shape[0]; n > 1; n = (n + 1) / 2)
@@ -453,7 +453,7 @@ static void combine(const Tensor *part, OpId reduction, Tensor *total)
                 memmove(to, a, bytes);
             }
         }
-    memcpy(total->store->data, x, bytes);
+    memcpy(tensor_data(total), x, bytes);
 }
 
 static int run_total(Run *u, const Variant *v)

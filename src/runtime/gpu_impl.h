@@ -1,0 +1,63 @@
+/* gpu_impl.h - what the parts of the GPU's runtime share: gpu_device.c, gpu_pool.c, gpu_copy.c, gpu_launch.c. */
+#ifndef TSR_RUNTIME_GPU_IMPL_H
+#define TSR_RUNTIME_GPU_IMPL_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "runtime/gpu_device.h"
+
+/* ---- the pool: gpu_pool.c ---- */
+
+/* A part of a segment. Neighbours are linked in the order of addresses; free ones are in the list of their class as well. */
+typedef struct GpuBlock {
+    CUdeviceptr at;
+    size_t size;
+    struct GpuBlock *before, *after;    /* in the segment */
+    struct GpuBlock *last, *next;       /* in the list of free ones */
+    bool taken;
+} GpuBlock;
+
+enum { POOL_CLASSES = 160 };
+
+typedef struct GpuPool {
+    GpuBlock *free[POOL_CLASSES];
+    Map taken;                          /* address -> GpuBlock; NULL again once it is free */
+    GpuMemory sum;
+} GpuPool;
+
+/* ---- pinned memory that copies go through: gpu_copy.c ---- */
+
+enum { LANES = 4, LANE_BYTES = 4 << 20 };
+
+/* Memory of the host in LANES parts, which are filled one after the other; each is used again when its copies are done. */
+typedef struct GpuStaging {
+    char *at;                           /* NULL: not made */
+    CUevent done[LANES];
+    bool busy[LANES];                   /* was the event recorded? */
+    int lane;
+    size_t used;                        /* of the lane */
+} GpuStaging;
+
+/* ---- a device ---- */
+
+enum { RING = 8, KERNEL_NAME = 64 };
+
+typedef struct GpuLaunched { char kernel[KERNEL_NAME]; Span span; } GpuLaunched;
+
+typedef struct GpuState {
+    CUcontext context;
+    CUstream stream[GPU_STREAMS];
+    GpuLaunched launched[GPU_STREAMS][RING];    /* since the last wait: the latest, in a ring */
+    int64_t nlaunched[GPU_STREAMS];
+    GpuPool pool;
+    GpuStaging up, down;
+    int capturing;                      /* 1 + the stream that is; 0: none */
+    Vec(CUdeviceptr) held;              /* given back while a graph is captured */
+    bool lost;                          /* kernels went wrong: every call fails from now on */
+    bool one_by_one;                    /* TESSERA_GPU_SYNC: wait behind each launch */
+} GpuState;
+
+/* All streams are idle, or the context is gone: what was launched went well, or is told already. */
+void gpu_forget_launches(GpuDevice *g);
+
+#endif

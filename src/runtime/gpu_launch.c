@@ -1,0 +1,338 @@
+/*
+ * Modules of kernels, launches, and graphs of launches.
+ *
+ * A launch is what a program does most, so little is done for one: the configuration is built on the stack, the driver copies the
+ * parameters, and the name and place of the launch go into a ring from which an error that shows later is told.
+ */
+#include "runtime/gpu_launch.h"
+
+#include "runtime/gpu_impl.h"
+
+#include <string.h>
+
+enum { SHARED_PLAIN = 48 << 10, CLUSTER_PLAIN = 8 };            /* what needs no attribute of the function */
+
+struct GpuFunction {
+    GpuModule *module;
+    CUfunction f;
+    int shared;                 /* bytes that it was told of */
+    bool large_clusters;        /* was it allowed those? */
+    GpuFunction *next;
+    char name[];
+};
+
+struct GpuModule {
+    GpuDevice *g;
+    CUmodule m;
+    GpuFunction *functions;
+    GpuAssembly assembly;
+    bool was_ptx;
+};
+
+/* ---- modules ---- */
+
+static bool is_ptx(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r'))
+        i++;
+    return n - i > 8 && (!strncmp(s + i, "//", 2) || !strncmp(s + i, ".version", 8));
+}
+
+static bool load(GpuModule *m, const void *image)
+{
+    enum { ROOM = 4096 };
+    char log[ROOM] = "";
+    int option[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
+    void *value[] = {log, (void *)(uintptr_t)(ROOM - 1)};
+    CUresult r = cu.ModuleLoadDataEx(&m->m, image, 2, option, value);
+    StrBuf why = {0};
+
+    if (r == CUDA_SUCCESS)
+        return true;
+    if (*log) {
+        cuda_say(&why, r);
+        fault(FAULT_RUN, "E0747: gpu:%d does not load a module: %s: %s", m->g->index, sb_str(&why), log);
+        sb_done(&why);
+        return false;
+    }
+    return gpu_check(m->g, r, "cuModuleLoadDataEx");
+}
+
+GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n)
+{
+    GpuModule *m = tsr_calloc(sizeof *m);
+    StrBuf bytes = {0};
+    bool ok;
+
+    gpu_lock();
+    m->g = g;
+    m->was_ptx = g->sm && is_ptx(image, n);
+    ok = gpu_enter(g);
+    if (ok && m->was_ptx)
+        ok = gpu_assemble(g, image, n, &m->assembly);
+    else if (ok)
+        sb_write(&bytes, image, n);
+    ok = ok && load(m, m->was_ptx ? m->assembly.cubin.s : sb_str(&bytes));
+    sb_done(&bytes);
+    sb_done(&m->assembly.cubin);
+    m->assembly.cubin = (StrBuf){0};
+    gpu_unlock();
+    if (ok)
+        return m;
+    gpu_assembly_done(&m->assembly);
+    tsr_free(m);
+    return NULL;
+}
+
+const GpuAssembly *gpu_module_assembly(const GpuModule *m) { return m->was_ptx ? &m->assembly : NULL; }
+
+static GpuFunction *known(const GpuModule *m, const char *name)
+{
+    GpuFunction *f = m->functions;
+
+    while (f && strcmp(f->name, name))
+        f = f->next;
+    return f;
+}
+
+GpuFunction *gpu_module_function(GpuModule *m, const char *name)
+{
+    CUfunction handle = NULL;
+    GpuFunction *f;
+
+    gpu_lock();
+    f = known(m, name);
+    if (!f && gpu_enter(m->g) && gpu_check(m->g, cu.ModuleGetFunction(&handle, m->m, name), "cuModuleGetFunction")) {
+        f = tsr_calloc(sizeof *f + strlen(name) + 1);
+        f->module = m;
+        f->f = handle;
+        strcpy(f->name, name);
+        f->next = m->functions;
+        m->functions = f;
+    }
+    gpu_unlock();
+    return f;
+}
+
+CUdeviceptr gpu_module_global(GpuModule *m, const char *name, size_t *bytes)
+{
+    CUdeviceptr at = 0;
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(m->g) && gpu_check(m->g, cu.ModuleGetGlobal(&at, bytes, m->m, name), "cuModuleGetGlobal");
+    gpu_unlock();
+    return ok ? at : 0;
+}
+
+void gpu_module_unload(GpuModule *m)
+{
+    if (!m)
+        return;
+    gpu_lock();
+    if (!m->g->state->lost && gpu_sync(m->g))
+        cu.ModuleUnload(m->m);
+    while (m->functions) {
+        GpuFunction *f = m->functions;
+        m->functions = f->next;
+        tsr_free(f);
+    }
+    gpu_assembly_done(&m->assembly);
+    tsr_free(m);
+    gpu_unlock();
+}
+
+static bool ask(GpuFunction *f, int which, int *v)
+{
+    return gpu_check(f->module->g, cu.FuncGetAttribute(v, which, f->f), "cuFuncGetAttribute");
+}
+
+bool gpu_function_info(GpuFunction *f, GpuFunctionInfo *out)
+{
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(f->module->g) && ask(f, CUDA_FUNC_REGISTERS, &out->registers) && ask(f, CUDA_FUNC_LOCAL, &out->local) &&
+         ask(f, CUDA_FUNC_SHARED, &out->shared);
+    gpu_unlock();
+    return ok;
+}
+
+/* ---- launches ---- */
+
+static bool tell(GpuFunction *f, int attribute, int value)
+{
+    return gpu_check(f->module->g, cu.FuncSetAttribute(f->f, attribute, value), "cuFuncSetAttribute");
+}
+
+/* What the function must be told before it may have so much. */
+static bool allow(GpuFunction *f, int shared, uint32_t cluster)
+{
+    if (shared > SHARED_PLAIN && shared > f->shared) {
+        if (!tell(f, CUDA_MAX_DYNAMIC_SHARED, shared))
+            return false;
+        f->shared = shared;
+    }
+    if (cluster > CLUSTER_PLAIN && !f->large_clusters)
+        f->large_clusters = tell(f, CUDA_NON_PORTABLE_CLUSTER, 1);
+    return cluster <= CLUSTER_PLAIN || f->large_clusters;
+}
+
+enum { ATTRIBUTES = 2 };
+
+static uint32_t size_of(uint32_t n) { return n ? n : 1; }
+
+static CUlaunchConfig config_of(GpuDevice *g, const GpuLaunch *l, CUlaunchAttribute *a)
+{
+    CUlaunchConfig c = {.shared = (unsigned)l->shared, .stream = g->state->stream[l->stream], .attribute = a};
+
+    for (int i = 0; i < 3; i++) {
+        c.grid[i] = size_of(l->grid[i]);
+        c.block[i] = size_of(l->block[i]);
+    }
+    if (size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2]) > 1) {
+        a[c.nattributes] = (CUlaunchAttribute){.id = CUDA_LAUNCH_CLUSTER};
+        for (int i = 0; i < 3; i++)
+            a[c.nattributes].value.size[i] = size_of(l->cluster[i]);
+        c.nattributes++;
+    }
+    if (l->overlap) {
+        a[c.nattributes] = (CUlaunchAttribute){.id = CUDA_LAUNCH_OVERLAP};
+        a[c.nattributes++].value.value = 1;
+    }
+    return c;
+}
+
+static bool launch(GpuFunction *f, const GpuLaunch *l)
+{
+    GpuDevice *g = f->module->g;
+    CUlaunchAttribute a[ATTRIBUTES];
+    CUlaunchConfig c = config_of(g, l, a);
+    size_t nbytes = l->nbytes;
+    void *extra[] = {(void *)(uintptr_t)1, (void *)(uintptr_t)l->params, (void *)(uintptr_t)2, &nbytes, NULL};  /* BUFFER_POINTER, BUFFER_SIZE, END */
+    GpuWhere where = {l->where.kernel ? l->where.kernel : f->name, l->where.span};
+
+    if (!allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])))
+        return false;
+    gpu_remember(g, l->stream, where);
+    return gpu_check(g, cu.LaunchKernelEx(&c, f->f, NULL, nbytes ? extra : NULL), where.kernel) &&
+           (!g->state->one_by_one || g->state->capturing || gpu_sync_stream(g, l->stream));
+}
+
+bool gpu_launch(GpuFunction *f, const GpuLaunch *l)
+{
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(f->module->g) && launch(f, l);
+    gpu_unlock();
+    return ok;
+}
+
+bool gpu_blocks_per_processor(GpuFunction *f, int threads, int shared, int *blocks)
+{
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(f->module->g) && allow(f, shared, 1) &&
+         gpu_check(f->module->g, cu.OccupancyMaxActiveBlocksPerMultiprocessor(blocks, f->f, threads, (size_t)shared),
+                   "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    gpu_unlock();
+    return ok;
+}
+
+bool gpu_max_clusters(GpuFunction *f, const GpuLaunch *l, int *clusters)
+{
+    CUlaunchAttribute a[ATTRIBUTES];
+    CUlaunchConfig c = config_of(f->module->g, l, a);
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(f->module->g) && allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])) &&
+         gpu_check(f->module->g, cu.OccupancyMaxActiveClusters(clusters, f->f, &c), "cuOccupancyMaxActiveClusters");
+    gpu_unlock();
+    return ok;
+}
+
+bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdeviceptr at, const uint64_t *extent, const uint64_t *stride,
+                    const uint32_t *box, int swizzle, int l2)
+{
+    static const uint32_t ones[] = {1, 1, 1, 1, 1};
+
+    return gpu_check(g, cu.TensorMapEncodeTiled(out, type, (uint32_t)rank, (void *)(uintptr_t)at, extent, stride, box, ones, 0, swizzle, l2, 0),
+                     "cuTensorMapEncodeTiled");
+}
+
+/* ---- graphs ---- */
+
+struct GpuGraph {
+    GpuDevice *g;
+    CUgraphExec exec;
+    Vec(CUdeviceptr) held;
+};
+
+bool gpu_capture_begin(GpuDevice *g, GpuStream s)
+{
+    bool ok;
+
+    gpu_lock();
+    ok = !g->state->capturing || fault(FAULT_RUN, "E0746: gpu:%d: a graph is captured already", g->index);
+    ok = ok && gpu_enter(g) && gpu_check(g, cu.StreamBeginCapture(g->state->stream[s], CUDA_CAPTURE_RELAXED), "cuStreamBeginCapture");
+    if (ok)
+        g->state->capturing = 1 + (int)s;
+    gpu_unlock();
+    return ok;
+}
+
+bool gpu_capturing(const GpuDevice *g) { return g->state && g->state->capturing; }
+
+GpuGraph *gpu_capture_end(GpuDevice *g)
+{
+    GpuGraph *p = tsr_calloc(sizeof *p);
+    CUgraph graph = NULL;
+    bool ok;
+
+    gpu_lock();
+    p->g = g;
+    ok = g->state->capturing && gpu_enter(g) &&
+         gpu_check(g, cu.StreamEndCapture(g->state->stream[g->state->capturing - 1], &graph), "cuStreamEndCapture") &&
+         gpu_check(g, cu.GraphInstantiate(&p->exec, graph, 0), "cuGraphInstantiate");
+    if (graph)
+        cu.GraphDestroy(graph);
+    g->state->capturing = 0;
+    for (int i = 0; i < g->state->held.n; i++)
+        vec_push(&p->held, g->state->held.at[i]);
+    g->state->held.n = 0;
+    gpu_unlock();
+    if (ok)
+        return p;
+    gpu_graph_free(p);
+    return NULL;
+}
+
+bool gpu_graph_launch(GpuGraph *p, GpuStream s, GpuWhere where)
+{
+    bool ok;
+
+    gpu_lock();
+    gpu_remember(p->g, s, where);
+    ok = gpu_enter(p->g) && gpu_check(p->g, cu.GraphLaunch(p->exec, p->g->state->stream[s]), "cuGraphLaunch");
+    gpu_unlock();
+    return ok;
+}
+
+void gpu_graph_free(GpuGraph *p)
+{
+    if (!p)
+        return;
+    gpu_lock();
+    if (p->exec)
+        cu.GraphExecDestroy(p->exec);
+    for (int i = 0; i < p->held.n; i++)
+        gpu_free(p->g, p->held.at[i]);
+    vec_free(&p->held);
+    tsr_free(p);
+    gpu_unlock();
+}

@@ -1,0 +1,322 @@
+/*
+ * Memory of a GPU, in blocks.
+ *
+ * The driver's own allocation takes tens of microseconds and waits for the device when memory goes back; so segments of the
+ * driver's are cut into blocks, the smallest free one that fits, and free neighbours are joined.  Small requests share segments
+ * of 2 MB, those of up to 10 MB segments of 20, so that one size of a program does not hold the memory of all others.
+ *
+ * All that touches blocks is on the main stream, in the order of the program: a block that is given back may be taken at once,
+ * because what used it comes before what will.
+ */
+#include "runtime/gpu_impl.h"
+
+enum {
+    GRAIN = 512,
+    SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,           /* requests of up to SMALL bytes share segments of that */
+    MIDDLE = 10 << 20, MIDDLE_SEGMENT = 20 << 20,
+    STEP = 2 << 20,                                     /* the driver's pages: larger segments are multiples */
+};
+
+/* Four classes to a power of two. */
+static int class_of(size_t n)
+{
+    size_t units = n / GRAIN;
+    int p = 63 - __builtin_clzll(units), c = p < 2 ? (int)units : 4 * (p - 1) + (int)(units >> (p - 2) & 3);
+
+    return c < POOL_CLASSES ? c : POOL_CLASSES - 1;
+}
+
+static void list_add(GpuPool *p, GpuBlock *b)
+{
+    GpuBlock **head = &p->free[class_of(b->size)];
+
+    b->last = NULL;
+    b->next = *head;
+    if (*head)
+        (*head)->last = b;
+    *head = b;
+    p->sum.kept += b->size;
+}
+
+static void list_remove(GpuPool *p, GpuBlock *b)
+{
+    if (b->last)
+        b->last->next = b->next;
+    else
+        p->free[class_of(b->size)] = b->next;
+    if (b->next)
+        b->next->last = b->last;
+    p->sum.kept -= b->size;
+}
+
+/* Does a request of this size go into segments of another kind than the block's? Small ones must not cut large segments up. */
+static bool wrong_kind(const GpuBlock *b, size_t n) { return n <= SMALL && !b->before && !b->after && b->size > SMALL_SEGMENT; }
+
+static GpuBlock *find(const GpuPool *p, size_t n)
+{
+    for (int c = class_of(n); c < POOL_CLASSES; c++) {
+        GpuBlock *best = NULL;
+        for (GpuBlock *b = p->free[c]; b; b = b->next)
+            if (b->size >= n && (!best || b->size < best->size) && !wrong_kind(b, n))
+                best = b;
+        if (best)
+            return best;
+    }
+    return NULL;
+}
+
+/* The part of the block behind its first n bytes becomes a free one. */
+static void cut(GpuPool *p, GpuBlock *b, size_t n)
+{
+    GpuBlock *rest = tsr_calloc(sizeof *rest);
+
+    *rest = (GpuBlock){.at = b->at + n, .size = b->size - n, .before = b, .after = b->after};
+    if (b->after)
+        b->after->before = rest;
+    b->after = rest;
+    b->size = n;
+    list_add(p, rest);
+}
+
+/* b and what is behind it become one; both are in no list. */
+static GpuBlock *joined(GpuBlock *b)
+{
+    GpuBlock *gone = b->after;
+
+    b->size += gone->size;
+    b->after = gone->after;
+    if (b->after)
+        b->after->before = b;
+    tsr_free(gone);
+    return b;
+}
+
+static size_t segment_for(size_t n)
+{
+    return n <= SMALL ? SMALL_SEGMENT : n <= MIDDLE ? MIDDLE_SEGMENT : (n + STEP - 1) / STEP * STEP;
+}
+
+/* A new segment, as one block that is free; NULL: the driver has none, which is in *r. */
+static GpuBlock *segment(GpuPool *p, size_t n, CUresult *r)
+{
+    CUdeviceptr at = 0;
+    GpuBlock *b;
+
+    p->sum.calls++;
+    if ((*r = cu.MemAlloc(&at, n)) != CUDA_SUCCESS)
+        return NULL;
+    b = tsr_calloc(sizeof *b);
+    *b = (GpuBlock){.at = at, .size = n};
+    p->sum.segments++;
+    list_add(p, b);
+    return b;
+}
+
+void gpu_trim(GpuDevice *g)
+{
+    GpuPool *p = &g->state->pool;
+
+    gpu_lock();
+    if (g->state->capturing || !gpu_enter(g) || cu.CtxSynchronize() != CUDA_SUCCESS) {          /* what runs may use what is free by now */
+        gpu_unlock();
+        return;
+    }
+    for (int c = 0; c < POOL_CLASSES; c++)
+        for (GpuBlock *b = p->free[c], *next; b; b = next) {
+            next = b->next;
+            if (b->before || b->after)
+                continue;
+            list_remove(p, b);
+            cu.MemFree(b->at);
+            p->sum.segments--;
+            tsr_free(b);
+        }
+    gpu_unlock();
+}
+
+/* ---- what holds the memory ---- */
+
+typedef struct Held { size_t size; int64_t n; } Held;
+typedef Vec(Held) HeldList;
+
+static void count(HeldList *l, size_t size)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].size == size) {
+            l->at[i].n++;
+            return;
+        }
+    vec_push(l, ((Held){size, 1}));
+}
+
+static void put_size(StrBuf *out, size_t n)
+{
+    static const char unit[] = "KMGT";
+    double v = (double)n / 1024;
+    int u = 0;
+
+    for (; v >= 1024 && u < 3; u++)
+        v /= 1024;
+    sb_printf(out, "%.*f %cB", v < 10 ? 1 : 0, v, unit[u]);
+}
+
+/* "8.0 GB (3 times), 2.0 GB, ..." of the blocks that are taken, those first that hold the most. */
+static void put_holders(const GpuPool *p, StrBuf *out)
+{
+    enum { SHOWN = 4 };
+    HeldList l = {0};
+
+    for (uint32_t i = 0; i < p->taken.cap; i++)
+        if (p->taken.key[i] && p->taken.val[i])
+            count(&l, ((const GpuBlock *)p->taken.val[i])->size);
+    for (int k = 0; k < SHOWN && k < l.n; k++) {
+        int most = k;
+        for (int i = k; i < l.n; i++)
+            if (l.at[i].size * (size_t)l.at[i].n > l.at[most].size * (size_t)l.at[most].n)
+                most = i;
+        Held h = l.at[most];
+        l.at[most] = l.at[k];
+        l.at[k] = h;
+        sb_puts(out, k ? ", " : ": ");
+        put_size(out, h.size);
+        if (h.n > 1)
+            sb_printf(out, " (%lld times)", (long long)h.n);
+    }
+    if (l.n > SHOWN)
+        sb_puts(out, ", ...");
+    vec_free(&l);
+}
+
+static void say_full(GpuDevice *g, size_t bytes)
+{
+    const GpuPool *p = &g->state->pool;
+    size_t available = 0, total = 0;
+    StrBuf out = {0};
+
+    cu.MemGetInfo(&available, &total);
+    sb_printf(&out, "E0744: gpu:%d has no ", g->index);
+    put_size(&out, bytes);
+    sb_puts(&out, " left: tensors of this program hold ");
+    put_size(&out, p->sum.used);
+    if (p->sum.blocks) {
+        sb_printf(&out, " in %lld blocks", (long long)p->sum.blocks);
+        put_holders(p, &out);
+    }
+    sb_puts(&out, "; between them ");
+    put_size(&out, p->sum.kept);
+    sb_puts(&out, " are free, the driver has ");
+    put_size(&out, available);
+    sb_puts(&out, " of ");
+    put_size(&out, total);
+    fault(FAULT_MEMORY, "%s", sb_str(&out));
+    sb_done(&out);
+}
+
+/* ---- requests ---- */
+
+static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
+{
+    GpuPool *p = &g->state->pool;
+    GpuBlock *b = find(p, n);
+    CUresult r;
+
+    if (b || (b = segment(p, segment_for(n), &r)))
+        return b;
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        gpu_trim(g);
+        if ((b = segment(p, segment_for(n), &r)) || (b = segment(p, (n + STEP - 1) / STEP * STEP, &r)))
+            return b;
+    }
+    if (r == CUDA_ERROR_OUT_OF_MEMORY)
+        say_full(g, asked);
+    else
+        gpu_check(g, r, "cuMemAlloc");
+    return NULL;
+}
+
+CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes)
+{
+    size_t n = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+    GpuPool *p = &g->state->pool;
+    GpuBlock *b;
+    CUdeviceptr at = 0;
+
+    n = n ? n : GRAIN;
+    gpu_lock();
+    if (bytes > PTRDIFF_MAX / 2)
+        say_full(g, bytes);
+    else if (gpu_enter(g) && (b = obtain(g, n, bytes))) {
+        list_remove(p, b);
+        if (b->size - n >= (n <= SMALL ? GRAIN : SMALL))
+            cut(p, b, n);
+        b->taken = true;
+        map_set(&p->taken, b->at, (uintptr_t)b);
+        p->sum.blocks++;
+        p->sum.used += b->size;
+        p->sum.peak = p->sum.used > p->sum.peak ? p->sum.used : p->sum.peak;
+        at = b->at;
+    }
+    gpu_unlock();
+    return at;
+}
+
+void gpu_free(GpuDevice *g, CUdeviceptr at)
+{
+    GpuPool *p = &g->state->pool;
+    uintptr_t v = 0;
+    GpuBlock *b;
+
+    if (!at)
+        return;
+    gpu_lock();
+    if (g->state->capturing) {
+        vec_push(&g->state->held, at);
+    } else if (map_find(&p->taken, at, &v) && v) {
+        b = (GpuBlock *)v;
+        map_set(&p->taken, at, 0);
+        p->sum.blocks--;
+        p->sum.used -= b->size;
+        b->taken = false;
+        if (b->after && !b->after->taken) {
+            list_remove(p, b->after);
+            b = joined(b);
+        }
+        if (b->before && !b->before->taken) {
+            list_remove(p, b->before);
+            b = joined(b->before);
+        }
+        list_add(p, b);
+    } else {
+        tsr_bug("memory of gpu:%d given back that is not taken", g->index);
+    }
+    gpu_unlock();
+}
+
+GpuMemory gpu_memory(const GpuDevice *g)
+{
+    GpuMemory m = {0};
+
+    gpu_lock();
+    if (g->state)
+        m = g->state->pool.sum;
+    gpu_unlock();
+    return m;
+}
+
+void gpu_reset_peak(GpuDevice *g)
+{
+    gpu_lock();
+    g->state->pool.sum.peak = g->state->pool.sum.used;
+    gpu_unlock();
+}
+
+bool gpu_available(GpuDevice *g, size_t *bytes)
+{
+    size_t total;
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(g) && gpu_check(g, cu.MemGetInfo(bytes, &total), "cuMemGetInfo");
+    gpu_unlock();
+    return ok;
+}

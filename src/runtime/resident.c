@@ -1,0 +1,177 @@
+/*
+ * On which side the bytes of a storage are, and how they get to the other.
+ *
+ *     away               host        GPU
+ *     0                  valid       no room, or stale
+ *     WRITE              valid       valid
+ *     READ | WRITE       stale       valid, or nobody has written any yet (!valid)
+ *
+ * Reading on one side makes both valid; writing makes the other stale.  A storage of a GPU has no memory on the host before somebody
+ * there asks; then it is `apart`, and goes again when the GPU writes.  What the GPU holds goes back to its pool when the host writes.
+ *
+ * A flag away from 0 is looked at by every access on the host, in any thread; it is changed under the GPUs' lock, and the bytes
+ * are there before the flag says so.
+ */
+#include "runtime/storage.h"
+
+#include "runtime/gpu_device.h"
+#include "runtime/mesh.h"
+
+#include <string.h>
+
+static void set_away(Storage *s, int away) { __atomic_store_n(&s->away, (uint8_t)away, __ATOMIC_RELEASE); }
+
+static void leave_gpu(Storage *s)
+{
+    if (s->remote)
+        gpu_free(gpu_of(s->gpu), s->remote);
+    s->remote = 0;
+    s->valid = false;
+}
+
+static void far_leave(Storage *s)
+{
+    gpu_lock();
+    leave_gpu(s);
+    set_away(s, 0);
+    gpu_unlock();
+}
+
+GpuDevice *device_gpu(int device) { return device_is_far(device) ? gpu_device(device - 1) : NULL; }
+GpuDevice *storage_gpu(const Storage *s) { return device_gpu((int)s->device); }
+
+/* ---- to the host ---- */
+
+static void bring(Storage *s)
+{
+    storage_room(s);
+    if (s->valid) {
+        GpuDevice *g = gpu_device(s->gpu);
+        if (!g || !gpu_download(g, s->data, s->remote, s->nbytes)) {
+            memset(s->data, 0, s->nbytes);
+            leave_gpu(s);
+        }
+    }
+}
+
+static void far_bring(Storage *s, bool write)
+{
+    gpu_lock();
+    if (s->away & AWAY_READ)
+        bring(s);
+    if (write)
+        leave_gpu(s);
+    set_away(s, s->valid ? AWAY_WRITE : 0);
+    gpu_unlock();
+}
+
+/* ---- to a GPU ---- */
+
+/* Room on this GPU and on no other; what another has comes along. */
+static bool take_room(Storage *s, GpuDevice *g)
+{
+    CUdeviceptr at;
+
+    if (s->remote && s->gpu == g->index)
+        return true;
+    if (!(at = gpu_alloc(g, s->nbytes)))
+        return false;
+    if (s->valid) {
+        GpuDevice *from = gpu_device(s->gpu);
+        if (!from || !gpu_copy(g, at, from, s->remote, s->nbytes)) {
+            gpu_free(g, at);
+            return false;
+        }
+        gpu_free(from, s->remote);
+    } else {
+        leave_gpu(s);
+        if (storage_filled() >= 0 && !gpu_fill(g, at, storage_filled(), s->nbytes)) {
+            gpu_free(g, at);
+            return false;
+        }
+    }
+    s->remote = at;
+    s->gpu = (int16_t)g->index;
+    return true;
+}
+
+static bool send(Storage *s, GpuDevice *g, StorageUse use)
+{
+    if (!take_room(s, g))
+        return false;
+    if (s->valid || use == DEVICE_FILL || s->away & AWAY_READ)
+        return true;
+    if (gpu_upload(g, s->remote, s->data, s->nbytes))
+        return true;
+    leave_gpu(s);
+    return false;
+}
+
+uint64_t storage_on_device(Storage *s, GpuDevice *g, StorageUse use)
+{
+    uint64_t at = 0;
+
+    gpu_lock();
+    if (send(s, g, use)) {
+        at = s->remote;
+        s->valid = true;
+        if (use == DEVICE_READ) {
+            set_away(s, s->away | AWAY_WRITE);
+        } else {
+            set_away(s, AWAY_READ | AWAY_WRITE);
+            storage_unroom(s);
+        }
+    }
+    gpu_unlock();
+    return at;
+}
+
+static void far_zero(Storage *s)
+{
+    GpuDevice *g = storage_gpu(s);
+    uint64_t at = g ? storage_on_device(s, g, DEVICE_FILL) : 0;
+
+    if (at)
+        gpu_fill(g, at, 0, s->nbytes);
+    else if (s->nbytes)
+        memset(storage_data(s), 0, s->nbytes);
+}
+
+/* ---- from one to another ---- */
+
+/* To a storage of a GPU, from wherever the bytes are. */
+static bool copy_to_gpu(Storage *dst, size_t at, Storage *src, size_t from, size_t n)
+{
+    GpuDevice *g = storage_gpu(dst);
+    uint64_t to = g ? storage_on_device(dst, g, n == dst->nbytes ? DEVICE_FILL : DEVICE_UPDATE) : 0;
+
+    if (!to)
+        return false;
+    return src->valid ? gpu_copy(g, to + at, gpu_device(src->gpu), src->remote + from, n) : gpu_upload(g, to + at, storage_read(src) + from, n);
+}
+
+static bool far_copy(Storage *dst, size_t at, Storage *src, size_t from, size_t n)
+{
+    bool done = false;
+
+    gpu_lock();
+    if (device_is_far((int)dst->device))
+        done = copy_to_gpu(dst, at, src, from, n);
+    else if (src->valid && src->away & AWAY_READ && dst->away == 0)
+        done = gpu_download(gpu_device(src->gpu), (char *)dst->data + at, src->remote + from, n);
+    gpu_unlock();
+    return done;
+}
+
+static void far_place(Storage *s, uint32_t device)
+{
+    gpu_lock();
+    if ((s->remote && (uint32_t)s->gpu + 1 != device) || !device_is_far((int)device))
+        far_bring(s, true);
+    s->device = device;
+    gpu_unlock();
+}
+
+static const StorageFar far = {gpu_count, far_bring, far_leave, far_zero, far_copy, far_place};
+
+void gpus_offer(void) { storage_far = &far; }
