@@ -174,6 +174,8 @@ static void gather_dims(Res *R, Frame *f, AstSubscript *s, Spot at)
         elts.at++;                                  /* the privilege */
         n--;
     }
+    if (AST_IS(s->value, Name) && !strcmp(AST_AS(s->value, Name)->id->text, "KVCache"))
+        at = nowhere;                               /* of two tensors inside: an argument that is one tells the sizes */
     while (n > 0 && is_dtype_elem(R, elts.at[n - 1]))
         n--;
     for (int i = 0; i < n; i++)

@@ -294,6 +294,22 @@ static bool is(const char *s, const char *a, const char *b)
 
 static const Type *maybe_form(Check *C, AstName *n);
 
+/* KVCache["B", "H", S_max, "D_h", bf16]: an object whose K and V are tensors of these sizes, and of a number of tokens that is not known. */
+static const Type *cache_form(Check *C, AstSubscript *s, AstSeq elts)
+{
+    const Type *cls = AST_IS(s->value, Name) && AST_AS(s->value, Name)->bind == BIND_PRELUDE ? name_type(C, AST_AS(s->value, Name)) : T_ANY;
+    const Type *t = tensor_form(C, elts);
+    CallArg of[2];
+    TType sizes;
+
+    if (cls->kind != TY_CLASS || t->kind != TY_TENSOR || t->tensor->rank != 4)
+        return T_ANY;
+    sizes = *t->tensor;
+    sizes.shape[2] = dim_open();
+    of[0] = of[1] = (CallArg){.type = type_tensor(&sizes), .node = &s->ast};
+    return cls_call(C, (Cls *)cls->ref, &(CallArgs){of, 2, false}, &s->ast);
+}
+
 static const Type *subscript_form(Check *C, AstSubscript *s)
 {
     const char *base = last_name(s->value);
@@ -305,6 +321,8 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
         return elts.n > 1 ? tensor_form(C, (AstSeq){elts.at + 1, elts.n - 1}) : type_tensor_unknown();
     if (!strncmp(base, "Tile", 4) && base[4] >= '1' && base[4] <= '9' && base[5] == 'D')
         return tile_form(C, s, base, elts);
+    if (is(base, "KVCache", NULL))
+        return cache_form(C, s, elts);
     if (is(base, "List", "list"))
         return type_list(elts.n == 1 ? or_any(annotation(C, elts.at[0])) : T_ANY);
     if (is(base, "Dict", "dict") && elts.n == 2)

@@ -216,6 +216,25 @@ static int tensors_of(const Type *t, TType *out)
     return t->n;
 }
 
+/* Where one tensor's size is not known another one's is taken, except along the joined axis. true: that axis has one that is not known. */
+static bool fill_open(TType *in, int n, int axis)
+{
+    bool open = false;
+
+    for (int k = 0; k < in[0].rank; k++) {
+        Dim known = DIM_BAD;
+        for (int i = 0; i < n && k != axis; i++)
+            if (k < in[i].rank && known == DIM_BAD && !dim_is_open(in[i].shape[k]))
+                known = in[i].shape[k];
+        for (int i = 0; i < n; i++)
+            if (k < in[i].rank && dim_is_open(in[i].shape[k])) {
+                open |= k == axis;
+                in[i].shape[k] = k == axis ? in[i].shape[k] : known == DIM_BAD ? in[0].shape[k] : known;
+            }
+    }
+    return open;
+}
+
 static const Type *join_list(TCall *c, bool stacking)
 {
     TType in[ITEMS_MAX], out[2];
@@ -228,11 +247,8 @@ static const Type *join_list(TCall *c, bool stacking)
 
     if (n < 0 || (a && !type_int_value(a->type, &axis)))
         return tensor_unknown();
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         no_dtype |= in[i].dtype == DT_NONE;
-        for (int k = 0; k < in[i].rank; k++)
-            open |= dim_is_open(in[i].shape[k]);
-    }
     for (int i = 0; i < n && no_dtype; i++)
         in[i].dtype = DT_f32;
     for (int i = 0; i < n && stacking; i++) {
@@ -252,8 +268,9 @@ static const Type *join_list(TCall *c, bool stacking)
     if (tcall_axis(c, &in[0], a) == -2)
         return tensor_unknown();
     memset(out, 0, sizeof out);
+    open = fill_open(in, n, (int)(axis < 0 ? axis + in[0].rank : axis));
     ok = op_infer(OP_concat, &at, in, n, out, &nout, &err, &code);
-    if (!ok && !open)
+    if (!ok)
         diag_help(REPORT(c->C, code == 4 ? E0401 : E0306, c->node->span, sb_str(&err)), "%s",
                   code == 4 ? "cast explicitly with .to(dtype)" : "sizes may differ only along the joined axis");
     sb_done(&err);
@@ -261,6 +278,8 @@ static const Type *join_list(TCall *c, bool stacking)
         return tensor_unknown();
     if (no_dtype)
         out[0].dtype = DT_NONE;
+    if (open)
+        out[0].shape[axis < 0 ? axis + out[0].rank : axis] = dim_open();
     return type_tensor(&out[0]);
 }
 

@@ -8,6 +8,10 @@
  * says beyond its dtype becomes part of the tensor here: at the entry of a function, at its return, and where a
  * declared name or field is assigned.  The element type is an expression of the program; it is evaluated each time,
  * unless it is made of the prelude's names alone.
+ *
+ *     cache: KVCache["B", "H", 128, "D_h", bf16] @rolling_window @device(gpu) = KVCache()
+ *
+ * Types of states are expressions as a whole, placements apart: objects whose __declare__ makes of a value what is declared.
  */
 #include "frontend/eval/lower.h"
 
@@ -19,6 +23,7 @@ struct Declared {
     uint32_t slot;              /* the parameter */
     const Step *type;           /* NULL: a plain dtype */
     Value plain;
+    bool state;                 /* type is of a state: for objects, not for tensors */
 };
 
 /* ------------------------------------------------------------- which annotations say something */
@@ -41,6 +46,29 @@ static Ast *element_type(Ast *a)
     if (!AST_IS(index, Tuple))
         return !strcmp(name, "Region") ? NULL : index;      /* its privilege */
     return AST_AS(index, Tuple)->elts.n ? AST_AS(index, Tuple)->elts.at[AST_AS(index, Tuple)->elts.n - 1] : NULL;
+}
+
+/* @device(gpu), @memory("host"): where it lies. */
+static bool is_placement(const Ast *e)
+{
+    const Ast *f = AST_IS(e, Call) ? AST_AS(e, Call)->func : AST_IS(e, Attribute) ? AST_AS(e, Attribute)->value : NULL;
+
+    return f && AST_IS(f, Name) && (!strcmp(AST_AS(f, Name)->id->text, "device") || !strcmp(AST_AS(f, Name)->id->text, "memory"));
+}
+
+/* The type of a state, KVCache[...] or OptimizerState[...] with its marks; NULL: it is none of the library's. */
+static Ast *state_type(Ast *a)
+{
+    Ast *e, *base;
+
+    while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL && is_placement(AST_AS(a, BinOp)->right))
+        a = AST_AS(a, BinOp)->left;
+    for (e = a; AST_IS(e, BinOp) && AST_AS(e, BinOp)->op == AOP_MATMUL;)
+        e = AST_AS(e, BinOp)->left;
+    base = AST_IS(e, Subscript) ? AST_AS(e, Subscript)->value : NULL;
+    if (!base || !AST_IS(base, Name) || AST_AS(base, Name)->bind != BIND_PRELUDE)
+        return NULL;
+    return !strcmp(AST_AS(base, Name)->id->text, "KVCache") || !strcmp(AST_AS(base, Name)->id->text, "OptimizerState") ? a : NULL;
 }
 
 static bool plain_dtype(const Ast *e, DType *dt)
@@ -66,17 +94,23 @@ static bool look_at_names(Ast *n, void *state)
     return true;
 }
 
-/* Does this element type carry a policy, or may it? Sizes are names too: those that no value has are left alone. */
-static bool may_be_policy(Ast *e, bool in_frame)
+/* Do all names of an expression have values where it is to be evaluated? */
+static bool has_value(Ast *e, bool in_frame)
 {
     Reach r = {0};
 
+    look_at_names(e, &r);
+    return !r.outside && (in_frame || !r.frame);
+}
+
+/* Does this element type carry a policy, or may it? Sizes are names too: those that no value has are left alone. */
+static bool may_be_policy(Ast *e, bool in_frame)
+{
     if (AST_IS(e, BinOp) ? AST_AS(e, BinOp)->op != AOP_MATMUL : !AST_IS(e, Name) && !AST_IS(e, Attribute) && !AST_IS(e, Call))
         return false;
-    look_at_names(e, &r);
     if (AST_IS(e, Name) && AST_AS(e, Name)->bind == BIND_PRELUDE)
         return false;
-    return !r.outside && (in_frame || !r.frame);
+    return has_value(e, in_frame);
 }
 
 /* The element type of a field that a class declares, as an expression; NULL: it is a plain dtype or none. */
@@ -91,11 +125,16 @@ Step *lower_element_type(Lower *L, Ast *annotation)
 /* Fill in d; false: the annotation says nothing to be done. */
 static bool declared_by(Lower *L, Ast *annotation, bool in_frame, struct Declared *d)
 {
-    Ast *e = element_type(annotation);
+    Ast *e = element_type(annotation), *state = e ? NULL : state_type(annotation);
     DType dt;
 
-    if (!e)
+    d->state = state != NULL;
+    if (state ? !has_value(state, in_frame) : !e)
         return false;
+    if (state) {
+        d->type = lower_expr(L, state);
+        return true;
+    }
     if (plain_dtype(e, &dt)) {
         d->plain = dtype_value(dt, NULL);
         return dtype_is_float(dt);
@@ -108,15 +147,26 @@ static bool declared_by(Lower *L, Ast *annotation, bool in_frame, struct Declare
 
 /* ------------------------------------------------------------- acting on values */
 
+static Value state_as_declared(Interp *I, Value v, Value type)
+{
+    Value make = value_getattr_opt(I, type, sym("__declare__")), r;
+
+    if (is_err(make))
+        return exc_pending(I) ? VERR : value_ref(v);
+    r = value_call(I, make, &v, 1);
+    value_unref(make);
+    return r;
+}
+
 /* v, which it takes, as it is declared; V_ERR with an exception pending. */
 static Value meet(const struct Declared *d, Frame *f, Value v)
 {
     Value type, r;
 
-    if (v.tag != V_TENSOR || (!d->type && !interp_trace(f->I)->numerics))
+    if (v.tag != (d->state ? V_INSTANCE : V_TENSOR) || (!d->type && !interp_trace(f->I)->numerics))
         return v;
     type = d->type ? d->type->eval(d->type, f) : value_ref(d->plain);
-    r = is_err(type) ? VERR : tensor_as_declared(f->I, v, type);
+    r = is_err(type) ? VERR : d->state ? state_as_declared(f->I, v, type) : tensor_as_declared(f->I, v, type);
     if (is_err(type) && exc_matches(f->I, EXC_NameError)) {          /* a policy that is defined later: forward references are fine */
         exc_clear(f->I);
         return v;
@@ -192,10 +242,10 @@ void lower_declared_fields(Lower *L, AstSeq body)
 void lower_declare_name(Lower *L, Sym name, Ast *annotation, bool field)
 {
     DeclaredName *d;
-    Ast *e = element_type(annotation);
+    Ast *e = element_type(annotation), *state = e ? NULL : state_type(annotation);
     DType dt;
 
-    if (!e || plain_dtype(e, &dt) || !may_be_policy(e, !field))
+    if (state ? !has_value(state, !field) : !e || plain_dtype(e, &dt) || !may_be_policy(e, !field))
         return;
     d = arena_new(L->arena, DeclaredName);
     *d = (DeclaredName){name, annotation, field, L->declared};
