@@ -377,7 +377,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         schedule_check_call(C, f, a, node);
     fn_sig(C, f);
     bind_object(&b, f, self, C);
-    for (int pass = 0; pass < 2; pass++, k = 0)
+    for (int pass = 0; pass < 3; pass++, k = 0)
         for (int i = 0; i < f->params.n && k < s.n; i++) {
             AstParam *p = AST_AS(f->params.at[i], Param);
             const CallArg *x;
@@ -386,8 +386,10 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             x = s.at[k++].arg;
             if (!x || !f->sig.param[p->slot])
                 continue;
-            if (!pass)
+            if (pass == 0)
                 sig_match(&f->sig, NULL, f->sig.param[p->slot], x->type, &b);
+            else if (pass == 1)
+                sig_solve(&f->sig, f->sig.param[p->slot], x->type, &b);
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }

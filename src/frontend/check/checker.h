@@ -313,6 +313,7 @@ const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type
 /* sizes.c */
 /* `cls`: whose sizes are matched too; NULL: none. */
 void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b);
+void sig_solve(const Sig *sig, const Type *want, const Type *got, Bound *b);     /* behind sig_match of all arguments: expressions */
 const Type *rest_filled(const Type *t, const Bound *b);
 void bound_add(Bound *b, Dim from, Dim to);
 void sig_bind_rest(const Sig *sig, Bound *b);

@@ -102,6 +102,51 @@ void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got
         match_size(sig, cls, want->tensor->shape[i], got->tensor->shape[i], b);
 }
 
+/* The x for which a * x + c is `got`; DIM_BAD: the expression is another, or no size does it. */
+static Dim solved(Dim e, Dim x, Dim got)
+{
+    Dim at[3], c, a;
+
+    for (int i = 0; i < 3; i++)
+        at[i] = dim_subst(e, &x, &(Dim){i}, 1);
+    c = at[0];
+    a = dim_sub(at[1], c);
+    if (dim_eq(dim_sub(at[2], at[1]), a, NULL, NULL) != DIM_PROVED || dim_ge(a, 1, NULL, NULL) != DIM_PROVED ||
+        dim_ge(got, c, NULL, NULL) == DIM_REFUTED)
+        return DIM_BAD;
+    got = dim_sub(got, c);
+    return a == 1 ? got : dim_divides(a, got) == DIM_PROVED ? dim_floordiv(got, a) : DIM_BAD;
+}
+
+/* Which sizes of an expression of the signature are not bound yet: how many, and the last of them. */
+static int unbound(const Sig *sig, Dim e, Bound *b, Dim *out)
+{
+    Dim var[8];
+    int n = dim_vars(e, var, 8), count = 0;
+
+    for (int i = 0; i < n && i < 8; i++)
+        if (among(&sig->dims, var[i]) && !bound_to(b, var[i])) {
+            *out = var[i];
+            count++;
+        }
+    return count;
+}
+
+/* An expression with one size that stands nowhere by itself tells it (B+1, 4*H); of several (B*H) all that is known is that they are sizes. */
+void sig_solve(const Sig *sig, const Type *want, const Type *got, Bound *b)
+{
+    if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN || want->tensor->rank != got->tensor->rank)
+        return;
+    for (int i = 0; i < want->tensor->rank; i++) {
+        Dim e = want->tensor->shape[i], x, y;
+        int n = unbound(sig, e, b, &x);
+        if (n == 1 && (y = solved(dim_subst(e, b->from, b->to, b->n), x, got->tensor->shape[i])) != DIM_BAD)
+            bound_add(b, x, y);
+        while (n > 1 && b->n < 32 && unbound(sig, e, b, &x))
+            bound_add(b, x, dim_open());
+    }
+}
+
 /* Sizes that no argument tells are unknown to the caller. */
 void sig_bind_rest(const Sig *sig, Bound *b)
 {
