@@ -350,6 +350,7 @@ static void choose_backend(const char *name, const char *level)
     if (!strcmp(name, "oracle"))
         fused_begin(NULL, false);
     fused_oracle = tile_exec;
+    steps_begin();
 #ifdef TSR_LLVM
     if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
         fused_begin(&cpu_compiler, !strcmp(name, "auto"));

@@ -310,6 +310,17 @@ static void plan_blocks(Job *p)
 
 int64_t gemm_room_max(void) { return packed_bytes() + TOGETHER * GEMM_CHUNK * 64 * 8; }
 
+void gemm_here(const Gemm *g, void *room)
+{
+    const GemmKernels *all = cpu()->gemm;
+    Job p = {.g = *g, .t = g->accum == DT_f32 ? &all->f32 : &all->f64, .size = g->accum == DT_f32 ? 4 : 8, .room = room};
+
+    p.nr = p.t->vectors * p.t->lanes;
+    p.down = p.across = p.parts = 1;
+    plan_blocks(&p);
+    run_part(&p, 0, 0);
+}
+
 static KStatus run_tiles(KCtx *c, const Gemm *g)
 {
     enum { FEW = 8192 };                /* bytes that stay on the stack */

@@ -45,6 +45,10 @@ typedef struct Dots { void (*f32)(int64_t k, const void *a, const void *b, void 
 extern const Dots dots_base, dots_v3, dots_v4;
 
 int64_t gemm_room_max(void);            /* bytes that one thread of gemm_run takes at most */
+/* One matrix of f32 or f64, by this thread alone, with gemm_room_max() bytes of room. */
+void gemm_here(const Gemm *g, void *room);
+/* x @ y as a gemm of their lanes, for a result of this type: all but c. false: batches of x or y do not lie in equal steps. */
+bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *type, Gemm *out);
 
 /* c, rows crow apart, is (add: plus) the sums over k steps, at most GEMM_CHUNK. Steps of b are brow apart, its columns neighbours. */
 typedef void GemmTileFn(int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, void *c, int64_t crow, bool add);

@@ -179,20 +179,63 @@ void launch_part(const LaunchSpace *s, const LaunchKernel *k, char *scratch, int
     }
 }
 
-bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
+/* What threads share, and scratch memory for each part. false: there is none. */
+static bool launch_init(Launch *l, LaunchOne of)
 {
-    Launch l = {.s = s, .k = k, .upright = k->upright};
+    const LaunchKernel *k = of.kernel;
     size_t all;
 
-    count_groups(&l);
-    if (!l.parts)
-        return true;
-    l.bytes = k->scratch ? (k->scratch(k->code, l.size) + 63) / 64 * 64 : 0;
-    if (l.bytes && (!tsr_mul((size_t)l.bytes, (size_t)l.parts, &all) || !(l.scratch = tsr_try_alloc(all, 64))))
+    *l = (Launch){.s = of.space, .k = k, .upright = k->upright};
+    count_groups(l);
+    l->bytes = l->parts && k->scratch ? (k->scratch(k->code, l->size) + 63) / 64 * 64 : 0;
+    return !l->bytes || (tsr_mul((size_t)l->bytes, (size_t)l->parts, &all) && (l->scratch = tsr_try_alloc(all, 64)));
+}
+
+bool launch_run(const LaunchSpace *s, const LaunchKernel *k)
+{
+    Launch l;
+
+    if (!launch_init(&l, (LaunchOne){s, k}))
         return false;
-    pool_for(l.parts, 1, run_parts, &l);
+    if (l.parts)
+        pool_for(l.parts, 1, run_parts, &l);
     tsr_free_aligned(l.scratch);
     return true;
+}
+
+/* Parts of several launches, counted over all. */
+typedef struct Beside { Launch *at; int n; } Beside;
+
+static void run_beside(int64_t lo, int64_t hi, void *st)
+{
+    const Beside *b = st;
+
+    for (int i = 0; i < b->n && lo < hi; i++) {
+        Launch *l = &b->at[i];
+        int64_t end = hi < l->parts ? hi : l->parts;
+        if (lo < end)
+            run_parts(lo, end, l);
+        lo = lo < l->parts ? 0 : lo - l->parts;
+        hi -= l->parts;
+    }
+}
+
+bool launch_beside(const LaunchOne *of, int n)
+{
+    Beside b = {.at = tsr_calloc(sizeof *b.at * (size_t)n)};
+    int64_t parts = 0;
+    bool ok = true;
+
+    for (; ok && b.n < n; b.n++) {
+        ok = launch_init(&b.at[b.n], of[b.n]);
+        parts += b.at[b.n].parts;
+    }
+    if (ok)
+        pool_for(parts, 1, run_beside, &b);
+    for (int i = 0; i < b.n; i++)
+        tsr_free_aligned(b.at[i].scratch);
+    tsr_free(b.at);
+    return ok;
 }
 
 bool launch_each(const LaunchSpace *s, bool upright, bool (*fn)(void *st, const int64_t *size, const TileArg *arg), void *st)

@@ -55,6 +55,9 @@ typedef struct LaunchKernel {
     int64_t (*scratch)(const void *code, const int64_t *size);      /* bytes that a group's buffers take; NULL: none */
 } LaunchKernel;
 bool launch_run(const LaunchSpace *s, const LaunchKernel *k);
+/* Several that do not wait for each other, n of them, whose groups threads share as those of one. */
+typedef struct LaunchOne { const LaunchSpace *space; const LaunchKernel *kernel; } LaunchOne;
+bool launch_beside(const LaunchOne *of, int n);
 /*
  * Run a rectangle of a merged space with an outer and an inner axis, in this thread: rows count over all rounds.  scratch:
  * launch_scratch(s, k) bytes.

@@ -47,28 +47,36 @@ static bool batch_step(const Tensor *t, const TType *type, int64_t batch, int64_
     return true;
 }
 
-static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type, Tensor *sum, const GemmDone *done)
+bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *type, Gemm *out)
 {
     int r = type->rank, rx = x->rank, ry = y->rank;
-    size_t size = raw_size((DType)sum->dtype);
     Gemm g = {.accum = accum, .batch = 1, .m = type->shape[r - 2], .n = type->shape[r - 1], .k = x->shape[rx - 1],
-              .arow = x->stride[rx - 2], .acol = x->stride[rx - 1], .brow = y->stride[ry - 2], .bcol = y->stride[ry - 1]};
-    const char *a = tensor_read(x), *b = tensor_read(y);
-    char *out = storage_data(sum->store);
-    int64_t batch = 1;
-    KStatus s = K_OK;
+              .arow = x->stride[rx - 2], .acol = x->stride[rx - 1], .brow = y->stride[ry - 2], .bcol = y->stride[ry - 1],
+              .a = tensor_read(x), .b = tensor_read(y), .crow = type->shape[r - 1], .cbatch = type->shape[r - 2] * type->shape[r - 1]};
 
     for (int i = 0; i < r - 2; i++)
-        batch *= type->shape[i];
-    g.a = a, g.b = b, g.c = out;
-    g.crow = g.n, g.cbatch = g.m * g.n;
+        g.batch *= type->shape[i];
+    *out = g;
+    return batch_step(x, type, g.batch, &out->abatch) && batch_step(y, type, g.batch, &out->bbatch);
+}
+
+static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type, Tensor *sum, const GemmDone *done)
+{
+    size_t size = raw_size((DType)sum->dtype);
+    const char *a = tensor_read(x), *b = tensor_read(y);
+    char *out = storage_data(sum->store);
+    Gemm g;
+    bool even = matmul_plan(x, y, accum, type, &g);
+    int64_t batch = g.batch;
+    KStatus s = K_OK;
+
+    g.c = out;
     g.done = done;
-    if (batch_step(x, type, batch, &g.abatch) && batch_step(y, type, batch, &g.bbatch)) {
-        g.batch = batch;
+    if (even)
         return gemm_run(c, g);
-    }
     if (done)
         return K_INDEX;
+    g.batch = 1;
     for (int64_t i = 0; i < batch && s == K_OK; i++) {
         g.abatch = g.bbatch = 0;
         g.a = a + batch_offset(x, type, i) * (int64_t)size;

@@ -28,6 +28,21 @@ print(jit(apart)(arange(6.0)))
 """
 
 
+FUSIONS = """
+@tessera.fusion.horizontal
+def two(x, y):
+    return exp(x), tanh(y)
+x, y = random.normal((300, 70)), random.normal((4000,))
+a, b = two(x, y)
+print(allclose(a, exp(x)), allclose(b, tanh(y)))
+@tessera.fusion.auto
+def dense(x, w, b):
+    return gelu(layernorm(x) @ w + b)
+w, c = random.normal((70, 90)), random.normal((90,))
+print(allclose(dense(x, w, c), gelu(layernorm(x) @ w + c), atol=1e-5))
+"""
+
+
 def run(ctx, code, *args):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "program.tsr"
@@ -195,10 +210,19 @@ def only_the_schedule_file(ctx):
         raise Fail(f"{len(said)} results, {len(tiles)} sets of kernels")
 
 
+def fusions_are_one_launch_each(ctx):
+    """OPT-01, OPT-05: two operations beside each other, and a norm, a product and an activation, are one launch each, on any number of threads."""
+    for threads in ("1", "3"):
+        p = run(ctx, FUSIONS, "run", "--stats", "--backend=cpu", f"--threads={threads}")
+        want(p.stdout == "True True\nTrue\n", "both results are right", p)
+        want(" launches=2 op-by-op=0" in p.stderr and kernels(p.stderr) == [1, 1], "one launch each", p)
+
+
 TESTS = [
     ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),
     ("effects-keep-their-order", effects_keep_their_order, []),
     ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),
+    ("fusions-are-one-launch-each", fusions_are_one_launch_each, ["OPT-01", "OPT-05"]),
     ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
     ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
     ("passes-come-before-fusion", passes_come_before_fusion, []),

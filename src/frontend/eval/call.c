@@ -179,6 +179,33 @@ static __attribute__((noinline)) bool enter_slow(Interp *I)
     return interp_slow(I);
 }
 
+/* Is it a function whose calls graphs are to remember? */
+static bool is_named(const Interp *I, const FuncObj *fn)
+{
+    for (int i = 0; I->named && i < I->named->n; i++)
+        if (!strcmp(as_str(I->named->at[i])->s, fn->code->name->text))
+            return true;
+    return false;
+}
+
+/* A call within which others are not told apart. */
+static __attribute__((noinline)) Value enter_named(Interp *I, FuncObj *fn, Value *slot)
+{
+    ListObj *named = I->named;
+    StrBuf number = {0};
+    Sym former;
+    Value r;
+
+    sb_printf(&number, "%s#%d", fn->code->name->text, ++I->named_calls);
+    former = trace_enter(&I->trace, "call", sb_str(&number));
+    sb_done(&number);
+    I->named = NULL;
+    r = func_enter(I, fn, slot);
+    I->named = named;
+    I->trace.scope = former;
+    return r;
+}
+
 Value func_enter(Interp *I, FuncObj *fn, Value *slot)
 {
     const Code *c = fn->code;
@@ -187,9 +214,13 @@ Value func_enter(Interp *I, FuncObj *fn, Value *slot)
 
     if (__builtin_expect((char *)__builtin_frame_address(0) < I->stack_limit, 0))
         return call_on_fresh_stack(I, fn, slot);
-    if (__builtin_expect((I->depth >= I->depth_limit) | tsr_interrupted | heap_full, 0) && !enter_slow(I)) {
-        slots_drop(slot, c->nslots);
-        return VERR;
+    if (__builtin_expect((I->depth >= I->depth_limit) | tsr_interrupted | heap_full | (I->named != NULL), 0)) {
+        if (is_named(I, fn))
+            return enter_named(I, fn, slot);
+        if (!enter_slow(I)) {
+            slots_drop(slot, c->nslots);
+            return VERR;
+        }
     }
     if (__builtin_expect(c->is_generator | c->is_async, 0))
         return gen_new(I, fn, slot);

@@ -57,6 +57,8 @@ struct Interp {
     Value region[REGIONS_MAX];
     int nregions;
     unsigned suspended;         /* SUSPEND_ bits */
+    ListObj *named;             /* texts: calls of functions of these names are blocks that graphs remember; NULL: none */
+    int named_calls;            /* so far: each gets a number */
     Value active;               /* within the right side of a staged `and`: a bool tensor, does it count? V_ERR: it does */
     int arms;                   /* arms and loop bodies that are being staged: a tensor decides whether they count */
     InterpOptions opt;

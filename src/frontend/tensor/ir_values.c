@@ -13,6 +13,8 @@
 #include "ir/graph/edit.h"
 #include "ir/graph/foreign.h"
 #include "ir/graph/level.h"
+#include "ir/graph/trace.h"
+#include "ir/schedule/steps.h"
 
 #include <string.h>
 
@@ -261,12 +263,29 @@ static Value m_group(Interp *I, Value *a)               /* self, nodes, name, re
         tsr_free(in);
     }
     if (ok)
-        call = graph_group_as(g, nodes, n, sym_n(name->s, name->len), region, &err);
+        call = graph_group_as(g, nodes, n, (GroupAs){.op = OP_call, .name = sym_n(name->s, name->len)}, region, &err);
     tsr_free(nodes);
     graph_unref(region);
     if (!ok)
         return VERR;
     if (!call)
+        return complain(I, &err);
+    sb_done(&err);
+    return node_value(a[0], call);
+}
+
+static Value m_kernel(Interp *I, Value *a)              /* self, nodes, name */
+{
+    Graph *g = self_graph(I, a[0]);
+    StrObj *name = g ? need_str(I, a[2], "the kernel's name") : NULL;
+    int n;
+    Node **nodes = name ? arg_nodes(I, a[1], g, &n) : NULL, *call;
+    StrBuf err = {0};
+    if (!nodes)
+        return VERR;
+    call = graph_group_as(g, nodes, n, (GroupAs){OP_call, CALL_KERNEL, sym_n(name->s, name->len)}, NULL, &err);
+    tsr_free(nodes);
+    if (!call || !schedule_one_kernel(call->attr->region[0], &err))
         return complain(I, &err);
     sb_done(&err);
     return node_value(a[0], call);
@@ -365,6 +384,25 @@ static bool node_setattr(Interp *I, void *self, Sym name, Value v)
     }
     o->n = call;
     return true;
+}
+
+/* The call in which it stands whose name was asked for (_core.jit_within), else its operation. */
+static Value p_step(Interp *I, Value *a)
+{
+    Node *n = need_node(I, a[0], NULL);
+    const char *at = n && n->scope ? strstr(n->scope->text, SCOPE_CALL) : NULL;
+    if (!n)
+        return VERR;
+    if (!at)
+        return str_c(op_text(n));
+    at += sizeof SCOPE_CALL - 1;
+    return str_new(at, strcspn(at, " "));
+}
+
+static Value p_scope(Interp *I, Value *a)
+{
+    Node *n = need_node(I, a[0], NULL);
+    return !n ? VERR : n->scope ? str_c(n->scope->text) : VNONE;
 }
 
 static Value p_inputs(Interp *I, Value *a)
@@ -633,10 +671,13 @@ const NativeDef tensor_ir_natives[] = {
     {"GraphIR", "keep_only", m_keep_only, "(self, nodes) -> GraphIR", "Remove every other node; ValueError when one of these, a result or an effect needs it."},
     {"GraphIR", "insert", m_insert, "(self, before: GraphNode, op: str, /, *operands, attributes: str = '') -> GraphNode", "A new node; attributes as in the graph's text: \"axes=(-1)\"."},
     {"GraphIR", "group", m_group, "(self, nodes, name: str, replacement=None) -> GraphNode", "One node of that name for several: it computes what they did, or what the function `replacement` computes from the same inputs."},
+    {"GraphIR", "kernel", m_kernel, "(self, nodes, name: str) -> GraphNode", "One node of that name for several, and one kernel; ValueError says why they are none."},
     {"GraphIR", "match", m_match, "(self, f, node: GraphNode) -> list | None", "The nodes, in order, that compute f(node); None when the graph does not compute it."},
     {"GraphIR", "verify", m_verify, "(self) -> None", "ValueError that names the first rule of the IR that does not hold."},
     {"GraphIR", "clone", m_clone, "(self) -> GraphIR", "A copy."},
     {"GraphNode", "op", p_op, "property[str]", "Its operation; assigning a name makes a node of that name that computes the same."},
+    {"GraphNode", "step", p_step, "property[str]", "The call in which it stands, name#number, where calls of that name are told apart; else its operation."},
+    {"GraphNode", "scope", p_scope, "property[str | None]", "The with blocks around it: device=gpu:0 mesh_axis=data."},
     {"GraphNode", "inputs", p_inputs, "property[list]", "The nodes of its operands."},
     {"GraphNode", "users", p_users, "property[list]", "The nodes that use it."},
     {"GraphNode", "attributes", p_attributes, "property[str]", "Its attributes as text."},

@@ -152,7 +152,7 @@ static int still_holds(Entry *e)
     return ok;
 }
 
-static Sym manual_scope(Interp *I) { return scope_is_manual(trace_of(I)->scope) ? sym(SCOPE_MANUAL) : NULL; }
+static Sym lasting_scope(Interp *I) { return scope_lasting(trace_of(I)->scope); }
 
 static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *failed)
 {
@@ -160,7 +160,7 @@ static Entry *find(Interp *I, Staged *s, Value tree, const TensorVec *in, bool *
     drop_within(s);
     for (Entry **p = &s->first; *p; p = &(*p)->next) {
         Entry *e = *p;
-        bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place && e->scope == manual_scope(I);
+        bool same = e->n == in->n && e->numerics == numerics && e->place == trace_of(I)->place && e->scope == lasting_scope(I);
         for (int i = 0; same && i < in->n; i++)
             same = jit_same_kind(&e->type[i], in->at[i]);
         int eq = same && jit_sizes_fit(e, in) ? tree_same(I, e->skeleton, tree) : 0;
@@ -239,6 +239,8 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
     }
 }
 
+enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK };
+
 Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
 {
     HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .result = VERR};
@@ -257,7 +259,9 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
     e->guard = guard_begin(I);
     note_objects(I, e->guard, t->f, c);
     Staging staging = {&h, e->guard};
+    JitBlock block = jit_block_begin(I, t->opt[OPT_BLOCK]);
     e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, in->n + 1, &e->capture, &e->ncaptures);
+    jit_block_end(I, &block);
     guard_end(e->guard);
     if (e->graph)
         graph_optimise(e->graph);
@@ -278,7 +282,7 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
     e->n = in->n;
     e->numerics = trace_of(I)->numerics;
     e->place = trace_of(I)->place;
-    e->scope = manual_scope(I);
+    e->scope = lasting_scope(I);
     memmove(type, type + 1, sizeof *type * (size_t)in->n);
     e->type = type;
     e->skeleton = tree_skeleton(I, tree);
@@ -330,7 +334,6 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
     return e->fused ? e->fused : e->graph;
 }
 
-enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE };
 
 static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
 
@@ -554,6 +557,20 @@ static Value staged_function(Interp *I, Value *a, const char *name)
 }
 
 static Value f_jit(Interp *I, Value *a) { return staged_function(I, a, "jit"); }
+
+static Value f_jit_within(Interp *I, Value *a)          /* f, blocks, names */
+{
+    if (!value_is_callable(a[0]))
+        return raise(I, EXC_TypeError, "a function is fused, not %s", value_type_name(a[0]));
+    Value block = tuple_new(2);
+    as_tuple(block)->at[0] = value_ref(a[1]);
+    as_tuple(block)->at[1] = value_ref(a[2]);
+    Value opt[TRANSFORM_OPTIONS] = {VNONE, VNONE, VNONE, vint(MODE_DEFAULT), block};
+    Value v = transform_new("jit", call_jit, a[0], opt, TRANSFORM_OPTIONS);
+    value_unref(block);
+    return v;
+}
+
 static Value f_compile(Interp *I, Value *a) { return staged_function(I, a, "compile"); }
 static Value f_function(Interp *I, Value *a) { return staged_function(I, a, "function"); }
 
@@ -582,6 +599,8 @@ const NativeDef tensor_jit_natives[] = {
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call. Under memory_limit "
      "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results. compile_mode: interpret (op by op), "
      "default, optimize (kernels from the first call on, made with more effort), fast (the same, and sums may be reassociated)."},
+    {"_core", "jit_within", f_jit_within, "(f: Callable, blocks: tuple, names: list | None) -> Callable",
+     "jit of a function that stands in blocks (key, value), in which graphs remember calls of functions of these names."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
     {"", "export", f_export, "(f: Callable | None = None, /, *, name: str | None = None, sizes: dict | list | None = None, args: dict | None = None) -> Callable",

@@ -50,3 +50,24 @@ void jit_manner_end(Interp *I, const JitManner *m)
     fused_effort(m->effort);
     trace_of(I)->numerics = m->numerics;
 }
+
+JitBlock jit_block_begin(Interp *I, Value block)
+{
+    Trace *T = trace_of(I);
+    JitBlock b = {T->scope, I->named};
+    TupleObj *blocks = block.tag == V_TUPLE ? as_tuple(as_tuple(block)->at[0]) : NULL;
+
+    for (int i = 0; blocks && i < blocks->n; i++) {
+        const TupleObj *one = as_tuple(blocks->at[i]);
+        trace_enter(T, as_str(one->at[0])->s, as_str(one->at[1])->s);
+    }
+    if (blocks)
+        I->named = as_tuple(block)->at[1].tag == V_LIST ? as_list(as_tuple(block)->at[1]) : NULL;
+    return b;
+}
+
+void jit_block_end(Interp *I, const JitBlock *b)
+{
+    trace_of(I)->scope = b->scope;
+    I->named = b->named;
+}

@@ -21,4 +21,9 @@ typedef struct JitManner { JitMode mode; bool lazily; int effort; const Policy *
 JitManner jit_manner_begin(Interp *I, JitMode mode);
 void jit_manner_end(Interp *I, const JitManner *m);
 
+/* Blocks that a function stands in while it is staged: a tuple of ((key, value), ...) and the names of calls to tell apart, or no tuple. */
+typedef struct JitBlock { Sym scope; struct ListObj *named; } JitBlock;
+JitBlock jit_block_begin(Interp *I, Value block);
+void jit_block_end(Interp *I, const JitBlock *b);
+
 #endif

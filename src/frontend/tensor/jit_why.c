@@ -129,7 +129,7 @@ static void why_sizes(const Entry *e, const TensorVec *in, StrBuf *out)
 static bool same_around(Interp *I, const Entry *e)
 {
     Trace *T = trace_of(I);
-    return e->numerics == T->numerics && e->place == T->place && (e->scope != NULL) == scope_is_manual(T->scope);
+    return e->numerics == T->numerics && e->place == T->place && e->scope == scope_lasting(T->scope);
 }
 
 /* How far the call comes with this graph; what differs goes to out. */

@@ -435,7 +435,7 @@ bool trace_checkpoint(Trace *T, TensorFn fn, const Keep *keep, Tensor *const *in
         types[i] = strong_type(in[i]);
     ok = stage_body(T, "checkpoint", fn, types, nin, &b);
     if (ok) {
-        a.kind = 1;
+        a.kind = CALL_CHECKPOINT;
         a.region[0] = b.g;
         tensors_push(&v, b.cap, b.ncap);
         tensors_push(&v, in, nin);

@@ -302,7 +302,7 @@ static bool opens(OpId op, const Attr *a, Level *lv, Tensor *const *x)
     if (op == OP_cond)
         return tensor_concrete(x[0]) != NULL;
     if (op == OP_call)
-        return a->kind == 0 || lv->kind == TRACE_JVP;
+        return a->kind != CALL_CHECKPOINT || lv->kind == TRACE_JVP;
     if (op == OP_custom_vjp)
         return lv->kind == TRACE_JVP;           /* a reverse rule says nothing forwards: differentiate the body */
     return op == OP_custom_lin && !a->host;

@@ -196,7 +196,7 @@ static bool region_transpose(Transpose *t, Tensors *v)
         if (ok)
             vec_push(v, tensor_ref(c));
     }
-    call.kind = 1;
+    call.kind = CALL_CHECKPOINT;
     call.region[0] = g;
     ok = ok && (t->a->kind ? op_dispatch(T, OP_call, &call, v->at, v->n, out, &nout) : graph_apply(T, g, v->at, v->n, out, &nout));
     for (int i = 0; i < nout && ok; i++)

@@ -9,6 +9,7 @@
 #include "ir/graph/edit.h"
 
 #include "ir/graph/read.h"
+#include "ir/graph/trace.h"
 #include "runtime/tensor.h"
 
 #include <string.h>
@@ -197,11 +198,11 @@ static const char *not_in_group(const Group *u, const Node *n)
 {
     if (n->op == GRAPH_PARAM)
         return "it is a parameter";
-    if (n->flags & NODE_BINDS)
+    if (n->flags & NODE_BINDS && n->op != OP_fused)
         return "how large its result is shows only when it runs";
     if (n->token || node_effects(n) & ~(unsigned)OPF_RANDOM)
         return "it has effects";
-    return n->scope != u->node[0]->scope ? "it stands in another block" : NULL;
+    return scope_around(n->scope) != scope_around(u->node[0]->scope) ? "it stands in another block" : NULL;
 }
 
 /* The nodes in the graph's order. false: one is no node of it, or may not move. */
@@ -376,7 +377,7 @@ static bool region_fits(const Group *u, const Graph *r, const GValue *in, int ni
     return fits;
 }
 
-static Node *put_call(Group *u, Sym name, Graph *region, const GValue *in, int nin)
+static Node *put_call(Group *u, GroupAs as, Graph *region, const GValue *in, int nin)
 {
     Attr a = attr_default();
     TType *y = tsr_alloc(sizeof *y * (size_t)(u->result.n + 1));
@@ -385,9 +386,10 @@ static Node *put_call(Group *u, Sym name, Graph *region, const GValue *in, int n
     for (int i = 0; i < u->result.n; i++)
         y[i] = *gvalue_type(u->result.at[i]);
     a.region[0] = region;
-    a.name = name;
-    u->g->scope = u->node[0]->scope;
-    call = graph_append(u->g, OP_call, &a, in, nin, y, u->result.n, last->span);
+    a.name = as.name;
+    a.kind = as.kind;
+    u->g->scope = scope_around(u->node[0]->scope);
+    call = graph_append(u->g, as.op, &a, in, nin, y, u->result.n, last->span);
     u->g->scope = NULL;
     if (last->next != call)
         graph_move_before(u->g, call, last->next);
@@ -397,7 +399,7 @@ static Node *put_call(Group *u, Sym name, Graph *region, const GValue *in, int n
     return call;
 }
 
-Node *graph_group_as(Graph *g, Node *const *nodes, int n, Sym name, Graph *region, StrBuf *err)
+Node *graph_group_as(Graph *g, Node *const *nodes, int n, GroupAs as, Graph *region, StrBuf *err)
 {
     Group u;
     Node *call = NULL;
@@ -409,7 +411,7 @@ Node *graph_group_as(Graph *g, Node *const *nodes, int n, Sym name, Graph *regio
         list_results(&u);
         if (region ? region_fits(&u, region, in, nin, err) : u.result.n > 0) {
             Graph *r = region ? graph_ref(region) : group_region(&u, in, nin);
-            call = put_call(&u, name, r, in, nin);
+            call = put_call(&u, as, r, in, nin);
             graph_unref(r);
         } else if (!region)
             sb_puts(err, "nobody uses what the group computes");
@@ -421,7 +423,7 @@ Node *graph_group_as(Graph *g, Node *const *nodes, int n, Sym name, Graph *regio
 
 Node *graph_group(Graph *g, Node *const *nodes, int n, Sym name, StrBuf *err)
 {
-    return graph_group_as(g, nodes, n, name, NULL, err);
+    return graph_group_as(g, nodes, n, (GroupAs){.op = OP_call, .name = name}, NULL, err);
 }
 
 /* ------------------------------------------------------------- patterns */

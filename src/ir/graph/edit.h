@@ -21,8 +21,12 @@ bool graph_set_constant(Graph *g, Node *n, struct Tensor *value, StrBuf *err);
  * back in.  NULL: *err says why not.
  */
 Node *graph_group(Graph *g, Node *const *nodes, int n, Sym name, StrBuf *err);
-/* Nodes become one call of a graph that takes what they take, in the order in which they take it, and gives what they give. */
-Node *graph_group_as(Graph *g, Node *const *nodes, int n, Sym name, Graph *region, StrBuf *err);
+/*
+ * The same as another kind of call, or as a `fused` node.  region: a graph that takes what they take, in the order in which they take it,
+ * and gives what they give; NULL: what they compute.
+ */
+typedef struct GroupAs { OpId op; uint8_t kind; Sym name; } GroupAs;
+Node *graph_group_as(Graph *g, Node *const *nodes, int n, GroupAs as, Graph *region, StrBuf *err);
 /* What a group of nodes takes from outside, constants apart, each once, in order of use; the caller frees it. */
 GValue *graph_group_inputs(Node *const *nodes, int n, int *nin);
 bool graph_attr_same(const Attr *a, const Attr *b);         /* constants by value */

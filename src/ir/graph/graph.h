@@ -23,6 +23,7 @@ typedef struct Node Node;
 
 typedef struct GValue { Node *node; int index; } GValue;
 
+enum { CALL_PLAIN, CALL_CHECKPOINT, CALL_KERNEL };       /* Attr.kind of a call */
 enum { GRAPH_PARAM = OP_COUNT };        /* Node.op of a parameter */
 enum { NODE_SYMBOLIC = 1, NODE_BINDS = 2 };     /* Node.flags: attributes hold symbolic sizes; results have sizes of their own */
 

@@ -7,6 +7,7 @@
  * op has here, and the result is verified.
  */
 #include "ir/graph/read.h"
+#include "ir/graph/trace.h"
 #include "runtime/tensor.h"
 
 #include <ctype.h>
@@ -224,7 +225,7 @@ static int depth_of_scope(Sym scope)
 /* "device=gpu:0 {" or its end; false: a node follows, or the end of the graph. */
 static bool scope_line(Reader *p, Scope *s)
 {
-    static const char *const keys[] = {"device=", "mesh_axis=", "auto=", "op="};
+    static const char *const keys[] = {"device=", "mesh_axis=", "auto=", "op=", SCOPE_FUSION, SCOPE_CALL};
     Sym outer = s->g->scope;
     const char *from;
     StrBuf b = {0};

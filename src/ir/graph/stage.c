@@ -133,7 +133,7 @@ Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor *
     Sym scope = T->scope;
     bool ok;
 
-    T->scope = scope_is_manual(scope) ? sym(SCOPE_MANUAL) : NULL;
+    T->scope = scope_lasting(scope);
     lv->sealed = !captures;
     for (int i = 0; i < nin; i++)
         inputs[i] = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, &in[i], 1, (Span){0, 0});

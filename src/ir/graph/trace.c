@@ -306,6 +306,49 @@ static void prefetch(const Tensor *t)
 
 bool scope_is_manual(Sym scope) { return scope && strstr(scope->text, SCOPE_MANUAL); }
 
+FusionWay scope_fusion(Sym scope)
+{
+    static const char *const way[] = {[FUSION_AUTO] = SCOPE_FUSION "auto", [FUSION_HORIZONTAL] = SCOPE_FUSION "horizontal"};
+
+    for (int k = FUSION_AUTO; scope && k <= FUSION_HORIZONTAL; k++)
+        if (strstr(scope->text, way[k]))
+            return (FusionWay)k;
+    return FUSION_PLAIN;
+}
+
+/* Does the word begin with one of these? */
+static bool begins_with(const char *word, const char *const *of, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strncmp(word, of[i], strlen(of[i])))
+            return true;
+    return false;
+}
+
+/* The words of a scope that begin with one of these, or all others; NULL: there are none. */
+static Sym scope_words(Sym scope, const char *const *of, int n, bool those)
+{
+    StrBuf b = {0};
+    Sym kept;
+
+    for (const char *at = scope ? scope->text : ""; *at;) {
+        size_t length = strcspn(at, " ");
+        if (begins_with(at, of, n) == those)
+            sb_printf(&b, "%s%.*s", b.n ? " " : "", (int)length, at);
+        at += length + (at[length] == ' ');
+    }
+    kept = b.n ? sym_n(sb_str(&b), b.n) : NULL;
+    sb_done(&b);
+    return kept;
+}
+
+Sym scope_lasting(Sym scope) { return scope_words(scope, (const char *const[]){SCOPE_MANUAL, SCOPE_FUSION}, 2, true); }
+
+Sym scope_around(Sym scope)
+{
+    return scope && strstr(scope->text, SCOPE_CALL) ? scope_words(scope, (const char *const[]){SCOPE_CALL}, 1, false) : scope;
+}
+
 Sym trace_enter(Trace *T, const char *key, const char *value)
 {
     Sym former = T->scope;

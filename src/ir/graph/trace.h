@@ -123,6 +123,14 @@ Sym trace_enter(Trace *T, const char *key, const char *value);
 /* The block of a @tessera.custom function: regions and functions staged within are in it too, and nothing in it is fused. */
 #define SCOPE_MANUAL "auto=off"
 bool scope_is_manual(Sym scope);
+/* The block of a function that says what becomes one kernel (tessera.fusion): schedule/together.c. */
+#define SCOPE_FUSION "fusion="
+typedef enum { FUSION_PLAIN, FUSION_AUTO, FUSION_HORIZONTAL } FusionWay;
+FusionWay scope_fusion(Sym scope);
+Sym scope_lasting(Sym scope);           /* what regions and functions that are staged within a block are in, too; NULL: nothing */
+/* A call that a pass is to know by name, "call=layernorm#3"; operations in it may be in a group with others around it. */
+#define SCOPE_CALL "call="
+Sym scope_around(Sym scope);            /* the blocks without such calls */
 
 /* Did the loop body that is being staged draw random numbers so far? */
 bool trace_drew(const Trace *T);

@@ -17,6 +17,7 @@
 
 #include "ir/graph/trace.h"
 #include "ir/schedule/region.h"
+#include "ir/schedule/steps.h"
 #include "runtime/kernel_util.h"
 
 #include <string.h>
@@ -406,7 +407,7 @@ static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *a
     Attr a = *n->attr;
     for (int k = 0; k < 4; k++)
         if (a.region[k]) {
-            Graph *fused = schedule_fuse(a.region[k]);
+            Graph *fused = n->op == OP_call && a.kind == CALL_KERNEL ? schedule_one(a.region[k]) : schedule_fuse(a.region[k]);
             a.region[k] = fused ? fused : graph_ref(a.region[k]);
         }
     to->scope = to == w->g ? n->scope : NULL;           /* a body is in its node's */
@@ -620,8 +621,10 @@ Graph *schedule_fuse(Graph *g)
     grow_groups(&f);
     join_siblings(&f);
     add_products(&f);
-    out = drop_small(&f) || regions ? write_graph(&f) : NULL;
+    out = drop_small(&f) || regions || schedule_asks(g) ? write_graph(&f) : NULL;
     fuser_done(&f);
+    if (out)
+        schedule_together(out);
     if (out)
         pass_done("fuse", &graph_ir, out);
     return out;

@@ -31,6 +31,7 @@ enum {
 };
 
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
+int (*fused_run_steps)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 static bool lazy;
 static int told;                /* what the compiler does where no function asks */
 
@@ -38,19 +39,7 @@ enum { PAYS = 1 << 23 };        /* element operations that take about as long as
 
 /* ---- one run ---- */
 
-typedef struct Run {
-    Trace *T;
-    FusedCode *c;
-    uint32_t dying;             /* operands whose memory a result may take over */
-    int nin, nout;
-    Tensor *x[OPERANDS];        /* operands (owned), then results */
-    int64_t size[REGION_AXES];
-    LaunchSpace space;          /* axes merged */
-    int64_t total;              /* of a region that reduces over everything: its elements */
-    Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
-} Run;
-
-static void set_sizes(Run *u)
+void fused_sizes(Run *u)
 {
     for (int a = 0; a < u->c->r.naxes; a++)
         u->size[a] = -1;
@@ -60,8 +49,7 @@ static void set_sizes(Run *u)
                 u->size[(int)u->c->value[i]->axis[k]] = u->x[i]->shape[k];
 }
 
-/* Sizes that no operand shows follow from those of the graph around. */
-static bool find_sizes(Run *u, const Graph *body)
+bool fused_all_sizes(Run *u, const Graph *body)
 {
     Region r;
 
@@ -77,7 +65,7 @@ static bool find_sizes(Run *u, const Graph *body)
     return true;
 }
 
-static bool is_empty_extreme(const Run *u)
+bool fused_is_empty_extreme(const Run *u)
 {
     const Region *r = &u->c->r;
     bool empty = false;
@@ -114,7 +102,7 @@ static void set_space(Run *u)
         set_arg(u, i);
 }
 
-static Tensor *new_result(const Run *u, int i)
+Tensor *fused_result(const Run *u, int i)
 {
     const TType *y = gvalue_type(u->c->body->results.at[i]);
     const RegionValue *v = u->c->value[u->nin + i];
@@ -153,11 +141,8 @@ static Tensor *reuse_operand(Run *u, int i)
     return NULL;
 }
 
-/*
- * The result that takes the product's place, -1: none.  Its elements are those of the product, and stored by the last pass, each
- * after whatever is read there.
- */
-static int result_in_place(const Run *u)
+/* Its elements are those of the product, and stored by the last pass, each after whatever is read there. */
+int fused_result_in_place(const Run *u)
 {
     const Tensor *p = u->c->product ? u->x[u->nin - 1] : NULL;
     const RegionValue *from = p ? u->c->value[u->nin - 1] : NULL;
@@ -174,12 +159,12 @@ static int result_in_place(const Run *u)
 
 static bool make_results(Run *u)
 {
-    int in_place = result_in_place(u);
+    int in_place = fused_result_in_place(u);
 
     for (int i = 0; i < u->nout; i++) {
         const TType *y = gvalue_type(u->c->body->results.at[i]);
         Tensor *t = i == in_place ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
-        if (!t && !(t = new_result(u, i)))
+        if (!t && !(t = fused_result(u, i)))
             return false;
         t->weak = y->weak;
         t->policy = y->policy;
@@ -328,8 +313,7 @@ static Variant *plan(Run *u)
 
 /* ---- products ---- */
 
-/* Room for the product, the last operand. */
-static bool make_product(Run *u)
+bool fused_product(Run *u)
 {
     const TType *t = &u->c->product->type[0];
     const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
@@ -357,10 +341,8 @@ static void block_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_
     launch_part(&b->u->space, &b->v->launch, b->scratch + slot * b->bytes, row, rows, column, columns);
 }
 
-/* The kernel for the product's rows as they are, when no operand needs to be copied for it; NULL: there is none. */
-static Variant *plan_blocks(Run *u)
+Variant *fused_plan_blocks(Run *u, const Tensor *p)
 {
-    const Tensor *p = u->x[u->nin - 1];
     StrideClass class[OPERANDS];
     bool crosswise;
     Variant *v;
@@ -383,7 +365,7 @@ static Variant *plan_blocks(Run *u)
 static int run_product(Run *u)
 {
     Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]], *p = u->x[u->nin - 1];
-    Blocks b = {.u = u, .v = fused_state.compiler ? plan_blocks(u) : NULL};
+    Blocks b = {.u = u, .v = fused_state.compiler ? fused_plan_blocks(u, u->x[u->nin - 1]) : NULL};
     GemmDone done = {block_done, &b, u->c->r.nkept < u->c->r.naxes};
     StrBuf err = {0};
     KCtx c = {.err = &err};
@@ -494,13 +476,13 @@ static int run(Run *u, const Graph *body)
 {
     Variant *v;
 
-    if (u->c->product && !make_product(u))
+    if (u->c->product && !fused_product(u))
         return 0;
-    set_sizes(u);
-    if (!find_sizes(u, body) || is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
+    fused_sizes(u);
+    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
         return 0;
     if (u->c->product) {
-        int done = fused_state.compiler && fused_state.compiler->idle ? (plan_blocks(u), 0) : run_product(u);
+        int done = fused_state.compiler && fused_state.compiler->idle ? (fused_plan_blocks(u, u->x[u->nin - 1]), 0) : run_product(u);
         if (done) {
             fused_state.stats.launches += done > 0;
             return done > 0;
@@ -514,32 +496,43 @@ static int run(Run *u, const Graph *body)
     return is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
 
+Variant *fused_plan(Run *u, const Graph *body)
+{
+    Variant *v;
+
+    if (!u->c->able || !fused_state.compiler || u->c->product || is_total(u))
+        return NULL;
+    fused_sizes(u);
+    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))
+        return NULL;
+    return v->tile && v->code ? v : NULL;
+}
+
 bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, LaunchSpace *space, LaunchKernel *k)
 {
-    Run u = {.T = T, .c = fused_code_of(body, a), .nin = nin, .nout = body->results.n};
-    Variant *v = NULL;
-    bool same = u.c->able && fused_state.compiler && !u.c->product;
+    Run u = {.T = T, .nin = nin, .nout = body->results.n};
+    Variant *v;
+    bool same;
 
-    for (int i = 0; same && i < nin; i++)
+    if (steps_kind(a))
+        return false;
+    u.c = fused_code_of(body, a);
+    for (int i = 0; u.c->able && i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
-    if (same) {
-        set_sizes(&u);
-        same = !is_total(&u) && find_sizes(&u, body) && !is_empty_extreme(&u) && make_results(&u) && (v = plan(&u)) && v->tile && v->code;
-    }
+    same = (v = fused_plan(&u, body)) != NULL;
     for (int i = 0; same && i < nin; i++)
         same = u.x[i] == in[i];                 /* none had to be copied */
     if (same) {
         *space = u.space;
         *k = v->launch;
     }
-    tensors_unref(u.x, nin + u.nout);
+    tensors_unref(u.x, u.c->able ? nin + u.nout : 0);
     return same;
 }
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    FusedCode *c = fused_code_of(body, a);
-    Run u = {.T = T, .c = c, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nin = c->body->params.n, .nout = body->results.n};
+    Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n};
     int done = 0;
 
     if (T->guarded)                     /* each result is looked at: op by op */
@@ -547,7 +540,11 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer || in[i]->store->device || device_now)
             return 0;
-    if (!c->able)
+    if (steps_kind(a))
+        return fused_run_steps ? fused_run_steps(T, body, a, in, nin, out, nout) : 0;
+    u.c = fused_code_of(body, a);
+    u.nin = u.c->body->params.n;
+    if (!u.c->able)
         return 0;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);

@@ -36,6 +36,8 @@ void fused_go(FusedWay w);
 /* For a while, for a function that asks for it: each gives what was in force. effort: as KernelCompiler has it, 0: as it is without. */
 bool fused_lazily(bool lazily);
 int fused_effort(int level);
+/* From now on fused nodes of several steps (steps.h) are one launch each; without it their steps are launched one by one. */
+void steps_begin(void);
 /* The oracle, tile_exec: set by those who ask for it, so that nobody else need have it. */
 extern bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 /*

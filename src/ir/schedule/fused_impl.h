@@ -6,6 +6,7 @@
 
 #include "ir/schedule/fused.h"
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/steps.h"
 
 enum { OPERANDS = REGION_OPERANDS };
 
@@ -39,6 +40,31 @@ typedef struct FusedCode {
 /* The compiler that is at work (NULL: the oracle), what a function asked of it (0: none did), and what has been made. */
 typedef struct FusedState { const KernelCompiler *compiler; int effort; FusedStats stats; } FusedState;
 extern FusedState fused_state;
+
+/* One run of a body. */
+typedef struct Run {
+    Trace *T;
+    FusedCode *c;
+    uint32_t dying;             /* operands whose memory a result may take over */
+    int nin, nout;
+    Tensor *x[OPERANDS];        /* operands (owned), then results */
+    int64_t size[REGION_AXES];
+    LaunchSpace space;          /* axes merged */
+    int64_t total;              /* of a region that reduces over everything: its elements */
+    Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
+} Run;
+
+void fused_sizes(Run *u);                               /* as the operands show them */
+bool fused_all_sizes(Run *u, const Graph *body);        /* those that no operand shows follow from the graph's around */
+bool fused_is_empty_extreme(const Run *u);
+bool fused_product(Run *u);                             /* room for the product, the last operand */
+Tensor *fused_result(const Run *u, int i);              /* room for a result */
+int fused_result_in_place(const Run *u);                /* the result that takes the product's place; -1: none */
+/* The kernel for the rows of p as they are, when no operand needs to be copied for it; NULL: there is none. */
+Variant *fused_plan_blocks(Run *u, const Tensor *p);
+
+/* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
+Variant *fused_plan(Run *u, const Graph *body);
 
 FusedCode *fused_code_of(Graph *body, const Attr *a);   /* kept with the body; bodies that differ in the names of sizes alone share it */
 void fused_code_free(FusedCode *c);                     /* drop a reference */

@@ -5,6 +5,7 @@
 #include "ir/schedule/lowered.h"
 
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/steps.h"
 
 #include <string.h>
 
@@ -88,12 +89,15 @@ static bool print_kernel(const Node *n, bool target, Steps *steps, StrBuf *out, 
     return ok;
 }
 
+/* Kernels and ops of a graph, in order; those of a node that holds several steps are its. */
 static bool print_kernels(const Graph *g, bool target, Steps *steps, StrBuf *out, StrBuf *err)
 {
     for (const Node *n = g->first; n; n = n->next) {
         if (is_step(n))
             print_step(n, &steps->text);
-        if (n->op == OP_fused) {
+        if (n->op == OP_fused && steps_kind(n->attr))
+            sb_printf(&steps->text, "#   %s, one launch:\n", n->attr->name->text);
+        else if (n->op == OP_fused) {
             if (!print_kernel(n, target, steps, out, err))
                 return false;
             continue;

@@ -9,6 +9,8 @@
  */
 #include "ir/schedule/rehearse.h"
 
+#include "ir/schedule/steps.h"
+
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 
@@ -98,7 +100,9 @@ static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
 
     for (int i = 0; i < n->nin; i++)
         ok &= (in[i] = operand(s, n->in[i])) != NULL;
-    if (ok && n->op != OP_fused)
+    if (ok && n->op == OP_fused && steps_kind(n->attr))
+        walk(T, n->attr->region[0], in);
+    else if (ok && n->op != OP_fused)
         walk_regions(T, env, n);
     if (ok && !run_node(T, env, n, in, out))
         for (int i = 0; i < n->nout && ok; i++)

@@ -2,6 +2,7 @@
  * Schedules as text, and the one that a region gets when nobody says otherwise.
  */
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/steps.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,17 @@
 enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX };
 
 static const char *const kinds[] = {"map", "rows", "columns"};
+static const char *const steps[] = {[STEPS_ROWS] = "steps.rows", [STEPS_BESIDE] = "steps.beside"};
+
+StepsKind steps_kind(const Attr *a)
+{
+    for (int k = STEPS_ROWS; a->name && k <= STEPS_BESIDE; k++)
+        if (!strcmp(a->name->text, steps[k]))
+            return (StepsKind)k;
+    return STEPS_NONE;
+}
+
+Sym steps_name(StepsKind kind) { return sym(steps[kind]); }
 
 Schedule schedule_default(const Region *r)
 {
