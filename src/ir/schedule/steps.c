@@ -30,6 +30,7 @@ typedef struct Step {
     Tensor *lanes[2];           /* factors that are there, as the product takes them. Owned */
     int64_t columns;            /* of its result */
     DType dtype;                /* of that */
+    char *in_place_at;          /* the last step's: where the product goes; NULL: into a thread's memory */
     /* Where a thread's memory has rows of: the left factor as it is given and as lanes, the product. -1: none */
     int64_t given_at, lanes_at, product_at, scratch_at;
 } Step;
@@ -183,6 +184,7 @@ static bool ready_step(Step *s, const Graph *own, bool last)
     y = u->x[u->nin];
     s->columns = y->shape[y->rank - 1];
     s->dtype = (DType)y->dtype;
+    s->in_place_at = last && s->in_place >= 0 ? tensor_data(u->x[u->nin + s->in_place]) : NULL;
     return !u->c->able || (s->v = fused_plan_blocks(u, y)) != NULL;
 }
 
@@ -260,7 +262,6 @@ static void make_rows(const Rows *r, int i, char *mine, int64_t row, int64_t row
     const Step *s = &r->step[i];
     int64_t batch = row / r->rows, within = row % r->rows, size;
     Gemm g = s->g;
-    char *result;
 
     if (!s->u.c->product) {
         run_kernel(s, mine, row, rows, NULL, to);
@@ -280,8 +281,7 @@ static void make_rows(const Rows *r, int i, char *mine, int64_t row, int64_t row
     } else {
         g.a = (const char *)g.a + (batch * g.abatch + within * g.arow) * size;
     }
-    result = to ? to : s->in_place >= 0 ? (char *)tensor_data(s->u.x[s->u.nin + s->in_place]) + row * g.n * size : NULL;
-    g.c = s->in_place >= 0 ? result : mine + s->product_at;
+    g.c = s->in_place < 0 ? mine + s->product_at : to ? to : s->in_place_at + row * g.n * size;
     gemm_here(&g, mine + r->room_at);
     if (s->v)
         run_kernel(s, mine, row, rows, g.c, to);
