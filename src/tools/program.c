@@ -144,11 +144,12 @@ static void print_times(Interp *I)
 static bool finish_profile(Interp *I, const Options *o)
 {
     const char *file[] = {o->value[OPT_trace], o->value[OPT_flame], o->value[OPT_memory_timeline]};
-    Value m = import_module(I, "profiling"), args[3], done;
+    Value m = import_module(I, "profiling"), args[4], done;
 
     for (int i = 0; i < 3; i++)
         args[i] = file[i] ? str_new(file[i], strlen(file[i])) : VNONE;
-    done = is_err(m) ? VERR : value_call_method(I, m, sym("finish"), args, 3);
+    args[3] = vbool(option_on(o, OPT_nvtx));
+    done = is_err(m) ? VERR : value_call_method(I, m, sym("finish"), args, 4);
     for (int i = 0; i < 3; i++)
         value_unref(args[i]);
     value_unref(m);

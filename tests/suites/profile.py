@@ -1,7 +1,9 @@
 """Profiles: the report of tessera.profile, and the table, trace, flame graph and memory timeline of `tessera prof`."""
 import json
+import os
 import pathlib
 import re
+import shutil
 import tempfile
 import xml.dom.minidom
 
@@ -138,6 +140,101 @@ def files(ctx):
     return p, made
 
 
+INJECTED = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef void (*Fn)(void);
+static FILE *out;
+static int depth;
+static int push(const char *name) { fprintf(out, "%d %s\n", depth, name); return depth++; }
+static int pop(void) { return --depth; }
+int InitializeInjectionNvtx2(const void *(*table)(uint32_t))
+{
+    const struct { size_t size; int (*module)(int, Fn ***, unsigned *); } *c = table(1);
+    Fn **slot;
+    unsigned n;
+    if (!c || table(99) || c->module(2, &slot, &n) || !c->module(1, &slot, &n) || n < 12)
+        return 0;
+    out = fopen(getenv("RANGES_FILE"), "w");
+    setvbuf(out, NULL, _IOLBF, 0);
+    *slot[9] = (Fn)push;
+    *slot[11] = (Fn)pop;
+    return 1;
+}
+"""
+CALLS = """
+def inner(x):
+    return x * 2.0
+
+def outer(x):
+    if x.ndim == 0:
+        raise ValueError("no")
+    return inner(x) + inner(x)
+
+def plain(n):
+    return n + 1
+
+@jit
+def staged(x):
+    return outer(x)
+
+class Row(Module):
+    def forward(self, x):
+        return outer(x)
+
+y = Row()(outer(ones(4)))
+try:
+    outer(tensor(1.0))
+except ValueError:
+    plain(3)
+staged(ones(3))
+staged(ones(3))
+z = inner(y)
+"""
+
+
+def ranges(ctx):
+    """A range for each call with operations inside, nested as the calls are; a tool that listens through NVTX is told all of them."""
+    p, made = run(ctx, CALLS, "prof", "--trace=t.json", "--nvtx")
+    spans = [e for e in json.loads(made["t.json"])["traceEvents"] if e["ph"] == "X"]
+    found = [e for e in spans if e["cat"] == "range"]
+    names = [e["name"] for e in sorted(found, key=lambda e: e["ts"])]
+    must(names.count("outer") >= 2 and names.count("inner") >= 5 and names.count("forward") == 1 and names.count("staged") >= 2 and "plain" not in names, names)
+    for e in found:
+        ops = [o for o in spans if o["cat"] != "range" and e["ts"] <= o["ts"] and o["ts"] + o["dur"] <= e["ts"] + e["dur"] + 1]
+        around = [a for a in found if a is not e and a["ts"] <= e["ts"] and a["ts"] + a["dur"] >= e["ts"] + e["dur"]]
+        must(ops and len(around) >= (e["name"] == "inner" and e["args"]["depth"] > 0), e)
+    listed = dict(re.findall(r"^(\w+) +(\d+) +[\d.]+$", p.stderr.split("range  ", 1)[1], re.M))
+    must(listed["inner"] == str(names.count("inner")) and "range  " not in run(ctx, CALLS, "prof")[0].stderr, p.stderr)
+    cc = shutil.which("cc")
+    if not cc:
+        return
+    with tempfile.TemporaryDirectory() as d:
+        d = pathlib.Path(d)
+        (d / "tool.c").write_text(INJECTED)
+        (d / "model.tsr").write_text(CALLS)
+        process.run([cc, "-shared", "-fPIC", "-o", d / "tool.so", d / "tool.c"], timeout=60)
+        env = {"NVTX_INJECTION64_PATH": str(d / "tool.so"), "RANGES_FILE": str(d / "told")}
+        p = process.run([ctx.tessera, "run", d / "model.tsr"], env=dict(os.environ, **env), timeout=60)
+        must(not p.returncode, p.stderr)
+        told = [line.split() for line in (d / "told").read_text().splitlines()]
+        must(told[0] == ["0", "outer"] and ["1", "inner"] in told and ["0", "plain"] in told and ["0", "staged"] in told and told[-1] == ["0", "inner"], told)
+
+
+def roofline(ctx):
+    """A line for each kernel and product: what limits it by its operations a byte, and its share of the roof."""
+    text = "x = random.normal((256, 256))\n@jit\ndef soft(x):\n    return softmax(x * 2.0)\nfor i in range(3):\n    y = soft(x)\nz = x @ x\n"
+    err = run(ctx, text, "prof", "--backend=cpu")[0].stderr
+    head = re.search(r"^roofline of .*: (\d+) GFLOP/s, (\d+) GB/s$", err, re.M)
+    rows = re.findall(r"^(.{32}) (memory|compute)-bound +([\d.]+) operations a byte, +([\d.]+) % of the roof  (\S+)$", err, re.M)
+    must(head and len(rows) == 2, err)
+    for name, bound, intensity, share, place in rows:
+        must((float(intensity) * float(head[2]) < float(head[1])) == (bound == "memory") and float(share) >= 0, rows)
+    product = next(r for r in rows if r[0].startswith("matmul"))
+    must(abs(float(product[2]) - 2 * 256 ** 3 / (3 * 256 * 256 * 4)) < 0.01 and product[4].endswith(":7"), product)
+
+
 def timeline(ctx):
     """Blocks are given back once, the sum is never negative, its most is what memory_report says."""
     p, made = run(ctx, RUN, "prof", "--backend=cpu", "--memory-timeline=m.csv")
@@ -175,5 +272,7 @@ def tests(ctx):
     yield Test("profile/report", lambda: report(ctx), ("PRF-01",))
     yield Test("profile/reasons", lambda: reasons(ctx), ("PRF-02",))
     yield Test("profile/files", lambda: files(ctx), ("PRF-05", "PRF-07"))
+    yield Test("profile/ranges", lambda: ranges(ctx), ("PRF-04",))
+    yield Test("profile/roofline", lambda: roofline(ctx), ("PRF-08",))
     yield Test("profile/timeline", lambda: timeline(ctx))
     yield Test("profile/table", lambda: table(ctx), ("PRF-11",))

@@ -9,6 +9,7 @@
 #include "frontend/eval/eval.h"
 
 #include "base/interrupt.h"
+#include "frontend/tensor/ranges.h"
 
 #include <alloca.h>
 #include <string.h>
@@ -237,7 +238,11 @@ Value func_enter(Interp *I, FuncObj *fn, Value *slot)
     f.pending = NULL;
     f.up = I->frame;
     I->frame = &f;
+    if (__builtin_expect(I->ranges != NULL, 0))
+        range_push(I, c->name, &f);
     r = run_code(I, &f);
+    if (__builtin_expect(I->ranges != NULL, 0))
+        range_pop(I, &f);
     if (__builtin_expect(is_err(r), 0))
         traceback_add(I, &f);
     I->frame = f.up;

@@ -49,6 +49,7 @@ struct Interp {
     Value graph_passes;         /* the program's passes over graphs: called with each that is staged. V_ERR: none */
     Value last_graph;           /* of the function that was staged last, a GraphIR. V_ERR: none was */
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
+    struct Ranges *ranges;      /* who is told when functions begin and end: tensor/ranges.h; NULL: nobody */
     const Obj *raised;          /* the exception of the last raise statement; only compared */
     ListObj *kept;              /* exceptions that graphs may raise */
     Vec(HalfSet) half;

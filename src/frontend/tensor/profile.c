@@ -11,6 +11,7 @@
 #include "base/source.h"
 #include "frontend/eval/code.h"
 #include "frontend/eval/eval.h"
+#include "frontend/tensor/ranges.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -67,13 +68,15 @@ static double elements(const Tensor *t)
 
 static double bytes_of(const Tensor *t) { return elements(t) * dtype_info[t->dtype].sbits / 8.0; }
 
-/* Operations on numbers: 2mnk of a product, one an element of all else. */
+/* Operations on numbers: 2mnk of a product, likewise of a convolution, one an element of all else. */
 static double flops_of(OpId op, Tensor *const *in, int nin, Tensor *const *out, int nout)
 {
     double most = 0;
 
     if (op == OP_matmul && nin >= 2 && nout)
         return 2.0 * elements(out[0]) * (in[0]->rank ? (double)in[0]->shape[in[0]->rank - 1] : 1);
+    if (op == OP_conv && nin >= 2 && nout && elements(in[1]) > 0)
+        return 2.0 * elements(out[0]) * elements(in[1]) / (double)in[1]->shape[0];
     for (int i = 0; i < nin; i++)
         most = elements(in[i]) > most ? elements(in[i]) : most;
     for (int i = 0; i < nout; i++)
@@ -175,6 +178,8 @@ static void noted(const Storage *s, bool made)
 
 /* ------------------------------------------------------------- from begin to end */
 
+static int events(void) { return P.event.n; }
+
 void profile_begin(Interp *I)
 {
     if (P.I)
@@ -186,6 +191,7 @@ void profile_begin(Interp *I)
     I->trace.timed = timed;
     I->trace.began = began;
     storage_noted = noted;
+    ranges_keep(I, events);
 }
 
 static void stop(void)
@@ -198,8 +204,9 @@ static void stop(void)
     P.I = NULL;
 }
 
-static void forget(void)
+static void forget(Interp *I)
 {
+    ranges_forget(I);
     vec_free(&P.event);
     vec_free(&P.block);
     map_done(&P.number);
@@ -210,7 +217,7 @@ static void forget(void)
 void profile_end(Interp *I)
 {
     stop();
-    forget();
+    forget(I);
 }
 
 /* ------------------------------------------------------------- the lists */
@@ -236,30 +243,37 @@ static Value event_value(const Event *e)
 
 static Value f_begin(Interp *I, Value *a)
 {
-    forget();
+    forget(I);
     profile_begin(I);
     return VNONE;
 }
 
-/* (events, memory, nanoseconds from begin to now); recording ends, unless it is to go on. */
+/* (events, memory, nanoseconds from begin to now, calls of functions); recording ends, unless it is to go on. */
 static Value f_end(Interp *I, Value *a)                 /* go_on */
 {
     int64_t took = now() - P.first;
-    Value events, memory;
+    Value events, memory, calls;
+    int nranges;
+    const Range *range = ranges_kept(I, &nranges);
 
     if (value_truth(I, a[0]) <= 0)
         stop();
     events = list_new(P.event.n);
     memory = list_new(P.block.n);
+    calls = list_new(nranges);
     for (int i = 0; i < P.event.n; i++)
         list_push(as_list(events), event_value(&P.event.at[i]));
     for (int i = 0; i < P.block.n; i++) {
         const Block *b = &P.block.at[i];
         list_push(as_list(memory), tuple_of(6, vint(b->at), vbool(b->made), vint(b->number), vint(b->bytes), vint(b->live), place_of(b->span)));
     }
+    for (int i = 0; i < nranges; i++) {
+        const Range *r = &range[i];
+        list_push(as_list(calls), tuple_of(4, vint(r->began - P.first), vint(r->took), value_ref(str_sym(r->name)), vint(r->depth)));
+    }
     if (!P.I)
-        forget();
-    return tuple_of(3, events, memory, vint(took));
+        forget(I);
+    return tuple_of(4, events, memory, vint(took), calls);
 }
 
 static Value f_count(Interp *I, Value *a) { return vint(P.event.n); }
@@ -267,7 +281,7 @@ static Value f_running(Interp *I, Value *a) { return vbool(P.I != NULL); }
 
 const NativeDef tensor_profile_natives[] = {
     {"_profile", "begin", f_begin, "() -> None", "Record ops, kernels and memory from now on."},
-    {"_profile", "end", f_end, "(go_on: bool = False) -> tuple", "What was recorded: events, blocks of memory, nanoseconds. Recording ends, unless it is to go on."},
+    {"_profile", "end", f_end, "(go_on: bool = False) -> tuple", "What was recorded: events, blocks of memory, nanoseconds, calls. Recording ends, unless it is to go on."},
     {"_profile", "count", f_count, "() -> int", "Events so far."},
     {"_profile", "running", f_running, "() -> bool", "Is something recorded?"},
     {0},

@@ -5,6 +5,7 @@
 
 #include "base/source.h"
 #include "frontend/eval/eval.h"
+#include "frontend/tensor/ranges.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -154,6 +155,7 @@ void watch_begin(Interp *I)
         I->trace.watch = watch_op;
     if (I->opt.trace_memory)
         I->trace.saved = watch_saved;
+    ranges_begin(I);
     if (I->opt.profile)
         profile_begin(I);
     if (I->opt.stats)
@@ -163,6 +165,7 @@ void watch_begin(Interp *I)
 void watch_end(Interp *I)
 {
     profile_end(I);
+    ranges_end(I);
     if (!I->watch)
         return;
     stats_print(I->watch);
