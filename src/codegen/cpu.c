@@ -289,7 +289,7 @@ static void new_tree(CpuCode *e, const TileNode *n)
     Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
     int64_t level = cpu_level_elements(e, &n->type[0]) * (int64_t)raw_size(lane_dtype((DType)n->type[0].dtype));
 
-    v->x = cpu_buffer(e, level * cpu_levels(e));
+    v->x = gpu_has_own_tree(e, &n->type[0]) ? gpu_own_tree(e, &n->type[0]) : cpu_buffer(e, level * cpu_levels(e));
     v->count = llvm_slot(e->u, i64_type(e));
     LLVMBuildStore(e->u->builder, cpu_number(e, 0), v->count);
 }

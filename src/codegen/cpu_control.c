@@ -32,6 +32,8 @@ void cpu_fill_tile(CpuCode *e, TileRef v, LLVMValueRef to)
     CpuLoop l;
     Spot p = {.strip = -1};
 
+    if (gpu_store_fragment(e, v, to))
+        return;
     if (cpu_val(e, v)->x) {
         if (cpu_val(e, v)->x != to)             /* a dot may have worked in place */
             copy_tile(e, t, to, cpu_val(e, v)->x);
@@ -138,6 +140,8 @@ bool cpu_trees_stay(CpuCode *e, const TileBlock *b)
 /* Has a parameter or a result a place in memory, a buffer or a row of lanes, and not a phi? */
 static bool in_memory(const CpuCode *e, TileRef v) { return is_tile(tile_type(v)) || cpu_varies(e, v); }
 
+static bool in_registers(const CpuCode *e, TileRef v) { return is_tile(tile_type(v)) && gpu_carries_fragment(e, v); }
+
 /* Rows of a block's parameters become those of values. */
 static void copy_rows(CpuCode *e, const TileBlock *b, int at, const TileRef *from, int n)
 {
@@ -165,7 +169,9 @@ static void enter(CpuCode *e, const TileBlock *b, int at, const TileRef *in, int
         const TileType *t = tile_type(in[i]);
         TileRef as = {b->params.at[at + i], 0};
         Val *p = cpu_val(e, as);
-        if (!in_memory(e, as))
+        if (in_registers(e, as))
+            gpu_fragment_phis(e, as, before);
+        else if (!in_memory(e, as))
             *p = phis(e, t, cpu_val(e, in[i]), before);
     }
 }
@@ -174,8 +180,11 @@ static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *i
 {
     for (int i = 0; i < n; i++) {
         const TileType *t = tile_type(in[i]);
-        Val *p = cpu_val(e, (TileRef){b->params.at[at + i], 0});
-        if (is_tile(t)) {
+        TileRef as = {b->params.at[at + i], 0};
+        Val *p = cpu_val(e, as);
+        if (in_registers(e, as)) {
+            gpu_fragment_begin(e, as, in[i]);
+        } else if (is_tile(t)) {
             p->x = cpu_buffer(e, cpu_tile_bytes(t));
             cpu_fill_tile(e, in[i], p->x);
         }
@@ -191,13 +200,17 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
 
     for (int i = 0; i < n; i++) {
         const TileNode *m = b->yields.at[i].node;
+        if (in_registers(e, (TileRef){to->params.at[at + i], 0}))
+            continue;
         if (!is_tile(tile_type(b->yields.at[i])) || m->op != TILE_PARAM)
             continue;
         aside[i] = cpu_buffer(e, cpu_tile_bytes(tile_type(b->yields.at[i])));
-        copy_tile(e, tile_type(b->yields.at[i]), aside[i], cpu_val(e, b->yields.at[i])->x);
+        cpu_fill_tile(e, b->yields.at[i], aside[i]);
     }
     for (int i = 0; i < n; i++) {
         TileRef p = {to->params.at[at + i], 0};
+        if (in_registers(e, p))
+            continue;
         if (aside[i])
             copy_tile(e, tile_type(p), cpu_val(e, p)->x, aside[i]);
         else if (is_tile(tile_type(p)))
@@ -207,7 +220,9 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
     from = LLVMGetInsertBlock(e->u->builder);
     for (int i = 0; i < n; i++) {
         TileRef p = {to->params.at[at + i], 0};
-        if (!in_memory(e, p))
+        if (in_registers(e, p))
+            gpu_fragment_again(e, p, b->yields.at[i], from);
+        else if (!in_memory(e, p))
             also_from(tile_type(p), cpu_val(e, p), cpu_val(e, b->yields.at[i]), from);
     }
     tsr_free(aside);

@@ -493,6 +493,10 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
         y.lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind ? x : lane_splat(e->u, x, e->width);
         return y;
     }
+    if (cpu_val(e, v)->fragment && gpu_has_register(e, v, p)) {
+        y.lane = cpu_val(e, v)->fragment[e->gpu->at_register];
+        return y;
+    }
     if (cpu_val(e, v)->x) {
         LLVMValueRef at = cpu_flat(e, t, p, &stride);
         y.lane = cpu_load_flat(e, (DType)t->dtype, cpu_val(e, v)->x, at, stride);

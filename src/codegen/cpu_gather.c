@@ -263,3 +263,12 @@ void cpu_sink(CpuCode *e, const TileNode *n, TileRef v)
     if (n && n->op == TOP_atomic)
         cpu_close(e);
 }
+
+void cpu_stage(CpuCode *e, TileRef v, const struct Stage *stage, LLVMValueRef to)
+{
+    cpu_close(e);
+    add_sink(e, NULL, v);
+    vec_last(&e->open.sinks).stage = stage;
+    vec_last(&e->open.sinks).buffer = to;
+    cpu_close(e);
+}

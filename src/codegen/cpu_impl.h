@@ -11,6 +11,7 @@ typedef struct Val {
     LLVMValueRef x;             /* index; lanes of a scalar; where a tile's or tree's elements or a view's base are; NULL: not there yet */
     LLVMValueRef count;         /* of a tree: where its number of values is */
     LLVMValueRef extent[TILE_RANK_MAX], stride[TILE_RANK_MAX];      /* of a view */
+    LLVMValueRef *fragment;     /* on GPUs, the elements of a tile that this thread has in registers (gpu_fragment.c); else NULL */
 } Val;
 
 /* Where an element of a tile is: a place along each axis; the lanes of a vector lie along axis `strip`, -1: all are that element. */
@@ -34,6 +35,7 @@ typedef struct Sink {
     LLVMValueRef acc[SUMS_MAX]; /* reduce: the lanes of the sums, in a slot for each row at hand, or in one buffer */
     LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
     LLVMValueRef count;         /* push: values so far; reduce: how many to take */
+    const struct Stage *stage;  /* the buffer is an operand of a matrix unit (gpu_matrix.c); else NULL */
 } Sink;
 
 /* Sinks of one shape, done in one walk over it. */
@@ -148,6 +150,7 @@ void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LL
 /* ---- cpu_gather.c: clusters ---- */
 static inline bool cpu_same(TileRef a, TileRef b) { return a.node == b.node && a.index == b.index; }
 void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);        /* n NULL: v gets a buffer */
+void cpu_stage(CpuCode *e, TileRef v, const struct Stage *stage, LLVMValueRef to);      /* v lies there, as a matrix unit takes it */
 void cpu_need(CpuCode *e, TileRef v);                   /* v has a buffer, or form, after the next cpu_close */
 bool cpu_is_virtual(const TileNode *n);                 /* computed where it is used */
 bool cpu_is_cheap(const TileNode *n);                   /* and never worth a buffer */

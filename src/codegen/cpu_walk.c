@@ -330,6 +330,10 @@ void cpu_sink_strip(CpuCode *e, Cluster *c, Sink *s)
 {
     int stride;
 
+    if (s->stage) {
+        gpu_stage_strip(e, s);
+        return;
+    }
     if (!s->node) {
         LLVMValueRef lanes = cpu_lanes(e, s->v, &e->spot), at;
         at = s->panel ? cpu_packed_at(e, tile_type(s->v), &e->spot, s->panel) : cpu_flat(e, tile_type(s->v), &e->spot, &stride);
@@ -482,7 +486,7 @@ void cpu_end_sink(CpuCode *e, const Sink *s)
     Val *y;
 
     if (!s->node) {
-        cpu_val(e, s->v)->x = s->buffer;
+        cpu_val(e, s->v)->x = s->stage ? cpu_val(e, s->v)->x : s->buffer;
         return;
     }
     y = s->node->nout ? cpu_val(e, (TileRef){(TileNode *)s->node, 0}) : NULL;
@@ -551,7 +555,7 @@ void cpu_close(CpuCode *e)
         bool has = false;
         e->gathered[n->id] = false;
         for (int k = 0; k < sinks; k++)
-            has |= !c->sinks.at[k].node && cpu_same(c->sinks.at[k].v, v);
+            has |= !c->sinks.at[k].node && !c->sinks.at[k].stage && cpu_same(c->sinks.at[k].v, v);
         if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n))
             continue;
         if (cpu_has_shape(c, &n->type[0], -1))

@@ -452,6 +452,19 @@ static void see_memory(CpuCode *e, const TileNode *n)
     }
 }
 
+static void product(CpuCode *e, const TileNode *n)
+{
+    const TileNode *push = n->next && n->next->op == TOP_push && n->next->in[1].node == n ? n->next : NULL;
+
+    if (gpu_is_matrix(e, n)) {
+        gpu_matrix(e, n);
+        return;
+    }
+    push = push && gpu_has_own_tree(e, &push->type[0]) ? push : NULL;
+    gpu_dot(e, n, push);
+    e->done = push;
+}
+
 bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
@@ -464,7 +477,14 @@ bool gpu_node(CpuCode *e, const TileNode *n)
         return true;
     case TOP_copy: case TOP_copy_async: copy(e, n); return true;
     case TOP_gather: pick(e, n); return true;
-    case TOP_dot: gpu_dot(e, n); return true;
+    case TOP_dot:
+        product(e, n);
+        return true;
+    case TOP_total:
+        if (!gpu_has_own_tree(e, tile_type(n->in[0])))
+            return false;
+        gpu_own_total(e, n);
+        return true;
     case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (together(e, n), true);
     case TOP_store: case TOP_atomic:
@@ -640,7 +660,7 @@ static int threads_of(const TileKernel *k)
 
 bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, StrBuf *err)
 {
-    GpuCode gpu = {.threads = threads_of(k), .clean = true};
+    GpuCode gpu = {.threads = threads_of(k), .clean = true, .at_register = -1};
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
 
     if (gpu.threads > LANES_MOST)
@@ -650,6 +670,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, S
     if (!cpu_begin(&e))
         return false;
     tile_vary(k, &gpu.vary);
+    gpu.kept = tsr_calloc(k->nnodes + 1);
     if (covered(&e, &k->body))
         emit_frame(&e, name);
     if (!e.failed && e.fixed_bytes > SHARED_MAX)
@@ -659,6 +680,8 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, S
     *frame = (GpuFrame){gpu.threads, e.fixed_bytes};
     tile_vary_done(&gpu.vary);
     vec_free(&gpu.vectors);
+    tsr_free(gpu.kept);
+    arena_done(&gpu.arena);
     cpu_end(&e);
     return !e.failed;
 }

@@ -1,6 +1,8 @@
 /*
  * Products of tiles on GPUs, in the order that dot promises: each sum takes its steps one after the other, so a thread does all
  * steps of the sums that are its own.  Those lie apart by the number of threads, so that neighbours read neighbours.
+ *
+ * Where all that trees of a kernel take is such products, a tree is each thread's own: it pushes its sums as it has them.
  */
 #include "codegen/gpu_impl.h"
 
@@ -16,6 +18,9 @@ typedef struct Sums {
     LLVMValueRef at[2];         /* its first row and column */
     LLVMValueRef slot[SIDE_MAX * SIDE_MAX];
 } Sums;
+
+static Sums sums_of(const TileNode *n, const TileType *t) { return (Sums){.n = n, .dt = (DType)t->dtype, .rows = t->extent[0], .columns = t->extent[1]}; }
+static int sums_each(const Sums *s) { return s->side[0] * s->side[1]; }
 
 /* As many sums a thread as leave work for all threads. */
 static void choose_sides(const CpuCode *e, Sums *s)
@@ -104,12 +109,120 @@ static LLVMValueRef steps_of(CpuCode *e, const TileNode *n)
     return cpu_intrinsic(e, "llvm.smax", &t, 1, (LLVMValueRef[]){count, cpu_number(e, 0)}, 2);
 }
 
-void gpu_dot(CpuCode *e, const TileNode *n)
+/* ---- trees of a thread's own ---- */
+
+static bool pushes_sums(const CpuCode *e, const TileBlock *b)
 {
-    const TileType *t = &n->type[0];
-    Sums s = {.n = n, .dt = (DType)t->dtype, .rows = t->extent[0], .columns = t->extent[1]};
-    LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(t));
-    int32_t blocks[2];
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_push && (n->in[1].node->op != TOP_dot || n->in[1].node != n->prev || n->prev->nuse != 1 || gpu_is_matrix(e, n->in[1].node)))
+            return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !pushes_sums(e, n->region[r]))
+                return false;
+    }
+    return true;
+}
+
+bool gpu_has_own_tree(const CpuCode *e, const TileType *t)
+{
+    Sums s = sums_of(NULL, t);
+
+    if (!e->gpu || t->rank != 2 || !pushes_sums(e, &e->k->body))
+        return false;
+    choose_sides(e, &s);
+    return s.rows / s.side[0] * (s.columns / s.side[1]) <= e->gpu->threads;
+}
+
+LLVMValueRef gpu_own_tree(CpuCode *e, const TileType *t)
+{
+    Sums s = sums_of(NULL, t);
+    LLVMValueRef memory;
+
+    choose_sides(e, &s);
+    memory = llvm_slot(e->u, LLVMArrayType2(lane_type(e->u, s.dt, 1), (uint64_t)GPU_LEVELS * (uint64_t)sums_each(&s)));
+    return LLVMBuildAddrSpaceCast(e->u->builder, memory, LLVMPointerTypeInContext(e->u->context, 0), "");
+}
+
+static LLVMValueRef level_at(CpuCode *e, const Sums *s, LLVMValueRef level, int i)
+{
+    return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, level, cpu_number(e, sums_each(s))), cpu_number(e, i));
+}
+
+static LLVMValueRef sum_now(CpuCode *e, const Sums *s, int i) { return LLVMBuildLoad2(e->u->builder, lane_type(e->u, s->dt, 1), s->slot[i], ""); }
+
+/* Sums become left + themselves, with what waits `first`, first - 1, ... levels below the last one, `n` times. */
+static void join_levels(CpuCode *e, const Sums *s, OpId step, LLVMValueRef tree, LLVMValueRef last, LLVMValueRef n)
+{
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), n, cpu_number(e, 1));
+    LLVMValueRef level = cpu_op(e, LLVMSub, last, l.i);
+
+    for (int i = 0; i < sums_each(s); i++)
+        LLVMBuildStore(e->u->builder, cpu_step(e, step, s->dt, cpu_load_flat(e, s->dt, tree, level_at(e, s, level, i), 1), sum_now(e, s, i), 1), s->slot[i]);
+    cpu_loop_end(e, &l);
+}
+
+static LLVMValueRef ones_of(CpuCode *e, LLVMValueRef x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x);
+
+    return cpu_intrinsic(e, "llvm.ctpop", &t, 1, &x, 1);
+}
+
+static void push_sums(CpuCode *e, const Sums *s, Sink *push)
+{
+    const Val *tree = cpu_val(e, push->node->in[0]);
+    LLVMValueRef level = cpu_op(e, LLVMSub, push->depth, push->joins);
+
+    join_levels(e, s, tile_step_op((OpId)push->node->type[0].op), tree->x, cpu_op(e, LLVMSub, push->depth, cpu_number(e, 1)), push->joins);
+    for (int i = 0; i < sums_each(s); i++)
+        cpu_store_flat(e, s->dt, tree->x, level_at(e, s, level, i), sum_now(e, s, i), NULL);
+}
+
+/* ---- products ---- */
+
+static CpuLoop begin_blocks(CpuCode *e, Sums *s)
+{
+    int32_t blocks[2] = {s->rows / s->side[0], s->columns / s->side[1]};
+    CpuLoop l;
+
+    e->width = 1;
+    e->masked = true;
+    l = cpu_spread(e, (int64_t)blocks[0] * blocks[1], 1);
+    gpu_decode(e, l.i, blocks, 2, -1, s->at);
+    return l;
+}
+
+void gpu_own_total(CpuCode *e, const TileNode *n)
+{
+    Sums s = sums_of(n, &n->type[0]);
+    const Val *tree = cpu_val(e, n->in[0]);
+    OpId op = (OpId)tile_type(n->in[0])->op;
+    LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(&n->type[0])), depth, last, none;
+    CpuLoop l;
+
+    choose_sides(e, &s);
+    gpu_fence(e);
+    depth = ones_of(e, LLVMBuildLoad2(e->u->builder, LLVMInt64TypeInContext(e->u->context), tree->count, ""));
+    none = cpu_compare(e, LLVMIntEQ, depth, cpu_number(e, 0));
+    last = cpu_choose(e, none, cpu_number(e, 0), cpu_op(e, LLVMSub, depth, cpu_number(e, 1)));
+    l = begin_blocks(e, &s);
+    for (int i = 0; i < sums_each(&s); i++) {
+        LLVMValueRef x = cpu_load_flat(e, s.dt, tree->x, level_at(e, &s, last, i), 1);
+        s.slot[i] = llvm_slot(e->u, lane_type(e->u, s.dt, 1));
+        LLVMBuildStore(e->u->builder, cpu_choose(e, none, cpu_identity(e, op, s.dt, 1), x), s.slot[i]);
+    }
+    join_levels(e, &s, tile_step_op(op), tree->x, cpu_op(e, LLVMSub, last, cpu_number(e, 1)), last);
+    end_sums(e, &s, to);
+    cpu_loop_end(e, &l);
+    gpu_written(e);
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = to;
+}
+
+void gpu_dot(CpuCode *e, const TileNode *n, const TileNode *push)
+{
+    Sums s = sums_of(n, &n->type[0]);
+    Sink sink = {.node = push, .v = {(TileNode *)n, 0}};
+    LLVMValueRef to = push ? NULL : cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
     CpuLoop l, steps;
 
     for (int i = 0; i < 3; i++)
@@ -117,19 +230,22 @@ void gpu_dot(CpuCode *e, const TileNode *n)
     cpu_close(e);
     gpu_fence(e);
     choose_sides(e, &s);
-    blocks[0] = s.rows / s.side[0];
-    blocks[1] = s.columns / s.side[1];
-    e->width = 1;
-    e->masked = true;
-    l = cpu_spread(e, (int64_t)blocks[0] * blocks[1], 1);
-    gpu_decode(e, l.i, blocks, 2, -1, s.at);
+    if (push)
+        cpu_begin_push(e, &sink);
+    l = begin_blocks(e, &s);
     begin_sums(e, &s);
     steps = cpu_loop(e, cpu_number(e, 0), steps_of(e, n), cpu_number(e, 1));
     step(e, &s, steps.i);
     cpu_loop_end(e, &steps);
-    end_sums(e, &s, to);
+    if (push)
+        push_sums(e, &s, &sink);
+    else
+        end_sums(e, &s, to);
     cpu_loop_end(e, &l);
     gpu_written(e);
     e->known.n = 0;
-    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = to;
+    if (push)
+        cpu_end_push(e, &sink);
+    else
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = to;
 }

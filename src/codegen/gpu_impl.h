@@ -9,6 +9,7 @@
 #define TSR_CODEGEN_GPU_IMPL_H
 
 #include "codegen/cpu_impl.h"
+#include "base/arena.h"
 #include "codegen/gpu.h"
 #include "ir/tile/vary.h"
 
@@ -20,7 +21,29 @@ typedef struct GpuCode {
     bool clean;                 /* has nobody touched the group's memory since the last barrier? */
     TileVary vary;              /* of a group of several lanes */
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
+    int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
+    int32_t fragment[2];        /* extents of those */
+    uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
+    Arena arena;                /* lists of registers */
 } GpuCode;
+
+/*
+ * How the elements of a tile [rows, columns] lie in the registers of a group: the fragments of mma and of wgmma. A warp has 16 rows,
+ * again after those of the other warps that lie above each other, and all columns, or its share of them where warps stand side by side.
+ */
+typedef struct Fragment {
+    int32_t extent[2];
+    int high, wide;             /* warps above each other, side by side */
+    int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each */
+} Fragment;
+
+/* How an operand of a matrix unit lies in shared memory: raw elements in rows of `pitch`. */
+typedef struct Stage {
+    int pitch;
+    bool turned;                /* rows of it are columns of the tile */
+    int axis;                   /* of the tile: that of the steps */
+    LLVMValueRef steps;         /* beyond so many there are zeros; NULL: all count */
+} Stage;
 
 /* ---- gpu.c: one thread, and threads together ---- */
 bool gpu_node(CpuCode *e, const TileNode *n);           /* false: the node is done as on CPUs */
@@ -43,7 +66,32 @@ CpuLoop cpu_spread(CpuCode *e, int64_t n, int64_t step);       /* from 0 to n: o
 CpuLoop gpu_share(CpuCode *e, LLVMValueRef n);          /* the same of a number of the run */
 void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank, int except, LLVMValueRef *at);
 
-/* ---- gpu_dot.c ---- */
-void gpu_dot(CpuCode *e, const TileNode *n);
+/* ---- gpu_fragment.c: tiles in registers ---- */
+bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
+static inline int gpu_registers(const Fragment *f) { return 4 * f->rows * f->columns; }
+Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
+bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p);      /* is this spot the register at hand of v's fragment? */
+bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
+void gpu_walk_fragment(CpuCode *e, Cluster *c);
+LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
+void gpu_set_fragment(CpuCode *e, TileRef v, LLVMValueRef *x);  /* and a buffer, where its uses ask for one. x becomes the kernel's */
+bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to);        /* to a buffer. false: it has one, or is none */
+/* Buffers for the fragments that a cluster uses in another way, for as long as it takes. */
+typedef Vec(TileRef) FragmentBuffers;
+void gpu_lend_buffers(CpuCode *e, const Cluster *c, FragmentBuffers *made);
+void gpu_end_buffers(CpuCode *e, FragmentBuffers *made);
+bool gpu_carries_fragment(const CpuCode *e, TileRef param);     /* does a loop keep it in registers? */
+void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from);
+void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before);
+void gpu_fragment_again(CpuCode *e, TileRef param, TileRef yields, LLVMBasicBlockRef from);
+
+/* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
+void gpu_dot(CpuCode *e, const TileNode *n, const TileNode *push);     /* push: that of its result into a tree of its own, or NULL */
+bool gpu_has_own_tree(const CpuCode *e, const TileType *t);     /* does each thread keep its part of such a tree? */
+LLVMValueRef gpu_own_tree(CpuCode *e, const TileType *t);
+void gpu_own_total(CpuCode *e, const TileNode *n);
+bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the product one of matrix units? */
+void gpu_matrix(CpuCode *e, const TileNode *n);
+void gpu_stage_strip(CpuCode *e, const Sink *s);
 
 #endif

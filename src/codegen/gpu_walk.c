@@ -77,8 +77,13 @@ static void do_sinks(CpuCode *e, Cluster *c, bool masked, int width, void (*redu
 static bool is_vector(CpuCode *e, const Cluster *c, const TileNode *n)
 {
     const TileType *view = tile_type(n->in[0]), *t = n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]);
+    int axis = 0;
 
-    if (n->attr->drop || t->rank != c->rank || view->stride[c->strip] != 1 || t->extent[c->strip] != c->shape[c->strip])
+    if (!c->rank || t->rank != c->rank || t->extent[c->strip] != c->shape[c->strip])
+        return false;
+    for (int left = c->strip; left || n->attr->drop >> axis & 1; axis++)       /* the view's axis that is the strip's */
+        left -= !(n->attr->drop >> axis & 1);
+    if (view->stride[axis] != 1)
         return false;
     for (int i = 0; n->op == TOP_load && i < c->nodes.n; i++) {
         const TileNode *m = c->nodes.at[i];
@@ -359,17 +364,23 @@ static void walk_columns(CpuCode *e, Cluster *c)
 
 void gpu_cluster(CpuCode *e, Cluster *c)
 {
+    FragmentBuffers lent = {0};
+
     if (!c->rank)
         c->shape[0] = 1;
     for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
         c->strip--;
     c->rows = 1;
     c->row = 0;
+    if (!gpu_in_fragments(e, c))
+        gpu_lend_buffers(e, c, &lent);
     gpu_fence(e);
     for (int i = 0; i < c->sinks.n; i++)
         cpu_begin_sink(e, &c->sinks.at[i]);
     e->spot.strip = -1;
-    if (c->axis < 0)
+    if (gpu_in_fragments(e, c))
+        gpu_walk_fragment(e, c);
+    else if (c->axis < 0)
         walk_strips(e, c);
     else if (c->axis == c->strip)
         walk_rows(e, c);
@@ -380,6 +391,7 @@ void gpu_cluster(CpuCode *e, Cluster *c)
     gpu_written(e);
     for (int i = 0; i < c->sinks.n; i++)
         cpu_end_sink(e, &c->sinks.at[i]);
+    gpu_end_buffers(e, &lent);
 }
 
 void gpu_copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueRef from)

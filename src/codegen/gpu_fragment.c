@@ -1,0 +1,423 @@
+/*
+ * Tiles in registers, as matrix units leave them.
+ *
+ * A product of a matrix unit lies in the registers of its group: of each piece
+ * of 16 rows and 8 columns a thread has four elements.  What is computed from
+ * it element by element is computed there, register by register, and so are
+ * sums along its rows, for which the four threads of a row meet; a loop that
+ * sums products carries the registers.  For whatever else it is used for it is
+ * stored to a buffer, where it is made.
+ */
+#include "codegen/gpu_impl.h"
+
+#include "base/alloc.h"
+
+enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, REGISTERS_MAX = 128, ROW_LANES = 4 };
+
+static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
+static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
+static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
+
+/* ---- where elements are ---- */
+
+static int common(int a, int b)
+{
+    while (b) {
+        int r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
+{
+    int warps = e->gpu->threads / GPU_WARP;
+
+    if (t->kind != TILE_VALUE || t->rank != 2 || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
+        return false;
+    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
+    f->high = common(warps, t->extent[0] / PIECE_ROWS);
+    f->wide = common(warps / f->high, t->extent[1] / PIECE_COLUMNS);
+    f->rows = t->extent[0] / PIECE_ROWS / f->high;
+    f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
+    return gpu_registers(f) <= REGISTERS_MAX;
+}
+
+typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
+
+static Warp warp_of(CpuCode *e, const Fragment *f)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
+    Warp w = {LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), ""), LLVMBuildURem(b, warp, i32_number(e, f->high), ""), NULL};
+
+    w.wide = LLVMBuildURem(b, LLVMBuildUDiv(b, warp, i32_number(e, f->high), ""), i32_number(e, f->wide), "");
+    return w;
+}
+
+static LLVMValueRef sum3(CpuCode *e, LLVMValueRef a, LLVMValueRef x, int64_t by, LLVMValueRef y)
+{
+    LLVMBuilderRef b = e->u->builder;
+
+    return LLVMBuildAdd(b, LLVMBuildAdd(b, a, LLVMBuildMul(b, x, i32_number(e, by), ""), ""), y, "");
+}
+
+/* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
+Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
+{
+    LLVMBuilderRef b = e->u->builder;
+    Warp w = warp_of(e, f);
+    int piece = number / 4, half = number / 2 % 2;
+    LLVMValueRef row = i32_number(e, piece / f->columns * f->high * PIECE_ROWS + 8 * half);
+    LLVMValueRef column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
+
+    row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
+    column = sum3(e, LLVMBuildMul(b, LLVMBuildURem(b, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 2), ""), w.wide,
+                  f->columns * PIECE_COLUMNS, column);
+    return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
+}
+
+bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p)
+{
+    const TileType *t = tile_type(v);
+
+    return e->gpu->at_register >= 0 && t->rank == 2 && p->at[0] == e->spot.at[0] && p->at[1] == e->spot.at[1] && t->extent[0] == e->gpu->fragment[0] && t->extent[1] == e->gpu->fragment[1];
+}
+
+static void enter_register(CpuCode *e, const Fragment *f, int number)
+{
+    e->known.n = 0;
+    e->spot = gpu_register_spot(e, f, number);
+    e->gpu->at_register = number;
+    e->gpu->fragment[0] = f->extent[0];
+    e->gpu->fragment[1] = f->extent[1];
+}
+
+static void leave_registers(CpuCode *e)
+{
+    e->gpu->at_register = -1;
+    e->known.n = 0;
+}
+
+/* ---- which tiles may stay there ---- */
+
+static bool stays(CpuCode *e, TileRef v);
+
+static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
+{
+    const TileType *t = tile_type(n->in[i]);
+
+    switch (n->op) {
+    case TOP_dot: return i < 3 && gpu_is_matrix(e, n);
+    case TOP_store: return i == n->nin - 1;
+    case TOP_reduce: return n->attr->axis == 1;
+    case TOP_map:
+        return n->type[0].rank == 2 && n->type[0].extent[0] == t->extent[0] && n->type[0].extent[1] == t->extent[1] &&
+               stays(e, (TileRef){(TileNode *)n, 0});
+    case TOP_for: case TOP_while: return true;
+    default: return false;
+    }
+}
+
+static bool uses_are_fine(CpuCode *e, const TileBlock *b, TileRef v)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        for (int i = 0; i < n->nin; i++)
+            if (cpu_same(n->in[i], v) && !use_is_fine(e, n, i))
+                return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !uses_are_fine(e, n->region[r], v))
+                return false;
+    }
+    return true;
+}
+
+static bool stays(CpuCode *e, TileRef v)
+{
+    uint8_t *kept = v.index ? NULL : &e->gpu->kept[v.node->id];
+    bool fine;
+
+    if (kept && *kept)
+        return *kept == 2;
+    fine = uses_are_fine(e, &e->k->body, v);
+    if (kept)
+        *kept = fine ? 2 : 1;
+    return fine;
+}
+
+/* The yield that a loop's parameter gets, the first parameter being the loop's number. */
+static int parameter_number(const TileNode *param)
+{
+    const TileBlock *b = param->block;
+
+    for (int i = 1; b && i < b->params.n; i++)
+        if (b->params.at[i] == param)
+            return i - 1;
+    return -1;
+}
+
+bool gpu_carries_fragment(const CpuCode *e, TileRef param)
+{
+    const TileNode *loop = param.node->op == TILE_PARAM && param.node->block ? param.node->block->owner : NULL;
+    int i = loop && loop->op == TOP_for && e->gpu ? parameter_number(param.node) : -1;
+    const TileNode *last = i >= 0 && i < loop->region[0]->yields.n ? loop->region[0]->yields.at[i].node : NULL;
+
+    return last && last->op == TOP_dot && gpu_is_matrix(e, last) && stays((CpuCode *)e, param) && stays((CpuCode *)e, (TileRef){(TileNode *)loop, i});
+}
+
+/* ---- registers ---- */
+
+LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
+{
+    int n = gpu_registers(f);
+    LLVMValueRef *x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
+
+    cpu_need(e, v);
+    cpu_close(e);
+    gpu_fence(e);
+    e->width = 1;
+    e->masked = true;
+    for (int i = 0; i < n; i++) {
+        enter_register(e, f, i);
+        x[i] = cpu_lanes(e, v, &e->spot);
+    }
+    leave_registers(e);
+    return x;
+}
+
+static void store_registers(CpuCode *e, TileRef v, LLVMValueRef to)
+{
+    const TileType *t = tile_type(v);
+    Fragment f;
+    int stride;
+
+    gpu_fragment_of(e, t, &f);
+    gpu_fence(e);
+    e->width = 1;
+    for (int i = 0; i < gpu_registers(&f); i++) {
+        Spot p = gpu_register_spot(e, &f, i);
+        cpu_store_flat(e, (DType)t->dtype, to, cpu_flat(e, t, &p, &stride), cpu_val(e, v)->fragment[i], NULL);
+    }
+    gpu_written(e);
+}
+
+void gpu_set_fragment(CpuCode *e, TileRef v, LLVMValueRef *x)
+{
+    Val *y = cpu_val(e, v);
+
+    y->fragment = x;
+    y->x = NULL;
+    if (stays(e, v))
+        return;
+    LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(tile_type(v)));
+    store_registers(e, v, to);
+    y->x = to;
+}
+
+bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to)
+{
+    if (!e->gpu || !cpu_val(e, v)->fragment || cpu_val(e, v)->x)
+        return false;
+    store_registers(e, v, to);
+    return true;
+}
+
+/* ---- loops ---- */
+
+void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from)
+{
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(param), &f);
+    cpu_val(e, param)->fragment = gpu_fragment_values(e, from, &f);
+}
+
+void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before)
+{
+    Val *v = cpu_val(e, param);
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(param), &f);
+    for (int i = 0; i < gpu_registers(&f); i++) {
+        LLVMValueRef phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(v->fragment[i]), "");
+        LLVMAddIncoming(phi, &v->fragment[i], &before, 1);
+        v->fragment[i] = phi;
+    }
+}
+
+void gpu_fragment_again(CpuCode *e, TileRef param, TileRef yields, LLVMBasicBlockRef from)
+{
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(param), &f);
+    for (int i = 0; i < gpu_registers(&f); i++)
+        LLVMAddIncoming(cpu_val(e, param)->fragment[i], &cpu_val(e, yields)->fragment[i], &from, 1);
+}
+
+/* ---- clusters ---- */
+
+static bool is_fragment(CpuCode *e, const Cluster *c, TileRef v)
+{
+    const TileType *t = tile_type(v);
+
+    return t->kind == TILE_VALUE && t->rank == 2 && t->extent[0] == c->shape[0] && t->extent[1] == c->shape[1] && cpu_val(e, v)->fragment;
+}
+
+static bool has_fragment(CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_fragment(e, c, c->sinks.at[i].v))
+            return true;
+    for (int i = 0; i < c->nodes.n; i++)
+        for (int k = 0; k < c->nodes.at[i]->nin; k++)
+            if (is_fragment(e, c, c->nodes.at[i]->in[k]))
+                return true;
+    return false;
+}
+
+static void give_buffer(CpuCode *e, TileRef v, FragmentBuffers *made)
+{
+    Val *x = tile_type(v)->kind == TILE_VALUE && tile_type(v)->rank ? cpu_val(e, v) : NULL;
+
+    if (!x || !x->fragment || x->x)
+        return;
+    LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(tile_type(v)));
+    store_registers(e, v, to);
+    x->x = to;
+    vec_push(made, v);
+}
+
+void gpu_lend_buffers(CpuCode *e, const Cluster *c, FragmentBuffers *made)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        give_buffer(e, c->sinks.at[i].v, made);
+    for (int i = 0; i < c->nodes.n; i++)
+        for (int k = 0; k < c->nodes.at[i]->nin; k++)
+            give_buffer(e, c->nodes.at[i]->in[k], made);
+}
+
+void gpu_end_buffers(CpuCode *e, FragmentBuffers *made)
+{
+    for (int i = 0; i < made->n; i++)
+        cpu_val(e, made->at[i])->x = NULL;
+    vec_free(made);
+}
+
+bool gpu_in_fragments(CpuCode *e, const Cluster *c)
+{
+    TileType t = {.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}};
+    Fragment f;
+
+    if (c->rank != 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
+        return false;
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && c->sinks.at[i].node->op != TOP_reduce)
+            return false;
+    return true;
+}
+
+static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
+static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
+
+static void add_register(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef *sum)
+{
+    OpId op = (OpId)s->node->attr->op;
+    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
+
+    if (e->masked)
+        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, cpu_identity(e, op, sum_dtype(s), 1));
+    *sum = *sum ? cpu_step(e, tile_step_op(op), sum_dtype(s), *sum, x, 1) : x;
+}
+
+/* All registers; sums: those of each sink's rows, two for each 16-row piece. */
+static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums)
+{
+    e->masked = masked;
+    for (int r = 0; r < gpu_registers(f); r++) {
+        enter_register(e, f, r);
+        for (int i = 0; i < c->sinks.n; i++) {
+            Sink *s = &c->sinks.at[i];
+            if (is_reduce(s))
+                add_register(e, c, s, &sums[(i * f->rows + r / 4 / f->columns) * 2 + r / 2 % 2]);
+            else
+                cpu_sink_strip(e, c, s);
+        }
+    }
+    leave_registers(e);
+}
+
+/* The four threads of a row, then the warps that stand side by side. */
+static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *const *sums)
+{
+    LLVMValueRef all = i32_number(e, -1), first, meet;
+    Warp w = warp_of(e, f);
+
+    first = LLVMBuildICmp(e->u->builder, LLVMIntEQ, LLVMBuildURem(e->u->builder, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 0), "");
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        OpId step = is_reduce(s) ? tile_step_op((OpId)s->node->attr->op) : OP_add;
+        if (!is_reduce(s))
+            continue;
+        meet = f->wide == 1 ? s->buffer : cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
+        for (int k = 0; k < 2 * f->rows; k++) {
+            LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), sums[i][k], "");
+            Spot p = gpu_register_spot(e, f, 4 * f->columns * (k / 2) + 2 * (k % 2));
+            for (int n = 1; n < ROW_LANES; n *= 2)
+                x = cpu_step(e, step, sum_dtype(s), x, gpu_other(e, x, n, all), 1);
+            GpuIf one = gpu_if(e, first);
+            LLVMValueRef at = cpu_op(e, LLVMMul, LLVMBuildZExt(e->u->builder, w.wide, i64_type(e), ""), cpu_number(e, c->shape[0]));
+            cpu_store_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, at, p.at[0]), x, NULL);
+            gpu_end_if(e, &one);
+        }
+        if (f->wide == 1)
+            continue;
+        gpu_written(e);
+        gpu_fence(e);
+        CpuLoop l = cpu_spread(e, c->shape[0], 1);
+        LLVMValueRef x = cpu_load_flat(e, sum_dtype(s), meet, l.i, 1);
+        for (int k = 1; k < f->wide; k++)
+            x = cpu_step(e, step, sum_dtype(s), x, cpu_load_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, l.i, cpu_number(e, (int64_t)k * c->shape[0])), 1), 1);
+        cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x, NULL);
+        cpu_loop_end(e, &l);
+    }
+}
+
+/* What rows come to so far, from both ways through the walk to one place. */
+static void keep_sums(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef *sums, LLVMValueRef *const *slots)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        for (int k = 0; slots[i] && k < 2 * f->rows; k++)
+            LLVMBuildStore(e->u->builder, sums[i * 2 * f->rows + k], slots[i][k]);
+}
+
+void gpu_walk_fragment(CpuCode *e, Cluster *c)
+{
+    TileType t = {.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}};
+    LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
+    LLVMValueRef **slots = arena_alloc(&e->gpu->arena, sizeof *slots * (size_t)c->sinks.n), *sums;
+    Fragment f;
+    Ends ends;
+
+    gpu_fragment_of(e, &t, &f);
+    c->strip = 1;
+    c->masked_width = c->width = c->plain_width = 1;
+    e->width = 1;
+    for (int i = 0; i < c->sinks.n; i++) {
+        slots[i] = is_reduce(&c->sinks.at[i]) ? arena_alloc(&e->gpu->arena, sizeof **slots * 2 * (size_t)f.rows) : NULL;
+        for (int k = 0; slots[i] && k < 2 * f.rows; k++)
+            slots[i][k] = llvm_slot(e->u, lane_type(e->u, sum_dtype(&c->sinks.at[i]), 1));
+    }
+    ends = cpu_find_ends(e, c);
+    LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, c->shape[1])), way[0], way[1]);
+    for (int masked = 0; masked < 2; masked++) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
+        sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 2 * f.rows));
+        each_register(e, c, &f, masked, sums);
+        keep_sums(e, c, &f, sums, slots);
+        tsr_free(sums);
+        LLVMBuildBr(e->u->builder, done);
+    }
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+    join_rows(e, c, &f, slots);
+}
