@@ -357,6 +357,7 @@ static void choose_backend(const char *name, const char *level)
     if (!strcmp(name, "auto") || !strcmp(name, "cpu"))
         launched_begin(&cpu_compiler, !strcmp(name, "auto"));
     lowered_assemble = compile_assembly;
+    gpu_kernels_begin();
     if (level)
         compile_level(atoi(level));
     build_object = object_for;

@@ -23,4 +23,9 @@ void compile_shown(const struct Machine *m);            /* from now on; this one
 struct GpuFrame;
 bool compile_ptx(const TileKernel *k, const struct Machine *m, struct GpuFrame *frame, StrBuf *ptx, StrBuf *err);
 
+
+/* The same for the driver of the tests: an x86 object (tests/fake). */
+bool compile_stand_in(const TileKernel *k, struct GpuFrame *frame, StrBuf *object, StrBuf *err);
+void gpu_kernels_begin(void);           /* from now on GPUs run kernels (ir/schedule/far.h) */
+
 #endif

@@ -289,7 +289,7 @@ static void new_tree(CpuCode *e, const TileNode *n)
     Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
     int64_t level = cpu_level_elements(e, &n->type[0]) * (int64_t)raw_size(lane_dtype((DType)n->type[0].dtype));
 
-    v->x = gpu_has_own_tree(e, &n->type[0]) ? gpu_own_tree(e, &n->type[0]) : cpu_buffer(e, level * cpu_levels(e));
+    v->x = cpu_buffer(e, level * cpu_levels(e));
     v->count = llvm_slot(e->u, i64_type(e));
     LLVMBuildStore(e->u->builder, cpu_number(e, 0), v->count);
 }
@@ -432,7 +432,7 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
     }
     cpu_lane_flush(e);
     for (int i = 0; i < b->yields.n; i++)
-        if (tile_type(b->yields.at[i])->kind == TILE_VALUE)
+        if (tile_type(b->yields.at[i])->kind == TILE_VALUE && !gpu_yields_fragment(e, b, i))
             cpu_need(e, b->yields.at[i]);
     cpu_close(e);
     e->loads.n = 0;

@@ -195,13 +195,15 @@ static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *i
 /* The next round's values; tiles that are another parameter's are copied aside first. */
 static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, int n)
 {
-    LLVMValueRef *aside = tsr_calloc(sizeof *aside * (size_t)(n + 1));
+    LLVMValueRef *aside = tsr_calloc(sizeof *aside * (size_t)(n + 1)), **next = tsr_calloc(sizeof *next * (size_t)(n + 1));
     LLVMBasicBlockRef from;
 
     for (int i = 0; i < n; i++) {
         const TileNode *m = b->yields.at[i].node;
-        if (in_registers(e, (TileRef){to->params.at[at + i], 0}))
+        if (in_registers(e, (TileRef){to->params.at[at + i], 0})) {
+            next[i] = gpu_fragment_next(e, b->yields.at[i]);
             continue;
+        }
         if (!is_tile(tile_type(b->yields.at[i])) || m->op != TILE_PARAM)
             continue;
         aside[i] = cpu_buffer(e, cpu_tile_bytes(tile_type(b->yields.at[i])));
@@ -221,11 +223,12 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
     for (int i = 0; i < n; i++) {
         TileRef p = {to->params.at[at + i], 0};
         if (in_registers(e, p))
-            gpu_fragment_again(e, p, b->yields.at[i], from);
+            gpu_fragment_again(e, p, next[i], from);
         else if (!in_memory(e, p))
             also_from(tile_type(p), cpu_val(e, p), cpu_val(e, b->yields.at[i]), from);
     }
     tsr_free(aside);
+    tsr_free(next);
 }
 
 static void leave(CpuCode *e, const TileNode *n, const TileBlock *b, int at)

@@ -452,19 +452,6 @@ static void see_memory(CpuCode *e, const TileNode *n)
     }
 }
 
-static void product(CpuCode *e, const TileNode *n)
-{
-    const TileNode *push = n->next && n->next->op == TOP_push && n->next->in[1].node == n ? n->next : NULL;
-
-    if (gpu_is_matrix(e, n)) {
-        gpu_matrix(e, n);
-        return;
-    }
-    push = push && gpu_has_own_tree(e, &push->type[0]) ? push : NULL;
-    gpu_dot(e, n, push);
-    e->done = push;
-}
-
 bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
@@ -478,12 +465,10 @@ bool gpu_node(CpuCode *e, const TileNode *n)
     case TOP_copy: case TOP_copy_async: copy(e, n); return true;
     case TOP_gather: pick(e, n); return true;
     case TOP_dot:
-        product(e, n);
-        return true;
-    case TOP_total:
-        if (!gpu_has_own_tree(e, tile_type(n->in[0])))
-            return false;
-        gpu_own_total(e, n);
+        if (gpu_is_matrix(e, n))
+            gpu_matrix(e, n);
+        else
+            gpu_dot(e, n);
         return true;
     case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (together(e, n), true);
@@ -540,6 +525,19 @@ static bool calls_outside(CpuCode *e)
             cpu_refuse(e, "%s, which is a function of the library", LLVMGetValueName(f));
             return true;
         }
+    return false;
+}
+
+/* Is there a product for matrix units? */
+static bool has_units(CpuCode *e, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_dot && gpu_is_matrix(e, n))
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && has_units(e, n->region[r]))
+                return true;
+    }
     return false;
 }
 
@@ -671,6 +669,8 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, S
         return false;
     tile_vary(k, &gpu.vary);
     gpu.kept = tsr_calloc(k->nnodes + 1);
+    gpu.units = true;
+    gpu.units = has_units(&e, &k->body);
     if (covered(&e, &k->body))
         emit_frame(&e, name);
     if (!e.failed && e.fixed_bytes > SHARED_MAX)

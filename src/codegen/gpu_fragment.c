@@ -30,10 +30,33 @@ static int common(int a, int b)
     return a;
 }
 
+/* A thread's share of a product: as many sums as leave work for all threads, at least as many as there are for each. */
+static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
+{
+    int64_t all = tile_elements(t);
+
+    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}, .side = {1, 1}};
+    for (int grown = 1; grown; ) {
+        grown = 0;
+        for (int k = 0; k < 2; k++) {
+            int side = f->side[k] * 2, other = f->side[!k];
+            if (side > GPU_SIDE || t->extent[k] % side || all / (side * other) < e->gpu->threads)
+                continue;
+            f->side[k] = side;
+            grown = 1;
+        }
+    }
+    return all / (f->side[0] * f->side[1]) <= e->gpu->threads;
+}
+
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
 {
     int warps = e->gpu->threads / GPU_WARP;
 
+    if (t->kind != TILE_VALUE || t->rank != 2)
+        return false;
+    if (!e->gpu->units)
+        return by_threads(e, t, f);
     if (t->kind != TILE_VALUE || t->rank != 2 || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
         return false;
     *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
@@ -64,8 +87,21 @@ static LLVMValueRef sum3(CpuCode *e, LLVMValueRef a, LLVMValueRef x, int64_t by,
 }
 
 /* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
+static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int32_t down = f->extent[0] / f->side[0], across = f->extent[1] / f->side[1];
+    LLVMValueRef place = LLVMBuildURem(b, e->gpu->thread, i32_number(e, (int64_t)down * across), "");
+    LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildUDiv(b, place, i32_number(e, across), ""), i32_number(e, number / f->side[1] * down), "");
+    LLVMValueRef column = LLVMBuildAdd(b, LLVMBuildURem(b, place, i32_number(e, across), ""), i32_number(e, number % f->side[1] * across), "");
+
+    return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
+}
+
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
 {
+    if (f->side[0])
+        return spot_of_thread(e, f, number);
     LLVMBuilderRef b = e->u->builder;
     Warp w = warp_of(e, f);
     int piece = number / 4, half = number / 2 % 2;
@@ -109,9 +145,9 @@ static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
     const TileType *t = tile_type(n->in[i]);
 
     switch (n->op) {
-    case TOP_dot: return i < 3 && gpu_is_matrix(e, n);
+    case TOP_dot: return i == 2 || (i < 2 && gpu_is_matrix(e, n));
     case TOP_store: return i == n->nin - 1;
-    case TOP_reduce: return n->attr->axis == 1;
+    case TOP_reduce: return n->attr->axis == 1 && e->gpu->units;
     case TOP_map:
         return n->type[0].rank == 2 && n->type[0].extent[0] == t->extent[0] && n->type[0].extent[1] == t->extent[1] &&
                stays(e, (TileRef){(TileNode *)n, 0});
@@ -157,13 +193,59 @@ static int parameter_number(const TileNode *param)
     return -1;
 }
 
+static bool is_fragment_type(const CpuCode *e, const TileType *t)
+{
+    Fragment f;
+
+    return gpu_fragment_of(e, t, &f);
+}
+
+/* Is it computed from memory, which may change before the block ends? */
+static bool is_loaded(TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (n->op == TOP_load)
+        return true;
+    for (int i = 0; (n->op == TOP_map || n->op == TOP_splat || n->op == TOP_permute || n->op == TOP_reshape) && i < n->nin; i++)
+        if (is_loaded(n->in[i]))
+            return true;
+    return false;
+}
+
+/* Is it a product, or computed from one element by element? */
+static bool comes_from_product(const CpuCode *e, TileRef v, const TileType *t)
+{
+    const TileNode *n = v.node;
+
+    if (n->op == TOP_dot)
+        return true;
+    if (n->op == TOP_for)
+        return gpu_carries_fragment(e, (TileRef){n->region[0]->params.at[v.index + 1], 0});
+    for (int i = 0; n->op == TOP_map && i < n->nin; i++)
+        if (is_loaded(n->in[i]))
+            return false;
+    for (int i = 0; n->op == TOP_map && i < n->nin; i++) {
+        const TileType *x = tile_type(n->in[i]);
+        if (x->rank == 2 && x->extent[0] == t->extent[0] && x->extent[1] == t->extent[1] && comes_from_product(e, n->in[i], t))
+            return true;
+    }
+    return false;
+}
+
 bool gpu_carries_fragment(const CpuCode *e, TileRef param)
 {
     const TileNode *loop = param.node->op == TILE_PARAM && param.node->block ? param.node->block->owner : NULL;
     int i = loop && loop->op == TOP_for && e->gpu ? parameter_number(param.node) : -1;
     const TileNode *last = i >= 0 && i < loop->region[0]->yields.n ? loop->region[0]->yields.at[i].node : NULL;
 
-    return last && last->op == TOP_dot && gpu_is_matrix(e, last) && stays((CpuCode *)e, param) && stays((CpuCode *)e, (TileRef){(TileNode *)loop, i});
+    return last && is_fragment_type(e, tile_type(param)) && comes_from_product(e, loop->region[0]->yields.at[i], tile_type(param)) &&
+           stays((CpuCode *)e, param) && stays((CpuCode *)e, (TileRef){(TileNode *)loop, i});
+}
+
+bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i)
+{
+    return e->gpu && b->owner && b->owner->op == TOP_for && i + 1 < b->params.n && gpu_carries_fragment(e, (TileRef){b->params.at[i + 1], 0});
 }
 
 /* ---- registers ---- */
@@ -173,7 +255,6 @@ LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
     int n = gpu_registers(f);
     LLVMValueRef *x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
 
-    cpu_need(e, v);
     cpu_close(e);
     gpu_fence(e);
     e->width = 1;
@@ -246,13 +327,21 @@ void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before)
     }
 }
 
-void gpu_fragment_again(CpuCode *e, TileRef param, TileRef yields, LLVMBasicBlockRef from)
+LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields)
+{
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(yields), &f);
+    return cpu_val(e, yields)->fragment ? cpu_val(e, yields)->fragment : gpu_fragment_values(e, yields, &f);
+}
+
+void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from)
 {
     Fragment f;
 
     gpu_fragment_of(e, tile_type(param), &f);
     for (int i = 0; i < gpu_registers(&f); i++)
-        LLVMAddIncoming(cpu_val(e, param)->fragment[i], &cpu_val(e, yields)->fragment[i], &from, 1);
+        LLVMAddIncoming(cpu_val(e, param)->fragment[i], &next[i], &from, 1);
 }
 
 /* ---- clusters ---- */
@@ -312,7 +401,7 @@ bool gpu_in_fragments(CpuCode *e, const Cluster *c)
     if (c->rank != 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && c->sinks.at[i].node->op != TOP_reduce)
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && (c->sinks.at[i].node->op != TOP_reduce || !e->gpu->units))
             return false;
     return true;
 }

@@ -23,19 +23,24 @@ typedef struct GpuCode {
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
     int32_t fragment[2];        /* extents of those */
+    bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     Arena arena;                /* lists of registers */
 } GpuCode;
 
 /*
- * How the elements of a tile [rows, columns] lie in the registers of a group: the fragments of mma and of wgmma. A warp has 16 rows,
- * again after those of the other warps that lie above each other, and all columns, or its share of them where warps stand side by side.
+ * How the elements of a tile [rows, columns] lie in the registers of a group.  Of products by matrix units: the fragments of mma and of
+ * wgmma. A warp has 16 rows, again after those of the other warps that lie above each other, and all columns, or its share of
+ * them where warps stand side by side.  Of products by threads: a thread has side[0] by side[1] elements as far apart as there are threads
+ * between them; threads beyond the last element have what others have.
  */
 typedef struct Fragment {
     int32_t extent[2];
+    int side[2];                /* 0: of matrix units */
     int high, wide;             /* warps above each other, side by side */
     int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each */
 } Fragment;
+enum { GPU_SIDE = 8 };
 
 /* How an operand of a matrix unit lies in shared memory: raw elements in rows of `pitch`. */
 typedef struct Stage {
@@ -68,7 +73,7 @@ void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank
 
 /* ---- gpu_fragment.c: tiles in registers ---- */
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
-static inline int gpu_registers(const Fragment *f) { return 4 * f->rows * f->columns; }
+static inline int gpu_registers(const Fragment *f) { return f->side[0] ? f->side[0] * f->side[1] : 4 * f->rows * f->columns; }
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
 bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p);      /* is this spot the register at hand of v's fragment? */
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
@@ -83,13 +88,12 @@ void gpu_end_buffers(CpuCode *e, FragmentBuffers *made);
 bool gpu_carries_fragment(const CpuCode *e, TileRef param);     /* does a loop keep it in registers? */
 void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from);
 void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before);
-void gpu_fragment_again(CpuCode *e, TileRef param, TileRef yields, LLVMBasicBlockRef from);
+LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers of the next round */
+void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
+bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
 
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
-void gpu_dot(CpuCode *e, const TileNode *n, const TileNode *push);     /* push: that of its result into a tree of its own, or NULL */
-bool gpu_has_own_tree(const CpuCode *e, const TileType *t);     /* does each thread keep its part of such a tree? */
-LLVMValueRef gpu_own_tree(CpuCode *e, const TileType *t);
-void gpu_own_total(CpuCode *e, const TileNode *n);
+bool gpu_dot(CpuCode *e, const TileNode *n);
 bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the product one of matrix units? */
 void gpu_matrix(CpuCode *e, const TileNode *n);
 void gpu_stage_strip(CpuCode *e, const Sink *s);

@@ -30,6 +30,7 @@ enum {
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
 
+const FusedFar *fused_far;
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 int (*fused_run_steps)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 static bool lazy;
@@ -78,14 +79,22 @@ bool fused_is_empty_extreme(const Run *u)
     return false;
 }
 
+/* Where a storage begins: here, or on the device. A result in an operand's place is not fresh. */
+static char *storage_base(const Run *u, Tensor *t, bool write)
+{
+    if (u->device)
+        return fused_far->address(t, u->device, write, t->store->refs == 1);
+    return write ? storage_data(t->store) : (char *)storage_read(t->store);
+}
+
 static void set_arg(Run *u, int i)
 {
-    const Tensor *t = u->x[i];
+    Tensor *t = u->x[i];
     LaunchArg *arg = &u->space.arg[i];
 
     memset(arg, 0, sizeof *arg);
     arg->bytes = dtype_info[t->dtype].sbits / 8;
-    arg->base = i < u->nin ? (char *)tensor_read(t) : tensor_data(t);
+    arg->base = storage_base(u, t, i >= u->nin) + t->offset * arg->bytes;
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
             arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k];
@@ -254,7 +263,7 @@ static bool split(Run *u)
         s->arg[i].stride[0] = sum ? 1 : step * TOTAL_ROW;
         s->arg[i].stride[1] = sum ? 0 : step;
         if (sum)
-            s->arg[i].base = tensor_data(u->part[i - u->nin]);
+            s->arg[i].base = storage_base(u, u->part[i - u->nin], true);
     }
     s->naxes = 2;
     s->nkept = 1;
@@ -274,10 +283,38 @@ static int32_t upright_rows(const LaunchSpace *s)
     return m;
 }
 
+enum { FAR_TILE = 1024, FAR_ROWS = 16, FAR_COLUMNS = 32, FAR_GROUPS = 512 };
+
+/* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
+static Schedule far_fitting(const Run *u, bool crosswise)
+{
+    const LaunchSpace *p = &u->space;
+    int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
+    Schedule s = u->c->s;
+
+    if (s.kind == SCHEDULE_MAP) {
+        for (s.n = FAR_TILE; s.n > 32 && s.n / 2 >= n1; )
+            s.n /= 2;
+        s.m = FAR_TILE / s.n;
+        return s;
+    }
+    if (crosswise) {
+        s.kind = SCHEDULE_COLUMNS;
+        s.m = FAR_COLUMNS;
+        return s;
+    }
+    for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
+        s.m /= 2;
+    return s;
+}
+
 /* The body's schedule for operands that lie so. */
 static Schedule fitting(const Run *u, bool crosswise)
 {
     Schedule s = u->c->s;
+
+    if (u->device)
+        return far_fitting(u, crosswise);
 
     if (s.kind == SCHEDULE_MAP)
         return s;
@@ -300,7 +337,7 @@ static Variant *plan(Run *u)
         if (!merge_axes(u) || (is_total(u) && !split(u)))
             return NULL;
         classify(&u->space, u->nin, class);
-        if ((which = awkward(u, class, &crosswise)) < 0) {
+        if ((which = awkward(u, class, &crosswise)) < 0 || u->device) {
             if (!crosswise)
                 forget_neighbours(&u->space, class);
             return fused_variant(u->c, class, u->space.nargs, fitting(u, crosswise));
@@ -412,7 +449,30 @@ static int run_compiled(Run *u, const Variant *v)
     return -1;
 }
 
-static int run_rows(Run *u, const Variant *v) { return fused_state.compiler ? run_compiled(u, v) : run_oracle(u, v); }
+typedef struct FarRound { const Run *u; const Variant *v; int done; } FarRound;
+
+static bool far_round(void *st, const int64_t *size, const TileArg *arg)
+{
+    FarRound *r = st;
+
+    r->done = fused_far->launch(r->v->code, r->v->tile, r->u->device, size, arg, r->u->where);
+    return r->done > 0;
+}
+
+static int run_far(Run *u, const Variant *v)
+{
+    FarRound r = {u, v, 1};
+
+    launch_each(&u->space, v->schedule.kind == SCHEDULE_COLUMNS, far_round, &r);
+    return r.done;
+}
+
+static int run_rows(Run *u, const Variant *v)
+{
+    if (u->device)
+        return run_far(u, v);
+    return fused_state.compiler ? run_compiled(u, v) : run_oracle(u, v);
+}
 
 /* Pairs of neighbours, then pairs of those, until one is left; an odd one passes. */
 static void combine(const Tensor *part, OpId reduction, Tensor *total)
@@ -454,7 +514,9 @@ static int run_total(Run *u, const Variant *v)
     if (done > 0 && (rest || u->total <= TOTAL_ROW))
         done = run_rows(u, v);
     for (int i = 0; i < u->nout && done > 0; i++)
-        if (u->part[i])
+        if (u->part[i] && u->device)
+            done = fused_far->combine(u->device, (OpId)u->c->value[u->nin + i]->node->op, u->part[i], u->x[u->nin + i], u->where) ? 1 : -1;
+        else if (u->part[i])
             combine(u->part[i], (OpId)u->c->value[u->nin + i]->node->op, u->x[u->nin + i]);
     return done;
 }
@@ -472,6 +534,22 @@ static bool pays(Run *u)
     return u->c->first || u->c->work >= PAYS;
 }
 
+enum { NOT_HERE = 2 };
+
+/* As run_product, or NOT_HERE: the device has no way for it. */
+static int product_of(Run *u)
+{
+    if (u->device) {
+        int done = fused_far->product(u->device, u->x[u->c->factor[0]], u->x[u->c->factor[1]], u->x[u->nin - 1], u->where);
+        return done > 0 ? 0 : done < 0 ? -1 : NOT_HERE;
+    }
+    if (fused_state.compiler && fused_state.compiler->idle) {
+        fused_plan_blocks(u, u->x[u->nin - 1]);
+        return 0;
+    }
+    return run_product(u);
+}
+
 static int run(Run *u, const Graph *body)
 {
     Variant *v;
@@ -479,10 +557,12 @@ static int run(Run *u, const Graph *body)
     if (u->c->product && !fused_product(u))
         return 0;
     fused_sizes(u);
-    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !pays(u)) || !make_results(u))
+    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !u->device && !pays(u)) || !make_results(u))
         return 0;
     if (u->c->product) {
-        int done = fused_state.compiler && fused_state.compiler->idle ? (fused_plan_blocks(u, u->x[u->nin - 1]), 0) : run_product(u);
+        int done = product_of(u);
+        if (done == NOT_HERE)
+            return 0;
         if (done) {
             fused_state.stats.launches += done > 0;
             return done > 0;
@@ -530,25 +610,50 @@ bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int n
     return same;
 }
 
+/* The GPU of the driver's that all of this is for; 0: none; -1: it is for devices of another kind. */
+static int device_of(Tensor *const *in, int nin)
+{
+    int device = device_of_operands(in, nin);
+
+    device = device ? device : device_now;
+    return !device ? 0 : fused_far && device_is_far(device) ? device : -1;
+}
+
+/* Run the body of u->c; there are no results unless it was done. */
+static int run_body(Run *u, Graph *body)
+{
+    const KernelCompiler *here = fused_state.compiler;
+    int was = device_now, done;
+
+    if (u->device) {
+        fused_state.compiler = fused_far->compiler;
+        device_enter(u->device);
+    }
+    done = run(u, body);
+    device_enter(was);
+    fused_state.compiler = here;
+    return done;
+}
+
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n};
+    Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n, .device = device_of(in, nin), .where = T->span};
     int done = 0;
 
-    if (T->guarded)                     /* each result is looked at: op by op */
+    if (T->guarded || u.device < 0)     /* each result is looked at: op by op */
         return 0;
     for (int i = 0; i < nin; i++)
-        if (in[i]->tracer || in[i]->store->device || device_now)
+        if (in[i]->tracer)
             return 0;
     if (steps_kind(a))
-        return fused_run_steps ? fused_run_steps(T, body, a, in, nin, out, nout) : 0;
+        return fused_run_steps && !u.device ? fused_run_steps(T, body, a, in, nin, out, nout) : 0;
     u.c = fused_code_of(body, a);
     u.nin = u.c->body->params.n;
     if (!u.c->able)
         return 0;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
-    done = run(&u, body);
+    done = run_body(&u, body);
     fused_state.stats.fallbacks += !done;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);

@@ -38,6 +38,25 @@ bool fused_lazily(bool lazily);
 int fused_effort(int level);
 /* From now on fused nodes of several steps (steps.h) are one launch each; without it their steps are launched one by one. */
 void steps_begin(void);
+
+/*
+ * Bodies whose operands are on a GPU of the driver's (mesh.h) run there, always by kernels.  NULL: nobody offered (far.h); they run
+ * op by op.  What goes wrong on the device is a fault (runtime/cuda.h); then false.
+ */
+struct Tensor;
+typedef struct FusedFar {
+    const KernelCompiler *compiler;         /* whose code only `launch` runs */
+    /* Where t's storage begins on the device; to be written: all of it if it is fresh. NULL: a fault. */
+    char *(*address)(struct Tensor *t, int device, bool write, bool fresh);
+    /* A launch, its sizes as tile_groups takes them, its arguments addresses of the device. 0: there is no room for it; -1: a fault. */
+    int (*launch)(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
+    /* sum = x @ y, whose lanes are those of the accumulator. 0: it cannot; -1: a fault. */
+    int (*product)(int device, struct Tensor *x, struct Tensor *y, struct Tensor *sum, Span where);
+    /* All elements of `parts` combined: neighbours, then neighbours of those (semantics 9.3), into the one of `total`. */
+    bool (*combine)(int device, OpId reduction, struct Tensor *parts, struct Tensor *total, Span where);
+} FusedFar;
+extern const FusedFar *fused_far;
+
 /* The oracle, tile_exec: set by those who ask for it, so that nobody else need have it. */
 extern bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 /*

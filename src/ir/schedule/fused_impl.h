@@ -50,6 +50,8 @@ typedef struct Run {
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     int64_t size[REGION_AXES];
     LaunchSpace space;          /* axes merged */
+    int device;                 /* of the driver's GPUs; 0: here */
+    Span where;
     int64_t total;              /* of a region that reduces over everything: its elements */
     Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
 } Run;

@@ -1,0 +1,164 @@
+/*
+ * Kernels of the Tile IR on the GPUs that the driver has: PTX of each text once, in the store too, and a module of it on each device that
+ * it is launched on.  All GPUs of a machine are taken to be of the first one's kind, unless they cannot be.
+ */
+#include "codegen/compiler.h"
+
+#include "codegen/gpu.h"
+#include "codegen/origin.h"
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "ir/schedule/far.h"
+#include "runtime/gpu_launch.h"
+#include "runtime/mesh.h"
+#include "runtime/store.h"
+
+#include <string.h>
+
+enum { GPUS_MAX = 64 };
+
+typedef struct GpuCompiled {
+    uint32_t refs;
+    Hash128 key;
+    GpuFrame frame;
+    StrBuf image;               /* PTX, or an object for the driver of the tests */
+    GpuFunction *function[GPUS_MAX];    /* by device's index; made at the first launch there. Modules live to the end. */
+} GpuCompiled;
+
+static Map in_use;                      /* low half of the key -> GpuCompiled *, a reference: kept to the end */
+
+/* What code is made for: the first GPU; NULL: the driver of the tests. *name: of its architecture. */
+static const Machine *target(const char **name)
+{
+    const GpuDevice *g = gpu_look(0);
+
+    *name = g && g->sm >= 90 && g->sm < 100 ? "sm_90a" : "sm_80";
+    return g && g->sm ? machine_find(*name) : NULL;
+}
+
+static Hash128 key_of(const TileKernel *k, const char *arch)
+{
+    StrBuf all = {0};
+    Hash128 key;
+
+    sb_printf(&all, "%s ", arch);
+    tile_print(k, &all);
+    key = hash_bytes128(all.s, all.n);
+    sb_done(&all);
+    return key;
+}
+
+static bool store_key(Hash128 key, Hash128 *out)
+{
+    Hash128 both[2] = {{0}, key};
+    bool known = code_origin(&both[0]);
+
+    *out = hash_bytes128(both, sizeof both);
+    return known;
+}
+
+/* An entry of the store is the frame, then the image. */
+static bool find(Hash128 key, GpuCompiled *c)
+{
+    StrBuf all = {0};
+    bool found = store_get(key, &all) && all.n > sizeof c->frame;
+
+    if (found) {
+        memcpy(&c->frame, all.s, sizeof c->frame);
+        sb_write(&c->image, all.s + sizeof c->frame, all.n - sizeof c->frame);
+    }
+    sb_done(&all);
+    return found;
+}
+
+static void file(Hash128 key, const GpuCompiled *c)
+{
+    StrBuf all = {0};
+
+    sb_write(&all, (const char *)&c->frame, sizeof c->frame);
+    sb_write(&all, c->image.s, c->image.n);
+    store_put(key, all.s, all.n);
+    sb_done(&all);
+}
+
+static bool make(const TileKernel *k, const Machine *m, GpuCompiled *c, StrBuf *err)
+{
+    Hash128 stored;
+    bool keep = m && store_in_use() && store_key(c->key, &stored);
+
+    if (keep && find(stored, c))
+        return true;
+    if (!(m ? compile_ptx(k, m, &c->frame, &c->image, err) : compile_stand_in(k, &c->frame, &c->image, err)))
+        return false;
+    if (keep)
+        file(stored, c);
+    return true;
+}
+
+static void *compile(const TileKernel *k, StrBuf *err)
+{
+    const char *arch;
+    const Machine *m = target(&arch);
+    Hash128 key = key_of(k, arch);
+    uintptr_t at;
+    GpuCompiled *c = map_find(&in_use, key.lo | 1, &at) ? (GpuCompiled *)at : NULL;
+
+    if (c && c->key.lo == key.lo && c->key.hi == key.hi) {
+        c->refs++;
+        return c;
+    }
+    c = tsr_calloc(sizeof *c);
+    c->refs = 2;
+    c->key = key;
+    if (make(k, m, c, err)) {
+        map_set(&in_use, key.lo | 1, (uintptr_t)c);
+        return c;
+    }
+    sb_done(&c->image);
+    tsr_free(c);
+    return NULL;
+}
+
+static void drop(void *code) { ((GpuCompiled *)code)->refs--; }
+
+static uint32_t users(const void *code) { return ((const GpuCompiled *)code)->refs - 1; }
+static KernelFn *no_entry(const void *code) { return NULL; }
+static int64_t no_scratch(const void *code, const int64_t *size) { return 0; }
+
+static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop};
+
+static GpuFunction *function_of(GpuCompiled *c, GpuDevice *g)
+{
+    GpuModule *m;
+
+    if (g->index >= GPUS_MAX)
+        return NULL;
+    if (!c->function[g->index] && (m = gpu_module_load(g, sb_str(&c->image), c->image.n)))
+        c->function[g->index] = gpu_module_function(m, "kernel");
+    return c->function[g->index];
+}
+
+static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
+{
+    GpuCompiled *c = code;
+    GpuDevice *g = device_gpu(device);
+    GpuFunction *f = g ? function_of(c, g) : NULL;
+    uint64_t words[GPU_WORDS];
+    int64_t groups[3], all, shared;
+    int n;
+
+    if (!f)
+        return -1;
+    shared = gpu_shared(k, &c->frame, sizes);
+    if (!tile_groups(k, sizes, groups) || shared < 0 || shared > g->shared_group ||
+        __builtin_mul_overflow(groups[0] * groups[1], groups[2], &all) || all > INT32_MAX)
+        return 0;
+    if (!all)
+        return 1;
+    n = gpu_words(k, sizes, groups, args, words);
+    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)all}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
+                                      .nbytes = 8 * (size_t)n, .where = {k->name->text, where}}) ? 1 : -1;
+}
+
+void gpu_kernels_begin(void) { far_begin(&gpu_compiler, launch); }

@@ -1,0 +1,17 @@
+/*
+ * far.h - what runs on GPUs of the driver's: bodies of `fused` nodes (fused.h), single ops, matrix products.
+ *
+ * An op whose operands are on such a GPU runs there where it is elementwise, a sum or an extreme, or a matrix product; any other has its
+ * operands brought to the host by who reads them, and its result belongs to the GPU again.  The bits are the host's, except
+ * of products of bf16, f16, fp8 and bytes, which matrix units do.
+ */
+#ifndef TSR_IR_FAR_H
+#define TSR_IR_FAR_H
+
+#include "ir/schedule/fused.h"
+
+/* A kernel's code on a device. 1: it is on its way; 0: the device has no room for it; -1: there is a fault (runtime/cuda.h). */
+typedef int FarLaunch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
+void far_begin(const KernelCompiler *compiler, FarLaunch *launch);
+
+#endif
