@@ -137,6 +137,8 @@ KVal kb_apply(Body *B, OpId op, KVal *in, int n)
         dt = weak ? DT_f64 : DT_f32;
     if (!loop_find(op, dt) && !dtype_is_inexact(dt))
         dt = weak ? DT_f64 : DT_f32;
+    if (op == OP_where && in[0].kind == K_BLOCK && weak && dt == DT_f64)
+        dt = DT_f32;                                        /* a block of Python's floats, as tile.full makes it */
     for (int i = 0; i < n; i++) {
         ref[i] = op == OP_where && i == 0 ? kb_ref(B, kb_truth(B, in[i]), DT_bool) : kb_ref(B, in[i], dt);
         if (!ref[i].node || (tile_type(ref[i])->rank && !join_shape(B, tile_type(ref[i]), &rank, shape)))

@@ -393,8 +393,8 @@ static KVal attribute(Body *B, const AstAttribute *e)
             return kb_number(base.kind == K_PLACE ? kplace_free(base.place) : tile_type(base.ref)->rank);
         if (!strcmp(s, "dtype"))
             return kb_static(B, dtype_value(base.kind == K_PLACE ? base.place->dtype : (DType)tile_type(base.ref)->dtype, NULL));
-        if (!strcmp(s, "T"))
-            return block_method(B, kb_value(B, base), "T", NULL, NULL, 0);
+        if (!strcmp(s, "T") || !strcmp(s, "mT"))
+            return block_method(B, kb_value(B, base), s, NULL, NULL, 0);
     }
     return method(B, base, e->attr);
 }

@@ -118,7 +118,7 @@ static KVal join_numbers(Body *B, KVal a, KVal b)
     bool floats = is_weak_float(a) || is_weak_float(b);
     KVal block = a.kind == K_BLOCK ? a : b;
 
-    if (is_truth(a) && is_truth(b))
+    if (is_truth(a) && is_truth(b) && a.kind != K_BLOCK && b.kind != K_BLOCK)
         return scalar_type(B, DT_bool, false);
     if (kb_is_int(a) && kb_is_int(b))
         return int_type(B);
@@ -129,10 +129,10 @@ static KVal join_numbers(Body *B, KVal a, KVal b)
         return kb_fail(B, "E0609: a variable is %s on one way and %s on another: tile.cast one of them", dtype_info[x].name, dtype_info[y].name);
     if (floats && !dtype_is_inexact(dt))
         dt = DT_f32;
-    if (dt == DT_bool)                                      /* with an int */
-        return int_type(B);
-    if (a.kind != K_BLOCK && b.kind != K_BLOCK)
-        return scalar_type(B, dt, false);
+    if (a.kind != K_BLOCK && b.kind != K_BLOCK)             /* a truth with an int is an int */
+        return dt == DT_bool ? int_type(B) : scalar_type(B, dt, false);
+    if (dt == DT_bool && !(is_truth(a) && is_truth(b)))
+        return kb_fail(B, "E0609: a variable is bool on one way and an int on another: tile.cast one of them");
     if (a.kind == K_BLOCK && b.kind == K_BLOCK && (tile_type(a.ref)->rank != tile_type(b.ref)->rank ||
         memcmp(tile_type(a.ref)->extent, tile_type(b.ref)->extent, sizeof(int32_t) * tile_type(a.ref)->rank)))
         return kb_fail(B, "E0606: a variable is a block value of other extents on another way");

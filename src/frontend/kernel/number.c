@@ -91,6 +91,8 @@ TileRef kb_const(Body *B, DType dt, double f, int64_t i)
 {
     TAttr a = tattr_none;
 
+    if (dtype_is_complex(dt))
+        return kb_convert(B, kb_const(B, dt == DT_c64 ? DT_f32 : DT_f64, f, i), dt);
     a.dtype = (uint8_t)dt;
     a.f = f;
     a.i = i;

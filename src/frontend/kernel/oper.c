@@ -4,6 +4,7 @@
  */
 #include "frontend/kernel/body.h"
 
+#include "frontend/tensor/bind.h"
 #include "frontend/tensor/tensor_ops.h"
 
 #include <string.h>
@@ -72,11 +73,10 @@ bool kb_dtype_arg(const KArgs *a, int i, DType missing, DType *out)
     *out = missing;
     if (!kb_given(a, i))
         return true;
-    if (v.kind == K_STATIC && v.v.tag == V_DTYPE) {
-        *out = as_dtype(v.v)->dtype;
+    if (v.kind == K_STATIC && arg_dtype(a->B->I, v.v, out))
         return true;
-    }
-    return (v.kind == K_STATIC && v.v.tag == V_STR && dtype_find(as_str(v.v)->s, out)) || (kb_fail(a->B, "%s() takes a dtype here", a->name), false);
+    exc_clear(a->B->I);
+    return kb_fail(a->B, "%s() takes a dtype here", a->name), false;
 }
 
 static const KPlace *memory_arg(KArgs *a, int i)

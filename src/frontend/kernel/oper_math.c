@@ -4,6 +4,8 @@
  */
 #include "frontend/kernel/body.h"
 
+#include "frontend/tensor/bind.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +40,33 @@ static KVal block_arg(KArgs *a, int i, int rank)
 
 /* ------------------------------------------------------------- reductions */
 
-static KVal reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
+/* An axis that is longer than a chunk: chunks of equal lengths, then what they came to. */
+static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
+{
+    DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
+    int rank = type_of(v)->rank;
+    int32_t extent = type_of(v)->extent[axis], chunk = TILE_REDUCE_MAX, shape[VIEW_RANK + 1];
+    AxisTag tag[VIEW_RANK] = {{0}};
+    KVal y;
+
+    while (extent % chunk)
+        chunk--;
+    if (chunk == 1 || rank == VIEW_RANK)
+        return kb_fail(B, "an axis of %d elements is not reduced at once: give the block a multiple of %d, or loop over parts of it", extent,
+                       TILE_REDUCE_MAX);
+    for (int i = 0, n = 0; i < rank; i++) {
+        if (i == axis)
+            shape[n++] = extent / chunk;
+        shape[n++] = i == axis ? chunk : type_of(v)->extent[i];
+    }
+    for (int i = 0; i < rank; i++)
+        tag[i] = i == axis ? (AxisTag){0} : v.tag[i];
+    y = kb_reduce_axis(B, op, kb_block(B, kb_reshape(B, kb_convert(B, v.ref, wide), rank + 1, shape), NULL), axis + 1, false);
+    y = kb_bad(y) ? y : kb_reduce_axis(B, op, kb_block(B, y.ref, tag), axis, keep);
+    return kb_bad(y) || !dtype_is_float(dt) || dt == wide ? y : kb_cast(B, y, dt);
+}
+
+KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
 {
     DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
     int rank = type_of(v)->rank, n = 0;
@@ -47,6 +75,8 @@ static KVal reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
     AxisTag tag[VIEW_RANK] = {{0}};
     TileRef x;
 
+    if (extent > TILE_REDUCE_MAX)
+        return reduce_long(B, op, v, axis, keep);
     a.op = (uint8_t)op;
     a.axis = (int8_t)axis;
     x = kb_emit2(B, TOP_reduce, &a, kb_convert(B, v.ref, wide), kb_index(B, extent));
@@ -63,7 +93,7 @@ static KVal reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
 static KVal reduce_all(Body *B, OpId op, KVal v)
 {
     while (v.kind == K_BLOCK)
-        v = reduce_axis(B, op, v, type_of(v)->rank - 1, false);
+        v = kb_reduce_axis(B, op, v, type_of(v)->rank - 1, false);
     return v;
 }
 
@@ -113,65 +143,8 @@ static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, cons
     }
     for (int i = 0; i < type_of(v)->rank; i++)
         count *= r.all || r.axis == i ? type_of(v)->extent[i] : 1;
-    y = r.all ? reduce_all(B, op, v) : reduce_axis(B, op, v, r.axis, r.keep);
+    y = r.all ? reduce_all(B, op, v) : kb_reduce_axis(B, op, v, r.axis, r.keep);
     return mean ? kb_binary(B, AOP_DIV, y, kb_number(count)) : y;
-}
-
-/* ------------------------------------------------------------- moving */
-
-static KVal permute(Body *B, KVal v, const int8_t *axes)
-{
-    TAttr a = tattr_none;
-    AxisTag tag[VIEW_RANK] = {{0}};
-
-    a.rank = (int8_t)type_of(v)->rank;
-    for (int i = 0; i < a.rank; i++) {
-        a.axes[i] = axes[i];
-        tag[i] = v.tag[axes[i]];
-    }
-    return kb_block(B, kb_emit1(B, TOP_permute, &a, v.ref), tag);
-}
-
-static KVal transpose(Body *B, KVal v)
-{
-    int8_t axes[VIEW_RANK];
-    int rank = type_of(v)->rank;
-
-    if (rank < 2)
-        return v;
-    for (int i = 0; i < rank && i < VIEW_RANK; i++)
-        axes[i] = (int8_t)(i < rank - 2 ? i : 2 * rank - 3 - i);
-    return permute(B, v, axes);
-}
-
-static KVal reshape(Body *B, KVal v, const KVal *arg, int n)
-{
-    KVal *item;
-    int32_t shape[VIEW_RANK];
-    int64_t left = 1, x;
-    int open = -1;
-
-    if (n == 1 && (n = kb_sequence(B, arg[0], &item)) >= 0)
-        arg = item;
-    n = n < 0 ? 1 : n;
-    if (n > VIEW_RANK)
-        return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
-    for (int i = 0; i < type_of(v)->rank; i++)
-        left *= type_of(v)->extent[i];
-    for (int i = 0; i < n; i++) {
-        if (!kb_static_int(B, arg[i], "an extent", &x))
-            return KBAD;
-        if (x == -1 && open < 0)
-            open = i;
-        else if (x < 1 || left % x)
-            return kb_fail(B, "a block value of other extents does not reshape to these");
-        else
-            left /= x;
-        shape[i] = (int32_t)x;
-    }
-    if (open >= 0)
-        shape[open] = (int32_t)left;
-    return kb_block(B, kb_reshape(B, v.ref, n, shape), NULL);
 }
 
 /* ------------------------------------------------------------- methods */
@@ -191,12 +164,12 @@ static KVal scalar_method(Body *B, KVal v, const char *name, const KVal *arg, in
     return kb_fail(B, "a value of a kernel has no method %s()", name);
 }
 
-static bool dtype_of(const KVal *arg, int n, DType *out)
+static bool dtype_of(Body *B, const KVal *arg, int n, DType *out)
 {
-    if (n < 1 || arg[0].kind != K_STATIC || arg[0].v.tag != V_DTYPE)
-        return false;
-    *out = as_dtype(arg[0].v)->dtype;
-    return true;
+    bool ok = n >= 1 && arg[0].kind == K_STATIC && arg_dtype(B->I, arg[0].v, out);
+
+    exc_clear(B->I);
+    return ok;
 }
 
 KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n)
@@ -206,6 +179,7 @@ KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym 
         {"amin", OP_min, false}, {"any", OP_any, false}, {"all", OP_all, false}, {"mean", OP_sum, true},
     };
     DType dt;
+    KVal y;
 
     if (kb_bad(v))
         return v;
@@ -213,17 +187,15 @@ KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym 
         return kb_group_method(B, v, name, arg, names, n);
     if (!strcmp(name, "append") && v.kind == K_LIST)
         return kb_fail(B, "a list in a kernel has its length: make it with a comprehension");
-    if ((!strcmp(name, "to") || !strcmp(name, "astype") || !strcmp(name, "cast")) && dtype_of(arg, n, &dt))
+    if ((!strcmp(name, "to") || !strcmp(name, "astype") || !strcmp(name, "cast")) && dtype_of(B, arg, n, &dt))
         return kb_cast(B, v, dt);
     if (v.kind != K_BLOCK)
         return kb_is_value(v) ? scalar_method(B, v, name, arg, n) : kb_fail(B, "there is no method %s() here", name);
     for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
         if (!strcmp(reductions[i].name, name))
             return reduction(B, v, reductions[i].op, reductions[i].mean, arg, names, n);
-    if (!strcmp(name, "T") || !strcmp(name, "transpose"))
-        return transpose(B, v);
-    if (!strcmp(name, "reshape"))
-        return reshape(B, v, arg, n);
+    if (kb_block_moved(B, v, name, arg, names, n, &y))
+        return y;
     return scalar_method(B, v, name, arg, n);
 }
 
@@ -445,9 +417,9 @@ static KVal op_softmax_online(KArgs *a)
     s = kb_bad(s) ? s : kb_block(B, columns_that_are(B, s), s.tag);
     if (kb_bad(s))
         return s;
-    m = reduce_axis(B, OP_max, s, 1, false);
+    m = kb_reduce_axis(B, OP_max, s, 1, false);
     p = kb_bad(m) ? m : kb_block(B, exp_below(B, s.ref, column(B, m.ref)), s.tag);
-    return kb_bad(p) ? p : triple(B, p, m, reduce_axis(B, OP_sum, p, 1, false));
+    return kb_bad(p) ? p : triple(B, p, m, kb_reduce_axis(B, OP_sum, p, 1, false));
 }
 
 static KVal op_softmax_accumulate(KArgs *a)
@@ -626,7 +598,7 @@ KVal oper_math(KArgs *a)
     case KOP_cast: return op_cast(a);
     case KOP_transpose:
         v = block_arg(a, 0, 0);
-        return kb_bad(v) ? v : transpose(a->B, v);
+        return kb_bad(v) ? v : kb_transpose(a->B, v, NULL, 0);
     case KOP_rsqrt: return op_rsqrt(a);
     case KOP_broadcast: return op_broadcast(a);
     case KOP_mask_causal: return op_mask_causal(a);
