@@ -127,6 +127,7 @@ static bool new_enough(void *library)
 static bool start(void)
 {
     CUresult r = cu.Init(0);
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     int n = 0;
     StrBuf why = {0};
 
@@ -135,8 +136,7 @@ static bool start(void)
     if (r == CUDA_SUCCESS && n > 0)
         return true;
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_NO_DEVICE)
-        return fail("E0741: the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES is %s)",
-                    getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "not set");
+        return fail("E0741: the NVIDIA driver finds no GPU%s%s", visible ? ", where CUDA_VISIBLE_DEVICES is " : "", visible ? visible : "");
     cuda_say(&why, r);
     fail("E0743: the NVIDIA driver does not start: %s", sb_str(&why));
     sb_done(&why);

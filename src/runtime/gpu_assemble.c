@@ -419,7 +419,7 @@ static bool assemble(GpuDevice *g, const char *ptx, size_t n, const char *arch, 
         read_log(out, sb_str(&said));
         keep(key, out);
     } else {
-        fault(FAULT_RUN, "E0747: PTX for %s cannot be assembled (%s): %.*s", arch, way == BY_DRIVER ? "by the driver" : found, 1200, sb_str(&said));
+        fault(FAULT_RUN, "E0746: PTX for %s cannot be assembled (%s): %.*s", arch, way == BY_DRIVER ? "by the driver" : found, 1200, sb_str(&said));
     }
     sb_done(&said);
     return ok;
@@ -433,7 +433,7 @@ bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out)
     *out = (GpuAssembly){0};
     gpu_lock();
     find_way();
-    ok = target_of(ptx, n, arch, sizeof arch) ? assemble(g, ptx, n, arch, out) : fault(FAULT_RUN, "E0747: PTX without a .target");
+    ok = target_of(ptx, n, arch, sizeof arch) ? assemble(g, ptx, n, arch, out) : fault(FAULT_RUN, "E0746: PTX without a .target");
     gpu_unlock();
     return ok;
 }

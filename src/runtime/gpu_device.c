@@ -96,6 +96,25 @@ int gpu_count(void)
 
 const GpuDevice *gpu_look(int index) { return index >= 0 && index < gpu_count() ? &device[index] : NULL; }
 
+/* Units for f32 in a multiprocessor: 64 in the chips for data centres before sm_90, else 128. */
+static double lanes_of(int sm) { return sm == 70 || sm == 75 || sm == 80 ? 64 : 128; }
+
+void gpu_facts(const GpuDevice *g, GpuModel *out)
+{
+    *out = g->model ? *g->model : (GpuModel){.arch = ""};
+    out->name = g->name;
+    out->processors = g->processors;
+    out->shared_group = g->shared_group >> 10;
+    out->shared_processor = g->shared_processor >> 10;
+    out->registers = g->registers;
+    out->cache = g->cache >> 20;
+    out->memory = (int)((g->memory + (1 << 29)) >> 30);
+    if (g->clock)
+        out->flops = 2 * lanes_of(g->sm) * g->processors * g->clock * 1e3;
+    if (g->memory_clock && g->bus)
+        out->bandwidth = 2 * g->memory_clock * 1e3 * g->bus / 8;
+}
+
 /* ---- starting ---- */
 
 static void stop(GpuDevice *g, GpuState *s)
@@ -287,6 +306,18 @@ bool gpu_sync(GpuDevice *g)
         gpu_forget_launches(g);
     gpu_unlock();
     return ok;
+}
+
+bool gpu_finish(void)
+{
+    bool ok = true;
+
+    for (int i = 0; i < ndevices && ok; i++) {
+        const GpuState *s = device[i].state;
+        if (s && (s->nlaunched[GPU_MAIN] || s->nlaunched[GPU_COPY]))
+            ok = gpu_sync(&device[i]);
+    }
+    return ok && !fault_kept;
 }
 
 /* ---- events ---- */

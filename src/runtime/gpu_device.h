@@ -41,6 +41,7 @@ typedef struct GpuDevice {
 
 int gpu_count(void);                    /* 0 where there is no driver; opens it at the first call */
 const GpuDevice *gpu_look(int index);   /* what is known of it, not started; NULL: there is none */
+void gpu_facts(const GpuDevice *g, GpuModel *out);      /* a row as gpu.def has them, of what the driver says; links are the known model's */
 GpuDevice *gpu_of(int index);           /* one that was started before, whatever became of it */
 GpuDevice *gpu_device(int index);       /* started, its context current in this thread; NULL: a fault is kept */
 bool gpu_enter(GpuDevice *g);           /* make its context current in this thread, as every call below does by itself */
@@ -52,6 +53,7 @@ CUstream gpu_stream(GpuDevice *g, GpuStream s);
 bool gpu_check(GpuDevice *g, CUresult r, const char *call);
 /* Wait until all that was put on the device is done. */
 bool gpu_sync(GpuDevice *g);
+bool gpu_finish(void);                  /* gpu_sync of each device that has launches nobody waited for: at the end of a program */
 bool gpu_sync_stream(GpuDevice *g, GpuStream s);
 
 /* What is remembered of a launch until a wait has shown that it went well. */

@@ -53,7 +53,7 @@ static bool load(GpuModule *m, const void *image)
         return true;
     if (*log) {
         cuda_say(&why, r);
-        fault(FAULT_RUN, "E0747: gpu:%d does not load a module: %s: %s", m->g->index, sb_str(&why), log);
+        fault(FAULT_RUN, "E0746: gpu:%d does not load a module: %s: %s", m->g->index, sb_str(&why), log);
         sb_done(&why);
         return false;
     }

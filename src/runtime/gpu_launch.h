@@ -27,7 +27,7 @@ typedef struct GpuAssembly {
 
 /*
  * PTX to a cubin. `g` may be NULL where ptxas or nvJitLink is there: the chip is then what the PTX's .target names.
- * false: a fault E0747 with what the assembler said.  gpu_assembly_done is due in either case.
+ * false: a fault E0746 with what the assembler said.  gpu_assembly_done is due in either case.
  */
 bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out);
 void gpu_assembly_done(GpuAssembly *a);

@@ -155,6 +155,10 @@ static void put_size(StrBuf *out, size_t n)
     double v = (double)n / 1024;
     int u = 0;
 
+    if (n < 1024) {
+        sb_printf(out, "%zu bytes", n);
+        return;
+    }
     for (; v >= 1024 && u < 3; u++)
         v /= 1024;
     sb_printf(out, "%.*f %cB", v < 10 ? 1 : 0, v, unit[u]);
@@ -199,7 +203,7 @@ static void say_full(GpuDevice *g, size_t bytes)
     sb_puts(&out, " left: tensors of this program hold ");
     put_size(&out, p->sum.used);
     if (p->sum.blocks) {
-        sb_printf(&out, " in %lld blocks", (long long)p->sum.blocks);
+        sb_printf(&out, " in %lld block%s", (long long)p->sum.blocks, p->sum.blocks > 1 ? "s" : "");
         put_holders(p, &out);
     }
     sb_puts(&out, "; between them ");

@@ -2,7 +2,6 @@
 #include "runtime/mesh.h"
 
 #include "base/vec.h"
-#include "runtime/cuda.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -143,25 +142,6 @@ int device_enter(int device)
     device_now = device;
     devices_used |= device != 0;
     return was;
-}
-
-bool tensor_on(Tensor **t, int device)
-{
-    Tensor *c;
-    int was;
-
-    if ((*t)->tracer || (*t)->store->device == (uint32_t)device)
-        return true;
-    was = device_enter(device);
-    c = tensor_copy(*t);
-    device_enter(was);
-    if (!c || fault_kept) {
-        tensor_unref(c);
-        return false;
-    }
-    tensor_unref(*t);
-    *t = c;
-    return true;
 }
 
 static int device_at(const Tensor *t) { return t->store ? (int)t->store->device : 0; }

@@ -7,6 +7,8 @@
 #include "runtime/tensor.h"
 
 #include "base/alloc.h"
+#include "runtime/cuda.h"
+#include "runtime/mesh.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -217,10 +219,14 @@ static bool copied_far(Tensor *to, const Tensor *from)
     return (to->store->away | from->store->away) && from->contiguous && storage_copy_far(to->store, 0, from->store, at, to->store->nbytes);
 }
 
-Tensor *tensor_copy(const Tensor *t)
+static Tensor *copy_on(const Tensor *t, int device)
 {
-    Tensor *c = tensor_new(t->dtype, t->rank, t->shape);
+    int was = device_now;
+    Tensor *c;
 
+    device_now = device;
+    c = tensor_new(t->dtype, t->rank, t->shape);
+    device_now = was;
     if (!c)
         return NULL;
     c->policy = t->policy;
@@ -228,6 +234,25 @@ Tensor *tensor_copy(const Tensor *t)
     if (!copied_far(c, t))
         tensor_assign(c, t);
     return c;
+}
+
+Tensor *tensor_copy(const Tensor *t) { return copy_on(t, t->store->device ? (int)t->store->device : device_now); }
+
+bool tensor_on(Tensor **t, int device)
+{
+    Tensor *c;
+
+    if ((*t)->tracer || (*t)->store->device == (uint32_t)device)
+        return true;
+    devices_used |= device != 0;
+    c = copy_on(*t, device);
+    if (!c || fault_kept) {
+        tensor_unref(c);
+        return false;
+    }
+    tensor_unref(*t);
+    *t = c;
+    return true;
 }
 
 Tensor *tensor_contiguous(Tensor *t)

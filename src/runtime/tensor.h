@@ -84,7 +84,7 @@ size_t tensor_nbytes(const Tensor *t);                  /* packed bytes of its e
 Tensor *tensor_contiguous(Tensor *t);                   /* itself (a new reference) or a row-major copy; NULL: no memory */
 /* Make *t the only owner of its elements, copying if it is not. false: no memory. */
 bool tensor_own(Tensor **t);
-Tensor *tensor_copy(const Tensor *t);                   /* a fresh row-major copy */
+Tensor *tensor_copy(const Tensor *t);                   /* a fresh row-major copy, on the same device; of the host's where new tensors are made */
 bool tensor_same_bits(const Tensor *a, const Tensor *b);/* equal shape, dtype and element bits (NaNs included) */
 
 /* Element access, slow and general. Index is the storage element. */

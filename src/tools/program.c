@@ -7,6 +7,7 @@
 
 #include "frontend/eval/interp.h"
 #include "frontend/tensor/memory.h"
+#include "runtime/gpu_device.h"
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
 #include "runtime/store.h"
@@ -179,7 +180,7 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
     pool_init((int)o->number[OPT_threads]);
     timed_on = option_on(o, OPT_trace_kernels);
     I = interp_new(&io);
-    if (!interp_run_unit(I, p->unit, sym("__main__")))
+    if (!interp_run_unit(I, p->unit, sym("__main__")) || (!gpu_finish() && is_err(fault_raise(I, VNONE))))
         code = uncaught(I);
     else if (o->verb == VERB_prof && !finish_profile(I, o))
         code = uncaught(I);

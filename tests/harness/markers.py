@@ -4,7 +4,7 @@
     #! text     `check` reports an error on this line that contains text, or the code E0301
     #~ text     the run fails with exit code 1 and standard error contains text
     #: text     standard output contains text somewhere
-    # test: key=value ...   (first line) args= cmd= flags= sim= needs= debug slow
+    # test: key=value ...   (first line) args= cmd= flags= sim= gpu= needs= debug slow
 """
 import dataclasses
 import json
@@ -97,6 +97,8 @@ def check_program(tessera, path, *, flags=(), env=None, memory=process.MEMORY, p
     need = e.options.get("needs")
     if need and not os.environ.get("TESSERA_TEST_" + need.upper()):
         raise Skip(f"needs {need}")
+    if "gpu" in e.options:
+        env = {**(env or {}), **process.fake_driver(tessera, e.options["gpu"])}
     p = process.run(command(tessera, path, e, flags), timeout=(60 if "slow" in e.options else 20) * patience, cwd=path.parent,
                     env=env, memory=memory)
     if why := process.died(p):

@@ -1,5 +1,6 @@
 """Child processes with a limit on time, memory and stack, so that no test can take the machine along."""
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 from .test import Fail
 
 MEMORY = 4 << 30
+NO_DRIVER = {"TESSERA_CUDA_LIBRARY": ""}        # tests mean the same where there are GPUs; those that want one name a driver
 
 
 def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=None, env=None, cwd=None, binary=False,
@@ -27,13 +29,19 @@ def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=No
     source = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
         p = subprocess.run([str(a) for a in argv], stdout=stdout, stderr=subprocess.PIPE, timeout=timeout,
-                           preexec_fn=limits, env={**os.environ, **(env or {})}, cwd=cwd, **source)
+                           preexec_fn=limits, env={**os.environ, **NO_DRIVER, **(env or {})}, cwd=cwd, **source)
     except subprocess.TimeoutExpired:
         raise Fail(f"ran longer than {timeout} s") from None
     if not binary:
         p.stdout = (p.stdout or b"").decode(errors="replace")
         p.stderr = (p.stderr or b"").decode(errors="replace")
     return p
+
+
+def fake_driver(tessera, how="1"):
+    """The environment in which a program finds the driver of the tests (tests/fake), with what FAKE_CUDA is to say; "1": nothing."""
+    library = next(l for folder in pathlib.Path(tessera).resolve().parents if (l := folder / "tests/fake/libfake_cuda.so").exists())
+    return {"TESSERA_CUDA_LIBRARY": str(library), "FAKE_CUDA": "" if how == "1" else how}
 
 
 def died(p):

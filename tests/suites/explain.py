@@ -3,7 +3,8 @@
 An example that says ```tsr lint, or lint=--registers, is given to `tessera lint`.
 
 What a terminal shows for the first example is kept in tests/golden/CODE.txt; `python3 tests/run.py explain --write-golden` writes
-these texts anew, to be read before they are committed.  An example that needs devices says ```tsr sim=4.
+these texts anew, to be read before they are committed.  An example that needs devices says ```tsr sim=4, or gpu=SPEC for
+the driver of the tests as FAKE_CUDA=SPEC makes it (gpu=1: as it is).
 """
 import json
 import pathlib
@@ -15,19 +16,20 @@ from harness.test import Fail, Test
 from suites.documents import blocks
 
 
-def tessera(ctx, verb, *options, text):
+def tessera(ctx, verb, *options, text, env=None):
     """The command over the text, as a file named alike in all of them."""
     with tempfile.TemporaryDirectory() as d:
         (pathlib.Path(d) / "example.tsr").write_text(text)
-        p = process.run([ctx.tessera, verb, *options, "example.tsr"], cwd=d)
+        p = process.run([ctx.tessera, verb, *options, "example.tsr"], cwd=d, env=env)
     if why := process.died(p):
         raise Fail(why)
     return p
 
 
 def run(ctx, info, text):
-    devices = re.search(r"\bsim=(\d+)", info)
-    return tessera(ctx, "run", *(("--sim-devices", devices[1]) if devices else ()), text=text)
+    devices, fake = re.search(r"\bsim=(\d+)", info), re.search(r"\bgpu=(\S+)", info)
+    return tessera(ctx, "run", *(("--sim-devices", devices[1]) if devices else ()), text=text,
+                   env=process.fake_driver(ctx.tessera, fake[1]) if fake else None)
 
 
 def lint(ctx, info, text, *options):

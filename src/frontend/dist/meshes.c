@@ -1,7 +1,8 @@
 /* Devices and meshes by their numbers, and where tensors are. */
 #include "frontend/dist/dist.h"
 
-#include "runtime/gpu.h"
+#include "runtime/cuda.h"
+#include "runtime/gpu_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,19 +115,45 @@ static Value f_device_enter(Interp *I, Value *a)
     return vint(device_enter((int)a[0].i));
 }
 
+static Value facts_of(const GpuModel *m)
+{
+    const double fact[] = {m->processors, m->shared_group, m->shared_processor, m->registers, m->cache, m->memory, m->flops, m->bandwidth, m->links};
+    Value t = tuple_new(sizeof fact / sizeof *fact);
+
+    for (size_t i = 0; i < sizeof fact / sizeof *fact; i++)
+        as_tuple(t)->at[i] = fact[i] < 1e8 ? vint((int64_t)fact[i]) : vfloat(fact[i]);
+    return t;
+}
+
 static Value f_model(Interp *I, Value *a)
 {
     if (!args_are(I, a, "s"))
         return VERR;
     const GpuModel *m = gpu_model(as_str(a[0])->s);
-    const double fact[] = {m ? m->processors : 0, m ? m->shared_group : 0, m ? m->shared_processor : 0, m ? m->registers : 0, m ? m->cache : 0,
-                           m ? m->memory : 0, m ? m->flops : 0, m ? m->bandwidth : 0, m ? m->links : 0};
-    Value t = m ? tuple_new(sizeof fact / sizeof *fact) : VNONE;
 
-    for (size_t i = 0; m && i < sizeof fact / sizeof *fact; i++)
-        as_tuple(t)->at[i] = fact[i] < 1e8 ? vint((int64_t)fact[i]) : vfloat(fact[i]);
+    return m ? facts_of(m) : VNONE;
+}
+
+/* A GPU of the driver's: its name, and the facts of f_model as the driver has them; None: the device is none. */
+static Value f_gpu(Interp *I, Value *a)
+{
+    const GpuDevice *g;
+    GpuModel m;
+    Value t;
+
+    if (!args_are(I, a, "i"))
+        return VERR;
+    if (!device_is_far((int)a[0].i) || !(g = gpu_look((int)a[0].i - 1)))
+        return VNONE;
+    gpu_facts(g, &m);
+    t = tuple_new(2);
+    as_tuple(t)->at[0] = str_c(g->name);
+    as_tuple(t)->at[1] = facts_of(&m);
     return t;
 }
+
+/* Why there are no GPUs, beginning with the number of the error; None: there are some, or are simulated. */
+static Value f_no_gpu(Interp *I, Value *a) { return devices_gpus() || !*cuda_reason() ? VNONE : str_c(cuda_reason()); }
 
 static Value f_device_now(Interp *I, Value *a) { return vint(device_now); }
 
@@ -176,6 +203,10 @@ bool arg_device(Interp *I, Value v, int *number)
 
     if (v.tag == V_STR && device_named(as_str(v)->s, number))
         return true;
+    if (v.tag == V_STR && *number > 0 && !devices_gpus() && *cuda_reason()) {
+        raise(I, EXC_ValueError, "%s; so there is no device '%s'; devices: cpu; --sim-devices %d simulates it", cuda_reason(), as_str(v)->s, *number);
+        return false;
+    }
     if (v.tag == V_STR) {
         raise(I, EXC_ValueError, devices_gpus() ? "there is no dtype or device '%s' here; devices: cpu, gpu:0 to gpu:%d"
                                                 : "there is no dtype or device '%s' here; devices: cpu", as_str(v)->s, devices_gpus() - 1);
@@ -195,6 +226,8 @@ Value device_move(Interp *I, Tensor *t, int number)
     tensor_ref(t);
     if (!tensor_on(&t, number)) {
         tensor_unref(t);
+        if (fault_kept)
+            return fault_raise(I, VNONE);
         return raise(I, EXC_MemoryError, "not enough memory for the tensor");
     }
     return tensor_value(t);
@@ -229,6 +262,8 @@ const NativeDef dist_mesh_natives[] = {
     {"_dist", "coordinates", f_coordinates, "(mesh: int, rank: int) -> tuple", "Where a rank is along each axis."},
     {"_dist", "device_enter", f_device_enter, "(device: int) -> int", "Make new tensors there; the place before."},
     {"_dist", "model", f_model, "(name: str) -> tuple", "A GPU's model as gpu.def has it: multiprocessors, shared memory of a group and of a multiprocessor in KB, registers, cache in MB, memory in GB, operations, bytes of memory and of links a second; None: not known."},
+    {"_dist", "gpu", f_gpu, "(device: int) -> tuple", "The name of a GPU of the driver's, and its facts as model gives them; None: the device is none."},
+    {"_dist", "no_gpu", f_no_gpu, "() -> str", "Why there are no GPUs; None: there are some."},
     {"_dist", "device_now", f_device_now, "() -> int", "Where new tensors are made."},
     {"_dist", "device_of", f_device_of, "(x: Tensor) -> int", "Where a tensor is; -1: over a mesh."},
     {"_dist", "fill", f_fill, "(x: Tensor, value: Tensor) -> None", "x becomes value, for everybody who holds it."},

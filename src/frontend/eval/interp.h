@@ -129,6 +129,7 @@ Value prelude_get(Interp *I, const char *name);         /* by name, borrowed; V_
  * or KeyboardInterrupt is pending. */
 bool interp_enter(Interp *I);
 void interp_leave(Interp *I);
+Value fault_raise(Interp *I, Value result);             /* takes the result, and raises a GPU's fault (runtime/cuda.h) where there is one */
 bool interp_poll(Interp *I);                            /* in long loops: ctrl-C (tsr_interrupted)? false: pending */
 
 /* Where print goes. */

@@ -8,6 +8,7 @@
 #include "frontend/eval/eval.h"
 
 #include "base/hash.h"
+#include "runtime/cuda.h"
 
 #include <alloca.h>
 #include <assert.h>
@@ -293,6 +294,21 @@ static bool settle_args(Interp *I, const NativeSig *s, Value *a)
     return true;
 }
 
+Value fault_raise(Interp *I, Value result)
+{
+    static const ExcKind kind_of[] = {[FAULT_RUN] = EXC_RuntimeError, [FAULT_MEMORY] = EXC_MemoryError, [FAULT_VALUE] = EXC_ValueError};
+    StrBuf text = {0};
+    FaultKind kind;
+
+    if (fault_take(&text, &kind) && !exc_pending(I)) {
+        if (!is_err(result))
+            value_unref(result);
+        result = raise(I, kind_of[kind], "%s", sb_str(&text));
+    }
+    sb_done(&text);
+    return result;
+}
+
 /* Positions only, as nearly every call: they are copied, and the rest are defaults. */
 static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *s, const Value *args, int nargs)
 {
@@ -308,6 +324,8 @@ static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *
         a[0] = unwrap_base(a[0]);
     nf->obj.refs++;
     r = nf->def->fn(I, a);
+    if (__builtin_expect(fault_kept, 0))
+        r = fault_raise(I, r);
     obj_unref(nf);
     return r;
 }
@@ -337,6 +355,8 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
         if (s->n && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
             a[0] = unwrap_base(a[0]);
         r = d->fn(I, a);
+        if (__builtin_expect(fault_kept, 0))
+            r = fault_raise(I, r);
     }
     if (s->varargs >= 0)
         value_unref(a[s->varargs]);

@@ -7,6 +7,8 @@
  */
 #include "frontend/eval/lower.h"
 
+#include "runtime/cuda.h"
+
 #include <alloca.h>
 #include <string.h>
 
@@ -93,6 +95,8 @@ static inline Value call_native(const Step *n, Frame *f, NativeObj *nf, const Va
         (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
         a[0] = unwrap_base(a[0]);
     r = nf->def->fn(f->I, a);
+    if (__builtin_expect(fault_kept, 0))
+        r = fault_raise(f->I, r);
     for (int i = extra; i < nargs; i++)
         value_unref(held[i]);
     return r;

@@ -48,6 +48,7 @@ Value raise_op_error(Interp *I)
         [OPERR_INDEX] = EXC_IndexError, [OPERR_VALUE] = EXC_ValueError, [OPERR_MEMORY] = EXC_MemoryError,
         [OPERR_ZERODIV] = EXC_ZeroDivisionError, [OPERR_NUMERIC] = EXC_NumericalError,
         [OPERR_HOST] = EXC_RuntimeError, [OPERR_TRACE] = EXC_TypeError, [OPERR_ASSERT] = EXC_AssertionError,
+        [OPERR_DEVICE] = EXC_RuntimeError,
     };
     Trace *T = trace_of(I);
     if (!exc_pending(I)) {

@@ -9,6 +9,7 @@
 #include "frontend/tensor/linear.h"
 
 #include "frontend/syntax/ast.h"
+#include "runtime/cuda.h"
 
 #include <math.h>
 #include <string.h>
@@ -167,7 +168,8 @@ static Tensor *single(Interp *I, Value v, const char *what)
         sb_done(&s);
         return NULL;
     }
-    return t;
+    storage_read(t->store);
+    return fault_kept && is_err(fault_raise(I, VNONE)) ? NULL : t;
 }
 
 int tensor_op_truth(Interp *I, Value v)
@@ -298,7 +300,7 @@ bool tensor_op_repr(Interp *I, Value v, StrBuf *out)
     Tensor *t = as_tensor(v), *c = tensor_concrete(t);
     if (c) {
         tensor_print(c, out);
-        return true;
+        return !fault_kept || !is_err(fault_raise(I, VNONE));
     }
     TType type = tensor_type(t);
     sb_puts(out, "Tensor(<traced>, shape=(");

@@ -5,6 +5,7 @@
  */
 #include "ir/graph/level.h"
 #include "ir/graph/shard.h"
+#include "runtime/cuda.h"
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
 
@@ -239,6 +240,18 @@ static bool lies_with(Trace *T, Tensor *const *in, int nin, int nout, Tensor **o
     return ok;
 }
 
+/* A GPU that failed meanwhile: the results are not what the program asked for. */
+static bool device_failed(Trace *T)
+{
+    StrBuf text = {0};
+    FaultKind kind = FAULT_RUN;
+
+    fault_take(&text, &kind);
+    trace_fail(T, kind == FAULT_MEMORY ? OPERR_MEMORY : kind == FAULT_VALUE ? OPERR_VALUE : OPERR_DEVICE, "%s", sb_str(&text));
+    sb_done(&text);
+    return false;
+}
+
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
 {
     StrBuf err = {0};
@@ -251,11 +264,12 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
         for (int i = 0; i < nout; i++)
             mark_result(&out[i], &y[i]);
     sb_done(&err);
-    if (st == K_OK && devices_used && !lies_with(T, in, nin, nout, out)) {
+    bool ok = st == K_OK && (!devices_used || lies_with(T, in, nin, nout, out));
+    if (__builtin_expect(fault_kept, 0))
+        ok = device_failed(T);
+    if (st == K_OK && !ok)
         tensors_unref(out, nout);
-        return false;
-    }
-    return st == K_OK;
+    return ok;
 }
 
 static bool infer_types(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, TType *y, int *nout)

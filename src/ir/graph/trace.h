@@ -57,7 +57,7 @@ typedef struct Tracer {
 } Tracer;
 
 typedef enum { OPERR_NONE, OPERR_SHAPE, OPERR_DTYPE, OPERR_INDEX, OPERR_VALUE, OPERR_MEMORY, OPERR_ZERODIV,
-               OPERR_NUMERIC, OPERR_HOST /* a language exception is already pending */ , OPERR_TRACE, OPERR_ASSERT } OpError;
+               OPERR_NUMERIC, OPERR_HOST /* a language exception is already pending */ , OPERR_TRACE, OPERR_ASSERT, OPERR_DEVICE } OpError;
 
 enum { HOST_RESULTS = 256 };
 
