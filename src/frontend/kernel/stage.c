@@ -95,14 +95,6 @@ static Value triple_of(Staged *s, const Attr *a, Tensor **out, int64_t npos)
     return tuple_of(3, VNONE, outs, named);
 }
 
-/* Is a derivative or a batch of it asked for? */
-static bool is_transformed(const Tensor *x)
-{
-    const Tracer *t = x->tracer;
-
-    return t && t->level && (t->level->kind == TRACE_JVP || t->level->kind == TRACE_LIN || t->level->kind == TRACE_BATCH);
-}
-
 static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *name, Value host, int64_t npos)
 {
     Attr a = attr_default();
@@ -121,9 +113,6 @@ static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *nam
         return raise(I, EXC_RuntimeError, "E0623: kernel '%s' %s: in a staged function a kernel stores to its parameters", name,
                      form->returns ? "returns a value" : "stores to no parameter by name");
     interp_trace(I)->span = interp_span(I);
-    for (int i = 0; i < s->n; i++)
-        if (is_transformed(s->in[i]))
-            return raise(I, EXC_RuntimeError, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", name);
     if (!op_apply(interp_trace(I), OP_launch, &a, s->in, s->n, out, &nout)) {
         raise_op_error(I);
         return VERR;

@@ -381,12 +381,6 @@ void batch_prefetch(Batch *b)
 }
 
 /* Prints happen once for each example, in order, as a loop would have it; a check looks at all at once. */
-void batch_launch(Batch *b)
-{
-    b->r->failed = true;
-    trace_fail(b->r->T, OPERR_TRACE, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp", b->a->name->text);
-}
-
 void batch_effect(Batch *b)
 {
     Tensor *x[OPERANDS_MAX];

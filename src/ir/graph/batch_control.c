@@ -219,6 +219,61 @@ void batch_scan(Batch *b)
     tsr_free(in);
 }
 
+enum { LAUNCH_OPERANDS = 64 };
+
+/* The launch of one example: which of the loop's values each of its operands is. */
+typedef struct Each { Trace *T; const Attr *a; int at[LAUNCH_OPERANDS], n; } Each;
+
+static bool call_launch(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    const Each *e = self;
+    Tensor *x[LAUNCH_OPERANDS];
+
+    (void)nin;
+    for (int i = 0; i < e->n; i++)
+        x[i] = in[e->at[i]];
+    return op_apply(e->T, OP_launch, e->a, x, e->n, out, nout);
+}
+
+/* A kernel is launched for each example: a scan without a carry, over the operands that differ between examples. */
+void batch_launch(Batch *b)
+{
+    Each e = {.T = b->r->T, .a = b->a, .n = b->n};
+    Attr a = attr_default();
+    Tensor *x[LAUNCH_OPERANDS];
+    TType types[LAUNCH_OPERANDS];
+    int n = 0;
+
+    if (b->n > LAUNCH_OPERANDS) {
+        fail(b);
+        return;
+    }
+    if (!memchr(b->in, true, (size_t)b->n)) {               /* as for one */
+        run(b, OP_launch, b->a, b->x, b->n);
+        return;
+    }
+    a.d[0][a.nd[0]++] = b->size;
+    for (int batched = 0; batched < 2; batched++)
+        for (int i = 0; i < b->n; i++)
+            if (b->in[i] == batched) {
+                types[n] = tensor_type(b->x[i]);
+                if (batched)
+                    memmove(types[n].shape, types[n].shape + 1, sizeof(Dim) * --types[n].rank);
+                else
+                    a.n++;
+                e.at[i] = n;
+                x[n++] = b->x[i];
+            }
+    a.region[0] = stage(b->r->T, b->a->name, (TensorFn){call_launch, &e, b->a->nd[0]}, types, n, NULL, NULL);
+    if (a.region[0])
+        run(b, OP_scan, &a, x, n);
+    else
+        fail(b);
+    for (int i = 0; i < b->ny; i++)
+        b->out[i] = true;
+    graph_unref(a.region[0]);
+}
+
 /* A loop with a condition of its own for each example: any(condition), and a body that keeps finished examples. */
 typedef struct Masked { Trace *T; Graph *cond, *body; int ncap; bool guard; /* the body takes the condition first */ } Masked;
 

@@ -272,8 +272,8 @@ void jvp_custom_vjp(Jvp *j) { settle(j, custom_linear(j->r->T, j->a, j->x, j->t,
 
 void jvp_launch(Jvp *j)
 {
-    settle(j, trace_fail(j->r->T, OPERR_TRACE, "E0622: kernel '%s' is called under grad or vmap: wrap it in a function with a custom_vjp",
-            j->a->name->text));
+    settle(j, trace_fail(j->r->T, OPERR_TRACE, "E0622: kernel '%s' is called under grad: wrap it in a function with a custom_vjp; "
+            "jvp and hessian, which go forward, ask for a custom_jvp", j->a->name->text));
 }
 
 void jvp_call(Jvp *j)
