@@ -239,6 +239,69 @@ static bool trees_ok(Check *c, const TileBlock *b)
     return true;
 }
 
+/* ---- producers ---- */
+
+static bool stands_in(const TileNode *n, const TileBlock *b)
+{
+    for (const TileBlock *x = n->block; x; x = x->owner ? x->owner->block : NULL)
+        if (x == b)
+            return true;
+    return false;
+}
+
+/*
+ * Warps that only bring blocks see the number of the round and what stands before the loop. Does a value follow from these, by
+ * arithmetic that reads no memory and makes nobody wait?
+ */
+static bool brought(const TileNode *loop, TileRef v, int *steps)
+{
+    const TileNode *n = v.node;
+
+    if (--*steps < 0)
+        return false;
+    if (!stands_in(n, loop->region[0]))
+        return true;
+    if (n->op == TILE_PARAM)
+        return n == loop->region[0]->params.at[0];
+    if (tile_op_info[n->op].flags != TF_PURE || n->region[0])
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (!brought(loop, n->in[i], steps))
+            return false;
+    return true;
+}
+
+/* All copies of a loop with producers, and the choices around them. */
+static bool producers_ok(Check *c, const TileNode *loop, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        bool copies = n->op == TOP_copy_async;
+        int steps = STEPS;
+        for (int r = 0; r < 2; r++)
+            for (const TileNode *m = n->op == TOP_if ? n->region[r]->first : NULL; m; m = m->next)
+                copies |= m->op == TOP_copy_async;
+        for (int i = 0; i < n->nin && copies; i++)
+            if (!brought(loop, n->in[i], &steps))
+                return broken(c, n, "producers do not know operand %d: it does not follow from the round's number", i);
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !producers_ok(c, loop, n->region[r]))
+                return false;
+    }
+    return true;
+}
+
+static bool loops_ok(Check *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_for && n->attr->producers && !producers_ok(c, n, n->region[0]))
+            return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !loops_ok(c, n->region[r]))
+                return false;
+    }
+    return true;
+}
+
 /* ---- the kernel ---- */
 
 static bool head_ok(Check *c)
@@ -293,7 +356,7 @@ bool tile_verify(const TileKernel *k, StrBuf *err)
 
     c.uses = tsr_calloc(sizeof *c.uses * (k->nnodes + 1));
     c.visible = tsr_calloc(k->nnodes + 1);
-    ok = head_ok(&c) && block_ok(&c, &k->body) && uses_ok(&c, &k->body) && trees_ok(&c, &k->body) && lanes_ok(&c);
+    ok = head_ok(&c) && block_ok(&c, &k->body) && uses_ok(&c, &k->body) && trees_ok(&c, &k->body) && loops_ok(&c, &k->body) && lanes_ok(&c);
     tsr_free(c.uses);
     tsr_free(c.visible);
     tsr_free(number);
