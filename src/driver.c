@@ -21,6 +21,7 @@
 #include "runtime/storage.h"
 #include "runtime/store.h"
 #include "tools/cache.h"
+#include "tools/doctor.h"
 #include "tools/explain.h"
 #include "tools/fix.h"
 #include "tools/graphs.h"
@@ -52,17 +53,33 @@ static int print(StrBuf *out)
 
 /* ------------------------------------------------------------- verbs */
 
+static void put_version(StrBuf *out)
+{
+    sb_printf(out, "%s (git %s), ", TESSERA_VERSION, TESSERA_COMMIT);
+#ifdef TSR_LLVM
+    llvm_describe(out);
+#else
+    sb_puts(out, "without LLVM");
+#endif
+}
+
 static int do_version(const Options *o)
 {
     StrBuf out = {0};
 
-    sb_printf(&out, "tessera %s (git %s), ", TESSERA_VERSION, TESSERA_COMMIT);
-#ifdef TSR_LLVM
-    llvm_describe(&out);
-#else
-    sb_puts(&out, "without LLVM");
-#endif
+    sb_puts(&out, "tessera ");
+    put_version(&out);
     sb_putc(&out, '\n');
+    return print(&out);
+}
+
+static int do_doctor(const Options *o)
+{
+    StrBuf version = {0}, out = {0};
+
+    put_version(&version);
+    doctor(o, sb_str(&version), &out);
+    sb_done(&version);
     return print(&out);
 }
 
@@ -321,6 +338,7 @@ static int (*const verb_fn[VERB_COUNT])(const Options *) = {
     [VERB_devices] = do_devices,
     [VERB_cache] = do_cache,
     [VERB_tune] = do_tune,
+    [VERB_doctor] = do_doctor,
     [VERB_explain] = do_explain,
     [VERB_help] = do_help,
     [VERB_version] = do_version,

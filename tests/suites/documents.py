@@ -53,6 +53,12 @@ def check(ctx, text):
         markers.check_program(ctx.tessera, path)
 
 
+def on_gpu(info):
+    """An example that says ```tsr gpu=SPEC finds the driver of the tests."""
+    found = re.search(r"\bgpu=\S+", info)
+    return f"# test: {found[0]}\n" if found else ""
+
+
 def free_output(text):
     """An example that claims no output may print what it likes: an empty `#:` is contained in anything."""
     return "" if markers.parse(text).errors else "#: \n"
@@ -74,6 +80,6 @@ def tests(ctx):
             continue
         for line, info, text in blocks(path):
             if info != "fragment":
-                yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda text=text: check(ctx, text))
+                yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda text=text, info=info: check(ctx, on_gpu(info) + text))
         for line, words, lines in commands(path):
             yield Test(f"{path.relative_to(ctx.root)}:{line}", lambda path=path, words=words, lines=lines: check_command(ctx, path, words, lines))

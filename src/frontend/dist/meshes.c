@@ -110,7 +110,7 @@ static Value f_device_enter(Interp *I, Value *a)
 {
     if (!args_are(I, a, "i"))
         return VERR;
-    if (a[0].i < 0 || a[0].i > devices_gpus())
+    if (a[0].i < 0 || (a[0].i && a[0].i > devices_gpus()))
         return raise(I, EXC_ValueError, "there is no such device");
     return vint(device_enter((int)a[0].i));
 }

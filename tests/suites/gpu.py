@@ -1,0 +1,113 @@
+"""GPUs without a GPU: the driver of the tests (tests/fake), what is said where there is none, and that nobody looks for one unasked."""
+import json
+import pathlib
+import tempfile
+
+from harness import process
+from harness.test import Fail, Test
+
+MOVES = """x = arange(1000, dtype=f32).to("gpu:0")
+y = x.reshape(10, 100).T
+print(y[3].tolist()[:3], y.sum().item(), x.device)
+"""
+
+
+def run(ctx, *argv, text=None, how="1", env=None):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(text or "")
+        p = process.run([ctx.tessera, *argv, *([path] if text is not None else [])], env={**process.fake_driver(ctx.tessera, how), **(env or {})})
+    if why := process.died(p):
+        raise Fail(why)
+    return p
+
+
+def counters(ctx, text):
+    """What the driver counted while the program ran; None: nobody asked for a GPU."""
+    with tempfile.TemporaryDirectory() as d:
+        log = pathlib.Path(d) / "log"
+        p = run(ctx, "run", text=text, env={"FAKE_CUDA_LOG": str(log)})
+        if p.returncode:
+            raise Fail(p.stderr)
+        return {k: int(v) for k, v in map(str.split, log.read_text().splitlines())} if log.exists() else None
+
+
+def opened_when_asked(ctx):
+    """Programs that name no GPU start no driver, whatever they compute."""
+    for text in ("print(1)", "x = ones(3)\nprint((x + x).sum())", "@jit\ndef f(x): return x * 2\nprint(f(ones(4)), current_device())",
+                 "with device('cpu'): print(zeros(2).device)"):
+        if (c := counters(ctx, text)) is not None:
+            raise Fail(f"{text!r} asked for a GPU: {c}")
+    if (c := counters(ctx, MOVES)) is None or not c["init"]:
+        raise Fail(f"a program on a GPU did not: {c}")
+
+
+def copies_once(ctx):
+    """Bytes go up once and come down once, however often they are read; views and headers cost nothing."""
+    c = counters(ctx, MOVES + "for i in range(20): x.tolist(), float(x[i])\n")
+    if c["upload"] != 1 or c["download"] != 1:
+        raise Fail(f"one upload and one download, not {c}")
+    c = counters(ctx, "with device('gpu:0'):\n    a = zeros((100, 100))\n    b = a.to('gpu:0')\nprint(a.device)")
+    if c["upload"] or c["download"]:
+        raise Fail(f"zeros are made on the device, not {c}")
+
+
+def memory_goes_back(ctx):
+    """Memory of tensors that are gone is used again: a loop over fresh ones takes a segment or two from the driver."""
+    c = counters(ctx, "for i in range(500):\n    x = full((1000,), float(i)).to('gpu:0')\nprint(x.sum().item())")
+    if c["alloc"] > 2 or c["upload"] != 500:
+        raise Fail(f"{c}")
+
+
+def doctor(ctx):
+    p = run(ctx, "doctor", how="devices=2")
+    if p.returncode or p.stderr or "gpu:1     Tessera Fake GPU, sm_0, 4 multiprocessors" not in p.stdout or "CUDA 13.0" not in p.stdout:
+        raise Fail(p.stdout + p.stderr)
+    for how, code, advice in (("devices=0", "E0741", "CUDA_VISIBLE_DEVICES"), ("version=11040", "E0742", "newer NVIDIA driver"), ("init=802", "E0743", "nvidia-smi")):
+        p = run(ctx, "doctor", "--json", how=how)
+        said = json.loads(p.stdout)
+        if p.returncode or not said["driver"]["error"].startswith(code) or advice not in " ".join(said["advice"]) or said["gpus"]:
+            raise Fail(f"{how}: {p.stdout}{p.stderr}")
+    said = json.loads(run(ctx, "doctor", "--json", how="fail-at=1:700").stdout)
+    if not said["gpus"][0]["error"].startswith("E0745"):
+        raise Fail(said)
+    p = process.run([ctx.tessera, "doctor"])
+    if p.returncode or "driver    E0740" not in p.stdout or "- " not in p.stdout:
+        raise Fail(p.stdout + p.stderr)
+
+
+def shown(ctx):
+    p = run(ctx, "devices", how="devices=2")
+    if p.stdout != "gpu:0: Tessera Fake GPU\ngpu:1: Tessera Fake GPU\n":
+        raise Fail(p.stdout + p.stderr)
+    if "of a multiprocessor: 256 KB of registers, 228 KB shared; of a group: 227 KB shared" not in run(ctx, "devices", "--memory").stdout:
+        raise Fail("devices --memory")
+    p = run(ctx, "devices", "--sim-devices", "1")                   # simulated ones take the place of real ones
+    if p.stdout != "gpu:0: simulated\n":
+        raise Fail(p.stdout + p.stderr)
+
+
+def failures(ctx):
+    """Wherever the driver fails, the program ends with a numbered error, and never with a crash; what it can catch, it catches."""
+    text = """x = zeros((300, 300)).to("gpu:0")
+for i in range(4):
+    try:
+        x = x + ones((300, 300)).to("gpu:0")
+        print(float(x.sum()))
+    except (RuntimeError, MemoryError) as e:
+        print(str(e)[:5])
+y = x.to("cpu")
+"""
+    for how in [f"oom-at={n}" for n in (1, 2, 3)] + [f"oom-once={n}" for n in (1, 2)] + [f"fail-at={n}:{code}" for n in (1, 2, 3, 5) for code in (700, 719, 801)]:
+        p = run(ctx, "run", text=text, how=how)
+        if p.returncode not in (0, 1) or (p.returncode and ": E07" not in p.stderr):
+            raise Fail(f"{how}: exit code {p.returncode}: {p.stdout}{p.stderr}")
+
+
+def tests(ctx):
+    yield Test("gpu/opened_when_asked", lambda: opened_when_asked(ctx))
+    yield Test("gpu/copies_once", lambda: copies_once(ctx))
+    yield Test("gpu/memory_goes_back", lambda: memory_goes_back(ctx))
+    yield Test("gpu/doctor", lambda: doctor(ctx))
+    yield Test("gpu/devices", lambda: shown(ctx))
+    yield Test("gpu/failures", lambda: failures(ctx))
