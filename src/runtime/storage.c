@@ -80,25 +80,30 @@ static void drop_kept(int c)
 }
 
 void (*storage_noted)(const Storage *s, bool made);
+StoragePool *storage_pool;
 
-/* What is on a GPU goes back there; of memory apart only the header, as a block of the least size, is kept. */
+/* What is on a GPU goes back there, what is from a pool to that; of memory apart only the header, as a block of the least size, is kept. */
 static void leave(Storage *s)
 {
+    size_t n = s->nbytes;
+
     if (s->remote)
         storage_far->leave(s);
-    if (s->apart) {
+    if (!s->apart)
+        live_bytes -= n;
+    if (s->pool)
+        s->pool->give(s->pool, s->apart ? NULL : s->data, n);
+    if (s->apart)
         storage_unroom(s);
+    if (s->apart || s->pool)
         s->nbytes = 0;
-    } else {
-        live_bytes -= s->nbytes;
-    }
 }
 
 static void storage_free(Storage *s)
 {
     if (storage_noted)
         storage_noted(s, false);
-    if (__builtin_expect(s->apart || s->remote, 0))
+    if (__builtin_expect(s->apart || s->remote || s->pool, 0))
         leave(s);
     else
         live_bytes -= s->nbytes;
@@ -144,12 +149,27 @@ static Storage *made(Storage *s)
 /* A header alone: the elements get memory where they are first asked for. */
 static Storage *new_far(size_t nbytes)
 {
-    Storage *s = nbytes > PTRDIFF_MAX / 2 ? NULL : take(0);
+    Storage *s = nbytes > PTRDIFF_MAX / 2 || (storage_pool && !storage_pool->take(storage_pool, nbytes, true)) ? NULL : take(0);
 
     if (!s)
         return NULL;
-    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .away = AWAY_READ | AWAY_WRITE, .apart = true};
+    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .away = AWAY_READ | AWAY_WRITE, .apart = true, .pool = storage_pool};
     return made(s);
+}
+
+/* A header and elements from the pool. */
+static Storage *new_pooled(size_t nbytes)
+{
+    void *at = storage_pool->take(storage_pool, nbytes, false);
+    Storage *s = at ? take(0) : NULL;
+
+    if (!s) {
+        if (at)
+            storage_pool->give(storage_pool, at, nbytes);
+        return NULL;
+    }
+    *s = (Storage){.data = at, .pool = storage_pool};
+    return s;
 }
 
 Storage *storage_new(size_t nbytes)
@@ -158,9 +178,12 @@ Storage *storage_new(size_t nbytes)
 
     if (__builtin_expect(device_now != 0, 0) && device_is_far(device_now))
         return new_far(nbytes);
-    if (nbytes > PTRDIFF_MAX / 2 || (limit_bytes && live_bytes + nbytes > limit_bytes) || !(s = take(nbytes)))
+    if (nbytes > PTRDIFF_MAX / 2 || (limit_bytes && live_bytes + nbytes > limit_bytes))
         return NULL;
-    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = (char *)s + HEADER};
+    if (!(s = storage_pool ? new_pooled(nbytes) : take(nbytes)))
+        return NULL;
+    *s = (Storage){.refs = 1, .device = (uint32_t)device_now, .nbytes = nbytes, .data = storage_pool ? s->data : (char *)s + HEADER,
+                   .pool = storage_pool};
     if (filled >= 0)
         memset(s->data, filled, nbytes);
     live_bytes += nbytes;

@@ -32,6 +32,15 @@ void storage_raise_peak(size_t former);         /* after a reset of one's own: t
 void storage_limit(size_t bytes);               /* more than this in use is as if there were no memory; 0: no limit */
 uint64_t storage_made_bytes(void);              /* all that were ever asked for */
 
+/*
+ * Where new storage takes its elements from instead of the system (reserve.h); NULL: the system. far: those on a GPU, which has memory of its own for
+ * them: they are only counted. take gives NULL where there is no room; give gets what it gave (far: NULL).
+ */
+typedef struct StoragePool {
+    void *(*take)(struct StoragePool *p, size_t n, bool far);
+    void (*give)(struct StoragePool *p, void *at, size_t n);
+} StoragePool;
+extern StoragePool *storage_pool;
 
 /* ---- on a GPU ---- */
 

@@ -30,6 +30,7 @@ typedef struct Storage {
     uint8_t away;               /* AWAY_READ: the host's bytes are stale, or have no room; AWAY_WRITE: a GPU's are those, too */
     uint8_t valid;              /* are the GPU's bytes those of the storage? */
     uint8_t apart;              /* has its host memory apart, once it has any */
+    struct StoragePool *pool;   /* where its memory is from; NULL: the system */
 } Storage;
 
 /* storage.h: bring the bytes to the host; to be written there: the GPU's become stale. */
