@@ -405,6 +405,16 @@ static bool target_of(const char *ptx, size_t n, char *arch, size_t room)
     return len > 3 && !strncmp(arch, "sm_", 3);
 }
 
+/* A text for any chip from its target on is assembled for the one that is here: machine code of an older one would not run on it. */
+static bool arch_for(const GpuDevice *g, const char *ptx, size_t n, char *arch, size_t room)
+{
+    if (!target_of(ptx, n, arch, room))
+        return false;
+    if (g && g->sm && arch[strlen(arch) - 1] != 'a')
+        snprintf(arch, room, "sm_%d", g->sm);
+    return true;
+}
+
 static bool assemble(GpuDevice *g, const char *ptx, size_t n, const char *arch, GpuAssembly *out)
 {
     Hash128 key = key_of(ptx, n, arch);
@@ -433,7 +443,7 @@ bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out)
     *out = (GpuAssembly){0};
     gpu_lock();
     find_way();
-    ok = target_of(ptx, n, arch, sizeof arch) ? assemble(g, ptx, n, arch, out) : fault(FAULT_RUN, "E0746: PTX without a .target");
+    ok = arch_for(g, ptx, n, arch, sizeof arch) ? assemble(g, ptx, n, arch, out) : fault(FAULT_RUN, "E0746: PTX without a .target");
     gpu_unlock();
     return ok;
 }

@@ -26,7 +26,8 @@ typedef struct GpuAssembly {
 } GpuAssembly;
 
 /*
- * PTX to a cubin. `g` may be NULL where ptxas or nvJitLink is there: the chip is then what the PTX's .target names.
+ * PTX to a cubin for g's chip; a .target with an a behind it (sm_90a) is for that chip alone. `g` may be NULL where ptxas or nvJitLink
+ * is there: the chip is then what .target names.
  * false: a fault E0746 with what the assembler said.  gpu_assembly_done is due in either case.
  */
 bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out);

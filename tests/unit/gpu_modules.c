@@ -14,6 +14,8 @@ static GpuDevice *g;
 static void devices(void **state)
 {
     (void)state;
+    if (is_real())
+        skip();
     assert_int_equal(gpu_count(), 2);
     assert_int_equal(g->sm, 0);
     assert_string_equal(g->name, "Tessera Fake GPU");
@@ -44,7 +46,7 @@ static void launches(void **state)
     assert_non_null(strstr(fault_text(NULL), "E0746: gpu:0: cuModuleGetFunction: CUDA_ERROR_NOT_FOUND (named symbol not found)"));
     l.cluster[0] = 3;
     assert_false(gpu_launch(builtin(g, "count"), &l));
-    assert_non_null(strstr(fault_text(NULL), "E0746: gpu:0: count: CUDA_ERROR_INVALID_VALUE (invalid argument)"));
+    assert_non_null(strstr(fault_text(NULL), is_real() ? "E0746: gpu:0: count: " : "E0746: gpu:0: count: CUDA_ERROR_INVALID_VALUE (invalid argument)"));
     gpu_free(g, x);
 }
 
@@ -63,7 +65,7 @@ static void shared_memory(void **state)
 /* A function belongs to its device: each has modules of its own, in any order of use and from any thread's last device. */
 static void two_devices(void **state)
 {
-    GpuDevice *h = gpu_device(1);
+    GpuDevice *h = gpu_device(second());
     CUdeviceptr x = gpu_alloc(g, 40), y = gpu_alloc(h, 40);
     float from[10] = {1, 2, 3}, back[10];
 
@@ -122,7 +124,7 @@ static void graphs(void **state)
     assert_true(back[7] == 12);
     gpu_graph_free(graph);
     assert_int_equal(gpu_memory(g).used, used + 512);
-    assert_int_equal(counted("graph"), 5);
+    assert_int_equal(counted("graph"), is_real() ? -1 : 5);
 }
 
 static void bad_images(void **state)
@@ -131,9 +133,10 @@ static void bad_images(void **state)
 
     (void)state;
     assert_null(gpu_module_load(g, text, sizeof text));
-    assert_non_null(strstr(fault_text(NULL), "CUDA_ERROR_INVALID_IMAGE"));
-    assert_null(gpu_module_load(g, "\177ELF", 4));
-    assert_non_null(strstr(fault_text(NULL), "E0746"));
+    assert_non_null(strstr(fault_text(NULL), is_real() ? "E0746" : "CUDA_ERROR_INVALID_IMAGE"));
+    if (!is_real())
+        assert_null(gpu_module_load(g, "\177ELF", 4));
+    assert_true(is_real() || strstr(fault_text(NULL), "E0746"));
 }
 
 static const char ptx[] =
@@ -151,14 +154,14 @@ static void assembles(void **state)
     assert_non_null(mkdtemp(folder));
     store_begin(folder, 1 << 24);
     ok = gpu_assemble(g, ptx, sizeof ptx - 1, &a);
-    assert_int_equal(ok, gpu_assembler() != NULL);
+    assert_int_equal(ok, gpu_assembler() || is_real());
     if (ok) {
         assert_true(a.cubin.n > 100 && !memcmp(a.cubin.s, "\177ELF", 4));
         assert_true(a.registers > 0 && !a.spills && !a.serialised && !a.found);
         gpu_assembly_done(&a);
         store_done();
         store_begin(folder, 1 << 24);                   /* as another process */
-        assert_true(gpu_assemble(NULL, ptx, sizeof ptx - 1, &a));
+        assert_true(gpu_assemble(gpu_assembler() ? NULL : g, ptx, sizeof ptx - 1, &a));
         assert_true(a.found && a.registers > 0 && !memcmp(a.cubin.s, "\177ELF", 4));
         gpu_assembly_done(&a);
         assert_false(gpu_assemble(g, ptx, 200, &a));

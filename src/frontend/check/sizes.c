@@ -138,7 +138,7 @@ void sig_solve(const Sig *sig, const Type *want, const Type *got, Bound *b)
     if (want->kind != TY_TENSOR || got->kind != TY_TENSOR || want->tensor->rank == RANK_UNKNOWN || want->tensor->rank != got->tensor->rank)
         return;
     for (int i = 0; i < want->tensor->rank; i++) {
-        Dim e = want->tensor->shape[i], x, y;
+        Dim e = want->tensor->shape[i], x = DIM_BAD, y;
         int n = unbound(sig, e, b, &x);
         if (n == 1 && (y = solved(dim_subst(e, b->from, b->to, b->n), x, got->tensor->shape[i])) != DIM_BAD)
             bound_add(b, x, y);
