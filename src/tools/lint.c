@@ -242,7 +242,8 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t resident(const Lint *t, const TileResources *r)
 {
     int64_t lanes = (t->l->lanes + WARP_LANES - 1) / WARP_LANES * WARP_LANES, shared = r->shared + r->staged;
-    int64_t by_registers = t->gpu->registers / (lanes * (r->registers > GPU_LANE_REGISTERS ? 256 : r->registers));
+    int each = r->registers > GPU_LANE_REGISTERS ? 256 : (r->registers + 7) / 8 * 8;       /* they are handed out by eights */
+    int64_t by_registers = t->gpu->registers / (lanes * each);
     int64_t by_shared = shared ? t->gpu->shared_processor * (int64_t)1024 / (shared + 1024) : GPU_PROCESSOR_LANES;
 
     return least(least(by_registers, by_shared), GPU_PROCESSOR_LANES / lanes);

@@ -2,13 +2,14 @@
  * Registers by lifetimes: nodes are numbered in program order, a value lives
  * from its node to the last one that uses it, or to the end of the outermost
  * loop that uses it again and does not make it.  The estimate is the largest
- * sum of what lives at one point, and a few for addresses and ids.
+ * sum of what lives at one point, and three fifths more for what an assembler
+ * adds to it, up to a limit: ptxas gives four of five kernels within a fifth.
  */
 #include "ir/tile/resources.h"
 
 #include "ir/tile/tile_impl.h"
 
-enum { ALWAYS = 10, UNIT = 8, POINTER = 2 };    /* ids and temporaries of any kernel; what registers are handed out by */
+enum { ALWAYS = 8, WIDE = 2, SCRATCH = 28 };    /* ids of any kernel; places and pointers; what assemblers add at most */
 
 typedef struct Live {
     const TileKernel *k;
@@ -56,13 +57,13 @@ static bool free_to_make(const TileNode *n)
 static int64_t registers_of(const Live *l, const TileType *t)
 {
     switch (t->kind) {
-    case TILE_INDEX: return 1;
+    case TILE_INDEX: return WIDE;
     case TILE_VALUE:
         if (t->dtype == DT_bool && t->rank == 0)
             return 0;                                       /* a predicate */
         return t->rank == 0 ? (dtype_info[t->dtype].bits + 31) / 32 : (bytes_of(t) + 4 * (int64_t)l->lanes - 1) / (4 * (int64_t)l->lanes);
     case TILE_TREE: return 4 * ((bytes_of(t) + 4 * (int64_t)l->lanes - 1) / (4 * (int64_t)l->lanes));
-    default: return t->space == SPACE_GLOBAL ? POINTER : 0;
+    default: return t->space == SPACE_GLOBAL ? WIDE : 0;
     }
 }
 
@@ -192,8 +193,9 @@ void tile_resources(const TileKernel *k, const int64_t *sizes, int lanes, TileRe
         now += l.change[i];
         most = now > most ? now : most;
     }
-    most += ALWAYS + POINTER * (int64_t)k->params.n;
-    *out = (TileResources){(int)((most > 1 << 20 ? 1 << 20 : most) + UNIT - 1) / UNIT * UNIT, l.shared, l.staged};
+    most = most > 1 << 20 ? 1 << 20 : most;
+    most += ALWAYS + (most * 3 / 5 < SCRATCH ? most * 3 / 5 : SCRATCH);
+    *out = (TileResources){(int)most, l.shared, l.staged};
     tsr_free(otherwise);
     tsr_free(l.number);
     tsr_free(l.place);

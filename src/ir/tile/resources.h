@@ -7,7 +7,7 @@
 #include "ir/tile/tile.h"
 
 typedef struct TileResources {
-    int registers;              /* of 32 bits, of a lane, a multiple of 8 */
+    int registers;              /* of 32 bits, of a lane */
     int64_t shared;             /* bytes of arrays that the kernel asks for */
     int64_t staged;             /* ... and of operands of products, which matrix units read from there */
 } TileResources;

@@ -1,0 +1,139 @@
+"""Kernels as code of GPUs, without one: which instructions stand in it, and whether estimates are near what ptxas counts."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness import process
+from harness.test import Fail, Skip, Test
+
+PRODUCT = '''
+@kernel.schedule(Schedule(block=(64, 64), block_k=32, warps=4))
+def gemm(A: Tensor["M", "K", bf16], B: Tensor["K", "N", bf16], C: Tensor["M", "N", f32]):
+    acc = tile.zeros((BM, BN), f32)
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load(A[block_m:block_m+BM, k:k+BK]), tile.load(B[k:k+BK, block_n:block_n+BN]), acc)
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], acc)
+
+gemm(ones((128, 64), dtype=bf16), ones((64, 128), dtype=bf16), zeros(128, 128))
+'''
+
+COPIED = '''
+@kernel.schedule(Schedule(block=(64, 64)))
+def doubled(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    tile.store(y[block_m:block_m+BM, block_n:block_n+BN], 2.0 * tile.load(x[block_m:block_m+BM, block_n:block_n+BN]))
+
+doubled.with_schedule(Schedule(block=(64, 64)VECTOR))(ones((128, 128)), zeros(128, 128))
+'''
+
+# Name and program of kernels whose registers are compared.
+COUNTED = {"gemm": PRODUCT, "added": '''
+@kernel
+def added(x: Tensor["N", f32], y: Tensor["N", f32], z: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        z[i] = x[i] + y[i]
+
+added(ones(100), ones(100), zeros(100))
+''', "blurred": '''
+@kernel
+def blurred(x: Tensor["N", f32], y: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        s = 0.0
+        for d in range(-2, 3):
+            j = min(max(i + d, 0), N - 1)
+            s += x[j] * 0.2
+        y[i] = s
+
+blurred(ones(100), zeros(100))
+''', "multiplied": '''
+@kernel
+def multiplied(a: Tensor["M", "K", f32], b: Tensor["K", "N", f32], c: Tensor["M", "N", f32]):
+    i = tile.linear_id()
+    if i < M * N:
+        s = 0.0
+        for k in range(K):
+            s += a[i // N, k] * b[k, i % N]
+        c[i // N, i % N] = s
+
+multiplied(ones((20, 30)), ones((30, 10)), zeros(20, 10))
+''', "shared": '''
+@kernel
+def shared(a: Tensor["M", "K", f32], b: Tensor["K", "N", f32], c: Tensor["M", "N", f32]):
+    x = tile.alloc_shared((16, 16), f32)
+    y = tile.alloc_shared((16, 16), f32)
+    t = tile.local_id()
+    r = t // 16
+    q = t % 16
+    across = (N + 15) // 16
+    i = tile.group_id() // across * 16 + r
+    j = tile.group_id() % across * 16 + q
+    s = 0.0
+    for k in range(0, K, 16):
+        x[r, q] = a[i, k + q] if i < M and k + q < K else 0.0
+        y[r, q] = b[k + r, j] if k + r < K and j < N else 0.0
+        tile.barrier()
+        for e in range(16):
+            s += x[r, e] * y[e, q]
+        tile.barrier()
+    if i < M and j < N:
+        c[i, j] = s
+
+shared.launch(grid=4, block=256)(ones((32, 32)), ones((32, 32)), zeros(32, 32))
+'''}
+
+
+def inspected(ctx, text, *flags):
+    with tempfile.TemporaryDirectory() as d:
+        file = pathlib.Path(d) / "program.tsr"
+        file.write_text(text)
+        p = process.run([ctx.tessera, *flags, str(file)], timeout=60)
+        if why := process.died(p):
+            raise Fail(why)
+        return p.stdout
+
+
+def ptx(ctx, text):
+    code = inspected(ctx, text, "inspect", "--ir=target", "--machine=sm_90a")
+    if ".entry" not in code:
+        raise Skip("no code for GPUs in this build")
+    return code[code.index(".version"):]
+
+
+def matrix_units(ctx):
+    """A product of bf16 blocks goes to matrix units with no hint, and memory moves in vectors unless the schedule says how wide."""
+    if not re.search(r"\b(mma\.sync|wgmma)\S*\.bf16", code := ptx(ctx, PRODUCT)):
+        raise Fail(code[-3000:])
+    for said, width in (("", 4), (", vector=2", 2)):
+        text = inspected(ctx, COPIED.replace("VECTOR", said), "inspect", "--ir=tile", "--pass=vectors")
+        found = [int(w) for w in re.findall(r"(?:load|store) %[xy].*?vector=(\d+)", text)]
+        if found != [width, width]:
+            raise Fail(f"vector{said}: {found}\n{text}")
+
+
+def registers(ctx):
+    """`lint --registers` is within a fifth of what ptxas hands out."""
+    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    if not os.access(ptxas, os.X_OK):
+        raise Skip("no ptxas")
+    off = []
+    for name, text in COUNTED.items():
+        told = re.search(rf"{name}: Registers: (\d+)/255", inspected(ctx, text, "lint", "--registers"))
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "k.ptx").write_text(ptx(ctx, text))
+            p = subprocess.run([ptxas, "-arch=sm_90a", "-v", "k.ptx", "-o", "k.cubin"], cwd=d, capture_output=True, text=True)
+        used = re.search(r"Used (\d+) registers", p.stdout + p.stderr)
+        if not told or not used:
+            raise Fail(f"{name}: {told}\n{p.stderr}")
+        if abs(int(told[1]) / int(used[1]) - 1) > 0.2:
+            off.append(f"{name}: estimated {told[1]}, ptxas {used[1]}")
+    if off:
+        raise Fail("\n".join(off))
+
+
+def tests(ctx):
+    yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
+    yield Test("targets/registers", lambda: registers(ctx), ("SAFE-03",))
