@@ -12,7 +12,7 @@
 /* Memory of this size and more asks for huge pages: they come at a five-hundredth of the page faults. */
 enum { HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 
-static jmp_buf *recovery;
+static _Thread_local jmp_buf *recovery;         /* of the thread that set it: no other may jump there */
 static uint64_t count, fail_at;
 static bool fail_forever;
 static int64_t live;

@@ -22,7 +22,7 @@ void tsr_free(void *p);
 void *tsr_try_alloc(size_t n, size_t align);  /* NULL when it cannot be had; align is a power of two */
 void tsr_free_aligned(void *p);               /* for what tsr_try_alloc gave */
 
-/* Where a failed small allocation goes; NULL: print one line and exit 1. */
+/* Where a failed small allocation of this thread goes; NULL: print one line and exit 1. */
 void tsr_oom_set(jmp_buf *recovery);
 _Noreturn void tsr_out_of_memory(void);        /* go there */
 

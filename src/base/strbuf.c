@@ -1,4 +1,4 @@
-/* Amortised doubling; formatting measures first, then writes in place. */
+/* Amortised doubling; formatting writes into the room there is, and again where that was too little. Texts and whole numbers need no printf. */
 #include "base/strbuf.h"
 
 #include "base/alloc.h"
@@ -47,18 +47,73 @@ void sb_pad(StrBuf *b, char c, size_t n)
     b->s[b->n] = 0;
 }
 
+static void put_whole(StrBuf *b, unsigned long long v, bool negative)
+{
+    char digit[24], *p = digit + sizeof digit;
+
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    if (negative)
+        *--p = '-';
+    sb_write(b, p, (size_t)(digit + sizeof digit - p));
+}
+
+static void put_text(StrBuf *b, const char *s) { sb_puts(b, s ? s : "(null)"); }
+static void put_signed(StrBuf *b, long long v) { put_whole(b, v < 0 ? 0 - (unsigned long long)v : (unsigned long long)v, v < 0); }
+
+/* A format of %s, %c, %d, %u, %ld, %lu and %% alone. false: it is not, and nothing is written. */
+static bool print_simply(StrBuf *b, const char *fmt, va_list ap)
+{
+    size_t from = b->n;
+
+    for (const char *end; *fmt; fmt = end + 1) {
+        end = strchr(fmt, '%');
+        sb_write(b, fmt, end ? (size_t)(end - fmt) : strlen(fmt));
+        if (!end)
+            return true;
+        bool wide = *++end == 'l';
+        end += wide;
+        if (*end == 'd')
+            put_signed(b, wide ? va_arg(ap, long) : va_arg(ap, int));
+        else if (*end == 'u')
+            put_whole(b, wide ? va_arg(ap, unsigned long) : va_arg(ap, unsigned), false);
+        else if (*end == 's' && !wide)
+            put_text(b, va_arg(ap, const char *));
+        else if (*end == 'c' && !wide)
+            sb_putc(b, (char)va_arg(ap, int));
+        else if (*end == '%' && !wide)
+            sb_putc(b, '%');
+        else {
+            b->n = from;
+            return false;
+        }
+    }
+    return true;
+}
+
 void sb_vprintf(StrBuf *b, const char *fmt, va_list ap)
 {
     va_list again;
+    size_t room;
+    bool simple;
     int n;
 
     va_copy(again, ap);
-    n = vsnprintf(NULL, 0, fmt, again);
+    simple = print_simply(b, fmt, again);
+    va_end(again);
+    if (simple)
+        return;
+    room = b->cap - b->n;
+    va_copy(again, ap);
+    n = vsnprintf(room ? b->s + b->n : NULL, room, fmt, again);
     va_end(again);
     if (n < 0)                                          /* a precision of hundreds of millions: no memory to print it with */
         tsr_out_of_memory();
-    reserve(b, (size_t)n);
-    vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
+    if ((size_t)n >= room) {
+        reserve(b, (size_t)n);
+        vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
+    }
     b->n += (size_t)n;
 }
 

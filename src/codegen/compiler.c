@@ -84,19 +84,26 @@ static Hash128 key_of(const TileKernel *k)
     return key;
 }
 
+static bool origin(Hash128 *out)
+{
+    static struct { bool asked, known; Hash128 hash; } o;
+
+    if (!o.asked)
+        o.known = code_origin(&o.hash);
+    o.asked = true;
+    *out = o.hash;
+    return o.known;
+}
+
 /* The key, and all else that an object follows from. false: what that is, is not known. */
 static bool store_key(Hash128 key, Hash128 *out)
 {
-    static struct { bool asked, known; Hash128 hash; } origin;
     Hash128 both[2];
+    bool known = origin(&both[0]);
 
-    if (!origin.asked)
-        origin.known = code_origin(&origin.hash);
-    origin.asked = true;
-    both[0] = origin.hash;
     both[1] = key;
     *out = hash_bytes128(both, sizeof both);
-    return origin.known;
+    return known;
 }
 
 /* NULL: there is none in the store, or none that can be loaded. */
@@ -108,6 +115,8 @@ static Code *kept(Hash128 key)
     called_offer();
     code = store_get(key, &object) ? code_load(object.s, object.n, &why) : NULL;
 
+    if (code)
+        store_note_found();
     sb_done(&object);
     sb_done(&why);
     return code;
@@ -164,6 +173,20 @@ static void compiled_free(void *code)
     tsr_free(c);
 }
 
+/* Code in use, of which this is the only reference. NULL: it lacks its functions. */
+static Compiled *begin_use(Hash128 key, Code *code)
+{
+    Compiled *c = tsr_calloc(sizeof *c);
+
+    *c = (Compiled){1, key, code, (KernelFn *)code_find(code, "kernel"), (ScratchFn *)code_find(code, "kernel.scratch")};
+    if (c->entry && c->scratch) {
+        map_set(&in_use, place_of(key), (uintptr_t)c);
+        return c;
+    }
+    compiled_free(c);
+    return NULL;
+}
+
 static void *compile(const TileKernel *k, StrBuf *err)
 {
     Hash128 key = key_of(k);
@@ -174,15 +197,90 @@ static void *compile(const TileKernel *k, StrBuf *err)
         return c;
     if (!(code = code_of(k, key, err)))
         return NULL;
-    c = tsr_calloc(sizeof *c);
-    *c = (Compiled){1, key, code, (KernelFn *)code_find(code, "kernel"), (ScratchFn *)code_find(code, "kernel.scratch")};
-    if (c->entry && c->scratch) {
-        map_set(&in_use, place_of(key), (uintptr_t)c);
-        return c;
+    if (!(c = begin_use(key, code)))
+        sb_puts(err, "the object lacks its functions");
+    return c;
+}
+
+/* ---- many kernels at once ---- */
+
+typedef struct Batch {
+    int n, nunits;
+    Hash128 *key;               /* of each kernel */
+    int *unit_of;               /* kernel -> its unit; -1: there is code of it, or none can be made */
+    Llvm **unit;
+    StrBuf *object;             /* of each unit */
+} Batch;
+
+/* The kernel is in use, in the store, the same as one before, or becomes a unit. */
+static void enter(Batch *b, const TileKernel *const *k, int i, void **code)
+{
+    Hash128 stored;
+    Code *found;
+    TileKernel *wide;
+    StrBuf err = {0};
+
+    b->unit_of[i] = -1;
+    if ((code[i] = shared(b->key[i])))
+        return;
+    for (int j = 0; j < i; j++)
+        if (same_key(b->key[i], b->key[j])) {
+            b->unit_of[i] = b->unit_of[j];
+            return;
+        }
+    if (store_in_use() && store_key(b->key[i], &stored) && (found = kept(stored))) {
+        code[i] = begin_use(b->key[i], found);
+        return;
     }
-    compiled_free(c);
-    sb_puts(err, "the object lacks its functions");
-    return NULL;
+    wide = tile_widened(k[i]);
+    b->unit[b->nunits] = llvm_new(k[i]->name->text, machine_host());
+    if (cpu_emit(b->unit[b->nunits], wide ? wide : k[i], "kernel", &err))
+        b->unit_of[i] = b->nunits++;
+    else
+        llvm_free(b->unit[b->nunits]);
+    tile_kernel_free(wide);
+    sb_done(&err);
+}
+
+/* The first kernel of a unit has its code. */
+static void take_code(const Batch *b, int i, void **code)
+{
+    Hash128 stored;
+    StrBuf *object = &b->object[b->unit_of[i]], err = {0};
+    Code *made = object->n ? code_load(object->s, object->n, &err) : NULL;
+
+    if (made && store_in_use() && store_key(b->key[i], &stored))
+        store_put(stored, object->s, object->n);
+    if (made)
+        code[i] = begin_use(b->key[i], made);
+    sb_done(object);
+    sb_done(&err);
+}
+
+static void compile_all(const TileKernel *const *k, int n, void **code)
+{
+    size_t room = (size_t)n + 1;
+    Batch b = {n, 0, tsr_alloc(room * sizeof *b.key), tsr_alloc(room * sizeof *b.unit_of), tsr_alloc(room * sizeof(Llvm *)),
+               tsr_calloc(room * sizeof(StrBuf))};
+    StrBuf err = {0};
+
+    for (int i = 0; i < n; i++) {
+        b.key[i] = key_of(k[i]);
+        enter(&b, k, i, code);
+    }
+    llvm_objects(b.unit, b.nunits, kernel_level, b.object, &err);
+    for (int i = 0; i < n; i++)
+        if (!code[i] && !(code[i] = shared(b.key[i])) && b.unit_of[i] >= 0)
+            take_code(&b, i, code);
+    for (int i = 0; i < b.nunits; i++) {
+        llvm_free(b.unit[i]);
+        sb_done(&b.object[i]);
+    }
+    tsr_free(b.key);
+    tsr_free(b.unit_of);
+    tsr_free(b.unit);
+    tsr_free(b.object);
+    sb_done(&err);
 }
 
 static KernelFn *entry(const void *code) { return ((const Compiled *)code)->entry; }
@@ -198,4 +296,5 @@ static int effort(int level)
     return former;
 }
 
-const KernelCompiler cpu_compiler = {.compile = compile, .entry = entry, .scratch = scratch, .users = users, .free = compiled_free, .effort = effort};
+const KernelCompiler cpu_compiler = {.compile = compile, .entry = entry, .scratch = scratch, .users = users, .free = compiled_free, .effort = effort,
+                                     .compile_all = compile_all, .origin = origin};

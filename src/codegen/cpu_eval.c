@@ -81,24 +81,61 @@ static LLVMValueRef counted(CpuCode *e, LLVMValueRef from, int64_t by)
     return LLVMBuildAdd(e->u->builder, lane_splat(e->u, from, e->width), LLVMConstVector(steps, (unsigned)e->width), "");
 }
 
-/* Which of from, from + 1, ... are below `end`: compared in 32 bits after clamping the difference, which vectors do well. */
-LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi)
+/* A number of lanes: x where it is one, in 32 bits, in which vectors compare well. */
+static LLVMValueRef clamped(CpuCode *e, LLVMValueRef x)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+    LLVMValueRef in[2] = {cpu_intrinsic(e, "llvm.smax", &i64, 1, (LLVMValueRef[]){x, cpu_number(e, -1)}, 2), cpu_number(e, LANES_MAX)};
+
+    return LLVMBuildTrunc(e->u->builder, cpu_intrinsic(e, "llvm.smin", &i64, 1, in, 2), LLVMInt32TypeInContext(e->u->context), "");
+}
+
+LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef hi, bool counts, LLVMValueRef all)
 {
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef lanes[LANES_MAX], ends[2] = {cpu_op(e, LLVMSub, lo, from), cpu_op(e, LLVMSub, hi, from)}, mask[2];
-    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context), i32 = LLVMInt32TypeInContext(e->u->context);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(e->u->context);
+    LLVMValueRef lanes[LANES_MAX], number, end, mask;
 
-    if (e->width == 1)
-        return LLVMBuildAnd(b, cpu_compare(e, LLVMIntSLE, lo, from), cpu_compare(e, LLVMIntSLT, from, hi), "");
+    if (e->width == 1) {
+        mask = cpu_compare(e, counts ? LLVMIntSLT : LLVMIntULT, from, hi);
+        return all ? LLVMBuildAnd(b, all, mask, "") : mask;
+    }
     for (int i = 0; i < e->width; i++)
         lanes[i] = LLVMConstInt(i32, (unsigned)i, false);
-    for (int k = 0; k < 2; k++) {
-        LLVMValueRef in[2] = {cpu_intrinsic(e, "llvm.smax", &i64, 1, (LLVMValueRef[]){ends[k], cpu_number(e, -1)}, 2), cpu_number(e, LANES_MAX)};
-        LLVMValueRef end = LLVMBuildTrunc(b, cpu_intrinsic(e, "llvm.smin", &i64, 1, in, 2), i32, "");
-        mask[k] = LLVMBuildICmp(b, k ? LLVMIntSLT : LLVMIntSGE, LLVMConstVector(lanes, (unsigned)e->width), lane_splat(e->u, end, e->width), "");
-    }
-    return LLVMBuildAnd(b, mask[0], mask[1], "");
+    number = LLVMConstVector(lanes, (unsigned)e->width);
+    end = clamped(e, cpu_op(e, LLVMSub, hi, from));
+    if (all)                                    /* one choice of a number, where vectors would need one of each lane */
+        end = cpu_choose(e, all, end, LLVMConstInt(i32, 0, false));
+    mask = LLVMBuildICmp(b, LLVMIntSLT, number, lane_splat(e->u, end, e->width), "");
+    if (counts)
+        return mask;
+    end = clamped(e, cpu_op(e, LLVMSub, cpu_number(e, 0), from));
+    return LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, number, lane_splat(e->u, end, e->width), ""), mask, "");
 }
+
+enum { BITS_SURE = 62, BITS_PLACE = 47, STEPS_MAX = 6 };
+
+/* Bits that hold the index, which is not negative; more than BITS_SURE: it may be, as far as so many steps show. */
+static int bits_of(TileRef v, int steps)
+{
+    const TileNode *n = v.node, *loop = n->op == TILE_PARAM && n->block ? n->block->owner : NULL;
+    int a = 64, b = 64;
+
+    if (n->op == TOP_index)
+        return n->attr->i < 0 ? 64 : n->attr->i ? 64 - __builtin_clzll((unsigned long long)n->attr->i) : 1;
+    if (n->op == TOP_size || n->op == TOP_group || n->op == TOP_lane || n->op == TOP_extent)
+        return BITS_PLACE;
+    if (loop && loop->op == TOP_for && loop->region[0]->params.at[0] == n && steps)
+        return bits_of(loop->in[0], steps - 1) <= BITS_SURE ? BITS_SURE : 64;
+    if (!steps || n->nin != 2 || (n->op != TOP_iadd && n->op != TOP_imul && n->op != TOP_imin))
+        return 64;
+    a = bits_of(n->in[0], steps - 1);
+    b = bits_of(n->in[1], steps - 1);
+    return a > BITS_SURE || b > BITS_SURE ? 64 : n->op == TOP_imul ? a + b : (a > b ? a : b) + (n->op == TOP_iadd);
+}
+
+/* Does the index count, from 0 on? That of what kernels of graphs go through does. */
+static bool counts(TileRef v) { return bits_of(v, STEPS_MAX) <= BITS_SURE; }
 
 /* ---- buffers: lanes, row-major ---- */
 
@@ -166,6 +203,7 @@ typedef struct Access {
     const TileType *type;
     LLVMValueRef at;            /* in elements from the base */
     LLVMValueRef inside;        /* NULL: all; an i1, or a vector of them */
+    LLVMValueRef all;           /* an i1: what `inside` says of all lanes alike; NULL: it differs between them, or there is none */
     LLVMValueRef stride;
     int cls;                    /* 0, 1 or STRIDE_ANY; 0 also where all lanes are one element */
 } Access;
@@ -176,8 +214,8 @@ static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { retur
 static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p)
 {
     Access a = {.view = cpu_val(e, n->in[0]), .type = tile_type(n->in[0]), .cls = 0};
-    LLVMValueRef rows = NULL, lanes = NULL;
-    int axis = 0;
+    LLVMValueRef rows = NULL, place = NULL;
+    int axis = 0, across = -1;
 
     a.at = cpu_number(e, 0);
     for (int i = 0; i < a.type->rank; i++) {
@@ -190,13 +228,18 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
             a.cls = a.type->stride[i];
             a.stride = a.view->stride[i];
         }
-        if (e->masked && strip)
-            lanes = cpu_lane_mask(e, x, cpu_number(e, 0), extent);
-        else if (e->masked)
-            rows = and_also(e, and_also(e, rows, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x)), cpu_compare(e, LLVMIntSLT, x, extent));
+        if (e->masked && strip) {
+            across = i;
+            place = x;
+        } else if (e->masked)
+            rows = and_also(e, rows, cpu_compare(e, LLVMIntULT, x, extent));
     }
-    a.inside = rows ? lane_splat(e->u, rows, e->width) : NULL;
-    a.inside = lanes ? and_also(e, a.inside, lanes) : a.inside;
+    if (across >= 0) {
+        a.inside = cpu_lane_mask(e, place, a.view->extent[across], counts(n->in[1 + across]), rows);
+    } else if (rows) {
+        a.inside = lane_splat(e->u, rows, e->width);
+        a.all = rows;
+    }
     return a;
 }
 
@@ -271,8 +314,8 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
         return y;
     }
     if (e->width == 1 || a.cls == 0) {
-        y = lane_splat(e->u, load_one(e, dt, &a, fill, a.inside ? any_lane(e, a.inside) : NULL), e->width);
-        return a.inside && e->width > 1 ? cpu_choose(e, a.inside, y, lane_splat(e->u, fill, e->width)) : y;
+        y = lane_splat(e->u, load_one(e, dt, &a, fill, a.all ? a.all : a.inside ? any_lane(e, a.inside) : NULL), e->width);
+        return a.inside && !a.all && e->width > 1 ? cpu_choose(e, a.inside, y, lane_splat(e->u, fill, e->width)) : y;
     }
     all = lane_splat(e->u, fill, e->width);
     if (a.cls == 1) {
@@ -293,7 +336,7 @@ void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
     int32_t extent = p->strip >= 0 ? tile_type(v)->extent[p->strip] : e->width;
 
     if (extent % e->width)                      /* the last strip reaches over the tile's end */
-        a.inside = and_also(e, a.inside, cpu_lane_mask(e, p->at[p->strip], cpu_number(e, 0), cpu_number(e, extent)));
+        a.inside = and_also(e, a.inside, cpu_lane_mask(e, p->at[p->strip], cpu_number(e, extent), true, NULL));
     if (e->width == 1 && a.inside && e->gpu) {
         gpu_store_if(e, dt, element(e, dt, a.view->x, a.at), a.inside, raw);
     } else if (e->width == 1) {

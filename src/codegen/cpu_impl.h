@@ -142,7 +142,8 @@ void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef 
 /* all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative */
 LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef all);
 LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis);                    /* elements from an access's place to the end of its view */
-LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef lo, LLVMValueRef hi);      /* lo <= from + lane < hi */
+/* 0 <= from + lane < hi, in all lanes only if `all` (NULL: so it is); counts: from is never negative */
+LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef hi, bool counts, LLVMValueRef all);
 LLVMValueRef cpu_flat(CpuCode *e, const TileType *t, const Spot *p, int *stride);  /* row-major place, and that of the next lane after it */
 LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, int stride);
 void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask);

@@ -153,7 +153,7 @@ CpuLoop strip_begin(CpuCode *e)
     c->first = l.i;
     c->mask = c->here ? lane_mask(e->u, cpu_load_flat(e, DT_bool, c->here, l.i, 1)) : NULL;
     if (c->count % c->width)
-        c->mask = mask_and(e, c->mask, cpu_lane_mask(e, l.i, cpu_number(e, 0), cpu_number(e, c->count)));
+        c->mask = mask_and(e, c->mask, cpu_lane_mask(e, l.i, cpu_number(e, c->count), true, NULL));
     return l;
 }
 

@@ -44,7 +44,7 @@ static LLVMValueRef elements(CpuCode *e, const Pick *p, const LLVMValueRef *at)
     e->width = width;
     in[0] = place;
     in[1] = LLVMConstInt(LLVMInt32TypeInContext(e->u->context), raw_size(p->dt), false);
-    in[2] = LLVMBuildAnd(e->u->builder, lane_splat(e->u, inside, width), cpu_lane_mask(e, at[last], cpu_number(e, 0), view->extent[last]), "");
+    in[2] = cpu_lane_mask(e, at[last], view->extent[last], false, inside);
     in[3] = lane_splat(e->u, p->fill, width);
     over[0] = LLVMTypeOf(in[3]);
     over[1] = LLVMTypeOf(place);

@@ -164,7 +164,7 @@ static LLVMValueRef strip_mask(CpuCode *e, const Cluster *c)
 {
     if (c->shape[c->strip] % c->width == 0)
         return NULL;
-    return cpu_lane_mask(e, e->spot.at[c->strip], cpu_number(e, 0), cpu_number(e, c->shape[c->strip]));
+    return cpu_lane_mask(e, e->spot.at[c->strip], cpu_number(e, c->shape[c->strip]), true, NULL);
 }
 
 LLVMValueRef cpu_part_of(CpuCode *e, LLVMValueRef x, int from, int n)
@@ -241,7 +241,7 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
         LLVMValueRef taken;
         at = e->spot.at[c->axis];
         if (along_strip(c))
-            taken = cpu_lane_mask(e, at, cpu_number(e, 0), s->count);
+            taken = cpu_lane_mask(e, at, s->count, true, NULL);
         else
             taken = lane_splat(e->u, cpu_compare(e, LLVMIntSLT, at, s->count), c->width);
         mask = mask ? LLVMBuildAnd(b, mask, taken, "") : taken;

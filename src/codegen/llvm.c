@@ -14,9 +14,11 @@
 
 #include "base/alloc.h"
 #include "runtime/cpu.h"
+#include "runtime/kernels.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -130,7 +132,7 @@ typedef struct Idle {
     struct Idle *next;
 } Idle;
 static Idle *idle;
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;      /* also of what is allocated for them: units are finished on many threads */
 
 static Idle *target_new(const Machine *m, Level level)
 {
@@ -145,6 +147,27 @@ static Idle *target_new(const Machine *m, Level level)
     return t;
 }
 
+/* LLVM's options are as they were; C++, as above. */
+void reset_options(void) __asm__("_ZN4llvm2cl25ResetAllOptionOccurrencesEv");
+
+/*
+ * Addresses of our loops are a base and a place times the element's size, which CPUs have instructions for: a search for
+ * better ones takes a quarter of all the time and makes no kernel faster.  GPUs have no such instructions.  The switch is the
+ * process's; units for CPUs and for GPUs are not finished at the same time.
+ */
+static void choose_addresses(const Machine *m)
+{
+    static const char *const as_they_are[] = {"tessera", "-disable-lsr"};
+    static bool off;
+
+    if (off == !machine_is_gpu(m))
+        return;
+    off = !off;
+    reset_options();
+    if (off)
+        LLVMParseCommandLineOptions(2, as_they_are, "");
+}
+
 static Idle *target_take(const Machine *m, Level level)
 {
     Idle **at, *t;
@@ -156,8 +179,11 @@ static Idle *target_take(const Machine *m, Level level)
     t = *at;
     if (t)
         *at = t->next;
+    else
+        t = target_new(m, level);
+    choose_addresses(m);
     pthread_mutex_unlock(&idle_lock);
-    return t ? t : target_new(m, level);
+    return t;
 }
 
 static void target_give(Idle *t)
@@ -243,14 +269,15 @@ static const char *const passes[] = {
                  "early-cse,instcombine<no-verify-fixpoint>,simplifycfg)",
 };
 
-bool llvm_optimise(Llvm *u, Level level, StrBuf *err)
+/* NULL: they ran. */
+static LLVMErrorRef run_passes(Llvm *u, Level level)
 {
     LLVMPassBuilderOptionsRef options;
     LLVMErrorRef failed;
     Idle *t;
 
     if (!passes[level])
-        return is_clean(u, err);
+        return NULL;
     t = target_take(u->machine, level);
     options = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(options, false);
@@ -259,36 +286,86 @@ bool llvm_optimise(Llvm *u, Level level, StrBuf *err)
     failed = LLVMRunPasses(u->module, passes[level], t->target, options);
     LLVMDisposePassBuilderOptions(options);
     target_give(t);
-    if (failed) {
-        char *text = LLVMGetErrorMessage(failed);
-        sb_puts(err, text);
-        LLVMDisposeErrorMessage(text);
-        return false;
-    }
-    return is_clean(u, err);
+    return failed;
+}
+
+static bool passes_went(LLVMErrorRef failed, StrBuf *err)
+{
+    char *text;
+
+    if (!failed)
+        return true;
+    text = LLVMGetErrorMessage(failed);
+    sb_puts(err, text);
+    LLVMDisposeErrorMessage(text);
+    return false;
+}
+
+bool llvm_optimise(Llvm *u, Level level, StrBuf *err) { return passes_went(run_passes(u, level), err) && is_clean(u, err); }
+
+/* NULL: *why, to be disposed of, says what is wrong. */
+static LLVMMemoryBufferRef finished(Llvm *u, Level level, LLVMCodeGenFileType kind, char **why)
+{
+    Idle *t = target_take(u->machine, level);
+    LLVMMemoryBufferRef bytes = NULL;
+    bool failed = LLVMTargetMachineEmitToMemoryBuffer(t->target, u->module, kind, why, &bytes);
+
+    target_give(t);
+    return failed ? NULL : bytes;
+}
+
+/* Takes bytes and why over. */
+static bool hand_out(Llvm *u, LLVMMemoryBufferRef bytes, char *why, StrBuf *out, StrBuf *err)
+{
+    if (bytes)
+        sb_write(out, LLVMGetBufferStart(bytes), LLVMGetBufferSize(bytes));
+    else if (why)
+        sb_puts(err, why);
+    LLVMDisposeMessage(why);
+    if (bytes)
+        LLVMDisposeMemoryBuffer(bytes);
+    return bytes && is_clean(u, err);
 }
 
 static bool emit(Llvm *u, Level level, LLVMCodeGenFileType kind, StrBuf *out, StrBuf *err)
 {
-    Idle *t = target_take(u->machine, level);
-    LLVMMemoryBufferRef bytes = NULL;
     char *why = NULL;
-    bool failed = LLVMTargetMachineEmitToMemoryBuffer(t->target, u->module, kind, &why, &bytes);
+    LLVMMemoryBufferRef bytes = finished(u, level, kind, &why);
 
-    target_give(t);
-    if (failed)
-        sb_puts(err, why);
-    else
-        sb_write(out, LLVMGetBufferStart(bytes), LLVMGetBufferSize(bytes));
-    LLVMDisposeMessage(why);
-    if (bytes)
-        LLVMDisposeMemoryBuffer(bytes);
-    return !failed && is_clean(u, err);
+    return hand_out(u, bytes, why, out, err);
 }
 
 bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err)
 {
     return emit(u, level, machine_is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile, bytes, err);
+}
+
+/* ---- many units at once ---- */
+
+typedef struct Finishing { Llvm **unit; LLVMMemoryBufferRef *bytes; char **why; LLVMErrorRef *failed; Level level; } Finishing;
+
+static void finish_part(int64_t lo, int64_t hi, void *st)
+{
+    Finishing *f = st;
+
+    for (int64_t i = lo; i < hi; i++)
+        if (!(f->failed[i] = run_passes(f->unit[i], f->level)))
+            f->bytes[i] = finished(f->unit[i], f->level, LLVMObjectFile, &f->why[i]);
+}
+
+void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, StrBuf *err)
+{
+    size_t room = (size_t)n + 1;
+    Finishing f = {unit, tsr_calloc(room * sizeof *f.bytes), tsr_calloc(room * sizeof *f.why), tsr_calloc(room * sizeof *f.failed), level};
+
+    pool_for(n, 1, finish_part, &f);
+    for (int i = 0; i < n; i++) {
+        if (passes_went(f.failed[i], err))
+            hand_out(unit[i], f.bytes[i], f.why[i], &bytes[i], err);
+    }
+    tsr_free(f.bytes);
+    tsr_free(f.why);
+    tsr_free(f.failed);
 }
 
 bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err) { return emit(u, level, LLVMAssemblyFile, text, err); }

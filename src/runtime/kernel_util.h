@@ -28,6 +28,8 @@ DType accum_dtype(const Attr *a, DType in, DType out);
 /* t's elements as lanes of dtype `as` (rounded to it first): t itself where it fits, else a row-major copy. NULL: no memory. */
 Tensor *lanes_of(KCtx *c, Tensor *t, DType as);
 Tensor *share(Tensor *t);                           /* a new header on the same elements */
+/* Strides that show t's elements in row-major order under another shape; false: only a copy can. */
+bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *stride);
 
 /* Drivers of families, and a kernel for each op of the families without one. */
 KStatus kernel_map(KERNEL_ARGS);

@@ -141,6 +141,17 @@ KStatus kernel_matmul(KERNEL_ARGS)
     return s;
 }
 
+bool matmul_in_steps(const Tensor *x, const Tensor *y, const Tensor *sum)
+{
+    TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
+    int64_t batch = 1, step;
+
+    memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
+    for (int i = 0; i < sum->rank - 2; i++)
+        batch *= sum->shape[i];
+    return batch_step(x, &type, batch, &step) && batch_step(y, &type, batch, &step);
+}
+
 KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done)
 {
     TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};

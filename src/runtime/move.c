@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* Strides that show t's elements in row-major order under another shape; false: only a copy can. */
-static bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *stride)
+bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *stride)
 {
     int i = 0, k = 0;
 

@@ -230,6 +230,7 @@ static void renew(const char *path)
 }
 
 bool store_in_use(void) { return store.folder != NULL; }
+void store_note_found(void) { store.found++; }
 int store_found(void) { return store.found; }
 
 bool store_get(Hash128 key, StrBuf *object)
@@ -245,7 +246,6 @@ bool store_get(Hash128 key, StrBuf *object)
         if ((found = store_unpack(key, file, n, &size))) {
             sb_write(object, found, size);
             renew(path);
-            store.found++;
         }
         tsr_free(file);
     }

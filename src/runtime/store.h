@@ -27,7 +27,8 @@ void store_put(Hash128 key, const void *object, size_t n);      /* in memory, un
 /* What the folder holds. false: it is no store; *why says what is wrong with it, and stays empty where there is none yet. */
 typedef struct StoreSurvey { int64_t entries, bytes; } StoreSurvey;
 bool store_survey(StoreSurvey *out, StrBuf *why);
-int store_found(void);                  /* objects found by this process */
+void store_note_found(void);            /* who was given what it can run says so */
+int store_found(void);                  /* how often in this process */
 int64_t store_clear(void);              /* removes all entries, and no other files; how many there were */
 
 /* An entry as its file has it, and back: NULL is what no store wrote for this key. */

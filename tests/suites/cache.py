@@ -24,9 +24,22 @@ run(lambda x: where(x > 0.0, sqrt(abs(x)), x * 0.5))
 """
 
 
-def run(ctx, folder, *, env=None, file=None, options=()):
+# More nodes than those from which on decisions about graphs are kept too.
+LARGE = """
+w = [random.normal((8, 8), key=random.key(i)) * 0.3 for i in range(12)]
+x = random.normal((5, 8), key=random.key(99))
+def model(w, x):
+    for m in w:
+        x = layer_norm(x + softmax(gelu(x @ m), axis=-1))
+    return (x * x).sum()
+value, g = jit(value_and_grad(model))(w, x)
+print(value.item(), [d.tolist() for d in g])
+"""
+
+
+def run(ctx, folder, *, env=None, file=None, options=(), text=PROGRAM):
     program = folder / "program.tsr"
-    program.write_text(PROGRAM)
+    program.write_text(text)
     return process.run([file or ctx.tessera, "run", "--backend=cpu", "--stats", *options, program], timeout=60,
                        env={"TESSERA_CACHE": str(folder / "store"), **(env or {})})
 
@@ -109,6 +122,25 @@ def damaged_entries_are_misses(ctx, d, want):
 
 
 @in_folder
+def decisions_about_graphs(ctx, d, _):
+    """What large graphs become is found too, and decided again where that is damaged or made with other passes."""
+    want = output(run(ctx, d, text=LARGE, env={"TESSERA_CACHE": ""}))
+    same(run(ctx, d, text=LARGE, options=["--backend=eval"]), want, None)
+    same(run(ctx, d, text=LARGE), want, 0)
+    made = entries(d)
+    first = run(ctx, d, text=LARGE)
+    kernels = from_cache(first)
+    if output(first) != want or not kernels or len(made) <= kernels or entries(d) != made:
+        raise Fail(f"{kernels} kernels and {len(made)} entries, then {len(entries(d))}")
+    for path in made:
+        if path.stat().st_size < 16000:
+            path.write_bytes(path.read_bytes()[:-1])
+    same(run(ctx, d, text=LARGE), want, None)
+    same(run(ctx, d, text=LARGE, options=["--no-pass=recompute"]), want, None)
+    same(run(ctx, d, text=LARGE), want, kernels)
+
+
+@in_folder
 def folders_that_cannot_be_used(ctx, d, want):
     (d / "store").write_text("a file")
     same(run(ctx, d), want, 0)
@@ -186,8 +218,8 @@ def the_verb(ctx, d, want):
         raise Fail(p.stderr)
 
 
-FUNCTIONS = (found_by_the_next_process, keys_know_the_machine, damaged_entries_are_misses, folders_that_cannot_be_used, no_room,
-             processes_at_once_and_killed, places, the_verb)
+FUNCTIONS = (found_by_the_next_process, keys_know_the_machine, damaged_entries_are_misses, decisions_about_graphs, folders_that_cannot_be_used,
+             no_room, processes_at_once_and_killed, places, the_verb)
 
 
 def tests(ctx):

@@ -17,6 +17,7 @@
 #include "frontend/tensor/jit_mode.h"
 #include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/watch.h"
+#include "ir/schedule/rehearse.h"
 #include "ir/schedule/schedule.h"
 
 #include <string.h>
@@ -319,7 +320,7 @@ static int64_t count_kernels(const Graph *g)
 }
 
 /* The graph to run on these operands: kernels are for values, transformations look at every op. */
-static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *x, int n)
+static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *x, int n, bool limited)
 {
     if (!trace_run_fused || trace_of(I)->watch)
         return e->graph;
@@ -329,6 +330,8 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
     if (!e->looked) {
         e->looked = true;
         e->fused = schedule_make(e->graph);
+        if (e->fused && !limited)
+            graph_prepare(trace_of(I), e->fused, x);
         stats_add(I, t->f, STAT_kernels, e->fused ? count_kernels(e->fused) : 0);
     }
     return e->fused ? e->fused : e->graph;
@@ -352,7 +355,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
     }
     Tensor *few[FEW], **x = operands(e, key, in, few);
     bool limited = memory_limit(t) || interp_options(I)->memory_limit;
-    Graph *g = graph_for(I, t, e, x, n);
+    Graph *g = graph_for(I, t, e, x, n, limited);
     if (limited)
         g = memory_fit(I, &e->fitted, e->graph, g != e->graph ? g : NULL, x, n, memory_limit(t));
     if (g && memory_run(I, &e->fitted, g, x, n, out, &nout)) {

@@ -211,6 +211,7 @@ bool trace_cond(Trace *T, Tensor *pred, TensorFn on_true, TensorFn on_false, Ten
         TensorFn *f = elem_get_i(known, known->offset) ? &on_true : &on_false;
         return f->call(f->self, in, nin, out, nout);
     }
+    on_true.arm = on_false.arm = true;
     types = tsr_alloc(sizeof *types * (size_t)(nin + 1));
     for (int i = 0; i < nin; i++)
         types[i] = strong_type(in[i]);

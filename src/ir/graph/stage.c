@@ -135,6 +135,7 @@ Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor *
 
     T->scope = scope_lasting(scope);
     lv->sealed = !captures;
+    lv->arm = fn.arm;
     for (int i = 0; i < nin; i++)
         inputs[i] = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, &in[i], 1, (Span){0, 0});
     ok = stage_body(T, lv, fn, inputs, nin);

@@ -181,6 +181,22 @@ static bool stays_inside(OpId op, Tensor *const *in, int nin)
     return false;
 }
 
+/*
+ * The innermost arm of a branch, where the op is on a staged value.  What an arm computes from outside is computed where the arm is
+ * taken: elsewhere its derivative may be infinite, and zero times that is no number.
+ */
+static Level *arm_around(const Trace *T, Tensor *const *in, int nin)
+{
+    Level *lv = T->top;
+    bool staged = false;
+
+    for (int i = 0; i < nin; i++)
+        staged |= in[i]->tracer != NULL;
+    while (lv && staged && !lv->arm)
+        lv = lv->outer;
+    return staged ? lv : NULL;
+}
+
 /* The level that handles the op; NULL: it runs. */
 static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin)
 {
@@ -195,7 +211,8 @@ static Level *deciding_level(const Trace *T, OpId op, const Attr *a, Tensor *con
         if (s && (!best || s->depth > best->depth))
             best = s;
     }
-    return best;
+    Level *arm = T->top ? arm_around(T, in, nin) : NULL;
+    return arm && (!best || arm->depth > best->depth) ? arm : best;
 }
 
 /* -- concrete ops --------------------------------------------------------------------------------------------------- */

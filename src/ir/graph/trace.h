@@ -37,6 +37,7 @@ typedef struct Level {          /* one active transformation; counted by its tra
     LevelApply *apply;          /* a program that transforms nothing thus needs none of the rules */
     bool closed;                /* the transformation is over: a tracer that got away must not be used */
     bool sealed;                /* STAGE: no captures, concrete tensors become constants (regions) */
+    bool arm;                   /* STAGE: of a function that may not run (TensorFn) */
     bool linear;                /* STAGE: the tangent graph of a LIN level; effects do not belong here */
     Graph *graph;               /* STAGE: being built */
     Dim batch;                  /* BATCH: size of the batch axis */
@@ -155,6 +156,7 @@ typedef struct TensorFn {
     bool (*call)(void *self, Tensor *const *in, int nin, Tensor **out, int *nout);  /* room for max_out results */
     void *self;
     int max_out;
+    bool arm;                   /* it may not run: when it is staged, ops on staged values from outside are part of it too */
 } TensorFn;
 
 /* Stage fn on abstract inputs. Captured tensors become leading parameters, returned in *captures (new references). */

@@ -13,6 +13,7 @@
  * they are finished.  Groups that would save nothing, those with a single op that computes, are left as nodes for
  * the reference kernels.
  */
+#include "ir/schedule/kept.h"
 #include "ir/schedule/schedule.h"
 
 #include "ir/graph/trace.h"
@@ -40,7 +41,7 @@ typedef struct Fuser {
     int *first_use;             /* place -> where its users begin in `user` */
     int *user;                  /* places of users */
     bool *result;               /* place -> is it a result of the graph? */
-    int *mark, stamp;           /* place -> the search that was here */
+    int *mark, stamp, led;      /* place -> the search that was here; how many it marked that have a slot before the end */
     int *stack;                 /* of the search */
 } Fuser;
 
@@ -142,6 +143,7 @@ static bool comes_back(Fuser *f, int a, int b)
     int top = 0, met = 0, both[2] = {a, b}, end = f->slot[a] > f->slot[b] ? f->slot[a] : f->slot[b];
 
     f->stamp++;
+    f->led = 0;
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < f->groups[both[k]].node.n; i++)
             f->stack[top++] = f->place[f->groups[both[k]].node.at[i]->id];
@@ -156,6 +158,7 @@ static bool comes_back(Fuser *f, int a, int b)
                 return true;
             if (inside || f->mark[q] == f->stamp || f->slot[unit(f, q)] > end)
                 continue;
+            f->led++;
             f->mark[q] = f->stamp;
             f->stack[top++] = q;
             if (f->group[q] >= 0)                       /* a group runs as one: what one of its nodes leads to, all do */
@@ -169,6 +172,22 @@ static bool comes_back(Fuser *f, int a, int b)
         }
     }
     return false;
+}
+
+/* Does the group lead to the other and nowhere else? Then nothing comes back, and nothing in between waits for it. */
+static bool only_feeds(const Fuser *f, int group, int other)
+{
+    const Group *x = &f->groups[group];
+
+    if (f->slot[group] > f->slot[other])
+        return false;
+    for (int i = 0; i < x->node.n; i++) {
+        int p = f->place[x->node.at[i]->id];
+        for (int u = f->first_use[p]; u < f->first_use[p + 1]; u++)
+            if (!in_either(f, f->user[u], group, other))
+                return false;
+    }
+    return true;
 }
 
 typedef struct Union { const Fuser *f; int a, b; } Union;
@@ -266,6 +285,16 @@ static void put_in_order(Fuser *f, int a, int b, int into)
             f->slot[f->order[s]] = s;
 }
 
+/* The same where the first of them leads to nothing before the other: it may as well run where that does. */
+static void put_there(Fuser *f, int a, int b, int into)
+{
+    int first = f->slot[a] < f->slot[b] ? a : b, slot = f->slot[first == a ? b : a];
+
+    f->order[f->slot[first]] = -1;
+    f->order[slot] = into;
+    f->slot[into] = slot;
+}
+
 static void join(Fuser *f, int a, int b)
 {
     Node *node[2 * GROUP_MAX];
@@ -278,10 +307,14 @@ static void join(Fuser *f, int a, int b)
     n = merge_nodes(f, a, b, node);
     if (node[0]->scope != f->groups[a].node.at[0]->scope || node[0]->scope != f->groups[b].node.at[0]->scope)
         return;
-    if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r) || comes_back(f, a, b))
+    if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r))
         return;
     int into = f->place[node[0]->id], from = into == a ? b : a;
-    put_in_order(f, a, b, into);
+    if (only_feeds(f, a, b) || only_feeds(f, b, a))
+        f->led = 0;
+    else if (comes_back(f, a, b))
+        return;
+    (f->led ? put_in_order : put_there)(f, a, b, into);
     f->groups[into].node.n = 0;
     for (int i = 0; i < n; i++) {
         vec_push(&f->groups[into].node, node[i]);
@@ -363,22 +396,18 @@ static void add_products(Fuser *f)
 }
 
 /* Groups in which fewer than two nodes compute fall apart. */
-static bool drop_small(Fuser *f)
+static void drop_small(Fuser *f)
 {
-    bool any = false;
-
     for (int i = 0; i < f->n; i++) {
         Group *x = &f->groups[i];
         int computing = x->product != NULL;
         for (int k = 0; k < x->node.n; k++)
             computing += !region_moves(x->node.at[k]);
-        any |= computing >= 2;
         for (int k = 0; computing < 2 && k < x->node.n; k++)
             f->group[f->place[x->node.at[k]->id]] = -1;
         if (computing < 2 && x->product)
             f->group[f->place[x->product->id]] = -1;
     }
-    return any;
 }
 
 /* ---- the new graph ---- */
@@ -607,6 +636,71 @@ static Graph *write_graph(Fuser *f)
     return w.g;
 }
 
+/* ---- what was decided before ---- */
+
+/* A place's group and whether it is its product, as it is kept. */
+typedef struct Row { int32_t group, product; } Row;
+
+static bool is_sane(const Fuser *f, const Row *row)
+{
+    for (int i = 0; i < f->n; i++) {
+        int group = row[i].group;
+        if (group >= f->n || (group >= 0 && row[i].product ? !is_product(f->at[i]) : group >= 0 && (f->group[i] < 0 || row[group].group != group)))
+            return false;
+    }
+    return true;
+}
+
+static bool recall(Fuser *f, const Kept *k)
+{
+    Row *row = tsr_alloc(sizeof *row * ((size_t)f->n + 1));
+    bool found = kept_read(k, row, sizeof *row * (size_t)f->n) && is_sane(f, row);
+
+    for (int i = 0; i < f->n && found; i++)
+        f->groups[i].node.n = 0;
+    for (int i = 0; i < f->n && found; i++) {
+        f->group[i] = row[i].group;
+        if (row[i].group >= 0 && row[i].product)
+            f->groups[row[i].group].product = f->at[i];
+        else if (row[i].group >= 0)
+            vec_push(&f->groups[row[i].group].node, f->at[i]);
+    }
+    tsr_free(row);
+    return found;
+}
+
+static void remember(const Fuser *f, const Kept *k)
+{
+    Row *row = tsr_alloc(sizeof *row * ((size_t)f->n + 1));
+
+    for (int i = 0; i < f->n; i++)
+        row[i] = (Row){f->group[i], f->group[i] >= 0 && f->groups[f->group[i]].product == f->at[i]};
+    kept_write(k, row, sizeof *row * (size_t)f->n);
+    tsr_free(row);
+}
+
+static void decide(Fuser *f)
+{
+    Kept k = kept_of(f->g, "fuse");
+
+    if (recall(f, &k))
+        return;
+    grow_groups(f);
+    join_siblings(f);
+    add_products(f);
+    drop_small(f);
+    remember(f, &k);
+}
+
+static bool any_group(const Fuser *f)
+{
+    bool any = false;
+
+    for (int i = 0; i < f->n; i++)
+        any |= f->group[i] >= 0;
+    return any;
+}
+
 Graph *schedule_fuse(Graph *g)
 {
     Fuser f;
@@ -618,10 +712,8 @@ Graph *schedule_fuse(Graph *g)
     for (const Node *n = g->first; n; n = n->next)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
-    grow_groups(&f);
-    join_siblings(&f);
-    add_products(&f);
-    out = drop_small(&f) || regions || schedule_asks(g) ? write_graph(&f) : NULL;
+    decide(&f);
+    out = any_group(&f) || regions || schedule_asks(g) ? write_graph(&f) : NULL;
     fuser_done(&f);
     if (out)
         schedule_together(out);
@@ -630,14 +722,28 @@ Graph *schedule_fuse(Graph *g)
     return out;
 }
 
+static Graph *fused_or_same(Graph *g)
+{
+    Graph *fused = schedule_fuse(g);
+
+    return fused ? fused : graph_ref(g);
+}
+
+/* The thinner graph, if it then keeps less: what waits inside a kernel takes nothing. */
 Graph *schedule_make(Graph *g)
 {
-    Graph *thin = schedule_recompute(g), *plain = schedule_fuse(g), *fused = thin ? schedule_fuse(thin) : NULL;
-    bool less = thin && schedule_waiting(fused ? fused : thin) < schedule_waiting(plain ? plain : g);   /* what waits inside a kernel takes nothing */
+    Kept k = kept_of(g, pass_runs("recompute") ? pass_runs("fuse") ? "thin" : "thin alone" : "as it is");
+    uint8_t less = 1;
+    bool known = kept_read(&k, &less, sizeof less);
+    Graph *thin = less ? schedule_recompute(g) : NULL, *again = thin ? fused_or_same(thin) : NULL, *plain = NULL;
 
-    if (less && !fused)
-        fused = graph_ref(thin);
+    if (!known || !again)
+        plain = schedule_fuse(g);
+    if (!known) {
+        less = again && schedule_waiting(again) < schedule_waiting(plain ? plain : g);
+        kept_write(&k, &less, sizeof less);
+    }
     graph_unref(thin);
-    graph_unref(less ? plain : fused);
-    return less ? fused : plain;
+    graph_unref(less && again ? plain : again);
+    return less && again ? again : plain;
 }

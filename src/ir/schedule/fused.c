@@ -119,7 +119,7 @@ Tensor *fused_result(const Run *u, int i)
 
     for (int k = 0; k < y->rank; k++)
         shape[k] = v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]];
-    return tensor_new((DType)y->dtype, y->rank, shape);
+    return fused_state.rehearses ? fused_ghost((DType)y->dtype, y->rank, shape) : tensor_new((DType)y->dtype, y->rank, shape);
 }
 
 /*
@@ -185,7 +185,8 @@ static bool make_results(Run *u)
 /* A row-major copy in place of the operand. */
 static bool straighten(Run *u, int i)
 {
-    Tensor *t = i < u->nin ? tensor_copy(u->x[i]) : NULL;
+    const Tensor *x = u->x[i];
+    Tensor *t = i >= u->nin ? NULL : fused_state.rehearses ? fused_ghost((DType)x->dtype, x->rank, x->shape) : tensor_copy(x);
 
     if (!t)
         return false;
@@ -361,7 +362,7 @@ bool fused_product(Run *u)
         Dim p = a >= 0 ? x->shape[a] : 1, q = b >= 0 ? y->shape[b] : 1;
         shape[k] = k == t->rank - 2 ? p : k == t->rank - 1 ? q : p == 1 ? q : p;
     }
-    return (u->x[u->nin - 1] = tensor_new(schedule_accum(u->c->product), t->rank, shape)) != NULL;
+    return (u->x[u->nin - 1] = (fused_state.rehearses ? fused_ghost : tensor_new)(schedule_accum(u->c->product), t->rank, shape)) != NULL;
 }
 
 typedef struct Blocks {
@@ -395,7 +396,7 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p)
         return NULL;
     forget_neighbours(&u->space, class);
     v = fused_variant(u->c, class, u->space.nargs, fitting(u, false));
-    return v->code ? v : NULL;
+    return v->code || v->waits ? v : NULL;
 }
 
 /* Compute the product, and the kernel with it: 1; 0: the kernel is still to run; -1: no memory. */
@@ -530,11 +531,22 @@ static bool pays(Run *u)
         work += u->c->r.value[v].inside;
     for (int a = 0; a < u->c->r.naxes; a++)
         work *= (double)u->size[a];
+    if (fused_state.rehearses)
+        vec_push(&fused_state.worked, ((Worked){u->c, u->c->work}));
     u->c->work += work;
     return u->c->first || u->c->work >= PAYS;
 }
 
 enum { NOT_HERE = 2 };
+
+/* The same as run_product for a rehearsal, as far as can be said before anything is computed; bundles are for operands that lie in any way. */
+static int rehearse_product(Run *u)
+{
+    const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
+    bool in_blocks = fused_plan_blocks(u, u->x[u->nin - 1]) && matmul_in_steps(x, y, u->x[u->nin - 1]);
+
+    return in_blocks && !fused_state.compiler->idle;
+}
 
 /* As run_product, or NOT_HERE: the device has no way for it. */
 static int product_of(Run *u)
@@ -543,11 +555,7 @@ static int product_of(Run *u)
         int done = fused_far->product(u->device, u->x[u->c->factor[0]], u->x[u->c->factor[1]], u->x[u->nin - 1], u->where);
         return done > 0 ? 0 : done < 0 ? -1 : NOT_HERE;
     }
-    if (fused_state.compiler && fused_state.compiler->idle) {
-        fused_plan_blocks(u, u->x[u->nin - 1]);
-        return 0;
-    }
-    return run_product(u);
+    return fused_state.rehearses ? rehearse_product(u) : run_product(u);
 }
 
 static int run(Run *u, const Graph *body)
@@ -564,14 +572,16 @@ static int run(Run *u, const Graph *body)
         if (done == NOT_HERE)
             return 0;
         if (done) {
-            fused_state.stats.launches += done > 0;
+            fused_state.stats.launches += done > 0 && !fused_state.rehearses;
             return done > 0;
         }
     }
     if (!(v = plan(u)))
         return 0;
-    if (!v->tile || (fused_state.compiler && !v->code))
+    if (!v->tile || (fused_state.compiler && !v->code && !v->waits))
         return 0;
+    if (fused_state.rehearses)
+        return 1;
     fused_state.stats.launches++;
     return is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
@@ -642,6 +652,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
 
     if (T->guarded || u.device < 0)     /* each result is looked at: op by op */
         return 0;
+    if (fused_state.rehearses && (u.device || steps_kind(a)))           /* of what runs here, step by step */
+        return 0;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)
             return 0;
@@ -654,7 +666,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
     done = run_body(&u, body);
-    fused_state.stats.fallbacks += !done;
+    fused_state.stats.fallbacks += !done && !fused_state.rehearses;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);
     if (done > 0) {

@@ -9,6 +9,7 @@
 #ifndef TSR_IR_FUSED_H
 #define TSR_IR_FUSED_H
 
+#include "base/hash.h"
 #include "ir/tile/tile.h"
 
 /* Makes code of Tile IR kernels: src/codegen/cpu.h has the one for this machine. */
@@ -20,6 +21,12 @@ typedef struct KernelCompiler {
     uint32_t (*users)(const void *code);    /* references to it */
     void (*free)(void *code);               /* drop one */
     int (*effort)(int level);               /* how hard it tries from now on: 0, 1 or 3; gives what was in force. NULL: it knows one way */
+    /*
+     * n kernels at once, on the threads there are: a reference to the code of each, NULL where there is none.  NULL: it makes one after
+     * the other.
+     */
+    void (*compile_all)(const TileKernel *const *k, int n, void **code);
+    bool (*origin)(Hash128 *out);           /* what code follows from besides kernels; false: that is not known. NULL: nothing is to be kept */
     bool idle;                              /* its code does nothing, so products need not be computed either (rehearse.h) */
 } KernelCompiler;
 
@@ -67,6 +74,11 @@ struct Trace;
 struct Tensor;
 bool fused_launch(struct Trace *T, struct Graph *body, const struct Attr *a, struct Tensor *const *in, int nin, LaunchSpace *space,
                   LaunchKernel *k);
+/*
+ * From now on nodes only say which kernels they want, and give results of the right sizes without elements; what the compiler
+ * can make together waits for the end of the rehearsal.  true: begin; false: end it, and make them.
+ */
+void fused_rehearse(bool begin);
 /* Kernels made so far in this process, those of the same text once, and how long that took. */
 typedef struct FusedStats { int kernels, launches, fallbacks; double seconds; } FusedStats;
 FusedStats fused_stats(void);

@@ -97,17 +97,33 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void compile(Variant *v, const FusedCode *c)
+static void set_code(Variant *v, void *code)
 {
     const Schedule *s = &v->schedule;
+
+    v->code = code;
+    if (code)
+        v->launch = (LaunchKernel){v->by->entry(code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS, code, v->by->scratch};
+}
+
+/* By whoever is the first to have it; kernels that could not be compiled count too. */
+static bool is_new(const Variant *v) { return v->tile && (!v->code || v->by->users(v->code) == 1); }
+
+static void compile(Variant *v, const FusedCode *c)
+{
     StrBuf err = {0};
 
-    v->tile = schedule_lower(c->body, &c->r, s, v->stride, &err);
+    v->tile = schedule_lower(c->body, &c->r, &v->schedule, v->stride, &err);
     if (v->tile)
         tile_fold(v->tile);
-    if (v->tile && fused_state.compiler && (v->code = fused_state.compiler->compile(v->tile, &err)))
-        v->launch = (LaunchKernel){fused_state.compiler->entry(v->code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS,
-                                   v->code, fused_state.compiler->scratch};
+    v->waits = v->tile && fused_state.rehearses && v->by && v->by->compile_all;
+    if (v->waits) {
+        vec_push(&fused_state.waiting, v);
+    } else {
+        if (v->tile && v->by)
+            set_code(v, v->by->compile(v->tile, &err));
+        fused_state.stats.kernels += is_new(v);
+    }
     sb_done(&err);
 }
 
@@ -132,7 +148,62 @@ Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule 
     compile(v, c);
     v->next = c->first;
     c->first = v;
-    fused_state.stats.kernels += v->tile && (!v->code || fused_state.compiler->users(v->code) == 1);
     fused_state.stats.seconds += now() - start;
     return v;
+}
+
+/* ---- rehearsals ---- */
+
+Tensor *fused_ghost(DType dt, int rank, const Dim *shape)
+{
+    int64_t stride[REGION_AXES], step = 1;
+    Tensor *one, *t;
+
+    for (int k = rank - 1; k >= 0 && rank <= REGION_AXES; k--) {
+        stride[k] = step;
+        if (__builtin_mul_overflow(step, shape[k] ? shape[k] : 1, &step))
+            return NULL;
+    }
+    if (rank > REGION_AXES || !(one = tensor_zeros(dt, 0, NULL)))
+        return NULL;
+    t = tensor_view(one, rank, shape, stride, 0);
+    tensor_unref(one);
+    return t;
+}
+
+static void make_waiting(void)
+{
+    int n = fused_state.waiting.n;
+    const TileKernel **tile = tsr_alloc(sizeof *tile * ((size_t)n + 1));
+    void **code = tsr_alloc(sizeof *code * ((size_t)n + 1));
+    double start = now();
+
+    for (int i = 0; i < n; i++)
+        tile[i] = fused_state.waiting.at[i]->tile;
+    if (n)
+        fused_state.compiler->compile_all(tile, n, code);
+    for (int i = 0; i < n; i++) {
+        Variant *v = fused_state.waiting.at[i];
+        set_code(v, code[i]);
+        v->waits = false;
+        fused_state.stats.kernels += is_new(v);
+    }
+    fused_state.stats.seconds += now() - start;
+    tsr_free(tile);
+    tsr_free(code);
+    vec_free(&fused_state.waiting);
+}
+
+void fused_rehearse(bool begin)
+{
+    fused_state.rehearses = begin;
+    if (begin)
+        return;
+    while (fused_state.worked.n) {
+        Worked w = vec_last(&fused_state.worked);
+        fused_state.worked.n--;
+        w.code->work = w.work;
+    }
+    vec_free(&fused_state.worked);
+    make_waiting();
 }

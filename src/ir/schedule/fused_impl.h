@@ -8,6 +8,9 @@
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/steps.h"
 
+#include "base/vec.h"
+#include "runtime/tensor.h"
+
 enum { OPERANDS = REGION_OPERANDS };
 
 /* A kernel of a body, for operands that lie in memory in a certain way. */
@@ -19,6 +22,7 @@ typedef struct Variant {
     const struct KernelCompiler *by;    /* whose code it is: another compiler may have begun since */
     int effort;
     void *code;                 /* the compiler's; NULL: there is none */
+    bool waits;                 /* for the end of a rehearsal, when it gets code */
     LaunchKernel launch;
 } Variant;
 
@@ -37,8 +41,17 @@ typedef struct FusedCode {
     StrBuf key;                 /* body and schedule */
 } FusedCode;
 
+typedef struct Worked { FusedCode *code; double work; } Worked;
+
 /* The compiler that is at work (NULL: the oracle), what a function asked of it (0: none did), and what has been made. */
-typedef struct FusedState { const KernelCompiler *compiler; int effort; FusedStats stats; } FusedState;
+typedef struct FusedState {
+    const KernelCompiler *compiler;
+    int effort;
+    FusedStats stats;
+    bool rehearses;
+    Vec(Worked) worked;         /* before the rehearsal, which computes nothing, in the order of its questions */
+    Vec(Variant *) waiting;
+} FusedState;
 extern FusedState fused_state;
 
 /* One run of a body. */
@@ -72,6 +85,8 @@ FusedCode *fused_code_of(Graph *body, const Attr *a);   /* kept with the body; b
 void fused_code_free(FusedCode *c);                     /* drop a reference */
 /* The kernel for these strides and this schedule, made if there is none yet. */
 Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule s);
+/* A tensor of these sizes, row by row, whose elements are all in one place: for rehearsals, where nobody looks at them. NULL: no memory. */
+Tensor *fused_ghost(DType dt, int rank, const Dim *shape);
 /* Bytes that are the same for bodies that differ in the names of sizes alone. */
 void fused_body_key(const Graph *body, StrBuf *out);
 

@@ -51,7 +51,7 @@ typedef struct Thin {
 
 /* ---- the graph ---- */
 
-static int64_t guess(Dim d)
+int64_t schedule_guess(Dim d)
 {
     Dim var[16];
     int64_t value[16], v = 1;
@@ -71,7 +71,7 @@ static int64_t bytes_of(const Node *n)
     for (int i = 0; i < n->nout; i++) {
         double bits = dtype_info[n->type[i].dtype].sbits;
         for (int k = 0; k < n->type[i].rank; k++)
-            bits *= (double)guess(n->type[i].shape[k]);
+            bits *= (double)schedule_guess(n->type[i].shape[k]);
         all += (int64_t)(bits / 8 < 1e15 ? bits / 8 : 1e15);
     }
     return all;

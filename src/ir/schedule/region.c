@@ -10,9 +10,10 @@
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 
+#include <stddef.h>
 #include <string.h>
 
-enum { CLASSES = REGION_VALUES * 6 };
+enum { CLASSES = REGION_VALUES * 6, PLACES = 512 };      /* more places than values: most are found where they belong */
 
 typedef struct Finder {
     Region *r;
@@ -21,6 +22,7 @@ typedef struct Finder {
     Dim size[CLASSES];
     int16_t at[REGION_VALUES][REGION_AXES];     /* class of each axis of a value; -1: none */
     uint8_t rank[REGION_VALUES];
+    int16_t place[PLACES];      /* hash of a node -> its value, or one that came before; -1: nobody's */
 } Finder;
 
 /* ---- what a region may hold ---- */
@@ -140,12 +142,23 @@ static bool join_classes(Finder *f, int a, int b)
     return true;
 }
 
+static unsigned place_of(const Node *n) { return (unsigned)(((uintptr_t)n >> 4) * 0x9E3779B1u) % PLACES; }
+
 static int value_at(const Finder *f, const Node *n)
 {
-    for (int i = f->r->nvalues - 1; i >= 0; i--)
-        if (f->r->value[i].node == n)
-            return i;
+    for (unsigned h = place_of(n); f->place[h] >= 0; h = (h + 1) % PLACES)
+        if (f->r->value[f->place[h]].node == n)
+            return f->place[h];
     return -1;
+}
+
+static void file_value(Finder *f, int v)
+{
+    unsigned h = place_of(f->r->value[v].node);
+
+    while (f->place[h] >= 0)
+        h = (h + 1) % PLACES;
+    f->place[h] = (int16_t)v;
 }
 
 /* A value with classes of its own; -1: there are too many. */
@@ -157,6 +170,7 @@ static int add_value(Finder *f, const Node *n, bool inside)
     if (v == REGION_VALUES || f->nclasses + y->rank > CLASSES || y->rank > REGION_AXES || n->nout != 1)
         return -1;
     f->r->value[v] = (RegionValue){.node = n, .inside = inside};
+    file_value(f, v);
     f->rank[v] = y->rank;
     for (int i = 0; i < y->rank; i++) {
         f->at[v][i] = -1;
@@ -335,19 +349,21 @@ static bool reduces_alike(const Region *r, const RegionValue *v, const RegionVal
 }
 
 /* When each value is first known, and what may be seen outside. */
-static bool find_passes(Region *r)
+static bool find_passes(const Finder *f)
 {
+    Region *r = f->r;
+
     r->npasses = 1;
     for (int v = 0; v < r->nvalues; v++) {
         RegionValue *x = &r->value[v];
         if (!x->inside)
             continue;
         for (int i = 0; i < x->node->nin; i++) {
-            const RegionValue *y = region_value(r, x->node->in[i].node);
+            const RegionValue *y = &r->value[value_at(f, x->node->in[i].node)];
             x->pass = y->pass > x->pass ? y->pass : x->pass;
         }
         if (is_reduce(x)) {
-            if (!reduces_alike(r, x, region_value(r, x->node->in[0].node)))
+            if (!reduces_alike(r, x, &r->value[value_at(f, x->node->in[0].node)]))
                 return false;
             x->pass++;
         }
@@ -372,7 +388,7 @@ const RegionValue *region_value(const Region *r, const Node *n)
 static bool link_all(Finder *f, Node *const *node, int n, bool (*is_out)(void *st, const Node *n), void *st)
 {
     for (int i = 0; i < n; i++) {
-        int v = region_takes(node[i]) ? add_value(f, node[i], true) : -1;
+        int v = add_value(f, node[i], true);
         if (v < 0 || !link_node(f, node[i], v))
             return false;
         f->r->value[v].out = is_out(st, node[i]);
@@ -399,12 +415,13 @@ bool region_of(Node *const *node, int n, bool (*is_out)(void *st, const Node *n)
     Finder *f = tsr_alloc(sizeof *f);
     bool ok;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(Region, value));
     f->r = out;
     f->nclasses = 0;
-    ok = link_all(f, node, n, is_out, st) && place_all(f);
+    memset(f->place, -1, sizeof f->place);
+    ok = link_all(f, node, n, is_out, st) && place_all(f) && find_passes(f);
     tsr_free(f);
-    return ok && find_passes(out);
+    return ok;
 }
 
 /* ---- the body of a fused node ---- */
@@ -427,7 +444,7 @@ bool region_of_body(const Graph *body, Region *out)
     for (Node *x = body->first; x; x = x->next) {
         if (x->op == GRAPH_PARAM || region_copies(x))
             continue;
-        if (n == REGION_VALUES)
+        if (n == REGION_VALUES || !region_takes(x))
             return false;
         node[n++] = x;
     }

@@ -45,7 +45,7 @@ bool region_copies(const Node *n);
 bool region_moves(const Node *n);
 
 /*
- * The region of n nodes in graph order; is_out says which are used outside.  false: they are none.
+ * The region of n nodes that it may hold, in graph order; is_out says which are used outside.  false: they are none.
  * Values from outside follow the operands in order of use.
  */
 bool region_of(Node *const *node, int n, bool (*is_out)(void *st, const Node *n), void *st, Region *out);

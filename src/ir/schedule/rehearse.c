@@ -3,16 +3,19 @@
  *
  * What a kernel is made for depends on how operands step and, for rows, on how
  * long they are, in powers of two: a ladder of numbers for one size at a
- * time, for all at once, and for all beside a size of 1 meets the cases.  Operands are tensors whose elements nobody set;
- * ops that give views are run, since views step in ways of their own, and of
+ * time, for all at once, and for all beside a size of 1 meets the cases.  Or the operands are those of a call.  Others are tensors
+ * without elements of their own; ops that give views are run, since views step in ways of their own, and of
  * others only the types of their results count.
  */
 #include "ir/schedule/rehearse.h"
+#include "ir/schedule/fused_impl.h"
 
 #include "ir/schedule/steps.h"
 
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
+#include "runtime/kernel_util.h"
+#include "runtime/kernels.h"
 
 #include <string.h>
 
@@ -32,6 +35,16 @@ static int64_t size_in(const DimEnv *env, Dim d)
     return dim_const_value(d, &v) && v >= 0 ? v : UNKNOWN;
 }
 
+static size_t bytes_of(DType dt, int rank, const Dim *shape)
+{
+    size_t n = raw_size(dt);
+
+    for (int i = 0; i < rank; i++)
+        if (!tsr_mul(n, (size_t)shape[i], &n))
+            return SIZE_MAX;
+    return n;
+}
+
 /* Small ones are zeros: they may say where a view begins. NULL: too large. */
 static Tensor *stand_in(const DimEnv *env, const TType *y)
 {
@@ -40,17 +53,17 @@ static Tensor *stand_in(const DimEnv *env, const TType *y)
 
     for (int i = 0; i < y->rank; i++)
         shape[i] = size_in(env, y->shape[i]);
-    t = tensor_new((DType)y->dtype, y->rank, shape);
+    t = (bytes_of((DType)y->dtype, y->rank, shape) <= SMALL_BYTES ? tensor_zeros : fused_ghost)((DType)y->dtype, y->rank, shape);
     if (!t)
         return NULL;
-    if (tensor_nbytes(t) <= SMALL_BYTES)
-        memset(tensor_data(t), 0, tensor_nbytes(t));
     t->weak = y->weak;
     t->policy = y->policy;
     return t;
 }
 
 /* ---- nodes ---- */
+
+static bool once;               /* for one call: nothing that it may leave out */
 
 typedef struct Slots { uint32_t *base; Tensor **at; int n; } Slots;
 
@@ -61,7 +74,7 @@ static void walk_regions(Trace *T, const DimEnv *env, const Node *n)
     for (int k = 0; k < 4; k++) {
         Graph *g = n->attr->region[k];
         int made = 0;
-        if (!g)
+        if (!g || (once && n->op == OP_cond))
             continue;
         Tensor **in = tsr_calloc(sizeof *in * (size_t)(g->params.n + 1));
         while (made < g->params.n && (in[made] = stand_in(env, &g->params.at[made]->type[0])))
@@ -76,10 +89,13 @@ static void walk_regions(Trace *T, const DimEnv *env, const Node *n)
 static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
 {
     Attr a = *n->attr;
+    int64_t stride[RANK_MAX];
 
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < a.nd[k]; i++)
             a.d[k][i] = size_in(env, a.d[k][i]);
+    if (n->op == OP_reshape && !reshape_strides(in[0], a.nd[0], a.d[0], stride))
+        return false;                           /* it would copy elements that there are none of */
     return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
 }
 
@@ -90,6 +106,10 @@ static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
 
     if (n->op == OP_fused)
         return trace_run_fused && trace_run_fused(T, n->attr->region[0], n->attr, in, n->nin, out, &nout) > 0;
+    if (n->op == OP_stop_gradient) {
+        out[0] = tensor_ref(in[0]);
+        return true;
+    }
     return op_info[n->op].flags & OPF_VIEW && !(op_info[n->op].flags & OPF_REGIONS) && run_view(T, env, n, in, out, &nout);
 }
 
@@ -187,7 +207,7 @@ static void set_apart(Sizes *z, int i, int64_t one, int64_t others)
         z->now[k] = k == i ? one : others;
 }
 
-void graph_rehearse(Trace *T, Graph *g)
+static void rehearse_all(Trace *T, Graph *g)
 {
     Sizes z = {.n = 0};
 
@@ -205,4 +225,23 @@ void graph_rehearse(Trace *T, Graph *g)
             rehearse(T, g, &z);
         }
     }
+}
+
+void graph_rehearse(Trace *T, Graph *g)
+{
+    fused_rehearse(true);
+    rehearse_all(T, g);
+    fused_rehearse(false);
+}
+
+void graph_prepare(Trace *T, Graph *g, Tensor *const *in)
+{
+    if (!fused_state.compiler || !fused_state.compiler->compile_all || !trace_run_fused || pool_threads() < 2 || T->guarded)
+        return;
+    once = true;
+    fused_rehearse(true);
+    walk(T, g, in);
+    fused_rehearse(false);
+    once = false;
+    T->error = OPERR_NONE;
 }

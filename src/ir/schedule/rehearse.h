@@ -12,5 +12,7 @@
 
 /* Go through g for usual, small and large numbers of each of the sizes in its parameters' types. */
 void graph_rehearse(Trace *T, Graph *g);
+/* Make the kernels that a call with these operands is going to ask for, together, where the compiler and the threads can; else nothing. */
+void graph_prepare(Trace *T, Graph *g, Tensor *const *in);
 
 #endif

@@ -30,6 +30,8 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 /* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
 Graph *schedule_recompute(const Graph *g);
 
+int64_t schedule_guess(Dim d);              /* a size, were each variable some usual number */
+
 /* The most bytes that wait at once for a while between the graph's nodes, at guessed sizes. */
 int64_t schedule_waiting(const Graph *g);
 
