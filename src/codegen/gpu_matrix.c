@@ -95,7 +95,7 @@ static LLVMValueRef cut(CpuCode *e, const Stage *s, LLVMValueRef raw)
     if (!s->steps)
         return raw;
     if (e->spot.strip == s->axis)
-        return cpu_choose(e, cpu_lane_mask(e, at, cpu_number(e, 0), s->steps), raw, none);
+        return cpu_choose(e, cpu_lane_mask(e, at, s->steps, true, NULL), raw, none);
     return cpu_choose(e, cpu_compare(e, LLVMIntSLT, at, s->steps), raw, none);
 }
 
