@@ -149,7 +149,7 @@ static Storage *made(Storage *s)
 /* A header alone: the elements get memory where they are first asked for. */
 static Storage *new_far(size_t nbytes)
 {
-    Storage *s = nbytes > PTRDIFF_MAX / 2 || (storage_pool && !storage_pool->take(storage_pool, nbytes, true)) ? NULL : take(0);
+    Storage *s = !storage_far->fits(device_now, nbytes) || (storage_pool && !storage_pool->take(storage_pool, nbytes, true)) ? NULL : take(0);
 
     if (!s)
         return NULL;

@@ -68,6 +68,7 @@ void storage_place(Storage *s, uint32_t device);
  */
 typedef struct StorageFar {
     int (*count)(void);                         /* how many GPUs the driver has */
+    bool (*fits)(int device, size_t bytes);     /* has a device (mesh.h) so much in all? false: a fault is kept */
     void (*bring)(Storage *s, bool write);
     void (*leave)(Storage *s);                  /* one that dies: what it has on a GPU goes back */
     void (*zero)(Storage *s);
