@@ -4,7 +4,9 @@
  */
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
+#include "runtime/storage.h"
 
+#include <math.h>
 #include <string.h>
 
 bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *stride)
@@ -320,7 +322,10 @@ KStatus kernel_full(KERNEL_ARGS)
     (void)op, (void)in, (void)nin;
     if (!(out[0] = k_result(c, type)))
         return K_NOMEM;
-    fill_with(out[0], a->f);
+    if (a->f == 0 && !signbit(a->f) && !out[0]->offset && tensor_nbytes(out[0]) == out[0]->store->nbytes)
+        storage_zero(out[0]->store);                        /* many zeros take no memory before they are touched */
+    else
+        fill_with(out[0], a->f);
     return K_OK;
 }
 

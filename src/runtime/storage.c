@@ -16,6 +16,7 @@
 #include "runtime/mesh.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -29,6 +30,7 @@
 #endif
 
 enum { HEADER = 64, NCLASS = 160, SLACK = 64 << 20 };
+enum { PAGE = 4096, LAZY = 1 << 28 };    /* zeros of so many bytes are those that the system gives to whoever touches them */
 _Static_assert(sizeof(Storage) <= HEADER, "the header fits before the data");
 
 static Storage *kept[NCLASS];           /* free blocks of a class, linked through data */
@@ -230,10 +232,16 @@ void storage_bring(Storage *s, bool write) { storage_far->bring(s, write); }
 
 void storage_zero(Storage *s)
 {
+    uintptr_t from = ((uintptr_t)s->data + PAGE - 1) / PAGE * PAGE, to = ((uintptr_t)s->data + s->nbytes) / PAGE * PAGE;
+
     if (s->away)
         storage_far->zero(s);
-    else
+    else if (s->nbytes < LAZY || madvise((void *)from, to - from, MADV_DONTNEED) != 0)
         memset(s->data, 0, s->nbytes);
+    else {
+        memset(s->data, 0, from - (uintptr_t)s->data);
+        memset((void *)to, 0, (uintptr_t)s->data + s->nbytes - to);
+    }
 }
 
 bool storage_copy_far(Storage *dst, size_t at, Storage *src, size_t from, size_t n) { return storage_far->copy(dst, at, src, from, n); }

@@ -30,6 +30,7 @@ typedef struct Storage {
     uint8_t away;               /* AWAY_READ: the host's bytes are stale, or have no room; AWAY_WRITE: a GPU's are those, too */
     uint8_t valid;              /* are the GPU's bytes those of the storage? */
     uint8_t apart;              /* has its host memory apart, once it has any */
+    uint8_t space;              /* the memory that the program says it is in: tensor_spaces; 0: the device's own */
     struct StoragePool *pool;   /* where its memory is from; NULL: the system */
 } Storage;
 

@@ -377,7 +377,7 @@ static const Type *reversed(const TType *t, int last)
 
 static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size", "nbytes", "T", "mT", "device", "grad", "real", "imag",
                                                "placement", "policy", "at", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
-                                               "memory", "part", "layout", "values", "indices", "H", "itemsize"};
+                                               "memory", "part", "layout", "values", "indices", "H", "itemsize", "space"};
 
 typedef struct { int stage, table, row; } Members;
 

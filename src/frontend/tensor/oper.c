@@ -6,6 +6,7 @@
  */
 #include "frontend/dist/dist.h"
 #include "frontend/tensor/bind.h"
+#include "frontend/tensor/memory.h"
 #include "frontend/tensor/linear.h"
 
 #include "frontend/syntax/ast.h"
@@ -377,6 +378,10 @@ static Value attr_grad(Interp *I, Value v)
     return is_err(g) ? VNONE : value_ref(g);
 }
 
+const char *const tensor_spaces[] = {"global", "register", "shared", "host", "disk", "local", "constant", NULL};
+
+static Value attr_space(Interp *I, Value v) { return str_c(tensor_spaces[as_tensor(v)->store ? as_tensor(v)->store->space : 0]); }
+
 static Value attr_nbytes(Interp *I, Value v)
 {
     Tensor *t = as_tensor(v);
@@ -453,7 +458,7 @@ static const struct { const char *name; Value (*get)(Interp *I, Value v); } attr
     {"shape", attr_shape}, {"dtype", attr_dtype}, {"policy", attr_policy}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
     {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
-    {"part", attr_part},
+    {"part", attr_part}, {"space", attr_space},
 };
 enum { NATTRS = sizeof attrs / sizeof *attrs };
 

@@ -9,6 +9,7 @@
 #include "frontend/eval/eval.h"
 #include "frontend/kernel/launch.h"
 #include "frontend/tensor/bind.h"
+#include "frontend/tensor/memory.h"
 #include "frontend/tensor/custom.h"
 #include "frontend/tensor/watch.h"
 #include "ir/graph/print_mark.h"
@@ -293,6 +294,18 @@ static Value f_prefetch(Interp *I, Value *a)            /* x, into */
     return ok ? VNONE : raise_op_error(I);
 }
 
+/* x is said to be in a memory: what was said before. What is staged is in none. */
+static Value f_place(Interp *I, Value *a)               /* x, space */
+{
+    Tensor *t = as_tensor(a[0]);
+    uint8_t was = t->store ? t->store->space : 0;
+
+    for (uint8_t i = 0; tensor_spaces[i]; i++)
+        if (t->store && !strcmp(tensor_spaces[i], as_str(a[1])->s))
+            t->store->space = i;
+    return str_c(tensor_spaces[was]);
+}
+
 /* A with block that graphs remember: the blocks before, for f_scope_leave. */
 static Value f_scope_enter(Interp *I, Value *a)         /* key, value */
 {
@@ -374,6 +387,7 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "suspend", f_suspend, "(random: bool, io: bool) -> int", "Forbid these effects besides the ones forbidden already; gives those."},
     {"_core", "resume", f_resume, "(former: int) -> None", "Forbid only these effects."},
     {"_core", "prefetch", f_prefetch, "(x: Tensor, into: str) -> None", "Bring x's elements nearer to the processor."},
+    {"_core", "place", f_place, "(x: Tensor, space: str) -> str", "Say in which memory x is; gives the one before."},
     {"_core", "scope_enter", f_scope_enter, "(key: str, value: str) -> str | None", "A with block that graphs remember; gives the ones before."},
     {"_core", "scope_leave", f_scope_leave, "(former) -> None", "Back to the blocks before."},
     {"_core", "is_staged", f_is_staged, "(x) -> bool", "Is x a tensor whose value is not known now?"},
