@@ -177,8 +177,8 @@ static bool far_fits(int device, size_t bytes)
     const GpuDevice *g = gpu_look(device - 1);
 
     return (g && bytes <= g->memory) ||
-           fault(FAULT_MEMORY, "E0744: a tensor of %.1f GB is larger than the memory of gpu:%d, which has %.1f GB", (double)bytes / (1 << 30), device - 1,
-                 (double)(g ? g->memory : 0) / (1 << 30));
+           fault(FAULT_MEMORY, "E0744: a tensor of %.1f GB is larger than the memory of gpu:%d, which has %.1f GB", (double)bytes / (1 << 30),
+                 device - 1, (double)(g ? g->memory : 0) / (1 << 30));
 }
 
 static const StorageFar far = {gpu_count, far_fits, far_bring, far_leave, far_zero, far_copy, far_place};
