@@ -4,8 +4,8 @@
  * A thread computes a rectangle of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
  * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
  * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two
- * runs and needs no edges.  Sums of chunks are added up in c itself.  An operand that is small, or used only once or twice, is
- * read where it lies.
+ * runs and needs no edges.  Where columns are packed in several goes, packed rows stay in memory for all of them.  Sums of chunks are
+ * added up in c itself.  An operand that is small, or used only once or twice, is read where it lies.
  */
 #include "runtime/gemm.h"
 
@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the first cache */
-enum { LIES_BYTES = 64 << 10 };         /* of a chunk of b that need not be packed for tiles to find it in the caches */
+enum { LIES_BYTES = 16 << 10, ROWS_BYTES = 64 << 10 };  /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the caches */
+enum { KEEP_BYTES = 1 << 20 };          /* of packed rows of a that stay while columns of b are packed one block after another */
 enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
@@ -29,6 +30,7 @@ typedef struct Job {
     int64_t size, nr;                   /* bytes of an element; columns of a panel */
     bool a_lies, b_lies;                /* are read where they lie */
     int64_t together;                   /* panels of a that are packed at a time */
+    int64_t mc;                         /* rows that stay packed for all columns; 0: none do */
     bool few;                           /* rows that are summed in memory while b passes */
     int64_t nc;                         /* columns that are packed together */
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
@@ -45,6 +47,7 @@ typedef struct Part {
     int64_t i0, i1, j0, j1;             /* of the matrix */
     int64_t k;
     bool add, last;                     /* not the first chunk; the last one */
+    bool there;                         /* these rows are packed already */
     int64_t row, slot;                  /* first row of the batch, counted over all; which thread */
 } Part;
 
@@ -148,14 +151,15 @@ static Rows rows_at(const Part *r, int64_t i)
 {
     const Job *p = r->p;
     const Gemm *g = &p->g;
-    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr), panel = (i - r->i0) / mr % p->together;
+    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr), panel = (i - r->i0) / mr, first = panel % p->together;
     const char *a = r->a + i * g->arow * p->size;
+    char *at = r->pa + (p->mc ? panel : first) * mr * r->k * p->size;
 
     if (p->a_lies)
         return (Rows){a, g->arow, g->acol, rows};
-    if (!panel)
-        pack(p, a, g->arow, g->acol, least(r->i1 - i, p->together * mr), mr, r->k, r->pa);
-    return (Rows){r->pa + panel * mr * r->k * p->size, 1, mr, rows};
+    if (!first && !r->there)
+        pack(p, a, g->arow, g->acol, least(r->i1 - i, p->together * mr), mr, r->k, at);
+    return (Rows){at, 1, mr, rows};
 }
 
 /* Rows of c by b where it lies, columns j0 to je: whole vectors, or a last one that begins before the others end, and gives the same again. */
@@ -219,11 +223,58 @@ static void run_few(const Part *r)
 
     for (int64_t j = r->j0; j < r->j1; j += strip) {
         int64_t n = least(r->j1 - j, strip);
-        p->t->few(rows, r->k, r->a + r->i0 * g->arow * size, g->arow, g->acol, r->b + j * size, g->brow, n, r->pb);
+        bool turned = g->bcol != 1;
+        (turned ? p->t->across : p->t->few)(rows, r->k, r->a + r->i0 * g->arow * size, g->arow, g->acol, r->b + j * g->bcol * size,
+                                            turned ? g->bcol : g->brow, n, r->pb);
         for (int64_t i = 0; i < rows; i++)
             take(r, r->c + ((r->i0 + i) * g->crow + j) * size, r->pb + i * n * size, n);
     }
     finish(r, r->i0, r->i1);
+}
+
+/* The next chunk of a part, from step k0 on. */
+static void set_chunk(Part *r, const char *a, const char *b, int64_t k0)
+{
+    const Gemm *g = &r->p->g;
+
+    r->k = least(g->k - k0, GEMM_CHUNK);
+    r->a = a + k0 * g->acol * r->p->size;
+    r->b = b + k0 * g->brow * r->p->size;
+    r->add = k0 > 0;
+    r->last = k0 + GEMM_CHUNK >= g->k;
+}
+
+/* Columns j to je, a block of them at a time, each with all of its chunks. */
+static void run_columns(Part *r, const char *a, const char *b, int64_t j, int64_t je)
+{
+    const Job *p = r->p;
+
+    for (r->j0 = j; r->j0 < je; r->j0 = r->j1) {
+        r->j1 = least(r->j0 + p->nc, je);
+        for (int64_t k0 = 0; !k0 || k0 < p->g.k; k0 += GEMM_CHUNK) {
+            set_chunk(r, a, b, k0);
+            (p->few ? run_few : run_chunk)(r);
+        }
+    }
+}
+
+/* The same for some rows at a time, which are packed once for each chunk. */
+static void run_rows(Part *r, const char *a, const char *b, int64_t j, int64_t je)
+{
+    const Job *p = r->p;
+    int64_t i1 = r->i1;
+
+    for (; r->i0 < i1; r->i0 = r->i1) {
+        r->i1 = least(r->i0 + p->mc, i1);
+        for (int64_t k0 = 0; !k0 || k0 < p->g.k; k0 += GEMM_CHUNK) {
+            set_chunk(r, a, b, k0);
+            for (r->j0 = j; r->j0 < je; r->j0 = r->j1) {
+                r->j1 = least(r->j0 + p->nc, je);
+                r->there = r->j0 > j;
+                run_chunk(r);
+            }
+        }
+    }
 }
 
 static void run_part(const Job *p, int64_t part, int64_t slot)
@@ -231,25 +282,15 @@ static void run_part(const Job *p, int64_t part, int64_t slot)
     const Gemm *g = &p->g;
     int64_t di = part % p->down, dj = part / p->down % p->across, batch = part / p->down / p->across;
     int64_t mr = p->t->rows, ms = (g->m + mr - 1) / mr, ns = (g->n + p->nr - 1) / p->nr, size = p->size;
-    int64_t end = least((dj + 1) * ns / p->across * p->nr, g->n);
     const char *a = (const char *)g->a + batch * g->abatch * size, *b = (const char *)g->b + batch * g->bbatch * size;
     char *room = p->room + slot * p->room_bytes;
+    int64_t i0 = di * ms / p->down * mr, i1 = least((di + 1) * ms / p->down * mr, g->m);
     Part r = {.p = p, .slot = slot, .row = batch * g->m, .pa = room, .pb = room + p->a_bytes, .c = (char *)g->c + batch * g->cbatch * size,
-              .i0 = di * ms / p->down * mr, .i1 = least((di + 1) * ms / p->down * mr, g->m)};
+              .i0 = i0, .i1 = i1};
 
-    for (r.j0 = dj * ns / p->across * p->nr; r.j0 < end; r.j0 = r.j1) {
-        r.j1 = least(r.j0 + p->nc, end);
-        for (int64_t k0 = 0; !k0 || k0 < g->k; k0 += GEMM_CHUNK) {
-            r.k = least(g->k - k0, GEMM_CHUNK);
-            r.a = a + k0 * g->acol * size;
-            r.b = b + k0 * g->brow * size;
-            r.add = k0 > 0;
-            r.last = k0 + GEMM_CHUNK >= g->k;
-            (p->few ? run_few : run_chunk)(&r);
-        }
-    }
+    (p->mc ? run_rows : run_columns)(&r, a, b, dj * ns / p->across * p->nr, least((dj + 1) * ns / p->across * p->nr, g->n));
     if (g->done && g->done->whole_rows && p->nc < g->n)
-        g->done->fn(g->done->st, slot, r.row + r.i0, r.i1 - r.i0, 0, g->n);
+        g->done->fn(g->done->st, slot, r.row + i0, i1 - i0, 0, g->n);
 }
 
 /* One thread: rectangles until there are no more. */
@@ -298,17 +339,21 @@ static void plan_blocks(Job *p)
     int64_t mr = p->t->rows, k = least(g->k, GEMM_CHUNK), size = p->size;
     int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
 
-    p->few = high <= GEMM_FEW && g->bcol == 1 && k * wide * size > LIES_BYTES;
+    bool turned = p->t->across && g->brow == 1 && g->bcol != 1;
+    p->few = high <= GEMM_FEW && ((g->bcol == 1 && k * wide * size > LIES_BYTES) || turned);
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
                 (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
-    p->a_lies = high <= 8 || (wide <= 2 * p->nr && (g->acol == 1 || g->arow == 1) && mr * g->arow * size <= LIES_BYTES);
-    p->nc = p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
+    bool small = (high * g->arow + k * g->acol) * size <= 2 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
+    p->a_lies = high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
+    p->nc = p->few && turned ? (g->done ? 4 * p->nr : p->t->lanes) : p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
     p->together = g->arow == 1 && g->acol != 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
-    p->a_bytes = p->a_lies ? 0 : round_up(p->together * mr * k * size, 64);
+    int64_t some = p->together * mr;            /* rows that are packed at a time */
+    p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;
+    p->a_bytes = p->a_lies ? 0 : round_up((p->mc ? p->mc : some) * k * size, 64);
     p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }
 
-int64_t gemm_room_max(void) { return packed_bytes() + TOGETHER * GEMM_CHUNK * 64 * 8; }
+int64_t gemm_room_max(void) { return packed_bytes() + KEEP_BYTES + TOGETHER * GEMM_CHUNK * 64 * 8; }
 
 void gemm_here(const Gemm *g, void *room)
 {

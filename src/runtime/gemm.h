@@ -66,6 +66,8 @@ typedef struct GemmTiles {
     void (*copy)(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width);
     /* At most GEMM_FEW rows of sums over k steps, at most GEMM_CHUNK, row i at sums + i * n. Columns of b are neighbours. */
     void (*few)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *sums);
+    /* The same where steps of b are neighbours, its columns `line` apart; NULL: there is none. */
+    void (*across)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t line, int64_t n, void *sums);
 } GemmTiles;
 
 typedef struct GemmKernels { GemmTiles f32, f64; } GemmKernels;         /* of one instruction set */

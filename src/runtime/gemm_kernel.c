@@ -67,7 +67,8 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
         V bv[VECTORS_MAX]; \
         UNROLL for (int j = 0; j < C; j++) { \
             memcpy(&bv[j], b + j * LANES, sizeof(V)); \
-            __builtin_prefetch(b + AHEAD * brow + j * LANES); \
+            if (j * BYTES % 64 == 0) \
+                __builtin_prefetch(b + AHEAD * brow + j * LANES); \
         } \
         UNROLL for (int i = 0; i < R; i++) { \
             V av = a[i * arow] - (V){0}; \
@@ -118,7 +119,7 @@ TILE_BODY(body_f64, double, VD, fma_f64)
 
 /* X(rows, vectors): all sizes of tiles, the largest first. */
 #ifdef __AVX512F__
-#define TILES(X) X(14, 2) X(14, 1) X(12, 2) X(12, 1) X(8, 2) X(8, 1) X(6, 4) X(6, 2) X(6, 1) X(4, 4) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) \
+#define TILES(X) X(14, 2) X(14, 1) X(8, 2) X(8, 1) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) \
     X(2, 8) X(2, 4) X(2, 2) X(2, 1) X(1, 16) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
 #else
 #define TILES(X) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
@@ -156,8 +157,11 @@ PANEL_FN(narrow_f64, body_f64, 1)
             int64_t i = 0; \
             if (lines <= width) \
                 __builtin_prefetch(s + 2 * width, 0, 2);    /* the next panels' */ \
-            for (; width == WIDE && i + WIDE <= lines; i += WIDE, to += k * WIDE) \
+            for (; width == WIDE && i + WIDE <= lines; i += WIDE, to += k * WIDE) { \
+                for (size_t c = 0; c < WIDE * sizeof(T); c += 64) \
+                    __builtin_prefetch((const char *)(s + 2 * step + i) + c);       /* two steps ahead: runs are short for machines to see */ \
                 memcpy(to, s + i, WIDE * sizeof(T)); \
+            } \
             for (; width == ROWS && i + ROWS <= lines; i += ROWS, to += k * ROWS) \
                 memcpy(to, s + i, ROWS * sizeof(T)); \
             for (; i < lines; i += width, to += k * width) \
@@ -238,9 +242,9 @@ FEW_BODY(few_f64, double, VD, fma_f64, fma)
                 d[i] = 0; \
         } \
     }
-TURN_FN(turn_f64, double)
 
 #ifdef __AVX512F__
+enum { SQUARE = 16 };
 /* 16 steps of up to 16 lines at s, `line` elements apart, zeros for the others, to rows of 16 at y. */
 static inline void turn_square(const float *s, int64_t line, int64_t lines, __m512 y[16])
 {
@@ -267,36 +271,130 @@ static inline void turn_square(const float *s, int64_t line, int64_t lines, __m5
     }
 }
 
-/* Lines in groups of 16. What a store writes beyond the width the next one overwrites; the last one is masked. */
+static inline void put_row(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
+static inline void put_few(float *to, __m512 x, int64_t n) { _mm512_mask_storeu_ps(to, n < 16 ? (__mmask16)((1u << n) - 1) : (__mmask16)0xffff, x); }
+typedef __m512 Row;
+#elif defined(__FMA__)
+enum { SQUARE = 8 };
+/* The same of 8. */
+static inline void turn_square(const float *s, int64_t line, int64_t lines, __m256 y[8])
+{
+    __m256 x[8];
+
+    for (int i = 0; i < 8; i++)
+        x[i] = i < lines ? _mm256_loadu_ps(s + i * line) : _mm256_setzero_ps();
+    for (int i = 0; i < 8; i += 2) {
+        y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)              /* x[i + c]: step c of each half, lines i to i + 3 */
+        for (int c = 0; c < 4; c++) {
+            __m256d p = _mm256_castps_pd(y[i + (c > 1)]), q = _mm256_castps_pd(y[i + 2 + (c > 1)]);
+            x[i + c] = _mm256_castpd_ps(c & 1 ? _mm256_unpackhi_pd(p, q) : _mm256_unpacklo_pd(p, q));
+        }
+    for (int c = 0; c < 4; c++) {
+        y[c] = _mm256_permute2f128_ps(x[c], x[4 + c], 0x20);
+        y[4 + c] = _mm256_permute2f128_ps(x[c], x[4 + c], 0x31);
+    }
+}
+
+static inline void put_row(float *to, __m256 x) { _mm256_storeu_ps(to, x); }
+static inline void put_few(float *to, __m256 x, int64_t n)
+{
+    static const int32_t some[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+    if (n >= 8)
+        _mm256_storeu_ps(to, x);
+    else
+        _mm256_maskstore_ps(to, _mm256_loadu_si256((const __m256i *)(const void *)(some + 8 - n)), x);
+}
+typedef __m256 Row;
+#endif
+
+#ifdef __FMA__
+/* A square of fewer lines, too. Whole ones and a tile's rows are what there mostly is. */
+static __attribute__((noinline)) void turn_some(const float *s, int64_t line, int64_t lines, Row *y)
+{
+    if (lines == SQUARE)
+        turn_square(s, line, SQUARE, y);
+    else
+        turn_square(s, line, lines, y);
+}
+
+/* Lines in groups of a square's. What a store writes beyond the width the next one overwrites; the last one is masked. */
 static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width)
 {
+    enum { LINE = 16 };
     const float *s = src;
     float *d = dst;
-    int64_t whole = k / 16 * 16;
+    int64_t whole = k / SQUARE * SQUARE;
 
-    for (int64_t i = 0; i < width; i += 16) {
-        int64_t group = lines - i < 16 ? lines - i : 16;
-        __mmask16 last = width - i < 16 ? (__mmask16)((1u << (width - i)) - 1) : (__mmask16)0xffff;
-        for (int64_t q = 0; q < whole; q += 16) {
-            __m512 y[16];
-            for (int64_t t = 0; t < group; t++)         /* the next panel's */
+    for (int64_t i = 0; i < width; i += SQUARE) {
+        int64_t group = lines - i < 0 ? 0 : lines - i < SQUARE ? lines - i : SQUARE;
+        for (int64_t q = 0; q < whole; q += SQUARE) {
+            Row y[SQUARE];
+            for (int64_t t = 0; q % LINE == 0 && t < group; t++)        /* the next panel's */
                 __builtin_prefetch(s + (i + t + width) * line + q, 0, 2);
-            if (group == 16)
-                turn_square(s + i * line + q, line, 16, y);
+            if (group == ROWS)
+                turn_square(s + i * line + q, line, ROWS, y);
             else
-                turn_square(s + i * line + q, line, group, y);
-            for (int t = 0; t < 15; t++)
-                _mm512_storeu_ps(d + (q + t) * width + i, y[t]);
-            _mm512_mask_storeu_ps(d + (q + 15) * width + i, last, y[15]);
+                turn_some(s + i * line + q, line, group, y);
+            for (int t = 0; t < SQUARE - 1; t++)
+                put_row(d + (q + t) * width + i, y[t]);
+            put_few(d + (q + SQUARE - 1) * width + i, y[SQUARE - 1], width - i);
         }
         for (int64_t q = whole; q < k; q++)
-            for (int64_t t = i; t < i + 16 && t < width; t++)
+            for (int64_t t = i; t < i + SQUARE && t < width; t++)
                 d[q * width + t] = t < lines ? s[t * line + q] : 0;
+    }
+}
+
+/*
+ * Rows of sums, at most GEMM_FEW, over k steps of b whose steps are neighbours: its columns, `line` apart, a square at a time, are turned in
+ * registers and used there.
+ */
+static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t line, int64_t n, void *sums_)
+{
+    enum { LINE = 16 };
+    const float *a = a_, *b = b_;
+    float *sums = sums_;
+    int64_t whole = k / SQUARE * SQUARE;
+
+    for (int64_t j = 0; j < n; j += SQUARE) {
+        int64_t group = n - j < SQUARE ? n - j : SQUARE;
+        const float *s = b + j * line;
+        VF sum[GEMM_FEW] = {{0}};
+        for (int64_t q = 0; q < whole; q += SQUARE) {
+            Row y[SQUARE];
+            for (int64_t t = 0; q % LINE == 0 && t < group; t++)
+                __builtin_prefetch(s + t * line + q + AHEAD * LINE);
+            turn_some(s + q, line, group, y);
+            for (int64_t i = 0; i < rows; i++) {
+                VF x = sum[i];
+                UNROLL for (int t = 0; t < SQUARE; t++) {
+                    VF av = a[i * arow + (q + t) * acol] - (VF){0}, bv = (VF)y[t];
+                    fma_f32(&av, &bv, &x);
+                }
+                sum[i] = x;
+            }
+        }
+        for (int64_t i = 0; i < rows; i++) {
+            float x[SQUARE];
+            memcpy(x, &sum[i], sizeof x);
+            for (int64_t t = 0; t < group; t++) {
+                for (int64_t q = whole; q < k; q++)
+                    x[t] = fmaf(a[i * arow + q * acol], s[t * line + q], x[t]);
+                sums[i * n + j + t] = x[t];
+            }
+        }
     }
 }
 #else
 TURN_FN(turn_f32, float)
+#define across_f32 NULL
 #endif
+TURN_FN(turn_f64, double)
+#define across_f64 NULL
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T}
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};
