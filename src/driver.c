@@ -31,6 +31,7 @@
 #include "tools/options.h"
 #include "tools/plugin.h"
 #include "tools/launches.h"
+#include "tools/moves.h"
 #include "tools/program.h"
 #include "tools/repl/repl.h"
 #include "tools/version.h"
@@ -124,6 +125,8 @@ static int inspect_graphs(const Options *o)
         sb_puts(&err, "a file is missing: tessera inspect --ir graph FILE");
         return complain(&err, EXIT_USAGE);
     }
+    if (option_on(o, OPT_moves))
+        return moves_of_program(o);
     if (option_on(o, OPT_hierarchy) || option_on(o, OPT_access))
         return launches_of_program(o);
     if (!option_on(o, OPT_ir) && !option_on(o, OPT_lowering) && !option_on(o, OPT_passes)) {
@@ -158,7 +161,8 @@ static int do_inspect(const Options *o)
 
     if (option_on(o, OPT_passes) && !o->noperands)
         graphs_list_passes(&out);
-    else if (option_on(o, OPT_ir) || option_on(o, OPT_lowering) || option_on(o, OPT_hierarchy) || option_on(o, OPT_access) || o->noperands)
+    else if (option_on(o, OPT_ir) || option_on(o, OPT_lowering) || option_on(o, OPT_hierarchy) || option_on(o, OPT_access) ||
+             option_on(o, OPT_moves) || o->noperands)
         return inspect_graphs(o);
     else if (!o->value[OPT_op])
         inspect_list(&out);
