@@ -381,6 +381,8 @@ void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
 
 void tokens_done(TokenList *t)
 {
-    vec_free(&t->tok);
+    arena_lend(t->tok.at, (size_t)t->tok.cap * sizeof *t->tok.at);
+    t->tok.at = NULL;
+    t->tok.n = t->tok.cap = 0;
     vec_free(&t->line);
 }

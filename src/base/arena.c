@@ -14,38 +14,57 @@ struct ArenaChunk {
 /* Chunks of HUGE_CHUNK and more are on huge pages from end to end (alloc.c): that takes a tenth of the system's time for small ones. */
 enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22 };
 
+static ArenaChunk *lent;
+
+void arena_lend(void *p, size_t n)
+{
+    ArenaChunk *c = p;
+
+    if (n < HUGE_CHUNK || (lent && lent->size >= n)) {
+        tsr_free(p);
+        return;
+    }
+    tsr_free(lent);
+    c->size = n - sizeof *c;
+    lent = c;
+}
+
+/* NULL: none is large enough. */
+static ArenaChunk *borrow(size_t n)
+{
+    ArenaChunk *c = lent && lent->size >= n ? lent : NULL;
+
+    if (c)
+        lent = NULL;
+    return c;
+}
+
 static void add_chunk(Arena *a, size_t n)
 {
-    size_t size = a->top ? a->top->size * 2 : FIRST_CHUNK;
+    size_t size = a->top ? a->top->size * 2 : FIRST_CHUNK;  /* what is lent may be larger: LARGEST_CHUNK follows it */
     ArenaChunk *c;
 
     if (size > LARGEST_CHUNK)
         size = LARGEST_CHUNK;
     if (size < n)
         size = n;
-    c = size < HUGE_CHUNK ? tsr_alloc(sizeof *c + size) : tsr_try_alloc(size + sizeof *c, 2 * sizeof(void *));
-    if (!c)
-        tsr_out_of_memory();
+    c = size < HUGE_CHUNK ? NULL : borrow(size);
+    if (!c) {
+        c = size < HUGE_CHUNK ? tsr_alloc(sizeof *c + size) : tsr_try_alloc(size + sizeof *c, 2 * sizeof(void *));
+        if (!c)
+            tsr_out_of_memory();
+        c->size = size;
+    }
     c->prev = a->top;
-    c->size = size;
     a->top = c;
     a->at = c->data;
-    a->end = c->data + size;
+    a->end = c->data + c->size;
 }
 
-void *arena_alloc(Arena *a, size_t n)
+void *arena_grow(Arena *a, size_t n)
 {
-    void *p;
-
-    n = (n + 15) & ~(size_t)15;
-    if (!n)
-        n = 16;
-    if ((size_t)(a->end - a->at) < n)
-        add_chunk(a, n);
-    p = a->at;
-    a->at += n;
-    a->total += n;
-    return memset(p, 0, n);
+    add_chunk(a, n);
+    return arena_alloc(a, n);
 }
 
 void arena_release(Arena *a, ArenaMark m)

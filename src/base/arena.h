@@ -10,6 +10,8 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
 typedef struct ArenaChunk ArenaChunk;
 typedef struct Arena {
     ArenaChunk *top;    /* newest chunk */
@@ -23,14 +25,30 @@ typedef struct {
     size_t total;
 } ArenaMark;
 
+/* A large block from alloc.h that is done with: the next large chunk is made of it, which spares the system clearing other memory. */
+void arena_lend(void *p, size_t n);
 void arena_done(Arena *a);                  /* frees all; an all-zero Arena is a valid empty one */
-void *arena_alloc(Arena *a, size_t n);      /* zeroed */
+void *arena_grow(Arena *a, size_t n);       /* n zeroed bytes, a multiple of 16, from a new chunk */
 char *arena_strndup(Arena *a, const char *s, size_t n);
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void *arena_copy(Arena *a, const void *p, size_t n);
 ArenaMark arena_mark(const Arena *a);
 void arena_release(Arena *a, ArenaMark m);  /* gives back everything newer than m */
+
+/* Zeroed. */
+static inline void *arena_alloc(Arena *a, size_t n)
+{
+    void *p;
+
+    n = n ? (n + 15) & ~(size_t)15 : 16;
+    if ((size_t)(a->end - a->at) < n)
+        return arena_grow(a, n);
+    p = a->at;
+    a->at += n;
+    a->total += n;
+    return memset(p, 0, n);
+}
 
 #define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))

@@ -13,13 +13,10 @@ static uint32_t slot_of(const Map *m, uint64_t key)
     return i;
 }
 
-bool map_find(const Map *m, uint64_t key, uintptr_t *out)
+bool map_look(const Map *m, uint64_t key, uintptr_t *out)
 {
-    uint32_t i;
+    uint32_t i = slot_of(m, key);
 
-    if (!m->n)
-        return false;
-    i = slot_of(m, key);
     if (!m->key[i])
         return false;
     if (out)

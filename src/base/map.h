@@ -14,9 +14,15 @@ typedef struct Map {
     uint32_t n, cap;
 } Map;
 
-bool map_find(const Map *m, uint64_t key, uintptr_t *out);   /* false when absent; out may be NULL */
+bool map_look(const Map *m, uint64_t key, uintptr_t *out);   /* map_find in a map that is not empty */
 void map_set(Map *m, uint64_t key, uintptr_t val);
 void map_done(Map *m);
+
+/* false when absent; out may be NULL */
+static inline bool map_find(const Map *m, uint64_t key, uintptr_t *out)
+{
+    return m->n && map_look(m, key, out);
+}
 
 static inline void *map_get_ptr(const Map *m, const void *key)
 {

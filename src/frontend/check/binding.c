@@ -135,7 +135,7 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
             }
         }
     }
-    s->rest = a->open || nrest == ITEMS_MAX ? NULL : type_tuple(rest, nrest);
+    s->rest = a->open || nrest == ITEMS_MAX || !slot_of_kind(s, PARAM_VARARGS) ? NULL : type_tuple(rest, nrest);
     for (int i = 0; i < s->n && !a->open; i++)
         if (s->at[i].required && !s->at[i].taken) {
             label_params(REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?"), s);

@@ -249,11 +249,21 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     f->active--;
     vec_free(&bound);
     r = r ? r : T_NONE;
-    if (key && (C->findings == findings || !C->quiet))      /* what was found there has been said */
+    if (key && (C->findings == findings || (!C->quiet && !f->around->home->library)))   /* what was found there has been said, */
         map_set_ptr(&C->result_of, key, r);
-    else if (key)
+    else if (key && C->quiet)                               /* but of a library to each call */
         map_set_ptr(&C->quiet_result_of, key, r);
     return r;
+}
+
+static void keep_example(Check *C, Fn *f, const Bound *b)
+{
+    Dim *sizes = arena_array(&C->arena, Dim, 2 * b->n);
+
+    memcpy(sizes, b->from, sizeof *sizes * (size_t)b->n);
+    memcpy(sizes + b->n, b->to, sizeof *sizes * (size_t)b->n);
+    f->example = sizes;
+    f->example_n = b->n;
 }
 
 /* The declared result, with what the body tells beyond it. */
@@ -393,9 +403,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             else if (ok)
                 ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
-    if (!f->example && !f->around->home->library && b.n) {
-        f->example = memcpy(arena_new(&C->arena, Bound), &b, sizeof b);
-    }
+    if (!f->example && !f->around->home->library && b.n)
+        keep_example(C, f, &b);
     ok = ok && sig_constraints(C, f, &b, node) && sig_statics(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)

@@ -55,7 +55,8 @@ typedef struct Fn {
     CFrame *around;             /* where it was defined */
     Cls *cls;                   /* whose method it is */
     Sym name;
-    const Bound *example;       /* the sizes of the first call seen; NULL: none yet */
+    const Dim *example;         /* the sizes of the first call seen, as for dim_subst: example_n of from, then of to; NULL: none yet */
+    int example_n;
     bool checked;               /* its body was walked once for its own sake */
     bool dynamic;               /* generator, async: results are not followed */
     int active;                 /* calls being followed */
@@ -108,9 +109,10 @@ struct Inst {
     Cls *cls;
     Map stored;                 /* Sym -> Type *; T_ANY once another type is stored from outside */
     Map sites;                  /* Sym -> Site * */
-    const Type *key;            /* class and arguments */
+    const Type *key;            /* class and arguments: before one with a name a TY_LAZY of it */
     Ast *made;                  /* the call */
     bool making;                /* __init__ is being walked: stores replace */
+    bool refused;               /* a mistake showed there, in a library: the next call like this one has it too */
     bool wild;                  /* changed in ways that are not followed */
     Bound dims;                 /* what the class's sizes are here */
 };
@@ -216,9 +218,6 @@ void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's s
 uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read the same */
 void survey_stored(Check *C, Sym attr);                 /* the attribute is stored out of sight */
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
-
-/* handed.c */
-void handed_stores(Check *C, Unit *u);                  /* reads which attributes functions store that are called out of sight */
 
 /* homes.c */
 void home_init(Check *C, Home *h, Scope *s);            /* of a module whose names are resolved */

@@ -543,14 +543,14 @@ static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh
         if (n + 2 >= ITEMS_MAX)
             return NULL;
         if (a->at[k].name)
-            m[n++] = type_str(a->at[k].name);
+            m[n++] = type_lazy(c, a->at[k].name);           /* no argument is of that type: C("a", 1) is not C(a=1) */
         m[n++] = a->at[k].type ? a->at[k].type : T_ANY;
     }
     key = type_tuple(m, n);
     if (key->n != n)                                        /* too large to tell calls apart by */
         return NULL;
     i = map_get_ptr(&C->inst_of, key);
-    if (i)
+    if (i && !i->refused)
         return i->making ? NULL : i;
     if (C->inst_of.n > INST_MAX)
         return NULL;
@@ -597,6 +597,7 @@ static void bind_declared(Inst *i)
 static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, CallArgs *a, Ast *node)
 {
     int branches = C->branches;
+    long findings = C->findings;
 
     bind_dims(C, i, init && init->kind == TY_FUNC ? init->ref : NULL, a);
     i->making = true;
@@ -605,6 +606,7 @@ static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, Cal
         call_type(C, type_method(self, init), a, node);
     C->branches = branches;
     i->making = false;
+    i->refused = i->cls->home->library && C->findings != findings;
     bind_declared(i);
 }
 

@@ -6,66 +6,9 @@
  *
  * Functions are told apart by name alone, methods too.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/handed.h"
 
 #include <string.h>
-
-enum { DEEPEST = 1000, ROUNDS = 20 };
-
-typedef struct Handed {
-    Check *C;
-    Map def;                    /* Sym -> 1: functions and methods of the unit */
-    Map hidden;                 /* Sym -> 1: names whose functions are called out of sight */
-    int depth, within;          /* within: of how many such functions */
-    bool classes, grew;
-} Handed;
-
-static void hide(Handed *h, Sym name)
-{
-    if (!name || !map_find(&h->def, (uintptr_t)name, NULL) || map_find(&h->hidden, (uintptr_t)name, NULL))
-        return;
-    map_set(&h->hidden, (uintptr_t)name, 1);
-    h->grew = true;
-}
-
-static bool find_defs(Ast *n, void *state)
-{
-    Handed *h = state;
-
-    if (!n || h->depth > DEEPEST)
-        return true;
-    h->classes |= n->kind == AST_ClassDef;
-    if (AST_IS(n, FunctionDef) && AST_AS(n, FunctionDef)->name && strcmp(AST_AS(n, FunctionDef)->name->text, "__init__") != 0)
-        map_set(&h->def, (uintptr_t)AST_AS(n, FunctionDef)->name, 1);
-    h->depth++;
-    ast_walk(n, find_defs, h);
-    h->depth--;
-    return true;
-}
-
-typedef struct { bool found; int depth; } YieldLook;
-
-static bool find_yield(Ast *n, void *state)
-{
-    YieldLook *y = state;
-
-    if (!n || y->found || n->kind == AST_FunctionDef || n->kind == AST_Lambda || n->kind == AST_ClassDef || y->depth > DEEPEST)
-        return true;
-    y->found = n->kind == AST_Yield || n->kind == AST_YieldFrom;
-    y->depth++;
-    ast_walk(n, find_yield, y);
-    y->depth--;
-    return true;
-}
-
-static bool is_generator(const AstFunctionDef *def)
-{
-    YieldLook y = {0};
-
-    for (int i = 0; i < def->body.n && !y.found; i++)
-        find_yield(def->body.at[i], &y);
-    return y.found;
-}
 
 /* Is the function given to something that the program itself made or imported? */
 static bool is_registered(const AstFunctionDef *def)
@@ -80,98 +23,120 @@ static bool is_registered(const AstFunctionDef *def)
     return false;
 }
 
-static void store(Handed *h, const Ast *target)
+static void reach(Handed *h, int i)
+{
+    if (h->fn.at[i].reached)
+        return;
+    h->fn.at[i].reached = true;
+    vec_push(&h->found, i);
+}
+
+/* ------------------------------------------------------------- what the walk tells */
+
+static void begin(Handed *h)
+{
+    HandedFn module = {0};
+    HandedDeed none = {0};
+
+    if (h->fn.n)
+        return;
+    vec_push(&h->fn, module);
+    vec_push(&h->deed, none);
+}
+
+/* An object is made where it is needed: __init__ is not called out of sight. */
+static void enlist(Handed *h, int i, Sym name)
+{
+    uintptr_t last = 0;
+
+    if (!name || !strcmp(name->text, "__init__"))
+        return;
+    map_find(&h->of_name, (uintptr_t)name, &last);
+    h->fn.at[i].namesake = (int)last;
+    map_set(&h->of_name, (uintptr_t)name, (uintptr_t)i);
+}
+
+void handed_enter(Handed *h, const Ast *function)
+{
+    const AstFunctionDef *def = AST_IS(function, FunctionDef) ? AST_AS(function, FunctionDef) : NULL;
+    HandedFn fn = {.around = h->in};
+    int i;
+
+    begin(h);
+    i = h->fn.n;
+    fn.next = h->fn.at[h->in].inner;
+    vec_push(&h->fn, fn);
+    h->fn.at[h->in].inner = i;
+    h->in = i;
+    if (def)
+        enlist(h, i, def->name);
+    if (!def)
+        reach(h, i);
+    else if (def->name && (is_registered(def) || (def->scope && def->scope->is_generator)))
+        handed_named(h, def->name);
+}
+
+void handed_leave(Handed *h) { h->in = h->fn.at[h->in].around; }
+
+void handed_named(Handed *h, Sym name) { map_set(&h->named, (uintptr_t)name, 1); }
+
+static void note(Handed *h, Sym name, bool store)
+{
+    HandedDeed d = {name, h->in ? h->fn.at[h->in].deed : 0, store};
+
+    if (!h->in)
+        return;
+    h->fn.at[h->in].deed = h->deed.n;
+    vec_push(&h->deed, d);
+}
+
+void handed_called(Handed *h, Sym name) { note(h, name, false); }
+
+void handed_stored(Handed *h, const Ast *target)
 {
     AstSeq e = AST_IS(target, Tuple) ? AST_AS(target, Tuple)->elts : (AstSeq){0};
 
-    for (int i = 0; i < e.n; i++)
-        store(h, e.at[i]);
-    if (h->within && AST_IS(target, Attribute))
-        survey_stored(h->C, AST_AS(target, Attribute)->attr);
+    for (int i = 0; h->in && i < e.n; i++)
+        handed_stored(h, e.at[i]);
+    if (AST_IS(target, Attribute))
+        note(h, AST_AS(target, Attribute)->attr, true);
 }
 
-static bool visit(Ast *n, void *state);
+/* ------------------------------------------------------------- what follows from it */
 
-static void visit_each(Handed *h, AstSeq s)
+static void reach_all(Handed *h, Sym name)
 {
-    for (int i = 0; i < s.n; i++)
-        visit(s.at[i], h);
+    uintptr_t i = 0;
+
+    map_find(&h->of_name, (uintptr_t)name, &i);
+    if (!i || h->fn.at[i].all)
+        return;
+    h->fn.at[i].all = true;
+    for (; i; i = (uintptr_t)h->fn.at[i].namesake)
+        reach(h, (int)i);
 }
 
-static void visit_def(Handed *h, const AstFunctionDef *def)
+static void follow(Handed *h, Check *C, int i)
 {
-    bool hidden;
-
-    if (is_registered(def) || is_generator(def))
-        hide(h, def->name);
-    hidden = def->name && map_find(&h->hidden, (uintptr_t)def->name, NULL);
-    visit_each(h, def->decorators);
-    visit_each(h, def->params);
-    h->within += hidden;
-    visit_each(h, def->body);
-    h->within -= hidden;
+    for (int k = h->fn.at[i].inner; k; k = h->fn.at[k].next)
+        reach(h, k);
+    for (int k = h->fn.at[i].deed; k; k = h->deed.at[k].next)
+        if (h->deed.at[k].store)
+            survey_stored(C, h->deed.at[k].name);
+        else
+            reach_all(h, h->deed.at[k].name);
 }
 
-/* A call in sight says what becomes of its function; one out of sight hides what it calls. */
-static void visit_call(Handed *h, const AstCall *c)
+void handed_end(Handed *h, Check *C)
 {
-    if (AST_IS(c->func, Attribute))
-        visit(AST_AS(c->func, Attribute)->value, h);
-    else if (!AST_IS(c->func, Name))
-        visit(c->func, h);
-    if (h->within && AST_IS(c->func, Attribute))
-        hide(h, AST_AS(c->func, Attribute)->attr);
-    else if (h->within && AST_IS(c->func, Name))
-        hide(h, AST_AS(c->func, Name)->id);
-    visit_each(h, c->args);
-}
-
-static bool visit(Ast *n, void *state)
-{
-    Handed *h = state;
-    bool lambda = n && n->kind == AST_Lambda;
-
-    if (!n || h->depth > DEEPEST)
-        return true;
-    h->depth++;
-    h->within += lambda;
-    switch (n->kind) {
-    case AST_FunctionDef: visit_def(h, AST_AS(n, FunctionDef)); break;
-    case AST_Call: visit_call(h, AST_AS(n, Call)); break;
-    case AST_Name: hide(h, AST_AS(n, Name)->id); break;
-    case AST_Attribute:
-        hide(h, AST_AS(n, Attribute)->attr);
-        visit(AST_AS(n, Attribute)->value, h);
-        break;
-    case AST_Assign:
-        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
-            store(h, AST_AS(n, Assign)->targets.at[i]);
-        ast_walk(n, visit, h);
-        break;
-    case AST_AnnAssign:
-        store(h, AST_AS(n, AnnAssign)->target);
-        ast_walk(n, visit, h);
-        break;
-    case AST_AugAssign:
-        store(h, AST_AS(n, AugAssign)->target);
-        ast_walk(n, visit, h);
-        break;
-    default: ast_walk(n, visit, h); break;
-    }
-    h->within -= lambda;
-    h->depth--;
-    return true;
-}
-
-void handed_stores(Check *C, Unit *u)
-{
-    Handed h = {.C = C, .grew = true};
-
-    find_defs((Ast *)u->module, &h);
-    for (int round = 0; h.classes && h.grew && round < ROUNDS; round++) {
-        h.grew = false;
-        visit((Ast *)u->module, &h);
-    }
-    map_done(&h.def);
-    map_done(&h.hidden);
+    for (uint32_t i = 0; h->classes && i < h->of_name.cap; i++)
+        if (h->of_name.key[i] && map_find(&h->named, h->of_name.key[i], NULL))
+            reach_all(h, (Sym)(uintptr_t)h->of_name.key[i]);
+    while (h->classes && h->found.n)
+        follow(h, C, vec_pop(&h->found));
+    vec_free(&h->fn);
+    vec_free(&h->deed);
+    vec_free(&h->found);
+    map_done(&h->of_name);
+    map_done(&h->named);
 }

@@ -112,14 +112,6 @@ bool policy_suffix(Check *C, uint8_t dtype, const Policy **policy, Ast *part)
 static const char *const fields[] = {"storage", "compute", "accumulate", "rounding", "saturate", "denorm_mode"};
 enum { STORAGE, COMPUTE, ACCUMULATE, ROUNDING, SATURATE, DENORM, FIELDS };
 
-static bool is_field(Sym name)
-{
-    for (int i = 0; name && i < FIELDS; i++)
-        if (!strcmp(name->text, fields[i]))
-            return true;
-    return false;
-}
-
 /* Policy(...): the argument of the call that made it. The object's type is made of them (Inst.key). */
 static const Type *constructed(const Type *t, int which)
 {
@@ -132,7 +124,7 @@ static const Type *constructed(const Type *t, int which)
         return NULL;
     for (int i = 1; i < o->key->n; i++) {
         const Type *x = o->key->item[i];
-        if (x->kind == TY_STR && is_field(x->text) && i + 1 < o->key->n) {
+        if (x->kind == TY_LAZY && i + 1 < o->key->n) {             /* a name: see inst_of */
             i++;
             if (!strcmp(x->text->text, fields[which]))
                 return o->key->item[i];

@@ -117,11 +117,13 @@ static void on_event(void *state, CollectEvent e, Sym name, Ast *node)
         map_find(&b->f->decl, (uintptr_t)name, &d);
     switch (e) {
     case COLLECT_BIND:
-        map_set(&b->f->decl, (uintptr_t)name, d | DECL_BOUND);
+        if (!(d & DECL_BOUND))
+            map_set(&b->f->decl, (uintptr_t)name, d | DECL_BOUND);
         frame_bind(b->R, b->f, name, node->span, node);
         break;
     case COLLECT_USE:
-        map_set(&b->f->decl, (uintptr_t)name, d | DECL_USED);
+        if (!(d & DECL_USED))
+            map_set(&b->f->decl, (uintptr_t)name, d | DECL_USED);
         break;
     case COLLECT_GLOBAL:
     case COLLECT_NONLOCAL:

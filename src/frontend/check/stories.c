@@ -123,7 +123,7 @@ static bool find_axis(Check *C, Story *s, const Fn *caller)
         return false;
     s->received = s->got->shape[s->axis];
     if (caller && caller->example)
-        s->received = dim_subst(s->received, caller->example->from, caller->example->to, caller->example->n);
+        s->received = dim_subst(s->received, caller->example, caller->example + caller->example_n, caller->example_n);
     if (dim_is_open(s->received) || s->received == s->want->shape[s->axis])
         s->received = s->got->shape[s->axis];
     if (s->axis < s->said.n && AST_IS(s->said.at[s->axis], Name))

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "frontend/check/collect.h"
+#include "frontend/check/handed.h"
 #include "frontend/check/spaces.h"
 
 #include <string.h>
@@ -20,6 +21,8 @@ typedef struct {
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
     Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
     Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs */
+    Handed handed;
+    const Ast *callee;          /* of the call that was met last: a name there is not handed on */
 } Survey;
 
 enum { DEEPEST = 1000 };
@@ -184,38 +187,28 @@ static void share(Survey *v, const Ast *target)
         v->parts |= AST_IS(AST_AS(target, Subscript)->value, Subscript);
 }
 
-/* What may hold a container under a second name, and the functions there are. */
-static void note_shared(Survey *v, Ast *n)
+/* What may hold a container under a second name. */
+static void share_assigned(Survey *v, const AstAssign *a)
 {
-    const AstFunctionDef *def;
+    for (int i = 0; i < a->targets.n; i++) {
+        const Ast *t = a->targets.at[i];
+        if (!AST_IS(t, Tuple) && is_fresh(a->value))
+            v->parts |= AST_IS(t, Subscript) && AST_IS(AST_AS(t, Subscript)->value, Subscript);
+        else
+            share(v, t);
+    }
+}
+
+static void note_function(Survey *v, const AstFunctionDef *def)
+{
     uintptr_t how = 1;
 
-    switch (n->kind) {
-    case AST_Param:
-        if (AST_AS(n, Param)->name)
-            map_set(&v->shared, (uintptr_t)AST_AS(n, Param)->name, 1);
-        break;
-    case AST_FunctionDef:
-        def = AST_AS(n, FunctionDef);
-        for (int i = 0; i < def->params.n; i++)
-            if (AST_IS(def->params.at[i], Param) && (AST_AS(def->params.at[i], Param)->kind == PARAM_VARARGS ||
-                                                     AST_AS(def->params.at[i], Param)->kind == PARAM_KWARGS))
-                how = 2;
-        if (def->name)
-            map_set(&v->defs, (uintptr_t)def->name, how);
-        break;
-    case AST_For: share(v, AST_AS(n, For)->target); break;
-    case AST_Assign:
-        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++) {
-            const Ast *t = AST_AS(n, Assign)->targets.at[i];
-            if (!AST_IS(t, Tuple) && is_fresh(AST_AS(n, Assign)->value))
-                v->parts |= AST_IS(t, Subscript) && AST_IS(AST_AS(t, Subscript)->value, Subscript);
-            else
-                share(v, t);
-        }
-        break;
-    default: break;
-    }
+    for (int i = 0; i < def->params.n; i++)
+        if (AST_IS(def->params.at[i], Param) && (AST_AS(def->params.at[i], Param)->kind == PARAM_VARARGS ||
+                                                 AST_AS(def->params.at[i], Param)->kind == PARAM_KWARGS))
+            how = 2;
+    if (def->name)
+        map_set(&v->defs, (uintptr_t)def->name, how);
 }
 
 /* Is a container changed through what may be another name of it? */
@@ -297,15 +290,6 @@ static bool mark_hidden(Ast *n, void *state)
 
 /* ------------------------------------------------------------- the walk */
 
-static void note_targets_of(const Survey *v, AstSeq targets, bool stores)
-{
-    for (int i = 0; i < targets.n; i++) {
-        mark_target(v->h, targets.at[i], false);
-        if (stores)
-            note_store(v, targets.at[i]);
-    }
-}
-
 static bool visit(Ast *n, void *state);
 
 static void visit_each(Survey *v, AstSeq s)
@@ -316,47 +300,129 @@ static void visit_each(Survey *v, AstSeq s)
     v->depth--;
 }
 
+static void visit_assign(Survey *v, const AstAssign *a)
+{
+    for (int i = 0; i < a->targets.n; i++) {
+        mark_target(v->h, a->targets.at[i], false);
+        note_store(v, a->targets.at[i]);
+        if (v->own)
+            handed_stored(&v->handed, a->targets.at[i]);
+    }
+    if (v->own)
+        share_assigned(v, a);
+}
+
+static void visit_del(Survey *v, const AstDel *d)
+{
+    for (int i = 0; i < d->targets.n; i++) {
+        mark_target(v->h, d->targets.at[i], false);
+        if (v->h->library)
+            note_store(v, d->targets.at[i]);
+    }
+}
+
+static void visit_function(Survey *v, const AstFunctionDef *def)
+{
+    visit_each(v, def->decorators);
+    visit_each(v, def->params);
+    if (v->own) {
+        note_function(v, def);
+        handed_enter(&v->handed, &def->ast);
+    }
+    visit_each(v, def->body);
+    if (v->own)
+        handed_leave(&v->handed);
+}
+
+static void visit_name(Survey *v, const AstName *n)
+{
+    bool ours = n->bind != BIND_PRELUDE && n->bind != BIND_DIM;
+
+    if (!v->h->library)
+        v->C->setattr_used |= n->id == v->setattr || n->id == v->dict;
+    if (v->own && ours && &n->ast == v->callee)
+        handed_called(&v->handed, n->id);
+    else if (v->own && ours)
+        handed_named(&v->handed, n->id);
+}
+
+static void visit_attribute(Survey *v, const AstAttribute *a)
+{
+    if (is_mutator(a->attr))                        /* xs.append, called at once or handed on */
+        mark(v->h, a->value);
+    if (v->own && &a->ast == v->callee)
+        handed_called(&v->handed, a->attr);
+    else if (v->own)
+        handed_named(&v->handed, a->attr);
+}
+
+static void visit_class(Survey *v, AstClassDef *def)
+{
+    v->handed.classes = true;
+    if (!v->h->library)
+        note_derived(v->C, def);
+}
+
+/* Children of these are looked at by the rules above, or change nothing. */
+static bool visit_apart(Survey *v, Ast *n)
+{
+    switch (n->kind) {
+    case AST_Int: case AST_Float: case AST_Str: case AST_Const:
+        return true;
+    case AST_Name:
+        visit_name(v, AST_AS(n, Name));
+        return true;
+    case AST_Param:                                 /* annotations change nothing */
+        if (v->own && AST_AS(n, Param)->name)
+            map_set(&v->shared, (uintptr_t)AST_AS(n, Param)->name, 1);
+        visit(AST_AS(n, Param)->dflt, v);
+        return true;
+    case AST_AnnAssign:
+        if (v->own)
+            handed_stored(&v->handed, AST_AS(n, AnnAssign)->target);
+        visit(AST_AS(n, AnnAssign)->target, v);
+        visit(AST_AS(n, AnnAssign)->value, v);
+        return true;
+    case AST_FunctionDef:
+        visit_function(v, AST_AS(n, FunctionDef));
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool visit(Ast *n, void *state)
 {
     Survey *v = state;
+    bool lambda = n && n->kind == AST_Lambda && v->own;
 
-    if (!n || v->depth > DEEPEST)
+    if (!n || v->depth > DEEPEST || visit_apart(v, n))
         return true;
-    if (v->own)
-        note_shared(v, n);
     switch (n->kind) {
-    case AST_Name:
-        v->C->setattr_used |= !v->h->library && (AST_AS(n, Name)->id == v->setattr || AST_AS(n, Name)->id == v->dict);
-        return true;
-    case AST_Int: case AST_Float: case AST_Str: case AST_Const:
-        return true;
-    case AST_Param:                                 /* annotations change nothing */
-        return visit(AST_AS(n, Param)->dflt, v);
-    case AST_AnnAssign:
-        visit(AST_AS(n, AnnAssign)->target, v);
-        return visit(AST_AS(n, AnnAssign)->value, v);
-    case AST_FunctionDef:
-        visit_each(v, AST_AS(n, FunctionDef)->decorators);
-        visit_each(v, AST_AS(n, FunctionDef)->params);
-        visit_each(v, AST_AS(n, FunctionDef)->body);
-        return true;
-    case AST_Assign: note_targets_of(v, AST_AS(n, Assign)->targets, true); break;
-    case AST_Del: note_targets_of(v, AST_AS(n, Del)->targets, v->h->library); break;
-    case AST_AugAssign: mark_target(v->h, AST_AS(n, AugAssign)->target, true); break;
-    case AST_For: mark_target(v->h, AST_AS(n, For)->target, false); break;
-    case AST_ClassDef:
-        if (!v->h->library)
-            note_derived(v->C, AST_AS(n, ClassDef));
+    case AST_Assign: visit_assign(v, AST_AS(n, Assign)); break;
+    case AST_Del: visit_del(v, AST_AS(n, Del)); break;
+    case AST_AugAssign:
+        mark_target(v->h, AST_AS(n, AugAssign)->target, true);
+        if (v->own)
+            handed_stored(&v->handed, AST_AS(n, AugAssign)->target);
         break;
-    case AST_Attribute:                             /* xs.append, called at once or handed on */
-        if (is_mutator(AST_AS(n, Attribute)->attr))
-            mark(v->h, AST_AS(n, Attribute)->value);
+    case AST_For:
+        mark_target(v->h, AST_AS(n, For)->target, false);
+        if (v->own)
+            share(v, AST_AS(n, For)->target);
         break;
+    case AST_ClassDef: visit_class(v, AST_AS(n, ClassDef)); break;
+    case AST_Attribute: visit_attribute(v, AST_AS(n, Attribute)); break;
+    case AST_Call: v->callee = AST_AS(n, Call)->func; break;
     default: break;
     }
+    if (lambda)
+        handed_enter(&v->handed, n);
     v->depth++;
     ast_walk(n, visit, v);
     v->depth--;
+    if (lambda)
+        handed_leave(&v->handed);
     return true;
 }
 
@@ -368,8 +434,7 @@ void survey(Check *C, Home *h, Unit *u)
     visit((Ast *)u->module, &v);
     if (changes_shared(&v))
         mark_hidden((Ast *)u->module, &v);
-    if (v.own)
-        handed_stores(C, u);
+    handed_end(&v.handed, C);
     map_done(&v.shared);
     map_done(&v.defs);
 }

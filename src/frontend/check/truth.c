@@ -90,11 +90,27 @@ static int compare_truth(Check *C, AstCompare *c)
     }
 }
 
-static bool is_isinstance(const AstCall *c)
+/* A call of that builtin with n plain arguments? */
+static bool is_builtin(const AstCall *c, const char *name, int n)
 {
-    return AST_IS(c->func, Name) && AST_AS(c->func, Name)->bind == BIND_PRELUDE &&
-           !strcmp(AST_AS(c->func, Name)->id->text, "isinstance") && c->args.n == 2 && AST_IS(c->args.at[0], Arg) &&
-           AST_IS(c->args.at[1], Arg);
+    for (int i = 0; i < c->args.n; i++)
+        if (!AST_IS(c->args.at[i], Arg) || AST_AS(c->args.at[i], Arg)->stars || AST_AS(c->args.at[i], Arg)->name)
+            return false;
+    return c->args.n == n && AST_IS(c->func, Name) && AST_AS(c->func, Name)->bind == BIND_PRELUDE &&
+           !strcmp(AST_AS(c->func, Name)->id->text, name);
+}
+
+static int callable_truth(const Type *t)
+{
+    switch (t->kind) {
+    case TY_FUNC: case TY_LIBRARY: case TY_NATIVE: case TY_METHOD: case TY_TRANSFORM: case TY_CLASS: case TY_CALLABLE:
+        return 1;
+    case TY_NONE: case TY_BOOL: case TY_INT: case TY_FLOAT: case TY_COMPLEX: case TY_STR: case TY_BYTES:
+    case TY_LIST: case TY_TUPLE: case TY_DICT: case TY_SET: case TY_RANGE: case TY_TENSOR:
+        return 0;
+    default:
+        return -1;
+    }
 }
 
 static int one_class(const Type *t, Ast *cls)
@@ -180,7 +196,11 @@ int truth(Check *C, Ast *test)
     case AST_Compare:
         return compare_truth(C, AST_AS(test, Compare));
     case AST_Call:
-        return is_isinstance(AST_AS(test, Call)) ? isinstance_truth(C, AST_AS(test, Call)) : -1;
+        if (is_builtin(AST_AS(test, Call), "isinstance", 2))
+            return isinstance_truth(C, AST_AS(test, Call));
+        if (is_builtin(AST_AS(test, Call), "callable", 1))
+            return callable_truth(expr(C, AST_AS(AST_AS(test, Call)->args.at[0], Arg)->value));
+        return -1;
     case AST_Name:
     case AST_Attribute:
     case AST_Int:

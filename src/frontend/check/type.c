@@ -9,11 +9,14 @@
 
 #include <string.h>
 
-/* Open addressing at a load of at most one half; a slot has the hash too, so that other types are not looked at. */
+/*
+ * Open addressing at a load of at most one half; a slot has the hash too, so that other types are not looked at.
+ * What was asked for last is asked for again: `recent` is small enough to stay near the processor.
+ */
 typedef struct { const Type *type; uint32_t hash; } Slot;
-enum { FIRST_SLOTS = 1 << 12 };
+enum { FIRST_SLOTS = 1 << 12, RECENT = 1 << 10 };
 static Arena pool;
-static Slot *slots;
+static Slot *slots, recent[RECENT];
 static uint32_t nslots, ntypes;
 const Type *type_plain[TY_LAZY + 1];
 static uint32_t check = 1;              /* number of the check whose types these are */
@@ -36,11 +39,9 @@ static uint32_t hash_type(const Type *t)
 {
     uint64_t h = t->kind * 31u + t->exact + (uint64_t)t->n * 7;
 
-    h = h * 1099511628211u ^ (uint64_t)t->value;
-    h = h * 1099511628211u ^ (uintptr_t)t->text;
+    h = h * 1099511628211u ^ ((uint64_t)t->value + (uintptr_t)t->text);     /* no kind has both */
     h = h * 1099511628211u ^ (uintptr_t)t->ref;
-    h = h * 1099511628211u ^ (uintptr_t)t->self;
-    h = h * 1099511628211u ^ (uintptr_t)t->inst;
+    h = h * 1099511628211u ^ ((uintptr_t)t->self + (uintptr_t)t->inst);
     for (int i = 0; i < item_count(t); i++)
         h = h * 1099511628211u ^ (uintptr_t)t->item[i];
     if (t->tensor) {
@@ -121,9 +122,9 @@ static const Type *too_large(const Type *t)
     }
 }
 
-static const Type *intern(const Type *t)
+static const Type *look_up(const Type *t, uint32_t h)
 {
-    uint32_t h = hash_type(t), i;
+    uint32_t i;
     Type *made;
 
     if (ntypes * 2 >= nslots)
@@ -145,12 +146,23 @@ static const Type *intern(const Type *t)
     return made;
 }
 
+static const Type *intern(const Type *t)
+{
+    uint32_t h = hash_type(t);
+    Slot *s = &recent[h >> 16 & (RECENT - 1)];
+
+    if (!s->type || s->hash != h || !same(s->type, t))
+        *s = (Slot){look_up(t, h), h};
+    return s->type;
+}
+
 void types_done(void)
 {
     arena_done(&pool);
     tsr_free(slots);
     slots = NULL;
     nslots = ntypes = 0;
+    memset(recent, 0, sizeof recent);
     memset(type_plain, 0, sizeof type_plain);
     check++;
 }
@@ -311,11 +323,6 @@ const Type *type_tensor_unknown(void)
     TType t = {.dtype = DT_NONE, .rank = RANK_UNKNOWN};
 
     return type_tensor(&t);
-}
-
-bool type_is_any(const Type *t)
-{
-    return !t || t->kind <= TY_HIDDEN;
 }
 
 bool type_has_none(const Type *t)
@@ -567,6 +574,7 @@ const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n)
     const Type *m[ITEMS_MAX + 1];
     TType x;
     Type made;
+    bool same = true;
     int count;
 
     if (type_is_any(t) || !n)
@@ -575,15 +583,23 @@ const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n)
         return t->value == DIM_BAD ? t : type_int(dim_subst(t->value, from, to, n));
     if (t->kind == TY_TENSOR) {
         x = *t->tensor;
-        for (int i = 0; i < sizes_of(t); i++)
+        for (int i = 0; i < sizes_of(t); i++) {
             x.shape[i] = dim_subst(x.shape[i], from, to, n);
+            same &= x.shape[i] == t->tensor->shape[i];
+        }
+        if (same)
+            return t;
         return x.rank == RANK_UNKNOWN ? type_tensor_rest(&x, type_front(t), type_back(t)) : type_tensor(&x);
     }
     count = item_count(t);
     if (!count || count > ITEMS_MAX)
         return t;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         m[i] = type_subst(t->item[i], from, to, n);
+        same &= m[i] == t->item[i];
+    }
+    if (same)
+        return t;
     made = *t;
     made.item = m;
     return intern(&made);

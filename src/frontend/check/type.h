@@ -98,7 +98,7 @@ const Type *type_keep(const Type *t);
 /* The elements of a sequence that is known one by one; -1: it is not. */
 int type_items(const Type *t, const Type *const **out);
 bool type_is_container(const Type *t);
-bool type_is_any(const Type *t);                        /* ANY, HIDDEN, or NULL */
+static inline bool type_is_any(const Type *t) { return !t || t->kind <= TY_HIDDEN; }     /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
 bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
 Dim dim_open(void);                                     /* a fresh unknown size */

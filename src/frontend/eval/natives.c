@@ -152,15 +152,13 @@ static bool takes_symints(const NativeDef *d)
 
 static Map sigs;                /* NativeDef * -> NativeSig * */
 
-const NativeSig *native_sig(const NativeDef *d)
+static NativeSig *sig_parsed(const NativeDef *d)
 {
-    NativeSig *s = map_get_ptr(&sigs, d);
     StrBuf text = {0}, path = {0};
     DiagSink sink = {0};
+    NativeSig *s;
     Unit *u;
 
-    if (s)
-        return s;
     sb_printf(&text, "def %s%s: ...\n", "native", d->sig && d->sig[0] == '(' ? d->sig : "(self)");
     sb_printf(&path, "<%s%s%s>", d->owner, *d->owner ? "." : "", d->name);
     u = unit_parse(source_add(sb_str(&path), text.s, text.n), &sink);
@@ -173,6 +171,19 @@ const NativeSig *native_sig(const NativeDef *d)
     sb_done(&text);
     sb_done(&path);
     return s;
+}
+
+/* Asked several times in a row for each call that is checked. */
+const NativeSig *native_sig(const NativeDef *d)
+{
+    static struct { const NativeDef *def; const NativeSig *sig; } last;
+
+    if (last.def != d) {
+        last.sig = map_get_ptr(&sigs, d);
+        last.sig = last.sig ? last.sig : sig_parsed(d);
+        last.def = d;
+    }
+    return last.sig;
 }
 
 /* ------------------------------------------------------------- calling */

@@ -12,16 +12,6 @@
 
 /* ---- emitting ---- */
 
-uint32_t lex_pos_of(const Lexer *x, const char *p)
-{
-    return x->base + (uint32_t)(p - x->text);
-}
-
-Span lex_span_of(const Lexer *x, const char *from, const char *to)
-{
-    return (Span){lex_pos_of(x, from), lex_pos_of(x, to)};
-}
-
 /* A mistake: the line has its report, so later ones on it are not listed. */
 LexError *lex_mistake(Lexer *x, DiagCode code, Span span, const char *a, const char *b)
 {
@@ -35,12 +25,15 @@ LexError *lex_mistake(Lexer *x, DiagCode code, Span span, const char *a, const c
 
 Token *lex_emit(Lexer *x, int kind)
 {
-    Token t = {.kind = (uint8_t)kind, .span = lex_span_of(x, x->start, x->cur)};
+    TokenList *o = x->out;
+    Token *t;
 
-    t.flags = (uint8_t)((x->space ? TOKF_SPACE : 0) | (x->fresh ? TOKF_BOL : 0));
+    o->tok.at = vec_grow(o->tok.at, o->tok.n, &o->tok.cap, sizeof *t);
+    t = &o->tok.at[o->tok.n++];
+    *t = (Token){.kind = (uint8_t)kind, .flags = (uint8_t)(x->space * TOKF_SPACE | x->fresh * TOKF_BOL),
+                 .span = lex_span_of(x, x->start, x->cur)};
     x->space = x->fresh = false;
-    vec_push(&x->out->tok, t);
-    return &vec_last(&x->out->tok);
+    return t;
 }
 
 Token *lex_previous(Lexer *x)

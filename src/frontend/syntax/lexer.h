@@ -48,8 +48,12 @@ typedef struct Lexer {
     bool forward;                   /* never go back: the text is still being typed */
 } Lexer;
 
-uint32_t lex_pos_of(const Lexer *x, const char *p);
-Span lex_span_of(const Lexer *x, const char *from, const char *to);
+static inline uint32_t lex_pos_of(const Lexer *x, const char *p) { return x->base + (uint32_t)(p - x->text); }
+static inline Span lex_span_of(const Lexer *x, const char *from, const char *to)
+{
+    return (Span){lex_pos_of(x, from), lex_pos_of(x, to)};
+}
+
 /* A mistake: the line has its report, so later ones on it are not listed. */
 LexError *lex_mistake(Lexer *x, DiagCode code, Span span, const char *a, const char *b);
 Token *lex_emit(Lexer *x, int kind);

@@ -391,28 +391,44 @@ Dim dim_max(Dim a, Dim b)
 
 /* ------------------------------------------------------------- for others */
 
+static bool is_var(Dim d, uint32_t *atom)
+{
+    Term one;
+    int n;
+    const Term *t = d < 0 && d != DIM_BAD ? dim_terms(d, &one, &n) : NULL;
+
+    return t && n == 1 && t->c == 1 && mono_is_var(t->m, atom);
+}
+
+/* One and the same variable is one and the same Dim, so that those alone are looked up without a word of arithmetic. */
+static Dim subst_var(Dim d, const Dim *from, const Dim *to, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (from[i] == d)
+            return to[i];
+    return d;
+}
+
 Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n)
 {
-    uint32_t *atoms;
-    AtomMap m = {NULL, to, n};
+    enum { FEW = 32 };
+    uint32_t few[FEW], *atoms = few, alone;
     Dim r;
 
     if (d >= 0 || d == DIM_BAD || n <= 0)
         return d;
-    atoms = tsr_alloc(sizeof *atoms * (size_t)n);
-    for (int i = 0; i < n; i++) {
-        Term one;
-        int nt;
-        const Term *t = from[i] < 0 && from[i] != DIM_BAD ? dim_terms(from[i], &one, &nt) : NULL;
-        atoms[i] = UINT32_MAX;
-        if (t && nt == 1 && t->c == 1)
-            mono_is_var(t->m, &atoms[i]);
-    }
-    m.from = atoms;
+    if (is_var(d, &alone))
+        return subst_var(d, from, to, n);
+    if (n > FEW)
+        atoms = tsr_alloc(sizeof *atoms * (size_t)n);
+    for (int i = 0; i < n; i++)
+        if (!is_var(from[i], &atoms[i]))
+            atoms[i] = UINT32_MAX;
     dim_begin();
-    r = dim_map(d, &m);
+    r = dim_map(d, &(AtomMap){atoms, to, n});
     dim_end();
-    tsr_free(atoms);
+    if (n > FEW)
+        tsr_free(atoms);
     return r;
 }
 
