@@ -71,6 +71,67 @@ if __name__ == "never":
 '''
 
 
+# Modules of the library's layers with sizes that are symbols: their forwards are followed into the library, for each object.
+MODULES = '''
+class Attention{i}(Module):
+    """Self-attention of 4 heads."""
+
+    def __init__(self, dim: int = 16, heads: int = 4):
+        super().__init__()
+        self.heads = heads
+        self.qkv = Linear(dim, 3 * dim)
+        self.out = Linear(dim, dim)
+
+    def forward(self, x: Tensor["B", "S", 16]) -> Tensor["B", "S", 16]:
+        b, s, d = x.shape
+        q, k, v = split(self.qkv(x), 3, axis=-1)
+        q = q.reshape(b, s, self.heads, d // self.heads).transpose(1, 2)
+        k = k.reshape(b, s, self.heads, d // self.heads).transpose(1, 2)
+        v = v.reshape(b, s, self.heads, d // self.heads).transpose(1, 2)
+        scores = q @ k.mT / (d // self.heads) ** 0.5
+        y = softmax(scores, axis=-1) @ v
+        return self.out(y.transpose(1, 2).reshape(b, s, d))
+
+class Block{i}(Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = LayerNorm(16), LayerNorm(16)
+        self.attention = Attention{i}()
+        self.up = Linear(16, 48)
+        self.down = Linear(48, 16)
+
+    def forward(self, x: Tensor["B", "S", 16]) -> Tensor["B", "S", 16]:
+        x = x + self.attention(self.norm1(x))
+        h = gelu(self.up(self.norm2(x)))
+        return x + self.down(h)
+
+def pool{i}(x: Tensor["B", "S", "D"], mask: Tensor["B", "S"]) -> Tensor["B", "D"]:
+    w = mask / mask.sum(axis=1, keepdims=True)
+    return (x * w[:, :, None]).sum(axis=1)
+
+def windows{i}(x: Tensor["B", "T", "D"], size: int = 4) -> Tensor["B", "T", "D"]:
+    left = concatenate([zeros(B, size, D), x[:, :T]], axis=1)
+    total = x
+    for k in range(4):
+        total = total + left[:, k:k + T]
+    mean = total / float(size)
+    centred = mean - mean.mean(axis=-1, keepdims=True)
+    scale = (centred * centred).mean(axis=-1, keepdims=True)
+    y = centred * rsqrt(scale + 1e-5)
+    if T > size:
+        y = y * 0.5
+    else:
+        y = y + 1.0
+    return where(y > 0.0, y, 0.1 * y)
+
+def train{i}(block: Block{i}, x: Tensor["B", "S", 16], y: Tensor["B", "S", 16]):
+    def loss(b):
+        return mse(b(x), y)
+    value, g = value_and_grad(loss)(block)
+    return value
+'''
+
+
 def program(lines):
     """A program of about that many lines: units that differ in names and sizes, each calling what it defines."""
     per_unit = UNIT.count("\n")
@@ -83,6 +144,7 @@ def repeated(text, count, before="", after=""):
 
 # Programs of one shape each, of about n lines: what one kind of thing costs when there is much of it.
 SHAPES = {
+    "modules": lambda n: repeated(MODULES, n // MODULES.count("\n")),
     "many functions": lambda n: repeated('def f{i}(x: Tensor["B", 4]):\n    y = x + {i}.0\n    return y\n', n // 3),
     "one huge function": lambda n: repeated("    v{j} = v{i} * 2.0 + x\n", n, 'def f(x: Tensor["B", 8]):\n    v0 = x\n'),
     "branches in a function": lambda n: repeated("    v{j} = x\n    if k > {i}:\n        v{j} = v{i} * 2.0 + x\n", n // 3,

@@ -59,9 +59,13 @@ bool tcall_keepdim(const TCall *c, int pos, bool *out)
 void tcall_element(const TCall *c, int pos, TType *out)
 {
     const CallArg *x = tcall_arg(c, pos, "dtype", NULL);
+    char what[64], got[96];
 
-    if (x && x->type->kind != TY_NONE)
-        element_of_type(c->C, x->type, out);
+    if (!x || x->type->kind == TY_NONE || element_of_type(c->C, x->type, out) || x->type->kind != TY_STR || !x->type->text)
+        return;
+    snprintf(what, sizeof what, "the argument 'dtype' of %s()", c->name);
+    snprintf(got, sizeof got, "'%.80s'", x->type->text->text);
+    diag_help(REPORT(c->C, E0906, at_call(c->node, x->node), what, "a dtype", got), "dtypes are f32, bf16, int32, \"f16\" ...");
 }
 
 const Type *tensor_made(const TType *element, int rank, const Dim *shape)
@@ -90,15 +94,18 @@ bool tcall_not_index(TCall *c, const TType *index)
     return true;
 }
 
-/* A size that is a float: -1. */
-static int not_whole(const TCall *c, const CallArg *size)
+/* A float or a text where a size should be: -1, with a report. */
+static int not_whole(const TCall *c, const CallArg *size, const Type *t)
 {
     char text[96];
 
-    snprintf(text, sizeof text, "%s(): a size is a whole number, not a float", c->name);
-    diag_help(REPORT(c->C, E0306, at_call(c->node, size->node), text), "divide with //, which gives an int, or convert with int(...)");
+    snprintf(text, sizeof text, "%s(): a size is a whole number, not a %s", c->name, t->kind == TY_STR ? "str" : "float");
+    diag_help(REPORT(c->C, E0306, at_call(c->node, size->node), text),
+              t->kind == TY_STR ? "read the number in it with int(...)" : "divide with //, which gives an int, or convert with int(...)");
     return -1;
 }
+
+static bool is_no_size(const Type *t) { return !type_is_any(t) && (t->kind == TY_FLOAT || t->kind == TY_STR); }
 
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
 int tcall_sizes(const TCall *c, int from, const char *name, Dim *out)
@@ -110,15 +117,15 @@ int tcall_sizes(const TCall *c, int from, const char *name, Dim *out)
         return c->open ? -1 : 0;
     if (type_is_any(first->type))
         return -1;
-    if (first->type->kind == TY_FLOAT)
-        return not_whole(c, first);
+    if (is_no_size(first->type))
+        return not_whole(c, first, first->type);
     if (first->type->kind == TY_TUPLE || first->type->kind == TY_LIST) {
         const Type *t = first->type;
         if (t->n < 0 || t->n > 16 || (t->kind == TY_LIST && !t->exact))
             return -1;
         for (; n < t->n; n++) {
-            if (t->item[n]->kind == TY_FLOAT)
-                return not_whole(c, first);
+            if (is_no_size(t->item[n]))
+                return not_whole(c, first, t->item[n]);
             out[n] = size_of_type(t->item[n]);
         }
         return n;

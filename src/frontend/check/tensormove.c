@@ -180,6 +180,17 @@ const Type *rule_unsqueeze(TCall *c)
     return type_tensor(&r);
 }
 
+static void not_single(TCall *c, int axis, Dim size)
+{
+    StrBuf text = {0};
+
+    sb_printf(&text, "squeeze: axis %d has size ", axis);
+    dim_print(size, &text);
+    sb_puts(&text, ", not 1");
+    diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&text)), "only an axis of size 1 can go: take one element with an index, or reduce over it");
+    sb_done(&text);
+}
+
 const Type *rule_squeeze(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
@@ -194,6 +205,10 @@ const Type *rule_squeeze(TCall *c)
     k = tcall_axis(c, x, a);
     if (k < 0)
         return tensor_of_dtype(x);
+    if (dim_eq(x->shape[k], 1, NULL, NULL) == DIM_REFUTED) {
+        not_single(c, k, x->shape[k]);
+        return tensor_of_dtype(x);
+    }
     r = *x;
     r.rank = 0;
     for (int i = 0; i < x->rank; i++)

@@ -408,6 +408,7 @@ static bool is_function(Check *C, Sym name)
 static const Type *missing(Check *C, Sym attr, Ast *node)
 {
     Members m = {0};
+    int calls = C->calls;
     const Foreign *known = foreign_find("Tensor", attr->text);
     const char *near;
     Diag *d;
@@ -417,7 +418,9 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
             return T_ANY;
     if (!strncmp(attr->text, "__", 2))
         return T_ANY;
+    C->calls = 0;                                   /* about a tensor: said of bodies that are followed, too */
     d = REPORT(C, E0910, node->span, "Tensor", attr->text);
+    C->calls = calls;
     near = known ? NULL : closest_name(attr->text, next_member, &m);
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
