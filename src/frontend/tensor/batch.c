@@ -11,9 +11,32 @@
 
 typedef Vec(int) AxisVec;
 
+/* A list of keys is an axis of them: one key with all their data. Else v; V_ERR: pending. */
+static Value keys_as_axis(Interp *I, Value v)
+{
+    const Value *x = v.tag == V_LIST ? as_list(v)->at : v.tag == V_TUPLE ? as_tuple(v)->at : NULL;
+    int64_t n = x ? value_len(I, v) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (random_key_data(x[i]).tag != V_TENSOR)
+            return value_ref(v);
+    if (!n)
+        return value_ref(v);
+    Value all = list_new(n);
+    for (int64_t i = 0; i < n; i++)
+        list_push(as_list(all), value_ref(random_key_data(x[i])));
+    Tensor *t = arg_tensor(I, all, "a list of keys");
+    value_unref(all);
+    return t ? random_key_of(tensor_value(t)) : VERR;
+}
+
 /* One axis for each tensor of v, by its spec; INT_MIN: shared. */
 static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out)
 {
+    Value data = random_key_data(v);
+    if (spec.tag == V_INT && data.tag == V_TENSOR) {
+        vec_push(out, as_tensor(data)->rank > 1 ? 0 : INT_MIN);
+        return true;
+    }
     if (spec.tag == V_NONE || spec.tag == V_INT) {
         TensorVec leaf = {0};
         bool ok = tree_leaves(I, v, TREE_ALL, &leaf);
@@ -134,7 +157,7 @@ static Value place_axes(Interp *I, Value v, Value spec)
 
 enum { OPT_IN, OPT_OUT };
 
-static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
+static Value run_vmap(Interp *I, Transform *t, const CallArgs *c)
 {
     bool *moving = tsr_calloc((size_t)(c->n + c->nkw) + 1);
     Tensor **out = tsr_calloc(sizeof *out * MAX_RESULTS);
@@ -163,6 +186,27 @@ static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
     tsr_free(out);
     tsr_free(out_axis);
     return v;
+}
+
+static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
+{
+    Value *args = tsr_calloc(sizeof *args * (size_t)(c->n + 1)), in_dims = t->opt[OPT_IN], r = VERR;
+    CallArgs with = *c;
+    bool ok = true;
+    int n = 0;
+    for (; ok && n < c->n; n++) {
+        bool each = in_dims.tag == V_TUPLE || in_dims.tag == V_LIST;
+        Value spec = !each ? in_dims : n >= value_len(I, in_dims) ? VNONE : in_dims.tag == V_TUPLE ? as_tuple(in_dims)->at[n] : as_list(in_dims)->at[n];
+        args[n] = spec.tag == V_INT ? keys_as_axis(I, c->args[n]) : value_ref(c->args[n]);
+        ok = !is_err(args[n]);
+    }
+    with.args = args;
+    if (ok)
+        r = run_vmap(I, t, &with);
+    while (n--)
+        value_unref(args[n]);
+    tsr_free(args);
+    return r;
 }
 
 static bool named(Value v) { return v.tag != V_ERR && v.tag != V_ELLIPSIS; }     /* None is meaningful here */

@@ -374,31 +374,44 @@ static Value f_bits(Interp *I, Value *a)                /* shape, key */
 
 /* ------------------------------------------------------------- keys and state */
 
-/* A key: with random.key(5): draws start from it. Also the saved state of deterministic scopes. */
-typedef struct Key { NativeInst inst; Tensor *data; uint64_t seed, draws; bool seeded; struct Saved { Tensor *key; uint64_t seed, draws; } was; } Key;
+/* A key, whose data is a tensor or, in a skeleton, a mark: with random.key(5): draws start from it. Also the saved state of deterministic scopes. */
+typedef struct Key { NativeInst inst; Value data; uint64_t seed, draws; bool seeded; struct Saved { Tensor *key; uint64_t seed, draws; } was; } Key;
 
 static void key_free(void *self)
 {
-    tensor_unref(((Key *)self)->data);
+    value_unref(((Key *)self)->data);
     tensor_unref(((Key *)self)->was.key);
 }
 
 static Value key_getattr(Interp *I, void *self, Sym name)
 {
     Key *k = self;
-    return !strcmp(name->text, "data") && k->data ? tensor_value(tensor_ref(k->data)) : VERR;
+    return !strcmp(name->text, "data") && k->data.tag == V_TENSOR ? value_ref(k->data) : VERR;
 }
 
 static const NativeType key_type = {.name = "random_key", .free = key_free, .getattr = key_getattr};
+
+static Key *key_new(Value data)
+{
+    Key *k = nativeobj_new(&key_type, sizeof *k);
+    k->data = data;
+    return k;
+}
+
+Value random_key_of(Value data) { return vobj(key_new(data)); }
+
+Value random_key_data(Value v)
+{
+    const Key *k = (const Key *)v.o;
+    return v.tag != V_NATIVEOBJ || k->inst.type != &key_type || k->seeded ? VERR : k->data;
+}
 
 static Value f_key(Interp *I, Value *a)
 {
     Tensor *t;
     if (!arg_key(I, a[0], &t))
         return VERR;
-    Key *k = nativeobj_new(&key_type, sizeof *k);
-    k->data = t ? t : trace_key(trace_of(I));
-    return vobj(k);
+    return random_key_of(tensor_value(t ? t : trace_key(trace_of(I))));
 }
 
 /* A scope in which the generator restarts from a seed; the former state returns after it. */
@@ -407,7 +420,7 @@ static Value f_scope(Interp *I, Value *a)
     int64_t seed;
     if (!value_as_int(I, a[0], &seed))
         return VERR;
-    Key *k = nativeobj_new(&key_type, sizeof *k);
+    Key *k = key_new(VNONE);
     k->seed = (uint64_t)seed;
     k->seeded = true;
     return vobj(k);
@@ -419,7 +432,7 @@ static Value key_enter(Interp *I, Value *a)
     Trace *T = trace_of(I);
     tensor_unref(k->was.key);
     k->was = (struct Saved){T->key, T->seed, T->draws};
-    T->key = k->seeded ? NULL : tensor_ref(k->data);
+    T->key = k->seeded ? NULL : tensor_ref(as_tensor(k->data));
     T->seed = k->seeded ? k->seed : T->seed;
     T->draws = 0;
     return value_ref(a[0]);
@@ -449,9 +462,7 @@ static Value f_split(Interp *I, Value *a)               /* key, n */
         tensor_unref(at);
         if (!sub)
             break;
-        Key *k = nativeobj_new(&key_type, sizeof *k);
-        k->data = sub;
-        list_push(as_list(out), vobj(k));
+        list_push(as_list(out), random_key_of(tensor_value(sub)));
     }
     tensor_unref(key);
     return guard(I, out);

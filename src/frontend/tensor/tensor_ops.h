@@ -27,6 +27,10 @@ int policy_of_object(Interp *I, Value v, DType *dt, const Policy **policy);
  * declared one, except in a numerics scope, where it becomes that. A type that is no dtype: v. */
 Value tensor_as_declared(Interp *I, Value v, Value type);
 
+/* The tensor of a random key, or the mark of a skeleton's, borrowed; V_ERR: v is no key, or the scope of a seed. */
+Value random_key_data(Value v);
+Value random_key_of(Value data);                        /* takes data */
+
 enum { TENSOR_IS_PARAMETER = 1 };                       /* TensorObj.obj.flags */
 
 /* At least one operand is V_TENSOR (or V_DTYPE for @). VNOTIMPL: the other one is nothing tensors combine with. */

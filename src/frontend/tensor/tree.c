@@ -67,6 +67,12 @@ static bool is_leaf(Value v, TreeMode mode)
     return v.tag == V_TENSOR || v.tag == V_NOTIMPL || ((mode & TREE_NUMBERS) && arg_is_number(v) && v.tag != V_BOOL);
 }
 
+/* A random key, where what is not trained counts. */
+static bool is_key(Value v, TreeMode mode)
+{
+    return v.tag == V_NATIVEOBJ && !(mode & TREE_TRAINED) && !is_err(random_key_data(v));
+}
+
 static bool leaves(Interp *I, Value v, TreeMode mode, ValueVec *out)
 {
     bool ok = true;
@@ -74,6 +80,8 @@ static bool leaves(Interp *I, Value v, TreeMode mode, ValueVec *out)
         vec_push(out, v);
         return true;
     }
+    if (is_key(v, mode))
+        vec_push(out, random_key_data(v));
     if (v.tag != V_LIST && v.tag != V_TUPLE && v.tag != V_DICT && v.tag != V_INSTANCE)
         return true;
     if (!interp_enter(I))
@@ -126,7 +134,7 @@ static bool name_part(Naming *m, Value key, Value v)
 
 static bool name_leaves(Naming *m, Value v)
 {
-    if (is_leaf(v, TREE_ALL)) {
+    if (is_leaf(v, TREE_ALL) || is_key(v, TREE_ALL)) {
         vec_push(m->out, memcpy(tsr_alloc(m->path.n + 1), sb_str(&m->path), m->path.n + 1));
         m->out->at[m->out->n - 1][m->path.n] = 0;
         return true;
@@ -228,6 +236,10 @@ static Value walk(Walk *w, Value v)
     Value r;
     if (is_leaf(v, w->inside ? w->mode & ~TREE_NUMBERS : w->mode))
         return w->leaf(w, v);
+    if (is_key(v, w->mode)) {
+        r = w->leaf(w, random_key_data(v));
+        return is_err(r) ? r : random_key_of(r);
+    }
     bool branch = v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT || is_tree_instance(v);
     if (!branch)
         return w->other && !w->inside ? w->other(w, v) : value_ref(v);
@@ -392,6 +404,8 @@ int tree_same(Interp *I, Value a, Value b)
         return is_leaf(a, TREE_ALL) && is_leaf(b, TREE_ALL);
     if (a.tag != b.tag)
         return 0;
+    if (is_key(a, TREE_ALL) || is_key(b, TREE_ALL))
+        return is_key(a, TREE_ALL) && is_key(b, TREE_ALL);
     if (is_symint(a))                                   /* sizes of other stagings only look alike */
         return a.i == b.i;
     bool branch = a.tag == V_LIST || a.tag == V_TUPLE || a.tag == V_DICT || is_tree_instance(a);

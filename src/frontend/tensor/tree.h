@@ -4,7 +4,7 @@
  * A transformation works on flat lists of tensors; a program works on trees.  tree_leaves lists the tensors of a value
  * in order (dict and field order), tree_rebuild makes an equal tree around other tensors.  What is no tensor
  * is static: it is kept as it is.  Instances count as trees when their class is a dataclass or
- * says `__tree__ = True` (Module does); other objects are static.
+ * says `__tree__ = True` (Module does); other objects are static.  A random key holds one tensor, which is not trained.
  */
 #ifndef TSR_FRONTEND_TREE_H
 #define TSR_FRONTEND_TREE_H
