@@ -143,10 +143,38 @@ static bool start(void)
     return false;
 }
 
+typedef struct Aside { void (*fn)(void *); void *arg; } Aside;
+
+static void *run_aside(void *arg)
+{
+    const Aside *a = arg;
+
+    a->fn(a->arg);
+    return NULL;
+}
+
+void cuda_aside(void (*fn)(void *), void *arg)
+{
+    enum { STACK = 16 << 20 };
+    Aside a = {fn, arg};
+    pthread_attr_t attr;
+    pthread_t id;
+    bool made;
+
+    pthread_attr_init(&attr);
+    made = !pthread_attr_setstacksize(&attr, STACK) && !pthread_create(&id, &attr, run_aside, &a);
+    pthread_attr_destroy(&attr);
+    if (made)
+        pthread_join(id, NULL);
+    else
+        fn(arg);
+}
+
 static void forget(void) { forked = true; }
 
-static void load(void)
+static void load_here(void *arg)
 {
+    (void)arg;
     const char *name = cuda_library();
     void *library = *name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
 
@@ -159,6 +187,8 @@ static void load(void)
     if (loaded)
         pthread_atfork(NULL, NULL, forget);
 }
+
+static void load(void) { cuda_aside(load_here, NULL); }
 
 /* The driver does not survive a fork: a child that used it would be told that it is not initialised, and later crash. */
 bool cuda_load(void)

@@ -80,6 +80,12 @@ const char *cuda_library(void);         /* the name that was opened, or was to b
 int cuda_version(void);                 /* 12040: CUDA 12.4; 0: not known */
 enum { CUDA_OLDEST = 12000 };
 
+/*
+ * Call fn in a thread with a large stack, and wait for it: a generator's stack is small, and starting the driver or assembling takes a lot.  What fn
+ * needs of a context it makes current itself; it takes no lock of the GPUs', which its caller may hold.
+ */
+void cuda_aside(void (*fn)(void *), void *arg);
+
 /* "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)", in the driver's own words. */
 void cuda_say(StrBuf *out, CUresult error);
 

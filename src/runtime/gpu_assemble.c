@@ -322,7 +322,7 @@ static bool by_driver(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out,
     void *image = NULL;
     size_t len = 0;
     CUresult r = CUDA_SUCCESS;
-    bool ok = g && gpu_enter(g) && (r = cu.LinkCreate(5, option, value, &state)) == CUDA_SUCCESS &&
+    bool ok = g && (r = cu.CtxSetCurrent(g->state->context)) == CUDA_SUCCESS && (r = cu.LinkCreate(5, option, value, &state)) == CUDA_SUCCESS &&
               (r = cu.LinkAddData(state, CUDA_JIT_PTX, (void *)(uintptr_t)ptx, n + 1, "kernel.ptx", 0, NULL, NULL)) == CUDA_SUCCESS &&
               (r = cu.LinkComplete(state, &image, &len)) == CUDA_SUCCESS;
 
@@ -415,24 +415,34 @@ static bool arch_for(const GpuDevice *g, const char *ptx, size_t n, char *arch, 
     return true;
 }
 
+typedef struct Job { GpuDevice *g; const char *ptx; size_t n; const char *arch; GpuAssembly *out; StrBuf said; bool ok; } Job;
+
+static void assemble_aside(void *arg)
+{
+    Job *j = arg;
+
+    j->ok = way == BY_PTXAS ? by_ptxas(j->ptx, j->n, j->arch, j->out, &j->said) :
+            way == BY_LIBRARY ? by_library(j->ptx, j->n, j->arch, j->out, &j->said) : by_driver(j->g, j->ptx, j->n, j->out, &j->said);
+}
+
 static bool assemble(GpuDevice *g, const char *ptx, size_t n, const char *arch, GpuAssembly *out)
 {
     Hash128 key = key_of(ptx, n, arch);
-    StrBuf said = {0};
-    bool ok;
+    Job j = {.g = g, .ptx = ptx, .n = n, .arch = arch, .out = out};
 
     if (store_in_use() && recall(key, out))
         return true;
-    ok = way == BY_PTXAS ? by_ptxas(ptx, n, arch, out, &said) : way == BY_LIBRARY ? by_library(ptx, n, arch, out, &said)
-                                                                                  : by_driver(g, ptx, n, out, &said);
-    if (ok) {
-        read_log(out, sb_str(&said));
+    if (way == BY_DRIVER && g && !gpu_enter(g))
+        return false;
+    cuda_aside(assemble_aside, &j);
+    if (j.ok) {
+        read_log(out, sb_str(&j.said));
         keep(key, out);
     } else {
-        fault(FAULT_RUN, "E0746: PTX for %s cannot be assembled (%s): %.*s", arch, way == BY_DRIVER ? "by the driver" : found, 1200, sb_str(&said));
+        fault(FAULT_RUN, "E0746: PTX for %s cannot be assembled (%s): %.*s", arch, way == BY_DRIVER ? "by the driver" : found, 1200, sb_str(&j.said));
     }
-    sb_done(&said);
-    return ok;
+    sb_done(&j.said);
+    return j.ok;
 }
 
 bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out)

@@ -127,13 +127,24 @@ static void stop(GpuDevice *g, GpuState *s)
     tsr_free(s);
 }
 
+typedef struct Retain { GpuDevice *g; GpuState *s; CUresult r; } Retain;
+
+static void retain(void *arg)
+{
+    Retain *t = arg;
+
+    t->r = cu.DevicePrimaryCtxRetain(&t->s->context, t->g->handle);
+}
+
 static CUresult begin(GpuDevice *g, GpuState *s, const char **call)
 {
+    Retain t = {.g = g, .s = s};
     CUresult r;
 
     *call = "cuDevicePrimaryCtxRetain";
-    if ((r = cu.DevicePrimaryCtxRetain(&s->context, g->handle)) != CUDA_SUCCESS)
-        return r;
+    cuda_aside(retain, &t);
+    if (t.r != CUDA_SUCCESS)
+        return t.r;
     *call = "cuCtxSetCurrent";
     if ((r = cu.CtxSetCurrent(s->context)) != CUDA_SUCCESS)
         return r;

@@ -40,24 +40,32 @@ static bool is_ptx(const char *s, size_t n)
     return n - i > 8 && (!strncmp(s + i, "//", 2) || !strncmp(s + i, ".version", 8));
 }
 
+enum { LOG = 4096 };
+
+typedef struct Load { GpuModule *m; const void *image; CUresult r; char log[LOG]; } Load;
+
+static void load_aside(void *arg)
+{
+    Load *l = arg;
+    int option[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
+    void *value[] = {l->log, (void *)(uintptr_t)(LOG - 1)};
+
+    if ((l->r = cu.CtxSetCurrent(l->m->g->state->context)) == CUDA_SUCCESS)
+        l->r = cu.ModuleLoadDataEx(&l->m->m, l->image, 2, option, value);
+}
+
 static bool load(GpuModule *m, const void *image)
 {
-    enum { ROOM = 4096 };
-    char log[ROOM] = "";
-    int option[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
-    void *value[] = {log, (void *)(uintptr_t)(ROOM - 1)};
-    CUresult r = cu.ModuleLoadDataEx(&m->m, image, 2, option, value);
+    Load l = {.m = m, .image = image};
     StrBuf why = {0};
 
-    if (r == CUDA_SUCCESS)
-        return true;
-    if (*log) {
-        cuda_say(&why, r);
-        fault(FAULT_RUN, "E0746: gpu:%d does not load a module: %s: %s", m->g->index, sb_str(&why), log);
-        sb_done(&why);
-        return false;
-    }
-    return gpu_check(m->g, r, "cuModuleLoadDataEx");
+    cuda_aside(load_aside, &l);
+    if (l.r == CUDA_SUCCESS || !*l.log)
+        return gpu_check(m->g, l.r, "cuModuleLoadDataEx");
+    cuda_say(&why, l.r);
+    fault(FAULT_RUN, "E0746: gpu:%d does not load a module: %s: %s", m->g->index, sb_str(&why), l.log);
+    sb_done(&why);
+    return false;
 }
 
 GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n)
