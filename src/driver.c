@@ -17,6 +17,7 @@
 #include "ir/schedule/fused.h"
 #include "ir/schedule/launched.h"
 #include "ir/schedule/lowered.h"
+#include "runtime/cuda.h"
 #include "runtime/mesh.h"
 #include "runtime/storage.h"
 #include "runtime/store.h"
@@ -400,6 +401,20 @@ static bool choose_machine(const char *name)
 #endif
 }
 
+/* Where new tensors are made. false: there is no such device; that is said. */
+static bool choose_device(const char *name)
+{
+    int device = 0;
+
+    if (name && !device_named(name, &device)) {
+        fprintf(stderr, "error: there is no device '%s' here: %s\n", name, *cuda_reason() ? cuda_reason() : "tessera devices lists those that there are");
+        return false;
+    }
+    if (device)
+        device_enter(device);
+    return true;
+}
+
 /* A byte, as a number; anything else is not asked for. */
 static void fill_memory(const char *text)
 {
@@ -444,6 +459,8 @@ static int do_verb(const Options *o)
         fprintf(stderr, "error: --machine takes base, v3, v4, sm_80 and sm_90a, not '%s'\n", o->value[OPT_machine]);
         return EXIT_USAGE;
     }
+    if (!choose_device(o->value[OPT_device]))
+        return EXIT_MISTAKE;
     announce_mode(o);
     return verb_fn[o->verb](o);
 }

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "runtime/storage.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static Vec(Mesh *) meshes;              /* by id - 1 */
@@ -134,6 +135,20 @@ Sym mesh_axes_name(const Mesh *m, uint16_t axes)
 void devices_simulate(int n) { gpus = n; }
 int devices_gpus(void) { return gpus || !storage_far ? gpus : storage_far->count(); }
 bool device_is_far(int device) { return device > 0 && !gpus && storage_far; }
+
+bool device_named(const char *s, int *number)
+{
+    size_t n = strcspn(s, ":");
+    char *end;
+
+    *number = 0;
+    if ((n == 3 && !memcmp(s, "cpu", 3)) || (n == 4 && !memcmp(s, "host", 4)))
+        return true;
+    if (!((n == 3 && !memcmp(s, "gpu", 3)) || (n == 4 && !memcmp(s, "cuda", 4))))
+        return false;
+    *number = 1 + (s[n] ? (int)strtol(s + n + 1, &end, 10) : 0);
+    return *number >= 1 && *number <= devices_gpus();
+}
 
 int device_enter(int device)
 {

@@ -46,6 +46,7 @@ void devices_simulate(int gpus);                        /* how many simulated GP
 int devices_gpus(void);
 bool device_is_far(int device);                         /* is it a GPU of the driver's? */
 struct GpuDevice *device_gpu(int device);               /* that one, started; NULL: it is none, or a fault is kept */
+bool device_named(const char *name, int *device);        /* cpu, host, gpu:1, cuda. false: it is none, or not here */
 extern int device_now;                                  /* where new tensors are made */
 extern bool devices_used;                               /* has any tensor been made elsewhere than on the host? */
 int device_enter(int device);                           /* new tensors are made there; the former place */

@@ -181,20 +181,6 @@ Value attr_device(Interp *I, Value v)
     return str_c(name);
 }
 
-static bool device_named(const char *s, int *number)
-{
-    size_t n = strcspn(s, ":");
-    char *end;
-
-    *number = 0;
-    if ((n == 3 && !memcmp(s, "cpu", 3)) || (n == 4 && !memcmp(s, "host", 4)))
-        return true;
-    if (!((n == 3 && !memcmp(s, "gpu", 3)) || (n == 4 && !memcmp(s, "cuda", 4))))
-        return false;
-    *number = 1 + (s[n] ? (int)strtol(s + n + 1, &end, 10) : 0);
-    return *number >= 1 && *number <= devices_gpus();
-}
-
 bool arg_device(Interp *I, Value v, int *number)
 {
     Value n;

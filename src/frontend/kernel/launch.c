@@ -11,6 +11,8 @@
 #include "frontend/check/effects.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/schedule/launched.h"
+#include "runtime/cuda.h"
+#include "runtime/mesh.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -351,9 +353,10 @@ bool launch_plan(Launch *L)
 
 /* ------------------------------------------------------------- running */
 
-static TileArg arg_of(Tensor *t)
+/* A tensor's place is found when it is known where the kernel runs. */
+static TileArg arg_of(const Tensor *t)
 {
-    TileArg a = {.base = tensor_data(t)};
+    TileArg a = {.base = NULL};
 
     for (int i = 0; i < t->rank; i++) {
         a.extent[i] = t->shape[i];
@@ -374,13 +377,52 @@ static Tensor *new_result(const KSpec *s, const KResult *r)
     return tensor_zeros(r->dtype, r->rank, shape);
 }
 
-typedef struct Run { TileArg *arg; double *number; Tensor *out[KERNEL_PARAMS], *result[KERNEL_RESULTS]; } Run;
+typedef struct Run {
+    TileArg *arg;
+    double *number;
+    Tensor *out[KERNEL_PARAMS], *result[KERNEL_RESULTS], *far_number[KERNEL_PARAMS];
+    Tensor **at;                        /* by argument: the tensor that it is, borrowed; NULL: a number */
+    bool *written;                      /* by argument */
+} Run;
+
+static void set_arg(Run *r, int i, Tensor *t, bool written)
+{
+    r->arg[i] = arg_of(t);
+    r->at[i] = t;
+    r->written[i] = written;
+}
+
+/* The GPU of the driver's that the launch's tensors are on, or that new ones are made on; 0: none. */
+static int far_device(const Launch *L, const Version *v, const Run *r)
+{
+    int n = v->k->params.n, device;
+    Tensor **some = tsr_calloc(sizeof *some * (size_t)(n + 1));
+    int tensors = 0;
+
+    for (int i = 0; i < n; i++)
+        if (r->at[i])
+            some[tensors++] = r->at[i];
+    device = devices_used ? device_of_operands(some, tensors) : 0;
+    device = device ? device : device_now;
+    tsr_free(some);
+    return device && fused_far && device_is_far(device) && !L->spec.debug && !kernel_launched && !interp_trace(L->I)->guarded ? device : 0;
+}
+
+/* A copy on the device of the tensor. */
+static Tensor *copy_there(const Tensor *t)
+{
+    int was = device_enter((int)t->store->device);
+    Tensor *c = tensor_copy(t);
+
+    device_enter(was);
+    return c;
+}
 
 static bool prepare(Launch *L, Version *v, Run *r)
 {
     for (int i = 0; i < v->reads.n; i++)
         if (v->reads.at[i].param >= 0)
-            r->arg[v->reads.at[i].param] = arg_of(as_tensor(v->reads.at[i].v));
+            set_arg(r, v->reads.at[i].param, as_tensor(v->reads.at[i].v), false);
     for (int i = 0; i < L->spec.nparams; i++) {
         KParam *p = &L->spec.param[i];
         if (v->index[i] < 0)
@@ -390,20 +432,69 @@ static bool prepare(Launch *L, Version *v, Run *r)
             r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
             continue;
         }
-        if (v->written[i] && !(r->out[i] = tensor_copy(p->tensor)))
+        if (v->written[i] && !(r->out[i] = copy_there(p->tensor)))
             return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
-        r->arg[v->index[i]] = arg_of(r->out[i] ? r->out[i] : (Tensor *)p->tensor);
+        set_arg(r, v->index[i], r->out[i] ? r->out[i] : (Tensor *)p->tensor, v->written[i]);
     }
     for (int i = 0; i < v->nresults; i++) {
-        if (!(r->result[i] = new_result(&L->spec, &v->result[i])))
+        int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
+        r->result[i] = new_result(&L->spec, &v->result[i]);
+        device_enter(was);
+        if (!r->result[i])
             return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' returns", L->name), false;
-        r->arg[v->result[i].param] = arg_of(r->result[i]);
+        set_arg(r, v->result[i].param, r->result[i], true);
     }
     return true;
 }
 
+static size_t place_in(const Tensor *t) { return (size_t)t->offset * (dtype_info[t->dtype].sbits / 8); }
+
+/* Where arguments are on the device; numbers get a place there. false: a fault is kept. */
+static bool place_far(const Version *v, Run *r, int device)
+{
+    for (int i = 0, n = 0; i < v->k->params.n; i++) {
+        const double *number = r->at[i] ? NULL : r->arg[i].base;
+        Tensor *t = r->at[i];
+        char *base;
+        if (number && !(t = r->far_number[n++] = tensor_scalar_f(DT_f64, *number)))
+            return false;
+        if (!t || !tensor_nbytes(t))
+            continue;
+        if (!(base = fused_far->address(t, device, r->written[i], false)))
+            return false;
+        r->arg[i].base = base + place_in(t);
+    }
+    return true;
+}
+
+static void place_here(const Version *v, Run *r)
+{
+    for (int i = 0; i < v->k->params.n; i++)
+        if (r->at[i])
+            r->arg[i].base = r->written[i] ? tensor_data(r->at[i]) : (void *)tensor_read(r->at[i]);
+}
+
+/* 1: done; 0: it is for the host to do; -1: an exception is pending. */
+static int execute_far(Launch *L, Version *v, Run *r, const int64_t *size, int device)
+{
+    TileArg *here = tsr_alloc(sizeof *here * (size_t)(v->k->params.n + 1));
+    StrBuf text = {0};
+    FaultKind kind;
+    int done;
+
+    memcpy(here, r->arg, sizeof *here * (size_t)v->k->params.n);
+    done = place_far(v, r, device) ? launched_far(&v->code, v->k, device, size, r->arg, interp_span(L->I)) : -1;
+    memcpy(r->arg, here, sizeof *here * (size_t)v->k->params.n);
+    tsr_free(here);
+    if (done < 0)
+        raise(L->I, EXC_RuntimeError, "%s", fault_take(&text, &kind) ? sb_str(&text) : "E0624: the GPU did not run it");
+    sb_done(&text);
+    return done;
+}
+
 static bool execute(Launch *L, Version *v, Run *r)
 {
+    int device = far_device(L, v, r);
     int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
     StrBuf err = {0};
     bool guarded = interp_trace(L->I)->guarded;
@@ -411,6 +502,11 @@ static bool execute(Launch *L, Version *v, Run *r)
 
     for (int i = 0; i < v->k->size.n; i++)
         size[i] = launch_size(&L->spec, v->k->size.at[i]);
+    if (device && (done = execute_far(L, v, r, size, device))) {
+        tsr_free(size);
+        return done > 0;
+    }
+    place_here(v, r);
     if (kernel_launched)
         kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups, L->spec.lanes});
     if (!L->spec.debug && !guarded)
@@ -467,7 +563,9 @@ static Value give_back(Launch *L, Version *v, Run *r, Value args)
 
 static Value run_version(Launch *L, Version *v, Value args)
 {
-    Run r = {.arg = tsr_calloc(sizeof *r.arg * (size_t)(v->k->params.n + 1)), .number = tsr_calloc(sizeof *r.number * KERNEL_PARAMS)};
+    size_t n = (size_t)(v->k->params.n + 1);
+    Run r = {.arg = tsr_calloc(sizeof *r.arg * n), .number = tsr_calloc(sizeof *r.number * KERNEL_PARAMS), .at = tsr_calloc(sizeof *r.at * n),
+             .written = tsr_calloc(sizeof *r.written * n)};
     Value y = VERR;
 
     if (prepare(L, v, &r) && execute(L, v, &r))
@@ -476,8 +574,12 @@ static Value run_version(Launch *L, Version *v, Value args)
         tensor_unref(r.out[i]);
     for (int i = 0; i < KERNEL_RESULTS; i++)
         tensor_unref(r.result[i]);
+    for (int i = 0; i < KERNEL_PARAMS; i++)
+        tensor_unref(r.far_number[i]);
     tsr_free(r.arg);
     tsr_free(r.number);
+    tsr_free(r.at);
+    tsr_free(r.written);
     return y;
 }
 

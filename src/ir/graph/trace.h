@@ -111,6 +111,12 @@ typedef struct Trace {
  */
 extern int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
+/*
+ * Run one op whose operands are on a GPU of the driver's (mesh.h), or whose result is to be there; likewise.  Results y are those that
+ * the op's types give.  0: the host runs it.
+ */
+extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
+
 void trace_init(Trace *T);
 void trace_done(Trace *T);
 

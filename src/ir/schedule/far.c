@@ -425,6 +425,129 @@ static bool combine(int device, OpId reduction, Tensor *parts, Tensor *total, Sp
     return ok;
 }
 
+/* ---- single ops ---- */
+
+/* Sizes of operands as sizes of a graph: equal ones are the same variable, so that a body serves all that are equal likewise. */
+typedef struct SizeNames { int64_t size[LAUNCH_AXES]; Dim var[LAUNCH_AXES]; int n; } SizeNames;
+
+static Dim variable(int i)
+{
+    static Dim made[LAUNCH_AXES];
+    char name[8] = {'s', (char)('a' + i)};
+
+    made[i] = made[i] ? made[i] : dim_var(sym(name), 2, INT64_MAX);
+    return made[i];
+}
+
+static bool name_size(SizeNames *s, int64_t size, Dim *out)
+{
+    int i = 0;
+
+    *out = size;
+    if (size < 2)
+        return true;
+    while (i < s->n && s->size[i] != size)
+        i++;
+    if (i == LAUNCH_AXES)
+        return false;
+    if (i == s->n)
+        s->size[s->n++] = size;
+    *out = variable(i);
+    return true;
+}
+
+static GValue operand(Graph *g, const Tensor *t, SizeNames *s, bool *ok)
+{
+    TType type = tensor_type(t);
+
+    for (int i = 0; i < type.rank; i++)
+        *ok = *ok && name_size(s, t->shape[i], &type.shape[i]);
+    return *ok ? graph_param(g, &type) : (GValue){0};
+}
+
+/* The body of one node; NULL: a region is not for it. */
+static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
+{
+    Graph *g = graph_new(sym("op"));
+    SizeNames s = {.n = 0};
+    GValue x[3];
+    StrBuf err = {0};
+    bool ok = nin <= 3;
+    Node *n;
+    int code;
+
+    for (int i = 0; ok && i < nin; i++)
+        x[i] = operand(g, in[i], &s, &ok);
+    n = ok ? graph_add(g, op, a, x, nin, (Span){0}, &err, &code) : NULL;
+    sb_done(&err);
+    if (n && n->nout == 1 && region_takes(n) && !region_moves(n)) {
+        graph_result(g, (GValue){n, 0});
+        return g;
+    }
+    graph_unref(g);
+    return NULL;
+}
+
+static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
+{
+    Graph *body = body_of(op, a, in, nin);
+    Attr none = attr_default();
+    int n, done = body && trace_run_fused ? trace_run_fused(T, body, &none, in, nin, out, &n) : 0;
+
+    if (body)
+        graph_unref(body);
+    if (done > 0) {
+        out[0]->weak = y->weak;
+        out[0]->policy = y->policy;
+    }
+    return done;
+}
+
+/* A product whose dtype is not that of its sums is rounded by a kernel of its own. */
+static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
+{
+    DType both, accum;
+    Tensor *sum;
+    int done;
+
+    if (y->rank < 2 || in[0]->rank < 2 || in[1]->rank < 2 || in[0]->weak != in[1]->weak || !dtype_promote((DType)in[0]->dtype, (DType)in[1]->dtype, &both))
+        return 0;
+    accum = accum_dtype(a, both, (DType)y->dtype);
+    if (accum != DT_f32 && accum != DT_f64 && accum != DT_int32)
+        return 0;
+    if (!(sum = tensor_new(accum, y->rank, y->shape)))
+        return 0;
+    done = product(device, in[0], in[1], sum, T->span);
+    out[0] = sum;
+    if (done > 0 && accum != y->dtype) {
+        Attr to = attr_default();
+        to.dtype = y->dtype;
+        done = run_body(T, OP_convert, &to, &sum, 1, y, out);
+        tensor_unref(sum);
+    } else if (done <= 0) {
+        tensor_unref(sum);
+    } else {
+        sum->weak = y->weak;
+        sum->policy = y->policy;
+    }
+    return done;
+}
+
+static int run_far(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
+{
+    int device = device_of_operands(in, nin), was, done;
+
+    if (!device || !device_is_far(device) || T->guarded || nout != 1)
+        return 0;
+    for (int i = 0; i < nin; i++)
+        if (in[i]->tracer)
+            return 0;
+    was = device_enter(device);
+    done = op == OP_matmul ? run_matmul(T, device, a, in, y, out) : run_body(T, op, a, in, nin, y, out);
+    device_enter(was);
+    return done;
+}
+
 static const FusedFar far = {NULL, address, NULL, product, combine};
 static FusedFar offered;
 
@@ -436,4 +559,5 @@ void far_begin(const KernelCompiler *c, FarLaunch *launch)
     offered.compiler = c;
     offered.launch = launch;
     fused_far = &offered;
+    trace_run_far = run_far;
 }

@@ -20,6 +20,8 @@ typedef struct Launched {
     char *refusal;
     double work;                        /* nodes of lanes that the oracle has done */
     bool in_turn;                       /* do atomics show the order of groups? */
+    void *far;                          /* code for GPUs */
+    bool far_asked;
 } Launched;
 
 static const KernelCompiler *compiler;
@@ -44,6 +46,8 @@ void launched_free(void *code)
         return;
     if (l->code)
         l->by->free(l->code);
+    if (l->far)
+        fused_far->compiler->free(l->far);
     tsr_free(l->refusal);
     tsr_free(l);
 }
@@ -182,4 +186,19 @@ int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const T
     if (!ok)
         sb_puts(err, "there is no memory for what its groups share");
     return ok && !tsr_interrupted ? 1 : -1;
+}
+
+int launched_far(void **code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
+{
+    Launched *l = *code ? *code : (*code = tsr_calloc(sizeof *l));
+    StrBuf why = {0};
+    int done;
+
+    if (!l->far_asked)
+        l->far = fused_far->compiler->compile(k, &why);
+    l->far_asked = true;
+    sb_done(&why);
+    done = l->far ? fused_far->launch(l->far, k, device, sizes, args, where) : 0;
+    stats.launches += done > 0;
+    return done;
 }

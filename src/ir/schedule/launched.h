@@ -18,6 +18,8 @@ void launched_begin(const KernelCompiler *compiler, bool lazily);
  * 1: done; 0: nothing was done, it is the oracle's; -1: no memory, or interrupted (tsr_interrupted), and *err says which.
  */
 int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err);
+/* The same on a GPU of the driver's; args are addresses there. 0: the kernel is the host's; -1: a fault (runtime/cuda.h). */
+int launched_far(void **code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 void launched_free(void *code);
 
 /* Why code does not cover a kernel that has been asked to run; NULL: it does, or has not been looked at. */
