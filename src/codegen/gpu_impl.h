@@ -23,6 +23,7 @@ typedef struct GpuCode {
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
     int32_t fragment[2];        /* extents of those */
+    bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     Arena arena;                /* lists of registers */

@@ -243,8 +243,10 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
 
     gpu_fragment_of(e, &n->type[0], &p.f);
     sums = gpu_fragment_values(e, n->in[2], &p.f);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         p.o[i] = stage(e, n, i);
+        e->gpu->staging = i == 0;
+    }
     gpu_fence(e);
     find_warp(e, &p);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)

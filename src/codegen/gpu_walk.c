@@ -13,7 +13,8 @@
  */
 #include "codegen/gpu_impl.h"
 
-enum { CHUNK_LANES = 8, VECTOR_BYTES = 16, UNROLLED = 4096, AHEAD = 32 };   /* instructions of an unrolled walk; elements of it */
+enum { CHUNK_LANES = 8, VECTOR_BYTES = 16 };
+enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8 };         /* an unrolled walk: instructions; elements of a sum; strips */
 
 /* ---- numbers of threads and of elements ---- */
 
@@ -167,29 +168,82 @@ static void strip_by_elements(CpuCode *e, Cluster *c, int width)
     e->spot.at[c->strip] = first;
 }
 
-static void walk_strips(CpuCode *e, Cluster *c)
+/* The strip with this number is the one at hand. */
+static void enter_strip(CpuCode *e, const Cluster *c, LLVMValueRef number, int width)
 {
-    int width = strip_width(e, c);
     int32_t extent[TILE_RANK_MAX];
-    LLVMBasicBlockRef plain, rest, done;
-    CpuLoop l;
-    Ends ends;
 
-    c->masked_width = 1;
-    c->width = c->plain_width = width;
-    ends = cpu_find_ends(e, c);
     for (int i = 0; i < TILE_RANK_MAX; i++)
         extent[i] = i < c->rank ? c->shape[i] : 1;
     extent[c->strip] /= c->rank ? width : 1;
-    l = cpu_spread(e, elements_but(c, -1) / width, 1);
-    gpu_decode(e, l.i, extent, c->rank, -1, e->spot.at);
+    gpu_decode(e, number, extent, c->rank, -1, e->spot.at);
     if (c->rank)
         e->spot.at[c->strip] = cpu_op(e, LLVMMul, e->spot.at[c->strip], cpu_number(e, width));
     e->spot.strip = c->rank ? c->strip : -1;
+}
+
+/* Does an access step from place to place along the other axes in whole vectors? */
+static LLVMValueRef steps_aligned(CpuCode *e, const Cluster *c, const TileNode *n, int width, LLVMValueRef is)
+{
+    const Val *view = cpu_val(e, n->in[0]);
+    const TileType *t = n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]);
+    LLVMValueRef bits;
+
+    for (int i = 0, axis = 0; i < tile_type(n->in[0])->rank; i++) {
+        if (n->attr->drop >> i & 1)
+            continue;
+        if (axis != c->strip && t->extent[axis] > 1) {
+            bits = LLVMBuildAnd(e->u->builder, cpu_op(e, LLVMMul, view->stride[i], cpu_number(e, element_bytes(n))),
+                                cpu_number(e, width * element_bytes(n) - 1), "");
+            is = LLVMBuildAnd(e->u->builder, is, cpu_compare(e, LLVMIntEQ, bits, cpu_number(e, 0)), "");
+        }
+        axis++;
+    }
+    return is;
+}
+
+/* Are all strips plain? */
+static LLVMValueRef all_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
+{
+    LLVMValueRef is = cpu_compare(e, LLVMIntSLE, cpu_number(e, c->shape[c->strip]), ends->plain);
+
+    for (int i = 0; i < c->rank; i++)
+        e->spot.at[i] = cpu_number(e, 0);
+    is = LLVMBuildAnd(e->u->builder, is, is_plain(e, c, ends, width), "");
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
+            is = steps_aligned(e, c, c->nodes.at[i], width, is);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node && is_vector(e, c, c->sinks.at[i].node))
+            is = steps_aligned(e, c, c->sinks.at[i].node, width, is);
+    return is;
+}
+
+/* Several strips a thread, so that what they load is under way together. */
+static void walk_plain(CpuCode *e, Cluster *c, int width, int each)
+{
+    int64_t strips = elements_but(c, -1) / width;
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, strips), cpu_number(e, (int64_t)each * e->gpu->threads));
+
+    for (int i = 0; i < each; i++) {
+        LLVMValueRef number = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, gpu_lane(e)), cpu_number(e, (int64_t)i * e->gpu->threads));
+        enter_strip(e, c, number, width);
+        do_sinks(e, c, false, width, NULL);
+    }
+    cpu_loop_end(e, &l);
+}
+
+/* One by one: each is plain or not. */
+static void walk_ragged(CpuCode *e, Cluster *c, int width, const Ends *ends)
+{
+    LLVMBasicBlockRef plain, rest, done;
+    CpuLoop l = cpu_spread(e, elements_but(c, -1) / width, 1);
+
+    enter_strip(e, c, l.i, width);
     if (width > 1) {
         plain = cpu_block(e), rest = cpu_block(e), done = cpu_block(e);
         e->gpu->vectors.n = 0;
-        LLVMBuildCondBr(e->u->builder, is_plain(e, c, &ends, width), plain, rest);
+        LLVMBuildCondBr(e->u->builder, is_plain(e, c, ends, width), plain, rest);
         LLVMPositionBuilderAtEnd(e->u->builder, plain);
         do_sinks(e, c, false, width, NULL);
         e->gpu->vectors.n = 0;
@@ -202,6 +256,44 @@ static void walk_strips(CpuCode *e, Cluster *c)
         LLVMPositionBuilderAtEnd(e->u->builder, done);
     }
     cpu_loop_end(e, &l);
+}
+
+/* Strips that a thread does at once, of which there is no rest: 1 where it has one. */
+static int strips_at_once(CpuCode *e, const Cluster *c, int width)
+{
+    int64_t strips = elements_but(c, -1) / width;
+    int each = STRIPS_AHEAD;
+
+    while (each > 1 && (strips % ((int64_t)each * e->gpu->threads) || each * width * (cpu_cluster_cost(c) + 4) > UNROLLED))
+        each /= 2;
+    return each;
+}
+
+static void walk_strips(CpuCode *e, Cluster *c)
+{
+    int width = strip_width(e, c), each = strips_at_once(e, c, width);
+    LLVMBasicBlockRef whole, ragged, done;
+    Ends ends;
+
+    c->masked_width = 1;
+    c->width = c->plain_width = width;
+    ends = cpu_find_ends(e, c);
+    if (each == 1 || width == 1) {
+        walk_ragged(e, c, width, &ends);
+        return;
+    }
+    whole = cpu_block(e), ragged = cpu_block(e), done = cpu_block(e);
+    e->gpu->vectors.n = 0;
+    LLVMBuildCondBr(e->u->builder, all_plain(e, c, &ends, width), whole, ragged);
+    LLVMPositionBuilderAtEnd(e->u->builder, whole);
+    walk_plain(e, c, width, each);
+    e->gpu->vectors.n = 0;
+    LLVMBuildBr(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(e->u->builder, ragged);
+    c->width = width;
+    walk_ragged(e, c, width, &ends);
+    LLVMBuildBr(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
 }
 
 /* ---- sums ---- */
@@ -374,7 +466,8 @@ void gpu_cluster(CpuCode *e, Cluster *c)
     c->row = 0;
     if (!gpu_in_fragments(e, c))
         gpu_lend_buffers(e, c, &lent);
-    gpu_fence(e);
+    if (!e->gpu->staging)                       /* nobody reads what a second operand is put into */
+        gpu_fence(e);
     for (int i = 0; i < c->sinks.n; i++)
         cpu_begin_sink(e, &c->sinks.at[i]);
     e->spot.strip = -1;

@@ -268,6 +268,7 @@ static bool device_failed(Trace *T)
     sb_done(&text);
     return false;
 }
+
 int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
 
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
@@ -278,7 +279,7 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
     KStatus st;
 
     if (done)
-        return done > 0;
+        return done > 0 || (fault_kept && device_failed(T));
     st = kernel_run_dying(&c, op, a, in, nin, y, out, T->dying);
 
     if (st != K_OK)

@@ -27,6 +27,7 @@
 enum {
     COLUMN_ROWS = 512,          /* that columns do at once: runs of memory long enough to be fetched ahead */
     COLUMN_FEW = 64,
+    FAR_TOTAL_ROW = 1 << 12,
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
 
@@ -248,20 +249,23 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
 
 static bool is_total(const Run *u) { return u->c->r.naxes && !u->c->r.nkept && u->c->s.kind != SCHEDULE_MAP; }
 
-/* Rows of TOTAL_ROW elements in place of one axis; the last may be shorter. */
+/* On a GPU more groups share the work. */
+static int64_t total_row(const Run *u) { return u->device ? FAR_TOTAL_ROW : TOTAL_ROW; }
+
+/* Rows of as many elements in place of one axis; the last may be shorter. */
 static bool split(Run *u)
 {
     LaunchSpace *s = &u->space;
     int64_t rows;
 
     u->total = s->naxes ? s->size[0] : 1;
-    rows = u->total > TOTAL_ROW ? (u->total + TOTAL_ROW - 1) / TOTAL_ROW : 1;
+    rows = u->total > total_row(u) ? (u->total + total_row(u) - 1) / total_row(u) : 1;
     for (int i = 0; i < s->nargs; i++) {
         int64_t step = s->naxes ? s->arg[i].stride[0] : 0;
         bool sum = i >= u->nin && !u->c->value[i]->has;
         if (sum && !u->part[i - u->nin] && !(u->part[i - u->nin] = tensor_new((DType)u->x[i]->dtype, 1, &rows)))
             return false;
-        s->arg[i].stride[0] = sum ? 1 : step * TOTAL_ROW;
+        s->arg[i].stride[0] = sum ? 1 : step * total_row(u);
         s->arg[i].stride[1] = sum ? 0 : step;
         if (sum)
             s->arg[i].base = storage_base(u, u->part[i - u->nin], true);
@@ -269,7 +273,7 @@ static bool split(Run *u)
     s->naxes = 2;
     s->nkept = 1;
     s->size[0] = rows;
-    s->size[1] = u->total < TOTAL_ROW ? u->total : TOTAL_ROW;
+    s->size[1] = u->total < total_row(u) ? u->total : total_row(u);
     return true;
 }
 
@@ -284,7 +288,7 @@ static int32_t upright_rows(const LaunchSpace *s)
     return m;
 }
 
-enum { FAR_TILE = 1024, FAR_ROWS = 16, FAR_COLUMNS = 32, FAR_GROUPS = 512 };
+enum { FAR_TILE = 2048, FAR_ROWS = 16, FAR_COLUMNS = 32, FAR_GROUPS = 512 };
 
 /* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
 static Schedule far_fitting(const Run *u, bool crosswise)
@@ -293,6 +297,7 @@ static Schedule far_fitting(const Run *u, bool crosswise)
     int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
     Schedule s = u->c->s;
 
+    s.lean = true;
     if (s.kind == SCHEDULE_MAP) {
         for (s.n = FAR_TILE; s.n > 32 && s.n / 2 >= n1; )
             s.n /= 2;
@@ -501,10 +506,10 @@ static void combine(const Tensor *part, OpId reduction, Tensor *total)
 
 static int run_total(Run *u, const Variant *v)
 {
-    int64_t whole = u->total / TOTAL_ROW, rest = u->total % TOTAL_ROW;
+    int64_t whole = u->total / total_row(u), rest = u->total % total_row(u);
     int done = 1;
 
-    if (u->total > TOTAL_ROW) {
+    if (u->total > total_row(u)) {
         u->space.size[0] = whole;
         done = run_rows(u, v);
         u->space.size[0] = 1;
@@ -512,7 +517,7 @@ static int run_total(Run *u, const Variant *v)
         for (int i = 0; i < u->space.nargs; i++)
             u->space.arg[i].base += whole * u->space.arg[i].stride[0] * u->space.arg[i].bytes;
     }
-    if (done > 0 && (rest || u->total <= TOTAL_ROW))
+    if (done > 0 && (rest || u->total <= total_row(u)))
         done = run_rows(u, v);
     for (int i = 0; i < u->nout && done > 0; i++)
         if (u->part[i] && u->device)

@@ -127,7 +127,7 @@ static void compile(Variant *v, const FusedCode *c)
     sb_done(&err);
 }
 
-static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind == b->kind && a->m == b->m && a->n == b->n; }
+static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind == b->kind && a->lean == b->lean && a->m == b->m && a->n == b->n; }
 
 Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule s)
 {

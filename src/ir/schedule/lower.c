@@ -226,7 +226,7 @@ static void choose_kept(Lower *l)
             const RegionValue *x = &l->r->value[v];
             if (!need[v] || !x->inside || is_row(l, v))
                 continue;
-            if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP)
+            if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP && (!l->s->lean || x->out))
                 l->keep[v] = true;
             for (int i = 0; !(l->keep[v] && x->pass < pass) && i < x->node->nin; i++)
                 need[value_index(l, x->node->in[i].node)] = true;
