@@ -160,7 +160,7 @@ static int size_at(const CpuCode *e, Sym name)
     return 0;
 }
 
-static LLVMValueRef arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef cpu_arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LLVMValueRef b)
 {
     switch (n->op) {
     case TOP_iadd: return cpu_op(e, LLVMAdd, a, b);
@@ -205,7 +205,7 @@ LLVMValueRef cpu_index(CpuCode *e, const TileNode *n)
     case TOP_match: return cpu_number(e, 1);
     case TOP_extent: return cpu_val(e, n->in[0])->extent[n->attr->axis];
     case TOP_to_index: return to_index(e, n);
-    default: return arithmetic(e, n, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x);
+    default: return cpu_arithmetic(e, n, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x);
     }
 }
 
@@ -461,7 +461,7 @@ LLVMValueRef cpu_uniform(CpuCode *e, const TileNode *n)
         return cpu_number(e, n->attr->i);
     if (n->op == TOP_size)
         return size_value(e, n);
-    return arithmetic(e, n, cpu_uniform(e, n->in[0].node), cpu_uniform(e, n->in[1].node));
+    return cpu_arithmetic(e, n, cpu_uniform(e, n->in[0].node), cpu_uniform(e, n->in[1].node));
 }
 
 void cpu_begin_function(CpuCode *e, const char *name, LLVMTypeRef type)

@@ -98,6 +98,7 @@ LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef
 LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n);
 LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes);        /* 64-byte aligned memory of the group */
 LLVMBasicBlockRef cpu_block(CpuCode *e);
+LLVMValueRef cpu_arithmetic(CpuCode *e, const TileNode *n, LLVMValueRef a, LLVMValueRef b);     /* iadd ... imax */
 LLVMValueRef cpu_index(CpuCode *e, const TileNode *n);     /* the number that an index node gives to all lanes alike */
 
 /* for i from lo to hi by step: what follows cpu_loop is its body. One that runs once is no loop, unless it has a phi of its own. */

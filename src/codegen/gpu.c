@@ -373,14 +373,14 @@ static const TileNode *root(TileRef view)
     return view.node;
 }
 
-static bool writes(const TileBlock *b, const TileNode *memory)
+bool gpu_writes(const TileBlock *b, const TileNode *memory)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
         if ((n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async) &&
             (root(n->in[0]) == memory || root(n->in[0])->block != b || memory->op != TILE_PARAM))
             return true;
         for (int r = 0; r < 2; r++)
-            if (n->region[r] && writes(n->region[r], memory))
+            if (n->region[r] && gpu_writes(n->region[r], memory))
                 return true;
     }
     return false;
@@ -446,7 +446,7 @@ static void see_memory(CpuCode *e, const TileNode *n)
                 cpu_need(e, n->in[i]);
         cpu_close(e);
         gpu_fence(e);
-    } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && writes(&e->k->body, root(n->in[0]))) {
+    } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && gpu_writes(&e->k->body, root(n->in[0]))) {
         cpu_close(e);
         gpu_fence(e);
     }
@@ -525,6 +525,18 @@ static bool calls_outside(CpuCode *e)
             cpu_refuse(e, "%s, which is a function of the library", LLVMGetValueName(f));
             return true;
         }
+    return false;
+}
+
+static bool has_op(const TileBlock *b, TileOp op)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == op)
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && has_op(n->region[r], op))
+                return true;
+    }
     return false;
 }
 
@@ -608,6 +620,8 @@ static void emit_frame(CpuCode *e, const char *name)
     cpu_begin_function(e, name, frame_type(e));
     LLVMSetFunctionCallConv(e->fn, PTX_KERNEL);
     annotate(e, "maxntidx", e->gpu->threads);
+    if (e->gpu->units && e->gpu->threads <= LANES_WORK)
+        annotate(e, "minctasm", 2);             /* one group's products beside the other's copies */
     for (int i = 0; i < e->k->size.n + 3; i++)
         word[i] = LLVMGetParam(e->fn, (unsigned)i);
     e->word = word;
@@ -670,6 +684,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, S
     tile_vary(k, &gpu.vary);
     gpu.kept = tsr_calloc(k->nnodes + 1);
     gpu.units = true;
+    gpu.sums_rows = has_op(&k->body, TOP_reduce);
     gpu.units = has_units(&e, &k->body);
     if (covered(&e, &k->body))
         emit_frame(&e, name);

@@ -49,6 +49,25 @@ static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
     return all / (f->side[0] * f->side[1]) <= e->gpu->threads;
 }
 
+/*
+ * Warps above each other where rows are summed, which then needs nobody else; otherwise such that a warp's part is nearly square, because
+ * it reads as much of the operands as that has rows and columns.
+ */
+static void place_warps(const CpuCode *e, int warps, Fragment *f)
+{
+    int64_t least = INT64_MAX;
+
+    for (int high = 1; high <= warps; high++) {
+        int h = common(high, f->extent[0] / PIECE_ROWS), w = common(warps / h, f->extent[1] / PIECE_COLUMNS);
+        int64_t cost = f->extent[0] / h + f->extent[1] / w + (e->gpu->sums_rows ? 1000 * w : 0) + (h * w < warps ? 100000 / (h * w) : 0);
+        if (h != high || cost >= least)
+            continue;
+        least = cost;
+        f->high = h;
+        f->wide = w;
+    }
+}
+
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
 {
     int warps = e->gpu->threads / GPU_WARP;
@@ -60,8 +79,7 @@ bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
     if (t->kind != TILE_VALUE || t->rank != 2 || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
         return false;
     *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
-    f->high = common(warps, t->extent[0] / PIECE_ROWS);
-    f->wide = common(warps / f->high, t->extent[1] / PIECE_COLUMNS);
+    place_warps(e, warps, f);
     f->rows = t->extent[0] / PIECE_ROWS / f->high;
     f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
     return gpu_registers(f) <= REGISTERS_MAX;

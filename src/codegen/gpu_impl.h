@@ -24,6 +24,7 @@ typedef struct GpuCode {
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
     int32_t fragment[2];        /* extents of those */
     bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
+    bool sums_rows;             /* does the kernel sum along the rows of tiles? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     Arena arena;                /* lists of registers */
@@ -49,9 +50,11 @@ typedef struct Stage {
     bool turned;                /* rows of it are columns of the tile */
     int axis;                   /* of the tile: that of the steps */
     LLVMValueRef steps;         /* beyond so many there are zeros; NULL: all count */
+    bool by_copies;             /* 16 bytes at a time are copied asynchronously, where they can be */
 } Stage;
 
 /* ---- gpu.c: one thread, and threads together ---- */
+bool gpu_writes(const TileBlock *b, const TileNode *memory);    /* may something in the block write a parameter or a buffer? */
 bool gpu_node(CpuCode *e, const TileNode *n);           /* false: the node is done as on CPUs */
 LLVMValueRef gpu_lane(CpuCode *e);                      /* as an i64 */
 void gpu_fence(CpuCode *e);                             /* all see what was written; nothing on CPUs */

@@ -5,6 +5,9 @@
  * matrix that ldmatrix takes lie in different banks; a transposed tile lies as what it was transposed from, and ldmatrix turns it.
  * A unit sums more than one step at once and rounds as it likes: such a product is not the one of semantics 9.3,
  * but the same in every run.
+ *
+ * Blocks that a loop loads for a product come ahead of it: asynchronous copies bring those of the next rounds into a ring of slots while the
+ * units work on this round's.
  */
 #include "codegen/gpu_impl.h"
 
@@ -47,6 +50,49 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n)
     return unit_of(e, n) && gpu_fragment_of(e, &n->type[0], &f) && a->extent[1] * (int)raw_size((DType)a->dtype) % PIECE_BYTES == 0;
 }
 
+/* ---- instructions ---- */
+
+static LLVMValueRef assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects)
+{
+    LLVMTypeRef types[16], type;
+    LLVMValueRef code, call;
+    LLVMAttributeRef convergent;
+
+    for (int i = 0; i < n; i++)
+        types[i] = LLVMTypeOf(in[i]);
+    type = LLVMFunctionType(result, types, (unsigned)n, false);
+    code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), effects, false, LLVMInlineAsmDialectATT, false);
+    call = LLVMBuildCall2(e->u->builder, type, code, in, (unsigned)n, "");
+    convergent = LLVMCreateEnumAttribute(e->u->context, LLVMGetEnumAttributeKindForName("convergent", 10), 0);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, convergent);
+    return call;
+}
+
+/* 16 bytes from global to shared memory, at some time before a wait. */
+static void copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
+{
+    LLVMValueRef in[2];
+
+    to = LLVMBuildAddrSpaceCast(e->u->builder, to, LLVMPointerTypeInContext(e->u->context, 3), "");
+    from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
+    in[0] = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
+    in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
+    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
+}
+
+static void commit_copies(CpuCode *e)
+{
+    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);
+}
+
+/* All batches but the last `but` have landed. */
+static void wait_copies(CpuCode *e, int but)
+{
+    LLVMValueRef n = i32_number(e, but);
+
+    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.wait_group $0;", "n,~{memory}", &n, 1, true);
+}
+
 /* ---- operands in shared memory ---- */
 
 typedef struct Operand {
@@ -58,32 +104,47 @@ typedef struct Operand {
 
 static bool is_turned(TileRef v) { return v.node->op == TOP_permute && v.node->attr->axes[0] == 1; }
 
-/* Rows of the operand are those of the sums for the left one; of the right one its columns are. */
-static Operand stage(CpuCode *e, const TileNode *n, int operand)
+/* How the operand is to lie, and what of: *v, a tile of which it may be turned. Rows are those of the sums for the left one; of the right one
+   its columns are. */
+static Operand form_of(CpuCode *e, const TileNode *n, int operand, TileRef *v, int *rows)
 {
-    TileRef v = n->in[operand];
-    Operand o = {.bytes = (int)raw_size((DType)tile_type(v)->dtype)};
-    bool by_steps = operand == 0, from = is_turned(v) && !cpu_val(e, v)->x;     /* do its rows lie along the steps? what the tile was turned from */
-    LLVMValueRef to;
-    int rows;
+    Operand o = {.bytes = (int)raw_size((DType)tile_type(n->in[operand])->dtype)};
+    bool by_steps = operand == 0, from;         /* do its rows lie along the steps? is it what the tile was turned from? */
 
+    *v = n->in[operand];
+    from = is_turned(*v) && !cpu_val(e, *v)->x;
     if (from) {
-        v = v.node->in[0];
+        *v = v->node->in[0];
         by_steps = !by_steps;
     }
     o.stage.axis = operand == 0 ? !from : from;
     if (!by_steps && o.bytes == 1)
         o.stage.turned = by_steps = true;       /* ldmatrix turns pairs of bytes */
     o.turned = !by_steps;
-    rows = tile_type(v)->extent[o.stage.turned];
-    o.stage.pitch = tile_type(v)->extent[!o.stage.turned] + GAP_BYTES / o.bytes;
+    *rows = tile_type(*v)->extent[o.stage.turned];
+    o.stage.pitch = tile_type(*v)->extent[!o.stage.turned] + GAP_BYTES / o.bytes;
     if (!LLVMIsAConstantInt(cpu_val(e, n->in[3])->x) ||
         LLVMConstIntGetSExtValue(cpu_val(e, n->in[3])->x) < tile_type(n->in[0])->extent[1])
         o.stage.steps = cpu_val(e, n->in[3])->x;
+    return o;
+}
+
+static LLVMValueRef shared_address(CpuCode *e, LLVMValueRef place)
+{
+    place = LLVMBuildAddrSpaceCast(e->u->builder, place, LLVMPointerTypeInContext(e->u->context, 3), "");
+    return LLVMBuildPtrToInt(e->u->builder, place, i32_type(e), "");
+}
+
+static Operand stage(CpuCode *e, const TileNode *n, int operand)
+{
+    LLVMValueRef to;
+    TileRef v;
+    int rows;
+    Operand o = form_of(e, n, operand, &v, &rows);
+
     to = cpu_buffer(e, (int64_t)rows * o.stage.pitch * o.bytes);
     cpu_stage(e, v, &o.stage, to);
-    to = LLVMBuildAddrSpaceCast(e->u->builder, to, LLVMPointerTypeInContext(e->u->context, 3), "");
-    o.at = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
+    o.at = shared_address(e, to);
     return o;
 }
 
@@ -102,12 +163,18 @@ static LLVMValueRef cut(CpuCode *e, const Stage *s, LLVMValueRef raw)
 void gpu_stage_strip(CpuCode *e, const Sink *s)
 {
     DType dt = (DType)tile_type(s->v)->dtype;
-    LLVMValueRef raw = cut(e, s->stage, cpu_raw(e, s->v, &e->spot)), *at = e->spot.at, place, x;
+    LLVMValueRef *at = e->spot.at, place;
     LLVMTypeRef element = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)raw_size(dt));
     bool turned = s->stage->turned;
 
     place = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, at[turned], cpu_number(e, s->stage->pitch)), at[!turned]);
     place = LLVMBuildGEP2(e->u->builder, element, s->buffer, &place, 1, "");
+    if (s->stage->by_copies && !e->masked && s->v.node->op == TOP_load && !cpu_val(e, s->v)->x &&
+        e->width * (int)raw_size(dt) == PIECE_BYTES / 2 && !turned) {
+        copy_piece(e, place, cpu_place(e, s->v.node, &e->spot));
+        return;
+    }
+    LLVMValueRef raw = cut(e, s->stage, cpu_raw(e, s->v, &e->spot)), x;
     if (!turned || e->width == 1) {
         LLVMSetAlignment(LLVMBuildStore(e->u->builder, raw, place), (unsigned)(e->width * (int)raw_size(dt)));
         return;
@@ -119,23 +186,7 @@ void gpu_stage_strip(CpuCode *e, const Sink *s)
     }
 }
 
-/* ---- instructions ---- */
-
-static LLVMValueRef assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects)
-{
-    LLVMTypeRef types[16], type;
-    LLVMValueRef code, call;
-    LLVMAttributeRef convergent;
-
-    for (int i = 0; i < n; i++)
-        types[i] = LLVMTypeOf(in[i]);
-    type = LLVMFunctionType(result, types, (unsigned)n, false);
-    code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), effects, false, LLVMInlineAsmDialectATT, false);
-    call = LLVMBuildCall2(e->u->builder, type, code, in, (unsigned)n, "");
-    convergent = LLVMCreateEnumAttribute(e->u->context, LLVMGetEnumAttributeKindForName("convergent", 10), 0);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, convergent);
-    return call;
-}
+/* ---- instructions of units ---- */
 
 /* Four matrices of 8 rows of 16 bytes: each lane gives the address of a row. */
 static void load_matrices(CpuCode *e, LLVMValueRef at, bool turned, LLVMValueRef *out)
@@ -234,20 +285,145 @@ static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *su
     tsr_free(b);
 }
 
+/* ---- rounds ahead ---- */
+
+enum { SLOTS = 3, RING_MAX = 110 << 10 };
+
+/* The rounds of a loop of which a product's operands are loaded. */
+typedef struct Ring {
+    const TileNode *loop, *n;
+    LLVMValueRef i, round;      /* of this round: the loop's number, and how many came before */
+    LLVMValueRef base[2];       /* the slots of an operand */
+    int64_t bytes[2];           /* of a slot */
+    TileRef v[2];
+    Operand o[2];
+} Ring;
+
+/* An index of the loop's body as it is when the loop's number is i. NULL: it does not follow from that. */
+static LLVMValueRef index_at(CpuCode *e, const Ring *r, TileRef v, LLVMValueRef i)
+{
+    const TileNode *n = v.node;
+    LLVMValueRef a, b;
+
+    if (n == r->loop->region[0]->params.at[0])
+        return i;
+    if (n->block != r->loop->region[0])
+        return cpu_val(e, v)->x;
+    switch (n->op) {
+    case TOP_index: case TOP_size: case TOP_group: return cpu_val(e, v)->x;
+    case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imod: case TOP_imin: case TOP_imax: break;
+    default: return NULL;
+    }
+    a = index_at(e, r, n->in[0], i);
+    b = a ? index_at(e, r, n->in[1], i) : NULL;
+    return b ? cpu_arithmetic(e, n, a, b) : NULL;
+}
+
+static bool is_parameter(const CpuCode *e, TileRef view) { return view.node->op == TILE_PARAM && view.node->block == &e->k->body; }
+
+/* Can the operands of a product be brought rounds ahead: blocks of parameters that nobody writes, at places that follow from the loop's number? */
+static bool find_ring(CpuCode *e, const TileNode *n, Ring *r)
+{
+    int64_t all = 0;
+
+    *r = (Ring){.loop = n->block->owner, .n = n};
+    if (!r->loop || r->loop->op != TOP_for)
+        return false;
+    r->i = cpu_val(e, (TileRef){r->loop->region[0]->params.at[0], 0})->x;
+    for (int k = 0; k < 2; k++) {
+        int rows;
+        r->o[k] = form_of(e, n, k, &r->v[k], &rows);
+        const TileNode *load = r->v[k].node;
+        if (load->op != TOP_load || load->block != n->block || cpu_val(e, r->v[k])->x || r->o[k].stage.turned || r->o[k].stage.steps ||
+            !is_parameter(e, load->in[0]) || gpu_writes(&e->k->body, load->in[0].node))
+            return false;
+        for (int i = 1; i < load->nin; i++)
+            if (!index_at(e, r, load->in[i], r->i))
+                return false;
+        r->o[k].stage.by_copies = true;
+        r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
+        all += SLOTS * r->bytes[k];
+    }
+    return all <= RING_MAX;
+}
+
+static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)
+{
+    LLVMValueRef bytes = LLVMBuildURem(e->u->builder, round, cpu_number(e, SLOTS), "");
+
+    bytes = LLVMBuildMul(e->u->builder, bytes, cpu_number(e, r->bytes[operand]), "");
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), r->base[operand], &bytes, 1, "");
+}
+
+/* What round i, `ahead` after this one, loads: into its slot. */
+static void bring(CpuCode *e, const Ring *r, int ahead)
+{
+    LLVMValueRef step = cpu_val(e, r->loop->in[2])->x, i = cpu_op(e, LLVMAdd, r->i, cpu_op(e, LLVMMul, step, cpu_number(e, ahead)));
+    LLVMValueRef round = cpu_op(e, LLVMAdd, r->round, cpu_number(e, ahead)), former[TILE_RANK_MAX + 1];
+    GpuIf there = gpu_if(e, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, r->loop->in[1])->x));
+
+    for (int k = 0; k < 2; k++) {
+        const TileNode *load = r->v[k].node;
+        LLVMValueRef now[TILE_RANK_MAX + 1];
+        for (int a = 1; a < load->nin; a++)
+            now[a] = index_at(e, r, load->in[a], i);
+        for (int a = 1; a < load->nin; a++) {
+            former[a] = cpu_val(e, load->in[a])->x;
+            cpu_val(e, load->in[a])->x = now[a];
+        }
+        e->gpu->staging = true;
+        cpu_stage(e, r->v[k], &r->o[k].stage, slot_at(e, r, k, round));
+        for (int a = load->nin - 1; a > 0; a--)
+            cpu_val(e, load->in[a])->x = former[a];
+    }
+    e->gpu->staging = false;
+    gpu_end_if(e, &there);
+    commit_copies(e);
+}
+
+/* This round's operands are there, and those of a later round are on their way. */
+static void turn_ring(CpuCode *e, Ring *r)
+{
+    LLVMValueRef lo = cpu_val(e, r->loop->in[0])->x, step = cpu_val(e, r->loop->in[2])->x;
+
+    cpu_close(e);
+    for (int k = 0; k < 2; k++)
+        r->base[k] = cpu_buffer(e, SLOTS * r->bytes[k]);
+    r->round = LLVMBuildSDiv(e->u->builder, cpu_op(e, LLVMSub, r->i, lo), step, "");
+    GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, r->i, lo));
+    gpu_written(e);
+    gpu_fence(e);                               /* nobody is at the rounds of the loop's last time */
+    for (int ahead = 0; ahead < SLOTS - 1; ahead++)
+        bring(e, r, ahead);
+    gpu_end_if(e, &first);
+    wait_copies(e, SLOTS - 2);
+    gpu_written(e);
+    gpu_fence(e);
+    bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left */
+    for (int k = 0; k < 2; k++)
+        r->o[k].at = shared_address(e, slot_at(e, r, k, r->round));
+}
+
 void gpu_matrix(CpuCode *e, const TileNode *n)
 {
     Product p = {.unit = unit_of(e, n)};
     int bytes = (int)raw_size((DType)tile_type(n->in[0])->dtype);
     TileRef to = {(TileNode *)n, 0};
     LLVMValueRef *sums;
+    Ring ring;
 
     gpu_fragment_of(e, &n->type[0], &p.f);
     sums = gpu_fragment_values(e, n->in[2], &p.f);
-    for (int i = 0; i < 2; i++) {
-        p.o[i] = stage(e, n, i);
-        e->gpu->staging = i == 0;
+    if (find_ring(e, n, &ring)) {
+        turn_ring(e, &ring);
+        memcpy(p.o, ring.o, sizeof p.o);
+    } else {
+        for (int i = 0; i < 2; i++) {
+            p.o[i] = stage(e, n, i);
+            e->gpu->staging = i == 0;
+        }
+        gpu_fence(e);
     }
-    gpu_fence(e);
     find_warp(e, &p);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
         multiply_steps(e, &p, k, sums);

@@ -22,7 +22,7 @@
 typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
 
 /* lean: what later passes need is computed again rather than kept in a buffer, where rows are long and many groups share a processor. */
-typedef struct Schedule { uint8_t kind; bool lean; int32_t m, n; } Schedule;
+typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean; } Schedule;
 
 Schedule schedule_default(const Region *r);      /* NULL: of a region without reductions */
 void schedule_print(const Schedule *s, StrBuf *out);
