@@ -267,6 +267,7 @@ void cpu_sink(CpuCode *e, const TileNode *n, TileRef v)
 void cpu_stage(CpuCode *e, TileRef v, const struct Stage *stage, LLVMValueRef to)
 {
     cpu_close(e);
+    e->seen[v.node->id]++;
     add_sink(e, NULL, v);
     vec_last(&e->open.sinks).stage = stage;
     vec_last(&e->open.sinks).buffer = to;

@@ -555,7 +555,7 @@ void cpu_close(CpuCode *e)
         bool has = false;
         e->gathered[n->id] = false;
         for (int k = 0; k < sinks; k++)
-            has |= !c->sinks.at[k].node && !c->sinks.at[k].stage && cpu_same(c->sinks.at[k].v, v);
+            has |= !c->sinks.at[k].node && cpu_same(c->sinks.at[k].v, v) && (!c->sinks.at[k].stage || c->sinks.at[k].stage->by_copies);
         if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n))
             continue;
         if (cpu_has_shape(c, &n->type[0], -1))

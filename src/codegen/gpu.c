@@ -255,7 +255,7 @@ static void match(CpuCode *e, const TileNode *n)
 {
     LLVMBuilderRef b = e->u->builder;
     int run = run_of(e, n);
-    DType dt = (DType)tile_type(n->in[0])->dtype;
+    DType dt = kept_dtype(tile_type(n->in[0]));
     LLVMValueRef x = value(e, n->in[0]), all = cpu_number(e, 0), mask = warp_mask(e);
 
     for (int i = 0; i < run; i++) {
