@@ -201,7 +201,7 @@ LLVMValueRef cpu_index(CpuCode *e, const TileNode *n)
     case TOP_index: return cpu_number(e, n->attr->i);
     case TOP_size: return size_value(e, n);
     case TOP_group: return e->group[n->attr->axis];
-    case TOP_lane: return e->gpu ? gpu_lane(e) : cpu_number(e, 0);
+    case TOP_lane: return e->gpu && e->k->lanes > 1 ? gpu_lane(e) : cpu_number(e, 0);
     case TOP_match: return cpu_number(e, 1);
     case TOP_extent: return cpu_val(e, n->in[0])->extent[n->attr->axis];
     case TOP_to_index: return to_index(e, n);

@@ -373,11 +373,17 @@ static const TileNode *root(TileRef view)
     return view.node;
 }
 
+/* Is it memory that no other name stands for: a parameter of the kernel or a buffer? */
+static bool is_itself(const TileNode *memory)
+{
+    return memory->op == TOP_alloc || (memory->op == TILE_PARAM && memory->block && !memory->block->owner);
+}
+
 bool gpu_writes(const TileBlock *b, const TileNode *memory)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
-        if ((n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async) &&
-            (root(n->in[0]) == memory || root(n->in[0])->block != b || memory->op != TILE_PARAM))
+        bool writes = n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async;
+        if (writes && (root(n->in[0]) == memory || !is_itself(memory) || !is_itself(root(n->in[0]))))
             return true;
         for (int r = 0; r < 2; r++)
             if (n->region[r] && gpu_writes(n->region[r], memory))

@@ -221,6 +221,7 @@ typedef struct Product {
     Fragment f;
     Operand o[2];
     LLVMValueRef lane, high, wide;
+    LLVMValueRef first[2];      /* first_matrix */
 } Product;
 
 static void find_warp(CpuCode *e, Product *p)
@@ -245,40 +246,47 @@ static LLVMValueRef bit(CpuCode *e, const Product *p, int k)
 }
 
 /*
- * The address of this lane's row of four matrices: those of 16 rows of an operand (of the sums' rows or columns, from `row` on) and of the
- * 32 bytes of steps from step `k` on.  Rows come first where they are the left operand's, steps where they are the right one's.
+ * The address of this lane's row of four matrices: those of 16 rows of an operand (of the sums' rows or columns) and of 32 bytes of steps,
+ * the first of this warp.  Rows come first where they are the left operand's, steps where they are the right one's.
  */
-static LLVMValueRef matrix_at(CpuCode *e, const Product *p, int operand, LLVMValueRef row, int k)
+static LLVMValueRef first_matrix(CpuCode *e, const Product *p, int operand)
 {
     const Operand *o = &p->o[operand];
-    LLVMValueRef in_eight = LLVMBuildAnd(e->u->builder, p->lane, i32_number(e, 7), ""), rows = bit(e, p, operand ? 4 : 3), steps = bit(e, p, operand ? 3 : 4);
-    int half = PIECE_BYTES / 2 / o->bytes;
-    LLVMValueRef r = added(e, row, rows, 8), s = added(e, i32_number(e, k), steps, half), at;
+    LLVMValueRef in_eight = LLVMBuildAnd(e->u->builder, p->lane, i32_number(e, 7), ""), zero = i32_number(e, 0);
+    LLVMValueRef row = operand ? added(e, zero, p->wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, zero, p->high, PIECE_ROWS);
+    LLVMValueRef r = added(e, row, bit(e, p, operand ? 4 : 3), 8), s = added(e, zero, bit(e, p, operand ? 3 : 4), PIECE_BYTES / 2 / o->bytes);
 
     if (o->turned)
         s = LLVMBuildAdd(e->u->builder, s, in_eight, "");
     else
         r = LLVMBuildAdd(e->u->builder, r, in_eight, "");
-    at = o->turned ? added(e, r, s, o->stage.pitch) : added(e, s, r, o->stage.pitch);
-    return added(e, o->at, at, o->bytes);
+    return added(e, o->at, o->turned ? added(e, r, s, o->stage.pitch) : added(e, s, r, o->stage.pitch), o->bytes);
+}
+
+/* The same, so many rows and steps on. */
+static LLVMValueRef matrix_at(CpuCode *e, const Product *p, int operand, int64_t rows, int64_t steps)
+{
+    const Operand *o = &p->o[operand];
+    int64_t on = o->turned ? steps * o->stage.pitch + rows : rows * o->stage.pitch + steps;
+
+    return LLVMBuildAdd(e->u->builder, p->first[operand], i32_number(e, on * o->bytes), "");
 }
 
 static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *sums)
 {
     const Fragment *f = &p->f;
-    LLVMValueRef a[4], (*b)[2] = tsr_calloc(sizeof *b * (size_t)(f->columns + 1)), first = LLVMBuildMul(e->u->builder, p->wide, i32_number(e, f->columns * PIECE_COLUMNS), "");
+    LLVMValueRef a[4], (*b)[2] = tsr_calloc(sizeof *b * (size_t)(f->columns + 1));
 
     for (int j = 0; j < f->columns; j += 2) {
-        LLVMValueRef four[4], row = LLVMBuildAdd(e->u->builder, first, i32_number(e, (int64_t)(j + 1 < f->columns ? j : j - (f->columns > 1)) * PIECE_COLUMNS), "");
-        load_matrices(e, matrix_at(e, p, 1, row, k), p->o[1].turned, four);
         bool last = j + 1 == f->columns && f->columns > 1;     /* an odd one comes with the one before it */
+        LLVMValueRef four[4];
+        load_matrices(e, matrix_at(e, p, 1, (int64_t)(j - last) * PIECE_COLUMNS, k), p->o[1].turned, four);
         memcpy(b[j], four + 2 * last, sizeof b[j]);
         if (j + 1 < f->columns)
             memcpy(b[j + 1], four + 2, sizeof b[j]);
     }
     for (int i = 0; i < f->rows; i++) {
-        LLVMValueRef row = added(e, i32_number(e, (int64_t)i * f->high * PIECE_ROWS), p->high, PIECE_ROWS);
-        load_matrices(e, matrix_at(e, p, 0, row, k), p->o[0].turned, a);
+        load_matrices(e, matrix_at(e, p, 0, (int64_t)i * f->high * PIECE_ROWS, k), p->o[0].turned, a);
         for (int j = 0; j < f->columns; j++)
             multiply(e, p->unit, a, b[j], &sums[4 * (i * f->columns + j)]);
     }
@@ -425,6 +433,8 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
         gpu_fence(e);
     }
     find_warp(e, &p);
+    for (int i = 0; i < 2; i++)
+        p.first[i] = first_matrix(e, &p, i);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
         multiply_steps(e, &p, k, sums);
     gpu_written(e);                             /* others may still read the operands */
