@@ -6,15 +6,23 @@
 
 #include "base/alloc.h"
 
+enum { COLUMNS_MAX = 64 };      /* a thread's: of 128 registers, two rows at least */
 enum { AT_ONCE = 8 };           /* steps of a round, so that what they load is under way together */
 
 typedef struct Sums {
     const TileNode *n;
     DType dt;
     Fragment f;
-    LLVMValueRef *at[2];        /* the rows and columns of this thread's sums */
-    LLVMValueRef *slot;         /* of each sum */
+    int count[2];               /* of a thread's rows and columns */
+    LLVMValueRef *at[2];        /* where they are */
+    LLVMValueRef *slot;         /* of each sum, by register */
 } Sums;
+
+/* The register of a thread's row i and column j. */
+static int register_of(const Fragment *f, int i, int j)
+{
+    return f->side[0] ? i * f->side[1] + j : 4 * (i / 2 * f->columns + j / 2) + 2 * (i % 2) + j % 2;
+}
 
 /* An element of an operand in the dtype of the sums. */
 static LLVMValueRef element(CpuCode *e, const Sums *s, TileRef v, LLVMValueRef i, LLVMValueRef k)
@@ -31,15 +39,15 @@ static LLVMValueRef element(CpuCode *e, const Sums *s, TileRef v, LLVMValueRef i
 static void step(CpuCode *e, const Sums *s, LLVMValueRef k)
 {
     LLVMTypeRef t = lane_type(e->u, s->dt, 1);
-    LLVMValueRef b[GPU_SIDE];
+    LLVMValueRef b[COLUMNS_MAX];
 
     e->known.n = 0;
-    for (int j = 0; j < s->f.side[1]; j++)
+    for (int j = 0; j < s->count[1]; j++)
         b[j] = element(e, s, s->n->in[1], k, s->at[1][j]);
-    for (int i = 0; i < s->f.side[0]; i++) {
+    for (int i = 0; i < s->count[0]; i++) {
         LLVMValueRef a = element(e, s, s->n->in[0], s->at[0][i], k);
-        for (int j = 0; j < s->f.side[1]; j++) {
-            LLVMValueRef slot = s->slot[i * s->f.side[1] + j], x[3] = {a, b[j], LLVMBuildLoad2(e->u->builder, t, slot, "")};
+        for (int j = 0; j < s->count[1]; j++) {
+            LLVMValueRef slot = s->slot[register_of(&s->f, i, j)], x[3] = {a, b[j], LLVMBuildLoad2(e->u->builder, t, slot, "")};
             LLVMBuildStore(e->u->builder, cpu_rounded(e, s->dt, formula_emit(e->u, OP_fma, s->dt, x, 3, 1), 1), slot);
         }
     }
@@ -69,12 +77,13 @@ static void all_steps(CpuCode *e, const Sums *s)
 
 static void find_places(CpuCode *e, Sums *s)
 {
-    s->at[0] = arena_array(&e->gpu->arena, LLVMValueRef, s->f.side[0]);
-    s->at[1] = arena_array(&e->gpu->arena, LLVMValueRef, s->f.side[1]);
-    for (int i = 0; i < s->f.side[0]; i++)
-        s->at[0][i] = gpu_register_spot(e, &s->f, i * s->f.side[1]).at[0];
-    for (int j = 0; j < s->f.side[1]; j++)
-        s->at[1][j] = gpu_register_spot(e, &s->f, j).at[1];
+    s->count[0] = s->f.side[0] ? s->f.side[0] : 2 * s->f.rows;
+    s->count[1] = s->f.side[0] ? s->f.side[1] : 2 * s->f.columns;
+    for (int axis = 0; axis < 2; axis++) {
+        s->at[axis] = arena_array(&e->gpu->arena, LLVMValueRef, s->count[axis]);
+        for (int i = 0; i < s->count[axis]; i++)
+            s->at[axis][i] = gpu_register_spot(e, &s->f, axis ? register_of(&s->f, 0, i) : register_of(&s->f, i, 0)).at[axis];
+    }
 }
 
 bool gpu_dot(CpuCode *e, const TileNode *n)

@@ -68,21 +68,29 @@ static void place_warps(const CpuCode *e, int warps, Fragment *f)
     }
 }
 
-bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
+/* The fragments of matrix units. */
+static bool by_units(const CpuCode *e, const TileType *t, Fragment *f)
 {
-    int warps = e->gpu->threads / GPU_WARP;
-
-    if (t->kind != TILE_VALUE || t->rank != 2)
-        return false;
-    if (!e->gpu->units)
-        return by_threads(e, t, f);
-    if (t->kind != TILE_VALUE || t->rank != 2 || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
+    if (!e->gpu->units || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
         return false;
     *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
-    place_warps(e, warps, f);
+    place_warps(e, e->gpu->threads / GPU_WARP, f);
     f->rows = t->extent[0] / PIECE_ROWS / f->high;
     f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
     return gpu_registers(f) <= REGISTERS_MAX;
+}
+
+bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
+{
+    return t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f));
+}
+
+/* Do warps have whole rows of it, so that they can be summed? */
+static bool has_rows(const CpuCode *e, const TileType *t)
+{
+    Fragment f;
+
+    return gpu_fragment_of(e, t, &f) && !f.side[0];
 }
 
 typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
@@ -165,7 +173,7 @@ static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
     switch (n->op) {
     case TOP_dot: return i == 2 || (i < 2 && gpu_is_matrix(e, n));
     case TOP_store: return i == n->nin - 1;
-    case TOP_reduce: return n->attr->axis == 1 && e->gpu->units;
+    case TOP_reduce: return n->attr->axis == 1 && has_rows(e, t);
     case TOP_map:
         return n->type[0].rank == 2 && n->type[0].extent[0] == t->extent[0] && n->type[0].extent[1] == t->extent[1] &&
                stays(e, (TileRef){(TileNode *)n, 0});
@@ -419,7 +427,7 @@ bool gpu_in_fragments(CpuCode *e, const Cluster *c)
     if (c->rank != 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && (c->sinks.at[i].node->op != TOP_reduce || !e->gpu->units))
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && (c->sinks.at[i].node->op != TOP_reduce || f.side[0]))
             return false;
     return true;
 }

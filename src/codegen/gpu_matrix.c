@@ -47,7 +47,7 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n)
     const TileType *a = tile_type(n->in[0]);
     Fragment f;
 
-    return unit_of(e, n) && gpu_fragment_of(e, &n->type[0], &f) && a->extent[1] * (int)raw_size((DType)a->dtype) % PIECE_BYTES == 0;
+    return unit_of(e, n) && gpu_fragment_of(e, &n->type[0], &f) && !f.side[0] && a->extent[1] * (int)raw_size((DType)a->dtype) % PIECE_BYTES == 0;
 }
 
 /* ---- instructions ---- */
@@ -254,7 +254,8 @@ static LLVMValueRef first_matrix(CpuCode *e, const Product *p, int operand)
     const Operand *o = &p->o[operand];
     LLVMValueRef in_eight = LLVMBuildAnd(e->u->builder, p->lane, i32_number(e, 7), ""), zero = i32_number(e, 0);
     LLVMValueRef row = operand ? added(e, zero, p->wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, zero, p->high, PIECE_ROWS);
-    LLVMValueRef r = added(e, row, bit(e, p, operand ? 4 : 3), 8), s = added(e, zero, bit(e, p, operand ? 3 : 4), PIECE_BYTES / 2 / o->bytes);
+    LLVMValueRef second = operand && p->f.columns == 1 ? zero : bit(e, p, operand ? 4 : 3);    /* 8 rows more, if there are any */
+    LLVMValueRef r = added(e, row, second, 8), s = added(e, zero, bit(e, p, operand ? 3 : 4), PIECE_BYTES / 2 / o->bytes);
 
     if (o->turned)
         s = LLVMBuildAdd(e->u->builder, s, in_eight, "");
