@@ -407,7 +407,8 @@ static bool choose_device(const char *name)
     int device = 0;
 
     if (name && !device_named(name, &device)) {
-        fprintf(stderr, "error: there is no device '%s' here: %s\n", name, *cuda_reason() ? cuda_reason() : "tessera devices lists those that there are");
+        const char *why = *cuda_reason() ? cuda_reason() : "tessera devices lists those that there are";
+        fprintf(stderr, "error: there is no device '%s' here: %s\n", name, why);
         return false;
     }
     if (device)

@@ -52,7 +52,8 @@ def main():
             done += 16
     for seed, w in bad[:12]:
         print("differs", seed, w)
-    print(json.dumps({"check": "random functions", "programs": done, "results": lines, "differ": len(bad), "seeds": sorted({s for s, _ in bad})[:20], "stats": last}))
+    print(json.dumps({"check": "random functions", "programs": done, "results": lines, "differ": len(bad),
+                      "seeds": sorted({s for s, _ in bad})[:20], "stats": last}))
 
 
 main()

@@ -12,7 +12,8 @@ def measure(name, f, args, what, amount, rounds=5, each=10):
         torch.cuda.synchronize()
         best = min(best, (time.perf_counter() - t) / each)
     unit = 1e9 if what == "GBps" else 1e12
-    print(json.dumps({"peer": "torch " + torch.__version__, "work": name, "us": round(best * 1e6, 1), what: round(amount / best / unit, 2)}), flush=True)
+    print(json.dumps({"peer": "torch " + torch.__version__, "work": name, "us": round(best * 1e6, 1),
+                      what: round(amount / best / unit, 2)}), flush=True)
 
 for rows, cols in [(4096, 4096), (8192, 8192), (65536, 1024), (32768, 768)]:
     for dt, name, size in [(torch.float32, "f32", 4), (torch.bfloat16, "bf16", 2)]:

@@ -56,9 +56,10 @@ static void step(CpuCode *e, const Sums *s, LLVMValueRef k)
 static LLVMValueRef steps_of(CpuCode *e, const TileNode *n)
 {
     LLVMTypeRef t = LLVMInt64TypeInContext(e->u->context);
-    LLVMValueRef count = cpu_intrinsic(e, "llvm.smin", &t, 1, (LLVMValueRef[]){cpu_val(e, n->in[3])->x, cpu_number(e, tile_type(n->in[0])->extent[1])}, 2);
+    LLVMValueRef most[2] = {cpu_val(e, n->in[3])->x, cpu_number(e, tile_type(n->in[0])->extent[1])}, least[2] = {NULL, cpu_number(e, 0)};
 
-    return cpu_intrinsic(e, "llvm.smax", &t, 1, (LLVMValueRef[]){count, cpu_number(e, 0)}, 2);
+    least[0] = cpu_intrinsic(e, "llvm.smin", &t, 1, most, 2);
+    return cpu_intrinsic(e, "llvm.smax", &t, 1, least, 2);
 }
 
 /* All steps: as many at once as there are, then the rest one by one. */

@@ -144,7 +144,8 @@ bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p)
 {
     const TileType *t = tile_type(v);
 
-    return e->gpu->at_register >= 0 && t->rank == 2 && p->at[0] == e->spot.at[0] && p->at[1] == e->spot.at[1] && t->extent[0] == e->gpu->fragment[0] && t->extent[1] == e->gpu->fragment[1];
+    return e->gpu->at_register >= 0 && t->rank == 2 && p->at[0] == e->spot.at[0] && p->at[1] == e->spot.at[1] &&
+           t->extent[0] == e->gpu->fragment[0] && t->extent[1] == e->gpu->fragment[1];
 }
 
 static void enter_register(CpuCode *e, const Fragment *f, int number)
@@ -491,8 +492,10 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *c
         gpu_fence(e);
         CpuLoop l = cpu_spread(e, c->shape[0], 1);
         LLVMValueRef x = cpu_load_flat(e, sum_dtype(s), meet, l.i, 1);
-        for (int k = 1; k < f->wide; k++)
-            x = cpu_step(e, step, sum_dtype(s), x, cpu_load_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, l.i, cpu_number(e, (int64_t)k * c->shape[0])), 1), 1);
+        for (int k = 1; k < f->wide; k++) {
+            LLVMValueRef at = cpu_op(e, LLVMAdd, l.i, cpu_number(e, (int64_t)k * c->shape[0]));
+            x = cpu_step(e, step, sum_dtype(s), x, cpu_load_flat(e, sum_dtype(s), meet, at, 1), 1);
+        }
         cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x, NULL);
         cpu_loop_end(e, &l);
     }

@@ -53,7 +53,8 @@ static void emit_entry(Llvm *u, const TileKernel *k, LLVMValueRef code)
 {
     Frame f = {u, LLVMInt64TypeInContext(u->context), LLVMPointerTypeInContext(u->context, 0), NULL, 0};
     LLVMTypeRef i32 = LLVMInt32TypeInContext(u->context);
-    LLVMValueRef fn = LLVMAddFunction(u->module, "kernel", LLVMFunctionType(i32, &f.ptr, 1, false)), args, memory = scratch(&f), groups = number(&f, 1);
+    LLVMValueRef fn = LLVMAddFunction(u->module, "kernel", LLVMFunctionType(i32, &f.ptr, 1, false)), args;
+    LLVMValueRef memory = scratch(&f), groups = number(&f, 1);
 
     LLVMPositionBuilderAtEnd(u->builder, LLVMAppendBasicBlockInContext(u->context, fn, ""));
     args = LLVMBuildArrayAlloca(u->builder, f.i64, number(&f, (int64_t)(sizeof(TileArg) / 8) * (k->params.n + 1)), "");

@@ -29,7 +29,26 @@ doubled.with_schedule(Schedule(block=(64, 64)VECTOR))(ones((128, 128)), zeros(12
 '''
 
 # Name and program of kernels whose registers are compared.
-COUNTED = {"gemm": PRODUCT, "added": '''
+COUNTED = {"turned": '''
+@kernel
+def turned(x: Tensor["M", "N", f32], y: Tensor["N", "M", f32]):
+    block = tile.alloc_shared((32, 33), f32)
+    t = tile.local_id()
+    r = t // 32
+    q = t % 32
+    across = (N + 31) // 32
+    top = tile.group_id() // across * 32
+    left = tile.group_id() % across * 32
+    for k in range(0, 32, 8):
+        if top + r + k < M and left + q < N:
+            block[r + k, q] = x[top + r + k, left + q]
+    tile.barrier()
+    for k in range(0, 32, 8):
+        if left + r + k < N and top + q < M:
+            y[left + r + k, top + q] = block[q, r + k]
+
+turned.launch(grid=4, block=256)(ones((64, 64)), zeros(64, 64))
+''', "added": '''
 @kernel
 def added(x: Tensor["N", f32], y: Tensor["N", f32], z: Tensor["N", f32]):
     i = tile.linear_id()

@@ -153,7 +153,8 @@ static TileRef zeros(TileBuilder *b, const ProductKind *p)
 }
 
 /* A loop along k from `lo` to `hi` whose rounds add blocks of steps to zeros. */
-static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column, TileRef lo, TileRef hi)
+static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
+                          TileRef lo, TileRef hi)
 {
     TileBlock *outside = b->at;
     TileRef step = number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
@@ -320,8 +321,10 @@ static int product(int device, Tensor *x, Tensor *y, Tensor *sum, Span where)
 
     memset(&p, 0, sizeof p);
     p.x = x->dtype, p.y = y->dtype, p.sum = sum->dtype;
-    if (x->rank < 2 || y->rank < 2 || dtype_is_complex((DType)p.x) || dtype_is_complex((DType)p.y) || is_packed((DType)p.x) || is_packed((DType)p.y) ||
-        !find_batches(t, &b))
+    for (int i = 0; i < 2; i++)
+        if (t[i]->rank < 2 || dtype_is_complex((DType)t[i]->dtype) || is_packed((DType)t[i]->dtype))
+            return 0;
+    if (!find_batches(t, &b))
         return 0;
     if (!tensor_size(sum))
         return 1;
@@ -510,7 +513,8 @@ static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, co
     Tensor *sum;
     int done;
 
-    if (y->rank < 2 || in[0]->rank < 2 || in[1]->rank < 2 || in[0]->weak != in[1]->weak || !dtype_promote((DType)in[0]->dtype, (DType)in[1]->dtype, &both))
+    if (y->rank < 2 || in[0]->rank < 2 || in[1]->rank < 2 || in[0]->weak != in[1]->weak ||
+        !dtype_promote((DType)in[0]->dtype, (DType)in[1]->dtype, &both))
         return 0;
     accum = accum_dtype(a, both, (DType)y->dtype);
     if (accum != DT_f32 && accum != DT_f64 && accum != DT_int32)
@@ -548,7 +552,18 @@ static int run_far(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin,
     return done;
 }
 
-static const FusedFar far = {NULL, address, NULL, product, combine};
+/* By a conversion to the dtype that it has; one that is contiguous needs no other place, and is not asked for. */
+static Tensor *copy(Trace *T, Tensor *t)
+{
+    TType y = tensor_type(t);
+    Attr to = attr_default();
+    Tensor *out;
+
+    to.dtype = y.dtype;
+    return !t->contiguous && run_body(T, OP_convert, &to, &t, 1, &y, &out) > 0 ? out : NULL;
+}
+
+static const FusedFar far = {.address = address, .product = product, .copy = copy, .combine = combine};
 static FusedFar offered;
 
 void far_begin(const KernelCompiler *c, FarLaunch *launch)

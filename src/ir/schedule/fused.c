@@ -186,9 +186,12 @@ static bool make_results(Run *u)
 /* A row-major copy in place of the operand. */
 static bool straighten(Run *u, int i)
 {
-    const Tensor *x = u->x[i];
-    Tensor *t = i >= u->nin ? NULL : fused_state.rehearses ? fused_ghost((DType)x->dtype, x->rank, x->shape) : tensor_copy(x);
+    Tensor *x = u->x[i], *t = NULL;
 
+    if (i < u->nin && fused_state.rehearses)
+        t = fused_ghost((DType)x->dtype, x->rank, x->shape);
+    else if (i < u->nin && !(u->device && (t = fused_far->copy(u->T, x))))
+        t = tensor_copy(x);
     if (!t)
         return false;
     tensor_unref(u->x[i]);

@@ -51,6 +51,7 @@ void steps_begin(void);
  * op by op.  What goes wrong on the device is a fault (runtime/cuda.h); then false.
  */
 struct Tensor;
+struct Trace;
 typedef struct FusedFar {
     const KernelCompiler *compiler;         /* whose code only `launch` runs */
     /* Where t's storage begins on the device; to be written: all of it if it is fresh. NULL: a fault. */
@@ -59,6 +60,8 @@ typedef struct FusedFar {
     int (*launch)(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
     /* sum = x @ y, whose lanes are those of the accumulator. 0: it cannot; -1: a fault. */
     int (*product)(int device, struct Tensor *x, struct Tensor *y, struct Tensor *sum, Span where);
+    /* A row-major copy, made there; NULL: it cannot, or a fault. */
+    struct Tensor *(*copy)(struct Trace *T, struct Tensor *t);
     /* All elements of `parts` combined: neighbours, then neighbours of those (semantics 9.3), into the one of `total`. */
     bool (*combine)(int device, OpId reduction, struct Tensor *parts, struct Tensor *total, Span where);
 } FusedFar;
