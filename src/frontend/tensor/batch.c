@@ -196,7 +196,9 @@ static Value call_vmap(Interp *I, Transform *t, const CallArgs *c)
     int n = 0;
     for (; ok && n < c->n; n++) {
         bool each = in_dims.tag == V_TUPLE || in_dims.tag == V_LIST;
-        Value spec = !each ? in_dims : n >= value_len(I, in_dims) ? VNONE : in_dims.tag == V_TUPLE ? as_tuple(in_dims)->at[n] : as_list(in_dims)->at[n];
+        Value spec = in_dims;
+        if (each)
+            spec = n >= value_len(I, in_dims) ? VNONE : in_dims.tag == V_TUPLE ? as_tuple(in_dims)->at[n] : as_list(in_dims)->at[n];
         args[n] = spec.tag == V_INT ? keys_as_axis(I, c->args[n]) : value_ref(c->args[n]);
         ok = !is_err(args[n]);
     }
