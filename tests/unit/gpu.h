@@ -37,7 +37,7 @@ static const char real_kernels[] =                      /* one lane does all, as
     ENTRY("axpb") INDEX "ld.global.f32 %f3, [%rd4];\nmul.rn.f32 %f4, %f1, %f3;\nadd.rn.f32 %f4, %f4, %f2;\n" END
     ENTRY("count") INDEX "cvt.rn.f32.u64 %f4, %rd3;\n" END
     ENTRY("illegal") "mov.u64 %rd1, 64;\nmov.f32 %f1, 0f3F800000;\nst.global.f32 [%rd1], %f1;\nret;\n}\n"
-    ENTRY("nothing") "ret;\n}\n";
+    ".visible .entry nothing()\n{\nret;\n}\n";
 
 /* A counter of the fake. */
 static inline int64_t counted(const char *name)

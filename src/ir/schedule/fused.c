@@ -309,7 +309,8 @@ static Schedule far_fitting(const Run *u, bool crosswise)
     }
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
-        s.m = FAR_COLUMNS;
+        for (s.m = FAR_COLUMNS; s.m > 8 && n0 < (int64_t)s.m * FAR_GROUPS; )        /* 8 columns of f32 are what memory gives at once */
+            s.m /= 2;
         return s;
     }
     for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
