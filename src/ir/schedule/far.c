@@ -491,9 +491,19 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
     return NULL;
 }
 
+/* A total of a narrow dtype is rounded once, so its parts cannot be of that dtype. */
+static bool is_narrow_total(OpId op, const Attr *a, Tensor *const *in, const TType *y)
+{
+    bool all = op_info[op].family == FAM_REDUCE && (op == OP_sum || op == OP_prod);
+
+    for (int i = 0; all && i < y->rank; i++)
+        all = y->shape[i] == 1;
+    return all && accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype) != y->dtype;
+}
+
 static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
 {
-    Graph *body = body_of(op, a, in, nin);
+    Graph *body = is_narrow_total(op, a, in, y) ? NULL : body_of(op, a, in, nin);
     Attr none = attr_default();
     int n, done = body && trace_run_fused ? trace_run_fused(T, body, &none, in, nin, out, &n) : 0;
 
