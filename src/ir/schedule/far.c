@@ -468,6 +468,15 @@ static GValue operand(Graph *g, const Tensor *t, SizeNames *s, bool *ok)
     return *ok ? graph_param(g, &type) : (GValue){0};
 }
 
+static bool is_total(const Node *n)
+{
+    bool all = op_info[n->op].family == FAM_REDUCE;
+
+    for (int i = 0; all && i < n->type[0].rank; i++)
+        all = n->type[0].shape[i] == 1;
+    return all;
+}
+
 /* The body of one node; NULL: a region is not for it. */
 static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
 {
@@ -483,7 +492,7 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
         x[i] = operand(g, in[i], &s, &ok);
     n = ok ? graph_add(g, op, a, x, nin, (Span){0}, &err, &code) : NULL;
     sb_done(&err);
-    if (n && n->nout == 1 && region_takes(n) && !region_moves(n)) {
+    if (n && n->nout == 1 && region_takes(n) && !region_moves(n) && (!is_total(n) || schedule_totals_as_it_is(n))) {
         graph_result(g, (GValue){n, 0});
         return g;
     }
@@ -491,19 +500,9 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
     return NULL;
 }
 
-/* A total of a narrow dtype is rounded once, so its parts cannot be of that dtype. */
-static bool is_narrow_total(OpId op, const Attr *a, Tensor *const *in, const TType *y)
-{
-    bool all = op_info[op].family == FAM_REDUCE && (op == OP_sum || op == OP_prod);
-
-    for (int i = 0; all && i < y->rank; i++)
-        all = y->shape[i] == 1;
-    return all && accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype) != y->dtype;
-}
-
 static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
 {
-    Graph *body = is_narrow_total(op, a, in, y) ? NULL : body_of(op, a, in, nin);
+    Graph *body = body_of(op, a, in, nin);
     Attr none = attr_default();
     int n, done = body && trace_run_fused ? trace_run_fused(T, body, &none, in, nin, out, &n) : 0;
 

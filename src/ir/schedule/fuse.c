@@ -227,7 +227,7 @@ static int merge_nodes(const Fuser *f, int a, int b, Node **out)
     return n;
 }
 
-static bool totals_as_it_is(const Node *n)
+bool schedule_totals_as_it_is(const Node *n)
 {
     DType in = (DType)gvalue_type(n->in[0])->dtype, out = (DType)n->type[0].dtype;
 
@@ -244,7 +244,7 @@ static bool is_total(const Region *r)
         const RegionValue *v = &r->value[i];
         if (!v->inside || region_moves(v->node))
             continue;
-        if (op_info[v->node->op].family == FAM_REDUCE ? !totals_as_it_is(v->node) : v->pass > 0 || (v->out && !v->has))
+        if (op_info[v->node->op].family == FAM_REDUCE ? !schedule_totals_as_it_is(v->node) : v->pass > 0 || (v->out && !v->has))
             return false;
     }
     return true;

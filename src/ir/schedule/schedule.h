@@ -42,6 +42,9 @@ Graph *schedule_fuse(Graph *g);
 /* Both, where fused nodes then keep less between them: the graph as compiled functions run it. NULL: as it is. */
 Graph *schedule_make(Graph *g);
 
+/* May parts of a sum over everything have its own dtype? A sum that accumulates in a wider one is rounded once. */
+bool schedule_totals_as_it_is(const Node *n);
+
 /* The accumulator of a matrix product that a body may begin with, whose lanes are f32 or f64; DT_NONE: n is none. */
 DType schedule_accum(const Node *n);
 
