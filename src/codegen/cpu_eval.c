@@ -123,7 +123,9 @@ static int bits_of(TileRef v, int steps)
 
     if (n->op == TOP_index)
         return n->attr->i < 0 ? 64 : n->attr->i ? 64 - __builtin_clzll((unsigned long long)n->attr->i) : 1;
-    if (n->op == TOP_size || n->op == TOP_group || n->op == TOP_lane || n->op == TOP_extent)
+    if (n->op == TOP_size)
+        return n->attr->i ? 64 : BITS_PLACE;
+    if (n->op == TOP_group || n->op == TOP_lane || n->op == TOP_extent)
         return BITS_PLACE;
     if (loop && loop->op == TOP_for && loop->region[0]->params.at[0] == n && steps)
         return bits_of(loop->in[0], steps - 1) <= BITS_SURE ? BITS_SURE : 64;

@@ -40,7 +40,9 @@ def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=No
 
 def fake_driver(tessera, how="1"):
     """The environment in which a program finds the driver of the tests (tests/fake), with what FAKE_CUDA is to say; "1": nothing."""
-    library = next(l for folder in pathlib.Path(tessera).resolve().parents if (l := folder / "tests/fake/libfake_cuda.so").exists())
+    here = pathlib.Path(tessera).resolve().parents
+    library = next((l for folder in here if (l := folder / "tests/fake/libfake_cuda.so").exists()), None) or \
+        next(l for folder in here if (l := folder / "build/tests/fake/libfake_cuda.so").exists())      # of the build without sanitizers
     return {"TESSERA_CUDA_LIBRARY": str(library), "FAKE_CUDA": "" if how == "1" else how}
 
 
