@@ -443,7 +443,7 @@ static bool is_scalar_access(const TileNode *n)
     return n->op == TOP_load ? n->type[0].rank == 0 : (n->op == TOP_store || n->op == TOP_atomic) && tile_type(n->in[n->nin - 1])->rank == 0;
 }
 
-/* What a scalar is computed of lies in memory that others may have written. */
+/* What a scalar is computed of lies in memory that others may have written, and may write again once all have read it. */
 static void see_memory(CpuCode *e, const TileNode *n)
 {
     if (n->nout && n->type[0].kind == TILE_VALUE && n->type[0].rank == 0 && takes_tiles(n) && n->op != TOP_reduce) {
@@ -452,9 +452,11 @@ static void see_memory(CpuCode *e, const TileNode *n)
                 cpu_need(e, n->in[i]);
         cpu_close(e);
         gpu_fence(e);
+        gpu_written(e);
     } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && gpu_writes(&e->k->body, root(n->in[0]))) {
         cpu_close(e);
         gpu_fence(e);
+        gpu_written(e);
     }
 }
 

@@ -413,9 +413,23 @@ static void turn_ring(CpuCode *e, Ring *r)
         r->o[k].at = shared_address(e, slot_at(e, r, k, r->round));
 }
 
+/* Is an operand made of nothing that is written while the other one is staged: of no registers, and of no tile that the other may be made of, too? */
+static bool is_apart(CpuCode *e, TileRef v)
+{
+    if (tile_type(v)->kind != TILE_VALUE || tile_type(v)->rank == 0 || cpu_val(e, v)->x)
+        return true;
+    if (cpu_val(e, v)->fragment || v.node->nuse > 1)
+        return false;
+    for (int i = 0; i < v.node->nin; i++)
+        if (!is_apart(e, v.node->in[i]))
+            return false;
+    return true;
+}
+
 void gpu_matrix(CpuCode *e, const TileNode *n)
 {
     Product p = {.unit = unit_of(e, n)};
+    bool apart = is_apart(e, n->in[1]);
     int bytes = (int)raw_size((DType)tile_type(n->in[0])->dtype);
     TileRef to = {(TileNode *)n, 0};
     LLVMValueRef *sums;
@@ -429,7 +443,7 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     } else {
         for (int i = 0; i < 2; i++) {
             p.o[i] = stage(e, n, i);
-            e->gpu->staging = i == 0;
+            e->gpu->staging = i == 0 && apart;
         }
         gpu_fence(e);
     }

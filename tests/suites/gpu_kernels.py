@@ -35,6 +35,9 @@ for (m, k, n) in [(1, 1, 1), (3, 40, 5), (130, 70, 65), (33, 600, 17), (1, 300, 
         show("product", a @ b, b.T @ a.T, a @ b.T.reshape(n, k).T, a[::2] @ b, relu(a @ b + 1.0))
 x, y = random.normal((3, 4, 5, 6)), random.normal((4, 6, 7))
 show("batches", x @ y, x.permute(1, 0, 2, 3) @ y[:, None], x[0] @ y[0])
+for dt in [fp8_e4m3, fp8_e5m2, f16, int8, uint8, bool]:
+    x = (arange(700) % 17).reshape(7, 100).to(f32).to(dt)
+    show("extremes", x.max(), x.min(axis=0), x.T.max(axis=0), jit(lambda x: where(x == x, x, x).min(axis=1))(x))
 f = jit(lambda a, w: softmax(gelu(a @ w) * 0.5, axis=-1).sum(axis=0))
 show("staged", f(random.normal((50, 300)), random.normal((300, 20))))
 g = grad(lambda w: (tanh(random.normal((9, 8)) @ w) ** 2).sum())
@@ -78,6 +81,85 @@ def same_bits(ctx, text):
     for a, b in zip(here, there):
         if a != b:
             raise Fail(f"host {a[:500]}\ngpu  {b[:500]}")
+
+
+SEVERAL = '''
+@kernel
+def saxpy(alpha: float, x: Tensor["N", f32], y: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        y[i] = alpha * x[i] + y[i]
+
+f = jit(lambda x, y: tanh(x * y + 1.0) * x)
+apart = jit(lambda x, y: (tanh(x) * 2, tanh(y) * 3))
+a, b, c = ones((4, 4)).to("gpu:0"), ones((4, 4)).to("gpu:1"), ones((4, 4))
+for g in [lambda: f(a, b), lambda: a @ b, lambda: saxpy(2.0, a[0], b[0])]:
+    try:
+        print(g())
+    except ValueError as e:
+        print(str(e)[:5])
+print([t.device for t in apart(a, b)], f(a, c).device, f(c, b).device)
+saxpy(2.0, c[0], b[0])
+print(b[0].tolist())
+'''
+
+
+def several(ctx):
+    """What meets in a staged function or in a kernel lies on one GPU, or on the host (E0725)."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(SEVERAL)
+        p = process.run([ctx.tessera, "run", path], env=process.fake_driver(ctx.tessera, "devices=2"), timeout=120)
+    if p.stdout.splitlines() != ["E0725", "E0725", "E0725", "['gpu:0', 'gpu:1'] gpu:0 gpu:1", "[3.0, 3.0, 3.0, 3.0]"]:
+        raise Fail(p.stdout + p.stderr)
+
+
+FULL = '''
+x, y = ones((30, 40)), ones((30, 40)) * 2
+f = jit(lambda x, y: tanh(x * y + 1.0) * x)
+h = jit(lambda x: (x @ x.T).sum(axis=0))
+for i in range(3):
+    for g in [lambda: f(x, y).sum(), lambda: h(x).sum(), lambda: (x.T.reshape(30, 40) + y).max(), lambda: (x @ y.T).sum()]:
+        try:
+            print(g().item())
+        except MemoryError as e:
+            print(str(e)[:5])
+'''
+
+
+def full(ctx):
+    """Where the device has no memory nothing is launched: E0744, which a program may catch, and what it computes afterwards is right."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(FULL)
+        want = process.run([ctx.tessera, "run", path], timeout=120).stdout.splitlines()
+        for how in ("oom-at=1", "oom-once=1", "oom-at=2", "oom-once=2"):
+            p = process.run([ctx.tessera, "run", "--device", "gpu:0", path], env=process.fake_driver(ctx.tessera, how), timeout=120)
+            said = p.stdout.splitlines()
+            if why := process.died(p):
+                raise Fail(f"{how}: {why}")
+            if len(said) != len(want) or any(a not in (b, "E0744") for a, b in zip(said, want)):
+                raise Fail(f"{how}: {said}{p.stderr}")
+
+
+SEESAW = '''
+@kernel.schedule(Schedule(block=(64,), warps=4))
+def seesaw(x: Tensor["N", f32], y: Tensor["N", f32]):
+    s = y[0]
+    tile.store(y[block_m:block_m+BM], tile.load(x[block_m:block_m+BM]) + s)
+
+seesaw(ones((64,)), ones((64,)))
+'''
+
+
+def all_have_read(ctx):
+    """Each thread reads a scalar from memory that the kernel writes: nobody writes before all have it."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(SEESAW)
+        text = ptx_of(ctx, path, "sm_80")[0]
+    if not re.search(r"ld\.global\.f32[^;]*;(?:(?!st\.global)[\s\S])*?bar\.sync[\s\S]*?st\.global", text):
+        raise Fail(text[:3000])
 
 
 def random_functions(ctx, seed):
@@ -148,6 +230,9 @@ def assembled(ctx, machine):
 
 def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
+    yield Test("gpu_kernels/several", lambda: several(ctx))
+    yield Test("gpu_kernels/full", lambda: full(ctx))
+    yield Test("gpu_kernels/all_have_read", lambda: all_have_read(ctx))
     for seed in range(900, 904):
         yield Test(f"gpu_kernels/random-{seed}", lambda seed=seed: random_functions(ctx, seed))
     for unit in UNITS:

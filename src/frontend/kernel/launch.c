@@ -392,19 +392,29 @@ static void set_arg(Run *r, int i, Tensor *t, bool written)
     r->written[i] = written;
 }
 
-/* The GPU of the driver's that the launch's tensors are on, or that new ones are made on; 0: none. */
-static int far_device(const Launch *L, const Version *v, const Run *r)
+/* The device of the launch's tensors, 0 the host's; false: it is several, *a and *b. */
+static bool lie_together(const Version *v, const Run *r, int *a, int *b)
 {
-    int n = v->k->params.n, device;
+    int n = v->k->params.n, tensors = 0;
     Tensor **some = tsr_calloc(sizeof *some * (size_t)(n + 1));
-    int tensors = 0;
+    bool differ;
 
     for (int i = 0; i < n; i++)
         if (r->at[i])
             some[tensors++] = r->at[i];
-    device = devices_used ? device_of_operands(some, tensors) : 0;
-    device = device ? device : device_now;
+    differ = devices_differ(some, tensors, a, b);
     tsr_free(some);
+    return !differ;
+}
+
+/* The GPU of the driver's that the launch's tensors are on, or that new ones are made on; 0: none. */
+static int far_device(const Launch *L, const Version *v, const Run *r)
+{
+    int device = 0, other;
+
+    if (devices_used)
+        lie_together(v, r, &device, &other);
+    device = device ? device : device_now;
     return device && fused_far && device_is_far(device) && !L->spec.debug && !kernel_launched && !interp_trace(L->I)->guarded ? device : 0;
 }
 
@@ -420,6 +430,8 @@ static Tensor *copy_there(const Tensor *t)
 
 static bool prepare(Launch *L, Version *v, Run *r)
 {
+    int a, b;
+
     for (int i = 0; i < v->reads.n; i++)
         if (v->reads.at[i].param >= 0)
             set_arg(r, v->reads.at[i].param, as_tensor(v->reads.at[i].v), false);
@@ -436,6 +448,9 @@ static bool prepare(Launch *L, Version *v, Run *r)
             return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
         set_arg(r, v->index[i], r->out[i] ? r->out[i] : (Tensor *)p->tensor, v->written[i]);
     }
+    if (devices_used && !lie_together(v, r, &a, &b))
+        return raise(L->I, EXC_ValueError, "E0725: kernel '%s': one argument is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
+                     L->name, a - 1, b - 1, a - 1), false;
     for (int i = 0; i < v->nresults; i++) {
         int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
         r->result[i] = new_result(&L->spec, &v->result[i]);

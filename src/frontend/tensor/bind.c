@@ -64,24 +64,11 @@ Value raise_op_error(Interp *I)
     return VERR;
 }
 
-/* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together. */
-static bool lie_together(Interp *I, OpId op, Tensor *const *in, int n)
-{
-    int a, b;
-    if (!devices_used || !devices_differ(in, n, &a, &b))
-        return true;
-    raise(I, EXC_ValueError, "E0725: %s: one operand is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")", op_info[op].name, a - 1,
-          b - 1, a - 1);
-    return false;
-}
-
 Tensor *run_op(Interp *I, OpId op, const Attr *a, Tensor *const *in, int n)
 {
     Trace *T = trace_of(I);
-    if (!lie_together(I, op, in, n))
-        return NULL;
     T->span = interp_span(I);
-    Tensor *out = op1(T, op, a, in, n);
+    Tensor *out = trace_lie_together(T, op, in, n) ? op1(T, op, a, in, n) : NULL;
     if (!out)
         raise_op_error(I);
     return out;

@@ -225,7 +225,7 @@ static bool run_node(Trace *T, Run *r, Node *n)
         T->span = n->span;
     T->dying = dying_mask(r, n);
     a = known_attr(r, n, traced, &room);
-    ok = dispatch(T, n, a, in, traced, out, &nout);
+    ok = (!kernel_of[n->op] || trace_lie_together(T, (OpId)n->op, in, n->nin)) && dispatch(T, n, a, in, traced, out, &nout);
     forget_attr(a, &room);
     T->dying = 0;
     if (ok && n->nout == 1)

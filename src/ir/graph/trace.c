@@ -257,8 +257,16 @@ static bool lies_with(Trace *T, Tensor *const *in, int nin, int nout, Tensor **o
     return ok;
 }
 
-/* A GPU that failed meanwhile: the results are not what the program asked for. */
-static bool device_failed(Trace *T)
+bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin)
+{
+    int a, b;
+
+    return !devices_used || !devices_differ(in, nin, &a, &b) ||
+           trace_fail(T, OPERR_VALUE, "E0725: %s: one operand is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
+                      op_info[op].name, a - 1, b - 1, a - 1);
+}
+
+bool trace_device_failed(Trace *T)
 {
     StrBuf text = {0};
     FaultKind kind = FAULT_RUN;
@@ -279,7 +287,7 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
     KStatus st;
 
     if (done)
-        return done > 0 || (fault_kept && device_failed(T));
+        return done > 0 || (fault_kept && trace_device_failed(T));
     st = kernel_run_dying(&c, op, a, in, nin, y, out, T->dying);
 
     if (st != K_OK)
@@ -290,7 +298,7 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
     sb_done(&err);
     bool ok = st == K_OK && (!devices_used || lies_with(T, in, nin, nout, out));
     if (__builtin_expect(fault_kept, 0))
-        ok = device_failed(T);
+        ok = trace_device_failed(T);
     if (st == K_OK && !ok)
         tensors_unref(out, nout);
     return ok;

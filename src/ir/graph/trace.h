@@ -117,6 +117,10 @@ extern int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *cons
  */
 extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
 
+/* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together: else T->error (E0725), and false. */
+bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin);
+bool trace_device_failed(Trace *T);             /* a GPU failed meanwhile: its fault (runtime/cuda.h) becomes T->error. false */
+
 void trace_init(Trace *T);
 void trace_done(Trace *T);
 

@@ -17,6 +17,7 @@
 #include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
+#include "runtime/cuda.h"
 #include "runtime/gemm.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
@@ -88,14 +89,19 @@ static char *storage_base(const Run *u, Tensor *t, bool write)
     return write ? storage_data(t->store) : (char *)storage_read(t->store);
 }
 
+/* Has the device no place for an operand or a result, or is it lost? Nothing may be launched then. */
+static bool has_fault(const Run *u) { return u->device && fault_kept; }
+
 static void set_arg(Run *u, int i)
 {
     Tensor *t = u->x[i];
     LaunchArg *arg = &u->space.arg[i];
+    char *base;
 
     memset(arg, 0, sizeof *arg);
     arg->bytes = dtype_info[t->dtype].sbits / 8;
-    arg->base = storage_base(u, t, i >= u->nin) + t->offset * arg->bytes;
+    if ((base = storage_base(u, t, i >= u->nin)))
+        arg->base = base + t->offset * arg->bytes;
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
             arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k];
@@ -207,6 +213,8 @@ static bool merge_axes(Run *u)
 
     for (;;) {
         set_space(u);
+        if (has_fault(u))
+            return false;
         if (launch_merge(&u->space, &which))
             return true;
         if (copied[which] || !straighten(u, which))
@@ -273,6 +281,8 @@ static bool split(Run *u)
         if (sum)
             s->arg[i].base = storage_base(u, u->part[i - u->nin], true);
     }
+    if (has_fault(u))
+        return false;
     s->naxes = 2;
     s->nkept = 1;
     s->size[0] = rows;
@@ -582,11 +592,11 @@ static int run(Run *u, const Graph *body)
             return 0;
         if (done) {
             fused_state.stats.launches += done > 0 && !fused_state.rehearses;
-            return done > 0;
+            return has_fault(u) ? -1 : done > 0;
         }
     }
     if (!(v = plan(u)))
-        return 0;
+        return has_fault(u) ? -1 : 0;
     if (!v->tile || (fused_state.compiler && !v->code && !v->waits))
         return 0;
     if (fused_state.rehearses)
@@ -629,11 +639,14 @@ bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int n
     return same;
 }
 
-/* The GPU of the driver's that all of this is for; 0: none; -1: it is for devices of another kind. */
+/* The GPU of the driver's that all of this is for; 0: none; -1: it is for devices of another kind, or for several. */
 static int device_of(Tensor *const *in, int nin)
 {
-    int device = device_of_operands(in, nin);
+    int device, other;
 
+    if (devices_used && devices_differ(in, nin, &device, &other))
+        return -1;
+    device = device_of_operands(in, nin);
     device = device ? device : device_now;
     return !device ? 0 : fused_far && device_is_far(device) ? device : -1;
 }
@@ -675,6 +688,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
     done = run_body(&u, body);
+    if (done < 0 && fault_kept)
+        trace_device_failed(T);
     fused_state.stats.fallbacks += !done && !fused_state.rehearses;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);

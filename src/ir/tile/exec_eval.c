@@ -88,15 +88,17 @@ void tile_eval_step(OpId step, DType dt, int64_t n, void *out, const void *a, co
     tile_eval_map(&op, dt, dt, 2, in, n, out);
 }
 
+/* Infinity saturates to the ends of dtypes that have none: of ints, and of floats whose conversion would say NaN. */
 void tile_identity(OpId reduction, DType dt, void *raw)
 {
+    bool finite = dt == DT_fp8_e4m3 || dt == DT_fp6 || dt == DT_fp4;
     double v = reduction == OP_prod || reduction == OP_all ? 1 : reduction == OP_max ? -INFINITY : reduction == OP_min ? INFINITY : 0;
     uint8_t flag = reduction == OP_all || reduction == OP_min || reduction == OP_prod;
 
     if (dt == DT_bool)
         memcpy(raw, &flag, 1);
     else
-        raw_convert(dt, raw, DT_f64, &v, 1, NULL, 0);       /* infinity saturates to the ends of ints */
+        raw_convert(dt, raw, DT_f64, &v, 1, finite ? &(ConvOpts){.saturate = true} : NULL, 0);
 }
 
 /* ---- moving ---- */
