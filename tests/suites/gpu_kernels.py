@@ -115,7 +115,7 @@ def several(ctx):
 
 
 FULL = '''
-x, y = ones((30, 40)), ones((30, 40)) * 2
+x, y = ones((30, 40)), full((30, 40), 2.0)
 f = jit(lambda x, y: tanh(x * y + 1.0) * x)
 h = jit(lambda x: (x @ x.T).sum(axis=0))
 for i in range(3):
