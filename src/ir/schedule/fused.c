@@ -319,8 +319,7 @@ static Schedule far_fitting(const Run *u, bool crosswise)
     }
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
-        for (s.m = FAR_COLUMNS; s.m > 8 && n0 < (int64_t)s.m * FAR_GROUPS; )        /* 8 columns of f32 are what memory gives at once */
-            s.m /= 2;
+        s.m = FAR_COLUMNS;
         return s;
     }
     for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
