@@ -86,16 +86,23 @@ static void walk_regions(Trace *T, const DimEnv *env, const Node *n)
     }
 }
 
+/* Does it give a view of as many elements? A rehearsed size may be one that the op refuses, and of what it would copy there are no elements. */
+static bool views_shape(const Tensor *t, int rank, const int64_t *shape)
+{
+    int64_t n, stride[RANK_MAX];
+
+    return shape_elements(rank, shape, &n) && n > 0 && n == tensor_size(t) && reshape_strides(t, rank, shape, stride);
+}
+
 static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
 {
     Attr a = *n->attr;
-    int64_t stride[RANK_MAX];
 
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < a.nd[k]; i++)
             a.d[k][i] = size_in(env, a.d[k][i]);
-    if (n->op == OP_reshape && !reshape_strides(in[0], a.nd[0], a.d[0], stride))
-        return false;                           /* it would copy elements that there are none of */
+    if (n->op == OP_reshape && !views_shape(in[0], a.nd[0], a.d[0]))
+        return false;
     return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
 }
 
