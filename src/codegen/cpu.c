@@ -36,7 +36,6 @@ bool cpu_refuse(CpuCode *e, const char *fmt, ...)
 
 Val *cpu_val(CpuCode *e, TileRef v) { return &e->val[e->first[v.node->id] + (uint32_t)v.index]; }
 
-static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
 static LLVMTypeRef byte_type(CpuCode *e) { return LLVMInt8TypeInContext(e->u->context); }
 static LLVMTypeRef pointer_type(CpuCode *e) { return LLVMPointerTypeInContext(e->u->context, 0); }
 

@@ -49,6 +49,14 @@ LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw)
     return lane_complex(e->u, real_constant(e, part, raw), real_constant(e, part, (const char *)raw + raw_size(part)));
 }
 
+LLVMValueRef cpu_fill(CpuCode *e, DType dt, const TileNode *n)
+{
+    _Alignas(16) char raw[16];
+
+    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
+    return lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+}
+
 LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width)
 {
     _Alignas(16) char raw[16];
@@ -302,11 +310,9 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
 {
     DType dt = (DType)n->type[0].dtype;
     Access a = access(e, n, n->attr->drop, p);
-    _Alignas(16) char raw[16];
     LLVMValueRef fill, all, y;
 
-    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
-    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    fill = cpu_fill(e, dt, n);
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
     if (!a.inside && a.cls == 1) {

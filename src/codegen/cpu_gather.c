@@ -50,7 +50,7 @@ static bool is_open(CpuCode *e, TileRef v)
 
 typedef enum { APART, OTHER_PARAM, SAME_MEMORY } Meeting;
 
-static const TileNode *root(TileRef view)
+const TileNode *cpu_root(TileRef view)
 {
     while (view.node->op == TOP_part)
         view = view.node->in[0];
@@ -61,7 +61,7 @@ static bool is_kernel_param(const CpuCode *e, const TileNode *n) { return n->op 
 
 static Meeting meeting(const CpuCode *e, const TileNode *a, const TileNode *b)
 {
-    const TileNode *x = root(a->in[0]), *y = root(b->in[0]);
+    const TileNode *x = cpu_root(a->in[0]), *y = cpu_root(b->in[0]);
     bool px = is_kernel_param(e, x), py = is_kernel_param(e, y);
 
     if (x == y)

@@ -133,6 +133,7 @@ LLVMValueRef cpu_raw(CpuCode *e, TileRef v, const Spot *p);
 LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width);   /* rounded to the dtype */
 LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef lanes, int width);
 LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width);        /* in lanes */
+LLVMValueRef cpu_fill(CpuCode *e, DType dt, const TileNode *n);     /* what the node has for elements outside its view, raw */
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
 LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n);     /* of rank 0 and e->width lanes */
 LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
@@ -150,6 +151,7 @@ LLVMValueRef cpu_load_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef
 void cpu_store_flat(CpuCode *e, DType dt, LLVMValueRef base, LLVMValueRef at, LLVMValueRef lanes, LLVMValueRef mask);
 
 /* ---- cpu_gather.c: clusters ---- */
+const TileNode *cpu_root(TileRef view);                 /* the memory that it is a part of */
 static inline bool cpu_same(TileRef a, TileRef b) { return a.node == b.node && a.index == b.index; }
 void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);        /* n NULL: v gets a buffer */
 void cpu_stage(CpuCode *e, TileRef v, const struct Stage *stage, LLVMValueRef to);      /* v lies there, as a matrix unit takes it */

@@ -43,20 +43,13 @@ static bool is_uniform(const TileNode *n, int depth)
 
 typedef struct Written { const CpuCode *e; const TileNode *param; bool is, in_turn; } Written;
 
-static const TileNode *root(TileRef v)
-{
-    while (v.node->op == TOP_part)
-        v = v.node->in[0];
-    return v.node;
-}
-
 /* Is the parameter stored to, and do atomics show the order of groups? */
 static void look(Written *w, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
         bool writes = n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async;
         if (writes) {
-            const TileNode *to = root(n->in[0]);
+            const TileNode *to = cpu_root(n->in[0]);
             w->is |= to == w->param || (to->op != TOP_alloc && !(to->op == TILE_PARAM && to->block == &w->e->k->body));
             w->in_turn |= n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
         }

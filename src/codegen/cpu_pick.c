@@ -69,15 +69,13 @@ void cpu_pick(CpuCode *e, const TileNode *n)
     const TileType *t = &n->type[0];
     Pick p = {.n = n, .dt = (DType)t->dtype};
     LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(t)), at[TILE_RANK_MAX], raw, row = NULL;
-    _Alignas(16) char element[16];
     CpuLoop l[TILE_RANK_MAX];
     Spot spot = {.strip = t->rank - 1};
     int stride;
 
     cpu_need(e, n->in[1]);
     cpu_close(e);
-    raw_convert(p.dt, element, DT_f64, &n->attr->f, 1, NULL, 0);
-    p.fill = lanes_to_raw(e->u, p.dt, cpu_constant(e, p.dt, element), 1);
+    p.fill = cpu_fill(e, p.dt, n);
     choose_width(e, &p);
     for (int i = 0; i < t->rank; i++) {
         l[i] = cpu_loop(e, cpu_number(e, 0), cpu_number(e, t->extent[i]), cpu_number(e, i == t->rank - 1 ? p.width : 1));

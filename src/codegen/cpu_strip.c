@@ -251,10 +251,8 @@ static void load(CpuCode *e, const TileNode *n)
     int width = e->lanes->width;
     Access a = access(e, n);
     LLVMValueRef inside = a.all, fill, raw;
-    _Alignas(16) char element[16];
 
-    raw_convert(a.dtype, element, DT_f64, &n->attr->f, 1, NULL, 0);
-    fill = lanes_to_raw(e->u, a.dtype, cpu_constant(e, a.dtype, element), 1);
+    fill = cpu_fill(e, a.dtype, n);
     if (!a.at.lanes && is_constant(a.at.step, 0) && !a.all) {
         raw = splat(e, load_one(e, &a, fill));
     } else {

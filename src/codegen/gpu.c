@@ -19,9 +19,6 @@
 
 enum { PTX_KERNEL = 71, BASE_ALIGN = 128, LANES_WORK = 256, LANES_MOST = 1024, LOCAL_MAX = 4096, SHARED_MAX = 227 << 10 };
 
-static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
-static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
-static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
 static TileRef out_of(const TileNode *n) { return (TileRef){(TileNode *)n, 0}; }
 
 static LLVMValueRef intrinsic(CpuCode *e, const char *name, LLVMValueRef *in, int n)
@@ -299,7 +296,6 @@ static void copy(CpuCode *e, const TileNode *n)
     const Val *to = cpu_val(e, n->in[0]), *from = cpu_val(e, n->in[1]);
     DType dt = (DType)t->dtype;
     LLVMValueRef count = cpu_number(e, 1), at, rest, inside = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), fill, x, place[2];
-    _Alignas(16) char raw[16];
     CpuLoop l;
 
     cpu_settle(e, n);
@@ -320,8 +316,7 @@ static void copy(CpuCode *e, const TileNode *n)
         place[i] = cpu_op(e, LLVMMul, place[i], cpu_number(e, (int64_t)raw_size(dt)));
         place[i] = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), i ? from->x : to->x, &place[i], 1, "");
     }
-    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
-    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    fill = cpu_fill(e, dt, n);
     x = gpu_load_if(e, dt, place[1], inside, fill);
     lanes_store(e->u, dt, place[0], cpu_number(e, 0), x, 1);
     cpu_loop_end(e, &l);
@@ -366,13 +361,6 @@ static void lane_store(CpuCode *e, const TileNode *n)
         cpu_atomic(e, n, n->in[n->nin - 1], &none);
 }
 
-static const TileNode *root(TileRef view)
-{
-    while (view.node->op == TOP_part)
-        view = view.node->in[0];
-    return view.node;
-}
-
 /* Is it memory that no other name stands for: a parameter of the kernel or a buffer? */
 static bool is_itself(const TileNode *memory)
 {
@@ -383,7 +371,7 @@ bool gpu_writes(const TileBlock *b, const TileNode *memory)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
         bool writes = n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async;
-        if (writes && (root(n->in[0]) == memory || !is_itself(memory) || !is_itself(root(n->in[0]))))
+        if (writes && (cpu_root(n->in[0]) == memory || !is_itself(memory) || !is_itself(cpu_root(n->in[0]))))
             return true;
         for (int r = 0; r < 2; r++)
             if (n->region[r] && gpu_writes(n->region[r], memory))
@@ -400,7 +388,6 @@ static void pick(CpuCode *e, const TileNode *n)
     const Val *view = cpu_val(e, n->in[0]);
     DType dt = (DType)t->dtype;
     LLVMValueRef to = cpu_buffer(e, cpu_tile_bytes(t)), at[TILE_RANK_MAX], place = cpu_number(e, 0), inside = NULL, fill;
-    _Alignas(16) char raw[16];
     Spot p = {.strip = -1};
     CpuLoop l;
 
@@ -419,8 +406,7 @@ static void pick(CpuCode *e, const TileNode *n)
         place = cpu_op(e, LLVMAdd, place, cpu_op(e, LLVMMul, at[i], view->stride[i]));
     }
     place = LLVMBuildGEP2(e->u->builder, LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), raw_size(dt)), view->x, &place, 1, "");
-    raw_convert(dt, raw, DT_f64, &n->attr->f, 1, NULL, 0);
-    fill = lanes_to_raw(e->u, dt, cpu_constant(e, dt, raw), 1);
+    fill = cpu_fill(e, dt, n);
     cpu_store_flat(e, dt, to, l.i, lanes_of_raw(e->u, dt, gpu_load_if(e, dt, place, inside, fill), 1), NULL);
     cpu_loop_end(e, &l);
     gpu_written(e);
@@ -453,7 +439,7 @@ static void see_memory(CpuCode *e, const TileNode *n)
         cpu_close(e);
         gpu_fence(e);
         gpu_written(e);
-    } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && gpu_writes(&e->k->body, root(n->in[0]))) {
+    } else if (e->k->lanes == 1 && n->op == TOP_load && n->type[0].rank == 0 && gpu_writes(&e->k->body, cpu_root(n->in[0]))) {
         cpu_close(e);
         gpu_fence(e);
         gpu_written(e);

@@ -8,27 +8,15 @@
  * sums products carries the registers.  For whatever else it is used for it is
  * stored to a buffer, where it is made.
  */
+#include "codegen/cpu_lane.h"
 #include "codegen/gpu_impl.h"
 
 #include "base/alloc.h"
 
 enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, REGISTERS_MAX = 128, ROW_LANES = 4 };
 
-static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
-static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
-static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
 
 /* ---- where elements are ---- */
-
-static int common(int a, int b)
-{
-    while (b) {
-        int r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
 
 /* A thread's share of a product: as many sums as leave work for all threads, at least as many as there are for each. */
 static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
@@ -58,7 +46,7 @@ static void place_warps(const CpuCode *e, int warps, Fragment *f)
     int64_t least = INT64_MAX;
 
     for (int high = 1; high <= warps; high++) {
-        int h = common(high, f->extent[0] / PIECE_ROWS), w = common(warps / h, f->extent[1] / PIECE_COLUMNS);
+        int h = (int)multiple_of_both(high, f->extent[0] / PIECE_ROWS), w = (int)multiple_of_both(warps / h, f->extent[1] / PIECE_COLUMNS);
         int64_t cost = f->extent[0] / h + f->extent[1] / w + (e->gpu->sums_rows ? 1000 * w : 0) + (h * w < warps ? 100000 / (h * w) : 0);
         if (h != high || cost >= least)
             continue;
@@ -93,9 +81,7 @@ static bool has_rows(const CpuCode *e, const TileType *t)
     return gpu_fragment_of(e, t, &f) && !f.side[0];
 }
 
-typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
-
-static Warp warp_of(CpuCode *e, const Fragment *f)
+Warp gpu_warp(CpuCode *e, const Fragment *f)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
@@ -112,7 +98,6 @@ static LLVMValueRef sum3(CpuCode *e, LLVMValueRef a, LLVMValueRef x, int64_t by,
     return LLVMBuildAdd(b, LLVMBuildAdd(b, a, LLVMBuildMul(b, x, i32_number(e, by), ""), ""), y, "");
 }
 
-/* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
 static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
 {
     LLVMBuilderRef b = e->u->builder;
@@ -124,12 +109,13 @@ static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
     return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
 }
 
+/* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
 {
     if (f->side[0])
         return spot_of_thread(e, f, number);
     LLVMBuilderRef b = e->u->builder;
-    Warp w = warp_of(e, f);
+    Warp w = gpu_warp(e, f);
     int piece = number / 4, half = number / 2 % 2;
     LLVMValueRef row = i32_number(e, piece / f->columns * f->high * PIECE_ROWS + 8 * half);
     LLVMValueRef column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
@@ -467,7 +453,7 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
 static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *const *sums)
 {
     LLVMValueRef all = i32_number(e, -1), first, meet;
-    Warp w = warp_of(e, f);
+    Warp w = gpu_warp(e, f);
 
     first = LLVMBuildICmp(e->u->builder, LLVMIntEQ, LLVMBuildURem(e->u->builder, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 0), "");
     for (int i = 0; i < c->sinks.n; i++) {

@@ -53,6 +53,10 @@ typedef struct Stage {
     bool by_copies;             /* 16 bytes at a time are copied asynchronously, where they can be */
 } Stage;
 
+static inline LLVMTypeRef i32_type(const CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
+static inline LLVMTypeRef i64_type(const CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
+static inline LLVMValueRef i32_number(const CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
+
 /* ---- gpu.c: one thread, and threads together ---- */
 bool gpu_writes(const TileBlock *b, const TileNode *memory);    /* may something in the block write a parameter or a buffer? */
 bool gpu_node(CpuCode *e, const TileNode *n);           /* false: the node is done as on CPUs */
@@ -76,6 +80,9 @@ CpuLoop gpu_share(CpuCode *e, LLVMValueRef n);          /* the same of a number 
 void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank, int except, LLVMValueRef *at);
 
 /* ---- gpu_fragment.c: tiles in registers ---- */
+/* This thread's number in its warp, and the warp's place among those above each other and side by side: i32s. */
+typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
+Warp gpu_warp(CpuCode *e, const Fragment *f);
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
 static inline int gpu_registers(const Fragment *f) { return f->side[0] ? f->side[0] * f->side[1] : 4 * f->rows * f->columns; }
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);

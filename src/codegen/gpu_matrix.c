@@ -28,8 +28,6 @@ static const Unit units[] = {
 };
 enum { UNITS = sizeof units / sizeof *units };
 
-static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
-static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
 
 static const Unit *unit_of(const CpuCode *e, const TileNode *n)
 {
@@ -220,19 +218,9 @@ typedef struct Product {
     const Unit *unit;
     Fragment f;
     Operand o[2];
-    LLVMValueRef lane, high, wide;
+    Warp warp;
     LLVMValueRef first[2];      /* first_matrix */
 } Product;
-
-static void find_warp(CpuCode *e, Product *p)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
-
-    p->lane = LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
-    p->high = LLVMBuildURem(b, warp, i32_number(e, p->f.high), "");
-    p->wide = LLVMBuildURem(b, LLVMBuildUDiv(b, warp, i32_number(e, p->f.high), ""), i32_number(e, p->f.wide), "");
-}
 
 static LLVMValueRef added(CpuCode *e, LLVMValueRef x, LLVMValueRef y, int64_t by)
 {
@@ -242,7 +230,7 @@ static LLVMValueRef added(CpuCode *e, LLVMValueRef x, LLVMValueRef y, int64_t by
 /* Bit k of the lane's number. */
 static LLVMValueRef bit(CpuCode *e, const Product *p, int k)
 {
-    return LLVMBuildAnd(e->u->builder, LLVMBuildLShr(e->u->builder, p->lane, i32_number(e, k), ""), i32_number(e, 1), "");
+    return LLVMBuildAnd(e->u->builder, LLVMBuildLShr(e->u->builder, p->warp.lane, i32_number(e, k), ""), i32_number(e, 1), "");
 }
 
 /*
@@ -252,8 +240,8 @@ static LLVMValueRef bit(CpuCode *e, const Product *p, int k)
 static LLVMValueRef first_matrix(CpuCode *e, const Product *p, int operand)
 {
     const Operand *o = &p->o[operand];
-    LLVMValueRef in_eight = LLVMBuildAnd(e->u->builder, p->lane, i32_number(e, 7), ""), zero = i32_number(e, 0);
-    LLVMValueRef row = operand ? added(e, zero, p->wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, zero, p->high, PIECE_ROWS);
+    LLVMValueRef in_eight = LLVMBuildAnd(e->u->builder, p->warp.lane, i32_number(e, 7), ""), zero = i32_number(e, 0);
+    LLVMValueRef row = operand ? added(e, zero, p->warp.wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, zero, p->warp.high, PIECE_ROWS);
     LLVMValueRef second = operand && p->f.columns == 1 ? zero : bit(e, p, operand ? 4 : 3);    /* 8 rows more, if there are any */
     LLVMValueRef r = added(e, row, second, 8), s = added(e, zero, bit(e, p, operand ? 3 : 4), PIECE_BYTES / 2 / o->bytes);
 
@@ -447,7 +435,7 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
         }
         gpu_fence(e);
     }
-    find_warp(e, &p);
+    p.warp = gpu_warp(e, &p.f);
     for (int i = 0; i < 2; i++)
         p.first[i] = first_matrix(e, &p, i);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)

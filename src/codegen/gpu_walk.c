@@ -18,9 +18,6 @@ enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8 };         /* an unrolled w
 
 /* ---- numbers of threads and of elements ---- */
 
-static LLVMTypeRef i32_type(CpuCode *e) { return LLVMInt32TypeInContext(e->u->context); }
-static LLVMTypeRef i64_type(CpuCode *e) { return LLVMInt64TypeInContext(e->u->context); }
-static LLVMValueRef i32_number(CpuCode *e, int64_t v) { return LLVMConstInt(i32_type(e), (uint64_t)v, true); }
 static LLVMValueRef widened(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
 
 CpuLoop gpu_share(CpuCode *e, LLVMValueRef n) { return cpu_loop(e, gpu_lane(e), n, cpu_number(e, e->gpu->threads)); }
