@@ -176,42 +176,49 @@ COPY_FN(copy_f64, double)
 
 /*
  * R rows of sums in memory, row i at acc + i * n, over all columns of FEW_STEPS rows of b at a time: b is read from end to end.
+ * The last columns, which fill no vector, and the last steps are once, for any number of rows: bundles carry them.
  */
 enum { FEW_STEPS = 4 };
 #define FEW_BODY(name, T, V, fma_v, fma_one) \
-    static inline __attribute__((always_inline)) void name##_steps(const int R, const int S, const T *a, int64_t arow, int64_t acol, \
-                                                                   const T *b, int64_t brow, int64_t n, T *acc) \
+    static __attribute__((noinline)) void name##_rest(int64_t rows, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, \
+                                                      int64_t n, T *acc) \
     { \
         enum { LANES = BYTES / sizeof(T) }; \
-        V av[GEMM_FEW][FEW_STEPS], bv, sum[GEMM_FEW]; \
-        int64_t j = 0; \
-        UNROLL for (int i = 0; i < R; i++) \
-            UNROLL for (int q = 0; q < S; q++) \
-                av[i][q] = a[i * arow + q * acol] - (V){0}; \
-        for (; j + LANES <= n; j += LANES) { \
-            UNROLL for (int i = 0; i < R; i++) \
-                memcpy(&sum[i], acc + i * n + j, sizeof(V)); \
-            UNROLL for (int q = 0; q < S; q++) { \
-                memcpy(&bv, b + q * brow + j, sizeof(V)); \
-                UNROLL for (int i = 0; i < R; i++) \
-                    fma_v(&av[i][q], &bv, &sum[i]); \
-            } \
-            UNROLL for (int i = 0; i < R; i++) \
-                memcpy(acc + i * n + j, &sum[i], sizeof(V)); \
-        } \
-        for (; j < n; j++) \
-            for (int i = 0; i < R; i++) \
-                for (int q = 0; q < S; q++) \
+        for (int64_t i = 0; i < rows; i++) \
+            for (int64_t q = 0; q < k; q++) { \
+                int64_t j = q < k / FEW_STEPS * FEW_STEPS ? n / LANES * LANES : 0; \
+                V av = a[i * arow + q * acol] - (V){0}, bv, sum; \
+                for (; j + LANES <= n; j += LANES) { \
+                    memcpy(&sum, acc + i * n + j, sizeof(V)); \
+                    memcpy(&bv, b + q * brow + j, sizeof(V)); \
+                    fma_v(&av, &bv, &sum); \
+                    memcpy(acc + i * n + j, &sum, sizeof(V)); \
+                } \
+                for (; j < n; j++) \
                     acc[i * n + j] = fma_one(a[i * arow + q * acol], b[q * brow + j], acc[i * n + j]); \
+            } \
     } \
     static inline __attribute__((always_inline)) void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, \
                                                                   int64_t brow, int64_t n, T *acc) \
     { \
-        int64_t q = 0; \
-        for (; q + FEW_STEPS <= k; q += FEW_STEPS) \
-            name##_steps(R, FEW_STEPS, a + q * acol, arow, acol, b + q * brow, brow, n, acc); \
-        for (; q < k; q++) \
-            name##_steps(R, 1, a + q * acol, arow, acol, b + q * brow, brow, n, acc); \
+        enum { LANES = BYTES / sizeof(T), S = FEW_STEPS }; \
+        V av[GEMM_FEW][S], bv, sum[GEMM_FEW]; \
+        for (; k >= S; k -= S, a += S * acol, b += S * brow) { \
+            UNROLL for (int i = 0; i < R; i++) \
+                UNROLL for (int q = 0; q < S; q++) \
+                    av[i][q] = a[i * arow + q * acol] - (V){0}; \
+            for (int64_t j = 0; j + LANES <= n; j += LANES) { \
+                UNROLL for (int i = 0; i < R; i++) \
+                    memcpy(&sum[i], acc + i * n + j, sizeof(V)); \
+                UNROLL for (int q = 0; q < S; q++) { \
+                    memcpy(&bv, b + q * brow + j, sizeof(V)); \
+                    UNROLL for (int i = 0; i < R; i++) \
+                        fma_v(&av[i][q], &bv, &sum[i]); \
+                } \
+                UNROLL for (int i = 0; i < R; i++) \
+                    memcpy(acc + i * n + j, &sum[i], sizeof(V)); \
+            } \
+        } \
     } \
     static void name(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *acc) \
     { \
@@ -224,6 +231,8 @@ enum { FEW_STEPS = 4 };
             name##_rows(3, k, a, arow, acol, b, brow, n, acc); \
         else \
             name##_rows(4, k, a, arow, acol, b, brow, n, acc); \
+        if (k % FEW_STEPS || n % (int64_t)(BYTES / sizeof(T))) \
+            name##_rest(rows, k, a, arow, acol, b, brow, n, acc); \
     }
 FEW_BODY(few_f32, float, VF, fma_f32, fmaf)
 FEW_BODY(few_f64, double, VD, fma_f64, fma)
