@@ -184,7 +184,7 @@ void report_outside(Check *C, const KernelOp *op, Ast *node)
 /* ------------------------------------------------------------- the walk */
 
 /* A parameter as the body sees it. */
-static const Type *as_place(const AstParam *p, const Type *t)
+static const Type *as_place(const AstParam *p, const Type *t, const KernelForm *form, bool *leads)
 {
     static const Memory memory[] = {[KPARAM_TENSOR] = MEM_TENSOR, [KPARAM_TILE] = MEM_TILE, [KPARAM_REGION] = MEM_TENSOR};
     KernelParamKind kind = kernel_param_kind(p);
@@ -193,6 +193,15 @@ static const Type *as_place(const AstParam *p, const Type *t)
         return kernel_fresh(t);
     if (kind == KPARAM_OTHER || type_is_any(t) || t->kind != TY_TENSOR)
         return t;
+    if (kernel_param_leads(form, p) && t->tensor->rank > 2) {
+        *leads = true;
+        if (t->tensor->rank != RANK_UNKNOWN) {              /* a group sees its own matrix */
+            TType own = *t->tensor;
+            memmove(own.shape, own.shape + own.rank - 2, 2 * sizeof *own.shape);
+            own.rank = 2;
+            t = type_tensor(&own);
+        }
+    }
     return type_placed(t, &kernel_places[memory[kind]]);
 }
 
@@ -210,12 +219,14 @@ void kernel_check(Check *C, Fn *f)
     Kernel k = {.fn = f}, *outer = C->kernel;
     const Type **given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
     bool known = true;
+    KernelForm form;
 
+    kernel_form(def, &form);
     check_shape_of_function(C, def);
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
-            given[p->slot] = as_place(p, f->sig.param[p->slot]);
+            given[p->slot] = as_place(p, f->sig.param[p->slot], &form, &k.leads);
         else
             known &= p->ast.kind != AST_Param || p->kind != PARAM_ANY;
     }

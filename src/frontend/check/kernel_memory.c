@@ -177,15 +177,17 @@ const Type *kernel_rule_load(KernelCall *k)
         return load_shape(k, &x);
     if (!k->arg[LOAD_BLOCK] && !k->arg[LOAD_ROWS] && !k->arg[LOAD_COLS])
         return kernel_value(view);
-    if (x.rank != RANK_UNKNOWN && x.rank != 2) {
-        char rank[24];
-        snprintf(rank, sizeof rank, "%d", x.rank);
-        REPORT(k->C, E0614, k->node->span, k->name, "view", "a matrix, of which rows and columns are taken",
-               x.rank == 1 ? "memory of 1 dimension" : "memory of other dimensions");
+    if (x.rank != RANK_UNKNOWN && (x.rank < 2 || (x.rank > 2 && !k->C->kernel->leads))) {
+        Diag *d = REPORT(k->C, E0614, k->node->span, k->name, "view", "a matrix, of which rows and columns are taken",
+                         x.rank == 1 ? "memory of 1 dimension" : "memory of more dimensions");
+        if (x.rank > 2)
+            diag_help(d, "index the first, or make the parameter a KTile: its leading axes say which matrix a group has");
         return unknown_block(x.dtype);
     }
     if (x.rank == RANK_UNKNOWN)
         x.shape[0] = kernel_unknown(), x.shape[1] = kernel_unknown();
+    else
+        memmove(x.shape, x.shape + x.rank - 2, 2 * sizeof *x.shape);        /* of the group's own matrix */
     x.rank = 2;
     x.shape[0] = int_arg(k, LOAD_ROWS, k->arg[LOAD_BLOCK] ? kernel_field(k->C, SCHED_block_n) : x.shape[0]);
     x.shape[1] = int_arg(k, LOAD_COLS, x.shape[1]);

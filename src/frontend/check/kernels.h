@@ -35,6 +35,7 @@ typedef struct Kernel {
     Dim offset[4];              /* block_m, block_n, block_k, block_d: the group's place */
     int64_t shared;             /* bytes of shared memory so far */
     Map allocated;              /* Ast * of an allocation -> 1 */
+    bool leads;                 /* a KTile may have leading axes, which groups share */
 } Kernel;
 
 /* kernel_body.c */

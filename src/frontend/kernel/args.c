@@ -150,6 +150,18 @@ static bool number_arg(Launch *L, KParam *p, const AstParam *ast)
     return true;
 }
 
+/* A tensor whose elements kernels can reach. */
+static bool has_places(Launch *L, const KParam *p)
+{
+    if (p->tensor->rank > VIEW_RANK)
+        return launch_refuse(L, "E0623: kernel '%s': '%s' has %d axes, and kernels see at most %d", L->name, p->name->text, p->tensor->rank,
+                VIEW_RANK);
+    if (dtype_info[p->tensor->dtype].sbits < 8 || dtype_info[p->tensor->dtype].sbits % 8)
+        return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, whose elements have no place of their own", L->name, p->name->text,
+                dtype_info[p->tensor->dtype].name);
+    return true;
+}
+
 static bool take_arg(Launch *L, int i, Value v)
 {
     KParam *p = &L->spec.param[i];
@@ -165,20 +177,50 @@ static bool take_arg(Launch *L, int i, Value v)
         return true;
     }
     p->tensor = as_tensor(v);
+    p->leads = kernel_param_leads(&L->form, ast);
     p->reduces = privilege_of(ast->annotation).kind == PRIV_REDUCE;
-    if (p->tensor->rank > VIEW_RANK)
-        return launch_refuse(L, "E0623: kernel '%s': '%s' has %d axes, and kernels see at most %d", L->name, p->name->text, p->tensor->rank,
-                VIEW_RANK);
-    if (dtype_info[p->tensor->dtype].sbits < 8 || dtype_info[p->tensor->dtype].sbits % 8)
-        return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, whose elements have no place of their own", L->name, p->name->text,
-                dtype_info[p->tensor->dtype].name);
-    return match_annotation(L, p, ast);
+    return has_places(L, p) && match_annotation(L, p, ast);
+}
+
+/* cache.K of an object among the arguments: a tensor is a parameter of its own, and is given by its name where the launch was staged. */
+static bool take_field(Launch *L, const KernelField *f, Value kwargs, int *used)
+{
+    KParam *of = &L->spec.param[f->param], *p = &L->spec.param[L->spec.nparams];
+    Sym name = kernel_field_name(of->name, f->attr);
+    Value v = kwargs.tag == V_DICT ? dict_get_sym(as_dict(kwargs), name) : VERR;
+
+    if (of->v.tag != V_INSTANCE)
+        return true;
+    *used += !is_err(v);
+    v = is_err(v) ? value_getattr(L->I, of->v, f->attr) : value_ref(v);
+    if (is_err(v))
+        return false;
+    vec_push(&L->held, v);
+    if (L->spec.nparams == KERNEL_PARAMS)
+        return launch_refuse(L, "E0623: kernel '%s' has more than %d parameters", L->name, KERNEL_PARAMS);
+    *p = (KParam){.name = name, .v = v, .field = true, .kind = v.tag == V_TENSOR ? KPARAM_TENSOR : KPARAM_OTHER,
+                  .tensor = v.tag == V_TENSOR ? as_tensor(v) : NULL};
+    L->form.param[L->spec.nparams] = (KernelParam){.kind = p->kind, .read = true};
+    L->arg[L->spec.nparams++] = -1;
+    if (p->tensor && p->tensor->tracer)
+        return launch_refuse(L, "E0622: kernel '%s': '%s' is followed by a transformation: pass the tensor itself as a parameter", L->name, name->text);
+    return !p->tensor || has_places(L, p);
+}
+
+static bool take_fields(Launch *L, Value kwargs, int *used)
+{
+    for (int i = 0; i < L->form.n; i++)
+        L->spec.param[i].apart = L->spec.param[i].v.tag == V_INSTANCE && !L->form.param[i].read;
+    for (int i = 0; i < L->form.nfields; i++)
+        if (!take_field(L, &L->form.field[i], kwargs, used))
+            return false;
+    return true;
 }
 
 bool launch_bind(Launch *L, Value args, Value kwargs)
 {
     int64_t n = as_tuple(args)->n, at = 0;
-    Value key, v;
+    Value v;
     int used = 0;
 
     L->spec.nparams = L->form.n;
@@ -205,7 +247,8 @@ bool launch_bind(Launch *L, Value args, Value kwargs)
         if (!take_arg(L, i, v))
             return false;
     }
-    (void)key;
+    if (!take_fields(L, kwargs, &used))
+        return false;
     if (at < n || (kwargs.tag == V_DICT && as_dict(kwargs)->n > used))
         return launch_refuse(L, "%s() takes %d arguments, and %lld were given", L->name, L->form.n,
                 (long long)(n + (kwargs.tag == V_DICT ? as_dict(kwargs)->n : 0)));

@@ -6,6 +6,7 @@
  * rest is code.  Host functions that it calls are evaluated in place.  Choices
  * and loops that depend on the launch become regions, whose variables join.
  *
+ *   lead.c      matrices in stacks: the leading axes of a KTile, of what is loaded beside it, of what is returned
  *   make.c      one kernel for these dtypes, ranks, static values, sizes and lanes: parameters, the result
  *   body.c      statements: choices, leaving blocks, functions of the host        loops.c     loops
  *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host
@@ -122,6 +123,9 @@ typedef struct KParam {
     Sym dim[VIEW_RANK];         /* their names, NULL: none */
     int index;                  /* of the TileKernel's parameter, -1: none */
     bool written, reduces;
+    bool field;                 /* a part of an object among the arguments: read only */
+    bool leads;                 /* a KTile whose leading axes groups share */
+    bool apart;                 /* an object of which only its parts are looked at */
 } KParam;
 
 /* What one version of a kernel is made for. */
@@ -132,6 +136,8 @@ typedef struct KSpec {
     int nparams;
     int lanes;
     int64_t groups, across, deeps;      /* of this launch; the kernel holds for others */
+    int led;                            /* which KTile has most matrices, each a launch of `per` groups of its own; -1: none has leading axes */
+    int64_t leads, per;
     int64_t sched[SCHED_COUNT];
     bool sched_given[SCHED_COUNT];
     Sym cut[2];                 /* dimensions that groups share by rows and by columns; NULL: none */
@@ -143,7 +149,7 @@ typedef struct KSpec {
 } KSpec;
 
 /* A value that the kernel returns: its parameter, and of a block its extents, the dimensions they are of, whether groups share them. */
-typedef struct KResult { int param, rank; DType dtype; int32_t extent[VIEW_RANK]; Sym dim[VIEW_RANK]; bool cut[VIEW_RANK]; } KResult;
+typedef struct KResult { int param, rank; bool led; DType dtype; int32_t extent[VIEW_RANK]; Sym dim[VIEW_RANK]; bool cut[VIEW_RANK]; } KResult;
 /* A variable outside, and what it was. A tensor is memory that is only read: its place, and which parameter of the code it is; -1: none. */
 typedef struct KRead { const Value *at; Value v; const KPlace *place; int param; } KRead;
 typedef Vec(KRead) KReads;
@@ -162,6 +168,8 @@ typedef struct Body {
     int nsizes;
     TileRef group, lane;        /* once they were asked for */
     KVal *offset[3];
+    KVal *lead;                 /* the group's number among the matrices */
+    uint64_t shared_leads;      /* 1 << parameter: its matrices are shared out as those of the KTile are */
     Map known;                  /* node id + 1 -> Known *: indices that follow from sizes */
     Map loop_of;                /* node id + 1 -> Ast *: the number of a loop that can be written out */
     Vec(IndexNode) indices;     /* that were made, to give equal ones the same node */
@@ -220,6 +228,13 @@ KVal kb_dimension(Body *B, Sym name, bool block);        /* of a parameter, as t
 void kb_to_front(Body *B, TileNode *n);                  /* a node at the body's end goes before all that is not like it */
 void kb_know(Body *B, TileRef r, int64_t v, uint64_t sizes);     /* an index follows from these sizes, and is v in this launch */
 void kb_know_from(Body *B, TileRef r, int64_t v, const Lin *a, const Lin *b);    /* ... from those that two known sums follow from */
+
+/* lead.c */
+int kspec_leading(const KSpec *spec, int param);         /* the leading axes of a KTile, which groups share; 0: it is no stack of matrices */
+bool lead_take(Body *B, KPlace *p, int axes);            /* the first axes that are free become indices: of the group's own matrix */
+KVal lead_inside(Body *B);                               /* the group's number among those of its matrix */
+bool lead_plan(KSpec *spec, char *why, size_t n);        /* groups become so many for each matrix; false: stacks that do not go together */
+bool lead_holds(const KSpec *spec, uint64_t shared, char *why, size_t n);    /* do the stacks that are shared out go with the KTile's? */
 
 /* number.c: emitting */
 TileRef kb_emit(Body *B, TileOp op, const TAttr *a, const TileRef *in, int n);
@@ -282,6 +297,7 @@ bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v);   /* atomic: sum,
 bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out);
 TileRef kplace_part(Body *B, const KPlace *p);           /* as a view of its own, with the free axes; p has no index */
 KVal kb_subscript(Body *B, KVal base, const KVal *index, int n);
+Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */
 KVal kb_alloc_shared(Body *B, uint64_t path, Sym name, int rank, const int32_t *shape, DType dt, int space, int64_t align, bool swizzle);
 KVal kb_shape(Body *B, KVal v);
 

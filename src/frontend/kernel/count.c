@@ -82,6 +82,7 @@ static void plan_written(Launch *L)
         written[i] = L->form.param[i].written;
     out = launch_output(L, written);
     L->spec.literal = true;
+    L->spec.led = -1;
     L->spec.groups = L->spec.across = 1;
     if (out < 0 || launch_tiles(L))
         return;

@@ -3,6 +3,7 @@
  */
 #include "frontend/kernel/body.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { INDICES_MAX = 8 };
@@ -373,10 +374,27 @@ static KVal context_field(Body *B, Sym name)
     return f < SCHED_COUNT ? kb_field(B, f) : kb_fail(B, "E0619: a tile's context has no '%s'", name->text);
 }
 
+Sym kernel_field_name(Sym param, Sym attr)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "%.64s.%.64s", param->text, attr->text);
+    return sym(text);
+}
+
+/* A tensor of an object among the arguments is a parameter too. */
+static KVal *field(Body *B, const AstAttribute *e)
+{
+    return AST_IS(e->value, Name) ? kb_var(B, kernel_field_name(AST_AS(e->value, Name)->id, e->attr)) : NULL;
+}
+
 static KVal attribute(Body *B, const AstAttribute *e)
 {
-    KVal base = kb_expr(B, e->value);
+    KVal *own = field(B, e), base = own ? *own : kb_expr(B, e->value);
     const char *s = e->attr->text;
+
+    if (own)
+        return *own;
 
     if (kb_bad(base))
         return base;

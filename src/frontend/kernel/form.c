@@ -92,6 +92,11 @@ KernelParamKind kernel_param_kind(const AstParam *p)
     return !strcmp(s, "int") || !strcmp(s, "float") || !strcmp(s, "bool") ? KPARAM_NUMBER : KPARAM_OTHER;
 }
 
+bool kernel_param_leads(const KernelForm *form, const AstParam *p)
+{
+    return !form->numbered && p && !strcmp(form_name(p->annotation), "KTile");
+}
+
 /* ------------------------------------------------------------- the body */
 
 /* The namespace or native that a dotted name stands for: tile.warp.shuffle, ts.tile.load, an imported mask_causal. */
@@ -166,6 +171,20 @@ static void touch(Walk *w, const Ast *e, bool write)
         p->read = true;
 }
 
+/* cache.K, of a parameter that is no tensor as far as its annotation says. */
+static void note_field(Walk *w, const AstAttribute *e)
+{
+    KernelForm *f = w->form;
+    const KernelParam *p = AST_IS(e->value, Name) ? param_at(w, e->value) : NULL;
+
+    if (!p || p->kind != KPARAM_OTHER || f->nfields == KERNEL_FIELDS)
+        return;
+    for (int i = 0; i < f->nfields; i++)
+        if (f->field[i].param == p - f->param && f->field[i].attr == e->attr)
+            return;
+    f->field[f->nfields++] = (KernelField){(int)(p - f->param), e->attr};
+}
+
 static bool walk(Ast *n, void *state);
 
 static void walk_call(Walk *w, AstCall *c)
@@ -205,8 +224,10 @@ static void walk_target(Walk *w, Ast *t, bool update)
     touch(w, t, true);
     if (update)
         touch(w, t, false);
-    for (Ast *s = t; AST_IS(s, Subscript); s = AST_AS(s, Subscript)->value)
-        walk(AST_AS(s, Subscript)->index, w);
+    for (; AST_IS(t, Subscript); t = AST_AS(t, Subscript)->value)
+        walk(AST_AS(t, Subscript)->index, w);
+    if (AST_IS(t, Attribute))
+        walk(t, w);
 }
 
 static bool walk(Ast *n, void *state)
@@ -234,6 +255,7 @@ static bool walk(Ast *n, void *state)
         walk(AST_AS(n, Return)->value, w);
         break;
     case AST_Attribute:                             /* x.shape reads no element */
+        note_field(w, AST_AS(n, Attribute));
         if (!param_at(w, AST_AS(n, Attribute)->value))
             walk(AST_AS(n, Attribute)->value, w);
         break;

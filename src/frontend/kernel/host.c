@@ -83,26 +83,11 @@ static Value f_nearest(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- launches */
 
-/* Is a tensor among the arguments followed by a transformation, or computed later? */
-static bool any_traced(Value args, Value kwargs)
-{
-    Value key, v;
-    int64_t at = 0;
-
-    for (int64_t i = 0; args.tag == V_TUPLE && i < as_tuple(args)->n; i++)
-        if (as_tuple(args)->at[i].tag == V_TENSOR && as_tensor(as_tuple(args)->at[i])->tracer)
-            return true;
-    while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v))
-        if (v.tag == V_TENSOR && as_tensor(v)->tracer)
-            return true;
-    return false;
-}
-
 static Value f_run(Interp *I, Value *a)                 /* name, function, args, kwargs, grid, block, schedule */
 {
     const char *name = a[0].tag == V_STR ? as_str(a[0])->s : "kernel";
 
-    if (any_traced(a[2], a[3]))
+    if (kernel_traced(I, a[1], a[2], a[3]))
         return kernel_stage(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
     return kernel_launch(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
 }
@@ -114,7 +99,7 @@ static Value f_count(Interp *I, Value *a)               /* name, function, args,
 
 static Value f_bounds(Interp *I, Value *a)              /* name, function, args, kwargs, schedule */
 {
-    if (any_traced(a[2], a[3]))
+    if (kernel_traced(I, a[1], a[2], a[3]))
         return VNONE;
     return kernel_bounds(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
 }

@@ -69,7 +69,7 @@ bool schedule_is_implicit(const char *name);
 
 /* ------------------------------------------------------------- kernels */
 
-enum { KERNEL_PARAMS = 48, KERNEL_GROUP_MAX = 1024 };
+enum { KERNEL_PARAMS = 48, KERNEL_FIELDS = 16, KERNEL_GROUP_MAX = 1024 };
 
 typedef enum KernelParamKind {
     KPARAM_NUMBER,              /* int, float, bool: passed by value */
@@ -80,11 +80,15 @@ typedef enum KernelParamKind {
 } KernelParamKind;
 
 typedef struct KernelParam { const AstParam *param; KernelParamKind kind; bool read, written; } KernelParam;
+/* cache.K: what the body reads of a parameter that is an object. */
+typedef struct KernelField { int param; Sym attr; } KernelField;
 
 /* What a launch has to know of a kernel, from its text alone. */
 typedef struct KernelForm {
     KernelParam param[KERNEL_PARAMS];
     int n;
+    KernelField field[KERNEL_FIELDS];
+    int nfields;
     uint32_t levels;            /* 1 << KernelLevel of each operation that stands in the body */
     bool numbered;              /* asks for linear_id, local_id or lane_id: one tile an element */
     bool returns;               /* gives a value */
@@ -94,6 +98,8 @@ typedef struct KernelForm {
 bool kernel_decorator(const Ast *d);                    /* @kernel, @tessera.kernel.schedule(s), @kernel.autotune(...) */
 bool kernel_def(const AstFunctionDef *def);             /* has one, and `kernel` is the prelude's */
 KernelParamKind kernel_param_kind(const AstParam *p);
+/* KTile[lead..., rows, columns] of a kernel that works in blocks: each group has one of its matrices. */
+bool kernel_param_leads(const KernelForm *form, const AstParam *p);
 void kernel_form(const AstFunctionDef *def, KernelForm *out);
 /* Which memory operand, 0 or 1, an argument is: the next by position, *at of which are gone, or the one of that name; -1: none. */
 int kernel_memory_arg(const KernelOp *op, Sym name, int *at);

@@ -76,6 +76,10 @@ int64_t launch_size(const KSpec *s, Sym name)
         return s->across;
     if (name == sym("_deep"))
         return s->deeps;
+    if (name == sym("_per"))
+        return s->per;
+    if (name == sym("_leads"))
+        return s->leads;
     for (int i = 0; i < s->nparams; i++) {
         const KParam *p = &s->param[i];
         if (p->name == name && !p->tensor && p->v.tag == V_INT)
@@ -114,7 +118,7 @@ static char *make_key(Interp *I, const KSpec *s)
     StrBuf b = {0};
     char *key;
 
-    sb_printf(&b, "%d %d%d%d %s %s", s->lanes, s->sample, s->deep, s->debug, s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
+    sb_printf(&b, "%d %d%d%d %d %s %s", s->lanes, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
         sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
     for (int i = 0; i < s->nparams; i++) {
@@ -124,6 +128,8 @@ static char *make_key(Interp *I, const KSpec *s)
             sb_putc(&b, p->tensor->rank && (p->tensor->stride[p->tensor->rank - 1] == 1 || p->tensor->shape[p->tensor->rank - 1] <= 1) ? 'c' : 's');
         } else if (p->v.tag == V_INT || p->v.tag == V_FLOAT) {
             sb_puts(&b, p->v.tag == V_FLOAT ? "|float" : p->v.i < 0 ? "|-int" : "|int");
+        } else if (p->apart) {
+            sb_puts(&b, "|.");                              /* its parts follow, each a parameter or a value */
         } else {
             sb_puts(&b, "|=");
             if (!value_repr_to(I, p->v, &b))
@@ -185,6 +191,7 @@ Version *launch_version(Launch *L)
         v->nresults = B.nresults;
         v->returns_tuple = B.returns_tuple;
         v->uses_blocks = B.uses_blocks;
+        v->shared_leads = B.shared_leads;
         for (int i = 0; i < L->spec.nparams; i++) {
             bool passed = L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT;
             v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
@@ -313,10 +320,32 @@ bool launch_by_element(const Launch *L)
     return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT));
 }
 
+/* The stack of matrices that a launch goes through: the KTile that has most; -1: there is none. */
+static int launch_led(const Launch *L)
+{
+    int best = -1;
+    int64_t most = -1;
+
+    for (int i = 0; i < L->spec.nparams; i++) {
+        const KParam *p = &L->spec.param[i];
+        int64_t n = 1;
+        if (!p->tensor || p->tensor->rank <= 2 || !p->leads)
+            continue;
+        for (int k = 0; k < p->tensor->rank - 2; k++)
+            n *= p->tensor->shape[k];
+        if (n > most) {
+            best = i;
+            most = n;
+        }
+    }
+    return best;
+}
+
 bool launch_plan(Launch *L)
 {
     bool written[KERNEL_PARAMS];
     Extent2 e = {{1, 1}, {NULL, NULL}};
+    char why[240];
     int out;
 
     for (int i = 0; i < L->spec.nparams; i++)
@@ -324,6 +353,7 @@ bool launch_plan(Launch *L)
     out = launch_output(L, written);
     L->spec.groups = L->plain ? 1 : L->grid[0];
     L->spec.across = 1;
+    L->spec.led = launch_led(L);
     if (out >= 0)
         e = launch_extent(L, out);
     if (launch_tiles(L) && (L->plain || L->grid[0] * L->grid[1] * L->grid[2] > 1)) {
@@ -348,7 +378,7 @@ bool launch_plan(Launch *L)
     } else if (out >= 0) {
         grid_of_elements(L, tensor_size(L->spec.param[out].tensor));
     }
-    return true;
+    return lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why);
 }
 
 /* ------------------------------------------------------------- running */
@@ -369,12 +399,15 @@ static TileArg arg_of(const Tensor *t)
 static Tensor *new_result(const KSpec *s, const KResult *r)
 {
     Dim shape[VIEW_RANK];
+    int lead = r->led ? kspec_leading(s, s->led) : 0;
 
+    for (int i = 0; i < lead; i++)
+        shape[i] = s->param[s->led].tensor->shape[i];
     for (int i = 0; i < r->rank; i++) {
         int64_t whole = r->dim[i] ? launch_size(s, r->dim[i]) : r->extent[i];
-        shape[i] = r->cut[i] || whole < r->extent[i] ? whole : r->extent[i];
+        shape[lead + i] = r->cut[i] || whole < r->extent[i] ? whole : r->extent[i];
     }
-    return tensor_zeros(r->dtype, r->rank, shape);
+    return tensor_zeros(r->dtype, lead + r->rank, shape);
 }
 
 typedef struct Run {
@@ -636,6 +669,8 @@ bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
     L->spec.def = AST_AS(L->spec.fn->code->ast, FunctionDef);
     L->spec.debug = interp_options(L->I)->debug;
     L->spec.watched = kernel_launched != NULL;
+    L->spec.led = -1;
+    L->spec.leads = L->spec.per = 1;
     kernel_form(L->spec.def, &L->form);
     take_schedule(&L->spec, schedule);
     L->ngrid = sizes_of(grid, L->grid);
@@ -673,6 +708,14 @@ static bool own_memory(Launch *L, const Version *v)
     return true;
 }
 
+/* The stacks of matrices that the version goes through together. */
+static bool stacks_hold(Launch *L, const Version *v)
+{
+    char why[240];
+
+    return lead_holds(&L->spec, v->shared_leads, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why);
+}
+
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
     Launch *L = tsr_calloc(sizeof *L);
@@ -682,7 +725,7 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
     L->I = I;
     L->name = name;
     if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)) &&
-        own_memory(L, v))
+        own_memory(L, v) && stacks_hold(L, v))
         y = run_version(L, v, args);
     launch_done(L);
     return y;

@@ -31,6 +31,7 @@ extern void *kernel_launched_state;
  * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes: the same triple.
  * kernel_staged_run is that op on tensors that have values.
  */
+bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs);      /* is a tensor of the arguments followed, or computed later? */
 Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
 bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 

@@ -20,6 +20,7 @@ typedef struct Version {
     bool returns_tuple, uses_blocks;
     int8_t index[KERNEL_PARAMS];
     bool written[KERNEL_PARAMS];
+    uint64_t shared_leads;
     void *code;
 } Version;
 

@@ -68,7 +68,9 @@ KVal group_offset(Body *B, int axis)
         return kb_number(0);
     if (B->offset[axis])
         return *B->offset[axis];
-    g = kb_group_id(B);
+    g = lead_inside(B);
+    if (kb_bad(g))
+        return g;
     if (B->spec->deep)
         kb_size(B, sym("_deep"), B->spec->deeps);
     B->b.at = &B->k->body;
@@ -173,7 +175,7 @@ static KVal tensor_param(Body *B, int i)
         KVal size = kb_size(B, axis_name(p, k), kspec_extent(s, i, k));
         if (!kb_to_lin(B, size, &x->size))
             return KBAD;
-        x->dim = p->dim[k];
+        x->dim = p->field ? axis_name(p, k) : p->dim[k];
         x->extent = x->size;
         for (int c = 0; c < 2 && p->kind == KPARAM_TILE && p->dim[k]; c++)
             if (s->cut[c] == p->dim[k]) {
@@ -184,6 +186,8 @@ static KVal tensor_param(Body *B, int i)
                 x->cut = true;
             }
     }
+    if (kspec_leading(s, i) && !lead_take(B, &place, kspec_leading(s, i)))
+        return KBAD;
     return kplace_value(B, &place);
 }
 
@@ -270,6 +274,26 @@ static DType result_dtype(KVal v)
     return v.kind == K_STATIC && v.v.tag == V_FLOAT ? DT_f32 : v.kind == K_STATIC && v.v.tag == V_BOOL ? DT_bool : DT_int64;
 }
 
+/* What a group returns is its matrix of the result: leading axes stand before those of the value. */
+static int result_leading(Body *B, int rank, KPlace *p, TileType *t)
+{
+    const KSpec *s = B->spec;
+    int n = s->led >= 0 ? kspec_leading(s, s->led) : 0;
+
+    if (rank + n > VIEW_RANK) {
+        kb_fail(B, "a kernel returns at most %d axes, of which %d say which matrix", VIEW_RANK, n);
+        return 0;
+    }
+    for (int i = n; i-- > 0;) {
+        KVal size = kb_size(B, axis_name(&s->param[s->led], i), kspec_extent(s, s->led, i));
+        if (!kb_to_lin(B, size, &p->axis[i].size))
+            return 0;
+        p->axis[i].extent = p->axis[i].size;
+        t->stride[i] = STRIDE_ANY;
+    }
+    return n;
+}
+
 static void give_result(Body *B, KVal v)
 {
     KResult *r = &B->result[B->nresults];
@@ -277,6 +301,7 @@ static void give_result(Body *B, KVal v)
     TileType t = {.kind = TILE_VIEW};
     KPlace p = {.param = -1, .buffer = 1};
     bool lanes = B->uses_lanes;
+    int lead;
 
     v = kb_value(B, v);
     if (kb_bad(v))
@@ -290,13 +315,17 @@ static void give_result(Body *B, KVal v)
         return;
     }
     snprintf(name, sizeof name, "result%d", B->nresults++);
-    t.dtype = (uint8_t)result_dtype(v);
-    t.rank = v.kind == K_BLOCK ? tile_type(v.ref)->rank : 0;
-    for (int i = 0; i < t.rank; i++)
+    r->dtype = result_dtype(v);
+    r->rank = v.kind == K_BLOCK ? tile_type(v.ref)->rank : 0;
+    lead = r->rank ? result_leading(B, r->rank, &p, &t) : 0;
+    if (B->failed)
+        return;
+    t.dtype = (uint8_t)r->dtype;
+    t.rank = (uint8_t)(r->rank + lead);
+    for (int i = lead; i < t.rank; i++)
         t.stride[i] = i == t.rank - 1 ? 1 : STRIDE_ANY;
+    r->led = lead > 0;
     r->param = B->k->params.n;
-    r->dtype = (DType)t.dtype;
-    r->rank = t.rank;
     p.view = tile_param(B->k, sym(name), &t);
     if (!t.rank) {
         store_once(B, p.view, kb_ref(B, v, r->dtype));
@@ -305,18 +334,20 @@ static void give_result(Body *B, KVal v)
     }
     p.rank = t.rank;
     p.dtype = r->dtype;
-    for (int i = 0; i < t.rank; i++) {
+    for (int i = 0; i < r->rank; i++) {
         const AxisTag *tag = &v.tag[i];
         r->extent[i] = tile_type(v.ref)->extent[i];
         r->dim[i] = tag->dim;
         r->cut[i] = tag->cut;
         if (tag->cut) {
             KVal at = group_offset(B, B->spec->cut[1] == tag->dim);
-            if (!kb_to_lin(B, at, &p.axis[i].start))
+            if (!kb_to_lin(B, at, &p.axis[lead + i].start))
                 return;
         }
-        p.axis[i].extent = lin_number(r->extent[i]);
+        p.axis[lead + i].extent = lin_number(r->extent[i]);
     }
+    if (lead && !lead_take(B, &p, lead))
+        return;
     kplace_store(B, &p, v);
 }
 

@@ -147,9 +147,12 @@ static KVal op_range(KArgs *a)
 static KVal op_range_n(KArgs *a)
 {
     KVal *item, n = a->at[1], blocks;
+    int rank = kb_sequence(a->B, a->at[0], &item);
 
-    if (kb_sequence(a->B, a->at[0], &item) < 1)
+    if (rank < 1)
         return kb_fail(a->B, "%s() takes a shape", a->name);
+    if (rank > 2)                                           /* the rows of matrices in stacks */
+        item += rank - 2;
     blocks = kb_binary(a->B, AOP_FLOORDIV, kb_binary(a->B, AOP_ADD, item[0], kb_binary(a->B, AOP_SUB, n, kb_number(1))), n);
     return range_of(a->B, kb_number(0), blocks, kb_number(1), RANGE_ALL);
 }
@@ -246,6 +249,8 @@ static KVal op_load(KArgs *a)
     if (!from)
         return KBAD;
     p = *from;
+    if ((kb_given(a, 1) || kb_given(a, 3) || kb_given(a, 4)) && kplace_free(&p) > 2 && !lead_take(a->B, &p, kplace_free(&p) - 2))
+        return KBAD;
     if (kb_given(a, 2)) {
         KVal *item;
         int n = kb_sequence(a->B, a->at[2], &item);

@@ -19,6 +19,7 @@ typedef struct Staged {
     Tensor *in[OPERANDS];
     Value place[OPERANDS];
     int n;
+    Vec(Value) held;                    /* alive until the op is made */
 } Staged;
 
 static bool take_operand(Interp *I, Staged *s, Value v, Value place)
@@ -66,6 +67,75 @@ static Value keywords(Interp *I, Staged *s, Value kwargs)
     }
     return y;
 }
+
+/* ------------------------------------------------------------- objects among the arguments */
+
+/* The argument of a parameter; VERR: there is none. Borrowed. */
+static Value argument_of(const KernelForm *f, int param, Value args, Value kwargs)
+{
+    int at = 0;
+
+    for (int i = 0; i < param; i++)
+        at += f->param[i].param->kind != PARAM_KWONLY;
+    if (f->param[param].param->kind != PARAM_KWONLY && at < as_tuple(args)->n)
+        return as_tuple(args)->at[at];
+    return kwargs.tag == V_DICT ? dict_get_sym(as_dict(kwargs), f->param[param].param->name) : VERR;
+}
+
+/* A part of an object among the arguments that the kernel reads, when it is a traced tensor; VERR: it is none. A new reference. */
+static Value traced_field(Interp *I, const KernelForm *f, const KernelField *at, Value args, Value kwargs)
+{
+    Value of = argument_of(f, at->param, args, kwargs), v = of.tag == V_INSTANCE ? value_getattr_opt(I, of, at->attr) : VERR;
+
+    if (v.tag == V_TENSOR && as_tensor(v)->tracer)
+        return v;
+    value_unref(v);
+    return VERR;
+}
+
+/* They are operands by their own names: cache.K. */
+static bool take_parts(Interp *I, Staged *s, const KernelForm *f, Value args, Value kwargs)
+{
+    for (int i = 0; i < f->nfields; i++) {
+        Value v = traced_field(I, f, &f->field[i], args, kwargs);
+        if (is_err(v))
+            continue;
+        vec_push(&s->held, v);
+        vec_push(&s->held, str_c(kernel_field_name(f->param[f->field[i].param].param->name, f->field[i].attr)->text));
+        if (!take_operand(I, s, v, vec_last(&s->held)))
+            return false;
+    }
+    return true;
+}
+
+bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs)
+{
+    Value key, v;
+    int64_t at = 0;
+    bool objects = false, traced = false;
+    KernelForm form;
+
+    for (int64_t i = 0; i < as_tuple(args)->n; i++) {
+        v = as_tuple(args)->at[i];
+        traced |= v.tag == V_TENSOR && as_tensor(v)->tracer;
+        objects |= v.tag == V_INSTANCE;
+    }
+    while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v)) {
+        traced |= v.tag == V_TENSOR && as_tensor(v)->tracer;
+        objects |= v.tag == V_INSTANCE;
+    }
+    if (traced || !objects || fn.tag != V_FUNC || !AST_IS(((FuncObj *)fn.o)->code->ast, FunctionDef))
+        return traced;
+    kernel_form(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &form);
+    for (int i = 0; i < form.nfields && !traced; i++) {
+        v = traced_field(I, &form, &form.field[i], args, kwargs);
+        traced = !is_err(v);
+        value_unref(v);
+    }
+    return traced;
+}
+
+/* ------------------------------------------------------------- the op */
 
 /* Does the kernel store to the parameter that an argument is for? */
 static bool writes(const KernelForm *f, Value place)
@@ -120,6 +190,13 @@ static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *nam
     return triple_of(s, &a, out, npos);
 }
 
+static void drop_held(Staged *s)
+{
+    for (int i = 0; i < s->held.n; i++)
+        value_unref(s->held.at[i]);
+    vec_free(&s->held);
+}
+
 Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
     Staged s = {.n = 0};
@@ -131,9 +208,11 @@ Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwar
     kernel_form(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &form);
     pos = positions(I, &s, args);
     named = is_err(pos) ? VERR : keywords(I, &s, kwargs);
-    if (is_err(named) || !symint_settle_inside(I, &g)) {
+    if (is_err(named) || !symint_settle_inside(I, &g) || !take_parts(I, &s, &form, args, kwargs)) {
         value_unref(pos);
+        value_unref(named);
         value_unref(g);
+        drop_held(&s);
         return VERR;
     }
     places = tuple_new(s.n);
@@ -141,6 +220,7 @@ Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwar
         as_tuple(places)->at[i] = value_ref(s.place[i]);
     host = tuple_of(FIELDS, str_c(name), value_ref(fn), pos, named, g, value_ref(block), value_ref(schedule), places);
     y = apply(I, &s, &form, name, host, as_tuple(args)->n);
+    drop_held(&s);
     value_unref(host);
     return y;
 }
