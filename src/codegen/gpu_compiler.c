@@ -9,21 +9,15 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
-#include "ir/schedule/far.h"
-#include "runtime/gpu_launch.h"
-#include "runtime/mesh.h"
+#include "runtime/gpu_device.h"
 #include "runtime/store.h"
 
 #include <string.h>
 
-enum { GPUS_MAX = 64 };
-
 typedef struct GpuCompiled {
     uint32_t refs;
     Hash128 key;
-    GpuFrame frame;
-    StrBuf image;               /* PTX, or an object for the driver of the tests */
-    GpuFunction *function[GPUS_MAX];    /* by device's index; made at the first launch there. Modules live to the end. */
+    FarCode code;
 } GpuCompiled;
 
 static Map in_use;                      /* low half of the key -> GpuCompiled *, a reference: kept to the end */
@@ -62,11 +56,11 @@ static bool store_key(Hash128 key, Hash128 *out)
 static bool find(Hash128 key, GpuCompiled *c)
 {
     StrBuf all = {0};
-    bool found = store_get(key, &all) && all.n > sizeof c->frame;
+    bool found = store_get(key, &all) && all.n > sizeof c->code.frame;
 
     if (found) {
-        memcpy(&c->frame, all.s, sizeof c->frame);
-        sb_write(&c->image, all.s + sizeof c->frame, all.n - sizeof c->frame);
+        memcpy(&c->code.frame, all.s, sizeof c->code.frame);
+        sb_write(&c->code.image, all.s + sizeof c->code.frame, all.n - sizeof c->code.frame);
     }
     sb_done(&all);
     return found;
@@ -76,8 +70,8 @@ static void file(Hash128 key, const GpuCompiled *c)
 {
     StrBuf all = {0};
 
-    sb_write(&all, (const char *)&c->frame, sizeof c->frame);
-    sb_write(&all, c->image.s, c->image.n);
+    sb_write(&all, (const char *)&c->code.frame, sizeof c->code.frame);
+    sb_write(&all, c->code.image.s, c->code.image.n);
     store_put(key, all.s, all.n);
     sb_done(&all);
 }
@@ -89,7 +83,7 @@ static bool make(const TileKernel *k, const Machine *m, GpuCompiled *c, StrBuf *
 
     if (keep && find(stored, c))
         return true;
-    if (!(m ? compile_ptx(k, m, &c->frame, &c->image, err) : compile_stand_in(k, &c->frame, &c->image, err)))
+    if (!(m ? compile_ptx(k, m, &c->code.frame, &c->code.image, err) : compile_stand_in(k, &c->code.frame, &c->code.image, err)))
         return false;
     if (keep)
         file(stored, c);
@@ -115,7 +109,7 @@ static void *compile(const TileKernel *k, StrBuf *err)
         map_set(&in_use, key.lo | 1, (uintptr_t)c);
         return c;
     }
-    sb_done(&c->image);
+    sb_done(&c->code.image);
     tsr_free(c);
     return NULL;
 }
@@ -128,37 +122,11 @@ static int64_t no_scratch(const void *code, const int64_t *size) { return 0; }
 
 static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop};
 
-static GpuFunction *function_of(GpuCompiled *c, GpuDevice *g)
-{
-    GpuModule *m;
-
-    if (g->index >= GPUS_MAX)
-        return NULL;
-    if (!c->function[g->index] && (m = gpu_module_load(g, sb_str(&c->image), c->image.n)))
-        c->function[g->index] = gpu_module_function(m, "kernel");
-    return c->function[g->index];
-}
-
 static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {
     GpuCompiled *c = code;
-    GpuDevice *g = device_gpu(device);
-    GpuFunction *f = g ? function_of(c, g) : NULL;
-    uint64_t words[GPU_WORDS];
-    int64_t groups[3], all, shared;
-    int n;
 
-    if (!f)
-        return -1;
-    shared = gpu_shared(k, &c->frame, sizes);
-    if (!tile_groups(k, sizes, groups) || shared < 0 || shared > g->shared_group ||
-        __builtin_mul_overflow(groups[0] * groups[1], groups[2], &all) || all > INT32_MAX)
-        return 0;
-    if (!all)
-        return 1;
-    n = gpu_words(k, sizes, groups, args, words);
-    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)all}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
-                                      .nbytes = 8 * (size_t)n, .where = {k->name->text, where}}) ? 1 : -1;
+    return far_code_launch(&c->code, k, device, sizes, args, where);
 }
 
 void gpu_kernels_begin(void) { far_begin(&gpu_compiler, launch); }

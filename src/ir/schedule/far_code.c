@@ -1,0 +1,102 @@
+/*
+ * A launch on a GPU: the module where there is none yet, the group's memory, the words of its parameters.
+ */
+#include "ir/schedule/far_code.h"
+
+#include "runtime/gpu_launch.h"
+#include "runtime/kernel_util.h"
+#include "runtime/mesh.h"
+
+static int64_t uniform_number(const TileKernel *k, const TileNode *n, const int64_t *sizes)
+{
+    int64_t a, b;
+
+    if (n->op == TOP_index)
+        return n->attr->i;
+    for (int i = 0; n->op == TOP_size && i < k->size.n; i++)
+        if (k->size.at[i] == n->attr->name)
+            return sizes[i];
+    if (n->nin != 2)
+        return 0;
+    a = uniform_number(k, n->in[0].node, sizes);
+    b = uniform_number(k, n->in[1].node, sizes);
+    switch (n->op) {
+    case TOP_iadd: return a + b;
+    case TOP_isub: return a - b;
+    case TOP_imul: return a * b;
+    case TOP_idiv: return b < 1 ? a : a / b - (a % b < 0);
+    case TOP_imod: return b < 1 ? 0 : (a % b + b) % b;
+    case TOP_imin: return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+/* Bytes of shared memory that a group of this launch takes. -1: more than 2^31. */
+static int64_t shared_bytes(const TileKernel *k, const GpuFrame *f, const int64_t *sizes)
+{
+    int64_t all = f->shared;
+
+    for (const TileNode *n = k->body.first; n; n = n->next) {
+        int64_t count = 1;
+        if (n->op != TOP_alloc || (n->attr->space == SPACE_LOCAL && k->lanes > 1))
+            continue;
+        for (int i = 0; i < n->nin; i++) {
+            int64_t extent = uniform_number(k, n->in[i].node, sizes);
+            if (__builtin_mul_overflow(count, extent > 0 ? extent : 0, &count) || count > INT32_MAX)
+                return -1;
+        }
+        all += (count * (int64_t)raw_size((DType)n->attr->dtype) + 2 * 64 - 1) / 64 * 64;
+    }
+    return all > INT32_MAX ? -1 : all;
+}
+
+static int put_words(const TileKernel *k, const int64_t *sizes, const int64_t *groups, const TileArg *args, uint64_t *words)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->size.n; i++)
+        words[n++] = (uint64_t)sizes[i];
+    for (int i = 0; i < 3; i++)
+        words[n++] = (uint64_t)groups[i];
+    for (int i = 0; i < k->params.n; i++) {
+        int rank = k->params.at[i]->type[0].rank;
+        words[n++] = (uint64_t)(uintptr_t)args[i].base;
+        for (int r = 0; r < rank; r++)
+            words[n++] = (uint64_t)args[i].extent[r];
+        for (int r = 0; r < rank; r++)
+            words[n++] = (uint64_t)args[i].stride[r];
+    }
+    return n;
+}
+
+static GpuFunction *function_of(FarCode *c, GpuDevice *g)
+{
+    GpuModule *m;
+
+    if (g->index >= FAR_GPUS)
+        return NULL;
+    if (!c->function[g->index] && (m = gpu_module_load(g, sb_str(&c->image), c->image.n)))
+        c->function[g->index] = gpu_module_function(m, "kernel");
+    return c->function[g->index];
+}
+
+int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
+{
+    GpuDevice *g = device_gpu(device);
+    GpuFunction *f = g ? function_of(c, g) : NULL;
+    uint64_t words[GPU_WORDS];
+    int64_t groups[3], all, shared;
+    int n;
+
+    if (!f)
+        return -1;
+    shared = shared_bytes(k, &c->frame, sizes);
+    if (!tile_groups(k, sizes, groups) || shared < 0 || shared > g->shared_group ||
+        __builtin_mul_overflow(groups[0] * groups[1], groups[2], &all) || all > INT32_MAX)
+        return 0;
+    if (!all)
+        return 1;
+    n = put_words(k, sizes, groups, args, words);
+    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)all}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
+                                      .nbytes = 8 * (size_t)n, .where = {k->name->text, where}}) ? 1 : -1;
+}

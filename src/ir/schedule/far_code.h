@@ -1,0 +1,29 @@
+/*
+ * far_code.h - launches of a kernel's code on GPUs, whoever made it: the compiler (codegen/gpu_compiler.c), or a bundle (bundle/device.c).
+ *
+ * Parameters of the function, which is called "kernel", are 8-byte words: the sizes of the launch in the kernel's order, the
+ * numbers of groups along three axes, then of each view its base, its extents and its strides in elements.
+ */
+#ifndef TSR_IR_FAR_CODE_H
+#define TSR_IR_FAR_CODE_H
+
+#include "base/strbuf.h"
+#include "ir/schedule/far.h"
+
+/* What a launch has to know of code. */
+typedef struct GpuFrame {
+    int threads;                /* of a group */
+    int64_t shared;             /* bytes of shared memory of a group, without its allocs, which depend on sizes */
+} GpuFrame;
+
+enum { FAR_GPUS = 64, GPU_WORDS = 512 };
+
+typedef struct FarCode {
+    GpuFrame frame;
+    StrBuf image;               /* PTX, a cubin, or an object for the driver of the tests */
+    struct GpuFunction *function[FAR_GPUS];     /* by device's index; made at the first launch there. Modules live to the end. */
+} FarCode;
+
+int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);       /* as a FarLaunch */
+
+#endif
