@@ -546,6 +546,8 @@ static bool covered(CpuCode *e, const TileBlock *b)
         for (int i = 0; i < n->nout && e->k->lanes > 1; i++)
             if (n->type[i].kind == TILE_VALUE && n->type[i].rank == 0 && dtype_is_complex((DType)n->type[i].dtype))
                 return cpu_refuse(e, "%s of lanes", dtype_info[n->type[i].dtype].name);
+        if (n->op == TOP_over_ranks)
+            return cpu_refuse(e, "sums over ranks, which wait for one another");
         if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)

@@ -1,9 +1,8 @@
 /*
  * A call of a kernel: its arguments, the version of it that is made for their
- * kinds, the grid, the run, and what comes back.
+ * kinds, and the grid.
  *
- * Tensors are values: a parameter that the kernel stores to is copied, and the
- * call gives the copy back for the caller's variable.  Versions are kept with the
+ * Versions are kept with the
  * function, and hold as long as the variables outside that they read.
  */
 #include "frontend/kernel/launch_impl.h"
@@ -11,8 +10,6 @@
 #include "frontend/check/effects.h"
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/schedule/launched.h"
-#include "runtime/cuda.h"
-#include "runtime/mesh.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -381,256 +378,6 @@ bool launch_plan(Launch *L)
     return lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why);
 }
 
-/* ------------------------------------------------------------- running */
-
-/* A tensor's place is found when it is known where the kernel runs. */
-static TileArg arg_of(const Tensor *t)
-{
-    TileArg a = {.base = NULL};
-
-    for (int i = 0; i < t->rank; i++) {
-        a.extent[i] = t->shape[i];
-        a.stride[i] = t->stride[i];
-    }
-    return a;
-}
-
-/* A result is as large as its block, or as the dimensions that groups share; what is past the end of one is none of it. */
-static Tensor *new_result(const KSpec *s, const KResult *r)
-{
-    Dim shape[VIEW_RANK];
-    int lead = r->led ? kspec_leading(s, s->led) : 0;
-
-    for (int i = 0; i < lead; i++)
-        shape[i] = s->param[s->led].tensor->shape[i];
-    for (int i = 0; i < r->rank; i++) {
-        int64_t whole = r->dim[i] ? launch_size(s, r->dim[i]) : r->extent[i];
-        shape[lead + i] = r->cut[i] || whole < r->extent[i] ? whole : r->extent[i];
-    }
-    return tensor_zeros(r->dtype, lead + r->rank, shape);
-}
-
-typedef struct Run {
-    TileArg *arg;
-    double *number;
-    Tensor *out[KERNEL_PARAMS], *result[KERNEL_RESULTS], *far_number[KERNEL_PARAMS];
-    Tensor **at;                        /* by argument: the tensor that it is, borrowed; NULL: a number */
-    bool *written;                      /* by argument */
-} Run;
-
-static void set_arg(Run *r, int i, Tensor *t, bool written)
-{
-    r->arg[i] = arg_of(t);
-    r->at[i] = t;
-    r->written[i] = written;
-}
-
-/* The device of the launch's tensors, 0 the host's; false: it is several, *a and *b. */
-static bool lie_together(const Version *v, const Run *r, int *a, int *b)
-{
-    int n = v->k->params.n, tensors = 0;
-    Tensor **some = tsr_calloc(sizeof *some * (size_t)(n + 1));
-    bool differ;
-
-    for (int i = 0; i < n; i++)
-        if (r->at[i])
-            some[tensors++] = r->at[i];
-    differ = devices_differ(some, tensors, a, b);
-    tsr_free(some);
-    return !differ;
-}
-
-/* The GPU of the driver's that the launch's tensors are on, or that new ones are made on; 0: none. */
-static int far_device(const Launch *L, const Version *v, const Run *r)
-{
-    int device = 0, other;
-
-    if (devices_used)
-        lie_together(v, r, &device, &other);
-    device = device ? device : device_now;
-    return device && fused_far && device_is_far(device) && !L->spec.debug && !kernel_launched && !interp_trace(L->I)->guarded ? device : 0;
-}
-
-/* A copy on the device of the tensor. */
-static Tensor *copy_there(const Tensor *t)
-{
-    int was = device_enter((int)t->store->device);
-    Tensor *c = tensor_copy(t);
-
-    device_enter(was);
-    return c;
-}
-
-static bool prepare(Launch *L, Version *v, Run *r)
-{
-    int a, b;
-
-    for (int i = 0; i < v->reads.n; i++)
-        if (v->reads.at[i].param >= 0)
-            set_arg(r, v->reads.at[i].param, as_tensor(v->reads.at[i].v), false);
-    for (int i = 0; i < L->spec.nparams; i++) {
-        KParam *p = &L->spec.param[i];
-        if (v->index[i] < 0)
-            continue;
-        if (!p->tensor) {
-            r->number[i] = p->v.f;
-            r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
-            continue;
-        }
-        if (v->written[i] && !(r->out[i] = copy_there(p->tensor)))
-            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
-        set_arg(r, v->index[i], r->out[i] ? r->out[i] : (Tensor *)p->tensor, v->written[i]);
-    }
-    if (devices_used && !lie_together(v, r, &a, &b))
-        return raise(L->I, EXC_ValueError, "E0725: kernel '%s': one argument is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
-                     L->name, a - 1, b - 1, a - 1), false;
-    for (int i = 0; i < v->nresults; i++) {
-        int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
-        r->result[i] = new_result(&L->spec, &v->result[i]);
-        device_enter(was);
-        if (!r->result[i])
-            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' returns", L->name), false;
-        set_arg(r, v->result[i].param, r->result[i], true);
-    }
-    return true;
-}
-
-static size_t place_in(const Tensor *t) { return (size_t)t->offset * (dtype_info[t->dtype].sbits / 8); }
-
-/* Where arguments are on the device; numbers get a place there. false: a fault is kept. */
-static bool place_far(const Version *v, Run *r, int device)
-{
-    for (int i = 0, n = 0; i < v->k->params.n; i++) {
-        const double *number = r->at[i] ? NULL : r->arg[i].base;
-        Tensor *t = r->at[i];
-        char *base;
-        if (number && !(t = r->far_number[n++] = tensor_scalar_f(DT_f64, *number)))
-            return false;
-        if (!t || !tensor_nbytes(t))
-            continue;
-        if (!(base = fused_far->address(t, device, r->written[i], false)))
-            return false;
-        r->arg[i].base = base + place_in(t);
-    }
-    return true;
-}
-
-static void place_here(const Version *v, Run *r)
-{
-    for (int i = 0; i < v->k->params.n; i++)
-        if (r->at[i])
-            r->arg[i].base = r->written[i] ? tensor_data(r->at[i]) : (void *)tensor_read(r->at[i]);
-}
-
-/* 1: done; 0: it is for the host to do; -1: an exception is pending. */
-static int execute_far(Launch *L, Version *v, Run *r, const int64_t *size, int device)
-{
-    TileArg *here = tsr_alloc(sizeof *here * (size_t)(v->k->params.n + 1));
-    StrBuf text = {0};
-    FaultKind kind;
-    int done;
-
-    memcpy(here, r->arg, sizeof *here * (size_t)v->k->params.n);
-    done = place_far(v, r, device) ? launched_far(&v->code, v->k, device, size, r->arg, interp_span(L->I)) : -1;
-    memcpy(r->arg, here, sizeof *here * (size_t)v->k->params.n);
-    tsr_free(here);
-    if (done < 0)
-        raise(L->I, EXC_RuntimeError, "%s", fault_take(&text, &kind) ? sb_str(&text) : "E0624: the GPU did not run it");
-    sb_done(&text);
-    return done;
-}
-
-static bool execute(Launch *L, Version *v, Run *r)
-{
-    int device = far_device(L, v, r);
-    int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
-    StrBuf err = {0};
-    bool guarded = interp_trace(L->I)->guarded;
-    int done = 0;
-
-    for (int i = 0; i < v->k->size.n; i++)
-        size[i] = launch_size(&L->spec, v->k->size.at[i]);
-    if (device && (done = execute_far(L, v, r, size, device))) {
-        tsr_free(size);
-        return done > 0;
-    }
-    place_here(v, r);
-    if (kernel_launched)
-        kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups, L->spec.lanes});
-    if (!L->spec.debug && !guarded)
-        done = launched_run(&v->code, v->k, size, r->arg, &err);
-    if (!done)
-        done = tile_run(v->k, size, r->arg,
-                        (L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0) | (guarded ? TILE_CHECK_NUMBERS : 0), &err) ? 1 : -1;
-    if (done < 0 && tsr_interrupted)
-        interp_poll(L->I);
-    else if (done < 0 && guarded && (!strncmp(sb_str(&err), "NaN", 3) || !strncmp(sb_str(&err), "infinity", 8)))
-        raise(L->I, EXC_NumericalError, "kernel '%s': %s", L->name, sb_str(&err));
-    else if (done < 0)
-        raise(L->I, EXC_RuntimeError, "E0624: kernel '%s' is at fault: %s", L->name, sb_str(&err));
-    sb_done(&err);
-    tsr_free(size);
-    return done > 0;
-}
-
-static Value take_tensor(Tensor **t)
-{
-    Value v = *t ? tensor_value(*t) : VNONE;
-
-    *t = NULL;
-    return v;
-}
-
-/* (result, outputs by position, outputs by name) */
-static Value give_back(Launch *L, Version *v, Run *r, Value args)
-{
-    Value outs = tuple_new(as_tuple(args)->n), named = dict_new(), result = VNONE;
-
-    for (int64_t i = 0; i < as_tuple(args)->n; i++)
-        as_tuple(outs)->at[i] = VNONE;
-    for (int i = 0; i < L->spec.nparams; i++) {
-        if (!r->out[i])
-            continue;
-        if (L->arg[i] >= 0) {
-            as_tuple(outs)->at[L->arg[i]] = take_tensor(&r->out[i]);
-        } else if (L->keyword[i]) {
-            Value t = take_tensor(&r->out[i]);
-            dict_set_sym(as_dict(named), L->keyword[i], t);
-            value_unref(t);
-        }
-    }
-    if (v->returns_tuple) {
-        result = tuple_new(v->nresults);
-        for (int i = 0; i < v->nresults; i++)
-            as_tuple(result)->at[i] = take_tensor(&r->result[i]);
-    } else if (v->nresults) {
-        result = take_tensor(&r->result[0]);
-    }
-    return tuple_of(3, result, outs, named);
-}
-
-static Value run_version(Launch *L, Version *v, Value args)
-{
-    size_t n = (size_t)(v->k->params.n + 1);
-    Run r = {.arg = tsr_calloc(sizeof *r.arg * n), .number = tsr_calloc(sizeof *r.number * KERNEL_PARAMS), .at = tsr_calloc(sizeof *r.at * n),
-             .written = tsr_calloc(sizeof *r.written * n)};
-    Value y = VERR;
-
-    if (prepare(L, v, &r) && execute(L, v, &r))
-        y = give_back(L, v, &r, args);
-    for (int i = 0; i < KERNEL_PARAMS; i++)
-        tensor_unref(r.out[i]);
-    for (int i = 0; i < KERNEL_RESULTS; i++)
-        tensor_unref(r.result[i]);
-    for (int i = 0; i < KERNEL_PARAMS; i++)
-        tensor_unref(r.far_number[i]);
-    tsr_free(r.arg);
-    tsr_free(r.number);
-    tsr_free(r.at);
-    tsr_free(r.written);
-    return y;
-}
-
 /* ------------------------------------------------------------- launches */
 
 static int sizes_of(Value v, int64_t *out)
@@ -726,7 +473,7 @@ Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwa
     L->name = name;
     if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)) &&
         own_memory(L, v) && stacks_hold(L, v))
-        y = run_version(L, v, args);
+        y = launch_go(L, v, args);
     launch_done(L);
     return y;
 }

@@ -59,4 +59,7 @@ int launch_output(const Launch *L, const bool *written);
 Extent2 launch_extent(const Launch *L, int out);
 void launch_grid(Launch *L, const Extent2 *e);          /* groups along rows and columns, as far as the launch does not say */
 
+/* launch_go.c: run it; (result, outputs by position, outputs by name), or an exception is pending. */
+Value launch_go(Launch *L, Version *v, Value args);
+
 #endif

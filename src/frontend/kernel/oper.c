@@ -578,6 +578,28 @@ static KVal op_atomic(KArgs *a, OpId op)
     return none_of(a->B);
 }
 
+/* ------------------------------------------------------------- other ranks */
+
+static KVal op_all_reduce(KArgs *a)
+{
+    Body *B = a->B;
+    KVal x = kb_value(B, a->at[0]);
+    TAttr attr = tattr_none;
+    TileRef y;
+
+    if (kb_bad(x))
+        return x;
+    if (x.kind != K_BLOCK && (x.kind != K_SCALAR || kb_lane_dependent(B, x.ref)))
+        return kb_fail(B, "E0614: %s() takes a block value, or an element that is the same in all tiles of the group", a->name);
+    if (a->at[1].kind != K_STATIC || a->at[1].v.tag != V_STR)
+        return kb_fail(B, "%s() takes the name of a mesh axis", a->name);
+    if (tile_type(x.ref)->dtype == DT_bool)
+        return kb_fail(B, "%s(): a sum of bools; tile.cast makes numbers of them", a->name);
+    attr.name = sym(as_str(a->at[1].v)->s);
+    y = kb_emit1(B, TOP_over_ranks, &attr, x.ref);
+    return !y.node ? KBAD : x.kind == K_BLOCK ? kb_block(B, y, x.tag) : kb_scalar(y, x.weak);
+}
+
 /* ------------------------------------------------------------- all of them */
 
 static KVal run(KArgs *a)
@@ -632,7 +654,7 @@ static KVal run(KArgs *a)
     case KOP_atomic_add: return op_atomic(a, OP_sum);
     case KOP_atomic_max: return op_atomic(a, OP_max);
     case KOP_atomic_min: return op_atomic(a, OP_min);
-    case KOP_all_reduce: return kb_fail(B, "a kernel does not reach other ranks: all_reduce what it stores, where it is called");
+    case KOP_all_reduce: return op_all_reduce(a);
     default: return oper_math(a);
     }
 }

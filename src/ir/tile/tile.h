@@ -190,6 +190,10 @@ bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, S
  * element with no barrier between them, one of them writing, and scalars outside their view; messages name the user's lines.
  * NUMBERS: NaN or infinity that is made of finite numbers.
  */
+/* How over_ranks meets the other ranks: it may leave this stack and come back. in and out have the tile's elements. NULL: there are none. */
+extern bool (*tile_ranks)(void *st, Sym axes, const TileType *t, const void *in, void *out);
+extern void *tile_ranks_state;
+
 enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2, TILE_CHECK_NUMBERS = 4 };
 bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err);
 

@@ -393,6 +393,15 @@ static bool tile_type_LANES(Typing *t)
     return gives(t, *type_in(t, 0));
 }
 
+static bool tile_type_RANKS(Typing *t)
+{
+    if (!t->a->name)
+        return refuse(t, "it needs the name of a mesh's axis");
+    if (!want_value(t, 0) || type_in(t, 0)->dtype == DT_bool)
+        return refuse_operand(t, 0, "a tile of numbers");
+    return gives(t, *type_in(t, 0));
+}
+
 /* ---- memory ---- */
 
 static bool tile_type_GATHER(Typing *t)

@@ -59,7 +59,7 @@ static bool results_vary(const TileVary *v, const TileNode *n)
     case TOP_lane_reduce: return !whole_group(v, n) && operands_vary(v, n);
     case TOP_shuffle: return (n->attr->i || tile_varies(v, n->in[1])) && operands_vary(v, n);     /* who is not there: one's own */
     case TOP_match: return true;
-    case TOP_uniform: return false;
+    case TOP_uniform: case TOP_over_ranks: return false;
     default: return operands_vary(v, n);
     }
 }
@@ -170,7 +170,8 @@ bool tile_is_groups(const TileNode *n)
 {
     switch (n->op) {
     case TOP_if: case TOP_for: case TOP_while: return false;
-    case TOP_alloc: case TOP_copy: case TOP_copy_async: case TOP_commit: case TOP_wait: case TOP_barrier: case TOP_uniform: return true;
+    case TOP_alloc: case TOP_copy: case TOP_copy_async: case TOP_commit: case TOP_wait: case TOP_barrier: case TOP_uniform: case TOP_over_ranks:
+        return true;
     case TOP_lane_reduce: case TOP_shuffle: return n->attr->i == 0 || n->attr->i > 32;
     case TOP_part: case TOP_extent: return false;
     default: return group_values(n);
