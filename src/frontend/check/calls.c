@@ -178,9 +178,11 @@ static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
     const Type *m[ITEMS_MAX], *key;
     int n = 0;
 
-    if (C->mixed || f->scope->frees.n || f->params.n > ITEMS_MAX - 2)
+    if (C->mixed || f->scope->frees.n || f->params.n > ITEMS_MAX - 3)
         return NULL;
     m[n++] = type_ref(TY_FUNC, f);
+    if (C->facts)
+        m[n++] = type_int(C->facts_id);
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)

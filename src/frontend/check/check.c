@@ -359,6 +359,8 @@ static void import_names(Check *C, AstImportFrom *f)
 
 static void simple(Check *C, Ast *s)
 {
+    Facts facts;
+
     switch (s->kind) {
     case AST_ExprStmt:
         expr(C, AST_AS(s, ExprStmt)->value);
@@ -388,6 +390,8 @@ static void simple(Check *C, Ast *s)
         C->quiet++;                             /* what an assertion compares is its own business */
         expr(C, AST_AS(s, Assert)->test);
         C->quiet--;
+        facts_read(C, AST_AS(s, Assert)->test, true, &facts);
+        facts_assume(C, &facts);
         break;
     case AST_Break:
     case AST_Continue:
@@ -509,10 +513,12 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     struct Loop *loops = C->loop;
     Home *home = C->home;
     const Type *ret;
+    int facts = C->facts;
 
     frame->up = f->around;
     frame->home = f->around->home;
     frame->trail = &frame->own;
+    frame->branches = C->branches;
     frame->fn = f;
     frame->scope = f->scope;
     frame->nvar = f->scope->nslots;
@@ -547,6 +553,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
             ret = T_ANY;
     }
+    facts_drop(C, facts);
     C->loop = loops;
     C->frame = outer;
     C->home = home;
@@ -558,37 +565,16 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
 /* Conditions that a signature declares hold in its body. */
 static void assume_constraint(Check *C, Fn *f, Ast *cond)
 {
-    AstCompare *c = AST_AS(cond, Compare);
-    AstCompareItem *x;
-    const Type *a, *b;
     CFrame frame = {.up = f->around, .fn = f, .scope = f->scope}, *outer = C->frame;
+    Facts facts;
 
-    if (!cond || cond->kind != AST_Compare || c->rest.n != 1)
+    if (!cond)
         return;
     for (int i = 0; i < f->sig.dims.n; i++)
         vec_push(&frame.dims, f->sig.dims.at[i]);
-    x = AST_AS(c->rest.at[0], CompareItem);
     C->frame = &frame;
-    C->quiet++;
-    if (x->op == AOP_EQ && AST_IS(c->left, BinOp) && AST_AS(c->left, BinOp)->op == AOP_MOD && AST_IS(x->right, Int) &&
-        !AST_AS(x->right, Int)->value) {
-        a = expr(C, AST_AS(c->left, BinOp)->left);
-        b = expr(C, AST_AS(c->left, BinOp)->right);
-        if (a->kind == TY_INT && b->kind == TY_INT && a->value != DIM_BAD && b->value != DIM_BAD)
-            dim_assume_divides(b->value, a->value);
-    } else {
-        a = expr(C, c->left);
-        b = expr(C, x->right);
-        if (a->kind == TY_INT && b->kind == TY_INT && a->value != DIM_BAD && b->value != DIM_BAD) {
-            if (x->op == AOP_EQ)
-                dim_assume_eq(a->value, b->value);
-            else if (x->op == AOP_GE || x->op == AOP_GT)
-                dim_assume_ge(a->value, x->op == AOP_GT ? dim_add(b->value, 1) : b->value);
-            else if (x->op == AOP_LE || x->op == AOP_LT)
-                dim_assume_ge(b->value, x->op == AOP_LT ? dim_add(a->value, 1) : a->value);
-        }
-    }
-    C->quiet--;
+    facts_read(C, cond, true, &facts);
+    facts_hold(facts.at, facts.n);
     C->frame = outer;
     vec_free(&frame.dims);
 }
@@ -604,6 +590,16 @@ static void assume_all(Check *C, Fn *f)
     }
     for (int i = 0; i < def->where.n; i++)
         assume_constraint(C, f, def->where.at[i]);
+}
+
+/* What holds in the functions around holds in those that they define. */
+static void assume_around(Check *C, const CFrame *f)
+{
+    for (; f; f = f->up) {
+        if (f->fn && f->fn->node->kind == AST_FunctionDef)
+            assume_all(C, f->fn);
+        facts_hold(f->facts.at, f->facts.n);
+    }
 }
 
 /* --shapes: "B: dynamic, D: static" for the type parameters of a function. */
@@ -630,6 +626,7 @@ void fn_check(Check *C, Fn *f)
     fn_sig(C, f);
     show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
     dim_push();
+    assume_around(C, f->around);
     assume_all(C, f);
     C->frame = f->around;
     C->quiet = C->calls = C->mixed = C->branches = 0;

@@ -1,7 +1,7 @@
 /*
  * checker.h - what the files of the type checker share.
  *
- * check.c walks statements, flow.c branches and loops, exprs.c expressions;
+ * check.c walks statements, flow.c branches and loops, facts.c what tests say of sizes, exprs.c expressions;
  * vars.c knows variables, classes.c classes, members.c attributes, binding.c, calls.c, sizes.c and transforms.c
  * calls, annotype.c annotations, tensors.c and tensorcalls.c the tensor rules.  A CFrame is a function (or module) being walked, with a type
  * for each variable at the point of the walk.
@@ -67,6 +67,12 @@ typedef struct Fn {
 typedef struct { const Type **at; const Type *was; } Put;
 typedef struct Trail { Vec(Put) put; int forks; } Trail;
 
+/* What a test says of sizes: a == b, a >= b, a divides b. */
+typedef enum FactKind { FACT_EQ, FACT_GE, FACT_DIVIDES } FactKind;
+typedef struct Fact { FactKind kind; Dim a, b; } Fact;
+enum { FACTS_MAX = 16 };
+typedef struct Facts { Fact at[FACTS_MAX]; int n; } Facts;
+
 struct CFrame {
     CFrame *up;                 /* the frame around, for captured variables */
     Home *home;
@@ -84,6 +90,8 @@ struct CFrame {
     const Type *ret;            /* join of what was returned; NULL: nothing yet */
     const Type *declared;       /* result type, NULL when undeclared */
     bool dead;                  /* nothing gets here: after return, raise, break */
+    int branches;               /* C->branches at the start of the body */
+    Vec(Fact) facts;            /* tested outside of branches, for the functions that are defined here */
     Cls *cls;                   /* class body */
 };
 
@@ -170,6 +178,8 @@ struct Check {
     long findings;              /* reports, muted ones too */
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
+    int facts;                  /* sets of facts in force; the number of the latest of all that were, 0: none in force; how many were */
+    int64_t facts_id, facts_made;
     Ast *stmt;                  /* being walked */
     Ast *spent;                 /* the statement, not inside a call, at which there was no fuel left */
     Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
@@ -242,12 +252,19 @@ void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of
 
 /* flow.c */
 void flow_if(Check *C, AstIf *s);
+const Type *flow_conditional(Check *C, AstIfExp *e);        /* a if test else b, where nothing decides the test */
 void flow_loop(Check *C, AstFor *f, AstWhile *w);           /* one of them */
 bool flow_first_round(const Check *C);                      /* is what is found in the quiet here sure? */
 void flow_leave_loop(Check *C);                             /* break, continue */
 void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
+
+/* facts.c */
+void facts_read(Check *C, Ast *test, bool holds, Facts *out);   /* what follows of sizes where the test holds, or fails */
+void facts_hold(const Fact *at, int n);                         /* until the dim_pop of whoever calls */
+void facts_assume(Check *C, const Facts *f);                    /* until facts_drop to what C->facts was before; not in kernels */
+void facts_drop(Check *C, int mark);
 
 /* check.c */
 const char *decorator_name(const Ast *d);                /* "jit" of @jit, @tessera.jit, @jit(...) */

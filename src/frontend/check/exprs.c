@@ -467,7 +467,7 @@ static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)
 static const Type *conditional(Check *C, AstIfExp *e)
 {
     int r = truth(C, e->test);
-    const Type *a, *b;
+    const Type *a;
 
     expr(C, e->test);
     truth_judged(C, e->test);
@@ -477,11 +477,7 @@ static const Type *conditional(Check *C, AstIfExp *e)
         a = expr(C, e->body);
         return kernel_join(a, expr(C, e->orelse));
     }
-    C->quiet++;                                     /* the condition may be about the operands */
-    a = expr(C, e->body);
-    b = expr(C, e->orelse);
-    C->quiet--;
-    return type_join(type_settle(a), type_settle(b));
+    return flow_conditional(C, e);
 }
 
 static const Type *bool_op(Check *C, AstBoolOp *b)

@@ -95,10 +95,11 @@ static void unhide(const Hiding *h)
 
 void flow_if(Check *C, AstIf *s)
 {
-    int r = truth(C, s->test);
+    int r = truth(C, s->test), facts = C->facts;
     Hiding h;
     Fork at;
     Way first, second;
+    Facts yes, no;
 
     expr(C, s->test);
     truth_judged(C, s->test);
@@ -106,20 +107,63 @@ void flow_if(Check *C, AstIf *s)
         block(C, r ? s->body : s->orelse);
         return;
     }
+    facts_read(C, s->test, true, &yes);
+    facts_read(C, s->test, false, &no);
     C->branches++;
     at = way_fork(C);
+    facts_assume(C, &yes);
     hide(C, &h, s->test);
     block(C, s->body);
     unhide(&h);
     first = way_end(C, at);
+    facts_drop(C, facts);
     at = way_fork(C);
+    facts_assume(C, &no);
     hide_again(&h);
     block(C, s->orelse);
     unhide(&h);
     second = way_end(C, at);
     C->branches--;
+    if (!first.dead || C->frame->dead)
+        facts_drop(C, facts);
+    if (second.dead && !first.dead)
+        facts_assume(C, &yes);
     way_merge(&second, &first);
     way_take(C, &second);
+}
+
+/* One arm: aloud without what the test is about, then its type with it. */
+static const Type *arm(Check *C, Ast *e, Ast *test, const Facts *facts)
+{
+    int mark = C->facts;
+    const Type *t;
+    Hiding h;
+
+    facts_assume(C, facts);
+    if (!C->quiet) {
+        hide(C, &h, test);
+        expr(C, e);
+        unhide(&h);
+    }
+    C->quiet++;
+    t = expr(C, e);
+    C->quiet--;
+    facts_drop(C, mark);
+    return type_settle(t);
+}
+
+const Type *flow_conditional(Check *C, AstIfExp *e)
+{
+    Facts yes, no;
+    const Type *a;
+
+    facts_read(C, e->test, true, &yes);
+    facts_read(C, e->test, false, &no);
+    C->branches++;
+    a = arm(C, e->body, e->test, &yes);
+    a = type_join(a, arm(C, e->orelse, e->test, &no));
+    C->branches--;
+    return a;
 }
 
 typedef struct Loop { Fork head; Way out; bool any; struct Loop *up; } Loop;
@@ -163,6 +207,7 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure)
 {
     Loop l = {.up = C->loop, .head = way_fork(C)};
     FirstRound outer = C->first;
+    int facts = C->facts;
     Hiding h;
     Way round;
 
@@ -174,6 +219,7 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);
     unhide(&h);
+    facts_drop(C, facts);
     C->branches--;
     C->loop = l.up;
     C->first = outer;
@@ -278,6 +324,7 @@ static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
 
 void flow_try(Check *C, AstTry *t)
 {
+    int facts = C->facts;
     Fork at = way_fork(C);
     Way done, way;
 
@@ -285,6 +332,7 @@ void flow_try(Check *C, AstTry *t)
     C->branches++;
     block(C, t->body);
     block(C, t->orelse);
+    facts_drop(C, facts);
     C->quiet -= t->handlers.n > 0;
     done = way_end(C, at);
     C->branches += t->handlers.n > 0 ? 0 : -1;
@@ -295,6 +343,7 @@ void flow_try(Check *C, AstTry *t)
         if (h->bound)
             set_name(C, h->bound, T_ANY, NULL);
         block(C, h->body);
+        facts_drop(C, facts);
         way = way_end(C, at);
         way_merge(&way, &done);
         done = way;
@@ -389,6 +438,7 @@ void flow_match(Check *C, AstMatch *m)
     Way done = {.dead = C->frame->dead}, way;
     Hiding h;
     Fork at;
+    int facts = C->facts;
 
     if (sure && !C->kernel) {
         capture(C, sure->pattern);
@@ -404,6 +454,7 @@ void flow_match(Check *C, AstMatch *m)
         if (c->guard)
             expr(C, c->guard);
         block(C, c->body);
+        facts_drop(C, facts);
         unhide(&h);
         C->branches--;
         way = way_end(C, at);
@@ -448,7 +499,7 @@ static const Type *entered(const Type *t)
 
 void flow_with(Check *C, AstWith *w)
 {
-    int mixed = 0, quiet = 0;
+    int mixed = 0, quiet = 0, facts = C->facts;
 
     for (int i = 0; i < w->items.n; i++) {
         AstWithItem *x = AST_AS(w->items.at[i], WithItem);
@@ -463,6 +514,8 @@ void flow_with(Check *C, AstWith *w)
     block(C, w->body);
     C->mixed -= mixed;
     C->quiet -= quiet;
-    if (quiet)
+    if (quiet) {
+        facts_drop(C, facts);
         C->frame->dead = false;
+    }
 }

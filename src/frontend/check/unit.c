@@ -22,7 +22,7 @@ static void check_done(Check *C)
             home_done((Home *)C->home_of.val[i]);
     home_done(C->program);
     for (int i = 0; i < C->frames.n; i++)
-        vec_free(&C->frames.at[i]->dims);
+        vec_free(&C->frames.at[i]->dims), vec_free(&C->frames.at[i]->facts);
     vec_free(&C->frames);
     for (int i = 0; i < C->signed_fns.n; i++)
         vec_free(&C->signed_fns.at[i]->sig.dims);

@@ -9,17 +9,18 @@
 
 enum { VARS_MAX = 12 };
 
-typedef struct { int solved, rewrites, ges; } Mark;
+typedef struct { int solved, named, rewrites, ges; } Mark;
 
 Rewrites dim_rewrites;
 Dims dim_ges;
 uint32_t dim_epoch = 1;
 static Vec(uint32_t) solved;
+static Vec(uint32_t) named;                         /* variables made by solving: x//q while the facts are in force */
 static Vec(Mark) marks;
 
 void dim_push(void)
 {
-    Mark m = {solved.n, dim_rewrites.n, dim_ges.n};
+    Mark m = {solved.n, named.n, dim_rewrites.n, dim_ges.n};
 
     vec_push(&marks, m);
 }
@@ -30,6 +31,10 @@ void dim_pop(void)
 
     while (solved.n > m.solved)
         dim_atoms.at[vec_pop(&solved)].sub = DIM_BAD;
+    while (named.n > m.named) {                     /* sizes that were made then are the same sizes now */
+        Atom *a = &dim_atoms.at[vec_pop(&named)];
+        a->sub = a->def;
+    }
     dim_rewrites.n = m.rewrites;
     dim_ges.n = m.ges;
     dim_epoch++;
@@ -38,6 +43,7 @@ void dim_pop(void)
 void dim_facts_done(void)
 {
     vec_free(&solved);
+    vec_free(&named);
     vec_free(&marks);
     dim_epoch = 1;
 }
@@ -119,6 +125,7 @@ static void solve_product(uint32_t x, Dim q)
     fresh = dim_var(a.name, lo, hi);
     mono_is_var(leading_mono(fresh), &v);
     dim_atoms.at[v].def = dim_of_atom(atom_make(ATOM_FDIV, dim_of_atom(x), q));
+    vec_push(&named, v);
     solve(x, dim_mul(q, fresh));
     if (hi == INF && a.lo > 1 && lo == 1)
         know_ge(dim_sub(dim_mul(q, fresh), a.lo));
