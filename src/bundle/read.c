@@ -31,6 +31,7 @@ typedef struct Reading {
     char *arch;                 /* whose variants are read; NULL: there are none */
     StrBuf *err;
     int status;
+    bool checked;               /* built with --debug */
 } Reading;
 
 static bool fail(Reading *r, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -508,6 +509,7 @@ int bundle_read(const BundleFiles *files, struct tsr_bundle **out, StrBuf *err)
     trace_init(&r.b->T);
     bool ok = read_manifest(&r) && (r.b->name = member_text(&r, 0, "name")) &&
               choose_cpu(&r) && read_random(&r) && read_weights(&r) && read_functions(&r) && read_kernels(&r);
+    r.checked = ok && json_count(&r.j, json_get(&r.j, 0, "checks")) > 0;
     tsr_free(r.arch);
     json_done(&r.j);
     sb_done(&r.text);
@@ -516,6 +518,7 @@ int bundle_read(const BundleFiles *files, struct tsr_bundle **out, StrBuf *err)
         return r.status ? r.status : TSR_MANIFEST;
     }
     bundle_offer_kernels(r.b);
+    r.b->T.guarded = r.checked;
     bundle_reset(r.b);
     *out = r.b;
     return TSR_OK;

@@ -413,6 +413,45 @@ main()
 
 
 @in_folder
+def debug_builds_check(ctx, d):
+    """--debug: the bundle names the operation and the index that are wrong, and says that it checks; a release build does not."""
+    text = '''
+@export
+def chain(x: Tensor["N", f32]): return tanh(exp(x * 2.0) - log(x)) + 1.0
+@export
+def picked(x: Tensor["N", f32], i: Tensor["M", int64]): return x[i] * 2.0
+'''
+    for options, checks in (("--debug",), "bounds, races, sentinels"), ((), "none"):
+        folder = build(ctx, d, text, *options, name="prog")
+        shown = run(ctx.tessera, "inspect", folder).stdout
+        expect(re.search(r"^checks: (.*)$", shown, re.M).group(1), checks, "the checks of a bundle")
+        good = run(ctx.tessera, "run", folder, "chain", "[1.0, 2.0]").stdout
+        expect(good, "Tensor([1.9999993, 2.0], shape=(2,), dtype=f32)\n", "what a bundle gives")
+        bad = run(ctx.tessera, "run", folder, "chain", "[1.0, 0.0]", ok=not options)
+        if options and "B21: chain: infinity produced by log" not in bad.stderr:
+            raise Fail(f"a sentinel says nothing of the logarithm:\n{bad.stderr}")
+        out = run(ctx.tessera, "run", folder, "picked", "[1.0, 2.0]", "[5]", ok=False)
+        if "B18: picked: index 5 is out of range" not in out.stderr:
+            raise Fail(f"an index out of range is no error:\n{out.stderr}")
+    racy = '''
+@kernel
+def shift(x: Tensor["N", f32]):
+    i = tile.local_id()
+    if i + 1 < N:
+        x[i] = x[i + 1]
+x = arange(8).to(f32)
+shift.launch(grid=1, block=8)(x)
+@export
+def same(x: Tensor["N", f32]): return x
+'''
+    (d / "racy.tsr").write_text(racy)
+    run(ctx.tessera, "build", "racy.tsr", cwd=d)
+    said = run(ctx.tessera, "build", "--debug", "racy.tsr", cwd=d, ok=False).stderr
+    if "E0624" not in said:
+        raise Fail(f"the race of the program is not told:\n{said}")
+
+
+@in_folder
 def kernels_are_there(ctx, d):
     """Small, usual and large sizes find their kernels in the bundle: nothing is compiled, and nothing runs op by op instead."""
     folder = build(ctx, d, FUNCTIONS + '''
@@ -1075,8 +1114,8 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
             raise Fail(f"{options}: {p.returncode} {p.stderr[-500:]}")
 
 
-ROWS = {"variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
-TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, kernels_are_there, run_takes_json_and_npy,
+ROWS = {"debug_builds_check": ("SAFE-08",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
          two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 

@@ -239,7 +239,9 @@ static const char *unfit(const Graph *g)
 {
     unsigned effects = graph_effects(g);
 
-    return effects & OPF_COLLECTIVE ? "it communicates with other ranks" : NULL;
+    return effects & OPF_COLLECTIVE       ? "it communicates with other ranks"
+         : graph_has_op(g, OP_launch)     ? "it launches a kernel, which the language runs; write what it does with tensors"
+                                          : NULL;
 }
 
 /* ------------------------------------------------------------- weights */

@@ -348,6 +348,18 @@ bool graph_has_effect(const Graph *g, unsigned flags)
     return false;
 }
 
+bool graph_has_op(const Graph *g, OpId op)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        if (n->op == op)
+            return true;
+        for (int i = 0; n->op != GRAPH_PARAM && i < 4; i++)
+            if (n->attr->region[i] && graph_has_op(n->attr->region[i], op))
+                return true;
+    }
+    return false;
+}
+
 static Dim same_size(void *st, Dim d)
 {
     (void)st;

@@ -188,6 +188,7 @@ int build_verb(const Options *o)
         (o->value[OPT_arch] && !variants_read(&b, o->value[OPT_arch], &err)))
         return complain(&err, EXIT_USAGE);
     folder = folder_of(o);
+    b.debug = option_on(o, OPT_debug);
     b.name = name = build_name(folder);
     code = b.nmodels ? build_variants(o, &b) : build_program(o, &once);
     if (code == EXIT_OK) {

@@ -26,6 +26,7 @@ typedef struct Building {
     Exports exports;
     Vec(BuildFile) file;
     Vec(BuildKernel) kernel;
+    bool debug;                 /* --debug: the bundle runs op by op, and every result is looked at */
     const char *facts;          /* further members of the manifest; NULL: none */
     StrBuf err;
 } Building;

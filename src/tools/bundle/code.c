@@ -110,7 +110,7 @@ static bool reads_back(const StrBuf *text, StrBuf *err)
 
 static bool build_form(Building *b, Trace *T, const ExportFunction *f, int form)
 {
-    Graph *g = f->form.at[form].graph, *fused = schedule_fuse(g);
+    Graph *g = f->form.at[form].graph, *fused = b->debug ? NULL : schedule_fuse(g);
     char *path = build_graph_path(f, form);
     StrBuf text = {0}, why = {0};
     bool ok;

@@ -251,6 +251,8 @@ void build_manifest(Building *b)
     for (int c = 0; c < b->ncpus; c++)
         sb_printf(&out, "%s\"%s\"", c ? ", " : "", b->cpu[c]);
     sb_printf(&out, "]},\n  \"random\": {\"seed\": \"%" PRIx64 "\", \"draws\": %" PRIu64 "},\n", b->exports.seed, b->exports.draws);
+    if (b->debug)
+        sb_puts(&out, "  \"checks\": [\"bounds\", \"races\", \"sentinels\"],\n");
     put_variants(&out, b);
     if (b->facts)
         sb_printf(&out, "  %s,\n", b->facts);

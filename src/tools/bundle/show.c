@@ -192,6 +192,11 @@ static void put_all(Showing *s)
     sb_puts(s->out, " ");
     put_list(s, json_get(&s->j, target, "cpu"), ", ");
     put_variants(s);
+    sb_puts(s->out, "\nchecks: ");
+    if (json_count(&s->j, json_get(&s->j, 0, "checks")) > 0)
+        put_list(s, json_get(&s->j, 0, "checks"), ", ");
+    else
+        sb_puts(s->out, "none");
     if (json_get(&s->j, 0, "graph_version") >= 0) {
         sb_puts(s->out, "\ngraph_version ");
         put(s, json_get(&s->j, 0, "graph_version"));
