@@ -7,6 +7,7 @@
  * so a bad index leaves nothing half done; then blocks move in row-major order
  * of points, which says what duplicates mean.
  */
+#include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 
@@ -203,6 +204,37 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
     }
 }
 
+/* Do the elements of a block lie side by side? */
+static bool is_row(const Tensor *x, const Points *p)
+{
+    int64_t step = 1;
+
+    for (int i = p->rest - 1; i >= 0; i--) {
+        if (p->shape[i] != 1 && x->stride[x->rank - p->rest + i] != step)
+            return false;
+        step *= p->shape[i];
+    }
+    return true;
+}
+
+static bool gathered_far(const Tensor *out, const Tensor *x, const Points *p)
+{
+    const FarMoves *far = far_moves_of(out);
+
+    return far && p->block && p->count && is_row(x, p) && far->gather(out, x, p->at, p->count, p->block);
+}
+
+/* values' blocks to a row-major t of the same dtype, or for index_add any. */
+static bool scattered_far(OpId op, const Tensor *t, Tensor *values, const Points *p)
+{
+    const FarMoves *far = far_moves_of(t);
+    Tensor *rows = far && p->block && p->count ? tensor_contiguous(values) : NULL;
+    bool done = rows && far->scatter(op, t, rows, p->at, p->count, p->block);
+
+    tensor_unref(rows);
+    return done;
+}
+
 /* false: it is another kind of index, or one is out of range. */
 static bool gather_rows(const Attr *a, Tensor *const *in, Tensor *out)
 {
@@ -210,7 +242,7 @@ static bool gather_rows(const Attr *a, Tensor *const *in, Tensor *out)
     Points p = {.block = 1, .rest = x->rank - 1, .shape = x->shape + 1};
     Rows w = {.g = {&p, x, out}, .size = x->rank ? x->shape[0] : 0, .stride = x->rank ? x->stride[0] : 0};
 
-    if (a->m || a->n != 1 || is_packed((DType)x->dtype))
+    if (a->m || a->n != 1 || is_packed((DType)x->dtype) || far_moves_of(out))
         return false;
     for (int i = 1; i < x->rank; i++)
         p.block *= x->shape[i];
@@ -237,7 +269,9 @@ KStatus kernel_index(KERNEL_ARGS)
         s = K_NOMEM;
     if (s == K_OK) {
         Gather g = {&p, in[0], out[0]};
-        if (is_packed((DType)in[0]->dtype))
+        if (gathered_far(out[0], in[0], &p))
+            ;
+        else if (is_packed((DType)in[0]->dtype))
             gather_part(0, p.count, &g);
         else if (p.block)
             pool_for(p.count, 32768 / (p.block + 1) + 1, gather_part, &g);
@@ -267,7 +301,9 @@ KStatus kernel_index_put(KERNEL_ARGS)
     KStatus s = t ? points_open(c, a, in, 2, t, &p) : K_NOMEM;
 
     (void)op, (void)nin, (void)type;
-    if (s == K_OK) {
+    if (s == K_OK && scattered_far(OP_index_put, t, in[1], &p)) {
+        out[0] = t;
+    } else if (s == K_OK) {
         reader_init(&src, in[1]);
         writer_view(&dst, t, p.rest, p.shape, t->stride + t->rank - p.rest, 0);
         for (int64_t i = 0; i < p.count; i++)
@@ -309,6 +345,21 @@ static void add_blocks(const Points *p, const Tensor *sum, const Tensor *values,
     }
 }
 
+/* On a GPU. NULL: the host does it, or says what is wrong. */
+static Tensor *added_far(KCtx *c, const Attr *a, Tensor *const *in)
+{
+    Tensor *t = far_moves_of(in[0]) ? writable(c, in[0], 0) : NULL;
+    Points p = {0};
+    bool done = t && points_open(c, a, in, 2, t, &p) == K_OK && scattered_far(OP_index_add, t, in[1], &p);
+
+    tsr_free_aligned(p.at);
+    if (done)
+        return t;
+    tensor_unref(t);
+    sb_clear(c->err);
+    return NULL;
+}
+
 /* Sums are kept in the accumulator's dtype and rounded once. */
 KStatus kernel_index_add(KERNEL_ARGS)
 {
@@ -318,6 +369,8 @@ KStatus kernel_index_add(KERNEL_ARGS)
     KStatus s = K_OK;
 
     (void)op, (void)nin;
+    if ((out[0] = added_far(c, a, in)))
+        return K_OK;
     if (lane == dt)
         sum = writable(c, in[0], 0);
     else if ((sum = tensor_new(lane, in[0]->rank, in[0]->shape)))

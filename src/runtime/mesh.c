@@ -2,6 +2,7 @@
 #include "runtime/mesh.h"
 
 #include "base/vec.h"
+#include "runtime/far_moves.h"
 #include "runtime/storage.h"
 
 #include <stdlib.h>
@@ -11,6 +12,7 @@ static Vec(Mesh *) meshes;              /* by id - 1 */
 static int gpus;
 int device_now;
 bool devices_used;
+const FarMoves *far_moves;
 
 /* ------------------------------------------------------------- meshes */
 

@@ -2,6 +2,7 @@
  * Moving elements: views where strides can say it, copies where not.
  * Attributes speak of trailing axes; leading ones stay as they are.
  */
+#include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 #include "runtime/storage.h"
@@ -148,12 +149,13 @@ static void copy_part(int64_t lo, int64_t hi, void *st)
 static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, const Tensor *src, const int64_t *sstride,
                      int64_t soff, int rank, const int64_t *size)
 {
+    const FarMoves *far = far_moves_of(dst);
     CopyJob j;
     int64_t n = 1;
 
     for (int i = 0; i < rank; i++)
         n *= size[i];
-    if (n <= 0)
+    if (n <= 0 || (far && dst->dtype == src->dtype && far->box((FarPlace){dst, dstride, doff}, (FarPlace){src, sstride, soff}, rank, size)))
         return;
     writer_view(&j.dst, dst, rank, size, dstride, doff);
     reader_view(&j.src, src, rank, size, sstride, soff);
@@ -161,6 +163,23 @@ static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, co
         copy_part(0, n, &j);
     else
         pool_for(n, 64 * TILE_MAX, copy_part, &j);
+}
+
+/* On a GPU: a box that stands still. */
+static bool filled_far(const Tensor *t, double v)
+{
+    static const int64_t still[RANK_MAX];
+    const FarMoves *far = far_moves_of(t);
+    int was = far ? device_enter(0) : 0;
+    Tensor *one = far ? tensor_scalar_f((DType)t->dtype, v) : NULL;
+    bool done = false;
+
+    if (far)
+        device_enter(was);
+    if (one)
+        done = far->box((FarPlace){t, t->stride, t->offset}, (FarPlace){one, still, one->offset}, t->rank, t->shape);
+    tensor_unref(one);
+    return done;
 }
 
 /* Every element v. */
@@ -171,6 +190,8 @@ static void fill_with(Tensor *t, double v)
     Reader w;
     int64_t n = tensor_size(t), k = n < TILE ? n : TILE;
 
+    if (!n || filled_far(t, v))
+        return;
     raw_convert(dt, run.at, DT_f64, &v, 1, NULL, 0);
     for (int64_t i = 1; i < k; i++)
         memcpy(run.at + (size_t)i * raw_size(dt), run.at, raw_size(dt));

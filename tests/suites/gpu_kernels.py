@@ -83,6 +83,57 @@ def same_bits(ctx, text):
             raise Fail(f"host {a[:500]}\ngpu  {b[:500]}")
 
 
+MOVES = '''
+random.seed(1)
+def show(*xs):
+    for x in xs:
+        print(x.dtype, x.shape, repr(x.tolist()) if x.size < 3000 else repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item()))
+
+for dt in (f32, bf16, f64, int32, int8, uint8, f16, fp8_e4m3, c64):
+    x = (random.normal((4, 6, 8)) * 20).to(dt)
+    i = tensor([3, 0, -1, 3, 2])
+    show(x[i], x.swapaxes(0, 2).reshape(8, 24), concat([x, x[:, 1:3]], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), x[i, tensor([1, 2, 3, 4, 5])],
+         x[..., tensor([0, 3])], x.swapaxes(0, 1)[tensor([5, 5, 0])], flip(x, dim=-1).reshape(-1), x[i, 2:5, ::2], x[:0][tensor([], dtype=int32)])
+for dt in (f32, bf16, f64, int32, f16, int64, int8, fp8_e5m2):
+    x, v = (random.normal((5, 7)) * 10).to(dt), (random.normal((6, 7)) * 10).to(dt)
+    i = tensor([3, 0, -1, 3, 2, 3])
+    show(index_add(x, v, i), index_put(x, v, i), index_add(x, v[:, 0], i, tensor([1, 2, 3, 1, 5, 1])), index_put(x, v.T.reshape(6, 7), i), x)
+    show(index_add(zeros((300, 1000), dtype=dt), (random.normal((500, 1000)) * 10).to(dt), random.randint(0, 300, (500,))))
+    show(scatter_add(zeros((50, 100), dtype=dt), random.randint(0, 100, (50, 200)), (random.normal((50, 200)) * 10).to(dt), axis=1))
+    try:
+        index_add(x, v, i + 9)
+    except IndexError as e:
+        print(e)
+show(concat([zeros((0, 3)), ones((2, 3))]))
+a = arange(120).reshape(2, 3, 4, 5).to(f32)
+show(a.transpose(3, 1, 2, 0).reshape(-1), a.transpose(1, 3, 0, 2).reshape(6, 20), a[:, ::2, :, ::-2].reshape(-1))
+b = random.normal((2, 2, 3, 2, 3, 2, 2)).swapaxes(1, 5).swapaxes(0, 6).swapaxes(2, 4)
+show(b.reshape(-1), b.swapaxes(3, 1).reshape(-1), random.normal((100, 300)).T.reshape(-1), random.normal((3, 70, 90)).mT.reshape(3, -1))
+
+@jit
+def loss(table, ids, labels):
+    x = table[ids]
+    return cross_entropy(x.reshape(-1, x.shape[-1]), labels)
+
+table, ids, labels = random.normal((20, 9)), random.randint(0, 20, (4, 3)), random.randint(0, 9, (12,))
+show(loss(table, ids, labels), jit(grad(loss))(table, ids, labels))
+'''
+
+STAYS = '''
+x = random.normal((64, 6, 128)).to(bf16)
+i = tensor([3, 0, 1])
+y = [x[i], x.swapaxes(0, 2).reshape(128, 384), concat([x, x], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), index_add(x, x[i], i), index_put(x, x[i], i), x.mT * 1.0]
+print(len(y))
+'''
+
+
+def stays(ctx):
+    """Moves on a GPU bring nothing to the host."""
+    _, counted = outputs(ctx, STAYS)
+    if int(counted["launch"]) < 9 or int(counted["download"]):
+        raise Fail(str(counted))
+
+
 SEVERAL = '''
 @kernel
 def saxpy(alpha: float, x: Tensor["N", f32], y: Tensor["N", f32]):
@@ -115,12 +166,12 @@ def several(ctx):
 
 
 FULL = '''
-x, y = ones((30, 40)), full((30, 40), 2.0)
 f = jit(lambda x, y: tanh(x * y + 1.0) * x)
 h = jit(lambda x: (x @ x.T).sum(axis=0))
 for i in range(3):
     for g in [lambda: f(x, y).sum(), lambda: h(x).sum(), lambda: (x.T.reshape(30, 40) + y).max(), lambda: (x @ y.T).sum()]:
         try:
+            x, y = ones((30, 40)), full((30, 40), 2.0)
             print(g().item())
         except MemoryError as e:
             print(str(e)[:5])
@@ -230,6 +281,8 @@ def assembled(ctx, machine):
 
 def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
+    yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
+    yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/several", lambda: several(ctx))
     yield Test("gpu_kernels/full", lambda: full(ctx))
     yield Test("gpu_kernels/all_have_read", lambda: all_have_read(ctx))

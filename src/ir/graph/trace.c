@@ -288,7 +288,11 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
 
     if (done)
         return done > 0 || (fault_kept && trace_device_failed(T));
+    int device = devices_used ? device_of_operands(in, nin) : 0;
+    int was = device && device_is_far(device) ? device_enter(device) : device_now;      /* moves stay there: runtime/far_moves.h */
     st = kernel_run_dying(&c, op, a, in, nin, y, out, T->dying);
+    if (device_now != was)
+        device_enter(was);
 
     if (st != K_OK)
         kernel_failed(T, op, st, &err);

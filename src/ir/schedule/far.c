@@ -7,12 +7,14 @@
  */
 #include "ir/schedule/far.h"
 
+#include "ir/schedule/far_impl.h"
 #include "ir/schedule/fused_impl.h"
 #include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "runtime/cuda.h"
+#include "runtime/far_moves.h"
 #include "runtime/gpu_device.h"
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
@@ -24,8 +26,6 @@ static const KernelCompiler *compiler;
 static FarLaunch *launcher;
 
 /* ---- kernels by name ---- */
-
-typedef struct FarKernel { TileKernel *tile; void *code; } FarKernel;   /* code NULL: it cannot be made */
 
 static Map kernels;             /* hash of what it is for -> FarKernel *, to the end of the process */
 
@@ -47,6 +47,26 @@ static FarKernel *kernel_for(const void *what, size_t n, const char *name, Build
         tile_fold(f->tile);
         f->code = compiler->compile(f->tile, &err);
     }
+    sb_done(&err);
+    map_set(&kernels, key, (uintptr_t)f);
+    return f;
+}
+
+FarKernel *far_kernel(const char *text)
+{
+    uint64_t key = hash_bytes64(text, strlen(text)) | 1;
+    StrBuf err = {0};
+    uintptr_t at;
+    FarKernel *f;
+
+    if (map_find(&kernels, key, &at))
+        return (FarKernel *)at;
+    f = tsr_calloc(sizeof *f);
+    f->tile = tile_parse(text, strlen(text), &err);
+    if (!f->tile)
+        tsr_bug("a kernel for GPUs cannot be read: %s", sb_str(&err));
+    tile_fold(f->tile);
+    f->code = compiler->compile(f->tile, &err);
     sb_done(&err);
     map_set(&kernels, key, (uintptr_t)f);
     return f;
@@ -572,6 +592,13 @@ static Tensor *copy(Trace *T, Tensor *t)
     return !t->contiguous && run_body(T, OP_convert, &to, &t, 1, &y, &out) > 0 ? out : NULL;
 }
 
+char *far_address(Tensor *t, int device, bool write, bool fresh) { return address(t, device, write, fresh); }
+
+int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args)
+{
+    return launcher(f->code, f->tile, device, sizes, args, (Span){0});
+}
+
 static const FusedFar far = {.address = address, .product = product, .copy = copy, .combine = combine};
 static FusedFar offered;
 
@@ -584,4 +611,5 @@ void far_begin(const KernelCompiler *c, FarLaunch *launch)
     offered.launch = launch;
     fused_far = &offered;
     trace_run_far = run_far;
+    far_moves = &far_moves_made;
 }

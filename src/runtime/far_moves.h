@@ -1,0 +1,34 @@
+/*
+ * far_moves.h - what kernels of the host (move.c, index.c, elem.c) have a GPU do: moves of elements from place to place.
+ *
+ * Those kernels find out what goes where; where the elements go to a storage of a GPU of the driver's, these move them there.
+ * Each gives false where it does not: the host moves them then.  A fault (cuda.h) counts as done.
+ */
+#ifndef TSR_RUNTIME_FAR_MOVES_H
+#define TSR_RUNTIME_FAR_MOVES_H
+
+#include "ir/core/op.h"
+#include "runtime/mesh.h"
+
+/* Elements of a tensor: rank axes of these strides from an offset in its storage. */
+typedef struct FarPlace { const Tensor *t; const int64_t *stride; int64_t offset; } FarPlace;
+
+typedef struct FarMoves {
+    /* `size` elements of `from` to `to`, of the same dtype. */
+    bool (*box)(FarPlace to, FarPlace from, int rank, const int64_t *size);
+    /* Block i of the row-major `to` is the `block` elements of x's storage from at[i]. */
+    bool (*gather)(const Tensor *to, const Tensor *x, const int64_t *at, int64_t count, int64_t block);
+    /*
+     * Block i of `values`, row-major, goes to the `block` elements of to's storage from at[i]; the last one of equal places wins (index_put).
+     * index_add: it is added there in order, in to's accumulator, which is rounded once.
+     */
+    bool (*scatter)(OpId op, const Tensor *to, const Tensor *values, const int64_t *at, int64_t count, int64_t block);
+} FarMoves;
+extern const FarMoves *far_moves;       /* NULL: nobody offered */
+
+static inline const FarMoves *far_moves_of(const Tensor *to)
+{
+    return __builtin_expect(devices_used, 0) && to->store && device_is_far((int)to->store->device) ? far_moves : NULL;
+}
+
+#endif
