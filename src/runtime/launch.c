@@ -20,18 +20,26 @@ static void drop_axis(LaunchSpace *s, int axis)
     memmove(s->size + axis, s->size + axis + 1, sizeof *s->size * after);
     for (int i = 0; i < s->nargs; i++)
         memmove(s->arg[i].stride + axis, s->arg[i].stride + axis + 1, sizeof *s->size * after);
+    for (int i = 0; i < s->ncounters; i++)
+        memmove(s->counter[i].stride + axis, s->counter[i].stride + axis + 1, sizeof *s->size * after);
     s->naxes--;
     s->nkept -= axis < s->nkept;
 }
 
-/* Is stepping along `axis` the same as going over the end of the next one, for every operand? *which: for which not. */
+static bool goes_on(const LaunchSpace *s, const int64_t *stride, int axis) { return stride[axis] == stride[axis + 1] * s->size[axis + 1]; }
+
+/* Is stepping along `axis` the same as going over the end of the next one, for every operand and counter? *which: for which not, -1: a counter. */
 static bool continues(const LaunchSpace *s, int axis, int *which)
 {
     for (int i = 0; i < s->nargs; i++)
-        if (s->arg[i].stride[axis] != s->arg[i].stride[axis + 1] * s->size[axis + 1]) {
+        if (!goes_on(s, s->arg[i].stride, axis)) {
             *which = i;
             return false;
         }
+    *which = -1;
+    for (int i = 0; i < s->ncounters; i++)
+        if (!goes_on(s, s->counter[i].stride, axis))
+            return false;
     return true;
 }
 
@@ -65,11 +73,13 @@ bool launch_merge(LaunchSpace *s, int *which)
 
 /* ---- running ---- */
 
+enum { LAUNCH_WORDS = 4 + 3 * LAUNCH_COUNTERS };
+
 typedef struct Launch {
     const LaunchSpace *s;
     const LaunchKernel *k;
     bool upright;
-    int64_t size[4];            /* n0, n1, and the groups along each */
+    int64_t size[LAUNCH_WORDS]; /* n0, n1, what counters need, and the groups along each axis */
     int64_t rounds, groups;     /* groups of one round */
     int64_t parts;              /* among which all groups are divided */
     int64_t bytes;              /* of scratch memory for each part */
@@ -78,23 +88,47 @@ typedef struct Launch {
 
 enum { SMALL = 16384 };         /* elements that one thread does alone */
 
-/* The operands of a round. */
-static void place_args(const Launch *l, int64_t round, TileArg *arg)
+/* Where the first element of a round is, of whatever steps so along the axes before the last two. */
+static int64_t place_of(const int64_t *stride, const int64_t *at, int outer)
+{
+    int64_t place = 0;
+
+    for (int a = 0; a < outer; a++)
+        place += at[a] * stride[a];
+    return place;
+}
+
+static int inner_axis(const LaunchSpace *s) { return s->naxes > s->nkept ? s->nkept : -1; }
+
+/* What a kernel is told of the round's counters. */
+static void place_counters(const LaunchSpace *s, const int64_t *at, int64_t *size)
+{
+    int inner = inner_axis(s), outer = s->nkept - 1;
+
+    for (int i = 0; i < s->ncounters; i++) {
+        const LaunchCounter *c = &s->counter[i];
+        int64_t *word = size + 2 + 3 * i;
+        word[0] = c->base + place_of(c->stride, at, outer);
+        word[1] = outer >= 0 ? c->stride[outer] : 0;
+        word[2] = inner >= 0 ? c->stride[inner] : 0;
+    }
+}
+
+/* The operands of a round, and in `size` its counters. */
+static void place_args(const Launch *l, int64_t round, TileArg *arg, int64_t *size)
 {
     const LaunchSpace *s = l->s;
-    int inner = s->naxes > s->nkept ? s->nkept : -1, outer = s->nkept - 1;
+    int inner = inner_axis(s), outer = s->nkept - 1;
     int64_t at[LAUNCH_AXES];
 
     for (int a = outer - 1; a >= 0; a--) {
         at[a] = round % s->size[a];
         round /= s->size[a];
     }
+    place_counters(s, at, size);
     for (int i = 0; i < s->nargs; i++) {
         const LaunchArg *x = &s->arg[i];
-        int64_t place = 0;
-        for (int a = 0; a < outer; a++)
-            place += at[a] * x->stride[a];
-        arg[i] = (TileArg){.base = x->base + place * x->bytes, .extent = {1, 1}};
+        arg[i] = (TileArg){.base = x->base + place_of(x->stride, at, outer) * x->bytes, .extent = {1, 1}};
         if (outer >= 0 && x->stride[outer]) {
             arg[i].stride[l->upright] = x->stride[outer];
             arg[i].extent[l->upright] = l->size[0];
@@ -110,15 +144,16 @@ static void run_parts(int64_t lo, int64_t hi, void *st)
 {
     const Launch *l = st;
     TileArg arg[LAUNCH_ARGS];
-    int64_t all = l->rounds * l->groups;
+    int64_t all = l->rounds * l->groups, size[LAUNCH_WORDS];
 
+    memcpy(size, l->size, sizeof size);
     for (int64_t part = lo; part < hi; part++) {
         int64_t g = part * all / l->parts, end = (part + 1) * all / l->parts;
         while (g < end) {
             int64_t round = g / l->groups, first = g - round * l->groups;
             int64_t n = end - g < l->groups - first ? end - g : l->groups - first;
-            place_args(l, round, arg);
-            l->k->fn(l->size, arg, l->scratch ? l->scratch + part * l->bytes : NULL, first, first + n);
+            place_args(l, round, arg, size);
+            l->k->fn(size, arg, l->scratch ? l->scratch + part * l->bytes : NULL, first, first + n);
             g += n;
         }
     }
@@ -137,14 +172,21 @@ static void count_rounds(Launch *l)
         l->rounds *= s->size[a];
 }
 
+static void set_groups(Launch *l)
+{
+    int64_t *groups = l->size + 2 + 3 * l->s->ncounters;
+
+    groups[0] = pieces(l->size[0], l->k->rows);
+    groups[1] = pieces(l->size[1], l->k->columns);
+    l->groups = groups[0] * groups[1];
+}
+
 static void count_groups(Launch *l)
 {
     int64_t all;
 
     count_rounds(l);
-    l->size[2] = pieces(l->size[0], l->k->rows);
-    l->size[3] = pieces(l->size[1], l->k->columns);
-    l->groups = l->size[2] * l->size[3];
+    set_groups(l);
     all = l->rounds * l->groups;
     l->parts = pool_threads() == 1 || l->rounds * l->size[0] * l->size[1] < SMALL ? 1 : 4 * (int64_t)pool_threads();
     l->parts = l->parts < all ? l->parts : all;
@@ -170,12 +212,13 @@ void launch_part(const LaunchSpace *s, const LaunchKernel *k, char *scratch, int
         n = end - row < s->size[outer] - within ? end - row : s->size[outer] - within;
         l.size[0] = n;
         l.size[1] = columns;
-        l.size[2] = pieces(n, k->rows);
-        l.size[3] = pieces(columns, k->columns);
-        place_args(&l, row / s->size[outer], arg);
+        set_groups(&l);
+        place_args(&l, row / s->size[outer], arg, l.size);
+        for (int i = 0; i < s->ncounters; i++)
+            l.size[2 + 3 * i] += within * s->counter[i].stride[outer] + column * s->counter[i].stride[inner];
         for (int i = 0; i < s->nargs; i++)
             arg[i].base = (char *)arg[i].base + (within * s->arg[i].stride[outer] + column * s->arg[i].stride[inner]) * s->arg[i].bytes;
-        k->fn(l.size, arg, scratch, 0, l.size[2] * l.size[3]);
+        k->fn(l.size, arg, scratch, 0, l.groups);
     }
 }
 
@@ -246,7 +289,7 @@ bool launch_each(const LaunchSpace *s, bool upright, bool (*fn)(void *st, const 
 
     count_rounds(&l);
     for (int64_t round = 0; go && round < l.rounds; round++) {
-        place_args(&l, round, arg);
+        place_args(&l, round, arg, l.size);
         go = fn(st, l.size, arg);
     }
     return go;

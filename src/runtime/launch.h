@@ -13,14 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, VIEW_RANK = 4 };
+enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, LAUNCH_COUNTERS = 4, VIEW_RANK = 4 };
 
 /* A view of a kernel: base is its first element; strides count elements. */
 typedef struct TileArg { void *base; int64_t extent[VIEW_RANK], stride[VIEW_RANK]; } TileArg;
 
 /*
- * Runs the groups lo..hi of a launch; size: n0, n1, the groups along each. scratch is the memory of one thread, in which a
- * program's kernel keeps something for the next call of the same launch: its first word is 0 before the first one.
+ * Runs the groups lo..hi of a launch; size: n0, n1, three words for each counter, the groups along each axis. scratch is the
+ * memory of one thread, in which a program's kernel keeps something for the next call of the same launch: its first word is 0 before the first one.
  */
 typedef void KernelFn(const int64_t *size, const TileArg *arg, char *scratch, int64_t lo, int64_t hi);
 
@@ -30,16 +30,24 @@ typedef struct LaunchArg {
     int64_t stride[LAUNCH_AXES];        /* 0 where the operand does not have the axis */
 } LaunchArg;
 
+/*
+ * A number that elements have: base of the first, and steps along each axis.  A kernel gets it as three of the launch's sizes: that of
+ * the round's first element, and the steps along the outer and the inner axis.
+ */
+typedef struct LaunchCounter { int64_t base, stride[LAUNCH_AXES]; } LaunchCounter;
+
 typedef struct LaunchSpace {
     int naxes, nkept;                   /* the axes from nkept on belong together: they are the inner one */
     int64_t size[LAUNCH_AXES];
     int nargs;
     LaunchArg arg[LAUNCH_ARGS];
+    int ncounters;
+    LaunchCounter counter[LAUNCH_COUNTERS];
 } LaunchSpace;
 
 /*
  * Merge axes, in place.  Afterwards naxes - nkept is at most 1.  false: some operand does not walk the inner axes in
- * one go, *which says which one.  Without inner axes (naxes == nkept) the last one left takes their place.
+ * one go, *which says which one; -1: a counter.  Without inner axes (naxes == nkept) the last one left takes their place.
  */
 bool launch_merge(LaunchSpace *s, int *which);
 

@@ -29,14 +29,6 @@ static uint64_t key_of(const Reader *r, int64_t at)
     return (uint64_t)k[1] << 32 | k[0];
 }
 
-/* Multiples of 2^-digits in [0, 1). fp4 has only a half below 1. */
-static int uniform_digits(DType t)
-{
-    if (t == DT_fp4)
-        return 1;
-    return dtype_is_float(t) ? dtype_info[t].mbits + 1 : 24;
-}
-
 static double wide_uniform(uint32_t lo, uint32_t hi)
 {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1p-53;

@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant"))
+                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant", "numbered", "pick", "surround"))
         getattr(self, kind)()
 
     def unary(self):
@@ -239,6 +239,34 @@ class Function:
         if b:
             k = self.r.randrange(len(a[1]))
             self.put(f"concat([{a[0]}, {b[0]}], axis={k}).{self.r.choice(('sum', 'max'))}(axis={k})", a[1][:k] + a[1][k + 1:], a[2])
+
+    def numbered(self):
+        """What follows from elements' places: random numbers of one key, places along an axis."""
+        v = self.value(lambda v: v[2] in FLOATS and len(v[1]) > 0)
+        if v:
+            k = self.r.randrange(len(v[1]))
+            places = f"arange({v[0]}.shape[{k}]){'[:, None]' if k == len(v[1]) - 2 else ''}" if k >= len(v[1]) - 2 else "arange(1)"
+            self.put(self.r.choice((f"{v[0]} * random.uniform({v[0]}.shape, key=random.key({self.r.randrange(9)}), dtype={v[2]})",
+                                    f"where(random.uniform({v[0]}.shape, key=random.key(5)) < 0.6, {v[0]}, {v[0]} * 0.0)",
+                                    f"where(random.bits({v[0]}.shape, key=random.key(5)) % 3 == 0, {v[0]}, -{v[0]})",
+                                    f"where({places} % 3 == 1, {v[0]}, -{v[0]})",
+                                    f"{v[0]} + {places}.to({v[2]})")), v[1], v[2])
+
+    def pick(self):
+        """Rows by numbers that are in range or count from the end, and what goes back to them."""
+        v = self.value(lambda v: v[2] in ("f32", "f64", "int32") and len(v[1]) > 1)
+        i = v and self.value(lambda u: u[2] == "int32" and len(u[1]) == 1)
+        if i:
+            at = f"(({i[0]} % {v[0]}.shape[0]) - {self.r.choice(('0', f'{v[0]}.shape[0]'))})"
+            self.put(self.r.choice((f"{v[0]}[{at}] * 2", f"{v[0]}[{at}] + {v[0]}[{at}].abs()")), i[1] + v[1][1:], v[2])
+
+    def surround(self):
+        v = self.value(lambda v: v[2] in ("f32", "f64") and len(v[1]) > 0)
+        if v:
+            k = self.r.randrange(len(v[1]))
+            before, after = self.r.choice(((1, 0), (0, 2), (3, 1)))
+            widths = ", ".join(f"({before}, {after})" if i == k else "(0, 0)" for i in range(len(v[1])))
+            self.put(f"({v[0]}.pad([{widths}]) * 0.5 + 1.0).{self.r.choice(('sum', 'max'))}(axis={k})", v[1][:k] + v[1][k + 1:], v[2])
 
     def text(self):
         names = ", ".join(n for n, _, _ in self.inputs)

@@ -231,6 +231,8 @@ bool schedule_totals_as_it_is(const Node *n)
 {
     DType in = (DType)gvalue_type(n->in[0])->dtype, out = (DType)n->type[0].dtype;
 
+    if (n->op == OP_argmax || n->op == OP_argmin)
+        return false;
     return (n->op != OP_sum && n->op != OP_prod) || accum_dtype(n->attr, in, out) == out;
 }
 
@@ -252,12 +254,12 @@ static bool is_total(const Region *r)
 
 static bool is_worth(const Region *r)
 {
-    int operands = 0;
+    int operands = r->ncounters;        /* an argmax may need one more */
 
     if (r->nkept < r->naxes && !r->nkept && !is_total(r))
         return false;
     for (int i = 0; i < r->nvalues; i++)
-        operands += !r->value[i].inside || r->value[i].out;
+        operands += !r->value[i].inside || r->value[i].out || r->value[i].node->op == OP_argmax || r->value[i].node->op == OP_argmin;
     return operands <= REGION_OPERANDS;
 }
 

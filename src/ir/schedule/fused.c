@@ -92,19 +92,35 @@ static char *storage_base(const Run *u, Tensor *t, bool write)
 /* Has the device no place for an operand or a result, or is it lost? Nothing may be launched then. */
 static bool has_fault(const Run *u) { return u->device && fault_kept; }
 
+static bool is_key(const Run *u, int i) { return u->c->value[i] && u->c->value[i]->key; }
+
+/* Of keys, two words are one element. */
 static void set_arg(Run *u, int i)
 {
     Tensor *t = u->x[i];
     LaunchArg *arg = &u->space.arg[i];
+    int words = is_key(u, i) ? 2 : 1;
     char *base;
 
     memset(arg, 0, sizeof *arg);
-    arg->bytes = dtype_info[t->dtype].sbits / 8;
+    arg->bytes = words * dtype_info[t->dtype].sbits / 8;
     if ((base = storage_base(u, t, i >= u->nin)))
-        arg->base = base + t->offset * arg->bytes;
+        arg->base = base + t->offset / words * arg->bytes;
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
-            arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k];
+            arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k] / words;
+}
+
+/* Row-major order along the counter's axes. */
+static void set_counter(Run *u, int i)
+{
+    const RegionCounter *c = &u->c->r.counter[i];
+    LaunchCounter *out = &u->space.counter[i];
+    int64_t step = 1;
+
+    memset(out, 0, sizeof *out);
+    for (int k = c->n; k-- > 0; step *= u->size[(int)c->axis[k]])
+        out->stride[(int)c->axis[k]] = step;
 }
 
 /* The space as the operands lie now, no axis merged. */
@@ -116,6 +132,9 @@ static void set_space(Run *u)
     u->space.nargs = u->nin + u->nout;
     for (int i = 0; i < u->space.nargs; i++)
         set_arg(u, i);
+    u->space.ncounters = u->c->r.ncounters;
+    for (int i = 0; i < u->space.ncounters; i++)
+        set_counter(u, i);
 }
 
 Tensor *fused_result(const Run *u, int i)
@@ -205,34 +224,59 @@ static bool straighten(Run *u, int i)
     return true;
 }
 
+/* Do the words of keys lie in pairs? */
+static bool in_pairs(const Tensor *t)
+{
+    bool ok = t->stride[t->rank - 1] == 1 && t->offset % 2 == 0;
+
+    for (int k = 0; k < t->rank - 1; k++)
+        ok &= t->stride[k] % 2 == 0 || t->shape[k] == 1;
+    return ok;
+}
+
+static bool pair_keys(Run *u, bool copy)
+{
+    for (int i = 0; i < u->nin; i++)
+        if (is_key(u, i) && !in_pairs(u->x[i]) && !(copy && straighten(u, i)))
+            return false;
+    return true;
+}
+
 /* Merge axes; an operand that hinders it is copied once. */
 static bool merge_axes(Run *u)
 {
     bool copied[OPERANDS] = {false};
     int which;
 
+    if (!pair_keys(u, true))
+        return false;
     for (;;) {
         set_space(u);
         if (has_fault(u))
             return false;
         if (launch_merge(&u->space, &which))
             return true;
-        if (copied[which] || !straighten(u, which))
+        if (which < 0 || copied[which] || !straighten(u, which))
             return false;
         copied[which] = true;
     }
 }
 
-static int64_t inner_stride(const LaunchSpace *s, int i) { return s->naxes > s->nkept ? s->arg[i].stride[s->nkept] : 0; }
-static int64_t outer_stride(const LaunchSpace *s, int i) { return s->nkept ? s->arg[i].stride[s->nkept - 1] : 0; }
+static int64_t inner_step(const LaunchSpace *s, const int64_t *stride) { return s->naxes > s->nkept ? stride[s->nkept] : 0; }
+static int64_t outer_step(const LaunchSpace *s, const int64_t *stride) { return s->nkept ? stride[s->nkept - 1] : 0; }
+static int8_t class_of(int64_t step) { return (int8_t)(step == 0 || step == 1 ? step : STRIDE_ANY); }
 
-/* A result's axis that it lacks has one element, which is stored to: it is no axis that stands still. */
+/* A result's axis that it lacks has one element, which is stored to: it is no axis that stands still.  Counters come last. */
 static void classify(const LaunchSpace *s, int nin, StrideClass *out)
 {
     for (int i = 0; i < s->nargs; i++) {
-        int64_t inner = inner_stride(s, i), outer = outer_stride(s, i);
-        out[i].inner = (int8_t)(inner == 0 ? i >= nin : inner == 1 ? 1 : STRIDE_ANY);
-        out[i].outer = (int8_t)(outer == 0 && i < nin ? 0 : outer == 1 ? 1 : STRIDE_ANY);
+        int64_t inner = inner_step(s, s->arg[i].stride), outer = outer_step(s, s->arg[i].stride);
+        out[i].inner = inner == 0 && i >= nin ? 1 : class_of(inner);
+        out[i].outer = outer == 0 && i >= nin ? STRIDE_ANY : class_of(outer);
+    }
+    for (int i = 0; i < s->ncounters; i++) {
+        const int64_t *stride = s->counter[i].stride;
+        out[s->nargs + i] = (StrideClass){outer_step(s, stride) ? STRIDE_ANY : 0, class_of(inner_step(s, stride))};
     }
 }
 
@@ -280,6 +324,10 @@ static bool split(Run *u)
         s->arg[i].stride[1] = sum ? 0 : step;
         if (sum)
             s->arg[i].base = storage_base(u, u->part[i - u->nin], true);
+    }
+    for (int i = 0; i < s->ncounters; i++) {
+        s->counter[i].stride[1] = s->naxes ? s->counter[i].stride[0] : 0;
+        s->counter[i].stride[0] = s->counter[i].stride[1] * total_row(u);
     }
     if (has_fault(u))
         return false;
@@ -359,7 +407,7 @@ static Variant *plan(Run *u)
         if ((which = awkward(u, class, &crosswise)) < 0 || u->device) {
             if (!crosswise)
                 forget_neighbours(&u->space, class);
-            return fused_variant(u->c, class, u->space.nargs, fitting(u, crosswise));
+            return fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, crosswise));
         }
         if (!straighten(u, which))
             return NULL;
@@ -404,6 +452,8 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p)
     Variant *v;
     int which;
 
+    if (!pair_keys(u, false))
+        return NULL;
     set_space(u);
     u->space.nkept = u->space.naxes - 1;
     if (p->shape[p->rank - 1] < 2 || p->shape[p->rank - 2] < 2 || !launch_merge(&u->space, &which) || u->space.nkept != u->space.naxes - 1 ||
@@ -413,7 +463,7 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p)
     if (awkward(u, class, &crosswise) >= 0 || crosswise)
         return NULL;
     forget_neighbours(&u->space, class);
-    v = fused_variant(u->c, class, u->space.nargs, fitting(u, false));
+    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, false));
     return v->code || v->waits ? v : NULL;
 }
 
@@ -529,6 +579,8 @@ static int run_total(Run *u, const Variant *v)
         u->space.size[1] = rest;
         for (int i = 0; i < u->space.nargs; i++)
             u->space.arg[i].base += whole * u->space.arg[i].stride[0] * u->space.arg[i].bytes;
+        for (int i = 0; i < u->space.ncounters; i++)
+            u->space.counter[i].base += whole * u->space.counter[i].stride[0];
     }
     if (done > 0 && (rest || u->total <= total_row(u)))
         done = run_rows(u, v);

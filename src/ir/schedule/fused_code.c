@@ -23,7 +23,7 @@ static FusedCode *code_new(const Graph *body, const Attr *a)
     c->refs = 1;
     c->whole = graph_clone(body);
     c->body = schedule_epilogue(c->whole, &c->product);
-    c->able = region_of_body(c->body, &c->r) && c->body->params.n + body->results.n <= OPERANDS;
+    c->able = region_of_body(c->body, &c->r) && c->body->params.n + body->results.n + c->r.ncounters <= OPERANDS;
     for (int k = 0; c->product && k < 2; k++)
         for (int i = 0; i < body->params.n; i++)
             if (c->whole->params.at[i] == c->product->in[k].node)

@@ -29,6 +29,7 @@ typedef struct Lower {
     TileRef step, end;          /* n, and the size of the inner axis */
     TileRef count;              /* elements of the piece that there are */
     TileRef *view;              /* by operand, then result */
+    const StrideClass *counts;  /* of the region's counters */
     TileRef *row;               /* value -> tile [m, 1] (or [1, 1], or a scalar) of values that no pass changes */
     TileRef *piece;             /* value -> tile of this pass's piece */
     TileRef *kept;              /* value -> buffer that an earlier pass filled */
@@ -171,10 +172,12 @@ static int op_cost(const Node *n)
     switch (n->op) {
     case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: case OP_fma:
     case OP_eq: case OP_ne: case OP_lt: case OP_le: case OP_gt: case OP_ge: case OP_convert: case OP_lnot: case OP_bitand:
-    case OP_bitor: case OP_bitxor: case OP_stop_gradient: case OP_reshape: case OP_broadcast: case OP_permute:
+    case OP_bitor: case OP_bitxor: case OP_stop_gradient: case OP_reshape: case OP_broadcast: case OP_permute: case OP_iota:
         return 1;
     case OP_div: case OP_sqrt: case OP_rsqrt:
         return 5;
+    case OP_random:
+        return 60;
     default:
         return 12;
     }
@@ -250,6 +253,89 @@ static TileRef outside_value(Lower *l, int v)
     return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true);
 }
 
+static TileRef size_of(Lower *l, const char *name)
+{
+    TAttr a = tattr_none;
+
+    a.name = sym(name);
+    return add(l, TOP_size, &a, NULL, 0);
+}
+
+/* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
+static const char *counter_name(int counter, int word, char *out)
+{
+    static const char *const what[] = {"first", "outer", "inner"};
+
+    snprintf(out, 24, "c%d_%s", counter, what[word]);
+    return out;
+}
+
+static TileRef counter_word(Lower *l, int counter, int word) { return size_of(l, counter_name(counter, word, (char[24]){0})); }
+
+static TileRef number_tile(Lower *l, TileRef index)
+{
+    TAttr a = tattr_none;
+
+    a.dtype = DT_int64;
+    return add(l, TOP_to_tile, &a, &index, 1);
+}
+
+/* from, from + 1, ... along the rows or the elements of a tile, times a step. */
+static TileRef run_of(Lower *l, TileRef from, bool columns, TileRef step)
+{
+    TAttr a = tattr_none;
+    TileRef in[2];
+
+    a.dtype = DT_int64;
+    a.axis = (int8_t)(columns != is_upright(l));
+    set_shape(l, &a, columns ? 1 : l->s->m, columns ? l->s->n : 1);
+    in[0] = add(l, TOP_iota, &a, &from, 1);
+    if (!step.node)
+        return in[0];
+    a = tattr_none;
+    a.op = OP_mul;
+    in[1] = number_tile(l, step);
+    return add(l, TOP_map, &a, in, 2);
+}
+
+/* The numbers of the elements of a block, int64: first + row * outer + column * inner. */
+static TileRef emit_counter(Lower *l, int i)
+{
+    StrideClass c = l->counts[i];
+    TileRef first = counter_word(l, i, 0), outer = c.outer ? counter_word(l, i, 1) : none(), inner = none(), row, x[2];
+    TAttr a = tattr_none;
+
+    if (c.outer && l->s->m == 1) {                      /* one row: it is a number of all */
+        first = add2(l, TOP_iadd, first, add2(l, TOP_imul, l->row0, outer));
+        c.outer = 0;
+    }
+    row = c.outer ? run_of(l, l->row0, false, outer) : none();
+    if (c.inner == 1) {
+        x[0] = run_of(l, add2(l, TOP_iadd, first, l->col), true, none());
+    } else {
+        inner = c.inner ? run_of(l, l->col, true, counter_word(l, i, 2)) : none();
+        x[0] = number_tile(l, first);
+        a.op = OP_add;
+        x[1] = inner;
+        x[0] = c.inner ? add(l, TOP_map, &a, x, 2) : x[0];
+    }
+    a.op = OP_add;
+    x[1] = row;
+    return c.outer ? add(l, TOP_map, &a, x, 2) : x[0];
+}
+
+/* What follows from elements' numbers: places along an axis, random numbers. */
+static TileRef emit_numbered(Lower *l, const RegionValue *v)
+{
+    TileRef number = emit_counter(l, v->counter);
+
+    if (!l->ok || v->node->op == OP_iota)
+        return convert(l, number, (DType)v->node->type[0].dtype, NULL);
+    number = schedule_random(&l->b, v->node, get(l, value_index(l, v->node->in[0].node)), number);
+    l->ok &= number.node != NULL;
+    return number;
+}
+
 /* A result lies among the other rows, a buffer holds those of the group alone. */
 static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out; }
 
@@ -272,6 +358,9 @@ static TileRef inside_value(Lower *l, int v)
         return load_kept(l, v);
     if (region_moves(x->node))
         return get(l, value_index(l, x->node->in[0].node));
+    l->b.span = x->node->span;
+    if (x->counter >= 0)
+        return emit_numbered(l, x);
     for (int i = 0; i < x->node->nin; i++)
         in[i] = get(l, value_index(l, x->node->in[i].node));
     l->b.span = x->node->span;
@@ -297,7 +386,7 @@ static void find_steady(Lower *l)
     }
     for (int v = 0; v < l->r->nvalues; v++) {
         const RegionValue *x = &l->r->value[v];
-        bool all = x->inside;
+        bool all = x->inside && (x->counter < 0 || !l->counts[x->counter].inner);
         for (int i = 0; all && i < x->node->nin; i++)
             all = l->steady[value_index(l, x->node->in[i].node)];
         l->steady[v] |= all || is_row(l, v);
@@ -506,8 +595,10 @@ static void add_views(Lower *l)
 {
     int nin = l->body->params.n;
 
-    for (int i = 0; i < nin; i++)
-        l->view[i] = add_view(l, "x", i, (DType)l->body->params.at[i]->type[0].dtype, l->stride[i]);
+    for (int i = 0; i < nin; i++) {
+        const RegionValue *v = region_value(l->r, l->body->params.at[i]);
+        l->view[i] = add_view(l, "x", i, v && v->key ? DT_uint64 : (DType)l->body->params.at[i]->type[0].dtype, l->stride[i]);
+    }
     for (int i = 0; i < l->body->results.n; i++)
         l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i]);
 }
@@ -532,20 +623,19 @@ static void add_buffers(Lower *l)
     }
 }
 
-static TileRef size_of(Lower *l, const char *name)
-{
-    TAttr a = tattr_none;
-
-    a.name = sym(name);
-    return add(l, TOP_size, &a, NULL, 0);
-}
-
 static TileRef group_of(Lower *l, int axis)
 {
     TAttr a = tattr_none;
 
     a.axis = (int8_t)axis;
     return add(l, TOP_group, &a, NULL, 0);
+}
+
+/* Sizes of a launch have places, used or not. */
+static void name_counters(Lower *l)
+{
+    for (int i = 0; i < 3 * l->r->ncounters; i++)
+        tile_size(l->k, sym(counter_name(i / 3, i % 3, (char[24]){0})));
 }
 
 static void set_grid(Lower *l)
@@ -555,6 +645,7 @@ static void set_grid(Lower *l)
     vec_push(&l->k->grid, dim_cdiv(n0, l->s->m));
     if (!is_reduced_region(l))
         vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
+    name_counters(l);
 }
 
 static void emit_map_kernel(Lower *l)
@@ -599,12 +690,19 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
         out[i].inner = (has & inner) || i >= nin;
         out[i].outer = has & ~inner || i >= nin ? STRIDE_ANY : 0;
     }
+    for (int i = 0; i < r->ncounters; i++) {
+        uint16_t has = 0;
+        for (int k = 0; k < r->counter[i].n; k++)
+            has |= (uint16_t)(1u << r->counter[i].axis[k]);
+        out[nin + body->results.n + i] = (StrideClass){has & ~inner ? STRIDE_ANY : 0, has & inner ? 1 : 0};
+    }
 }
 
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
 {
     const char *name = s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns";
-    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .k = tile_kernel_new(sym(name)), .ok = true};
+    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .counts = stride + body->params.n + body->results.n,
+               .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};
 

@@ -50,26 +50,39 @@ static Node *product_operand(Graph *g, const Node *product)
     return graph_append(g, OP_convert, &a, &(GValue){p, 0}, 1, product->type, 1, product->span);
 }
 
+static bool is_place(const Node *n) { return n->op == OP_argmax || n->op == OP_argmin; }
+
+static bool has_place(const Graph *body)
+{
+    bool has = false;
+
+    for (const Node *n = body->first; n; n = n->next)
+        has |= is_place(n);
+    return has;
+}
+
 Graph *schedule_epilogue(Graph *body, const Node **product)
 {
     Node **at;
     Graph *g;
 
     *product = find_product(body);
-    if (!*product)
+    if (!*product && !has_place(body))
         return graph_ref(body);
     g = graph_new(body->name);
     at = tsr_calloc(sizeof *at * (body->nnodes + 1));
     for (int i = 0; i < body->params.n; i++)
         at[body->params.at[i]->id] = graph_param(g, &body->params.at[i]->type[0]).node;
-    at[(*product)->id] = product_operand(g, *product);
+    if (*product)
+        at[(*product)->id] = product_operand(g, *product);
     for (const Node *n = body->first; n; n = n->next) {
         GValue in[8];
         if (at[n->id])
             continue;
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
-        at[n->id] = graph_append(g, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
+        at[n->id] = is_place(n) ? schedule_place_of_extreme(g, n, in[0].node)
+                                : graph_append(g, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
     }
     for (int i = 0; i < body->results.n; i++)
         graph_result(g, (GValue){at[body->results.at[i].node->id], body->results.at[i].index});

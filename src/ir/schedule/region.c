@@ -8,6 +8,7 @@
 #include "ir/schedule/region.h"
 
 #include "runtime/kernel_util.h"
+#include "runtime/kernels.h"
 #include "runtime/loops.h"
 
 #include <stddef.h>
@@ -62,6 +63,8 @@ static bool takes_reduce(const Node *n)
         return !n->attr->kind && raw_is_lane(accum_dtype(n->attr, in, out));
     case OP_max: case OP_min: case OP_any: case OP_all:
         return true;
+    case OP_argmax: case OP_argmin:                     /* of which extreme.c makes a reduction, and places along one axis */
+        return n->attr->naxes == 1;
     default:
         return false;
     }
@@ -100,6 +103,18 @@ bool region_moves(const Node *n)
     }
 }
 
+/* Places along an axis; bits and uniform numbers, each of which a block of the generator gives by itself (numbered.c). */
+static bool takes_numbers(const Node *n)
+{
+    const TType *y = &n->type[0];
+
+    if (n->op == OP_iota)
+        return y->rank > 0;
+    if (n->op != OP_random || (n->attr->kind != DIST_BITS && n->attr->kind != DIST_UNIFORM))
+        return false;
+    return n->attr->kind == DIST_BITS ? dtype_is_int((DType)y->dtype) : dtype_is_float((DType)y->dtype);
+}
+
 bool region_copies(const Node *n)
 {
     Dim d[REGION_AXES];
@@ -117,6 +132,7 @@ bool region_takes(const Node *n)
     case FAM_MAP: return takes_map(n);
     case FAM_REDUCE: return takes_reduce(n);
     case FAM_MOVE: return region_moves(n);
+    case FAM_MAKE: case FAM_RANDOM: return takes_numbers(n);
     default: return false;
     }
 }
@@ -169,7 +185,7 @@ static int add_value(Finder *f, const Node *n, bool inside)
 
     if (v == REGION_VALUES || f->nclasses + y->rank > CLASSES || y->rank > REGION_AXES || n->nout != 1)
         return -1;
-    f->r->value[v] = (RegionValue){.node = n, .inside = inside};
+    f->r->value[v] = (RegionValue){.node = n, .inside = inside, .counter = -1};
     file_value(f, v);
     f->rank[v] = y->rank;
     for (int i = 0; i < y->rank; i++) {
@@ -240,15 +256,40 @@ static bool link_reshape(Finder *f, int from, int to)
     return true;
 }
 
+/* Keys: their leading axes are the result's, the last one holds the two words of an element. */
+static bool link_key(Finder *f, int from, int to)
+{
+    int last = f->rank[from] - 1;
+
+    f->at[from][last] = -1;
+    for (int i = 0; i < last; i++)
+        if (!join_classes(f, f->at[from][i], f->at[to][i]))
+            return false;
+    return true;
+}
+
+/* The operand's value, from outside unless it is there. A value is a key for all that take it, or for none; -1: it cannot be. */
+static int operand_value(Finder *f, GValue v, bool key)
+{
+    int from = value_at(f, v.node);
+
+    if (v.index || (key && region_copies(v.node)))
+        return -1;
+    if (from < 0 && (from = add_value(f, v.node, false)) >= 0)
+        f->r->value[from].key = key;
+    return from < 0 || f->r->value[from].key != key ? -1 : from;
+}
+
 static bool link_node(Finder *f, const Node *n, int to)
 {
     bool ok = true;
 
     for (int i = 0; ok && i < n->nin; i++) {
-        int from = value_at(f, n->in[i].node);
-        if (n->in[i].index || (from < 0 && (from = add_value(f, n->in[i].node, false)) < 0))
+        int from = operand_value(f, n->in[i], n->op == OP_random);
+        if (from < 0)
             return false;
         switch (n->op) {
+        case OP_random: ok = link_key(f, from, to); break;
         case OP_permute: ok = link_permute(f, n, from, to); break;
         case OP_reshape: ok = link_reshape(f, from, to); break;
         case OP_broadcast: ok = align(f, from, to); break;
@@ -330,6 +371,46 @@ static bool place_value(Finder *f, int v, const int *class)
             return false;
         x->axis[i] = (int8_t)a;
         x->has |= (uint16_t)(1u << a);
+    }
+    return true;
+}
+
+/* The value's elements are numbered along these axes: an iota's one; of random numbers all but those of their keys. */
+static void number_axes(const Finder *f, int v, RegionCounter *out)
+{
+    const RegionValue *x = &f->r->value[v];
+    const Attr *a = x->node->attr;
+    int rank = f->rank[v], first = rank + (a->naxes ? a->axis[0] : -1), end = first + 1;
+
+    if (x->node->op == OP_random) {
+        first = gvalue_type(x->node->in[0])->rank - 1;
+        end = rank;
+    }
+    out->n = 0;
+    for (int i = first; i < end; i++)
+        if (x->axis[i] >= 0)
+            out->axis[out->n++] = x->axis[i];
+}
+
+static bool same_counter(const RegionCounter *a, const RegionCounter *b) { return a->n == b->n && !memcmp(a->axis, b->axis, (size_t)a->n); }
+
+/* Values that are numbered alike share a counter. false: there are too many. */
+static bool find_counters(const Finder *f)
+{
+    Region *r = f->r;
+
+    for (int v = 0; v < r->nvalues; v++) {
+        RegionValue *x = &r->value[v];
+        RegionCounter c;
+        if (!x->inside || (x->node->op != OP_iota && x->node->op != OP_random))
+            continue;
+        number_axes(f, v, &c);
+        for (x->counter = 0; x->counter < r->ncounters && !same_counter(&r->counter[x->counter], &c); )
+            x->counter++;
+        if (x->counter == REGION_COUNTERS)
+            return false;
+        if (x->counter == r->ncounters)
+            r->counter[r->ncounters++] = c;
     }
     return true;
 }
@@ -419,7 +500,7 @@ bool region_of(Node *const *node, int n, bool (*is_out)(void *st, const Node *n)
     f->r = out;
     f->nclasses = 0;
     memset(f->place, -1, sizeof f->place);
-    ok = link_all(f, node, n, is_out, st) && place_all(f) && find_passes(f);
+    ok = link_all(f, node, n, is_out, st) && place_all(f) && find_counters(f) && find_passes(f);
     tsr_free(f);
     return ok;
 }

@@ -18,7 +18,7 @@
 
 #include "ir/graph/graph.h"
 
-enum { REGION_AXES = 16, REGION_VALUES = 160, REGION_OPERANDS = 24 };
+enum { REGION_AXES = 16, REGION_VALUES = 160, REGION_OPERANDS = 24, REGION_COUNTERS = 4 };
 
 typedef struct RegionValue {
     const Node *node;
@@ -27,17 +27,24 @@ typedef struct RegionValue {
     int8_t pass;                /* the time a row is gone over when it is first known; of a row's values: before that time */
     bool inside;                /* computed by the region; else it comes from outside */
     bool out;                   /* used outside */
+    bool key;                   /* keys of random numbers, which come from outside: pairs of words, each pair one element */
+    int8_t counter;             /* of a value that its elements' numbers give (`iota`, `random`): which of the region's; -1: none */
 } RegionValue;
+
+/* A number that each element of the region has: its place in row-major order along these axes. */
+typedef struct RegionCounter { int8_t n, axis[REGION_AXES]; } RegionCounter;
 
 typedef struct Region {
     int naxes, nkept;           /* the axes that are reduced come last, in row-major order */
     Dim size[REGION_AXES];
+    int ncounters;
+    RegionCounter counter[REGION_COUNTERS];
     int nvalues;
     RegionValue value[REGION_VALUES];
     int npasses;                /* 1: without a reduction */
 } Region;
 
-/* What a region may hold: elementwise ops, sums and extremes, and moves that only rename axes. */
+/* What a region may hold: elementwise ops, sums and extremes, moves that only rename axes, and what follows from elements' numbers. */
 bool region_takes(const Node *n);
 /* Values that each region makes for itself: constants of one element, `full`. */
 bool region_copies(const Node *n);

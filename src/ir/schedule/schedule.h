@@ -42,7 +42,7 @@ Graph *schedule_fuse(Graph *g);
 /* Both, where fused nodes then keep less between them: the graph as compiled functions run it. NULL: as it is. */
 Graph *schedule_make(Graph *g);
 
-/* May parts of a sum over everything have its own dtype? A sum that accumulates in a wider one is rounded once. */
+/* May parts of a sum over everything have its own dtype? A sum that accumulates in a wider one is rounded once; a place is none of a part. */
 bool schedule_totals_as_it_is(const Node *n);
 
 /* The accumulator of a matrix product that a body may begin with, whose lanes are f32 or f64; DT_NONE: n is none. */
@@ -50,22 +50,30 @@ DType schedule_accum(const Node *n);
 
 /*
  * A body that holds a matrix product is two steps: the product, and what is left, the epilogue, with the product's lanes as
- * one more operand, the last.  *product: the node in the body; NULL: there is none, and the body itself is given, a new reference.
+ * one more operand, the last.  *product: the node in the body; NULL: there is none.  In what is given argmax and argmin are said by
+ * other ops; where there is nothing of all this it is the body itself.  A new reference.
  */
 Graph *schedule_epilogue(Graph *body, const Node **product);
+Node *schedule_place_of_extreme(Graph *g, const Node *n, Node *x);      /* n, an argmax or argmin, of x: nodes behind the others of g */
 
 /*
  * How an operand or result steps along the outer and the inner axis: 0 not at all, 1 by one element, STRIDE_ANY.
- * Operands of the body come first, then its results.
+ * Operands of the body come first, then its results, then the region's counters, whose numbers so step.
  */
 typedef struct StrideClass { int8_t outer, inner; } StrideClass;
 
-/* How operands and results step that lie row by row in the region's order: one for each, room for REGION_OPERANDS. */
+/* How operands, results and counters step that lie row by row in the region's order: one for each, room for REGION_OPERANDS. */
 void schedule_row_major(const Graph *body, const Region *r, StrideClass *out);
 
 /*
+ * Random numbers (numbered.c): the values of node, a draw that region.h takes, of a tile of keys (uint64, a pair of words each) and one of
+ * elements' numbers (int64).  NULL: b->err says why not.
+ */
+TileRef schedule_random(TileBuilder *b, const Node *node, TileRef key, TileRef number);
+
+/*
  * The kernel of a body: views as its operands, then its results, each with an outer and an inner axis, for columns the
- * other way round; sizes n0 and n1.
+ * other way round; sizes n0 and n1, and for each counter its first number and its steps along both axes.
  */
 TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err);
 
