@@ -107,12 +107,15 @@ static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallAr
 static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
                            Ast *node)
 {
+    const TType *tensor = want->kind == TY_TENSOR ? want->tensor : NULL, *need;
+
     C->last = NULL;
     if (argument_fits(C, f, p, a, want, b, node))
         return true;
-    if (f->around->home != C->home && want->kind == TY_TENSOR && a->type->kind == TY_TENSOR)
-        story_between_files(C, f, p, type_subst(want, b->from, b->to, b->n)->tensor, a->type->tensor, a->node, node);
-    origin_declared(C, f, p, want->kind == TY_TENSOR ? want->tensor : NULL, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
+    need = tensor ? type_subst(want, b->from, b->to, b->n)->tensor : NULL;
+    if (f->around->home != C->home && tensor && a->type->kind == TY_TENSOR)
+        story_between_files(C, f, p, need, a->type->tensor, a->node, node);
+    origin_declared(C, f, p, tensor, need, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
                     AST_IS(a->node, Arg) ? AST_AS(a->node, Arg)->value : a->node);
     return false;
 }

@@ -190,6 +190,7 @@ struct Check {
     int mixed;                  /* inside `with precision(...)` or `with numerics(...)` */
     int depth, calls;
     long fuel;
+    bool apart;                 /* deciding whether a library raises: sizes of other names differ */
     bool names_wrong;           /* names were reported before: what they mean is not sure */
     bool setattr_used;
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
@@ -213,7 +214,7 @@ void origin_of(Check *C, Diag *d, Ast *e, Dim size);                    /* of an
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n);     /* of the operands of node, in the program */
 void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value);
 void origin_policies(Check *C, Diag *d, Ast *node);      /* of its operands */
-void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg);
+void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *need, const TType *got, Ast *arg);
 
 /* vars.c */
 const Type *prelude_type(Check *C, int row);
@@ -248,6 +249,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
+int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b);       /* of a comparison; in the same way */
 void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of several elements; after expr(test) */
 
 /* flow.c */
@@ -279,6 +281,7 @@ typedef enum {
     TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
     TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
     TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
+    TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
     TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
     TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
 } Transform;
@@ -389,6 +392,7 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);
 /* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);
+void tensor_axis_report(Check *C, const TType *x, int64_t axis, const char *name, Ast *node);     /* E0308: x has no such axis, in name() */
 bool tensor_has_rule(Check *C, const char *name);
 /* The result of a native that has a tensor rule; false: it has none. */
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out);

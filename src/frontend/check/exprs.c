@@ -315,6 +315,7 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 static const Type *compare(Check *C, AstCompare *c)
 {
     const Type *left = expr(C, c->left), *r = type_of_kind(TY_BOOL);
+    int known;
 
     for (int i = 0; i < c->rest.n; i++) {
         AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
@@ -325,6 +326,8 @@ static const Type *compare(Check *C, AstCompare *c)
             r = x->op <= AOP_GE ? T_ANY : r;
         else
             host_order(C, (int)x->op, left, right, i ? AST_AS(c->rest.at[i - 1], CompareItem)->right : c->left, x->right);
+        if (c->rest.n == 1 && r->kind == TY_BOOL && !C->kernel && (known = truth_of_types(C, x->op, left, right)) >= 0)
+            r = type_bool(known);
         left = right;
     }
     return r;

@@ -93,9 +93,22 @@ static void unhide(const Hiding *h)
 
 /* ------------------------------------------------------------- branches */
 
+/* Does the condition hold? -1: not known. One behind which a library raises is its check of arguments. */
+static int condition(Check *C, AstIf *s)
+{
+    int r = truth(C, s->test);
+
+    if (r >= 0 || !C->home->library || C->kernel || s->body.n != 1 || s->body.at[0]->kind != AST_Raise)
+        return r;
+    C->apart = true;
+    r = truth(C, s->test);
+    C->apart = false;
+    return r > 0 ? r : -1;
+}
+
 void flow_if(Check *C, AstIf *s)
 {
-    int r = truth(C, s->test), facts = C->facts;
+    int r = condition(C, s), facts = C->facts;
     Hiding h;
     Fork at;
     Way first, second;

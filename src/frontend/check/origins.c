@@ -89,31 +89,39 @@ static void label_policy(Trace *t, const Type *at, Span span, const char *what)
         diag_label(t->d, span, "%s %s", element_text(at->tensor->dtype, at->tensor->policy), what);
 }
 
+/* Is the line spoken of already: by the same words, or at a place that this one lies in or around? */
+static bool labelled(const Diag *d, Span span, const char *text)
+{
+    for (int i = 0; i < d->labels.n; i++) {
+        Span s = d->labels.at[i].span;
+        if (source_place(s.lo).line == source_place(span.lo).line && ((s.lo < span.hi && span.lo < s.hi) || !strcmp(d->labels.at[i].text, text)))
+            return true;
+    }
+    return false;
+}
+
 /* "32 comes from here"; where no size is asked for, "Tensor[32, f32] comes from here". e: the expression there, or NULL. */
 static void label(Trace *t, const Ast *e, Span span, const char *what)
 {
-    uint32_t line = source_place(span.lo).line;
-    StrBuf size = {0};
+    StrBuf text = {0};
 
     if (t->policy) {
         label_policy(t, e ? type_found(e) : NULL, span, what);
         return;
     }
-    if (t->d->labels.n >= LABELS || source_place(t->d->span.lo).line == line || !span.hi)
+    if (t->d->labels.n >= LABELS || source_place(t->d->span.lo).line == source_place(span.lo).line || !span.hi)
         return;
-    for (int i = 0; i < t->d->labels.n; i++)
-        if (source_place(t->d->labels.at[i].span.lo).line == line)
-            return;
-    if (t->size == DIM_BAD) {
-        if (e && !type_is_any(type_found(e)))
-            diag_label(t->d, span, "%s %s", type_text(type_found(e)), what);
-        else
-            diag_label(t->d, span, "%s", what);
-        return;
+    if (t->size != DIM_BAD) {
+        dim_print(t->size, &text);
+        sb_printf(&text, " %s", what);
+    } else if (e && !type_is_any(type_found(e))) {
+        sb_printf(&text, "%s %s", type_text(type_found(e)), what);
+    } else {
+        sb_printf(&text, "%s", what);
     }
-    dim_print(t->size, &size);
-    diag_label(t->d, span, "%s %s", sb_str(&size), what);
-    sb_done(&size);
+    if (!labelled(t->d, span, t->size == DIM_BAD ? "" : sb_str(&text)))
+        diag_label(t->d, span, "%s", sb_str(&text));
+    sb_done(&text);
 }
 
 /* The types in a tree are those of its last walk, perhaps for another call: have those of this frame. */
@@ -234,13 +242,24 @@ static void trace_attribute(Trace *t, AstAttribute *a)
     trace(t, a->value);
 }
 
+/* [a, b] of unlike tensors, whose own type says nothing of sizes. */
+static bool display_mentions(const Ast *e, Dim size)
+{
+    AstSeq elts = AST_IS(e, List) ? AST_AS(e, List)->elts : AST_IS(e, Tuple) ? AST_AS(e, Tuple)->elts : (AstSeq){0};
+
+    for (int i = 0; i < elts.n; i++)
+        if (!type_is_any(elts.at[i]->type) && elts.at[i]->type->kind == TY_TENSOR && mentions(elts.at[i]->type, size, 0))
+            return true;
+    return false;
+}
+
 /* Those of the parts that have the size; none of them: it is made here. */
 static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
 {
     bool any = false;
 
     for (int i = 0; i < n; i++)
-        if (part[i] && mentions(part[i]->type, t->size, 0)) {
+        if (part[i] && (mentions(part[i]->type, t->size, 0) || display_mentions(part[i], t->size))) {
             any = true;
             trace(t, part[i]);
         }
@@ -356,8 +375,8 @@ void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
     }
 }
 
-/* An argument that its parameter does not take: both sides, and the parameter that gave a shared name its size. */
-void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg)
+/* An argument that its parameter does not take, in this call `need`: both sides, and the parameter that gave a shared name its size. */
+void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *need, const TType *got, Ast *arg)
 {
     Diag *d = C->last;
 
@@ -368,7 +387,7 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
     if (!want || !got || want->rank != got->rank || want->rank == RANK_UNKNOWN)
         return;
     for (int i = 0; i < want->rank; i++) {
-        if (dim_eq(want->shape[i], got->shape[i], NULL, NULL) == DIM_PROVED)
+        if (dim_eq(need->shape[i], got->shape[i], NULL, NULL) == DIM_PROVED)
             continue;
         for (int k = 0; k < f->params.n; k++) {
             const AstParam *q = AST_AS(f->params.at[k], Param);

@@ -158,11 +158,15 @@ const Type *tensor_of_dtype(const TType *t)
     return tensor_made(t, RANK_UNKNOWN, NULL);
 }
 
-static void axis_error(TCall *c, const TType *x, const char *axis, const char *rank)
+void tensor_axis_report(Check *C, const TType *x, int64_t k, const char *name, Ast *node)
 {
-    Diag *d = REPORT(c->C, E0308, c->node->span, axis, shape_of(x), rank);
+    char axis[24], rank[24];
+    Diag *d;
 
-    diag_note(d, "in %s()", c->name);
+    snprintf(axis, sizeof axis, "%d", (int)k);
+    snprintf(rank, sizeof rank, "%d", x->rank);
+    d = REPORT(C, E0308, node->span, axis, shape_of(x), rank);
+    diag_note(d, "in %s()", name);
     if (x->rank)
         diag_help(d, "its axes are 0 to %d, or from the end -1 to -%d", x->rank - 1, x->rank);
 }
@@ -170,14 +174,11 @@ static void axis_error(TCall *c, const TType *x, const char *axis, const char *r
 int tcall_axis(TCall *c, const TType *x, const CallArg *a)
 {
     int64_t k;
-    char axis[24], rank[24];
 
     if (!a || !type_int_value(a->type, &k) || x->rank == RANK_UNKNOWN || (!x->rank && (k == 0 || k == -1)))
         return -1;                          /* 0 and -1 name the axis that one element has not */
     if (k >= x->rank || k < -x->rank) {
-        snprintf(axis, sizeof axis, "%d", (int)k);
-        snprintf(rank, sizeof rank, "%d", x->rank);
-        axis_error(c, x, axis, rank);
+        tensor_axis_report(c->C, x, k, c->name, c->node);
         return -2;
     }
     return (int)(k < 0 ? k + x->rank : k);

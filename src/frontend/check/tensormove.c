@@ -254,12 +254,18 @@ static const Type *join_list(TCall *c, bool stacking)
 {
     TType in[ITEMS_MAX], out[2];
     const CallArg *list = tcall_arg(c, 0, "tensors", "xs"), *a = tcall_arg(c, 1, "dim", "axis");
+    const Type *each;
     Attr at = attr_default();
     int64_t axis = 0;
     int n = list ? tensors_of(list->type, in) : -1, nout, code;
     StrBuf err = {0};
     bool ok, open = false, no_dtype = false;
 
+    if (n < 0 && list && !type_is_any(list->type) && list->type->kind == TY_LIST && (each = element_of(list->type))->kind == TY_TENSOR) {
+        in[0] = *each->tensor;                      /* any number of tensors like this one */
+        in[0].rank += in[0].rank != RANK_UNKNOWN && stacking;
+        tcall_axis(c, &in[0], a);
+    }
     if (n < 0 || (a && !type_int_value(a->type, &axis)))
         return tensor_unknown();
     for (int i = 0; i < n; i++)

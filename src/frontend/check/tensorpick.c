@@ -253,11 +253,15 @@ const Type *rule_factors(TCall *c)
     TType in, out[4];
     int n = 0, code = 0;
     StrBuf err = {0};
-    bool ok;
+    bool ok, no_dtype = x && x->dtype == DT_NONE;
 
-    if (!x || x->rank == RANK_UNKNOWN || ttype_is_open(x))
+    if (!x || x->rank == RANK_UNKNOWN)
         return T_ANY;
     in = *x;
+    if (no_dtype)
+        in.dtype = DT_f32;
+    if (ttype_is_open(&in))
+        return T_ANY;
     memset(out, 0, sizeof out);
     ok = op_infer((OpId)c->rule->op, &a, &in, 1, out, &n, &err, &code);
     if (!ok)
@@ -265,9 +269,34 @@ const Type *rule_factors(TCall *c)
     sb_done(&err);
     if (!ok || n > 4)
         return T_ANY;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (no_dtype && out[i].dtype != DT_int32)
+            out[i].dtype = DT_NONE;
         m[i] = type_tensor(&out[i]);
+    }
     return n == 1 ? m[0] : type_tuple(m, n);
+}
+
+/* solve_triangular(a, b): b's sizes, or their mistake. */
+const Type *rule_triangular(TCall *c)
+{
+    const TType *a = tcall_tensor(c, 0), *b = tcall_tensor(c, 1);
+    Attr at = attr_default();
+    TType in[2];
+    const Type *r;
+
+    if (!a || !b || a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN || b->rank < 1)
+        return tensor_unknown();
+    in[0] = *a;
+    in[1] = *b;
+    if (b->rank == 1)
+        in[1].rank = 2, in[1].shape[1] = 1;
+    r = tensor_infer(c->C, OP_triangular_solve, &at, in, 2, c->node);
+    if (b->rank > 1 || r->kind != TY_TENSOR || r->tensor->rank != 2)
+        return r;
+    in[1] = *r->tensor;
+    in[1].rank = 1;
+    return type_tensor(&in[1]);
 }
 
 /* ------------------------------------------------------------- random numbers */

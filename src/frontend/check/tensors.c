@@ -110,6 +110,25 @@ static void describe_witness(Dim a, Dim b, Diag *d)
     sb_done(&text);
 }
 
+/* a @ b of two axes at least: their inner sizes, or else the leading ones that do not broadcast. */
+static void describe_product(const TType *a, const TType *b, Diag *d, Dim *pair)
+{
+    pair[0] = a->shape[a->rank - 1];
+    pair[1] = b->shape[b->rank - 2];
+    if (dims_differ(pair[0], pair[1])) {
+        describe_witness(pair[0], pair[1], d);
+        diag_help(d, "transpose one side with .T, or give the sides the same inner size");
+        return;
+    }
+    for (int i = 3; i <= a->rank && i <= b->rank; i++)
+        if (a->shape[a->rank - i] != 1 && b->shape[b->rank - i] != 1 && dims_differ(a->shape[a->rank - i], b->shape[b->rank - i])) {
+            pair[0] = a->shape[a->rank - i];
+            pair[1] = b->shape[b->rank - i];
+            break;
+        }
+    diag_help(d, "give both sides the same leading axes, or one of them axes of size 1 there");
+}
+
 static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf *err, int code, Ast *node)
 {
     Diag *d = REPORT(C, code == 4 ? E0401 : E0306, node->span, err->s);
@@ -126,18 +145,15 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
     }
     if (nin == 2 && op_info[op].family == FAM_MAP)
         describe_broadcast(&in[0], &in[1], d, &known, pair);
-    if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1) {
-        describe_witness(in[0].shape[in[0].rank - 1], in[1].shape[in[1].rank - 2], d);
-        diag_help(d, "transpose one side with .T, or give the sides the same inner size");
-    } else if (known) {
+    if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1)
+        describe_product(&in[0], &in[1], d, pair);
+    else if (known) {
         diag_help(d, "if the sizes must be equal, give them the same name or number");
         diag_help(d, "reshape or unsqueeze one side so that the axes line up");
     } else {
         diag_help(d, "print the shapes before this line, or check with --shapes");
     }
-    if (op == OP_matmul && nin == 2 && in[0].rank > 1 && in[1].rank > 1)
-        pair[0] = in[0].shape[in[0].rank - 1], pair[1] = in[1].shape[in[1].rank - 2];
-    else if (op == OP_conv)
+    if (op == OP_conv)
         pair[0] = in[0].shape[1], pair[1] = in[1].shape[1];
     origins(C, d, node, pair, pair[1] == DIM_BAD ? 1 : 2);
 }
@@ -529,9 +545,20 @@ static bool index_in_range(Check *C, const TType *x, const Type *k, int axis, As
 }
 
 /* The elements where the mask says so, over its axes. */
-static const Type *masked(const TType *x, const TType *mask)
+static const Type *masked(Check *C, const TType *x, const TType *mask, Ast *node)
 {
     TType r = *x;
+    StrBuf text = {0};
+
+    for (int i = 0; i < mask->rank && !C->lenient; i++)
+        if (dims_differ(mask->shape[i], x->shape[i])) {
+            sb_printf(&text, "the mask %s does not fit %s: axis %d has size ", shape_of(mask), shape_of(x), i);
+            dim_print(x->shape[i], &text);
+            diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a mask has the sizes of the axes that it stands for; where() broadcasts");
+            origins(C, C->last, node, (Dim[]){x->shape[i], mask->shape[i]}, 2);
+            sb_done(&text);
+            return unknown_like(x);
+        }
 
     r.rank = 0;
     r.weak = 0;
@@ -591,7 +618,7 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if (!plain) {                                   /* masks and integer tensors */
         const Type *k = list.n == 1 ? expr(C, index) : T_ANY;
         if (k->kind == TY_TENSOR && k->tensor->dtype == DT_bool && k->tensor->rank != RANK_UNKNOWN && k->tensor->rank <= x->rank)
-            return masked(x, k->tensor);
+            return masked(C, x, k->tensor, node);
         if (k->kind != TY_TENSOR || k->tensor->dtype == DT_NONE || !dtype_is_int((DType)k->tensor->dtype) ||
             k->tensor->rank == RANK_UNKNOWN || !x->rank || k->tensor->rank + x->rank > 16)
             return unknown_like(x);

@@ -22,7 +22,7 @@ enum { ARGNUM = 8, GIVEN = 16, AUX = 17, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12
 static const struct { const char *name; Transform which; } makers[] = {
     {"grad", TRANSFORM_GRAD}, {"value_and_grad", TRANSFORM_VALUE_AND_GRAD}, {"vmap", TRANSFORM_VMAP}, {"scan", TRANSFORM_SCAN},
     {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED}, {"export", TRANSFORM_STAGED},
-    {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME},
+    {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME}, {"vjp", TRANSFORM_VJP}, {"jvp", TRANSFORM_JVP},
 };
 
 /* ------------------------------------------------------------- trees of tensors */
@@ -60,6 +60,17 @@ static TType *drop_axis(TType *t, const void *with)
     return t;
 }
 
+/* May they be the same? */
+static bool sizes_agree(const TType *a, const TType *b)
+{
+    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
+        return true;
+    for (int i = 0; i < a->rank && i < b->rank; i++)
+        if (dims_differ(a->shape[i], b->shape[i]))
+            return false;
+    return a->rank == b->rank;
+}
+
 typedef struct { int axis; Dim size; } NewAxis;
 
 static TType *drop_policy(TType *t, const void *with)
@@ -95,13 +106,6 @@ static Dim axis_size(const Type *t, int axis)
 
 /* ------------------------------------------------------------- vmap */
 
-static bool differ(Dim a, Dim b)
-{
-    DimAnswer r = dim_eq(a, b, NULL, NULL);
-
-    return (r == DIM_REFUTED || r == DIM_DIFFERS) && !dim_is_open(a) && !dim_is_open(b);
-}
-
 static void report_sizes(Check *C, Ast *node, const char *form, Dim a, Dim b)
 {
     StrBuf x = {0}, y = {0}, text = {0};
@@ -130,6 +134,11 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
         inner[i] = a->at[i];
         if (axis == AXIS_NONE && !a->at[i].name)
             continue;
+        if (axis < AXIS_UNKNOWN && !a->at[i].name && a->at[i].type->kind == TY_TENSOR && a->at[i].type->tensor->rank <= axis &&
+            a->at[i].type->tensor->rank != RANK_UNKNOWN) {
+            tensor_axis_report(C, a->at[i].type->tensor, axis, "vmap", node);
+            return T_ANY;
+        }
         inner[i].type = axis == AXIS_UNKNOWN ? NULL : change_tree(a->at[i].type, &(Change){drop_axis, &axis});
         if (!inner[i].type)
             inner[i].type = T_ANY;
@@ -137,7 +146,7 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
             continue;
         if (lead == DIM_BAD)
             lead = size;
-        else if (differ(lead, size)) {
+        else if (dims_differ(lead, size) && !dim_is_open(lead) && !dim_is_open(size)) {
             report_sizes(C, node, "vmap: the mapped axes have sizes %s and %s", lead, size);
             return T_ANY;
         }
@@ -172,6 +181,19 @@ static const Type *gradient_type(const TType *x)
     return type_tensor(&g);
 }
 
+/* May that be a scalar? false: no, reported. */
+static bool is_scalar(Check *C, const Type *value, Ast *node)
+{
+    Diag *d;
+
+    if (type_is_any(value) || value->kind != TY_TENSOR || value->tensor->rank == RANK_UNKNOWN || !value->tensor->rank)
+        return true;
+    d = REPORT(C, E0309, node->span, shape_of(value->tensor));
+    diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
+    diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
+    return false;
+}
+
 static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r;
@@ -185,12 +207,8 @@ static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
         g = gradient_type(g->tensor);
     if (aux)
         value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
-    if (!type_is_any(value) && value->kind == TY_TENSOR && value->tensor->rank != RANK_UNKNOWN && value->tensor->rank) {
-        Diag *d = REPORT(C, E0309, node->span, shape_of(value->tensor));
-        diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
-        diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
+    if (!is_scalar(C, value, node))
         return T_ANY;
-    }
     pair[0] = (t->value & 255) == TRANSFORM_GRAD ? g : r;
     pair[1] = (t->value & 255) == TRANSFORM_GRAD ? (aux && !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[1] : T_ANY) : g;
     return (t->value & 255) == TRANSFORM_GRAD && !aux ? g : type_tuple(pair, 2);
@@ -202,6 +220,8 @@ static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node
     const Type *r = call_type(C, t->ref, a, node), *x = a->n && !a->at[0].name ? a->at[0].type : T_ANY;
     TType j;
 
+    if (times == 2 && !is_scalar(C, r, node))
+        return T_ANY;
     if (type_is_any(r) || type_is_any(x) || r->kind != TY_TENSOR || x->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN ||
         x->tensor->rank == RANK_UNKNOWN || r->tensor->rank + times * x->tensor->rank > 15 || a->n != 1)
         return T_ANY;
@@ -210,6 +230,38 @@ static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node
         for (int k = 0; k < x->tensor->rank; k++)
             j.shape[j.rank++] = x->tensor->shape[k];
     return type_tensor(&j);
+}
+
+/* vjp(f, *xs): f's result, and a function. */
+static const Type *make_vjp(Check *C, const Type *f, const CallArgs *a, Ast *node)
+{
+    const Type *pair[2] = {call_type(C, f, &(CallArgs){a->at + 1, a->n - 1, a->open}, node), T_ANY};
+
+    return type_tuple(pair, 2);
+}
+
+/* jvp(f, xs, vs): f's result twice; each tangent has the sizes of its primal. */
+static const Type *make_jvp(Check *C, const Type *f, const Type *xs, const Type *vs, Ast *node)
+{
+    const Type *const *x, *const *v, *pair[2];
+    CallArg arg[ITEMS_MAX];
+    int n = type_items(xs, &x), nv = type_items(vs, &v);
+
+    if (n < 0 || n > ITEMS_MAX)
+        return T_ANY;
+    for (int i = 0; i < n; i++) {
+        arg[i] = (CallArg){NULL, x[i], node, 0};
+        if (i >= nv || type_is_any(x[i]) || type_is_any(v[i]) || x[i]->kind != TY_TENSOR || v[i]->kind != TY_TENSOR ||
+            sizes_agree(x[i]->tensor, v[i]->tensor))
+            continue;
+        StrBuf text = {0};
+        sb_printf(&text, "jvp: the primal has shape %s, its tangent %s", shape_of(x[i]->tensor), shape_of(v[i]->tensor));
+        diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a tangent has the shape of what it changes");
+        origins(C, C->last, node, &(Dim){DIM_BAD}, 1);
+        sb_done(&text);
+    }
+    pair[0] = pair[1] = call_type(C, f, &(CallArgs){arg, n, false}, node);
+    return type_tuple(pair, 2);
 }
 
 /* ------------------------------------------------------------- scan */
@@ -362,6 +414,13 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
         return false;
     value = which;
     *out = T_ANY;
+    if (which == TRANSFORM_VJP || which == TRANSFORM_JVP) {
+        if (f && which == TRANSFORM_VJP)
+            *out = make_vjp(C, f, a, node);
+        else if (f && a->n == 3 && !a->at[1].name && !a->at[2].name)
+            *out = make_jvp(C, f, a->at[1].type, a->at[2].type, node);
+        return true;
+    }
     if (which == TRANSFORM_SCAN && a->n >= 3 && !a->at[1].name && !a->at[2].name) {
         *out = a->n == 3 || a->at[3].name ? transform_scan(C, f, a->at[1].type, a->at[2].type, node) : T_ANY;
         return true;

@@ -24,8 +24,16 @@ static int among(const Type *t, const Type *all)
     return 0;
 }
 
+/* Are two sizes equal? In a library's check of its arguments, names that the program declared apart are different sizes. */
+static DimAnswer same_size(const Check *C, Dim a, Dim b)
+{
+    DimAnswer r = dim_eq(a, b, NULL, NULL);
+
+    return r == DIM_DIFFERS && C->apart && !C->lenient && !dim_is_open(a) && !dim_is_open(b) ? DIM_REFUTED : r;
+}
+
 /* Are two tuples of sizes equal? -1: not known. */
-static int same_sizes(const Type *a, const Type *b)
+static int same_sizes(const Check *C, const Type *a, const Type *b)
 {
     int same = 1;
 
@@ -37,7 +45,7 @@ static int same_sizes(const Type *a, const Type *b)
         const Type *x = a->item[i], *y = b->item[i];
         DimAnswer r = DIM_UNKNOWN;
         if (x->kind == TY_INT && y->kind == TY_INT && x->value != DIM_BAD && y->value != DIM_BAD)
-            r = dim_eq(x->value, y->value, NULL, NULL);
+            r = same_size(C, x->value, y->value);
         if (r == DIM_REFUTED)
             return 0;
         same = r == DIM_PROVED ? same : -1;
@@ -45,49 +53,53 @@ static int same_sizes(const Type *a, const Type *b)
     return same;
 }
 
-static int compare_truth(Check *C, AstCompare *c)
+int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b)
 {
-    AstCompareItem *x;
-    const Type *a, *b;
     DimAnswer r;
 
-    if (c->rest.n != 1)
-        return -1;
-    x = AST_AS(c->rest.at[0], CompareItem);
-    a = expr(C, c->left);
-    b = expr(C, x->right);
-    if (x->op == AOP_IS || x->op == AOP_IS_NOT) {
+    if (op == AOP_IS || op == AOP_IS_NOT) {
         if (b->kind == TY_NONE && a->kind == TY_NONE)
-            return x->op == AOP_IS;
+            return op == AOP_IS;
         if (b->kind == TY_NONE && !type_has_none(a) && a->kind != TY_UNSET)
-            return x->op == AOP_IS_NOT;
+            return op == AOP_IS_NOT;
         return -1;
     }
-    if (x->op == AOP_IN || x->op == AOP_NOT_IN)
-        return among(a, b) < 0 ? -1 : among(a, b) == (x->op == AOP_IN);
-    if (a->kind == TY_TUPLE && b->kind == TY_TUPLE && (x->op == AOP_EQ || x->op == AOP_NE)) {
-        int same = same_sizes(a, b);
-        return same < 0 ? same : same == (x->op == AOP_EQ);
+    if (op == AOP_IN || op == AOP_NOT_IN)
+        return among(a, b) < 0 ? -1 : among(a, b) == (op == AOP_IN);
+    if (a->kind == TY_TUPLE && b->kind == TY_TUPLE && (op == AOP_EQ || op == AOP_NE)) {
+        int same = same_sizes(C, a, b);
+        return same < 0 ? same : same == (op == AOP_EQ);
     }
-    if (a->kind == TY_DTYPE && b->kind == TY_DTYPE && (x->op == AOP_EQ || x->op == AOP_NE))
-        return (a == b) == (x->op == AOP_EQ);
-    if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (x->op == AOP_EQ || x->op == AOP_NE))
-        return (a->text == b->text) == (x->op == AOP_EQ);
+    if (a->kind == TY_DTYPE && b->kind == TY_DTYPE && (op == AOP_EQ || op == AOP_NE))
+        return (a == b) == (op == AOP_EQ);
+    if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (op == AOP_EQ || op == AOP_NE))
+        return (a->text == b->text) == (op == AOP_EQ);
     if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)
         return -1;
-    switch (x->op) {
+    switch (op) {
     case AOP_EQ: case AOP_NE:
-        r = dim_eq(a->value, b->value, NULL, NULL);
-        return r == DIM_PROVED ? x->op == AOP_EQ : r == DIM_REFUTED ? x->op == AOP_NE : -1;
+        r = same_size(C, a->value, b->value);
+        return r == DIM_PROVED ? op == AOP_EQ : r == DIM_REFUTED ? op == AOP_NE : -1;
     case AOP_GE: case AOP_LT:
         r = dim_ge(a->value, b->value, NULL, NULL);
-        return r == DIM_PROVED ? x->op == AOP_GE : r == DIM_REFUTED ? x->op == AOP_LT : -1;
+        return r == DIM_PROVED ? op == AOP_GE : r == DIM_REFUTED ? op == AOP_LT : -1;
     case AOP_LE: case AOP_GT:
         r = dim_ge(b->value, a->value, NULL, NULL);
-        return r == DIM_PROVED ? x->op == AOP_LE : r == DIM_REFUTED ? x->op == AOP_GT : -1;
+        return r == DIM_PROVED ? op == AOP_LE : r == DIM_REFUTED ? op == AOP_GT : -1;
     default:
         return -1;
     }
+}
+
+static int compare_truth(Check *C, AstCompare *c)
+{
+    AstCompareItem *x = AST_AS(c->rest.at[0], CompareItem);
+    const Type *left;
+
+    if (c->rest.n != 1)
+        return -1;
+    left = expr(C, c->left);
+    return truth_of_types(C, x->op, left, expr(C, x->right));
 }
 
 /* A call of that builtin with n plain arguments? */
@@ -215,18 +227,19 @@ int truth(Check *C, Ast *test)
 void truth_judged(Check *C, Ast *test)
 {
     const Type *t = test->type;
-    int64_t n = t && t->kind == TY_TENSOR ? ttype_elements(t->tensor) : -1;
-    char count[24];
+    Dim n = t && t->kind == TY_TENSOR ? ttype_count(t->tensor) : DIM_BAD;
+    StrBuf count = {0};
     Diag *d;
 
     if (C->kernel) {
         kernel_condition(C, test);
         return;
     }
-    if (n <= 1 || test->kind == AST_BoolOp)             /* whose operands were judged */
+    if (n == DIM_BAD || n == 0 || dim_eq(n, 1, NULL, NULL) != DIM_REFUTED || test->kind == AST_BoolOp)     /* whose operands were judged */
         return;
-    snprintf(count, sizeof count, "%lld", (long long)n);
-    d = REPORT(C, E0311, test->span, shape_of(t->tensor), count);
+    dim_print(n, &count);
+    d = REPORT(C, E0311, test->span, shape_of(t->tensor), sb_str(&count));
+    sb_done(&count);
     diag_help(d, "ask for .any() or .all() of it; where(c, a, b) chooses element by element, and & | ~ combine masks");
     origin_of(C, d, test, DIM_BAD);
 }

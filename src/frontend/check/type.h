@@ -103,6 +103,7 @@ bool type_has_none(const Type *t);
 bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
 Dim dim_open(void);                                     /* a fresh unknown size */
 bool ttype_is_open(const TType *t);
+Dim ttype_count(const TType *t);                        /* of its elements; DIM_BAD: not known */
 int64_t ttype_elements(const TType *t);                  /* -1: not known */
 bool dims_differ(Dim a, Dim b);                         /* surely: whatever the unknown sizes are */
 const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n);

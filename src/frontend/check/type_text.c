@@ -133,16 +133,20 @@ const char *shape_known(const Type *t)
     return sb_str(b);
 }
 
-int64_t ttype_elements(const TType *t)
+Dim ttype_count(const TType *t)
 {
-    Dim n = 1;
-    int64_t v;
+    Dim n = t->rank == RANK_UNKNOWN ? DIM_BAD : 1;
 
-    if (t->rank == RANK_UNKNOWN)
-        return -1;
     for (int i = 0; i < t->rank; i++)
         n = dim_mul(n, t->shape[i]);
-    return dim_const_value(n, &v) ? v : -1;
+    return n;
+}
+
+int64_t ttype_elements(const TType *t)
+{
+    int64_t v;
+
+    return dim_const_value(ttype_count(t), &v) ? v : -1;
 }
 
 bool dims_differ(Dim a, Dim b)
