@@ -218,7 +218,7 @@ static const Type *tensor_form(Check *C, AstSeq elts)
         if (is_rest(elts.at[i])) {
             rest++;
             front = count;
-        } else {
+        } else if (!AST_IS(elts.at[i], Tuple) || AST_AS(elts.at[i], Tuple)->elts.n) {       /* Tensor[(), f32] has no axes */
             t.shape[count++] = dim_of_ast(C, elts.at[i]);
         }
     }

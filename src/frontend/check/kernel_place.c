@@ -35,13 +35,19 @@ static Ast *root_of(Ast *e)
 
 /* ------------------------------------------------------------- slices */
 
-static Dim bound(Check *C, Ast *e, Dim missing)
+/* A number that is negative as it stands counts from the end. */
+static Dim bound(Check *C, Ast *e, Dim missing, Dim size)
 {
     const Type *t = e ? expr(C, e) : NULL;
+    int64_t n;
 
     if (!t)
         return missing;
-    return t->kind == TY_INT ? t->value : DIM_BAD;
+    if (t->kind != TY_INT)
+        return DIM_BAD;
+    if (t->value == DIM_BAD || !dim_const_value(t->value, &n) || n >= 0)
+        return t->value;
+    return size == DIM_BAD ? DIM_BAD : dim_add(t->value, size);
 }
 
 /* hi - lo; also where both are unknown but hi is written as lo + something. */
@@ -54,15 +60,20 @@ static Dim written_extent(const AstSlice *s)
     return ast_equal(b->left, s->lo) ? b->right->type->value : DIM_BAD;
 }
 
-static Dim slice_extent(Check *C, const AstSlice *s, Dim size, Ast *node)
+/* *steps: it is every other element, or in reverse, which is a value and no memory. */
+static Dim slice_extent(Check *C, const AstSlice *s, Dim size, Ast *node, bool *steps)
 {
-    Dim lo = bound(C, s->lo, 0), hi = bound(C, s->hi, size), extent;
+    Dim lo = bound(C, s->lo, 0, size), hi = bound(C, s->hi, size, size), extent;
     int64_t step = 1, n;
 
     if (s->step) {
         const Type *t = expr(C, s->step);
-        if (t->kind != TY_INT || t->value == DIM_BAD || !dim_const_value(t->value, &step) || step < 1)
+        *steps = true;
+        if (t->kind != TY_INT || t->value == DIM_BAD || !dim_const_value(t->value, &step) || !step)
             return kernel_unknown();
+        *steps = step != 1;
+        if (step < 0)
+            return s->lo || s->hi || size == DIM_BAD ? kernel_unknown() : dim_cdiv(size, -step);
     }
     extent = lo == DIM_BAD || hi == DIM_BAD ? DIM_BAD : dim_sub(hi, lo);
     if (extent == DIM_BAD || dim_is_open(extent)) {
@@ -137,7 +148,7 @@ const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node)
     TType r = {.dtype = x->dtype, .rank = 0};
     const Type *made;
     int used = 0, at = 0;
-    bool vague = x->rank == RANK_UNKNOWN;
+    bool vague = x->rank == RANK_UNKNOWN, stepped = false, steps = false;
 
     for (int i = 0; i < list.n; i++)
         used += !is_none(list.at[i]) && !is_ellipsis(list.at[i]);
@@ -152,7 +163,8 @@ const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node)
             for (; !vague && at + used < x->rank && r.rank < 15; at++)
                 r.shape[r.rank++] = x->shape[at];
         } else if (AST_IS(e, Slice)) {
-            r.shape[r.rank++] = slice_extent(C, AST_AS(e, Slice), vague ? DIM_BAD : x->shape[at], e);
+            r.shape[r.rank++] = slice_extent(C, AST_AS(e, Slice), vague ? DIM_BAD : x->shape[at], e, &steps);
+            stepped |= steps;
             at++, used--;
         } else {
             k = expr(C, e);
@@ -172,7 +184,7 @@ const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node)
     for (; !vague && at < x->rank && r.rank < 15; at++)
         r.shape[r.rank++] = x->shape[at];
     made = vague ? kernel_block(x->dtype, RANK_UNKNOWN, NULL) : type_tensor(&r);
-    return t->ref && (vague || r.rank) ? type_placed(made, t->ref) : made;
+    return t->ref && !stepped && (vague || r.rank) ? type_placed(made, t->ref) : made;
 }
 
 /* ------------------------------------------------------------- rows where an element is needed */

@@ -135,7 +135,7 @@ static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorG
             if (g->rest)
                 return false;
             g->rest = true;
-        } else {
+        } else if (!AST_IS(elts.at[i], Tuple) || AST_AS(elts.at[i], Tuple)->elts.n) {       /* Tensor[(), f32] has no axes */
             g->axis[g->front + g->back] = axis_of(L, elts.at[i], known);
             *(g->rest ? &g->back : &g->front) += 1;
         }

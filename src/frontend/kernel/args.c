@@ -85,6 +85,7 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
 {
     const Ast *item[12];
     int n = annotation_items(ast->annotation, item), axis = 0, axes = 0;
+    bool none = false;                                      /* Tensor[(), f32] */
     DType dt = DT_NONE;
 
     for (int i = 0; i < n; i++) {
@@ -93,6 +94,7 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
         const Ast *a = item[i];
         while (AST_IS(a, BinOp))
             a = AST_AS(a, BinOp)->left;
+        none |= AST_IS(a, Tuple) && !AST_AS(a, Tuple)->elts.n;
         if (axis_item(a, &name, &number)) {
             if (axis < p->tensor->rank && axis < VIEW_RANK) {
                 p->dim[axis] = name;
@@ -108,7 +110,7 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
                     dtype_info[p->tensor->dtype].name);
         }
     }
-    if (axes && axes != p->tensor->rank)
+    if ((axes || none) && axes != p->tensor->rank)
         return launch_refuse(L, "E0623: kernel '%s': '%s' has %d axes, not %d", L->name, p->name->text, axes, p->tensor->rank);
     return true;
 }

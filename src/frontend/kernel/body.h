@@ -12,6 +12,7 @@
  *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host
  *   number.c    emitting nodes; ints as sums of indices        arith.c     operators and functions on numbers and block values
  *   place.c     memory: indexing, slicing, loading, storing
+ *   part.c      parts of block values
  *   oper.c      the operations of kernel.def        oper_math.c   those on block values
  *   join.c      two ways to one variable; what loops carry
  *   launch.c    arguments, the grid, running, results
@@ -296,6 +297,8 @@ bool kplace_store(Body *B, const KPlace *p, KVal v);
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v);   /* atomic: sum, max, min */
 bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out);
 TileRef kplace_part(Body *B, const KPlace *p);           /* as a view of its own, with the free axes; p has no index */
+KVal kpart_of(Body *B, KVal base, const KVal *index, int n);      /* part.c: of a block value */
+bool kpart_steps(KVal index);                            /* a slice whose step is not 1 */
 KVal kb_subscript(Body *B, KVal base, const KVal *index, int n);
 Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */
 KVal kb_alloc_shared(Body *B, uint64_t path, Sym name, int rank, const int32_t *shape, DType dt, int space, int64_t align, bool swizzle);

@@ -38,6 +38,8 @@ static Tensor *tensor_written(const AstParam *p)
     for (int i = 0; i < AST_AS(AST_AS(a, Subscript)->index, Tuple)->elts.n; i++) {
         const Ast *e = without_policy(AST_AS(AST_AS(a, Subscript)->index, Tuple)->elts.at[i]);
         const char *word = AST_IS(e, Name) ? AST_AS(e, Name)->id->text : AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr->text : NULL;
+        if (AST_IS(e, Tuple) && !AST_AS(e, Tuple)->elts.n)
+            continue;
         if (AST_IS(e, Int) && rank < VIEW_RANK && dt == DT_NONE)
             shape[rank++] = AST_AS(e, Int)->value;
         else if (!word || !dtype_find(word, &dt))

@@ -231,14 +231,24 @@ static KVal comprehension(Body *B, const AstListComp *e)
 
 /* ------------------------------------------------------------- indices */
 
+/* x[at[i]:at[i]+16]: where it begins is read once, so its extent is what is written. */
+static bool from_start(const AstSlice *s)
+{
+    return s->lo && AST_IS(s->hi, BinOp) && AST_AS(s->hi, BinOp)->op == AOP_ADD && ast_equal(AST_AS(s->hi, BinOp)->left, s->lo);
+}
+
 static KVal slice_of(Body *B, const AstSlice *s)
 {
     Ast *part[3] = {s->lo, s->hi, s->step};
     KVal y = {.kind = K_TUPLE, .n = 3, .name = sym("slice")};
+    Lin start;
 
     y.item = kb_alloc(B, sizeof *y.item * 3);
     for (int i = 0; i < 3; i++)
-        y.item[i] = part[i] ? kb_value(B, kb_expr(B, part[i])) : kb_static_item(VNONE);
+        if (i == 1 && from_start(s) && kb_to_lin(B, y.item[0], &start))
+            y.item[0] = kb_int(B, start), y.item[1] = kb_binary(B, AOP_ADD, y.item[0], kb_value(B, kb_expr(B, AST_AS(s->hi, BinOp)->right)));
+        else
+            y.item[i] = part[i] ? kb_value(B, kb_expr(B, part[i])) : kb_static_item(VNONE);
     return B->failed ? KBAD : y;
 }
 
@@ -275,6 +285,7 @@ static KVal subscript(Body *B, AstSubscript *e)
     KVal base = kb_expr(B, e->value), index[INDICES_MAX];
     int n = kb_bad(base) ? -1 : kb_indices(B, e->index, index);
 
+    B->b.span = e->ast.span;
     return n < 0 ? KBAD : kb_subscript(B, base, index, n);
 }
 

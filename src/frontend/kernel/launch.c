@@ -194,7 +194,7 @@ Version *launch_version(Launch *L)
             v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
             v->written[i] = B.param[i].written;
         }
-        if (!B.uses_lanes && !L->spec.debug)
+        if (!B.uses_lanes && (!L->spec.debug || B.uses_blocks))       /* in blocks, what is done is done once */
             v->k->lanes = 1;
         if (kernel_made && !L->spec.sample)
             kernel_made(kernel_made_state, v->k);

@@ -116,13 +116,52 @@ static bool take_slice(Body *B, PlaceAxis *a, KVal s)
     return true;
 }
 
+/* Memory by steps is a value: what lies between the ends is loaded, then every other element of it, or all in reverse, taken. */
+static KVal every_other(Body *B, KVal base, const KVal *index, int n)
+{
+    KVal plain[VIEW_RANK + 1], part[VIEW_RANK + 1], all = {.kind = K_TUPLE, .n = 3, .name = sym("slice")};
+    int kept = 0;
+
+    all.item = kb_alloc(B, sizeof *all.item * 3);
+    for (int k = 0; k < 3; k++)
+        all.item[k] = (KVal){.kind = K_STATIC, .v = VNONE};
+    if (n > VIEW_RANK)
+        return kb_fail(B, "%d indices where there are %d axes", n, kplace_free(base.place));
+    for (int i = 0; i < n; i++) {
+        plain[i] = index[i];
+        if (kpart_steps(index[i])) {
+            plain[i].item = kb_alloc(B, sizeof *all.item * 3);
+            memcpy(plain[i].item, index[i].item, sizeof *all.item * 3);
+            plain[i].item[2] = all.item[2];
+            part[kept] = all;
+            part[kept].item = kb_alloc(B, sizeof *all.item * 3);
+            memcpy(part[kept].item, all.item, sizeof *all.item * 3);
+            part[kept++].item[2] = index[i].item[2];
+            if (index[i].item[2].v.i < 0 && (!no_value(index[i].item[0]) || !no_value(index[i].item[1])))
+                return kb_fail(B, "a slice of memory in reverse is of a whole axis: slice it first, x[a:b][::-1]");
+        } else if (is_slice(index[i]) || is_ellipsis(index[i]) || no_value(index[i])) {
+            part[kept++] = is_slice(index[i]) ? all : index[i];
+            if (no_value(index[i]))
+                return kb_fail(B, "a new axis and steps of memory in one index: load it first");
+        }
+    }
+    base = kplace_subscript(B, base, plain, n);
+    base = kb_bad(base) ? base : kplace_load(B, base.place);
+    return kb_bad(base) ? base : kb_subscript(B, base, part, kept);
+}
+
 KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
 {
     KPlace p = *base.place;
     int at = 0, given = 0;
+    bool steps = false;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         given += !is_ellipsis(index[i]) && !no_value(index[i]);
+        steps |= kpart_steps(index[i]);
+    }
+    if (steps)
+        return every_other(B, base, index, n);
     if (given > kplace_free(&p))
         return kb_fail(B, "%d indices where there are %d axes", given, kplace_free(&p));
     for (int i = 0; i < n; i++) {
@@ -140,38 +179,6 @@ KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
         }
     }
     return kplace_value(B, &p);
-}
-
-/* block[:, None], block[None]: new axes. */
-static KVal block_subscript(Body *B, KVal base, const KVal *index, int n)
-{
-    const TileType *t = tile_type(base.ref);
-    int32_t shape[VIEW_RANK];
-    AxisTag tag[VIEW_RANK] = {{0}};
-    int rank = 0, from = 0, given = 0;
-
-    for (int i = 0; i < n; i++)
-        given += !no_value(index[i]) && !is_ellipsis(index[i]);
-    for (int i = 0; i <= n; i++) {
-        int take = i == n || is_ellipsis(index[i]) ? (i == n ? t->rank - from : t->rank - given) : 1;
-        bool whole = i == n || is_ellipsis(index[i]) ||
-                     (is_slice(index[i]) && no_value(index[i].item[0]) && no_value(index[i].item[1]) && no_value(index[i].item[2]));
-        if (i < n && no_value(index[i])) {
-            if (rank == VIEW_RANK)
-                return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
-            shape[rank++] = 1;
-            continue;
-        }
-        if (!whole || from + take > t->rank)
-            return kb_fail(B, whole ? "more indices than the block value has axes" : "a part of a block value cannot be taken: load it from memory");
-        for (; take > 0; take--) {
-            if (rank == VIEW_RANK)
-                return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
-            tag[rank] = base.tag[from];
-            shape[rank++] = t->extent[from++];
-        }
-    }
-    return kb_block(B, kb_reshape(B, base.ref, rank, shape), tag);
 }
 
 /* ------------------------------------------------------------- lists */
@@ -248,7 +255,7 @@ KVal kb_subscript(Body *B, KVal base, const KVal *index, int n)
         return base;
     switch (base.kind) {
     case K_PLACE: return kplace_subscript(B, base, index, n);
-    case K_BLOCK: return block_subscript(B, base, index, n);
+    case K_BLOCK: return kpart_of(B, base, index, n);
     case K_TUPLE: case K_LIST: case K_VECTOR:
         if (n != 1)
             return kb_fail(B, "a list has one index");
