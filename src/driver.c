@@ -261,6 +261,16 @@ static int run_source(const Options *o, const Source *src, int argc, char **argv
     return result;
 }
 
+/* One looks for its device itself. */
+static bool runs_bundle(const Options *o)
+{
+#ifdef TSR_LLVM
+    return o->verb == VERB_run && !o->value[OPT_eval] && is_bundle(o->operand[0]);
+#else
+    return false;
+#endif
+}
+
 static int do_run(const Options *o)
 {
     const char *code = o->value[OPT_eval];
@@ -270,7 +280,7 @@ static int do_run(const Options *o)
     const Source *src;
 
 #ifdef TSR_LLVM
-    if (!code && is_bundle(o->operand[0])) {
+    if (runs_bundle(o)) {
         tsr_free(argv);
         return bundle_run_verb(o);
     }
@@ -365,6 +375,13 @@ static bool object_for(const TileKernel *k, const char *cpu, StrBuf *object, Str
 {
     return compile_object(k, machine_find(cpu), object, err);
 }
+
+static bool gpu_code_for(const TileKernel *k, const char *machine, GpuFrame *frame, StrBuf *image, StrBuf *err)
+{
+    const Machine *m = machine_find(machine);
+
+    return m ? compile_ptx(k, m, frame, image, err) : compile_stand_in(k, frame, image, err);
+}
 #endif
 
 /* What runs staged functions. Without a compiler in this build, auto and cpu are eval. */
@@ -384,6 +401,7 @@ static void choose_backend(const char *name, const char *level)
     if (level)
         compile_level(atoi(level));
     build_object = object_for;
+    build_gpu_code = gpu_code_for;
     bundles_begin();
 #endif
 }
@@ -460,7 +478,7 @@ static int do_verb(const Options *o)
         fprintf(stderr, "error: --machine takes base, v3, v4, sm_80 and sm_90a, not '%s'\n", o->value[OPT_machine]);
         return EXIT_USAGE;
     }
-    if (!choose_device(o->value[OPT_device]))
+    if (!runs_bundle(o) && !choose_device(o->value[OPT_device]))
         return EXIT_MISTAKE;
     announce_mode(o);
     return verb_fn[o->verb](o);

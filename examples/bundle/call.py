@@ -44,6 +44,10 @@ class Bundle:
         self.lib.tsr_close(self.bundle)
         self.bundle = ctypes.c_void_p()
 
+    def use(self, device):
+        """Where functions run from now on: "cpu", or "gpu:0" of a bundle that was built with --gpu."""
+        self.check(self.lib.tsr_use_device(self.bundle, device.encode()))
+
     def check(self, code):
         if code:
             raise BundleError(code, self.lib.tsr_message().decode())

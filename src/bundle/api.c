@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "runtime/kernels.h"
+#include "runtime/storage.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -95,7 +96,7 @@ static int alone(Work *work, void *st)
 
 /* ---- bundles ---- */
 
-typedef struct Opening { const char *folder; struct tsr_bundle *b; } Opening;
+typedef struct Opening { const char *folder; struct tsr_bundle *b; const char *device; } Opening;
 
 /* The folder that holds this library, which *path is to have room for. */
 static bool own_folder(char *path, size_t room)
@@ -116,9 +117,11 @@ static int open_bundle(void *st, StrBuf *err)
     BundleFiles files = bundle_folder(o->folder);
     int bad = bundle_read(&files, &o->b, err);
 
-    if (!bad)
-        o->b->T.host_print = bundle_print;
-    return bad;
+    if (bad)
+        return bad;
+    o->b->T.host_print = bundle_print;
+    o->b->folder = strcpy(tsr_alloc(strlen(o->folder) + 1), o->folder);
+    return TSR_OK;
 }
 
 TSR_API int tsr_open(const char *folder, tsr_bundle **out)
@@ -148,6 +151,21 @@ TSR_API void tsr_close(tsr_bundle *b)
 {
     if (b)
         alone(close_bundle, b);
+}
+
+static int use_device(void *st, StrBuf *err)
+{
+    Opening *o = st;
+    BundleFiles files = bundle_folder(o->b->folder);
+
+    return bundle_use_device(o->b, &files, o->device, err);
+}
+
+TSR_API int tsr_use_device(tsr_bundle *b, const char *name)
+{
+    Opening o = {.b = b, .device = name};
+
+    return b && name ? alone(use_device, &o) : report(TSR_ARGUMENT, NULL);
 }
 
 /* ---- functions ---- */
@@ -217,7 +235,11 @@ static int get_weight(void *st, StrBuf *err)
     Weighing *w = st;
     Weight *of = find_weight(w, err);
 
-    return of ? bundle_give(tensor_ref(of->t), w->name, w->out, err) : TSR_NAME;
+    if (!of)
+        return TSR_NAME;
+    int bad = bundle_wait(w->b, err);
+
+    return bad ? bad : bundle_give(tensor_ref(of->t), w->name, w->out, err);
 }
 
 TSR_API int tsr_weight(tsr_bundle *b, const char *name, tsr_array *out)
@@ -245,6 +267,7 @@ static int set_weight(void *st, StrBuf *err)
     } else {
         copy->weak = of->t->weak;
         copy->policy = of->t->policy;
+        storage_place(copy->store, (uint32_t)w->b->device);
         tensor_unref(of->t);
         of->t = copy;
     }

@@ -57,11 +57,15 @@ typedef struct BundleKernel {
     struct Loaded *loaded;      /* kernels.c; NULL until it is loaded */
 } BundleKernel;
 
+struct BundleFar;
 struct tsr_bundle {
     char *name, *cpu;           /* cpu: of the kernels that were loaded */
+    char *folder;               /* which api.c opened it from; NULL: somebody else did */
+    int device;                 /* where functions run: 0 the host, else a GPU (runtime/mesh.h) */
     Vec(struct tsr_function) function;      /* sorted by name */
     Vec(Weight) weight;
     Vec(BundleKernel) kernel;
+    Vec(struct BundleFar *) far;            /* device.c: kernels for GPUs, once one was asked for */
     uint64_t seed, draws;       /* of the program at the end of building */
     Trace T;
 };
@@ -70,6 +74,8 @@ struct tsr_bundle {
 int bundle_read(const BundleFiles *files, struct tsr_bundle **out, StrBuf *err);
 /* The manifest alone, read and checked. json_done and sb_done are due in either case. */
 int bundle_manifest(const BundleFiles *files, StrBuf *text, Json *j, StrBuf *err);
+/* A file that the manifest lists, compared with what it says of it. */
+int bundle_file(const BundleFiles *files, const Json *manifest, const char *path, StrBuf *out, StrBuf *err);
 void bundle_free(struct tsr_bundle *b);
 BundleFiles bundle_folder(const char *path);    /* its files; the path stays the caller's */
 
@@ -78,6 +84,7 @@ enum { KEY_DIGITS = 32 };
 struct TileKernel;
 Hash128 bundle_key(const struct TileKernel *k);
 void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1]);
+bool bundle_key_read(const char *text, Hash128 *out);
 
 /* End a manifest: *text is an object without its last brace. */
 void bundle_seal(StrBuf *text);
@@ -88,6 +95,18 @@ bool bundle_cpu_fits(const char *cpu);
 bool kernel_load(BundleKernel *k, const void *object, size_t n, StrBuf *err);
 void kernel_unload(BundleKernel *k);
 void bundle_offer_kernels(struct tsr_bundle *b);    /* fused nodes are run by these from now on */
+
+/*
+ * Where functions run from now on: "cpu", "gpu:0", ...  What the bundle has for GPUs is read from its files then.  After an error all is as before.
+ * In a library without code for GPUs this is no_device.c, and there is the CPU.
+ */
+int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char *name, StrBuf *err);
+int bundle_wait(struct tsr_bundle *b, StrBuf *err);     /* until its GPU is done with all that it was given: did it go well? */
+void bundle_leave_device(struct tsr_bundle *b);
+int bundle_fault(int status, StrBuf *err);              /* a GPU's fault (runtime/cuda.h) as an error: TSR_MEMORY, or this one */
+/* Kinds of code that a kernel may have: for sm_80 and all later chips, for sm_90a, for the driver of the tests. */
+enum { GPU_MACHINES = 3 };
+extern const char *const gpu_machines[GPU_MACHINES];
 
 /*
  * As tsr_call; *err explains. No lock is taken, and memory that runs out goes where the caller of the process sent it.

@@ -11,6 +11,8 @@
 #include "base/alloc.h"
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
+#include "runtime/cuda.h"
+#include "runtime/mesh.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -26,6 +28,14 @@ static int refuse(StrBuf *err, int status, const char *fmt, ...)
     sb_vprintf(err, fmt, ap);
     va_end(ap);
     return status;
+}
+
+int bundle_fault(int status, StrBuf *err)
+{
+    FaultKind kind = FAULT_RUN;
+
+    fault_take(err, &kind);
+    return kind == FAULT_MEMORY ? TSR_MEMORY : status;
 }
 
 /* ---- the caller's arrays ---- */
@@ -175,6 +185,13 @@ static int prepare(Tensor **t, const char *what, const tsr_array *out, StrBuf *e
     return TSR_OK;
 }
 
+/* Rows that are on a GPU go to the caller's memory as they are. */
+static bool from_device(Tensor *to, const Tensor *t)
+{
+    return t->store->away && t->contiguous && to->contiguous &&
+           storage_copy_far(to->store, 0, t->store, (size_t)t->offset * (dtype_info[t->dtype].sbits / 8), tensor_nbytes(t));
+}
+
 /* Takes t, which is prepared. */
 static void deliver(Tensor *t, tsr_array *out)
 {
@@ -189,7 +206,8 @@ static void deliver(Tensor *t, tsr_array *out)
         memcpy(out->data, storage_read(t->store), tensor_nbytes(t));
     } else {
         fill(&to, out, out->data);
-        tensor_assign(to.t, t);
+        if (!from_device(to.t, t))
+            tensor_assign(to.t, t);
         tensor_unref(to.t);
     }
     tensor_unref(t);
@@ -287,6 +305,7 @@ static int status_of(OpError e)
     case OPERR_MEMORY: return TSR_MEMORY;
     case OPERR_ZERODIV: return TSR_ZERO;
     case OPERR_NUMERIC: return TSR_NUMERIC;
+    case OPERR_DEVICE: return TSR_GPU;
     default: return TSR_VALUE;
     }
 }
@@ -300,6 +319,8 @@ static int borrow_all(Call *c, const tsr_array *in, StrBuf *err)
         int bad = bundle_borrow(&in[i], c->f->input.at[i], &c->in[i], err);
         if (bad || (bad = check_kind(c->f, i, want, c->in[i].t, err)))
             return bad;
+        if (c->f->bundle->device && !tensor_on(&c->in[i].t, c->f->bundle->device))
+            return fault_kept ? bundle_fault(TSR_GPU, err) : refuse(err, TSR_MEMORY, "%s: not enough memory", c->f->input.at[i]);
         c->in[i].t->weak = want->weak;
         c->in[i].t->policy = want->policy;
     }
@@ -356,7 +377,7 @@ static bool own_results(Call *c)
     return true;
 }
 
-static int run(Call *c, StrBuf *err)
+static int run_here(Call *c, StrBuf *err)
 {
     Trace *T = &c->f->bundle->T;
     uint64_t draws = T->draws;
@@ -374,6 +395,15 @@ static int run(Call *c, StrBuf *err)
     if (c->ny)
         return refuse(err, TSR_MEMORY, "not enough memory for the results");
     return refuse(err, status_of(T->error), "%s: %s", c->f->name, sb_str(&T->message));
+}
+
+/* On the bundle's device, whose faults show before a result is given. */
+static int run(Call *c, StrBuf *err)
+{
+    int was = device_enter(c->f->bundle->device), bad = run_here(c, err);
+
+    device_enter(was);
+    return bad || !c->f->bundle->device ? bad : bundle_wait(c->f->bundle, err);
 }
 
 /* All results or none. */
@@ -435,7 +465,7 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
 
     if (nin != f->input.n || nout != f->noutputs)
         return refuse(err, TSR_COUNT, "%s takes %d arrays and gives %d; the call has %d and %d", f->name, f->input.n, f->noutputs, nin, nout);
-    if (quick_call(f, in, nin, out))
+    if (!f->bundle->device && quick_call(f, in, nin, out))
         return TSR_OK;
     c.in = nin <= FEW ? few_in : tsr_alloc(sizeof *c.in * (size_t)nin);
     c.x = most_x <= 2 * FEW ? few_x : tsr_alloc(sizeof *c.x * (size_t)most_x);
@@ -452,7 +482,8 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
         bad = give_all(&c, out, err);
     if (!bad) {
         store_all(&c);
-        quick_note(f, c.x);
+        if (!f->bundle->device)
+            quick_note(f, c.x);
     }
     tensors_unref(c.y, c.ny);
     for (int i = 0; i < nin; i++)

@@ -66,7 +66,7 @@ void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1])
     snprintf(text, KEY_DIGITS + 1, "%016llx%016llx", (unsigned long long)key.hi, (unsigned long long)key.lo);
 }
 
-static bool read_key(const char *s, Hash128 *out)
+bool bundle_key_read(const char *s, Hash128 *out)
 {
     char half[KEY_DIGITS / 2 + 1] = {0};
 
@@ -154,6 +154,14 @@ static bool read_file(Reading *r, const char *path, StrBuf *out)
         return fail(r, TSR_HASH, "%s: %s: it has %zu bytes, %llu were built", path, "hash mismatch", out->n, (unsigned long long)size);
     sha256_text(sb_str(out), out->n, hash);
     return json_is(&r->j, json_get(&r->j, row, "sha256"), hash) || fail(r, TSR_HASH, "%s: hash mismatch: it was changed or damaged", path);
+}
+
+int bundle_file(const BundleFiles *files, const Json *manifest, const char *path, StrBuf *out, StrBuf *err)
+{
+    Reading r = {.files = files, .j = *manifest, .err = err};
+
+    read_file(&r, path, out);
+    return r.status;
 }
 
 /* ---- the manifest ---- */
@@ -422,7 +430,7 @@ static bool read_kernel(Reading *r, int row)
     StrBuf object = {0}, why = {0};
     BundleKernel k = {.path = member_text(r, json_get(&r->j, row, "objects"), r->b->cpu)};
     char *key = member_text(r, row, "key");
-    bool ok = k.path && key && (read_key(key, &k.key) || malformed(r, "the key of a kernel is damaged")) && read_file(r, k.path, &object);
+    bool ok = k.path && key && (bundle_key_read(key, &k.key) || malformed(r, "the key of a kernel is damaged")) && read_file(r, k.path, &object);
 
     if (ok && !kernel_load(&k, sb_str(&object), object.n, &why))
         ok = fail(r, TSR_CODE, "%s: %s", k.path, sb_str(&why));
@@ -477,10 +485,12 @@ void bundle_free(struct tsr_bundle *b)
         kernel_unload(&b->kernel.at[i]);
         tsr_free(b->kernel.at[i].path);
     }
+    bundle_leave_device(b);
     vec_free(&b->function);
     vec_free(&b->weight);
     vec_free(&b->kernel);
     trace_done(&b->T);
+    tsr_free(b->folder);
     tsr_free(b->name);
     tsr_free(b->cpu);
     tsr_free(b);

@@ -23,7 +23,7 @@ extern "C" {
 #define TSR_API
 #endif
 
-#define TSR_INTERFACE 1                 /* of this header; tsr_interface() is the library's */
+#define TSR_INTERFACE 2                 /* of this header; tsr_interface() is the library's */
 
 typedef enum tsr_status {
     TSR_OK = 0,
@@ -48,7 +48,10 @@ typedef enum tsr_status {
     TSR_VALUE = 19,                     /* while it ran: ValueError, a failed check */
     TSR_ZERO = 20,                      /* while it ran: integers divided by zero */
     TSR_NUMERIC = 21,                   /* while it ran: a numeric error */
-    TSR_BROKEN = 22                     /* memory ran out inside an earlier call: this library takes no more calls */
+    TSR_BROKEN = 22,                    /* memory ran out inside an earlier call: this library takes no more calls */
+    TSR_DEVICE = 23,                    /* there is no such device here: no driver, no GPU, no such number */
+    TSR_NO_CODE = 24,                   /* the bundle has no code for this device */
+    TSR_GPU = 25                        /* a GPU failed while it ran: what was there is lost, and every call on it fails from now on */
 } tsr_status;
 
 typedef enum tsr_dtype {
@@ -101,6 +104,12 @@ TSR_API int tsr_set_weight(tsr_bundle *b, const char *name, const tsr_array *val
 TSR_API int tsr_reset(tsr_bundle *b);
 /* Random numbers from now on are those of a program after random.seed(seed). */
 TSR_API int tsr_seed(tsr_bundle *b, uint64_t seed);
+/*
+ * Where the bundle's functions run from now on: "cpu", as at first, or "gpu:0", "gpu:1", ... for a bundle that was built with --gpu.
+ * Arrays stay in the caller's memory: inputs are copied there and results back. Weights and state live there from the first call
+ * on that reads them. After an error the device is the one it was.
+ */
+TSR_API int tsr_use_device(tsr_bundle *b, const char *name);
 TSR_API int tsr_threads(int n);         /* for big calls; 0: one a core. Results do not depend on it */
 
 TSR_API int tsr_code(void);             /* of the calling thread's last call */

@@ -458,6 +458,18 @@ bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out)
     return ok;
 }
 
+bool gpu_assemble_for(const char *arch, const char *ptx, size_t n, GpuAssembly *out)
+{
+    bool ok;
+
+    *out = (GpuAssembly){0};
+    gpu_lock();
+    find_way();
+    ok = assemble(NULL, ptx, n, arch, out);
+    gpu_unlock();
+    return ok;
+}
+
 void gpu_assembly_done(GpuAssembly *a)
 {
     sb_done(&a->cubin);

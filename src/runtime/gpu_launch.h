@@ -31,6 +31,7 @@ typedef struct GpuAssembly {
  * false: a fault E0746 with what the assembler said.  gpu_assembly_done is due in either case.
  */
 bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out);
+bool gpu_assemble_for(const char *arch, const char *ptx, size_t n, GpuAssembly *out);       /* for that chip; no GPU is needed */
 void gpu_assembly_done(GpuAssembly *a);
 const char *gpu_assembler(void);        /* the path of ptxas or of nvJitLink's library; NULL: neither is here, the driver assembles */
 

@@ -14,4 +14,17 @@
 typedef int FarLaunch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 void far_begin(const KernelCompiler *compiler, FarLaunch *launch);
 
+/* What does that now, to be put back later. */
+typedef struct FarWay { const KernelCompiler *compiler; FarLaunch *launch; const struct StorageFar *storage; bool pretends; } FarWay;
+FarWay far_way(void);
+void far_go(FarWay w);
+
+/*
+ * For rehearsals (rehearse.h), until far_go: bodies, products and ops on gpu:0 go all the way to their launches, which do nothing; its tensors take
+ * no memory, and there need be no GPU.  `notes` is asked for the code of all of them.
+ */
+void far_pretend(const KernelCompiler *notes);
+extern bool far_pretends;
+extern char far_pretended[];            /* where all tensors are meanwhile, which nobody looks at */
+
 #endif

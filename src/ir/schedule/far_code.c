@@ -7,6 +7,27 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
+#include <stdio.h>
+
+/* ---- what a launch has to know, as a text ---- */
+
+void far_frame_print(const GpuFrame *f, StrBuf *out) { sb_printf(out, "threads %d shared %lld", f->threads, (long long)f->shared); }
+
+bool far_frame_read(const char *s, GpuFrame *f)
+{
+    enum { THREADS_MOST = 1024 };
+    long long shared;
+    int end = 0;
+
+    *f = (GpuFrame){0};
+    if (sscanf(s, "threads %4d shared %10lld%n", &f->threads, &shared, &end) != 2 || s[end])
+        return false;
+    f->shared = shared;
+    return f->threads > 0 && f->threads <= THREADS_MOST && shared >= 0 && shared <= INT32_MAX;
+}
+
+/* ---- launches ---- */
+
 static int64_t uniform_number(const TileKernel *k, const TileNode *n, const int64_t *sizes)
 {
     int64_t a, b;

@@ -10,7 +10,7 @@
 #include "base/strbuf.h"
 #include "ir/schedule/far.h"
 
-/* What a launch has to know of code. */
+/* What a launch has to know of code. In bundles it is a text: far_frame_print, far_frame_read. */
 typedef struct GpuFrame {
     int threads;                /* of a group */
     int64_t shared;             /* bytes of shared memory of a group, without its allocs, which depend on sizes */
@@ -23,6 +23,10 @@ typedef struct FarCode {
     StrBuf image;               /* PTX, a cubin, or an object for the driver of the tests */
     struct GpuFunction *function[FAR_GPUS];     /* by device's index; made at the first launch there. Modules live to the end. */
 } FarCode;
+
+/* "threads 128 shared 4096". false: it is no such text, or one of numbers that no launch has. */
+void far_frame_print(const GpuFrame *f, StrBuf *out);
+bool far_frame_read(const char *s, GpuFrame *f);
 
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);       /* as a FarLaunch */
 

@@ -10,6 +10,7 @@
  * A body with a matrix product (product.c) computes that first: blocks of it go through the kernel as they are finished,
  * where rows of the product are rows of the kernel, else all of it at the end.
  */
+#include "ir/schedule/far.h"
 #include "ir/schedule/fused_impl.h"
 
 #include "ir/graph/level.h"
@@ -213,10 +214,8 @@ static bool straighten(Run *u, int i)
 {
     Tensor *x = u->x[i], *t = NULL;
 
-    if (i < u->nin && fused_state.rehearses)
-        t = fused_ghost((DType)x->dtype, x->rank, x->shape);
-    else if (i < u->nin && !(u->device && (t = fused_far->copy(u->T, x))))
-        t = tensor_copy(x);
+    if (i < u->nin && !(u->device && (t = fused_far->copy(u->T, x))))
+        t = fused_state.rehearses ? fused_ghost((DType)x->dtype, x->rank, x->shape) : tensor_copy(x);
     if (!t)
         return false;
     tensor_unref(u->x[i]);
@@ -650,9 +649,9 @@ static int run(Run *u, const Graph *body)
         return has_fault(u) ? -1 : 0;
     if (!v->tile || (fused_state.compiler && !v->code && !v->waits))
         return 0;
-    if (fused_state.rehearses)
+    if (fused_state.rehearses && !u->device)
         return 1;
-    fused_state.stats.launches++;
+    fused_state.stats.launches += !fused_state.rehearses;
     return is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
 
@@ -725,7 +724,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
 
     if (T->guarded || u.device < 0)     /* each result is looked at: op by op */
         return 0;
-    if (fused_state.rehearses && (u.device || steps_kind(a)))           /* of what runs here, step by step */
+    if (fused_state.rehearses && ((u.device != 0) != far_pretends || steps_kind(a)))        /* step by step */
         return 0;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)

@@ -8,6 +8,7 @@
  * others only the types of their results count.
  */
 #include "ir/schedule/rehearse.h"
+#include "ir/schedule/far.h"
 #include "ir/schedule/fused_impl.h"
 
 #include "ir/schedule/steps.h"
@@ -16,12 +17,14 @@
 #include "ir/graph/sizes.h"
 #include "runtime/kernel_util.h"
 #include "runtime/kernels.h"
+#include "runtime/mesh.h"
 
 #include <string.h>
 
 enum { VARS_MAX = 32, USUAL = 48, UNKNOWN = 3, SMALL_BYTES = 4096 };
-static const int64_t ladder[] = {0, 1, 2, 8, 24, 48, 96, 208, 304};
-enum { LADDER = sizeof ladder / sizeof *ladder };
+static const int64_t here[] = {0, 1, 2, 8, 24, 48, 96, 208, 304};
+/* On GPUs: their products with any number lie between all powers of two. */
+static const int64_t there[] = {0, 1, 2, 4, 7, 13, 24, 48, 90, 170, 304, 600, 1100, 2100, 9000, 70000};
 
 static void walk(Trace *T, Graph *g, Tensor *const *in);
 
@@ -94,16 +97,35 @@ static bool views_shape(const Tensor *t, int rank, const int64_t *shape)
     return shape_elements(rank, shape, &n) && n > 0 && n == tensor_size(t) && reshape_strides(t, rank, shape, stride);
 }
 
-static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
+/* Its attributes with numbers for sizes. */
+static Attr sized(const DimEnv *env, const Node *n)
 {
     Attr a = *n->attr;
 
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < a.nd[k]; i++)
             a.d[k][i] = size_in(env, a.d[k][i]);
+    return a;
+}
+
+static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
+{
+    Attr a = sized(env, n);
+
     if (n->op == OP_reshape && !views_shape(in[0], a.nd[0], a.d[0]))
         return false;
     return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
+}
+
+/* An op on a GPU, as a body of its own or as a product. false: the host does it. */
+static bool run_alone(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out)
+{
+    Attr a = sized(env, n);
+    TType y = n->type[0];
+
+    for (int i = 0; i < y.rank; i++)
+        y.shape[i] = size_in(env, y.shape[i]);
+    return trace_run_far && n->nout == 1 && trace_run_far(T, (OpId)n->op, &a, in, n->nin, &y, 1, out) > 0;
 }
 
 /* The results of a fused node or a view as they come; false: make some. */
@@ -117,7 +139,9 @@ static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
         out[0] = tensor_ref(in[0]);
         return true;
     }
-    return op_info[n->op].flags & OPF_VIEW && !(op_info[n->op].flags & OPF_REGIONS) && run_view(T, env, n, in, out, &nout);
+    if (op_info[n->op].flags & OPF_REGIONS)
+        return false;
+    return op_info[n->op].flags & OPF_VIEW ? run_view(T, env, n, in, out, &nout) : far_pretends && run_alone(T, env, n, in, out);
 }
 
 static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
@@ -131,9 +155,12 @@ static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
         walk(T, n->attr->region[0], in);
     else if (ok && n->op != OP_fused)
         walk_regions(T, env, n);
-    if (ok && !run_node(T, env, n, in, out))
+    if (ok && !run_node(T, env, n, in, out)) {
+        if (far_pretends && n->op == OP_fused && !steps_kind(n->attr))
+            walk(T, n->attr->region[0], in);            /* op by op */
         for (int i = 0; i < n->nout && ok; i++)
             ok = (out[i] = stand_in(env, &n->type[i])) != NULL;
+    }
     for (int i = 0; i < n->nout && ok; i++)
         ok = !(n->flags & NODE_BINDS) || env_bind_type(env, T, &n->type[i], out[i]);
     tsr_free(in);
@@ -214,12 +241,12 @@ static void set_apart(Sizes *z, int i, int64_t one, int64_t others)
         z->now[k] = k == i ? one : others;
 }
 
-static void rehearse_all(Trace *T, Graph *g)
+static void rehearse_all(Trace *T, Graph *g, const int64_t *ladder, int rungs)
 {
     Sizes z = {.n = 0};
 
     find_vars(g, &z);
-    for (int rung = 0; rung < LADDER; rung++) {
+    for (int rung = 0; rung < rungs; rung++) {
         for (int i = 0; i < z.n; i++)
             z.now[i] = ladder[rung];
         rehearse(T, g, &z);
@@ -237,8 +264,23 @@ static void rehearse_all(Trace *T, Graph *g)
 void graph_rehearse(Trace *T, Graph *g)
 {
     fused_rehearse(true);
-    rehearse_all(T, g);
+    if (far_pretends)
+        rehearse_all(T, g, there, sizeof there / sizeof *there);
+    else
+        rehearse_all(T, g, here, sizeof here / sizeof *here);
     fused_rehearse(false);
+}
+
+void graph_rehearse_far(Trace *T, Graph *g, const KernelCompiler *notes)
+{
+    FarWay here = far_way();
+    int was;
+
+    far_pretend(notes);
+    was = device_enter(1);
+    graph_rehearse(T, g);
+    device_enter(was);
+    far_go(here);
 }
 
 void graph_prepare(Trace *T, Graph *g, Tensor *const *in)

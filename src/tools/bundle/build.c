@@ -1,7 +1,6 @@
 /* `tessera build FILE`: check the program, run it, and keep what it exports. */
 #include "tools/bundle/build.h"
 
-#include "bundle/bundle.h"
 #include "frontend/tensor/bind.h"
 #include "runtime/cpu.h"
 #include "runtime/gpu.h"
@@ -157,15 +156,18 @@ void building_done(Building *b)
         tsr_free(b->kernel.at[i].key);
     vec_free(&b->file);
     vec_free(&b->kernel);
+    chips_done(b);
     sb_done(&b->err);
 }
 
+/* The runtime part, with that for GPUs where there is code for them. */
 static void put_library(Building *b)
 {
+    const char *s = b->nchips ? bundle_gpu_runtime : bundle_runtime, *end = b->nchips ? bundle_gpu_runtime_end : bundle_runtime_end;
     StrBuf path = {0};
 
     sb_printf(&path, "lib%s.so", b->name);
-    sb_write(build_file(b, sb_str(&path)), bundle_runtime, (size_t)(bundle_runtime_end - bundle_runtime));
+    sb_write(build_file(b, sb_str(&path)), s, (size_t)(end - s));
     sb_done(&path);
 }
 
@@ -185,7 +187,7 @@ int build_verb(const Options *o)
     int code;
 
     if (!read_target(&b, o->value[OPT_target] ? o->value[OPT_target] : "native", &err) ||
-        (o->value[OPT_arch] && !variants_read(&b, o->value[OPT_arch], &err)))
+        (o->value[OPT_arch] && !variants_read(&b, o->value[OPT_arch], &err)) || (o->value[OPT_gpu] && !chips_read(&b, o->value[OPT_gpu], &err)))
         return complain(&err, EXIT_USAGE);
     folder = folder_of(o);
     b.debug = option_on(o, OPT_debug);

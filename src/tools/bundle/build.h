@@ -8,14 +8,25 @@
 #ifndef TSR_TOOLS_BUNDLE_BUILD_H
 #define TSR_TOOLS_BUNDLE_BUILD_H
 
+#include "bundle/bundle.h"
 #include "frontend/tensor/export.h"
+#include "ir/schedule/far_code.h"
 #include "ir/tile/tile.h"
 #include "tools/bundle/verbs.h"
 
-enum { BUILD_CPUS = 3, BUILD_ARCHS = 8 };
+enum { BUILD_CPUS = 3, BUILD_ARCHS = 8, BUILD_CHIPS = 8 };
 
 typedef struct BuildFile { char *path; StrBuf bytes; } BuildFile;
 typedef struct BuildKernel { char *key; bool made[BUILD_CPUS]; } BuildKernel;     /* made: for this CPU its object is a file */
+
+/* A chip that --gpu names; a kernel's code for each machine that chips stand for (chips.c). */
+typedef struct BuildChip { char name[16]; int sm; bool own; } BuildChip;
+typedef struct BuildFar {
+    char key[KEY_DIGITS + 1];
+    bool asked[GPU_MACHINES], made[GPU_MACHINES];
+    GpuFrame frame[GPU_MACHINES];
+    StrBuf image[GPU_MACHINES];         /* PTX; of the driver of the tests an object */
+} BuildFar;
 
 typedef struct Building {
     const char *name;           /* a C identifier: of the library, the header and what the header defines */
@@ -23,9 +34,14 @@ typedef struct Building {
     int ncpus;
     const struct GpuModel *model[BUILD_ARCHS];      /* --arch */
     int nmodels;
+    BuildChip chip[BUILD_CHIPS];                    /* --gpu */
+    int nchips;
+    unsigned machines;                              /* bit m: gpu_machines[m] */
+    bool cubins;                                    /* is there what assembles? */
     Exports exports;
     Vec(BuildFile) file;
     Vec(BuildKernel) kernel;
+    Vec(BuildFar) far;
     bool debug;                 /* --debug: the bundle runs op by op, and every result is looked at */
     const char *facts;          /* further members of the manifest; NULL: none */
     StrBuf err;
@@ -41,6 +57,13 @@ bool build_code(Building *b, Trace *T);
 bool variants_read(Building *b, const char *text, StrBuf *err);
 /* What the program exported on each model becomes b->exports: functions whose graphs differ have the forms of each. false: b->err. */
 bool variants_join(Building *b, Exports *each);
+
+/* --gpu: the names of chips. false: *err says which one is unknown. */
+bool chips_read(Building *b, const char *text, StrBuf *err);
+void chips_rehearse(Building *b, Trace *T, Graph *g);   /* notes the kernels that g asks for on GPUs */
+bool chips_finish(Building *b);                         /* their files. false: b->err */
+void chips_describe(const Building *b, StrBuf *out);    /* and what the manifest says of them */
+void chips_done(Building *b);
 
 /* The header and the manifest; the manifest is last, as it describes all other files. */
 void build_header(Building *b);
@@ -59,6 +82,6 @@ struct tsr_array;
 struct tsr_array build_array(const Tensor *t);          /* a look at it */
 
 /* What bundles carry (runtime_files.S). */
-extern const char bundle_runtime[], bundle_runtime_end[], bundle_interface[], bundle_interface_end[];
+extern const char bundle_runtime[], bundle_runtime_end[], bundle_gpu_runtime[], bundle_gpu_runtime_end[], bundle_interface[], bundle_interface_end[];
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include "tools/bundle/build.h"
 
-#include "bundle/bundle.h"
 #include "ir/schedule/fused.h"
 #include "ir/schedule/rehearse.h"
 #include "ir/schedule/schedule.h"
@@ -124,6 +123,8 @@ static bool build_form(Building *b, Trace *T, const ExportFunction *f, int form)
         sb_printf(&b->err, "the graph of %s cannot be kept: %s", f->name->text, sb_str(&why));
     if (ok && fused)
         graph_rehearse(T, fused);
+    if (ok && b->nchips)
+        chips_rehearse(b, T, fused ? fused : g);
     graph_unref(fused);
     tsr_free(path);
     sb_done(&text);
@@ -158,5 +159,5 @@ bool build_code(Building *b, Trace *T)
             ok = build_form(b, T, &b->exports.function.at[i], k);
     if (b->kernel.n)
         qsort(b->kernel.at, (size_t)b->kernel.n, sizeof *b->kernel.at, by_key);
-    return ok;
+    return ok && chips_finish(b);
 }

@@ -2,7 +2,6 @@
 #include "tools/bundle/build.h"
 
 #include "base/sha256.h"
-#include "bundle/bundle.h"
 #include "runtime/gpu.h"
 
 #include <inttypes.h>
@@ -241,16 +240,27 @@ static void put_variants(StrBuf *out, const Building *b)
     sb_puts(out, "],\n");
 }
 
+static void put_target(StrBuf *out, const Building *b)
+{
+    sb_puts(out, "  \"target\": {\"arch\": \"x86_64\", \"cpu\": [");
+    for (int c = 0; c < b->ncpus; c++)
+        sb_printf(out, "%s\"%s\"", c ? ", " : "", b->cpu[c]);
+    sb_putc(out, ']');
+    for (int c = 0; c < b->nchips; c++)
+        sb_printf(out, "%s\"%s\"", c ? ", " : ", \"gpu\": [", b->chip[c].name);
+    if (b->nchips)
+        sb_printf(out, "], \"cubins\": %s", b->cubins ? "true" : "false");
+    sb_puts(out, "},\n");
+}
+
 void build_manifest(Building *b)
 {
     StrBuf out = {0};
 
     qsort(b->file.at, (size_t)b->file.n, sizeof *b->file.at, by_path);
     sb_printf(&out, "{\n  \"tessera_bundle\": %d,\n  \"name\": \"%s\",\n  \"made_by\": \"tessera %s\",\n", BUNDLE_FORMAT, b->name, TESSERA_VERSION);
-    sb_puts(&out, "  \"target\": {\"arch\": \"x86_64\", \"cpu\": [");
-    for (int c = 0; c < b->ncpus; c++)
-        sb_printf(&out, "%s\"%s\"", c ? ", " : "", b->cpu[c]);
-    sb_printf(&out, "]},\n  \"random\": {\"seed\": \"%" PRIx64 "\", \"draws\": %" PRIu64 "},\n", b->exports.seed, b->exports.draws);
+    put_target(&out, b);
+    sb_printf(&out, "  \"random\": {\"seed\": \"%" PRIx64 "\", \"draws\": %" PRIu64 "},\n", b->exports.seed, b->exports.draws);
     if (b->debug)
         sb_puts(&out, "  \"checks\": [\"bounds\", \"races\", \"sentinels\"],\n");
     put_variants(&out, b);
@@ -258,6 +268,8 @@ void build_manifest(Building *b)
         sb_printf(&out, "  %s,\n", b->facts);
     put_functions(&out, b);
     put_kernels(&out, b);
+    if (b->nchips)
+        chips_describe(b, &out);
     put_files(&out, b);
     bundle_seal(&out);
     *build_file(b, BUNDLE_MANIFEST) = out;

@@ -234,6 +234,12 @@ int bundle_run_verb(const Options *o)
     }
     b->T.host_print = bundle_print;
     pool_init((int)o->number[OPT_threads]);
+    if (o->value[OPT_device] && (bad = bundle_use_device(b, &files, o->value[OPT_device], &why))) {
+        sb_printf(&err, "%s: B%02d: %s", o->operand[0], bad, sb_str(&why));
+        sb_done(&why);
+        bundle_free(b);
+        return complain(&err, EXIT_MISTAKE);
+    }
     f = choose(b, o->noperands > 1 ? o->operand[1] : NULL, &named, &err);
     bad = f ? call(f, o->operand + 1 + named, o->noperands - 1 - named, &err) : EXIT_USAGE;
     if (option_on(o, OPT_stats))

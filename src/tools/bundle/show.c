@@ -120,6 +120,30 @@ static void put_kernels(Showing *s)
     }
 }
 
+/* Kernels for GPUs: for which chips, and how large. */
+static void put_gpu_kernels(Showing *s)
+{
+    int target = json_get(&s->j, 0, "target"), chips = json_get(&s->j, target, "gpu"), files = json_get(&s->j, 0, "files");
+    static const char folder[] = "objects/gpu/";
+    uint64_t bytes = 0, one;
+    int n = 0;
+
+    if (!json_count(&s->j, chips))
+        return;
+    for (int k = 0, i = files + 1; k < json_count(&s->j, files); k++, i = json_next(&s->j, i)) {
+        char *path = json_string(&s->j, json_get(&s->j, i, "path"));
+        if (!strncmp(path, folder, sizeof folder - 1) && json_size(&s->j, json_get(&s->j, i, "bytes"), &one)) {
+            bytes += one;
+            n++;
+        }
+        tsr_free(path);
+    }
+    sb_puts(s->out, "kernels for GPUs ");
+    put_list(s, chips, ", ");
+    sb_printf(s->out, ": %d fat binaries %s, %llu bytes\n", n,
+              json_true(&s->j, json_get(&s->j, target, "cubins")) ? "of machine code and PTX" : "of PTX", (unsigned long long)bytes);
+}
+
 static void put_file(Showing *s, int row)
 {
     char *path = json_string(&s->j, json_get(&s->j, row, "path")), hash[SHA256_TEXT];
@@ -191,6 +215,10 @@ static void put_all(Showing *s)
     put(s, json_get(&s->j, target, "arch"));
     sb_puts(s->out, " ");
     put_list(s, json_get(&s->j, target, "cpu"), ", ");
+    if (json_count(&s->j, json_get(&s->j, target, "gpu"))) {
+        sb_puts(s->out, ", ");
+        put_list(s, json_get(&s->j, target, "gpu"), ", ");
+    }
     put_variants(s);
     sb_puts(s->out, "\nchecks: ");
     if (json_count(&s->j, json_get(&s->j, 0, "checks")) > 0)
@@ -208,6 +236,7 @@ static void put_all(Showing *s)
     put_functions(s);
     put_weights(s);
     put_kernels(s);
+    put_gpu_kernels(s);
     for (int k = 0, i = files + 1; k < json_count(&s->j, files); k++, i = json_next(&s->j, i))
         put_file(s, i);
 }

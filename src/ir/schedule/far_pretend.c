@@ -1,0 +1,54 @@
+/*
+ * A GPU that is none: what asks for kernels there goes all its ways, and nothing is computed.
+ */
+#include "ir/schedule/far.h"
+
+#include "runtime/storage.h"
+
+#include <string.h>
+
+bool far_pretends;
+_Alignas(512) char far_pretended[512];
+
+static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where) { return 1; }
+
+/* ---- storage without memory: who reads on the host finds zeros ---- */
+
+static int one(void) { return 1; }
+static bool fits(int device, size_t bytes) { return true; }
+
+static void bring(Storage *s, bool write)
+{
+    storage_room(s);
+    memset(s->data, 0, s->nbytes);
+    s->away = 0;
+}
+
+static void leave(Storage *s) {}
+
+static void zero(Storage *s)
+{
+    if (s->data)
+        memset(s->data, 0, s->nbytes);
+}
+
+static bool no_copy(Storage *dst, size_t at, Storage *src, size_t from, size_t n) { return false; }
+static void place(Storage *s, uint32_t device) { s->device = device; }
+
+static const StorageFar nowhere = {one, fits, bring, leave, zero, no_copy, place};
+
+/* ---- in force, and not ---- */
+
+void far_pretend(const KernelCompiler *notes)
+{
+    far_begin(notes, launch);
+    storage_far = &nowhere;
+    far_pretends = true;
+}
+
+void far_go(FarWay w)
+{
+    far_begin(w.compiler, w.launch);
+    storage_far = w.storage;
+    far_pretends = w.pretends;
+}
