@@ -192,6 +192,9 @@ def errors_have_numbers(ctx, d):
     got, _ = calls(ctx, d, fake, [("use", ("gpu:0",)), ("chain", [np.ones(8 << 20, np.float32)]), x], "memory=8")
     if got[1][0] != 2 or "E0744" not in got[1][1] or len(got[2]) != 1:
         raise Fail(f"a GPU that is full: {got[1:]}")
+    p = run(ctx.tessera, "build", "--debug", "--gpu=sm_80", "plain.tsr", cwd=d, ok=False)
+    if p.returncode != 2 or "leave one of them out" not in p.stderr:
+        raise Fail(f"--debug and --gpu: {p.returncode} {p.stderr}")
     for text, said in (("sm_70", "--gpu takes sm_80"), ("", "--gpu is empty"), ("sm_80,", None), ("sm_90b", "--gpu takes sm_80"), ("native", "E0740")):
         p = run(ctx.tessera, "build", f"--gpu={text}", "plain.tsr", "-o", "x.tsb", cwd=d, ok=False)
         if said and (p.returncode != 2 or said not in p.stderr):

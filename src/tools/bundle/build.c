@@ -191,6 +191,10 @@ int build_verb(const Options *o)
         return complain(&err, EXIT_USAGE);
     folder = folder_of(o);
     b.debug = option_on(o, OPT_debug);
+    if (b.debug && b.nchips) {
+        sb_puts(&err, "--debug makes a bundle that runs op by op on the host, for which --gpu has no code: leave one of them out");
+        return complain(&err, EXIT_USAGE);
+    }
     b.name = name = build_name(folder);
     code = b.nmodels ? build_variants(o, &b) : build_program(o, &once);
     if (code == EXIT_OK) {
