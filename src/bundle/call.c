@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { FEW = 16, FOREVER = 1 << 30 };
+enum { FEW = 16, FOREVER = 1 << 30, FEW_BYTES = 1 << 16 };
 
 static int refuse(StrBuf *err, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static int refuse(StrBuf *err, int status, const char *fmt, ...)
@@ -310,6 +310,21 @@ static int status_of(OpError e)
     }
 }
 
+/* To the GPU; few bytes, which the host may want to look at, when a kernel asks for them. */
+static bool send(Tensor **t, int device)
+{
+    Tensor *copy;
+
+    if (tensor_nbytes(*t) > FEW_BYTES)
+        return tensor_on(t, device);
+    if (!(copy = tensor_copy(*t)))
+        return false;
+    storage_place(copy->store, (uint32_t)device);
+    tensor_unref(*t);
+    *t = copy;
+    return true;
+}
+
 static int borrow_all(Call *c, const tsr_array *in, StrBuf *err)
 {
     const Form *first = &c->f->form.at[0];
@@ -319,7 +334,7 @@ static int borrow_all(Call *c, const tsr_array *in, StrBuf *err)
         int bad = bundle_borrow(&in[i], c->f->input.at[i], &c->in[i], err);
         if (bad || (bad = check_kind(c->f, i, want, c->in[i].t, err)))
             return bad;
-        if (c->f->bundle->device && !tensor_on(&c->in[i].t, c->f->bundle->device))
+        if (c->f->bundle->device && !send(&c->in[i].t, c->f->bundle->device))
             return fault_kept ? bundle_fault(TSR_GPU, err) : refuse(err, TSR_MEMORY, "%s: not enough memory", c->f->input.at[i]);
         c->in[i].t->weak = want->weak;
         c->in[i].t->policy = want->policy;

@@ -92,6 +92,12 @@ def attention(q: Tensor["B", "S", 16], k: Tensor["B", "T", 16], v: Tensor["B", "
 
 @export
 def total(x: Tensor["N", f32]): return x.sum(), x.max()
+
+@export
+def look(i: Tensor["N", int64]): return w1[i] * 2.0
+
+@export
+def join(x: Tensor["N", 8, f32], y: Tensor["M", 8, f32]): return concat([x, y], axis=0), x.T.reshape((x.shape[0] * 8,))
 '''
 
 
@@ -105,13 +111,14 @@ def kernels_are_there(ctx, d):
     todo = [("predict", [f32(n, 64)]) for n in (1, 2, 3, 5, 31, 64, 200, 700)]
     todo += [("attention", [f32(b, s, 16), f32(b, t, 16), f32(b, t, 16)]) for b, s, t in ((1, 1, 1), (2, 5, 7), (3, 40, 100), (1, 300, 20))]
     todo += [("total", [f32(n)]) for n in (1, 50, 5000, 100000)]
+    todo += [("look", [rng.integers(0, 64, n)]) for n in (1, 3, 40)] + [("join", [f32(n, 8), f32(m, 8)]) for n, m in ((1, 1), (3, 5), (40, 7))]
     host, _ = calls(ctx, d, folder, todo, driver=False)
     there, counted = calls(ctx, d, folder, [("use", ("gpu:0",)), *todo])
     for (name, args), h, t in zip(todo, host, there[1:]):
         same_bits(np, t, h, f"{name}{[a.shape for a in args]}")
-    inputs = sum(len(args) for _, args in todo)
-    if int(counted["upload"]) > inputs + 8 or int(counted["download"]) > len(todo) + 4:
-        raise Fail(f"more goes between host and GPU than {inputs} inputs, weights and results: {counted}")
+    inputs, results = sum(len(args) for _, args in todo), sum(len(h) for h in host)
+    if int(counted["upload"]) > inputs + 8 or int(counted["download"]) > results:
+        raise Fail(f"more goes between host and GPU than {inputs} inputs, weights and {results} results: {counted}")
     for name, inputs in (("predict", ["[[" + ",".join(["0.5"] * 64) + "]]"]), ("total", ["[1, 2, 3]"])):
         shown = [run(ctx.tessera, "run", "--stats", *more, folder, name, *inputs, env=process.fake_driver(ctx.tessera)) for more in ((), ("--device", "gpu:0"))]
         expect(shown[1].stdout, shown[0].stdout, f"tessera run --device gpu:0: {name}")

@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { VARS_MAX = 32, USUAL = 48, UNKNOWN = 3, SMALL_BYTES = 4096 };
+enum { VARS_MAX = 32, USUAL = 48, UNKNOWN = 3, SMALL_BYTES = 4096, MOVED_BYTES = 4 << 20 };
 static const int64_t here[] = {0, 1, 2, 8, 24, 48, 96, 208, 304};
 /* On GPUs: their products with any number lie between all powers of two. */
 static const int64_t there[] = {0, 1, 2, 4, 7, 13, 24, 48, 90, 170, 304, 600, 1100, 2100, 9000, 70000};
@@ -108,24 +108,40 @@ static Attr sized(const DimEnv *env, const Node *n)
     return a;
 }
 
+/* What moves elements asks for kernels underneath the host's (runtime/far_moves.h), which may look at places. */
+static bool is_move(const Node *n, Tensor *const *in, const TType *y)
+{
+    size_t all = bytes_of((DType)y->dtype, y->rank, y->shape);
+    bool moves = op_info[n->op].family == FAM_MOVE || n->op == OP_index || n->op == OP_index_put || n->op == OP_index_add;
+
+    for (int i = 0; i < n->nin && all <= MOVED_BYTES; i++)
+        all += tensor_nbytes(in[i]) <= MOVED_BYTES ? tensor_nbytes(in[i]) : MOVED_BYTES + 1;
+    return moves && all <= MOVED_BYTES;
+}
+
+/* An op on a GPU: a body of its own, a product, a move. false: the host does it. */
+static bool run_alone(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out)
+{
+    Attr a = sized(env, n);
+    TType y = n->type[0];
+    int nout = 0;
+
+    for (int i = 0; i < y.rank; i++)
+        y.shape[i] = size_in(env, y.shape[i]);
+    if (n->nout != 1 || !trace_run_far)
+        return false;
+    if (is_move(n, in, &y))
+        return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, &nout);
+    return trace_run_far(T, (OpId)n->op, &a, in, n->nin, &y, 1, out) > 0;
+}
+
 static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out, int *nout)
 {
     Attr a = sized(env, n);
 
     if (n->op == OP_reshape && !views_shape(in[0], a.nd[0], a.d[0]))
-        return false;
+        return far_pretends && run_alone(T, env, n, in, out);
     return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
-}
-
-/* An op on a GPU, as a body of its own or as a product. false: the host does it. */
-static bool run_alone(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out)
-{
-    Attr a = sized(env, n);
-    TType y = n->type[0];
-
-    for (int i = 0; i < y.rank; i++)
-        y.shape[i] = size_in(env, y.shape[i]);
-    return trace_run_far && n->nout == 1 && trace_run_far(T, (OpId)n->op, &a, in, n->nin, &y, 1, out) > 0;
 }
 
 /* The results of a fused node or a view as they come; false: make some. */
