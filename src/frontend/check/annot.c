@@ -164,8 +164,27 @@ static void gather_elem(Res *R, Frame *f, Ast *e, Spot at, int axis)
     }
 }
 
+/* Region[read, Tensor["N", f32]] is Region[read, "N", f32] from here on. */
+static void flatten(Res *R, AstSubscript *s)
+{
+    AstTuple *all = AST_AS(s->index, Tuple), *flat;
+    AstSubscript *t = AST_IS(s->index, Tuple) && all->elts.n == 2 ? AST_AS(all->elts.at[1], Subscript) : NULL;
+    AstSeq in;
+
+    if (!AST_IS((Ast *)t, Subscript) || !AST_IS(s->value, Name) || strcmp(AST_AS(s->value, Name)->id->text, "Region") ||
+        !AST_IS(t->value, Name) || strcmp(AST_AS(t->value, Name)->id->text, "Tensor"))
+        return;
+    in = AST_IS(t->index, Tuple) ? AST_AS(t->index, Tuple)->elts : (AstSeq){&t->index, 1};
+    flat = ast_new(&R->u->arena, Tuple, s->index->span);
+    flat->elts = (AstSeq){arena_array(&R->u->arena, Ast *, in.n + 1), in.n + 1};
+    flat->elts.at[0] = all->elts.at[0];
+    memcpy(flat->elts.at + 1, in.at, sizeof *in.at * (size_t)in.n);
+    s->index = (Ast *)flat;
+}
+
 static void gather_dims(Res *R, Frame *f, AstSubscript *s, Spot at)
 {
+    flatten(R, s);
     Ast *one[1] = {s->index};
     AstSeq elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){one, 1};
     int n = elts.n, rest = -1;
