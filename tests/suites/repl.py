@@ -261,6 +261,7 @@ PIPE = [
     ("no-last-newline", "5", "5\n"),
     ("class", "class A:\n    def f(self):\n        return 4\nA().f()\n", "4\n"),
     ("command", ":type 1\n", "int\n"),
+    ("last_value", "2 + 3\n_ * 2\n_\nNone\n_ + 1\n", "5\n10\n10\n11\n"),
     ("decorator", "def d(f): return f\n@d\ndef g():\n    return 6\ng()\n", "6\n"),
 ]
 

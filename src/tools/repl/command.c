@@ -116,8 +116,10 @@ static void cmd_who(Session *s, const char *arg)
     for (int i = 0; i < s->globals->locals.n; i++) {
         Sym name = s->globals->locals.at[i].name;
         Value v = session_lookup(s, name->text, name->len);
-        if (is_err(v))
+        if (is_err(v) || !strcmp(name->text, "_")) {
+            value_unref(v);
             continue;
+        }
         sb_printf(&out, "%s: ", name->text);
         describe_type(s, v, &out);
         sb_putc(&out, '\n');

@@ -77,6 +77,27 @@ bool session_eval(Session *s, const char *name, const char *text, size_t n, Valu
     return ok;
 }
 
+/* _ is the last value that was shown, as in Python; its place is made by an input of its own. */
+static void keep_value(Session *s, Value v)
+{
+    static const char text[] = "_ = None\n";
+    Sym name = sym("_");
+    uintptr_t slot = 0;
+    Value none;
+
+    if (!map_find(&s->globals->slot_of, (uintptr_t)name, &slot) && session_eval(s, "<session>", text, sizeof text - 1, &none)) {
+        value_unref(none);
+        (void)vec_pop(&s->worked);
+        map_find(&s->globals->slot_of, (uintptr_t)name, &slot);
+    }
+    if (slot && (int)slot <= interp_main(s->I)->nslots) {
+        Value *at = &interp_main(s->I)->slot[slot - 1], old = *at;
+        *at = value_ref(v);
+        if (!is_err(old))
+            value_unref(old);
+    }
+}
+
 static void show_value(Session *s, Value v)
 {
     Value text;
@@ -91,6 +112,7 @@ static void show_value(Session *s, Value v)
     interp_write(s->I, as_str(text)->s, as_str(text)->len);
     interp_write(s->I, "\n", 1);
     value_unref(text);
+    keep_value(s, v);
 }
 
 bool session_run(Session *s, const char *name, const char *text, size_t n)
