@@ -2,7 +2,8 @@
  * bundle.c - any files, opened as a bundle, whose code is loaded and not run.
  *
  * An input is files one after another, each behind a line "@@ path".  They are opened as they are, and once more
- * with a manifest that lists them with true sizes and hashes and is sealed, as chance never does.  What is refused has a number and a reason.
+ * with a manifest that lists them with true sizes and hashes and is sealed, as chance never does; what is opened is asked for its code for
+ * GPUs.  What is refused has a number and a reason.
  */
 #include "targets.h"
 
@@ -68,6 +69,12 @@ static void open_folder(Folder *d)
 
     if (bad ? b || !err.n : !b)
         tsr_bug("refused without a reason, or opened with one: %d", bad);
+    for (int i = 0; b && i < 3; i++) {
+        sb_clear(&err);
+        if (bundle_read_far(b, &files, (const int[]){0, 80, 90}[i], &err) && !err.n)
+            tsr_bug("kernels for GPUs are refused without a reason");
+        bundle_leave_device(b);
+    }
     bundle_free(b);
     sb_done(&err);
 }

@@ -65,6 +65,7 @@ struct tsr_bundle {
     Vec(struct tsr_function) function;      /* sorted by name */
     Vec(Weight) weight;
     Vec(BundleKernel) kernel;
+    int made_for;               /* of these: the chip that they were made for */
     Vec(struct BundleFar *) far;            /* device.c: kernels for GPUs, once one was asked for */
     uint64_t seed, draws;       /* of the program at the end of building */
     Trace T;
@@ -101,6 +102,8 @@ void bundle_offer_kernels(struct tsr_bundle *b);    /* fused nodes are run by th
  * In a library without code for GPUs this is no_device.c, and there is the CPU.
  */
 int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char *name, StrBuf *err);
+/* The first part of that: what there is for the chip, which is 80, 90, ..., or 0 for the driver of the tests. */
+int bundle_read_far(struct tsr_bundle *b, const BundleFiles *files, int sm, StrBuf *err);
 int bundle_wait(struct tsr_bundle *b, StrBuf *err);     /* until its GPU is done with all that it was given: did it go well? */
 void bundle_leave_device(struct tsr_bundle *b);
 int bundle_fault(int status, StrBuf *err);              /* a GPU's fault (runtime/cuda.h) as an error: TSR_MEMORY, or this one */

@@ -159,30 +159,31 @@ static int read_row(struct tsr_bundle *b, const BundleFiles *files, const Json *
     return bad;
 }
 
-/* Is there code that runs on the chip? PTX for sm_80 is in every bundle with code for real ones. */
-static bool has_code(const Json *j, int sm)
+/* What the bundle has code for that runs on the chip; -1: nothing. PTX for sm_80 is in every bundle with code for real ones. */
+static int made_for(const Json *j, int sm)
 {
-    int list = json_get(j, json_get(j, 0, "target"), "gpu");
+    int list = json_get(j, json_get(j, 0, "target"), "gpu"), best = -1;
 
-    for (int k = 0, i = list + 1; k < json_count(j, list); k++, i = json_next(j, i))
-        if (json_is(j, i, "sm_0") ? !sm : sm >= 80)
-            return true;
-    return false;
+    for (int k = 0, i = list + 1; k < json_count(j, list); k++, i = json_next(j, i)) {
+        int chip = json_is(j, i, "sm_0") ? 0 : json_is(j, i, "sm_90a") && sm == 90 ? 90 : 80;
+        if (chip > best && (chip ? sm >= 80 : !sm))
+            best = chip;
+    }
+    return best;
 }
 
-static int read_code(struct tsr_bundle *b, const BundleFiles *files, const GpuDevice *g, StrBuf *err)
+int bundle_read_far(struct tsr_bundle *b, const BundleFiles *files, int sm, StrBuf *err)
 {
     StrBuf text = {0};
     Json j;
     int bad = bundle_manifest(files, &text, &j, err), list = bad ? -1 : json_get(&j, 0, "gpu_kernels");
 
     if (!bad && list < 0)
-        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for GPUs: build it with --gpu=sm_%d", g->sm);
-    else if (!bad && !has_code(&j, g->sm))
-        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for gpu:%d, which is %s (sm_%d): build it with --gpu=native there", g->index, g->name,
-                     g->sm);
+        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for GPUs: build it with --gpu=sm_%d", sm);
+    else if (!bad && (b->made_for = made_for(&j, sm)) < 0)
+        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for this GPU (sm_%d): build it with --gpu=native there", sm);
     for (int k = 0, i = list + 1; !bad && k < json_count(&j, list); k++, i = json_next(&j, i))
-        bad = read_row(b, files, &j, i, g->sm, err);
+        bad = read_row(b, files, &j, i, sm, err);
     json_done(&j);
     sb_done(&text);
     return bad;
@@ -226,14 +227,16 @@ int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char
         return TSR_OK;
     if (device && !(g = device_gpu(device)))
         return bundle_fault(TSR_DEVICE, err);
-    if (device && !b->far.n && (bad = read_code(b, files, g, err))) {
+    if (device && !b->far.n && (bad = bundle_read_far(b, files, g->sm, err))) {
         forget_code(b);
         return bad;
     }
     for (int i = 0; device && i < b->far.n; i++)
         map_set(&loaded, place_of(b->far.at[i]->key), (uintptr_t)b->far.at[i]);
-    if (device)
+    if (device) {
         far_begin(&from_bundles, launch);
+        far_made_for = b->made_for;
+    }
     place_weights(b, device);
     return fault_kept ? bundle_fault(TSR_DEVICE, err) : TSR_OK;
 }

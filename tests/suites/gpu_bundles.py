@@ -15,12 +15,12 @@ from .bundles import FUNCTIONS, STATE, build, cases, compiler, expect, expected,
 
 # A process that calls a bundle on a device: cases in, results and errors out. "use NAME", "reset" and "seed" are what they say.
 CHILD = '''
-import importlib.util, pickle, sys
+import importlib.util, pickle, sys, threading
 spec = importlib.util.spec_from_file_location("call", sys.argv[1])
 call = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(call)
-bundle, out = call.Bundle(sys.argv[2]), []
-for name, args in pickle.load(open(sys.argv[3], "rb")):
+bundle, out, todo = call.Bundle(sys.argv[2]), [], pickle.load(open(sys.argv[3], "rb"))
+for name, args in todo:
     try:
         if name == "use": out.append(bundle.use(*args))
         elif name == "weight": out.append(bundle.weight(*args))
@@ -35,12 +35,20 @@ for name, args in pickle.load(open(sys.argv[3], "rb")):
         else: out.append(bundle.call(name, *args))
     except call.BundleError as e:
         out.append((e.code, str(e)))
+if "threads" in sys.argv:
+    def again():
+        for k in range(3):
+            for (name, args), o in zip(todo, out):
+                if name != "use" and any(a.tobytes() != b.tobytes() for a, b in zip(bundle.call(name, *args), o)): differ.append(name)
+    differ, some = [], [threading.Thread(target=again) for _ in range(4)]
+    [t.start() for t in some], [t.join() for t in some]
+    out.append(differ)
 bundle.close()
 pickle.dump(out, open(sys.argv[4], "wb"))
 '''
 
 
-def calls(ctx, d, folder, todo, how="memory=1000", driver=True):
+def calls(ctx, d, folder, todo, how="memory=1000", driver=True, more=()):
     """What a caller in another process gets, and what the driver counted."""
     (d / "child.py").write_text(CHILD)
     with open(d / "cases.pickle", "wb") as f:
@@ -48,7 +56,7 @@ def calls(ctx, d, folder, todo, how="memory=1000", driver=True):
     log = d / "log"
     log.unlink(missing_ok=True)
     env = {**process.fake_driver(ctx.tessera, how), "FAKE_CUDA_LOG": str(log)} if driver else {"TESSERA_CUDA_LIBRARY": ""}
-    run(sys.executable, d / "child.py", ctx.root / "examples/bundle/call.py", folder, d / "cases.pickle", d / "out.pickle", env=env)
+    run(sys.executable, d / "child.py", ctx.root / "examples/bundle/call.py", folder, d / "cases.pickle", d / "out.pickle", *more, env=env)
     with open(d / "out.pickle", "rb") as f:
         out = pickle.load(f)
     return out, dict(l.split() for l in log.read_text().splitlines()) if log.exists() else {}
@@ -124,6 +132,15 @@ def kernels_are_there(ctx, d):
         expect(shown[1].stdout, shown[0].stdout, f"tessera run --device gpu:0: {name}")
         if "kernels made=0 " not in shown[1].stderr or "op-by-op=0" not in shown[1].stderr:
             raise Fail(shown[1].stderr)
+
+
+@in_folder
+def threads(ctx, d):
+    np = numpy()
+    folder = native(ctx, d, LAYERS, "layers")
+    todo = [("predict", [np.full((n, 64), 0.25, np.float32)]) for n in (1, 40)] + [("total", [np.arange(5000, dtype=np.float32)])]
+    out, _ = calls(ctx, d, folder, [("use", ("gpu:0",)), *todo], more=("threads",))
+    expect(out[-1], [], "calls that gave something else in four threads at once")
 
 
 @in_folder
@@ -216,7 +233,8 @@ FRAMES = ("", "threads 0 shared 0", "threads 2000 shared 0", "threads 1 shared -
 MANIFESTS = [("no key", lambda m: row(m).pop("key"), 4), ("a key in words", lambda m: row(m).update(key="key"), 4), ("no file", lambda m: row(m).pop("fatbin"), 4),
              ("a file that is not listed", lambda m: row(m).update(fatbin="objects/gpu/none.fatbin"), 4), ("a file outside", lambda m: row(m).update(fatbin="../x"), 4),
              ("a header for code", lambda m: row(m).update(fatbin="fake.h"), 8), ("no frames", lambda m: row(m).pop("frames"), 4), ("kernels as text", lambda m: m.update(gpu_kernels="all"), 0),
-             ("no chips", lambda m: m["target"].pop("gpu"), 24), ("no kernels", lambda m: m.pop("gpu_kernels"), 24)]
+             ("kernels of numbers", lambda m: m.update(gpu_kernels=[1, 2]), 4), ("frames of numbers", lambda m: row(m).update(frames=[1]), 4),
+             ("chips of numbers", lambda m: m["target"].update(gpu=[1, "sm_800"]), 24), ("no chips", lambda m: m["target"].pop("gpu"), 24), ("no kernels", lambda m: m.pop("gpu_kernels"), 24)]
 MANIFESTS += [(f"frame {f!r}", lambda m, f=f: row(m).update(frames={"sm_0": f}), 4) for f in FRAMES]
 
 
@@ -285,10 +303,14 @@ def every_chip_is_in_it(ctx, d):
     again = build(ctx, d / "again", SMALL, "--gpu=sm_80,sm_90a", name="chips")
     if differ := [f.name for f in folder.rglob("*") if f.is_file() and f.read_bytes() != (again / f.relative_to(folder)).read_bytes()]:
         raise Fail(f"differ: {differ}")
-    only = build(ctx, d, SMALL, "--gpu=sm_80", name="only", )
-    so = (only / "libonly.so").stat().st_size
-    if so >= 1_200_000:
-        raise Fail(f"the library with the part for GPUs has {so} bytes")
+    so = folder / "libchips.so"
+    if so.stat().st_size >= 1_200_000:
+        raise Fail(f"the library with the part for GPUs has {so.stat().st_size} bytes")
+    if shutil.which("readelf"):
+        needed = set(re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", so).stdout))
+        names = set(re.findall(r"GLOBAL\s+DEFAULT\s+\d+ (\w+)", run("readelf", "--dyn-syms", "-W", so).stdout))
+        if needed - {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"} or [n for n in names if not n.startswith("tsr_")]:
+            raise Fail(f"it needs {needed} and exports {names}")
     run(ctx.tessera, "run", folder, "chain", "[1, 2]")
 
 
@@ -360,7 +382,7 @@ def caller_in_c(ctx, d):
 
 
 ROWS = {"kernels_are_there": ("DEP-07",), "every_chip_is_in_it": ("CG-10", "DET-11"), "cuobjdump_lists_each_chip": ("CG-10",)}
-TESTS = (bits_of_the_host, kernels_are_there, results_in_the_callers_memory, state_lives_there, what_is_missing_runs_on_the_host, errors_have_numbers, damage,
+TESTS = (bits_of_the_host, kernels_are_there, threads, results_in_the_callers_memory, state_lives_there, what_is_missing_runs_on_the_host, errors_have_numbers, damage,
          every_chip_is_in_it, without_an_assembler, cuobjdump_lists_each_chip, caller_in_c)
 
 

@@ -623,4 +623,4 @@ void far_begin(const KernelCompiler *c, FarLaunch *launch)
     far_moves = c ? &far_moves_made : NULL;
 }
 
-FarWay far_way(void) { return (FarWay){compiler, launcher, storage_far, far_pretends}; }
+FarWay far_way(void) { return (FarWay){compiler, launcher, storage_far, far_pretends, far_made_for}; }

@@ -14,8 +14,15 @@
 typedef int FarLaunch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 void far_begin(const KernelCompiler *compiler, FarLaunch *launch);
 
+/*
+ * The chip that kernels for a device are chosen for: 80, 90, ..., 0 the driver of the tests. far_made_for: whatever the device is,
+ * since there is code for that one (a bundle's, a rehearsal's); -1: the device's own.
+ */
+int far_chip(int device);
+extern int far_made_for;
+
 /* What does that now, to be put back later. */
-typedef struct FarWay { const KernelCompiler *compiler; FarLaunch *launch; const struct StorageFar *storage; bool pretends; } FarWay;
+typedef struct FarWay { const KernelCompiler *compiler; FarLaunch *launch; const struct StorageFar *storage; bool pretends; int made_for; } FarWay;
 FarWay far_way(void);
 void far_go(FarWay w);
 
@@ -23,7 +30,7 @@ void far_go(FarWay w);
  * For rehearsals (rehearse.h), until far_go: bodies, products and ops on gpu:0 go all the way to their launches, which do nothing; its tensors take
  * no memory, and there need be no GPU.  `notes` is asked for the code of all of them.
  */
-void far_pretend(const KernelCompiler *notes);
+void far_pretend(const KernelCompiler *notes, int chip);
 extern bool far_pretends;
 extern char far_pretended[];            /* where all tensors are meanwhile, which nobody looks at */
 

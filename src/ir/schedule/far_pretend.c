@@ -3,11 +3,13 @@
  */
 #include "ir/schedule/far.h"
 
+#include "runtime/gpu_device.h"
 #include "runtime/storage.h"
 
 #include <string.h>
 
 bool far_pretends;
+int far_made_for = -1;
 _Alignas(512) char far_pretended[512];
 
 static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where) { return 1; }
@@ -39,9 +41,17 @@ static const StorageFar nowhere = {one, fits, bring, leave, zero, no_copy, place
 
 /* ---- in force, and not ---- */
 
-void far_pretend(const KernelCompiler *notes)
+int far_chip(int device)
+{
+    const GpuDevice *g = far_made_for < 0 ? gpu_look(device - 1) : NULL;
+
+    return far_made_for >= 0 ? far_made_for : g ? g->sm : 0;
+}
+
+void far_pretend(const KernelCompiler *notes, int chip)
 {
     far_begin(notes, launch);
+    far_made_for = chip;
     storage_far = &nowhere;
     far_pretends = true;
 }
@@ -51,4 +61,5 @@ void far_go(FarWay w)
     far_begin(w.compiler, w.launch);
     storage_far = w.storage;
     far_pretends = w.pretends;
+    far_made_for = w.made_for;
 }

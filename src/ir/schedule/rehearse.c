@@ -287,12 +287,12 @@ void graph_rehearse(Trace *T, Graph *g)
     fused_rehearse(false);
 }
 
-void graph_rehearse_far(Trace *T, Graph *g, const KernelCompiler *notes)
+void graph_rehearse_far(Trace *T, Graph *g, const KernelCompiler *notes, int chip)
 {
     FarWay here = far_way();
     int was;
 
-    far_pretend(notes);
+    far_pretend(notes, chip);
     was = device_enter(1);
     graph_rehearse(T, g);
     device_enter(was);

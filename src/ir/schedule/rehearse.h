@@ -12,9 +12,9 @@
 
 /* Go through g for usual, small and large numbers of each of the sizes in its parameters' types. */
 void graph_rehearse(Trace *T, Graph *g);
-/* The same as it would run on a GPU, of which there need be none: `notes` is asked for all its code (far.h). */
+/* The same as it would run on a GPU with this chip (80, 90), of which there need be none: `notes` is asked for all its code (far.h). */
 struct KernelCompiler;
-void graph_rehearse_far(Trace *T, Graph *g, const struct KernelCompiler *notes);
+void graph_rehearse_far(Trace *T, Graph *g, const struct KernelCompiler *notes, int chip);
 /* Make the kernels that a call with these operands is going to ask for, together, where the compiler and the threads can; else nothing. */
 void graph_prepare(Trace *T, Graph *g, Tensor *const *in);
 

@@ -113,10 +113,12 @@ static const KernelCompiler notes[GPU_MACHINES] = {
 
 void chips_rehearse(Building *b, Trace *T, Graph *g)
 {
+    static const int chip[GPU_MACHINES] = {80, 90, 0};
+
     taking = b;
     for (machine = 0; machine < GPU_MACHINES; machine++)
         if (b->machines >> machine & 1)
-            graph_rehearse_far(T, g, &notes[machine]);
+            graph_rehearse_far(T, g, &notes[machine], chip[machine]);
 }
 
 /* ---- fat binaries ---- */
