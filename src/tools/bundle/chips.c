@@ -123,9 +123,9 @@ void chips_rehearse(Building *b, Trace *T, Graph *g)
 
 /* ---- fat binaries ---- */
 
-static bool put_cubin(Building *b, const BuildFar *row, const BuildChip *c, StrBuf *out)
+static bool put_cubin(Building *b, BuildFar *row, const BuildChip *c, StrBuf *out)
 {
-    const StrBuf *image = &row->image[machine_of(c->sm, c->own)];
+    StrBuf *image = &row->image[machine_of(c->sm, c->own)];
     GpuAssembly made;
     FaultKind kind;
     bool ok;
@@ -136,7 +136,7 @@ static bool put_cubin(Building *b, const BuildFar *row, const BuildChip *c, StrB
         fatbin_add(out, &(FatbinEntry){FATBIN_CUBIN, 0, false, image->s, image->n});
         return true;
     }
-    ok = gpu_assemble_for(c->name, sb_str((StrBuf *)(uintptr_t)image), image->n, &made);
+    ok = gpu_assemble_for(c->name, sb_str(image), image->n, &made);
     if (ok)
         fatbin_add(out, &(FatbinEntry){FATBIN_CUBIN, c->sm, c->own, made.cubin.s, made.cubin.n});
     else
@@ -145,7 +145,7 @@ static bool put_cubin(Building *b, const BuildFar *row, const BuildChip *c, StrB
     return ok;
 }
 
-static bool put_fatbin(Building *b, const BuildFar *row)
+static bool put_fatbin(Building *b, BuildFar *row)
 {
     StrBuf path = {0}, *out;
     bool ok = true;
