@@ -1,6 +1,6 @@
 """Call functions of a Tessera bundle with NumPy arrays.
 
-    python3 examples/bundle/call.py classifier.tsb
+    python3 examples/bundle/call.py classifier.tsb [gpu:0]
 
 Arrays are passed where they lie, with their strides; results are new arrays.
 """
@@ -92,6 +92,8 @@ class Bundle:
 
 def main():
     bundle = Bundle(sys.argv[1])
+    if len(sys.argv) > 2:
+        bundle.use(sys.argv[2])
     points = np.array([[0, 0], [0.5, 0.5], [1, 1], [-2, 0]], np.float32)
     print(bundle.lib.tsr_signature(bundle.function("predict")).decode())
     print((bundle.call("predict", points)[0] > 0.5).tolist())

@@ -4,6 +4,8 @@
  *     tessera build examples/bundle/classifier.tsr -o classifier.tsb
  *     cc -I classifier.tsb examples/bundle/main.c -L classifier.tsb -lclassifier -Wl,-rpath,'$ORIGIN/classifier.tsb' -o main
  *     ./main
+ *
+ * Of a bundle that was built with --gpu=sm_80,sm_90a, ./main gpu:0 does the same on a GPU.
  */
 #include "classifier.h"
 
@@ -15,7 +17,7 @@ static int failed(const char *what)
     return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const float point[4][2] = {{0, 0}, {0.5f, 0.5f}, {1, 1}, {-2, 0}};
     const int64_t shape[] = {4, 2}, wrong[] = {2, 4};
@@ -24,6 +26,8 @@ int main(void)
 
     if (tsr_open(NULL, &bundle))                /* NULL: where the library is */
         return failed("open");
+    if (argc > 1 && tsr_use_device(bundle, argv[1]))
+        return failed(argv[1]);
     if (classifier_predict(bundle, &x, &y))
         return failed("predict");
     for (int i = 0; i < 4; i++)

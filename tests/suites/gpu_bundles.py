@@ -343,47 +343,26 @@ def cuobjdump_lists_each_chip(ctx, d):
         expect(re.findall(r"\.(sm_\w+)\.ptx", run(tool, "--list-ptx", f).stdout), ["sm_80", "sm_90a"], f.name)
 
 
-CALLER = '''
-#include "layers.h"
-#include <stdio.h>
-
-int main(int argc, char **argv)
-{
-    float x[3][64];
-    int64_t shape[] = {3, 64};
-    tsr_bundle *b;
-    tsr_array y[2] = {tsr_result(), tsr_result()};
-    int i, k, same;
-
-    for (i = 0; i < 192; i++)
-        (&x[0][0])[i] = (float)(i % 17) / 8;
-    tsr_array in = tsr_rows(TSR_F32, x, 2, shape);
-    if (tsr_open(argv[1], &b) || layers_predict(b, &in, &y[0]))
-        return printf("%s\\n", tsr_message()), 1;
-    if (tsr_use_device(b, "gpu:0") || layers_predict(b, &in, &y[1]))
-        return printf("%s\\n", tsr_message()), 2;
-    for (same = 1, k = 0; k < 30; k++)
-        same &= ((float *)y[0].data)[k] == ((float *)y[1].data)[k];
-    printf("%s\\n", same ? "same" : "different");
-    tsr_release(&y[0]);
-    tsr_close(b);
-    tsr_release(&y[1]);
-    return argc != 2;
-}
-'''
-
-
 @in_folder
-def caller_in_c(ctx, d):
-    folder = native(ctx, d, LAYERS, "layers")
-    (d / "caller.c").write_text(CALLER)
-    run(compiler(ctx), "-std=c99", "-Wall", "-Werror", "-I", folder, "caller.c", "-o", "caller", "-L", folder, "-llayers", f"-Wl,-rpath,{folder}", cwd=d)
-    expect(run(d / "caller", folder, env=process.fake_driver(ctx.tessera)).stdout, "same\n", "the caller in C")
+def examples_on_a_gpu(ctx, d):
+    """The callers in C and Python give the same there."""
+    env = process.fake_driver(ctx.tessera)
+    run(ctx.tessera, "build", "--gpu=native", ctx.root / "examples/bundle/classifier.tsr", "-o", "classifier.tsb", cwd=d, env=env)
+    folder = d / "classifier.tsb"
+    run(compiler(ctx), "-std=c99", "-Wall", "-Werror", "-I", folder, ctx.root / "examples/bundle/main.c", "-o", "main", "-L", folder, "-lclassifier",
+        f"-Wl,-rpath,{folder}", cwd=d)
+    expect(run(d / "main", "gpu:0", env=env).stdout, run(d / "main", env=env).stdout, "the caller in C")
+    p = run(d / "main", "gpu:1", env=env, ok=False)
+    if p.returncode != 1 or not p.stderr.startswith("gpu:1: B23: "):
+        raise Fail(p.stderr)
+    numpy()
+    call = (sys.executable, ctx.root / "examples/bundle/call.py", folder)
+    expect(run(*call, "gpu:0", env=env).stdout, run(*call, env=env).stdout, "the caller in Python")
 
 
 ROWS = {"kernels_are_there": ("DEP-07",), "every_chip_is_in_it": ("CG-10", "DET-11"), "cuobjdump_lists_each_chip": ("CG-10",)}
 TESTS = (bits_of_the_host, kernels_are_there, threads, results_in_the_callers_memory, state_lives_there, what_is_missing_runs_on_the_host, errors_have_numbers, damage,
-         every_chip_is_in_it, without_an_assembler, cuobjdump_lists_each_chip, caller_in_c)
+         every_chip_is_in_it, without_an_assembler, cuobjdump_lists_each_chip, examples_on_a_gpu)
 
 
 def tests(ctx):
