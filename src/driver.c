@@ -489,11 +489,9 @@ static int do_verb(const Options *o)
 /* A result that could not be written is a failure, also when only the last flush tells. */
 static int close_stdout(int code)
 {
-    bool before = ferror(stdout);               /* of a write whose reason is no longer known */
-
-    if (!fflush(stdout) && !before)
+    if (!fflush(stdout) && !ferror(stdout))
         return code;
-    fprintf(stderr, "error: cannot write to standard output: %s\n", before ? "an earlier write failed" : strerror(errno));
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(program_write_error() ? program_write_error() : errno));
     return code ? code : EXIT_MISTAKE;
 }
 

@@ -221,3 +221,8 @@ int program_run_aside(Program *p, const Options *o)
     }
     return code;
 }
+
+int program_write_error(void)
+{
+    return interp_write_error();
+}

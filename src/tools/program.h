@@ -38,6 +38,7 @@ bool program_parse(Program *p, const Source *src);
 bool program_check(Program *p, const Source *src, CheckOptions opt);
 /* Evaluate; argv[0] is the file. Exceptions that nobody caught are shown on standard error. */
 int program_run(Program *p, const Options *o, int argc, char **argv);
+int program_write_error(void);          /* errno of the first output that could not be written; 0: none */
 int program_run_aside(Program *p, const Options *o);        /* standard output goes where standard error goes */
 /* Diagnostics: as text for people on standard error, or as JSON on `json`. */
 void program_report(const Program *p, const Options *o, FILE *json);

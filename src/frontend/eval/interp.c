@@ -9,6 +9,7 @@
 
 #include "frontend/prelude.h"
 
+#include <errno.h>
 #include <string.h>
 
 static void name_syms(Interp *I)
@@ -181,16 +182,31 @@ bool interp_may_touch(Interp *I, const char *what)
 
 /* ------------------------------------------------------------- output, position */
 
+static int write_error;                         /* errno of the first write that failed */
+
+static void note_failure(void)
+{
+    if (!write_error)
+        write_error = errno;
+}
+
 void interp_write(Interp *I, const char *s, size_t n)
 {
     (void)I;
-    fwrite(s, 1, n, stdout);
+    if (fwrite(s, 1, n, stdout) != n)
+        note_failure();
 }
 
 void interp_flush(Interp *I)
 {
     (void)I;
-    fflush(stdout);
+    if (fflush(stdout))
+        note_failure();
+}
+
+int interp_write_error(void)
+{
+    return write_error;
 }
 
 Span interp_span(Interp *I)

@@ -135,6 +135,7 @@ bool interp_poll(Interp *I);                            /* in long loops: ctrl-C
 /* Where print goes. */
 void interp_write(Interp *I, const char *s, size_t n);
 void interp_flush(Interp *I);
+int interp_write_error(void);            /* errno of the first output that could not be written; 0: none */
 
 void *interp_keep(Interp *I, Value v);                   /* v's object lives as long as the Interp: graphs name it */
 

@@ -347,8 +347,9 @@ static Value fourier(Interp *I, Value *a, int kind, const char *name)          /
     if (!x->rank || (is_given(a[1]) && n < 1)) {
         bool points = x->rank > 0;
         tensor_unref(x);
-        return points ? raise(I, EXC_ValueError, "%s of %lld points: at least one is needed; fft(x, n, axis) takes the axis third", name, (long long)n)
-                      : raise(I, EXC_ShapeError, "%s needs at least one axis", name);
+        if (points)
+            return raise(I, EXC_ValueError, "%s of %lld points: at least one is needed; fft(x, n, axis) takes the axis third", name, (long long)n);
+        return raise(I, EXC_ShapeError, "%s needs at least one axis", name);
     }
     return value_of(fft_axis(I, x, kind, n, axis));
 }
