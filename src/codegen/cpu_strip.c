@@ -67,6 +67,78 @@ int64_t index_multiple(TileRef v, int depth)
     return multiple_of_both(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
 }
 
+/* ---- ranges ---- */
+
+typedef struct Range { int64_t lo, hi; } Range;         /* both within */
+
+static const int64_t range_most = (int64_t)1 << 40;     /* sums and products of what is below do not overflow, in a few steps */
+
+static bool range_is(Range *out, int64_t lo, int64_t hi)
+{
+    *out = (Range){lo, hi};
+    return lo <= hi && lo >= -range_most && hi <= range_most;
+}
+
+static bool range_of(CpuCode *e, TileRef v, int depth, Range *out);
+
+/* Of corners a op b: sums, differences, products, quotients grow along each operand. */
+static bool range_of_corners(CpuCode *e, const TileNode *n, int depth, Range *out)
+{
+    Range a, b;
+
+    if (!range_of(e, n->in[0], depth + 1, &a) || !range_of(e, n->in[1], depth + 1, &b))
+        return false;
+    switch (n->op) {
+    case TOP_iadd: return range_is(out, a.lo + b.lo, a.hi + b.hi);
+    case TOP_isub: return range_is(out, a.lo - b.hi, a.hi - b.lo);
+    case TOP_imin: return range_is(out, a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi);
+    case TOP_imax: return range_is(out, a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
+    case TOP_idiv: return a.lo >= 0 && b.lo > 0 && range_is(out, a.lo / b.hi, a.hi / b.lo);
+    case TOP_imul: return a.lo >= 0 && b.lo >= 0 && a.hi < INT32_MAX && b.hi < INT32_MAX && range_is(out, a.lo * b.lo, a.hi * b.hi);
+    default: return false;
+    }
+}
+
+/*
+ * Between which numbers an index is, in all lanes of a strip: also in those that are not here, whose arithmetic is the same. So the
+ * lane's number goes to the end of the last strip, and of loops only those count that all lanes go through together.
+ */
+static bool range_of(CpuCode *e, TileRef v, int depth, Range *out)
+{
+    const TileNode *n = v.node, *x;
+    int width = e->lanes->width;
+    Range a, b;
+
+    if (depth > 12)
+        return false;
+    switch (n->op) {
+    case TOP_index: return range_is(out, n->attr->i, n->attr->i);
+    case TOP_lane: return range_is(out, 0, (e->k->lanes + width - 1) / width * width - 1);
+    case TOP_imod: return range_of(e, n->in[1], depth + 1, &b) && b.lo > 0 && range_is(out, 0, b.hi - 1);
+    case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imin: case TOP_imax: return range_of_corners(e, n, depth, out);
+    case TOP_to_index:                                      /* x & 15 */
+        x = n->in[0].node;
+        for (int i = 0; i < 2 && x->op == TOP_map && x->attr->op == OP_bitand; i++)
+            if (x->in[i].node->op == TOP_const && x->in[i].node->attr->i >= 0)
+                return range_is(out, 0, x->in[i].node->attr->i);
+        return false;
+    case TILE_PARAM:
+        return n->block->owner && n->block->owner->op == TOP_for && n == n->block->params.at[0] && !cpu_varies(e, v) &&
+               range_of(e, n->block->owner->in[0], depth + 1, &a) && range_of(e, n->block->owner->in[1], depth + 1, &b) &&
+               range_is(out, a.lo, b.hi - 1);
+    default: return false;
+    }
+}
+
+/* Is the index surely within the axis of a buffer? */
+static bool surely_within(CpuCode *e, TileRef index, const TileNode *view, int axis)
+{
+    Range r;
+
+    return view->op == TOP_alloc && view->in[axis].node->op == TOP_index && range_of(e, index, 0, &r) && r.lo >= 0 &&
+           r.hi < view->in[axis].node->attr->i;
+}
+
 /* ---- values in the strip ---- */
 
 LaneIndex strip_index(CpuCode *e, TileRef v)
@@ -213,6 +285,8 @@ static Access access(CpuCode *e, const TileNode *n)
         LaneIndex x = strip_index(e, n->in[1 + i]), part = scaled(e, &x, a.view->stride[i]);
         LLVMValueRef extent = a.view->extent[i];
         a.at = sum(e, &a.at, &part);
+        if (surely_within(e, n->in[1 + i], n->in[0].node, i))
+            continue;
         if (!x.lanes && is_constant(x.step, 0))
             a.one = mask_and(e, a.one, cpu_compare(e, LLVMIntULT, x.base, extent));
         else
