@@ -16,6 +16,8 @@
 #include "runtime/code.h"
 #include "runtime/store.h"
 
+#include <stdlib.h>
+
 static int kernel_effort = 1;
 static Level kernel_level = LEVEL_O1;
 
@@ -50,10 +52,17 @@ void compile_level(int level)
 
 bool compile_object(const TileKernel *k, const Machine *m, StrBuf *object, StrBuf *err) { return lower(k, m, llvm_object, object, err); }
 
-bool compile_ptx(const TileKernel *k, const Machine *m, GpuFrame *frame, StrBuf *ptx, StrBuf *err)
+bool compile_tensor_copies(void)
+{
+    const char *way = getenv("TESSERA_TMA");
+
+    return way && *way == '1';
+}
+
+bool compile_ptx(const TileKernel *k, const Machine *m, bool tensor, GpuFrame *frame, StrBuf *ptx, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = gpu_emit(u, k, "kernel", frame, err) && llvm_verify(u, err) && llvm_optimise(u, LEVEL_O3, err) && llvm_object(u, LEVEL_O3, ptx, err);
+    bool ok = gpu_emit(u, k, "kernel", tensor, frame, err) && llvm_verify(u, err) && llvm_optimise(u, LEVEL_O3, err) && llvm_object(u, LEVEL_O3, ptx, err);
 
     llvm_free(u);
     return ok;
@@ -68,7 +77,7 @@ bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err)
     const Machine *m = shown ? shown : machine_host();
     GpuFrame frame;
 
-    return machine_is_gpu(m) ? compile_ptx(k, m, &frame, out, err) : lower(k, m, llvm_assembly, out, err);
+    return machine_is_gpu(m) ? compile_ptx(k, m, compile_tensor_copies(), &frame, out, err) : lower(k, m, llvm_assembly, out, err);
 }
 
 /* Of the kernel's text, and of whether products in it are widened. */

@@ -12,12 +12,13 @@
  * same in all threads (ir/tile/vary.h).
  */
 #include "codegen/gpu_impl.h"
+#include "codegen/gpu_roles.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-enum { PTX_KERNEL = 71, BASE_ALIGN = 128, LANES_WORK = 256, LANES_MOST = 1024, LOCAL_MAX = 4096, SHARED_MAX = 227 << 10 };
+enum { PTX_KERNEL = 71, BASE_ALIGN = 128, ROLES_ALIGN = 1024, LANES_WORK = 256, LANES_MOST = 1024, LOCAL_MAX = 4096, SHARED_MAX = 227 << 10 };
 
 static TileRef out_of(const TileNode *n) { return (TileRef){(TileNode *)n, 0}; }
 
@@ -37,7 +38,10 @@ void gpu_fence(CpuCode *e)
 {
     if (!e->gpu || e->gpu->clean)
         return;
-    intrinsic(e, "llvm.nvvm.barrier0", NULL, 0);
+    if (e->gpu->roles)
+        roles_fence(e);
+    else
+        intrinsic(e, "llvm.nvvm.barrier0", NULL, 0);
     e->gpu->clean = true;
 }
 
@@ -67,6 +71,8 @@ void gpu_end_if(CpuCode *e, GpuIf *i)
 
 LLVMValueRef gpu_load_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill)
 {
+    if (e->gpu->roles && raw_size(dt) <= 8)
+        return roles_load_if(e, place, inside, fill);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->u->builder), loaded;
     GpuIf i = gpu_if(e, inside);
     LLVMValueRef x = lanes_load(e->u, dt, place, cpu_number(e, 0), 1), phi;
@@ -450,6 +456,8 @@ bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
 
+    if (e->gpu->roles && roles_node(e, n))
+        return true;
     switch (n->op) {
     case TOP_barrier:
         cpu_settle(e, n);
@@ -558,9 +566,9 @@ static int words_of(const TileKernel *k)
     return n;
 }
 
-static LLVMTypeRef frame_type(CpuCode *e)
+static LLVMTypeRef frame_type(CpuCode *e, int maps)
 {
-    LLVMTypeRef type[GPU_WORDS];
+    LLVMTypeRef type[GPU_WORDS + GPU_MAPS];
     int n = 0;
 
     while (n < e->k->size.n + 3)
@@ -570,6 +578,8 @@ static LLVMTypeRef frame_type(CpuCode *e)
         for (int r = 2 * e->k->params.at[i]->type[0].rank; r; r--)
             type[n++] = i64_type(e);
     }
+    for (int i = 0; i < maps; i++)
+        type[n++] = LLVMPointerTypeInContext(e->u->context, 0);
     return LLVMFunctionType(LLVMVoidTypeInContext(e->u->context), type, (unsigned)n, false);
 }
 
@@ -597,24 +607,44 @@ static void annotate(CpuCode *e, const char *what, int64_t number)
     LLVMAddNamedMetadataOperand(e->u->module, "nvvm.annotations", LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, part, 3)));
 }
 
+/* Tensor maps are parameters of 128 bytes that stay where the launch put them. */
+static void bind_maps(CpuCode *e, int maps)
+{
+    LLVMContextRef c = e->u->context;
+    LLVMTypeRef bytes = LLVMArrayType2(LLVMInt8TypeInContext(c), 128);
+    LLVMMetadataRef number[GPU_MAPS], part[3] = {LLVMValueAsMetadata(e->fn), LLVMMDStringInContext2(c, "grid_constant", 13), NULL};
+
+    for (int i = 0; i < maps; i++) {
+        unsigned at = (unsigned)(words_of(e->k) + i);
+        LLVMAddAttributeAtIndex(e->fn, at + 1, LLVMCreateTypeAttribute(c, LLVMGetEnumAttributeKindForName("byval", 5), bytes));
+        LLVMAddAttributeAtIndex(e->fn, at + 1, LLVMCreateEnumAttribute(c, LLVMGetEnumAttributeKindForName("align", 5), 64));
+        number[i] = LLVMValueAsMetadata(i32_number(e, at + 1));
+        e->gpu->roles->map[i] = LLVMBuildPtrToInt(e->u->builder, LLVMGetParam(e->fn, at), i64_type(e), "");
+    }
+    part[2] = LLVMMDNodeInContext2(c, number, (size_t)maps);
+    LLVMAddNamedMetadataOperand(e->u->module, "nvvm.annotations", LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, part, 3)));
+}
+
 static LLVMValueRef group_memory(CpuCode *e)
 {
     LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->u->module, LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), 0), "tsr_shared", 3);
 
     LLVMSetLinkage(g, LLVMExternalLinkage);
-    LLVMSetAlignment(g, BASE_ALIGN);
+    LLVMSetAlignment(g, e->gpu->roles ? ROLES_ALIGN : BASE_ALIGN);
     return LLVMConstAddrSpaceCast(g, LLVMPointerTypeInContext(e->u->context, 0));
 }
 
-static void emit_frame(CpuCode *e, const char *name)
+static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
 {
     LLVMValueRef word[GPU_WORDS], fixed, group;
     LLVMBasicBlockRef start;
 
-    cpu_begin_function(e, name, frame_type(e));
+    cpu_begin_function(e, name, frame_type(e, frame->nmaps));
     LLVMSetFunctionCallConv(e->fn, PTX_KERNEL);
-    annotate(e, "maxntidx", e->gpu->threads);
-    if (e->gpu->units && e->gpu->threads <= LANES_WORK)
+    annotate(e, "maxntidx", frame->threads);
+    if (e->gpu->roles)
+        annotate(e, "minctasm", frame->resident);
+    else if (e->gpu->units && e->gpu->threads <= LANES_WORK)
         annotate(e, "minctasm", 2);             /* one group's products beside the other's copies */
     for (int i = 0; i < e->k->size.n + 3; i++)
         word[i] = LLVMGetParam(e->fn, (unsigned)i);
@@ -628,8 +658,13 @@ static void emit_frame(CpuCode *e, const char *name)
     e->gpu->thread = intrinsic(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0);
     group = intrinsic(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0);
     bind_params(e);
-    cpu_set_groups(e, LLVMBuildZExt(e->u->builder, group, i64_type(e), ""));
-    cpu_emit_block(e, &e->k->body);
+    if (e->gpu->roles) {
+        bind_maps(e, frame->nmaps);
+        roles_emit(e);
+    } else {
+        cpu_set_groups(e, LLVMBuildZExt(e->u->builder, group, i64_type(e), ""));
+        cpu_emit_block(e, &e->k->body);
+    }
     LLVMBuildRetVoid(e->u->builder);
     cpu_fixed_end(e, fixed);
     e->word = NULL;
@@ -664,14 +699,24 @@ static int threads_of(const TileKernel *k)
     return n < GPU_WARP ? GPU_WARP : n > LANES_WORK ? LANES_WORK : (int)n;
 }
 
-bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, StrBuf *err)
+/* Blocks of these that fit on a processor. */
+static int residents(int64_t shared, int threads)
+{
+    int64_t by_memory = ((228 << 10) / (shared + 1024)), by_threads = 2048 / threads;
+    int64_t n = by_memory < by_threads ? by_memory : by_threads;
+
+    return n < 1 ? 1 : n > 4 ? 4 : (int)n;
+}
+
+bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFrame *frame, StrBuf *err)
 {
     GpuCode gpu = {.threads = threads_of(k), .clean = true, .at_register = -1};
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
+    Roles roles;
 
     if (gpu.threads > LANES_MOST)
         return cpu_refuse(&e, "%d lanes: a group has at most %d", gpu.threads, LANES_MOST);
-    if (words_of(k) > GPU_WORDS)
+    if (words_of(k) > GPU_WORDS - 16 * GPU_MAPS - 8)
         return cpu_refuse(&e, "%d parameters: too many for one kernel", words_of(k));
     if (!cpu_begin(&e))
         return false;
@@ -679,14 +724,23 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, S
     gpu.kept = tsr_calloc(k->nnodes + 1);
     gpu.units = true;
     gpu.sums_rows = has_op(&k->body, TOP_reduce);
-    gpu.units = has_units(&e, &k->body);
+    *frame = (GpuFrame){.threads = gpu.threads};
+    if (tensor && roles_find(&e, &roles)) {
+        gpu.roles = &roles;
+        gpu.threads = roles.threads;
+        frame->threads = roles_threads(&roles);
+        frame->resident = roles_groups(&roles) > 1 ? 1 : residents(roles.shared, frame->threads);
+        roles_maps(&e, &roles, frame);
+    } else {
+        gpu.units = has_units(&e, &k->body);
+    }
     if (covered(&e, &k->body))
-        emit_frame(&e, name);
+        emit_frame(&e, name, frame);
     if (!e.failed && e.fixed_bytes > SHARED_MAX)
         cpu_refuse(&e, "%lld bytes of shared memory", (long long)e.fixed_bytes);
     if (!e.failed)
         calls_outside(&e);
-    *frame = (GpuFrame){gpu.threads, e.fixed_bytes};
+    frame->shared = e.fixed_bytes;
     tile_vary_done(&gpu.vary);
     vec_free(&gpu.vectors);
     tsr_free(gpu.kept);

@@ -14,7 +14,10 @@
 #include "ir/schedule/far_code.h"
 #include "ir/tile/tile.h"
 
-/* Add a verified kernel to a unit. false: *err names what code for GPUs does not cover; the unit is then of no use. */
-bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, GpuFrame *frame, StrBuf *err);
+/*
+ * Add a verified kernel to a unit. tensor: where it has a product for warpgroups, tensor copies bring its operands (gpu_roles.c), which have
+ * to lie as far_code.h says; else operands may lie in any way.  false: *err names what code for GPUs does not cover; the unit is then of no use.
+ */
+bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFrame *frame, StrBuf *err);
 
 #endif

@@ -18,6 +18,7 @@ typedef struct GpuCompiled {
     uint32_t refs;
     Hash128 key;
     FarCode code;
+    struct GpuCompiled *plain;  /* the same kernel for operands that tensor maps cannot describe; made when it is needed */
 } GpuCompiled;
 
 static Map in_use;                      /* low half of the key -> GpuCompiled *, a reference: kept to the end */
@@ -31,12 +32,12 @@ static const Machine *target(const char **name)
     return g && g->sm ? machine_find(*name) : NULL;
 }
 
-static Hash128 key_of(const TileKernel *k, const char *arch)
+static Hash128 key_of(const TileKernel *k, const char *arch, bool tensor)
 {
     StrBuf all = {0};
     Hash128 key;
 
-    sb_printf(&all, "%s ", arch);
+    sb_printf(&all, "%s%s ", arch, tensor ? " tensor" : "");
     tile_print(k, &all);
     key = hash_bytes128(all.s, all.n);
     sb_done(&all);
@@ -76,25 +77,25 @@ static void file(Hash128 key, const GpuCompiled *c)
     sb_done(&all);
 }
 
-static bool make(const TileKernel *k, const Machine *m, GpuCompiled *c, StrBuf *err)
+static bool make(const TileKernel *k, const Machine *m, bool tensor, GpuCompiled *c, StrBuf *err)
 {
     Hash128 stored;
     bool keep = m && store_in_use() && store_key(c->key, &stored);
 
     if (keep && find(stored, c))
         return true;
-    if (!(m ? compile_ptx(k, m, &c->code.frame, &c->code.image, err) : compile_stand_in(k, &c->code.frame, &c->code.image, err)))
+    if (!(m ? compile_ptx(k, m, tensor, &c->code.frame, &c->code.image, err) : compile_stand_in(k, &c->code.frame, &c->code.image, err)))
         return false;
     if (keep)
         file(stored, c);
     return true;
 }
 
-static void *compile(const TileKernel *k, StrBuf *err)
+static GpuCompiled *compile_way(const TileKernel *k, bool tensor, StrBuf *err)
 {
     const char *arch;
     const Machine *m = target(&arch);
-    Hash128 key = key_of(k, arch);
+    Hash128 key = key_of(k, arch, tensor);
     uintptr_t at;
     GpuCompiled *c = map_find(&in_use, key.lo | 1, &at) ? (GpuCompiled *)at : NULL;
 
@@ -105,7 +106,7 @@ static void *compile(const TileKernel *k, StrBuf *err)
     c = tsr_calloc(sizeof *c);
     c->refs = 2;
     c->key = key;
-    if (make(k, m, c, err)) {
+    if (make(k, m, tensor, c, err)) {
         map_set(&in_use, key.lo | 1, (uintptr_t)c);
         return c;
     }
@@ -113,6 +114,8 @@ static void *compile(const TileKernel *k, StrBuf *err)
     tsr_free(c);
     return NULL;
 }
+
+static void *compile(const TileKernel *k, StrBuf *err) { return compile_way(k, compile_tensor_copies(), err); }
 
 static void drop(void *code) { ((GpuCompiled *)code)->refs--; }
 
@@ -126,7 +129,14 @@ static int launch(void *code, const TileKernel *k, int device, const int64_t *si
 {
     GpuCompiled *c = code;
 
-    return far_code_launch(&c->code, k, device, sizes, args, where);
+    int done = far_code_launch(&c->code, k, device, sizes, args, where);
+    StrBuf why = {0};
+
+    if (done != FAR_MISFIT)
+        return done;
+    c->plain = c->plain ? c->plain : compile_way(k, false, &why);
+    sb_done(&why);
+    return c->plain ? far_code_launch(&c->plain->code, k, device, sizes, args, where) : 0;
 }
 
 void gpu_kernels_begin(void) { far_begin(&gpu_compiler, launch); }

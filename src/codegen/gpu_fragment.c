@@ -45,6 +45,11 @@ static void place_warps(const CpuCode *e, int warps, Fragment *f)
 {
     int64_t least = INT64_MAX;
 
+    if (e->gpu->roles) {                        /* wgmma's own: four warps above each other in each warpgroup */
+        f->high = warps;
+        f->wide = 1;
+        return;
+    }
     for (int high = 1; high <= warps; high++) {
         int h = (int)multiple_of_both(high, f->extent[0] / PIECE_ROWS), w = (int)multiple_of_both(warps / h, f->extent[1] / PIECE_COLUMNS);
         int64_t cost = f->extent[0] / h + f->extent[1] / w + (e->gpu->sums_rows ? 1000 * w : 0) + (h * w < warps ? 100000 / (h * w) : 0);
@@ -63,6 +68,8 @@ static bool by_units(const CpuCode *e, const TileType *t, Fragment *f)
         return false;
     *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
     place_warps(e, e->gpu->threads / GPU_WARP, f);
+    if (t->extent[0] / PIECE_ROWS % f->high)
+        return false;
     f->rows = t->extent[0] / PIECE_ROWS / f->high;
     f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
     return gpu_registers(f) <= REGISTERS_MAX;
@@ -263,20 +270,24 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i)
 
 /* ---- registers ---- */
 
-LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
+void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x)
 {
-    int n = gpu_registers(f);
-    LLVMValueRef *x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
-
     cpu_close(e);
     gpu_fence(e);
     e->width = 1;
     e->masked = true;
     for (int i = 0; i < n; i++) {
-        enter_register(e, f, i);
+        enter_register(e, f, first + i);
         x[i] = cpu_lanes(e, v, &e->spot);
     }
     leave_registers(e);
+}
+
+LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
+{
+    LLVMValueRef *x = arena_array(&e->gpu->arena, LLVMValueRef, gpu_registers(f));
+
+    gpu_fragment_some(e, v, f, 0, gpu_registers(f), x);
     return x;
 }
 

@@ -28,6 +28,7 @@ typedef struct GpuCode {
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     Arena arena;                /* lists of registers */
+    struct Roles *roles;        /* of a product by warpgroups (gpu_roles.h), whose consumers are the threads here; else NULL */
 } GpuCode;
 
 /*
@@ -90,6 +91,7 @@ bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p);      /* is th
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
+void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x);   /* n of them */
 void gpu_set_fragment(CpuCode *e, TileRef v, LLVMValueRef *x);  /* and a buffer, where its uses ask for one. x becomes the kernel's */
 bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to);        /* to a buffer. false: it has one, or is none */
 /* Buffers for the fragments that a cluster uses in another way, for as long as it takes. */
@@ -103,10 +105,16 @@ LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
 bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
 
+/* ---- gpu_assembly.c ---- */
+/* Inline PTX; effects: it may not be left out or moved. */
+LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects);
+void gpu_assembly_pure(CpuCode *e, LLVMValueRef call);  /* it follows from its operands alone, and each lane's from its own */
+
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
 bool gpu_dot(CpuCode *e, const TileNode *n);
 bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the product one of matrix units? */
 void gpu_matrix(CpuCode *e, const TileNode *n);
 void gpu_stage_strip(CpuCode *e, const Sink *s);
+LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i);
 
 #endif

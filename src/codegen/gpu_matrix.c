@@ -50,22 +50,6 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n)
 
 /* ---- instructions ---- */
 
-static LLVMValueRef assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects)
-{
-    LLVMTypeRef types[16], type;
-    LLVMValueRef code, call;
-    LLVMAttributeRef convergent;
-
-    for (int i = 0; i < n; i++)
-        types[i] = LLVMTypeOf(in[i]);
-    type = LLVMFunctionType(result, types, (unsigned)n, false);
-    code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), effects, false, LLVMInlineAsmDialectATT, false);
-    call = LLVMBuildCall2(e->u->builder, type, code, in, (unsigned)n, "");
-    convergent = LLVMCreateEnumAttribute(e->u->context, LLVMGetEnumAttributeKindForName("convergent", 10), 0);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, convergent);
-    return call;
-}
-
 /* 16 bytes from global to shared memory, at some time before a wait. */
 static void copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
 {
@@ -75,12 +59,12 @@ static void copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
     from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
     in[0] = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
     in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
-    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
 }
 
 static void commit_copies(CpuCode *e)
 {
-    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);
 }
 
 /* All batches but the last `but` have landed. */
@@ -88,7 +72,7 @@ static void wait_copies(CpuCode *e, int but)
 {
     LLVMValueRef n = i32_number(e, but);
 
-    assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.wait_group $0;", "n,~{memory}", &n, 1, true);
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.wait_group $0;", "n,~{memory}", &n, 1, true);
 }
 
 /* ---- operands in shared memory ---- */
@@ -192,7 +176,7 @@ static void load_matrices(CpuCode *e, LLVMValueRef at, bool turned, LLVMValueRef
     LLVMTypeRef word = i32_type(e), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){word, word, word, word}, 4, false);
     const char *text = turned ? "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0,$1,$2,$3}, [$4];"
                               : "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0,$1,$2,$3}, [$4];";
-    LLVMValueRef all = assembly(e, four, text, "=r,=r,=r,=r,r,~{memory}", &at, 1, true);
+    LLVMValueRef all = gpu_assembly(e, four, text, "=r,=r,=r,=r,r,~{memory}", &at, 1, true);
 
     for (unsigned i = 0; i < 4; i++)
         out[i] = LLVMBuildExtractValue(e->u->builder, all, i, "");
@@ -206,7 +190,7 @@ static void multiply(CpuCode *e, const Unit *unit, const LLVMValueRef *a, const 
     StrBuf text = {0};
 
     sb_printf(&text, "mma.sync.aligned.%s {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};", unit->name);
-    all = assembly(e, four, sb_str(&text), real ? "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f" : "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r", in, 10, false);
+    all = gpu_assembly(e, four, sb_str(&text), real ? "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f" : "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r", in, 10, false);
     for (unsigned i = 0; i < 4; i++)
         sum[i] = LLVMBuildExtractValue(e->u->builder, all, i, "");
     sb_done(&text);
@@ -297,22 +281,22 @@ typedef struct Ring {
 } Ring;
 
 /* An index of the loop's body as it is when the loop's number is i. NULL: it does not follow from that. */
-static LLVMValueRef index_at(CpuCode *e, const Ring *r, TileRef v, LLVMValueRef i)
+LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i)
 {
     const TileNode *n = v.node;
     LLVMValueRef a, b;
 
-    if (n == r->loop->region[0]->params.at[0])
+    if (n == loop->region[0]->params.at[0])
         return i;
-    if (n->block != r->loop->region[0])
+    if (n->block != loop->region[0])
         return cpu_val(e, v)->x;
     switch (n->op) {
-    case TOP_index: case TOP_size: case TOP_group: return cpu_val(e, v)->x;
+    case TOP_index: case TOP_size: case TOP_group: return cpu_index(e, n);
     case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imod: case TOP_imin: case TOP_imax: break;
     default: return NULL;
     }
-    a = index_at(e, r, n->in[0], i);
-    b = a ? index_at(e, r, n->in[1], i) : NULL;
+    a = gpu_index_at(e, loop, n->in[0], i);
+    b = a ? gpu_index_at(e, loop, n->in[1], i) : NULL;
     return b ? cpu_arithmetic(e, n, a, b) : NULL;
 }
 
@@ -335,7 +319,7 @@ static bool find_ring(CpuCode *e, const TileNode *n, Ring *r)
             !is_parameter(e, load->in[0]) || gpu_writes(&e->k->body, load->in[0].node))
             return false;
         for (int i = 1; i < load->nin; i++)
-            if (!index_at(e, r, load->in[i], r->i))
+            if (!gpu_index_at(e, r->loop, load->in[i], r->i))
                 return false;
         r->o[k].stage.by_copies = true;
         r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
@@ -363,7 +347,7 @@ static void bring(CpuCode *e, const Ring *r, int ahead)
         const TileNode *load = r->v[k].node;
         LLVMValueRef now[TILE_RANK_MAX + 1];
         for (int a = 1; a < load->nin; a++)
-            now[a] = index_at(e, r, load->in[a], i);
+            now[a] = gpu_index_at(e, r->loop, load->in[a], i);
         for (int a = 1; a < load->nin; a++) {
             former[a] = cpu_val(e, load->in[a])->x;
             cpu_val(e, load->in[a])->x = now[a];

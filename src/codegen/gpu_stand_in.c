@@ -78,7 +78,7 @@ bool compile_stand_in(const TileKernel *k, GpuFrame *frame, StrBuf *object, StrB
         emit_entry(u, k, LLVMGetNamedFunction(u->module, "groups"));
         ok = llvm_verify(u, err) && llvm_optimise(u, LEVEL_O1, err) && llvm_object(u, LEVEL_O1, object, err);
     }
-    *frame = (GpuFrame){1, 0};
+    *frame = (GpuFrame){.threads = 1};
     llvm_free(u);
     return ok;
 }

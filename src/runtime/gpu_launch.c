@@ -225,7 +225,7 @@ static bool launch(GpuFunction *f, const GpuLaunch *l)
     if (!allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])))
         return false;
     gpu_remember(g, l->stream, where);
-    return gpu_check(g, cu.LaunchKernelEx(&c, f->f, NULL, nbytes ? extra : NULL), where.kernel) &&
+    return gpu_check(g, cu.LaunchKernelEx(&c, f->f, l->each, !l->each && nbytes ? extra : NULL), where.kernel) &&
            (!g->state->one_by_one || g->state->capturing || gpu_sync_stream(g, l->stream));
 }
 

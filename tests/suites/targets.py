@@ -9,6 +9,8 @@ import tempfile
 from harness import process
 from harness.test import Fail, Skip, Test
 
+PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+
 PRODUCT = '''
 @kernel.schedule(Schedule(block=(64, 64), block_k=32, warps=4))
 def gemm(A: Tensor["M", "K", bf16], B: Tensor["K", "N", bf16], C: Tensor["M", "N", f32]):
@@ -109,14 +111,14 @@ def inspected(ctx, text, *flags):
     with tempfile.TemporaryDirectory() as d:
         file = pathlib.Path(d) / "program.tsr"
         file.write_text(text)
-        p = process.run([ctx.tessera, *flags, str(file)], timeout=60)
+        p = process.run([ctx.tessera, *flags, str(file)], timeout=60, env={**os.environ, "TESSERA_TMA": "1"})
         if why := process.died(p):
             raise Fail(why)
         return p.stdout
 
 
-def ptx(ctx, text):
-    code = inspected(ctx, text, "inspect", "--ir=target", "--machine=sm_90a")
+def ptx(ctx, text, machine="sm_90a"):
+    code = inspected(ctx, text, "inspect", "--ir=target", f"--machine={machine}")
     if ".entry" not in code:
         raise Skip("no code for GPUs in this build")
     return code[code.index(".version"):]
@@ -133,17 +135,68 @@ def matrix_units(ctx):
             raise Fail(f"vector{said}: {found}\n{text}")
 
 
+# Products for warpgroups: operands as they lie, what follows them, and which product it is.
+WARPGROUPS = [
+    ("bf16", "A[block_m:block_m+BM, k:k+BK]", "B[block_n:block_n+BN, k:k+BK]", "T", "bf16", "m64n256k16.f32.bf16.bf16", ", 1, 1, 1, 0, 0;"),
+    ("bf16", "A[block_m:block_m+BM, k:k+BK]", "B[k:k+BK, block_n:block_n+BN]", "", "f32", "m64n256k16.f32.bf16.bf16", ", 1, 1, 1, 0, 1;"),
+    ("f16", "A[k:k+BK, block_m:block_m+BM]", "B[k:k+BK, block_n:block_n+BN]", "AT", "f16", "m64n256k16.f32.f16.f16", ", 1, 1, 1, 1, 1;"),
+    ("int8", "A[block_m:block_m+BM, k:k+BK]", "B[block_n:block_n+BN, k:k+BK]", "T", "int32", "m64n256k32.s32.s8.s8", ", 1;"),
+    ("fp8_e4m3", "A[block_m:block_m+BM, k:k+BK]", "B[block_n:block_n+BN, k:k+BK]", "T", "bf16", "m64n128k32.f32.e4m3.e4m3", ", 0, 1, 1;"),
+]
+
+
+def warpgroups(ctx):
+    """On sm_90a a product of blocks, as it is written for any machine, is wgmma on blocks that tensor copies bring; on sm_80 it is mma.sync and
+    cp.async. ptxas takes both and has nothing to say about spills or serialised products."""
+    for dt, a, b, turned, out, name, tail in WARPGROUPS:
+        shape = "A: Tensor[\"K\", \"M\", DT], " if "A" in turned else "A: Tensor[\"M\", \"K\", DT], "
+        shape += "B: Tensor[\"N\", \"K\", DT], " if turned == "T" else "B: Tensor[\"K\", \"N\", DT], "
+        sums = "int32" if dt == "int8" else "f32"
+        text = f'''
+@kernel.schedule(Schedule(block=(128, {128 if "fp8" in dt else 256}), block_k={64 if "16" in dt else 128}, warps=8))
+def gemm({shape.replace("DT", dt)}C: Tensor["M", "N", {out}]):
+    acc = tile.zeros((BM, BN), {sums})
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load({a}){".T" if "A" in turned else ""}, tile.load({b}){".T" if turned == "T" else ""}, acc)
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], {f"tile.cast(acc, {out})" if out != sums else "acc"})
+
+x = zeros((128, 128)).to({dt})
+gemm(x, x, zeros((128, 128)).to({out}))
+'''
+        code = ptx(ctx, text)
+        for must in (f"wgmma.mma_async.sync.aligned.{name} ", tail, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+                     "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", "mbarrier.try_wait.parity", "setmaxnreg.inc.sync.aligned.u32 232",
+                     ".param .align 64 .b8"):
+            if must not in code:
+                raise Fail(f"{dt}: no {must}\n{code[-3000:]}")
+        assembles(code, "sm_90a")
+        older = ptx(ctx, text, "sm_80")
+        if "wgmma" in older or "bulk.tensor" in older or ("fp8" not in dt and "mma.sync" not in older):
+            raise Fail(older[-3000:])
+        assembles(older, "sm_80", False)
+
+
+def assembles(code, arch, clean=True):
+    if not os.access(PTXAS, os.X_OK):
+        return
+    with tempfile.TemporaryDirectory() as d:
+        (pathlib.Path(d) / "k.ptx").write_text(code)
+        p = subprocess.run([PTXAS, f"-arch={arch}", "-v", "k.ptx", "-o", "k.cubin"], cwd=d, capture_output=True, text=True)
+    said = p.stdout + p.stderr
+    if p.returncode or (clean and (" 0 bytes spill stores" not in said or re.search(r"C75\d\d", said))):
+        raise Fail(said)
+
+
 def registers(ctx):
     """`lint --registers` is within a fifth of what ptxas hands out."""
-    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-    if not os.access(ptxas, os.X_OK):
+    if not os.access(PTXAS, os.X_OK):
         raise Skip("no ptxas")
     off = []
     for name, text in COUNTED.items():
         told = re.search(rf"{name}: Registers: (\d+)/255", inspected(ctx, text, "lint", "--registers"))
         with tempfile.TemporaryDirectory() as d:
             (pathlib.Path(d) / "k.ptx").write_text(ptx(ctx, text))
-            p = subprocess.run([ptxas, "-arch=sm_90a", "-v", "k.ptx", "-o", "k.cubin"], cwd=d, capture_output=True, text=True)
+            p = subprocess.run([PTXAS, "-arch=sm_90a", "-v", "k.ptx", "-o", "k.cubin"], cwd=d, capture_output=True, text=True)
         used = re.search(r"Used (\d+) registers", p.stdout + p.stderr)
         if not told or not used:
             raise Fail(f"{name}: {told}\n{p.stderr}")
@@ -155,4 +208,5 @@ def registers(ctx):
 
 def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
+    yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/registers", lambda: registers(ctx), ("SAFE-03",))

@@ -8,6 +8,7 @@
 #include "runtime/mesh.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- what a launch has to know, as a text ---- */
 
@@ -101,13 +102,54 @@ static GpuFunction *function_of(FarCode *c, GpuDevice *g)
     return c->function[g->index];
 }
 
+/* ---- tensor maps ---- */
+
+/* The map of a parameter: its axes, the last one first. FAR_MISFIT: there is none; -1: there is a fault. */
+static int make_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtensorMap *out)
+{
+    enum { ROW_ALIGN = 16, STEP_BITS = 40, L2_256 = 3 };
+    uint64_t extent[VIEW_RANK], step[VIEW_RANK];
+    uint32_t box[VIEW_RANK];
+    int type = m->bytes == 1 ? 0 : m->bytes == 2 ? 1 : 2, swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : 1;
+
+    for (int i = 0; i < rank; i++) {
+        int axis = rank - 1 - i;
+        int64_t bytes = arg->stride[axis] * m->bytes;
+        bool one = arg->extent[axis] == 1, fits = i ? bytes > 0 && bytes % ROW_ALIGN == 0 && !(bytes >> STEP_BITS) : arg->stride[axis] == 1;
+        if (arg->extent[axis] < 1 || arg->extent[axis] > INT32_MAX || !(one || fits))
+            return FAR_MISFIT;
+        extent[i] = (uint64_t)arg->extent[axis];
+        step[i] = one ? ROW_ALIGN : (uint64_t)bytes;
+        box[i] = i < 2 ? m->box[i] : 1;
+    }
+    if ((uintptr_t)arg->base % ROW_ALIGN)
+        return FAR_MISFIT;
+    return gpu_tensor_map(g, out, type, rank, (CUdeviceptr)(uintptr_t)arg->base, extent, step + 1, box, swizzle, L2_256) ? 1 : -1;
+}
+
+/* As make_map. */
+static int make_maps(GpuDevice *g, const FarCode *c, const TileKernel *k, const TileArg *args, CUtensorMap *map)
+{
+    for (int i = 0; i < c->frame.nmaps; i++) {
+        const GpuMap *m = &c->frame.map[i];
+        int done = make_map(g, m, k->params.at[m->param]->type[0].rank, &args[m->param], &map[i]);
+        if (done != 1)
+            return done;
+    }
+    return 1;
+}
+
+/* ---- launches ---- */
+
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {
     GpuDevice *g = device_gpu(device);
     GpuFunction *f = g ? function_of(c, g) : NULL;
     uint64_t words[GPU_WORDS];
-    int64_t groups[3], all, shared;
-    int n;
+    CUtensorMap map[GPU_MAPS];
+    void *each[GPU_WORDS + GPU_MAPS];
+    int64_t groups[3], all, shared, blocks;
+    int fits, n;
 
     if (!f)
         return -1;
@@ -118,6 +160,12 @@ int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *
     if (!all)
         return 1;
     n = put_words(k, sizes, groups, args, words);
-    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)all}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
-                                      .nbytes = 8 * (size_t)n, .where = {k->name->text, where}}) ? 1 : -1;
+    if ((fits = make_maps(g, c, k, args, map)) != 1)
+        return fits;
+    for (int i = 0; i < n + c->frame.nmaps; i++)
+        each[i] = i < n ? (void *)&words[i] : (void *)&map[i - n];
+    blocks = (int64_t)c->frame.resident * g->processors;
+    blocks = blocks && blocks < all ? blocks : all;
+    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)blocks}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared,
+                                      .params = words, .nbytes = 8 * (size_t)n, .each = c->frame.nmaps ? each : NULL, .where = {k->name->text, where}}) ? 1 : -1;
 }

@@ -10,10 +10,20 @@
 #include "base/strbuf.h"
 #include "ir/schedule/far.h"
 
-/* What a launch has to know of code. In bundles it is a text: far_frame_print, far_frame_read. */
+/*
+ * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and the one before, in shared memory rows of `swizzle`
+ * bytes.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.
+ */
+typedef struct GpuMap { uint8_t param, bytes, swizzle, spare; uint32_t box[2]; } GpuMap;
+enum { GPU_MAPS = 8 };
+
+/* What a launch has to know of code. In bundles, whose kernels have no tensor maps, it is a text: far_frame_print, far_frame_read. */
 typedef struct GpuFrame {
     int threads;                /* of a group */
     int64_t shared;             /* bytes of shared memory of a group, without its allocs, which depend on sizes */
+    int resident;               /* blocks that a processor holds, which take all groups in turn; 0: a block is a group */
+    int nmaps;
+    GpuMap map[GPU_MAPS];       /* behind the words */
 } GpuFrame;
 
 enum { FAR_GPUS = 64, GPU_WORDS = 512 };
@@ -28,6 +38,7 @@ typedef struct FarCode {
 void far_frame_print(const GpuFrame *f, StrBuf *out);
 bool far_frame_read(const char *s, GpuFrame *f);
 
-int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);       /* as a FarLaunch */
+enum { FAR_MISFIT = 2 };        /* tensor maps cannot describe the operands: this code is not for them */
+int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);       /* as a FarLaunch, or FAR_MISFIT */
 
 #endif

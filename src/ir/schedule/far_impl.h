@@ -1,20 +1,44 @@
-/* far_impl.h - what the files of far.h share. */
+/* far_impl.h - what the files that run work on GPUs share: kernels by what they are for, and words to build them with. */
 #ifndef TSR_IR_FAR_IMPL_H
 #define TSR_IR_FAR_IMPL_H
 
-#include "ir/tile/tile.h"
+#include "ir/schedule/far.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/tensor.h"
 
-typedef struct FarKernel { TileKernel *tile; void *code; } FarKernel;   /* code NULL: it cannot be made */
+/* ---- far.c ---- */
+extern FarLaunch *far_launcher;
 
-/* The kernel of this text, to the end of the process. */
-FarKernel *far_kernel(const char *text);
-/* As FarLaunch does. */
-int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args);
-/* As FusedFar's `address` does. */
-char *far_address(Tensor *t, int device, bool write, bool fresh);
+/* The kernel of so many bytes of `what`, which build makes when they are first asked for. code NULL: it cannot be made. */
+typedef struct FarKernel { TileKernel *tile; void *code; } FarKernel;
+typedef bool FarBuild(TileBuilder *b, const void *what);
+FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild *build);
 
+FarKernel *far_kernel(const char *text);                /* the same of a kernel's text */
+int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args);     /* as FarLaunch does */
+uint64_t far_key(const void *what, size_t n);           /* of what a kernel is for, and of who makes its code */
+
+char *far_address(Tensor *t, int device, bool write, bool fresh);      /* as FusedFar has it */
+
+/* Each gives a node NULL where an operand is one. */
+TileRef far_none(void);
+TileRef far_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin);
+TileRef far_add2(TileBuilder *b, TileOp op, TileRef x, TileRef y);
+TileRef far_number(TileBuilder *b, int64_t i);
+TileRef far_size(TileBuilder *b, const char *name);
+TileRef far_group(TileBuilder *b, int axis);
+TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride);
+
+/* ---- far_moves.c ---- */
 struct FarMoves;
-extern const struct FarMoves far_moves_made;    /* far_moves.c */
+extern const struct FarMoves far_moves_made;
+
+/* ---- far_product.c ---- */
+/* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
+int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, Span where);
+
+/* ---- far_blocks.c ---- */
+struct Run;
+int far_blocks(struct Run *u, const StrideClass *lies);         /* as FusedFar has it */
 
 #endif

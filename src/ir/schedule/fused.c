@@ -416,18 +416,35 @@ static Variant *plan(Run *u)
 
 /* ---- products ---- */
 
-bool fused_product(Run *u)
+/* The product's shape, as its operands show it. */
+static void product_shape(const Run *u, Dim *shape)
 {
     const TType *t = &u->c->product->type[0];
     const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
-    Dim shape[REGION_AXES];
 
     for (int k = 0; k < t->rank; k++) {
         int a = k - t->rank + x->rank, b = k - t->rank + y->rank;
         Dim p = a >= 0 ? x->shape[a] : 1, q = b >= 0 ? y->shape[b] : 1;
         shape[k] = k == t->rank - 2 ? p : k == t->rank - 1 ? q : p == 1 ? q : p;
     }
-    return (u->x[u->nin - 1] = (fused_state.rehearses ? fused_ghost : tensor_new)(schedule_accum(u->c->product), t->rank, shape)) != NULL;
+}
+
+bool fused_product(Run *u)
+{
+    Dim shape[REGION_AXES];
+
+    product_shape(u, shape);
+    u->x[u->nin - 1] = (fused_state.rehearses ? fused_ghost : tensor_new)(schedule_accum(u->c->product), u->c->product->type[0].rank, shape);
+    return u->x[u->nin - 1] != NULL;
+}
+
+/* A product without elements of its own. */
+static Tensor *product_ghost(const Run *u)
+{
+    Dim shape[REGION_AXES];
+
+    product_shape(u, shape);
+    return fused_ghost(schedule_accum(u->c->product), u->c->product->type[0].rank, shape);
 }
 
 typedef struct Blocks {
@@ -606,6 +623,43 @@ static bool pays(Run *u)
     return u->c->first || u->c->work >= PAYS;
 }
 
+/* Blocks of the product and of what follows are done together on the device: as FusedFar's blocks. */
+static int run_far_blocks(Run *u, const Graph *body)
+{
+    const TType *t = &u->c->product->type[0];
+    StrideClass class[OPERANDS];
+    Tensor *none, *p;
+    bool crosswise;
+    int which, done = 0, made = 0;
+
+    if (u->c->s.kind != SCHEDULE_MAP || !fused_far->blocks || t->rank < 2 || !(none = product_ghost(u)))
+        return 0;
+    p = u->x[u->nin - 1] = none;
+    fused_sizes(u);
+    for (bool ok = fused_all_sizes(u, body); ok && made < u->nout; made += ok)
+        ok = (u->x[u->nin + made] = fused_result(u, made)) != NULL;
+    if (made == u->nout && p->shape[p->rank - 1] > 1 && p->shape[p->rank - 2] > 1) {
+        set_space(u);
+        u->space.nkept = u->space.naxes - 1;
+        if (!has_fault(u) && launch_merge(&u->space, &which) && u->space.naxes == 2 && u->space.nkept == 1) {
+            classify(&u->space, u->nin, class);
+            forget_neighbours(&u->space, class);
+            done = awkward(u, class, &crosswise) >= 0 ? 0 : fused_far->blocks(u, class);
+        }
+    }
+    for (int i = 0; done > 0 && i < u->nout; i++) {
+        u->x[u->nin + i]->weak = gvalue_type(u->c->body->results.at[i])->weak;
+        u->x[u->nin + i]->policy = gvalue_type(u->c->body->results.at[i])->policy;
+    }
+    if (done > 0)
+        return done;
+    for (int i = u->nin - 1; i < u->nin + made; i++) {
+        tensor_unref(u->x[i]);
+        u->x[i] = NULL;
+    }
+    return has_fault(u) ? -1 : done;
+}
+
 enum { NOT_HERE = 2 };
 
 /* The same as run_product for a rehearsal, as far as can be said before anything is computed; bundles are for operands that lie in any way. */
@@ -631,6 +685,12 @@ static int run(Run *u, const Graph *body)
 {
     Variant *v;
 
+    if (u->c->product && u->device && !fused_state.rehearses) {
+        int done = run_far_blocks(u, body);
+        fused_state.stats.launches += done > 0;
+        if (done)
+            return done;
+    }
     if (u->c->product && !fused_product(u))
         return 0;
     fused_sizes(u);

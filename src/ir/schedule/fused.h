@@ -52,6 +52,8 @@ void steps_begin(void);
  */
 struct Tensor;
 struct Trace;
+struct Run;
+struct StrideClass;
 typedef struct FusedFar {
     const KernelCompiler *compiler;         /* whose code only `launch` runs */
     /* Where t's storage begins on the device; to be written: all of it if it is fresh. NULL: a fault. */
@@ -60,6 +62,11 @@ typedef struct FusedFar {
     int (*launch)(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
     /* sum = x @ y, whose lanes are those of the accumulator. 0: it cannot; -1: a fault. */
     int (*product)(int device, struct Tensor *x, struct Tensor *y, struct Tensor *sum, Span where);
+    /*
+     * The run of a body with a product, all of it: its results, and `lies` of its operands and results, are ready; of the product's there
+     * is no memory.  0: it is to be computed in two steps; -1: a fault.
+     */
+    int (*blocks)(struct Run *u, const struct StrideClass *lies);
     /* A row-major copy, made there; NULL: it cannot, or a fault. */
     struct Tensor *(*copy)(struct Trace *T, struct Tensor *t);
     /* All elements of `parts` combined: neighbours, then neighbours of those (semantics 9.3), into the one of `total`. */

@@ -114,7 +114,7 @@ static void compile(Variant *v, const FusedCode *c)
 {
     StrBuf err = {0};
 
-    v->tile = schedule_lower(c->body, &c->r, &v->schedule, v->stride, &err);
+    v->tile = schedule_lower(c->body, &c->r, &v->schedule, v->stride, NULL, &err);
     if (v->tile)
         tile_fold(v->tile);
     v->waits = v->tile && fused_state.rehearses && v->by && v->by->compile_all;

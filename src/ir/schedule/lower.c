@@ -23,6 +23,7 @@ typedef struct Lower {
     const Region *r;
     const Schedule *s;
     const StrideClass *stride;
+    const LowerProduct *product;        /* of the last operand; NULL: that is loaded like any other */
     TileKernel *k;
     TileBuilder b;
     TileRef row0, zero, col;    /* where the group's rows and the piece begin */
@@ -245,10 +246,21 @@ static int operand_of(const Lower *l, const Node *n)
     return -1;
 }
 
+static TileRef product_block(Lower *l)
+{
+    TileRef x = l->product->block(&l->b, l->row0, l->col, l->product->st);
+
+    l->ok = l->ok && x.node;
+    return x;
+}
+
 static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
     int i = operand_of(l, n);
+
+    if (l->product && i == l->body->params.n - 1)
+        return product_block(l);
 
     return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true);
 }
@@ -698,10 +710,10 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out)
     }
 }
 
-TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err)
+TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, const LowerProduct *product, StrBuf *err)
 {
     const char *name = s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns";
-    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .counts = stride + body->params.n + body->results.n,
+    Lower l = {.body = body, .r = r, .s = s, .stride = stride, .product = product, .counts = stride + body->params.n + body->results.n,
                .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};

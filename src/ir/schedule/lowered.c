@@ -39,7 +39,7 @@ static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, Str
     if (!n->attr->name || !schedule_read(n->attr->name->text, &s, err))
         return false;
     schedule_row_major(body, &r, stride);
-    if (!(k = schedule_lower(body, &r, &s, stride, err)))
+    if (!(k = schedule_lower(body, &r, &s, stride, NULL, err)))
         return false;
     tile_fold(k);
     ok = lowered_print_kernel(k, target ? LEVEL_TARGET : LEVEL_TILE, out, err);

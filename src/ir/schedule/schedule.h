@@ -65,6 +65,9 @@ typedef struct StrideClass { int8_t outer, inner; } StrideClass;
 /* How operands, results and counters step that lie row by row in the region's order: one for each, room for REGION_OPERANDS. */
 void schedule_row_major(const Graph *body, const Region *r, StrideClass *out);
 
+/* The last operand of an elementwise body as a product that the kernel computes: its block at a row and a column. A node NULL: it cannot. */
+typedef struct LowerProduct { TileRef (*block)(TileBuilder *b, TileRef row, TileRef column, const void *st); const void *st; } LowerProduct;
+
 /*
  * Random numbers (numbered.c): the values of node, a draw that region.h takes, of a tile of keys (uint64, a pair of words each) and one of
  * elements' numbers (int64).  NULL: b->err says why not.
@@ -73,8 +76,8 @@ TileRef schedule_random(TileBuilder *b, const Node *node, TileRef key, TileRef n
 
 /*
  * The kernel of a body: views as its operands, then its results, each with an outer and an inner axis, for columns the
- * other way round; sizes n0 and n1, and for each counter its first number and its steps along both axes.
+ * other way round; sizes n0 and n1, and for each counter its first number and its steps along both axes.  product may be NULL.
  */
-TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, StrBuf *err);
+TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, const LowerProduct *product, StrBuf *err);
 
 #endif

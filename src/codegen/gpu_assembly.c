@@ -1,0 +1,221 @@
+/*
+ * Instructions that LLVM 19 has no names for, as inline PTX: barriers with
+ * transactions, tensor copies, products by warpgroups (PTX ISA 8.4, sm_90a).
+ *
+ * Inline assembly moves freely unless it is told not to: what waits or touches
+ * memory clobbers it, all of it is convergent, and sums of products under way
+ * are operands of the wait for them.
+ */
+#include "codegen/gpu_assembly.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static LLVMTypeRef void_type(const CpuCode *e) { return LLVMVoidTypeInContext(e->u->context); }
+
+LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects)
+{
+    LLVMTypeRef *types = tsr_alloc(sizeof *types * (size_t)(n + 1)), type;
+    LLVMValueRef code, call;
+    LLVMAttributeRef convergent;
+
+    for (int i = 0; i < n; i++)
+        types[i] = LLVMTypeOf(in[i]);
+    type = LLVMFunctionType(result, types, (unsigned)n, false);
+    tsr_free(types);
+    code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), effects, false, LLVMInlineAsmDialectATT, false);
+    call = LLVMBuildCall2(e->u->builder, type, code, in, (unsigned)n, "");
+    convergent = LLVMCreateEnumAttribute(e->u->context, LLVMGetEnumAttributeKindForName("convergent", 10), 0);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, convergent);
+    return call;
+}
+
+void gpu_assembly_pure(CpuCode *e, LLVMValueRef call)
+{
+    static const char *const name[] = {"memory", "nounwind", "willreturn"};
+
+    for (int i = 0; i < 3; i++) {
+        unsigned kind = LLVMGetEnumAttributeKindForName(name[i], strlen(name[i]));
+        LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->u->context, kind, 0));
+    }
+    LLVMRemoveCallSiteEnumAttribute(call, LLVMAttributeFunctionIndex, LLVMGetEnumAttributeKindForName("convergent", 10));
+}
+
+static void act(CpuCode *e, const char *text, const char *constraints, LLVMValueRef *in, int n)
+{
+    gpu_assembly(e, void_type(e), text, constraints, in, n, true);
+}
+
+LLVMValueRef gpu_shared_address(CpuCode *e, LLVMValueRef place)
+{
+    place = LLVMBuildAddrSpaceCast(e->u->builder, place, LLVMPointerTypeInContext(e->u->context, 3), "");
+    return LLVMBuildPtrToInt(e->u->builder, place, i32_type(e), "");
+}
+
+/* ---- barriers ---- */
+
+void gpu_barrier_init(CpuCode *e, LLVMValueRef bar, int arrivals)
+{
+    act(e, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, i32_number(e, arrivals)}, 2);
+}
+
+void gpu_barriers_ready(CpuCode *e) { act(e, "fence.mbarrier_init.release.cluster;", "~{memory}", NULL, 0); }
+
+void gpu_barrier_wait(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
+{
+    act(e, "{\n.reg .pred P;\nW_${:uid}:\nmbarrier.try_wait.parity.shared::cta.b64 P, [$0], $1;\n@P bra D_${:uid};\nbra W_${:uid};\nD_${:uid}:\n}",
+        "r,r,~{memory}", (LLVMValueRef[]){bar, parity}, 2);
+}
+
+void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar) { act(e, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", &bar, 1); }
+
+void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes)
+{
+    act(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, i32_number(e, bytes)}, 2);
+}
+
+void gpu_named_barrier(CpuCode *e, LLVMValueRef id, int threads)
+{
+    act(e, "bar.sync $0, $1;", "r,r,~{memory}", (LLVMValueRef[]){id, i32_number(e, threads)}, 2);
+}
+
+void gpu_named_arrive(CpuCode *e, LLVMValueRef id, int threads)
+{
+    act(e, "bar.arrive $0, $1;", "r,r,~{memory}", (LLVMValueRef[]){id, i32_number(e, threads)}, 2);
+}
+
+void gpu_keep_registers(CpuCode *e, int n, bool more)
+{
+    LLVMValueRef count = i32_number(e, n);
+
+    act(e, more ? "setmaxnreg.inc.sync.aligned.u32 $0;" : "setmaxnreg.dec.sync.aligned.u32 $0;", "n,~{memory}", &count, 1);
+}
+
+/* ---- tensor copies ---- */
+
+/* "{$first, ...}" of so many operands. */
+static void put_list(StrBuf *text, int first, int n)
+{
+    sb_puts(text, "{");
+    for (int i = 0; i < n; i++)
+        sb_printf(text, "%s$%d", i ? ", " : "", first + i);
+    sb_puts(text, "}");
+}
+
+static void copy_tensor(CpuCode *e, const char *instruction, LLVMValueRef *in, int before, const LLVMValueRef *at, int rank, bool load)
+{
+    StrBuf text = {0}, constraints = {0};
+
+    memcpy(in + before, at, sizeof *at * (size_t)rank);
+    sb_printf(&text, instruction, rank);
+    sb_puts(&text, load ? " [$0], [$1, " : " [$0, ");
+    put_list(&text, before, rank);
+    sb_puts(&text, load ? "], [$2];" : "], [$1];");
+    sb_puts(&constraints, load ? "r,l,r," : "l,r,");
+    for (int i = 0; i < rank; i++)
+        sb_puts(&constraints, "r,");
+    sb_puts(&constraints, "~{memory}");
+    act(e, sb_str(&text), sb_str(&constraints), in, before + rank);
+    sb_done(&text);
+    sb_done(&constraints);
+}
+
+void gpu_tensor_load(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar)
+{
+    LLVMValueRef in[8] = {to, map, bar};
+
+    copy_tensor(e, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", in, 3, at, rank, true);
+}
+
+void gpu_tensor_store(CpuCode *e, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef from)
+{
+    LLVMValueRef in[8] = {map, from};
+
+    copy_tensor(e, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group", in, 2, at, rank, false);
+}
+
+void gpu_tensor_commit(CpuCode *e) { act(e, "cp.async.bulk.commit_group;", "~{memory}", NULL, 0); }
+
+void gpu_tensor_wait(CpuCode *e, int but, bool read)
+{
+    LLVMValueRef n = i32_number(e, but);
+
+    act(e, read ? "cp.async.bulk.wait_group.read $0;" : "cp.async.bulk.wait_group $0;", "n,~{memory}", &n, 1);
+}
+
+void gpu_proxy_fence(CpuCode *e) { act(e, "fence.proxy.async.shared::cta;", "~{memory}", NULL, 0); }
+void gpu_prefetch_map(CpuCode *e, LLVMValueRef map) { act(e, "prefetch.tensormap [$0];", "l,~{memory}", &map, 1); }
+
+/* ---- matrices ---- */
+
+void gpu_store_matrices(CpuCode *e, LLVMValueRef at, LLVMValueRef *word)
+{
+    act(e, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1,$2,$3,$4};", "r,r,r,r,r,~{memory}",
+        (LLVMValueRef[]){at, word[0], word[1], word[2], word[3]}, 5);
+}
+
+LLVMValueRef gpu_pack(CpuCode *e, DType dt, LLVMValueRef low, LLVMValueRef high)
+{
+    const char *text = dt == DT_bf16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";
+
+    LLVMValueRef word = gpu_assembly(e, i32_type(e), text, "=r,f,f", (LLVMValueRef[]){high, low}, 2, false);
+
+    gpu_assembly_pure(e, word);
+    return word;
+}
+
+/* ---- products ---- */
+
+void gpu_wgmma_fence(CpuCode *e) { act(e, "wgmma.fence.sync.aligned;", "~{memory}", NULL, 0); }
+void gpu_wgmma_commit(CpuCode *e) { act(e, "wgmma.commit_group.sync.aligned;", "~{memory}", NULL, 0); }
+
+/* An instruction that changes n registers of one type in place; further operands come behind them. */
+static void in_place(CpuCode *e, const char *text, LLVMValueRef *x, int n, const LLVMValueRef *more, int nmore, const char *last)
+{
+    LLVMTypeRef type, *types = tsr_alloc(sizeof *types * (size_t)n);
+    LLVMValueRef *in = tsr_alloc(sizeof *in * (size_t)(n + nmore)), all;
+    StrBuf constraints = {0};
+
+    for (int i = 0; i < n; i++) {
+        types[i] = LLVMTypeOf(x[0]);
+        in[i] = x[i];
+        sb_puts(&constraints, LLVMGetTypeKind(types[i]) == LLVMFloatTypeKind ? "=f," : "=r,");
+    }
+    for (int i = 0; i < n; i++)
+        sb_printf(&constraints, "%d%s", i, i + 1 < n || nmore ? "," : "");
+    for (int i = 0; i < nmore; i++) {
+        in[n + i] = more[i];
+        sb_puts(&constraints, i + 1 < nmore ? "l," : "l");
+    }
+    sb_puts(&constraints, last);
+    type = LLVMStructTypeInContext(e->u->context, types, (unsigned)n, false);
+    all = gpu_assembly(e, type, text, sb_str(&constraints), in, n + nmore, true);
+    for (int i = 0; i < n; i++)
+        x[i] = LLVMBuildExtractValue(e->u->builder, all, (unsigned)i, "");
+    sb_done(&constraints);
+    tsr_free(types);
+    tsr_free(in);
+}
+
+void gpu_wgmma(CpuCode *e, const Wgmma *w, LLVMValueRef a, LLVMValueRef b, bool add, LLVMValueRef *sum)
+{
+    int n = w->columns / 2;
+    StrBuf text = {0};
+
+    sb_printf(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s ", w->columns, w->steps, w->name);
+    put_list(&text, 0, n);
+    sb_printf(&text, ", $%d, $%d, %d", 2 * n, 2 * n + 1, add);
+    if (w->real)
+        sb_puts(&text, ", 1, 1");
+    if (w->steps == 16)
+        sb_printf(&text, ", %d, %d", w->turned[0], w->turned[1]);
+    sb_puts(&text, ";");
+    in_place(e, sb_str(&text), sum, n, (LLVMValueRef[]){a, b}, 2, "");
+    sb_done(&text);
+}
+
+void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n)
+{
+    in_place(e, but ? "wgmma.wait_group.sync.aligned 1;" : "wgmma.wait_group.sync.aligned 0;", sum, n, NULL, 0, ",~{memory}");
+}

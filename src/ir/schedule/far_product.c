@@ -1,0 +1,398 @@
+/*
+ * Matrix products on GPUs.
+ *
+ * A product is a kernel of blocks.  Where matrix units take its operands each group sums in registers along all of k; else, and
+ * that is any other pair of dtypes, it sums chunks of 256 steps, which it adds up, as the host does (runtime/gemm.h).  An operand whose
+ * elements lie side by side along the other axis is loaded as it lies and turned.  Up to two axes of batches are in the kernel;
+ * batches of the left operand alone are further rows, where they lie so.
+ */
+#include "ir/schedule/far_product.h"
+
+#include "ir/tile/tile_impl.h"
+
+#include "runtime/gpu_device.h"
+#include "runtime/kernel_util.h"
+#include "runtime/mesh.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- kernels ---- */
+
+enum { STEPS = 32, CHUNK = 256 };
+
+static bool has_units(DType x, DType y, DType sum)
+{
+    bool real = x == DT_bf16 || x == DT_f16 || x == DT_fp8_e4m3 || x == DT_fp8_e5m2;
+
+    return x == y && ((real && sum == DT_f32) || ((x == DT_int8 || x == DT_uint8) && sum == DT_int32));
+}
+
+/* Rows `row` and steps `k` of x; steps and columns of y: a tile [rows, steps] or [steps, columns]. */
+static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, TileRef from, const TileRef *batch, TileRef row, TileRef k)
+{
+    TAttr a = tattr_none;
+    bool rows_first = (operand == 0) != p->turned[operand];
+    TileRef in[5] = {from}, x;
+    int n = 1;
+
+    for (int i = 0; p->batched && i < BATCHES; i++) {
+        a.shape[i] = 1;
+        a.drop |= (uint8_t)(1 << i);
+        in[n++] = batch[i];
+    }
+    a.rank = (int8_t)(n + 1);
+    a.shape[n - 1] = rows_first ? p->block[operand] : p->block[2];
+    a.shape[n] = rows_first ? p->block[2] : p->block[operand];
+    in[n++] = rows_first ? row : k;
+    in[n++] = rows_first ? k : row;
+    x = far_add(b, TOP_load, &a, in, n);
+    if (rows_first == (operand == 0))
+        return x;
+    a = tattr_none;
+    a.rank = 2;
+    a.axes[0] = 1;
+    return far_add(b, TOP_permute, &a, &x, 1);
+}
+
+static TileRef zeros(TileBuilder *b, const ProductKind *p)
+{
+    TAttr a = tattr_none;
+    TileRef zero;
+
+    a.dtype = p->sum;
+    zero = far_add(b, TOP_const, &a, NULL, 0);
+    a = tattr_none;
+    a.rank = 2;
+    a.shape[0] = p->block[0];
+    a.shape[1] = p->block[1];
+    return far_add(b, TOP_splat, &a, &zero, 1);
+}
+
+/* A loop along k from `lo` to `hi` whose rounds add blocks of steps to zeros. */
+static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
+                          TileRef lo, TileRef hi)
+{
+    TileBlock *outside = b->at;
+    TileRef step = far_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
+    TileNode *loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
+
+    if (!loop)
+        return far_none();
+    b->at = loop->region[0];
+    at = (TileRef){loop->region[0]->params.at[0], 0};
+    sum = (TileRef){loop->region[0]->params.at[1], 0};
+    x = load_operand(b, p, 0, from[0], batch, row, at);
+    y = load_operand(b, p, 1, from[1], batch, column, at);
+    count = p->units ? step : far_add2(b, TOP_imin, step, far_add2(b, TOP_isub, hi, at));
+    sum = far_add(b, TOP_dot, NULL, (TileRef[]){x, y, sum, count}, 4);
+    if (!sum.node || !tile_yield(b, &sum, 1))
+        return far_none();
+    b->at = outside;
+    return (TileRef){loop, 0};
+}
+
+/* Chunks one after the other: their sums are added up. */
+TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
+{
+    TileBlock *outside = b->at;
+    TileRef k = far_size(b, "k"), zero = far_number(b, 0), in[4] = {zero, k, far_number(b, CHUNK), zeros(b, p)}, at, sum;
+    TAttr a = tattr_none;
+    TileNode *loop;
+
+    if (p->units)
+        return sum_blocks(b, p, from, batch, row, column, zero, k);
+    loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
+    if (!loop)
+        return far_none();
+    b->at = loop->region[0];
+    at = (TileRef){loop->region[0]->params.at[0], 0};
+    sum = sum_blocks(b, p, from, batch, row, column, at, far_add2(b, TOP_imin, k, far_add2(b, TOP_iadd, at, far_number(b, CHUNK))));
+    a.op = OP_add;
+    sum = far_add(b, TOP_map, &a, (TileRef[]){(TileRef){loop->region[0]->params.at[1], 0}, sum}, 2);
+    if (!sum.node || !tile_yield(b, &sum, 1))
+        return far_none();
+    b->at = outside;
+    return (TileRef){loop, 0};
+}
+
+Sym product_schedule(const ProductKind *p)
+{
+    StrBuf text = {0};
+    Sym s;
+
+    if (!p->units)
+        return NULL;
+    sb_printf(&text, "warps=%d", p->warps);
+    if (!p->wide)
+        sb_puts(&text, " tensor=0");
+    if (p->stages)
+        sb_printf(&text, " stages=%d", p->stages);
+    if (p->order)
+        sb_printf(&text, " order=%d", p->order);
+    if (p->sets)
+        sb_printf(&text, " sets=%d", p->sets);
+    s = sym(sb_str(&text));
+    sb_done(&text);
+    return s;
+}
+
+/* A view of an operand or of the sums, whose last axis steps by `inner`. */
+TileRef product_view(TileBuilder *b, const ProductKind *p, const char *name, uint8_t dt, int8_t inner)
+{
+    int8_t lies[4] = {STRIDE_ANY, STRIDE_ANY, STRIDE_ANY, STRIDE_ANY};
+    int rank = p->batched ? 2 + BATCHES : 2;
+
+    lies[rank - 1] = inner;
+    return far_view(b, name, (DType)dt, rank, lies);
+}
+
+static TileRef rounded(TileBuilder *b, const ProductKind *p, TileRef sum)
+{
+    TAttr a = tattr_none;
+
+    a.op = OP_convert;
+    a.dtype = p->out;
+    return p->out == p->sum ? sum : far_add(b, TOP_map, &a, &sum, 1);
+}
+
+static bool build_product(TileBuilder *b, const void *what)
+{
+    const ProductKind *p = what;
+    Dim b0 = tile_size(b->k, sym("b0")), b1 = tile_size(b->k, sym("b1")), m = tile_size(b->k, sym("m")), n = tile_size(b->k, sym("n"));
+    TileRef from[3], batch[2], row, column, in[6];
+    TAttr a = tattr_none;
+    int axes = p->batched ? 1 : 0, nin = 0;
+
+    tile_size(b->k, sym("k"));
+    if (p->batched)
+        vec_push(&b->k->grid, dim_mul(b0, b1));
+    vec_push(&b->k->grid, dim_cdiv(n, p->block[1]));
+    vec_push(&b->k->grid, dim_cdiv(m, p->block[0]));
+    from[0] = product_view(b, p, "x", p->x, p->inner[0]);
+    from[1] = product_view(b, p, "y", p->y, p->inner[1]);
+    from[2] = product_view(b, p, "sum", p->out, p->inner[2]);
+    b->k->schedule = product_schedule(p);
+    in[nin++] = from[2];
+    for (int i = 0; p->batched && i < BATCHES; i++) {
+        in[nin++] = batch[i] = far_add2(b, i ? TOP_imod : TOP_idiv, far_group(b, 0), far_size(b, "b1"));
+        a.drop |= (uint8_t)(1 << i);
+    }
+    in[nin++] = row = far_add2(b, TOP_imul, far_group(b, axes + 1), far_number(b, p->block[0]));
+    in[nin++] = column = far_add2(b, TOP_imul, far_group(b, axes), far_number(b, p->block[1]));
+    in[nin++] = rounded(b, p, product_block(b, p, from, batch, row, column));
+    return in[nin - 1].node && tile_add(b, TOP_store, &a, in, nin) != NULL;
+}
+
+/* ---- operands ---- */
+
+/* Batches that only x and the sums have, behind their rows at even steps: they are rows. */
+static void fold_rows(Tensor *const *t, Batches *b)
+{
+    while (b->n && b->step[1][0] == 0) {
+        for (int i = 0; i < 3; i += 2)
+            if (b->step[i][0] != t[i]->stride[t[i]->rank - 2] * b->rows)
+                return;
+        b->rows *= b->extent[0];
+        b->n--;
+        for (int k = 0; k < b->n; k++) {
+            b->extent[k] = b->extent[k + 1];
+            for (int i = 0; i < 3; i++)
+                b->step[i][k] = b->step[i][k + 1];
+        }
+    }
+}
+
+static bool find_batches(Tensor *const *t, Batches *out)
+{
+    const Tensor *sum = t[2];
+
+    *out = (Batches){.rows = sum->shape[sum->rank - 2]};
+    for (int axis = sum->rank - 3; axis >= 0; axis--) {
+        int64_t step[3], extent = sum->shape[axis];
+        bool joins = out->n > 0;
+        if (extent == 1)
+            continue;
+        for (int i = 0; i < 3; i++) {
+            int own = axis - sum->rank + t[i]->rank;
+            step[i] = own < 0 || t[i]->shape[own] == 1 ? 0 : t[i]->stride[own];
+            joins = joins && step[i] == out->step[i][out->n - 1] * out->extent[out->n - 1];
+        }
+        if (joins) {
+            out->extent[out->n - 1] *= extent;
+            continue;
+        }
+        if (out->n == BATCHES)
+            return false;
+        for (int i = 0; i < 3; i++)
+            out->step[i][out->n] = step[i];
+        out->extent[out->n++] = extent;
+    }
+    fold_rows(t, out);
+    for (; out->n < BATCHES; out->n++) {
+        out->extent[out->n] = 1;
+        for (int i = 0; i < 3; i++)
+            out->step[i][out->n] = 0;
+    }
+    return true;
+}
+
+/* ---- schedules ---- */
+
+/* Blocks for a product of this size: smaller ones where there are few, no wider than there are rows and columns. */
+static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
+{
+    enum { PLACES = 132, MOST = 128, LEAST = 16 };
+    int32_t most = MOST;
+
+    p->block[0] = p->block[1] = most;
+    p->block[2] = p->units ? 2 * STEPS : STEPS;
+    for (int i = 0; i < 2; i++)
+        while (p->block[i] > LEAST && p->block[i] / 2 >= (i ? n : m))
+            p->block[i] /= 2;
+    while (p->block[0] > 64 && batches * ((m + p->block[0] - 1) / p->block[0]) * ((n + p->block[1] - 1) / p->block[1]) < PLACES)
+        p->block[0] /= 2;
+    while (p->block[1] > 64 && batches * ((m + p->block[0] - 1) / p->block[0]) * ((n + p->block[1] - 1) / p->block[1]) < PLACES)
+        p->block[1] /= 2;
+    p->warps = p->block[0] * p->block[1] >= 128 * 128 ? 8 : 4;
+}
+
+/*
+ * Schedules for warpgroups (sm_90): blocks, the warps that multiply one and how many sets of them take turns. rate: of the units' limit, in
+ * hundredths, that the loop reaches; rest: what is not under it, in steps.  As measured on an H200 (bench/gpu/results).
+ */
+static const struct Wide { int16_t rows, columns; int8_t warps, sets; int16_t rate, rest; } wides[] = {
+    {256, 128, 8, 1, 100, 200}, {128, 256, 8, 1, 99, 200}, {128, 192, 8, 1, 96, 160}, {128, 128, 4, 2, 94, 60}, {64, 256, 4, 2, 88, 60},
+    {128, 128, 8, 1, 85, 160}, {128, 64, 4, 1, 55, 100}, {64, 128, 4, 1, 60, 100}, {64, 64, 4, 1, 40, 100}, {64, 32, 4, 1, 22, 100},
+};
+
+/* The one whose rounds over the chip end first. */
+static const struct Wide *find_wide(const ProductKind *p, int64_t batches, int64_t m, int64_t n, int64_t k)
+{
+    enum { PLACES = 132 };
+    const struct Wide *best = NULL;
+    double least = 0;
+
+    for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
+        const struct Wide *w = &wides[i];
+        int64_t tiles = batches * ((m + w->rows - 1) / w->rows) * ((n + w->columns - 1) / w->columns);
+        double cost = (double)((tiles + PLACES - 1) / PLACES) * w->rows * w->columns * ((double)k * 100 / w->rate + w->rest);
+        bool narrow = p->turned[1] == false && w->columns % 64, sums = raw_size((DType)p->x) == 1 && w->rows * w->columns / w->warps > 128 * 16;
+        if (narrow || sums || (best && cost >= least))
+            continue;
+        best = w;
+        least = cost;
+    }
+    return best;
+}
+
+static void choose_wide(ProductKind *p, const int64_t *sizes)
+{
+    const struct Wide *w = find_wide(p, sizes[0] * sizes[1], sizes[2], sizes[3], sizes[4]);
+    const char *asked = getenv("TESSERA_PRODUCT");
+    int v[7] = {w->rows, w->columns, 128 / (int)raw_size((DType)p->x), w->warps, 0, 0, w->sets};
+
+    if (asked)
+        sscanf(asked, "%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6);
+    for (int i = 0; i < 3; i++)
+        p->block[i] = v[i];
+    p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
+}
+
+/* Are the units of a device warpgroups? */
+static bool has_warpgroups(int device)
+{
+    const char *way = getenv("TESSERA_TMA");
+    GpuDevice *g = device_gpu(device);
+
+    return way && *way == '1' && g && g->sm >= 90 && g->sm < 100;
+}
+
+/* Do tensor copies take the operand: rows at multiples of 16 bytes, and of bytes those along the steps? */
+static bool is_copied(const Tensor *t, bool turned, bool along_steps)
+{
+    int bytes = dtype_info[t->dtype].sbits / 8;
+    bool fits = t->offset * bytes % 16 == 0 && (bytes > 1 || along_steps);
+
+    for (int i = 0; i < t->rank; i++) {
+        bool inner = i == t->rank - 1 - turned;
+        fits = fits && (t->shape[i] == 1 || (inner ? t->stride[i] == 1 : t->stride[i] >= 0 && t->stride[i] * bytes % 16 == 0));
+    }
+    return fits;
+}
+
+void product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes)
+{
+    p->wide = p->units && sizes[4] && has_warpgroups(device) && is_copied(t[0], p->turned[0], !p->turned[0]) &&
+              is_copied(t[1], p->turned[1], p->turned[1]);
+    p->inner[2] = p->wide && !is_copied(t[2], false, true) ? STRIDE_ANY : 1;
+    if (p->wide)
+        choose_wide(p, sizes);
+    else
+        choose_blocks(p, sizes[0] * sizes[1], sizes[2], sizes[3]);
+}
+
+bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b)
+{
+    memset(p, 0, sizeof *p);
+    p->x = t[0]->dtype, p->y = t[1]->dtype, p->sum = accum, p->out = t[2]->dtype;
+    for (int i = 0; i < 2; i++) {
+        int r = t[i]->rank;
+        if (r < 2 || dtype_is_complex((DType)t[i]->dtype) || is_packed((DType)t[i]->dtype))
+            return false;
+        p->turned[i] = t[i]->stride[r - 1] != 1 && t[i]->stride[r - 2] == 1;
+        p->inner[i] = (int8_t)(t[i]->stride[r - 1 - p->turned[i]] == 1 ? 1 : STRIDE_ANY);
+    }
+    p->units = has_units((DType)p->x, (DType)p->y, (DType)p->sum);
+    return find_batches(t, b);
+}
+
+/* ---- launches ---- */
+
+bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batches *b, TileArg *arg)
+{
+    int r = t->rank, axis = 0;
+    bool turned = i < 2 && p->turned[i];
+    char *base = far_address(t, device, i == 2, i == 2);
+
+    if (!base && tensor_nbytes(t))
+        return false;
+    arg->base = base + t->offset * (dtype_info[t->dtype].sbits / 8);
+    for (int k = 0; p->batched && k < BATCHES; k++) {
+        arg->extent[axis] = b->extent[BATCHES - 1 - k];
+        arg->stride[axis++] = b->step[i][BATCHES - 1 - k];
+    }
+    for (int k = 0; k < 2; k++) {
+        int own = r - 2 + (k != turned);
+        arg->extent[axis] = i != 1 && own == r - 2 ? b->rows : t->shape[own];
+        arg->stride[axis++] = t->stride[own];
+    }
+    return true;
+}
+
+int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span where)
+{
+    Tensor *t[3] = {x, y, sum};
+    ProductKind p;
+    TileArg arg[3];
+    Batches b;
+    int64_t sizes[5];
+    FarKernel *f;
+
+    if (!product_describe(t, accum, &p, &b))
+        return 0;
+    if (!tensor_size(sum))
+        return 1;
+    sizes[0] = b.extent[1], sizes[1] = b.extent[0], sizes[2] = b.rows, sizes[3] = sum->shape[sum->rank - 1];
+    sizes[4] = x->shape[x->rank - 1];
+    p.batched = sizes[0] * sizes[1] != 1;
+    product_choose(device, t, &p, sizes);
+    f = far_kernel_for(&p, sizeof p, "product", build_product);
+    if (!f->code)
+        return 0;
+    for (int i = 0; i < 3; i++)
+        if (!product_arg(t[i], device, i, &p, &b, &arg[i]))
+            return -1;
+    return far_launcher(f->code, f->tile, device, sizes, arg, where);
+}

@@ -1,0 +1,31 @@
+/* far_product.h - what a product on a GPU is of, and the words that its kernel is built of. */
+#ifndef TSR_IR_FAR_PRODUCT_H
+#define TSR_IR_FAR_PRODUCT_H
+
+#include "ir/schedule/far_impl.h"
+
+enum { BATCHES = 2 };
+
+/* What a product's kernel is for. turned: elements lie side by side along the sums' axis of x, along k of y. */
+typedef struct ProductKind {
+    uint8_t x, y, sum, out;     /* DTypes; out: of what is stored, which may be rounded */
+    bool turned[2], units, wide, batched;       /* wide: for warpgroups; batched: views have two more axes in front */
+    int32_t block[3];           /* rows, columns, steps */
+    int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
+    int8_t warps, stages, order, sets;  /* of the schedule; 0: not said */
+} ProductKind;
+
+/* Batches of an operand, as up to two axes that all three walk evenly; rows of x and of the sums. */
+typedef struct Batches { int n; int64_t extent[BATCHES], step[3][BATCHES], rows; } Batches;
+
+/* What a product is of, but for its schedule. false: it is not for GPUs. */
+bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b);
+void product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes);       /* its schedule; sizes: b0, b1, rows, columns, steps */
+Sym product_schedule(const ProductKind *p);             /* as a kernel has it */
+TileRef product_view(TileBuilder *b, const ProductKind *p, const char *name, uint8_t dt, int8_t inner);         /* a parameter */
+/* The sums of a block of rows and columns; size k is that of the steps. batch: NULL where there is none. */
+TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column);
+/* The argument of an operand (0, 1) or of the sums. false: a fault. */
+bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batches *b, TileArg *arg);
+
+#endif
