@@ -380,7 +380,7 @@ static bool gpu_code_for(const TileKernel *k, const char *machine, GpuFrame *fra
 {
     const Machine *m = machine_find(machine);
 
-    return m ? compile_ptx(k, m, frame, image, err) : compile_stand_in(k, false, frame, image, err);
+    return m ? compile_ptx(k, m, false, frame, image, err) : compile_stand_in(k, frame, image, err);
 }
 #endif
 
