@@ -62,7 +62,8 @@ bool compile_tensor_copies(void)
 bool compile_ptx(const TileKernel *k, const Machine *m, bool tensor, GpuFrame *frame, StrBuf *ptx, StrBuf *err)
 {
     Llvm *u = llvm_new(k->name->text, m);
-    bool ok = gpu_emit(u, k, "kernel", tensor, frame, err) && llvm_verify(u, err) && llvm_optimise(u, LEVEL_O3, err) && llvm_object(u, LEVEL_O3, ptx, err);
+    bool ok = gpu_emit(u, k, "kernel", tensor, frame, err) && llvm_verify(u, err) && llvm_optimise(u, LEVEL_O3, err) &&
+              llvm_object(u, LEVEL_O3, ptx, err);
 
     llvm_free(u);
     return ok;

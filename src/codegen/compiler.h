@@ -19,7 +19,7 @@ bool compile_object(const TileKernel *k, const struct Machine *m, StrBuf *object
 bool compile_assembly(const TileKernel *k, StrBuf *out, StrBuf *err);
 void compile_shown(const struct Machine *m);            /* from now on; this one, until told */
 
-/* The kernel, its function named "kernel", as PTX for a GPU; tensor: as gpu_emit has it; *frame is what a launch has to know. false: *err says why. */
+/* The kernel, its function named "kernel", as PTX for a GPU; tensor: as gpu_emit has it; *frame: for launches. false: *err says why. */
 struct GpuFrame;
 bool compile_ptx(const TileKernel *k, const struct Machine *m, bool tensor, struct GpuFrame *frame, StrBuf *ptx, StrBuf *err);
 bool compile_tensor_copies(void);                       /* are kernels made for tensor copies where they may be? */

@@ -437,7 +437,10 @@ static void consume(CpuCode *e)
 
 /* ---- what follows it ---- */
 
-/* By predicates instead of branches, of which there would be as many as registers: what lies in memory that nobody stores to may be loaded once for all. */
+/*
+ * By predicates instead of branches, of which there would be as many as registers. What lies in memory that nobody stores to may be loaded once
+ * for all.
+ */
 LLVMValueRef roles_load_if(CpuCode *e, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill)
 {
     LLVMTypeRef t = LLVMTypeOf(fill), word;
@@ -452,7 +455,8 @@ LLVMValueRef roles_load_if(CpuCode *e, LLVMValueRef place, LLVMValueRef inside, 
     in[0] = LLVMBuildPtrToInt(b, place, i64_type(e), "");
     x = LLVMBuildBitCast(b, fill, LLVMIntTypeInContext(e->u->context, bits), "");
     in[2] = LLVMBuildZExtOrBitCast(b, x, word, "");
-    sb_printf(&text, "{\n.reg .pred P;\nsetp.ne.b32 P, $2, 0;\nmov.b%u $0, $3;\n@P ld.%c%u $0, [$1];\n}", bits == 8 ? 16 : bits, bits == 8 ? 'u' : 'b', bits);
+    sb_printf(&text, "{\n.reg .pred P;\nsetp.ne.b32 P, $2, 0;\nmov.b%u $0, $3;\n", bits == 8 ? 16 : bits);
+    sb_printf(&text, "@P ld.%c%u $0, [$1];\n}", bits == 8 ? 'u' : 'b', bits);
     sb_printf(&constraints, "=&%c,l,r,%c%s", letter, letter, own ? ",~{memory}" : "");
     x = gpu_assembly(e, word, sb_str(&text), sb_str(&constraints), in, 3, own);
     if (!own)

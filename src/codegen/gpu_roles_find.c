@@ -62,7 +62,10 @@ static int64_t factor(const Roles *r, TileRef v)
 
 static bool is_aligned(const Roles *r, TileRef v, int bytes) { return factor(r, v) * bytes % 16 == 0; }
 
-static bool is_integer(const TileNode *n) { return n->nout == 1 && n->type[0].kind == TILE_VALUE && n->type[0].rank == 0 && n->type[0].dtype == DT_int64; }
+static bool is_integer(const TileNode *n)
+{
+    return n->nout == 1 && n->type[0].kind == TILE_VALUE && n->type[0].rank == 0 && n->type[0].dtype == DT_int64;
+}
 
 /* Is it arithmetic of an index, or the same of scalars that come from indices? */
 static bool is_arithmetic(const TileNode *n)
@@ -211,6 +214,15 @@ static bool takes_turns(const Roles *r)
 
 /* ---- the kernel ---- */
 
+static bool is_of_consumers(TileOp op)
+{
+    switch (op) {
+    case TOP_alloc: case TOP_gather: case TOP_dot: case TOP_atomic: case TOP_tree: case TOP_reduce: case TOP_copy: case TOP_copy_async:
+    case TOP_barrier: case TOP_commit: case TOP_wait: return false;
+    default: return true;
+    }
+}
+
 /* The only loop of the kernel, and no op of the body that is not for consumers; NULL: it is another kernel. */
 static const TileNode *only_loop(const TileKernel *k)
 {
@@ -219,8 +231,7 @@ static const TileNode *only_loop(const TileKernel *k)
     for (const TileNode *n = k->body.first; n; n = n->next) {
         if (n->op == TOP_for && !loop)
             loop = n;
-        else if (n->region[0] || n->op == TOP_alloc || n->op == TOP_gather || n->op == TOP_dot || n->op == TOP_atomic || n->op == TOP_tree ||
-                 n->op == TOP_reduce || n->op == TOP_copy || n->op == TOP_copy_async || n->op == TOP_barrier || n->op == TOP_commit || n->op == TOP_wait)
+        else if (n->region[0] || !is_of_consumers((TileOp)n->op))
             return NULL;
     }
     return loop;
@@ -242,7 +253,7 @@ static const TileNode *only_product(const TileNode *loop)
     if (loop->nout != 1 || !dot || dot->op != TOP_dot || dot->in[2].node != b->params.at[1] || !is_zeros(loop->in[3]))
         return NULL;
     for (const TileNode *n = b->first; n; n = n->next)
-        if (n->region[0] || (n->op == TOP_dot && n != dot) || n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_barrier || n->op == TOP_copy_async)
+        if (n != dot && (n->region[0] || n->op == TOP_store || !is_of_consumers((TileOp)n->op)))
             return NULL;
     count = dot->in[3].node;
     return count->op == TOP_index && count->attr->i >= tile_type(dot->in[0])->extent[1] ? dot : NULL;

@@ -57,7 +57,8 @@ bool gpu_max_clusters(GpuFunction *f, const struct GpuLaunch *l, int *clusters);
 /*
  * A launch. Sizes of 0 count as 1. params: the kernel's parameters as they lie in its parameter space, each at a multiple of its own
  * size; the driver copies them.  each: where they are one by one, instead; tensor maps have to be passed so, because where parameter
- * space begins, of which their places are multiples of 64, is the assembler's choice.  shared: bytes of dynamic shared memory; beyond 48 KB the function is told once.
+ * space begins, of which their places are multiples of 64, is the assembler's choice.
+ * shared: bytes of dynamic shared memory; beyond 48 KB the function is told once.
  */
 typedef struct GpuLaunch {
     uint32_t grid[3], block[3], cluster[3];

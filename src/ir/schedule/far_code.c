@@ -166,6 +166,7 @@ int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *
         each[i] = i < n ? (void *)&words[i] : (void *)&map[i - n];
     blocks = (int64_t)c->frame.resident * g->processors;
     blocks = blocks && blocks < all ? blocks : all;
-    return gpu_launch(f, &(GpuLaunch){.grid = {(uint32_t)blocks}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared,
-                                      .params = words, .nbytes = 8 * (size_t)n, .each = c->frame.nmaps ? each : NULL, .where = {k->name->text, where}}) ? 1 : -1;
+    GpuLaunch l = {.grid = {(uint32_t)blocks}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
+                   .nbytes = 8 * (size_t)n, .each = c->frame.nmaps ? each : NULL, .where = {k->name->text, where}};
+    return gpu_launch(f, &l) ? 1 : -1;
 }

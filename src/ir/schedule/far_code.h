@@ -39,6 +39,7 @@ void far_frame_print(const GpuFrame *f, StrBuf *out);
 bool far_frame_read(const char *s, GpuFrame *f);
 
 enum { FAR_MISFIT = 2 };        /* tensor maps cannot describe the operands: this code is not for them */
-int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);       /* as a FarLaunch, or FAR_MISFIT */
+/* As a FarLaunch, or FAR_MISFIT. */
+int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 
 #endif

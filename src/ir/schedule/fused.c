@@ -416,37 +416,6 @@ static Variant *plan(Run *u)
 
 /* ---- products ---- */
 
-/* The product's shape, as its operands show it. */
-static void product_shape(const Run *u, Dim *shape)
-{
-    const TType *t = &u->c->product->type[0];
-    const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
-
-    for (int k = 0; k < t->rank; k++) {
-        int a = k - t->rank + x->rank, b = k - t->rank + y->rank;
-        Dim p = a >= 0 ? x->shape[a] : 1, q = b >= 0 ? y->shape[b] : 1;
-        shape[k] = k == t->rank - 2 ? p : k == t->rank - 1 ? q : p == 1 ? q : p;
-    }
-}
-
-bool fused_product(Run *u)
-{
-    Dim shape[REGION_AXES];
-
-    product_shape(u, shape);
-    u->x[u->nin - 1] = (fused_state.rehearses ? fused_ghost : tensor_new)(schedule_accum(u->c->product), u->c->product->type[0].rank, shape);
-    return u->x[u->nin - 1] != NULL;
-}
-
-/* A product without elements of its own. */
-static Tensor *product_ghost(const Run *u)
-{
-    Dim shape[REGION_AXES];
-
-    product_shape(u, shape);
-    return fused_ghost(schedule_accum(u->c->product), u->c->product->type[0].rank, shape);
-}
-
 typedef struct Blocks {
     const Run *u;
     const Variant *v;
@@ -461,24 +430,32 @@ static void block_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_
     launch_part(&b->u->space, &b->v->launch, b->scratch + slot * b->bytes, row, rows, column, columns);
 }
 
-Variant *fused_plan_blocks(Run *u, const Tensor *p)
+bool fused_blocks(Run *u, const Tensor *p, StrideClass *class)
 {
-    StrideClass class[OPERANDS];
     bool crosswise;
-    Variant *v;
     int which;
 
     if (!pair_keys(u, false))
-        return NULL;
+        return false;
     set_space(u);
     u->space.nkept = u->space.naxes - 1;
-    if (p->shape[p->rank - 1] < 2 || p->shape[p->rank - 2] < 2 || !launch_merge(&u->space, &which) || u->space.nkept != u->space.naxes - 1 ||
-        u->space.naxes < 2)
-        return NULL;
+    if (has_fault(u) || p->shape[p->rank - 1] < 2 || p->shape[p->rank - 2] < 2 || !launch_merge(&u->space, &which) ||
+        u->space.nkept != u->space.naxes - 1 || u->space.naxes < 2)
+        return false;
     classify(&u->space, u->nin, class);
     if (awkward(u, class, &crosswise) >= 0 || crosswise)
-        return NULL;
+        return false;
     forget_neighbours(&u->space, class);
+    return true;
+}
+
+Variant *fused_plan_blocks(Run *u, const Tensor *p)
+{
+    StrideClass class[OPERANDS];
+    Variant *v;
+
+    if (!fused_blocks(u, p, class))
+        return NULL;
     v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, false));
     return v->code || v->waits ? v : NULL;
 }
@@ -623,43 +600,6 @@ static bool pays(Run *u)
     return u->c->first || u->c->work >= PAYS;
 }
 
-/* Blocks of the product and of what follows are done together on the device: as FusedFar's blocks. */
-static int run_far_blocks(Run *u, const Graph *body)
-{
-    const TType *t = &u->c->product->type[0];
-    StrideClass class[OPERANDS];
-    Tensor *none, *p;
-    bool crosswise;
-    int which, done = 0, made = 0;
-
-    if (u->c->s.kind != SCHEDULE_MAP || !fused_far->blocks || t->rank < 2 || !(none = product_ghost(u)))
-        return 0;
-    p = u->x[u->nin - 1] = none;
-    fused_sizes(u);
-    for (bool ok = fused_all_sizes(u, body); ok && made < u->nout; made += ok)
-        ok = (u->x[u->nin + made] = fused_result(u, made)) != NULL;
-    if (made == u->nout && p->shape[p->rank - 1] > 1 && p->shape[p->rank - 2] > 1) {
-        set_space(u);
-        u->space.nkept = u->space.naxes - 1;
-        if (!has_fault(u) && launch_merge(&u->space, &which) && u->space.naxes == 2 && u->space.nkept == 1) {
-            classify(&u->space, u->nin, class);
-            forget_neighbours(&u->space, class);
-            done = awkward(u, class, &crosswise) >= 0 ? 0 : fused_far->blocks(u, class);
-        }
-    }
-    for (int i = 0; done > 0 && i < u->nout; i++) {
-        u->x[u->nin + i]->weak = gvalue_type(u->c->body->results.at[i])->weak;
-        u->x[u->nin + i]->policy = gvalue_type(u->c->body->results.at[i])->policy;
-    }
-    if (done > 0)
-        return done;
-    for (int i = u->nin - 1; i < u->nin + made; i++) {
-        tensor_unref(u->x[i]);
-        u->x[i] = NULL;
-    }
-    return has_fault(u) ? -1 : done;
-}
-
 enum { NOT_HERE = 2 };
 
 /* The same as run_product for a rehearsal, as far as can be said before anything is computed; bundles are for operands that lie in any way. */
@@ -686,7 +626,7 @@ static int run(Run *u, const Graph *body)
     Variant *v;
 
     if (u->c->product && u->device && !fused_state.rehearses) {
-        int done = run_far_blocks(u, body);
+        int done = fused_far_product(u, body);
         fused_state.stats.launches += done > 0;
         if (done)
             return done;

@@ -72,12 +72,19 @@ typedef struct Run {
 void fused_sizes(Run *u);                               /* as the operands show them */
 bool fused_all_sizes(Run *u, const Graph *body);        /* those that no operand shows follow from the graph's around */
 bool fused_is_empty_extreme(const Run *u);
-bool fused_product(Run *u);                             /* room for the product, the last operand */
+/* How operands and results lie from p's rows to its columns, u->space being those two axes and others before them. false: one has to be copied. */
+bool fused_blocks(Run *u, const Tensor *p, StrideClass *class);
 Tensor *fused_result(const Run *u, int i);              /* room for a result */
 int fused_result_in_place(const Run *u);                /* the result that takes the product's place; -1: none */
 /* The kernel for the rows of p as they are, when no operand needs to be copied for it; NULL: there is none. */
 Variant *fused_plan_blocks(Run *u, const Tensor *p);
 
+/* ---- fused_product.c ---- */
+bool fused_product(Run *u);                             /* room for the product, the last operand */
+/* All of a body with a product on its device, as one kernel: as FusedFar's blocks. */
+int fused_far_product(Run *u, const Graph *body);
+
+/* ---- fused.c ---- */
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
 Variant *fused_plan(Run *u, const Graph *body);
 

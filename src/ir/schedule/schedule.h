@@ -78,6 +78,7 @@ TileRef schedule_random(TileBuilder *b, const Node *node, TileRef key, TileRef n
  * The kernel of a body: views as its operands, then its results, each with an outer and an inner axis, for columns the
  * other way round; sizes n0 and n1, and for each counter its first number and its steps along both axes.  product may be NULL.
  */
-TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, const LowerProduct *product, StrBuf *err);
+TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s, const StrideClass *stride, const LowerProduct *product,
+                           StrBuf *err);
 
 #endif
