@@ -300,13 +300,13 @@ static void choose_wide(ProductKind *p, const int64_t *sizes)
     p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
 }
 
-/* Are the units of a device warpgroups? */
+/* Are the units of a device warpgroups? Bundles have no kernels for those. */
 static bool has_warpgroups(int device)
 {
     const char *way = getenv("TESSERA_TMA");
-    GpuDevice *g = device_gpu(device);
+    int chip = far_chip(device);
 
-    return way && *way == '1' && g && g->sm >= 90 && g->sm < 100;
+    return way && *way == '1' && chip >= 90 && chip < 100 && far_made_for < 0 && !far_pretends;
 }
 
 /* Do tensor copies take the operand: rows at multiples of 16 bytes, and of bytes those along the steps? */
