@@ -371,6 +371,24 @@ bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batch
     return true;
 }
 
+/*
+ * Its kernel, or where there is no code for the blocks that suit these sizes the one that serves all sizes, to the same bits: bundles have that for
+ * each way in which operands lie.
+ */
+static FarKernel *code_for(const ProductKind *p)
+{
+    ProductKind any = *p;
+    FarKernel *f = far_kernel_for(p, sizeof *p, "product", build_product);
+
+    if (p->wide || (f->code && !far_pretends))
+        return f;
+    any.block[0] = any.block[1] = 64;
+    any.warps = 4;
+    FarKernel *g = far_kernel_for(&any, sizeof any, "product", build_product);
+
+    return f->code ? f : g;
+}
+
 int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span where)
 {
     Tensor *t[3] = {x, y, sum};
@@ -388,7 +406,7 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span
     sizes[4] = x->shape[x->rank - 1];
     p.batched = sizes[0] * sizes[1] != 1;
     product_choose(device, t, &p, sizes);
-    f = far_kernel_for(&p, sizeof p, "product", build_product);
+    f = code_for(&p);
     if (!f->code)
         return 0;
     for (int i = 0; i < 3; i++)
