@@ -544,8 +544,8 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
         y.lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind ? x : lane_splat(e->u, x, e->width);
         return y;
     }
-    if (cpu_val(e, v)->fragment && gpu_has_register(e, v, p)) {
-        y.lane = cpu_val(e, v)->fragment[e->gpu->at_register];
+    if (cpu_val(e, v)->fragment && gpu_register_at(e, v, p) >= 0) {
+        y.lane = cpu_val(e, v)->fragment[gpu_register_at(e, v, p)];
         return y;
     }
     if (cpu_val(e, v)->x) {

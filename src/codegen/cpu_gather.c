@@ -8,7 +8,7 @@
  * A cluster interleaves its loads and stores, so a load and a store that may
  * meet in memory stand in one cluster only if they are of the same places.
  */
-#include "codegen/cpu_impl.h"
+#include "codegen/gpu_impl.h"
 
 /* ---- which nodes are computed where they are used ---- */
 
@@ -43,7 +43,8 @@ bool cpu_is_cheap(const TileNode *n) { return n->op == TOP_splat && tile_type(n-
 /* Does it have to be computed from its operands? */
 static bool is_open(CpuCode *e, TileRef v)
 {
-    return tile_type(v)->kind == TILE_VALUE && tile_type(v)->rank > 0 && cpu_is_virtual(v.node) && !cpu_val(e, v)->x;
+    return tile_type(v)->kind == TILE_VALUE && tile_type(v)->rank > 0 && cpu_is_virtual(v.node) && !cpu_val(e, v)->x && !cpu_val(e, v)->fragment &&
+           !cpu_val(e, v)->staged;
 }
 
 /* ---- what may meet in memory ---- */
@@ -205,6 +206,8 @@ static void turn_parts(CpuCode *e, TileRef v)
 
 void cpu_need(CpuCode *e, TileRef v)
 {
+    if (e->gpu && v.node->op == TOP_permute && gpu_is_operand(e, v))
+        v = v.node->in[0];                      /* products turn it themselves */
     if (!is_open(e, v) || cpu_is_cheap(v.node))
         return;
     turn_parts(e, v);

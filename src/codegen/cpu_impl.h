@@ -11,6 +11,7 @@ typedef struct Val {
     LLVMValueRef x;             /* index; lanes of a scalar; where a tile's or tree's elements or a view's base are; NULL: not there yet */
     LLVMValueRef count;         /* of a tree: where its number of values is */
     LLVMValueRef extent[TILE_RANK_MAX], stride[TILE_RANK_MAX];      /* of a view */
+    LLVMValueRef staged;        /* on GPUs, where a tile lies as an operand of matrix units (gpu_matrix.c); else NULL */
     LLVMValueRef *fragment;     /* on GPUs, the elements of a tile that this thread has in registers (gpu_fragment.c); else NULL */
 } Val;
 
@@ -36,6 +37,7 @@ typedef struct Sink {
     LLVMValueRef depth, joins;  /* push: subtrees that wait, and how many of them join with this one */
     LLVMValueRef count;         /* push: values so far; reduce: how many to take */
     const struct Stage *stage;  /* the buffer is an operand of a matrix unit (gpu_matrix.c); else NULL */
+    LLVMValueRef *kept;         /* the result stays in registers (gpu_fragment.c) and has no buffer; else NULL */
 } Sink;
 
 /* Sinks of one shape, done in one walk over it. */

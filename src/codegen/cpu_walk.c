@@ -473,7 +473,7 @@ void cpu_end_push(CpuCode *e, const Sink *s)
 
 void cpu_begin_sink(CpuCode *e, Sink *s)
 {
-    if ((!s->node || s->node->op == TOP_reduce) && !s->buffer)
+    if ((!s->node || s->node->op == TOP_reduce) && !s->buffer && !s->kept)
         s->buffer = cpu_buffer(e, cpu_tile_bytes(s->node ? &s->node->type[0] : tile_type(s->v)));
     if (s->node && s->node->op == TOP_reduce)
         s->count = cpu_val(e, s->node->in[1])->x;
@@ -485,6 +485,10 @@ void cpu_end_sink(CpuCode *e, const Sink *s)
 {
     Val *y;
 
+    if (s->kept) {
+        cpu_val(e, s->node ? (TileRef){(TileNode *)s->node, 0} : s->v)->fragment = s->kept;
+        return;
+    }
     if (!s->node) {
         cpu_val(e, s->v)->x = s->stage ? cpu_val(e, s->v)->x : s->buffer;
         return;

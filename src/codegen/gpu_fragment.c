@@ -75,9 +75,22 @@ static bool by_units(const CpuCode *e, const TileType *t, Fragment *f)
     return gpu_registers(f) <= REGISTERS_MAX;
 }
 
+static bool is_column(const TileType *t) { return t->kind == TILE_VALUE && (t->rank == 1 || (t->rank == 2 && t->extent[1] == 1)); }
+
+/* A column beside products whose warps have whole rows, all above each other. */
+static bool beside_units(const CpuCode *e, const TileType *t, Fragment *f)
+{
+    int warps = e->gpu->threads / GPU_WARP;
+
+    if (!e->gpu->units || !e->gpu->sums_rows || !is_column(t) || e->gpu->threads % GPU_WARP || t->extent[0] % (PIECE_ROWS * warps))
+        return false;
+    *f = (Fragment){.extent = {t->extent[0], 1}, .high = warps, .wide = 1, .rows = t->extent[0] / PIECE_ROWS / warps};
+    return true;
+}
+
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
 {
-    return t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f));
+    return beside_units(e, t, f) || (t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f)));
 }
 
 /* Do warps have whole rows of it, so that they can be summed? */
@@ -85,7 +98,16 @@ static bool has_rows(const CpuCode *e, const TileType *t)
 {
     Fragment f;
 
-    return gpu_fragment_of(e, t, &f) && !f.side[0];
+    return gpu_fragment_of(e, t, &f) && !f.side[0] && f.columns;
+}
+
+/* The same of a tile whose sums are a column in registers. */
+static bool sums_to_column(const CpuCode *e, const TileType *t)
+{
+    TileType column = {.kind = TILE_VALUE, .rank = 1, .extent = {t->extent[0]}};
+    Fragment f, g;
+
+    return t->rank == 2 && gpu_fragment_of(e, t, &f) && !f.side[0] && f.columns && f.wide == 1 && beside_units(e, &column, &g) && g.high == f.high;
 }
 
 Warp gpu_warp(CpuCode *e, const Fragment *f)
@@ -123,22 +145,29 @@ Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
         return spot_of_thread(e, f, number);
     LLVMBuilderRef b = e->u->builder;
     Warp w = gpu_warp(e, f);
-    int piece = number / 4, half = number / 2 % 2;
-    LLVMValueRef row = i32_number(e, piece / f->columns * f->high * PIECE_ROWS + 8 * half);
-    LLVMValueRef column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
+    int piece = number / 4, half = f->columns ? number / 2 % 2 : number % 2, down = f->columns ? piece / f->columns : number / 2;
+    LLVMValueRef row = i32_number(e, down * f->high * PIECE_ROWS + 8 * half), column;
 
+    if (!f->columns) {
+        row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
+        return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), cpu_number(e, 0)}, .strip = -1};
+    }
+    column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
     row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
     column = sum3(e, LLVMBuildMul(b, LLVMBuildURem(b, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 2), ""), w.wide,
                   f->columns * PIECE_COLUMNS, column);
     return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
 }
 
-bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p)
+int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p)
 {
     const TileType *t = tile_type(v);
 
-    return e->gpu->at_register >= 0 && t->rank == 2 && p->at[0] == e->spot.at[0] && p->at[1] == e->spot.at[1] &&
-           t->extent[0] == e->gpu->fragment[0] && t->extent[1] == e->gpu->fragment[1];
+    if (e->gpu->at_register < 0 || p->at[0] != e->spot.at[0] || t->extent[0] != e->gpu->fragment[0])
+        return -1;
+    if (is_column(t))
+        return e->gpu->at_line;
+    return t->rank == 2 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
 }
 
 static void enter_register(CpuCode *e, const Fragment *f, int number)
@@ -146,6 +175,7 @@ static void enter_register(CpuCode *e, const Fragment *f, int number)
     e->known.n = 0;
     e->spot = gpu_register_spot(e, f, number);
     e->gpu->at_register = number;
+    e->gpu->at_line = f->side[0] ? -1 : f->columns ? number / 4 / f->columns * 2 + number / 2 % 2 : number;
     e->gpu->fragment[0] = f->extent[0];
     e->gpu->fragment[1] = f->extent[1];
 }
@@ -160,16 +190,28 @@ static void leave_registers(CpuCode *e)
 
 static bool stays(CpuCode *e, TileRef v);
 
+/* Does a tile lie in the registers of units, or a column beside them? */
+static bool is_of_units(const CpuCode *e, const TileType *t)
+{
+    Fragment f;
+
+    return gpu_fragment_of(e, t, &f) && !f.side[0];
+}
+
 static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
 {
-    const TileType *t = tile_type(n->in[i]);
+    const TileType *t = tile_type(n->in[i]), *y = n->nout ? &n->type[0] : NULL;
 
     switch (n->op) {
     case TOP_dot: return i == 2 || (i < 2 && gpu_is_matrix(e, n));
-    case TOP_store: return i == n->nin - 1;
+    case TOP_store: return i == n->nin - 1 && (t->rank == 2 || n->attr->drop);
     case TOP_reduce: return n->attr->axis == 1 && has_rows(e, t);
+    case TOP_splat: case TOP_reshape:
+        return is_column(t) && y->extent[0] == t->extent[0] && is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
     case TOP_map:
-        return n->type[0].rank == 2 && n->type[0].extent[0] == t->extent[0] && n->type[0].extent[1] == t->extent[1] &&
+        if (is_column(t) && y->rank == 2 && y->extent[0] == t->extent[0] && t->rank == 2)
+            return is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
+        return y->rank == t->rank && y->extent[0] == t->extent[0] && (t->rank == 1 || y->extent[1] == t->extent[1]) &&
                stays(e, (TileRef){(TileNode *)n, 0});
     case TOP_for: case TOP_while: return true;
     default: return false;
@@ -225,6 +267,8 @@ static bool is_loaded(TileRef v)
 {
     const TileNode *n = v.node;
 
+    if (!tile_type(v)->rank)                    /* each thread has it */
+        return false;
     if (n->op == TOP_load)
         return true;
     for (int i = 0; (n->op == TOP_map || n->op == TOP_splat || n->op == TOP_permute || n->op == TOP_reshape) && i < n->nin; i++)
@@ -253,13 +297,41 @@ static bool comes_from_product(const CpuCode *e, TileRef v, const TileType *t)
     return false;
 }
 
+/* Is a product among what a tile is computed from, element by element? */
+static bool has_product(TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (n->op == TOP_dot)
+        return true;
+    for (int i = 0; n->op == TOP_map && i < n->nin; i++)
+        if (tile_type(n->in[i])->rank == 2 && has_product(n->in[i]))
+            return true;
+    return false;
+}
+
+/* Is a column made of sums along the rows of products? */
+static bool comes_from_rows(const CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (n->op == TOP_reduce)
+        return n->attr->axis == 1 && sums_to_column(e, tile_type(n->in[0])) && has_product(n->in[0]);
+    for (int i = 0; (n->op == TOP_map || n->op == TOP_reshape) && i < n->nin; i++)
+        if (is_column(tile_type(n->in[i])) && comes_from_rows(e, n->in[i]))
+            return true;
+    return false;
+}
+
 bool gpu_carries_fragment(const CpuCode *e, TileRef param)
 {
     const TileNode *loop = param.node->op == TILE_PARAM && param.node->block ? param.node->block->owner : NULL;
     int i = loop && loop->op == TOP_for && e->gpu ? parameter_number(param.node) : -1;
     const TileNode *last = i >= 0 && i < loop->region[0]->yields.n ? loop->region[0]->yields.at[i].node : NULL;
 
-    return last && is_fragment_type(e, tile_type(param)) && comes_from_product(e, loop->region[0]->yields.at[i], tile_type(param)) &&
+    return last && is_fragment_type(e, tile_type(param)) &&
+           (is_column(tile_type(param)) ? comes_from_rows(e, loop->region[0]->yields.at[i])
+                                        : comes_from_product(e, loop->region[0]->yields.at[i], tile_type(param))) &&
            stays((CpuCode *)e, param) && stays((CpuCode *)e, (TileRef){(TileNode *)loop, i});
 }
 
@@ -289,6 +361,33 @@ LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
 
     gpu_fragment_some(e, v, f, 0, gpu_registers(f), x);
     return x;
+}
+
+bool gpu_made_of_registers(CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+    const TileType *t = tile_type(v);
+
+    if (!t->rank || cpu_val(e, v)->fragment)
+        return true;
+    if (n->op != TOP_map || cpu_val(e, v)->x)
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (!gpu_made_of_registers(e, n->in[i]))
+            return false;
+    return true;
+}
+
+void gpu_fragment_raw(CpuCode *e, TileRef v, const Fragment *f, LLVMValueRef *x)
+{
+    cpu_close(e);
+    e->width = 1;
+    e->masked = true;
+    for (int i = 0; i < gpu_registers(f); i++) {
+        enter_register(e, f, i);
+        x[i] = cpu_raw(e, v, &e->spot);
+    }
+    leave_registers(e);
 }
 
 static void store_registers(CpuCode *e, TileRef v, LLVMValueRef to)
@@ -374,7 +473,10 @@ static bool is_fragment(CpuCode *e, const Cluster *c, TileRef v)
 {
     const TileType *t = tile_type(v);
 
-    return t->kind == TILE_VALUE && t->rank == 2 && t->extent[0] == c->shape[0] && t->extent[1] == c->shape[1] && cpu_val(e, v)->fragment;
+    if (t->kind != TILE_VALUE || !t->rank || !cpu_val(e, v)->fragment || t->extent[0] != c->shape[0])
+        return false;
+    return is_column(t) ? c->rank == 1 || c->shape[1] == 1 || is_of_units(e, &(TileType){.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}})
+                        : t->rank == 2 && c->rank == 2 && t->extent[1] == c->shape[1];
 }
 
 static bool has_fragment(CpuCode *e, const Cluster *c)
@@ -417,17 +519,42 @@ void gpu_end_buffers(CpuCode *e, FragmentBuffers *made)
     vec_free(made);
 }
 
+static TileType shape_of(const Cluster *c)
+{
+    return (TileType){.kind = TILE_VALUE, .rank = (uint8_t)c->rank, .extent = {c->shape[0], c->rank == 2 ? c->shape[1] : 0}};
+}
+
 bool gpu_in_fragments(CpuCode *e, const Cluster *c)
 {
-    TileType t = {.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}};
+    TileType t = shape_of(c);
     Fragment f;
 
-    if (c->rank != 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
+    if (c->rank < 1 || c->rank > 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && (c->sinks.at[i].node->op != TOP_reduce || f.side[0]))
+        if (c->sinks.at[i].stage ||
+            (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store && (c->sinks.at[i].node->op != TOP_reduce || f.side[0] || !f.columns)))
             return false;
     return true;
+}
+
+bool gpu_keep_sinks(CpuCode *e, Cluster *c)
+{
+    TileType t = shape_of(c);
+    bool writes = false;
+    Fragment f;
+
+    gpu_fragment_of(e, &t, &f);
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        bool sum = s->node && s->node->op == TOP_reduce;
+        TileRef y = sum ? (TileRef){(TileNode *)s->node, 0} : s->v;
+        if ((s->node && !sum) || s->buffer || f.side[0] || (sum && !sums_to_column(e, &t)) || !stays(e, y))
+            writes = true;
+        else
+            s->kept = arena_array(&e->gpu->arena, LLVMValueRef, sum ? 2 * f.rows : gpu_registers(&f));
+    }
+    return writes;
 }
 
 static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
@@ -443,8 +570,11 @@ static void add_register(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef *sum)
     *sum = *sum ? cpu_step(e, tile_step_op(op), sum_dtype(s), *sum, x, 1) : x;
 }
 
+/* What a sink leaves in registers, behind both ways through the walk: the sums of its rows, or a tile. */
+typedef struct Left { LLVMValueRef *slot; int n; } Left;
+
 /* All registers; sums: those of each sink's rows, two for each 16-row piece. */
-static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums)
+static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums, const Left *left)
 {
     e->masked = masked;
     for (int r = 0; r < gpu_registers(f); r++) {
@@ -453,6 +583,8 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
             Sink *s = &c->sinks.at[i];
             if (is_reduce(s))
                 add_register(e, c, s, &sums[(i * f->rows + r / 4 / f->columns) * 2 + r / 2 % 2]);
+            else if (s->kept)
+                LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), left[i].slot[r]);
             else
                 cpu_sink_strip(e, c, s);
         }
@@ -461,7 +593,7 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
 }
 
 /* The four threads of a row, then the warps that stand side by side. */
-static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *const *sums)
+static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *left)
 {
     LLVMValueRef all = i32_number(e, -1), first, meet;
     Warp w = gpu_warp(e, f);
@@ -472,12 +604,16 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *c
         OpId step = is_reduce(s) ? tile_step_op((OpId)s->node->attr->op) : OP_add;
         if (!is_reduce(s))
             continue;
-        meet = f->wide == 1 ? s->buffer : cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
+        meet = s->kept ? NULL : f->wide == 1 ? s->buffer : cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
         for (int k = 0; k < 2 * f->rows; k++) {
-            LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), sums[i][k], "");
+            LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), left[i].slot[k], "");
             Spot p = gpu_register_spot(e, f, 4 * f->columns * (k / 2) + 2 * (k % 2));
             for (int n = 1; n < ROW_LANES; n *= 2)
                 x = cpu_step(e, step, sum_dtype(s), x, gpu_other(e, x, n, all), 1);
+            if (s->kept) {
+                s->kept[k] = x;
+                continue;
+            }
             GpuIf one = gpu_if(e, first);
             LLVMValueRef at = cpu_op(e, LLVMMul, LLVMBuildZExt(e->u->builder, w.wide, i64_type(e), ""), cpu_number(e, c->shape[0]));
             cpu_store_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, at, p.at[0]), x, NULL);
@@ -499,40 +635,57 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, LLVMValueRef *c
 }
 
 /* What rows come to so far, from both ways through the walk to one place. */
-static void keep_sums(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef *sums, LLVMValueRef *const *slots)
+static void keep_sums(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef *sums, const Left *left)
 {
     for (int i = 0; i < c->sinks.n; i++)
-        for (int k = 0; slots[i] && k < 2 * f->rows; k++)
-            LLVMBuildStore(e->u->builder, sums[i * 2 * f->rows + k], slots[i][k]);
+        for (int k = 0; is_reduce(&c->sinks.at[i]) && k < 2 * f->rows; k++)
+            LLVMBuildStore(e->u->builder, sums[i * 2 * f->rows + k], left[i].slot[k]);
+}
+
+static Left *make_slots(CpuCode *e, const Cluster *c, const Fragment *f)
+{
+    Left *left = arena_array(&e->gpu->arena, Left, c->sinks.n);
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        left[i].n = is_reduce(s) ? 2 * f->rows : s->kept ? gpu_registers(f) : 0;
+        left[i].slot = arena_array(&e->gpu->arena, LLVMValueRef, left[i].n + 1);
+        for (int k = 0; k < left[i].n; k++)
+            left[i].slot[k] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
+    }
+    return left;
+}
+
+static void take_kept(CpuCode *e, const Cluster *c, const Left *left)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        for (int k = 0; c->sinks.at[i].kept && !is_reduce(&c->sinks.at[i]) && k < left[i].n; k++)
+            c->sinks.at[i].kept[k] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(&c->sinks.at[i]), 1), left[i].slot[k], "");
 }
 
 void gpu_walk_fragment(CpuCode *e, Cluster *c)
 {
-    TileType t = {.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}};
+    TileType t = shape_of(c);
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
-    LLVMValueRef **slots = arena_alloc(&e->gpu->arena, sizeof *slots * (size_t)c->sinks.n), *sums;
+    LLVMValueRef *sums;
     Fragment f;
-    Ends ends;
+    Left *left;
 
     gpu_fragment_of(e, &t, &f);
-    c->strip = 1;
+    c->strip = c->rank - 1;
     c->masked_width = c->width = c->plain_width = 1;
     e->width = 1;
-    for (int i = 0; i < c->sinks.n; i++) {
-        slots[i] = is_reduce(&c->sinks.at[i]) ? arena_alloc(&e->gpu->arena, sizeof **slots * 2 * (size_t)f.rows) : NULL;
-        for (int k = 0; slots[i] && k < 2 * f.rows; k++)
-            slots[i][k] = llvm_slot(e->u, lane_type(e->u, sum_dtype(&c->sinks.at[i]), 1));
-    }
-    ends = cpu_find_ends(e, c);
-    LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, c->shape[1])), way[0], way[1]);
+    left = make_slots(e, c, &f);
+    LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, cpu_find_ends(e, c).plain, cpu_number(e, c->shape[c->strip])), way[0], way[1]);
     for (int masked = 0; masked < 2; masked++) {
         LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
-        sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 2 * f.rows));
-        each_register(e, c, &f, masked, sums);
-        keep_sums(e, c, &f, sums, slots);
+        sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 2 * f.rows + 1));
+        each_register(e, c, &f, masked, sums, left);
+        keep_sums(e, c, &f, sums, left);
         tsr_free(sums);
         LLVMBuildBr(e->u->builder, done);
     }
     LLVMPositionBuilderAtEnd(e->u->builder, done);
-    join_rows(e, c, &f, slots);
+    take_kept(e, c, left);
+    join_rows(e, c, &f, left);
 }

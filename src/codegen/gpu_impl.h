@@ -22,6 +22,7 @@ typedef struct GpuCode {
     TileVary vary;              /* of a group of several lanes */
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
+    int at_line;                /* and of the columns that go with them */
     int32_t fragment[2];        /* extents of those */
     bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
     bool sums_rows;             /* does the kernel sum along the rows of tiles? */
@@ -36,12 +37,14 @@ typedef struct GpuCode {
  * wgmma. A warp has 16 rows, again after those of the other warps that lie above each other, and all columns, or its share of
  * them where warps stand side by side.  Of products by threads: a thread has side[0] by side[1] elements as far apart as there are threads
  * between them; threads beyond the last element have what others have.
+ *
+ * A column, [rows, 1] or [rows], lies beside the products of as many rows: a thread has the elements of the rows that it has there.
  */
 typedef struct Fragment {
     int32_t extent[2];
     int side[2];                /* 0: of matrix units */
     int high, wide;             /* warps above each other, side by side */
-    int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each */
+    int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each. columns 0: a column, two registers for 16 rows */
 } Fragment;
 enum { GPU_SIDE = 8 };
 
@@ -85,13 +88,19 @@ void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank
 typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
 Warp gpu_warp(CpuCode *e, const Fragment *f);
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
-static inline int gpu_registers(const Fragment *f) { return f->side[0] ? f->side[0] * f->side[1] : 4 * f->rows * f->columns; }
+static inline int gpu_registers(const Fragment *f) 
+{
+    return f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
+}
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
-bool gpu_has_register(const CpuCode *e, TileRef v, const Spot *p);      /* is this spot the register at hand of v's fragment? */
+int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p);        /* the register of v's fragment that is this spot, if it goes with the one at hand; -1 */
+bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
 void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x);   /* n of them */
+bool gpu_made_of_registers(CpuCode *e, TileRef v);      /* is it in registers, or computed from what is? */
+void gpu_fragment_raw(CpuCode *e, TileRef v, const Fragment *f, LLVMValueRef *x);      /* the registers of such a tile as bits */
 void gpu_set_fragment(CpuCode *e, TileRef v, LLVMValueRef *x);  /* and a buffer, where its uses ask for one. x becomes the kernel's */
 bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to);        /* to a buffer. false: it has one, or is none */
 /* Buffers for the fragments that a cluster uses in another way, for as long as it takes. */
@@ -116,5 +125,7 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the produc
 void gpu_matrix(CpuCode *e, const TileNode *n);
 void gpu_stage_strip(CpuCode *e, const Sink *s);
 LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i);
+bool gpu_is_operand(CpuCode *e, TileRef v);             /* is it a block from memory, perhaps turned, that only products of matrix units use? */
+void gpu_stage_sink(CpuCode *e, Sink *s);               /* one that gives such a block a place gives it that of an operand */
 
 #endif

@@ -111,6 +111,53 @@ static Operand form_of(CpuCode *e, const TileNode *n, int operand, TileRef *v, i
     return o;
 }
 
+/* Do all steps count? */
+static bool takes_all_steps(const TileNode *n)
+{
+    const TileNode *count = n->in[3].node;
+
+    return count->op == TOP_index && count->attr->i >= tile_type(n->in[0])->extent[1];
+}
+
+/* Is every use of v, in a block and those inside it, one as an operand of matrix units with all its steps? */
+static bool only_multiplied(CpuCode *e, const TileBlock *b, TileRef v)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        for (int i = 0; i < n->nin; i++)
+            if (cpu_same(n->in[i], v) && !(n->op == TOP_dot && i < 2 && gpu_is_matrix(e, n) && takes_all_steps(n)) &&
+                !(is_turned((TileRef){(TileNode *)n, 0}) && only_multiplied(e, &e->k->body, (TileRef){(TileNode *)n, 0})))
+                return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !only_multiplied(e, n->region[r], v))
+                return false;
+    }
+    for (int i = 0; i < b->yields.n; i++)
+        if (cpu_same(b->yields.at[i], v))
+            return false;
+    return true;
+}
+
+bool gpu_is_operand(CpuCode *e, TileRef v)
+{
+    if (is_turned(v))
+        v = v.node->in[0];
+    return v.node->op == TOP_load && v.node->type[0].rank == 2 && raw_size((DType)v.node->type[0].dtype) == 2 && e->gpu->units &&
+           (cpu_val(e, v)->staged || (!cpu_val(e, v)->x && only_multiplied(e, &e->k->body, v)));
+}
+
+void gpu_stage_sink(CpuCode *e, Sink *s)
+{
+    Stage *form;
+
+    if (s->node || s->stage || s->buffer || s->kept || s->v.node->op != TOP_load || !gpu_is_operand(e, s->v))
+        return;
+    form = arena_array(&e->gpu->arena, Stage, 1);
+    *form = (Stage){.pitch = tile_type(s->v)->extent[1] + GAP_BYTES / 2};
+    s->stage = form;
+    s->buffer = cpu_buffer(e, (int64_t)tile_type(s->v)->extent[0] * form->pitch * 2);
+    cpu_val(e, s->v)->staged = s->buffer;
+}
+
 static LLVMValueRef shared_address(CpuCode *e, LLVMValueRef place)
 {
     place = LLVMBuildAddrSpaceCast(e->u->builder, place, LLVMPointerTypeInContext(e->u->context, 3), "");
@@ -124,6 +171,10 @@ static Operand stage(CpuCode *e, const TileNode *n, int operand)
     int rows;
     Operand o = form_of(e, n, operand, &v, &rows);
 
+    if (cpu_val(e, v)->staged) {
+        o.at = shared_address(e, cpu_val(e, v)->staged);
+        return o;
+    }
     to = cpu_buffer(e, (int64_t)rows * o.stage.pitch * o.bytes);
     cpu_stage(e, v, &o.stage, to);
     o.at = shared_address(e, to);
@@ -204,6 +255,8 @@ typedef struct Product {
     Operand o[2];
     Warp warp;
     LLVMValueRef first[2];      /* first_matrix */
+    LLVMValueRef *left;         /* the left operand, where it is in registers: words of two elements, two for each 8-column piece; else NULL */
+    int left_columns;           /* of its fragment */
 } Product;
 
 static LLVMValueRef added(CpuCode *e, LLVMValueRef x, LLVMValueRef y, int64_t by)
@@ -259,16 +312,47 @@ static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *su
             memcpy(b[j + 1], four + 2, sizeof b[j]);
     }
     for (int i = 0; i < f->rows; i++) {
-        load_matrices(e, matrix_at(e, p, 0, (int64_t)i * f->high * PIECE_ROWS, k), p->o[0].turned, a);
+        if (p->left)
+            memcpy(a, &p->left[2 * (i * p->left_columns + k / PIECE_COLUMNS)], sizeof a);
+        else
+            load_matrices(e, matrix_at(e, p, 0, (int64_t)i * f->high * PIECE_ROWS, k), p->o[0].turned, a);
         for (int j = 0; j < f->columns; j++)
             multiply(e, p->unit, a, b[j], &sums[4 * (i * f->columns + j)]);
     }
     tsr_free(b);
 }
 
+/*
+ * A left operand that is in registers stays there: what a unit leaves of two neighbouring pieces of 8 columns is what it takes for 16 steps, two
+ * elements in a word.
+ */
+static bool take_registers(CpuCode *e, const TileNode *n, Product *p)
+{
+    TileRef v = n->in[0];
+    Fragment f;
+    LLVMValueRef *x;
+    int registers;
+
+    if (raw_size((DType)tile_type(v)->dtype) != 2 || !gpu_fragment_of(e, tile_type(v), &f) || f.side[0] || !f.columns || f.columns % 2 || f.wide != 1 ||
+        p->f.wide != 1 || f.high != p->f.high || f.rows != p->f.rows || !takes_all_steps(n) || !gpu_made_of_registers(e, v))
+        return false;
+    registers = gpu_registers(&f);
+    x = arena_array(&e->gpu->arena, LLVMValueRef, registers);
+    gpu_fragment_raw(e, v, &f, x);
+    for (int i = 0; i < registers; i += 2) {
+        LLVMTypeRef two = LLVMVectorType(LLVMTypeOf(x[i]), 2);
+        LLVMValueRef word = LLVMBuildInsertElement(e->u->builder, LLVMGetUndef(two), x[i], i32_number(e, 0), "");
+        word = LLVMBuildInsertElement(e->u->builder, word, x[i + 1], i32_number(e, 1), "");
+        x[i / 2] = LLVMBuildBitCast(e->u->builder, word, i32_type(e), "");
+    }
+    p->left = x;
+    p->left_columns = f.columns;
+    return true;
+}
+
 /* ---- rounds ahead ---- */
 
-enum { SLOTS = 3, RING_MAX = 110 << 10 };
+enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10 };       /* bytes: of a product, of all memory of a group that has another one */
 
 /* The rounds of a loop of which a product's operands are loaded. */
 typedef struct Ring {
@@ -278,6 +362,7 @@ typedef struct Ring {
     int64_t bytes[2];           /* of a slot */
     TileRef v[2];
     Operand o[2];
+    bool on[2];                 /* is this operand brought ahead? */
 } Ring;
 
 /* An index of the loop's body as it is when the loop's number is i. NULL: it does not follow from that. */
@@ -302,8 +387,20 @@ LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValue
 
 static bool is_parameter(const CpuCode *e, TileRef view) { return view.node->op == TILE_PARAM && view.node->block == &e->k->body; }
 
-/* Can the operands of a product be brought rounds ahead: blocks of parameters that nobody writes, at places that follow from the loop's number? */
-static bool find_ring(CpuCode *e, const TileNode *n, Ring *r)
+/* Can an operand be brought rounds ahead: a block of a parameter that nobody writes, at a place that follows from the loop's number? */
+static bool comes_ahead(CpuCode *e, const Ring *r, const Operand *o, const TileNode *load)
+{
+    if (load->op != TOP_load || load->block != r->n->block || cpu_val(e, (TileRef){(TileNode *)load, 0})->x || o->stage.turned || o->stage.steps ||
+        !is_parameter(e, load->in[0]) || gpu_writes(&e->k->body, load->in[0].node))
+        return false;
+    for (int i = 1; i < load->nin; i++)
+        if (!gpu_index_at(e, r->loop, load->in[i], r->i))
+            return false;
+    return true;
+}
+
+/* left: is the left operand in memory? Those that come ahead leave room for another product's. */
+static bool find_ring(CpuCode *e, const TileNode *n, bool left, Ring *r)
 {
     int64_t all = 0;
 
@@ -311,21 +408,16 @@ static bool find_ring(CpuCode *e, const TileNode *n, Ring *r)
     if (!r->loop || r->loop->op != TOP_for)
         return false;
     r->i = cpu_val(e, (TileRef){r->loop->region[0]->params.at[0], 0})->x;
-    for (int k = 0; k < 2; k++) {
+    for (int k = left ? 0 : 1; k < 2; k++) {
         int rows;
         r->o[k] = form_of(e, n, k, &r->v[k], &rows);
-        const TileNode *load = r->v[k].node;
-        if (load->op != TOP_load || load->block != n->block || cpu_val(e, r->v[k])->x || r->o[k].stage.turned || r->o[k].stage.steps ||
-            !is_parameter(e, load->in[0]) || gpu_writes(&e->k->body, load->in[0].node))
-            return false;
-        for (int i = 1; i < load->nin; i++)
-            if (!gpu_index_at(e, r->loop, load->in[i], r->i))
-                return false;
-        r->o[k].stage.by_copies = true;
+        if (cpu_val(e, r->v[k])->staged || !comes_ahead(e, r, &r->o[k], r->v[k].node))
+            continue;
+        r->on[k] = r->o[k].stage.by_copies = true;
         r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
         all += SLOTS * r->bytes[k];
     }
-    return all <= RING_MAX;
+    return all && all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX;
 }
 
 static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)
@@ -346,6 +438,8 @@ static void bring(CpuCode *e, const Ring *r, int ahead)
     for (int k = 0; k < 2; k++) {
         const TileNode *load = r->v[k].node;
         LLVMValueRef now[TILE_RANK_MAX + 1];
+        if (!r->on[k])
+            continue;
         for (int a = 1; a < load->nin; a++)
             now[a] = gpu_index_at(e, r->loop, load->in[a], i);
         for (int a = 1; a < load->nin; a++) {
@@ -369,7 +463,8 @@ static void turn_ring(CpuCode *e, Ring *r)
 
     cpu_close(e);
     for (int k = 0; k < 2; k++)
-        r->base[k] = cpu_buffer(e, SLOTS * r->bytes[k]);
+        if (r->on[k])
+            r->base[k] = cpu_buffer(e, SLOTS * r->bytes[k]);
     r->round = LLVMBuildSDiv(e->u->builder, cpu_op(e, LLVMSub, r->i, lo), step, "");
     GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, r->i, lo));
     gpu_written(e);
@@ -382,7 +477,8 @@ static void turn_ring(CpuCode *e, Ring *r)
     gpu_fence(e);
     bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left */
     for (int k = 0; k < 2; k++)
-        r->o[k].at = shared_address(e, slot_at(e, r, k, r->round));
+        if (r->on[k])
+            r->o[k].at = shared_address(e, slot_at(e, r, k, r->round));
 }
 
 /* Is an operand made of nothing that is written while the other one is staged: of no registers, and of no tile that the other may be made of, too? */
@@ -405,22 +501,29 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     int bytes = (int)raw_size((DType)tile_type(n->in[0])->dtype);
     TileRef to = {(TileNode *)n, 0};
     LLVMValueRef *sums;
+    int left;                   /* the first operand that lies in memory */
+    bool ahead;
     Ring ring;
 
     gpu_fragment_of(e, &n->type[0], &p.f);
     sums = gpu_fragment_values(e, n->in[2], &p.f);
-    if (find_ring(e, n, &ring)) {
-        turn_ring(e, &ring);
-        memcpy(p.o, ring.o, sizeof p.o);
-    } else {
-        for (int i = 0; i < 2; i++) {
-            p.o[i] = stage(e, n, i);
-            e->gpu->staging = i == 0 && apart;
-        }
-        gpu_fence(e);
+    left = take_registers(e, n, &p) ? 1 : 0;
+    ahead = find_ring(e, n, !left, &ring);
+    for (int i = left; i < 2; i++) {
+        if (ahead && ring.on[i])
+            continue;
+        p.o[i] = stage(e, n, i);
+        e->gpu->staging = i == 0 && apart;
     }
+    e->gpu->staging = false;
+    if (ahead)
+        turn_ring(e, &ring);
+    for (int i = left; i < 2; i++)
+        if (ahead && ring.on[i])
+            p.o[i] = ring.o[i];
+    gpu_fence(e);
     p.warp = gpu_warp(e, &p.f);
-    for (int i = 0; i < 2; i++)
+    for (int i = left; i < 2; i++)
         p.first[i] = first_matrix(e, &p, i);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
         multiply_steps(e, &p, k, sums);

@@ -451,9 +451,29 @@ static void walk_columns(CpuCode *e, Cluster *c)
 
 /* ---- clusters ---- */
 
+/* Does it read what others of the group may just have written? */
+static bool reads_memory(CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (cpu_val(e, c->sinks.at[i].v)->x)
+            return true;
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        if (n->op == TOP_load && (cpu_root(n->in[0])->op != TILE_PARAM || gpu_writes(&e->k->body, cpu_root(n->in[0]))))
+            return true;
+        for (int k = 0; k < n->nin; k++) {
+            const TileType *t = tile_type(n->in[k]);
+            if (t->kind == TILE_VALUE && t->rank && cpu_val(e, n->in[k])->x)
+                return true;
+        }
+    }
+    return false;
+}
+
 void gpu_cluster(CpuCode *e, Cluster *c)
 {
     FragmentBuffers lent = {0};
+    bool fragments, writes = true;
 
     if (!c->rank)
         c->shape[0] = 1;
@@ -461,14 +481,19 @@ void gpu_cluster(CpuCode *e, Cluster *c)
         c->strip--;
     c->rows = 1;
     c->row = 0;
-    if (!gpu_in_fragments(e, c))
+    fragments = gpu_in_fragments(e, c);
+    if (fragments)
+        writes = gpu_keep_sinks(e, c);
+    else
         gpu_lend_buffers(e, c, &lent);
-    if (!e->gpu->staging)                       /* nobody reads what a second operand is put into */
+    if (!e->gpu->staging && (writes || reads_memory(e, c)))     /* nobody reads what a second operand is put into */
         gpu_fence(e);
-    for (int i = 0; i < c->sinks.n; i++)
+    for (int i = 0; i < c->sinks.n; i++) {
+        gpu_stage_sink(e, &c->sinks.at[i]);
         cpu_begin_sink(e, &c->sinks.at[i]);
+    }
     e->spot.strip = -1;
-    if (gpu_in_fragments(e, c))
+    if (fragments)
         gpu_walk_fragment(e, c);
     else if (c->axis < 0)
         walk_strips(e, c);
@@ -478,7 +503,8 @@ void gpu_cluster(CpuCode *e, Cluster *c)
         walk_columns(e, c);
     e->known.n = 0;
     e->width = 1;
-    gpu_written(e);
+    if (writes)
+        gpu_written(e);
     for (int i = 0; i < c->sinks.n; i++)
         cpu_end_sink(e, &c->sinks.at[i]);
     gpu_end_buffers(e, &lent);
