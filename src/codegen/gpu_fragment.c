@@ -469,13 +469,18 @@ void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasic
 
 /* ---- clusters ---- */
 
+static TileType shape_of(const Cluster *c)
+{
+    return (TileType){.kind = TILE_VALUE, .rank = (uint8_t)c->rank, .extent = {c->shape[0], c->rank == 2 ? c->shape[1] : 0}};
+}
+
 static bool is_fragment(CpuCode *e, const Cluster *c, TileRef v)
 {
-    const TileType *t = tile_type(v);
+    const TileType *t = tile_type(v), shape = shape_of(c);
 
     if (t->kind != TILE_VALUE || !t->rank || !cpu_val(e, v)->fragment || t->extent[0] != c->shape[0])
         return false;
-    return is_column(t) ? c->rank == 1 || c->shape[1] == 1 || is_of_units(e, &(TileType){.kind = TILE_VALUE, .rank = 2, .extent = {c->shape[0], c->shape[1]}})
+    return is_column(t) ? c->rank == 1 || c->shape[1] == 1 || is_of_units(e, &shape)
                         : t->rank == 2 && c->rank == 2 && t->extent[1] == c->shape[1];
 }
 
@@ -517,11 +522,6 @@ void gpu_end_buffers(CpuCode *e, FragmentBuffers *made)
     for (int i = 0; i < made->n; i++)
         cpu_val(e, made->at[i])->x = NULL;
     vec_free(made);
-}
-
-static TileType shape_of(const Cluster *c)
-{
-    return (TileType){.kind = TILE_VALUE, .rank = (uint8_t)c->rank, .extent = {c->shape[0], c->rank == 2 ? c->shape[1] : 0}};
 }
 
 bool gpu_in_fragments(CpuCode *e, const Cluster *c)
@@ -604,7 +604,9 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
         OpId step = is_reduce(s) ? tile_step_op((OpId)s->node->attr->op) : OP_add;
         if (!is_reduce(s))
             continue;
-        meet = s->kept ? NULL : f->wide == 1 ? s->buffer : cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
+        meet = s->buffer;
+        if (f->wide > 1)
+            meet = cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
         for (int k = 0; k < 2 * f->rows; k++) {
             LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), left[i].slot[k], "");
             Spot p = gpu_register_spot(e, f, 4 * f->columns * (k / 2) + 2 * (k % 2));

@@ -88,12 +88,13 @@ void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank
 typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
 Warp gpu_warp(CpuCode *e, const Fragment *f);
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
-static inline int gpu_registers(const Fragment *f) 
+static inline int gpu_registers(const Fragment *f)
 {
     return f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
 }
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
-int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p);        /* the register of v's fragment that is this spot, if it goes with the one at hand; -1 */
+/* The register of v's fragment that is this spot, if it goes with the one at hand; -1. */
+int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p);
 bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);

@@ -333,8 +333,9 @@ static bool take_registers(CpuCode *e, const TileNode *n, Product *p)
     LLVMValueRef *x;
     int registers;
 
-    if (raw_size((DType)tile_type(v)->dtype) != 2 || !gpu_fragment_of(e, tile_type(v), &f) || f.side[0] || !f.columns || f.columns % 2 || f.wide != 1 ||
-        p->f.wide != 1 || f.high != p->f.high || f.rows != p->f.rows || !takes_all_steps(n) || !gpu_made_of_registers(e, v))
+    if (raw_size((DType)tile_type(v)->dtype) != 2 || !gpu_fragment_of(e, tile_type(v), &f) || f.side[0] || !f.columns || f.columns % 2)
+        return false;
+    if (f.wide != 1 || p->f.wide != 1 || f.high != p->f.high || f.rows != p->f.rows || !takes_all_steps(n) || !gpu_made_of_registers(e, v))
         return false;
     registers = gpu_registers(&f);
     x = arena_array(&e->gpu->arena, LLVMValueRef, registers);
