@@ -205,7 +205,8 @@ static bool take_field(Launch *L, const KernelField *f, Value kwargs, int *used)
     L->form.param[L->spec.nparams] = (KernelParam){.kind = p->kind, .read = true};
     L->arg[L->spec.nparams++] = -1;
     if (p->tensor && p->tensor->tracer)
-        return launch_refuse(L, "E0622: kernel '%s': '%s' is followed by a transformation: pass the tensor itself as a parameter", L->name, name->text);
+        return launch_refuse(L, "E0622: kernel '%s': '%s' is followed by a transformation: pass the tensor itself as a parameter",
+                             L->name, name->text);
     return !p->tensor || has_places(L, p);
 }
 

@@ -115,7 +115,8 @@ static char *make_key(Interp *I, const KSpec *s)
     StrBuf b = {0};
     char *key;
 
-    sb_printf(&b, "%d %d%d%d %d %s %s", s->lanes, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
+    sb_printf(&b, "%d %d%d%d %d %s %s", s->lanes, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
+              s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
         sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
     for (int i = 0; i < s->nparams; i++) {

@@ -225,7 +225,8 @@ static bool run_ranks(Exec *e, const TileNode *n)
 {
     if (!tile_ranks)
         return exec_fault(e, n, "there are no ranks");
-    return tile_ranks(tile_ranks_state, n->attr->name, &n->type[0], data_in(e, n, 0), exec_result(e, n, 0)->data) || exec_fault(e, n, "it did not meet the others");
+    return tile_ranks(tile_ranks_state, n->attr->name, &n->type[0], data_in(e, n, 0), exec_result(e, n, 0)->data) ||
+           exec_fault(e, n, "it did not meet the others");
 }
 
 /* ---- memory ---- */
