@@ -439,5 +439,7 @@ LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)
         return NULL;
     if (t == DT_f16 && u->machine->has_f16)
         return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, half(u, width), ""), type_of(u, K_i16, width), "");
+    if (t == DT_bf16 && machine_is_gpu(u->machine) && width == 1)
+        return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, LLVMBFloatTypeInContext(u->context), ""), type_of(u, K_i16, 1), "");
     return apply(u, of_enc[t], &x, 1, width);
 }

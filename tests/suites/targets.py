@@ -111,7 +111,7 @@ def inspected(ctx, text, *flags):
     with tempfile.TemporaryDirectory() as d:
         file = pathlib.Path(d) / "program.tsr"
         file.write_text(text)
-        p = process.run([ctx.tessera, *flags, str(file)], timeout=60, env={**os.environ, "TESSERA_TMA": "1"})
+        p = process.run([ctx.tessera, *flags, str(file)], timeout=60)
         if why := process.died(p):
             raise Fail(why)
         return p.stdout

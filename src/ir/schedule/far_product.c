@@ -259,12 +259,14 @@ static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
 }
 
 /*
- * Schedules for warpgroups (sm_90): blocks, the warps that multiply one and how many sets of them take turns. rate: of the units' limit, in
+ * Schedules for warpgroups (sm_90): blocks, the warps that multiply one and how many sets of them take turns; stages, 0: as many as fit;
+ * bytes: 128 times so many of each row's steps a round. rate: of the units' limit, in
  * hundredths, that the loop reaches; rest: what is not under it, in steps.  As measured on an H200 (bench/gpu/results).
  */
-static const struct Wide { int16_t rows, columns; int8_t warps, sets; int16_t rate, rest; } wides[] = {
-    {256, 128, 8, 1, 100, 200}, {128, 256, 8, 1, 99, 200}, {128, 192, 8, 1, 96, 160}, {128, 128, 4, 2, 94, 60}, {64, 256, 4, 2, 88, 60},
-    {128, 128, 8, 1, 85, 160}, {128, 64, 4, 1, 55, 100}, {64, 128, 4, 1, 60, 100}, {64, 64, 4, 1, 40, 100}, {64, 32, 4, 1, 22, 100},
+static const struct Wide { int16_t rows, columns; int8_t warps, sets, stages, bytes; int16_t rate, rest; } wides[] = {
+    {128, 256, 8, 1, 3, 1, 100, 160}, {256, 128, 8, 1, 3, 1, 99, 160}, {128, 192, 8, 1, 4, 1, 96, 120}, {128, 128, 4, 2, 0, 1, 95, 50},
+    {128, 128, 8, 1, 0, 1, 90, 160}, {128, 64, 4, 1, 0, 1, 55, 100}, {64, 128, 4, 1, 3, 1, 60, 100}, {64, 64, 4, 1, 0, 2, 44, 100},
+    {64, 32, 4, 1, 0, 4, 22, 100},
 };
 
 /* The one whose rounds over the chip end first. */
@@ -291,7 +293,7 @@ static void choose_wide(ProductKind *p, const int64_t *sizes)
 {
     const struct Wide *w = find_wide(p, sizes[0] * sizes[1], sizes[2], sizes[3], sizes[4]);
     const char *asked = getenv("TESSERA_PRODUCT");
-    int v[7] = {w->rows, w->columns, 128 / (int)raw_size((DType)p->x), w->warps, 0, 0, w->sets};
+    int v[7] = {w->rows, w->columns, w->bytes * 128 / (int)raw_size((DType)p->x), w->warps, w->stages, 0, w->sets};
 
     if (asked)
         sscanf(asked, "%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6);
@@ -306,7 +308,7 @@ static bool has_warpgroups(int device)
     const char *way = getenv("TESSERA_TMA");
     int chip = far_chip(device);
 
-    return way && *way == '1' && chip >= 90 && chip < 100 && far_made_for < 0 && !far_pretends;
+    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0 && !far_pretends;
 }
 
 /* Do tensor copies take the operand: rows at multiples of 16 bytes, and of bytes those along the steps? */

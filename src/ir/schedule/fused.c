@@ -105,7 +105,7 @@ static void set_arg(Run *u, int i)
 
     memset(arg, 0, sizeof *arg);
     arg->bytes = words * dtype_info[t->dtype].sbits / 8;
-    if ((base = storage_base(u, t, i >= u->nin)))
+    if (!(u->in_blocks && i == u->nin - 1) && (base = storage_base(u, t, i >= u->nin)))
         arg->base = base + t->offset / words * arg->bytes;
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)

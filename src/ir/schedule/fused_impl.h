@@ -65,6 +65,7 @@ typedef struct Run {
     LaunchSpace space;          /* axes merged */
     int device;                 /* of the driver's GPUs; 0: here */
     Span where;
+    bool in_blocks;             /* is the product nowhere in memory? */
     int64_t total;              /* of a region that reduces over everything: its elements */
     Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
 } Run;

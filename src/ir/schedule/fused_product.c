@@ -53,10 +53,12 @@ int fused_far_product(Run *u, const Graph *body)
     if (!p)
         return 0;
     u->x[u->nin - 1] = p;
+    u->in_blocks = true;
     fused_sizes(u);
     made = make_results(u, body);
     if (made == u->nout && fused_blocks(u, p, class) && u->space.naxes == 2)
         done = fused_far->blocks(u, class);
+    u->in_blocks = false;
     for (int i = u->nin - 1; done <= 0 && i < u->nin + made; i++) {
         tensor_unref(u->x[i]);
         u->x[i] = NULL;
