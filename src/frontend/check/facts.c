@@ -119,12 +119,14 @@ void facts_read(Check *C, Ast *test, bool holds, Facts *out)
 
 void facts_hold(const Fact *at, int n)
 {
-    for (const Fact *f = at; f < at + n; f++)
+    for (int i = 0; i < n; i++) {           /* there may be none, and no place of them */
+        const Fact *f = &at[i];
         switch (f->kind) {
         case FACT_EQ: dim_assume_eq(f->a, f->b); break;
         case FACT_GE: dim_assume_ge(f->a, f->b); break;
         case FACT_DIVIDES: dim_assume_divides(f->a, f->b); break;
         }
+    }
 }
 
 void facts_assume(Check *C, const Facts *f)
