@@ -261,6 +261,25 @@ def units(ctx, dtype, sums, machine, pattern):
             raise Fail("f32 is not a matrix unit's")
 
 
+ATTENTION = '''
+q, k, v = [random.normal((1, 2, 256, 64)).to(bf16) for _ in range(3)]
+attend = flash_attention.with_schedule(Schedule(block_m=64, block_n=64, warps=4))
+print(jit(lambda q, k, v: attend(q, k, v, causal=False))(q, k, v).shape)
+'''
+
+
+def registers(ctx):
+    """Between its two products a kernel of attention keeps scores, their maxima and sums in registers: nothing of f32 goes through shared memory."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(ATTENTION)
+        found = [text for text in ptx_of(ctx, path, "sm_90a") if "mma.sync" in text]
+        if len(found) != 1 or found[0].count("mma.sync") < 128 or "cp.async.cg.shared.global" not in found[0]:
+            raise Fail(f"{len(found)} kernels with matrix units")
+        if used := re.findall(r"(?:st|ld)\.shared\.(?:v4\.)?f32", found[0]):
+            raise Fail(f"{len(used)} accesses of f32 in shared memory")
+
+
 def assembled(ctx, machine):
     """ptxas takes the PTX of all kernels of the corpus."""
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
@@ -290,4 +309,5 @@ def tests(ctx):
         yield Test(f"gpu_kernels/random-{seed}", lambda seed=seed: random_functions(ctx, seed))
     for unit in UNITS:
         yield Test(f"gpu_kernels/units-{unit[0]}", lambda unit=unit: units(ctx, *unit), ("CG-02",) if unit[0] == "bf16" else ())
+    yield Test("gpu_kernels/registers", lambda: registers(ctx))
     yield Test("gpu_kernels/assembled", lambda: assembled(ctx, "sm_90a"))
