@@ -266,7 +266,6 @@ static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
 static const struct Wide { int16_t rows, columns; int8_t warps, sets, stages, bytes; int16_t rate, rest; } wides[] = {
     {128, 256, 8, 1, 3, 1, 100, 160}, {256, 128, 8, 1, 3, 1, 99, 160}, {128, 192, 8, 1, 4, 1, 96, 120}, {128, 128, 4, 2, 0, 1, 95, 50},
     {128, 128, 8, 1, 0, 1, 90, 160}, {128, 64, 4, 1, 0, 1, 55, 100}, {64, 128, 4, 1, 3, 1, 60, 100}, {64, 64, 4, 1, 0, 2, 44, 100},
-    {64, 32, 4, 1, 0, 4, 22, 100},
 };
 
 /* The one whose rounds over the chip end first. */
@@ -293,7 +292,8 @@ static void choose_wide(ProductKind *p, const int64_t *sizes)
 {
     const struct Wide *w = find_wide(p, sizes[0] * sizes[1], sizes[2], sizes[3], sizes[4]);
     const char *asked = getenv("TESSERA_PRODUCT");
-    int v[7] = {w->rows, w->columns, w->bytes * 128 / (int)raw_size((DType)p->x), w->warps, w->stages, 0, w->sets};
+    int size = (int)raw_size((DType)p->x), lines = size == 1 ? 2 : w->bytes;        /* of bytes, whose sums are added after each round: longer ones */
+    int v[7] = {w->rows, w->columns, lines * 128 / size, w->warps, w->stages, 0, w->sets};
 
     if (asked)
         sscanf(asked, "%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6);
