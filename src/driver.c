@@ -413,6 +413,7 @@ static bool choose_machine(const char *name)
     const Machine *m = name ? machine_find(name) : NULL;
 
     compile_shown(m);
+    lowered_for_gpu = m && machine_is_gpu(m);
     return m || !name;
 #else
     return true;

@@ -72,7 +72,9 @@ LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef x, int width)
 
 LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width)
 {
-    return cpu_rounded(e, dt, formula_emit(e->u, op, dt, (LLVMValueRef[]){a, b}, 2, width), width);
+    LLVMValueRef y = formula_emit(e->u, op, dt, (LLVMValueRef[]){a, b}, 2, width);
+
+    return e->gpu && (op == OP_maximum || op == OP_minimum) ? y : cpu_rounded(e, dt, y, width);     /* one of two that are rounded */
 }
 
 /* ---- lanes that count ---- */
@@ -550,6 +552,8 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
     }
     if (cpu_val(e, v)->x) {
         LLVMValueRef at = cpu_flat(e, t, p, &stride);
+        if (cpu_val(e, v)->pitch)
+            at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->at[0], cpu_number(e, cpu_val(e, v)->pitch)), p->at[1]);
         y.lane = cpu_load_flat(e, (DType)t->dtype, cpu_val(e, v)->x, at, stride);
         return y;
     }

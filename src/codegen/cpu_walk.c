@@ -546,18 +546,15 @@ void cpu_buffered(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
     emit_alone(e, n, to, panel);
 }
 
-void cpu_close(CpuCode *e)
+/* What is used again after the open cluster gets a buffer from it, or from a walk of its own. */
+static void keep_used_again(CpuCode *e, Cluster *c)
 {
-    Cluster *c = &e->open;
     int sinks = c->sinks.n;
 
-    if (!sinks)
-        return;
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
         TileRef v = {(TileNode *)n, 0};
         bool has = false;
-        e->gathered[n->id] = false;
         for (int k = 0; k < sinks; k++)
             has |= !c->sinks.at[k].node && cpu_same(c->sinks.at[k].v, v) && (!c->sinks.at[k].stage || c->sinks.at[k].stage->by_copies);
         if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n))
@@ -567,6 +564,20 @@ void cpu_close(CpuCode *e)
         else
             emit_alone(e, n, NULL, 0);
     }
+}
+
+void cpu_close(CpuCode *e)
+{
+    Cluster *c = &e->open;
+
+    if (!c->sinks.n)
+        return;
+    for (int i = 0; i < c->nodes.n; i++)
+        e->gathered[c->nodes.at[i]->id] = false;
+    if (e->gpu && gpu_has_whole_rows(e, c))
+        gpu_keep_rows(e, c);
+    else
+        keep_used_again(e, c);
     emit_cluster(e, c);
     for (int i = 0; i < c->sinks.n; i++)
         if (c->sinks.at[i].node)

@@ -206,9 +206,32 @@ static LLVMValueRef intrinsic(Llvm *u, const char *name, LLVMValueRef *operands,
     return LLVMBuildCall2(u->builder, LLVMIntrinsicGetType(u->context, id, &over, 1), fn, operands, (unsigned)n, "");
 }
 
+/* A number of f32 that is not zero, or many of the same. */
+static bool is_number(LLVMValueRef c)
+{
+    LLVMBool inexact;
+
+    if (LLVMIsAConstantDataVector(c))
+        c = LLVMGetAggregateElement(c, 0);
+    return LLVMIsAConstantFP(c) && LLVMGetTypeKind(LLVMTypeOf(c)) == LLVMFloatTypeKind && LLVMConstRealGetDouble(c, &inexact) != 0;
+}
+
+/* a < c ? c : a, which keeps NaN, and its like are one instruction of GPUs. NULL: it is another choice. */
+static LLVMValueRef clamped(Llvm *u, LLVMValueRef *x)
+{
+    LLVMRealPredicate p = LLVMIsAFCmpInst(x[0]) ? LLVMGetFCmpPredicate(x[0]) : LLVMRealPredicateFalse;
+    LLVMValueRef in[2] = {x[2], x[1]};
+
+    if (!machine_is_gpu(u->machine) || (p != LLVMRealOLT && p != LLVMRealOGT) || LLVMGetOperand(x[0], 0) != x[2] ||
+        LLVMGetOperand(x[0], 1) != x[1] || !is_number(x[1]))
+        return NULL;
+    return intrinsic(u, p == LLVMRealOLT ? "llvm.maximum" : "llvm.minimum", in, 2);
+}
+
 static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
 {
     LLVMBuilderRef b = u->builder;
+    LLVMValueRef y;
 
     switch ((InstOp)i->op) {
 #define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
@@ -217,7 +240,7 @@ static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
 #define ICMP(name, predicate) case I_icmp_##name: return LLVMBuildICmp(b, predicate, x[0], x[1], "");
 #define CALL(name, operands) case I_call_##name: return intrinsic(u, "llvm." #name, x, operands);
 #include "codegen/formula.def"
-    case I_select: return LLVMBuildSelect(b, x[0], x[1], x[2], "");
+    case I_select: return (y = clamped(u, x)) ? y : LLVMBuildSelect(b, x[0], x[1], x[2], "");
     case I_fneg: return LLVMBuildFNeg(b, x[0], "");
     case I_fpclass: break;
     }
@@ -395,6 +418,16 @@ int formula_cost(OpId op, DType as)
     return f->called ? 100 : f->count;
 }
 
+/* GPUs choose f32s as the language does in one instruction: NaN wins, and -0 is below +0. NULL: they have none for the op. */
+static LLVMValueRef chosen(Llvm *u, OpId op, DType lane, const LLVMValueRef *operands)
+{
+    LLVMValueRef x[2] = {operands[0], operands[1]};
+
+    if (!machine_is_gpu(u->machine) || lane != DT_f32 || (op != OP_maximum && op != OP_minimum))
+        return NULL;
+    return intrinsic(u, op == OP_maximum ? "llvm.maximum" : "llvm.minimum", x, 2);
+}
+
 LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operands, int nin, int width)
 {
     DType lane = lane_dtype(as);
@@ -405,6 +438,8 @@ LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operan
         return operands[0];
     if (!id)
         tsr_bug("%s of %s has no formula", op_info[op].name, dtype_info[as].name);
+    if ((y = chosen(u, op, lane, operands)))
+        return y;
     y = apply(u, id, operands, nin, width);
     if ((lane == DT_f32 || lane == DT_f64) && exact_of(op, false) != FORMULA_NONE) {
         bool wide_lane = lane == DT_f64;
@@ -433,10 +468,28 @@ LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width)
     return apply(u, of_dec[t], &code, 1, width);
 }
 
+/* By the instruction that GPUs have for it. */
+static LLVMValueRef rounded_bf16(Llvm *u, LLVMValueRef x, int width)
+{
+    static const char name[] = "llvm.nvvm.f2bf16.rn";
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0);
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), y = LLVMGetPoison(type_of(u, K_i16, width));
+
+    for (int i = 0; i < width; i++) {
+        LLVMValueRef one = lane_at(u, x, i, width);
+        one = LLVMBuildBitCast(u->builder, LLVMBuildCall2(u->builder, t, fn, &one, 1, ""), LLVMInt16TypeInContext(u->context), "");
+        y = width > 1 ? with_lane(u, y, one, i, width) : one;
+    }
+    return y;
+}
+
 LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)
 {
     if (!of_enc[t])
         return NULL;
+    if (t == DT_bf16 && machine_is_gpu(u->machine))
+        return rounded_bf16(u, x, width);
     if (t == DT_f16 && u->machine->has_f16)
         return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, half(u, width), ""), type_of(u, K_i16, width), "");
     if (t == DT_bf16 && machine_is_gpu(u->machine) && width == 1)

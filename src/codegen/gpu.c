@@ -51,6 +51,13 @@ void gpu_written(CpuCode *e)
         e->gpu->clean = false;
 }
 
+void gpu_warp_fence(CpuCode *e)
+{
+    LLVMValueRef all = i32_number(e, -1);
+
+    intrinsic(e, "llvm.nvvm.bar.warp.sync", &all, 1);
+}
+
 /* ---- where some threads take part ---- */
 
 GpuIf gpu_if(CpuCode *e, LLVMValueRef is)
@@ -658,6 +665,7 @@ static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
     e->gpu->thread = intrinsic(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0);
     group = intrinsic(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0);
     bind_params(e);
+    gpu_rows_memory(e);
     if (e->gpu->roles) {
         bind_maps(e, frame->nmaps);
         roles_emit(e);
@@ -713,7 +721,10 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     GpuCode gpu = {.threads = threads_of(k), .clean = true, .at_register = -1};
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
     Roles roles;
+    int n;
 
+    if ((n = gpu_rows_begin(&gpu, k)))
+        gpu.threads = n;
     if (gpu.threads > LANES_MOST)
         return cpu_refuse(&e, "%d lanes: a group has at most %d", gpu.threads, LANES_MOST);
     if (words_of(k) > GPU_WORDS - 16 * GPU_MAPS - 8)

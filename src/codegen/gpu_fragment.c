@@ -90,6 +90,12 @@ static bool beside_units(const CpuCode *e, const TileType *t, Fragment *f)
 
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
 {
+    const WholeRows *w = &e->gpu->whole;
+
+    if (w->chunk) {
+        *f = (Fragment){.extent = {w->rows, w->columns}, .chunk = w->chunk};
+        return t->kind == TILE_VALUE && t->rank == 2 && t->extent[0] == w->rows && t->extent[1] == w->columns;
+    }
     return beside_units(e, t, f) || (t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f)));
 }
 
@@ -141,6 +147,8 @@ static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
 /* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
 {
+    if (f->chunk)
+        return gpu_rows_spot(e, number);
     if (f->side[0])
         return spot_of_thread(e, f, number);
     LLVMBuilderRef b = e->u->builder;
@@ -163,6 +171,8 @@ int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p)
 {
     const TileType *t = tile_type(v);
 
+    if (e->gpu->whole.chunk && t->extent[0] == 1 && t->rank == 2)       /* a row for all rows */
+        return e->gpu->at_register >= 0 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
     if (e->gpu->at_register < 0 || p->at[0] != e->spot.at[0] || t->extent[0] != e->gpu->fragment[0])
         return -1;
     if (is_column(t))
@@ -180,7 +190,7 @@ static void enter_register(CpuCode *e, const Fragment *f, int number)
     e->gpu->fragment[1] = f->extent[1];
 }
 
-static void leave_registers(CpuCode *e)
+void gpu_leave_registers(CpuCode *e)
 {
     e->gpu->at_register = -1;
     e->known.n = 0;
@@ -352,7 +362,7 @@ void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int 
         enter_register(e, f, first + i);
         x[i] = cpu_lanes(e, v, &e->spot);
     }
-    leave_registers(e);
+    gpu_leave_registers(e);
 }
 
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
@@ -519,8 +529,10 @@ void gpu_lend_buffers(CpuCode *e, const Cluster *c, FragmentBuffers *made)
 
 void gpu_end_buffers(CpuCode *e, FragmentBuffers *made)
 {
-    for (int i = 0; i < made->n; i++)
+    for (int i = 0; i < made->n; i++) {
         cpu_val(e, made->at[i])->x = NULL;
+        cpu_val(e, made->at[i])->pitch = 0;
+    }
     vec_free(made);
 }
 
@@ -529,6 +541,8 @@ bool gpu_in_fragments(CpuCode *e, const Cluster *c)
     TileType t = shape_of(c);
     Fragment f;
 
+    if (e->gpu->whole.chunk)
+        return gpu_has_whole_rows(e, c);
     if (c->rank < 1 || c->rank > 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
@@ -589,7 +603,7 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
                 cpu_sink_strip(e, c, s);
         }
     }
-    leave_registers(e);
+    gpu_leave_registers(e);
 }
 
 /* The four threads of a row, then the warps that stand side by side. */

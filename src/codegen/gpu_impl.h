@@ -15,6 +15,18 @@
 
 enum { GPU_LEVELS = 26, GPU_WARP = 32 };        /* subtrees that wait in a tree: of 2^26 chunks */
 
+/*
+ * Tiles of whole rows in registers (gpu_rows.c): of [rows, columns] a row is chunks of at most 256 elements, and of each chunk eight
+ * neighbouring threads have every eighth element.
+ */
+typedef struct WholeRows {
+    int32_t rows, columns;
+    int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
+    int64_t pitch;              /* bytes of such a room */
+    LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
+    int kept;                   /* tiles so far */
+} WholeRows;
+
 typedef struct GpuCode {
     int threads;
     LLVMValueRef thread;        /* this one's number in the group, an i32 */
@@ -27,6 +39,7 @@ typedef struct GpuCode {
     bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
     bool sums_rows;             /* does the kernel sum along the rows of tiles? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
+    WholeRows whole;
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     Arena arena;                /* lists of registers */
     struct Roles *roles;        /* of a product by warpgroups (gpu_roles.h), whose consumers are the threads here; else NULL */
@@ -42,11 +55,12 @@ typedef struct GpuCode {
  */
 typedef struct Fragment {
     int32_t extent[2];
-    int side[2];                /* 0: of matrix units */
+    int side[2];                /* 0: of matrix units, or whole rows */
+    int chunk;                  /* of whole rows: elements of a chunk; else 0 */
     int high, wide;             /* warps above each other, side by side */
     int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each. columns 0: a column, two registers for 16 rows */
 } Fragment;
-enum { GPU_SIDE = 8 };
+enum { GPU_SIDE = 8, GPU_OCTET = 8 };
 
 /* How an operand of a matrix unit lies in shared memory: raw elements in rows of `pitch`. */
 typedef struct Stage {
@@ -90,7 +104,7 @@ Warp gpu_warp(CpuCode *e, const Fragment *f);
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
 static inline int gpu_registers(const Fragment *f)
 {
-    return f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
+    return f->chunk ? f->chunk / GPU_OCTET : f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
 }
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
 /* The register of v's fragment that is this spot, if it goes with the one at hand; -1. */
@@ -108,6 +122,7 @@ bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to);        /* to a 
 typedef Vec(TileRef) FragmentBuffers;
 void gpu_lend_buffers(CpuCode *e, const Cluster *c, FragmentBuffers *made);
 void gpu_end_buffers(CpuCode *e, FragmentBuffers *made);
+void gpu_turn_loads(CpuCode *e, const Cluster *c, FragmentBuffers *made);       /* gpu_turn.c: those across memory get buffers, too */
 bool gpu_carries_fragment(const CpuCode *e, TileRef param);     /* does a loop keep it in registers? */
 void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from);
 void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before);
@@ -119,6 +134,17 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a
 /* Inline PTX; effects: it may not be left out or moved. */
 LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects);
 void gpu_assembly_pure(CpuCode *e, LLVMValueRef call);  /* it follows from its operands alone, and each lane's from its own */
+
+/* ---- gpu_rows.c: whole rows in registers ---- */
+int gpu_rows_begin(GpuCode *g, const TileKernel *k);    /* threads, where the kernel's tiles are whole rows; 0: they are not */
+void gpu_rows_memory(CpuCode *e);                       /* what the walks need of the group's memory */
+Spot gpu_rows_spot(CpuCode *e, int number);
+bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);
+bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s);
+void gpu_keep_rows(CpuCode *e, Cluster *c);             /* what is used again after the cluster, and is dear, stays in registers */
+void gpu_walk_rows(CpuCode *e, Cluster *c);
+void gpu_leave_registers(CpuCode *e);
+void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp see what each other wrote */
 
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
 bool gpu_dot(CpuCode *e, const TileNode *n);

@@ -482,18 +482,24 @@ void gpu_cluster(CpuCode *e, Cluster *c)
     c->rows = 1;
     c->row = 0;
     fragments = gpu_in_fragments(e, c);
-    if (fragments)
+    if (fragments && !e->gpu->whole.chunk)
         writes = gpu_keep_sinks(e, c);
-    else
+    else if (!fragments)
         gpu_lend_buffers(e, c, &lent);
     if (!e->gpu->staging && (writes || reads_memory(e, c)))     /* nobody reads what a second operand is put into */
         gpu_fence(e);
+    if (c->rank == 2 && !e->gpu->whole.chunk && !fragments)
+        gpu_turn_loads(e, c, &lent);
     for (int i = 0; i < c->sinks.n; i++) {
+        if (gpu_is_kept_row(e, c, &c->sinks.at[i]))
+            continue;
         gpu_stage_sink(e, &c->sinks.at[i]);
         cpu_begin_sink(e, &c->sinks.at[i]);
     }
     e->spot.strip = -1;
-    if (fragments)
+    if (fragments && e->gpu->whole.chunk)
+        gpu_walk_rows(e, c);
+    else if (fragments)
         gpu_walk_fragment(e, c);
     else if (c->axis < 0)
         walk_strips(e, c);
@@ -506,7 +512,8 @@ void gpu_cluster(CpuCode *e, Cluster *c)
     if (writes)
         gpu_written(e);
     for (int i = 0; i < c->sinks.n; i++)
-        cpu_end_sink(e, &c->sinks.at[i]);
+        if (!gpu_is_kept_row(e, c, &c->sinks.at[i]))
+            cpu_end_sink(e, &c->sinks.at[i]);
     gpu_end_buffers(e, &lent);
 }
 

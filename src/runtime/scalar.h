@@ -105,6 +105,7 @@ static inline double f64_fabs(double x) { return d_of(d_bits(x) & ~(1ull << 63))
 #undef PAIR
 
 #include "runtime/elementary.h"
+#include "runtime/elementary_far.h"
 
 /* ---- f32 and f64 ---- */
 

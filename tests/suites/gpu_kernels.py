@@ -16,6 +16,32 @@ def compare(name, f, cases):
         print(name, [list(x.shape) for x in xs], outcome(g, xs), outcome(f, xs))
 '''
 
+# Rows that are few and long, which several groups sum in parts; operands across memory; totals that are rounded once; sines far from zero.
+SHAPES = '''
+random.seed(11)
+def show(name, *xs):
+    print(name, [(str(x.dtype), list(x.shape), repr(x.tolist()) if x.size < 3000 else repr((x * 1.0).sum().item())) for x in xs])
+
+below = jit(lambda x, w: ((x.to(f32) * 2.0).sum(axis=0) * w, x.max(axis=0), (x * x).to(x.dtype), (x.to(f32) ** 2).mean(axis=0)))
+along = jit(lambda x: (x.sum(axis=-1), x.max(axis=-1), (x > 1).any(axis=-1), x.argmax(axis=-1)))
+for n, m in [(1024, 3), (1025, 40), (5000, 5), (40000, 2), (3000, 1)]:
+    for dt in [f32, bf16, int32]:
+        x = (random.normal((n, m)) * 9).to(dt)
+        show("parts", *below(x, random.normal((m,))), *along(x.T), *along(x.T.reshape(m, n) * 1), x.sum(axis=0), x.T.sum(axis=1))
+z = random.normal((4, 3000, 3))
+show("batches", z.sum(axis=1), z.sum(axis=(0, 1)), z.max(axis=1), jit(lambda z: z - z.mean(axis=1, keepdims=True))(z))
+turned = jit(lambda x, y: (x.T + y, (x.T * 2.0).to(f32), exp(x.T) * y))
+for n, m in [(64, 64), (70, 100), (16, 300), (15, 17), (130, 33)]:
+    for dt in [f32, bf16, f64]:
+        x, y = random.normal((n, m)).to(dt), random.normal((m, n)).to(dt)
+        show("turned", *turned(x, y), x.T + y, x.T[1:, 1:] * y[1:, 1:], softmax(x.T, axis=-1))
+for dt in [bf16, f16, fp8_e4m3, int8, bool]:
+    x = (random.normal((9000,)) * 3).to(dt)
+    show("totals", x.sum(), x[:5].sum(), x.max(), jit(lambda x: x.sum())(x))
+x = tensor([2.0**20, 3e6, -1e10, 1e20, 3e38, 2.0**120, 1.5, float("inf"), float("nan")])
+show("sines", sin(x), cos(x), tan(x), jit(lambda x: sin(x) * cos(x))(x))
+'''
+
 # What has kernels of its own there: totals of several parts, products of every way in which operands lie, sums of all axes, scalars.
 CASES = '''
 random.seed(7)
@@ -280,6 +306,31 @@ def registers(ctx):
             raise Fail(f"{len(used)} accesses of f32 in shared memory")
 
 
+ROWS = '''
+@jit
+def norm(x: Tensor["M", 1024, bf16], g: Tensor[1024, f32]):
+    return (softmax(x.to(f32), axis=-1) * g).to(bf16)
+norm(ones((8, 1024)).to(bf16), ones(1024))
+'''
+
+
+def whole_rows(ctx):
+    """A row that is reduced and used again is read once and written once, in vectors, and stays in registers."""
+    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(ROWS)
+        text = ptx_of(ctx, path, "sm_90a")[0]
+        plain = text[text.index("ld.global.v4"):]
+        if len(re.findall(r"ld\.global\.v4\.u32", text)) != 4 + 8 or len(re.findall(r"st\.global\.v4\.u32", text)) != 4 or "bar.warp.sync" not in plain:
+            raise Fail(text[:6000])
+        if ptxas:
+            (pathlib.Path(d) / "k.ptx").write_text(text)
+            p = subprocess.run([ptxas, "-v", "-arch=sm_90a", f"{d}/k.ptx", "-o", f"{d}/k.cubin"], capture_output=True, text=True)
+            if p.returncode or "0 bytes spill stores, 0 bytes spill loads" not in p.stderr:
+                raise Fail(p.stderr)
+
+
 def assembled(ctx, machine):
     """ptxas takes the PTX of all kernels of the corpus."""
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
@@ -302,6 +353,8 @@ def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
+    yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))
+    yield Test("gpu_kernels/whole_rows", lambda: whole_rows(ctx))
     yield Test("gpu_kernels/several", lambda: several(ctx))
     yield Test("gpu_kernels/full", lambda: full(ctx))
     yield Test("gpu_kernels/all_have_read", lambda: all_have_read(ctx))

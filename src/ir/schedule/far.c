@@ -214,6 +214,8 @@ static bool combine(int device, OpId reduction, Tensor *parts, Tensor *total, Sp
 
 /* ---- single ops ---- */
 
+enum { BODY_OPERANDS = 3, BODIES = 1 << 14 };
+
 /* Sizes of operands as sizes of a graph: equal ones are the same variable, so that a body serves all that are equal likewise. */
 typedef struct SizeNames { int64_t size[LAUNCH_AXES]; Dim var[LAUNCH_AXES]; int n; } SizeNames;
 
@@ -261,14 +263,38 @@ static bool is_total(const Node *n)
     return all;
 }
 
-/* The body of one node; NULL: a region is not for it. */
-static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
+/* A total that is rounded once: of the elements as the accumulator has them; the caller rounds it. */
+static Graph *widened_total(OpId op, const Attr *a, Tensor *const *in, DType accum)
 {
     Graph *g = graph_new(sym("op"));
     SizeNames s = {.n = 0};
-    GValue x[3];
     StrBuf err = {0};
-    bool ok = nin <= 3;
+    Attr to = attr_default();
+    bool ok = true;
+    GValue x = operand(g, in[0], &s, &ok);
+    Node *n;
+    int code;
+
+    to.dtype = accum;
+    n = graph_add(g, OP_convert, &to, &x, 1, (Span){0}, &err, &code);
+    n = n ? graph_add(g, op, a, &(GValue){n, 0}, 1, (Span){0}, &err, &code) : NULL;
+    if (n)
+        graph_result(g, (GValue){n, 0});
+    sb_done(&err);
+    if (n)
+        return g;
+    graph_unref(g);
+    return NULL;
+}
+
+/* Makes the body of one node; NULL: a region is not for it. */
+static Graph *make_body(OpId op, const Attr *a, Tensor *const *in, int nin)
+{
+    Graph *g = graph_new(sym("op"));
+    SizeNames s = {.n = 0};
+    GValue x[BODY_OPERANDS];
+    StrBuf err = {0};
+    bool ok = nin <= BODY_OPERANDS;
     Node *n;
     int code;
 
@@ -276,6 +302,12 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
         x[i] = operand(g, in[i], &s, &ok);
     n = ok ? graph_add(g, op, a, x, nin, (Span){0}, &err, &code) : NULL;
     sb_done(&err);
+    if (n && n->nout == 1 && region_takes(n) && is_total(n) && !schedule_totals_as_it_is(n)) {
+        DType accum = accum_dtype(n->attr, (DType)in[0]->dtype, (DType)n->type[0].dtype);
+        bool widens = in[0]->dtype == n->type[0].dtype;
+        graph_unref(g);
+        return widens ? widened_total(op, a, in, accum) : NULL;
+    }
     if (n && n->nout == 1 && region_takes(n) && !region_moves(n) && (!is_total(n) || schedule_totals_as_it_is(n))) {
         graph_result(g, (GValue){n, 0});
         return g;
@@ -284,15 +316,70 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin)
     return NULL;
 }
 
+/* What a body depends on: ops of the same text have the same one. */
+static bool body_key(OpId op, const Attr *a, Tensor *const *in, int nin, StrBuf *key)
+{
+    SizeNames s = {.n = 0};
+
+    if (nin > BODY_OPERANDS)
+        return false;
+    sb_putc(key, (char)op);
+    attr_print(op, a, key);
+    for (int i = 0; i < nin; i++) {
+        sb_printf(key, "|%d%d%d", in[i]->dtype, in[i]->weak, in[i]->policy ? 1 : 0);
+        for (int k = 0; k < in[i]->rank; k++) {
+            Dim size;
+            if (!name_size(&s, in[i]->shape[k], &size))
+                return false;
+            sb_printf(key, ",%lld", (long long)size);
+        }
+    }
+    return true;
+}
+
+/* Bodies are kept to the end of the process, as many as fit; *kept: this one is. */
+static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin, bool *kept)
+{
+    static Map bodies;          /* hash of the key -> Graph *; NULL: a region is not for it */
+    static int n;
+    StrBuf key = {0};
+    Graph *g = NULL;
+    uint64_t hash;
+    uintptr_t at;
+
+    *kept = false;
+    if (!body_key(op, a, in, nin, &key)) {
+        sb_done(&key);
+        return NULL;
+    }
+    hash = hash_bytes64(key.s, key.n) | 1;
+    sb_done(&key);
+    if ((*kept = map_find(&bodies, hash, &at)))
+        return (Graph *)at;
+    g = make_body(op, a, in, nin);
+    if ((*kept = n < BODIES)) {
+        map_set(&bodies, hash, (uintptr_t)g);
+        n++;
+    }
+    return g;
+}
+
 static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
 {
-    Graph *body = body_of(op, a, in, nin);
+    bool kept;
+    Graph *body = body_of(op, a, in, nin, &kept);
     Attr none = attr_default();
     int n, done = body && trace_run_fused ? trace_run_fused(T, body, &none, in, nin, out, &n) : 0;
 
-    if (body)
+    if (body && !kept)
         graph_unref(body);
-    if (done > 0) {
+    if (done > 0 && out[0]->dtype != y->dtype) {        /* a total in its accumulator */
+        Tensor *sum = out[0];
+        Attr to = attr_default();
+        to.dtype = y->dtype;
+        done = run_body(T, OP_convert, &to, &sum, 1, y, out);
+        tensor_unref(sum);
+    } else if (done > 0) {
         out[0]->weak = y->weak;
         out[0]->policy = y->policy;
     }

@@ -279,11 +279,11 @@ static void classify(const LaunchSpace *s, int nin, StrideClass *out)
     }
 }
 
-/* Rows that nobody reads side by side: a step from row to row of 1 is like any other. */
-static void forget_neighbours(const LaunchSpace *s, StrideClass *c)
+/* Rows that nobody reads side by side: a step from row to row of 1 is like any other, but for who turns tiles. */
+static void forget_neighbours(const LaunchSpace *s, StrideClass *c, bool turns)
 {
     for (int i = 0; i < s->nargs; i++)
-        if (c[i].outer == 1)
+        if (c[i].outer == 1 && !(turns && c[i].inner == STRIDE_ANY))
             c[i].outer = STRIDE_ANY;
 }
 
@@ -300,8 +300,6 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
             return i;
     return -1;
 }
-
-static bool is_total(const Run *u) { return u->c->r.naxes && !u->c->r.nkept && u->c->s.kind != SCHEDULE_MAP; }
 
 /* On a GPU more groups share the work. */
 static int64_t total_row(const Run *u) { return u->device ? FAR_TOTAL_ROW : TOTAL_ROW; }
@@ -348,43 +346,16 @@ static int32_t upright_rows(const LaunchSpace *s)
     return m;
 }
 
-enum { FAR_TILE = 2048, FAR_ROWS = 16, FAR_COLUMNS = 32, FAR_GROUPS = 512 };
-
-/* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
-static Schedule far_fitting(const Run *u, bool crosswise)
-{
-    const LaunchSpace *p = &u->space;
-    int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
-    Schedule s = u->c->s;
-
-    s.lean = true;
-    if (s.kind == SCHEDULE_MAP) {
-        for (s.n = FAR_TILE; s.n > 32 && s.n / 2 >= n1; )
-            s.n /= 2;
-        s.m = FAR_TILE / s.n;
-        return s;
-    }
-    if (crosswise) {
-        s.kind = SCHEDULE_COLUMNS;
-        s.m = FAR_COLUMNS;
-        return s;
-    }
-    for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
-        s.m /= 2;
-    return s;
-}
-
 /* The body's schedule for operands that lie so. */
-static Schedule fitting(const Run *u, bool crosswise)
+static Schedule fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
     Schedule s = u->c->s;
 
     if (u->device)
-        return far_fitting(u, crosswise);
-
+        return fused_far_fitting(u, class, crosswise);
     if (s.kind == SCHEDULE_MAP)
         return s;
-    if (is_total(u))
+    if (fused_is_total(u))
         s.m = 1;
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
@@ -400,13 +371,14 @@ static Variant *plan(Run *u)
     int which;
 
     for (int tries = 0; tries <= u->nin; tries++) {
-        if (!merge_axes(u) || (is_total(u) && !split(u)))
+        if (!merge_axes(u) || (fused_is_total(u) && !split(u)))
             return NULL;
         classify(&u->space, u->nin, class);
         if ((which = awkward(u, class, &crosswise)) < 0 || u->device) {
             if (!crosswise)
-                forget_neighbours(&u->space, class);
-            return fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, crosswise));
+                forget_neighbours(&u->space, class, fused_far_turns(u));
+            return u->device ? fused_far_variant(u, class, crosswise)
+                             : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, class, crosswise));
         }
         if (!straighten(u, which))
             return NULL;
@@ -445,7 +417,7 @@ bool fused_blocks(Run *u, const Tensor *p, StrideClass *class)
     classify(&u->space, u->nin, class);
     if (awkward(u, class, &crosswise) >= 0 || crosswise)
         return false;
-    forget_neighbours(&u->space, class);
+    forget_neighbours(&u->space, class, false);
     return true;
 }
 
@@ -456,7 +428,7 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p)
 
     if (!fused_blocks(u, p, class))
         return NULL;
-    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, false));
+    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, class, false));
     return v->code || v->waits ? v : NULL;
 }
 
@@ -511,28 +483,10 @@ static int run_compiled(Run *u, const Variant *v)
     return -1;
 }
 
-typedef struct FarRound { const Run *u; const Variant *v; int done; } FarRound;
-
-static bool far_round(void *st, const int64_t *size, const TileArg *arg)
-{
-    FarRound *r = st;
-
-    r->done = fused_far->launch(r->v->code, r->v->tile, r->u->device, size, arg, r->u->where);
-    return r->done > 0;
-}
-
-static int run_far(Run *u, const Variant *v)
-{
-    FarRound r = {u, v, 1};
-
-    launch_each(&u->space, v->schedule.kind == SCHEDULE_COLUMNS, far_round, &r);
-    return r.done;
-}
-
 static int run_rows(Run *u, const Variant *v)
 {
     if (u->device)
-        return run_far(u, v);
+        return fused_far_run(u, v);
     return fused_state.compiler ? run_compiled(u, v) : run_oracle(u, v);
 }
 
@@ -652,14 +606,14 @@ static int run(Run *u, const Graph *body)
     if (fused_state.rehearses && !u->device)
         return 1;
     fused_state.stats.launches += !fused_state.rehearses;
-    return is_total(u) ? run_total(u, v) : run_rows(u, v);
+    return fused_is_total(u) ? run_total(u, v) : run_rows(u, v);
 }
 
 Variant *fused_plan(Run *u, const Graph *body)
 {
     Variant *v;
 
-    if (!u->c->able || !fused_state.compiler || u->c->product || is_total(u))
+    if (!u->c->able || !fused_state.compiler || u->c->product || fused_is_total(u))
         return NULL;
     fused_sizes(u);
     if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))

@@ -128,7 +128,10 @@ static void compile(Variant *v, const FusedCode *c)
     sb_done(&err);
 }
 
-static bool same_schedule(const Schedule *a, const Schedule *b) { return a->kind == b->kind && a->lean == b->lean && a->m == b->m && a->n == b->n; }
+static bool same_schedule(const Schedule *a, const Schedule *b)
+{
+    return a->kind == b->kind && a->lean == b->lean && a->whole == b->whole && a->part == b->part && a->m == b->m && a->n == b->n;
+}
 
 Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule s)
 {

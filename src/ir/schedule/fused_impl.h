@@ -68,6 +68,8 @@ typedef struct Run {
     bool in_blocks;             /* is the product nowhere in memory? */
     int64_t total;              /* of a region that reduces over everything: its elements */
     Tensor *part[OPERANDS];     /* by result: its parts' totals; NULL: it has none. Owned */
+    Variant *sums;              /* of rows in parts, which the kernel at hand joins; NULL: rows are not in parts */
+    int64_t parts, each;        /* parts of a row, elements of each but the last */
 } Run;
 
 void fused_sizes(Run *u);                               /* as the operands show them */
@@ -88,6 +90,13 @@ int fused_far_product(Run *u, const Graph *body);
 /* ---- fused.c ---- */
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
 Variant *fused_plan(Run *u, const Graph *body);
+
+/* ---- fused_far.c: on GPUs ---- */
+static inline bool fused_is_total(const Run *u) { return u->c->r.naxes && !u->c->r.nkept && u->c->s.kind != SCHEDULE_MAP; }
+bool fused_far_turns(const Run *u);                     /* are operands that lie across the others turned by tiles? */
+Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswise);
+Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise);
+int fused_far_run(Run *u, const Variant *v);            /* 0: there is no room; -1: a fault */
 
 FusedCode *fused_code_of(Graph *body, const Attr *a);   /* kept with the body; bodies that differ in the names of sizes alone share it */
 void fused_code_free(FusedCode *c);                     /* drop a reference */

@@ -9,56 +9,15 @@
  *
  * A pass that needs an element's value again computes it again where that is
  * cheap; otherwise the first pass kept it, in the result that it is anyway, or
- * in a buffer of the group.
+ * in a buffer of the group.  Where whole rows are there at once, passes are no
+ * loops, and who makes the code chooses.
  */
-#include "ir/schedule/schedule.h"
+#include "ir/schedule/lower_impl.h"
 
 #include "runtime/kernel_util.h"
 
 #include <stdio.h>
 #include <string.h>
-
-typedef struct Lower {
-    const Graph *body;
-    const Region *r;
-    const Schedule *s;
-    const StrideClass *stride;
-    const LowerProduct *product;        /* of the last operand; NULL: that is loaded like any other */
-    TileKernel *k;
-    TileBuilder b;
-    TileRef row0, zero, col;    /* where the group's rows and the piece begin */
-    TileRef step, end;          /* n, and the size of the inner axis */
-    TileRef count;              /* elements of the piece that there are */
-    TileRef *view;              /* by operand, then result */
-    const StrideClass *counts;  /* of the region's counters */
-    TileRef *row;               /* value -> tile [m, 1] (or [1, 1], or a scalar) of values that no pass changes */
-    TileRef *piece;             /* value -> tile of this pass's piece */
-    TileRef *kept;              /* value -> buffer that an earlier pass filled */
-    bool *keep;                 /* value -> does its first pass keep it? */
-    bool *steady;               /* value -> is it the same along a row? */
-    int pass;
-    bool ok;
-} Lower;
-
-static TileRef none(void) { return (TileRef){NULL, 0}; }
-
-static TileRef add(Lower *l, TileOp op, const TAttr *a, const TileRef *in, int nin)
-{
-    TileNode *n = l->ok ? tile_add(&l->b, op, a, in, nin) : NULL;
-
-    l->ok &= n != NULL;
-    return (TileRef){n, 0};
-}
-
-static TileRef add2(Lower *l, TileOp op, TileRef a, TileRef b) { return add(l, op, NULL, (TileRef[]){a, b}, 2); }
-
-static TileRef index_of(Lower *l, int64_t i)
-{
-    TAttr a = tattr_none;
-
-    a.i = i;
-    return add(l, TOP_index, &a, NULL, 0);
-}
 
 static int value_index(const Lower *l, const Node *n) { return (int)(region_value(l->r, n) - l->r->value); }
 static bool is_reduced_region(const Lower *l) { return l->r->nkept < l->r->naxes; }
@@ -185,8 +144,6 @@ static int op_cost(const Node *n)
 }
 
 enum { CHEAP = 6 };             /* what is computed again rather than kept */
-
-static bool is_reduce_node(const Node *n) { return n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE; }
 
 /* What it costs to compute each element's value once more. */
 static void count_costs(const Lower *l, int *cost)
@@ -436,13 +393,6 @@ static int pass_reduces(const Lower *l, int *out)
     return n;
 }
 
-static DType reduce_accum(const Node *n)
-{
-    return n->op == OP_any || n->op == OP_all ? DT_bool
-           : n->op == OP_max || n->op == OP_min ? (DType)gvalue_type(n->in[0])->dtype
-           : accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);
-}
-
 static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 {
     TAttr a = tattr_none;
@@ -528,14 +478,14 @@ static TileRef piece_length(Lower *l)
 
     if (n >= 0 && n <= l->s->n)
         return l->end;
-    return n >= 0 && n % l->s->n == 0 ? l->step : add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->end, l->col));
+    return n >= 0 && n % l->s->n == 0 ? l->step : add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->to, l->col));
 }
 
 /* The loop over pieces; the trees after it replace those before it. */
 static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
 {
     TileBlock *outside = l->b.at;
-    TileRef in[3 + REGION_OPERANDS] = {l->zero, l->end, l->step}, x[REGION_OPERANDS];
+    TileRef in[3 + REGION_OPERANDS] = {l->from, l->to, l->step}, x[REGION_OPERANDS];
     TileNode *loop;
 
     memcpy(in + 3, tree, sizeof *tree * (size_t)n);
@@ -556,6 +506,37 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
         tree[i] = (TileRef){loop, i};
 }
 
+/* Rows that are there as a whole: values stay what they are from pass to pass. */
+static void emit_whole_pass(Lower *l)
+{
+    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+    TileRef x[REGION_VALUES];
+
+    emit_steady(l);
+    l->col = l->zero;
+    l->count = l->end;
+    for (int i = 0; i < n; i++)
+        x[i] = reduce_piece(l, l->r->value[reduce[i]].node);
+    store_pass(l);
+    for (int i = 0; i < n && l->ok; i++) {
+        x[i] = convert(l, x[i], (DType)l->r->value[reduce[i]].node->type[0].dtype, NULL);
+        l->row[reduce[i]] = shaped(l, TOP_reshape, x[i], l->s->m, 1);
+    }
+}
+
+/* The second kernel: sums of parts, then what is computed of them. */
+static void emit_joined(Lower *l)
+{
+    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+
+    for (int i = 0; i < n && l->ok; i++) {
+        const Node *sum = l->r->value[reduce[i]].node;
+        TileRef x = convert(l, lower_join_parts(l, i, sum, 0, PARTS_MOST), (DType)sum->type[0].dtype, NULL);
+        l->row[reduce[i]] = shaped(l, TOP_reshape, x, l->s->m, 1);
+    }
+    l->pass = l->r->npasses;
+}
+
 static void emit_pass(Lower *l)
 {
     int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
@@ -572,6 +553,10 @@ static void emit_pass(Lower *l)
     emit_pieces(l, reduce, n, tree);
     for (int i = 0; i < n && l->ok; i++) {
         TileRef x = add(l, TOP_total, NULL, &tree[i], 1);
+        if (l->s->part) {
+            lower_store_part(l, i, x);
+            continue;
+        }
         x = convert(l, x, (DType)l->r->value[reduce[i]].node->type[0].dtype, NULL);
         l->row[reduce[i]] = shaped(l, TOP_reshape, x, l->s->m, 1);
     }
@@ -613,6 +598,8 @@ static void add_views(Lower *l)
     }
     for (int i = 0; i < l->body->results.n; i++)
         l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i]);
+    if (l->s->part)
+        lower_part_views(l);
 }
 
 /* Buffers for what is kept and is no result. */
@@ -658,6 +645,8 @@ static void set_grid(Lower *l)
     if (!is_reduced_region(l))
         vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
     name_counters(l);
+    if (l->s->part == PART_SUMS)
+        vec_push(&l->k->grid, dim_cdiv(n1, tile_size(l->k, sym("part"))));
 }
 
 static void emit_map_kernel(Lower *l)
@@ -669,8 +658,17 @@ static void emit_map_kernel(Lower *l)
 
 static void emit_rows_kernel(Lower *l)
 {
-    for (l->pass = 0; l->pass < l->r->npasses && l->ok; l->pass++)
+    if (l->s->part == PART_SUMS) {
         emit_pass(l);
+        return;
+    }
+    if (l->s->part == PART_JOIN)
+        emit_joined(l);
+    for (; l->pass < l->r->npasses && l->ok; l->pass++)
+        if (l->s->whole == WHOLE_ROWS)
+            emit_whole_pass(l);
+        else
+            emit_pass(l);
     emit_steady(l);
     store_rows(l);
 }
@@ -683,7 +681,17 @@ static void emit_kernel(Lower *l)
     l->step = index_of(l, l->s->n);
     l->end = is_reduced_region(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : size_of(l, "n1");
     l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
-    choose_kept(l);
+    l->from = l->zero;
+    l->to = l->end;
+    if (l->s->part == PART_SUMS) {
+        l->part = group_of(l, 1);
+        l->from = add2(l, TOP_imul, l->part, size_of(l, "part"));
+        l->to = add2(l, TOP_imin, l->end, add2(l, TOP_iadd, l->from, size_of(l, "part")));
+    }
+    if (l->s->whole)
+        l->k->schedule = sym("whole=1");
+    if (l->s->whole != WHOLE_ROWS)
+        choose_kept(l);
     add_buffers(l);
     if (is_reduced_region(l))
         emit_rows_kernel(l);

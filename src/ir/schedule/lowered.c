@@ -11,6 +11,7 @@
 
 const char *const level_name[LEVEL_COUNT] = {"graph", "schedule", "tile", "target"};
 
+bool lowered_for_gpu;
 bool (*lowered_assemble)(const TileKernel *k, StrBuf *out, StrBuf *err);
 
 bool lowered_print_kernel(const TileKernel *k, IrLevel level, StrBuf *out, StrBuf *err)
@@ -22,6 +23,16 @@ bool lowered_print_kernel(const TileKernel *k, IrLevel level, StrBuf *out, StrBu
     else
         sb_puts(err, "this Tessera is built without a compiler");
     return level == LEVEL_TILE;
+}
+
+static void fit_gpu(const Region *r, Schedule *s)
+{
+    int64_t n1 = 1;
+
+    s->lean = true;
+    for (int a = r->nkept; a < r->naxes; a++)
+        n1 *= schedule_guess(r->size[a]);
+    schedule_whole(n1, s);
 }
 
 static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, StrBuf *err)
@@ -38,6 +49,8 @@ static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, Str
     }
     if (!n->attr->name || !schedule_read(n->attr->name->text, &s, err))
         return false;
+    if (lowered_for_gpu)
+        fit_gpu(&r, &s);
     schedule_row_major(body, &r, stride);
     if (!(k = schedule_lower(body, &r, &s, stride, NULL, err)))
         return false;

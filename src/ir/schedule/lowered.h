@@ -11,6 +11,9 @@
 /* A kernel as the machine's assembly text; set by the driver where a compiler is built in, NULL: there is none. */
 extern bool (*lowered_assemble)(const TileKernel *k, StrBuf *out, StrBuf *err);
 
+/* Are kernels shown as GPUs have them, rows of guessed lengths whole? */
+extern bool lowered_for_gpu;
+
 typedef enum { LEVEL_GRAPH, LEVEL_SCHEDULE, LEVEL_TILE, LEVEL_TARGET, LEVEL_COUNT } IrLevel;
 extern const char *const level_name[LEVEL_COUNT];
 bool level_find(const char *name, IrLevel *out);

@@ -21,8 +21,22 @@
 
 typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
 
-/* lean: what later passes need is computed again rather than kept in a buffer, where rows are long and many groups share a processor. */
-typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean; } Schedule;
+/*
+ * lean: what later passes need is computed again rather than kept in a buffer, where rows are long and many groups share a processor.
+ * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
+ * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
+ */
+typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
+typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
+typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean; uint8_t whole, part; } Schedule;
+enum { PARTS_MOST = 32 };                       /* groups of a row */
+
+bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */
+/* May a region's rows be summed in parts? They are gone over once, and nothing of an element waits for a sum. */
+bool schedule_parts(const Region *r);
+/* Its sums, in the order of the parts' views behind the kernels' others: [parts, rows] of the accumulator. Room for REGION_OPERANDS. */
+int schedule_part_sums(const Region *r, const Node **out);
+DType schedule_part_dtype(const Node *sum);
 
 Schedule schedule_default(const Region *r);      /* NULL: of a region without reductions */
 void schedule_print(const Schedule *s, StrBuf *out);

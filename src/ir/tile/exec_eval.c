@@ -178,6 +178,26 @@ static void reduce_chunk(OpId reduction, DType dt, const char *in, int64_t strid
     tile_eval_step(step, dt, 1, out, acc, acc + size);
 }
 
+/* Chunks one after the other; those that wait stand in the order of their sizes, and equal ones join (semantics 9.3). */
+static void reduce_chunks(OpId reduction, DType dt, const char *in, int64_t stride, int64_t count, char *out)
+{
+    size_t size = raw_size(dt);
+    _Alignas(16) char wait[TILE_LEVELS * 16];
+    int depth = 0;
+
+    for (int64_t chunk = 0; chunk * TILE_REDUCE_MAX < count || !chunk; chunk++) {
+        int64_t first = chunk * TILE_REDUCE_MAX, n = count - first < TILE_REDUCE_MAX ? count - first : TILE_REDUCE_MAX;
+        reduce_chunk(reduction, dt, in + first * stride * (int64_t)size, stride, n, wait + (size_t)depth++ * size);
+        for (int64_t c = chunk + 1; !(c & 1); c >>= 1, depth--)
+            tile_eval_step(tile_step_op(reduction), dt, 1, wait + (size_t)(depth - 2) * size, wait + (size_t)(depth - 2) * size,
+                           wait + (size_t)(depth - 1) * size);
+    }
+    for (; depth > 1; depth--)
+        tile_eval_step(tile_step_op(reduction), dt, 1, wait + (size_t)(depth - 2) * size, wait + (size_t)(depth - 2) * size,
+                       wait + (size_t)(depth - 1) * size);
+    memcpy(out, wait, size);
+}
+
 void eval_reduce(const TileNode *n, const char *in, int64_t count, char *out)
 {
     const TileType *x = tile_type(n->in[0]);
@@ -189,7 +209,7 @@ void eval_reduce(const TileNode *n, const char *in, int64_t count, char *out)
         inner *= x->extent[i];
     for (int64_t e = 0; e < total; e++) {
         int64_t first = e / inner * extent * inner + e % inner;
-        reduce_chunk((OpId)n->attr->op, (DType)x->dtype, in + (size_t)first * size, inner, count, out + (size_t)e * size);
+        reduce_chunks((OpId)n->attr->op, (DType)x->dtype, in + (size_t)first * size, inner, count, out + (size_t)e * size);
     }
 }
 

@@ -319,8 +319,6 @@ static bool tile_type_REDUCE(Typing *t)
 
     if (!want_value(t, 0) || !want_index(t, 1) || !want_axis(t, x->rank) || !reduction_ok(t, (DType)x->dtype))
         return false;
-    if (x->extent[t->a->axis] > TILE_REDUCE_MAX)
-        return refuse(t, "axis %d has %d elements, a chunk at most %d", t->a->axis, x->extent[t->a->axis], TILE_REDUCE_MAX);
     y.rank--;
     for (int i = t->a->axis; i < y.rank; i++)
         y.extent[i] = y.extent[i + 1];

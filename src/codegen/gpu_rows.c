@@ -1,0 +1,597 @@
+/*
+ * Whole rows in registers: softmax and norms read memory once and write it once.
+ *
+ * A kernel whose schedule says `whole` has tiles [rows, columns] of all that a row holds.  Semantics 9.3 sums a row by chunks of 256 in eight
+ * lanes, and lets lanes and chunks go side by side: so a lane of a chunk is a thread, which has every eighth element of it, 32 registers of each tile
+ * that is kept.  Lanes meet in registers, and so do the chunks of a row within a warp; those of several warps meet in
+ * shared memory, in the balanced tree that 9.3 asks for.  Chunks beyond the last are taken to hold the identity, which changes no sum.
+ *
+ * Eight threads' elements lie mixed in memory.  Where a tile lies within its view and aligned, they load vectors, neighbours next to each
+ * other, put them into shared memory that is theirs alone, and take their own from there; they store in the same way.
+ *
+ *     memory    |v0 of thread 0|v0 of thread 1| ... |v0 of thread 7|v1 of thread 0| ...      16 bytes each
+ *     registers   element r of thread t is element 8 r + t of the chunk
+ */
+#include "codegen/gpu_impl.h"
+
+#include "base/alloc.h"
+
+enum { ROW_VECTOR = 16, KEPT_MOST = 4, DEAR = 8, WIDEST = 8 };
+enum { VECTORS_MOST = TILE_REDUCE_MAX * WIDEST / (GPU_OCTET * ROW_VECTOR) };
+
+/* ---- which kernels ---- */
+
+/* The tile that the first sum is of. */
+static const TileType *summed(const TileBlock *b)
+{
+    const TileType *t = NULL;
+
+    for (const TileNode *n = b->first; n && !t; n = n->next)
+        if (n->op == TOP_reduce && n->attr->axis == 1 && tile_type(n->in[0])->rank == 2)
+            t = tile_type(n->in[0]);
+        else if (n->region[0])
+            t = summed(n->region[0]);
+    return t;
+}
+
+int gpu_rows_begin(GpuCode *g, const TileKernel *k)
+{
+    const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
+    WholeRows w;
+
+    if (!t)
+        return 0;
+    w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1};
+    if (w.columns > TILE_REDUCE_MAX) {
+        w.chunk = TILE_REDUCE_MAX;
+        w.chunks = w.columns / TILE_REDUCE_MAX;
+    }
+    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
+        return 0;
+    g->whole = w;
+    return w.rows * w.chunks * GPU_OCTET;
+}
+
+static int64_t element_bytes(DType dt) { return (int64_t)raw_size(dt); }
+
+/* Bytes of a chunk in the memory where vectors are turned: eight threads' places fall on other banks than those of the next eight. */
+static int64_t stage_pitch(const WholeRows *w, int64_t bytes)
+{
+    int64_t pad = GPU_OCTET * bytes;
+
+    return w->chunk * bytes + (pad < ROW_VECTOR ? ROW_VECTOR : pad);
+}
+
+void gpu_rows_memory(CpuCode *e)
+{
+    WholeRows *w = &e->gpu->whole;
+    int64_t most = 0;
+
+    for (int i = 0; w->chunk && i < e->k->params.n; i++) {
+        const TileType *t = &e->k->params.at[i]->type[0];
+        int64_t bytes = element_bytes((DType)t->dtype);
+        most = t->rank == 2 && t->stride[1] == 1 && bytes > most && bytes <= WIDEST ? bytes : most;
+    }
+    w->pitch = most ? stage_pitch(w, most) : 0;
+    if (most)
+        w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
+}
+
+/* ---- where a thread's elements are ---- */
+
+static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET - 1), ""); }
+static LLVMValueRef octet_of(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
+static LLVMValueRef wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
+
+/* The row of this thread, and where its chunk begins. */
+typedef struct RowPlace { LLVMValueRef row, column, lane; } RowPlace;
+
+static RowPlace place_of(CpuCode *e)
+{
+    const WholeRows *w = &e->gpu->whole;
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef octet = octet_of(e), chunks = i32_number(e, w->chunks), row = LLVMBuildUDiv(b, octet, chunks, "");
+    LLVMValueRef column = LLVMBuildMul(b, LLVMBuildURem(b, octet, chunks, ""), i32_number(e, w->chunk), "");
+
+    return (RowPlace){wide(e, row), wide(e, column), wide(e, lane_of(e))};
+}
+
+static Spot spot_at(CpuCode *e, const RowPlace *p, int number)
+{
+    LLVMValueRef column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, p->column, p->lane), cpu_number(e, (int64_t)number * GPU_OCTET));
+
+    return (Spot){.at = {p->row, column}, .strip = -1};
+}
+
+Spot gpu_rows_spot(CpuCode *e, int number)
+{
+    RowPlace p = place_of(e);
+
+    return spot_at(e, &p, number);
+}
+
+/* ---- clusters ---- */
+
+bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c)
+{
+    const WholeRows *w = &e->gpu->whole;
+
+    if (!w->chunk || c->rank != 2 || c->axis == 0 || c->shape[0] != w->rows || c->shape[1] != w->columns)
+        return false;
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (s->node ? s->node->op != TOP_store && s->node->op != TOP_reduce : s->stage || s->panel)
+            return false;
+    }
+    return true;
+}
+
+bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s) { return !s->node && !s->buffer && gpu_has_whole_rows(e, c); }
+
+static bool is_whole(const CpuCode *e, const TileType *t)
+{
+    return t->rank == 2 && t->extent[0] == e->gpu->whole.rows && t->extent[1] == e->gpu->whole.columns;
+}
+
+/* Is it dear to compute again? Loads read memory. */
+static bool is_dear(const CpuCode *e, const TileNode *n)
+{
+    if (!is_whole(e, &n->type[0]))
+        return false;
+    if (n->op == TOP_load)
+        return true;
+    return n->op == TOP_map && n->attr->op != OP_convert && formula_cost((OpId)n->attr->op, tile_map_dtype((OpId)n->attr->op, n->in)) > DEAR;
+}
+
+static bool is_sink(const Cluster *c, const TileNode *n)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (!c->sinks.at[i].node && c->sinks.at[i].v.node == n)
+            return true;
+    return false;
+}
+
+/* What is cheap is computed again, of what it is computed of. */
+void gpu_keep_rows(CpuCode *e, Cluster *c)
+{
+    bool *again = tsr_calloc((size_t)c->nodes.n);
+
+    for (int i = c->nodes.n - 1; i >= 0; i--) {
+        const TileNode *n = c->nodes.at[i];
+        if (!again[i] && e->seen[n->id] >= n->nuse)
+            continue;
+        if (is_dear(e, n)) {
+            if (!is_sink(c, n)) {
+                vec_push(&c->sinks, ((Sink){.v = {(TileNode *)n, 0}}));
+                if (++e->gpu->whole.kept > KEPT_MOST)
+                    cpu_refuse(e, "more than %d tiles of whole rows at once", KEPT_MOST);
+            }
+            continue;
+        }
+        for (int k = 0; k < i; k++)
+            for (int j = 0; j < n->nin; j++)
+                again[k] |= n->in[j].node == c->nodes.at[k];
+    }
+    tsr_free(again);
+}
+
+/* ---- vectors ---- */
+
+/* The tile that an access is of, and the view's bytes of an element. */
+static const TileType *accessed(const TileNode *n) { return n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]); }
+static DType memory_dtype(const TileNode *n) { return (DType)tile_type(n->in[0])->dtype; }
+
+/* May eight threads access a chunk of it in vectors? */
+static bool goes_by_vectors(const CpuCode *e, const TileNode *n)
+{
+    const WholeRows *w = &e->gpu->whole;
+    const TileType *view = tile_type(n->in[0]), *t = accessed(n);
+    int64_t bytes = element_bytes(memory_dtype(n));
+
+    return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
+           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->stage;
+}
+
+/* Are all rows of the access aligned as vectors? The answer is the same in all threads. */
+static LLVMValueRef is_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef none = cpu_number(e, 0), mask = cpu_number(e, ROW_VECTOR - 1), bytes = cpu_number(e, element_bytes(memory_dtype(n)));
+    Spot first = {.at = {none, none}, .strip = -1};
+    LLVMValueRef at = LLVMBuildPtrToInt(b, cpu_place(e, n, &first), i64_type(e), "");
+
+    is = LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
+    if (accessed(n)->extent[0] == 1)
+        return is;
+    at = cpu_op(e, LLVMMul, cpu_val(e, n->in[0])->stride[0], bytes);
+    return LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
+}
+
+static LLVMTypeRef vector_type(CpuCode *e) { return LLVMVectorType(i32_type(e), ROW_VECTOR / 4); }
+
+static int vectors_of(CpuCode *e, const TileNode *n)
+{
+    return (int)(e->gpu->whole.chunk * element_bytes(memory_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
+}
+
+/* Vector i of this thread in memory. */
+static LLVMValueRef vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+{
+    int64_t each = ROW_VECTOR / element_bytes(memory_dtype(n));
+    Spot s = {.at = {accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row, NULL}, .strip = -1};
+
+    s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
+    s.at[1] = cpu_op(e, LLVMAdd, p->column, s.at[1]);
+    return cpu_place(e, n, &s);
+}
+
+/* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
+static LLVMValueRef stage_of(CpuCode *e)
+{
+    LLVMValueRef at = LLVMBuildMul(e->u->builder, wide(e, octet_of(e)), cpu_number(e, e->gpu->whole.pitch), "");
+
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
+}
+
+static LLVMValueRef stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
+{
+    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * GPU_OCTET)), cpu_number(e, ROW_VECTOR));
+
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), stage, &at, 1, "");
+}
+
+static LLVMValueRef stage_element(CpuCode *e, const RowPlace *p, int r)
+{
+    return cpu_op(e, LLVMAdd, p->lane, cpu_number(e, (int64_t)r * GPU_OCTET));
+}
+
+static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+{
+    for (int i = 0; i < vectors_of(e, n); i++) {
+        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), vector_place(e, n, p, i), "");
+        LLVMSetAlignment(x[i], ROW_VECTOR);
+    }
+}
+
+/* Vectors of a load become registers, which its value has from then on. */
+static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+{
+    DType dt = memory_dtype(n);
+    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    LLVMValueRef stage = stage_of(e), *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
+
+    gpu_warp_fence(e);
+    for (int i = 0; i < vectors_of(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], stage_vector(e, stage, p, i)), ROW_VECTOR);
+    gpu_warp_fence(e);
+    for (int r = 0; r < registers; r++)
+        y[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, stage_element(e, p, r), 1), 1);
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
+}
+
+/* One row for all of them: it lies in shared memory for the group. */
+static bool is_same_row(const TileNode *n) { return tile_type(n->in[0])->stride[0] == 0; }
+
+typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
+
+/* The threads of the first row bring it. */
+static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
+{
+    int64_t pitch = stage_pitch(&e->gpu->whole, element_bytes(memory_dtype(n)));
+    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk, x[VECTORS_MOST];
+    GpuIf first;
+    Near near = {n, NULL};
+
+    chunk = LLVMBuildURem(e->u->builder, octet_of(e), i32_number(e, e->gpu->whole.chunks), "");
+    chunk = LLVMBuildMul(e->u->builder, wide(e, chunk), cpu_number(e, pitch), "");
+    near.stage = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
+    first = gpu_if(e, cpu_compare(e, LLVMIntEQ, p->row, cpu_number(e, 0)));
+    load_vectors(e, n, p, x);
+    for (int i = 0; i < vectors_of(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], stage_vector(e, near.stage, p, i)), ROW_VECTOR);
+    gpu_end_if(e, &first);
+    return near;
+}
+
+typedef Vec(Near) Nears;
+
+/* This thread's element of each near row, for the register at hand. */
+static void take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r)
+{
+    for (int i = 0; i < near->n; i++) {
+        DType dt = memory_dtype(near->at[i].node);
+        LLVMValueRef **y = &cpu_val(e, (TileRef){(TileNode *)near->at[i].node, 0})->fragment;
+        if (!*y)
+            *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)(e->gpu->whole.chunk / GPU_OCTET));
+        (*y)[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, near->at[i].stage, stage_element(e, p, r), 1), 1);
+    }
+}
+
+/* All vectors from afar are under way before the first is turned. */
+static void load_all(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
+{
+    LLVMValueRef (*x)[VECTORS_MOST] = tsr_calloc(sizeof *x * (size_t)(c->nodes.n + 1));
+
+    for (int far = 1; far >= 0; far--)
+        for (int i = 0; i < c->nodes.n; i++) {
+            const TileNode *n = c->nodes.at[i];
+            if (n->op != TOP_load || !goes_by_vectors(e, n) || is_same_row(n) == far)
+                continue;
+            if (far)
+                load_vectors(e, n, p, x[i]);
+            else
+                vec_push(near, bring_near(e, n, p));
+        }
+    for (int i = 0; i < c->nodes.n; i++)
+        if (x[i][0])
+            turn_vectors(e, c->nodes.at[i], p, x[i]);
+    if (near->n) {
+        gpu_written(e);
+        gpu_fence(e);
+    } else {
+        gpu_warp_fence(e);
+    }
+    tsr_free(x);
+}
+
+static void forget_loads(CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load)
+            cpu_val(e, (TileRef){(TileNode *)c->nodes.at[i], 0})->fragment = NULL;
+}
+
+/* Raw elements: of each register, NULL where they are in place already. */
+static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw)
+{
+    DType dt = memory_dtype(n);
+    LLVMValueRef stage = stage_of(e);
+
+    gpu_warp_fence(e);
+    for (int r = 0; raw[0] && r < e->gpu->whole.chunk / GPU_OCTET; r++)
+        lanes_store(e->u, dt, stage, stage_element(e, p, r), raw[r], 1);
+    if (raw[0])
+        gpu_warp_fence(e);
+    for (int i = 0; i < vectors_of(e, n); i++) {
+        LLVMValueRef x = LLVMBuildLoad2(e->u->builder, vector_type(e), stage_vector(e, stage, p, i), "");
+        LLVMSetAlignment(x, ROW_VECTOR);
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, vector_place(e, n, p, i)), ROW_VECTOR);
+    }
+}
+
+/* ---- the walk ---- */
+
+static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
+static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
+
+static void add_register(CpuCode *e, const Sink *s, LLVMValueRef *sum)
+{
+    OpId op = (OpId)s->node->attr->op;
+    LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
+
+    if (e->masked)
+        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, cpu_identity(e, op, sum_dtype(s), 1));
+    *sum = cpu_step(e, tile_step_op(op), sum_dtype(s), *sum ? *sum : cpu_identity(e, op, sum_dtype(s), 1), x, 1);
+}
+
+/* What is the same along a row is known for the registers to come. */
+static void forget_column(CpuCode *e)
+{
+    int kept = 0;
+
+    for (int i = 0; i < e->known.n; i++) {
+        const Known *k = &e->known.at[i];
+        bool here = false;
+        for (int a = 0; a < k->node->type[0].rank; a++)
+            here |= k->spot.at[a] == e->spot.at[1];
+        if (!here)
+            e->known.at[kept++] = *k;
+    }
+    e->known.n = kept;
+}
+
+/* Slots by sink and register: of kept tiles all, of a sum one. */
+typedef LLVMValueRef *Slots;
+
+static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMValueRef *sum, LLVMValueRef **raw, const Slots *slot)
+{
+    const TileNode *staged = NULL;              /* the first store's elements go to their place at once */
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        Sink *s = &c->sinks.at[i];
+        if (is_reduce(s))
+            add_register(e, s, &sum[i]);
+        else if (!s->node)
+            LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
+        else if (!e->masked && raw[i] && !staged) {
+            DType dt = memory_dtype(staged = s->node);
+            lanes_store(e->u, dt, stage_of(e), stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
+            raw[i][r] = NULL;
+        } else if (!e->masked && raw[i])
+            raw[i][r] = cpu_raw(e, s->v, &e->spot);
+        else
+            cpu_store(e, s->node, s->v, &e->spot);
+    }
+}
+
+static void one_way(CpuCode *e, Cluster *c, bool masked, const Slots *slot, LLVMValueRef **raw)
+{
+    RowPlace p = place_of(e);
+    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    LLVMValueRef *sum = tsr_calloc(sizeof *sum * (size_t)c->sinks.n);
+    Nears near = {0};
+
+    e->masked = masked;
+    e->known.n = 0;
+    if (!masked)
+        load_all(e, c, &p, &near);
+    for (int r = 0; r < registers; r++) {
+        e->spot = spot_at(e, &p, r);
+        e->gpu->at_register = r;
+        take_near(e, &near, &p, r);
+        one_register(e, c, &p, r, sum, raw, slot);
+        forget_column(e);
+    }
+    for (int i = 0; i < c->sinks.n; i++) {
+        if (sum[i])
+            LLVMBuildStore(e->u->builder, sum[i], slot[i][0]);
+        if (!masked && raw[i])
+            store_vectors(e, c->sinks.at[i].node, &p, raw[i]);
+    }
+    if (!masked)
+        forget_loads(e, c);
+    gpu_leave_registers(e);
+    vec_free(&near);
+    tsr_free(sum);
+}
+
+static LLVMValueRef all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is)
+{
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load && goes_by_vectors(e, c->nodes.at[i]))
+            is = is_aligned(e, c->nodes.at[i], is);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_store && goes_by_vectors(e, c->sinks.at[i].node))
+            is = is_aligned(e, c->sinks.at[i].node, is);
+    return is;
+}
+
+/* ---- sums ---- */
+
+static LLVMValueRef join(CpuCode *e, const Sink *s, LLVMValueRef a, LLVMValueRef b)
+{
+    return cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), a, b, 1);
+}
+
+static LLVMValueRef join_threads(CpuCode *e, const Sink *s, LLVMValueRef x, int from, int end)
+{
+    for (int by = from; by < end; by *= 2)
+        x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
+    return x;
+}
+
+/* A row's chunks, of which a thread takes `each` that follow each other: those beyond the last are identities. */
+static LLVMValueRef some_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef row, LLVMValueRef thread, int first, int each)
+{
+    const WholeRows *w = &e->gpu->whole;
+    LLVMValueRef at, there, x;
+
+    if (each > 1)
+        return join(e, s, some_chunks(e, s, meet, row, thread, first, each / 2), some_chunks(e, s, meet, row, thread, first + each / 2, each / 2));
+    at = cpu_op(e, LLVMAdd, thread, cpu_number(e, first));
+    there = cpu_compare(e, LLVMIntSLT, at, cpu_number(e, w->chunks));
+    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, w->chunks)), cpu_choose(e, there, at, cpu_number(e, 0)));
+    x = cpu_load_flat(e, sum_dtype(s), meet, at, 1);
+    return cpu_choose(e, there, x, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1));
+}
+
+/* Chunks of a row that stand in several warps: a warp takes a row. */
+static void join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet)
+{
+    const WholeRows *w = &e->gpu->whole;
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef lane = LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
+    LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
+    int all = 1, each;
+    CpuLoop rows = cpu_loop(e, wide(e, warp), cpu_number(e, w->rows), cpu_number(e, e->gpu->threads / GPU_WARP));
+
+    while (all < w->chunks)
+        all *= 2;
+    each = all > GPU_WARP ? all / GPU_WARP : 1;
+    LLVMValueRef x = some_chunks(e, s, meet, rows.i, cpu_op(e, LLVMMul, wide(e, lane), cpu_number(e, each)), 0, each);
+    x = join_threads(e, s, x, 1, all / each);
+    GpuIf first = gpu_if(e, LLVMBuildICmp(b, LLVMIntEQ, lane, i32_number(e, 0), ""));
+    cpu_store_flat(e, sum_dtype(s), s->buffer, rows.i, x, NULL);
+    gpu_end_if(e, &first);
+    cpu_loop_end(e, &rows);
+}
+
+/* ((0+4)+(2+6))+((1+5)+(3+7)), then the chunks. */
+static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
+{
+    const WholeRows *w = &e->gpu->whole;
+    bool in_warp = w->chunks == 1 || w->chunks == 2 || w->chunks == 4;
+    LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet = octet_of(e), at, x;
+    int span = in_warp ? w->chunks : 1;
+    bool met = false;
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (!is_reduce(s))
+            continue;
+        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], "");
+        for (int by = GPU_OCTET / 2; by; by /= 2)
+            x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
+        x = join_threads(e, s, x, GPU_OCTET, GPU_OCTET * span);
+        if (!in_warp)
+            meet[i] = cpu_buffer(e, (int64_t)w->rows * w->chunks * element_bytes(lane_dtype(sum_dtype(s))));
+        at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET * span), "");
+        GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, at, i32_number(e, 0), ""));
+        at = LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), "");
+        cpu_store_flat(e, sum_dtype(s), in_warp ? s->buffer : meet[i], wide(e, at), x, NULL);
+        gpu_end_if(e, &first);
+        met |= !in_warp;
+    }
+    if (met) {
+        gpu_written(e);
+        gpu_fence(e);
+    }
+    for (int i = 0; i < c->sinks.n; i++)
+        if (meet[i])
+            join_chunks(e, &c->sinks.at[i], meet[i]);
+    tsr_free(meet);
+}
+
+/* ---- all of it ---- */
+
+static Slots slots_of(CpuCode *e, const Sink *s, int n)
+{
+    Slots x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
+
+    for (int r = 0; r < n; r++)
+        x[r] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
+    return x;
+}
+
+/* Kept tiles from both ways to one place. */
+static void take_kept(CpuCode *e, const Sink *s, const Slots slot, int registers)
+{
+    LLVMValueRef *x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)registers);
+
+    for (int r = 0; r < registers; r++)
+        x[r] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[r], "");
+    cpu_val(e, s->v)->fragment = x;
+}
+
+void gpu_walk_rows(CpuCode *e, Cluster *c)
+{
+    LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
+    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
+    LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain;
+    Ends ends;
+
+    c->strip = 1;
+    c->masked_width = c->width = c->plain_width = 1;
+    e->width = 1;
+    e->gpu->fragment[0] = c->shape[0];
+    e->gpu->fragment[1] = c->shape[1];
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        slot[i] = is_reduce(s) ? slots_of(e, s, 1) : !s->node ? slots_of(e, s, registers) : NULL;
+        raw[i] = !slot[i] && goes_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
+    }
+    ends = cpu_find_ends(e, c);
+    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, c->shape[1])));
+    LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
+    for (int masked = 0; masked < 2; masked++) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
+        one_way(e, c, masked, slot, raw);
+        LLVMBuildBr(e->u->builder, done);
+    }
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (!c->sinks.at[i].node)
+            take_kept(e, &c->sinks.at[i], slot[i], registers);
+    join_sums(e, c, slot);
+}

@@ -1,0 +1,204 @@
+/*
+ * How bodies run on GPUs: kernels that give each group enough to do, and each processor enough groups.
+ *
+ * Rows that are reduced go whole where they fit into the registers of a group (codegen/gpu_rows.c), or in large pieces.  Few rows that are long
+ * are summed in parts, by as many groups as there are places for; the parts are aligned in the tree of semantics 9.3, so that a second
+ * kernel, which joins them, ends with the same bits.  Operands that lie across the others are turned tile by tile.
+ */
+#include "ir/schedule/fused_impl.h"
+
+#include "ir/graph/level.h"
+
+#include <string.h>
+
+/* ---- schedules ---- */
+
+enum {
+    FAR_TILE = 2048,            /* elements of a tile of an elementwise kernel */
+    FAR_SIDE = 64,              /* rows and columns of one that is turned */
+    FAR_ROWS = 16, FAR_COLUMNS = 32,    /* that a group does at once */
+    FAR_GROUPS = 512,           /* that fill the chip */
+    FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
+    FAR_THREADS = 128,          /* of a group of short rows, at least */
+    FAR_LANES = 8, FAR_WARP = 32,
+};
+
+static int64_t inner_size(const Run *u) { return u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1; }
+
+/* Rows as a whole, where they are short enough for the registers of a group; false: they are not. */
+bool schedule_whole(int64_t n1, Schedule *s)
+{
+    int64_t chunks = (n1 + TILE_REDUCE_MAX - 1) / TILE_REDUCE_MAX;
+
+    if (s->kind != SCHEDULE_ROWS || n1 < FAR_WARP)
+        return false;
+    if (chunks > FAR_CHUNKS) {
+        s->whole = WHOLE_PIECES;
+        s->m = 1;
+        s->n = FAR_PIECE;
+        return true;
+    }
+    s->whole = WHOLE_ROWS;
+    s->n = (int32_t)(chunks > 1 ? chunks * TILE_REDUCE_MAX : (n1 + FAR_LANES - 1) / FAR_LANES * FAR_LANES);
+    for (s->m = 1; s->m * chunks * FAR_LANES < FAR_THREADS || s->m * chunks * FAR_LANES % FAR_WARP; )
+        s->m *= 2;
+    return true;
+}
+
+/* Are both axes long enough for tiles that are turned in shared memory? */
+bool fused_far_turns(const Run *u)
+{
+    const LaunchSpace *p = &u->space;
+
+    return u->device && u->c->s.kind == SCHEDULE_MAP && p->nkept && p->naxes > p->nkept && p->size[p->nkept - 1] >= FAR_SIDE / 4 &&
+           p->size[p->nkept] >= FAR_SIDE / 4;
+}
+
+static bool has_turned(const Run *u, const StrideClass *class)
+{
+    bool has = false;
+
+    for (int i = 0; i < u->nin; i++)
+        has |= class[i].outer == 1 && class[i].inner == STRIDE_ANY;
+    return has;
+}
+
+/* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
+Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswise)
+{
+    const LaunchSpace *p = &u->space;
+    int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
+    Schedule s = u->c->s;
+
+    s.lean = true;
+    if (s.kind == SCHEDULE_MAP && has_turned(u, class)) {
+        s.m = s.n = FAR_SIDE;
+        return s;
+    }
+    if (s.kind == SCHEDULE_MAP) {
+        for (s.n = FAR_TILE; s.n > 32 && s.n / 2 >= n1; )
+            s.n /= 2;
+        s.m = FAR_TILE / s.n;
+        return s;
+    }
+    if (crosswise) {
+        s.kind = SCHEDULE_COLUMNS;
+        s.m = FAR_COLUMNS;
+        return s;
+    }
+    for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
+        s.m /= 2;
+    return s;
+}
+
+/* ---- kernels ---- */
+
+/* Elements of a part such that there are enough groups: a power of two of chunks. 0: there are enough as it is. */
+static int64_t far_part(const Run *u, const Schedule *s)
+{
+    const LaunchSpace *p = &u->space;
+    int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
+    int64_t groups = (n0 + s->m - 1) / s->m, part = TILE_REDUCE_MAX;
+
+    if (fused_is_total(u) || groups >= FAR_GROUPS / 2 || n1 < 4 * TILE_REDUCE_MAX || !schedule_parts(&u->c->r))
+        return 0;
+    while ((n1 + part - 1) / part > PARTS_MOST || (n1 + part - 1) / part * groups > FAR_GROUPS)
+        part *= 2;
+    return part < n1 ? part : 0;
+}
+
+/* Kernels for rows in parts: the one that joins them; NULL: there is no code for both. */
+static Variant *far_parts(Run *u, const StrideClass *class, Schedule s)
+{
+    int64_t n1 = u->space.size[u->space.nkept];
+    Variant *join;
+
+    s.part = PART_SUMS;
+    u->sums = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
+    s.part = PART_JOIN;
+    join = u->sums->code ? fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s) : NULL;
+    if (join && join->code) {
+        u->parts = (n1 + u->each - 1) / u->each;
+        return join;
+    }
+    u->sums = NULL;
+    return NULL;
+}
+
+/* On GPUs by whole rows, or by parts of rows, where there is code for that. */
+Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
+{
+    Schedule s = fused_far_fitting(u, class, crosswise);
+    Variant *v = NULL;
+
+    if (s.kind != SCHEDULE_MAP && (u->each = far_part(u, &s)) && (v = far_parts(u, class, s)))
+        return v;
+    if (schedule_whole(inner_size(u), &s))
+        v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
+    return v && v->code ? v : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_far_fitting(u, class, crosswise));
+}
+
+/* ---- launches ---- */
+
+typedef struct FarRound { const Run *u; const Variant *v; int done; } FarRound;
+
+static bool far_round(void *st, const int64_t *size, const TileArg *arg)
+{
+    FarRound *r = st;
+
+    r->done = fused_far->launch(r->v->code, r->v->tile, r->u->device, size, arg, r->u->where);
+    return r->done > 0;
+}
+
+static int run_all(Run *u, const Variant *v)
+{
+    FarRound r = {u, v, 1};
+
+    launch_each(&u->space, v->schedule.kind == SCHEDULE_COLUMNS, far_round, &r);
+    return r.done;
+}
+
+/* Sums of parts, which each round uses anew. */
+typedef struct FarParts { const Run *u; const Variant *join; Tensor *sum[OPERANDS]; int n, done; } FarParts;
+
+static bool far_parts_round(void *st, const int64_t *size, const TileArg *arg)
+{
+    FarParts *r = st;
+    const Run *u = r->u;
+    TileArg all[2 * OPERANDS];
+    int64_t sizes[3 + 3 * LAUNCH_COUNTERS];
+    int nargs = u->space.nargs, words = 2 + 3 * u->space.ncounters;
+
+    memcpy(sizes, size, sizeof *sizes * (size_t)words);
+    sizes[words] = u->each;
+
+    memcpy(all, arg, sizeof *all * (size_t)nargs);
+    for (int i = 0; i < r->n; i++) {
+        all[nargs + i] = (TileArg){.extent = {u->parts, size[0]}, .stride = {size[0], 1}};
+        if (!(all[nargs + i].base = fused_far->address(r->sum[i], u->device, true, true)))
+            r->done = -1;
+    }
+    if (r->done > 0)
+        r->done = fused_far->launch(u->sums->code, u->sums->tile, u->device, sizes, all, u->where);
+    if (r->done > 0)
+        r->done = fused_far->launch(r->join->code, r->join->tile, u->device, sizes, all, u->where);
+    return r->done > 0;
+}
+
+static int run_parts(Run *u, const Variant *join)
+{
+    FarParts r = {.u = u, .join = join, .done = 1};
+    int64_t n0 = u->space.size[u->space.nkept - 1], shape[2] = {u->parts, n0};
+    const Node *sum[REGION_OPERANDS];
+
+    r.n = schedule_part_sums(&u->c->r, sum);
+    for (int i = 0; i < r.n && r.done > 0; i++)
+        if (!(r.sum[i] = tensor_new(schedule_part_dtype(sum[i]), 2, shape)))
+            r.done = 0;
+    if (r.done > 0)
+        launch_each(&u->space, join->schedule.kind == SCHEDULE_COLUMNS, far_parts_round, &r);
+    tensors_unref(r.sum, r.n);
+    return r.done;
+}
+
+int fused_far_run(Run *u, const Variant *v) { return u->sums ? run_parts(u, v) : run_all(u, v); }

@@ -1,0 +1,71 @@
+/*
+ * lower_impl.h - what the files that make a kernel of a body share.
+ */
+#ifndef TSR_IR_LOWER_IMPL_H
+#define TSR_IR_LOWER_IMPL_H
+
+#include "ir/schedule/schedule.h"
+
+#include "ir/tile/tile_impl.h"
+#include "runtime/kernel_util.h"
+
+typedef struct Lower {
+    const Graph *body;
+    const Region *r;
+    const Schedule *s;
+    const StrideClass *stride;
+    const LowerProduct *product;        /* of the last operand; NULL: that is loaded like any other */
+    TileKernel *k;
+    TileBuilder b;
+    TileRef row0, zero, col;    /* where the group's rows and the piece begin */
+    TileRef step, end;          /* n, and the size of the inner axis */
+    TileRef from, to;           /* of the inner axis: all of it, or this group's part */
+    TileRef count;              /* elements of the piece that there are */
+    TileRef *view;              /* by operand, then result */
+    const StrideClass *counts;  /* of the region's counters */
+    TileRef *row;               /* value -> tile [m, 1] (or [1, 1], or a scalar) of values that no pass changes */
+    TileRef *piece;             /* value -> tile of this pass's piece */
+    TileRef *kept;              /* value -> buffer that an earlier pass filled */
+    TileRef part;               /* this group's number among those of its rows */
+    bool *keep;                 /* value -> does its first pass keep it? */
+    bool *steady;               /* value -> is it the same along a row? */
+    int pass;
+    bool ok;
+} Lower;
+
+static inline TileRef none(void) { return (TileRef){NULL, 0}; }
+
+static inline TileRef add(Lower *l, TileOp op, const TAttr *a, const TileRef *in, int nin)
+{
+    TileNode *n = l->ok ? tile_add(&l->b, op, a, in, nin) : NULL;
+
+    l->ok &= n != NULL;
+    return (TileRef){n, 0};
+}
+
+static inline TileRef add2(Lower *l, TileOp op, TileRef a, TileRef b) { return add(l, op, NULL, (TileRef[]){a, b}, 2); }
+
+static inline TileRef index_of(Lower *l, int64_t i)
+{
+    TAttr a = tattr_none;
+
+    a.i = i;
+    return add(l, TOP_index, &a, NULL, 0);
+}
+
+static inline bool is_reduce_node(const Node *n) { return n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE; }
+
+static inline DType reduce_accum(const Node *n)
+{
+    return n->op == OP_any || n->op == OP_all ? DT_bool
+           : n->op == OP_max || n->op == OP_min ? (DType)gvalue_type(n->in[0])->dtype
+           : accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);
+}
+
+/* ---- lower_parts.c ---- */
+void lower_part_views(Lower *l);
+void lower_store_part(Lower *l, int i, TileRef x);
+/* What `count` parts of sum i from the first on come to, as a tile of one row; those that are not there are identities. */
+TileRef lower_join_parts(Lower *l, int i, const Node *sum, int first, int count);
+
+#endif
