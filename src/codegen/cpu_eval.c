@@ -533,6 +533,18 @@ static bool same_spot(const Spot *a, const Spot *b, int rank)
     return a->strip == b->strip;
 }
 
+/* Of a buffer whose rows have room: element by element, because a row may begin anywhere. */
+static LLVMValueRef load_pitched(CpuCode *e, TileRef v, const Spot *p, int stride)
+{
+    const Val *x = cpu_val(e, v);
+    DType lane = lane_dtype((DType)tile_type(v)->dtype);
+    LLVMValueRef at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->at[0], cpu_number(e, x->pitch)), p->at[1]);
+
+    if (!stride)
+        return lane_splat(e->u, lanes_load(e->u, lane, x->x, at, 1), e->width);
+    return lanes_load_strided(e->u, lane, x->x, at, cpu_number(e, p->strip == 0 ? x->pitch : 1), e->width);
+}
+
 static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
 {
     const TileNode *n = v.node;
@@ -552,8 +564,10 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
     }
     if (cpu_val(e, v)->x) {
         LLVMValueRef at = cpu_flat(e, t, p, &stride);
-        if (cpu_val(e, v)->pitch)
-            at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->at[0], cpu_number(e, cpu_val(e, v)->pitch)), p->at[1]);
+        if (cpu_val(e, v)->pitch) {
+            y.lane = load_pitched(e, v, p, stride);
+            return y;
+        }
         y.lane = cpu_load_flat(e, (DType)t->dtype, cpu_val(e, v)->x, at, stride);
         return y;
     }

@@ -269,8 +269,11 @@ static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMV
     cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
 }
 
-/* One row for all of them: it lies in shared memory for the group. */
-static bool is_same_row(const TileNode *n) { return tile_type(n->in[0])->stride[0] == 0; }
+/* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
+static bool is_same_row(const CpuCode *e, const TileNode *n)
+{
+    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || element_bytes(memory_dtype(n)) < 4);
+}
 
 typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
 
@@ -315,7 +318,7 @@ static void load_all(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *nea
     for (int far = 1; far >= 0; far--)
         for (int i = 0; i < c->nodes.n; i++) {
             const TileNode *n = c->nodes.at[i];
-            if (n->op != TOP_load || !goes_by_vectors(e, n) || is_same_row(n) == far)
+            if (n->op != TOP_load || !goes_by_vectors(e, n) || is_same_row(e, n) == far)
                 continue;
             if (far)
                 load_vectors(e, n, p, x[i]);
