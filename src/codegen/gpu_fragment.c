@@ -397,7 +397,7 @@ void gpu_fragment_raw(CpuCode *e, TileRef v, const Fragment *f, LLVMValueRef *x)
         enter_register(e, f, i);
         x[i] = cpu_raw(e, v, &e->spot);
     }
-    leave_registers(e);
+    gpu_leave_registers(e);
 }
 
 static void store_registers(CpuCode *e, TileRef v, LLVMValueRef to)

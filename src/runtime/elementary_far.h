@@ -42,26 +42,32 @@ static inline double far_rest(float a, uint64_t *quarter)
     return ((double)(int64_t)whole * 0x1p-64 + (double)(int64_t)(low << 2 >> 1) * 0x1p-127) * M_PI_2;
 }
 
-/* sin(|a| + turns pi/2), its sign flipped where `sign` is the sign bit; of NaN and infinity NaN. */
-static inline float far_turned(float a, uint64_t turns, uint32_t sign)
+/* sin and cos of the rest, and the quarter. */
+typedef struct { double sin, cos; uint64_t quarter; } FarTurn;
+
+static inline FarTurn far_turn(float a)
 {
     uint64_t quarter;
-    PairF64 r = {far_rest(a, &quarter), 0}, s = f64_sin_small(r), c = f64_cos_small(r);
-    double y = (quarter + turns) & 1 ? f64_rounded(c) : f64_rounded(s);
-    float f = (float)d_of(d_bits(y) ^ ((quarter + turns) & 2) << 62);
+    PairF64 r = {far_rest(a, &quarter), 0};
+
+    return (FarTurn){f64_rounded(f64_sin_small(r)), f64_rounded(f64_cos_small(r)), quarter};
+}
+
+/* sin(|a| + turns pi/2), its sign flipped where `sign` is the sign bit; of NaN and infinity NaN. */
+static inline float far_turned(float a, FarTurn t, uint64_t turns, uint32_t sign)
+{
+    double y = (t.quarter + turns) & 1 ? t.cos : t.sin;
+    float f = (float)d_of(d_bits(y) ^ ((t.quarter + turns) & 2) << 62);
 
     return f32_fabs(a) < INFINITY ? f_of(f_bits(f) ^ sign) : NAN;
 }
 
-static inline float f32_far_sin(float a) { return far_turned(a, 0, f_bits(a) & 0x80000000); }
-static inline float f32_far_cos(float a) { return far_turned(a, 1, 0); }
+static inline float f32_far_sin(float a, FarTurn t) { return far_turned(a, t, 0, f_bits(a) & 0x80000000); }
+static inline float f32_far_cos(float a, FarTurn t) { return far_turned(a, t, 1, 0); }
 
-static inline float f32_far_tan(float a)
+static inline float f32_far_tan(float a, FarTurn t)
 {
-    uint64_t quarter;
-    PairF64 r = {far_rest(a, &quarter), 0}, s = f64_sin_small(r), c = f64_cos_small(r);
-    double up = quarter & 1 ? -f64_rounded(c) : f64_rounded(s), down = quarter & 1 ? f64_rounded(s) : f64_rounded(c);
-    float f = (float)(up / down);
+    float f = (float)((t.quarter & 1 ? -t.cos : t.sin) / (t.quarter & 1 ? t.sin : t.cos));
 
     return f32_fabs(a) < INFINITY ? f_of(f_bits(f) ^ (f_bits(a) & 0x80000000)) : NAN;
 }

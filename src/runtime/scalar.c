@@ -4,9 +4,12 @@
  */
 #include "runtime/scalar.h"
 
-float far_sin(float a) { return f32_far_sin(a); }
-float far_cos(float a) { return f32_far_cos(a); }
-float far_tan(float a) { return f32_far_tan(a); }
+/* Once, as few call it. */
+static __attribute__((noinline)) FarTurn turn(float a) { return far_turn(a); }
+
+float far_sin(float a) { return f32_far_sin(a, turn(a)); }
+float far_cos(float a) { return f32_far_cos(a, turn(a)); }
+float far_tan(float a) { return f32_far_tan(a, turn(a)); }
 float f32_erfinv(float a) { return (float)f64_erfinv((double)a); }
 float f32_lgamma(float a) { return (float)f64_lgamma((double)a); }
 float f32_digamma(float a) { return (float)f64_digamma((double)a); }
