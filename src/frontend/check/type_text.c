@@ -135,8 +135,10 @@ const char *shape_known(const Type *t)
 
 Dim ttype_count(const TType *t)
 {
-    Dim n = t->rank == RANK_UNKNOWN ? DIM_BAD : 1;
+    Dim n = 1;
 
+    if (t->rank == RANK_UNKNOWN)
+        return DIM_BAD;
     for (int i = 0; i < t->rank; i++)
         n = dim_mul(n, t->shape[i]);
     return n;
