@@ -106,6 +106,8 @@ int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char
 int bundle_read_far(struct tsr_bundle *b, const BundleFiles *files, int sm, StrBuf *err);
 int bundle_wait(struct tsr_bundle *b, StrBuf *err);     /* until its GPU is done with all that it was given: did it go well? */
 void bundle_leave_device(struct tsr_bundle *b);
+/* Say why, return the status. */
+int bundle_refuse(StrBuf *err, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int bundle_fault(int status, StrBuf *err);              /* a GPU's fault (runtime/cuda.h) as an error: TSR_MEMORY, or this one */
 /* Kinds of code that a kernel may have: for sm_80 and all later chips, for sm_90a, for the driver of the tests. */
 enum { GPU_MACHINES = 3 };

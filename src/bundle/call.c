@@ -19,8 +19,7 @@
 
 enum { FEW = 16, FOREVER = 1 << 30, FEW_BYTES = 1 << 16 };
 
-static int refuse(StrBuf *err, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static int refuse(StrBuf *err, int status, const char *fmt, ...)
+int bundle_refuse(StrBuf *err, int status, const char *fmt, ...)
 {
     va_list ap;
 
@@ -63,15 +62,15 @@ static int check_array(const tsr_array *a, const char *what, bool *rows, StrBuf 
     int64_t n = 0;
 
     if (a->dtype < 0 || a->dtype >= DT_COUNT)
-        return refuse(err, TSR_DTYPE, "%s: %d is not a dtype", what, a->dtype);
+        return bundle_refuse(err, TSR_DTYPE, "%s: %d is not a dtype", what, a->dtype);
     if (a->rank < 0 || a->rank > TSR_AXES)
-        return refuse(err, TSR_RANK, "%s: %d axes; there are at most %d", what, a->rank, TSR_AXES);
+        return bundle_refuse(err, TSR_RANK, "%s: %d axes; there are at most %d", what, a->rank, TSR_AXES);
     if (!sound(a, dtype_info[a->dtype].sbits, rows))
-        return refuse(err, TSR_ARGUMENT, "%s: its sizes or strides are negative or too large", what);
+        return bundle_refuse(err, TSR_ARGUMENT, "%s: its sizes or strides are negative or too large", what);
     if (!a->data && shape_elements(a->rank, a->shape, &n) && n)
-        return refuse(err, TSR_ARGUMENT, "%s: data is NULL", what);
+        return bundle_refuse(err, TSR_ARGUMENT, "%s: data is NULL", what);
     if (!*rows && dtype_info[a->dtype].sbits < 8)
-        return refuse(err, TSR_ARGUMENT, "%s: packed elements lie row by row", what);
+        return bundle_refuse(err, TSR_ARGUMENT, "%s: packed elements lie row by row", what);
     return TSR_OK;
 }
 
@@ -144,7 +143,7 @@ int bundle_borrow(const tsr_array *a, const char *what, Borrowed *out, StrBuf *e
         out->t = gathered(a);
     if (out->t && odd_bools(out->t))
         out->t = plain_bools(out->t);
-    return out->t ? TSR_OK : refuse(err, TSR_MEMORY, "%s: not enough memory", what);
+    return out->t ? TSR_OK : bundle_refuse(err, TSR_MEMORY, "%s: not enough memory", what);
 }
 
 /* Why the array is not for the tensor, which messages call `what`; TSR_OK: it is. */
@@ -156,17 +155,17 @@ static int check_result(const Tensor *t, const tsr_array *out, const char *what,
     if (bad)
         return bad;
     if (out->dtype != t->dtype)
-        return refuse(err, TSR_RESULT, "%s is %s, the array for it %s", what, dtype_info[t->dtype].name, dtype_info[out->dtype].name);
+        return bundle_refuse(err, TSR_RESULT, "%s is %s, the array for it %s", what, dtype_info[t->dtype].name, dtype_info[out->dtype].name);
     if (out->rank != t->rank)
-        return refuse(err, TSR_RESULT, "%s has %d axes, the array for it %d", what, t->rank, out->rank);
+        return bundle_refuse(err, TSR_RESULT, "%s has %d axes, the array for it %d", what, t->rank, out->rank);
     for (int i = 0; i < t->rank; i++) {
         if (out->shape[i] != t->shape[i])
-            return refuse(err, TSR_RESULT, "%s has size %lld at axis %d, the array for it %lld", what, (long long)t->shape[i], i,
+            return bundle_refuse(err, TSR_RESULT, "%s has size %lld at axis %d, the array for it %lld", what, (long long)t->shape[i], i,
                           (long long)out->shape[i]);
         if (out->shape[i] > 1 && !out->stride[i])
-            return refuse(err, TSR_RESULT, "%s: the array for it has stride 0 at axis %d, so that elements lie on each other", what, i);
+            return bundle_refuse(err, TSR_RESULT, "%s: the array for it has stride 0 at axis %d, so that elements lie on each other", what, i);
     }
-    return aligned(out) ? TSR_OK : refuse(err, TSR_RESULT, "%s: the array for it is not aligned to its elements", what);
+    return aligned(out) ? TSR_OK : bundle_refuse(err, TSR_RESULT, "%s: the array for it is not aligned to its elements", what);
 }
 
 /* Can *t be given? Where the caller brings no memory it becomes memory that nobody else has. */
@@ -179,7 +178,7 @@ static int prepare(Tensor **t, const char *what, const tsr_array *out, StrBuf *e
     if (bad || (out->data && !packed) || ((*t)->contiguous && (*t)->refs == 1 && (*t)->store->refs == 1))
         return bad;
     if (!(c = tensor_copy(*t)))
-        return refuse(err, TSR_MEMORY, "%s: not enough memory", what);
+        return bundle_refuse(err, TSR_MEMORY, "%s: not enough memory", what);
     tensor_unref(*t);
     *t = c;
     return TSR_OK;
@@ -229,7 +228,7 @@ int bundle_give(Tensor *t, const char *what, tsr_array *out, StrBuf *err)
 /* A parameter's axis in the words of the signature: "x: axis 1 has size 5, expected 784". */
 static int misfit(StrBuf *err, const char *name, int axis, Dim want, int64_t expected, int64_t have)
 {
-    refuse(err, TSR_SIZE, "%s: axis %d has size %lld, expected ", name, axis, (long long)have);
+    bundle_refuse(err, TSR_SIZE, "%s: axis %d has size %lld, expected ", name, axis, (long long)have);
     dim_print(want, err);
     if (!dim_is_const(want))
         sb_printf(err, " = %lld", (long long)expected);
@@ -277,9 +276,9 @@ static int unserved(const struct tsr_function *f, Tensor *const *x, StrBuf *err)
 static int check_kind(const struct tsr_function *f, int i, const TType *want, const Tensor *t, StrBuf *err)
 {
     if (t->dtype != want->dtype)
-        return refuse(err, TSR_DTYPE, "%s is %s, expected %s", f->input.at[i], dtype_info[t->dtype].name, dtype_info[want->dtype].name);
+        return bundle_refuse(err, TSR_DTYPE, "%s is %s, expected %s", f->input.at[i], dtype_info[t->dtype].name, dtype_info[want->dtype].name);
     if (t->rank != want->rank)
-        return refuse(err, TSR_RANK, "%s has %d axes, expected %d", f->input.at[i], t->rank, want->rank);
+        return bundle_refuse(err, TSR_RANK, "%s has %d axes, expected %d", f->input.at[i], t->rank, want->rank);
     return TSR_OK;
 }
 
@@ -335,7 +334,7 @@ static int borrow_all(Call *c, const tsr_array *in, StrBuf *err)
         if (bad || (bad = check_kind(c->f, i, want, c->in[i].t, err)))
             return bad;
         if (c->f->bundle->device && !send(&c->in[i].t, c->f->bundle->device))
-            return fault_kept ? bundle_fault(TSR_GPU, err) : refuse(err, TSR_MEMORY, "%s: not enough memory", c->f->input.at[i]);
+            return fault_kept ? bundle_fault(TSR_GPU, err) : bundle_refuse(err, TSR_MEMORY, "%s: not enough memory", c->f->input.at[i]);
         c->in[i].t->weak = want->weak;
         c->in[i].t->policy = want->policy;
     }
@@ -401,15 +400,15 @@ static int run_here(Call *c, StrBuf *err)
     if (c->form->random) {
         tensor_unref(c->key);
         if (!(c->key = trace_key(T)))
-            return refuse(err, TSR_MEMORY, "not enough memory");
+            return bundle_refuse(err, TSR_MEMORY, "not enough memory");
         c->x[c->form->ncaptures] = c->key;
     }
     if (graph_apply(T, c->form->graph, c->x, c->form->ncaptures + 1 + c->nin, c->y, &c->ny) && own_results(c))
         return TSR_OK;
     T->draws = draws;
     if (c->ny)
-        return refuse(err, TSR_MEMORY, "not enough memory for the results");
-    return refuse(err, status_of(T->error), "%s: %s", c->f->name, sb_str(&T->message));
+        return bundle_refuse(err, TSR_MEMORY, "not enough memory for the results");
+    return bundle_refuse(err, status_of(T->error), "%s: %s", c->f->name, sb_str(&T->message));
 }
 
 /* On the bundle's device, whose faults show before a result is given. */
@@ -479,7 +478,7 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
     Call c = {.f = f, .nin = nin, .in = few_in, .x = few_x, .y = few_y};
 
     if (nin != f->input.n || nout != f->noutputs)
-        return refuse(err, TSR_COUNT, "%s takes %d arrays and gives %d; the call has %d and %d", f->name, f->input.n, f->noutputs, nin, nout);
+        return bundle_refuse(err, TSR_COUNT, "%s takes %d arrays and gives %d; the call has %d and %d", f->name, f->input.n, f->noutputs, nin, nout);
     if (!f->bundle->device && quick_call(f, in, nin, out))
         return TSR_OK;
     c.in = nin <= FEW ? few_in : tsr_alloc(sizeof *c.in * (size_t)nin);
@@ -488,7 +487,7 @@ int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array 
     memset(c.in, 0, sizeof *c.in * (size_t)nin);
     memset(c.y, 0, sizeof *c.y * (size_t)most_y);
     c.key = trace_no_key();
-    bad = c.key ? borrow_all(&c, in, err) : refuse(err, TSR_MEMORY, "not enough memory");
+    bad = c.key ? borrow_all(&c, in, err) : bundle_refuse(err, TSR_MEMORY, "not enough memory");
     if (!bad)
         bad = choose_form(&c, err);
     if (!bad)

@@ -98,17 +98,6 @@ static bool choose(const StrBuf *file, int sm, FatbinEntry *out)
 
 /* ---- reading ---- */
 
-static int refuse(StrBuf *err, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static int refuse(StrBuf *err, int status, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    sb_vprintf(err, fmt, ap);
-    va_end(ap);
-    return status;
-}
-
 /* What launches of the entry's code have to know. */
 static bool read_frame(const Json *j, int row, const FatbinEntry *e, GpuFrame *out)
 {
@@ -128,10 +117,10 @@ static int read_fatbin(struct tsr_bundle *b, const BundleFiles *files, const Jso
     int bad = bundle_file(files, j, path, &file, err);
 
     if (!bad && !fatbin_check(sb_str(&file), file.n))
-        bad = refuse(err, TSR_CODE, "%s: it is no fat binary", path);
+        bad = bundle_refuse(err, TSR_CODE, "%s: it is no fat binary", path);
     if (!bad && choose(&file, sm, &e)) {
         if (!read_frame(j, row, &e, &frame)) {
-            bad = refuse(err, TSR_MANIFEST, "%s: the frame of a kernel for GPUs is missing or damaged", BUNDLE_MANIFEST);
+            bad = bundle_refuse(err, TSR_MANIFEST, "%s: the frame of a kernel for GPUs is missing or damaged", BUNDLE_MANIFEST);
         } else {
             BundleFar *f = tsr_calloc(sizeof *f);
             *f = (BundleFar){.refs = 1, .key = key, .code = {.frame = frame}};
@@ -151,7 +140,7 @@ static int read_row(struct tsr_bundle *b, const BundleFiles *files, const Json *
     Hash128 hash;
 
     if (!key || !path || !bundle_key_read(key, &hash))
-        bad = refuse(err, TSR_MANIFEST, "%s: a kernel for GPUs lacks its key or its file", BUNDLE_MANIFEST);
+        bad = bundle_refuse(err, TSR_MANIFEST, "%s: a kernel for GPUs lacks its key or its file", BUNDLE_MANIFEST);
     else
         bad = read_fatbin(b, files, j, row, path, hash, sm, err);
     tsr_free(key);
@@ -179,9 +168,9 @@ int bundle_read_far(struct tsr_bundle *b, const BundleFiles *files, int sm, StrB
     int bad = bundle_manifest(files, &text, &j, err), list = bad ? -1 : json_get(&j, 0, "gpu_kernels");
 
     if (!bad && list < 0)
-        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for GPUs: build it with --gpu=sm_%d", sm);
+        bad = bundle_refuse(err, TSR_NO_CODE, "the bundle has no code for GPUs: build it with --gpu=sm_%d", sm);
     else if (!bad && (b->made_for = made_for(&j, sm)) < 0)
-        bad = refuse(err, TSR_NO_CODE, "the bundle has no code for this GPU (sm_%d): build it with --gpu=native there", sm);
+        bad = bundle_refuse(err, TSR_NO_CODE, "the bundle has no code for this GPU (sm_%d): build it with --gpu=native there", sm);
     for (int k = 0, i = list + 1; !bad && k < json_count(&j, list); k++, i = json_next(&j, i))
         bad = read_row(b, files, &j, i, sm, err);
     json_done(&j);
@@ -221,7 +210,7 @@ int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char
 
     gpus_offer();
     if (!device_named(name, &device))
-        return refuse(err, TSR_DEVICE, "there is no device '%.40s' here: %s", name,
+        return bundle_refuse(err, TSR_DEVICE, "there is no device '%.40s' here: %s", name,
                       *cuda_reason() ? cuda_reason() : "devices are cpu, gpu:0, gpu:1, ...");
     if (device == b->device)
         return TSR_OK;

@@ -60,11 +60,12 @@ int64_t index_multiple(TileRef v, int depth)
         return n->attr->i == INT64_MIN ? 1 : llabs(n->attr->i);
     if (n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n == n->block->params.at[0] && depth < 8)
         return multiple_of_both(index_multiple(n->block->owner->in[0], depth + 1), index_multiple(n->block->owner->in[2], depth + 1));
-    if ((n->op != TOP_iadd && n->op != TOP_isub && n->op != TOP_imul) || depth >= 8)
-        return 1;
-    if (n->op == TOP_imul)
-        return multiple_of_product(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
-    return multiple_of_both(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
+    switch (depth < 8 ? n->op : TOP_size) {
+    case TOP_imul: return multiple_of_product(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
+    case TOP_iadd: case TOP_isub: case TOP_imin: case TOP_imax:
+        return multiple_of_both(index_multiple(n->in[0], depth + 1), index_multiple(n->in[1], depth + 1));
+    default: return 1;
+    }
 }
 
 /* ---- ranges ---- */

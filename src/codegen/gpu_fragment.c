@@ -156,12 +156,10 @@ Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
     int piece = number / 4, half = f->columns ? number / 2 % 2 : number % 2, down = f->columns ? piece / f->columns : number / 2;
     LLVMValueRef row = i32_number(e, down * f->high * PIECE_ROWS + 8 * half), column;
 
-    if (!f->columns) {
-        row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
-        return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), cpu_number(e, 0)}, .strip = -1};
-    }
-    column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
     row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
+    if (!f->columns)
+        return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), cpu_number(e, 0)}, .strip = -1};
+    column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
     column = sum3(e, LLVMBuildMul(b, LLVMBuildURem(b, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 2), ""), w.wide,
                   f->columns * PIECE_COLUMNS, column);
     return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};

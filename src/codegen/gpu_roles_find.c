@@ -9,6 +9,8 @@
  */
 #include "codegen/gpu_roles.h"
 
+#include "codegen/cpu_lane.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,32 +37,7 @@ static bool find_unit(Roles *r)
 
 /* ---- indices ---- */
 
-static int64_t common(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
-/* A number that divides an index; 0: any does. */
-static int64_t factor(const Roles *r, TileRef v)
-{
-    const TileNode *n = v.node;
-
-    if (n == r->loop->region[0]->params.at[0])
-        return common(factor(r, r->loop->in[0]), factor(r, r->loop->in[2]));
-    switch (n->op) {
-    case TOP_index: return n->attr->i;
-    case TOP_iadd: case TOP_isub: case TOP_imin: case TOP_imax: return common(factor(r, n->in[0]), factor(r, n->in[1]));
-    case TOP_imul: return (factor(r, n->in[0]) % BOX_MOST) * (factor(r, n->in[1]) % BOX_MOST) % BOX_MOST;
-    default: return 1;
-    }
-}
-
-static bool is_aligned(const Roles *r, TileRef v, int bytes) { return factor(r, v) * bytes % 16 == 0; }
+static bool is_aligned(TileRef v, int bytes) { return index_multiple(v, 0) % 16 * bytes % 16 == 0; }
 
 static bool is_integer(const TileNode *n)
 {
@@ -138,7 +115,7 @@ static bool find_operand(const CpuCode *e, Roles *r, int i)
     for (int k = 1; k < o->load->nin; k++)
         if (!roles_is_known(r, o->load->in[k].node))
             return false;
-    if (!is_aligned(r, o->load->in[o->load->nin - 1], r->bytes))
+    if (!is_aligned(o->load->in[o->load->nin - 1], r->bytes))
         return false;
     inner = (o->turned ? rows : steps) * r->bytes;
     o->span = inner % WIDE_BYTES == 0 ? WIDE_BYTES : inner;
@@ -165,7 +142,7 @@ static void find_stores(const CpuCode *e, Roles *r)
         bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && t->extent[1] == r->extent[1] && takes_last(e, n) &&
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
-                    is_aligned(r, n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0;
+                    is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0;
         for (int i = 1; fits && i <= rank; i++)
             fits = is_never_negative(n->in[i].node);
         if (fits && r->nstores < GPU_MAPS - 2) {

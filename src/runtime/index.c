@@ -267,11 +267,9 @@ KStatus kernel_index(KERNEL_ARGS)
     s = points_open(c, a, in, 1, in[0], &p);
     if (s == K_OK && !(out[0] = k_result(c, type)))
         s = K_NOMEM;
-    if (s == K_OK) {
+    if (s == K_OK && !gathered_far(out[0], in[0], &p)) {
         Gather g = {&p, in[0], out[0]};
-        if (gathered_far(out[0], in[0], &p))
-            ;
-        else if (is_packed((DType)in[0]->dtype))
+        if (is_packed((DType)in[0]->dtype))
             gather_part(0, p.count, &g);
         else if (p.block)
             pool_for(p.count, 32768 / (p.block + 1) + 1, gather_part, &g);

@@ -3,7 +3,6 @@
  */
 #include "ir/schedule/far_impl.h"
 
-#include "ir/schedule/far_impl.h"
 #include "ir/schedule/fused_impl.h"
 #include "ir/tile/tile_impl.h"
 
@@ -32,45 +31,60 @@ uint64_t far_key(const void *what, size_t n)
     return hash_bytes64(by, sizeof by) | 1;
 }
 
-FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild *build)
+FarKernel *far_known(uint64_t key)
 {
-    uint64_t key = far_key(what, n);
-    StrBuf err = {0};
     uintptr_t at;
-    FarKernel *f;
 
-    if (map_find(&kernels, key, &at))
-        return (FarKernel *)at;
-    f = tsr_calloc(sizeof *f);
-    f->tile = tile_kernel_new(sym(name));
-    TileBuilder b = {.k = f->tile, .at = &f->tile->body, .err = &err};
-    if (build(&b, what)) {
-        tile_fold(f->tile);
-        f->code = compiler->compile(f->tile, &err);
+    return map_find(&kernels, key, &at) ? (FarKernel *)at : NULL;
+}
+
+FarKernel *far_made(uint64_t key, TileKernel *tile)
+{
+    FarKernel *f = tsr_calloc(sizeof *f);
+    StrBuf err = {0};
+
+    f->tile = tile;
+    if (tile) {
+        tile_fold(tile);
+        f->code = compiler->compile(tile, &err);
     }
     sb_done(&err);
     map_set(&kernels, key, (uintptr_t)f);
     return f;
 }
 
+FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild *build)
+{
+    uint64_t key = far_key(what, n);
+    FarKernel *f = far_known(key);
+    StrBuf err = {0};
+    TileBuilder b;
+
+    if (f)
+        return f;
+    b = (TileBuilder){.k = tile_kernel_new(sym(name)), .err = &err};
+    b.at = &b.k->body;
+    if (!build(&b, what)) {
+        tile_kernel_free(b.k);
+        b.k = NULL;
+    }
+    sb_done(&err);
+    return far_made(key, b.k);
+}
+
 FarKernel *far_kernel(const char *text)
 {
     uint64_t key = far_key(text, strlen(text));
+    FarKernel *f = far_known(key);
     StrBuf err = {0};
-    uintptr_t at;
-    FarKernel *f;
+    TileKernel *tile;
 
-    if (map_find(&kernels, key, &at))
-        return (FarKernel *)at;
-    f = tsr_calloc(sizeof *f);
-    f->tile = tile_parse(text, strlen(text), &err);
-    if (!f->tile)
+    if (f)
+        return f;
+    if (!(tile = tile_parse(text, strlen(text), &err)))
         tsr_bug("a kernel for GPUs cannot be read: %s", sb_str(&err));
-    tile_fold(f->tile);
-    f->code = compiler->compile(f->tile, &err);
     sb_done(&err);
-    map_set(&kernels, key, (uintptr_t)f);
-    return f;
+    return far_made(key, tile);
 }
 
 /* ---- building ---- */

@@ -11,14 +11,9 @@
 #include "ir/schedule/fused_impl.h"
 #include "ir/tile/tile_impl.h"
 
-#include "base/alloc.h"
-#include "base/map.h"
-
 #include <string.h>
 
 enum { COPIED = 16 };           /* bytes at whose multiples rows of results lie, as tensor copies want it */
-
-static Map kernels;             /* hash of a body and of what a product is of -> FarKernel *, to the end of the process */
 
 static TileRef block(TileBuilder *b, TileRef row, TileRef column, const void *st)
 {
@@ -30,27 +25,14 @@ static TileRef block(TileBuilder *b, TileRef row, TileRef column, const void *st
     return product_block(b, p, from, NULL, row, column);
 }
 
-static FarKernel *make(const Run *u, const StrideClass *lies, const ProductKind *p)
-{
-    FarKernel *f = tsr_calloc(sizeof *f);
-    Schedule s = {SCHEDULE_MAP, p->block[0], p->block[1], false};
-    LowerProduct product = {block, p};
-    StrBuf err = {0};
-
-    f->tile = schedule_lower(u->c->body, &u->c->r, &s, lies, &product, &err);
-    if (f->tile) {
-        tile_fold(f->tile);
-        f->code = fused_far->compiler->compile(f->tile, &err);
-    }
-    sb_done(&err);
-    return f;
-}
-
+/* By the body and what the product is of. */
 static FarKernel *kernel_of(const Run *u, const StrideClass *lies, const ProductKind *p)
 {
-    StrBuf all = {0};
+    Schedule s = {SCHEDULE_MAP, p->block[0], p->block[1], false};
+    LowerProduct product = {block, p};
+    StrBuf all = {0}, err = {0};
+    TileKernel *tile;
     uint64_t key;
-    uintptr_t at;
     FarKernel *f;
 
     sb_write(&all, (const char *)p, sizeof *p);
@@ -58,11 +40,11 @@ static FarKernel *kernel_of(const Run *u, const StrideClass *lies, const Product
     sb_write(&all, u->c->key.s, u->c->key.n);
     key = far_key(all.s, all.n);
     sb_done(&all);
-    if (map_find(&kernels, key, &at))
-        return (FarKernel *)at;
-    f = make(u, lies, p);
-    map_set(&kernels, key, (uintptr_t)f);
-    return f;
+    if ((f = far_known(key)))
+        return f;
+    tile = schedule_lower(u->c->body, &u->c->r, &s, lies, &product, &err);
+    sb_done(&err);
+    return far_made(key, tile);
 }
 
 typedef struct Round { const Run *u; const FarKernel *f; int64_t steps; TileArg factor[2]; int done; } Round;

@@ -17,6 +17,8 @@ FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild
 FarKernel *far_kernel(const char *text);                /* the same of a kernel's text */
 int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args);     /* as FarLaunch does */
 uint64_t far_key(const void *what, size_t n);           /* of what a kernel is for, and of who makes its code */
+FarKernel *far_known(uint64_t key);                     /* the kernel that was made under this key; NULL: none yet */
+FarKernel *far_made(uint64_t key, TileKernel *tile);    /* tile, which is taken, folded and compiled under the key; NULL: it cannot be made */
 
 char *far_address(Tensor *t, int device, bool write, bool fresh);      /* as FusedFar has it */
 
