@@ -294,6 +294,20 @@ static void check_bases(Res *R, AstClassDef *c)
                   "keep one base and hold the other objects as attributes");
 }
 
+/* Methods by which Python's descriptors answer for an attribute: here only property does, so that they would never run. */
+static void check_descriptor(Res *R, const AstClassDef *c)
+{
+    static const char *const methods[] = {"__get__", "__set__", "__delete__", "__set_name__"};
+
+    for (int i = 0; i < c->body.n; i++) {
+        const AstFunctionDef *f = AST_AS(c->body.at[i], FunctionDef);
+        for (size_t k = 0; f->ast.kind == AST_FunctionDef && f->name && k < sizeof methods / sizeof *methods; k++)
+            if (!strcmp(f->name->text, methods[k]))
+                diag_help(DIAG_AT(R->sink, E0210, f->ast.span, methods[k]),
+                          "a property computes and checks one attribute; __getattr__ and __setattr__ see all of an object's");
+    }
+}
+
 static void class_def(Res *R, AstClassDef *c)
 {
     Frame f = {0}, *outer_sig = R->sig;
@@ -311,6 +325,7 @@ static void class_def(Res *R, AstClassDef *c)
             visit(c->bases.at[i], R);
     R->sig = outer_sig;
     check_bases(R, c);
+    check_descriptor(R, c);
     if (c->name)
         c->bound = bound_name(R, c->name, c->ast.span);
     c->scope = scope_make(R, SCOPE_CLASS, (Ast *)c, c->name, R->frame->scope);

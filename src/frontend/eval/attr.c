@@ -649,16 +649,11 @@ static bool no_such(Interp *I, Value v, Sym name)
     return false;
 }
 
-static bool instance_del(Interp *I, Value v, Sym name)
+bool attr_delete_plain(Interp *I, Value v, Sym name)
 {
     InstanceObj *o = (InstanceObj *)v.o;
     Value p = class_find(o->cls, name, NULL), r;
 
-    if (!is_err(o->cls->dunder[D_delattr])) {
-        r = value_call(I, o->cls->dunder[D_delattr], (Value[]){v, vobj(sym_obj(name))}, 2);
-        value_unref(r);
-        return !is_err(r);
-    }
     if (p.tag == V_PROPERTY && !(p.o->flags & PROPERTY_CACHED)) {
         PropertyObj *prop = (PropertyObj *)p.o;
         if (is_err(prop->del)) {
@@ -670,6 +665,17 @@ static bool instance_del(Interp *I, Value v, Sym name)
         return !is_err(r);
     }
     return (o->attrs && dict_del_sym(o->attrs, name)) || no_such(I, v, name);
+}
+
+static bool instance_del(Interp *I, Value v, Sym name)
+{
+    Value own = ((InstanceObj *)v.o)->cls->dunder[D_delattr], r;
+
+    if (is_err(own))
+        return attr_delete_plain(I, v, name);
+    r = value_call(I, own, (Value[]){v, vobj(sym_obj(name))}, 2);
+    value_unref(r);
+    return !is_err(r);
 }
 
 bool value_delattr(Interp *I, Value v, Sym name)

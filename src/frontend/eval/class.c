@@ -616,6 +616,13 @@ static Value object_setattr(Interp *I, Value *a)
     return attr_store_plain(I, a[0], &c, value_ref(a[2])) ? VNONE : VERR;
 }
 
+static Value object_delattr(Interp *I, Value *a)
+{
+    bool ok = a[0].tag == V_INSTANCE ? attr_delete_plain(I, a[0], str_to_sym(as_str(a[1])))
+                                     : value_delattr(I, a[0], str_to_sym(as_str(a[1])));
+    return ok ? VNONE : VERR;
+}
+
 static Value object_getattribute(Interp *I, Value *a)
 {
     Sym name = str_to_sym(as_str(a[1]));
@@ -714,6 +721,7 @@ const NativeDef object_methods[] = {
     {"object", "__new__", object_new, "(cls, *args) -> Any", "a bare instance"},
     {"object", "__init__", object_init, "(self, *args) -> None", "does nothing"},
     {"object", "__setattr__", object_setattr, "(self, name: str, value: Any) -> None", "set an attribute"},
+    {"object", "__delattr__", object_delattr, "(self, name: str) -> None", "delete an attribute"},
     {"object", "__getattribute__", object_getattribute, "(self, name: str) -> Any", "get an attribute"},
     {"object", "__init_subclass__", object_init_subclass, "(self, **keywords) -> None", "does nothing"},
     {"object", "__eq__", object_eq, "(self, other: Any) -> bool", "identity"},

@@ -43,7 +43,7 @@ struct Interp {
     Value no_arguments, no_keywords;        /* the empty tuple and dict that natives with stars get, V_ERR until used */
     struct { const NativeType *type; ClassObj *cls; } object_class_at[64];   /* classes of native objects, by the type's address */
     ModuleObj *main;
-    struct Task *tasks;         /* event loop: async.c */
+    struct TaskLoop *tasks;     /* event loop: tasks.c; NULL until one is used */
     struct Ranks *ranks;        /* the innermost SPMD function under way: ranks.c; NULL: none */
     Trace trace;
     Value graph_passes;         /* the program's passes over graphs: called with each that is staged. V_ERR: none */
@@ -175,6 +175,7 @@ extern const NativeDef object_methods[], property_parts[];
 enum { PROPERTY_CACHED = 1 };   /* PropertyObj.obj.flags: what it computed stays in the instance */
 enum { NATIVE_METHOD = 1, NATIVE_UNWRAP = 2 };  /* NativeObj.obj.flags: found in a class it binds; self is the builtin inside */
 bool value_delattr(Interp *I, Value v, Sym name);
+bool attr_delete_plain(Interp *I, Value v, Sym name);                   /* of an instance, without __delattr__ */
 /* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */
 Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
 Value func_inspect(Interp *I, FuncObj *f, Sym name);             /* __code__, __annotations__; V_ERR: something else */
@@ -200,7 +201,7 @@ bool frame_cells(Frame *f);
 /* Run entry(arg) to its end on a new, large stack; false: there is none to be had. */
 bool run_on_large_stack(Interp *I, void (*entry)(void *arg), void *arg);
 
-/* ------------------------------------------------------------- gen.c, async.c */
+/* ------------------------------------------------------------- gen.c, async.c; tasks.h has what they wait for */
 
 Value gen_new(Interp *I, FuncObj *fn, Value *slot);             /* steals the slots */
 /* Run to the next yield. how: 0 send v, 1 throw v. V_ERR without pending: it returned, g->out has the value. */
@@ -214,7 +215,6 @@ bool gen_close(Interp *I, GenObj *g);
 bool gen_drivable(Interp *I, Value v);
 bool gen_drive(Interp *I, Value v, GiveFn give, void *taker);   /* to its end; false: stopped or pending */
 void gen_free(GenObj *g);
-Value async_run(Interp *I, Value coroutine);
 Value anext_value(Interp *I, Frame *f, Value ait);              /* V_ERR without pending: exhausted */
 
 /* ------------------------------------------------------------- except.c */

@@ -5,7 +5,7 @@
  * process's stack limit is.  The Interp owns all classes, modules and units;
  * ending it drops them and collects what is left in cycles.
  */
-#include "frontend/eval/eval.h"
+#include "frontend/eval/tasks.h"
 
 #include "frontend/prelude.h"
 
@@ -304,6 +304,8 @@ static void drop_values(Interp *I)
     obj_unref(I->main);
     obj_unref(I->modules);
     I->main = NULL;
+    loop_free(I->tasks);
+    I->tasks = NULL;
     heap_collect();             /* suspended generators end here, and that raises: the classes are still needed */
     heap_abandon(I);            /* as do those that only their own closures hold */
 }

@@ -10,6 +10,7 @@
  * unwound: their finally blocks run, and one exception leaves ranks_run.
  */
 #include "frontend/eval/ranks.h"
+#include "frontend/eval/tasks.h"
 
 #include "frontend/eval/eval.h"
 #include "ir/graph/collective.h"
@@ -28,7 +29,7 @@ typedef struct View {
     int depth, device;
     Value handling;
     ReadLog *reads;
-    struct Task *tasks;
+    struct TaskLoop *tasks;
     Trace trace;
 } View;
 
@@ -418,6 +419,7 @@ static bool rank_init(Ranks *s, int i, Tensor *key)
 
 static void rank_done(Rank *k)
 {
+    loop_free(k->view.tasks);
     tensor_unref(k->view.trace.key);
     sb_done(&k->view.trace.message);
     vec_free(&k->view.trace.temps);

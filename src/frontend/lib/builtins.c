@@ -336,17 +336,26 @@ static Value f_pow(Interp *I, Value *a)
     return pow_mod(I, a[0].i, a[1].i, a[2].i);
 }
 
+/* x.name(y) where x has such a method that knows y; V_ERR without pending: it has not. */
+static Value known_by(Interp *I, Value x, const char *name, Value y)
+{
+    Value m = x.tag == V_INSTANCE ? value_getattr_opt(I, x, sym(name)) : VERR, r;
+
+    if (is_err(m))
+        return VERR;
+    r = value_call(I, m, &y, 1);
+    value_unref(m);
+    return r.tag == V_NOTIMPL ? VERR : r;
+}
+
 static Value f_divmod(Interp *I, Value *a)
 {
-    Value m = value_getattr_opt(I, a[0], sym("__divmod__")), q, r;
+    Value q = known_by(I, a[0], "__divmod__", a[1]), r;
 
-    if (!is_err(m)) {
-        q = value_call(I, m, &a[1], 1);
-        value_unref(m);
+    if (is_err(q) && !exc_pending(I))
+        q = known_by(I, a[1], "__rdivmod__", a[0]);
+    if (!is_err(q) || exc_pending(I))
         return q;
-    }
-    if (exc_pending(I))
-        return VERR;
     if (a[0].tag == V_FLOAT || a[1].tag == V_FLOAT) {
         double y;
         if (value_as_float(I, a[1], &y) && y == 0)

@@ -28,15 +28,25 @@ typedef struct Reader {
 static Value fail(Reader *r, const char *what, const char *at)
 {
     int64_t line = 1, col = 1;
+    int64_t pos = utf8_count(r->s, (size_t)(at - r->s));
     const char *q = r->s;
+    Value error, text = str_c(what);
 
     while (q < at) {
         uint32_t c = utf8_next(&q);
         col = c == '\n' ? 1 : col + 1;
         line += c == '\n';
     }
-    return raise(r->I, EXC_JSONDecodeError, "%s: line %" PRId64 " column %" PRId64 " (char %" PRId64 ")", what, line, col,
-                 utf8_count(r->s, (size_t)(at - r->s)));
+    raise(r->I, EXC_JSONDecodeError, "%s: line %" PRId64 " column %" PRId64 " (char %" PRId64 ")", what, line, col, pos);
+    error = exc_take(r->I);
+    value_setattr(r->I, error, sym("msg"), text);
+    value_setattr(r->I, error, sym("pos"), vint(pos));
+    value_setattr(r->I, error, sym("lineno"), vint(line));
+    value_setattr(r->I, error, sym("colno"), vint(col));
+    raise_value(r->I, error);
+    value_unref(error);
+    value_unref(text);
+    return VERR;
 }
 
 static void skip_space(Reader *r)

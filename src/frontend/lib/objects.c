@@ -161,8 +161,8 @@ static bool add_module_names(Interp *I, SetObj *out, ModuleObj *m)
     return ok;
 }
 
-/* Names of the attributes of an object, its class and its bases, sorted. */
-static Value f_dir(Interp *I, Value *a)
+/* Names of the attributes of an object, its class and its bases; V_ERR: pending. */
+static Value attribute_names(Interp *I, Value *a)
 {
     Value names = set_new(), cls = a[0].tag == V_CLASS ? value_ref(a[0]) : value_type(I, a[0]), list = VERR;
     bool ok = !is_err(cls);
@@ -177,6 +177,24 @@ static Value f_dir(Interp *I, Value *a)
         list = value_to_list(I, names);
     value_unref(cls);
     value_unref(names);
+    return list;
+}
+
+/* dir(x): those names, or what its __dir__ gives, sorted. */
+static Value f_dir(Interp *I, Value *a)
+{
+    Value own = a[0].tag == V_INSTANCE ? value_getattr_opt(I, a[0], sym("__dir__")) : VERR, list, names;
+
+    if (exc_pending(I))
+        return VERR;
+    if (is_err(own)) {
+        list = attribute_names(I, a);
+    } else {
+        names = value_call(I, own, NULL, 0);
+        list = is_err(names) ? VERR : value_to_list(I, names);
+        value_unref(names);
+        value_unref(own);
+    }
     if (!is_err(list) && !list_sort(I, as_list(list), VNONE, false)) {
         value_unref(list);
         return VERR;
