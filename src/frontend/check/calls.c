@@ -168,6 +168,8 @@ static const Type *default_type(Check *C, Fn *f, Ast *dflt)
 /* A container that the callee may change in place is no longer known, to either side. */
 static const Type *argument_type(Check *C, const Fn *f, const AstParam *p, const CallArg *a)
 {
+    if (!f->around->home->library && a->type && a->type->kind == TY_FLOAT)
+        return type_of_kind(TY_FLOAT);                      /* only the library's checks of its arguments ask which */
     if (!type_is_container(a->type) || !is_mutated(f->around->home, p->name))
         return a->type;
     if (a->node)

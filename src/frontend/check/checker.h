@@ -281,6 +281,7 @@ typedef enum {
     TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
     TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
     TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
+    TRANSFORM_COND, TRANSFORM_WHILE,    /* of several functions: called at once */
     TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
     TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
     TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
@@ -319,6 +320,8 @@ void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);  
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right);    /* E0913: <, >=, in ... */
 void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
+void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node);                     /* E0915: dict[key], whose keys are known */
+void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
 void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place);          /* E0915: t[index] = ... */
 
 /* transforms.c */
@@ -326,6 +329,9 @@ void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place
 bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out);
 const Type *type_staged(const Type *t);
 const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);       /* t(a...) for a TY_TRANSFORM */
+/* transform_flow.c: of that many arguments or more, all by position */
+const Type *transform_cond(Check *C, const CallArgs *a, Ast *node);
+const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
 /* scan(f, init, xs): (carry, stacked results). */
 const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node);
 

@@ -544,7 +544,7 @@ static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh
             return NULL;
         if (a->at[k].name)
             m[n++] = type_lazy(c, a->at[k].name);           /* no argument is of that type: C("a", 1) is not C(a=1) */
-        m[n++] = a->at[k].type ? a->at[k].type : T_ANY;
+        m[n++] = !a->at[k].type ? T_ANY : c->home->library ? a->at[k].type : type_any_float(a->at[k].type);
     }
     key = type_tuple(m, n);
     if (key->n != n)                                        /* too large to tell calls apart by */

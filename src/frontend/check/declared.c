@@ -310,6 +310,22 @@ static void check_settled(Effects *E)
             DIAG_AT(E->sink, E0514, E->own.at[i]->declared_at->span, effects_callee(E, fn_name(E->own.at[i])));
 }
 
+/* What a decorator below the declaration makes of f is what the declaration speaks of. */
+static void check_decorators(EffWalk *w)
+{
+    AstSeq list = w->fn->node->kind == AST_FunctionDef ? AST_AS(w->fn->node, FunctionDef)->decorators : (AstSeq){0};
+    bool below = false;
+
+    for (int i = 0; w->fn->declared_at && i < list.n; i++) {
+        Things d = below ? things_of(w->E, w->fn->scope->parent, list.at[i]) : (Things){.n = 0};
+        for (int k = 0; k < d.n; k++)
+            if (d.at[k].kind == THING_FN && !((const EffFn *)d.at[k].p)->owner)
+                for (const Given *g = ((const EffFn *)d.at[k].p)->returns; g; g = g->next)
+                    effects_passed(w, g->scope, g->value, list.at[i]->span);
+        below |= list.at[i] == w->fn->declared_at;
+    }
+}
+
 void declared_check(Effects *E)
 {
     EffWalk module = {.E = E, .found = found};
@@ -318,8 +334,10 @@ void declared_check(Effects *E)
     check_settled(E);
     for (int i = 0; i < E->own.n; i++) {
         EffWalk w = {.E = E, .fn = E->own.at[i], .found = found};
-        if (w.fn->scope)
+        if (w.fn->scope) {
             effects_walk(&w);
+            check_decorators(&w);
+        }
         check_stateful(E, E->own.at[i]);
     }
 }

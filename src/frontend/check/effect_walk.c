@@ -708,6 +708,16 @@ void effects_walk(EffWalk *w)
         walk_each(w, AST_AS(w->fn->node, FunctionDef)->body);
 }
 
+void effects_passed(EffWalk *w, Scope *scope, Ast *value, Span span)
+{
+    AstCall c = {.ast = {.kind = AST_Call, .span = span}, .func = value};
+    Scope *was = w->scope;
+
+    w->scope = scope;
+    passed(w, value, &c, "", NULL);
+    w->scope = was;
+}
+
 uint8_t effects_of_call(Effects *E, Scope *scope, AstCall *c)
 {
     EffFn none = {.scope = scope, .walk = 1};

@@ -167,6 +167,8 @@ struct EffWalk {
 
 /* Walk one function's body, or the module's statements, handing over each source in order. */
 void effects_walk(EffWalk *w);
+/* As if the functions that an expression may be were called at `span`. */
+void effects_passed(EffWalk *w, Scope *scope, Ast *value, Span span);
 /* The bits that a caller sees: what is declared, else what was inferred. */
 uint8_t effects_seen(const EffFn *f);
 /* The bits of calling the things that an expression may be, as at the call `c`. */

@@ -223,7 +223,7 @@ static const Type *number_binary(int op, const Type *a, const Type *b)
     if (op == AOP_POW && k == TY_INT)
         return int_power(a, b);
     if (op == AOP_POW && a->kind == TY_FLOAT && b->kind == TY_INT)
-        return a;
+        return type_of_kind(TY_FLOAT);
     if (op == AOP_POW && k == TY_FLOAT)
         return float_power(a);
     if (k == TY_COMPLEX || k == TY_FLOAT)
@@ -298,6 +298,7 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
 static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 {
     const Type *t = expr(C, e);
+    double number;
 
     if (op == AOP_NOT)
         truth_judged(C, e);
@@ -309,6 +310,8 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
         return op == AOP_POS ? t : tensor_unary(C, op == AOP_NEG ? OP_neg : OP_bitnot, t, node);
     if (t->kind == TY_INT && op == AOP_NEG)
         return type_int(t->value == DIM_BAD ? DIM_BAD : dim_sub(0, t->value));
+    if (op == AOP_NEG && t->kind == TY_FLOAT && type_float_value(t, &number))
+        return type_float(-number);
     return t->kind == TY_FLOAT || (t->kind == TY_INT && op == AOP_POS) ? t : t->kind == TY_INT ? type_int(DIM_BAD) : T_ANY;
 }
 
@@ -521,8 +524,12 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if (type_is_any(t))
         return T_ANY;
     host_subscripted(C, t, i, AST_IS(node, Subscript) ? AST_AS(node, Subscript)->value : node, node);
-    if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text)
-        return type_dict_get(t, i->text) ? type_dict_get(t, i->text) : T_ANY;
+    if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text) {
+        const Type *value = type_dict_get(t, i->text);
+        if (!value)
+            host_key_missing(C, t, i->text, node);
+        return value ? value : T_ANY;
+    }
     if (t->kind == TY_DICT)
         return type_settle(t)->item[1];
     if (t->kind == TY_RANGE)
@@ -544,8 +551,11 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     }
     if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
         dim_const_value(i->value, &k)) {
-        k = k < 0 ? k + t->n : k;
-        return k >= 0 && k < t->n ? t->item[k] : T_ANY;
+        if (k < -t->n || k >= t->n) {
+            host_out_of_range(C, t, k, node);
+            return T_ANY;
+        }
+        return t->item[k < 0 ? k + t->n : k];
     }
     return t->kind == TY_LIST || t->kind == TY_TUPLE ? element_of(t) : T_ANY;
 }
@@ -591,7 +601,7 @@ static const Type *expr_of(Check *C, Ast *e)
     switch (e->kind) {
     case AST_Name: return name_type(C, AST_AS(e, Name));
     case AST_Int: return type_int(dim_const(AST_AS(e, Int)->value));
-    case AST_Float: return type_of_kind(TY_FLOAT);
+    case AST_Float: return type_float(AST_AS(e, Float)->value);
     case AST_Imag: return type_of_kind(TY_COMPLEX);
     case AST_Str: return type_str(AST_AS(e, Str)->value.n < 200 ? sym_n(AST_AS(e, Str)->value.s, AST_AS(e, Str)->value.n) : NULL);
     case AST_Bytes: return type_of_kind(TY_BYTES);

@@ -6,6 +6,7 @@
  * one), so it is only judged beside what no tensor goes with either.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/foreign.h"
 
 #include <string.h>
 
@@ -162,6 +163,48 @@ void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, As
                      : "a sequence is indexed by an int or a slice");
         origin_of(C, d, value, DIM_BAD);
     }
+}
+
+typedef struct { const Type *dict; int i; } Keys;
+
+static const char *next_key(void *state)
+{
+    Keys *k = state;
+
+    k->i += 2;
+    return k->i <= k->dict->n ? k->dict->item[k->i - 2]->text->text : NULL;
+}
+
+void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node)
+{
+    Keys all = {dict, 0};
+    const char *near = closest_name(key->text, next_key, &all);
+    StrBuf by = {0}, keys = {0};
+    Diag *d;
+
+    sb_printf(&by, "by \"%s\": it has no such key", key->text);
+    d = REPORT(C, E0915, node->span, "dict", sb_str(&by));
+    for (int i = 0; i < dict->n && i < 16; i += 2)
+        sb_printf(&keys, "%s\"%s\"", i ? ", " : "", dict->item[i]->text->text);
+    diag_note(d, "its keys are %s%s", sb_str(&keys), dict->n > 16 ? ", ..." : "");
+    if (near)
+        diag_guess(d, span_quoted(AST_AS(node, Subscript)->index->span), key->text, near);
+    else
+        diag_help(d, "d.get(key, default) gives a default where there is none");
+    sb_done(&by);
+    sb_done(&keys);
+}
+
+void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node)
+{
+    StrBuf by = {0};
+    Diag *d;
+
+    sb_printf(&by, "by %lld: it has %d element%s", (long long)k, t->n, t->n == 1 ? "" : "s");
+    d = REPORT(C, E0915, node->span, sort_text(t), sb_str(&by));
+    if (t->n)
+        diag_help(d, "indices go from %d to %d", -t->n, t->n - 1);
+    sb_done(&by);
 }
 
 void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place)

@@ -13,8 +13,11 @@
 static bool put_value(Check *C, Ast *e, bool quoted, StrBuf *out)
 {
     const Type *t = expr(C, e);
+    double number;
 
-    if (t->kind == TY_INT && t->value != DIM_BAD && !dim_is_open(t->value))
+    if (t->kind == TY_FLOAT && type_float_value(t, &number))
+        sb_printf(out, "%.6g%s", number, number == (double)(int)number ? ".0" : "");
+    else if (t->kind == TY_INT && t->value != DIM_BAD && !dim_is_open(t->value))
         dim_print(t->value, out);
     else if (t->kind == TY_STR && t->text)
         sb_printf(out, quoted ? "'%s'" : "%s", t->text->text);

@@ -144,17 +144,19 @@ static bool bound_of(const Ast *e, Dim missing, Dim *out)
     return true;
 }
 
-typedef struct { Dim lo, hi; bool known; } Extent;
+typedef struct { Dim lo, hi; int64_t step; bool known; } Extent;
 
-/* The part of an axis that an index takes; whole: nothing is left out. */
+/* The part of an axis that an index takes: every step-th from lo on, below hi (DIM_BAD: the end). */
 static Extent extent_of(const Ast *index)
 {
     const AstSlice *s = AST_AS(index, Slice);
-    Extent x = {0, DIM_BAD, false};
+    Extent x = {0, DIM_BAD, 1, false};
+    Dim step = 1;
 
     if (AST_IS(index, Slice)) {
         x.known = bound_of(s->lo, 0, &x.lo) && bound_of(s->hi, DIM_BAD, &x.hi) && dim_ge(x.lo, 0, NULL, NULL) == DIM_PROVED &&
-                  (x.hi == DIM_BAD || dim_ge(x.hi, 0, NULL, NULL) == DIM_PROVED);
+                  (x.hi == DIM_BAD || dim_ge(x.hi, 0, NULL, NULL) == DIM_PROVED) && bound_of(s->step, 1, &step) &&
+                  dim_const_value(step, &x.step) && x.step > 0;
     } else if (bound_of(index, DIM_BAD, &x.lo) && x.lo != DIM_BAD) {
         x.hi = dim_add(x.lo, 1);
         x.known = dim_ge(x.lo, 0, NULL, NULL) == DIM_PROVED;
@@ -162,11 +164,24 @@ static Extent extent_of(const Ast *index)
     return x;
 }
 
+/* x[::2] and x[1::2] have no element in common: steps with a common divisor that does not divide the distance. */
+static bool interleave(const Extent *a, const Extent *b)
+{
+    int64_t g = a->step, h = b->step;
+
+    while (h) {
+        int64_t r = g % h;
+        g = h;
+        h = r;
+    }
+    return g > 1 && dim_eq(dim_mod(dim_sub(a->lo, b->lo), g), 0, NULL, NULL) == DIM_REFUTED;
+}
+
 static bool apart(const Extent *a, const Extent *b)
 {
     if (!a->known || !b->known)
         return false;
-    return (a->hi != DIM_BAD && dim_ge(b->lo, a->hi, NULL, NULL) == DIM_PROVED) ||
+    return interleave(a, b) || (a->hi != DIM_BAD && dim_ge(b->lo, a->hi, NULL, NULL) == DIM_PROVED) ||
            (b->hi != DIM_BAD && dim_ge(a->lo, b->hi, NULL, NULL) == DIM_PROVED);
 }
 
@@ -188,7 +203,7 @@ static bool meet(const Ast *x, const Ast *y)
         Extent p = extent_of(s.at[i]), q = extent_of(t.at[i]);
         if (apart(&p, &q))
             return false;
-        if (!p.known || !q.known) {
+        if (!p.known || !q.known || ((p.step > 1 || q.step > 1) && dim_eq(p.lo, q.lo, NULL, NULL) != DIM_PROVED)) {
             if (!ast_equal(s.at[i], t.at[i]))
                 return false;
         } else if (p.hi != DIM_BAD && q.hi != DIM_BAD &&            /* they overlap only when one starts inside the other */
@@ -376,6 +391,32 @@ static void check_annotation(Effects *E, const AstParam *p)
     sb_done(&b);
 }
 
+typedef struct { Effects *E; EffFn *f; const Local *local; uint32_t updates; int depth; } Updates;
+
+static bool count_update(Ast *n, void *state)
+{
+    Updates *u = state;
+    const Ast *t = AST_IS(n, AugAssign) ? AST_AS(n, AugAssign)->target : NULL;
+
+    if (!n || u->depth > DEPTH || n->kind == AST_FunctionDef || n->kind == AST_Lambda || n->kind == AST_ClassDef)
+        return true;
+    u->updates += AST_IS(t, Name) && things_local(u->E, u->f->scope, AST_AS(t, Name), NULL) == u->local;
+    u->depth++;
+    ast_walk(n, count_update, u);
+    u->depth--;
+    return true;
+}
+
+/* Is the name bound to something else, from there on a variable of its own? W += v is none: it changes the region. */
+static bool rebound(EffFn *f, const Local *l, Effects *E)
+{
+    Updates u = {E, f, l, 0, 0};
+
+    if (l->nbinds > 1)
+        ast_walk(f->node, count_update, &u);
+    return l->nbinds > 1 + u.updates;
+}
+
 static void check_fn(Effects *E, EffFn *f)
 {
     Body b = {.E = E, .fn = f, .scope = f->scope};
@@ -389,8 +430,8 @@ static void check_fn(Effects *E, EffFn *f)
         check_annotation(E, p);
         if (priv.kind == PRIV_NONE || b.n == REGIONS || !map_find(&f->scope->slot_of, (uintptr_t)p->name, &k) || !k)
             continue;
-        if (priv.kind == PRIV_READ && f->scope->locals.at[k - 1].nbinds > 1)
-            continue;                               /* rebound: from there on a variable of its own */
+        if (priv.kind == PRIV_READ && rebound(f, &f->scope->locals.at[k - 1], E))
+            continue;
         b.region[b.n++] = (Region){&f->scope->locals.at[k - 1], priv, p, false};
     }
     if (f->node->kind == AST_Lambda)

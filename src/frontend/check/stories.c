@@ -140,7 +140,7 @@ void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *
     StrBuf title = {0}, expected = {0}, received = {0}, why = {0}, trace = {0};
     Diag *d = C->last;
 
-    if (!d || d->code != E0301 || want->rank != got->rank || want->rank == RANK_UNKNOWN)
+    if (!d || d->code != E0301 || C->home->library || want->rank != got->rank || want->rank == RANK_UNKNOWN)
         return;
     if (AST_IS(p->annotation, Subscript))
         s.said = AST_IS(a->index, Tuple) ? AST_AS(a->index, Tuple)->elts : (AstSeq){&a->index, 1};

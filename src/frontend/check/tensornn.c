@@ -42,10 +42,10 @@ const Type *rule_one_hot(TCall *c)
     const CallArg *n = tcall_arg(c, 1, "num_classes", "n");
     TType r;
 
-    if (!ids || ids->rank == RANK_UNKNOWN || ids->rank > 15 || !n)
+    if (!ids || tcall_not_index(c, ids) || ids->rank == RANK_UNKNOWN || ids->rank > 15 || !n)
         return tensor_unknown();
     r = *ids;
-    r.dtype = DT_NONE;
+    r.dtype = DT_f32;
     r.policy = NULL;
     r.shape[r.rank++] = size_of_type(n->type);
     return type_tensor(&r);

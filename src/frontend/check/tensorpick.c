@@ -21,12 +21,26 @@ const Type *rule_by_name(TCall *c)
 
 /* ------------------------------------------------------------- picking and putting */
 
+/* PyTorch's gather(x, 1, index): the axis and the index have each other's place. */
+static bool axis_before_index(TCall *c)
+{
+    char text[64];
+
+    if (c->n < 3 || c->at[1].name || c->at[2].name || c->at[1].type->kind != TY_INT || c->at[2].type->kind != TY_TENSOR)
+        return false;
+    snprintf(text, sizeof text, "%s: the index comes second, the axis third", c->name);
+    diag_help(REPORT(c->C, E0306, c->node->span, text), "write %s(x, index, axis=1) for PyTorch's gather(x, 1, index)", c->name);
+    return true;
+}
+
 /* take_along: the index's shape, the tensor's dtype; both have the same axes. */
 const Type *rule_along(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0), *i = tcall_tensor(c, 1);
     char want[24], text[128];
 
+    if (axis_before_index(c))
+        return x ? tensor_of_dtype(x) : T_ANY;
     if (!x || !i || tcall_not_index(c, i))
         return x ? tensor_of_dtype(x) : T_ANY;
     if (x->rank == RANK_UNKNOWN || i->rank == RANK_UNKNOWN)

@@ -82,14 +82,14 @@ static Things aside(Look *L, Scope *scope, Ast *e)
     return t;
 }
 
-/* A def is itself, and what the program's own decorators make of it. */
+/* A def is itself, and what the program's own decorators make of it; those below what it declares are held to that (declared.c). */
 static void look_def(Look *L, Scope *scope, AstFunctionDef *def)
 {
     EffFn *f = map_get_ptr(&L->E->fn_of, def);
 
     if (f)
         put(L, (Thing){.kind = THING_FN, .p = f});
-    for (int i = 0; i < def->decorators.n; i++) {
+    for (int i = 0; i < def->decorators.n && !(f && f->declared_at == def->decorators.at[i]); i++) {
         Things d = aside(L, scope, def->decorators.at[i]);
         for (int k = 0; k < d.n; k++)
             if (d.at[k].kind == THING_FN && !((const EffFn *)d.at[k].p)->owner)

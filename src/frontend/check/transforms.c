@@ -14,15 +14,18 @@
 
 /*
  * value, from bit 0: 8 bits the Transform;
- *   grad: 8 bits argnum, 1 bit argnums was given, 1 bit has_aux
- *   vmap: 4 bits out axis, then 4 bits for each of 12 arguments' axes
+ *   grad: 8 bits argnum, 1 bit argnums was given, 1 bit has_aux; argnums of a tuple: 4 bits how many and one more, then 5 bits for each
+ *   vmap: 4 bits out axis, then 4 bits for each of 12 arguments' axes, then 4 bits how many there are and one more; 0: any number
+ * An axis from the end is below AXIS_UNKNOWN: 13 is -1, 12 is -2, and so on down to AXIS_FIRST.
  */
-enum { ARGNUM = 8, GIVEN = 16, AUX = 17, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12, AXIS_NONE = 15, AXIS_UNKNOWN = 14 };
+enum { ARGNUM = 8, GIVEN = 16, AUX = 17, ARGNUMS = 18, ARGNUMS_MAX = 8, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12, IN_COUNT = 60 };
+enum { AXIS_FIRST = 9, AXIS_UNKNOWN = 14, AXIS_NONE = 15 };
 
 static const struct { const char *name; Transform which; } makers[] = {
     {"grad", TRANSFORM_GRAD}, {"value_and_grad", TRANSFORM_VALUE_AND_GRAD}, {"vmap", TRANSFORM_VMAP}, {"scan", TRANSFORM_SCAN},
     {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED}, {"export", TRANSFORM_STAGED},
     {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME}, {"vjp", TRANSFORM_VJP}, {"jvp", TRANSFORM_JVP},
+    {"cond", TRANSFORM_COND}, {"while_loop", TRANSFORM_WHILE},
 };
 
 /* ------------------------------------------------------------- trees of tensors */
@@ -41,19 +44,29 @@ static const Type *change_tree(const Type *t, const Change *c)
         x = *t->tensor;
         return c->change(&x, c->with) ? type_tensor(&x) : NULL;
     }
-    if ((t->kind != TY_TUPLE && t->kind != TY_LIST) || t->n < 0 || t->n > ITEMS_MAX || (t->kind == TY_LIST && !t->exact))
+    if ((t->kind != TY_TUPLE && t->kind != TY_LIST && t->kind != TY_DICT) || t->n < 0 || t->n > ITEMS_MAX)
         return NULL;
     for (int i = 0; i < t->n; i++)
-        if (!(m[i] = change_tree(t->item[i], c)))
+        if (!(m[i] = t->kind == TY_DICT && i % 2 == 0 ? t->item[i] : change_tree(t->item[i], c)))
             return NULL;
-    return t->kind == TY_TUPLE ? type_tuple(m, t->n) : type_list_of(m, t->n);
+    if (t->kind == TY_TUPLE)
+        return type_tuple(m, t->n);
+    if (t->kind == TY_DICT)
+        return t->exact ? type_dict_of(m, t->n) : type_dict(m[0], m[1]);
+    return t->exact ? type_list_of(m, t->n) : type_list(m[0]);
+}
+
+/* The axis that a code means, of so many. */
+static int axis_of(int code, int rank)
+{
+    return code >= AXIS_FIRST && code < AXIS_UNKNOWN ? code - AXIS_UNKNOWN + rank : code;
 }
 
 static TType *drop_axis(TType *t, const void *with)
 {
-    int k = *(const int *)with;
+    int k = t->rank == RANK_UNKNOWN ? 0 : axis_of(*(const int *)with, t->rank);
 
-    if (t->rank == RANK_UNKNOWN || k >= t->rank)
+    if (t->rank == RANK_UNKNOWN || k < 0 || k >= t->rank)
         return NULL;
     memmove(t->shape + k, t->shape + k + 1, sizeof(Dim) * (size_t)(t->rank - k - 1));
     t->rank--;
@@ -82,11 +95,12 @@ static TType *drop_policy(TType *t, const void *with)
 static TType *add_axis(TType *t, const void *with)
 {
     const NewAxis *a = with;
+    int k = t->rank == RANK_UNKNOWN ? 0 : axis_of(a->axis, t->rank + 1);
 
-    if (t->rank == RANK_UNKNOWN || t->rank > 14 || a->axis > t->rank)
+    if (t->rank == RANK_UNKNOWN || t->rank > 14 || k < 0 || k > t->rank)
         return NULL;
-    memmove(t->shape + a->axis + 1, t->shape + a->axis, sizeof(Dim) * (size_t)(t->rank - a->axis));
-    t->shape[a->axis] = a->size;
+    memmove(t->shape + k + 1, t->shape + k, sizeof(Dim) * (size_t)(t->rank - k));
+    t->shape[k] = a->size;
     t->rank++;
     t->weak = 0;
     return t;
@@ -97,11 +111,13 @@ static Dim axis_size(const Type *t, int axis)
 {
     if (type_is_any(t))
         return DIM_BAD;
-    if (t->kind == TY_TENSOR)
-        return t->tensor->rank == RANK_UNKNOWN || axis >= t->tensor->rank ? DIM_BAD : t->tensor->shape[axis];
-    if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && t->n > 0)
+    if (t->kind == TY_TENSOR) {
+        axis = t->tensor->rank == RANK_UNKNOWN ? -1 : axis_of(axis, t->tensor->rank);
+        return axis < 0 || axis >= t->tensor->rank ? DIM_BAD : t->tensor->shape[axis];
+    }
+    if ((t->kind == TY_TUPLE || t->kind == TY_LIST) && t->n > 0)
         return axis_size(t->item[0], axis);
-    return DIM_BAD;
+    return t->kind == TY_DICT && t->n > 1 ? axis_size(t->item[1], axis) : DIM_BAD;
 }
 
 /* ------------------------------------------------------------- vmap */
@@ -119,6 +135,21 @@ static void report_sizes(Check *C, Ast *node, const char *form, Dim a, Dim b)
     sb_done(&text);
 }
 
+static bool has_no_axis(const Type *t, int code)
+{
+    int rank = t->kind == TY_TENSOR ? t->tensor->rank : RANK_UNKNOWN;
+
+    return rank != RANK_UNKNOWN && (axis_of(code, rank) < 0 || axis_of(code, rank) >= rank);
+}
+
+static bool has_names(const CallArgs *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].name)
+            return true;
+    return false;
+}
+
 /* vmap(f)(x, y): f on slices of the mapped axes, whose sizes must agree. */
 static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
@@ -126,7 +157,14 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
     CallArgs in = {inner, a->n, a->open};
     const Type *r;
     Dim lead = DIM_BAD;
-    int out = (int)(t->value >> OUT_AXIS & 15);
+    int out = (int)(t->value >> OUT_AXIS & 15), axes = (int)(t->value >> IN_COUNT & 15);
+    char text[96];
+
+    if (axes && axes - 1 != a->n && !a->open && !has_names(a)) {
+        snprintf(text, sizeof text, "vmap: in_axes has %d entries, the call %d argument%s", axes - 1, a->n, a->n == 1 ? "" : "s");
+        diag_help(REPORT(C, E0306, node->span, text), "in_axes has one entry for each argument: an axis, or None for one that is not mapped");
+        return T_ANY;
+    }
 
     for (int i = 0; i < a->n; i++) {
         int axis = i < MAPPED ? (int)(t->value >> (IN_AXIS + 4 * i) & 15) : AXIS_UNKNOWN;
@@ -134,9 +172,8 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
         inner[i] = a->at[i];
         if (axis == AXIS_NONE && !a->at[i].name)
             continue;
-        if (axis < AXIS_UNKNOWN && !a->at[i].name && a->at[i].type->kind == TY_TENSOR && a->at[i].type->tensor->rank <= axis &&
-            a->at[i].type->tensor->rank != RANK_UNKNOWN) {
-            tensor_axis_report(C, a->at[i].type->tensor, axis, "vmap", node);
+        if (axis < AXIS_UNKNOWN && !a->at[i].name && has_no_axis(a->at[i].type, axis)) {
+            tensor_axis_report(C, a->at[i].type->tensor, axis < AXIS_FIRST ? axis : axis - AXIS_UNKNOWN, "vmap", node);
             return T_ANY;
         }
         inner[i].type = axis == AXIS_UNKNOWN ? NULL : change_tree(a->at[i].type, &(Change){drop_axis, &axis});
@@ -194,17 +231,39 @@ static bool is_scalar(Check *C, const Type *value, Ast *node)
     return false;
 }
 
+/* The gradient of argument `which`; numbers become tensors. */
+static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node)
+{
+    const Type *g = a->n > which && !a->at[which].name && !a->open ? a->at[which].type : T_ANY;
+    char text[96];
+
+    if (which >= a->n && !a->open && !has_names(a)) {
+        snprintf(text, sizeof text, "grad: argnums has %d, the call %d argument%s", which, a->n, a->n == 1 ? "" : "s");
+        diag_help(REPORT(C, E0306, node->span, text), "argnums counts the arguments from 0");
+    }
+    if (type_is_any(g))
+        return T_ANY;
+    return g->kind == TY_TENSOR ? gradient_type(g->tensor) : g->kind == TY_INSTANCE && g->inst ? g : T_ANY;
+}
+
+/* Of one argument, or a tuple of those of several. */
+static const Type *gradients(Check *C, const Type *t, const CallArgs *a, Ast *node)
+{
+    const Type *m[ARGNUMS_MAX];
+    int n = (int)(t->value >> ARGNUMS & 15) - 1;
+
+    if (n < 0)
+        return (t->value >> GIVEN & 1) || no_parameters(a) ? gradient_of(C, a, (int)(t->value >> ARGNUM) & 255, node) : T_ANY;
+    for (int i = 0; i < n; i++)
+        m[i] = gradient_of(C, a, (int)(t->value >> (ARGNUMS + 4 + 5 * i) & 31), node);
+    return type_tuple(m, n);
+}
+
 static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
-    const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r;
-    int which = (int)(t->value >> ARGNUM) & 255;
-    bool sure = (t->value >> GIVEN & 1) || no_parameters(a), aux = t->value >> AUX & 1;
-    const Type *g = a->n > which && !a->at[which].name && !a->open && sure ? a->at[which].type : T_ANY;
+    const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r, *g = gradients(C, t, a, node);
+    bool aux = t->value >> AUX & 1;
 
-    if (type_is_any(g) || (g->kind != TY_TENSOR && !(g->kind == TY_INSTANCE && g->inst)))
-        g = T_ANY;                      /* numbers become tensors */
-    if (g->kind == TY_TENSOR)
-        g = gradient_type(g->tensor);
     if (aux)
         value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
     if (!is_scalar(C, value, node))
@@ -335,17 +394,42 @@ const Type *type_staged(const Type *t)
     }
 }
 
-/* argnums=k: one position; false: something else is asked for. */
+static bool argnum(const Type *t, int64_t *k)
+{
+    return !type_is_any(t) && t->kind == TY_INT && dim_const_value(t->value, k) && *k >= 0 && *k <= 30;
+}
+
+/* argnums=k or argnums=(0, 2): false: not known. */
+static bool read_argnums(const Type *t, Dim *value)
+{
+    const Type *const *m;
+    int n = type_is_any(t) ? -1 : type_items(t, &m);
+    int64_t k;
+
+    *value |= (Dim)1 << GIVEN;
+    if (n < 0 && argnum(t, &k)) {
+        *value |= k << ARGNUM;
+        return true;
+    }
+    if (n < 0 || n > ARGNUMS_MAX)
+        return false;
+    *value |= (Dim)(n + 1) << ARGNUMS;
+    for (int i = 0; i < n; i++) {
+        if (!argnum(m[i], &k))
+            return false;
+        *value |= k << (ARGNUMS + 4 + 5 * i);
+    }
+    return true;
+}
+
+/* false: something else is asked for. */
 static bool grad_options(const CallArgs *a, int at, Dim *value)
 {
-    int64_t k = 0;
-
     for (int i = at; i < a->n; i++) {
         const CallArg *x = &a->at[i];
         if ((!x->name && i == 1) || (x->name && !strcmp(x->name->text, "argnums"))) {
-            if (type_is_any(x->type) || x->type->kind != TY_INT || !dim_const_value(x->type->value, &k) || k < 0 || k > 30)
+            if (!read_argnums(x->type, value))
                 return false;
-            *value |= k << ARGNUM | (Dim)1 << GIVEN;
         } else if (x->name && !strcmp(x->name->text, "has_aux") && x->type->kind == TY_BOOL && x->type->value != BOOL_UNKNOWN) {
             *value |= (Dim)(x->type->value == BOOL_TRUE) << AUX;
         } else {
@@ -361,12 +445,26 @@ static int axis_code(const Type *t)
 
     if (!type_is_any(t) && t->kind == TY_NONE)
         return AXIS_NONE;
-    return type_is_any(t) || t->kind != TY_INT || !dim_const_value(t->value, &k) || k < 0 || k > 13 ? AXIS_UNKNOWN : (int)k;
+    if (type_is_any(t) || t->kind != TY_INT || !dim_const_value(t->value, &k) || k < AXIS_FIRST - AXIS_UNKNOWN || k >= AXIS_FIRST)
+        return AXIS_UNKNOWN;
+    return (int)(k < 0 ? k + AXIS_UNKNOWN : k);
+}
+
+/* One axis for all arguments, or one for each: their number and one more. */
+static uint64_t read_axes(const Type *t, int *in)
+{
+    const Type *const *m;
+    int n = type_is_any(t) ? -1 : type_items(t, &m);
+
+    for (int k = 0; k < MAPPED; k++)
+        in[k] = n < 0 ? axis_code(t) : k < n ? axis_code(m[k]) : AXIS_UNKNOWN;
+    return n >= 0 && n <= MAPPED ? (uint64_t)n + 1 : 0;
 }
 
 static bool vmap_options(const CallArgs *a, int at, Dim *value)
 {
     int out = 0, in[MAPPED] = {0};
+    uint64_t axes = 0;
 
     for (int i = at; i < a->n; i++) {
         const char *s = a->at[i].name ? a->at[i].name->text : i == 1 ? "in_dims" : "out_dims";
@@ -374,12 +472,11 @@ static bool vmap_options(const CallArgs *a, int at, Dim *value)
         if (!strcmp(s, "out_dims") || !strcmp(s, "out_axes"))
             out = axis_code(t);
         else if (!strcmp(s, "in_dims") || !strcmp(s, "in_axes"))
-            for (int k = 0; k < MAPPED; k++)
-                in[k] = type_is_any(t) || t->kind != TY_TUPLE || t->n < 0 ? axis_code(t) : k < t->n ? axis_code(t->item[k]) : AXIS_UNKNOWN;
+            axes = read_axes(t, in);
         else
             return false;
     }
-    *value |= (Dim)out << OUT_AXIS;
+    *value |= (Dim)out << OUT_AXIS | (Dim)(axes << IN_COUNT);
     for (int k = 0; k < MAPPED; k++)
         *value |= (Dim)in[k] << (IN_AXIS + 4 * k);
     return true;
@@ -404,12 +501,22 @@ static int maker(const char *name)
     return words_find(&words, name);
 }
 
+static bool made_of_several(Check *C, int which, const CallArgs *a, Ast *node, const Type **out)
+{
+    if (a->open || a->n < 3 || has_names(a))
+        return false;
+    *out = which == TRANSFORM_COND ? transform_cond(C, a, node) : transform_while(C, a, node);
+    return true;
+}
+
 bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out)
 {
     const Type *f = a->n && !a->at[0].name ? a->at[0].type : NULL;
     int which = maker(name), at = f != NULL;
     Dim value;
 
+    if (which == TRANSFORM_COND || which == TRANSFORM_WHILE)
+        return made_of_several(C, which, a, node, out);
     if (which < 0 || a->open || (f && !is_function(f)))
         return false;
     value = which;

@@ -53,8 +53,22 @@ static int same_sizes(const Check *C, const Type *a, const Type *b)
     return same;
 }
 
+static int truth_of_numbers(AstOp op, double a, double b)
+{
+    switch (op) {
+    case AOP_EQ: return a == b;
+    case AOP_NE: return a != b;
+    case AOP_GE: return a >= b;
+    case AOP_LT: return a < b;
+    case AOP_LE: return a <= b;
+    case AOP_GT: return a > b;
+    default: return -1;
+    }
+}
+
 int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b)
 {
+    double x, y;
     DimAnswer r;
 
     if (op == AOP_IS || op == AOP_IS_NOT) {
@@ -74,6 +88,8 @@ int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b)
         return (a == b) == (op == AOP_EQ);
     if (a->kind == TY_STR && b->kind == TY_STR && a->text && b->text && (op == AOP_EQ || op == AOP_NE))
         return (a->text == b->text) == (op == AOP_EQ);
+    if ((a->kind == TY_FLOAT || b->kind == TY_FLOAT) && type_float_value(a, &x) && type_float_value(b, &y))
+        return truth_of_numbers(op, x, y);
     if (a->kind != TY_INT || b->kind != TY_INT || a->value == DIM_BAD || b->value == DIM_BAD)
         return -1;
     switch (op) {
@@ -93,13 +109,19 @@ int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b)
 
 static int compare_truth(Check *C, AstCompare *c)
 {
-    AstCompareItem *x = AST_AS(c->rest.at[0], CompareItem);
-    const Type *left;
+    const Type *left = expr(C, c->left);
+    bool sure = true;
 
-    if (c->rest.n != 1)
-        return -1;
-    left = expr(C, c->left);
-    return truth_of_types(C, x->op, left, expr(C, x->right));
+    for (int i = 0; i < c->rest.n; i++) {                   /* one that fails decides */
+        AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
+        const Type *right = expr(C, x->right);
+        int r = truth_of_types(C, x->op, left, right);
+        if (!r)
+            return 0;
+        sure &= r > 0;
+        left = right;
+    }
+    return sure ? 1 : -1;
 }
 
 /* A call of that builtin with n plain arguments? */
@@ -162,6 +184,7 @@ static int isinstance_truth(Check *C, AstCall *c)
 /* What a value of this type counts as in a condition; -1: not known. */
 static int type_truth(const Type *t)
 {
+    double number;
     DimAnswer r;
 
     switch (t->kind) {
@@ -174,6 +197,8 @@ static int type_truth(const Type *t)
     case TY_INT:
         r = t->value == DIM_BAD || dim_is_open(t->value) ? DIM_UNKNOWN : dim_eq(t->value, 0, NULL, NULL);
         return r == DIM_PROVED ? 0 : r == DIM_REFUTED ? 1 : -1;
+    case TY_FLOAT:
+        return type_float_value(t, &number) ? number != 0.0 : -1;
     case TY_STR:
         return t->text ? t->text->text[0] != 0 : -1;
     case TY_TUPLE:
@@ -216,6 +241,7 @@ int truth(Check *C, Ast *test)
     case AST_Name:
     case AST_Attribute:
     case AST_Int:
+    case AST_Float:
     case AST_BinOp:
         t = expr(C, test);
         return type_truth(t);

@@ -200,6 +200,27 @@ const Type *type_int(Dim value)
     return intern(&(Type){.kind = TY_INT, .value = value});
 }
 
+const Type *type_float(double value)
+{
+    int64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return intern(&(Type){.kind = TY_FLOAT, .exact = 1, .value = bits});
+}
+
+bool type_float_value(const Type *t, double *out)
+{
+    int64_t n;
+
+    if (t->kind == TY_INT && t->value != DIM_BAD && dim_const_value(t->value, &n)) {
+        *out = (double)n;
+        return n >= -(1ll << 53) && n <= 1ll << 53;
+    }
+    if (t->kind == TY_FLOAT && t->exact)
+        memcpy(out, &t->value, sizeof *out);
+    return t->kind == TY_FLOAT && t->exact;
+}
+
 const Type *type_str(Sym text)
 {
     return intern(&(Type){.kind = TY_STR, .text = text});
@@ -541,8 +562,8 @@ const Type *type_join(const Type *a, const Type *b)
     switch (a->kind) {
     case TY_INT:
         return type_int(DIM_BAD);
-    case TY_BOOL:
-        return type_of_kind(TY_BOOL);
+    case TY_BOOL: case TY_FLOAT:
+        return type_of_kind((TypeKind)a->kind);
     case TY_STR:
         return type_str(NULL);
     case TY_TENSOR:

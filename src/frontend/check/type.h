@@ -31,7 +31,8 @@ enum { TYPE_NODES = 1 << 11 };  /* a larger container is one of anything, so tha
 typedef struct Type Type;
 struct Type {
     uint8_t kind;
-    uint8_t exact;              /* DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one;
+    uint8_t exact;              /* FLOAT: value has its bits;
+                                   DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one;
                                    else item[0] is any element */
     int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
     const Type *const *item;    /* OBJECT: what a generator gives;
@@ -59,6 +60,9 @@ enum { BOOL_UNKNOWN, BOOL_FALSE, BOOL_TRUE };
 const Type *type_bool(bool value);                      /* type_of_kind(TY_BOOL): unknown */
 const Type *type_instance(const void *cls, const void *inst);
 const Type *type_int(Dim value);                        /* DIM_BAD: unknown */
+const Type *type_float(double value);                   /* one number; type_of_kind(TY_FLOAT): any */
+bool type_float_value(const Type *t, double *out);      /* of a float or an int; false: not known */
+static inline const Type *type_any_float(const Type *t) { return t && t->kind == TY_FLOAT ? type_of_kind(TY_FLOAT) : t; }
 const Type *type_str(Sym text);                         /* NULL: unknown */
 const Type *type_object(Sym cls);                       /* of the native class of that name */
 const Type *type_iterable(Sym cls, const Type *elem);   /* of the native class: a generator, the items of a dict */

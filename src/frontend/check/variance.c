@@ -185,30 +185,50 @@ uint64_t vary_mask(Vary *v, Ast *e)
 
 /* ------------------------------------------------------------- collectives */
 
+#define DIFFERS "this condition differs between ranks"
+
 static void diverge(Vary *v, AstCall *c)
 {
-    Diag *d = DIAG_AT(v->E->sink, E0506, c->ast.span, vary_name(c->func));
+    StrBuf callee = {0};
+    Diag *d;
 
+    ast_print(c->func, &callee);
+    if (*vary_name(c->func) || callee.n > 40)
+        sb_clear(&callee), sb_puts(&callee, *vary_name(c->func) ? vary_name(c->func) : "this function");
+    d = DIAG_AT(v->E->sink, E0506, c->ast.span, sb_str(&callee));
     diag_label(d, v->why->span, "%s", v->how);
-    diag_help(d, "let every rank call %s(), and choose what to do with its result", vary_name(c->func));
+    diag_help(d, "let every rank call %s(), and choose what to do with its result", sb_str(&callee));
+    sb_done(&callee);
 }
 
-/* cond(test, f, g) runs one of two functions. */
-static const Ast *chosen_by(Vary *v, AstCall *c)
+/* May the callee be one function here and another there? */
+static bool is_one_of_several(Vary *v, Ast *callee)
+{
+    return (AST_IS(callee, Name) || AST_IS(callee, Subscript) || AST_IS(callee, IfExp) || AST_IS(callee, Call)) &&
+           things_of(v->E, v->scope, callee).n > 1 && vary_resolves(v, vary_mask(v, callee));
+}
+
+/* cond(test, f, g) runs one of two functions, fs[rank](x) one of many. */
+static const Ast *chosen_by(Vary *v, AstCall *c, const char **how)
 {
     Ast *test = c->args.n && AST_IS(c->args.at[0], Arg) ? AST_AS(c->args.at[0], Arg)->value : NULL;
 
-    return test && !strcmp(vary_name(c->func), "cond") && vary_resolves(v, vary_mask(v, test)) ? test : NULL;
+    *how = DIFFERS;
+    if (test && !strcmp(vary_name(c->func), "cond") && vary_resolves(v, vary_mask(v, test)))
+        return test;
+    *how = "which function this is differs between ranks";
+    return is_one_of_several(v, c->func) ? c->func : NULL;
 }
 
 static void check_call(Vary *v, AstCall *c)
 {
-    const Ast *was = v->why, *test = was ? NULL : chosen_by(v, c);
+    const char *how = NULL;
+    const Ast *was = v->why, *test = was || !v->report ? NULL : chosen_by(v, c, &how);
     uint8_t bits;
 
     if (test) {
         v->why = test;
-        v->how = "this condition differs between ranks";
+        v->how = how;
     }
     bits = v->report && v->why ? effects_of_call(v->E, v->scope, c) : 0;
     if (bits >> EFF_collective & 1)
@@ -245,8 +265,6 @@ static void under(Vary *v, uint64_t mask, const Ast *test, const char *how, AstS
     v->why = why;
     v->how = was;
 }
-
-#define DIFFERS "this condition differs between ranks"
 
 enum { EXIT_LOOP = 1, EXIT_FUNCTION = 2, EXIT_ROUND = 4 };
 typedef struct { Vary *v; int kinds; bool found; int loops, depth; } Exits;
@@ -592,8 +610,10 @@ static bool walk_fn(Effects *E, EffFn *f, bool report)
 
     if (!f)
         sequence(&v, E->u->module->body, 0);
-    else if (f->node->kind == AST_Lambda)
+    else if (f->node->kind == AST_Lambda) {
         f->result |= vary_mask(&v, AST_AS(f->node, Lambda)->body);
+        walk(AST_AS(f->node, Lambda)->body, &v);
+    }
     else if (f->scope)
         sequence(&v, AST_AS(f->node, FunctionDef)->body, EXIT_FUNCTION);
     return v.changed;
@@ -611,7 +631,7 @@ static bool walk_all(Effects *E, bool report)
 /* Without a word that tells ranks apart there is nothing that varies. */
 static bool speaks_of_ranks(const char *text)
 {
-    static const char *const words[] = {"rank", "RANK", "coordinate", "axis_index", "shard", "scatter", "all_to_all", "ppermute", "shift"};
+    static const char *const words[] = {"rank", "RANK", "except", "coordinate", "axis_index", "shard", "scatter", "all_to_all", "ppermute", "shift"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]))

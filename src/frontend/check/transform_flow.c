@@ -1,0 +1,88 @@
+/*
+ * Branches and loops as functions: cond and while_loop, where a tensor may decide.
+ *
+ * A graph has room for one kind of result: the arms of cond must agree.  The functions of loops are
+ * followed for the first round, the one whose sizes are known.
+ */
+#include "frontend/check/checker.h"
+
+#include <string.h>
+
+/* "[2]", "a tuple of 2", "None": what an arm gives. */
+static void put_result(const Type *t, StrBuf *out)
+{
+    if (t->kind == TY_TENSOR)
+        sb_printf(out, "%s", type_text(t));
+    else if (t->kind == TY_TUPLE)
+        sb_printf(out, "a tuple of %d", t->n);
+    else
+        sb_puts(out, type_text(t));
+}
+
+static bool tensors_differ(const TType *a, const TType *b)
+{
+    if (a->dtype != b->dtype && a->dtype != DT_NONE && b->dtype != DT_NONE && !a->weak && !b->weak)
+        return true;
+    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
+        return false;
+    for (int i = 0; a->rank == b->rank && i < a->rank; i++)
+        if (dims_differ(a->shape[i], b->shape[i]) && !dim_is_open(a->shape[i]) && !dim_is_open(b->shape[i]))
+            return true;
+    return a->rank != b->rank;
+}
+
+/* Surely of two kinds: *x and *y are the parts that are. */
+static bool results_differ(const Type *a, const Type *b, const Type **x, const Type **y)
+{
+    *x = a;
+    *y = b;
+    if (type_is_any(a) || type_is_any(b) || a->n < 0 || b->n < 0)
+        return false;
+    if (a->kind == TY_TENSOR && b->kind == TY_TENSOR)
+        return tensors_differ(a->tensor, b->tensor);
+    if (a->kind != TY_TUPLE || b->kind != TY_TUPLE)
+        return (a->kind == TY_TUPLE && b->kind == TY_TENSOR) || (a->kind == TY_TENSOR && b->kind == TY_TUPLE);
+    for (int i = 0; i < a->n && i < b->n; i++)
+        if (results_differ(a->item[i], b->item[i], x, y))
+            return true;
+    return a->n != b->n;
+}
+
+/* cond(pred, on_true, on_false, *operands) */
+const Type *transform_cond(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *pred = a->at[0].type, *arm[2], *x, *y;
+    bool known = pred->kind == TY_BOOL && pred->value != BOOL_UNKNOWN;
+    StrBuf text = {0};
+
+    for (int i = 0; i < 2; i++)
+        arm[i] = known && (pred->value == BOOL_TRUE) == i ? T_ANY       /* it does not run */
+                                                          : call_type(C, a->at[1 + i].type, &(CallArgs){a->at + 3, a->n - 3, false}, node);
+    if (known)
+        return arm[pred->value == BOOL_FALSE];
+    if (pred->kind != TY_TENSOR || !results_differ(arm[0], arm[1], &x, &y))
+        return type_join(arm[0], arm[1]);
+    sb_puts(&text, "cond: where it is true it gives ");
+    put_result(x, &text);
+    sb_puts(&text, ", else ");
+    put_result(y, &text);
+    diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "both functions give the same sizes and dtypes: pad or convert what differs");
+    sb_done(&text);
+    return T_ANY;
+}
+
+/* while_loop(cond, body, init): state = body(*state) while cond(*state). */
+const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *init = a->at[2].type, *next;
+    CallArg arg[ITEMS_MAX];
+    int n = init->kind == TY_TUPLE ? init->n : 1;
+
+    if (type_is_any(init) || n < 0 || n > ITEMS_MAX)
+        return T_ANY;
+    for (int i = 0; i < n; i++)
+        arg[i] = (CallArg){NULL, init->kind == TY_TUPLE ? init->item[i] : init, node, 0};
+    call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node);
+    next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
+    return next == init && init->kind == TY_TUPLE ? init : T_ANY;
+}
