@@ -1,4 +1,4 @@
-/* Chunks double up to eight megabytes; the newest is bumped, older ones wait for release. */
+/* Each chunk is four times the last, up to eight megabytes, so that large arenas soon are on huge pages; the newest is bumped, older ones wait for release. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static ArenaChunk *borrow(size_t n)
 
 static void add_chunk(Arena *a, size_t n)
 {
-    size_t size = a->top ? a->top->size * 2 : FIRST_CHUNK;  /* what is lent may be larger: LARGEST_CHUNK follows it */
+    size_t size = a->top ? a->top->size * 4 : FIRST_CHUNK;  /* what is lent may be larger: LARGEST_CHUNK follows it */
     ArenaChunk *c;
 
     if (size > LARGEST_CHUNK)

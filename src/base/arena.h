@@ -2,7 +2,7 @@
  * arena.h - bump allocation by lifetime.
  *
  * Four lifetimes, four arenas: session (interned things), unit (AST),
- * function (IR), scratch (a pass).  Memory is zeroed, aligned to 16 bytes,
+ * function (IR), scratch (a pass).  Memory is zeroed, aligned to 8 bytes,
  * and given back all at once, or down to a mark.
  */
 #ifndef TSR_BASE_ARENA_H
@@ -28,7 +28,7 @@ typedef struct {
 /* A large block from alloc.h that is done with: the next large chunk is made of it, which spares the system clearing other memory. */
 void arena_lend(void *p, size_t n);
 void arena_done(Arena *a);                  /* frees all; an all-zero Arena is a valid empty one */
-void *arena_grow(Arena *a, size_t n);       /* n zeroed bytes, a multiple of 16, from a new chunk */
+void *arena_grow(Arena *a, size_t n);       /* n zeroed bytes, a multiple of 8, from a new chunk */
 char *arena_strndup(Arena *a, const char *s, size_t n);
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -41,7 +41,7 @@ static inline void *arena_alloc(Arena *a, size_t n)
 {
     void *p;
 
-    n = n ? (n + 15) & ~(size_t)15 : 16;
+    n = n ? (n + 7) & ~(size_t)7 : 8;
     if ((size_t)(a->end - a->at) < n)
         return arena_grow(a, n);
     p = a->at;

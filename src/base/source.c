@@ -51,15 +51,22 @@ static bool find_room(size_t len, uint64_t *base, int *at)
 
 const Source *source_add(const char *path, const char *text, size_t len)
 {
+    return len > SOURCE_MAX ? NULL : source_take(path, copy(text, len), len);
+}
+
+const Source *source_take(const char *path, char *text, size_t len)
+{
     uint64_t base;
     int at;
     Source *s;
 
-    if (len > SOURCE_MAX || !find_room(len, &base, &at))
+    if (len > SOURCE_MAX || !find_room(len, &base, &at)) {
+        tsr_free(text);
         return NULL;
+    }
     s = tsr_calloc(sizeof *s);
     s->path = copy(path, strlen(path));
-    s->text = copy(text, len);
+    s->text = text;
     s->len = (uint32_t)len;
     s->base = (uint32_t)base;
     index_lines(s);

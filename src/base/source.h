@@ -31,6 +31,7 @@ enum { SOURCE_MAX = 16 << 20 };     /* bytes in one source text */
 
 /* Register a text (copied). NULL only when the position space is full or len > SOURCE_MAX. */
 const Source *source_add(const char *path, const char *text, size_t len);
+const Source *source_take(const char *path, char *text, size_t len);    /* the same, the text, of tsr_alloc and with a NUL behind it, is its own */
 const Source *source_of(uint32_t pos);              /* NULL for 0 */
 Place source_place(uint32_t pos);                   /* line and column of a position */
 bool source_same_line(uint32_t a, uint32_t b);      /* of two positions of one source */

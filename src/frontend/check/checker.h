@@ -20,6 +20,9 @@ typedef struct CFrame CFrame;
 typedef struct Cls Cls;
 typedef struct Kernel Kernel;
 
+/* Type * of a function and its arguments -> Type * of the result. `quiet`: walks that found something and said nothing. */
+typedef struct { Map said, quiet; } Memo;
+
 /* What the dims of a signature are at one call. */
 typedef struct {
     Dim from[32], to[32];
@@ -119,6 +122,8 @@ struct Inst {
     Map sites;                  /* Sym -> Site * */
     const Type *key;            /* class and arguments: before one with a name a TY_LAZY of it */
     Ast *made;                  /* the call */
+    Inst *older;                /* of an equal call, which no longer tells what this one makes; NULL: there was none */
+    long era;                   /* the Check's, when __init__ read attributes of other objects: it may have others in another one; else -1 */
     bool making;                /* __init__ is being walked: stores replace */
     bool refused;               /* a mistake showed there, in a library: the next call like this one has it too */
     bool wild;                  /* changed in ways that are not followed */
@@ -166,8 +171,12 @@ struct Check {
     Map home_of;                /* Space * -> Home * */
     Map inst_of;                /* Type * of class and arguments -> Inst * */
     Map wild;                   /* Sym -> 1: attributes stored in objects that are not known */
-    Map quiet_result_of;        /* as result_of, of walks that found something and said nothing */
-    Map result_of;              /* Type * of function and arguments -> Type *: followed before, without a finding */
+    Memo result_of;             /* of functions followed before */
+    Memo held_result_of;        /* the same, of walks that read attributes of objects: of held_era alone */
+    long held_era;
+    long era;                   /* how often something that was known of an attribute changed */
+    long held;                  /* how often an attribute of an object was read, ... */
+    long held_made;             /* ... of one that is not being made */
     Map reported;               /* position -> 1 */
     Ast *blame_node;            /* the program's call into a library, in this frame */
     CFrame *blame_frame;
@@ -355,6 +364,7 @@ const Type *cls_declared(const Cls *c, Sym name);
  * object that is not known (i NULL) may be any. */
 const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type *t);
 bool cls_has(const Cls *c, Sym name);                   /* any kind of attribute, or open */
+void attr_wild(Check *C, Sym attr);                     /* some object's is stored, and nobody knows which */
 bool cls_is_open(const Cls *c);
 bool cls_derives(const Cls *c, const Cls *base);
 /* The declared type t of a field of c that `node` reads, with the sizes of that object: object_sizes.c. */

@@ -251,6 +251,8 @@ static const Type *bound(Check *C, const Type *t, const Type *self)
 /* Trusted where one statement alone stores it. */
 static const Type *stored_type(Check *C, const Cls *c, Sym attr)
 {
+    C->held++;
+    C->held_made++;
     for (; c; c = c->base) {
         uintptr_t t, n = 0;
         if (map_find(&c->stored, (uintptr_t)attr, &t)) {
@@ -266,6 +268,8 @@ static const Type *held(Check *C, const Inst *i, Sym attr)
 {
     uintptr_t t = 0, how = 0;
 
+    C->held++;
+    C->held_made += i && !i->making;
     map_find(&C->stored_attrs, (uintptr_t)attr, &how);
     if (!i || i->wild || how & ATTR_HIDDEN || C->setattr_used || map_find(&C->wild, (uintptr_t)attr, NULL) ||
         !map_find(&i->stored, (uintptr_t)attr, &t))
@@ -375,6 +379,12 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     return T_ANY;
 }
 
+void attr_wild(Check *C, Sym attr)
+{
+    C->era += !map_find(&C->wild, (uintptr_t)attr, NULL);
+    map_set(&C->wild, (uintptr_t)attr, 1);
+}
+
 /* A store into an object whose making is known. What changes its type later is no longer known. */
 static void inst_store(Check *C, Inst *i, Sym attr, const Type *t)
 {
@@ -383,6 +393,7 @@ static void inst_store(Check *C, Inst *i, Sym attr, const Type *t)
     map_find(&i->stored, (uintptr_t)attr, &before);
     if (before && !(i->making && !C->branches))
         t = i->making ? type_join((const Type *)before, t) : t == (const Type *)before ? t : T_ANY;
+    C->era += before && t != (const Type *)before;
     map_set(&i->stored, (uintptr_t)attr, (uintptr_t)t);
 }
 
@@ -435,7 +446,9 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
             map_set_ptr(&inst->sites, attr, s);
     }
     map_find(&c->stored, (uintptr_t)attr, &before);
-    map_set(&c->stored, (uintptr_t)attr, (uintptr_t)(before ? type_join((const Type *)before, t) : t));
+    t = before ? type_join((const Type *)before, t) : t;
+    C->era += before && t != (const Type *)before;
+    map_set(&c->stored, (uintptr_t)attr, (uintptr_t)t);
 }
 
 /* ------------------------------------------------------------- construction */
@@ -534,7 +547,7 @@ const Type *cls_callee(const Cls *c)
 static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh)
 {
     const Type *m[ITEMS_MAX], *key;
-    Inst *i;
+    Inst *i, *older;
     int n = 0;
 
     *fresh = false;
@@ -549,14 +562,14 @@ static Inst *inst_of(Check *C, Cls *c, const CallArgs *a, Ast *node, bool *fresh
     key = type_tuple(m, n);
     if (key->n != n)                                        /* too large to tell calls apart by */
         return NULL;
-    i = map_get_ptr(&C->inst_of, key);
-    if (i && !i->refused)
-        return i->making ? NULL : i;
+    older = map_get_ptr(&C->inst_of, key);
+    if (older && !older->refused && (older->making || older->era < 0 || older->era == C->era))
+        return older->making ? NULL : older;
     if (C->inst_of.n > INST_MAX)
         return NULL;
     i = arena_new(&C->arena, Inst);
     map_set_ptr(&C->inst_of, key, i);
-    *i = (Inst){.cls = c, .key = key, .made = node};
+    *i = (Inst){.cls = c, .key = key, .made = node, .older = older};
     *fresh = true;
     return i;
 }
@@ -597,7 +610,7 @@ static void bind_declared(Inst *i)
 static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, CallArgs *a, Ast *node)
 {
     int branches = C->branches;
-    long findings = C->findings;
+    long findings = C->findings, held = C->held_made;
 
     bind_dims(C, i, init && init->kind == TY_FUNC ? init->ref : NULL, a);
     i->making = true;
@@ -607,6 +620,7 @@ static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, Cal
     C->branches = branches;
     i->making = false;
     i->refused = i->cls->home->library && C->findings != findings;
+    i->era = C->held_made == held ? -1 : C->era;
     bind_declared(i);
 }
 

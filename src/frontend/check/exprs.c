@@ -151,7 +151,7 @@ void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
     case AST_Attribute:
         base = expr(C, AST_AS(target, Attribute)->value);
         if (type_is_any(base))
-            map_set(&C->wild, (uintptr_t)AST_AS(target, Attribute)->attr, 1);
+            attr_wild(C, AST_AS(target, Attribute)->attr);
         if (base->kind == TY_INSTANCE)
             cls_store(C, base, AST_AS(target, Attribute)->attr, t, target, value);
         break;

@@ -150,6 +150,8 @@ static const Type *field_type(Check *C, const Type *t, int which)
     map_find(&C->stored_attrs, (uintptr_t)name, &elsewhere);
     if (C->setattr_used || elsewhere & ATTR_STORED || (!exact && elsewhere) || map_find(&C->wild, (uintptr_t)name, NULL) || c->far)
         return T_ANY;
+    C->held++;
+    C->held_made++;
     if (o && map_find(&o->stored, (uintptr_t)name, &stored))
         return o->wild ? T_ANY : (const Type *)stored;
     x = cls_find(c, name);

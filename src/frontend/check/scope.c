@@ -147,11 +147,25 @@ static void enter(Res *R, Frame *f, Scope *s)
     R->frame = f;
 }
 
+/* Which locals are cells is known. */
+static void settle_uses(Res *R)
+{
+    for (int i = 0; i < R->uses.n; i++) {
+        Use *u = &R->uses.at[i];
+        if (u->scope->locals.at[u->local].is_cell)
+            u->name->bind = BIND_CELL;
+    }
+    R->uses.n = 0;
+}
+
+/* Nothing captures what a definition of the module met once it is behind; an open comprehension of the module still may. */
 static void leave(Res *R)
 {
     Frame *f = R->frame;
 
     R->frame = f->up;
+    if (f->up && !f->up->up && !f->up->comp)
+        settle_uses(R);
     frame_done(f);
 }
 
@@ -633,15 +647,6 @@ static bool visit(Ast *n, void *state)
 }
 
 /* ------------------------------------------------------------- the unit */
-
-static void settle_uses(Res *R)
-{
-    for (int i = 0; i < R->uses.n; i++) {
-        Use *u = &R->uses.at[i];
-        if (u->scope->locals.at[u->local].is_cell)
-            u->name->bind = BIND_CELL;
-    }
-}
 
 void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
 {

@@ -122,7 +122,7 @@ static Dim solved(Dim e, Dim x, Dim got)
 static int unbound(const Sig *sig, Dim e, Bound *b, Dim *out)
 {
     Dim var[8];
-    int n = dim_vars(e, var, 8), count = 0;
+    int n = dim_is_const(e) || bound_to(b, e) ? 0 : dim_vars(e, var, 8), count = 0;
 
     for (int i = 0; i < n && i < 8; i++)
         if (among(&sig->dims, var[i]) && !bound_to(b, var[i])) {

@@ -41,13 +41,15 @@ static void check_done(Check *C)
             vec_free(&c->dims);
         }
     for (uint32_t i = 0; i < C->inst_of.cap; i++)
-        if (C->inst_of.key[i]) {
-            map_done(&((Inst *)C->inst_of.val[i])->stored);
-            map_done(&((Inst *)C->inst_of.val[i])->sites);
+        for (Inst *x = C->inst_of.key[i] ? (Inst *)C->inst_of.val[i] : NULL; x; x = x->older) {
+            map_done(&x->stored);
+            map_done(&x->sites);
         }
     map_done(&C->inst_of);
-    map_done(&C->result_of);
-    map_done(&C->quiet_result_of);
+    map_done(&C->result_of.said);
+    map_done(&C->result_of.quiet);
+    map_done(&C->held_result_of.said);
+    map_done(&C->held_result_of.quiet);
     map_done(&C->wild);
     map_done(&C->fn_of);
     map_done(&C->cls_of);

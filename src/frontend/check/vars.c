@@ -92,7 +92,7 @@ static const Type *global_type(Check *C, AstName *n)
     t = (int)n->slot < C->home->nglob ? C->home->glob[n->slot] : NULL;
     if (type_is_any(t))
         return t;
-    l = scope_local(C->home->scope, n->id);
+    l = (int)n->slot < C->home->scope->locals.n ? &C->home->scope->locals.at[n->slot] : NULL;
     if (C->frame->up || C->frame->fn)               /* inside a function other statements may have run since */
         return l && l->nbinds == 1 ? t : T_ANY;
     return l && l->is_shared ? T_ANY : t;
@@ -201,7 +201,8 @@ void forget_place(Check *C, Ast *e)
         t = expr(C, AST_AS(e, Attribute)->value);
         if (t->kind == TY_INSTANCE && t->inst)
             map_set(&((Inst *)t->inst)->stored, (uintptr_t)AST_AS(e, Attribute)->attr, (uintptr_t)T_ANY);
-        map_set(&C->wild, (uintptr_t)AST_AS(e, Attribute)->attr, 1);
+        attr_wild(C, AST_AS(e, Attribute)->attr);
+        C->era++;
     }
 }
 
