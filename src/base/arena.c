@@ -1,4 +1,7 @@
-/* Each chunk is four times the last, up to eight megabytes, so that large arenas soon are on huge pages; the newest is bumped, older ones wait for release. */
+/*
+ * Each chunk is four times the last, up to eight megabytes, so that large arenas soon are on huge pages; the newest is bumped, older ones
+ * wait for release.
+ */
 #include "base/arena.h"
 
 #include <stdarg.h>
