@@ -552,7 +552,8 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
         dim_const_value(i->value, &k)) {
         if (k < -t->n || k >= t->n) {
-            host_out_of_range(C, t, k, node);
+            if (t->kind == TY_TUPLE)        /* a list's length is the program's affair: IndexError may be meant */
+                host_out_of_range(C, t, k, node);
             return T_ANY;
         }
         return t->item[k < 0 ? k + t->n : k];
