@@ -3,6 +3,7 @@
  * Attributes speak of trailing axes; leading ones stay as they are.
  */
 #include "runtime/far_moves.h"
+#include "ir/core/dim_float.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 #include "runtime/storage.h"
@@ -386,5 +387,21 @@ KStatus kernel_dim_value(KERNEL_ARGS)
 {
     (void)op, (void)in, (void)nin, (void)type;
     out[0] = tensor_scalar_i(DT_int64, dim_int(a->d[0][0]));
+    return out[0] ? K_OK : k_fail(c, K_NOMEM, "no memory for a number");
+}
+
+KStatus kernel_dim_float(KERNEL_ARGS)
+{
+    int64_t size[DIM_FLOAT_SIZES];
+    double x;
+
+    (void)op, (void)in, (void)nin, (void)type;
+    if (a->nd[0] > DIM_FLOAT_SIZES)
+        return k_fail(c, K_VALUE, "a formula of more than %d sizes", DIM_FLOAT_SIZES);
+    for (int i = 0; i < a->nd[0]; i++)
+        size[i] = dim_int(a->d[0][i]);
+    if (!dim_float_eval(a->name->text, size, a->nd[0], &x))
+        return k_fail(c, K_VALUE, "the formula '%s' is malformed", a->name->text);
+    out[0] = tensor_scalar_f(DT_f64, x);
     return out[0] ? K_OK : k_fail(c, K_NOMEM, "no memory for a number");
 }

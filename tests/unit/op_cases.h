@@ -477,6 +477,10 @@ static void add_other(Cases *c, OpId op)
     case OP_dim_value:
         dims(case_add(c, op, "known", 0, NULL, NULL, NULL), 0, 1, DIMS(5));
         break;
+    case OP_dim_float:
+        k = dims(case_add(c, op, "known", 0, NULL, NULL, NULL), 0, 2, DIMS(5, 3));
+        k->a.name = sym("1 $0 0.5 ** / $1 +");
+        break;
     default:
         break;
     }

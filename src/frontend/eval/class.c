@@ -295,7 +295,7 @@ ClassObj *native_class(Interp *I, const char *owner)
     c->layout = V_NATIVEOBJ;
     for (int t = V_NONE; t < V_COUNT; t++)
         if (t != V_INSTANCE && t != V_NATIVEOBJ && !strcmp(value_type_name((Value){.tag = (uint32_t)t}), owner) &&
-            t != V_SYMINT && t != V_TYPEFORM) {
+            t != V_SYMINT && t != V_SYMFLOAT && t != V_TYPEFORM) {
             c->layout = (uint32_t)t;
             break;
         }
@@ -319,7 +319,7 @@ const char *value_type_name(Value v)
         [V_ERR] = "unset", [V_NONE] = "NoneType", [V_ELLIPSIS] = "ellipsis", [V_NOTIMPL] = "NotImplementedType",
         [V_BOOL] = "bool", [V_INT] = "int", [V_FLOAT] = "float", [V_STR] = "str", [V_BYTES] = "bytes",
         [V_COMPLEX] = "complex", [V_LIST] = "list", [V_TUPLE] = "tuple", [V_DICT] = "dict", [V_SET] = "set",
-        [V_RANGE] = "range", [V_SLICE] = "slice", [V_TENSOR] = "Tensor", [V_SYMINT] = "int", [V_DTYPE] = "dtype",
+        [V_RANGE] = "range", [V_SLICE] = "slice", [V_TENSOR] = "Tensor", [V_SYMINT] = "int", [V_SYMFLOAT] = "float", [V_DTYPE] = "dtype",
         [V_TYPEFORM] = "type", [V_FUNC] = "function", [V_NATIVE] = "builtin_function_or_method", [V_BOUND] = "method",
         [V_CLASS] = "type", [V_MODULE] = "module", [V_PROPERTY] = "property", [V_STATICMETHOD] = "staticmethod",
         [V_CLASSMETHOD] = "classmethod", [V_SUPER] = "super", [V_CELL] = "cell", [V_ITER] = "iterator",

@@ -215,7 +215,7 @@ static Value compare_rich(Interp *I, int op, Value a, Value b)
         r = compare_methods(I, op, a, b);
     if (r.tag != V_NOTIMPL)
         return r;
-    if ((is_symint(a) || is_symint(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
+    if ((is_symbolic(a) || is_symbolic(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
         return symint_compare(I, op, a, b);
     if (a.tag == V_TENSOR || b.tag == V_TENSOR) {
         r = tensor_op_compare(I, op, a, b);
@@ -315,7 +315,7 @@ int value_truth_slow(Interp *I, Value v)
     case V_DICT: case V_SET: return as_dict(v)->n != 0;
     case V_RANGE: return ((RangeObj *)v.o)->n != 0;
     case V_TENSOR: return tensor_op_truth(I, v);
-    case V_SYMINT: return symint_truth(I, v);
+    case V_SYMINT: case V_SYMFLOAT: return symint_truth(I, v);
     case V_INSTANCE: case V_NATIVEOBJ: return instance_truth(I, v);
     case V_BOOL: case V_INT: return v.i != 0;
     default: return 1;
@@ -410,6 +410,7 @@ bool value_hash(Interp *I, Value v, uint32_t *out)
 {
     uint32_t h;
     int64_t i;
+    double f;
 
     switch (v.tag) {
     case V_STR: *out = str_hash(as_str(v)); return true;
@@ -428,6 +429,11 @@ bool value_hash(Interp *I, Value v, uint32_t *out)
         if (!symint_number(I, v, &i))
             return false;
         *out = hash_u64((uint64_t)i);
+        return true;
+    case V_SYMFLOAT:
+        if (!symfloat_number(I, v, &f))
+            return false;
+        *out = hash_float(f);
         return true;
     case V_LIST: case V_DICT: case V_SLICE: case V_TENSOR: return unhashable(I, v);
     case V_RANGE:

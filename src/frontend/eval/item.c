@@ -398,6 +398,8 @@ bool value_as_float(Interp *I, Value v, double *out)
         *out = (double)i;
         return true;
     }
+    if (v.tag == V_SYMFLOAT)
+        return symfloat_number(I, v, out);
     if (v.tag == V_TENSOR)
         return tensor_op_as_float(I, v, out);
     r = method_or(I, v, D_float, NULL, 0, &found);

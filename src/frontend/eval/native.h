@@ -59,9 +59,11 @@ typedef struct NativeSig {      /* a parsed signature; lives for the session */
     int npos, varargs, kwargs;  /* parameters that positions fill; indices of *args and **kw, -1 none */
     int least;                  /* positions alone suffice from this many on; INT_MAX: they never do, or there are stars */
     struct Unit *unit;          /* where the annotations live */
-    bool symints;               /* it takes symbolic ints as they are (symint.def) */
+    bool symints, symfloats;    /* it takes symbolic ints, and floats, as they are (symint.def) */
 } NativeSig;
 const NativeSig *native_sig(const NativeDef *d);    /* parsed on first use */
+/* Symbolic ints and floats among s->n arguments become numbers, inside of containers too, unless the native takes them. false: pending. */
+bool native_settle(Interp *I, const NativeSig *s, Value *a);
 enum { NATIVE_FAST = 8 };       /* natives of at most so many parameters are called without binding when positions suffice */
 
 /* The class whose methods are the natives of `owner` (int, deque, Counter ...): made once. */

@@ -150,6 +150,13 @@ static bool takes_symints(const NativeDef *d)
     return false;
 }
 
+static bool takes_symfloats(const NativeDef *d)
+{
+#define SYMFLOAT_METHOD(type, fn) if (!strcmp(d->owner, #type) && !strcmp(d->name, #fn)) return true;
+#include "frontend/eval/symint.def"
+    return false;
+}
+
 static Map sigs;                /* NativeDef * -> NativeSig * */
 
 static NativeSig *sig_parsed(const NativeDef *d)
@@ -165,7 +172,8 @@ static NativeSig *sig_parsed(const NativeDef *d)
     if (sink.errors || u->module->body.n < 1 || !AST_IS(u->module->body.at[0], FunctionDef))
         tsr_bug("signature of native %s does not parse: %s", path.s, d->sig);
     s = sig_read(u, AST_AS(u->module->body.at[0], FunctionDef));
-    s->symints = takes_symints(d);
+    s->symfloats = takes_symfloats(d);
+    s->symints = takes_symints(d) || s->symfloats;
     map_set_ptr(&sigs, d, s);
     diag_sink_done(&sink);
     sb_done(&text);
@@ -296,11 +304,12 @@ static bool bind_native(Interp *I, const NativeDef *d, const NativeSig *s, Value
     return true;
 }
 
-/* Symbolic ints become numbers, inside of containers too. *args is the native's own tuple, **kw its own dict. */
-static bool settle_args(Interp *I, const NativeSig *s, Value *a)
+bool native_settle(Interp *I, const NativeSig *s, Value *a)
 {
+    if (s->symfloats || (s->symints && !symfloat_made))
+        return true;
     for (int i = 0; i < s->n; i++)
-        if (!symint_settle_inside(I, &a[i]))
+        if (!(s->symints ? symfloat_settle_inside : symint_settle_inside)(I, &a[i]))
             return false;
     return true;
 }
@@ -329,7 +338,7 @@ static inline Value call_by_position(Interp *I, NativeObj *nf, const NativeSig *
         a[i] = args[i];
     for (int i = nargs; i < s->n; i++)
         a[i] = s->dflt[i];
-    if (dim_ask_open && !s->symints && !settle_args(I, s, a))
+    if (dim_ask_open && !native_settle(I, s, a))
         return VERR;
     if (nargs && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
         a[0] = unwrap_base(a[0]);
@@ -360,8 +369,8 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
     a = alloca(((size_t)s->n + 1) * sizeof *a);
     nf->obj.refs++;
     ok = bind_native(I, d, s, a, args, nargs, kwvals, kwnames, nkw);
-    if (ok && dim_ask_open && !s->symints)
-        ok = settle_args(I, s, a);
+    if (ok && dim_ask_open)
+        ok = native_settle(I, s, a);
     if (ok) {
         if (s->n && a[0].tag == V_INSTANCE && (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
             a[0] = unwrap_base(a[0]);

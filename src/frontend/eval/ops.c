@@ -322,7 +322,7 @@ static Value binary_or_not(Interp *I, int op, Value a, Value b)
 {
     Value r, ua, ub;
 
-    if ((is_symint(a) || is_symint(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
+    if ((is_symbolic(a) || is_symbolic(b)) && a.tag != V_TENSOR && b.tag != V_TENSOR)
         return symint_binary(I, op, a, b);
     r = number_binary(I, op, a, b);
     if (r.tag != V_NOTIMPL)
@@ -436,7 +436,7 @@ Value value_unary(Interp *I, int op, Value a)
         ComplexObj *c = (ComplexObj *)a.o;
         return op == AOP_NEG ? complex_new(-c->re, -c->im) : value_ref(a);
     }
-    if (is_symint(a))
+    if (is_symbolic(a))
         return symint_unary(I, op, a);
     if (a.tag == V_TENSOR)
         return tensor_op_unary(I, op, a);

@@ -6,6 +6,7 @@
  * A method call looks the function up without making a bound method.
  */
 #include "frontend/eval/lower.h"
+#include "frontend/eval/symint.h"
 
 #include "runtime/cuda.h"
 
@@ -91,6 +92,10 @@ static inline Value call_native(const Step *n, Frame *f, NativeObj *nf, const Va
         __asm__("" : "+r"(i));  /* one or two values: no call of memmove */
     }
     f->at = n;
+    if (__builtin_expect(dim_ask_open, 0) && !native_settle(f->I, s, a)) {
+        slots_drop(held + extra, nargs - extra);
+        return VERR;
+    }
     if (!self && nargs && a[0].tag == V_INSTANCE &&
         (nf->obj.flags & (NATIVE_METHOD | NATIVE_UNWRAP)) == (NATIVE_METHOD | NATIVE_UNWRAP))
         a[0] = unwrap_base(a[0]);

@@ -72,6 +72,10 @@ Value symint_settled(Interp *I, Value v)
 {
     int64_t i;
 
+    double f;
+
+    if (v.tag == V_SYMFLOAT)
+        return symfloat_number(I, v, &f) ? vfloat(f) : VERR;
     if (!is_symint(v))
         return value_ref(v);
     return symint_number(I, v, &i) ? vint(i) : VERR;
@@ -122,8 +126,11 @@ static Dim combine(int op, Dim a, Dim b)
 Value symint_binary(Interp *I, int op, Value a, Value b)
 {
     Dim x, y, r;
+    Value f = symfloat_binary(op, a, b);
     int64_t v;
 
+    if (f.tag != V_NOTIMPL)
+        return f;
     if (!symint_dim(a, &x) || !symint_dim(b, &y))
         return by_numbers(I, value_binary, op, a, b);
     r = combine(op, x, y);
@@ -156,10 +163,18 @@ Value symint_compare(Interp *I, int op, Value a, Value b)
 
 Value symint_unary(Interp *I, int op, Value a)
 {
-    Dim d = symint_size(a);
+    Dim d;
 
+    if (a.tag == V_SYMFLOAT) {
+        Value f = symfloat_unary(op, a);
+        if (f.tag != V_NOTIMPL)
+            return f;
+        f = symint_settled(I, a);
+        return is_err(f) ? VERR : value_unary(I, op, f);
+    }
     if (op == AOP_POS)
         return a;
+    d = symint_size(a);
     d = op == AOP_NEG ? dim_sub(0, d) : dim_sub(dim_const(-1), d);
     if (d != DIM_BAD)
         return size_value(d);
@@ -169,8 +184,12 @@ Value symint_unary(Interp *I, int op, Value a)
 
 int symint_truth(Interp *I, Value v)
 {
-    int r = decide(dim_ask_eq(symint_size(v), 0));
+    double f;
+    int r;
 
+    if (v.tag == V_SYMFLOAT)
+        return symfloat_number(I, v, &f) ? f != 0 : -1;
+    r = decide(dim_ask_eq(symint_size(v), 0));
     if (r < 0)
         unknown(I, v);
     return r < 0 ? -1 : !r;
@@ -186,7 +205,7 @@ static bool each(Interp *I, Value *v, Visit visit, int depth)
 {
     DictObj *d;
 
-    if (is_symint(*v))
+    if (is_symbolic(*v))
         return visit(I, v);
     if (depth == INSIDE_MAX)
         return true;
@@ -217,13 +236,11 @@ static bool each(Interp *I, Value *v, Visit visit, int depth)
 
 static bool settle_here(Interp *I, Value *v)
 {
-    int64_t i;
-
-    if (!symint_number(I, *v, &i))
-        return false;
-    *v = vint(i);
-    return true;
+    *v = symint_settled(I, *v);
+    return !is_err(*v);
 }
+
+static bool settle_float_here(Interp *I, Value *v) { return is_symint(*v) || settle_here(I, v); }
 
 static bool stop_here(Interp *I, Value *v)
 {
@@ -232,5 +249,7 @@ static bool stop_here(Interp *I, Value *v)
 }
 
 bool symint_settle_inside(Interp *I, Value *v) { return each(I, v, settle_here, 0); }
+
+bool symfloat_settle_inside(Interp *I, Value *v) { return !symfloat_made || each(I, v, settle_float_here, 0); }
 
 bool symint_inside(Value v) { return !each(NULL, &v, stop_here, 0); }

@@ -25,6 +25,7 @@ typedef enum Tag {
     V_ERR,                      /* exception pending; also "absent" in unset slots */
     V_NONE, V_ELLIPSIS, V_NOTIMPL, V_BOOL, V_INT, V_FLOAT,
     V_SYMINT,                   /* an int whose value is a symbolic size, while staging: the Dim in i */
+    V_SYMFLOAT,                 /* a float that follows from such: a row of symfloat.c's table in i */
     V_OBJ,                      /* from here on counted; the tag equals the object's kind */
     V_STR = V_OBJ, V_BYTES, V_COMPLEX,
     V_LIST, V_TUPLE, V_DICT, V_SET, V_RANGE, V_SLICE,

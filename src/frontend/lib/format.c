@@ -486,7 +486,7 @@ static Value format_instance(Interp *I, Value v, const char *spec, size_t n)
 
 Value value_format(Interp *I, Value v, const char *spec, size_t n)
 {
-    if (is_symint(v) && is_err(v = symint_settled(I, v)))
+    if (is_symbolic(v) && is_err(v = symint_settled(I, v)))
         return VERR;
     switch (v.tag) {
     case V_BOOL: case V_INT: case V_FLOAT: case V_COMPLEX: case V_STR:

@@ -1,6 +1,8 @@
 /* The module math, with Python's names, domains and errors; ints stay ints where Python's do. */
 #include "frontend/lib/lib.h"
 
+#include "frontend/eval/symint.h"
+
 #include "frontend/syntax/ast.h"
 
 #include <math.h>
@@ -27,23 +29,31 @@ static Value call1(Interp *I, Value *a, Fun1 f)
     return value_as_float(I, a[0], &x) ? checked(I, x, f.fn(x), f.can_overflow) : VERR;
 }
 
-static Value f_sqrt(Interp *I, Value *a) { return call1(I, a, (Fun1){sqrt, false}); }
+/* The same of what may follow from sizes that are open (symfloat.c). */
+static Value call_named(Interp *I, Value *a, const char *name, Fun1 f)
+{
+    Value r = symfloat_call(name, a[0]);
+
+    return r.tag == V_NOTIMPL ? call1(I, a, f) : r;
+}
+
+static Value f_sqrt(Interp *I, Value *a) { return call_named(I, a, "sqrt", (Fun1){sqrt, false}); }
 static Value f_cbrt(Interp *I, Value *a) { return call1(I, a, (Fun1){cbrt, false}); }
 static Value f_exp(Interp *I, Value *a) { return call1(I, a, (Fun1){exp, true}); }
 static Value f_exp2(Interp *I, Value *a) { return call1(I, a, (Fun1){exp2, true}); }
 static Value f_expm1(Interp *I, Value *a) { return call1(I, a, (Fun1){expm1, true}); }
-static Value f_log2(Interp *I, Value *a) { return call1(I, a, (Fun1){log2, false}); }
-static Value f_log10(Interp *I, Value *a) { return call1(I, a, (Fun1){log10, false}); }
-static Value f_log1p(Interp *I, Value *a) { return call1(I, a, (Fun1){log1p, false}); }
-static Value f_sin(Interp *I, Value *a) { return call1(I, a, (Fun1){sin, false}); }
-static Value f_cos(Interp *I, Value *a) { return call1(I, a, (Fun1){cos, false}); }
+static Value f_log2(Interp *I, Value *a) { return call_named(I, a, "log2", (Fun1){log2, false}); }
+static Value f_log10(Interp *I, Value *a) { return call_named(I, a, "log10", (Fun1){log10, false}); }
+static Value f_log1p(Interp *I, Value *a) { return call_named(I, a, "log1p", (Fun1){log1p, false}); }
+static Value f_sin(Interp *I, Value *a) { return call_named(I, a, "sin", (Fun1){sin, false}); }
+static Value f_cos(Interp *I, Value *a) { return call_named(I, a, "cos", (Fun1){cos, false}); }
 static Value f_tan(Interp *I, Value *a) { return call1(I, a, (Fun1){tan, false}); }
 static Value f_asin(Interp *I, Value *a) { return call1(I, a, (Fun1){asin, false}); }
 static Value f_acos(Interp *I, Value *a) { return call1(I, a, (Fun1){acos, false}); }
 static Value f_atan(Interp *I, Value *a) { return call1(I, a, (Fun1){atan, false}); }
 static Value f_sinh(Interp *I, Value *a) { return call1(I, a, (Fun1){sinh, true}); }
 static Value f_cosh(Interp *I, Value *a) { return call1(I, a, (Fun1){cosh, true}); }
-static Value f_tanh(Interp *I, Value *a) { return call1(I, a, (Fun1){tanh, false}); }
+static Value f_tanh(Interp *I, Value *a) { return call_named(I, a, "tanh", (Fun1){tanh, false}); }
 static Value f_asinh(Interp *I, Value *a) { return call1(I, a, (Fun1){asinh, false}); }
 static Value f_acosh(Interp *I, Value *a) { return call1(I, a, (Fun1){acosh, false}); }
 static Value f_atanh(Interp *I, Value *a) { return call1(I, a, (Fun1){atanh, false}); }
@@ -129,8 +139,10 @@ static Value log_of(Interp *I, double x)
 static Value f_log(Interp *I, Value *a)
 {
     double x, base;
-    Value p, q;
+    Value p = is_given(a[1]) ? VNOTIMPL : symfloat_call("log", a[0]), q;
 
+    if (p.tag != V_NOTIMPL)
+        return p;
     if (!value_as_float(I, a[0], &x) || is_err(p = log_of(I, x)))
         return VERR;
     if (!is_given(a[1]))

@@ -315,6 +315,16 @@ static bool put_symint(Interp *I, Value v, StrBuf *b)
     return true;
 }
 
+static bool put_symfloat(Interp *I, Value v, StrBuf *b)
+{
+    double f;
+
+    if (!symfloat_number(I, v, &f))
+        return false;
+    repr_float(b, f);
+    return true;
+}
+
 bool value_repr_to(Interp *I, Value v, StrBuf *b)
 {
     switch (v.tag) {
@@ -332,6 +342,7 @@ bool value_repr_to(Interp *I, Value v, StrBuf *b)
     case V_RANGE: put_range(b, (RangeObj *)v.o); return true;
     case V_SLICE: return put_slice(I, (SliceObj *)v.o, b);
     case V_SYMINT: return put_symint(I, v, b);
+    case V_SYMFLOAT: return put_symfloat(I, v, b);
     case V_TENSOR: case V_DTYPE: return tensor_op_repr(I, v, b);
     case V_NATIVEOBJ: return put_native_object(I, v, b);
     default: return object_repr_to(I, v, b);

@@ -14,7 +14,7 @@
 
 bool arg_is_number(Value v)
 {
-    return v.tag == V_BOOL || v.tag == V_INT || v.tag == V_FLOAT || v.tag == V_COMPLEX || v.tag == V_SYMINT;
+    return v.tag == V_BOOL || v.tag == V_INT || v.tag == V_FLOAT || v.tag == V_COMPLEX || is_symbolic(v);
 }
 
 void put_shape(StrBuf *b, int rank, const Dim *shape)
@@ -219,6 +219,7 @@ static Tensor *number_tensor(Interp *I, Value v)
     Tensor *t;
     switch (v.tag) {
     case V_SYMINT: return size_number(I, symint_size(v));
+    case V_SYMFLOAT: t = size_float(I, v, DT_f32); break;
     case V_BOOL: t = tensor_scalar_i(DT_bool, v.i); break;
     case V_INT: t = tensor_scalar_i(v.i >= INT32_MIN && v.i <= INT32_MAX ? DT_int32 : DT_int64, v.i); break;
     case V_FLOAT: t = tensor_scalar_f(DT_f32, v.f); break;
@@ -246,6 +247,8 @@ Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what)
         return tensor_ref(as_tensor(v));
     if (v.tag == V_SYMINT && (dtype_is_inexact(dt) || dtype_is_int(dt)))
         return size_tensor(I, symint_size(v), dt);
+    if (v.tag == V_SYMFLOAT && dtype_is_inexact(dt))
+        return size_float(I, v, dt);
     if (v.tag == V_FLOAT && dtype_is_inexact(dt))
         return tensor_scalar_f(dt, v.f);
     if (v.tag == V_INT && dtype_is_inexact(dt))

@@ -74,6 +74,7 @@ bool shape_is(const Tensor *t, int rank, const Dim *shape);     /* asks: sizes m
 bool size_is_negative(Dim d);
 bool size_is(Dim d, int64_t number);                    /* is it that very number? asks nothing */
 Tensor *size_tensor(Interp *I, Dim d, DType dt);        /* 0-d; OverflowError when an integer dtype cannot hold it */
+Tensor *size_float(Interp *I, Value v, DType dt);       /* a V_SYMFLOAT, 0-d, of an inexact dtype */
 Tensor *size_number(Interp *I, Dim d);                  /* as a Python int: weak int32, or int64 when it needs that */
 /* Start, step and count of a slice of an axis, as slice_resolve; counts from the end and limits are resolved. */
 bool slice_sizes(Interp *I, const SliceObj *s, Dim size, Dim *start, Dim *step, Dim *count);

@@ -602,7 +602,7 @@ bool guard_settle(Guard *g)
     for (int i = 0; i < g->place.n; i++) {
         Root *p = &g->place.at[i];
         Value v = place_value(p);
-        if (is_symint(v) && p->kind != PLACE_VALUE) {
+        if (is_symbolic(v) && p->kind != PLACE_VALUE) {
             if (is_err(v = symint_settled(g->I, v)))
                 return false;
             put_place(p, v);

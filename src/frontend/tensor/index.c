@@ -274,7 +274,7 @@ static Dim slice_stop(Dim start, Dim step, Dim count)
     return dim_same(count, 0) ? start : dim_add(start, dim_add(dim_mul(dim_sub(count, 1), step), 1));
 }
 
-static bool is_symbolic(const Index *ix)
+static bool has_symbolic(const Index *ix)
 {
     for (int i = 0; i < ix->n; i++)
         if (ix->item[i].kind != IX_NEW && (!dim_is_const(ix->item[i].start) || !dim_is_const(ix->item[i].count)))
@@ -319,7 +319,7 @@ static Tensor *basic_ops(Interp *I, Tensor *x, const Index *ix, bool keep)
 
 Tensor *index_basic(Interp *I, Tensor *x, const Index *ix, bool keep)
 {
-    return x->tracer || is_symbolic(ix) ? basic_ops(I, x, ix, keep) : basic_view(I, x, ix, keep);
+    return x->tracer || has_symbolic(ix) ? basic_ops(I, x, ix, keep) : basic_view(I, x, ix, keep);
 }
 
 /* ------------------------------------------------------------- tensors as indices */
@@ -550,7 +550,7 @@ static Tensor *store_basic(Interp *I, Tensor *x, const Index *ix, Tensor *value)
         unit &= ix->item[i].kind != IX_SLICE || ix->item[i].step == 1;
         empty |= ix->item[i].kind == IX_SLICE && ix->item[i].count == 0;
     }
-    if (!x->tracer && !v->tracer && !is_symbolic(ix)) {
+    if (!x->tracer && !v->tracer && !has_symbolic(ix)) {
         y = write_view(I, x, ix, v);
         tensor_unref(v);
         return y;
@@ -778,7 +778,7 @@ bool tensor_op_setitem(Interp *I, Value *slot, Value key, Value value)
         tensor_unref(v);
         return false;
     }
-    bool ok, plain = !ix.mask && !ix.ntensors && !o->t->tracer && !v->tracer && !is_symbolic(&ix);
+    bool ok, plain = !ix.mask && !ix.ntensors && !o->t->tracer && !v->tracer && !has_symbolic(&ix);
     if (plain && o->obj.refs == 1) {
         ok = store_direct(I, &o->t, &ix, &v);
     } else {

@@ -76,7 +76,7 @@ Value tensor_op_binary(Interp *I, int op, Value a, Value b)
         return VNOTIMPL;
     if (a.tag == V_TENSOR && b.tag == V_TENSOR && op != AOP_MATMUL)
         return value_of(run_op(I, operator_op[op], NULL, (Tensor *[]){as_tensor(a), as_tensor(b)}, 2));
-    if (op == AOP_POW && is_symint(b)) {                /* which power it is decides how it is computed */
+    if (op == AOP_POW && is_symbolic(b)) {               /* which power it is decides how it is computed */
         b = symint_settled(I, b);
         return is_err(b) ? VERR : tensor_op_binary(I, op, a, b);
     }

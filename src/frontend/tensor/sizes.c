@@ -106,6 +106,21 @@ Tensor *size_tensor(Interp *I, Dim d, DType dt)
     return do_convert(I, run_op(I, OP_dim_value, &a, NULL, 0), dt);
 }
 
+Tensor *size_float(Interp *I, Value v, DType dt)
+{
+    Attr a = attr_default();
+    StrBuf formula = {0};
+    int n;
+    double f;
+
+    if (!symfloat_formula(v, &formula, a.d[0], &n))
+        return symfloat_number(I, v, &f) ? tensor_scalar_f(dt, f) : NULL;
+    a.nd[0] = (uint8_t)n;
+    a.name = sym(sb_str(&formula));
+    sb_done(&formula);
+    return do_convert(I, run_op(I, OP_dim_float, &a, NULL, 0), dt);
+}
+
 Tensor *size_number(Interp *I, Dim d)
 {
     Tensor *t = size_tensor(I, d, size_fits(DT_int32, d) ? DT_int32 : DT_int64);

@@ -406,7 +406,7 @@ int tree_same(Interp *I, Value a, Value b)
         return 0;
     if (is_key(a, TREE_ALL) || is_key(b, TREE_ALL))
         return is_key(a, TREE_ALL) && is_key(b, TREE_ALL);
-    if (is_symint(a))                                   /* sizes of other stagings only look alike */
+    if (is_symbolic(a))                                 /* sizes of other stagings only look alike */
         return a.i == b.i;
     bool branch = a.tag == V_LIST || a.tag == V_TUPLE || a.tag == V_DICT || is_tree_instance(a);
     if (!branch) {

@@ -8,6 +8,8 @@
  */
 #include "ir/core/infer.h"
 
+#include "ir/core/dim_float.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -246,6 +248,7 @@ static bool dtype_ATTR(Infer *f)
 
 static bool dtype_INT32(Infer *f) { return set_dtype(f, DT_int32); }
 static bool dtype_INT64(Infer *f) { return set_dtype(f, DT_int64); }
+static bool dtype_F64(Infer *f) { return set_dtype(f, DT_f64); }
 static bool dtype_UINT32(Infer *f) { return set_dtype(f, DT_uint32); }
 static bool dtype_NONE(Infer *f) { return f->nout == 0; }
 static bool dtype_REGION(Infer *f) { return f->op < OP_COUNT; }         /* the region rule has set them */
@@ -412,6 +415,10 @@ static bool check_attr(Infer *f)
         return a->nd[0] == a->n || bad_attr(f, "sizes");
     if (f->op == OP_dim_value)
         return a->nd[0] == 1 || bad_attr(f, "one size");
+    if (f->op == OP_dim_float) {
+        double ignored;
+        return (a->name && dim_float_eval(a->name->text, NULL, a->nd[0], &ignored)) || bad_attr(f, "a formula of the sizes");
+    }
     return check_axes(f);
 }
 

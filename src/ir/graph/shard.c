@@ -291,7 +291,7 @@ bool apply_shard(Trace *T, Level *lv, OpId op, const Attr *a, Tensor *const *in,
         return run_place(T, a, in[0], out) && (*nout = 1);
     if (op == OP_lay_as)
         return run_lay_as(T, in[0], in[1], out) && (*nout = 1);
-    if (op_info[op].family >= FAM_CONTROL || op == OP_constant || op == OP_dim_value)
+    if (op_info[op].family >= FAM_CONTROL || op == OP_constant || op == OP_dim_value || op == OP_dim_float)
         return gathered(T, op, a, in, nin, out, nout);
     if (!common_mesh(T, op, in, nin, &p.mesh))
         return false;

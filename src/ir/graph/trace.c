@@ -434,6 +434,10 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
         *ok = dim_const_value(a->d[0][0], &v) || trace_fail(T, OPERR_TRACE, "a size is not known here");
         out[0] = *ok ? tensor_scalar_i(DT_int64, v) : NULL;
         return true;
+    case OP_dim_float:                                  /* by its kernel, when all sizes are numbers */
+        for (int i = 0; *ok && i < a->nd[0]; i++)
+            *ok = dim_const_value(a->d[0][i], &v) || trace_fail(T, OPERR_TRACE, "a size is not known here");
+        return !*ok;
     case OP_print:
         *nout = 0;
         *ok = T->host_print && T->host_print(T->host, a, in, nin);

@@ -643,14 +643,30 @@ static Graph *write_graph(Fuser *f)
 /* A place's group and whether it is its product, as it is kept. */
 typedef struct Row { int32_t group, product; } Row;
 
+/* Is it the place of a group's first node? */
+static bool is_first(const Fuser *f, const Row *row, int group)
+{
+    return group < f->n && row[group].group == group && !row[group].product && f->group[group] >= 0;
+}
+
+/* Each node in no group, or one that a region may hold in a group with a first node, or the one product of such a group. */
 static bool is_sane(const Fuser *f, const Row *row)
 {
-    for (int i = 0; i < f->n; i++) {
+    bool *product = tsr_calloc((size_t)f->n + 1), sane = true;
+
+    for (int i = 0; i < f->n && sane; i++) {
         int group = row[i].group;
-        if (group >= f->n || (group >= 0 && row[i].product ? !is_product(f->at[i]) : group >= 0 && (f->group[i] < 0 || row[group].group != group)))
-            return false;
+        if (group < 0)
+            sane = group == -1;
+        else if (!is_first(f, row, group))
+            sane = false;
+        else if (!row[i].product)
+            sane = f->group[i] >= 0 && group <= i;
+        else if ((sane = !product[group] && is_product(f->at[i])))
+            product[group] = true;
     }
-    return true;
+    tsr_free(product);
+    return sane;
 }
 
 static bool recall(Fuser *f, const Kept *k)
