@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SIZE = -1, NUMBER = -2, POWER_MOST = 16 };
+enum { SIZE = -1, NUMBER = -2, WIDTH_MOST = 1000 };
 
 typedef struct SymFloat {
     int op;                     /* DimFloatOp; SIZE, NUMBER */
@@ -24,6 +24,7 @@ typedef struct SymFloat {
     Dim size;
     double now;
     bool above;                 /* is it above 0 in every call? */
+    double width;               /* then it is within 2**-width and 2**width, else its magnitude is below the latter */
     uint8_t sizes, depth;       /* how many sizes the formula mentions, how much it stacks */
 } SymFloat;
 
@@ -58,6 +59,7 @@ static bool operand(Value v, int32_t *out)
     if (v.tag == V_SYMFLOAT || v.tag == V_FLOAT) {
         r.now = v.tag == V_FLOAT ? v.f : row_of(v)->now;
         r.above = r.now > 0;
+        r.width = r.now ? fabs(log2(fabs(r.now))) + 1 : 0;
         *out = add_row(r);
         return isfinite(r.now);
     }
@@ -70,14 +72,16 @@ static bool operand(Value v, int32_t *out)
         r.sizes = 1;
     }
     r.above = dim_is_const(d) ? i > 0 : dim_ask_ge(d, 1) == DIM_PROVED;
+    r.width = 63;
     *out = add_row(r);
     return true;
 }
 
-/* May it be computed in any call without raising? Whether the result is above 0 then goes to *above. */
-static bool is_safe(DimFloatOp op, const SymFloat *a, const SymFloat *b, bool *above)
+/* May it be computed in any call without raising? Whether the result is above 0 then goes to *above, how wide it is to *width. */
+static bool is_safe(DimFloatOp op, const SymFloat *a, const SymFloat *b, bool *above, double *width)
 {
     *above = a->above && (!b || b->above);
+    *width = b ? a->width + b->width : fmax(a->width, 6);       /* of a root or a logarithm: 2**6 is more than log(2**63) */
     switch (op) {
     case DF_ADD: case DF_MUL:
         return true;
@@ -88,7 +92,8 @@ static bool is_safe(DimFloatOp op, const SymFloat *a, const SymFloat *b, bool *a
         return b->above || (b->op == NUMBER && b->now != 0);
     case DF_POW:
         *above = true;
-        return a->above && b->op == NUMBER && fabs(b->now) <= POWER_MOST;
+        *width = a->width * fabs(b->now);
+        return a->above && b->op == NUMBER && *width <= WIDTH_MOST;
     case DF_LOG: case DF_LOG2: case DF_LOG10:
         *above = false;
         return a->above;
@@ -97,24 +102,30 @@ static bool is_safe(DimFloatOp op, const SymFloat *a, const SymFloat *b, bool *a
     }
 }
 
+/* The row of op, whose operands are rows. false: it is to be computed with numbers. */
+static bool make_row(DimFloatOp op, const SymFloat *a, const SymFloat *b, SymFloat *r)
+{
+    if (!is_safe(op, a, b, &r->above, &r->width))
+        return false;
+    r->above = r->above && r->width <= WIDTH_MOST;      /* else it may be rounded to 0 */
+    r->sizes = (uint8_t)(a->sizes + (b ? b->sizes : 0));
+    r->depth = b && b->depth + 1 > a->depth ? b->depth + 1 : a->depth;
+    r->now = dim_float_apply(op, a->now, b ? b->now : 0);
+    return r->sizes <= DIM_FLOAT_SIZES && r->depth <= DIM_FLOAT_DEPTH && isfinite(r->now);
+}
+
 /* V_NOTIMPL: it is to be computed with numbers. */
 static Value apply(DimFloatOp op, Value a, Value b)
 {
     SymFloat r = {.op = (int)op};
-    bool two = dim_float_arity(op) == 2, safe;
-    const SymFloat *x, *y;
+    bool two = dim_float_arity(op) == 2;
+    int before = table.n;
 
-    if (!dim_asking() || !operand(a, &r.in[0]) || (two && !operand(b, &r.in[1])))
-        return VNOTIMPL;
-    x = &table.at[r.in[0]];
-    y = two ? &table.at[r.in[1]] : NULL;
-    safe = is_safe(op, x, y, &r.above);
-    r.sizes = (uint8_t)(x->sizes + (y ? y->sizes : 0));
-    r.depth = y && y->depth + 1 > x->depth ? y->depth + 1 : x->depth;
-    if (!safe || r.sizes > DIM_FLOAT_SIZES || r.depth > DIM_FLOAT_DEPTH)
-        return VNOTIMPL;
-    r.now = dim_float_apply(op, x->now, y ? y->now : 0);
-    return isfinite(r.now) ? value_at(add_row(r)) : VNOTIMPL;
+    if (dim_asking() && operand(a, &r.in[0]) && (!two || operand(b, &r.in[1])) &&
+        make_row(op, &table.at[r.in[0]], two ? &table.at[r.in[1]] : NULL, &r))
+        return value_at(add_row(r));
+    table.n = before;
+    return VNOTIMPL;
 }
 
 static bool is_float(Value v) { return v.tag == V_FLOAT || v.tag == V_SYMFLOAT; }

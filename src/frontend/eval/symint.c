@@ -71,7 +71,6 @@ bool symint_number(Interp *I, Value v, int64_t *out)
 Value symint_settled(Interp *I, Value v)
 {
     int64_t i;
-
     double f;
 
     if (v.tag == V_SYMFLOAT)
