@@ -23,11 +23,18 @@ typedef struct RoleOperand {
 /* A store of the sums' shape, by tensor copies: slabs of 64 rows of `span` bytes. */
 typedef struct RoleStore { const TileNode *store; int span, map; } RoleStore;
 
+/* A ring of slots, between the producer and the consumers (gpu_roles_ring.c). */
+typedef struct RoleRing {
+    int stages;
+    int64_t barriers;           /* in shared memory: of full slots, then of empty ones */
+    LLVMValueRef stage, phase;  /* a role's place: in slots of its own */
+} RoleRing;
+
 typedef struct Roles {
     const TileNode *loop, *dot;
     DType in, out;
     int extent[3], bytes;       /* rows, columns, steps of a round; of an element */
-    int threads, stages, order; /* threads: consumers of one tile; order: rows of tiles that are done together */
+    int threads, order;         /* threads: consumers of one tile; order: rows of tiles that are done together */
     bool promotes;              /* are the sums of a round added to the others in f32? */
     int sets;                   /* 2: sets of consumers take turns, so that one multiplies while the other one stores */
     Wgmma unit;
@@ -35,10 +42,10 @@ typedef struct Roles {
     RoleStore store[GPU_MAPS - 2];
     int nstores;
     bool reads_own;             /* does it load from what it stores to? */
-    int64_t slots, barriers, shared;    /* in shared memory: where stored tiles pass through, the barriers; all that is planned */
+    RoleRing ring;
+    int64_t slots, shared;      /* in shared memory: where stored tiles pass through; all that is planned */
     LLVMValueRef map[GPU_MAPS]; /* addresses of tensor maps */
     LLVMValueRef base;          /* of shared memory */
-    LLVMValueRef stage, phase;  /* a role's place in the ring: in slots */
     LLVMValueRef set;           /* this consumer's, an i32 */
 } Roles;
 
@@ -53,7 +60,45 @@ bool roles_find(CpuCode *e, Roles *r);                  /* is the kernel one of 
 bool roles_is_known(const Roles *r, const TileNode *n);        /* does it follow from sizes, the group and the loop's number? */
 void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
 
+static inline Roles *roles(const CpuCode *e) { return e->gpu->roles; }
+static inline LLVMValueRef op32(CpuCode *e, LLVMOpcode op, LLVMValueRef x, int64_t y)
+{
+    return LLVMBuildBinOp(e->u->builder, op, x, i32_number(e, y), "");
+}
+static inline LLVMValueRef plus(CpuCode *e, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildAdd(e->u->builder, x, y, ""); }
+static inline LLVMValueRef narrow(CpuCode *e, LLVMValueRef x) { return LLVMBuildTrunc(e->u->builder, x, i32_type(e), ""); }
+static inline LLVMValueRef wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
+static inline LLVMValueRef get(CpuCode *e, LLVMValueRef slot) { return LLVMBuildLoad2(e->u->builder, i32_type(e), slot, ""); }
+
+/* ---- gpu_roles_ring.c ---- */
+LLVMValueRef role_same_in_warp(CpuCode *e, LLVMValueRef x);    /* a number that all lanes of a warp have; the compiler knows so, too */
+LLVMValueRef role_warpgroup(CpuCode *e);                /* this thread's in its set */
+void role_keep_registers(CpuCode *e, int consumers, bool producer);    /* so many warpgroups multiply; all of this one are here */
+void role_init_ring(CpuCode *e, const RoleRing *g);     /* one thread's */
+void role_enter_ring(CpuCode *e, RoleRing *g);          /* a role begins with the first slot */
+LLVMValueRef role_stage(CpuCode *e, const RoleRing *g);
+void role_next(CpuCode *e, const RoleRing *g);
+void role_wait(CpuCode *e, const RoleRing *g);          /* until the slot at hand is full */
+void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage);  /* this warp has done with the slot */
+void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is);
+LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes);     /* the producer's slot is empty, and so many bytes will come to it */
+/* The producer sends for a block at coordinates, the innermost first; at[0] changes. */
+void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, LLVMValueRef map, LLVMValueRef stage, LLVMValueRef *at);
+/* Groups of a block, or of one set of it: every `every`th, from `first` on. */
+typedef struct RoleGroups { LLVMBasicBlockRef head, done; LLVMValueRef t, step; } RoleGroups;
+RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every);
+void role_end_group(CpuCode *e, const RoleGroups *g);
+
+/* ---- gpu_roles_store.c ---- */
+void role_store_tile(CpuCode *e, const RoleStore *store);
+/* Do registers of v go to memory, or into a product, two as a word? *v is what the registers are of, which may be what is yet to be converted. */
+bool role_packs(TileRef *v, DType dt);
+LLVMValueRef role_word(CpuCode *e, DType dt, bool pack, LLVMValueRef low, LLVMValueRef high);
+
 /* ---- gpu_roles.c ---- */
+LLVMValueRef role_describe(CpuCode *e, const RoleOperand *o, LLVMValueRef at);  /* low word of a descriptor: of a matrix that begins there */
+LLVMValueRef role_descriptor(CpuCode *e, const RoleOperand *o, LLVMValueRef low);
+int64_t role_step(const Wgmma *unit, const RoleOperand *o, int s);      /* bytes between the first matrix and that of step s */
 void roles_emit(CpuCode *e);                            /* the kernel's body */
 bool roles_node(CpuCode *e, const TileNode *n);         /* the loop and the stores; false: another node */
 void roles_fence(CpuCode *e);                           /* the consumers have come here */

@@ -254,15 +254,15 @@ static bool lay_out(const CpuCode *e, Roles *r)
         slots = slots > r->store[i].span ? slots : r->store[i].span;
     slots *= (int64_t)GROUP_ROWS * OUT_SLOTS * roles_groups(r);
     rest = SHARED_MOST - SLOT_ALIGN - slots;
-    r->stages = rest / round < STAGES_MOST ? (int)(rest / round) : STAGES_MOST;
-    if (asked > 0 && asked < r->stages)
-        r->stages = (int)asked;
-    if (r->stages < STAGES_LEAST)
+    r->ring.stages = rest / round < STAGES_MOST ? (int)(rest / round) : STAGES_MOST;
+    if (asked > 0 && asked < r->ring.stages)
+        r->ring.stages = (int)asked;
+    if (r->ring.stages < STAGES_LEAST)
         return false;
     for (int i = 0; i < 2; i++)
-        r->o[i].at = lay(&all, r->stages * r->o[i].bytes, SLOT_ALIGN);
+        r->o[i].at = lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
     r->slots = lay(&all, slots, SLOT_ALIGN);
-    r->barriers = lay(&all, 2 * 8 * (int64_t)r->stages, 64);
+    r->ring.barriers = lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
     r->shared = all;
     return true;
 }

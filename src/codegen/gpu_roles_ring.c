@@ -1,0 +1,183 @@
+/*
+ * What roles share: rings of slots between who brings blocks and who multiplies them, and the groups that a block takes in turn.
+ *
+ * A slot has two barriers.  The producer waits until it is empty, says how many bytes will come, and sends for them; consumers wait until
+ * it is full, and a lane of each of their warps says when it has read it.  Each role goes round the ring with a place and a phase of its own.
+ */
+#include "codegen/gpu_roles.h"
+
+enum { DONE_BARRIER = 1, ARRIVALS = GROUP_THREADS / GPU_WARP };
+
+LLVMValueRef role_same_in_warp(CpuCode *e, LLVMValueRef x) { return gpu_from(e, x, i32_number(e, 0), i32_number(e, -1)); }
+
+LLVMValueRef role_warpgroup(CpuCode *e) { return role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, GROUP_THREADS)); }
+
+void roles_fence(CpuCode *e) { gpu_named_barrier(e, op32(e, LLVMAdd, roles(e)->set, DONE_BARRIER), roles(e)->threads); }
+
+/* ---- the ring ---- */
+
+static LLVMValueRef full_barrier(CpuCode *e, const RoleRing *g, LLVMValueRef stage)
+{
+    return plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, 8), g->barriers));
+}
+
+static LLVMValueRef empty_barrier(CpuCode *e, const RoleRing *g, LLVMValueRef stage)
+{
+    return op32(e, LLVMAdd, full_barrier(e, g, stage), 8 * (int64_t)g->stages);
+}
+
+void role_enter_ring(CpuCode *e, RoleRing *g)
+{
+    g->stage = llvm_slot(e->u, i32_type(e));
+    g->phase = llvm_slot(e->u, i32_type(e));
+    LLVMBuildStore(e->u->builder, i32_number(e, 0), g->stage);
+    LLVMBuildStore(e->u->builder, i32_number(e, 0), g->phase);
+}
+
+LLVMValueRef role_stage(CpuCode *e, const RoleRing *g) { return get(e, g->stage); }
+
+void role_next(CpuCode *e, const RoleRing *g)
+{
+    LLVMValueRef s = op32(e, LLVMAdd, get(e, g->stage), 1);
+    LLVMValueRef last = LLVMBuildICmp(e->u->builder, LLVMIntEQ, s, i32_number(e, g->stages), "");
+
+    LLVMBuildStore(e->u->builder, cpu_choose(e, last, i32_number(e, 0), s), g->stage);
+    LLVMBuildStore(e->u->builder, LLVMBuildXor(e->u->builder, get(e, g->phase), LLVMBuildZExt(e->u->builder, last, i32_type(e), ""), ""), g->phase);
+}
+
+void role_wait(CpuCode *e, const RoleRing *g) { gpu_barrier_wait(e, full_barrier(e, g, get(e, g->stage)), get(e, g->phase)); }
+
+LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes)
+{
+    LLVMValueRef stage = get(e, g->stage);
+
+    gpu_barrier_wait(e, empty_barrier(e, g, stage), op32(e, LLVMXor, get(e, g->phase), 1));
+    gpu_barrier_expect(e, full_barrier(e, g, stage), bytes);
+    return stage;
+}
+
+/* Registers of a thread from here on, all of whose warpgroup are here. */
+void role_keep_registers(CpuCode *e, int consumers, bool producer)
+{
+    static const struct { int producer, consumer; } share[] = {[2] = {40, 232}, [3] = {32, 160}};
+
+    if (consumers > 1)
+        gpu_keep_registers(e, producer ? share[consumers].producer : share[consumers].consumer, !producer);
+}
+
+static LLVMValueRef is_first_lane(CpuCode *e)
+{
+    return LLVMBuildICmp(e->u->builder, LLVMIntEQ, op32(e, LLVMAnd, e->gpu->thread, GPU_WARP - 1), i32_number(e, 0), "");
+}
+
+void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is)
+{
+    LLVMValueRef first = is_first_lane(e);
+    GpuIf one = gpu_if(e, is ? LLVMBuildAnd(e->u->builder, is, first, "") : first);
+
+    gpu_barrier_arrive(e, empty_barrier(e, g, stage));
+    gpu_end_if(e, &one);
+}
+
+void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage) { role_release_if(e, g, stage, NULL); }
+
+void role_init_ring(CpuCode *e, const RoleRing *g)
+{
+    for (int s = 0; s < g->stages; s++) {
+        gpu_barrier_init(e, full_barrier(e, g, i32_number(e, s)), 1);
+        gpu_barrier_init(e, empty_barrier(e, g, i32_number(e, s)), ARRIVALS * roles(e)->threads / GROUP_THREADS);
+    }
+}
+
+/* ---- boxes ---- */
+
+void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, LLVMValueRef map, LLVMValueRef stage, LLVMValueRef *at)
+{
+    int rank = tile_type(o->load->in[0])->rank;
+    LLVMValueRef first = at[0], to;
+
+    to = plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, o->bytes), o->at));
+    for (int s = 0; s < o->slabs; s++) {
+        at[0] = op32(e, LLVMAdd, first, (int64_t)s * o->box[0]);
+        gpu_tensor_load(e, op32(e, LLVMAdd, to, s * o->slab), map, at, rank, full_barrier(e, g, stage));
+    }
+}
+
+/* ---- groups ---- */
+
+/* The place with number t of a plane of groups, down by across: `order` places down side by side, through all across. */
+static void enter_plane(CpuCode *e, LLVMValueRef t, LLVMValueRef down, LLVMValueRef across, LLVMValueRef *at)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef order = i32_number(e, roles(e)->order), strip = LLVMBuildMul(b, order, across, ""), first, high;
+
+    first = LLVMBuildMul(b, LLVMBuildUDiv(b, t, strip, ""), order, "");
+    t = LLVMBuildURem(b, t, strip, "");
+    high = LLVMBuildSub(b, down, first, "");
+    high = cpu_choose(e, LLVMBuildICmp(b, LLVMIntULT, high, order, ""), high, order);
+    at[0] = plus(e, first, LLVMBuildURem(b, t, high, ""));
+    at[1] = LLVMBuildUDiv(b, t, high, "");
+}
+
+/*
+ * The group that is number t of those that blocks take in turn. The plane is that of the grid's last two axes, or what the one axis of a grid
+ * goes through row by row.
+ */
+static void enter_group(CpuCode *e, LLVMValueRef t)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int axes = e->k->grid.n;
+    LLVMValueRef row = cpu_size(e, sym("_across")), down, across, at[2];
+
+    if (axes < 2 && !row) {
+        cpu_set_groups(e, wide(e, t));
+        return;
+    }
+    across = narrow(e, axes < 2 ? row : cpu_groups(e, axes - 1));
+    if (axes < 2) {                             /* rows that are not whole: one by one */
+        LLVMValueRef all = narrow(e, cpu_groups(e, 0)), some = LLVMBuildICmp(b, LLVMIntUGT, across, i32_number(e, 1), ""), whole;
+        across = cpu_choose(e, some, across, i32_number(e, 1));
+        whole = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildURem(b, all, across, ""), i32_number(e, 0), "");
+        across = cpu_choose(e, whole, across, i32_number(e, 1));
+        down = LLVMBuildUDiv(b, all, across, "");
+        enter_plane(e, t, down, across, at);
+        cpu_set_groups(e, wide(e, plus(e, LLVMBuildMul(b, at[0], across, ""), at[1])));
+        return;
+    }
+    down = narrow(e, cpu_groups(e, axes - 2));
+    row = LLVMBuildMul(b, down, across, "");
+    e->group[0] = wide(e, LLVMBuildUDiv(b, t, row, ""));
+    enter_plane(e, LLVMBuildURem(b, t, row, ""), down, across, at);
+    e->group[axes - 2] = wide(e, at[0]);
+    e->group[axes - 1] = wide(e, at[1]);
+}
+
+/* Those of a block, or of one set of it: every `every`th, from `first` on. */
+RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
+{
+    LLVMValueRef all = cpu_groups(e, 0), none = NULL;
+    LLVMBasicBlockRef body;
+    RoleGroups g;
+
+    for (int i = 1; i < 3; i++)
+        all = cpu_op(e, LLVMMul, all, cpu_groups(e, i));
+    g.t = llvm_slot(e->u, i32_type(e));
+    g.step = cpu_intrinsic(e, "llvm.nvvm.read.ptx.sreg.nctaid.x", &(LLVMTypeRef){NULL}, 0, &none, 0);
+    first = LLVMBuildMul(e->u->builder, first, g.step, "");
+    g.step = op32(e, LLVMMul, g.step, every);
+    LLVMBuildStore(e->u->builder, plus(e, first, cpu_intrinsic(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", &(LLVMTypeRef){NULL}, 0, &none, 0)), g.t);
+    g.head = cpu_block(e), g.done = cpu_block(e), body = cpu_block(e);
+    LLVMBuildBr(e->u->builder, g.head);
+    LLVMPositionBuilderAtEnd(e->u->builder, g.head);
+    LLVMBuildCondBr(e->u->builder, LLVMBuildICmp(e->u->builder, LLVMIntULT, get(e, g.t), narrow(e, all), ""), body, g.done);
+    LLVMPositionBuilderAtEnd(e->u->builder, body);
+    enter_group(e, get(e, g.t));
+    return g;
+}
+
+void role_end_group(CpuCode *e, const RoleGroups *g)
+{
+    LLVMBuildStore(e->u->builder, plus(e, get(e, g->t), g->step), g->t);
+    LLVMBuildBr(e->u->builder, g->head);
+    LLVMPositionBuilderAtEnd(e->u->builder, g->done);
+}

@@ -1,0 +1,181 @@
+/*
+ * What follows products by warpgroups: loads by predicates, and stores of whole tiles, which go through shared memory by tensor copies.
+ */
+#include "codegen/gpu_roles.h"
+
+#include "base/alloc.h"
+
+enum { SLOT_BARRIER = 5 };
+
+/*
+ * By predicates instead of branches, of which there would be as many as registers. What lies in memory that nobody stores to may be loaded once
+ * for all.
+ */
+LLVMValueRef roles_load_if(CpuCode *e, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill)
+{
+    LLVMTypeRef t = LLVMTypeOf(fill), word;
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef is = LLVMBuildZExt(b, inside, i32_type(e), ""), x, in[3] = {NULL, is, NULL};
+    bool own = roles(e)->reads_own;
+    StrBuf text = {0}, constraints = {0};
+    unsigned bits = LLVMGetTypeKind(t) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(t) : LLVMGetTypeKind(t) == LLVMFloatTypeKind ? 32 : 64;
+    char letter = bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
+
+    word = LLVMIntTypeInContext(e->u->context, bits == 8 ? 16 : bits);
+    in[0] = LLVMBuildPtrToInt(b, place, i64_type(e), "");
+    x = LLVMBuildBitCast(b, fill, LLVMIntTypeInContext(e->u->context, bits), "");
+    in[2] = LLVMBuildZExtOrBitCast(b, x, word, "");
+    sb_printf(&text, "{\n.reg .pred P;\nsetp.ne.b32 P, $2, 0;\nmov.b%u $0, $3;\n", bits == 8 ? 16 : bits);
+    sb_printf(&text, "@P ld.%c%u $0, [$1];\n}", bits == 8 ? 'u' : 'b', bits);
+    sb_printf(&constraints, "=&%c,l,r,%c%s", letter, letter, own ? ",~{memory}" : "");
+    x = gpu_assembly(e, word, sb_str(&text), sb_str(&constraints), in, 3, own);
+    if (!own)
+        gpu_assembly_pure(e, x);
+    sb_done(&text);
+    sb_done(&constraints);
+    return LLVMBuildBitCast(b, LLVMBuildTruncOrBitCast(b, x, LLVMIntTypeInContext(e->u->context, bits), ""), t, "");
+}
+
+/* ---- stores ---- */
+
+/* Registers of a tile as words of memory: two of 16 bits a word. *v is what the registers are of, which may be what is yet to be converted. */
+bool role_packs(TileRef *v, DType dt)
+{
+    const TileNode *n = v->node;
+    bool converts = n->op == TOP_map && n->attr->op == OP_convert && !n->attr->rounding && !n->attr->saturate && !n->attr->flush;
+
+    if (!converts || (dt != DT_bf16 && dt != DT_f16) || tile_type(n->in[0])->dtype != DT_f32 || tile_type(n->in[0])->rank != 2)
+        return false;
+    *v = n->in[0];
+    return true;
+}
+
+LLVMValueRef role_word(CpuCode *e, DType dt, bool pack, LLVMValueRef low, LLVMValueRef high)
+{
+    LLVMBuilderRef b = e->u->builder;
+
+    if (pack)
+        return gpu_pack(e, dt, low, high);
+    low = LLVMBuildZExt(b, lanes_to_raw(e->u, dt, low, 1), i32_type(e), "");
+    high = LLVMBuildZExt(b, lanes_to_raw(e->u, dt, high, 1), i32_type(e), "");
+    return LLVMBuildOr(b, low, LLVMBuildShl(b, high, i32_number(e, 16), ""), "");
+}
+
+typedef struct Slabs {
+    const RoleStore *s;
+    DType dt;
+    bool pack;
+    int bytes, columns;         /* of an element; of a slab */
+    LLVMValueRef lane, row, turn;       /* row: of a slab, that this lane writes; turn: how its pieces are permuted */
+    LLVMValueRef slots;         /* this warpgroup's */
+} Slabs;
+
+/* 16-byte pieces are permuted by bits of the row's number, as TMA does it. */
+static LLVMValueRef turn_of(CpuCode *e, int span, LLVMValueRef row)
+{
+    int shift = span == 128 ? 0 : span == 64 ? 1 : 2;
+
+    return op32(e, LLVMAnd, op32(e, LLVMLShr, row, shift), span / 16 - 1);
+}
+
+static LLVMValueRef piece_at(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, LLVMValueRef turn, LLVMValueRef piece)
+{
+    LLVMValueRef at = plus(e, slot, op32(e, LLVMMul, row, s->s->span));
+
+    return plus(e, at, op32(e, LLVMShl, LLVMBuildXor(e->u->builder, piece, turn, ""), 4));
+}
+
+static LLVMValueRef warp_row(CpuCode *e)
+{
+    return op32(e, LLVMMul, op32(e, LLVMAnd, op32(e, LLVMLShr, e->gpu->thread, 5), 3), 16);
+}
+
+/* The registers x of one slab, of 16 bits: four matrices at a time. */
+static void put_halves(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef *x)
+{
+    LLVMValueRef row = plus(e, warp_row(e), op32(e, LLVMAnd, s->lane, 15)), turn = turn_of(e, s->s->span, row), word[4];
+
+    for (int c = 0; c < s->columns / 16; c++) {
+        for (int i = 0; i < 4; i++)
+            word[i] = role_word(e, s->dt, s->pack, x[8 * c + 2 * i], x[8 * c + 2 * i + 1]);
+        gpu_store_matrices(e, piece_at(e, s, slot, row, turn, op32(e, LLVMAdd, op32(e, LLVMLShr, s->lane, 4), 2 * c)), word);
+    }
+}
+
+/* The same of 32 or 8 bits: two neighbours at a time. */
+static void put_pairs(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef *x)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef word = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)s->bytes), two = LLVMVectorType(word, 2);
+    LLVMTypeRef shared = LLVMPointerTypeInContext(e->u->context, 3);
+    int pair = 2 * s->bytes, four = 4 * pair;   /* bytes of a lane's two elements, of a row's eight */
+
+    for (int h = 0; h < 2; h++) {
+        LLVMValueRef row = op32(e, LLVMAdd, plus(e, warp_row(e), op32(e, LLVMLShr, s->lane, 2)), 8 * h), turn = turn_of(e, s->s->span, row);
+        for (int j = 0; j < s->columns / 8; j++) {
+            LLVMValueRef byte = op32(e, LLVMAdd, op32(e, LLVMMul, op32(e, LLVMAnd, s->lane, 3), pair), (int64_t)j * four);
+            LLVMValueRef at = piece_at(e, s, slot, row, turn, op32(e, LLVMLShr, byte, 4)), v = LLVMGetUndef(two);
+            at = plus(e, at, op32(e, LLVMAnd, byte, 15));
+            for (int c = 0; c < 2; c++) {
+                LLVMValueRef raw = lanes_to_raw(e->u, s->dt, x[4 * j + 2 * h + c], 1);
+                v = LLVMBuildInsertElement(b, v, LLVMBuildBitCast(b, raw, word, ""), i32_number(e, c), "");
+            }
+            LLVMSetAlignment(LLVMBuildStore(b, v, LLVMBuildIntToPtr(b, at, shared, "")), (unsigned)pair);
+        }
+    }
+}
+
+static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column)
+{
+    const TileNode *n = s->s->store;
+    int rank = tile_type(n->in[0])->rank;
+    LLVMValueRef at[TILE_RANK_MAX];
+
+    for (int k = 0; k < rank; k++)
+        at[k] = narrow(e, cpu_val(e, n->in[rank - k])->x);
+    at[0] = op32(e, LLVMAdd, at[0], column);
+    at[1] = plus(e, at[1], row);
+    gpu_tensor_store(e, roles(e)->map[s->s->map], at, rank, slot);
+    gpu_tensor_commit(e);
+}
+
+/* Slab after slab through two slots of the warpgroup: one is written while the other one is stored. */
+void role_store_tile(CpuCode *e, const RoleStore *store)
+{
+    Roles *r = roles(e);
+    TileRef v = store->store->in[store->store->nin - 1];
+    Slabs s = {.s = store, .dt = (DType)tile_type(v)->dtype};
+    LLVMValueRef group = role_warpgroup(e), own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group), one, barrier, *x;
+    int64_t slot_bytes = (int64_t)GROUP_ROWS * store->span;
+    int number = 0;
+    Fragment f;
+
+    barrier = op32(e, LLVMAdd, own, SLOT_BARRIER);
+    s.pack = role_packs(&v, s.dt);
+    s.bytes = (int)raw_size(s.dt);
+    s.columns = store->span / s.bytes;
+    gpu_fragment_of(e, tile_type(v), &f);
+    x = arena_array(&e->gpu->arena, LLVMValueRef, s.columns / 2);
+    s.lane = op32(e, LLVMAnd, e->gpu->thread, GPU_WARP - 1);
+    s.slots = plus(e, r->base, op32(e, LLVMAdd, op32(e, LLVMMul, own, OUT_SLOTS * slot_bytes), r->slots));
+    one = LLVMBuildICmp(e->u->builder, LLVMIntEQ, op32(e, LLVMAnd, e->gpu->thread, GROUP_THREADS - 1), i32_number(e, 0), "");
+    for (int p = 0; p < f.rows; p++)
+        for (int c = 0; c < tile_type(v)->extent[1]; c += s.columns, number++) {
+            LLVMValueRef slot = op32(e, LLVMAdd, s.slots, number % OUT_SLOTS * slot_bytes);
+            LLVMValueRef row = op32(e, LLVMAdd, op32(e, LLVMMul, group, GROUP_ROWS), (int64_t)p * r->threads / 2);
+            gpu_fragment_some(e, v, &f, 4 * (p * f.columns + c / 8), s.columns / 2, x);
+            GpuIf waits = gpu_if(e, one);
+            gpu_tensor_wait(e, number ? OUT_SLOTS - 1 : 0, true);
+            gpu_end_if(e, &waits);
+            gpu_named_barrier(e, barrier, GROUP_THREADS);
+            if (s.bytes == 2)
+                put_halves(e, &s, slot, x);
+            else
+                put_pairs(e, &s, slot, x);
+            gpu_proxy_fence(e);
+            gpu_named_barrier(e, barrier, GROUP_THREADS);
+            GpuIf sends = gpu_if(e, one);
+            send_slab(e, &s, slot, row, c);
+            gpu_end_if(e, &sends);
+        }
+}
