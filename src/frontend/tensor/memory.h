@@ -24,6 +24,7 @@ typedef struct Fitted {         /* zeroed: none yet. Belongs to one graph */
 
 /* The memories that a tensor may be said to be in, ended by NULL; the first is the device's own. oper.c */
 extern const char *const tensor_spaces[];
+uint8_t *tensor_space(Tensor *t);                        /* which of them the program says that it is in; NULL: nobody says */
 
 /* "64MB", "2 GB", "512": bytes; units are powers of 1024. false: it is none, or not above 0. */
 bool quantity_of_bytes(const char *text, int64_t *out);

@@ -380,7 +380,14 @@ static Value attr_grad(Interp *I, Value v)
 
 const char *const tensor_spaces[] = {"global", "register", "shared", "host", "disk", "local", "constant", NULL};
 
-static Value attr_space(Interp *I, Value v) { return str_c(tensor_spaces[as_tensor(v)->store ? as_tensor(v)->store->space : 0]); }
+uint8_t *tensor_space(Tensor *t) { return t->store ? &t->store->space : t->tracer ? &t->tracer->space : NULL; }
+
+static Value attr_space(Interp *I, Value v)
+{
+    const uint8_t *space = tensor_space(as_tensor(v));
+
+    return str_c(tensor_spaces[space ? *space : 0]);
+}
 
 static Value attr_nbytes(Interp *I, Value v)
 {

@@ -294,15 +294,14 @@ static Value f_prefetch(Interp *I, Value *a)            /* x, into */
     return ok ? VNONE : raise_op_error(I);
 }
 
-/* x is said to be in a memory: what was said before. What is staged is in none. */
+/* x is said to be in a memory: what was said before. */
 static Value f_place(Interp *I, Value *a)               /* x, space */
 {
-    Tensor *t = as_tensor(a[0]);
-    uint8_t was = t->store ? t->store->space : 0;
+    uint8_t *space = tensor_space(as_tensor(a[0])), was = space ? *space : 0;
 
-    for (uint8_t i = 0; tensor_spaces[i]; i++)
-        if (t->store && !strcmp(tensor_spaces[i], as_str(a[1])->s))
-            t->store->space = i;
+    for (uint8_t i = 0; space && tensor_spaces[i]; i++)
+        if (!strcmp(tensor_spaces[i], as_str(a[1])->s))
+            *space = i;
     return str_c(tensor_spaces[was]);
 }
 

@@ -53,6 +53,7 @@ typedef struct Tracer {
     GValue node;                /* STAGE: the value */
     Tensor *primal;             /* JVP, LIN: one level down.  BATCH: with the batch axis in front */
     Tensor *tangent;            /* JVP, LIN: NULL when zero */
+    uint8_t space;              /* in which memory the program says that it is, as Storage.space */
     bool batched;               /* BATCH: false when the value is the same for all */
     struct Shards *shards;      /* SHARD: its parts */
 } Tracer;
