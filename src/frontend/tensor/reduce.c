@@ -136,6 +136,18 @@ static Tensor *variance(Interp *I, Reduce *r, bool unbiased)
     return y;
 }
 
+/* The square root of a variance, which it takes; where that is 0 the derivative is 0, not the root's infinite one times 0. */
+static Tensor *deviation(Interp *I, Tensor *variance)
+{
+    Tensor *zero = variance ? tensor_scalar_f((DType)variance->dtype, 0) : NULL, *one = zero ? tensor_scalar_f((DType)variance->dtype, 1) : NULL;
+    Tensor *none = one ? run_op(I, OP_eq, NULL, (Tensor *[]){variance, zero}, 2) : NULL;
+    Tensor *some = none ? run_op(I, OP_where, NULL, (Tensor *[]){none, one, variance}, 3) : NULL;
+    Tensor *root = chain1(I, OP_sqrt, NULL, some), *y = root ? run_op(I, OP_where, NULL, (Tensor *[]){none, zero, root}, 3) : NULL;
+
+    tensor_unref(variance), tensor_unref(zero), tensor_unref(one), tensor_unref(none), tensor_unref(root);
+    return y;
+}
+
 static Value spread(Interp *I, Value *a, bool root, const char *name)          /* + unbiased */
 {
     Reduce r;
@@ -144,7 +156,7 @@ static Value spread(Interp *I, Value *a, bool root, const char *name)          /
         return VERR;
     Tensor *y = arg_bool(I, a[6], &unbiased) ? variance(I, &r, unbiased) : NULL;
     if (root)
-        y = chain1(I, OP_sqrt, NULL, y);
+        y = deviation(I, y);
     y = settled(I, y, &r, dtype_real(result_dtype(&r)));
     tensor_unref(r.x);
     return value_of(y);
