@@ -307,6 +307,22 @@ static bool is_vector(const CpuCode *e, const TileNode *n)
     return false;
 }
 
+enum { LINE = 64, SECOND_CACHE = 2 };           /* bytes; LLVM's name for it */
+
+/* Ask for the strip that lies `i` further along the view's first axis: each line of the cache once. */
+static void ask_ahead(CpuCode *e, const TileNode *n, DType dt, const Access *a)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(e->u->context), over = pointer_type(e);
+    LLVMValueRef from = cpu_op(e, LLVMAdd, a->at, cpu_op(e, LLVMMul, a->view->stride[0], cpu_number(e, n->attr->i)));
+    int size = (int)raw_size(dt);
+
+    for (int i = 0; i < e->width; i += LINE / size) {
+        LLVMValueRef in[4] = {element(e, dt, a->view->x, cpu_op(e, LLVMAdd, from, cpu_number(e, i))), LLVMConstInt(i32, 0, false),
+                              LLVMConstInt(i32, SECOND_CACHE, false), LLVMConstInt(i32, 1, false)};
+        cpu_intrinsic(e, "llvm.prefetch", &over, 1, in, 4);
+    }
+}
+
 /* Raw lanes of a strip. */
 static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
 {
@@ -318,6 +334,8 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
     if (!a.inside && a.cls == 1) {
+        if (n->attr->i && !e->gpu)
+            ask_ahead(e, n, dt, &a);
         y = lanes_load(e->u, dt, a.view->x, a.at, e->width);
         if (e->width > 1 && is_vector(e, n))
             LLVMSetAlignment(y, (unsigned)(e->width * (int)raw_size(dt)));
@@ -413,7 +431,7 @@ LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis)
     return cpu_op(e, LLVMSub, cpu_val(e, n->in[0])->extent[axis], cpu_val(e, n->in[1 + axis])->x);
 }
 
-LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef all)
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, const LLVMValueRef *upto, LLVMValueRef all)
 {
     const Val *view = cpu_val(e, n->in[0]);
     const TileType *t = n->op == TOP_load ? NULL : tile_type(n->in[n->nin - 1]);
@@ -422,7 +440,7 @@ LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef al
     for (int i = 0; i < rank; i++) {
         LLVMValueRef x = cpu_val(e, n->in[1 + i])->x;
         int32_t length = n->op == TOP_load ? n->attr->shape[i] : n->attr->drop >> i & 1 ? 1 : t->extent[axis++];
-        LLVMValueRef end = cpu_op(e, LLVMAdd, x, cpu_number(e, length));
+        LLVMValueRef end = cpu_op(e, LLVMAdd, x, upto && upto[i] ? upto[i] : cpu_number(e, length));
         all = and_also(e, all, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x));
         if (i != except)
             all = and_also(e, all, cpu_compare(e, LLVMIntSLE, end, view->extent[i]));

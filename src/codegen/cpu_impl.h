@@ -144,8 +144,11 @@ LLVMValueRef cpu_place(CpuCode *e, const TileNode *n, const Spot *p);           
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
 void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane);     /* an atomic of one element */
-/* all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative */
-LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, LLVMValueRef all);
+/*
+ * all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative.
+ * upto: how much of the block is taken along an axis, NULL: all; there may be none.
+ */
+LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, const LLVMValueRef *upto, LLVMValueRef all);
 LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis);                    /* elements from an access's place to the end of its view */
 /* 0 <= from + lane < hi, in all lanes only if `all` (NULL: so it is); counts: from is never negative */
 LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef hi, bool counts, LLVMValueRef all);
@@ -167,7 +170,8 @@ void cpu_forget_load(CpuCode *e, const TileNode *n);    /* it does not wait any 
 
 /* ---- cpu_walk.c: their code ---- */
 /* What the open cluster's code is made of, for those who walk it in another way. */
-typedef struct Ends { LLVMValueRef plain, end; } Ends;  /* along an axis: up to where no access needs a mask, and where anything is seen */
+/* Along an axis: up to where no access needs a mask, and where anything is seen; along the others that, NULL: all of the shape. */
+typedef struct Ends { LLVMValueRef plain, end, outer[TILE_RANK_MAX]; } Ends;
 Ends cpu_find_ends(CpuCode *e, const Cluster *c);
 void cpu_begin_sink(CpuCode *e, Sink *s);
 void cpu_end_sink(CpuCode *e, const Sink *s);

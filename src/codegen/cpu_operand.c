@@ -121,7 +121,7 @@ static Matrix of_load(CpuCode *e, TileRef v)
     LLVMBasicBlockRef inside = cpu_block(e), outside = cpu_block(e), done = cpu_block(e), end;
     Matrix x, y;
 
-    LLVMBuildCondBr(b, cpu_fits(e, v.node, -1, NULL), inside, outside);
+    LLVMBuildCondBr(b, cpu_fits(e, v.node, -1, NULL, NULL), inside, outside);
     LLVMPositionBuilderAtEnd(b, inside);
     x = of_view(e, v.node);
     LLVMBuildBr(b, done);

@@ -99,7 +99,7 @@ void cpu_turn(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
         way[0] = cpu_block(e);
         way[1] = cpu_block(e);
         done = cpu_block(e);
-        LLVMBuildCondBr(b, cpu_fits(e, from, -1, NULL), way[0], way[1]);
+        LLVMBuildCondBr(b, cpu_fits(e, from, -1, NULL, NULL), way[0], way[1]);
         for (int i = 0; i < 2; i++) {
             LLVMPositionBuilderAtEnd(b, way[i]);
             e->masked = i;

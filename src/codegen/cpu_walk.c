@@ -38,12 +38,13 @@ int cpu_cluster_cost(const Cluster *c)
 enum {
     CHEAP = 24,             /* instructions of an element, above which it is long chains of them that a strip waits for */
     LONG = 200,             /* above which vectors side by side would not stay in registers */
+    MANY_REGISTERS = 64,    /* bytes of a vector: machines with such have 32 of them, others 16 */
 };
 
 static void choose_width(CpuCode *e, Cluster *c)
 {
     size_t most = 1;
-    bool scalar = false;
+    bool scalar = false, few;
     int cost = cpu_cluster_cost(c), width, panel = LANES_MAX;
 
     for (int i = 0; i < c->sinks.n; i++) {
@@ -66,7 +67,8 @@ static void choose_width(CpuCode *e, Cluster *c)
     if (c->axis == c->strip && width < CHUNK_LANES)
         width = CHUNK_LANES;
     c->masked_width = c->plain_width = scalar ? 1 : width;
-    for (int side = cost > LONG ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->plain_width == width; side /= 2)
+    few = cost > LONG || e->u->machine->vector_bytes < MANY_REGISTERS;
+    for (int side = few ? 2 : 4; side > 1 && cost > CHEAP && !scalar && c->plain_width == width; side /= 2)
         if (c->shape[c->strip] % (width * side) == 0 && width * side <= panel)
             c->plain_width = width * side;
     c->width = c->plain_width;
@@ -115,19 +117,47 @@ static bool lies_along(CpuCode *e, const Cluster *c, const TileNode *load, int a
 
 static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { return a ? LLVMBuildAnd(e->u->builder, a, b, "") : b; }
 
+static bool is_whole_store(const Cluster *c, const Sink *s) { return c->rank && s->node && s->node->op == TOP_store && !s->node->attr->drop; }
+
+/* Where the other axes end for all stores: what lies beyond nobody sees, unless something else than a store does. */
+static void find_outer(CpuCode *e, const Cluster *c, Ends *y)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (!is_whole_store(c, &c->sinks.at[i]))
+            return;
+    for (int a = 0; a < c->rank && !e->gpu; a++) {
+        LLVMValueRef last = NULL;
+        for (int i = 0; i < c->sinks.n && a != divided_axis(c) && c->shape[a] > 1; i++)
+            last = extreme(e, "llvm.smax", last, cpu_room(e, c->sinks.at[i].node, a));
+        if (last)
+            y->outer[a] = extreme(e, "llvm.smin", extreme(e, "llvm.smax", last, cpu_number(e, 0)), cpu_number(e, c->shape[a]));
+    }
+}
+
+/* The ends that count for a load: those of axes along which it moves with the walk. */
+static const LLVMValueRef *ends_along(CpuCode *e, const Cluster *c, const TileNode *load, const Ends *y, LLVMValueRef *room)
+{
+    for (int a = 0; a < TILE_RANK_MAX; a++)
+        room[a] = y->outer[a] && lies_along(e, c, load, a) ? y->outer[a] : NULL;
+    return room;
+}
+
 /* Where the divided axis ends for each access: `plain` before the first of them, if elsewhere all is within bounds. */
 Ends cpu_find_ends(CpuCode *e, const Cluster *c)
 {
     int axis = divided_axis(c);
-    LLVMValueRef whole = cpu_number(e, c->shape[axis]), first = NULL, last = NULL, rest = NULL;
+    LLVMValueRef whole = cpu_number(e, c->shape[axis]), first = NULL, last = NULL, rest = NULL, some[TILE_RANK_MAX];
     bool seen_all = false;
+    Ends y = {0};
+
+    find_outer(e, c, &y);
 
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
         int along = n->op == TOP_load && lies_along(e, c, n, axis) ? axis : -1;
         if (n->op != TOP_load)
             continue;
-        rest = cpu_fits(e, n, along, rest);
+        rest = cpu_fits(e, n, along, ends_along(e, c, n, &y, some), rest);
         if (along >= 0)
             first = extreme(e, "llvm.smin", first, cpu_room(e, n, along));
     }
@@ -136,7 +166,7 @@ Ends cpu_find_ends(CpuCode *e, const Cluster *c)
         bool stores = s->node && (s->node->op == TOP_store || s->node->op == TOP_atomic), sums = s->node && s->node->op == TOP_reduce;
         int along = stores && c->rank && !s->node->attr->drop ? axis : -1;
         LLVMValueRef room = along >= 0 ? cpu_room(e, s->node, along) : sums && c->axis == axis ? s->count : NULL;
-        rest = stores ? cpu_fits(e, s->node, along, rest) : rest;
+        rest = stores ? cpu_fits(e, s->node, along, y.outer, rest) : rest;
         if (sums && c->axis != axis)
             rest = and_also(e, rest, cpu_compare(e, LLVMIntSGE, s->count, cpu_number(e, c->shape[c->axis])));
         if (room) {
@@ -145,7 +175,8 @@ Ends cpu_find_ends(CpuCode *e, const Cluster *c)
         }
         seen_all |= !room;
     }
-    Ends y = {.plain = first ? extreme(e, "llvm.smax", extreme(e, "llvm.smin", first, whole), cpu_number(e, 0)) : whole, .end = whole};
+    y.plain = first ? extreme(e, "llvm.smax", extreme(e, "llvm.smin", first, whole), cpu_number(e, 0)) : whole;
+    y.end = whole;
     if (rest)
         y.plain = cpu_choose(e, rest, y.plain, cpu_number(e, 0));
     if (axis != c->strip && c->shape[c->strip] % c->plain_width)
@@ -365,9 +396,9 @@ static CpuLoop part_loop(CpuCode *e, int axis, LLVMValueRef lo, LLVMValueRef hi,
     return l;
 }
 
-static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, int step)
+static CpuLoop axis_loop(CpuCode *e, const Cluster *c, int axis, LLVMValueRef end, int step)
 {
-    return part_loop(e, axis, cpu_number(e, 0), cpu_number(e, c->shape[axis]), step);
+    return part_loop(e, axis, cpu_number(e, 0), end ? end : cpu_number(e, c->shape[axis]), step);
 }
 
 typedef void Walk(CpuCode *e, Cluster *c);
@@ -378,7 +409,7 @@ static void each_strip(CpuCode *e, Cluster *c, Walk *what)
     CpuLoop strips;
 
     if (!one)
-        strips = axis_loop(e, c, c->strip, c->width);
+        strips = axis_loop(e, c, c->strip, NULL, c->width);
     what(e, c);
     if (!one)
         cpu_loop_end(e, &strips);
@@ -437,7 +468,7 @@ static void walk(CpuCode *e, Cluster *c, Ends ends)
     e->spot.strip = c->rank ? c->strip : -1;
     for (int i = 0; i < c->rank; i++)
         if (i != c->strip && !(in_memory(c) && i == c->axis))
-            outer[n++] = axis_loop(e, c, i, i == c->strip - 1 ? c->rows : 1);
+            outer[n++] = axis_loop(e, c, i, ends.outer[i], i == c->strip - 1 ? c->rows : 1);
     if (in_memory(c)) {
         each_strip(e, c, begin_sums);
         walk_parts(e, c, ends);

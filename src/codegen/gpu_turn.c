@@ -61,7 +61,7 @@ static void bring(CpuCode *e, const TileNode *n)
     Val *v = cpu_val(e, (TileRef){(TileNode *)n, 0});
 
     e->width = 1;
-    LLVMBuildCondBr(e->u->builder, cpu_fits(e, n, -1, NULL), way[0], way[1]);
+    LLVMBuildCondBr(e->u->builder, cpu_fits(e, n, -1, NULL, NULL), way[0], way[1]);
     for (int masked = 0; masked < 2; masked++) {
         LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
         bring_all(e, n, to, masked);

@@ -27,7 +27,7 @@
 #include <string.h>
 
 enum {
-    COLUMN_ROWS = 512,          /* that columns do at once: runs of memory long enough to be fetched ahead */
+    COLUMN_ROWS = 1024,         /* that columns do at once: runs of memory long enough to be fetched ahead */
     COLUMN_FEW = 64,
     FAR_TOTAL_ROW = 1 << 12,
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */

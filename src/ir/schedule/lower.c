@@ -8,9 +8,10 @@
  * stores the results that it knows.
  *
  * A pass that needs an element's value again computes it again where that is
- * cheap; otherwise the first pass kept it, in the result that it is anyway, or
- * in a buffer of the group.  Where whole rows are there at once, passes are no
- * loops, and who makes the code chooses.
+ * cheap; otherwise the first pass kept it, in the result that it is anyway, in
+ * the place of one that a later pass will store, or in a buffer of the group.
+ * Where whole rows are there at once, passes are no loops, and who makes the
+ * code chooses.
  */
 #include "ir/schedule/lower_impl.h"
 
@@ -24,6 +25,8 @@ static bool is_reduced_region(const Lower *l) { return l->r->nkept < l->r->naxes
 static bool is_row(const Lower *l, int v) { return is_reduced_region(l) && region_is_row(l->r, &l->r->value[v]); }
 
 /* ---- memory ---- */
+
+enum { AHEAD = 4 };             /* runs of memory */
 
 /* Columns: tiles and views have their elements first and their rows second. */
 static bool is_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
@@ -42,12 +45,16 @@ static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
     in[!is_upright(l)] = column;
 }
 
-/* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
-static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns)
+/*
+ * A block of a view: rows from row0, columns from col, except along axes in which the view does not move.  ahead: the next group's are
+ * asked for meanwhile.  Upright, memory lies in runs that are too short for machines to see where they go on, so these are asked for.
+ */
+static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns, bool ahead)
 {
     TAttr a = tattr_none;
     TileRef in[3] = {view};
 
+    a.i = is_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);
     set_shape(l, &a, c.outer ? l->s->m : 1, c.inner && columns ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
@@ -143,7 +150,10 @@ static int op_cost(const Node *n)
     }
 }
 
-enum { CHEAP = 6 };             /* what is computed again rather than kept */
+enum {
+    CHEAP = 6,                  /* what is computed again rather than kept */
+    DEAR = 12,                  /* while memory could bring as much as is computed with */
+};
 
 /* What it costs to compute each element's value once more. */
 static void count_costs(const Lower *l, int *cost)
@@ -174,17 +184,23 @@ static void mark_ends(const Lower *l, int pass, bool *need)
     }
 }
 
-/* What later passes than its first one look at, and is dear, its first pass keeps. */
+/* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
 static void choose_kept(Lower *l)
 {
     bool need[REGION_VALUES];
     int cost[REGION_VALUES];
 
-    for (int pass = 1; pass < l->r->npasses; pass++) {
+    for (int pass = 0; pass < l->r->npasses; pass++) {
         mark_ends(l, pass, need);
         count_costs(l, cost);
         for (int v = l->r->nvalues - 1; v >= 0; v--) {
             const RegionValue *x = &l->r->value[v];
+            if (need[v] && pass && cost[v] > l->work) {
+                l->busy = pass;
+                l->work = cost[v];
+            }
+            if (need[v] && !x->inside)
+                l->last[v] = pass;
             if (!need[v] || !x->inside || is_row(l, v))
                 continue;
             if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP && (!l->s->lean || x->out))
@@ -193,6 +209,30 @@ static void choose_kept(Lower *l)
                 need[value_index(l, x->node->in[i].node)] = true;
         }
     }
+}
+
+/*
+ * May a value be kept in the place of a result? The last pass stores that one, after whatever is read there, and no pass after the first
+ * one reads an operand, which may lie in that place too.
+ */
+static bool may_live(const Lower *l, int v, int result)
+{
+    const Node *n = l->body->results.at[result].node;
+    const RegionValue *y = region_value(l->r, n), *x = &l->r->value[v];
+    bool may = y->has == x->has && y->pass > x->pass && y->pass == l->r->npasses - 1 && n->type[0].dtype == x->node->type[0].dtype;
+
+    for (int w = 0; w < l->r->nvalues; w++)
+        may &= l->home[w] != result && (l->r->value[w].inside || l->r->value[w].has != x->has || l->last[w] <= x->pass);
+    return may;
+}
+
+/* What is kept and is no result lies where one will be, if it can: that memory is in the cache by then. */
+static void choose_homes(Lower *l)
+{
+    for (int v = 0; v < l->r->nvalues; v++)
+        for (int i = 0; i < l->body->results.n && l->keep[v] && !l->r->value[v].out && l->home[v] < 0; i++)
+            if (may_live(l, v, i))
+                l->home[v] = i;
 }
 
 static int operand_of(const Lower *l, const Node *n)
@@ -219,7 +259,7 @@ static TileRef outside_value(Lower *l, int v)
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
 
-    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true);
+    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, l->pass == l->busy && l->work >= DEAR);
 }
 
 static TileRef size_of(Lower *l, const char *name)
@@ -306,14 +346,14 @@ static TileRef emit_numbered(Lower *l, const RegionValue *v)
 }
 
 /* A result lies among the other rows, a buffer holds those of the group alone. */
-static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out; }
+static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out && l->home[v] < 0; }
 
 static TileRef load_kept(Lower *l, int v)
 {
     TileRef row0 = l->row0, x;
 
     l->row0 = is_buffer(l, v) ? l->zero : row0;
-    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, true);
+    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, true, false);
     l->row0 = row0;
     return x;
 }
@@ -440,7 +480,7 @@ static void store_kept(Lower *l, int v)
 {
     TileRef in[4] = {l->kept[v], l->zero, l->zero, stretched(l, get(l, v))};
 
-    set_place(l, in + 1, l->zero, l->col);
+    set_place(l, in + 1, is_buffer(l, v) ? l->zero : l->row0, l->col);
     add(l, TOP_store, NULL, in, 4);
 }
 
@@ -459,7 +499,7 @@ static void store_pass(Lower *l)
         if (x[i].node)
             store_view(l, l->view[nin + i], l->stride[nin + i], x[i]);
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
-        if (l->keep[v] && l->r->value[v].pass == l->pass && is_buffer(l, v))
+        if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
             store_kept(l, v);
 }
 
@@ -612,7 +652,9 @@ static void add_buffers(Lower *l)
         for (int i = 0; i < l->body->results.n && l->r->value[v].out; i++)
             if (l->body->results.at[i].node == l->r->value[v].node)
                 l->kept[v] = l->view[l->body->params.n + i];
-        if (l->r->value[v].out)
+        if (l->home[v] >= 0)
+            l->kept[v] = l->view[l->body->params.n + l->home[v]];
+        if (!is_buffer(l, v))
             continue;
         a.dtype = l->r->value[v].node->type[0].dtype;
         a.space = SPACE_LOCAL;
@@ -690,8 +732,10 @@ static void emit_kernel(Lower *l)
     }
     if (l->s->whole)
         l->k->schedule = sym("whole=1");
-    if (l->s->whole != WHOLE_ROWS)
+    if (l->s->whole != WHOLE_ROWS) {
         choose_kept(l);
+        choose_homes(l);
+    }
     add_buffers(l);
     if (is_reduced_region(l))
         emit_rows_kernel(l);
@@ -725,11 +769,14 @@ TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s
                .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[4][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};
+    int home[REGION_VALUES], last[REGION_VALUES];
 
     l.b = (TileBuilder){.k = l.k, .at = &l.k->body, .err = err};
     l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3];
     l.keep = keep;
     l.steady = steady;
+    l.home = memset(home, -1, sizeof home);
+    l.last = memset(last, -1, sizeof last);
     find_steady(&l);
     emit_kernel(&l);
     if (l.ok)

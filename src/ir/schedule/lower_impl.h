@@ -28,6 +28,9 @@ typedef struct Lower {
     TileRef *kept;              /* value -> buffer that an earlier pass filled */
     TileRef part;               /* this group's number among those of its rows */
     bool *keep;                 /* value -> does its first pass keep it? */
+    int *home;                  /* value -> the result in whose place it is kept until that is known; -1: it has a place of its own */
+    int *last;                  /* value -> the last pass that loads it; -1: none does */
+    int busy, work;             /* the pass after the first that computes most, and what an element's value costs it */
     bool *steady;               /* value -> is it the same along a row? */
     int pass;
     bool ok;
