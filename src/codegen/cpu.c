@@ -434,6 +434,8 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
         if (tile_type(b->yields.at[i])->kind == TILE_VALUE && !gpu_yields_fragment(e, b, i))
             cpu_need(e, b->yields.at[i]);
     cpu_close(e);
+    if (e->gpu && gpu_is_chain(e))
+        chain_arrive(e, 0);
     e->loads.n = 0;
 }
 

@@ -531,7 +531,9 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
         if (n->attr->flush)
             in[i] = lanes_flush(e->u, dt, in[i], e->width);
     }
-    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
+    y.lane = e->gpu ? gpu_quick(e, n, as, in[0]) : NULL;
+    if (!y.lane)
+        y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
     if (n->attr->flush)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
     if (n->attr->fast)

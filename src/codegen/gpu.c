@@ -12,7 +12,7 @@
  * same in all threads (ir/tile/vary.h).
  */
 #include "codegen/gpu_impl.h"
-#include "codegen/gpu_roles.h"
+#include "codegen/gpu_chain.h"
 
 #include "base/alloc.h"
 
@@ -56,6 +56,22 @@ void gpu_warp_fence(CpuCode *e)
     LLVMValueRef all = i32_number(e, -1);
 
     intrinsic(e, "llvm.nvvm.bar.warp.sync", &all, 1);
+}
+
+/* The chip's own instruction for an op that asks for what is quick; NULL: it has none. */
+LLVMValueRef gpu_quick(CpuCode *e, const TileNode *n, DType as, LLVMValueRef x)
+{
+    LLVMValueRef y = x, part;
+
+    if (!n->attr->fast || n->attr->op != OP_exp2 || as != DT_f32)
+        return NULL;
+    if (e->width == 1)
+        return intrinsic(e, "llvm.nvvm.ex2.approx.ftz.f", &x, 1);
+    for (int i = 0; i < e->width; i++) {
+        part = LLVMBuildExtractElement(e->u->builder, x, i32_number(e, i), "");
+        y = LLVMBuildInsertElement(e->u->builder, y, intrinsic(e, "llvm.nvvm.ex2.approx.ftz.f", &part, 1), i32_number(e, i), "");
+    }
+    return y;
 }
 
 /* ---- where some threads take part ---- */
@@ -721,6 +737,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     GpuCode gpu = {.threads = threads_of(k), .clean = true, .at_register = -1};
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
     Roles roles;
+    Chain chain;
     int n;
 
     if ((n = gpu_rows_begin(&gpu, k)))
@@ -736,12 +753,15 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     gpu.units = true;
     gpu.sums_rows = has_op(&k->body, TOP_reduce);
     *frame = (GpuFrame){.threads = gpu.threads};
-    if (tensor && roles_find(&e, &roles)) {
+    if (tensor && (roles_find(&e, &roles) || chain_find(&e, &roles, &chain))) {
         gpu.roles = &roles;
         gpu.threads = roles.threads;
         frame->threads = roles_threads(&roles);
         frame->resident = roles_groups(&roles) > 1 ? 1 : residents(roles.shared, frame->threads);
-        roles_maps(&e, &roles, frame);
+        if (roles.chain)
+            chain_maps(&e, &roles, frame);
+        else
+            roles_maps(&e, &roles, frame);
     } else {
         gpu.units = has_units(&e, &k->body);
     }

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static LLVMTypeRef void_type(const CpuCode *e) { return LLVMVoidTypeInContext(e->u->context); }
@@ -30,6 +31,8 @@ LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, cons
     LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, convergent);
     return call;
 }
+
+LLVMValueRef gpu_anew(CpuCode *e, LLVMValueRef x) { return gpu_assembly(e, i32_type(e), "mov.b32 $0, $1;", "=r,r", &x, 1, true); }
 
 void gpu_assembly_pure(CpuCode *e, LLVMValueRef call)
 {
@@ -186,7 +189,8 @@ static void in_place(CpuCode *e, const char *text, LLVMValueRef *x, int n, const
         sb_printf(&constraints, "%d%s", i, i + 1 < n || nmore ? "," : "");
     for (int i = 0; i < nmore; i++) {
         in[n + i] = more[i];
-        sb_puts(&constraints, i + 1 < nmore ? "l," : "l");
+        sb_puts(&constraints, LLVMTypeOf(more[i]) == i64_type(e) ? "l" : "r");
+        sb_puts(&constraints, i + 1 < nmore ? "," : "");
     }
     sb_puts(&constraints, last);
     type = LLVMStructTypeInContext(e->u->context, types, (unsigned)n, false);
@@ -198,24 +202,46 @@ static void in_place(CpuCode *e, const char *text, LLVMValueRef *x, int n, const
     tsr_free(in);
 }
 
-void gpu_wgmma(CpuCode *e, const Wgmma *w, LLVMValueRef a, LLVMValueRef b, bool add, LLVMValueRef *sum)
+/* a: of one descriptor, or of four words. */
+static void multiply(CpuCode *e, const Wgmma *w, const LLVMValueRef *a, int words, LLVMValueRef b, bool add, LLVMValueRef *sum)
 {
     int n = w->columns / 2;
+    LLVMValueRef more[5] = {NULL};
     StrBuf text = {0};
 
+    memcpy(more, a, sizeof *a * (size_t)words);
+    more[words] = b;
     sb_printf(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s ", w->columns, w->steps, w->name);
     put_list(&text, 0, n);
-    sb_printf(&text, ", $%d, $%d, %d", 2 * n, 2 * n + 1, add);
+    if (words == 1) {
+        sb_printf(&text, ", $%d", n * 2);
+    } else {
+        sb_puts(&text, ", ");
+        put_list(&text, n * 2, words);
+    }
+    sb_printf(&text, ", $%d, %d", 2 * n + words, add);
     if (w->real)
         sb_puts(&text, ", 1, 1");
+    if (w->steps == 16 && words == 1)
+        sb_printf(&text, ", %d", w->turned[0]);
     if (w->steps == 16)
-        sb_printf(&text, ", %d, %d", w->turned[0], w->turned[1]);
+        sb_printf(&text, ", %d", w->turned[1]);
     sb_puts(&text, ";");
-    in_place(e, sb_str(&text), sum, n, (LLVMValueRef[]){a, b}, 2, "");
+    in_place(e, sb_str(&text), sum, n, more, words + 1, "");
     sb_done(&text);
+}
+
+void gpu_wgmma(CpuCode *e, const Wgmma *w, LLVMValueRef a, LLVMValueRef b, bool add, LLVMValueRef *sum) { multiply(e, w, &a, 1, b, add, sum); }
+
+void gpu_wgmma_registers(CpuCode *e, const Wgmma *w, const LLVMValueRef *a, LLVMValueRef b, bool add, LLVMValueRef *sum)
+{
+    multiply(e, w, a, 4, b, add, sum);
 }
 
 void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n)
 {
-    in_place(e, but ? "wgmma.wait_group.sync.aligned 1;" : "wgmma.wait_group.sync.aligned 0;", sum, n, NULL, 0, ",~{memory}");
+    char text[64];
+
+    snprintf(text, sizeof text, "wgmma.wait_group.sync.aligned %d;", but);
+    in_place(e, text, sum, n, NULL, 0, ",~{memory}");
 }

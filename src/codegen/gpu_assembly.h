@@ -42,6 +42,8 @@ typedef struct Wgmma {
 } Wgmma;
 void gpu_wgmma_fence(CpuCode *e);
 void gpu_wgmma(CpuCode *e, const Wgmma *w, LLVMValueRef a, LLVMValueRef b, bool add, LLVMValueRef *sum);        /* add: to what the sums are */
+/* The same with a left operand in registers: four words of two elements, as the sums of 16 columns lie. */
+void gpu_wgmma_registers(CpuCode *e, const Wgmma *w, const LLVMValueRef *a, LLVMValueRef b, bool add, LLVMValueRef *sum);
 void gpu_wgmma_commit(CpuCode *e);
 /* All batches but the last `but` are done; the sums are threaded through, so that nobody reads them before. */
 void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n);

@@ -82,7 +82,8 @@ static bool beside_units(const CpuCode *e, const TileType *t, Fragment *f)
 {
     int warps = e->gpu->threads / GPU_WARP;
 
-    if (!e->gpu->units || !e->gpu->sums_rows || !is_column(t) || e->gpu->threads % GPU_WARP || t->extent[0] % (PIECE_ROWS * warps))
+    if (!e->gpu->units || !(e->gpu->sums_rows || gpu_is_chain(e)) || !is_column(t) || e->gpu->threads % GPU_WARP ||
+        t->extent[0] % (PIECE_ROWS * warps))
         return false;
     *f = (Fragment){.extent = {t->extent[0], 1}, .high = warps, .wide = 1, .rows = t->extent[0] / PIECE_ROWS / warps};
     return true;
@@ -252,6 +253,8 @@ static bool stays(CpuCode *e, TileRef v)
     return fine;
 }
 
+bool gpu_stays(CpuCode *e, TileRef v) { return stays(e, v); }
+
 /* The yield that a loop's parameter gets, the first parameter being the loop's number. */
 static int parameter_number(const TileNode *param)
 {
@@ -350,16 +353,50 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i)
 
 /* ---- registers ---- */
 
+/* Does it follow from registers alone, so that nobody has to wait for what others wrote? */
+static bool needs_no_memory(CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (!tile_type(v)->rank || cpu_val(e, v)->fragment)
+        return true;
+    if (n->op == TOP_load && !cpu_val(e, v)->x)
+        return cpu_root(n->in[0])->op == TILE_PARAM && !gpu_writes(&e->k->body, cpu_root(n->in[0]));
+    if (cpu_val(e, v)->x || (n->op != TOP_map && n->op != TOP_splat && n->op != TOP_reshape && n->op != TOP_iota))
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (tile_type(n->in[i])->kind == TILE_VALUE && !needs_no_memory(e, n->in[i]))
+            return false;
+    return true;
+}
+
+/* Places of elements take no registers between the walks of a chain, which needs them all for sums. */
+static LLVMValueRef enter_thread(CpuCode *e)
+{
+    LLVMValueRef thread = e->gpu->thread;
+
+    if (gpu_is_chain(e))
+        e->gpu->thread = gpu_anew(e, thread);
+    return thread;
+}
+
 void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x)
 {
+    LLVMValueRef thread;
+
     cpu_close(e);
-    gpu_fence(e);
+    if (gpu_is_chain(e))
+        chain_value(e, v);
+    if (!e->gpu->roles || !needs_no_memory(e, v))
+        gpu_fence(e);
     e->width = 1;
     e->masked = true;
+    thread = enter_thread(e);
     for (int i = 0; i < n; i++) {
         enter_register(e, f, first + i);
         x[i] = cpu_lanes(e, v, &e->spot);
     }
+    e->gpu->thread = thread;
     gpu_leave_registers(e);
 }
 
@@ -463,6 +500,8 @@ LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields)
     Fragment f;
 
     gpu_fragment_of(e, tile_type(yields), &f);
+    if (gpu_is_chain(e))
+        chain_value(e, yields);
     return cpu_val(e, yields)->fragment ? cpu_val(e, yields)->fragment : gpu_fragment_values(e, yields, &f);
 }
 
@@ -534,6 +573,19 @@ void gpu_end_buffers(CpuCode *e, FragmentBuffers *made)
     vec_free(made);
 }
 
+/* Columns that a chain loads stay in registers, where all that uses them is there. */
+static bool is_kept_column(CpuCode *e, const Cluster *c)
+{
+    TileType t = shape_of(c);
+
+    if (!gpu_is_chain(e) || !is_column(&t))
+        return false;
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node || c->sinks.at[i].buffer || c->sinks.at[i].v.index || !stays(e, c->sinks.at[i].v))
+            return false;
+    return true;
+}
+
 bool gpu_in_fragments(CpuCode *e, const Cluster *c)
 {
     TileType t = shape_of(c);
@@ -541,7 +593,7 @@ bool gpu_in_fragments(CpuCode *e, const Cluster *c)
 
     if (e->gpu->whole.chunk)
         return gpu_has_whole_rows(e, c);
-    if (c->rank < 1 || c->rank > 2 || c->axis == 0 || !has_fragment(e, c) || !gpu_fragment_of(e, &t, &f))
+    if (c->rank < 1 || c->rank > 2 || c->axis == 0 || !(has_fragment(e, c) || is_kept_column(e, c)) || !gpu_fragment_of(e, &t, &f))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
         if (c->sinks.at[i].stage ||
@@ -681,7 +733,7 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
 {
     TileType t = shape_of(c);
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
-    LLVMValueRef *sums;
+    LLVMValueRef *sums, thread = enter_thread(e);
     Fragment f;
     Left *left;
 
@@ -702,4 +754,5 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
     LLVMPositionBuilderAtEnd(e->u->builder, done);
     take_kept(e, c, left);
     join_rows(e, c, &f, left);
+    e->gpu->thread = thread;
 }

@@ -83,6 +83,7 @@ void gpu_fence(CpuCode *e);                             /* all see what was writ
 void gpu_written(CpuCode *e);                           /* the group's memory is not what it was */
 LLVMValueRef gpu_load_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill);     /* raw */
 void gpu_store_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef raw);
+LLVMValueRef gpu_quick(CpuCode *e, const TileNode *n, DType as, LLVMValueRef x);       /* of a map: the chip's own way; NULL: it has none */
 typedef struct GpuIf { LLVMBasicBlockRef done; } GpuIf;
 GpuIf gpu_if(CpuCode *e, LLVMValueRef is);
 void gpu_end_if(CpuCode *e, GpuIf *i);
@@ -128,12 +129,24 @@ void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from);
 void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before);
 LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers of the next round */
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
+bool gpu_stays(CpuCode *e, TileRef v);                  /* may it be in registers alone, whatever is done with it? */
 bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
 
 /* ---- gpu_assembly.c ---- */
 /* Inline PTX; effects: it may not be left out or moved. */
 LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects);
+/* The same i32, but none that is known earlier: what follows from it is computed behind this, and takes no registers before. */
+LLVMValueRef gpu_anew(CpuCode *e, LLVMValueRef x);
 void gpu_assembly_pure(CpuCode *e, LLVMValueRef call);  /* it follows from its operands alone, and each lane's from its own */
+
+/* ---- gpu_roles_ring.c ---- */
+bool gpu_is_chain(const CpuCode *e);                    /* is it a kernel of several products by warpgroups (gpu_chain.h)? */
+bool roles_read_own(const CpuCode *e);                  /* does the kernel load from what it stores to? */
+
+/* ---- gpu_chain.c ---- */
+void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
+void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
+void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */
 int gpu_rows_begin(GpuCode *g, const TileKernel *k);    /* threads, where the kernel's tiles are whole rows; 0: they are not */

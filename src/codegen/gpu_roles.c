@@ -15,7 +15,7 @@
  * The consumers are the threads of gpu.c: what follows the loop is emitted as in any kernel, with sums as fragments, whose layout is
  * that of wgmma; only the stores of whole tiles go through shared memory, by tensor copies.
  */
-#include "codegen/gpu_roles.h"
+#include "codegen/gpu_chain.h"
 
 #include "base/alloc.h"
 
@@ -40,7 +40,10 @@ static void make_barriers(CpuCode *e)
     Roles *r = roles(e);
     GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, e->gpu->thread, i32_number(e, 0), ""));
 
-    role_init_ring(e, &r->ring);
+    if (!r->chain)
+        role_init_ring(e, &r->ring);
+    for (int i = 0; r->chain && i < r->chain->nrings; i++)
+        role_init_ring(e, &r->chain->ring[i].ring);
     gpu_barriers_ready(e);
     gpu_end_if(e, &first);
     gpu_named_barrier(e, i32_number(e, 0), roles_threads(r));
@@ -100,7 +103,7 @@ static void end_round(CpuCode *e, const Rounds *r)
 static void emit_indices(CpuCode *e)
 {
     for (const TileNode *n = e->k->body.first; n != roles(e)->loop; n = n->next)
-        if (n->nout && roles_is_known(roles(e), n))
+        if (n->nout && roles_is_known(n))
             cpu_val(e, (TileRef){(TileNode *)n, 0})->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
 }
 
@@ -285,6 +288,8 @@ bool roles_node(CpuCode *e, const TileNode *n)
 {
     Roles *r = roles(e);
 
+    if (r->chain && chain_node(e, n))
+        return true;
     if (n == r->loop) {
         consume(e);
         return true;
@@ -306,7 +311,10 @@ static void consumers(CpuCode *e)
 
     role_keep_registers(e, roles_groups(r), false);
     r->set = i32_number(e, 0);
-    role_enter_ring(e, &r->ring);
+    if (r->chain)
+        chain_begin(e);
+    else
+        role_enter_ring(e, &r->ring);
     if (r->sets > 1) {
         r->set = role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, r->threads));
         e->gpu->thread = op32(e, LLVMURem, e->gpu->thread, r->threads);
@@ -319,7 +327,10 @@ static void consumers(CpuCode *e)
     }
     g = role_each_group(e, r->set, r->sets);
     cpu_emit_block(e, &e->k->body);
-    gpu_fence(e);                               /* the next group may use the same memory */
+    if (r->chain)
+        chain_end_group(e);
+    if (!r->chain || e->fixed_bytes != r->shared)
+        gpu_fence(e);                           /* the next group may use the same memory */
     role_end_group(e, &g);
     gpu_tensor_wait(e, 0, false);
 }
@@ -339,7 +350,10 @@ void roles_emit(CpuCode *e)
     LLVMPositionBuilderAtEnd(e->u->builder, producer);
     role_keep_registers(e, roles_groups(r), true);
     GpuIf one = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, e->gpu->thread, i32_number(e, r->sets * r->threads), ""));
-    produce(e);
+    if (r->chain)
+        chain_produce(e);
+    else
+        produce(e);
     gpu_end_if(e, &one);
     LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, consumer);

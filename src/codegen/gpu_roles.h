@@ -9,7 +9,7 @@
 #include "codegen/gpu_assembly.h"
 
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };          /* of a warpgroup; rows of its product */
-enum { OUT_SLOTS = 2 };
+enum { OUT_SLOTS = 2, WIDE_BYTES = 128, SHARED_MOST = 227 << 10, SLOT_ALIGN = 1024 };
 
 /* An operand in the slots of the ring: slabs one after the other, rows of a slab of `span` bytes, permuted as TMA and wgmma do it. */
 typedef struct RoleOperand {
@@ -40,13 +40,14 @@ typedef struct Roles {
     Wgmma unit;
     RoleOperand o[2];
     RoleStore store[GPU_MAPS - 2];
-    int nstores;
+    int nstores, nmaps;
     bool reads_own;             /* does it load from what it stores to? */
     RoleRing ring;
     int64_t slots, shared;      /* in shared memory: where stored tiles pass through; all that is planned */
     LLVMValueRef map[GPU_MAPS]; /* addresses of tensor maps */
     LLVMValueRef base;          /* of shared memory */
     LLVMValueRef set;           /* this consumer's, an i32 */
+    struct Chain *chain;        /* of a kernel of several products (gpu_chain.h), to which loop, dot, o and ring mean nothing; else NULL */
 } Roles;
 
 static inline int roles_groups(const Roles *r) { return r->sets * r->threads / GROUP_THREADS; }
@@ -57,8 +58,20 @@ static inline int roles_threads(const Roles *r)
 }
 
 bool roles_find(CpuCode *e, Roles *r);                  /* is the kernel one of these? Then all but the values is set */
-bool roles_is_known(const Roles *r, const TileNode *n);        /* does it follow from sizes, the group and the loop's number? */
+bool roles_is_known(const TileNode *n);                 /* does it follow from sizes, the group and numbers of loops? */
 void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
+
+/* What the finders of roles share. */
+bool role_unit(DType in, DType out, int columns, Wgmma *unit);
+bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o);       /* can tensor copies bring it for products? Then how it lies */
+void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns); /* from a node on, of tiles with so many columns, or any (0) */
+int64_t role_slots(const Roles *r);                     /* bytes that stored tiles pass through */
+bool role_is_of_consumers(TileOp op);
+bool role_is_zeros(TileRef v);
+bool role_reads_own(const TileKernel *k);
+int64_t role_lay(int64_t *all, int64_t bytes, int64_t align);
+void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m);
+void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
 
 static inline Roles *roles(const CpuCode *e) { return e->gpu->roles; }
 static inline LLVMValueRef op32(CpuCode *e, LLVMOpcode op, LLVMValueRef x, int64_t y)
@@ -78,7 +91,9 @@ void role_init_ring(CpuCode *e, const RoleRing *g);     /* one thread's */
 void role_enter_ring(CpuCode *e, RoleRing *g);          /* a role begins with the first slot */
 LLVMValueRef role_stage(CpuCode *e, const RoleRing *g);
 void role_next(CpuCode *e, const RoleRing *g);
+LLVMValueRef role_phase(CpuCode *e, const RoleRing *g);
 void role_wait(CpuCode *e, const RoleRing *g);          /* until the slot at hand is full */
+void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef phase);      /* the same of one that was at hand */
 void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage);  /* this warp has done with the slot */
 void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is);
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes);     /* the producer's slot is empty, and so many bytes will come to it */

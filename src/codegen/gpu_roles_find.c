@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_MOST = 227 << 10, STAGES_MOST = 8, STAGES_LEAST = 2, SLOT_ALIGN = 1024, SUMS_MOST = 128, ORDER = 8, BOX_MOST = 256, WIDE_BYTES = 128 };
+enum { STAGES_MOST = 8, STAGES_LEAST = 2, SUMS_MOST = 128, ORDER = 8, BOX_MOST = 256 };
 
 static const struct { DType in, out; const char *name; bool real; } units[] = {
     {DT_bf16, DT_f32, "f32.bf16.bf16", true},
@@ -25,11 +25,11 @@ static const struct { DType in, out; const char *name; bool real; } units[] = {
     {DT_uint8, DT_int32, "s32.u8.u8", false},
 };
 
-static bool find_unit(Roles *r)
+bool role_unit(DType in, DType out, int columns, Wgmma *unit)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (units[i].in == r->in && units[i].out == r->out) {
-            r->unit = (Wgmma){.name = units[i].name, .real = units[i].real, .columns = r->extent[1], .steps = 32 / r->bytes};
+        if (units[i].in == in && units[i].out == out) {
+            *unit = (Wgmma){.name = units[i].name, .real = units[i].real, .columns = columns, .steps = 32 / (int)raw_size(in)};
             return true;
         }
     return false;
@@ -70,17 +70,22 @@ static bool is_never_negative(const TileNode *n)
     }
 }
 
-bool roles_is_known(const Roles *r, const TileNode *n)
+static bool is_loop_number(const TileNode *n)
+{
+    return n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n->block->params.at[0] == n;
+}
+
+bool roles_is_known(const TileNode *n)
 {
     switch (n->op) {
     case TOP_index: case TOP_size: case TOP_group: return true;
     case TOP_const: return is_integer(n);
     case TOP_extent: return n->in[0].node->op == TILE_PARAM;
-    case TOP_to_index: case TOP_to_tile: return roles_is_known(r, n->in[0].node) && (n->op == TOP_to_index || is_integer(n));
+    case TOP_to_index: case TOP_to_tile: return roles_is_known(n->in[0].node) && (n->op == TOP_to_index || is_integer(n));
     default:
         if (is_arithmetic(n))
-            return roles_is_known(r, n->in[0].node) && roles_is_known(r, n->in[1].node);
-        return n == r->loop->region[0]->params.at[0];
+            return roles_is_known(n->in[0].node) && roles_is_known(n->in[1].node);
+        return is_loop_number(n);
     }
 }
 
@@ -97,62 +102,83 @@ static bool takes_last(const CpuCode *e, const TileNode *n)
            (view->stride[view->rank - 1] == 1 || view->stride[view->rank - 1] == STRIDE_ANY);
 }
 
+/* Bytes of a slab's row: what tensor copies and wgmma permute. */
+static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
+
+bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o)
+{
+    const TileType *t = &load->type[0];
+    int inner, bytes;
+
+    if (load->op != TOP_load || t->rank != 2 || load->attr->f != 0 || !takes_last(e, load) || gpu_writes(&e->k->body, load->in[0].node))
+        return false;
+    for (int k = 1; k < load->nin; k++)
+        if (!roles_is_known(load->in[k].node))
+            return false;
+    bytes = (int)raw_size((DType)t->dtype);
+    if (!is_aligned(load->in[load->nin - 1], bytes))
+        return false;
+    inner = t->extent[1] * bytes;
+    o->load = load;
+    o->span = span_of(inner);
+    if (inner % o->span)
+        return false;
+    o->slabs = inner / o->span;
+    o->box[0] = o->span / bytes;
+    o->box[1] = t->extent[0];
+    o->slab = (int64_t)o->box[1] * o->span;
+    o->bytes = o->slab * o->slabs;
+    return o->box[1] <= BOX_MOST && o->bytes % SLOT_ALIGN == 0;
+}
+
 static bool find_operand(const CpuCode *e, Roles *r, int i)
 {
     RoleOperand *o = &r->o[i];
     TileRef v = r->dot->in[i];
     const TileBlock *b = r->loop->region[0];
     bool turned = v.node->op == TOP_permute;
-    int rows = r->extent[i], steps = r->extent[2], inner;
 
     if (turned && v.node->block != b)
         return false;
-    o->load = turned ? v.node->in[0].node : v.node;
+    v = turned ? v.node->in[0] : v;
     o->turned = turned == (i == 0);
-    if (o->load->op != TOP_load || o->load->block != b || o->load->attr->f != 0 || !takes_last(e, o->load) ||
-        gpu_writes(&e->k->body, o->load->in[0].node) || (o->turned && r->bytes != 2))
-        return false;
-    for (int k = 1; k < o->load->nin; k++)
-        if (!roles_is_known(r, o->load->in[k].node))
-            return false;
-    if (!is_aligned(o->load->in[o->load->nin - 1], r->bytes))
-        return false;
-    inner = (o->turned ? rows : steps) * r->bytes;
-    o->span = inner % WIDE_BYTES == 0 ? WIDE_BYTES : inner;
-    if (o->span != WIDE_BYTES && (o->turned || (inner != 64 && inner != 32)))
-        return false;
-    o->slabs = inner / o->span;
-    o->box[0] = o->span / r->bytes;
-    o->box[1] = o->turned ? steps : rows;
-    o->slab = (int64_t)o->box[1] * o->span;
-    o->bytes = o->slab * o->slabs;
     r->unit.turned[i] = o->turned;
-    return o->box[1] <= BOX_MOST && o->bytes % SLOT_ALIGN == 0;
+    return v.node->block == b && role_block(e, v.node, o) && !(o->turned && (r->bytes != 2 || o->span != WIDE_BYTES));
 }
 
 /* ---- stores ---- */
 
-static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
-
-static void find_stores(const CpuCode *e, Roles *r)
+void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns)
 {
-    for (const TileNode *n = r->loop->next; n; n = n->next) {
+    int taken = r->nmaps;
+
+    for (const TileNode *n = first; n; n = n->next) {
         const TileType *t = n->op == TOP_store ? tile_type(n->in[n->nin - 1]) : NULL;
         int bytes = t ? (int)raw_size((DType)t->dtype) : 0, rank = t ? tile_type(n->in[0])->rank : 0;
-        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && t->extent[1] == r->extent[1] && takes_last(e, n) &&
+        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && takes_last(e, n) &&
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
-                    is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0;
+                    is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0 && t->extent[1] % 16 == 0;
         for (int i = 1; fits && i <= rank; i++)
             fits = is_never_negative(n->in[i].node);
-        if (fits && r->nstores < GPU_MAPS - 2) {
-            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), 2 + r->nstores};
+        if (fits && r->nmaps < GPU_MAPS) {
+            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores};
             r->nstores++;
+            r->nmaps++;
         }
     }
 }
 
-static bool reads_own(const TileKernel *k)
+int64_t role_slots(const Roles *r)
+{
+    int64_t span = 0;
+
+    for (int i = 0; i < r->nstores; i++)
+        span = span > r->store[i].span ? span : r->store[i].span;
+    return span * GROUP_ROWS * OUT_SLOTS * roles_groups(r);
+}
+
+bool role_reads_own(const TileKernel *k)
 {
     for (const TileNode *n = k->body.first; n; n = n->next)
         if (n->op == TOP_load && gpu_writes(&k->body, n->in[0].node))
@@ -191,7 +217,7 @@ static bool takes_turns(const Roles *r)
 
 /* ---- the kernel ---- */
 
-static bool is_of_consumers(TileOp op)
+bool role_is_of_consumers(TileOp op)
 {
     switch (op) {
     case TOP_alloc: case TOP_gather: case TOP_dot: case TOP_atomic: case TOP_tree: case TOP_reduce: case TOP_copy: case TOP_copy_async:
@@ -208,13 +234,13 @@ static const TileNode *only_loop(const TileKernel *k)
     for (const TileNode *n = k->body.first; n; n = n->next) {
         if (n->op == TOP_for && !loop)
             loop = n;
-        else if (n->region[0] || !is_of_consumers((TileOp)n->op))
+        else if (n->region[0] || !role_is_of_consumers((TileOp)n->op))
             return NULL;
     }
     return loop;
 }
 
-static bool is_zeros(TileRef v)
+bool role_is_zeros(TileRef v)
 {
     const TileNode *n = v.node;
 
@@ -227,16 +253,16 @@ static const TileNode *only_product(const TileNode *loop)
     const TileBlock *b = loop->region[0];
     const TileNode *dot = b->yields.n == 1 ? b->yields.at[0].node : NULL, *count;
 
-    if (loop->nout != 1 || !dot || dot->op != TOP_dot || dot->in[2].node != b->params.at[1] || !is_zeros(loop->in[3]))
+    if (loop->nout != 1 || !dot || dot->op != TOP_dot || dot->in[2].node != b->params.at[1] || !role_is_zeros(loop->in[3]))
         return NULL;
     for (const TileNode *n = b->first; n; n = n->next)
-        if (n != dot && (n->region[0] || n->op == TOP_store || !is_of_consumers((TileOp)n->op)))
+        if (n != dot && (n->region[0] || n->op == TOP_store || !role_is_of_consumers((TileOp)n->op)))
             return NULL;
     count = dot->in[3].node;
     return count->op == TOP_index && count->attr->i >= tile_type(dot->in[0])->extent[1] ? dot : NULL;
 }
 
-static int64_t lay(int64_t *all, int64_t bytes, int64_t align)
+int64_t role_lay(int64_t *all, int64_t bytes, int64_t align)
 {
     int64_t at = (*all + align - 1) / align * align;
 
@@ -247,12 +273,9 @@ static int64_t lay(int64_t *all, int64_t bytes, int64_t align)
 /* Where everything is, with as many stages as there is room for or were asked for. */
 static bool lay_out(const CpuCode *e, Roles *r)
 {
-    int64_t round = r->o[0].bytes + r->o[1].bytes, slots = 0, rest, all = 0;
+    int64_t round = r->o[0].bytes + r->o[1].bytes, slots = role_slots(r), rest, all = 0;
     int64_t asked = tile_schedule(e->k, "stages", 0);
 
-    for (int i = 0; i < r->nstores; i++)
-        slots = slots > r->store[i].span ? slots : r->store[i].span;
-    slots *= (int64_t)GROUP_ROWS * OUT_SLOTS * roles_groups(r);
     rest = SHARED_MOST - SLOT_ALIGN - slots;
     r->ring.stages = rest / round < STAGES_MOST ? (int)(rest / round) : STAGES_MOST;
     if (asked > 0 && asked < r->ring.stages)
@@ -260,9 +283,9 @@ static bool lay_out(const CpuCode *e, Roles *r)
     if (r->ring.stages < STAGES_LEAST)
         return false;
     for (int i = 0; i < 2; i++)
-        r->o[i].at = lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
-    r->slots = lay(&all, slots, SLOT_ALIGN);
-    r->ring.barriers = lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
+        r->o[i].at = role_lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
+    r->slots = role_lay(&all, slots, SLOT_ALIGN);
+    r->ring.barriers = role_lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
     r->shared = all;
     return true;
 }
@@ -282,7 +305,7 @@ bool roles_find(CpuCode *e, Roles *r)
     r->bytes = (int)raw_size(r->in);
     r->extent[0] = t->extent[0], r->extent[1] = r->dot->type[0].extent[1], r->extent[2] = t->extent[1];
     if (tile_type(r->dot->in[1])->dtype != r->in || r->extent[0] % GROUP_ROWS || r->extent[1] % 16 || r->extent[1] > 256 ||
-        r->extent[2] * r->bytes % 32 || !find_unit(r))
+        r->extent[2] * r->bytes % 32 || !role_unit(r->in, r->out, r->extent[1], &r->unit))
         return false;
     r->threads = GROUP_THREADS * (int)(warps / 4 < 1 ? 1 : warps / 4);
     while (r->threads > GROUP_THREADS && (r->extent[0] / GROUP_ROWS) % (r->threads / GROUP_THREADS))
@@ -291,32 +314,48 @@ bool roles_find(CpuCode *e, Roles *r)
     if (r->extent[0] * r->extent[1] / r->threads > (r->promotes ? SUMS_MOST * 3 / 4 : SUMS_MOST) || r->threads > 3 * GROUP_THREADS)
         return false;
     for (int i = 0; i < 3; i++)
-        if (!roles_is_known(r, r->loop->in[i].node))
+        if (!roles_is_known(r->loop->in[i].node))
             return false;
     r->order = (int)tile_schedule(e->k, "order", ORDER);
     if (!find_operand(e, r, 0) || !find_operand(e, r, 1))
         return false;
-    find_stores(e, r);
-    r->reads_own = reads_own(e->k);
+    r->nmaps = 2;
+    role_find_stores(e, r, r->loop->next, r->extent[1]);
+    r->reads_own = role_reads_own(e->k);
     r->sets = tile_schedule(e->k, "sets", 1) == 2 && takes_turns(r) ? 2 : 1;
     return lay_out(e, r);
 }
 
+static int number_of(const CpuCode *e, const TileNode *param)
+{
+    int i = 0;
+
+    while (e->k->params.at[i] != param)
+        i++;
+    return i;
+}
+
+void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
+{
+    const TileNode *view = o->load->in[0].node;
+
+    *m = (GpuMap){.param = (uint8_t)number_of(e, view), .bytes = (uint8_t)raw_size((DType)view->type[0].dtype), .swizzle = (uint8_t)o->span,
+                  .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+}
+
+void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
+{
+    frame->nmaps = r->nmaps;
+    for (int i = 0; i < r->nstores; i++) {
+        RoleOperand o = {.load = r->store[i].store, .span = r->store[i].span, .box = {0, GROUP_ROWS}};
+        o.box[0] = o.span / (int)raw_size((DType)o.load->in[0].node->type[0].dtype);
+        role_map(e, &o, &frame->map[r->store[i].map]);
+    }
+}
+
 void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
-    int param[GPU_MAPS];
-    const TileNode *of[GPU_MAPS] = {r->o[0].load->in[0].node, r->o[1].load->in[0].node};
-
-    for (int i = 0; i < r->nstores; i++)
-        of[2 + i] = r->store[i].store->in[0].node;
-    frame->nmaps = 2 + r->nstores;
-    for (int i = 0; i < frame->nmaps; i++) {
-        for (param[i] = 0; e->k->params.at[param[i]] != of[i]; )
-            param[i]++;
-        frame->map[i].param = (uint8_t)param[i];
-        frame->map[i].bytes = (uint8_t)raw_size((DType)of[i]->type[0].dtype);
-        frame->map[i].swizzle = (uint8_t)(i < 2 ? r->o[i].span : r->store[i - 2].span);
-        frame->map[i].box[0] = i < 2 ? (uint32_t)r->o[i].box[0] : frame->map[i].swizzle / frame->map[i].bytes;
-        frame->map[i].box[1] = i < 2 ? (uint32_t)r->o[i].box[1] : GROUP_ROWS;
-    }
+    for (int i = 0; i < 2; i++)
+        role_map(e, &r->o[i], &frame->map[i]);
+    role_store_maps(e, r, frame);
 }

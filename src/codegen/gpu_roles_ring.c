@@ -4,15 +4,18 @@
  * A slot has two barriers.  The producer waits until it is empty, says how many bytes will come, and sends for them; consumers wait until
  * it is full, and a lane of each of their warps says when it has read it.  Each role goes round the ring with a place and a phase of its own.
  */
-#include "codegen/gpu_roles.h"
+#include "codegen/gpu_chain.h"
 
-enum { DONE_BARRIER = 1, ARRIVALS = GROUP_THREADS / GPU_WARP };
+enum { SECTION_BYTES = 32 << 20, DONE_BARRIER = 1, ARRIVALS = GROUP_THREADS / GPU_WARP };
 
 LLVMValueRef role_same_in_warp(CpuCode *e, LLVMValueRef x) { return gpu_from(e, x, i32_number(e, 0), i32_number(e, -1)); }
 
 LLVMValueRef role_warpgroup(CpuCode *e) { return role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, GROUP_THREADS)); }
 
 void roles_fence(CpuCode *e) { gpu_named_barrier(e, op32(e, LLVMAdd, roles(e)->set, DONE_BARRIER), roles(e)->threads); }
+
+bool gpu_is_chain(const CpuCode *e) { return roles(e) && roles(e)->chain; }
+bool roles_read_own(const CpuCode *e) { return roles(e)->reads_own; }
 
 /* ---- the ring ---- */
 
@@ -45,7 +48,13 @@ void role_next(CpuCode *e, const RoleRing *g)
     LLVMBuildStore(e->u->builder, LLVMBuildXor(e->u->builder, get(e, g->phase), LLVMBuildZExt(e->u->builder, last, i32_type(e), ""), ""), g->phase);
 }
 
-void role_wait(CpuCode *e, const RoleRing *g) { gpu_barrier_wait(e, full_barrier(e, g, get(e, g->stage)), get(e, g->phase)); }
+void role_wait(CpuCode *e, const RoleRing *g) { role_wait_at(e, g, get(e, g->stage), get(e, g->phase)); }
+LLVMValueRef role_phase(CpuCode *e, const RoleRing *g) { return get(e, g->phase); }
+
+void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef phase)
+{
+    gpu_barrier_wait(e, full_barrier(e, g, stage), phase);
+}
 
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes)
 {
@@ -105,12 +114,58 @@ void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, LLVMValueRe
 
 /* ---- groups ---- */
 
+/* Of what loops load for a place across, at most: all of each matrix that comes through a ring, in kilobytes, an i32 from 1 on. */
+static LLVMValueRef streamed(CpuCode *e)
+{
+    const Chain *c = roles(e)->chain;
+    LLVMValueRef all = cpu_number(e, 1 << 10);
+
+    for (int i = 0; i < c->nrings; i++) {
+        TileRef view = c->ring[i].o.load->in[0];
+        int rank = tile_type(view)->rank;
+        const Val *v = cpu_val(e, view);
+        LLVMValueRef bytes = cpu_op(e, LLVMMul, v->extent[rank - 1], cpu_number(e, (int64_t)raw_size((DType)tile_type(view)->dtype)));
+        if (!c->ring[i].stays)
+            all = cpu_op(e, LLVMAdd, all, cpu_op(e, LLVMMul, v->extent[rank - 2], bytes));
+    }
+    return narrow(e, LLVMBuildLShr(e->u->builder, all, cpu_number(e, 10), ""));
+}
+
+static LLVMValueRef within(CpuCode *e, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
+{
+    x = cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntULT, x, least, ""), least, x);
+    return cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntULT, most, x, ""), most, x);
+}
+
+/*
+ * The place with number t of a plane of groups of a chain, whose groups across load other matrices: as many across side by side as have their
+ * matrices in the L2 cache, through all down, the longest first.
+ */
+static void enter_section(CpuCode *e, LLVMValueRef t, LLVMValueRef down, LLVMValueRef across, LLVMValueRef *at)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef one = i32_number(e, 1), side, first, rest;
+
+    side = within(e, LLVMBuildUDiv(b, i32_number(e, SECTION_BYTES >> 10), streamed(e), ""), one, across);
+    first = LLVMBuildMul(b, LLVMBuildUDiv(b, t, LLVMBuildMul(b, down, side, ""), ""), side, "");
+    rest = LLVMBuildSub(b, t, LLVMBuildMul(b, down, first, ""), "");
+    side = within(e, side, one, LLVMBuildSub(b, across, first, ""));
+    at[0] = LLVMBuildUDiv(b, rest, side, "");
+    at[1] = plus(e, first, LLVMBuildURem(b, rest, side, ""));
+    if (roles(e)->chain->grows)
+        at[0] = LLVMBuildSub(b, op32(e, LLVMSub, down, 1), at[0], "");
+}
+
 /* The place with number t of a plane of groups, down by across: `order` places down side by side, through all across. */
 static void enter_plane(CpuCode *e, LLVMValueRef t, LLVMValueRef down, LLVMValueRef across, LLVMValueRef *at)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMValueRef order = i32_number(e, roles(e)->order), strip = LLVMBuildMul(b, order, across, ""), first, high;
 
+    if (roles(e)->chain) {
+        enter_section(e, t, down, across, at);
+        return;
+    }
     first = LLVMBuildMul(b, LLVMBuildUDiv(b, t, strip, ""), order, "");
     t = LLVMBuildURem(b, t, strip, "");
     high = LLVMBuildSub(b, down, first, "");
@@ -134,6 +189,8 @@ static void enter_group(CpuCode *e, LLVMValueRef t)
         return;
     }
     across = narrow(e, axes < 2 ? row : cpu_groups(e, axes - 1));
+    if (gpu_is_chain(e))
+        across = gpu_anew(e, across);
     if (axes < 2) {                             /* rows that are not whole: one by one */
         LLVMValueRef all = narrow(e, cpu_groups(e, 0)), some = LLVMBuildICmp(b, LLVMIntUGT, across, i32_number(e, 1), ""), whole;
         across = cpu_choose(e, some, across, i32_number(e, 1));
@@ -152,10 +209,19 @@ static void enter_group(CpuCode *e, LLVMValueRef t)
     e->group[axes - 1] = wide(e, at[1]);
 }
 
-/* Those of a block, or of one set of it: every `every`th, from `first` on. */
+/* Every other time the blocks take what they take in the opposite order, so that none always has the longest. */
+static LLVMValueRef there_and_back(CpuCode *e, LLVMValueRef t, LLVMValueRef step)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef turn = LLVMBuildUDiv(b, t, step, ""), first = LLVMBuildMul(b, turn, step, ""), back;
+
+    back = LLVMBuildSub(b, op32(e, LLVMSub, plus(e, plus(e, first, first), step), 1), t, "");
+    return cpu_choose(e, LLVMBuildICmp(b, LLVMIntEQ, op32(e, LLVMAnd, turn, 1), i32_number(e, 0), ""), t, back);
+}
+
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
 {
-    LLVMValueRef all = cpu_groups(e, 0), none = NULL;
+    LLVMValueRef all = cpu_groups(e, 0), none = NULL, t;
     LLVMBasicBlockRef body;
     RoleGroups g;
 
@@ -169,9 +235,12 @@ RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
     g.head = cpu_block(e), g.done = cpu_block(e), body = cpu_block(e);
     LLVMBuildBr(e->u->builder, g.head);
     LLVMPositionBuilderAtEnd(e->u->builder, g.head);
-    LLVMBuildCondBr(e->u->builder, LLVMBuildICmp(e->u->builder, LLVMIntULT, get(e, g.t), narrow(e, all), ""), body, g.done);
+    t = get(e, g.t);
+    if (roles(e)->chain)
+        t = there_and_back(e, t, g.step);
+    LLVMBuildCondBr(e->u->builder, LLVMBuildICmp(e->u->builder, LLVMIntULT, t, narrow(e, all), ""), body, g.done);
     LLVMPositionBuilderAtEnd(e->u->builder, body);
-    enter_group(e, get(e, g.t));
+    enter_group(e, t);
     return g;
 }
 

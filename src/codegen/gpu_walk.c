@@ -470,11 +470,22 @@ static bool reads_memory(CpuCode *e, const Cluster *c)
     return false;
 }
 
+/* Does a cluster of registers do nothing in the group's memory: do its sinks stay there, or go to parameters that the kernel does not read? */
+static bool only_stores(const CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (!c->sinks.at[i].kept && !(c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_store && !roles_read_own(e)))
+            return false;
+    return true;
+}
+
 void gpu_cluster(CpuCode *e, Cluster *c)
 {
     FragmentBuffers lent = {0};
     bool fragments, writes = true;
 
+    if (gpu_is_chain(e))
+        chain_cluster(e, c);
     if (!c->rank)
         c->shape[0] = 1;
     for (c->strip = c->rank ? c->rank - 1 : 0; c->strip > 0 && c->shape[c->strip] == 1; )
@@ -483,7 +494,7 @@ void gpu_cluster(CpuCode *e, Cluster *c)
     c->row = 0;
     fragments = gpu_in_fragments(e, c);
     if (fragments && !e->gpu->whole.chunk)
-        writes = gpu_keep_sinks(e, c);
+        writes = gpu_keep_sinks(e, c) && !(e->gpu->roles && only_stores(e, c));
     else if (!fragments)
         gpu_lend_buffers(e, c, &lent);
     if (!e->gpu->staging && (writes || reads_memory(e, c)))     /* nobody reads what a second operand is put into */

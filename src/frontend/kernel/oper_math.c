@@ -321,6 +321,23 @@ static KVal op_rsqrt(KArgs *a)
     return kb_bad(v) ? v : kb_apply(a->B, OP_rsqrt, &v, 1);
 }
 
+/* exp2, marked: who makes code may take the machine's own. */
+static KVal op_quick_exp2(KArgs *a)
+{
+    KVal v = kb_value(a->B, a->at[0]), y;
+    double f;
+
+    if (kb_static_number(v, &f))
+        return (KVal){.kind = K_STATIC, .v = vfloat(exp2(f))};
+    y = kb_bad(v) ? v : kb_apply(a->B, OP_exp2, &v, 1);
+    if ((y.kind == K_BLOCK || y.kind == K_SCALAR) && y.ref.node->op == TOP_map) {
+        TAttr marked = *y.ref.node->attr;
+        marked.fast = 1;
+        tile_set_attr(a->B->k, y.ref.node, &marked);
+    }
+    return y;
+}
+
 static KVal op_cast(KArgs *a)
 {
     DType dt;
@@ -600,6 +617,7 @@ KVal oper_math(KArgs *a)
         v = block_arg(a, 0, 0);
         return kb_bad(v) ? v : kb_transpose(a->B, v, NULL, 0);
     case KOP_rsqrt: return op_rsqrt(a);
+    case KOP_quick_exp2: return op_quick_exp2(a);
     case KOP_broadcast: return op_broadcast(a);
     case KOP_mask_causal: return op_mask_causal(a);
     case KOP_softmax_online: return op_softmax_online(a);

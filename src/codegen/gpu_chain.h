@@ -1,0 +1,91 @@
+/*
+ * gpu_chain.h - kernels of several products that warpgroups do (sm_90a).
+ *
+ * Blocks that loops load come through rings of slots, those that are loaded once for a group stay in one; what is computed from products
+ * goes into the next one in registers.  Found before code is made (gpu_chain_find.c); gpu_chain.c makes it.
+ */
+#ifndef TSR_CODEGEN_GPU_CHAIN_H
+#define TSR_CODEGEN_GPU_CHAIN_H
+
+#include "codegen/gpu_roles.h"
+
+enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16 };
+
+/* Slots of blocks of one parameter. */
+typedef struct ChainRing {
+    RoleOperand o;              /* turned means nothing here: a block may be read either way */
+    RoleRing ring;
+    bool stays;                 /* one block for a group */
+    LLVMValueRef held;          /* the slot that the consumers' group has: of blocks that stay */
+} ChainRing;
+
+/* A load that products read: its ring, and the last product of its block that does. */
+typedef struct ChainLoad {
+    const TileNode *load, *last;
+    int ring;
+    LLVMValueRef held, phase;   /* the slot that the consumers' round has; NULL: not waited for yet */
+} ChainLoad;
+
+typedef struct ChainDot {
+    const TileNode *dot;
+    Wgmma unit;
+    int load[2];                /* -1: in registers, of the left operand */
+    bool turned[2];
+} ChainDot;
+
+/* A product under way. */
+typedef struct ChainFlight {
+    const ChainDot *d;
+    const TileNode *value;      /* what its sums are: the product, or of a late one the loop's parameter */
+    LLVMValueRef *sum;
+    int n;
+    LLVMValueRef held, phase;   /* of a late one: the slot of its right block; else NULL */
+    bool fresh;                 /* has nothing been emitted since it was issued? */
+} ChainFlight;
+
+/* A loop whose last product is a round late (gpu_chain_late.c). */
+typedef struct ChainLate {
+    const TileNode *loop;
+    const ChainDot *first, *last;
+    int carry;                  /* which of the loop's results the last one is */
+    bool pending;               /* is that of a round before still to come? */
+    LLVMValueRef *word, *sum;   /* slots: its left operand, and what it adds to */
+    LLVMValueRef held, phase;   /* slots: the slot of its right block, where the round had it before; else NULL */
+    int nwords, nsums;
+} ChainLate;
+
+enum { CHAIN_FLIGHTS = 8 };
+
+typedef struct Chain {
+    int rows;                   /* of all products */
+    ChainRing ring[CHAIN_RINGS];
+    ChainLoad load[CHAIN_LOADS];
+    ChainDot dot[CHAIN_DOTS];
+    int nrings, nloads, ndots;
+    ChainFlight flight[CHAIN_FLIGHTS];  /* oldest first */
+    int nflights;
+    ChainLate *late;            /* of the loop at hand; NULL: products are done where they stand */
+    bool grows;                 /* do groups further down take longer? */
+} Chain;
+
+bool chain_find(CpuCode *e, Roles *r, Chain *c);        /* is the kernel one of these? Then all but the values is set, in r, too */
+int chain_load_of(const Chain *c, const TileNode *load);        /* its number; -1: it is none */
+void chain_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
+bool chain_has_loads(const Chain *c, const TileBlock *b);       /* in it, or in its blocks */
+
+/* ---- gpu_chain.c ---- */
+void chain_produce(CpuCode *e);
+void chain_begin(CpuCode *e);                           /* the consumers' rings */
+void chain_end_group(CpuCode *e);
+bool chain_node(CpuCode *e, const TileNode *n);         /* loads, products, and loops of some; false: another node */
+LLVMValueRef *chain_left(CpuCode *e, const TileNode *dot, int *n);      /* words of a left operand in registers, n of them */
+/* A product waits for its blocks, and is under way: a flight, whose value has registers that nobody may touch before it has arrived. */
+ChainFlight *chain_issue(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add, LLVMValueRef *sum);
+void chain_issue_free(CpuCode *e, const ChainDot *d);   /* this one, which needs nothing but blocks, and those behind it that do not either */
+
+/* ---- gpu_chain_late.c ---- */
+bool chain_loop(CpuCode *e, const TileNode *n);         /* a loop whose last product can be late; false: it is another one */
+bool chain_late_dot(CpuCode *e, const ChainDot *d);     /* the first or last product of such a loop; false: another one */
+void chain_begin_turns(CpuCode *e);                     /* warpgroups take turns at sending products on their way */
+
+#endif

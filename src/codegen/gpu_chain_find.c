@@ -1,0 +1,259 @@
+/*
+ * Which kernels of several products are done by warpgroups, and with which rings.
+ *
+ * All products have as many rows, which the warpgroups divide.  A right operand is a block that is loaded, read either way; a left one is such
+ * a block too, or lies in registers: whatever is computed from products and columns.  Blocks that are loaded in a loop come through a
+ * ring; loads of one parameter in several loops, of the same extents, share one.  Blocks that the kernel's body loads stay for a
+ * group.  What else the kernel does must not need the group's memory for tiles: it sums along rows, and goes element by element.
+ */
+#include "codegen/gpu_chain.h"
+
+#include <string.h>
+
+enum { STREAMS_MOST = 4, STREAMS_LEAST = 2, STAYS_MOST = 2, SUMS_OF_TWO = 208, SUMS_OF_THREE = 128 };
+
+/* ---- loads ---- */
+
+int chain_load_of(const Chain *c, const TileNode *load)
+{
+    for (int i = 0; i < c->nloads; i++)
+        if (c->load[i].load == load)
+            return i;
+    return -1;
+}
+
+bool chain_has_loads(const Chain *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (chain_load_of(c, n) >= 0)
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && chain_has_loads(c, n->region[r]))
+                return true;
+    }
+    return false;
+}
+
+/* Is a block the other one, or inside it? */
+static bool is_inside(const TileBlock *b, const TileBlock *other)
+{
+    while (b && b != other)
+        b = b->owner ? b->owner->block : NULL;
+    return b;
+}
+
+/* Do loads that have a ring stand such that this one takes turns with them: in other loops, one after the other? */
+static bool takes_turns(const Chain *c, int ring, const TileNode *load)
+{
+    for (int i = 0; i < c->nloads; i++)
+        if (c->load[i].ring == ring && (is_inside(load->block, c->load[i].load->block) || is_inside(c->load[i].load->block, load->block)))
+            return false;
+    return true;
+}
+
+/* The slots for a block that lies so: those of other loads, or new ones. -1: there are too many. */
+static int ring_of(Chain *c, const RoleOperand *o, bool stays)
+{
+    for (int i = 0; i < c->nrings && !stays; i++) {
+        const RoleOperand *p = &c->ring[i].o;
+        if (p->load->in[0].node == o->load->in[0].node && p->box[0] == o->box[0] && p->box[1] == o->box[1] && p->slabs == o->slabs &&
+            !c->ring[i].stays && takes_turns(c, i, o->load))
+            return i;
+    }
+    if (c->nrings == CHAIN_RINGS)
+        return -1;
+    c->ring[c->nrings] = (ChainRing){.o = *o, .stays = stays};
+    return c->nrings++;
+}
+
+static bool is_turn(const TileNode *n) { return n->op == TOP_permute && n->type[0].rank == 2 && n->attr->axes[0] == 1; }
+
+/* Is every use of v an operand of a product, or one that is turned for that? */
+static bool only_multiplied(const TileBlock *b, const TileBlock *all, TileRef v)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        for (int i = 0; i < n->nin; i++)
+            if (cpu_same(n->in[i], v) && !(n->op == TOP_dot && i < 2) && !(is_turn(n) && v.node->op == TOP_load &&
+                only_multiplied(all, all, (TileRef){(TileNode *)n, 0})))
+                return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !only_multiplied(n->region[r], all, v))
+                return false;
+    }
+    for (int i = 0; i < b->yields.n; i++)
+        if (cpu_same(b->yields.at[i], v))
+            return false;
+    return true;
+}
+
+/* The block that an operand is, for this product and maybe others. false: it is none. */
+static bool find_load(const CpuCode *e, Chain *c, ChainDot *d, int i)
+{
+    TileRef v = d->dot->in[i];
+    bool turned = is_turn(v.node), body;
+    const TileNode *load = turned ? v.node->in[0].node : v.node;
+    RoleOperand o = {0};
+    int at = chain_load_of(c, load);
+
+    body = load->block == &e->k->body;
+    if (at < 0) {
+        if (c->nloads == CHAIN_LOADS || !role_block(e, load, &o) || !only_multiplied(&e->k->body, &e->k->body, (TileRef){(TileNode *)load, 0}))
+            return false;
+        at = c->nloads;
+        c->load[at] = (ChainLoad){.load = load, .ring = ring_of(c, &o, body)};
+        if (c->load[at].ring < 0)
+            return false;
+        c->nloads++;
+    }
+    c->load[at].last = d->dot;
+    d->load[i] = at;
+    d->turned[i] = turned == (i == 0);
+    d->unit.turned[i] = d->turned[i];
+    return (body || d->dot->block == load->block) && !(i == 0 && d->turned[i] && c->ring[c->load[at].ring].o.span != WIDE_BYTES);
+}
+
+/* ---- products ---- */
+
+/* Is a left operand that no copy brings computed from tiles of its shape, and columns? */
+static bool is_computed(TileRef v) { return v.node->op == TOP_map && tile_type(v)->rank == 2; }
+
+static bool find_dot(const CpuCode *e, Chain *c, const TileNode *n)
+{
+    const TileType *a = tile_type(n->in[0]), *b = tile_type(n->in[1]);
+    const TileNode *count = n->in[3].node;
+    ChainDot *d = &c->dot[c->ndots];
+
+    if (c->ndots == CHAIN_DOTS)
+        return false;
+    *d = (ChainDot){.dot = n, .load = {-1, -1}};
+    c->rows = c->rows ? c->rows : a->extent[0];
+    if (a->extent[0] != c->rows || c->rows % GROUP_ROWS || b->extent[1] % 16 || b->extent[1] > 256 || a->extent[1] % 16 ||
+        raw_size((DType)a->dtype) != 2 || a->dtype != b->dtype || !role_unit((DType)a->dtype, (DType)n->type[0].dtype, b->extent[1], &d->unit) ||
+        count->op != TOP_index || count->attr->i < a->extent[1] || !find_load(e, c, d, 1))
+        return false;
+    c->ndots++;
+    return find_load(e, c, d, 0) || (d->load[0] < 0 && is_computed(n->in[0]));
+}
+
+static bool find_dots(const CpuCode *e, Chain *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_dot ? !find_dot(e, c, n) : n->op == TOP_reduce ? n->attr->axis != 1 : !role_is_of_consumers((TileOp)n->op))
+            return false;
+        if (n->region[0] && (n->op != TOP_for || !find_dots(e, c, n->region[0])))
+            return false;
+    }
+    return true;
+}
+
+/* Does the producer know when each loop that loads ends? */
+static bool knows_loops(const Chain *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op != TOP_for || !chain_has_loads(c, n->region[0]))
+            continue;
+        for (int i = 0; i < 3; i++)
+            if (!roles_is_known(n->in[i].node))
+                return false;
+        if (!knows_loops(c, n->region[0]))
+            return false;
+    }
+    return true;
+}
+
+/* Is it the same for all groups? */
+static bool is_uniform(const TileNode *n)
+{
+    bool same = n->op != TOP_group;
+
+    for (int i = 0; same && i < n->nin; i++)
+        same = n->in[i].node->op == TILE_PARAM || is_uniform(n->in[i].node);
+    return same;
+}
+
+/* Does the first loop that loads end later in later groups? It is taken to, if where it ends differs and where it begins does not. */
+static bool grows(const Chain *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next)
+        if (n->op == TOP_for && chain_has_loads(c, n->region[0]))
+            return is_uniform(n->in[0].node) && !is_uniform(n->in[1].node);
+    return false;
+}
+
+/* ---- the kernel ---- */
+
+static int64_t bytes_of(const Chain *c, int streams, int stays)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < c->nrings; i++)
+        all += c->ring[i].o.bytes * (c->ring[i].stays ? stays : streams);
+    return all;
+}
+
+/* As many slots as there is room for, up to what is worth it or was asked for. */
+static bool lay_out(const CpuCode *e, Roles *r, Chain *c)
+{
+    int64_t slots = role_slots(r), rest = SHARED_MOST - SLOT_ALIGN - slots - 4096, all = 0, asked = tile_schedule(e->k, "stages", 0);
+    int streams = STREAMS_LEAST, stays = 1, most = asked > 0 && asked < STREAMS_MOST ? (int)asked : STREAMS_MOST;
+
+    if (bytes_of(c, streams, stays) > rest)
+        return false;
+    while (stays < STAYS_MOST && bytes_of(c, streams, stays + 1) <= rest)
+        stays++;
+    while (streams < most && bytes_of(c, streams + 1, stays) <= rest)
+        streams++;
+    for (int i = 0; i < c->nrings; i++) {
+        c->ring[i].ring.stages = c->ring[i].stays ? stays : streams;
+        c->ring[i].o.at = role_lay(&all, c->ring[i].o.bytes * c->ring[i].ring.stages, SLOT_ALIGN);
+    }
+    r->slots = role_lay(&all, slots, SLOT_ALIGN);
+    for (int i = 0; i < c->nrings; i++)
+        c->ring[i].ring.barriers = role_lay(&all, 2 * 8 * (int64_t)c->ring[i].ring.stages, 64);
+    r->shared = all;
+    return true;
+}
+
+/* Registers of a thread that the products of one block sum in; those of other blocks come to use them again. */
+static int sums_of(const Roles *r, const Chain *c)
+{
+    int most = 0;
+
+    for (int i = 0; i < c->ndots; i++) {
+        int n = 0;
+        for (int k = 0; k < c->ndots; k++)
+            n += c->dot[k].dot->block == c->dot[i].dot->block ? c->dot[k].dot->type[0].extent[1] * c->rows / r->threads : 0;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+bool chain_find(CpuCode *e, Roles *r, Chain *c)
+{
+    int64_t warps = tile_schedule(e->k, "warps", 8);
+
+    *c = (Chain){0};
+    *r = (Roles){.sets = 1, .chain = c};
+    if (e->k->lanes != 1 || strcmp(e->u->machine->cpu, "sm_90a") || !tile_schedule(e->k, "tensor", 1) || !find_dots(e, c, &e->k->body))
+        return false;
+    if (c->ndots < 2 || !knows_loops(c, &e->k->body))
+        return false;
+    r->extent[0] = c->rows;
+    r->threads = GROUP_THREADS * (int)(warps / 4 < 1 ? 1 : warps / 4 > 3 ? 3 : warps / 4);
+    while (r->threads > GROUP_THREADS && (c->rows / GROUP_ROWS) % (r->threads / GROUP_THREADS))
+        r->threads -= GROUP_THREADS;
+    if (sums_of(r, c) > (r->threads == 3 * GROUP_THREADS ? SUMS_OF_THREE : SUMS_OF_TWO))
+        return false;
+    c->grows = grows(c, &e->k->body);
+    r->nmaps = c->nrings;
+    role_find_stores(e, r, e->k->body.first, 0);
+    r->reads_own = role_reads_own(e->k);
+    return lay_out(e, r, c);
+}
+
+void chain_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
+{
+    for (int i = 0; i < r->chain->nrings; i++)
+        role_map(e, &r->chain->ring[i].o, &frame->map[i]);
+    role_store_maps(e, r, frame);
+}

@@ -1,0 +1,347 @@
+/*
+ * Loops of chains whose last product is a round late.
+ *
+ *      S0 = first product; P0 from S0; A0 = what the last product adds to
+ *      for each further round j:
+ *          Sj = first product          } both under way
+ *          Aj = Aj-1 + Pj-1 Vj-1       }
+ *          wait for Sj; Pj from Sj, while the other one may still be under way
+ *          wait for the sums of round j - 1; what becomes of them in round j
+ *      A = Aj + Pj Vj
+ *
+ * So the registers are at work on this round's elements while the unit is at the last one's sums.  The first round is
+ * emitted by itself, because it has none before it.  What a round hands on is in slots.
+ *
+ * Warpgroups take turns at sending products on their way: the elements of one are computed under the products of the other.
+ */
+#include "codegen/gpu_chain.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum { TURN_BARRIER = 8, REGISTERS_OF_TWO = 176, REGISTERS_OF_THREE = 128 };
+
+static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
+
+/* ---- turns ---- */
+
+static int warpgroups(const CpuCode *e) { return roles(e)->threads / GROUP_THREADS; }
+
+static bool takes_turns(const CpuCode *e) { return warpgroups(e) > 1; }
+
+static void take_turn(CpuCode *e)
+{
+    if (takes_turns(e))
+        gpu_named_barrier(e, op32(e, LLVMAdd, role_warpgroup(e), TURN_BARRIER), 2 * GROUP_THREADS);
+}
+
+/* The next warpgroup's turn. */
+static void give_turn(CpuCode *e)
+{
+    LLVMValueRef group, last;
+
+    if (!takes_turns(e))
+        return;
+    group = role_warpgroup(e);
+    last = LLVMBuildICmp(e->u->builder, LLVMIntEQ, group, i32_number(e, warpgroups(e) - 1), "");
+    group = cpu_choose(e, last, i32_number(e, TURN_BARRIER), op32(e, LLVMAdd, group, TURN_BARRIER + 1));
+    gpu_named_arrive(e, group, 2 * GROUP_THREADS);
+}
+
+void chain_begin_turns(CpuCode *e)
+{
+    GpuIf last;
+
+    if (!takes_turns(e))
+        return;
+    last = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, role_warpgroup(e), i32_number(e, warpgroups(e) - 1), ""));
+    give_turn(e);
+    gpu_end_if(e, &last);
+}
+
+/* ---- which loops ---- */
+
+static const ChainDot *dot_of(const Chain *c, const TileNode *n)
+{
+    for (int i = 0; i < c->ndots; i++)
+        if (c->dot[i].dot == n)
+            return &c->dot[i];
+    return NULL;
+}
+
+/* Is the parameter used at most once, by the accumulator that a product takes, and that by nobody else? */
+static bool only_added_to(const TileNode *param, const TileNode *dot)
+{
+    const TileNode *n = dot->in[2].node;
+    int uses = 0;
+
+    if (n == param)
+        return param->nuse == 1;
+    if (n->op != TOP_map || n->nuse != 1 || param->nuse != 1)
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        uses += n->in[i].node == param;
+    return uses == 1;
+}
+
+/* Has the round its right block before it, for other products? */
+static bool has_block(const Chain *c, const ChainLate *l)
+{
+    for (int i = 0; i < c->ndots; i++)
+        if (&c->dot[i] != l->last && (c->dot[i].load[0] == l->last->load[1] || c->dot[i].load[1] == l->last->load[1]))
+            return true;
+    return false;
+}
+
+/* Of a thread, for the sums of all products of a block, and a left operand that is kept for a round. */
+static int registers_in(CpuCode *e, const TileBlock *b, const ChainDot *kept)
+{
+    const Chain *c = chain(e);
+    int n = tile_type(kept->dot->in[0])->extent[1] / 2;
+
+    for (int i = 0; i < c->ndots; i++)
+        n += c->dot[i].dot->block == b ? c->dot[i].dot->type[0].extent[1] : 0;
+    return n * c->rows / roles(e)->threads;
+}
+
+static bool find(CpuCode *e, const TileNode *n, ChainLate *l)
+{
+    const TileBlock *b = n->region[0];
+    Chain *c = chain(e);
+
+    *l = (ChainLate){.loop = n, .carry = -1};
+    for (const TileNode *m = b->first; m; m = m->next) {
+        if (m->region[0] || m->op == TOP_store)
+            return false;
+        if (m->op == TOP_dot) {
+            l->first = l->first ? l->first : dot_of(c, m);
+            l->last = dot_of(c, m);
+        }
+    }
+    if (!l->first || l->first == l->last || l->first->load[0] < 0 || !role_is_zeros(l->first->dot->in[2]) || l->last->load[0] >= 0)
+        return false;
+    for (int i = 0; i < b->yields.n; i++) {
+        if (!gpu_carries_fragment(e, (TileRef){b->params.at[i + 1], 0}))
+            return false;
+        l->carry = b->yields.at[i].node == l->last->dot ? i : l->carry;
+    }
+    return l->carry >= 0 && registers_in(e, b, l->last) <= (warpgroups(e) > 2 ? REGISTERS_OF_THREE : REGISTERS_OF_TWO) &&
+           l->last->dot->nuse == 1 && only_added_to(b->params.at[l->carry + 1], l->last->dot) && !c->ring[c->load[l->last->load[1]].ring].stays;
+}
+
+/* ---- slots ---- */
+
+static LLVMValueRef *make_slots(CpuCode *e, LLVMValueRef *x, int n)
+{
+    LLVMValueRef *slot = arena_array(&e->gpu->arena, LLVMValueRef, n);
+
+    for (int i = 0; i < n; i++)
+        slot[i] = llvm_slot(e->u, LLVMTypeOf(x[i]));
+    return slot;
+}
+
+static void put(CpuCode *e, LLVMValueRef *slot, LLVMValueRef *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->u->builder, x[i], slot[i]);
+}
+
+static LLVMValueRef *take(CpuCode *e, LLVMValueRef *slot, int n)
+{
+    LLVMValueRef *x = arena_array(&e->gpu->arena, LLVMValueRef, n);
+
+    for (int i = 0; i < n; i++)
+        x[i] = LLVMBuildLoad2(e->u->builder, LLVMGetAllocatedType(slot[i]), slot[i], "");
+    return x;
+}
+
+static int registers_of(CpuCode *e, TileRef v)
+{
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(v), &f);
+    return gpu_registers(&f);
+}
+
+/* ---- products ---- */
+
+static TileRef sum_param(const ChainLate *l) { return (TileRef){l->loop->region[0]->params.at[l->carry + 1], 0}; }
+
+/* The last product of the round before; its block is another one than this round's. */
+static void issue_late(CpuCode *e, ChainLate *l)
+{
+    ChainLoad *right = &chain(e)->load[l->last->load[1]];
+    LLVMValueRef held = right->held, phase = right->phase, *sum = take(e, l->sum, l->nsums);
+    ChainFlight *f;
+
+    if (l->held) {
+        right->held = get(e, l->held);
+        right->phase = get(e, l->phase);
+    } else {
+        right->held = NULL;
+    }
+    f = chain_issue(e, l->last, take(e, l->word, l->nwords), true, sum);
+    f->held = right->held;
+    f->phase = right->phase;
+    f->value = sum_param(l).node;
+    cpu_val(e, (TileRef){(TileNode *)l->last->dot, 0})->fragment = NULL;
+    cpu_val(e, sum_param(l))->fragment = sum;
+    right->held = l->held ? held : NULL;
+    right->phase = phase;
+}
+
+/* The first product of a round, and with it the last one of the round before. */
+static void begin_round(CpuCode *e, ChainLate *l)
+{
+    cpu_close(e);
+    take_turn(e);
+    chain_issue_free(e, l->first);
+    if (l->pending)
+        issue_late(e, l);
+    give_turn(e);
+}
+
+/* The last product of a round is kept for the next one. */
+static void end_round(CpuCode *e, ChainLate *l)
+{
+    ChainLoad *right = &chain(e)->load[l->last->load[1]];
+    LLVMValueRef *word;
+    Fragment f;
+
+    cpu_close(e);
+    word = chain_left(e, l->last->dot, &l->nwords);
+    if (!l->word)
+        l->word = make_slots(e, word, l->nwords);
+    gpu_fragment_of(e, &l->last->dot->type[0], &f);
+    put(e, l->sum, gpu_fragment_values(e, l->last->dot->in[2], &f), l->nsums);
+    put(e, l->word, word, l->nwords);
+    if (l->held) {
+        put(e, &l->held, &right->held, 1);
+        put(e, &l->phase, &right->phase, 1);
+        right->held = NULL;
+    }
+}
+
+bool chain_late_dot(CpuCode *e, const ChainDot *d)
+{
+    ChainLate *l = chain(e)->late;
+
+    if (!l || (d != l->first && d != l->last))
+        return false;
+    if (d == l->first)
+        begin_round(e, l);
+    else
+        end_round(e, l);
+    return true;
+}
+
+/* ---- the loop ---- */
+
+/* What the walk over the kernel knows, so that a block can be emitted again. */
+typedef struct Walk { Val *val; uint32_t *seen; bool *visited; } Walk;
+
+static void remember(CpuCode *e, Walk *w)
+{
+    size_t n = (size_t)e->k->nnodes + 1;
+
+    w->val = tsr_alloc(sizeof *w->val * e->nvals);
+    w->seen = tsr_alloc(sizeof *w->seen * n);
+    w->visited = tsr_alloc(n);
+    memcpy(w->val, e->val, sizeof *w->val * e->nvals);
+    memcpy(w->seen, e->seen, sizeof *w->seen * n);
+    memcpy(w->visited, e->visited, n);
+}
+
+static void restore(CpuCode *e, const Walk *w)
+{
+    size_t n = (size_t)e->k->nnodes + 1;
+
+    memcpy(e->val, w->val, sizeof *w->val * e->nvals);
+    memcpy(e->seen, w->seen, sizeof *w->seen * n);
+    memcpy(e->visited, w->visited, n);
+}
+
+static void forget(Walk *w)
+{
+    tsr_free(w->val);
+    tsr_free(w->seen);
+    tsr_free(w->visited);
+}
+
+static void round_of(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef **slot)
+{
+    const TileBlock *b = l->loop->region[0];
+    int n = b->yields.n;
+    LLVMValueRef **next = tsr_calloc(sizeof *next * (size_t)n);
+
+    cpu_val(e, (TileRef){b->params.at[0], 0})->x = i;
+    for (int k = 0; k < n; k++) {
+        TileRef p = {b->params.at[k + 1], 0};
+        cpu_val(e, p)->fragment = take(e, slot[k], registers_of(e, p));
+    }
+    cpu_emit_block(e, b);
+    for (int k = 0; k < n; k++)
+        next[k] = k == l->carry ? NULL : gpu_fragment_next(e, b->yields.at[k]);
+    for (int k = 0; k < n; k++)
+        if (next[k])
+            put(e, slot[k], next[k], registers_of(e, b->yields.at[k]));
+    tsr_free(next);
+}
+
+static void drain(CpuCode *e, ChainLate *l)
+{
+    LLVMValueRef *sum;
+
+    issue_late(e, l);
+    sum = cpu_val(e, sum_param(l))->fragment;
+    chain_arrive(e, 0);
+    put(e, l->sum, sum, l->nsums);
+}
+
+bool chain_loop(CpuCode *e, const TileNode *n)
+{
+    LLVMValueRef lo, hi, step, **slot;
+    ChainLate l;
+    CpuLoop each;
+    GpuIf any;
+    Walk w;
+
+    if (!find(e, n, &l))
+        return false;
+    cpu_settle(e, n);
+    lo = cpu_val(e, n->in[0])->x, hi = cpu_val(e, n->in[1])->x, step = cpu_val(e, n->in[2])->x;
+    slot = tsr_calloc(sizeof *slot * (size_t)n->nout);
+    for (int i = 0; i < n->nout; i++) {
+        Fragment f;
+        gpu_fragment_of(e, tile_type(n->in[3 + i]), &f);
+        LLVMValueRef *x = gpu_fragment_values(e, n->in[3 + i], &f);
+        slot[i] = make_slots(e, x, gpu_registers(&f));
+        put(e, slot[i], x, gpu_registers(&f));
+    }
+    if (has_block(chain(e), &l)) {
+        l.held = llvm_slot(e->u, i32_type(e));
+        l.phase = llvm_slot(e->u, i32_type(e));
+    }
+    l.sum = slot[l.carry];
+    l.nsums = registers_of(e, (TileRef){(TileNode *)n, l.carry});
+    any = gpu_if(e, cpu_compare(e, LLVMIntSLT, lo, hi));
+    remember(e, &w);
+    chain(e)->late = &l;
+    round_of(e, &l, lo, slot);
+    restore(e, &w);
+    l.pending = true;
+    each = cpu_loop(e, cpu_op(e, LLVMAdd, lo, step), hi, step);
+    round_of(e, &l, each.i, slot);
+    cpu_loop_end(e, &each);
+    drain(e, &l);
+    chain(e)->late = NULL;
+    restore(e, &w);
+    forget(&w);
+    gpu_end_if(e, &any);
+    for (int i = 0; i < n->nout; i++)
+        gpu_set_fragment(e, (TileRef){(TileNode *)n, i}, take(e, slot[i], registers_of(e, (TileRef){(TileNode *)n, i})));
+    tsr_free(slot);
+    gpu_written(e);
+    return true;
+}
