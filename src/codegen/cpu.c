@@ -336,7 +336,7 @@ static bool uses_open(CpuCode *e, const TileNode *n)
 /* Must a load wait for the stores of the open cluster? */
 static bool loads_stored(CpuCode *e, const TileNode *n)
 {
-    if (n->op != TOP_load)
+    if (!cpu_reads(n))
         return false;
     for (int i = 0; i < e->open.sinks.n; i++)
         if (e->open.sinks.at[i].node && e->open.sinks.at[i].node->op == TOP_store)
@@ -404,7 +404,12 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_tree: new_tree(e, n); break;
     case TOP_total: cpu_close(e); cpu_total(e, n); break;
     case TOP_dot: emit_dot(e, n); break;
-    case TOP_gather: cpu_pick(e, n); break;
+    case TOP_gather:
+        if (e->lanes || !cpu_is_virtual(n))
+            cpu_pick(e, n);
+        else
+            vec_push(&e->loads, n);
+        break;
     case TOP_alloc: alloc(e, n); break;
     case TOP_part: part(e, n); break;
     case TOP_copy: case TOP_copy_async: cpu_settle(e, n); copy(e, n); break;

@@ -222,6 +222,12 @@ typedef struct Access {
 
 static LLVMValueRef and_also(CpuCode *e, LLVMValueRef a, LLVMValueRef b) { return a ? LLVMBuildAnd(e->u->builder, a, b, "") : b; }
 
+/* Where a block begins along an axis of its view. Along the first axis of what is gathered, numbers say where. */
+static LLVMValueRef start_of(CpuCode *e, const TileNode *n, int axis)
+{
+    return n->op == TOP_gather ? cpu_number(e, 0) : cpu_val(e, n->in[1 + axis])->x;
+}
+
 /* Operands: view, starts; the tile's axes are those of the view without `drop`. */
 static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p)
 {
@@ -231,7 +237,7 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
 
     a.at = cpu_number(e, 0);
     for (int i = 0; i < a.type->rank; i++) {
-        LLVMValueRef x = cpu_val(e, n->in[1 + i])->x, extent = a.view->extent[i];
+        LLVMValueRef x = start_of(e, n, i), extent = a.view->extent[i];
         bool strip = !(drop >> i & 1) && axis == p->strip;
         if (!(drop >> i & 1))
             x = cpu_op(e, LLVMAdd, x, p->at[axis++]);
@@ -243,11 +249,11 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
         if (e->masked && strip) {
             across = i;
             place = x;
-        } else if (e->masked)
+        } else if (e->masked && !(n->op == TOP_gather && i == 0))
             rows = and_also(e, rows, cpu_compare(e, LLVMIntULT, x, extent));
     }
     if (across >= 0) {
-        a.inside = cpu_lane_mask(e, place, a.view->extent[across], counts(n->in[1 + across]), rows);
+        a.inside = cpu_lane_mask(e, place, a.view->extent[across], n->op == TOP_gather || counts(n->in[1 + across]), rows);
     } else if (rows) {
         a.inside = lane_splat(e->u, rows, e->width);
         a.all = rows;
@@ -334,7 +340,7 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
     if (!a.inside && a.cls == 1) {
-        if (n->attr->i && !e->gpu)
+        if (n->op == TOP_load && n->attr->i && !e->gpu)
             ask_ahead(e, n, dt, &a);
         y = lanes_load(e->u, dt, a.view->x, a.at, e->width);
         if (e->width > 1 && is_vector(e, n))
@@ -354,6 +360,49 @@ static LLVMValueRef load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     LLVMValueRef in[4] = {pointers(e, dt, &a), alignment(e, dt), a.inside, all};
     LLVMTypeRef over[2] = {LLVMTypeOf(all), LLVMTypeOf(in[0])};
     return cpu_intrinsic(e, "llvm.masked.gather", over, 2, in, 4);
+}
+
+/* Numbers along the strip: each lane has a place of its own, which is in the view. */
+static LLVMValueRef load_places(CpuCode *e, const TileNode *n, LLVMValueRef numbers, const Spot *p)
+{
+    DType dt = (DType)n->type[0].dtype;
+    Spot rest = *p;
+    bool masked = e->masked;
+    LLVMValueRef in[4], bits[LANES_MAX];
+    LLVMTypeRef over[2];
+    Access a;
+
+    rest.at[0] = cpu_number(e, 0);
+    rest.strip = -1;
+    e->masked = false;
+    a = access(e, n, 0, &rest);
+    e->masked = masked;
+    numbers = LLVMBuildMul(e->u->builder, numbers, lane_splat(e->u, a.view->stride[0], e->width), "");
+    in[0] = element(e, dt, a.view->x, LLVMBuildAdd(e->u->builder, numbers, lane_splat(e->u, a.at, e->width), ""));
+    if (e->width == 1)
+        return lanes_load(e->u, dt, in[0], cpu_number(e, 0), 1);
+    for (int i = 0; i < e->width; i++)
+        bits[i] = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
+    in[1] = alignment(e, dt);
+    in[2] = LLVMConstVector(bits, (unsigned)e->width);
+    in[3] = lane_splat(e->u, cpu_fill(e, dt, n), e->width);
+    over[0] = LLVMTypeOf(in[3]);
+    over[1] = LLVMTypeOf(in[0]);
+    return cpu_intrinsic(e, "llvm.masked.gather", over, 2, in, 4);
+}
+
+/* Raw lanes of a strip that is gathered. */
+static LLVMValueRef gather_strip(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    DType dt = (DType)tile_type(n->in[1])->dtype;
+    Spot at = {.at = {p->at[0]}, .strip = p->strip == 0 ? 0 : -1}, there = *p;
+    LLVMValueRef first = LLVMConstInt(LLVMInt32TypeInContext(e->u->context), 0, false);
+    LLVMValueRef numbers = lanes_convert(e->u, DT_int64, dt, NULL, cpu_raw(e, n->in[1], &at), NULL, NULL, e->width);
+
+    if (p->strip == 0)
+        return load_places(e, n, numbers, p);
+    there.at[0] = e->width == 1 ? numbers : LLVMBuildExtractElement(e->u->builder, numbers, first, "");
+    return load_strip(e, n, &there);
 }
 
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
@@ -428,18 +477,18 @@ void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
 
 LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis)
 {
-    return cpu_op(e, LLVMSub, cpu_val(e, n->in[0])->extent[axis], cpu_val(e, n->in[1 + axis])->x);
+    return cpu_op(e, LLVMSub, cpu_val(e, n->in[0])->extent[axis], start_of(e, n, axis));
 }
 
 LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, const LLVMValueRef *upto, LLVMValueRef all)
 {
     const Val *view = cpu_val(e, n->in[0]);
-    const TileType *t = n->op == TOP_load ? NULL : tile_type(n->in[n->nin - 1]);
+    const TileType *t = cpu_reads(n) ? NULL : tile_type(n->in[n->nin - 1]);
     int rank = tile_type(n->in[0])->rank, axis = 0;
 
-    for (int i = 0; i < rank; i++) {
-        LLVMValueRef x = cpu_val(e, n->in[1 + i])->x;
-        int32_t length = n->op == TOP_load ? n->attr->shape[i] : n->attr->drop >> i & 1 ? 1 : t->extent[axis++];
+    for (int i = n->op == TOP_gather; i < rank; i++) {
+        LLVMValueRef x = start_of(e, n, i);
+        int32_t length = cpu_reads(n) ? n->attr->shape[i] : n->attr->drop >> i & 1 ? 1 : t->extent[axis++];
         LLVMValueRef end = cpu_op(e, LLVMAdd, x, upto && upto[i] ? upto[i] : cpu_number(e, length));
         all = and_also(e, all, cpu_compare(e, LLVMIntSLE, cpu_number(e, 0), x));
         if (i != except)
@@ -606,6 +655,7 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
         return y;
     case TOP_iota: y.raw = iota(e, n, p); return y;
     case TOP_load: y.raw = load_strip(e, n, p); return y;
+    case TOP_gather: y.raw = gather_strip(e, n, p); return y;
     case TOP_map: return map(e, n, p);
     default: tsr_bug("%s has no buffer", tile_op_info[n->op].name);
     }

@@ -33,6 +33,7 @@ bool cpu_is_virtual(const TileNode *n)
 {
     switch (n->op) {
     case TOP_splat: case TOP_map: case TOP_iota: case TOP_load: case TOP_permute: return n->type[0].rank > 0;
+    case TOP_gather: return n->attr->i != 0;    /* else each number is looked at before */
     case TOP_reshape: return n->type[0].rank > 0 && only_ones(tile_type(n->in[0]), &n->type[0]);
     default: return false;
     }
@@ -78,7 +79,7 @@ static bool same_place(const TileNode *load, const TileNode *store)
     int rank = tile_type(load->in[0])->rank, axis = 0;
     const TileType *t = tile_type(store->in[store->nin - 1]);
 
-    if (!cpu_same(load->in[0], store->in[0]) || store->op != TOP_store)
+    if (load->op != TOP_load || !cpu_same(load->in[0], store->in[0]) || store->op != TOP_store)
         return false;
     for (int i = 0; i < rank; i++) {
         int32_t length = store->attr->drop >> i & 1 ? 1 : t->extent[axis++];
@@ -142,7 +143,7 @@ static void gather(CpuCode *e, TileRef v)
         gather(e, n->in[i]);
     }
     vec_push(&e->open.nodes, n);
-    if (n->op == TOP_load)
+    if (cpu_reads(n))
         cpu_forget_load(e, n);
 }
 
@@ -229,7 +230,7 @@ static bool joins_stores(CpuCode *e, const TileNode *store)
     }
     for (int i = 0; i < e->open.nodes.n; i++) {
         const TileNode *l = e->open.nodes.at[i];
-        if (l->op == TOP_load && meeting(e, l, store) == SAME_MEMORY && !same_place(l, store))
+        if (cpu_reads(l) && meeting(e, l, store) == SAME_MEMORY && !same_place(l, store))
             return false;
     }
     return true;

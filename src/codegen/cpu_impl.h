@@ -163,6 +163,7 @@ void cpu_sink(CpuCode *e, const TileNode *n, TileRef v);        /* n NULL: v get
 void cpu_stage(CpuCode *e, TileRef v, const struct Stage *stage, LLVMValueRef to);      /* v lies there, as a matrix unit takes it */
 void cpu_need(CpuCode *e, TileRef v);                   /* v has a buffer, or form, after the next cpu_close */
 bool cpu_is_virtual(const TileNode *n);                 /* computed where it is used */
+static inline bool cpu_reads(const TileNode *n) { return n->op == TOP_load || n->op == TOP_gather; }    /* a tile from memory */
 bool cpu_is_cheap(const TileNode *n);                   /* and never worth a buffer */
 bool cpu_has_shape(const Cluster *c, const TileType *t, int axis);      /* may a sink of a tile, summed over an axis or -1, join? */
 bool cpu_in_tree(CpuCode *e, TileRef v, const TileNode *part);          /* is a node computed for v? */

@@ -102,10 +102,20 @@ static LLVMValueRef extreme(CpuCode *e, const char *which, LLVMValueRef a, LLVMV
     return a ? cpu_intrinsic(e, which, &i64, 1, (LLVMValueRef[]){a, b}, 2) : b;
 }
 
+/* The axis of the load's view that is the tile's axis. */
+static int view_axis(const TileNode *load, int axis)
+{
+    int at = 0;
+
+    while (load->attr->drop >> at & 1 || axis--)
+        at++;
+    return at;
+}
+
 /* Is the load's element at each place of the walk the one that is taken there? */
 static bool lies_along(CpuCode *e, const Cluster *c, const TileNode *load, int axis)
 {
-    if (!c->rank || load->attr->drop || load->type[0].rank != c->rank || load->type[0].extent[axis] != c->shape[axis])
+    if (!c->rank || load->type[0].rank != c->rank || load->type[0].extent[axis] != c->shape[axis])
         return false;
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
@@ -137,8 +147,10 @@ static void find_outer(CpuCode *e, const Cluster *c, Ends *y)
 /* The ends that count for a load: those of axes along which it moves with the walk. */
 static const LLVMValueRef *ends_along(CpuCode *e, const Cluster *c, const TileNode *load, const Ends *y, LLVMValueRef *room)
 {
+    memset(room, 0, sizeof *room * TILE_RANK_MAX);
     for (int a = 0; a < TILE_RANK_MAX; a++)
-        room[a] = y->outer[a] && lies_along(e, c, load, a) ? y->outer[a] : NULL;
+        if (y->outer[a] && lies_along(e, c, load, a))
+            room[view_axis(load, a)] = y->outer[a];
     return room;
 }
 
@@ -154,11 +166,11 @@ Ends cpu_find_ends(CpuCode *e, const Cluster *c)
 
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
-        int along = n->op == TOP_load && lies_along(e, c, n, axis) ? axis : -1;
-        if (n->op != TOP_load)
+        int along = cpu_reads(n) && lies_along(e, c, n, axis) ? view_axis(n, axis) : -1;
+        if (!cpu_reads(n))
             continue;
         rest = cpu_fits(e, n, along, ends_along(e, c, n, &y, some), rest);
-        if (along >= 0)
+        if (along >= 0 && !(along == 0 && n->op == TOP_gather))
             first = extreme(e, "llvm.smin", first, cpu_room(e, n, along));
     }
     for (int i = 0; i < c->sinks.n; i++) {

@@ -7,6 +7,8 @@
  * so a bad index leaves nothing half done; then blocks move in row-major order
  * of points, which says what duplicates mean.
  */
+#include "runtime/indices.h"
+
 #include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
@@ -23,8 +25,7 @@ typedef struct Points {
     int64_t *at;                /* storage offset of each point, in strides of the target */
 } Points;
 
-/* Joined index shape of operands [lo, lo + n) behind m batch axes: shape gets batch sizes, then index sizes. */
-static int joined_shape(const Attr *a, Tensor *const *in, int lo, int64_t *shape)
+int index_shape(const Attr *a, Tensor *const *in, int lo, int64_t *shape)
 {
     int rank = 0;
 
@@ -57,26 +58,44 @@ static void open_index(Reader *r, const Tensor *t, int m, int rank, const int64_
     r->as = DT_int64;
 }
 
-/* Add index operand k's part to every point; false: one is out of range. */
-static bool add_index(KCtx *c, const Tensor *t, int m, int rank, const int64_t *shape, Points *p, int axis, int64_t size, int64_t stride)
+/* An index operand: its numbers, and what each is worth. */
+typedef struct Numbers { Reader r; int axis; int64_t size, stride; } Numbers;
+
+static void numbers_open(Numbers *x, const Attr *a, const Tensor *t, int k, const Tensor *target, int rank, const int64_t *shape)
+{
+    open_index(&x->r, t, a->m, rank, shape);
+    x->axis = a->m + k;
+    x->size = target->shape[x->axis];
+    x->stride = target->stride[x->axis];
+}
+
+/* Add the operand's part to points lo..hi. false: a number, *wrong, is out of range. */
+static bool add_numbers(Numbers *x, const Points *p, int64_t lo, int64_t hi, int64_t *wrong)
 {
     TileBuf buf, spare;
-    Reader r;
 
-    open_index(&r, t, m, rank, shape);
-    for (int64_t i = 0; i < p->count; i += TILE) {
-        int64_t n = p->count - i < TILE ? p->count - i : TILE;
-        const int64_t *v = reader_lanes(&r, i, n, buf.at, spare.at);
+    for (int64_t i = lo, n; i < hi; i += n) {
+        n = hi - i < TILE ? hi - i : TILE;
+        const int64_t *v = reader_lanes(&x->r, i, n, buf.at, spare.at);
         for (int64_t j = 0; j < n; j++) {
-            int64_t x = v[j] < 0 ? v[j] + size : v[j];
-            if (x < 0 || x >= size) {
-                k_fail(c, K_INDEX, "index %lld is out of range for axis %d of size %lld", (long long)v[j], axis, (long long)size);
+            int64_t at = v[j] < 0 ? v[j] + x->size : v[j];
+            if (at < 0 || at >= x->size) {
+                *wrong = v[j];
                 return false;
             }
-            p->at[i + j] += x * stride;
+            p->at[i + j] += at * x->stride;
         }
     }
     return true;
+}
+
+/* Add index operand k's part to every point; false: one is out of range. */
+static bool add_index(KCtx *c, Numbers *x, const Points *p)
+{
+    int64_t wrong;
+
+    return add_numbers(x, p, 0, p->count, &wrong) ||
+           (k_fail(c, K_INDEX, "index %lld is out of range for axis %d of size %lld", (long long)wrong, x->axis, (long long)x->size), false);
 }
 
 /* Every point at its batch place: batches in row-major order, all points of one together. */
@@ -100,7 +119,7 @@ static void start_points(Points *p, const Tensor *target, int m, const int64_t *
 static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p)
 {
     int64_t shape[RANK_MAX];
-    int rank = joined_shape(a, in, lo, shape), m = a->m, n = a->n;
+    int rank = index_shape(a, in, lo, shape), m = a->m, n = a->n;
 
     p->count = p->block = 1;
     for (int i = 0; i < rank; i++)
@@ -113,10 +132,51 @@ static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, co
     if (!p->at)
         return K_NOMEM;
     start_points(p, target, m, shape);
-    for (int k = 0; k < n; k++)
-        if (!add_index(c, in[lo + k], m, rank, shape, p, m + k, target->shape[m + k], target->stride[m + k]))
+    for (int k = 0; k < n; k++) {
+        Numbers x;
+        numbers_open(&x, a, in[lo + k], k, target, rank, shape);
+        if (!add_index(c, &x, p))
             return K_INDEX;
+    }
     return K_OK;
+}
+
+typedef struct Places {
+    const Attr *a;
+    Tensor *const *in;
+    Points p;
+    int rank;
+    int64_t shape[RANK_MAX];
+    bool outside;               /* some index is */
+} Places;
+
+static void places_part(int64_t lo, int64_t hi, void *st)
+{
+    Places *w = st;
+    int64_t wrong;
+    Numbers x;
+
+    for (int k = 0; k < w->a->n; k++) {
+        numbers_open(&x, w->a, w->in[1 + k], k, w->in[0], w->rank, w->shape);
+        if (!add_numbers(&x, &w->p, lo, hi, &wrong))
+            __atomic_store_n(&w->outside, true, __ATOMIC_RELAXED);
+    }
+}
+
+Tensor *index_places(const Attr *a, Tensor *const *in)
+{
+    Places w = {.a = a, .in = in};
+    Tensor *t;
+
+    w.rank = index_shape(a, in, 1, w.shape);
+    if (!(t = tensor_new(DT_int64, w.rank, w.shape)))
+        return NULL;
+    w.p = (Points){.count = tensor_size(t), .at = tensor_data(t)};
+    start_points(&w.p, in[0], a->m, w.shape);
+    pool_for(w.p.count, 32768, places_part, &w);
+    if (w.outside)
+        tensor_unref(t);
+    return w.outside ? NULL : t;
 }
 
 /* ---- reading ---- */

@@ -128,14 +128,19 @@ static void place_args(const Launch *l, int64_t round, TileArg *arg, int64_t *si
     place_counters(s, at, size);
     for (int i = 0; i < s->nargs; i++) {
         const LaunchArg *x = &s->arg[i];
-        arg[i] = (TileArg){.base = x->base + place_of(x->stride, at, outer) * x->bytes, .extent = {1, 1}};
+        int row = (x->places != 0) + l->upright, column = (x->places != 0) + !l->upright;
+        arg[i] = (TileArg){.base = x->base + place_of(x->stride, at, outer) * x->bytes, .extent = {1, 1, 1}};
+        if (x->places) {
+            arg[i].stride[0] = 1;
+            arg[i].extent[0] = x->places;
+        }
         if (outer >= 0 && x->stride[outer]) {
-            arg[i].stride[l->upright] = x->stride[outer];
-            arg[i].extent[l->upright] = l->size[0];
+            arg[i].stride[row] = x->stride[outer];
+            arg[i].extent[row] = l->size[0];
         }
         if (inner >= 0 && x->stride[inner]) {
-            arg[i].stride[!l->upright] = x->stride[inner];
-            arg[i].extent[!l->upright] = l->size[1];
+            arg[i].stride[column] = x->stride[inner];
+            arg[i].extent[column] = l->size[1];
         }
     }
 }

@@ -28,6 +28,7 @@ typedef struct LaunchArg {
     char *base;
     int64_t bytes;                      /* of an element */
     int64_t stride[LAUNCH_AXES];        /* 0 where the operand does not have the axis */
+    int64_t places;                     /* of a table: the elements from base on, by which its view has one more axis, the first; 0: it is none */
 } LaunchArg;
 
 /*

@@ -210,6 +210,18 @@ def only_the_schedule_file(ctx):
         raise Fail(f"{len(said)} results, {len(tiles)} sets of kernels")
 
 
+def tables_are_looked_up_inside(ctx):
+    code = """
+def f(w, p, i):
+    return layer_norm(w[i] + p)
+jit(f)(ones((5, 64)), ones(64), tensor([[1, 2], [3, 4]]))
+"""
+    p = run(ctx, code, "inspect", "--ir", "schedule")
+    want(re.search(r"fused\((?:(?!\n  })[\s\S])*index", p.stdout) and not re.search(r"^  %\d+.* = index", p.stdout, re.M), "an index inside of the one kernel", p)
+    p = run(ctx, code, "run", "--backend=cpu", "--stats")
+    want("launches=1 op-by-op=0" in p.stderr, "one launch", p)
+
+
 def fusions_are_one_launch_each(ctx):
     """OPT-01, OPT-05: two operations beside each other, and a norm, a product and an activation, are one launch each, on any number of threads."""
     for threads in ("1", "3"):
@@ -223,6 +235,7 @@ TESTS = [
     ("effects-keep-their-order", effects_keep_their_order, []),
     ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),
     ("fusions-are-one-launch-each", fusions_are_one_launch_each, ["OPT-01", "OPT-05"]),
+    ("tables-inside", tables_are_looked_up_inside, []),
     ("compiled-functions-count-kernels", compiled_functions_count_kernels, ["FUN-03"]),
     ("custom-functions-stay-apart", custom_functions_stay_apart, ["FUN-23"]),
     ("passes-come-before-fusion", passes_come_before_fusion, []),

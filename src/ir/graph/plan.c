@@ -166,6 +166,21 @@ static bool walks_across(const Graph *body)
     return false;
 }
 
+/* What `index` in a body takes: places, and what it gives if it is done apart. */
+static Dim looked_up_bytes(const Graph *body)
+{
+    Dim need = 0;
+
+    for (const Node *n = body->first; n; n = n->next)
+        if (n->op == OP_index) {
+            TType places = n->type[0];
+            places.dtype = DT_int64;
+            places.rank = (uint8_t)(places.rank - (gvalue_type(n->in[0])->rank - n->attr->m - n->attr->n));
+            need = dim_add(need, dim_add(ttype_bytes(&places), ttype_bytes(&n->type[0])));
+        }
+    return need;
+}
+
 /*
  * A fused node runs by a kernel, or op by op: what its body needs besides the results, which stand in blocks of their own, and
  * rows that a kernel copies operands to. It takes over no operand's block.
@@ -174,7 +189,7 @@ static Dim fused_inside(const Node *n, uint64_t scattered)
 {
     const Graph *body = n->attr->region[0];
     Plan *p = graph_plan(body);
-    Dim need = plan_peak(p), copies = 0;
+    Dim need = plan_peak(p), copies = looked_up_bytes(body);
     bool across = walks_across(body);
 
     plan_free(p);

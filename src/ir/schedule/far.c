@@ -322,7 +322,7 @@ static Graph *make_body(OpId op, const Attr *a, Tensor *const *in, int nin)
         graph_unref(g);
         return widens ? widened_total(op, a, in, accum) : NULL;
     }
-    if (n && n->nout == 1 && region_takes(n) && !region_moves(n) && (!is_total(n) || schedule_totals_as_it_is(n))) {
+    if (n && n->nout == 1 && region_takes(n) && !region_moves(n) && !region_looks_up(n) && (!is_total(n) || schedule_totals_as_it_is(n))) {
         graph_result(g, (GValue){n, 0});
         return g;
     }

@@ -252,14 +252,28 @@ static bool is_total(const Region *r)
     return true;
 }
 
+/* Reduced axes are walked as one: a table has all of them or none. */
+static bool walks_tables(const Region *r)
+{
+    uint16_t reduced = (uint16_t)(region_all(r) & ~region_kept(r));
+
+    for (int i = 0; i < r->nvalues; i++)
+        if (r->value[i].lead && r->value[i].has & reduced && (r->value[i].has & reduced) != reduced)
+            return false;
+    return true;
+}
+
+/* What the node needs beside its operands when it is lowered: the counter of an argmax, the places of what is looked up. */
+static bool needs_one_more(const Node *n) { return n->op == OP_argmax || n->op == OP_argmin || region_looks_up(n); }
+
 static bool is_worth(const Region *r)
 {
-    int operands = r->ncounters;        /* an argmax may need one more */
+    int operands = r->ncounters;
 
-    if (r->nkept < r->naxes && !r->nkept && !is_total(r))
+    if ((r->nkept < r->naxes && !r->nkept && !is_total(r)) || !walks_tables(r))
         return false;
     for (int i = 0; i < r->nvalues; i++)
-        operands += !r->value[i].inside || r->value[i].out || r->value[i].node->op == OP_argmax || r->value[i].node->op == OP_argmin;
+        operands += (!r->value[i].inside || r->value[i].out) + (r->value[i].inside && needs_one_more(r->value[i].node));
     return operands <= REGION_OPERANDS;
 }
 

@@ -95,7 +95,9 @@ static bool has_fault(const Run *u) { return u->device && fault_kept; }
 
 static bool is_key(const Run *u, int i) { return u->c->value[i] && u->c->value[i]->key; }
 
-/* Of keys, two words are one element. */
+static bool is_table(const Run *u, int i) { return u->c->value[i] && u->c->value[i]->lead; }
+
+/* Of keys, two words are one element. A table's places count from where its memory begins. */
 static void set_arg(Run *u, int i)
 {
     Tensor *t = u->x[i];
@@ -105,8 +107,10 @@ static void set_arg(Run *u, int i)
 
     memset(arg, 0, sizeof *arg);
     arg->bytes = words * dtype_info[t->dtype].sbits / 8;
+    if (is_table(u, i))
+        arg->places = t->store->nbytes / arg->bytes > 1 ? t->store->nbytes / arg->bytes : 1;
     if (!(u->in_blocks && i == u->nin - 1) && (base = storage_base(u, t, i >= u->nin)))
-        arg->base = base + t->offset / words * arg->bytes;
+        arg->base = is_table(u, i) ? base : base + t->offset / words * arg->bytes;
     for (int k = 0; u->c->value[i] && k < t->rank; k++)
         if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
             arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k] / words;
@@ -158,7 +162,7 @@ static bool may_replace(const Run *u, int operand, int i)
     const Tensor *t = u->x[operand];
     const TType *y = gvalue_type(u->c->body->results.at[i]);
     const RegionValue *a = u->c->value[operand], *b = u->c->value[u->nin + i];
-    bool same = u->dying >> operand & 1 && !u->c->product && u->c->s.kind == SCHEDULE_MAP && a && t->refs == 2 && t->store->refs == 1 &&
+    bool same = u->dying >> operand & 1 && !u->c->product && u->c->s.kind == SCHEDULE_MAP && a && !a->lead && t->refs == 2 && t->store->refs == 1 &&
                 t->contiguous && t->offset == 0 && t->dtype == y->dtype && t->rank == y->rank && a->has == region_all(&u->c->r);
 
     for (int k = 0; same && k < y->rank; k++)
@@ -214,6 +218,8 @@ static bool straighten(Run *u, int i)
 {
     Tensor *x = u->x[i], *t = NULL;
 
+    if (is_table(u, i))                                 /* places are where it lies now */
+        return false;
     if (i < u->nin && !(u->device && (t = fused_far->copy(u->T, x))))
         t = fused_state.rehearses ? fused_ghost((DType)x->dtype, x->rank, x->shape) : tensor_copy(x);
     if (!t)
@@ -287,6 +293,14 @@ static void forget_neighbours(const LaunchSpace *s, StrideClass *c, bool turns)
             c[i].outer = STRIDE_ANY;
 }
 
+/* A table and its places are read where they lie, however they step. */
+static bool lies_anyhow(const Run *u, int i)
+{
+    bool places = u->c->looks_up && i >= u->c->whole->params.n && i < u->nin - (u->c->product != NULL);
+
+    return places || is_table(u, i);
+}
+
 /* Which operand should be copied to rows first: -1 none. *crosswise: rows are read side by side instead. */
 static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
 {
@@ -294,9 +308,9 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
 
     *crosswise = false;
     for (int i = 0; i < u->space.nargs; i++)
-        *crosswise |= reduces && c[i].inner == STRIDE_ANY && c[i].outer == 1;
+        *crosswise |= reduces && (c[i].inner == STRIDE_ANY || is_table(u, i)) && c[i].outer == 1;
     for (int i = 0; i < u->nin; i++)
-        if (c[i].inner == STRIDE_ANY && !(*crosswise && c[i].outer == 1))
+        if (c[i].inner == STRIDE_ANY && !lies_anyhow(u, i) && !(*crosswise && c[i].outer == 1))
             return i;
     return -1;
 }
@@ -585,7 +599,7 @@ static int run(Run *u, const Graph *body)
         if (done)
             return done;
     }
-    if (u->c->product && !fused_product(u))
+    if ((u->c->product && !fused_product(u)) || (u->c->looks_up && !fused_places(u)))
         return 0;
     fused_sizes(u);
     if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !u->device && !pays(u)) || !make_results(u))
@@ -613,7 +627,7 @@ Variant *fused_plan(Run *u, const Graph *body)
 {
     Variant *v;
 
-    if (!u->c->able || !fused_state.compiler || u->c->product || fused_is_total(u))
+    if (!u->c->able || !fused_state.compiler || u->c->product || u->c->looks_up || fused_is_total(u))
         return NULL;
     fused_sizes(u);
     if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))
@@ -691,7 +705,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
         return 0;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
-    done = run_body(&u, body);
+    done = u.device && u.c->looks_up ? 0 : run_body(&u, body);
     if (done < 0 && fault_kept)
         trace_device_failed(T);
     fused_state.stats.fallbacks += !done && !fused_state.rehearses;
@@ -703,6 +717,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     } else
         for (int i = 0; i < u.nout; i++)
             tensor_unref(u.x[u.nin + i]);
+    if (!done && u.c->looks_up && !fused_state.rehearses)
+        done = fused_run_apart(T, body, a, in, nin, out, nout);
     return done;
 }
 

@@ -35,6 +35,7 @@ typedef struct FusedCode {
     Region r;
     Schedule s;
     bool able;                  /* is the body a region at all? */
+    bool looks_up;              /* in tables: places (fused_table.c) are operands of body, behind those of whole */
     const RegionValue *value[OPERANDS];     /* of its operands, then its results; NULL: an operand that nothing uses */
     Variant *first;
     double work;                /* element operations so far */
@@ -86,6 +87,13 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p);
 bool fused_product(Run *u);                             /* room for the product, the last operand */
 /* All of a body with a product on its device, as one kernel: as FusedFar's blocks. */
 int fused_far_product(Run *u, const Graph *body);
+
+/* ---- fused_table.c ---- */
+bool fused_looks_up(const Graph *body);
+bool fused_places(Run *u);                              /* the operands that say where; false: it is to be done apart */
+/* The body as a graph in which tables are looked up by nodes of their own. A new reference. */
+Graph *fused_apart(const Graph *body, const Attr *how);
+int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);   /* as trace_run_fused */
 
 /* ---- fused.c ---- */
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */

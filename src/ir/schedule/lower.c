@@ -28,21 +28,18 @@ static bool is_row(const Lower *l, int v) { return is_reduced_region(l) && regio
 
 enum { AHEAD = 4 };             /* runs of memory */
 
-/* Columns: tiles and views have their elements first and their rows second. */
-static bool is_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
-
 /* Two extents, or starts after the view, of a tile's rows and of its elements. */
 static void set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns)
 {
     a->rank = 2;
-    a->shape[is_upright(l)] = rows;
-    a->shape[!is_upright(l)] = columns;
+    a->shape[lower_upright(l)] = rows;
+    a->shape[!lower_upright(l)] = columns;
 }
 
 static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
 {
-    in[is_upright(l)] = row;
-    in[!is_upright(l)] = column;
+    in[lower_upright(l)] = row;
+    in[!lower_upright(l)] = column;
 }
 
 /*
@@ -54,7 +51,7 @@ static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns, bo
     TAttr a = tattr_none;
     TileRef in[3] = {view};
 
-    a.i = is_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
+    a.i = lower_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);
     set_shape(l, &a, c.outer ? l->s->m : 1, c.inner && columns ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
@@ -145,6 +142,8 @@ static int op_cost(const Node *n)
         return 5;
     case OP_random:
         return 60;
+    case OP_index:
+        return index_rest(n) ? 2 : 8;   /* runs of memory, or an element here and there */
     default:
         return 12;
     }
@@ -235,7 +234,7 @@ static void choose_homes(Lower *l)
                 l->home[v] = i;
 }
 
-static int operand_of(const Lower *l, const Node *n)
+int lower_operand(const Lower *l, const Node *n)
 {
     for (int i = 0; i < l->body->params.n; i++)
         if (l->body->params.at[i] == n)
@@ -254,7 +253,7 @@ static TileRef product_block(Lower *l)
 static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
-    int i = operand_of(l, n);
+    int i = lower_operand(l, n);
 
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
@@ -296,7 +295,7 @@ static TileRef run_of(Lower *l, TileRef from, bool columns, TileRef step)
     TileRef in[2];
 
     a.dtype = DT_int64;
-    a.axis = (int8_t)(columns != is_upright(l));
+    a.axis = (int8_t)(columns != lower_upright(l));
     set_shape(l, &a, columns ? 1 : l->s->m, columns ? l->s->n : 1);
     in[0] = add(l, TOP_iota, &a, &from, 1);
     if (!step.node)
@@ -368,6 +367,8 @@ static TileRef inside_value(Lower *l, int v)
     if (region_moves(x->node))
         return get(l, value_index(l, x->node->in[0].node));
     l->b.span = x->node->span;
+    if (region_looks_up(x->node))
+        return lower_look_up(l, x->node, get(l, value_index(l, x->node->in[1].node)));
     if (x->counter >= 0)
         return emit_numbered(l, x);
     for (int i = 0; i < x->node->nin; i++)
@@ -390,7 +391,7 @@ static TileRef get(Lower *l, int v)
 static void find_steady(Lower *l)
 {
     for (int v = 0; v < l->r->nvalues; v++) {
-        int operand = l->r->value[v].inside ? -1 : operand_of(l, l->r->value[v].node);
+        int operand = l->r->value[v].inside ? -1 : lower_operand(l, l->r->value[v].node);
         l->steady[v] = !l->r->value[v].inside && (operand < 0 || !l->stride[operand].inner);
     }
     for (int v = 0; v < l->r->nvalues; v++) {
@@ -408,7 +409,7 @@ static void emit_steady_one(Lower *l, int v)
 {
     const RegionValue *x = &l->r->value[v];
 
-    if (!l->ok || l->row[v].node || !l->steady[v] || x->pass > l->pass || is_reduce_node(x->node))
+    if (!l->ok || l->row[v].node || !l->steady[v] || x->pass > l->pass || x->lead || is_reduce_node(x->node))
         return;
     l->row[v] = x->inside ? inside_value(l, v) : outside_value(l, v);
 }
@@ -445,7 +446,7 @@ static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 static TileRef stretched(Lower *l, TileRef x)
 {
     const TileType *t = l->ok ? tile_type(x) : NULL;
-    bool whole = t && t->rank == 2 && t->extent[is_upright(l)] == l->s->m && t->extent[!is_upright(l)] == l->s->n;
+    bool whole = t && t->rank == 2 && t->extent[lower_upright(l)] == l->s->m && t->extent[!lower_upright(l)] == l->s->n;
 
     return !t || whole ? x : shaped(l, TOP_splat, x, l->s->m, l->s->n);
 }
@@ -471,7 +472,7 @@ static TileRef reduce_piece(Lower *l, const Node *n)
     l->b.span = n->span;
     x = stretched(l, convert(l, x, reduce_accum(n), NULL));
     a.op = (uint8_t)n->op;
-    a.axis = !is_upright(l);
+    a.axis = !lower_upright(l);
     a.fast = n->attr->fast;
     return add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
 }
@@ -617,13 +618,15 @@ static void store_rows(Lower *l)
 
 /* ---- the kernel ---- */
 
-static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c)
+/* A table has its places as its first axis. */
+static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c, bool table)
 {
-    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = 2, .space = SPACE_GLOBAL};
+    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = (uint8_t)(2 + table), .space = SPACE_GLOBAL};
     char name[24];
 
-    t.stride[is_upright(l)] = c.outer;
-    t.stride[!is_upright(l)] = c.inner;
+    t.stride[0] = 1;
+    t.stride[table + lower_upright(l)] = c.outer;
+    t.stride[table + !lower_upright(l)] = c.inner;
     snprintf(name, sizeof name, "%s%d", kind, i);
     return tile_param(l->k, sym(name), &t);
 }
@@ -634,10 +637,10 @@ static void add_views(Lower *l)
 
     for (int i = 0; i < nin; i++) {
         const RegionValue *v = region_value(l->r, l->body->params.at[i]);
-        l->view[i] = add_view(l, "x", i, v && v->key ? DT_uint64 : (DType)l->body->params.at[i]->type[0].dtype, l->stride[i]);
+        l->view[i] = add_view(l, "x", i, v && v->key ? DT_uint64 : (DType)l->body->params.at[i]->type[0].dtype, l->stride[i], v && v->lead);
     }
     for (int i = 0; i < l->body->results.n; i++)
-        l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i]);
+        l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i], false);
     if (l->s->part)
         lower_part_views(l);
 }

@@ -65,6 +65,14 @@ static inline DType reduce_accum(const Node *n)
            : accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);
 }
 
+/* Columns: tiles and views have their elements first and their rows second. */
+static inline bool lower_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
+int lower_operand(const Lower *l, const Node *n);       /* the number of a parameter of the body; -1: it is none */
+
+/* ---- lower_table.c ---- */
+/* What n, an `index`, looks up for a block: places is the block of where it does. */
+TileRef lower_look_up(Lower *l, const Node *n, TileRef places);
+
 /* ---- lower_parts.c ---- */
 void lower_part_views(Lower *l);
 void lower_store_part(Lower *l, int i, TileRef x);

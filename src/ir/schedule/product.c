@@ -52,27 +52,51 @@ static Node *product_operand(Graph *g, const Node *product)
 
 static bool is_place(const Node *n) { return n->op == OP_argmax || n->op == OP_argmin; }
 
-static bool has_place(const Graph *body)
+static bool has_other(const Graph *body)
 {
     bool has = false;
 
     for (const Node *n = body->first; n; n = n->next)
-        has |= is_place(n);
+        has |= is_place(n) || region_looks_up(n);
     return has;
+}
+
+/* Where the elements lie that are looked up: one more operand. */
+static Node *places_operand(Graph *g, const Node *n)
+{
+    TType y = n->type[0];
+
+    y.dtype = DT_int64;
+    y.weak = 0;
+    y.policy = NULL;
+    y.rank = (uint8_t)(y.rank - index_rest(n));
+    return graph_param(g, &y).node;
+}
+
+static Node *looked_up(Graph *g, const Node *n, Node *table, Node *places)
+{
+    Attr a = *n->attr;
+
+    a.i = 1;
+    return graph_append(g, OP_index, &a, (GValue[]){{table, 0}, {places, 0}}, 2, n->type, 1, n->span);
 }
 
 Graph *schedule_epilogue(Graph *body, const Node **product)
 {
-    Node **at;
+    Node **at, **places;
     Graph *g;
 
     *product = find_product(body);
-    if (!*product && !has_place(body))
+    if (!*product && !has_other(body))
         return graph_ref(body);
     g = graph_new(body->name);
     at = tsr_calloc(sizeof *at * (body->nnodes + 1));
     for (int i = 0; i < body->params.n; i++)
         at[body->params.at[i]->id] = graph_param(g, &body->params.at[i]->type[0]).node;
+    places = tsr_calloc(sizeof *places * (body->nnodes + 1));
+    for (const Node *n = body->first; n; n = n->next)
+        if (region_looks_up(n))
+            places[n->id] = places_operand(g, n);
     if (*product)
         at[(*product)->id] = product_operand(g, *product);
     for (const Node *n = body->first; n; n = n->next) {
@@ -82,10 +106,12 @@ Graph *schedule_epilogue(Graph *body, const Node **product)
         for (int i = 0; i < n->nin; i++)
             in[i] = (GValue){at[n->in[i].node->id], n->in[i].index};
         at[n->id] = is_place(n) ? schedule_place_of_extreme(g, n, in[0].node)
+                    : region_looks_up(n) ? looked_up(g, n, in[0].node, places[n->id])
                                 : graph_append(g, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
     }
     for (int i = 0; i < body->results.n; i++)
         graph_result(g, (GValue){at[body->results.at[i].node->id], body->results.at[i].index});
     tsr_free(at);
+    tsr_free(places);
     return g;
 }

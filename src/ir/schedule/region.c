@@ -115,6 +115,22 @@ static bool takes_numbers(const Node *n)
     return n->attr->kind == DIST_BITS ? dtype_is_int((DType)y->dtype) : dtype_is_float((DType)y->dtype);
 }
 
+enum { LOOKED_UP_BY = 4 };      /* index operands */
+
+bool region_looks_up(const Node *n) { return n->op == OP_index; }
+bool region_is_placed(const Node *n) { return n->op == OP_index && n->attr->i; }
+
+static bool takes_index(const Node *n)
+{
+    bool ok = n->attr->n > 0 && n->nin <= 1 + LOOKED_UP_BY;
+
+    for (int i = 0; i < n->nin; i++)
+        ok = ok && !n->in[i].index && !region_copies(n->in[i].node) && plain_dtype(gvalue_type(n->in[i]));
+    for (int i = 1; i < n->nin; i++)
+        ok = ok && dtype_is_int((DType)gvalue_type(n->in[i])->dtype);
+    return ok;
+}
+
 bool region_copies(const Node *n)
 {
     Dim d[REGION_AXES];
@@ -133,6 +149,7 @@ bool region_takes(const Node *n)
     case FAM_REDUCE: return takes_reduce(n);
     case FAM_MOVE: return region_moves(n);
     case FAM_MAKE: case FAM_RANDOM: return takes_numbers(n);
+    case FAM_INDEX: return region_looks_up(n) && takes_index(n);
     default: return false;
     }
 }
@@ -268,16 +285,49 @@ static bool link_key(Finder *f, int from, int to)
     return true;
 }
 
-/* The operand's value, from outside unless it is there. A value is a key for all that take it, or for none; -1: it cannot be. */
-static int operand_value(Finder *f, GValue v, bool key)
+/* A table: its first axes are looked up, the others are the result's last ones. */
+static bool link_table(Finder *f, const Node *n, int from, int to)
+{
+    int rest = index_rest(n), lead = f->rank[from] - rest;
+
+    for (int i = 0; i < lead; i++)
+        f->at[from][i] = -1;
+    for (int i = 0; i < rest; i++)
+        if (!join_classes(f, f->at[from][lead + i], f->at[to][f->rank[to] - rest + i]))
+            return false;
+    return true;
+}
+
+/* Numbers to look up: batch axes are the result's first, the others end where its axes begin that are not looked up. */
+static bool link_numbers(Finder *f, const Node *n, int from, int to)
+{
+    int batch = region_is_placed(n) ? 0 : n->attr->m, end = f->rank[to] - index_rest(n);
+
+    for (int i = 0; i < f->rank[from]; i++) {
+        int a = f->at[from][i], at = i < batch ? i : end - f->rank[from] + i;
+        if (a >= 0 && !join_classes(f, a, f->at[to][at]))
+            return false;
+    }
+    return !f->r->value[from].inside;
+}
+
+/* What the node takes its operand i as. */
+typedef struct Role { bool key; uint8_t lead; } Role;
+
+static Role role_of(const Node *n, int i) { return (Role){n->op == OP_random, n->op == OP_index && i == 0 ? (uint8_t)(n->attr->m + n->attr->n) : 0}; }
+
+/* The operand's value, from outside unless it is there. A value is a key or a table for all that take it, or for none; -1: it cannot be. */
+static int operand_value(Finder *f, GValue v, Role as)
 {
     int from = value_at(f, v.node);
 
-    if (v.index || (key && region_copies(v.node)))
+    if (v.index || (as.key && region_copies(v.node)))
         return -1;
-    if (from < 0 && (from = add_value(f, v.node, false)) >= 0)
-        f->r->value[from].key = key;
-    return from < 0 || f->r->value[from].key != key ? -1 : from;
+    if (from < 0 && (from = add_value(f, v.node, false)) >= 0) {
+        f->r->value[from].key = as.key;
+        f->r->value[from].lead = as.lead;
+    }
+    return from < 0 || f->r->value[from].key != as.key || f->r->value[from].lead != as.lead ? -1 : from;
 }
 
 static bool link_node(Finder *f, const Node *n, int to)
@@ -285,10 +335,11 @@ static bool link_node(Finder *f, const Node *n, int to)
     bool ok = true;
 
     for (int i = 0; ok && i < n->nin; i++) {
-        int from = operand_value(f, n->in[i], n->op == OP_random);
+        int from = operand_value(f, n->in[i], role_of(n, i));
         if (from < 0)
             return false;
         switch (n->op) {
+        case OP_index: ok = i ? link_numbers(f, n, from, to) : link_table(f, n, from, to); break;
         case OP_random: ok = link_key(f, from, to); break;
         case OP_permute: ok = link_permute(f, n, from, to); break;
         case OP_reshape: ok = link_reshape(f, from, to); break;

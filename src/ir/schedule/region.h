@@ -28,6 +28,7 @@ typedef struct RegionValue {
     bool inside;                /* computed by the region; else it comes from outside */
     bool out;                   /* used outside */
     bool key;                   /* keys of random numbers, which come from outside: pairs of words, each pair one element */
+    uint8_t lead;               /* of a table that `index` looks up in, from outside: its first axes, which are none of the region's; 0: it is none */
     int8_t counter;             /* of a value that its elements' numbers give (`iota`, `random`): which of the region's; -1: none */
 } RegionValue;
 
@@ -44,8 +45,19 @@ typedef struct Region {
     int npasses;                /* 1: without a reduction */
 } Region;
 
-/* What a region may hold: elementwise ops, sums and extremes, moves that only rename axes, and what follows from elements' numbers. */
+/*
+ * What a region may hold: elementwise ops, sums and extremes, moves that only rename axes, what follows from elements' numbers, and
+ * what `index` looks up in a table from outside, by numbers from outside.
+ */
 bool region_takes(const Node *n);
+/* The region looks it up; a kernel alone does nothing else, so by itself it is better left to the reference kernel. */
+bool region_looks_up(const Node *n);
+/*
+ * An `index` in a body that is to be lowered has one number for each place of its result's first axes: where in the table's memory the
+ * elements are that are looked up there (fused_table.c).
+ */
+bool region_is_placed(const Node *n);
+static inline int index_rest(const Node *n) { return gvalue_type(n->in[0])->rank - n->attr->m - n->attr->n; }   /* axes that it does not look up */
 /* Values that each region makes for itself: constants of one element, `full`. */
 bool region_copies(const Node *n);
 /* The node gives its operand's elements in another order or shape and computes nothing. */

@@ -160,6 +160,15 @@ static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
     return op_info[n->op].flags & OPF_VIEW ? run_view(T, env, n, in, out, &nout) : far_pretends && run_alone(T, env, n, in, out);
 }
 
+/* A fused node that no kernel does: op by op, or tables by themselves. */
+static void walk_apart(Trace *T, const Node *n, Tensor *const *in)
+{
+    Graph *body = n->attr->region[0], *g = fused_looks_up(body) ? fused_apart(body, n->attr) : graph_ref(body);
+
+    walk(T, g, in);
+    graph_unref(g);
+}
+
 static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
 {
     Tensor **in = tsr_calloc(sizeof *in * (size_t)(n->nin + 1)), **out = &s->at[s->base[n->id]];
@@ -172,8 +181,8 @@ static bool walk_node(Trace *T, DimEnv *env, const Node *n, const Slots *s)
     else if (ok && n->op != OP_fused)
         walk_regions(T, env, n);
     if (ok && !run_node(T, env, n, in, out)) {
-        if (far_pretends && n->op == OP_fused && !steps_kind(n->attr))
-            walk(T, n->attr->region[0], in);            /* op by op */
+        if (n->op == OP_fused && !steps_kind(n->attr) && (far_pretends || fused_looks_up(n->attr->region[0])))
+            walk_apart(T, n, in);
         for (int i = 0; i < n->nout && ok; i++)
             ok = (out[i] = stand_in(env, &n->type[i])) != NULL;
     }

@@ -65,7 +65,8 @@ DType schedule_accum(const Node *n);
 /*
  * A body that holds a matrix product is two steps: the product, and what is left, the epilogue, with the product's lanes as
  * one more operand, the last.  *product: the node in the body; NULL: there is none.  In what is given argmax and argmin are said by
- * other ops; where there is nothing of all this it is the body itself.  A new reference.
+ * other ops, and each `index` takes places (region_is_placed), operands behind the body's own in the order of these nodes; where there is
+ * nothing of all this it is the body itself.  A new reference.
  */
 Graph *schedule_epilogue(Graph *body, const Node **product);
 Node *schedule_place_of_extreme(Graph *g, const Node *n, Node *x);      /* n, an argmax or argmin, of x: nodes behind the others of g */

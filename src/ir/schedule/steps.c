@@ -112,7 +112,7 @@ static bool open_step(Trace *T, Step *s, const Graph *body, const Node *n, Tenso
     s->u = (Run){.T = T, .c = fused_code_of(own, n->attr), .nout = n->nout};
     s->u.nin = s->u.c->body->params.n;
     s->left = s->in_place = -1;
-    if (own->params.n + n->nout >= OPERANDS)
+    if (own->params.n + n->nout >= OPERANDS || s->u.c->looks_up)
         return false;
     for (int i = 0; i < n->nin; i++) {
         Tensor *x = value_at(body, in, n->in[i]);

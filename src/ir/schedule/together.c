@@ -42,7 +42,7 @@ static bool is_kernel(const Node *n) { return n->op == OP_fused && !steps_kind(n
 
 static bool may_be_kernel(const Node *n)
 {
-    return is_kernel(n) || product_of(n) || (n->op < OP_COUNT && region_takes(n) && !region_moves(n));
+    return is_kernel(n) || product_of(n) || (n->op < OP_COUNT && region_takes(n) && !region_moves(n) && !region_looks_up(n));
 }
 
 static bool all_out(void *st, const Node *n) { return (void)st, (void)n, true; }
