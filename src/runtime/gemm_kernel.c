@@ -4,7 +4,7 @@
  * A tile of `rows` times `vectors` sums stays in registers for up to GEMM_CHUNK steps.  A step takes vectors of a row of b
  * and, for each row of the tile, one element of a in all lanes.  The function is written once and made for each size of tile:
  * sizes are constants where it is inlined, so all its inner loops unroll.  Without FMA instructions each lane
- * calls fma(): slow, and the same bits.
+ * calls fma(): slow, and the same bits.  Calls leave nothing in registers, so sizes are arguments then and the code is there once.
  */
 #include "runtime/gemm.h"
 
@@ -23,6 +23,14 @@ enum { BYTES = 32, ROWS = 6, VECTORS = 2, VECTORS_MAX = 8 };
 #endif
 _Static_assert(ROWS * VECTORS * BYTES <= GEMM_TILE_BYTES, "the largest tile of all");
 enum { AHEAD = 8 };             /* steps that rows of b are asked for before their use */
+
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+#define SIZED static inline __attribute__((always_inline))      /* made for each size */
+#define SPREAD UNROLL
+#else
+#define SIZED static __attribute__((noinline))
+#define SPREAD
+#endif
 
 typedef float VF __attribute__((vector_size(BYTES)));
 typedef double VD __attribute__((vector_size(BYTES)));
@@ -60,38 +68,37 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
  * not packed each step asks for a line of the rows behind the tile's: machines do not follow so many rows by themselves.
  */
 #define TILE_BODY(name, T, V, fma_v) \
-    static inline __attribute__((always_inline)) void name##_step(const int R, const int C, const T *a, int64_t arow, const T *b, \
-                                                                  int64_t brow, V acc[ROWS][VECTORS_MAX]) \
+    SIZED void name##_step(const int R, const int C, const T *a, int64_t arow, const T *b, int64_t brow, V acc[ROWS][VECTORS_MAX]) \
     { \
         enum { LANES = BYTES / sizeof(T) }; \
         V bv[VECTORS_MAX]; \
-        UNROLL for (int j = 0; j < C; j++) { \
+        SPREAD for (int j = 0; j < C; j++) { \
             memcpy(&bv[j], b + j * LANES, sizeof(V)); \
             if (j * BYTES % 64 == 0) \
                 __builtin_prefetch(b + AHEAD * brow + j * LANES); \
         } \
-        UNROLL for (int i = 0; i < R; i++) { \
+        SPREAD for (int i = 0; i < R; i++) { \
             V av = a[i * arow] - (V){0}; \
-            UNROLL for (int j = 0; j < C; j++) \
+            SPREAD for (int j = 0; j < C; j++) \
                 fma_v(&av, &bv[j], &acc[i][j]); \
         } \
     } \
-    static inline __attribute__((always_inline)) void name(const int R, const int C, const bool packed, TILE_ARGS) \
+    SIZED void name(const int R, const int C, const bool packed, TILE_ARGS) \
     { \
         enum { LANES = BYTES / sizeof(T), LINE = 64 / sizeof(T) }; \
         const T *a = a_, *b = b_, *next = a + R * arow; \
         T *c = c_, *ask = c_; \
         V acc[ROWS][VECTORS_MAX]; \
         int64_t q = 0; \
-        UNROLL for (int i = 0; i < R; i++) \
-            UNROLL for (int j = 0; j < C; j++) \
+        SPREAD for (int i = 0; i < R; i++) \
+            SPREAD for (int j = 0; j < C; j++) \
                 acc[i][j] = (V){0}; \
         for (; q < R && q < k; q++, a += acol, b += brow, ask += crow) { \
             if (!packed) { \
                 __builtin_prefetch(next); \
                 next += arow; \
             } \
-            UNROLL for (int j = 0; j < C; j++) \
+            SPREAD for (int j = 0; j < C; j++) \
                 __builtin_prefetch(ask + j * LANES, 1); \
             name##_step(R, C, a, arow, b, brow, acc); \
         } \
@@ -103,8 +110,8 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
             } \
             name##_step(R, C, a, arow, b, brow, acc); \
         } \
-        UNROLL for (int i = 0; i < R; i++) \
-            UNROLL for (int j = 0; j < C; j++) { \
+        SPREAD for (int i = 0; i < R; i++) \
+            SPREAD for (int j = 0; j < C; j++) { \
                 T *to = c + i * crow + j * LANES; \
                 V sum; \
                 if (add) { \
@@ -198,24 +205,23 @@ enum { FEW_STEPS = 4 };
                     acc[i * n + j] = fma_one(a[i * arow + q * acol], b[q * brow + j], acc[i * n + j]); \
             } \
     } \
-    static inline __attribute__((always_inline)) void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, \
-                                                                  int64_t brow, int64_t n, T *acc) \
+    SIZED void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, int64_t n, T *acc) \
     { \
         enum { LANES = BYTES / sizeof(T), S = FEW_STEPS }; \
         V av[GEMM_FEW][S], bv, sum[GEMM_FEW]; \
         for (; k >= S; k -= S, a += S * acol, b += S * brow) { \
-            UNROLL for (int i = 0; i < R; i++) \
-                UNROLL for (int q = 0; q < S; q++) \
+            SPREAD for (int i = 0; i < R; i++) \
+                SPREAD for (int q = 0; q < S; q++) \
                     av[i][q] = a[i * arow + q * acol] - (V){0}; \
             for (int64_t j = 0; j + LANES <= n; j += LANES) { \
-                UNROLL for (int i = 0; i < R; i++) \
+                SPREAD for (int i = 0; i < R; i++) \
                     memcpy(&sum[i], acc + i * n + j, sizeof(V)); \
-                UNROLL for (int q = 0; q < S; q++) { \
+                SPREAD for (int q = 0; q < S; q++) { \
                     memcpy(&bv, b + q * brow + j, sizeof(V)); \
-                    UNROLL for (int i = 0; i < R; i++) \
+                    SPREAD for (int i = 0; i < R; i++) \
                         fma_v(&av[i][q], &bv, &sum[i]); \
                 } \
-                UNROLL for (int i = 0; i < R; i++) \
+                SPREAD for (int i = 0; i < R; i++) \
                     memcpy(acc + i * n + j, &sum[i], sizeof(V)); \
             } \
         } \
