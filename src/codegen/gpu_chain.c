@@ -23,25 +23,47 @@ static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
 
 /* ---- the producer ---- */
 
-static void bring(CpuCode *e, const ChainLoad *l)
+static void send_for(CpuCode *e, const TileNode *load, const RoleOperand *o, const RoleRing *g, LLVMValueRef map, LLVMValueRef stage)
 {
-    ChainRing *g = &chain(e)->ring[l->ring];
-    int rank = tile_type(l->load->in[0])->rank;
-    LLVMValueRef at[TILE_RANK_MAX], stage;
+    int rank = tile_type(load->in[0])->rank;
+    LLVMValueRef at[TILE_RANK_MAX];
 
     for (int k = 0; k < rank; k++)
-        at[k] = narrow(e, cpu_val(e, l->load->in[rank - k])->x);
-    stage = role_make_room(e, &g->ring, g->o.bytes);
-    role_bring(e, &g->ring, &g->o, roles(e)->map[l->ring], stage, at);
+        at[k] = narrow(e, cpu_val(e, load->in[rank - k])->x);
+    role_bring(e, g, o, map, stage, at);
+}
+
+static void bring(CpuCode *e, ChainLoad *l)
+{
+    Chain *c = chain(e);
+    ChainRing *g = &c->ring[l->ring];
+    int64_t bytes = g->o.bytes;
+
+    for (int i = 0; i < c->nriders; i++)
+        bytes += &c->load[c->rider[i].carrier] == l ? c->row[c->rider[i].row].o.bytes : 0;
+    l->sent = role_make_room(e, &g->ring, bytes);
+    send_for(e, l->load, &g->o, &g->ring, roles(e)->map[l->ring], l->sent);
     role_next(e, &g->ring);
+}
+
+/* What comes with a block that has been sent for. */
+static void bring_rider(CpuCode *e, const ChainRider *r)
+{
+    const Chain *c = chain(e);
+    const ChainRow *row = &c->row[r->row];
+
+    send_for(e, r->load, &row->o, &c->ring[row->ring].ring, roles(e)->map[row->map], c->load[r->carrier].sent);
 }
 
 static void produce_block(CpuCode *e, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
         int load = chain_load_of(chain(e), n);
+        const ChainRider *rider = chain_rider(chain(e), n);
         if (load >= 0) {
             bring(e, &chain(e)->load[load]);
+        } else if (rider) {
+            bring_rider(e, rider);
         } else if (n->op == TOP_for && chain_has_loads(chain(e), n->region[0])) {
             CpuLoop l = cpu_loop(e, cpu_val(e, n->in[0])->x, cpu_val(e, n->in[1])->x, cpu_val(e, n->in[2])->x);
             cpu_val(e, (TileRef){n->region[0]->params.at[0], 0})->x = l.i;
@@ -62,6 +84,8 @@ void chain_produce(CpuCode *e)
         gpu_prefetch_map(e, roles(e)->map[i]);
         role_enter_ring(e, &c->ring[i].ring);
     }
+    for (int i = 0; i < c->nrows; i++)
+        gpu_prefetch_map(e, roles(e)->map[c->row[i].map]);
     g = role_each_group(e, i32_number(e, 0), 1);
     produce_block(e, &e->k->body);
     role_end_group(e, &g);
@@ -92,6 +116,20 @@ static void wait_for(CpuCode *e, ChainLoad *l)
     role_wait(e, &g->ring);
     role_next(e, &g->ring);
 }
+
+/* A row lies in memory beside the block that it has come with. */
+static void read_rider(CpuCode *e, const ChainRider *r)
+{
+    const ChainRow *row = &chain(e)->row[r->row];
+    ChainLoad *carrier = &chain(e)->load[r->carrier];
+    LLVMValueRef at;
+
+    wait_for(e, carrier);
+    at = wide(e, op32(e, LLVMAdd, op32(e, LLVMMul, carrier->held, row->o.bytes), row->o.at));
+    cpu_val(e, (TileRef){(TileNode *)r->load, 0})->x = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->scratch, &at, 1, "");
+}
+
+bool gpu_is_brought(const CpuCode *e, TileRef v) { return gpu_is_chain(e) && chain_rider(chain(e), v.node); }
 
 static void leave(CpuCode *e, ChainLoad *l)
 {
@@ -380,6 +418,10 @@ bool chain_node(CpuCode *e, const TileNode *n)
     }
     if (load >= 0 && c->ring[c->load[load].ring].stays)
         wait_for(e, &c->load[load]);
+    if (chain_rider(c, n)) {
+        read_rider(e, chain_rider(c, n));
+        return true;
+    }
     for (int i = 0; i < c->ndots; i++)
         if (c->dot[i].dot == n) {
             if (cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment)

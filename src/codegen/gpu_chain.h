@@ -9,7 +9,7 @@
 
 #include "codegen/gpu_roles.h"
 
-enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16 };
+enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16, CHAIN_ROWS = 4 };
 
 /* Slots of blocks of one parameter. */
 typedef struct ChainRing {
@@ -23,8 +23,20 @@ typedef struct ChainRing {
 typedef struct ChainLoad {
     const TileNode *load, *last;
     int ring;
+    LLVMValueRef sent;          /* the slot that the producer sent it to */
     LLVMValueRef held, phase;   /* the slot that the consumers' round has; NULL: not waited for yet */
 } ChainLoad;
+
+/*
+ * A row of numbers beside the columns of products, which comes with a block and has slots as that one's ring: the same barriers are for both.
+ * Loads of several loops share them.
+ */
+typedef struct ChainRow {
+    RoleOperand o;
+    int ring, map;
+} ChainRow;
+
+typedef struct ChainRider { const TileNode *load; int row, carrier; } ChainRider;       /* carrier: the load that it comes with */
 
 typedef struct ChainDot {
     const TileNode *dot;
@@ -61,15 +73,19 @@ typedef struct Chain {
     ChainRing ring[CHAIN_RINGS];
     ChainLoad load[CHAIN_LOADS];
     ChainDot dot[CHAIN_DOTS];
-    int nrings, nloads, ndots;
+    ChainRow row[CHAIN_ROWS];
+    ChainRider rider[CHAIN_LOADS];
+    int nrings, nloads, ndots, nrows, nriders;
     ChainFlight flight[CHAIN_FLIGHTS];  /* oldest first */
     int nflights;
     ChainLate *late;            /* of the loop at hand; NULL: products are done where they stand */
+    int maps;                   /* there may be so many of rings and rows */
     bool grows;                 /* do groups further down take longer? */
 } Chain;
 
 bool chain_find(CpuCode *e, Roles *r, Chain *c);        /* is the kernel one of these? Then all but the values is set, in r, too */
 int chain_load_of(const Chain *c, const TileNode *load);        /* its number; -1: it is none */
+const ChainRider *chain_rider(const Chain *c, const TileNode *load);    /* NULL: it is none */
 void chain_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
 bool chain_has_loads(const Chain *c, const TileBlock *b);       /* in it, or in its blocks */
 

@@ -22,6 +22,14 @@ int chain_load_of(const Chain *c, const TileNode *load)
     return -1;
 }
 
+const ChainRider *chain_rider(const Chain *c, const TileNode *load)
+{
+    for (int i = 0; i < c->nriders; i++)
+        if (c->rider[i].load == load)
+            return &c->rider[i];
+    return NULL;
+}
+
 bool chain_has_loads(const Chain *c, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
@@ -146,6 +154,82 @@ static bool find_dots(const CpuCode *e, Chain *c, const TileBlock *b)
     return true;
 }
 
+/* ---- rows ---- */
+
+/* Do two nodes of a block stand in this order, or are they one? */
+static bool in_order(const TileNode *first, const TileNode *then)
+{
+    while (first && first != then)
+        first = first->next;
+    return first;
+}
+
+/* Does all that is computed from v become left operands of products, the given one the last of them? */
+static bool only_feeds(TileRef v, const TileNode *last)
+{
+    uint32_t uses = 0;
+
+    for (const TileNode *n = v.node; n; n = n->next)
+        for (int i = 0; i < n->nin; i++) {
+            if (!cpu_same(n->in[i], v))
+                continue;
+            if (!(n->op == TOP_dot && i == 0 && in_order(n, last)) &&
+                !((n->op == TOP_map || n->op == TOP_splat) && only_feeds((TileRef){(TileNode *)n, 0}, last)))
+                return false;
+            uses++;
+        }
+    return uses == v.node->nuse;
+}
+
+/* Slots for a row, or those that have been made for another loop. -1: there are too many. */
+static int row_of(Chain *c, const RoleOperand *o, int ring)
+{
+    for (int i = 0; i < c->nrows; i++)
+        if (c->row[i].ring == ring && c->row[i].o.load->in[0].node == o->load->in[0].node && c->row[i].o.bytes == o->bytes)
+            return i;
+    if (c->nrows == CHAIN_ROWS || c->nrings + c->nrows == c->maps)
+        return -1;
+    c->row[c->nrows] = (ChainRow){.o = *o, .ring = ring, .map = c->nrings + c->nrows};
+    return c->nrows++;
+}
+
+/* Is it a row that comes with a block: one that stands before it, and is left when all that reads the row is done? */
+static void find_rider(const CpuCode *e, Chain *c, const TileNode *n)
+{
+    RoleOperand o;
+    int row;
+
+    if (n->op != TOP_load || c->nriders == CHAIN_LOADS || !role_row(e, n, &o))
+        return;
+    for (int i = 0; i < c->nloads; i++) {
+        const ChainLoad *l = &c->load[i];
+        if (l->load->block != n->block || c->ring[l->ring].stays || !in_order(l->load, n) || !only_feeds((TileRef){(TileNode *)n, 0}, l->last))
+            continue;
+        if ((row = row_of(c, &o, l->ring)) >= 0)
+            c->rider[c->nriders++] = (ChainRider){n, row, i};
+        return;
+    }
+}
+
+static void find_riders(const CpuCode *e, Chain *c, const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        find_rider(e, c, n);
+        if (n->region[0])
+            find_riders(e, c, n->region[0]);
+    }
+}
+
+/* Tensor maps that a kernel has for what it loads. */
+static int maps_for_loads(const TileKernel *k)
+{
+    int n = GPU_MAPS;
+
+    for (const TileNode *m = k->body.first; m; m = m->next)
+        n -= m->op == TOP_store;
+    return n;
+}
+
 /* Does the producer know when each loop that loads ends? */
 static bool knows_loops(const Chain *c, const TileBlock *b)
 {
@@ -188,6 +272,8 @@ static int64_t bytes_of(const Chain *c, int streams, int stays)
 
     for (int i = 0; i < c->nrings; i++)
         all += c->ring[i].o.bytes * (c->ring[i].stays ? stays : streams);
+    for (int i = 0; i < c->nrows; i++)
+        all += c->row[i].o.bytes * streams;
     return all;
 }
 
@@ -208,6 +294,8 @@ static bool lay_out(const CpuCode *e, Roles *r, Chain *c)
         c->ring[i].o.at = role_lay(&all, c->ring[i].o.bytes * c->ring[i].ring.stages, SLOT_ALIGN);
     }
     r->slots = role_lay(&all, slots, SLOT_ALIGN);
+    for (int i = 0; i < c->nrows; i++)
+        c->row[i].o.at = role_lay(&all, c->row[i].o.bytes * streams, ROW_ALIGN);
     for (int i = 0; i < c->nrings; i++)
         c->ring[i].ring.barriers = role_lay(&all, 2 * 8 * (int64_t)c->ring[i].ring.stages, 64);
     r->shared = all;
@@ -245,7 +333,9 @@ bool chain_find(CpuCode *e, Roles *r, Chain *c)
     if (sums_of(r, c) > (r->threads == 3 * GROUP_THREADS ? SUMS_OF_THREE : SUMS_OF_TWO))
         return false;
     c->grows = grows(c, &e->k->body);
-    r->nmaps = c->nrings;
+    c->maps = maps_for_loads(e->k);
+    find_riders(e, c, &e->k->body);
+    r->nmaps = c->nrings + c->nrows;
     role_find_stores(e, r, e->k->body.first, 0);
     r->reads_own = role_reads_own(e->k);
     return lay_out(e, r, c);
@@ -255,5 +345,7 @@ void chain_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
     for (int i = 0; i < r->chain->nrings; i++)
         role_map(e, &r->chain->ring[i].o, &frame->map[i]);
+    for (int i = 0; i < r->chain->nrows; i++)
+        role_map(e, &r->chain->row[i].o, &frame->map[r->chain->row[i].map]);
     role_store_maps(e, r, frame);
 }

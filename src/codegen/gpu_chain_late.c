@@ -85,9 +85,12 @@ static bool only_added_to(const TileNode *param, const TileNode *dot)
     return uses == 1;
 }
 
-/* Has the round its right block before it, for other products? */
+/* Has the round its right block before it, for other products or what comes with it? */
 static bool has_block(const Chain *c, const ChainLate *l)
 {
+    for (int i = 0; i < c->nriders; i++)
+        if (c->rider[i].carrier == l->last->load[1])
+            return true;
     for (int i = 0; i < c->ndots; i++)
         if (&c->dot[i] != l->last && (c->dot[i].load[0] == l->last->load[1] || c->dot[i].load[1] == l->last->load[1]))
             return true;

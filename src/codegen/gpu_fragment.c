@@ -358,7 +358,7 @@ static bool needs_no_memory(CpuCode *e, TileRef v)
 {
     const TileNode *n = v.node;
 
-    if (!tile_type(v)->rank || cpu_val(e, v)->fragment)
+    if (!tile_type(v)->rank || cpu_val(e, v)->fragment || gpu_is_brought(e, v))
         return true;
     if (n->op == TOP_load && !cpu_val(e, v)->x)
         return cpu_root(n->in[0])->op == TILE_PARAM && !gpu_writes(&e->k->body, cpu_root(n->in[0]));

@@ -144,6 +144,7 @@ bool gpu_is_chain(const CpuCode *e);                    /* is it a kernel of sev
 bool roles_read_own(const CpuCode *e);                  /* does the kernel load from what it stores to? */
 
 /* ---- gpu_chain.c ---- */
+bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain's block: nobody of the group writes it */
 void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
 void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */

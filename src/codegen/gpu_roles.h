@@ -9,7 +9,7 @@
 #include "codegen/gpu_assembly.h"
 
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };          /* of a warpgroup; rows of its product */
-enum { OUT_SLOTS = 2, WIDE_BYTES = 128, SHARED_MOST = 227 << 10, SLOT_ALIGN = 1024 };
+enum { OUT_SLOTS = 2, WIDE_BYTES = 128, SHARED_MOST = 227 << 10, SLOT_ALIGN = 1024, ROW_ALIGN = 128 };
 
 /* An operand in the slots of the ring: slabs one after the other, rows of a slab of `span` bytes, permuted as TMA and wgmma do it. */
 typedef struct RoleOperand {
@@ -64,6 +64,7 @@ void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
 /* What the finders of roles share. */
 bool role_unit(DType in, DType out, int columns, Wgmma *unit);
 bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o);       /* can tensor copies bring it for products? Then how it lies */
+bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o); /* the same of a row of f32 that threads read, unpermuted */
 void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns); /* from a node on, of tiles with so many columns, or any (0) */
 int64_t role_slots(const Roles *r);                     /* bytes that stored tiles pass through */
 bool role_is_of_consumers(TileOp op);

@@ -105,19 +105,36 @@ static bool takes_last(const CpuCode *e, const TileNode *n)
 /* Bytes of a slab's row: what tensor copies and wgmma permute. */
 static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
 
+/* Is it a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do? */
+static bool is_copied(const CpuCode *e, const TileNode *load)
+{
+    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || !takes_last(e, load) || gpu_writes(&e->k->body, load->in[0].node))
+        return false;
+    for (int k = 1; k < load->nin; k++)
+        if (!roles_is_known(load->in[k].node))
+            return false;
+    return is_aligned(load->in[load->nin - 1], (int)raw_size((DType)load->type[0].dtype));
+}
+
+bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o)
+{
+    const TileType *t = &load->type[0];
+    int bytes = t->extent[1] * (int)raw_size((DType)t->dtype);
+
+    if (!is_copied(e, load) || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
+        return false;
+    *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .bytes = bytes, .slab = bytes};
+    return true;
+}
+
 bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o)
 {
     const TileType *t = &load->type[0];
     int inner, bytes;
 
-    if (load->op != TOP_load || t->rank != 2 || load->attr->f != 0 || !takes_last(e, load) || gpu_writes(&e->k->body, load->in[0].node))
+    if (!is_copied(e, load))
         return false;
-    for (int k = 1; k < load->nin; k++)
-        if (!roles_is_known(load->in[k].node))
-            return false;
     bytes = (int)raw_size((DType)t->dtype);
-    if (!is_aligned(load->in[load->nin - 1], bytes))
-        return false;
     inner = t->extent[1] * bytes;
     o->load = load;
     o->span = span_of(inner);

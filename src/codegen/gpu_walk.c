@@ -463,7 +463,7 @@ static bool reads_memory(CpuCode *e, const Cluster *c)
             return true;
         for (int k = 0; k < n->nin; k++) {
             const TileType *t = tile_type(n->in[k]);
-            if (t->kind == TILE_VALUE && t->rank && cpu_val(e, n->in[k])->x)
+            if (t->kind == TILE_VALUE && t->rank && cpu_val(e, n->in[k])->x && !gpu_is_brought(e, n->in[k]))
                 return true;
         }
     }

@@ -204,6 +204,7 @@ layers.launch(grid=(2, 1))(zeros((200, 128)).to(bf16), zeros((128, 300)).to(bf16
 def chains(ctx):
     """On sm_90a several products of a loop are wgmma, the left operand of those behind the first one in registers; one warp brings the blocks by tensor
     copies, and what lies between stays in registers. ptxas has nothing to say. On sm_80 they are mma.sync."""
+    with_rows = 0
     for name, text in CHAINS:
         for causal in ("False", "True"):
             for bn in (64, 128):
@@ -217,15 +218,21 @@ def chains(ctx):
                                  r"cp\.async\.bulk\.tensor\.\dd\.global", r"mbarrier\.try_wait\.parity", r"setmaxnreg\.inc"):
                         if not re.search(must, code):
                             raise Fail(f"{name} {causal} {bn}: no {must}\n{code[-3000:]}")
-                    if found := re.search(r"mma\.sync|cp\.async\.cg|(?:ld|st)\.shared\S*f32", code):
+                    if found := re.search(r"mma\.sync|cp\.async\.cg|st\.shared\S*f32", code):
                         raise Fail(f"{name} {causal} {bn}: {found[0]}")
-                    assembles(code, "sm_90a", spills=200)
+                    rows = "ld.shared.f32" in code          # come with blocks of queries, where columns of products have numbers of their own
+                    if rows and (name != "attention" or "ld.global.f32" in code):
+                        raise Fail(f"{name} {causal} {bn}: rows of f32 from both sides")
+                    with_rows += rows
+                    assembles(code, "sm_90a")
+    if with_rows != 2:
+        raise Fail(f"{with_rows} kernels of keys have their rows from tensor copies")
     older = inspected(ctx, CHAINS[1][1].replace("BN", "64").replace("CAUSAL", "True"), "inspect", "--ir=target", "--machine=sm_80")
     if "wgmma" in older or "bulk.tensor" in older or "mma.sync" not in older:
         raise Fail(older[-3000:])
 
 
-def assembles(code, arch, clean=True, spills=0):
+def assembles(code, arch, clean=True):
     if not os.access(PTXAS, os.X_OK):
         return
     with tempfile.TemporaryDirectory() as d:
@@ -233,7 +240,7 @@ def assembles(code, arch, clean=True, spills=0):
         p = subprocess.run([PTXAS, f"-arch={arch}", "-v", "k.ptx", "-o", "k.cubin"], cwd=d, capture_output=True, text=True)
     said = p.stdout + p.stderr
     spilled = int((re.findall(r"(\d+) bytes spill stores", said) or [0])[0])
-    if p.returncode or (clean and (spilled > spills or re.search(r"C75\d\d", said))):
+    if p.returncode or (clean and (spilled or re.search(r"C75\d\d", said))):
         raise Fail(said)
 
 

@@ -110,7 +110,7 @@ static int make_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg,
     enum { ROW_ALIGN = 16, STEP_BITS = 40, L2_256 = 3 };
     uint64_t extent[VIEW_RANK], step[VIEW_RANK];
     uint32_t box[VIEW_RANK];
-    int type = m->bytes == 1 ? 0 : m->bytes == 2 ? 1 : 2, swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : 1;
+    int type = m->bytes == 1 ? 0 : m->bytes == 2 ? 1 : 2, swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle ? 1 : 0;
 
     for (int i = 0; i < rank; i++) {
         int axis = rank - 1 - i;

@@ -12,7 +12,7 @@
 
 /*
  * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and the one before, in shared memory rows of `swizzle`
- * bytes.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.
+ * bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.
  */
 typedef struct GpuMap { uint8_t param, bytes, swizzle, spare; uint32_t box[2]; } GpuMap;
 enum { GPU_MAPS = 8 };
