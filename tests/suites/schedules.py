@@ -230,7 +230,17 @@ def fusions_are_one_launch_each(ctx):
         want(" launches=2 op-by-op=0" in p.stderr and kernels(p.stderr) == [1, 1], "one launch each", p)
 
 
+def losses_are_one_kernel(ctx):
+    """A cross entropy reads its logits once for itself and its derivative: one kernel has all of the rows, and nothing is scattered."""
+    code = ("@jit\ndef f(x, y):\n    return value_and_grad(lambda x: cross_entropy(x * 2.0, y))(x)\n"
+            "print(f(ones((5, 70)), zeros((5,), dtype=int32))[1].shape)\n")
+    p = run(ctx, code, "inspect", "--ir", "schedule")
+    rows = re.findall(r"^  (%.*) = fused\((.*)\)", p.stdout, re.M)
+    want("index_add" not in p.stdout and sum("f32[x_0, x_1]" in y for y, _ in rows) == 1, "one kernel that gives rows", p)
+
+
 TESTS = [
+    ("losses-are-one-kernel", losses_are_one_kernel, []),
     ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),
     ("effects-keep-their-order", effects_keep_their_order, []),
     ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),

@@ -101,6 +101,7 @@ bool graph_cse(Graph *g);
 bool graph_dce(Graph *g);
 bool graph_algebra(Graph *g);
 bool graph_join_pieces(Graph *g);
+bool graph_picks(Graph *g);
 bool graph_bucket(Graph *g);
 typedef enum { PASS_STAGED, PASS_ASKED } PassWhen;
 typedef struct PassInfo { const char *name, *help; GraphPass run; PassWhen when; } PassInfo;

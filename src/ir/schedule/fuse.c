@@ -252,14 +252,17 @@ static bool is_total(const Region *r)
     return true;
 }
 
-/* Reduced axes are walked as one: a table has all of them or none. */
+/* Reduced axes are walked as one: a table has all of them or none. What is looked up for rows is better looked up once for each. */
 static bool walks_tables(const Region *r)
 {
     uint16_t reduced = (uint16_t)(region_all(r) & ~region_kept(r));
 
-    for (int i = 0; i < r->nvalues; i++)
-        if (r->value[i].lead && r->value[i].has & reduced && (r->value[i].has & reduced) != reduced)
+    for (int i = 0; i < r->nvalues; i++) {
+        const RegionValue *v = &r->value[i];
+        if ((v->lead && v->has & reduced && (v->has & reduced) != reduced) ||
+            (v->inside && region_looks_up(v->node) && v->has != region_all(r)))
             return false;
+    }
     return true;
 }
 
@@ -342,14 +345,29 @@ static void join(Fuser *f, int a, int b)
 /* Is the node there so that its operand's kernel need not give it? Then it is not computed there after all. */
 static bool comes_again(const Node *n, const Node *operand) { return n->again > operand->again; }
 
+static bool is_one_element(const Node *n)
+{
+    for (int k = 0; k < n->type[0].rank; k++)
+        if (n->type[0].shape[k] != 1)
+            return false;
+    return true;
+}
+
+/*
+ * Nodes of one element come last: a kernel of such saves little, and one that gives two of them, say a loss and what its derivative
+ * begins with, has all that needs either wait for both.
+ */
 static void grow_groups(Fuser *f)
 {
-    for (int i = 0; i < f->n; i++)
-        for (int k = 0; f->group[i] >= 0 && k < f->at[i]->nin; k++) {
-            int p = f->place[f->at[i]->in[k].node->id];
-            if (f->group[p] >= 0 && f->at[i]->in[k].index == 0 && !comes_again(f->at[i], f->at[p]))
-                join(f, f->group[p], f->group[i]);
+    for (int i = 0; i < 2 * f->n; i++) {
+        Node *n = f->at[i % f->n];
+        for (int k = 0; f->group[i % f->n] >= 0 && k < n->nin; k++) {
+            int p = f->place[n->in[k].node->id];
+            bool now = i >= f->n || !(is_one_element(n) || is_one_element(f->at[p]));
+            if (now && f->group[p] >= 0 && n->in[k].index == 0 && !comes_again(n, f->at[p]))
+                join(f, f->group[p], f->group[i % f->n]);
         }
+    }
 }
 
 /* Groups that read the same value, not far from each other, read it once. */

@@ -63,6 +63,18 @@ static bool has_turned(const Run *u, const StrideClass *class)
     return has;
 }
 
+/* Axes before the last two. */
+static int round_axes(const LaunchSpace *s) { return s->nkept > 1 ? s->nkept - 1 : 0; }
+
+static int64_t rounds_of(const LaunchSpace *s)
+{
+    int64_t n = 1;
+
+    for (int a = 0; a < round_axes(s); a++)
+        n *= s->size[a];
+    return n;
+}
+
 /* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
 Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
@@ -86,7 +98,7 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
         s.m = FAR_COLUMNS;
         return s;
     }
-    for (s.m = FAR_ROWS; s.m > 4 && n0 < (int64_t)s.m * FAR_GROUPS; )
+    for (s.m = FAR_ROWS; s.m > 4 && n0 * rounds_of(p) < (int64_t)s.m * FAR_GROUPS; )
         s.m /= 2;
     return s;
 }
@@ -98,7 +110,7 @@ static int64_t far_part(const Run *u, const Schedule *s)
 {
     const LaunchSpace *p = &u->space;
     int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
-    int64_t groups = (n0 + s->m - 1) / s->m, part = TILE_REDUCE_MAX;
+    int64_t groups = (n0 + s->m - 1) / s->m * rounds_of(p), part = TILE_REDUCE_MAX;
 
     if (fused_is_total(u) || groups >= FAR_GROUPS / 2 || n1 < 4 * TILE_REDUCE_MAX || !schedule_parts(&u->c->r))
         return 0;
@@ -128,33 +140,97 @@ static Variant *far_parts(Run *u, const StrideClass *class, Schedule s)
 /* On GPUs by whole rows, or by parts of rows, where there is code for that. */
 Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
 {
-    Schedule s = fused_far_fitting(u, class, crosswise);
+    Schedule s = fused_far_fitting(u, class, crosswise), whole;
+    int n = u->space.nargs + u->space.ncounters, rounds = round_axes(&u->space);
     Variant *v = NULL;
 
     if (s.kind != SCHEDULE_MAP && (u->each = far_part(u, &s)) && (v = far_parts(u, class, s)))
         return v;
-    if (schedule_whole(inner_size(u), &s))
-        v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
-    return v && v->code ? v : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_far_fitting(u, class, crosswise));
+    s.rounds = (uint8_t)(rounds < ROUND_AXES ? rounds : ROUND_AXES);
+    whole = s;
+    if (schedule_whole(inner_size(u), &whole))
+        v = fused_variant(u->c, class, n, whole);
+    return v && v->code ? v : fused_variant(u->c, class, n, s);
 }
 
 /* ---- launches ---- */
 
-typedef struct FarRound { const Run *u; const Variant *v; int done; } FarRound;
+enum { FAR_SIZES = 3 + 3 * LAUNCH_COUNTERS + ROUND_AXES * (1 + LAUNCH_COUNTERS) };
+
+/* inside: the axes before the last two that the kernel goes over. */
+typedef struct FarRound { const Run *u; const Variant *v; int inside[ROUND_AXES], done; } FarRound;
+
+/* The axes of the kernel's rounds come first in each view; an operand that does not move along one stands still there. */
+static void add_round_axes(const FarRound *r, TileArg *arg)
+{
+    const LaunchSpace *s = &r->u->space;
+    int rounds = r->v->schedule.rounds;
+
+    for (int i = 0; i < s->nargs; i++) {
+        TileArg one = arg[i];
+        for (int k = 0; k < 2; k++) {
+            arg[i].extent[rounds + k] = one.extent[k];
+            arg[i].stride[rounds + k] = one.stride[k];
+        }
+        for (int a = 0; a < rounds; a++) {
+            arg[i].extent[a] = s->size[r->inside[a]];
+            arg[i].stride[a] = s->arg[i].stride[r->inside[a]];
+        }
+    }
+}
+
+/* As lower_rounds names them. */
+static void add_round_sizes(const FarRound *r, int64_t *sizes)
+{
+    const LaunchSpace *s = &r->u->space;
+    int rounds = r->v->schedule.rounds, n = 2 + 3 * s->ncounters;
+
+    for (int a = 0; a < rounds; a++)
+        sizes[n++] = s->size[r->inside[a]];
+    for (int i = 0; i < s->ncounters; i++)
+        for (int a = 0; a < rounds; a++)
+            sizes[n++] = s->counter[i].stride[r->inside[a]];
+}
 
 static bool far_round(void *st, const int64_t *size, const TileArg *arg)
 {
     FarRound *r = st;
+    TileArg all[OPERANDS];
+    int64_t sizes[FAR_SIZES];
 
-    r->done = fused_far->launch(r->v->code, r->v->tile, r->u->device, size, arg, r->u->where);
+    memcpy(all, arg, sizeof *all * (size_t)r->u->space.nargs);
+    memcpy(sizes, size, sizeof *sizes * (size_t)(2 + 3 * r->u->space.ncounters));
+    add_round_axes(r, all);
+    add_round_sizes(r, sizes);
+    r->done = fused_far->launch(r->v->code, r->v->tile, r->u->device, sizes, all, r->u->where);
     return r->done > 0;
+}
+
+/* The longest axes of rounds are the kernel's, in their order; one launch for each place along the others. */
+static void choose_inside(FarRound *r, LaunchSpace *outside)
+{
+    int rounds = r->v->schedule.rounds;
+
+    for (int k = 0; k < rounds; k++) {
+        int longest = 0;
+        for (int a = 1; a < round_axes(outside); a++)
+            longest = outside->size[a] > outside->size[longest] ? a : longest;
+        outside->size[longest] = 0;
+    }
+    for (int a = 0, k = 0; k < rounds; a++)
+        if (!outside->size[a]) {
+            outside->size[a] = 1;
+            r->inside[k++] = a;
+        }
 }
 
 static int run_all(Run *u, const Variant *v)
 {
-    FarRound r = {u, v, 1};
+    FarRound r = {.u = u, .v = v, .done = 1};
+    LaunchSpace outside = u->space;
 
-    launch_each(&u->space, v->schedule.kind == SCHEDULE_COLUMNS, far_round, &r);
+    choose_inside(&r, &outside);
+    launch_each(&outside, v->schedule.kind == SCHEDULE_COLUMNS, far_round, &r);
     return r.done;
 }
 
@@ -166,7 +242,7 @@ static bool far_parts_round(void *st, const int64_t *size, const TileArg *arg)
     FarParts *r = st;
     const Run *u = r->u;
     TileArg all[2 * OPERANDS];
-    int64_t sizes[3 + 3 * LAUNCH_COUNTERS];
+    int64_t sizes[FAR_SIZES];
     int nargs = u->space.nargs, words = 2 + 3 * u->space.ncounters;
 
     memcpy(sizes, size, sizeof *sizes * (size_t)words);

@@ -261,14 +261,6 @@ static TileRef outside_value(Lower *l, int v)
     return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, l->pass == l->busy && l->work >= DEAR);
 }
 
-static TileRef size_of(Lower *l, const char *name)
-{
-    TAttr a = tattr_none;
-
-    a.name = sym(name);
-    return add(l, TOP_size, &a, NULL, 0);
-}
-
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
 static const char *counter_name(int counter, int word, char *out)
 {
@@ -278,7 +270,7 @@ static const char *counter_name(int counter, int word, char *out)
     return out;
 }
 
-static TileRef counter_word(Lower *l, int counter, int word) { return size_of(l, counter_name(counter, word, (char[24]){0})); }
+static TileRef counter_word(Lower *l, int counter, int word) { return lower_size(l, counter_name(counter, word, (char[24]){0})); }
 
 static TileRef number_tile(Lower *l, TileRef index)
 {
@@ -310,7 +302,7 @@ static TileRef run_of(Lower *l, TileRef from, bool columns, TileRef step)
 static TileRef emit_counter(Lower *l, int i)
 {
     StrideClass c = l->counts[i];
-    TileRef first = counter_word(l, i, 0), outer = c.outer ? counter_word(l, i, 1) : none(), inner = none(), row, x[2];
+    TileRef first = lower_first(l, i, counter_word(l, i, 0)), outer = c.outer ? counter_word(l, i, 1) : none(), inner = none(), row, x[2];
     TAttr a = tattr_none;
 
     if (c.outer && l->s->m == 1) {                      /* one row: it is a number of all */
@@ -618,15 +610,17 @@ static void store_rows(Lower *l)
 
 /* ---- the kernel ---- */
 
-/* A table has its places as its first axis. */
+/* A table has its places as its first axis, any other view the rounds. */
 static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c, bool table)
 {
-    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = (uint8_t)(2 + table), .space = SPACE_GLOBAL};
+    int lead = table ? 1 : l->s->rounds;
+    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = (uint8_t)(2 + lead), .space = SPACE_GLOBAL};
     char name[24];
 
-    t.stride[0] = 1;
-    t.stride[table + lower_upright(l)] = c.outer;
-    t.stride[table + !lower_upright(l)] = c.inner;
+    for (int k = 0; k < lead; k++)
+        t.stride[k] = table ? 1 : STRIDE_ANY;
+    t.stride[lead + lower_upright(l)] = c.outer;
+    t.stride[lead + !lower_upright(l)] = c.inner;
     snprintf(name, sizeof name, "%s%d", kind, i);
     return tile_param(l->k, sym(name), &t);
 }
@@ -667,11 +661,12 @@ static void add_buffers(Lower *l)
     }
 }
 
+/* The group's place along an axis of the grid, behind that of the rounds. */
 static TileRef group_of(Lower *l, int axis)
 {
     TAttr a = tattr_none;
 
-    a.axis = (int8_t)axis;
+    a.axis = (int8_t)(axis + (l->s->rounds > 0));
     return add(l, TOP_group, &a, NULL, 0);
 }
 
@@ -686,10 +681,12 @@ static void set_grid(Lower *l)
 {
     Dim n0 = tile_size(l->k, sym("n0")), n1 = tile_size(l->k, sym("n1"));
 
+    name_counters(l);
+    if (l->s->rounds)
+        vec_push(&l->k->grid, lower_rounds(l));
     vec_push(&l->k->grid, dim_cdiv(n0, l->s->m));
     if (!is_reduced_region(l))
         vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
-    name_counters(l);
     if (l->s->part == PART_SUMS)
         vec_push(&l->k->grid, dim_cdiv(n1, tile_size(l->k, sym("part"))));
 }
@@ -723,15 +720,17 @@ static void emit_kernel(Lower *l)
     set_grid(l);
     add_views(l);
     l->zero = index_of(l, 0);
+    if (l->s->rounds)
+        lower_round_views(l);
     l->step = index_of(l, l->s->n);
-    l->end = is_reduced_region(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : size_of(l, "n1");
+    l->end = is_reduced_region(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : lower_size(l, "n1");
     l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
     l->from = l->zero;
     l->to = l->end;
     if (l->s->part == PART_SUMS) {
         l->part = group_of(l, 1);
-        l->from = add2(l, TOP_imul, l->part, size_of(l, "part"));
-        l->to = add2(l, TOP_imin, l->end, add2(l, TOP_iadd, l->from, size_of(l, "part")));
+        l->from = add2(l, TOP_imul, l->part, lower_size(l, "part"));
+        l->to = add2(l, TOP_imin, l->end, add2(l, TOP_iadd, l->from, lower_size(l, "part")));
     }
     if (l->s->whole)
         l->k->schedule = sym("whole=1");

@@ -27,6 +27,7 @@ typedef struct Lower {
     TileRef *piece;             /* value -> tile of this pass's piece */
     TileRef *kept;              /* value -> buffer that an earlier pass filled */
     TileRef part;               /* this group's number among those of its rows */
+    TileRef round[ROUND_AXES];  /* where the group's round is */
     bool *keep;                 /* value -> does its first pass keep it? */
     int *home;                  /* value -> the result in whose place it is kept until that is known; -1: it has a place of its own */
     int *last;                  /* value -> the last pass that loads it; -1: none does */
@@ -68,6 +69,19 @@ static inline DType reduce_accum(const Node *n)
 /* Columns: tiles and views have their elements first and their rows second. */
 static inline bool lower_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
 int lower_operand(const Lower *l, const Node *n);       /* the number of a parameter of the body; -1: it is none */
+
+static inline TileRef lower_size(Lower *l, const char *name)
+{
+    TAttr a = tattr_none;
+
+    a.name = sym(name);
+    return add(l, TOP_size, &a, NULL, 0);
+}
+
+/* ---- lower_rounds.c ---- */
+Dim lower_rounds(Lower *l);                             /* how many there are, over sizes of the launch, which are named here */
+void lower_round_views(Lower *l);                       /* all views become those of this group's round */
+TileRef lower_first(Lower *l, int counter, TileRef first);      /* a counter's first number in this round, by that in the first one */
 
 /* ---- lower_table.c ---- */
 /* What n, an `index`, looks up for a block: places is the block of where it does. */
