@@ -13,6 +13,7 @@
 #include "runtime/storage.h"
 
 #include "base/alloc.h"
+#include "runtime/blocks.h"
 #include "runtime/mesh.h"
 
 #include <string.h>
@@ -56,13 +57,29 @@ static int class_of(size_t n, size_t *size)
 
 static size_t keep_limit(void) { return most_bytes + most_bytes / 8 + SLACK; }
 
+static bool in_blocks(size_t size) { return !KEEP_NOTHING && block_serves(size + HEADER); }
+
+/* From the system, and back to it. */
+static Storage *get(int c, size_t size)
+{
+    return in_blocks(size) ? block_take(c, size + HEADER) : tsr_try_alloc(size + HEADER, 64);
+}
+
+static void put(Storage *s, int c, size_t size)
+{
+    if (in_blocks(size))
+        block_leave(s, c, size + HEADER);
+    else
+        tsr_free_aligned(s);
+}
+
 static void storage_keep(Storage *s)
 {
     size_t size;
     int c = class_of(s->nbytes, &size);
 
     if (KEEP_NOTHING || c >= NCLASS || live_bytes + kept_bytes + size > keep_limit()) {
-        tsr_free_aligned(s);
+        put(s, c, size);
         return;
     }
     s->data = kept[c];
@@ -78,7 +95,7 @@ static void drop_kept(int c)
     class_of(s->nbytes, &size);
     kept[c] = s->data;
     kept_bytes -= size;
-    tsr_free_aligned(s);
+    put(s, c, size);
 }
 
 void (*storage_noted)(const Storage *s, bool made);
@@ -133,9 +150,9 @@ static Storage *take(size_t nbytes)
         return s;
     }
     make_room(size);
-    if (!(s = tsr_try_alloc(size + HEADER, 64))) {
+    if (!(s = get(c, size))) {
         storage_trim();
-        s = tsr_try_alloc(size + HEADER, 64);
+        s = get(c, size);
     }
     return s;
 }
