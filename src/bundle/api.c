@@ -120,6 +120,7 @@ static int open_bundle(void *st, StrBuf *err)
     if (bad)
         return bad;
     o->b->T.host_print = bundle_print;
+    o->b->T.host_launch = bundle_launch;
     o->b->folder = strcpy(tsr_alloc(strlen(o->folder) + 1), o->folder);
     return TSR_OK;
 }

@@ -80,10 +80,8 @@ int bundle_file(const BundleFiles *files, const Json *manifest, const char *path
 void bundle_free(struct tsr_bundle *b);
 BundleFiles bundle_folder(const char *path);    /* its files; the path stays the caller's */
 
-/* The key under which kernels of this text are found, in hexadecimal. */
+/* The key under which a kernel is found (tile_key), in hexadecimal. */
 enum { KEY_DIGITS = 32 };
-struct TileKernel;
-Hash128 bundle_key(const struct TileKernel *k);
 void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1]);
 bool bundle_key_read(const char *text, Hash128 *out);
 
@@ -119,6 +117,8 @@ extern const char *const gpu_machines[GPU_MACHINES];
 int bundle_call(struct tsr_function *f, const tsr_array *in, int nin, tsr_array *out, int nout, StrBuf *err);
 void bundle_reset(struct tsr_bundle *b);        /* weights and random numbers as they were */
 bool bundle_print(void *host, const Attr *a, Tensor *const *in, int nin);     /* Trace.host_print */
+/* Trace.host_launch: by the code that the bundle has for it. */
+bool bundle_launch(void *host, const Attr *a, Tensor *const *in, int nin, uint32_t dying, Tensor **out, int *nout);
 int bundle_find_weight(const struct tsr_bundle *b, const char *name);   /* -1: there is none */
 
 /*

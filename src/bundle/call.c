@@ -406,6 +406,8 @@ static int run_here(Call *c, StrBuf *err)
     if (graph_apply(T, c->form->graph, c->x, c->form->ncaptures + 1 + c->nin, c->y, &c->ny) && own_results(c))
         return TSR_OK;
     T->draws = draws;
+    if (T->error == OPERR_HOST)                             /* a launch has said why */
+        return TSR_MEMORY;
     if (c->ny)
         return bundle_refuse(err, TSR_MEMORY, "not enough memory for the results");
     return bundle_refuse(err, status_of(T->error), "%s: %s", c->f->name, sb_str(&T->message));

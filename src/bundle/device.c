@@ -42,7 +42,7 @@ static void drop(void *code)
 
 static void *find(const TileKernel *tile, StrBuf *err)
 {
-    Hash128 key = bundle_key(tile);
+    Hash128 key = tile_key(tile);
     uintptr_t at;
     BundleFar *f = map_find(&loaded, place_of(key), &at) ? (BundleFar *)at : NULL;
 

@@ -50,17 +50,6 @@ static bool fail(Reading *r, int status, const char *fmt, ...)
 
 /* ---- keys and seals ---- */
 
-Hash128 bundle_key(const TileKernel *k)
-{
-    StrBuf text = {0};
-    Hash128 key;
-
-    tile_print(k, &text);
-    key = hash_bytes128(text.s, text.n);
-    sb_done(&text);
-    return key;
-}
-
 void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1])
 {
     snprintf(text, KEY_DIGITS + 1, "%016llx%016llx", (unsigned long long)key.hi, (unsigned long long)key.lo);

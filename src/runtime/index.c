@@ -343,7 +343,7 @@ KStatus kernel_index(KERNEL_ARGS)
 /* A row-major tensor with x's elements that may be written: x itself when the caller gives it up. */
 static Tensor *writable(KCtx *c, Tensor *x, int operand)
 {
-    if (c->dying >> operand & 1 && x->refs == 1 && x->store->refs == 1 && x->contiguous && x->offset == 0)
+    if (c->dying >> operand & 1 && tensor_is_own(x))
         return share(x);
     Tensor *t = tensor_copy(x);
     if (!t)

@@ -203,8 +203,8 @@ static KStatus check_ints(KCtx *c, OpId op, Tensor *const *in, DType as)
 /* Can the result take over operand t's memory? */
 static bool reusable(const Tensor *t, const TType *type)
 {
-    return t->refs == 1 && t->store && t->store->refs == 1 && t->contiguous && t->offset == 0 && t->dtype == type->dtype &&
-           t->rank == type->rank && !memcmp(t->shape, type->shape, t->rank * sizeof *t->shape) && raw_is_lane((DType)t->dtype);
+    return tensor_is_own(t) && t->dtype == type->dtype && t->rank == type->rank &&
+           !memcmp(t->shape, type->shape, t->rank * sizeof *t->shape) && raw_is_lane((DType)t->dtype);
 }
 
 static Tensor *map_result(KCtx *c, Tensor *const *in, int nin, const TType *type)

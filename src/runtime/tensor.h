@@ -86,6 +86,11 @@ size_t tensor_nbytes(const Tensor *t);                  /* packed bytes of its e
 Tensor *tensor_contiguous(Tensor *t);                   /* itself (a new reference) or a row-major copy; NULL: no memory */
 /* Make *t the only owner of its elements, copying if it is not. false: no memory. */
 bool tensor_own(Tensor **t);
+/* Row by row in memory that nobody else has, and known to one owner. */
+static inline bool tensor_is_own(const Tensor *t)
+{
+    return t->refs == 1 && t->store && t->store->refs == 1 && t->contiguous && t->offset == 0;
+}
 Tensor *tensor_copy(const Tensor *t);                   /* a fresh row-major copy, on the same device; of the host's where new tensors are made */
 bool tensor_same_bits(const Tensor *a, const Tensor *b);/* equal shape, dtype and element bits (NaNs included) */
 

@@ -954,6 +954,114 @@ def models_are_saved(ctx, d):
         raise Fail(info)
 
 
+KERNELS = """
+from tessera.stdlib import flash_attention, fused_softmax
+
+@kernel.schedule(Schedule(block_m=16, block_n=16, block_k=8))
+def product(A: Tensor["M", "K", f32], B: Tensor["K", "N", f32], C: Tensor["M", "N", f32]):
+    acc = tile.zeros((BM, BN), f32)
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load(A[block_m:block_m+BM, k:k+BK]), tile.load(B[k:k+BK, block_n:block_n+BN]), acc)
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], maximum(acc, 0.0))
+
+W = random.normal((4, 4), key=random.key(1))
+
+@kernel
+def outside(x: Tensor["N", 4, f32], y: Tensor["N", 4, f32], scale: float):
+    i = tile.linear_id()
+    if i < N * 4:
+        acc = 0.0
+        for k in range(4):
+            acc += x[i // 4, k] * W[k, i % 4]
+        y[i // 4, i % 4] = acc * scale
+
+@kernel
+def tile_sums(x: Tensor["M", "N", f32], y: Tensor["M", "T", f32]):
+    r, c = tile.group_id() // T, tile.group_id() % T
+    j = c * 32 + tile.local_id()
+    s = tile.warp.reduce_sum(x[r, j] if j < N else 0.0)
+    if tile.local_id() == 0:
+        y[r, c] = s
+
+@kernel
+def total(x: Tensor["N", f32], y: Tensor[1, f32], by: int):
+    i = tile.linear_id() * by
+    if i < N:
+        tile.atomic_add(y, 0, x[i])
+
+def matrices(A: Tensor["K", "M", f32], B: Tensor["K", "N", f32]):
+    C = zeros((A.shape[1], B.shape[1]))
+    product(A.T, B, C)
+    return C
+
+def lines(x: Tensor["N", 4, f32], by: Tensor[1, f32]):
+    y = zeros_like(x)
+    outside(x, y, by[0])
+    return y, grown(y)
+
+@jit
+def grown(y):
+    outside(y, y, 1.5)
+    return y
+
+def sums(x: Tensor["M", "N", f32]):
+    t = (x.shape[1] + 31) // 32
+    y = zeros((x.shape[0], t))
+    tile_sums.launch(grid=(x.shape[0] * t,), block=32)(x, y)
+    return y
+
+def each(x: Tensor["B", "N", f32]):
+    def one(r):
+        y = zeros(1)
+        total.launch(grid=(r.shape[0] + 63) // 64, block=64)(r, y, 2)
+        return y[0]
+    return vmap(one)(x)
+
+def rounds(x: Tensor["N", 4, f32]):
+    def step(c, _):
+        y = zeros_like(c)
+        outside(c, y, 0.25)
+        return y, y.sum()
+    return scan(step, x, arange(3))
+
+def attend(q: Tensor["B", 2, "S", 8, f32], k: Tensor["B", 2, "S", 8, f32], v: Tensor["B", 2, "S", 8, f32]):
+    return flash_attention(q, k, v, causal=True), fused_softmax(q)
+
+def calls(m):
+    out = []
+    for n in [1, 2, 5, 40, 130]:
+        x = (arange(n * 12).to(f32) * 0.37 % 1.0 - 0.5)
+        a = x.reshape(3, n, 4).permute(1, 0, 2)
+        q = x.reshape(n, 12)[:, :8].reshape(1, 1, n, 8).broadcast_to((3, 2, n, 8))
+        out.append(m["matrices"](x.reshape(n, 12), x.reshape(12, n).T))
+        out.append(m["lines"](x.reshape(3 * n, 4), tensor([0.5])))
+        out.append(m["sums"](x.reshape(3, 4 * n)))
+        out.append(m["sums"](x.reshape(4, 3 * n).T))
+        out.append(m["each"](x.reshape(3, 4 * n)))
+        out.append(m["rounds"](x.reshape(3 * n, 4)))
+        out.append(m["attend"](q, q * 0.5, q + 1.0))
+    return tree_map(lambda t: t.tolist(), out)
+"""
+
+
+@in_folder
+def kernels_of_programs(ctx, d):
+    """Functions that launch kernels: the bits of the program in a process that has neither it nor a compiler, for any sizes and operands that lie anyhow."""
+    functions = "dict(matrices=matrices, lines=lines, sums=sums, each=each, rounds=rounds, attend=attend)"
+    (d / "save.tsr").write_text(KERNELS + f'tessera.save({functions}, "k.tsb")\nprint(calls({functions}))\n')
+    (d / "use.tsr").write_text("def calls(m):" + KERNELS.split("def calls(m):")[1] +
+                               'm = tessera.load("k.tsb")\nprint(calls({n: getattr(m, n) for n in "matrices lines sums each rounds attend".split()}))\n')
+    want = run(ctx.tessera, "run", "--backend=oracle", "save.tsr", cwd=d).stdout
+    (d / "save.tsr").unlink()
+    got = run(ctx.tessera, "run", "--backend=eval", "use.tsr", cwd=d).stdout
+    if not want or got != want:
+        raise Fail(f"the bundle gives {got[:300]}\nthe program {want[:300]}")
+    for f in ("matrices", "sums", "rounds"):
+        text = (d / f"k.tsb/graphs/{f}.tgir").read_text()
+        if "launch(" not in text or "==" in text.split("{")[0]:
+            raise Fail(f"{f} is not for all sizes:\n{text[:500]}")
+
+
 @in_folder
 def damaged_models_are_refused(ctx, d):
     """What is not there is named; one byte of any file that differs is a hash mismatch."""
@@ -1117,7 +1225,7 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
 ROWS = {"debug_builds_check": ("SAFE-08",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
 TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
-         two_builds_are_the_same_bytes, the_manifest, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
+         two_builds_are_the_same_bytes, the_manifest, kernels_of_programs, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 
 
 def tests(ctx):

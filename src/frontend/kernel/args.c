@@ -115,6 +115,22 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
     return true;
 }
 
+bool launch_axis_written(const Launch *L, int param, int axis)
+{
+    const Ast *item[12], *a;
+    int n = annotation_items(L->form.param[param].param->annotation, item), at = 0;
+    int64_t number;
+    Sym name;
+
+    for (int i = 0; i < n; i++) {
+        for (a = item[i]; AST_IS(a, BinOp); a = AST_AS(a, BinOp)->left)
+            ;
+        if (axis_item(a, &name, &number) && at++ == axis)
+            return !name;
+    }
+    return false;
+}
+
 /* One name, one size. */
 static bool match_sizes(Launch *L)
 {

@@ -182,6 +182,7 @@ typedef struct Body {
     Sym target;                 /* of the assignment being made: what an array is called */
     bool uses_lanes;            /* it asks who it is, or its tiles do something one by one */
     bool uses_blocks;
+    bool asks_group;            /* the program asks for its group's number */
     int ranges;                 /* shared ranges around */
     int fragments, draws;
     KResult result[KERNEL_RESULTS];

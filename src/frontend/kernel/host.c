@@ -8,6 +8,7 @@
 #include "frontend/kernel/kernel.h"
 
 #include "frontend/eval/native.h"
+#include "frontend/eval/symint.h"
 #include "frontend/kernel/launch.h"
 #include "ir/graph/trace.h"
 
@@ -83,13 +84,30 @@ static Value f_nearest(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- launches */
 
+/* args, kwargs, grid, block with numbers for what follows from sizes. */
+static Value run_settled(Interp *I, const char *name, Value *a)
+{
+    Value own[4], y = VERR;
+    bool ok = true;
+
+    for (int i = 0; i < 4; i++)
+        own[i] = value_ref(a[2 + i]);
+    for (int i = 0; i < 4 && ok; i++)
+        ok = symint_settle_inside(I, &own[i]);
+    if (ok)
+        y = kernel_launch(I, name, a[1], own[0], own[1], own[2], own[3], a[6]);
+    for (int i = 0; i < 4; i++)
+        value_unref(own[i]);
+    return y;
+}
+
 static Value f_run(Interp *I, Value *a)                 /* name, function, args, kwargs, grid, block, schedule */
 {
     const char *name = a[0].tag == V_STR ? as_str(a[0])->s : "kernel";
 
     if (kernel_traced(I, a[1], a[2], a[3]))
-        return kernel_stage(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
-    return kernel_launch(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
+        return (interp_trace(I)->coded ? kernel_stage_coded : kernel_stage)(I, name, a[1], a[2], a[3], a[4], a[5], a[6]);
+    return run_settled(I, name, a);
 }
 
 static Value f_count(Interp *I, Value *a)               /* name, function, args, kwargs, schedule */

@@ -65,8 +65,27 @@ static Versions *versions_of(FuncObj *fn)
     return (Versions *)v.o;
 }
 
+bool launch_size_from(const KSpec *s, Sym name, int *param, int *axis)
+{
+    for (*param = 0; *param < s->nparams; ++*param) {
+        const KParam *p = &s->param[*param];
+        *axis = -1;
+        if (p->name == name && !p->tensor && p->v.tag == V_INT)
+            return true;
+        for (*axis = 0; p->tensor && *axis < p->tensor->rank && *axis < VIEW_RANK; ++*axis) {
+            char text[96];
+            snprintf(text, sizeof text, "%.64s_%d", p->name->text, *axis);
+            if (p->dim[*axis] == name || (!p->dim[*axis] && !strcmp(text, name->text)))
+                return true;
+        }
+    }
+    return false;
+}
+
 int64_t launch_size(const KSpec *s, Sym name)
 {
+    int param, axis;
+
     if (name == sym("_groups"))
         return s->groups;
     if (name == sym("_across"))
@@ -77,18 +96,9 @@ int64_t launch_size(const KSpec *s, Sym name)
         return s->per;
     if (name == sym("_leads"))
         return s->leads;
-    for (int i = 0; i < s->nparams; i++) {
-        const KParam *p = &s->param[i];
-        if (p->name == name && !p->tensor && p->v.tag == V_INT)
-            return p->v.i;
-        for (int k = 0; p->tensor && k < p->tensor->rank && k < VIEW_RANK; k++) {
-            char text[96];
-            snprintf(text, sizeof text, "%.64s_%d", p->name->text, k);
-            if (p->dim[k] == name || (!p->dim[k] && !strcmp(text, name->text)))
-                return kspec_extent(s, i, k);
-        }
-    }
-    return 0;
+    if (!launch_size_from(s, name, &param, &axis))
+        return 0;
+    return axis < 0 ? s->param[param].v.i : kspec_extent(s, param, axis);
 }
 
 static bool same_value(Value a, Value b) { return a.tag == b.tag && a.i == b.i; }
@@ -189,6 +199,9 @@ Version *launch_version(Launch *L)
         v->nresults = B.nresults;
         v->returns_tuple = B.returns_tuple;
         v->uses_blocks = B.uses_blocks;
+        v->asks_group = B.asks_group;
+        v->down = B.offset[0];
+        v->across = B.offset[1];
         v->shared_leads = B.shared_leads;
         for (int i = 0; i < L->spec.nparams; i++) {
             bool passed = L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT;
@@ -339,6 +352,55 @@ static int launch_led(const Launch *L)
     return best;
 }
 
+/*
+ * A kernel that never asks for its place along columns, `block_n`, works on whole rows: one group does each, where the launch does not say
+ * otherwise. One that asks for no place at all is one group's.
+ */
+static bool fit_to_body(Launch *L, const Extent2 *e)
+{
+    const Version *v;
+    bool blocks = L->plan.by == GRID_BLOCKS;
+
+    if ((!blocks && L->plan.by != GRID_GIVEN) || L->ngrid >= 2 || (blocks ? L->spec.groups : L->spec.across) <= 1)
+        return true;
+    if (!(v = launch_version(L)))
+        return false;
+    if (blocks && v->asks_group)
+        return true;
+    L->plan.across_one = !v->across;
+    L->plan.down_one = blocks && !v->down && e->size[0];
+    if (L->plan.across_one) {
+        L->spec.groups /= blocks ? L->spec.across : 1;
+        L->spec.across = 1;
+    }
+    if (L->plan.down_one)
+        L->spec.groups = L->spec.across;
+    return true;
+}
+
+/* The groups that work on the parts of what is written, or as many as the launch says. */
+static void plan_groups(Launch *L, const Extent2 *e)
+{
+    GridPlan *p = &L->plan;
+
+    if (L->plain && launch_by_element(L)) {
+        p->by = p->out >= 0 ? GRID_ELEMENTS : GRID_ONE;
+        if (p->out >= 0)
+            grid_of_elements(L, tensor_size(L->spec.param[p->out].tensor));
+        return;
+    }
+    p->by = L->plain ? GRID_BLOCKS : GRID_GIVEN;
+    launch_grid(L, e);
+    if (!L->plain)
+        return;
+    if (p->out < 0 && !L->spec.cut[0] && !L->spec.cut[1])
+        p->by = GRID_ONE;
+    if (p->out >= 0 && launch_tiles(L) && L->spec.param[p->out].kind == KPARAM_TILE && !e->dim[0] && !e->dim[1])
+        p->by = GRID_ONE;                                   /* without names nothing says what is cut */
+    if (p->by == GRID_ONE)
+        L->spec.groups = L->spec.across = 1;
+}
+
 bool launch_plan(Launch *L)
 {
     bool written[KERNEL_PARAMS];
@@ -367,16 +429,9 @@ bool launch_plan(Launch *L)
         }
         cut_by(L, &e, out);
     }
-    if (!L->plain || !launch_by_element(L)) {
-        launch_grid(L, &e);
-        if (L->plain && out < 0 && !L->spec.cut[0] && !L->spec.cut[1])
-            L->spec.groups = 1;
-        if (L->plain && out >= 0 && launch_tiles(L) && L->spec.param[out].kind == KPARAM_TILE && !e.dim[0] && !e.dim[1])
-            L->spec.groups = L->spec.across = 1;            /* without names nothing says what is cut */
-    } else if (out >= 0) {
-        grid_of_elements(L, tensor_size(L->spec.param[out].tensor));
-    }
-    return lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why);
+    L->plan.out = out;
+    plan_groups(L, &e);
+    return fit_to_body(L, &e) && (lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why));
 }
 
 /* ------------------------------------------------------------- launches */
@@ -464,17 +519,25 @@ static bool stacks_hold(Launch *L, const Version *v)
     return lead_holds(&L->spec, v->shared_leads, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why);
 }
 
-Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+bool launch_holds(Launch *L, const Version *v) { return own_memory(L, v) && stacks_hold(L, v); }
+
+Value launch_call(Interp *I, const LaunchCall *c)
 {
     Launch *L = tsr_calloc(sizeof *L);
     Version *v;
     Value y = VERR;
 
     L->I = I;
-    L->name = name;
-    if (launch_begin(L, fn, grid, block, schedule) && launch_bind(L, args, kwargs) && launch_plan(L) && (v = launch_version(L)) &&
-        own_memory(L, v) && stacks_hold(L, v))
-        y = launch_go(L, v, args);
+    L->name = c->name;
+    L->call = c;
+    if (launch_begin(L, c->fn, c->grid, c->block, c->schedule) && launch_bind(L, c->args, c->kwargs) && launch_plan(L) &&
+        (v = launch_version(L)) && launch_holds(L, v))
+        y = launch_go(L, v, c->args);
     launch_done(L);
     return y;
+}
+
+Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+{
+    return launch_call(I, &(LaunchCall){name, fn, args, kwargs, grid, block, schedule, {NULL}, 0});
 }

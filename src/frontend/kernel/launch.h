@@ -33,7 +33,14 @@ extern void *kernel_launched_state;
  */
 bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs);      /* is a tensor of the arguments followed, or computed later? */
 Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
-bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, uint32_t dying, Tensor **out, int *nout);
+
+/*
+ * The same as an op that runs without the language, while Trace.coded is set: operands are the parameters of its code, which is found by its
+ * key (ir/core/ops.def), here and wherever the graph goes.
+ */
+Value kernel_stage_coded(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
+const TileKernel *kernel_coded(Hash128 key);            /* the code of such a launch; NULL: nothing has that key */
 
 /* Told of what was proved of a kernel, with kernel_launched_state. NULL: nobody asks. */
 extern void (*kernel_proved)(void *st, const char *text);

@@ -96,6 +96,15 @@ static Tensor *copy_there(const Tensor *t)
     return c;
 }
 
+/* What the kernel stores to: a copy, or the tensor itself where that is the launch's and no other argument looks at it. */
+static Tensor *as_output(const Launch *L, const Tensor *t)
+{
+    for (int i = 0; i < L->call->nown; i++)
+        if (L->call->own[i] == t && t->refs == 2)           /* the graph's and the argument's */
+            return tensor_ref((Tensor *)t);
+    return copy_there(t);
+}
+
 static bool prepare(Launch *L, Version *v, Run *r)
 {
     int a, b;
@@ -112,7 +121,7 @@ static bool prepare(Launch *L, Version *v, Run *r)
             r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
             continue;
         }
-        if (v->written[i] && !(r->out[i] = copy_there(p->tensor)))
+        if (v->written[i] && !(r->out[i] = as_output(L, p->tensor)))
             return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
         set_arg(r, v->index[i], r->out[i] ? r->out[i] : (Tensor *)p->tensor, v->written[i]);
     }

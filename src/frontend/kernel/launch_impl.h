@@ -6,6 +6,7 @@
 
 #include "frontend/kernel/body.h"
 #include "frontend/kernel/launch.h"
+#include "runtime/kernels.h"
 
 typedef struct Fixed { Sym name; int64_t v; bool least; } Fixed;     /* a size is v, or least: v or more */
 
@@ -18,6 +19,7 @@ typedef struct Version {
     KResult result[KERNEL_RESULTS];
     int nresults;
     bool returns_tuple, uses_blocks;
+    bool asks_group, down, across;      /* what of its place a group asks for: its number, rows, columns */
     int8_t index[KERNEL_PARAMS];
     bool written[KERNEL_PARAMS];
     uint64_t shared_leads;
@@ -26,9 +28,25 @@ typedef struct Version {
 
 typedef struct Versions { NativeInst inst; Vec(Version *) at; } Versions;
 
+/* What the number of groups comes from. */
+typedef struct GridPlan {
+    enum { GRID_ONE, GRID_GIVEN, GRID_ELEMENTS, GRID_BLOCKS } by;
+    int out;                            /* the parameter that says how large the work is; -1: none */
+    bool down_one, across_one;          /* groups along an axis that no group asks about are one */
+} GridPlan;
+
+/* own: tensors among the arguments whose memory nobody else has and nobody looks at afterwards. */
+typedef struct LaunchCall {
+    const char *name;
+    Value fn, args, kwargs, grid, block, schedule;
+    Tensor *own[DYING_MAX];
+    int nown;
+} LaunchCall;
+
 typedef struct Launch {
     Interp *I;
     const char *name;
+    const LaunchCall *call;             /* NULL: nothing runs */
     KSpec spec;
     KernelForm form;
     int arg[KERNEL_PARAMS];             /* which of args a parameter is; -1: another way */
@@ -36,6 +54,7 @@ typedef struct Launch {
     int64_t grid[3], block;
     int ngrid;
     bool plain;                         /* no grid was given */
+    GridPlan plan;
     Vec(Value) held;
 } Launch;
 
@@ -47,17 +66,25 @@ bool launch_refuse(Launch *L, const char *fmt, ...) __attribute__((format(printf
 typedef struct Extent2 { int64_t size[2]; Sym dim[2]; } Extent2;
 
 /* launch.c */
+Value launch_call(Interp *I, const LaunchCall *c);      /* as kernel_launch */
 bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule);
 void launch_done(Launch *L);                            /* frees it */
 bool launch_plan(Launch *L);                            /* work out the grid and which dimensions groups share; false: pending */
 Version *launch_version(Launch *L);                     /* the version for this launch, made if there is none; NULL: pending */
 int64_t launch_size(const KSpec *s, Sym name);          /* a size of this launch by its name in the kernel */
+bool launch_size_from(const KSpec *s, Sym name, int *param, int *axis);    /* it is an axis of a tensor, or (-1) an int; false: of the grid */
 bool launch_tiles(const Launch *L);                     /* are there Tile parameters? */
 bool launch_by_element(const Launch *L);                /* has a tile one element of the output? */
 /* The parameter that says how large the work is: the largest that is written. -1: none. */
 int launch_output(const Launch *L, const bool *written);
 Extent2 launch_extent(const Launch *L, int out);
 void launch_grid(Launch *L, const Extent2 *e);          /* groups along rows and columns, as far as the launch does not say */
+
+bool launch_holds(Launch *L, const Version *v);         /* may the version run so? false: pending */
+bool launch_axis_written(const Launch *L, int param, int axis);         /* args.c: is its size a number in the annotation, or no mere name? */
+
+/* stage.c: a part of an object among the arguments that the kernel reads, when it is a traced tensor; VERR: it is none. A new reference. */
+Value kernel_traced_field(Interp *I, const KernelForm *f, const KernelField *at, Value args, Value kwargs);
 
 /* launch_go.c: run it; (result, outputs by position, outputs by name), or an exception is pending. */
 Value launch_go(Launch *L, Version *v, Value args);

@@ -430,6 +430,7 @@ static bool share(Body *B, const AstFor *s, KVal *lo, KVal *step)
         me = kb_local_id(B);
         all = kb_number(B->spec->lanes);
     } else {
+        B->asks_group = true;
         me = outer ? kb_group_id(B) : kb_linear_id(B);
         all = outer ? kb_group_count(B) : kb_binary(B, AOP_MUL, kb_group_count(B), kb_number(B->spec->lanes));
     }

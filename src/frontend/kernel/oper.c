@@ -122,6 +122,12 @@ KVal kb_linear_id(Body *B)
     return kb_binary(B, AOP_ADD, kb_binary(B, AOP_MUL, kb_group_id(B), kb_number(B->spec->lanes)), kb_local_id(B));
 }
 
+static KVal op_group_id(KArgs *a)
+{
+    a->B->asks_group = true;
+    return kb_group_id(a->B);
+}
+
 static KVal lane_id(Body *B) { return B->spec->lanes <= 32 ? kb_local_id(B) : kb_binary(B, AOP_MOD, kb_local_id(B), kb_number(32)); }
 
 /* ------------------------------------------------------------- loops */
@@ -608,7 +614,7 @@ static KVal run(KArgs *a)
 
     switch (kernel_op_id(a->op)) {
     case KOP_linear_id: return kb_linear_id(B);
-    case KOP_group_id: return kb_group_id(B);
+    case KOP_group_id: return op_group_id(a);
     case KOP_local_id: return kb_local_id(B);
     case KOP_lane_id: return lane_id(B);
     case KOP_group_size: return kb_number(B->spec->lanes);

@@ -82,8 +82,7 @@ static Value argument_of(const KernelForm *f, int param, Value args, Value kwarg
     return kwargs.tag == V_DICT ? dict_get_sym(as_dict(kwargs), f->param[param].param->name) : VERR;
 }
 
-/* A part of an object among the arguments that the kernel reads, when it is a traced tensor; VERR: it is none. A new reference. */
-static Value traced_field(Interp *I, const KernelForm *f, const KernelField *at, Value args, Value kwargs)
+Value kernel_traced_field(Interp *I, const KernelForm *f, const KernelField *at, Value args, Value kwargs)
 {
     Value of = argument_of(f, at->param, args, kwargs), v = of.tag == V_INSTANCE ? value_getattr_opt(I, of, at->attr) : VERR;
 
@@ -97,7 +96,7 @@ static Value traced_field(Interp *I, const KernelForm *f, const KernelField *at,
 static bool take_parts(Interp *I, Staged *s, const KernelForm *f, Value args, Value kwargs)
 {
     for (int i = 0; i < f->nfields; i++) {
-        Value v = traced_field(I, f, &f->field[i], args, kwargs);
+        Value v = kernel_traced_field(I, f, &f->field[i], args, kwargs);
         if (is_err(v))
             continue;
         vec_push(&s->held, v);
@@ -128,7 +127,7 @@ bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs)
         return traced;
     kernel_form(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &form);
     for (int i = 0; i < form.nfields && !traced; i++) {
-        v = traced_field(I, &form, &form.field[i], args, kwargs);
+        v = kernel_traced_field(I, &form, &form.field[i], args, kwargs);
         traced = !is_err(v);
         value_unref(v);
     }
@@ -250,21 +249,26 @@ static Value with_operands(Interp *I, Value pos, Value named, Value places, Tens
     return args;
 }
 
-bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, uint32_t dying, Tensor **out, int *nout)
 {
     Interp *I = host;
     const Value *f = ((TupleObj *)a->host)->at;
-    Value kwargs, args = with_operands(I, f[2], f[3], f[7], in, &kwargs);
-    Value y = kernel_launch(I, as_str(f[0])->s, f[1], args, kwargs, f[4], f[5], f[6]);
+    LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], {NULL}, 0};
+    Value kwargs, y;
 
-    (void)nin;
+    for (int i = 0; i < nin && i < DYING_MAX; i++)
+        if (dying >> i & 1 && tensor_is_own(in[i]))
+            c.own[c.nown++] = in[i];
+    c.args = with_operands(I, f[2], f[3], f[7], in, &kwargs);
+    c.kwargs = kwargs;
+    y = launch_call(I, &c);
     *nout = 0;
     for (int i = 0; !is_err(y) && i < a->nd[0]; i++) {
         Value place = as_tuple(f[7])->at[a->d[0][i]], t;
         t = place.tag == V_INT ? as_tuple(as_tuple(y)->at[1])->at[place.i] : dict_get_sym(as_dict(as_tuple(y)->at[2]), str_to_sym(as_str(place)));
         out[(*nout)++] = tensor_ref(t.tag == V_TENSOR ? as_tensor(t) : in[a->d[0][i]]);
     }
-    value_unref(args);
+    value_unref(c.args);
     value_unref(kwargs);
     if (is_err(y))
         return false;

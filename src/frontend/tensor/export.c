@@ -121,9 +121,10 @@ static Entry *stage_call(Exporting *e, Value f, Example *x)
     Entry *made = NULL;
 
     trace_of(e->I)->all_staged = e->stateful;
+    trace_of(e->I)->coded = true;
     if (tree_leaves(e->I, tree, TREE_ALL, &in))
         made = jit_build(e->I, t && !is_err(t->f) ? t : &probe, &c, &in, tree, &sizes);
-    trace_of(e->I)->all_staged = false;
+    trace_of(e->I)->all_staged = trace_of(e->I)->coded = false;
     vec_free(&in);
     value_unref(tree);
     return made;
@@ -234,15 +235,8 @@ static bool stage_forms(Exporting *e, const ExportFunction *to, Value f, Example
     return true;
 }
 
-/* What no bundle can do: whatever needs other processes, or the language while it runs. */
-static const char *unfit(const Graph *g)
-{
-    unsigned effects = graph_effects(g);
-
-    return effects & OPF_COLLECTIVE       ? "it communicates with other ranks"
-         : graph_has_op(g, OP_launch)     ? "it launches a kernel, which the language runs; write what it does with tensors"
-                                          : NULL;
-}
+/* What no bundle can do: whatever needs other processes. */
+static const char *unfit(const Graph *g) { return graph_effects(g) & OPF_COLLECTIVE ? "it communicates with other ranks" : NULL; }
 
 /* ------------------------------------------------------------- weights */
 

@@ -243,6 +243,15 @@ static bool run_node(Trace *T, Run *r, Node *n)
     return ok;
 }
 
+/* Those from `given` on, up to `kept`, are the run's alone from now on, which has references of its own. */
+static void take_given(Tensor **in, int given, int kept)
+{
+    for (int i = given; i < kept; i++) {
+        tensor_unref(in[i]);
+        in[i] = NULL;
+    }
+}
+
 static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
 {
     Graph *g = r->g;
@@ -262,6 +271,11 @@ static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
 
 bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
+    return graph_apply_giving(T, g, (Tensor **)in, nin, 0, 0, out, nout);
+}
+
+bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int kept, Tensor **out, int *nout)
+{
     DimEnv *dims = T->dims;
     Span span = T->span;
     Run r;
@@ -272,6 +286,8 @@ bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, i
     T->settled++;
     ok = bind_operands(T, &r, in, nin);
     T->dims = &r.env;
+    if (ok)
+        take_given(in, given, kept);
     for (Node *n = g->first; ok && n; n = n->next)
         ok = n->op == GRAPH_PARAM || take_made(&r, n) || (n->scope ? run_scoped(T, &r, n) : run_node(T, &r, n));
     *nout = ok ? g->results.n : 0;

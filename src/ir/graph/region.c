@@ -89,10 +89,10 @@ static int while_round(Trace *T, const Attr *a, Tensor **val, int n, Tape *tape)
         ok = trace_fail(T, OPERR_TRACE, "the condition of a loop over known values is unknown");
     go = ok && truth(c);
     tensor_unref(c);
-    if (go && (ok = graph_apply(T, a->region[1], val, n, to, &k)))
+    for (int i = 0; go && tape && i < ncarry; i++)
+        vec_push(tape, tensor_ref(val[ncap + i]));
+    if (go && (ok = graph_apply_giving(T, a->region[1], val, n, ncap, n, to, &k)))
         for (int i = 0; i < ncarry; i++) {
-            if (tape)
-                vec_push(tape, tensor_ref(val[ncap + i]));
             tensor_unref(val[ncap + i]);
             val[ncap + i] = to[i];
         }
@@ -150,7 +150,7 @@ static bool scan_step(Trace *T, Scan *s, int64_t t, bool first)
 
     for (int i = 0; i < s->nx; i++)
         s->val[nstate + i] = element(s->xs[i], t);
-    ok = ok && graph_apply(T, body, s->val, nstate + s->nx, s->res, &k);
+    ok = ok && graph_apply_giving(T, body, s->val, nstate + s->nx, s->ncap, nstate, s->res, &k);
     tensors_unref(s->val + nstate, s->nx);
     for (int i = 0; ok && i < s->ncarry; i++) {
         tensor_unref(s->val[s->ncap + i]);
@@ -196,7 +196,7 @@ static bool run_scan(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor
         ok = scan_step(T, &s, a->i ? s.len - 1 - k : k, k == 0);
     for (int i = 0; ok && i < s.ny && !s.len; i++)
         ok = (s.ys[i] = new_stack(T, gvalue_type(body->results.at[s.ncarry + i]), NULL, 0)) != NULL;
-    for (int i = 0; i < s.ncarry; i++)
+    for (int i = 0; ok && i < s.ncarry; i++)
         out[i] = tensor_ref(s.val[s.ncap + i]);
     *nout = body->results.n;
     if (!ok)

@@ -445,7 +445,7 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
             T->error = OPERR_HOST;
         return true;
     case OP_launch:
-        *ok = T->host_launch && T->host_launch(T->host, a, in, nin, out, nout);
+        *ok = T->host_launch && T->host_launch(T->host, a, in, nin, T->dying, out, nout);
         if (!*ok)
             T->error = OPERR_HOST;
         return true;

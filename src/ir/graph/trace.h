@@ -80,6 +80,7 @@ typedef struct Trace {
     void *poll_state;
     struct DimEnv *dims;        /* sizes known to the running graphs (graph_apply) */
     bool all_staged;            /* ops on values from outside are part of the graph, too, not computed once while it is made */
+    bool coded;                 /* launches of kernels become ops that need no language: functions that are exported */
     int mute;                   /* > 0: a recomputation, whose effects have happened already */
     Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
@@ -95,7 +96,8 @@ typedef struct Trace {
     void (*timed)(void *host, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout, int64_t began);
     int64_t (*began)(void *host);       /* called before an op, where `timed` is set */
     bool (*host_print)(void *host, const Attr *a, Tensor *const *in, int nin);
-    bool (*host_launch)(void *host, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+    /* dying: operands that nobody looks at afterwards (kernels.h): a result may take the memory of one that nobody else has. */
+    bool (*host_launch)(void *host, const Attr *a, Tensor *const *in, int nin, uint32_t dying, Tensor **out, int *nout);
     void (*saved)(void *host, int n, Tensor *const *value, const Span *at);     /* what a backward pass keeps; NULL: nobody asks */
     void (*host_raise)(void *host, void *object);       /* the exception of a check that failed becomes pending */
     /*
@@ -156,6 +158,8 @@ Tensor *op_binary(Trace *T, OpId op, Tensor *x, Tensor *y);
 
 /* Evaluate a graph on operands of any level. With all-concrete operands this is the reference executor. */
 bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout);
+/* The same, and the caller's references to in[given..kept) are given up, and NULL afterwards where it ran: results may lie in their memory. */
+bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int kept, Tensor **out, int *nout);
 
 /* Is a concrete value known beneath all JVP/LIN levels? The borrowed concrete tensor, else NULL. */
 Tensor *tensor_concrete(Tensor *t);

@@ -66,6 +66,8 @@ static bool order_shows(const TileBlock *b)
     return false;
 }
 
+bool launched_in_turn(const TileKernel *k) { return order_shows(&k->body); }
+
 static bool has_loop(const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
@@ -92,7 +94,7 @@ static void make(Launched *l, const TileKernel *k)
     double start = now();
 
     l->by = compiler;
-    l->in_turn = order_shows(&k->body);
+    l->in_turn = launched_in_turn(k);
     l->code = compiler->compile(k, &why);
     stats.made += l->code != NULL;
     stats.refused += !l->code;
@@ -136,51 +138,47 @@ static void run_parts(int64_t lo, int64_t hi, void *st)
     }
 }
 
-static bool run_all(const Launched *l, Job *j, double work)
+bool launched_groups(KernelFn *fn, int64_t scratch, const int64_t *size, const TileArg *args, int64_t groups, bool in_turn, double work)
 {
+    Job j = {.fn = fn, .size = size, .args = args, .bytes = (scratch + 63) / 64 * 64 + 64, .groups = groups};
     int64_t threads = pool_threads();
     size_t all;
 
-    j->fn = l->by->entry(l->code);
-    j->bytes = (l->by->scratch(l->code, j->size) + 63) / 64 * 64 + 64;
-    j->parts = l->in_turn || work < ALONE ? 1 : 4 * threads;
-    j->parts = j->parts < j->groups ? j->parts : j->groups;
-    threads = threads < j->parts ? threads : j->parts;
-    if (!tsr_mul((size_t)j->bytes, (size_t)threads, &all) || !(j->scratch = tsr_try_alloc(all, 64)))
+    j.parts = in_turn || work * (double)groups < ALONE ? 1 : 4 * threads;
+    j.parts = j.parts < j.groups ? j.parts : j.groups;
+    threads = threads < j.parts ? threads : j.parts;
+    if (!tsr_mul((size_t)j.bytes, (size_t)threads, &all) || !(j.scratch = tsr_try_alloc(all, 64)))
         return false;
-    pool_for(threads, 1, run_parts, j);
-    tsr_free_aligned(j->scratch);
+    pool_for(threads, 1, run_parts, &j);
+    tsr_free_aligned(j.scratch);
     return true;
 }
 
 int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const TileArg *args, StrBuf *err)
 {
     Launched *l = *code ? *code : (*code = tsr_calloc(sizeof *l));
-    int64_t groups[3], *size;
-    Job j = {.args = args};
-    double work;
+    int64_t groups[3], all, *size;
+    double work = (double)k->lanes * k->nnodes;
     bool ok;
 
     if (!compiler || l->refusal || !tile_groups(k, sizes, groups)) {
         stats.interpreted++;
         return 0;
     }
-    j.groups = groups[0] * groups[1] * groups[2];
-    work = (double)j.groups * k->lanes * k->nnodes;
-    l->work += work;
+    all = groups[0] * groups[1] * groups[2];
+    l->work += work * (double)all;
     if (!l->code && (!lazy || has_loop(&k->body) || l->work > PAYS))
         make(l, k);
     if (!l->code) {
         stats.interpreted++;
         return 0;
     }
-    if (j.groups <= 0)
+    if (all <= 0)
         return 1;
     size = tsr_alloc(sizeof *size * (size_t)(k->size.n + 3));
     memcpy(size, sizes, sizeof *size * (size_t)k->size.n);
     memcpy(size + k->size.n, groups, sizeof groups);
-    j.size = size;
-    ok = run_all(l, &j, work);
+    ok = launched_groups(l->by->entry(l->code), l->by->scratch(l->code, size), size, args, all, l->in_turn, work);
     tsr_free(size);
     stats.launches++;
     if (!ok)

@@ -22,6 +22,13 @@ int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const T
 int launched_far(void **code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 void launched_free(void *code);
 
+bool launched_in_turn(const TileKernel *k);             /* do atomics show the order of its groups? */
+/*
+ * All groups of a kernel by its code. size: the launch's, then three numbers of groups; scratch: bytes that a thread needs; work: nodes of lanes
+ * in a group. false: no memory.
+ */
+bool launched_groups(KernelFn *fn, int64_t scratch, const int64_t *size, const TileArg *args, int64_t groups, bool in_turn, double work);
+
 /* Why code does not cover a kernel that has been asked to run; NULL: it does, or has not been looked at. */
 const char *launched_refusal(const void *code);
 

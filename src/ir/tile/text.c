@@ -339,3 +339,14 @@ void tile_print_placed(const TileKernel *k, StrBuf *out) { print_all(k, true, ou
 static bool verify(const void *k, StrBuf *err) { return tile_verify(k, err); }
 static void print(const void *k, StrBuf *out) { tile_print_placed(k, out); }
 const PassIr tile_ir = {verify, print};
+
+Hash128 tile_key(const TileKernel *k)
+{
+    StrBuf text = {0};
+    Hash128 key;
+
+    tile_print(k, &text);
+    key = hash_bytes128(text.s, text.n);
+    sb_done(&text);
+    return key;
+}

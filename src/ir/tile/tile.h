@@ -20,6 +20,7 @@
 #define TSR_IR_TILE_H
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/source.h"
 #include "base/vec.h"
 #include "ir/core/op.h"
@@ -139,6 +140,7 @@ void tile_type_print(const TileType *t, StrBuf *out);       /* "f32[4, 256]", "v
 
 /* Text: tile_print and tile_parse are inverses. Verifying names the first broken rule. */
 void tile_print(const TileKernel *k, StrBuf *out);
+Hash128 tile_key(const TileKernel *k);              /* of its text: what its code is found by */
 void tile_print_placed(const TileKernel *k, StrBuf *out);    /* and behind each op, as a comment, the line of the program it is from */
 TileKernel *tile_parse(const char *text, size_t len, StrBuf *err);
 bool tile_verify(const TileKernel *k, StrBuf *err);

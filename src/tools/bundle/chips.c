@@ -91,7 +91,7 @@ static void *take_note(const TileKernel *k, StrBuf *err)
     char key[KEY_DIGITS + 1];
     BuildFar *row;
 
-    bundle_key_text(bundle_key(k), key);
+    bundle_key_text(tile_key(k), key);
     row = find_row(taking, key);
     if (!row->asked[machine])
         row->made[machine] = build_gpu_code(k, gpu_machines[machine], &row->frame[machine], &row->image[machine], err);

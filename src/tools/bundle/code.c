@@ -7,6 +7,7 @@
  */
 #include "tools/bundle/build.h"
 
+#include "frontend/kernel/launch.h"
 #include "ir/schedule/fused.h"
 #include "ir/schedule/rehearse.h"
 #include "ir/schedule/schedule.h"
@@ -69,8 +70,33 @@ static void *take_note(const TileKernel *k, StrBuf *err)
     static char done;
     char key[KEY_DIGITS + 1];
 
-    bundle_key_text(bundle_key(k), key);
+    bundle_key_text(tile_key(k), key);
     return is_noted(taking, key) || note_kernel(taking, k, key, err) ? &done : NULL;
+}
+
+/* Those of the launches of g, regions included. false: b->err says which one no compiler covers. */
+static bool note_launches(Building *b, const Graph *g)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        const Attr *a = n->attr;
+        char key[KEY_DIGITS + 1];
+        const TileKernel *k;
+        StrBuf why = {0};
+        bool ok = true;
+        for (int r = 0; r < 4; r++)
+            if (n->op != GRAPH_PARAM && a && a->region[r] && !note_launches(b, a->region[r]))
+                return false;
+        if (n->op != OP_launch)
+            continue;
+        bundle_key_text((Hash128){.lo = (uint64_t)a->i, .hi = (uint64_t)a->seed}, key);
+        k = is_noted(b, key) ? NULL : kernel_coded((Hash128){.lo = (uint64_t)a->i, .hi = (uint64_t)a->seed});
+        if (k && !(ok = note_kernel(b, k, key, &why)))
+            sb_printf(&b->err, "kernel '%s' cannot be compiled for a bundle: %s", a->name->text, sb_str(&why));
+        sb_done(&why);
+        if (!ok)
+            return false;
+    }
+    return true;
 }
 
 static KernelFn *entry(const void *code) { return nothing; }
@@ -121,6 +147,7 @@ static bool build_form(Building *b, Trace *T, const ExportFunction *f, int form)
     ok = reads_back(&text, &why);
     if (!ok)
         sb_printf(&b->err, "the graph of %s cannot be kept: %s", f->name->text, sb_str(&why));
+    ok = ok && note_launches(b, g);
     if (ok && fused)
         graph_rehearse(T, fused);
     if (ok && b->nchips)

@@ -233,6 +233,7 @@ int bundle_run_verb(const Options *o)
         return complain(&err, EXIT_MISTAKE);
     }
     b->T.host_print = bundle_print;
+    b->T.host_launch = bundle_launch;
     pool_init((int)o->number[OPT_threads]);
     if (o->value[OPT_device] && (bad = bundle_use_device(b, &files, o->value[OPT_device], &why))) {
         sb_printf(&err, "%s: B%02d: %s", o->operand[0], bad, sb_str(&why));

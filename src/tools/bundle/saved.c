@@ -95,6 +95,7 @@ static int open_bundle(const char *folder, void **out, StrBuf *err)
     o = tsr_calloc(sizeof *o);
     o->b = b;
     b->T.host_print = bundle_print;
+    b->T.host_launch = bundle_launch;
     if (!files.read(files.st, BUNDLE_MANIFEST, BUNDLE_FILE_MAX, &text))
         o->manifest = strcpy(tsr_calloc(text.n + 1), sb_str(&text));
     sb_done(&text);
