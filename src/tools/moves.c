@@ -15,6 +15,7 @@
 typedef struct Mover { const char *name, *keyword, *to; bool of_memory; } Mover;
 static const Mover movers[] = {
     {"prefetch", "into", "L2_cache", false}, {"prefetch", "to", "shared", true}, {"async_copy", "to", "global", true},
+    {"async_load", "to", "global", false}, {"async_store", "to", "host", false},
     {"prefetch_to_l2", NULL, "L2_cache", true}, {"to_register", NULL, "register", false}, {"to_shared", NULL, "shared", false},
     {"to_global", NULL, "global", false}, {"to_host", NULL, "host", false},
 };

@@ -222,6 +222,44 @@ def ranges(ctx):
         must(told[0] == ["0", "outer"] and ["1", "inner"] in told and ["0", "plain"] in told and ["0", "staged"] in told and told[-1] == ["0", "inner"], told)
 
 
+COPIES = """
+def other_work(x):
+    return (exp(x) * 2.0).sum()
+
+def compute(batch):
+    return (exp(batch) + 1.0).sum()
+
+@tessera.memory.pipeline(stages=3)
+def pipelined(stream):
+    results, batch = [], stream[0]
+    for i in range(5):
+        following = tessera.async_load(stream[i + 1]) if i < 4 else None
+        results.append(tessera.async_store(compute(batch)))
+        batch = following.wait() if i < 4 else None
+    return results
+
+x = ones(1 << 20)
+future = tessera.memory.async_copy(x, to="host")
+other_work(x)
+print(future.wait()[0].item())
+print([r.item() == (exp(full((1 << 21,), 0.25 * i)) + 1.0).sum().item() for i, r in enumerate(pipelined([full((1 << 21,), 0.25 * i) for i in range(5)]))])
+"""
+
+
+def copies(ctx):
+    """A copy begins before what the program does meanwhile and is waited for after it; the load of the next batch goes on while this one is computed."""
+    p, made = run(ctx, COPIES, "prof", "--trace=t.json")
+    spans = [e for e in json.loads(made["t.json"])["traceEvents"] if e["ph"] == "X"]
+    end = lambda e: e["ts"] + e["dur"]
+    named = lambda *names: sorted([e for e in spans if e["name"] in names], key=lambda e: e["ts"])
+    must(p.stdout == "1.0\n[True, True, True, True, True]\n", p.stdout)
+    copy, work, wait = named("async_copy")[0], named("other_work")[0], named("wait")[0]
+    must(copy["ts"] < end(work) <= wait["ts"] and copy["tid"] != work["tid"] == wait["tid"], (copy, work, wait))
+    loads, computed = named("async_load"), named("compute")
+    must(len(loads) == 4 and len(computed) == 5 and len(named("async_store")) == 5, spans)
+    must(all(l["ts"] < end(c) for l, c in zip(loads, computed)) and any(end(l) > c["ts"] for l, c in zip(loads, computed)), (loads, computed))
+
+
 def roofline(ctx):
     """A line for each kernel and product: what limits it by its operations a byte, and its share of the roof."""
     text = "x = random.normal((256, 256))\n@jit\ndef soft(x):\n    return softmax(x * 2.0)\nfor i in range(3):\n    y = soft(x)\nz = x @ x\n"
@@ -273,6 +311,7 @@ def tests(ctx):
     yield Test("profile/reasons", lambda: reasons(ctx), ("PRF-02",))
     yield Test("profile/files", lambda: files(ctx), ("PRF-05", "PRF-07"))
     yield Test("profile/ranges", lambda: ranges(ctx), ("PRF-04",))
+    yield Test("profile/copies", lambda: copies(ctx), ("MEM-07", "OPT-08"))
     yield Test("profile/roofline", lambda: roofline(ctx), ("PRF-08",))
     yield Test("profile/timeline", lambda: timeline(ctx))
     yield Test("profile/table", lambda: table(ctx), ("PRF-11",))

@@ -31,8 +31,11 @@ typedef struct Event {
 
 typedef struct Block { int64_t at; int64_t bytes, live; uint32_t number; bool made; Span span; } Block;
 
+typedef struct Beside { int64_t began, took; double bytes; Sym what; bool waits; } Beside;      /* waits: it is the program that does */
+
 static struct Profile {
     Interp *I;                          /* NULL: nothing is recorded */
+    Vec(Beside) beside;
     Vec(Event) event;
     Vec(Block) block;
     Map number;                         /* Storage -> its number */
@@ -155,6 +158,18 @@ static void timed(void *host, OpId op, const Attr *a, Tensor *const *in, int nin
     vec_push(&P.event, e);
 }
 
+void profile_beside(Sym what, int64_t began, int64_t took, double bytes)
+{
+    if (P.I && P.beside.n < EVENTS_MAX)
+        vec_push(&P.beside, ((Beside){began - P.first, took, bytes, what, false}));
+}
+
+void profile_wait(int64_t began, int64_t took)
+{
+    if (P.I && P.beside.n < EVENTS_MAX)
+        vec_push(&P.beside, ((Beside){began - P.first, took, 0, sym("wait"), true}));
+}
+
 /* ------------------------------------------------------------- memory */
 
 static void noted(const Storage *s, bool made)
@@ -209,6 +224,7 @@ static void forget(Interp *I)
     ranges_forget(I);
     vec_free(&P.event);
     vec_free(&P.block);
+    vec_free(&P.beside);
     map_done(&P.number);
     P.number = (Map){0};
     P.numbers = 0;
@@ -248,11 +264,11 @@ static Value f_begin(Interp *I, Value *a)
     return VNONE;
 }
 
-/* (events, memory, nanoseconds from begin to now, calls of functions); recording ends, unless it is to go on. */
+/* (events, memory, nanoseconds from begin to now, calls of functions, what went on beside); recording ends, unless it is to go on. */
 static Value f_end(Interp *I, Value *a)                 /* go_on */
 {
     int64_t took = now() - P.first;
-    Value events, memory, calls;
+    Value events, memory, calls, beside;
     int nranges;
     const Range *range = ranges_kept(I, &nranges);
 
@@ -271,9 +287,14 @@ static Value f_end(Interp *I, Value *a)                 /* go_on */
         const Range *r = &range[i];
         list_push(as_list(calls), tuple_of(4, vint(r->began - P.first), vint(r->took), value_ref(str_sym(r->name)), vint(r->depth)));
     }
+    beside = list_new(P.beside.n);
+    for (int i = 0; i < P.beside.n; i++) {
+        const Beside *b = &P.beside.at[i];
+        list_push(as_list(beside), tuple_of(5, vint(b->began), vint(b->took), vfloat(b->bytes), value_ref(str_sym(b->what)), vbool(b->waits)));
+    }
     if (!P.I)
         forget(I);
-    return tuple_of(4, events, memory, vint(took), calls);
+    return tuple_of(5, events, memory, vint(took), calls, beside);
 }
 
 static Value f_count(Interp *I, Value *a) { return vint(P.event.n); }
@@ -281,7 +302,7 @@ static Value f_running(Interp *I, Value *a) { return vbool(P.I != NULL); }
 
 const NativeDef tensor_profile_natives[] = {
     {"_profile", "begin", f_begin, "() -> None", "Record ops, kernels and memory from now on."},
-    {"_profile", "end", f_end, "(go_on: bool = False) -> tuple", "What was recorded: events, blocks of memory, nanoseconds, calls. Recording ends, unless it is to go on."},
+    {"_profile", "end", f_end, "(go_on: bool = False) -> tuple", "What was recorded: events, blocks of memory, nanoseconds, calls, what went on beside. Recording ends, unless it is to go on."},
     {"_profile", "count", f_count, "() -> int", "Events so far."},
     {"_profile", "running", f_running, "() -> bool", "Is something recorded?"},
     {0},

@@ -27,6 +27,9 @@ void watch_fold(Interp *I, int level, int64_t calls);
 /* Record what runs (profile.c). */
 void profile_begin(Interp *I);
 void profile_end(Interp *I);
+/* What went on beside the program, and a wait of the program's, for the trace: nanoseconds of CLOCK_MONOTONIC. Nothing without a profile. */
+void profile_beside(Sym what, int64_t began, int64_t took, double bytes);
+void profile_wait(int64_t began, int64_t took);
 
 /* Begin what the options ask for; the end prints the statistics. */
 void watch_begin(Interp *I);
