@@ -7,6 +7,7 @@
  */
 #include "frontend/check/binding.h"
 #include "frontend/check/foreign.h"
+#include "frontend/check/frames.h"
 
 #include "frontend/check/kernels.h"
 #include "frontend/eval/native.h"
@@ -252,22 +253,12 @@ static bool has_fields(const Type *self)
     return self && self->kind == TY_INSTANCE && self->inst;
 }
 
-/* The result by following the body with the arguments' types. */
-static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+/* What the parameters get, by slot, and the expressions that they get it from; is any of it known? */
+static bool given_types(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, const Type **given, Ast **arg)
 {
-    const Type **given;
-    const Type *r;
-    DimNames bound = {0};
-    const Type *key;
-    Ast **arg;
-    Before before;
     bool told = !f->params.n;
     int k = 0;
 
-    if (f->dynamic || f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
-        return T_ANY;
-    given = arena_array(&C->arena, const Type *, f->scope->nslots + 1);
-    arg = arena_array(&C->arena, Ast *, f->scope->nslots + 1);
     for (int i = 0; i < f->params.n && k < s->n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
@@ -285,11 +276,16 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
         told |= is_telling(given[p->slot]);
         k++;
     }
-    fn_check(C, f);
-    if (!told)
-        return T_ANY;
-    key = memo_key(C, f, given);
-    r = key ? remembered(C, key) : NULL;
+    return told;
+}
+
+/* The body's result for these types, walked unless that was done before. */
+static const Type *walked(Check *C, Fn *f, const Type *const *given, Ast **arg, const Type *self, const Bound *b)
+{
+    const Type *key = memo_key(C, f, given), *r = key ? remembered(C, key) : NULL;
+    DimNames bound = {0};
+    Before before;
+
     if (r)
         return r;
     before = before_walk(C);
@@ -306,6 +302,30 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     r = r ? r : T_NONE;
     if (key)
         remember(C, f, key, r, before);
+    return r;
+}
+
+/* The result by following the body with the arguments' types. */
+static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+{
+    size_t room = sizeof(void *) * (size_t)(f->scope->nslots + 1);
+    const Type **given, *r = T_ANY;
+    FrameHold before;
+    Ast **arg;
+    bool told;
+
+    if (f->dynamic || f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
+        return T_ANY;
+    given = spare_take(C, room);
+    arg = spare_take(C, room);
+    told = given_types(C, f, s, self, b, given, arg);
+    fn_check(C, f);
+    before = frame_hold(C);
+    if (told)
+        r = walked(C, f, given, arg, self, b);
+    spare_put(C, given, room);
+    if (frame_hold(C) == before)                            /* no frame that stays has them */
+        spare_put(C, arg, room);
     return r;
 }
 

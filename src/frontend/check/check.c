@@ -3,6 +3,7 @@
  */
 #include "frontend/check/check.h"
 
+#include "frontend/check/frames.h"
 #include "frontend/check/kernels.h"
 #include "frontend/check/spaces.h"
 
@@ -88,6 +89,7 @@ Fn *fn_make(Check *C, Ast *node)
 
     f->node = node;
     f->around = C->frame;
+    frame_capture(C);
     if (node->kind == AST_Lambda) {
         f->params = AST_AS(node, Lambda)->params;
         f->scope = AST_AS(node, Lambda)->scope;
@@ -508,23 +510,18 @@ static void no_result(Check *C, const Fn *f, const Type *declared)
 
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
 {
-    CFrame *frame = arena_new(&C->arena, CFrame), *outer = C->frame;
+    CFrame *frame, *outer = C->frame;
+    FrameHold before = frame_hold(C);
     Sig *sig = fn_sig(C, f);
     struct Loop *loops = C->loop;
     Home *home = C->home;
     const Type *ret;
     int facts = C->facts;
 
-    frame->up = f->around;
+    frame = frame_new(C, f->around, f->scope);
     frame->home = f->around->home;
-    frame->trail = &frame->own;
     frame->branches = C->branches;
     frame->fn = f;
-    frame->scope = f->scope;
-    frame->nvar = f->scope->nslots;
-    frame->var = arena_array(&C->arena, const Type *, frame->nvar + 1);
-    frame->decl = arena_array(&C->arena, const Type *, frame->nvar + 1);
-    frame->from = arena_array(&C->arena, Ast *, frame->nvar + 1);
     frame->caller = bound ? outer : NULL;
     frame->arg = bound ? C->arg : NULL;
     C->arg = NULL;
@@ -557,8 +554,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     C->loop = loops;
     C->frame = outer;
     C->home = home;
-    vec_push(&C->frames, frame);
-    vec_free(&frame->own.put);
+    frame_leave(C, frame, before);
     return ret ? ret : T_ANY;
 }
 

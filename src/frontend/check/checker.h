@@ -19,6 +19,7 @@ typedef struct Inst Inst;
 typedef struct CFrame CFrame;
 typedef struct Cls Cls;
 typedef struct Kernel Kernel;
+typedef struct Spare Spare;
 
 /* Type * of a function and its arguments -> Type * of the result. `quiet`: walks that found something and said nothing. */
 typedef struct { Map said, quiet; } Memo;
@@ -161,7 +162,9 @@ struct Check {
     Home *home, *program;       /* being walked; the one that is checked */
     CFrame *frame;
     Vec(Fn *) fns, signed_fns;  /* the program's; those whose signatures were read and have dims to be freed */
-    Vec(CFrame *) frames;       /* whose dims are to be freed */
+    Vec(CFrame *) frames;       /* that were left and stay (frames.h): their lists are to be freed */
+    Spare *spare[58];           /* memory of others, by the power of two that it is large */
+    long captures;              /* how often something took hold of a frame for later */
     Map fn_of, cls_of;          /* Ast * -> Fn *, Cls * */
     Map stored_attrs;           /* Sym -> ATTR_STORED: assigned through an attribute somewhere in the unit, ATTR_DERIVED: made by a derived class,
                                    ATTR_HIDDEN: assigned by functions that are called out of sight */

@@ -6,6 +6,7 @@
  * stores that name through an attribute.
  */
 #include "frontend/check/foreign.h"
+#include "frontend/check/frames.h"
 #include "frontend/check/kernels.h"
 
 #include "frontend/eval/native.h"
@@ -441,6 +442,7 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     if (value) {
         Site *s = arena_new(&C->arena, Site);
         *s = (Site){value, C->frame};
+        frame_capture(C);
         map_set_ptr(&c->sites, attr, s);
         if (inst)
             map_set_ptr(&inst->sites, attr, s);

@@ -3,6 +3,7 @@
  */
 #include "frontend/check/checker.h"
 
+#include "frontend/check/frames.h"
 #include "frontend/check/kernels.h"
 
 #include <stdio.h>
@@ -438,28 +439,22 @@ static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
 /* A generator expression has a frame of its own; its first iterable is the frame's around. */
 static const Type *generator(Check *C, AstGenExp *g)
 {
-    CFrame *f = arena_new(&C->arena, CFrame), *outer = C->frame;
+    CFrame *f, *outer = C->frame;
+    FrameHold before = frame_hold(C);
     AstCompFor *first = g->clauses.n ? AST_AS(g->clauses.at[0], CompFor) : NULL;
     const Type *each = first ? expr(C, first->iter) : T_ANY;
 
     if (!first || C->kernel)
         return T_ANY;
-    f->up = outer;
+    f = frame_new(C, outer, g->scope);
     f->home = outer->home;
-    f->trail = &f->own;
     f->fn = outer->fn;
-    f->scope = g->scope;
-    f->nvar = g->scope->nslots;
-    f->var = arena_array(&C->arena, const Type *, f->nvar + 1);
-    f->decl = arena_array(&C->arena, const Type *, f->nvar + 1);
-    f->from = arena_array(&C->arena, Ast *, f->nvar + 1);
     C->frame = f;
     comp_clause(C, first, each);
     comp_clauses(C, g->clauses, 1);
     each = comp_element(C, g->clauses, g->elt);
     C->frame = outer;
-    vec_push(&C->frames, f);
-    vec_free(&f->own.put);
+    frame_leave(C, f, before);
     return type_iterable(sym("generator"), each);
 }
 

@@ -6,6 +6,7 @@
 
 #include "frontend/check/checker.h"
 #include "frontend/check/effects.h"
+#include "frontend/check/frames.h"
 
 static void check_functions(Check *C)
 {
@@ -21,9 +22,7 @@ static void check_done(Check *C)
         if (C->home_of.key[i] && C->home_of.val[i])
             home_done((Home *)C->home_of.val[i]);
     home_done(C->program);
-    for (int i = 0; i < C->frames.n; i++)
-        vec_free(&C->frames.at[i]->dims), vec_free(&C->frames.at[i]->facts);
-    vec_free(&C->frames);
+    frames_done(C);
     for (int i = 0; i < C->signed_fns.n; i++)
         vec_free(&C->signed_fns.at[i]->sig.dims);
     vec_free(&C->signed_fns);
