@@ -25,13 +25,11 @@ static bool find_dim(const DimNames *d, Sym name, Dim *out)
 
 static bool module_number(Check *C, Sym name, Dim *out)
 {
-    uintptr_t i = 0;
-    const Local *l;
+    const Local *l = scope_local(C->home->scope, name);
     const Type *t;
 
-    if (!map_find(&C->home->scope->slot_of, (uintptr_t)name, &i) || !i)
+    if (!l)
         return false;
-    l = &C->home->scope->locals.at[i - 1];
     t = l->nbinds == 1 && (int)l->slot < C->home->nglob ? C->home->glob[l->slot] : NULL;
     if (!t || t->kind != TY_INT || t->value == DIM_BAD)
         return false;

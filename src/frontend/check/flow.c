@@ -322,17 +322,14 @@ static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
 {
     Check *C = state;
     CFrame *f = C->frame;
-    uintptr_t i = 0;
+    const Local *l = e == COLLECT_BIND ? scope_local(f->scope, name) : NULL;
 
-    if (e != COLLECT_BIND)
-        return;
-    map_find(&f->scope->slot_of, (uintptr_t)name, &i);
-    if (!i)
+    if (!l)
         return;
     if (f->scope->kind == SCOPE_MODULE)
-        var_put(C->home->frame.trail, &C->home->glob[f->scope->locals.at[i - 1].slot], T_ANY);
-    else if ((int)f->scope->locals.at[i - 1].slot < f->nvar)
-        var_put(f->trail, &f->var[f->scope->locals.at[i - 1].slot], T_ANY);
+        var_put(C->home->frame.trail, &C->home->glob[l->slot], T_ANY);
+    else if ((int)l->slot < f->nvar)
+        var_put(f->trail, &f->var[l->slot], T_ANY);
 }
 
 void flow_try(Check *C, AstTry *t)

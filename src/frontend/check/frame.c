@@ -24,38 +24,27 @@ Scope *scope_make(Res *R, ScopeKind kind, Ast *node, Sym name, Scope *parent)
     return s;
 }
 
-static Local *local_at(const Scope *s, Sym name, int *index)
+/* Their names, once looking at each would take long. */
+static void index_local(Scope *s)
 {
-    uintptr_t i = 0;
-
-    if (!map_find(&s->slot_of, (uintptr_t)name, &i) || !i)
-        return NULL;
-    if (index)
-        *index = (int)i - 1;
-    return &s->locals.at[i - 1];
-}
-
-Local *scope_local(const Scope *s, Sym name)
-{
-    return local_at(s, name, NULL);
+    for (int i = s->index_of.n ? s->locals.n - 1 : 0; s->locals.n > LOCALS_FEW && i < s->locals.n; i++)
+        map_set(&s->index_of, (uintptr_t)s->locals.at[i].name, (uintptr_t)i + 1);
 }
 
 int scope_add_local(Scope *s, Sym name, Span decl, Ast *node)
 {
-    int i;
-    Local *l = local_at(s, name, &i);
+    int i = scope_find(s, name);
 
-    if (!l) {
+    if (i < 0) {
         Local fresh = {.name = name, .decl = decl, .dim_param = -1};
         fresh.slot = s->kind == SCOPE_MODULE ? (uint32_t)s->locals.n : (uint32_t)s->nslots;
         s->nslots += s->kind != SCOPE_MODULE && s->kind != SCOPE_CLASS;
         vec_push(&s->locals, fresh);
-        map_set(&s->slot_of, (uintptr_t)name, (uintptr_t)s->locals.n);
+        index_local(s);
         i = s->locals.n - 1;
-        l = &s->locals.at[i];
     }
-    l->nbinds++;
-    l->node = node;
+    s->locals.at[i].nbinds++;
+    s->locals.at[i].node = node;
     return i;
 }
 
@@ -128,13 +117,13 @@ static bool find_own(Frame *f, Sym name, Found *out)
     int i;
 
     for (Comp *c = f->comp; c; c = c->up)
-        if (local_at(c->scope, name, &i)) {
+        if ((i = scope_find(c->scope, name)) >= 0) {
             *out = found_local(c->scope, i);
             return true;
         }
     if (f->scope->kind == SCOPE_MODULE || f->scope->kind == SCOPE_CLASS || declared(f, name) & (DECL_GLOBAL | DECL_NONLOCAL))
         return false;
-    if (local_at(f->scope, name, &i)) {
+    if ((i = scope_find(f->scope, name)) >= 0) {
         *out = found_local(f->scope, i);
         return true;
     }
@@ -185,7 +174,7 @@ void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node)
         l->is_shared |= f->scope->kind != SCOPE_MODULE;
     } else if (d & DECL_NONLOCAL) {
         for (Frame *up = f->up; up && !l; up = up->up)
-            l = up->scope->kind == SCOPE_FUNCTION ? local_at(up->scope, name, NULL) : NULL;
+            l = up->scope->kind == SCOPE_FUNCTION ? scope_local(up->scope, name) : NULL;
         if (l)
             l->is_shared = 1, l->nbinds++;
     }

@@ -15,13 +15,9 @@ enum { READ_DEPTH = 1000 };
 
 static Local *local_in(const Scope *s, const AstName *n, bool by_slot)
 {
-    uintptr_t i = 0;
-    Local *l;
+    Local *l = scope_local(s, n->id);
 
-    if (!map_find(&s->slot_of, (uintptr_t)n->id, &i) || !i)
-        return NULL;
-    l = &s->locals.at[i - 1];
-    return by_slot && l->slot != n->slot ? NULL : l;    /* else a comprehension's own variable */
+    return l && by_slot && l->slot != n->slot ? NULL : l;       /* else a comprehension's own variable */
 }
 
 static Scope *module_of(Scope *s)

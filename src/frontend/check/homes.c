@@ -115,13 +115,13 @@ void home_need(Check *C, Home *h, Sym name)
 
 const Type *space_type(Check *C, const Space *s, Sym name)
 {
-    uintptr_t i = 0;
     Home *h = home_of(C, s);
+    int i = h ? scope_find(h->scope, name) : -1;
     const Local *l;
 
-    if (!h || !map_find(&h->scope->slot_of, (uintptr_t)name, &i) || !i)
+    if (i < 0)
         return NULL;
     home_need(C, h, name);
-    l = &h->scope->locals.at[i - 1];
+    l = &h->scope->locals.at[i];
     return l->nbinds == 1 && (int)l->slot < h->nglob ? h->glob[l->slot] : NULL;
 }

@@ -196,12 +196,11 @@ static void trace_name(Trace *t, AstName *n)
             trace_given(t, &f->home->frame, from);
     } else if (n->bind == BIND_FREE || n->bind == BIND_DIM) {
         for (CFrame *up = f->up; up; up = up->up) {
-            uintptr_t i = 0;
-            if (!map_find(&up->scope->slot_of, (uintptr_t)n->id, &i) || !i || up->scope->kind == SCOPE_MODULE)
+            const Local *l = up->scope->kind == SCOPE_MODULE ? NULL : scope_local(up->scope, n->id);
+            if (!l)
                 continue;
-            i = up->scope->locals.at[i - 1].slot;
-            if ((int)i < up->nvar)
-                trace_given(t, up, up->from[i]);
+            if ((int)l->slot < up->nvar)
+                trace_given(t, up, up->from[l->slot]);
             return;
         }
     }

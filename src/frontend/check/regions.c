@@ -424,15 +424,15 @@ static void check_fn(Effects *E, EffFn *f)
     for (int i = 0; i < f->params.n; i++) {
         const AstParam *p = AST_AS(f->params.at[i], Param);
         Privilege priv = p->ast.kind == AST_Param && p->kind <= PARAM_KWARGS ? privilege_of(p->annotation) : (Privilege){0};
-        uintptr_t k = 0;
+        const Local *l = p->ast.kind == AST_Param && p->name ? scope_local(f->scope, p->name) : NULL;
         if (p->ast.kind != AST_Param || p->kind > PARAM_KWARGS)
             continue;
         check_annotation(E, p);
-        if (priv.kind == PRIV_NONE || b.n == REGIONS || !map_find(&f->scope->slot_of, (uintptr_t)p->name, &k) || !k)
+        if (priv.kind == PRIV_NONE || b.n == REGIONS || !l)
             continue;
-        if (priv.kind == PRIV_READ && rebound(f, &f->scope->locals.at[k - 1], E))
+        if (priv.kind == PRIV_READ && rebound(f, l, E))
             continue;
-        b.region[b.n++] = (Region){&f->scope->locals.at[k - 1], priv, p, false};
+        b.region[b.n++] = (Region){l, priv, p, false};
     }
     if (f->node->kind == AST_Lambda)
         walk(AST_AS(f->node, Lambda)->body, &b);

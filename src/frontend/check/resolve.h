@@ -27,7 +27,7 @@ typedef struct Frame {
     Scope *scope;
     struct Frame *up;
     Comp *comp;                 /* innermost */
-    Map decl;                   /* Sym -> DECL_... */
+    Map decl;                   /* Sym -> DECL_...; of names that are only used or bound once something is declared */
     Vec(DimDecl) dims;          /* functions: dims of the signature; classes: type parameters */
     int loops;                  /* break and continue are allowed inside */
 } Frame;
@@ -66,8 +66,6 @@ Found frame_find_global(Res *R, Sym name);
 void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node);
 void frame_done(Frame *f);
 const DimDecl *frame_dim(const Frame *f, Sym name);
-/* A local of s by name, NULL when it has none. */
-Local *scope_local(const Scope *s, Sym name);
 bool name_is_type_var(Res *R, Sym name);        /* of the signature being read, or of one around */
 void name_set(Res *R, AstName *n, Found f);
 /* E0201 with the nearest name that is visible here. */

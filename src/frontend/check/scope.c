@@ -91,7 +91,37 @@ static void declare(Res *R, Frame *f, CollectEvent e, Sym name, Ast *node)
         map_set(&f->decl, (uintptr_t)name, d | DECL_NONLOCAL);
 }
 
-typedef struct { Res *R; Frame *f; } Binding;
+/* `body` is what is collected; declares: it has a global or nonlocal statement, so that what was met before counts. */
+typedef struct { Res *R; Frame *f; AstSeq body; bool declares; } Binding;
+
+static void meet(Frame *f, CollectEvent e, Sym name)
+{
+    uintptr_t d = 0, now = e == COLLECT_BIND ? DECL_BOUND : DECL_USED;
+
+    map_find(&f->decl, (uintptr_t)name, &d);
+    if (!(d & now))
+        map_set(&f->decl, (uintptr_t)name, d | now);
+}
+
+typedef struct { Frame *f; const Ast *until; bool past; } Earlier;
+
+static void meet_earlier(void *state, CollectEvent e, Sym name, Ast *node)
+{
+    Earlier *x = state;
+
+    x->past |= node == x->until;
+    if (!x->past && (e == COLLECT_BIND || e == COLLECT_USE))
+        meet(x->f, e, name);
+}
+
+/* The first declaration: few bodies have one, so nothing was kept until now. */
+static void begin_declaring(Binding *b, const Ast *declaration)
+{
+    Earlier x = {b->f, declaration, false};
+
+    collect_block(b->body, meet_earlier, &x);
+    b->declares = true;
+}
 
 static void bind_star(Res *R, Frame *f, AstImportFrom *imp)
 {
@@ -111,22 +141,19 @@ static void bind_star(Res *R, Frame *f, AstImportFrom *imp)
 static void on_event(void *state, CollectEvent e, Sym name, Ast *node)
 {
     Binding *b = state;
-    uintptr_t d = 0;
 
-    if (name)
-        map_find(&b->f->decl, (uintptr_t)name, &d);
+    if (b->declares && (e == COLLECT_BIND || e == COLLECT_USE))
+        meet(b->f, e, name);
     switch (e) {
     case COLLECT_BIND:
-        if (!(d & DECL_BOUND))
-            map_set(&b->f->decl, (uintptr_t)name, d | DECL_BOUND);
         frame_bind(b->R, b->f, name, node->span, node);
         break;
     case COLLECT_USE:
-        if (!(d & DECL_USED))
-            map_set(&b->f->decl, (uintptr_t)name, d | DECL_USED);
         break;
     case COLLECT_GLOBAL:
     case COLLECT_NONLOCAL:
+        if (!b->declares)
+            begin_declaring(b, node);
         declare(b->R, b->f, e, name, node);
         break;
     case COLLECT_STAR:
@@ -242,7 +269,7 @@ static void function_def(Res *R, AstFunctionDef *fn)
 {
     Frame f = {0}, *outer_sig = R->sig;
     Scope *s = scope_make(R, SCOPE_FUNCTION, (Ast *)fn, fn->name, R->frame->scope);
-    Binding b = {R, &f};
+    Binding b = {R, &f, fn->body, false};
 
     each(R, fn->decorators);
     defaults(R, fn->params);
@@ -267,7 +294,7 @@ static void function_def(Res *R, AstFunctionDef *fn)
 static void lambda(Res *R, AstLambda *fn)
 {
     Frame f = {0};
-    Binding b = {R, &f};
+    Binding b = {R, &f, {0}, false};
 
     defaults(R, fn->params);
     fn->scope = scope_make(R, SCOPE_LAMBDA, (Ast *)fn, sym("<lambda>"), R->frame->scope);
@@ -325,7 +352,7 @@ static void check_descriptor(Res *R, const AstClassDef *c)
 static void class_def(Res *R, AstClassDef *c)
 {
     Frame f = {0}, *outer_sig = R->sig;
-    Binding b = {R, &f};
+    Binding b = {R, &f, c->body, false};
 
     each(R, c->decorators);
     annot_gather_typarams(&f, c->typarams);
@@ -652,7 +679,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
 {
     Res R = {.u = u, .sink = sink, .opt = opt, .globals = globals};
     Frame f = {0};
-    Binding b = {&R, &f};
+    Binding b = {&R, &f, u->module->body, false};
 
     if (strncmp(u->src->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
         spaces_look_again();
@@ -686,7 +713,7 @@ void scope_free_module(Scope *s)
         Scope *next = s->owned;
         vec_free(&s->locals);
         vec_free(&s->frees);
-        map_done(&s->slot_of);
+        map_done(&s->index_of);
         tsr_free(s);
         s = next;
     }

@@ -72,9 +72,32 @@ typedef struct Scope {
     int nslots, nparams;
     bool is_generator, is_async;    /* has yield; async def */
     bool uses_class_cell;       /* mentions super() without arguments or __class__ */
-    Map slot_of;                /* Sym -> index in locals + 1, by source name (hidden comprehension slots have none) */
+    Map index_of;               /* Sym -> index in locals + 1, once there are more than LOCALS_FEW: ask scope_find */
     struct Scope *owned;        /* next of the scopes that the module scope owns */
 } Scope;
+
+enum { LOCALS_FEW = 8 };        /* so many are found by looking at one after the other */
+
+/* The index in locals of a name, as the source has it (hidden slots of comprehensions have none); -1: it is none of this scope. */
+static inline int scope_find(const Scope *s, Sym name)
+{
+    uintptr_t i = 0;
+
+    if (s->index_of.n)
+        return map_look(&s->index_of, (uintptr_t)name, &i) ? (int)i - 1 : -1;
+    for (int k = 0; k < s->locals.n; k++)
+        if (s->locals.at[k].name == name)
+            return k;
+    return -1;
+}
+
+/* The same as a place in it; NULL: it is none. */
+static inline Local *scope_local(const Scope *s, Sym name)
+{
+    int i = scope_find(s, name);
+
+    return i < 0 ? NULL : &s->locals.at[i];
+}
 
 typedef struct ScopeOptions {
     bool repl;                  /* unknown globals are not errors, earlier inputs' globals persist */

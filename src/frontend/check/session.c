@@ -176,19 +176,14 @@ static Map constant_names(const Chunks *c, const Scope *globals)
             map_set(&m, (uintptr_t)globals->locals.at[i].name, 1);
     for (int i = 0; i < c->all.n; i++)
         for (int k = 0; c->all.at[i].imports && k < c->all.at[i].nword; k++) {
-            uintptr_t at = 0;
-            if (map_find(&globals->slot_of, (uintptr_t)c->all.at[i].word[k], &at) && at && globals->locals.at[at - 1].nbinds == 1)
+            const Local *l = scope_local(globals, c->all.at[i].word[k]);
+            if (l && l->nbinds == 1)
                 map_set(&m, (uintptr_t)c->all.at[i].word[k], 1);
         }
     return m;
 }
 
-static bool is_global(const Scope *s, Sym name)
-{
-    uintptr_t at = 0;
-
-    return s && map_find(&s->slot_of, (uintptr_t)name, &at) && at;
-}
+static bool is_global(const Scope *s, Sym name) { return s && scope_find(s, name) >= 0; }
 
 static void tie_chunks(const Chunks *c, const Scope *globals, const Map *constant, int *up)
 {

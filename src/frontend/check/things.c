@@ -111,7 +111,6 @@ static void look_space(Look *L, const Space *s, Sym name)
 {
     const Space *sub = space_member(s, name);
     const NativeDef *d;
-    uintptr_t i = 0;
     int row;
 
     if (sub) {
@@ -136,8 +135,8 @@ static void look_space(Look *L, const Space *s, Sym name)
     if (!s->scope)
         return;
     things_need(L->E, s->scope, name);
-    if (map_find(&s->scope->slot_of, (uintptr_t)name, &i) && i)
-        look_given(L, things_given(L->E, &s->scope->locals.at[i - 1]));
+    if (scope_local(s->scope, name))
+        look_given(L, things_given(L->E, scope_local(s->scope, name)));
 }
 
 /* What an import statement binds to `name`. */

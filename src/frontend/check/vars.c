@@ -122,11 +122,10 @@ static void report_unbound(Check *C, DiagCode code, const AstName *n, const char
 /* A plain variable that no statement on any way here has given a value. */
 static bool is_unbound(Check *C, AstName *n)
 {
-    uintptr_t i = 0;
+    const Local *l = scope_local(C->frame->scope, n->id);
 
-    return C->frame->fn->node->kind == AST_FunctionDef && !C->calls && !C->quiet && !C->names_wrong &&
-           map_find(&C->frame->scope->slot_of, (uintptr_t)n->id, &i) && i && !C->frame->scope->locals.at[i - 1].is_dim &&
-           !C->frame->scope->locals.at[i - 1].is_param && C->frame->scope->locals.at[i - 1].slot == n->slot;
+    return C->frame->fn->node->kind == AST_FunctionDef && !C->calls && !C->quiet && !C->names_wrong && l && !l->is_dim && !l->is_param &&
+           l->slot == n->slot;
 }
 
 const Type *name_type(Check *C, AstName *n)
@@ -144,12 +143,8 @@ const Type *name_type(Check *C, AstName *n)
             report_unbound(C, E0218, n, "assigned here, which makes it a variable of this function");
             return T_ANY;
         }
-        if (!t) {
-            uintptr_t i = 0;
-            map_find(&f->scope->slot_of, (uintptr_t)n->id, &i);
-            if (i && f->scope->locals.at[i - 1].is_dim)
-                t = dim_value(C, n);
-        }
+        if (!t && scope_local(f->scope, n->id) && scope_local(f->scope, n->id)->is_dim)
+            t = dim_value(C, n);
         break;
     case BIND_FREE:
         t = captured(f, n->slot);

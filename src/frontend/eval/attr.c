@@ -520,11 +520,11 @@ static bool class_store(Interp *I, ClassObj *c, Sym name, Value x)
 
 static bool module_store(Interp *I, ModuleObj *m, Sym name, Value x)
 {
-    uintptr_t i = 0;
+    int i = m->scope ? scope_find(m->scope, name) : -1;
 
-    if (m->scope && map_find(&m->scope->slot_of, (uintptr_t)name, &i) && i && (int)i <= m->nslots) {
-        Value old = m->slot[i - 1];
-        m->slot[i - 1] = x;
+    if (i >= 0 && i < m->nslots) {
+        Value old = m->slot[i];
+        m->slot[i] = x;
         value_unref(old);
         return true;
     }

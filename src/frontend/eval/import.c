@@ -46,11 +46,9 @@ static Value builtin_module(Interp *I, const char *dotted);
 
 static Value *global_slot(ModuleObj *m, Sym name)
 {
-    uintptr_t i = 0;
+    int i = m->scope ? scope_find(m->scope, name) : -1;
 
-    if (!m->scope || !map_find(&m->scope->slot_of, (uintptr_t)name, &i) || !i || (int)i > m->nslots)
-        return NULL;
-    return &m->slot[i - 1];
+    return i < 0 || i >= m->nslots ? NULL : &m->slot[i];
 }
 
 static bool is_builtin(const ModuleObj *m) { return !m->path || m->path[0] == '<'; }

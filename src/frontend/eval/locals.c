@@ -12,15 +12,10 @@ static void put(DictObj *d, Sym name, Value v)
         dict_set_sym(d, name, v);
 }
 
-/* Hidden slots of comprehensions have no entry in slot_of and stay hidden. */
 static void put_locals(DictObj *d, const Scope *s, const Value *slot)
 {
-    for (int i = 0; i < s->locals.n; i++) {
-        const Local *l = &s->locals.at[i];
-        uintptr_t at;
-        if (map_find(&s->slot_of, (uintptr_t)l->name, &at) && (int)at == i + 1)
-            put(d, l->name, slot_value(l, slot[l->slot]));
-    }
+    for (int i = 0; i < s->locals.n; i++)
+        put(d, s->locals.at[i].name, slot_value(&s->locals.at[i], slot[s->locals.at[i].slot]));
 }
 
 static Value f_locals(Interp *I, Value *a)

@@ -47,9 +47,9 @@ bool kernel_decorator(const Ast *d)
 static bool own_kernel(const AstFunctionDef *def)
 {
     for (const Scope *s = def->scope; s; s = s->parent) {
-        uintptr_t i = 0;
-        if (s->kind != SCOPE_CLASS && map_find(&s->slot_of, (uintptr_t)sym("kernel"), &i) && i) {
-            const Ast *n = s->locals.at[i - 1].node;
+        const Local *own = s->kind != SCOPE_CLASS ? scope_local(s, sym("kernel")) : NULL;
+        if (own) {
+            const Ast *n = own->node;
             return !n || (n->kind != AST_ImportFrom && n->kind != AST_Alias && n->kind != AST_Import);
         }
     }

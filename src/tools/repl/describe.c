@@ -11,12 +11,10 @@
 static Value global_value(Session *s, Sym name)
 {
     ModuleObj *m = interp_main(s->I);
-    uintptr_t slot;
-    int row;
+    int slot = scope_find(s->globals, name), row;
 
-    if (m && map_find(&s->globals->slot_of, (uintptr_t)name, &slot) && (int)slot - 1 < m->nslots &&
-        !is_err(m->slot[slot - 1]))
-        return value_ref(m->slot[slot - 1]);
+    if (m && slot >= 0 && slot < m->nslots && !is_err(m->slot[slot]))
+        return value_ref(m->slot[slot]);
     row = prelude_find(name);
     return row < 0 ? VERR : value_ref(prelude_value(s->I, row));
 }

@@ -82,16 +82,16 @@ static void keep_value(Session *s, Value v)
 {
     static const char text[] = "_ = None\n";
     Sym name = sym("_");
-    uintptr_t slot = 0;
+    int slot = scope_find(s->globals, name);
     Value none;
 
-    if (!map_find(&s->globals->slot_of, (uintptr_t)name, &slot) && session_eval(s, "<session>", text, sizeof text - 1, &none)) {
+    if (slot < 0 && session_eval(s, "<session>", text, sizeof text - 1, &none)) {
         value_unref(none);
         (void)vec_pop(&s->worked);
-        map_find(&s->globals->slot_of, (uintptr_t)name, &slot);
+        slot = scope_find(s->globals, name);
     }
-    if (slot && (int)slot <= interp_main(s->I)->nslots) {
-        Value *at = &interp_main(s->I)->slot[slot - 1], old = *at;
+    if (slot >= 0 && slot < interp_main(s->I)->nslots) {
+        Value *at = &interp_main(s->I)->slot[slot], old = *at;
         *at = value_ref(v);
         if (!is_err(old))
             value_unref(old);
