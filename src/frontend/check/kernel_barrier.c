@@ -41,7 +41,7 @@ static bool any_child(Ast *n, void *state)
 
 static const KernelOp *called(const AstCall *c)
 {
-    const Type *f = c->func->type;
+    const Type *f = type_found(c->func);
 
     if (type_is_any(f))
         return NULL;
@@ -123,7 +123,7 @@ static bool find_sync(Ast *n, void *state)
 /* The barrier that a call is, or that the program's function which it calls has in its body; NULL: none. */
 static const KernelOp *barrier_of(const AstCall *c)
 {
-    const Type *f = c->func->type;
+    const Type *f = type_found(c->func);
     const KernelOp *op = called(c);
     Sync s = {NULL, 0};
 

@@ -166,7 +166,7 @@ void kernel_statement(Check *C, Ast *s)
 
 void kernel_condition(Check *C, Ast *test)
 {
-    const Type *t = test->type;
+    const Type *t = type_found(test);
 
     if (!type_is_any(t) && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0) {
         Diag *d = REPORT(C, E0617, test->span, shape_of(t->tensor));

@@ -54,10 +54,9 @@ static Dim bound(Check *C, Ast *e, Dim missing, Dim size)
 static Dim written_extent(const AstSlice *s)
 {
     const AstBinOp *b = AST_AS(s->hi, BinOp);
+    const Type *more = s->lo && AST_IS(s->hi, BinOp) && b->op == AOP_ADD ? type_found(b->right) : NULL;
 
-    if (!s->lo || !AST_IS(s->hi, BinOp) || b->op != AOP_ADD || !b->right->type || b->right->type->kind != TY_INT)
-        return DIM_BAD;
-    return ast_equal(b->left, s->lo) ? b->right->type->value : DIM_BAD;
+    return more && more->kind == TY_INT && ast_equal(b->left, s->lo) ? more->value : DIM_BAD;
 }
 
 /* *steps: it is every other element, or in reverse, which is a value and no memory. */
@@ -193,19 +192,19 @@ const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node)
 static bool is_row(const Ast *e)
 {
     const AstSubscript *s = AST_AS(e, Subscript);
-    const Type *base;
+    const Type *t = AST_IS(e, Subscript) ? type_found(e) : NULL, *base;
     Ast *index;
     AstSeq list;
 
-    if (!AST_IS(e, Subscript) || type_is_any(e->type) || e->type->kind != TY_TENSOR || !e->type->ref)
+    if (type_is_any(t) || t->kind != TY_TENSOR || !t->ref)
         return false;
-    base = s->value->type;
+    base = type_found(s->value);
     index = s->index;
     list = indices_of(&index);
     for (int i = 0; i < list.n; i++)
         if (AST_IS(list.at[i], Slice) || is_none(list.at[i]) || is_ellipsis(list.at[i]))
             return false;
-    return e->type->tensor->rank != RANK_UNKNOWN && e->type->tensor->rank > 0 && !type_is_any(base) && base->kind == TY_TENSOR;
+    return t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0 && !type_is_any(base) && base->kind == TY_TENSOR;
 }
 
 static void report_row(Check *C, const Ast *e)
@@ -218,8 +217,8 @@ static void report_row(Check *C, const Ast *e)
 
     ast_print(s->value, &b);
     snprintf(given, sizeof given, "%d", indices_of(&index).n);
-    snprintf(need, sizeof need, "%d", s->value->type->tensor->rank);
-    d = REPORT(C, E0610, e->span, sb_str(&b), need, shape_of(s->value->type->tensor), given);
+    snprintf(need, sizeof need, "%d", type_found(s->value)->tensor->rank);
+    d = REPORT(C, E0610, e->span, sb_str(&b), need, shape_of(type_found(s->value)->tensor), given);
     diag_help(d, "index every dimension, or tile.load the row as a block value");
     sb_done(&b);
 }
@@ -286,7 +285,7 @@ void kernel_store(Check *C, AstSubscript *s, const Type *base, const Type *value
     if (!kernel_may_store(C, s->value, base, node))
         return;
     place = kernel_subscript(C, base, s->index, node);
-    node->type = place;
+    type_note(node, place);
     if (place->kind != TY_TENSOR || place->tensor->rank == RANK_UNKNOWN || type_is_any(value))
         return;
     if (value->kind == TY_TENSOR && value->tensor->rank != RANK_UNKNOWN && value->tensor->rank > place->tensor->rank) {

@@ -246,9 +246,11 @@ static bool display_mentions(const Ast *e, Dim size)
 {
     AstSeq elts = AST_IS(e, List) ? AST_AS(e, List)->elts : AST_IS(e, Tuple) ? AST_AS(e, Tuple)->elts : (AstSeq){0};
 
-    for (int i = 0; i < elts.n; i++)
-        if (!type_is_any(elts.at[i]->type) && elts.at[i]->type->kind == TY_TENSOR && mentions(elts.at[i]->type, size, 0))
+    for (int i = 0; i < elts.n; i++) {
+        const Type *t = type_found(elts.at[i]);
+        if (!type_is_any(t) && t->kind == TY_TENSOR && mentions(t, size, 0))
             return true;
+    }
     return false;
 }
 
@@ -258,7 +260,7 @@ static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
     bool any = false;
 
     for (int i = 0; i < n; i++)
-        if (part[i] && (mentions(part[i]->type, t->size, 0) || display_mentions(part[i], t->size))) {
+        if (part[i] && (mentions(type_found(part[i]), t->size, 0) || display_mentions(part[i], t->size))) {
             any = true;
             trace(t, part[i]);
         }
@@ -268,10 +270,11 @@ static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
 
 static void trace_call(Trace *t, AstCall *c)
 {
+    const Type *f = type_found(c->func);
     Ast *part[ITEMS_MAX];
     int n = 0;
 
-    part[n++] = AST_IS(c->func, Attribute) && !(c->func->type && !type_is_any(c->func->type) && c->func->type->kind == TY_INSTANCE)
+    part[n++] = AST_IS(c->func, Attribute) && !(!type_is_any(f) && f->kind == TY_INSTANCE)
                     ? AST_AS(c->func, Attribute)->value : c->func;
     for (int i = 0; i < c->args.n && n < ITEMS_MAX; i++)
         if (AST_IS(c->args.at[i], Arg))

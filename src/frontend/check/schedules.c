@@ -189,15 +189,14 @@ static void set_keyword(Dim *size, const char *name, const Type *t)
 static const AstCall *written_schedule(Check *C, Ast *e)
 {
     const AstName *n = AST_AS(e, Name);
+    const Type *made;
 
     if (AST_IS(e, Name) && n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob && C->home->from[n->slot]) {
         const Local *l = scope_local(C->home->scope, n->id);
         e = l && l->nbinds == 1 ? C->home->from[n->slot] : NULL;
     }
-    if (!AST_IS(e, Call) || type_is_any(AST_AS(e, Call)->func->type) || AST_AS(e, Call)->func->type->kind != TY_CLASS ||
-        !is_schedule_class(AST_AS(e, Call)->func->type->ref))
-        return NULL;
-    return AST_AS(e, Call);
+    made = AST_IS(e, Call) ? type_found(AST_AS(e, Call)->func) : NULL;
+    return !type_is_any(made) && made->kind == TY_CLASS && is_schedule_class(made->ref) ? AST_AS(e, Call) : NULL;
 }
 
 void schedule_of(Check *C, const AstFunctionDef *def, Dim *size)
@@ -212,8 +211,8 @@ void schedule_of(Check *C, const AstFunctionDef *def, Dim *size)
         s = written_schedule(C, AST_AS(d->args.at[0], Arg)->value);
         for (int k = 0; s && k < s->args.n; k++) {
             const AstArg *a = AST_AS(s->args.at[k], Arg);
-            if (a->ast.kind == AST_Arg && a->name && !a->stars && a->value->type)
-                set_keyword(size, a->name->text, a->value->type);
+            if (a->ast.kind == AST_Arg && a->name && !a->stars && type_found(a->value))
+                set_keyword(size, a->name->text, type_found(a->value));
         }
     }
 }

@@ -252,7 +252,7 @@ int truth(Check *C, Ast *test)
 
 void truth_judged(Check *C, Ast *test)
 {
-    const Type *t = test->type;
+    const Type *t = type_found(test);
     Dim n = t && t->kind == TY_TENSOR ? ttype_count(t->tensor) : DIM_BAD;
     StrBuf count = {0};
     Diag *d;

@@ -13,13 +13,16 @@
  * Open addressing at a load of at most one half; a slot has the hash too, so that other types are not looked at.
  * What was asked for last is asked for again: `recent` is small enough to stay near the processor.
  */
-typedef struct { const Type *type; uint32_t hash; } Slot;
+typedef struct { uint32_t at, hash; } Slot;             /* at: place in `types`, from 1 */
+typedef struct { const Type *type; uint32_t hash; } Recent;
 enum { FIRST_SLOTS = 1 << 12, RECENT = 1 << 10 };
 static Arena pool;
-static Slot *slots, recent[RECENT];
-static uint32_t nslots, ntypes;
+static Slot *slots;
+static Recent recent[RECENT];
+static uint32_t nslots;
+static Vec(const Type *) types;         /* of this check, in the order of their making */
 const Type *type_plain[TY_LAZY + 1];
-static uint32_t check = 1;              /* number of the check whose types these are */
+static uint32_t before = 1;             /* the number of the first of them: those of earlier checks have the lower ones */
 
 /* How many sizes of a tensor are known. */
 static int sizes_of(const Type *t)
@@ -82,7 +85,7 @@ static Slot *free_slot(uint32_t hash)
 {
     uint32_t i = hash & (nslots - 1);
 
-    while (slots[i].type)
+    while (slots[i].at)
         i = (i + 1) & (nslots - 1);
     return &slots[i];
 }
@@ -95,7 +98,7 @@ static void grow(void)
     nslots = n ? n * 2 : FIRST_SLOTS;
     slots = tsr_calloc(nslots * sizeof *slots);
     for (uint32_t i = 0; i < n; i++)
-        if (old[i].type)
+        if (old[i].at)
             *free_slot(old[i].hash) = old[i];
     tsr_free(old);
 }
@@ -127,11 +130,11 @@ static const Type *look_up(const Type *t, uint32_t h)
     uint32_t i;
     Type *made;
 
-    if (ntypes * 2 >= nslots)
+    if ((uint32_t)types.n * 2 >= nslots)
         grow();
-    for (i = h & (nslots - 1); slots[i].type; i = (i + 1) & (nslots - 1))
-        if (slots[i].hash == h && same(slots[i].type, t))
-            return slots[i].type;
+    for (i = h & (nslots - 1); slots[i].at; i = (i + 1) & (nslots - 1))
+        if (slots[i].hash == h && same(types.at[slots[i].at - 1], t))
+            return types.at[slots[i].at - 1];
     if (nodes_of(t) > TYPE_NODES)
         return too_large(t);
     made = arena_alloc(&pool, sizeof *t + (t->tensor ? sizeof *t->tensor : 0));     /* beside each other: one look into memory */
@@ -141,42 +144,42 @@ static const Type *look_up(const Type *t, uint32_t h)
         made->item = arena_copy(&pool, t->item, sizeof *t->item * (size_t)item_count(t));
     if (t->tensor)
         made->tensor = memcpy(made + 1, t->tensor, sizeof *t->tensor);
-    slots[i] = (Slot){made, h};
-    ntypes++;
+    made->number = before + (uint32_t)types.n;
+    vec_push(&types, made);
+    slots[i] = (Slot){(uint32_t)types.n, h};
     return made;
 }
 
 static const Type *intern(const Type *t)
 {
     uint32_t h = hash_type(t);
-    Slot *s = &recent[h >> 16 & (RECENT - 1)];
+    Recent *s = &recent[h >> 16 & (RECENT - 1)];
 
     if (!s->type || s->hash != h || !same(s->type, t))
-        *s = (Slot){look_up(t, h), h};
+        *s = (Recent){look_up(t, h), h};
     return s->type;
 }
 
 void types_done(void)
 {
+    before += (uint32_t)types.n;
     arena_done(&pool);
+    vec_free(&types);
     tsr_free(slots);
     slots = NULL;
-    nslots = ntypes = 0;
+    nslots = 0;
     memset(recent, 0, sizeof recent);
     memset(type_plain, 0, sizeof type_plain);
-    check++;
 }
 
 const Type *type_found(const Ast *e)
 {
-    return e->check == check ? e->type : NULL;
+    uint32_t i = e->found - before;
+
+    return i < (uint32_t)types.n ? types.at[i] : NULL;
 }
 
-void type_note(Ast *e, const Type *t)
-{
-    e->type = t;
-    e->check = check;
-}
+void type_note(Ast *e, const Type *t) { e->found = t->number; }
 
 /* ------------------------------------------------------------- making */
 

@@ -2,7 +2,8 @@
  * type.h - what the checker knows about a value.
  *
  * Types are interned: equal types are equal pointers, until types_done at the
- * end of the check; trees outlive it, so type_found asks who wrote.  TY_ANY
+ * end of the check; trees outlive it, so they have a type's number, which no
+ * later check uses again, and type_found says whether it is of this one.  TY_ANY
  * is "could be anything" and is accepted everywhere; a part that is not known
  * (a size, a dtype, an element) is unknown in itself, so knowledge is never
  * all or nothing.
@@ -48,6 +49,7 @@ struct Type {
     const void *inst;           /* INSTANCE: Inst, when the call that made it is known */
     const TType *tensor;        /* TENSOR: dtype DT_NONE, rank RANK_UNKNOWN when unknown; policy NULL when there is none, too */
     uint32_t nodes;             /* of the tree it stands for: shared parts count each time; at most TYPE_NODES */
+    uint32_t number;            /* among all types of all checks */
 };
 
 /* Simple types: type_of_kind(TY_FLOAT). */

@@ -28,7 +28,6 @@ typedef enum AstKind {
 } AstKind;
 
 struct Scope;
-struct Type;
 
 /* No tree is higher, so phases may recurse: deeper programs are refused by the parser. */
 enum { AST_HEIGHT_MAX = 512 };
@@ -38,8 +37,7 @@ typedef struct Ast {
     uint8_t parens;             /* the expression stood in ( ) of its own */
     uint16_t height;            /* of the tree below, PART nodes not counted; <= AST_HEIGHT_MAX */
     Span span;                  /* of a compound statement: its header, from keyword to colon */
-    uint32_t check;             /* the check that found `type`; types die with their check (check/type.h) */
-    const struct Type *type;
+    uint32_t found;             /* the number of the type that the last check found; 0: none.  check/type.h knows which it is */
 } Ast;
 
 typedef struct { Ast **at; int n; } AstSeq;      /* one list of children */
