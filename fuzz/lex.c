@@ -83,11 +83,14 @@ void fuzz_lex(const uint8_t *data, size_t n)
     Unit u = {.src = source_add("fuzz.tsr", (const char *)data, n)};
     DiagSink sink = {0};
     TokenList list = {0};
+    Layout y;
 
     lex_source(&u, &sink, &list, false);
     check_tokens(&u, &list, !sink.errors);
     check_lines(&list);
-    layout_lines(&u, &sink, &list);
+    layout_begin(&y, &u, &sink, &list);
+    layout_lines(&y, true);
+    layout_done(&y);
     tokens_done(&list);
     diag_sink_done(&sink);
     vec_free(&u.comments);

@@ -7,11 +7,12 @@
  * that a mixture that only looks aligned is found.  Inside brackets a line end
  * is white space.
  *
- * All mistakes are kept in a list until the end, because text may be read again
- * when a bracket was never closed, and that drops some.
+ * The mistakes of a portion are kept in a list until its end, because text may be
+ * read again when a bracket was never closed, and that drops some.
  */
 #include "frontend/syntax/lexer.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* ---- lines ---- */
@@ -98,6 +99,22 @@ static void indentation(Lexer *x, int col, int alt)
     }
 }
 
+/*
+ * Is it time for the parser? Not in front of what may belong to the statement before it (else, elif, except, finally), nor
+ * behind a line that asks for the next one.
+ */
+static bool may_pause(const Lexer *x)
+{
+    const Token *tok = x->out->tok.at;
+    int n = x->out->tok.n, i;
+
+    if (n < x->portion || *x->cur == 'e' || *x->cur == 'f')
+        return false;
+    for (i = vec_last(&x->out->line).first; tok[i].kind == TOK_INDENT || tok[i].kind == TOK_DEDENT; i++)
+        ;
+    return tok[i].kind != TOK_AT && !(n - 2 > i && tok[n - 2].kind == TOK_COLON);
+}
+
 /* At the start of a logical line: blank and comment lines are passed over, others open or close blocks. */
 static void line_start(Lexer *x)
 {
@@ -125,6 +142,11 @@ static void line_start(Lexer *x)
         return;
     if (*x->cur == '\n' || *x->cur == '\r') {
         x->cur += x->cur[0] == '\r' && x->cur[1] == '\n' ? 2 : 1;
+        return;
+    }
+    if (col == 0 && may_pause(x)) {
+        x->cur = x->line;
+        x->full = true;
         return;
     }
     x->bol = false;
@@ -285,7 +307,7 @@ static void scan(Lexer *x)
 */
 }
 
-/* ---- a whole file ---- */
+/* ---- a portion ---- */
 
 static void flush_errors(Lexer *x, DiagSink *sink)
 {
@@ -299,6 +321,7 @@ static void flush_errors(Lexer *x, DiagSink *sink)
         if (e->other.hi)
             diag_label(d, e->other, "opened here");
     }
+    x->errors.all.n = 0;
 }
 
 /* Characters that reorder text on the screen can make a program read as what it is not. */
@@ -324,12 +347,13 @@ static void finish(Lexer *x)
     lex_emit(x, 0);
 }
 
-static void run(Lexer *x)
+/* false: there is no more. */
+static bool run(Lexer *x)
 {
-    for (;;) {
+    while (!x->full) {
         if (x->bol && !x->br.n) {
             if (x->cur >= x->end)
-                break;
+                return false;
             line_start(x);
         } else if (x->fs.n && vec_last(&x->fs).text) {
             lex_fstring_text(x);
@@ -341,48 +365,81 @@ static void run(Lexer *x)
             x->out->open = true;
             lex_never_closed(x, k);
         } else if (x->end_seen && x->cur >= x->end) {
-            break;
+            return false;
         }
         x->end_seen = false;
+    }
+    return true;
+}
+
+void lex_begin(Lexer *x, Unit *u, TokenList *out, bool partial, int portion)
+{
+    const Source *s = u->src;
+    Indent outer = {0, 0, -1};
+    size_t bad = utf8_check(s->text, s->len);
+
+    *x = (Lexer){.unit = u, .out = out, .text = s->text, .end = s->text + s->len, .base = s->base, .bol = true, .forward = partial,
+                 .portion = portion};
+    vec_push(&x->indent, outer);
+    x->cur = s->text + (s->len >= 3 && !memcmp(s->text, "\xEF\xBB\xBF", 3) ? 3 : 0);
+    if (bad < s->len) {
+        const char *shown = arena_printf(&u->arena, "0x%02X, which is not UTF-8 here", (unsigned char)s->text[bad]);
+        LexError *e = lex_mistake(x, E0112, (Span){s->base + (uint32_t)bad, s->base + (uint32_t)bad + 1},
+                                  s->text[bad] ? shown : "U+0000, which does not print", NULL);
+        e->help = "source texts are UTF-8 without NUL characters: save the file in that encoding";
+        x->bad = false;
+        x->cur = x->end;
+    } else {
+        warn_of_bidi(x);
     }
 }
 
 enum { BYTES_A_TOKEN = 2 };
 
+/* Most texts need no more room than that: a long list is slow to move. */
+static void make_room(const Lexer *x)
+{
+    size_t left = (size_t)(x->end - x->cur) / BYTES_A_TOKEN, most = (size_t)x->portion + (size_t)x->portion / 4;
+
+    if (x->out->tok.at)
+        return;
+    x->out->tok.cap = (int)(left < most ? left : most) + 16;
+    x->out->tok.at = tsr_alloc((size_t)x->out->tok.cap * sizeof *x->out->tok.at);
+}
+
+bool lex_portion(Lexer *x, DiagSink *sink)
+{
+    bool more;
+
+    make_room(x);
+    x->first = 0;
+    x->full = false;
+    more = run(x);
+    if (!more)
+        finish(x);
+    flush_errors(x, sink);
+    return more;
+}
+
+void lex_done(Lexer *x)
+{
+    vec_free(&x->br);
+    vec_free(&x->fs);
+    vec_free(&x->indent);
+    vec_free(&x->errors.all);
+}
+
 void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial)
 {
-    const Source *s = u->src;
-    Lexer x = {.unit = u, .out = out, .text = s->text, .end = s->text + s->len, .base = s->base, .bol = true,
-               .forward = partial};
-    Indent outer = {0, 0, -1};
-    size_t bad = utf8_check(s->text, s->len);
+    Lexer x;
 
-    x.cur = s->text + (s->len >= 3 && !memcmp(s->text, "\xEF\xBB\xBF", 3) ? 3 : 0);
-    if (bad < s->len) {
-        const char *shown = arena_printf(&u->arena, "0x%02X, which is not UTF-8 here", (unsigned char)s->text[bad]);
-        LexError *e = lex_mistake(&x, E0112, (Span){s->base + (uint32_t)bad, s->base + (uint32_t)bad + 1},
-                              s->text[bad] ? shown : "U+0000, which does not print", NULL);
-        e->help = "source texts are UTF-8 without NUL characters: save the file in that encoding";
-        x.bad = false;
-    } else {
-        warn_of_bidi(&x);
-        vec_push(&x.indent, outer);
-        out->tok.cap = (int)(s->len / BYTES_A_TOKEN) + 16;          /* most texts need no more: a long list is slow to move */
-        out->tok.at = tsr_alloc((size_t)out->tok.cap * sizeof *out->tok.at);
-        run(&x);
-    }
-    finish(&x);
-    flush_errors(&x, sink);
-    vec_free(&x.br);
-    vec_free(&x.fs);
-    vec_free(&x.indent);
-    vec_free(&x.errors.all);
+    lex_begin(&x, u, out, partial, INT_MAX);
+    lex_portion(&x, sink);
+    lex_done(&x);
 }
 
 void tokens_done(TokenList *t)
 {
-    arena_lend(t->tok.at, (size_t)t->tok.cap * sizeof *t->tok.at);
-    t->tok.at = NULL;
-    t->tok.n = t->tok.cap = 0;
+    vec_free(&t->tok);
     vec_free(&t->line);
 }

@@ -17,47 +17,19 @@ struct ArenaChunk {
 /* Chunks of HUGE_CHUNK and more are on huge pages from end to end (alloc.c): that takes a tenth of the system's time for small ones. */
 enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22 };
 
-static ArenaChunk *lent;
-
-void arena_lend(void *p, size_t n)
-{
-    ArenaChunk *c = p;
-
-    if (n < HUGE_CHUNK || (lent && lent->size >= n)) {
-        tsr_free(p);
-        return;
-    }
-    tsr_free(lent);
-    c->size = n - sizeof *c;
-    lent = c;
-}
-
-/* NULL: none is large enough. */
-static ArenaChunk *borrow(size_t n)
-{
-    ArenaChunk *c = lent && lent->size >= n ? lent : NULL;
-
-    if (c)
-        lent = NULL;
-    return c;
-}
-
 static void add_chunk(Arena *a, size_t n)
 {
-    size_t size = a->top ? a->top->size * 4 : FIRST_CHUNK;  /* what is lent may be larger: LARGEST_CHUNK follows it */
+    size_t size = a->top ? a->top->size * 4 : FIRST_CHUNK;
     ArenaChunk *c;
 
     if (size > LARGEST_CHUNK)
         size = LARGEST_CHUNK;
     if (size < n)
         size = n;
-    c = size < HUGE_CHUNK ? NULL : borrow(size);
-    if (!c) {
-        c = size < HUGE_CHUNK ? tsr_alloc(sizeof *c + size) : tsr_try_alloc(size + sizeof *c, 2 * sizeof(void *));
-        if (!c)
-            tsr_out_of_memory();
-        c->size = size;
-    }
+    c = size < HUGE_CHUNK ? tsr_alloc(sizeof *c + size) : tsr_try_alloc(size + sizeof *c, 2 * sizeof(void *));
+    if (!c)
+        tsr_out_of_memory();
+    c->size = size;
     c->prev = a->top;
     a->top = c;
     a->at = c->data;

@@ -25,8 +25,6 @@ typedef struct {
     size_t total;
 } ArenaMark;
 
-/* A large block from alloc.h that is done with: the next large chunk is made of it, which spares the system clearing other memory. */
-void arena_lend(void *p, size_t n);
 void arena_done(Arena *a);                  /* frees all; an all-zero Arena is a valid empty one */
 void *arena_grow(Arena *a, size_t n);       /* n zeroed bytes, a multiple of 8, from a new chunk */
 char *arena_strndup(Arena *a, const char *s, size_t n);

@@ -12,16 +12,6 @@
 
 #include <string.h>
 
-typedef enum { BLOCK_PLAIN, BLOCK_MATCH, BLOCK_DROPPED } BlockKind;
-
-typedef struct Layout {
-    Unit *unit;
-    DiagSink *sink;
-    TokenList *list;
-    Vec(BlockKind) block;       /* one for each INDENT not yet closed */
-    Sym match, kase, type, on, where;
-} Layout;
-
 static Token *token_at(Layout *y, int i)
 {
     return &y->list->tok.at[i];
@@ -341,13 +331,18 @@ static void settle_end(Layout *y)
             token_at(y, i)->kind = TOK_SKIP;
 }
 
-void layout_lines(Unit *u, DiagSink *sink, TokenList *list)
+void layout_begin(Layout *y, Unit *u, DiagSink *sink, TokenList *list)
 {
-    Layout y = {.unit = u, .sink = sink, .list = list, .match = sym("match"), .kase = sym("case"), .type = sym("type"),
-                .on = sym("on"), .where = sym("where")};
-
-    for (int i = 0; i < list->line.n; i++)
-        settle_line(&y, i);
-    settle_end(&y);
-    vec_free(&y.block);
+    *y = (Layout){.unit = u, .sink = sink, .list = list, .match = sym("match"), .kase = sym("case"), .type = sym("type"),
+                  .on = sym("on"), .where = sym("where")};
 }
+
+void layout_lines(Layout *y, bool last)
+{
+    for (int i = 0; i < y->list->line.n; i++)
+        settle_line(y, i);
+    if (last)
+        settle_end(y);
+}
+
+void layout_done(Layout *y) { vec_free(&y->block); }

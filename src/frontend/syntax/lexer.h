@@ -46,7 +46,18 @@ typedef struct Lexer {
     bool space, bad, end_seen;
     bool too_deep;                  /* said once that blocks are nested too deeply */
     bool forward;                   /* never go back: the text is still being typed */
+    int portion;                    /* so many tokens are enough for once ... */
+    bool full;                      /* ... and they are there */
 } Lexer;
+
+/*
+ * A long text is read in portions, so that its tokens are parsed while they are near to the processor.  A portion ends where
+ * a statement begins at the margin: what is behind it needs no look at what is before.  `out` belongs to the caller, who
+ * empties it for each portion.
+ */
+void lex_begin(Lexer *x, Unit *u, TokenList *out, bool partial, int portion);
+bool lex_portion(Lexer *x, DiagSink *sink);         /* false: it was the last */
+void lex_done(Lexer *x);
 
 static inline uint32_t lex_pos_of(const Lexer *x, const char *p) { return x->base + (uint32_t)(p - x->text); }
 static inline Span lex_span_of(const Lexer *x, const char *from, const char *to)

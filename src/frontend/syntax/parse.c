@@ -9,8 +9,10 @@
  * So one line has at most one report, and what follows is read as if nothing
  * had happened.
  */
+#include "frontend/syntax/lexer.h"
 #include "frontend/syntax/parse.h"
 
+#include <limits.h>
 #include <string.h>
 
 static void *alloc_parser(size_t n)
@@ -209,6 +211,43 @@ static void parse_end(Driver *d)
 
 typedef enum { READ_FILE, READ_EXPR, READ_PARTIAL } ReadMode;
 
+enum { PORTION = 4096 };         /* tokens */
+
+/* The list for the next portion; what it had is parsed, to the last token. */
+static void turn_lists(Driver *d)
+{
+    TokenList next = d->last;
+
+    next.tok.n = next.line.n = 0;
+    next.open = d->list.open;
+    d->last = d->list;
+    d->list = next;
+}
+
+static void parse_text(Driver *d, ReadMode mode)
+{
+    Unit *u = d->p.unit;
+    Lexer x;
+    Layout y;
+    bool more;
+
+    lex_begin(&x, u, &d->list, mode == READ_PARTIAL, mode == READ_FILE ? PORTION : INT_MAX);
+    layout_begin(&y, u, d->p.sink, &d->list);
+    if (mode == READ_EXPR)
+        feed_made(d, TOK_ONLY_EXPR, (Span){0});
+    do {
+        turn_lists(d);
+        more = lex_portion(&x, d->p.sink);
+        if (mode != READ_EXPR)
+            layout_lines(&y, !more);
+        for (d->line = 0; d->line < d->list.line.n; d->line++)
+            parse_line(d);
+    } while (more);
+    parse_end(d);
+    layout_done(&y);
+    lex_done(&x);
+}
+
 /* Parse src into u; returns whether the text could go on. */
 static bool read_source(Unit *u, DiagSink *sink, ReadMode mode)
 {
@@ -216,19 +255,13 @@ static bool read_source(Unit *u, DiagSink *sink, ReadMode mode)
 
     d.p.list = &d.list;
     d.lemon = tsr_parse_Alloc(alloc_parser, &d.p);
-    lex_source(u, sink, &d.list, mode == READ_PARTIAL);
-    if (mode == READ_EXPR)
-        feed_made(&d, TOK_ONLY_EXPR, (Span){0});
-    else
-        layout_lines(u, sink, &d.list);
-    for (d.line = 0; d.line < d.list.line.n; d.line++)
-        parse_line(&d);
-    parse_end(&d);
+    parse_text(&d, mode);
     tsr_parse_Free(d.lemon, tsr_free);
     tsr_free(d.mark.entry);
     u->module = ast_new(&u->arena, Module, ((Span){u->src->base, u->src->base + u->src->len}));
     u->module->body = d.p.result;
     tokens_done(&d.list);
+    tokens_done(&d.last);
     return d.list.open;
 }
 

@@ -8,7 +8,7 @@
 
 typedef struct Driver {
     Parser p;
-    TokenList list;
+    TokenList list, last;       /* the portion being parsed, and the one before: the stack may still have tokens of that */
     void *lemon;
     ParserMark mark;            /* the stack before the current line */
     int line;

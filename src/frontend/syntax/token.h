@@ -1,7 +1,7 @@
 /*
  * token.h - what the lexer hands to the layout pass, and that to the parser.
  *
- * A TokenList holds a whole file: tokens in order, grouped into logical lines.
+ * A TokenList holds a stretch of a file, or all of it: tokens in order, grouped into logical lines.
  * Kinds are the TOK_ numbers that Lemon makes from grammar/tessera.y.  A line
  * is its tokens up to and including NEWLINE; INDENT and DEDENT tokens stand at
  * the start of the line that they precede.  The lexer reports what is wrong
@@ -48,14 +48,25 @@ typedef struct TokenList {
     bool open;              /* the text ends inside a bracket, string, continued line or block */
 } TokenList;
 
-/* Bytes to tokens; errors go to the sink, comments and texts to the unit. `partial`: the text is still being typed. */
+/* All of a text to tokens; errors go to the sink, comments and texts to the unit. `partial`: the text is still being typed. */
 void lex_source(Unit *u, DiagSink *sink, TokenList *out, bool partial);
+void tokens_done(TokenList *t);
+
 /*
  * Settle what needs foresight: soft keywords, decorator signs, WITH_LPAR, and
  * the block structure (every INDENT belongs to a header, every header has one).
  */
-void layout_lines(Unit *u, DiagSink *sink, TokenList *list);
-void tokens_done(TokenList *t);
+typedef enum BlockKind { BLOCK_PLAIN, BLOCK_MATCH, BLOCK_DROPPED } BlockKind;
+typedef struct Layout {
+    Unit *unit;
+    DiagSink *sink;
+    TokenList *list;
+    Vec(BlockKind) block;       /* one for each INDENT not yet closed */
+    Sym match, kase, type, on, where;
+} Layout;
+void layout_begin(Layout *y, Unit *u, DiagSink *sink, TokenList *list);
+void layout_lines(Layout *y, bool last);        /* those in the list, which follow those that were there before; last: the text ends with them */
+void layout_done(Layout *y);
 
 /* How a kind is spelled in messages: "':'", "name", "end of line". */
 const char *token_name(int kind);
