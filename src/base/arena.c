@@ -15,7 +15,7 @@ struct ArenaChunk {
 };
 
 /* Chunks of HUGE_CHUNK and more are on huge pages from end to end (alloc.c): that takes a tenth of the system's time for small ones. */
-enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22 };
+enum { FIRST_CHUNK = 1024, LARGEST_CHUNK = 1 << 23, HUGE_CHUNK = 1 << 22 };
 
 static void add_chunk(Arena *a, size_t n)
 {
