@@ -3,8 +3,8 @@
 
     python3 bench/train_step.py [--threads N] [--rounds N] [--python INTERPRETER]... [--peers WORD,...]
 
-Each runs in a process of its own, in turns, so that a busy machine hurts all.  Peers are those that the interpreters
-(this one, unless --python names others) can import.  Prints one JSON object a line:
+Each runs in a process of its own, in turns, so that a busy machine hurts all; with one thread all count processor time.
+Peers are those that the interpreters (this one, unless --python names others) can import.  Prints one JSON object a line:
 {"name", "peer", "threads", "ms" (median of all steps but the first three), "first_s" (the first step with all compiling),
 "cached_s" (Tessera: the same with kernels from the disk cache), "peak_mb", "loss" (after the last step), "tok_s"};
 then "ratio" lines: times Tessera is faster than a peer, and its part of the peer's memory.
@@ -22,7 +22,6 @@ STEPS = 10
 BATCH, LENGTH, SIZE, HEADS, LAYERS, VOCABULARY = 8, 256, 256, 8, 6, 256
 
 OURS = """
-import time
 
 def normal(shape, scale):
     return random.normal(shape) * scale
@@ -75,14 +74,14 @@ params = {"token": normal((VOCABULARY, SIZE), 0.05), "position": normal((LENGTH,
 state = adamw(lr=3e-4).init(params)
 ids = random.randint(0, VOCABULARY, (BATCH, LENGTH + 1))
 for i in range(STEPS):
-    start = time.perf_counter()
+    start = now()
     loss, params, state = step(params, state, ids)
     value = loss.item()
-    print(time.perf_counter() - start, value)
+    print(now() - start, value)
 """
 
 TORCH = """
-import time, torch, torch.nn.functional as F
+import torch, torch.nn.functional as F
 torch.set_num_threads(THREADS)
 torch.manual_seed(0)
 te, pe = torch.nn.Embedding(VOCABULARY, SIZE), torch.nn.Embedding(LENGTH, SIZE)
@@ -105,15 +104,15 @@ if COMPILED:
     forward = torch.compile(forward)
 
 for i in range(STEPS):
-    start = time.perf_counter()
+    start = now()
     loss = F.cross_entropy(forward(ids[:, :-1]).reshape(-1, VOCABULARY), ids[:, 1:].reshape(-1))
     opt.zero_grad(); loss.backward(); opt.step()
     value = loss.item()
-    print(time.perf_counter() - start, value)
+    print(now() - start, value)
 """
 
 JAX = """
-import time, jax, jax.numpy as jnp
+import jax, jax.numpy as jnp
 key = jax.random.key(0)
 
 def normal(shape, scale):
@@ -165,16 +164,17 @@ m = jax.tree.map(jnp.zeros_like, params)
 v = jax.tree.map(jnp.zeros_like, params)
 ids = jax.random.randint(jax.random.key(1), (BATCH, LENGTH + 1), 0, VOCABULARY)
 for i in range(STEPS):
-    start = time.perf_counter()
+    start = now()
     loss, params, m, v = step(params, m, v, i + 1.0, ids)
     value = float(loss)
-    print(time.perf_counter() - start, value)
+    print(now() - start, value)
 """
 
 
 def settings(threads, **more):
     names = dict(STEPS=STEPS, BATCH=BATCH, LENGTH=LENGTH, SIZE=SIZE, HEADS=HEADS, LAYERS=LAYERS, VOCABULARY=VOCABULARY, **more)
-    return "".join(f"{k} = {v!r}\n" for k, v in names.items()) + f"THREADS = {threads}\n"
+    return "".join(f"{k} = {v!r}\n" for k, v in names.items()) + \
+        f"THREADS = {threads}\nfrom time import {'process_time' if threads == 1 else 'perf_counter'} as now\n"
 
 
 def environment(threads, cache):

@@ -5,7 +5,8 @@
  * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
  * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two
  * runs and needs no edges.  Where columns are packed in several goes, packed rows stay in memory for all of them.  Sums of chunks are
- * added up in c itself.  An operand that is small, or used only once or twice, is read where it lies.
+ * added up in c itself.  An operand that is small, or used only once or twice, is read where it lies; a few rows of sums stay in memory while
+ * b streams through, and over very few steps each row of c is written from end to end.
  */
 #include "runtime/gemm.h"
 
@@ -20,6 +21,8 @@ enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the 
 enum { LIES_BYTES = 16 << 10, ROWS_BYTES = 64 << 10 };  /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the caches */
 enum { KEEP_BYTES = 1 << 20 };          /* of packed rows of a that stay while columns of b are packed one block after another */
 enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
+enum { SOME_ROWS = 24 };                /* b streams through from end to end for so many */
+enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not from a cache */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
@@ -31,6 +34,7 @@ typedef struct Job {
     bool a_lies, b_lies;                /* are read where they lie */
     int64_t together;                   /* panels of a that are packed at a time */
     int64_t mc;                         /* rows that stay packed for all columns; 0: none do */
+    bool thin;                          /* so few steps that rows of c are written from end to end */
     bool few;                           /* rows that are summed in memory while b passes */
     int64_t nc;                         /* columns that are packed together */
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
@@ -203,7 +207,11 @@ static void run_chunk(const Part *r)
         Rows x = rows_at(r, i);
         if (whole > r->j0)
             rows_unpacked(r, &x, i, whole);
-        for (int64_t j = whole; j < r->j1; j += p->nr)
+        int64_t j = whole;
+        if (x.rows == p->t->rows && x.arow == 1 && x.acol == x.rows)        /* most of the work of large products: nothing is asked that is known */
+            for (const char *b = r->pb; j + p->nr <= r->j1; j += p->nr, b += p->nr * r->k * p->size)
+                p->t->panel(r->k, x.a, 1, x.acol, b, p->nr, r->c + (i * p->g.crow + j) * p->size, p->g.crow, r->add);
+        for (; j < r->j1; j += p->nr)
             cover_panel(r, x.a, x.arow, x.acol, x.rows, r->pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
                         r->c + (i * p->g.crow + j) * p->size);
         int64_t ie = i + x.rows;
@@ -232,6 +240,21 @@ static void run_few(const Part *r)
     finish(r, r->i0, r->i1);
 }
 
+/* The one chunk that there is, of few steps. */
+static void run_thin(const Part *r)
+{
+    const Job *p = r->p;
+    const Gemm *g = &p->g;
+    int64_t size = p->size;
+
+    for (int64_t i = r->i0, ie; i < r->i1; i = ie) {
+        ie = least(i + FINISH_ROWS, r->i1);
+        p->t->thin(ie - i, r->k, r->a + i * g->arow * size, g->arow, g->acol, r->b + r->j0 * size, g->brow, r->j1 - r->j0,
+                   r->c + (i * g->crow + r->j0) * size, g->crow);
+        finish(r, i, ie);
+    }
+}
+
 /* The next chunk of a part, from step k0 on. */
 static void set_chunk(Part *r, const char *a, const char *b, int64_t k0)
 {
@@ -253,7 +276,7 @@ static void run_columns(Part *r, const char *a, const char *b, int64_t j, int64_
         r->j1 = least(r->j0 + p->nc, je);
         for (int64_t k0 = 0; !k0 || k0 < p->g.k; k0 += GEMM_CHUNK) {
             set_chunk(r, a, b, k0);
-            (p->few ? run_few : run_chunk)(r);
+            (p->few ? run_few : p->thin ? run_thin : run_chunk)(r);
         }
     }
 }
@@ -340,12 +363,16 @@ static void plan_blocks(Job *p)
     int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
 
     bool turned = p->t->across && g->brow == 1 && g->bcol != 1;
-    p->few = high <= GEMM_FEW && ((g->bcol == 1 && k * wide * size > LIES_BYTES) || turned);
+    bool far = g->k * wide * size > FAR_BYTES;
+    bool streams = g->bcol == 1 && high <= SOME_ROWS && k * wide * size > LIES_BYTES;
+    p->few = streams || (turned && high <= GEMM_FEW);
+    p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
-                (high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
+                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
     bool small = (high * g->arow + k * g->acol) * size <= 2 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
-    p->a_lies = high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
-    p->nc = p->few && turned ? (g->done ? 4 * p->nr : p->t->lanes) : p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
+    p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
+    p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
+            : p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
     p->together = g->arow == 1 && g->acol != 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
     int64_t some = p->together * mr;            /* rows that are packed at a time */
     p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;

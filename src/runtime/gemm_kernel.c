@@ -16,10 +16,12 @@
 #include <immintrin.h>
 #endif
 
-#ifdef __AVX512F__
-enum { BYTES = 64, ROWS = 14, VECTORS = 2, VECTORS_MAX = 16 };
+#if defined(__AVX512F__)
+enum { BYTES = 64, ROWS = 14, VECTORS = 2, VECTORS_MAX = 16, FUSED = 1 };
+#elif defined(__FMA__)
+enum { BYTES = 32, ROWS = 6, VECTORS = 2, VECTORS_MAX = 8, FUSED = 1 };
 #else
-enum { BYTES = 32, ROWS = 6, VECTORS = 2, VECTORS_MAX = 8 };
+enum { BYTES = 32, ROWS = 2, VECTORS = 1, VECTORS_MAX = 1, FUSED = 0 };        /* each lane is a call: nothing is gained by unrolling them */
 #endif
 _Static_assert(ROWS * VECTORS * BYTES <= GEMM_TILE_BYTES, "the largest tile of all");
 enum { AHEAD = 8 };             /* steps that rows of b are asked for before their use */
@@ -128,6 +130,8 @@ TILE_BODY(body_f64, double, VD, fma_f64)
 #ifdef __AVX512F__
 #define TILES(X) X(14, 2) X(14, 1) X(8, 2) X(8, 1) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) \
     X(2, 8) X(2, 4) X(2, 2) X(2, 1) X(1, 16) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
+#elif !defined(__FMA__)
+#define TILES(X) X(2, 1) X(1, 1)
 #else
 #define TILES(X) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
 #endif
@@ -152,23 +156,33 @@ PANEL_FN(narrow_f64, body_f64, 1)
 
 /* ---- packing ---- */
 
-/* Rows are read as they lie, from end to end, because that is how machines fetch ahead. */
+/* Rows are read in runs as long as PANELS panels, because that is how machines fetch ahead; more panels would be more places to write to at once. */
+enum { PANELS = 8, ROWS_AHEAD = 6 };
 #define COPY_FN(name, T) \
     static void name(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width) \
     { \
         enum { WIDE = VECTORS * BYTES / sizeof(T) }; \
         const T *s = src; \
         T *d = dst; \
-        for (int64_t q = 0; q < k; q++, s += step, d += width) { \
+        int64_t wide = width == WIDE ? lines / (PANELS * WIDE) * (PANELS * WIDE) : 0; \
+        for (int64_t j = 0; j < wide; j += PANELS * WIDE) \
+            for (int64_t q = 0; q < k; q++) { \
+                const T *from = s + q * step + j; \
+                T *to = d + j * k + q * WIDE; \
+                UNROLL for (int i = 0; i < PANELS * WIDE; i += WIDE, to += k * WIDE) { \
+                    for (size_t c = 0; c < WIDE * sizeof(T); c += 64) \
+                        __builtin_prefetch((const char *)(from + ROWS_AHEAD * step + i) + c); \
+                    memcpy(to, from + i, WIDE * sizeof(T)); \
+                } \
+            } \
+        s += wide, d += wide * k, lines -= wide; \
+        for (int64_t q = 0; q < k && lines; q++, s += step, d += width) { \
             T *to = d; \
             int64_t i = 0; \
             if (lines <= width) \
                 __builtin_prefetch(s + 2 * width, 0, 2);    /* the next panels' */ \
-            for (; width == WIDE && i + WIDE <= lines; i += WIDE, to += k * WIDE) { \
-                for (size_t c = 0; c < WIDE * sizeof(T); c += 64) \
-                    __builtin_prefetch((const char *)(s + 2 * step + i) + c);       /* two steps ahead: runs are short for machines to see */ \
+            for (; width == WIDE && i + WIDE <= lines; i += WIDE, to += k * WIDE) \
                 memcpy(to, s + i, WIDE * sizeof(T)); \
-            } \
             for (; width == ROWS && i + ROWS <= lines; i += ROWS, to += k * ROWS) \
                 memcpy(to, s + i, ROWS * sizeof(T)); \
             for (; i < lines; i += width, to += k * width) \
@@ -182,18 +196,23 @@ COPY_FN(copy_f64, double)
 /* ---- few rows ---- */
 
 /*
- * R rows of sums in memory, row i at acc + i * n, over all columns of FEW_STEPS rows of b at a time: b is read from end to end.
+ * Rows of sums in memory, row i at acc + i * n, over all columns of some rows of b at a time: b is read from end to end.  Up to GEMM_FEW rows
+ * take FEW_STEPS of them, as few runs of memory as hide what the sums wait for; for more rows two vectors of SOME_STEPS stay in registers.
  * The last columns, which fill no vector, and the last steps are once, for any number of rows: bundles carry them.
  */
-enum { FEW_STEPS = 4 };
+#ifdef __AVX512F__
+enum { FEW_STEPS = 4, SOME_STEPS = 8 };
+#else
+enum { FEW_STEPS = 4, SOME_STEPS = 4 };
+#endif
 #define FEW_BODY(name, T, V, fma_v, fma_one) \
-    static __attribute__((noinline)) void name##_rest(int64_t rows, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, \
-                                                      int64_t n, T *acc) \
+    static __attribute__((noinline)) void name##_rest(int64_t rows, int64_t k, int64_t whole, const T *a, int64_t arow, int64_t acol, const T *b, \
+                                                      int64_t brow, int64_t n, T *acc) \
     { \
         enum { LANES = BYTES / sizeof(T) }; \
         for (int64_t i = 0; i < rows; i++) \
             for (int64_t q = 0; q < k; q++) { \
-                int64_t j = q < k / FEW_STEPS * FEW_STEPS ? n / LANES * LANES : 0; \
+                int64_t j = q < whole ? n / LANES * LANES : 0; \
                 V av = a[i * arow + q * acol] - (V){0}, bv, sum; \
                 for (; j + LANES <= n; j += LANES) { \
                     memcpy(&sum, acc + i * n + j, sizeof(V)); \
@@ -226,22 +245,103 @@ enum { FEW_STEPS = 4 };
             } \
         } \
     } \
+    static inline __attribute__((always_inline)) void name##_strip(const int C, int64_t rows, const T *a, int64_t arow, int64_t acol, \
+                                                                   const T *b, int64_t brow, int64_t n, T *acc) \
+    { \
+        enum { LANES = BYTES / sizeof(T), S = SOME_STEPS }; \
+        V bv[S][2], sum[2]; \
+        UNROLL for (int q = 0; q < S; q++) \
+            UNROLL for (int c = 0; c < C; c++) \
+                memcpy(&bv[q][c], b + q * brow + c * LANES, sizeof(V)); \
+        for (int64_t i = 0; i < rows; i++, a += arow, acc += n) { \
+            UNROLL for (int c = 0; c < C; c++) \
+                memcpy(&sum[c], acc + c * LANES, sizeof(V)); \
+            UNROLL for (int q = 0; q < S; q++) { \
+                V av = a[q * acol] - (V){0}; \
+                UNROLL for (int c = 0; c < C; c++) \
+                    fma_v(&av, &bv[q][c], &sum[c]); \
+            } \
+            UNROLL for (int c = 0; c < C; c++) \
+                memcpy(acc + c * LANES, &sum[c], sizeof(V)); \
+        } \
+    } \
+    static __attribute__((noinline)) void name##_some(int64_t rows, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, \
+                                                      int64_t n, T *acc) \
+    { \
+        enum { LANES = BYTES / sizeof(T), S = SOME_STEPS }; \
+        for (; k >= S; k -= S, a += S * acol, b += S * brow) { \
+            int64_t j = 0; \
+            for (; j + 2 * LANES <= n; j += 2 * LANES) \
+                name##_strip(2, rows, a, arow, acol, b + j, brow, n, acc + j); \
+            if (j + LANES <= n) \
+                name##_strip(1, rows, a, arow, acol, b + j, brow, n, acc + j); \
+        } \
+    } \
     static void name(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *acc) \
     { \
+        int64_t steps = rows > GEMM_FEW ? SOME_STEPS : FEW_STEPS, whole = FUSED ? k / steps * steps : 0; \
         memset(acc, 0, (size_t)(rows * n) * sizeof(T)); \
-        if (rows == 1) \
+        if (!FUSED) \
+            ; \
+        else if (rows == 1) \
             name##_rows(1, k, a, arow, acol, b, brow, n, acc); \
         else if (rows == 2) \
             name##_rows(2, k, a, arow, acol, b, brow, n, acc); \
         else if (rows == 3) \
             name##_rows(3, k, a, arow, acol, b, brow, n, acc); \
-        else \
+        else if (rows == 4) \
             name##_rows(4, k, a, arow, acol, b, brow, n, acc); \
-        if (k % FEW_STEPS || n % (int64_t)(BYTES / sizeof(T))) \
-            name##_rest(rows, k, a, arow, acol, b, brow, n, acc); \
+        else \
+            name##_some(rows, k, a, arow, acol, b, brow, n, acc); \
+        if (whole < k || n % (int64_t)(BYTES / sizeof(T))) \
+            name##_rest(rows, k, whole, a, arow, acol, b, brow, n, acc); \
     }
 FEW_BODY(few_f32, float, VF, fma_f32, fmaf)
 FEW_BODY(few_f64, double, VD, fma_f64, fma)
+
+/* ---- few steps ---- */
+
+/* Rows of c over at most GEMM_THIN steps, each written from end to end: with so few steps that is most of the work. */
+#define THIN_BODY(name, T, V, fma_v, fma_one) \
+    static inline __attribute__((always_inline)) void name##_row(const int K, const T *a, int64_t acol, const T *b, int64_t brow, int64_t n, T *c) \
+    { \
+        enum { LANES = BYTES / sizeof(T) }; \
+        V av[GEMM_THIN] = {{0}}; \
+        int64_t j = 0; \
+        UNROLL for (int q = 0; q < K; q++) \
+            av[q] = a[q * acol] - (V){0}; \
+        for (; j + LANES <= n; j += LANES) { \
+            V sum = {0}, bv; \
+            UNROLL for (int q = 0; q < K; q++) { \
+                memcpy(&bv, b + q * brow + j, sizeof(V)); \
+                fma_v(&av[q], &bv, &sum); \
+            } \
+            memcpy(c + j, &sum, sizeof(V)); \
+        } \
+        for (; j < n; j++) { \
+            T sum = 0; \
+            for (int q = 0; q < K; q++) \
+                sum = fma_one(a[q * acol], b[q * brow + j], sum); \
+            c[j] = sum; \
+        } \
+    } \
+    static void name(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *c_, \
+                     int64_t crow) \
+    { \
+        const T *a = a_; \
+        T *c = c_; \
+        for (int64_t i = 0; i < rows; i++, a += arow, c += crow) \
+            if (!FUSED) \
+                name##_row((int)k, a, acol, b, brow, n, c); \
+            else if (k == 1) \
+                name##_row(1, a, acol, b, brow, n, c); \
+            else if (k == 2) \
+                name##_row(2, a, acol, b, brow, n, c); \
+            else \
+                name##_row(3, a, acol, b, brow, n, c); \
+    }
+THIN_BODY(thin_f32, float, VF, fma_f32, fmaf)
+THIN_BODY(thin_f64, double, VD, fma_f64, fma)
 
 /* ---- the other way of packing ---- */
 
@@ -260,13 +360,13 @@ FEW_BODY(few_f64, double, VD, fma_f64, fma)
 
 #ifdef __AVX512F__
 enum { SQUARE = 16 };
-/* 16 steps of up to 16 lines at s, `line` elements apart, zeros for the others, to rows of 16 at y. */
-static inline void turn_square(const float *s, int64_t line, int64_t lines, __m512 y[16])
-{
-    __m512 x[16];
+typedef __m512 Row;
+static inline Row get_row(const float *at) { return _mm512_loadu_ps(at); }
+static inline Row no_row(void) { return _mm512_setzero_ps(); }
 
-    for (int i = 0; i < 16; i++)
-        x[i] = i < lines ? _mm512_loadu_ps(s + i * line) : _mm512_setzero_ps();
+/* 16 rows of x to rows of 16 at y. x is lost. */
+static inline void turn_rows(__m512 x[16], __m512 y[16])
+{
     for (int i = 0; i < 16; i += 2) {
         y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
         y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
@@ -288,16 +388,15 @@ static inline void turn_square(const float *s, int64_t line, int64_t lines, __m5
 
 static inline void put_row(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
 static inline void put_few(float *to, __m512 x, int64_t n) { _mm512_mask_storeu_ps(to, n < 16 ? (__mmask16)((1u << n) - 1) : (__mmask16)0xffff, x); }
-typedef __m512 Row;
 #elif defined(__FMA__)
 enum { SQUARE = 8 };
-/* The same of 8. */
-static inline void turn_square(const float *s, int64_t line, int64_t lines, __m256 y[8])
-{
-    __m256 x[8];
+typedef __m256 Row;
+static inline Row get_row(const float *at) { return _mm256_loadu_ps(at); }
+static inline Row no_row(void) { return _mm256_setzero_ps(); }
 
-    for (int i = 0; i < 8; i++)
-        x[i] = i < lines ? _mm256_loadu_ps(s + i * line) : _mm256_setzero_ps();
+/* The same of 8. */
+static inline void turn_rows(__m256 x[8], __m256 y[8])
+{
     for (int i = 0; i < 8; i += 2) {
         y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
         y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
@@ -323,10 +422,27 @@ static inline void put_few(float *to, __m256 x, int64_t n)
     else
         _mm256_maskstore_ps(to, _mm256_loadu_si256((const __m256i *)(const void *)(some + 8 - n)), x);
 }
-typedef __m256 Row;
 #endif
 
 #ifdef __FMA__
+/* A place that is a step from the one before it, and not a number times a step from the first: those would each take a register. */
+static inline const float *walk(const float *at, int64_t step)
+{
+    at += step;
+    __asm__("" : "+r"(at));
+    return at;
+}
+
+/* SQUARE steps of up to SQUARE lines at s, `line` elements apart, zeros for the others, to rows at y. */
+static inline void turn_square(const float *s, int64_t line, int64_t lines, Row y[SQUARE])
+{
+    Row x[SQUARE];
+
+    for (int i = 0; i < SQUARE; i++)
+        x[i] = i < lines ? get_row(s + i * line) : no_row();
+    turn_rows(x, y);
+}
+
 /* A square of fewer lines, too. Whole ones and a tile's rows are what there mostly is. */
 static __attribute__((noinline)) void turn_some(const float *s, int64_t line, int64_t lines, Row *y)
 {
@@ -365,43 +481,94 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
 }
 
 /*
+ * Sums of R rows over whole squares of steps of two groups of columns, of b that is in the caches: one group's sums wait for their last
+ * multiplications while the other's square is turned.  Nothing is asked for: steps between lines are often powers of two, and what
+ * is early pushes out what is next.
+ */
+static inline __attribute__((always_inline)) void across_pair(const int R, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
+                                                              int64_t line, VF sums[2][GEMM_FEW])
+{
+    VF sum[2][GEMM_FEW] = {{{0}}};
+
+    for (int64_t q = 0; q < whole; q += SQUARE)
+        UNROLL for (int g = 0; g < 2; g++) {
+            const float *from = s + g * SQUARE * line + q;
+            Row x[SQUARE], y[SQUARE];
+            UNROLL for (int t = 0; t < SQUARE; t++, from = walk(from, line))
+                x[t] = get_row(from);
+            turn_rows(x, y);
+            UNROLL for (int i = 0; i < R; i++) {
+                const float *at = a + i * arow + q * acol;
+                UNROLL for (int t = 0; t < SQUARE; t++, at = walk(at, acol)) {
+                    VF av = *at - (VF){0}, bv = (VF)y[t];
+                    fma_f32(&av, &bv, &sum[g][i]);
+                }
+            }
+        }
+    memcpy(sums, sum, sizeof sum);
+}
+
+#define ACROSS_FN(R) \
+    static __attribute__((noinline)) void across##R(int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s, int64_t line, \
+                                                    VF sums[2][GEMM_FEW]) \
+    { \
+        across_pair(R, whole, a, arow, acol, s, line, sums); \
+    }
+ACROSS_FN(1)
+ACROSS_FN(2)
+ACROSS_FN(3)
+ACROSS_FN(4)
+
+/* The same of one group or less, of b that may come from memory: asked for ahead. */
+static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
+                                                 int64_t line, int64_t group, VF sums[GEMM_FEW])
+{
+    enum { LINE = 16 };
+    VF sum[GEMM_FEW] = {{0}};
+
+    for (int64_t q = 0; q < whole; q += SQUARE) {
+        Row y[SQUARE];
+        UNROLL for (int t = 0; t < SQUARE; t++)
+            if (q % LINE == 0 && t < group)
+                __builtin_prefetch(s + t * line + q + AHEAD * LINE);
+        turn_some(s + q, line, group, y);
+        for (int64_t i = 0; i < rows; i++) {
+            VF x = sum[i];
+            UNROLL for (int t = 0; t < SQUARE; t++) {
+                VF av = a[i * arow + (q + t) * acol] - (VF){0}, bv = (VF)y[t];
+                fma_f32(&av, &bv, &x);
+            }
+            sum[i] = x;
+        }
+    }
+    memcpy(sums, sum, sizeof sum);
+}
+
+/*
  * Rows of sums, at most GEMM_FEW, over k steps of b whose steps are neighbours: its columns, `line` apart, a square at a time, are turned in
  * registers and used there.
  */
 static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t line, int64_t n, void *sums_)
 {
-    enum { LINE = 16 };
     const float *a = a_, *b = b_;
     float *sums = sums_;
     int64_t whole = k / SQUARE * SQUARE;
 
-    for (int64_t j = 0; j < n; j += SQUARE) {
-        int64_t group = n - j < SQUARE ? n - j : SQUARE;
+    for (int64_t j = 0, lines; j < n; j += lines) {
         const float *s = b + j * line;
-        VF sum[GEMM_FEW] = {{0}};
-        for (int64_t q = 0; q < whole; q += SQUARE) {
-            Row y[SQUARE];
-            for (int64_t t = 0; q % LINE == 0 && t < group; t++)
-                __builtin_prefetch(s + t * line + q + AHEAD * LINE);
-            turn_some(s + q, line, group, y);
-            for (int64_t i = 0; i < rows; i++) {
-                VF x = sum[i];
-                UNROLL for (int t = 0; t < SQUARE; t++) {
-                    VF av = a[i * arow + (q + t) * acol] - (VF){0}, bv = (VF)y[t];
-                    fma_f32(&av, &bv, &x);
-                }
-                sum[i] = x;
-            }
-        }
-        for (int64_t i = 0; i < rows; i++) {
-            float x[SQUARE];
-            memcpy(x, &sum[i], sizeof x);
-            for (int64_t t = 0; t < group; t++) {
+        VF sum[2][GEMM_FEW];
+        lines = n - j >= 2 * SQUARE ? 2 * SQUARE : n - j < SQUARE ? n - j : SQUARE;
+        if (lines == 2 * SQUARE)
+            (rows == 1 ? across1 : rows == 2 ? across2 : rows == 3 ? across3 : across4)(whole, a, arow, acol, s, line, sum);
+        else
+            across_one(rows, whole, a, arow, acol, s, line, lines, sum[0]);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t t = 0; t < lines; t++) {
+                float x = sum[t / SQUARE][i][t % SQUARE];
                 for (int64_t q = whole; q < k; q++)
-                    x[t] = fmaf(a[i * arow + q * acol], s[t * line + q], x[t]);
-                sums[i * n + j + t] = x[t];
+                    x = fmaf(a[i * arow + q * acol], s[t * line + q], x);
+                sums[i * n + j + t] = x;
             }
-        }
     }
 }
 #else
@@ -411,5 +578,5 @@ TURN_FN(turn_f32, float)
 TURN_FN(turn_f64, double)
 #define across_f64 NULL
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T}
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};
