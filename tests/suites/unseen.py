@@ -34,6 +34,29 @@ def wrong(ctx):
         raise Fail("\n".join(missed))
 
 
+def reports(stderr):
+    """line -> what is said of it"""
+    out = {}
+    for block in re.split(r"\n(?=\w+: )", stderr):
+        if m := re.search(r"--> p\.tsr:(\d+):", block):
+            out[int(m[1])] = out.get(int(m[1]), "") + block.lower()
+    return out
+
+
+def exact(ctx):
+    """Longer programs: the marked lines are reported, saying the texts that follow, and no others."""
+    missed = []
+    for text in programs(ctx, "exact.txt"):
+        want = {i: [w.strip().lower() for w in line.split("#!")[1:]] for i, line in enumerate(text.split("\n"), 1) if "#!" in line}
+        p = said(ctx, text, "check")
+        got = reports(p.stderr)
+        unsaid = [(i, w) for i in want for w in want[i] if w not in got.get(i, "")]
+        if unsaid or set(want) != set(got) or p.returncode != 1:
+            missed.append(f"{text}not said: {unsaid}; not marked: {sorted(set(got) - set(want))}")
+    if missed:
+        raise Fail("\n".join(missed))
+
+
 def right(ctx):
     refused = []
     for text in programs(ctx, "right.txt"):
@@ -47,4 +70,5 @@ def right(ctx):
 
 def tests(ctx):
     yield Test("unseen/wrong", lambda: wrong(ctx), ROWS)
+    yield Test("unseen/exact", lambda: exact(ctx), ROWS)
     yield Test("unseen/right", lambda: right(ctx), ROWS)

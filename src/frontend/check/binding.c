@@ -16,7 +16,8 @@ void slots_init(Slots *s, const char *callee, AstSeq params)
     s->n = 0;
     s->callee = callee;
     s->any = false;
-    s->rest = NULL;
+    s->rest = s->names = NULL;
+    s->nextra = 0;
 }
 
 typedef struct { const Slots *s; int i; } Names;
@@ -47,7 +48,7 @@ static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *nod
     Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
     const char *near = closest_name(a->name->text, next_name, &n);
 
-    if (near)
+    if (near && AST_IS(a->node, Arg))
         diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
     return false;
 }
@@ -68,12 +69,44 @@ static Slot *slot_of_kind(Slots *s, int kind)
     return NULL;
 }
 
+static bool keep_extra(Slots *s, const CallArg *a)
+{
+    if (s->nextra < ITEMS_MAX)
+        s->extra[s->nextra] = a;
+    s->nextra++;
+    return true;
+}
+
+/* What *args and **kw get of a call whose arguments are all known. */
+static void gather_extra(Slots *s)
+{
+    const Type *rest[ITEMS_MAX], *names[ITEMS_MAX];
+    int n = 0, k = 0;
+
+    for (int i = 0; i < s->nextra; i++) {
+        const CallArg *x = s->extra[i];
+        const Type *t = x->type ? x->type : T_ANY;
+        if (!x->name)
+            rest[n++] = t;
+        else if (k + 2 <= ITEMS_MAX)
+            names[k++] = type_str(x->name), names[k++] = t;
+        else
+            return;
+    }
+    if (slot_of_kind(s, PARAM_VARARGS))
+        s->rest = type_tuple(rest, n);
+    if (slot_of_kind(s, PARAM_KWARGS))
+        s->names = type_dict_of(names, k);
+}
+
 static bool bind_keyword(Check *C, Slots *s, const CallArg *a, Ast *node)
 {
     Slot *p = slot_named(s, a->name);
 
+    if (!p && (slot_of_kind(s, PARAM_KWARGS) || s->any))
+        return keep_extra(s, a);
     if (!p)
-        return slot_of_kind(s, PARAM_KWARGS) || s->any ? true : unknown_keyword(C, s, a, node);
+        return unknown_keyword(C, s, a, node);
     if (p->taken) {
         Diag *d = REPORT(C, E0905, at_call(node, a->node), s->callee, a->name->text);
         if (p->arg)
@@ -108,8 +141,6 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
 {
     int at = skip, given = 0;
     bool positional_open = false;
-    const Type *rest[ITEMS_MAX];
-    int nrest = 0;
 
     for (int i = 0; i < skip && i < s->n; i++)
         s->at[i].taken = 1;
@@ -130,12 +161,13 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
                 s->at[at++].arg = x;
             } else if (!slot_of_kind(s, PARAM_VARARGS) && !s->any) {
                 return too_many(C, s, x, given, skip, node);
-            } else if (nrest < ITEMS_MAX) {
-                rest[nrest++] = x->type ? x->type : T_ANY;
+            } else {
+                keep_extra(s, x);
             }
         }
     }
-    s->rest = a->open || nrest == ITEMS_MAX || !slot_of_kind(s, PARAM_VARARGS) ? NULL : type_tuple(rest, nrest);
+    if (!a->open && s->nextra < ITEMS_MAX)
+        gather_extra(s);
     for (int i = 0; i < s->n && !a->open; i++)
         if (s->at[i].required && !s->at[i].taken) {
             label_params(REPORT(C, E0902, node->span, s->callee, s->at[i].name ? s->at[i].name->text : "?"), s);

@@ -6,13 +6,16 @@
 
 /* One parameter, of a function or a native. */
 typedef struct { Sym name; uint8_t kind; bool required; const CallArg *arg; int taken; } Slot;
-typedef struct {
+typedef struct Slots {
     Slot at[64];
     AstSeq params;              /* as the program wrote them; empty: a native's, or the library's */
     int n;
     const char *callee;
     bool any;
-    const Type *rest;           /* what *args gets, when it is known */
+    const Type *rest;           /* what *args gets, and **kw, when they are known */
+    const Type *names;
+    const CallArg *extra[32];   /* the arguments that they get */
+    int nextra;
 } Slots;
 
 void slots_init(Slots *s, const char *callee, AstSeq params);

@@ -228,19 +228,19 @@ static const Type *remembered(Check *C, const Type *key)
 }
 
 /* What a walk read and changed, and whether it found something, tells how long its result holds. */
-typedef struct { long findings, era, held; } Before;
+typedef struct { long findings, era, held, handed; } Before;
 
 static Before before_walk(const Check *C)
 {
-    return (Before){C->findings, C->era, C->held};
+    return (Before){C->findings, C->era, C->held, C->handed};
 }
 
 static void remember(Check *C, const Fn *f, const Type *key, const Type *r, Before b)
 {
     Memo *m = C->held == b.held ? &C->result_of : held_results(C);
 
-    if (C->held != b.held && C->era != b.era)
-        return;
+    if ((C->held != b.held && C->era != b.era) || (C->handed != b.handed && C->findings != b.findings))
+        return;                                                                     /* what a wrapper hands on is said of each call */
     if (C->findings == b.findings || (!C->quiet && !f->around->home->library))      /* what was found there has been said, */
         map_set_ptr(&m->said, key, r);
     else if (C->quiet)                                                              /* but of a library to each call */
@@ -269,6 +269,8 @@ static bool given_types(Check *C, Fn *f, Slots *s, const Type *self, const Bound
             given[p->slot] = argument_type(C, f, p, s->at[k].arg), arg[p->slot] = value_of_arg(s->at[k].arg->node);
         else if (p->kind == PARAM_VARARGS)
             given[p->slot] = s->rest;
+        else if (p->kind == PARAM_KWARGS)
+            given[p->slot] = is_mutated(f->around->home, p->name) ? NULL : s->names;
         else if (p->dflt && !s->at[k].taken && p->kind != PARAM_KWARGS)
             given[p->slot] = default_type(C, f, p->dflt);
         if (type_is_any(given[p->slot]))
@@ -280,7 +282,7 @@ static bool given_types(Check *C, Fn *f, Slots *s, const Type *self, const Bound
 }
 
 /* The body's result for these types, walked unless that was done before. */
-static const Type *walked(Check *C, Fn *f, const Type *const *given, Ast **arg, const Type *self, const Bound *b)
+static const Type *walked(Check *C, Fn *f, const Type *const *given, Ast **arg, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
     const Type *key = memo_key(C, f, given), *r = key ? remembered(C, key) : NULL;
     DimNames bound = {0};
@@ -295,6 +297,8 @@ static const Type *walked(Check *C, Fn *f, const Type *const *given, Ast **arg, 
     f->active++;
     C->calls++;
     C->arg = arg;
+    C->slots = s;
+    C->called = node;
     r = fn_walk(C, f, given, &bound, has_fields(self) && f->sig.ret ? type_subst(f->sig.ret, b->from, b->to, b->n) : NULL);
     C->calls--;
     f->active--;
@@ -306,7 +310,7 @@ static const Type *walked(Check *C, Fn *f, const Type *const *given, Ast **arg, 
 }
 
 /* The result by following the body with the arguments' types. */
-static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
     size_t room = sizeof(void *) * (size_t)(f->scope->nslots + 1);
     const Type **given, *r = T_ANY;
@@ -314,7 +318,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     Ast **arg;
     bool told;
 
-    if (f->dynamic || f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
+    if (f->active > RECURSION || C->calls >= CALL_DEPTH || C->fuel <= 0)
         return T_ANY;
     given = spare_take(C, room);
     arg = spare_take(C, room);
@@ -322,7 +326,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     fn_check(C, f);
     before = frame_hold(C);
     if (told)
-        r = walked(C, f, given, arg, self, b);
+        r = walked(C, f, given, arg, s, self, b, node);
     spare_put(C, given, room);
     if (frame_hold(C) == before)                            /* no frame that stays has them */
         spare_put(C, arg, room);
@@ -380,21 +384,23 @@ static bool given_policies(const Slots *s)
     return false;
 }
 
-static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b)
+static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
         if (type_is_container(f->sig.ret)) {        /* which elements, the body says */
-            const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
+            const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);
             return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS ? r : want;
         }
         if (any_unannotated(f) || has_fields(self) || given_policies(s) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
-            const Type *r = follow(C, f, s, self, b), *want = declared_result(f, b);
+            const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);
+            if (type_is_segmented(want) && r->kind == TY_TENSOR && r->tensor->rank == RANK_UNKNOWN)
+                return want;
             if (want->kind == TY_TENSOR && r->kind == TY_TENSOR)
                 return narrowed(want->tensor, r->tensor);
         }
         return declared_result(f, b);
     }
-    return follow(C, f, s, self, b);
+    return follow(C, f, s, self, b, node);
 }
 
 /* --shapes: "f: [2, 3] -> []" for a call with tensors from the top. */
@@ -429,13 +435,18 @@ static void bind_object(Bound *b, const Fn *f, const Type *self, const Check *C)
     }
 }
 
-/* What a call of a generator or an async function gives at once. */
-static const Type *running(const Fn *f)
+/* What a call of a generator or an async function gives at once: what it yields, or returns, is known to be in there. */
+static const Type *running(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
-    const Scope *s = f->scope;
+    const Scope *scope = f->scope;
+    const Type *t;
 
-    return kernel_def(AST_AS(f->node, FunctionDef)) || (s->is_generator && s->is_async) ? T_ANY :
-           type_object(sym(s->is_generator ? "generator" : "coroutine"));
+    if (kernel_def(AST_AS(f->node, FunctionDef)) || (scope->is_generator && scope->is_async))
+        return T_ANY;
+    t = scope->is_generator ? follow(C, f, s, self, b, node) : result_of(C, f, s, self, b, node);
+    if (type_is_any(t))
+        return type_object(sym(scope->is_generator ? "generator" : "coroutine"));
+    return scope->is_generator ? t : type_iterable(sym("coroutine"), t);
 }
 
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
@@ -460,6 +471,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         schedule_check_call(C, f, a, node);
     fn_sig(C, f);
     bind_object(&b, f, self, C);
+    sig_numbers(&f->sig, &s, &b);
     for (int pass = 0; pass < 3; pass++, k = 0)
         for (int i = 0; i < f->params.n && k < s.n; i++) {
             AstParam *p = AST_AS(f->params.at[i], Param);
@@ -478,12 +490,12 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         }
     if (!f->example && !f->around->home->library && b.n)
         keep_example(C, f, &b);
-    ok = ok && sig_constraints(C, f, &b, node) && sig_statics(C, f, &b, node);
+    ok = ok && sig_constraints(C, f, &b, &s, node) && sig_statics(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)
         r = f->sig.ret ? sizes_forgotten(declared_result(f, &b)) : T_ANY;
     else
-        r = f->dynamic ? running(f) : show_call(C, f, a, result_of(C, f, &s, self, &b));
+        r = f->dynamic ? running(C, f, &s, self, &b, node) : show_call(C, f, a, result_of(C, f, &s, self, &b, node));
     if (f->is_staged && !f->sig.ret)
         r = type_staged(r);
     C->blame_node = blame_node;
@@ -503,7 +515,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         return kernel_call(C, op, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
-    if (!self && !*d->owner && host_call(C, d->name, a, &r))
+    if (!self && (!*d->owner || !strcmp(d->owner, "_functools")) && host_call(C, d->name, a, node, &r))
         return r;
     if (d->sig && !strncmp(d->sig, "type[", 5)) {
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
@@ -614,27 +626,96 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
     }
 }
 
-const Type *call(Check *C, AstCall *c)
-{
-    const Type *f = expr(C, c->func);
-    CallArg list[64];
-    CallArgs a = {list, 0, false};
+/* ------------------------------------------------------------- arguments as written */
 
+/* *t or **t of known parts as so many arguments. false: it is not known, or there are too many. */
+static bool spread(CallArgs *a, const AstArg *x, const Type *t)
+{
+    if (x->stars == 1 && t->n >= 0 && a->n + t->n <= 64 && (t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact))) {
+        for (int k = 0; k < t->n; k++)
+            a->at[a->n++] = (CallArg){NULL, t->item[k], x->value, 0};
+        return true;
+    }
+    if (x->stars != 2 || t->kind != TY_DICT || !t->exact || a->n + t->n / 2 > 64)
+        return false;
+    for (int k = 0; k < t->n; k += 2)
+        a->at[a->n++] = (CallArg){t->item[k]->text, t->item[k + 1], x->value, 0};
+    return true;
+}
+
+/* false: more than a call is followed with */
+static bool read_arguments(Check *C, const AstCall *c, CallArgs *a)
+{
     for (int i = 0; i < c->args.n; i++) {
         AstArg *x = AST_AS(c->args.at[i], Arg);
         const Type *t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
-        if (x->ast.kind == AST_Arg && x->stars == 1 && t->n >= 0 && a.n + t->n <= 64 &&
-            (t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact))) {
-            for (int k = 0; k < t->n; k++)
-                a.at[a.n++] = (CallArg){NULL, t->item[k], x->value, 0};
+        if (x->ast.kind == AST_Arg && spread(a, x, t))
             continue;
-        }
-        if (a.n == 64 || x->ast.kind != AST_Arg)
-            return T_ANY;
-        a.at[a.n++] = (CallArg){x->name, t, x->ast.kind == AST_Arg ? x->value : (Ast *)x, (uint8_t)x->stars};
-        a.open |= x->stars != 0;
+        if (a->n == 64 || x->ast.kind != AST_Arg)
+            return false;
+        a->at[a->n++] = (CallArg){x->name, t, x->value, (uint8_t)x->stars};
+        a->open |= x->stars != 0;
         if (x->name)
-            a.at[a.n - 1].node = (Ast *)x;
+            a->at[a->n - 1].node = (Ast *)x;
     }
-    return call_type(C, f, &a, (Ast *)c);
+    return true;
+}
+
+/* The parameter of the body that is followed which e still is; NULL: it is none. */
+static const AstParam *own_parameter(const CFrame *f, const Ast *e)
+{
+    const AstName *n = AST_IS(e, Name) ? AST_AS(e, Name) : NULL;
+
+    if (!n || (n->bind != BIND_LOCAL && n->bind != BIND_CELL) || (int)n->slot >= f->nvar || !AST_IS(f->from[n->slot], Param))
+        return NULL;
+    return AST_AS(f->from[n->slot], Param);
+}
+
+/*
+ * The call in a wrapper: of a function that is captured, or a parameter, with what the wrapper itself got.  Its arguments are
+ * then its caller's, whose mistake it is when they do not fit.  false: it is another.
+ */
+static bool hands_on(Check *C, const AstCall *c, CallArgs *a)
+{
+    const CFrame *f = C->frame;
+    const AstName *callee = AST_IS(c->func, Name) ? AST_AS(c->func, Name) : NULL;
+    bool captured = callee && callee->bind == BIND_FREE;
+    int n = 0;
+
+    if (!f->caller || !f->call || !callee || (!captured && !own_parameter(f, c->func)) || a->open)
+        return false;
+    for (int i = 0; i < c->args.n; i++) {
+        const AstArg *x = AST_AS(c->args.at[i], Arg);
+        const AstParam *p = own_parameter(f, x->value);
+        if (!p || (x->stars ? p->kind != (x->stars == 1 ? PARAM_VARARGS : PARAM_KWARGS) : !captured || !f->arg[p->slot]))
+            return false;
+        for (int k = 0; x->stars && k < f->slots->nextra; k++)
+            if ((f->slots->extra[k]->name != NULL) == (x->stars == 2))
+                a->at[n++].node = f->slots->extra[k]->node;
+        if (!x->stars)
+            a->at[n++].node = f->arg[p->slot];
+    }
+    return n && n == a->n;
+}
+
+const Type *call(Check *C, AstCall *c)
+{
+    const Type *f = expr(C, c->func), *r;
+    CFrame *here = C->frame;
+    CallArg list[64];
+    CallArgs a = {list, 0, false};
+
+    if (!read_arguments(C, c, &a))
+        return T_ANY;
+    if (!hands_on(C, c, &a))
+        return call_type(C, f, &a, (Ast *)c);
+    C->handed++;
+    C->calls--;
+    C->frame = here->caller;
+    C->home = here->caller->home;
+    r = call_type(C, f, &a, here->call);
+    C->frame = here;
+    C->home = here->home;
+    C->calls++;
+    return r;
 }

@@ -74,7 +74,7 @@ static bool is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "export", "pure", "effects", "checkpoint", "deterministic",
                                         "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics",
-                                        "custom"};
+                                        "custom", "wraps", "cache", "lru_cache"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))
@@ -128,22 +128,26 @@ static void check_order(Check *C, AstFunctionDef *def)
         }
 }
 
-/* The function as its decorators leave it, from the inside out. */
-static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t)
+/* A function that this program wrote, or a module of its own: what it makes of another one is found by following it. */
+static bool is_own(const Type *t)
+{
+    return t->kind == TY_FUNC && !((const Fn *)t->ref)->around->home->library;
+}
+
+/* The function as its decorators leave it, from the inside out; made: what they are. */
+static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t, const Type *const *made)
 {
     for (int i = def->decorators.n - 1; i >= 0; i--) {
         Ast *d = def->decorators.at[i];
         CallArg one = {NULL, t, d, 0};
-        const Type *made;
-        if (is_transparent(decorator_name(d)))
+        if (is_transparent(decorator_name(d)) && !is_own(made[i]))
             continue;
-        made = expr(C, d);
         if (kernel_decorator(d) && kernel_def(def) && t->kind == TY_FUNC) {
             t = kernel_type(t);
             continue;
         }
-        t = made->kind == TY_TRANSFORM || (made->kind == TY_NATIVE && t->kind != TY_ANY)
-                ? call_type(C, made, &(CallArgs){&one, 1, false}, d) : T_ANY;
+        t = made[i]->kind == TY_TRANSFORM || (made[i]->kind == TY_NATIVE && t->kind != TY_ANY) || is_own(made[i])
+                ? call_type(C, made[i], &(CallArgs){&one, 1, false}, d) : T_ANY;
         if (t->kind != TY_TRANSFORM && t->kind != TY_FUNC)
             return T_ANY;
     }
@@ -153,14 +157,17 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t)
 static void function_def(Check *C, AstFunctionDef *def)
 {
     Fn *f = fn_make(C, (Ast *)def);
+    const Type **made = arena_array(&C->arena, const Type *, def->decorators.n + 1), *t = type_ref(TY_FUNC, f);
     bool plain = true;
 
     check_order(C, def);
     for (int i = 0; i < def->decorators.n; i++) {
         const char *s = decorator_name(def->decorators.at[i]);
-        if (is_transparent(s))
-            expr(C, def->decorators.at[i]);
-        plain = plain && is_transparent(s);
+        made[i] = expr(C, def->decorators.at[i]);
+        if (!is_transparent(s) || is_own(made[i])) {
+            plain = false;
+            continue;
+        }
         f->is_static |= !strcmp(s, "staticmethod");
         f->is_class |= !strcmp(s, "classmethod");
         f->is_staged |= !strcmp(s, "jit") || !strcmp(s, "function") || !strcmp(s, "compile") || !strcmp(s, "export");
@@ -169,8 +176,13 @@ static void function_def(Check *C, AstFunctionDef *def)
     for (int i = 0; i < def->params.n; i++)
         if (AST_IS(def->params.at[i], Param) && AST_AS(def->params.at[i], Param)->dflt)
             expr(C, AST_AS(def->params.at[i], Param)->dflt);
-    if (def->bound)
-        set_name(C, def->bound, plain ? type_ref(TY_FUNC, f) : decorated(C, def, type_ref(TY_FUNC, f)), NULL);
+    if (!def->bound)
+        return;
+    if (!plain)
+        t = decorated(C, def, t, made);
+    if (t->ref != f && (f->is_static || f->is_class || f->is_property))
+        t = T_ANY;
+    set_name(C, def->bound, t, NULL);
 }
 
 /* Annotated names of the body are the class's attributes. */
@@ -209,6 +221,12 @@ static void class_def(Check *C, AstClassDef *def)
 
 /* ------------------------------------------------------------- simple statements */
 
+/* Is what it returns another thing than what it is declared to return? */
+static bool is_held_back(const Fn *f)
+{
+    return f->scope->is_generator || (f->dynamic && !f->scope->is_async);
+}
+
 static void return_stmt(Check *C, AstReturn *r)
 {
     CFrame *f = C->frame;
@@ -218,7 +236,7 @@ static void return_stmt(Check *C, AstReturn *r)
 
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
-    if (!want || type_fits(C, t, want) != FITS_NOT || f->fn->dynamic)
+    if (!want || type_fits(C, t, want) != FITS_NOT || is_held_back(f->fn))
         return;
     if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {
         const TType *a = t->tensor, *b = want->tensor;
@@ -251,7 +269,9 @@ static const Type *declared_type(const Type *want, const Type *t)
         return t;
     if (want->kind != TY_TENSOR)
         return want;
-    return type_is_any(t) || t->kind != TY_TENSOR ? want : narrowed(want->tensor, t->tensor);
+    if (type_is_any(t) || t->kind != TY_TENSOR || (type_is_segmented(want) && t->tensor->rank == RANK_UNKNOWN))
+        return want;
+    return narrowed(want->tensor, t->tensor);
 }
 
 /*
@@ -474,7 +494,7 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     if (p->kind == PARAM_VARARGS)
         return given && given->kind == TY_TUPLE ? given : type_tuple_any(declared ? declared : T_ANY);
     if (p->kind == PARAM_KWARGS)
-        return type_dict(type_str(NULL), declared ? declared : T_ANY);
+        return given && given->kind == TY_DICT ? given : type_dict(type_str(NULL), declared ? declared : T_ANY);
     if (!given && t && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
         return type_union(t, T_NONE);
     return t;
@@ -498,7 +518,7 @@ static void no_result(Check *C, const Fn *f, const Type *declared)
     Ast *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
     Diag *d;
 
-    if (f->dynamic || !last || !def->returns || is_stub(def->body) || type_fits(C, T_NONE, declared) != FITS_NOT || C->fuel <= 0)
+    if (is_held_back(f) || !last || !def->returns || is_stub(def->body) || type_fits(C, T_NONE, declared) != FITS_NOT || C->fuel <= 0)
         return;
     d = REPORT(C, E0907, def->returns->span, f->name->text, type_text(declared), "None: its body ends without return");
     diag_label(d, last->span, "the body ends here");
@@ -524,7 +544,11 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     frame->fn = f;
     frame->caller = bound ? outer : NULL;
     frame->arg = bound ? C->arg : NULL;
+    frame->slots = bound ? C->slots : NULL;
+    frame->call = bound ? C->called : NULL;
     C->arg = NULL;
+    C->slots = NULL;
+    C->called = NULL;
     for (int i = 0; bound ? i < bound->n : i < sig->dims.n; i++)
         vec_push(&frame->dims, bound ? bound->at[i] : sig->dims.at[i]);
     for (int i = 0; i < f->params.n; i++) {
@@ -550,6 +574,8 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
             ret = T_ANY;
     }
+    if (f->dynamic && f->scope->is_generator)
+        ret = type_iterable(sym("generator"), frame->yields ? frame->yields : T_ANY);
     facts_drop(C, facts);
     C->loop = loops;
     C->frame = outer;

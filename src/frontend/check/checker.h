@@ -29,7 +29,7 @@ typedef struct {
     Dim from[32], to[32];
     int n;
     const TType *rest;                  /* the tensor that tells what "..." is: rest_n sizes from rest_at on; NULL: none does */
-    int rest_at, rest_n;
+    int rest_at, rest_n, rest_front;    /* rest_front: how many of them are in front of the caller's own "..."; -1: there is none */
 } Bound;
 
 /* There is one for each call: the arrays stay as they are. */
@@ -87,11 +87,14 @@ struct CFrame {
     Trail own;
     const Type **decl;          /* declared types of variables, by slot; NULL: none */
     Ast **from;                 /* by slot: the expression or parameter that a variable was last given */
-    CFrame *caller;             /* of a body that is followed: where the call is, and its arguments by slot; or NULL */
+    CFrame *caller;             /* of a body that is followed: where the call is, its arguments by slot, and what *args and **kw got; or NULL */
     Ast **arg;
+    const struct Slots *slots;
+    Ast *call;
     int nvar;
     DimNames dims;              /* the function's own dims */
     const Type *ret;            /* join of what was returned; NULL: nothing yet */
+    const Type *yields;         /* join of what it yielded; NULL: nothing yet */
     const Type *declared;       /* result type, NULL when undeclared */
     bool dead;                  /* nothing gets here: after return, raise, break */
     int branches;               /* C->branches at the start of the body */
@@ -184,7 +187,10 @@ struct Check {
     Ast *blame_node;            /* the program's call into a library, in this frame */
     CFrame *blame_frame;
     int blame_branches;         /* branches there */
-    Ast **arg;                  /* of the call that is about to be followed, by slot */
+    Ast **arg;                  /* of the call that is about to be followed, by slot; how its arguments met the parameters; the call */
+    const struct Slots *slots;
+    Ast *called;
+    long handed;                /* how many calls stood for their caller's */
     bool shown;                 /* the last report was not muted */
     Diag *last;                 /* it; NULL when muted */
     long findings;              /* reports, muted ones too */
@@ -204,7 +210,9 @@ struct Check {
     long fuel;
     bool apart;                 /* deciding whether a library raises: sizes of other names differ */
     bool names_wrong;           /* names were reported before: what they mean is not sure */
+    Dim segment[2];             /* sizes of the axes that "..." stands for, made when they are needed */
     bool setattr_used;
+    bool parameters;            /* the program makes Parameters of tensors */
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
 };
 
@@ -255,6 +263,7 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 const Type *expr(Check *C, Ast *e);
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */
+const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
 const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
@@ -294,6 +303,7 @@ typedef enum {
     TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
     TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
     TRANSFORM_COND, TRANSFORM_WHILE,    /* of several functions: called at once */
+    TRANSFORM_PARTIAL,                  /* the function with some arguments given: item[] are names (None: by position) and values in turn */
     TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
     TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
     TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
@@ -319,7 +329,7 @@ const Type *native_elements(const char *owner);         /* of going through an o
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 const Type *dict_view(const Type *dict, const char *method);     /* of items, keys and values; NULL: another method */
-bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out);
+bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out);
 
 /* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */
 void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg, Ast *node);
@@ -357,7 +367,8 @@ void sig_bind_rest(const Sig *sig, Bound *b);
 /* E0304 for the first named size of `want` that `got` does not have; false: there is none. */
 bool sig_report(Check *C, Span span, const char *what, const TType *want, const TType *got, const Bound *b);
 bool sig_statics(Check *C, Fn *f, const Bound *b, Ast *node);              /* false: a static size is not known, reported */
-bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node);           /* false: one is violated, reported */
+void sig_numbers(const Sig *sig, const struct Slots *s, Bound *b);
+bool sig_constraints(Check *C, Fn *f, const Bound *b, const struct Slots *s, Ast *node);           /* false: one is violated, reported */
 
 /* classes.c */
 Cls *cls_make(Check *C, AstClassDef *def);
@@ -400,6 +411,10 @@ Fit type_fits(Check *C, const Type *from, const Type *to);
 /* Reports why `from` is not what `to` declares; what: "argument 'x' of f()". The code is by kind of mistake. */
 Diag *report_dtype(Check *C, Span span, const char *what, const TType *from, const TType *to);
 void report_misfit(Check *C, Span span, const char *what, const Type *from, const Type *to);
+
+/* segments.c: fn of these operands when one of them has "..." in its shape; false: none has */
+typedef const Type *SegmentFn(Check *C, CallArgs *a, const void *with);
+bool segments_infer(Check *C, const CallArgs *a, SegmentFn *fn, const void *with, const Type **out);
 
 /* tensors.c */
 const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node);

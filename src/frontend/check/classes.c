@@ -246,7 +246,7 @@ static const Type *bound(Check *C, const Type *t, const Type *self)
         return t;
     if (f->is_property)
         return call_type(C, type_method(self, t), &(CallArgs){0}, f->node);
-    return f->is_static ? t : type_method(f->is_class ? T_ANY : self, t);
+    return f->is_static ? t : type_method(f->is_class && self->kind == TY_INSTANCE ? type_ref(TY_CLASS, self->ref) : self, t);
 }
 
 /* Trusted where one statement alone stores it. */
@@ -416,6 +416,23 @@ const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type 
     return type_subst(want, b->from, b->to, b->n);
 }
 
+/* A property that no setter was added to takes no value. */
+static void property_stored(Check *C, const Cls *c, Sym attr, Ast *target)
+{
+    const Type *t = cls_find(c, attr);
+    const Fn *f = t && t->kind == TY_FUNC ? t->ref : NULL;
+    StrBuf what = {0};
+    Diag *d;
+
+    if (!f || !f->is_property || c->home->library || cls_is_open(c))
+        return;
+    sb_printf(&what, "the target '%s' of %s", attr->text, cls_name(c));
+    d = REPORT(C, E0906, target->span, sb_str(&what), "an attribute", "a property without a setter");
+    diag_label(d, f->node->span, "it is computed here");
+    diag_help(d, "store what it is computed from, or add a method @%s.setter", attr->text);
+    sb_done(&what);
+}
+
 void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target, Ast *value)
 {
     Cls *c = (Cls *)self->ref;
@@ -426,6 +443,7 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
 
     if (!value)
         want = NULL;
+    property_stored(C, c, attr, target);
     if (want)
         want = cls_field_wants(c, inst, want, t);
     if (want && type_fits(C, t, want) == FITS_NOT) {

@@ -350,6 +350,59 @@ static EffFn *called_method(Effects *E, const EffCls *c)
     return m && !m->owner ? m : things_method(E, c, "forward") ? things_method(E, c, "forward") : m;
 }
 
+/* A method that `of` inherits, called at `call`: what it calls of its own object may be what `of` has instead. */
+typedef struct { EffWalk *w; EffFn *f; const EffCls *of; AstCall *call; Map *seen; int depth; } Inherited;
+
+static void inherited(EffWalk *w, EffFn *f, const EffCls *of, AstCall *call, Map *seen);
+
+static bool find_overridden(Ast *n, void *state)
+{
+    Inherited *x = state;
+    AstAttribute *a = n && AST_IS(n, Call) ? AST_AS(AST_AS(n, Call)->func, Attribute) : NULL;
+    const AstParam *self = AST_AS(x->f->params.at[0], Param);
+    EffFn *own, *m;
+
+    if (!n || x->depth > WALK_MAX / 4)
+        return true;
+    if (a && AST_IS((Ast *)a, Attribute) && AST_IS(a->value, Name) && AST_AS(a->value, Name)->id == self->name) {
+        m = things_method(x->w->E, x->of, a->attr->text);
+        own = things_method(x->w->E, x->f->cls, a->attr->text);
+        if (m && m != own) {
+            if (!m->walk)
+                effects_infer_fn(x->w->E, m);
+            source(x->w, (EffSource){effects_seen(m) & (uint8_t)~(1u << EFF_state), x->call->ast.span, m->name->text, m});
+            if (m->state_outside || m->writes & 1)
+                change(x->w, m->state_outside ? (Root){.kind = ROOT_OUTSIDE} : root_of(x->w, receiver(x->call)), x->call->ast.span,
+                       m->name->text, m, m->ndetail ? m->detail[0] : NULL);
+        }
+        if (m)
+            inherited(x->w, m, x->of, x->call, x->seen);
+    }
+    x->depth++;
+    ast_walk(n, find_overridden, x);
+    x->depth--;
+    return true;
+}
+
+static void inherited(EffWalk *w, EffFn *f, const EffCls *of, AstCall *call, Map *seen)
+{
+    Inherited x = {w, f, of, call, seen, 0};
+
+    if (!f->cls || !f->params.n || !AST_IS(f->params.at[0], Param) || f->node->kind != AST_FunctionDef || map_find(seen, (uintptr_t)f, NULL))
+        return;
+    map_set(seen, (uintptr_t)f, 1);
+    ast_walk(f->node, find_overridden, &x);
+}
+
+static void call_inherited(EffWalk *w, const Thing *t, AstCall *c)
+{
+    Map seen = {0};
+
+    if (t->of && t->bound && ((const EffFn *)t->p)->owner == NULL)
+        inherited(w, (EffFn *)t->p, t->of, c, &seen);
+    map_done(&seen);
+}
+
 static void call_thing(EffWalk *w, const Thing *t, AstCall *c)
 {
     EffFn *m;
@@ -357,6 +410,7 @@ static void call_thing(EffWalk *w, const Thing *t, AstCall *c)
     switch (t->kind) {
     case THING_FN:
         call_fn(w, (EffFn *)t->p, c, t->bound, false);
+        call_inherited(w, t, c);
         break;
     case THING_NATIVE:
         call_native(w, t->p, c);

@@ -112,6 +112,7 @@ typedef struct Thing {
     bool bound;                 /* FN: its first parameter is the object it was taken from */
     int param;                  /* PARAM: its number in fn */
     const void *p;              /* EffFn, NativeDef, EffCls, Space; PARAM: EffFn; OBJECT: text of the natives' owner */
+    const EffCls *of;           /* bound FN that a class inherits: that class; else NULL */
 } Thing;
 
 enum { THINGS_MAX = 32 };

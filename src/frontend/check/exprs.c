@@ -33,7 +33,9 @@ const Type *element_of(const Type *t)
     case TY_STR:
         return type_str(NULL);
     case TY_OBJECT:
-        return t->item ? t->item[0] : native_elements(t->text->text);
+        for (int i = 0; i < t->n; i++)
+            e = e ? type_join(e, t->item[i]) : t->item[i];
+        return e ? e : native_elements(t->text->text);
     case TY_KERNEL:
         return t->value == KT_PARTS ? t->item[0] : T_ANY;
     case TY_TENSOR:
@@ -388,6 +390,12 @@ static void comp_clause(Check *C, AstCompFor *c, const Type *iter)
         expr(C, c->ifs.at[k]);
 }
 
+/* Going through a dict gives its keys. */
+const Type *iterated(const Type *t)
+{
+    return !type_is_any(t) && t->kind == TY_DICT && t->exact ? dict_view(t, "keys") : t;
+}
+
 /* Over a sequence that is known element by element: the list of what each one gives. NULL: it is not. */
 static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
 {
@@ -397,7 +405,7 @@ static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
 
     if (clauses.n != 1 || c->ifs.n || c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX)
         return NULL;
-    iter = expr(C, c->iter);
+    iter = iterated(expr(C, c->iter));
     n = type_items(iter, &item);
     if (n <= 0)
         return NULL;
@@ -408,6 +416,27 @@ static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
     }
     C->unrolled /= n;
     return type_list_of(m, n);
+}
+
+/* Likewise of a dict, whose keys are then known texts. */
+static const Type *comp_record(Check *C, AstDictComp *d)
+{
+    const Type *keys = comp_unrolled(C, d->clauses, d->key), *values, *m[ITEMS_MAX];
+
+    if (!keys || keys->n * 2 > ITEMS_MAX)
+        return NULL;
+    for (int i = 0; i < keys->n; i++)
+        if (!keys->exact || keys->item[i]->kind != TY_STR || !keys->item[i]->text)
+            return NULL;
+    values = comp_unrolled(C, d->clauses, d->value);
+    for (int i = 0; i < keys->n; i++) {
+        for (int k = 0; k < i; k++)
+            if (keys->item[k] == keys->item[i])
+                return NULL;
+        m[2 * i] = keys->item[i];
+        m[2 * i + 1] = values->item[i];
+    }
+    return type_dict_of(m, 2 * keys->n);
 }
 
 /* Elements may be guarded by conditions on them: what cannot be decided is not followed. */
@@ -508,16 +537,51 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
 
 /* ------------------------------------------------------------- subscripts */
 
+/* t[lo:hi:step], element by element where they are known. */
+static const Type *sequence_slice(Check *C, const Type *t, const AstSlice *s)
+{
+    const Type *lo = s->lo ? expr(C, s->lo) : T_NONE, *hi = s->hi ? expr(C, s->hi) : T_NONE, *by = s->step ? expr(C, s->step) : type_int(1);
+    const Type *m[ITEMS_MAX], *const *item;
+    int64_t n = type_items(t, &item), a = 0, b = n, step = 1;
+    int k = 0;
+
+    if (n < 0 || by->kind != TY_INT || !dim_const_value(by->value, &step) || (step != 1 && step != -1) ||
+        (step < 0 && (lo->kind != TY_NONE || hi->kind != TY_NONE)) ||
+        (lo->kind != TY_NONE && (lo->kind != TY_INT || !dim_const_value(lo->value, &a))) ||
+        (hi->kind != TY_NONE && (hi->kind != TY_INT || !dim_const_value(hi->value, &b))))
+        return t->kind == TY_LIST ? type_settle(t) : type_tuple_any(element_of(t));
+    a = a < 0 ? a + n < 0 ? 0 : a + n : a > n ? n : a;
+    b = b < 0 ? b + n < 0 ? 0 : b + n : b > n ? n : b;
+    for (; a + k < b; k++)
+        m[k] = item[step < 0 ? n - 1 - k : a + k];
+    return t->kind == TY_TUPLE ? type_tuple(m, k) : k ? type_list_of(m, k) : type_list(T_ANY);
+}
+
+/* x.shape[k] of a tensor with "...": the sizes around it are known from their side. */
+static Dim size_around(const Ast *node, const Type *k)
+{
+    const AstAttribute *a = AST_IS(node, Subscript) ? AST_AS(AST_AS(node, Subscript)->value, Attribute) : NULL;
+    const Type *x = AST_IS((const Ast *)a, Attribute) && !strcmp(a->attr->text, "shape") ? type_found(a->value) : NULL;
+    int64_t i;
+
+    if (!type_is_segmented(x) || k->kind != TY_INT || !dim_const_value(k->value, &i) || i >= type_front(x) || i < -type_back(x))
+        return DIM_BAD;
+    return x->tensor->shape[i < 0 ? type_front(x) + type_back(x) + i : i];
+}
+
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
 {
     const Type *i;
     int64_t k;
+    Dim size;
 
     if (!type_is_any(t) && t->kind == TY_TENSOR)
         return C->kernel ? kernel_subscript(C, t, index, node) : tensor_subscript(C, t, index, node);
     i = expr(C, index);
     if (type_is_any(t))
         return T_ANY;
+    if (t->kind == TY_TUPLE && t->n < 0 && (size = size_around(node, i)) != DIM_BAD)
+        return type_int(size);
     host_subscripted(C, t, i, AST_IS(node, Subscript) ? AST_AS(node, Subscript)->value : node, node);
     if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text) {
         const Type *value = type_dict_get(t, i->text);
@@ -531,19 +595,8 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
         return type_int(DIM_BAD);
     if (t->kind == TY_STR)
         return type_str(NULL);
-    if (index->kind == AST_Slice && t->kind == TY_LIST)
-        return type_settle(t);
-    if (index->kind == AST_Slice && t->kind == TY_TUPLE) {
-        const AstSlice *s = AST_AS(index, Slice);
-        const Type *lo = s->lo ? expr(C, s->lo) : type_int(0), *hi = s->hi ? expr(C, s->hi) : NULL;
-        int64_t a, b = t->n;
-        if (t->n < 0 || s->step || lo->kind != TY_INT || !dim_const_value(lo->value, &a) ||
-            (hi && (hi->kind != TY_INT || !dim_const_value(hi->value, &b))))
-            return type_tuple_any(element_of(t));
-        a = a < 0 ? a + t->n < 0 ? 0 : a + t->n : a > t->n ? t->n : a;
-        b = b < 0 ? b + t->n < 0 ? 0 : b + t->n : b > t->n ? t->n : b;
-        return type_tuple(t->item + a, b > a ? (int)(b - a) : 0);
-    }
+    if (index->kind == AST_Slice && (t->kind == TY_LIST || t->kind == TY_TUPLE))
+        return sequence_slice(C, t, AST_AS(index, Slice));
     if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
         dim_const_value(i->value, &k)) {
         if (k < -t->n || k >= t->n) {
@@ -582,6 +635,18 @@ static const Type *constant(const Ast *e)
     case CONST_TRUE: case CONST_FALSE: return type_bool(AST_AS(e, Const)->value == CONST_TRUE);
     default: return T_ANY;
     }
+}
+
+/* Of a coroutine: what its function returns. */
+static const Type *awaited(const Type *t)
+{
+    return !type_is_any(t) && t->kind == TY_OBJECT && t->item && !strcmp(t->text->text, "coroutine") ? t->item[0] : T_ANY;
+}
+
+static const Type *yields(Check *C, const Type *t)
+{
+    C->frame->yields = C->frame->yields ? type_join(C->frame->yields, t) : t;
+    return T_ANY;
 }
 
 static const Type *walrus(Check *C, AstNamedExpr *w)
@@ -631,7 +696,10 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_GenExp: return generator(C, AST_AS(e, GenExp));
     case AST_SetComp: return type_set(comp_value(C, AST_AS(e, SetComp)->clauses, AST_AS(e, SetComp)->elt));
     case AST_DictComp: {
-        const Type *key = comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
+        const Type *known = comp_record(C, AST_AS(e, DictComp)), *key;
+        if (known)
+            return known;
+        key = comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->key);
         return type_dict(key, comp_value(C, AST_AS(e, DictComp)->clauses, AST_AS(e, DictComp)->value));
     }
     case AST_NamedExpr: return walrus(C, AST_AS(e, NamedExpr));
@@ -639,15 +707,11 @@ static const Type *expr_of(Check *C, Ast *e)
         expr(C, AST_AS(e, Starred)->value);
         return T_ANY;
     case AST_Await:
-        expr(C, AST_AS(e, Await)->value);
-        return T_ANY;
+        return awaited(expr(C, AST_AS(e, Await)->value));
     case AST_Yield:
-        if (AST_AS(e, Yield)->value)
-            expr(C, AST_AS(e, Yield)->value);
-        return T_ANY;
+        return yields(C, AST_AS(e, Yield)->value ? expr(C, AST_AS(e, Yield)->value) : T_NONE);
     case AST_YieldFrom:
-        expr(C, AST_AS(e, YieldFrom)->value);
-        return T_ANY;
+        return yields(C, element_of(expr(C, AST_AS(e, YieldFrom)->value)));
     case AST_Slice: {
         AstSlice *s = AST_AS(e, Slice);
         Ast *part[3] = {s->lo, s->hi, s->step};

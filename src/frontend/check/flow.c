@@ -260,7 +260,7 @@ static bool leaves(Ast *n, void *state)
 static bool unrolled(Check *C, AstFor *f)
 {
     const Type *const *item = NULL;
-    const Type *t = f->is_async ? NULL : expr(C, f->iter);
+    const Type *t = f->is_async ? NULL : iterated(expr(C, f->iter));
     int n = type_items(t, &item);
     bool left = false;
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-typedef const Type *HostFn(Check *C, const CallArgs *a);
+typedef const Type *HostFn(Check *C, const CallArgs *a, Ast *node);
 
 static const Type *arg(const CallArgs *a, int i)
 {
@@ -18,8 +18,8 @@ static const Type *arg(const CallArgs *a, int i)
 
 int type_items(const Type *t, const Type *const **out)
 {
-    if (type_is_any(t) || t->n < 0 || t->n > ITEMS_MAX || (t->kind != TY_TUPLE && t->kind != TY_RANGE && t->kind != TY_LIST) ||
-        (t->kind != TY_TUPLE && !t->exact))
+    if (type_is_any(t) || t->n < 0 || t->n > ITEMS_MAX ||
+        (t->kind != TY_TUPLE && t->kind != TY_RANGE && t->kind != TY_LIST && t->kind != TY_OBJECT) || (t->kind != TY_TUPLE && !t->exact))
         return -1;
     *out = t->item;
     return t->n;
@@ -46,14 +46,14 @@ static const Type *known_range(const CallArgs *a)
     return type_range_of(m, n);
 }
 
-static const Type *host_range(Check *C, const CallArgs *a)
+static const Type *host_range(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = known_range(a);
 
     return t || !C->kernel ? t : type_of_kind(TY_RANGE);
 }
 
-static const Type *host_tuple(Check *C, const CallArgs *a)
+static const Type *host_tuple(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *const *m = NULL, *t = arg(a, 0);
     int n = type_items(t, &m);
@@ -63,7 +63,7 @@ static const Type *host_tuple(Check *C, const CallArgs *a)
     return n >= 0 ? type_tuple(m, n) : t ? type_tuple_any(element_of(t)) : NULL;
 }
 
-static const Type *host_list(Check *C, const CallArgs *a)
+static const Type *host_list(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *const *m = NULL, *t = arg(a, 0);
     int n = type_items(t, &m);
@@ -73,7 +73,7 @@ static const Type *host_list(Check *C, const CallArgs *a)
     return n > 0 ? type_list_of(m, n) : type_list(n == 0 ? T_ANY : element_of(t));
 }
 
-static const Type *host_len(Check *C, const CallArgs *a)
+static const Type *host_len(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = arg(a, 0);
 
@@ -91,7 +91,7 @@ static const Type *host_len(Check *C, const CallArgs *a)
     return t->n >= 0 && (t->kind == TY_TUPLE || ((t->kind == TY_LIST || t->kind == TY_RANGE) && t->exact)) ? type_int(t->n) : NULL;
 }
 
-static const Type *host_reversed(Check *C, const CallArgs *a)
+static const Type *host_reversed(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *m[ITEMS_MAX], *const *x = NULL;
     int n = type_items(arg(a, 0), &x);
@@ -103,17 +103,22 @@ static const Type *host_reversed(Check *C, const CallArgs *a)
     return type_list_of(m, n);
 }
 
-static const Type *host_enumerate(Check *C, const CallArgs *a)
+static const Type *host_enumerate(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *pair[2] = {type_int(DIM_BAD), NULL};
+    const Type *pair[2] = {type_int(DIM_BAD), NULL}, *rows[ITEMS_MAX], *const *item;
+    int n = type_items(arg(a, 0), &item);
 
     if (!arg(a, 0))
         return NULL;
+    for (int i = 0; a->n == 1 && i < n; i++)
+        rows[i] = type_tuple((const Type *[]){type_int(i), item[i]}, 2);
+    if (a->n == 1 && n > 0)
+        return type_list_of(rows, n);
     pair[1] = element_of(arg(a, 0));
     return type_list(type_tuple(pair, 2));
 }
 
-static const Type *host_zip(Check *C, const CallArgs *a)
+static const Type *host_zip(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *row[ITEMS_MAX], *rows[ITEMS_MAX], *const *m[ITEMS_MAX];
     int least = ITEMS_MAX + 1;
@@ -150,15 +155,142 @@ static const Type *extreme(const CallArgs *a, Dim (*pick)(Dim, Dim))
     return a->n > 1 ? type_int(d) : NULL;
 }
 
-static const Type *host_min(Check *C, const CallArgs *a) { return extreme(a, dim_min); }
-static const Type *host_max(Check *C, const CallArgs *a) { return extreme(a, dim_max); }
+/* The function given as key= gets each element. */
+static void judge_key(Check *C, const CallArgs *a, const Type *e, Ast *node)
+{
+    for (int i = 1; i < a->n; i++)
+        if (a->at[i].name && !strcmp(a->at[i].name->text, "key") && !type_is_any(e))
+            call_type(C, a->at[i].type, &(CallArgs){&(CallArg){NULL, e, node, 0}, 1, false}, node);
+}
 
-static const Type *host_int(Check *C, const CallArgs *a)
+/* The largest of the elements of one container. */
+static const Type *extreme_element(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 0), *e;
+
+    if (!t || t->kind == TY_TENSOR || (a->n > 1 && !a->at[1].name))
+        return NULL;
+    e = element_of(t);
+    judge_key(C, a, e, node);
+    return a->n == 1 || (a->n == 2 && !strcmp(a->at[1].name->text, "key")) ? type_settle(e->kind == TY_INT ? type_int(DIM_BAD) : e) : NULL;
+}
+
+static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = extreme(a, dim_min);
+
+    return t ? t : extreme_element(C, a, node);
+}
+
+static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = extreme(a, dim_max);
+
+    return t ? t : extreme_element(C, a, node);
+}
+
+/* partial(f, x, k=v): f with these arguments in front of others. */
+static const Type *host_partial(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *m[ITEMS_MAX];
+    int n = 0;
+
+    if (a->open || !a->n || a->at[0].name || type_is_any(a->at[0].type) || a->n > ITEMS_MAX / 2)
+        return NULL;
+    for (int i = 1; i < a->n; i++) {
+        m[n++] = a->at[i].name ? type_str(a->at[i].name) : T_NONE;
+        m[n++] = a->at[i].type;
+    }
+    return type_partial(TRANSFORM_PARTIAL, a->at[0].type, m, n);
+}
+
+/* reduce(f, xs, first) */
+static const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 1), *const *item, *e[2], *r = arg(a, 2), *was;
+    int n = type_items(t, &item), i = 0;
+    CallArg pair[2] = {{NULL, NULL, node, 0}, {NULL, NULL, node, 0}};
+
+    if (!t || t->kind == TY_TENSOR || a->n > 3 || (a->n == 3 && !r))
+        return NULL;
+    e[0] = e[1] = element_of(t);
+    if (n <= 0)
+        item = e, n = r ? 1 : 2;
+    was = r = r ? r : item[i++];
+    for (; i < n; i++) {
+        pair[0].type = r;
+        pair[1].type = item[i];
+        r = call_type(C, a->at[0].type, &(CallArgs){pair, 2, false}, node);
+    }
+    return type_items(t, &item) > 0 || r == was ? r : T_ANY;
+}
+
+/* Of tensors: what adding them up gives. */
+static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 0), *const *item, *e, *sum = type_int(0);
+    int n = type_items(t, &item);
+
+    if (!t || a->n != 1 || t->kind == TY_TENSOR || t->kind == TY_STR)
+        return NULL;
+    e = element_of(t);
+    if (n <= 0)
+        item = &e, n = 1;
+    for (int i = 0; i < n; i++) {
+        if (type_is_any(item[i]) || item[i]->kind != TY_TENSOR)
+            return NULL;
+        sum = tensor_binary(C, AOP_ADD, sum, item[i], node);
+    }
+    return sum;
+}
+
+/* key=f is called with each element. */
+static const Type *host_sorted(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 0), *e = t ? element_of(t) : T_ANY;
+
+    if (!t || t->kind == TY_TENSOR)
+        return NULL;
+    judge_key(C, a, e, node);
+    return type_list(e);
+}
+
+/* map(f, xs): f of each element, once for all or one by one. */
+static const Type *host_map(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 1), *const *item, *e, *m[ITEMS_MAX];
+    int n = type_items(t, &item);
+
+    if (a->n != 2 || !t || t->kind == TY_TENSOR || !arg(a, 0))
+        return NULL;
+    e = element_of(t);
+    if (n <= 0)
+        return type_iterable(sym("map"), call_type(C, a->at[0].type, &(CallArgs){&(CallArg){NULL, e, a->at[1].node, 0}, 1, false}, node));
+    for (int i = 0; i < n; i++)
+        m[i] = call_type(C, a->at[0].type, &(CallArgs){&(CallArg){NULL, item[i], a->at[1].node, 0}, 1, false}, node);
+    return type_view_of(sym("map"), m, n);
+}
+
+static const Type *host_filter(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 1);
+
+    return a->n == 2 && t && t->kind != TY_TENSOR ? type_iterable(sym("filter"), element_of(t)) : NULL;
+}
+
+static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 0);
+
+    return a->n == 1 && t && t->kind == TY_OBJECT && t->item ? element_of(t) : NULL;
+}
+
+static const Type *host_int(Check *C, const CallArgs *a, Ast *node)
 {
     return a->n == 1 && arg(a, 0) && arg(a, 0)->kind == TY_INT ? arg(a, 0) : NULL;
 }
 
-static const Type *host_str(Check *C, const CallArgs *a)
+static const Type *host_str(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = a->n == 1 ? arg(a, 0) : NULL;
 
@@ -166,7 +298,7 @@ static const Type *host_str(Check *C, const CallArgs *a)
 }
 
 /* A file of texts, unless the mode has b or is not known. */
-static const Type *host_open(Check *C, const CallArgs *a)
+static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *mode = arg(a, 1);
 
@@ -181,11 +313,12 @@ static const Type *host_open(Check *C, const CallArgs *a)
 static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"str", host_str},
-    {"open", host_open},
+    {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
+    {"partial", host_partial}, {"reduce", host_reduce},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */
-static void iterated(Check *C, const char *name, const CallArgs *a)
+static void judge_iterated(Check *C, const char *name, const CallArgs *a)
 {
     static const char *const names[] = {"list", "tuple", "set", "frozenset", "sorted", "enumerate", "reversed", "zip"};
     const Type *t = arg(a, 0);
@@ -195,17 +328,31 @@ static void iterated(Check *C, const char *name, const CallArgs *a)
             host_iterated(C, t, a->at[0].node);
 }
 
-const Type *dict_view(const Type *dict, const char *method)
+/* The rows of a dict whose keys are known: of its keys, of its values, or of pairs of both. */
+static const Type *known_view(const Type *dict, const char *cls)
 {
-    const Type *pair[2] = {type_settle(dict)->item[0], type_settle(dict)->item[1]};
+    const Type *m[ITEMS_MAX];
+    bool keys = !strcmp(cls, "dict_keys"), values = !strcmp(cls, "dict_values");
 
-    if (!strcmp(method, "items"))
-        return type_iterable(sym("dict_items"), type_tuple(pair, 2));
-    return !strcmp(method, "keys") ? type_iterable(sym("dict_keys"), pair[0]) :
-           !strcmp(method, "values") ? type_iterable(sym("dict_values"), pair[1]) : NULL;
+    for (int i = 0; i < dict->n / 2; i++)
+        m[i] = keys ? dict->item[2 * i] : values ? dict->item[2 * i + 1] : type_tuple(&dict->item[2 * i], 2);
+    return type_view_of(sym(cls), m, dict->n / 2);
 }
 
-bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)
+const Type *dict_view(const Type *dict, const char *method)
+{
+    const Type *t = type_settle(dict), *pair[2] = {t->item[0], t->item[1]};
+    const char *cls = !strcmp(method, "items") ? "dict_items" : !strcmp(method, "keys") ? "dict_keys" :
+                      !strcmp(method, "values") ? "dict_values" : NULL;
+
+    if (!cls)
+        return NULL;
+    if (dict->exact)
+        return known_view(dict, cls);
+    return type_iterable(sym(cls), cls[5] == 'i' ? type_tuple(pair, 2) : pair[cls[5] == 'v']);
+}
+
+bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out)
 {
     static Word slot[64];
     static Words words = {slot, 64, 0};
@@ -216,7 +363,7 @@ bool host_call(Check *C, const char *name, const CallArgs *a, const Type **out)
         words_add_all(&words, rules[i].name, (int)i);
     rule = words_find(&words, name);
     if (a->n && !type_is_any(a->at[0].type) && a->at[0].type->kind < TY_STR)
-        iterated(C, name, a);
-    *out = rule >= 0 ? rules[rule].fn(C, a) : NULL;
+        judge_iterated(C, name, a);
+    *out = rule >= 0 ? rules[rule].fn(C, a, node) : NULL;
     return *out != NULL;
 }

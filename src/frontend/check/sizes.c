@@ -2,7 +2,7 @@
  * The sizes of a signature at one call: a name alone gets the size of the first
  * argument that has it, expressions follow, constraints are judged.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/binding.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,9 +40,11 @@ static void match_size(const Sig *sig, const Cls *cls, Dim want, Dim got, Bound 
 /* The sizes around "...", and what "..." stands for: the first argument tells it for all. */
 static void match_rest(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b)
 {
-    int front = type_front(want), back = type_back(want), n = front + back, rank = got->tensor->rank;
+    int front = type_front(want), back = type_back(want), n = front + back;
+    bool open = got->tensor->rank == RANK_UNKNOWN;
+    int rank = open ? type_front(got) + type_back(got) : got->tensor->rank;
 
-    if (rank == RANK_UNKNOWN || rank < n)
+    if (open ? front > type_front(got) || back > type_back(got) || !got->n : rank < n)
         return;
     for (int i = 0; i < front; i++)
         match_size(sig, cls, want->tensor->shape[i], got->tensor->shape[i], b);
@@ -52,6 +54,7 @@ static void match_rest(const Sig *sig, const Cls *cls, const Type *want, const T
         b->rest = got->tensor;
         b->rest_at = front;
         b->rest_n = rank - n;
+        b->rest_front = open ? type_front(got) - front : -1;
     }
 }
 
@@ -61,17 +64,21 @@ const Type *rest_filled(const Type *t, const Bound *b)
     TType x;
     int front;
 
-    if (!t || t->kind != TY_TENSOR || t->tensor->rank != RANK_UNKNOWN || !b->rest || !t->n)
+    if (!t || t->kind != TY_TENSOR || t->tensor->rank != RANK_UNKNOWN || !t->n)
         return t;
     front = type_front(t);
-    if (front + type_back(t) + b->rest_n > 15)
-        return t;
+    if (!b->rest || front + type_back(t) + b->rest_n > 15) {        /* it is not the caller's "..." */
+        x = (TType){.dtype = t->tensor->dtype, .policy = t->tensor->policy, .rank = RANK_UNKNOWN};
+        return type_tensor(&x);
+    }
     x = *t->tensor;
-    x.rank = (uint8_t)(front + type_back(t) + b->rest_n);
     for (int i = 0; i < b->rest_n; i++)
         x.shape[front + i] = b->rest->shape[b->rest_at + i];
     for (int i = 0; i < type_back(t); i++)
         x.shape[front + b->rest_n + i] = t->tensor->shape[front + i];
+    if (b->rest_front >= 0)
+        return type_tensor_rest(&x, front + b->rest_front, b->rest_n - b->rest_front + type_back(t));
+    x.rank = (uint8_t)(front + type_back(t) + b->rest_n);
     return type_tensor(&x);
 }
 
@@ -190,7 +197,29 @@ bool sig_report(Check *C, Span span, const char *what, const TType *want, const 
 
 /* ------------------------------------------------------------- constraints */
 
-static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
+/* The int that a parameter of this name gets; DIM_BAD: it is not known. */
+static Dim number_given(const Slots *s, Sym name)
+{
+    const Type *t = NULL;
+
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].name == name && s->at[i].arg)
+            t = s->at[i].arg->type;
+    return !type_is_any(t) && t->kind == TY_INT ? t->value : DIM_BAD;
+}
+
+/* A size that has the name of a parameter is what that one gets. */
+void sig_numbers(const Sig *sig, const Slots *s, Bound *b)
+{
+    for (int i = 0; i < sig->dims.n; i++)
+        for (int k = 0; k < s->n; k++)
+            if (s->at[k].name == sig->dims.at[i].name) {
+                Dim d = number_given(s, s->at[k].name);
+                bound_add(b, sig->dims.at[i].dim, d == DIM_BAD ? dim_open() : d);
+            }
+}
+
+static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig, const Slots *s)
 {
     Dim x, y;
 
@@ -200,12 +229,12 @@ static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
         for (int i = 0; i < sig->dims.n; i++)
             if (sig->dims.at[i].name == AST_AS(e, Name)->id)
                 return dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n);
-        return DIM_BAD;
+        return number_given(s, AST_AS(e, Name)->id);
     }
     if (e->kind != AST_BinOp)
         return DIM_BAD;
-    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig);
-    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig);
+    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig, s);
+    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig, s);
     if (x == DIM_BAD || y == DIM_BAD)
         return DIM_BAD;
     switch (AST_AS(e, BinOp)->op) {
@@ -219,7 +248,7 @@ static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig)
 }
 
 /* false: the condition surely does not hold. */
-static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs, Dim *rhs, int *op)
+static bool holds(Ast *cond, const Bound *b, const Sig *sig, const Slots *s, Dim *lhs, Dim *rhs, int *op)
 {
     AstCompare *c = AST_AS(cond, Compare);
     DimAnswer a;
@@ -227,8 +256,8 @@ static bool holds(Check *C, Ast *cond, const Bound *b, const Sig *sig, Dim *lhs,
 
     if (cond->kind != AST_Compare || c->rest.n != 1)
         return true;
-    x = constraint_dim(c->left, b, sig);
-    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig);
+    x = constraint_dim(c->left, b, sig, s);
+    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig, s);
     *op = (int)AST_AS(c->rest.at[0], CompareItem)->op;
     *lhs = x;
     *rhs = y;
@@ -264,7 +293,7 @@ static void put_values(Ast *cond, const Sig *sig, const Bound *b, StrBuf *out)
     }
 }
 
-static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, Ast *node)
+static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, const Slots *s, Ast *node)
 {
     const Sig *sig = &f->sig;
     Diag *d;
@@ -272,7 +301,7 @@ static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, A
     int op;
     StrBuf text = {0}, values = {0};
 
-    if (!cond || holds(C, cond, b, sig, &l, &r, &op))
+    if (!cond || holds(cond, b, sig, s, &l, &r, &op))
         return true;
     ast_print(cond, &text);
     while (text.n && sb_str(&text)[text.n - 1] == '\n')
@@ -286,7 +315,7 @@ static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, A
     return false;
 }
 
-bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
+bool sig_constraints(Check *C, Fn *f, const Bound *b, const Slots *s, Ast *node)
 {
     bool ok = true;
 
@@ -295,10 +324,10 @@ bool sig_constraints(Check *C, Fn *f, const Bound *b, Ast *node)
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->kind == PARAM_CONSTRAINT)
-            ok &= check_constraint(C, f, p->annotation, b, node);
+            ok &= check_constraint(C, f, p->annotation, b, s, node);
     }
     for (int i = 0; i < AST_AS(f->node, FunctionDef)->where.n; i++)
-        ok &= check_constraint(C, f, AST_AS(f->node, FunctionDef)->where.at[i], b, node);
+        ok &= check_constraint(C, f, AST_AS(f->node, FunctionDef)->where.at[i], b, s, node);
     return ok;
 }
 

@@ -16,7 +16,7 @@
 typedef struct {
     Home *h;
     Check *C;
-    Sym self, setattr, dict;
+    Sym self, setattr, dict, parameter;
     int depth, inside;          /* inside: of how many functions */
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
     Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
@@ -338,6 +338,7 @@ static void visit_name(Survey *v, const AstName *n)
 {
     bool ours = n->bind != BIND_PRELUDE && n->bind != BIND_DIM;
 
+    v->C->parameters |= !v->h->library && n->id == v->parameter;
     if (!v->h->library)
         v->C->setattr_used |= n->id == v->setattr || n->id == v->dict;
     if (v->own && ours && &n->ast == v->callee)
@@ -348,6 +349,7 @@ static void visit_name(Survey *v, const AstName *n)
 
 static void visit_attribute(Survey *v, const AstAttribute *a)
 {
+    v->C->parameters |= !v->h->library && a->attr == v->parameter;
     if (is_mutator(a->attr))                        /* xs.append, called at once or handed on */
         mark(v->h, a->value);
     if (v->own && &a->ast == v->callee)
@@ -428,7 +430,7 @@ static bool visit(Ast *n, void *state)
 
 void survey(Check *C, Home *h, Unit *u)
 {
-    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .dict = sym("__dict__"),
+    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .dict = sym("__dict__"), .parameter = sym("Parameter"),
                 .own = !h->library || (h->space && h->space->path)};
 
     visit((Ast *)u->module, &v);
@@ -453,5 +455,5 @@ static uint64_t keys_of(const Map *m, uint64_t which)
 uint64_t survey_facts(const Check *C, const Home *h)
 {
     return keys_of(&h->mutated, 1) + keys_of(&C->stored_attrs, 2) + keys_of(&C->subclassed, 3) + h->mutates_any * 5u +
-           C->setattr_used * 7u + C->names_wrong * 11u;
+           C->setattr_used * 7u + C->parameters * 13u + C->names_wrong * 11u;
 }

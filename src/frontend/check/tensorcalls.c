@@ -261,6 +261,16 @@ static bool arguments_meet(TCall *c)
     return n < 2 || policies_meet(c->C, c->name, in, n, c->node);
 }
 
+static const Type *judged(TCall *c) { return arguments_meet(c) ? c->rule->fn(c) : tensor_unknown(); }
+
+static const Type *segmented(Check *C, CallArgs *a, const void *with)
+{
+    TCall c = *(const TCall *)with;
+
+    c.at = a->at;
+    return judged(&c);
+}
+
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out)
 {
     CallArg all[65];
@@ -278,6 +288,7 @@ bool tensor_call(Check *C, const char *owner, const char *name, const Type *self
         return typed_call(&c, owner, out);
     if (!c.rule)
         return false;
-    *out = arguments_meet(&c) ? c.rule->fn(&c) : tensor_unknown();
+    if (!segments_infer(C, &(CallArgs){all, c.n, a->open}, segmented, &c, out))
+        *out = judged(&c);
     return *out != NULL;
 }

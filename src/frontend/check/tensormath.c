@@ -119,7 +119,7 @@ const Type *rule_reduce(TCall *c)
     if (c->rule->op == 3)
         r.dtype = DT_bool;
     if (c->rule->op == 0 && r.dtype != DT_NONE && !dtype_is_inexact((DType)r.dtype))
-        r.dtype = DT_NONE;                          /* sums of integers widen */
+        r.dtype = dtype_accum((DType)r.dtype);      /* sums of integers widen */
     if (r.dtype != x->dtype)
         r.policy = NULL;
     tcall_element(c, -1, &r);

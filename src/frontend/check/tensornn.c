@@ -220,6 +220,20 @@ const Type *rule_pool(TCall *c)
 
 /* ------------------------------------------------------------- along one axis */
 
+static void too_many_asked(TCall *c, const TType *x, int axis, Dim k)
+{
+    StrBuf text = {0};
+
+    sb_puts(&text, "topk: ");
+    dim_print(k, &text);
+    sb_puts(&text, " of ");
+    dim_print(x->shape[axis], &text);
+    sb_printf(&text, " elements along axis %d of %s", axis, shape_of(x));
+    diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&text)), "ask for no more elements than the axis has: min(k, x.shape[%d])", axis);
+    origins(c->C, c->C->last, c->node, &x->shape[axis], 1);
+    sb_done(&text);
+}
+
 const Type *rule_topk(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
@@ -235,6 +249,10 @@ const Type *rule_topk(TCall *c)
         return T_ANY;
     r = *x;
     r.shape[axis] = size_of_type(k->type);
+    if (dim_ge(x->shape[axis], r.shape[axis], NULL, NULL) == DIM_REFUTED && !c->C->lenient) {
+        too_many_asked(c, x, axis, r.shape[axis]);
+        return T_ANY;
+    }
     pair[0] = type_tensor(&r);
     r.dtype = DT_int32;
     r.policy = NULL;

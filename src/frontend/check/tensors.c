@@ -309,11 +309,26 @@ static bool never_operand(const Type *t)
     return t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT || t->kind == TY_FUNC || t->kind == TY_CLASS;
 }
 
+/* An operation of operands of which one may have "...": which one, and where it stands. */
+typedef struct { int op; Ast *node; } Operator;
+
+static const Type *binary_segmented(Check *C, CallArgs *a, const void *with)
+{
+    return tensor_binary(C, ((const Operator *)with)->op, a->at[0].type, a->at[1].type, ((const Operator *)with)->node);
+}
+
+static const Type *unary_segmented(Check *C, CallArgs *a, const void *with)
+{
+    return tensor_unary(C, (OpId)((const Operator *)with)->op, a->at[0].type, ((const Operator *)with)->node);
+}
+
 const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     TType in[2];
     Attr at = attr_default();
     int id = op_of(op);
+    CallArg arg[2] = {{NULL, a, node, 0}, {NULL, b, node, 0}};
+    const Type *r;
 
     if (op != AOP_EQ && op != AOP_NE && (never_operand(a) || never_operand(b))) {
         const Type *bad = never_operand(a) ? a : b;
@@ -322,6 +337,8 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
         REPORT(C, E0401, node->span, text);
         return T_ANY;
     }
+    if (segments_infer(C, &(CallArgs){arg, 2, false}, binary_segmented, &(Operator){op, node}, &r))
+        return r;
     if (!operand(a, &in[0]) || !operand(b, &in[1]))
         return T_ANY;
     if (op == AOP_MATMUL)
@@ -357,7 +374,10 @@ const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node)
 {
     TType in;
     Attr at = attr_default();
+    const Type *r;
 
+    if (segments_infer(C, &(CallArgs){&(CallArg){NULL, a, node, 0}, 1, false}, unary_segmented, &(Operator){(int)op, node}, &r))
+        return r;
     return operand(a, &in) ? tensor_infer(C, op, &at, &in, 1, node) : T_ANY;
 }
 
@@ -458,11 +478,19 @@ static Dim elements(const TType *x)
     return n;
 }
 
+typedef struct { Sym attr; Ast *node; } Attribute;
+
+static const Type *attribute_segmented(Check *C, CallArgs *a, const void *with)
+{
+    return tensor_attribute(C, a->at[0].type, ((const Attribute *)with)->attr, ((const Attribute *)with)->node);
+}
+
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
 {
     const TType *x = t->tensor;
     const char *s = attr->text;
     const NativeDef *d;
+    const Type *r;
 
     if (!strcmp(s, "shape"))
         return shape_tuple(x);
@@ -472,6 +500,9 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return x->dtype == DT_NONE ? T_ANY : type_dtype((DType)x->dtype, NULL);
     if (!strcmp(s, "policy"))
         return x->dtype != DT_NONE ? type_dtype((DType)x->dtype, x->policy) : T_ANY;
+    if ((!strcmp(s, "T") || !strcmp(s, "mT")) &&
+        segments_infer(C, &(CallArgs){&(CallArg){NULL, t, node, 0}, 1, false}, attribute_segmented, &(Attribute){attr, node}, &r))
+        return r;
     if (!strcmp(s, "T"))
         return reversed(x, false);
     if (!strcmp(s, "mT"))
@@ -568,8 +599,16 @@ static const Type *masked(Check *C, const TType *x, const TType *mask, Ast *node
     return mask->rank ? type_tensor(&r) : unknown_like(x);
 }
 
+struct Indexed { Ast *index, *node; };
+
+static const Type *subscript_segmented(Check *C, CallArgs *a, const void *with)
+{
+    return tensor_subscript(C, a->at[0].type, ((const struct Indexed *)with)->index, ((const struct Indexed *)with)->node);
+}
+
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
 {
+    const Type *part;
     Ast *one[1] = {index};
     AstSeq list = AST_IS(index, Tuple) ? AST_AS(index, Tuple)->elts : (AstSeq){one, 1};
     const TType *x = t->tensor;
@@ -578,6 +617,8 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
     char rank[24], count[24];
     bool plain = true;
 
+    if (segments_infer(C, &(CallArgs){&(CallArg){NULL, t, node, 0}, 1, false}, subscript_segmented, &(struct Indexed){index, node}, &part))
+        return part;
     for (int i = 0; i < list.n; i++)
         used += !is_ellipsis(list.at[i]) && !is_newaxis(list.at[i]);
     r.rank = 0;

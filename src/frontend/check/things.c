@@ -41,7 +41,7 @@ static void put(Look *L, Thing t)
     Things *o = L->out;
 
     for (int i = 0; i < o->n; i++)
-        if (o->at[i].kind == t.kind && o->at[i].p == t.p && o->at[i].param == t.param)
+        if (o->at[i].kind == t.kind && o->at[i].p == t.p && o->at[i].param == t.param && o->at[i].of == t.of)
             return;
     if (o->n < THINGS_MAX)
         o->at[o->n++] = t;
@@ -237,13 +237,15 @@ static EffCls *base_of(Look *L, const EffCls *c)
 
 static void look_member(Look *L, const EffCls *c, Sym name, bool bound)
 {
+    const EffCls *of = bound ? c : NULL;
+
     for (int up = 0; c && up < 16; up++, c = base_of(L, c)) {
         EffFn *m = map_get_ptr(&c->methods, name);
         const Given *g = map_get_ptr(&c->attrs, name);
         if (m && m->is_property)
             look_given(L, m->returns);
         else if (m)
-            put(L, (Thing){.kind = THING_FN, .bound = bound && !m->is_static, .p = m});
+            put(L, (Thing){.kind = THING_FN, .bound = bound && !m->is_static, .p = m, .of = of != c ? of : NULL});
         look_given(L, g);
         if (m || g)
             return;

@@ -197,25 +197,34 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
 
 /* ------------------------------------------------------------- grad, jacobians */
 
-/* Without argnums, Parameters among the arguments come first; what Parameter() gives has no type here. */
-static bool no_parameters(const CallArgs *a)
+/* Without argnums, Parameters among the arguments come first: any tensor may be one, and a module holds some. */
+static bool may_be_parameter(const Check *C, const Type *t)
 {
-    for (int i = 0; i < a->n; i++)
-        if (type_is_any(a->at[i].type))
+    if (type_is_any(t) || (C->parameters && t->kind == TY_TENSOR) || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module))
+        return true;
+    for (int i = 0; (t->kind == TY_TUPLE || t->kind == TY_LIST || t->kind == TY_DICT) && i < t->n; i++)
+        if (may_be_parameter(C, t->item[i]))
+            return true;
+    return false;
+}
+
+/* The first of several alone may be a module: its gradient is like it. */
+static bool no_parameters(const Check *C, const CallArgs *a)
+{
+    for (int i = a->n > 1 && !type_is_any(a->at[0].type) && a->at[0].type->kind == TY_INSTANCE; i < a->n; i++)
+        if ((a->n > 1 || type_is_any(a->at[0].type)) && may_be_parameter(C, a->at[i].type))
             return false;
     return true;
 }
 
 /* By a narrow tensor with a loss scale or a master copy it is f32 (docs/numerics.md). */
-static const Type *gradient_type(const TType *x)
+static TType *gradient_like(TType *g, const void *with)
 {
-    TType g = *x;
-
-    if (g.policy && (g.policy->has_scale || g.policy->master) && dtype_is_float((DType)g.dtype) && dtype_info[g.dtype].bits < 32) {
-        g.dtype = DT_f32;
-        g.policy = NULL;
+    if (g->policy && (g->policy->has_scale || g->policy->master) && dtype_is_float((DType)g->dtype) && dtype_info[g->dtype].bits < 32) {
+        g->dtype = DT_f32;
+        g->policy = NULL;
     }
-    return type_tensor(&g);
+    return g;
 }
 
 /* May that be a scalar? false: no, reported. */
@@ -223,7 +232,14 @@ static bool is_scalar(Check *C, const Type *value, Ast *node)
 {
     Diag *d;
 
-    if (type_is_any(value) || value->kind != TY_TENSOR || value->tensor->rank == RANK_UNKNOWN || !value->tensor->rank)
+    if (type_is_any(value))
+        return true;
+    if (value->kind == TY_TUPLE || value->kind == TY_LIST || value->kind == TY_DICT || value->kind == TY_STR || value->kind == TY_NONE) {
+        diag_help(REPORT(C, E0309, node->span, type_text(value)), value->kind == TY_TUPLE ? "has_aux=True allows (value, anything)"
+                                                                                          : "return one number");
+        return false;
+    }
+    if (value->kind != TY_TENSOR || value->tensor->rank == RANK_UNKNOWN || !value->tensor->rank)
         return true;
     d = REPORT(C, E0309, node->span, shape_of(value->tensor));
     diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
@@ -243,7 +259,10 @@ static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node
     }
     if (type_is_any(g))
         return T_ANY;
-    return g->kind == TY_TENSOR ? gradient_type(g->tensor) : g->kind == TY_INSTANCE && g->inst ? g : T_ANY;
+    if (g->kind == TY_INSTANCE)
+        return g->inst ? g : T_ANY;
+    g = change_tree(g, &(Change){gradient_like, NULL});
+    return g ? g : T_ANY;
 }
 
 /* Of one argument, or a tuple of those of several. */
@@ -253,7 +272,7 @@ static const Type *gradients(Check *C, const Type *t, const CallArgs *a, Ast *no
     int n = (int)(t->value >> ARGNUMS & 15) - 1;
 
     if (n < 0)
-        return (t->value >> GIVEN & 1) || no_parameters(a) ? gradient_of(C, a, (int)(t->value >> ARGNUM) & 255, node) : T_ANY;
+        return (t->value >> GIVEN & 1) || no_parameters(C, a) ? gradient_of(C, a, (int)(t->value >> ARGNUM) & 255, node) : T_ANY;
     for (int i = 0; i < n; i++)
         m[i] = gradient_of(C, a, (int)(t->value >> (ARGNUMS + 4 + 5 * i) & 31), node);
     return type_tuple(m, n);
@@ -542,6 +561,33 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     return true;
 }
 
+static const CallArg *argument_named(const CallArgs *a, Sym name)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].name == name)
+            return &a->at[i];
+    return NULL;
+}
+
+/* partial(f, ...)(...): what was given first, names given again with their new values. */
+static const Type *call_partial(Check *C, const Type *t, const CallArgs *a, Ast *node)
+{
+    CallArg all[64];
+    CallArgs in = {all, 0, a->open};
+
+    if (t->n / 2 + a->n > 64)
+        return T_ANY;
+    for (int i = 0; i < t->n; i += 2)
+        if (t->item[i]->kind == TY_NONE)
+            all[in.n++] = (CallArg){NULL, t->item[i + 1], node, 0};
+    for (int i = 0; i < a->n; i++)
+        all[in.n++] = a->at[i];
+    for (int i = 0; i < t->n; i += 2)
+        if (t->item[i]->kind == TY_STR && !argument_named(a, t->item[i]->text))
+            all[in.n++] = (CallArg){t->item[i]->text, t->item[i + 1], node, 0};
+    return call_type(C, t->ref, &in, node);
+}
+
 const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *f = a->n == 1 && !a->at[0].name ? a->at[0].type : NULL;
@@ -551,6 +597,8 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
     if (!t->ref)                        /* a decorator that waits for its function */
         return is_function(f) ? ((t->value & 255) == TRANSFORM_SAME ? f : type_transform(t->value, f)) : T_ANY;
     switch (t->value & 255) {
+    case TRANSFORM_PARTIAL:
+        return call_partial(C, t, a, node);
     case TRANSFORM_VMAP:
         return call_vmap(C, t, a, node);
     case TRANSFORM_JACOBIAN:

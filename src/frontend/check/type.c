@@ -239,6 +239,11 @@ const Type *type_iterable(Sym cls, const Type *elem)
     return intern(&(Type){.kind = TY_OBJECT, .text = cls, .n = 1, .item = &elem});
 }
 
+const Type *type_view_of(Sym cls, const Type *const *items, int n)
+{
+    return n ? intern(&(Type){.kind = TY_OBJECT, .text = cls, .exact = 1, .n = n, .item = items}) : type_iterable(cls, T_ANY);
+}
+
 const Type *type_lazy(const void *space, Sym name)
 {
     return intern(&(Type){.kind = TY_LAZY, .ref = space, .text = name});
@@ -313,6 +318,11 @@ const Type *type_ref(TypeKind k, const void *ref)
 const Type *type_method(const Type *self, const Type *func)
 {
     return intern(&(Type){.kind = TY_METHOD, .self = self, .ref = func});
+}
+
+const Type *type_partial(int64_t which, const Type *func, const Type *const *items, int n)
+{
+    return intern(&(Type){.kind = TY_TRANSFORM, .value = which, .ref = func, .n = n, .item = items});
 }
 
 const Type *type_transform(int64_t which, const Type *func)

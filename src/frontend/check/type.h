@@ -33,7 +33,7 @@ typedef struct Type Type;
 struct Type {
     uint8_t kind;
     uint8_t exact;              /* FLOAT: value has its bits;
-                                   DICT: item[] are its keys and values in turn; LIST, RANGE: item[] are its elements, one by one;
+                                   DICT: item[] are its keys and values in turn; LIST, RANGE, OBJECT: item[] are its elements, one by one;
                                    else item[0] is any element */
     int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
     const Type *const *item;    /* OBJECT: what a generator gives;
@@ -68,6 +68,7 @@ static inline const Type *type_any_float(const Type *t) { return t && t->kind ==
 const Type *type_str(Sym text);                         /* NULL: unknown */
 const Type *type_object(Sym cls);                       /* of the native class of that name */
 const Type *type_iterable(Sym cls, const Type *elem);   /* of the native class: a generator, the items of a dict */
+const Type *type_view_of(Sym cls, const Type *const *items, int n);     /* of such a class, going through it gives these */
 const Type *type_lazy(const void *space, Sym name);
 const Type *type_dtype(DType dt, const Policy *policy);     /* policy NULL: none, or it is not known */
 const Type *type_list(const Type *elem);
@@ -83,6 +84,7 @@ const Type *type_ref(TypeKind k, const void *ref);
 const Type *type_method(const Type *self, const Type *func);
 const Type *type_callable(const Type *const *params, int n, const Type *result);
 const Type *type_transform(int64_t which, const Type *func);     /* value: Transform of checker.h */
+const Type *type_partial(int64_t which, const Type *func, const Type *const *items, int n);     /* names (None: by position) and values in turn */
 const Type *type_tensor(const TType *t);
 const Type *type_tensor_unknown(void);
 /* "..." with `front` sizes before it and `back` behind, all in t->shape; t->rank is RANK_UNKNOWN. */
@@ -104,6 +106,7 @@ const Type *type_keep(const Type *t);
 /* The elements of a sequence that is known one by one; -1: it is not. */
 int type_items(const Type *t, const Type *const **out);
 bool type_is_container(const Type *t);
+bool type_is_segmented(const Type *t);                  /* a tensor with "..." among sizes that are known */
 static inline bool type_is_any(const Type *t) { return !t || t->kind <= TY_HIDDEN; }     /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
 bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
