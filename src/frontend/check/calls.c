@@ -518,6 +518,9 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     if (!self && (!*d->owner || !strcmp(d->owner, "_functools")) && host_call(C, d->name, a, node, &r))
         return r;
     if (d->sig && !strncmp(d->sig, "type[", 5)) {
+        const NativeDef *made = native_find(d->name, "__new__");
+        if (made && !native_bind(C, made, true, a, node))
+            return T_ANY;
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
             return r;
         return native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);
@@ -528,6 +531,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         return r;
     if (tensor_call(C, d->owner, d->name, self, a, node, &r))
         return r;
+    if (self && a->n == 1 && !a->open && (!strcmp(d->name, "append") || !strcmp(d->name, "add")) && type_is_container(self))
+        host_element_stored(C, self, a->at[0].type, at_call(node, a->at[0].node));
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     native_judged(C, d, self != NULL, a, node);
     r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) : NULL;

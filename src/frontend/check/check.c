@@ -69,12 +69,11 @@ const char *decorator_name(const Ast *d)
     return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
 }
 
-/* Decorators after which calls still take the same arguments. */
-static bool is_transparent(const char *s)
+bool decorator_is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "export", "pure", "effects", "checkpoint", "deterministic",
                                         "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics",
-                                        "custom", "wraps", "cache", "lru_cache"};
+                                        "custom", "wraps", "cache", "lru_cache", "stateful"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))
@@ -140,7 +139,7 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t, const
     for (int i = def->decorators.n - 1; i >= 0; i--) {
         Ast *d = def->decorators.at[i];
         CallArg one = {NULL, t, d, 0};
-        if (is_transparent(decorator_name(d)) && !is_own(made[i]))
+        if (decorator_is_transparent(decorator_name(d)) && !is_own(made[i]))
             continue;
         if (kernel_decorator(d) && kernel_def(def) && t->kind == TY_FUNC) {
             t = kernel_type(t);
@@ -164,7 +163,7 @@ static void function_def(Check *C, AstFunctionDef *def)
     for (int i = 0; i < def->decorators.n; i++) {
         const char *s = decorator_name(def->decorators.at[i]);
         made[i] = expr(C, def->decorators.at[i]);
-        if (!is_transparent(s) || is_own(made[i])) {
+        if (!decorator_is_transparent(s) || is_own(made[i])) {
             plain = false;
             continue;
         }
@@ -336,7 +335,10 @@ static void aug_assign(Check *C, AstAugAssign *a)
 {
     AstBinOp op = {.ast = {.kind = AST_BinOp, .span = a->ast.span}, .left = a->target, .op = a->op, .right = a->value};
 
-    bind_target(C, a->target, expr(C, (Ast *)&op), a->value);
+    const Type *t = expr(C, a->target);
+
+    t = t->kind == TY_INSTANCE ? object_changed(C, (int)a->op, t, expr(C, a->value), (Ast *)a) : NULL;
+    bind_target(C, a->target, t ? t : expr(C, (Ast *)&op), a->value);
 }
 
 static void delete_names(Check *C, AstSeq targets)

@@ -291,6 +291,7 @@ void facts_drop(Check *C, int mark);
 
 /* check.c */
 const char *decorator_name(const Ast *d);                /* "jit" of @jit, @tessera.jit, @jit(...) */
+bool decorator_is_transparent(const char *name);        /* calls still take the same arguments */
 void block(Check *C, AstSeq body);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */
@@ -344,6 +345,11 @@ void host_iterated(Check *C, const Type *t, Ast *e);                            
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
 void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node);                     /* E0915: dict[key], whose keys are known */
 void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
+void host_element_stored(Check *C, const Type *container, const Type *t, Span span);       /* E0906: container[i] = a value of type t */
+/* a op b, t[index] by the methods of the program's classes; E0913, E0915 where they have none */
+const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast *node);
+const Type *object_changed(Check *C, int op, const Type *t, const Type *by, Ast *node);     /* t op= by; NULL: as t = t op by */
+const Type *object_subscript(Check *C, const Type *t, const Type *index, Ast *node);
 void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place);          /* E0915: t[index] = ... */
 
 /* transforms.c */

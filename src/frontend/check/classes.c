@@ -336,12 +336,33 @@ const Type *cls_super(Check *C, Sym attr, Ast *node)
                                                                                                         : type_instance(f->fn->cls, NULL), t);
 }
 
+/* In a body that is followed only what looks like a slip of the pen is said: else the program may mean to be told when it runs. */
+static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
+{
+    Members m = {c, NULL, 0, 0};
+    const char *near = longer_name(c, attr);
+    int calls = C->calls;
+    const Site *s = NULL;
+    Diag *d;
+
+    near = near ? near : closest_name(attr->text, next_member, &m);
+    if (!near && c->home->library && !is_kernel_class(c))
+        return;                                     /* classes that derive from it may have it */
+    C->calls = near ? 0 : calls;
+    d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
+    C->calls = calls;
+    if (!near)
+        return;
+    for (const Cls *x = c; x && !s; x = x->base)
+        s = map_get_ptr(&x->sites, sym(near));
+    diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
+    if (s && C->shown && !s->frame->home->library)
+        diag_label(d, s->value->span, "'%s' is stored here", near);
+}
+
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
 {
     const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL;
-    Members m = {c, NULL, 0, 0};
-    const char *near;
-    Diag *d;
 
     if (t)
         return t;
@@ -364,19 +385,9 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     if (cls_has(c, attr) && !surely_missing(c, self, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
     if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) ||
-        C->home->library || (c->home->library && !is_kernel_class(c)) || (c->is_module && attr->text[0] == '_'))
+        C->home->library || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
-    d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
-    near = longer_name(c, attr);
-    near = near ? near : closest_name(attr->text, next_member, &m);
-    if (near) {
-        const Site *s = NULL;
-        for (const Cls *x = c; x && !s; x = x->base)
-            s = map_get_ptr(&x->sites, sym(near));
-        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
-        if (s && C->shown && !s->frame->home->library)
-            diag_label(d, s->value->span, "'%s' is stored here", near);
-    }
+    missing_attribute(C, c, attr, node);
     return T_ANY;
 }
 

@@ -112,8 +112,10 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
         kernel_store(C, s, base, t);
         return;
     }
-    if (base->kind != TY_TENSOR)
+    if (base->kind != TY_TENSOR) {
+        host_element_stored(C, base, t, s->ast.span);
         return;
+    }
     place = tensor_subscript(C, base, s->index, (Ast *)s);
     if (type_is_any(t) || t->kind != TY_TENSOR)
         return;
@@ -292,6 +294,8 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
     }
     if (a->kind == TY_TENSOR || b->kind == TY_TENSOR)
         return tensor_binary(C, op, a, b, node);
+    if (a->kind == TY_INSTANCE || b->kind == TY_INSTANCE)
+        return object_operator(C, op, a, b, node);
     host_operands(C, op, a, b, node);
     if (is_number(a) && is_number(b))
         return number_binary(op, a, b);
@@ -582,6 +586,8 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
         return T_ANY;
     if (t->kind == TY_TUPLE && t->n < 0 && (size = size_around(node, i)) != DIM_BAD)
         return type_int(size);
+    if (t->kind == TY_INSTANCE)
+        return object_subscript(C, t, i, node);
     host_subscripted(C, t, i, AST_IS(node, Subscript) ? AST_AS(node, Subscript)->value : node, node);
     if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text) {
         const Type *value = type_dict_get(t, i->text);

@@ -501,9 +501,13 @@ static bool swallows(const Ast *e)
     return !strcmp(s, "suppress") || !strcmp(s, "raises");
 }
 
-/* What `with ... as` gives: an open file gives itself. */
-static const Type *entered(const Type *t)
+/* What `with ... as` gives: an open file gives itself, an object what its __enter__ does. */
+static const Type *entered(Check *C, const Type *t, Ast *context)
 {
+    const Type *m = t->kind == TY_INSTANCE ? cls_find(t->ref, sym("__enter__")) : NULL;
+
+    if (m && m->kind == TY_FUNC && !((const Fn *)m->ref)->around->home->library)
+        return call_type(C, type_method(t, m), &(CallArgs){0}, context);
     return t->kind == TY_OBJECT ? t : T_ANY;
 }
 
@@ -517,7 +521,7 @@ void flow_with(Check *C, AstWith *w)
         mixed += is_mixed(x->context);
         quiet += swallows(x->context);
         if (x->target)
-            bind_target(C, x->target, entered(t), NULL);
+            bind_target(C, x->target, entered(C, t, x->context), NULL);
     }
     C->mixed += mixed;
     C->quiet += quiet;

@@ -155,12 +155,25 @@ static const Type *extreme(const CallArgs *a, Dim (*pick)(Dim, Dim))
     return a->n > 1 ? type_int(d) : NULL;
 }
 
+/* f(x), for each element; a lambda that is written there is part of the expression, not a function that is called. */
+static const Type *each(Check *C, const Type *f, const Type *x, Ast *arg, Ast *node)
+{
+    const Fn *fn = f->kind == TY_FUNC ? f->ref : NULL;
+    bool inside = fn && fn->node->kind == AST_Lambda && fn->around == C->frame;
+    const Type *r;
+
+    C->calls -= inside;
+    r = call_type(C, f, &(CallArgs){&(CallArg){NULL, x, arg, 0}, 1, false}, node);
+    C->calls += inside;
+    return r;
+}
+
 /* The function given as key= gets each element. */
 static void judge_key(Check *C, const CallArgs *a, const Type *e, Ast *node)
 {
     for (int i = 1; i < a->n; i++)
         if (a->at[i].name && !strcmp(a->at[i].name->text, "key") && !type_is_any(e))
-            call_type(C, a->at[i].type, &(CallArgs){&(CallArg){NULL, e, node, 0}, 1, false}, node);
+            each(C, a->at[i].type, e, node, node);
 }
 
 /* The largest of the elements of one container. */
@@ -237,6 +250,9 @@ static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
     if (n <= 0)
         item = &e, n = 1;
     for (int i = 0; i < n; i++) {
+        if (item[i]->kind == TY_STR)
+            diag_help(REPORT(C, E0906, a->at[0].node->span, "an element of what sum() adds up", "a number or a tensor", "str"),
+                      "texts are put together by \"\".join(xs)");
         if (type_is_any(item[i]) || item[i]->kind != TY_TENSOR)
             return NULL;
         sum = tensor_binary(C, AOP_ADD, sum, item[i], node);
@@ -265,9 +281,9 @@ static const Type *host_map(Check *C, const CallArgs *a, Ast *node)
         return NULL;
     e = element_of(t);
     if (n <= 0)
-        return type_iterable(sym("map"), call_type(C, a->at[0].type, &(CallArgs){&(CallArg){NULL, e, a->at[1].node, 0}, 1, false}, node));
+        return type_iterable(sym("map"), each(C, a->at[0].type, e, a->at[1].node, node));
     for (int i = 0; i < n; i++)
-        m[i] = call_type(C, a->at[0].type, &(CallArgs){&(CallArg){NULL, item[i], a->at[1].node, 0}, 1, false}, node);
+        m[i] = each(C, a->at[0].type, item[i], a->at[1].node, node);
     return type_view_of(sym("map"), m, n);
 }
 

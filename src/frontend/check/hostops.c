@@ -207,6 +207,90 @@ void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node)
     sb_done(&by);
 }
 
+/* Elements of a container that statements change are known only where they are declared. */
+void host_element_stored(Check *C, const Type *container, const Type *t, Span span)
+{
+    const Type *want = container->kind == TY_DICT && !container->exact ? container->item[1] :
+                       (container->kind == TY_LIST && !container->exact) || container->kind == TY_SET ? container->item[0] : NULL;
+
+    if (!type_is_any(want) && type_fits(C, t, want) == FITS_NOT)
+        report_misfit(C, span, "an element of it", t, want);
+}
+
+/* ------------------------------------------------------------- objects of the program's classes */
+
+static const struct { int op; const char *own, *other, *changing; } operators[] = {
+    {AOP_ADD, "__add__", "__radd__", "__iadd__"},
+    {AOP_SUB, "__sub__", "__rsub__", "__isub__"},
+    {AOP_MUL, "__mul__", "__rmul__", "__imul__"},
+    {AOP_DIV, "__truediv__", "__rtruediv__", "__itruediv__"},
+    {AOP_FLOORDIV, "__floordiv__", "__rfloordiv__", "__ifloordiv__"},
+    {AOP_MOD, "__mod__", "__rmod__", "__imod__"},
+    {AOP_POW, "__pow__", "__rpow__", "__ipow__"},
+    {AOP_MATMUL, "__matmul__", "__rmatmul__", "__imatmul__"},
+};
+
+/* The method of an object's class; *unknown: whether it has one is not known, for what is no object too. */
+static const Type *method_of(Check *C, const Type *t, const char *name, bool *unknown)
+{
+    const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
+    const Type *m = c ? cls_find(c, sym(name)) : NULL;
+
+    *unknown |= !c || cls_is_open(c) || c->far || c->is_protocol || c->home->library || map_find(&C->stored_attrs, (uintptr_t)sym(name), NULL);
+    return m && m->kind == TY_FUNC ? m : (*unknown |= m != NULL, NULL);
+}
+
+/* Only what the program's classes and the builtin ones say is known. */
+static bool is_judged(const Type *t) { return t->kind == TY_INSTANCE || sort_of(t) != OTHER; }
+
+const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast *node)
+{
+    bool unknown = false;
+    const Type *m;
+    Diag *d;
+
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        if (operators[i].op != op)
+            continue;
+        m = a->kind == TY_INSTANCE ? method_of(C, a, operators[i].own, &unknown) : NULL;
+        if (m)
+            return call_type(C, type_method(a, m), &(CallArgs){&(CallArg){NULL, b, node, 0}, 1, false}, node);
+        m = b->kind == TY_INSTANCE ? method_of(C, b, operators[i].other, &unknown) : NULL;
+        if (m)
+            return call_type(C, type_method(b, m), &(CallArgs){&(CallArg){NULL, a, node, 0}, 1, false}, node);
+        if (unknown || !AST_IS(node, BinOp) || !is_judged(a) || !is_judged(b))
+            return T_ANY;
+        d = REPORT(C, E0913, node->span, ast_op_text[op], type_text(a), type_text(b));
+        diag_help(d, "define %s.%s(self, other)", cls_name((a->kind == TY_INSTANCE ? a : b)->ref),
+                  a->kind == TY_INSTANCE ? operators[i].own : operators[i].other);
+        break;
+    }
+    return T_ANY;
+}
+
+const Type *object_changed(Check *C, int op, const Type *t, const Type *by, Ast *node)
+{
+    bool unknown = false;
+    const Type *m;
+
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (operators[i].op == op && (m = method_of(C, t, operators[i].changing, &unknown)))
+            return call_type(C, type_method(t, m), &(CallArgs){&(CallArg){NULL, by, node, 0}, 1, false}, node);
+    return unknown ? T_ANY : NULL;
+}
+
+const Type *object_subscript(Check *C, const Type *t, const Type *index, Ast *node)
+{
+    bool unknown = false;
+    const Type *m = method_of(C, t, "__getitem__", &unknown);
+
+    if (m)
+        return call_type(C, type_method(t, m), &(CallArgs){&(CallArg){NULL, index, node, 0}, 1, false}, node);
+    if (!unknown)
+        diag_help(REPORT(C, E0915, node->span, type_text(t), "with []"), "define %s.__getitem__(self, index)", cls_name(t->ref));
+    return T_ANY;
+}
+
 void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place)
 {
     Sort s = sort_of(t);

@@ -140,6 +140,8 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
     case TY_TRANSFORM:
         return type_is_kernel(t) ? kernel_member(C, t, attr, node) : T_ANY;
     case TY_DTYPE:                                  /* f32.add: the function for that dtype alone */
+        if (!strcmp(attr->text, "is_float"))
+            return type_bool(dtype_is_float((DType)t->value));
         m = native_of("", attr);
         return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
     case TY_NATIVE:

@@ -149,6 +149,22 @@ static void check_names(MeshWalk *p, const Axes *a, const Ast *names)
 
 /* ------------------------------------------------------------- uses */
 
+/* dist.tensor(x, layout=ShardSpec(("row",), ("dp",)), mesh=mesh) */
+static void check_layout(MeshWalk *p, const AstCall *c)
+{
+    Ast *e = keyword(c, "layout"), *mesh = keyword(c, "mesh");
+    const AstCall *spec = AST_IS(e, Call) ? AST_AS(e, Call) : NULL;
+    Axes a;
+
+    if (!spec || !mesh)
+        return;
+    a = axes_of(p, mesh);
+    if (!strcmp(last_name(spec->func), "ShardSpec"))
+        check_names(p, &a, keyword(spec, "mesh_axes") ? keyword(spec, "mesh_axes") : position(spec, 1));
+    else if (!strcmp(last_name(spec->func), "shard"))
+        check_names(p, &a, keyword(spec, "axis") ? keyword(spec, "axis") : position(spec, 1));
+}
+
 static void check_call(MeshWalk *p, AstCall *c)
 {
     static const char *const along[] = {"mesh_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast_from",
@@ -157,6 +173,7 @@ static void check_call(MeshWalk *p, AstCall *c)
     const char *name = last_name(c->func);
     Axes a;
 
+    check_layout(p, c);
     if (!strcmp(name, "axis") && AST_IS(c->func, Attribute)) {
         a = axes_of(p, AST_AS(c->func, Attribute)->value);
         check_names(p, &a, position(c, 0));

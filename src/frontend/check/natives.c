@@ -143,6 +143,18 @@ static bool never(TypeKind k, const char *want)
     return !strcmp(want, "None") && k != TY_NONE && k > TY_UNSET && k != TY_UNION;
 }
 
+static bool surely_not(const Type *t, const Ast *want);
+
+/* Iterable[str] and list[str] of elements that are none. */
+static bool elements_not(const Type *t, const Ast *want)
+{
+    const AstSubscript *s = AST_AS(want, Subscript);
+    const char *of = AST_IS(s->value, Name) ? AST_AS(s->value, Name)->id->text : "";
+
+    return (!strcmp(of, "Iterable") || !strcmp(of, "list")) && (t->kind == TY_LIST || t->kind == TY_TUPLE || t->kind == TY_SET) &&
+           surely_not(element_of(t), s->index);
+}
+
 static bool surely_not(const Type *t, const Ast *want)
 {
     if (!want || type_is_any(t) || t->kind == TY_LAZY)
@@ -159,7 +171,7 @@ static bool surely_not(const Type *t, const Ast *want)
     case AST_Const:
         return AST_AS(want, Const)->value == CONST_NONE && never(t->kind, "None");
     case AST_Subscript:
-        return surely_not(t, AST_AS(want, Subscript)->value);
+        return surely_not(t, AST_AS(want, Subscript)->value) || elements_not(t, want);
     case AST_BinOp:
         return AST_AS(want, BinOp)->op == AOP_BITOR && surely_not(t, AST_AS(want, BinOp)->left) && surely_not(t, AST_AS(want, BinOp)->right);
     default:

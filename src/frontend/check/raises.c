@@ -9,6 +9,27 @@
 
 #include <string.h>
 
+/* ", ".join(names) of known texts. */
+static bool put_joined(Check *C, const Ast *e, StrBuf *out)
+{
+    const AstCall *c = AST_AS(e, Call);
+    const AstAttribute *f = AST_IS(e, Call) && AST_IS(c->func, Attribute) && c->args.n == 1 && AST_IS(c->args.at[0], Arg)
+                                ? AST_AS(c->func, Attribute) : NULL;
+    const Type *const *item, *sep;
+    int n;
+
+    if (!f || strcmp(f->attr->text, "join"))
+        return false;
+    sep = expr(C, f->value);
+    n = type_items(expr(C, AST_AS(c->args.at[0], Arg)->value), &item);
+    for (int i = 0; i < n; i++)
+        if (item[i]->kind != TY_STR || !item[i]->text || sep->kind != TY_STR || !sep->text)
+            return false;
+    for (int i = 0; i < n; i++)
+        sb_printf(out, "%s%s", i ? sep->text->text : "", item[i]->text->text);
+    return n >= 0;
+}
+
 /* A value as str() writes it; false: it is not known. */
 static bool put_value(Check *C, Ast *e, bool quoted, StrBuf *out)
 {
@@ -33,7 +54,7 @@ static bool put_value(Check *C, Ast *e, bool quoted, StrBuf *out)
         }
         sb_puts(out, t->n == 1 ? ",)" : ")");
     } else
-        return false;
+        return put_joined(C, e, out);
     return true;
 }
 

@@ -30,6 +30,7 @@ typedef struct Frame {
     Map decl;                   /* Sym -> DECL_...; of names that are only used or bound once something is declared */
     Vec(DimDecl) dims;          /* functions: dims of the signature; classes: type parameters */
     int loops;                  /* break and continue are allowed inside */
+    int asked;                  /* how many of the Res's were, outside */
 } Frame;
 
 enum { DECL_USED = 1, DECL_BOUND = 2, DECL_GLOBAL = 4, DECL_NONLOCAL = 8 };
@@ -47,7 +48,8 @@ typedef struct Res {
     Vec(Use) uses;              /* of frame slots: LOCAL or CELL is known only at the end */
     Vec(Ast *) attrs;           /* attributes to look up once all bindings are known */
     int depth;
-    int guarded;                /* inside try: ... except ImportError */
+    Vec(Sym) asked;             /* names that hasattr() was asked about, where that holds */
+    int guarded, prepared;      /* inside try: ... except ImportError, AttributeError */
 } Res;
 
 typedef struct Found {
@@ -81,6 +83,12 @@ void resolve_expr(Res *R, Ast *e);
 
 /* place.c: E0211 */
 void place_check(Res *R, Ast *n);
+
+/* asked.c: walks a statement or expression whose test may ask hasattr(m, "name"); false: it is none. */
+bool asked_visit(Res *R, Ast *n);
+bool was_asked(const Res *R, Sym name);                 /* is that name of a module there, or its absence provided for? */
+bool catches(AstSeq handlers, const char *const *names);        /* one of these exceptions, up to NULL, or others */
+void res_visit(Ast *n, Res *R);                         /* scope.c */
 
 /* attrs.c: E0202 for what modules and namespaces do not hold, once all bindings are known. */
 void attrs_check(Res *R);

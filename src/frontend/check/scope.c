@@ -170,6 +170,7 @@ static void on_event(void *state, CollectEvent e, Sym name, Ast *node)
 static void enter(Res *R, Frame *f, Scope *s)
 {
     f->scope = s;
+    f->asked = R->asked.n;
     f->up = R->frame;
     R->frame = f;
 }
@@ -190,6 +191,7 @@ static void leave(Res *R)
 {
     Frame *f = R->frame;
 
+    R->asked.n = f->asked;
     R->frame = f->up;
     if (f->up && !f->up->up && !f->up->comp)
         settle_uses(R);
@@ -491,28 +493,16 @@ static void loop(Res *R, AstSeq body, AstSeq orelse)
     each(R, orelse);
 }
 
-static bool catches_import_error(AstSeq handlers)
-{
-    for (int i = 0; i < handlers.n; i++) {
-        Ast *t = AST_AS(handlers.at[i], Handler)->type;
-        if (!t || t->kind == AST_Tuple)
-            return true;
-        if (t->kind == AST_Name) {
-            const char *s = AST_AS(t, Name)->id->text;
-            if (!strcmp(s, "ImportError") || !strcmp(s, "ModuleNotFoundError") || !strcmp(s, "Exception"))
-                return true;
-        }
-    }
-    return false;
-}
-
 static void try_stmt(Res *R, AstTry *t)
 {
-    bool guarded = catches_import_error(t->handlers);
+    bool guarded = catches(t->handlers, (const char *const[]){"ImportError", "ModuleNotFoundError", "Exception", NULL}),
+         prepared = catches(t->handlers, (const char *const[]){"AttributeError", "Exception", NULL});
 
     R->guarded += guarded;
+    R->prepared += prepared;
     each(R, t->body);
     R->guarded -= guarded;
+    R->prepared -= prepared;
     each(R, t->handlers);
     each(R, t->orelse);
     each(R, t->final);
@@ -647,7 +637,8 @@ static void binds(Res *R, Ast *n)
             AST_AS(n, PatAs)->bound = bound_name(R, AST_AS(n, PatAs)->name, n->span);
         break;
     case AST_Attribute:
-        vec_push(&R->attrs, n);
+        if (!was_asked(R, AST_AS(n, Attribute)->attr))
+            vec_push(&R->attrs, n);
         break;
     case AST_Call:
         check_call(R, AST_AS(n, Call));
@@ -665,13 +656,15 @@ static bool visit(Ast *n, void *state)
         return true;
     R->depth++;
     place_check(R, n);
-    if (!special(R, n)) {
+    if (!special(R, n) && !asked_visit(R, n)) {
         binds(R, n);
         ast_walk(n, visit, R);
     }
     R->depth--;
     return true;
 }
+
+void res_visit(Ast *n, Res *R) { visit(n, R); }
 
 /* ------------------------------------------------------------- the unit */
 
@@ -693,6 +686,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     leave(&R);
     vec_free(&R.uses);
     vec_free(&R.attrs);
+    vec_free(&R.asked);
 }
 
 Scope *scope_new_module(Sym name)

@@ -197,6 +197,14 @@ bool sig_report(Check *C, Span span, const char *what, const TType *want, const 
 
 /* ------------------------------------------------------------- constraints */
 
+static Dim named_size(const DimNames *names, Sym name, const Bound *b)
+{
+    for (int i = 0; i < names->n; i++)
+        if (names->at[i].name == name)
+            return dim_subst(names->at[i].dim, b->from, b->to, b->n);
+    return DIM_BAD;
+}
+
 /* The int that a parameter of this name gets; DIM_BAD: it is not known. */
 static Dim number_given(const Slots *s, Sym name)
 {
@@ -219,22 +227,22 @@ void sig_numbers(const Sig *sig, const Slots *s, Bound *b)
             }
 }
 
-static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig, const Slots *s)
+static Dim constraint_dim(Ast *e, const Bound *b, const Fn *f, const Slots *s)
 {
     Dim x, y;
 
     if (e->kind == AST_Int)
         return dim_const(AST_AS(e, Int)->value);
     if (e->kind == AST_Name) {
-        for (int i = 0; i < sig->dims.n; i++)
-            if (sig->dims.at[i].name == AST_AS(e, Name)->id)
-                return dim_subst(sig->dims.at[i].dim, b->from, b->to, b->n);
-        return number_given(s, AST_AS(e, Name)->id);
+        Dim d = named_size(&f->sig.dims, AST_AS(e, Name)->id, b);
+        for (const Cls *c = f->cls; c && d == DIM_BAD; c = c->base)
+            d = named_size(&c->dims, AST_AS(e, Name)->id, b);
+        return d != DIM_BAD ? d : number_given(s, AST_AS(e, Name)->id);
     }
     if (e->kind != AST_BinOp)
         return DIM_BAD;
-    x = constraint_dim(AST_AS(e, BinOp)->left, b, sig, s);
-    y = constraint_dim(AST_AS(e, BinOp)->right, b, sig, s);
+    x = constraint_dim(AST_AS(e, BinOp)->left, b, f, s);
+    y = constraint_dim(AST_AS(e, BinOp)->right, b, f, s);
     if (x == DIM_BAD || y == DIM_BAD)
         return DIM_BAD;
     switch (AST_AS(e, BinOp)->op) {
@@ -248,7 +256,7 @@ static Dim constraint_dim(Ast *e, const Bound *b, const Sig *sig, const Slots *s
 }
 
 /* false: the condition surely does not hold. */
-static bool holds(Ast *cond, const Bound *b, const Sig *sig, const Slots *s, Dim *lhs, Dim *rhs, int *op)
+static bool holds(Ast *cond, const Bound *b, const Fn *f, const Slots *s, Dim *lhs, Dim *rhs, int *op)
 {
     AstCompare *c = AST_AS(cond, Compare);
     DimAnswer a;
@@ -256,8 +264,8 @@ static bool holds(Ast *cond, const Bound *b, const Sig *sig, const Slots *s, Dim
 
     if (cond->kind != AST_Compare || c->rest.n != 1)
         return true;
-    x = constraint_dim(c->left, b, sig, s);
-    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, sig, s);
+    x = constraint_dim(c->left, b, f, s);
+    y = constraint_dim(AST_AS(c->rest.at[0], CompareItem)->right, b, f, s);
     *op = (int)AST_AS(c->rest.at[0], CompareItem)->op;
     *lhs = x;
     *rhs = y;
@@ -301,7 +309,7 @@ static bool check_constraint(Check *C, const Fn *f, Ast *cond, const Bound *b, c
     int op;
     StrBuf text = {0}, values = {0};
 
-    if (!cond || holds(cond, b, sig, s, &l, &r, &op))
+    if (!cond || holds(cond, b, f, s, &l, &r, &op))
         return true;
     ast_print(cond, &text);
     while (text.n && sb_str(&text)[text.n - 1] == '\n')

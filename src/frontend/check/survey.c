@@ -20,7 +20,7 @@ typedef struct {
     int depth, inside;          /* inside: of how many functions */
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
     Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
-    Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs */
+    Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs, or made into another */
     Handed handed;
     const Ast *callee;          /* of the call that was met last: a name there is not handed on */
 } Survey;
@@ -203,6 +203,9 @@ static void note_function(Survey *v, const AstFunctionDef *def)
 {
     uintptr_t how = 1;
 
+    for (int i = 0; i < def->decorators.n; i++)
+        if (!decorator_is_transparent(decorator_name(def->decorators.at[i])))
+            how = 2;
     for (int i = 0; i < def->params.n; i++)
         if (AST_IS(def->params.at[i], Param) && (AST_AS(def->params.at[i], Param)->kind == PARAM_VARARGS ||
                                                  AST_AS(def->params.at[i], Param)->kind == PARAM_KWARGS))

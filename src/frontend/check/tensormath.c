@@ -112,6 +112,12 @@ const Type *rule_reduce(TCall *c)
     if (!x)
         return T_ANY;
     r = *x;
+    if ((c->rule->op == 2 || c->rule->op == 4) && x->dtype != DT_NONE && dtype_is_complex((DType)x->dtype)) {
+        char text[96];
+        snprintf(text, sizeof text, "%s is not defined for complex numbers (%s)", c->name, dtype_info[x->dtype].name);
+        diag_help(REPORT(c->C, E0401, c->node->span, text), "complex numbers have no order: compare abs(x), or x.real");
+        return T_ANY;
+    }
     if (c->rule->op == 1 && r.dtype != DT_NONE && !dtype_is_inexact((DType)r.dtype))
         r.dtype = DT_f32;                           /* mean and its kin */
     if (c->rule->op == 2)

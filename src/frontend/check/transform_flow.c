@@ -74,7 +74,8 @@ const Type *transform_cond(Check *C, const CallArgs *a, Ast *node)
 /* while_loop(cond, body, init): state = body(*state) while cond(*state). */
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *init = a->at[2].type, *next;
+    const Type *init = a->at[2].type, *next, *x, *y;
+    StrBuf text = {0};
     CallArg arg[ITEMS_MAX];
     int n = init->kind == TY_TUPLE ? init->n : 1;
 
@@ -84,5 +85,13 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         arg[i] = (CallArg){NULL, init->kind == TY_TUPLE ? init->item[i] : init, node, 0};
     call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node);
     next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
+    if (C->frame->fn && C->frame->fn->is_staged && results_differ(init, next, &x, &y)) {
+        sb_puts(&text, "while_loop: the state is ");
+        put_result(x, &text);
+        sb_puts(&text, " and becomes ");
+        put_result(y, &text);
+        diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a state keeps its sizes and dtypes from round to round");
+        sb_done(&text);
+    }
     return next == init && init->kind == TY_TUPLE ? init : T_ANY;
 }

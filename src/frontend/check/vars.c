@@ -59,6 +59,18 @@ const Type *prelude_type(Check *C, int row)
     return *at;
 }
 
+/* The size of that name, of the function or of one around it. */
+static const Type *dim_value(const CFrame *f, Sym name)
+{
+    for (; f; f = f->up) {
+        const DimNames *d = f->cls && !f->fn ? &f->cls->dims : &f->dims;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].name == name)
+                return type_int(d->at[i].dim);
+    }
+    return type_int(DIM_BAD);
+}
+
 /* A captured variable is known only when one statement binds it. */
 static const Type *captured(CFrame *f, uint32_t index)
 {
@@ -75,6 +87,8 @@ static const Type *captured(CFrame *f, uint32_t index)
         }
         for (int i = 0; i < up->scope->locals.n; i++) {
             l = &up->scope->locals.at[i];
+            if (l->slot == x->index && l->name == x->name && l->is_dim && !((int)l->slot < up->nvar && up->var[l->slot]))
+                return dim_value(up, l->name);
             if (l->slot == x->index && l->name == x->name && up->scope->kind != SCOPE_MODULE)
                 return l->nbinds <= 1 && (int)l->slot < up->nvar && up->var[l->slot] ? up->var[l->slot] : T_ANY;
         }
@@ -96,17 +110,6 @@ static const Type *global_type(Check *C, AstName *n)
     if (C->frame->up || C->frame->fn)               /* inside a function other statements may have run since */
         return l && l->nbinds == 1 ? t : T_ANY;
     return l && l->is_shared ? T_ANY : t;
-}
-
-static const Type *dim_value(Check *C, AstName *n)
-{
-    for (CFrame *f = C->frame; f; f = f->up) {
-        const DimNames *d = f->cls && !f->fn ? &f->cls->dims : &f->dims;
-        for (int i = 0; i < d->n; i++)
-            if (d->at[i].name == n->id)
-                return type_int(d->at[i].dim);
-    }
-    return type_int(DIM_BAD);
 }
 
 /* A local variable without a value: where it is bound at all. */
@@ -143,8 +146,8 @@ const Type *name_type(Check *C, AstName *n)
             report_unbound(C, E0218, n, "assigned here, which makes it a variable of this function");
             return T_ANY;
         }
-        if (!t && scope_local(f->scope, n->id) && scope_local(f->scope, n->id)->is_dim)
-            t = dim_value(C, n);
+        if (!t && scope_local(f->scope, n->id) && (scope_local(f->scope, n->id)->is_dim || !f->var))
+            t = dim_value(C->frame, n->id);         /* in a condition of a signature parameters are sizes */
         break;
     case BIND_FREE:
         t = captured(f, n->slot);
@@ -160,7 +163,7 @@ const Type *name_type(Check *C, AstName *n)
         break;
     case BIND_DIM:
         t = C->kernel ? kernel_name(C, n->id) : NULL;
-        t = t ? t : dim_value(C, n);
+        t = t ? t : dim_value(C->frame, n->id);
         break;
     default:
         break;
