@@ -105,6 +105,11 @@ static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallAr
     return false;
 }
 
+static Ast *value_of_arg(Ast *a)
+{
+    return AST_IS(a, Arg) ? AST_AS(a, Arg)->value : a;
+}
+
 static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
                            Ast *node)
 {
@@ -118,6 +123,8 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
         story_between_files(C, f, p, need, a->type->tensor, a->node, node);
     origin_declared(C, f, p, tensor, need, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
                     AST_IS(a->node, Arg) ? AST_AS(a->node, Arg)->value : a->node);
+    if (C->last && need && a->type->kind == TY_TENSOR && need->dtype != a->type->tensor->dtype)
+        origin_of(C, C->last, value_of_arg(a->node), DIM_BAD);
     return false;
 }
 
@@ -136,11 +143,6 @@ static bool any_unannotated(const Fn *f)
 static bool is_telling(const Type *t)
 {
     return !type_is_any(t);
-}
-
-static Ast *value_of_arg(Ast *a)
-{
-    return AST_IS(a, Arg) ? AST_AS(a, Arg)->value : a;
 }
 
 static void put_dims(DimNames *out, const DimNames *names, const Bound *b)
@@ -521,6 +523,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         const NativeDef *made = native_find(d->name, "__new__");
         if (made && !native_bind(C, made, true, a, node))
             return T_ANY;
+        if (made)
+            native_judged(C, made, true, a, node);
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
             return r;
         return native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);

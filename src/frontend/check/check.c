@@ -157,12 +157,15 @@ static void function_def(Check *C, AstFunctionDef *def)
 {
     Fn *f = fn_make(C, (Ast *)def);
     const Type **made = arena_array(&C->arena, const Type *, def->decorators.n + 1), *t = type_ref(TY_FUNC, f);
-    bool plain = true;
+    bool plain = true, held_elsewhere;          /* effects.h */
 
     check_order(C, def);
     for (int i = 0; i < def->decorators.n; i++) {
         const char *s = decorator_name(def->decorators.at[i]);
+        held_elsewhere = !strcmp(s, "effects");
+        C->quiet += held_elsewhere;
         made[i] = expr(C, def->decorators.at[i]);
+        C->quiet -= held_elsewhere;
         if (!decorator_is_transparent(s) || is_own(made[i])) {
             plain = false;
             continue;
@@ -184,13 +187,19 @@ static void function_def(Check *C, AstFunctionDef *def)
     set_name(C, def->bound, t, NULL);
 }
 
+/* A field that is None at first may be None, as a parameter may. */
+static const Type *field_type(const Type *t, const Ast *value)
+{
+    return !type_is_any(t) && AST_IS(value, Const) && AST_AS(value, Const)->value == CONST_NONE ? type_union(t, T_NONE) : t;
+}
+
 /* Annotated names of the body are the class's attributes. */
 static void declare_attributes(Check *C, Cls *c, AstSeq body)
 {
     for (int i = 0; i < body.n; i++) {
         AstAnnAssign *a = AST_AS(body.at[i], AnnAssign);
         if (a->ast.kind == AST_AnnAssign && AST_IS(a->target, Name))
-            map_set_ptr(&c->declared, AST_AS(a->target, Name)->id, annotation(C, a->annotation));
+            map_set_ptr(&c->declared, AST_AS(a->target, Name)->id, field_type(annotation(C, a->annotation), a->value));
     }
 }
 
@@ -307,7 +316,7 @@ static void ann_assign(Check *C, AstAnnAssign *a)
 
     want = name_sizes(C, want, named, t);
     if (want && f->cls && !f->fn)
-        want = cls_field_wants(f->cls, NULL, want, t);
+        want = cls_field_wants(f->cls, NULL, field_type(want, a->value), t);
     if (t && want && type_fits(C, t, want) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n ? n->id->text : "the target");
         C->last = NULL;

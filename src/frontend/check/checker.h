@@ -233,6 +233,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
 void origin_of(Check *C, Diag *d, Ast *e, Dim size);                    /* of an expression; DIM_BAD: its definition */
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n);     /* of the operands of node, in the program */
 void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value);
+void origin_stored(Check *C, const TType *want, const TType *got, Ast *value);
 void origin_policies(Check *C, Diag *d, Ast *node);      /* of its operands */
 void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *need, const TType *got, Ast *arg);
 

@@ -346,8 +346,6 @@ static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
     Diag *d;
 
     near = near ? near : closest_name(attr->text, next_member, &m);
-    if (!near && c->home->library && !is_kernel_class(c))
-        return;                                     /* classes that derive from it may have it */
     C->calls = near ? 0 : calls;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
     C->calls = calls;
@@ -385,7 +383,7 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
     if (cls_has(c, attr) && !surely_missing(c, self, attr))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
     if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) ||
-        C->home->library || (c->is_module && attr->text[0] == '_'))
+        C->home->library || (c->home->library && !is_kernel_class(c)) || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     missing_attribute(C, c, attr, node);
     return T_ANY;

@@ -167,6 +167,8 @@ static bool surely_not(const Type *t, const Ast *want)
     }
     switch (want->kind) {
     case AST_Name:
+        if (t->kind == TY_TENSOR && (!strcmp(AST_AS(want, Name)->id->text, "int") || !strcmp(AST_AS(want, Name)->id->text, "float")))
+            return ttype_count(t->tensor) != DIM_BAD && dim_eq(ttype_count(t->tensor), 1, NULL, NULL) == DIM_REFUTED;
         return never(t->kind, AST_AS(want, Name)->id->text);
     case AST_Const:
         return AST_AS(want, Const)->value == CONST_NONE && never(t->kind, "None");
@@ -214,7 +216,10 @@ static void report_argument(Check *C, const NativeDef *d, const NativeParam *p, 
     Diag *told;
 
     ast_print(p->annotation, &want);
-    sb_printf(&what, "the argument '%s' of %s%s%s()", p->name->text, d->owner, *d->owner ? "." : "", d->name);
+    if (!strcmp(d->name, "__new__"))
+        sb_printf(&what, "the argument '%s' of %s()", p->name->text, d->owner);
+    else
+        sb_printf(&what, "the argument '%s' of %s%s%s()", p->name->text, d->owner, *d->owner ? "." : "", d->name);
     told = REPORT(C, E0906, at_call(node, x->node), sb_str(&what), sb_str(&want), type_text(x->type));
     advise(told, x->type, sb_str(&want), x->node);
     origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);

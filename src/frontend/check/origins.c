@@ -255,7 +255,7 @@ static bool display_mentions(const Ast *e, Dim size)
 }
 
 /* Those of the parts that have the size; none of them: it is made here. */
-static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
+static bool trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
 {
     bool any = false;
 
@@ -266,20 +266,49 @@ static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
         }
     if (!any)
         label(t, whole, whole->span, "is made here");
+    return any;
+}
+
+/* The function of the program that a call runs; NULL: another, or not known. */
+static const Fn *called(const AstCall *c)
+{
+    const Type *f = type_found(c->func);
+
+    if (type_is_any(f))
+        return NULL;
+    f = f->kind == TY_INSTANCE ? cls_callee(f->ref) : f->kind == TY_METHOD ? f->ref : f;
+    return f && f->kind == TY_FUNC && !((const Fn *)f->ref)->around->home->library ? f->ref : NULL;
+}
+
+/* An object of the program's that is called, or what such a call gives: where the object was made tells how. */
+static bool is_layer(const Ast *e)
+{
+    if (AST_IS(e, Call))
+        e = AST_AS(e, Call)->func;
+    return AST_IS(e, Attribute) && !type_is_any(type_found(e)) && type_found(e)->kind == TY_INSTANCE;
 }
 
 static void trace_call(Trace *t, AstCall *c)
 {
-    const Type *f = type_found(c->func);
+    const Type *callee = type_found(c->func);
+    const Fn *f = called(c);
     Ast *part[ITEMS_MAX];
     int n = 0;
 
-    part[n++] = AST_IS(c->func, Attribute) && !(!type_is_any(f) && f->kind == TY_INSTANCE)
+    if (f && f->node->kind == AST_FunctionDef && !t->policy && f->sig.ret && AST_AS(f->node, FunctionDef)->returns &&
+        (t->size == DIM_BAD || mentions(f->sig.ret, t->size, 0)))
+        label(t, NULL, AST_AS(f->node, FunctionDef)->returns->span, t->size == DIM_BAD ? "declared here" : "is declared here");
+    part[n++] = AST_IS(c->func, Attribute) && !(!type_is_any(callee) && callee->kind == TY_INSTANCE)
                     ? AST_AS(c->func, Attribute)->value : c->func;
     for (int i = 0; i < c->args.n && n < ITEMS_MAX; i++)
         if (AST_IS(c->args.at[i], Arg))
             part[n++] = AST_AS(c->args.at[i], Arg)->value;
-    trace_parts(t, (Ast *)c, part, n);
+    if (!trace_parts(t, (Ast *)c, part, n) && t->size != DIM_BAD && n && is_layer(part[0])) {      /* it made the size of another one */
+        Dim size = t->size;
+        t->size = DIM_BAD;
+        trace(t, part[0]);
+        t->size = size;
+    }
 }
 
 static void trace(Trace *t, Ast *e)
@@ -402,6 +431,14 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
         }
         origin_of(C, d, arg, got->shape[i]);
     }
+}
+
+/* A value that a variable which was declared before does not take. */
+void origin_stored(Check *C, const TType *want, const TType *got, Ast *value)
+{
+    for (int i = 0; want->rank == got->rank && want->rank != RANK_UNKNOWN && i < want->rank; i++)
+        if (dim_eq(want->shape[i], got->shape[i], NULL, NULL) != DIM_PROVED)
+            origin_of(C, C->last, value, got->shape[i]);
 }
 
 /* A value that its variable's declaration does not take: both sides. */

@@ -683,6 +683,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     each(&R, u->module->body);
     settle_uses(&R);
     attrs_check(&R);
+    early_check(&R);
     leave(&R);
     vec_free(&R.uses);
     vec_free(&R.attrs);

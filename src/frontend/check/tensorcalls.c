@@ -105,6 +105,20 @@ static int not_whole(const TCall *c, const CallArg *size, const Type *t)
     return -1;
 }
 
+void tcall_judge_number(const TCall *c, const CallArg *x)
+{
+    const TType *t = x->type->tensor;
+    Dim n = ttype_count(t);
+    StrBuf text = {0};
+
+    if (n == DIM_BAD || dim_eq(n, 1, NULL, NULL) != DIM_REFUTED)
+        return;
+    sb_printf(&text, "%s(): a number is meant, not a tensor %s", c->name, shape_of(t));
+    diag_help(REPORT(c->C, E0306, at_call(c->node, x->node), sb_str(&text)), "one of its sizes is x.shape[0], one of its elements x[0].item()");
+    origin_of(c->C, c->C->last, x->node, DIM_BAD);
+    sb_done(&text);
+}
+
 static bool is_no_size(const Type *t) { return !type_is_any(t) && (t->kind == TY_FLOAT || t->kind == TY_STR); }
 
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
@@ -261,7 +275,26 @@ static bool arguments_meet(TCall *c)
     return n < 2 || policies_meet(c->C, c->name, in, n, c->node);
 }
 
-static const Type *judged(TCall *c) { return arguments_meet(c) ? c->rule->fn(c) : tensor_unknown(); }
+/* A module, a function or nothing, in place of the tensor that a function is about. false: reported. */
+static bool about_tensor(TCall *c)
+{
+    static RuleFn *const about[] = {rule_elementwise, rule_same, rule_same_axis, rule_linear, rule_lookup, rule_conv, rule_reshape, rule_by_name};
+    const Type *t = c->n && !c->at[0].name && !c->at[0].stars ? c->at[0].type : T_ANY;
+    char text[160];
+
+    if (type_is_any(t) || c->C->kernel ||
+        !(t->kind == TY_FUNC || t->kind == TY_CLASS || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module)))
+        return true;
+    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+        if (c->rule->fn == about[i]) {
+            snprintf(text, sizeof text, "%s() takes a tensor, not %s", c->name, type_text(t));
+            diag_help(REPORT(c->C, E0401, c->node->span, text), t->kind == TY_INSTANCE ? "pass what the module gives: m(x)" : "call it first");
+            return false;
+        }
+    return true;
+}
+
+static const Type *judged(TCall *c) { return about_tensor(c) && arguments_meet(c) ? c->rule->fn(c) : tensor_unknown(); }
 
 static const Type *segmented(Check *C, CallArgs *a, const void *with)
 {

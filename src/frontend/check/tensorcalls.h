@@ -33,6 +33,7 @@ bool tcall_keepdim(const TCall *c, int pos, bool *out);     /* false: given but 
 void tcall_element(const TCall *c, int pos, TType *out);    /* dtype=: its dtype, DT_NONE when not known, and policy; else as it was */
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
 int tcall_sizes(const TCall *c, int from, const char *name, Dim *out);
+void tcall_judge_number(const TCall *c, const CallArg *x);      /* reported: a tensor of several elements where a number is meant */
 /* An axis argument counted from the front; -1: not known, -2: out of range, reported. */
 int tcall_axis(TCall *c, const TType *x, const CallArg *a);
 const Type *tensor_made(const TType *element, int rank, const Dim *shape);     /* of its dtype and policy */

@@ -75,8 +75,11 @@ const Type *rule_make_arange(TCall *c)
     if (c->open || n < 1 || n > 3)
         return tensor_unknown();
     for (int i = 0; i < n; i++)
-        if (c->at[i].name || c->at[i].type->kind != TY_INT)
+        if (c->at[i].name || c->at[i].type->kind != TY_INT) {
+            if (!c->at[i].name && !type_is_any(c->at[i].type) && c->at[i].type->kind == TY_TENSOR)
+                tcall_judge_number(c, &c->at[i]);
             return tensor_unknown();
+        }
     tcall_element(c, -1, &e);
     if (n > 1)
         lo = size_of_type(c->at[0].type);

@@ -221,7 +221,10 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
 
     if (decl && *decl && value && type_fits(C, t, *decl) == FITS_NOT) {
         snprintf(what, sizeof what, "'%s'", n->id->text);
+        C->last = NULL;
         report_misfit(C, n->ast.span, what, t, *decl);
+        if (C->last && t->kind == TY_TENSOR && (*decl)->kind == TY_TENSOR)
+            origin_stored(C, (*decl)->tensor, t->tensor, value);
         t = *decl;
     }
     t = decl ? with_declared_policy(t, *decl) : t;

@@ -1,0 +1,52 @@
+/*
+ * Names of a module that its own statements read before any of them binds it.  Only statements that surely run, in order, are
+ * looked at: those of the top level themselves, not what stands in their blocks, in functions or in lambdas.
+ */
+#include "frontend/check/resolve.h"
+
+#include "frontend/prelude.h"
+
+typedef struct { Res *R; const Ast *stmt, *value; int depth; } Early;
+
+/* Is the first statement that binds it this one, or a later one? */
+static bool is_early(const Early *x, const Local *l)
+{
+    return l->decl.hi && l->decl.lo >= x->stmt->span.lo && (l->decl.lo >= x->stmt->span.hi || l->decl.lo < x->value->span.lo);
+}
+
+static bool read_name(Ast *n, void *state)
+{
+    Early *x = state;
+    const AstName *name = n && AST_IS(n, Name) ? AST_AS(n, Name) : NULL;
+    const Local *l = name && name->bind == BIND_GLOBAL ? scope_local(x->R->globals, name->id) : NULL;
+
+    if (!n || n->kind == AST_Lambda || n->kind == AST_GenExp || x->depth > 200)
+        return true;
+    if (l && !l->is_shared && prelude_find(name->id) < 0 && is_early(x, l)) {
+        Diag *d = DIAG_AT(x->R->sink, E0218, n->span, name->id->text);
+        diag_label(d, l->decl, "assigned here");
+    }
+    x->depth++;
+    ast_walk(n, read_name, x);
+    x->depth--;
+    return true;
+}
+
+static Ast *value_of(const Ast *s)
+{
+    switch (s->kind) {
+    case AST_ExprStmt: return AST_AS(s, ExprStmt)->value;
+    case AST_Assign: return AST_AS(s, Assign)->value;
+    case AST_AnnAssign: return AST_AS(s, AnnAssign)->value;
+    default: return NULL;
+    }
+}
+
+void early_check(Res *R)
+{
+    for (int i = 0; i < R->u->module->body.n; i++) {
+        Early x = {R, R->u->module->body.at[i], value_of(R->u->module->body.at[i]), 0};
+        if (x.value)
+            read_name((Ast *)x.value, &x);
+    }
+}
