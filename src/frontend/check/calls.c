@@ -507,6 +507,20 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
 
 /* ------------------------------------------------------------- natives */
 
+/* By the signature of the function, or of what makes the class's objects. false: they do not go together. */
+static bool arguments_judged(Check *C, const NativeDef *d, CallArgs *a, Ast *node)
+{
+    bool cls = d->sig && !strncmp(d->sig, "type[", 5);
+
+    d = cls ? native_find(d->name, "__new__") : d;
+    if (!d)
+        return true;
+    if (!native_bind(C, d, cls, a, node))
+        return false;
+    native_judged(C, d, cls, a, node);
+    return true;
+}
+
 static const Type *call_native(Check *C, const NativeDef *d, const Type *self, CallArgs *a, Ast *node)
 {
     const KernelOp *op = kernel_op_of(d);
@@ -517,14 +531,14 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         return kernel_call(C, op, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
-    if (!self && (!*d->owner || !strcmp(d->owner, "_functools")) && host_call(C, d->name, a, node, &r))
+    if (!self && (!*d->owner || !strcmp(d->owner, "_functools")) && host_call(C, d->name, a, node, &r)) {
+        if (type_is_any(r) || r->kind != TY_TENSOR)
+            arguments_judged(C, d, a, node);
         return r;
+    }
     if (d->sig && !strncmp(d->sig, "type[", 5)) {
-        const NativeDef *made = native_find(d->name, "__new__");
-        if (made && !native_bind(C, made, true, a, node))
+        if (!arguments_judged(C, d, a, node))
             return T_ANY;
-        if (made)
-            native_judged(C, made, true, a, node);
         if (tensor_call(C, d->owner, d->name, self, a, node, &r))
             return r;
         return native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);

@@ -301,8 +301,24 @@ static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
     return a->n == 1 && t && t->kind == TY_OBJECT && t->item ? element_of(t) : NULL;
 }
 
+/* Only a tensor of one element is a number. */
+static void judge_one(Check *C, const char *name, const CallArgs *a, Ast *node)
+{
+    const Type *t = a->n ? arg(a, 0) : NULL;
+
+    if (t && t->kind == TY_TENSOR)
+        tcall_judge_number(&(TCall){.C = C, .name = name, .node = node}, &a->at[0]);
+}
+
+static const Type *host_float(Check *C, const CallArgs *a, Ast *node)
+{
+    judge_one(C, "float", a, node);
+    return NULL;
+}
+
 static const Type *host_int(Check *C, const CallArgs *a, Ast *node)
 {
+    judge_one(C, "int", a, node);
     return a->n == 1 && arg(a, 0) && arg(a, 0)->kind == TY_INT ? arg(a, 0) : NULL;
 }
 
@@ -328,7 +344,7 @@ static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
 
 static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
-    {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"str", host_str},
+    {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
     {"partial", host_partial}, {"reduce", host_reduce},
 };

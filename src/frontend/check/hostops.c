@@ -98,12 +98,18 @@ static void tell_operands(Check *C, Diag *d, Ast *left, Ast *right)
     origin_of(C, d, right, DIM_BAD);
 }
 
+/* A number that is written there, 2.0, is no tensor: containers do not go with it. */
+static bool number_beside(int op, const Type *number, const Type *t)
+{
+    return number->kind == TY_FLOAT && number->exact && sort_of(t) >= LIST && sort_of(t) <= RANGE && op <= AOP_POW;
+}
+
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     Ast *left = AST_IS(node, BinOp) ? AST_AS(node, BinOp)->left : NULL, *right = left ? AST_AS(node, BinOp)->right : NULL;
     Diag *d;
 
-    if (!no_operator(op, sort_of(a), sort_of(b)))
+    if (!no_operator(op, sort_of(a), sort_of(b)) && !number_beside(op, a, b) && !number_beside(op, b, a))
         return;
     d = REPORT(C, E0913, node->span, ast_op_text[op], sort_text(a), sort_text(b));
     if (sort_of(a) == RUNNING || sort_of(b) == RUNNING)

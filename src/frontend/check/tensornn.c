@@ -2,6 +2,7 @@
 #include "frontend/check/tensorcalls.h"
 
 #include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 /* table[ids]: the shape of the ids, then the rest of the table. */
@@ -102,6 +103,12 @@ const Type *rule_einsum(TCall *c)
         if (*have == DIM_BAD || *have == 1)
             *have = d;
     }
+    for (const char *p = arrow + 2; *p; p++)
+        if ((unsigned char)*p < 128 && isalpha((unsigned char)*p) && size[(unsigned char)*p] == DIM_BAD) {
+            snprintf(text, sizeof text, "einsum: \"%.20s\" gives %c, which no operand has", s, *p);
+            diag_help(REPORT(c->C, E0306, c->node->span, text), "the letters behind -> are some of those before it");
+            return tensor_unknown();
+        }
     for (const char *p = arrow + 2; *p && r.rank < 16; p++)
         r.shape[r.rank++] = (unsigned char)*p < 128 && size[(unsigned char)*p] != DIM_BAD ? size[(unsigned char)*p] : dim_open();
     for (int i = operand; i > 0; i--) {

@@ -647,6 +647,11 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
                       "convert it: .to(int32)");
             return unknown_like(x);
         }
+        if (k->kind == TY_FLOAT || k->kind == TY_STR) {
+            diag_help(REPORT(C, E0906, e->span, "an index of a tensor", "an int, a slice, a mask or a tensor of ints", type_text(k)),
+                      k->kind == TY_STR ? "names are keys of dicts: params[\"w\"]" : "divide with //, which gives an int, or convert with int(...)");
+            return unknown_like(x);
+        }
         plain = plain && k->kind == TY_INT;
         at++;
         used--;
