@@ -294,6 +294,43 @@ static Value f_prefetch(Interp *I, Value *a)            /* x, into */
     return ok ? VNONE : raise_op_error(I);
 }
 
+/* What is staged of x, which others may hold too, becomes that of y, and the other way round. */
+static void exchange(Tensor *x, Tensor *y)
+{
+    struct Tracer *t = x->tracer;
+
+    x->tracer = y->tracer;
+    y->tracer = t;
+}
+
+/*
+ * From now on x, which is staged, is held in a memory: a value of its own, which kernels copy there (lower_held.c). Gives what it was, for
+ * f_release; None: it is not staged.
+ */
+static Value f_hold(Interp *I, Value *a)                /* x, into */
+{
+    Tensor *x = as_tensor(a[0]), *y[1];
+    Attr at = attr_default();
+    int nout = 0;
+
+    if (!value_is_staged(a[0]))
+        return VNONE;
+    at.dtype = x->dtype;
+    at.policy = x->policy;
+    at.name = sym_n(as_str(a[1])->s, as_str(a[1])->len);
+    trace_of(I)->span = interp_span(I);
+    if (!op_apply(trace_of(I), OP_convert, &at, &x, 1, y, &nout))
+        return raise_op_error(I);
+    exchange(x, y[0]);
+    return tensor_value(y[0]);
+}
+
+static Value f_release(Interp *I, Value *a)             /* x, what it was */
+{
+    exchange(as_tensor(a[0]), as_tensor(a[1]));
+    return VNONE;
+}
+
 /* x is said to be in a memory: what was said before. */
 static Value f_place(Interp *I, Value *a)               /* x, space */
 {
@@ -386,6 +423,8 @@ const NativeDef tensor_scope_natives[] = {
     {"_core", "suspend", f_suspend, "(random: bool, io: bool) -> int", "Forbid these effects besides the ones forbidden already; gives those."},
     {"_core", "resume", f_resume, "(former: int) -> None", "Forbid only these effects."},
     {"_core", "prefetch", f_prefetch, "(x: Tensor, into: str) -> None", "Bring x's elements nearer to the processor."},
+    {"_core", "hold", f_hold, "(x: Tensor, into: str)", "x is held in a memory from now on; gives what it was."},
+    {"_core", "release", f_release, "(x: Tensor, was: Tensor) -> None", "x is what it was."},
     {"_core", "place", f_place, "(x: Tensor, space: str) -> str", "Say in which memory x is; gives the one before."},
     {"_core", "scope_enter", f_scope_enter, "(key: str, value: str) -> str | None", "A with block that graphs remember; gives the ones before."},
     {"_core", "scope_leave", f_scope_leave, "(former) -> None", "Back to the blocks before."},

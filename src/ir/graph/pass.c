@@ -181,7 +181,7 @@ static bool is_identity(const Node *n)
     case OP_reshape: case OP_broadcast:
         return true;
     case OP_convert:
-        return !n->attr->flush && n->attr->f == 0;
+        return !n->attr->flush && n->attr->f == 0 && !n->attr->name;
     case OP_permute:
         for (int i = 0; i < n->attr->naxes; i++)
             if (n->attr->axis[i] != i - n->attr->naxes)

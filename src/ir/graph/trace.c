@@ -427,6 +427,10 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     case OP_lay_as:
         out[0] = tensor_ref(in[0]);
         return true;
+    case OP_convert:                                    /* held in another memory (lower_held.c), which is where it is */
+        if (a->name)
+            out[0] = tensor_ref(in[0]);
+        return a->name != NULL;
     case OP_place:
         *ok = run_place(T, a, in[0], out);
         return true;

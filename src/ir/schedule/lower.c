@@ -90,10 +90,10 @@ static TileRef emit_map(Lower *l, const Node *n, TileRef *in)
     TAttr a = tattr_none;
     bool weak[3];
 
+    if (n->op == OP_stop_gradient || n->op == OP_conj || (n->op == OP_convert && n->attr->name))
+        return in[0];
     if (n->op == OP_convert)
         return convert(l, in[0], out, n->attr);
-    if (n->op == OP_stop_gradient || n->op == OP_conj)
-        return in[0];
     for (int i = 0; i < n->nin; i++) {
         have[i] = (DType)gvalue_type(n->in[i])->dtype;
         weak[i] = gvalue_type(n->in[i])->weak;
@@ -366,6 +366,8 @@ static TileRef inside_value(Lower *l, int v)
     for (int i = 0; i < x->node->nin; i++)
         in[i] = get(l, value_index(l, x->node->in[i].node));
     l->b.span = x->node->span;
+    if (l->held[v].node)
+        return lower_held(l, v, in[0]);
     return l->ok ? emit_map(l, x->node, in) : none();
 }
 
@@ -739,6 +741,7 @@ static void emit_kernel(Lower *l)
         choose_homes(l);
     }
     add_buffers(l);
+    lower_held_buffers(l);
     if (is_reduced_region(l))
         emit_rows_kernel(l);
     else
@@ -769,12 +772,12 @@ TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s
     const char *name = s->kind == SCHEDULE_MAP ? "map" : s->kind == SCHEDULE_ROWS ? "rows" : "columns";
     Lower l = {.body = body, .r = r, .s = s, .stride = stride, .product = product, .counts = stride + body->params.n + body->results.n,
                .k = tile_kernel_new(sym(name)), .ok = true};
-    TileRef room[4][REGION_VALUES] = {0};
+    TileRef room[5][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};
     int home[REGION_VALUES], last[REGION_VALUES];
 
     l.b = (TileBuilder){.k = l.k, .at = &l.k->body, .err = err};
-    l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3];
+    l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3], l.held = room[4];
     l.keep = keep;
     l.steady = steady;
     l.home = memset(home, -1, sizeof home);

@@ -26,6 +26,7 @@ typedef struct Lower {
     TileRef *row;               /* value -> tile [m, 1] (or [1, 1], or a scalar) of values that no pass changes */
     TileRef *piece;             /* value -> tile of this pass's piece */
     TileRef *kept;              /* value -> buffer that an earlier pass filled */
+    TileRef *held;              /* value -> buffer in shared memory that it is used from */
     TileRef part;               /* this group's number among those of its rows */
     TileRef round[ROUND_AXES];  /* where the group's round is */
     bool *keep;                 /* value -> does its first pass keep it? */
@@ -86,6 +87,10 @@ TileRef lower_first(Lower *l, int counter, TileRef first);      /* a counter's f
 /* ---- lower_table.c ---- */
 /* What n, an `index`, looks up for a block: places is the block of where it does. */
 TileRef lower_look_up(Lower *l, const Node *n, TileRef places);
+
+/* ---- lower_held.c ---- */
+void lower_held_buffers(Lower *l);
+TileRef lower_held(Lower *l, int v, TileRef x);         /* x, which is loaded, by way of the value's buffer; x itself where there is none */
 
 /* ---- lower_parts.c ---- */
 void lower_part_views(Lower *l);

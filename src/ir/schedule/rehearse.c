@@ -151,7 +151,7 @@ static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
 
     if (n->op == OP_fused)
         return trace_run_fused && trace_run_fused(T, n->attr->region[0], n->attr, in, n->nin, out, &nout) > 0;
-    if (n->op == OP_stop_gradient) {
+    if (n->op == OP_stop_gradient || (n->op == OP_convert && n->attr->name)) {
         out[0] = tensor_ref(in[0]);
         return true;
     }

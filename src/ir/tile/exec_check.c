@@ -141,7 +141,7 @@ bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *s
         memory_put_line(&at, by);
         sb_puts(&at, " brings");
     }
-    exec_fault(e, n, "%s: shared '%s' is read at %s", what, name_of(v), sb_str(&at));
+    exec_fault(e, n, "%s: %s '%s' is read at %s", what, v->lane_step ? "register" : "shared", name_of(v), sb_str(&at));
     sb_done(&at);
     return false;
 }
