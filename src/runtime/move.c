@@ -167,7 +167,7 @@ static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, co
 }
 
 /* On a GPU: a box that stands still. */
-static bool filled_far(const Tensor *t, double v)
+static bool filled_far(const Tensor *t, int64_t offset, const int64_t *size, double v)
 {
     static const int64_t still[RANK_MAX];
     const FarMoves *far = far_moves_of(t);
@@ -178,27 +178,59 @@ static bool filled_far(const Tensor *t, double v)
     if (far)
         device_enter(was);
     if (one)
-        done = far->box((FarPlace){t, t->stride, t->offset}, (FarPlace){one, still, one->offset}, t->rank, t->shape);
+        done = far->box((FarPlace){t, t->stride, offset}, (FarPlace){one, still, one->offset}, t->rank, size);
     tensor_unref(one);
     return done;
 }
 
-/* Every element v. */
-static void fill_with(Tensor *t, double v)
-{
-    TileBuf run;
-    DType dt = (DType)t->dtype;
-    Reader w;
-    int64_t n = tensor_size(t), k = n < TILE ? n : TILE;
+typedef struct { Reader dst; TileBuf run; } FillJob;
 
-    if (!n || filled_far(t, v))
+static void fill_part(int64_t lo, int64_t hi, void *st)
+{
+    const FillJob *j = st;
+
+    for (int64_t i = lo; i < hi; i += TILE)
+        writer_raw(&j->dst, i, hi - i < TILE ? hi - i : TILE, j->run.at);
+}
+
+/* v in a box of t that begins at an offset of its storage. */
+static void fill_box(const Tensor *t, int64_t offset, const int64_t *size, double v)
+{
+    DType dt = (DType)t->dtype;
+    FillJob j;
+    int64_t n = 1;
+
+    for (int i = 0; i < t->rank; i++)
+        n *= size[i];
+    if (n <= 0 || filled_far(t, offset, size, v))
         return;
-    raw_convert(dt, run.at, DT_f64, &v, 1, NULL, 0);
-    for (int64_t i = 1; i < k; i++)
-        memcpy(run.at + (size_t)i * raw_size(dt), run.at, raw_size(dt));
-    writer_init(&w, t);
-    for (int64_t i = 0; i < n; i += TILE)
-        writer_raw(&w, i, n - i < TILE ? n - i : TILE, run.at);
+    raw_convert(dt, j.run.at, DT_f64, &v, 1, NULL, 0);
+    for (int64_t i = 1; i < n && i < TILE; i++)
+        memcpy(j.run.at + (size_t)i * raw_size(dt), j.run.at, raw_size(dt));
+    writer_view(&j.dst, t, t->rank, size, t->stride, offset);
+    if (is_packed(dt))
+        fill_part(0, n, &j);
+    else
+        pool_for(n, 64 * TILE_MAX, fill_part, &j);
+}
+
+static void fill_with(const Tensor *t, double v) { fill_box(t, t->offset, t->shape, v); }
+
+/* v around the box of these sizes at these places: per axis what is before and behind it, within it along the axes before. */
+static void fill_around(const Tensor *t, const int64_t *place, const int64_t *size, double v)
+{
+    int64_t box[RANK_MAX], offset = t->offset;
+
+    memcpy(box, t->shape, t->rank * sizeof *box);
+    for (int i = 0; i < t->rank; i++) {
+        int64_t behind = place[i] + size[i];
+        box[i] = place[i];
+        fill_box(t, offset, box, v);
+        box[i] = t->shape[i] - behind;
+        fill_box(t, offset + behind * t->stride[i], box, v);
+        box[i] = size[i];
+        offset += place[i] * t->stride[i];
+    }
 }
 
 /*
@@ -217,21 +249,27 @@ KStatus kernel_pad(KERNEL_ARGS)
 {
     const Tensor *x = in[0];
     int lead = x->rank - a->nd[0];
-    int64_t size[RANK_MAX], dstride[RANK_MAX], doff = 0, soff = x->offset;
+    int64_t size[RANK_MAX], place[RANK_MAX], dstride[RANK_MAX], doff = 0, soff = x->offset;
+    bool apart = is_packed((DType)type->dtype);         /* is there something between elements? */
 
     (void)op, (void)nin;
     if (!(out[0] = k_result(c, type)))
         return K_NOMEM;
-    fill_with(out[0], a->f);
     for (int i = 0; i < x->rank; i++) {
         int64_t before = i < lead ? 0 : dim_int(a->d[0][i - lead]);
         int64_t gap = i < lead || a->nd[2] <= i - lead ? 1 : 1 + dim_int(a->d[2][i - lead]), lo, hi;
         pad_range(x->shape[i], type->shape[i], before, gap, &lo, &hi);
         size[i] = hi - lo;
+        place[i] = before + lo * gap;
+        apart = apart || gap != 1 || size[i] <= 0;
         dstride[i] = out[0]->stride[i] * gap;
-        doff += (before + lo * gap) * out[0]->stride[i];
+        doff += place[i] * out[0]->stride[i];
         soff += lo * x->stride[i];
     }
+    if (apart)
+        fill_with(out[0], a->f);
+    else
+        fill_around(out[0], place, size, a->f);
     copy_box(out[0], dstride, doff, x, x->stride, soff, x->rank, size);
     return K_OK;
 }
