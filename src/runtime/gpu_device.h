@@ -62,12 +62,16 @@ void gpu_remember(GpuDevice *g, GpuStream s, GpuWhere where);
 
 /* ---- memory ---- */
 
+struct Storage;
+
 typedef struct GpuMemory {
     size_t used, kept, peak;            /* bytes: in blocks that are taken; in free ones; the most of the former */
     int64_t blocks, segments, calls;    /* taken now; of the driver's; how often it was asked for one */
+    int64_t moved;                      /* how often elements went to the host to make room */
 } GpuMemory;
 
 CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes);      /* aligned to 512 bytes; 0: a fault says what holds the memory */
+void gpu_own(GpuDevice *g, CUdeviceptr at, struct Storage *s);      /* its elements are there, and may make room */
 void gpu_free(GpuDevice *g, CUdeviceptr at);            /* 0 allowed. It may be taken again by what comes later on GPU_MAIN */
 void gpu_trim(GpuDevice *g);                            /* free segments go back to the driver */
 GpuMemory gpu_memory(const GpuDevice *g);

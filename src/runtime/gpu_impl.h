@@ -15,6 +15,7 @@ typedef struct GpuBlock {
     struct GpuBlock *before, *after;    /* in the segment */
     struct GpuBlock *last, *next;       /* in the list of free ones */
     bool taken;
+    struct Storage *owner;              /* whose elements are in it; NULL: none's, or free */
 } GpuBlock;
 
 enum { POOL_CLASSES = 160 };

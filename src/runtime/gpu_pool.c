@@ -10,6 +10,9 @@
  */
 #include "runtime/gpu_impl.h"
 
+#include "ir/core/pass.h"
+#include "runtime/storage.h"
+
 enum {
     GRAIN = 512,
     SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,           /* requests of up to SMALL bytes share segments of that */
@@ -216,6 +219,39 @@ static void say_full(GpuDevice *g, size_t bytes)
     sb_done(&out);
 }
 
+/* ---- making room ---- */
+
+/*
+ * The elements that were used longest ago, in no op that still runs, go to the host; what uses them brings them back. The first half of a training
+ * step makes values that the second half uses in the other order, so what goes is what is needed last.
+ */
+static bool offload(GpuDevice *g)
+{
+    GpuPool *p = &g->state->pool;
+    struct Storage *oldest = NULL;
+
+    if (g->state->capturing || !pass_runs("offload"))
+        return false;
+    for (uint32_t i = 0; i < p->taken.cap; i++) {
+        const GpuBlock *b = p->taken.key[i] ? (const GpuBlock *)p->taken.val[i] : NULL;
+        if (b && b->owner && b->owner->used < storage_op && (!oldest || b->owner->used < oldest->used))
+            oldest = b->owner;
+    }
+    if (!oldest)
+        return false;
+    p->sum.moved++;
+    storage_off_device(oldest);
+    return true;
+}
+
+void gpu_own(GpuDevice *g, CUdeviceptr at, struct Storage *s)
+{
+    uintptr_t v = 0;
+
+    if (map_find(&g->state->pool.taken, at, &v) && v)
+        ((GpuBlock *)v)->owner = s;
+}
+
 /* ---- requests ---- */
 
 static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
@@ -226,9 +262,13 @@ static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
 
     if (b || (b = segment(p, segment_for(n), &r)))
         return b;
-    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+    while (r == CUDA_ERROR_OUT_OF_MEMORY) {
         gpu_trim(g);
         if ((b = segment(p, segment_for(n), &r)) || (b = segment(p, (n + STEP - 1) / STEP * STEP, &r)))
+            return b;
+        if (!offload(g))
+            break;
+        if ((b = find(p, n)))
             return b;
     }
     if (r == CUDA_ERROR_OUT_OF_MEMORY)
@@ -274,9 +314,11 @@ void gpu_free(GpuDevice *g, CUdeviceptr at)
         return;
     gpu_lock();
     if (g->state->capturing) {
+        gpu_own(g, at, NULL);
         vec_push(&g->state->held, at);
     } else if (map_find(&p->taken, at, &v) && v) {
         b = (GpuBlock *)v;
+        b->owner = NULL;
         map_set(&p->taken, at, 0);
         p->sum.blocks--;
         p->sum.used -= b->size;

@@ -65,6 +65,17 @@ static void far_bring(Storage *s, bool write)
     gpu_unlock();
 }
 
+/* As on the host's asking, but for all of it: the GPU's room is free. */
+void storage_off_device(Storage *s)
+{
+    gpu_lock();
+    if (s->away & AWAY_READ)
+        bring(s);
+    leave_gpu(s);
+    set_away(s, 0);
+    gpu_unlock();
+}
+
 /* ---- to a GPU ---- */
 
 /* Room on this GPU and on no other; what another has comes along. */
@@ -92,6 +103,7 @@ static bool take_room(Storage *s, GpuDevice *g)
     }
     s->remote = at;
     s->gpu = (int16_t)g->index;
+    gpu_own(g, at, s);
     return true;
 }
 
@@ -115,6 +127,7 @@ uint64_t storage_on_device(Storage *s, GpuDevice *g, StorageUse use)
     if (send(s, g, use)) {
         at = s->remote;
         s->valid = true;
+        s->used = storage_op;
         if (use == DEVICE_READ) {
             set_away(s, s->away | AWAY_WRITE);
         } else {

@@ -244,6 +244,7 @@ uint64_t storage_made_bytes(void) { return made_bytes; }
 /* ---- on a GPU ---- */
 
 const StorageFar *storage_far;
+uint64_t storage_op;
 
 void storage_bring(Storage *s, bool write) { storage_far->bring(s, write); }
 

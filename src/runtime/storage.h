@@ -46,15 +46,19 @@ extern StoragePool *storage_pool;
 
 struct GpuDevice;
 
+/* The op that runs, counted. Addresses on a GPU that were given since it began stay; what earlier ones used may have to make room. */
+extern uint64_t storage_op;
+
 /* READ: the bytes are read; UPDATE: and written; FILL: all of them are written and none is read, which spares a copy. */
 typedef enum { DEVICE_READ, DEVICE_UPDATE, DEVICE_FILL } StorageUse;
 
 /*
  * Where the bytes are on the GPU, which has them as they are after all that came before on its main stream; written ones make
  * the host's copy stale.  0: a fault is kept.  The address holds until the storage is next written on the host, used on
- * another GPU, or freed.
+ * another GPU, freed, or until the GPU is full when another op runs.
  */
 uint64_t storage_on_device(Storage *s, struct GpuDevice *g, StorageUse use);
+void storage_off_device(Storage *s);                     /* its elements are on the host alone */
 struct GpuDevice *storage_gpu(const Storage *s);        /* the GPU of the driver's that it is to live on, started; NULL: none (or a fault) */
 void storage_zero(Storage *s);                  /* all bytes 0, where they live */
 /* dst's n bytes from src's, without passing the host where they need not: false: this way is not open, nothing was done. */

@@ -34,6 +34,8 @@ typedef struct PassRow { const char *name, *level, *when, *help; } PassRow;
 
 static const PassRow below[] = {
     {"recompute", "graph", "on", "the second half of a graph computes again what is cheaper to compute than to keep"},
+    {"memory", "graph", "on", "values are in memory until their last use, and results take the place of what ends there"},
+    {"offload", "graph", "on", "what a full GPU has not used for longest is on the host until it is used again"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},
 #include "ir/tile/pass.def"

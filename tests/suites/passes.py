@@ -502,6 +502,45 @@ def plugin(ctx):
         must("1.84" in called.stdout, called.stdout + called.stderr)
 
 
+KEPT = '''
+@jit
+def step(w, xs):
+    def loss(w):
+        h, total = w, 0.0
+        for x in xs:
+            h = tanh(h * x)
+            total = total + cumsum(h, axis=0).mean()
+        return total
+    return value_and_grad(loss)(w)
+
+xs = [(sin(arange(65536.0) * 0.001 + i)).reshape(256, 256) for i in range(12)]
+w = ones((256, 256))
+if DEVICE:
+    xs, w = [x.to("gpu:0") for x in xs], w.to("gpu:0")
+y, g = step(w, xs)
+y, g = step(w, xs)
+tessera.debug.memory_report(reset=True)
+y, g = step(w, xs)
+print(y.item(), g.sum().item(), g[3, 4].item())
+print(tessera.debug.memory_report().peak)
+'''
+
+
+def baked_in(ctx):
+    """Fusion, recomputation, offloading and the memory plan run by themselves; without any of them the values are the same. Without the plan everything lives to
+    the end; a GPU that is too small does where values may leave it, and does not where they may not."""
+    listed = dict(l.split()[:2] for l in run(ctx, "inspect", "--passes").stdout.splitlines())
+    must([listed.get(p) for p in ("fuse", "recompute", "offload", "memory")] == ["on"] * 4, listed)
+    host, far = KEPT.replace("DEVICE", "False"), KEPT.replace("DEVICE", "True")
+    want, peak = run(ctx, "run", "--backend=eval", text=host).stdout.splitlines()
+    for name in ("fuse", "recompute", "memory", "offload"):
+        got, more = run(ctx, "run", "--backend=eval", f"--no-pass={name}", text=host).stdout.splitlines()
+        must(got == want and (int(more) > 1.3 * int(peak)) == (name == "memory"), f"without {name}: {got}, {more} bytes, not {want}, {peak}")
+    small = process.fake_driver(ctx.tessera, "memory=6")
+    must(run(ctx, "run", text=far, env=small).stdout.splitlines()[0] == want, "with values on the host for a while")
+    must("E0744" in run(ctx, "run", "--no-pass=offload", text=far, env=small, code=1).stderr, "6 MB suffice")
+
+
 def tests(ctx):
     yield Test("passes/user-pass", lambda: user_pass(ctx), ("IR-05",))
     yield Test("passes/each-off", lambda: every_pass_off(ctx))
@@ -511,6 +550,7 @@ def tests(ctx):
         yield Test(f"passes/random-{level}", lambda l=level: random_texts(ctx, l))
     yield Test("passes/opt-levels", lambda: opt_levels(ctx))
     yield Test("passes/why-compile", lambda: why_compile(ctx))
+    yield Test("passes/baked-in", lambda: baked_in(ctx), ("IR-12",))
     yield Test("passes/plugin", lambda: plugin(ctx), ("IR-10",))
     yield Test("passes/plans", lambda: plans(ctx), ("OPT-14",))
     yield Test("passes/schedule-pass", lambda: schedule_pass(ctx), ("SCH-22",))

@@ -132,10 +132,40 @@ static void no_room_to_move(void **state)
     assert_int_equal(gpu_memory(g).used, 0);
 }
 
+/* What no running op uses makes room, the oldest first, and is back when it is used: the same elements. */
+static void makes_room_by_moving(void **state)
+{
+    enum { N = 3 };
+    int64_t n = 6 << 20, moved = gpu_memory(g).moved;
+    Tensor *t[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {                       /* 24 MB each, of 64 */
+        t[i] = tensor_zeros(DT_f32, 1, &n);
+        elem_set_f(t[i], 5, i + 1);
+        storage_op++;
+        assert_true(storage_on_device(t[i]->store, g, DEVICE_UPDATE) != 0);
+    }
+    assert_int_equal(gpu_memory(g).moved, moved + 1);
+    assert_true(!t[0]->store->remote && t[1]->store->remote && t[2]->store->remote);
+    assert_true(storage_on_device(t[0]->store, g, DEVICE_READ) != 0);       /* in the op of t[2]: t[1] goes */
+    assert_true(!t[1]->store->remote && t[2]->store->remote);
+    assert_true(storage_on_device(t[1]->store, g, DEVICE_READ) == 0);       /* all that is there is in use */
+    fault_text(&(FaultKind){0});
+    for (int i = 0; i < N; i++) {
+        assert_true(elem_get_f(t[i], 5) == i + 1);
+        tensor_unref(t[i]);
+    }
+    assert_false(fault_kept);
+    assert_int_equal(gpu_memory(g).used, 0);
+    gpu_trim(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks), cmocka_unit_test(apart), cmocka_unit_test(makes_room), cmocka_unit_test(full), cmocka_unit_test(no_room_to_move),
+        cmocka_unit_test(makes_room_by_moving),
     };
 
     fake_begin("memory=64");

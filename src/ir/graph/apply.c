@@ -3,12 +3,13 @@
  *
  * With concrete operands this is the reference executor: values are freed at
  * their last use, and a kernel may take over the memory of an operand that
- * dies there.  With tracers it is how graphs are transformed.
+ * dies there (--no-pass=memory: at the end, and none does).  With tracers it is how graphs are transformed.
  *
  * Sizes: a graph may be symbolic.  The sizes of its operands bind the size
  * variables of its parameters; results whose size only the run knows bind
  * theirs.  Regions see the bindings of the graphs around them (T->dims).
  */
+#include "ir/core/pass.h"
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 #include "ir/graph/timed.h"
@@ -24,6 +25,7 @@ enum { FEW_NODES = 24 };
 typedef struct Run {
     Graph *g;
     DimEnv env;
+    bool at_last_use;           /* values are freed there, not at the end: the pass "memory" */
     uint32_t *base;             /* node id -> slot of its first result */
     Tensor **slot;
     uint32_t *left;             /* slot -> uses still to come */
@@ -41,6 +43,7 @@ static void *room(void *few, size_t size, size_t n)
 static void run_init(Run *r, Graph *g)
 {
     r->g = g;
+    r->at_last_use = pass_runs("memory");
     r->nslots = 0;
     r->env = (DimEnv){0};
     r->base = room(r->few_base, sizeof *r->base, g->nnodes + 1);
@@ -76,7 +79,7 @@ static uint32_t slot_of(const Run *r, GValue v)
 
 static void drop_use(Run *r, uint32_t s)
 {
-    if (--r->left[s] == 0) {
+    if (--r->left[s] == 0 && r->at_last_use) {
         tensor_unref(r->slot[s]);
         r->slot[s] = NULL;
     }
@@ -87,6 +90,8 @@ static uint32_t dying_mask(const Run *r, const Node *n)
 {
     uint32_t mask = DYING_ROWS;
 
+    if (!r->at_last_use)
+        return 0;
     for (int i = 0; i < n->nin && i < DYING_MAX; i++) {
         uint32_t s = slot_of(r, n->in[i]);
         if (r->slot[s]->tracer)

@@ -10,6 +10,7 @@
  */
 #include "ir/graph/plan.h"
 
+#include "ir/core/pass.h"
 #include "ir/graph/sizes.h"
 #include "runtime/gemm.h"
 
@@ -234,6 +235,7 @@ Dim node_inside(const Node *n, uint64_t scattered)
 typedef struct Maker {
     Plan *p;
     const Graph *g;
+    bool at_last_use;           /* values leave their blocks there; else at the end, and no operand's block is taken over */
     bool *row_major;            /* by slot */
     int *last;                  /* by slot: the last step that uses it, -1: none */
     int *values;                /* by block: how many values lie in it that are still to be used */
@@ -261,7 +263,7 @@ static void lie_in(Maker *m, uint32_t slot, int block, int also)
 /* The operand whose block the result of n, step `at`, takes over: it dies here, and nothing else lies in its block. */
 static int taken_operand(const Maker *m, const Node *n, int at)
 {
-    for (int k = 0; k < n->nin; k++) {
+    for (int k = 0; k < n->nin && m->at_last_use; k++) {
         uint32_t s = slot_of(m->p, n->in[k]);
         int b = m->p->block[s];
         bool twice = false;
@@ -376,6 +378,9 @@ static void find_last_uses(Maker *m)
             m->last[p->slot[p->step[at]->id]] = p->nsteps;
     for (int i = 0; i < m->g->results.n; i++)
         m->last[slot_of(p, m->g->results.at[i])] = p->nsteps;
+    for (const Node *n = m->g->first; n && !m->at_last_use; n = n->next)
+        for (int i = 0; i < n->nout; i++)
+            m->last[p->slot[n->id] + (uint32_t)i] = p->nsteps;
 }
 
 /* The step becomes one of the peaks unless another always needs as much; those that it always exceeds go. */
@@ -427,7 +432,7 @@ static void add_up(const Maker *m)
 Plan *graph_plan(const Graph *g)
 {
     Plan *p = tsr_calloc(sizeof *p);
-    Maker m = {.p = p, .g = g};
+    Maker m = {.p = p, .g = g, .at_last_use = pass_runs("memory")};
     size_t slots, n = g->nnodes + 1;
 
     p->slot = tsr_calloc(sizeof *p->slot * n);

@@ -471,8 +471,13 @@ static bool apply_now(Trace *T, OpId op, const Attr *a, Tensor *const *in, int n
     TType y[4];
     bool ok;
 
-    if (op_info[op].flags & OPF_REGIONS || op_info[op].family == FAM_CONTROL)
-        return apply_region(T, op, a, in, nin, out, nout);
+    storage_op += !T->fused;
+    if (op_info[op].flags & OPF_REGIONS || op_info[op].family == FAM_CONTROL) {
+        T->fused += op == OP_fused;
+        ok = apply_region(T, op, a, in, nin, out, nout);
+        T->fused -= op == OP_fused;
+        return ok;
+    }
     if (run_special(T, op, a, in, nin, out, nout, &ok))
         return ok;
     if (!infer_types(T, op, a, in, nin, y, nout))

@@ -72,6 +72,7 @@ typedef struct Trace {
     const Policy *numerics;     /* of the enclosing with tessera.numerics(...); NULL: default */
     bool guarded;               /* results that are not finite are errors: sentinel.c */
     OpId failed;                /* with OPERR_NUMERIC: the op that gave one */
+    int fused;                  /* > 0: a fused node runs, whose operands' addresses hold until it is done */
     int settled;                /* > 0: graphs and rules are running, in which policies have become converts already */
     uint64_t seed, draws;       /* ambient random state: key of draw k is fold_key(key, k) */
     Tensor *key;                /* base key of the ambient draws, uint32 [2]; NULL: made from seed. Counted. */
