@@ -91,26 +91,45 @@ static bool is_vector(CpuCode *e, const Cluster *c, const TileNode *n)
     return true;
 }
 
+static bool is_vector_store(CpuCode *e, const Cluster *c, const Sink *s) { return s->node && s->node->op == TOP_store && is_vector(e, c, s->node); }
+
 static int element_bytes(const TileNode *n) { return (int)raw_size((DType)tile_type(n->in[0])->dtype); }
 
-/* Elements of a strip: those that the largest element's vector holds. */
-static int strip_width(CpuCode *e, const Cluster *c)
+/* Bytes of the largest element that is accessed in vectors; 0: there is none. */
+static int vector_element(CpuCode *e, const Cluster *c)
 {
-    int most = 0, width;
+    int most = 0;
 
     for (int i = 0; i < c->nodes.n; i++)
         if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
             most = element_bytes(c->nodes.at[i]) > most ? element_bytes(c->nodes.at[i]) : most;
-    for (int i = 0; i < c->sinks.n; i++) {
-        const Sink *s = &c->sinks.at[i];
-        if (dtype_is_complex((DType)tile_type(s->v)->dtype) || (s->node && s->node->op != TOP_store))
-            return 1;
-        if (s->node && is_vector(e, c, s->node))
-            most = element_bytes(s->node) > most ? element_bytes(s->node) : most;
-    }
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_vector_store(e, c, &c->sinks.at[i]))
+            most = element_bytes(c->sinks.at[i].node) > most ? element_bytes(c->sinks.at[i].node) : most;
+    return most;
+}
+
+static bool has_complex(const Cluster *c)
+{
+    bool has = false;
+
     for (int i = 0; i < c->nodes.n; i++)
-        if (dtype_is_complex((DType)c->nodes.at[i]->type[0].dtype))
+        has |= dtype_is_complex((DType)c->nodes.at[i]->type[0].dtype);
+    for (int i = 0; i < c->sinks.n; i++)
+        has |= dtype_is_complex((DType)tile_type(c->sinks.at[i].v)->dtype);
+    return has;
+}
+
+/* Elements of a strip: those that the largest element's vector holds. */
+static int strip_width(CpuCode *e, const Cluster *c)
+{
+    int most = vector_element(e, c), width;
+
+    for (int i = 0; i < c->sinks.n; i++)
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op != TOP_store)
             return 1;
+    if (has_complex(c))
+        return 1;
     width = !c->rank || !most ? 1 : VECTOR_BYTES / most;
     while (width > 1 && c->shape[c->strip] % width)
         width /= 2;
@@ -133,19 +152,24 @@ static LLVMValueRef is_aligned(CpuCode *e, const Cluster *c, const TileNode *n, 
     return cpu_compare(e, LLVMIntEQ, at, cpu_number(e, 0));
 }
 
+/* `is`, and is the strip of each access that is a vector aligned? */
+static LLVMValueRef and_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is, int width)
+{
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
+            is = LLVMBuildAnd(e->u->builder, is, is_aligned(e, c, c->nodes.at[i], width), "");
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_vector_store(e, c, &c->sinks.at[i]))
+            is = LLVMBuildAnd(e->u->builder, is, is_aligned(e, c, c->sinks.at[i].node, width), "");
+    return is;
+}
+
 /* Does the strip lie within all views, and aligned where it is to be loaded as a vector? */
 static LLVMValueRef is_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
 {
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef end = cpu_op(e, LLVMAdd, e->spot.at[c->strip], cpu_number(e, width)), is = cpu_compare(e, LLVMIntSLE, end, ends->plain);
+    LLVMValueRef end = cpu_op(e, LLVMAdd, e->spot.at[c->strip], cpu_number(e, width));
 
-    for (int i = 0; i < c->nodes.n; i++)
-        if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
-            is = LLVMBuildAnd(b, is, is_aligned(e, c, c->nodes.at[i], width), "");
-    for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && is_vector(e, c, c->sinks.at[i].node))
-            is = LLVMBuildAnd(b, is, is_aligned(e, c, c->sinks.at[i].node, width), "");
-    return is;
+    return and_aligned(e, c, cpu_compare(e, LLVMIntSLE, end, ends->plain), width);
 }
 
 /* Element by element of a strip. */
@@ -199,21 +223,25 @@ static LLVMValueRef steps_aligned(CpuCode *e, const Cluster *c, const TileNode *
     return is;
 }
 
-/* Are all strips plain? */
-static LLVMValueRef all_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
+/* `is`, and are all strips aligned? */
+static LLVMValueRef and_all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is, int width)
 {
-    LLVMValueRef is = cpu_compare(e, LLVMIntSLE, cpu_number(e, c->shape[c->strip]), ends->plain);
-
     for (int i = 0; i < c->rank; i++)
         e->spot.at[i] = cpu_number(e, 0);
-    is = LLVMBuildAnd(e->u->builder, is, is_plain(e, c, ends, width), "");
+    is = and_aligned(e, c, is, width);
     for (int i = 0; i < c->nodes.n; i++)
         if (c->nodes.at[i]->op == TOP_load && is_vector(e, c, c->nodes.at[i]))
             is = steps_aligned(e, c, c->nodes.at[i], width, is);
     for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && is_vector(e, c, c->sinks.at[i].node))
+        if (is_vector_store(e, c, &c->sinks.at[i]))
             is = steps_aligned(e, c, c->sinks.at[i].node, width, is);
     return is;
+}
+
+/* Are all strips plain? */
+static LLVMValueRef all_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
+{
+    return and_all_aligned(e, c, cpu_compare(e, LLVMIntSLE, cpu_number(e, c->shape[c->strip]), ends->plain), width);
 }
 
 /* Several strips a thread, so that what they load is under way together. */
@@ -298,18 +326,22 @@ static void walk_strips(CpuCode *e, Cluster *c)
 static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
 static OpId sum_step(const Sink *s) { return tile_step_op((OpId)s->node->attr->op); }
 
+/* From here on e->width of them side by side. */
 static void begin_sums(CpuCode *e, Cluster *c)
 {
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
         if (!is_reduce(s))
             continue;
-        s->acc[0] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
-        LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1), s->acc[0]);
+        s->acc[0] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), e->width));
+        LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), e->width), s->acc[0]);
     }
 }
 
-static LLVMValueRef sum_so_far(CpuCode *e, const Sink *s) { return LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), s->acc[0], ""); }
+static LLVMValueRef sum_so_far(CpuCode *e, const Sink *s)
+{
+    return LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), e->width), s->acc[0], "");
+}
 
 static void add_element(CpuCode *e, Cluster *c, Sink *s)
 {
@@ -317,22 +349,22 @@ static void add_element(CpuCode *e, Cluster *c, Sink *s)
 
     if (e->masked)
         x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[c->axis], s->count), x, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1));
-    LLVMBuildStore(e->u->builder, cpu_step(e, sum_step(s), sum_dtype(s), sum_so_far(e, s), x, 1), s->acc[0]);
+    LLVMBuildStore(e->u->builder, cpu_step(e, sum_step(s), sum_dtype(s), sum_so_far(e, s), x, e->width), s->acc[0]);
 }
 
 /* Every eighth place of the summed axis from `lane` on, of which none needs a mask: unrolled as far as it pays. */
-static void sum_plain(CpuCode *e, Cluster *c, LLVMValueRef lane)
+static void sum_plain(CpuCode *e, Cluster *c, LLVMValueRef lane, int width)
 {
     int64_t each = c->shape[c->axis] / CHUNK_LANES;
     int ahead = AHEAD;
     CpuLoop l;
 
-    while (ahead > 1 && (each % ahead || ahead * (cpu_cluster_cost(c) + 4) > UNROLLED))
+    while (ahead > 1 && (each % ahead || ahead * width * (cpu_cluster_cost(c) + 4) > UNROLLED))
         ahead /= 2;
     l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, each * CHUNK_LANES), cpu_number(e, ahead * CHUNK_LANES));
     for (int i = 0; i < ahead; i++) {
         e->spot.at[c->axis] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * CHUNK_LANES)), lane);
-        do_sinks(e, c, false, 1, add_element);
+        do_sinks(e, c, false, width, add_element);
     }
     cpu_loop_end(e, &l);
 }
@@ -357,7 +389,7 @@ static void sum_lane(CpuCode *e, Cluster *c, LLVMValueRef lane, const Ends *ends
         LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends->plain, whole), plain, rest);
     LLVMPositionBuilderAtEnd(e->u->builder, plain);
     if (c->shape[c->axis] % CHUNK_LANES == 0)
-        sum_plain(e, c, lane);
+        sum_plain(e, c, lane, 1);
     LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, rest);
     sum_masked(e, c, lane, ends);
@@ -383,6 +415,7 @@ static void walk_rows(CpuCode *e, Cluster *c)
     mask = LLVMBuildShl(b, i32_number(e, (1 << CHUNK_LANES) - 1), shift, "");
     l = cpu_loop(e, octet, cpu_number(e, rows), cpu_number(e, e->gpu->threads / CHUNK_LANES));
     gpu_decode(e, l.i, c->shape, c->rank, c->axis, e->spot.at);
+    e->width = 1;
     begin_sums(e, c);
     sum_lane(e, c, lane, &ends);
     e->width = c->width = 1;
@@ -416,37 +449,91 @@ static void fold_columns(CpuCode *e, Sink *s, LLVMValueRef meet, int64_t columns
     cpu_loop_end(e, &l);
 }
 
+/* Columns that a thread sums side by side: as many as a vector of memory has, while there are enough for all threads. */
+static int columns_at_once(CpuCode *e, const Cluster *c)
+{
+    int64_t columns = elements_but(c, c->axis), side = e->gpu->threads / CHUNK_LANES;
+    int most = vector_element(e, c), width = most && !has_complex(c) && c->strip != c->axis ? VECTOR_BYTES / most : 1;
+
+    while (width > 1 && (c->shape[c->axis] % CHUNK_LANES || c->shape[c->strip] % width || columns / width < side))
+        width /= 2;
+    return width;
+}
+
+/* The threads' parts of a walk: which of eight lanes a thread is, the first columns that it sums, and where lanes meet, by sink. */
+typedef struct Columns { int64_t n, side; LLVMValueRef lane, first, *meet; const Ends *ends; } Columns;
+
+static void sum_columns(CpuCode *e, Cluster *c, const Columns *of, int width)
+{
+    CpuLoop l = cpu_loop(e, of->first, cpu_number(e, of->n / width), cpu_number(e, of->side));
+    int32_t extent[TILE_RANK_MAX];
+    LLVMValueRef at;
+
+    memcpy(extent, c->shape, sizeof extent);
+    extent[c->strip] /= width;
+    gpu_decode(e, l.i, extent, c->rank, c->axis, e->spot.at);
+    e->spot.at[c->strip] = width > 1 ? cpu_op(e, LLVMMul, e->spot.at[c->strip], cpu_number(e, width)) : e->spot.at[c->strip];
+    e->spot.strip = width > 1 ? c->strip : -1;
+    e->width = width;
+    begin_sums(e, c);
+    if (width > 1)
+        sum_plain(e, c, of->lane, width);
+    else
+        sum_lane(e, c, of->lane, of->ends);
+    e->width = c->width = width;
+    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, of->lane, cpu_number(e, of->n)), cpu_op(e, LLVMMul, l.i, cpu_number(e, width)));
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_reduce(&c->sinks.at[i]))
+            cpu_store_flat(e, sum_dtype(&c->sinks.at[i]), of->meet[i], at, sum_so_far(e, &c->sinks.at[i]), NULL);
+    cpu_loop_end(e, &l);
+    e->spot.strip = -1;
+    e->width = c->width = 1;
+}
+
+/* Several columns a thread where all of them lie within all views, aligned as vectors are loaded, else one. */
+static void sum_all_columns(CpuCode *e, Cluster *c, const Columns *of, int width)
+{
+    LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
+    LLVMValueRef plain = cpu_compare(e, LLVMIntSGE, of->ends->plain, cpu_number(e, c->shape[c->axis]));
+
+    e->gpu->vectors.n = 0;
+    e->spot.strip = c->strip;
+    LLVMBuildCondBr(e->u->builder, and_all_aligned(e, c, plain, width), way[0], way[1]);
+    for (int i = 0; i < 2; i++) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[i]);
+        sum_columns(e, c, of, i ? 1 : width);
+        LLVMBuildBr(e->u->builder, done);
+        e->gpu->vectors.n = 0;
+    }
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+}
+
 static void walk_columns(CpuCode *e, Cluster *c)
 {
     LLVMBuilderRef b = e->u->builder;
-    int64_t columns = elements_but(c, c->axis), side = e->gpu->threads / CHUNK_LANES;
-    LLVMValueRef lane, first, *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n);
-    CpuLoop l;
+    int width = columns_at_once(e, c);
+    Columns of = {elements_but(c, c->axis), e->gpu->threads / CHUNK_LANES, .meet = tsr_calloc(sizeof *of.meet * (size_t)c->sinks.n)};
     Ends ends;
 
-    c->masked_width = c->width = c->plain_width = 1;
+    c->masked_width = 1;
+    c->width = c->plain_width = width;
     ends = cpu_find_ends(e, c);
-    first = widened(e, LLVMBuildURem(b, e->gpu->thread, i32_number(e, side), ""));
-    lane = widened(e, LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, side), ""));
-    l = cpu_loop(e, first, cpu_number(e, columns), cpu_number(e, side));
-    gpu_decode(e, l.i, c->shape, c->rank, c->axis, e->spot.at);
-    begin_sums(e, c);
-    sum_lane(e, c, lane, &ends);
-    e->width = c->width = 1;
-    for (int i = 0; i < c->sinks.n; i++) {
-        Sink *s = &c->sinks.at[i];
-        if (!is_reduce(s))
-            continue;
-        meet[i] = cpu_buffer(e, CHUNK_LANES * columns * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
-        cpu_store_flat(e, sum_dtype(s), meet[i], cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, lane, cpu_number(e, columns)), l.i), sum_so_far(e, s), NULL);
-    }
-    cpu_loop_end(e, &l);
+    of.ends = &ends;
+    of.first = widened(e, LLVMBuildURem(b, e->gpu->thread, i32_number(e, of.side), ""));
+    of.lane = widened(e, LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, of.side), ""));
+    for (int i = 0; i < c->sinks.n; i++)
+        if (is_reduce(&c->sinks.at[i]))
+            of.meet[i] = cpu_buffer(e, CHUNK_LANES * of.n * (int64_t)raw_size(lane_dtype(sum_dtype(&c->sinks.at[i]))));
+    if (width > 1)
+        sum_all_columns(e, c, &of, width);
+    else
+        sum_columns(e, c, &of, 1);
     gpu_written(e);
     gpu_fence(e);
     for (int i = 0; i < c->sinks.n; i++)
         if (is_reduce(&c->sinks.at[i]))
-            fold_columns(e, &c->sinks.at[i], meet[i], columns);
-    tsr_free(meet);
+            fold_columns(e, &c->sinks.at[i], of.meet[i], of.n);
+    tsr_free(of.meet);
 }
 
 /* ---- clusters ---- */

@@ -33,6 +33,7 @@ typedef Vec(Piece) Pieces;
 typedef struct PassRow { const char *name, *level, *when, *help; } PassRow;
 
 static const PassRow below[] = {
+    {"apart", "graph", "on", "reductions over different axes compute what they need for themselves"},
     {"recompute", "graph", "on", "the second half of a graph computes again what is cheaper to compute than to keep"},
     {"memory", "graph", "on", "values are in memory until their last use, and results take the place of what ends there"},
     {"offload", "graph", "on", "what a full GPU has not used for longest is on the host until it is used again"},
@@ -115,7 +116,7 @@ static Graph *recompute(Graph *g) { return schedule_recompute(g); }
 
 /* Passes that make a new graph, NULL where there is nothing to do. */
 static const struct { const char *name; Graph *(*run)(Graph *g); IrLevel makes; } makers[] = {
-    {"recompute", recompute, LEVEL_GRAPH}, {"fuse", schedule_fuse, LEVEL_SCHEDULE},
+    {"apart", schedule_apart, LEVEL_GRAPH}, {"recompute", recompute, LEVEL_GRAPH}, {"fuse", schedule_fuse, LEVEL_SCHEDULE},
 };
 
 /* false: there is no such pass. */

@@ -18,7 +18,7 @@ RUNS = [                                                # (name, flags, programs
     ("oracle", ["--backend=oracle"], 3),
     ("eval", ["--backend=eval"], 1),
     ("threads", CPU + ["--threads=3"], 1),
-] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "recompute", "fuse", "tile.fold")]
+] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "picks", "apart", "recompute", "fuse", "tile.fold")]
 
 
 def compare(ctx, flags, seed, text=None, timeout=60):

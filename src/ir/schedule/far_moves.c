@@ -55,6 +55,7 @@ static int tile_width(int64_t n, int most)
 /* ---- boxes ---- */
 
 enum { AXES = 4, TILE_COLUMNS = 1024, CROSS = 64, BOXES_MAX = 64 };
+enum { MOVE_FEW = 1024, MOVE_BYTES = 16384, GROUPS_MANY = 1024 };       /* of a tile: elements where there is little to move, bytes where there is much */
 
 typedef struct Box { int rank; int64_t size[RANK_MAX], to[RANK_MAX], from[RANK_MAX]; } Box;
 
@@ -97,16 +98,57 @@ static const char box_text[] =
     "  store %%y[%%2, %%3, %%6, %%9], %%10 {drop=3}\n"
     "}\n";
 
+/* The widest tile of which at most an eighth lies beyond n, else the one that wastes least. */
+static int fitting_width(int64_t n, int most)
+{
+    int w = tile_width(n, most), best = w;
+
+    for (; w >= 16 && (best + n - 1) / best * best - n > n / 8; w /= 2)
+        if ((n + w - 1) / w * w < (n + best - 1) / best * best)
+            best = w;
+    return best;
+}
+
+/* So many rows that a group has enough to do, and there are enough groups. */
+static int tile_rows(const Box *b, int columns, int bytes)
+{
+    double all = 1;
+    int rows = 1, most = MOVE_BYTES / bytes;
+
+    for (int i = 0; i < AXES; i++)
+        all *= (double)b->size[i];
+    most = all < (double)most * GROUPS_MANY ? MOVE_FEW : most;
+    while (rows * columns < most && rows < b->size[2])
+        rows *= 2;
+    return rows;
+}
+
+/* Axes but the last may stand in any order: rows of tiles are those that lie side by side in the source, if the columns do not, else the longest. */
+static void choose_rows(Box *b)
+{
+    int rows = AXES - 2;
+    bool beside = b->from[AXES - 1] == 1;
+
+    for (int i = rows - 1; i >= 0; i--) {
+        bool better = beside ? b->size[i] > b->size[rows] : b->size[i] > 1 && b->from[i] == 1;
+        rows = better ? i : rows;
+    }
+    for (int64_t *v = b->size, k = 0; k < 3; k++, v = k == 1 ? b->to : b->from) {
+        int64_t one = v[rows];
+        v[rows] = v[AXES - 2];
+        v[AXES - 2] = one;
+    }
+}
+
 /* Crosswise: what lies side by side in the source are elements of a column. */
-static FarKernel *box_kernel(const char *bits, const Box *b)
+static FarKernel *box_kernel(const char *bits, const Box *b, int bytes)
 {
     bool across = b->from[3] != 1 && b->from[2] == 1 && b->size[2] > 1;
-    int columns = tile_width(b->size[3], across ? CROSS : TILE_COLUMNS), rows = across ? tile_width(b->size[2], CROSS) : 1;
+    int columns = across ? tile_width(b->size[3], CROSS) : fitting_width(b->size[3], TILE_COLUMNS);
+    int rows = across ? tile_width(b->size[2], CROSS) : tile_rows(b, columns, bytes);
     StrBuf text = {0};
     FarKernel *f;
 
-    while (!across && rows * columns < TILE_COLUMNS && rows < b->size[2])
-        rows *= 2;
     sb_printf(&text, box_text, bits, across ? "1" : "?", b->from[3] == 1 ? "1" : "?", bits, b->to[3] == 1 ? "1" : "?", rows, columns, rows,
               columns, bits, rows, columns, rows, columns);
     f = far_kernel(sb_str(&text));
@@ -140,6 +182,7 @@ static Box last_axes(const Box *b)
     }
     if (b->rank < 1)
         last.to[3] = last.from[3] = 1;
+    choose_rows(&last);
     return last;
 }
 
@@ -155,7 +198,7 @@ static bool box(FarPlace to, FarPlace from, int rank, const int64_t *size)
     for (int i = 0; i < outer; i++)
         if ((boxes *= b.size[i]) > BOXES_MAX)
             return false;
-    if (!bits || !(f = box_kernel(bits, &last))->code)
+    if (!bits || !(f = box_kernel(bits, &last, (int)each))->code)
         return false;
     if (!(base[1] = far_address((Tensor *)from.t, device, false, false)) || !(base[0] = far_address((Tensor *)to.t, device, true, false)))
         return true;

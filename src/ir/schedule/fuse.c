@@ -625,10 +625,62 @@ static const Node *computing(const Group *x)
     return x->node.at[i];
 }
 
-/* A group runs where its last node stood, unless a value of it is needed before. */
+/* Does the group sum up more than it gives? Then the sooner it runs, the sooner is what it reads given back. */
+static bool shrinks(const Fuser *f, int group)
+{
+    const Group *x = &f->groups[group];
+    Union u = {f, group, group};
+    int64_t reads = 0, gives = 0;
+    bool reduces = false;
+
+    for (int i = 0; i < x->node.n; i++) {
+        const Node *n = x->node.at[i];
+        reduces |= op_info[n->op].family == FAM_REDUCE;
+        gives += seen_outside(&u, n) ? schedule_bytes(&n->type[0]) : 0;
+        for (int k = 0; k < n->nin; k++)
+            if (f->group[f->place[n->in[k].node->id]] != group && schedule_bytes(gvalue_type(n->in[k])) > reads)
+                reads = schedule_bytes(gvalue_type(n->in[k]));
+    }
+    return reduces && !x->product && gives <= reads / 4;
+}
+
+/* The place by which all is there that a group reads, where groups run at their last nodes. */
+static int ready(const Fuser *f, int group)
+{
+    const Group *x = &f->groups[group];
+    int at = 0;
+
+    for (int i = 0; i < x->node.n; i++)
+        for (int k = 0; k < x->node.at[i]->nin; k++) {
+            int p = f->place[x->node.at[i]->in[k].node->id], of = f->group[p];
+            p = of >= 0 && of != group ? f->place[vec_last(&f->groups[of].node)->id] : p;
+            at = of != group && p > at ? p : at;
+        }
+    return at;
+}
+
+/* A group that can run at this place, and had better: one behind another. */
+typedef struct Early { int *first, *next; } Early;
+
+static Early find_early(const Fuser *f)
+{
+    Early e = {tsr_alloc(sizeof *e.first * ((size_t)f->n + 1)), tsr_alloc(sizeof *e.next * ((size_t)f->n + 1))};
+
+    memset(e.first, -1, sizeof *e.first * ((size_t)f->n + 1));
+    for (int i = f->n - 1; i >= 0; i--)
+        if (f->group[i] == i && shrinks(f, i)) {
+            int at = ready(f, i);
+            e.next[i] = e.first[at];
+            e.first[at] = i;
+        }
+    return e;
+}
+
+/* A group runs where its last node stood, unless a value of it is needed before, or it makes less of more. */
 static void write_nodes(Writer *w)
 {
     Fuser *f = w->f;
+    Early early = find_early(f);
 
     for (int i = 0; i < f->g->params.n; i++) {
         const Node *p = f->g->params.at[i];
@@ -641,7 +693,11 @@ static void write_nodes(Writer *w)
             emit(w, i);
         else if (f->at[i] == vec_last(&f->groups[group].node))
             emit(w, f->place[computing(&f->groups[group])->id]);
+        for (int k = early.first[i]; k >= 0; k = early.next[k])
+            emit(w, f->place[computing(&f->groups[k])->id]);
     }
+    tsr_free(early.first);
+    tsr_free(early.next);
 }
 
 static Graph *write_graph(Fuser *f)
@@ -751,14 +807,12 @@ static bool any_group(const Fuser *f)
     return any;
 }
 
-Graph *schedule_fuse(Graph *g)
+static Graph *fused(Graph *g)
 {
     Fuser f;
     Graph *out;
     bool regions = false;
 
-    if (!pass_runs("fuse"))
-        return NULL;
     for (const Node *n = g->first; n; n = n->next)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
@@ -772,11 +826,19 @@ Graph *schedule_fuse(Graph *g)
     return out;
 }
 
+Graph *schedule_fuse(Graph *g)
+{
+    Graph *apart = pass_runs("fuse") ? schedule_apart(g) : NULL, *out = pass_runs("fuse") ? fused(apart ? apart : g) : NULL;
+
+    graph_unref(apart);
+    return out;
+}
+
 static Graph *fused_or_same(Graph *g)
 {
-    Graph *fused = schedule_fuse(g);
+    Graph *made = schedule_fuse(g);
 
-    return fused ? fused : graph_ref(g);
+    return made ? made : graph_ref(g);
 }
 
 /* The thinner graph, if it then keeps less: what waits inside a kernel takes nothing. */

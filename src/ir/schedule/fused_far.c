@@ -16,7 +16,7 @@
 enum {
     FAR_TILE = 2048,            /* elements of a tile of an elementwise kernel */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
-    FAR_ROWS = 16, FAR_COLUMNS = 32,    /* that a group does at once */
+    FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_GROUPS = 512,           /* that fill the chip */
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 128,          /* of a group of short rows, at least */
@@ -94,8 +94,11 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
         return s;
     }
     if (crosswise) {
+        int64_t parts = schedule_parts(&u->c->r) ? n1 / (2 * TILE_REDUCE_MAX) + 1 : 1;
         s.kind = SCHEDULE_COLUMNS;
-        s.m = FAR_COLUMNS;
+        parts = parts < PARTS_MOST ? parts : PARTS_MOST;
+        for (s.m = FAR_COLUMNS; s.m > FAR_NARROW && n0 * rounds_of(p) * parts < (int64_t)s.m * (FAR_GROUPS / 2); )
+            s.m /= 2;
         return s;
     }
     for (s.m = FAR_ROWS; s.m > 4 && n0 * rounds_of(p) < (int64_t)s.m * FAR_GROUPS; )
@@ -137,11 +140,11 @@ static Variant *far_parts(Run *u, const StrideClass *class, Schedule s)
     return NULL;
 }
 
-/* On GPUs by whole rows, or by parts of rows, where there is code for that. */
-Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
+/* By whole rows, or by parts of rows, where there is code for that. */
+static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
 {
-    Schedule s = fused_far_fitting(u, class, crosswise), whole;
     int n = u->space.nargs + u->space.ncounters, rounds = round_axes(&u->space);
+    Schedule whole;
     Variant *v = NULL;
 
     if (s.kind != SCHEDULE_MAP && (u->each = far_part(u, &s)) && (v = far_parts(u, class, s)))
@@ -151,6 +154,19 @@ Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
     if (schedule_whole(inner_size(u), &whole))
         v = fused_variant(u->c, class, n, whole);
     return v && v->code ? v : fused_variant(u->c, class, n, s);
+}
+
+/* Columns that a group has no memory for are divided. */
+Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
+{
+    Schedule s = fused_far_fitting(u, class, crosswise);
+    Variant *v = variant_of(u, class, s);
+
+    while (!v->code && !v->waits && s.kind == SCHEDULE_COLUMNS && s.m > FAR_NARROW) {
+        s.m /= 2;
+        v = variant_of(u, class, s);
+    }
+    return v;
 }
 
 /* ---- launches ---- */

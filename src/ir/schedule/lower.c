@@ -130,8 +130,7 @@ static TileRef emit_copy(Lower *l, const Node *n)
 
 static TileRef get(Lower *l, int v);
 
-/* What an op costs beside a load. */
-static int op_cost(const Node *n)
+int schedule_op_cost(const Node *n)
 {
     switch (n->op) {
     case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: case OP_fma:
@@ -159,7 +158,7 @@ static void count_costs(const Lower *l, int *cost)
 {
     for (int v = 0; v < l->r->nvalues; v++) {
         const RegionValue *x = &l->r->value[v];
-        cost[v] = x->inside ? op_cost(x->node) : 0;
+        cost[v] = x->inside ? schedule_op_cost(x->node) : 0;
         for (int i = 0; x->inside && i < x->node->nin; i++) {
             int w = value_index(l, x->node->in[i].node);
             if (l->r->value[w].inside && !is_row(l, w))

@@ -23,8 +23,8 @@
 
 enum {
     GUESS = 128,
-    NEAR = 16,                  /* 1/16 of the graph behind the point still belongs to the first half, */
-    NEAREST = 32,               /* and so many nodes, which may be in one kernel with what is before it */
+    NEAR = 128,                 /* 1/128 of the graph behind the point, at most, still belongs to the first half, */
+    NEAREST = 32,               /* or so many nodes, which may be in one kernel with what is before it */
 };
 
 static const int64_t INFINITE = INT64_MAX / 4;
@@ -64,16 +64,21 @@ int64_t schedule_guess(Dim d)
     return dim_eval(d, var, value, n, &v) && v > 0 ? v : 1;
 }
 
+int64_t schedule_bytes(const TType *t)
+{
+    double bits = dtype_info[t->dtype].sbits;
+
+    for (int k = 0; k < t->rank; k++)
+        bits *= (double)schedule_guess(t->shape[k]);
+    return (int64_t)(bits / 8 < 1e15 ? bits / 8 : 1e15);
+}
+
 static int64_t bytes_of(const Node *n)
 {
     int64_t all = 0;
 
-    for (int i = 0; i < n->nout; i++) {
-        double bits = dtype_info[n->type[i].dtype].sbits;
-        for (int k = 0; k < n->type[i].rank; k++)
-            bits *= (double)schedule_guess(n->type[i].shape[k]);
-        all += (int64_t)(bits / 8 < 1e15 ? bits / 8 : 1e15);
-    }
+    for (int i = 0; i < n->nout; i++)
+        all += schedule_bytes(&n->type[i]);
     return all;
 }
 
@@ -85,8 +90,7 @@ static bool is_view(const Node *n)
 /* It is always there, or is made from nothing. */
 static bool is_free(const Node *n) { return n->op == GRAPH_PARAM || n->op == OP_constant; }
 
-/* Elementwise, and not one of those that are computed element by element. */
-static bool is_cheap(const Node *n)
+bool schedule_is_cheap(const Node *n)
 {
     if (n->op >= OP_COUNT || n->nout != 1 || n->token || scope_is_manual(n->scope))
         return false;
@@ -173,7 +177,7 @@ static void enter(Thin *t, int first)
         int p = todo[--left];
         const Node *x = t->at[p];
         connect(t, 2 * p, 2 * p + 1, is_view(x) ? INFINITE : t->bytes[p]);
-        if (!is_cheap(x)) {
+        if (!schedule_is_cheap(x)) {
             connect(t, t->source, 2 * p, INFINITE);
             continue;
         }
@@ -397,6 +401,16 @@ int64_t schedule_waiting(const Graph *g)
     return bytes;
 }
 
+/* Where the second half begins: behind what may be in one kernel with what is before the point, so not behind a product or a launch. */
+static int find_near(const Thin *t)
+{
+    int p = t->point + 1, last = t->point + a_while(t);
+
+    while (p < last && p < t->n && !(t->at[p]->op < OP_COUNT && (op_info[t->at[p]->op].family == FAM_CONTRACT || t->at[p]->op == OP_launch)))
+        p++;
+    return p;
+}
+
 static bool is_less(int64_t bytes, int64_t than) { return bytes < than - than / 8; }
 
 Graph *schedule_recompute(const Graph *g)
@@ -410,7 +424,7 @@ Graph *schedule_recompute(const Graph *g)
     t.g = graph_clone(g);
     list_nodes(&t);
     before = fullest(&t, &t.point);
-    t.near = t.point + a_while(&t);
+    t.near = find_near(&t);
     build(&t);
     better = is_less(fill(&t), before);
     if (better) {

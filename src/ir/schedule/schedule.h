@@ -46,6 +46,12 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 /* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
 Graph *schedule_recompute(const Graph *g);
 
+/* A graph in which reductions over different axes compute what they need for themselves (apart.c); NULL: there are none of that kind. */
+Graph *schedule_apart(Graph *g);
+
+bool schedule_is_cheap(const Node *n);      /* elementwise or a view, and not one of those ops that are computed element by element */
+int schedule_op_cost(const Node *n);        /* of an element, beside a load's 1 */
+int64_t schedule_bytes(const TType *t);     /* at guessed sizes */
 int64_t schedule_guess(Dim d);              /* a size, were each variable some usual number */
 
 /* The most bytes that wait at once for a while between the graph's nodes, at guessed sizes. */
