@@ -145,6 +145,54 @@ table, ids, labels = random.normal((20, 9)), random.randint(0, 20, (4, 3)), rand
 show(loss(table, ids, labels), jit(grad(loss))(table, ids, labels))
 '''
 
+# Bodies that are divided, columns by vectors, spaces that are walked in rounds, moves in tiles of all sizes.
+DIVIDED = '''
+random.seed(5)
+def show(name, *xs):
+    print(name, [(str(x.dtype), list(x.shape), repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item())) for x in xs])
+
+@jit
+def forward(x, w, b):
+    h = x @ w + b
+    return gelu(h, "tanh"), h, silu(gelu(x @ w + b))
+@jit
+def backward(h, dy):
+    x = h.to(f32)
+    y, back = vjp(lambda x: gelu(x, "tanh"), x)
+    d = back(dy.to(f32))[0].to(h.dtype)
+    return y.to(h.dtype), d, d.sum(axis=0), (d * y.to(h.dtype)).sum(axis=0)
+for m, k, n in ((128, 64, 256), (130, 40, 72), (1, 8, 16)):
+    for dt in (f32, bf16):
+        show("forward", *forward(random.normal((m, k)).to(dt), random.normal((k, n)).to(dt), random.normal((n,)).to(dt)))
+for shape in ((512, 256), (300, 77), (4097, 130), (2, 900), (0, 5)):
+    for dt in (f32, bf16, f16, f64):
+        x = random.normal(shape).to(dt)
+        show("backward", *backward(x, random.normal(shape).to(dt)))
+        if x.size:
+            show("columns", softmax(x, axis=0), x.max(axis=0), jit(lambda x: softmax(x, axis=0).sum(axis=0))(x))
+
+@jit
+def norm(x, w, b, dy):
+    y, back = vjp(lambda x, w, b: layernorm(x, weight=w, bias=b), x, w, b)
+    return (y, *back(dy))
+for shape in ((64, 128), (3, 50, 96), (2, 3, 4, 40)):
+    n = shape[-1]
+    show("norm", *norm(random.normal(shape), random.normal((n,)), random.normal((n,)), random.normal(shape)))
+
+heads = jit(lambda x, y: (x.swapaxes(1, 2) * 2.0 + y, (x.swapaxes(1, 2) + y).sum(axis=-1), softmax(x.swapaxes(1, 2) + y, axis=-2), x.permute(3, 1, 2, 0) * 1.5))
+drop = jit(lambda x: x.permute(2, 0, 3, 1) * where(random.uniform((4, 2, 3, 5)) < 0.5, 2.0, 0.0) + iota_like(x).permute(2, 0, 3, 1))
+def iota_like(x):
+    return arange(x.size).reshape(x.shape).to(f32)
+for shape in ((2, 5, 3, 16), (3, 7, 2, 65), (1, 4, 6, 8), (2, 0, 3, 4)):
+    x, y = random.normal(shape), random.normal((shape[0], shape[2], shape[1], shape[3]))
+    show("rounds", *heads(x, y))
+show("numbers", drop(random.normal((2, 5, 4, 3))))
+for shape in ((3, 5, 7, 64), (9, 1, 3, 65), (40, 50, 3, 2), (70, 33, 12, 8)):
+    for dt in (f32, bf16, int8):
+        x = (random.normal(shape) * 3).to(dt)
+        show("moves", *[permute(x, a).contiguous() for a in ((0, 2, 1, 3), (3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1))], concat([x, x[..., :1]], axis=-1))
+'''
+
 STAYS = '''
 x = random.normal((64, 6, 128)).to(bf16)
 i = tensor([3, 0, 1])
@@ -352,6 +400,7 @@ def assembled(ctx, machine):
 def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
+    yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))
     yield Test("gpu_kernels/whole_rows", lambda: whole_rows(ctx))

@@ -55,7 +55,7 @@ static int tile_width(int64_t n, int most)
 /* ---- boxes ---- */
 
 enum { AXES = 4, TILE_COLUMNS = 1024, CROSS = 64, BOXES_MAX = 64 };
-enum { MOVE_FEW = 1024, MOVE_BYTES = 16384, GROUPS_MANY = 1024 };       /* of a tile: elements where there is little to move, bytes where there is much */
+enum { MOVE_FEW = 1024, MOVE_BYTES = 16384, GROUPS_MANY = 1024 };       /* of a tile: elements where there is little to move, else bytes */
 
 typedef struct Box { int rank; int64_t size[RANK_MAX], to[RANK_MAX], from[RANK_MAX]; } Box;
 

@@ -13,8 +13,8 @@
  * they are finished.  Groups that would save nothing, those with a single op that computes, are left as nodes for
  * the reference kernels.
  */
+#include "ir/schedule/fuse_impl.h"
 #include "ir/schedule/kept.h"
-#include "ir/schedule/schedule.h"
 
 #include "ir/graph/trace.h"
 #include "ir/schedule/region.h"
@@ -24,26 +24,6 @@
 #include <string.h>
 
 enum { GROUP_MAX = 64, SEARCH_MAX = 4096, SIBLINGS_NEAR = 64 };
-
-typedef struct Group {
-    Vec(Node *) node;           /* in graph order; empty: it joined another */
-    Node *product;              /* the matrix product that it begins with; NULL: none */
-} Group;
-
-typedef struct Fuser {
-    Graph *g;
-    Node **at;                  /* place in order -> node */
-    int n;
-    int *place;                 /* node id -> place in order */
-    int *group;                 /* place -> group, -1: none */
-    Group *groups;              /* by the place of its first node */
-    int *slot, *order;          /* unit -> its slot in an order in which each comes after all that it uses; slot -> unit, -1: none */
-    int *first_use;             /* place -> where its users begin in `user` */
-    int *user;                  /* places of users */
-    bool *result;               /* place -> is it a result of the graph? */
-    int *mark, stamp, led;      /* place -> the search that was here; how many it marked that have a slot before the end */
-    int *stack;                 /* of the search */
-} Fuser;
 
 /* ---- who uses what ---- */
 
@@ -190,9 +170,7 @@ static bool only_feeds(const Fuser *f, int group, int other)
     return true;
 }
 
-typedef struct Union { const Fuser *f; int a, b; } Union;
-
-static bool used_outside(const Union *u, int place)
+static bool used_outside(const FuseUnion *u, int place)
 {
     const Fuser *f = u->f;
 
@@ -206,10 +184,9 @@ static bool used_outside(const Union *u, int place)
     return false;
 }
 
-/* Is the value seen outside the union, itself or through moves inside it? */
-static bool seen_outside(void *st, const Node *n)
+bool fuse_seen_outside(void *st, const Node *n)
 {
-    const Union *u = st;
+    const FuseUnion *u = st;
 
     return !region_moves(n) && used_outside(u, u->f->place[n->id]);
 }
@@ -318,7 +295,7 @@ static void join(Fuser *f, int a, int b)
 {
     Node *node[2 * GROUP_MAX];
     Region r;
-    Union u = {f, a, b};
+    FuseUnion u = {f, a, b};
     int n = f->groups[a].node.n + f->groups[b].node.n;
 
     if (a == b || n > GROUP_MAX)
@@ -326,7 +303,7 @@ static void join(Fuser *f, int a, int b)
     n = merge_nodes(f, a, b, node);
     if (node[0]->scope != f->groups[a].node.at[0]->scope || node[0]->scope != f->groups[b].node.at[0]->scope)
         return;
-    if (!region_of(node, n, seen_outside, &u, &r) || !is_worth(&r))
+    if (!region_of(node, n, fuse_seen_outside, &u, &r) || !is_worth(&r))
         return;
     int into = f->place[node[0]->id], from = into == a ? b : a;
     if (only_feeds(f, a, b) || only_feeds(f, b, a))
@@ -388,7 +365,7 @@ static void join_siblings(Fuser *f)
 static int only_user(const Fuser *f, int place)
 {
     int group = f->first_use[place] < f->first_use[place + 1] ? f->group[f->user[f->first_use[place]]] : -1;
-    Union u = {f, group, group};
+    FuseUnion u = {f, group, group};
 
     return group < 0 || used_outside(&u, place) ? -1 : group;
 }
@@ -397,12 +374,12 @@ static int only_user(const Fuser *f, int place)
 static bool follows(const Fuser *f, int group, const Node *product)
 {
     const Group *x = &f->groups[group];
-    Union u = {f, group, group};
+    FuseUnion u = {f, group, group};
     const RegionValue *v;
     int rank = product->type[0].rank;
     Region r;
 
-    if (!region_of(x->node.at, x->node.n, seen_outside, &u, &r) || !(v = region_value(&r, product)) || r.naxes < 2)
+    if (!region_of(x->node.at, x->node.n, fuse_seen_outside, &u, &r) || !(v = region_value(&r, product)) || r.naxes < 2)
         return false;
     return v->has == region_all(&r) && v->axis[rank - 1] == r.naxes - 1 && v->axis[rank - 2] == r.naxes - 2 && r.nkept >= r.naxes - 1;
 }
@@ -442,288 +419,6 @@ static void drop_small(Fuser *f)
         if (computing < 2 && x->product)
             f->group[f->place[x->product->id]] = -1;
     }
-}
-
-/* ---- the new graph ---- */
-
-typedef struct Writer {
-    Fuser *f;
-    Graph *g;
-    Node **at;                  /* node id -> its copy */
-    int *result_of;             /* node id -> which result of its group's node it is, -1: it stays inside */
-    Node **fused;               /* group -> its node */
-    Node **inner;               /* node id -> its copy in the body that is being written */
-    Vec(uint32_t) touched;      /* what of it is set */
-} Writer;
-
-static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *at)
-{
-    GValue few[16], *in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
-    Node *c;
-
-    for (int i = 0; i < n->nin; i++) {
-        const Node *source = n->in[i].node;
-        int group = w->f->group[w->f->place[source->id]];
-        bool fused = to == w->g && group >= 0 && w->result_of[source->id] >= 0;
-        in[i] = fused ? (GValue){w->fused[group], w->result_of[source->id]} : (GValue){at[source->id], n->in[i].index};
-    }
-    Attr a = *n->attr;
-    for (int k = 0; k < 4; k++)
-        if (a.region[k]) {
-            Graph *fused = n->op == OP_call && a.kind == CALL_KERNEL ? schedule_one(a.region[k]) : schedule_fuse(a.region[k]);
-            a.region[k] = fused ? fused : graph_ref(a.region[k]);
-        }
-    to->scope = to == w->g ? n->scope : NULL;           /* a body is in its node's */
-    c = graph_append(to, (OpId)n->op, &a, in, n->nin, n->type, n->nout, n->span);
-    c->again = n->again;
-    for (int k = 0; k < 4; k++)
-        graph_unref(a.region[k]);
-    if (in != few)
-        tsr_free(in);
-    return c;
-}
-
-static void set_inner(Writer *w, const Node *n, Node *copy)
-{
-    w->inner[n->id] = copy;
-    vec_push(&w->touched, n->id);
-}
-
-/* An operand from outside, which is there, or the group's product, becomes the body's; operand collects what the fused node takes. */
-static void body_operand(Writer *w, Graph *body, const Node *product, GValue v, GValue *operand, int *n)
-{
-    if (w->inner[v.node->id])
-        return;
-    for (int k = 0; v.node == product && k < product->nin; k++)
-        body_operand(w, body, NULL, product->in[k], operand, n);
-    if (v.node == product || region_copies(v.node)) {
-        set_inner(w, v.node, copy_node(w, body, v.node, w->inner));
-        return;
-    }
-    int group = w->f->group[w->f->place[v.node->id]];
-    operand[(*n)++] = group >= 0 && w->result_of[v.node->id] >= 0 ? (GValue){w->fused[group], w->result_of[v.node->id]}
-                                                                  : (GValue){w->at[v.node->id], v.index};
-    TType y = *gvalue_type(v);
-    y.weak = 0;
-    set_inner(w, v.node, graph_param(body, &y).node);
-}
-
-static Sym schedule_name(Graph *body)
-{
-    Region r;
-    StrBuf text = {0};
-    const Node *product;
-    Graph *epilogue = schedule_epilogue(body, &product);
-    Schedule s = schedule_default(region_of_body(epilogue, &r) ? &r : NULL);
-    Sym name;
-
-    graph_unref(epilogue);
-    schedule_print(&s, &text);
-    name = sym(sb_str(&text));
-    sb_done(&text);
-    return name;
-}
-
-static void emit_group(Writer *w, int group)
-{
-    Group *x = &w->f->groups[group];
-    Graph *body = graph_new(sym("body"));
-    Union u = {w->f, group, group};
-    GValue operand[REGION_VALUES];
-    TType types[REGION_OPERANDS];
-    Attr a = attr_default();
-    int nin = 0, nout = 0;
-
-    for (int i = 0; i < x->node.n; i++) {
-        Node *n = x->node.at[i];
-        for (int k = 0; k < n->nin; k++)
-            body_operand(w, body, x->product, n->in[k], operand, &nin);
-        set_inner(w, n, copy_node(w, body, n, w->inner));
-        if (seen_outside(&u, n)) {
-            types[nout] = n->type[0];
-            w->result_of[n->id] = nout++;
-            graph_result(body, (GValue){w->inner[n->id], 0});
-        }
-    }
-    a.region[0] = body;
-    a.name = schedule_name(body);
-    w->g->scope = x->node.at[0]->scope;
-    w->fused[group] = graph_append(w->g, OP_fused, &a, operand, nin, types, nout, vec_last(&x->node)->span);
-    graph_unref(body);
-    for (int i = 0; i < w->touched.n; i++)
-        w->inner[w->touched.at[i]] = NULL;
-    w->touched.n = 0;
-}
-
-static bool group_waits(const Writer *w, int place)
-{
-    int group = w->f->group[place];
-
-    return group >= 0 && w->result_of[w->f->at[place]->id] == -1 && !w->fused[group];
-}
-
-/* Is the value in the new graph, if only as one that stays inside its group? */
-static bool is_there(const Writer *w, int place)
-{
-    const Node *n = w->f->at[place];
-
-    return !group_waits(w, place) && (w->at[n->id] || (w->f->group[place] >= 0 && !region_moves(n)));
-}
-
-/* The first operand from outside that is not there; -1: all are. */
-static int missing_operand(const Writer *w, const Node *n, int group)
-{
-    for (int i = 0; i < n->nin; i++) {
-        int p = w->f->place[n->in[i].node->id];
-        bool inside = group >= 0 && (w->f->group[p] == group || region_copies(n->in[i].node));
-        if (!inside && !is_there(w, p))
-            return p;
-    }
-    return -1;
-}
-
-/* What must be there before the node, or before its group if that is to be written. */
-static int missing(const Writer *w, int place)
-{
-    int group = w->f->group[place], p = -1;
-
-    if (!group_waits(w, place))
-        return missing_operand(w, w->f->at[place], -1);
-    for (int i = 0; i < w->f->groups[group].node.n && p < 0; i++)
-        p = missing_operand(w, w->f->groups[group].node.at[i], group);
-    return p < 0 && w->f->groups[group].product ? missing_operand(w, w->f->groups[group].product, -1) : p;
-}
-
-/* The node, or its group and, if it is a move that is used outside, the node as well. Chains may be long: a list of its own. */
-static void emit(Writer *w, int place)
-{
-    int *todo = w->f->stack, left = 0;
-
-    todo[left++] = place;
-    while (left) {
-        int at = todo[left - 1], before = is_there(w, at) ? -1 : missing(w, at);
-        if (before >= 0 && left > w->f->n)
-            tsr_bug("groups of a schedule wait for each other");
-        if (before >= 0)
-            todo[left++] = before;
-        else if (is_there(w, at))
-            left--;
-        else if (group_waits(w, at))
-            emit_group(w, w->f->group[at]);
-        else
-            w->at[w->f->at[at]->id] = copy_node(w, w->g, w->f->at[at], w->at);
-    }
-}
-
-/* The group's first node that is no move. */
-static const Node *computing(const Group *x)
-{
-    int i = 0;
-
-    while (region_moves(x->node.at[i]))
-        i++;
-    return x->node.at[i];
-}
-
-/* Does the group sum up more than it gives? Then the sooner it runs, the sooner is what it reads given back. */
-static bool shrinks(const Fuser *f, int group)
-{
-    const Group *x = &f->groups[group];
-    Union u = {f, group, group};
-    int64_t reads = 0, gives = 0;
-    bool reduces = false;
-
-    for (int i = 0; i < x->node.n; i++) {
-        const Node *n = x->node.at[i];
-        reduces |= op_info[n->op].family == FAM_REDUCE;
-        gives += seen_outside(&u, n) ? schedule_bytes(&n->type[0]) : 0;
-        for (int k = 0; k < n->nin; k++)
-            if (f->group[f->place[n->in[k].node->id]] != group && schedule_bytes(gvalue_type(n->in[k])) > reads)
-                reads = schedule_bytes(gvalue_type(n->in[k]));
-    }
-    return reduces && !x->product && gives <= reads / 4;
-}
-
-/* The place by which all is there that a group reads, where groups run at their last nodes. */
-static int ready(const Fuser *f, int group)
-{
-    const Group *x = &f->groups[group];
-    int at = 0;
-
-    for (int i = 0; i < x->node.n; i++)
-        for (int k = 0; k < x->node.at[i]->nin; k++) {
-            int p = f->place[x->node.at[i]->in[k].node->id], of = f->group[p];
-            p = of >= 0 && of != group ? f->place[vec_last(&f->groups[of].node)->id] : p;
-            at = of != group && p > at ? p : at;
-        }
-    return at;
-}
-
-/* A group that can run at this place, and had better: one behind another. */
-typedef struct Early { int *first, *next; } Early;
-
-static Early find_early(const Fuser *f)
-{
-    Early e = {tsr_alloc(sizeof *e.first * ((size_t)f->n + 1)), tsr_alloc(sizeof *e.next * ((size_t)f->n + 1))};
-
-    memset(e.first, -1, sizeof *e.first * ((size_t)f->n + 1));
-    for (int i = f->n - 1; i >= 0; i--)
-        if (f->group[i] == i && shrinks(f, i)) {
-            int at = ready(f, i);
-            e.next[i] = e.first[at];
-            e.first[at] = i;
-        }
-    return e;
-}
-
-/* A group runs where its last node stood, unless a value of it is needed before, or it makes less of more. */
-static void write_nodes(Writer *w)
-{
-    Fuser *f = w->f;
-    Early early = find_early(f);
-
-    for (int i = 0; i < f->g->params.n; i++) {
-        const Node *p = f->g->params.at[i];
-        w->at[p->id] = graph_param(w->g, &p->type[0]).node;
-        w->at[p->id]->span = p->span;
-    }
-    for (int i = 0; i < f->n; i++) {
-        int group = f->group[i];
-        if (group < 0)
-            emit(w, i);
-        else if (f->at[i] == vec_last(&f->groups[group].node))
-            emit(w, f->place[computing(&f->groups[group])->id]);
-        for (int k = early.first[i]; k >= 0; k = early.next[k])
-            emit(w, f->place[computing(&f->groups[k])->id]);
-    }
-    tsr_free(early.first);
-    tsr_free(early.next);
-}
-
-static Graph *write_graph(Fuser *f)
-{
-    size_t n = f->g->nnodes + 1;
-    Writer w = {f, graph_new(f->g->name), tsr_calloc(sizeof(Node *) * n), tsr_alloc(sizeof(int) * n),
-                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), tsr_calloc(sizeof(Node *) * n), {0}};
-
-    memset(w.result_of, -1, sizeof(int) * n);
-    write_nodes(&w);
-    for (int i = 0; i < f->g->conds.n; i++)
-        vec_push(&w.g->conds, f->g->conds.at[i]);
-    for (int i = 0; i < f->g->results.n; i++) {
-        GValue v = f->g->results.at[i];
-        int p = f->place[v.node->id];
-        emit(&w, p);
-        bool fused = f->group[p] >= 0 && w.result_of[v.node->id] >= 0;
-        graph_result(w.g, fused ? (GValue){w.fused[f->group[p]], w.result_of[v.node->id]} : (GValue){w.at[v.node->id], v.index});
-    }
-    w.g->scope = NULL;
-    tsr_free(w.at);
-    tsr_free(w.result_of);
-    tsr_free(w.fused);
-    tsr_free(w.inner);
-    vec_free(&w.touched);
-    return w.g;
 }
 
 /* ---- what was decided before ---- */
@@ -817,7 +512,7 @@ static Graph *fused(Graph *g)
         regions |= n->op < OP_COUNT && op_info[n->op].flags & OPF_REGIONS;
     fuser_init(&f, g);
     decide(&f);
-    out = any_group(&f) || regions || schedule_asks(g) ? write_graph(&f) : NULL;
+    out = any_group(&f) || regions || schedule_asks(g) ? fuse_write(&f) : NULL;
     fuser_done(&f);
     if (out)
         schedule_together(out);

@@ -703,6 +703,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     u.nin = u.c->body->params.n;
     if (!u.c->able)
         return 0;
+    if (u.device && fused_divides(u.c, in))
+        return fused_state.rehearses ? 0 : graph_apply(T, u.c->divided, in, nin, out, nout) ? 1 : -1;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
     done = u.device && u.c->looks_up ? 0 : run_body(&u, body);

@@ -160,10 +160,13 @@ static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
     return op_info[n->op].flags & OPF_VIEW ? run_view(T, env, n, in, out, &nout) : far_pretends && run_alone(T, env, n, in, out);
 }
 
-/* A fused node that no kernel does: op by op, or tables by themselves. */
+/* A fused node that no kernel does: op by op, tables by themselves, or in two halves. */
 static void walk_apart(Trace *T, const Node *n, Tensor *const *in)
 {
-    Graph *body = n->attr->region[0], *g = fused_looks_up(body) ? fused_apart(body, n->attr) : graph_ref(body);
+    Graph *body = n->attr->region[0], *g = fused_looks_up(body) ? fused_apart(body, n->attr) : NULL;
+    FusedCode *c = g || !far_pretends ? NULL : fused_code_of(body, n->attr);
+
+    g = g ? g : graph_ref(c && fused_divides(c, in) ? c->divided : body);
 
     walk(T, g, in);
     graph_unref(g);
