@@ -14,7 +14,7 @@
 #include "codegen/gpu_impl.h"
 
 enum { CHUNK_LANES = 8, VECTOR_BYTES = 16 };
-enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8 };         /* an unrolled walk: instructions; elements of a sum; strips */
+enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8, LOADED = 64 };    /* an unrolled walk: instructions; elements of a sum; strips; registers */
 
 /* ---- numbers of threads and of elements ---- */
 
@@ -57,16 +57,23 @@ static int64_t elements_but(const Cluster *c, int axis)
 
 static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
 
-static void do_sinks(CpuCode *e, Cluster *c, bool masked, int width, void (*reduce)(CpuCode *e, Cluster *c, Sink *s))
+typedef void Reduce(CpuCode *e, Cluster *c, Sink *s);
+
+static void do_strip(CpuCode *e, Cluster *c, Reduce *reduce)
 {
-    e->known.n = 0;
-    e->masked = masked;
-    e->width = c->width = width;
     for (int i = 0; i < c->sinks.n; i++)
         if (is_reduce(&c->sinks.at[i]))
             reduce(e, c, &c->sinks.at[i]);
         else
             cpu_sink_strip(e, c, &c->sinks.at[i]);
+}
+
+static void do_sinks(CpuCode *e, Cluster *c, bool masked, int width, Reduce *reduce)
+{
+    e->known.n = 0;
+    e->masked = masked;
+    e->width = c->width = width;
+    do_strip(e, c, reduce);
 }
 
 /* ---- strips ---- */
@@ -94,6 +101,41 @@ static bool is_vector(CpuCode *e, const Cluster *c, const TileNode *n)
 static bool is_vector_store(CpuCode *e, const Cluster *c, const Sink *s) { return s->node && s->node->op == TOP_store && is_vector(e, c, s->node); }
 
 static int element_bytes(const TileNode *n) { return (int)raw_size((DType)tile_type(n->in[0])->dtype); }
+
+/* A load of all of the walk's elements, which comes first in each strip. */
+static bool is_whole_load(CpuCode *e, const Cluster *c, const TileNode *n)
+{
+    return n->op == TOP_load && is_vector(e, c, n) && cpu_has_shape(c, &n->type[0], -1);
+}
+
+/*
+ * Strips whose loads are all under way before anything is stored: what a cluster stores and loads in different places never
+ * meets (cpu_gather.c), which nobody below knows.  As many at once as have registers for what they load.
+ */
+static void do_together(CpuCode *e, Cluster *c, const Spot *at, int n, int width, Reduce *reduce)
+{
+    int each = 0, batch, kept;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        each += is_whole_load(e, c, c->nodes.at[i]) ? (width * element_bytes(c->nodes.at[i]) + 3) / 4 : 0;
+    batch = each && LOADED / each < n ? (LOADED / each ? LOADED / each : 1) : n;
+    e->masked = false;
+    e->width = c->width = width;
+    for (int first = 0; first < n; first += batch) {
+        int last = first + batch < n ? first + batch : n;
+        e->known.n = 0;
+        for (int i = first; i < last; i++)
+            for (int k = 0; k < c->nodes.n; k++)
+                if (is_whole_load(e, c, c->nodes.at[k]) && !cpu_val(e, (TileRef){(TileNode *)c->nodes.at[k], 0})->x)
+                    cpu_raw(e, (TileRef){(TileNode *)c->nodes.at[k], 0}, &at[i]);
+        kept = e->known.n;
+        for (int i = first; i < last; i++) {
+            e->spot = at[i];
+            e->known.n = kept;
+            do_strip(e, c, reduce);
+        }
+    }
+}
 
 /* Bytes of the largest element that is accessed in vectors; 0: there is none. */
 static int vector_element(CpuCode *e, const Cluster *c)
@@ -249,12 +291,14 @@ static void walk_plain(CpuCode *e, Cluster *c, int width, int each)
 {
     int64_t strips = elements_but(c, -1) / width;
     CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, strips), cpu_number(e, (int64_t)each * e->gpu->threads));
+    Spot at[STRIPS_AHEAD];
 
     for (int i = 0; i < each; i++) {
         LLVMValueRef number = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, gpu_lane(e)), cpu_number(e, (int64_t)i * e->gpu->threads));
         enter_strip(e, c, number, width);
-        do_sinks(e, c, false, width, NULL);
+        at[i] = e->spot;
     }
+    do_together(e, c, at, each, width, NULL);
     cpu_loop_end(e, &l);
 }
 
@@ -357,15 +401,17 @@ static void sum_plain(CpuCode *e, Cluster *c, LLVMValueRef lane, int width)
 {
     int64_t each = c->shape[c->axis] / CHUNK_LANES;
     int ahead = AHEAD;
+    Spot at[AHEAD];
     CpuLoop l;
 
     while (ahead > 1 && (each % ahead || ahead * width * (cpu_cluster_cost(c) + 4) > UNROLLED))
         ahead /= 2;
     l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, each * CHUNK_LANES), cpu_number(e, ahead * CHUNK_LANES));
     for (int i = 0; i < ahead; i++) {
-        e->spot.at[c->axis] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * CHUNK_LANES)), lane);
-        do_sinks(e, c, false, width, add_element);
+        at[i] = e->spot;
+        at[i].at[c->axis] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * CHUNK_LANES)), lane);
     }
+    do_together(e, c, at, ahead, width, add_element);
     cpu_loop_end(e, &l);
 }
 

@@ -6,7 +6,7 @@
  *
  * The first computes an elementwise function for what is picked and not for all of a row, so nothing has to hold the rows; the second,
  * which is what differentiation makes of a pick, is elementwise, so it is fused with who reads it.  So a cross entropy reads its logits once
- * on the way forward and once on the way back, and writes their derivative.  Labels are looked up in 0, 1, 2, ..., so that negative
+ * on the way forward and once on the way back, and writes their derivative; the sum of a row of the second kind is g.  Labels are looked up in 0, 1, 2, ..., so that negative
  * ones count from the end and others out of range are refused as they were.
  */
 #include "ir/graph/edit.h"
@@ -249,6 +249,53 @@ static bool put_where(Graph *g, Node *n)
     return done;
 }
 
+/* ---- its sum ---- */
+
+/* The only places of eq that are true are labels' own: a row has one, as what they are compared with was looked up in 0, 1, 2, ... */
+static bool has_one_place(const Node *eq)
+{
+    const Node *class = eq->in[0].node, *label = eq->in[1].node;
+
+    if (eq->op != OP_eq || class->op != OP_iota || class->attr->axis[0] != -1)
+        return false;
+    while (label->op == OP_reshape)
+        label = label->in[0].node;
+    return label->op == OP_index && label->attr->n == 1 && label->in[0].node->op == OP_iota &&
+           label->in[0].node->type[0].shape[0] == class->type[0].shape[class->type[0].rank - 1];
+}
+
+static bool is_zero(GValue v) { return v.node->op == OP_full && v.node->attr->f == 0; }
+
+/* What put_where writes, of which a row is one number, never -0, and zeros. */
+static bool is_put(const Node *n)
+{
+    const Node *row = n->nin == 3 ? n->in[1].node : NULL;
+    const TType *t = row ? &row->type[0] : NULL;
+
+    return n->op == OP_where && has_one_place(n->in[0].node) && row->op == OP_add && is_zero(row->in[0]) && is_zero(n->in[2]) &&
+           t->rank == n->type[0].rank && t->rank && t->shape[t->rank - 1] == 1;
+}
+
+/* The sum of such rows, or of their negatives, is that number: adding zeros of its sign changes nothing. */
+static bool sum_put(Graph *g, Node *n)
+{
+    Node *x = n->in[0].node, *put = x->op == OP_neg ? x->in[0].node : x;
+    Pick p = {.g = g, .at = n};
+    StrBuf err = {0};
+    GValue v;
+    TType t;
+    bool done;
+
+    if (n->attr->naxes != 1 || n->attr->axis[0] != -1 || n->type[0].dtype != x->type[0].dtype || n->type[0].policy || !is_put(put))
+        return false;
+    v = put->in[1];
+    t = *gvalue_type(v);
+    v = x == put ? v : before(&p, OP_neg, x->attr, &v, 1, &t);
+    done = graph_replace(g, n, reshaped(&p, v, t.rank - 1, t.shape).node, &err);
+    sb_done(&err);
+    return done;
+}
+
 bool graph_picks(Graph *g)
 {
     bool changed = false;
@@ -262,6 +309,8 @@ bool graph_picks(Graph *g)
             changed |= pick_first(g, n);
         else if (n->nuse && n->op == OP_index_add)
             changed |= put_where(g, n);
+        else if (n->nuse && n->op == OP_sum)
+            changed |= sum_put(g, n);
     }
     return changed && (graph_cse(g), graph_dce(g), true);
 }
