@@ -2,11 +2,11 @@
  * picks: one element of each row, such as the log-probability of a label, without the rows.
  *
  *     f(x, r)[i, label[i]]             is  f(x[i, label[i]], r[i])
- *     zeros, += g at [i, label[i]]     is  where(class == label, 0 + g, 0)
+ *     zeros, += g at [i, label[i]]     is  where(class == label, 0 + g, 0), and the sum of a row of it is g
  *
  * The first computes an elementwise function for what is picked and not for all of a row, so nothing has to hold the rows; the second,
- * which is what differentiation makes of a pick, is elementwise, so it is fused with who reads it.  So a cross entropy reads its logits once
- * on the way forward and once on the way back, and writes their derivative; the sum of a row of the second kind is g.  Labels are looked up in 0, 1, 2, ..., so that negative
+ * which is what differentiation makes of a pick, is elementwise, so it is fused with who reads it.  So a cross entropy reads its
+ * logits once for itself and its derivative, and writes that.  Labels are looked up in 0, 1, 2, ..., so that negative
  * ones count from the end and others out of range are refused as they were.
  */
 #include "ir/graph/edit.h"

@@ -3,8 +3,8 @@
  *
  * Nodes start as groups of their own; walking the graph in order, a node's
  * group joins those of its operands whenever the union is still a region
- * (region.h) and no path leaves it and comes back; then groups that read the same value join.  Nothing is computed twice:
- * a value that is used outside as well becomes one more result.  Moves that
+ * (region.h) and no path leaves it and comes back; then groups that read the same value join.  Before, reductions over
+ * different axes get what they need to themselves (apart.c); a value that is used outside as well becomes one more result.  Moves that
  * are used outside stay outside too, as views of the result.  Ops with ordered
  * effects keep their order, nodes in different with blocks stay apart, and those
  * in a block of @tessera.custom (auto=off) stay as they are.
