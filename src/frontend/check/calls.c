@@ -386,12 +386,21 @@ static bool given_policies(const Slots *s)
     return false;
 }
 
+static bool knows_elements(const Type *t)
+{
+    t = type_settle(t);
+    for (int i = 0; i < t->n; i++)
+        if (type_is_any(t->item[i]))
+            return false;
+    return true;
+}
+
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
         if (type_is_container(f->sig.ret)) {        /* which elements, the body says */
             const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);
-            return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS ? r : want;
+            return !type_is_any(r) && r->kind == want->kind && type_fits(C, r, want) == FITS && knows_elements(r) ? r : want;
         }
         if (any_unannotated(f) || has_fields(self) || given_policies(s) || (f->sig.ret->kind == TY_TENSOR && ttype_is_open(f->sig.ret->tensor))) {
             const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);

@@ -306,6 +306,26 @@ static const Type *name_sizes(Check *C, const Type *want, int first, const Type 
     return type_subst(want, from, to, n);
 }
 
+static bool holds_tensor(const Type *t)
+{
+    for (int i = 0; !type_is_any(t) && t->kind != TY_TENSOR && t->item && i < (t->n < 0 ? 1 : t->n); i++)
+        if (holds_tensor(t->item[i]))
+            return true;
+    return !type_is_any(t) && t->kind == TY_TENSOR;
+}
+
+/* self.names: List[str] = [] declares the attribute; sizes are the method's own names, so of tensors it tells nothing to others. */
+static void declare_own(Check *C, Ast *target, const Type *want)
+{
+    const Fn *f = C->frame->fn;
+    const AstAttribute *a = AST_IS(target, Attribute) ? AST_AS(target, Attribute) : NULL;
+    const AstParam *self = f && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) ? AST_AS(f->params.at[0], Param) : NULL;
+
+    if (a && self && AST_IS(a->value, Name) && AST_AS(a->value, Name)->id == self->name && !type_is_any(want) && !holds_tensor(want) &&
+        !cls_declared(f->cls, a->attr))
+        map_set_ptr(&f->cls->declared, a->attr, want);
+}
+
 static void ann_assign(Check *C, AstAnnAssign *a)
 {
     int named = C->frame->dims.n;
@@ -325,6 +345,7 @@ static void ann_assign(Check *C, AstAnnAssign *a)
             origin_annotated(C, a->annotation, want->tensor, t->tensor, a->value);
     }
     if (!n) {
+        declare_own(C, a->target, want);
         bind_target(C, a->target, t ? t : want, a->value);
         return;
     }
