@@ -207,6 +207,9 @@ static void gather_elements(const Gather *g, int64_t lo, int64_t hi)
 #undef EACH_POINT
 }
 
+/* Blocks that lie across, as columns do, are read a part at a time, all points: neighbours' elements share lines. */
+enum { ACROSS = 64 };
+
 static void gather_part(int64_t lo, int64_t hi, void *st)
 {
     const Gather *g = st;
@@ -219,12 +222,17 @@ static void gather_part(int64_t lo, int64_t hi, void *st)
     }
     writer_init(&dst, g->out);
     reader_view(&src, g->x, p->rest, p->shape, g->x->stride + g->x->rank - p->rest, 0);
-    for (int64_t i = lo; i < hi; i++) {
-        TileBuf buf;
-        src.offset = p->at[i];
-        for (int64_t e = 0; e < p->block; e += TILE) {
-            int64_t n = p->block - e < TILE ? p->block - e : TILE;
-            writer_raw(&dst, i * p->block + e, n, reader_raw(&src, e, n, buf.at));
+    bool rows = !p->rest || g->x->stride[g->x->rank - 1] == 1;
+    int64_t part = rows ? p->block : ACROSS;
+    for (int64_t from = 0; from < p->block; from += part) {
+        int64_t to = p->block - from < part ? p->block : from + part;
+        for (int64_t i = lo; i < hi; i++) {
+            TileBuf buf;
+            src.offset = p->at[i];
+            for (int64_t e = from; e < to; e += TILE) {
+                int64_t n = to - e < TILE ? to - e : TILE;
+                writer_raw(&dst, i * p->block + e, n, reader_raw(&src, e, n, buf.at));
+            }
         }
     }
 }
