@@ -145,6 +145,15 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t, const
             t = kernel_type(t);
             continue;
         }
+        if (made[i]->kind == TY_FUNC && !is_own(made[i])) {     /* of the library: one that gives back what it gets */
+            const Type *r;
+            C->quiet++;
+            r = call_type(C, made[i], &(CallArgs){&one, 1, false}, d);
+            C->quiet--;
+            if (r != t)
+                return T_ANY;
+            continue;
+        }
         t = made[i]->kind == TY_TRANSFORM || (made[i]->kind == TY_NATIVE && t->kind != TY_ANY) || is_own(made[i])
                 ? call_type(C, made[i], &(CallArgs){&one, 1, false}, d) : T_ANY;
         if (t->kind != TY_TRANSFORM && t->kind != TY_FUNC)
