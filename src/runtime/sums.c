@@ -1,7 +1,8 @@
 /*
  * Chunks of sums and products as vectors of 8 lanes.  Four chunks advance
  * together, so that one chunk's chain of additions does not have to wait for
- * itself.
+ * itself; the same places of the next four are asked for meanwhile, as machines
+ * do not foresee runs as short as chunks.
  */
 #include "runtime/sums.h"
 
@@ -23,6 +24,8 @@
             for (int c = 0; c < 4; c++) { \
                 memcpy(&y, x + c * CHUNK + i, sizeof y); \
                 acc[c] = acc[c] OP y; \
+                if (i * sizeof(T) % 64 == 0) \
+                    __builtin_prefetch(x + (4 + c) * CHUNK + i); \
             } \
         for (int c = 0; c < 4; c++) { \
             memcpy(t, &acc[c], sizeof t); \
