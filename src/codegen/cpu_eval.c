@@ -567,7 +567,13 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
     DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
     LLVMValueRef in[3];
     Lanes y = {NULL, NULL};
+    int left = e->gpu ? gpu_mask_leaves(e, n) : 0;
 
+    if (left) {
+        Spot s = stretched(e, tile_type(n->in[left]), &n->type[0], p);
+        y.lane = cpu_lanes(e, n->in[left], &s);
+        return y;
+    }
     for (int i = 0; i < n->nin; i++) {
         Spot s = stretched(e, tile_type(n->in[i]), &n->type[0], p);
         DType dt = n->attr->op == OP_where && i == 0 ? DT_bool : as;

@@ -637,7 +637,9 @@ static void add_register(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef *sum)
 /* What a sink leaves in registers, behind both ways through the walk: the sums of its rows, or a tile. */
 typedef struct Left { LLVMValueRef *slot; int n; } Left;
 
-/* All registers; sums: those of each sink's rows, two for each 16-row piece. */
+/* The sums of a sink's rows: two for each 16-row piece, and of each those of even and of odd columns, so that two are under way. */
+static LLVMValueRef *sum_of(const Fragment *f, LLVMValueRef *sums, int sink, int row) { return &sums[2 * (sink * 2 * f->rows + row)]; }
+
 static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums, const Left *left)
 {
     e->masked = masked;
@@ -646,7 +648,7 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
         for (int i = 0; i < c->sinks.n; i++) {
             Sink *s = &c->sinks.at[i];
             if (is_reduce(s))
-                add_register(e, c, s, &sums[(i * f->rows + r / 4 / f->columns) * 2 + r / 2 % 2]);
+                add_register(e, c, s, &sum_of(f, sums, i, r / 4 / f->columns * 2 + r / 2 % 2)[r % 2]);
             else if (s->kept)
                 LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), left[i].slot[r]);
             else
@@ -704,8 +706,11 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
 static void keep_sums(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef *sums, const Left *left)
 {
     for (int i = 0; i < c->sinks.n; i++)
-        for (int k = 0; is_reduce(&c->sinks.at[i]) && k < 2 * f->rows; k++)
-            LLVMBuildStore(e->u->builder, sums[i * 2 * f->rows + k], left[i].slot[k]);
+        for (int k = 0; is_reduce(&c->sinks.at[i]) && k < 2 * f->rows; k++) {
+            const Sink *s = &c->sinks.at[i];
+            LLVMValueRef *x = sum_of(f, sums, i, k);
+            LLVMBuildStore(e->u->builder, cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), x[0], x[1], 1), left[i].slot[k]);
+        }
 }
 
 static Left *make_slots(CpuCode *e, const Cluster *c, const Fragment *f)
@@ -733,7 +738,7 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
 {
     TileType t = shape_of(c);
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
-    LLVMValueRef *sums, thread = enter_thread(e);
+    LLVMValueRef *sums, thread = enter_thread(e), plain, keep;
     Fragment f;
     Left *left;
 
@@ -742,15 +747,20 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
     c->masked_width = c->width = c->plain_width = 1;
     e->width = 1;
     left = make_slots(e, c, &f);
-    LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, cpu_find_ends(e, c).plain, cpu_number(e, c->shape[c->strip])), way[0], way[1]);
+    plain = cpu_compare(e, LLVMIntSGE, cpu_find_ends(e, c).plain, cpu_number(e, c->shape[c->strip]));
+    if ((keep = gpu_masks_keep(e, c, &f)))
+        plain = LLVMBuildAnd(e->u->builder, plain, keep, "");
+    LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     for (int masked = 0; masked < 2; masked++) {
+        e->gpu->unmasked = masked || !keep ? NULL : c;
         LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
-        sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 2 * f.rows + 1));
+        sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 4 * f.rows + 1));
         each_register(e, c, &f, masked, sums, left);
         keep_sums(e, c, &f, sums, left);
         tsr_free(sums);
         LLVMBuildBr(e->u->builder, done);
     }
+    e->gpu->unmasked = NULL;
     LLVMPositionBuilderAtEnd(e->u->builder, done);
     take_kept(e, c, left);
     join_rows(e, c, &f, left);

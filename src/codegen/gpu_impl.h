@@ -41,6 +41,7 @@ typedef struct GpuCode {
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     WholeRows whole;
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
+    const Cluster *unmasked;    /* at hand, where its masks leave out nothing; else NULL */
     Arena arena;                /* lists of registers */
     struct Roles *roles;        /* of a product by warpgroups (gpu_roles.h), whose consumers are the threads here; else NULL */
 } GpuCode;
@@ -131,6 +132,10 @@ LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
 bool gpu_stays(CpuCode *e, TileRef v);                  /* may it be in registers alone, whatever is done with it? */
 bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
+
+/* ---- gpu_mask.c: masks that leave out nothing ---- */
+LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f);  /* an i1: do all of a cluster? NULL: it has none that may */
+int gpu_mask_leaves(const CpuCode *e, const TileNode *n);       /* the operand that a map is, where its mask leaves out nothing; 0: it is computed */
 
 /* ---- gpu_assembly.c ---- */
 /* Inline PTX; effects: it may not be left out or moved. */

@@ -1,0 +1,124 @@
+/*
+ * Masks that leave out nothing of a tile, as causal ones do away from the diagonal.
+ *
+ * where(inside, x, 0.0) of a tile in registers is x if `inside` holds at the tile's corners, and it says on which side of a number others lie
+ * that go up or down evenly along both axes, or says several such things at once: what holds at the corners then holds between them.  So the
+ * walk over a tile's registers (gpu_fragment.c) has a way without such masks, which is taken where they leave out nothing.
+ */
+#include "codegen/gpu_roles.h"
+
+enum { DEPTH = 8, FAR = 1 << 30 };              /* a tile's numbers lie within so many of each other: none wraps around between corners */
+
+static bool is_whole_number(const TileType *t) { return t->dtype == DT_int32 || t->dtype == DT_int64; }
+
+/* Does it go up or down evenly along the axes of its tile? */
+static bool is_even(TileRef v, int depth)
+{
+    const TileNode *n = v.node;
+    const TileType *t = tile_type(v);
+
+    if (t->kind != TILE_VALUE || !is_whole_number(t) || !depth)
+        return false;
+    if (!t->rank)
+        return true;
+    switch (n->op) {
+    case TOP_iota: return true;
+    case TOP_splat: return is_even(n->in[0], depth - 1);
+    case TOP_reshape:
+        return tile_type(n->in[0])->rank == 1 && t->rank == 2 && (t->extent[0] == 1 || t->extent[1] == 1) && is_even(n->in[0], depth - 1);
+    case TOP_map:
+        if (n->attr->op == OP_convert)
+            return !n->attr->saturate && is_even(n->in[0], depth - 1);
+        return (n->attr->op == OP_add || n->attr->op == OP_sub) && is_even(n->in[0], depth - 1) && is_even(n->in[1], depth - 1);
+    default: return false;
+    }
+}
+
+/* Is it a constant that no number of a tile can come to by wrapping around? */
+static bool is_near(TileRef v)
+{
+    const TileNode *n = v.node;
+
+    return n->op == TOP_const && !tile_type(v)->rank && is_whole_number(tile_type(v)) && n->attr->i > -FAR && n->attr->i < FAR;
+}
+
+/* Does it say on which side of a number others lie? */
+static bool is_side(TileRef v)
+{
+    const TileNode *n = v.node;
+
+    if (n->op != TOP_map || tile_type(v)->rank != 2)
+        return false;
+    switch (n->attr->op) {
+    case OP_lt: case OP_le: case OP_gt: case OP_ge:
+        return (is_even(n->in[0], DEPTH) && is_near(n->in[1])) || (is_near(n->in[0]) && is_even(n->in[1], DEPTH));
+    default: return false;
+    }
+}
+
+static bool is_inside(TileRef v)
+{
+    const TileNode *n = v.node;
+
+    return is_side(v) || (n->op == TOP_map && n->attr->op == OP_bitand && tile_type(v)->rank == 2 && is_inside(n->in[0]) && is_inside(n->in[1]));
+}
+
+/* The operand that a mask may leave as it is, where its condition holds (1) or does not (2), everywhere; 0: it is no such mask. */
+static int kept_by(const TileNode *n)
+{
+    if (n->op != TOP_map || n->attr->op != OP_where || n->attr->flush)
+        return 0;
+    if (tile_type_equal(tile_type(n->in[1]), &n->type[0]) && !tile_type(n->in[2])->rank && is_inside(n->in[0]))
+        return 1;
+    return tile_type_equal(tile_type(n->in[2]), &n->type[0]) && !tile_type(n->in[1])->rank && is_side(n->in[0]) ? 2 : 0;
+}
+
+/* An i1: does a condition hold (1), or not (2), at all corners of the rows from `low` to `high` of a tile? */
+static LLVMValueRef at_corners(CpuCode *e, const TileNode *mask, int kept, LLVMValueRef low, LLVMValueRef high)
+{
+    const TileType *t = tile_type(mask->in[0]);
+    LLVMValueRef all = NULL, x;
+
+    for (int i = 0; i < 4; i++) {
+        Spot p = {.at = {t->extent[0] == 1 ? cpu_number(e, 0) : i < 2 ? low : high, cpu_number(e, i % 2 ? t->extent[1] - 1 : 0)}, .strip = -1};
+        e->known.n = 0;
+        x = cpu_lanes(e, mask->in[0], &p);
+        x = LLVMBuildICmp(e->u->builder, kept == 1 ? LLVMIntNE : LLVMIntEQ, x, LLVMConstNull(LLVMTypeOf(x)), "");
+        all = all ? LLVMBuildAnd(e->u->builder, all, x, "") : x;
+    }
+    e->known.n = 0;
+    return all;
+}
+
+LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f)
+{
+    LLVMValueRef all = NULL, low = cpu_number(e, 0), high = cpu_number(e, f->extent[0] - 1), x;
+    bool some = false;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        some |= kept_by(c->nodes.at[i]) != 0;
+    if (!some || f->side[0] || !f->columns)
+        return NULL;
+    if (e->gpu->roles) {                        /* the rows of this warpgroup */
+        low = wide(e, op32(e, LLVMMul, role_warpgroup(e), GROUP_ROWS));
+        high = cpu_op(e, LLVMAdd, low, cpu_number(e, (int64_t)(f->rows - 1) * f->high * (GROUP_ROWS / 4) + GROUP_ROWS - 1));
+    }
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        if (!kept_by(n))
+            continue;
+        x = at_corners(e, n, kept_by(n), low, high);
+        all = all ? LLVMBuildAnd(e->u->builder, all, x, "") : x;
+    }
+    return all;
+}
+
+int gpu_mask_leaves(const CpuCode *e, const TileNode *n)
+{
+    const Cluster *c = e->gpu->unmasked;
+
+    for (int i = 0; c && i < c->nodes.n; i++)
+        if (c->nodes.at[i] == n)
+            return kept_by(n);
+    return 0;
+}
