@@ -4,7 +4,7 @@
  *     away               host        GPU
  *     0                  valid       no room, or stale
  *     WRITE              valid       valid
- *     READ | WRITE       stale       valid, or nobody has written any yet (!valid)
+ *     READ | WRITE       stale       valid, or nobody has written any yet (!valid), or they are to be zeros (blank)
  *
  * Reading on one side makes both valid; writing makes the other stale.  A storage of a GPU has no memory on the host before somebody
  * there asks; then it is `apart`, and goes again when the GPU writes.  What the GPU holds goes back to its pool when the host writes.
@@ -33,6 +33,7 @@ static void far_leave(Storage *s)
 {
     gpu_lock();
     leave_gpu(s);
+    s->blank = false;
     set_away(s, 0);
     gpu_unlock();
 }
@@ -45,6 +46,10 @@ GpuDevice *storage_gpu(const Storage *s) { return device_gpu((int)s->device); }
 static void bring(Storage *s)
 {
     storage_room(s);
+    if (s->blank) {
+        memset(s->data, 0, s->nbytes);
+        s->blank = false;
+    }
     if (s->valid) {
         GpuDevice *g = gpu_device(s->gpu);
         if (!g || !gpu_download(g, s->data, s->remote, s->nbytes)) {
@@ -109,8 +114,9 @@ static bool take_room(Storage *s, GpuDevice *g)
 
 static bool send(Storage *s, GpuDevice *g, StorageUse use)
 {
-    if (!take_room(s, g))
+    if (!take_room(s, g) || (s->blank && use != DEVICE_FILL && !gpu_fill(g, s->remote, 0, s->nbytes)))
         return false;
+    s->blank = false;
     if (s->valid || use == DEVICE_FILL || s->away & AWAY_READ)
         return true;
     if (gpu_upload(g, s->remote, s->data, s->nbytes))
@@ -139,14 +145,18 @@ uint64_t storage_on_device(Storage *s, GpuDevice *g, StorageUse use)
     return at;
 }
 
+/* One of a GPU: zeros when somebody asks for them. */
 static void far_zero(Storage *s)
 {
-    GpuDevice *g = storage_gpu(s);
-    uint64_t at = g ? storage_on_device(s, g, DEVICE_FILL) : 0;
-
-    if (at)
-        gpu_fill(g, at, 0, s->nbytes);
-    else if (s->nbytes)
+    gpu_lock();
+    if (storage_gpu(s)) {
+        s->valid = false;
+        s->blank = true;
+        set_away(s, AWAY_READ | AWAY_WRITE);
+        storage_unroom(s);
+    }
+    gpu_unlock();
+    if (!s->blank && s->nbytes)
         memset(storage_data(s), 0, s->nbytes);
 }
 
@@ -156,10 +166,17 @@ static void far_zero(Storage *s)
 static bool copy_to_gpu(Storage *dst, size_t at, Storage *src, size_t from, size_t n)
 {
     GpuDevice *g = storage_gpu(dst);
-    uint64_t to = g ? storage_on_device(dst, g, n == dst->nbytes ? DEVICE_FILL : DEVICE_UPDATE) : 0;
+    uint64_t to;
 
+    if (g && src->blank && n == dst->nbytes) {
+        far_zero(dst);
+        return true;
+    }
+    to = g ? storage_on_device(dst, g, n == dst->nbytes ? DEVICE_FILL : DEVICE_UPDATE) : 0;
     if (!to)
         return false;
+    if (src->blank)
+        return gpu_fill(g, to + at, 0, n);
     return src->valid ? gpu_copy(g, to + at, gpu_device(src->gpu), src->remote + from, n) : gpu_upload(g, to + at, storage_read(src) + from, n);
 }
 

@@ -29,6 +29,7 @@ typedef struct Storage {
     int16_t gpu;                /* which, while remote is not 0 */
     uint8_t away;               /* AWAY_READ: the host's bytes are stale, or have no room; AWAY_WRITE: a GPU's are those, too */
     uint8_t valid;              /* are the GPU's bytes those of the storage? */
+    uint8_t blank;              /* of a GPU, not valid: zeros that nobody has written yet, and nobody will if all are written first */
     uint8_t apart;              /* has its host memory apart, once it has any */
     uint8_t space;              /* the memory that the program says it is in: tensor_spaces; 0: the device's own */
     struct StoragePool *pool;   /* where its memory is from; NULL: the system */

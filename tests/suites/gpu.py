@@ -52,6 +52,35 @@ def copies_once(ctx):
         raise Fail(f"zeros are made on the device, not {c}")
 
 
+WRITTEN = """@kernel.schedule(Schedule(block_m=16, block_n=16))
+def doubled(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    tile.store(y[block_m:block_m+BM, block_n:block_n+BN], tile.load(x[block_m:block_m+BM, block_n:block_n+BN]) * 2.0)
+
+@kernel.schedule(Schedule(block_m=16, block_n=16))
+def added(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    there = tile.load(y[block_m:block_m+BM, block_n:block_n+BN])
+    tile.store(y[block_m:block_m+BM, block_n:block_n+BN], there + tile.load(x[block_m:block_m+BM, block_n:block_n+BN]))
+
+x = ones((100, 50)).to("gpu:0")
+with device("gpu:0"):
+    y = zeros((100, 50))
+HOW
+print(y.sum().to("cpu").item())
+"""
+
+
+def zeros_wait(ctx):
+    """Zeros that a kernel writes over, all of them, are never written; those that it reads, or leaves, are, before it runs."""
+    for how, fills, total in (("doubled(x, y)", 0, "10000.0"), ("doubled.launch(grid=(7, 4))(x, y)", 0, "10000.0"), ("doubled.launch(grid=(6, 4))(x, y)", 1, "9600.0"),
+                              ("doubled.launch(grid=(7, 3))(x, y)", 1, "9600.0"), ("added(x, y)", 1, "5000.0"), ("z = y\ndoubled(x, y)\nprint(z.sum().item())", 1, "0.0"),
+                              ("doubled(x, y[:, :])", 1, "10000.0"), ("y = y + 1.0", 1, "5000.0")):
+        text = WRITTEN.replace("HOW", how)
+        said = run(ctx, "run", text=text).stdout.split()[0]
+        c = counters(ctx, text)
+        if said != total or c["fill"] != fills or c["upload"] > 3:
+            raise Fail(f"{how}: {said}, {c}")
+
+
 def memory_goes_back(ctx):
     """Memory of tensors that are gone is used again: a loop over fresh ones takes a segment or two from the driver."""
     c = counters(ctx, "for i in range(500):\n    x = full((1000,), float(i)).to('gpu:0')\nprint(x.sum().item())")
@@ -107,6 +136,7 @@ y = x.to("cpu")
 def tests(ctx):
     yield Test("gpu/opened_when_asked", lambda: opened_when_asked(ctx))
     yield Test("gpu/copies_once", lambda: copies_once(ctx))
+    yield Test("gpu/zeros_wait", lambda: zeros_wait(ctx))
     yield Test("gpu/memory_goes_back", lambda: memory_goes_back(ctx))
     yield Test("gpu/doctor", lambda: doctor(ctx))
     yield Test("gpu/devices", lambda: shown(ctx))

@@ -33,6 +33,7 @@ static void version_free(Version *v)
     vec_free(&v->fixed);
     tile_kernel_free(v->k);
     launched_free(v->code);
+    tsr_free(v->filled_at);
     tsr_free(v->key);
     tsr_free(v);
 }

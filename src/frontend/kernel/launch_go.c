@@ -15,6 +15,7 @@
 #include "ir/schedule/launched.h"
 #include "runtime/cuda.h"
 #include "runtime/mesh.h"
+#include "runtime/storage.h"
 
 #include <string.h>
 
@@ -50,7 +51,7 @@ typedef struct Run {
     double *number;
     Tensor *out[KERNEL_PARAMS], *result[KERNEL_RESULTS], *far_number[KERNEL_PARAMS];
     Tensor **at;                        /* by argument: the tensor that it is, borrowed; NULL: a number */
-    bool *written;                      /* by argument */
+    bool *written, *fresh;              /* by argument; fresh: none of it was written before, and nobody will know what it was */
 } Run;
 
 static void set_arg(Run *r, int i, Tensor *t, bool written)
@@ -141,8 +142,44 @@ static bool prepare(Launch *L, Version *v, Run *r)
 
 static size_t place_in(const Tensor *t) { return (size_t)t->offset * (dtype_info[t->dtype].sbits / 8); }
 
+/* What tile_fills says of the parameters of a version's last launch (a bit each), and of which sizes it does. */
+static bool is_filled(Version *v, const Run *r, const int64_t *size, int param)
+{
+    size_t n = 0, sizes = (size_t)v->k->size.n, most = sizes + (size_t)v->k->params.n * VIEW_RANK;
+    int64_t *at = tsr_alloc(sizeof *at * (most + 1));
+
+    for (; n < sizes; n++)
+        at[n] = size[n];
+    for (int i = 0; i < v->k->params.n; i++)
+        for (int k = 0; k < v->k->params.at[i]->type[0].rank; k++)
+            at[n++] = r->arg[i].extent[k];
+    if (!v->filled_at || memcmp(v->filled_at, at, sizeof *at * n) != 0) {
+        tsr_free(v->filled_at);
+        v->filled_at = at;
+        v->filled = 0;
+        for (int i = 0; i < v->k->params.n && i < 64; i++)
+            v->filled |= r->written[i] && tile_fills(v->k, i, size, r->arg) ? 1ULL << i : 0;
+    } else {
+        tsr_free(at);
+    }
+    return param < 64 && v->filled >> param & 1;
+}
+
+/* Are zeros about to be written over, all of them, so that nobody need write them? */
+static bool is_fresh(Version *v, const Run *r, const int64_t *size, int param)
+{
+    const Tensor *t = r->at[param];
+
+    if (!t || !r->written[param] || !t->store->blank || t->offset || !t->contiguous || tensor_nbytes(t) != t->store->nbytes)
+        return false;
+    for (int i = 0; i < v->k->params.n; i++)
+        if (i != param && r->at[i] && r->at[i]->store == t->store)
+            return false;
+    return is_filled(v, r, size, param);
+}
+
 /* Where arguments are on the device; numbers get a place there. false: a fault is kept. */
-static bool place_far(const Version *v, Run *r, int device)
+static bool place_far(Version *v, Run *r, const int64_t *size, int device)
 {
     for (int i = 0, n = 0; i < v->k->params.n; i++) {
         const double *number = r->at[i] ? NULL : r->arg[i].base;
@@ -152,7 +189,9 @@ static bool place_far(const Version *v, Run *r, int device)
             return false;
         if (!t || !tensor_nbytes(t))
             continue;
-        if (!(base = fused_far->address(t, device, r->written[i], false)))
+        if (!number)
+            r->fresh[i] = is_fresh(v, r, size, i);
+        if (!(base = fused_far->address(t, device, r->written[i], r->fresh[i])))
             return false;
         r->arg[i].base = base + place_in(t);
     }
@@ -175,7 +214,10 @@ static int execute_far(Launch *L, Version *v, Run *r, const int64_t *size, int d
     int done;
 
     memcpy(here, r->arg, sizeof *here * (size_t)v->k->params.n);
-    done = place_far(v, r, device) ? launched_far(&v->code, v->k, device, size, r->arg, interp_span(L->I)) : -1;
+    done = place_far(v, r, size, device) ? launched_far(&v->code, v->k, device, size, r->arg, interp_span(L->I)) : -1;
+    for (int i = 0; i < v->k->params.n; i++)
+        if (done <= 0 && r->fresh[i])
+            storage_zero(r->at[i]->store);
     memcpy(r->arg, here, sizeof *here * (size_t)v->k->params.n);
     tsr_free(here);
     if (done < 0)
@@ -298,7 +340,7 @@ Value launch_go(Launch *L, Version *v, Value args)
 {
     size_t n = (size_t)(v->k->params.n + 1);
     Run r = {.arg = tsr_calloc(sizeof *r.arg * n), .number = tsr_calloc(sizeof *r.number * KERNEL_PARAMS), .at = tsr_calloc(sizeof *r.at * n),
-             .written = tsr_calloc(sizeof *r.written * n)};
+             .written = tsr_calloc(sizeof *r.written * n), .fresh = tsr_calloc(sizeof *r.fresh * n)};
     Value y = VERR;
 
     if (prepare(L, v, &r) && execute(L, v, &r))
@@ -313,5 +355,6 @@ Value launch_go(Launch *L, Version *v, Value args)
     tsr_free(r.number);
     tsr_free(r.at);
     tsr_free(r.written);
+    tsr_free(r.fresh);
     return y;
 }

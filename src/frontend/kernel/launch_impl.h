@@ -24,6 +24,8 @@ typedef struct Version {
     bool written[KERNEL_PARAMS];
     uint64_t shared_leads;
     void *code;
+    int64_t *filled_at;                 /* sizes and extents of a launch that wrote all of parameters, and of which */
+    uint64_t filled;
 } Version;
 
 typedef struct Versions { NativeInst inst; Vec(Version *) at; } Versions;

@@ -179,6 +179,8 @@ void tile_unlink(TileNode *n);
 
 /* The numbers of groups along the three axes of the grid. false: a number is too large. */
 bool tile_groups(const TileKernel *k, const int64_t *sizes, int64_t *groups);
+/* fills.c: does the launch write all of a parameter, and never read it? It is asked by working through all groups. */
+bool tile_fills(const TileKernel *k, int param, const int64_t *sizes, const TileArg *args);
 
 /*
  * The oracle: run groups one after another, each op as tile.def says, with every access checked.
