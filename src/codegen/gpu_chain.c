@@ -216,6 +216,8 @@ static void multiply(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add
 
     for (int i = left ? 1 : 0; i < 2; i++)
         low[i] = first_matrix(e, d, i, &o[i]);
+    if (left)                                   /* the assembler does not see it, and would move each descriptor by itself */
+        low[1] = role_same_in_warp(e, low[1]);
     gpu_wgmma_fence(e);
     for (int p = 0; p < pieces; p++)
         for (int s = 0; s < steps; s++) {
