@@ -23,4 +23,9 @@ bool slots_read(AstSeq params, Slots *s);               /* one for each paramete
 /* Fills in what each one gets; the first `skip` are taken (self). false: they do not go together, reported. */
 bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node);
 
+/* natives.c: do the arguments go together with the native's parameters? What each gets is in *s; false: reported. */
+bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, Slots *s);
+/* E0906 for the first argument that the native surely does not take; they are bound. */
+void native_judged(Check *C, const struct NativeDef *d, const Slots *s, const CallArgs *a, Ast *node);
+
 #endif

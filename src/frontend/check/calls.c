@@ -520,13 +520,14 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
 static bool arguments_judged(Check *C, const NativeDef *d, CallArgs *a, Ast *node)
 {
     bool cls = d->sig && !strncmp(d->sig, "type[", 5);
+    Slots bound;
 
     d = cls ? native_find(d->name, "__new__") : d;
     if (!d)
         return true;
-    if (!native_bind(C, d, cls, a, node))
+    if (!native_bind(C, d, cls, a, node, &bound))
         return false;
-    native_judged(C, d, cls, a, node);
+    native_judged(C, d, &bound, a, node);
     return true;
 }
 
@@ -535,6 +536,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     const KernelOp *op = kernel_op_of(d);
     const Type *r;
     const NativeSig *sig;
+    Slots bound;
 
     if (op)
         return kernel_call(C, op, d, self, a, node);
@@ -552,7 +554,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
             return r;
         return native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->name)}.ast);
     }
-    if (!native_bind(C, d, self != NULL, a, node))
+    if (!native_bind(C, d, self != NULL, a, node, &bound))
         return T_ANY;
     if (!self && !*d->owner && transform_make(C, d->name, a, node, &r))
         return r;
@@ -561,7 +563,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     if (self && a->n == 1 && !a->open && (!strcmp(d->name, "append") || !strcmp(d->name, "add")) && type_is_container(self))
         host_element_stored(C, self, a->at[0].type, at_call(node, a->at[0].node));
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
-    native_judged(C, d, self != NULL, a, node);
+    native_judged(C, d, &bound, a, node);
     r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) : NULL;
     if (r)
         return r;

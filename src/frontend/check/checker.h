@@ -323,9 +323,6 @@ Span at_call(const Ast *node, const Ast *arg);
 /* natives.c */
 /* Which argument each parameter of a native gets, NULL: none; false: they do not go together, reported. */
 bool native_arguments(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max);
-bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node);     /* do they go together? */
-/* E0906 for the first argument that the native surely does not take; they go together. */
-void native_judged(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node);
 const Type *native_declared(const Ast *annotation);      /* as far as it is a simple type */
 const Type *native_elements(const char *owner);         /* of going through an object of that native class */
 

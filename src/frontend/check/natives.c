@@ -104,11 +104,9 @@ static bool has_signature(const NativeDef *d)
     return d->sig && d->sig[0] == '(' && native_sig(d)->n <= 64;
 }
 
-bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
+bool native_bind(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, Slots *s)
 {
-    Slots s;
-
-    return !has_signature(d) || bind(C, d, d->name, method, a, node, &s);
+    return !has_signature(d) || bind(C, d, d->name, method, a, node, s);
 }
 
 bool native_arguments(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max)
@@ -227,19 +225,12 @@ static void report_argument(Check *C, const NativeDef *d, const NativeParam *p, 
     sb_done(&what);
 }
 
-void native_judged(Check *C, const NativeDef *d, bool method, CallArgs *a, Ast *node)
+void native_judged(Check *C, const NativeDef *d, const Slots *s, const CallArgs *a, Ast *node)
 {
     const NativeSig *sig = has_signature(d) ? native_sig(d) : NULL;
-    Slots s;
-    bool bound;
 
-    if (!sig)
-        return;
-    C->quiet++;
-    bound = bind(C, d, d->name, method, a, node, &s);
-    C->quiet--;
-    for (int i = 0; bound && i < a->n; i++) {
-        const NativeParam *p = met(sig, &s, a, i);
+    for (int i = 0; sig && i < a->n; i++) {
+        const NativeParam *p = met(sig, s, a, i);
         if (!p || !p->annotation || (a->at[i].type->kind == TY_NONE && AST_IS(p->dflt, Const)) || !surely_not(a->at[i].type, p->annotation))
             continue;
         report_argument(C, d, p, &a->at[i], node);

@@ -389,7 +389,7 @@ Dim dim_open(void)
     return dim_var(sym("?"), 0, INT64_MAX);
 }
 
-bool dim_is_open(Dim d)
+bool dim_mentions_open(Dim d)
 {
     return d == DIM_BAD || dim_has_var(d, '?');
 }

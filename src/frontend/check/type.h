@@ -109,7 +109,9 @@ bool type_is_container(const Type *t);
 bool type_is_segmented(const Type *t);                  /* a tensor with "..." among sizes that are known */
 static inline bool type_is_any(const Type *t) { return !t || t->kind <= TY_HIDDEN; }     /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
-bool dim_is_open(Dim d);                                /* mentions an unknown size, not only the program's names */
+bool dim_mentions_open(Dim d);                          /* of one that is no number */
+/* Does it mention an unknown size, not only the program's names? */
+static inline bool dim_is_open(Dim d) { return !dim_is_const(d) && dim_mentions_open(d); }
 Dim dim_open(void);                                     /* a fresh unknown size */
 bool ttype_is_open(const TType *t);
 Dim ttype_count(const TType *t);                        /* of its elements; DIM_BAD: not known */
