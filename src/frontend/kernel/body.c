@@ -56,23 +56,34 @@ typedef struct Work { Body *B; bool found; int depth; } Work;
 
 static bool work_in(Ast *n, void *state);
 
+/* What a function of the host does, by its own variables outside; what its parameters will be is not known here. */
+static void work_of_function(Work *w, FuncObj *fn)
+{
+    Inlined in = {.fn = fn, .scope = fn->code->scope, .up = w->B->fn, .depth = w->B->fn->depth + 1, .path = w->B->fn->path};
+    AstSeq body = AST_AS(fn->code->ast, FunctionDef)->body;
+
+    w->B->fn = &in;
+    w->depth++;
+    for (int i = 0; i < body.n; i++)
+        work_in(body.at[i], w);
+    w->depth--;
+    w->B->fn = in.up;
+}
+
 /* Functions of the host that are called do what they do. */
 static void work_of_call(Work *w, const AstCall *c)
 {
     const KernelOp *op = kernel_called(c);
+    const AstName *name = AST_IS(c->func, Name) ? AST_AS(c->func, Name) : NULL;
+    bool own = name && (name->bind == BIND_LOCAL || name->bind == BIND_CELL);
 
     if (op && (op->level == KERNEL_BLOCK || op->level == KERNEL_FRAGMENT) && (op->effects || kernel_op_id(op) >= KOP_dot) &&
         op->effects != (KERNEL_W0 | KERNEL_ATOMIC))
         w->found = true;
-    if (!op && AST_IS(c->func, Name) && w->depth < 8) {
-        KVal f = kb_name(w->B, AST_AS(c->func, Name));
-        if (f.kind == K_STATIC && f.v.tag == V_FUNC && AST_IS(((FuncObj *)f.v.o)->code->ast, FunctionDef)) {
-            AstSeq body = AST_AS(((FuncObj *)f.v.o)->code->ast, FunctionDef)->body;
-            w->depth++;
-            for (int i = 0; i < body.n; i++)
-                work_in(body.at[i], w);
-            w->depth--;
-        }
+    if (!op && name && w->depth < 8 && !(own && !kb_var(w->B, name->id))) {
+        KVal f = kb_name(w->B, name);
+        if (f.kind == K_STATIC && f.v.tag == V_FUNC && AST_IS(((FuncObj *)f.v.o)->code->ast, FunctionDef))
+            work_of_function(w, (FuncObj *)f.v.o);
     }
 }
 
