@@ -26,7 +26,6 @@ static FusedCode *code_new(const Graph *body, const Attr *a)
     c->body = schedule_epilogue(c->whole, &c->product);
     c->able = region_of_body(c->body, &c->r) && c->body->params.n + body->results.n + c->r.ncounters <= OPERANDS;
     c->looks_up = fused_looks_up(c->whole);
-    c->divided = c->looks_up ? NULL : fused_divide(c->whole, &c->divided_cost);
     for (int k = 0; c->product && k < 2; k++)
         for (int i = 0; i < body->params.n; i++)
             if (c->whole->params.at[i] == c->product->in[k].node)

@@ -279,7 +279,8 @@ static Graph *write_division(const Division *d)
     return NULL;
 }
 
-Graph *fused_divide(const Graph *body, int *cost)
+/* The body as two; NULL: it is better done as one. *cost: of the formula that is divided off, an element. */
+static Graph *divide(const Graph *body, int *cost)
 {
     size_t n = (size_t)body->nnodes + 1;
     Division d = {.body = body, .late = tsr_calloc(n), .part = {tsr_calloc(n), tsr_calloc(n)}};
@@ -294,10 +295,13 @@ Graph *fused_divide(const Graph *body, int *cost)
 }
 
 /* A product that takes long enough, as those do that no matrix unit computes, hides what follows it. */
-bool fused_divides(const FusedCode *c, Tensor *const *in)
+bool fused_divides(FusedCode *c, Tensor *const *in)
 {
     const Tensor *x = c->product ? in[c->factor[0]] : NULL;
 
+    if (!c->divides_asked)
+        c->divided = c->looks_up ? NULL : divide(c->whole, &c->divided_cost);
+    c->divides_asked = true;
     if (!c->divided || !x)
         return c->divided;
     return raw_size((DType)x->dtype) <= 2 && (int64_t)c->divided_cost * STEPS_A_COST > x->shape[x->rank - 1] + STEPS_FREE;

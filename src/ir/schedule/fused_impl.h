@@ -38,8 +38,9 @@ typedef struct FusedCode {
     bool looks_up;              /* in tables: places (fused_table.c) are operands of body, behind those of whole */
     const RegionValue *value[OPERANDS];     /* of its operands, then its results; NULL: an operand that nothing uses */
     Variant *first;
-    Graph *divided;             /* the same as two bodies, for GPUs; NULL: it is better done as one */
+    Graph *divided;             /* the same as two bodies, once a GPU asks; NULL: it is better done as one */
     int divided_cost;           /* of the formula that is divided off, an element */
+    bool divides_asked;
     double work;                /* element operations so far */
     StrBuf key;                 /* body and schedule */
 } FusedCode;
@@ -98,8 +99,7 @@ Graph *fused_apart(const Graph *body, const Attr *how);
 int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);   /* as trace_run_fused */
 
 /* ---- fused_divided.c ---- */
-Graph *fused_divide(const Graph *body, int *cost);      /* NULL: it is no body of that kind */
-bool fused_divides(const FusedCode *c, Tensor *const *in);      /* had the body better be divided for these operands? */
+bool fused_divides(FusedCode *c, Tensor *const *in);    /* had the body better be divided (c->divided) for these operands on a GPU? */
 
 /* ---- fused.c ---- */
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
