@@ -107,22 +107,19 @@ static void collect(Graph *g, Node *first, Bucket *b)
     tsr_free(needed);
 }
 
-static GValue before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, Span span)
+static GValue before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
 {
-    Node *n = graph_append(g, op, a, in, nin, type, 1, span);
-
-    graph_move_before(g, n, at);
-    return (GValue){n, 0};
+    return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
 }
 
-static GValue shaped(Graph *g, Node *at, GValue v, const TType *type, Span span)
+static GValue shaped(Graph *g, Node *at, GValue v, const TType *type)
 {
     Attr a = attr_default();
 
     a.nd[0] = type->rank;
     for (int i = 0; i < type->rank; i++)
         a.d[0][i] = type->shape[i];
-    return before(g, at, OP_reshape, &a, &v, 1, type, span);
+    return before(g, at, OP_reshape, &a, &v, 1, type);
 }
 
 static TType vector(const TType *like, Dim n)
@@ -134,8 +131,8 @@ static TType vector(const TType *like, Dim n)
     return t;
 }
 
-/* [from, from + n) of the vector in the shape of the sum that it was. */
-static GValue part(Graph *g, Node *at, GValue total, Dim from, const Node *sum)
+/* [from, from + n) of the vector in the shape of the sum that it was, in its place. */
+static GValue part(Graph *g, Node *sum, GValue total, Dim from)
 {
     TType t = vector(sum->type, elements(sum->type));
     Attr a = attr_default();
@@ -145,54 +142,36 @@ static GValue part(Graph *g, Node *at, GValue total, Dim from, const Node *sum)
     a.d[0][0] = from;
     a.d[1][0] = dim_add(from, t.shape[0]);
     a.d[2][0] = 1;
-    v = before(g, at, OP_slice, &a, &total, 1, &t, sum->span);
-    return sum->type->rank == 1 ? v : shaped(g, at, v, sum->type, sum->span);
-}
-
-static void redirect(Graph *g, Node *from, GValue to)
-{
-    for (Node *n = from->next; n; n = n->next)
-        for (int i = 0; i < n->nin; i++)
-            if (n->in[i].node == from) {
-                from->nuse--, to.node->nuse++;
-                n->in[i] = to;
-            }
-    for (int i = 0; i < g->results.n; i++)
-        if (g->results.at[i].node == from) {
-            from->nuse--, to.node->nuse++;
-            g->results.at[i] = to;
-        }
+    v = before(g, sum, OP_slice, &a, &total, 1, &t);
+    return sum->type->rank == 1 ? v : shaped(g, sum, v, sum->type);
 }
 
 /* The sum of all. */
 static Node *join(Graph *g, const Bucket *b)
 {
-    Node *first = b->sum[0], *at = first->next;
+    Node *first = b->sum[0];
     GValue in[BUCKET], total;
     Attr a = attr_default();
     Dim n = 0, from = 0;
     TType all;
 
-    g->scope = first->scope;
     for (int i = 0; i < b->n; i++) {
         TType t = vector(b->sum[i]->type, elements(b->sum[i]->type));
-        in[i] = b->sum[i]->type->rank == 1 ? b->sum[i]->in[0] : shaped(g, first, b->sum[i]->in[0], &t, b->sum[i]->span);
+        in[i] = b->sum[i]->type->rank == 1 ? b->sum[i]->in[0] : shaped(g, first, b->sum[i]->in[0], &t);
         n = dim_add(n, t.shape[0]);
     }
     all = vector(first->type, n);
     a.naxes = 1;
     a.axis[0] = -1;
-    total = before(g, first, OP_concat, &a, in, b->n, &all, first->span);
-    total = before(g, first, OP_all_reduce, first->attr, &total, 1, &all, first->span);
+    total = before(g, first, OP_concat, &a, in, b->n, &all);
+    total = before(g, first, OP_all_reduce, first->attr, &total, 1, &all);
     total.node->token = first->token;
     for (int i = 0; i < b->n; i++) {
-        GValue v = part(g, at, total, from, b->sum[i]);
+        GValue v = part(g, b->sum[i], total, from);
         from = dim_add(from, elements(b->sum[i]->type));
-        redirect(g, b->sum[i], v);
-    }
-    for (int i = 0; i < b->n; i++)
+        graph_redirect(g, b->sum[i], v.node, b->sum[i]);
         graph_unlink(g, b->sum[i]);
-    g->scope = NULL;
+    }
     return total.node;
 }
 

@@ -29,23 +29,15 @@ static bool same_type(const TType *a, const TType *b)
     return a->dtype == b->dtype && a->rank == b->rank && a->policy == b->policy && !memcmp(a->shape, b->shape, sizeof(Dim) * a->rank);
 }
 
-static void use(GValue *at, GValue v)
-{
-    at->node->nuse--;
-    v.node->nuse++;
-    *at = v;
-}
-
-/* Every use of a value of `from` in the nodes behind `after` and in the results becomes one of `to`. */
-static void redirect(Graph *g, const Node *from, Node *to, Node *after)
+void graph_redirect(Graph *g, const Node *from, Node *to, Node *after)
 {
     for (Node *n = after->next; n; n = n->next)
         for (int i = 0; i < n->nin; i++)
             if (n->in[i].node == from)
-                use(&n->in[i], (GValue){to, n->in[i].index});
+                graph_use(&n->in[i], (GValue){to, n->in[i].index});
     for (int i = 0; i < g->results.n; i++)
         if (g->results.at[i].node == from)
-            use(&g->results.at[i], (GValue){to, g->results.at[i].index});
+            graph_use(&g->results.at[i], (GValue){to, g->results.at[i].index});
 }
 
 static bool before(const Node *a, const Node *b)
@@ -87,10 +79,10 @@ bool graph_replace(Graph *g, Node *n, Node *by, StrBuf *err)
         sb_printf(err, "%s is computed after %s is needed", op_text(by), op_text(n));
         return false;
     }
-    redirect(g, n, by, g->first);
+    graph_redirect(g, n, by, g->first);
     for (int i = 0; i < g->first->nin; i++)
         if (g->first->in[i].node == n)
-            use(&g->first->in[i], (GValue){by, g->first->in[i].index});
+            graph_use(&g->first->in[i], (GValue){by, g->first->in[i].index});
     return true;
 }
 
@@ -123,12 +115,8 @@ static Node *typed_before(Graph *g, Node *at, OpId op, const Attr *a, const GVal
 
     for (int i = 0; i < nin; i++)
         x[i] = *gvalue_type(in[i]);
-    if (op_infer(op, a, x, nin, y, &nout, err, &code)) {
-        g->scope = at->scope;
-        n = graph_append(g, op, a, in, nin, y, nout, at->span);
-        g->scope = NULL;
-        graph_move_before(g, n, at);
-    }
+    if (op_infer(op, a, x, nin, y, &nout, err, &code))
+        n = graph_before(g, at, op, a, in, nin, y, nout);
     tsr_free(x);
     tsr_free(y);
     return n;
@@ -158,7 +146,6 @@ bool graph_set_constant(Graph *g, Node *n, Tensor *value, StrBuf *err)
 {
     TType have = {.dtype = value->dtype, .rank = value->rank};
     Attr a = attr_default();
-    Node *c;
 
     memcpy(have.shape, value->shape, sizeof(Dim) * value->rank);
     if (n->nout != 1 || n->op == GRAPH_PARAM || have.dtype != n->type[0].dtype || have.rank != n->type[0].rank ||
@@ -170,11 +157,7 @@ bool graph_set_constant(Graph *g, Node *n, Tensor *value, StrBuf *err)
         return false;
     }
     a.value = value;
-    g->scope = n->scope;
-    c = graph_append(g, OP_constant, &a, NULL, 0, n->type, 1, n->span);
-    g->scope = NULL;
-    graph_move_before(g, c, n);
-    redirect(g, n, c, n);
+    graph_redirect(g, n, graph_before(g, n, OP_constant, &a, NULL, 0, n->type, 1), n);
     if (!(node_effects(n) & ~(unsigned)OPF_RANDOM))
         graph_unlink(g, n);
     return true;
@@ -353,11 +336,11 @@ static void replace_results(Group *u, Node *call)
         for (int i = 0; i < n->nin; i++)
             for (int k = 0; k < u->result.n; k++)
                 if (n->in[i].node == u->result.at[k].node && n->in[i].index == u->result.at[k].index)
-                    use(&n->in[i], (GValue){call, k});
+                    graph_use(&n->in[i], (GValue){call, k});
     for (int i = 0; i < u->g->results.n; i++)
         for (int k = 0; k < u->result.n; k++)
             if (u->g->results.at[i].node == u->result.at[k].node && u->g->results.at[i].index == u->result.at[k].index)
-                use(&u->g->results.at[i], (GValue){call, k});
+                graph_use(&u->g->results.at[i], (GValue){call, k});
     for (int i = u->n; i-- > 0;)
         if (!u->node[i]->nuse)
             graph_unlink(u->g, u->node[i]);

@@ -11,6 +11,8 @@
 bool graph_has(const Graph *g, const Node *n);              /* is the node in the graph (still)? */
 /* Users of n's results take those of `by`, which stands before all of them, from then on. */
 bool graph_replace(Graph *g, Node *n, Node *by, StrBuf *err);
+/* Every use of a value of `from` in the nodes behind `after` and in the results becomes the same one of `to`. */
+void graph_redirect(Graph *g, const Node *from, Node *to, Node *after);
 /* A node of an op before `at`, typed by the op table; attributes as in the text of graphs ("axes=(-1)"). NULL: *err says why. */
 Node *graph_insert(Graph *g, Node *at, OpId op, const char *attributes, const GValue *in, int nin, StrBuf *err);
 /* A constant in place of a node of one result. */

@@ -169,6 +169,35 @@ Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, 
     return link_node(g, n);
 }
 
+Node *graph_before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout)
+{
+    Sym scope = g->scope;
+    Node *n;
+
+    g->scope = at->scope;
+    n = graph_append(g, op, a, in, nin, type, nout, at->span);
+    g->scope = scope;
+    graph_move_before(g, n, at);
+    return n;
+}
+
+Node *graph_copy_before(Graph *g, const Node *n, Node *at)
+{
+    Node *c = graph_before(g, at, (OpId)n->op, n->attr, n->in, n->nin, n->type, n->nout);
+
+    c->span = n->span;
+    c->scope = n->scope;
+    c->again = n->again;
+    return c;
+}
+
+void graph_use(GValue *at, GValue v)
+{
+    at->node->nuse--;
+    v.node->nuse++;
+    *at = v;
+}
+
 GValue graph_param(Graph *g, const TType *t)
 {
     Node *n = graph_append(g, (OpId)GRAPH_PARAM, NULL, NULL, 0, t, 1, (Span){0, 0});

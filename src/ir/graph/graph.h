@@ -74,6 +74,10 @@ unsigned node_effects(const Node *n);                       /* what it does besi
 unsigned graph_effects(const Graph *g);                     /* what its nodes do */
 /* Append a node of an op without looking for an equal one and without typing it (passes and clones; types are copied). */
 Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout, Span span);
+/* The same in front of `at`, from its line and within its blocks. */
+Node *graph_before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout);
+Node *graph_copy_before(Graph *g, const Node *n, Node *at);  /* n once more, of the same operands, there */
+void graph_use(GValue *at, GValue v);                       /* an operand or a result of a graph becomes another value */
 void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */
 int graph_max_results(OpId op, const Attr *a);              /* room that op_infer and op_apply need for results */
 void graph_move_before(Graph *g, Node *n, Node *before);

@@ -94,13 +94,6 @@ bool graph_dce(Graph *g)
 
 /* -- replacing ---------------------------------------------------------------------------------------------------------------- */
 
-static void use(GValue *at, GValue v)
-{
-    at->node->nuse--;
-    v.node->nuse++;
-    *at = v;
-}
-
 /*
  * What stands for the results of each node, by id: a pass that replaces nodes in order tells their
  * users when it comes to them, so that it walks the graph once.  node NULL: nothing does.
@@ -122,7 +115,7 @@ static void tell(const Standins *s, GValue *at)
     GValue by = at->node->id < s->n ? s->by[at->node->id] : (GValue){NULL, 0};
 
     if (by.node)
-        use(at, (GValue){by.node, at->index + by.index});
+        graph_use(at, (GValue){by.node, at->index + by.index});
 }
 
 static void tell_node(const Standins *s, Node *n)
@@ -229,13 +222,9 @@ static Tensor *folded(Node *n)
 static GValue constant_before(Graph *g, Node *n, Tensor *value)
 {
     Attr a = attr_default();
-    Node *c;
 
     a.value = value;
-    g->scope = n->scope;
-    c = graph_append(g, OP_constant, &a, NULL, 0, n->type, 1, n->span);
-    graph_move_before(g, c, n);
-    return (GValue){c, 0};
+    return (GValue){graph_before(g, n, OP_constant, &a, NULL, 0, n->type, 1), 0};
 }
 
 bool graph_fold(Graph *g)
@@ -264,12 +253,7 @@ bool graph_fold(Graph *g)
 
 static GValue before(Graph *g, Node *n, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
 {
-    Node *c;
-
-    g->scope = n->scope;
-    c = graph_append(g, op, a, in, nin, type, 1, n->span);
-    graph_move_before(g, c, n);
-    return (GValue){c, 0};
+    return (GValue){graph_before(g, n, op, a, in, nin, type, 1), 0};
 }
 
 /* One permutation for two of as many axes: result axis i comes from axis[i] of x's operand. */
@@ -369,7 +353,6 @@ bool graph_algebra(Graph *g)
             changed = true;
         }
     }
-    g->scope = NULL;
     standins_done(g, &made);
     return graph_dce(g) || changed;
 }

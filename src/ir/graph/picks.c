@@ -97,13 +97,7 @@ static bool can_pick(Pick *p, GValue v)
 
 static GValue before(Pick *p, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
 {
-    Node *n;
-
-    p->g->scope = p->at->scope;
-    n = graph_append(p->g, op, a, in, nin, type, 1, p->at->span);
-    graph_move_before(p->g, n, p->at);
-    p->g->scope = NULL;
-    return (GValue){n, 0};
+    return (GValue){graph_before(p->g, p->at, op, a, in, nin, type, 1), 0};
 }
 
 static GValue reshaped(Pick *p, GValue v, int rank, const Dim *shape)

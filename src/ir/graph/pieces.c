@@ -82,10 +82,7 @@ static bool in_order(Sum *s)
 
 static GValue before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
 {
-    Node *n = graph_append(g, op, a, in, nin, type, 1, at->span);
-
-    graph_move_before(g, n, at);
-    return (GValue){n, 0};
+    return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
 }
 
 static GValue zeros(Graph *g, Node *at, const TType *type)
@@ -99,13 +96,6 @@ static GValue zeros(Graph *g, Node *at, const TType *type)
     return before(g, at, OP_full, &a, NULL, 0, type);
 }
 
-static void take_operand(Node *n, int k, GValue v)
-{
-    n->in[k].node->nuse--;
-    v.node->nuse++;
-    n->in[k] = v;
-}
-
 /* The sum becomes concat(pieces) + 0. */
 static void join(Graph *g, Node *n, const Sum *s)
 {
@@ -115,7 +105,6 @@ static void join(Graph *g, Node *n, const Sum *s)
     int axis = part.rank + s->piece[0].axis, nin = s->n;
     Dim left = dim_sub(part.shape[axis], s->piece[s->n - 1].to);
 
-    g->scope = n->scope;
     for (int i = 0; i < s->n; i++)
         in[i] = s->piece[i].v;
     if (left != 0) {
@@ -124,9 +113,8 @@ static void join(Graph *g, Node *n, const Sum *s)
     }
     a.naxes = 1;
     a.axis[0] = (int8_t)s->piece[0].axis;
-    take_operand(n, 0, before(g, n, OP_concat, &a, in, nin, s->type));
-    take_operand(n, 1, zeros(g, n, &none));
-    g->scope = NULL;
+    graph_use(&n->in[0], before(g, n, OP_concat, &a, in, nin, s->type));
+    graph_use(&n->in[1], zeros(g, n, &none));
 }
 
 bool graph_join_pieces(Graph *g)

@@ -148,13 +148,6 @@ static bool is_worth(Parter *p, int at)
 
 /* ---- copies ---- */
 
-static void use_instead(Node *user, int operand, Node *copy)
-{
-    user->in[operand].node->nuse--;
-    user->in[operand].node = copy;
-    copy->nuse++;
-}
-
 /* The copy of the value there for a set, before `before`; operands that are not copied are the originals. */
 static Node *copy_of(Parter *p, int at, int set, Node *before)
 {
@@ -162,12 +155,12 @@ static Node *copy_of(Parter *p, int at, int set, Node *before)
 
     if (*slot || !is_copied(p, at))
         return *slot ? *slot : x;
-    p->g->scope = x->scope;
-    *slot = graph_append(p->g, (OpId)x->op, x->attr, x->in, x->nin, x->type, 1, x->span);
-    (*slot)->again = x->again + 1 + (uint32_t)set;
     for (int i = 0; i < x->nin; i++)
-        use_instead(*slot, i, copy_of(p, p->place[x->in[i].node->id], set, before));
-    graph_move_before(p->g, *slot, before);
+        copy_of(p, p->place[x->in[i].node->id], set, before);
+    *slot = graph_copy_before(p->g, x, before);
+    (*slot)->again += 1 + (uint32_t)set;
+    for (int i = 0; i < x->nin; i++)
+        graph_use(&(*slot)->in[i], (GValue){copy_of(p, p->place[x->in[i].node->id], set, before), x->in[i].index});
     return *slot;
 }
 
@@ -183,7 +176,7 @@ static void part(Parter *p, Node *n)
     while (own >> set > 1)
         set++;
     if (worth)
-        use_instead(n, 0, copy_of(p, q, set, n));
+        graph_use(&n->in[0], (GValue){copy_of(p, q, set, n), n->in[0].index});
     n->again = p->at[q]->again + 1 + (uint32_t)set;
 }
 
@@ -218,7 +211,6 @@ Graph *schedule_apart(Graph *g)
     for (int at = 0; at < p.n; at++)
         if (is_reduction(p.at[at]))
             part(&p, p.at[at]);
-    out->scope = NULL;
     parter_done(&p);
     graph_dce(out);
     pass_done("apart", &graph_ir, out);

@@ -310,26 +310,16 @@ static void find_late(Thin *t)
 /* Is the value computed again behind the point? */
 static bool is_again(const Thin *t, int p) { return p <= t->point && t->met[p] && t->late[2 * p]; }
 
-static void use_instead(Node *user, int operand, Node *copy)
-{
-    user->in[operand].node->nuse--;
-    user->in[operand].node = copy;
-    copy->nuse++;
-}
-
 /* The copy of a node, before `before`; its operands' copies are there. */
 static Node *copy_one(Thin *t, const Node *x, Node *before)
 {
-    Node *c;
+    Node *c = graph_copy_before(t->g, x, before);
 
-    t->g->scope = x->scope;
-    c = graph_append(t->g, (OpId)x->op, x->attr, x->in, x->nin, x->type, 1, x->span);
-    c->again = x->again + 1;
-    graph_move_before(t->g, c, before);
+    c->again++;
     for (int i = 0; i < c->nin; i++) {
         int q = t->place[c->in[i].node->id];
         if (is_again(t, q))
-            use_instead(c, i, t->again[q]);
+            graph_use(&c->in[i], (GValue){t->again[q], 0});
     }
     return c;
 }
@@ -366,9 +356,8 @@ static void rewrite(Thin *t)
         for (int i = 0; i < t->at[p]->nin; i++) {
             int q = t->place[t->at[p]->in[i].node->id];
             if (is_again(t, q))
-                use_instead(t->at[p], i, t->again[q] ? t->again[q] : copy_of(t, q, t->at[p]));
+                graph_use(&t->at[p]->in[i], (GValue){t->again[q] ? t->again[q] : copy_of(t, q, t->at[p]), 0});
         }
-    t->g->scope = NULL;
     graph_dce(t->g);
 }
 
