@@ -42,32 +42,37 @@ static void make_keys(DType t, const void *lanes, int64_t n, bool descending, ui
         key[i] = (t == DT_uint64 ? key[i] : key[i] ^ top) ^ flip;
 }
 
-static void insertion_sort(Item *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        Item v = x[i];
-        int64_t j = i;
-        for (; j > 0 && x[j - 1].key > v.key; j--)
-            x[j] = x[j - 1];
-        x[j] = v;
-    }
-}
+#define ITEM_KEY(x) (x).key
+#define SELF(x) (x)
 
-static void merge_sort(Item *x, Item *tmp, int64_t n)
-{
-    int64_t half = n / 2, i = 0, j = half, k = 0;
-
-    if (n <= INSERT_UP_TO) {
-        insertion_sort(x, n);
-        return;
+/* Sort n elements by KEY, equal ones in their order; few of them by insertion, and tmp has room for half of them. */
+#define MERGE_SORT(name, T, KEY) \
+    static void name##_few(T *x, int64_t n) \
+    { \
+        for (int64_t i = 1; i < n; i++) { \
+            T v = x[i]; \
+            int64_t j = i; \
+            for (; j > 0 && KEY(x[j - 1]) > KEY(v); j--) \
+                x[j] = x[j - 1]; \
+            x[j] = v; \
+        } \
+    } \
+    static void name(T *x, T *tmp, int64_t n) \
+    { \
+        int64_t half = n / 2, i = 0, j = half, k = 0; \
+        if (n <= INSERT_UP_TO) { \
+            name##_few(x, n); \
+            return; \
+        } \
+        name(x, tmp, half); \
+        name(x + half, tmp, n - half); \
+        memcpy(tmp, x, (size_t)half * sizeof *x); \
+        while (i < half && j < n) \
+            x[k++] = KEY(x[j]) < KEY(tmp[i]) ? x[j++] : tmp[i++]; \
+        memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x); \
     }
-    merge_sort(x, tmp, half);
-    merge_sort(x + half, tmp, n - half);
-    memcpy(tmp, x, (size_t)half * sizeof *x);
-    while (i < half && j < n)
-        x[k++] = x[j].key < tmp[i].key ? x[j++] : tmp[i++];
-    memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
-}
+MERGE_SORT(merge_items, Item, ITEM_KEY)
+MERGE_SORT(merge_pairs, uint64_t, SELF)
 
 typedef uint32_t Counts[DIGITS][DIGIT];
 
@@ -98,41 +103,12 @@ typedef uint32_t Counts[DIGITS][DIGIT];
         } \
         return x; \
     }
-#define ITEM_KEY(x) (x).key
-#define SELF(x) (x)
 RADIX_SORT(radix_items, Item, ITEM_KEY, 0)
 RADIX_SORT(radix_pairs, uint64_t, SELF, 32)
 RADIX_SORT(radix_keys, uint64_t, SELF, 0)
 RADIX_SORT(radix_keys32, uint32_t, SELF, 0)
 
 /* ---- keys of 32 bits: the key above the place in one number ---- */
-
-static void insertion_sort32(uint64_t *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        uint64_t v = x[i];
-        int64_t j = i;
-        for (; j > 0 && x[j - 1] > v; j--)
-            x[j] = x[j - 1];
-        x[j] = v;
-    }
-}
-
-static void merge_sort32(uint64_t *x, uint64_t *tmp, int64_t n)
-{
-    int64_t half = n / 2, i = 0, j = half, k = 0;
-
-    if (n <= INSERT_UP_TO) {
-        insertion_sort32(x, n);
-        return;
-    }
-    merge_sort32(x, tmp, half);
-    merge_sort32(x + half, tmp, n - half);
-    memcpy(tmp, x, (size_t)half * sizeof *x);
-    while (i < half && j < n)
-        x[k++] = x[j] < tmp[i] ? x[j++] : tmp[i++];
-    memcpy(x + k, tmp + i, (size_t)(half - i) * sizeof *x);
-}
 
 /* Keys of n lanes of a type whose values f32 or 32 bits hold. */
 static void make_keys32(DType t, const void *lanes, int64_t n, bool descending, uint32_t *key)
@@ -243,7 +219,7 @@ static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
         if (n >= RADIX_FROM)
             y = radix_pairs(x, y, n, *counts) == x ? y : x;
         else
-            merge_sort32(x, y, n);
+            merge_pairs(x, y, n);
         x = y == x ? x + n : x;
         order = (int64_t *)y;
         for (int64_t i = 0; i < n; i++)
@@ -256,7 +232,7 @@ static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
     if (n >= RADIX_FROM && n < UINT32_MAX)
         other = radix_items(item, other, n, *counts) == item ? other : item;
     else
-        merge_sort(item, other, n);
+        merge_items(item, other, n);
     item = other == item ? item + n : item;
     order = (int64_t *)(void *)other;
     for (int64_t i = 0; i < n; i++)

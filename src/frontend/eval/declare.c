@@ -31,21 +31,16 @@ struct Declared {
 /* The element type of Tensor[..., T] and Region[..., T]; NULL: none is written there. */
 static Ast *element_type(Ast *a)
 {
-    Ast *base, *index;
-    const char *name;
+    bool region;
+    AstSubscript *s = tensor_brackets(a, &region);
+    AstTuple *t;
 
-    while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)        /* a placement */
-        a = AST_AS(a, BinOp)->left;
-    if (!AST_IS(a, Subscript))
+    if (!s)
         return NULL;
-    base = AST_AS(a, Subscript)->value;
-    name = AST_IS(base, Attribute) ? AST_AS(base, Attribute)->attr->text : AST_IS(base, Name) ? AST_AS(base, Name)->id->text : "";
-    if (strcmp(name, "Tensor") && strcmp(name, "Region"))
-        return NULL;
-    index = AST_AS(a, Subscript)->index;
-    if (!AST_IS(index, Tuple))
-        return !strcmp(name, "Region") ? NULL : index;      /* its privilege */
-    return AST_AS(index, Tuple)->elts.n ? AST_AS(index, Tuple)->elts.at[AST_AS(index, Tuple)->elts.n - 1] : NULL;
+    if (!AST_IS(s->index, Tuple))
+        return region ? NULL : s->index;                    /* its privilege */
+    t = AST_AS(s->index, Tuple);
+    return t->elts.n ? t->elts.at[t->elts.n - 1] : NULL;
 }
 
 /* @device(gpu), @memory("host"): where it lies. */

@@ -195,9 +195,25 @@ static bool word(Reader *r, const char *text)
 
 static Value read_value(Reader *r);
 
+/* Behind an item: is there another one?  *closed: no, the brackets end here.  Neither: it was said what is wrong. */
+static bool another(Reader *r, char close, bool *closed)
+{
+    skip_space(r);
+    *closed = r->p < r->end && *r->p == close;
+    if (!*closed && (r->p >= r->end || *r->p != ',')) {
+        fail(r, "Expecting ',' delimiter", r->p);
+        return false;
+    }
+    r->p++;
+    if (!*closed)
+        skip_space(r);
+    return !*closed;
+}
+
 static Value read_list(Reader *r)
 {
     Value out = list_new(4), x;
+    bool closed = false;
 
     r->p++;
     skip_space(r);
@@ -205,23 +221,14 @@ static Value read_list(Reader *r)
         r->p++;
         return out;
     }
-    for (;;) {
+    do {
         x = read_value(r);
         if (is_err(x))
             break;
         list_push(as_list(out), x);
-        skip_space(r);
-        if (r->p < r->end && *r->p == ']') {
-            r->p++;
-            return out;
-        }
-        if (r->p >= r->end || *r->p != ',') {
-            fail(r, "Expecting ',' delimiter", r->p);
-            break;
-        }
-        r->p++;
-        skip_space(r);
-    }
+    } while (another(r, ']', &closed));
+    if (closed)
+        return out;
     value_unref(out);
     return VERR;
 }
@@ -256,6 +263,7 @@ static bool read_pair(Reader *r, DictObj *d)
 static Value read_dict(Reader *r)
 {
     Value out = dict_new();
+    bool closed = false;
 
     r->p++;
     skip_space(r);
@@ -263,19 +271,10 @@ static Value read_dict(Reader *r)
         r->p++;
         return out;
     }
-    while (read_pair(r, as_dict(out))) {
-        skip_space(r);
-        if (r->p < r->end && *r->p == '}') {
-            r->p++;
-            return out;
-        }
-        if (r->p >= r->end || *r->p != ',') {
-            fail(r, "Expecting ',' delimiter", r->p);
-            break;
-        }
-        r->p++;
-        skip_space(r);
-    }
+    while (read_pair(r, as_dict(out)) && another(r, '}', &closed))
+        ;
+    if (closed)
+        return out;
     value_unref(out);
     return VERR;
 }
