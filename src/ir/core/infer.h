@@ -1,5 +1,5 @@
 /*
- * infer.h - what the typing rules of ops share (private to ir/core).
+ * infer.h - what the typing rules of ops share (private to ir/core and the Graph IR's own rows).
  *
  * A shape rule fills the shapes (and the number) of the results, a dtype rule
  * their dtypes, weakness and policies.  Both return false after saying why.

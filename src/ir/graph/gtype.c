@@ -3,34 +3,10 @@
  * not know, and control flow, whose result types are those of its regions.
  */
 #include "ir/graph/graph.h"
-#include "ir/core/dim_ask.h"
+#include "ir/core/infer.h"
 #include "runtime/tensor.h"
 
-#include <stdarg.h>
 #include <string.h>
-
-typedef struct Typer {
-    OpId op;
-    const Attr *a;
-    const TType *in;
-    int nin;
-    TType *out;
-    int nout;
-    StrBuf *err;
-    int code;
-} Typer;
-
-static bool wrong(Typer *t, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static bool wrong(Typer *t, int code, const char *fmt, ...)
-{
-    va_list ap;
-
-    t->code = code;
-    va_start(ap, fmt);
-    sb_vprintf(t->err, fmt, ap);
-    va_end(ap);
-    return false;
-}
 
 bool ttype_fits(const TType *have, const TType *want)
 {
@@ -52,13 +28,13 @@ bool result_fits(OpId op, const TType *written, const TType *inferred)
     return ttype_fits(written, inferred);
 }
 
-static bool mismatch(Typer *t, const char *what, const TType *a, const char *first, const TType *b, const char *second)
+static bool mismatch(Infer *t, const char *what, const TType *a, const char *first, const TType *b, const char *second)
 {
     sb_printf(t->err, "%s: %s ", what, first);
     ttype_print(a, t->err);
     sb_printf(t->err, ", %s ", second);
     ttype_print(b, t->err);
-    t->code = a->dtype != b->dtype ? 4 : 3;
+    t->code = a->dtype != b->dtype ? INFER_DTYPE : INFER_SHAPE;
     return false;
 }
 
@@ -66,7 +42,7 @@ static const TType *param_type(const Graph *g, int i) { return &g->params.at[i]-
 static const TType *result_type(const Graph *g, int i) { return gvalue_type(g->results.at[i]); }
 
 /* Do operands [lo, lo+n) fit the region's parameters from `from` on? */
-static bool operands_fit(Typer *t, const Graph *g, int lo, int n, int from)
+static bool operands_fit(Infer *t, const Graph *g, int lo, int n, int from)
 {
     for (int i = 0; i < n; i++)
         if (!ttype_fits(&t->in[lo + i], param_type(g, from + i)))
@@ -74,18 +50,18 @@ static bool operands_fit(Typer *t, const Graph *g, int lo, int n, int from)
     return true;
 }
 
-static bool needs_region(Typer *t, int k, int nparams)
+static bool needs_region(Infer *t, int k, int nparams)
 {
     const Graph *g = t->a->region[k];
 
     if (!g)
-        return wrong(t, 3, "%s lacks its region %d", op_info[t->op].name, k);
+        return infer_fail(t, INFER_SHAPE, "%s lacks its region %d", op_info[t->op].name, k);
     if (g->params.n != nparams)
-        return wrong(t, 3, "%s: region %d takes %d values, %d are given", op_info[t->op].name, k, g->params.n, nparams);
+        return infer_fail(t, INFER_SHAPE, "%s: region %d takes %d values, %d are given", op_info[t->op].name, k, g->params.n, nparams);
     return true;
 }
 
-static void take_results(Typer *t, const Graph *g, int n)
+static void take_results(Infer *t, const Graph *g, int n)
 {
     for (int i = 0; i < n; i++) {
         t->out[t->nout] = *result_type(g, i);
@@ -93,17 +69,17 @@ static void take_results(Typer *t, const Graph *g, int n)
     }
 }
 
-static bool type_cond(Typer *t)
+static bool type_cond(Infer *t)
 {
     const Graph *a, *b;
 
     if (t->nin < 1 || t->in[0].dtype != DT_bool || t->in[0].rank)
-        return wrong(t, 3, "cond: the condition must be one bool");
+        return infer_fail(t, INFER_SHAPE, "cond: the condition must be one bool");
     if (!needs_region(t, 0, t->nin - 1) || !needs_region(t, 1, t->nin - 1))
         return false;
     a = t->a->region[0], b = t->a->region[1];
     if (a->results.n != b->results.n)
-        return wrong(t, 3, "cond: one branch gives %d values, the other branch %d", a->results.n, b->results.n);
+        return infer_fail(t, INFER_SHAPE, "cond: one branch gives %d values, the other branch %d", a->results.n, b->results.n);
     for (int i = 0; i < a->results.n; i++)
         if (!ttype_fits(result_type(a, i), result_type(b, i)))
             return mismatch(t, "both branches must give the same type", result_type(a, i), "the first branch gives", result_type(b, i),
@@ -114,10 +90,10 @@ static bool type_cond(Typer *t)
     return true;
 }
 
-static bool stable(Typer *t, const Graph *body, int ncap, int ncarry, const char *what)
+static bool stable(Infer *t, const Graph *body, int ncap, int ncarry, const char *what)
 {
     if (body->results.n < ncarry)
-        return wrong(t, 3, "%s: the body gives %d values for %d carried ones", what, body->results.n, ncarry);
+        return infer_fail(t, INFER_SHAPE, "%s: the body gives %d values for %d carried ones", what, body->results.n, ncarry);
     for (int i = 0; i < ncarry; i++)
         if (!ttype_fits(result_type(body, i), param_type(body, ncap + i))) {
             StrBuf b = {0};
@@ -130,7 +106,7 @@ static bool stable(Typer *t, const Graph *body, int ncap, int ncarry, const char
 }
 
 /* Stacked along a new leading axis of n. */
-static void push_stacked(Typer *t, const TType *of, Dim n)
+static void push_stacked(Infer *t, const TType *of, Dim n)
 {
     TType *o = &t->out[t->nout++];
 
@@ -142,20 +118,20 @@ static void push_stacked(Typer *t, const TType *of, Dim n)
     o->shape[0] = n;
 }
 
-static bool type_while(Typer *t)
+static bool type_while(Infer *t)
 {
     int ncap = t->a->n, ncarry = t->nin - ncap;
     const Graph *c, *b;
 
     if (ncap < 0 || ncarry < 0)
-        return wrong(t, 3, "while: too few operands");
+        return infer_fail(t, INFER_SHAPE, "while: too few operands");
     if (t->a->kind && t->a->nd[0] != 1)
-        return wrong(t, 3, "while: a tape needs d0, the number of rounds");
+        return infer_fail(t, INFER_SHAPE, "while: a tape needs d0, the number of rounds");
     if (!needs_region(t, 0, t->nin) || !needs_region(t, 1, t->nin))
         return false;
     c = t->a->region[0], b = t->a->region[1];
     if (c->results.n != 1 || result_type(c, 0)->dtype != DT_bool || result_type(c, 0)->rank)
-        return wrong(t, 3, "while: the condition must give one bool");
+        return infer_fail(t, INFER_SHAPE, "while: the condition must give one bool");
     if (!operands_fit(t, b, 0, t->nin, 0) || !stable(t, b, ncap, ncarry, "while"))
         return false;
     take_results(t, b, ncarry);
@@ -164,14 +140,14 @@ static bool type_while(Typer *t)
     return true;
 }
 
-static bool type_scan(Typer *t)
+static bool type_scan(Infer *t)
 {
     int ncap = t->a->n, ncarry = t->a->m, nx = t->nin - ncap - ncarry;
     const Graph *b = t->a->region[0];
     Dim len = t->a->d[0][0];
 
     if (nx < 0 || ncap < 0 || ncarry < 0 || t->a->nd[0] != 1)
-        return wrong(t, 3, "scan: too few operands, or no length");
+        return infer_fail(t, INFER_SHAPE, "scan: too few operands, or no length");
     if (!needs_region(t, 0, t->nin))
         return false;
     if (!operands_fit(t, b, 0, ncap + ncarry, 0) || !stable(t, b, ncap, ncarry, "scan"))
@@ -179,7 +155,7 @@ static bool type_scan(Typer *t)
     for (int i = 0; i < nx; i++) {
         TType x = t->in[ncap + ncarry + i];
         if (!x.rank)
-            return wrong(t, 3, "scan needs values with a leading axis");
+            return infer_fail(t, INFER_SHAPE, "scan needs values with a leading axis");
         x.rank--;
         memmove(x.shape, x.shape + 1, sizeof(Dim) * x.rank);
         if (!ttype_fits(&x, param_type(b, ncap + ncarry + i)))
@@ -191,26 +167,26 @@ static bool type_scan(Typer *t)
     return true;
 }
 
-static bool type_call(Typer *t)
+static bool type_call(Infer *t)
 {
     const Graph *g = t->a->region[0];
 
     if (!g)
-        return wrong(t, 3, "%s lacks its region", op_info[t->op].name);
+        return infer_fail(t, INFER_SHAPE, "%s lacks its region", op_info[t->op].name);
     if (t->op == OP_custom_lin && (t->a->n < 0 || t->a->n > t->nin))
-        return wrong(t, 3, "custom_lin: %d residuals among %d operands", t->a->n, t->nin);
+        return infer_fail(t, INFER_SHAPE, "custom_lin: %d residuals among %d operands", t->a->n, t->nin);
     if (!(t->op == OP_custom_lin && t->a->host) && (!needs_region(t, 0, t->nin) || !operands_fit(t, g, 0, t->nin, 0)))
         return false;
     take_results(t, g, g->results.n);
     return true;
 }
 
-static bool type_constant(Typer *t)
+static bool type_constant(Infer *t)
 {
     const Tensor *v = t->a->value;
 
     if (!v)
-        return wrong(t, 3, "constant without a value");
+        return infer_fail(t, INFER_SHAPE, "constant without a value");
     t->out[0] = (TType){.dtype = v->dtype, .rank = v->rank, .weak = v->weak, .policy = v->policy};
     memcpy(t->out[0].shape, v->shape, sizeof(Dim) * v->rank);
     t->nout = 1;
@@ -219,7 +195,7 @@ static bool type_constant(Typer *t)
 
 static bool infer_outer(OpId op, const Attr *a, const TType *in, int nin, TType *out, int *nout, StrBuf *err, int *code)
 {
-    Typer t = {.op = op, .a = a, .in = in, .nin = nin, .out = out, .err = err, .code = 3};
+    Infer t = {.op = op, .a = a, .in = in, .nin = nin, .out = out, .err = err, .code = 3};
     bool ok = op == OP_constant ? type_constant(&t) : op == OP_cond ? type_cond(&t) : op == OP_while ? type_while(&t) :
               op == OP_scan ? type_scan(&t) : type_call(&t);
 
