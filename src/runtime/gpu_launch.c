@@ -229,14 +229,27 @@ static bool launch(GpuFunction *f, const GpuLaunch *l)
            (!g->state->one_by_one || g->state->capturing || gpu_sync_stream(g, l->stream));
 }
 
+static int64_t launches;                /* under the lock */
+
 bool gpu_launch(GpuFunction *f, const GpuLaunch *l)
 {
     bool ok;
 
     gpu_lock();
     ok = gpu_enter(f->module->g) && launch(f, l);
+    launches += ok;
     gpu_unlock();
     return ok;
+}
+
+int64_t gpu_launches(void)
+{
+    int64_t n;
+
+    gpu_lock();
+    n = launches;
+    gpu_unlock();
+    return n;
 }
 
 bool gpu_blocks_per_processor(GpuFunction *f, int threads, int shared, int *blocks)

@@ -72,6 +72,7 @@ typedef struct GpuLaunch {
 } GpuLaunch;
 
 bool gpu_launch(GpuFunction *f, const GpuLaunch *l);
+int64_t gpu_launches(void);             /* kernels launched by this process, on all devices */
 
 /* A tensor map of a TMA copy; arguments as cuTensorMapEncodeTiled has them, strides in bytes of the axes from the second on. */
 bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdeviceptr at, const uint64_t *extent, const uint64_t *stride,

@@ -7,7 +7,7 @@
 
 #include "frontend/eval/interp.h"
 #include "frontend/tensor/memory.h"
-#include "runtime/gpu_device.h"
+#include "runtime/gpu_launch.h"
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
 #include "runtime/store.h"
@@ -101,8 +101,7 @@ static int uncaught(Interp *I)
     return code;
 }
 
-/* --stats: the lines of tessera.dist.stats(). */
-/* Of the whole program; nothing where nothing was fused. */
+/* Of the whole program; nothing of what it did not use. */
 static void print_kernel_stats(void)
 {
     FusedStats f = fused_stats();
@@ -114,8 +113,11 @@ static void print_kernel_stats(void)
     if (own.launches || own.interpreted)
         fprintf(stderr, "stats: own kernels made=%d refused=%d milliseconds=%.1f launches=%d by-oracle=%d\n", own.made, own.refused,
                 1e3 * own.seconds, own.launches, own.interpreted);
+    if (gpu_launches())
+        fprintf(stderr, "stats: gpu launches=%lld\n", (long long)gpu_launches());
 }
 
+/* --stats: the lines of tessera.dist.stats(), and of kernels. */
 static void print_stats(Interp *I)
 {
     Value m = import_module(I, "dist"), lines = is_err(m) ? VERR : value_call_method(I, m, sym("stats"), NULL, 0);
