@@ -3,7 +3,8 @@
 
 A file's public names are its top-level def, class, type and assigned
 names that do not begin with _, or the list __all__.  __prelude__ = [...] says
-which of them the prelude shows (all, when absent).  Each file is also given in
+which of them the prelude shows (all, when absent), __methods__ = [...] which
+functions of the prelude are methods of tensors, too.  Each file is also given in
 pieces - a def or class each, and what stands between them - so that readers
 parse no more than they use.  OUT.c is left alone when nothing changed, so that
 a build that always runs this rarely recompiles.
@@ -90,7 +91,7 @@ def module_name(path, root):
 
 
 def write_library(out, files):
-    root, rows, taken = pathlib.Path(__file__).resolve().parent, [], {}
+    root, rows, taken, methods = pathlib.Path(__file__).resolve().parent, [], {}, []
     out.write('#include "frontend/stdlib_embed.h"\n\n#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n')
     for i, path in enumerate(files):
         text = path.read_text()
@@ -101,12 +102,14 @@ def write_library(out, files):
                 sys.exit(f"{path}: prelude name {name} is not public here, or also comes from {taken.get(name)}")
         out.write(f"static const char *const names{i}[] = {{{c_list(names)}}};\n")
         out.write(f"static const char *const shown{i}[] = {{{c_list(shown)}}};\n")
+        methods += declared_list(text, "__methods__") or []
         cut = pieces(text)
         listed = "".join("{%d, %s}, " % (at, f'"{name}"' if name else "NULL") for at, name in cut)
         out.write(f"static const EmbeddedPiece pieces{i}[] = {{{listed}}};\n")
         out.write(f"static const char text{i}[] =\n{c_text(text)};\n\n")
         rows.append(f'    {{"{module_name(path.resolve(), root)}", text{i}, sizeof text{i} - 1, names{i}, shown{i}, pieces{i}, {len(cut)}}},\n')
     out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL, NULL, 0},\n};\n")
+    out.write(f"\nconst char *const stdlib_methods[] = {{{c_list(sorted(set(methods)))}}};\n")
 
 
 def main(target, folder):

@@ -15,6 +15,7 @@
 static Vec(PreludeRow) rows;
 static Map row_of;              /* Sym -> row + 1 */
 static Map types;               /* Sym of an owner that is a type -> one of its natives */
+static Map methods;             /* Sym of a function that tensors have as a method -> row + 1 */
 static Map spaces;              /* Sym of a namespace, or of one that holds others -> 1 */
 
 static void add(const char *name, PreludeKind kind, const char *module, const void *native)
@@ -116,6 +117,11 @@ static void fill(void)
         for (const NativeDef *d = native_tables[t]; d->name; d++)
             if (*d->owner && begins_owner(native_tables[t], d) && !is_type_owner(d->owner))
                 add_space(d->owner);
+    for (const char *const *n = stdlib_methods; *n; n++) {
+        uintptr_t row = 0;
+        map_find(&row_of, (uintptr_t)sym(*n), &row);
+        map_set(&methods, (uintptr_t)sym(*n), row);
+    }
 }
 
 int prelude_count(void)
@@ -138,12 +144,21 @@ int prelude_find(Sym name)
     return map_find(&row_of, (uintptr_t)name, &i) ? (int)i - 1 : -1;
 }
 
+int prelude_method(Sym name)
+{
+    uintptr_t i = 0;
+
+    prelude_count();
+    return map_find(&methods, (uintptr_t)name, &i) ? (int)i - 1 : -1;
+}
+
 void prelude_done(void)
 {
     vec_free(&rows);
     map_done(&row_of);
     map_done(&types);
     map_done(&spaces);
+    map_done(&methods);
 }
 
 static const EmbeddedModule *embedded(const char *module)

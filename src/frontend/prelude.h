@@ -32,6 +32,7 @@ typedef struct PreludeRow {
 int prelude_count(void);
 const PreludeRow *prelude_row(int i);
 int prelude_find(Sym name);                     /* -1 when there is none */
+int prelude_method(Sym name);                   /* the row of a function that tensors have as a method, too; -1 when there is none */
 void prelude_done(void);                        /* at exit, for leak checkers */
 
 /* Does this dotted name ("math", "os", "os.path", "tessera", "nn") name a namespace or module that is built in? */

@@ -16,5 +16,6 @@ typedef struct EmbeddedModule {
     int npiece;
 } EmbeddedModule;
 extern const EmbeddedModule stdlib_embedded[];
+extern const char *const stdlib_methods[];     /* functions of the prelude that are methods of tensors, too; NULL-terminated */
 
 #endif

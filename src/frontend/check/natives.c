@@ -96,7 +96,7 @@ static bool bind(Check *C, const NativeDef *d, const char *callee, bool method, 
             return true;
         s->at[s->n++] = (Slot){p->name, p->kind, p->required && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS, NULL, 0};
     }
-    return slots_bind(C, s, a, method && (!strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
+    return slots_bind(C, s, a, method && (!*d->owner || !strncmp(d->sig, "(self", 5) || !strncmp(d->sig, "(cls", 4)), node);
 }
 
 static bool has_signature(const NativeDef *d)

@@ -382,7 +382,7 @@ const Type *rule_item(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
 
-    if (x && ttype_elements(x) > 1) {
+    if (x && c->n == 1 && !c->open && ttype_elements(x) > 1) {
         char text[128];
         snprintf(text, sizeof text, "item() needs a tensor of one element, %s has %lld", shape_of(x), (long long)ttype_elements(x));
         diag_help(REPORT(c->C, E0306, c->node->span, text), "reduce it first: .sum(), .mean(), .max(), or take one: x[0]; .tolist() gives all");

@@ -491,6 +491,7 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
     const char *s = attr->text;
     const NativeDef *d;
     const Type *r;
+    int row;
 
     if (!strcmp(s, "shape"))
         return shape_tuple(x);
@@ -518,6 +519,9 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return T_ANY;
     if (d)
         return type_method(t, type_ref(TY_NATIVE, d));
+    row = prelude_method(attr);
+    if (row >= 0)
+        return type_method(t, prelude_type(C, row));
     return missing(C, attr, node);
 }
 

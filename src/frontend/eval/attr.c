@@ -9,6 +9,8 @@
  */
 #include "frontend/eval/eval.h"
 
+#include "frontend/prelude.h"
+
 #include <string.h>
 
 /* ------------------------------------------------------------- finding through the cache */
@@ -385,6 +387,14 @@ static Value own_attr(Interp *I, Value v, Sym name)
     }
 }
 
+/* A function of the prelude that tensors have as a method, too. */
+static Value library_method(Interp *I, Sym name)
+{
+    int row = prelude_method(name);
+
+    return row < 0 ? VERR : value_ref(prelude_value(I, row));
+}
+
 static Value other_attr(Interp *I, Value v, AttrCache *a)
 {
     Value r = own_attr(I, v, a->name), f;
@@ -402,7 +412,9 @@ static Value other_attr(Interp *I, Value v, AttrCache *a)
         return value_call(I, f, (Value[]){v, str_sym(a->name)}, 2);
     if (a->name == I->s_doc)
         return VNONE;
-    f = find_object_method(c, a->name);
+    f = v.tag == V_TENSOR ? library_method(I, a->name) : VERR;
+    if (is_err(f) && !exc_pending(I))
+        f = find_object_method(c, a->name);
     if (is_err(f))
         return VERR;
     r = bound_new(v, f);

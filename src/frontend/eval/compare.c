@@ -121,6 +121,8 @@ static Value seq_compare_guarded(Interp *I, int op, Value a, Value b)
     return a.tag == V_DICT && op == AOP_NE && r >= 0 ? vbool(!r) : from_int(r);
 }
 
+static const uint8_t cmp_swapped[] = {AOP_EQ, AOP_NE, AOP_GT, AOP_GE, AOP_LT, AOP_LE};
+
 /* Builtin kinds; VNOTIMPL: these two do not know each other. */
 static Value compare_builtin(Interp *I, int op, Value a, Value b)
 {
@@ -134,8 +136,10 @@ static Value compare_builtin(Interp *I, int op, Value a, Value b)
     }
     if ((a.tag == V_COMPLEX && (is_real(b) || b.tag == V_COMPLEX)) || (b.tag == V_COMPLEX && is_real(a)))
         return op == AOP_EQ || op == AOP_NE ? vbool(complex_equal(a, b) == (op == AOP_EQ)) : VNOTIMPL;
-    if (a.tag == V_DTYPE && (b.tag == V_INSTANCE || b.tag == V_CLASS))      /* x.policy == Policy(...) */
+    if (a.tag == V_DTYPE && (b.tag == V_INSTANCE || b.tag == V_CLASS || b.tag == V_STR))      /* x.policy == Policy(...), x.dtype == "f32" */
         return dtype_op_binary(I, op, a, b);
+    if (a.tag == V_STR && b.tag == V_DTYPE)
+        return dtype_op_binary(I, cmp_swapped[op - AOP_EQ], b, a);
     if (a.tag != b.tag)
         return VNOTIMPL;
     switch (a.tag) {
@@ -165,7 +169,6 @@ static Value compare_builtin(Interp *I, int op, Value a, Value b)
 }
 
 static const Dunder cmp_dunder[] = {D_eq, D_ne, D_lt, D_le, D_gt, D_ge};
-static const uint8_t cmp_swapped[] = {AOP_EQ, AOP_NE, AOP_GT, AOP_GE, AOP_LT, AOP_LE};
 
 static Value call_cmp(Interp *I, int op, Value a, Value b)
 {

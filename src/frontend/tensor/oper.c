@@ -348,7 +348,23 @@ static Value m_tolist(Interp *I, Value *a)
     return nested(t, 0, t->offset);
 }
 
-static Value m_item(Interp *I, Value *a) { return tensor_op_item(I, a[0]); }
+/* Of the only element; of that at a place of the flattened tensor, or at an index. */
+static Value m_item(Interp *I, Value *a)
+{
+    TupleObj *at = as_tuple(a[1]);
+    Tensor *x = as_tensor(a[0]);
+    Dim n = shape_product(x->rank, x->shape);
+
+    if (!at->n)
+        return tensor_op_item(I, a[0]);
+    if (at->n != 1 && at->n != x->rank)
+        return raise(I, EXC_IndexError, "item() takes one place or an index for each of %d axes, not %d", x->rank, (int)at->n);
+    Value all = at->n == 1 ? value_of(do_reshape(I, tensor_ref(x), 1, &n)) : value_ref(a[0]);
+    Value one = is_err(all) ? VERR : tensor_op_getitem(I, all, at->n == 1 ? at->at[0] : a[1]), r = is_err(one) ? VERR : tensor_op_item(I, one);
+    value_unref(all);
+    value_unref(one);
+    return r;
+}
 
 /* ------------------------------------------------------------- attributes */
 
@@ -370,6 +386,7 @@ static Value m_same_storage(Interp *I, Value *a)
 
 static Value attr_dtype(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, NULL); }
 static Value attr_policy(Interp *I, Value v) { return dtype_value(as_tensor(v)->dtype, as_tensor(v)->policy); }
+static Value attr_itemsize(Interp *I, Value v) { return vint((dtype_info[as_tensor(v)->dtype].sbits + 7) / 8); }
 static Value attr_ndim(Interp *I, Value v) { return vint(as_tensor(v)->rank); }
 static Value attr_size(Interp *I, Value v) { return size_value(shape_product(as_tensor(v)->rank, as_tensor(v)->shape)); }
 static Value attr_grad(Interp *I, Value v)
@@ -465,7 +482,7 @@ static const struct { const char *name; Value (*get)(Interp *I, Value v); } attr
     {"shape", attr_shape}, {"dtype", attr_dtype}, {"policy", attr_policy}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
     {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
-    {"part", attr_part}, {"space", attr_space},
+    {"part", attr_part}, {"space", attr_space}, {"itemsize", attr_itemsize},
 };
 enum { NATTRS = sizeof attrs / sizeof *attrs };
 
@@ -499,6 +516,7 @@ const NativeDef tensor_oper_natives[] = {
     {"Tensor", "tiles", m_tiles, "(self, *sizes: int) -> object", "The tensor cut into parts of these sizes, for an index launch: x.tiles(16)[i]."},
     {"Tensor", "tolist", m_tolist, "(self) -> list | int | float | bool", "The elements as nested lists of Python numbers."},
     {"Tensor", "same_storage", m_same_storage, "(self, other: Tensor) -> bool", "Do both lie in the same memory? A change of one still does not show in the other."},
-    {"Tensor", "item", m_item, "(self) -> int | float | bool", "The only element as a Python number; ValueError when there are more."},
+    {"Tensor", "item", m_item, "(self, *index: int) -> int | float | bool",
+     "The only element as a Python number; ValueError when there are more. With ints: the element at that place of the flattened tensor, or at that index."},
     {0},
 };

@@ -121,7 +121,7 @@ static Value f_mean(Interp *I, Value *a)
 }
 
 /* The mean of squared deviations: two passes, so that large means cost no digits. */
-static Tensor *variance(Interp *I, Reduce *r, bool unbiased)
+static Tensor *variance(Interp *I, Reduce *r, int64_t ddof)
 {
     Tensor *x = do_convert(I, tensor_ref(r->x), mean_dtype((DType)r->x->dtype));
     Dim n = x ? reduced_count(x, &r->a) : 0;
@@ -131,7 +131,7 @@ static Tensor *variance(Interp *I, Reduce *r, bool unbiased)
         d = chain1(I, OP_abs, NULL, d);
     Tensor *sq = d ? run_op(I, OP_mul, NULL, (Tensor *[]){d, d}, 2) : NULL;
     tensor_unref(d);
-    Tensor *y = sq ? mean_op(I, sq, &r->a, r->keep, unbiased ? dim_sub(n, 1) : n) : NULL;
+    Tensor *y = sq ? mean_op(I, sq, &r->a, r->keep, dim_is_const(n) && n < ddof ? 0 : dim_sub(n, ddof)) : NULL;
     tensor_unref(sq);
     return y;
 }
@@ -148,13 +148,16 @@ static Tensor *deviation(Interp *I, Tensor *variance)
     return y;
 }
 
-static Value spread(Interp *I, Value *a, bool root, const char *name)          /* + unbiased */
+static Value spread(Interp *I, Value *a, bool root, const char *name)          /* + unbiased, ddof, correction */
 {
     Reduce r;
     bool unbiased;
+    int64_t ddof = 0;
+    Value given = arg_either(a[7], a[8]);
     if (!reduce_args(I, a, name, &r))
         return VERR;
-    Tensor *y = arg_bool(I, a[6], &unbiased) ? variance(I, &r, unbiased) : NULL;
+    bool ok = arg_bool(I, a[6], &unbiased) && (!is_given(given) || arg_int_list(I, given, &ddof, 1, &(int){0}, "ddof"));
+    Tensor *y = ok ? variance(I, &r, is_given(given) ? ddof : unbiased) : NULL;
     if (root)
         y = deviation(I, y);
     y = settled(I, y, &r, dtype_real(result_dtype(&r)));
@@ -229,7 +232,7 @@ static Value f_cummin(Interp *I, Value *a) { return running(I, a, OP_cummin, "cu
 
 #define AX "axis: int | tuple | list | None = None, keepdims: bool = False, dtype: dtype | str | None = None, *, " \
     "dim: int | tuple | list | None = None, keepdim: bool | None = None"
-#define AXU AX ", unbiased: bool = False"
+#define AXU AX ", unbiased: bool = False, ddof: int | None = None, correction: int | None = None"
 #define POS "axis: int | None = None, keepdims: bool = False, *, dim: int | None = None, keepdim: bool | None = None"
 #define RUN "axis: int | None = None, *, dim: int | None = None, reverse: bool = False"
 #define BOTH(name, fn, args, doc) {"", name, fn, "(x: Tensor, " args ") -> Tensor", doc}, {"Tensor", name, fn, "(self, " args ") -> Tensor", doc}
@@ -240,13 +243,13 @@ const NativeDef tensor_reduce_natives[] = {
     BOTH("prod", f_prod, AX, "The product over the axes."),
     {"Tensor", "max", f_max, "(self, " AX ") -> Tensor", "The largest element over the axes; NaN wins."},
     {"Tensor", "min", f_min, "(self, " AX ") -> Tensor", "The smallest element over the axes; NaN wins."},
-    {"", "amax", f_max, "(x: Tensor, " AX ") -> Tensor", "The largest element over the axes."},
-    {"", "amin", f_min, "(x: Tensor, " AX ") -> Tensor", "The smallest element over the axes."},
+    BOTH("amax", f_max, AX, "The largest element over the axes."),
+    BOTH("amin", f_min, AX, "The smallest element over the axes."),
     {"Tensor", "any", f_any, "(self, " AX ") -> Tensor", "Is any element over the axes true?"},
     {"Tensor", "all", f_all, "(self, " AX ") -> Tensor", "Are all elements over the axes true?"},
     BOTH("mean", f_mean, AX, "The mean over the axes; of ints in f32."),
-    BOTH("var", f_var, AXU, "The population variance over the axes; unbiased=True divides by n - 1."),
-    BOTH("std", f_std, AXU, "The population standard deviation over the axes; unbiased=True divides by n - 1."),
+    BOTH("var", f_var, AXU, "The population variance over the axes; unbiased=True divides by n - 1, ddof (correction) by n - ddof."),
+    BOTH("std", f_std, AXU, "The population standard deviation over the axes; unbiased=True divides by n - 1, ddof (correction) by n - ddof."),
     BOTH("argmax", f_argmax, POS, "The index of the first largest element along an axis (of the flattened tensor by default); int32."),
     BOTH("argmin", f_argmin, POS, "The index of the first smallest element along an axis; int32."),
     BOTH("cumsum", f_cumsum, RUN, "Running sums along an axis."),
