@@ -382,11 +382,24 @@ static void plan_blocks(Job *p)
 
 int64_t gemm_room_max(void) { return packed_bytes() + KEEP_BYTES + TOGETHER * GEMM_CHUNK * 64 * 8; }
 
+/* One column as one row: the same products, and c has the same places. */
+static void transpose(Gemm *g)
+{
+    Gemm t = *g;
+
+    t.m = g->n, t.n = g->m, t.crow = g->m;
+    t.a = g->b, t.abatch = g->bbatch, t.arow = g->bcol, t.acol = g->brow;
+    t.b = g->a, t.bbatch = g->abatch, t.brow = g->acol, t.bcol = g->arow;
+    *g = t;
+}
+
 void gemm_here(const Gemm *g, void *room)
 {
     const GemmKernels *all = cpu()->gemm;
     Job p = {.g = *g, .t = g->accum == DT_f32 ? &all->f32 : &all->f64, .size = g->accum == DT_f32 ? 4 : 8, .room = room};
 
+    if (g->n == 1 && g->m > 1 && g->crow == 1)
+        transpose(&p.g);
     p.nr = p.t->vectors * p.t->lanes;
     p.down = p.across = p.parts = 1;
     plan_blocks(&p);
@@ -427,17 +440,6 @@ static void merge_batches(Gemm *g)
         return;
     g->m *= g->batch;
     g->batch = 1;
-}
-
-/* One column as one row: the same products, and c has the same places. */
-static void transpose(Gemm *g)
-{
-    Gemm t = *g;
-
-    t.m = g->n, t.n = g->m, t.crow = g->m;
-    t.a = g->b, t.abatch = g->bbatch, t.arow = g->bcol, t.acol = g->brow;
-    t.b = g->a, t.bbatch = g->abatch, t.brow = g->acol, t.bcol = g->arow;
-    *g = t;
 }
 
 /* A sum for each of some batches, of rows. */

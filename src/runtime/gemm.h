@@ -39,6 +39,8 @@ KStatus gemm_run(KCtx *c, Gemm g);
 /* x @ y into sum, row-major lanes of accum. K_INDEX: batches do not lie such that done (NULL: nobody) can be called; nothing is computed. */
 bool matmul_in_steps(const Tensor *x, const Tensor *y, const Tensor *sum);      /* batches of lanes do lie so */
 KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done);
+/* Lanes of the accumulator become a result of that type: in place when they are the same, else converted. Takes sum. */
+KStatus sum_as(KCtx *c, Tensor *sum, const TType *type, Tensor **out);
 KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */
 
 /* One sum of k > 0 products, of a and b whose elements are neighbours (dots.c), for each instruction set. */

@@ -1,16 +1,11 @@
-/*
- * Matrix products and convolutions, both as gemm: a convolution is a product
- * of the kernel [O, C * window] with the windows of its input side by side.
- * m, k and n are the rows, the summed axis and the columns.
- */
+/* Matrix products, by gemm: m, k and n are the rows, the summed axis and the columns. */
 #include "runtime/gemm_int8.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-/* Lanes of the accumulator become the result: in place when they are the same, else converted. */
-static KStatus finish(KCtx *c, Tensor *sum, const TType *type, Tensor **out)
+KStatus sum_as(KCtx *c, Tensor *sum, const TType *type, Tensor **out)
 {
     if (sum->dtype == type->dtype) {
         out[0] = sum;
@@ -124,7 +119,7 @@ KStatus kernel_matmul(KERNEL_ARGS)
     DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
     Tensor *bytes = product_of_bytes(c, in[0], in[1], accum, type);
     if (bytes)
-        return finish(c, bytes, type, out);
+        return sum_as(c, bytes, type, out);
     Tensor *x = lanes_of(c, in[0], accum), *y = x ? lanes_of(c, in[1], accum) : NULL, *sum = NULL;
     TType lanes = *type;
     KStatus s = K_NOMEM;
@@ -136,7 +131,7 @@ KStatus kernel_matmul(KERNEL_ARGS)
     tensor_unref(x);
     tensor_unref(y);
     if (s == K_OK)
-        return finish(c, sum, type, out);
+        return sum_as(c, sum, type, out);
     tensor_unref(sum);
     return s;
 }
@@ -164,153 +159,5 @@ KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, con
         s = product(c, x, y, accum, &type, sum, done);
     tensor_unref(x);
     tensor_unref(y);
-    return s;
-}
-
-/* ---- convolution ---- */
-
-/* n spatial axes; g groups; C and O channels in and out; P output places; K = C / g * window. */
-typedef struct Conv {
-    int n;
-    int64_t groups, C, O, P, K;
-    int64_t in[RANK_MAX], out[RANK_MAX], win[RANK_MAX];     /* spatial sizes */
-    int64_t stride[RANK_MAX], before[RANK_MAX], spread[RANK_MAX], dilation[RANK_MAX];
-    const Tensor *x;            /* lanes */
-    size_t size;
-    char *cols;                 /* [K, places of one block] */
-    int64_t batch, group, place, places;
-} Conv;
-
-static int64_t attr_at(const Attr *a, int list, int i, int64_t otherwise)
-{
-    return a->nd[list] > i ? dim_int(a->d[list][i]) : otherwise;
-}
-
-static void conv_open(Conv *v, const Attr *a, const Tensor *x, const Tensor *w, const TType *type)
-{
-    int n = v->n = a->n;
-
-    v->groups = a->m > 0 ? a->m : 1;
-    v->C = x->shape[x->rank - n - 1];
-    v->O = w->shape[0];
-    v->P = 1;
-    v->K = w->shape[1];
-    v->x = x;
-    v->size = raw_size((DType)x->dtype);
-    for (int i = 0; i < n; i++) {
-        v->in[i] = x->shape[x->rank - n + i];
-        v->win[i] = w->shape[2 + i];
-        v->out[i] = type->shape[type->rank - n + i];
-        v->stride[i] = attr_at(a, 0, i, 1);
-        v->before[i] = attr_at(a, 1, i, 0);
-        v->spread[i] = attr_at(a, 3, i, 1);
-        v->dilation[i] = attr_at(a, 3, n + i, 1);
-        v->P *= v->out[i];
-        v->K *= v->win[i];
-    }
-}
-
-/*
- * Row q of the columns matrix: one channel and place in the window, for each output place of the block. Input places
- * outside the (spread) input are zero.
- */
-static void fill_row(const Conv *v, int64_t q)
-{
-    const Tensor *x = v->x;
-    int64_t place[RANK_MAX], offset[RANK_MAX], rest = q, channel, base, p = v->place;
-    char *dst = v->cols + q * v->places * (int64_t)v->size;
-    int first = x->rank - v->n;
-
-    for (int i = v->n - 1; i >= 0; i--) {
-        offset[i] = rest % v->win[i] * v->dilation[i] - v->before[i];
-        rest /= v->win[i];
-    }
-    channel = v->group * (v->C / v->groups) + rest;
-    base = x->offset + v->batch * x->stride[first - 2] + channel * x->stride[first - 1];
-    for (int i = v->n - 1; i >= 0; i--) {
-        place[i] = p % v->out[i];
-        p /= v->out[i];
-    }
-    const char *from = storage_read(x->store);
-    for (int64_t t = 0; t < v->places; t++, dst += v->size) {
-        int64_t at = base;
-        bool inside = true;
-        for (int i = 0; i < v->n; i++) {
-            int64_t s = place[i] * v->stride[i] + offset[i];
-            inside = inside && s >= 0 && s % v->spread[i] == 0 && s / v->spread[i] < v->in[i];
-            at += inside ? s / v->spread[i] * x->stride[first + i] : 0;
-        }
-        if (inside)
-            memcpy(dst, from + at * (int64_t)v->size, v->size);
-        else
-            memset(dst, 0, v->size);
-        for (int i = v->n - 1; i >= 0 && ++place[i] == v->out[i]; i--)
-            place[i] = 0;
-    }
-}
-
-static void fill_rows(int64_t lo, int64_t hi, void *st)
-{
-    for (int64_t q = lo; q < hi; q++)
-        fill_row(st, q);
-}
-
-/* All output places of one batch element and group, in blocks of columns that stay in cache. */
-static KStatus conv_group(KCtx *c, Conv *v, const Tensor *w, DType accum, Tensor *sum, int64_t block)
-{
-    int64_t og = v->O / v->groups;
-
-    for (v->place = 0; v->place < v->P; v->place += block) {
-        v->places = v->P - v->place < block ? v->P - v->place : block;
-        pool_for(v->K, 16384 / (v->places + 1) + 1, fill_rows, v);
-        Gemm g = {.accum = accum, .batch = 1, .m = og, .n = v->places, .k = v->K, .arow = v->K, .acol = 1, .brow = v->places,
-                  .bcol = 1, .b = v->cols};
-        g.a = (const char *)tensor_read(w) + v->group * og * v->K * (int64_t)v->size;
-        g.c = storage_data(sum->store) + ((v->batch * v->O + v->group * og) * v->P + v->place) * (int64_t)v->size;
-        g.crow = v->P;
-        KStatus s = gemm_run(c, g);
-        if (s != K_OK)
-            return s;
-    }
-    return K_OK;
-}
-
-static KStatus conv_run(KCtx *c, const Attr *a, Tensor *x, Tensor *w, DType accum, const TType *type, Tensor *sum)
-{
-    Conv v = {0};
-    KStatus s = K_OK;
-
-    conv_open(&v, a, x, w, type);
-    int64_t block = (1 << 18) / (v.K + 1);
-    block = block < 64 ? 64 : block;
-    block = block > v.P ? v.P : block;
-    v.cols = k_scratch(c, v.K * block + 1, v.size);
-    if (!v.cols)
-        s = K_NOMEM;
-    for (v.batch = 0; v.batch < x->shape[0] && s == K_OK; v.batch++)
-        for (v.group = 0; v.group < v.groups && s == K_OK; v.group++)
-            s = k_stopped(c) ? K_VALUE : conv_group(c, &v, w, accum, sum, block);
-    tsr_free_aligned(v.cols);
-    return s;
-}
-
-KStatus kernel_conv(KERNEL_ARGS)
-{
-    DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
-    Tensor *x = lanes_of(c, in[0], accum), *y = x ? lanes_of(c, in[1], accum) : NULL;
-    Tensor *w = y ? tensor_contiguous(y) : NULL, *sum = NULL;
-    TType lanes = *type;
-    KStatus s = K_NOMEM;
-
-    (void)op, (void)nin;
-    lanes.dtype = (uint8_t)lane_dtype(accum);
-    if (w && (sum = k_result(c, &lanes)))
-        s = conv_run(c, a, x, w, accum, type, sum);
-    tensor_unref(x);
-    tensor_unref(y);
-    tensor_unref(w);
-    if (s == K_OK)
-        return finish(c, sum, type, out);
-    tensor_unref(sum);
     return s;
 }
