@@ -552,8 +552,71 @@ static bool is_stub(AstSeq body)
     return true;
 }
 
-/* The body ends, no return has been seen: None comes back where something else is declared. */
-static void no_result(Check *C, const Fn *f, const Type *declared)
+static bool leaves(AstSeq body)
+{
+    const Ast *last = body.n ? body.at[body.n - 1] : NULL;
+
+    return last && (last->kind == AST_Return || last->kind == AST_Raise);
+}
+
+/* if ... elif ... of which each arm leaves, without else: whoever writes it means that one of them is taken. */
+static bool is_complete(const AstIf *n)
+{
+    int arms = 1;
+
+    for (; leaves(n->body) && n->orelse.n == 1 && AST_IS(n->orelse.at[0], If); n = AST_AS(n->orelse.at[0], If))
+        arms++;
+    return arms > 1 && leaves(n->body) && !n->orelse.n;
+}
+
+static Ast *way_out(AstSeq body);
+
+static Ast *way_out_of_if(AstIf *n)
+{
+    Ast *by = leaves(n->body) ? NULL : way_out(n->body);
+
+    if (by || is_complete(n))
+        return by;
+    return n->orelse.n ? way_out(n->orelse) : (Ast *)n;
+}
+
+static Ast *way_out_of_try(AstTry *n)
+{
+    Ast *by = n->has_final && leaves(n->final) ? NULL : way_out(n->orelse.n ? n->orelse : n->body);
+
+    for (int i = 0; !by && i < n->handlers.n; i++)
+        by = way_out(AST_AS(n->handlers.at[i], Handler)->body);
+    return by;
+}
+
+/*
+ * The statement behind which the body ends without return, as far as its form tells; NULL: nowhere for certain.  A loop may leave in each of its turns,
+ * cases may be all that there are, and what is called may not come back.
+ */
+static Ast *way_out(AstSeq body)
+{
+    Ast *last = body.n ? body.at[body.n - 1] : NULL;
+
+    switch (last ? (int)last->kind : -1) {
+    case AST_If:
+        return way_out_of_if(AST_AS(last, If));
+    case AST_Try:
+        return way_out_of_try(AST_AS(last, Try));
+    case AST_With:
+        return way_out(AST_AS(last, With)->body);
+    case AST_Assign: case AST_AugAssign: case AST_AnnAssign: case AST_Pass:
+        return last;
+    case AST_ExprStmt: {
+        const Ast *e = AST_AS(last, ExprStmt)->value, *f = AST_IS(e, Call) ? AST_AS(e, Call)->func : NULL;
+        return AST_IS(f, Name) && AST_AS(f, Name)->bind == BIND_PRELUDE && !strcmp(AST_AS(f, Name)->id->text, "print") ? last : NULL;
+    }
+    default:
+        return NULL;
+    }
+}
+
+/* The body can end without return: None comes back where something else is declared. */
+static void no_result(Check *C, const Fn *f, const Type *declared, bool never)
 {
     AstFunctionDef *def = AST_AS(f->node, FunctionDef);
     Ast *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
@@ -561,12 +624,18 @@ static void no_result(Check *C, const Fn *f, const Type *declared)
 
     if (is_held_back(f) || !last || !def->returns || is_stub(def->body) || type_fits(C, T_NONE, declared) != FITS_NOT || C->fuel <= 0)
         return;
-    d = REPORT(C, E0907, def->returns->span, f->name->text, type_text(declared), "None: its body ends without return");
-    diag_label(d, last->span, "the body ends here");
+    if (!never && !(last = way_out(def->body)))
+        return;
+    d = REPORT(C, E0907, def->returns->span, f->name->text, type_text(declared), never ? "None: its body ends without return"
+                                                                                      : "None where its body ends without return");
+    diag_label(d, last->span, never ? "the body ends here" : AST_IS(last, If) ? "it goes on behind this, to the end, where the condition is false"
+                                                                              : "it ends behind this");
     if (last->kind == AST_Assign && AST_AS(last, Assign)->targets.n == 1 && AST_IS(AST_AS(last, Assign)->targets.at[0], Name))
         diag_help(d, "end it with: return %s", AST_AS(AST_AS(last, Assign)->targets.at[0], Name)->id->text);
-    else
+    else if (never)
         diag_help(d, "end it with return and the result, or declare -> None");
+    else
+        diag_help(d, "end it with return and the result, or with raise, or declare Optional[...]");
 }
 
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
@@ -610,8 +679,8 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         frame->declared = declared;
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
-        if (!bound && declared && !frame->dead && !frame->ret)
-            no_result(C, f, declared);
+        if (!bound && declared && !frame->dead)
+            no_result(C, f, declared, !frame->ret);
         if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
             ret = T_ANY;
     }
