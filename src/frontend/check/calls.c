@@ -325,7 +325,7 @@ static const Type *follow(Check *C, Fn *f, Slots *s, const Type *self, const Bou
     given = spare_take(C, room);
     arg = spare_take(C, room);
     told = given_types(C, f, s, self, b, given, arg);
-    fn_check(C, f);
+    fn_followed(C, f);
     before = frame_hold(C);
     if (told)
         r = walked(C, f, given, arg, s, self, b, node);

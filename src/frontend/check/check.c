@@ -92,7 +92,11 @@ Fn *fn_make(Check *C, Ast *node)
     if (node->kind == AST_Lambda) {
         f->params = AST_AS(node, Lambda)->params;
         f->scope = AST_AS(node, Lambda)->scope;
-        f->checked = true;
+        f->checked = known || C->calls > 0 || C->home->library || C->home->scope->has_handlers;
+        if (!f->checked) {                          /* for its own sake unless something calls it: fn_followed; or fails, to be caught */
+            map_set_ptr(&C->fn_of, node, f);
+            vec_push(&C->fns, f);
+        }
         return f;
     }
     f->params = AST_AS(node, FunctionDef)->params;
@@ -756,14 +760,16 @@ void fn_check(Check *C, Fn *f)
     f->checked = true;
     C->home = f->around->home;
     fn_sig(C, f);
-    show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
     dim_push();
     assume_around(C, f->around);
-    assume_all(C, f);
+    if (f->node->kind == AST_FunctionDef) {
+        show_kinds(C, AST_AS(f->node, FunctionDef)->typarams);
+        assume_all(C, f);
+    }
     C->frame = f->around;
     C->quiet = C->calls = C->mixed = C->branches = 0;
     f->active++;
-    if (kernel_def(AST_AS(f->node, FunctionDef)))
+    if (f->node->kind == AST_FunctionDef && kernel_def(AST_AS(f->node, FunctionDef)))
         kernel_check(C, f);
     else
         fn_walk(C, f, NULL, NULL, f->sig.ret);
@@ -775,4 +781,14 @@ void fn_check(Check *C, Fn *f)
     C->frame = outer;
     C->home = home;
     dim_pop();
+}
+
+void fn_followed(Check *C, Fn *f)
+{
+    Fn *first = f->node->kind == AST_Lambda ? map_get_ptr(&C->fn_of, f->node) : f;
+
+    if (f->node->kind == AST_FunctionDef)
+        fn_check(C, f);
+    else if (first)
+        first->checked = true;
 }

@@ -297,6 +297,7 @@ void block(Check *C, AstSeq body);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */
 void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */
+void fn_followed(Check *C, Fn *f);                      /* a call is about to follow it: checked before, or, a lambda, by that */
 const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound, const Type *declared);
 
 /* Functions made of functions: what a call of them means for the inner one. */
