@@ -594,8 +594,8 @@ static Ast *way_out_of_try(AstTry *n)
 }
 
 /*
- * The statement behind which the body ends without return, as far as its form tells; NULL: nowhere for certain.  A loop may leave in each of its turns,
- * cases may be all that there are, and what is called may not come back.
+ * The statement behind which the body ends without return, as far as its form tells; NULL: nowhere for certain.  A loop may
+ * leave in each of its turns, cases may be all that there are, and what is called may not come back.
  */
 static Ast *way_out(AstSeq body)
 {
