@@ -244,7 +244,17 @@ const Type *kernel_member(Check *C, const Type *t, Sym attr, Ast *node)
     return m ? m : T_ANY;
 }
 
-/* grid=(g,) and block=(b,): positive ints, and a block of at most KERNEL_GROUP_MAX tiles. */
+/* Is the i-th size of a launch written as a number? */
+static bool size_written(const Ast *e, int i)
+{
+    AstSeq in;
+
+    e = AST_IS(e, Arg) ? AST_AS(e, Arg)->value : e;
+    in = AST_IS(e, Tuple) ? AST_AS(e, Tuple)->elts : AST_IS(e, List) ? AST_AS(e, List)->elts : (AstSeq){(Ast **)&e, 1};
+    return i < in.n && AST_IS(in.at[i], Int);
+}
+
+/* grid=(g,) and block=(b,): positive ints, and a block of at most KERNEL_GROUP_MAX tiles. A grid may come to 0, but nobody writes 0. */
 static void check_launch_size(Check *C, const CallArg *a, const char *name, Ast *node)
 {
     const Type *t = a->type, *one[1] = {t};
@@ -269,7 +279,7 @@ static void check_launch_size(Check *C, const CallArg *a, const char *name, Ast 
         if (item[i]->value == DIM_BAD || !dim_const_value(item[i]->value, &v))
             return;
         snprintf(got, sizeof got, "%lld", (long long)v);
-        if (v < 1) {
+        if (v < 1 && (v < 0 || strcmp(name, "grid") != 0 || size_written(a->node, i))) {
             REPORT(C, E0620, at_call(node, a->node), name, need, got);
             return;
         }

@@ -30,9 +30,11 @@ static const char *annotation_word(const Ast *a)
     return AST_IS(a, Name) ? AST_AS(a, Name)->id->text : AST_IS(a, Attribute) ? AST_AS(a, Attribute)->attr->text : "";
 }
 
-/* The parts of Tensor["M", 16, f32]: what stands in the brackets. */
+/* The parts of Tensor["M", 16, f32]: what stands in the brackets. Of Region[read, "M"] and Region[read, Tensor["M"]] those of the tensor. */
 static int annotation_items(const Ast *a, const Ast **item)
 {
+    bool region = privilege_of(a).kind != PRIV_NONE;
+    AstSeq in;
     int n = 0;
 
     while (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)
@@ -40,12 +42,11 @@ static int annotation_items(const Ast *a, const Ast **item)
     if (!AST_IS(a, Subscript))
         return 0;
     a = AST_AS(a, Subscript)->index;
-    if (!AST_IS(a, Tuple)) {
-        item[n++] = a;
-        return n;
-    }
-    for (int i = 0; i < AST_AS(a, Tuple)->elts.n && n < 12; i++)
-        item[n++] = AST_AS(a, Tuple)->elts.at[i];
+    in = AST_IS(a, Tuple) ? AST_AS(a, Tuple)->elts : (AstSeq){(Ast **)&a, 1};
+    if (region && in.n == 2 && AST_IS(in.at[1], Subscript))
+        return annotation_items(in.at[1], item);
+    for (int i = region; i < in.n && n < 12; i++)
+        item[n++] = in.at[i];
     return n;
 }
 

@@ -184,15 +184,34 @@ static KVal int_product(Body *B, const Lin *a, const Lin *b)
     return kb_index_op(B, TOP_imul, a, b);
 }
 
+/* x = v * times + rest, where the rest is a number or the lane plus one, and lies in [0, v). */
+static bool whole_times(const Body *B, const Lin *x, int64_t v, Lin *times, Lin *rest)
+{
+    int64_t most;
+
+    *times = lin_number(x->c / v - (x->c % v < 0));
+    *rest = lin_number(x->c - v * times->c);
+    most = rest->c;
+    for (int i = 0; i < x->n; i++) {
+        Lin *into = x->t[i].k % v ? rest : times;
+        into->t[into->n] = x->t[i];
+        into->t[into->n++].k /= into == times ? v : 1;
+    }
+    if (rest->n)
+        most += B->spec->lanes - 1;
+    return most < v && (rest->n == 0 || (rest->n == 1 && rest->t[0].k == 1 && rest->t[0].r.node == B->lane.node));
+}
+
 /* Divisors that may be 0 or less go the way of data, where x // 0 is 0. */
 static KVal int_quotient(Body *B, AstOp op, KVal a, KVal b, const Lin *x, const Lin *y)
 {
     bool number = lin_number_of(y, &(int64_t){0}), known;
     int64_t u, v, q;
+    Lin times, rest;
     KVal z;
 
-    if (op == AOP_FLOORDIV && number && y->c == 1)
-        return kb_int(B, *x);
+    if (number && y->c > 0 && whole_times(B, x, y->c, &times, &rest))
+        return kb_int(B, op == AOP_FLOORDIV ? times : rest);
     known = lin_known(B, x, &u) && lin_known(B, y, &v);
     if ((number || known) && kb_positive(B, y))
         return kb_index_op(B, op == AOP_FLOORDIV ? TOP_idiv : TOP_imod, x, y);

@@ -136,6 +136,7 @@ typedef struct KSpec {
     KParam param[KERNEL_PARAMS];
     int nparams;
     int lanes;
+    int warps;                  /* groups of the code that are one of the program's: each warp has matrix units of its own */
     int64_t groups, across, deeps;      /* of this launch; the kernel holds for others */
     int led;                            /* which KTile has most matrices, each a launch of `per` groups of its own; -1: none has leading axes */
     int64_t leads, per;
@@ -223,6 +224,7 @@ KVal group_offset(Body *B, int axis);                   /* block_m, block_n, blo
 KVal kb_group_id(Body *B);
 KVal kb_local_id(Body *B);
 KVal kb_linear_id(Body *B);
+int kb_group_size(const Body *B);                        /* the tiles of a group, as the program has them */
 KVal kb_group_count(Body *B);
 KVal kb_field(Body *B, ScheduleField f);                 /* a field of the schedule, or what stands for it */
 KVal kb_dimension(Body *B, Sym name, bool block);        /* of a parameter, as the group sees it or whole; UNSET: no such name */

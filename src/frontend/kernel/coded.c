@@ -270,16 +270,16 @@ static void plan_sizes(Coded *c)
     Dim down = L->plan.down_one ? 1 : dim_cdiv(rows, s->sched[SCHED_block_m]);
     Dim across = L->plan.across_one ? 1 : dim_cdiv(columns, s->sched[SCHED_block_n]);
 
-    c->across = L->ngrid >= 2 ? c->grid[1] : dim_max(across, 1);
+    c->across = dim_max(L->ngrid >= 2 ? c->grid[1] : across, 1);
     switch (L->plan.by) {
     case GRID_ONE: c->groups = c->across = 1; break;
     case GRID_GIVEN: c->groups = dim_mul(dim_mul(c->grid[0], c->grid[1]), c->grid[2]); break;
-    case GRID_ELEMENTS: c->groups = dim_cdiv(elements(c, out, rank), s->lanes); c->across = 1; break;
+    case GRID_ELEMENTS: c->groups = dim_cdiv(elements(c, out, rank), s->lanes * s->warps); c->across = 1; break;
     case GRID_BLOCKS: c->groups = dim_mul(down, across); break;
     }
     c->per = c->groups;
     c->leads = s->led >= 0 ? elements(c, s->led, rank_of(c, s->led) - 2) : 1;
-    c->groups = dim_mul(c->groups, c->leads);
+    c->groups = dim_mul(dim_mul(c->groups, c->leads), s->warps);
 }
 
 static Dim size_named(const Coded *c, Sym name)

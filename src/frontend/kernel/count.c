@@ -80,8 +80,7 @@ static void plan_written(Launch *L)
     bool written[KERNEL_PARAMS];
     int out;
 
-    for (int i = 0; i < L->spec.nparams; i++)
-        written[i] = L->form.param[i].written;
+    launch_counted(L, written);
     out = launch_output(L, written);
     L->spec.literal = true;
     L->spec.led = -1;
@@ -89,7 +88,8 @@ static void plan_written(Launch *L)
     if (out < 0 || launch_tiles(L))
         return;
     if (launch_by_element(L)) {
-        L->spec.groups = (tensor_size(L->spec.param[out].tensor) + L->spec.lanes - 1) / L->spec.lanes;
+        int64_t tiles = (int64_t)L->spec.lanes * L->spec.warps;
+        L->spec.groups = (tensor_size(L->spec.param[out].tensor) + tiles - 1) / tiles * L->spec.warps;
     } else {
         Extent2 e = launch_extent(L, out);
         launch_grid(L, &e);

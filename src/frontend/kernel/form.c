@@ -197,6 +197,7 @@ static void walk_call(Walk *w, AstCall *c)
         w->form->levels |= 1u << op->level;
         w->form->numbered |= id == KOP_linear_id || id == KOP_local_id || id == KOP_lane_id;
         w->form->atomic |= (op->effects & KERNEL_ATOMIC) != 0;
+        w->form->meets |= op->level == KERNEL_BLOCK && id != KOP_mma;
     }
     for (int i = 0; i < c->args.n; i++) {
         const AstArg *a = AST_AS(c->args.at[i], Arg);

@@ -93,6 +93,7 @@ typedef struct KernelForm {
     bool numbered;              /* asks for linear_id, local_id or lane_id: one tile an element */
     bool returns;               /* gives a value */
     bool atomic;                /* updates memory atomically */
+    bool meets;                 /* warps do something together: barriers, shared memory, block values */
 } KernelForm;
 
 bool kernel_decorator(const Ast *d);                    /* @kernel, @tessera.kernel.schedule(s), @kernel.autotune(...) */

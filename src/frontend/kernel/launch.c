@@ -21,7 +21,7 @@ void (*kernel_launched)(void *st, const KernelLaunch *l);
 void *kernel_launched_state;
 void (*kernel_proved)(void *st, const char *text);
 
-enum { GROUP_DEFAULT = 128 };
+enum { GROUP_DEFAULT = 128, WARP = 32 };
 
 /* ------------------------------------------------------------- versions */
 
@@ -126,7 +126,7 @@ static char *make_key(Interp *I, const KSpec *s)
     StrBuf b = {0};
     char *key;
 
-    sb_printf(&b, "%d %d%d%d %d %s %s", s->lanes, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
+    sb_printf(&b, "%d %d %d%d%d %d %s %s", s->lanes, s->warps, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
               s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
         sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
@@ -228,6 +228,21 @@ Version *launch_version(Launch *L)
 
 static int64_t ceil_div(int64_t a, int64_t b) { return b > 0 ? (a + b - 1) / b : 0; }
 
+/*
+ * What the largest is looked for among: what is stored to. Tiles that add up to cells which they share are as many as there is to add up,
+ * so there all parameters are.
+ */
+void launch_counted(const Launch *L, bool *counted)
+{
+    bool gathers = L->form.atomic;
+
+    for (int i = 0; i < L->spec.nparams; i++)
+        gathers |= L->spec.param[i].reduces;
+    gathers &= launch_by_element(L) && !launch_tiles(L);
+    for (int i = 0; i < L->spec.nparams; i++)
+        counted[i] = gathers || L->form.param[i].written;
+}
+
 /* The parameter that says how large the work is: the largest that is written. -1: none. */
 int launch_output(const Launch *L, const bool *written)
 {
@@ -316,14 +331,15 @@ void launch_grid(Launch *L, const Extent2 *e)
 
     s->deep = L->ngrid == 3;
     s->deeps = L->ngrid == 3 ? L->grid[2] : 1;
-    s->across = L->ngrid >= 2 ? L->grid[1] : across > 0 ? across : 1;
+    s->across = L->ngrid >= 2 ? L->grid[1] : across;
+    s->across = s->across > 0 ? s->across : 1;
     s->groups = L->plain ? down * across : L->grid[0] * (L->ngrid >= 2 ? L->grid[1] : 1) * (L->ngrid >= 3 ? L->grid[2] : 1);
 }
 
 /* One tile for each element of the largest output. */
 static void grid_of_elements(Launch *L, int64_t elements)
 {
-    L->spec.groups = ceil_div(elements, L->spec.lanes);
+    L->spec.groups = ceil_div(elements, L->spec.lanes * L->spec.warps);
     L->spec.across = 1;
 }
 
@@ -409,8 +425,7 @@ bool launch_plan(Launch *L)
     char why[240];
     int out;
 
-    for (int i = 0; i < L->spec.nparams; i++)
-        written[i] = L->form.param[i].written;
+    launch_counted(L, written);
     out = launch_output(L, written);
     L->spec.groups = L->plain ? 1 : L->grid[0];
     L->spec.across = 1;
@@ -432,7 +447,10 @@ bool launch_plan(Launch *L)
     }
     L->plan.out = out;
     plan_groups(L, &e);
-    return fit_to_body(L, &e) && (lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why));
+    if (!fit_to_body(L, &e) || !(lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why)))
+        return false;
+    L->spec.groups *= L->spec.warps;
+    return true;
 }
 
 /* ------------------------------------------------------------- launches */
@@ -462,6 +480,22 @@ static void take_schedule(KSpec *s, Value fields)
             s->sched[SCHED_tile_m + i] = s->sched[SCHED_block_m + i];
 }
 
+/*
+ * Fragments are a warp's, tiles of the code a group's. So where warps take fragments of their own, which they find by their number, and never meet,
+ * each is a group of the code.
+ */
+static void warps_apart(Launch *L)
+{
+    const KernelForm *f = &L->form;
+    KSpec *s = &L->spec;
+
+    s->warps = 1;
+    if (f->numbered && f->levels & 1u << KERNEL_FRAGMENT && !f->meets && s->lanes > WARP && s->lanes % WARP == 0) {
+        s->warps = s->lanes / WARP;
+        s->lanes = WARP;
+    }
+}
+
 bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
 {
     int64_t b[3];
@@ -484,6 +518,7 @@ bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
     L->spec.lanes = nblock ? (int)L->block
                   : L->spec.sched_given[SCHED_warps] ? (int)(L->spec.sched[SCHED_warps] * 32 > 1024 ? 1024 : L->spec.sched[SCHED_warps] * 32)
                                                      : GROUP_DEFAULT;
+    warps_apart(L);
     return true;
 }
 
@@ -500,14 +535,14 @@ static bool own_memory(Launch *L, const Version *v)
 {
     const KSpec *s = &L->spec;
 
-    for (int i = 0; i < s->nparams && s->groups > 1; i++) {
+    for (int i = 0; i < s->nparams && s->groups / s->warps > 1; i++) {
         const char *space = v->written[i] ? placement_declared(L->form.param[i].param->annotation) : NULL;
         bool cut = false;
         for (int k = 0; s->param[i].kind == KPARAM_TILE && s->param[i].tensor && k < s->param[i].tensor->rank; k++)
             cut |= s->param[i].dim[k] && (s->param[i].dim[k] == s->cut[0] || s->param[i].dim[k] == s->cut[1]);
         if (space && !cut && !strcmp(space, "shared"))
             return launch_refuse(L, "E0623: kernel '%s': '%s' is shared memory of one group, and %lld groups would store to it", L->name,
-                s->param[i].name->text, (long long)s->groups);
+                s->param[i].name->text, (long long)(s->groups / s->warps));
     }
     return true;
 }

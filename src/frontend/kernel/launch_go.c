@@ -279,7 +279,8 @@ static bool execute(Launch *L, Version *v, Run *r)
     }
     place_here(v, r);
     if (kernel_launched)
-        kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups, L->spec.lanes});
+        kernel_launched(kernel_launched_state, &(KernelLaunch){L->name, v->k, size, r->arg, L->spec.groups / L->spec.warps,
+                                                               L->spec.lanes * L->spec.warps});
     if (!L->spec.debug && !guarded)
         done = launched_run(&v->code, v->k, size, r->arg, &err);
     tile_ranks = meet_ranks;

@@ -78,6 +78,7 @@ bool launch_size_from(const KSpec *s, Sym name, int *param, int *axis);    /* it
 bool launch_tiles(const Launch *L);                     /* are there Tile parameters? */
 bool launch_by_element(const Launch *L);                /* has a tile one element of the output? */
 /* The parameter that says how large the work is: the largest that is written. -1: none. */
+void launch_counted(const Launch *L, bool *counted);
 int launch_output(const Launch *L, const bool *written);
 Extent2 launch_extent(const Launch *L, int out);
 void launch_grid(Launch *L, const Extent2 *e);          /* groups along rows and columns, as far as the launch does not say */

@@ -428,11 +428,11 @@ static bool share(Body *B, const AstFor *s, KVal *lo, KVal *step)
     B->uses_lanes = true;
     if (B->ranges) {
         me = kb_local_id(B);
-        all = kb_number(B->spec->lanes);
+        all = kb_number(kb_group_size(B));
     } else {
         B->asks_group = true;
         me = outer ? kb_group_id(B) : kb_linear_id(B);
-        all = outer ? kb_group_count(B) : kb_binary(B, AOP_MUL, kb_group_count(B), kb_number(B->spec->lanes));
+        all = outer ? kb_group_count(B) : kb_binary(B, AOP_MUL, kb_group_count(B), kb_number(kb_group_size(B)));
     }
     *lo = kb_binary(B, AOP_ADD, *lo, kb_binary(B, AOP_MUL, me, *step));
     *step = kb_binary(B, AOP_MUL, all, *step);

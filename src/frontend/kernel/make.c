@@ -54,7 +54,7 @@ KVal kb_field(Body *B, ScheduleField f)
     return kb_number(B->spec->sched[f]);
 }
 
-KVal kb_group_count(Body *B) { return kb_size(B, sym("_groups"), B->spec->groups); }
+KVal kb_group_count(Body *B) { return kb_binary(B, AOP_FLOORDIV, kb_size(B, sym("_groups"), B->spec->groups), kb_number(B->spec->warps)); }
 
 /* Groups are numbered along the grid's axes, the last one fastest. */
 KVal group_offset(Body *B, int axis)

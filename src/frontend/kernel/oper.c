@@ -104,23 +104,30 @@ static TileRef once(Body *B, TileRef *at, TileOp op, const TAttr *a)
     return *at;
 }
 
-KVal kb_group_id(Body *B)
+/* The group of the code: where warps are apart, the program's group's number times its warps and the warp's. */
+static KVal code_group(Body *B)
 {
     TAttr a = tattr_none;
 
     return kb_int(B, lin_of(once(B, &B->group, TOP_group, &a)));
 }
 
-KVal kb_local_id(Body *B)
+static KVal code_lane(Body *B)
 {
     B->uses_lanes = true;
     return kb_int(B, lin_of(once(B, &B->lane, TOP_lane, NULL)));
 }
 
-KVal kb_linear_id(Body *B)
+/* place + number * many */
+static KVal behind(Body *B, KVal number, int64_t many, KVal place)
 {
-    return kb_binary(B, AOP_ADD, kb_binary(B, AOP_MUL, kb_group_id(B), kb_number(B->spec->lanes)), kb_local_id(B));
+    return kb_binary(B, AOP_ADD, kb_binary(B, AOP_MUL, number, kb_number(many)), place);
 }
+
+KVal kb_group_id(Body *B) { return kb_binary(B, AOP_FLOORDIV, code_group(B), kb_number(B->spec->warps)); }
+KVal kb_local_id(Body *B) { return behind(B, kb_binary(B, AOP_MOD, code_group(B), kb_number(B->spec->warps)), B->spec->lanes, code_lane(B)); }
+KVal kb_linear_id(Body *B) { return behind(B, code_group(B), B->spec->lanes, code_lane(B)); }
+int kb_group_size(const Body *B) { return B->spec->lanes * B->spec->warps; }
 
 static KVal op_group_id(KArgs *a)
 {
@@ -128,7 +135,7 @@ static KVal op_group_id(KArgs *a)
     return kb_group_id(a->B);
 }
 
-static KVal lane_id(Body *B) { return B->spec->lanes <= 32 ? kb_local_id(B) : kb_binary(B, AOP_MOD, kb_local_id(B), kb_number(32)); }
+static KVal lane_id(Body *B) { return kb_binary(B, AOP_MOD, code_lane(B), kb_number(32)); }
 
 /* ------------------------------------------------------------- loops */
 
@@ -617,7 +624,7 @@ static KVal run(KArgs *a)
     case KOP_group_id: return op_group_id(a);
     case KOP_local_id: return kb_local_id(B);
     case KOP_lane_id: return lane_id(B);
-    case KOP_group_size: return kb_number(B->spec->lanes);
+    case KOP_group_size: return kb_number(kb_group_size(B));
     case KOP_context: return (KVal){.kind = K_CONTEXT};
     case KOP_row_index: return group_offset(B, 0);
     case KOP_col_index: return kb_given(a, 0) ? kb_binary(B, AOP_MUL, a->at[0], kb_field(B, SCHED_block_n)) : group_offset(B, 1);
