@@ -325,7 +325,7 @@ static bool bind_keyword(Interp *I, FuncObj *fn, Value *slot, Sym name, Value v)
         bool posonly = false;
         for (int k = 0; k < c->nposonly; k++)
             posonly |= c->param[k] == name;
-        raise(I, EXC_TypeError, posonly ? "%s() got a positional-only argument passed as keyword argument: '%s'"
+        raise(I, EXC_TypeError, posonly ? "%s() got some positional-only arguments passed as keyword arguments: '%s'"
                                         : "%s() got an unexpected keyword argument '%s'", c->qualname, name->text);
         return false;
     }

@@ -696,6 +696,30 @@ static Value base_exc_add_note(Interp *I, Value *a)
     return VNONE;
 }
 
+/* The exception as it shows when nobody catches it. */
+static Value exception_text(Interp *I, Value *a)
+{
+    StrBuf text = {0};
+    Value r;
+
+    if (a[0].tag != V_INSTANCE || !class_derives(class_of(I, a[0]), I->exc_class[EXC_BaseException]))
+        return raise(I, EXC_TypeError, "an exception expected, got '%s'", value_type_name(a[0]));
+    exc_render(I, a[0], &text);
+    r = str_new(sb_str(&text), text.n);
+    sb_done(&text);
+    return r;
+}
+
+/* What the except block around is handling, as (class, exception, traceback). */
+static Value exc_info(Interp *I, Value *a)
+{
+    Value e = I->handling;
+
+    if (e.tag != V_INSTANCE)
+        return tuple_of(3, VNONE, VNONE, VNONE);
+    return tuple_of(3, value_type(I, e), value_ref(e), value_getattr(I, e, sym("__traceback__")));
+}
+
 static Value oserror_value(Interp *I, Value *a) { return value_ref(vobj(I->exc_class[EXC_OSError])); }
 static Value type_new(Interp *I, Value *a) { return value_type(I, a[1]); }
 static Value ellipsis_value(Interp *I, Value *a) { return (Value){.tag = V_ELLIPSIS}; }
@@ -709,6 +733,8 @@ const NativeDef natives_class[] = {
     {"", "IOError", oserror_value, "type[OSError]", "OSError's older name"},
     {"", "EnvironmentError", oserror_value, "type[OSError]", "OSError's older name"},
     {"", "object", NULL, "type[object]", "the base of all classes"},
+    {"_core", "exception_text", exception_text, "(e) -> str", "the traceback and the message, as they show when nobody catches the exception"},
+    {"sys", "exc_info", exc_info, "() -> tuple", "the class, the exception and the traceback that the except block around is handling; None three times outside of one"},
     {"BaseException", "__init__", base_exc_init, "(self, *args) -> None", "keep the arguments"},
     {"BaseException", "__str__", base_exc_str, "(self) -> str", "the message"},
     {"BaseException", "with_traceback", base_exc_with_traceback, "(self, tb: Any) -> Any", "the exception itself"},

@@ -30,6 +30,7 @@ struct Interp {
     char *stack_limit;          /* calls below this address take the slow path */
     int depth, depth_limit;
     Value exc;                  /* pending, V_ERR: none */
+    Value redirect[3];          /* where what is written to standard output (1) and error (2) goes instead; V_ERR: nowhere else */
     Value handling;             /* caught and being handled: __context__ of new ones, bare raise */
     bool reraised;              /* exc left a handler by bare raise: its frame is already in the traceback */
     Fiber *fiber;               /* running now */

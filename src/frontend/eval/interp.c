@@ -46,7 +46,7 @@ Interp *interp_new(const InterpOptions *opt)
     I->stack_limit = (char *)__builtin_frame_address(0) - ROOT_ROOM;
     name_syms(I);
     I->class_version = 1;
-    I->active = VERR;
+    I->active = I->redirect[0] = I->redirect[1] = I->redirect[2] = VERR;
     I->modules = as_dict(dict_new());
     native_class(I, "object");
     exc_init(I);
@@ -197,6 +197,11 @@ void interp_write(Interp *I, const char *s, size_t n)
         note_failure();
 }
 
+Value *interp_redirect(Interp *I, int fd)
+{
+    return &I->redirect[fd];
+}
+
 void interp_flush(Interp *I)
 {
     (void)I;
@@ -291,6 +296,10 @@ static void drop_values(Interp *I)
     vec_free(&I->half);
     value_unref(I->handling);
     I->handling = VERR;
+    for (int i = 0; i < 3; i++) {
+        value_unref(I->redirect[i]);
+        I->redirect[i] = VERR;
+    }
     for (int i = 0; i < prelude_count(); i++) {
         Value old = I->prelude[i];
         I->prelude[i] = VERR;

@@ -71,6 +71,7 @@ Value exc_take(Interp *I);                              /* clears it; new refere
 void exc_clear(Interp *I);
 ClassObj *exc_class(Interp *I, ExcKind kind);
 /* The traceback with source lines, chains included, ending in "ValueError: text"; as stderr shows it. */
+Value *interp_redirect(Interp *I, int fd);              /* where what standard output (1) or error (2) gets goes instead; V_ERR: nowhere */
 void exc_render(Interp *I, Value exc, StrBuf *out);
 /* SystemExit's code, or -1 when exc is something else. */
 int exc_exit_code(Interp *I, Value exc);

@@ -154,7 +154,7 @@ bool object_str_to(Interp *I, Value v, StrBuf *out)
 
     if (is_err(f)) {
         Value base = unwrap_base(v);
-        if (base.o != v.o && is_err(class_of(I, v)->dunder[D_repr]))
+        if (base.o != v.o && (base.tag == V_STR || is_err(class_of(I, v)->dunder[D_repr])))        /* a text is its own, whatever its repr */
             return value_str_to(I, base, out);
         return object_repr_to(I, v, out);
     }

@@ -94,7 +94,7 @@ static Value f_print(Interp *I, Value *a)
 {
     const char *sep, *end;
     StrBuf b = {0};
-    Value text, r = VNONE;
+    Value text, r = VNONE, to = is_given(a[3]) ? a[3] : *interp_redirect(I, 1);
     int flush, staged;
 
     if (!text_option(I, a[1], "sep", " ", &sep) || !text_option(I, a[2], "end", "\n", &end))
@@ -109,7 +109,7 @@ static Value f_print(Interp *I, Value *a)
         sb_done(&b);
         return VERR;
     }
-    if (!is_given(a[3])) {
+    if (is_err(to)) {
         interp_write(I, sb_str(&b), b.n);
         if (flush)
             interp_flush(I);
@@ -117,11 +117,13 @@ static Value f_print(Interp *I, Value *a)
         return VNONE;
     }
     text = str_steal(&b);
-    r = value_call_method(I, a[3], sym("write"), &text, 1);
+    value_ref(to);                  /* what it writes to may end its being written to */
+    r = value_call_method(I, to, sym("write"), &text, 1);
     value_unref(text);
     value_unref(r);
     if (flush && !is_err(r))
-        value_unref(r = value_call_method(I, a[3], sym("flush"), NULL, 0));
+        value_unref(r = value_call_method(I, to, sym("flush"), NULL, 0));
+    value_unref(to);
     return is_err(r) ? VERR : VNONE;
 }
 

@@ -331,9 +331,15 @@ static bool put(Interp *I, File *f, const char *s, size_t n)
 /* What writing v gives: characters, or bytes; -1 pending. */
 static int64_t write_value(Interp *I, File *f, Value v)
 {
-    Value data, text = unwrap_base(v);
+    Value data, text = unwrap_base(v), to = f->std_file && f->writes ? *interp_redirect(I, f->std_out ? 1 : 2) : VERR;
     bool ok;
 
+    if (!is_err(to) && (void *)to.o != f) {
+        Value r = value_call_method(I, to, sym("write"), &v, 1);
+        int64_t n = is_err(r) ? -1 : text.tag == V_STR ? (int64_t)as_str(text)->len : 0;
+        value_unref(r);
+        return n;
+    }
     if (f->binary) {
         if (text.tag != V_BYTES) {
             raise(I, EXC_TypeError, "a bytes-like object is required, not '%s'", value_type_name(v));
@@ -590,6 +596,20 @@ Value std_file(int fd)
     return value_ref(std_stream[fd]);
 }
 
+/* What is written to standard output (1) or error (2) goes to the file, or where it went (None). Returns what it went to before. */
+static Value f_redirect(Interp *I, Value *a)
+{
+    int64_t fd = a[0].i;
+    Value old, *to;
+
+    if (a[0].tag != V_INT || fd < 1 || fd > 2)
+        return raise(I, EXC_ValueError, "1 is standard output, 2 is standard error");
+    to = interp_redirect(I, (int)fd);
+    old = *to;
+    *to = is_given(a[1]) ? value_ref(a[1]) : VERR;
+    return is_err(old) ? VNONE : old;
+}
+
 void lib_done(void)
 {
     str_chars_done();
@@ -632,6 +652,7 @@ static Value f_input(Interp *I, Value *a)
 }
 
 const NativeDef natives_files[] = {
+    {"_core", "redirect", f_redirect, "(stream: int, file) -> object", "What is written to standard output (1) or error (2) goes to the file; None: where it went. Gives what it went to before."},
     {"", "open", f_open, "(file: str, mode: str = 'r', buffering: int = -1, encoding: str | None = None, errors: str | None = None, newline: str | None = None) -> TextIOWrapper", "Open a file: r read, w replace, a append, x create; + both, b bytes."},
     {"", "input", f_input, "(prompt=..., /) -> str", "One line of standard input without its end; EOFError when there is none."},
     {"TextIOWrapper", "read", m_read, "(self, size: int | None = -1, /) -> str", "The rest, or up to size characters (bytes in binary mode)."},

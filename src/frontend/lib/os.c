@@ -242,6 +242,68 @@ static Value f_listdir(Interp *I, Value *a)
     return out;
 }
 
+static Value f_islink(Interp *I, Value *a)
+{
+    StrObj *s = path_arg(I, a[0]);
+    struct stat st;
+
+    return s ? vbool(!lstat(s->s, &st) && S_ISLNK(st.st_mode)) : VERR;
+}
+
+/* The names in a folder, those of folders apart; a folder that cannot be read has none. Returns the folders' names. */
+static Value walk_one(Interp *I, const char *path, Value out)
+{
+    Value dirs = list_new(4), files = list_new(8);
+    struct dirent *e;
+    DIR *d = opendir(path);
+
+    while (d && (e = readdir(d))) {
+        StrBuf b = {0};
+        struct stat st;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        sb_printf(&b, "%s/%s", path, e->d_name);
+        list_push(as_list(!stat(sb_str(&b), &st) && S_ISDIR(st.st_mode) ? dirs : files),
+                  text_decode(I, e->d_name, strlen(e->d_name), "utf-8", "replace"));
+        sb_done(&b);
+    }
+    if (d)
+        closedir(d);
+    list_push(as_list(out), tuple_of(3, str_c(path), value_ref(dirs), files));
+    return dirs;
+}
+
+/* path and the folders below it, each before those in it; links are not followed. */
+static void walk(Interp *I, const char *path, Value out)
+{
+    Value dirs = walk_one(I, path, out);
+
+    for (int64_t i = 0; i < as_list(dirs)->n; i++) {
+        StrBuf b = {0};
+        struct stat st;
+        size_t n = strlen(path);
+        sb_printf(&b, "%s%s%s", path, n && path[n - 1] == '/' ? "" : "/", as_str(as_list(dirs)->at[i])->s);
+        if (!lstat(sb_str(&b), &st) && S_ISDIR(st.st_mode))
+            walk(I, sb_str(&b), out);
+        sb_done(&b);
+    }
+    value_unref(dirs);
+}
+
+static Value f_walk(Interp *I, Value *a)
+{
+    StrObj *s = path_arg(I, a[0]);
+    struct stat st;
+    Value out;
+
+    if (!s)
+        return VERR;
+    out = list_new(8);
+    if (!stat(s->s, &st) && S_ISDIR(st.st_mode))
+        walk(I, s->s, out);
+    return out;
+}
+
 /* ------------------------------------------------------------- changing it */
 
 static Value f_mkdir(Interp *I, Value *a)
@@ -356,6 +418,9 @@ const NativeDef natives_os[] = {
     {"os.path", "getmtime", f_getmtime, "(filename: str, /) -> float", "When it was last written, in seconds since 1970."},
     {"os.path", "sep", c_sep, "str", "'/'"},
     {"os", "listdir", f_listdir, "(path: str = '.', /) -> list[str]", "The names in a folder."},
+    {"os.path", "islink", f_islink, "(path: str, /) -> bool", "Is it a symbolic link?"},
+    {"os.path", "realpath", f_abspath, "(path: str, /) -> str", "From the root, normalised; links stay."},
+    {"os", "walk", f_walk, "(top: str) -> list[tuple[str, list[str], list[str]]]", "(folder, folders in it, files in it) of a folder and all below it."},
     {"os", "mkdir", f_mkdir, "(path: str, /) -> None", "Make a folder."},
     {"os", "makedirs", f_makedirs, "(name: str, exist_ok: bool = False) -> None", "Make a folder and those above it."},
     {"os", "remove", f_remove, "(path: str, /) -> None", "Delete a file."},

@@ -511,21 +511,38 @@ static Value m_expand(Interp *I, Value *a)
     return VERR;
 }
 
+/* The name of a group; None when it has none. */
+static Value group_name(const Pattern *p, uint32_t group)
+{
+    Named n = {dict_new(), VNONE, NULL};
+    Value r = VNONE;
+
+    named_groups(p, put_named, &n);
+    for (int64_t i = 0; i < as_dict(n.dict)->used; i++) {
+        const DictEntry *e = &as_dict(n.dict)->entry[i];
+        if (e->val.tag == V_INT && e->val.i == group)
+            r = value_ref(e->key);
+    }
+    value_unref(n.dict);
+    return r;
+}
+
 static Value match_getattr(Interp *I, void *p, Sym name)
 {
     Match *m = p;
     uint32_t last = 0;
+    bool named = !strcmp(name->text, "lastgroup");
 
     if (!strcmp(name->text, "string"))
         return value_ref(m->text);
     if (!strcmp(name->text, "re"))
         return value_ref(m->re);
-    if (strcmp(name->text, "lastindex"))
+    if (!named && strcmp(name->text, "lastindex"))
         return VERR;
     for (uint32_t i = 1; i < m->n; i++)
         if (m->at[2 * i] != PCRE2_UNSET)
             last = i;
-    return last ? vint(last) : VNONE;
+    return !last ? VNONE : named ? group_name((Pattern *)m->re.o, last) : vint(last);
 }
 
 static Value pattern_getattr(Interp *I, void *v, Sym name)
