@@ -436,7 +436,8 @@ static void assign(Body *B, AstAssign *s)
 {
     KVal v;
 
-    B->target = AST_IS(s->targets.at[0], Name) ? AST_AS(s->targets.at[0], Name)->id : NULL;
+    B->target = kb_called(s->targets.at[0]);
+    B->targets = AST_IS(s->value, Tuple) && AST_IS(s->targets.at[0], Tuple) ? s->targets.at[0] : NULL;
     v = kb_expr(B, s->value);
     B->target = NULL;
     if (kb_bad(v))

@@ -181,6 +181,7 @@ typedef struct Body {
     TileNode *front;            /* the last of the nodes that stand before all others: kb_to_front */
     KParam param[KERNEL_PARAMS];
     Sym target;                 /* of the assignment being made: what an array is called */
+    const Ast *targets;         /* of one whose values stand in a row, and are to be made next; NULL: none */
     bool uses_lanes;            /* it asks who it is, or its tiles do something one by one */
     bool uses_blocks;
     bool asks_group;            /* the program asks for its group's number */
@@ -359,6 +360,7 @@ KVal kb_for_all(Body *B, KVal test, bool group_work);   /* a truth on which the 
 KVal kb_either(Body *B, KVal a, KVal b);
 void kb_if_block(Body *B, KVal test, AstSeq *body);     /* the block where the test holds */
 void kb_bind(Body *B, Ast *target, KVal v);
+Sym kb_called(const Ast *target);                      /* its name; NULL: it is none */
 void kb_for(Body *B, AstFor *s);
 void kb_while(Body *B, AstWhile *s);
 

@@ -142,15 +142,20 @@ int kb_sequence(Body *B, KVal v, KVal **items)
     return -1;
 }
 
+Sym kb_called(const Ast *target) { return AST_IS(target, Name) ? AST_AS(target, Name)->id : NULL; }
+
 static KVal display(Body *B, const Ast *e, int kind)
 {
-    AstSeq elts = AST_AS(e, Tuple)->elts;
+    AstSeq elts = AST_AS(e, Tuple)->elts, names = B->targets ? AST_AS(B->targets, Tuple)->elts : (AstSeq){0};
     KVal y = {.kind = (uint8_t)kind, .n = elts.n};
 
     y.item = kb_alloc(B, sizeof *y.item * (size_t)(elts.n + 1));
     for (int i = 0; i < elts.n; i++) {
         uint64_t path = B->fn->path;
         B->fn->path = (path + (uint64_t)i + 1) * 0xff51afd7ed558ccdu;
+        B->targets = NULL;
+        if (i < names.n)
+            B->target = kb_called(names.at[i]);
         y.item[i] = kb_now(B, kb_expr(B, elts.at[i]));
         B->fn->path = path;
         if (kb_bad(y.item[i]))

@@ -126,7 +126,8 @@ static bool race(Exec *e, const TileNode *n, const View *v, const char *element,
 bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element)
 {
     StrBuf at = {0};
-    const char *what = *state == NEVER_WRITTEN ? "uninitialised memory: it was never written"
+    const char *space = v->lane_step ? "register" : "shared";
+    const char *what = *state == NEVER_WRITTEN ? "uninitialised read"
                      : *state == COMING        ? "data race with a copy that is under way"
                      : *state == LANDED        ? "data race with a copy: it has landed, but there was no barrier since"
                                                : NULL;
@@ -135,13 +136,18 @@ bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *s
     if (!what)
         return true;
     memory_place(v, element, &at);
-    by = *state == NEVER_WRITTEN ? NULL : view_copier(v, element);
+    if (*state == NEVER_WRITTEN) {
+        exec_fault(e, n, "%s on %s '%s': %s is read, but was never written", what, space, name_of(v), sb_str(&at));
+        sb_done(&at);
+        return false;
+    }
+    by = view_copier(v, element);
     if (by && by->span.hi) {
         sb_puts(&at, ", which the copy");
         memory_put_line(&at, by);
         sb_puts(&at, " brings");
     }
-    exec_fault(e, n, "%s: %s '%s' is read at %s", what, v->lane_step ? "register" : "shared", name_of(v), sb_str(&at));
+    exec_fault(e, n, "%s: %s '%s' is read at %s", what, space, name_of(v), sb_str(&at));
     sb_done(&at);
     return false;
 }
