@@ -78,7 +78,7 @@ static bool grad_prepare(Interp *I, Value f, Value argnums, const CallArgs *c, G
             return false;
     }
     g->h = (HostFn){.I = I, .f = f, .a = {g->args, c->n, c->kwvals, c->kwnames, c->nkw}, .moving = g->moving, .mode = TREE_TRAINED,
-                    .skip_ints = true, .derived = true, .result = VERR};
+                    .skip_ints = true, .derived = true, .keeps = true, .result = VERR};
     if (!host_fn_leaves(&g->h, &g->in) || !host_fn_wide(I, &g->in, &g->made))
         return false;
     if (!g->in.n) {
@@ -228,6 +228,10 @@ static Value grad_and_value(Interp *I, Transform *t, const CallArgs *c, bool wan
     bool aux = t->opt[OPT_AUX].tag == V_BOOL && t->opt[OPT_AUX].i;
     if (grad_prepare(I, t->f, t->opt[OPT_ARGNUMS], c, &g) && run_forward(I, &g) && check_scalar(I, &g, aux))
         grads = pull_back(I, &g);
+    if (!is_err(grads) && !buffers_keep(I, c, g.moving, g.h.kept, g.h.nkept, g.out + g.h.nresult)) {
+        value_unref(grads);
+        grads = VERR;
+    }
     if (!is_err(grads) && (want_value || aux))
         value = primal_result(I, &g);
     grad_done(&g, c->n);

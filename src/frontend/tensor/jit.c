@@ -29,6 +29,7 @@ void jit_entry_free(Entry *e)
     value_unref(e->skeleton);
     value_unref(e->result);
     tsr_free(e->type);
+    tsr_free(e->kept);
     graph_unref(e->graph);
     graph_unref(e->fused);
     for (int i = 0; i < e->ncaptures; i++)
@@ -244,7 +245,7 @@ enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK };
 
 Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
 {
-    HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .result = VERR};
+    HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .keeps = t->opt[OPT_EXPORT].tag != V_TUPLE && !declare, .result = VERR};
     TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
     Entry *e = tsr_calloc(sizeof *e);
     e->skeleton = e->result = VERR;
@@ -280,6 +281,7 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
     e->random = key_used(e->graph, e->ncaptures);
     e->result = h.result;
     e->nout = h.nresult;
+    e->kept = h.kept, e->nkept = h.nkept;
     e->n = in->n;
     e->numerics = trace_of(I)->numerics;
     e->place = trace_of(I)->place;
@@ -340,11 +342,11 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
 
 static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
 
-static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
+static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, const CallArgs *c)
 {
     Trace *T = trace_of(I);
-    int n = e->ncaptures + 1 + e->n, nout = 0, stores = guard_nwrites(e->guard);
-    Tensor **out = tsr_calloc(sizeof *out * (size_t)(e->nout + stores + 1));
+    int n = e->ncaptures + 1 + e->n, nout = 0, stores = guard_nwrites(e->guard), more = e->nkept + stores;
+    Tensor **out = tsr_calloc(sizeof *out * (size_t)(e->nout + more + 1));
     Value v = VERR;
     T->span = interp_span(I);
     Tensor *key = e->random ? trace_key(T) : trace_no_key();
@@ -359,9 +361,9 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
     if (limited)
         g = memory_fit(I, &e->fitted, e->graph, g != e->graph ? g : NULL, x, n, memory_limit(t));
     if (g && memory_run(I, &e->fitted, g, x, n, out, &nout)) {
-        bool stored = guard_write(e->guard, out + e->nout);
+        bool stored = buffers_keep(I, c, NULL, e->kept, e->nkept, out + e->nout) && guard_write(e->guard, out + e->nout + e->nkept);
         v = result_tree(I, e->result, out, e->nout);
-        for (int i = 0; i < stores; i++)
+        for (int i = 0; i < more; i++)
             tensor_unref(out[e->nout + i]);
         if (!stored) {
             value_unref(v);
@@ -376,7 +378,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in)
     return v;
 }
 
-static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool fresh, const TensorVec *in)
+static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool fresh, const TensorVec *in, const CallArgs *c)
 {
     bool keep = !fresh || cacheable(e);
     stats_add(I, t->f, STAT_compiles, fresh);
@@ -391,7 +393,7 @@ static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool f
     }
     if (!fresh)
         guard_renote(e->guard);
-    Value v = run(I, t, e, in);
+    Value v = run(I, t, e, in, c);
     s->runs++;
     if (!keep)
         jit_entry_free(e);
@@ -423,7 +425,7 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
         if (fresh)
             e = jit_build(I, t, &args, &in, tree, NULL);
         if (e)
-            v = run_kept(I, t, s, e, fresh, &in);
+            v = run_kept(I, t, s, e, fresh, &in, c);
     }
     vec_free(&in);
     tsr_free(kwvals);
@@ -508,7 +510,7 @@ static Value call_by_graph(Interp *I, Transform *t, const CallArgs *c)
         if (tree_leaves(I, tree, TREE_ALL, &in)) {
             e = find(I, s, tree, &in, &failed);
             if (e)
-                v = run_kept(I, t, s, e, false, &in);
+                v = run_kept(I, t, s, e, false, &in, c);
             else if (!failed)
                 find_changing(I, s, tree);
         }

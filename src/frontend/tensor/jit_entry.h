@@ -14,6 +14,7 @@ typedef struct Entry {
     Value result;
     TType *type;
     int n, nout, ncaptures;
+    int *kept, nkept;           /* results behind the nout: what goes into buffers of the arguments (transform.h) */
     const Policy *numerics;
     Sym scope;                  /* SCOPE_MANUAL: staged in a function of @tessera.custom */
     int64_t place;              /* staged on a rank: what the graph means may depend on which one */

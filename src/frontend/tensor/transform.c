@@ -4,6 +4,8 @@
  */
 #include "frontend/tensor/transform.h"
 
+#include "ir/graph/trace.h"
+
 #include <string.h>
 
 /* ------------------------------------------------------------- calling the function */
@@ -134,6 +136,67 @@ bool flatten_weak(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout)
     return flatten(I, tree_lift_weak(I, v), skeleton, out, nout);
 }
 
+/* ------------------------------------------------------------- buffers */
+
+static void buffers_of(const Value *v, const bool *moving, int n, PlaceVec *out)
+{
+    for (int i = 0; i < n; i++)
+        if (!moving || moving[i])
+            tree_buffers(v[i], out);
+}
+
+/* What buffers hold before the call, with references. */
+static void note_buffers(HostFn *h, const Value *args, TensorVec *was)
+{
+    PlaceVec at = {0};
+    buffers_of(args, h->moving, h->a.n + h->a.nkw, &at);
+    for (int i = 0; i < at.n; i++)
+        vec_push(was, tensor_ref(as_tensor(at.at[i].val)));
+    vec_free(&at);
+}
+
+/* Those that changed follow the results. */
+static void add_buffers(HostFn *h, const Value *args, const TensorVec *was, Tensor **out, int *nout)
+{
+    PlaceVec at = {0};
+    buffers_of(args, h->moving, h->a.n + h->a.nkw, &at);
+    tsr_free(h->kept);
+    h->kept = tsr_calloc(sizeof *h->kept * (size_t)(at.n + 1));
+    h->nkept = 0;
+    for (int i = 0; at.n == was->n && i < at.n && *nout < MAX_RESULTS; i++)
+        if (as_tensor(at.at[i].val) != was->at[i]) {
+            out[(*nout)++] = tensor_ref(as_tensor(at.at[i].val));
+            h->kept[h->nkept++] = i;
+        }
+    vec_free(&at);
+}
+
+static bool many(const Tensor *t)
+{
+    const Tracer *r = t->tracer;
+    return r && r->level->kind == TRACE_BATCH && r->batched;
+}
+
+bool buffers_keep(Interp *I, const CallArgs *given, const bool *moving, const int *kept, int nkept, Tensor *const *value)
+{
+    PlaceVec at = {0};
+    bool ok = true;
+    if (nkept) {
+        buffers_of(given->args, moving, given->n, &at);
+        buffers_of(given->kwvals, moving ? moving + given->n : NULL, given->nkw, &at);
+    }
+    for (int k = 0; ok && k < nkept; k++) {
+        const TreePlace *p = &at.at[kept[k]];
+        if (many(value[k]) && !as_tensor(p->val)->tracer)               /* one for each element of a batch: no Module can hold them */
+            continue;
+        Value v = tensor_value(tensor_ref(value[k]));
+        ok = value_setattr(I, vobj(p->owner), sym_n(as_str(p->key)->s, as_str(p->key)->len), v);
+        value_unref(v);
+    }
+    vec_free(&at);
+    return ok;
+}
+
 static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     HostFn *h = self;
@@ -150,6 +213,9 @@ static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
         args[made] = moves(h, made) ? rebuild(h, arg_at(h, made), in, &pos) : value_ref(arg_at(h, made));
         ok = !is_err(args[made]);
     }
+    TensorVec was = {0};
+    if (ok && h->keeps)
+        note_buffers(h, args, &was);
     if (h->key_first)
         T->key = tensor_ref(in[0]), T->draws = 0;
     Value r = ok ? value_call_kw(I, h->f, args, h->a.n, args + h->a.n, h->a.kwnames, h->a.nkw) : VERR;
@@ -157,9 +223,6 @@ static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
         tensor_unref(T->key);
         T->key = key, T->draws = draws;
     }
-    for (int i = 0; i < made; i++)
-        value_unref(args[i]);
-    tsr_free(args);
     ok = !is_err(r) && flatten_result(I, r, &skeleton, out, nout);
     if (ok && h->derived && !leave_scales(I, out, *nout)) {
         for (int i = 0; i < *nout; i++)
@@ -172,14 +235,25 @@ static bool host_call(void *self, Tensor *const *in, int nin, Tensor **out, int 
         value_unref(h->result);
         h->result = skeleton;
         h->nresult = *nout;
-    } else
+        if (h->keeps)
+            add_buffers(h, args, &was, out, nout);
+    }
+    tensor_vec_free(&was);
+    for (int i = 0; i < made; i++)
+        value_unref(args[i]);
+    tsr_free(args);
+    if (!ok)
         T->error = OPERR_HOST;
     return ok;
 }
 
 TensorFn host_fn(HostFn *h) { return (TensorFn){.call = host_call, .self = h, .max_out = MAX_RESULTS}; }
 
-void host_fn_done(HostFn *h) { value_unref(h->result); }
+void host_fn_done(HostFn *h)
+{
+    value_unref(h->result);
+    tsr_free(h->kept);
+}
 
 Value result_tree(Interp *I, Value skeleton, Tensor **out, int n)
 {

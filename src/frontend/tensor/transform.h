@@ -30,13 +30,17 @@ typedef struct HostFn {
     bool key_first;             /* the first tensor is the base of random keys */
     bool skip_ints;             /* leaves that are not floats stay as they are */
     bool derived;               /* the arguments come as host_fn_wide made them; results leave loss-scaled types */
+    bool keeps;                 /* what the function leaves in buffers of its arguments' Modules follows the results */
     Value result;               /* skeleton of the last result; V_ERR before. Owned */
     int nresult;
+    int *kept, nkept;           /* which buffers (tree_buffers of the moving arguments, in order) those are. Owned */
 } HostFn;
 
 /* The HostFn as trace.h wants it. */
 TensorFn host_fn(HostFn *h);
 void host_fn_done(HostFn *h);
+/* Put what followed the results into the buffers of the arguments that the caller gave. false: an exception is pending. */
+bool buffers_keep(Interp *I, const CallArgs *given, const bool *moving, const int *kept, int nkept, Tensor *const *value);
 /* The tensors among the moving arguments, in order (borrowed). */
 bool host_fn_leaves(HostFn *h, TensorVec *out);
 

@@ -112,6 +112,23 @@ bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out)
     return ok;
 }
 
+void tree_buffers(Value v, PlaceVec *out)
+{
+    InstanceObj *o = is_tree_instance(v) ? (InstanceObj *)v.o : NULL;
+    DictObj *d = o ? o->attrs : v.tag == V_DICT ? as_dict(v) : NULL;
+    Value key, val;
+    int64_t pos = 0;
+    for (int64_t i = 0; v.tag == V_LIST && i < as_list(v)->n; i++)
+        tree_buffers(as_list(v)->at[i], out);
+    for (int64_t i = 0; v.tag == V_TUPLE && i < as_tuple(v)->n; i++)
+        tree_buffers(as_tuple(v)->at[i], out);
+    while (d && dict_next(d, &pos, &key, &val))
+        if (!o || !is_buffer(o, key))
+            tree_buffers(val, out);
+        else if (val.tag == V_TENSOR)
+            vec_push(out, ((TreePlace){o, key, val}));
+}
+
 /* ------------------------------------------------------------- names */
 
 typedef struct Naming { Interp *I; StrBuf path; NameVec *out; } Naming;

@@ -27,6 +27,10 @@ bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out);
 /* Names of the leaves of v, which goes by `root`, in order: "params.layers.0.w". To be freed. false: pending. */
 typedef Vec(char *) NameVec;
 bool tree_names(Interp *I, Value v, const char *root, NameVec *out);
+/* Where Modules of a tree keep tensors that are not trained, in order; borrowed. */
+typedef struct TreePlace { struct InstanceObj *owner; Value key, val; } TreePlace;
+typedef Vec(TreePlace) PlaceVec;
+void tree_buffers(Value v, PlaceVec *out);
 /* The tree with leaf i replaced by leaf[i] (borrowed); *pos counts on from its value. */
 Value tree_rebuild(Interp *I, Value like, TreeMode mode, Tensor *const *leaf, int *pos);
 /* The tree with a mark for each tensor: what a compiled function's cache remembers of it. */
