@@ -358,8 +358,8 @@ static const Type *name_form(Check *C, AstName *n)
     const Type *t;
 
     if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
-        t = name_type(C, n);
-        return t && t->kind == TY_CLASS && !((const Cls *)t->ref)->is_protocol ? type_instance(t->ref, NULL) : T_ANY;
+        const Cls *c = (t = name_type(C, n)) && t->kind == TY_CLASS ? t->ref : NULL;
+        return c && !c->is_protocol && !c->is_dict ? type_instance(c, NULL) : T_ANY;
     }
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
         if (!strcmp(simple[i].name, s))

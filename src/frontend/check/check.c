@@ -384,13 +384,18 @@ static void aug_assign(Check *C, AstAugAssign *a)
     bind_target(C, a->target, t ? t : expr(C, (Ast *)&op), a->value);
 }
 
+/* del a[i] of an object asks its __delitem__ alone; of other things the checker reads what goes. */
 static void delete_names(Check *C, AstSeq targets)
 {
-    for (int i = 0; i < targets.n; i++)
+    for (int i = 0; i < targets.n; i++) {
+        const AstSubscript *s = AST_AS(targets.at[i], Subscript);
         if (targets.at[i]->kind == AST_Name)
             set_name(C, AST_AS(targets.at[i], Name), T_ANY, NULL);
-        else
+        else if (targets.at[i]->kind != AST_Subscript || expr(C, s->value)->kind != TY_INSTANCE || s->index->kind == AST_Slice)
             expr(C, targets.at[i]);
+        else
+            expr(C, s->index);
+    }
 }
 
 static const char *home_path(const Check *C)

@@ -143,6 +143,7 @@ struct Cls {
     DimNames dims;              /* class C[D]: sizes of each object */
     bool far;                   /* derives from a class of a module that is not followed: its calls are not known either */
     bool is_protocol;           /* names what others can do: any object may stand for one */
+    bool is_dict;               /* derives from TypedDict: what it describes are dicts */
     bool is_module;             /* derives from the library's Module: calls run forward */
     bool is_dataclass;
     Map attrs;                  /* Sym -> Type *: methods, class variables */

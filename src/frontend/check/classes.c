@@ -93,9 +93,13 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
         bool positional = a->ast.kind == AST_Arg && !a->name && a->value;
         if (positional && AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "Protocol"))
             c->is_protocol = true;
-        if (t && t->kind == TY_CLASS)
+        if (positional && AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "TypedDict"))
+            c->is_dict = true;
+        if (t && t->kind == TY_CLASS) {
             c->base = (Cls *)t->ref;
-        else if (!positional || !is_plain_base(a->value))
+            c->is_dict |= c->base->is_dict;
+        }
+        if (!(t && t->kind == TY_CLASS) && (!positional || !is_plain_base(a->value)))
             c->open = true;
         if (c->open && a->ast.kind == AST_Arg && a->value && !a->name &&
             !(AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE))
@@ -663,6 +667,8 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
         schedule_check_call(C, NULL, a, node);
         return type_instance(c, NULL);
     }
+    if (c->is_dict)
+        return type_dict(T_ANY, T_ANY);
     if (c->far || cls_find(c, sym("__class_call__")))
         return self;
     if (i && !fresh)
