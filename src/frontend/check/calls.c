@@ -460,6 +460,32 @@ static const Type *running(Check *C, Fn *f, Slots *s, const Type *self, const Bo
     return scope->is_generator ? t : type_iterable(sym("coroutine"), t);
 }
 
+static bool find_catch(Ast *n, void *state)
+{
+    bool *found = state;
+
+    if (!n || *found)
+        return true;
+    if (n->kind == AST_With || (n->kind == AST_Try && AST_AS(n, Try)->handlers.n))
+        *found = true;
+    else
+        ast_walk(n, find_catch, found);
+    return true;
+}
+
+/* A lambda that a function gets which catches what is raised may be made to fail: it is not judged for its own sake. */
+static void excuse_lambdas(const Fn *f, const CallArgs *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        Fn *x = !type_is_any(a->at[i].type) && a->at[i].type->kind == TY_FUNC ? (Fn *)a->at[i].type->ref : NULL;
+        bool found = false;
+        if (!x || x->checked || x->node->kind != AST_Lambda)
+            continue;
+        find_catch(f->node, &found);
+        x->checked = found;
+    }
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s;
@@ -470,6 +496,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     bool ok = true;
     int k = 0;
 
+    excuse_lambdas(f, a);
     slots_init(&s, f->name ? f->name->text : "lambda", f->around->home->library ? (AstSeq){0} : f->params);
     bound_init(&b);
     if (!slots_read(f->params, &s) || !slots_bind(C, &s, a, self != NULL, node))

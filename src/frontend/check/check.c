@@ -88,12 +88,13 @@ Fn *fn_make(Check *C, Ast *node)
 
     f->node = node;
     f->around = C->frame;
+    f->mixed = C->mixed > 0;
     frame_capture(C);
     if (node->kind == AST_Lambda) {
         f->params = AST_AS(node, Lambda)->params;
         f->scope = AST_AS(node, Lambda)->scope;
-        f->checked = known || C->calls > 0 || C->home->library || C->home->scope->has_handlers;
-        if (!f->checked) {                          /* for its own sake unless something calls it: fn_followed; or fails, to be caught */
+        f->checked = known || C->calls > 0 || C->home->library || C->tries || C->catches || C->kernel;
+        if (!f->checked) {                          /* for its own sake unless something calls it: fn_followed, or catches what it raises */
             map_set_ptr(&C->fn_of, node, f);
             vec_push(&C->fns, f);
         }
@@ -242,12 +243,6 @@ static void class_def(Check *C, AstClassDef *def)
 
 /* ------------------------------------------------------------- simple statements */
 
-/* Is what it returns another thing than what it is declared to return? */
-static bool is_held_back(const Fn *f)
-{
-    return f->scope->is_generator || (f->dynamic && !f->scope->is_async);
-}
-
 static void return_stmt(Check *C, AstReturn *r)
 {
     CFrame *f = C->frame;
@@ -257,7 +252,7 @@ static void return_stmt(Check *C, AstReturn *r)
 
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
-    if (!want || type_fits(C, t, want) != FITS_NOT || is_held_back(f->fn))
+    if (!want || type_fits(C, t, want) != FITS_NOT || fn_is_held_back(f->fn))
         return;
     if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {
         const TType *a = t->tensor, *b = want->tensor;
@@ -550,103 +545,6 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     return t;
 }
 
-/* Only a docstring, pass, ...: declared here, defined elsewhere. */
-static bool is_stub(AstSeq body)
-{
-    for (int i = 0; i < body.n; i++)
-        if (body.at[i]->kind != AST_Pass && body.at[i]->kind != AST_Raise &&
-            !(body.at[i]->kind == AST_ExprStmt && (AST_IS(AST_AS(body.at[i], ExprStmt)->value, Str) ||
-                                                   AST_IS(AST_AS(body.at[i], ExprStmt)->value, Const))))
-            return false;
-    return true;
-}
-
-static bool leaves(AstSeq body)
-{
-    const Ast *last = body.n ? body.at[body.n - 1] : NULL;
-
-    return last && (last->kind == AST_Return || last->kind == AST_Raise);
-}
-
-/* if ... elif ... of which each arm leaves, without else: whoever writes it means that one of them is taken. */
-static bool is_complete(const AstIf *n)
-{
-    int arms = 1;
-
-    for (; leaves(n->body) && n->orelse.n == 1 && AST_IS(n->orelse.at[0], If); n = AST_AS(n->orelse.at[0], If))
-        arms++;
-    return arms > 1 && leaves(n->body) && !n->orelse.n;
-}
-
-static Ast *way_out(AstSeq body);
-
-static Ast *way_out_of_if(AstIf *n)
-{
-    Ast *by = leaves(n->body) ? NULL : way_out(n->body);
-
-    if (by || is_complete(n))
-        return by;
-    return n->orelse.n ? way_out(n->orelse) : (Ast *)n;
-}
-
-static Ast *way_out_of_try(AstTry *n)
-{
-    Ast *by = n->has_final && leaves(n->final) ? NULL : way_out(n->orelse.n ? n->orelse : n->body);
-
-    for (int i = 0; !by && i < n->handlers.n; i++)
-        by = way_out(AST_AS(n->handlers.at[i], Handler)->body);
-    return by;
-}
-
-/*
- * The statement behind which the body ends without return, as far as its form tells; NULL: nowhere for certain.  A loop may
- * leave in each of its turns, cases may be all that there are, and what is called may not come back.
- */
-static Ast *way_out(AstSeq body)
-{
-    Ast *last = body.n ? body.at[body.n - 1] : NULL;
-
-    switch (last ? (int)last->kind : -1) {
-    case AST_If:
-        return way_out_of_if(AST_AS(last, If));
-    case AST_Try:
-        return way_out_of_try(AST_AS(last, Try));
-    case AST_With:
-        return way_out(AST_AS(last, With)->body);
-    case AST_Assign: case AST_AugAssign: case AST_AnnAssign: case AST_Pass:
-        return last;
-    case AST_ExprStmt: {
-        const Ast *e = AST_AS(last, ExprStmt)->value, *f = AST_IS(e, Call) ? AST_AS(e, Call)->func : NULL;
-        return AST_IS(f, Name) && AST_AS(f, Name)->bind == BIND_PRELUDE && !strcmp(AST_AS(f, Name)->id->text, "print") ? last : NULL;
-    }
-    default:
-        return NULL;
-    }
-}
-
-/* The body can end without return: None comes back where something else is declared. */
-static void no_result(Check *C, const Fn *f, const Type *declared, bool never)
-{
-    AstFunctionDef *def = AST_AS(f->node, FunctionDef);
-    Ast *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
-    Diag *d;
-
-    if (is_held_back(f) || !last || !def->returns || is_stub(def->body) || type_fits(C, T_NONE, declared) != FITS_NOT || C->fuel <= 0)
-        return;
-    if (!never && !(last = way_out(def->body)))
-        return;
-    d = REPORT(C, E0907, def->returns->span, f->name->text, type_text(declared), never ? "None: its body ends without return"
-                                                                                      : "None where its body ends without return");
-    diag_label(d, last->span, never ? "the body ends here" : AST_IS(last, If) ? "it goes on behind this, to the end, where the condition is false"
-                                                                              : "it ends behind this");
-    if (last->kind == AST_Assign && AST_AS(last, Assign)->targets.n == 1 && AST_IS(AST_AS(last, Assign)->targets.at[0], Name))
-        diag_help(d, "end it with: return %s", AST_AS(AST_AS(last, Assign)->targets.at[0], Name)->id->text);
-    else if (never)
-        diag_help(d, "end it with return and the result, or declare -> None");
-    else
-        diag_help(d, "end it with return and the result, or with raise, or declare Optional[...]");
-}
-
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
 {
     CFrame *frame, *outer = C->frame;
@@ -689,7 +587,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         block(C, AST_AS(f->node, FunctionDef)->body);
         ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
         if (!bound && declared && !frame->dead)
-            no_result(C, f, declared, !frame->ret);
+            ends_judged(C, f, declared, !frame->ret);
         if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
             ret = T_ANY;
     }
@@ -758,7 +656,7 @@ void fn_check(Check *C, Fn *f)
 {
     CFrame *outer = C->frame;
     Home *home = C->home;
-    int quiet = C->quiet, calls = C->calls, mixed = C->mixed, branches = C->branches;
+    int quiet = C->quiet, calls = C->calls, mixed = C->mixed, branches = C->branches, tries = C->tries;
 
     if (f->checked)
         return;
@@ -772,7 +670,8 @@ void fn_check(Check *C, Fn *f)
         assume_all(C, f);
     }
     C->frame = f->around;
-    C->quiet = C->calls = C->mixed = C->branches = 0;
+    C->quiet = C->calls = C->branches = C->tries = 0;
+    C->mixed = f->mixed;
     f->active++;
     if (f->node->kind == AST_FunctionDef && kernel_def(AST_AS(f->node, FunctionDef)))
         kernel_check(C, f);
@@ -783,6 +682,7 @@ void fn_check(Check *C, Fn *f)
     C->calls = calls;
     C->mixed = mixed;
     C->branches = branches;
+    C->tries = tries;
     C->frame = outer;
     C->home = home;
     dim_pop();

@@ -63,6 +63,7 @@ typedef struct Fn {
     int example_n;
     bool checked;               /* its body was walked once for its own sake */
     bool dynamic;               /* generator, async: results are not followed */
+    bool mixed;                 /* defined inside `with precision(...)` or `with numerics(...)` */
     int active;                 /* calls being followed */
     bool is_static, is_class, is_property, is_staged;
 } Fn;
@@ -197,6 +198,7 @@ struct Check {
     long findings;              /* reports, muted ones too */
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
+    int tries;                  /* statements around that catch what is raised, also around the calls that are followed */
     int facts;                  /* sets of facts in force; the number of the latest of all that were, 0: none in force; how many were */
     int64_t facts_id, facts_made;
     Ast *stmt;                  /* being walked */
@@ -213,6 +215,7 @@ struct Check {
     bool names_wrong;           /* names were reported before: what they mean is not sure */
     Dim segment[2];             /* sizes of the axes that "..." stands for, made when they are needed */
     bool setattr_used;
+    bool catches;               /* somewhere a function that is a value is called where what it raises is caught: lambdas may be made to fail */
     bool parameters;            /* the program makes Parameters of tensors */
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */
 };
@@ -284,6 +287,7 @@ void flow_leave_loop(Check *C);                             /* break, continue *
 void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
+bool flow_swallows(const Ast *context);                     /* of a `with` that catches what is raised */
 
 /* facts.c */
 void facts_read(Check *C, Ast *test, bool holds, Facts *out);   /* what follows of sizes where the test holds, or fails */
@@ -300,6 +304,15 @@ Fn *fn_make(Check *C, Ast *node);
 void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */
 void fn_followed(Check *C, Fn *f);                      /* a call is about to follow it: checked before, or, a lambda, by that */
 const Type *fn_walk(Check *C, Fn *f, const Type *const *params, const DimNames *bound, const Type *declared);
+
+/* Is what it returns another thing than what it is declared to return? */
+static inline bool fn_is_held_back(const Fn *f)
+{
+    return f->scope->is_generator || (f->dynamic && !f->scope->is_async);
+}
+
+/* ends.c: the body of f, which was walked, reaches its end; never: it has no return */
+void ends_judged(Check *C, const Fn *f, const Type *declared, bool never);
 
 /* Functions made of functions: what a call of them means for the inner one. */
 typedef enum {

@@ -339,11 +339,13 @@ void flow_try(Check *C, AstTry *t)
     Way done, way;
 
     C->quiet += t->handlers.n > 0;
+    C->tries += t->handlers.n > 0;
     C->branches++;
     block(C, t->body);
     block(C, t->orelse);
     facts_drop(C, facts);
     C->quiet -= t->handlers.n > 0;
+    C->tries -= t->handlers.n > 0;
     done = way_end(C, at);
     C->branches += t->handlers.n > 0 ? 0 : -1;
     for (int i = 0; i < t->handlers.n; i++) {
@@ -494,7 +496,7 @@ static bool is_mixed(const Ast *e)
     return !strcmp(name, "precision") || !strcmp(name, "numerics");
 }
 
-static bool swallows(const Ast *e)
+bool flow_swallows(const Ast *e)
 {
     const char *s = callee_name(e);
 
@@ -519,15 +521,17 @@ void flow_with(Check *C, AstWith *w)
         AstWithItem *x = AST_AS(w->items.at[i], WithItem);
         const Type *t = expr(C, x->context);
         mixed += is_mixed(x->context);
-        quiet += swallows(x->context);
+        quiet += flow_swallows(x->context);
         if (x->target)
             bind_target(C, x->target, entered(C, t, x->context), NULL);
     }
     C->mixed += mixed;
     C->quiet += quiet;
+    C->tries += quiet;
     block(C, w->body);
     C->mixed -= mixed;
     C->quiet -= quiet;
+    C->tries -= quiet;
     if (quiet) {
         facts_drop(C, facts);
         C->frame->dead = false;

@@ -498,7 +498,6 @@ static void try_stmt(Res *R, AstTry *t)
     bool guarded = catches(t->handlers, (const char *const[]){"ImportError", "ModuleNotFoundError", "Exception", NULL}),
          prepared = catches(t->handlers, (const char *const[]){"AttributeError", "Exception", NULL});
 
-    R->globals->has_handlers = true;
     R->guarded += guarded;
     R->prepared += prepared;
     each(R, t->body);

@@ -71,7 +71,6 @@ typedef struct Scope {
     Vec(Free) frees;
     int nslots, nparams;
     bool is_generator, is_async;    /* has yield; async def */
-    bool has_handlers;          /* module: a try stands somewhere in it */
     bool uses_class_cell;       /* mentions super() without arguments or __class__ */
     Map index_of;               /* Sym -> index in locals + 1, once there are more than LOCALS_FEW: ask scope_find */
     struct Scope *owned;        /* next of the scopes that the module scope owns */

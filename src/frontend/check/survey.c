@@ -17,7 +17,7 @@ typedef struct {
     Home *h;
     Check *C;
     Sym self, setattr, dict, parameter;
-    int depth, inside;          /* inside: of how many functions */
+    int depth, inside, caught;  /* inside: of how many functions; caught: of how many statements that catch what is raised */
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
     Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
     Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs, or made into another */
@@ -361,6 +361,31 @@ static void visit_attribute(Survey *v, const AstAttribute *a)
         handed_named(&v->handed, a->attr);
 }
 
+/* Is what is called a value, which may be any function? */
+static bool calls_value(const Survey *v, const Ast *callee)
+{
+    const AstName *n = AST_IS(callee, Name) ? AST_AS(callee, Name) : NULL;
+    const Local *l;
+
+    if (!n)
+        return callee && (callee->kind == AST_Subscript || callee->kind == AST_Call);
+    if (n->bind != BIND_GLOBAL)
+        return n->bind != BIND_PRELUDE;
+    l = scope_local(v->h->scope, n->id);
+    return !l || l->nbinds != 1 || !l->node || (l->node->kind != AST_FunctionDef && l->node->kind != AST_ClassDef &&
+                                                l->node->kind != AST_Import && l->node->kind != AST_ImportFrom);
+}
+
+/* Is what the statement's body raises caught? */
+static bool catches(const Ast *n)
+{
+    bool found = n->kind == AST_Try && AST_AS(n, Try)->handlers.n;
+
+    for (int i = 0; n->kind == AST_With && i < AST_AS(n, With)->items.n; i++)
+        found |= flow_swallows(AST_AS(AST_AS(n, With)->items.at[i], WithItem)->context);
+    return found;
+}
+
 static void visit_class(Survey *v, AstClassDef *def)
 {
     v->handed.classes = true;
@@ -399,7 +424,7 @@ static bool visit_apart(Survey *v, Ast *n)
 static bool visit(Ast *n, void *state)
 {
     Survey *v = state;
-    bool lambda = n && n->kind == AST_Lambda && v->own;
+    bool lambda = n && n->kind == AST_Lambda && v->own, caught = false;
 
     if (!n || v->depth > DEEPEST || visit_apart(v, n))
         return true;
@@ -418,14 +443,20 @@ static bool visit(Ast *n, void *state)
         break;
     case AST_ClassDef: visit_class(v, AST_AS(n, ClassDef)); break;
     case AST_Attribute: visit_attribute(v, AST_AS(n, Attribute)); break;
-    case AST_Call: v->callee = AST_AS(n, Call)->func; break;
+    case AST_Call:
+        v->callee = AST_AS(n, Call)->func;
+        v->C->catches |= v->own && v->caught && calls_value(v, v->callee);
+        break;
+    case AST_Try: case AST_With: caught = catches(n); break;
     default: break;
     }
+    v->caught += caught;
     if (lambda)
         handed_enter(&v->handed, n);
     v->depth++;
     ast_walk(n, visit, v);
     v->depth--;
+    v->caught -= caught;
     if (lambda)
         handed_leave(&v->handed);
     return true;
@@ -458,5 +489,5 @@ static uint64_t keys_of(const Map *m, uint64_t which)
 uint64_t survey_facts(const Check *C, const Home *h)
 {
     return keys_of(&h->mutated, 1) + keys_of(&C->stored_attrs, 2) + keys_of(&C->subclassed, 3) + h->mutates_any * 5u +
-           C->setattr_used * 7u + C->parameters * 13u + C->names_wrong * 11u;
+           C->setattr_used * 7u + C->parameters * 13u + C->names_wrong * 11u + C->catches * 17u;
 }
