@@ -71,18 +71,26 @@ const Type *transform_cond(Check *C, const CallArgs *a, Ast *node)
     return T_ANY;
 }
 
-/* while_loop(cond, body, init): state = body(*state) while cond(*state). */
+static bool takes_one(const Type *f)
+{
+    const Fn *fn = f->kind == TY_FUNC ? f->ref : NULL;
+
+    return fn && fn->params.n == 1 && AST_IS(fn->params.at[0], Param) && AST_AS(fn->params.at[0], Param)->kind < PARAM_VARARGS;
+}
+
+/* while_loop(cond, body, init): state = body(*state) while cond(*state); where both take one, state = body(state). */
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *init = a->at[2].type, *next, *x, *y;
     StrBuf text = {0};
     CallArg arg[ITEMS_MAX];
-    int n = init->kind == TY_TUPLE ? init->n : 1;
+    bool parts = init->kind == TY_TUPLE && (init->n == 1 || !takes_one(a->at[0].type) || !takes_one(a->at[1].type));
+    int n = parts ? init->n : 1;
 
     if (type_is_any(init) || n < 0 || n > ITEMS_MAX)
         return T_ANY;
     for (int i = 0; i < n; i++)
-        arg[i] = (CallArg){NULL, init->kind == TY_TUPLE ? init->item[i] : init, node, 0};
+        arg[i] = (CallArg){NULL, parts ? init->item[i] : init, node, 0};
     call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node);
     next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
     if (C->frame->fn && C->frame->fn->is_staged && results_differ(init, next, &x, &y)) {
@@ -93,5 +101,5 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a state keeps its sizes and dtypes from round to round");
         sb_done(&text);
     }
-    return next == init && init->kind == TY_TUPLE ? init : T_ANY;
+    return next == init ? init : T_ANY;
 }

@@ -7,6 +7,8 @@
 #include "frontend/tensor/transform.h"
 #include "frontend/tensor/watch.h"
 
+#include "frontend/eval/code.h"
+
 #include <string.h>
 
 /* ------------------------------------------------------------- a body over flat lists */
@@ -232,13 +234,13 @@ static Value staged_while(Interp *I, Value cond, Value body, Value init)
     return v;
 }
 
-/* One step of the visible loop; the state is replaced. */
-static bool step(Interp *I, Value body, Value *state)
+/* One step of the visible loop; the state is replaced. whole: it is one value, even where that is a tuple. */
+static bool step(Interp *I, Value body, Value *state, bool whole)
 {
     Value r = value_call(I, body, as_tuple(*state)->at, (int)as_tuple(*state)->n);
     if (is_err(r))
         return false;
-    Value next = as_state(I, r);
+    Value next = whole ? tuple_of(1, value_ref(r)) : as_state(I, r);
     value_unref(r);
     if (as_tuple(next)->n != as_tuple(*state)->n) {
         raise(I, EXC_ValueError, "the body of a loop gives %lld values for a state of %lld", (long long)as_tuple(next)->n,
@@ -263,9 +265,9 @@ static bool hidden(Interp *I, Value state)
     return yes;
 }
 
-static Value run_while(Interp *I, Value cond, Value body, Value init)
+/* The state, a tuple of what the functions take, when the loop is over. Consumes state. */
+static Value run_while(Interp *I, Value cond, Value body, Value state, bool whole)
 {
-    Value state = as_state(I, init);
     if (hidden(I, state)) {
         Value v = staged_while(I, cond, body, state);
         value_unref(state);
@@ -283,11 +285,30 @@ static Value run_while(Interp *I, Value cond, Value body, Value init)
         value_unref(c);
         if (go == 0)
             return state;
-        if (go < 0 || !interp_poll(I) || !step(I, body, &state)) {
+        if (go < 0 || !interp_poll(I) || !step(I, body, &state, whole)) {
             value_unref(state);
             return VERR;
         }
     }
+}
+
+static bool takes_one(Value f)
+{
+    const Code *c = f.tag == V_FUNC ? ((FuncObj *)f.o)->code : NULL;
+    return c && c->npos == 1 && c->varargs < 0;
+}
+
+/* A tuple is the state's parts, each an argument, unless both functions take one; what is no tuple comes back as it went. */
+static Value while_loop(Interp *I, Value cond, Value body, Value init)
+{
+    bool parts = init.tag == V_TUPLE || init.tag == V_LIST;
+    bool whole = init.tag == V_TUPLE && as_tuple(init)->n != 1 && takes_one(cond) && takes_one(body);
+    Value last = run_while(I, cond, body, whole ? tuple_of(1, value_ref(init)) : as_state(I, init), whole), v;
+    if (is_err(last) || (parts && !whole))
+        return last;
+    v = value_ref(as_tuple(last)->at[0]);
+    value_unref(last);
+    return v;
 }
 
 static Value f_while_loop(Interp *I, Value *a)          /* cond, body, init */
@@ -296,7 +317,7 @@ static Value f_while_loop(Interp *I, Value *a)          /* cond, body, init */
         return value_ref(a[0]);         /* as a decorator it marks a function that loops */
     if (!value_is_callable(a[0]) || !value_is_callable(a[1]))
         return raise(I, EXC_TypeError, "while_loop takes the functions cond and body, and the initial state");
-    return run_while(I, a[0], a[1], a[2]);
+    return while_loop(I, a[0], a[1], a[2]);
 }
 
 /* ------------------------------------------------------------- cond */
@@ -464,7 +485,7 @@ const NativeDef tensor_control_natives[] = {
      "f(carry, x) -> (carry, y) along the first axis of xs: gives the last carry and the stacked ys. Carry, xs and y may be trees. "
      "scan(f) alone is a function of (init, xs)."},
     {"", "while_loop", f_while_loop, "(cond: Callable, body: Callable | None = None, init=...)",
-     "Repeats state = body(*state) while cond(*state); gives the final state, a tuple."},
+     "Repeats state = body(*state) while cond(*state) and gives the final state. A state that is no tuple, or goes to functions of one parameter, stays one value."},
     {"", "cond", f_cond, "(pred: Tensor | bool, on_true: Callable, on_false: Callable, *operands)",
      "on_true(*operands) or on_false(*operands); both give the same types when pred is a traced tensor."},
     {"", "fold", f_fold, "(f: Callable | None = None, xs=..., init=None)",
