@@ -103,7 +103,7 @@ ROWS = {
     "attention 1x8x2048x64": (4 * 8 * 2048 ** 2 * 64, "flop", ATTENTION, "r = flash_attention(q, k, v)", "softmax(q @ k.mT * 0.125, dim=-1) @ v"),
     "attention causal 1x8x2048x64": (2 * 8 * 2048 ** 2 * 64, "flop", ATTENTION, "r = flash_attention(q, k, v, causal=True)",
                                      "softmax(q @ k.mT * 0.125, dim=-1) @ v"),
-    "gemm one element a lane 256": (2 * 256 ** 3, "flop", "a = made(256, 256)\nb = made(256, 256)\nc = zeros((256, 256))", "gemm_naive(a, b, c)",
+    "gemm one element a lane 512": (2 * 512 ** 3, "flop", "a = made(512, 512)\nb = made(512, 512)\nc = zeros((512, 512))", "gemm_naive(a, b, c)",
                                     "a @ b"),
     "gemm shared 512": (2 * 512 ** 3, "flop", "a = made(512, 512)\nb = made(512, 512)\nc = zeros((512, 512))",
                         "gemm_tiled.launch(grid=(1024,), block=(256,))(a, b, c)", "a @ b"),

@@ -144,10 +144,10 @@ static LLVMValueRef row_load(CpuCode *e, const TileType *t, LLVMValueRef row)
 
 /* ---- strips ---- */
 
-CpuLoop strip_begin(CpuCode *e)
+static CpuLoop strips_between(CpuCode *e, LLVMValueRef lo, LLVMValueRef hi)
 {
     LaneCode *c = e->lanes;
-    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, c->count), cpu_number(e, c->width));
+    CpuLoop l = cpu_loop(e, lo, hi, cpu_number(e, c->width));
 
     e->width = c->width;
     c->first = l.i;
@@ -156,6 +156,8 @@ CpuLoop strip_begin(CpuCode *e)
         c->mask = mask_and(e, c->mask, cpu_lane_mask(e, l.i, cpu_number(e, c->count), true, NULL));
     return l;
 }
+
+CpuLoop strip_begin(CpuCode *e) { return strips_between(e, cpu_number(e, 0), cpu_number(e, e->lanes->count)); }
 
 static void unbind(CpuCode *e)
 {
@@ -320,18 +322,145 @@ static void run_either(CpuCode *e)
     strip_divisions_end(e);
 }
 
+/* ---- wide strips ---- */
+
+/*
+ * A loop that adds up in one or two numbers waits for each sum, and loads what its lanes share for one vector only. So its strips are several
+ * vectors, whose sums stay in registers, as long as lanes of a strip are neighbours: no division of them by a number has a step there.
+ */
+enum { WIDE_VECTORS = 4, WIDE_SUMS = 2 };
+
+static bool divides_strips(const CpuCode *e, const TileNode *n, int width)
+{
+    TileRef by;
+
+    if ((n->op != TOP_idiv && n->op != TOP_imod) || !cpu_varies(e, n->in[0]))
+        return true;
+    by = n->in[1];
+    return by.node->op != TOP_index || by.node->attr->i % width == 0;
+}
+
+/* Whether all of a kernel's divisions of lanes by numbers leave strips of this width whole. */
+static bool strips_whole(const CpuCode *e, const TileBlock *b, int width)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (!divides_strips(e, n, width))
+            return false;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && !strips_whole(e, n->region[r], width))
+                return false;
+    }
+    return true;
+}
+
+/* Does a loop of all lanes stand in n, or n be one, that adds up in few numbers? Then *ok; one that does in many, or parts lanes, makes it no. */
+static bool sums_up(const CpuCode *e, const TileNode *n, bool *ok)
+{
+    int sums = 0;
+
+    if (n->op == TOP_while || n->op == TOP_atomic || n->op == TOP_shuffle)
+        return false;
+    for (int i = 0; n->op == TOP_for && i < n->nout; i++) {
+        TileRef v = out_of(n, i);
+        if (!cpu_varies(e, v))
+            continue;
+        if (tile_type(v)->kind != TILE_VALUE || raw_size(lane_dtype(row_dtype(tile_type(v)))) > 4)
+            return false;
+        sums++;
+    }
+    if (sums > WIDE_SUMS || (n->op == TOP_for && e->lanes->vary.parts[n->id]))
+        return false;
+    *ok |= sums > 0;
+    for (int r = 0; r < 2; r++)
+        for (const TileNode *m = n->region[r] ? n->region[r]->first : NULL; m; m = m->next)
+            if (!sums_up(e, m, ok))
+                return false;
+    return true;
+}
+
+/* The width that the strips of the run should have: the vector's or several times as much. */
+static int strip_width(const CpuCode *e)
+{
+    const LaneCode *c = e->lanes;
+    bool ok = false;
+
+    for (int i = 0; i < c->run.n; i++)
+        if (!sums_up(e, c->run.at[i], &ok))
+            return c->width;
+    for (int wide = c->width * WIDE_VECTORS; ok && wide > c->width; wide /= 2)
+        if (c->count % wide == 0 && strips_whole(e, &e->k->body, wide))
+            return wide;
+    return c->width;
+}
+
+/* The strip at hand where divisions have a step in it, one vector after another. */
+static void run_narrow(CpuCode *e, int width)
+{
+    LaneCode *c = e->lanes;
+    LLVMValueRef first = c->first, mask = c->mask;
+    int wide = c->width;
+    CpuLoop l;
+
+    c->width = width;
+    l = strips_between(e, first, cpu_op(e, LLVMAdd, first, cpu_number(e, wide)));
+    run_either(e);
+    strip_end(e, &l);
+    e->width = c->width = wide;
+    c->first = first;
+    c->mask = mask;
+}
+
+static void run_wide(CpuCode *e, int width)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef straight = strip_divisions(e);
+    LLVMBasicBlockRef whole, parts, done;
+
+    if (!straight) {
+        run_strip(e);
+        return;
+    }
+    whole = cpu_block(e);
+    parts = cpu_block(e);
+    done = cpu_block(e);
+    LLVMBuildCondBr(b, straight, whole, parts);
+    LLVMPositionBuilderAtEnd(b, whole);
+    e->lanes->straight = true;
+    run_strip(e);
+    unbind(e);
+    strip_divisions_end(e);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, parts);
+    run_narrow(e, width);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+static void run_strips(CpuCode *e)
+{
+    LaneCode *c = e->lanes;
+    int width = c->width;
+    CpuLoop l;
+
+    c->width = strip_width(e);
+    l = strip_begin(e);
+    if (c->width > width)
+        run_wide(e, width);
+    else
+        run_either(e);
+    strip_end(e, &l);
+    c->width = width;
+}
+
 void cpu_lane_flush(CpuCode *e)
 {
     LaneCode *c = e->lanes;
-    CpuLoop l;
 
     if (!c || !c->run.n)
         return;
     for (int i = 0; i < c->run.n; i++)
         count_uses(e, c->run.at[i], true);
-    l = strip_begin(e);
-    run_either(e);
-    strip_end(e, &l);
+    run_strips(e);
     for (int i = 0; i < c->run.n; i++)
         fetch(e, c->run.at[i]);
     for (int i = 0; i < c->run.n; i++)
