@@ -188,10 +188,26 @@ static const Type *extreme_element(Check *C, const CallArgs *a, Ast *node)
     return a->n == 1 || (a->n == 2 && !strcmp(a->at[1].name->text, "key")) ? type_settle(e->kind == TY_INT ? type_int(DIM_BAD) : e) : NULL;
 }
 
+/* max(a, b) of tensors without an axis: numbers that are tensors, or elements of floats. NULL: not that. */
+static const Type *elements_compared(const CallArgs *a)
+{
+    const Type *t = a->n > 1 && !a->at[0].name && !type_is_any(a->at[0].type) ? a->at[0].type : NULL, *s;
+
+    if (!t || t->kind != TY_TENSOR || a->open || a->at[1].name)
+        return NULL;
+    s = a->at[1].type;
+    if (t->tensor->rank == 0)
+        return s->kind == TY_TENSOR && !type_is_any(s) ? T_ANY : t;
+    if (type_is_any(s) || t->tensor->rank == RANK_UNKNOWN || s->kind == TY_FLOAT)
+        return s->kind == TY_FLOAT && !type_is_any(s) ? t : T_ANY;
+    return s->kind == TY_TENSOR && (s->tensor->dtype == DT_NONE || dtype_is_float((DType)s->tensor->dtype)) ? T_ANY : NULL;
+}
+
 static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_min);
 
+    t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
 }
 
@@ -199,6 +215,7 @@ static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_max);
 
+    t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
 }
 

@@ -492,6 +492,41 @@ static bool extreme_size(const TupleObj *args, bool largest, Value *out)
     return symbolic && best != DIM_BAD;
 }
 
+/* max(a, b) of numbers that are tensors, or of tensors of floats: no axis is meant. */
+static bool compares(Interp *I, const TupleObj *args, Value kwargs)
+{
+    Value rank, dtype, yes;
+    bool number, is;
+
+    if (args->n < 2 || as_dict(kwargs)->n)
+        return false;
+    rank = value_getattr(I, args->at[0], sym("ndim"));
+    number = rank.tag == V_INT && !rank.i;
+    value_unref(rank);
+    if (number || args->at[1].tag == V_FLOAT || !is_tensor(args->at[1]))
+        return number || args->at[1].tag == V_FLOAT;
+    dtype = value_getattr(I, args->at[1], sym("dtype"));
+    yes = value_getattr(I, dtype, sym("is_float"));
+    is = yes.tag == V_BOOL && yes.i;
+    value_unref(dtype);
+    value_unref(yes);
+    return is;
+}
+
+/* The largest of each element over all arguments. */
+static Value compared(Interp *I, const TupleObj *args, bool largest)
+{
+    Value r = value_ref(args->at[0]), none = dict_new();
+
+    for (int64_t i = 1; i < args->n && !is_err(r); i++) {
+        Value next = call_method_kw(I, r, largest ? "maximum" : "minimum", &args->at[i], 1, none);
+        value_unref(r);
+        r = next;
+    }
+    value_unref(none);
+    return r;
+}
+
 /* a = *args, **kwargs */
 static Value extreme(Interp *I, Value *a, const char *name, bool largest)
 {
@@ -502,7 +537,7 @@ static Value extreme(Interp *I, Value *a, const char *name, bool largest)
     if (!args->n)
         return raise(I, EXC_TypeError, "%s expected at least 1 argument, got 0", name);
     if (is_tensor(args->at[0]))
-        return call_method_kw(I, args->at[0], name, args->at + 1, args->n - 1, a[1]);
+        return compares(I, args, a[1]) ? compared(I, args, largest) : call_method_kw(I, args->at[0], name, args->at + 1, args->n - 1, a[1]);
     if (!only_keywords(I, a[1], name, names, option))
         return VERR;
     if (args->n > 1 && !is_err(option[1]))
