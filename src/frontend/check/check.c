@@ -342,6 +342,8 @@ static void ann_assign(Check *C, AstAnnAssign *a)
     CFrame *f = C->frame;
     char what[96];
 
+    if (t && type_is_any(want) && a->annotation && !AST_IS(a->annotation, Name) && t->kind == TY_INSTANCE && ((const Cls *)t->ref)->home->library)
+        t = T_ANY;                                  /* state: OptimizerState[w] @paged(...) = adamw(): made into that */
     want = name_sizes(C, want, named, t);
     if (want && f->cls && !f->fn)
         want = cls_field_wants(f->cls, NULL, field_type(want, a->value), t);

@@ -141,6 +141,7 @@ struct Cls {
     Sym name;
     Cls *base;
     bool open;                  /* has a base or decorator that is not followed: attributes are not known */
+    const char *builtin;        /* the builtin class that it derives from, where nothing else leaves it open; NULL: none */
     DimNames dims;              /* class C[D]: sizes of each object */
     bool far;                   /* derives from a class of a module that is not followed: its calls are not known either */
     bool is_protocol;           /* names what others can do: any object may stand for one */
@@ -271,6 +272,7 @@ const Type *element_of(const Type *t);                  /* of iterating it */
 const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
 const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
+const char *builtin_near(const char *owner, Sym attr);    /* a method of the builtin class, whose name is like that; NULL: none */
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 
 /* truth.c */

@@ -11,6 +11,7 @@
 
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
+#include "frontend/stdlib_embed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,25 @@ static bool is_plain_base(const Ast *e)
     return false;
 }
 
+/* builtin: the base that is not followed, but known; NULL: what leaves it open is not known. */
+static void opened(Cls *c, const char *builtin)
+{
+    c->open = true;
+    c->builtin = builtin;
+}
+
+/* "dict": the class that a native makes objects of. */
+static const char *builtin_class(const Type *t)
+{
+    static const char *const known[] = {"dict", "list", "set", "str", "tuple", "int", "float"};
+    const NativeDef *d = t && t->kind == TY_NATIVE ? t->ref : NULL;
+
+    for (size_t i = 0; d && i < sizeof known / sizeof *known; i++)
+        if (!strcmp(d->name, known[i]))
+            return known[i];
+    return NULL;
+}
+
 static void read_base(Check *C, Cls *c, AstClassDef *def)
 {
     for (int i = 0; i < def->bases.n; i++) {
@@ -100,7 +120,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
             c->is_dict |= c->base->is_dict;
         }
         if (!(t && t->kind == TY_CLASS) && (!positional || !is_plain_base(a->value)))
-            c->open = true;
+            opened(c, positional && !c->open ? builtin_class(t) : NULL);
         if (c->open && a->ast.kind == AST_Arg && a->value && !a->name &&
             !(AST_IS(a->value, Name) && AST_AS(a->value, Name)->bind == BIND_PRELUDE))
             c->far = true;
@@ -116,7 +136,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
         if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
             c->is_dataclass = true;
         else
-            c->open = true;
+            opened(c, NULL);
     }
 }
 
@@ -167,7 +187,8 @@ static bool find_stores(Ast *n, void *state)
         note_store(s, AST_AS(n, WithItem)->target);
     else if (n->kind == AST_Call && AST_IS(AST_AS(n, Call)->func, Name) && AST_AS(n, Call)->args.n &&
              !strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "setattr"))
-        s->c->open |= is_self(s, AST_AS(AST_AS(n, Call)->args.at[0], Arg));
+        if (is_self(s, AST_AS(AST_AS(n, Call)->args.at[0], Arg)))
+            opened(s->c, NULL);
     ast_walk(n, find_stores, s);
     s->depth--;
     return true;
@@ -182,7 +203,7 @@ static void read_methods(Cls *c, AstClassDef *def)
             continue;
         if (f->name && (!strcmp(f->name->text, "__getattr__") || !strcmp(f->name->text, "__getattribute__") ||
                         !strcmp(f->name->text, "__setattr__") || !strcmp(f->name->text, "__new__")))
-            c->open = true;
+            opened(c, NULL);
         if (!f->params.n || !AST_IS(f->params.at[0], Param))
             continue;
         s.self = AST_AS(f->params.at[0], Param)->name;
@@ -340,6 +361,20 @@ const Type *cls_super(Check *C, Sym attr, Ast *node)
                                                                                                         : type_instance(f->fn->cls, NULL), t);
 }
 
+/* The longest method whose name begins the wrong one: init for initialize. */
+static const char *shorter_method(const Cls *c, Sym attr)
+{
+    const char *best = NULL;
+
+    for (; c; c = c->base)
+        for (uint32_t i = 0; i < c->attrs.cap; i++) {
+            const char *s = c->attrs.key[i] ? ((Sym)c->attrs.key[i])->text : NULL;
+            if (s && strlen(s) > 3 && !strncmp(s, attr->text, strlen(s)) && (!best || strlen(s) > strlen(best)))
+                best = s;
+        }
+    return best;
+}
+
 /* In a body that is followed only what looks like a slip of the pen is said: else the program may mean to be told when it runs. */
 static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
 {
@@ -350,16 +385,64 @@ static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
     Diag *d;
 
     near = near ? near : closest_name(attr->text, next_member, &m);
+    for (const Cls *x = c; x && !near; x = x->base)
+        near = x->builtin ? builtin_near(x->builtin, attr) : NULL;
     C->calls = near ? 0 : calls;
     d = REPORT(C, E0910, node->span, cls_name(c), attr->text);
     C->calls = calls;
+    if (!near && (near = shorter_method(c, attr)))
+        diag_help(d, "there is '%s'", near);
+    else if (near)
+        diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     if (!near)
         return;
     for (const Cls *x = c; x && !s; x = x->base)
         s = map_get_ptr(&x->sites, sym(near));
-    diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     if (s && C->shown && !s->frame->home->library)
         diag_label(d, s->value->span, "'%s' is stored here", near);
+}
+
+/* Does no class below the builtin one have it, nor that? false: what they have is not known. */
+static bool builtin_lacks(const Cls *c, Sym attr)
+{
+    const char *builtin = NULL;
+
+    for (; c; c = c->base) {
+        if ((c->open && !c->builtin) || map_find(&c->attrs, (uintptr_t)attr, NULL) || map_find(&c->declared, (uintptr_t)attr, NULL) ||
+            map_find(&c->stored, (uintptr_t)attr, NULL) || map_find(&c->stores, (uintptr_t)attr, NULL))
+            return false;
+        builtin = c->open ? c->builtin : builtin;
+    }
+    return builtin && !native_find(builtin, attr->text);
+}
+
+/* Some file of the library stores x.attr = ..., or names it in a text, from which it may be made; methods: or defines it. */
+static bool library_stores(Sym attr, bool methods)
+{
+    for (const EmbeddedModule *m = stdlib_embedded; m->name; m++)
+        for (const char *s = m->text; (s = strstr(s, attr->text)); s++) {
+            const char *end = s + strlen(attr->text);
+            char before = s > m->text ? s[-1] : 0;
+            if ((before == '"' || before == '\'') && *end == before)
+                return true;
+            while (*end == ' ')
+                end++;
+            if (methods && *end == '(' && s - m->text > 4 && !strncmp(s - 4, "def ", 4))
+                return true;
+            if (before == '.' && ((*end == '=' && end[1] != '=') || *end == ':' || *end == ','))
+                return true;
+        }
+    return false;
+}
+
+/* An object of a library class that has no such attribute, whatever the library does to it. */
+static bool library_lacks(const Cls *c, const Type *self, Sym attr)
+{
+    if (self->kind != TY_INSTANCE || attr->text[0] == '_' || (self->inst && ((const Inst *)self->inst)->wild))
+        return false;
+    if (cls_is_open(c) && !builtin_lacks(c, attr))
+        return false;
+    return !library_stores(attr, !self->inst);      /* an object that was not seen made may be of a derived class */
 }
 
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
@@ -384,10 +467,10 @@ const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, As
         return self->kind != TY_CLASS || (t->kind == TY_FUNC && ((const Fn *)t->ref)->is_class) ? bound(C, t, self) : t;
     if (is_schedule_class(c) && self->kind == TY_INSTANCE)
         return schedule_attribute(C, c, attr, node);
-    if (cls_has(c, attr) && !surely_missing(c, self, attr))
+    if (cls_has(c, attr) && !surely_missing(c, self, attr) && !(self->kind == TY_INSTANCE && builtin_lacks(c, attr)))
         return self->kind == TY_CLASS ? T_ANY : stored_type(C, c, attr);
     if (is_common(attr) || C->setattr_used || map_find(&C->stored_attrs, (uintptr_t)attr, NULL) ||
-        C->home->library || (c->home->library && !is_kernel_class(c)) || (c->is_module && attr->text[0] == '_'))
+        C->home->library || (c->home->library && !is_kernel_class(c) && !library_lacks(c, self, attr)) || (c->is_module && attr->text[0] == '_'))
         return T_ANY;
     missing_attribute(C, c, attr, node);
     return T_ANY;

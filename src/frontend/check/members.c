@@ -84,6 +84,13 @@ static const char *next_method(void *state)
     return NULL;
 }
 
+const char *builtin_near(const char *owner, Sym attr)
+{
+    Methods all = {owner, 0, 0};
+
+    return closest_name(attr->text, next_method, &all);
+}
+
 /* None has no methods: whatever is asked of it, the object is what is missing. */
 static const Type *none_attribute(Check *C, Sym attr, Ast *node)
 {
@@ -110,10 +117,9 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         return m->kind == TY_NATIVE ? type_method(t, m) : m;
     if (!strncmp(attr->text, "__", 2) || !next_method(&all) || (!strcmp(owner, "float") && native_of("Tensor", attr)))
         return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
-    all = (Methods){owner, 0, 0};
     d = REPORT(C, E0910, node->span, owner, attr->text);
     known = foreign_find(owner, attr->text);
-    near = closest_name(attr->text, next_method, &all);
+    near = builtin_near(owner, attr);
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
     } else if (near)

@@ -37,7 +37,7 @@ static const Type *declared_name(const char *s)
         return type_str(NULL);
     if (!strcmp(s, "Tensor"))
         return type_tensor_unknown();
-    return native_has_owner(s) && native_find(s, "__enter__") ? type_object(sym(s)) : T_ANY;
+    return native_has_owner(s) && (native_find(s, "__enter__") || native_find(s, "appendleft")) ? type_object(sym(s)) : T_ANY;
 }
 
 static const Type *declared_form(const char *of, AstSeq items)
