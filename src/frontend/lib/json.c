@@ -618,11 +618,26 @@ bad:
 }
 
 /* a = obj, skipkeys, ensure_ascii, allow_nan, indent, separators, default, sort_keys */
+/* The default of an encoder, cls(), where no other is given; V_ERR pending. A new reference. */
+static Value default_of(Interp *I, Value cls, Value dflt)
+{
+    Value encoder, r;
+
+    if (!is_given(cls) || is_given(dflt))
+        return value_ref(dflt);
+    encoder = value_call(I, cls, NULL, 0);
+    r = is_err(encoder) ? VERR : value_getattr(I, encoder, sym("default"));
+    value_unref(encoder);
+    return r;
+}
+
+/* a = obj, skipkeys, ensure_ascii, allow_nan, indent, separators, default, sort_keys, cls */
 static Value f_dumps(Interp *I, Value *a)
 {
-    Writer w = {.I = I, .dflt = a[6]};
+    Value dflt = default_of(I, a[8], a[6]);
+    Writer w = {.I = I, .dflt = dflt};
     StrBuf indent = {0};
-    bool ok = set_indent(I, &w, a[4], &indent) && set_separators(I, &w, a[5]);
+    bool ok = !is_err(dflt) && set_indent(I, &w, a[4], &indent) && set_separators(I, &w, a[5]);
 
     w.skip = value_truth(I, a[1]) == 1;
     w.ascii = value_truth(I, a[2]) == 1;
@@ -630,6 +645,7 @@ static Value f_dumps(Interp *I, Value *a)
     w.sort = value_truth(I, a[7]) == 1;
     ok = ok && put(&w, a[0]);
     sb_done(&indent);
+    value_unref(dflt);
     if (ok)
         return str_steal(&w.b);
     sb_done(&w.b);
@@ -639,7 +655,7 @@ static Value f_dumps(Interp *I, Value *a)
 /* a = obj, fp, then as dumps */
 static Value f_dump(Interp *I, Value *a)
 {
-    Value args[8] = {a[0], a[2], a[3], a[4], a[5], a[6], a[7], a[8]}, text = f_dumps(I, args), r;
+    Value args[9] = {a[0], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]}, text = f_dumps(I, args), r;
 
     if (is_err(text))
         return VERR;
@@ -649,15 +665,26 @@ static Value f_dump(Interp *I, Value *a)
     return is_err(r) ? VERR : VNONE;
 }
 
+/* A class of the library's file json_classes. */
+static Value class_named(Interp *I, const char *name)
+{
+    Value space = prelude_get(I, "json_classes");
+    return is_err(space) ? VERR : value_getattr(I, space, sym(name));
+}
+
+static Value c_encoder(Interp *I, Value *a) { return class_named(I, "JSONEncoder"); }
+static Value c_decoder(Interp *I, Value *a) { return class_named(I, "JSONDecoder"); }
 static Value c_error(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, EXC_JSONDecodeError))); }
 
 #define HOW "*, skipkeys: bool = False, ensure_ascii: bool = True, allow_nan: bool = True, indent: int | str | None = None, " \
-            "separators: tuple | None = None, default: Callable | None = None, sort_keys: bool = False"
+            "separators: tuple | None = None, default: Callable | None = None, sort_keys: bool = False, cls=None"
 const NativeDef natives_json[] = {
     {"json", "loads", f_loads, "(s: str | bytes, *, object_hook: Callable | None = None)", "The value of a JSON text; JSONDecodeError says where it is wrong."},
     {"json", "load", f_load, "(fp, *, object_hook: Callable | None = None)", "The value of the JSON text in an open file."},
     {"json", "dumps", f_dumps, "(obj, " HOW ") -> str", "The JSON text of a value."},
     {"json", "dump", f_dump, "(obj, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
+    {"json", "JSONEncoder", c_encoder, "type[JSONEncoder]", "What dumps takes as cls: its method default stands for objects that JSON does not know."},
+    {"json", "JSONDecoder", c_decoder, "type[JSONDecoder]", "loads as an object."},
     {"json", "JSONDecodeError", c_error, "type[JSONDecodeError]", "Raised by loads; a ValueError."},
     {0},
 };
