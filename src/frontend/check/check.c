@@ -252,6 +252,7 @@ static void return_stmt(Check *C, AstReturn *r)
 
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
+    staging_return(C, r, t);
     if (!want || type_fits(C, t, want) != FITS_NOT || fn_is_held_back(f->fn))
         return;
     if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {
@@ -582,6 +583,7 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     C->frame = frame;
     C->home = frame->home;
     C->loop = NULL;
+    staging_begin(C, frame);
     if (f->node->kind == AST_Lambda) {
         ret = expr(C, AST_AS(f->node, Lambda)->body);
     } else {

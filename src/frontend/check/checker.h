@@ -98,6 +98,11 @@ struct CFrame {
     const Type *yields;         /* join of what it yielded; NULL: nothing yet */
     const Type *declared;       /* result type, NULL when undeclared */
     bool dead;                  /* nothing gets here: after return, raise, break */
+    bool staged_known;          /* staged says it of the locals too */
+    uint8_t *staged;            /* by slot, whether it holds what is surely staged (staged_ways.c); NULL: nothing here is */
+    int staged_arms;            /* branches around that a staged tensor decides */
+    AstReturn *first_return;    /* the first in such a branch, and what it returns; NULL: none yet */
+    const Type *first_type;
     int branches;               /* C->branches at the start of the body */
     Vec(Fact) facts;            /* tested outside of branches, for the functions that are defined here */
     Cls *cls;                   /* class body */
@@ -290,6 +295,18 @@ void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
 bool flow_swallows(const Ast *context);                     /* of a `with` that catches what is raised */
+
+/* staged_ways.c: what a staged tensor decides, E0306 for what then must be of one kind and is not */
+struct Way;
+void staging_begin(Check *C, CFrame *f);                         /* of a function that is about to be walked */
+bool staging_decides(Check *C, const Ast *test);                    /* does a staged tensor decide, surely? after expr(test) */
+bool staging_counts(Check *C, const Ast *iter);                   /* range(n), where it says how many rounds there are */
+void staging_arms(Check *C, AstIf *s, const struct Way *yes, const struct Way *no);
+void staging_choice(Check *C, AstIfExp *e, const Type *a, const Type *b);
+void staging_round(Check *C, Ast *test, AstSeq body, const struct Way *round);
+void staging_return(Check *C, AstReturn *r, const Type *t);
+bool results_differ(const Type *a, const Type *b, const Type **x, const Type **y);     /* surely of two kinds: *x and *y are the parts that are */
+void put_result(const Type *t, StrBuf *out);
 
 /* facts.c */
 void facts_read(Check *C, Ast *test, bool holds, Facts *out);   /* what follows of sizes where the test holds, or fails */

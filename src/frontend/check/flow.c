@@ -113,6 +113,7 @@ void flow_if(Check *C, AstIf *s)
     Fork at;
     Way first, second;
     Facts yes, no;
+    bool staged;
 
     expr(C, s->test);
     truth_judged(C, s->test);
@@ -122,10 +123,12 @@ void flow_if(Check *C, AstIf *s)
     }
     facts_read(C, s->test, true, &yes);
     facts_read(C, s->test, false, &no);
+    staged = staging_decides(C, s->test);               /* then both arms run: none of them is guarded */
     C->branches++;
+    C->frame->staged_arms += staged;
     at = way_fork(C);
     facts_assume(C, &yes);
-    hide(C, &h, s->test);
+    hide(C, &h, staged ? NULL : s->test);
     block(C, s->body);
     unhide(&h);
     first = way_end(C, at);
@@ -137,6 +140,9 @@ void flow_if(Check *C, AstIf *s)
     unhide(&h);
     second = way_end(C, at);
     C->branches--;
+    C->frame->staged_arms -= staged;
+    if (staged)
+        staging_arms(C, s, &first, &second);
     if (!first.dead || C->frame->dead)
         facts_drop(C, facts);
     if (second.dead && !first.dead)
@@ -168,15 +174,18 @@ static const Type *arm(Check *C, Ast *e, Ast *test, const Facts *facts)
 const Type *flow_conditional(Check *C, AstIfExp *e)
 {
     Facts yes, no;
-    const Type *a;
+    bool staged = staging_decides(C, e->test);
+    const Type *a, *b;
 
     facts_read(C, e->test, true, &yes);
     facts_read(C, e->test, false, &no);
     C->branches++;
-    a = arm(C, e->body, e->test, &yes);
-    a = type_join(a, arm(C, e->orelse, e->test, &no));
+    a = arm(C, e->body, staged ? NULL : e->test, &yes);
+    b = arm(C, e->orelse, staged ? NULL : e->test, &no);
     C->branches--;
-    return a;
+    if (staged)
+        staging_choice(C, e, a, b);
+    return type_join(a, b);
 }
 
 typedef struct Loop { Fork head; Way out; bool any; struct Loop *up; } Loop;
@@ -216,7 +225,7 @@ bool flow_first_round(const Check *C)
 }
 
 /* One round; what it changes is undone and given back. */
-static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure)
+static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure, bool staged)
 {
     Loop l = {.up = C->loop, .head = way_fork(C)};
     FirstRound outer = C->first;
@@ -227,7 +236,7 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure)
     C->loop = &l;
     C->branches++;
     C->first = (FirstRound){sure ? &l : NULL, C->quiet, C->branches, C->calls};
-    hide(C, &h, w ? w->test : NULL);
+    hide(C, &h, w && !staged ? w->test : NULL);
     if (f)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);
@@ -281,7 +290,7 @@ static bool unrolled(Check *C, AstFor *f)
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
-    bool dead, same = false, sure = f && !C->quiet && !C->kernel;
+    bool dead, staged, same = false, sure = f && !C->quiet && !C->kernel;
     Way round;
 
     if (f)
@@ -296,11 +305,14 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     if (w && truth(C, w->test) == 0)
         return;
     dead = C->frame->dead;
+    staged = w ? staging_decides(C, w->test) : staging_counts(C, f->iter);
     for (int i = 0; i <= ROUNDS && !same; i++) {
         bool aloud = C->kernel && i == 0;           /* a kernel's types do not change: the first round shows what is wrong */
         C->quiet += !aloud;
-        round = loop_once(C, f, w, sure && !i);
+        round = loop_once(C, f, w, sure && !i, staged);
         C->quiet -= !aloud;
+        if (staged && !i)
+            staging_round(C, w ? w->test : f->iter, w ? w->body : f->body, &round);
         if (round.dead)
             round.changes.n = 0;                    /* the loop is left in its first round */
         way_join_start(&round);
@@ -310,7 +322,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         way_take(C, &round);
         C->frame->dead = dead;
     }
-    round = loop_once(C, f, w, false);
+    round = loop_once(C, f, w, false, staged);
     way_join_start(&round);
     way_take(C, &round);
     C->frame->dead = dead;

@@ -8,46 +8,6 @@
 
 #include <string.h>
 
-/* "[2]", "a tuple of 2", "None": what an arm gives. */
-static void put_result(const Type *t, StrBuf *out)
-{
-    if (t->kind == TY_TENSOR)
-        sb_printf(out, "%s", type_text(t));
-    else if (t->kind == TY_TUPLE)
-        sb_printf(out, "a tuple of %d", t->n);
-    else
-        sb_puts(out, type_text(t));
-}
-
-static bool tensors_differ(const TType *a, const TType *b)
-{
-    if (a->dtype != b->dtype && a->dtype != DT_NONE && b->dtype != DT_NONE && !a->weak && !b->weak)
-        return true;
-    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
-        return false;
-    for (int i = 0; a->rank == b->rank && i < a->rank; i++)
-        if (dims_differ(a->shape[i], b->shape[i]) && !dim_is_open(a->shape[i]) && !dim_is_open(b->shape[i]))
-            return true;
-    return a->rank != b->rank;
-}
-
-/* Surely of two kinds: *x and *y are the parts that are. */
-static bool results_differ(const Type *a, const Type *b, const Type **x, const Type **y)
-{
-    *x = a;
-    *y = b;
-    if (type_is_any(a) || type_is_any(b) || a->n < 0 || b->n < 0)
-        return false;
-    if (a->kind == TY_TENSOR && b->kind == TY_TENSOR)
-        return tensors_differ(a->tensor, b->tensor);
-    if (a->kind != TY_TUPLE || b->kind != TY_TUPLE)
-        return (a->kind == TY_TUPLE && b->kind == TY_TENSOR) || (a->kind == TY_TENSOR && b->kind == TY_TUPLE);
-    for (int i = 0; i < a->n && i < b->n; i++)
-        if (results_differ(a->item[i], b->item[i], x, y))
-            return true;
-    return a->n != b->n;
-}
-
 /* cond(pred, on_true, on_false, *operands) */
 const Type *transform_cond(Check *C, const CallArgs *a, Ast *node)
 {

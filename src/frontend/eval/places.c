@@ -243,3 +243,24 @@ bool read_later(const Ast *function, Sym name, uint32_t after)
     ast_walk((Ast *)(uintptr_t)function, look_later, &l);
     return l.found;
 }
+
+typedef struct { uint32_t at, start; } Around;
+
+static bool look_loop(Ast *n, void *st)
+{
+    Around *a = st;
+    bool loop = AST_IS(n, For) || AST_IS(n, While);
+
+    if (loop && n->span.lo < a->at && a->at < block_end(AST_IS(n, For) ? AST_AS(n, For)->body : AST_AS(n, While)->body) && n->span.lo < a->start)
+        a->start = n->span.lo;
+    return ast_walk(n, look_loop, st);
+}
+
+bool read_behind(const Ast *function, Sym name, const AstIf *branch)
+{
+    uint32_t body = block_end(branch->body), orelse = block_end(branch->orelse);
+    Around a = {branch->ast.span.lo, body > orelse ? body : orelse};
+
+    ast_walk((Ast *)(uintptr_t)function, look_loop, &a);
+    return read_later(function, name, a.start);
+}

@@ -389,6 +389,17 @@ static bool refuse_kinds(Scene *s, const Spot *p, Value x, Value y, const Gift *
     return false;
 }
 
+/* What nothing reads behind the branch need not be one thing: it is unset afterwards. */
+static bool drop_unread(Scene *s, int i)
+{
+    Spot *p = i < s->place.n ? &s->place.at[i] : NULL;
+    const Ast *function = s->f->code->ast;
+
+    if (!p || !s->branch || p->kind != SPOT_LOCAL || !p->name || !function || read_behind(function, p->name, s->branch))
+        return false;
+    return p->dropped = s->again = true;
+}
+
 /* One place's skeletons; true when they fit or when it can be made to fit by staging again. */
 static bool compare_place(Scene *s, int i, const Gift *a, const Gift *b, const char *first, const char *second)
 {
@@ -410,12 +421,14 @@ static bool compare_place(Scene *s, int i, const Gift *a, const Gift *b, const c
         p->by_value = s->again = true;
         return true;
     }
+    if (drop_unread(s, i))
+        return true;
     return refuse_kinds(s, p, x, y, a, b, first, second);
 }
 
-static bool refuse_types(Scene *s, int leaf, const Gift *a, const Gift *b, const char *first, const char *second)
+/* The place that a leaf belongs to; place.n: it is of the result. */
+static int place_of(Scene *s, int leaf, const Gift *a)
 {
-    StrBuf m = {0};
     int at = 0, i = 0;
 
     for (; i < s->place.n; i++) {
@@ -426,6 +439,16 @@ static bool refuse_types(Scene *s, int leaf, const Gift *a, const Gift *b, const
         if (here)
             break;
     }
+    return i;
+}
+
+static bool refuse_types(Scene *s, int leaf, const Gift *a, const Gift *b, const char *first, const char *second)
+{
+    StrBuf m = {0};
+    int i = place_of(s, leaf, a);
+
+    if (drop_unread(s, i))
+        return true;
     sb_puts(&m, "both branches must give the same type, because a staged tensor decides: ");
     if (i < s->place.n) {
         sb_putc(&m, '\'');

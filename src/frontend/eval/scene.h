@@ -28,6 +28,7 @@ typedef struct Scene {
     bool loop;                  /* the arms are the start of a loop and a round of it */
     bool hold_numbers;          /* a host number stays one as long as no arm makes a tensor of it */
     bool may_drop;              /* a variable that only one arm sets is unset afterwards */
+    const AstIf *branch;        /* whose arms they are: a variable that nothing reads behind it may differ, and is unset afterwards; or NULL */
     int tries;
     Value ret;                  /* skeleton of what is returned; V_ERR: nothing is, so far */
     TType *ret_type;

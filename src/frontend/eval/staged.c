@@ -249,6 +249,7 @@ static Exit branch(const Step *n, Frame *f, Value test, const AstIf *s, GiveKind
     yes.gift = no.gift = NO_GIFT;
     scene_begin(&scene, f);
     scene.locals = true;
+    scene.branch = s;
     places_of(s->body, &yes_vars);
     places_of(s->orelse, &no_vars);
     scene_add(&scene, &yes_vars);

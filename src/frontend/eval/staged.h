@@ -8,6 +8,7 @@
 #ifndef TSR_FRONTEND_STAGED_H
 #define TSR_FRONTEND_STAGED_H
 
+#include "frontend/eval/later.h"
 #include "frontend/eval/lower.h"
 
 /* A variable, or an attribute of one. */
@@ -26,8 +27,6 @@ void places_of_target(const Ast *target, Vars *out);
 bool block_leaves(AstSeq body, LeaveKind how);          /* break and continue: of the loop around it */
 bool block_ends(AstSeq body);                           /* does every way through it leave? */
 bool block_yields(AstSeq body);
-uint32_t block_end(AstSeq body);                        /* the position after it */
-bool read_later(const Ast *function, Sym name, uint32_t after);         /* is it read from this position on? */
 bool needs_number(AstSeq body, Sym name);               /* is the variable used other than as an index? */
 
 /*
