@@ -97,51 +97,6 @@ static Tensor *copy_there(const Tensor *t)
     return c;
 }
 
-/* What the kernel stores to: a copy, or the tensor itself where that is the launch's and no other argument looks at it. */
-static Tensor *as_output(const Launch *L, const Tensor *t)
-{
-    for (int i = 0; i < L->call->nown; i++)
-        if (L->call->own[i] == t && t->refs == 2)           /* the graph's and the argument's */
-            return tensor_ref((Tensor *)t);
-    return copy_there(t);
-}
-
-static bool prepare(Launch *L, Version *v, Run *r)
-{
-    int a, b;
-
-    for (int i = 0; i < v->reads.n; i++)
-        if (v->reads.at[i].param >= 0)
-            set_arg(r, v->reads.at[i].param, as_tensor(v->reads.at[i].v), false);
-    for (int i = 0; i < L->spec.nparams; i++) {
-        KParam *p = &L->spec.param[i];
-        if (v->index[i] < 0)
-            continue;
-        if (!p->tensor) {
-            r->number[i] = p->v.f;
-            r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
-            continue;
-        }
-        if (v->written[i] && !(r->out[i] = as_output(L, p->tensor)))
-            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false;
-        set_arg(r, v->index[i], r->out[i] ? r->out[i] : (Tensor *)p->tensor, v->written[i]);
-    }
-    if (devices_used && !lie_together(v, r, &a, &b))
-        return raise(L->I, EXC_ValueError, "E0725: kernel '%s': one argument is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
-                     L->name, a - 1, b - 1, a - 1), false;
-    for (int i = 0; i < v->nresults; i++) {
-        int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
-        r->result[i] = new_result(&L->spec, &v->result[i]);
-        device_enter(was);
-        if (!r->result[i])
-            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' returns", L->name), false;
-        set_arg(r, v->result[i].param, r->result[i], true);
-    }
-    return true;
-}
-
-static size_t place_in(const Tensor *t) { return (size_t)t->offset * (dtype_info[t->dtype].sbits / 8); }
-
 /* What tile_fills says of the parameters of a version's last launch (a bit each), and of which sizes it does. */
 static bool is_filled(Version *v, const Run *r, const int64_t *size, int param)
 {
@@ -164,6 +119,89 @@ static bool is_filled(Version *v, const Run *r, const int64_t *size, int param)
     }
     return param < 64 && v->filled >> param & 1;
 }
+
+/* Does the host run the kernel, and nobody looks at what it has not written? */
+static bool runs_here(const Launch *L, const Tensor *t)
+{
+    return !devices_used && !device_is_far((int)t->store->device) && !L->spec.debug && !kernel_launched && !interp_trace(L->I)->guarded;
+}
+
+/*
+ * What the kernel stores to: a copy, or the tensor itself where that is the launch's and no other argument looks at it. A copy that the kernel
+ * fills without reading it need have nothing in it.
+ */
+static Tensor *as_output(const Launch *L, Version *v, const Run *r, const int64_t *size, int i)
+{
+    const Tensor *t = L->spec.param[i].tensor;
+
+    for (int k = 0; k < L->call->nown; k++)
+        if (L->call->own[k] == t && t->refs == 2)           /* the graph's and the argument's */
+            return tensor_ref((Tensor *)t);
+    return runs_here(L, t) && is_filled(v, r, size, v->index[i]) ? tensor_new((DType)t->dtype, t->rank, t->shape) : copy_there(t);
+}
+
+/* The sizes that the code has. */
+static int64_t *sizes_of_code(const Launch *L, const Version *v)
+{
+    int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
+
+    for (int i = 0; i < v->k->size.n; i++)
+        size[i] = launch_size(&L->spec, v->k->size.at[i]);
+    return size;
+}
+
+/* Arguments that the kernel stores to become its own. */
+static bool prepare_outputs(Launch *L, Version *v, Run *r)
+{
+    int64_t *size = sizes_of_code(L, v);
+    bool ok = true;
+
+    for (int i = 0; i < L->spec.nparams && ok; i++) {
+        if (!L->spec.param[i].tensor || v->index[i] < 0 || !v->written[i])
+            continue;
+        ok = (r->out[i] = as_output(L, v, r, size, i)) != NULL;
+        if (ok)
+            set_arg(r, v->index[i], r->out[i], true);
+    }
+    tsr_free(size);
+    return ok || (raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' writes", L->name), false);
+}
+
+static bool prepare(Launch *L, Version *v, Run *r)
+{
+    int a, b;
+
+    for (int i = 0; i < v->reads.n; i++)
+        if (v->reads.at[i].param >= 0)
+            set_arg(r, v->reads.at[i].param, as_tensor(v->reads.at[i].v), false);
+    for (int i = 0; i < L->spec.nparams; i++) {
+        KParam *p = &L->spec.param[i];
+        if (v->index[i] < 0)
+            continue;
+        if (!p->tensor) {
+            r->number[i] = p->v.f;
+            r->arg[v->index[i]] = (TileArg){.base = &r->number[i]};
+            continue;
+        }
+        set_arg(r, v->index[i], (Tensor *)p->tensor, v->written[i]);
+    }
+    if (!prepare_outputs(L, v, r))
+        return false;
+    if (devices_used && !lie_together(v, r, &a, &b))
+        return raise(L->I, EXC_ValueError, "E0725: kernel '%s': one argument is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
+                     L->name, a - 1, b - 1, a - 1), false;
+    for (int i = 0; i < v->nresults; i++) {
+        int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
+        r->result[i] = new_result(&L->spec, &v->result[i]);
+        device_enter(was);
+        if (!r->result[i])
+            return raise(L->I, EXC_MemoryError, "no memory for what kernel '%s' returns", L->name), false;
+        set_arg(r, v->result[i].param, r->result[i], true);
+    }
+    return true;
+}
+
+static size_t place_in(const Tensor *t) { return (size_t)t->offset * (dtype_info[t->dtype].sbits / 8); }
 
 /* Are zeros about to be written over, all of them, so that nobody need write them? */
 static bool is_fresh(Version *v, const Run *r, const int64_t *size, int param)
@@ -266,13 +304,11 @@ static bool meet_ranks(void *st, Sym axes, const TileType *t, const void *in, vo
 static bool execute(Launch *L, Version *v, Run *r)
 {
     int device = far_device(L, v, r);
-    int64_t *size = tsr_calloc(sizeof *size * (size_t)(v->k->size.n + 1));
+    int64_t *size = sizes_of_code(L, v);
     StrBuf err = {0};
     bool guarded = interp_trace(L->I)->guarded;
     int done = 0;
 
-    for (int i = 0; i < v->k->size.n; i++)
-        size[i] = launch_size(&L->spec, v->k->size.at[i]);
     if (device && (done = execute_far(L, v, r, size, device))) {
         tsr_free(size);
         return done > 0;
