@@ -557,6 +557,19 @@ bool arg_shape_star(Interp *I, Value star, Value shape, int *rank, Dim *out)
     return arg_shape(I, star, rank, out);
 }
 
+bool class_dtype(Value v, DType *out)
+{
+    static const struct { const char *name; DType dt; } host[] = {{"int", DT_int32}, {"float", DT_f32}, {"bool", DT_bool}, {"complex", DT_c64}};
+    const char *name = v.tag == V_CLASS ? ((ClassObj *)v.o)->name->text : "";
+
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        if (!strcmp(name, host[i].name)) {
+            *out = host[i].dt;
+            return true;
+        }
+    return false;
+}
+
 bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy)
 {
     *policy = NULL;
@@ -569,16 +582,8 @@ bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy)
     }
     if (v.tag == V_STR && dtype_find(as_str(v)->s, out))
         return true;
-    if (v.tag == V_CLASS) {
-        const char *name = ((ClassObj *)v.o)->name->text;
-        static const struct { const char *name; DType dt; } host[] = {
-            {"int", DT_int32}, {"float", DT_f32}, {"bool", DT_bool}, {"complex", DT_c64}};
-        for (size_t i = 0; i < sizeof host / sizeof *host; i++)
-            if (!strcmp(name, host[i].name)) {
-                *out = host[i].dt;
-                return true;
-            }
-    }
+    if (class_dtype(v, out))
+        return true;
     if (v.tag == V_INSTANCE || v.tag == V_CLASS) {
         int found = policy_of_object(I, v, out, policy);
         if (found)

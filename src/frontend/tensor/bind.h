@@ -36,6 +36,7 @@ bool arg_shape(Interp *I, Value v, int *rank, Dim *shape);
 bool arg_shape_star(Interp *I, Value star, Value shape, int *rank, Dim *out);
 /* A dtype value, its name, or a type (int, float, bool); None keeps *out. */
 bool arg_dtype(Interp *I, Value v, DType *out);
+bool class_dtype(Value v, DType *out);                  /* what Python's int, float, bool and complex stand for as dtypes */
 /* The same, with the policy that it carries; *policy NULL: none. Policy objects and classes with `storage` are dtypes, too. */
 bool arg_dtype_policy(Interp *I, Value v, DType *out, const Policy **policy);
 bool arg_rounding(Interp *I, Value v, uint8_t *out);    /* "nearest", "stochastic" ...; None keeps *out */

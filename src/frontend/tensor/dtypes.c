@@ -123,7 +123,7 @@ Value dtype_op_binary(Interp *I, int op, Value a, Value b)
     if ((op == AOP_EQ || op == AOP_NE) && a.tag == V_DTYPE && (b.tag == V_INSTANCE || b.tag == V_CLASS)) {
         DType t = DT_NONE;
         const Policy *policy = NULL;
-        int found = policy_of_object(I, b, &t, &policy);
+        int found = class_dtype(b, &t) ? 1 : policy_of_object(I, b, &t, &policy);
         return found < 0 ? VERR : vbool((found && t == as_dtype(a)->dtype && policy == as_dtype(a)->policy) == (op == AOP_EQ));
     }
     if ((op == AOP_EQ || op == AOP_NE) && a.tag == V_DTYPE) {
