@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef enum { FLAG, TEXT, NUMBER, CHOICE } OptKind;
+typedef enum { FLAG, MAYBE, TEXT, NUMBER, CHOICE } OptKind;         /* MAYBE: a flag that may name a file of lines of JSON */
 typedef struct { const char *name, *operands, *summary; int least, most; } VerbRow;
 typedef struct { const char *name, *value, *summary; uint32_t verbs; char letter; OptKind kind; } OptRow;
 typedef struct { const char *name, *summary; } EnvRow;
@@ -156,6 +156,17 @@ static bool take_value(Parser *p, int opt, const char *attached)
     return set_option(p, opt, p->argv[++p->i]);
 }
 
+/* The next argument where it is such a file; 1: it is a flag. */
+static bool take_file(Parser *p, int opt, const char *attached)
+{
+    const char *next = p->i + 1 < p->argc ? p->argv[p->i + 1] : "";
+    size_t n = strlen(next);
+
+    if (!attached && n > 6 && !strcmp(next + n - 6, ".jsonl"))
+        attached = p->argv[++p->i];
+    return set_option(p, opt, attached ? attached : "1");
+}
+
 static int find_long(const char *name, size_t n)
 {
     char buf[48];
@@ -175,13 +186,15 @@ static bool parse_long(Parser *p, const char *arg)
 
     if (opt < 0 && off) {
         opt = find_long(name + 3, n - 3);
-        if (opt < 0 || opts[opt].kind != FLAG || eq)
+        if (opt < 0 || opts[opt].kind > MAYBE || eq)
             return unknown_option(arg, p->o->verb, p->err);
         p->o->value[opt] = NULL;
         return true;
     }
     if (opt < 0)
         return unknown_option(arg, p->o->verb, p->err);
+    if (opts[opt].kind == MAYBE)
+        return take_file(p, opt, eq ? eq + 1 : NULL);
     if (opts[opt].kind != FLAG)
         return take_value(p, opt, eq ? eq + 1 : NULL);
     if (eq) {

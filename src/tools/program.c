@@ -168,7 +168,7 @@ int program_run(Program *p, const Options *o, int argc, char **argv)
                         .trace_memory = option_on(o, OPT_trace_memory), .stats = option_on(o, OPT_stats),
                         .why_compile = o->verb == VERB_why_compile, .guard_numerics = option_on(o, OPT_guard_numerics),
                         .debug = option_on(o, OPT_debug), .fast = mode_is_fast(o), .profile = o->verb == VERB_prof,
-                        .autotune_trace = option_on(o, OPT_autotune_trace),
+                        .autotune_trace = o->value[OPT_autotune_trace],
                         .staged = p->staged, .staged_state = p->staged_state};
     if (option_on(o, OPT_memory_limit) && !quantity_of_bytes(o->value[OPT_memory_limit], &io.memory_limit)) {
         fprintf(stderr, "error: --memory-limit takes a size such as 64MB, not '%s'\n", o->value[OPT_memory_limit]);

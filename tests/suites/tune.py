@@ -1,4 +1,5 @@
 """Tuning from one process to the next: what is measured stays measured, whatever is wrong with the records a program runs as without them."""
+import json
 import os
 import re
 import subprocess
@@ -176,8 +177,22 @@ def usage(f):
         raise Fail("records from nowhere")
 
 
-ROWS = {measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",)}
-FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, usage)
+def traced(f):
+    """The trials as lines of JSON in a file."""
+    trials = f.d / "trials.jsonl"
+    for option in (["--autotune-trace", trials], [f"--autotune-trace={trials}"]):
+        p = process.run([f.ctx.tessera, "run", *option, f.program, f.d / f"records{len(option)}", "f32", "256"], timeout=60)
+        lines = [json.loads(line) for line in trials.read_text().splitlines()]
+        if p.returncode or p.stdout != WANT or p.stderr or len(lines) != 3:
+            raise Fail(f"{p.stderr} {lines}")
+        if [l["config"] for l in lines][0] != {"tile_m": 64, "tile_n": 64, "warps": 4} or any(l["status"] != "ok" or not l["measured_ms"] > 0 for l in lines):
+            raise Fail(f"{lines}")
+        if any(set(l) != {"kernel", "shapes", "config", "predicted_ms", "measured_ms", "status"} for l in lines):
+            raise Fail(f"{lines}")
+
+
+ROWS = {traced: ("PRF-09",), measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",)}
+FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, traced, usage)
 
 
 def tests(ctx):

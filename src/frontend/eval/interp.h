@@ -23,7 +23,7 @@ typedef struct InterpOptions {
     bool fast;                  /* numerics begin as in with fast_math() */
     bool guard_numerics;        /* NaN and infinity are errors where they first appear */
     bool debug;
-    bool autotune_trace;        /* trials of the tuner are told on standard error */
+    const char *autotune_trace; /* trials of the tuner are told: "1" on standard error, else in this file; NULL: not */
     int64_t memory_limit;       /* bytes of tensors that may be in use at once; 0: as many as there are */
     void (*staged)(void *st, const struct Graph *g);    /* told of each graph that a function of the program becomes; NULL: nobody asks */
     void *staged_state;

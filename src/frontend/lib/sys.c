@@ -206,11 +206,13 @@ static Value f_closest_name(Interp *I, Value *a)        /* word, names */
 
 static Value f_autotune_trace(Interp *I, Value *a)
 {
-    return vbool(interp_options(I)->autotune_trace);
+    const char *to = interp_options(I)->autotune_trace;
+
+    return !to ? VNONE : str_c(to);
 }
 
 const NativeDef natives_sys[] = {
-    {"_core", "autotune_trace", f_autotune_trace, "() -> bool", "Does the command line ask to be told of trials?"},
+    {"_core", "autotune_trace", f_autotune_trace, "() -> str | None", "Where the command line asks to be told of trials: \"1\" is standard error, else a file of lines of JSON."},
     {"_core", "closest_name", f_closest_name, "(word: str, names: Iterable) -> str | None", "The name most likely meant by a mistyped word."},
     {"sys", "argv", c_argv, "list[str]", "The program's file and its arguments."},
     {"sys", "path", c_path, "list[str]", "Folders searched for modules."},
