@@ -548,6 +548,15 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
     return t;
 }
 
+/*
+ * In a body that is walked for its own sake an int that the caller chooses is a number of its own, of either sign: sizes that are
+ * made of it are compared as those of tensors are.
+ */
+static const Type *param_number(const AstParam *p, const Type *t)
+{
+    return t && t->kind == TY_INT && t->value == DIM_BAD ? type_int(dim_chosen(p->name)) : t;
+}
+
 const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
 {
     CFrame *frame, *outer = C->frame;
@@ -576,6 +585,8 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar) {
             frame->from[p->slot] = (Ast *)p;
             frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
+            if (!given && !C->kernel && p->kind < PARAM_VARARGS)
+                frame->var[p->slot] = param_number(p, frame->var[p->slot]);
         }
     }
     if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)

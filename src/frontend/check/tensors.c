@@ -162,6 +162,8 @@ static bool known_to_differ(Check *C, Dim a, Dim b)
 {
     DimAnswer r;
 
+    if (a != 1 && b != 1 && dim_is_chosen(a) && dim_is_chosen(b) && !C->lenient)      /* where some number makes them equal, a guard decides */
+        return dim_eq(a, b, NULL, NULL) == DIM_REFUTED;
     if (a == 1 || b == 1 || a == b || ((dim_is_open(a) || dim_is_open(b)) && !sizes_of_one_object(a, b)) ||
         (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
         return false;

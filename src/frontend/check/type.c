@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -389,6 +390,38 @@ Dim dim_open(void)
     return dim_var(sym("?"), 0, INT64_MAX);
 }
 
+Dim dim_chosen(Sym name)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "?%s", name->text);
+    return dim_var(sym(text), -(INT64_C(1) << 40), INT64_MAX);
+}
+
+bool dim_is_chosen(Dim d)
+{
+    Dim vars[8];
+    StrBuf name = {0};
+    int n = dim_is_const(d) || d == DIM_BAD ? 0 : dim_vars(d, vars, 8);
+    bool all = n > 0 && n < 8;
+
+    for (int i = 0; all && i < n; i++) {
+        sb_clear(&name);
+        dim_print(vars[i], &name);
+        all = dim_is_open(vars[i]) && sb_str(&name)[0] != '?' && !strchr(sb_str(&name), '.');
+    }
+    sb_done(&name);
+    return all;
+}
+
+/* What a size is that is one thing or the other: one of them where that tells nothing anyway, so that loops come to an end. */
+static Dim either_size(Dim a, Dim b)
+{
+    if (dim_is_open(a) && !dim_is_chosen(a))
+        return a;
+    return dim_is_open(b) && !dim_is_chosen(b) ? b : dim_open();
+}
+
 bool dim_mentions_open(Dim d)
 {
     return d == DIM_BAD || dim_has_var(d, '?');
@@ -419,7 +452,7 @@ static const Type *join_tensors(const TType *a, const TType *b)
         t.rank = RANK_UNKNOWN;
     for (int i = 0; t.rank != RANK_UNKNOWN && i < t.rank; i++)
         if (a->shape[i] != b->shape[i])
-            t.shape[i] = dim_is_open(a->shape[i]) ? a->shape[i] : dim_is_open(b->shape[i]) ? b->shape[i] : dim_open();
+            t.shape[i] = either_size(a->shape[i], b->shape[i]);
     return type_tensor(&t);
 }
 

@@ -113,6 +113,9 @@ bool dim_mentions_open(Dim d);                          /* of one that is no num
 /* Does it mention an unknown size, not only the program's names? */
 static inline bool dim_is_open(Dim d) { return !dim_is_const(d) && dim_mentions_open(d); }
 Dim dim_open(void);                                     /* a fresh unknown size */
+/* A number that a caller chooses, of either sign: open, but its own, so that what is made of it is compared. */
+Dim dim_chosen(Sym name);
+bool dim_is_chosen(Dim d);                          /* made of such alone, and of constants; no constant itself */
 bool ttype_is_open(const TType *t);
 Dim ttype_count(const TType *t);                        /* of its elements; DIM_BAD: not known */
 int64_t ttype_elements(const TType *t);                  /* -1: not known */
