@@ -6,6 +6,8 @@
  */
 #include "frontend/tensor/transform.h"
 
+#include "ir/graph/trace.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -221,9 +223,21 @@ static Value f_vmap(Interp *I, Value *a)                /* f, in_dims, out_dims,
     return transform_new("vmap", call_vmap, is_given(a[0]) ? a[0] : VERR, opt, 2);
 }
 
+/* Through the levels of derivatives: is the value below one for each example of a batch? */
+static Value f_is_batched(Interp *I, Value *a)
+{
+    const Tensor *t = a[0].tag == V_TENSOR ? as_tensor(a[0]) : NULL;
+
+    for (; t && t->tracer; t = t->tracer->primal)
+        if (t->tracer->level->kind == TRACE_BATCH && t->tracer->batched)
+            return vbool(true);
+    return vbool(false);
+}
+
 const NativeDef tensor_batch_natives[] = {
     {"", "vmap", f_vmap, "(f: Callable | None = None, /, in_dims=0, out_dims=0, *, in_axes=..., out_axes=...) -> Callable",
      "f applied to every example of a batch at once. in_dims: the axis of each argument that counts examples (an int for all arguments, "
      "or a tuple; None: shared by all); out_dims: where that axis goes in the results. Random numbers differ between examples."},
+    {"_core", "is_batched", f_is_batched, "(x) -> bool", "Does x have a value for each example of a vmap around?"},
     {0},
 };
