@@ -126,7 +126,7 @@ BLOW_UPS = {
     "lists": "x0 = [zeros(2), zeros(3)]\n" + repeated("x{j} = [x{i}, x{i}, x{i}]\n", 80),
     "dicts": "x0 = {'a': zeros(2)}\n" + "".join(f"x{i + 1} = {{'a': x{i}, 'b': x{i}}}\n" for i in range(80)),
     "mutual": "def f(x, n):\n    return g((x, x), n - 1), g([x], n - 1)\ndef g(x, n):\n    return f((x, 1), n - 1), f({'a': x}, n - 1)\ndef k():\n    return f(zeros(3), 5)\n",
-    "templates": "def f0(x):\n    return x + 1\n" + repeated("def f{j}(x):\n    return f{i}((x, 1)), f{i}((1, x)), f{i}([x])\n", 60) + "def go():\n    return f60(zeros(2))\n",
+    "templates": "def f0(x):\n    return x\n" + repeated("def f{j}(x):\n    return f{i}((x, 1)), f{i}((1, x)), f{i}([x])\n", 60) + "def go():\n    return f60(zeros(2))\n",
     "lambdas": "f0 = lambda x: (x, x)\n" + repeated("f{j} = lambda x: f{i}(f{i}(x))\n", 60) + "def go():\n    return f60(zeros(2))\n",
     "unions": "import sys\nx = 0\n" + repeated("if len(sys.argv) == {i}:\n    x = (x, {i}, zeros({j}))\n", 400),
     "annotations": "def f(x: " + " | ".join(f"Tensor[{i}, {i + 1}]" for i in range(500)) + "):\n    return x\nf(zeros(3, 4))\n",

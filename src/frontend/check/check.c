@@ -40,10 +40,41 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
     return d;
 }
 
+/*
+ * Does the call that is followed surely get here: outside of undecided branches, with no return before, here and in the functions between
+ * here and the code that is checked for its own sake?
+ */
+static bool is_sure(const Check *C)
+{
+    const CFrame *f = C->frame;
+
+    if (C->quiet || C->unrolled != 1 || C->kernel || C->home->library)
+        return false;
+    for (; f && f->caller; f = f->caller)
+        if (f->ret || !f->fn || f->fn->dynamic || f->home->library)
+            return false;
+    return f && C->branches == f->branches && !f->home->library;
+}
+
+/* Which call leads to a mistake in a body that is followed. */
+static void tell_call(const Check *C, Diag *d)
+{
+    const CFrame *f = C->frame;
+
+    while (f->caller && f->caller->caller)
+        f = f->caller;
+    if (f->caller && f->call && source_place(f->call->span.lo).line != source_place(d->span.lo).line)
+        diag_label(d, f->call->span, "in this call");
+}
+
+/*
+ * In a body that is followed what goes wrong with tensors is said, and of other values what surely does: but for missing attributes, which a
+ * program may ask any object for.
+ */
 Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs)
 {
     char family = diag_code_name(code)[2];
-    bool host = C->calls > 0 && family == '9';      /* in a body that is followed, only tensors are judged */
+    bool host = C->calls > 0 && family == '9' && (code == E0910 || !is_sure(C));     /* in a body that is followed */
     bool library = C->home->library;
     bool heard = !C->quiet || ((family == '3' || family == '9') && flow_first_round(C));
 
@@ -53,7 +84,10 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
         return report_blamed(C, code, span, args, nargs);
     if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
-        return C->last = diag_emit(C->sink, code, span, args, nargs);
+        C->last = diag_emit(C->sink, code, span, args, nargs);
+        if (C->calls > 0 && family == '9')
+            tell_call(C, C->last);
+        return C->last;
     }
     return muted(C);
 }

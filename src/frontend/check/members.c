@@ -111,15 +111,18 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
     Methods all = {owner, 0, 0};
     const Foreign *known;
     const char *near;
+    int calls = C->calls;
     Diag *d;
 
     if (m)
         return m->kind == TY_NATIVE ? type_method(t, m) : m;
     if (!strncmp(attr->text, "__", 2) || !next_method(&all) || (!strcmp(owner, "float") && native_of("Tensor", attr)))
         return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
-    d = REPORT(C, E0910, node->span, owner, attr->text);
     known = foreign_find(owner, attr->text);
     near = builtin_near(owner, attr);
+    C->calls = near ? 0 : calls;                    /* in a body that is followed, a slip of the pen alone is said */
+    d = REPORT(C, E0910, node->span, owner, attr->text);
+    C->calls = calls;
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
     } else if (near)
