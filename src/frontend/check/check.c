@@ -48,7 +48,7 @@ static bool is_sure(const Check *C)
 {
     const CFrame *f = C->frame;
 
-    if (C->quiet || C->unrolled != 1 || C->kernel || C->home->library)
+    if (C->quiet || C->kernel || C->home->library)
         return false;
     for (; f && f->caller; f = f->caller)
         if (f->ret || !f->fn || f->fn->dynamic || f->home->library)
