@@ -59,6 +59,7 @@ def rendering(ctx, info, text):
     """What a terminal shows, without the lines of the library, which move."""
     p = tessera(ctx, "check", "--color=never", text=text) if not linted(info) else lint(ctx, info, text, "--color=never")
     said = p.stdout + p.stderr or (build if "build" in info.split() else run)(ctx, info, text).stderr
+    said = re.sub(r"^(  = in \w+, \w+ line) \d+$", r"\1 N", said, flags=re.M)
     return re.sub(r'^  File "<stdlib>/.*\n(    .*\n)?', "", said, flags=re.M)
 
 
