@@ -32,6 +32,8 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUtensorMap { _Alignas(64) uint64_t opaque[16]; } CUtensorMap;
 
+typedef struct CUgraphUpdate { int result; void *node, *from; } CUgraphUpdate;
+
 typedef struct CUlaunchAttribute {
     int id;
     char pad[4];

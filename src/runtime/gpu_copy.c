@@ -170,6 +170,8 @@ bool gpu_download(GpuDevice *g, void *to, CUdeviceptr from, size_t bytes)
     bool ok;
 
     gpu_lock();
+    if (gpu_notes)
+        gpu_notes->stands("elements are read on the host");
     ok = gpu_enter(g) && may_copy(g) && (!bytes || (make(&g->state->down) ? download(g, to, from, bytes) : download_slowly(g, to, from, bytes)));
     if (ok && bytes)
         g->state->nlaunched[GPU_MAIN] = 0;              /* the copy was behind them */
@@ -202,6 +204,10 @@ bool gpu_copy(GpuDevice *to_gpu, CUdeviceptr to, GpuDevice *g, CUdeviceptr from,
     bool ok;
 
     gpu_lock();
+    if (gpu_notes && to_gpu == g)
+        gpu_notes->copy(g, to, from, bytes);
+    else if (gpu_notes)
+        gpu_notes->stands("elements go from one GPU to another");
     if (!bytes)
         ok = true;
     else if (to_gpu != g)
@@ -217,6 +223,8 @@ bool gpu_fill(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes)
     bool ok;
 
     gpu_lock();
+    if (gpu_notes)
+        gpu_notes->fill(g, at, byte, bytes);
     ok = !bytes || (gpu_enter(g) && gpu_check(g, cu.MemsetD8Async(at, (unsigned char)byte, bytes, g->state->stream[GPU_MAIN]), "cuMemsetD8Async"));
     gpu_unlock();
     return ok;

@@ -20,6 +20,7 @@ static pthread_once_t looked = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock;
 static pthread_once_t lock_made = PTHREAD_ONCE_INIT;
 static _Thread_local CUcontext current;         /* in this thread, as far as is known here */
+const GpuNotes *gpu_notes;
 
 static void make_lock(void)
 {
@@ -300,6 +301,8 @@ bool gpu_sync_stream(GpuDevice *g, GpuStream s)
     bool ok;
 
     gpu_lock();
+    if (gpu_notes)
+        gpu_notes->stands("the host waits for the GPU");
     ok = gpu_enter(g) && gpu_check(g, cu.StreamSynchronize(g->state->stream[s]), "cuStreamSynchronize");
     if (ok)
         forget_stream(g, s);
@@ -312,6 +315,8 @@ bool gpu_sync(GpuDevice *g)
     bool ok;
 
     gpu_lock();
+    if (gpu_notes)
+        gpu_notes->stands("the host waits for the GPU");
     ok = gpu_enter(g) && gpu_check(g, cu.CtxSynchronize(), "cuCtxSynchronize");
     if (ok)
         gpu_forget_launches(g);

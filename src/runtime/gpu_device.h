@@ -85,6 +85,22 @@ bool gpu_download(GpuDevice *g, void *to, CUdeviceptr from, size_t bytes);      
 bool gpu_copy(GpuDevice *to_gpu, CUdeviceptr to, GpuDevice *from_gpu, CUdeviceptr from, size_t bytes);
 bool gpu_fill(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes);
 
+/* ---- who asks ---- */
+
+/*
+ * Told of what is put on devices, so that it can be put there again (ir/schedule/recording.h); NULL: nobody asks.  Launches are told by
+ * who knows which words of theirs are addresses (far_noted).
+ */
+typedef struct GpuNotes {
+    void (*fill)(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes);
+    void (*copy)(GpuDevice *g, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+    void (*room)(GpuDevice *g, struct Storage *s, bool written);    /* the storage is used, where it is now */
+    void (*sent)(const struct Storage *s);                          /* the host's elements go there */
+    void (*left)(GpuDevice *g, CUdeviceptr at);                     /* memory is given back */
+    void (*stands)(const char *why);                                /* what cannot be put there again: the host waits, or is asked */
+} GpuNotes;
+extern const GpuNotes *gpu_notes;
+
 /* ---- events ---- */
 
 typedef struct GpuEvent { CUevent event; GpuDevice *g; } GpuEvent;

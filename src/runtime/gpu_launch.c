@@ -237,20 +237,22 @@ bool gpu_launch(GpuFunction *f, const GpuLaunch *l)
 
     gpu_lock();
     ok = gpu_enter(f->module->g) && launch(f, l);
-    launches += ok;
+    launches += ok && !f->module->g->state->capturing;
     gpu_unlock();
     return ok;
 }
 
-int64_t gpu_launches(void)
+static int64_t read_count(const int64_t *count)
 {
     int64_t n;
 
     gpu_lock();
-    n = launches;
+    n = *count;
     gpu_unlock();
     return n;
 }
+
+int64_t gpu_launches(void) { return read_count(&launches); }
 
 bool gpu_blocks_per_processor(GpuFunction *f, int threads, int shared, int *blocks)
 {
@@ -309,17 +311,27 @@ bool gpu_capture_begin(GpuDevice *g, GpuStream s)
 
 bool gpu_capturing(const GpuDevice *g) { return g->state && g->state->capturing; }
 
-GpuGraph *gpu_capture_end(GpuDevice *g)
+/* What runs may go on; where the driver cannot put other numbers into the graph that there is, it makes one anew. */
+static bool instantiate(GpuGraph *p, CUgraph graph)
 {
-    GpuGraph *p = tsr_calloc(sizeof *p);
+    CUgraphUpdate update;
+
+    if (p->exec && cu.GraphExecUpdate(p->exec, graph, &update) == CUDA_SUCCESS)
+        return true;
+    if (p->exec)
+        cu.GraphExecDestroy(p->exec);
+    p->exec = NULL;
+    return gpu_check(p->g, cu.GraphInstantiate(&p->exec, graph, 0), "cuGraphInstantiate");
+}
+
+bool gpu_capture_into(GpuDevice *g, GpuGraph *p)
+{
     CUgraph graph = NULL;
     bool ok;
 
     gpu_lock();
-    p->g = g;
     ok = g->state->capturing && gpu_enter(g) &&
-         gpu_check(g, cu.StreamEndCapture(g->state->stream[g->state->capturing - 1], &graph), "cuStreamEndCapture") &&
-         gpu_check(g, cu.GraphInstantiate(&p->exec, graph, 0), "cuGraphInstantiate");
+         gpu_check(g, cu.StreamEndCapture(g->state->stream[g->state->capturing - 1], &graph), "cuStreamEndCapture") && instantiate(p, graph);
     if (graph)
         cu.GraphDestroy(graph);
     g->state->capturing = 0;
@@ -327,11 +339,23 @@ GpuGraph *gpu_capture_end(GpuDevice *g)
         vec_push(&p->held, g->state->held.at[i]);
     g->state->held.n = 0;
     gpu_unlock();
-    if (ok)
+    return ok;
+}
+
+GpuGraph *gpu_capture_end(GpuDevice *g)
+{
+    GpuGraph *p = tsr_calloc(sizeof *p);
+
+    p->g = g;
+    if (gpu_capture_into(g, p))
         return p;
     gpu_graph_free(p);
     return NULL;
 }
+
+static int64_t graph_launches;          /* under the lock */
+
+int64_t gpu_graph_launches(void) { return read_count(&graph_launches); }
 
 bool gpu_graph_launch(GpuGraph *p, GpuStream s, GpuWhere where)
 {
@@ -340,6 +364,7 @@ bool gpu_graph_launch(GpuGraph *p, GpuStream s, GpuWhere where)
     gpu_lock();
     gpu_remember(p->g, s, where);
     ok = gpu_enter(p->g) && gpu_check(p->g, cu.GraphLaunch(p->exec, p->g->state->stream[s]), "cuGraphLaunch");
+    graph_launches += ok;
     gpu_unlock();
     return ok;
 }

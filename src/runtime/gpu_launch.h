@@ -72,7 +72,7 @@ typedef struct GpuLaunch {
 } GpuLaunch;
 
 bool gpu_launch(GpuFunction *f, const GpuLaunch *l);
-int64_t gpu_launches(void);             /* kernels launched by this process, on all devices */
+int64_t gpu_launches(void);             /* kernels launched by this process, on all devices, without those of graphs */
 
 /* A tensor map of a TMA copy; arguments as cuTensorMapEncodeTiled has them, strides in bytes of the axes from the second on. */
 bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdeviceptr at, const uint64_t *extent, const uint64_t *stride,
@@ -88,8 +88,10 @@ bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdevice
 typedef struct GpuGraph GpuGraph;
 bool gpu_capture_begin(GpuDevice *g, GpuStream s);
 GpuGraph *gpu_capture_end(GpuDevice *g);        /* NULL: a fault; nothing is captured any more in either case */
+bool gpu_capture_into(GpuDevice *g, GpuGraph *p);       /* the same, in the place of what p was; cheap where only numbers differ */
 bool gpu_capturing(const GpuDevice *g);
 bool gpu_graph_launch(GpuGraph *p, GpuStream s, GpuWhere where);
+int64_t gpu_graph_launches(void);
 void gpu_graph_free(GpuGraph *p);               /* NULL allowed */
 
 #endif

@@ -313,6 +313,8 @@ void gpu_free(GpuDevice *g, CUdeviceptr at)
     if (!at)
         return;
     gpu_lock();
+    if (gpu_notes)
+        gpu_notes->left(g, at);
     if (g->state->capturing) {
         gpu_own(g, at, NULL);
         vec_push(&g->state->held, at);

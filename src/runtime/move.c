@@ -166,17 +166,36 @@ static void copy_box(const Tensor *dst, const int64_t *dstride, int64_t doff, co
         pool_for(n, 64 * TILE_MAX, copy_part, &j);
 }
 
+/* One element with this value, a new reference: the latest are kept, so that they go to a GPU once. */
+static Tensor *scalar_kept(DType dt, double v)
+{
+    enum { KEPT = 16 };
+    static struct { DType dt; double v; Tensor *t; } kept[KEPT];
+    static int next;
+    int was, i = 0;
+
+    while (i < KEPT && !(kept[i].t && kept[i].dt == dt && !memcmp(&kept[i].v, &v, sizeof v)))
+        i++;
+    if (i < KEPT)
+        return tensor_ref(kept[i].t);
+    was = device_enter(0);
+    i = next++ % KEPT;
+    tensor_unref(kept[i].t);
+    kept[i].dt = dt;
+    kept[i].v = v;
+    kept[i].t = tensor_scalar_f(dt, v);
+    device_enter(was);
+    return kept[i].t ? tensor_ref(kept[i].t) : NULL;
+}
+
 /* On a GPU: a box that stands still. */
 static bool filled_far(const Tensor *t, int64_t offset, const int64_t *size, double v)
 {
     static const int64_t still[RANK_MAX];
     const FarMoves *far = far_moves_of(t);
-    int was = far ? device_enter(0) : 0;
-    Tensor *one = far ? tensor_scalar_f((DType)t->dtype, v) : NULL;
+    Tensor *one = far ? scalar_kept((DType)t->dtype, v) : NULL;
     bool done = false;
 
-    if (far)
-        device_enter(was);
     if (one)
         done = far->box((FarPlace){t, t->stride, offset}, (FarPlace){one, still, one->offset}, t->rank, size);
     tensor_unref(one);

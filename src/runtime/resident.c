@@ -114,11 +114,17 @@ static bool take_room(Storage *s, GpuDevice *g)
 
 static bool send(Storage *s, GpuDevice *g, StorageUse use)
 {
-    if (!take_room(s, g) || (s->blank && use != DEVICE_FILL && !gpu_fill(g, s->remote, 0, s->nbytes)))
+    if (!take_room(s, g))
+        return false;
+    if (gpu_notes)
+        gpu_notes->room(g, s, use != DEVICE_READ);
+    if (s->blank && use != DEVICE_FILL && !gpu_fill(g, s->remote, 0, s->nbytes))
         return false;
     s->blank = false;
     if (s->valid || use == DEVICE_FILL || s->away & AWAY_READ)
         return true;
+    if (gpu_notes)
+        gpu_notes->sent(s);
     if (gpu_upload(g, s->remote, s->data, s->nbytes))
         return true;
     leave_gpu(s);
@@ -175,6 +181,10 @@ static bool copy_to_gpu(Storage *dst, size_t at, Storage *src, size_t from, size
     to = g ? storage_on_device(dst, g, n == dst->nbytes ? DEVICE_FILL : DEVICE_UPDATE) : 0;
     if (!to)
         return false;
+    if (gpu_notes && src->valid)
+        gpu_notes->room(gpu_of(src->gpu), src, false);
+    else if (gpu_notes && !src->blank)
+        gpu_notes->sent(dst);
     if (src->blank)
         return gpu_fill(g, to + at, 0, n);
     return src->valid ? gpu_copy(g, to + at, gpu_device(src->gpu), src->remote + from, n) : gpu_upload(g, to + at, storage_read(src) + from, n);

@@ -37,6 +37,7 @@ static const PassRow below[] = {
     {"recompute", "graph", "on", "the second half of a graph computes again what is cheaper to compute than to keep"},
     {"memory", "graph", "on", "values are in memory until their last use, and results take the place of what ends there"},
     {"offload", "graph", "on", "what a full GPU has not used for longest is on the host until it is used again"},
+    {"capture", "graph", "on", "what a staged function launched on a GPU is one launch when it is called again"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},
 #include "ir/tile/pass.def"

@@ -114,7 +114,7 @@ static void print_kernel_stats(void)
         fprintf(stderr, "stats: own kernels made=%d refused=%d milliseconds=%.1f launches=%d by-oracle=%d\n", own.made, own.refused,
                 1e3 * own.seconds, own.launches, own.interpreted);
     if (gpu_launches())
-        fprintf(stderr, "stats: gpu launches=%lld\n", (long long)gpu_launches());
+        fprintf(stderr, "stats: gpu launches=%lld graphs=%lld\n", (long long)gpu_launches(), (long long)gpu_graph_launches());
 }
 
 /* --stats: the lines of tessera.dist.stats(), and of kernels. */

@@ -25,7 +25,7 @@
 
 enum { DEVICES_MAX = 16, POISON = 0xEE, PAGE = 4096, SHARED_PLAIN = 48 << 10, SHARED_OPTIN = 227 << 10 };
 enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_SUPPORTED = 801,
-       CAPTURE_UNSUPPORTED = 900, INVALID_DEVICE = 101 };
+       CAPTURE_UNSUPPORTED = 900, INVALID_DEVICE = 101, GRAPH_UPDATE_FAILURE = 910, UPDATE_FAILED = 1 };
 
 /* ---- state ---- */
 
@@ -68,8 +68,8 @@ static Queue queue;
 static struct CUfunc_st *functions;
 static double now_ms;
 
-static const char *const counter_name[] = {"alloc", "free", "upload", "download", "copy", "fill", "launch", "sync", "init", "module", "graph", "live", "used"};
-enum { ALLOC, FREE, UPLOAD, DOWNLOAD, COPY, FILL, LAUNCH, SYNC, INIT, MODULE, GRAPH, LIVE, USED, COUNTERS };
+static const char *const counter_name[] = {"alloc", "free", "upload", "download", "copy", "fill", "launch", "sync", "init", "module", "graph", "live", "used", "update"};
+enum { ALLOC, FREE, UPLOAD, DOWNLOAD, COPY, FILL, LAUNCH, SYNC, INIT, MODULE, GRAPH, LIVE, USED, UPDATE, COUNTERS };
 static int64_t counter[COUNTERS];
 
 EXPORT int64_t fake_count(const char *name)
@@ -769,6 +769,23 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *e, CUgraph g, unsigned 
     ENTER();
     *e = calloc(1, sizeof **e);
     push_all(&(*e)->q, &g->q);
+    return leave(CUDA_SUCCESS);
+}
+
+/* As the driver does: what is launched, filled and copied stays, their numbers change. */
+EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphUpdate *how)
+{
+    const Op *a = e->q.first, *b = g->q.first;
+
+    ENTER();
+    for (; a && b && a->kind == b->kind && a->kernel == b->kernel; a = a->next, b = b->next)
+        ;
+    how->result = a || b ? UPDATE_FAILED : CUDA_SUCCESS;
+    if (a || b)
+        return leave(GRAPH_UPDATE_FAILURE);
+    counter[UPDATE]++;
+    queue_free(&e->q);
+    push_all(&e->q, &g->q);
     return leave(CUDA_SUCCESS);
 }
 

@@ -40,7 +40,8 @@ typedef struct FakeLaunch {
 /* The whole grid at once. 0, or the error that the next wait gives. */
 typedef int FakeKernel(const FakeLaunch *l);
 
-/* Counters: alloc free upload download copy fill launch sync init module graph live (bytes that are allocated now), used (kernels run). */
+/* Counters: alloc free upload download copy fill launch sync init module graph live (bytes that are allocated now), used (kernels run), update (graphs that got other
+ * numbers). */
 typedef int64_t FakeCount(const char *name);
 int64_t fake_count(const char *name);
 

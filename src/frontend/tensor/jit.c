@@ -36,6 +36,7 @@ void jit_entry_free(Entry *e)
         tensor_unref(e->capture[i]);
     tsr_free(e->capture);
     guard_free(e->guard);
+    replay_free(e->replay);
     fitted_done(&e->fitted);
     tsr_free(e);
 }
@@ -241,7 +242,7 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
     }
 }
 
-enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK };
+enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK, OPT_CAPTURE };
 
 Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
 {
@@ -342,6 +343,24 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
 
 static int64_t memory_limit(const Transform *t) { return t->opt[OPT_MEMORY].tag == V_INT ? t->opt[OPT_MEMORY].i : 0; }
 
+/* By a launch of a whole former run, where there is one that fits; else by the graph, which is put down for the next time. */
+static bool run_graph(Interp *I, const Transform *t, Entry *e, Graph *g, Tensor *const *x, int n, Tensor **out, int *nout)
+{
+    Trace *T = trace_of(I);
+    bool wanted = t->opt[OPT_CAPTURE].tag == V_BOOL && t->opt[OPT_CAPTURE].i;
+    int64_t began = T->timed ? T->began(I) : 0;
+    int done = replay_again(T, e->replay, g->name ? g->name->text : "a staged function", x, n, out, nout);
+    if (T->timed)
+        profile_graph(I, done > 0, x, n, out, *nout, began);
+    if (done)
+        return done > 0;
+    replay_begin(T, &e->replay, x, n);
+    bool ok = memory_run(I, &e->fitted, g, x, n, out, nout);
+    replay_end(e->replay, ok, wanted, out, *nout);
+    stats_note(I, t->f, replay_why_not(e->replay));
+    return ok;
+}
+
 static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, const CallArgs *c)
 {
     Trace *T = trace_of(I);
@@ -360,7 +379,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, c
     Graph *g = graph_for(I, t, e, x, n, limited);
     if (limited)
         g = memory_fit(I, &e->fitted, e->graph, g != e->graph ? g : NULL, x, n, memory_limit(t));
-    if (g && memory_run(I, &e->fitted, g, x, n, out, &nout)) {
+    if (g && (limited ? memory_run(I, &e->fitted, g, x, n, out, &nout) : run_graph(I, t, e, g, x, n, out, &nout))) {
         bool stored = buffers_keep(I, c, NULL, e->kept, e->nkept, out + e->nout) && guard_write(e->guard, out + e->nout + e->nkept);
         v = result_tree(I, e->result, out, e->nout);
         for (int i = 0; i < more; i++)
@@ -558,6 +577,7 @@ static Value staged_function(Interp *I, Value *a, const char *name)
     if (is_err(opt[OPT_MEMORY]) || !jit_mode_of(I, a[5], &mode))
         return VERR;
     opt[OPT_MODE] = vint(mode);
+    opt[OPT_CAPTURE] = a[3];
     return transform_new(name, call_jit, is_given(a[0]) ? a[0] : VERR, opt, TRANSFORM_OPTIONS);
 }
 
@@ -602,7 +622,8 @@ Value export_options(Value v)
 const NativeDef tensor_jit_natives[] = {
     {"", "jit", f_jit, JIT, "f staged: its first call makes a graph for every size that meets the graph's conditions, later calls run it. What is no tensor is static: "
      "a new value makes a new graph. if, while and for over tensors become part of the graph; a print happens at every call. Under memory_limit "
-     "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results. compile_mode: interpret (op by op), "
+     "(bytes, or \"64MB\") a call computes values again rather than take more with its arguments and results. On a GPU a call like an earlier one is one "
+     "launch of its kernels; capture_graph: also where that takes much memory in one piece. compile_mode: interpret (op by op), "
      "default, optimize (kernels from the first call on, made with more effort), fast (the same, and sums may be reassociated)."},
     {"_core", "jit_within", f_jit_within, "(f: Callable, blocks: tuple, names: list | None) -> Callable",
      "jit of a function that stands in blocks (key, value), in which graphs remember calls of functions of these names."},

@@ -8,6 +8,7 @@
 #include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/memory.h"
 #include "frontend/tensor/transform.h"
+#include "ir/schedule/replay.h"
 
 typedef struct Entry {
     Value skeleton;             /* (args, kwargs) with marks for tensors */
@@ -25,6 +26,7 @@ typedef struct Entry {
     bool random;                /* the graph uses the key */
     Guard *guard;               /* what it read from outside */
     uint64_t within;            /* staged within another function: serves it alone. 0: at the top */
+    Replay *replay;             /* runs on a GPU that are done again */
     Fitted fitted;              /* under a limit of memory: what runs instead of the graph */
     struct Entry *next;
 } Entry;

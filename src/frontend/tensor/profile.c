@@ -158,6 +158,21 @@ static void timed(void *host, OpId op, const Attr *a, Tensor *const *in, int nin
     vec_push(&P.event, e);
 }
 
+void profile_graph(Interp *I, bool ran, Tensor *const *in, int nin, Tensor *const *out, int nout, int64_t from)
+{
+    Event e = {.began = from - P.first, .took = now() - from, .op = sym("cudaGraphLaunch"), .span = I->trace.span, .kernel = true};
+
+    e.depth = --P.depth;
+    if (!ran || P.event.n >= EVENTS_MAX)
+        return;
+    for (int i = 0; i < nin; i++)
+        e.bytes += bytes_of(in[i]);
+    for (int i = 0; i < nout; i++)
+        e.bytes += bytes_of(out[i]);
+    e.path = path_now(I);
+    vec_push(&P.event, e);
+}
+
 void profile_beside(Sym what, int64_t began, int64_t took, double bytes)
 {
     if (P.I && P.beside.n < EVENTS_MAX)

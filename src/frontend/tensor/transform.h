@@ -60,7 +60,7 @@ bool flatten_weak(Interp *I, Value v, Value *skeleton, Tensor **out, int *nout);
 
 /* A function made by a transformation, or a decorator still waiting for its function. */
 typedef struct Transform Transform;
-enum { TRANSFORM_OPTIONS = 5 };
+enum { TRANSFORM_OPTIONS = 6 };
 typedef Value (*TransformCall)(Interp *I, Transform *t, const CallArgs *c);
 struct Transform {
     NativeInst inst;

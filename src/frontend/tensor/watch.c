@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct StatRow { Sym function; int64_t n[STAT_COUNT]; } StatRow;
+typedef struct StatRow { Sym function; int64_t n[STAT_COUNT]; const char *note; } StatRow;
 
 struct Watch { Vec(StatRow) rows; };            /* in the order of their first count */
 
@@ -41,6 +41,12 @@ void stats_add(Interp *I, Value f, StatKind kind, int64_t n)
         row_of(I->watch, function_name(I, f))->n[kind] += n;
 }
 
+void stats_note(Interp *I, Value f, const char *what)
+{
+    if (I->watch)
+        row_of(I->watch, function_name(I, f))->note = what;
+}
+
 static void stats_print(const struct Watch *w)
 {
     static const char *const name[STAT_COUNT] = {
@@ -52,7 +58,7 @@ static void stats_print(const struct Watch *w)
         fprintf(stderr, "stats: %s", w->rows.at[i].function->text);
         for (int k = 0; k < STAT_COUNT; k++)
             fprintf(stderr, " %s=%" PRId64, name[k], w->rows.at[i].n[k]);
-        fputc('\n', stderr);
+        fprintf(stderr, "%s%s\n", w->rows.at[i].note ? " not-captured: " : "", w->rows.at[i].note ? w->rows.at[i].note : "");
     }
 }
 

@@ -278,6 +278,7 @@ bool trace_device_failed(Trace *T)
 }
 
 int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
+void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
 
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
 {
@@ -303,6 +304,8 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
     bool ok = st == K_OK && (!devices_used || lies_with(T, in, nin, nout, out));
     if (__builtin_expect(fault_kept, 0))
         ok = trace_device_failed(T);
+    if (ok && trace_noted)
+        trace_noted(op, a, in, nin, out, nout);
     if (st == K_OK && !ok)
         tensors_unref(out, nout);
     return ok;
@@ -472,14 +475,19 @@ static bool apply_now(Trace *T, OpId op, const Attr *a, Tensor *const *in, int n
     bool ok;
 
     storage_op += !T->fused;
+    if (trace_noted && (op == OP_cond || op == OP_while || op_info[op].family == FAM_EFFECT))
+        trace_noted(op, a, in, nin, NULL, 0);
     if (op_info[op].flags & OPF_REGIONS || op_info[op].family == FAM_CONTROL) {
         T->fused += op == OP_fused;
         ok = apply_region(T, op, a, in, nin, out, nout);
         T->fused -= op == OP_fused;
         return ok;
     }
-    if (run_special(T, op, a, in, nin, out, nout, &ok))
+    if (run_special(T, op, a, in, nin, out, nout, &ok)) {
+        if (ok && op == OP_dim_value && trace_noted)
+            trace_noted(op, a, in, nin, out, *nout);
         return ok;
+    }
     if (!infer_types(T, op, a, in, nin, y, nout))
         return false;
     if (!kernel_of[op])
@@ -518,6 +526,8 @@ static bool run_collective(Trace *T, OpId op, const Attr *a, Tensor *const *in, 
     TType y[4];
 
     *nout = op_info[op].nout;
+    if (trace_noted)
+        trace_noted(op, a, in, 0, NULL, 0);
     if (op_info[op].nin && !infer_types(T, op, a, in, 1, y, nout))
         return false;
     if (!T->host_collective)

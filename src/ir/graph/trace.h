@@ -121,6 +121,12 @@ extern int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *cons
  */
 extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
 
+/*
+ * Told of each op that the host ran, and of those that decide by values or show them; NULL: nobody asks.  Where its operands were on a GPU
+ * alone, and still are, it has only moved them there.
+ */
+extern void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
+
 /* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together: else T->error (E0725), and false. */
 bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin);
 bool trace_device_failed(Trace *T);             /* a GPU failed meanwhile: its fault (runtime/cuda.h) becomes T->error. false */

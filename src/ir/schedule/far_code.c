@@ -104,8 +104,7 @@ static GpuFunction *function_of(FarCode *c, GpuDevice *g)
 
 /* ---- tensor maps ---- */
 
-/* The map of a parameter: its axes, the last one first. FAR_MISFIT: there is none; -1: there is a fault. */
-static int make_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtensorMap *out)
+int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtensorMap *out)
 {
     enum { ROW_ALIGN = 16, STEP_BITS = 40, L2_256 = 3 };
     uint64_t extent[VIEW_RANK], step[VIEW_RANK];
@@ -127,12 +126,12 @@ static int make_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg,
     return gpu_tensor_map(g, out, type, rank, (CUdeviceptr)(uintptr_t)arg->base, extent, step + 1, box, swizzle, L2_256) ? 1 : -1;
 }
 
-/* As make_map. */
+/* As far_map. */
 static int make_maps(GpuDevice *g, const FarCode *c, const TileKernel *k, const TileArg *args, CUtensorMap *map)
 {
     for (int i = 0; i < c->frame.nmaps; i++) {
         const GpuMap *m = &c->frame.map[i];
-        int done = make_map(g, m, k->params.at[m->param]->type[0].rank, &args[m->param], &map[i]);
+        int done = far_map(g, m, k->params.at[m->param]->type[0].rank, &args[m->param], &map[i]);
         if (done != 1)
             return done;
     }
@@ -140,6 +139,8 @@ static int make_maps(GpuDevice *g, const FarCode *c, const TileKernel *k, const 
 }
 
 /* ---- launches ---- */
+
+void (*far_noted)(struct GpuFunction *f, const struct GpuLaunch *l, const FarCode *c, const TileKernel *k, const TileArg *args);
 
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {
@@ -168,5 +169,7 @@ int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *
     blocks = blocks && blocks < all ? blocks : all;
     GpuLaunch l = {.grid = {(uint32_t)blocks}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
                    .nbytes = 8 * (size_t)n, .each = c->frame.nmaps ? each : NULL, .where = {k->name->text, where}};
+    if (far_noted)
+        far_noted(f, &l, c, k, args);
     return gpu_launch(f, &l) ? 1 : -1;
 }

@@ -42,4 +42,13 @@ enum { FAR_MISFIT = 2 };        /* tensor maps cannot describe the operands: thi
 /* As a FarLaunch, or FAR_MISFIT. */
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 
+/* The map of a parameter: its axes, the last one first. 1; FAR_MISFIT: there is none; -1: there is a fault. */
+struct GpuDevice;
+struct CUtensorMap;
+int far_map(struct GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, struct CUtensorMap *out);
+
+/* Told of each launch before it; NULL: nobody asks. */
+struct GpuLaunch;
+extern void (*far_noted)(struct GpuFunction *f, const struct GpuLaunch *l, const FarCode *c, const TileKernel *k, const TileArg *args);
+
 #endif
