@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
-#include "runtime/gpu_device.h"
+#include "runtime/gpu_launch.h"
 #include "runtime/store.h"
 
 #include <string.h>
@@ -77,17 +77,61 @@ static void file(Hash128 key, const GpuCompiled *c)
     sb_done(&all);
 }
 
-static bool make(const TileKernel *k, const Machine *m, bool tensor, GpuCompiled *c, StrBuf *err)
+/* The code of a key if somebody has it, one reference more. */
+static GpuCompiled *shared(Hash128 key)
+{
+    uintptr_t at;
+    GpuCompiled *c = map_find(&in_use, key.lo | 1, &at) ? (GpuCompiled *)at : NULL;
+
+    if (!c || c->key.lo != key.lo || c->key.hi != key.hi)
+        return NULL;
+    c->refs++;
+    return c;
+}
+
+static GpuCompiled *compiled_new(Hash128 key)
+{
+    GpuCompiled *c = tsr_calloc(sizeof *c);
+
+    c->refs = 2;
+    c->key = key;
+    return c;
+}
+
+/* It is in use from now on, if it has code; else NULL. */
+static GpuCompiled *begin_use(GpuCompiled *c, bool made)
+{
+    if (made) {
+        map_set(&in_use, c->key.lo | 1, (uintptr_t)c);
+        return c;
+    }
+    sb_done(&c->code.image);
+    tsr_free(c);
+    return NULL;
+}
+
+static bool recall(const Machine *m, GpuCompiled *c)
 {
     Hash128 stored;
-    bool keep = m && store_in_use() && store_key(c->key, &stored);
 
-    if (keep && find(stored, c))
+    return m && store_in_use() && store_key(c->key, &stored) && find(stored, c);
+}
+
+static void keep(const Machine *m, const GpuCompiled *c)
+{
+    Hash128 stored;
+
+    if (m && store_in_use() && store_key(c->key, &stored))
+        file(stored, c);
+}
+
+static bool make(const TileKernel *k, const Machine *m, bool tensor, GpuCompiled *c, StrBuf *err)
+{
+    if (recall(m, c))
         return true;
     if (!(m ? compile_ptx(k, m, tensor, &c->code.frame, &c->code.image, err) : compile_stand_in(k, &c->code.frame, &c->code.image, err)))
         return false;
-    if (keep)
-        file(stored, c);
+    keep(m, c);
     return true;
 }
 
@@ -96,26 +140,109 @@ static GpuCompiled *compile_way(const TileKernel *k, bool tensor, StrBuf *err)
     const char *arch;
     const Machine *m = target(&arch);
     Hash128 key = key_of(k, arch, tensor);
-    uintptr_t at;
-    GpuCompiled *c = map_find(&in_use, key.lo | 1, &at) ? (GpuCompiled *)at : NULL;
+    GpuCompiled *c = shared(key);
 
-    if (c && c->key.lo == key.lo && c->key.hi == key.hi) {
-        c->refs++;
+    if (c)
         return c;
-    }
-    c = tsr_calloc(sizeof *c);
-    c->refs = 2;
-    c->key = key;
-    if (make(k, m, tensor, c, err)) {
-        map_set(&in_use, key.lo | 1, (uintptr_t)c);
-        return c;
-    }
-    sb_done(&c->code.image);
-    tsr_free(c);
-    return NULL;
+    c = compiled_new(key);
+    return begin_use(c, make(k, m, tensor, c, err));
 }
 
 static void *compile(const TileKernel *k, StrBuf *err) { return compile_way(k, compile_tensor_copies(), err); }
+
+/* ---- many kernels at once ---- */
+
+typedef struct Batch {
+    const Machine *m;
+    int nunits;
+    GpuCompiled **c;            /* of each unit; each has a key that no other has */
+    Llvm **unit;
+    StrBuf *ptx;
+} Batch;
+
+static bool in_batch(const Batch *b, Hash128 key)
+{
+    for (int i = 0; i < b->nunits; i++)
+        if (b->c[i]->key.lo == key.lo && b->c[i]->key.hi == key.hi)
+            return true;
+    return false;
+}
+
+/* The kernel becomes a unit, unless its code is there. */
+static void enter(Batch *b, const TileKernel *k, Hash128 key)
+{
+    GpuCompiled *c = shared(key);
+    StrBuf err = {0};
+    Llvm *u;
+
+    if (c) {
+        c->refs--;
+        return;
+    }
+    if (in_batch(b, key))
+        return;
+    c = compiled_new(key);
+    if (recall(b->m, c)) {
+        begin_use(c, true)->refs--;
+        return;
+    }
+    u = llvm_new(k->name->text, b->m);
+    if (gpu_emit(u, k, "kernel", compile_tensor_copies(), &c->code.frame, &err) && llvm_verify(u, &err)) {
+        b->c[b->nunits] = c;
+        b->unit[b->nunits++] = u;
+    } else {
+        begin_use(c, false);
+        llvm_free(u);
+    }
+    sb_done(&err);
+}
+
+/* Texts by all threads, then what is assembled of them. */
+static void finish(Batch *b)
+{
+    StrBuf **image = tsr_alloc(sizeof *image * ((size_t)b->nunits + 1)), err = {0};
+    int made = 0;
+
+    llvm_objects(b->unit, b->nunits, LEVEL_O3, b->ptx, &err);
+    for (int i = 0; i < b->nunits; i++) {
+        GpuCompiled *c = b->c[i];
+        c->code.image = b->ptx[i];
+        if (!begin_use(c, b->ptx[i].n > 0))
+            continue;
+        c->refs--;
+        keep(b->m, c);
+        image[made++] = &c->code.image;
+    }
+    gpu_assemble_all(gpu_look(0), image, made);
+    sb_done(&err);
+    tsr_free(image);
+}
+
+static void compile_all(const TileKernel *const *k, int n, void **code)
+{
+    const char *arch;
+    const Machine *m = target(&arch);
+    size_t room = (size_t)n + 1;
+    Hash128 *key = tsr_alloc(room * sizeof *key);
+    Batch b = {.m = m, .c = tsr_alloc(room * sizeof *b.c), .unit = tsr_alloc(room * sizeof(Llvm *)), .ptx = tsr_calloc(room * sizeof(StrBuf))};
+
+    for (int i = 0; i < n && m; i++) {
+        key[i] = key_of(k[i], arch, compile_tensor_copies());
+        enter(&b, k[i], key[i]);
+    }
+    finish(&b);
+    for (int i = 0; i < b.nunits; i++)
+        llvm_free(b.unit[i]);
+    for (int i = 0; i < n; i++) {
+        StrBuf err = {0};
+        code[i] = m ? shared(key[i]) : compile(k[i], &err);
+        sb_done(&err);
+    }
+    tsr_free(key);
+    tsr_free(b.c);
+    tsr_free(b.unit);
+    tsr_free(b.ptx);
+}
 
 static void drop(void *code) { ((GpuCompiled *)code)->refs--; }
 
@@ -123,7 +250,8 @@ static uint32_t users(const void *code) { return ((const GpuCompiled *)code)->re
 static KernelFn *no_entry(const void *code) { return NULL; }
 static int64_t no_scratch(const void *code, const int64_t *size) { return 0; }
 
-static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop};
+static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop,
+                                            .compile_all = compile_all};
 
 static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {

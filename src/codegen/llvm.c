@@ -335,10 +335,10 @@ static bool emit(Llvm *u, Level level, LLVMCodeGenFileType kind, StrBuf *out, St
     return hand_out(u, bytes, why, out, err);
 }
 
-bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err)
-{
-    return emit(u, level, machine_is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile, bytes, err);
-}
+/* GPUs' objects are PTX, a text. */
+static LLVMCodeGenFileType file_of(const Llvm *u) { return machine_is_gpu(u->machine) ? LLVMAssemblyFile : LLVMObjectFile; }
+
+bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err) { return emit(u, level, file_of(u), bytes, err); }
 
 /* ---- many units at once ---- */
 
@@ -350,7 +350,7 @@ static void finish_part(int64_t lo, int64_t hi, void *st)
 
     for (int64_t i = lo; i < hi; i++)
         if (!(f->failed[i] = run_passes(f->unit[i], f->level)))
-            f->bytes[i] = finished(f->unit[i], f->level, LLVMObjectFile, &f->why[i]);
+            f->bytes[i] = finished(f->unit[i], f->level, file_of(f->unit[i]), &f->why[i]);
 }
 
 void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, StrBuf *err)

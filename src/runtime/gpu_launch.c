@@ -25,8 +25,6 @@ struct GpuModule {
     GpuDevice *g;
     CUmodule m;
     GpuFunction *functions;
-    GpuAssembly assembly;
-    bool was_ptx;
 };
 
 /* ---- modules ---- */
@@ -71,30 +69,26 @@ static bool load(GpuModule *m, const void *image)
 GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n)
 {
     GpuModule *m = tsr_calloc(sizeof *m);
+    GpuAssembly made = {0};
     StrBuf bytes = {0};
-    bool ok;
+    bool ok, ptx = g->sm && is_ptx(image, n);
 
     gpu_lock();
     m->g = g;
-    m->was_ptx = g->sm && is_ptx(image, n);
     ok = gpu_enter(g);
-    if (ok && m->was_ptx)
-        ok = gpu_assemble(g, image, n, &m->assembly);
+    if (ok && ptx)
+        ok = gpu_assemble(g, image, n, &made);
     else if (ok)
         sb_write(&bytes, image, n);
-    ok = ok && load(m, m->was_ptx ? m->assembly.cubin.s : sb_str(&bytes));
+    ok = ok && load(m, ptx ? made.cubin.s : sb_str(&bytes));
     sb_done(&bytes);
-    sb_done(&m->assembly.cubin);
-    m->assembly.cubin = (StrBuf){0};
+    gpu_assembly_done(&made);
     gpu_unlock();
     if (ok)
         return m;
-    gpu_assembly_done(&m->assembly);
     tsr_free(m);
     return NULL;
 }
-
-const GpuAssembly *gpu_module_assembly(const GpuModule *m) { return m->was_ptx ? &m->assembly : NULL; }
 
 static GpuFunction *known(const GpuModule *m, const char *name)
 {
@@ -147,7 +141,6 @@ void gpu_module_unload(GpuModule *m)
         m->functions = f->next;
         tsr_free(f);
     }
-    gpu_assembly_done(&m->assembly);
     tsr_free(m);
     gpu_unlock();
 }

@@ -33,6 +33,11 @@ typedef struct GpuAssembly {
 bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out);
 bool gpu_assemble_for(const char *arch, const char *ptx, size_t n, GpuAssembly *out);       /* for that chip; no GPU is needed */
 void gpu_assembly_done(GpuAssembly *a);
+/*
+ * Several texts for g's chip on the threads that there are; a cubin of each in place of the text, where there is ptxas or nvJitLink and
+ * it takes it.  Others stay PTX, of which gpu_module_load says what is wrong.
+ */
+void gpu_assemble_all(const GpuDevice *g, StrBuf *const *image, int n);
 const char *gpu_assembler(void);        /* the path of ptxas or of nvJitLink's library; NULL: neither is here, the driver assembles */
 
 /* ---- modules ---- */
@@ -41,7 +46,6 @@ typedef struct GpuModule GpuModule;
 typedef struct GpuFunction GpuFunction;
 
 GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n);      /* PTX (a text), a cubin, an object of the tests */
-const GpuAssembly *gpu_module_assembly(const GpuModule *m);                 /* of one that was PTX, less the cubin; else NULL */
 GpuFunction *gpu_module_function(GpuModule *m, const char *name);           /* owned by the module; NULL: a fault */
 CUdeviceptr gpu_module_global(GpuModule *m, const char *name, size_t *bytes);       /* 0: a fault */
 void gpu_module_unload(GpuModule *m);                                       /* NULL allowed; waits for what runs */

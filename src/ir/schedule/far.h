@@ -32,6 +32,8 @@ void far_go(FarWay w);
  */
 void far_pretend(const KernelCompiler *notes, int chip);
 extern bool far_pretends;
+/* One whose code does nothing, and which `take` is told of. */
+KernelCompiler far_notes(void *(*take)(const TileKernel *k, StrBuf *err));
 extern char far_pretended[];            /* where all tensors are meanwhile, which nobody looks at */
 
 #endif

@@ -311,14 +311,98 @@ void graph_rehearse_far(Trace *T, Graph *g, const KernelCompiler *notes, int chi
     far_go(here);
 }
 
-void graph_prepare(Trace *T, Graph *g, Tensor *const *in)
+/* ---- one call ---- */
+
+static void prepare(Trace *T, Graph *g, Tensor *const *in)
 {
-    if (!fused_state.compiler || !fused_state.compiler->compile_all || !trace_run_fused || pool_threads() < 2 || T->guarded)
-        return;
     once = true;
     fused_rehearse(true);
     walk(T, g, in);
     fused_rehearse(false);
     once = false;
     T->error = OPERR_NONE;
+}
+
+/* Without elements, and where t is: on the host it is t itself. NULL: it cannot be. */
+static Tensor *ghost_of(Tensor *t)
+{
+    int device = (int)t->store->device, was = device_enter(device);
+    int64_t n = (int64_t)((double)t->store->nbytes * 8 / dtype_info[t->dtype].sbits);
+    Tensor *all = !device ? tensor_ref(t) : t->contiguous && !t->offset ? tensor_new((DType)t->dtype, t->rank, t->shape)
+                                                                         : tensor_new((DType)t->dtype, 1, &n), *view = all;
+
+    if (all && device && !(t->contiguous && !t->offset)) {
+        view = tensor_view(all, t->rank, t->shape, t->stride, t->offset);
+        tensor_unref(all);
+    }
+    if (view && device) {
+        view->weak = t->weak;
+        view->policy = t->policy;
+    }
+    device_enter(was);
+    return view;
+}
+
+static Vec(const TileKernel *) noted;
+
+static void *note(const TileKernel *k, StrBuf *err)
+{
+    static char done;
+
+    vec_push(&noted, k);
+    return &done;
+}
+
+/* Which kernels the call asks for on a GPU, noted by a rehearsal on one that is none. */
+static void note_far(Trace *T, Graph *g, Tensor *const *in, int device)
+{
+    static KernelCompiler notes;
+    FarWay here = far_way();
+    FusedStats stats = fused_state.stats;
+    Tensor **ghost = tsr_calloc(sizeof *ghost * (size_t)(g->params.n + 1));
+    int chip = far_chip(device), made = 0, was;
+
+    notes = far_notes(note);
+    far_pretend(&notes, chip);
+    was = device_enter(device);
+    while (made < g->params.n && (ghost[made] = ghost_of(in[made])))
+        made++;
+    if (made == g->params.n)
+        prepare(T, g, ghost);
+    tensors_unref(ghost, made);
+    tsr_free(ghost);
+    device_enter(was);
+    far_go(here);
+    fused_state.stats = stats;
+}
+
+/* false: it is not for a GPU. */
+static bool prepare_far(Trace *T, Graph *g, Tensor *const *in)
+{
+    int device = device_of_operands(in, g->params.n);
+    const KernelCompiler *by = far_way().compiler;
+    void **code;
+
+    device = device ? device : device_now;
+    if (!device || !device_is_far(device))
+        return false;
+    if (!by || !by->compile_all)
+        return true;
+    note_far(T, g, in, device);
+    code = tsr_calloc(sizeof *code * ((size_t)noted.n + 1));
+    by->compile_all(noted.at, noted.n, code);
+    for (int i = 0; i < noted.n; i++)
+        if (code[i])
+            by->free(code[i]);
+    tsr_free(code);
+    vec_free(&noted);
+    return true;
+}
+
+void graph_prepare(Trace *T, Graph *g, Tensor *const *in)
+{
+    if (!fused_state.compiler || !fused_state.compiler->compile_all || !trace_run_fused || pool_threads() < 2 || T->guarded)
+        return;
+    if (!prepare_far(T, g, in))
+        prepare(T, g, in);
 }

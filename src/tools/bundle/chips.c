@@ -99,17 +99,8 @@ static void *take_note(const TileKernel *k, StrBuf *err)
     return row->made[machine] ? &done : NULL;
 }
 
-static void nothing(const int64_t *size, const TileArg *arg, char *scratch, int64_t lo, int64_t hi) {}
-static KernelFn *entry(const void *code) { return nothing; }
-static int64_t scratch(const void *code, const int64_t *size) { return 0; }
-static uint32_t users(const void *code) { return 1; }
-static void drop(void *code) {}
-
 /* One for each machine: what cannot be made for one is asked for in other ways. */
-static const KernelCompiler notes[GPU_MACHINES] = {
-    {take_note, entry, scratch, users, drop, .idle = true}, {take_note, entry, scratch, users, drop, .idle = true},
-    {take_note, entry, scratch, users, drop, .idle = true},
-};
+static KernelCompiler notes[GPU_MACHINES];
 
 void chips_rehearse(Building *b, Trace *T, Graph *g)
 {
@@ -117,8 +108,10 @@ void chips_rehearse(Building *b, Trace *T, Graph *g)
 
     taking = b;
     for (machine = 0; machine < GPU_MACHINES; machine++)
-        if (b->machines >> machine & 1)
+        if (b->machines >> machine & 1) {
+            notes[machine] = far_notes(take_note);
             graph_rehearse_far(T, g, &notes[machine], chip[machine]);
+        }
 }
 
 /* ---- fat binaries ---- */
