@@ -218,11 +218,34 @@ static int power_above(int n)
     return p;
 }
 
+/* What a thread of each lane's run has; at: its number in the group. */
+static LLVMValueRef from_thread(CpuCode *e, TileRef v, int run, LLVMValueRef at)
+{
+    LLVMValueRef row, x;
+
+    if (run <= GPU_WARP)
+        return gpu_from(e, value(e, v), LLVMBuildAnd(e->u->builder, at, i32_number(e, GPU_WARP - 1), ""), warp_mask(e));
+    row = row_of(e, v);
+    x = cpu_load_flat(e, kept_dtype(tile_type(v)), row, LLVMBuildZExt(e->u->builder, at, i64_type(e), ""), 1);
+    gpu_written(e);
+    return x;
+}
+
+/* Of a last run that is short, and not by halvings, only the first lane has met all others. */
+static void share_first(CpuCode *e, TileRef v, int run)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int rest = e->gpu->threads % power_above(run);
+
+    if (rest & (rest - 1))
+        cpu_val(e, v)->x = from_thread(e, v, run, LLVMBuildSub(b, e->gpu->thread, LLVMBuildURem(b, e->gpu->thread, i32_number(e, run), ""), ""));
+}
+
 static void lane_reduce(CpuCode *e, const TileNode *n)
 {
     DType dt = (DType)n->type[0].dtype;
     LLVMValueRef x = value(e, n->in[0]), mask = warp_mask(e);
-    int by = power_above(run_of(e, n)) / 2;
+    int run = run_of(e, n), by = power_above(run) / 2;
     TileRef now = out_of(n);
 
     for (; by >= GPU_WARP; by /= 2) {
@@ -238,6 +261,7 @@ static void lane_reduce(CpuCode *e, const TileNode *n)
     for (; by; by /= 2)
         x = join_step(e, n, x, gpu_other(e, x, by, mask), by);
     cpu_val(e, now)->x = x;
+    share_first(e, now, run);
 }
 
 /* The thread whose number in this one's run is given. */
@@ -259,17 +283,9 @@ static void shuffle(CpuCode *e, const TileNode *n)
 {
     LLVMBuilderRef b = e->u->builder;
     int run = run_of(e, n);
-    LLVMValueRef at = lane_in_run(e, value(e, n->in[1]), run), there = LLVMBuildICmp(b, LLVMIntULT, at, i32_number(e, e->gpu->threads), ""), x;
+    LLVMValueRef at = lane_in_run(e, value(e, n->in[1]), run), there = LLVMBuildICmp(b, LLVMIntULT, at, i32_number(e, e->gpu->threads), "");
 
-    at = LLVMBuildSelect(b, there, at, e->gpu->thread, "");
-    if (run <= GPU_WARP) {
-        x = gpu_from(e, value(e, n->in[0]), LLVMBuildAnd(b, at, i32_number(e, GPU_WARP - 1), ""), warp_mask(e));
-    } else {
-        LLVMValueRef row = row_of(e, n->in[0]);
-        x = cpu_load_flat(e, kept_dtype(&n->type[0]), row, LLVMBuildZExt(b, at, i64_type(e), ""), 1);
-        gpu_written(e);
-    }
-    cpu_val(e, out_of(n))->x = x;
+    cpu_val(e, out_of(n))->x = from_thread(e, n->in[0], run, LLVMBuildSelect(b, there, at, e->gpu->thread, ""));
 }
 
 static LLVMValueRef same_bits(CpuCode *e, DType dt, LLVMValueRef a, LLVMValueRef b)

@@ -69,8 +69,8 @@ static void produce_block(CpuCode *e, const TileBlock *b)
             cpu_val(e, (TileRef){n->region[0]->params.at[0], 0})->x = l.i;
             produce_block(e, n->region[0]);
             cpu_loop_end(e, &l);
-        } else if (n->nout && roles_is_known(n)) {
-            cpu_val(e, (TileRef){(TileNode *)n, 0})->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
+        } else {
+            role_emit_known(e, n);
         }
     }
 }

@@ -18,23 +18,37 @@ enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, REGISTERS_MAX = 128, ROW_LANES = 4 };
 
 /* ---- where elements are ---- */
 
-/* A thread's share of a product: as many sums as leave work for all threads, at least as many as there are for each. */
-static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
-{
-    int64_t all = tile_elements(t);
+/* How many places there are for threads. */
+static int64_t places(const TileType *t, const Fragment *f) { return tile_elements(t) / (f->side[0] * f->side[1]); }
 
-    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}, .side = {1, 1}};
-    for (int grown = 1; grown; ) {
-        grown = 0;
-        for (int k = 0; k < 2; k++) {
-            int side = f->side[k] * 2, other = f->side[!k];
-            if (side > GPU_SIDE || t->extent[k] % side || all / (side * other) < e->gpu->threads)
-                continue;
-            f->side[k] = side;
-            grown = 1;
+/* Sides twice as long, the shorter first, while at least so many places are left. */
+static void grow_sides(const TileType *t, int64_t least, Fragment *f)
+{
+    for (bool grown = true; grown && places(t, f) > least; ) {
+        int k = f->side[1] < f->side[0];
+        grown = false;
+        for (int tries = 0; tries < 2 && !grown; tries++, k = !k) {
+            Fragment next = *f;
+            next.side[k] *= 2;
+            grown = next.side[k] <= GPU_SIDE && t->extent[k] % next.side[k] == 0 && places(t, &next) >= least;
+            *f = grown ? next : *f;
         }
     }
-    return all / (f->side[0] * f->side[1]) <= e->gpu->threads;
+}
+
+/*
+ * A thread's share of a product: as many sums as leave work for all threads, at least as many as there are for each.  Where no halving gives
+ * that, threads without a share of their own do one that another does.
+ */
+static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
+{
+    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}, .side = {1, 1}};
+    grow_sides(t, e->gpu->threads, f);
+    for (int64_t before = 0; places(t, f) > e->gpu->threads && places(t, f) != before; ) {
+        before = places(t, f);
+        grow_sides(t, before / 2, f);
+    }
+    return places(t, f) <= e->gpu->threads;
 }
 
 /*
@@ -174,9 +188,9 @@ int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p)
         return e->gpu->at_register >= 0 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
     if (e->gpu->at_register < 0 || p->at[0] != e->spot.at[0] || t->extent[0] != e->gpu->fragment[0])
         return -1;
-    if (is_column(t))
-        return e->gpu->at_line;
-    return t->rank == 2 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
+    if (t->rank == 2 && t->extent[1] == e->gpu->fragment[1])            /* a tile of one column, too */
+        return p->at[1] == e->spot.at[1] ? e->gpu->at_register : -1;
+    return is_column(t) ? e->gpu->at_line : -1;
 }
 
 static void enter_register(CpuCode *e, const Fragment *f, int number)
@@ -640,8 +654,33 @@ typedef struct Left { LLVMValueRef *slot; int n; } Left;
 /* The sums of a sink's rows: two for each 16-row piece, and of each those of even and of odd columns, so that two are under way. */
 static LLVMValueRef *sum_of(const Fragment *f, LLVMValueRef *sums, int sink, int row) { return &sums[2 * (sink * 2 * f->rows + row)]; }
 
+/* Is this thread's share its own, not one that another does as well?  NULL: all are. */
+static LLVMValueRef owns(CpuCode *e, const Fragment *f)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int64_t all = f->side[0] ? (int64_t)f->extent[0] / f->side[0] * (f->extent[1] / f->side[1]) : (int64_t)f->high * f->wide * GPU_WARP;
+
+    return all < e->gpu->threads && !f->chunk ? LLVMBuildICmp(b, LLVMIntULT, e->gpu->thread, i32_number(e, all), "") : NULL;
+}
+
+/* Memory is written once: what is stored may have been loaded from there. */
+static void store_own(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef own)
+{
+    int known;
+    GpuIf mine;
+
+    cpu_raw(e, s->v, &e->spot);                 /* before the branch, for others as well */
+    known = e->known.n;
+    mine = gpu_if(e, own);
+    cpu_sink_strip(e, c, s);
+    gpu_end_if(e, &mine);
+    e->known.n = known;
+}
+
 static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums, const Left *left)
 {
+    LLVMValueRef own = owns(e, f);
+
     e->masked = masked;
     for (int r = 0; r < gpu_registers(f); r++) {
         enter_register(e, f, r);
@@ -651,6 +690,8 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
                 add_register(e, c, s, &sum_of(f, sums, i, r / 4 / f->columns * 2 + r / 2 % 2)[r % 2]);
             else if (s->kept)
                 LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), left[i].slot[r]);
+            else if (own && s->node && s->node->op == TOP_store)
+                store_own(e, c, s, own);
             else
                 cpu_sink_strip(e, c, s);
         }

@@ -99,15 +99,30 @@ static void end_round(CpuCode *e, const Rounds *r)
 
 /* ---- the producer ---- */
 
+void role_emit_known(CpuCode *e, const TileNode *n)
+{
+    if (n->nout && roles_is_known(n))
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
+}
+
 /* The numbers that stand before the loop. */
 static void emit_indices(CpuCode *e)
 {
     for (const TileNode *n = e->k->body.first; n != roles(e)->loop; n = n->next)
-        if (n->nout && roles_is_known(n))
-            cpu_val(e, (TileRef){(TileNode *)n, 0})->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
+        role_emit_known(e, n);
 }
 
-static void load_operand(CpuCode *e, int operand, LLVMValueRef i, LLVMValueRef stage)
+/* Those of the loop's body when its number is i. */
+static void emit_round(CpuCode *e, LLVMValueRef i)
+{
+    const TileBlock *body = roles(e)->loop->region[0];
+
+    cpu_val(e, (TileRef){body->params.at[0], 0})->x = i;
+    for (const TileNode *n = body->first; n; n = n->next)
+        role_emit_known(e, n);
+}
+
+static void load_operand(CpuCode *e, int operand, LLVMValueRef stage)
 {
     Roles *r = roles(e);
     const RoleOperand *o = &r->o[operand];
@@ -115,7 +130,7 @@ static void load_operand(CpuCode *e, int operand, LLVMValueRef i, LLVMValueRef s
     LLVMValueRef at[TILE_RANK_MAX];
 
     for (int k = 0; k < rank; k++)
-        at[k] = narrow(e, gpu_index_at(e, r->loop, o->load->in[rank - k], i));
+        at[k] = narrow(e, cpu_val(e, o->load->in[rank - k])->x);
     role_bring(e, &r->ring, o, r->map[operand], stage, at);
 }
 
@@ -132,10 +147,10 @@ static void produce(CpuCode *e)
     emit_indices(e);
     n = each_round(e, rounds_of(e));
     LLVMValueRef i = wide(e, get(e, n.at)), stage;
-    i = cpu_op(e, LLVMAdd, cpu_val(e, r->loop->in[0])->x, cpu_op(e, LLVMMul, i, cpu_val(e, r->loop->in[2])->x));
+    emit_round(e, cpu_op(e, LLVMAdd, cpu_val(e, r->loop->in[0])->x, cpu_op(e, LLVMMul, i, cpu_val(e, r->loop->in[2])->x)));
     stage = role_make_room(e, &r->ring, r->o[0].bytes + r->o[1].bytes);
     for (int k = 0; k < 2; k++)
-        load_operand(e, k, i, stage);
+        load_operand(e, k, stage);
     role_next(e, &r->ring);
     end_round(e, &n);
     role_end_group(e, &g);

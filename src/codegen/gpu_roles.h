@@ -59,6 +59,7 @@ static inline int roles_threads(const Roles *r)
 
 bool roles_find(CpuCode *e, Roles *r);                  /* is the kernel one of these? Then all but the values is set */
 bool roles_is_known(const TileNode *n);                 /* does it follow from sizes, the group and numbers of loops? */
+void role_emit_known(CpuCode *e, const TileNode *n);         /* its value from now on, if it is such a number */
 void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
 
 /* What the finders of roles share. */
