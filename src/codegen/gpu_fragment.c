@@ -13,185 +13,7 @@
 
 #include "base/alloc.h"
 
-enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, REGISTERS_MAX = 128, ROW_LANES = 4 };
-
-
-/* ---- where elements are ---- */
-
-/* How many places there are for threads. */
-static int64_t places(const TileType *t, const Fragment *f) { return tile_elements(t) / (f->side[0] * f->side[1]); }
-
-/* Sides twice as long, the shorter first, while at least so many places are left. */
-static void grow_sides(const TileType *t, int64_t least, Fragment *f)
-{
-    for (bool grown = true; grown && places(t, f) > least; ) {
-        int k = f->side[1] < f->side[0];
-        grown = false;
-        for (int tries = 0; tries < 2 && !grown; tries++, k = !k) {
-            Fragment next = *f;
-            next.side[k] *= 2;
-            grown = next.side[k] <= GPU_SIDE && t->extent[k] % next.side[k] == 0 && places(t, &next) >= least;
-            *f = grown ? next : *f;
-        }
-    }
-}
-
-/*
- * A thread's share of a product: as many sums as leave work for all threads, at least as many as there are for each.  Where no halving gives
- * that, threads without a share of their own do one that another does.
- */
-static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
-{
-    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}, .side = {1, 1}};
-    grow_sides(t, e->gpu->threads, f);
-    for (int64_t before = 0; places(t, f) > e->gpu->threads && places(t, f) != before; ) {
-        before = places(t, f);
-        grow_sides(t, before / 2, f);
-    }
-    return places(t, f) <= e->gpu->threads;
-}
-
-/*
- * Warps above each other where rows are summed, which then needs nobody else; otherwise such that a warp's part is nearly square, because
- * it reads as much of the operands as that has rows and columns.
- */
-static void place_warps(const CpuCode *e, int warps, Fragment *f)
-{
-    int64_t least = INT64_MAX;
-
-    if (e->gpu->roles) {                        /* wgmma's own: four warps above each other in each warpgroup */
-        f->high = warps;
-        f->wide = 1;
-        return;
-    }
-    for (int high = 1; high <= warps; high++) {
-        int h = (int)multiple_of_both(high, f->extent[0] / PIECE_ROWS), w = (int)multiple_of_both(warps / h, f->extent[1] / PIECE_COLUMNS);
-        int64_t cost = f->extent[0] / h + f->extent[1] / w + (e->gpu->sums_rows ? 1000 * w : 0) + (h * w < warps ? 100000 / (h * w) : 0);
-        if (h != high || cost >= least)
-            continue;
-        least = cost;
-        f->high = h;
-        f->wide = w;
-    }
-}
-
-/* The fragments of matrix units. */
-static bool by_units(const CpuCode *e, const TileType *t, Fragment *f)
-{
-    if (!e->gpu->units || t->extent[0] % PIECE_ROWS || t->extent[1] % PIECE_COLUMNS || e->gpu->threads % GPU_WARP)
-        return false;
-    *f = (Fragment){.extent = {t->extent[0], t->extent[1]}};
-    place_warps(e, e->gpu->threads / GPU_WARP, f);
-    if (t->extent[0] / PIECE_ROWS % f->high)
-        return false;
-    f->rows = t->extent[0] / PIECE_ROWS / f->high;
-    f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
-    return gpu_registers(f) <= REGISTERS_MAX;
-}
-
-static bool is_column(const TileType *t) { return t->kind == TILE_VALUE && (t->rank == 1 || (t->rank == 2 && t->extent[1] == 1)); }
-
-/* A column beside products whose warps have whole rows, all above each other. */
-static bool beside_units(const CpuCode *e, const TileType *t, Fragment *f)
-{
-    int warps = e->gpu->threads / GPU_WARP;
-
-    if (!e->gpu->units || !(e->gpu->sums_rows || gpu_is_chain(e)) || !is_column(t) || e->gpu->threads % GPU_WARP ||
-        t->extent[0] % (PIECE_ROWS * warps))
-        return false;
-    *f = (Fragment){.extent = {t->extent[0], 1}, .high = warps, .wide = 1, .rows = t->extent[0] / PIECE_ROWS / warps};
-    return true;
-}
-
-bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
-{
-    const WholeRows *w = &e->gpu->whole;
-
-    if (w->chunk) {
-        *f = (Fragment){.extent = {w->rows, w->columns}, .chunk = w->chunk};
-        return t->kind == TILE_VALUE && t->rank == 2 && t->extent[0] == w->rows && t->extent[1] == w->columns;
-    }
-    return beside_units(e, t, f) || (t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f)));
-}
-
-/* Do warps have whole rows of it, so that they can be summed? */
-static bool has_rows(const CpuCode *e, const TileType *t)
-{
-    Fragment f;
-
-    return gpu_fragment_of(e, t, &f) && !f.side[0] && f.columns;
-}
-
-/* The same of a tile whose sums are a column in registers. */
-static bool sums_to_column(const CpuCode *e, const TileType *t)
-{
-    TileType column = {.kind = TILE_VALUE, .rank = 1, .extent = {t->extent[0]}};
-    Fragment f, g;
-
-    return t->rank == 2 && gpu_fragment_of(e, t, &f) && !f.side[0] && f.columns && f.wide == 1 && beside_units(e, &column, &g) && g.high == f.high;
-}
-
-Warp gpu_warp(CpuCode *e, const Fragment *f)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
-    Warp w = {LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), ""), LLVMBuildURem(b, warp, i32_number(e, f->high), ""), NULL};
-
-    w.wide = LLVMBuildURem(b, LLVMBuildUDiv(b, warp, i32_number(e, f->high), ""), i32_number(e, f->wide), "");
-    return w;
-}
-
-static LLVMValueRef sum3(CpuCode *e, LLVMValueRef a, LLVMValueRef x, int64_t by, LLVMValueRef y)
-{
-    LLVMBuilderRef b = e->u->builder;
-
-    return LLVMBuildAdd(b, LLVMBuildAdd(b, a, LLVMBuildMul(b, x, i32_number(e, by), ""), ""), y, "");
-}
-
-static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
-{
-    LLVMBuilderRef b = e->u->builder;
-    int32_t down = f->extent[0] / f->side[0], across = f->extent[1] / f->side[1];
-    LLVMValueRef place = LLVMBuildURem(b, e->gpu->thread, i32_number(e, (int64_t)down * across), "");
-    LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildUDiv(b, place, i32_number(e, across), ""), i32_number(e, number / f->side[1] * down), "");
-    LLVMValueRef column = LLVMBuildAdd(b, LLVMBuildURem(b, place, i32_number(e, across), ""), i32_number(e, number % f->side[1] * across), "");
-
-    return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
-}
-
-/* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
-Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
-{
-    if (f->chunk)
-        return gpu_rows_spot(e, number);
-    if (f->side[0])
-        return spot_of_thread(e, f, number);
-    LLVMBuilderRef b = e->u->builder;
-    Warp w = gpu_warp(e, f);
-    int piece = number / 4, half = f->columns ? number / 2 % 2 : number % 2, down = f->columns ? piece / f->columns : number / 2;
-    LLVMValueRef row = i32_number(e, down * f->high * PIECE_ROWS + 8 * half), column;
-
-    row = sum3(e, LLVMBuildUDiv(b, w.lane, i32_number(e, ROW_LANES), ""), w.high, PIECE_ROWS, row);
-    if (!f->columns)
-        return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), cpu_number(e, 0)}, .strip = -1};
-    column = i32_number(e, piece % f->columns * PIECE_COLUMNS + number % 2);
-    column = sum3(e, LLVMBuildMul(b, LLVMBuildURem(b, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 2), ""), w.wide,
-                  f->columns * PIECE_COLUMNS, column);
-    return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
-}
-
-int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p)
-{
-    const TileType *t = tile_type(v);
-
-    if (e->gpu->whole.chunk && t->extent[0] == 1 && t->rank == 2)       /* a row for all rows */
-        return e->gpu->at_register >= 0 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
-    if (e->gpu->at_register < 0 || p->at[0] != e->spot.at[0] || t->extent[0] != e->gpu->fragment[0])
-        return -1;
-    if (t->rank == 2 && t->extent[1] == e->gpu->fragment[1])            /* a tile of one column, too */
-        return p->at[1] == e->spot.at[1] ? e->gpu->at_register : -1;
-    return is_column(t) ? e->gpu->at_line : -1;
-}
+/* ---- a register at a time ---- */
 
 static void enter_register(CpuCode *e, const Fragment *f, int number)
 {
@@ -228,11 +50,11 @@ static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
     switch (n->op) {
     case TOP_dot: return i == 2 || (i < 2 && gpu_is_matrix(e, n));
     case TOP_store: return i == n->nin - 1 && (t->rank == 2 || n->attr->drop);
-    case TOP_reduce: return n->attr->axis == 1 && has_rows(e, t);
+    case TOP_reduce: return n->attr->axis == 1 && gpu_has_rows(e, t);
     case TOP_splat: case TOP_reshape:
-        return is_column(t) && y->extent[0] == t->extent[0] && is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
+        return gpu_is_column(t) && y->extent[0] == t->extent[0] && is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
     case TOP_map:
-        if (is_column(t) && y->rank == 2 && y->extent[0] == t->extent[0] && t->rank == 2)
+        if (gpu_is_column(t) && y->rank == 2 && y->extent[0] == t->extent[0] && t->rank == 2)
             return is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
         return y->rank == t->rank && y->extent[0] == t->extent[0] && (t->rank == 1 || y->extent[1] == t->extent[1]) &&
                stays(e, (TileRef){(TileNode *)n, 0});
@@ -341,9 +163,9 @@ static bool comes_from_rows(const CpuCode *e, TileRef v)
     const TileNode *n = v.node;
 
     if (n->op == TOP_reduce)
-        return n->attr->axis == 1 && sums_to_column(e, tile_type(n->in[0])) && has_product(n->in[0]);
+        return n->attr->axis == 1 && gpu_sums_to_column(e, tile_type(n->in[0])) && has_product(n->in[0]);
     for (int i = 0; (n->op == TOP_map || n->op == TOP_reshape) && i < n->nin; i++)
-        if (is_column(tile_type(n->in[i])) && comes_from_rows(e, n->in[i]))
+        if (gpu_is_column(tile_type(n->in[i])) && comes_from_rows(e, n->in[i]))
             return true;
     return false;
 }
@@ -355,7 +177,7 @@ bool gpu_carries_fragment(const CpuCode *e, TileRef param)
     const TileNode *last = i >= 0 && i < loop->region[0]->yields.n ? loop->region[0]->yields.at[i].node : NULL;
 
     return last && is_fragment_type(e, tile_type(param)) &&
-           (is_column(tile_type(param)) ? comes_from_rows(e, loop->region[0]->yields.at[i])
+           (gpu_is_column(tile_type(param)) ? comes_from_rows(e, loop->region[0]->yields.at[i])
                                         : comes_from_product(e, loop->region[0]->yields.at[i], tile_type(param))) &&
            stays((CpuCode *)e, param) && stays((CpuCode *)e, (TileRef){(TileNode *)loop, i});
 }
@@ -541,7 +363,7 @@ static bool is_fragment(CpuCode *e, const Cluster *c, TileRef v)
 
     if (t->kind != TILE_VALUE || !t->rank || !cpu_val(e, v)->fragment || t->extent[0] != c->shape[0])
         return false;
-    return is_column(t) ? c->rank == 1 || c->shape[1] == 1 || is_of_units(e, &shape)
+    return gpu_is_column(t) ? c->rank == 1 || c->shape[1] == 1 || is_of_units(e, &shape)
                         : t->rank == 2 && c->rank == 2 && t->extent[1] == c->shape[1];
 }
 
@@ -592,7 +414,7 @@ static bool is_kept_column(CpuCode *e, const Cluster *c)
 {
     TileType t = shape_of(c);
 
-    if (!gpu_is_chain(e) || !is_column(&t))
+    if (!gpu_is_chain(e) || !gpu_is_column(&t))
         return false;
     for (int i = 0; i < c->sinks.n; i++)
         if (c->sinks.at[i].node || c->sinks.at[i].buffer || c->sinks.at[i].v.index || !stays(e, c->sinks.at[i].v))
@@ -627,7 +449,7 @@ bool gpu_keep_sinks(CpuCode *e, Cluster *c)
         Sink *s = &c->sinks.at[i];
         bool sum = s->node && s->node->op == TOP_reduce;
         TileRef y = sum ? (TileRef){(TileNode *)s->node, 0} : s->v;
-        if ((s->node && !sum) || s->buffer || f.side[0] || (sum && !sums_to_column(e, &t)) || !stays(e, y))
+        if ((s->node && !sum) || s->buffer || f.side[0] || (sum && !gpu_sums_to_column(e, &t)) || !stays(e, y))
             writes = true;
         else
             s->kept = arena_array(&e->gpu->arena, LLVMValueRef, sum ? 2 * f.rows : gpu_registers(&f));

@@ -62,6 +62,7 @@ typedef struct Fragment {
     int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each. columns 0: a column, two registers for 16 rows */
 } Fragment;
 enum { GPU_SIDE = 8, GPU_OCTET = 8 };
+enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, ROW_LANES = 4 };      /* what a matrix unit leaves; so many threads have a row of it */
 
 /* How an operand of a matrix unit lies in shared memory: raw elements in rows of `pitch`. */
 typedef struct Stage {
@@ -99,7 +100,7 @@ CpuLoop cpu_spread(CpuCode *e, int64_t n, int64_t step);       /* from 0 to n: o
 CpuLoop gpu_share(CpuCode *e, LLVMValueRef n);          /* the same of a number of the run */
 void gpu_decode(CpuCode *e, LLVMValueRef number, const int32_t *extent, int rank, int except, LLVMValueRef *at);
 
-/* ---- gpu_fragment.c: tiles in registers ---- */
+/* ---- gpu_shares.c: who has which elements of a tile ---- */
 /* This thread's number in its warp, and the warp's place among those above each other and side by side: i32s. */
 typedef struct Warp { LLVMValueRef lane, high, wide; } Warp;
 Warp gpu_warp(CpuCode *e, const Fragment *f);
@@ -111,6 +112,11 @@ static inline int gpu_registers(const Fragment *f)
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
 /* The register of v's fragment that is this spot, if it goes with the one at hand; -1. */
 int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p);
+bool gpu_is_column(const TileType *t);
+bool gpu_has_rows(const CpuCode *e, const TileType *t);         /* do warps have whole rows of it, so that they can be summed? */
+bool gpu_sums_to_column(const CpuCode *e, const TileType *t);   /* the same of one whose sums are a column in registers */
+
+/* ---- gpu_fragment.c: tiles in registers ---- */
 bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { PIECE_ROWS = 16, PIECE_COLUMNS = 8, PIECE_BYTES = 32, GAP_BYTES = 16 };
+enum { PIECE_BYTES = 32, GAP_BYTES = 16 };
 
 typedef struct Unit { DType in, out; const char *name; bool newer; } Unit;      /* newer: not of sm_80 */
 static const Unit units[] = {
