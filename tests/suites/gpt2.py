@@ -78,7 +78,21 @@ def writes(ctx):
         must(loaded[0] == loaded[1], loaded)
 
 
+def steps_on_a_gpu(ctx):
+    """Steps on the driver of the tests have the losses that they have on the host."""
+    step = ["--preset", "tiny", "--batch", "2", "--steps", "3", "--attention", "flash2"]
+    env = {**process.fake_driver(ctx.tessera), "FAKE_CUDA": "memory=2000", "TESSERA_PATH": str(ctx.root / "examples"), "TESSERA_CACHE": ""}
+    losses = []
+    for device in ("cpu", "gpu:0"):
+        p = process.run([ctx.tessera, "run", "--device", device, ctx.root / "bench/gpu/gpt2_step.tsr", *step], env=env, timeout=200)
+        if why := process.died(p) or (p.returncode and p.stderr[-600:]):
+            raise Fail(why)
+        losses.append(json.loads(p.stdout)["losses"])
+    must(losses[0] == losses[1] and len(losses[0]) == 3, str(losses))
+
+
 def tests(ctx):
     yield Test("gpt2/learns", lambda: learns(ctx))
     yield Test("gpt2/goes-on", lambda: goes_on(ctx))
     yield Test("gpt2/writes", lambda: writes(ctx))
+    yield Test("gpt2/steps-on-a-gpu", lambda: steps_on_a_gpu(ctx))

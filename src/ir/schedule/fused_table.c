@@ -108,25 +108,38 @@ static void copy_nodes(Apart *p, const Graph *body)
             copy_into(n, p->rest, p->inner, &p->inner[n->id]);
 }
 
+/* The rest as a fused node, whose results are those of the body that it computes; NULL: there are none. */
+static Node *append_rest(Apart *p, const Graph *body, const Attr *how)
+{
+    TType type[REGION_OPERANDS];
+    Attr a = attr_default();
+    int n = 0;
+
+    for (int i = 0; i < body->results.n; i++) {
+        GValue v = body->results.at[i];
+        if (p->outer[v.node->id])               /* looked up, or handed on */
+            continue;
+        type[n++] = *gvalue_type(v);
+        graph_result(p->rest, (GValue){p->inner[v.node->id], v.index});
+    }
+    a.region[0] = p->rest;
+    a.name = how->name;
+    return n ? graph_append(p->g, OP_fused, &a, p->operand, p->n, type, n, (Span){0}) : NULL;
+}
+
 Graph *fused_apart(const Graph *body, const Attr *how)
 {
     size_t size = sizeof(Node *) * ((size_t)body->nnodes + 1);
     Apart p = {graph_new(body->name), graph_new(body->name), tsr_calloc(size), tsr_calloc(size), .n = 0};
-    TType type[REGION_OPERANDS];
-    Attr a = attr_default();
     Node *made;
 
     copy_nodes(&p, body);
-    for (int i = 0; i < body->results.n; i++) {
+    made = append_rest(&p, body, how);
+    for (int i = 0, n = 0; i < body->results.n; i++) {
         GValue v = body->results.at[i];
-        type[i] = *gvalue_type(v);
-        graph_result(p.rest, (GValue){p.inner[v.node->id], v.index});
+        Node *direct = p.outer[v.node->id];
+        graph_result(p.g, direct ? (GValue){direct, v.index} : (GValue){made, n++});
     }
-    a.region[0] = p.rest;
-    a.name = how->name;
-    made = graph_append(p.g, OP_fused, &a, p.operand, p.n, type, body->results.n, (Span){0});
-    for (int i = 0; i < body->results.n; i++)
-        graph_result(p.g, (GValue){made, i});
     graph_unref(p.rest);
     tsr_free(p.outer);
     tsr_free(p.inner);
