@@ -79,7 +79,7 @@ def writes(ctx):
 
 
 def steps_on_a_gpu(ctx):
-    """Steps on the driver of the tests have the losses that they have on the host."""
+    """Steps on the driver of the tests have the losses that they have on the host, but for the order in which long products of bf16 are summed."""
     step = ["--preset", "tiny", "--batch", "2", "--steps", "3", "--attention", "flash2"]
     env = {**process.fake_driver(ctx.tessera), "FAKE_CUDA": "memory=2000", "TESSERA_PATH": str(ctx.root / "examples"), "TESSERA_CACHE": ""}
     losses = []
@@ -88,7 +88,8 @@ def steps_on_a_gpu(ctx):
         if why := process.died(p) or (p.returncode and p.stderr[-600:]):
             raise Fail(why)
         losses.append(json.loads(p.stdout)["losses"])
-    must(losses[0] == losses[1] and len(losses[0]) == 3, str(losses))
+    must(losses[0][0] == losses[1][0] and len(losses[0]) == 3, str(losses))
+    must(all(abs(a - b) < 1e-4 for a, b in zip(*losses)), str(losses))
 
 
 def tests(ctx):
