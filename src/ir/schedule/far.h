@@ -28,7 +28,7 @@ void far_go(FarWay w);
 
 /*
  * For rehearsals (rehearse.h), until far_go: bodies, products and ops on gpu:0 go all the way to their launches, which do nothing; its tensors take
- * no memory, and there need be no GPU.  `notes` is asked for the code of all of them.
+ * no memory, and there need be no GPU.  `notes` is asked for the code of all of them.  chip: -1 is that of the device, as a call takes it.
  */
 void far_pretend(const KernelCompiler *notes, int chip);
 extern bool far_pretends;

@@ -308,7 +308,7 @@ static bool has_warpgroups(int device)
     const char *way = getenv("TESSERA_TMA");
     int chip = far_chip(device);
 
-    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0 && !far_pretends;
+    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
 }
 
 /* Do tensor copies take the operand: rows at multiples of 16 bytes, and of bytes those along the steps? */
@@ -382,7 +382,7 @@ static FarKernel *code_for(const ProductKind *p)
     ProductKind any = *p;
     FarKernel *f = far_kernel_for(p, sizeof *p, "product", build_product);
 
-    if (p->wide || (f->code && !far_pretends))
+    if (p->wide || (f->code && far_made_for < 0))
         return f;
     any.block[0] = any.block[1] = 64;
     any.warps = 4;

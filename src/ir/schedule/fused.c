@@ -593,7 +593,7 @@ static int run(Run *u, const Graph *body)
 {
     Variant *v;
 
-    if (u->c->product && u->device && !fused_state.rehearses) {
+    if (u->c->product && u->device && (!fused_state.rehearses || far_made_for < 0)) {
         int done = fused_far_product(u, body);
         fused_state.stats.launches += done > 0;
         if (done)

@@ -116,7 +116,7 @@ static bool is_move(const Node *n, Tensor *const *in, const TType *y)
 
     for (int i = 0; i < n->nin && all <= MOVED_BYTES; i++)
         all += tensor_nbytes(in[i]) <= MOVED_BYTES ? tensor_nbytes(in[i]) : MOVED_BYTES + 1;
-    return moves && all <= MOVED_BYTES;
+    return moves && (once || all <= MOVED_BYTES);
 }
 
 /* An op on a GPU: a body of its own, a product, a move. false: the host does it. */
@@ -139,15 +139,32 @@ static bool run_view(Trace *T, const DimEnv *env, const Node *n, Tensor *const *
 {
     Attr a = sized(env, n);
 
-    if (n->op == OP_reshape && !views_shape(in[0], a.nd[0], a.d[0]))
+    if (n->op == OP_reshape && !views_shape(in[0], a.nd[0], a.d[0]) && !(once && far_pretends))
         return far_pretends && run_alone(T, env, n, in, out);
     return op_dispatch(T, (OpId)n->op, &a, in, n->nin, out, nout);
+}
+
+/* A program's kernel, of a call that there will be. */
+static bool run_launch(Trace *T, const Node *n, Tensor *const *in, Tensor **out)
+{
+    int nout = 0;
+
+    if (!once || !far_pretends || !T->host_launch)
+        return false;
+    if (T->host_launch(T->host, n->attr, in, n->nin, 0, out, &nout) && nout == n->nout)
+        return true;
+    tensors_unref(out, nout);
+    memset(out, 0, sizeof *out * (size_t)n->nout);
+    return false;
 }
 
 /* The results of a fused node or a view as they come; false: make some. */
 static bool run_node(Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **out)
 {
     int nout = 0;
+
+    if (n->op == OP_launch)
+        return run_launch(T, n, in, out);
 
     if (n->op == OP_fused)
         return trace_run_fused && trace_run_fused(T, n->attr->region[0], n->attr, in, n->nin, out, &nout) > 0;
@@ -360,10 +377,10 @@ static void note_far(Trace *T, Graph *g, Tensor *const *in, int device)
     FarWay here = far_way();
     FusedStats stats = fused_state.stats;
     Tensor **ghost = tsr_calloc(sizeof *ghost * (size_t)(g->params.n + 1));
-    int chip = far_chip(device), made = 0, was;
+    int made = 0, was;
 
     notes = far_notes(note);
-    far_pretend(&notes, chip);
+    far_pretend(&notes, -1);
     was = device_enter(device);
     while (made < g->params.n && (ghost[made] = ghost_of(in[made])))
         made++;
