@@ -278,7 +278,7 @@ static void compile_all(const TileKernel *const *k, int n, void **code)
         b.key[i] = key_of(k[i]);
         enter(&b, k, i, code);
     }
-    llvm_objects(b.unit, b.nunits, kernel_level, b.object, &err);
+    llvm_objects(b.unit, b.nunits, kernel_level, b.object, NULL, NULL, &err);
     for (int i = 0; i < n; i++)
         if (!code[i] && !(code[i] = shared(b.key[i])) && b.unit_of[i] >= 0)
             take_code(&b, i, code);

@@ -152,96 +152,117 @@ static void *compile(const TileKernel *k, StrBuf *err) { return compile_way(k, c
 
 /* ---- many kernels at once ---- */
 
-typedef struct Batch {
-    const Machine *m;
-    int nunits;
-    GpuCompiled **c;            /* of each unit; each has a key that no other has */
-    Llvm **unit;
-    StrBuf *ptx;
-} Batch;
+/* Units whose texts wait for compile_all: of kernels that `takes` was asked of. Each has a key that no other has. */
+typedef struct Unit { GpuCompiled *c; Llvm *u; } Unit;
+static Vec(Unit) waiting;
 
-static bool in_batch(const Batch *b, Hash128 key)
+static bool is_waiting(Hash128 key)
 {
-    for (int i = 0; i < b->nunits; i++)
-        if (b->c[i]->key.lo == key.lo && b->c[i]->key.hi == key.hi)
+    for (int i = 0; i < waiting.n; i++)
+        if (waiting.at[i].c->key.lo == key.lo && waiting.at[i].c->key.hi == key.hi)
             return true;
     return false;
 }
 
-/* The kernel becomes a unit, unless its code is there. */
-static void enter(Batch *b, const TileKernel *k, Hash128 key)
+/* The kernel becomes a unit, unless its code is there. false: it has none. */
+static bool enter(const TileKernel *k, const Machine *m, Hash128 key)
 {
     GpuCompiled *c = shared(key);
     StrBuf err = {0};
     Llvm *u;
+    bool ok;
 
-    if (c) {
+    if (c)
         c->refs--;
-        return;
-    }
-    if (in_batch(b, key))
-        return;
+    if (c || is_waiting(key))
+        return true;
     c = compiled_new(key);
-    if (recall(b->m, c)) {
+    if (recall(m, c)) {
         begin_use(c, true)->refs--;
-        return;
+        return true;
     }
-    u = llvm_new(k->name->text, b->m);
-    if (gpu_emit(u, k, "kernel", compile_tensor_copies(), &c->code.frame, &err) && llvm_verify(u, &err)) {
-        b->c[b->nunits] = c;
-        b->unit[b->nunits++] = u;
+    u = llvm_new(k->name->text, m);
+    ok = gpu_emit(u, k, "kernel", compile_tensor_copies(), &c->code.frame, &err) && llvm_verify(u, &err);
+    if (ok) {
+        vec_push(&waiting, ((Unit){c, u}));
     } else {
         begin_use(c, false);
         llvm_free(u);
     }
     sb_done(&err);
+    return ok;
 }
 
-/* Texts by all threads, then what is assembled of them. */
-static void finish(Batch *b)
+static bool takes(const TileKernel *k)
 {
-    StrBuf **image = tsr_alloc(sizeof *image * ((size_t)b->nunits + 1)), err = {0};
-    int made = 0;
+    const char *arch;
+    const Machine *m = target(&arch);
 
-    llvm_objects(b->unit, b->nunits, LEVEL_O3, b->ptx, &err);
-    for (int i = 0; i < b->nunits; i++) {
-        GpuCompiled *c = b->c[i];
-        c->code.image = b->ptx[i];
-        if (!begin_use(c, b->ptx[i].n > 0))
-            continue;
-        c->refs--;
-        keep(b->m, c);
-        image[made++] = &c->code.image;
+    return !m || enter(k, m, key_of(k, arch, compile_tensor_copies()));
+}
+
+typedef struct Texts { StrBuf *ptx, *cubin; } Texts;
+
+static void assemble_text(int i, void *st)
+{
+    const Texts *t = st;
+
+    gpu_assemble_text(gpu_look(0), &t->ptx[i], &t->cubin[i]);
+}
+
+/* A kernel with its text, and what that was assembled to, if it was. */
+static void finished(const Machine *m, GpuCompiled *c, StrBuf ptx, StrBuf cubin)
+{
+    c->code.image = ptx;
+    if (!begin_use(c, ptx.n > 0))
+        return;
+    c->refs--;
+    keep(m, c);
+    if (cubin.n) {
+        sb_done(&c->code.image);
+        c->code.image = cubin;
     }
-    gpu_assemble_all(gpu_look(0), image, made);
+}
+
+/* Texts of all that wait, and cubins of these, by all threads. */
+static void finish(const Machine *m)
+{
+    size_t room = (size_t)waiting.n + 1;
+    Llvm **unit = tsr_alloc(sizeof *unit * room);
+    Texts t = {tsr_calloc(sizeof *t.ptx * room), tsr_calloc(sizeof *t.cubin * room)};
+    StrBuf err = {0};
+
+    for (int i = 0; i < waiting.n; i++)
+        unit[i] = waiting.at[i].u;
+    llvm_objects(unit, waiting.n, LEVEL_O3, t.ptx, assemble_text, &t, &err);
+    for (int i = 0; i < waiting.n; i++) {
+        llvm_free(unit[i]);
+        finished(m, waiting.at[i].c, t.ptx[i], t.cubin[i]);
+    }
+    vec_free(&waiting);
     sb_done(&err);
-    tsr_free(image);
+    tsr_free(unit);
+    tsr_free(t.ptx);
+    tsr_free(t.cubin);
 }
 
 static void compile_all(const TileKernel *const *k, int n, void **code)
 {
     const char *arch;
     const Machine *m = target(&arch);
-    size_t room = (size_t)n + 1;
-    Hash128 *key = tsr_alloc(room * sizeof *key);
-    Batch b = {.m = m, .c = tsr_alloc(room * sizeof *b.c), .unit = tsr_alloc(room * sizeof(Llvm *)), .ptx = tsr_calloc(room * sizeof(StrBuf))};
+    Hash128 *key = tsr_alloc(sizeof *key * ((size_t)n + 1));
 
     for (int i = 0; i < n && m; i++) {
         key[i] = key_of(k[i], arch, compile_tensor_copies());
-        enter(&b, k[i], key[i]);
+        enter(k[i], m, key[i]);
     }
-    finish(&b);
-    for (int i = 0; i < b.nunits; i++)
-        llvm_free(b.unit[i]);
+    finish(m);
     for (int i = 0; i < n; i++) {
         StrBuf err = {0};
         code[i] = m ? shared(key[i]) : compile(k[i], &err);
         sb_done(&err);
     }
     tsr_free(key);
-    tsr_free(b.c);
-    tsr_free(b.unit);
-    tsr_free(b.ptx);
 }
 
 static void drop(void *code) { ((GpuCompiled *)code)->refs--; }
@@ -251,7 +272,7 @@ static KernelFn *no_entry(const void *code) { return NULL; }
 static int64_t no_scratch(const void *code, const int64_t *size) { return 0; }
 
 static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop,
-                                            .compile_all = compile_all};
+                                            .takes = takes, .compile_all = compile_all};
 
 static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {

@@ -342,30 +342,68 @@ bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err) { return emit
 
 /* ---- many units at once ---- */
 
-typedef struct Finishing { Llvm **unit; LLVMMemoryBufferRef *bytes; char **why; LLVMErrorRef *failed; Level level; } Finishing;
+typedef struct Finishing { Llvm **unit; int *turn; StrBuf *bytes, *err; LlvmThen *then; void *st; Level level; } Finishing;
 
 static void finish_part(int64_t lo, int64_t hi, void *st)
 {
     Finishing *f = st;
 
-    for (int64_t i = lo; i < hi; i++)
-        if (!(f->failed[i] = run_passes(f->unit[i], f->level)))
-            f->bytes[i] = finished(f->unit[i], f->level, file_of(f->unit[i]), &f->why[i]);
+    for (int64_t k = lo; k < hi; k++) {
+        int i = f->turn[k];
+        if (!passes_went(run_passes(f->unit[i], f->level), &f->err[i]))
+            continue;
+        if (emit(f->unit[i], f->level, file_of(f->unit[i]), &f->bytes[i], &f->err[i]) && f->then)
+            f->then(i, f->st);
+    }
 }
 
-void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, StrBuf *err)
+/* Instructions: how long it will take, more or less. */
+static int size_of(const Llvm *u)
 {
-    size_t room = (size_t)n + 1;
-    Finishing f = {unit, tsr_calloc(room * sizeof *f.bytes), tsr_calloc(room * sizeof *f.why), tsr_calloc(room * sizeof *f.failed), level};
+    int n = 0;
+
+    for (LLVMValueRef f = LLVMGetFirstFunction(u->module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+            for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+                n++;
+    return n;
+}
+
+typedef struct Sized { int size, unit; } Sized;
+
+static int larger(const void *a, const void *b)
+{
+    const Sized *x = a, *y = b;
+
+    return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->unit - y->unit;
+}
+
+/* The largest first, since nobody is to wait for one that began last. */
+static int *turns(Llvm **unit, int n)
+{
+    Sized *all = tsr_alloc(sizeof *all * ((size_t)n + 1));
+    int *turn = tsr_alloc(sizeof *turn * ((size_t)n + 1));
+
+    for (int i = 0; i < n; i++)
+        all[i] = (Sized){size_of(unit[i]), i};
+    qsort(all, (size_t)n, sizeof *all, larger);
+    for (int i = 0; i < n; i++)
+        turn[i] = all[i].unit;
+    tsr_free(all);
+    return turn;
+}
+
+void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, LlvmThen *then, void *st, StrBuf *err)
+{
+    Finishing f = {unit, turns(unit, n), bytes, tsr_calloc(((size_t)n + 1) * sizeof *f.err), then, st, level};
 
     pool_for(n, 1, finish_part, &f);
     for (int i = 0; i < n; i++) {
-        if (passes_went(f.failed[i], err))
-            hand_out(unit[i], f.bytes[i], f.why[i], &bytes[i], err);
+        sb_puts(err, sb_str(&f.err[i]));
+        sb_done(&f.err[i]);
     }
-    tsr_free(f.bytes);
-    tsr_free(f.why);
-    tsr_free(f.failed);
+    tsr_free(f.turn);
+    tsr_free(f.err);
 }
 
 bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err) { return emit(u, level, LLVMAssemblyFile, text, err); }

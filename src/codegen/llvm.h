@@ -48,8 +48,12 @@ void llvm_free(Llvm *u);
 bool llvm_verify(Llvm *u, StrBuf *err);
 bool llvm_optimise(Llvm *u, Level level, StrBuf *err);
 bool llvm_object(Llvm *u, Level level, StrBuf *bytes, StrBuf *err);     /* an ELF object; of a GPU its PTX */
-/* The same for n units at once, optimised first, on the threads of the pool: bytes[i] stays empty where one failed, which *err says. */
-void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, StrBuf *err);
+/*
+ * The same for n units at once, optimised first, on the threads of the pool: bytes[i] stays empty where one failed, which *err says.
+ * then: told of each whose bytes are there, on the thread that made them; NULL: nobody is.
+ */
+typedef void LlvmThen(int i, void *st);
+void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, LlvmThen *then, void *st, StrBuf *err);
 bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err);
 void llvm_print(const Llvm *u, StrBuf *out);        /* LLVM's text */
 

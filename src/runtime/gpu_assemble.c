@@ -9,7 +9,6 @@
 #include "runtime/gpu_launch.h"
 
 #include "base/vfs.h"
-#include "runtime/kernels.h"
 #include "runtime/store.h"
 
 #include <dlfcn.h>
@@ -416,7 +415,7 @@ static bool arch_for(const GpuDevice *g, const char *ptx, size_t n, char *arch, 
     return true;
 }
 
-typedef struct Job { GpuDevice *g; const char *ptx; size_t n; const char *arch; GpuAssembly *out; StrBuf said, *into; bool ok; } Job;
+typedef struct Job { GpuDevice *g; const char *ptx; size_t n; const char *arch; GpuAssembly *out; StrBuf said; bool ok; } Job;
 
 static void assemble_aside(void *arg)
 {
@@ -471,50 +470,49 @@ bool gpu_assemble_for(const char *arch, const char *ptx, size_t n, GpuAssembly *
     return ok;
 }
 
-/* ---- several ---- */
+/* ---- one of several, which other threads assemble meanwhile ---- */
 
-typedef struct Text { Job job; char arch[16]; Hash128 key; GpuAssembly made; } Text;
+typedef struct Text { char arch[16]; Hash128 key; GpuAssembly made; bool known; } Text;
 
-static void assemble_some(int64_t lo, int64_t hi, void *st)
+/* false: nothing here assembles it, or it is for nobody. */
+static bool text_begin(const GpuDevice *g, StrBuf *ptx, Text *t)
 {
-    Text *all = st;
-
-    for (int64_t i = lo; i < hi; i++)
-        if (!all[i].made.found)
-            cuda_aside(assemble_aside, &all[i].job);
-}
-
-void gpu_assemble_all(const GpuDevice *g, StrBuf *const *image, int n)
-{
-    Text *all = tsr_calloc(sizeof *all * ((size_t)n + 1));
-    int texts = 0;
+    bool ok;
 
     gpu_lock();
-    for (int i = 0; i < n && find_way() != BY_DRIVER; i++) {
-        Text *t = &all[texts];
-        if (!arch_for(g, sb_str(image[i]), image[i]->n, t->arch, sizeof t->arch))
-            continue;
-        t->key = key_of(sb_str(image[i]), image[i]->n, t->arch);
-        t->job = (Job){.ptx = sb_str(image[i]), .n = image[i]->n, .arch = t->arch, .out = &t->made, .into = image[i]};
-        t->job.ok = store_in_use() && recall(t->key, &t->made);
-        texts++;
+    ok = find_way() != BY_DRIVER && arch_for(g, sb_str(ptx), ptx->n, t->arch, sizeof t->arch);
+    if (ok) {
+        t->key = key_of(sb_str(ptx), ptx->n, t->arch);
+        t->known = store_in_use() && recall(t->key, &t->made);
     }
     gpu_unlock();
-    pool_for(texts, 1, assemble_some, all);
-    for (Text *t = all; t < all + texts; t++) {
-        if (t->job.ok && !t->made.found) {
-            read_log(&t->made, sb_str(&t->job.said));
-            keep(t->key, &t->made);
-        }
-        if (t->job.ok) {
-            sb_done(t->job.into);
-            *t->job.into = t->made.cubin;
-            t->made.cubin = (StrBuf){0};
-        }
-        sb_done(&t->job.said);
-        gpu_assembly_done(&t->made);
+    return ok;
+}
+
+static bool text_make(StrBuf *ptx, Text *t)
+{
+    Job j = {.ptx = sb_str(ptx), .n = ptx->n, .arch = t->arch, .out = &t->made};
+
+    cuda_aside(assemble_aside, &j);
+    if (j.ok) {
+        gpu_lock();
+        read_log(&t->made, sb_str(&j.said));
+        keep(t->key, &t->made);
+        gpu_unlock();
     }
-    tsr_free(all);
+    sb_done(&j.said);
+    return j.ok;
+}
+
+void gpu_assemble_text(const GpuDevice *g, StrBuf *ptx, StrBuf *cubin)
+{
+    Text t = {.known = false};
+
+    if (text_begin(g, ptx, &t) && (t.known || text_make(ptx, &t))) {
+        *cubin = t.made.cubin;
+        t.made.cubin = (StrBuf){0};
+    }
+    gpu_assembly_done(&t.made);
 }
 
 void gpu_assembly_done(GpuAssembly *a)

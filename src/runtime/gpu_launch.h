@@ -34,10 +34,10 @@ bool gpu_assemble(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out);
 bool gpu_assemble_for(const char *arch, const char *ptx, size_t n, GpuAssembly *out);       /* for that chip; no GPU is needed */
 void gpu_assembly_done(GpuAssembly *a);
 /*
- * Several texts for g's chip on the threads that there are; a cubin of each in place of the text, where there is ptxas or nvJitLink and
- * it takes it.  Others stay PTX, of which gpu_module_load says what is wrong.
+ * A text for g's chip, by any thread: its cubin, where there is ptxas or nvJitLink and it takes it.  Others stay PTX, of which gpu_module_load
+ * says what is wrong.
  */
-void gpu_assemble_all(const GpuDevice *g, StrBuf *const *image, int n);
+void gpu_assemble_text(const GpuDevice *g, StrBuf *ptx, StrBuf *cubin);
 const char *gpu_assembler(void);        /* the path of ptxas or of nvJitLink's library; NULL: neither is here, the driver assembles */
 
 /* ---- modules ---- */

@@ -26,6 +26,7 @@ typedef struct KernelCompiler {
      * the other.
      */
     void (*compile_all)(const TileKernel *const *k, int n, void **code);
+    bool (*takes)(const TileKernel *k);     /* will it have code, as far as can be said soon? compile_all goes on from there. NULL: ask compile */
     bool (*origin)(Hash128 *out);           /* what code follows from besides kernels; false: that is not known. NULL: nothing is to be kept */
     bool idle;                              /* its code does nothing, so products need not be computed either (rehearse.h) */
 } KernelCompiler;

@@ -361,11 +361,15 @@ static Tensor *ghost_of(Tensor *t)
 }
 
 static Vec(const TileKernel *) noted;
+static const KernelCompiler *noted_for;
 
+/* What cannot be made is asked for in other ways, as when it is run. */
 static void *note(const TileKernel *k, StrBuf *err)
 {
     static char done;
 
+    if (noted_for->takes && !noted_for->takes(k))
+        return NULL;
     vec_push(&noted, k);
     return &done;
 }
@@ -405,6 +409,7 @@ static bool prepare_far(Trace *T, Graph *g, Tensor *const *in)
         return false;
     if (!by || !by->compile_all)
         return true;
+    noted_for = by;
     note_far(T, g, in, device);
     code = tsr_calloc(sizeof *code * ((size_t)noted.n + 1));
     by->compile_all(noted.at, noted.n, code);
