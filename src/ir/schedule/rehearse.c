@@ -112,7 +112,8 @@ static Attr sized(const DimEnv *env, const Node *n)
 static bool is_move(const Node *n, Tensor *const *in, const TType *y)
 {
     size_t all = bytes_of((DType)y->dtype, y->rank, y->shape);
-    bool moves = op_info[n->op].family == FAM_MOVE || n->op == OP_index || n->op == OP_index_put || n->op == OP_index_add;
+    bool moves = op_info[n->op].family == FAM_MOVE || n->op == OP_index || n->op == OP_index_put || n->op == OP_index_add ||
+                 (once && (n->op == OP_full || n->op == OP_iota));
 
     for (int i = 0; i < n->nin && all <= MOVED_BYTES; i++)
         all += tensor_nbytes(in[i]) <= MOVED_BYTES ? tensor_nbytes(in[i]) : MOVED_BYTES + 1;
