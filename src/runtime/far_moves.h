@@ -1,5 +1,5 @@
 /*
- * far_moves.h - what kernels of the host (move.c, index.c, elem.c) have a GPU do: moves of elements from place to place.
+ * far_moves.h - what kernels of the host (move.c, index.c, elem.c, scan.c) have a GPU do: moves of elements from place to place, and scans.
  *
  * Those kernels find out what goes where; where the elements go to a storage of a GPU of the driver's, these move them there.
  * Each gives false where it does not: the host moves them then.  A fault (cuda.h) counts as done.
@@ -23,6 +23,8 @@ typedef struct FarMoves {
      * index_add: it is added there in order, in to's accumulator, which is rounded once.
      */
     bool (*scatter)(OpId op, const Tensor *to, const Tensor *values, const int64_t *at, int64_t count, int64_t block);
+    /* y, row-major and of x's shape, is x's running combination along an axis by `step`, in the order of scan.c. */
+    bool (*scan)(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);
 } FarMoves;
 extern const FarMoves *far_moves;       /* NULL: nobody offered */
 

@@ -7,6 +7,7 @@
  * One step waits for the one before.  So along the last axis several chunks go on side by side, and along another one whole runs of the last.
  */
 #include "runtime/each.h"
+#include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 #include "runtime/scalar.h"
@@ -225,6 +226,14 @@ static OpId step_op(OpId op)
     }
 }
 
+/* On a GPU, where there are kernels for it. */
+static bool scanned_far(OpId op, const ScanJob *j, Tensor *out, Tensor *x, int axis, bool reverse)
+{
+    const FarMoves *far = far_moves_of(out);
+
+    return far && j->accum == j->lane && far->scan(step_op(op), j->accum, out, x, axis, reverse);
+}
+
 KStatus kernel_scan(KERNEL_ARGS)
 {
     const Tensor *x = in[0];
@@ -240,7 +249,7 @@ KStatus kernel_scan(KERNEL_ARGS)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
     if (!(out[0] = k_result(c, type)))
         return K_NOMEM;
-    if (!tensor_size(x))
+    if (!tensor_size(x) || scanned_far(op, &j, out[0], in[0], axis, a->i != 0))
         return K_OK;
     bool across = axis < x->rank - 1 && x->shape[x->rank - 1] >= RUN_LEAST && !is_packed((DType)type->dtype);
     open_axis(&j.in, x, axis, across, a->i != 0);

@@ -193,10 +193,28 @@ for shape in ((3, 5, 7, 64), (9, 1, 3, 65), (40, 50, 3, 2), (70, 33, 12, 8)):
         show("moves", *[permute(x, a).contiguous() for a in ((0, 2, 1, 3), (3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1))], concat([x, x[..., :1]], axis=-1))
 '''
 
+# Chunks of 256, of one line or of several, with and without a rest, from both ends, along each axis.
+SCANS = '''
+random.seed(1)
+def show(*xs):
+    for x in xs:
+        print(x.dtype, x.shape, repr(x.tolist()) if x.size < 3000 else repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item()))
+for shape in ((5,), (1,), (0, 4), (700,), (3, 256), (3, 257), (2, 1025, 3), (40, 7), (4, 0), (70000,), (2, 600, 40)):
+    for dt in (f32, f64, bf16, f16, int32, int64, int8, bool):
+        x = (random.normal(shape) * 3).to(dt)
+        for axis in range(len(shape)):
+            show(cumsum(x, axis))
+            if dt != bool:
+                show(cumprod(x, axis), cummax(x, axis), cummin(x, axis), flip(cumsum(flip(x, axis), axis), axis))
+            if dt == f32:
+                show(grad(lambda x: (cumsum(x, axis) * x).sum())(x), cumsum(x.T, axis))
+'''
+
 STAYS = '''
 x = random.normal((64, 6, 128)).to(bf16)
 i = tensor([3, 0, 1])
-y = [x[i], x.swapaxes(0, 2).reshape(128, 384), concat([x, x], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), index_add(x, x[i], i), index_put(x, x[i], i), x.mT * 1.0]
+y = [x[i], x.swapaxes(0, 2).reshape(128, 384), concat([x, x], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), index_add(x, x[i], i), index_put(x, x[i], i), x.mT * 1.0,
+     cumsum(x, 0), cumprod(x.to(f32), 1), cummax(x.mT.to(f64), -1), cumsum(flip(x, 0), 0)]
 print(len(y))
 '''
 
@@ -409,6 +427,7 @@ def tests(ctx):
             yield Test(f"gpu_kernels/made/{name}-{machine}", lambda name=name, machine=machine: made(ctx, name, machine))
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
+    yield Test("gpu_kernels/scans", lambda: same_bits(ctx, SCANS))
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))
