@@ -1,5 +1,5 @@
 /*
- * far_moves.h - what kernels of the host (move.c, index.c, elem.c, scan.c) have a GPU do: moves of elements from place to place, and scans.
+ * far_moves.h - what kernels of the host (move.c, index.c, elem.c, scan.c, sort.c) have a GPU do: moves from place to place, scans, sorts.
  *
  * Those kernels find out what goes where; where the elements go to a storage of a GPU of the driver's, these move them there.
  * Each gives false where it does not: the host moves them then.  A fault (cuda.h) counts as done.
@@ -25,6 +25,8 @@ typedef struct FarMoves {
     bool (*scatter)(OpId op, const Tensor *to, const Tensor *values, const int64_t *at, int64_t count, int64_t block);
     /* y, row-major and of x's shape, is x's running combination along an axis by `step`, in the order of scan.c. */
     bool (*scan)(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);
+    /* x sorted along its last axis, or the int32 places that its elements come from: a new tensor of the GPU's. NULL: the host does it. */
+    Tensor *(*sort)(Tensor *x, bool descending, bool places);
 } FarMoves;
 extern const FarMoves *far_moves;       /* NULL: nobody offered */
 

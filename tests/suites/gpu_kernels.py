@@ -210,11 +210,31 @@ for shape in ((5,), (1,), (0, 4), (700,), (3, 256), (3, 257), (2, 1025, 3), (40,
                 show(grad(lambda x: (cumsum(x, axis) * x).sum())(x), cumsum(x.T, axis))
 '''
 
+# Blocks of 256 and of twice as many, with a rest; NaNs, zeros of both signs and equal elements; places, and what is made of them.
+SORTS = '''
+import math
+random.seed(2)
+def show(*xs):
+    for x in xs:
+        print(x.dtype, x.shape, repr(x.tolist()) if x.size < 3000 else repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item()))
+for shape in ((5,), (1,), (0,), (3, 0), (700,), (4, 256), (3, 257), (2, 513), (5, 1000), (9000,), (2, 3, 300)):
+    for dt in (f32, f64, bf16, f16, int32, int64, int8, uint8, int16):
+        x = (random.normal(shape) * 9).to(dt)
+        if dt in (f32, f64, bf16, f16) and shape[-1] > 4:
+            x[..., 1], x[..., 3], x[..., 2], x[..., 4] = math.nan, math.nan, -0.0, 0.0
+        for down in (False, True):
+            show(sort(x, descending=down), argsort(x, descending=down))
+        if shape[-1] > 4:
+            show(*topk(x, 4), sort(x.T, axis=0), argsort(x.T, axis=0), median(x.to(f32)))
+show(unique(random.randint(0, 50, (1000,))), grad(lambda x: (sort(x) * arange(300)).sum())(random.normal((300,))))
+'''
+
 STAYS = '''
 x = random.normal((64, 6, 128)).to(bf16)
 i = tensor([3, 0, 1])
 y = [x[i], x.swapaxes(0, 2).reshape(128, 384), concat([x, x], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), index_add(x, x[i], i), index_put(x, x[i], i), x.mT * 1.0,
-     cumsum(x, 0), cumprod(x.to(f32), 1), cummax(x.mT.to(f64), -1), cumsum(flip(x, 0), 0)]
+     cumsum(x, 0), cumprod(x.to(f32), 1), cummax(x.mT.to(f64), -1), cumsum(flip(x, 0), 0),
+     sort(x), argsort(x, axis=0), sort(x.to(f64).reshape(-1))]
 print(len(y))
 '''
 
@@ -428,6 +448,7 @@ def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
     yield Test("gpu_kernels/scans", lambda: same_bits(ctx, SCANS))
+    yield Test("gpu_kernels/sorts", lambda: same_bits(ctx, SORTS))
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))

@@ -38,6 +38,9 @@ extern const struct FarMoves far_moves_made;
 /* ---- far_scan.c ---- */
 bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);    /* as FarMoves has it */
 
+/* ---- far_sort.c ---- */
+Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
+
 /* ---- far_product.c ---- */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
 int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, Span where);

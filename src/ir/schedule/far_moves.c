@@ -436,4 +436,4 @@ static bool scatter(OpId op, const Tensor *to, const Tensor *values, const int64
     return done;
 }
 
-const FarMoves far_moves_made = {box, gather, scatter, far_scan};
+const FarMoves far_moves_made = {box, gather, scatter, far_scan, far_sort};

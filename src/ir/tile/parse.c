@@ -24,6 +24,8 @@ typedef struct Parser {
     int depth;
     TileKernel *k;
     Map value;                  /* number + 1 -> index in refs */
+    Map word;                   /* a name that is given to a value -> its number + 1 */
+    int words;
     Refs refs;                  /* of numbered values, in the order of their definition; those of closed blocks have no node */
 } Parser;
 
@@ -94,6 +96,8 @@ static TileRef value(Parser *p)
         return none;
     }
     Sym name = scan_word(&p->s);
+    if (map_find(&p->word, (uintptr_t)name, &at) && map_find(&p->value, at, &at) && p->refs.at[at].node)
+        return p->refs.at[at];
     for (int i = 0; i < p->k->params.n; i++)
         if (p->k->param_name.at[i] == name)
             return (TileRef){p->k->params.at[i], 0};
@@ -115,7 +119,7 @@ static void define(Parser *p, int64_t n, TileRef v)
 {
     if (p->s.bad)
         return;
-    if (n < 0 || n > NODES_MAX || map_find(&p->value, (uint64_t)n + 1, NULL)) {
+    if (n < 0 || n > 2 * NODES_MAX || map_find(&p->value, (uint64_t)n + 1, NULL)) {
         scan_fail(&p->s, "%%%lld is defined twice, or its number is too large", (long long)n);
         return;
     }
@@ -123,10 +127,20 @@ static void define(Parser *p, int64_t n, TileRef v)
     vec_push(&p->refs, v);
 }
 
+/* Who writes kernels by hand may give values names, which become numbers behind all others. */
 static int64_t new_number(Parser *p)
 {
+    uintptr_t at;
+    int64_t n;
+    Sym name;
+
     scan_expect(&p->s, "%");
-    return scan_integer(&p->s);
+    if (p->s.bad || p->s.at >= p->s.end || !isalpha((unsigned char)*p->s.at))
+        return scan_integer(&p->s);
+    name = scan_word(&p->s);
+    n = map_find(&p->word, (uintptr_t)name, &at) ? (int64_t)at - 1 : NODES_MAX + 1 + p->words++;
+    map_set(&p->word, (uintptr_t)name, (uintptr_t)n + 1);
+    return n;
 }
 
 /* ---- attributes ---- */
@@ -526,6 +540,7 @@ TileKernel *tile_parse(const char *from, size_t len, StrBuf *err)
     scan_init(&p.s, from, len, err);
     text(&p);
     map_done(&p.value);
+    map_done(&p.word);
     vec_free(&p.refs);
     scan_done(&p.s);
     if (!p.s.bad)
