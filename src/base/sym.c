@@ -70,13 +70,26 @@ static int min3(int a, int b, int c)
     return m < c ? m : c;
 }
 
+/* One bit for each character that the word has. */
+static uint64_t letters(const char *word)
+{
+    uint64_t set = 0;
+
+    for (; *word; word++)
+        set |= (uint64_t)1 << (*word & 63);
+    return set;
+}
+
 int edit_distance(const char *a, const char *b, int cap)
 {
     int row[3][LONGEST + 1];
     int n = (int)strlen(a), m = (int)strlen(b);
+    uint64_t in_a = letters(a), in_b = letters(b);
 
     if (n > LONGEST || m > LONGEST || n - m > cap || m - n > cap)
         return cap + 1;
+    if (__builtin_popcountll(in_a & ~in_b) > cap || __builtin_popcountll(in_b & ~in_a) > cap)
+        return cap + 1;                                 /* an edit takes one character away and brings one */
     for (int j = 0; j <= m; j++)
         row[0][j] = j;
     for (int i = 1; i <= n; i++) {

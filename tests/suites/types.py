@@ -3,6 +3,7 @@ import itertools
 import pathlib
 import re
 import tempfile
+import time
 
 from harness import process
 from harness.test import Fail, Test
@@ -149,7 +150,28 @@ def blow_ups(ctx):
             raise Fail(f"{name}: {p.stderr}")
 
 
-ROWS = {blow_ups: (), static_or_dynamic: ("TYP-03",), grammar: ("TYP-16",), seeded: ("TYP-24",), traced: ("TYP-27",), one_graph: ("TYP-15",)}
+def seconds(ctx, where):
+    start = time.perf_counter()
+    process.run([ctx.tessera, "check", "p.tsr"], cwd=where, timeout=10)
+    return time.perf_counter() - start
+
+
+def misspelt(ctx):
+    """An attribute that is not there, in rounds and rounds that are walked one by one: a guess is made where one is said."""
+    text = ("for a in (1, 2, 3, 4, 5, 6, 7, 8):\n    for b in (1, 2, 3, 4, 5, 6, 7, 8):\n        for c in (1, 2, 3, 4, 5, 6, 7, 8):\n"
+            "            (ones(a, b) @ ones(b, c)).{}\n")
+    took = {}
+    for name in ("contiguous()", "contigousss()"):
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "p.tsr").write_text(text.format(name))
+            took[name] = min(seconds(ctx, d) for _ in range(5))
+    right, wrong = took.values()
+    if wrong > 3 * right:
+        raise Fail(f"{wrong:.3f} s with the mistake, {right:.3f} s without")
+
+
+ROWS = {blow_ups: (), misspelt: (), static_or_dynamic: ("TYP-03",),
+        grammar: ("TYP-16",), seeded: ("TYP-24",), traced: ("TYP-27",), one_graph: ("TYP-15",)}
 
 
 def tests(ctx):

@@ -290,7 +290,7 @@ static bool is(const char *s, const char *a, const char *b)
     return !strcmp(s, a) || (b && !strcmp(s, b));
 }
 
-static const Type *maybe_form(Check *C, AstName *n);
+static const Type *library_form(Check *C, AstName *n);
 
 /* KVCache["B", "H", S_max, "D_h", bf16]: an object whose K and V are tensors of these sizes, and of a number of tokens that is not known. */
 static const Type *cache_form(Check *C, AstSubscript *s, AstSeq elts)
@@ -332,7 +332,7 @@ static const Type *subscript_form(Check *C, AstSubscript *s)
     if (is(base, "Callable", NULL))
         return callable_form(C, elts);
     if (is(base, "Maybe", NULL) && AST_IS(s->value, Name))
-        return maybe_form(C, AST_AS(s->value, Name));
+        return library_form(C, AST_AS(s->value, Name));
     if (is(base, "Optional", NULL) && elts.n == 1)
         return type_union(or_any(annotation(C, elts.at[0])), T_NONE);
     if (is(base, "Union", NULL))
@@ -344,12 +344,12 @@ static const struct { const char *name; TypeKind kind; } simple[] = {
     {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
 };
 
-/* A Maybe is an object of the library's class: no tensor until it is unwrapped. */
-static const Type *maybe_form(Check *C, AstName *n)
+/* A Maybe is an object of the library's class: no tensor until it is unwrapped; so are the library's layers. */
+static const Type *library_form(Check *C, AstName *n)
 {
     const Type *t = n->bind == BIND_PRELUDE ? name_type(C, n) : T_ANY;
 
-    return t->kind == TY_CLASS ? type_instance(t->ref, NULL) : T_ANY;
+    return t->kind == TY_CLASS && (((const Cls *)t->ref)->is_module || is(n->id->text, "Maybe", NULL)) ? type_instance(t->ref, NULL) : T_ANY;
 }
 
 static const Type *name_form(Check *C, AstName *n)
@@ -366,8 +366,6 @@ static const Type *name_form(Check *C, AstName *n)
             return simple[i].kind == TY_INT ? type_int(DIM_BAD) : type_of_kind(simple[i].kind);
     if (is(s, "Tensor", NULL) || is(s, "Tile", "KTile") || is(s, "Region", NULL))
         return type_tensor_unknown();
-    if (is(s, "Maybe", NULL))
-        return maybe_form(C, n);
     if (is(s, "List", "list"))
         return type_list(T_ANY);
     if (is(s, "Dict", "dict"))
@@ -378,7 +376,7 @@ static const Type *name_form(Check *C, AstName *n)
         return type_tuple_any(T_ANY);
     if (is(s, "Callable", NULL))
         return type_callable(NULL, -1, T_ANY);
-    return T_ANY;
+    return library_form(C, n);
 }
 
 const Type *annotation(Check *C, Ast *a)

@@ -279,6 +279,7 @@ const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const char *builtin_near(const char *owner, Sym attr);    /* a method of the builtin class, whose name is like that; NULL: none */
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
+const Type *slice_bound(Check *C, Ast *e, const Type *left_out);        /* of lo:hi:step; what surely is no int is reported */
 
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */

@@ -143,6 +143,20 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
 /* Names that methods store through their first parameter. */
 typedef struct { Cls *c; Sym self; int depth; } Stores;
 
+/* Both kinds of stores change what is there; `a.n += 1` reads it first, so that another has to have made it. */
+static void note_change(Stores *s, Sym attr)
+{
+    uintptr_t n = 0;
+
+    map_find(&s->c->stores, (uintptr_t)attr, &n);
+    map_set(&s->c->stores, (uintptr_t)attr, n + 1);
+}
+
+static bool is_own(const Stores *s, const Ast *t)
+{
+    return t->kind == AST_Attribute && AST_IS(AST_AS(t, Attribute)->value, Name) && AST_AS(AST_AS(t, Attribute)->value, Name)->id == s->self;
+}
+
 static void note_store(Stores *s, Ast *t)
 {
     if (!t)
@@ -153,11 +167,8 @@ static void note_store(Stores *s, Ast *t)
             note_store(s, e.at[i]);
     } else if (t->kind == AST_Starred) {
         note_store(s, AST_AS(t, Starred)->value);
-    } else if (t->kind == AST_Attribute && AST_IS(AST_AS(t, Attribute)->value, Name) &&
-               AST_AS(AST_AS(t, Attribute)->value, Name)->id == s->self) {
-        uintptr_t n = 0;
-        map_find(&s->c->stores, (uintptr_t)AST_AS(t, Attribute)->attr, &n);
-        map_set(&s->c->stores, (uintptr_t)AST_AS(t, Attribute)->attr, n + 1);
+    } else if (is_own(s, t)) {
+        note_change(s, AST_AS(t, Attribute)->attr);
         map_set(&s->c->stored, (uintptr_t)AST_AS(t, Attribute)->attr, 0);
     }
 }
@@ -177,8 +188,8 @@ static bool find_stores(Ast *n, void *state)
     if (n->kind == AST_Assign)
         for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
             note_store(s, AST_AS(n, Assign)->targets.at[i]);
-    else if (n->kind == AST_AugAssign)
-        note_store(s, AST_AS(n, AugAssign)->target);
+    else if (n->kind == AST_AugAssign && is_own(s, AST_AS(n, AugAssign)->target))
+        note_change(s, AST_AS(AST_AS(n, AugAssign)->target, Attribute)->attr);
     else if (n->kind == AST_AnnAssign)
         note_store(s, AST_AS(n, AnnAssign)->target);
     else if (n->kind == AST_For)
@@ -186,9 +197,11 @@ static bool find_stores(Ast *n, void *state)
     else if (n->kind == AST_WithItem)
         note_store(s, AST_AS(n, WithItem)->target);
     else if (n->kind == AST_Call && AST_IS(AST_AS(n, Call)->func, Name) && AST_AS(n, Call)->args.n &&
-             !strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "setattr"))
+             (!strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "setattr") || !strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "vars")))
         if (is_self(s, AST_AS(AST_AS(n, Call)->args.at[0], Arg)))
             opened(s->c, NULL);
+    if (is_own(s, n) && !strcmp(AST_AS(n, Attribute)->attr->text, "__dict__") && !s->c->home->library)     /* which knows what it does */
+        opened(s->c, NULL);
     ast_walk(n, find_stores, s);
     s->depth--;
     return true;

@@ -541,10 +541,20 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
 
 /* ------------------------------------------------------------- subscripts */
 
+const Type *slice_bound(Check *C, Ast *e, const Type *left_out)
+{
+    const Type *t = e ? expr(C, e) : left_out;
+
+    if (e && !type_is_any(t) && (t->kind == TY_FLOAT || t->kind == TY_STR))
+        diag_help(REPORT(C, E0906, e->span, "a bound of a slice", "an int", type_text(t)),
+                  t->kind == TY_STR ? "read the number in it with int(...)" : "divide with //, which gives an int, or convert with int(...)");
+    return t;
+}
+
 /* t[lo:hi:step], element by element where they are known. */
 static const Type *sequence_slice(Check *C, const Type *t, const AstSlice *s)
 {
-    const Type *lo = s->lo ? expr(C, s->lo) : T_NONE, *hi = s->hi ? expr(C, s->hi) : T_NONE, *by = s->step ? expr(C, s->step) : type_int(1);
+    const Type *lo = slice_bound(C, s->lo, T_NONE), *hi = slice_bound(C, s->hi, T_NONE), *by = slice_bound(C, s->step, type_int(1));
     const Type *m[ITEMS_MAX], *const *item;
     int64_t n = type_items(t, &item), a = 0, b = n, step = 1;
     int k = 0;

@@ -203,10 +203,20 @@ static const Type *elements_compared(const CallArgs *a)
     return s->kind == TY_TENSOR && (s->tensor->dtype == DT_NONE || dtype_is_float((DType)s->tensor->dtype)) ? T_ANY : NULL;
 }
 
+/* min(a, b) of floats */
+static const Type *floats_compared(const CallArgs *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->open || a->at[i].name || a->at[i].type->kind != TY_FLOAT)
+            return NULL;
+    return a->n > 1 ? type_of_kind(TY_FLOAT) : NULL;
+}
+
 static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_min);
 
+    t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
 }
@@ -215,6 +225,7 @@ static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_max);
 
+    t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
 }

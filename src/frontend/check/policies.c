@@ -10,6 +10,8 @@
  */
 #include "frontend/check/checker.h"
 
+#include "frontend/eval/native.h"
+
 #include "ir/core/policy.h"
 
 #include <string.h>
@@ -199,6 +201,19 @@ static void read_object(Check *C, const Type *t, TType *out)
         out->policy = policy_intern(p);
 }
 
+/* int, float, bool and complex as dtypes: what class_dtype (tensor/bind.c) makes of them. */
+static bool dtype_of_class(const Type *t, uint8_t *out)
+{
+    static const struct { const char *name; DType dt; } host[] = {{"int", DT_int32}, {"float", DT_f32}, {"bool", DT_bool}, {"complex", DT_c64}};
+
+    for (size_t i = 0; t->kind == TY_NATIVE && i < sizeof host / sizeof *host; i++)
+        if (!strcmp(((const NativeDef *)t->ref)->name, host[i].name) && !*((const NativeDef *)t->ref)->owner) {
+            *out = (uint8_t)host[i].dt;
+            return true;
+        }
+    return false;
+}
+
 bool element_of_type(Check *C, const Type *t, TType *out)
 {
     DType dt;
@@ -212,6 +227,8 @@ bool element_of_type(Check *C, const Type *t, TType *out)
         out->policy = t->ref;
     } else if (t->kind == TY_STR && t->text && dtype_find(t->text->text, &dt)) {
         out->dtype = (uint8_t)dt;
+    } else if (dtype_of_class(t, &out->dtype)) {
+        return true;
     } else if (t->kind == TY_CLASS || t->kind == TY_INSTANCE) {
         read_object(C, t, out);
     }

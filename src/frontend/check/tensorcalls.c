@@ -187,8 +187,15 @@ void tensor_axis_report(Check *C, const TType *x, int64_t k, const char *name, A
 
 int tcall_axis(TCall *c, const TType *x, const CallArg *a)
 {
+    char text[96];
     int64_t k;
 
+    if (a && is_no_size(a->type)) {
+        snprintf(text, sizeof text, "an axis, in %s(),", c->name);
+        diag_help(REPORT(c->C, E0906, at_call(c->node, a->node), text, "an int", type_text(a->type)),
+                  "axes are counted from 0, or from the end: -1 is the last");
+        return -2;
+    }
     if (!a || !type_int_value(a->type, &k) || x->rank == RANK_UNKNOWN || (!x->rank && (k == 0 || k == -1)))
         return -1;                          /* 0 and -1 name the axis that one element has not */
     if (k >= x->rank || k < -x->rank) {

@@ -34,6 +34,51 @@ const Type *rule_same_axis(TCall *c)
     return tcall_axis(c, x, tcall_arg(c, 1, "dim", "axis")) == -2 ? tensor_unknown() : type_tensor(x);
 }
 
+/* Lists of lists of what Python has for the dtype. */
+const Type *rule_tolist(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const Type *t = T_ANY;
+
+    if (!x || x->rank == RANK_UNKNOWN || !x->rank)
+        return T_ANY;
+    if (x->dtype == DT_bool)
+        t = type_of_kind(TY_BOOL);
+    else if (x->dtype != DT_NONE && dtype_is_int((DType)x->dtype))
+        t = type_int(DIM_BAD);
+    else if (x->dtype != DT_NONE && dtype_is_float((DType)x->dtype))
+        t = type_of_kind(TY_FLOAT);
+    for (int i = 0; i < x->rank; i++)
+        t = type_list(t);
+    return t;
+}
+
+/* tril, triu: of matrices. */
+const Type *rule_tri(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    char text[96];
+
+    if (!x)
+        return T_ANY;
+    if (x->rank < 2) {
+        snprintf(text, sizeof text, "%s() takes matrices, not %s", c->name, shape_of(x));
+        diag_help(REPORT(c->C, E0306, c->node->span, text), "give it the axis that is missing: x[None], x[:, None]");
+        return tensor_unknown();
+    }
+    return type_tensor(x);
+}
+
+/* roll: an axis, where one is given. */
+const Type *rule_roll(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+
+    if (!x)
+        return T_ANY;
+    return tcall_axis(c, x, tcall_arg(c, 2, "dim", "axis")) == -2 ? tensor_unknown() : type_tensor(x);
+}
+
 const Type *rule_where(TCall *c)
 {
     TType cond, sum;

@@ -158,12 +158,23 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
     origins(C, d, node, pair, pair[1] == DIM_BAD ? 1 : 2);
 }
 
+/* Are they equal at most where they are 0, as d and 4 * d? */
+static bool never_equal(Dim a, Dim b)
+{
+    bool never;
+
+    dim_push();
+    never = dim_assume_ge(a, 1) && dim_assume_ge(b, 1) && dim_eq(a, b, NULL, NULL) == DIM_REFUTED;
+    dim_pop();
+    return never;
+}
+
 static bool known_to_differ(Check *C, Dim a, Dim b)
 {
     DimAnswer r;
 
     if (a != 1 && b != 1 && dim_is_chosen(a) && dim_is_chosen(b) && !C->lenient)      /* where some number makes them equal, a guard decides */
-        return dim_eq(a, b, NULL, NULL) == DIM_REFUTED;
+        return dim_eq(a, b, NULL, NULL) == DIM_REFUTED || never_equal(a, b);
     if (a == 1 || b == 1 || a == b || ((dim_is_open(a) || dim_is_open(b)) && !sizes_of_one_object(a, b)) ||
         (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
         return false;
@@ -414,7 +425,7 @@ static const Type *reversed(const TType *t, int last)
 }
 
 static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size", "nbytes", "T", "mT", "device", "grad", "real", "imag",
-                                               "placement", "policy", "at", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
+                                               "placement", "policy", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
                                                "memory", "part", "layout", "values", "indices", "H", "itemsize", "space"};
 
 typedef struct { int stage, table, row; } Members;
@@ -459,6 +470,8 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
     C->calls = 0;                                   /* about a tensor: said of bodies that are followed, too */
     d = REPORT(C, E0910, node->span, "Tensor", attr->text);
     C->calls = calls;
+    if (!C->shown)
+        return T_ANY;                               /* walked again: not worth a guess */
     near = known ? NULL : closest_name(attr->text, next_member, &m);
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
@@ -532,8 +545,7 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
 /* The size of lo:hi of an axis; unknown unless the bounds surely lie in order inside it. */
 static Dim slice_size(Check *C, const AstSlice *s, Dim D)
 {
-    const Type *lo = s->lo ? expr(C, s->lo) : type_int(0), *hi = s->hi ? expr(C, s->hi) : type_int(D);
-    const Type *st = s->step ? expr(C, s->step) : type_int(1);
+    const Type *lo = slice_bound(C, s->lo, type_int(0)), *hi = slice_bound(C, s->hi, type_int(D)), *st = slice_bound(C, s->step, type_int(1));
     int64_t step, v;
     Dim a, b;
 

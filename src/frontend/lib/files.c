@@ -658,7 +658,7 @@ const NativeDef natives_files[] = {
     {"TextIOWrapper", "read", m_read, "(self, size: int | None = -1, /) -> str", "The rest, or up to size characters (bytes in binary mode)."},
     {"TextIOWrapper", "readline", m_readline, "(self, /) -> str", "The next line with its end; empty at the end of the file."},
     {"TextIOWrapper", "readlines", m_readlines, "(self, /) -> list[str]", "The lines that are left."},
-    {"TextIOWrapper", "write", m_write, "(self, text, /) -> int", "Write; gives how many characters."},
+    {"TextIOWrapper", "write", m_write, "(self, text: str | bytes, /) -> int", "Write; gives how many characters."},
     {"TextIOWrapper", "writelines", m_writelines, "(self, lines: Iterable, /) -> None", "Write each; adds no line ends."},
     {"TextIOWrapper", "flush", m_flush, "(self, /) -> None", "Hand buffered output to the system."},
     {"TextIOWrapper", "close", m_close, "(self, /) -> None", "Write what is buffered and close."},
