@@ -562,6 +562,31 @@ static void let_loose(LLVMValueRef x)
         LLVMSetFastMathFlags(x, LLVMFastMathAllowReassoc | LLVMFastMathAllowContract | LLVMFastMathAllowReciprocal | LLVMFastMathNoSignedZeros);
 }
 
+static Known *known(CpuCode *e, TileRef v, const Spot *p);
+
+/* Of a value that is at hand as lanes alone, such as one in registers; else NULL. */
+static LLVMValueRef only_lanes(CpuCode *e, TileRef v, const Spot *p)
+{
+    Known *k = tile_type(v)->rank && !v.index ? known(e, v, p) : NULL;
+
+    return k && !k->lanes.raw ? k->lanes.lane : NULL;
+}
+
+/* A convert: lanes of a narrow float are its value in the wider one already, and need not be narrowed to be widened. */
+static Lanes converted(CpuCode *e, const TileNode *n, const Spot *p)
+{
+    DType from = tile_map_dtype(OP_convert, n->in), to = (DType)n->type[0].dtype;
+    ConvOpts o = {n->attr->rounding, n->attr->saturate != 0, n->attr->flush != 0, 0};
+    Spot s = stretched(e, tile_type(n->in[0]), &n->type[0], p);
+    Lanes y = {NULL, NULL};
+
+    if (dtype_is_float(from) && from != to && lane_dtype(from) == to && !o.flush)
+        y.lane = only_lanes(e, n->in[0], &s);
+    if (!y.lane)
+        y.raw = lanes_convert(e->u, to, from, &o, cpu_raw(e, n->in[0], &s), NULL, NULL, e->width);
+    return y;
+}
+
 static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
 {
     DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
@@ -574,14 +599,11 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
         y.lane = cpu_lanes(e, n->in[left], &s);
         return y;
     }
+    if (n->attr->op == OP_convert)
+        return converted(e, n, p);
     for (int i = 0; i < n->nin; i++) {
         Spot s = stretched(e, tile_type(n->in[i]), &n->type[0], p);
         DType dt = n->attr->op == OP_where && i == 0 ? DT_bool : as;
-        if (n->attr->op == OP_convert) {
-            ConvOpts o = {n->attr->rounding, n->attr->saturate != 0, n->attr->flush != 0, 0};
-            y.raw = lanes_convert(e->u, to, as, &o, cpu_raw(e, n->in[i], &s), NULL, NULL, e->width);
-            return y;
-        }
         in[i] = cpu_lanes(e, n->in[i], &s);
         if (n->attr->flush)
             in[i] = lanes_flush(e->u, dt, in[i], e->width);
