@@ -564,6 +564,12 @@ static void let_loose(LLVMValueRef x)
 
 static Known *known(CpuCode *e, TileRef v, const Spot *p);
 
+/* Are its results operands, but for their signs, and so in need of no rounding? */
+static bool gives_operands(OpId op, DType dt)
+{
+    return (dt == DT_bf16 || dt == DT_f16) && (op == OP_where || op == OP_neg || op == OP_abs || op == OP_maximum || op == OP_minimum);
+}
+
 /* Of a value that is at hand as lanes alone, such as one in registers; else NULL. */
 static LLVMValueRef only_lanes(CpuCode *e, TileRef v, const Spot *p)
 {
@@ -615,7 +621,7 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
     if (n->attr->fast)
         let_loose(y.lane);
-    if (!raw_is_lane(to)) {                     /* only rounded is it the tile's element */
+    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */
         y.raw = lanes_to_raw(e->u, to, y.lane, e->width);
         y.lane = n->attr->fast ? y.lane : NULL;
     }
