@@ -67,7 +67,9 @@ LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width)
 
 LLVMValueRef cpu_rounded(CpuCode *e, DType dt, LLVMValueRef x, int width)
 {
-    return raw_is_lane(dt) ? x : lanes_of_raw(e->u, dt, lanes_to_raw(e->u, dt, x, width), width);
+    LLVMValueRef y = raw_is_lane(dt) ? x : formula_rounded(e->u, dt, x, width);
+
+    return y ? y : lanes_of_raw(e->u, dt, lanes_to_raw(e->u, dt, x, width), width);
 }
 
 LLVMValueRef cpu_step(CpuCode *e, OpId op, DType dt, LLVMValueRef a, LLVMValueRef b, int width)
@@ -588,6 +590,8 @@ static Lanes converted(CpuCode *e, const TileNode *n, const Spot *p)
 
     if (dtype_is_float(from) && from != to && lane_dtype(from) == to && !o.flush)
         y.lane = only_lanes(e, n->in[0], &s);
+    if (from == DT_f32 && !o.rounding && !o.saturate && !o.flush)
+        y.lane = formula_rounded(e->u, to, cpu_lanes(e, n->in[0], &s), e->width);
     if (!y.lane)
         y.raw = lanes_convert(e->u, to, from, &o, cpu_raw(e, n->in[0], &s), NULL, NULL, e->width);
     return y;
@@ -622,8 +626,9 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
     if (n->attr->fast)
         let_loose(y.lane);
     if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */
-        y.raw = lanes_to_raw(e->u, to, y.lane, e->width);
-        y.lane = n->attr->fast ? y.lane : NULL;
+        LLVMValueRef rounded = n->attr->fast ? NULL : formula_rounded(e->u, to, y.lane, e->width);
+        y.raw = rounded ? NULL : lanes_to_raw(e->u, to, y.lane, e->width);
+        y.lane = n->attr->fast ? y.lane : rounded;
     }
     return y;
 }

@@ -468,21 +468,36 @@ LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width)
     return apply(u, of_dec[t], &code, 1, width);
 }
 
-/* By the instruction of GPUs that rounds two at once: that for one takes four times as long. */
-static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)
+/* The instruction of GPUs that rounds two at once to halves of a word: that for one takes four times as long. An i32. */
+static LLVMValueRef rounded_pair(Llvm *u, DType to, LLVMValueRef high, LLVMValueRef low)
 {
     const char *name = to == DT_bf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
+    LLVMValueRef zero = LLVMConstReal(LLVMFloatTypeInContext(u->context), 0.0), two[2] = {high ? high : zero, low ? low : zero};
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0), i32 = LLVMInt32TypeInContext(u->context);
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), y = LLVMGetPoison(type_of(u, K_i16, width));
+    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0);
+    LLVMValueRef word = LLVMBuildCall2(u->builder, t, LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), two, 2, "");
+
+    return LLVMBuildBitCast(u->builder, word, LLVMInt32TypeInContext(u->context), "");
+}
+
+static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)
+{
+    LLVMValueRef y = LLVMGetPoison(type_of(u, K_i16, width)), one;
 
     for (int i = 0; i < width; i++) {
-        LLVMValueRef two[2] = {LLVMConstReal(LLVMFloatTypeInContext(u->context), 0.0), lane_at(u, x, i, width)}, one;
-        one = LLVMBuildBitCast(u->builder, LLVMBuildCall2(u->builder, t, fn, two, 2, ""), i32, "");
+        one = rounded_pair(u, to, NULL, lane_at(u, x, i, width));
         one = LLVMBuildTrunc(u->builder, one, LLVMInt16TypeInContext(u->context), "");
         y = width > 1 ? with_lane(u, y, one, i, width) : one;
     }
     return y;
+}
+
+/* The high half of a word is a bf16's value as an f32. */
+LLVMValueRef formula_rounded(Llvm *u, DType t, LLVMValueRef x, int width)
+{
+    if (t != DT_bf16 || width > 1 || !machine_is_gpu(u->machine))
+        return NULL;
+    return LLVMBuildBitCast(u->builder, rounded_pair(u, t, x, NULL), LLVMFloatTypeInContext(u->context), "");
 }
 
 LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)

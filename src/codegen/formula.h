@@ -41,6 +41,8 @@ LLVMValueRef formula_more(Llvm *u, FormulaId id, const LLVMValueRef *operands, i
 LLVMValueRef formula_lane(Llvm *u, DType to, DType from, LLVMValueRef x, int width);
 LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width);
 LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width);
+/* A lane rounded to t's values, still a lane; NULL: the machine has no way that is shorter than encoding and decoding it. */
+LLVMValueRef formula_rounded(Llvm *u, DType t, LLVMValueRef x, int width);
 
 LLVMTypeRef lane_type(const Llvm *u, DType lane, int width);
 LLVMTypeRef code_type(const Llvm *u, DType t, int width);       /* of raw elements: runtime/convert.h; packed ones as bytes */
