@@ -260,6 +260,8 @@ static KVal call_native(Body *B, const NativeObj *f, const KVal *arg, const Sym 
             in[i] = arg[i];
         return kb_apply(B, op, in, n);
     }
+    if (!*d->owner && kglues(d->name))
+        return kglued(B, d->name, arg, names, n);
     if (n && (arg[0].kind == K_BLOCK || arg[0].kind == K_PLACE) && !*d->owner)
         return block_method(B, kb_value(B, arg[0]), d->name, arg + 1, names ? names + 1 : NULL, n - 1);
     return kb_fail(B, "%s%s%s() is not for values of a kernel", d->owner, *d->owner ? "." : "", d->name);

@@ -135,6 +135,12 @@ static KVal op_group_id(KArgs *a)
     return kb_group_id(a->B);
 }
 
+static KVal op_num_groups(KArgs *a)
+{
+    a->B->asks_group = true;
+    return kb_group_count(a->B);
+}
+
 static KVal lane_id(Body *B) { return kb_binary(B, AOP_MOD, code_lane(B), kb_number(32)); }
 
 /* ------------------------------------------------------------- loops */
@@ -625,6 +631,7 @@ static KVal run(KArgs *a)
     case KOP_local_id: return kb_local_id(B);
     case KOP_lane_id: return lane_id(B);
     case KOP_group_size: return kb_number(kb_group_size(B));
+    case KOP_num_groups: return op_num_groups(a);
     case KOP_context: return (KVal){.kind = K_CONTEXT};
     case KOP_row_index: return group_offset(B, 0);
     case KOP_col_index: return kb_given(a, 0) ? kb_binary(B, AOP_MUL, a->at[0], kb_field(B, SCHED_block_n)) : group_offset(B, 1);
