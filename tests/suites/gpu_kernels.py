@@ -229,12 +229,27 @@ for shape in ((5,), (1,), (0,), (3, 0), (700,), (4, 256), (3, 257), (2, 513), (5
 show(unique(random.randint(0, 50, (1000,))), grad(lambda x: (sort(x) * arange(300)).sum())(random.normal((300,))))
 '''
 
+# Kernels of several sizes, strides, paddings, groups; their derivatives; one and three axes.
+CONVOLUTIONS = '''
+random.seed(4)
+def show(*xs):
+    for x in xs:
+        print(x.dtype, x.shape, repr(x.tolist()) if x.size < 3000 else repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item()))
+for dt in (f32, f64, bf16):
+    for shape, kernel, more in (((2, 3, 9, 8), (5, 3, 3, 3), {}), ((1, 4, 20, 20), (6, 4, 3, 3), {"padding": 1}), ((3, 4, 11, 7), (8, 2, 3, 2), {"stride": 2, "padding": 1, "groups": 2}),
+                                ((2, 6, 6, 6), (4, 6, 1, 1), {}), ((1, 2, 16, 16), (3, 2, 3, 3), {"dilation": 2}), ((2, 70, 5, 5), (70, 1, 3, 3), {"groups": 70, "padding": 1})):
+        x, w = random.normal(shape).to(dt), random.normal(kernel).to(dt)
+        show(conv2d(x, w, **more), *grad(lambda x, w: (conv2d(x, w, **more) ** 2).sum(), argnums=(0, 1))(x, w), jit(lambda x, w: relu(conv2d(x, w, **more)))(x, w))
+    show(conv1d(random.normal((2, 3, 50)).to(dt), random.normal((4, 3, 5)).to(dt), padding=2), conv3d(random.normal((1, 2, 6, 5, 7)).to(dt), random.normal((3, 2, 2, 3, 2)).to(dt)))
+'''
+
 STAYS = '''
 x = random.normal((64, 6, 128)).to(bf16)
 i = tensor([3, 0, 1])
 y = [x[i], x.swapaxes(0, 2).reshape(128, 384), concat([x, x], dim=1), pad(x, ((1, 2), (0, 0), (3, 1))), index_add(x, x[i], i), index_put(x, x[i], i), x.mT * 1.0,
      cumsum(x, 0), cumprod(x.to(f32), 1), cummax(x.mT.to(f64), -1), cumsum(flip(x, 0), 0),
-     sort(x), argsort(x, axis=0), sort(x.to(f64).reshape(-1))]
+     sort(x), argsort(x, axis=0), sort(x.to(f64).reshape(-1)),
+     conv2d(x.to(f32)[None], ones((5, 64, 1, 3)).to("gpu:0"), padding=1)]
 print(len(y))
 '''
 
@@ -449,6 +464,7 @@ def tests(ctx):
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
     yield Test("gpu_kernels/scans", lambda: same_bits(ctx, SCANS))
     yield Test("gpu_kernels/sorts", lambda: same_bits(ctx, SORTS))
+    yield Test("gpu_kernels/convolutions", lambda: same_bits(ctx, CONVOLUTIONS))
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))

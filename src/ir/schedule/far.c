@@ -433,7 +433,7 @@ static int run_far(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin,
         if (in[i]->tracer)
             return 0;
     was = device_enter(device);
-    done = op == OP_matmul ? run_matmul(T, device, a, in, y, out) : run_body(T, op, a, in, nin, y, out);
+    done = op == OP_matmul ? run_matmul(T, device, a, in, y, out) : op == OP_conv ? far_conv(T, a, in, y, out) : run_body(T, op, a, in, nin, y, out);
     device_enter(was);
     return done;
 }

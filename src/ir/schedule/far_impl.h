@@ -41,6 +41,10 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
 /* ---- far_sort.c ---- */
 Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
 
+/* ---- far_conv.c ---- */
+struct Trace;
+int far_conv(struct Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out);         /* as trace_run_far */
+
 /* ---- far_product.c ---- */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
 int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, Span where);

@@ -169,6 +169,18 @@ static bool move_box(const FarKernel *f, int device, const Box *b, char *to, cha
     return far_launch(f, device, b->size, arg) != 0;
 }
 
+/* Axes but the last may stand in any order: the shortest ones go in front, for which boxes are moved one by one. */
+static void shortest_first(Box *b)
+{
+    for (int i = 0; i < b->rank - 1; i++)
+        for (int k = i; k > 0 && b->size[k] < b->size[k - 1]; k--)
+            for (int64_t *v = b->size, n = 0; n < 3; n++, v = n == 1 ? b->to : b->from) {
+                int64_t one = v[k];
+                v[k] = v[k - 1];
+                v[k - 1] = one;
+            }
+}
+
 /* The last four axes, in front of which go axes of 1 where there are fewer. */
 static Box last_axes(const Box *b)
 {
@@ -188,13 +200,16 @@ static Box last_axes(const Box *b)
 
 static bool box(FarPlace to, FarPlace from, int rank, const int64_t *size)
 {
-    Box b = joined(&to, &from, rank, size), last = last_axes(&b);
+    Box b = joined(&to, &from, rank, size), last;
     const char *bits = bits_of(to.t);
     int device = device_of(to.t), outer = b.rank > AXES ? b.rank - AXES : 0;
     int64_t boxes = 1, each = element_bytes(to.t);
     char *base[2];
     FarKernel *f;
 
+    if (outer)
+        shortest_first(&b);
+    last = last_axes(&b);
     for (int i = 0; i < outer; i++)
         if ((boxes *= b.size[i]) > BOXES_MAX)
             return false;

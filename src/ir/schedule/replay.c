@@ -186,13 +186,23 @@ static bool add_step(Replay *r, OpId op, const Attr *a, Tensor *const *in, int n
     return true;
 }
 
+/* Was all that it made made on the GPU, without a look at values? Moves go where sizes say; what the host sends for that is noted by itself. */
+static bool made_far(OpId op, Tensor *const *out, int nout)
+{
+    bool far = op_info[op].family == FAM_MOVE || op_info[op].family == FAM_SCAN || op_info[op].family == FAM_SORT;
+
+    for (int i = 0; i < nout; i++)
+        far = far && !on_host(out[i]->store);
+    return far && nout;
+}
+
 static void noted(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout)
 {
-    bool makes = !(op_info[op].flags & OPF_VIEW), reads = false;
+    bool makes = !(op_info[op].flags & OPF_VIEW) && !made_far(op, out, nout), reads = false;
 
     if (op == OP_cond || op == OP_while || op == OP_print || op == OP_check || op_info[op].family == FAM_COLLECTIVE)
         recording_spoil("the host decides by values, or shows them");
-    for (int i = 0; i < nout; i++)
+    for (int i = 0; i < nout && !made_far(op, out, nout); i++)
         makes = makes || is_new(out[i]->store, in, nin);
     for (int i = 0; makes && i < nin; i++)
         reads = reads || (on_host(in[i]->store) && recording_varies(in[i]->store));
