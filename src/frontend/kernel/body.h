@@ -129,6 +129,22 @@ typedef struct KParam {
     bool apart;                 /* an object of which only its parts are looked at */
 } KParam;
 
+/*
+ * What a launch knows of itself, each a size of the code under its name with `_` before it:
+ *   groups   of the code, over all axes, matrices and warps
+ *   across   along the columns
+ *   deeps    along the grid's third axis
+ *   per      groups of one matrix of a stack
+ *   leads    matrices of the stack
+ */
+#define LAUNCH_SIZES(X) X(groups) X(across) X(deeps) X(per) X(leads)
+
+typedef enum LaunchSize {
+#define X(name) LAUNCH_##name,
+    LAUNCH_SIZES(X)
+#undef X
+} LaunchSize;
+
 /* What one version of a kernel is made for. */
 typedef struct KSpec {
     FuncObj *fn;
@@ -137,9 +153,10 @@ typedef struct KSpec {
     int nparams;
     int lanes;
     int warps;                  /* groups of the code that are one of the program's: each warp has matrix units of its own */
-    int64_t groups, across, deeps;      /* of this launch; the kernel holds for others */
+#define X(name) int64_t name;   /* of this launch; the kernel holds for others */
+    LAUNCH_SIZES(X)
+#undef X
     int led;                            /* which KTile has most matrices, each a launch of `per` groups of its own; -1: none has leading axes */
-    int64_t leads, per;
     int64_t sched[SCHED_COUNT];
     bool sched_given[SCHED_COUNT];
     Sym cut[2];                 /* dimensions that groups share by rows and by columns; NULL: none */
@@ -221,6 +238,7 @@ void body_done(Body *B);
 int64_t kspec_extent(const KSpec *spec, int param, int axis);
 KVal kb_tensor_outside(Body *B, Tensor *t, Sym name);   /* a place; K_UNSET: its elements have no places of their own */
 KVal kb_size(Body *B, Sym name, int64_t v);          /* a size of the launch, as an int */
+KVal kb_launch_size(Body *B, LaunchSize which);          /* one that it has of itself */
 KVal group_offset(Body *B, int axis);                   /* block_m, block_n, block_k */
 KVal kb_group_id(Body *B);
 KVal kb_local_id(Body *B);

@@ -33,7 +33,9 @@ typedef struct Coded {
     Tensor *number[KERNEL_PARAMS];      /* a float that is known when the graph runs: its tensor, a reference */
     Dim size[KERNEL_PARAMS];            /* an int, DIM_BAD: its value */
     Dim grid[3];
-    Dim groups, across, per, leads;
+#define X(name) Dim name;
+    LAUNCH_SIZES(X)
+#undef X
 } Coded;
 
 /* ------------------------------------------------------------- what was made, by its key */
@@ -270,6 +272,7 @@ static void plan_sizes(Coded *c)
     Dim down = L->plan.down_one ? 1 : dim_cdiv(rows, s->sched[SCHED_block_m]);
     Dim across = L->plan.across_one ? 1 : dim_cdiv(columns, s->sched[SCHED_block_n]);
 
+    c->deeps = c->grid[2];
     c->across = dim_max(L->ngrid >= 2 ? c->grid[1] : across, 1);
     switch (L->plan.by) {
     case GRID_ONE: c->groups = c->across = 1; break;
@@ -287,16 +290,11 @@ static Dim size_named(const Coded *c, Sym name)
     const KSpec *s = &c->L->spec;
     int param, axis;
 
-    if (name == sym("_groups"))
-        return c->groups;
-    if (name == sym("_across"))
-        return c->across;
-    if (name == sym("_deep"))
-        return c->grid[2];
-    if (name == sym("_per"))
-        return c->per;
-    if (name == sym("_leads"))
-        return c->leads;
+#define X(own) \
+    if (name == sym("_" #own)) \
+        return c->own;
+    LAUNCH_SIZES(X)
+#undef X
     if (!launch_size_from(s, name, &param, &axis))
         return 0;
     return axis >= 0 ? axis_of(c, param, axis) : c->size[param] != DIM_BAD ? c->size[param] : dim_const(s->param[param].v.i);

@@ -87,16 +87,11 @@ int64_t launch_size(const KSpec *s, Sym name)
 {
     int param, axis;
 
-    if (name == sym("_groups"))
-        return s->groups;
-    if (name == sym("_across"))
-        return s->across;
-    if (name == sym("_deep"))
-        return s->deeps;
-    if (name == sym("_per"))
-        return s->per;
-    if (name == sym("_leads"))
-        return s->leads;
+#define X(own) \
+    if (name == sym("_" #own)) \
+        return s->own;
+    LAUNCH_SIZES(X)
+#undef X
     if (!launch_size_from(s, name, &param, &axis))
         return 0;
     return axis < 0 ? s->param[param].v.i : kspec_extent(s, param, axis);

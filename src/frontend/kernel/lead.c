@@ -68,7 +68,7 @@ static KVal in_front(Body *B, KVal (*make)(Body *B))
 {
     TileBlock *here = B->b.at;
     TileNode *last;
-    KVal g = kb_group_id(B), per = kb_size(B, sym("_per"), B->spec->per), y;
+    KVal g = kb_group_id(B), per = kb_launch_size(B, LAUNCH_per), y;
 
     if (kb_bad(g) || kb_bad(per))
         return KBAD;
@@ -83,7 +83,7 @@ static KVal in_front(Body *B, KVal (*make)(Body *B))
     return y;
 }
 
-static KVal per_matrix(Body *B) { return kb_size(B, sym("_per"), B->spec->per); }
+static KVal per_matrix(Body *B) { return kb_launch_size(B, LAUNCH_per); }
 static KVal make_inside(Body *B) { return kb_binary(B, AOP_MOD, kb_group_id(B), per_matrix(B)); }
 static KVal make_lead(Body *B) { return kb_binary(B, AOP_FLOORDIV, kb_group_id(B), per_matrix(B)); }
 
@@ -104,7 +104,7 @@ static KVal lead_number(Body *B)
 /* How many neighbours share a matrix of a stack of so many. */
 static KVal sharing(Body *B, KVal own)
 {
-    return kb_binary(B, AOP_FLOORDIV, kb_size(B, sym("_leads"), B->spec->leads), own);
+    return kb_binary(B, AOP_FLOORDIV, kb_launch_size(B, LAUNCH_leads), own);
 }
 
 bool lead_take(Body *B, KPlace *p, int axes)

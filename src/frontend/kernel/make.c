@@ -54,12 +54,22 @@ KVal kb_field(Body *B, ScheduleField f)
     return kb_number(B->spec->sched[f]);
 }
 
-KVal kb_group_count(Body *B) { return kb_binary(B, AOP_FLOORDIV, kb_size(B, sym("_groups"), B->spec->groups), kb_number(B->spec->warps)); }
+KVal kb_launch_size(Body *B, LaunchSize which)
+{
+    switch (which) {
+#define X(name) case LAUNCH_##name: return kb_size(B, sym("_" #name), B->spec->name);
+        LAUNCH_SIZES(X)
+#undef X
+    }
+    return KBAD;
+}
+
+KVal kb_group_count(Body *B) { return kb_binary(B, AOP_FLOORDIV, kb_launch_size(B, LAUNCH_groups), kb_number(B->spec->warps)); }
 
 /* Groups are numbered along the grid's axes, the last one fastest. */
 KVal group_offset(Body *B, int axis)
 {
-    KVal across = kb_size(B, sym("_across"), B->spec->across), g, y;
+    KVal across = kb_launch_size(B, LAUNCH_across), g, y;
     static const ScheduleField field[3] = {SCHED_block_m, SCHED_block_n, SCHED_block_k};
     TileBlock *here = B->b.at;
     TileNode *last;
@@ -72,11 +82,11 @@ KVal group_offset(Body *B, int axis)
     if (kb_bad(g))
         return g;
     if (B->spec->deep)
-        kb_size(B, sym("_deep"), B->spec->deeps);
+        kb_launch_size(B, LAUNCH_deeps);
     B->b.at = &B->k->body;
     last = B->k->body.last;
     if (B->spec->deep) {
-        KVal deep = kb_size(B, sym("_deep"), B->spec->deeps);
+        KVal deep = kb_launch_size(B, LAUNCH_deeps);
         y = axis == 2 ? kb_binary(B, AOP_MOD, g, deep) : KUNSET;
         g = kb_binary(B, AOP_FLOORDIV, g, deep);
     }
