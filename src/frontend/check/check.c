@@ -562,6 +562,8 @@ void block(Check *C, AstSeq body)
         C->stmt = body.at[i];
         statement(C, body.at[i]);
         C->depth--;
+        if (body.n > 1)
+            unused_result(C, body.at[i]);
         if (C->fuel <= 0 && !C->calls && !C->home->library)
             C->spent = body.at[i];
     }

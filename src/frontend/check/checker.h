@@ -252,6 +252,9 @@ const Type *prelude_type(Check *C, int row);
 const Type *lazy_type(Check *C, const Type *t);
 void forget_place(Check *C, Ast *e);
 
+/* unused.c */
+void unused_result(Check *C, const Ast *s);             /* of a statement: a value that is made for nothing is said */
+
 /* ways.c */
 void var_put(Trail *trail, const Type **at, const Type *t);
 
