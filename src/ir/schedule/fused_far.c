@@ -14,7 +14,7 @@
 /* ---- schedules ---- */
 
 enum {
-    FAR_TILE = 2048,            /* elements of a tile of an elementwise kernel */
+    FAR_TILE = 4096,            /* elements of a tile of an elementwise kernel */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_GROUPS = 512,           /* that fill the chip */
