@@ -11,6 +11,8 @@
  * bits of a counter, and at the end fold from the smallest.  Two layouts:
  * `rows` reads the elements of one result as a run; `columns` works on up to
  * COLS_BYTES of results side by side when those, not the reduced elements, lie in a row.
+ * Where nothing has to be converted those are WIDE_BYTES: memory is then read in runs
+ * that are long enough to be foreseen, and lanes are in the second cache.
  */
 #include "runtime/kernel_util.h"
 #include "runtime/cpu.h"
@@ -20,12 +22,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDE = 64, COLS_BYTES = 4096, LEVELS = 48, AT_ONCE = 16 };
+enum { WIDE = 64, COLS_BYTES = 4096, WIDE_BYTES = 4 * COLS_BYTES, LEVELS = 48, AT_ONCE = 16 };
 
 typedef struct ReduceJob {
     LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
     ChunksFn *chunks;           /* fast chunks, or NULL */
     ChunksFn *run;              /* extremes: of a run as a whole, or NULL */
+    RowsFn *rows;               /* rows of results side by side, or NULL */
     DType accum, lane, out;     /* as accumulated, its lane dtype, the result's dtype */
     size_t size;                /* bytes of a lane */
     bool compensated;           /* a sum whose steps' rounding errors are summed too, left to right (Neumaier 1974) */
@@ -101,6 +104,13 @@ static ChunksFn *fast_run(OpId op, DType accum)
 
     return op == OP_max || op == OP_any   ? s->max_run[lane_dtype(accum)]
            : op == OP_min || op == OP_all ? s->min_run[lane_dtype(accum)] : NULL;
+}
+
+static RowsFn *fast_rows(OpId op, DType accum)
+{
+    const Sums *s = cpu()->sums;
+
+    return op == OP_sum ? s->sum_rows[accum] : op == OP_max ? s->max_rows[accum] : op == OP_min ? s->min_rows[accum] : NULL;
 }
 
 /* A chunk of lanes into one accumulator. */
@@ -337,17 +347,32 @@ static const void *row_lanes(const ReduceJob *j, int64_t at, int64_t w, char *bu
     return reader_lanes(&row, 0, w, buf, spare);
 }
 
+/* A chunk of n rows of w results from `first` on, which lie as the lanes do, into lanes of w results each. */
+static void wide_rows(const ReduceJob *j, int64_t first, int64_t n, int64_t w, char *acc, int64_t lanes)
+{
+    int64_t stride = j->reduced.stride[0];
+
+    for (int64_t i = 0; i < n; i += lanes * SUM_ROWS)
+        for (int64_t lane = 0; lane < lanes && i + lane < n; lane++) {
+            int64_t left = (n - i - lane + lanes - 1) / lanes;
+            j->rows(j->in.base + (first + (i + lane) * stride) * (int64_t)j->size, lanes * stride, left < SUM_ROWS ? left : SUM_ROWS,
+                    acc + (size_t)(lane * w) * j->size, w);
+        }
+}
+
 /* Results [o, o + w), whose elements lie side by side in memory. work holds 8 lanes, two rows and the tree's stack. */
 static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *work)
 {
-    char *acc = work, *buf = acc + LANES * COLS_BYTES, *spare = buf + 4 * COLS_BYTES, *stack = spare + 4 * COLS_BYTES;
+    char *acc = work, *buf = acc + LANES * WIDE_BYTES, *spare = buf + 4 * COLS_BYTES, *stack = spare + 4 * COLS_BYTES;
     int64_t base = place(&j->kept, o), chunks = (j->nred + CHUNK - 1) / CHUNK, lanes = j->exact ? 1 : LANES;
     Tree t = {stack, 0, 0};
 
     for (int64_t c = 0; c < chunks; c++) {
         int64_t n = chunk_length(j, c);
         fill_identity(j, acc, lanes * w);
-        for (int64_t i = 0; i < n; i++) {
+        if (j->rows)
+            wide_rows(j, base + place(&j->reduced, c * CHUNK), n, w, acc, lanes);
+        for (int64_t i = 0; !j->rows && i < n; i++) {
             char *lane = acc + (size_t)(i % lanes * w) * j->size;
             int64_t at = base + place(&j->reduced, c * CHUNK + i);
             step(j, w, lane, lane, row_lanes(j, at, w, buf, spare));
@@ -361,8 +386,15 @@ static void columns_block(const ReduceJob *j, int64_t o, int64_t w, char *work)
     store(j, o, stack, w);
 }
 
-/* Work space of a part: rows are converted through forms of up to four times the accumulator's bytes. */
-enum { COLUMNS_ROOM = (LANES + 8 + LEVELS) * COLS_BYTES };
+/* Work space of a part: rows are converted through forms of up to four times the accumulator's bytes; the tree has a level for each doubling. */
+static int64_t columns_room(const ReduceJob *j)
+{
+    int64_t levels = 2;
+
+    for (int64_t c = j->nred / CHUNK; c; c /= 2)
+        levels++;
+    return LANES * WIDE_BYTES + 8 * COLS_BYTES + levels * WIDE_BYTES;
+}
 
 static void columns_part(int64_t lo, int64_t hi, void *st)
 {
@@ -376,7 +408,7 @@ static void columns_part(int64_t lo, int64_t hi, void *st)
             int64_t left = width - o % width;
             w = end - o < left ? end - o : left;
             w = w < j->cols ? w : j->cols;
-            columns_block(j, o, w, j->scratch + part * COLUMNS_ROOM);
+            columns_block(j, o, w, j->scratch + part * columns_room(j));
         }
     }
 }
@@ -385,11 +417,13 @@ static KStatus by_columns(KCtx *c, ReduceJob *j)
 {
     int64_t most = j->nout * j->nred / 32768 + 1, blocks = (j->nout + 15) / 16;
 
-    j->cols = (int64_t)(COLS_BYTES / j->size);
+    if (j->in.dtype != j->accum || j->accum != j->lane || j->reduced.rank != 1)
+        j->rows = NULL;
+    j->cols = (int64_t)((j->rows ? WIDE_BYTES : COLS_BYTES) / j->size);
     j->parts = pool_threads() == 1 ? 1 : 4 * pool_threads();
     j->parts = j->parts < most ? j->parts : most;
     j->parts = j->parts < blocks ? j->parts : blocks;
-    if (!(j->scratch = k_scratch(c, j->parts, COLUMNS_ROOM)))
+    if (!(j->scratch = k_scratch(c, j->parts, (size_t)columns_room(j))))
         return K_NOMEM;
     pool_for(j->parts, 1, columns_part, j);
     tsr_free_aligned(j->scratch);
@@ -524,6 +558,7 @@ KStatus kernel_reduce(KERNEL_ARGS)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
     j.chunks = fast_chunks(op, j.accum);
     j.run = fast_run(op, j.accum);
+    j.rows = fast_rows(op, j.accum);
     j.compensated = op == OP_sum && a->kind == 1 && (j.lane == DT_f32 || j.lane == DT_f64);
     j.exact = (op != OP_sum && op != OP_prod) || !dtype_is_inexact(j.accum);
     set_identity(&j, op);

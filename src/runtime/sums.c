@@ -1,13 +1,16 @@
 /*
  * Chunks of sums and products as vectors of 8 lanes.  Four chunks advance
  * together, so that one chunk's chain of additions does not have to wait for
- * itself; the same places of the next four are asked for meanwhile, as machines
- * do not foresee runs as short as chunks.
+ * itself.  Memory is asked for in the order in which it lies, AHEAD of the four:
+ * machines do not foresee runs as short as chunks, and four of them asked for
+ * in turns take three times as long as one after another.
  */
 #include "runtime/sums.h"
 
 #include "runtime/each.h"
 #include "runtime/scalar.h"
+
+enum { LINE = 64, AHEAD = 8192 };           /* bytes */
 
 /* ((0+4)+(2+6))+((1+5)+(3+7)) */
 #define FOLD(t, OP) ((t[0] OP t[4]) OP (t[2] OP t[6])) OP ((t[1] OP t[5]) OP (t[3] OP t[7]))
@@ -24,8 +27,8 @@
             for (int c = 0; c < 4; c++) { \
                 memcpy(&y, x + c * CHUNK + i, sizeof y); \
                 acc[c] = acc[c] OP y; \
-                if (i * sizeof(T) % 64 == 0) \
-                    __builtin_prefetch(x + (4 + c) * CHUNK + i); \
+                if (i * sizeof(T) % LINE == 0) \
+                    __builtin_prefetch((const char *)x + AHEAD + i * sizeof(T) * 4 + c * LINE); \
             } \
         for (int c = 0; c < 4; c++) { \
             memcpy(t, &acc[c], sizeof t); \
@@ -62,6 +65,29 @@ CHUNKS(sum_u32, uint32_t, SumU32, +, 0)
 CHUNKS(sum_u64, uint64_t, SumU64, +, 0)
 CHUNKS(prod_f32, float, ProdF32, *, 1)
 CHUNKS(prod_f64, double, ProdF64, *, 1)
+
+/* Of results side by side: each is loaded and stored once for SUM_ROWS of the elements that it gathers. */
+#define ADD(a, b) ((a) + (b))
+#define GATHER_ROWS(name, T, OP) \
+    static void name(const void *x_, int64_t stride, int64_t rows, void *acc_, int64_t n) \
+    { \
+        const T *x = x_, *y = x + stride, *z = y + stride, *u = z + stride; \
+        T *acc = acc_; \
+        if (rows == SUM_ROWS) \
+            EACH(i, n) \
+                acc[i] = OP(OP(OP(OP(acc[i], x[i]), y[i]), z[i]), u[i]); \
+        for (; rows < SUM_ROWS && rows; rows--, x += stride) \
+            EACH(i, n) \
+                acc[i] = OP(acc[i], x[i]); \
+    }
+GATHER_ROWS(sum_rows_f32, float, ADD)
+GATHER_ROWS(sum_rows_f64, double, ADD)
+GATHER_ROWS(sum_rows_u32, uint32_t, ADD)
+GATHER_ROWS(sum_rows_u64, uint64_t, ADD)
+GATHER_ROWS(max_rows_f32, float, f32_max)
+GATHER_ROWS(min_rows_f32, float, f32_min)
+GATHER_ROWS(max_rows_f64, double, f64_max)
+GATHER_ROWS(min_rows_f64, double, f64_min)
 
 /*
  * Extremes are the same in any order, so as many lanes as fill vectors.  The loop knows neither NaN nor the order of
@@ -164,6 +190,9 @@ const Sums PASTE(sums, VARIANT) = {
     .sum = {[DT_f32] = sum_f32, [DT_f64] = sum_f64, [DT_int32] = sum_u32, [DT_uint32] = sum_u32, [DT_int64] = sum_u64,
             [DT_uint64] = sum_u64},
     .prod = {[DT_f32] = prod_f32, [DT_f64] = prod_f64},
+    .sum_rows = {[DT_f32] = sum_rows_f32, [DT_f64] = sum_rows_f64, [DT_int32] = sum_rows_u32, [DT_uint32] = sum_rows_u32,
+                 [DT_int64] = sum_rows_u64, [DT_uint64] = sum_rows_u64},
+    .max_rows = {[DT_f32] = max_rows_f32, [DT_f64] = max_rows_f64}, .min_rows = {[DT_f32] = min_rows_f32, [DT_f64] = min_rows_f64},
     .max = ORDERED(max), .min = ORDERED(min), .max_run = RUNS(max), .min_run = RUNS(min),
     .argmax = ORDERED(argmax), .argmin = ORDERED(argmin), .find = ORDERED(find),
 };
