@@ -8,10 +8,13 @@
  */
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
+#include "runtime/past.h"
 #include "runtime/scalar.h"
 #include "runtime/transpose.h"
 
 #include <string.h>
+
+enum { AHEAD = 2 * TILE_BYTES };      /* bytes that operands are asked for before they are read */
 
 typedef struct MapJob {
     LoopFn *loop;
@@ -21,6 +24,7 @@ typedef struct MapJob {
     Tensor *result;
     bool flush;
     int64_t tile;               /* elements at a time */
+    bool past;                  /* tiles go past the caches into place */
 } MapJob;
 
 static void flush_f32(float *x, int64_t n)
@@ -55,7 +59,7 @@ static bool is_constant(const Reader *r)
 /* Where n lanes of the result at index i go: into place, or to buf first. */
 static void *out_lanes(const MapJob *m, int64_t i, void *buf)
 {
-    return raw_is_lane(m->out) ? storage_data(m->result->store) + i * (int64_t)raw_size(m->out) : buf;
+    return raw_is_lane(m->out) && !m->past ? storage_data(m->result->store) + i * (int64_t)raw_size(m->out) : buf;
 }
 
 static void store_lanes(const MapJob *m, int64_t i, int64_t n, void *lanes, void *spare)
@@ -77,6 +81,7 @@ static void map_part(int64_t lo, int64_t hi, void *st)
     const MapJob *m = st;
     TileBuf buf[3], spare, res;
     const void *x[3] = {NULL, NULL, NULL};
+    const char *next[3] = {NULL, NULL, NULL};
     int64_t have = hi - lo < m->tile ? hi - lo : m->tile;
 
     for (int k = 0; k < m->nin; k++)
@@ -93,6 +98,7 @@ static void map_part(int64_t lo, int64_t hi, void *st)
             if (is_constant(&m->in[k]))
                 continue;
             x[k] = reader_lanes(&m->in[k], i, n, buf[k].at, spare.at);
+            next[k] = x[k] != buf[k].at ? (const char *)x[k] + AHEAD : NULL;
             if (m->flush) {
                 if (x[k] != buf[k].at)
                     x[k] = memcpy(buf[k].at, x[k], (size_t)n * raw_size(lane_dtype(m->in[k].as)));
@@ -103,8 +109,13 @@ static void map_part(int64_t lo, int64_t hi, void *st)
         m->loop(n, o, x[0], x[1], x[2]);
         if (m->flush)
             flush_lanes(m->out, o, n);
-        store_lanes(m, i, n, o, spare.at);
+        if (m->past)
+            past_copy((char *)storage_data(m->result->store) + i * (int64_t)raw_size(m->out), o, (size_t)n * raw_size(m->out), next, m->nin);
+        else
+            store_lanes(m, i, n, o, spare.at);
     }
+    if (m->past)
+        past_done();
 }
 
 /* bool < int < float < complex */
@@ -198,6 +209,20 @@ static KStatus check_ints(KCtx *c, OpId op, Tensor *const *in, DType as)
     if (op == OP_pow && dtype_info[as].kind == DK_INT && has_any(in[1], as, OP_lt))
         return k_fail(c, K_VALUE, "integers to negative integer powers are not integers; convert the base to a float first");
     return K_OK;
+}
+
+/*
+ * Does the result go past the caches?  Only of ops that wait for memory: what computes longer than its operands take to come is faster
+ * where the one happens during the other.
+ */
+static bool goes_past(const MapJob *m, OpId op)
+{
+    if (!raw_is_lane(m->out) || m->result->store->refs != 1 || tensor_size(m->result) * (int64_t)raw_size(m->out) < PAST_FROM)
+        return false;
+    switch (op) {
+    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: return true;
+    default: return false;
+    }
 }
 
 /* Can the result take over operand t's memory? */
@@ -383,6 +408,7 @@ static KStatus map_rows(KERNEL_ARGS)
         return s;
     if (!(m.result = map_result(c, in, nin, type)))
         return K_NOMEM;
+    m.past = goes_past(&m, op);
     pool_for(tensor_size(m.result), 16 * TILE_MAX, map_part, &m);
     out[0] = m.result;
     return K_OK;
