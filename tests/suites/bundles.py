@@ -1062,6 +1062,65 @@ def kernels_of_programs(ctx, d):
             raise Fail(f"{f} is not for all sizes:\n{text[:500]}")
 
 
+RETURNING = """
+@kernel.schedule(Schedule(block=(16, 16)))
+def half(x: Tile["M", "N", f32]):
+    return x * 0.5
+
+@kernel.schedule(Schedule(block=(16, 16), block_k=8))
+def product(A: Tile["M", "K", f32], B: Tile["K", "N", f32]) -> Tile["M", "N", f32]:
+    return tile.dot(A, B)
+
+@kernel
+def total(x: Tensor["N", f32]):
+    s = 0.0
+    for i in range(N):
+        s += x[i]
+    return s
+
+@kernel.schedule(Schedule(block=(8, 8)))
+def both(x: Tile["M", "N", f32]):
+    return x * 2.0, -x
+
+def halves(x: Tensor[40, 12, f32]):
+    return half(half(x) + 1.0)
+
+def products(a: Tensor[20, 12, f32], b: Tensor[12, 40, f32]):
+    return product(a, b) - 1.0
+
+def totals(x: Tensor["N", f32]):
+    return total(x) * 2.0
+
+def pairs(x: Tensor[12, 33, f32]):
+    a, b = both(x)
+    return a + b, b
+
+def calls(m):
+    out = []
+    for n in [1, 2, 15, 16, 17, 40, 130]:
+        x = (arange(n * 12).to(f32) * 0.37 % 1.0 - 0.5)
+        out.append(m["halves"](x.max() + arange(480).to(f32).reshape(40, 12)))
+        out.append(m["products"](x.sum() + ones((20, 12)), x.max() * ones((12, 40))))
+        out.append(m["totals"](x))
+        out.append(m["pairs"](x.max() * arange(396).to(f32).reshape(33, 12).T))
+    return tree_map(lambda t: (t.shape, t.tolist()) if is_tensor(t) else t, out)
+"""
+
+
+@in_folder
+def kernels_that_return(ctx, d):
+    """Tiles and numbers that kernels return are results of a bundle's functions, with the bits of the program."""
+    functions = "dict(halves=halves, products=products, totals=totals, pairs=pairs)"
+    (d / "save.tsr").write_text(RETURNING + f'tessera.save({functions}, "k.tsb")\nprint(calls({functions}))\n')
+    (d / "use.tsr").write_text("def calls(m):" + RETURNING.split("def calls(m):")[1] +
+                               'm = tessera.load("k.tsb")\nprint(calls({n: getattr(m, n) for n in "halves products totals pairs".split()}))\n')
+    want = run(ctx.tessera, "run", "--backend=oracle", "save.tsr", cwd=d).stdout
+    (d / "save.tsr").unlink()
+    got = run(ctx.tessera, "run", "--backend=eval", "use.tsr", cwd=d).stdout
+    if not want or got != want:
+        raise Fail(f"the bundle gives {got[:300]}\nthe program {want[:300]}")
+
+
 @in_folder
 def damaged_models_are_refused(ctx, d):
     """What is not there is named; one byte of any file that differs is a hash mismatch."""
@@ -1223,7 +1282,7 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
 
 
 ROWS = {"debug_builds_check": ("SAFE-08",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
-TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, run_takes_json_and_npy,
+TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, kernels_that_return, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
          two_builds_are_the_same_bytes, the_manifest, kernels_of_programs, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 

@@ -263,12 +263,24 @@ static void ask_stacks(const Coded *c)
 }
 
 /* What launch_plan has worked out for the sizes at hand, for all of them. */
+static Dim size_named(const Coded *c, Sym name);
+
+/* How far groups go along rows (0) or columns (1): of what is stored to, or of what is returned. */
+static Dim extent_of(const Coded *c, int out, int rank, int k)
+{
+    Sym cut = c->L->spec.cut[k];
+
+    if (out < 0)
+        return cut ? size_named(c, cut) : 1;
+    return k ? (rank >= 2 ? axis_of(c, out, rank - 1) : 1) : rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1;
+}
+
 static void plan_sizes(Coded *c)
 {
     const Launch *L = c->L;
     const KSpec *s = &L->spec;
     int out = L->plan.out, rank = out >= 0 ? rank_of(c, out) : 0;
-    Dim rows = rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1, columns = rank >= 2 ? axis_of(c, out, rank - 1) : 1;
+    Dim rows = extent_of(c, out, rank, 0), columns = extent_of(c, out, rank, 1);
     Dim down = L->plan.down_one ? 1 : dim_cdiv(rows, s->sched[SCHED_block_m]);
     Dim across = L->plan.across_one ? 1 : dim_cdiv(columns, s->sched[SCHED_block_n]);
 
@@ -343,6 +355,37 @@ static Tensor *operand(Coded *c, int param)
     return y ? y : (raise_op_error(c->I), NULL);
 }
 
+/* How long an axis of a result is: all of a dimension that groups share, or a block of it. DIM_BAD: not for all calls. */
+static Dim result_axis(const Coded *c, const KResult *r, int i)
+{
+    Dim whole = r->dim[i] ? size_named(c, r->dim[i]) : dim_const(r->extent[i]), block = dim_const(r->extent[i]);
+    bool less;
+
+    if (r->cut[i] || !r->dim[i] || whole == DIM_BAD)
+        return whole;
+    less = launch_size(&c->L->spec, r->dim[i]) < r->extent[i];
+    if (less)
+        return dim_ask_ge(dim_sub(block, whole), 0) == DIM_PROVED ? whole : DIM_BAD;
+    return dim_ask_ge(whole, r->extent[i]) == DIM_PROVED ? block : DIM_BAD;
+}
+
+/* Zeros, which the launch makes the result; a new reference. NULL: an exception is pending. */
+static Tensor *blank_result(Coded *c, const KResult *r)
+{
+    const KSpec *s = &c->L->spec;
+    int lead = r->led ? kspec_leading(s, s->led) : 0;
+    Attr a = attr_default();
+
+    a.dtype = (uint8_t)r->dtype;
+    a.nd[0] = (uint8_t)(lead + r->rank);
+    for (int i = 0; i < lead; i++)
+        a.d[0][i] = axis_of(c, s->led, i);
+    for (int i = 0; i < r->rank; i++)
+        if ((a.d[0][lead + i] = result_axis(c, r, i)) == DIM_BAD)
+            return refuse(c, "how large its result is depends on the call"), NULL;
+    return run_op(c->I, OP_full, &a, NULL, 0);
+}
+
 /* Operands in the order of the code's parameters. false: pending. */
 static bool operands(Coded *c, Tensor **in, Attr *a, int *result)
 {
@@ -363,18 +406,31 @@ static bool operands(Coded *c, Tensor **in, Attr *a, int *result)
             a->d[0][a->nd[0]++] = v->index[i];
         }
     }
+    for (int i = 0; i < v->nresults; i++) {
+        if (a->nd[0] == DIMS)
+            return refuse(c, "it writes more than 16 tensors");
+        if (!(in[v->result[i].param] = blank_result(c, &v->result[i])))
+            return false;
+        result[a->nd[0]] = -1;
+        a->d[0][a->nd[0]++] = v->result[i].param;
+    }
     return true;
 }
 
 static Value results(Coded *c, Value args, const Attr *a, const int *result, Tensor **out)
 {
-    Value outs = tuple_new(as_tuple(args)->n), named = dict_new();
+    Value outs = tuple_new(as_tuple(args)->n), named = dict_new(), returned = c->v->returns_tuple ? tuple_new(c->v->nresults) : VNONE;
+    int n = 0;
 
     for (int64_t i = 0; i < as_tuple(args)->n; i++)
         as_tuple(outs)->at[i] = VNONE;
     for (int i = 0; i < a->nd[0]; i++) {
         Value t = tensor_value(out[i]);
         int p = result[i];
+        if (p < 0) {
+            *(c->v->returns_tuple ? &as_tuple(returned)->at[n++] : &returned) = t;
+            continue;
+        }
         if (c->L->arg[p] >= 0) {
             as_tuple(outs)->at[c->L->arg[p]] = t;
             continue;
@@ -383,7 +439,7 @@ static Value results(Coded *c, Value args, const Attr *a, const int *result, Ten
             dict_set_sym(as_dict(named), c->L->keyword[p], t);
         value_unref(t);
     }
-    return tuple_of(3, VNONE, outs, named);
+    return tuple_of(3, returned, outs, named);
 }
 
 static Value emit(Coded *c, Value args)
@@ -418,11 +474,9 @@ static Value launch_coded(Coded *c, Value args)
 {
     Launch *L = c->L;
 
-    if (L->form.returns)
-        return refuse(c, "it returns a value: in a staged function a kernel stores to its parameters"), VERR;
     if (!launch_plan(L) || !(c->v = launch_version(L)))
         return VERR;
-    if (c->v->nresults || L->plan.out < 0)
+    if (!c->v->nresults && L->plan.out < 0)
         return refuse(c, "it stores to no parameter by name: in a staged function a kernel stores to its parameters"), VERR;
     plan_sizes(c);
     ask_names(c);
