@@ -262,7 +262,6 @@ static void ask_stacks(const Coded *c)
     }
 }
 
-/* What launch_plan has worked out for the sizes at hand, for all of them. */
 static Dim size_named(const Coded *c, Sym name);
 
 /* How far groups go along rows (0) or columns (1): of what is stored to, or of what is returned. */
@@ -275,6 +274,7 @@ static Dim extent_of(const Coded *c, int out, int rank, int k)
     return k ? (rank >= 2 ? axis_of(c, out, rank - 1) : 1) : rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1;
 }
 
+/* What launch_plan has worked out for the sizes at hand, for all of them. */
 static void plan_sizes(Coded *c)
 {
     const Launch *L = c->L;
