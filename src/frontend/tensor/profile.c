@@ -140,6 +140,17 @@ static Sym name_of(OpId op, const Attr *a)
     return s;
 }
 
+/* An event with what it read and wrote, and where. */
+static void keep_event(Interp *I, Event *e, Tensor *const *in, int nin, Tensor *const *out, int nout)
+{
+    for (int i = 0; i < nin; i++)
+        e->bytes += bytes_of(in[i]);
+    for (int i = 0; i < nout; i++)
+        e->bytes += bytes_of(out[i]);
+    e->path = path_now(I);
+    vec_push(&P.event, *e);
+}
+
 static void timed(void *host, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout, int64_t from)
 {
     Interp *I = host;
@@ -150,12 +161,7 @@ static void timed(void *host, OpId op, const Attr *a, Tensor *const *in, int nin
     if (P.event.n >= EVENTS_MAX)
         return;
     e.flops = op == OP_fused && a->region[0] ? flops_of_body(a->region[0], in, nin, out, nout) : flops_of(op, in, nin, out, nout);
-    for (int i = 0; i < nin; i++)
-        e.bytes += bytes_of(in[i]);
-    for (int i = 0; i < nout; i++)
-        e.bytes += bytes_of(out[i]);
-    e.path = path_now(I);
-    vec_push(&P.event, e);
+    keep_event(I, &e, in, nin, out, nout);
 }
 
 void profile_graph(Interp *I, bool ran, Tensor *const *in, int nin, Tensor *const *out, int nout, int64_t from)
@@ -165,12 +171,7 @@ void profile_graph(Interp *I, bool ran, Tensor *const *in, int nin, Tensor *cons
     e.depth = --P.depth;
     if (!ran || P.event.n >= EVENTS_MAX)
         return;
-    for (int i = 0; i < nin; i++)
-        e.bytes += bytes_of(in[i]);
-    for (int i = 0; i < nout; i++)
-        e.bytes += bytes_of(out[i]);
-    e.path = path_now(I);
-    vec_push(&P.event, e);
+    keep_event(I, &e, in, nin, out, nout);
 }
 
 void profile_beside(Sym what, int64_t began, int64_t took, double bytes)

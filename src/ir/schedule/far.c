@@ -15,6 +15,7 @@
 #include "runtime/mesh.h"
 #include "runtime/storage.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 static const KernelCompiler *compiler;
@@ -85,6 +86,20 @@ FarKernel *far_kernel(const char *text)
         tsr_bug("a kernel for GPUs cannot be read: %s", sb_str(&err));
     sb_done(&err);
     return far_made(key, tile);
+}
+
+FarKernel *far_kernel_of(const char *format, ...)
+{
+    StrBuf text = {0};
+    FarKernel *f;
+    va_list ap;
+
+    va_start(ap, format);
+    sb_vprintf(&text, format, ap);
+    va_end(ap);
+    f = far_kernel(sb_str(&text));
+    sb_done(&text);
+    return f;
 }
 
 /* ---- building ---- */

@@ -15,6 +15,7 @@ typedef bool FarBuild(TileBuilder *b, const void *what);
 FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild *build);
 
 FarKernel *far_kernel(const char *text);                /* the same of a kernel's text */
+FarKernel *far_kernel_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args);     /* as FarLaunch does */
 uint64_t far_key(const void *what, size_t n);           /* of what a kernel is for, and of who makes its code */
 FarKernel *far_known(uint64_t key);                     /* the kernel that was made under this key; NULL: none yet */

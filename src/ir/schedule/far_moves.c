@@ -146,14 +146,9 @@ static FarKernel *box_kernel(const char *bits, const Box *b, int bytes)
     bool across = b->from[3] != 1 && b->from[2] == 1 && b->size[2] > 1;
     int columns = across ? tile_width(b->size[3], CROSS) : fitting_width(b->size[3], TILE_COLUMNS);
     int rows = across ? tile_width(b->size[2], CROSS) : tile_rows(b, columns, bytes);
-    StrBuf text = {0};
-    FarKernel *f;
 
-    sb_printf(&text, box_text, bits, across ? "1" : "?", b->from[3] == 1 ? "1" : "?", bits, b->to[3] == 1 ? "1" : "?", rows, columns, rows,
-              columns, bits, rows, columns, rows, columns);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+    return far_kernel_of(box_text, bits, across ? "1" : "?", b->from[3] == 1 ? "1" : "?", bits, b->to[3] == 1 ? "1" : "?", rows, columns, rows,
+                         columns, bits, rows, columns, rows, columns);
 }
 
 /* One of four axes, at these offsets behind the two bases. */
@@ -275,16 +270,10 @@ static const char gather_blocks[] =
 static FarKernel *gather_kernel(const char *bits, int64_t block)
 {
     int w = block == 1 ? 256 : tile_width(block, TILE_COLUMNS);
-    StrBuf text = {0};
-    FarKernel *f;
 
     if (block == 1)
-        sb_printf(&text, gather_one, bits, bits, w, w, w, w, bits, w, w);
-    else
-        sb_printf(&text, gather_blocks, bits, bits, w, w, bits, w, w);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+        return far_kernel_of(gather_one, bits, bits, w, w, w, w, bits, w, w);
+    return far_kernel_of(gather_blocks, bits, bits, w, w, bits, w, w);
 }
 
 static bool gather(const Tensor *to, const Tensor *x, const int64_t *at, int64_t count, int64_t block)

@@ -127,35 +127,17 @@ static const char join_text[] =
 
 static FarKernel *runs_kernel(const char *step, const char *x, const char *a, const char *p)
 {
-    StrBuf text = {0};
-    FarKernel *f;
-
-    sb_printf(&text, runs_text, x, p, x, a, a, p, p, a, x, a, a, a, step, p, p);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+    return far_kernel_of(runs_text, x, p, x, a, a, p, p, a, x, a, a, a, step, p, p);
 }
 
 static FarKernel *before_kernel(const char *step, const char *a)
 {
-    StrBuf text = {0};
-    FarKernel *f;
-
-    sb_printf(&text, before_text, a, a, a, a, a, a, step);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+    return far_kernel_of(before_text, a, a, a, a, a, a, step);
 }
 
 static FarKernel *join_kernel(const char *step, const char *a, const char *y)
 {
-    StrBuf text = {0};
-    FarKernel *f;
-
-    sb_printf(&text, join_text, a, a, y, a, a, a, a, step, y, y);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+    return far_kernel_of(join_text, a, a, y, a, a, a, a, step, y, y);
 }
 
 /* [o, n, i] of a row-major tensor; from the end: its middle axis the other way. */

@@ -136,13 +136,8 @@ static const char merge_text[] =
 static FarKernel *sort_kernel(const char *format, DType dt, bool descending)
 {
     const char *x = dtype_info[dt].name, *k = dt == DT_bf16 || dt == DT_f16 ? "f32" : x, *before = descending ? "gt" : "lt";
-    StrBuf text = {0};
-    FarKernel *f;
 
-    sb_printf(&text, format, x, x, x, k, k, x, k, k, before, before);
-    f = far_kernel(sb_str(&text));
-    sb_done(&text);
-    return f;
+    return far_kernel_of(format, x, x, x, k, k, x, k, k, before, before);
 }
 
 typedef struct Pair { Tensor *value, *place; } Pair;
