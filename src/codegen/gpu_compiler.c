@@ -152,7 +152,7 @@ static void *compile(const TileKernel *k, StrBuf *err) { return compile_way(k, c
 
 /* ---- many kernels at once ---- */
 
-/* Units whose texts wait for compile_all: of kernels that `takes` was asked of. Each has a key that no other has. */
+/* Units of kernels that `takes` was asked of, until make_taken. Each has a key that no other has. */
 typedef struct Unit { GpuCompiled *c; Llvm *u; } Unit;
 static Vec(Unit) waiting;
 
@@ -164,25 +164,13 @@ static bool is_waiting(Hash128 key)
     return false;
 }
 
-/* The kernel becomes a unit, unless its code is there. false: it has none. */
-static bool enter(const TileKernel *k, const Machine *m, Hash128 key)
+/* The kernel becomes a unit. false: it has no code. */
+static bool enter(const TileKernel *k, const Machine *m, GpuCompiled *c)
 {
-    GpuCompiled *c = shared(key);
+    Llvm *u = llvm_new(k->name->text, m);
     StrBuf err = {0};
-    Llvm *u;
-    bool ok;
+    bool ok = gpu_emit(u, k, "kernel", compile_tensor_copies(), &c->code.frame, &err) && llvm_verify(u, &err);
 
-    if (c)
-        c->refs--;
-    if (c || is_waiting(key))
-        return true;
-    c = compiled_new(key);
-    if (recall(m, c)) {
-        begin_use(c, true)->refs--;
-        return true;
-    }
-    u = llvm_new(k->name->text, m);
-    ok = gpu_emit(u, k, "kernel", compile_tensor_copies(), &c->code.frame, &err) && llvm_verify(u, &err);
     if (ok) {
         vec_push(&waiting, ((Unit){c, u}));
     } else {
@@ -197,8 +185,18 @@ static bool takes(const TileKernel *k)
 {
     const char *arch;
     const Machine *m = target(&arch);
+    Hash128 key = key_of(k, arch, compile_tensor_copies());
+    GpuCompiled *c = shared(key);
 
-    return !m || enter(k, m, key_of(k, arch, compile_tensor_copies()));
+    if (c)
+        c->refs--;
+    if (c || !m || is_waiting(key))
+        return true;
+    c = compiled_new(key);
+    if (!recall(m, c))
+        return enter(k, m, c);
+    begin_use(c, true)->refs--;
+    return true;
 }
 
 typedef struct Texts { StrBuf *ptx, *cubin; } Texts;
@@ -225,8 +223,10 @@ static void finished(const Machine *m, GpuCompiled *c, StrBuf ptx, StrBuf cubin)
 }
 
 /* Texts of all that wait, and cubins of these, by all threads. */
-static void finish(const Machine *m)
+static void make_taken(void)
 {
+    const char *arch;
+    const Machine *m = target(&arch);
     size_t room = (size_t)waiting.n + 1;
     Llvm **unit = tsr_alloc(sizeof *unit * room);
     Texts t = {tsr_calloc(sizeof *t.ptx * room), tsr_calloc(sizeof *t.cubin * room)};
@@ -246,25 +246,6 @@ static void finish(const Machine *m)
     tsr_free(t.cubin);
 }
 
-static void compile_all(const TileKernel *const *k, int n, void **code)
-{
-    const char *arch;
-    const Machine *m = target(&arch);
-    Hash128 *key = tsr_alloc(sizeof *key * ((size_t)n + 1));
-
-    for (int i = 0; i < n && m; i++) {
-        key[i] = key_of(k[i], arch, compile_tensor_copies());
-        enter(k[i], m, key[i]);
-    }
-    finish(m);
-    for (int i = 0; i < n; i++) {
-        StrBuf err = {0};
-        code[i] = m ? shared(key[i]) : compile(k[i], &err);
-        sb_done(&err);
-    }
-    tsr_free(key);
-}
-
 static void drop(void *code) { ((GpuCompiled *)code)->refs--; }
 
 static uint32_t users(const void *code) { return ((const GpuCompiled *)code)->refs - 1; }
@@ -272,7 +253,7 @@ static KernelFn *no_entry(const void *code) { return NULL; }
 static int64_t no_scratch(const void *code, const int64_t *size) { return 0; }
 
 static const KernelCompiler gpu_compiler = {.compile = compile, .entry = no_entry, .scratch = no_scratch, .users = users, .free = drop,
-                                            .takes = takes, .compile_all = compile_all};
+                                            .takes = takes, .make_taken = make_taken};
 
 static int launch(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {

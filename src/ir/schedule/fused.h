@@ -26,7 +26,12 @@ typedef struct KernelCompiler {
      * the other.
      */
     void (*compile_all)(const TileKernel *const *k, int n, void **code);
-    bool (*takes)(const TileKernel *k);     /* will it have code, as far as can be said soon? compile_all goes on from there. NULL: ask compile */
+    /*
+     * The same of kernels that come one by one: will k have code, as far as can be said soon?  And all that were taken since, on the threads
+     * there are, to be found by compile.  NULL: it has compile_all.
+     */
+    bool (*takes)(const TileKernel *k);
+    void (*make_taken)(void);
     bool (*origin)(Hash128 *out);           /* what code follows from besides kernels; false: that is not known. NULL: nothing is to be kept */
     bool idle;                              /* its code does nothing, so products need not be computed either (rehearse.h) */
 } KernelCompiler;

@@ -361,7 +361,6 @@ static Tensor *ghost_of(Tensor *t)
     return view;
 }
 
-static Vec(const TileKernel *) noted;
 static const KernelCompiler *noted_for;
 
 /* What cannot be made is asked for in other ways, as when it is run. */
@@ -369,10 +368,7 @@ static void *note(const TileKernel *k, StrBuf *err)
 {
     static char done;
 
-    if (noted_for->takes && !noted_for->takes(k))
-        return NULL;
-    vec_push(&noted, k);
-    return &done;
+    return noted_for->takes(k) ? &done : NULL;
 }
 
 /* Which kernels the call asks for on a GPU, noted by a rehearsal on one that is none. */
@@ -402,23 +398,15 @@ static void note_far(Trace *T, Graph *g, Tensor *const *in, int device)
 static bool prepare_far(Trace *T, Graph *g, Tensor *const *in)
 {
     int device = device_of_operands(in, g->params.n);
-    const KernelCompiler *by = far_way().compiler;
-    void **code;
 
     device = device ? device : device_now;
     if (!device || !device_is_far(device))
         return false;
-    if (!by || !by->compile_all)
-        return true;
-    noted_for = by;
-    note_far(T, g, in, device);
-    code = tsr_calloc(sizeof *code * ((size_t)noted.n + 1));
-    by->compile_all(noted.at, noted.n, code);
-    for (int i = 0; i < noted.n; i++)
-        if (code[i])
-            by->free(code[i]);
-    tsr_free(code);
-    vec_free(&noted);
+    noted_for = far_way().compiler;
+    if (noted_for && noted_for->takes) {
+        note_far(T, g, in, device);
+        noted_for->make_taken();
+    }
     return true;
 }
 
