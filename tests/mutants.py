@@ -52,8 +52,8 @@ MUTANTS = [
     ("maximum-from-zero", "src/ir/tile/exec_eval.c", "reduction == OP_max ? -INFINITY", "reduction == OP_max ? 0"),
     ("minimum-from-large", "src/ir/tile/exec_eval.c", "reduction == OP_min ? INFINITY", "reduction == OP_min ? 1000"),
     # code
-    ("lane-mask-one-more", "src/codegen/cpu_eval.c", "mask = LLVMBuildICmp(b, LLVMIntSLT, number,", "mask = LLVMBuildICmp(b, LLVMIntSLE, number,"),
-    ("edge-never-masked", "src/codegen/cpu_eval.c", "cpu_compare(e, LLVMIntSLE, end, view->extent[i])", "cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMSub, end, cpu_number(e, length - 1)), view->extent[i])"),
+    ("lane-mask-one-more", "src/codegen/cpu_access.c", "mask = LLVMBuildICmp(b, LLVMIntSLT, number,", "mask = LLVMBuildICmp(b, LLVMIntSLE, number,"),
+    ("edge-never-masked", "src/codegen/cpu_access.c", "cpu_compare(e, LLVMIntSLE, end, view->extent[i])", "cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMSub, end, cpu_number(e, length - 1)), view->extent[i])"),
     ("rounding-fused-away", "src/codegen/cpu_eval.c", "    if (!raw_is_lane(to)) {                     /* only rounded is it the tile's element */", "    if (!raw_is_lane(to) && to != DT_bf16) {"),
     ("stride-of-fourth-lane", "src/codegen/lanes.c", "LLVMBuildMul(u->builder, stride, i64_value(u, i), \"\")", "LLVMBuildMul(u->builder, stride, i64_value(u, i == 3 ? 2 : i), \"\")"),
     ("scalar-stretched-wrong", "src/codegen/cpu_eval.c", "            s.strip = s.strip == i ? -1 : s.strip;", ""),

@@ -140,6 +140,10 @@ LLVMValueRef cpu_fill(CpuCode *e, DType dt, const TileNode *n);     /* what the 
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
 LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n);     /* of rank 0 and e->width lanes */
 LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
+
+/* ---- cpu_access.c: elements of memory ---- */
+LLVMValueRef cpu_load_strip(CpuCode *e, const TileNode *n, const Spot *p);         /* raw lanes of a load */
+LLVMValueRef cpu_gather_strip(CpuCode *e, const TileNode *n, const Spot *p);       /* and of a gather */
 LLVMValueRef cpu_place(CpuCode *e, const TileNode *n, const Spot *p);              /* where a load or store finds its first element */
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);

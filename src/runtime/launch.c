@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "runtime/kernels.h"
+#include "runtime/past.h"
 
 #include <string.h>
 
@@ -162,6 +163,7 @@ static void run_parts(int64_t lo, int64_t hi, void *st)
             g += n;
         }
     }
+    past_done();
 }
 
 static int64_t pieces(int64_t n, int64_t size) { return size ? (n + size - 1) / size : 1; }

@@ -217,7 +217,8 @@ def f(w, p, i):
 jit(f)(ones((5, 64)), ones(64), tensor([[1, 2], [3, 4]]))
 """
     p = run(ctx, code, "inspect", "--ir", "schedule")
-    want(re.search(r"fused\((?:(?!\n  })[\s\S])*index", p.stdout) and not re.search(r"^  %\d+.* = index", p.stdout, re.M), "an index inside of the one kernel", p)
+    inside = re.search(r"fused\((?:(?!\n  })[\s\S])*index", p.stdout)
+    want(inside and not re.search(r"^  %\d+.* = index", p.stdout, re.M), "an index inside of the one kernel", p)
     p = run(ctx, code, "run", "--backend=cpu", "--stats")
     want("launches=1 op-by-op=0" in p.stderr, "one launch", p)
 
@@ -239,8 +240,26 @@ def losses_are_one_kernel(ctx):
     want("index_add" not in p.stdout and sum("f32[x_0, x_1]" in y for y, _ in rows) == 1, "one kernel that gives rows", p)
 
 
+def results_go_past_the_caches(ctx):
+    """A schedule may say that results go past the caches: what the kernel reads again does not, other vectors that lie as lines do are stored so."""
+    code = "@jit\ndef f(x):\n    return exp(x) * 2.0 + 1.0\n@jit\ndef g(x):\n    return softmax(x, -1)\nx = ones((8, 300))\nf(x)\ng(x)\n"
+    plain = run(ctx, code, "inspect", "--ir", "schedule").stdout
+    past = re.sub(r"(block\(m=\d+, n=\d+\))", r"\1.past()", plain)
+    for text, stores, moves in ((plain, 0, False), (past, 1, True)):
+        for level in ("schedule", "tile", "target"):
+            p = process.run([ctx.tessera, "opt", "--ir=" + level, "-"], stdin=text)
+            if level == "schedule":
+                want(p.stdout.count(".past()") == text.count(".past()"), "the schedule as it was", p)
+            elif level == "tile":
+                found = re.findall(r"store %y0.*", p.stdout)
+                want(len(found) == 3 and sum("i=1" in s for s in found) == stores, f"{stores} of 3 stores past the caches", p)
+            else:
+                want(p.returncode == 0 and bool(re.search(r"\bv?movntp", p.stdout)) == moves, f"stores past the caches: {moves}", p)
+
+
 TESTS = [
     ("losses-are-one-kernel", losses_are_one_kernel, []),
+    ("results-go-past-the-caches", results_go_past_the_caches, []),
     ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),
     ("effects-keep-their-order", effects_keep_their_order, []),
     ("limited-functions-compute-again-and-are-fused", limited_functions_compute_again_and_are_fused, ["AD-20"]),

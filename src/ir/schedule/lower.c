@@ -20,13 +20,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static int value_index(const Lower *l, const Node *n) { return (int)(region_value(l->r, n) - l->r->value); }
-static bool is_reduced_region(const Lower *l) { return l->r->nkept < l->r->naxes; }
-static bool is_row(const Lower *l, int v) { return is_reduced_region(l) && region_is_row(l->r, &l->r->value[v]); }
-
 /* ---- memory ---- */
 
-enum { AHEAD = 4 };             /* runs of memory */
+enum {
+    AHEAD = 4,                  /* runs of memory */
+    DEAR = 12,                  /* what is computed with an element while memory could bring as much */
+};
 
 /* Two extents, or starts after the view, of a tile's rows and of its elements. */
 static void set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns)
@@ -57,12 +56,14 @@ static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns, bo
     return add(l, TOP_load, &a, in, 3);
 }
 
-static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x)
+static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x, bool past)
 {
     TileRef in[4] = {view, l->zero, l->zero, x};
+    TAttr a = tattr_none;
 
+    a.i = past;
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
-    add(l, TOP_store, NULL, in, 4);
+    add(l, TOP_store, &a, in, 4);
 }
 
 /* ---- maps ---- */
@@ -130,109 +131,6 @@ static TileRef emit_copy(Lower *l, const Node *n)
 
 static TileRef get(Lower *l, int v);
 
-int schedule_op_cost(const Node *n)
-{
-    switch (n->op) {
-    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: case OP_fma:
-    case OP_eq: case OP_ne: case OP_lt: case OP_le: case OP_gt: case OP_ge: case OP_convert: case OP_lnot: case OP_bitand:
-    case OP_bitor: case OP_bitxor: case OP_stop_gradient: case OP_reshape: case OP_broadcast: case OP_permute: case OP_iota:
-        return 1;
-    case OP_div: case OP_sqrt: case OP_rsqrt:
-        return 5;
-    case OP_random:
-        return 60;
-    case OP_index:
-        return index_rest(n) ? 2 : 8;   /* runs of memory, or an element here and there */
-    default:
-        return 12;
-    }
-}
-
-enum {
-    CHEAP = 6,                  /* what is computed again rather than kept */
-    DEAR = 12,                  /* while memory could bring as much as is computed with */
-};
-
-/* What it costs to compute each element's value once more. */
-static void count_costs(const Lower *l, int *cost)
-{
-    for (int v = 0; v < l->r->nvalues; v++) {
-        const RegionValue *x = &l->r->value[v];
-        cost[v] = x->inside ? schedule_op_cost(x->node) : 0;
-        for (int i = 0; x->inside && i < x->node->nin; i++) {
-            int w = value_index(l, x->node->in[i].node);
-            if (l->r->value[w].inside && !is_row(l, w))
-                cost[v] += l->keep[w] ? 1 : cost[w];
-        }
-        cost[v] = cost[v] < 1000 ? cost[v] : 1000;
-    }
-}
-
-/* What this pass ends in: operands of its reductions, and results that it is the first to know. */
-static void mark_ends(const Lower *l, int pass, bool *need)
-{
-    for (int v = 0; v < l->r->nvalues; v++) {
-        const RegionValue *x = &l->r->value[v];
-        need[v] = x->out && !is_row(l, v) && x->pass == pass;
-    }
-    for (int v = 0; v < l->r->nvalues; v++) {
-        const RegionValue *x = &l->r->value[v];
-        if (x->inside && is_reduce_node(x->node) && x->pass - 1 == pass)
-            need[value_index(l, x->node->in[0].node)] = true;
-    }
-}
-
-/* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
-static void choose_kept(Lower *l)
-{
-    bool need[REGION_VALUES];
-    int cost[REGION_VALUES];
-
-    for (int pass = 0; pass < l->r->npasses; pass++) {
-        mark_ends(l, pass, need);
-        count_costs(l, cost);
-        for (int v = l->r->nvalues - 1; v >= 0; v--) {
-            const RegionValue *x = &l->r->value[v];
-            if (need[v] && pass && cost[v] > l->work) {
-                l->busy = pass;
-                l->work = cost[v];
-            }
-            if (need[v] && !x->inside)
-                l->last[v] = pass;
-            if (!need[v] || !x->inside || is_row(l, v))
-                continue;
-            if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP && (!l->s->lean || x->out))
-                l->keep[v] = true;
-            for (int i = 0; !(l->keep[v] && x->pass < pass) && i < x->node->nin; i++)
-                need[value_index(l, x->node->in[i].node)] = true;
-        }
-    }
-}
-
-/*
- * May a value be kept in the place of a result? The last pass stores that one, after whatever is read there, and no pass after the first
- * one reads an operand, which may lie in that place too.
- */
-static bool may_live(const Lower *l, int v, int result)
-{
-    const Node *n = l->body->results.at[result].node;
-    const RegionValue *y = region_value(l->r, n), *x = &l->r->value[v];
-    bool may = y->has == x->has && y->pass > x->pass && y->pass == l->r->npasses - 1 && n->type[0].dtype == x->node->type[0].dtype;
-
-    for (int w = 0; w < l->r->nvalues; w++)
-        may &= l->home[w] != result && (l->r->value[w].inside || l->r->value[w].has != x->has || l->last[w] <= x->pass);
-    return may;
-}
-
-/* What is kept and is no result lies where one will be, if it can: that memory is in the cache by then. */
-static void choose_homes(Lower *l)
-{
-    for (int v = 0; v < l->r->nvalues; v++)
-        for (int i = 0; i < l->body->results.n && l->keep[v] && !l->r->value[v].out && l->home[v] < 0; i++)
-            if (may_live(l, v, i))
-                l->home[v] = i;
-}
-
 int lower_operand(const Lower *l, const Node *n)
 {
     for (int i = 0; i < l->body->params.n; i++)
@@ -257,7 +155,7 @@ static TileRef outside_value(Lower *l, int v)
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
 
-    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, l->pass == l->busy && l->work >= DEAR);
+    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, l->pass == l->busy && (l->work >= DEAR || l->s->past));
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
@@ -330,7 +228,7 @@ static TileRef emit_numbered(Lower *l, const RegionValue *v)
 
     if (!l->ok || v->node->op == OP_iota)
         return convert(l, number, (DType)v->node->type[0].dtype, NULL);
-    number = schedule_random(&l->b, v->node, get(l, value_index(l, v->node->in[0].node)), number);
+    number = schedule_random(&l->b, v->node, get(l, lower_value(l, v->node->in[0].node)), number);
     l->ok &= number.node != NULL;
     return number;
 }
@@ -356,14 +254,14 @@ static TileRef inside_value(Lower *l, int v)
     if (l->keep[v] && x->pass < l->pass)
         return load_kept(l, v);
     if (region_moves(x->node))
-        return get(l, value_index(l, x->node->in[0].node));
+        return get(l, lower_value(l, x->node->in[0].node));
     l->b.span = x->node->span;
     if (region_looks_up(x->node))
-        return lower_look_up(l, x->node, get(l, value_index(l, x->node->in[1].node)));
+        return lower_look_up(l, x->node, get(l, lower_value(l, x->node->in[1].node)));
     if (x->counter >= 0)
         return emit_numbered(l, x);
     for (int i = 0; i < x->node->nin; i++)
-        in[i] = get(l, value_index(l, x->node->in[i].node));
+        in[i] = get(l, lower_value(l, x->node->in[i].node));
     l->b.span = x->node->span;
     if (l->held[v].node)
         return lower_held(l, v, in[0]);
@@ -391,8 +289,8 @@ static void find_steady(Lower *l)
         const RegionValue *x = &l->r->value[v];
         bool all = x->inside && (x->counter < 0 || !l->counts[x->counter].inner);
         for (int i = 0; all && i < x->node->nin; i++)
-            all = l->steady[value_index(l, x->node->in[i].node)];
-        l->steady[v] |= all || is_row(l, v);
+            all = l->steady[lower_value(l, x->node->in[i].node)];
+        l->steady[v] |= all || lower_is_row(l, v);
     }
 }
 
@@ -458,7 +356,7 @@ static TileRef empty_tree(Lower *l, const Node *n)
 static TileRef reduce_piece(Lower *l, const Node *n)
 {
     TAttr a = tattr_none;
-    TileRef x = get(l, value_index(l, n->in[0].node));
+    TileRef x = get(l, lower_value(l, n->in[0].node));
 
     if (!l->ok)
         return none();
@@ -478,6 +376,16 @@ static void store_kept(Lower *l, int v)
     add(l, TOP_store, NULL, in, 4);
 }
 
+/* A result past the caches: one that no pass reads, nor what is kept in its place. */
+static bool goes_past(const Lower *l, int result)
+{
+    bool past = l->s->past && !l->keep[lower_value(l, l->body->results.at[result].node)];
+
+    for (int v = 0; v < l->r->nvalues; v++)
+        past &= !l->keep[v] || l->home[v] != result;
+    return past;
+}
+
 /* What the pass stores, all of it loaded and computed before the first store: a result may lie where an operand did. */
 static void store_pass(Lower *l)
 {
@@ -485,13 +393,13 @@ static void store_pass(Lower *l)
     int nin = l->body->params.n, n = l->body->results.n;
 
     for (int i = 0; i < n; i++) {
-        int v = value_index(l, l->body->results.at[i].node);
-        bool now = !is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
+        int v = lower_value(l, l->body->results.at[i].node);
+        bool now = !lower_is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
         x[i] = now ? stretched(l, get(l, v)) : none();
     }
     for (int i = 0; i < n && l->ok; i++)
         if (x[i].node)
-            store_view(l, l->view[nin + i], l->stride[nin + i], x[i]);
+            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i));
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
         if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
             store_kept(l, v);
@@ -603,9 +511,9 @@ static void store_rows(Lower *l)
 
     l->col = l->zero;
     for (int i = 0; i < l->body->results.n && l->ok; i++) {
-        int v = value_index(l, l->body->results.at[i].node);
-        if (is_row(l, v))
-            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v));
+        int v = lower_value(l, l->body->results.at[i].node);
+        if (lower_is_row(l, v))
+            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v), false);
     }
 }
 
@@ -686,7 +594,7 @@ static void set_grid(Lower *l)
     if (l->s->rounds)
         vec_push(&l->k->grid, lower_rounds(l));
     vec_push(&l->k->grid, dim_cdiv(n0, l->s->m));
-    if (!is_reduced_region(l))
+    if (!lower_reduces(l))
         vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
     if (l->s->part == PART_SUMS)
         vec_push(&l->k->grid, dim_cdiv(n1, tile_size(l->k, sym("part"))));
@@ -724,7 +632,7 @@ static void emit_kernel(Lower *l)
     if (l->s->rounds)
         lower_round_views(l);
     l->step = index_of(l, l->s->n);
-    l->end = is_reduced_region(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : lower_size(l, "n1");
+    l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : lower_size(l, "n1");
     l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
     l->from = l->zero;
     l->to = l->end;
@@ -736,12 +644,12 @@ static void emit_kernel(Lower *l)
     if (l->s->whole)
         l->k->schedule = sym("whole=1");
     if (l->s->whole != WHOLE_ROWS) {
-        choose_kept(l);
-        choose_homes(l);
+        lower_choose_kept(l);
+        lower_choose_homes(l);
     }
     add_buffers(l);
     lower_held_buffers(l);
-    if (is_reduced_region(l))
+    if (lower_reduces(l))
         emit_rows_kernel(l);
     else
         emit_map_kernel(l);

@@ -67,6 +67,10 @@ static inline DType reduce_accum(const Node *n)
            : accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);
 }
 
+static inline int lower_value(const Lower *l, const Node *n) { return (int)(region_value(l->r, n) - l->r->value); }
+static inline bool lower_reduces(const Lower *l) { return l->r->nkept < l->r->naxes; }
+static inline bool lower_is_row(const Lower *l, int v) { return lower_reduces(l) && region_is_row(l->r, &l->r->value[v]); }
+
 /* Columns: tiles and views have their elements first and their rows second. */
 static inline bool lower_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
 int lower_operand(const Lower *l, const Node *n);       /* the number of a parameter of the body; -1: it is none */
@@ -78,6 +82,12 @@ static inline TileRef lower_size(Lower *l, const char *name)
     a.name = sym(name);
     return add(l, TOP_size, &a, NULL, 0);
 }
+
+/* ---- lower_keep.c ---- */
+/* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
+void lower_choose_kept(Lower *l);
+/* What is kept and is no result lies where one will be, if it can: that memory is in the cache by then. */
+void lower_choose_homes(Lower *l);
 
 /* ---- lower_rounds.c ---- */
 Dim lower_rounds(Lower *l);                             /* how many there are, over sizes of the launch, which are named here */

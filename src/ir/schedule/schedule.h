@@ -29,7 +29,7 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  */
 typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
 typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
-typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean; uint8_t whole, part, rounds; } Schedule;
+typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean, past; uint8_t whole, part, rounds; } Schedule;
 enum { PARTS_MOST = 32, ROUND_AXES = 2 };       /* groups of a row; axes of rounds that a kernel knows */
 
 bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */

@@ -140,7 +140,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
         key(&out, "axis");
         sb_printf(&out, "%d", a->axis);
     }
-    if (has & TA_i && (a->i || (op != TOP_const && op != TOP_alloc && op != TOP_size && op != TOP_load))) {
+    if (has & TA_i && (a->i || (op != TOP_const && op != TOP_alloc && op != TOP_size && op != TOP_load && op != TOP_store))) {
         key(&out, "i");
         sb_printf(&out, "%" PRId64, a->i);
     }
