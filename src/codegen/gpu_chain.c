@@ -23,16 +23,6 @@ static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
 
 /* ---- the producer ---- */
 
-static void send_for(CpuCode *e, const TileNode *load, const RoleOperand *o, const RoleRing *g, LLVMValueRef map, LLVMValueRef stage)
-{
-    int rank = tile_type(load->in[0])->rank;
-    LLVMValueRef at[TILE_RANK_MAX];
-
-    for (int k = 0; k < rank; k++)
-        at[k] = narrow(e, cpu_val(e, load->in[rank - k])->x);
-    role_bring(e, g, o, map, stage, at);
-}
-
 static void bring(CpuCode *e, ChainLoad *l)
 {
     Chain *c = chain(e);
@@ -42,7 +32,7 @@ static void bring(CpuCode *e, ChainLoad *l)
     for (int i = 0; i < c->nriders; i++)
         bytes += &c->load[c->rider[i].carrier] == l ? c->row[c->rider[i].row].o.bytes : 0;
     l->sent = role_make_room(e, &g->ring, bytes);
-    send_for(e, l->load, &g->o, &g->ring, roles(e)->map[l->ring], l->sent);
+    role_bring(e, &g->ring, &g->o, l->load, roles(e)->map[l->ring], l->sent);
     role_next(e, &g->ring);
 }
 
@@ -52,7 +42,7 @@ static void bring_rider(CpuCode *e, const ChainRider *r)
     const Chain *c = chain(e);
     const ChainRow *row = &c->row[r->row];
 
-    send_for(e, r->load, &row->o, &c->ring[row->ring].ring, roles(e)->map[row->map], c->load[r->carrier].sent);
+    role_bring(e, &c->ring[row->ring].ring, &row->o, r->load, roles(e)->map[row->map], c->load[r->carrier].sent);
 }
 
 static void produce_block(CpuCode *e, const TileBlock *b)
@@ -169,6 +159,22 @@ static void leave_early(CpuCode *e, const TileNode *n)
         if (c->ring[l->ring].stays && l->held && is_behind(n, l->last))
             leave(e, l);
     }
+}
+
+/*
+ * Behind the last loop come stores, whose places are computed again from the group's number: registers are scarce in the loop, where each of
+ * these would be kept.
+ */
+static void renew_places(CpuCode *e, const TileNode *n)
+{
+    if (n->block != &e->k->body || !n->prev || n->prev->op != TOP_for)
+        return;
+    for (const TileNode *later = n; later; later = later->next)
+        if (later->op == TOP_for)
+            return;
+    role_enter_again(e, &roles(e)->groups);
+    for (const TileNode *known = e->k->body.first; known != n; known = known->next)
+        role_emit_known(e, known);
 }
 
 /* ---- products ---- */
@@ -413,6 +419,7 @@ bool chain_node(CpuCode *e, const TileNode *n)
     int load = chain_load_of(c, n);
 
     leave_early(e, n);
+    renew_places(e, n);
     if (n->op == TOP_for) {
         cpu_close(e);
         chain_arrive(e, 0);

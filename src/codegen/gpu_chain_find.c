@@ -65,7 +65,7 @@ static int ring_of(Chain *c, const RoleOperand *o, bool stays)
     for (int i = 0; i < c->nrings && !stays; i++) {
         const RoleOperand *p = &c->ring[i].o;
         if (p->load->in[0].node == o->load->in[0].node && p->box[0] == o->box[0] && p->box[1] == o->box[1] && p->slabs == o->slabs &&
-            !c->ring[i].stays && takes_turns(c, i, o->load))
+            p->second == o->second && !c->ring[i].stays && takes_turns(c, i, o->load))
             return i;
     }
     if (c->nrings == CHAIN_RINGS)
@@ -185,7 +185,8 @@ static bool only_feeds(TileRef v, const TileNode *last)
 static int row_of(Chain *c, const RoleOperand *o, int ring)
 {
     for (int i = 0; i < c->nrows; i++)
-        if (c->row[i].ring == ring && c->row[i].o.load->in[0].node == o->load->in[0].node && c->row[i].o.bytes == o->bytes)
+        if (c->row[i].ring == ring && c->row[i].o.load->in[0].node == o->load->in[0].node && c->row[i].o.bytes == o->bytes &&
+            c->row[i].o.second == o->second)
             return i;
     if (c->nrows == CHAIN_ROWS || c->nrings + c->nrows == c->maps)
         return -1;

@@ -99,10 +99,29 @@ static void end_round(CpuCode *e, const Rounds *r)
 
 /* ---- the producer ---- */
 
+/* By 32 bits: divisions of 64 need more registers than a producer has. A larger divisor than 2^31 divides as that does; by zero all is 0. */
+static LLVMValueRef short_quotient(CpuCode *e, const TileNode *n)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef t = i64_type(e);
+    LLVMValueRef a = narrow(e, cpu_val(e, n->in[0])->x), by[2] = {cpu_val(e, n->in[1])->x, cpu_number(e, INT64_C(1) << 31)}, none, d, x;
+
+    none = LLVMBuildICmp(b, LLVMIntEQ, by[0], cpu_number(e, 0), "");
+    d = narrow(e, cpu_intrinsic(e, "llvm.umin", &t, 1, by, 2));
+    d = cpu_choose(e, none, i32_number(e, 1), d);
+    x = n->attr->op == OP_mod ? LLVMBuildURem(b, a, d, "") : LLVMBuildUDiv(b, a, d, "");
+    return cpu_choose(e, none, cpu_number(e, 0), wide(e, x));
+}
+
+static LLVMValueRef known(CpuCode *e, const TileNode *n)
+{
+    return n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : role_is_short_quotient(n) ? short_quotient(e, n) : cpu_scalar(e, n);
+}
+
 void role_emit_known(CpuCode *e, const TileNode *n)
 {
     if (n->nout && roles_is_known(n))
-        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
+        cpu_val(e, (TileRef){(TileNode *)n, 0})->x = known(e, n);
 }
 
 /* The numbers that stand before the loop. */
@@ -126,12 +145,8 @@ static void load_operand(CpuCode *e, int operand, LLVMValueRef stage)
 {
     Roles *r = roles(e);
     const RoleOperand *o = &r->o[operand];
-    int rank = tile_type(o->load->in[0])->rank;
-    LLVMValueRef at[TILE_RANK_MAX];
 
-    for (int k = 0; k < rank; k++)
-        at[k] = narrow(e, cpu_val(e, o->load->in[rank - k])->x);
-    role_bring(e, &r->ring, o, r->map[operand], stage, at);
+    role_bring(e, &r->ring, o, o->load, r->map[operand], stage);
 }
 
 static void produce(CpuCode *e)
@@ -322,7 +337,6 @@ bool roles_node(CpuCode *e, const TileNode *n)
 static void consumers(CpuCode *e)
 {
     Roles *r = roles(e);
-    RoleGroups g;
 
     role_keep_registers(e, roles_groups(r), false);
     r->set = i32_number(e, 0);
@@ -340,13 +354,13 @@ static void consumers(CpuCode *e)
         skip_stages(e, rounds_of(e));
         gpu_end_if(e, &second);
     }
-    g = role_each_group(e, r->set, r->sets);
+    r->groups = role_each_group(e, r->set, r->sets);
     cpu_emit_block(e, &e->k->body);
     if (r->chain)
         chain_end_group(e);
     if (!r->chain || e->fixed_bytes != r->shared)
         gpu_fence(e);                           /* the next group may use the same memory */
-    role_end_group(e, &g);
+    role_end_group(e, &r->groups);
     gpu_tensor_wait(e, 0, false);
 }
 

@@ -16,12 +16,13 @@ typedef struct RoleOperand {
     const TileNode *load;
     bool turned;                /* do its rows, or columns, lie side by side, and not its steps? */
     int span, slabs, box[2];    /* box: elements of a slab, the inner ones first */
+    int second;                 /* the axis of the outer ones */
     int64_t bytes, slab;        /* of a slot, of a slab in it */
     int64_t at;                 /* in shared memory, of the first slot */
 } RoleOperand;
 
 /* A store of the sums' shape, by tensor copies: slabs of 64 rows of `span` bytes. */
-typedef struct RoleStore { const TileNode *store; int span, map; } RoleStore;
+typedef struct RoleStore { const TileNode *store; int span, map, second; } RoleStore;
 
 /* A ring of slots, between the producer and the consumers (gpu_roles_ring.c). */
 typedef struct RoleRing {
@@ -29,6 +30,9 @@ typedef struct RoleRing {
     int64_t barriers;           /* in shared memory: of full slots, then of empty ones */
     LLVMValueRef stage, phase;  /* a role's place: in slots of its own */
 } RoleRing;
+
+/* Groups of a block, or of one set of it: every `every`th, from `first` on. */
+typedef struct RoleGroups { LLVMBasicBlockRef head, done; LLVMValueRef t, step; } RoleGroups;
 
 typedef struct Roles {
     const TileNode *loop, *dot;
@@ -47,6 +51,7 @@ typedef struct Roles {
     LLVMValueRef map[GPU_MAPS]; /* addresses of tensor maps */
     LLVMValueRef base;          /* of shared memory */
     LLVMValueRef set;           /* this consumer's, an i32 */
+    RoleGroups groups;          /* the consumers' */
     struct Chain *chain;        /* of a kernel of several products (gpu_chain.h), to which loop, dot, o and ring mean nothing; else NULL */
 } Roles;
 
@@ -69,6 +74,7 @@ bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o); /* the sa
 void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns); /* from a node on, of tiles with so many columns, or any (0) */
 int64_t role_slots(const Roles *r);                     /* bytes that stored tiles pass through */
 bool role_is_of_consumers(TileOp op);
+bool role_is_short_quotient(const TileNode *n);         /* a floordiv or mod of a number from 0 to below 2^31 by one from 0 on */
 bool role_is_zeros(TileRef v);
 bool role_reads_own(const TileKernel *k);
 int64_t role_lay(int64_t *all, int64_t bytes, int64_t align);
@@ -99,11 +105,12 @@ void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRe
 void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage);  /* this warp has done with the slot */
 void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is);
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes);     /* the producer's slot is empty, and so many bytes will come to it */
-/* The producer sends for a block at coordinates, the innermost first; at[0] changes. */
-void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, LLVMValueRef map, LLVMValueRef stage, LLVMValueRef *at);
-/* Groups of a block, or of one set of it: every `every`th, from `first` on. */
-typedef struct RoleGroups { LLVMBasicBlockRef head, done; LLVMValueRef t, step; } RoleGroups;
+/* Coordinates of a load's or store's place, as its tensor map has them. */
+void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *at);
+/* The producer sends for the block of a load. */
+void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage);
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every);
+void role_enter_again(CpuCode *e, const RoleGroups *g); /* the group's number anew, so that no register keeps what follows from it */
 void role_end_group(CpuCode *e, const RoleGroups *g);
 
 /* ---- gpu_roles_store.c ---- */

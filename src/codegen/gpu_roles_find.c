@@ -70,6 +70,18 @@ static bool is_never_negative(const TileNode *n)
     }
 }
 
+/* Is it from 0 to below 2^31, as groups are, and what divisions leave of them? */
+static bool is_small(const TileNode *n)
+{
+    return n->op == TOP_group || role_is_short_quotient(n) || ((n->op == TOP_to_index || n->op == TOP_to_tile) && is_small(n->in[0].node));
+}
+
+bool role_is_short_quotient(const TileNode *n)
+{
+    return n->op == TOP_map && is_integer(n) && n->nin == 2 && (n->attr->op == OP_floordiv || n->attr->op == OP_mod) && is_small(n->in[0].node) &&
+           is_never_negative(n->in[1].node);
+}
+
 static bool is_loop_number(const TileNode *n)
 {
     return n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n->block->params.at[0] == n;
@@ -93,37 +105,45 @@ bool roles_is_known(const TileNode *n)
 
 static bool is_of_kernel(const CpuCode *e, TileRef view) { return view.node->op == TILE_PARAM && view.node->block == &e->k->body; }
 
-/* Does an access take the last two axes of a view that a tensor map can describe? */
-static bool takes_last(const CpuCode *e, const TileNode *n)
+/* The axis of which an access takes as many places as of the last one, of a view that a tensor map can describe; -1: it is no such access. */
+static int second_axis(const CpuCode *e, const TileNode *n)
 {
     const TileType *view = tile_type(n->in[0]);
+    int last = view->rank - 1, kept = view->rank >= 2 && view->rank <= 5 ? ((2 << last) - 1) & ~n->attr->drop : 0, second = -1;
 
-    return is_of_kernel(e, n->in[0]) && view->rank >= 2 && view->rank <= 5 && n->attr->drop == (1 << (view->rank - 2)) - 1 &&
-           (view->stride[view->rank - 1] == 1 || view->stride[view->rank - 1] == STRIDE_ANY);
+    if (!is_of_kernel(e, n->in[0]) || !(kept >> last) || (view->stride[last] != 1 && view->stride[last] != STRIDE_ANY))
+        return -1;
+    for (int i = 0; i < last; i++)
+        if (kept >> i & 1) {
+            if (second >= 0)
+                return -1;
+            second = i;
+        }
+    return second;
 }
 
 /* Bytes of a slab's row: what tensor copies and wgmma permute. */
 static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
 
-/* Is it a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do? */
-static bool is_copied(const CpuCode *e, const TileNode *load)
+/* The second axis of a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do; -1: it is another one. */
+static int copied_axis(const CpuCode *e, const TileNode *load)
 {
-    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || !takes_last(e, load) || gpu_writes(&e->k->body, load->in[0].node))
-        return false;
+    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || gpu_writes(&e->k->body, load->in[0].node))
+        return -1;
     for (int k = 1; k < load->nin; k++)
         if (!roles_is_known(load->in[k].node))
-            return false;
-    return is_aligned(load->in[load->nin - 1], (int)raw_size((DType)load->type[0].dtype));
+            return -1;
+    return is_aligned(load->in[load->nin - 1], (int)raw_size((DType)load->type[0].dtype)) ? second_axis(e, load) : -1;
 }
 
 bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o)
 {
     const TileType *t = &load->type[0];
-    int bytes = t->extent[1] * (int)raw_size((DType)t->dtype);
+    int bytes = t->extent[1] * (int)raw_size((DType)t->dtype), second = copied_axis(e, load);
 
-    if (!is_copied(e, load) || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
+    if (second < 0 || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
         return false;
-    *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .bytes = bytes, .slab = bytes};
+    *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .second = second, .bytes = bytes, .slab = bytes};
     return true;
 }
 
@@ -132,7 +152,7 @@ bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o)
     const TileType *t = &load->type[0];
     int inner, bytes;
 
-    if (!is_copied(e, load))
+    if ((o->second = copied_axis(e, load)) < 0)
         return false;
     bytes = (int)raw_size((DType)t->dtype);
     inner = t->extent[1] * bytes;
@@ -172,14 +192,14 @@ void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int col
     for (const TileNode *n = first; n; n = n->next) {
         const TileType *t = n->op == TOP_store ? tile_type(n->in[n->nin - 1]) : NULL;
         int bytes = t ? (int)raw_size((DType)t->dtype) : 0, rank = t ? tile_type(n->in[0])->rank : 0;
-        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && takes_last(e, n) &&
+        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && second_axis(e, n) >= 0 &&
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
                     is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0 && t->extent[1] % 16 == 0;
         for (int i = 1; fits && i <= rank; i++)
             fits = is_never_negative(n->in[i].node);
         if (fits && r->nmaps < GPU_MAPS) {
-            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores};
+            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, second_axis(e, n)};
             r->nstores++;
             r->nmaps++;
         }
@@ -357,14 +377,14 @@ void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
     const TileNode *view = o->load->in[0].node;
 
     *m = (GpuMap){.param = (uint8_t)number_of(e, view), .bytes = (uint8_t)raw_size((DType)view->type[0].dtype), .swizzle = (uint8_t)o->span,
-                  .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+                  .second = (uint8_t)o->second, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
 }
 
 void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
     frame->nmaps = r->nmaps;
     for (int i = 0; i < r->nstores; i++) {
-        RoleOperand o = {.load = r->store[i].store, .span = r->store[i].span, .box = {0, GROUP_ROWS}};
+        RoleOperand o = {.load = r->store[i].store, .span = r->store[i].span, .second = r->store[i].second, .box = {0, GROUP_ROWS}};
         o.box[0] = o.span / (int)raw_size((DType)o.load->in[0].node->type[0].dtype);
         role_map(e, &o, &frame->map[r->store[i].map]);
     }

@@ -100,15 +100,24 @@ void role_init_ring(CpuCode *e, const RoleRing *g)
 
 /* ---- boxes ---- */
 
-void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, LLVMValueRef map, LLVMValueRef stage, LLVMValueRef *at)
+void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *at)
 {
-    int rank = tile_type(o->load->in[0])->rank;
-    LLVMValueRef first = at[0], to;
+    int rank = tile_type(n->in[0])->rank;
 
+    for (int i = 0; i < rank; i++)
+        at[i] = narrow(e, cpu_val(e, n->in[1 + gpu_map_axis(rank, second, i)])->x);
+}
+
+void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage)
+{
+    LLVMValueRef at[TILE_RANK_MAX], first, to;
+
+    role_coordinates(e, load, o->second, at);
+    first = at[0];
     to = plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, o->bytes), o->at));
     for (int s = 0; s < o->slabs; s++) {
         at[0] = op32(e, LLVMAdd, first, (int64_t)s * o->box[0]);
-        gpu_tensor_load(e, op32(e, LLVMAdd, to, s * o->slab), map, at, rank, full_barrier(e, g, stage));
+        gpu_tensor_load(e, op32(e, LLVMAdd, to, s * o->slab), map, at, tile_type(load->in[0])->rank, full_barrier(e, g, stage));
     }
 }
 
@@ -242,6 +251,11 @@ RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
     LLVMPositionBuilderAtEnd(e->u->builder, body);
     enter_group(e, t);
     return g;
+}
+
+void role_enter_again(CpuCode *e, const RoleGroups *g)
+{
+    enter_group(e, there_and_back(e, gpu_anew(e, get(e, g->t)), g->step));
 }
 
 void role_end_group(CpuCode *e, const RoleGroups *g)

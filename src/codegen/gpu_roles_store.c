@@ -128,14 +128,12 @@ static void put_pairs(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
 static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column)
 {
     const TileNode *n = s->s->store;
-    int rank = tile_type(n->in[0])->rank;
     LLVMValueRef at[TILE_RANK_MAX];
 
-    for (int k = 0; k < rank; k++)
-        at[k] = narrow(e, cpu_val(e, n->in[rank - k])->x);
+    role_coordinates(e, n, s->s->second, at);
     at[0] = op32(e, LLVMAdd, at[0], column);
     at[1] = plus(e, at[1], row);
-    gpu_tensor_store(e, roles(e)->map[s->s->map], at, rank, slot);
+    gpu_tensor_store(e, roles(e)->map[s->s->map], at, tile_type(n->in[0])->rank, slot);
     gpu_tensor_commit(e);
 }
 

@@ -160,15 +160,24 @@ bool graph_cse(Graph *g)
 
 /* -- fold --------------------------------------------------------------------------------------------------------------------- */
 
-/* A move that gives its operand back. */
-static bool is_identity(const Node *n)
+static bool is_result(const Graph *g, const Node *n)
+{
+    for (int i = 0; i < g->results.n; i++)
+        if (g->results.at[i].node == n)
+            return true;
+    return false;
+}
+
+/* A move that gives its operand back; of the policies that types name only the results' matter to anybody. */
+static bool is_identity(const Graph *g, const Node *n)
 {
     const TType *x, *y;
 
     if (n->op == GRAPH_PARAM || n->nin != 1 || n->nout != 1)
         return false;
     x = gvalue_type(n->in[0]), y = &n->type[0];
-    if (x->dtype != y->dtype || x->rank != y->rank || x->policy != y->policy || memcmp(x->shape, y->shape, sizeof(Dim) * x->rank))
+    if (x->dtype != y->dtype || x->rank != y->rank || memcmp(x->shape, y->shape, sizeof(Dim) * x->rank) ||
+        (x->policy != y->policy && (n->op != OP_convert || is_result(g, n))))
         return false;
     switch (n->op) {
     case OP_reshape: case OP_broadcast:
@@ -236,7 +245,7 @@ bool graph_fold(Graph *g)
         Tensor *v;
         next = n->next;
         tell_node(&made, n);
-        if (is_identity(n) && n->nuse) {
+        if (is_identity(g, n) && n->nuse) {
             stand_in(&made, n, n->in[0]);
             changed = true;
         } else if (n->nuse && (v = folded(n))) {

@@ -112,7 +112,7 @@ int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtenso
     int type = m->bytes == 1 ? 0 : m->bytes == 2 ? 1 : 2, swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle ? 1 : 0;
 
     for (int i = 0; i < rank; i++) {
-        int axis = rank - 1 - i;
+        int axis = gpu_map_axis(rank, m->second, i);
         int64_t bytes = arg->stride[axis] * m->bytes;
         bool one = arg->extent[axis] == 1, fits = i ? bytes > 0 && bytes % ROW_ALIGN == 0 && !(bytes >> STEP_BITS) : arg->stride[axis] == 1;
         if (arg->extent[axis] < 1 || arg->extent[axis] > INT32_MAX || !(one || fits))

@@ -11,11 +11,17 @@
 #include "ir/schedule/far.h"
 
 /*
- * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and the one before, in shared memory rows of `swizzle`
- * bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.
+ * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and another one, `second`, in shared memory rows of
+ * `swizzle` bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.
  */
-typedef struct GpuMap { uint8_t param, bytes, swizzle, spare; uint32_t box[2]; } GpuMap;
+typedef struct GpuMap { uint8_t param, bytes, swizzle, second; uint32_t box[2]; } GpuMap;
 enum { GPU_MAPS = 8 };
+
+/* Which axis of a parameter of this rank is coordinate i of such a map: the box's two come first, then the others, the last one first. */
+static inline int gpu_map_axis(int rank, int second, int i)
+{
+    return i == 0 ? rank - 1 : i == 1 ? second : rank - i > second ? rank - i : rank - i - 1;
+}
 
 /* What a launch has to know of code. In bundles, whose kernels have no tensor maps, it is a text: far_frame_print, far_frame_read. */
 typedef struct GpuFrame {
@@ -42,7 +48,7 @@ enum { FAR_MISFIT = 2 };        /* tensor maps cannot describe the operands: thi
 /* As a FarLaunch, or FAR_MISFIT. */
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 
-/* The map of a parameter: its axes, the last one first. 1; FAR_MISFIT: there is none; -1: there is a fault. */
+/* The map of a parameter. 1; FAR_MISFIT: there is none; -1: there is a fault. */
 struct GpuDevice;
 struct CUtensorMap;
 int far_map(struct GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, struct CUtensorMap *out);
