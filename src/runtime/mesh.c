@@ -138,18 +138,24 @@ void devices_simulate(int n) { gpus = n; }
 int devices_gpus(void) { return gpus || !storage_far ? gpus : storage_far->count(); }
 bool device_is_far(int device) { return device > 0 && !gpus && storage_far; }
 
+int device_number(const char *s)
+{
+    size_t n = strcspn(s, ":"), digits = s[n] ? strspn(s + n + 1, "0123456789") : 0;
+    bool host = (n == 3 && !memcmp(s, "cpu", 3)) || (n == 4 && !memcmp(s, "host", 4));
+
+    if (!host && !(n == 3 && !memcmp(s, "gpu", 3)) && !(n == 4 && !memcmp(s, "cuda", 4)))
+        return -1;
+    if (s[n] && (!digits || digits > 4 || s[n + 1 + digits]))
+        return -1;
+    return host ? 0 : 1 + (s[n] ? atoi(s + n + 1) : 0);
+}
+
 bool device_named(const char *s, int *number)
 {
-    size_t n = strcspn(s, ":");
-    char *end;
+    int i = device_number(s);
 
-    *number = 0;
-    if ((n == 3 && !memcmp(s, "cpu", 3)) || (n == 4 && !memcmp(s, "host", 4)))
-        return true;
-    if (!((n == 3 && !memcmp(s, "gpu", 3)) || (n == 4 && !memcmp(s, "cuda", 4))))
-        return false;
-    *number = 1 + (s[n] ? (int)strtol(s + n + 1, &end, 10) : 0);
-    return *number >= 1 && *number <= devices_gpus();
+    *number = i < 0 ? 0 : i;
+    return i >= 0 && i <= devices_gpus();
 }
 
 int device_enter(int device)

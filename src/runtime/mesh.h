@@ -46,6 +46,7 @@ void devices_simulate(int gpus);                        /* how many simulated GP
 int devices_gpus(void);
 bool device_is_far(int device);                         /* is it a GPU of the driver's? */
 struct GpuDevice *device_gpu(int device);               /* that one, started; NULL: it is none, or a fault is kept */
+int device_number(const char *name);                     /* cpu, host: 0; gpu:1, cuda:1: 2, whether or not it is here; -1: no such name */
 bool device_named(const char *name, int *device);        /* cpu, host, gpu:1, cuda. false: it is none, or not here */
 extern int device_now;                                  /* where new tensors are made */
 extern bool devices_used;                               /* has any tensor been made elsewhere than on the host? */

@@ -34,6 +34,18 @@ def wrong(ctx):
         raise Fail("\n".join(missed))
 
 
+def warned(ctx):
+    """What may go wrong is a warning on the marked line, and nothing else is said."""
+    missed = []
+    for text in programs(ctx, "warned.txt"):
+        want = {i for i, line in enumerate(text.split("\n"), 1) if line.endswith("#!")}
+        p = said(ctx, text, "check")
+        if p.returncode or set(reports(p.stderr)) != want or "error:" in p.stderr.lower():
+            missed.append(f"{text}wanted a warning on {want}: {p.stderr}")
+    if missed:
+        raise Fail("\n".join(missed))
+
+
 def reports(stderr):
     """line -> what is said of it"""
     out = {}
@@ -71,4 +83,5 @@ def right(ctx):
 def tests(ctx):
     yield Test("unseen/wrong", lambda: wrong(ctx), ROWS)
     yield Test("unseen/exact", lambda: exact(ctx), ROWS)
+    yield Test("unseen/warned", lambda: warned(ctx), ROWS)
     yield Test("unseen/right", lambda: right(ctx), ROWS)

@@ -7,6 +7,8 @@
  */
 #include "frontend/check/checker.h"
 #include "frontend/check/resolve.h"
+#include "frontend/eval/native.h"
+#include "frontend/kernel/kernel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -344,12 +346,23 @@ static const struct { const char *name; TypeKind kind; } simple[] = {
     {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"bool", TY_BOOL}, {"complex", TY_COMPLEX}, {"bytes", TY_BYTES},
 };
 
+/* What an object of that native class is; none where much of it is made elsewhere. */
+static const Type *native_form(const Type *t)
+{
+    const NativeDef *d = t->ref;
+
+    return d->sig && !strncmp(d->sig, "type[", 5) && native_find(d->name, "appendleft") ? type_object(sym(d->name)) : T_ANY;
+}
+
 /* A Maybe is an object of the library's class: no tensor until it is unwrapped; so are the library's layers. */
 static const Type *library_form(Check *C, AstName *n)
 {
     const Type *t = n->bind == BIND_PRELUDE ? name_type(C, n) : T_ANY;
 
-    return t->kind == TY_CLASS && (((const Cls *)t->ref)->is_module || is(n->id->text, "Maybe", NULL)) ? type_instance(t->ref, NULL) : T_ANY;
+    if (t->kind == TY_NATIVE)
+        return native_form(t);
+
+    return t->kind == TY_CLASS && !((const Cls *)t->ref)->is_protocol && !((const Cls *)t->ref)->is_dict ? type_instance(t->ref, NULL) : T_ANY;
 }
 
 static const Type *name_form(Check *C, AstName *n)
@@ -359,6 +372,8 @@ static const Type *name_form(Check *C, AstName *n)
 
     if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
         const Cls *c = (t = name_type(C, n)) && t->kind == TY_CLASS ? t->ref : NULL;
+        if (t->kind == TY_NATIVE)
+            return native_form(t);
         return c && !c->is_protocol && !c->is_dict ? type_instance(c, NULL) : T_ANY;
     }
     for (size_t i = 0; i < sizeof simple / sizeof *simple; i++)
@@ -414,6 +429,14 @@ const Type *annotation(Check *C, Ast *a)
     return t;
 }
 
+/* What the library says of its host parameters is libargs.c's: they take more than a program's. */
+static const Type *signed_type(Check *C, const AstFunctionDef *def, Ast *a)
+{
+    const Type *t = annotation(C, a);
+
+    return t && C->home->library && t->kind != TY_TENSOR && !kernel_def(def) ? NULL : t;
+}
+
 /* The signature, read once in a frame of its own so that its dims are its own. */
 Sig *fn_sig(Check *C, Fn *f)
 {
@@ -432,7 +455,7 @@ Sig *fn_sig(Check *C, Fn *f)
     for (int i = 0; i < f->params.n; i++) {
         AstParam *p = AST_AS(f->params.at[i], Param);
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS)
-            f->sig.param[p->slot] = annotation(C, p->annotation);
+            f->sig.param[p->slot] = signed_type(C, def, p->annotation);
     }
     C->constants = true;
     f->sig.ret = annotation(C, def->returns);
@@ -586,8 +609,8 @@ static Fit kinds_fit(const Type *from, const Type *to)
         return FITS_MAYBE;
     if (from->kind == TY_INSTANCE)
         return cls_is_open(from->ref) ? FITS_MAYBE : FITS_NOT;
-    if (to->kind == TY_INSTANCE)
-        return FITS_NOT;
+    if (to->kind == TY_INSTANCE)                    /* a Path and a Device are their names, too */
+        return ((const Cls *)to->ref)->home->library && (from->kind == TY_STR || from->kind >= TY_FUNC) ? FITS_MAYBE : FITS_NOT;
     if (from->kind == TY_UNSET || to->kind == TY_UNSET || from->kind >= TY_FUNC || to->kind >= TY_FUNC)
         return from->kind == TY_TENSOR || to->kind == TY_TENSOR ? FITS_NOT : FITS_MAYBE;
     return FITS_NOT;

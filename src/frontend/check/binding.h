@@ -25,7 +25,15 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node);
 
 /* natives.c: do the arguments go together with the native's parameters? What each gets is in *s; false: reported. */
 bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, Slots *s);
-/* E0906 for the first argument that the native surely does not take; they are bound. */
+/* E0906 for the first argument that the native surely does not take, which are bound: false. */
 void native_judged(Check *C, const struct NativeDef *d, const Slots *s, const CallArgs *a, Ast *node);
+bool native_refuses(const Type *t, const Ast *want);     /* surely nothing that such an annotation takes */
+/* E0906: what, "the argument 'p' of f()", must be `want`, and gets x. */
+void native_report(Check *C, const char *what, const char *want, const CallArg *x, Ast *node);
+
+/* libargs.c: E0906, E0747 for host arguments that a function of the library surely does not take, which are bound: false. */
+bool library_judged(Check *C, AstSeq params, const char *callee, const Slots *s, Ast *node);
+bool device_misnamed(const Type *t);                    /* a text that is known, and names no device */
+void report_device(Check *C, const Type *t, bool or_dtype, const Ast *arg, const Ast *node);
 
 #endif

@@ -493,7 +493,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     const Type *r;
     Ast *blame_node = C->blame_node;
     CFrame *blame_frame = C->blame_frame;
-    bool ok = true;
+    bool ok = true, fit = true;                     /* fit: as far as the library says; its body has no more to tell then */
     int k = 0;
 
     excuse_lambdas(f, a);
@@ -505,6 +505,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         return r;
     if (f->around->home->library && !C->home->library)
         C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches;
+    if (f->around->home->library && !C->home->library)
+        fit = library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s.callee, "__init__") ? f->cls->name->text : s.callee, &s, node);
     if (f->around->home->library && schedule_takes_fields(f))
         schedule_check_call(C, f, a, node);
     fn_sig(C, f);
@@ -528,12 +530,14 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         }
     if (!f->example && !f->around->home->library && b.n)
         keep_example(C, f, &b);
+    C->quiet += !fit;
     ok = ok && sig_constraints(C, f, &b, &s, node) && sig_statics(C, f, &b, node);
     sig_bind_rest(&f->sig, &b);
     if (!ok)
         r = f->sig.ret ? sizes_forgotten(declared_result(f, &b)) : T_ANY;
     else
         r = f->dynamic ? running(C, f, &s, self, &b, node) : show_call(C, f, a, result_of(C, f, &s, self, &b, node));
+    C->quiet -= !fit;
     if (f->is_staged && !f->sig.ret)
         r = type_staged(r);
     C->blame_node = blame_node;
@@ -605,6 +609,8 @@ static const Type *call_library(Check *C, const AstFunctionDef *def, const Type 
 
     slots_init(&s, def->name->text, (AstSeq){0});
     if (!slots_read(def->params, &s) || !slots_bind(C, &s, a, self != NULL, node))
+        return T_ANY;
+    if (!C->home->library && !library_judged(C, def->params, def->name->text, &s, node))
         return T_ANY;
     if (!self && transform_make(C, def->name->text, a, node, &r))
         return r;

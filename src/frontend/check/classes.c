@@ -207,7 +207,8 @@ static bool find_stores(Ast *n, void *state)
     return true;
 }
 
-static void read_methods(Cls *c, AstClassDef *def)
+/* local: of a class that a function makes, whose attributes it may make as well, by names that it is given. */
+static void read_methods(Cls *c, AstClassDef *def, bool local)
 {
     for (int i = 0; i < def->body.n; i++) {
         AstFunctionDef *f = AST_AS(def->body.at[i], FunctionDef);
@@ -215,8 +216,10 @@ static void read_methods(Cls *c, AstClassDef *def)
         if (f->ast.kind != AST_FunctionDef)
             continue;
         if (f->name && (!strcmp(f->name->text, "__getattr__") || !strcmp(f->name->text, "__getattribute__") ||
-                        !strcmp(f->name->text, "__setattr__") || !strcmp(f->name->text, "__new__")))
+                        !strcmp(f->name->text, "__setattr__")))
             opened(c, NULL);
+        if (f->name && !strcmp(f->name->text, "__new__"))       /* what it stores in the object is stored somewhere in the unit */
+            opened(c, local ? NULL : c->builtin);
         if (!f->params.n || !AST_IS(f->params.at[0], Param))
             continue;
         s.self = AST_AS(f->params.at[0], Param)->name;
@@ -240,7 +243,7 @@ Cls *cls_make(Check *C, AstClassDef *def)
         vec_push(&c->dims, ((NamedDim){name, dim_var(name, 1, INT64_MAX)}));
     }
     read_base(C, c, def);
-    read_methods(c, def);
+    read_methods(c, def, C->frame->fn != NULL);
     return c;
 }
 

@@ -137,7 +137,9 @@ static bool binds(Walk *w, Ast *n)
         bind_target(w, AST_AS(n, WithItem)->target);
         return true;
     case AST_Del:
+        emit(w, COLLECT_WAYS, NULL, n);
         deletes(w, AST_AS(n, Del)->targets);
+        emit(w, COLLECT_MEET, NULL, n);
         return true;
     case AST_Import:
         imports(w, AST_AS(n, Import)->names, false, n);
@@ -235,6 +237,7 @@ static bool comprehends(Walk *w, Ast *n)
 static bool visit(Ast *n, void *state)
 {
     Walk *w = state;
+    bool ways;
 
     if (!n || w->depth >= WALK_DEPTH)
         return true;
@@ -246,7 +249,12 @@ static bool visit(Ast *n, void *state)
             emit(w, COLLECT_YIELD, NULL, n);
         if (n->kind == AST_Await)
             emit(w, COLLECT_AWAIT, NULL, n);
+        ways = n->kind == AST_If || n->kind == AST_Try || n->kind == AST_Match;
+        if (ways)
+            emit(w, COLLECT_WAYS, NULL, n);
         ast_walk(n, visit, w);
+        if (ways)
+            emit(w, COLLECT_MEET, NULL, n);
     }
     w->depth--;
     return true;

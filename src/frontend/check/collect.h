@@ -16,6 +16,7 @@ typedef enum {
     COLLECT_GLOBAL, COLLECT_NONLOCAL,       /* name is declared; node: the Name in the declaration */
     COLLECT_STAR,           /* from m import *; node: the ImportFrom */
     COLLECT_YIELD,
+    COLLECT_WAYS, COLLECT_MEET,             /* around an if, try, match or del: what it binds is not bound on every way */
     COLLECT_AWAIT
 } CollectEvent;
 

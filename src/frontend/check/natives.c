@@ -12,6 +12,7 @@
 #include "frontend/eval/native.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------- results */
@@ -136,6 +137,12 @@ static bool never(TypeKind k, const char *want)
         return k == TY_NONE || k == TY_STR || number || k == TY_FLOAT || callable;
     if (!strcmp(want, "Callable"))
         return k == TY_NONE || text || number || container;
+    if (!strcmp(want, "bool"))
+        return text || k == TY_DICT || k == TY_SET;
+    if (!strcmp(want, "Device") || !strcmp(want, "DType"))
+        return k == TY_FLOAT || container || k == TY_BYTES || k == TY_TENSOR || k == TY_FUNC;
+    if (!strcmp(want, "tuple"))
+        return k == TY_NONE || number || k == TY_FLOAT || text || k == TY_DICT || k == TY_SET || callable;
     if (!strcmp(want, "list") || !strcmp(want, "Iterable"))
         return k == TY_NONE || number || (callable && k != TY_OBJECT);
     return !strcmp(want, "None") && k != TY_NONE && k > TY_UNSET && k != TY_UNION;
@@ -153,8 +160,12 @@ static bool elements_not(const Type *t, const Ast *want)
            surely_not(element_of(t), s->index);
 }
 
+bool native_refuses(const Type *t, const Ast *want) { return surely_not(t, want); }
+
 static bool surely_not(const Type *t, const Ast *want)
 {
+    DType dt;
+
     if (!want || type_is_any(t) || t->kind == TY_LAZY)
         return false;
     if (t->kind == TY_UNION) {
@@ -167,6 +178,10 @@ static bool surely_not(const Type *t, const Ast *want)
     case AST_Name:
         if (t->kind == TY_TENSOR && (!strcmp(AST_AS(want, Name)->id->text, "int") || !strcmp(AST_AS(want, Name)->id->text, "float")))
             return ttype_count(t->tensor) != DIM_BAD && dim_eq(ttype_count(t->tensor), 1, NULL, NULL) == DIM_REFUTED;
+        if (!strcmp(AST_AS(want, Name)->id->text, "Device") && device_misnamed(t))
+            return true;
+        if (!strcmp(AST_AS(want, Name)->id->text, "DType") && t->kind == TY_STR)
+            return t->text && !dtype_find(t->text->text, &dt);
         return never(t->kind, AST_AS(want, Name)->id->text);
     case AST_Const:
         return AST_AS(want, Const)->value == CONST_NONE && never(t->kind, "None");
@@ -179,16 +194,30 @@ static bool surely_not(const Type *t, const Ast *want)
     }
 }
 
+static bool is_number(const char *s)
+{
+    char *end;
+
+    strtod(s, &end);
+    return *s && !*end && strspn(s, "+-.0123456789eE") == strlen(s);
+}
+
 static void advise(Diag *d, const Type *got, const char *want, Ast *arg)
 {
     StrBuf text = {0};
+    const Ast *value = AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg;
     const char *make = !strcmp(want, "float") || !strcmp(want, "int") || !strcmp(want, "str") ? want : NULL;
 
-    ast_print(AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg, &text);
+    ast_print(value, &text);
     while (text.n && strchr("\n ", sb_str(&text)[text.n - 1]))
         text.n--;
     if (make && got->kind == TY_LIST)
         diag_help(d, "take its elements one by one: [f(x) for x in xs], or compute with a tensor: tensor(xs)");
+    else if (AST_IS(value, Str) && make && strcmp(make, "str") && is_number(AST_AS(value, Str)->value.s)) {
+        diag_help(d, "write it without quotes: %s", AST_AS(value, Str)->value.s);
+        diag_fix(d, value->span, AST_AS(value, Str)->value.s);
+    } else if (AST_IS(value, Str) && make && strcmp(make, "str"))
+        diag_help(d, "pass %s", want);
     else if (make && (got->kind == TY_STR || !strcmp(make, "str")) && got->kind != TY_NONE && text.n < 40)
         diag_help(d, "convert it: %s(%.*s)", make, (int)text.n, sb_str(&text));
     else
@@ -208,19 +237,24 @@ static const NativeParam *met(const NativeSig *sig, const Slots *s, const CallAr
     return NULL;
 }
 
+void native_report(Check *C, const char *what, const char *want, const CallArg *x, Ast *node)
+{
+    Diag *told = REPORT(C, E0906, at_call(node, x->node), what, want, type_text(x->type));
+
+    advise(told, x->type, want, x->node);
+    origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);
+}
+
 static void report_argument(Check *C, const NativeDef *d, const NativeParam *p, const CallArg *x, Ast *node)
 {
     StrBuf want = {0}, what = {0};
-    Diag *told;
 
     ast_print(p->annotation, &want);
     if (!strcmp(d->name, "__new__"))
         sb_printf(&what, "the argument '%s' of %s()", p->name->text, d->owner);
     else
         sb_printf(&what, "the argument '%s' of %s%s%s()", p->name->text, d->owner, *d->owner ? "." : "", d->name);
-    told = REPORT(C, E0906, at_call(node, x->node), sb_str(&what), sb_str(&want), type_text(x->type));
-    advise(told, x->type, sb_str(&want), x->node);
-    origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);
+    native_report(C, sb_str(&what), sb_str(&want), x, node);
     sb_done(&want);
     sb_done(&what);
 }

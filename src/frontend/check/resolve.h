@@ -87,6 +87,9 @@ void place_check(Res *R, Ast *n);
 /* early.c: E0218 for names of a module that are read before they are bound. */
 void early_check(Res *R);
 
+/* unset.c: E0219 for variables that are read where some way here has given them no value. */
+void unset_check(Res *R);
+
 /* asked.c: walks a statement or expression whose test may ask hasattr(m, "name"); false: it is none. */
 bool asked_visit(Res *R, Ast *n);
 bool was_asked(const Res *R, Sym name);                 /* is that name of a module there, or its absence provided for? */

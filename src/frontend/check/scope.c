@@ -91,8 +91,11 @@ static void declare(Res *R, Frame *f, CollectEvent e, Sym name, Ast *node)
         map_set(&f->decl, (uintptr_t)name, d | DECL_NONLOCAL);
 }
 
-/* `body` is what is collected; declares: it has a global or nonlocal statement, so that what was met before counts. */
-typedef struct { Res *R; Frame *f; AstSeq body; bool declares; } Binding;
+/*
+ * `body` is what is collected; declares: it has a global or nonlocal statement, so that what was met before counts; ways: how many
+ * statements around what is being collected may pass it by.
+ */
+typedef struct { Res *R; Frame *f; AstSeq body; bool declares; int ways; } Binding;
 
 static void meet(Frame *f, CollectEvent e, Sym name)
 {
@@ -138,6 +141,13 @@ static void bind_star(Res *R, Frame *f, AstImportFrom *imp)
     }
 }
 
+static bool first_binding(const Scope *s, Sym name)
+{
+    const Local *l = scope_local(s, name);
+
+    return l && l->nbinds == 1 && !l->is_param;
+}
+
 static void on_event(void *state, CollectEvent e, Sym name, Ast *node)
 {
     Binding *b = state;
@@ -147,6 +157,14 @@ static void on_event(void *state, CollectEvent e, Sym name, Ast *node)
     switch (e) {
     case COLLECT_BIND:
         frame_bind(b->R, b->f, name, node->span, node);
+        b->f->scope->ways |= b->ways && !b->f->scope->ways && first_binding(b->f->scope, name);
+        break;
+    case COLLECT_WAYS:
+        b->ways++;
+        b->f->scope->ways |= node->kind == AST_Del;
+        break;
+    case COLLECT_MEET:
+        b->ways--;
         break;
     case COLLECT_USE:
         break;
@@ -271,7 +289,7 @@ static void function_def(Res *R, AstFunctionDef *fn)
 {
     Frame f = {0}, *outer_sig = R->sig;
     Scope *s = scope_make(R, SCOPE_FUNCTION, (Ast *)fn, fn->name, R->frame->scope);
-    Binding b = {R, &f, fn->body, false};
+    Binding b = {R, &f, fn->body, false, 0};
 
     each(R, fn->decorators);
     defaults(R, fn->params);
@@ -296,7 +314,7 @@ static void function_def(Res *R, AstFunctionDef *fn)
 static void lambda(Res *R, AstLambda *fn)
 {
     Frame f = {0};
-    Binding b = {R, &f, {0}, false};
+    Binding b = {R, &f, {0}, false, 0};
 
     defaults(R, fn->params);
     fn->scope = scope_make(R, SCOPE_LAMBDA, (Ast *)fn, sym("<lambda>"), R->frame->scope);
@@ -354,7 +372,7 @@ static void check_descriptor(Res *R, const AstClassDef *c)
 static void class_def(Res *R, AstClassDef *c)
 {
     Frame f = {0}, *outer_sig = R->sig;
-    Binding b = {R, &f, c->body, false};
+    Binding b = {R, &f, c->body, false, 0};
 
     each(R, c->decorators);
     annot_gather_typarams(&f, c->typarams);
@@ -672,7 +690,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
 {
     Res R = {.u = u, .sink = sink, .opt = opt, .globals = globals};
     Frame f = {0};
-    Binding b = {&R, &f, u->module->body, false};
+    Binding b = {&R, &f, u->module->body, false, 0};
 
     if (strncmp(u->src->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
         spaces_look_again();
@@ -684,6 +702,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     settle_uses(&R);
     attrs_check(&R);
     early_check(&R);
+    unset_check(&R);
     leave(&R);
     vec_free(&R.uses);
     vec_free(&R.attrs);

@@ -71,6 +71,7 @@ typedef struct Scope {
     Vec(Free) frees;
     int nslots, nparams;
     bool is_generator, is_async;    /* has yield; async def */
+    bool ways;                  /* a variable is first bound below an if, try or match, or is deleted */
     bool uses_class_cell;       /* mentions super() without arguments or __class__ */
     Map index_of;               /* Sym -> index in locals + 1, once there are more than LOCALS_FEW: ask scope_find */
     struct Scope *owned;        /* next of the scopes that the module scope owns */

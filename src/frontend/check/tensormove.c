@@ -1,4 +1,5 @@
 /* Functions that move, join and cut: sizes change, elements do not. */
+#include "frontend/check/binding.h"
 #include "frontend/check/tensorcalls.h"
 
 #include <stdio.h>
@@ -370,6 +371,8 @@ const Type *rule_convert(TCall *c)
         return type_tensor(&r);
     if (a->type->kind != TY_STR || (a->type->text && dtype_find(a->type->text->text, &dt)))
         element_of_type(c->C, a->type, &r);         /* else a place */
+    else if (device_misnamed(a->type))
+        report_device(c->C, a->type, true, a->node, c->node);
     return type_tensor(&r);
 }
 
