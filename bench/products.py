@@ -4,12 +4,13 @@
 One JSON object a line: {"name", "gflops", "numpy", "torch", "jax", "ratio"}; the ratio is Tessera's speed over the best of the peers
 that the given interpreter has (`python3 -m venv V && V/bin/pip install numpy torch jax`, then --python=V/bin/python).  With one
 thread all count the processor time of their own process, with more what a clock says; they take turns, so a busy machine hurts them
-alike.  A last line has the geometric mean of the ratios and the least.  bench/gemm.c has the ratio to the machine's peak.
+alike, and medians count, as clocks of lent machines leap.  A last line has the geometric mean of the ratios and the least.  bench/gemm.c has the ratio to the machine's peak.
 """
 import json
 import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -41,20 +42,20 @@ def rows():
 
 
 def program(who, chosen, threads):
-    """Prints the number of each row and the seconds of one product: the least of rounds of at least 4 ms. JAX has each in a jit of its own."""
+    """Prints the number of each row and the seconds of one product, for rounds of about 4 ms. JAX has each in a jit of its own."""
     text = f"from time import {'process_time' if threads == 1 else 'perf_counter'} as now\n" + MAKE[who].replace("THREADS", str(threads))
     for i, (_, work, data, product) in enumerate(chosen):
         made, call, wait = "", product, ""
         if who == "jax":
             made, call, wait = f"f = jax.jit(lambda a, b, at, bt: {product})", "f(a, b, at, bt)", ".block_until_ready()"
-        text += (f"def row{i}():\n    at = bt = None\n    {data}\n    {made or 'pass'}\n    r = {call}{wait}\n    n, best = 1, 1e9\n"
-                 f"    for i in range(12):\n        t = now()\n        for j in range(n): r = {call}{wait}\n        t = now() - t\n"
-                 f"        best = min(best, t / n)\n        n = max(n, min(n * 20, int(n * 4e-3 / (t + 1e-9))))\n    print({i}, best)\nrow{i}()\n")
+        text += (f"def row{i}():\n    at = bt = None\n    {data}\n    {made or 'pass'}\n    r = {call}{wait}\n    n = 1\n"
+                 f"    for i in range(16):\n        t = now()\n        for j in range(n): r = {call}{wait}\n        t = now() - t\n"
+                 f"        if i >= 4: print({i}, t / n)\n        n = max(n, min(n * 20, int(n * 4e-3 / (t + 1e-9))))\nrow{i}()\n")
     return text
 
 
-def measure(who, chosen, python, threads, best):
-    """One process of a contestant: its best times join those of each row."""
+def measure(who, chosen, python, threads, times):
+    """One process of a contestant: its times join those of each row."""
     one = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} intra_op_parallelism_threads={threads}"
     env = dict(os.environ, JAX_PLATFORMS="cpu", XLA_FLAGS=one)
     env.update({v: str(threads) for v in ("TESSERA_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")})
@@ -69,21 +70,22 @@ def measure(who, chosen, python, threads, best):
         print(json.dumps({"peer": who, "error": p.stderr.strip()[-200:]}), flush=True)
     for line in p.stdout.splitlines():
         i, t = line.split()
-        best[int(i)][who] = min(best[int(i)].get(who, 1e9), float(t))
+        times[int(i)].setdefault(who, []).append(float(t))
 
 
 def main(argv):
     python = next((a[9:] for a in argv if a.startswith("--python=")), sys.executable)
     threads = int(next((a[10:] for a in argv if a.startswith("--threads=")), 1))
-    rounds = int(next((a[9:] for a in argv if a.startswith("--rounds=")), 2))
+    rounds = int(next((a[9:] for a in argv if a.startswith("--rounds=")), 3))
     words = [a for a in argv if not a.startswith("--")]
     chosen = [r for r in rows() if not words or any(w in r[0] for w in words)]
-    best = [{} for _ in chosen]
+    times = [{} for _ in chosen]
     ratios = []
     for _ in range(rounds):
         for who in MAKE:
-            measure(who, chosen, python, threads, best)
-    for (name, work, _, _), t in zip(chosen, best):
+            measure(who, chosen, python, threads, times)
+    for (name, work, _, _), taken in zip(chosen, times):
+        t = {who: statistics.median(x) for who, x in taken.items()}
         speed = {w: round(work / t[w] * 1e-9, 1) for w in PEERS if w in t}
         ratio = min(t[w] for w in speed) / t["tessera"] if speed else None
         ratios += [ratio] if ratio else []

@@ -481,57 +481,52 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
 }
 
 /*
- * Sums of R rows over whole squares of steps of two groups of columns, of b that is in the caches: one group's sums wait for their last
- * multiplications while the other's square is turned.  Nothing is asked for: steps between lines are often powers of two, and what
- * is early pushes out what is next.
+ * Sums of R rows over whole squares of steps of SQUARE columns, a square at a time: the machine turns the next one while sums wait for
+ * their multiplications.  Several squares of columns side by side would be more lines than the first cache keeps where steps between them
+ * are powers of two.  far: b comes from memory, and is asked for ahead, into the second cache.
  */
-static inline __attribute__((always_inline)) void across_pair(const int R, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
-                                                              int64_t line, VF sums[2][GEMM_FEW])
+enum { LINE = 16, FAR_AHEAD = 256 };
+static inline __attribute__((always_inline)) void across_rows(const int R, bool far, int64_t whole, const float *a, int64_t arow, int64_t acol,
+                                                              const float *s, int64_t line, VF sums[GEMM_FEW])
 {
-    VF sum[2][GEMM_FEW] = {{{0}}};
+    VF sum[GEMM_FEW] = {{0}};
 
-    for (int64_t q = 0; q < whole; q += SQUARE)
-        UNROLL for (int g = 0; g < 2; g++) {
-            const float *from = s + g * SQUARE * line + q;
-            Row x[SQUARE], y[SQUARE];
-            UNROLL for (int t = 0; t < SQUARE; t++, from = walk(from, line))
-                x[t] = get_row(from);
-            turn_rows(x, y);
-            UNROLL for (int i = 0; i < R; i++) {
-                const float *at = a + i * arow + q * acol;
-                UNROLL for (int t = 0; t < SQUARE; t++, at = walk(at, acol)) {
-                    VF av = *at - (VF){0}, bv = (VF)y[t];
-                    fma_f32(&av, &bv, &sum[g][i]);
-                }
+    for (int64_t q = 0; q < whole; q += SQUARE) {
+        Row y[SQUARE];
+        for (int t = 0; far && q % LINE == 0 && t < SQUARE; t++)
+            __builtin_prefetch(s + t * line + q + FAR_AHEAD, 0, 2);
+        turn_square(s + q, line, SQUARE, y);
+        UNROLL for (int i = 0; i < R; i++) {
+            const float *at = a + i * arow + q * acol;
+            UNROLL for (int t = 0; t < SQUARE; t++, at = walk(at, acol)) {
+                VF av = *at - (VF){0}, bv = (VF)y[t];
+                fma_f32(&av, &bv, &sum[i]);
             }
         }
+    }
     memcpy(sums, sum, sizeof sum);
 }
 
 #define ACROSS_FN(R) \
-    static __attribute__((noinline)) void across##R(int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s, int64_t line, \
-                                                    VF sums[2][GEMM_FEW]) \
+    static __attribute__((noinline)) void across##R(bool far, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s, \
+                                                    int64_t line, VF sums[GEMM_FEW]) \
     { \
-        across_pair(R, whole, a, arow, acol, s, line, sums); \
+        across_rows(R, far, whole, a, arow, acol, s, line, sums); \
     }
 ACROSS_FN(1)
 ACROSS_FN(2)
 ACROSS_FN(3)
 ACROSS_FN(4)
 
-/* The same of one group or less, of b that may come from memory: asked for ahead. */
+/* The same of fewer columns. */
 static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
-                                                 int64_t line, int64_t group, VF sums[GEMM_FEW])
+                                                 int64_t line, int64_t lines, VF sums[GEMM_FEW])
 {
-    enum { LINE = 16 };
     VF sum[GEMM_FEW] = {{0}};
 
     for (int64_t q = 0; q < whole; q += SQUARE) {
         Row y[SQUARE];
-        UNROLL for (int t = 0; t < SQUARE; t++)
-            if (q % LINE == 0 && t < group)
-                __builtin_prefetch(s + t * line + q + AHEAD * LINE);
-        turn_some(s + q, line, group, y);
+        turn_some(s + q, line, lines, y);
         for (int64_t i = 0; i < rows; i++) {
             VF x = sum[i];
             UNROLL for (int t = 0; t < SQUARE; t++) {
@@ -544,31 +539,48 @@ static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, co
     memcpy(sums, sum, sizeof sum);
 }
 
+/* The steps after the whole squares: of the square that ends with them, or one by one where there is none. */
+static __attribute__((noinline)) void across_rest(int64_t rows, int64_t whole, int64_t k, const float *a, int64_t arow, int64_t acol, const float *s,
+                                                  int64_t line, int64_t lines, VF sums[GEMM_FEW])
+{
+    Row y[SQUARE];
+
+    if (whole)
+        turn_some(s + k - SQUARE, line, lines, y);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t q = whole; q < k; q++) {
+            const float *at = a + i * arow + q * acol;
+            if (whole) {
+                VF av = *at - (VF){0}, bv = (VF)y[q - k + SQUARE];
+                fma_f32(&av, &bv, &sums[i]);
+            }
+            for (int64_t t = 0; t < lines && !whole; t++)
+                sums[i][t] = fmaf(*at, s[t * line + q], sums[i][t]);
+        }
+}
+
 /*
- * Rows of sums, at most GEMM_FEW, over k steps of b whose steps are neighbours: its columns, `line` apart, a square at a time, are turned in
- * registers and used there.
+ * Rows of sums, at most GEMM_FEW, over k steps of b whose steps are neighbours: its columns, `line` apart, are turned in registers and used
+ * there, SQUARE of them at a time; the last ones with some before them, which get the same sums again.  Where there are no more of them b is far.
  */
 static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t line, int64_t n, void *sums_)
 {
     const float *a = a_, *b = b_;
     float *sums = sums_;
-    int64_t whole = k / SQUARE * SQUARE;
+    int64_t lines = n < SQUARE ? n : SQUARE, whole = k / SQUARE * SQUARE;
 
-    for (int64_t j = 0, lines; j < n; j += lines) {
+    for (int64_t j = 0; j < n; j += lines) {
+        VF sum[GEMM_FEW];
+        j = j + lines > n ? n - lines : j;
         const float *s = b + j * line;
-        VF sum[2][GEMM_FEW];
-        lines = n - j >= 2 * SQUARE ? 2 * SQUARE : n - j < SQUARE ? n - j : SQUARE;
-        if (lines == 2 * SQUARE)
-            (rows == 1 ? across1 : rows == 2 ? across2 : rows == 3 ? across3 : across4)(whole, a, arow, acol, s, line, sum);
+        if (n < SQUARE)
+            across_one(rows, whole, a, arow, acol, s, line, lines, sum);
         else
-            across_one(rows, whole, a, arow, acol, s, line, lines, sum[0]);
+            (rows == 1 ? across1 : rows == 2 ? across2 : rows == 3 ? across3 : across4)(n == SQUARE, whole, a, arow, acol, s, line, sum);
+        if (whole < k)
+            across_rest(rows, whole, k, a, arow, acol, s, line, lines, sum);
         for (int64_t i = 0; i < rows; i++)
-            for (int64_t t = 0; t < lines; t++) {
-                float x = sum[t / SQUARE][i][t % SQUARE];
-                for (int64_t q = whole; q < k; q++)
-                    x = fmaf(a[i * arow + q * acol], s[t * line + q], x);
-                sums[i * n + j + t] = x;
-            }
+            memcpy(sums + i * n + j, &sum[i], (size_t)lines * sizeof(float));
     }
 }
 #else
