@@ -1,39 +1,34 @@
 /*
- * Chunks of sums and products as vectors of 8 lanes.  Four chunks advance
- * together, so that one chunk's chain of additions does not have to wait for
- * itself.  Memory is asked for in the order in which it lies, AHEAD of the four:
- * machines do not foresee runs as short as chunks, and four of them asked for
- * in turns take three times as long as one after another.
+ * Chunks of sums and products as vectors of 8 lanes, one chunk after another: that is how machines foresee memory, and they
+ * begin the next chunk while the additions of this one wait for each other.
  */
 #include "runtime/sums.h"
 
 #include "runtime/each.h"
 #include "runtime/scalar.h"
 
-enum { LINE = 64, AHEAD = 8192 };           /* bytes */
-
 /* ((0+4)+(2+6))+((1+5)+(3+7)) */
 #define FOLD(t, OP) ((t[0] OP t[4]) OP (t[2] OP t[6])) OP ((t[1] OP t[5]) OP (t[3] OP t[7]))
 
 #define CHUNKS(name, T, V, OP, START) \
     typedef T V __attribute__((vector_size(LANES * sizeof(T)))); \
-    static void name##_four(const T *x, T *out) \
+    static inline T name##_fold(const V *acc) \
     { \
-        V acc[4], y; \
-        T t[LANES]; \
-        for (int c = 0; c < 4; c++) \
-            acc[c] = (V){START, START, START, START, START, START, START, START}; \
-        for (int i = 0; i < CHUNK; i += LANES) \
-            for (int c = 0; c < 4; c++) { \
-                memcpy(&y, x + c * CHUNK + i, sizeof y); \
-                acc[c] = acc[c] OP y; \
-                if (i * sizeof(T) % LINE == 0) \
-                    __builtin_prefetch((const char *)x + AHEAD + i * sizeof(T) * 4 + c * LINE); \
+        T t[LANES / 2]; \
+        V half = *acc OP __builtin_shufflevector(*acc, *acc, 4, 5, 6, 7, 0, 1, 2, 3); \
+        half = half OP __builtin_shufflevector(half, half, 2, 3, 0, 1, 6, 7, 4, 5); \
+        memcpy(t, &half, sizeof t); \
+        return t[0] OP t[1]; \
+    } \
+    static inline T name##_whole(const T *x) \
+    { \
+        V acc = {START, START, START, START, START, START, START, START}, y; \
+        for (int i = 0; i < CHUNK; i += 16 * LANES) \
+            UNROLL for (int k = 0; k < 16; k++) { \
+                memcpy(&y, x + i + k * LANES, sizeof y); \
+                acc = acc OP y; \
             } \
-        for (int c = 0; c < 4; c++) { \
-            memcpy(t, &acc[c], sizeof t); \
-            out[c] = FOLD(t, OP); \
-        } \
+        return name##_fold(&acc); \
     } \
     static void name##_one(const T *x, int64_t n, T *out) \
     { \
@@ -54,10 +49,10 @@ enum { LINE = 64, AHEAD = 8192 };           /* bytes */
     { \
         const T *x = run; \
         T *out = out_; \
-        for (; n >= 4 * CHUNK; n -= 4 * CHUNK, x += 4 * CHUNK, out += 4) \
-            name##_four(x, out); \
-        for (; n > 0; n -= CHUNK, x += CHUNK, out++) \
-            name##_one(x, n < CHUNK ? n : CHUNK, out); \
+        for (; n >= CHUNK; n -= CHUNK, x += CHUNK) \
+            *out++ = name##_whole(x); \
+        if (n > 0) \
+            name##_one(x, n, out); \
     }
 CHUNKS(sum_f32, float, SumF32, +, 0)
 CHUNKS(sum_f64, double, SumF64, +, 0)
