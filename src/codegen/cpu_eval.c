@@ -205,7 +205,9 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
         if (n->attr->flush)
             in[i] = lanes_flush(e->u, dt, in[i], e->width);
     }
-    y.lane = e->gpu ? gpu_quick(e, n, as, in[0]) : NULL;
+    y.lane = e->gpu ? gpu_rows_is_place(e, n, in) : NULL;
+    if (!y.lane && e->gpu)
+        y.lane = gpu_quick(e, n, as, in[0]);
     if (!y.lane)
         y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
     if (n->attr->flush)

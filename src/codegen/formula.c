@@ -216,6 +216,83 @@ static bool is_number(LLVMValueRef c)
     return LLVMIsAConstantFP(c) && LLVMGetTypeKind(LLVMTypeOf(c)) == LLVMFloatTypeKind && LLVMConstRealGetDouble(c, &inexact) != 0;
 }
 
+/* One of the machine's own. */
+static LLVMValueRef machine_intrinsic(Llvm *u, const char *name, LLVMValueRef *operands, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0);
+
+    return LLVMBuildCall2(u->builder, t, LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), operands, (unsigned)n, "");
+}
+
+/* A branch that is hardly ever taken, and one value for what comes of it. */
+typedef struct Rare { LLVMBasicBlockRef before, after; } Rare;
+
+static Rare rare_begin(Llvm *u, LLVMValueRef any)
+{
+    LLVMValueRef fn = LLVMGetBasicBlockParent(LLVMGetInsertBlock(u->builder));
+    LLVMValueRef expect[] = {any, LLVMConstNull(LLVMInt1TypeInContext(u->context))};
+    LLVMBasicBlockRef slow = LLVMAppendBasicBlockInContext(u->context, fn, "rare");
+    Rare r = {LLVMGetInsertBlock(u->builder), LLVMAppendBasicBlockInContext(u->context, fn, "")};
+
+    LLVMBuildCondBr(u->builder, intrinsic(u, "llvm.expect", expect, 2), slow, r.after);
+    LLVMPositionBuilderAtEnd(u->builder, slow);
+    return r;
+}
+
+/* y where the branch was not taken, else slowly. */
+static LLVMValueRef rare_end(Llvm *u, const Rare *r, LLVMValueRef y, LLVMValueRef slowly)
+{
+    LLVMBasicBlockRef slow = LLVMGetInsertBlock(u->builder);
+    LLVMValueRef phi;
+
+    LLVMBuildBr(u->builder, r->after);
+    LLVMPositionBuilderAtEnd(u->builder, r->after);
+    phi = LLVMBuildPhi(u->builder, LLVMTypeOf(y), "");
+    LLVMAddIncoming(phi, (LLVMValueRef[]){y, slowly}, (LLVMBasicBlockRef[]){r->before, slow}, 2);
+    return phi;
+}
+
+/* 1 / x by an instruction that is where it is, and not done beforehand to save the branch. */
+static LLVMValueRef divided_here(Llvm *u, LLVMValueRef x)
+{
+    LLVMTypeRef f = LLVMTypeOf(x), t = LLVMFunctionType(f, &f, 1, false);
+    char text[] = "rcp.rn.f32 $0, $1;", operands[] = "=f,f";
+    LLVMValueRef code = LLVMGetInlineAsm(t, text, sizeof text - 1, operands, sizeof operands - 1, true, false, LLVMInlineAsmDialectATT, false);
+
+    return LLVMBuildCall2(u->builder, t, code, &x, 1, "");
+}
+
+/*
+ * 1 / x as GPUs divide, by a guess and one step of Newton's, which rounds correctly where guess and x are normal numbers: there the step is small.
+ * The machine's division tests that for each lane, and branches; here lanes share a branch.
+ */
+static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width)
+{
+    LLVMValueRef guess = LLVMGetPoison(LLVMTypeOf(x)), most = LLVMConstNull(scalar_type(u, K_float)), lane, off, y, far, slowly;
+    Rare r;
+
+    for (int i = 0; i < width; i++) {
+        lane = lane_at(u, x, i, width);
+        lane = machine_intrinsic(u, "llvm.nvvm.rcp.approx.ftz.f", &lane, 1);
+        guess = width > 1 ? with_lane(u, guess, lane, i, width) : lane;
+    }
+    off = intrinsic(u, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(u->builder, x, ""), guess, one}, 3);
+    y = intrinsic(u, "llvm.fma", (LLVMValueRef[]){guess, off, guess}, 3);
+    for (int i = 0; i < width; i++) {
+        lane = lane_at(u, off, i, width);
+        most = intrinsic(u, "llvm.maximum", (LLVMValueRef[]){most, intrinsic(u, "llvm.fabs", &lane, 1)}, 2);
+    }
+    far = LLVMBuildFCmp(u->builder, LLVMRealUGE, most, LLVMConstReal(LLVMTypeOf(most), 0.5), "");
+    r = rare_begin(u, far);
+    slowly = y;
+    for (int i = 0; i < width; i++) {
+        lane = divided_here(u, lane_at(u, x, i, width));
+        slowly = width > 1 ? with_lane(u, slowly, lane, i, width) : lane;
+    }
+    return rare_end(u, &r, y, slowly);
+}
+
 /* a < c ? c : a, which keeps NaN, and its like are one instruction of GPUs. NULL: it is another choice. */
 static LLVMValueRef clamped(Llvm *u, LLVMValueRef *x)
 {
@@ -228,11 +305,21 @@ static LLVMValueRef clamped(Llvm *u, LLVMValueRef *x)
     return intrinsic(u, p == LLVMRealOLT ? "llvm.maximum" : "llvm.minimum", in, 2);
 }
 
+/* Is it 1 of f32? */
+static bool is_one(LLVMValueRef c)
+{
+    LLVMBool inexact;
+
+    return is_number(c) && LLVMConstRealGetDouble(LLVMIsAConstantDataVector(c) ? LLVMGetAggregateElement(c, 0) : c, &inexact) == 1;
+}
+
 static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
 {
     LLVMBuilderRef b = u->builder;
     LLVMValueRef y;
 
+    if (i->op == I_fdiv && machine_is_gpu(u->machine) && is_one(x[0]))
+        return reciprocal(u, x[0], x[1], width);
     switch ((InstOp)i->op) {
 #define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
 #define CAST(name, opcode) case I_##name: return LLVMBuildCast(b, opcode, x[0], type_of(u, i->kind, width), "");
@@ -354,30 +441,12 @@ LLVMValueRef formula_more(Llvm *u, FormulaId id, const LLVMValueRef *operands, i
 
 /* ---- arguments far from zero ---- */
 
-static LLVMValueRef any(Llvm *u, LLVMValueRef mask, int width)
-{
-    return width > 1 ? intrinsic(u, "llvm.vector.reduce.or", &mask, 1) : mask;
-}
-
 /* y, but exact(x) in the lanes of the mask, of which there are hardly ever any. */
 static LLVMValueRef patched(Llvm *u, LLVMValueRef y, LLVMValueRef x, LLVMValueRef mask, FormulaId exact, int width)
 {
-    LLVMBasicBlockRef before, slow, after;
-    LLVMValueRef fn = LLVMGetBasicBlockParent(LLVMGetInsertBlock(u->builder)), slowly, phi;
-    LLVMValueRef expect[] = {any(u, mask, width), LLVMConstNull(LLVMInt1TypeInContext(u->context))};
-    LLVMValueRef is_any = intrinsic(u, "llvm.expect", expect, 2);
+    Rare r = rare_begin(u, width > 1 ? intrinsic(u, "llvm.vector.reduce.or", &mask, 1) : mask);
 
-    before = LLVMGetInsertBlock(u->builder);
-    slow = LLVMAppendBasicBlockInContext(u->context, fn, "far");
-    after = LLVMAppendBasicBlockInContext(u->context, fn, "near");
-    LLVMBuildCondBr(u->builder, is_any, slow, after);
-    LLVMPositionBuilderAtEnd(u->builder, slow);
-    slowly = LLVMBuildSelect(u->builder, mask, formula_more(u, exact, &x, width), y, "");
-    LLVMBuildBr(u->builder, after);
-    LLVMPositionBuilderAtEnd(u->builder, after);
-    phi = LLVMBuildPhi(u->builder, LLVMTypeOf(y), "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){y, slowly}, (LLVMBasicBlockRef[]){before, slow}, 2);
-    return phi;
+    return rare_end(u, &r, y, LLVMBuildSelect(u->builder, mask, formula_more(u, exact, &x, width), y, ""));
 }
 
 static FormulaId exact_of(OpId op, bool wide)
@@ -473,11 +542,8 @@ static LLVMValueRef rounded_pair(Llvm *u, DType to, LLVMValueRef high, LLVMValue
 {
     const char *name = to == DT_bf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
     LLVMValueRef zero = LLVMConstReal(LLVMFloatTypeInContext(u->context), 0.0), two[2] = {high ? high : zero, low ? low : zero};
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0);
-    LLVMValueRef word = LLVMBuildCall2(u->builder, t, LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), two, 2, "");
 
-    return LLVMBuildBitCast(u->builder, word, LLVMInt32TypeInContext(u->context), "");
+    return LLVMBuildBitCast(u->builder, machine_intrinsic(u, name, two, 2), LLVMInt32TypeInContext(u->context), "");
 }
 
 static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)

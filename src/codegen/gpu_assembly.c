@@ -245,3 +245,28 @@ void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n)
     snprintf(text, sizeof text, "wgmma.wait_group.sync.aligned %d;", but);
     in_place(e, text, sum, n, NULL, 0, ",~{memory}");
 }
+
+/* ---- asynchronous copies ---- */
+
+void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
+{
+    LLVMValueRef in[2];
+
+    to = LLVMBuildAddrSpaceCast(e->u->builder, to, LLVMPointerTypeInContext(e->u->context, 3), "");
+    from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
+    in[0] = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
+    in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
+}
+
+void gpu_commit_copies(CpuCode *e)
+{
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);
+}
+
+void gpu_wait_copies(CpuCode *e, int but)
+{
+    LLVMValueRef n = i32_number(e, but);
+
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.wait_group $0;", "n,~{memory}", &n, 1, true);
+}

@@ -24,6 +24,7 @@ typedef struct WholeRows {
     int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
     int64_t pitch;              /* bytes of such a room */
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
+    LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
     int kept;                   /* tiles so far */
 } WholeRows;
 
@@ -168,8 +169,14 @@ bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);
 bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s);
 void gpu_keep_rows(CpuCode *e, Cluster *c);             /* what is used again after the cluster, and is dear, stays in registers */
 void gpu_walk_rows(CpuCode *e, Cluster *c);
+LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in);       /* is the register's place in[k]? NULL: n asks something else */
 void gpu_leave_registers(CpuCode *e);
 void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp see what each other wrote */
+
+/* ---- asynchronous copies (gpu_assembly.c) ---- */
+void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from);   /* 16 bytes from global to shared memory, at some time before a wait */
+void gpu_commit_copies(CpuCode *e);                     /* what has been sent for is a batch */
+void gpu_wait_copies(CpuCode *e, int but);              /* all batches of this thread but the last `but` have landed */
 
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
 bool gpu_dot(CpuCode *e, const TileNode *n);

@@ -48,33 +48,6 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n)
     return unit_of(e, n) && gpu_fragment_of(e, &n->type[0], &f) && !f.side[0] && a->extent[1] * (int)raw_size((DType)a->dtype) % PIECE_BYTES == 0;
 }
 
-/* ---- instructions ---- */
-
-/* 16 bytes from global to shared memory, at some time before a wait. */
-static void copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
-{
-    LLVMValueRef in[2];
-
-    to = LLVMBuildAddrSpaceCast(e->u->builder, to, LLVMPointerTypeInContext(e->u->context, 3), "");
-    from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
-    in[0] = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
-    in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
-    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
-}
-
-static void commit_copies(CpuCode *e)
-{
-    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);
-}
-
-/* All batches but the last `but` have landed. */
-static void wait_copies(CpuCode *e, int but)
-{
-    LLVMValueRef n = i32_number(e, but);
-
-    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.wait_group $0;", "n,~{memory}", &n, 1, true);
-}
-
 /* ---- operands in shared memory ---- */
 
 typedef struct Operand {
@@ -204,7 +177,7 @@ void gpu_stage_strip(CpuCode *e, const Sink *s)
     place = LLVMBuildGEP2(e->u->builder, element, s->buffer, &place, 1, "");
     if (s->stage->by_copies && !e->masked && s->v.node->op == TOP_load && !cpu_val(e, s->v)->x &&
         e->width * (int)raw_size(dt) == PIECE_BYTES / 2 && !turned) {
-        copy_piece(e, place, cpu_place(e, s->v.node, &e->spot));
+        gpu_copy_piece(e, place, cpu_place(e, s->v.node, &e->spot));
         return;
     }
     LLVMValueRef raw = cut(e, s->stage, cpu_raw(e, s->v, &e->spot)), x;
@@ -454,7 +427,7 @@ static void bring(CpuCode *e, const Ring *r, int ahead)
     }
     e->gpu->staging = false;
     gpu_end_if(e, &there);
-    commit_copies(e);
+    gpu_commit_copies(e);
 }
 
 /* This round's operands are there, and those of a later round are on their way. */
@@ -473,7 +446,7 @@ static void turn_ring(CpuCode *e, Ring *r)
     for (int ahead = 0; ahead < SLOTS - 1; ahead++)
         bring(e, r, ahead);
     gpu_end_if(e, &first);
-    wait_copies(e, SLOTS - 2);
+    gpu_wait_copies(e, SLOTS - 2);
     gpu_written(e);
     gpu_fence(e);
     bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left */

@@ -12,11 +12,11 @@
  *     memory    |v0 of thread 0|v0 of thread 1| ... |v0 of thread 7|v1 of thread 0| ...      16 bytes each
  *     registers   element r of thread t is element 8 r + t of the chunk
  */
-#include "codegen/gpu_impl.h"
+#include "codegen/gpu_rows.h"
 
 #include "base/alloc.h"
 
-enum { ROW_VECTOR = 16, KEPT_MOST = 4, DEAR = 8, WIDEST = 8 };
+enum { KEPT_MOST = 4, DEAR = 8, WIDEST = 8 };
 enum { VECTORS_MOST = TILE_REDUCE_MAX * WIDEST / (GPU_OCTET * ROW_VECTOR) };
 
 /* ---- which kernels ---- */
@@ -54,8 +54,7 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 
 static int64_t element_bytes(DType dt) { return (int64_t)raw_size(dt); }
 
-/* Bytes of a chunk in the memory where vectors are turned: eight threads' places fall on other banks than those of the next eight. */
-static int64_t stage_pitch(const WholeRows *w, int64_t bytes)
+int64_t rows_pitch(const WholeRows *w, int64_t bytes)
 {
     int64_t pad = GPU_OCTET * bytes;
 
@@ -72,25 +71,24 @@ void gpu_rows_memory(CpuCode *e)
         int64_t bytes = element_bytes((DType)t->dtype);
         most = t->rank == 2 && t->stride[1] == 1 && bytes > most && bytes <= WIDEST ? bytes : most;
     }
-    w->pitch = most ? stage_pitch(w, most) : 0;
+    w->pitch = most ? rows_pitch(w, most) : 0;
     if (most)
         w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
+    if (w->chunk)
+        rows_ahead_memory(e);
 }
 
 /* ---- where a thread's elements are ---- */
 
 static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET - 1), ""); }
-static LLVMValueRef octet_of(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
+LLVMValueRef rows_octet(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
 static LLVMValueRef wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
-
-/* The row of this thread, and where its chunk begins. */
-typedef struct RowPlace { LLVMValueRef row, column, lane; } RowPlace;
 
 static RowPlace place_of(CpuCode *e)
 {
     const WholeRows *w = &e->gpu->whole;
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef octet = octet_of(e), chunks = i32_number(e, w->chunks), row = LLVMBuildUDiv(b, octet, chunks, "");
+    LLVMValueRef octet = rows_octet(e), chunks = i32_number(e, w->chunks), row = LLVMBuildUDiv(b, octet, chunks, "");
     LLVMValueRef column = LLVMBuildMul(b, LLVMBuildURem(b, octet, chunks, ""), i32_number(e, w->chunk), "");
 
     return (RowPlace){wide(e, row), wide(e, column), wide(e, lane_of(e))};
@@ -108,6 +106,33 @@ Spot gpu_rows_spot(CpuCode *e, int number)
     RowPlace p = place_of(e);
 
     return spot_at(e, &p, number);
+}
+
+/* Are these the numbers of columns, from somewhere on? */
+static bool are_columns(const CpuCode *e, TileRef v)
+{
+    const WholeRows *w = &e->gpu->whole;
+
+    return v.node->op == TOP_iota && v.node->attr->axis == 1 && v.node->type[0].dtype == DT_int64 && v.node->type[0].rank == 2 && w->chunk &&
+           v.node->type[0].extent[1] == w->columns;
+}
+
+/* How far a row's own place is from this thread's first register, by 32 bits; -1: it is in none of them. Then registers compare that with constants. */
+LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
+{
+    LLVMBuilderRef b = e->u->builder;
+    int k = n->nin == 2 && are_columns(e, n->in[0]) ? 0 : 1, number = e->gpu->at_register;
+    LLVMValueRef first, far, is;
+    RowPlace p;
+
+    if (n->attr->op != OP_eq || n->nin != 2 || !are_columns(e, n->in[k]) || tile_type(n->in[1 - k])->extent[1] != 1 || number < 0 || e->width != 1)
+        return NULL;
+    p = place_of(e);
+    first = cpu_op(e, LLVMAdd, cpu_val(e, n->in[k].node->in[0])->x, cpu_op(e, LLVMAdd, p.column, p.lane));
+    far = cpu_op(e, LLVMSub, in[1 - k], first);
+    is = cpu_compare(e, LLVMIntULT, far, cpu_number(e, e->gpu->whole.columns));
+    far = cpu_choose(e, is, LLVMBuildTrunc(b, far, i32_type(e), ""), i32_number(e, -1));
+    return lane_bools(e->u, LLVMBuildICmp(b, LLVMIntEQ, far, i32_number(e, (int64_t)number * GPU_OCTET), ""), 1);
 }
 
 /* ---- clusters ---- */
@@ -179,14 +204,12 @@ void gpu_keep_rows(CpuCode *e, Cluster *c)
 
 /* The tile that an access is of, and the view's bytes of an element. */
 static const TileType *accessed(const TileNode *n) { return n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]); }
-static DType memory_dtype(const TileNode *n) { return (DType)tile_type(n->in[0])->dtype; }
 
-/* May eight threads access a chunk of it in vectors? */
-static bool goes_by_vectors(const CpuCode *e, const TileNode *n)
+bool rows_by_vectors(const CpuCode *e, const TileNode *n)
 {
     const WholeRows *w = &e->gpu->whole;
     const TileType *view = tile_type(n->in[0]), *t = accessed(n);
-    int64_t bytes = element_bytes(memory_dtype(n));
+    int64_t bytes = element_bytes(row_dtype(n));
 
     return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
            (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->stage;
@@ -196,7 +219,7 @@ static bool goes_by_vectors(const CpuCode *e, const TileNode *n)
 static LLVMValueRef is_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is)
 {
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef none = cpu_number(e, 0), mask = cpu_number(e, ROW_VECTOR - 1), bytes = cpu_number(e, element_bytes(memory_dtype(n)));
+    LLVMValueRef none = cpu_number(e, 0), mask = cpu_number(e, ROW_VECTOR - 1), bytes = cpu_number(e, element_bytes(row_dtype(n)));
     Spot first = {.at = {none, none}, .strip = -1};
     LLVMValueRef at = LLVMBuildPtrToInt(b, cpu_place(e, n, &first), i64_type(e), "");
 
@@ -209,15 +232,14 @@ static LLVMValueRef is_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is)
 
 static LLVMTypeRef vector_type(CpuCode *e) { return LLVMVectorType(i32_type(e), ROW_VECTOR / 4); }
 
-static int vectors_of(CpuCode *e, const TileNode *n)
+int rows_vectors(const CpuCode *e, const TileNode *n)
 {
-    return (int)(e->gpu->whole.chunk * element_bytes(memory_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
+    return (int)(e->gpu->whole.chunk * element_bytes(row_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
 }
 
-/* Vector i of this thread in memory. */
-static LLVMValueRef vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
 {
-    int64_t each = ROW_VECTOR / element_bytes(memory_dtype(n));
+    int64_t each = ROW_VECTOR / element_bytes(row_dtype(n));
     Spot s = {.at = {accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row, NULL}, .strip = -1};
 
     s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
@@ -228,12 +250,12 @@ static LLVMValueRef vector_place(CpuCode *e, const TileNode *n, const RowPlace *
 /* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
 static LLVMValueRef stage_of(CpuCode *e)
 {
-    LLVMValueRef at = LLVMBuildMul(e->u->builder, wide(e, octet_of(e)), cpu_number(e, e->gpu->whole.pitch), "");
+    LLVMValueRef at = LLVMBuildMul(e->u->builder, wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
 
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
 }
 
-static LLVMValueRef stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
+LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
 {
     LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * GPU_OCTET)), cpu_number(e, ROW_VECTOR));
 
@@ -247,32 +269,39 @@ static LLVMValueRef stage_element(CpuCode *e, const RowPlace *p, int r)
 
 static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
 {
-    for (int i = 0; i < vectors_of(e, n); i++) {
-        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), vector_place(e, n, p, i), "");
+    for (int i = 0; i < rows_vectors(e, n); i++) {
+        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_vector_place(e, n, p, i), "");
         LLVMSetAlignment(x[i], ROW_VECTOR);
     }
 }
 
-/* Vectors of a load become registers, which its value has from then on. */
-static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage)
 {
-    DType dt = memory_dtype(n);
+    DType dt = row_dtype(n);
     int registers = e->gpu->whole.chunk / GPU_OCTET;
-    LLVMValueRef stage = stage_of(e), *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
+    LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
 
-    gpu_warp_fence(e);
-    for (int i = 0; i < vectors_of(e, n); i++)
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], stage_vector(e, stage, p, i)), ROW_VECTOR);
-    gpu_warp_fence(e);
     for (int r = 0; r < registers; r++)
         y[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, stage_element(e, p, r), 1), 1);
     cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
 }
 
+/* Vectors of a load become registers, which its value has from then on. */
+static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+{
+    LLVMValueRef stage = stage_of(e);
+
+    gpu_warp_fence(e);
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, stage, p, i)), ROW_VECTOR);
+    gpu_warp_fence(e);
+    rows_take(e, n, p, stage);
+}
+
 /* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
 static bool is_same_row(const CpuCode *e, const TileNode *n)
 {
-    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || element_bytes(memory_dtype(n)) < 4);
+    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || element_bytes(row_dtype(n)) < 4);
 }
 
 typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
@@ -280,18 +309,18 @@ typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
 /* The threads of the first row bring it. */
 static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
 {
-    int64_t pitch = stage_pitch(&e->gpu->whole, element_bytes(memory_dtype(n)));
+    int64_t pitch = rows_pitch(&e->gpu->whole, element_bytes(row_dtype(n)));
     LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk, x[VECTORS_MOST];
     GpuIf first;
     Near near = {n, NULL};
 
-    chunk = LLVMBuildURem(e->u->builder, octet_of(e), i32_number(e, e->gpu->whole.chunks), "");
+    chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.chunks), "");
     chunk = LLVMBuildMul(e->u->builder, wide(e, chunk), cpu_number(e, pitch), "");
     near.stage = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
     first = gpu_if(e, cpu_compare(e, LLVMIntEQ, p->row, cpu_number(e, 0)));
     load_vectors(e, n, p, x);
-    for (int i = 0; i < vectors_of(e, n); i++)
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], stage_vector(e, near.stage, p, i)), ROW_VECTOR);
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, near.stage, p, i)), ROW_VECTOR);
     gpu_end_if(e, &first);
     return near;
 }
@@ -302,7 +331,7 @@ typedef Vec(Near) Nears;
 static void take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r)
 {
     for (int i = 0; i < near->n; i++) {
-        DType dt = memory_dtype(near->at[i].node);
+        DType dt = row_dtype(near->at[i].node);
         LLVMValueRef **y = &cpu_val(e, (TileRef){(TileNode *)near->at[i].node, 0})->fragment;
         if (!*y)
             *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)(e->gpu->whole.chunk / GPU_OCTET));
@@ -318,7 +347,7 @@ static void load_all(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *nea
     for (int far = 1; far >= 0; far--)
         for (int i = 0; i < c->nodes.n; i++) {
             const TileNode *n = c->nodes.at[i];
-            if (n->op != TOP_load || !goes_by_vectors(e, n) || is_same_row(e, n) == far)
+            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || is_same_row(e, n) == far)
                 continue;
             if (far)
                 load_vectors(e, n, p, x[i]);
@@ -328,6 +357,7 @@ static void load_all(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *nea
     for (int i = 0; i < c->nodes.n; i++)
         if (x[i][0])
             turn_vectors(e, c->nodes.at[i], p, x[i]);
+    rows_bring(e, c, p);
     if (near->n) {
         gpu_written(e);
         gpu_fence(e);
@@ -347,7 +377,7 @@ static void forget_loads(CpuCode *e, const Cluster *c)
 /* Raw elements: of each register, NULL where they are in place already. */
 static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw)
 {
-    DType dt = memory_dtype(n);
+    DType dt = row_dtype(n);
     LLVMValueRef stage = stage_of(e);
 
     gpu_warp_fence(e);
@@ -355,10 +385,10 @@ static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVM
         lanes_store(e->u, dt, stage, stage_element(e, p, r), raw[r], 1);
     if (raw[0])
         gpu_warp_fence(e);
-    for (int i = 0; i < vectors_of(e, n); i++) {
-        LLVMValueRef x = LLVMBuildLoad2(e->u->builder, vector_type(e), stage_vector(e, stage, p, i), "");
+    for (int i = 0; i < rows_vectors(e, n); i++) {
+        LLVMValueRef x = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_stage_vector(e, stage, p, i), "");
         LLVMSetAlignment(x, ROW_VECTOR);
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, vector_place(e, n, p, i)), ROW_VECTOR);
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, rows_vector_place(e, n, p, i)), ROW_VECTOR);
     }
 }
 
@@ -407,7 +437,7 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
         else if (!s->node)
             LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
         else if (!e->masked && raw[i] && !staged) {
-            DType dt = memory_dtype(staged = s->node);
+            DType dt = row_dtype(staged = s->node);
             lanes_store(e->u, dt, stage_of(e), stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
             raw[i][r] = NULL;
         } else if (!e->masked && raw[i])
@@ -417,44 +447,72 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
     }
 }
 
-static void one_way(CpuCode *e, Cluster *c, bool masked, const Slots *slot, LLVMValueRef **raw)
+static void all_registers(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near, LLVMValueRef **raw, const Slots *slot)
 {
-    RowPlace p = place_of(e);
-    int registers = e->gpu->whole.chunk / GPU_OCTET;
     LLVMValueRef *sum = tsr_calloc(sizeof *sum * (size_t)c->sinks.n);
-    Nears near = {0};
 
-    e->masked = masked;
-    e->known.n = 0;
-    if (!masked)
-        load_all(e, c, &p, &near);
-    for (int r = 0; r < registers; r++) {
-        e->spot = spot_at(e, &p, r);
+    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++) {
+        e->spot = spot_at(e, p, r);
         e->gpu->at_register = r;
-        take_near(e, &near, &p, r);
-        one_register(e, c, &p, r, sum, raw, slot);
+        take_near(e, near, p, r);
+        one_register(e, c, p, r, sum, raw, slot);
         forget_column(e);
     }
-    for (int i = 0; i < c->sinks.n; i++) {
+    for (int i = 0; i < c->sinks.n; i++)
         if (sum[i])
             LLVMBuildStore(e->u->builder, sum[i], slot[i][0]);
-        if (!masked && raw[i])
+    tsr_free(sum);
+}
+
+static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **raw)
+{
+    RowPlace p = place_of(e);
+    Nears near = {0};
+
+    e->masked = false;
+    e->known.n = 0;
+    load_all(e, c, &p, &near);
+    all_registers(e, c, &p, &near, raw, slot);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (raw[i])
             store_vectors(e, c->sinks.at[i].node, &p, raw[i]);
-    }
-    if (!masked)
-        forget_loads(e, c);
+    forget_loads(e, c);
     gpu_leave_registers(e);
     vec_free(&near);
-    tsr_free(sum);
+}
+
+/* Chunks of which nothing is seen are left out, where nobody has registers of them. */
+static void masked_way(CpuCode *e, Cluster *c, LLVMValueRef end, const Slots *slot, LLVMValueRef **raw)
+{
+    RowPlace p = place_of(e);
+    Nears none = {0};
+    bool kept = false;
+    GpuIf some;
+
+    e->masked = true;
+    e->known.n = 0;
+    rows_end_ahead(e, c);
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (is_reduce(s))
+            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1), slot[i][0]);
+        kept |= !s->node;
+    }
+    if (!kept)
+        some = gpu_if(e, cpu_compare(e, LLVMIntSLT, p.column, end));
+    all_registers(e, c, &p, &none, raw, slot);
+    if (!kept)
+        gpu_end_if(e, &some);
+    gpu_leave_registers(e);
 }
 
 static LLVMValueRef all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is)
 {
     for (int i = 0; i < c->nodes.n; i++)
-        if (c->nodes.at[i]->op == TOP_load && goes_by_vectors(e, c->nodes.at[i]))
+        if (c->nodes.at[i]->op == TOP_load && rows_by_vectors(e, c->nodes.at[i]))
             is = is_aligned(e, c->nodes.at[i], is);
     for (int i = 0; i < c->sinks.n; i++)
-        if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_store && goes_by_vectors(e, c->sinks.at[i].node))
+        if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_store && rows_by_vectors(e, c->sinks.at[i].node))
             is = is_aligned(e, c->sinks.at[i].node, is);
     return is;
 }
@@ -514,7 +572,7 @@ static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 {
     const WholeRows *w = &e->gpu->whole;
     bool in_warp = w->chunks == 1 || w->chunks == 2 || w->chunks == 4;
-    LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet = octet_of(e), at, x;
+    LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet = rows_octet(e), at, x;
     int span = in_warp ? w->chunks : 1;
     bool met = false;
 
@@ -582,16 +640,17 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
         slot[i] = is_reduce(s) ? slots_of(e, s, 1) : !s->node ? slots_of(e, s, registers) : NULL;
-        raw[i] = !slot[i] && goes_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
+        raw[i] = !slot[i] && rows_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
     }
     ends = cpu_find_ends(e, c);
     plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, c->shape[1])));
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
-    for (int masked = 0; masked < 2; masked++) {
-        LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
-        one_way(e, c, masked, slot, raw);
-        LLVMBuildBr(e->u->builder, done);
-    }
+    LLVMPositionBuilderAtEnd(e->u->builder, way[0]);
+    plain_way(e, c, slot, raw);
+    LLVMBuildBr(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(e->u->builder, way[1]);
+    masked_way(e, c, ends.end, slot, raw);
+    LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, done);
     for (int i = 0; i < c->sinks.n; i++)
         if (!c->sinks.at[i].node)

@@ -198,7 +198,7 @@ static inline float f32_exp_parts(float x, float *p)
 /* Up to 1 a fit; beyond, 1 - 2 / (1 + e^2x), whose second term is below a quarter. */
 static inline float f32_tanh(float a)
 {
-    float x = f32_fabs(a), z = x * x, p, m = f32_exp_parts(f32_within(2 * x, 0, 20), &p);
+    float x = f32_fabs(a), z = x * x, p, m = f32_exp_parts(20 < 2 * x ? 20 : 2 * x, &p);
     float small = f32_fma(x * z, f32_tanh_poly(z), x), large = f32_fma(-2, 1 / f32_fma(m, p, p + 1), 1);
 
     return f32_sign_of(x < 1 ? small : large, a);

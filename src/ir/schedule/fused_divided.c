@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    HEAVY = 20,                 /* schedule_op_cost of an element, from which a formula is long */
+    HEAVY = 16,                 /* schedule_op_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
 };
