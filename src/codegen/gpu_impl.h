@@ -169,7 +169,8 @@ bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);
 bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s);
 void gpu_keep_rows(CpuCode *e, Cluster *c);             /* what is used again after the cluster, and is dear, stays in registers */
 void gpu_walk_rows(CpuCode *e, Cluster *c);
-LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in);       /* is the register's place in[k]? NULL: n asks something else */
+/* Is the register's place in[k]? NULL: n asks something else. */
+LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in);
 void gpu_leave_registers(CpuCode *e);
 void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp see what each other wrote */
 

@@ -117,7 +117,7 @@ static bool are_columns(const CpuCode *e, TileRef v)
            v.node->type[0].extent[1] == w->columns;
 }
 
-/* How far a row's own place is from this thread's first register, by 32 bits; -1: it is in none of them. Then registers compare that with constants. */
+/* Registers compare constants with how far a row's own place is from this thread's first one, by 32 bits; -1: it is in none of them. */
 LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
 {
     LLVMBuilderRef b = e->u->builder;
