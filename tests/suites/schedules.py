@@ -257,7 +257,19 @@ def results_go_past_the_caches(ctx):
                 want(p.returncode == 0 and bool(re.search(r"\bv?movntp", p.stdout)) == moves, f"stores past the caches: {moves}", p)
 
 
+def rows_are_asked_for_while_nothing_is_stored(ctx):
+    """Of results that go past the caches: the next rows are asked for in a pass that computes, not in the one that stores, if that is cheap."""
+    code = "@jit\ndef f(x):\n    m = x - x.mean(-1, keepdims=True)\n    return FX\nf(ones((8, 300)))\n"
+    for result, asks in (("m", 0), ("m * (m * m).mean(-1, keepdims=True)", 1)):
+        text = run(ctx, code.replace("FX", result), "inspect", "--ir", "schedule").stdout
+        p = process.run([ctx.tessera, "opt", "--ir=tile", "-"], stdin=re.sub(r"(block\(m=\d+, n=\d+\))", r"\1.past()", text))
+        passes = p.stdout.split(" for ")[1:]
+        where = [bool(re.search(r"load %x0.*\bi=\d", s)) for s in passes]
+        want(len(where) == 2 + asks and sum(where) == asks and not where[-1], f"{asks} passes ask ahead, the last one does not: {where}", p)
+
+
 TESTS = [
+    ("rows-are-asked-for-while-nothing-is-stored", rows_are_asked_for_while_nothing_is_stored, []),
     ("losses-are-one-kernel", losses_are_one_kernel, []),
     ("results-go-past-the-caches", results_go_past_the_caches, []),
     ("a-file-at-four-levels", a_file_at_four_levels, ["IR-01"]),

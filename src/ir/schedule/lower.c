@@ -147,6 +147,15 @@ static TileRef product_block(Lower *l)
     return x;
 }
 
+/*
+ * Are the next group's elements asked for in this pass? Where it computes so long that memory could bring them meanwhile, or, where results go past
+ * the caches, does not store them: memory that is written does not bring anything.
+ */
+static bool asks_ahead(const Lower *l)
+{
+    return l->pass == l->busy && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
+}
+
 static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
@@ -155,7 +164,7 @@ static TileRef outside_value(Lower *l, int v)
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
 
-    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, l->pass == l->busy && (l->work >= DEAR || l->s->past));
+    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, asks_ahead(l));
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
