@@ -448,16 +448,17 @@ void cpu_emit_block(CpuCode *e, const TileBlock *b)
 
 void cpu_set_groups(CpuCode *e, LLVMValueRef g)
 {
-    LLVMValueRef n[3];
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef word = e->gpu ? i32_type(e) : i64_type(e);      /* launches there have fewer than 2^31 groups, and divide long numbers slowly */
     int axes = e->k->grid.n;
 
-    for (int i = 0; i < axes; i++)
-        n[i] = cpu_groups(e, i);
+    g = LLVMBuildTruncOrBitCast(b, g, word, "");
     for (int i = axes - 1; i > 0; i--) {
-        e->group[i] = LLVMBuildSRem(e->u->builder, g, n[i], "");
-        g = LLVMBuildSDiv(e->u->builder, g, n[i], "");
+        LLVMValueRef n = LLVMBuildTruncOrBitCast(b, cpu_groups(e, i), word, "");
+        e->group[i] = LLVMBuildZExtOrBitCast(b, LLVMBuildURem(b, g, n, ""), i64_type(e), "");
+        g = LLVMBuildUDiv(b, g, n, "");
     }
-    e->group[0] = g;
+    e->group[0] = LLVMBuildZExtOrBitCast(b, g, i64_type(e), "");
 }
 
 /* Extents of buffers, and bounds of loops, again, in terms of sizes alone. */

@@ -46,6 +46,11 @@ extern const Policy policy_none;                        /* says nothing */
 
 bool dtype_find(const char *name, DType *out);          /* canonical names and aliases */
 static inline bool dtype_is_float(DType t) { return dtype_info[t].kind == DK_FLOAT; }
+/* Does every float of `from` have its value in `to`? */
+static inline bool dtype_holds(DType to, DType from)
+{
+    return dtype_is_float(from) && dtype_info[to].ebits >= dtype_info[from].ebits && dtype_info[to].mbits >= dtype_info[from].mbits;
+}
 static inline bool dtype_is_int(DType t) { return dtype_info[t].kind == DK_INT || dtype_info[t].kind == DK_UINT; }
 static inline bool dtype_is_complex(DType t) { return dtype_info[t].kind == DK_COMPLEX; }
 static inline bool dtype_is_inexact(DType t) { return dtype_info[t].kind >= DK_FLOAT; }

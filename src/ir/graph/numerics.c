@@ -67,12 +67,6 @@ static bool rounds_plainly(const Policy *p)
 }
 
 
-/* Does every value of `from` have one in `to`? */
-static bool holds(uint8_t to, uint8_t from)
-{
-    return dtype_is_float((DType)from) && dtype_info[to].ebits >= dtype_info[from].ebits && dtype_info[to].mbits >= dtype_info[from].mbits;
-}
-
 /* x in a->dtype as p says, which a says nothing of yet. Stochastic rounding is a draw like others: with a key of its own. */
 static bool convert_by(Trace *T, const Policy *p, Attr *a, Tensor *x, Tensor **out)
 {
@@ -82,7 +76,7 @@ static bool convert_by(Trace *T, const Policy *p, Attr *a, Tensor *x, Tensor **o
     a->rounding = (uint8_t)policy_rounding(p);
     a->saturate = p->saturate;
     a->flush = p->denorm == DENORM_FLUSH;
-    if (a->rounding == ROUND_STOCHASTIC && (!dtype_is_inexact((DType)a->dtype) || holds(a->dtype, x->dtype)))
+    if (a->rounding == ROUND_STOCHASTIC && (!dtype_is_inexact((DType)a->dtype) || dtype_holds((DType)a->dtype, (DType)x->dtype)))
         a->rounding = ROUND_NEAREST;
     if (a->rounding != ROUND_STOCHASTIC)
         return run1(T, OP_convert, a, &x, 1, out);
@@ -107,7 +101,7 @@ static bool store_as(Trace *T, const Governing *g, Tensor *y, uint8_t store, con
     a.dtype = store;
     a.policy = label;
     a.f = carried ? g->own->scale : 0;
-    ok = holds(store, y->dtype) ? run1(T, OP_convert, &a, &y, 1, out) : convert_by(T, &g->p, &a, y, out);
+    ok = dtype_holds((DType)store, (DType)y->dtype) ? run1(T, OP_convert, &a, &y, 1, out) : convert_by(T, &g->p, &a, y, out);
     tensor_unref(y);
     return ok;
 }
@@ -241,7 +235,7 @@ static bool convert_governed(Trace *T, const Attr *a, Tensor *const *in, Tensor 
     Governing g = governing(T, a->policy);
     Attr b = *a;
 
-    if (a->rounding || a->saturate || rounds_plainly(&g.p) || (holds(a->dtype, in[0]->dtype) && g.p.denorm == DENORM_PRESERVE))
+    if (a->rounding || a->saturate || rounds_plainly(&g.p) || (dtype_holds((DType)a->dtype, (DType)in[0]->dtype) && g.p.denorm == DENORM_PRESERVE))
         return false;
     *ok = convert_by(T, &g.p, &b, in[0], out);
     return true;

@@ -14,11 +14,11 @@
 /* ---- schedules ---- */
 
 enum {
-    FAR_TILE = 4096,            /* elements of a tile of an elementwise kernel */
+    FAR_TILE = 8192,            /* elements of a tile of an elementwise kernel */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_GROUPS = 512,           /* that fill the chip */
-    FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
+    FAR_CHUNKS = 64, FAR_PIECE = 4096,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 128,          /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32,
 };

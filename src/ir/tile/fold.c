@@ -170,6 +170,21 @@ static bool fold_map(Fold *f, TileNode *n)
     return becomes_const(f, n, out);
 }
 
+/* A conversion that rounds plainly, where it rounds at all. */
+static bool converts(const TileNode *n)
+{
+    return n->op == TOP_map && n->attr->op == OP_convert && !n->attr->rounding && !n->attr->saturate && !n->attr->flush;
+}
+
+/* To a dtype that has all of x's values, and back. */
+static bool fold_there_and_back(Fold *f, TileNode *n)
+{
+    const TileNode *there = n->in[0].node;
+
+    return converts(n) && converts(there) && tile_type_equal(tile_type(there->in[0]), &n->type[0]) &&
+           dtype_holds((DType)there->type[0].dtype, (DType)n->type[0].dtype) && becomes(f, n, there->in[0]);
+}
+
 static bool simplify(Fold *f, TileNode *n)
 {
     _Alignas(16) char raw[16];
@@ -178,7 +193,7 @@ static bool simplify(Fold *f, TileNode *n)
     switch (n->op) {
     case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imod: case TOP_imin: case TOP_imax: case TOP_ilt: case TOP_ieq:
         return fold_index(f, n);
-    case TOP_map: return n->type[0].rank == 0 && fold_map(f, n);
+    case TOP_map: return (n->type[0].rank == 0 && fold_map(f, n)) || fold_there_and_back(f, n);
     case TOP_splat: case TOP_reshape:
         return tile_type_equal(tile_type(n->in[0]), &n->type[0]) && becomes(f, n, n->in[0]);
     case TOP_to_index:
