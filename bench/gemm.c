@@ -4,12 +4,14 @@
  *     ninja -C build bench/bench_gemm && TESSERA_THREADS=1 build/bench/bench_gemm [M N K [LAYOUT [BATCH]]]
  *
  * LAYOUT is two letters, of a and b: n as they are, t transposed.  Each line is a JSON object: GFLOP/s and what part of the
- * peak they are.  The peak is that of fused multiply-adds on registers alone, measured in turns with the product.  Times
- * are this thread's processor time and medians of many rounds, so a busy machine matters little.
+ * peak they are.  The peak is that of fused multiply-adds on registers alone, of bf16 and bytes that of dot products, measured in turns
+ * with the product.  Times are this thread's processor time and medians of many rounds, so a busy machine matters little.
  */
 #include "base/alloc.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
+#include "runtime/gemm_bf16.h"
+#include "runtime/gemm_int8.h"
 #include "runtime/kernels.h"
 
 #include <stdio.h>
@@ -32,6 +34,21 @@ __attribute__((target("avx512f"), noinline)) static double fma_wide(int64_t roun
             __asm__ volatile("vfmadd231ps %1, %1, %0" : "+v"(acc[i]) : "v"(x));
     return (double)rounds * 28 * 16 * 2;
 }
+
+/* The same of dot products: of pairs of bf16, of four bytes. */
+#define DOTS(name, op, operations) \
+    __attribute__((target("avx512f"), noinline)) static double name(int64_t rounds) \
+    { \
+        __m512i acc[28], x = _mm512_set1_epi32(1); \
+        UNROLL for (int i = 0; i < 28; i++) \
+            acc[i] = _mm512_set1_epi32(i); \
+        for (int64_t r = 0; r < rounds; r++) \
+            UNROLL for (int i = 0; i < 28; i++) \
+                __asm__ volatile(op " %1, %1, %0" : "+v"(acc[i]) : "v"(x)); \
+        return (double)rounds * 28 * 16 * (operations); \
+    }
+DOTS(dots_bf16, "vdpbf16ps", 4)
+DOTS(dots_int8, "vpdpbusd", 8)
 
 __attribute__((target("avx2,fma"), noinline)) static double fma_v3(int64_t rounds)
 {
@@ -56,10 +73,18 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+typedef enum { KIND_F32, KIND_BF16, KIND_INT8, KINDS } Kind;
+static const char *const kind_name[] = {"", "bf16 ", "int8 "};
+static const int64_t kind_size[] = {4, 2, 1};
+
+static bool has(Kind kind) { return kind == KIND_F32 || (kind == KIND_BF16 ? gemm_bf16_has() : bytes_unit() == BYTES_VNNI); }
+
 /* Operations of multiply-adds in about 1 ms; 0: no instructions for it here. */
-static double probe(void)
+static double probe(Kind kind)
 {
 #if PEAK
+    if (kind != KIND_F32)
+        return (kind == KIND_BF16 ? dots_bf16 : dots_int8)(100000);
     if (!strcmp(cpu()->name, "v4"))
         return fma_wide(100000);
     if (!strcmp(cpu()->name, "v3"))
@@ -76,38 +101,60 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
-static void measure(int64_t m, int64_t n, int64_t k, const char *layout, int64_t batch)
+static bool run(KCtx *c, Kind kind, const Gemm *g)
+{
+    BytesGemm bytes = {.m = g->m, .n = g->n, .k = g->k, .a = g->a, .b = g->b, .asigned = true, .bsigned = true, .arow = g->arow, .acol = g->acol,
+                       .brow = g->brow, .bcol = g->bcol, .c = g->c, .crow = g->crow};
+
+    return (kind == KIND_F32 ? gemm_run(c, *g) : kind == KIND_BF16 ? gemm_bf16(c, g) : gemm_bytes(c, &bytes, BYTES_VNNI)) == K_OK;
+}
+
+/* Numbers between 0 and 1 of f32 and bf16, any bytes. */
+static void fill(Kind kind, void *to, int64_t n, int64_t period)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = (float)(i * 7919 % period) / (float)period;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (kind == KIND_F32)
+            ((float *)to)[i] = x;
+        else if (kind == KIND_BF16)
+            ((uint16_t *)to)[i] = (uint16_t)(bits >> 16);
+        else
+            ((uint8_t *)to)[i] = (uint8_t)(i * 7919 % period);
+    }
+}
+
+static void measure(Kind kind, int64_t m, int64_t n, int64_t k, const char *layout, int64_t batch)
 {
     enum { ROUNDS = 31 };
     Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .abatch = m * k, .bbatch = k * n, .cbatch = m * n, .crow = n};
-    float *a = tsr_try_alloc((size_t)(batch * m * k * 4), 64), *b = tsr_try_alloc((size_t)(batch * k * n * 4), 64);
-    float *c = tsr_try_alloc((size_t)(batch * m * n * 4), 64);
+    void *a = tsr_try_alloc((size_t)(batch * m * k * kind_size[kind]), 64), *b = tsr_try_alloc((size_t)(batch * k * n * kind_size[kind]), 64);
+    void *c = tsr_try_alloc((size_t)(batch * m * n * 4), 64);
     double work = 2.0 * (double)batch * (double)m * (double)n * (double)k, took[ROUNDS], peak[ROUNDS];
     int64_t repeat = (int64_t)(2e7 / work) + 1;
     KCtx ctx = {0};
 
-    for (int64_t i = 0; i < batch * m * k; i++)
-        a[i] = (float)(i * 7919 % 1009) / 1009;
-    for (int64_t i = 0; i < batch * k * n; i++)
-        b[i] = (float)(i * 7919 % 1013) / 1013;
+    fill(kind, a, batch * m * k, 1009);
+    fill(kind, b, batch * k * n, 1013);
     g.a = a, g.b = b, g.c = c;
     g.arow = layout[0] == 't' ? 1 : k, g.acol = layout[0] == 't' ? m : 1;
     g.brow = layout[1] == 't' ? 1 : n, g.bcol = layout[1] == 't' ? k : 1;
     for (int r = 0; r < ROUNDS; r++) {
-        double t = now(), ops = probe();
+        double t = now(), ops = probe(kind);
         peak[r] = (now() - t) / (ops > 0 ? ops : 1);
         t = now();
         for (int64_t i = 0; i < repeat; i++)
-            if (gemm_run(&ctx, g) != K_OK)
+            if (!run(&ctx, kind, &g))
                 exit(1);
         took[r] = (now() - t) / (double)repeat;
     }
     double t = median(took, ROUNDS), p = median(peak, ROUNDS);
-    printf("{\"name\": \"%lldx%lldx%lld %s", (long long)m, (long long)n, (long long)k, layout);
+    printf("{\"name\": \"%s%lldx%lldx%lld %s", kind_name[kind], (long long)m, (long long)n, (long long)k, layout);
     if (batch > 1)
         printf(" batch %lld", (long long)batch);
     printf("\", \"microseconds\": %.2f, \"gflops\": %.1f", t * 1e6, work / t * 1e-9);
-    if (probe() > 0)
+    if (probe(kind) > 0)
         printf(", \"peak\": %.1f, \"of_peak\": %.3f", 1e-9 / p, work / t * p);
     printf("}\n");
     fflush(stdout);
@@ -124,12 +171,16 @@ int main(int argc, char **argv)
     static const char *const layouts[] = {"nn", "nt", "tn", "tt"};
 
     if (argc > 3)
-        measure(atoll(argv[1]), atoll(argv[2]), atoll(argv[3]), argc > 4 ? argv[4] : "nn", argc > 5 ? atoll(argv[5]) : 1);
+        measure(KIND_F32, atoll(argv[1]), atoll(argv[2]), atoll(argv[3]), argc > 4 ? argv[4] : "nn", argc > 5 ? atoll(argv[5]) : 1);
     for (size_t i = 0; argc <= 3 && i < sizeof sizes / sizeof *sizes; i++)
         for (int l = 0; l < (i < 4 || i > 13 ? 4 : 1); l++)
-            measure(sizes[i][0], sizes[i][1], sizes[i][2], layouts[l], 1);
+            measure(KIND_F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts[l], 1);
     if (argc <= 3)
         for (int l = 0; l < 2; l++)
-            measure(256, 256, 32, layouts[l], 64), measure(64, 64, 64, layouts[l], 32);
+            measure(KIND_F32, 256, 256, 32, layouts[l], 64), measure(KIND_F32, 64, 64, 64, layouts[l], 32);
+    for (int kind = KIND_BF16; kind < KINDS && argc <= 3; kind++)
+        for (size_t i = 0; i < 6 && has((Kind)kind); i++)
+            for (int l = 0; l < 3; l++)
+                measure((Kind)kind, sizes[i][0], sizes[i][1], sizes[i][2], layouts[l], 1);
     return 0;
 }

@@ -9,8 +9,10 @@
 #define EACH(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
 #endif
 
-/* Before a loop of at most 28 rounds, whose number is constant: as many statements. */
-#if defined(__clang__)
+/* Before a loop of at most 28 rounds, whose number is constant: as many statements; where code is to be small, it stays a loop. */
+#if defined(TSR_LEAN)
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 28")

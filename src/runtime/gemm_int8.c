@@ -10,6 +10,7 @@
 
 #include "runtime/cpu.h"
 #include "runtime/each.h"
+#include "runtime/gemm_words.h"
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -120,14 +121,14 @@ static void amx_tile(bool asigned, bool bsigned, bool add, int64_t squares, cons
 
 /* 16 x 16 sums: 16 rows of one vector, and the columns' sums of b times 128 that are taken off. */
 __attribute__((target("avx512f,avx512bw,avx512vnni")))
-static void vnni_square(bool shifted, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
+static void vnni_square(bool shifted, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
 {
     __m512i acc[SIDE], off = _mm512_setzero_si512(), middle = _mm512_set1_epi8((char)0x80);
 
     UNROLL for (int i = 0; i < SIDE; i++)
         acc[i] = add ? _mm512_loadu_si512(c + i * crow) : _mm512_setzero_si512();
-    for (int64_t s = 0; s < squares; s++, a += 2 * SQUARE, b += 2 * SQUARE)
-        for (int t = 0; t < STEPS / 4; t++) {
+    for (; fours > 0; fours -= SIDE, a += 2 * SQUARE, b += 2 * SQUARE)
+        for (int t = 0; t < SIDE && t < fours; t++) {
             __m512i x = _mm512_loadu_si512(b + t * STEPS);
             off = _mm512_dpbusd_epi32(off, middle, x);
             UNROLL for (int i = 0; i < SIDE; i++) {
@@ -140,18 +141,20 @@ static void vnni_square(bool shifted, bool add, int64_t squares, const uint8_t *
         _mm512_storeu_si512(c + i * crow, shifted ? _mm512_sub_epi32(acc[i], off) : acc[i]);
 }
 
-static void vnni_tile(bool asigned, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
+/* As many of the 32 x 32 sums as there are rows and columns, over groups of four steps. */
+static void vnni_tile(bool asigned, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow, int64_t rows,
+                      int64_t columns)
 {
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++)
-            vnni_square(asigned, add, squares, a + i * SQUARE, b + j * SQUARE, c + i * SIDE * crow + j * SIDE, crow);
+    for (int i = 0; i < 2 && i * SIDE < rows; i++)
+        for (int j = 0; j < 2 && j * SIDE < columns; j++)
+            vnni_square(asigned, add, fours, a + i * SQUARE, b + j * SQUARE, c + i * SIDE * crow + j * SIDE, crow);
 }
 #else
 bool bytes_unit_has(BytesUnit u) { return u == BYTES_NONE; }
 static void amx_begin(void) { }
 static void amx_end(void) { }
 static void amx_tile(bool as, bool bs, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow) { }
-static void vnni_tile(bool as, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow) { }
+static void vnni_tile(bool as, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow, int64_t m, int64_t n) { }
 #endif
 
 BytesUnit bytes_unit(void)
@@ -194,9 +197,12 @@ static void pack_b_square(const Bytes *p, int64_t k, int64_t j, uint8_t *to)
         memset(to, 0, SQUARE);
     for (; q + 4 <= steps && g->bcol == 1 && columns == SIDE; q += 4)
         weave(from + q * g->brow, g->brow, to + q / 4 * STEPS);
-    for (int64_t i = 0; i < columns && g->brow == 1 && steps == STEPS; i++)
-        for (q = 0; q < STEPS; q += 4)
-            memcpy(to + q / 4 * STEPS + i * 4, from + i * g->bcol + q, 4);
+    if (g->brow == 1 && steps == STEPS && columns == SIDE && q == 0) {
+        for (int i = 0; i < SIDE; i++)
+            memcpy(to + i * STEPS, from + i * g->bcol, STEPS);
+        turn_words((const uint32_t *)(const void *)to, (uint32_t *)(void *)to);
+        q = steps;
+    }
     for (; q < steps; q++)
         for (int64_t i = 0; i < columns; i++)
             to[q / 4 * STEPS + i * 4 + q % 4] = from[q * g->brow + i * g->bcol];
@@ -210,15 +216,21 @@ static void pack_a_square(const Bytes *p, int64_t i, int64_t k, uint8_t *to)
 
     if (steps < STEPS || rows < SIDE)
         memset(to, 0, SQUARE);
-    for (int64_t r = 0; r < rows; r++, from += g->arow, to += STEPS) {
+    if (g->acol != 1 && g->arow == 1 && steps == STEPS && rows == SIDE) {
+        for (int q = 0; q < STEPS; q += 4)
+            weave(from + q * g->acol, g->acol, to + q / 4 * STEPS);
+        turn_words((const uint32_t *)(const void *)to, (uint32_t *)(void *)to);
+        rows = 0;
+    }
+    for (int64_t r = 0; r < rows; r++, from += g->arow) {
         if (g->acol == 1 && steps == STEPS)
-            memcpy(to, from, STEPS);
+            memcpy(to + r * STEPS, from, STEPS);
         else
             for (int64_t q = 0; q < steps; q++)
-                to[q] = from[q * g->acol];
-        for (int64_t q = 0; q < STEPS && p->flip; q++)
-            to[q] ^= p->flip;
+                to[r * STEPS + q] = from[q * g->acol];
     }
+    for (int q = 0; q < SQUARE && p->flip; q++)
+        to[q] ^= p->flip;
 }
 
 /* Panels of 32 columns: two squares for each 64 steps. */
@@ -250,7 +262,7 @@ static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, int64_t
     if (p->unit == BYTES_AMX)
         amx_tile(g->asigned, g->bsigned, p->k0 > 0, p->squares, a, b, to, crow);
     else
-        vnni_tile(g->asigned, p->k0 > 0, p->squares, a, b, to, crow);
+        vnni_tile(g->asigned, p->k0 > 0, pieces(p->steps, 4), a, b, to, crow, rows, columns);
     for (int64_t r = 0; r < rows && to == beside; r++)
         memcpy(c + r * g->crow, beside + r * PANEL, (size_t)columns * 4);
 }

@@ -1,4 +1,5 @@
 /* Matrix products, by gemm: m, k and n are the rows, the summed axis and the columns. */
+#include "runtime/gemm_bf16.h"
 #include "runtime/gemm_int8.h"
 
 #include "base/alloc.h"
@@ -82,6 +83,13 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     return s;
 }
 
+/* Is it a product of bf16 that the machine has instructions for? They give the same bits without lanes of f32. */
+static bool is_halves(const Tensor *x, const Tensor *y, DType accum, const TType *type, Gemm *out)
+{
+    return accum == DT_f32 && x->dtype == DT_bf16 && y->dtype == DT_bf16 && gemm_bf16_has() && matmul_plan(x, y, accum, type, out) &&
+           gemm_bf16_worth(out);
+}
+
 static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
 
 /* Bytes summed in 32 bits, where the machine has a unit for that. NULL: the general way is to be taken. */
@@ -120,16 +128,14 @@ KStatus kernel_matmul(KERNEL_ARGS)
     Tensor *bytes = product_of_bytes(c, in[0], in[1], accum, type);
     if (bytes)
         return sum_as(c, bytes, type, out);
-    Tensor *x = lanes_of(c, in[0], accum), *y = x ? lanes_of(c, in[1], accum) : NULL, *sum = NULL;
     TType lanes = *type;
     KStatus s = K_NOMEM;
+    Tensor *sum;
 
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
-    if (y && (sum = k_result(c, &lanes)))
-        s = product(c, x, y, accum, type, sum, NULL);
-    tensor_unref(x);
-    tensor_unref(y);
+    if ((sum = k_result(c, &lanes)))
+        s = matmul_into(c, in[0], in[1], accum, sum, NULL);
     if (s == K_OK)
         return sum_as(c, sum, type, out);
     tensor_unref(sum);
@@ -151,8 +157,14 @@ KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, con
 {
     TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
     KStatus s = K_NOMEM;
+    Gemm g;
 
     memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
+    if (is_halves(x, y, accum, &type, &g)) {
+        g.c = storage_data(sum->store);
+        g.done = done;
+        return gemm_bf16(c, &g);
+    }
     x = lanes_of(c, x, accum);
     y = x ? lanes_of(c, y, accum) : NULL;
     if (y)

@@ -4,6 +4,7 @@
  */
 #include "tensors.h"
 
+#include "runtime/gemm_bf16.h"
 #include "runtime/gemm_int8.h"
 
 #include <math.h>
@@ -204,6 +205,91 @@ static void products_of_bytes_are_exact(void **state)
     }
 }
 
+/* Elements of bf16: of a wide range, of a narrow one, next to the smallest numbers and among them, and zeros. */
+static uint16_t some_half(int kind)
+{
+    uint16_t bits = (uint16_t)rnd();
+
+    switch (kind) {
+    case 0: return bits;                                                        /* any, infinities and NaN too */
+    case 1: return (uint16_t)((bits & 0x80ff) | (120 + rnd_to(16)) << 7);
+    case 2: return (uint16_t)((bits & 0x807f) | rnd_to(75) << 7);
+    default: return rnd_to(3) ? 0 : (uint16_t)((bits & 0x807f) | (60 + rnd_to(30)) << 7);
+    }
+}
+
+static float of_half(uint16_t x) { uint32_t u = (uint32_t)x << 16; float f; memcpy(&f, &u, 4); return f; }
+
+typedef struct Seen { int64_t n; uint8_t row[2 * 100]; } Seen;
+
+static void count_rows(void *st, int64_t slot, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    Seen *s = st;
+
+    assert_int_equal(column, 0);
+    assert_int_equal(columns, s->n);
+    for (int64_t i = row; i < row + rows; i++)
+        s->row[i]++;
+}
+
+/* Dot-product instructions give the bits of the rule, for subnormal numbers too, in every layout and by any number of threads. */
+static void products_of_halves_follow_the_rule(void **state)
+{
+    enum { SIZE = 2 * 100 * 600 };
+    static uint16_t a[SIZE], b[SIZE];
+    static float c[2 * 100 * 110], x[600], y[600];
+    KCtx ctx = {0};
+
+    if (!gemm_bf16_has())
+        return;
+    for (int round = 0; round < 120; round++) {
+        int64_t m = 1 + rnd_to(100), n = 1 + rnd_to(100), k = 1 + rnd_to(round % 4 ? 150 : 600), batch = 1 + rnd_to(2);
+        bool ta = rnd_to(2), tb = rnd_to(2);
+        Seen seen = {n, {0}};
+        GemmDone done = {count_rows, &seen, true};
+        Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .a = a, .b = b, .abatch = m * k, .bbatch = rnd_to(2) * n * k, .c = c,
+                  .cbatch = m * n, .crow = n, .done = &done};
+        g.arow = ta ? 1 : k, g.acol = ta ? m : 1, g.brow = tb ? 1 : n, g.bcol = tb ? k : 1;
+        for (int64_t i = 0; i < SIZE; i++)
+            a[i] = some_half(round / 4 % 4), b[i] = some_half(round % 4 == 1 ? 1 : round / 4 % 4);
+        pool_init(1 + (int)rnd_to(3));
+        memset(c, 0x55, sizeof c);
+        assert_int_equal(gemm_bf16(&ctx, &g), K_OK);
+        for (int64_t i = 0; i < batch * m; i++)
+            assert_int_equal(seen.row[i], 1);
+        for (int64_t i = 0; i < batch * m * n; i++) {
+            int64_t q = i / (m * n), row = i / n % m, column = i % n;
+            for (int64_t s = 0; s < k; s++) {
+                x[s] = of_half(a[q * g.abatch + row * g.arow + s * g.acol]);
+                y[s] = of_half(b[q * g.bbatch + s * g.brow + column * g.bcol]);
+            }
+            float want = dot_by_rule(x, 1, y, 1, k);
+            if (want == want)
+                assert_memory_equal(c + i, &want, 4);
+            else
+                assert_true(c[i] != c[i]);
+        }
+    }
+    pool_init(0);
+}
+
+/* (1 + 2^-7)^2 - (1 + 2^-6) = 2^-14, of numbers so small that it is just normal, or subnormal. */
+static void halves_cancel_to_subnormal_numbers(void **state)
+{
+    for (int low = 130; low < 150; low++) {
+        uint16_t ea = (uint16_t)(low / 2), eb = (uint16_t)(low - ea);
+        uint16_t a[2] = {(uint16_t)(ea << 7 | 1), (uint16_t)(0x8000 | ea << 7 | 2)}, b[2] = {(uint16_t)(eb << 7 | 1), (uint16_t)(eb << 7)};
+        float x[2] = {of_half(a[0]), of_half(a[1])}, y[2] = {of_half(b[0]), of_half(b[1])}, c, want = dot_by_rule(x, 1, y, 1, 2);
+        Gemm g = {.accum = DT_f32, .batch = 1, .m = 1, .n = 1, .k = 2, .a = a, .arow = 2, .acol = 1, .b = b, .brow = 1, .bcol = 2, .c = &c, .crow = 1};
+        KCtx ctx = {0};
+        if (!gemm_bf16_has())
+            return;
+        assert_int_equal(gemm_bf16(&ctx, &g), K_OK);
+        assert_true(want > 0);
+        assert_memory_equal(&c, &want, 4);
+    }
+}
+
 /* Any row alone, or in a batch of any form, gives the same bits. */
 static void batches_do_not_change_bits(void **state)
 {
@@ -322,6 +408,8 @@ int main(void)
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(products_follow_the_rule),
         cmocka_unit_test(products_of_bytes_are_exact),
+        cmocka_unit_test(products_of_halves_follow_the_rule),
+        cmocka_unit_test(halves_cancel_to_subnormal_numbers),
         cmocka_unit_test(batches_do_not_change_bits),
         cmocka_unit_test(products_of_every_dtype_are_right),
         cmocka_unit_test(extremes_and_empties),
