@@ -265,7 +265,8 @@ static LLVMValueRef divided_here(Llvm *u, LLVMValueRef x)
 
 /*
  * 1 / x as GPUs divide, by a guess and one step of Newton's, which rounds correctly where guess and x are normal numbers: there the step is small.
- * The machine's division tests that for each lane, and branches; here lanes share a branch.
+ * The machine's division tests that for each lane, and branches; here lanes share a branch. One lane is divided as it is, once where it is the same
+ * for many.
  */
 static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width)
 {
@@ -275,7 +276,7 @@ static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int wi
     for (int i = 0; i < width; i++) {
         lane = lane_at(u, x, i, width);
         lane = machine_intrinsic(u, "llvm.nvvm.rcp.approx.ftz.f", &lane, 1);
-        guess = width > 1 ? with_lane(u, guess, lane, i, width) : lane;
+        guess = with_lane(u, guess, lane, i, width);
     }
     off = intrinsic(u, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(u->builder, x, ""), guess, one}, 3);
     y = intrinsic(u, "llvm.fma", (LLVMValueRef[]){guess, off, guess}, 3);
@@ -288,7 +289,7 @@ static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int wi
     slowly = y;
     for (int i = 0; i < width; i++) {
         lane = divided_here(u, lane_at(u, x, i, width));
-        slowly = width > 1 ? with_lane(u, slowly, lane, i, width) : lane;
+        slowly = with_lane(u, slowly, lane, i, width);
     }
     return rare_end(u, &r, y, slowly);
 }
@@ -318,7 +319,7 @@ static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
     LLVMBuilderRef b = u->builder;
     LLVMValueRef y;
 
-    if (i->op == I_fdiv && machine_is_gpu(u->machine) && is_one(x[0]))
+    if (i->op == I_fdiv && width > 1 && machine_is_gpu(u->machine) && is_one(x[0]))
         return reciprocal(u, x[0], x[1], width);
     switch ((InstOp)i->op) {
 #define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
