@@ -394,6 +394,7 @@ static Schedule fitting(const Run *u, const StrideClass *class, bool crosswise)
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
         s.m = upright_rows(&u->space);
+        s.lean |= s.past;           /* what is kept in a result lies in memory, too: it costs more than computing it again */
     }
     return s;
 }
