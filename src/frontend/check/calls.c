@@ -10,6 +10,7 @@
 #include "frontend/check/frames.h"
 
 #include "frontend/check/kernels.h"
+#include "frontend/check/texts.h"
 #include "frontend/eval/native.h"
 
 #include <stdio.h>
@@ -571,6 +572,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
 
     if (op)
         return kernel_call(C, op, d, self, a, node);
+    texts_judged(C, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
     if (!self && (!*d->owner || !strcmp(d->owner, "_functools")) && host_call(C, d->name, a, node, &r)) {

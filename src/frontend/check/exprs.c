@@ -1,6 +1,7 @@
 /*
  * Expressions: a type for each, and the bindings that they make.
  */
+#include "frontend/check/texts.h"
 #include "frontend/check/checker.h"
 
 #include "frontend/check/frames.h"
@@ -288,6 +289,8 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
         return T_ANY;
     if (type_is_any(a) || type_is_any(b))
         return T_ANY;
+    if (op == AOP_MOD && a->kind == TY_STR)
+        percent_judged(C, a, b, node);
     if (no_operators(a) || no_operators(b)) {
         REPORT(C, E0906, node->span, "an operand", "a number or a tensor", type_text(no_operators(a) ? a : b));
         return T_ANY;
@@ -616,7 +619,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
         dim_const_value(i->value, &k)) {
         if (k < -t->n || k >= t->n) {
-            if (t->kind == TY_TUPLE)        /* a list's length is the program's affair: IndexError may be meant */
+            if (t->kind == TY_TUPLE || !C->frame->fn)       /* of a list a function may mean the IndexError */
                 host_out_of_range(C, t, k, node);
             return T_ANY;
         }
@@ -638,7 +641,8 @@ static void walk_hole(Check *C, Ast *e)
 
     for (int i = 0; i < f->parts.n; i++)
         if (AST_IS(f->parts.at[i], Hole)) {
-            expr(C, AST_AS(f->parts.at[i], Hole)->value);
+            const Type *t = expr(C, AST_AS(f->parts.at[i], Hole)->value);
+            hole_judged(C, AST_AS(f->parts.at[i], Hole), t);
             if (AST_IS(AST_AS(f->parts.at[i], Hole)->spec, FString))
                 walk_hole(C, AST_AS(f->parts.at[i], Hole)->spec);
         }

@@ -150,6 +150,26 @@ static bool never(TypeKind k, const char *want)
 
 static bool surely_not(const Type *t, const Ast *want);
 
+/* What the json module writes: numbers, texts, lists and dicts of them. */
+static bool no_json(const Type *t, int deep)
+{
+    if (type_is_any(t) || deep > 8)
+        return false;
+    if (t->kind == TY_DICT && t->exact) {
+        for (int i = 1; i < t->n; i += 2)
+            if (no_json(t->item[i], deep + 1))
+                return true;
+        return false;
+    }
+    if (t->kind == TY_LIST || t->kind == TY_TUPLE) {
+        for (int i = 0; t->item && i < (t->n < 0 ? 1 : t->n) && (t->kind == TY_TUPLE ? t->n > 0 : t->exact); i++)
+            if (no_json(t->item[i], deep + 1))
+                return true;
+        return false;
+    }
+    return t->kind == TY_TENSOR || t->kind == TY_SET || t->kind == TY_BYTES || t->kind == TY_COMPLEX || t->kind == TY_FUNC;
+}
+
 /* Iterable[str] and list[str] of elements that are none. */
 static bool elements_not(const Type *t, const Ast *want)
 {
@@ -180,6 +200,8 @@ static bool surely_not(const Type *t, const Ast *want)
             return ttype_count(t->tensor) != DIM_BAD && dim_eq(ttype_count(t->tensor), 1, NULL, NULL) == DIM_REFUTED;
         if (!strcmp(AST_AS(want, Name)->id->text, "Device") && device_misnamed(t))
             return true;
+        if (!strcmp(AST_AS(want, Name)->id->text, "Json"))
+            return no_json(t, 0);
         if (!strcmp(AST_AS(want, Name)->id->text, "DType") && t->kind == TY_STR)
             return t->text && !dtype_find(t->text->text, &dt);
         return never(t->kind, AST_AS(want, Name)->id->text);
@@ -239,9 +261,13 @@ static const NativeParam *met(const NativeSig *sig, const Slots *s, const CallAr
 
 void native_report(Check *C, const char *what, const char *want, const CallArg *x, Ast *node)
 {
-    Diag *told = REPORT(C, E0906, at_call(node, x->node), what, want, type_text(x->type));
+    bool json = !strcmp(want, "Json");
+    Diag *told = REPORT(C, E0906, at_call(node, x->node), what, json ? "made of numbers, texts, lists and dicts" : want, type_text(x->type));
 
-    advise(told, x->type, want, x->node);
+    if (json)
+        diag_help(told, "a tensor is written as x.tolist(), a set as a list, other objects by default=f");
+    else
+        advise(told, x->type, want, x->node);
     origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);
 }
 
@@ -259,12 +285,23 @@ static void report_argument(Check *C, const NativeDef *d, const NativeParam *p, 
     sb_done(&what);
 }
 
+/* json.dumps(x, default=f, cls=C): what JSON has not is made of it then. */
+static bool takes_more(const CallArgs *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].stars || (a->at[i].name && (!strcmp(a->at[i].name->text, "default") || !strcmp(a->at[i].name->text, "cls"))))
+            return true;
+    return false;
+}
+
 void native_judged(Check *C, const NativeDef *d, const Slots *s, const CallArgs *a, Ast *node)
 {
     const NativeSig *sig = has_signature(d) ? native_sig(d) : NULL;
 
     for (int i = 0; sig && i < a->n; i++) {
         const NativeParam *p = met(sig, s, a, i);
+        if (p && AST_IS(p->annotation, Name) && !strcmp(AST_AS(p->annotation, Name)->id->text, "Json") && takes_more(a))
+            continue;
         if (!p || !p->annotation || (a->at[i].type->kind == TY_NONE && AST_IS(p->dflt, Const)) || !surely_not(a->at[i].type, p->annotation))
             continue;
         report_argument(C, d, p, &a->at[i], node);

@@ -1,5 +1,5 @@
 /*
- * Statements that compute a value for nothing: `x.sort()` of a tensor, `s.strip()` of a text, alone on a line.
+ * Statements that compute a value for nothing: `x.sort()` of a tensor, `s.strip()` of a text, `sorted(xs)`, `n == 3`, alone on a line.
  *
  * Tensors and texts are values, their methods give new ones; who comes from lists, or from in-place methods, forgets to store them.
  * A method is called for nothing only where it does nothing else: those of tensors that have a rule, and those of texts that give a text.
@@ -30,17 +30,76 @@ static bool gives_value(Check *C, const Type *self, const Type *result, const ch
     return self->kind == TY_STR || (self->kind == TY_TENSOR && tensor_has_rule(C, method));
 }
 
+static void said(Check *C, const Ast *call, const char *function, const char *kept)
+{
+    char who[80], rest[140] = "";
+
+    snprintf(who, sizeof who, "%s()", function);
+    if (kept)
+        snprintf(rest, sizeof rest, ": %s stays as it is", kept);
+    REPORT(C, E0919, call->span, who, rest);
+}
+
+/* sorted(xs): a builtin that does nothing but give a value, or would do something only when that is gone through. */
+static void unused_builtin(Check *C, const AstCall *c)
+{
+    static const char *const names[] = {"sorted", "reversed", "map", "filter", "zip", "enumerate", "len", "abs", "range", NULL};
+    const AstName *f = AST_IS(c->func, Name) ? AST_AS(c->func, Name) : NULL;
+    const AstArg *x = c->args.n && AST_IS(c->args.at[0], Arg) ? AST_AS(c->args.at[0], Arg) : NULL;
+    char name[96], done[112];
+    bool named = x && (AST_IS(x->value, Name) || AST_IS(x->value, Attribute)) && name_of(x->value, name, sizeof name);
+    int i = 0;
+
+    while (names[i] && (!f || f->bind != BIND_PRELUDE || strcmp(f->id->text, names[i])))
+        i++;
+    if (!names[i])
+        return;
+    said(C, (Ast *)c, names[i], i < 2 && named ? name : NULL);
+    if (!C->shown)
+        return;
+    if (i < 2 && named) {
+        snprintf(done, sizeof done, "%s = ", name);
+        diag_help(C->last, "store it: %s = %s(%s)", name, names[i], name);
+        diag_fix(C->last, (Span){c->ast.span.lo, c->ast.span.lo}, done);
+    } else
+        diag_help(C->last, i == 2 ? "map runs its function when its results are taken: for x in xs: f(x), or list(map(f, xs))"
+                                  : "store the value, or leave it out");
+}
+
+/* n == 3 alone on a line is n = 3 with a slip of the pen. */
+static void unused_comparison(Check *C, const AstCompare *c)
+{
+    char name[96];
+    const AstCompareItem *x = c->rest.n == 1 ? AST_AS(c->rest.at[0], CompareItem) : NULL;
+    const Type *t = type_found(c->left);
+
+    if (!x || x->op != AOP_EQ || !AST_IS(c->left, Name) || type_is_any(t) || t->kind == TY_INSTANCE || t->kind >= TY_TENSOR ||
+        !name_of(c->left, name, sizeof name))
+        return;
+    REPORT(C, E0919, c->ast.span, "'=='", "");
+    if (C->shown)
+        diag_help(C->last, "'=' assigns: %s = ...", name);
+}
+
 void unused_result(Check *C, const Ast *s)
 {
     const Ast *call = AST_IS(s, ExprStmt) ? AST_AS(s, ExprStmt)->value : NULL;
-    const AstAttribute *f = call && AST_IS(call, Call) ? AST_AS(AST_AS(call, Call)->func, Attribute) : NULL;
+    const AstAttribute *f = AST_IS(call, Call) ? AST_AS(AST_AS(call, Call)->func, Attribute) : NULL;
     char name[96], done[112];
 
-    if (!f || f->ast.kind != AST_Attribute || C->kernel || C->tries || C->home->library || !name_of(f->value, name, sizeof name) ||
+    if (!call || C->kernel || C->tries || C->home->library)
+        return;
+    if (call->kind == AST_Compare)
+        unused_comparison(C, AST_AS(call, Compare));
+    if (call->kind == AST_Call)
+        unused_builtin(C, AST_AS(call, Call));
+    if (!f || f->ast.kind != AST_Attribute || !name_of(f->value, name, sizeof name) ||
         !gives_value(C, type_found(f->value), type_found(call), f->attr->text))
         return;
+    said(C, call, f->attr->text, name);
+    if (!C->shown)
+        return;
     snprintf(done, sizeof done, "%s = ", name);
-    REPORT(C, E0919, call->span, f->attr->text, name);
-    if (C->shown)
-        diag_fix(C->last, (Span){call->span.lo, call->span.lo}, done);
+    diag_help(C->last, "store it: %s%s.%s(...)", done, name, f->attr->text);
+    diag_fix(C->last, (Span){call->span.lo, call->span.lo}, done);
 }

@@ -681,8 +681,8 @@ static Value c_error(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, E
 const NativeDef natives_json[] = {
     {"json", "loads", f_loads, "(s: str | bytes, *, object_hook: Callable | None = None)", "The value of a JSON text; JSONDecodeError says where it is wrong."},
     {"json", "load", f_load, "(fp, *, object_hook: Callable | None = None)", "The value of the JSON text in an open file."},
-    {"json", "dumps", f_dumps, "(obj, " HOW ") -> str", "The JSON text of a value."},
-    {"json", "dump", f_dump, "(obj, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
+    {"json", "dumps", f_dumps, "(obj: Json, " HOW ") -> str", "The JSON text of a value."},
+    {"json", "dump", f_dump, "(obj: Json, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
     {"json", "JSONEncoder", c_encoder, "type[JSONEncoder]", "What dumps takes as cls: its method default stands for objects that JSON does not know."},
     {"json", "JSONDecoder", c_decoder, "type[JSONDecoder]", "loads as an object."},
     {"json", "JSONDecodeError", c_error, "type[JSONDecodeError]", "Raised by loads; a ValueError."},

@@ -53,14 +53,14 @@ static const NativeType match_type = {"Match", match_free, .getattr = match_geta
 /* ------------------------------------------------------------- compiling */
 
 /* \Z to \z, and Python's meaning of $ without MULTILINE (the end, or before a last newline) is PCRE2's own. */
-static void translate(const StrObj *s, StrBuf *b)
+static void translate(const char *s, size_t n, StrBuf *b)
 {
-    for (uint32_t i = 0; i < s->len; i++) {
-        if (s->s[i] == '\\' && i + 1 < s->len) {
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n) {
             sb_putc(b, '\\');
-            sb_putc(b, s->s[++i] == 'Z' ? 'z' : s->s[i]);
+            sb_putc(b, s[++i] == 'Z' ? 'z' : s[i]);
         } else {
-            sb_putc(b, s->s[i]);
+            sb_putc(b, s[i]);
         }
     }
 }
@@ -77,26 +77,47 @@ static uint32_t options_of(int flags)
     return o;
 }
 
-static Value compile(Interp *I, StrObj *text, int64_t flags)
+/* NULL: why says what is wrong with it. */
+static pcre2_code *read_pattern(const char *s, size_t n, int flags, StrBuf *why)
 {
     pcre2_compile_context *ctx = pcre2_compile_context_create(NULL);
     StrBuf b = {0};
     PCRE2_SIZE at;
-    PCRE2_UCHAR why[160];
+    PCRE2_UCHAR text[160];
     int err;
-    Pattern *p;
     pcre2_code *code;
 
-    translate(text, &b);
+    translate(s, n, &b);
     pcre2_set_newline(ctx, PCRE2_NEWLINE_LF);
-    code = pcre2_compile((PCRE2_SPTR)sb_str(&b), b.n, options_of((int)flags), &err, &at, ctx);
+    code = pcre2_compile((PCRE2_SPTR)sb_str(&b), b.n, options_of(flags), &err, &at, ctx);
     pcre2_compile_context_free(ctx);
     sb_done(&b);
     if (!code) {
-        pcre2_get_error_message(err, why, sizeof why);
-        return raise(I, EXC_PatternError, "%s at position %lld", (char *)why,
-                     (long long)utf8_count(text->s, at < text->len ? at : text->len));
+        pcre2_get_error_message(err, text, sizeof text);
+        sb_printf(why, "%s at position %lld", (char *)text, (long long)utf8_count(s, at < n ? at : n));
     }
+    return code;
+}
+
+bool re_wrong(const char *s, size_t n, StrBuf *why)
+{
+    pcre2_code *code = read_pattern(s, n, 0, why);
+
+    pcre2_code_free(code);
+    return !code;
+}
+
+static Value compile(Interp *I, StrObj *text, int64_t flags)
+{
+    StrBuf why = {0};
+    pcre2_code *code = read_pattern(text->s, text->len, (int)flags, &why);
+    Pattern *p;
+
+    if (!code)
+        raise(I, EXC_PatternError, "%s", sb_str(&why));
+    sb_done(&why);
+    if (!code)
+        return VERR;
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     p = nativeobj_new(&pattern_type, sizeof *p);
     p->text = value_ref(vobj(text));

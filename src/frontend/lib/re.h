@@ -30,6 +30,8 @@ Value scan_next(Interp *I, Scan *c);                    /* a Match, V_NONE at th
 Value group_text(const Match *m, uint32_t i, Value dflt);               /* dflt when the group took no part */
 int64_t re_group_index(const Pattern *p, Interp *I, Value which);       /* by number or name; -1: IndexError pending */
 
+/* Is the text no pattern? Then why says so. */
+bool re_wrong(const char *s, size_t n, StrBuf *why);
 Value re_split(Interp *I, const Pattern *p, StrObj *s, int64_t max);
 /* The text with up to max matches replaced (0: all), and how many were. */
 Value re_substitute(Interp *I, const Pattern *p, Value repl, StrObj *s, int64_t max, int64_t *count);
