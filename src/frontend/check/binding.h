@@ -28,6 +28,7 @@ bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, 
 /* E0906 for the first argument that the native surely does not take, which are bound: false. */
 void native_judged(Check *C, const struct NativeDef *d, const Slots *s, const CallArgs *a, Ast *node);
 bool native_refuses(const Type *t, const Ast *want);     /* surely nothing that such an annotation takes */
+AstSeq native_choices(const Ast *want);                 /* the texts of Literal["mean", "sum"]; none: it is another annotation */
 /* E0906: what, "the argument 'p' of f()", must be `want`, and gets x. */
 void native_report(Check *C, const char *what, const char *want, const CallArg *x, Ast *node);
 

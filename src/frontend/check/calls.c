@@ -568,6 +568,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     const KernelOp *op = kernel_op_of(d);
     const Type *r;
     const NativeSig *sig;
+    long findings = C->findings;
     Slots bound;
 
     if (op)
@@ -591,8 +592,11 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         return T_ANY;
     if (!self && !*d->owner && transform_make(C, d->name, a, node, &r))
         return r;
-    if (tensor_call(C, d->owner, d->name, self, a, node, &r))
+    if (tensor_call(C, d->owner, d->name, self, a, node, &r)) {
+        if (C->findings == findings)                /* else it was said in the rule's words */
+            native_judged(C, d, &bound, a, node);
         return r;
+    }
     if (self && a->n == 1 && !a->open && (!strcmp(d->name, "append") || !strcmp(d->name, "add")) && type_is_container(self))
         host_element_stored(C, self, a->at[0].type, at_call(node, a->at[0].node));
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;

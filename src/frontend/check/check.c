@@ -103,6 +103,16 @@ const char *decorator_name(const Ast *d)
     return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
 }
 
+bool decorator_says(const Ast *d, const char *option)
+{
+    for (int i = 0; AST_IS(d, Call) && i < AST_AS(d, Call)->args.n; i++) {
+        const AstArg *a = AST_AS(AST_AS(d, Call)->args.at[i], Arg);
+        if (a->ast.kind == AST_Arg && a->name && !strcmp(a->name->text, option))
+            return AST_IS(a->value, Const) && AST_AS(a->value, Const)->value == CONST_TRUE;
+    }
+    return false;
+}
+
 bool decorator_is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "export", "pure", "effects", "checkpoint", "deterministic",

@@ -134,7 +134,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
         c->far = true;
     for (int i = 0; i < def->decorators.n; i++) {
         if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
-            c->is_dataclass = true;
+            c->is_dataclass = true, c->is_frozen = decorator_says(def->decorators.at[i], "frozen");
         else
             opened(c, NULL);
     }
@@ -556,6 +556,11 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     if (!value)
         want = NULL;
     property_stored(C, c, attr, target);
+    if (c->is_frozen && !c->home->library && (!C->frame->fn || C->frame->fn->cls == c)) {      /* elsewhere the error may be meant */
+        snprintf(what, sizeof what, "the target '%.40s' of %.40s", attr->text, cls_name(c));
+        diag_help(REPORT(C, E0906, target->span, what, "an attribute that can be stored", "a field of a frozen dataclass"),
+                  "make a changed copy: replace(x, %s=...)", attr->text);
+    }
     if (want)
         want = cls_field_wants(c, inst, want, t);
     if (want && type_fits(C, t, want) == FITS_NOT) {

@@ -79,6 +79,9 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
     int64_t n = type_is_any(t) ? -1 : unpacked_count(t);
     char have[24], want[24];
 
+    if (!type_is_any(t) && t->kind != TY_FLOAT)
+        host_iterated(C, t, target);
+
     if (n >= 0 && (star < 0 ? n != elts.n : n < elts.n - 1)) {
         snprintf(have, sizeof have, "%d", (int)n);
         snprintf(want, sizeof want, "%s%d", star < 0 ? "" : "at least ", star < 0 ? elts.n : elts.n - 1);
@@ -135,6 +138,21 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
     }
 }
 
+/* A tensor's attributes follow from what it is; only its gradient is kept for the program. */
+static void tensor_stored(Check *C, const AstAttribute *a)
+{
+    char what[96];
+    Diag *d;
+
+    if (!strcmp(a->attr->text, "grad") || !strncmp(a->attr->text, "__", 2))
+        return;
+    snprintf(what, sizeof what, "the target '%.60s' of a tensor", a->attr->text);
+    d = REPORT(C, E0906, a->ast.span, what, "an attribute that can be stored", "what follows from its value");
+    diag_help(d, !strcmp(a->attr->text, "shape") ? "a tensor of another shape is made by x = x.reshape(...)" :
+              !strcmp(a->attr->text, "data") ? "assign the variable itself: x = ..."
+                                             : "nothing can be stored in a tensor: keep it beside, in a variable or an object");
+}
+
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
 {
     const Type *base;
@@ -158,6 +176,8 @@ void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
         base = expr(C, AST_AS(target, Attribute)->value);
         if (type_is_any(base))
             attr_wild(C, AST_AS(target, Attribute)->attr);
+        if (base->kind == TY_TENSOR && !C->kernel)
+            tensor_stored(C, AST_AS(target, Attribute));
         if (base->kind == TY_INSTANCE)
             cls_store(C, base, AST_AS(target, Attribute)->attr, t, target, value);
         break;

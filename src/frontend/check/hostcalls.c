@@ -212,10 +212,20 @@ static const Type *floats_compared(const CallArgs *a)
     return a->n > 1 ? type_of_kind(TY_FLOAT) : NULL;
 }
 
+/* max(3): one argument alone is gone through. */
+static void alone_judged(Check *C, const CallArgs *a)
+{
+    const Type *t = arg(a, 0);
+
+    if (a->n == 1 && t && (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE))
+        host_iterated(C, t, a->at[0].node);
+}
+
 static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_min);
 
+    alone_judged(C, a);
     t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
@@ -225,6 +235,7 @@ static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_max);
 
+    alone_judged(C, a);
     t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
     return t ? t : extreme_element(C, a, node);
@@ -272,6 +283,10 @@ static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
     const Type *t = arg(a, 0), *const *item, *e, *sum = type_int(0);
     int n = type_items(t, &item);
 
+    alone_judged(C, a);
+    if (t && a->n == 1 && t->kind == TY_STR)
+        diag_help(REPORT(C, E0906, a->at[0].node->span, "an element of what sum() adds up", "a number or a tensor", "str"),
+                  "sum adds numbers: sum(len(w) for w in words)");
     if (!t || a->n != 1 || t->kind == TY_TENSOR || t->kind == TY_STR)
         return NULL;
     e = element_of(t);
@@ -358,6 +373,21 @@ static const Type *host_str(Check *C, const CallArgs *a, Ast *node)
 }
 
 /* A file of texts, unless the mode has b or is not known. */
+/* "rb", "w+", "at" */
+static bool is_mode(const char *s)
+{
+    int kinds = 0, plus = 0, forms = 0;
+
+    for (; *s; s++) {
+        kinds += strchr("rwax", *s) != NULL;
+        plus += *s == '+';
+        forms += strchr("bt", *s) != NULL;
+        if (!strchr("rwax+bt", *s))
+            return false;
+    }
+    return kinds == 1 && plus <= 1 && forms <= 1;
+}
+
 static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *mode = arg(a, 1);
@@ -365,6 +395,9 @@ static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
     for (int i = 0; i < a->n; i++)
         if (a->at[i].name && !strcmp(a->at[i].name->text, "mode"))
             mode = a->at[i].type;
+    if (mode && mode->kind == TY_STR && mode->text && !is_mode(mode->text->text))
+        diag_help(REPORT(C, E0920, node->span, "open() knows no such mode"),
+                  "r reads, w replaces, a appends, x creates; + reads and writes, b is for bytes");
     if (a->open || (mode ? mode->kind != TY_STR || !mode->text || strchr(mode->text->text, 'b') : a->n > 1 && !a->at[1].name))
         return T_ANY;
     return NULL;                                    /* as the signature says */

@@ -136,14 +136,24 @@ void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *
     tell_operands(C, d, left, right);
 }
 
+/* Functions, and tensors of no axes. */
+static bool no_elements(const Type *t)
+{
+    return !type_is_any(t) && (t->kind == TY_FUNC || (t->kind == TY_TENSOR && t->tensor->rank == 0));
+}
+
 void host_iterated(Check *C, const Type *t, Ast *e)
 {
     Sort s = sort_of(t);
     Diag *d;
 
-    if (s != NONE && s != NUMBER)
+    if (s != NONE && s != NUMBER && !no_elements(t))
         return;
     d = REPORT(C, E0914, e->span, sort_text(t));
+    if (t->kind == TY_FUNC)
+        diag_help(d, "call the function for what it gives: f()");
+    if (t->kind == TY_TENSOR)
+        diag_help(d, "a tensor without axes is one number: x.item()");
     if (t->kind == TY_INT)
         diag_help(d, "go through the numbers below it: range(n), or through the places of a sequence: range(len(xs))");
     origin_of(C, d, e, DIM_BAD);

@@ -91,6 +91,41 @@ static bool names_type(const Ast *want, const char *name)
     return AST_IS(want, Name) && !strcmp(AST_AS(want, Name)->id->text, name);
 }
 
+typedef struct { AstSeq texts; int i; } Choices;
+
+static const char *next_choice(void *state)
+{
+    Choices *c = state;
+
+    while (c->i < c->texts.n && !AST_IS(c->texts.at[c->i], Str))
+        c->i++;
+    return c->i < c->texts.n ? AST_AS(c->texts.at[c->i++], Str)->value.s : NULL;
+}
+
+/* A text that is none of those that a parameter takes. */
+static void report_choice(Check *C, const char *what, AstSeq texts, const CallArg *x, Ast *node)
+{
+    Ast *value = AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node;
+    Choices all = {texts, 0};
+    const char *near = closest_name(x->type->text->text, next_choice, &all);
+    StrBuf want = {0}, got = {0};
+    Diag *d;
+
+    for (int i = 0; i < texts.n; i++) {
+        sb_puts(&want, i == 0 ? "" : i == texts.n - 1 ? " or " : ", ");
+        ast_print(texts.at[i], &want);
+    }
+    sb_printf(&got, "\"%s\"", x->type->text->text);
+    d = REPORT(C, E0906, at_call(node, x->node), what, sb_str(&want), sb_str(&got));
+    if (near && AST_IS(value, Str))
+        diag_guess(d, span_quoted(value->span), x->type->text->text, near);
+    else
+        diag_help(d, "pass one of these texts");
+    origin_of(C, d, value, DIM_BAD);
+    sb_done(&want);
+    sb_done(&got);
+}
+
 static bool judge(Check *C, const char *callee, const AstParam *p, const CallArg *x, Ast *node)
 {
     StrBuf want = {0};
@@ -104,11 +139,15 @@ static bool judge(Check *C, const char *callee, const AstParam *p, const CallArg
         report_device(C, x->type, names_type(p->annotation, "DType"), x->node, node);
         return false;
     }
+    snprintf(what, sizeof what, "the argument '%s' of %s()", p->name->text, callee);
+    if (native_choices(p->annotation).n && x->type->kind == TY_STR) {
+        report_choice(C, what, native_choices(p->annotation), x, node);
+        return false;
+    }
     if (p->annotation)
         ast_print(p->annotation, &want);
     else
         sb_puts(&want, kind_of_default(p->dflt));
-    snprintf(what, sizeof what, "the argument '%s' of %s()", p->name->text, callee);
     native_report(C, what, sb_str(&want), x, node);
     sb_done(&want);
     return false;

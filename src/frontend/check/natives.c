@@ -141,6 +141,10 @@ static bool never(TypeKind k, const char *want)
         return text || k == TY_DICT || k == TY_SET;
     if (!strcmp(want, "Device") || !strcmp(want, "DType"))
         return k == TY_FLOAT || container || k == TY_BYTES || k == TY_TENSOR || k == TY_FUNC;
+    if (!strcmp(want, "Tensor"))
+        return text || k == TY_DICT || k == TY_SET;
+    if (!strcmp(want, "dict"))
+        return k == TY_NONE || text || number || k == TY_FLOAT || k == TY_LIST || k == TY_TUPLE;
     if (!strcmp(want, "tuple"))
         return k == TY_NONE || number || k == TY_FLOAT || text || k == TY_DICT || k == TY_SET || callable;
     if (!strcmp(want, "list") || !strcmp(want, "Iterable"))
@@ -180,6 +184,23 @@ static bool elements_not(const Type *t, const Ast *want)
            surely_not(element_of(t), s->index);
 }
 
+AstSeq native_choices(const Ast *want)
+{
+    const AstSubscript *s = AST_AS(want, Subscript);
+
+    if (!AST_IS(want, Subscript) || !AST_IS(s->value, Name) || strcmp(AST_AS(s->value, Name)->id->text, "Literal"))
+        return (AstSeq){0};
+    return AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){(Ast **)&s->index, 1};
+}
+
+static bool not_chosen(const Type *t, AstSeq texts)
+{
+    for (int i = 0; i < texts.n && t->kind == TY_STR && t->text; i++)
+        if (AST_IS(texts.at[i], Str) && !strcmp(AST_AS(texts.at[i], Str)->value.s, t->text->text))
+            return false;
+    return t->kind == TY_STR ? t->text != NULL : never(t->kind, "str");
+}
+
 bool native_refuses(const Type *t, const Ast *want) { return surely_not(t, want); }
 
 static bool surely_not(const Type *t, const Ast *want)
@@ -208,6 +229,8 @@ static bool surely_not(const Type *t, const Ast *want)
     case AST_Const:
         return AST_AS(want, Const)->value == CONST_NONE && never(t->kind, "None");
     case AST_Subscript:
+        if (native_choices(want).n)
+            return not_chosen(t, native_choices(want));
         return surely_not(t, AST_AS(want, Subscript)->value) || elements_not(t, want);
     case AST_BinOp:
         return AST_AS(want, BinOp)->op == AOP_BITOR && surely_not(t, AST_AS(want, BinOp)->left) && surely_not(t, AST_AS(want, BinOp)->right);

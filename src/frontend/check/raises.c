@@ -103,11 +103,32 @@ static bool is_sure(const Check *C)
     return f && f == C->blame_frame;
 }
 
+/* Texts, numbers and objects of classes that are known and derive from nothing cannot be raised. */
+static void raised_judged(Check *C, const Ast *exc)
+{
+    const Type *t = type_found(exc);
+    const Cls *c = !type_is_any(t) && (t->kind == TY_INSTANCE || t->kind == TY_CLASS) ? t->ref : NULL;
+    bool text = !type_is_any(t) && t->kind == TY_STR;
+    Diag *d;
+
+    if (type_is_any(t) || C->home->library ||
+        (c ? cls_is_open(c) || c->far || c->base || c->home->library || c->def->bases.n
+           : !(t->kind >= TY_NONE && t->kind <= TY_FUNC) && t->kind != TY_TENSOR))
+        return;
+    d = REPORT(C, E0906, exc->span, "what is raised", "an exception", type_text(t));
+    if (c)
+        diag_help(d, "derive the class from Exception: class %s(Exception)", cls_name(c));
+    else
+        diag_help(d, text ? "put the text into an exception: raise ValueError(...)" : "raise an exception: ValueError(...), RuntimeError(...)");
+}
+
 void raise_judged(Check *C, AstRaise *r)
 {
     StrBuf text = {0};
     Span span;
 
+    if (r->exc)
+        raised_judged(C, r->exc);
     if (!r->exc || !is_sure(C))
         return;
     span = C->blame_node->span;

@@ -54,6 +54,29 @@ const Type *rule_one_hot(TCall *c)
 
 /* ------------------------------------------------------------- einsum */
 
+/* Are there as many operands as the text names, and is each letter of the result there once? false: not so, reported. */
+static bool einsum_counts(TCall *c, const char *s, const char *arrow)
+{
+    int named = 1, given = c->n - 1;
+    char text[96];
+
+    for (const char *p = s; p < arrow; p++)
+        named += *p == ',';
+    if (!c->open && named != given && !(given == 1 && (type_is_any(c->at[1].type) || c->at[1].type->kind != TY_TENSOR))) {
+        snprintf(text, sizeof text, "einsum: \"%.20s\" names %d operand%s, %d %s given", s, named, named == 1 ? "" : "s", given,
+                 given == 1 ? "is" : "are");
+        diag_help(REPORT(c->C, E0306, c->node->span, text), "the letters of each operand stand between commas: \"ij,jk->ik\" has two");
+        return false;
+    }
+    for (const char *p = arrow + 2; *p; p++)
+        if (isalpha((unsigned char)*p) && strchr(p + 1, *p)) {
+            snprintf(text, sizeof text, "einsum: \"%.20s\" gives %c twice", s, *p);
+            diag_help(REPORT(c->C, E0306, c->node->span, text), "each letter of the result stands there once; diag(x) puts a vector on a diagonal");
+            return false;
+        }
+    return true;
+}
+
 const Type *rule_einsum(TCall *c)
 {
     const char *s, *arrow;
@@ -70,6 +93,8 @@ const Type *rule_einsum(TCall *c)
         return tensor_unknown();
     for (int i = 0; i < 128; i++)
         size[i] = DIM_BAD;
+    if (!einsum_counts(c, s, arrow))
+        return tensor_unknown();
     for (const char *p = s; p <= arrow; p++) {
         const TType *x = tcall_tensor(c, operand + 1);
         if (!x || x->rank == RANK_UNKNOWN)

@@ -128,6 +128,22 @@ static const Type *equal_parts(TCall *c, const TType *x, int axis, int64_t n)
     return type_list_of(m, (int)n);
 }
 
+/* chunk: as many of the same size as there is room for, and what is left. */
+static const Type *uneven_parts(const TType *x, int axis, int64_t n)
+{
+    const Type *m[ITEMS_MAX];
+    int64_t left = x->shape[axis], size = (left + n - 1) / n;
+    TType p = *x;
+    int k = 0;
+
+    p.weak = 0;
+    for (; left > 0 && k < ITEMS_MAX; left -= size) {
+        p.shape[axis] = dim_const(left < size ? left : size);
+        m[k++] = type_tensor(&p);
+    }
+    return left > 0 ? open_list() : type_list_of(m, k);
+}
+
 static const Type *cut_at(const TType *x, int axis, const Type *places)
 {
     const Type *m[ITEMS_MAX];
@@ -162,6 +178,8 @@ const Type *rule_split(TCall *c)
     axis = a && a->type->kind != TY_NONE ? tcall_axis(c, x, a) : 0;
     if (axis < 0)
         return open_list();
+    if (chunks && type_int_value(parts->type, &n) && n > 0 && dim_is_const(x->shape[axis]) && dim_divides(n, x->shape[axis]) == DIM_REFUTED)
+        return uneven_parts(x, axis, n);
     if (type_int_value(parts->type, &n))
         return chunks && (n < 1 || dim_divides(n, x->shape[axis]) != DIM_PROVED) ? open_list() : equal_parts(c, x, axis, n);
     return !chunks && (parts->type->kind == TY_LIST || parts->type->kind == TY_TUPLE) ? cut_at(x, axis, parts->type) : open_list();

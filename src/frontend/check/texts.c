@@ -280,7 +280,8 @@ static void pattern_judged(Check *C, const NativeDef *d, const CallArgs *a, Ast 
     if (t->kind == TY_STR && t->text && !(!strcmp(d->name, "compile") && a->n > 1) &&
         re_wrong(t->text->text, strlen(t->text->text), &why)) {
         sb_printf(&text, "this is no regular expression: %s", sb_str(&why));
-        diag_help(wrong(C, at_call(node, a->at[0].node), &text), "a bracket that stands for itself is written \\( or \\[; re.escape(text) does it for all");
+        diag_help(wrong(C, at_call(node, a->at[0].node), &text),
+            "a bracket that stands for itself is written \\( or \\[; re.escape(text) does it for all");
     }
     sb_done(&why);
 }

@@ -248,6 +248,8 @@ static bool is_scalar(Check *C, const Type *value, Ast *node)
 }
 
 /* The gradient of argument `which`; numbers become tensors. */
+static const Ast *value_of(const Ast *arg) { return AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg; }
+
 static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node)
 {
     const Type *g = a->n > which && !a->at[which].name && !a->open ? a->at[which].type : T_ANY;
@@ -259,6 +261,13 @@ static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node
     }
     if (type_is_any(g))
         return T_ANY;
+    if (g->kind == TY_STR || g->kind == TY_BOOL || g->kind == TY_NONE || (g->kind == TY_INT && AST_IS(value_of(a->at[which].node), Int)) ||
+        (g->kind == TY_TENSOR && g->tensor->dtype != DT_NONE && !dtype_is_float((DType)g->tensor->dtype) &&
+         !dtype_is_complex((DType)g->tensor->dtype))) {
+        snprintf(text, sizeof text, "grad: argument %d, by which is derived, has no floats", which);
+        diag_help(REPORT(C, E0401, node->span, text), "derive by a tensor of floats: x.to(f32), or name another argument with argnums=");
+        return T_ANY;
+    }
     if (g->kind == TY_INSTANCE)
         return g->inst ? g : T_ANY;
     g = change_tree(g, &(Change){gradient_like, NULL});
@@ -355,11 +364,15 @@ static bool carry_fits(Check *C, const Type *in, const Type *out, Ast *node)
                 return false;
         return true;
     }
-    if (in->kind != TY_TENSOR || out->kind != TY_TENSOR || type_fits(C, out, in) != FITS_NOT ||
-        (in->tensor->dtype != out->tensor->dtype && in->tensor->dtype != DT_NONE && out->tensor->dtype != DT_NONE))
+    if (in->kind != TY_TENSOR || out->kind != TY_TENSOR || type_fits(C, out, in) != FITS_NOT)
         return true;
     StrBuf text = {0};
-    sb_printf(&text, "scan: the carry is %s and becomes %s", shape_of(in->tensor), shape_of(out->tensor));
+    if (in->tensor->dtype != out->tensor->dtype && in->tensor->dtype != DT_NONE && out->tensor->dtype != DT_NONE) {
+        if (in->tensor->weak || C->mixed)
+            return true;
+        sb_printf(&text, "scan: the carry is %s and becomes %s", dtype_info[in->tensor->dtype].name, dtype_info[out->tensor->dtype].name);
+    } else
+        sb_printf(&text, "scan: the carry is %s and becomes %s", shape_of(in->tensor), shape_of(out->tensor));
     diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a carry keeps its shape and dtype from step to step");
     sb_done(&text);
     return false;

@@ -19,14 +19,27 @@ enum { FILE_MAX_BYTES_SHIFT = 40 };     /* files beyond a terabyte are refused *
 
 static const char *path_of(Value v)
 {
-    return as_str(v)->s;
+    return as_str(unwrap_base(v))->s;
+}
+
+/* false: a TypeError is pending. */
+static bool is_path(Interp *I, Value v)
+{
+    return need_str(I, v, "the path") != NULL;
+}
+
+static bool is_dict(Interp *I, Value v)
+{
+    if (v.tag != V_DICT)
+        raise(I, EXC_TypeError, "a dict of tensors is saved, not %s", value_type_name(v));
+    return v.tag == V_DICT;
 }
 
 static bool read_file(Interp *I, Value path, char **data, size_t *n)
 {
-    int err = vfs_read_file(path_of(path), (size_t)1 << FILE_MAX_BYTES_SHIFT, data, n);
+    int err = is_path(I, path) ? vfs_read_file(path_of(path), (size_t)1 << FILE_MAX_BYTES_SHIFT, data, n) : -1;
 
-    if (err)
+    if (err > 0)
         raise_errno(I, err, path_of(path));
     return !err;
 }
@@ -83,7 +96,7 @@ static Value load_npy(Interp *I, Value *a)
 static Value save_npy(Interp *I, Value *a)
 {
     StrBuf out = {0}, err = {0};
-    Tensor *t = stored_tensor(I, a[1]);
+    Tensor *t = is_path(I, a[0]) ? stored_tensor(I, a[1]) : NULL;
     Value v;
 
     if (!t)
@@ -152,7 +165,7 @@ static Value save_npz(Interp *I, Value *a)
     StrBuf out = {0}, err = {0};
     Value v = VERR;
 
-    if (collect(I, a[1], &s)) {
+    if (is_path(I, a[0]) && is_dict(I, a[1]) && collect(I, a[1], &s)) {
         Vec(NpzEntry) e = {0};
         for (int i = 0; i < s.tensors.n; i++)
             vec_push(&e, ((NpzEntry){s.tensors.at[i].name, s.tensors.at[i].t}));
@@ -186,7 +199,7 @@ static Value save_safetensors(Interp *I, Value *a)
     StrBuf out = {0}, err = {0};
     Value v = VERR;
 
-    if (collect(I, a[1], &s) && collect_meta(I, a[2], &s))
+    if (is_path(I, a[0]) && is_dict(I, a[1]) && collect(I, a[1], &s) && collect_meta(I, a[2], &s))
         v = safetensors_write(&s, &out, &err) ? write_bytes(I, a[0], &out) : raise_format(I, a[0], &err);
     safetensors_done(&s);
     sb_done(&out);
@@ -262,12 +275,15 @@ static Value tensor_from_bytes(Interp *I, Value *a)
     BytesObj *b = (BytesObj *)a[0].o;
     DType dtype = DT_f32;
     Dim shape[RANK_MAX];
-    int rank = arg_dtype(I, a[1], &dtype) ? shape_of(I, a[2], shape) : -1;
-    bool big = !strcmp(as_str(a[3])->s, "big");
+    bool told = a[0].tag == V_BYTES && a[3].tag == V_STR;
+    int rank = !told ? -1 : arg_dtype(I, a[1], &dtype) ? shape_of(I, a[2], shape) : -1;
+    bool big = told && !strcmp(as_str(a[3])->s, "big");
     size_t width, n;
     int64_t count;
     Tensor *t;
 
+    if (!told)
+        return raise(I, EXC_TypeError, "tensor_from_bytes takes bytes, and the byte order as a str");
     if (rank < 0)
         return VERR;
     if (!big && strcmp(as_str(a[3])->s, "little"))
@@ -313,9 +329,13 @@ static Value write_file(Interp *I, Value *a)
     size_t n;
     int err;
 
+    if (!is_path(I, a[0]))
+        return VERR;
     if (a[1].tag == V_STR) {
         p = as_str(a[1])->s;
         n = as_str(a[1])->len;
+    } else if (a[1].tag != V_BYTES) {
+        return raise(I, EXC_TypeError, "a text or bytes are written, not %s", value_type_name(a[1]));
     } else {
         p = ((BytesObj *)a[1].o)->s;
         n = ((BytesObj *)a[1].o)->len;
