@@ -155,10 +155,12 @@ static Rows rows_at(const Part *r, int64_t i)
 {
     const Job *p = r->p;
     const Gemm *g = &p->g;
-    int64_t mr = p->t->rows, rows = least(r->i1 - i, mr), panel = (i - r->i0) / mr, first = panel % p->together;
+    int64_t mr = p->t->rows, left = r->i1 - i, rows = least(left, mr), panel = (i - r->i0) / mr, first = panel % p->together;
     const char *a = r->a + i * g->arow * p->size;
     char *at = r->pa + (p->mc ? panel : first) * mr * r->k * p->size;
 
+    if (p->a_lies && left > mr && left <= mr + 2)       /* a row or two would wait for their sums: half of them first */
+        rows = (left + 1) / 2;
     if (p->a_lies)
         return (Rows){a, g->arow, g->acol, rows};
     if (!first && !r->there)
@@ -203,7 +205,7 @@ static void run_chunk(const Part *r)
     int64_t whole = !p->b_lies ? r->j0 : again ? r->j1 : r->j0 + columns / lanes * lanes;
 
     pack_columns(r, whole, r->j1, r->pb);
-    for (int64_t i = r->i0; i < r->i1; i += p->t->rows) {
+    for (int64_t i = r->i0, ie; i < r->i1; i = ie) {
         Rows x = rows_at(r, i);
         if (whole > r->j0)
             rows_unpacked(r, &x, i, whole);
@@ -214,7 +216,7 @@ static void run_chunk(const Part *r)
         for (; j < r->j1; j += p->nr)
             cover_panel(r, x.a, x.arow, x.acol, x.rows, r->pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
                         r->c + (i * p->g.crow + j) * p->size);
-        int64_t ie = i + x.rows;
+        ie = i + x.rows;
         if (ie == r->i1 || ie - finished >= FINISH_ROWS) {
             finish(r, finished, ie);
             finished = ie;
@@ -369,7 +371,7 @@ static void plan_blocks(Job *p)
     p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
                 (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
-    bool small = (high * g->arow + k * g->acol) * size <= 2 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
+    bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
     p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
             : p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
