@@ -94,7 +94,7 @@ void cuda_say(StrBuf *out, CUresult error);
 /* ---- faults ---- */
 
 extern bool fault_kept;                 /* is there one? A plain flag: cheap to look at */
-typedef enum { FAULT_RUN, FAULT_MEMORY, FAULT_VALUE } FaultKind;
+typedef enum { FAULT_RUN, FAULT_MEMORY, FAULT_VALUE, FAULT_INDEX } FaultKind;
 /* Keep one, unless there is one already; the text begins with its code. Gives false. Any thread. */
 bool fault(FaultKind kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Hand the fault over, appended to *out, and forget it. false: there is none. */

@@ -173,8 +173,10 @@ bool gpu_download(GpuDevice *g, void *to, CUdeviceptr from, size_t bytes)
     if (gpu_notes)
         gpu_notes->stands("elements are read on the host");
     ok = gpu_enter(g) && may_copy(g) && (!bytes || (make(&g->state->down) ? download(g, to, from, bytes) : download_slowly(g, to, from, bytes)));
-    if (ok && bytes)
+    if (ok && bytes) {
         g->state->nlaunched[GPU_MAIN] = 0;              /* the copy was behind them */
+        gpu_reports_read(g);
+    }
     gpu_unlock();
     return ok;
 }

@@ -304,8 +304,10 @@ bool gpu_sync_stream(GpuDevice *g, GpuStream s)
     if (gpu_notes)
         gpu_notes->stands("the host waits for the GPU");
     ok = gpu_enter(g) && gpu_check(g, cu.StreamSynchronize(g->state->stream[s]), "cuStreamSynchronize");
-    if (ok)
+    if (ok) {
         forget_stream(g, s);
+        gpu_reports_read(g);
+    }
     gpu_unlock();
     return ok;
 }
@@ -318,8 +320,10 @@ bool gpu_sync(GpuDevice *g)
     if (gpu_notes)
         gpu_notes->stands("the host waits for the GPU");
     ok = gpu_enter(g) && gpu_check(g, cu.CtxSynchronize(), "cuCtxSynchronize");
-    if (ok)
+    if (ok) {
         gpu_forget_launches(g);
+        gpu_reports_read(g);
+    }
     gpu_unlock();
     return ok;
 }

@@ -1,10 +1,11 @@
-/* gpu_impl.h - what the parts of the GPU's runtime share: gpu_device.c, gpu_pool.c, gpu_copy.c, gpu_launch.c. */
+/* gpu_impl.h - what the parts of the GPU's runtime share: gpu_device.c, gpu_pool.c, gpu_copy.c, gpu_launch.c, gpu_report.c. */
 #ifndef TSR_RUNTIME_GPU_IMPL_H
 #define TSR_RUNTIME_GPU_IMPL_H
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "runtime/gpu_device.h"
+#include "runtime/gpu_report.h"
 
 /* ---- the pool: gpu_pool.c ---- */
 
@@ -54,6 +55,8 @@ typedef struct GpuState {
     GpuStaging up, down;
     int capturing;                      /* 1 + the stream that is; 0: none */
     Vec(CUdeviceptr) held;              /* given back while a graph is captured */
+    int64_t *report;                    /* words in pinned memory; NULL: not made */
+    Vec(GpuAsked) asked;                /* what each is for */
     bool lost;                          /* kernels went wrong: every call fails from now on */
     bool one_by_one;                    /* TESSERA_GPU_SYNC: wait behind each launch */
 } GpuState;

@@ -115,12 +115,12 @@ static void start_points(Points *p, const Tensor *target, int m, const int64_t *
     }
 }
 
-/* Resolve all points against target, whose sizes are in[0]'s. p->at is to be freed. */
-static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p)
+/* How many there are, in how many axes of these sizes, and what a block is; p->at is NULL. */
+static int points_count(const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p, int64_t *shape)
 {
-    int64_t shape[RANK_MAX];
     int rank = index_shape(a, in, lo, shape), m = a->m, n = a->n;
 
+    p->at = NULL;
     p->count = p->block = 1;
     for (int i = 0; i < rank; i++)
         p->count *= shape[i];
@@ -128,11 +128,20 @@ static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, co
     p->shape = target->shape + m + n;
     for (int i = 0; i < p->rest; i++)
         p->block *= p->shape[i];
+    return rank;
+}
+
+/* Resolve all points against target, whose sizes are in[0]'s. p->at is to be freed. */
+static KStatus points_open(KCtx *c, const Attr *a, Tensor *const *in, int lo, const Tensor *target, Points *p)
+{
+    int64_t shape[RANK_MAX];
+    int rank = points_count(a, in, lo, target, p, shape);
+
     p->at = k_scratch(c, p->count, sizeof *p->at);
     if (!p->at)
         return K_NOMEM;
-    start_points(p, target, m, shape);
-    for (int k = 0; k < n; k++) {
+    start_points(p, target, a->m, shape);
+    for (int k = 0; k < a->n; k++) {
         Numbers x;
         numbers_open(&x, a, in[lo + k], k, target, rank, shape);
         if (!add_index(c, &x, p))
@@ -285,21 +294,43 @@ static bool is_row(const Tensor *x, const Points *p)
     return true;
 }
 
-static bool gathered_far(const Tensor *out, const Tensor *x, const Points *p)
+/* On a GPU, by points that are known; there: on it. */
+static bool gathered_far(const Tensor *out, const Tensor *x, const Points *p, Tensor *there)
 {
     const FarMoves *far = far_moves_of(out);
 
-    return far && p->block && p->count && is_row(x, p) && far->gather(out, x, p->at, p->count, p->block);
+    return far && p->block && p->count && is_row(x, p) && far->gather(out, x, &(FarPoints){p->at, there, p->count, p->block});
 }
 
 /* values' blocks to a row-major t of the same dtype, or for index_add any. */
-static bool scattered_far(OpId op, const Tensor *t, Tensor *values, const Points *p)
+static bool scattered_far(OpId op, const Tensor *t, Tensor *values, const Points *p, Tensor *there)
 {
     const FarMoves *far = far_moves_of(t);
     Tensor *rows = far && p->block && p->count ? tensor_contiguous(values) : NULL;
-    bool done = rows && far->scatter(op, t, rows, p->at, p->count, p->block);
+    bool done = rows && far->scatter(op, t, rows, &(FarPoints){p->at, there, p->count, p->block});
 
     tensor_unref(rows);
+    return done;
+}
+
+/* All of it on a GPU, the points too: y is index's result, or what is written to. false: the host finds the points. */
+static bool indexed_far(OpId op, const Attr *a, Tensor *const *in, const Tensor *y)
+{
+    const FarMoves *far = far_moves_of(y);
+    const Tensor *target = op == OP_index ? in[0] : y;
+    int64_t shape[RANK_MAX];
+    Tensor *there;
+    Points p;
+    int lo = op == OP_index ? 1 : 2, rank;
+    bool done;
+
+    if (!far || target->store->device != y->store->device)
+        return false;
+    rank = points_count(a, in, lo, target, &p, shape);
+    if (!p.block || !(there = far->places(a, in + lo, target, rank, shape)))
+        return false;
+    done = op == OP_index ? gathered_far(y, target, &p, there) : scattered_far(op, y, in[1], &p, there);
+    tensor_unref(there);
     return done;
 }
 
@@ -331,11 +362,13 @@ KStatus kernel_index(KERNEL_ARGS)
         return K_NOMEM;
     if (gather_rows(a, in, out[0]))
         return K_OK;
+    if (indexed_far(OP_index, a, in, out[0]))
+        return K_OK;
     tensor_unref(out[0]);
     s = points_open(c, a, in, 1, in[0], &p);
     if (s == K_OK && !(out[0] = k_result(c, type)))
         s = K_NOMEM;
-    if (s == K_OK && !gathered_far(out[0], in[0], &p)) {
+    if (s == K_OK && !gathered_far(out[0], in[0], &p, NULL)) {
         Gather g = {&p, in[0], out[0]};
         if (is_packed((DType)in[0]->dtype))
             gather_part(0, p.count, &g);
@@ -364,10 +397,11 @@ KStatus kernel_index_put(KERNEL_ARGS)
     Tensor *t = writable(c, in[0], 0);
     Points p = {0};
     Reader src, dst;
-    KStatus s = t ? points_open(c, a, in, 2, t, &p) : K_NOMEM;
+    bool far = t && indexed_far(OP_index_put, a, in, t);
+    KStatus s = far ? K_OK : t ? points_open(c, a, in, 2, t, &p) : K_NOMEM;
 
     (void)op, (void)nin, (void)type;
-    if (s == K_OK && scattered_far(OP_index_put, t, in[1], &p)) {
+    if (far || (s == K_OK && scattered_far(OP_index_put, t, in[1], &p, NULL))) {
         out[0] = t;
     } else if (s == K_OK) {
         reader_init(&src, in[1]);
@@ -416,7 +450,8 @@ static Tensor *added_far(KCtx *c, const Attr *a, Tensor *const *in)
 {
     Tensor *t = far_moves_of(in[0]) ? writable(c, in[0], 0) : NULL;
     Points p = {0};
-    bool done = t && points_open(c, a, in, 2, t, &p) == K_OK && scattered_far(OP_index_add, t, in[1], &p);
+    bool done = t && (indexed_far(OP_index_add, a, in, t) ||
+                      (points_open(c, a, in, 2, t, &p) == K_OK && scattered_far(OP_index_add, t, in[1], &p, NULL)));
 
     tsr_free_aligned(p.at);
     if (done)

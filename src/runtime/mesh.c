@@ -13,6 +13,7 @@ static int gpus;
 int device_now;
 bool devices_used;
 const FarMoves *far_moves;
+Span far_moves_where;
 
 /* ------------------------------------------------------------- meshes */
 

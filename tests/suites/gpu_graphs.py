@@ -131,6 +131,45 @@ for i in range(6):
     print([repr(y.sum().item()) for y in g(random.normal((3, 400)))])
 '''
 
+# Places that index tensors say are found on the GPU: blocks and single elements, several operands, batch axes, duplicates in order, negative ones.
+INDEXED = '''
+random.seed(1)
+def show(*xs):
+    print([(str(x.dtype), list(x.shape), repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item())) for x in xs])
+def put_of(x, i, v):
+    x = x * 1
+    x[i] = v
+    return x
+gather, two, put = jit(lambda x, i: x[i]), jit(lambda x, i, j: x[i, j]), jit(put_of)
+grad_of = jit(grad(lambda x, i, c: (x[i] * c).sum()))
+along = jit(lambda x, i: take_along(x, i, -1))
+loss = jit(grad(lambda x, t: cross_entropy(x, t)))
+for n in range(4):
+    for dt in (f32, bf16, f64, int32, int8):
+        x = (random.normal((50, 24)) * 9).to(dt)
+        i, j = random.randint(-50, 50, (300,)).to(int64 if n % 2 else int32), random.randint(-24, 24, (7, 1)).to(int32)
+        show(gather(x, i), gather(x.T, j), two(x, i[:60].reshape(1, 60), j), gather(x, i.reshape(20, 15)[::2, ::3]), put(x, i, (random.normal((300, 24)) * 5).to(dt)))
+        show(along(x, random.randint(0, 24, (50, 3))), put(x[:, 0], i, (random.normal((300,)) * 5).to(dt)))
+        if dt in (f32, bf16, f64):
+            c = random.normal((300, 24)).to(dt)
+            show(grad_of(x, i, c), grad_of(x[:, 0], i, c[:, 0]), grad_of(x[:, :5], i, c[:, :5]), loss(x, random.randint(0, 24, (50,))))
+'''
+
+OUTSIDE = '''
+x = arange(12, dtype=f32).reshape(4, 3)
+good, bad = tensor([1, -1, 3]) + 0, tensor([1, -9, 7]) + 0
+f = jit(lambda x, i: x[i] * 2.0)
+for i in (good, good, good, bad, good, bad, good):
+    try:
+        print(f(x, i).tolist())
+    except IndexError as e:
+        print(str(e).split(" (")[0])
+try:
+    x[bad]
+except IndexError as e:
+    print(e)
+'''
+
 # What the host decides, shows or computes is done anew each time.
 HOST = '''
 random.seed(3)
@@ -230,10 +269,61 @@ def random_functions(ctx, seed):
         staged.PRELUDE = keep
 
 
+def wrong_indices(ctx):
+    """An index out of range is told when the host looks, with its number and its size, and not twice."""
+    for argv in (("run", "--stats"), ("run", "--no-pass=capture")):
+        out, _, counted = run(ctx, OUTSIDE, *argv)
+        lines = out.splitlines()
+        want = [i in (3, 5, 7) for i in range(8)]
+        if [line == "index -9 is out of range for axis 0 of size 4" for line in lines] != want or len({line for line, w in zip(lines, want) if not w}) != 1:
+            raise Fail(f"{argv}: {out}")
+        if counted["graph"] != (6 if "--stats" in argv else 0):
+            raise Fail(f"{counted}")
+    try:
+        run(ctx, "".join(OUTSIDE.splitlines(True)[:4]) + "f(x, good)\nf(x, good)\nprint('end', flush=True)\nf(x, bad)\n")
+        raise Fail("nobody told at the end of the program")
+    except Fail as e:
+        if "IndexError: index -9 is out of range for axis 0 of size 4 (" not in str(e):
+            raise
+
+
+MODEL = '''
+from tessera.models import GPT2
+def loss_of(model, ids):
+    logits = model(ids[:, :-1])
+    return cross_entropy(logits.reshape(-1, logits.shape[-1]).to(f32), ids[:, 1:].reshape(-1))
+optimizer = adamw(cosine_schedule(1e-3, 10, end=1e-4), betas=(0.9, 0.95), weight_decay=0.1)
+@jit(capture_graph=True)
+def step(model, state, ids):
+    loss, grads = value_and_grad(loss_of)(model, ids)
+    grads, size = clip_by_global_norm(grads, 1.0)
+    model, state = optimizer.update(model, grads, state)
+    return loss, size, model, state
+random.seed(0)
+model = GPT2(layers=1, heads=2, width=32, vocabulary=96, context=16, precision="bf16", attention="plain")
+state = optimizer.init(model)
+for i in range(4):
+    loss, size, model, state = step(model, state, random.randint(0, 96, (2, 17)).to(int32))
+    print(loss.item(), size.item())
+'''
+
+
+def training_step(ctx):
+    """A language model's step, embedding, picked logits and optimiser included, is one launch from its second call on."""
+    out, said, counted = run(ctx, MODEL)
+    if counted["graph"] < 3 or "not-captured" in "".join(line for line in said.splitlines() if " step " in line):
+        raise Fail(f"{counted}\n{said}")
+    if run(ctx, MODEL, "run", "--no-pass=capture")[0] != out:
+        raise Fail(out)
+
+
 def tests(ctx):
     yield Test("gpu_graphs/second_call", lambda: second_call(ctx), ("CG-09",))
     yield Test("gpu_graphs/cases", lambda: same_values(ctx, CASES, 60))
     yield Test("gpu_graphs/moved", lambda: same_values(ctx, MOVED, 10))
+    yield Test("gpu_graphs/indexed", lambda: same_values(ctx, INDEXED, 70))
+    yield Test("gpu_graphs/wrong_indices", lambda: wrong_indices(ctx))
+    yield Test("gpu_graphs/training_step", lambda: training_step(ctx))
     yield Test("gpu_graphs/host", lambda: same_values(ctx, HOST, 0))
     yield Test("gpu_graphs/memory", lambda: memory(ctx))
     yield Test("gpu_graphs/tells_where", lambda: tells_where(ctx))

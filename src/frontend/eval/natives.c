@@ -316,7 +316,8 @@ bool native_settle(Interp *I, const NativeSig *s, Value *a)
 
 Value fault_raise(Interp *I, Value result)
 {
-    static const ExcKind kind_of[] = {[FAULT_RUN] = EXC_RuntimeError, [FAULT_MEMORY] = EXC_MemoryError, [FAULT_VALUE] = EXC_ValueError};
+    static const ExcKind kind_of[] = {[FAULT_RUN] = EXC_RuntimeError, [FAULT_MEMORY] = EXC_MemoryError, [FAULT_VALUE] = EXC_ValueError,
+                                     [FAULT_INDEX] = EXC_IndexError};
     StrBuf text = {0};
     FaultKind kind;
 

@@ -14,6 +14,7 @@
 #include "frontend/tensor/tensor_ops.h"
 #include "ir/schedule/far.h"
 #include "ir/schedule/launched.h"
+#include "ir/schedule/recording.h"
 #include "runtime/cuda.h"
 #include "runtime/mesh.h"
 #include "runtime/storage.h"
@@ -226,6 +227,8 @@ static bool place_far(Version *v, Run *r, const int64_t *size, int device)
         char *base;
         if (number && !(t = r->far_number[n++] = tensor_scalar_f(DT_f64, *number)))
             return false;
+        if (number)
+            recording_settled(t->store);                /* it is the launch's, each time */
         if (!t || !tensor_nbytes(t))
             continue;
         if (!number)

@@ -6,6 +6,7 @@
 #include "ir/graph/level.h"
 #include "ir/graph/shard.h"
 #include "runtime/cuda.h"
+#include "runtime/far_moves.h"
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
 
@@ -269,15 +270,17 @@ bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin)
 bool trace_device_failed(Trace *T)
 {
     StrBuf text = {0};
+    static const OpError of[] = {[FAULT_RUN] = OPERR_DEVICE, [FAULT_MEMORY] = OPERR_MEMORY, [FAULT_VALUE] = OPERR_VALUE, [FAULT_INDEX] = OPERR_INDEX};
     FaultKind kind = FAULT_RUN;
 
     fault_take(&text, &kind);
-    trace_fail(T, kind == FAULT_MEMORY ? OPERR_MEMORY : kind == FAULT_VALUE ? OPERR_VALUE : OPERR_DEVICE, "%s", sb_str(&text));
+    trace_fail(T, of[kind], "%s", sb_str(&text));
     sb_done(&text);
     return false;
 }
 
 int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
+void (*trace_begins)(Tensor *const *in, int nin);
 void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
 
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
@@ -291,6 +294,9 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
         return done > 0 || (fault_kept && trace_device_failed(T));
     int device = devices_used ? device_of_operands(in, nin) : 0;
     int was = device && device_is_far(device) ? device_enter(device) : device_now;      /* moves stay there: runtime/far_moves.h */
+    far_moves_where = T->span;
+    if (trace_begins)
+        trace_begins(in, nin);
     st = kernel_run_dying(&c, op, a, in, nin, y, out, T->dying);
     if (device_now != was)
         device_enter(was);

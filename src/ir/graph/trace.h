@@ -125,6 +125,7 @@ extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in,
  * Told of each op that the host ran, and of those that decide by values or show them; NULL: nobody asks.  Where its operands were on a GPU
  * alone, and still are, it has only moved them there.
  */
+extern void (*trace_begins)(Tensor *const *in, int nin);        /* and told before */
 extern void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
 
 /* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together: else T->error (E0725), and false. */

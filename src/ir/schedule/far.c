@@ -466,7 +466,7 @@ static Tensor *copy(Trace *T, Tensor *t)
 
 int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args)
 {
-    return far_launcher(f->code, f->tile, device, sizes, args, (Span){0});
+    return far_launcher(f->code, f->tile, device, sizes, args, far_moves_where);
 }
 
 static int product(int device, Tensor *x, Tensor *y, Tensor *sum, Span where)

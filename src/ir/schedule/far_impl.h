@@ -35,12 +35,22 @@ TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int
 /* ---- far_moves.c ---- */
 struct FarMoves;
 extern const struct FarMoves far_moves_made;
+const char *far_bits(const Tensor *t);                  /* integers of as many bytes as an element has; NULL: there are none */
+bool far_flat(const Tensor *t, int device, bool write, int64_t from, TileArg *arg);    /* the elements of t's storage from one of them on; false: a fault */
+int far_width(int64_t n, int most);                     /* the smallest power of two from 16 to `most` that is not below n */
+Tensor *far_numbers(DType dt, const void *v, int64_t n);        /* n of the host's for a GPU. NULL: there is no memory */
+
+/* ---- far_points.c ---- */
+struct FarPoints;
+Tensor *far_places(const Attr *a, Tensor *const *index, const Tensor *target, int rank, const int64_t *shape);         /* as FarMoves has them */
+bool far_scatter(OpId op, const Tensor *to, const Tensor *values, const struct FarPoints *p);
 
 /* ---- far_scan.c ---- */
 bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);    /* as FarMoves has it */
 
 /* ---- far_sort.c ---- */
 Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
+bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place);        /* both of them */
 
 /* ---- far_conv.c ---- */
 struct Trace;

@@ -196,20 +196,20 @@ static bool takes(DType dt)
            dt == DT_uint8;
 }
 
-Tensor *far_sort(Tensor *x, bool descending, bool places)
+bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place)
 {
     int64_t n = x->rank ? x->shape[x->rank - 1] : 1, r = n ? tensor_size(x) / n : 0;
     int device = (int)x->store->device, done;
     FarKernel *first, *next;
     Pair now = {NULL, NULL}, then = {NULL, NULL};
-    Tensor *from, *y = NULL;
+    Tensor *from;
 
     if (!takes((DType)x->dtype) || r * n == 0 || n > INT32_MAX)
-        return NULL;
+        return false;
     first = sort_kernel(blocks_text, (DType)x->dtype, descending);
     next = sort_kernel(merge_text, (DType)x->dtype, descending);
     if (!first->code || !next->code || !(from = tensor_contiguous(x)))
-        return NULL;
+        return false;
     done = pair_new(&now, x) && (n <= BLOCK || pair_new(&then, x)) ? blocks(first, from, &now, r, n, device) : 0;
     for (int64_t l = BLOCK; done > 0 && l < n; l *= 2) {
         Pair was = now;
@@ -217,10 +217,22 @@ Tensor *far_sort(Tensor *x, bool descending, bool places)
         now = then;
         then = was;
     }
-    if (done)                                           /* a fault is kept: whatever is in it, nobody sees it */
-        y = tensor_ref(places ? now.place : now.value);
+    if (done) {                                         /* a fault is kept: whatever is in it, nobody sees it */
+        *value = tensor_ref(now.value);
+        *place = tensor_ref(now.place);
+    }
     tensor_unref(from);
     pair_done(&now);
     pair_done(&then);
-    return y;
+    return done;
+}
+
+Tensor *far_sort(Tensor *x, bool descending, bool places)
+{
+    Tensor *value, *place;
+
+    if (!far_sort_both(x, descending, &value, &place))
+        return NULL;
+    tensor_unref(places ? value : place);
+    return places ? place : value;
 }

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "runtime/gpu_launch.h"
+#include "runtime/gpu_report.h"
 #include "runtime/mesh.h"
 #include "runtime/storage.h"
 
@@ -69,6 +70,7 @@ struct Recording {
 };
 
 static Recording *writing;
+static bool settles;
 static void (*noted_before)(const Storage *s, bool made);
 
 bool recording_writing(void) { return writing != NULL; }
@@ -101,9 +103,11 @@ int recording_host(const Storage *s)
 
 void recording_settled(const Storage *s)
 {
-    if (made_how(s) == MADE_VARYING)
+    if (writing && made_how(s) == MADE_VARYING)
         map_set(&writing->made, (uintptr_t)s, MADE_SETTLED);
 }
+
+void recording_settles(bool all) { settles = all; }
 
 static int operand_of(const Recording *t, const Storage *s)
 {
@@ -227,7 +231,7 @@ static void note_copy(GpuDevice *g, CUdeviceptr to, CUdeviceptr from, size_t byt
 static void note_made(const Storage *s, bool made)
 {
     if (writing)
-        map_set(&writing->made, (uintptr_t)s, made ? MADE_VARYING : MADE_NOT);
+        map_set(&writing->made, (uintptr_t)s, !made ? MADE_NOT : settles ? MADE_SETTLED : MADE_VARYING);
     if (noted_before)
         noted_before(s, made);
 }
@@ -251,7 +255,7 @@ static void note_launch(GpuFunction *f, const GpuLaunch *l, const FarCode *c, co
     e.map = tsr_calloc(sizeof *e.map * (size_t)(c->frame.nmaps + 1));
     for (int i = 0, word = k->size.n + 3; i < k->params.n; i++) {
         int rank = k->params.at[i]->type[0].rank;
-        if (args[i].base && !is_empty(&args[i], rank))
+        if (args[i].base && !is_empty(&args[i], rank) && !gpu_reports(writing->g, args[i].base))
             e.patch[e.npatches++] = (Patch){word, known_place(writing, (CUdeviceptr)(uintptr_t)args[i].base)};
         word += 1 + 2 * rank;
     }
@@ -279,6 +283,7 @@ Recording *recording_begin(int device, Storage *const *operand, int n)
     t->noperands = n;
     gpu_lock();
     writing = t;
+    settles = false;
     noted_before = storage_noted;
     storage_noted = note_made;
     gpu_notes = &notes;

@@ -23,6 +23,7 @@ bool recording_writing(void);
 /* May its elements be others next time? Operands' may, and what was made since the recording began, unless it follows from constants: settled. */
 bool recording_varies(const Storage *s);
 void recording_settled(const Storage *s);
+void recording_settles(bool all);               /* from now on: is all that is made settled? */
 /* It is made by the host, which will have made it again, as number `which` of its own, before the recording is played. */
 void recording_hosted(const Storage *s, int which);
 int recording_host(const Storage *s);           /* its number; -1: it is not made so */

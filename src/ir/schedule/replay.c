@@ -189,17 +189,22 @@ static bool add_step(Replay *r, OpId op, const Attr *a, Tensor *const *in, int n
 /* Was all that it made made on the GPU, without a look at values? Moves go where sizes say; what the host sends for that is noted by itself. */
 static bool made_far(OpId op, Tensor *const *out, int nout)
 {
-    bool far = op_info[op].family == FAM_MOVE || op_info[op].family == FAM_SCAN || op_info[op].family == FAM_SORT;
+    bool far = op_info[op].family == FAM_MOVE || op_info[op].family == FAM_SCAN || op_info[op].family == FAM_SORT ||
+               op == OP_index || op == OP_index_put || op == OP_index_add;
 
     for (int i = 0; i < nout; i++)
         far = far && !on_host(out[i]->store);
     return far && nout;
 }
 
+/* What an op makes on its way, of what never changes, does not change either. */
+static void begins(Tensor *const *in, int nin) { recording_settles(!any_varies(in, nin)); }
+
 static void noted(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout)
 {
     bool makes = !(op_info[op].flags & OPF_VIEW) && !made_far(op, out, nout), reads = false;
 
+    recording_settles(false);
     if (op == OP_cond || op == OP_while || op == OP_print || op == OP_check || op_info[op].family == FAM_COLLECTIVE)
         recording_spoil("the host decides by values, or shows them");
     for (int i = 0; i < nout && !made_far(op, out, nout); i++)
@@ -259,6 +264,7 @@ void replay_begin(Trace *T, Replay **all, Tensor *const *in, int nin)
     if ((r->recording = recording_begin(device, r->stores.at, r->stores.n))) {
         r->noperands = r->stores.n;
         trace_noted = noted;
+        trace_begins = begins;
         now = r;
         return;
     }
@@ -313,6 +319,7 @@ void replay_end(Replay *r, bool ok, bool wanted, Tensor *const *out, int nout)
     if (!k)
         return;
     trace_noted = NULL;
+    trace_begins = NULL;
     now = NULL;
     for (int i = 0; ok && i < nout; i++)
         note_result(r, &r->stores, out[i]);
