@@ -172,7 +172,7 @@ static const Type *each(Check *C, const Type *f, const Type *x, Ast *arg, Ast *n
 static void judge_key(Check *C, const CallArgs *a, const Type *e, Ast *node)
 {
     for (int i = 1; i < a->n; i++)
-        if (a->at[i].name && !strcmp(a->at[i].name->text, "key") && !type_is_any(e))
+        if (a->at[i].name && !strcmp(a->at[i].name->text, "key") && !type_is_any(e) && a->at[i].type->kind != TY_NONE)
             each(C, a->at[i].type, e, node, node);
 }
 

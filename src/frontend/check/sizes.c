@@ -82,10 +82,24 @@ const Type *rest_filled(const Type *t, const Bound *b)
     return type_tensor(&x);
 }
 
+/* The member of Optional[Tensor["N"]] and the like that an argument meets; NULL: none, or no union. */
+static const Type *member_met(const Type *want, const Type *got)
+{
+    for (int i = 0; want->kind == TY_UNION && i < want->n; i++) {
+        const Type *m = want->item[i];
+        if (!type_is_any(m) && m->kind == got->kind &&
+            (m->kind != TY_TENSOR || m->tensor->rank == RANK_UNKNOWN || m->tensor->rank == got->tensor->rank))
+            return m;
+    }
+    return NULL;
+}
+
 /* A size that is just a name of the signature gets the first argument's size. */
 void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got, Bound *b)
 {
     if (!want || type_is_any(got))
+        return;
+    if (want->kind == TY_UNION && !(want = member_met(want, got)))
         return;
     if (want->kind == TY_LIST && got->kind == TY_LIST) {
         sig_match(sig, cls, type_settle(want)->item[0], got->item[0], b);
