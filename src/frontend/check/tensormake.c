@@ -84,6 +84,10 @@ const Type *rule_make_arange(TCall *c)
     if (n > 1)
         lo = size_of_type(c->at[0].type);
     hi = size_of_type(c->at[n > 1].type);
+    if (e.dtype == DT_NONE && !tcall_arg(c, -1, "dtype", NULL) && (!dim_is_const(hi) || hi < INT32_MAX) && (!dim_is_const(lo) || lo > INT32_MIN))
+        e.dtype = DT_int32;                         /* beyond its numbers int64 */
+    if (n == 3 && type_int_value(c->at[2].type, &step) && !step)
+        diag_help(REPORT(c->C, E0306, c->node->span, "arange: the step cannot be 0"), "full(n, value) repeats one number");
     if (n == 3 && (!type_int_value(c->at[2].type, &step) || step < 1))
         return tensor_unknown();
     d = dim_cdiv(dim_sub(hi, lo), step);
@@ -163,6 +167,32 @@ static int source_shape(const Ast *e, Dim *d, int depth, uint8_t *dt)
     return elts.n ? n : -1;
 }
 
+/* Rows of known lengths that differ, and what is no number. false: reported. */
+static bool data_judged(TCall *c, const Type *t, const Ast *node, int depth)
+{
+    const Type *const *item, *const *inner;
+    int n = type_is_any(t) || (t->kind != TY_LIST && t->kind != TY_TUPLE) ? -1 : type_items(t, &item), first = -1, m;
+    char text[128];
+
+    if (!type_is_any(t) && (t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT) && depth) {
+        snprintf(text, sizeof text, "a tensor holds numbers; %s is none", type_text(t));
+        diag_help(REPORT(c->C, E0401, node->span, text), "make numbers of the elements first: [float(s) for s in xs]");
+        return false;
+    }
+    for (int i = 0; i < n && depth < 8; i++) {
+        if (!data_judged(c, item[i], node, depth + 1))
+            return false;
+        m = type_is_any(item[i]) || (item[i]->kind != TY_LIST && item[i]->kind != TY_TUPLE) ? -1 : type_items(item[i], &inner);
+        if (first >= 0 && m >= 0 && m != first) {
+            snprintf(text, sizeof text, "tensor: the data is ragged: one row has %d element%s and another %d", first, first == 1 ? "" : "s", m);
+            diag_help(REPORT(c->C, E0306, node->span, text), "pad the rows to one length, or keep a list of tensors");
+            return false;
+        }
+        first = m >= 0 ? m : first;
+    }
+    return true;
+}
+
 const Type *rule_make_tensor(TCall *c)
 {
     const CallArg *data = tcall_arg(c, 0, "data", NULL);
@@ -176,6 +206,8 @@ const Type *rule_make_tensor(TCall *c)
         return tensor_unknown();
     tcall_element(c, 1, &e);
     src = data->node->kind == AST_Arg ? AST_AS(data->node, Arg)->value : data->node;
+    if (!data_judged(c, data->type, c->node, 0))
+        return tensor_unknown();
     n = source_shape(src, d, 0, &dt);
     if (n < 0) {
         dt = DT_NONE;

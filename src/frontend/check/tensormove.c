@@ -171,9 +171,11 @@ const Type *rule_unsqueeze(TCall *c)
         return T_ANY;
     if (x->rank == RANK_UNKNOWN || x->rank > 15 || !a || !type_int_value(a->type, &k))
         return tensor_of_dtype(x);
-    k = k < 0 ? k + x->rank + 1 : k;
-    if (k < 0 || k > x->rank)
+    if (k < -x->rank - 1 || k > x->rank) {
+        tensor_axis_report(c->C, x, k, c->name, c->node);
         return tensor_of_dtype(x);
+    }
+    k = k < 0 ? k + x->rank + 1 : k;
     r = *x;
     r.rank++;
     for (int i = 0, j = 0; i < r.rank; i++)

@@ -177,7 +177,8 @@ const Type *rule_conv(TCall *c)
     Attr a = attr_default();
     int n = c->rule->op;
     int64_t stride[3], pad[3], dil[3], groups = 1;
-    const CallArg *g = tcall_arg(c, -1, "groups", NULL);
+    const CallArg *g = tcall_arg(c, -1, "groups", NULL), *b;
+    StrBuf text = {0};
 
     if (!x || !w || c->open || x->rank == RANK_UNKNOWN || w->rank == RANK_UNKNOWN || !spatial(c, -1, "stride", n, 1, stride) ||
         !spatial(c, -1, "padding", n, 0, pad) || !spatial(c, -1, "dilation", n, 1, dil) || (g && !type_int_value(g->type, &groups)) ||
@@ -194,6 +195,16 @@ const Type *rule_conv(TCall *c)
         a.d[1][i] = a.d[2][i] = pad[i];
         a.d[3][i] = 1;
         a.d[3][n + i] = dil[i];
+    }
+    b = tcall_arg(c, 2, "bias", NULL);
+    if (b && !type_is_any(b->type) && b->type->kind == TY_TENSOR && b->type->tensor->rank == 1 && w->rank == n + 2 &&
+        dims_differ(b->type->tensor->shape[0], w->shape[0])) {
+        sb_printf(&text, "%s: the bias is %s, the weight ", c->name, shape_of(b->type->tensor));
+        sb_printf(&text, "%s gives ", shape_of(w));
+        dim_print(w->shape[0], &text);
+        diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&text)), "a bias has one number for each channel that comes out");
+        sb_done(&text);
+        return tensor_unknown();
     }
     return tensor_infer(c->C, OP_conv, &a, in, 2, c->node);
 }

@@ -617,6 +617,104 @@ static const Type *masked(Check *C, const TType *x, const TType *mask, Ast *node
     return mask->rank ? type_tensor(&r) : unknown_like(x);
 }
 
+/* The sizes of several index tensors together: those of *a, and of b, broadcast. false: they do not go together. */
+static bool indices_meet(TType *a, const TType *b)
+{
+    TType r = a->rank >= b->rank ? *a : *b;
+    const TType *few = a->rank >= b->rank ? b : a;
+
+    for (int i = 1; i <= few->rank; i++) {
+        Dim *d = &r.shape[r.rank - i], o = few->shape[few->rank - i];
+        if (*d != 1 && o != 1 && dims_differ(*d, o))
+            return false;
+        *d = *d == 1 ? o : o == 1 || !dim_is_open(*d) ? *d : o;
+    }
+    *a = r;
+    return true;
+}
+
+/* An index that picks: a tensor of ints, or a list of them whose elements are in range. 1: its sizes are in *out; 0: not known; -1: reported. */
+static int picking_index(Check *C, const TType *x, const Type *k, int axis, TType *out, Ast *node)
+{
+    *out = (TType){.dtype = DT_int32, .rank = 1};
+    if (type_is_any(k))
+        return 0;
+    if (k->kind == TY_TENSOR) {
+        *out = *k->tensor;
+        return out->dtype != DT_NONE && dtype_is_int((DType)out->dtype) && out->rank != RANK_UNKNOWN && out->rank < 8;
+    }
+    if (k->kind != TY_LIST || !k->exact || k->n < 1)
+        return 0;
+    for (int i = 0; i < k->n; i++) {
+        if (type_is_any(k->item[i]) || k->item[i]->kind != TY_INT)
+            return 0;
+        if (!index_in_range(C, x, k->item[i], axis, node))
+            return -1;
+    }
+    out->shape[0] = dim_const(k->n);
+    return 1;
+}
+
+/*
+ * x[:, ids], x[arange(n), labels]: what the indices give together stands where the first of them stands, as long as all of them
+ * stand side by side, numbers among them.  NULL: not known.
+ */
+static const Type *picked_by_tensors(Check *C, const TType *x, AstSeq list, int used, Ast *node)
+{
+    TType r = *x, all = {.rank = 0}, one;
+    StrBuf text = {0};
+    int at = 0, place = -1, last = -1, how;
+    bool any = false;
+
+    r.rank = 0;
+    for (int i = 0; i < list.n && r.rank < 8; i++) {
+        Ast *e = list.at[i];
+        const Type *k;
+        if (is_newaxis(e)) {
+            r.shape[r.rank++] = 1;
+        } else if (is_ellipsis(e)) {
+            for (; at + used < x->rank && r.rank < 8; at++)
+                r.shape[r.rank++] = x->shape[at];
+        } else if (at >= x->rank) {
+            return NULL;
+        } else if (e->kind == AST_Slice) {
+            r.shape[r.rank++] = slice_size(C, AST_AS(e, Slice), x->shape[at++]);
+            used--;
+        } else {
+            k = expr(C, e);
+            if (last >= 0 && last != i - 1)
+                return NULL;
+            place = last < 0 ? r.rank : place;
+            last = i;
+            how = !type_is_any(k) && k->kind == TY_INT ? 2 : picking_index(C, x, k, at, &one, node);
+            if (how < 1)
+                return how < 0 ? unknown_like(x) : NULL;
+            if (how == 1 && any && !indices_meet(&all, &one)) {
+                sb_printf(&text, "the indices %s ", shape_of(&all));
+                sb_printf(&text, "and %s do not go together", shape_of(&one));
+                diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "indices pick one element for each place; their sizes are equal or 1");
+                sb_done(&text);
+                return unknown_like(x);
+            }
+            all = how == 1 && !any ? one : all;
+            any |= how == 1;
+            at++;
+            used--;
+        }
+    }
+    for (; at < x->rank && r.rank < 8; at++)
+        r.shape[r.rank++] = x->shape[at];
+    if (!any || at < x->rank)
+        return NULL;
+    for (int i = r.rank - 1; i >= place; i--)
+        r.shape[i + all.rank] = r.shape[i];
+    for (int i = 0; i < all.rank; i++)
+        r.shape[place + i] = all.shape[i];
+    r.rank = (uint8_t)(r.rank + all.rank);
+    r.weak = 0;
+    return type_tensor(&r);
+}
+
 struct Indexed { Ast *index, *node; };
 
 static const Type *subscript_segmented(Check *C, CallArgs *a, const void *with)
@@ -683,15 +781,8 @@ const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node)
         const Type *k = list.n == 1 ? expr(C, index) : T_ANY;
         if (k->kind == TY_TENSOR && k->tensor->dtype == DT_bool && k->tensor->rank != RANK_UNKNOWN && k->tensor->rank <= x->rank)
             return masked(C, x, k->tensor, node);
-        if (k->kind != TY_TENSOR || k->tensor->dtype == DT_NONE || !dtype_is_int((DType)k->tensor->dtype) ||
-            k->tensor->rank == RANK_UNKNOWN || !x->rank || k->tensor->rank + x->rank > 16)
-            return unknown_like(x);
-        r.rank = 0;
-        for (int i = 0; i < k->tensor->rank; i++)
-            r.shape[r.rank++] = k->tensor->shape[i];
-        for (int i = 1; i < x->rank; i++)
-            r.shape[r.rank++] = x->shape[i];
-        return type_tensor(&r);
+        part = used <= x->rank ? picked_by_tensors(C, x, list, used, node) : NULL;
+        return part ? part : unknown_like(x);
     }
     if (used > x->rank) {
         snprintf(rank, sizeof rank, "%d", x->rank);

@@ -15,6 +15,13 @@ const Type *transform_cond(Check *C, const CallArgs *a, Ast *node)
     bool known = pred->kind == TY_BOOL && pred->value != BOOL_UNKNOWN;
     StrBuf text = {0};
 
+    for (int i = 1; i < 3; i++)
+        if (!type_is_any(a->at[i].type) && a->at[i].type->kind == TY_TENSOR) {
+            const char *what = i == 1 ? "the argument 'on_true' of cond()" : "the argument 'on_false' of cond()";
+            diag_help(REPORT(C, E0906, at_call(node, a->at[i].node), what, "a function", type_text(a->at[i].type)),
+                      "cond runs one of two functions; where(test, a, b) chooses between tensors");
+            return T_ANY;
+        }
     for (int i = 0; i < 2; i++)
         arm[i] = known && (pred->value == BOOL_TRUE) == i ? T_ANY       /* it does not run */
                                                           : call_type(C, a->at[1 + i].type, &(CallArgs){a->at + 3, a->n - 3, false}, node);

@@ -292,6 +292,11 @@ static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
     const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r, *g = gradients(C, t, a, node);
     bool aux = t->value >> AUX & 1;
 
+    if (aux && !type_is_any(r) && (r->kind == TY_TENSOR || r->kind == TY_FLOAT || (r->kind == TY_TUPLE && r->n >= 0 && r->n != 2))) {
+        diag_help(REPORT(C, E0906, node->span, "with has_aux=True the result of the function", "a pair (value, aux)", type_text(r)),
+                  "return value, aux; or leave has_aux out");
+        return T_ANY;
+    }
     if (aux)
         value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
     if (!is_scalar(C, value, node))
