@@ -26,6 +26,7 @@ enum { SQUARES = GEMM_CHUNK / STEPS, COLUMNS = 1024 };  /* of a chunk; packed to
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 enum { NORMAL = 142 };                  /* two biased exponents whose lowest bits' product is a normal f32: 2 * (127 + 7) - 126 */
 enum { NO_LOW = 1000 };
+enum { FEW = 4, AHEAD = 2 * PANEL };    /* rows that are not worth a square of them; lines that are asked for ahead */
 
 typedef struct Halves {
     const Gemm *g;
@@ -60,28 +61,29 @@ bool gemm_bf16_has(void)
     acc = _mm512_fmadd_ps((__m512)_mm512_and_si512(x, odd), (__m512)_mm512_and_si512(w, odd), acc), \
     acc = _mm512_fmadd_ps((__m512)_mm512_slli_epi32(x, 16), (__m512)_mm512_slli_epi32(w, 16), acc)
 
-/* 16 x 16 sums of a chunk; add: to those in c. */
-#define SQUARE_FN(name, HOW, STEP) \
+/* ROWS x 16 sums of a chunk; add: to those in c. */
+#define SQUARE_FN(name, HOW, STEP, ROWS) \
     HOW static void name(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) \
     { \
         const __m512i odd = _mm512_set1_epi32((int32_t)0xffff0000); \
-        __m512 acc[SIDE]; \
+        __m512 acc[ROWS]; \
         (void)odd; \
-        UNROLL for (int i = 0; i < SIDE; i++) \
+        UNROLL for (int i = 0; i < ROWS; i++) \
             acc[i] = _mm512_setzero_ps(); \
         for (; pairs > 0; pairs -= SIDE, a += 2 * SQUARE, b += 2 * SQUARE) \
             for (int t = 0; t < SIDE && t < pairs; t++) { \
                 __m512i x = _mm512_loadu_si512(b + t * SIDE); \
-                UNROLL for (int i = 0; i < SIDE; i++) { \
+                UNROLL for (int i = 0; i < ROWS; i++) { \
                     __m512i w = _mm512_set1_epi32((int32_t)a[i * SIDE + t]); \
                     STEP(acc[i], x, w); \
                 } \
             } \
-        UNROLL for (int i = 0; i < SIDE; i++) \
+        UNROLL for (int i = 0; i < ROWS; i++) \
             _mm512_storeu_ps(c + i * crow, add ? _mm512_add_ps(_mm512_loadu_ps(c + i * crow), acc[i]) : acc[i]); \
     }
-SQUARE_FN(dot_square, DOTS, DOT)
-SQUARE_FN(plain_square, WIDE, PLAIN)
+SQUARE_FN(dot_square, DOTS, DOT, SIDE)
+SQUARE_FN(dot_few, DOTS, DOT, FEW)
+SQUARE_FN(plain_square, WIDE, PLAIN, SIDE)
 
 /* The least biased exponent of numbers other than 0; so low that nothing helps, where one is subnormal; high where there are none. */
 WIDE static int32_t find_low(const uint32_t *packed, int64_t n)
@@ -103,8 +105,10 @@ WIDE static int32_t find_low(const uint32_t *packed, int64_t n)
 /* Pairs of 16 lines whose steps are neighbours, the first step in the odd half, line after line. */
 WIDE static void pair_steps(const uint16_t *from, int64_t line, uint32_t *to)
 {
-    for (int i = 0; i < SIDE; i++, from += line, to += SIDE)
+    for (int i = 0; i < SIDE; i++, from += line, to += SIDE) {
+        __builtin_prefetch(from + AHEAD * line, 0, 2);
         _mm512_storeu_si512(to, _mm512_rol_epi32(_mm512_loadu_si512(from), 16));
+    }
 }
 
 /* The same where lines are neighbours, pair after pair. */
@@ -113,12 +117,15 @@ WIDE static void pair_lines(const uint16_t *from, int64_t step, uint32_t *to)
     for (int t = 0; t < SIDE; t++, from += 2 * step, to += SIDE) {
         __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
         __m512i y = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from + step)));
+        __builtin_prefetch(from + AHEAD, 0, 2);
+        __builtin_prefetch(from + step + AHEAD, 0, 2);
         _mm512_storeu_si512(to, _mm512_or_si512(_mm512_slli_epi32(x, 16), y));
     }
 }
 #else
 bool gemm_bf16_has(void) { return false; }
 static void dot_square(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
+static void dot_few(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
 static void plain_square(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
 static int32_t find_low(const uint32_t *packed, int64_t n) { return 0; }
 static void pair_steps(const uint16_t *from, int64_t line, uint32_t *to) { }
@@ -154,13 +161,14 @@ static void pack_square(const uint16_t *from, int64_t line, int64_t step, int64_
     }
 }
 
-/* A panel of 32 lines, `lines` of which there are: two squares for each 32 steps. */
-static void pack_panel(const Halves *p, const uint16_t *from, int64_t line, int64_t step, int64_t lines, bool by_lines, uint32_t *to)
+/* Of a panel of 32 lines, `lines` of which there are, the two squares of 32 steps from the s-th on. */
+static void pack_squares(const Halves *p, const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t s, bool by_lines, uint32_t *to)
 {
-    for (int64_t s = 0; s < 2 * p->squares; s++, to += SQUARE) {
-        int64_t i = s % 2 * SIDE, q = s / 2 * STEPS;
+    from += s * STEPS * step;
+    to += 2 * s * SQUARE;
+    for (int64_t i = 0; i < PANEL; i += SIDE, to += SQUARE) {
         if (i < lines)
-            pack_square(from + i * line + q * step, line, step, lines - i, p->steps - q, by_lines, to);
+            pack_square(from + i * line, line, step, lines - i, p->steps - s * STEPS, by_lines, to);
         else
             memset(to, 0, SQUARE * sizeof *to);
     }
@@ -174,11 +182,13 @@ static void pack_b(int64_t lo, int64_t hi, void *st)
     const Gemm *g = p->g;
     const uint16_t *b = (const uint16_t *)g->b + p->batch * g->bbatch + p->k0 * g->brow + p->j0 * g->bcol;
 
-    for (int64_t t = lo; t < hi; t++) {
-        uint32_t *to = p->b + t * panel_pairs(p);
-        pack_panel(p, b + t * PANEL * g->bcol, g->bcol, g->brow, p->columns - t * PANEL, false, to);
-        p->low[t] = find_low(to, panel_pairs(p));
-    }
+    int64_t band = g->bcol == 1 ? 1 : p->squares;       /* rows of b go from end to end, columns that lie so do */
+    for (int64_t s0 = 0; s0 < p->squares; s0 += band)
+        for (int64_t t = lo; t < hi; t++)
+            for (int64_t s = s0; s < s0 + band; s++)
+                pack_squares(p, b + t * PANEL * g->bcol, g->bcol, g->brow, p->columns - t * PANEL, s, false, p->b + t * panel_pairs(p));
+    for (int64_t t = lo; t < hi; t++)
+        p->low[t] = find_low(p->b + t * panel_pairs(p), panel_pairs(p));
 }
 
 /* ---- blocks ---- */
@@ -197,7 +207,8 @@ static void one_tile(const Halves *p, const uint32_t *a, const uint32_t *b, bool
     }
     for (int i = 0; i < 2 && i * SIDE < rows; i++)
         for (int j = 0; j < 2 && j * SIDE < columns; j++)
-            (plain ? plain_square : dot_square)(p->k0 > 0, (p->steps + 1) / 2, a + i * SQUARE, b + j * SQUARE, to + i * SIDE * crow + j * SIDE, crow);
+            (plain ? plain_square : rows <= FEW ? dot_few : dot_square)(p->k0 > 0, (p->steps + 1) / 2, a + i * SQUARE, b + j * SQUARE,
+                                                                        to + i * SIDE * crow + j * SIDE, crow);
     for (int64_t r = 0; r < rows && to == beside; r++)
         memcpy(c + r * p->g->crow, beside + r * PANEL, (size_t)columns * sizeof *c);
 }
@@ -212,7 +223,8 @@ static void run_panel(const Halves *p, int64_t slot, int64_t i)
     uint32_t *a = p->a + (p->alone ? 0 : slot) * PANEL * GEMM_CHUNK / 2;
     int32_t low;
 
-    pack_panel(p, from, g->arow, g->acol, rows, true, a);
+    for (int64_t s = 0; s < p->squares; s++)
+        pack_squares(p, from, g->arow, g->acol, rows, s, true, a);
     low = find_low(a, panel_pairs(p));
     for (int64_t j = 0; j < p->columns; j += PANEL)
         one_tile(p, a, p->b + j / PANEL * panel_pairs(p), low + p->low[j / PANEL] < NORMAL, c + j, rows, least(p->columns - j, PANEL));
@@ -283,8 +295,7 @@ static void run_matrices(int64_t lo, int64_t hi, void *st)
     }
 }
 
-/* Else lanes of f32 are made of both, which of turned columns takes long; for a few rows that are not, it takes less than packing. */
-bool gemm_bf16_worth(const Gemm *g) { return (g->m >= 8 || g->bcol != 1) && g->n >= SIDE && g->k >= STEPS; }
+bool gemm_bf16_worth(const Gemm *g) { return g->n >= SIDE && g->k >= STEPS; }
 
 KStatus gemm_bf16(KCtx *c, const Gemm *g)
 {
