@@ -36,7 +36,7 @@ TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int
 struct FarMoves;
 extern const struct FarMoves far_moves_made;
 const char *far_bits(const Tensor *t);                  /* integers of as many bytes as an element has; NULL: there are none */
-bool far_flat(const Tensor *t, int device, bool write, int64_t from, TileArg *arg);    /* the elements of t's storage from one of them on; false: a fault */
+bool far_flat(const Tensor *t, int device, bool write, int64_t from, TileArg *arg);    /* elements of t's storage from one on; false: a fault */
 int far_width(int64_t n, int most);                     /* the smallest power of two from 16 to `most` that is not below n */
 Tensor *far_numbers(DType dt, const void *v, int64_t n);        /* n of the host's for a GPU. NULL: there is no memory */
 
