@@ -658,6 +658,8 @@ static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node
     const Cls *c = t->ref;
     const Type *m = cls_callee(c);
 
+    if (!m && object_lacks(C, t, "__call__"))
+        diag_help(REPORT(C, E0911, node->span, type_text(t)), "define %s.__call__(self, ...), or call a method of it", cls_name(c));
     return m && m->kind == TY_FUNC ? call_fn(C, (Fn *)m->ref, t, a, node) : T_ANY;
 }
 

@@ -378,6 +378,8 @@ void raise_judged(Check *C, AstRaise *r);
 /* hostops.c: what surely fails on values that are no tensors */
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);             /* E0913 */
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right);    /* E0913: <, >=, in ... */
+/* Does the object's class, one of the program's of which all is known, surely have no such method? */
+bool object_lacks(const Check *C, const Type *t, const char *name);
 void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
 void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node);                     /* E0915: dict[key], whose keys are known */

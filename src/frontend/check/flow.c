@@ -520,6 +520,10 @@ static const Type *entered(Check *C, const Type *t, Ast *context)
 {
     const Type *m = t->kind == TY_INSTANCE ? cls_find(t->ref, sym("__enter__")) : NULL;
 
+    if (object_lacks(C, t, "__enter__") && object_lacks(C, t, "__aenter__"))
+        diag_help(REPORT(C, E0906, context->span, "what 'with' opens", "an object with __enter__ and __exit__", type_text(t)),
+                  "define both in %s, or decorate a generator with @contextmanager", cls_name(t->ref));
+
     if (m && m->kind == TY_FUNC && !((const Fn *)m->ref)->around->home->library)
         return call_type(C, type_method(t, m), &(CallArgs){0}, context);
     return t->kind == TY_OBJECT ? t : T_ANY;

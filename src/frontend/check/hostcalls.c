@@ -50,6 +50,11 @@ static const Type *host_range(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = known_range(a);
 
+    for (int i = 0; i < a->n && i < 3; i++)
+        if (arg(a, i) && arg(a, i)->kind == TY_FLOAT && arg(a, i)->exact)
+            diag_help(REPORT(C, E0906, a->at[i].node->span, "an argument of range()", "an int", "float"),
+                      "divide with //, which gives an int, or convert with int(...)");
+
     return t || !C->kernel ? t : type_of_kind(TY_RANGE);
 }
 
@@ -79,6 +84,9 @@ static const Type *host_len(Check *C, const CallArgs *a, Ast *node)
 
     if (!t || a->n != 1)
         return NULL;
+    if (object_lacks(C, t, "__len__"))
+        diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
+                  "define %s.__len__(self)", cls_name(t->ref));
     if (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE || t->kind == TY_FUNC ||
         (t->kind == TY_OBJECT && native_has_owner(t->text->text) && !native_find(t->text->text, "__len__")))
         diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),

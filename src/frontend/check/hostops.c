@@ -136,6 +136,16 @@ void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *
     tell_operands(C, d, left, right);
 }
 
+bool object_lacks(const Check *C, const Type *t, const char *name)
+{
+    const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
+    Sym method = sym(name);
+
+    return c && !cls_is_open(c) && !c->far && !c->is_protocol && !c->is_module && !c->home->library && !cls_has(c, method) &&
+           !C->setattr_used && !map_find(&C->stored_attrs, (uintptr_t)method, NULL) &&
+           !(c->name && map_find(&C->subclassed, (uintptr_t)c->name, NULL) && !t->inst);
+}
+
 /* Functions, and tensors of no axes. */
 static bool no_elements(const Type *t)
 {
@@ -147,11 +157,14 @@ void host_iterated(Check *C, const Type *t, Ast *e)
     Sort s = sort_of(t);
     Diag *d;
 
-    if (s != NONE && s != NUMBER && !no_elements(t))
+    if (s != NONE && s != NUMBER && !no_elements(t) &&
+        !(object_lacks(C, t, "__iter__") && object_lacks(C, t, "__getitem__") && object_lacks(C, t, "__aiter__")))
         return;
     d = REPORT(C, E0914, e->span, sort_text(t));
     if (t->kind == TY_FUNC)
         diag_help(d, "call the function for what it gives: f()");
+    if (t->kind == TY_INSTANCE)
+        diag_help(d, "define %s.__iter__(self), which may be a generator", cls_name(t->ref));
     if (t->kind == TY_TENSOR)
         diag_help(d, "a tensor without axes is one number: x.item()");
     if (t->kind == TY_INT)

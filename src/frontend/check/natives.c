@@ -147,6 +147,8 @@ static bool never(TypeKind k, const char *want)
         return k == TY_NONE || text || number || k == TY_FLOAT || k == TY_LIST || k == TY_TUPLE;
     if (!strcmp(want, "tuple"))
         return k == TY_NONE || number || k == TY_FLOAT || text || k == TY_DICT || k == TY_SET || callable;
+    if (!strcmp(want, "list") && (text || k == TY_FLOAT))
+        return true;
     if (!strcmp(want, "list") || !strcmp(want, "Iterable"))
         return k == TY_NONE || number || (callable && k != TY_OBJECT);
     return !strcmp(want, "None") && k != TY_NONE && k > TY_UNSET && k != TY_UNION;
@@ -180,8 +182,8 @@ static bool elements_not(const Type *t, const Ast *want)
     const AstSubscript *s = AST_AS(want, Subscript);
     const char *of = AST_IS(s->value, Name) ? AST_AS(s->value, Name)->id->text : "";
 
-    return (!strcmp(of, "Iterable") || !strcmp(of, "list")) && (t->kind == TY_LIST || t->kind == TY_TUPLE || t->kind == TY_SET) &&
-           surely_not(element_of(t), s->index);
+    return (!strcmp(of, "Iterable") || !strcmp(of, "list")) &&
+           (t->kind == TY_LIST || t->kind == TY_TUPLE || t->kind == TY_SET || t->kind == TY_RANGE) && surely_not(element_of(t), s->index);
 }
 
 AstSeq native_choices(const Ast *want)

@@ -392,7 +392,7 @@ static Value c_conjugate(Interp *I, Value *a)
 
 const NativeDef natives_number[] = {
     {"", "int", NULL, "type[int]", "A 64-bit integer."},
-    {"int", "__new__", int_make, "(cls, x=..., /, base: int = ...) -> int", "From a number, truncated, or from text in a base; OverflowError beyond 64 bits."},
+    {"int", "__new__", int_make, "(cls, x: str | bytes | float = ..., /, base: int = ...) -> int", "From a number, truncated, or from text in a base; OverflowError beyond 64 bits."},
     {"int", "bit_length", i_bit_length, "(self, /) -> int", "Bits needed for the magnitude."},
     {"int", "bit_count", i_bit_count, "(self, /) -> int", "Ones in the magnitude."},
     {"int", "conjugate", i_self, "(self, /) -> int", "Itself."},
@@ -408,7 +408,7 @@ const NativeDef natives_number[] = {
     {"bool", "__base__", NULL, "type[int]", "A bool is an int."},
     {"bool", "__new__", bool_make, "(cls, x=..., /) -> bool", "Is x true?"},
     {"", "float", NULL, "type[float]", "A 64-bit floating point number."},
-    {"float", "__new__", float_make, "(cls, x=..., /) -> float", "From a number or text."},
+    {"float", "__new__", float_make, "(cls, x: str | bytes | float = ..., /) -> float", "From a number or text."},
     {"float", "is_integer", f_is_integer, "(self, /) -> bool", "Has it no fraction?"},
     {"float", "hex", f_hex, "(self, /) -> str", "Exactly, in hexadecimal."},
     {"float", "fromhex", f_fromhex, "(string: str, /) -> float", "The float of a hexadecimal text."},
