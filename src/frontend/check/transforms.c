@@ -262,7 +262,7 @@ static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node
     if (type_is_any(g))
         return T_ANY;
     if (g->kind == TY_STR || g->kind == TY_BOOL || g->kind == TY_NONE || (g->kind == TY_INT && AST_IS(value_of(a->at[which].node), Int)) ||
-        (g->kind == TY_TENSOR && g->tensor->dtype != DT_NONE && !dtype_is_float((DType)g->tensor->dtype) &&
+        (g->kind == TY_TENSOR && !C->branches && g->tensor->dtype != DT_NONE && !dtype_is_float((DType)g->tensor->dtype) &&
          !dtype_is_complex((DType)g->tensor->dtype))) {
         snprintf(text, sizeof text, "grad: argument %d, by which is derived, has no floats", which);
         diag_help(REPORT(C, E0401, node->span, text), "derive by a tensor of floats: x.to(f32), or name another argument with argnums=");
