@@ -48,11 +48,6 @@ static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 #define WIDE __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define DOTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
-bool gemm_bf16_has(void)
-{
-    return !strcmp(cpu()->name, "v4") && __builtin_cpu_supports("avx512bf16");
-}
-
 /* ---- squares ---- */
 
 /* acc = a row of sums after the steps of a pair: x has the columns' pairs, w one of a row in all lanes. */
@@ -60,6 +55,21 @@ bool gemm_bf16_has(void)
 #define PLAIN(acc, x, w) \
     acc = _mm512_fmadd_ps((__m512)_mm512_and_si512(x, odd), (__m512)_mm512_and_si512(w, odd), acc), \
     acc = _mm512_fmadd_ps((__m512)_mm512_slli_epi32(x, 16), (__m512)_mm512_slli_epi32(w, 16), acc)
+
+/* Does this machine round after each of the two, the odd one first? 1 + 2^24 + 1 is 2^24 then, else 2 more. */
+DOTS static bool is_in_order(void)
+{
+    __m512i x = _mm512_set1_epi32(0x45803f80);
+    __m512 acc = _mm512_set1_ps(1);
+
+    DOT(acc, x, x);
+    return _mm512_cvtss_f32(acc) == 0x1p24f;
+}
+
+bool gemm_bf16_has(void)
+{
+    return !strcmp(cpu()->name, "v4") && __builtin_cpu_supports("avx512bf16") && is_in_order();
+}
 
 /* ROWS x 16 sums of a chunk; add: to those in c. */
 #define SQUARE_FN(name, HOW, STEP, ROWS) \
