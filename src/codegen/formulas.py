@@ -202,6 +202,13 @@ class Function:
             x = values()[0]
             negative = self.add("icmp_slt", "i1", x, self.pool.ref(kind, 0))
             return self.add("select", kind, negative, self.add("sub", kind, self.pool.ref(kind, 0), x), x)
+        if name == "fshl":                              # the upper half of both, shifted
+            bits, by = int(kind[1:]), args[2][1]
+            if not by.isdigit() or not 0 < int(by) < bits:
+                raise Called
+            x, y, _ = values()
+            low = self.add("lshr", kind, y, self.pool.ref(kind, bits - int(by)))
+            return self.add("or", kind, self.add("shl", kind, x, self.pool.ref(kind, int(by))), low)
         if name == "is.fpclass":
             return self.add("fpclass", "i1", *values())
         if name not in self.known.of["CALL"]:

@@ -42,10 +42,10 @@ static inline double far_rest(float a, uint64_t *quarter)
     return ((double)(int64_t)whole * 0x1p-64 + (double)(int64_t)(low << 2 >> 1) * 0x1p-127) * M_PI_2;
 }
 
-/* sin and cos of the rest, and the quarter. */
+/* sin and cos of the rest, and the quarter. A call would be none of a list's instructions. */
 typedef struct { double sin, cos; uint64_t quarter; } FarTurn;
 
-static inline FarTurn far_turn(float a)
+static inline __attribute__((always_inline)) FarTurn far_turn(float a)
 {
     uint64_t quarter;
     PairF64 r = {far_rest(a, &quarter), 0};

@@ -432,6 +432,32 @@ def whole_rows(ctx):
                 raise Fail(p.stderr)
 
 
+def circular(ctx):
+    """sin, cos and tan of f32 and bf16 are kernels of GPUs: lists of instructions, those of large arguments too."""
+    with tempfile.TemporaryDirectory() as d:
+        for op in ("sin", "cos", "tan"):
+            for dtype in ("f32", "bf16"):
+                path = pathlib.Path(d) / f"{op}_{dtype}.tsr"
+                path.write_text(f"@export\ndef f(x: Tensor['N', {dtype}]):\n    return {op}(x)\n")
+                p = process.run([ctx.tessera, "build", "--gpu=sm_90a", path, "-o", f"{path}b"], timeout=100)
+                if p.returncode or not list(pathlib.Path(f"{path}b").glob("objects/gpu/*.fatbin")):
+                    raise Fail(f"{op} of {dtype}: {p.stderr}")
+
+
+# Lines along the last axis that are turned, and such that are too few for it.
+LINES = '''
+random.seed(2)
+for dt in (f32, bf16, int32):
+    for shape in ((40, 700), (3, 50, 300), (33, 1), (32, 5), (31, 5)):
+        x = (random.normal(shape) * 3).to(dt)
+        for f in (cumsum, cumprod, cummax, cummin):
+            y, z = f(x, -1), f(x.T, -1)
+            print(shape, (y.to(f64) * (arange(y.size) % 7).reshape(y.shape)).sum().item(), z.to(f64).sum().item())
+x = random.normal((64, 500))
+print(grad(lambda x: (cumsum(x, -1) ** 2).sum())(x).sum().item())
+'''
+
+
 def assembled(ctx, machine):
     """ptxas takes the PTX of all kernels of the corpus."""
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
@@ -463,6 +489,8 @@ def tests(ctx):
     yield Test("gpu_kernels/cases", lambda: same_bits(ctx, CASES))
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
     yield Test("gpu_kernels/scans", lambda: same_bits(ctx, SCANS))
+    yield Test("gpu_kernels/lines", lambda: same_bits(ctx, LINES))
+    yield Test("gpu_kernels/circular", lambda: circular(ctx))
     yield Test("gpu_kernels/sorts", lambda: same_bits(ctx, SORTS))
     yield Test("gpu_kernels/convolutions", lambda: same_bits(ctx, CONVOLUTIONS))
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))

@@ -4,6 +4,7 @@
  *
  * The tensor is [o, n, i] with the scanned axis in the middle.  A lane does one chunk of one line (`runs`), a lane a line's totals of chunks
  * (`before`), and a lane one element (`join`).  One chunk is the first kernel alone.
+ * Where the scanned axis is the last one, neighbouring lanes would read far from each other: many such lines are turned before, and back afterwards.
  */
 #include "ir/schedule/far_impl.h"
 
@@ -11,7 +12,7 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { CHUNK = 256, LONGEST = 1 << 14 };        /* chunks of a line, which `before` takes one by one */
+enum { CHUNK = 256, LONGEST = 1 << 14, LINES = 32 };     /* chunks of a line, which `before` takes one by one; lines that are turned */
 
 static const char runs_text[] =
     "tessera.tile v1\n"
@@ -176,6 +177,34 @@ static bool join_chunks(const char *step, DType accum, Tensor *p, Tensor *y, con
 static bool takes(DType dt) { return dt != DT_fp8_e4m3 && dt != DT_fp8_e5m2 && !dtype_is_complex(dt) && !is_packed(dt); }
 static bool adds_up(DType dt) { return dt == DT_f32 || dt == DT_f64 || dt == DT_int32 || dt == DT_int64; }
 
+/* The rows of a row-major tensor as columns: the view. */
+static Tensor *turned(Tensor *t, int64_t o, int64_t n)
+{
+    int64_t shape[2] = {n, o}, stride[2] = {1, n};
+
+    return tensor_view(t, 2, shape, stride, t->offset);
+}
+
+/* Along the last axis, of o lines. false: it cannot. */
+static bool scan_turned(OpId step, DType accum, Tensor *y, Tensor *x, int64_t o, int64_t n, bool reverse)
+{
+    Tensor *rows = tensor_contiguous(x), *view = rows ? turned(rows, o, n) : NULL, *from = view ? tensor_contiguous(view) : NULL;
+    Tensor *to = from ? tensor_new((DType)y->dtype, 2, from->shape) : NULL;
+    bool ok = to && far_scan(step, accum, to, from, 0, reverse);
+
+    if (ok) {
+        Tensor *back = turned(to, n, o), *all = tensor_view(y, 2, back->shape, (int64_t[]){n, 1}, y->offset);
+        tensor_assign(all, back);
+        tensor_unref(all);
+        tensor_unref(back);
+    }
+    tensor_unref(to);
+    tensor_unref(from);
+    tensor_unref(view);
+    tensor_unref(rows);
+    return ok;
+}
+
 bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse)
 {
     const char *name = op_info[step].name, *a = dtype_info[accum].name;
@@ -191,6 +220,8 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
     l.c = (l.n + CHUNK - 1) / CHUNK;
     if (!adds_up(accum) || !takes((DType)x->dtype) || !takes((DType)y->dtype) || l.c > LONGEST)
         return false;
+    if (l.i == 1 && l.o >= LINES && l.n > 1 && scan_turned(step, accum, y, x, l.o, l.n, reverse))
+        return true;
     runs = runs_kernel(name, dtype_info[x->dtype].name, a, l.c > 1 ? a : dtype_info[y->dtype].name);
     if (!runs->code || !(from = tensor_contiguous(x)))
         return false;
