@@ -83,7 +83,7 @@ int far_blocks(Run *u, const StrideClass *lies)
         u->c->r.ncounters || !results_are_copied(u))
         return 0;
     sizes[0] = sizes[1] = 1, sizes[2] = b.rows, sizes[3] = u->space.size[1], sizes[4] = r.steps = t[0]->shape[t[0]->rank - 1];
-    product_choose(u->device, t, &p, sizes);
+    product_choose(u->device, t, &p, sizes, 1);
     r.f = kernel_of(u, lies, &p);
     if (!r.f->code)
         return 0;

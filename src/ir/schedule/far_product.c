@@ -93,6 +93,11 @@ static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *f
     return (TileRef){loop, 0};
 }
 
+TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, TileRef row, TileRef column, TileRef lo, TileRef hi)
+{
+    return sum_blocks(b, p, from, NULL, row, column, lo, hi);
+}
+
 /* Chunks one after the other: their sums are added up. */
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
 {
@@ -165,6 +170,8 @@ static bool build_product(TileBuilder *b, const void *what)
     TAttr a = tattr_none;
     int axes = p->batched ? 1 : 0, nin = 0;
 
+    if (p->divided)
+        return product_build_parts(b, p);
     tile_size(b->k, sym("k"));
     if (p->batched)
         vec_push(&b->k->grid, dim_mul(b0, b1));
@@ -268,29 +275,41 @@ static const struct Wide { int16_t rows, columns; int8_t warps, sets, stages, by
     {128, 128, 8, 1, 0, 1, 90, 160}, {128, 64, 4, 1, 0, 1, 55, 100}, {64, 128, 4, 1, 3, 1, 60, 100}, {64, 64, 4, 1, 0, 2, 44, 100},
 };
 
-/* The one whose rounds over the chip end first. */
-static const struct Wide *find_wide(const ProductKind *p, int64_t batches, int64_t m, int64_t n, int64_t k)
+/* Steps of a multiplier of the chip's that a product takes, in so many parts, which are added up then: that has a start, and goes over memory. */
+static double cost_of(const struct Wide *w, const int64_t *sizes, int parts)
 {
-    enum { PLACES = 132 };
+    enum { PLACES = 132, JOIN = 24 << 20, JOIN_ELEMENT = 6 };
+    int64_t tiles = sizes[0] * sizes[1] * ((sizes[2] + w->rows - 1) / w->rows) * ((sizes[3] + w->columns - 1) / w->columns) * parts;
+    double steps = (double)(sizes[4] + parts - 1) / parts, join = parts > 1 ? JOIN + (double)JOIN_ELEMENT * parts * sizes[2] * sizes[3] : 0;
+
+    return (double)((tiles + PLACES - 1) / PLACES) * w->rows * w->columns * (steps * 100 / w->rate + w->rest) + join;
+}
+
+/* The one whose rounds over the chip end first, in up to *parts parts. */
+static const struct Wide *find_wide(const ProductKind *p, const int64_t *sizes, int *parts)
+{
     const struct Wide *best = NULL;
     double least = 0;
+    int most = *parts;
 
     for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
         const struct Wide *w = &wides[i];
-        int64_t tiles = batches * ((m + w->rows - 1) / w->rows) * ((n + w->columns - 1) / w->columns);
-        double cost = (double)((tiles + PLACES - 1) / PLACES) * w->rows * w->columns * ((double)k * 100 / w->rate + w->rest);
         bool narrow = p->turned[1] == false && w->columns % 64, sums = raw_size((DType)p->x) == 1 && w->rows * w->columns / w->warps > 128 * 16;
-        if (narrow || sums || (best && cost >= least))
-            continue;
-        best = w;
-        least = cost;
+        for (int n = 1; n <= (w->sets > 1 ? 1 : most) && !narrow && !sums; n++) {   /* sets take turns where all groups have as many rounds */
+            double cost = cost_of(w, sizes, n);
+            if (best && cost >= least)
+                continue;
+            best = w;
+            least = cost;
+            *parts = n;
+        }
     }
     return best;
 }
 
-static void choose_wide(ProductKind *p, const int64_t *sizes)
+static int choose_wide(ProductKind *p, const int64_t *sizes, int parts)
 {
-    const struct Wide *w = find_wide(p, sizes[0] * sizes[1], sizes[2], sizes[3], sizes[4]);
+    const struct Wide *w = find_wide(p, sizes, &parts);
     const char *asked = getenv("TESSERA_PRODUCT");
     int size = (int)raw_size((DType)p->x), lines = size == 1 ? 2 : w->bytes;        /* of bytes, whose sums are added after each round: longer ones */
     int v[7] = {w->rows, w->columns, lines * 128 / size, w->warps, w->stages, 0, w->sets};
@@ -300,6 +319,7 @@ static void choose_wide(ProductKind *p, const int64_t *sizes)
     for (int i = 0; i < 3; i++)
         p->block[i] = v[i];
     p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
+    return parts;
 }
 
 /* Are the units of a device warpgroups? Bundles have no kernels for those. */
@@ -324,15 +344,15 @@ static bool is_copied(const Tensor *t, bool turned, bool along_steps)
     return fits;
 }
 
-void product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes)
+int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes, int most)
 {
     p->wide = p->units && sizes[4] && has_warpgroups(device) && is_copied(t[0], p->turned[0], !p->turned[0]) &&
               is_copied(t[1], p->turned[1], p->turned[1]);
     p->inner[2] = p->wide && !is_copied(t[2], false, true) ? STRIDE_ANY : 1;
     if (p->wide)
-        choose_wide(p, sizes);
-    else
-        choose_blocks(p, sizes[0] * sizes[1], sizes[2], sizes[3]);
+        return choose_wide(p, sizes, most);
+    choose_blocks(p, sizes[0] * sizes[1], sizes[2], sizes[3]);
+    return 1;
 }
 
 bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b)
@@ -377,7 +397,7 @@ bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batch
  * Its kernel, or where there is no code for the blocks that suit these sizes the one that serves all sizes, to the same bits: bundles have that for
  * each way in which operands lie.
  */
-static FarKernel *code_for(const ProductKind *p)
+FarKernel *product_code(const ProductKind *p)
 {
     ProductKind any = *p;
     FarKernel *f = far_kernel_for(p, sizeof *p, "product", build_product);
@@ -399,6 +419,7 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span
     Batches b;
     int64_t sizes[5];
     FarKernel *f;
+    int parts;
 
     if (!product_describe(t, accum, &p, &b))
         return 0;
@@ -407,8 +428,10 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span
     sizes[0] = b.extent[1], sizes[1] = b.extent[0], sizes[2] = b.rows, sizes[3] = sum->shape[sum->rank - 1];
     sizes[4] = x->shape[x->rank - 1];
     p.batched = sizes[0] * sizes[1] != 1;
-    product_choose(device, t, &p, sizes);
-    f = code_for(&p);
+    parts = product_choose(device, t, &p, sizes, product_parts_fit(&p, &b, sum) ? PARTS_OF_STEPS : 1);
+    if (parts > 1)
+        return product_in_parts(t, device, &p, &b, sizes, parts, where);
+    f = product_code(&p);
     if (!f->code)
         return 0;
     for (int i = 0; i < 3; i++)

@@ -4,12 +4,12 @@
 
 #include "ir/schedule/far_impl.h"
 
-enum { BATCHES = 2 };
+enum { BATCHES = 2, PARTS_OF_STEPS = 32 };
 
 /* What a product's kernel is for. turned: elements lie side by side along the sums' axis of x, along k of y. */
 typedef struct ProductKind {
     uint8_t x, y, sum, out;     /* DTypes; out: of what is stored, which may be rounded */
-    bool turned[2], units, wide, batched;       /* wide: for warpgroups; batched: views have two more axes in front */
+    bool turned[2], units, wide, batched, divided;      /* wide: for warpgroups; batched: views have two more axes in front; divided: far_parts.c */
     int32_t block[3];           /* rows, columns, steps */
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
     int8_t warps, stages, order, sets;  /* of the schedule; 0: not said */
@@ -20,12 +20,20 @@ typedef struct Batches { int n; int64_t extent[BATCHES], step[3][BATCHES], rows;
 
 /* What a product is of, but for its schedule. false: it is not for GPUs. */
 bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b);
-void product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes);       /* its schedule; sizes: b0, b1, rows, columns, steps */
+/* Its schedule; sizes: b0, b1, rows, columns, steps. most: parts that the steps may be divided into. How many they should be. */
+int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes, int most);
 Sym product_schedule(const ProductKind *p);             /* as a kernel has it */
 TileRef product_view(TileBuilder *b, const ProductKind *p, const char *name, uint8_t dt, int8_t inner);         /* a parameter */
 /* The sums of a block of rows and columns; size k is that of the steps. batch: NULL where there is none. */
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column);
+TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, TileRef row, TileRef column, TileRef lo, TileRef hi); /* of some steps */
+FarKernel *product_code(const ProductKind *p);          /* the kernel of such products */
 /* The argument of an operand (0, 1) or of the sums. false: a fault. */
 bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batches *b, TileArg *arg);
+
+/* ---- far_parts.c: few blocks of many steps ---- */
+bool product_parts_fit(const ProductKind *p, const Batches *b, const Tensor *sum);     /* may the steps be divided? */
+bool product_build_parts(TileBuilder *b, const ProductKind *p);         /* the kernel; sizes b0 and b1: parts, steps of one */
+int product_in_parts(Tensor *const *t, int device, ProductKind *p, const Batches *b, int64_t *sizes, int parts, Span where);     /* as far_product */
 
 #endif

@@ -1,0 +1,131 @@
+/*
+ * Products of few blocks and many steps on GPUs, in parts (split-K).
+ *
+ * A product whose blocks are fewer than the chip's processors leaves most of them idle, however many steps it has: so do the
+ * derivatives of weights.  There the steps are divided into parts, each of which is a block of its own; a second kernel adds the parts up, the first one
+ * first, and rounds.  Matrix units sum in an order of their own, so these bits are no others' to begin with; they are the same in each run.
+ */
+#include "ir/schedule/far_product.h"
+
+#include "ir/tile/tile_impl.h"
+
+#include "runtime/mesh.h"
+
+static const char join_text[] =
+    "tessera.tile v1\n"
+    "kernel @product_join(%%t: view %s[?, 1], %%y: view %s[1]) sizes(s, n) grid(cdiv(n, 256)) lanes=256 {\n"
+    "  %%0: index = size {name=\"s\"}\n"
+    "  %%1: index = size {name=\"n\"}\n"
+    "  %%2: index = index {i=256}\n"
+    "  %%3: index = index {i=0}\n"
+    "  %%4: index = index {i=1}\n"
+    "  %%5: index = group {axis=0}\n"
+    "  %%6: index = imul %%5, %%2\n"
+    "  %%7: index = lane\n"
+    "  %%8: index = iadd %%6, %%7\n"
+    "  %%9: bool[] = ilt %%8, %%1\n"
+    "  if %%9 {\n"
+    "    %%10: %s[] = load %%t[%%3, %%8] {shape=(1, 1) drop=3}\n"
+    "    %%11: %s[] = for %%12 = %%4 to %%0 step %%4 carry(%%13 = %%10) {\n"
+    "      %%14: %s[] = load %%t[%%12, %%8] {shape=(1, 1) drop=3}\n"
+    "      %%15: %s[] = map add %%13, %%14\n"
+    "      yield %%15\n"
+    "    }\n"
+    "    %%16: %s[] = map convert %%11 {dtype=%s}\n"
+    "    store %%y[%%8], %%16 {drop=1}\n"
+    "  } else {\n"
+    "  }\n"
+    "}\n";
+
+/* Of few rows or columns memory is what takes long, as it does once. */
+bool product_parts_fit(const ProductKind *p, const Batches *b, const Tensor *sum)
+{
+    enum { LEAST = 128 };
+    int64_t columns = sum->shape[sum->rank - 1];
+
+    return p->units && b->extent[0] * b->extent[1] == 1 && sum->contiguous && columns % 4 == 0 && b->rows >= LEAST && columns >= LEAST;
+}
+
+bool product_build_parts(TileBuilder *b, const ProductKind *p)
+{
+    int8_t lies[3] = {STRIDE_ANY, STRIDE_ANY, 1};
+    Dim parts = tile_size(b->k, sym("b0")), m, n;
+    TileRef from[3], in[5], lo, hi;
+    TAttr a = tattr_none;
+
+    tile_size(b->k, sym("b1"));
+    m = tile_size(b->k, sym("m")), n = tile_size(b->k, sym("n"));
+    tile_size(b->k, sym("k"));
+    vec_push(&b->k->grid, parts);
+    vec_push(&b->k->grid, dim_cdiv(n, p->block[1]));
+    vec_push(&b->k->grid, dim_cdiv(m, p->block[0]));
+    from[0] = product_view(b, p, "x", p->x, p->inner[0]);
+    from[1] = product_view(b, p, "y", p->y, p->inner[1]);
+    in[0] = far_view(b, "parts", (DType)p->sum, 3, lies);
+    b->k->schedule = product_schedule(p);
+    lo = far_add2(b, TOP_imul, far_group(b, 0), far_size(b, "b1"));
+    hi = far_add2(b, TOP_imin, far_size(b, "k"), far_add2(b, TOP_iadd, lo, far_size(b, "b1")));
+    in[1] = far_group(b, 0);
+    in[2] = far_add2(b, TOP_imul, far_group(b, 2), far_number(b, p->block[0]));
+    in[3] = far_add2(b, TOP_imul, far_group(b, 1), far_number(b, p->block[1]));
+    in[4] = product_steps(b, p, from, in[2], in[3], lo, hi);
+    a.drop = 1;
+    return in[4].node && tile_add(b, TOP_store, &a, in, 5) != NULL;
+}
+
+/* All parts, stored one behind the other. */
+static int sum_parts(Tensor *const *t, Tensor *parts, int device, const ProductKind *p, const Batches *b, const int64_t *sizes, Span where)
+{
+    FarKernel *f = product_code(p);
+    TileArg arg[3] = {0};
+
+    if (!f->code)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (!product_arg(t[i], device, i, p, b, &arg[i]))
+            return -1;
+    if (!(arg[2].base = far_address(parts, device, true, true)))
+        return -1;
+    for (int i = 0; i < 3; i++)
+        arg[2].extent[i] = parts->shape[i], arg[2].stride[i] = parts->stride[i];
+    return far_launcher(f->code, f->tile, device, sizes, arg, where);
+}
+
+static int join_parts(Tensor *parts, Tensor *sum, int device, const ProductKind *p)
+{
+    const char *from = dtype_info[p->sum].name, *to = dtype_info[p->out].name;
+    FarKernel *f = far_kernel_of(join_text, from, to, from, from, from, from, to, to);
+    int64_t n = tensor_size(sum), sizes[2] = {parts->shape[0], n};
+    TileArg arg[2] = {{.extent = {parts->shape[0], n}, .stride = {n, 1}}, {.extent = {n}, .stride = {1}}};
+
+    if (!f->code)
+        return 0;
+    arg[0].base = far_address(parts, device, false, false);
+    arg[1].base = far_address(sum, device, true, true);
+    if (!arg[0].base || !arg[1].base)
+        return -1;
+    arg[1].base = (char *)arg[1].base + sum->offset * (dtype_info[sum->dtype].sbits / 8);
+    return far_launch(f, device, sizes, arg);
+}
+
+int product_in_parts(Tensor *const *t, int device, ProductKind *p, const Batches *b, int64_t *sizes, int parts, Span where)
+{
+    ProductKind part = *p;
+    int64_t rounds = (sizes[4] + p->block[2] - 1) / p->block[2], each = (rounds + parts - 1) / parts;
+    Dim shape[3] = {(rounds + each - 1) / each, b->rows, sizes[3]};
+    Tensor *all = tensor_new((DType)p->sum, 3, shape);
+    int done;
+
+    if (!all)
+        return -1;
+    part.divided = true;
+    part.out = part.sum;
+    part.inner[2] = 1;
+    sizes[0] = shape[0];
+    sizes[1] = each * p->block[2];
+    done = sum_parts(t, all, device, &part, b, sizes, where);
+    if (done == 1)
+        done = join_parts(all, t[2], device, p);
+    tensor_unref(all);
+    return done;
+}
