@@ -2,8 +2,9 @@
  * Products of few blocks and many steps on GPUs, in parts (split-K).
  *
  * A product whose blocks are fewer than the chip's processors leaves most of them idle, however many steps it has: so do the
- * derivatives of weights.  There the steps are divided into parts, each of which is a block of its own; a second kernel adds the parts up, the first one
- * first, and rounds.  Matrix units sum in an order of their own, so these bits are no others' to begin with; they are the same in each run.
+ * derivatives of weights.  There the steps are divided into parts, each of which is a block of its own; a second kernel adds the
+ * parts up, the first one first, and rounds.  Matrix units sum in an order of their own, so these bits are no others' to begin with;
+ * they are the same in each run.
  */
 #include "ir/schedule/far_product.h"
 
