@@ -85,12 +85,12 @@ show("kernel", y, z)
 '''
 
 
-def outputs(ctx, text, backend="cpu"):
+def outputs(ctx, text, backend="cpu", more_env=()):
     """What a program prints on the host and on the fake GPU, and what the driver counted."""
     with tempfile.TemporaryDirectory() as d:
         path, log = pathlib.Path(d) / "program.tsr", pathlib.Path(d) / "log"
         path.write_text(text)
-        env = {**process.fake_driver(ctx.tessera), "FAKE_CUDA_LOG": str(log), "FAKE_CUDA": "memory=2000"}
+        env = {**process.fake_driver(ctx.tessera), "FAKE_CUDA_LOG": str(log), "FAKE_CUDA": "memory=2000", **dict(more_env)}
         runs = [process.run([ctx.tessera, "run", f"--backend={backend}", *more, path], env=env, timeout=300) for more in ((), ("--device", "gpu:0"))]
         for p in runs:
             if why := process.died(p):
@@ -482,6 +482,28 @@ def made(ctx, name, machine):
         raise Fail("no code")
 
 
+# Products of whole numbers, whose sums are the same in any order.
+PARTS = '''
+random.seed(5)
+for dt in (bf16, f16, int8):
+    for m, n, k in ((128, 128, 4096), (130, 260, 1000), (200, 132, 700), (128, 136, 64)):
+        x, y = random.randint(-3, 4, (m, k)).to(dt), random.randint(-3, 4, (k, n)).to(dt)
+        for z in (x @ y, x[:, :k].contiguous() @ y, (x.T + zeros((1, 1), dtype=dt)).T @ y, x @ (y.T + zeros((1, 1), dtype=dt)).T):
+            z = z.to(f64)
+            print(dt, m, n, k, z.sum().item(), (z * arange(z.size).to(f64).reshape(z.shape)).sum().item())
+'''
+
+
+def parts(ctx):
+    """Products whose steps are divided give the same sums, and there is a kernel more for each."""
+    (_, plain), whole = outputs(ctx, PARTS)
+    (here, there), divided = outputs(ctx, PARTS, more_env={"TESSERA_PARTS": "5"})
+    if here != there or there != plain:
+        raise Fail("\n".join(f"{a} | {b} | {c}" for a, b, c in zip(here, there, plain)))
+    if int(divided["launch"]) < int(whole["launch"]) + 24:
+        raise Fail(f"{divided['launch']} launches, {whole['launch']} undivided")
+
+
 def tests(ctx):
     for name in ("kernels/ker2_matmul", "kernels/own_share", "kernels/ker_warp", "stdlib/kernels_products"):
         for machine in ("sm_80", "sm_90a"):
@@ -490,6 +512,7 @@ def tests(ctx):
     yield Test("gpu_kernels/moves", lambda: same_bits(ctx, MOVES))
     yield Test("gpu_kernels/scans", lambda: same_bits(ctx, SCANS))
     yield Test("gpu_kernels/lines", lambda: same_bits(ctx, LINES))
+    yield Test("gpu_kernels/parts", lambda: parts(ctx))
     yield Test("gpu_kernels/circular", lambda: circular(ctx))
     yield Test("gpu_kernels/sorts", lambda: same_bits(ctx, SORTS))
     yield Test("gpu_kernels/convolutions", lambda: same_bits(ctx, CONVOLUTIONS))
