@@ -42,9 +42,8 @@ LLVMValueRef roles_load_if(CpuCode *e, LLVMValueRef place, LLVMValueRef inside, 
 bool role_packs(TileRef *v, DType dt)
 {
     const TileNode *n = v->node;
-    bool converts = n->op == TOP_map && n->attr->op == OP_convert && !n->attr->rounding && !n->attr->saturate && !n->attr->flush;
 
-    if (!converts || (dt != DT_bf16 && dt != DT_f16) || tile_type(n->in[0])->dtype != DT_f32 || tile_type(n->in[0])->rank != 2)
+    if (!tile_converts_plainly(n) || (dt != DT_bf16 && dt != DT_f16) || tile_type(n->in[0])->dtype != DT_f32 || tile_type(n->in[0])->rank != 2)
         return false;
     *v = n->in[0];
     return true;

@@ -38,6 +38,9 @@ static bool is_piece(const CpuCode *e, const TileNode *load)
            step->attr->i == w->columns && tile_type(load->in[0])->stride[0] != 0;
 }
 
+/* A piece that copies can bring. */
+static bool has_room(const CpuCode *e, const TileNode *load) { return is_piece(e, load) && rows_by_vectors(e, load); }
+
 static int64_t room_bytes(const CpuCode *e, const TileNode *load)
 {
     return 2 * (e->gpu->threads / GPU_OCTET) * rows_pitch(&e->gpu->whole, (int64_t)raw_size(row_dtype(load)));
@@ -49,7 +52,7 @@ static int64_t block_bytes(const CpuCode *e, const TileBlock *b)
     int64_t all = 0;
 
     for (const TileNode *n = b->first; n; n = n->next)
-        all += is_piece(e, n) && rows_by_vectors(e, n) ? room_bytes(e, n) : 0;
+        all += has_room(e, n) ? room_bytes(e, n) : 0;
     return all;
 }
 
@@ -67,8 +70,7 @@ void rows_ahead_memory(CpuCode *e)
 
 bool rows_come_ahead(const CpuCode *e, const TileNode *load)
 {
-    return e->gpu->whole.ahead && is_piece(e, load) && load->block->owner->block == &e->k->body && rows_by_vectors(e, load) &&
-           block_bytes(e, load->block) <= BYTES_MOST;
+    return e->gpu->whole.ahead && has_room(e, load) && load->block->owner->block == &e->k->body && block_bytes(e, load->block) <= BYTES_MOST;
 }
 
 /* ---- rooms ---- */
@@ -81,7 +83,7 @@ static LLVMValueRef stage_in(CpuCode *e, const TileNode *load, LLVMValueRef half
                                    cpu_number(e, rows_pitch(&e->gpu->whole, (int64_t)raw_size(row_dtype(load)))), "");
 
     for (const TileNode *n = load->block->first; n != load; n = n->next)
-        before += is_piece(e, n) && rows_by_vectors(e, n) ? room_bytes(e, n) : 0;
+        before += has_room(e, n) ? room_bytes(e, n) : 0;
     at = cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, half, cpu_number(e, bytes / 2)), cpu_number(e, before)));
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.ahead, &at, 1, "");
 }

@@ -377,6 +377,14 @@ bool graph_has_effect(const Graph *g, unsigned flags)
     return false;
 }
 
+bool graph_gives(const Graph *g, const Node *n)
+{
+    for (int i = 0; i < g->results.n; i++)
+        if (g->results.at[i].node == n)
+            return true;
+    return false;
+}
+
 bool graph_has_op(const Graph *g, OpId op)
 {
     for (const Node *n = g->first; n; n = n->next) {

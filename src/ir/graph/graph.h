@@ -68,6 +68,7 @@ GValue graph_param(Graph *g, const TType *t);
 Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code);
 void graph_result(Graph *g, GValue v);
 static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
+bool graph_gives(const Graph *g, const Node *n);          /* is a value of the node's a result? */
 bool graph_has_op(const Graph *g, OpId op);                /* regions included */
 bool graph_has_effect(const Graph *g, unsigned flags);     /* is there a node with one of these OPF_ flags, regions included? */
 unsigned node_effects(const Node *n);                       /* what it does besides giving results (op_effects), regions included */

@@ -160,14 +160,6 @@ bool graph_cse(Graph *g)
 
 /* -- fold --------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_result(const Graph *g, const Node *n)
-{
-    for (int i = 0; i < g->results.n; i++)
-        if (g->results.at[i].node == n)
-            return true;
-    return false;
-}
-
 /* A move that gives its operand back. A conversion may leave out the policy that a type names, unless a result has it. */
 static bool is_identity(const Graph *g, const Node *n)
 {
@@ -177,7 +169,7 @@ static bool is_identity(const Graph *g, const Node *n)
         return false;
     x = gvalue_type(n->in[0]), y = &n->type[0];
     if (x->dtype != y->dtype || x->rank != y->rank || memcmp(x->shape, y->shape, sizeof(Dim) * x->rank) ||
-        (x->policy != y->policy && (y->policy || n->op != OP_convert || is_result(g, n))))
+        (x->policy != y->policy && (y->policy || n->op != OP_convert || graph_gives(g, n))))
         return false;
     switch (n->op) {
     case OP_reshape: case OP_broadcast:

@@ -21,6 +21,39 @@ uint64_t far_key(const void *what, size_t n);           /* of what a kernel is f
 FarKernel *far_known(uint64_t key);                     /* the kernel that was made under this key; NULL: none yet */
 FarKernel *far_made(uint64_t key, TileKernel *tile);    /* tile, which is taken, folded and compiled under the key; NULL: it cannot be made */
 
+/* In a kernel's text, for lanes=256: %q is the lane's number in all groups. */
+#define FAR_LANE \
+    "  %%block: index = index {i=256}\n" \
+    "  %%g: index = group {axis=0}\n" \
+    "  %%g0: index = imul %%g, %%block\n" \
+    "  %%lane: index = lane\n" \
+    "  %%q: index = iadd %%g0, %%lane\n"
+
+/*
+ * A step of a search by halves, in a loop that carries %lo and %hi: %j is the place to look at, of %n; then, with %open, it is passed by (%up), or
+ * the search ends there at the latest (%down).
+ */
+#define FAR_MIDDLE \
+    "      %%open: bool[] = ilt %%lo, %%hi\n" \
+    "      %%sum: index = iadd %%lo, %%hi\n" \
+    "      %%mid: index = idiv %%sum, %%two\n" \
+    "      %%last: index = isub %%n, %%one\n" \
+    "      %%j: index = imin %%mid, %%last\n"
+#define FAR_HALF \
+    "      %%above: index = iadd %%mid, %%one\n" \
+    "      %%lo1: index = if %%up {\n" \
+    "        yield %%above\n" \
+    "      } else {\n" \
+    "        yield %%lo\n" \
+    "      }\n" \
+    "      %%hi1: index = if %%down {\n" \
+    "        yield %%mid\n" \
+    "      } else {\n" \
+    "        yield %%hi\n" \
+    "      }\n" \
+    "      yield %%lo1, %%hi1\n" \
+    "    }\n"
+
 char *far_address(Tensor *t, int device, bool write, bool fresh);      /* as FusedFar has it */
 
 /* Each gives a node NULL where an operand is one. */

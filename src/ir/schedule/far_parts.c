@@ -15,25 +15,21 @@
 static const char join_text[] =
     "tessera.tile v1\n"
     "kernel @product_join(%%t: view %s[?, 1], %%y: view %s[1]) sizes(s, n) grid(cdiv(n, 256)) lanes=256 {\n"
-    "  %%0: index = size {name=\"s\"}\n"
-    "  %%1: index = size {name=\"n\"}\n"
-    "  %%2: index = index {i=256}\n"
-    "  %%3: index = index {i=0}\n"
-    "  %%4: index = index {i=1}\n"
-    "  %%5: index = group {axis=0}\n"
-    "  %%6: index = imul %%5, %%2\n"
-    "  %%7: index = lane\n"
-    "  %%8: index = iadd %%6, %%7\n"
-    "  %%9: bool[] = ilt %%8, %%1\n"
-    "  if %%9 {\n"
-    "    %%10: %s[] = load %%t[%%3, %%8] {shape=(1, 1) drop=3}\n"
-    "    %%11: %s[] = for %%12 = %%4 to %%0 step %%4 carry(%%13 = %%10) {\n"
-    "      %%14: %s[] = load %%t[%%12, %%8] {shape=(1, 1) drop=3}\n"
-    "      %%15: %s[] = map add %%13, %%14\n"
-    "      yield %%15\n"
+    "  %%n: index = size {name=\"n\"}\n"
+    FAR_LANE
+    "  %%here: bool[] = ilt %%q, %%n\n"
+    "  if %%here {\n"
+    "    %%s: index = size {name=\"s\"}\n"
+    "    %%zero: index = index {i=0}\n"
+    "    %%one: index = index {i=1}\n"
+    "    %%first: %s[] = load %%t[%%zero, %%q] {shape=(1, 1) drop=3}\n"
+    "    %%total: %s[] = for %%k = %%one to %%s step %%one carry(%%acc = %%first) {\n"
+    "      %%x: %s[] = load %%t[%%k, %%q] {shape=(1, 1) drop=3}\n"
+    "      %%next: %s[] = map add %%acc, %%x\n"
+    "      yield %%next\n"
     "    }\n"
-    "    %%16: %s[] = map convert %%11 {dtype=%s}\n"
-    "    store %%y[%%8], %%16 {drop=1}\n"
+    "    %%r: %s[] = map convert %%total {dtype=%s}\n"
+    "    store %%y[%%q], %%r {drop=1}\n"
     "  } else {\n"
     "  }\n"
     "}\n";
@@ -69,7 +65,7 @@ bool product_build_parts(TileBuilder *b, const ProductKind *p)
     in[1] = far_group(b, 0);
     in[2] = far_add2(b, TOP_imul, far_group(b, 2), far_number(b, p->block[0]));
     in[3] = far_add2(b, TOP_imul, far_group(b, 1), far_number(b, p->block[1]));
-    in[4] = product_steps(b, p, from, in[2], in[3], lo, hi);
+    in[4] = product_steps(b, p, from, NULL, in[2], in[3], lo, hi);
     a.drop = 1;
     return in[4].node && tile_add(b, TOP_store, &a, in, 5) != NULL;
 }
@@ -97,15 +93,13 @@ static int join_parts(Tensor *parts, Tensor *sum, int device, const ProductKind 
     const char *from = dtype_info[p->sum].name, *to = dtype_info[p->out].name;
     FarKernel *f = far_kernel_of(join_text, from, to, from, from, from, from, to, to);
     int64_t n = tensor_size(sum), sizes[2] = {parts->shape[0], n};
-    TileArg arg[2] = {{.extent = {parts->shape[0], n}, .stride = {n, 1}}, {.extent = {n}, .stride = {1}}};
+    TileArg arg[2];
 
     if (!f->code)
         return 0;
-    arg[0].base = far_address(parts, device, false, false);
-    arg[1].base = far_address(sum, device, true, true);
-    if (!arg[0].base || !arg[1].base)
+    if (!far_flat(parts, device, false, 0, &arg[0]) || !far_flat(sum, device, true, sum->offset, &arg[1]))
         return -1;
-    arg[1].base = (char *)arg[1].base + sum->offset * (dtype_info[sum->dtype].sbits / 8);
+    arg[0] = (TileArg){.base = arg[0].base, .extent = {parts->shape[0], n}, .stride = {n, 1}};
     return far_launch(f, device, sizes, arg);
 }
 

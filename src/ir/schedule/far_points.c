@@ -27,11 +27,7 @@ static int device_of(const Tensor *t) { return (int)t->store->device; }
 #define PLACES_HEAD \
     "sizes(n, each, off, batch, size, step) grid(cdiv(n, 256)) lanes=256 {\n" \
     "  %%n: index = size {name=\"n\"}\n" \
-    "  %%block: index = index {i=256}\n" \
-    "  %%g: index = group {axis=0}\n" \
-    "  %%g0: index = imul %%g, %%block\n" \
-    "  %%lane: index = lane\n" \
-    "  %%q: index = iadd %%g0, %%lane\n" \
+    FAR_LANE \
     "  %%here: bool[] = ilt %%q, %%n\n" \
     "  if %%here {\n" \
     "    %%zero: index = index {i=0}\n" \
@@ -285,11 +281,7 @@ static const char ends_text[] =
     "tessera.tile v1\n"
     "kernel @ends(%%place: view int64[1], %%end: view int32[1]) sizes(n, steps) grid(cdiv(n, 256)) lanes=256 {\n"
     "  %%n: index = size {name=\"n\"}\n"
-    "  %%block: index = index {i=256}\n"
-    "  %%g: index = group {axis=0}\n"
-    "  %%g0: index = imul %%g, %%block\n"
-    "  %%lane: index = lane\n"
-    "  %%q: index = iadd %%g0, %%lane\n"
+    FAR_LANE
     "  %%here: bool[] = ilt %%q, %%n\n"
     "  if %%here {\n"
     "    %%zero: index = index {i=0}\n"
@@ -309,29 +301,13 @@ static const char ends_text[] =
     "    %%goes: bool[] = map bitand %%first, %%some\n"
     "    %%q2: index = iadd %%q, %%one\n"
     "    %%a: index, %%z: index = for %%step = %%zero to %%steps step %%one carry(%%lo = %%q2, %%hi = %%n) {\n"
-    "      %%open: bool[] = ilt %%lo, %%hi\n"
-    "      %%sum: index = iadd %%lo, %%hi\n"
-    "      %%mid: index = idiv %%sum, %%two\n"
-    "      %%last: index = isub %%n, %%one\n"
-    "      %%j: index = imin %%mid, %%last\n"
+    FAR_MIDDLE
     "      %%w: int64[] = load %%place[%%j] {shape=(1) drop=1}\n"
     "      %%same: bool[] = map eq %%w, %%v\n"
     "      %%other: bool[] = map ne %%w, %%v\n"
     "      %%up: bool[] = map bitand %%open, %%same\n"
     "      %%down: bool[] = map bitand %%open, %%other\n"
-    "      %%above: index = iadd %%mid, %%one\n"
-    "      %%lo1: index = if %%up {\n"
-    "        yield %%above\n"
-    "      } else {\n"
-    "        yield %%lo\n"
-    "      }\n"
-    "      %%hi1: index = if %%down {\n"
-    "        yield %%mid\n"
-    "      } else {\n"
-    "        yield %%hi\n"
-    "      }\n"
-    "      yield %%lo1, %%hi1\n"
-    "    }\n"
+    FAR_HALF
     "    %%e: index = if %%goes {\n"
     "      yield %%a\n"
     "    } else {\n"
@@ -423,13 +399,9 @@ static const char lanes_head[] =
     SCATTER_HEAD "grid(cdiv(n*w, 256)) lanes=256 {\n"
     "  %%n: index = size {name=\"n\"}\n"
     "  %%w: index = size {name=\"w\"}\n"
-    "  %%block: index = index {i=256}\n"
+    FAR_LANE
     "  %%one: index = index {i=1}\n"
     "  %%zero: index = index {i=0}\n"
-    "  %%g: index = group {axis=0}\n"
-    "  %%g0: index = imul %%g, %%block\n"
-    "  %%lane: index = lane\n"
-    "  %%q: index = iadd %%g0, %%lane\n"
     "  %%all: index = imul %%n, %%w\n"
     "  %%here: bool[] = ilt %%q, %%all\n"
     "  if %%here {\n"

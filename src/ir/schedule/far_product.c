@@ -70,9 +70,9 @@ static TileRef zeros(TileBuilder *b, const ProductKind *p)
     return far_add(b, TOP_splat, &a, &zero, 1);
 }
 
-/* A loop along k from `lo` to `hi` whose rounds add blocks of steps to zeros. */
-static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
-                          TileRef lo, TileRef hi)
+/* By a loop whose rounds add blocks of steps to zeros. */
+TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
+                      TileRef lo, TileRef hi)
 {
     TileBlock *outside = b->at;
     TileRef step = far_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
@@ -93,11 +93,6 @@ static TileRef sum_blocks(TileBuilder *b, const ProductKind *p, const TileRef *f
     return (TileRef){loop, 0};
 }
 
-TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, TileRef row, TileRef column, TileRef lo, TileRef hi)
-{
-    return sum_blocks(b, p, from, NULL, row, column, lo, hi);
-}
-
 /* Chunks one after the other: their sums are added up. */
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
 {
@@ -107,13 +102,13 @@ TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from,
     TileNode *loop;
 
     if (p->units)
-        return sum_blocks(b, p, from, batch, row, column, zero, k);
+        return product_steps(b, p, from, batch, row, column, zero, k);
     loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
     if (!loop)
         return far_none();
     b->at = loop->region[0];
     at = (TileRef){loop->region[0]->params.at[0], 0};
-    sum = sum_blocks(b, p, from, batch, row, column, at, far_add2(b, TOP_imin, k, far_add2(b, TOP_iadd, at, far_number(b, CHUNK))));
+    sum = product_steps(b, p, from, batch, row, column, at, far_add2(b, TOP_imin, k, far_add2(b, TOP_iadd, at, far_number(b, CHUNK))));
     a.op = OP_add;
     sum = far_add(b, TOP_map, &a, (TileRef[]){(TileRef){loop->region[0]->params.at[1], 0}, sum}, 2);
     if (!sum.node || !tile_yield(b, &sum, 1))

@@ -27,7 +27,8 @@ TileRef product_view(TileBuilder *b, const ProductKind *p, const char *name, uin
 /* The sums of a block of rows and columns; size k is that of the steps. batch: NULL where there is none. */
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column);
 /* The same of steps lo to hi. */
-TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, TileRef row, TileRef column, TileRef lo, TileRef hi);
+TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
+                      TileRef lo, TileRef hi);
 FarKernel *product_code(const ProductKind *p);          /* the kernel of such products */
 /* The argument of an operand (0, 1) or of the sums. false: a fault. */
 bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batches *b, TileArg *arg);

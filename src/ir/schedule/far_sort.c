@@ -17,11 +17,7 @@ enum { BLOCK = 256 };
     "  %%rows: index = size {name=\"r\"}\n" \
     "  %%n: index = size {name=\"n\"}\n" \
     "  %%one: index = index {i=1}\n" \
-    "  %%block: index = index {i=256}\n" \
-    "  %%g: index = group {axis=0}\n" \
-    "  %%g0: index = imul %%g, %%block\n" \
-    "  %%lane: index = lane\n" \
-    "  %%q: index = iadd %%g0, %%lane\n" \
+    FAR_LANE \
     "  %%all: index = imul %%rows, %%n\n" \
     "  %%here: bool[] = ilt %%q, %%all\n" \
     "  if %%here {\n" \
@@ -98,29 +94,13 @@ static const char merge_text[] =
     "    %%end: index = iadd %%other, %%l\n"
     "    %%till: index = imin %%end, %%n\n"
     "    %%a: index, %%z: index = for %%step = %%none to %%steps step %%one carry(%%lo = %%from, %%hi = %%till) {\n"
-    "      %%open: bool[] = ilt %%lo, %%hi\n"
-    "      %%sum: index = iadd %%lo, %%hi\n"
-    "      %%mid: index = idiv %%sum, %%two\n"
-    "      %%last: index = isub %%n, %%one\n"
-    "      %%j: index = imin %%mid, %%last\n"
+    FAR_MIDDLE
     COMPARED
     "      %%goes0: bool[] = map where %%left, %%less, %%notmore\n"
     "      %%up: bool[] = map bitand %%open, %%goes0\n"
     "      %%stays: bool[] = map lnot %%goes0\n"
     "      %%down: bool[] = map bitand %%open, %%stays\n"
-    "      %%above: index = iadd %%mid, %%one\n"
-    "      %%lo1: index = if %%up {\n"
-    "        yield %%above\n"
-    "      } else {\n"
-    "        yield %%lo\n"
-    "      }\n"
-    "      %%hi1: index = if %%down {\n"
-    "        yield %%mid\n"
-    "      } else {\n"
-    "        yield %%hi\n"
-    "      }\n"
-    "      yield %%lo1, %%hi1\n"
-    "    }\n"
+    FAR_HALF
     "    %%before: index = isub %%a, %%from\n"
     "    %%own: index = imod %%in, %%l\n"
     "    %%rank: index = iadd %%own, %%before\n"

@@ -36,14 +36,6 @@ static bool is_inside(const Node *n) { return n->op != GRAPH_PARAM; }
 
 static int cost_of(const Node *n) { return is_inside(n) && n->op != OP_matmul && !is_reduction(n) && !region_copies(n) ? schedule_op_cost(n) : 0; }
 
-static bool is_result(const Graph *body, const Node *n)
-{
-    for (int i = 0; i < body->results.n; i++)
-        if (body->results.at[i].node == n)
-            return true;
-    return false;
-}
-
 static void find_late(Division *d, bool (*begins)(const Node *n))
 {
     for (const Node *n = d->body->first; n; n = n->next) {
@@ -116,7 +108,7 @@ static bool divide_product(Division *d)
     if (!(cut = find_cut(d)) || d->cost <= HEAVY)
         return false;
     for (const Node *n = d->body->first; n; n = n->next) {
-        if (is_inside(n) && (d->late[n->id] ? !behind : is_result(d->body, n)))
+        if (is_inside(n) && (d->late[n->id] ? !behind : graph_gives(d->body, n)))
             need(d, n, d->part[0], NULL);
         behind |= n == cut;
     }
@@ -158,7 +150,7 @@ static bool divide_columns(Division *d)
     for (const Node *n = d->body->first; n; n = n->next) {
         sums |= is_reduction(n);
         ok &= !is_reduction(n) || sums_columns(n);
-        stored[n->id] = is_inside(n) && !d->late[n->id] && is_result(d->body, n);
+        stored[n->id] = is_inside(n) && !d->late[n->id] && graph_gives(d->body, n);
         if (stored[n->id])
             need(d, n, d->part[0], NULL);
     }
@@ -225,7 +217,7 @@ static bool write_half(Writer *w, int k)
             in[i] = (GValue){h->at[n->in[i].node->id], 0};
         }
         h->at[n->id] = graph_append(h->g, (OpId)n->op, n->attr, in, n->nin, n->type, 1, n->span);
-        if (!(is_result(d->body, n) && !(k && d->part[0][n->id])) && !(k == 0 && crosses(d, n)))
+        if (!(graph_gives(d->body, n) && !(k && d->part[0][n->id])) && !(k == 0 && crosses(d, n)))
             continue;
         if (h->nout == REGION_OPERANDS)
             return false;

@@ -558,15 +558,7 @@ bool region_of(Node *const *node, int n, bool (*is_out)(void *st, const Node *n)
 
 /* ---- the body of a fused node ---- */
 
-static bool is_result(void *st, const Node *n)
-{
-    const Graph *g = st;
-
-    for (int i = 0; i < g->results.n; i++)
-        if (g->results.at[i].node == n)
-            return true;
-    return false;
-}
+static bool is_result(void *body, const Node *n) { return graph_gives(body, n); }
 
 bool region_of_body(const Graph *body, Region *out)
 {

@@ -78,10 +78,7 @@ static bool only_for(const Graph *g, const Node *n, const Node *user)
     for (const Node *x = n->next; x; x = x->next)
         if (x != user && uses(x, n))
             return false;
-    for (int i = 0; i < g->results.n; i++)
-        if (g->results.at[i].node == n)
-            return false;
-    return true;
+    return !graph_gives(g, n);
 }
 
 /* Which operand of the node its product multiplies from the left and nothing else takes; -1: none. */

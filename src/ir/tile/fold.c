@@ -170,18 +170,12 @@ static bool fold_map(Fold *f, TileNode *n)
     return becomes_const(f, n, out);
 }
 
-/* A conversion that rounds plainly, where it rounds at all. */
-static bool converts(const TileNode *n)
-{
-    return n->op == TOP_map && n->attr->op == OP_convert && !n->attr->rounding && !n->attr->saturate && !n->attr->flush;
-}
-
 /* To a dtype that has all of x's values, and back. */
 static bool fold_there_and_back(Fold *f, TileNode *n)
 {
     const TileNode *there = n->in[0].node;
 
-    return converts(n) && converts(there) && tile_type_equal(tile_type(there->in[0]), &n->type[0]) &&
+    return tile_converts_plainly(n) && tile_converts_plainly(there) && tile_type_equal(tile_type(there->in[0]), &n->type[0]) &&
            dtype_holds((DType)there->type[0].dtype, (DType)n->type[0].dtype) && becomes(f, n, there->in[0]);
 }
 

@@ -135,6 +135,11 @@ bool tile_yield(TileBuilder *b, const TileRef *out, int n);
 static inline TileRef tile_out(TileNode *n) { return (TileRef){n, 0}; }
 extern const TAttr tattr_none;
 static inline const TileType *tile_type(TileRef r) { return &r.node->type[r.index]; }
+/* A conversion that rounds to nearest, where it rounds at all. */
+static inline bool tile_converts_plainly(const TileNode *n)
+{
+    return n->op == TOP_map && n->attr->op == OP_convert && !n->attr->rounding && !n->attr->saturate && !n->attr->flush;
+}
 bool tile_type_equal(const TileType *a, const TileType *b);
 void tile_type_print(const TileType *t, StrBuf *out);       /* "f32[4, 256]", "view f32[?, 1] shared" by strides, "index", "tree sum f32[8]" */
 
