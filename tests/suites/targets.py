@@ -232,6 +232,40 @@ def chains(ctx):
         raise Fail(older[-3000:])
 
 
+REFUSED = '''
+@kernel
+def total(x: Tensor["N", f32], out: Tensor[1, f32]):
+    i = tile.linear_id()
+    if i < N:
+        tile.atomic_add(out, 0, x[i])
+
+@kernel
+def doubled(x: Tensor["N", f32], y: Tensor["N", f32]):
+    i = tile.linear_id()
+    if i < N:
+        y[i] = 2.0 * x[i]
+
+@jit
+def both(x: Tensor["N", f32]):
+    out, y = zeros(1), zeros_like(x)
+    total(x, out)
+    doubled(x, y)
+    return out, y
+
+%s
+'''
+
+
+def refused(ctx):
+    """A kernel that has no code for a GPU says why in its place, and the others are shown."""
+    for call in ("x, out, y = ones(8), zeros(1), zeros(8)\ntotal(x, out)\ndoubled(x, y)", "both(ones(8))"):
+        code = inspected(ctx, REFUSED % call, "inspect", "--ir=target", "--machine=sm_90a")
+        if not code:
+            raise Skip("no code for GPUs in this build")
+        if "# kernel total has no code there: atomic sums of floats, whose order would show\n" not in code or ".entry" not in code:
+            raise Fail(code)
+
+
 def assembles(code, arch, clean=True):
     if not os.access(PTXAS, os.X_OK):
         return
@@ -267,4 +301,5 @@ def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/chains", lambda: chains(ctx), ("CG-02", "CG-08"))
+    yield Test("targets/refused", lambda: refused(ctx))
     yield Test("targets/registers", lambda: registers(ctx), ("SAFE-03",))

@@ -14,15 +14,28 @@ const char *const level_name[LEVEL_COUNT] = {"graph", "schedule", "tile", "targe
 bool lowered_for_gpu;
 bool (*lowered_assemble)(const TileKernel *k, StrBuf *out, StrBuf *err);
 
+/* A kernel that the machine has no code for is a comment that says why; what runs it instead is not shown. */
+static void print_assembly(const TileKernel *k, StrBuf *out)
+{
+    StrBuf code = {0}, why = {0};
+
+    if (lowered_assemble(k, &code, &why))
+        sb_write(out, sb_str(&code), code.n);
+    else
+        sb_printf(out, "# kernel %s has no code there: %s\n", k->name->text, sb_str(&why));
+    sb_done(&code);
+    sb_done(&why);
+}
+
 bool lowered_print_kernel(const TileKernel *k, IrLevel level, StrBuf *out, StrBuf *err)
 {
     if (level == LEVEL_TILE)
         tile_print_placed(k, out);
     else if (lowered_assemble)
-        return lowered_assemble(k, out, err);
+        print_assembly(k, out);
     else
         sb_puts(err, "this Tessera is built without a compiler");
-    return level == LEVEL_TILE;
+    return level == LEVEL_TILE || lowered_assemble;
 }
 
 static void fit_gpu(const Region *r, Schedule *s)
