@@ -262,7 +262,7 @@ def refused(ctx):
         code = inspected(ctx, REFUSED % call, "inspect", "--ir=target", "--machine=sm_90a")
         if not code:
             raise Skip("no code for GPUs in this build")
-        if "# kernel total has no code there: atomic sums of floats, whose order would show\n" not in code or ".entry" not in code:
+        if "// kernel total has no code there: atomic sums of floats, whose order would show\n" not in code or ".entry" not in code:
             raise Fail(code)
 
 

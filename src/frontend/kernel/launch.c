@@ -340,7 +340,7 @@ static void grid_of_elements(Launch *L, int64_t elements)
 
 bool launch_by_element(const Launch *L)
 {
-    return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT));
+    return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT) || launch_tiles(L));
 }
 
 /* The stack of matrices that a launch goes through: the KTile that has most; -1: there is none. */

@@ -22,7 +22,7 @@ static void print_assembly(const TileKernel *k, StrBuf *out)
     if (lowered_assemble(k, &code, &why))
         sb_write(out, sb_str(&code), code.n);
     else
-        sb_printf(out, "# kernel %s has no code there: %s\n", k->name->text, sb_str(&why));
+        sb_printf(out, "%s kernel %s has no code there: %s\n", lowered_for_gpu ? "//" : "#", k->name->text, sb_str(&why));
     sb_done(&code);
     sb_done(&why);
 }
