@@ -8,6 +8,7 @@
 #include "runtime/far_moves.h"
 #include "runtime/kernels.h"
 #include "runtime/reader.h"
+#include "runtime/storage.h"
 #include "runtime/transpose.h"
 
 #include <complex.h>
@@ -18,12 +19,12 @@ static void elem_load(const Tensor *t, int64_t at, DType as, void *out)
 {
     _Alignas(16) char raw[16], lane[16];
     DType dt = (DType)t->dtype;
-    const char *base = storage_read(t->store);
+    size_t bytes = raw_size(dt), first = (size_t)at * bytes;
 
     if (is_packed(dt))
-        raw_unpack(dt, base, at, 1, (uint8_t *)raw);
-    else
-        memcpy(raw, base + at * (int64_t)raw_size(dt), raw_size(dt));
+        raw_unpack(dt, storage_read(t->store), at, 1, (uint8_t *)raw);
+    else if (!(t->store->away & AWAY_READ) || !storage_far->part(t->store, first, raw, bytes))
+        memcpy(raw, storage_read(t->store) + first, bytes);
     raw_to_lane(dt, raw, lane, 1);
     lane_convert(as, out, lane_dtype(dt), lane, 1);
 }

@@ -4,7 +4,7 @@
  * A tensor is one line when that fits, else one row a line; of more than 1000
  * elements only the first and last three along each axis are shown.
  */
-#include "runtime/tensor.h"
+#include "runtime/storage.h"
 
 #include "ir/core/dtype_code.h"
 
@@ -111,6 +111,7 @@ static void put_element(const Tensor *t, int64_t at, StrBuf *out)
 
 typedef struct Printer {
     const Tensor *t;
+    const Dim *shape;           /* t's own; where t has nothing but the edges of another tensor, that one's */
     bool rows, elide;           /* one row a line; only the edges */
     StrBuf *out;
 } Printer;
@@ -135,7 +136,7 @@ static void put_axis(Printer *p, int axis, int64_t at)
         return;
     }
     sb_putc(p->out, '[');
-    for (int64_t i = 0, n = t->shape[axis]; i < n; i++) {
+    for (int64_t i = 0, n = p->shape[axis]; i < n; i++) {
         if (i)
             put_break(p, axis, last);
         if (p->elide && n > 2 * EDGE && i == EDGE) {
@@ -143,17 +144,17 @@ static void put_axis(Printer *p, int axis, int64_t at)
             i = n - EDGE - 1;
             continue;
         }
-        put_axis(p, axis + 1, at + i * t->stride[axis]);
+        put_axis(p, axis + 1, at + (i < EDGE ? i : i - n + t->shape[axis]) * t->stride[axis]);
     }
     sb_putc(p->out, ']');
 }
 
-static void put_shape(const Tensor *t, StrBuf *out)
+static void put_shape(const Tensor *t, const Dim *shape, StrBuf *out)
 {
     sb_puts(out, ", shape=(");
     for (int i = 0; i < t->rank; i++) {
         sb_puts(out, i ? ", " : "");
-        dim_print(t->shape[i], out);
+        dim_print(shape[i], out);
     }
     sb_printf(out, "%s), dtype=%s)", t->rank == 1 ? "," : "", dtype_info[t->dtype].name);
 }
@@ -162,24 +163,56 @@ static void put_tensor(Printer *p)
 {
     sb_puts(p->out, "Tensor(");
     put_axis(p, 0, p->t->offset);
-    put_shape(p->t, p->out);
+    put_shape(p->t, p->shape, p->out);
+}
+
+/* Of a tensor that a GPU has: what is shown of long axes, on the host; NULL: bringing all of it is less work. */
+static Tensor *edges_here(Tensor *t)
+{
+    int64_t size[RANK_MAX], stride[RANK_MAX], left[RANK_MAX];
+    Tensor *view, *here, *edges = NULL;
+
+    if (2 * t->rank > RANK_MAX)
+        return NULL;
+    for (int i = 0; i < t->rank; i++) {
+        bool cut = t->shape[i] > 2 * EDGE;
+        left[i] = cut ? 2 * EDGE : t->shape[i];
+        size[2 * i] = cut ? 2 : 1;
+        size[2 * i + 1] = cut ? EDGE : t->shape[i];
+        stride[2 * i] = (t->shape[i] - EDGE) * t->stride[i];
+        stride[2 * i + 1] = t->stride[i];
+    }
+    view = tensor_view(t, 2 * t->rank, size, stride, t->offset);
+    here = tensor_here(view);
+    if (here && here != view) {
+        for (int64_t i = t->rank - 1, step = 1; i >= 0; step *= left[i--])
+            stride[i] = step;
+        edges = tensor_view(here, t->rank, left, stride, 0);
+    }
+    tensor_unref(view);
+    tensor_unref(here);
+    return edges;
 }
 
 void tensor_print(const Tensor *t, StrBuf *out)
 {
-    Printer p = {.t = t, .out = out};
+    Printer p = {.t = t, .shape = t->shape, .out = out};
     size_t start = out->n;
+    Tensor *here = NULL;
 
     if (!t->store) {                    /* a traced value: nothing to show but its type */
         sb_puts(out, "Tensor(<traced>");
-        put_shape(t, out);
+        put_shape(t, t->shape, out);
         return;
     }
     p.elide = tensor_size(t) > ELIDE;
+    if (t->store->away & AWAY_READ && (here = p.elide ? edges_here((Tensor *)t) : tensor_here((Tensor *)t)))
+        p.t = here;
     put_tensor(&p);
-    if (out->n - start <= WIDTH || t->rank < 2)
-        return;
-    out->n = start;
-    p.rows = true;
-    put_tensor(&p);
+    if (out->n - start > WIDTH && t->rank >= 2) {
+        out->n = start;
+        p.rows = true;
+        put_tensor(&p);
+    }
+    tensor_unref(here);
 }

@@ -9,6 +9,10 @@
  * Reading on one side makes both valid; writing makes the other stale.  A storage of a GPU has no memory on the host before somebody
  * there asks; then it is `apart`, and goes again when the GPU writes.  What the GPU holds goes back to its pool when the host writes.
  *
+ * Of a GPU's bytes the host can have a part as a copy (far_part, far_here), which leaves it as it is.  Asking takes as long as copying some
+ * bytes more, so parts are brought until they have cost what all would have: then all are brought, and whoever reads element by element
+ * pays twice that at most.
+ *
  * A flag away from 0 is looked at by every access on the host, in any thread; it is changed under the GPUs' lock, and the bytes
  * are there before the flag says so.
  */
@@ -81,6 +85,59 @@ void storage_off_device(Storage *s)
     gpu_unlock();
 }
 
+/* ---- a part of it to the host ---- */
+
+enum { ASKING = 256 << 10 };            /* bytes that could be copied while one waits for an answer */
+
+static bool is_worth_it(Storage *s, size_t n)
+{
+    size_t cost = s->seen + n + ASKING;
+
+    if (cost > s->nbytes || (!s->valid && !s->blank))
+        return false;
+    s->seen = cost;
+    return true;
+}
+
+static bool far_part(Storage *s, size_t at, void *to, size_t n)
+{
+    bool done;
+
+    gpu_lock();
+    done = s->away & AWAY_READ && is_worth_it(s, n);
+    if (done && s->blank)
+        memset(to, 0, n);
+    else if (done && !gpu_download(gpu_device(s->gpu), to, s->remote + at, n))
+        memset(to, 0, n);
+    gpu_unlock();
+    return done;
+}
+
+static Tensor *far_here(Tensor *t)
+{
+    bool worth, blank = t->store->blank;
+    Tensor *c;
+    int was;
+
+    gpu_lock();
+    worth = (t->contiguous || storage_gpu(t->store)) && is_worth_it(t->store, tensor_nbytes(t));
+    gpu_unlock();
+    if (!worth)
+        return tensor_ref(t);
+    was = device_enter(0);
+    if (blank) {
+        c = tensor_zeros((DType)t->dtype, t->rank, t->shape);
+    } else {
+        c = tensor_contiguous(t);
+        if (c && !tensor_on(&c, 0)) {
+            tensor_unref(c);
+            c = NULL;
+        }
+    }
+    device_enter(was);
+    return c;
+}
+
 /* ---- to a GPU ---- */
 
 /* Room on this GPU and on no other; what another has comes along. */
@@ -145,6 +202,7 @@ uint64_t storage_on_device(Storage *s, GpuDevice *g, StorageUse use)
         } else {
             set_away(s, AWAY_READ | AWAY_WRITE);
             storage_unroom(s);
+            s->seen = 0;
         }
     }
     gpu_unlock();
@@ -221,6 +279,6 @@ static bool far_fits(int device, size_t bytes)
                  device - 1, (double)(g ? g->memory : 0) / (1 << 30));
 }
 
-static const StorageFar far = {gpu_count, far_fits, far_bring, far_leave, far_zero, far_copy, far_place};
+static const StorageFar far = {gpu_count, far_fits, far_bring, far_leave, far_zero, far_copy, far_place, far_part, far_here};
 
 void gpus_offer(void) { storage_far = &far; }

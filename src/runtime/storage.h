@@ -78,8 +78,20 @@ typedef struct StorageFar {
     void (*zero)(Storage *s);
     bool (*copy)(Storage *dst, size_t at, Storage *src, size_t from, size_t n);
     void (*place)(Storage *s, uint32_t device);
+    bool (*part)(Storage *s, size_t at, void *to, size_t n);        /* n bytes for the host; false: all of them are to be brought */
+    Tensor *(*here)(Tensor *t);                                     /* tensor_here, of one whose storage has AWAY_READ */
 } StorageFar;
 extern const StorageFar *storage_far;           /* NULL: nobody offered */
+
+/*
+ * t, or where it is a part of what a GPU has, and bringing that part costs less, a copy of its elements on the host: to be read there. A new
+ * reference; NULL: no memory, or a fault.
+ */
+static inline Tensor *tensor_here(Tensor *t)
+{
+    return t->store && t->store->away & AWAY_READ ? storage_far->here(t) : tensor_ref(t);
+}
+
 void gpus_offer(void);                          /* idempotent; opens nothing */
 
 /* For these: memory on the host for a storage that has it apart, and none any more. */

@@ -34,6 +34,7 @@ typedef struct Storage {
     uint8_t space;              /* the memory that the program says it is in: tensor_spaces; 0: the device's own */
     struct StoragePool *pool;   /* where its memory is from; NULL: the system */
     uint64_t used;              /* the op that used its room on a GPU last, by storage_op */
+    size_t seen;                /* of a GPU's bytes: what parts of them that the host has read have cost (resident.c) */
 } Storage;
 
 /* storage.h: bring the bytes to the host; to be written there: the GPU's become stale. */

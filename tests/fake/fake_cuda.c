@@ -68,8 +68,9 @@ static Queue queue;
 static struct CUfunc_st *functions;
 static double now_ms;
 
-static const char *const counter_name[] = {"alloc", "free", "upload", "download", "copy", "fill", "launch", "sync", "init", "module", "graph", "live", "used", "update"};
-enum { ALLOC, FREE, UPLOAD, DOWNLOAD, COPY, FILL, LAUNCH, SYNC, INIT, MODULE, GRAPH, LIVE, USED, UPDATE, COUNTERS };
+static const char *const counter_name[] = {"alloc", "free", "upload", "download", "copy", "fill", "launch", "sync", "init", "module", "graph", "live", "used", "update",
+                                           "down"};
+enum { ALLOC, FREE, UPLOAD, DOWNLOAD, COPY, FILL, LAUNCH, SYNC, INIT, MODULE, GRAPH, LIVE, USED, UPDATE, DOWN, COUNTERS };
 static int64_t counter[COUNTERS];
 
 EXPORT int64_t fake_count(const char *name)
@@ -444,6 +445,7 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t n, CUstr
 
     ENTER();
     counter[DOWNLOAD]++;
+    counter[DOWN] += (int64_t)n;
     if (!block_of(from, n))
         return leave(INVALID_VALUE);
     r = put(s, (Op){.kind = OP_DOWN, .to = to, .from = (const void *)(uintptr_t)from, .n = n});

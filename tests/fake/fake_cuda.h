@@ -41,7 +41,7 @@ typedef struct FakeLaunch {
 typedef int FakeKernel(const FakeLaunch *l);
 
 /* Counters: alloc free upload download copy fill launch sync init module graph live (bytes that are allocated now), used (kernels run), update (graphs that got other
- * numbers). */
+ * numbers), down (bytes that went to the host). */
 typedef int64_t FakeCount(const char *name);
 int64_t fake_count(const char *name);
 

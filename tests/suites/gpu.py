@@ -52,6 +52,36 @@ def copies_once(ctx):
         raise Fail(f"zeros are made on the device, not {c}")
 
 
+PARTS = """x = arange(1000000, dtype=f32).reshape(1000, 1000).to("gpu:0")
+y = x * 1.0
+HOW
+"""
+
+
+def parts(ctx):
+    """Of a large tensor of a GPU as much comes to the host as is asked for; who asks again and again gets all of it before that has cost twice as much."""
+    large = 4000000
+    for how, said, most in (("print(y[3, 4].item(), float(y[5, 6]), int(y[7, 8]), bool(y[0, 0]), y.item(9999))", "3004.0 5006.0 7008 False 9999.0", 30),
+                            ("print(y[7:9, 1:3].tolist())", "[[7001.0, 7002.0], [8001.0, 8002.0]]", 20),
+                            ("print(y[:, 3].tolist()[999], y.T[4].tolist()[1])", "999003.0 1004.0", 8000),
+                            ("print(y)", "Tensor([[0.0, 1.0, 2.0, ..., 997.0, 998.0, 999.0],", 150),
+                            ("print(y.reshape(10, 100, 1000)[:, 3:5])", "Tensor([[[3000.0, 3001.0, 3002.0, ..., 3997.0, 3998.0, 3999.0],", 600),
+                            ("print(y.reshape(-1)[::7])", "Tensor([0.0, 7.0, 14.0, ..., 999985.0, 999992.0, 999999.0], shape=(142858,), dtype=f32)", 30),
+                            ("if y[2, 2] > 1: print(y[:2, y[0, 5].to(int32)].tolist())", "[5.0, 1005.0]", 20),
+                            ("print(zeros_like(y)[3].tolist()[:2])", "[0.0, 0.0]", 0),
+                            ("print(sum([float(y[i, i]) for i in range(100)]))", "4954950.0", large + 100)):
+        text = PARTS.replace("HOW", how)
+        out, c = run(ctx, "run", text=text).stdout, counters(ctx, text)
+        if out.splitlines()[0] != said or c["down"] > most:
+            raise Fail(f"{how}: {out[:300]}, {c}")
+    c = counters(ctx, PARTS.replace("HOW", "print(sum([float(y[i, i]) for i in range(100)]))"))
+    if c["down"] < large or c["download"] > 20:
+        raise Fail(f"elements one by one: {c}")
+    out = run(ctx, "run", text=PARTS.replace("HOW", "print(y[3, 4].item())\ny[3, 4] = 7.0\nprint(y[3, 4].item(), y.sum().item())\ny += 1.0\nprint(y[3, 4].item())")).stdout
+    if out.split() != ["3004.0", "7.0", "499999506432.0", "8.0"]:
+        raise Fail(out)
+
+
 WRITTEN = """@kernel.schedule(Schedule(block_m=16, block_n=16))
 def doubled(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
     tile.store(y[block_m:block_m+BM, block_n:block_n+BN], tile.load(x[block_m:block_m+BM, block_n:block_n+BN]) * 2.0)
@@ -136,6 +166,7 @@ y = x.to("cpu")
 def tests(ctx):
     yield Test("gpu/opened_when_asked", lambda: opened_when_asked(ctx))
     yield Test("gpu/copies_once", lambda: copies_once(ctx))
+    yield Test("gpu/parts", lambda: parts(ctx))
     yield Test("gpu/zeros_wait", lambda: zeros_wait(ctx))
     yield Test("gpu/memory_goes_back", lambda: memory_goes_back(ctx))
     yield Test("gpu/doctor", lambda: doctor(ctx))

@@ -11,6 +11,7 @@
 
 #include "frontend/syntax/ast.h"
 #include "runtime/cuda.h"
+#include "runtime/storage.h"
 
 #include <math.h>
 #include <string.h>
@@ -169,9 +170,11 @@ static Tensor *single(Interp *I, Value v, const char *what)
         sb_done(&s);
         return NULL;
     }
-    storage_read(t->store);
-    return fault_kept && is_err(fault_raise(I, VNONE)) ? NULL : t;
+    return t;
 }
+
+/* Was that element read? false: a GPU failed meanwhile, which is raised. */
+static bool arrived(Interp *I) { return !fault_kept || !is_err(fault_raise(I, VNONE)); }
 
 int tensor_op_truth(Interp *I, Value v)
 {
@@ -182,12 +185,15 @@ int tensor_op_truth(Interp *I, Value v)
     }
     if (!(t = single(I, v, "a condition")))
         return -1;
+    int truth;
     if (dtype_is_complex(t->dtype)) {
         double re, im;
         elem_get_c(t, t->offset, &re, &im);
-        return re != 0 || im != 0;
+        truth = re != 0 || im != 0;
+    } else {
+        truth = dtype_is_inexact(t->dtype) ? elem_get_f(t, t->offset) != 0 : elem_get_i(t, t->offset) != 0;
     }
-    return dtype_is_inexact(t->dtype) ? elem_get_f(t, t->offset) != 0 : elem_get_i(t, t->offset) != 0;
+    return arrived(I) ? truth : -1;
 }
 
 static Value element(const Tensor *t, int64_t at)
@@ -209,7 +215,8 @@ static Value element(const Tensor *t, int64_t at)
 Value tensor_op_item(Interp *I, Value v)
 {
     Tensor *t = single(I, v, ".item()");
-    return t ? element(t, t->offset) : VERR;
+    Value r = t ? element(t, t->offset) : VERR;
+    return t && fault_kept ? fault_raise(I, r) : r;
 }
 
 bool tensor_op_as_int(Interp *I, Value v, int64_t *out)
@@ -222,7 +229,7 @@ bool tensor_op_as_int(Interp *I, Value v, int64_t *out)
         return false;
     }
     *out = elem_get_i(t, t->offset);
-    return true;
+    return arrived(I);
 }
 
 bool tensor_op_as_float(Interp *I, Value v, double *out)
@@ -231,7 +238,7 @@ bool tensor_op_as_float(Interp *I, Value v, double *out)
     if (!t)
         return false;
     *out = dtype_is_inexact(t->dtype) ? elem_get_f(t, t->offset) : (double)elem_get_i(t, t->offset);
-    return true;
+    return arrived(I);
 }
 
 /* ------------------------------------------------------------- as a sequence */
@@ -345,7 +352,11 @@ static Value m_tolist(Interp *I, Value *a)
     Tensor *t = tensor_concrete(as_tensor(a[0]));
     if (!t)
         return was_donated(I, a[0]) ? VERR : raise(I, EXC_TypeError, ".tolist() needs values, but this tensor is being traced");
-    return nested(t, 0, t->offset);
+    if (!(t = tensor_here(t)))
+        return fault_kept ? fault_raise(I, VNONE) : raise(I, EXC_MemoryError, "out of memory");
+    Value list = nested(t, 0, t->offset);
+    tensor_unref(t);
+    return list;
 }
 
 /* Of the only element; of that at a place of the flattened tensor, or at an index. */

@@ -70,7 +70,10 @@ static void place(Storage *s, uint32_t device)
         s->device = device;
 }
 
-static const StorageFar nowhere = {one, fits, bring, leave, zero, no_copy, place};
+static bool no_part(Storage *s, size_t at, void *to, size_t n) { return false; }
+static Tensor *all_of(Tensor *t) { return tensor_ref(t); }
+
+static const StorageFar nowhere = {one, fits, bring, leave, zero, no_copy, place, no_part, all_of};
 
 /* ---- in force, and not ---- */
 
