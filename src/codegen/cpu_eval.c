@@ -159,11 +159,14 @@ static bool gives_operands(OpId op, DType dt)
     return (dt == DT_bf16 || dt == DT_f16) && (op == OP_where || op == OP_neg || op == OP_abs || op == OP_maximum || op == OP_minimum);
 }
 
-/* Of a value that is at hand as lanes alone, such as one in registers; else NULL. */
+/* Of a value that is at hand as lanes alone, such as one in registers or a scalar; else NULL. */
 static LLVMValueRef only_lanes(CpuCode *e, TileRef v, const Spot *p)
 {
-    Known *k = tile_type(v)->rank && !v.index ? known(e, v, p) : NULL;
+    Known *k;
 
+    if (!tile_type(v)->rank)
+        return cpu_lanes(e, v, p);
+    k = v.index ? NULL : known(e, v, p);
     return k && !k->lanes.raw ? k->lanes.lane : NULL;
 }
 

@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+enum { APART_MOST = 8 };                /* elements from lane to lane: up to here loading all that lies between costs less than to gather */
+
 /* ---- small things ---- */
 
 bool is_constant(LLVMValueRef x, int64_t v) { return LLVMIsAConstantInt(x) && LLVMConstIntGetSExtValue(x) == v; }
@@ -100,6 +102,21 @@ static bool range_of_corners(CpuCode *e, const TileNode *n, int depth, Range *ou
     }
 }
 
+/* What an index is at most, though it may be known of one side of a minimum alone. */
+static bool most_of(CpuCode *e, TileRef v, int depth, int64_t *hi)
+{
+    int64_t other;
+    Range r;
+
+    if (v.node->op != TOP_imin)
+        return range_of(e, v, depth, &r) && (*hi = r.hi, true);
+    if (!most_of(e, v.node->in[0], depth + 1, hi))
+        return most_of(e, v.node->in[1], depth + 1, hi);
+    if (most_of(e, v.node->in[1], depth + 1, &other) && other < *hi)
+        *hi = other;
+    return true;
+}
+
 /*
  * Between which numbers an index is, in all lanes of a strip: also in those that are not here, whose arithmetic is the same. So the
  * lane's number goes to the end of the last strip, and of loops only those count that all lanes go through together.
@@ -125,7 +142,7 @@ static bool range_of(CpuCode *e, TileRef v, int depth, Range *out)
         return false;
     case TILE_PARAM:
         return n->block->owner && n->block->owner->op == TOP_for && n == n->block->params.at[0] && !cpu_varies(e, v) &&
-               range_of(e, n->block->owner->in[0], depth + 1, &a) && range_of(e, n->block->owner->in[1], depth + 1, &b) &&
+               range_of(e, n->block->owner->in[0], depth + 1, &a) && most_of(e, n->block->owner->in[1], depth + 1, &b.hi) &&
                range_is(out, a.lo, b.hi - 1);
     default: return false;
     }
@@ -321,15 +338,47 @@ static LLVMValueRef load_one(CpuCode *e, const Access *a, LLVMValueRef fill)
     return lanes_load(e->u, a->dtype, at, cpu_number(e, 0), 1);
 }
 
+/* Raw lanes `step` elements apart, all of them there: picked of vectors of all that lies between; the last one ends with the last lane. */
+static LLVMValueRef load_apart(CpuCode *e, const Access *a, int64_t step)
+{
+    int width = e->lanes->width, vectors = step < 0 ? 1 : (int)step;
+    int64_t span = llabs(step) * (width - 1) + 1;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(e->u->context);
+    LLVMValueRef y = NULL, pick[LANES_MAX];
+
+    for (int m = 0; m < vectors; m++) {
+        int64_t from = m < vectors - 1 ? (int64_t)m * width : span - width;
+        LLVMValueRef at = cpu_op(e, LLVMAdd, a->at.base, cpu_number(e, step < 0 ? step * (width - 1) : from));
+        LLVMValueRef v = lanes_load(e->u, a->dtype, a->view->x, at, width);
+        for (int i = 0; i < width; i++) {
+            int64_t in = (step < 0 ? -step * (width - 1 - i) : step * i) - from;
+            pick[i] = LLVMConstInt(i32, (unsigned long long)(in < 0 ? i : in < width ? (y ? width : 0) + in : 0), false);
+        }
+        y = LLVMBuildShuffleVector(e->u->builder, y ? y : v, v, LLVMConstVector(pick, (unsigned)width), "");
+    }
+    return y;
+}
+
+/* How far apart lanes are that load_apart is for; 0: they are not. */
+static int64_t step_apart(const CpuCode *e, const Access *a, LLVMValueRef inside)
+{
+    int64_t step = a->at.lanes || !LLVMIsAConstantInt(a->at.step) ? 0 : LLVMConstIntGetSExtValue(a->at.step);
+
+    return !inside && !e->lanes->mask && (step == -1 || (step >= 2 && step <= APART_MOST)) ? step : 0;
+}
+
 static void load(CpuCode *e, const TileNode *n)
 {
     int width = e->lanes->width;
+    int64_t step;
     Access a = access(e, n);
     LLVMValueRef inside = a.all, fill, raw;
 
     fill = cpu_fill(e, a.dtype, n);
     if (!a.at.lanes && is_constant(a.at.step, 0) && !a.all) {
         raw = splat(e, load_one(e, &a, fill));
+    } else if ((step = step_apart(e, &a, a.one ? a.one : a.all))) {
+        raw = load_apart(e, &a, step);
     } else {
         LLVMValueRef in[4] = {NULL, alignment(e, a.dtype), NULL, splat(e, fill)};
         LLVMTypeRef over[2] = {LLVMTypeOf(in[3]), NULL};

@@ -427,7 +427,7 @@ static void store_item(Body *B, AstSubscript *t, KVal v)
     }
     at = kb_subscript(B, base, index, n);
     if (!kb_bad(at) && at.kind == K_PLACE)
-        kplace_store(B, at.place, v);
+        kplace_assign(B, at.place, v);
 }
 
 /* ------------------------------------------------------------- statements */
@@ -487,7 +487,7 @@ static void aug_assign(Body *B, AstAugAssign *s)
     } else {
         v = kb_binary(B, (AstOp)s->op, kplace_load(B, at.place), v);
         if (!kb_bad(v))
-            kplace_store(B, at.place, v);
+            kplace_assign(B, at.place, v);
     }
 }
 

@@ -64,8 +64,11 @@ typedef struct PlaceAxis {
     Sym dim;
 } PlaceAxis;
 
+typedef struct Held Held;
+
 typedef struct KPlace {
     TileRef view;
+    const Held *held;           /* an array whose elements are variables, which has no view */
     DType dtype;
     int rank;
     int param;                  /* of the kernel, or -1 */
@@ -204,6 +207,7 @@ typedef struct Body {
     bool asks_group;            /* the program asks for its group's number */
     int ranges;                 /* shared ranges around */
     int fragments, draws;
+    int held;                   /* variables that are elements of arrays */
     KResult result[KERNEL_RESULTS];
     int nresults;
     bool returns_tuple;
@@ -214,6 +218,7 @@ typedef struct Body {
     Map *unroll;                /* Ast * -> 1 */
     Map *stack;                 /* path of a buffer that takes turns -> STACK_MAX * number of the stack + its place there */
     Map *fixed;                 /* Sym of a size that must be a number -> 1 */
+    Map *in_memory;             /* path of an array of a lane that is no variables -> 1 */
     int *nstacks;
     bool failed, again;         /* again: with what was found out */
     StrBuf err;
@@ -316,6 +321,7 @@ int kplace_axis(const KPlace *p, int i);                 /* the i-th axis that n
 KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n);
 KVal kplace_load(Body *B, const KPlace *p);              /* an element or a block */
 bool kplace_store(Body *B, const KPlace *p, KVal v);
+bool kplace_assign(Body *B, const KPlace *p, KVal v);    /* the same, in an assignment, of which loops know */
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v);   /* atomic: sum, max, min */
 bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out);
 TileRef kplace_part(Body *B, const KPlace *p);           /* as a view of its own, with the free axes; p has no index */
@@ -327,6 +333,12 @@ KVal kb_subscript(Body *B, KVal base, const KVal *index, int n);
 Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */
 KVal kb_alloc_shared(Body *B, uint64_t path, Sym name, int rank, const int32_t *shape, DType dt, int space, int64_t align, bool swizzle);
 KVal kb_shape(Body *B, KVal v);
+
+/* held.c: arrays of a lane as variables */
+KVal held_new(Body *B, uint64_t path, int rank, const int32_t *shape, DType dt);    /* its elements 0; UNSET: it must be memory */
+KVal held_load(Body *B, const KPlace *p);               /* of a place with `held`; BAD: failed, or made again */
+bool held_store(Body *B, const KPlace *p, KVal v);
+bool held_leave(Body *B, const KPlace *p);              /* the place must be memory: false where it was not, and the kernel is made again */
 
 /* oper.c */
 KVal kb_operation(Body *B, const KernelOp *op, const AstCall *c);
@@ -375,6 +387,7 @@ void vars_take(Body *B, Vars *v);                       /* they become the funct
 typedef struct Merge { Vec(Sym) name; Vec(KVal) type; } Merge;
 void merge_add(Merge *m, Sym name);
 void merge_done(Merge *m);
+void held_assigned(Body *B, Merge *m);                  /* held.c: and the elements of arrays among them */
 bool kb_any_group_work(Body *B, AstSeq s);
 KVal kb_for_all(Body *B, KVal test, bool group_work);   /* a truth on which the group's work depends is the same for all lanes */
 KVal kb_either(Body *B, KVal a, KVal b);

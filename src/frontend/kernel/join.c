@@ -144,6 +144,8 @@ static KVal join_places(Body *B, KVal a, KVal b)
     KPlace p = *a.place;
     const KPlace *q = b.place;
 
+    if (p.held != q->held && (!held_leave(B, &p) || !held_leave(B, q)))
+        return KBAD;
     if (p.buffer && q->buffer && p.view.node != q->view.node && p.rank == q->rank && p.dtype == q->dtype) {
         uintptr_t in[2] = {0, 0};
         int stack = ++*B->nstacks;

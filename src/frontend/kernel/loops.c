@@ -74,6 +74,7 @@ static Assigned assigned(Body *B, Merge *m, AstSeq body, Ast *test)
     for (int i = 0; i < B->fn->vars.n; i++)
         if (B->fn->vars.at[i].name->text[0] == '$' && B->fn->vars.at[i].name->text[1] == 'f')
             merge_add(m, B->fn->vars.at[i].name);
+    held_assigned(B, m);
     return a;
 }
 

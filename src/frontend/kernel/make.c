@@ -457,12 +457,12 @@ static bool attempt(Body *B, Interp *I, const KSpec *spec)
 
 TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
 {
-    Map unroll = {0}, stack = {0}, fixed = {0};
+    Map unroll = {0}, stack = {0}, fixed = {0}, in_memory = {0};
     int stacks = 0;
     TileKernel *k = NULL;
 
     for (int i = 0; i < ATTEMPTS; i++) {
-        *out = (Body){.unroll = &unroll, .stack = &stack, .fixed = &fixed, .nstacks = &stacks};
+        *out = (Body){.unroll = &unroll, .stack = &stack, .fixed = &fixed, .in_memory = &in_memory, .nstacks = &stacks};
         if (attempt(out, I, spec)) {
             k = out->k;
             break;
@@ -491,6 +491,7 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
     out->fixed_names = fixed;
     map_done(&unroll);
     map_done(&stack);
-    out->unroll = out->stack = out->fixed = NULL;
+    map_done(&in_memory);
+    out->unroll = out->stack = out->fixed = out->in_memory = NULL;
     return k;
 }

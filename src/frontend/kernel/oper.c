@@ -214,13 +214,16 @@ static KVal op_alloc_register(KArgs *a)
     int rank;
     DType dt;
     uint64_t path = (a->B->fn->path ^ (uintptr_t)a->call) * 0x9e3779b97f4a7c15u | 1;
+    KVal held;
 
     a->B->uses_lanes = true;
     if (!kb_given(a, 1) && a->at[0].kind == K_STATIC && a->at[0].v.tag == V_DTYPE)
         return kb_scalar(kb_const(a->B, as_dtype(a->at[0].v)->dtype, 0, 0), false);
     if (!kb_shape_arg(a, 0, &rank, shape) || !kb_dtype_arg(a, 1, DT_f32, &dt))
         return KBAD;
-    return kb_alloc_shared(a->B, path, a->B->target ? a->B->target : sym("register"), rank, shape, dt, SPACE_LOCAL, 0, false);
+    held = held_new(a->B, path, rank, shape, dt);
+    return held.kind != K_UNSET ? held
+                                : kb_alloc_shared(a->B, path, a->B->target ? a->B->target : sym("register"), rank, shape, dt, SPACE_LOCAL, 0, false);
 }
 
 static bool set_extent(KArgs *a, KPlace *p, int k, KVal extent)
@@ -320,6 +323,8 @@ static TileRef window(KArgs *a, const KPlace *p)
     TileRef in[1 + 2 * VIEW_RANK];
     TAttr attr = tattr_none;
 
+    if (!held_leave(a->B, p))
+        return (TileRef){0};
     in[0] = p->view;
     for (int i = 0; i < p->rank; i++) {
         TileRef size = lin_ref(a->B, &p->axis[i].size), start = lin_ref(a->B, &p->axis[i].start), extent = lin_ref(a->B, &p->axis[i].extent);

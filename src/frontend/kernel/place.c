@@ -195,6 +195,9 @@ static KVal choose_buffer(Body *B, KVal list, const Lin *at)
     bool ready = list.n > 0;
     int64_t at_i;
 
+    for (int i = 0; i < list.n; i++)
+        if (list.item[i].kind == K_PLACE && !held_leave(B, list.item[i].place))
+            return KBAD;
     for (int i = 0; i < list.n; i++) {
         if (list.item[i].kind != K_PLACE || !same_array(list.item[0].place, list.item[i].place))
             return kb_fail(B, "a list is indexed by a number that is known before the launch, unless all in it are shared arrays of one shape");
@@ -316,6 +319,8 @@ KVal kplace_load(Body *B, const KPlace *p)
     int n;
     TileRef y;
 
+    if (p->held)
+        return held_load(B, p);
     if (!kplace_shape(B, p, &a))
         return KBAD;
     n = kplace_operands(B, p, in);
@@ -395,18 +400,22 @@ static bool put(Body *B, TileOp op, OpId how, const KPlace *p, KVal v)
     return !B->failed;
 }
 
-bool kplace_store(Body *B, const KPlace *p, KVal v) { return put(B, TOP_store, OP_COUNT, p, v); }
+bool kplace_store(Body *B, const KPlace *p, KVal v) { return held_leave(B, p) && put(B, TOP_store, OP_COUNT, p, v); }
+
+bool kplace_assign(Body *B, const KPlace *p, KVal v) { return p->held ? held_store(B, p, v) : put(B, TOP_store, OP_COUNT, p, v); }
 
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v)
 {
     B->uses_lanes = true;
-    return put(B, TOP_atomic, op, p, v);
+    return held_leave(B, p) && put(B, TOP_atomic, op, p, v);
 }
 
 TileRef kplace_part(Body *B, const KPlace *p)
 {
     TileRef in[1 + 2 * VIEW_RANK];
 
+    if (!held_leave(B, p))
+        return (TileRef){0};
     in[0] = p->view;
     for (int i = 0; i < p->rank; i++) {
         in[1 + i] = lin_ref(B, &p->axis[i].start);
