@@ -175,7 +175,7 @@ static const Type *argument_type(Check *C, const Fn *f, const AstParam *p, const
     if (!f->around->home->library && a->type && a->type->kind == TY_FLOAT)
         return type_of_kind(TY_FLOAT);                      /* only the library's checks of its arguments ask which */
     if (!type_is_container(a->type) || !is_mutated(f->around->home, p->name))
-        return a->type;
+        return type_started(a->type);
     if (a->node)
         forget_place(C, a->node);
     return type_forget(a->type);
@@ -505,7 +505,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
     if (f->around->home->library && !C->home->library)
-        C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches;
+        C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches, C->blame_unrolled = C->unrolled;
     if (f->around->home->library && !C->home->library)
         fit = library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s.callee, "__init__") ? f->cls->name->text : s.callee, &s, node);
     if (f->around->home->library && schedule_takes_fields(f))
@@ -601,7 +601,8 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
         host_element_stored(C, self, a->at[0].type, at_call(node, a->at[0].node));
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     native_judged(C, d, &bound, a, node);
-    r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) : NULL;
+    r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) :
+        self ? text_made(d, self, a) : NULL;
     if (r)
         return r;
     return sig ? native_declared(sig->returns) : T_ANY;

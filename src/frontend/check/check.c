@@ -80,7 +80,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
 
     C->findings++;
     C->shown = true;
-    if (library && (family == '3' || family == '4') && !C->quiet && C->blame_node)
+    if (library && !C->quiet && C->blame_node && (family == '3' || family == '4' || (family == '9' && code != E0910 && library_surely(C))))
         return report_blamed(C, code, span, args, nargs);
     if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);

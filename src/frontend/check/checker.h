@@ -194,7 +194,7 @@ struct Check {
     Map reported;               /* position -> 1 */
     Ast *blame_node;            /* the program's call into a library, in this frame */
     CFrame *blame_frame;
-    int blame_branches;         /* branches there */
+    int blame_branches, blame_unrolled;     /* branches there, and rounds of loops that are walked one by one */
     Ast **arg;                  /* of the call that is about to be followed, by slot; how its arguments met the parameters; the call */
     const struct Slots *slots;
     Ast *called;
@@ -273,10 +273,12 @@ void home_need(Check *C, Home *h, Sym name);            /* walks the definition 
 const Type *name_type(Check *C, AstName *n);
 void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 
-/* exprs.c, members.c */
-const Type *expr(Check *C, Ast *e);
+/* targets.c */
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */
+
+/* exprs.c, members.c */
+const Type *expr(Check *C, Ast *e);
 const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
 const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
@@ -343,9 +345,10 @@ typedef enum {
     TRANSFORM_GRAD, TRANSFORM_VALUE_AND_GRAD, TRANSFORM_VMAP, TRANSFORM_SCAN, TRANSFORM_JACOBIAN, TRANSFORM_HESSIAN,
     TRANSFORM_STAGED,                   /* jit: the function, but numbers may come back as tensors */
     TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
-    TRANSFORM_COND, TRANSFORM_WHILE,    /* of several functions: called at once */
+    TRANSFORM_COND, TRANSFORM_WHILE, TRANSFORM_TREE_MAP,    /* called at once, with functions among the arguments */
     TRANSFORM_PARTIAL,                  /* the function with some arguments given: item[] are names (None: by position) and values in turn */
     TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
+    TRANSFORM_PULLBACK,                 /* what vjp gives: item[] are the function's result and its arguments */
     TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
     TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
 } Transform;
@@ -374,6 +377,8 @@ void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *
 
 /* raises.c: E0916 for a library's raise that a call of the program surely gets to */
 void raise_judged(Check *C, AstRaise *r);
+/* Does the program's call surely get here, in the library: has no frame in between perhaps returned before, is no branch undecided? */
+bool library_surely(const Check *C);
 
 /* hostops.c: what surely fails on values that are no tensors */
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);             /* E0913 */
@@ -399,6 +404,7 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);    
 /* transform_flow.c: of that many arguments or more, all by position */
 const Type *transform_cond(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
+const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node);
 /* scan(f, init, xs): (carry, stacked results). */
 const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node);
 

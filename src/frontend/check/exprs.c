@@ -10,183 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------- iterating, unpacking */
-
-const Type *element_of(const Type *t)
-{
-    const Type *e = NULL;
-    TType x;
-
-    if (type_is_any(t))
-        return T_ANY;
-    switch (t->kind) {
-    case TY_LIST:
-        return type_settle(t)->item[0];
-    case TY_SET:
-    case TY_DICT:
-        return type_settle(t)->item[0];
-    case TY_TUPLE:
-        for (int i = 0; i < (t->n < 0 ? 1 : t->n); i++)
-            e = e ? type_join(e, t->item[i]) : t->item[i];
-        return e ? e : T_ANY;
-    case TY_RANGE:
-        return type_int(DIM_BAD);
-    case TY_STR:
-        return type_str(NULL);
-    case TY_OBJECT:
-        for (int i = 0; i < t->n; i++)
-            e = e ? type_join(e, t->item[i]) : t->item[i];
-        return e ? e : native_elements(t->text->text);
-    case TY_KERNEL:
-        return t->value == KT_PARTS ? t->item[0] : T_ANY;
-    case TY_TENSOR:
-        x = *t->tensor;
-        if (x.rank != RANK_UNKNOWN && x.rank > 0) {
-            memmove(x.shape, x.shape + 1, sizeof(Dim) * (size_t)(x.rank - 1));
-            x.rank--;
-        } else {
-            x.rank = RANK_UNKNOWN;
-        }
-        return type_tensor(&x);
-    default:
-        return T_ANY;
-    }
-}
-
-static int starred_at(AstSeq elts)
-{
-    for (int i = 0; i < elts.n; i++)
-        if (elts.at[i]->kind == AST_Starred)
-            return i;
-    return -1;
-}
-
-/* How many values t gives when unpacked; -1: not known. */
-static int64_t unpacked_count(const Type *t)
-{
-    if (t->kind == TY_TUPLE)
-        return t->n;
-    if (t->kind == TY_LIST && t->exact)
-        return t->n;
-    if (t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0 && dim_is_const(t->tensor->shape[0]))
-        return t->tensor->shape[0];
-    return -1;
-}
-
-static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value)
-{
-    int star = starred_at(elts);
-    int64_t n = type_is_any(t) ? -1 : unpacked_count(t);
-    char have[24], want[24];
-
-    if (!type_is_any(t) && t->kind != TY_FLOAT)
-        host_iterated(C, t, target);
-
-    if (n >= 0 && (star < 0 ? n != elts.n : n < elts.n - 1)) {
-        snprintf(have, sizeof have, "%d", (int)n);
-        snprintf(want, sizeof want, "%s%d", star < 0 ? "" : "at least ", star < 0 ? elts.n : elts.n - 1);
-        REPORT(C, E0909, target->span, have, want);
-        n = -1;
-    }
-    for (int i = 0; i < elts.n; i++) {
-        int64_t k = star >= 0 && i > star ? n - (elts.n - i) : i;
-        const Type *e = type_is_any(t) ? T_ANY : element_of(t);
-        if (i == star)
-            e = type_list(e);
-        else if (n >= 0 && t->kind != TY_TENSOR)
-            e = t->item[k];
-        bind_target(C, elts.at[i]->kind == AST_Starred ? AST_AS(elts.at[i], Starred)->value : elts.at[i], e, value);
-    }
-}
-
 /* super() without arguments */
 static bool is_super(const Ast *e)
 {
     const AstName *n = AST_IS(e, Call) && !AST_AS(e, Call)->args.n ? AST_AS(AST_AS(e, Call)->func, Name) : NULL;
 
     return n && n->ast.kind == AST_Name && n->bind == BIND_PRELUDE && !strcmp(n->id->text, "super");
-}
-
-static void store_subscript(Check *C, AstSubscript *s, const Type *t)
-{
-    const Type *base = expr(C, s->value), *place;
-
-    host_stored(C, base, expr(C, s->index), s);
-    if (C->kernel && base->kind == TY_TENSOR) {
-        kernel_store(C, s, base, t);
-        return;
-    }
-    if (base->kind != TY_TENSOR) {
-        host_element_stored(C, base, t, s->ast.span);
-        return;
-    }
-    place = tensor_subscript(C, base, s->index, (Ast *)s);
-    if (type_is_any(t) || t->kind != TY_TENSOR)
-        return;
-    if (place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && t->tensor->rank != RANK_UNKNOWN) {
-        TType a = *t->tensor, b = *place->tensor;
-        a.dtype = b.dtype = DT_NONE;
-        for (; a.rank < b.rank; a.rank++) {         /* broadcast: axes come in front */
-            memmove(a.shape + 1, a.shape, sizeof *a.shape * a.rank);
-            a.shape[0] = b.shape[b.rank - a.rank - 1];
-        }
-        for (int i = 0; i < a.rank && a.rank == b.rank; i++)
-            if (a.shape[i] == 1)
-                a.shape[i] = b.shape[i];
-        if (a.rank == b.rank && type_fits(C, type_tensor(&a), type_tensor(&b)) == FITS_NOT)
-            report_misfit(C, s->ast.span, "the value stored here", type_tensor(&a), type_tensor(&b));
-    }
-}
-
-/* A tensor's attributes follow from what it is; only its gradient is kept for the program. */
-static void tensor_stored(Check *C, const AstAttribute *a)
-{
-    char what[96];
-    Diag *d;
-
-    if (!strcmp(a->attr->text, "grad") || !strncmp(a->attr->text, "__", 2))
-        return;
-    snprintf(what, sizeof what, "the target '%.60s' of a tensor", a->attr->text);
-    d = REPORT(C, E0906, a->ast.span, what, "an attribute that can be stored", "what follows from its value");
-    diag_help(d, !strcmp(a->attr->text, "shape") ? "a tensor of another shape is made by x = x.reshape(...)" :
-              !strcmp(a->attr->text, "data") ? "assign the variable itself: x = ..."
-                                             : "nothing can be stored in a tensor: keep it beside, in a variable or an object");
-}
-
-void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
-{
-    const Type *base;
-
-    if (!target)
-        return;
-    switch (target->kind) {
-    case AST_Name:
-        set_name(C, AST_AS(target, Name), t, value);
-        break;
-    case AST_Tuple:
-        unpack(C, AST_AS(target, Tuple)->elts, t, target, value);
-        break;
-    case AST_List:
-        unpack(C, AST_AS(target, List)->elts, t, target, value);
-        break;
-    case AST_Starred:
-        bind_target(C, AST_AS(target, Starred)->value, t, value);
-        break;
-    case AST_Attribute:
-        base = expr(C, AST_AS(target, Attribute)->value);
-        if (type_is_any(base))
-            attr_wild(C, AST_AS(target, Attribute)->attr);
-        if (base->kind == TY_TENSOR && !C->kernel)
-            tensor_stored(C, AST_AS(target, Attribute));
-        if (base->kind == TY_INSTANCE)
-            cls_store(C, base, AST_AS(target, Attribute)->attr, t, target, value);
-        break;
-    case AST_Subscript:
-        store_subscript(C, AST_AS(target, Subscript), t);
-        break;
-    default:
-        expr(C, target);
-    }
 }
 
 /* ------------------------------------------------------------- operators */
@@ -329,11 +158,13 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 {
     const Type *t = expr(C, e);
     double number;
+    int known;
 
-    if (op == AOP_NOT)
+    if (op == AOP_NOT) {
         truth_judged(C, e);
-    if (op == AOP_NOT)
-        return type_of_kind(TY_BOOL);
+        known = C->kernel ? -1 : truth(C, e);
+        return known < 0 ? type_of_kind(TY_BOOL) : type_bool(!known);
+    }
     if (type_is_any(t))
         return T_ANY;
     if (t->kind == TY_TENSOR)
@@ -423,26 +254,31 @@ const Type *iterated(const Type *t)
     return !type_is_any(t) && t->kind == TY_DICT && t->exact ? dict_view(t, "keys") : t;
 }
 
-/* Over a sequence that is known element by element: the list of what each one gives. NULL: it is not. */
-static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
+/* What the elements of a sequence that is known one by one give, into m; 0: it is no such sequence. */
+static int each_given(Check *C, AstSeq clauses, const Type *iter, Ast *elt, const Type **m)
 {
     AstCompFor *c = AST_AS(clauses.at[0], CompFor);
-    const Type *m[ITEMS_MAX], *iter, *const *item = NULL;
-    int n;
+    const Type *const *item = NULL;
+    int n = clauses.n != 1 || c->ifs.n || c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX ? 0 : type_items(iterated(iter), &item);
 
-    if (clauses.n != 1 || c->ifs.n || c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX)
-        return NULL;
-    iter = iterated(expr(C, c->iter));
-    n = type_items(iter, &item);
     if (n <= 0)
-        return NULL;
+        return 0;
     C->unrolled *= n;
     for (int i = 0; i < n; i++) {
         bind_target(C, c->target, item[i], NULL);
         m[i] = expr(C, elt);
     }
     C->unrolled /= n;
-    return type_list_of(m, n);
+    return n;
+}
+
+/* Over a sequence that is known element by element: the list of what each one gives. NULL: it is not. */
+static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
+{
+    const Type *m[ITEMS_MAX];
+    int n = each_given(C, clauses, expr(C, AST_AS(clauses.at[0], CompFor)->iter), elt, m);
+
+    return n ? type_list_of(m, n) : NULL;
 }
 
 /* Likewise of a dict, whose keys are then known texts. */
@@ -498,7 +334,8 @@ static const Type *generator(Check *C, AstGenExp *g)
     CFrame *f, *outer = C->frame;
     FrameHold before = frame_hold(C);
     AstCompFor *first = g->clauses.n ? AST_AS(g->clauses.at[0], CompFor) : NULL;
-    const Type *each = first ? expr(C, first->iter) : T_ANY;
+    const Type *each = first ? expr(C, first->iter) : T_ANY, *m[ITEMS_MAX];
+    int n;
 
     if (!first || C->kernel)
         return T_ANY;
@@ -506,12 +343,17 @@ static const Type *generator(Check *C, AstGenExp *g)
     f->home = outer->home;
     f->fn = outer->fn;
     C->frame = f;
-    comp_clause(C, first, each);
-    comp_clauses(C, g->clauses, 1);
-    each = comp_element(C, g->clauses, g->elt);
+    C->branches++;                          /* who goes through it may stop */
+    n = each_given(C, g->clauses, each, g->elt, m);
+    C->branches--;
+    if (!n) {
+        comp_clause(C, first, each);
+        comp_clauses(C, g->clauses, 1);
+        each = comp_element(C, g->clauses, g->elt);
+    }
     C->frame = outer;
     frame_leave(C, f, before);
-    return type_iterable(sym("generator"), each);
+    return n ? type_view_of(sym("generator"), m, n) : type_iterable(sym("generator"), each);
 }
 
 static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)
@@ -546,6 +388,7 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
         int r = truth(C, b->values.at[i]);
         if (r == (b->op == AOP_OR)) {               /* nothing after this one is looked at */
             v = expr(C, b->values.at[i]);
+            v = v->kind == TY_BOOL ? type_bool(r) : v;
             return t ? type_join(t, v) : v;
         }
         if (r >= 0 && i < b->values.n - 1) {        /* this one is never the result */
@@ -557,6 +400,7 @@ static const Type *bool_op(Check *C, AstBoolOp *b)
         if (i < b->values.n - 1)
             truth_judged(C, b->values.at[i]);
         C->quiet -= i > 0;
+        v = r >= 0 && v->kind == TY_BOOL ? type_bool(r) : v;
         t = t ? type_join(t, v) : v;
     }
     return t ? t : T_ANY;

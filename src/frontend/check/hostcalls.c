@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "frontend/eval/native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef const Type *HostFn(Check *C, const CallArgs *a, Ast *node);
@@ -105,10 +106,10 @@ static const Type *host_reversed(Check *C, const CallArgs *a, Ast *node)
     int n = type_items(arg(a, 0), &x);
 
     if (n <= 0)
-        return arg(a, 0) && arg(a, 0)->kind == TY_LIST ? type_list(element_of(arg(a, 0))) : NULL;
+        return arg(a, 0) && arg(a, 0)->kind == TY_LIST ? type_iterable(sym("reversed"), element_of(arg(a, 0))) : NULL;
     for (int i = 0; i < n; i++)
         m[i] = x[n - 1 - i];
-    return type_list_of(m, n);
+    return type_view_of(sym("reversed"), m, n);
 }
 
 static const Type *host_enumerate(Check *C, const CallArgs *a, Ast *node)
@@ -121,9 +122,9 @@ static const Type *host_enumerate(Check *C, const CallArgs *a, Ast *node)
     for (int i = 0; a->n == 1 && i < n; i++)
         rows[i] = type_tuple((const Type *[]){type_int(i), item[i]}, 2);
     if (a->n == 1 && n > 0)
-        return type_list_of(rows, n);
+        return type_view_of(sym("enumerate"), rows, n);
     pair[1] = element_of(arg(a, 0));
-    return type_list(type_tuple(pair, 2));
+    return type_iterable(sym("enumerate"), type_tuple(pair, 2));
 }
 
 static const Type *host_zip(Check *C, const CallArgs *a, Ast *node)
@@ -141,13 +142,13 @@ static const Type *host_zip(Check *C, const CallArgs *a, Ast *node)
         least = n < 0 || least < 0 ? -1 : n < least ? n : least;
     }
     if (least <= 0)
-        return type_list(type_tuple(row, a->n));
+        return type_iterable(sym("zip"), type_tuple(row, a->n));
     for (int k = 0; k < least; k++) {
         for (int i = 0; i < a->n; i++)
             row[i] = m[i][k];
         rows[k] = type_tuple(row, a->n);
     }
-    return type_list_of(rows, least);
+    return type_view_of(sym("zip"), rows, least);
 }
 
 static const Type *extreme(const CallArgs *a, Dim (*pick)(Dim, Dim))
@@ -184,6 +185,21 @@ static void judge_key(Check *C, const CallArgs *a, const Type *e, Ast *node)
             each(C, a->at[i].type, e, node, node);
 }
 
+/* What is sorted, or the least of, is compared, each element with others: two of kinds that have no order are enough. */
+static void judge_order(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *const *item;
+    int n = type_items(arg(a, 0), &item);
+    long findings = C->findings;
+
+    for (int i = 1; i < a->n; i++)
+        if (a->at[i].name && !strcmp(a->at[i].name->text, "key"))
+            return;
+    for (int i = 1; i < n && findings == C->findings; i++)
+        if (!type_is_any(item[0]) && !type_is_any(item[i]))
+            host_order(C, AOP_LT, item[0], item[i], a->at[0].node, a->at[0].node);
+}
+
 /* The largest of the elements of one container. */
 static const Type *extreme_element(Check *C, const CallArgs *a, Ast *node)
 {
@@ -193,6 +209,7 @@ static const Type *extreme_element(Check *C, const CallArgs *a, Ast *node)
         return NULL;
     e = element_of(t);
     judge_key(C, a, e, node);
+    judge_order(C, a, node);
     return a->n == 1 || (a->n == 2 && !strcmp(a->at[1].name->text, "key")) ? type_settle(e->kind == TY_INT ? type_int(DIM_BAD) : e) : NULL;
 }
 
@@ -311,6 +328,30 @@ static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
     return sum;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const Dim x = (*(const Type *const *)a)->value, y = (*(const Type *const *)b)->value;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Of ints that are all known. NULL: they are not. */
+static const Type *ints_sorted(const CallArgs *a)
+{
+    const Type *const *item, *m[ITEMS_MAX];
+    int n = a->n == 1 ? type_items(arg(a, 0), &item) : -1;
+
+    for (int i = 0; i < n; i++) {
+        if (type_is_any(item[i]) || item[i]->kind != TY_INT || item[i]->value == DIM_BAD || !dim_is_const(item[i]->value))
+            return NULL;
+        m[i] = item[i];
+    }
+    if (n <= 0)
+        return NULL;
+    qsort(m, (size_t)n, sizeof *m, by_value);
+    return type_list_of(m, n);
+}
+
 /* key=f is called with each element. */
 static const Type *host_sorted(Check *C, const CallArgs *a, Ast *node)
 {
@@ -319,7 +360,9 @@ static const Type *host_sorted(Check *C, const CallArgs *a, Ast *node)
     if (!t || t->kind == TY_TENSOR)
         return NULL;
     judge_key(C, a, e, node);
-    return type_list(e);
+    judge_order(C, a, node);
+    t = ints_sorted(a);
+    return t ? t : type_list(e);
 }
 
 /* map(f, xs): f of each element, once for all or one by one. */
@@ -411,11 +454,24 @@ static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
     return NULL;                                    /* as the signature says */
 }
 
+/* getattr(x, "name"), where there is no other answer to fall back on; that it is missing is left to the run. */
+static const Type *host_getattr(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *name = arg(a, 1), *t = NULL;
+
+    if (a->n != 2 || !arg(a, 0) || !name || name->kind != TY_STR || !name->text)
+        return NULL;
+    C->quiet++;
+    t = attribute(C, a->at[0].type, name->text, node);
+    C->quiet--;
+    return t;
+}
+
 static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
-    {"partial", host_partial}, {"reduce", host_reduce},
+    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */

@@ -25,6 +25,14 @@ static const Type *native_of(const char *owner, Sym attr)
            native_has_owner(d->sig) ? native_declared(&(AstName){.ast = {.kind = AST_Name}, .id = sym(d->sig)}.ast) : T_ANY;
 }
 
+/* Is it the function that the prelude has by that name? np.svd takes other arguments. */
+static bool in_prelude(const Space *s, Sym attr)
+{
+    int row = prelude_find(attr);
+
+    return row >= 0 && prelude_row(row)->kind == PRELUDE_STDLIB && !strcmp(prelude_row(row)->module, s->name);
+}
+
 const Type *space_attribute(Check *C, const Space *s, Sym attr)
 {
     const Space *sub;
@@ -45,7 +53,7 @@ const Type *space_attribute(Check *C, const Space *s, Sym attr)
     if (sub)
         return type_ref(TY_SPACE, sub);
     t = native_of(s->name, attr);
-    if (!t && tensor_has_rule(C, attr->text) && AST_IS(space_definition(s, attr), FunctionDef))
+    if (!t && tensor_has_rule(C, attr->text) && in_prelude(s, attr) && AST_IS(space_definition(s, attr), FunctionDef))
         t = type_ref(TY_LIBRARY, space_definition(s, attr));
     if (!t)
         t = space_type(C, s, attr);

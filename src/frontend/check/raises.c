@@ -1,8 +1,9 @@
 /*
  * A library function that raises, whatever happens, for the arguments of a call:
  * MultiHeadAttention(10, heads=3).  Its own checks of its arguments are the
- * checker's, then.  Sure is only what no undecided branch, loop or earlier
- * return stands before, from the program's call to the raise.
+ * checker's, then.  Sure is only what no undecided branch, loop (but one in the
+ * library that is walked round by round) or earlier return stands before, from the program's
+ * call to the raise.
  */
 #include "frontend/check/checker.h"
 #include "frontend/check/spaces.h"
@@ -90,12 +91,11 @@ static bool put_exception(Check *C, Ast *exc, StrBuf *out)
     return put_message(C, AST_AS(c->args.at[0], Arg)->value, out);
 }
 
-/* Has no frame between here and the program's call perhaps returned before? */
-static bool is_sure(const Check *C)
+bool library_surely(const Check *C)
 {
     const CFrame *f = C->frame;
 
-    if (!C->home->library || C->quiet || !C->blame_node || C->branches != C->blame_branches || C->unrolled != 1)
+    if (!C->home->library || C->quiet || !C->blame_node || C->branches != C->blame_branches || C->blame_unrolled != 1)
         return false;
     for (; f && f != C->blame_frame && f->home->library; f = f->caller)
         if (f->ret)
@@ -129,7 +129,7 @@ void raise_judged(Check *C, AstRaise *r)
 
     if (r->exc)
         raised_judged(C, r->exc);
-    if (!r->exc || !is_sure(C))
+    if (!r->exc || !library_surely(C))
         return;
     span = C->blame_node->span;
     if (map_find(&C->reported, (uint64_t)span.lo + 1, NULL) || !put_exception(C, r->exc, &text)) {

@@ -157,6 +157,8 @@ int tcall_sizes(const TCall *c, int from, const char *name, Dim *out)
             return -1;
         if (is_no_size(c->at[i].type))
             return not_whole(c, &c->at[i], c->at[i].type);
+        if (c->at[i].type->kind == TY_TENSOR && !c->at[i].type->tensor->rank)       /* one number */
+            return -1;
         if (c->at[i].type->kind != TY_INT || n == 16)
             break;
         out[n++] = size_of_type(c->at[i].type);

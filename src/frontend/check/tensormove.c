@@ -98,33 +98,6 @@ const Type *rule_reshape(TCall *c)
     }
 }
 
-const Type *rule_swap(TCall *c)
-{
-    const TType *x = tcall_tensor(c, 0);
-    TType r;
-    int a, b;
-
-    if (!x)
-        return T_ANY;
-    if (x->rank == RANK_UNKNOWN || c->open || tcall_positional(c) == 2)
-        return tensor_of_dtype(x);
-    r = *x;
-    if (tcall_positional(c) == 1 && c->n == 1) {
-        for (int i = 0; i < x->rank; i++)
-            r.shape[i] = x->shape[x->rank - 1 - i];
-        return type_tensor(&r);
-    }
-    if (tcall_positional(c) > 3)
-        return tensor_of_dtype(x);
-    a = tcall_axis(c, x, tcall_arg(c, 1, "dim0", "axis1"));
-    b = a == -2 ? -2 : tcall_axis(c, x, tcall_arg(c, 2, "dim1", "axis2"));
-    if (a < 0 || b < 0)
-        return a == -2 || b == -2 ? tensor_unknown() : tensor_of_dtype(x);
-    r.shape[a] = x->shape[b];
-    r.shape[b] = x->shape[a];
-    return type_tensor(&r);
-}
-
 const Type *rule_permute(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
@@ -158,6 +131,39 @@ const Type *rule_permute(TCall *c)
     REPORT(c->C, E0306, c->node->span, sb_str(&e));
     sb_done(&e);
     return tensor_of_dtype(x);
+}
+
+const Type *rule_swap(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const Type *const *axes;
+    TType r;
+    int a, b;
+
+    if (!x)
+        return T_ANY;
+    if (x->rank == RANK_UNKNOWN || c->open)
+        return tensor_of_dtype(x);
+    if (!strcmp(c->name, "transpose") &&
+        (tcall_positional(c) > 3 || (tcall_positional(c) == 2 && c->n == 2 && type_items(c->at[1].type, &axes) >= 0)))
+        return rule_permute(c);
+    if (tcall_positional(c) == 2)
+        return tensor_of_dtype(x);
+    r = *x;
+    if (tcall_positional(c) == 1 && c->n == 1) {
+        for (int i = 0; i < x->rank; i++)
+            r.shape[i] = x->shape[x->rank - 1 - i];
+        return type_tensor(&r);
+    }
+    if (tcall_positional(c) > 3)
+        return tensor_of_dtype(x);
+    a = tcall_axis(c, x, tcall_arg(c, 1, "dim0", "axis1"));
+    b = a == -2 ? -2 : tcall_axis(c, x, tcall_arg(c, 2, "dim1", "axis2"));
+    if (a < 0 || b < 0)
+        return a == -2 || b == -2 ? tensor_unknown() : tensor_of_dtype(x);
+    r.shape[a] = x->shape[b];
+    r.shape[b] = x->shape[a];
+    return type_tensor(&r);
 }
 
 const Type *rule_unsqueeze(TCall *c)

@@ -265,6 +265,39 @@ void percent_judged(Check *C, const Type *a, const Type *b, Ast *node)
         converts_judged(C, letter, b->kind == TY_TUPLE ? b->item[n] : b, node);
 }
 
+/* ------------------------------------------------------------- what is made of a known text */
+
+/* The parts between a separator, or between blanks. NULL: there are too many. */
+static const Type *parts_of(const char *s, const char *by)
+{
+    static const char blanks[] = " \t\n\r\f\v";
+    const Type *m[ITEMS_MAX];
+    const char *end;
+    int n = 0;
+
+    for (; s; s = end && by ? end + strlen(by) : end) {
+        s += by ? 0 : strspn(s, blanks);
+        if (!by && !*s)
+            break;
+        if (n == ITEMS_MAX)
+            return NULL;
+        end = by ? strstr(s, by) : s + strcspn(s, blanks);
+        m[n++] = type_str(sym_n(s, end ? (size_t)(end - s) : strlen(s)));
+    }
+    return type_list_of(m, n);
+}
+
+const Type *text_made(const NativeDef *d, const Type *self, const CallArgs *a)
+{
+    const Type *by = a->n ? a->at[0].type : NULL;
+
+    if (strcmp(d->owner, "str") || strcmp(d->name, "split") || self->kind != TY_STR || !self->text || a->n > 1 || a->open)
+        return NULL;
+    if (by && (by->kind != TY_STR || !by->text || !*by->text->text || a->at[0].name))
+        return NULL;
+    return parts_of(self->text->text, by ? by->text->text : NULL);
+}
+
 /* ------------------------------------------------------------- natives whose text is read */
 
 static bool reads_pattern(const NativeDef *d) { return !strcmp(d->owner, "re") && strcmp(d->name, "escape"); }

@@ -1,11 +1,12 @@
 /*
- * Branches and loops as functions: cond and while_loop, where a tensor may decide.
+ * Branches and loops as functions: cond and while_loop, where a tensor may decide; tree_map, a loop over leaves.
  *
  * A graph has room for one kind of result: the arms of cond must agree.  The functions of loops are
  * followed for the first round, the one whose sizes are known.
  */
 #include "frontend/check/checker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* cond(pred, on_true, on_false, *operands) */
@@ -60,6 +61,13 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         arg[i] = (CallArg){NULL, parts ? init->item[i] : init, node, 0};
     call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node);
     next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
+    if (parts && n > 1 && (next->kind == TY_TUPLE ? next->n >= 0 && next->n != n
+                                                  : next->kind == TY_TENSOR || next->kind == TY_INT || next->kind == TY_FLOAT)) {
+        sb_printf(&text, "while_loop: the body gives %s for a state of %d", next->kind == TY_TUPLE ? type_text(next) : "one value", n);
+        diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "the body gives the next state, as many values as it gets");
+        sb_done(&text);
+        return T_ANY;
+    }
     if (C->frame->fn && C->frame->fn->is_staged && results_differ(init, next, &x, &y)) {
         sb_puts(&text, "while_loop: the state is ");
         put_result(x, &text);
@@ -69,4 +77,71 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         sb_done(&text);
     }
     return next == init ? init : T_ANY;
+}
+
+/* ------------------------------------------------------------- trees */
+
+enum { LEAVES = 64 };
+
+/* The tensors and numbers in a tree, in order, behind the n that are there; -1: not known, or too many. */
+static int leaves_of(const Type *t, const Type **out, int n)
+{
+    int step = t->kind == TY_DICT ? 2 : 1;
+
+    if (type_is_any(t) || n < 0 || n == LEAVES)
+        return -1;
+    if (t->kind == TY_TENSOR || t->kind == TY_INT || t->kind == TY_FLOAT) {
+        out[n] = t;
+        return n + 1;
+    }
+    if (t->kind == TY_STR || t->kind == TY_NONE)
+        return n;
+    if (t->n < 0 || (t->kind != TY_TUPLE && !((t->kind == TY_LIST || t->kind == TY_DICT) && t->exact)))
+        return -1;
+    for (int i = step - 1; i < t->n && n >= 0; i += step)
+        n = leaves_of(t->item[i], out, n);
+    return n;
+}
+
+/* The tree with these leaves in their places. */
+static const Type *with_leaves(const Type *t, const Type *const **leaf)
+{
+    const Type *m[ITEMS_MAX];
+
+    if (t->kind == TY_TENSOR || t->kind == TY_INT || t->kind == TY_FLOAT)
+        return *(*leaf)++;
+    if (t->kind == TY_STR || t->kind == TY_NONE)
+        return t;
+    for (int i = 0; i < t->n; i++)
+        m[i] = t->kind == TY_DICT && i % 2 == 0 ? t->item[i] : with_leaves(t->item[i], leaf);
+    return t->kind == TY_TUPLE ? type_tuple(m, t->n) : t->kind == TY_DICT ? type_dict_of(m, t->n) : type_list_of(m, t->n);
+}
+
+/* tree_map(f, tree, *others): f gets a leaf of each tree. */
+const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node)
+{
+    enum { TREES = 8 };
+    const Type *leaf[TREES][LEAVES], *made[LEAVES], *const *at = made;
+    CallArg arg[TREES];
+    int trees = a->n - 1, n = 0;
+    char text[96];
+
+    if (trees > TREES)
+        return T_ANY;
+    for (int i = 0; i < trees; i++) {
+        int k = leaves_of(a->at[i + 1].type, leaf[i], 0);
+        if (i && k >= 0 && n >= 0 && k != n) {
+            snprintf(text, sizeof text, "tree_map: the first tree has %d leaves, tree %d has %d", n, i + 1, k);
+            diag_help(REPORT(C, E0306, node->span, text), "trees that are mapped together have the same structure");
+            origin_of(C, C->last, a->at[i + 1].node, DIM_BAD);
+            return T_ANY;
+        }
+        n = k < 0 || n < 0 ? -1 : k;
+    }
+    for (int k = 0; k < (n < 0 ? 1 : n); k++) {         /* of trees that are not known: does f take so many? */
+        for (int i = 0; i < trees; i++)
+            arg[i] = (CallArg){NULL, n < 0 ? T_ANY : leaf[i][k], node, 0};
+        made[k] = call_type(C, a->at[0].type, &(CallArgs){arg, trees, false}, node);
+    }
+    return n < 0 ? T_ANY : with_leaves(a->at[1].type, &at);
 }

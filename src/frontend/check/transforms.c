@@ -25,7 +25,7 @@ static const struct { const char *name; Transform which; } makers[] = {
     {"grad", TRANSFORM_GRAD}, {"value_and_grad", TRANSFORM_VALUE_AND_GRAD}, {"vmap", TRANSFORM_VMAP}, {"scan", TRANSFORM_SCAN},
     {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED}, {"export", TRANSFORM_STAGED},
     {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME}, {"vjp", TRANSFORM_VJP}, {"jvp", TRANSFORM_JVP},
-    {"cond", TRANSFORM_COND}, {"while_loop", TRANSFORM_WHILE},
+    {"cond", TRANSFORM_COND}, {"while_loop", TRANSFORM_WHILE}, {"tree_map", TRANSFORM_TREE_MAP},
 };
 
 /* ------------------------------------------------------------- trees of tensors */
@@ -324,12 +324,51 @@ static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node
     return type_tensor(&j);
 }
 
-/* vjp(f, *xs): f's result, and a function. */
+/* vjp(f, *xs): f's result, and its pullback, which has that result and the arguments as its items. */
 static const Type *make_vjp(Check *C, const Type *f, const CallArgs *a, Ast *node)
 {
-    const Type *pair[2] = {call_type(C, f, &(CallArgs){a->at + 1, a->n - 1, a->open}, node), T_ANY};
+    const Type *r = call_type(C, f, &(CallArgs){a->at + 1, a->n - 1, a->open}, node), *m[ITEMS_MAX] = {r};
+    bool known = !a->open && !has_names(a) && a->n <= ITEMS_MAX;
 
-    return type_tuple(pair, 2);
+    for (int i = 1; known && i < a->n; i++)
+        m[i] = a->at[i].type;
+    return type_tuple((const Type *[]){r, known ? type_partial(TRANSFORM_PULLBACK, f, m, a->n) : T_ANY}, 2);
+}
+
+/* Does a cotangent of that shape surely not broadcast to the result's? */
+static bool broadcasts_not(const Type *ct, const Type *r)
+{
+    const TType *c = ct->tensor, *t = r->tensor;
+
+    if (c->rank == RANK_UNKNOWN || t->rank == RANK_UNKNOWN)
+        return false;
+    for (int i = 1; i <= c->rank && i <= t->rank; i++)
+        if (dims_differ(c->shape[c->rank - i], t->shape[t->rank - i]) && dims_differ(c->shape[c->rank - i], 1))
+            return true;
+    return c->rank > t->rank;
+}
+
+/* pull(ct): a tuple of the gradients of all arguments. */
+static const Type *call_pullback(Check *C, const Type *t, const CallArgs *a, Ast *node)
+{
+    const Type *m[ITEMS_MAX], *r = t->item[0], *ct = a->n == 1 ? a->at[0].type : T_ANY;
+    char text[96];
+
+    if (!a->open && a->n != 1) {
+        snprintf(text, sizeof text, "%d given, it takes 1 by position", a->n);
+        diag_help(REPORT(C, E0903, node->span, "a pullback", text), "a pullback takes one argument, the cotangent of the function's result");
+    } else if (!type_is_any(ct) && !type_is_any(r) && ct->kind == TY_TENSOR && r->kind == TY_TENSOR && broadcasts_not(ct, r)) {
+        StrBuf why = {0};
+        sb_printf(&why, "the cotangent has shape %s, the result %s", shape_of(ct->tensor), shape_of(r->tensor));
+        diag_help(REPORT(C, E0306, node->span, sb_str(&why)), "a cotangent has the shape of what the function gives");
+        origins(C, C->last, node, &(Dim){DIM_BAD}, 1);
+        sb_done(&why);
+    }
+    for (int i = 1; i < t->n; i++) {
+        m[i - 1] = type_is_any(t->item[i]) ? NULL : change_tree(t->item[i], &(Change){gradient_like, NULL});
+        m[i - 1] = m[i - 1] ? m[i - 1] : T_ANY;
+    }
+    return type_tuple(m, t->n - 1);
 }
 
 /* jvp(f, xs, vs): f's result twice; each tangent has the sizes of its primal. */
@@ -341,6 +380,12 @@ static const Type *make_jvp(Check *C, const Type *f, const Type *xs, const Type 
 
     if (n < 0 || n > ITEMS_MAX)
         return T_ANY;
+    if (nv >= 0 && n != nv) {
+        char text[96];
+        snprintf(text, sizeof text, "jvp: %d primal%s and %d tangent%s", n, n == 1 ? "" : "s", nv, nv == 1 ? "" : "s");
+        diag_help(REPORT(C, E0306, node->span, text), "each primal has a tangent: zeros_like(x) where it does not change");
+        return T_ANY;
+    }
     for (int i = 0; i < n; i++) {
         arg[i] = (CallArg){NULL, x[i], node, 0};
         if (i >= nv || type_is_any(x[i]) || type_is_any(v[i]) || x[i]->kind != TY_TENSOR || v[i]->kind != TY_TENSOR ||
@@ -540,9 +585,10 @@ static int maker(const char *name)
 
 static bool made_of_several(Check *C, int which, const CallArgs *a, Ast *node, const Type **out)
 {
-    if (a->open || a->n < 3 || has_names(a))
+    if (a->open || a->n < (which == TRANSFORM_TREE_MAP ? 2 : 3) || has_names(a))
         return false;
-    *out = which == TRANSFORM_COND ? transform_cond(C, a, node) : transform_while(C, a, node);
+    *out = which == TRANSFORM_TREE_MAP ? transform_tree_map(C, a, node) :
+           which == TRANSFORM_COND ? transform_cond(C, a, node) : transform_while(C, a, node);
     return true;
 }
 
@@ -552,7 +598,7 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     int which = maker(name), at = f != NULL;
     Dim value;
 
-    if (which == TRANSFORM_COND || which == TRANSFORM_WHILE)
+    if (which == TRANSFORM_COND || which == TRANSFORM_WHILE || which == TRANSFORM_TREE_MAP)
         return made_of_several(C, which, a, node, out);
     if (which < 0 || a->open || (f && !is_function(f)))
         return false;
@@ -617,6 +663,8 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
     switch (t->value & 255) {
     case TRANSFORM_PARTIAL:
         return call_partial(C, t, a, node);
+    case TRANSFORM_PULLBACK:
+        return call_pullback(C, t, a, node);
     case TRANSFORM_VMAP:
         return call_vmap(C, t, a, node);
     case TRANSFORM_JACOBIAN:

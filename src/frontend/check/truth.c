@@ -1,5 +1,6 @@
 /* Conditions that are decided by types and sizes alone, so that only the branch that runs is judged. */
 #include "frontend/check/kernels.h"
+#include "frontend/eval/native.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,38 +148,71 @@ static int callable_truth(const Type *t)
     }
 }
 
-static int one_class(const Type *t, Ast *cls)
+/* Is a value of type t of that builtin class? A function, a text, a tensor is of its own class and of object alone. */
+static int of_builtin(const Type *t, const char *cls)
 {
     static const struct { const char *name; TypeKind kind; } names[] = {
-        {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"list", TY_LIST}, {"tuple", TY_TUPLE}, {"dict", TY_DICT},
+        {"int", TY_INT}, {"float", TY_FLOAT}, {"str", TY_STR}, {"list", TY_LIST}, {"tuple", TY_TUPLE}, {"dict", TY_DICT}, {"range", TY_RANGE},
         {"set", TY_SET}, {"bool", TY_BOOL}, {"Tensor", TY_TENSOR}, {"bytes", TY_BYTES}, {"complex", TY_COMPLEX},
     };
+    static const char *const fresh[] = {"map", "filter", "zip", "enumerate", "reversed", "chain"};      /* which nothing else stands for */
 
-    if (!AST_IS(cls, Name) || AST_AS(cls, Name)->bind != BIND_PRELUDE || t->kind < TY_NONE || t->kind == TY_UNION ||
-        (t->kind >= TY_FUNC && t->kind != TY_TENSOR))
+    if (t->kind < TY_NONE || (t->kind > TY_RANGE && t->kind != TY_TENSOR && t->kind != TY_FUNC))
         return -1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i].name, AST_AS(cls, Name)->id->text))
+        if (!strcmp(names[i].name, cls))
             return t->kind == names[i].kind || (t->kind == TY_BOOL && names[i].kind == TY_INT);
+    for (size_t i = 0; i < sizeof fresh / sizeof *fresh; i++)
+        if (!strcmp(fresh[i], cls))
+            return 0;
     return -1;
+}
+
+/* Of a class of the program? An object that was not seen made may be of a class derived from the one that is known. */
+static int of_program_class(const Type *t, const Cls *cls)
+{
+    const Cls *own = t->kind == TY_INSTANCE ? t->ref : NULL;
+
+    if (own && cls_derives(own, cls))
+        return 1;
+    if (cls_is_open(cls) || cls->is_protocol || cls->builtin || cls->home->library)
+        return -1;
+    if (own)
+        return t->inst && !cls_is_open(own) ? 0 : -1;
+    return (t->kind >= TY_NONE && t->kind <= TY_RANGE) || t->kind == TY_TENSOR ? 0 : -1;
+}
+
+static int of_class(const Type *t, const Type *cls)
+{
+    int any = 0, r;
+
+    if (type_is_any(t) || type_is_any(cls))
+        return -1;
+    if (t->kind == TY_UNION) {
+        any = of_class(t->item[0], cls);
+        for (int i = 1; i < t->n; i++)
+            any = of_class(t->item[i], cls) == any ? any : -1;
+        return any;
+    }
+    if (cls->kind == TY_NATIVE) {
+        const NativeDef *d = cls->ref;
+        return d->sig && !strncmp(d->sig, "type[", 5) ? of_builtin(t, d->name) : -1;
+    }
+    if (cls->kind == TY_CLASS)
+        return of_program_class(t, cls->ref);
+    if (cls->kind != TY_TUPLE || cls->n < 0)
+        return -1;
+    for (int i = 0; i < cls->n; i++)
+        if ((r = of_class(t, cls->item[i])) != 0)
+            any = any > 0 || r > 0 ? 1 : -1;
+    return any;
 }
 
 static int isinstance_truth(Check *C, AstCall *c)
 {
     const Type *t = expr(C, AST_AS(c->args.at[0], Arg)->value);
-    Ast *cls = AST_AS(c->args.at[1], Arg)->value;
-    int any = 0;
 
-    if (type_is_any(t))
-        return -1;
-    if (!AST_IS(cls, Tuple))
-        return one_class(t, cls);
-    for (int i = 0; i < AST_AS(cls, Tuple)->elts.n; i++) {
-        int r = one_class(t, AST_AS(cls, Tuple)->elts.at[i]);
-        if (r)
-            any = any > 0 || r > 0 ? 1 : -1;
-    }
-    return any;
+    return of_class(t, expr(C, AST_AS(c->args.at[1], Arg)->value));
 }
 
 /* What a value of this type counts as in a condition; -1: not known. */
@@ -203,9 +237,28 @@ static int type_truth(const Type *t)
         return t->text ? t->text->text[0] != 0 : -1;
     case TY_TUPLE:
         return t->n < 0 ? -1 : t->n > 0;
+    case TY_LIST: case TY_DICT:
+        return t->exact && t->n > 0 ? 1 : -1;
     default:
         return -1;
     }
+}
+
+/* is_tensor(x), and what the functions of the program and the library answer. */
+static int call_truth(Check *C, AstCall *c)
+{
+    const Type *t;
+
+    if (is_builtin(c, "isinstance", 2))
+        return isinstance_truth(C, c);
+    if (is_builtin(c, "callable", 1))
+        return callable_truth(expr(C, AST_AS(c->args.at[0], Arg)->value));
+    if (is_builtin(c, "is_tensor", 1)) {
+        t = expr(C, AST_AS(c->args.at[0], Arg)->value);
+        return type_is_any(t) ? -1 : of_builtin(t, "Tensor");
+    }
+    t = AST_IS(c->func, Name) && C->home->library ? expr(C, (Ast *)c) : T_ANY;      /* of methods: objects change out of sight */
+    return t->kind == TY_BOOL ? type_truth(t) : -1;
 }
 
 int truth(Check *C, Ast *test)
@@ -233,11 +286,7 @@ int truth(Check *C, Ast *test)
     case AST_Compare:
         return compare_truth(C, AST_AS(test, Compare));
     case AST_Call:
-        if (is_builtin(AST_AS(test, Call), "isinstance", 2))
-            return isinstance_truth(C, AST_AS(test, Call));
-        if (is_builtin(AST_AS(test, Call), "callable", 1))
-            return callable_truth(expr(C, AST_AS(AST_AS(test, Call)->args.at[0], Arg)->value));
-        return -1;
+        return call_truth(C, AST_AS(test, Call));
     case AST_Name:
     case AST_Attribute:
     case AST_Int:

@@ -504,6 +504,17 @@ static const Type *join_items(const Type *a, const Type *b)
     return intern(&(Type){.kind = a->kind, .n = a->n, .item = m});
 }
 
+const Type *type_started(const Type *t)
+{
+    const Type *elem = NULL;
+
+    if (!t || t->kind != TY_OBJECT || !t->exact || !strncmp(t->text->text, "dict_", 5))
+        return t;
+    for (int i = 0; i < t->n; i++)
+        elem = elem ? type_join(elem, t->item[i]) : t->item[i];
+    return type_iterable(t->text, elem);
+}
+
 const Type *type_forget(const Type *t)
 {
     const Type *m[ITEMS_MAX];
@@ -524,7 +535,7 @@ const Type *type_forget(const Type *t)
             m[i] = type_forget(t->item[i]);
         return t->n < 0 ? type_tuple_any(m[0]) : type_tuple(m, t->n);
     default:
-        return t;
+        return type_started(t);
     }
 }
 

@@ -99,6 +99,8 @@ const Type *type_union(const Type *a, const Type *b);
 const Type *type_join(const Type *a, const Type *b);
 /* A list display kept in a variable may grow: only what its elements share is known. */
 const Type *type_settle(const Type *t);
+/* An iterator that is kept may have given some of its elements already: which are left is not known. */
+const Type *type_started(const Type *t);
 /* A container that others can change: what it holds later is not known. */
 const Type *type_forget(const Type *t);
 /* Kept in a variable that nothing changes in place: its elements stay, what they hold in turn may not. */
