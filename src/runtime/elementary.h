@@ -66,10 +66,11 @@ static inline double x_exp(double x)
 /* ---- logarithms ---- */
 
 /* (log(1 + f) - f) / f^2, 2^-35. */
-POLY(x_log_poly, double, f64_fma,
-    0x1.b6fa14e16f708p-5, -0x1.9459d395677aap-4, 0x1.9a3b088656a0ep-4, -0x1.969f7b85cede9p-4, 0x1.c2f4256604422p-4,
-    -0x1.ffe4db30f27ffp-4, 0x1.24abbfc7f6631p-3, -0x1.5556b36ac268ep-3, 0x1.999910e41f691p-3, -0x1.fffff90f39ed2p-3,
-    0x1.555555cf5a466p-2, -0x1.00000001d92a5p-1)
+#define X_LOG_POLY \
+    0x1.b6fa14e16f708p-5, -0x1.9459d395677aap-4, 0x1.9a3b088656a0ep-4, -0x1.969f7b85cede9p-4, 0x1.c2f4256604422p-4, \
+    -0x1.ffe4db30f27ffp-4, 0x1.24abbfc7f6631p-3, -0x1.5556b36ac268ep-3, 0x1.999910e41f691p-3, -0x1.fffff90f39ed2p-3, \
+    0x1.555555cf5a466p-2, -0x1.00000001d92a5p-1
+POLY(x_log_poly, double, f64_fma, X_LOG_POLY)
 
 static inline double x_log_small(double f) { return f64_fma(f * f, x_log_poly(f), f); }
 
@@ -92,14 +93,17 @@ static inline double x_log1p(double x)
 /* ---- circular functions ---- */
 
 /* (sin r / r - 1) / z for z = r^2, |r| <= pi / 2. */
-POLY(x_sin_poly, double, f64_fma,
-    -0x1.9a678e2ea9dcbp-26, 0x1.71707567633b1p-19, -0x1.a017d94f4fd26p-13, 0x1.11110c49124e2p-7, -0x1.5555554766023p-3)
+#define X_SIN_POLY \
+    -0x1.9a678e2ea9dcbp-26, 0x1.71707567633b1p-19, -0x1.a017d94f4fd26p-13, 0x1.11110c49124e2p-7, -0x1.5555554766023p-3
+POLY(x_sin_poly, double, f64_fma, X_SIN_POLY)
+
+#define X_PI_LOW 0x1.1a62633145c07p-53
 
 /* sin(x + shift pi), shift 0 or 1/2: x less the nearest multiple of pi, whose parity is the sign. */
 static inline double x_sin(double x, double shift)
 {
     double s = f64_fma(x, M_1_PI, shift) + X_MAGIC, n = s - X_MAGIC - shift;
-    double r = f64_fma(-n, 0x1.1a62633145c07p-53, f64_fma(-n, M_PI, x)), z = r * r;
+    double r = f64_fma(-n, X_PI_LOW, f64_fma(-n, M_PI, x)), z = r * r;
 
     return d_of(d_bits(f64_fma(r * z, x_sin_poly(z), r)) ^ d_bits(s) << 63);
 }

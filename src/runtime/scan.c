@@ -226,12 +226,12 @@ static OpId step_op(OpId op)
     }
 }
 
-/* On a GPU, where there are kernels for it. */
+/* On a GPU, where there are kernels for it. Extremes are as well found among lanes. */
 static bool scanned_far(OpId op, const ScanJob *j, Tensor *out, Tensor *x, int axis, bool reverse)
 {
     const FarMoves *far = far_moves_of(out);
 
-    return far && j->accum == j->lane && far->scan(step_op(op), j->accum, out, x, axis, reverse);
+    return far && (j->accum == j->lane || op == OP_cummax || op == OP_cummin) && far->scan(step_op(op), j->lane, out, x, axis, reverse);
 }
 
 KStatus kernel_scan(KERNEL_ARGS)

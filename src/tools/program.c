@@ -101,6 +101,19 @@ static int uncaught(Interp *I)
     return code;
 }
 
+static void print_on_host(void)
+{
+    bool any = false;
+
+    for (int op = 0; op < OP_COUNT; op++)
+        if (trace_on_host[op]) {
+            fprintf(stderr, "%s %s=%lld", any ? "" : "stats: gpu on-the-host", op_info[op].name, (long long)trace_on_host[op]);
+            any = true;
+        }
+    if (any)
+        fputc('\n', stderr);
+}
+
 /* Of the whole program; nothing of what it did not use. */
 static void print_kernel_stats(void)
 {
@@ -115,6 +128,7 @@ static void print_kernel_stats(void)
                 1e3 * own.seconds, own.launches, own.interpreted);
     if (gpu_launches())
         fprintf(stderr, "stats: gpu launches=%lld graphs=%lld\n", (long long)gpu_launches(), (long long)gpu_graph_launches());
+    print_on_host();
 }
 
 /* --stats: the lines of tessera.dist.stats(), and of kernels. */

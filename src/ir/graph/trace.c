@@ -283,6 +283,23 @@ int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int ni
 void (*trace_begins)(Tensor *const *in, int nin);
 void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
 
+int64_t trace_on_host[OP_COUNT];
+
+/* Some result belongs to a GPU, and the host has its elements: in memory of its own, since it wrote them. */
+static void count_on_host(OpId op, Tensor *const *in, int nin, int nout, Tensor *const *out)
+{
+    for (int i = 0; op != OP_fold_key && i < nout; i++) {              /* keys are eight bytes, and read on the host as often */
+        const Storage *s = out[i]->store;
+        bool shared = !s->nbytes || s->away & AWAY_READ || !device_is_far((int)s->device);
+        for (int k = 0; k < nin && !shared; k++)
+            shared = in[k]->store == s;
+        if (!shared) {
+            trace_on_host[op]++;
+            return;
+        }
+    }
+}
+
 static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out)
 {
     int done = devices_used && trace_run_far ? trace_run_far(T, op, a, in, nin, y, nout, out) : 0;
@@ -308,6 +325,8 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
             mark_result(&out[i], &y[i]);
     sb_done(&err);
     bool ok = st == K_OK && (!devices_used || lies_with(T, in, nin, nout, out));
+    if (ok && devices_used)
+        count_on_host(op, in, nin, nout, out);
     if (__builtin_expect(fault_kept, 0))
         ok = trace_device_failed(T);
     if (ok && trace_noted)

@@ -128,6 +128,9 @@ extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in,
 extern void (*trace_begins)(Tensor *const *in, int nin);        /* and told before */
 extern void (*trace_noted)(OpId op, const Attr *a, Tensor *const *in, int nin, Tensor *const *out, int nout);
 
+/* How often the host computed what belongs to a GPU, by op. Where elements only move there, or come to the host anyway, it did not. */
+extern int64_t trace_on_host[OP_COUNT];
+
 /* A program says itself when a tensor goes from one GPU to another; what it computes on them must lie together: else T->error (E0725), and false. */
 bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin);
 bool trace_device_failed(Trace *T);             /* a GPU failed meanwhile: its fault (runtime/cuda.h) becomes T->error. false */

@@ -442,13 +442,19 @@ static int run_far(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin,
 {
     int device = device_of_operands(in, nin), was, done;
 
+    device = op == OP_random && !device ? device_now : device;          /* its keys are anywhere */
     if (!device || !device_is_far(device) || T->guarded || nout != 1)
         return 0;
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)
             return 0;
     was = device_enter(device);
-    done = op == OP_matmul ? run_matmul(T, device, a, in, y, out) : op == OP_conv ? far_conv(T, a, in, y, out) : run_body(T, op, a, in, nin, y, out);
+    switch (op) {
+    case OP_matmul: done = run_matmul(T, device, a, in, y, out); break;
+    case OP_conv: done = far_conv(T, a, in, y, out); break;
+    case OP_random: done = far_random(T, device, a, in[0], y, out); break;
+    default: done = run_body(T, op, a, in, nin, y, out);
+    }
     device_enter(was);
     return done;
 }

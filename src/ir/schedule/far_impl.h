@@ -89,6 +89,9 @@ bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place); 
 struct Trace;
 int far_conv(struct Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out);         /* as trace_run_far */
 
+/* ---- far_random.c ---- */
+int far_random(struct Trace *T, int device, const Attr *a, Tensor *key, const TType *y, Tensor **out);    /* likewise */
+
 /* ---- far_product.c ---- */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
 int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, Span where);

@@ -175,7 +175,8 @@ static bool join_chunks(const char *step, DType accum, Tensor *p, Tensor *y, con
 }
 
 static bool takes(DType dt) { return dt != DT_fp8_e4m3 && dt != DT_fp8_e5m2 && !dtype_is_complex(dt) && !is_packed(dt); }
-static bool adds_up(DType dt) { return dt == DT_f32 || dt == DT_f64 || dt == DT_int32 || dt == DT_int64; }
+/* Extremes have no other accumulator. */
+static bool adds_up(DType dt) { return takes(dt) && dt != DT_bool && dt != DT_tf32; }
 
 /* The rows of a row-major tensor as columns: the view. */
 static Tensor *turned(Tensor *t, int64_t o, int64_t n)

@@ -6,6 +6,7 @@
  */
 #include "ir/schedule/far_impl.h"
 
+#include "runtime/convert.h"
 #include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
@@ -112,10 +113,10 @@ static const char merge_text[] =
     "  }\n"
     "}\n";
 
-/* Narrow floats compare as f32, which has all of them. */
+/* Narrow floats compare as f32, which has all of them, bools as numbers. */
 static FarKernel *sort_kernel(const char *format, DType dt, bool descending)
 {
-    const char *x = dtype_info[dt].name, *k = dt == DT_bf16 || dt == DT_f16 ? "f32" : x, *before = descending ? "gt" : "lt";
+    const char *x = dtype_info[dt].name, *k = dtype_info[dt == DT_bool ? DT_uint8 : lane_dtype(dt)].name, *before = descending ? "gt" : "lt";
 
     return far_kernel_of(format, x, x, x, k, k, x, k, k, before, before);
 }
@@ -172,8 +173,7 @@ static int merge(FarKernel *f, const Pair *from, const Pair *to, int64_t r, int6
 
 static bool takes(DType dt)
 {
-    return dt == DT_f32 || dt == DT_f64 || dt == DT_bf16 || dt == DT_f16 || dt == DT_int32 || dt == DT_int64 || dt == DT_int16 || dt == DT_int8 ||
-           dt == DT_uint8;
+    return !is_packed(dt) && !dtype_is_complex(dt);
 }
 
 bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place)

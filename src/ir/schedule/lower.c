@@ -237,7 +237,8 @@ static TileRef emit_numbered(Lower *l, const RegionValue *v)
 
     if (!l->ok || v->node->op == OP_iota)
         return convert(l, number, (DType)v->node->type[0].dtype, NULL);
-    number = schedule_random(&l->b, v->node, get(l, lower_value(l, v->node->in[0].node)), number);
+    number = schedule_random(&l->b, v->node->attr->kind, (DType)v->node->type[0].dtype, get(l, lower_value(l, v->node->in[0].node)), number,
+                             none());
     l->ok &= number.node != NULL;
     return number;
 }

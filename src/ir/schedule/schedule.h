@@ -91,10 +91,11 @@ void schedule_row_major(const Graph *body, const Region *r, StrideClass *out);
 typedef struct LowerProduct { TileRef (*block)(TileBuilder *b, TileRef row, TileRef column, const void *st); const void *st; } LowerProduct;
 
 /*
- * Random numbers (numbered.c): the values of node, a draw that region.h takes, of a tile of keys (uint64, a pair of words each) and one of
- * elements' numbers (int64).  NULL: b->err says why not.
+ * Random numbers (numbered.c): a draw (Dist) in dtype dt of a tile of keys (uint64, a pair of words each) and one of elements' numbers (int64).
+ * limit: an int64 that whole numbers, and Bernoulli's 53 bits, stay below.  NULL: b->err says why not.
  */
-TileRef schedule_random(TileBuilder *b, const Node *node, TileRef key, TileRef number);
+TileRef schedule_random(TileBuilder *b, int kind, DType dt, TileRef key, TileRef number, TileRef limit);
+bool schedule_draws(int kind, DType dt);    /* is there a formula for it? */
 
 /*
  * The kernel of a body: views as its operands, then its results, each with an outer and an inner axis, for columns the
