@@ -54,18 +54,20 @@ MUTANTS = [
     # code
     ("lane-mask-one-more", "src/codegen/cpu_access.c", "mask = LLVMBuildICmp(b, LLVMIntSLT, number,", "mask = LLVMBuildICmp(b, LLVMIntSLE, number,"),
     ("edge-never-masked", "src/codegen/cpu_access.c", "cpu_compare(e, LLVMIntSLE, end, view->extent[i])", "cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMSub, end, cpu_number(e, length - 1)), view->extent[i])"),
-    ("rounding-fused-away", "src/codegen/cpu_eval.c", "    if (!raw_is_lane(to)) {                     /* only rounded is it the tile's element */", "    if (!raw_is_lane(to) && to != DT_bf16) {"),
+    ("rounding-fused-away", "src/codegen/cpu_eval.c", "    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */", "    if (!raw_is_lane(to) && to != DT_bf16 && !gives_operands((OpId)n->attr->op, to)) {"),
     ("stride-of-fourth-lane", "src/codegen/lanes.c", "LLVMBuildMul(u->builder, stride, i64_value(u, i), \"\")", "LLVMBuildMul(u->builder, stride, i64_value(u, i == 3 ? 2 : i), \"\")"),
     ("scalar-stretched-wrong", "src/codegen/cpu_eval.c", "            s.strip = s.strip == i ? -1 : s.strip;", ""),
     ("lanes-summed-in-mirror", "src/codegen/cpu_walk.c", "x[l] = cpu_step(e, step, dt, x[l], x[l + n], c->width);", "x[l] = cpu_step(e, step, dt, x[l], x[2 * n - 1 - l], c->width);"),
     ("lane-chosen-by-four", "src/codegen/cpu_walk.c", "cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, CHUNK_LANES - 1))", "cpu_op(e, LLVMAnd, e->spot.at[c->axis], cpu_number(e, 3))"),
-    ("count-off-by-one", "src/codegen/cpu_walk.c", "taken = lane_splat(e->u, cpu_compare(e, LLVMIntSLT, at, s->count), c->width);", "taken = lane_splat(e->u, cpu_compare(e, LLVMIntSLE, at, s->count), c->width);"),
+    ("count-off-by-one", "src/codegen/cpu_walk.c", "taken = cpu_lane_mask(e, at, s->count, true, NULL);", "taken = cpu_lane_mask(e, at, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), true, NULL);"),
     ("tree-joined-early", "src/codegen/cpu_walk.c", "    in[0] = cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1));", "    in[0] = cpu_op(e, LLVMAdd, s->count, cpu_number(e, 2));"),
     ("push-counted-twice", "src/codegen/cpu_walk.c", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 2)), y->count);"),
     ("choice-swapped", "src/codegen/formula.c", ": LLVMBuildSelect(b, x[0], x[1], x[2], \"\");", ": LLVMBuildSelect(b, x[0], x[2], x[1], \"\");"),
     ("operands-swapped", "src/codegen/formula.c", "return LLVMBuildBinOp(b, opcode, x[0], x[1], \"\");", "return LLVMBuildBinOp(b, opcode, x[opcode == LLVMFSub], x[opcode != LLVMFSub], \"\");"),
     ("multiply-add-contracted", "src/codegen/formula.c", "    values[f->nin + k] = inst(u, i, x, width);", "    values[f->nin + k] = inst(u, i, x, width);\n        if (LLVMIsAInstruction(values[f->nin + k]) && (LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFMul || LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFAdd))\n            LLVMSetFastMathFlags(values[f->nin + k], LLVMFastMathAllowContract);"),
     ("denormals-flushed", "src/codegen/cpu_eval.c", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush)", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush || (to == DT_f32 && n->attr->op == OP_mul))"),
+    ("less-for-greater", "src/codegen/formula.c", "greater ? GREATER : LESS, lanes, width);", "LESS, lanes, width);"),
+    ("number-for-nan", "src/codegen/formula.c", "LLVMRealUNO, x[0], x[1], \"\"), LLVMBuildFAdd", "LLVMRealUNO, x[0], x[0], \"\"), LLVMBuildFAdd"),
     ("condition-inverted-for-nan", "src/codegen/formula.c", "return LLVMBuildFCmp(b, predicate, x[0], x[1], \"\");", "return LLVMBuildFCmp(b, predicate == LLVMRealOLT ? LLVMRealULT : predicate, x[0], x[1], \"\");"),
 ]
 

@@ -314,6 +314,99 @@ static bool is_one(LLVMValueRef c)
     return is_number(c) && LLVMConstRealGetDouble(LLVMIsAConstantDataVector(c) ? LLVMGetAggregateElement(c, 0) : c, &inexact) == 1;
 }
 
+/* ---- AVX-512's own ---- */
+
+enum { AVX512_BYTES = 64, AS_ALWAYS = 4 };      /* as the machine rounds anyway */
+
+/* Lanes of a register, where the machine has AVX-512 and width is a power of two of whole registers; else 0. */
+static int avx512_lanes(const Llvm *u, Kind k, int width)
+{
+    int lanes = k == K_float ? AVX512_BYTES / 4 : k == K_double ? AVX512_BYTES / 8 : 0;
+    bool has = !machine_is_gpu(u->machine) && u->machine->vector_bytes == AVX512_BYTES;
+
+    return has && lanes && width >= lanes && !(width & (width - 1)) ? lanes : 0;
+}
+
+/* Lanes from..from + n - 1 of one value, or of two that lie one after the other. */
+static LLVMValueRef some_lanes(Llvm *u, LLVMValueRef a, LLVMValueRef b, int from, int n)
+{
+    LLVMValueRef which[LANES_MAX];
+
+    for (int i = 0; i < n; i++)
+        which[i] = index_value(u, from + i);
+    return LLVMBuildShuffleVector(u->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(which, (unsigned)n), "");
+}
+
+/* y = llvm.x86.avx512.mask.NAME of two operands, for all lanes, register by register; i >= 0: and of that number. */
+static LLVMValueRef avx512_each(Llvm *u, const char *name, LLVMValueRef x, LLVMValueRef y, int i, int lanes, int width)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(u->context);
+    LLVMValueRef all = LLVMConstInt(LLVMIntTypeInContext(u->context, (unsigned)lanes), ~0ull, true), in[6];
+    int n = 2;
+
+    if (width > lanes) {
+        LLVMValueRef low = avx512_each(u, name, some_lanes(u, x, NULL, 0, width / 2), some_lanes(u, y, NULL, 0, width / 2), i, lanes, width / 2);
+        LLVMValueRef high = avx512_each(u, name, some_lanes(u, x, NULL, width / 2, width / 2), some_lanes(u, y, NULL, width / 2, width / 2), i,
+                                        lanes, width / 2);
+        return some_lanes(u, low, high, 0, width);
+    }
+    in[0] = x;
+    in[1] = y;
+    if (i >= 0)
+        in[n++] = LLVMConstInt(i32, (unsigned)i, false);
+    in[n++] = x;
+    in[n++] = all;
+    in[n++] = LLVMConstInt(i32, AS_ALWAYS, false);
+    return machine_intrinsic(u, name, in, n);
+}
+
+/* Operand i of x where that is such an instruction; NULL: it is another. */
+static LLVMValueRef part_of(LLVMValueRef x, LLVMOpcode opcode, int i)
+{
+    return x && LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == opcode ? LLVMGetOperand(x, (unsigned)i) : NULL;
+}
+
+/* The sum of x and a constant that was computed before; NULL: there is none. */
+static LLVMValueRef plus_constant(LLVMValueRef x)
+{
+    for (LLVMUseRef use = x ? LLVMGetFirstUse(x) : NULL; use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef n = LLVMGetUser(use);
+        if (part_of(n, LLVMFAdd, 0) == x && LLVMIsConstant(LLVMGetOperand(n, 1)))
+            return n;
+    }
+    return NULL;
+}
+
+/*
+ * x 2^n, as `raised` of elementary_real.def makes it in two halves so that it is rounded once: of (x 2^half) 2^rest these are the factors, and half
+ * and rest come from n plus a constant.  One instruction does that, and rounds as often. NULL: it is another product.
+ */
+static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, int width)
+{
+    LLVMValueRef rest = part_of(part_of(x[1], LLVMBitCast, 0), LLVMShl, 0), bits = part_of(rest, LLVMSub, 0), half = part_of(rest, LLVMSub, 1);
+    LLVMValueRef first = part_of(x[0], LLVMFMul, 0), n;
+    int lanes = avx512_lanes(u, k, width);
+
+    if (!first || !half || !lanes || part_of(half, LLVMLShr, 0) != bits ||
+        part_of(part_of(part_of(x[0], LLVMFMul, 1), LLVMBitCast, 0), LLVMShl, 0) != half || !(n = plus_constant(part_of(bits, LLVMBitCast, 0))))
+        return NULL;
+    return avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512", first, n, -1, lanes, width);
+}
+
+/* The greater or less of two: an instruction that knows -0 from +0 but prefers a number to a NaN, which their sum brings back. NULL: not here. */
+static LLVMValueRef ranged(Llvm *u, bool greater, Kind k, const LLVMValueRef *x, int width)
+{
+    enum { LESS = 4, GREATER = 5 };     /* with the sign of the one that is chosen */
+    int lanes = avx512_lanes(u, k, width);
+    LLVMValueRef y;
+
+    if (!lanes)
+        return NULL;
+    y = avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.range.ps.512" : "llvm.x86.avx512.mask.range.pd.512", x[0], x[1],
+                    greater ? GREATER : LESS, lanes, width);
+    return LLVMBuildSelect(u->builder, LLVMBuildFCmp(u->builder, LLVMRealUNO, x[0], x[1], ""), LLVMBuildFAdd(u->builder, x[0], x[1], ""), y, "");
+}
+
 static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
 {
     LLVMBuilderRef b = u->builder;
@@ -321,6 +414,8 @@ static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
 
     if (i->op == I_fdiv && width > 1 && machine_is_gpu(u->machine) && is_one(x[0]))
         return reciprocal(u, x[0], x[1], width);
+    if (i->op == I_fmul && (y = scaled(u, x, i->kind, width)))
+        return y;
     switch ((InstOp)i->op) {
 #define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
 #define CAST(name, opcode) case I_##name: return LLVMBuildCast(b, opcode, x[0], type_of(u, i->kind, width), "");
@@ -488,12 +583,16 @@ int formula_cost(OpId op, DType as)
     return f->called ? 100 : f->count;
 }
 
-/* GPUs choose f32s as the language does in one instruction: NaN wins, and -0 is below +0. NULL: they have none for the op. */
-static LLVMValueRef chosen(Llvm *u, OpId op, DType lane, const LLVMValueRef *operands)
+/* GPUs choose f32s as the language does in one instruction: NaN wins, and -0 is below +0. AVX-512 takes three. NULL: there are none for the op. */
+static LLVMValueRef chosen(Llvm *u, OpId op, DType lane, const LLVMValueRef *operands, int width)
 {
     LLVMValueRef x[2] = {operands[0], operands[1]};
 
-    if (!machine_is_gpu(u->machine) || lane != DT_f32 || (op != OP_maximum && op != OP_minimum))
+    if (op != OP_maximum && op != OP_minimum)
+        return NULL;
+    if (!machine_is_gpu(u->machine))
+        return ranged(u, op == OP_maximum, kind_of_lane(lane), operands, width);
+    if (lane != DT_f32)
         return NULL;
     return intrinsic(u, op == OP_maximum ? "llvm.maximum" : "llvm.minimum", x, 2);
 }
@@ -508,7 +607,7 @@ LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operan
         return operands[0];
     if (!id)
         tsr_bug("%s of %s has no formula", op_info[op].name, dtype_info[as].name);
-    if ((y = chosen(u, op, lane, operands)))
+    if ((y = chosen(u, op, lane, operands, width)))
         return y;
     y = apply(u, id, operands, nin, width);
     if ((lane == DT_f32 || lane == DT_f64) && exact_of(op, false) != FORMULA_NONE) {

@@ -268,7 +268,35 @@ def rows_are_asked_for_while_nothing_is_stored(ctx):
         want(len(where) == 2 + asks and sum(where) == asks and not where[-1], f"{asks} passes ask ahead, the last one does not: {where}", p)
 
 
+def what_is_kept_lies_beside(ctx):
+    """Of rows that are lines: what is kept has memory of its own, so all results go past the caches, and the pass that computes most asks ahead."""
+    text = run(ctx, "@jit\ndef f(x):\n    return softmax(x, -1)\nf(ones((8, 300)))\n", "inspect", "--ir", "schedule").stdout
+    p = process.run([ctx.tessera, "opt", "--ir=tile", "-"], stdin=re.sub(r"(block\(m=\d+, n=\d+\))", r"\1.past().beside()", text))
+    passes = p.stdout.split(" for ")[1:]
+    want(len(passes) == 3 and re.search(r"store %y0\S* .*i=1", passes[2]) and "store %y0" not in passes[1] and "store %" in passes[1], "the result's own", p)
+    want([bool(re.search(r"load %x0.*\bi=\d", s)) for s in passes] == [False, True, False], "the second pass asks ahead", p)
+
+
+def softmax_takes_the_machines_own(ctx):
+    """AVX-512 has one instruction for x 2^n, and one for the greater of two; what it says of NaN is mended."""
+    if "avx512dq" not in pathlib.Path("/proc/cpuinfo").read_text():
+        raise Skip("this CPU has no AVX-512")
+    p = run(ctx, "@jit\ndef f(x):\n    return softmax(x, -1)\nf(ones((8, 300)))\n", "inspect", "--ir", "target")
+    want("vscalefps" in p.stdout and "vrangeps" in p.stdout and "vpslld" not in p.stdout, "vscalefps and vrangeps", p)
+    code = ("from math import nan, inf\ns = tensor([0.0, -0.0, nan, 1.0, -1.0, inf, -inf, 1e-40])\n"
+            "a, b = s.reshape(8, 1, 1).broadcast_to(8, 8, 16).reshape(8, 128), s.reshape(1, 8, 1).broadcast_to(8, 8, 16).reshape(8, 128)\n"
+            "same = lambda x, y: bool(((x == y) & (1.0 / x == 1.0 / y) | isnan(x) & isnan(y)).all())\n"
+            "for t in [f32, f64]:\n    for f in [maximum, minimum]:\n        x, y = a.to(t), b.to(t)\n"
+            "        print(same(jit(lambda x, y: f(x, y) * 1.0)(x, y), f(x, y)))\n"
+            "    x = arange(4096).to(t) * (200.0 if t == f32 else 1500.0) / 4096.0 - (106.0 if t == f32 else 750.0)\n"
+            "    print(same(jit(lambda x: exp(x) * 1.0)(x), exp(x)))\n")
+    p = run(ctx, code, "run", "--backend=cpu")
+    want(p.stdout == "True\n" * 6, "the bits of the loops", p)
+
+
 TESTS = [
+    ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
+    ("what-is-kept-lies-beside", what_is_kept_lies_beside, []),
     ("rows-are-asked-for-while-nothing-is-stored", rows_are_asked_for_while_nothing_is_stored, []),
     ("losses-are-one-kernel", losses_are_one_kernel, []),
     ("results-go-past-the-caches", results_go_past_the_caches, []),

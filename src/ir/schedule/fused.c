@@ -23,15 +23,11 @@
 #include "runtime/kernel_util.h"
 #include "runtime/loops.h"
 #include "runtime/mesh.h"
-#include "runtime/past.h"
 
 #include <string.h>
 
 enum {
-    COLUMN_ROWS = 2048,         /* that columns do at once: runs of memory long enough to be fetched ahead */
-    COLUMN_FEW = 64,
     FAR_TOTAL_ROW = 1 << 12,
-    LONG_ROW = 2048,            /* elements: rows from which on one by one, each while the next one comes, is faster than side by side */
     TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
 };
 
@@ -351,54 +347,6 @@ static bool split(Run *u)
     return true;
 }
 
-/* How many rows that stand upright a group does: two groups for each thread, where there are as many rows, and no rest. */
-static int32_t upright_rows(const LaunchSpace *s)
-{
-    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1;
-    int32_t m = COLUMN_ROWS;
-
-    while (m > COLUMN_FEW && (n0 < 2 * (int64_t)pool_threads() * m || n0 % m))
-        m /= 2;
-    return m;
-}
-
-/*
- * Are the results larger than the caches, and their own memory? Then they go past them: each line of a result is read before it is
- * written else, and drives out what is to be read.
- */
-static bool goes_past(const Run *u)
-{
-    size_t bytes = 0;
-
-    for (int i = u->nin; i < u->nin + u->nout; i++)
-        bytes += u->x[i] ? (size_t)tensor_size(u->x[i]) * dtype_info[u->x[i]->dtype].sbits / 8 : 0;
-    for (int i = 0; i < u->nin && bytes >= PAST_FROM; i++)
-        for (int k = u->nin; k < u->nin + u->nout; k++)
-            if (u->x[k] && u->x[i]->store == u->x[k]->store)
-                return false;
-    return bytes >= PAST_FROM && !u->in_blocks;
-}
-
-/* The body's schedule for operands that lie so. */
-static Schedule fitting(const Run *u, const StrideClass *class, bool crosswise)
-{
-    Schedule s = u->c->s;
-
-    if (u->device)
-        return fused_far_fitting(u, class, crosswise);
-    s.past |= goes_past(u);
-    if (s.kind == SCHEDULE_MAP)
-        return s;
-    if (fused_is_total(u) || (s.past && u->space.naxes > u->space.nkept && u->space.size[u->space.nkept] >= LONG_ROW))
-        s.m = 1;
-    if (crosswise) {
-        s.kind = SCHEDULE_COLUMNS;
-        s.m = upright_rows(&u->space);
-        s.lean |= s.past;           /* what is kept in a result lies in memory, too: it costs more than computing it again */
-    }
-    return s;
-}
-
 static Variant *plan(Run *u)
 {
     StrideClass class[OPERANDS];
@@ -413,7 +361,7 @@ static Variant *plan(Run *u)
             if (!crosswise)
                 forget_neighbours(&u->space, class, fused_far_turns(u));
             return u->device ? fused_far_variant(u, class, crosswise)
-                             : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, class, crosswise));
+                             : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_fitting(u, class, crosswise));
         }
         if (!straighten(u, which))
             return NULL;
@@ -463,7 +411,7 @@ Variant *fused_plan_blocks(Run *u, const Tensor *p)
 
     if (!fused_blocks(u, p, class))
         return NULL;
-    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fitting(u, class, false));
+    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_fitting(u, class, false));
     return v->code || v->waits ? v : NULL;
 }
 

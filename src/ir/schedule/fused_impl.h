@@ -105,6 +105,9 @@ bool fused_divides(FusedCode *c, Tensor *const *in);    /* had the body better b
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
 Variant *fused_plan(Run *u, const Graph *body);
 
+/* ---- fused_fit.c ---- */
+Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise);         /* the body's for operands that lie so */
+
 /* ---- fused_far.c: on GPUs ---- */
 static inline bool fused_is_total(const Run *u) { return u->c->r.naxes && !u->c->r.nkept && u->c->s.kind != SCHEDULE_MAP; }
 bool fused_far_turns(const Run *u);                     /* are operands that lie across the others turned by tiles? */

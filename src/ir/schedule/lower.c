@@ -153,7 +153,7 @@ static TileRef product_block(Lower *l)
  */
 static bool asks_ahead(const Lower *l)
 {
-    return l->pass == l->busy && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
+    return l->pass == l->busy && !l->s->long_rows && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
 }
 
 static TileRef outside_value(Lower *l, int v)
@@ -655,6 +655,7 @@ static void emit_kernel(Lower *l)
         l->k->schedule = sym("whole=1");
     if (l->s->whole != WHOLE_ROWS) {
         lower_choose_kept(l);
+        lower_find_busy(l);
         lower_choose_homes(l);
     }
     add_buffers(l);

@@ -32,7 +32,7 @@ typedef struct Lower {
     bool *keep;                 /* value -> does its first pass keep it? */
     int *home;                  /* value -> the result in whose place it is kept until that is known; -1: it has a place of its own */
     int *last;                  /* value -> the last pass that loads it; -1: none does */
-    int busy, work;             /* the pass after the first that computes most, and what an element's value costs it */
+    int busy, work;             /* the pass after the first that computes most of those that load operands, and what an element's value costs it */
     bool *steady;               /* value -> is it the same along a row? */
     int pass;
     bool ok;
@@ -86,6 +86,8 @@ static inline TileRef lower_size(Lower *l, const char *name)
 /* ---- lower_keep.c ---- */
 /* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
 void lower_choose_kept(Lower *l);
+/* Which of the passes after the first that load operands computes most: it asks for the next group's elements. */
+void lower_find_busy(Lower *l);
 /* What is kept and is no result lies where one will be, if it can: that memory is in the cache by then. */
 void lower_choose_homes(Lower *l);
 

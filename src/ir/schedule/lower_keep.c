@@ -24,8 +24,8 @@ int schedule_op_cost(const Node *n)
 
 enum { CHEAP = 6 };             /* what is computed again rather than kept */
 
-/* What it costs to compute each element's value once more. */
-static void count_costs(const Lower *l, int *cost)
+/* What it costs to compute each element's value in a pass; what an earlier one kept is there. */
+static void count_costs(const Lower *l, int pass, int *cost)
 {
     for (int v = 0; v < l->r->nvalues; v++) {
         const RegionValue *x = &l->r->value[v];
@@ -33,7 +33,7 @@ static void count_costs(const Lower *l, int *cost)
         for (int i = 0; x->inside && i < x->node->nin; i++) {
             int w = lower_value(l, x->node->in[i].node);
             if (l->r->value[w].inside && !lower_is_row(l, w))
-                cost[v] += l->keep[w] ? 1 : cost[w];
+                cost[v] += l->keep[w] && l->r->value[w].pass < pass ? 1 : cost[w];
         }
         cost[v] = cost[v] < 1000 ? cost[v] : 1000;
     }
@@ -60,13 +60,9 @@ void lower_choose_kept(Lower *l)
 
     for (int pass = 0; pass < l->r->npasses; pass++) {
         mark_ends(l, pass, need);
-        count_costs(l, cost);
+        count_costs(l, pass, cost);
         for (int v = l->r->nvalues - 1; v >= 0; v--) {
             const RegionValue *x = &l->r->value[v];
-            if (need[v] && pass && cost[v] > l->work) {
-                l->busy = pass;
-                l->work = cost[v];
-            }
             if (need[v] && !x->inside)
                 l->last[v] = pass;
             if (!need[v] || !x->inside || lower_is_row(l, v))
@@ -79,6 +75,39 @@ void lower_choose_kept(Lower *l)
     }
 }
 
+/* Does the pass load what lies outside of the kernel, once it is known what is kept? `need` has its ends, and gets what they are made of. */
+static bool loads_operands(const Lower *l, int pass, bool *need)
+{
+    bool loads = false;
+
+    for (int v = l->r->nvalues - 1; v >= 0; v--) {
+        const RegionValue *x = &l->r->value[v];
+        bool there = !x->inside || lower_is_row(l, v) || (l->keep[v] && x->pass < pass);
+        loads |= need[v] && !x->inside && x->has == region_all(l->r);
+        for (int i = 0; need[v] && !there && i < x->node->nin; i++)
+            need[lower_value(l, x->node->in[i].node)] = true;
+    }
+    return loads;
+}
+
+void lower_find_busy(Lower *l)
+{
+    bool need[REGION_VALUES];
+    int cost[REGION_VALUES];
+
+    for (int pass = 1; pass < l->r->npasses; pass++) {
+        int most = 0;
+        mark_ends(l, pass, need);
+        count_costs(l, pass, cost);
+        for (int v = 0; v < l->r->nvalues; v++)
+            most = need[v] && cost[v] > most ? cost[v] : most;
+        if (most > l->work && loads_operands(l, pass, need)) {
+            l->busy = pass;
+            l->work = most;
+        }
+    }
+}
+
 /*
  * May a value be kept in the place of a result? The last pass stores that one, after whatever is read there, and no pass after the first
  * one reads an operand, which may lie in that place too.
@@ -87,7 +116,7 @@ static bool may_live(const Lower *l, int v, int result)
 {
     const Node *n = l->body->results.at[result].node;
     const RegionValue *y = region_value(l->r, n), *x = &l->r->value[v];
-    bool may = y->has == x->has && y->pass > x->pass && y->pass == l->r->npasses - 1 && n->type[0].dtype == x->node->type[0].dtype;
+    bool may = !l->s->beside && y->has == x->has && y->pass > x->pass && y->pass == l->r->npasses - 1 && n->type[0].dtype == x->node->type[0].dtype;
 
     for (int w = 0; w < l->r->nvalues; w++)
         may &= l->home[w] != result && (l->r->value[w].inside || l->r->value[w].has != x->has || l->last[w] <= x->pass);

@@ -10,7 +10,7 @@
 enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX };
 
 static const char *const kinds[] = {"map", "rows", "columns"};
-static const char past[] = ".past()";           /* results go past the caches */
+static const char *const past[] = {"", ".past()", ".past().beside()"};          /* where results go, and what is kept */
 static const char *const steps[] = {[STEPS_ROWS] = "steps.rows", [STEPS_BESIDE] = "steps.beside"};
 
 StepsKind steps_kind(const Attr *a)
@@ -30,21 +30,26 @@ Schedule schedule_default(const Region *r)
 
 void schedule_print(const Schedule *s, StrBuf *out)
 {
-    sb_printf(out, "%s.block(m=%d, n=%d)%s", kinds[s->kind], s->m, s->n, s->past ? past : "");
+    sb_printf(out, "%s.block(m=%d, n=%d)%s", kinds[s->kind], s->m, s->n, past[s->past ? 1 + s->beside : 0]);
 }
 
 bool schedule_read(const char *text, Schedule *out, StrBuf *err)
 {
     char kind[8];
-    int m, n, end = 0;
+    int m, n, end = 0, where = 0;
 
-    if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) == 3 && end && (!text[end] || !strcmp(text + end, past)))
-        for (int k = 0; k < 3; k++)
-            if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
-                *out = (Schedule){(uint8_t)k, m, n, .past = text[end]};
-                return true;
-            }
+    if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) != 3 || !end)
+        end = 0;
+    while (end && where < 3 && strcmp(text + end, past[where]))
+        where++;
+    for (int k = 0; end && k < 3 && where < 3; k++)
+        if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
+            *out = (Schedule){(uint8_t)k, m, n, .past = where > 0, .beside = where > 1};
+            return true;
+        }
     sb_printf(err,
-              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), and .past() or nothing", text);
+              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), and nothing, .past() or "
+              ".past().beside()",
+              text);
     return false;
 }

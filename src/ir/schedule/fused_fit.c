@@ -1,0 +1,97 @@
+/*
+ * The schedule of a launch's kernel: the body's, fitted to how its operands lie and to how much memory they are.
+ *
+ * Results larger than the caches go past them.  Rows that stand upright are done many at a time, for long runs of memory; what is gone over
+ * again is done in fewer, so that the third cache has it by then.
+ */
+#include "ir/schedule/fused_impl.h"
+
+#include "runtime/kernel_util.h"
+#include "runtime/past.h"
+
+enum {
+    COLUMN_ROWS = 2048,         /* that columns do at once: runs of memory long enough to be fetched ahead */
+    COLUMN_FEW = 64,
+    COLUMN_SOME = 128,          /* shorter runs cost more than memory that is read again */
+    LONG_ROW = 2048,            /* elements: rows from which on one by one, each while the next one comes, is faster than side by side */
+    AGAIN_BYTES = 4 << 20, AGAIN_MOST = 16 << 20,       /* of a group's operands that its next pass finds in the third cache */
+    AHEAD_BYTES = 128 << 10,    /* of a group's rows: the second cache has room for the next group's, too */
+    LINE_BYTES = 64,
+};
+
+/* Bytes that a row has in all operands. */
+static int64_t row_bytes(const Run *u)
+{
+    const LaunchSpace *s = &u->space;
+    int64_t bytes = 0, n = s->naxes > s->nkept ? s->size[s->nkept] : 1;
+
+    for (int i = 0; i < u->nin; i++)
+        bytes += s->naxes > s->nkept && s->arg[i].stride[s->nkept] ? n * s->arg[i].bytes : 0;
+    return bytes;
+}
+
+/*
+ * How many rows that stand upright a group does: two groups for each thread, where there are as many rows, and no rest. Operands that
+ * come from memory and are gone over again are to be in the third cache by then, if few enough rows can be.
+ */
+static int32_t upright_rows(const Run *u, bool past)
+{
+    const LaunchSpace *s = &u->space;
+    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1, bytes = row_bytes(u);
+    bool again = past && u->c->r.npasses > 2 && bytes * COLUMN_SOME <= AGAIN_MOST;
+    int32_t m = COLUMN_ROWS;
+
+    while (m > COLUMN_FEW && (n0 < 2 * (int64_t)pool_threads() * m || n0 % m || (again && m > COLUMN_SOME && m * bytes > AGAIN_BYTES)))
+        m /= 2;
+    return m;
+}
+
+/*
+ * Are the results larger than the caches, and their own memory? Then they go past them: each line of a result is read before it is
+ * written else, and drives out what is to be read.
+ */
+static bool goes_past(const Run *u)
+{
+    size_t bytes = 0;
+
+    for (int i = u->nin; i < u->nin + u->nout; i++)
+        bytes += u->x[i] ? (size_t)tensor_size(u->x[i]) * dtype_info[u->x[i]->dtype].sbits / 8 : 0;
+    for (int i = 0; i < u->nin && bytes >= PAST_FROM; i++)
+        for (int k = u->nin; k < u->nin + u->nout; k++)
+            if (u->x[k] && u->x[i]->store == u->x[k]->store)
+                return false;
+    return bytes >= PAST_FROM && !u->in_blocks;
+}
+
+/* Do all rows of the results begin with a line? Others go past the caches in part only. */
+static bool rows_are_lines(const Run *u)
+{
+    const LaunchSpace *s = &u->space;
+    bool lines = true;
+
+    for (int i = u->nin; i < u->nin + u->nout; i++)
+        for (int a = 0; a < s->nkept; a++)
+            lines &= s->arg[i].stride[a] * s->arg[i].bytes % LINE_BYTES == 0;
+    return lines;
+}
+
+Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
+{
+    Schedule s = u->c->s;
+
+    if (u->device)
+        return fused_far_fitting(u, class, crosswise);
+    s.past |= goes_past(u);
+    if (s.kind == SCHEDULE_MAP)
+        return s;
+    if (fused_is_total(u) || (s.past && u->space.naxes > u->space.nkept && u->space.size[u->space.nkept] >= LONG_ROW))
+        s.m = 1;
+    s.long_rows = row_bytes(u) * s.m > AHEAD_BYTES;
+    s.beside = s.past && !s.long_rows && !crosswise && rows_are_lines(u);
+    if (crosswise) {
+        s.kind = SCHEDULE_COLUMNS;
+        s.m = upright_rows(u, s.past);
+        s.lean |= s.past;           /* what is kept in a result lies in memory, too: it costs more than computing it again */
+    }
+    return s;
+}
