@@ -5,12 +5,14 @@
  *
  * The checker reports the calls that it can see through; values that only the
  * run knows meet the same words here: number of axes, literal sizes, names that
- * stand for one size, dtype.  Sizes that are symbolic, in a function being staged, are
- * left to the conditions of its graph.  A name of the program in the last place is a size or an element type
+ * stand for one size, sizes made of names ("B*H", once all arguments have told
+ * what B and H are), dtype.  Of sizes that are symbolic, in a function being staged, it asks: the
+ * answers are conditions of its graph.  A name of the program in the last place is a size or an element type
  * (frontend/eval/declare.c): which, its value says.
  */
 #include "frontend/eval/lower.h"
 
+#include "ir/core/dim_ask.h"
 #include "ir/graph/trace.h"
 
 #include <ctype.h>
@@ -18,10 +20,11 @@
 
 enum { AXES = 16, NAMES = 32 };
 
-typedef struct Axis { Dim size; Sym name; uint8_t index; const Step *value; } Axis;    /* one of size, name, value; or none */
-/* front sizes, perhaps "..." (rest), back sizes, perhaps a name that may be a size (either), whose value is `last` where it can be read. */
-struct TensorGuard { uint32_t slot; DType dtype; uint8_t front, back; bool rest, either; const Step *last; Axis *axis; };
+/* One of size, name, value, text; or none. */
+typedef struct Axis { Dim size; Sym name; uint8_t index; const Step *value; const char *text; } Axis;
 typedef struct Known { Sym name[NAMES]; int n; } Known;
+/* front sizes, perhaps "..." (rest), back sizes, perhaps a name that may be a size (either), whose value is `last` where it can be read. */
+struct TensorGuard { uint32_t slot; DType dtype; uint8_t front, back; bool rest, either, made; const Step *last; Axis *axis; const Known *known; };
 
 /* ------------------------------------------------------------- reading annotations */
 
@@ -59,13 +62,13 @@ static void named(Axis *x, Known *known, Sym name)
 {
     for (int i = 0; i < known->n; i++)
         if (known->name[i] == name) {
-            *x = (Axis){DIM_BAD, name, (uint8_t)i, NULL};
+            *x = (Axis){.size = DIM_BAD, .name = name, .index = (uint8_t)i};
             return;
         }
     if (known->n == NAMES)
         return;
     known->name[known->n] = name;
-    *x = (Axis){DIM_BAD, name, (uint8_t)known->n++, NULL};
+    *x = (Axis){.size = DIM_BAD, .name = name, .index = (uint8_t)known->n++};
 }
 
 static Dim no_names(void *state, Sym name)
@@ -81,6 +84,32 @@ static bool is_identifier(const char *s)
         if (!isalnum((unsigned char)*s) && *s != '_')
             return false;
     return true;
+}
+
+/* Is it made of numbers and names of dims alone? */
+static bool of_dims(const Ast *e)
+{
+    const AstBinOp *op = AST_IS(e, BinOp) ? AST_AS(e, BinOp) : NULL;
+
+    if (AST_IS(e, Name))
+        return AST_AS(e, Name)->bind == BIND_DIM;
+    return AST_IS(e, Int) || (op && of_dims(op->left) && of_dims(op->right));
+}
+
+/* The text of a size made of names and numbers; NULL: it is no such size. */
+static const char *size_text(Lower *L, Ast *e)
+{
+    StrBuf b = {0};
+    char *text;
+
+    if (AST_IS(e, Str))
+        return strcmp(AST_AS(e, Str)->value.s, "?") ? AST_AS(e, Str)->value.s : NULL;
+    if (!AST_IS(e, BinOp) || !of_dims(e))
+        return NULL;
+    ast_print(e, &b);
+    text = arena_strdup(L->arena, sb_str(&b));
+    sb_done(&b);
+    return text;
 }
 
 static Axis axis_of(Lower *L, Ast *e, Known *known)
@@ -99,6 +128,8 @@ static Axis axis_of(Lower *L, Ast *e, Known *known)
         named(&x, known, AST_AS(e, Name)->id);
     else if (AST_IS(e, Name) && AST_AS(e, Name)->bind == BIND_GLOBAL)
         x.value = lower_expr(L, e);
+    else
+        x.text = size_text(L, e);
     return x;
 }
 
@@ -119,7 +150,7 @@ static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorG
         return false;
     elts = AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){&s->index, 1};
     n = elts.n;
-    *g = (struct TensorGuard){.slot = p->slot, .dtype = DT_NONE};
+    *g = (struct TensorGuard){.slot = p->slot, .dtype = DT_NONE, .known = known};
     if (n > from && element_dtype(elts.at[n - 1], &g->dtype))
         n--;
     else if (n > from && is_program_name(elts.at[n - 1])) {
@@ -137,6 +168,7 @@ static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorG
             g->rest = true;
         } else if (!AST_IS(elts.at[i], Tuple) || AST_AS(elts.at[i], Tuple)->elts.n) {       /* Tensor[(), f32] has no axes */
             g->axis[g->front + g->back] = axis_of(L, elts.at[i], known);
+            g->made |= g->axis[g->front + g->back].text != NULL;
             *(g->rest ? &g->back : &g->front) += 1;
         }
     }
@@ -146,11 +178,11 @@ static bool read_guard(Lower *L, const AstParam *p, Known *known, struct TensorG
 void lower_signature(Lower *L, Code *c, const AstFunctionDef *d)
 {
     struct TensorGuard *list = arena_array(L->arena, struct TensorGuard, d->params.n + 1);
-    Known known = {.n = 0};
+    Known *known = arena_new(L->arena, Known);
 
     for (int i = 0; i < d->params.n; i++) {
         const AstParam *p = AST_AS(d->params.at[i], Param);
-        if (p->ast.kind == AST_Param && p->annotation && p->kind < PARAM_VARARGS && read_guard(L, p, &known, &list[c->nsignature]))
+        if (p->ast.kind == AST_Param && p->annotation && p->kind < PARAM_VARARGS && read_guard(L, p, known, &list[c->nsignature]))
             c->nsignature++;
     }
     c->signature = list;
@@ -158,14 +190,14 @@ void lower_signature(Lower *L, Code *c, const AstFunctionDef *d)
 
 /* ------------------------------------------------------------- holding values to them */
 
-static bool refuse(Frame *f, const struct TensorGuard *g, int axis, Dim want, Dim got, Sym name)
+static bool refuse(Frame *f, const struct TensorGuard *g, int axis, Dim want, Dim got, const char *name)
 {
     StrBuf b = {0};
 
-    sb_printf(&b, "argument '%s' of %s(): %s%s", f->code->param[g->slot]->text, f->code->name->text, name ? name->text : "size ", name ? " = " : "");
-    dim_print(want, &b);
+    sb_printf(&b, "argument '%s' of %s(): %s%s", f->code->param[g->slot]->text, f->code->name->text, name ? name : "size ", name ? " = " : "");
+    dim_print_at_hand(want, &b);
     sb_puts(&b, name ? " but got " : " expected but got ");
-    dim_print(got, &b);
+    dim_print_at_hand(got, &b);
     sb_printf(&b, " at axis %d", axis);
     f->at = NULL;
     raise(f->I, EXC_ShapeError, "%s", sb_str(&b));
@@ -195,11 +227,11 @@ static bool axis_holds(Frame *f, const struct TensorGuard *g, const Axis *x, int
         want = v.tag == V_INT ? dim_const(v.i) : DIM_BAD;
         value_unref(v);
     }
-    if (x->name && want == DIM_BAD && dim_is_const(got))
+    if (x->name && want == DIM_BAD)
         size[x->index] = got;
-    if (want == DIM_BAD || want == got || !dim_is_const(want) || !dim_is_const(got))
+    if (want == DIM_BAD || dim_ask_eq(want, got) != DIM_REFUTED)
         return true;
-    return refuse(f, g, axis, want, got, x->name);
+    return refuse(f, g, axis, want, got, x->name ? x->name->text : NULL);
 }
 
 /* Is the name in the last place a size? 1, 0; -1: not known; -2: an exception is pending. */
@@ -251,23 +283,62 @@ static bool tensor_holds(Frame *f, const struct TensorGuard *g, const TType *t, 
     return true;
 }
 
+typedef struct Sizes { const Known *known; const Dim *size; } Sizes;
+
+static Dim size_known(void *state, Sym name)
+{
+    const Sizes *s = state;
+
+    for (int i = 0; i < s->known->n; i++)
+        if (s->known->name[i] == name)
+            return s->size[i];
+    return DIM_BAD;
+}
+
+/* The sizes made of names, of an argument that has the axes that are asked for.  One whose names nothing tells says nothing. */
+static bool made_hold(Frame *f, const struct TensorGuard *g, const TType *t, const Dim *size)
+{
+    Sizes s = {g->known, size};
+
+    for (int i = 0; i < g->front + (g->either ? 0 : g->back); i++) {
+        int axis = i < g->front ? i : t->rank - g->front - g->back + i;
+        const char *text = g->axis[i].text;
+        Dim got = t->shape[axis], want;
+        if (text && dim_parse(text, size_known, &s, &want) && dim_ask_eq(want, got) == DIM_REFUTED)
+            return refuse(f, g, axis, want, got, text);
+    }
+    return true;
+}
+
+/* The tensor that a guard is about; false: the argument is something else. */
+static bool guarded_type(Frame *f, const struct TensorGuard *g, TType *t)
+{
+    Value v = f->slot[g->slot];
+
+    if (v.tag == V_CELL)
+        v = ((CellObj *)v.o)->v;
+    if (v.tag != V_TENSOR)
+        return false;
+    *t = tensor_type(((TensorObj *)v.o)->t);
+    return true;
+}
+
 bool signature_holds(Frame *f)
 {
+    const struct TensorGuard *g = f->code->signature, *end = g + f->code->nsignature;
     Dim size[NAMES];
+    bool made = false;
+    TType t;
 
     for (int i = 0; i < NAMES; i++)
         size[i] = DIM_BAD;
-    for (int i = 0; i < f->code->nsignature; i++) {
-        const struct TensorGuard *g = &f->code->signature[i];
-        Value v = f->slot[g->slot];
-        TType t;
-        if (v.tag == V_CELL)
-            v = ((CellObj *)v.o)->v;
-        if (v.tag != V_TENSOR)
-            continue;
-        t = tensor_type(((TensorObj *)v.o)->t);
-        if (!tensor_holds(f, g, &t, size))
+    for (; g < end; g++) {
+        made |= g->made;
+        if (guarded_type(f, g, &t) && !tensor_holds(f, g, &t, size))
             return false;
     }
+    for (g = f->code->signature; made && g < end; g++)
+        if (g->made && guarded_type(f, g, &t) && !made_hold(f, g, &t, size))
+            return false;
     return true;
 }
