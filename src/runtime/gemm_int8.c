@@ -4,7 +4,9 @@
  * Both take four steps of k at a time.  Operands are packed into squares of 1 KiB: of a 16 rows of 64 steps, of b
  * 16 groups of four steps of 16 columns each.  A block of b is packed once and shared by all threads; each takes panels of
  * 32 rows, packs them, and goes over the block 32 columns at a time: two by two squares of sums stay in tile registers.
- * VNNI multiplies unsigned by signed bytes: a signed a is packed with 128 added, and 128 times the sum of b's column is taken off.
+ * VNNI multiplies unsigned by signed bytes: of b, which comes in vectors, and of a, whose fours are spread to all lanes as they are read.  A signed
+ * b is packed with 128 added, an unsigned a with 128 taken off, and what that changes the sums by they begin with: a number for each
+ * row, and one for each column.
  */
 #include "runtime/gemm_int8.h"
 
@@ -17,19 +19,29 @@
 
 enum { SIDE = 16, STEPS = 64, SQUARE = SIDE * STEPS, PANEL = 2 * SIDE };
 enum { CHUNK_STEPS = 1024, BLOCK_ROWS = 1024, BLOCK_COLUMNS = 1024 };
+enum { FEW = 4 };                       /* rows that are not worth a square of them */
 enum { WORTH = 4096 };                  /* multiplications that a task should have, in thousands of steps */
 
 typedef struct Bytes {
     const BytesGemm *g;
     BytesUnit unit;
-    uint8_t flip;                       /* what a's bytes are changed by */
+    uint8_t aflip, bflip;               /* what bytes are changed by: 128, or nothing */
     int64_t i0, j0, k0, rows, columns, steps;   /* this block */
     int64_t squares;                    /* along k */
     uint8_t *a, *b;
+    int32_t *of_columns;                /* what the sums of each column begin with; NULL: nothing */
 } Bytes;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
+
+/* The size of n's blocks, about equal and whole squares of 64: up to a quarter more than `most`, as a few more would cost a block of their own. */
+static __attribute__((noinline)) int64_t block_of(int64_t n, int64_t most)
+{
+    int64_t blocks = (n + most * 3 / 4 - 1) / most;
+
+    return pieces(pieces(n, blocks > 1 ? blocks : 1), STEPS) * STEPS;
+}
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -119,42 +131,85 @@ static void amx_tile(bool asigned, bool bsigned, bool add, int64_t squares, cons
 
 /* ---- VNNI ---- */
 
-/* 16 x 16 sums: 16 rows of one vector, and the columns' sums of b times 128 that are taken off. */
-__attribute__((target("avx512f,avx512bw,avx512vnni")))
-static void vnni_square(bool shifted, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
-{
-    __m512i acc[SIDE], off = _mm512_setzero_si512(), middle = _mm512_set1_epi8((char)0x80);
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
 
-    UNROLL for (int i = 0; i < SIDE; i++)
-        acc[i] = add ? _mm512_loadu_si512(c + i * crow) : _mm512_setzero_si512();
-    for (; fours > 0; fours -= SIDE, a += 2 * SQUARE, b += 2 * SQUARE)
-        for (int t = 0; t < SIDE && t < fours; t++) {
-            __m512i x = _mm512_loadu_si512(b + t * STEPS);
-            off = _mm512_dpbusd_epi32(off, middle, x);
-            UNROLL for (int i = 0; i < SIDE; i++) {
-                int32_t four;
-                memcpy(&four, a + i * STEPS + t * 4, sizeof four);
-                acc[i] = _mm512_dpbusd_epi32(acc[i], _mm512_set1_epi32(four), x);
-            }
-        }
-    UNROLL for (int i = 0; i < SIDE; i++)
-        _mm512_storeu_si512(c + i * crow, shifted ? _mm512_sub_epi32(acc[i], off) : acc[i]);
-}
+/* ROWS x 16 sums, a row a vector; add: to those in c. They begin with a number of each row and, unless that is NULL, of each column. */
+#define SQUARE_FN(name, ROWS) \
+    VNNI static void name(bool add, int64_t fours, const uint8_t *a, const uint8_t *b, const int32_t *of_rows, const int32_t *of_columns, \
+                          int32_t *c, int64_t crow) \
+    { \
+        __m512i acc[ROWS], first = of_columns ? _mm512_loadu_si512(of_columns) : _mm512_setzero_si512(); \
+        UNROLL for (int i = 0; i < ROWS; i++) { \
+            acc[i] = _mm512_add_epi32(first, _mm512_set1_epi32(of_rows[i])); \
+            if (add) \
+                acc[i] = _mm512_add_epi32(acc[i], _mm512_loadu_si512(c + i * crow)); \
+        } \
+        for (; fours > 0; fours -= SIDE, a += 2 * SQUARE, b += 2 * SQUARE) \
+            for (int t = 0; t < SIDE && t < fours; t++) { \
+                __m512i x = _mm512_loadu_si512(b + t * STEPS); \
+                UNROLL for (int i = 0; i < ROWS; i++) { \
+                    int32_t four; \
+                    memcpy(&four, a + i * STEPS + t * 4, sizeof four); \
+                    acc[i] = _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(four)); \
+                } \
+            } \
+        UNROLL for (int i = 0; i < ROWS; i++) \
+            _mm512_storeu_si512(c + i * crow, acc[i]); \
+    }
+SQUARE_FN(vnni_square, SIDE)
+SQUARE_FN(vnni_few, FEW)
 
 /* As many of the 32 x 32 sums as there are rows and columns, over groups of four steps. */
-static void vnni_tile(bool asigned, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow, int64_t rows,
-                      int64_t columns)
+static void vnni_tile(bool add, int64_t fours, const uint8_t *a, const uint8_t *b, const int32_t *of_rows, const int32_t *of_columns, int32_t *c,
+                      int64_t crow, int64_t rows, int64_t columns)
 {
     for (int i = 0; i < 2 && i * SIDE < rows; i++)
         for (int j = 0; j < 2 && j * SIDE < columns; j++)
-            vnni_square(asigned, add, fours, a + i * SQUARE, b + j * SQUARE, c + i * SIDE * crow + j * SIDE, crow);
+            (rows - i * SIDE <= FEW ? vnni_few : vnni_square)(add, fours, a + i * SQUARE, b + j * SQUARE, of_rows + i * SIDE,
+                                                              of_columns ? of_columns + j * SIDE : NULL, c + i * SIDE * crow + j * SIDE, crow);
+}
+
+VNNI static void flip_squares(uint8_t *x, uint8_t flip)
+{
+    for (int i = 0; i < 2 * SQUARE; i += STEPS)
+        _mm512_storeu_si512(x + i, _mm512_xor_si512(_mm512_loadu_si512(x + i), _mm512_set1_epi8((char)flip)));
+}
+
+/* The sums of each row of a packed panel of a. */
+VNNI static void sum_rows(const uint8_t *a, int64_t squares, int32_t *sum)
+{
+    const __m512i ones = _mm512_set1_epi8(1);
+
+    for (int i = 0; i < PANEL; i++) {
+        __m512i all = _mm512_setzero_si512();
+        for (int64_t s = 0; s < squares; s++)
+            all = _mm512_dpbusd_epi32(all, ones, _mm512_loadu_si512(a + (2 * s + i / SIDE) * SQUARE + i % SIDE * STEPS));
+        sum[i] = _mm512_reduce_add_epi32(all);
+    }
+}
+
+/* 128 times the sums of each column of a packed panel of b. */
+VNNI static void sum_columns(const uint8_t *b, int64_t squares, int32_t *sum)
+{
+    const __m512i ones = _mm512_set1_epi8(1);
+
+    for (int j = 0; j < 2; j++) {
+        __m512i all = _mm512_setzero_si512();
+        for (int64_t t = 0; t < squares * SIDE; t++)
+            all = _mm512_dpbusd_epi32(all, _mm512_loadu_si512(b + (2 * (t / SIDE) + j) * SQUARE + t % SIDE * STEPS), ones);
+        _mm512_storeu_si512(sum + j * SIDE, _mm512_slli_epi32(all, 7));
+    }
 }
 #else
 bool bytes_unit_has(BytesUnit u) { return u == BYTES_NONE; }
 static void amx_begin(void) { }
 static void amx_end(void) { }
 static void amx_tile(bool as, bool bs, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow) { }
-static void vnni_tile(bool as, bool add, int64_t fours, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow, int64_t m, int64_t n) { }
+static void vnni_tile(bool add, int64_t fours, const uint8_t *a, const uint8_t *b, const int32_t *r, const int32_t *s, int32_t *c, int64_t crow,
+                      int64_t m, int64_t n) { }
+static void flip_squares(uint8_t *x, uint8_t flip) { }
+static void sum_rows(const uint8_t *a, int64_t squares, int32_t *sum) { }
+static void sum_columns(const uint8_t *b, int64_t squares, int32_t *sum) { }
 #endif
 
 BytesUnit bytes_unit(void)
@@ -166,87 +221,96 @@ BytesUnit bytes_unit(void)
 
 /* ---- packing ---- */
 
-/* Four steps of 16 columns, rows step apart, become 16 groups of four. */
-static void weave(const uint8_t *from, int64_t step, uint8_t *to)
+/* Four steps of `halves` (1 or 2) times 16 columns, rows step apart, become 16 groups of four in each of two squares. */
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void weave(const uint8_t *from, int64_t step, int halves, uint8_t *to)
 {
-#if defined(__SSE2__)
-    __m128i r[4], lo, hi;
+    __m256i r[4], lo[2], hi[2], y[4];
 
     for (int q = 0; q < 4; q++)
-        memcpy(&r[q], from + q * step, sizeof r[q]);
-    for (int half = 0; half < 2; half++) {
-        lo = half ? _mm_unpackhi_epi8(r[0], r[1]) : _mm_unpacklo_epi8(r[0], r[1]);
-        hi = half ? _mm_unpackhi_epi8(r[2], r[3]) : _mm_unpacklo_epi8(r[2], r[3]);
-        _mm_storeu_si128((__m128i *)(void *)(to + half * 32), _mm_unpacklo_epi16(lo, hi));
-        _mm_storeu_si128((__m128i *)(void *)(to + half * 32 + 16), _mm_unpackhi_epi16(lo, hi));
+        r[q] = halves == 2 ? _mm256_loadu_si256((const __m256i *)(const void *)(from + q * step))
+                           : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(from + q * step)));
+    for (int q = 0; q < 2; q++) {
+        lo[q] = _mm256_unpacklo_epi8(r[2 * q], r[2 * q + 1]);
+        hi[q] = _mm256_unpackhi_epi8(r[2 * q], r[2 * q + 1]);
     }
+    y[0] = _mm256_unpacklo_epi16(lo[0], lo[1]);         /* columns 0 to 3, and 16 to 19 */
+    y[1] = _mm256_unpackhi_epi16(lo[0], lo[1]);
+    y[2] = _mm256_unpacklo_epi16(hi[0], hi[1]);
+    y[3] = _mm256_unpackhi_epi16(hi[0], hi[1]);
+    for (int i = 0; i < 4; i += 2) {
+        _mm256_storeu_si256((__m256i *)(void *)(to + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x20));
+        if (halves == 2)
+            _mm256_storeu_si256((__m256i *)(void *)(to + SQUARE + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x31));
+    }
+}
 #else
-    for (int i = 0; i < SIDE * 4; i++)
-        to[i] = from[i % 4 * step + i / 4];
+static void weave(const uint8_t *from, int64_t step, int halves, uint8_t *to) { }
 #endif
-}
 
-/* 16 columns of 64 steps as 16 groups of four steps; what lies beyond the ends is 0. */
-static void pack_b_square(const Bytes *p, int64_t k, int64_t j, uint8_t *to)
+/*
+ * A square of an operand's `lines` and `steps`: by lines as of a, or by groups of four steps as of b.  What is beyond them is what a
+ * change of all bytes makes 0.
+ */
+static void pack_square(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t flip, uint8_t *to)
 {
-    const BytesGemm *g = p->g;
-    const uint8_t *from = g->b + (p->k0 + k) * g->brow + (p->j0 + j) * g->bcol;
-    int64_t steps = least(p->steps - k, STEPS), columns = least(p->columns - j, SIDE), q = 0;
+    bool whole = lines >= SIDE && steps >= STEPS, runs = step == 1 && (by_lines || whole);
+    int64_t q = 0;
 
-    if (steps < STEPS || columns < SIDE)
-        memset(to, 0, SQUARE);
-    for (; q + 4 <= steps && g->bcol == 1 && columns == SIDE; q += 4)
-        weave(from + q * g->brow, g->brow, to + q / 4 * STEPS);
-    if (g->brow == 1 && steps == STEPS && columns == SIDE && q == 0) {
-        for (int i = 0; i < SIDE; i++)
-            memcpy(to + i * STEPS, from + i * g->bcol, STEPS);
+    if (!whole)
+        memset(to, flip, SQUARE);
+    for (int64_t i = 0; i < lines && i < SIDE && runs; i++)
+        memcpy(to + i * STEPS, from + i * line, (size_t)least(steps, STEPS));
+    for (; q + 4 <= steps && q < STEPS && !runs && line == 1 && lines >= SIDE && (whole || !by_lines); q += 4)
+        weave(from + q * step, step, 1, to + q / 4 * STEPS);
+    if (whole && by_lines != runs && (runs || q))
         turn_words((const uint32_t *)(const void *)to, (uint32_t *)(void *)to);
-        q = steps;
-    }
-    for (; q < steps; q++)
-        for (int64_t i = 0; i < columns; i++)
-            to[q / 4 * STEPS + i * 4 + q % 4] = from[q * g->brow + i * g->bcol];
+    for (; q < steps && q < STEPS && !runs; q++)
+        for (int64_t i = 0; i < lines && i < SIDE; i++)
+            to[by_lines ? i * STEPS + q : q / 4 * STEPS + i * 4 + q % 4] = from[q * step + i * line];
 }
 
-static void pack_a_square(const Bytes *p, int64_t i, int64_t k, uint8_t *to)
+/* Of a panel of 32 lines, `lines` of which there are, the two squares of 64 steps from the s-th on. */
+static void pack_squares(const Bytes *p, const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t s, bool by_lines, uint8_t *to)
 {
-    const BytesGemm *g = p->g;
-    const uint8_t *from = g->a + (p->i0 + i) * g->arow + (p->k0 + k) * g->acol;
-    int64_t steps = least(p->steps - k, STEPS), rows = least(p->rows - i, SIDE);
+    uint8_t flip = by_lines ? p->aflip : p->bflip;
+    int64_t steps = p->steps - s * STEPS;
 
-    if (steps < STEPS || rows < SIDE)
-        memset(to, 0, SQUARE);
-    if (g->acol != 1 && g->arow == 1 && steps == STEPS && rows == SIDE) {
+    from += s * STEPS * step;
+    to += 2 * s * SQUARE;
+    if (line == 1 && step != 1 && lines >= PANEL && steps >= STEPS) {
         for (int q = 0; q < STEPS; q += 4)
-            weave(from + q * g->acol, g->acol, to + q / 4 * STEPS);
-        turn_words((const uint32_t *)(const void *)to, (uint32_t *)(void *)to);
-        rows = 0;
+            weave(from + q * step, step, 2, to + q / 4 * STEPS);
+        for (int i = 0; i < 2 && by_lines; i++)
+            turn_words((const uint32_t *)(const void *)(to + i * SQUARE), (uint32_t *)(void *)(to + i * SQUARE));
+    } else {
+        for (int64_t i = 0; i < PANEL; i += SIDE)
+            pack_square(from + i * line, line, step, lines - i, steps, by_lines, flip, to + i / SIDE * SQUARE);
     }
-    for (int64_t r = 0; r < rows; r++, from += g->arow) {
-        if (g->acol == 1 && steps == STEPS)
-            memcpy(to + r * STEPS, from, STEPS);
-        else
-            for (int64_t q = 0; q < steps; q++)
-                to[r * STEPS + q] = from[q * g->acol];
-    }
-    for (int q = 0; q < SQUARE && p->flip; q++)
-        to[q] ^= p->flip;
+    if (flip)
+        flip_squares(to, flip);
 }
 
 /* Panels of 32 columns: two squares for each 64 steps. */
 static void pack_b(int64_t lo, int64_t hi, void *st)
 {
     const Bytes *p = st;
+    const BytesGemm *g = p->g;
+    const uint8_t *from = g->b + p->k0 * g->brow + p->j0 * g->bcol;
 
-    for (int64_t t = lo; t < hi; t++)
-        for (int64_t s = 0; s < 2 * p->squares; s++)
-            pack_b_square(p, s / 2 * STEPS, t * PANEL + s % 2 * SIDE, p->b + (t * 2 * p->squares + s) * SQUARE);
+    for (int64_t t = lo; t < hi; t++) {
+        uint8_t *b = p->b + t * 2 * p->squares * SQUARE;
+        for (int64_t s = 0; s < p->squares; s++)
+            pack_squares(p, from + t * PANEL * g->bcol, g->bcol, g->brow, p->columns - t * PANEL, s, false, b);
+        if (p->of_columns)
+            sum_columns(b, p->squares, p->of_columns + t * PANEL);
+    }
 }
 
 /* ---- blocks ---- */
 
 /* The sums at the lower and right edges are computed in a whole tile beside c. */
-static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, int64_t i, int64_t j)
+static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, const int32_t *of_rows, int64_t i, int64_t j)
 {
     const BytesGemm *g = p->g;
     int64_t rows = least(p->rows - i, PANEL), columns = least(p->columns - j, PANEL), crow = g->crow;
@@ -262,23 +326,36 @@ static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, int64_t
     if (p->unit == BYTES_AMX)
         amx_tile(g->asigned, g->bsigned, p->k0 > 0, p->squares, a, b, to, crow);
     else
-        vnni_tile(g->asigned, p->k0 > 0, pieces(p->steps, 4), a, b, to, crow, rows, columns);
+        vnni_tile(p->k0 > 0, pieces(p->steps, 4), a, b, of_rows, p->of_columns ? p->of_columns + j : NULL, to, crow, rows, columns);
     for (int64_t r = 0; r < rows && to == beside; r++)
         memcpy(c + r * g->crow, beside + r * PANEL, (size_t)columns * 4);
+}
+
+/* What the sums of a packed panel's rows begin with: a is signed, and b has 128 more than it had. */
+static void begin_rows(const Bytes *p, const uint8_t *a, int32_t *of_rows)
+{
+    if (p->bflip)
+        sum_rows(a, p->squares, of_rows);
+    for (int i = 0; i < PANEL; i++)
+        of_rows[i] = p->bflip ? (int32_t)(-128u * (uint32_t)of_rows[i] - (p->aflip ? 128u * 128u * (uint32_t)p->steps : 0)) : 0;
 }
 
 static void run_panels(int64_t lo, int64_t hi, void *st)
 {
     const Bytes *p = st;
+    const BytesGemm *g = p->g;
+    const uint8_t *from = g->a + p->i0 * g->arow + p->k0 * g->acol;
+    int32_t of_rows[PANEL];
 
     if (p->unit == BYTES_AMX)
         amx_begin();
     for (int64_t t = lo; t < hi; t++) {
         uint8_t *a = p->a + t * 2 * p->squares * SQUARE;
-        for (int64_t s = 0; s < 2 * p->squares; s++)
-            pack_a_square(p, t * PANEL + s % 2 * SIDE, s / 2 * STEPS, a + s * SQUARE);
+        for (int64_t s = 0; s < p->squares; s++)
+            pack_squares(p, from + t * PANEL * g->arow, g->arow, g->acol, p->rows - t * PANEL, s, true, a);
+        begin_rows(p, a, of_rows);
         for (int64_t j = 0; j < p->columns; j += PANEL)
-            one_tile(p, a, p->b + j / PANEL * 2 * p->squares * SQUARE, t * PANEL, j);
+            one_tile(p, a, p->b + j / PANEL * 2 * p->squares * SQUARE, of_rows, t * PANEL, j);
     }
     if (p->unit == BYTES_AMX)
         amx_end();
@@ -296,25 +373,28 @@ static void run_block(Bytes *p)
 
 KStatus gemm_bytes(KCtx *c, const BytesGemm *g, BytesUnit unit)
 {
-    Bytes p = {.g = g, .unit = unit, .flip = unit == BYTES_VNNI && g->asigned ? 0x80 : 0};
-    int64_t steps = pieces(least(g->k, CHUNK_STEPS), STEPS) * STEPS;
-    int64_t a = pieces(least(g->m, BLOCK_ROWS), PANEL) * PANEL * steps, b = pieces(least(g->n, BLOCK_COLUMNS), PANEL) * PANEL * steps;
+    bool vnni = unit == BYTES_VNNI;
+    Bytes p = {.g = g, .unit = unit, .aflip = vnni && !g->asigned ? 0x80 : 0, .bflip = vnni && g->bsigned ? 0x80 : 0};
+    int32_t of_columns[BLOCK_COLUMNS * 5 / 4 + STEPS];
+    int64_t steps = block_of(g->k, CHUNK_STEPS), rows = block_of(g->m, BLOCK_ROWS), columns = block_of(g->n, BLOCK_COLUMNS);
+    int64_t a = rows * steps, b = columns * steps;
     Storage *room;
 
-    if (unit == BYTES_NONE || (unit == BYTES_VNNI && !g->bsigned))
+    if (unit == BYTES_NONE)
         return K_INDEX;
+    p.of_columns = p.aflip ? of_columns : NULL;
     for (int64_t i = 0; i < g->m && !g->k; i++)
         memset(g->c + i * g->crow, 0, (size_t)g->n * 4);
     if (!(room = storage_new((size_t)(a + b) + 1)))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)(a + b));
     p.a = (uint8_t *)storage_data(room);
     p.b = p.a + a;
-    for (p.j0 = 0; p.j0 < g->n; p.j0 += BLOCK_COLUMNS)
-        for (p.k0 = 0; p.k0 < g->k; p.k0 += CHUNK_STEPS)
-            for (p.i0 = 0; p.i0 < g->m; p.i0 += BLOCK_ROWS) {
-                p.rows = least(g->m - p.i0, BLOCK_ROWS);
-                p.columns = least(g->n - p.j0, BLOCK_COLUMNS);
-                p.steps = least(g->k - p.k0, CHUNK_STEPS);
+    for (p.j0 = 0; p.j0 < g->n; p.j0 += columns)
+        for (p.k0 = 0; p.k0 < g->k; p.k0 += steps)
+            for (p.i0 = 0; p.i0 < g->m; p.i0 += rows) {
+                p.rows = least(g->m - p.i0, rows);
+                p.columns = least(g->n - p.j0, columns);
+                p.steps = least(g->k - p.k0, steps);
                 run_block(&p);
             }
     storage_unref(room);

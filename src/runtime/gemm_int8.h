@@ -19,12 +19,12 @@ typedef struct BytesGemm {
     int64_t crow;
 } BytesGemm;
 
-/* Which instructions there are: AMX, AVX512-VNNI (of a signed b), none. */
+/* Which instructions there are: AMX, AVX512-VNNI, none. */
 typedef enum { BYTES_NONE, BYTES_VNNI, BYTES_AMX } BytesUnit;
 BytesUnit bytes_unit(void);             /* the best here; TESSERA_CPU other than v4 asks for none */
 bool bytes_unit_has(BytesUnit u);       /* for tests: can this machine run it? */
 
-/* K_INDEX: the unit does not have these signs; nothing is computed. */
+/* K_INDEX: there is no such unit; nothing is computed. */
 KStatus gemm_bytes(KCtx *c, const BytesGemm *g, BytesUnit unit);
 
 #endif

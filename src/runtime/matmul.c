@@ -106,7 +106,7 @@ static Tensor *product_of_bytes(KCtx *c, Tensor *x, Tensor *y, DType accum, cons
     Tensor *sum;
 
     lanes.dtype = DT_int32;
-    if (unit == BYTES_NONE || (unit == BYTES_VNNI && !g.bsigned) || !(sum = k_result(c, &lanes)))
+    if (unit == BYTES_NONE || !(sum = k_result(c, &lanes)))
         return NULL;
     for (int i = 0; i < r - 2; i++)
         batch *= type->shape[i];
