@@ -1,5 +1,5 @@
 /*
- * far_moves.h - what kernels of the host (move.c, index.c, elem.c, scan.c, sort.c) have a GPU do: moves from place to place, scans, sorts.
+ * far_moves.h - what kernels of the host (move.c, index.c, elem.c, scan.c, sort.c) have a GPU do: moves from place to place, scans, sorts, searches.
  *
  * Those kernels find out what goes where; where the elements go to a storage of a GPU of the driver's, these move them there.
  * Each gives false where it does not: the host moves them then.  A fault (cuda.h) counts as done.
@@ -36,6 +36,10 @@ typedef struct FarMoves {
     bool (*scan)(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);
     /* x sorted along its last axis, or the int32 places that its elements come from: a new tensor of the GPU's. NULL: the host does it. */
     Tensor *(*sort)(Tensor *x, bool descending, bool places);
+    /* The places of x's true elements: int32 [count, rank]. NULL: likewise. */
+    Tensor *(*nonzero)(Tensor *x);
+    /* Row-major y is where v's elements, as dtype `as`, would go in x, which is sorted along its last axis (sort.c). */
+    bool (*search)(const Tensor *y, Tensor *x, Tensor *v, DType as, bool right);
 } FarMoves;
 extern const FarMoves *far_moves;       /* NULL: nobody offered */
 extern Span far_moves_where;            /* the line of the op that asks */

@@ -313,24 +313,37 @@ static bool scattered_far(OpId op, const Tensor *t, Tensor *values, const Points
     return done;
 }
 
+enum { SMALL = 1 << 20 };
+
+/* What is looked up in, with blocks that are rows of memory, where y is: a copy if need be. NULL: that is too much of the host's. */
+static Tensor *looked_up_far(const Attr *a, Tensor *const *in, const Tensor *y)
+{
+    int64_t shape[RANK_MAX];
+    Points p;
+
+    if (in[0]->store->device != y->store->device)
+        return tensor_nbytes(in[0]) <= SMALL ? tensor_copy(in[0]) : NULL;
+    points_count(a, in, 1, in[0], &p, shape);
+    return is_row(in[0], &p) ? tensor_ref(in[0]) : tensor_contiguous(in[0]);
+}
+
 /* All of it on a GPU, the points too: y is index's result, or what is written to. false: the host finds the points. */
 static bool indexed_far(OpId op, const Attr *a, Tensor *const *in, const Tensor *y)
 {
     const FarMoves *far = far_moves_of(y);
-    const Tensor *target = op == OP_index ? in[0] : y;
     int64_t shape[RANK_MAX];
-    Tensor *there;
+    Tensor *there, *target;
     Points p;
     int lo = op == OP_index ? 1 : 2, rank;
     bool done;
 
-    if (!far || target->store->device != y->store->device)
+    if (!far || !(target = op == OP_index ? looked_up_far(a, in, y) : tensor_ref((Tensor *)y)))
         return false;
     rank = points_count(a, in, lo, target, &p, shape);
-    if (!p.block || !(there = far->places(a, in + lo, target, rank, shape)))
-        return false;
-    done = op == OP_index ? gathered_far(y, target, &p, there) : scattered_far(op, y, in[1], &p, there);
+    there = p.block ? far->places(a, in + lo, target, rank, shape) : NULL;
+    done = there && (op == OP_index ? gathered_far(y, target, &p, there) : scattered_far(op, y, in[1], &p, there));
     tensor_unref(there);
+    tensor_unref(target);
     return done;
 }
 
@@ -445,10 +458,18 @@ static void add_blocks(const Points *p, const Tensor *sum, const Tensor *values,
     }
 }
 
+/* The first operand to be written to on a GPU, or as a copy there: what is written, and where, is on one. NULL: nothing is. */
+static Tensor *written_far(KCtx *c, Tensor *x)
+{
+    if (far_moves_of(x))
+        return writable(c, x, 0);
+    return devices_used && far_moves && device_is_far(device_now) ? tensor_copy(x) : NULL;
+}
+
 /* On a GPU. NULL: the host does it, or says what is wrong. */
 static Tensor *added_far(KCtx *c, const Attr *a, Tensor *const *in)
 {
-    Tensor *t = far_moves_of(in[0]) ? writable(c, in[0], 0) : NULL;
+    Tensor *t = written_far(c, in[0]);
     Points p = {0};
     bool done = t && (indexed_far(OP_index_add, a, in, t) ||
                       (points_open(c, a, in, 2, t, &p) == K_OK && scattered_far(OP_index_add, t, in[1], &p, NULL)));
@@ -577,6 +598,8 @@ KStatus kernel_nonzero(KERNEL_ARGS)
     Reader r;
 
     (void)op, (void)a, (void)nin;
+    if (far_moves_of(x) && (out[0] = far_moves_of(x)->nonzero(in[0])))
+        return K_OK;
     reader_init(&r, x);
     r.as = DT_bool;
     for (int64_t i = 0; i < n; i += TILE) {

@@ -435,7 +435,7 @@ static void row_keys(const Reader *r, int64_t row, int64_t n, uint64_t *key)
 
 KStatus kernel_searchsorted(KERNEL_ARGS)
 {
-    const Tensor *x = in[0], *v = in[1];
+    Tensor *x = in[0], *v = in[1];
     int64_t n = x->shape[x->rank - 1], k = type->rank ? type->shape[type->rank - 1] : 1, rows, shape[RANK_MAX];
     int rank = type->rank > x->rank ? type->rank : x->rank;
     uint64_t *key = k_scratch(c, n + k + 1, sizeof *key);
@@ -447,6 +447,10 @@ KStatus kernel_searchsorted(KERNEL_ARGS)
     if (!(out[0] = k_result(c, type))) {
         tsr_free_aligned(key);
         return K_NOMEM;
+    }
+    if (far_moves_of(out[0]) && far_moves_of(out[0])->search(out[0], x, v, common_dtype(x, v), a->i != 0)) {
+        tsr_free_aligned(key);
+        return K_OK;
     }
     for (int i = 0; i < rank - 1; i++)
         shape[i] = type->rank == rank ? type->shape[i] : 1;

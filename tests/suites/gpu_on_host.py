@@ -11,11 +11,11 @@ import on_host
 LINEAR = {"triangular_solve", "qr", "lu", "cholesky", "svd", "eigh", "fft"}
 # The ops of each dtype that have no kernel for GPUs yet (docs/gpu.md has the list).
 HOST = {
-    "f32": LINEAR | {"argmax", "argmin", "mod", "index", "nonzero", "searchsorted", "conv"},
-    "bf16": LINEAR | {"argmax", "argmin", "mod", "index", "nonzero", "searchsorted", "conv"},
-    "int32": {"floordiv", "mod", "index", "nonzero", "searchsorted"},
-    "uint8": {"argmax", "argmin", "floordiv", "mod", "index", "nonzero", "searchsorted", "index_add"},
-    "int64": {"argmax", "argmin", "floordiv", "mod", "index", "nonzero", "searchsorted", "matmul"},
+    "f32": LINEAR | {"conv"},
+    "bf16": LINEAR | {"conv"},
+    "int32": set(),
+    "uint8": {"index_add"},
+    "int64": {"matmul"},
 }
 
 
@@ -72,7 +72,70 @@ with device(WHERE):
 """
 
 
+SEARCHES = """x = (sin(arange(100000) * 0.37) * 3.0).to(WHERE)
+for sh in [(100000,), (100, 1000), (10, 20, 500), (1, 1, 100000), (100000, 1), (2, 5, 10, 10, 100)]:
+    y = x.reshape(*sh)
+    m = nonzero(y > 1.0)
+    print(m.shape, m.sum(axis=0), m[-3:], nonzero(y > 5.0).shape, nonzero(y < 5.0)[-1])
+print(x[x > 1.5].sum(), x[x > 1.5].shape, x[:300][x[:300] != 0.0][:5], nonzero(x[:257]).shape, nonzero(x[:1]), nonzero(x[:0]).shape)
+y = x.reshape(1000, 100)
+print(y[y[:, 0] > 0].shape, y[y[:, 0] > 0].sum(), y[:, y[0] > 0].shape, nonzero((y.T > 2.9)).sum(axis=0), unique((x * 10).to(int32)), unique(x[:1000]).shape)
+for dt in [bool, int8, int64, uint8, uint64, bf16, f16, f64]:
+    print(dt, nonzero(x[:3000].to(int8).to(dt)).sum(), nonzero(x[:3000].to(int8).to(dt)).shape)
+e = sort(x[:1000])
+for dt in [f32, f64, bf16, int32, int64]:
+    q = e.to(dt)
+    print(dt, searchsorted(q, x[50:5000].to(dt)).sum(), searchsorted(q, x[50:5000].to(dt), right=True).sum(), searchsorted(q, 0), searchsorted(q, 1, right=True), searchsorted(q, x[:9].to(dt).reshape(3, 3)))
+z = tensor([1.0, 2.0, 2.0, -0.0, 0.0, float("nan"), float("inf"), float("nan")]).to(WHERE)
+print(searchsorted(sort(z), z), searchsorted(sort(z), z, right=True), searchsorted(sort(y[:5], axis=1), y[:5, :4]), searchsorted(sort(z), z.to(f64)), searchsorted(z[:0], z))
+print(bincount((x.to(int32) + 3) * 1), topk(x, 5), median(x))
+"""
+
+EXTREMES = """x = (sin(arange(100003) * 0.37) * 3.0).to(WHERE)
+for dt in [f32, f64, bf16, f16, int32, int64, int8, uint8, bool]:
+    y = x.to(int8).to(dt)
+    print(dt, y.argmax(), y.argmin(), (y == y).argmax(), argmax(y[:7]), argmax(y[:2]), argmin(y[:1]), argmax(y[5:100000:3]), argmax(y[1:].reshape(2, 50001)), argmax(y.reshape(1, 100003), axis=1), argmax(y.reshape(100003, 1), axis=0, keepdims=True))
+z = x + 0.0
+z[77777] = float("nan")
+print(z.argmax(), z.argmin(), z[:77777].argmax(), z.max(), (x * 0.0).argmax(), (x * -0.0).argmin(), z.reshape(-1, 1).sum(axis=0), x.reshape(1, -1, 1).sum(), x.reshape(1, -1, 1).max(), x.reshape(1, -1, 1).prod(axis=(0, 1)))
+@jit
+def f(x): return x.argmax(), (x * 2).argmin(), x.reshape(1, 100003, 1).sum()
+for i in range(3): print(f(x + i))
+y = x[:100000].reshape(100, 1000)
+c = (arange(5) * 3).to(WHERE)
+print(y[:, c].sum(), y.T[c].sum(), y[:, c, None].shape, y[::2, c][-1], y.reshape(10, 10, 1000)[:, c % 10][2, 1], bincount(c), bincount(c, weights=c * 0.5), index_add(zeros(20), 1.0, c), index_put(zeros(20), 1.0, c), arange(100)[c])
+print(one_hot(c, 20).sum(axis=0), vmap(lambda r: r[c])(y).sum(), grad(lambda t: (t[:, c] ** 2).sum())(y).sum())
+"""
+
+DIVISIONS = """x = (arange(1000) - 500).reshape(20, 50).to(WHERE)
+d = (arange(1000) % 7 + 1).reshape(20, 50).to(WHERE)
+for dt in [int8, int16, int32, int64, uint8, uint32]:
+    a, b = x.to(dt), d.to(dt)
+    print(a % 30, a // 7, (a % b).sum(), (a // b)[3], (a // b[0]).sum(), 100 // b[0, :4], a // tensor(3, dtype=dt).to(WHERE))
+@jit
+def f(x, d): return (x % 30) // 4 + x % d
+for i in range(3): print(f(x, d + i).sum())
+for e in (lambda: x % 0, lambda: x // (d - 1), lambda: x % (d * 0), lambda: f(x, d - 1)):
+    try: print(e())
+    except ZeroDivisionError as err: print(err)
+print((x % 3 == 0).sum(), f(x, d).sum(), (x[:0] % d[:0]).shape, (-128 * ones((2,), dtype=int8)).to(WHERE) // (-1 * ones((2,), dtype=int8)).to(WHERE))
+"""
+
+
+def same(ctx, text, hosts=()):
+    """A program prints on a GPU what it prints on the host, and nothing but `hosts` is computed there."""
+    there, here = run(ctx, "run", "--stats", text=text.replace("WHERE", '"gpu:0"'), how="memory=512"), run(ctx, "run", text=text.replace("WHERE", '"cpu"'))
+    if there.returncode or here.returncode or there.stdout != here.stdout or not there.stdout:
+        raise Fail(there.stdout + there.stderr + here.stdout + here.stderr)
+    ops = {w.split("=")[0] for l in there.stderr.splitlines() if "on-the-host" in l for w in l.split("on-the-host")[1].split()}
+    if ops - set(hosts):
+        raise Fail(f"{sorted(ops)} went to the host")
+
+
 def tests(ctx):
     for dtype in HOST:
         yield Test(f"gpu_on_host/{dtype}", lambda dtype=dtype: on_the_host(ctx, dtype))
     yield Test("gpu_on_host/draws", lambda: draws(ctx))
+    yield Test("gpu_on_host/searches", lambda: same(ctx, SEARCHES, ["searchsorted"]))                  # of an empty tensor
+    yield Test("gpu_on_host/extremes", lambda: same(ctx, EXTREMES, ["argmin"]))                        # of one element
+    yield Test("gpu_on_host/divisions", lambda: same(ctx, DIVISIONS))

@@ -4,6 +4,7 @@
 #include "ir/schedule/far_impl.h"
 
 #include "ir/schedule/fused_impl.h"
+#include "ir/schedule/recording.h"
 #include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
@@ -333,7 +334,7 @@ static Graph *make_body(OpId op, const Attr *a, Tensor *const *in, int nin)
     sb_done(&err);
     if (n && n->nout == 1 && region_takes(n) && is_total(n) && !schedule_totals_as_it_is(n)) {
         DType accum = accum_dtype(n->attr, (DType)in[0]->dtype, (DType)n->type[0].dtype);
-        bool widens = in[0]->dtype == n->type[0].dtype;
+        bool widens = in[0]->dtype == n->type[0].dtype && op != OP_argmax && op != OP_argmin;        /* places: far_extreme.c */
         graph_unref(g);
         return widens ? widened_total(op, a, in, accum) : NULL;
     }
@@ -393,7 +394,7 @@ static Graph *body_of(OpId op, const Attr *a, Tensor *const *in, int nin, bool *
     return g;
 }
 
-static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
+int far_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out)
 {
     bool kept;
     Graph *body = body_of(op, a, in, nin, &kept);
@@ -406,13 +407,50 @@ static int run_body(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin
         Tensor *sum = out[0];
         Attr to = attr_default();
         to.dtype = y->dtype;
-        done = run_body(T, OP_convert, &to, &sum, 1, y, out);
+        done = far_body(T, OP_convert, &to, &sum, 1, y, out);
         tensor_unref(sum);
     } else if (done > 0) {
         out[0]->weak = y->weak;
         out[0]->policy = y->policy;
     }
     return done;
+}
+
+/* Is no int of t 0, as far as one element, or a look by the GPU, tells? */
+static bool has_no_zero(Trace *T, Tensor *t)
+{
+    TType flags = tensor_type(t), flag = {.dtype = DT_bool};
+    Attr a = attr_default(), axes = attr_default();
+    Tensor *zero, *is = NULL, *any = NULL;
+    bool none;
+
+    if (far_pretends)
+        return true;
+    if (recording_writing() && recording_varies(t->store))
+        recording_spoil("a divisor is looked at");
+    if (tensor_size(t) == 1)
+        return elem_get_i(t, t->offset) != 0;
+    flags.dtype = DT_bool;
+    for (; axes.naxes < t->rank; axes.naxes++)
+        axes.axis[axes.naxes] = (int8_t)(axes.naxes - t->rank);
+    zero = tensor_scalar_i((DType)t->dtype, 0);
+    none = zero && far_body(T, OP_eq, &a, (Tensor *[]){t, zero}, 2, &flags, &is) > 0 && far_body(T, OP_any, &axes, &is, 1, &flag, &any) > 0 &&
+           !elem_get_i(any, any->offset) && !fault_kept;
+    tensor_unref(zero);
+    tensor_unref(is);
+    tensor_unref(any);
+    return none;
+}
+
+/* Of ints, where no divisor is 0: of others the host tells. */
+static int run_division(Trace *T, OpId op, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
+{
+    Attr known = *a;
+
+    if (dtype_is_inexact((DType)y->dtype))
+        return far_body(T, op, a, in, 2, y, out);
+    known.i = 1;
+    return tensor_size(in[1]) && has_no_zero(T, in[1]) ? far_body(T, op, &known, in, 2, y, out) : 0;
 }
 
 static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
@@ -452,8 +490,9 @@ static int run_far(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin,
     switch (op) {
     case OP_matmul: done = run_matmul(T, device, a, in, y, out); break;
     case OP_conv: done = far_conv(T, a, in, y, out); break;
+    case OP_floordiv: case OP_mod: done = run_division(T, op, a, in, y, out); break;
     case OP_random: done = far_random(T, device, a, in[0], y, out); break;
-    default: done = run_body(T, op, a, in, nin, y, out);
+    default: done = op_info[op].family == FAM_REDUCE ? far_reduce(T, op, a, in, y, out) : far_body(T, op, a, in, nin, y, out);
     }
     device_enter(was);
     return done;
@@ -467,7 +506,7 @@ static Tensor *copy(Trace *T, Tensor *t)
     Tensor *out;
 
     to.dtype = y.dtype;
-    return !t->contiguous && run_body(T, OP_convert, &to, &t, 1, &y, &out) > 0 ? out : NULL;
+    return !t->contiguous && far_body(T, OP_convert, &to, &t, 1, &y, &out) > 0 ? out : NULL;
 }
 
 int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileArg *args)

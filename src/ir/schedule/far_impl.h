@@ -65,6 +65,13 @@ TileRef far_size(TileBuilder *b, const char *name);
 TileRef far_group(TileBuilder *b, int axis);
 TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride);
 
+struct Trace;
+/* As trace_run_far, of an op that a body may be. */
+int far_body(struct Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, Tensor **out);
+
+/* ---- far_extreme.c ---- */
+int far_reduce(struct Trace *T, OpId op, const Attr *a, Tensor *const *in, const TType *y, Tensor **out);        /* likewise */
+
 /* ---- far_moves.c ---- */
 struct FarMoves;
 extern const struct FarMoves far_moves_made;
@@ -85,8 +92,11 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
 Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
 bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place);        /* both of them */
 
+/* ---- far_find.c ---- */
+Tensor *far_nonzero(Tensor *x);                         /* as FarMoves has them */
+bool far_search(const Tensor *y, Tensor *x, Tensor *v, DType as, bool right);
+
 /* ---- far_conv.c ---- */
-struct Trace;
 int far_conv(struct Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out);         /* as trace_run_far */
 
 /* ---- far_random.c ---- */

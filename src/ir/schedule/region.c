@@ -35,18 +35,25 @@ static bool plain_dtype(const TType *y)
     return d->kind != DK_COMPLEX && d->sbits >= 8;
 }
 
-static bool refuses_ints(OpId op) { return op == OP_floordiv || op == OP_mod || op == OP_pow; }
+/* Division and powers of ints, which an op does for itself where the second operand may be one that it has to refuse: not if that is known. */
+static bool refuses_ints(const Node *n)
+{
+    const Tensor *by;
+
+    if ((n->op != OP_floordiv && n->op != OP_mod && n->op != OP_pow) || dtype_is_inexact((DType)n->type[0].dtype) || (n->op != OP_pow && n->attr->i))
+        return false;
+    by = n->op != OP_pow && n->in[1].node->op == OP_constant ? n->in[1].node->attr->value : NULL;
+    return !by || by->rank || !elem_get_i(by, by->offset);
+}
 
 static bool takes_map(const Node *n)
 {
-    const TType *y = &n->type[0];
-
     for (int i = 0; i < n->nin; i++)
         if (!plain_dtype(gvalue_type(n->in[i])))
             return false;
     if (n->op == OP_convert)
         return !n->attr->f;
-    if (n->op == OP_complex || (refuses_ints((OpId)n->op) && !dtype_is_inexact((DType)y->dtype)))
+    if (n->op == OP_complex || refuses_ints(n))
         return false;
     return n->op == OP_stop_gradient || loop_find((OpId)n->op, (DType)gvalue_type(n->in[n->nin - 1])->dtype);
 }
