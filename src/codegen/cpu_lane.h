@@ -74,7 +74,8 @@ void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes);
 /* The divisions of the run by numbers of the launch begin here. An i1: does none have a step in this strip? NULL: there is none. */
 LLVMValueRef strip_divisions(CpuCode *e);
 void strip_divisions_end(CpuCode *e);
-bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out);    /* of a to_index that is one of them */
+bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out);    /* of a to_index of elements divided; false: as any other */
+bool strip_waits(const TileNode *n);                    /* is it a division of elements that only the to_index behind it takes, which makes it? */
 typedef struct Quotient { LLVMValueRef q, r; } Quotient;
 Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b);   /* of one number or of all lanes */
 LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b);        /* at least 1: lanes that are not here may have any divisor */

@@ -425,23 +425,61 @@ static void store(CpuCode *e, const TileNode *n)
                   (LLVMValueRef[]){raw, at, alignment(e, a.dtype), mask}, 4);
 }
 
-/* Lane after lane. */
+/* Does nobody else update it meanwhile? What a group has is one thread's, and so is a launch whose order shows. */
+static bool is_alone(const CpuCode *e, const TileNode *n) { return tile_type(n->in[0])->space != SPACE_GLOBAL || tile_in_turn(e->k); }
+
+/* Neighbours, each its own element: all at once. */
+static void update_neighbours(CpuCode *e, const TileNode *n, const Access *a, LLVMValueRef mask)
+{
+    int width = e->lanes->width;
+    LLVMValueRef at = place(e, a->dtype, a->view->x, a->at.base), raw, lanes;
+    LLVMTypeRef over[2] = {NULL, LLVMTypeOf(at)};
+
+    mask = mask ? mask : LLVMConstAllOnes(LLVMVectorType(LLVMInt1TypeInContext(e->u->context), (unsigned)width));
+    raw = splat(e, cpu_fill(e, a->dtype, n));
+    over[0] = LLVMTypeOf(raw);
+    raw = cpu_intrinsic(e, "llvm.masked.load", over, 2, (LLVMValueRef[]){at, alignment(e, a->dtype), mask, raw}, 4);
+    lanes = lanes_of_raw(e->u, a->dtype, raw, width);
+    lanes = formula_emit(e->u, tile_step_op((OpId)n->attr->op), a->dtype, (LLVMValueRef[]){lanes, strip_wide(e, n->in[n->nin - 1])}, 2, width);
+    raw = lanes_to_raw(e->u, a->dtype, lanes, width);
+    cpu_intrinsic(e, "llvm.masked.store", over, 2, (LLVMValueRef[]){raw, at, alignment(e, a->dtype), mask}, 4);
+}
+
+/* One element that is nobody else's. */
+static void update_alone(CpuCode *e, OpId op, DType dt, LLVMValueRef at, LLVMValueRef lane)
+{
+    LLVMValueRef now = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, at, cpu_number(e, 0), 1), 1);
+
+    now = formula_emit(e->u, tile_step_op(op), dt, (LLVMValueRef[]){now, lane}, 2, 1);
+    lanes_store(e->u, dt, at, cpu_number(e, 0), lanes_to_raw(e->u, dt, now, 1), 1);
+}
+
+/* Lane after lane, but for neighbours of whom nobody meets another. */
 static void atomic(CpuCode *e, const TileNode *n)
 {
     int width = e->lanes->width;
     Access a = access(e, n);
-    LLVMValueRef mask = taking_part(e, &a), index = index_lanes(e, &a.at), there;
-    LLVMValueRef values = strip_wide(e, n->in[n->nin - 1]), i32;
-    LLVMBasicBlockRef take = cpu_block(e), next = cpu_block(e);
-    CpuLoop l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, width), cpu_number(e, 1));
+    LLVMValueRef mask = taking_part(e, &a), index, there, values, i32, at;
+    bool alone = is_alone(e, n);
+    LLVMBasicBlockRef take, next;
     LLVMBuilderRef b = e->u->builder;
+    CpuLoop l;
 
+    if (alone && a.neighbours) {
+        update_neighbours(e, n, &a, mask);
+        return;
+    }
+    index = index_lanes(e, &a.at);
+    values = strip_wide(e, n->in[n->nin - 1]);
+    take = cpu_block(e);
+    next = cpu_block(e);
+    l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, width), cpu_number(e, 1));
     i32 = LLVMBuildTrunc(b, l.i, LLVMInt32TypeInContext(e->u->context), "");
     there = mask ? LLVMBuildExtractElement(b, mask, i32, "") : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
     LLVMBuildCondBr(b, there, take, next);
     LLVMPositionBuilderAtEnd(b, take);
-    cpu_update(e, (OpId)n->attr->op, a.dtype, place(e, a.dtype, a.view->x, LLVMBuildExtractElement(b, index, i32, "")),
-               LLVMBuildExtractElement(b, values, i32, ""));
+    at = place(e, a.dtype, a.view->x, LLVMBuildExtractElement(b, index, i32, ""));
+    (alone ? update_alone : cpu_update)(e, (OpId)n->attr->op, a.dtype, at, LLVMBuildExtractElement(b, values, i32, ""));
     LLVMBuildBr(b, next);
     LLVMPositionBuilderAtEnd(b, next);
     cpu_loop_end(e, &l);
@@ -482,6 +520,8 @@ void strip_node(CpuCode *e, const TileNode *n)
             set_index(e, y, quotient);
             break;
         }
+        if (strip_waits(n->in[0].node))
+            strip_set(e, n->in[0], cpu_map_lanes(e, n->in[0].node));
         strip_set(e, y, lanes_convert(e->u, DT_int64, from, NULL, lanes_to_raw(e->u, from, strip_wide(e, n->in[0]), width), NULL, NULL, width));
         break;
     }
@@ -489,7 +529,10 @@ void strip_node(CpuCode *e, const TileNode *n)
         strip_set(e, y, lanes_of_raw(e->u, dt, lanes_convert(e->u, dt, DT_int64, NULL, strip_wide(e, n->in[0]), NULL, NULL, width), width));
         break;
     case TOP_splat: case TOP_reshape: case TOP_permute: strip_set(e, y, strip_wide(e, n->in[0])); break;
-    case TOP_map: strip_set(e, y, cpu_map_lanes(e, n)); break;
+    case TOP_map:
+        if (!strip_waits(n))
+            strip_set(e, y, cpu_map_lanes(e, n));
+        break;
     case TOP_load: load(e, n); break;
     case TOP_store: store(e, n); break;
     case TOP_atomic: atomic(e, n); break;

@@ -126,17 +126,28 @@ static void next_place(CpuCode *e, const TileNode *n, const LaneIndex *x)
     incoming(at, next, LLVMGetInsertBlock(b));
 }
 
+/* Do all lanes of the strip at hand go through the same rounds, although those of others may go through others? */
+static bool rounds_alike(CpuCode *e, const TileNode *n)
+{
+    for (int i = 0; i < 3; i++) {
+        LaneIndex x = strip_index(e, n->in[i]);
+        if (x.lanes || !is_constant(x.step, 0))
+            return false;
+    }
+    return true;
+}
+
 static void strip_for(CpuCode *e, const TileNode *n)
 {
     const TileBlock *b = n->region[0];
     LLVMBuilderRef u = e->u->builder;
     LLVMBasicBlockRef before, head, body = cpu_block(e), done = cpu_block(e);
     LLVMValueRef *first = room(n), *phis = room(n), there = NULL, go, hi;
-    bool parts = e->lanes->vary.parts[n->id];
+    bool parts = e->lanes->vary.parts[n->id] && !rounds_alike(e, n);
     LaneIndex start = first_place(e, n), at;
 
     wide_operands(e, b, 1, n->in + 3, n->nout, first);
-    hi = parts ? strip_wide(e, n->in[1]) : cpu_val(e, n->in[1])->x;
+    hi = parts ? strip_wide(e, n->in[1]) : strip_index(e, n->in[1]).base;
     head = cpu_block(e);
     before = LLVMGetInsertBlock(u);
     LLVMBuildBr(u, head);

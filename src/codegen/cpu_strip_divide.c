@@ -25,15 +25,61 @@ LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b)
     return LLVMIsAConstantInt(b) && LLVMConstIntGetSExtValue(b) > 0 ? b : cpu_intrinsic(e, "llvm.smax", &t, 1, in, 2);
 }
 
-/* Towards minus infinity. */
+/* What is below 0 of a remainder makes the quotient one less: towards minus infinity. */
+static Quotient floored(CpuCode *e, LLVMValueRef q, LLVMValueRef r, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMValueRef below = LLVMBuildICmp(u, LLVMIntSLT, r, LLVMConstNull(LLVMTypeOf(r)), "");
+    LLVMValueRef one = is_wide(r) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1);
+
+    return (Quotient){LLVMBuildSelect(u, below, LLVMBuildSub(u, q, one, ""), q, ""), LLVMBuildSelect(u, below, LLVMBuildAdd(u, r, b, ""), r, "")};
+}
+
+/*
+ * Lanes over lanes above 0.  Machines divide doubles in vectors and integers one by one; the quotient of doubles is that of integers below
+ * 2^52, and of larger ones leaves a rest that is divided again.
+ */
+static Quotient wide_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMTypeRef wide = i64_lanes(e), real = LLVMVectorType(LLVMDoubleTypeInContext(e->u->context), (unsigned)e->lanes->width), over[2] = {wide, real};
+    LLVMValueRef by = LLVMBuildSIToFP(u, b, real, ""), zero = LLVMConstNull(wide), q, r, part, next, rest, big;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(u), round = cpu_block(e), done = cpu_block(e);
+
+    LLVMBuildBr(u, round);
+    LLVMPositionBuilderAtEnd(u, round);
+    q = LLVMBuildPhi(u, wide, "");
+    r = LLVMBuildPhi(u, wide, "");
+    part = LLVMBuildFDiv(u, LLVMBuildSIToFP(u, r, real, ""), by, "");
+    part = cpu_intrinsic(e, "llvm.fptosi.sat", over, 2, &part, 1);
+    next = LLVMBuildAdd(u, q, part, "");
+    rest = LLVMBuildSub(u, r, LLVMBuildMul(u, part, b, ""), "");
+    big = LLVMBuildOr(u, LLVMBuildICmp(u, LLVMIntSGE, rest, b, ""), LLVMBuildICmp(u, LLVMIntSLE, rest, LLVMBuildSub(u, zero, b, ""), ""), "");
+    LLVMBuildCondBr(u, mask_any(e, big), round, done);
+    LLVMAddIncoming(q, (LLVMValueRef[]){zero, next}, (LLVMBasicBlockRef[]){before, round}, 2);
+    LLVMAddIncoming(r, (LLVMValueRef[]){a, rest}, (LLVMBasicBlockRef[]){before, round}, 2);
+    LLVMPositionBuilderAtEnd(u, done);
+    return floored(e, next, rest, b);
+}
+
+static bool is_power(LLVMValueRef b)
+{
+    LLVMValueRef one = is_wide(b) && LLVMIsConstant(b) ? LLVMGetAggregateElement(b, 0) : b;
+    int64_t v = one && LLVMIsAConstantInt(one) ? LLVMConstIntGetSExtValue(one) : 0;
+
+    return v > 0 && !(v & (v - 1));
+}
+
+/* Towards minus infinity. b: above 0, or a number of one lane. */
 Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMBuilderRef u = e->u->builder;
-    LLVMValueRef q = LLVMBuildSDiv(u, a, b, ""), r = LLVMBuildSub(u, a, LLVMBuildMul(u, q, b, ""), "");
-    LLVMValueRef below = LLVMBuildICmp(u, LLVMIntSLT, r, LLVMConstNull(LLVMTypeOf(r)), "");
-    LLVMValueRef one = is_wide(a) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1);
+    LLVMValueRef q;
 
-    return (Quotient){LLVMBuildSelect(u, below, LLVMBuildSub(u, q, one, ""), q, ""), LLVMBuildSelect(u, below, LLVMBuildAdd(u, r, b, ""), r, "")};
+    if (is_wide(a) && !is_power(b))
+        return wide_floor_div(e, a, b);
+    q = LLVMBuildSDiv(u, a, b, "");
+    return floored(e, q, LLVMBuildSub(u, a, LLVMBuildMul(u, q, b, ""), ""), b);
 }
 
 /*
@@ -54,10 +100,9 @@ static Quotient neighbours_over(CpuCode *e, Quotient first, LLVMValueRef b)
     return (Quotient){LLVMBuildAdd(u, splat(e, first.q), times, ""), LLVMBuildSub(u, r, LLVMBuildMul(u, times, all, ""), "")};
 }
 
-LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b)
+static LaneIndex divided(CpuCode *e, const TileNode *n, bool rest, const LaneIndex *a, const LaneIndex *b)
 {
     LaneCode *c = e->lanes;
-    bool rest = n->op == TOP_imod;
     int64_t width = c->width;
     LLVMValueRef by = b->lanes || !is_constant(b->step, 0) ? NULL : strip_positive(e, b->base);
     Quotient y;
@@ -80,6 +125,8 @@ LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const
     }
     return (LaneIndex){.lanes = rest ? y.r : y.q};
 }
+
+LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b) { return divided(e, n, n->op == TOP_imod, a, b); }
 
 /* ---- at the strip's start ---- */
 
@@ -109,6 +156,11 @@ static bool early(CpuCode *e, TileRef v, int depth, LaneIndex *out)
         *out = (LaneIndex){is_early(e, n) ? cpu_val(e, v)->x : cpu_index(e, n), cpu_number(e, 0), NULL, index_multiple(v, 0)};
         return true;
     }
+    if (e->lanes->whole[n->id]) {                           /* where none has a step, it is this */
+        bool rest = n->op == TOP_to_index ? n->in[0].node->attr->op == OP_mod : n->op == TOP_imod;
+        *out = (LaneIndex){rest ? e->lanes->rest[n->id] : e->lanes->whole[n->id], cpu_number(e, rest), NULL, 1};
+        return true;
+    }
     if ((n->op != TOP_iadd && n->op != TOP_isub && n->op != TOP_imul) || !early(e, n->in[0], depth + 1, &a) || !early(e, n->in[1], depth + 1, &b))
         return false;
     return strip_straight(e, (TileOp)n->op, &a, &b, out);
@@ -134,6 +186,14 @@ static bool divides(const TileNode *n, TileRef *a, TileRef *b)
     return true;
 }
 
+bool strip_waits(const TileNode *n)
+{
+    const TileNode *to = n->next;
+    TileRef a, b;
+
+    return n->op == TOP_map && n->nuse == 1 && to && to->op == TOP_to_index && to->in[0].node == n && divides(to, &a, &b);
+}
+
 /* A division whose quotient and rest of the first lane are made now; *none: and none so far has a step in the strip. */
 static void begin_division(CpuCode *e, const TileNode *n, LLVMValueRef *none)
 {
@@ -147,6 +207,8 @@ static void begin_division(CpuCode *e, const TileNode *n, LLVMValueRef *none)
         !is_constant(b.step, 0))
         return;
     by = strip_positive(e, b.base);
+    if (LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) < c->width)
+        return;                                             /* a step in every strip, which is no reason to take the others for stepping */
     if (n->op != TOP_to_index && LLVMIsAConstantInt(by) && LLVMConstIntGetSExtValue(by) % c->width == 0 && a.multiple % c->width == 0)
         return;
     y = strip_floor_div(e, a.base, by);
@@ -158,25 +220,80 @@ static void begin_division(CpuCode *e, const TileNode *n, LLVMValueRef *none)
     *none = mask_and(e, *none, fits);
 }
 
+/* The lanes of elements divided as elements are, which for divisors that are not above 0 is something else. */
+static LLVMValueRef as_elements(CpuCode *e, OpId op, LLVMValueRef a, LLVMValueRef b, int width)
+{
+    return formula_emit(e->u, op, DT_int64, (LLVMValueRef[]){a, b}, 2, width);
+}
+
+/* All above 0 in the strip at hand, an i1. */
+static LLVMValueRef all_positive(CpuCode *e, const LaneIndex *b)
+{
+    LLVMBuilderRef u = e->u->builder;
+
+    if (!b->lanes && is_constant(b->step, 0))
+        return cpu_compare(e, LLVMIntSGT, b->base, cpu_number(e, 0));
+    return LLVMBuildNot(u, mask_any(e, LLVMBuildICmp(u, LLVMIntSLE, index_lanes(e, b), LLVMConstNull(i64_lanes(e)), "")), "");
+}
+
+/* Where divisors are above 0, as indices are divided; else as elements. */
+static LLVMValueRef either_way(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b)
+{
+    LLVMBuilderRef u = e->u->builder;
+    LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e), end[2];
+    OpId op = (OpId)n->in[0].node->attr->op;
+    LLVMValueRef x[2], y;
+    LaneIndex quick;
+
+    LLVMBuildCondBr(u, all_positive(e, b), way[0], way[1]);
+    LLVMPositionBuilderAtEnd(u, way[0]);
+    quick = divided(e, n, op == OP_mod, a, b);
+    x[0] = index_lanes(e, &quick);
+    end[0] = LLVMGetInsertBlock(u);
+    LLVMBuildBr(u, done);
+    LLVMPositionBuilderAtEnd(u, way[1]);
+    x[1] = as_elements(e, op, index_lanes(e, a), index_lanes(e, b), e->lanes->width);
+    end[1] = LLVMGetInsertBlock(u);
+    LLVMBuildBr(u, done);
+    LLVMPositionBuilderAtEnd(u, done);
+    y = LLVMBuildPhi(u, i64_lanes(e), "");
+    LLVMAddIncoming(y, x, end, 2);
+    return y;
+}
+
+static bool is_there(const LaneIndex *x) { return x->base || x->lanes; }
+
 bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out)
 {
     LaneCode *c = e->lanes;
-    bool rest = n->in[0].node->attr->op == OP_mod;
+    TileRef up, down;
+    LaneIndex a, b;
+    bool rest;
 
-    if (!c->straight || !c->whole[n->id])
+    if (!divides(n, &up, &down))
         return false;
-    *out = (LaneIndex){rest ? c->rest[n->id] : c->whole[n->id], cpu_number(e, rest), NULL, 1};
+    rest = n->in[0].node->attr->op == OP_mod;
+    a = strip_index(e, up);
+    b = strip_index(e, down);
+    if (!is_there(&a) || !is_there(&b))
+        return false;
+    if (c->straight && c->whole[n->id])
+        *out = (LaneIndex){rest ? c->rest[n->id] : c->whole[n->id], cpu_number(e, rest), NULL, 1};
+    else if (!a.lanes && !b.lanes && is_constant(a.step, 0) && is_constant(b.step, 0))
+        *out = (LaneIndex){as_elements(e, (OpId)n->in[0].node->attr->op, a.base, b.base, 1), cpu_number(e, 0), NULL, 1};
+    else
+        *out = (LaneIndex){.lanes = either_way(e, n, &a, &b)};
     return true;
 }
 
-/* Divisions in a node, in what it is computed from again, and in its blocks. */
+/* Divisions in what a node is computed from again, in it, and in its blocks: inner ones first. */
 static void look(CpuCode *e, const TileNode *n, int depth, LLVMValueRef *none)
 {
-    if ((n->op == TOP_idiv || n->op == TOP_imod || n->op == TOP_to_index) && cpu_varies(e, (TileRef){(TileNode *)n, 0}))
-        begin_division(e, n, none);
     for (int i = 0; i < n->nin && depth < EARLY_DEPTH; i++)
         if (!e->lanes->pending[n->in[i].node->id] && e->lanes->cost[n->in[i].node->id])
             look(e, n->in[i].node, depth + 1, none);
+    if ((n->op == TOP_idiv || n->op == TOP_imod || n->op == TOP_to_index) && cpu_varies(e, (TileRef){(TileNode *)n, 0}))
+        begin_division(e, n, none);
     for (int r = 0; r < 2; r++)
         for (const TileNode *m = n->region[r] ? n->region[r]->first : NULL; m; m = m->next)
             look(e, m, depth, none);

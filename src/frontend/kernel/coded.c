@@ -454,7 +454,7 @@ static Value emit(Coded *c, Value args)
     a.name = sym(c->L->name);
     a.i = (int64_t)key.lo;
     a.seed = (int64_t)key.hi;
-    a.kind = launched_in_turn(k);
+    a.kind = tile_in_turn(k);
     a.f = (double)k->lanes * k->nnodes;
     if (operands(c, in, &a, result) && put_sizes(c, &a)) {
         if (op_apply(interp_trace(c->I), OP_launch, &a, in, k->params.n, out, &nout)) {

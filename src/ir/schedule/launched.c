@@ -55,20 +55,6 @@ void launched_free(void *code)
 
 /* ---- compiling ---- */
 
-static bool order_shows(const TileBlock *b)
-{
-    for (const TileNode *n = b->first; n; n = n->next) {
-        if (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype))
-            return true;
-        for (int r = 0; r < 2; r++)
-            if (n->region[r] && order_shows(n->region[r]))
-                return true;
-    }
-    return false;
-}
-
-bool launched_in_turn(const TileKernel *k) { return order_shows(&k->body); }
-
 static bool has_loop(const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
@@ -95,7 +81,7 @@ static void make(Launched *l, const TileKernel *k)
     double start = now();
 
     l->by = compiler;
-    l->in_turn = launched_in_turn(k);
+    l->in_turn = tile_in_turn(k);
     l->code = compiler->compile(k, &why);
     stats.made += l->code != NULL;
     stats.refused += !l->code;

@@ -22,7 +22,6 @@ int launched_run(void **code, const TileKernel *k, const int64_t *sizes, const T
 int launched_far(void **code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
 void launched_free(void *code);
 
-bool launched_in_turn(const TileKernel *k);             /* do atomics show the order of its groups? */
 /*
  * All groups of a kernel by its code. size: the launch's, then three numbers of groups; scratch: bytes that a thread needs; work: nodes of lanes
  * in a group. false: no memory.

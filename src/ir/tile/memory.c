@@ -76,3 +76,19 @@ bool tile_memory(const TileKernel *k, TileMemory *m)
 }
 
 void tile_memory_done(TileMemory *m) { tsr_free(m->bit); }
+
+/* ---- atomics ---- */
+
+static bool order_shows(const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype))
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && order_shows(n->region[r]))
+                return true;
+    }
+    return false;
+}
+
+bool tile_in_turn(const TileKernel *k) { return order_shows(&k->body); }

@@ -182,6 +182,8 @@ void tile_unlink(TileNode *n);
  * an element from one before it stores it to the other, with the same starts and shape.
  */
 
+/* memory.c: do atomics show the order of the kernel's groups, which then run one after another? */
+bool tile_in_turn(const TileKernel *k);
 /* The numbers of groups along the three axes of the grid. false: a number is too large. */
 bool tile_groups(const TileKernel *k, const int64_t *sizes, int64_t *groups);
 /* fills.c: does the launch write all of a parameter, and never read it? It is asked by working through all groups. */
