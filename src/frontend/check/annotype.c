@@ -605,8 +605,8 @@ static Fit kinds_fit(const Type *from, const Type *to)
         return a <= b ? FITS : FITS_NOT;
     if (from->kind == TY_TENSOR && b)                /* a 0-d tensor may stand for a number */
         return from->tensor->rank == RANK_UNKNOWN || from->tensor->rank == 0 ? FITS_MAYBE : FITS_NOT;
-    if (to->kind == TY_TENSOR && a)
-        return FITS_MAYBE;
+    if (to->kind == TY_TENSOR && a)                  /* and a number for a tensor, unless that has axes */
+        return to->tensor->rank == 0 || (to->tensor->rank == RANK_UNKNOWN && type_front(to) + type_back(to) == 0) ? FITS_MAYBE : FITS_NOT;
     if (from->kind == TY_INSTANCE)
         return cls_is_open(from->ref) ? FITS_MAYBE : FITS_NOT;
     if (to->kind == TY_INSTANCE)                    /* a Path and a Device are their names, too */
