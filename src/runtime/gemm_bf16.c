@@ -66,9 +66,43 @@ DOTS static bool is_in_order(void)
     return _mm512_cvtss_f32(acc) == 0x1p24f;
 }
 
-bool gemm_bf16_has(void)
+#define REGISTERS "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10"
+/* The least time, in ticks, of some rounds of such an instruction on ten registers. */
+#define TICKS_FN(name, op) \
+    DOTS static uint64_t name(void) \
+    { \
+        enum { ROUNDS = 50, TRIES = 20 }; \
+        uint64_t least = UINT64_MAX; \
+        __asm__ volatile("vzeroall" : : : REGISTERS); \
+        for (int i = 0; i < TRIES; i++) { \
+            uint64_t from = __builtin_ia32_rdtsc(), took; \
+            for (int r = 0; r < ROUNDS; r++) \
+                __asm__ volatile(op " %%zmm0, %%zmm0, %%zmm1\n\t" op " %%zmm0, %%zmm0, %%zmm2\n\t" op " %%zmm0, %%zmm0, %%zmm3\n\t" \
+                                 op " %%zmm0, %%zmm0, %%zmm4\n\t" op " %%zmm0, %%zmm0, %%zmm5\n\t" op " %%zmm0, %%zmm0, %%zmm6\n\t" \
+                                 op " %%zmm0, %%zmm0, %%zmm7\n\t" op " %%zmm0, %%zmm0, %%zmm8\n\t" op " %%zmm0, %%zmm0, %%zmm9\n\t" \
+                                 op " %%zmm0, %%zmm0, %%zmm10" \
+                                 : : : REGISTERS); \
+            took = __builtin_ia32_rdtsc() - from; \
+            least = took < least ? took : least; \
+        } \
+        return least; \
+    }
+TICKS_FN(dot_ticks, "vdpbf16ps")
+TICKS_FN(plain_ticks, "vfmadd231ps")
+
+bool gemm_bf16_has(void) { return !strcmp(cpu()->name, "v4") && __builtin_cpu_supports("avx512bf16") && is_in_order(); }
+
+/* Is it clearly faster than the two multiply-adds that it does? Some machines have it at a quarter of their pace. Asked once. */
+static bool is_fast(void)
 {
-    return !strcmp(cpu()->name, "v4") && __builtin_cpu_supports("avx512bf16") && is_in_order();
+    static _Atomic int8_t answer;       /* 0: nobody has asked */
+    int8_t y = atomic_load_explicit(&answer, memory_order_relaxed);
+
+    if (!y) {
+        y = gemm_bf16_has() && dot_ticks() * 4 < plain_ticks() * 2 * 3 ? 1 : -1;
+        atomic_store_explicit(&answer, y, memory_order_relaxed);
+    }
+    return y > 0;
 }
 
 /* ROWS x 16 sums of a chunk; add: to those in c. */
@@ -93,7 +127,13 @@ bool gemm_bf16_has(void)
     }
 SQUARE_FN(dot_square, DOTS, DOT, SIDE)
 SQUARE_FN(dot_few, DOTS, DOT, FEW)
-SQUARE_FN(plain_square, WIDE, PLAIN, SIDE)
+SQUARE_FN(plain_half, WIDE, PLAIN, SIDE / 2)
+
+static void plain_square(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow)
+{
+    for (int i = 0; i < SIDE; i += SIDE / 2)
+        plain_half(add, pairs, a + i * SIDE, b, c + i * crow, crow);
+}
 
 /* The least biased exponent of numbers other than 0; so low that nothing helps, where one is subnormal; high where there are none. */
 WIDE static int32_t find_low(const uint32_t *packed, int64_t n)
@@ -134,6 +174,7 @@ WIDE static void pair_lines(const uint16_t *from, int64_t step, uint32_t *to)
 }
 #else
 bool gemm_bf16_has(void) { return false; }
+static bool is_fast(void) { return false; }
 static void dot_square(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
 static void dot_few(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
 static void plain_square(bool add, int64_t pairs, const uint32_t *a, const uint32_t *b, float *c, int64_t crow) { }
@@ -305,7 +346,7 @@ static void run_matrices(int64_t lo, int64_t hi, void *st)
     }
 }
 
-bool gemm_bf16_worth(const Gemm *g) { return g->n >= SIDE && g->k >= STEPS; }
+bool gemm_bf16_worth(const Gemm *g) { return g->n >= SIDE && g->k >= STEPS && is_fast(); }
 
 KStatus gemm_bf16(KCtx *c, const Gemm *g)
 {

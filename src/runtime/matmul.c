@@ -86,7 +86,7 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
 /* Is it a product of bf16 that the machine has instructions for? They give the same bits without lanes of f32. */
 static bool is_halves(const Tensor *x, const Tensor *y, DType accum, const TType *type, Gemm *out)
 {
-    return accum == DT_f32 && x->dtype == DT_bf16 && y->dtype == DT_bf16 && gemm_bf16_has() && matmul_plan(x, y, accum, type, out) &&
+    return accum == DT_f32 && x->dtype == DT_bf16 && y->dtype == DT_bf16 && matmul_plan(x, y, accum, type, out) &&
            gemm_bf16_worth(out);
 }
 
