@@ -17,7 +17,19 @@ typedef struct Walk { Effects *E; Scope *scope; State now; int depth; } Walk;
 
 /* ------------------------------------------------------------- which arguments a call takes */
 
-static uint64_t indices(const Ast *e)
+typedef struct Taken { uint64_t mask; AstSeq params; } Taken;      /* positions; the parameters of what is called, n 0: not known */
+
+/* The position of a parameter; -1: there is none of that name. */
+static int position(AstSeq params, const char *name)
+{
+    for (int i = 0; i < params.n && i < 64; i++)
+        if (AST_IS(params.at[i], Param) && !strcmp(AST_AS(params.at[i], Param)->name->text, name))
+            return i;
+    return -1;
+}
+
+/* 0, (0, 1), {"x"}: the positions that are meant. */
+static uint64_t indices(const Ast *e, AstSeq params)
 {
     AstSeq s = {(Ast **)&e, 1};
     uint64_t m = 0;
@@ -25,9 +37,12 @@ static uint64_t indices(const Ast *e)
     if (AST_IS(e, Tuple)) s = AST_AS(e, Tuple)->elts;
     if (AST_IS(e, List)) s = AST_AS(e, List)->elts;
     if (AST_IS(e, Set)) s = AST_AS(e, Set)->elts;
-    for (int i = 0; i < s.n; i++)
-        if (AST_IS(s.at[i], Int) && AST_AS(s.at[i], Int)->value >= 0 && AST_AS(s.at[i], Int)->value < 64)
-            m |= 1ull << AST_AS(s.at[i], Int)->value;
+    for (int i = 0; i < s.n; i++) {
+        int64_t k = AST_IS(s.at[i], Int) ? AST_AS(s.at[i], Int)->value :
+                    AST_IS(s.at[i], Str) ? position(params, AST_AS(s.at[i], Str)->value.s) : -1;
+        if (k >= 0 && k < 64)
+            m |= 1ull << k;
+    }
     return m;
 }
 
@@ -39,7 +54,7 @@ static bool is_inplace(const Ast *e)
 }
 
 /* pmap(f, donate={0}), @pmap(donate=(0, 1)), @memory.inplace: its first argument unless it says donate= */
-static uint64_t donated_by(const Ast *maker)
+static uint64_t donated_by(const Ast *maker, AstSeq params)
 {
     const AstCall *c = AST_AS(maker, Call);
 
@@ -49,27 +64,43 @@ static uint64_t donated_by(const Ast *maker)
     for (int i = 0; AST_IS(maker, Call) && i < c->args.n; i++) {
         const AstArg *a = AST_AS(c->args.at[i], Arg);
         if (a->ast.kind == AST_Arg && a->name && (!strcmp(a->name->text, "donate") || !strcmp(a->name->text, "donate_argnums")))
-            return indices(a->value);
+            return indices(a->value, params);
     }
     return AST_IS(maker, Call) && is_inplace(c->func);
 }
 
-static uint64_t donated(Walk *w, Ast *callee)
+/* The only value that a name is given; NULL: it has several, or is none of the program's. */
+static Ast *only_value(Walk *w, Ast *name)
 {
-    const Given *g;
-    AstFunctionDef *def;
-    uint64_t m;
+    const Given *g = things_given(w->E, things_local(w->E, w->scope, AST_AS(name, Name), NULL));
 
-    if (!AST_IS(callee, Name))
-        return donated_by(callee);
-    g = things_given(w->E, things_local(w->E, w->scope, AST_AS(callee, Name), NULL));
-    if (!g || g->next)
-        return 0;
-    m = donated_by(g->value);
-    def = AST_AS(g->value, FunctionDef);
-    for (int i = 0; AST_IS(g->value, FunctionDef) && i < def->decorators.n; i++)
-        m |= donated_by(def->decorators.at[i]);
-    return m;
+    return g && !g->next ? g->value : NULL;
+}
+
+/* The parameters of the function that a transform is given. */
+static AstSeq wrapped(Walk *w, const Ast *maker)
+{
+    AstSeq args = AST_IS(maker, Call) ? AST_AS(maker, Call)->args : (AstSeq){0};
+    Ast *f = args.n && AST_IS(args.at[0], Arg) && !AST_AS(args.at[0], Arg)->name ? AST_AS(args.at[0], Arg)->value : NULL;
+
+    if (AST_IS(f, Name))
+        f = only_value(w, f);
+    return AST_IS(f, FunctionDef) ? AST_AS(f, FunctionDef)->params : AST_IS(f, Lambda) ? AST_AS(f, Lambda)->params : (AstSeq){0};
+}
+
+static Taken donated(Walk *w, Ast *callee)
+{
+    Ast *maker = AST_IS(callee, Name) ? only_value(w, callee) : callee;
+    AstFunctionDef *def = AST_AS(maker, FunctionDef);
+    Taken t = {0};
+
+    if (!maker)
+        return t;
+    t.params = AST_IS(maker, FunctionDef) ? def->params : wrapped(w, maker);
+    t.mask = donated_by(maker, t.params);
+    for (int i = 0; AST_IS(maker, FunctionDef) && i < def->decorators.n; i++)
+        t.mask |= donated_by(def->decorators.at[i], t.params);
+    return t;
 }
 
 /* ------------------------------------------------------------- variables */
@@ -146,17 +177,17 @@ static void target(Walk *w, Ast *t)
 
 static void call(Walk *w, AstCall *c)
 {
-    uint64_t m = donated(w, c->func);
-    int k = 0;
+    Taken t = donated(w, c->func);
+    int next = 0;
 
     ast_walk((Ast *)c, walk, w);
-    for (int i = 0; m && i < c->args.n; i++) {
+    for (int i = 0; t.mask && i < c->args.n; i++) {
         AstArg *a = AST_AS(c->args.at[i], Arg);
-        if (a->ast.kind != AST_Arg || a->name || a->stars)
+        if (a->ast.kind != AST_Arg || a->stars)
             continue;
-        if (k < 64 && m >> k & 1 && AST_IS(a->value, Name))
+        int k = a->name ? position(t.params, a->name->text) : next++;
+        if (k >= 0 && k < 64 && t.mask >> k & 1 && AST_IS(a->value, Name))
             give_away(w, things_local(w->E, w->scope, AST_AS(a->value, Name), NULL), (Ast *)c);
-        k++;
     }
 }
 
