@@ -21,6 +21,7 @@ enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the 
 enum { LIES_BYTES = 16 << 10, ROWS_BYTES = 64 << 10 };  /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the caches */
 enum { KEEP_BYTES = 1 << 20 };          /* of packed rows of a that stay while columns of b are packed one block after another */
 enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
+enum { SOME_PASSES = 16 };              /* panels of rows that b's chunk of up to 3 * LIES_BYTES is not packed for */
 enum { SOME_ROWS = 24 };                /* b streams through from end to end for so many */
 enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not from a cache */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
@@ -370,7 +371,8 @@ static void plan_blocks(Job *p)
     p->few = streams || (turned && high <= GEMM_FEW);
     p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
-                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= LIES_BYTES || (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
+                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? 3 : 1) * LIES_BYTES ||
+                 (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
     bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
     p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
