@@ -508,6 +508,8 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
         C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches, C->blame_unrolled = C->unrolled;
     if (f->around->home->library && !C->home->library)
         fit = library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s.callee, "__init__") ? f->cls->name->text : s.callee, &s, node);
+    for (int i = 0; i < a->n && !fit; i++)
+        a->at[i].type = T_ANY;
     if (f->around->home->library && schedule_takes_fields(f))
         schedule_check_call(C, f, a, node);
     fn_sig(C, f);

@@ -194,12 +194,11 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t, const
             t = kernel_type(t);
             continue;
         }
-        if (made[i]->kind == TY_FUNC && !is_own(made[i])) {     /* of the library: one that gives back what it gets */
-            const Type *r;
+        if (made[i]->kind == TY_FUNC && !is_own(made[i])) {     /* of the library: it gives back what it gets, or a function around it */
             C->quiet++;
-            r = call_type(C, made[i], &(CallArgs){&one, 1, false}, d);
+            t = call_type(C, made[i], &(CallArgs){&one, 1, false}, d);
             C->quiet--;
-            if (r != t)
+            if (t->kind != TY_FUNC)
                 return T_ANY;
             continue;
         }

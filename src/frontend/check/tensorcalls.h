@@ -41,6 +41,11 @@ const Type *tensor_unknown(void);
 const Type *tensor_of_dtype(const TType *t);                /* of t's dtype, nothing else known */
 Dim size_of_type(const Type *t);                            /* unknown unless an int with a known value */
 
+/* operands.c */
+bool operands_conflict(Check *C, OpId op, const TType *in, int nin);    /* other sizes are unknown, but two that must agree do not */
+/* Sizes that must agree, of which one is not known, made one. false: there are none. */
+bool operands_agreed(const Check *C, OpId op, TType *in, int nin);
+
 RuleFn rule_by_name;                                        /* the elementwise op that rule->op is */
 #define RULE(name, fn, op) RuleFn rule_##fn;
 #define DRAWN(name, fn, op) RuleFn rule_##fn;

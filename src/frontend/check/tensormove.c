@@ -66,6 +66,9 @@ const Type *rule_reshape(TCall *c)
 
     if (!x)
         return T_ANY;
+    for (int i = 0; i < n && x->rank == RANK_UNKNOWN; i++)
+        if (dim_const_value(d[i], &v) && v == -1)
+            d[i] = dim_open();
     if (n < 0 || x->rank == RANK_UNKNOWN)
         return n < 0 ? tensor_of_dtype(x) : tensor_made(x, n, d);
     for (int i = 0; i < n; i++) {

@@ -10,6 +10,7 @@
 #include "frontend/check/kernels.h"
 #include "frontend/check/spaces.h"
 #include "frontend/check/foreign.h"
+#include "frontend/check/tensorcalls.h"
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
@@ -158,44 +159,6 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
     origins(C, d, node, pair, pair[1] == DIM_BAD ? 1 : 2);
 }
 
-/* Are they equal at most where they are 0, as d and 4 * d? */
-static bool never_equal(Dim a, Dim b)
-{
-    bool never;
-
-    dim_push();
-    never = dim_assume_ge(a, 1) && dim_assume_ge(b, 1) && dim_eq(a, b, NULL, NULL) == DIM_REFUTED;
-    dim_pop();
-    return never;
-}
-
-static bool known_to_differ(Check *C, Dim a, Dim b)
-{
-    DimAnswer r;
-
-    if (a != 1 && b != 1 && dim_is_chosen(a) && dim_is_chosen(b) && !C->lenient)      /* where some number makes them equal, a guard decides */
-        return dim_eq(a, b, NULL, NULL) == DIM_REFUTED || never_equal(a, b);
-    if (a == 1 || b == 1 || a == b || ((dim_is_open(a) || dim_is_open(b)) && !sizes_of_one_object(a, b)) ||
-        (C->lenient && !(dim_is_const(a) && dim_is_const(b))))
-        return false;
-    r = dim_eq(a, b, NULL, NULL);
-    return r == DIM_REFUTED || r == DIM_DIFFERS;
-}
-
-/* Other sizes are unknown, but two that must agree do not. */
-static bool sure_conflict(Check *C, OpId op, const TType *in, int nin)
-{
-    if (nin != 2)
-        return false;
-    if (op == OP_matmul)
-        return in[0].rank > 1 && in[1].rank > 1 && in[0].shape[in[0].rank - 1] != 1 && in[1].shape[in[1].rank - 2] != 1 &&
-               known_to_differ(C, in[0].shape[in[0].rank - 1], in[1].shape[in[1].rank - 2]);
-    for (int i = 1; op_info[op].family == FAM_MAP && i <= in[0].rank && i <= in[1].rank; i++)
-        if (known_to_differ(C, in[0].shape[in[0].rank - i], in[1].shape[in[1].rank - i]))
-            return true;
-    return false;
-}
-
 /* Run an op's rules. Unknown parts of the operands make unknown results; only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, int nin, Ast *node)
 {
@@ -231,9 +194,15 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
         }
     }
     ok = op_infer(op, a, in, nin, out, &nout, &err, &code);
-    if (!ok && (!open || sure_conflict(C, op, in, nin)) && !(no_dtype && code == 4) && !(C->mixed && code == 4))
+    if (!ok && (!open || operands_conflict(C, op, in, nin)) && !(no_dtype && code == 4) && !(C->mixed && code == 4)) {
         report_op(C, op, in, nin, &err, code, node);
+        open = false;
+    }
     sb_done(&err);
+    if (!ok && open && code != 4 && operands_agreed(C, op, in, nin)) {       /* when it runs they agree */
+        ok = op_infer(op, a, in, nin, out, &nout, &err, &code);
+        sb_done(&err);
+    }
     if (!ok)
         return type_tensor_unknown();
     if (no_dtype && op_info[op].family != FAM_MAKE && out[0].dtype != DT_bool && out[0].dtype != DT_int32)
