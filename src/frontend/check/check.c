@@ -25,6 +25,17 @@ static Diag *muted(Check *C)
     return &mute;
 }
 
+/* Which call leads to a mistake in a body that is followed. */
+static void tell_call(const Check *C, Diag *d)
+{
+    const CFrame *f = C->frame;
+
+    while (f->caller && f->caller->caller)
+        f = f->caller;
+    if (f->caller && f->call && source_place(f->call->span.lo).line != source_place(d->span.lo).line)
+        diag_label(d, f->call->span, "in this call");
+}
+
 /* A mistake inside a library is the mistake of the program's call; a note says where it showed. */
 static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *const *args, int nargs)
 {
@@ -37,6 +48,7 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
     map_set(&C->reported, (uint64_t)C->blame_node->span.lo + 1, 1);
     d = C->last = diag_emit(C->sink, code, C->blame_node->span, args, nargs);
     diag_note(d, "in %s, %s line %d", f && f->name ? f->name->text : "the module", C->home->space->name, (int)p.line);
+    tell_call(C, d);
     return d;
 }
 
@@ -54,17 +66,6 @@ static bool is_sure(const Check *C)
         if (f->ret || !f->fn || f->fn->dynamic || f->home->library)
             return false;
     return f && C->branches == f->branches && !f->home->library;
-}
-
-/* Which call leads to a mistake in a body that is followed. */
-static void tell_call(const Check *C, Diag *d)
-{
-    const CFrame *f = C->frame;
-
-    while (f->caller && f->caller->caller)
-        f = f->caller;
-    if (f->caller && f->call && source_place(f->call->span.lo).line != source_place(d->span.lo).line)
-        diag_label(d, f->call->span, "in this call");
 }
 
 /*
@@ -85,7 +86,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
         C->last = diag_emit(C->sink, code, span, args, nargs);
-        if (C->calls > 0 && family == '9')
+        if (C->calls > 0 && (family == '9' || family == '3' || family == '4'))
             tell_call(C, C->last);
         return C->last;
     }

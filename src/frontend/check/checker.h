@@ -276,6 +276,8 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value);
 /* targets.c */
 void bind_target(Check *C, Ast *target, const Type *t, Ast *value);
 const Type *element_of(const Type *t);                  /* of iterating it */
+/* A value is broadcast to the place where it is stored: axes of size 1, and fewer axes. */
+void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *node);
 
 /* exprs.c, members.c */
 const Type *expr(Check *C, Ast *e);

@@ -99,8 +99,7 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
 
 /* ------------------------------------------------------------- storing */
 
-/* A value is broadcast to the place where it is stored: axes of size 1, and fewer axes. */
-static void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *node)
+void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *node)
 {
     TType a = *value, b = *place;
     int more = a.rank - b.rank;

@@ -56,6 +56,54 @@ const Type *rule_along(TCall *c)
     return tensor_made(x, i->rank, i->shape);
 }
 
+/* scatter(x, index, values, axis): as many axes as x, values of the index's shape or broadcast to it. */
+const Type *rule_scatter(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0), *i = tcall_tensor(c, 1), *v = tcall_tensor(c, 2);
+    char text[96];
+
+    if (!x || axis_before_index(c) || !i || tcall_not_index(c, i))
+        return x ? type_tensor(x) : T_ANY;
+    if (x->rank != RANK_UNKNOWN && i->rank != RANK_UNKNOWN && x->rank != i->rank) {
+        snprintf(text, sizeof text, "%s: an index of %d axes for a tensor of %d", c->name, i->rank, x->rank);
+        diag_help(REPORT(c->C, E0306, c->node->span, text),
+                  "unsqueeze the index: it has one place for each value; whole rows are written by x[rows] = v, or x[rows] += v");
+        return type_tensor(x);
+    }
+    if (tcall_axis(c, x, tcall_arg(c, 3, "axis", "dim")) != -2 && v && v->rank != RANK_UNKNOWN && i->rank != RANK_UNKNOWN)
+        broadcast_judged(c->C, v, i, c->node);
+    return type_tensor(x);
+}
+
+/* index_put(x, values, *indices): an index for each of the first axes; the values are broadcast to what they select. */
+const Type *rule_put(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0), *v = tcall_tensor(c, 1), *i;
+    TType place = {.dtype = DT_NONE};
+    int n = tcall_positional(c) - 2;
+    char rank[24], count[24];
+
+    if (!x || c->open || x->rank == RANK_UNKNOWN || n < 1)
+        return x ? type_tensor(x) : T_ANY;
+    if (n > x->rank) {
+        snprintf(rank, sizeof rank, "%d", x->rank);
+        snprintf(count, sizeof count, "%d", n);
+        REPORT(c->C, E0307, c->node->span, count, shape_of(x), rank);
+        return type_tensor(x);
+    }
+    for (int k = 0; k < n; k++)
+        if ((i = tcall_tensor(c, 2 + k)) && tcall_not_index(c, i))
+            return type_tensor(x);
+    i = tcall_tensor(c, 2);
+    if (n > 1 || !i || i->rank == RANK_UNKNOWN || i->dtype == DT_bool || i->rank + x->rank > 15 || !v || v->rank == RANK_UNKNOWN)
+        return type_tensor(x);
+    memcpy(place.shape, i->shape, sizeof *i->shape * i->rank);
+    memcpy(place.shape + i->rank, x->shape + 1, sizeof *x->shape * (size_t)(x->rank - 1));
+    place.rank = (uint8_t)(i->rank + x->rank - 1);
+    broadcast_judged(c->C, v, &place, c->node);
+    return type_tensor(x);
+}
+
 /* sort keeps dtype, argsort gives places. */
 const Type *rule_order(TCall *c)
 {
