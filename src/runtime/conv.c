@@ -11,6 +11,8 @@
  * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
  * several images, so that the kernel is read for many columns.
  */
+#include "runtime/conv.h"
+
 #include "runtime/gemm.h"
 #include "runtime/storage.h"
 
@@ -25,19 +27,9 @@ enum {
     ALONE = 1 << 17,            /* products that are not worth a second thread */
 };
 
-/* One spatial axis of a phase: place j's tap u is at start + j * step + u * apart of the input. */
-typedef struct Axis {
-    int64_t in, out, taps;      /* sizes: of the input, and of the phase's places and taps */
-    int64_t start, step, apart;
-    int64_t xstride;            /* elements */
-    int64_t first, each;        /* the phase's places in the result: first, first + each, ... */
-    int64_t tap, tap_each;      /* its taps in the kernel, likewise */
-    int64_t size, window;       /* of the result; of the kernel */
-} Axis;
-
 typedef struct Conv {
     int n;                      /* spatial axes, at least one */
-    Axis axis[RANK_MAX];
+    ConvAxis axis[RANK_MAX];
     DType accum;
     int64_t size;               /* bytes of an element */
     int64_t batch, groups, c, o;            /* images; groups, and channels of one, in and out */
@@ -97,7 +89,7 @@ static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, in
 /* n elements of one line of the input, at place s and then `step` apart, zeros outside of it. */
 static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
 {
-    const Axis *x = &v->axis[v->n - 1];
+    const ConvAxis *x = &v->axis[v->n - 1];
     int64_t lo = s >= 0 ? 0 : round_up(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
 
     lo = least(lo, n);
@@ -139,7 +131,7 @@ static const char *line_at(const Conv *v, const char *channel, const Count *plac
     int64_t at = 0;
 
     for (int k = v->n - 2; k >= 0; k--) {
-        const Axis *x = &v->axis[k];
+        const ConvAxis *x = &v->axis[k];
         int64_t s = x->start + place->at[k] * x->step + tap->at[k] * x->apart;
         if (s < 0 || s >= x->in)
             return NULL;
@@ -157,7 +149,7 @@ static const char *channel_at(const Conv *v, const Span *s, int64_t image, int64
 /* One row: a channel's tap, for all places of the span. */
 static void write_row(const Conv *v, const Span *s, int64_t row, char *to)
 {
-    const Axis *x = &v->axis[v->n - 1];
+    const ConvAxis *x = &v->axis[v->n - 1];
     int64_t width = s->end - s->at, tap = row % v->taps, first = x->start + s->at * x->step + tap % x->taps * x->apart, image = s->from / v->lines;
     const char *from = channel_at(v, s, image, row / v->taps);
     Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, tap / x->taps);
@@ -176,7 +168,7 @@ static void write_row(const Conv *v, const Span *s, int64_t row, char *to)
 /* The columns of a line's places: all channels and taps of each. */
 static void write_columns(const Conv *v, const Span *s, int64_t line, char *to)
 {
-    const Axis *x = &v->axis[v->n - 1];
+    const ConvAxis *x = &v->axis[v->n - 1];
     int64_t channel = 0;
     Count place = count_at(v, false, line % v->lines), taps = count_at(v, true, 0);
 
@@ -210,7 +202,7 @@ static int64_t place_of(const Conv *v, int64_t line)
     int64_t at = 0, wide = 1;
 
     for (int i = v->n - 1; i >= 0; i--) {
-        const Axis *x = &v->axis[i];
+        const ConvAxis *x = &v->axis[i];
         int64_t j = i == v->n - 1 ? 0 : line % x->out;
         line = i == v->n - 1 ? line : line / x->out;
         at += (x->first + j * x->each) * wide;
@@ -222,7 +214,7 @@ static int64_t place_of(const Conv *v, int64_t line)
 /* Sums of a span, row by row, become elements of the result. */
 static void spread_sums(const Conv *v, const Span *s, const char *sums)
 {
-    const Axis *x = &v->axis[v->n - 1];
+    const ConvAxis *x = &v->axis[v->n - 1];
     int64_t width = s->end - s->at, size = v->size;
 
     for (int64_t l = s->from; l < s->to; l++) {
@@ -260,7 +252,7 @@ static Gemm span_gemm(const Conv *v, const Span *s, char *windows, char *sums)
 
     g.a = w + s->group * v->o * v->k * v->size;
     if (v->lies) {
-        const Axis *x = &v->axis[v->n - 1];
+        const ConvAxis *x = &v->axis[v->n - 1];
         g.b = channel_at(v, s, s->from / v->lines, 0) + (s->from % v->lines * v->line + s->at) * x->xstride * v->size;
         g.brow = v->xchannel;
         g.bcol = x->xstride;
@@ -339,7 +331,7 @@ static bool lies_well(const Conv *v)
     int64_t wide = v->axis[v->n - 1].xstride;
 
     for (int i = v->n - 1; i >= 0; i--) {
-        const Axis *x = &v->axis[i];
+        const ConvAxis *x = &v->axis[i];
         if (x->taps != 1 || x->start || (x->step != 1 && x->out != 1) || x->out != x->in || (x->in > 1 && x->xstride != wide))
             return false;
         wide *= x->in;
@@ -395,7 +387,7 @@ static bool take_taps(Conv *v)
 
 static KStatus run_phase(Conv *v)
 {
-    const Axis *last = &v->axis[v->n - 1];
+    const ConvAxis *last = &v->axis[v->n - 1];
     KStatus s;
 
     v->taps = v->lines = 1;
@@ -419,11 +411,7 @@ static KStatus run_phase(Conv *v)
     return s;
 }
 
-/* How the op's attributes put one axis. */
-typedef struct Spread { int64_t stride, before, spread, dilation; } Spread;
-
-/* Phase `at` of an axis: its places, and the taps that meet elements of the input there. */
-static void set_phase(Axis *x, const Spread *d, int64_t at)
+void conv_phase(ConvAxis *x, const ConvSpread *d, int64_t at)
 {
     int64_t s = at * d->stride - d->before;
 
@@ -442,7 +430,7 @@ static void set_phase(Axis *x, const Spread *d, int64_t at)
         x->tap = x->start = 0;
 }
 
-static KStatus run_phases(Conv *v, const Spread *d)
+static KStatus run_phases(Conv *v, const ConvSpread *d)
 {
     int64_t at[RANK_MAX] = {0};
     KStatus s = K_OK;
@@ -450,7 +438,7 @@ static KStatus run_phases(Conv *v, const Spread *d)
 
     do {
         for (i = 0; i < v->n; i++)
-            set_phase(&v->axis[i], &d[i], at[i]);
+            conv_phase(&v->axis[i], &d[i], at[i]);
         s = k_stopped(v->ctx) ? K_VALUE : run_phase(v);
         for (i = v->n - 1; i >= 0 && ++at[i] == v->axis[i].each; i--)
             at[i] = 0;
@@ -465,11 +453,16 @@ static int64_t attr_at(const Attr *a, int list, int i, int64_t otherwise)
     return a->nd[list] > i ? dim_int(a->d[list][i]) : otherwise;
 }
 
+ConvSpread conv_spread(const Attr *a, int axis)
+{
+    return (ConvSpread){attr_at(a, 0, axis, 1), attr_at(a, 1, axis, 0), attr_at(a, 3, axis, 1), attr_at(a, 3, a->n + axis, 1)};
+}
+
 static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w, DType accum, Tensor *sum)
 {
     int n = a->n, first = x->rank - n;
     Conv v = {.n = n, .accum = accum, .size = (int64_t)raw_size((DType)x->dtype), .groups = a->m > 0 ? a->m : 1, .image = 1, .ctx = c};
-    Spread d[RANK_MAX];
+    ConvSpread d[RANK_MAX];
 
     v.batch = x->shape[0];
     v.c = w->shape[1];
@@ -480,14 +473,14 @@ static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w
     v.w = tensor_read(w);
     v.y = storage_data(sum->store);
     for (int i = 0; i < n; i++) {
-        v.axis[i] = (Axis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
-        d[i] = (Spread){attr_at(a, 0, i, 1), attr_at(a, 1, i, 0), attr_at(a, 3, i, 1), attr_at(a, 3, n + i, 1)};
+        v.axis[i] = (ConvAxis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
+        d[i] = conv_spread(a, i);
         v.image *= v.axis[i].size;
     }
     if (!n) {                   /* one place of one tap */
         v.n = 1;
-        v.axis[0] = (Axis){.in = 1, .xstride = 1, .size = 1, .window = 1};
-        d[0] = (Spread){1, 0, 1, 1};
+        v.axis[0] = (ConvAxis){.in = 1, .xstride = 1, .size = 1, .window = 1};
+        d[0] = (ConvSpread){1, 0, 1, 1};
     }
     return v.batch && v.o ? run_phases(&v, d) : K_OK;
 }

@@ -1,18 +1,22 @@
 /*
  * Convolutions on a GPU: as on the host (runtime/conv.c), the product of the kernel, [O, C * taps], with the windows of the input, one a
  * column; it adds in the order of that row there and here.  The input is padded, its windows are laid out in one move, and the product is
- * one of matrices.
+ * one of matrices.  Where the input is spread, as for derivatives of convolutions with a stride, each phase is done so, and goes to its places.
  *
- * Where the input is spread the host leaves out taps that meet nothing, which zeros would not be: those are the host's.
+ * Of bf16 and f16 the product is one of matrix units.
  */
 #include "ir/schedule/far_impl.h"
 
 #include "ir/graph/level.h"
+#include "runtime/conv.h"
 #include "runtime/kernel_util.h"
 
 #include <string.h>
 
-enum { WINDOWS_LOG = 32 };      /* bytes of windows, at most */
+enum { WINDOWS_LOG = 32, SPATIAL = 3 };        /* bytes of windows, at most; axes */
+
+/* A convolution, or one of its phases. */
+typedef struct FarConv { Trace *T; const Attr *a; const Tensor *w; const TType *y; ConvAxis axis[SPATIAL]; } FarConv;
 
 /* The op's only result in place of *t, which is given up; once something failed nothing is done any more. */
 static void become(Trace *T, OpId op, const Attr *a, Tensor **t)
@@ -34,94 +38,176 @@ static void reshape(Trace *T, Tensor **t, int rank, const int64_t *shape)
     become(T, OP_reshape, &a, t);
 }
 
-static int64_t number(const Attr *a, int list, int i, int64_t otherwise) { return a->nd[list] > i ? dim_int(a->d[list][i]) : otherwise; }
-
-static void surround(Trace *T, const Attr *conv, Tensor **x)
+/* As much of the input as the phase's windows reach, with zeros around it. */
+static void surround(const FarConv *v, Tensor **x)
 {
     Attr a = attr_default();
     bool any = false;
 
     a.kind = 1;
-    a.nd[0] = a.nd[1] = (uint8_t)conv->n;
-    for (int i = 0; i < conv->n; i++) {
-        a.d[0][i] = number(conv, 1, i, 0);
-        a.d[1][i] = number(conv, 2, i, 0);
+    a.nd[0] = a.nd[1] = (uint8_t)v->a->n;
+    for (int i = 0; i < v->a->n; i++) {
+        const ConvAxis *p = &v->axis[i];
+        a.d[0][i] = dim_const(-p->start);
+        a.d[1][i] = dim_const(p->start + (p->out - 1) * p->step + (p->taps - 1) * p->apart - (p->in - 1));
         any = any || a.d[0][i] || a.d[1][i];
     }
     if (any)
-        become(T, OP_pad, &a, x);
+        become(v->T, OP_pad, &a, x);
 }
 
 /* [B, C, s...] to [B, C, taps..., places...], a view. */
-static void windows(Trace *T, const Attr *conv, const Tensor *w, Tensor **x)
+static void windows(const FarConv *v, Tensor **x)
 {
     Attr a = attr_default(), turn = attr_default();
-    int n = conv->n;
+    int n = v->a->n;
 
-    a.n = conv->n;
+    a.n = v->a->n;
     a.nd[0] = a.nd[1] = a.nd[2] = (uint8_t)n;
     turn.naxes = (uint8_t)(2 * n);
     for (int i = 0; i < n; i++) {
-        a.d[0][i] = w->shape[2 + i];
-        a.d[1][i] = number(conv, 0, i, 1);
-        a.d[2][i] = number(conv, 3, n + i, 1);
+        a.d[0][i] = v->axis[i].taps;
+        a.d[1][i] = v->axis[i].step;
+        a.d[2][i] = v->axis[i].apart;
         turn.axis[i] = (int8_t)(i - n);
         turn.axis[n + i] = (int8_t)(i - 2 * n);
     }
-    become(T, OP_window, &a, x);
-    become(T, OP_permute, &turn, x);
+    become(v->T, OP_window, &a, x);
+    become(v->T, OP_permute, &turn, x);
+}
+
+/* The phase's taps of the kernel. */
+static void taps_of(const FarConv *v, Tensor **w)
+{
+    Attr a = attr_default();
+    bool all = true;
+
+    a.nd[0] = a.nd[1] = a.nd[2] = (uint8_t)v->a->n;
+    for (int i = 0; i < v->a->n; i++) {
+        const ConvAxis *p = &v->axis[i];
+        a.d[0][i] = p->tap;
+        a.d[1][i] = p->window;
+        a.d[2][i] = p->tap_each;
+        all = all && p->taps == p->window;
+    }
+    if (!all)
+        become(v->T, OP_slice, &a, w);
+}
+
+/* [B, O, places...] of the phase. NULL: something failed. */
+static Tensor *phase(const FarConv *v, Tensor *input)
+{
+    int64_t groups = v->a->m > 0 ? v->a->m : 1, rows = v->w->shape[1], places = 1, shape[2 + SPATIAL] = {v->y->shape[0], v->y->shape[1]};
+    Tensor *x = tensor_ref(input), *w = tensor_ref((Tensor *)v->w), *z = NULL;
+    Attr product = attr_default();
+    int nout = 0;
+
+    for (int i = 0; i < v->a->n; i++) {
+        rows *= v->axis[i].taps;
+        places *= v->axis[i].out;
+        shape[2 + i] = v->axis[i].out;
+    }
+    surround(v, &x);
+    windows(v, &x);
+    reshape(v->T, &x, 4, (int64_t[]){shape[0], groups, rows, places});
+    taps_of(v, &w);
+    reshape(v->T, &w, 3, (int64_t[]){groups, shape[1] / groups, rows});
+    product.accum = v->a->accum;
+    product.policy = v->a->policy;
+    if (!x || !w || !op_dispatch(v->T, OP_matmul, &product, (Tensor *[]){w, x}, 2, &z, &nout))
+        z = NULL;
+    reshape(v->T, &z, 2 + v->a->n, shape);
+    tensor_unref(x);
+    tensor_unref(w);
+    return z;
+}
+
+/* The phase's places in the result get its sums; where it has no taps, zeros. false: something failed. */
+static bool put_phase(const FarConv *v, Tensor *x, Tensor *y)
+{
+    int64_t shape[2 + SPATIAL] = {y->shape[0], y->shape[1]}, stride[2 + SPATIAL] = {y->stride[0], y->stride[1]}, at = y->offset;
+    bool some = true, meets = true;
+    Tensor *z, *to;
+
+    for (int i = 0; i < v->a->n; i++) {
+        const ConvAxis *p = &v->axis[i];
+        shape[2 + i] = p->out;
+        stride[2 + i] = y->stride[2 + i] * p->each;
+        at += y->stride[2 + i] * p->first;
+        some = some && p->out;
+        meets = meets && p->taps;
+    }
+    if (!some)
+        return true;
+    z = meets ? phase(v, x) : tensor_zeros((DType)y->dtype, y->rank, shape);
+    to = z ? tensor_view(y, y->rank, shape, stride, at) : NULL;
+    if (to)
+        tensor_assign(to, z);
+    tensor_unref(to);
+    tensor_unref(z);
+    return to;
+}
+
+static Tensor *phases(FarConv *v, Tensor *x, const ConvSpread *d)
+{
+    Tensor *y = tensor_new((DType)v->y->dtype, v->y->rank, v->y->shape);
+    int64_t at[SPATIAL] = {0};
+    bool ok = y;
+    int i;
+
+    do {
+        for (i = 0; i < v->a->n; i++)
+            conv_phase(&v->axis[i], &d[i], at[i]);
+        ok = ok && put_phase(v, x, y);
+        for (i = v->a->n - 1; i >= 0 && ++at[i] == v->axis[i].each; i--)
+            at[i] = 0;
+    } while (i >= 0 && ok);
+    if (ok)
+        return y;
+    tensor_unref(y);
+    return NULL;
 }
 
 static bool takes(const Attr *a, Tensor *const *in, const TType *y, DType accum)
 {
     double bytes = dtype_info[y->dtype].sbits / 8.0 * (double)in[0]->shape[0] * (double)in[0]->shape[1];
+    bool narrow = y->dtype == DT_bf16 || y->dtype == DT_f16;
 
-    for (int i = 0; i < a->n; i++) {
+    if (a->n < 1 || a->n > SPATIAL)
+        return false;
+    for (int i = 0; i < a->n; i++)
         bytes *= (double)in[1]->shape[2 + i] * (double)y->shape[2 + i];
-        if (number(a, 3, i, 1) != 1)
-            return false;
-    }
     for (int i = 0; i < y->rank; i++)
         if (!y->shape[i])
             return false;
-    return (y->dtype == DT_f32 || y->dtype == DT_f64) && accum == (DType)y->dtype && in[0]->dtype == y->dtype && in[1]->dtype == y->dtype &&
-           a->n > 0 && a->n < 4 && in[1]->shape[1] && bytes < (double)(1ull << WINDOWS_LOG);
+    for (int i = 0; i < a->n; i++)
+        if (!in[0]->shape[2 + i] || !in[1]->shape[2 + i])
+            return false;
+    return (narrow ? accum == DT_f32 : (y->dtype == DT_f32 || y->dtype == DT_f64) && accum == (DType)y->dtype) && in[0]->dtype == y->dtype &&
+           in[1]->dtype == y->dtype && in[1]->shape[1] && bytes < (double)(1ull << WINDOWS_LOG);
 }
 
 int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
 {
-    int64_t groups = a->m > 0 ? a->m : 1, taps = 1, places = 1, rows;
-    Tensor *x, *w, *z = NULL;
-    Attr product = attr_default();
+    FarConv v = {.T = T, .a = a, .w = in[1], .y = y};
+    ConvSpread d[SPATIAL];
     uint32_t dying = T->dying;
-    int nout = 0;
+    bool spread = false;
 
     if (!takes(a, in, y, accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype)))
         return 0;
     for (int i = 0; i < a->n; i++) {
-        taps *= in[1]->shape[2 + i];
-        places *= y->shape[2 + i];
+        v.axis[i] = (ConvAxis){.in = in[0]->shape[2 + i], .size = y->shape[2 + i], .window = in[1]->shape[2 + i]};
+        d[i] = conv_spread(a, i);
+        conv_phase(&v.axis[i], &d[i], 0);
+        spread = spread || d[i].spread != 1;
     }
-    rows = in[1]->shape[1] * taps;
     T->dying = 0;
-    x = tensor_ref(in[0]);
-    w = tensor_ref(in[1]);
-    surround(T, a, &x);
-    windows(T, a, in[1], &x);
-    reshape(T, &x, 4, (int64_t[]){y->shape[0], groups, rows, places});
-    reshape(T, &w, 3, (int64_t[]){groups, y->shape[1] / groups, rows});
-    product.accum = a->accum;
-    product.policy = a->policy;
-    if (!x || !w || !op_dispatch(T, OP_matmul, &product, (Tensor *[]){w, x}, 2, &z, &nout))
-        z = NULL;
-    reshape(T, &z, y->rank, y->shape);
-    tensor_unref(x);
-    tensor_unref(w);
+    out[0] = spread ? phases(&v, in[0], d) : phase(&v, in[0]);
     T->dying = dying;
-    if (!z)
+    if (!out[0])
         return 0;
-    z->weak = y->weak;
-    z->policy = y->policy;
-    out[0] = z;
+    out[0]->weak = y->weak;
+    out[0]->policy = y->policy;
     return 1;
 }
