@@ -254,6 +254,8 @@ static void emit_for(CpuCode *e, const TileNode *n)
     LLVMBuildCondBr(u, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, n->in[1])->x), body, done);
     LLVMPositionBuilderAtEnd(u, body);
     cpu_emit_block(e, b);
+    if (e->failed)                                          /* values are missing */
+        return;
     again(e, b, 1, b, n->nout);
     next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
     from = LLVMGetInsertBlock(u);
@@ -275,11 +277,15 @@ static void emit_while(CpuCode *e, const TileNode *n)
     LLVMPositionBuilderAtEnd(u, head);
     enter(e, test, 0, n->in, n->nout, before);
     cpu_emit_block(e, test);
+    if (e->failed)
+        return;
     LLVMBuildCondBr(u, lane_mask(e->u, cpu_val(e, test->yields.at[0])->x), body, done);
     LLVMPositionBuilderAtEnd(u, body);
     for (int i = 0; i < n->nout; i++)
         same_value(e, (TileRef){b->params.at[i], 0}, (TileRef){test->params.at[i], 0});
     cpu_emit_block(e, b);
+    if (e->failed)
+        return;
     again(e, test, 0, b, n->nout);
     LLVMBuildBr(u, head);
     LLVMPositionBuilderAtEnd(u, done);
@@ -309,6 +315,8 @@ static void emit_if(CpuCode *e, const TileNode *n)
     for (int r = 0; r < 2; r++) {
         LLVMPositionBuilderAtEnd(u, side[r]);
         cpu_emit_block(e, n->region[r]);
+        if (e->failed)
+            return;
         for (int i = 0; i < n->nout; i++)
             if (is_tile(&n->type[i]))
                 cpu_fill_tile(e, n->region[r]->yields.at[i], cpu_val(e, (TileRef){(TileNode *)n, i})->x);

@@ -319,7 +319,7 @@ static void uniform(CpuCode *e, const TileNode *n)
 
 static bool together(CpuCode *e, const TileNode *n)
 {
-    if (e->gpu->vary.split[n->id])
+    if ((run_of(e, n) <= GPU_WARP && n->op != TOP_uniform ? &e->gpu->in_warps : &e->gpu->vary)->split[n->id])
         return cpu_refuse(e, "%s where some lanes may be missing", tile_op_info[n->op].name);
     if (n->op == TOP_match && run_of(e, n) > GPU_WARP)
         return cpu_refuse(e, "match of more than a warp");
@@ -765,6 +765,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     if (!cpu_begin(&e))
         return false;
     tile_vary(k, &gpu.vary);
+    tile_vary_warps(k, &gpu.in_warps);
     gpu.kept = tsr_calloc(k->nnodes + 1);
     gpu.units = true;
     gpu.sums_rows = has_op(&k->body, TOP_reduce);
@@ -789,6 +790,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
         calls_outside(&e);
     frame->shared = e.fixed_bytes;
     tile_vary_done(&gpu.vary);
+    tile_vary_done(&gpu.in_warps);
     vec_free(&gpu.vectors);
     tsr_free(gpu.kept);
     arena_done(&gpu.arena);

@@ -32,7 +32,7 @@ typedef struct GpuCode {
     int threads;
     LLVMValueRef thread;        /* this one's number in the group, an i32 */
     bool clean;                 /* has nobody touched the group's memory since the last barrier? */
-    TileVary vary;              /* of a group of several lanes */
+    TileVary vary, in_warps;    /* of a group of several lanes, and of the warps of it */
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
     int at_line;                /* and of the columns that go with them */

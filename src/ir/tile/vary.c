@@ -6,6 +6,8 @@
 
 #include "ir/tile/tile_impl.h"
 
+enum { TILE_WARP = 32, DEPTH = 6 };
+
 typedef struct Walk { TileVary *v; bool changed; } Walk;
 
 void tile_vary_done(TileVary *v)
@@ -51,8 +53,76 @@ bool tile_node_varies(const TileVary *v, const TileNode *n)
 
 static bool whole_group(const TileVary *v, const TileNode *n) { return n->attr->i == 0 || n->attr->i >= v->lanes; }
 
+/* ---- within warps ---- */
+
+static bool number_of(TileRef x, int64_t *out)
+{
+    const TileNode *n = x.node->op == TOP_to_tile ? x.node->in[0].node : x.node;
+
+    *out = n->attr ? n->attr->i : 0;
+    return n->op == TOP_index || (n->op == TOP_const && dtype_is_int((DType)n->type[0].dtype));
+}
+
+/* The same in all lanes of a warp, and so many warps' lanes. */
+static bool of_warps(const TileVary *v, TileRef x, int depth)
+{
+    const TileNode *n = x.node;
+    int64_t number;
+
+    if (number_of(x, &number))
+        return number % TILE_WARP == 0;
+    if (depth == 0 || of_kernel(x) || tile_varies(v, x) || n->nin != 2)
+        return false;
+    if (n->op == TOP_imul)
+        return of_warps(v, n->in[0], depth - 1) || of_warps(v, n->in[1], depth - 1);
+    return (n->op == TOP_iadd || n->op == TOP_isub) && of_warps(v, n->in[0], depth - 1) && of_warps(v, n->in[1], depth - 1);
+}
+
+/* The lane's number behind so many warps' lanes. */
+static bool is_lane(const TileVary *v, TileRef x, int depth)
+{
+    const TileNode *n = x.node;
+
+    if (n->op == TOP_to_tile)
+        n = n->in[0].node;
+    if (n->op == TOP_lane)
+        return true;
+    if (depth == 0 || n->nin != 2 || (n->op != TOP_iadd && n->op != TOP_isub))
+        return false;
+    return (is_lane(v, n->in[0], depth - 1) && of_warps(v, n->in[1], depth - 1)) ||
+           (n->op == TOP_iadd && of_warps(v, n->in[0], depth - 1) && is_lane(v, n->in[1], depth - 1));
+}
+
+/* Which warp a lane is in, or whether it is in one of the first warps. */
+static bool asks_warp(const TileVary *v, const TileNode *n)
+{
+    bool divides = n->op == TOP_idiv || (n->op == TOP_map && n->attr->op == OP_floordiv), shifts = n->op == TOP_map && n->attr->op == OP_shr;
+    int64_t number;
+
+    if (n->nin != 2)
+        return false;
+    if (n->op == TOP_ilt)
+        return (is_lane(v, n->in[0], DEPTH) && of_warps(v, n->in[1], DEPTH)) ||
+               (number_of(n->in[0], &number) && (number + 1) % TILE_WARP == 0 && is_lane(v, n->in[1], DEPTH));
+    return (divides || shifts) && is_lane(v, n->in[0], DEPTH) && number_of(n->in[1], &number) &&
+           (shifts ? number >= 5 && number < 63 : number > 0 && number % TILE_WARP == 0);
+}
+
+/* Whole warps are together: of a run that holds one, what is so of the group. */
+static bool differs_in_warps(const TileVary *v, const TileNode *n)
+{
+    switch (n->op) {
+    case TOP_idiv: case TOP_ilt: case TOP_map: return !asks_warp(v, n) && operands_vary(v, n);
+    case TOP_lane_reduce: return n->attr->i && n->attr->i < TILE_WARP && operands_vary(v, n);
+    case TOP_shuffle: return ((n->attr->i && n->attr->i < TILE_WARP) || tile_varies(v, n->in[1])) && operands_vary(v, n);
+    default: return operands_vary(v, n);
+    }
+}
+
 static bool results_vary(const TileVary *v, const TileNode *n)
 {
+    if (v->warps && n->op != TOP_lane && n->op != TOP_load && n->op != TOP_match)
+        return differs_in_warps(v, n) && n->op != TOP_uniform && n->op != TOP_over_ranks;
     switch (n->op) {
     case TOP_lane: return true;
     case TOP_load: return tile_type(n->in[0])->space == SPACE_LOCAL || operands_vary(v, n);
@@ -133,12 +203,12 @@ static void walk_block(Walk *w, const TileBlock *b, bool split)
     }
 }
 
-void tile_vary(const TileKernel *k, TileVary *out)
+static void vary(const TileKernel *k, bool warps, TileVary *out)
 {
     uint32_t count;
     Walk w = {out, false};
 
-    *out = (TileVary){.number = tile_numbers(k, &count), .lanes = k->lanes};
+    *out = (TileVary){.number = tile_numbers(k, &count), .lanes = k->lanes, .warps = warps};
     out->value = tsr_calloc(count + 1);
     out->split = tsr_calloc(k->nnodes + 1);
     out->parts = tsr_calloc(k->nnodes + 1);
@@ -149,6 +219,10 @@ void tile_vary(const TileKernel *k, TileVary *out)
         walk_block(&w, &k->body, false);
     } while (w.changed);
 }
+
+void tile_vary(const TileKernel *k, TileVary *out) { vary(k, false, out); }
+
+void tile_vary_warps(const TileKernel *k, TileVary *out) { vary(k, true, out); }
 
 /* ---- the rules ---- */
 

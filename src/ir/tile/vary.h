@@ -21,9 +21,12 @@ typedef struct TileVary {
     uint8_t *split;             /* by node id: does the node stand where some lanes may be missing? */
     uint8_t *parts;             /* by node id of if, for and while: may its lanes go different ways? */
     int lanes;
+    bool warps;                 /* of warps, not of the group */
 } TileVary;
 
 void tile_vary(const TileKernel *k, TileVary *out);
+/* The same within warps of 32 lanes: what differs between warps alone does not vary, and where whole warps are missing is not split. */
+void tile_vary_warps(const TileKernel *k, TileVary *out);
 void tile_vary_done(TileVary *v);
 bool tile_varies(const TileVary *v, TileRef x);
 /* Does any result or operand vary? */
