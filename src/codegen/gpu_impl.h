@@ -17,11 +17,12 @@ enum { GPU_LEVELS = 26, GPU_WARP = 32 };        /* subtrees that wait in a tree:
 
 /*
  * Tiles of whole rows in registers (gpu_rows.c): of [rows, columns] a row is chunks of at most 256 elements, and of each chunk eight
- * neighbouring threads have every eighth element.
+ * neighbouring threads have every eighth element. A chunk is what a sum adds up in one go, or one of its two halves.
  */
 typedef struct WholeRows {
     int32_t rows, columns;
     int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
+    int halves;                 /* chunks that are added up in one go: 1 or 2 */
     int64_t pitch;              /* bytes of such a room */
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */

@@ -6,6 +6,10 @@
  * that is kept.  Lanes meet in registers, and so do the chunks of a row within a warp; those of several warps meet in
  * shared memory, in the balanced tree that 9.3 asks for.  Chunks beyond the last are taken to hold the identity, which changes no sum.
  *
+ * Where rows are gone over in pieces, such a chunk is two: twice the threads have half the registers each, and loops of shorter code, which
+ * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
+ * nothing, then those of the second half once more from there.
+ *
  * Eight threads' elements lie mixed in memory.  Where a tile lies within its view and aligned, they load vectors, neighbours next to each
  * other, put them into shared memory that is theirs alone, and take their own from there; they store in the same way.
  *
@@ -34,6 +38,15 @@ static const TileType *summed(const TileBlock *b)
     return t;
 }
 
+/* Are rows gone over in pieces? */
+static bool has_loop(const TileKernel *k)
+{
+    for (const TileNode *n = k->body.first; n; n = n->next)
+        if (n->op == TOP_for)
+            return true;
+    return false;
+}
+
 int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 {
     const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
@@ -41,10 +54,15 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 
     if (!t)
         return 0;
-    w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1};
+    w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1, .halves = 1};
     if (w.columns > TILE_REDUCE_MAX) {
         w.chunk = TILE_REDUCE_MAX;
         w.chunks = w.columns / TILE_REDUCE_MAX;
+    }
+    if (w.chunk == TILE_REDUCE_MAX && has_loop(k)) {
+        w.halves = 2;
+        w.chunk /= 2;
+        w.chunks *= 2;
     }
     if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
         return 0;
@@ -137,11 +155,33 @@ LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
 
 /* ---- clusters ---- */
 
+static bool is_whole(const CpuCode *e, const TileType *t)
+{
+    return t->rank == 2 && t->extent[0] == e->gpu->whole.rows && t->extent[1] == e->gpu->whole.columns;
+}
+
+/* Does it go from memory to memory, element by element? Then nothing has to lie as sums want it, and neighbours may be a thread's. */
+static bool goes_through(const CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->sinks.n; i++)
+        if (!c->sinks.at[i].node || c->sinks.at[i].node->op != TOP_store)
+            return false;
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        if (e->seen[n->id] < n->nuse)
+            return false;
+        for (int k = 0; k < n->nin; k++)
+            if (is_whole(e, tile_type(n->in[k])) && e->val[e->first[n->in[k].node->id] + (uint32_t)n->in[k].index].fragment)
+                return false;
+    }
+    return true;
+}
+
 bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c)
 {
     const WholeRows *w = &e->gpu->whole;
 
-    if (!w->chunk || c->rank != 2 || c->axis == 0 || c->shape[0] != w->rows || c->shape[1] != w->columns)
+    if (!w->chunk || c->rank != 2 || c->axis == 0 || c->shape[0] != w->rows || c->shape[1] != w->columns || goes_through(e, c))
         return false;
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
@@ -152,11 +192,6 @@ bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c)
 }
 
 bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s) { return !s->node && !s->buffer && gpu_has_whole_rows(e, c); }
-
-static bool is_whole(const CpuCode *e, const TileType *t)
-{
-    return t->rank == 2 && t->extent[0] == e->gpu->whole.rows && t->extent[1] == e->gpu->whole.columns;
-}
 
 /* Is it dear to compute again? Loads read memory. */
 static bool is_dear(const CpuCode *e, const TileNode *n)
@@ -397,14 +432,26 @@ static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVM
 static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
 static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
 
-static void add_register(CpuCode *e, const Sink *s, LLVMValueRef *sum)
+static LLVMValueRef identity_of(CpuCode *e, const Sink *s) { return cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1); }
+
+static LLVMValueRef join(CpuCode *e, const Sink *s, LLVMValueRef a, LLVMValueRef b)
 {
-    OpId op = (OpId)s->node->attr->op;
+    return cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), a, b, 1);
+}
+
+/* Do the halves of a chunk follow each other in the sum? Then its elements are kept until both are known. */
+static bool in_turn(const CpuCode *e, const Sink *s)
+{
+    OpId step = tile_step_op((OpId)s->node->attr->op);
+
+    return e->gpu->whole.halves > 1 && dtype_is_inexact(sum_dtype(s)) && (step == OP_add || step == OP_mul);
+}
+
+static LLVMValueRef reduced(CpuCode *e, const Sink *s)
+{
     LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
 
-    if (e->masked)
-        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, cpu_identity(e, op, sum_dtype(s), 1));
-    *sum = cpu_step(e, tile_step_op(op), sum_dtype(s), *sum ? *sum : cpu_identity(e, op, sum_dtype(s), 1), x, 1);
+    return e->masked ? cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, identity_of(e, s)) : x;
 }
 
 /* What is the same along a row is known for the registers to come. */
@@ -423,8 +470,10 @@ static void forget_column(CpuCode *e)
     e->known.n = kept;
 }
 
-/* Slots by sink and register: of kept tiles all, of a sum one. */
+/* Slots by sink and register: of kept tiles and sums in turn all, of other sums one. */
 typedef LLVMValueRef *Slots;
+
+static int slots_needed(const CpuCode *e, const Sink *s) { return is_reduce(s) && !in_turn(e, s) ? 1 : e->gpu->whole.chunk / GPU_OCTET; }
 
 static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMValueRef *sum, LLVMValueRef **raw, const Slots *slot)
 {
@@ -432,8 +481,10 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
 
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
-        if (is_reduce(s))
-            add_register(e, s, &sum[i]);
+        if (is_reduce(s) && in_turn(e, s))
+            LLVMBuildStore(e->u->builder, reduced(e, s), slot[i][r]);
+        else if (is_reduce(s))
+            sum[i] = join(e, s, sum[i] ? sum[i] : identity_of(e, s), reduced(e, s));
         else if (!s->node)
             LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
         else if (!e->masked && raw[i] && !staged) {
@@ -494,8 +545,8 @@ static void masked_way(CpuCode *e, Cluster *c, LLVMValueRef end, const Slots *sl
     rows_end_ahead(e, c);
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        if (is_reduce(s))
-            LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1), slot[i][0]);
+        for (int r = 0; is_reduce(s) && r < slots_needed(e, s); r++)
+            LLVMBuildStore(e->u->builder, identity_of(e, s), slot[i][r]);
         kept |= !s->node;
     }
     if (!kept)
@@ -519,11 +570,6 @@ static LLVMValueRef all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is)
 
 /* ---- sums ---- */
 
-static LLVMValueRef join(CpuCode *e, const Sink *s, LLVMValueRef a, LLVMValueRef b)
-{
-    return cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), a, b, 1);
-}
-
 static LLVMValueRef join_threads(CpuCode *e, const Sink *s, LLVMValueRef x, int from, int end)
 {
     for (int by = from; by < end; by *= 2)
@@ -531,19 +577,43 @@ static LLVMValueRef join_threads(CpuCode *e, const Sink *s, LLVMValueRef x, int 
     return x;
 }
 
+/* The elements of a thread, after x. */
+static LLVMValueRef follow(CpuCode *e, const Sink *s, LLVMValueRef x, const Slots slot)
+{
+    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++)
+        x = join(e, s, x, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[r], ""));
+    return x;
+}
+
+/* What this thread's lane of a chunk adds up to: with two halves the same in the threads of both. */
+static LLVMValueRef lane_sum(CpuCode *e, const Sink *s, const Slots slot)
+{
+    LLVMValueRef none = i32_number(e, -1), second, x, y;
+
+    if (!in_turn(e, s)) {
+        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[0], "");
+        return e->gpu->whole.halves == 1 ? x : join(e, s, x, gpu_other(e, x, GPU_OCTET, none));
+    }
+    second = LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), "");
+    second = LLVMBuildICmp(e->u->builder, LLVMIntNE, second, i32_number(e, 0), "");
+    x = gpu_other(e, follow(e, s, identity_of(e, s), slot), GPU_OCTET, none);
+    y = follow(e, s, x, slot);
+    return cpu_choose(e, second, y, gpu_other(e, y, GPU_OCTET, none));
+}
+
 /* A row's chunks, of which a thread takes `each` that follow each other: those beyond the last are identities. */
 static LLVMValueRef some_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef row, LLVMValueRef thread, int first, int each)
 {
-    const WholeRows *w = &e->gpu->whole;
+    int64_t chunks = e->gpu->whole.chunks / e->gpu->whole.halves;
     LLVMValueRef at, there, x;
 
     if (each > 1)
         return join(e, s, some_chunks(e, s, meet, row, thread, first, each / 2), some_chunks(e, s, meet, row, thread, first + each / 2, each / 2));
     at = cpu_op(e, LLVMAdd, thread, cpu_number(e, first));
-    there = cpu_compare(e, LLVMIntSLT, at, cpu_number(e, w->chunks));
-    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, w->chunks)), cpu_choose(e, there, at, cpu_number(e, 0)));
+    there = cpu_compare(e, LLVMIntSLT, at, cpu_number(e, chunks));
+    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, chunks)), cpu_choose(e, there, at, cpu_number(e, 0)));
     x = cpu_load_flat(e, sum_dtype(s), meet, at, 1);
-    return cpu_choose(e, there, x, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1));
+    return cpu_choose(e, there, x, identity_of(e, s));
 }
 
 /* Chunks of a row that stand in several warps: a warp takes a row. */
@@ -556,7 +626,7 @@ static void join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet)
     int all = 1, each;
     CpuLoop rows = cpu_loop(e, wide(e, warp), cpu_number(e, w->rows), cpu_number(e, e->gpu->threads / GPU_WARP));
 
-    while (all < w->chunks)
+    while (all < w->chunks / w->halves)
         all *= 2;
     each = all > GPU_WARP ? all / GPU_WARP : 1;
     LLVMValueRef x = some_chunks(e, s, meet, rows.i, cpu_op(e, LLVMMul, wide(e, lane), cpu_number(e, each)), 0, each);
@@ -572,20 +642,20 @@ static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 {
     const WholeRows *w = &e->gpu->whole;
     bool in_warp = w->chunks == 1 || w->chunks == 2 || w->chunks == 4;
+    int span = in_warp ? w->chunks : w->halves;         /* chunks that are joined here */
     LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet = rows_octet(e), at, x;
-    int span = in_warp ? w->chunks : 1;
     bool met = false;
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
         if (!is_reduce(s))
             continue;
-        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], "");
+        x = lane_sum(e, s, slot[i]);
         for (int by = GPU_OCTET / 2; by; by /= 2)
             x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
-        x = join_threads(e, s, x, GPU_OCTET, GPU_OCTET * span);
+        x = join_threads(e, s, x, GPU_OCTET * w->halves, GPU_OCTET * span);
         if (!in_warp)
-            meet[i] = cpu_buffer(e, (int64_t)w->rows * w->chunks * element_bytes(lane_dtype(sum_dtype(s))));
+            meet[i] = cpu_buffer(e, (int64_t)w->rows * (w->chunks / w->halves) * element_bytes(lane_dtype(sum_dtype(s))));
         at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET * span), "");
         GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, at, i32_number(e, 0), ""));
         at = LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), "");
@@ -605,8 +675,9 @@ static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 
 /* ---- all of it ---- */
 
-static Slots slots_of(CpuCode *e, const Sink *s, int n)
+static Slots slots_of(CpuCode *e, const Sink *s)
 {
+    int n = slots_needed(e, s);
     Slots x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
 
     for (int r = 0; r < n; r++)
@@ -639,7 +710,7 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     e->gpu->fragment[1] = c->shape[1];
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        slot[i] = is_reduce(s) ? slots_of(e, s, 1) : !s->node ? slots_of(e, s, registers) : NULL;
+        slot[i] = is_reduce(s) || !s->node ? slots_of(e, s) : NULL;
         raw[i] = !slot[i] && rows_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
     }
     ends = cpu_find_ends(e, c);

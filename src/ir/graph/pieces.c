@@ -3,7 +3,8 @@
  *
  * That is what is left of slices after differentiation: each slice of a value gives its derivative back surrounded by
  * zeros as large as the value, and these are added up.  Joined, each element is written once.  Adding zeros makes 0 of
- * -0 and changes nothing else, so one addition of 0 stays, which costs nothing where it is fused with what follows.
+ * -0 and changes nothing else: one addition of 0 stays, unless all that is done with the value are products and sums, which begin
+ * with 0 and so never give -0, nor anything else that depends on a zero's sign.
  */
 #include "ir/graph/graph.h"
 #include "ir/core/op.h"
@@ -96,12 +97,55 @@ static GValue zeros(Graph *g, Node *at, const TType *type)
     return before(g, at, OP_full, &a, NULL, 0, type);
 }
 
-/* The sum becomes concat(pieces) + 0. */
+static bool sees_sign_of_zero(const Graph *g, const Node *n);
+
+/* May a user of it tell -0 from 0 by what it gives? */
+static bool tells_zeros(const Graph *g, const Node *user)
+{
+    switch (user->op) {
+    case OP_matmul:
+        return false;
+    case OP_sum:
+        return user->attr->kind != 0;
+    case OP_convert:
+        return user->attr->rounding || !dtype_is_float((DType)user->type[0].dtype) || sees_sign_of_zero(g, user);
+    case OP_permute: case OP_reshape: case OP_slice:
+        return sees_sign_of_zero(g, user);
+    default:
+        return true;
+    }
+}
+
+/* Is there anybody who may? Users in regions, too. */
+static bool sees_sign_of_zero(const Graph *g, const Node *n)
+{
+    uint32_t users = 0;
+
+    for (const Node *m = n->next; m; m = m->next)
+        for (int i = 0; i < m->nin; i++)
+            if (m->in[i].node == n) {
+                if (tells_zeros(g, m))
+                    return true;
+                users++;
+            }
+    return users != n->nuse;
+}
+
+/* All users of n, which stand behind it, take v. */
+static void hand_on(Node *n, GValue v)
+{
+    for (Node *m = n->next; m; m = m->next)
+        for (int i = 0; i < m->nin; i++)
+            if (m->in[i].node == n)
+                graph_use(&m->in[i], v);
+}
+
+/* The sum becomes concat(pieces) + 0, or without the 0. */
 static void join(Graph *g, Node *n, const Sum *s)
 {
     TType part = *s->type, none = {.dtype = s->type->dtype};
     Attr a = attr_default();
-    GValue in[PIECES + 1];
+    GValue in[PIECES + 1], all;
     int axis = part.rank + s->piece[0].axis, nin = s->n;
     Dim left = dim_sub(part.shape[axis], s->piece[s->n - 1].to);
 
@@ -113,8 +157,13 @@ static void join(Graph *g, Node *n, const Sum *s)
     }
     a.naxes = 1;
     a.axis[0] = (int8_t)s->piece[0].axis;
-    graph_use(&n->in[0], before(g, n, OP_concat, &a, in, nin, s->type));
-    graph_use(&n->in[1], zeros(g, n, &none));
+    all = before(g, n, OP_concat, &a, in, nin, s->type);
+    if (sees_sign_of_zero(g, n)) {
+        graph_use(&n->in[0], all);
+        graph_use(&n->in[1], zeros(g, n, &none));
+    } else {
+        hand_on(n, all);
+    }
 }
 
 bool graph_join_pieces(Graph *g)

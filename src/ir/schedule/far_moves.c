@@ -17,9 +17,9 @@
 
 static int element_bytes(const Tensor *t) { return dtype_info[t->dtype].sbits / 8; }
 
-const char *far_bits(const Tensor *t)
+static const char *unsigned_of(int bytes)
 {
-    switch (is_packed((DType)t->dtype) ? 0 : element_bytes(t)) {
+    switch (bytes) {
     case 1: return "uint8";
     case 2: return "uint16";
     case 4: return "uint32";
@@ -27,6 +27,8 @@ const char *far_bits(const Tensor *t)
     default: return NULL;
     }
 }
+
+const char *far_bits(const Tensor *t) { return unsigned_of(is_packed((DType)t->dtype) ? 0 : element_bytes(t)); }
 
 static int device_of(const Tensor *t) { return (int)t->store->device; }
 
@@ -246,34 +248,75 @@ static const char gather_one[] =
     "  store %%y[%%2], %%4\n"
     "}\n";
 
-static const char gather_blocks[] =
+/* Words of blocks, of which a lane has GATHER_LANE, all under way before the first is written. */
+static const char gather_head[] =
     "tessera.tile v1\n"
-    "kernel @gather(%%x: view %s[1], %%at: view int64[1], %%y: view %s[?, 1]) sizes(n, w) grid(n, cdiv(w, %d)) {\n"
-    "  %%0: index = group {axis=0}\n"
-    "  %%1: index = group {axis=1}\n"
-    "  %%2: index = index {i=%d}\n"
-    "  %%3: index = imul %%1, %%2\n"
-    "  %%4: int64[] = load %%at[%%0] {shape=(1) drop=1}\n"
-    "  %%5: index = to_index %%4\n"
-    "  %%6: index = iadd %%5, %%3\n"
-    "  %%7: %s[%d] = load %%x[%%6] {shape=(%d)}\n"
-    "  store %%y[%%0, %%3], %%7 {drop=1}\n"
-    "}\n";
+    "kernel @gather(%%x: view %s[1], %%at: view int64[1], %%y: view %s[1]) sizes(n, w) grid(cdiv(n*w, %d)) lanes=256 {\n"
+    "  %%n: index = size {name=\"n\"}\n"
+    "  %%w: index = size {name=\"w\"}\n"
+    "  %%all: index = imul %%n, %%w\n"
+    "  %%one: index = index {i=1}\n"
+    "  %%last: index = isub %%all, %%one\n"
+    "  %%each: index = index {i=%d}\n"
+    "  %%ratio: index = index {i=%d}\n"
+    "  %%g: index = group {axis=0}\n"
+    "  %%g0: index = imul %%g, %%each\n"
+    "  %%lane: index = lane\n"
+    "  %%q: index = iadd %%g0, %%lane\n";
 
-static FarKernel *gather_kernel(const char *bits, int64_t block)
+static const char gather_load[] =
+    "  %%o%d: index = index {i=%d}\n"
+    "  %%f%d: index = iadd %%q, %%o%d\n"
+    "  %%q%d: index = imin %%f%d, %%last\n"
+    "  %%i%d: index = idiv %%q%d, %%w\n"
+    "  %%c%d: index = imod %%q%d, %%w\n"
+    "  %%a%d: int64[] = load %%at[%%i%d] {shape=(1) drop=1}\n"
+    "  %%b%d: index = to_index %%a%d\n"
+    "  %%u%d: index = idiv %%b%d, %%ratio\n"
+    "  %%p%d: index = iadd %%u%d, %%c%d\n"
+    "  %%x%d: %s[] = load %%x[%%p%d] {shape=(1) drop=1}\n";
+
+enum { GATHER_LANE = 4, GATHER_LANES = 256 };
+
+static FarKernel *gather_kernel(const char *bits, int64_t block, int ratio)
 {
-    int w = block == 1 ? 256 : far_width(block, TILE_COLUMNS);
+    StrBuf text = {0};
+    FarKernel *f;
 
     if (block == 1)
-        return far_kernel_of(gather_one, bits, bits, w, w, w, w, bits, w, w);
-    return far_kernel_of(gather_blocks, bits, bits, w, w, bits, w, w);
+        return far_kernel_of(gather_one, bits, bits, GATHER_LANES, GATHER_LANES, GATHER_LANES, GATHER_LANES, bits, GATHER_LANES, GATHER_LANES);
+    sb_printf(&text, gather_head, bits, bits, GATHER_LANE * GATHER_LANES, GATHER_LANE * GATHER_LANES, ratio);
+    for (int k = 0; k < GATHER_LANE; k++)
+        sb_printf(&text, gather_load, k, k * GATHER_LANES, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, bits, k);
+    for (int k = 0; k < GATHER_LANE; k++)
+        sb_printf(&text, "  store %%y[%%q%d], %%x%d {drop=1}\n", k, k);
+    sb_puts(&text, "}\n");
+    f = far_kernel(sb_str(&text));
+    sb_done(&text);
+    return f;
+}
+
+/* Elements of the largest words, of eight bytes at most, that blocks of x and all that leads to them consist of. */
+static int word_elements(const Tensor *x, const Tensor *to, int64_t block)
+{
+    int64_t step = 1, all = block | x->offset | to->offset;
+    int n = 8 / element_bytes(x);
+
+    for (int i = x->rank - 1; i >= 0; i--) {
+        bool within = x->stride[i] == step && step * x->shape[i] <= block;
+        step *= within ? x->shape[i] : 1;
+        all |= within || x->shape[i] == 1 ? 0 : x->stride[i];
+    }
+    while (all % n)
+        n /= 2;
+    return n;
 }
 
 static bool gather(const Tensor *to, const Tensor *x, const FarPoints *p)
 {
     const char *bits = far_bits(to);
-    int device = device_of(to);
-    FarKernel *f = bits ? gather_kernel(bits, p->block) : NULL;
+    int ratio = bits ? word_elements(x, to, p->block) : 1, device = device_of(to);
+    FarKernel *f = bits ? gather_kernel(unsigned_of(ratio * element_bytes(to)), p->block, ratio) : NULL;
     Tensor *places;
     TileArg arg[3];
     bool done = true;
@@ -281,10 +324,9 @@ static bool gather(const Tensor *to, const Tensor *x, const FarPoints *p)
     if (!f || !f->code || !(places = p->there ? tensor_ref(p->there) : far_numbers(DT_int64, p->at, p->count)))
         return false;
     if (far_flat(x, device, false, 0, &arg[0]) && far_flat(places, device, false, 0, &arg[1]) && far_flat(to, device, true, to->offset, &arg[2])) {
-        if (p->block > 1)
-            arg[2] = (TileArg){.base = arg[2].base, .extent = {p->count, p->block}, .stride = {p->block, 1}};
-        arg[2].extent[0] = p->count;
-        done = far_launch(f, device, (int64_t[]){p->count, p->block}, arg) != 0;
+        arg[0].extent[0] /= ratio;
+        arg[2].extent[0] = p->count * p->block / ratio;
+        done = far_launch(f, device, (int64_t[]){p->count, p->block / ratio}, arg) != 0;
     }
     tensor_unref(places);
     return done;

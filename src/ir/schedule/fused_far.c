@@ -14,12 +14,13 @@
 /* ---- schedules ---- */
 
 enum {
-    FAR_TILE = 8192,            /* elements of a tile of an elementwise kernel */
+    FAR_TILE = 8192,            /* elements of a tile of an elementwise kernel, */
+    FAR_TILE_LEAST = 1024,      /* or fewer, where that makes more groups */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_GROUPS = 512,           /* that fill the chip */
     FAR_CHUNKS = 64, FAR_PIECE = 4096,  /* of a row that is whole, at most; elements of a piece of a longer one */
-    FAR_THREADS = 128,          /* of a group of short rows, at least */
+    FAR_THREADS = 64,           /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32,
 };
 
@@ -88,9 +89,12 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
         return s;
     }
     if (s.kind == SCHEDULE_MAP) {
-        for (s.n = FAR_TILE; s.n > 32 && s.n / 2 >= n1; )
+        int64_t tile = FAR_TILE, all = n0 * n1 * rounds_of(p);
+        while (tile > FAR_TILE_LEAST && all < tile * FAR_GROUPS)
+            tile /= 2;
+        for (s.n = (int32_t)tile; s.n > 32 && s.n / 2 >= n1; )
             s.n /= 2;
-        s.m = FAR_TILE / s.n;
+        s.m = (int32_t)tile / s.n;
         return s;
     }
     if (crosswise) {
