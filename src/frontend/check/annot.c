@@ -316,12 +316,13 @@ static void resolve_each(Res *R, AstSeq seq, Position at)
         resolve(R, seq.at[i], at);
 }
 
+/* Policy(storage=bf16), accum(f32), memory("host"): what is called is no size, nor is what a suffix is given. */
 static void resolve_call(Res *R, AstCall *c, Position at)
 {
-    resolve(R, c->func, IN_DIM);
+    resolve(R, c->func, IN_TYPE);
     for (int i = 0; i < c->args.n; i++)
         if (AST_IS(c->args.at[i], Arg))
-            resolve(R, AST_AS(c->args.at[i], Arg)->value, IN_DIM);
+            resolve(R, AST_AS(c->args.at[i], Arg)->value, at);
 }
 
 static void resolve(Res *R, Ast *a, Position at)
@@ -339,7 +340,7 @@ static void resolve(Res *R, Ast *a, Position at)
         break;
     case AST_BinOp:
         resolve(R, AST_AS(a, BinOp)->left, at);
-        resolve(R, AST_AS(a, BinOp)->right, AST_AS(a, BinOp)->op == AOP_MATMUL ? IN_DIM : at);
+        resolve(R, AST_AS(a, BinOp)->right, AST_AS(a, BinOp)->op == AOP_MATMUL ? IN_TYPE : at);
         break;
     case AST_UnaryOp:
         resolve(R, AST_AS(a, UnaryOp)->operand, at);
