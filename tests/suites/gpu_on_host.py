@@ -7,6 +7,7 @@ from suites.gpu import run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench" / "gpu"))
 import on_host
+import views
 
 PARTS = 3               # programs of a dtype
 LINEAR = {"triangular_solve", "qr", "lu", "cholesky", "svd", "eigh", "fft"}
@@ -38,6 +39,14 @@ def on_the_host(ctx, dtype, part):
     ops = {w.split("=")[0] for l in said for w in l.split("on-the-host")[1].split()}
     if ops - HOST[dtype]:
         raise Fail(f"{sorted(ops - HOST[dtype])} of {dtype} went to the host")
+
+
+def random_views(ctx, seed):
+    """Views of every dtype, empty ones and numbers among them: bench/gpu/views.py."""
+    text = views.program(seed)
+    there, here = run(ctx, "run", text=text.replace("WHERE", '"gpu:0"')), run(ctx, "run", text=text.replace("WHERE", '"cpu"'))
+    if there.stdout != here.stdout or not here.stdout or there.returncode != here.returncode:
+        raise Fail("\n".join(f"cpu {a}\ngpu {b}" for a, b in zip(here.stdout.splitlines(), there.stdout.splitlines()) if a != b)[:2000] + there.stderr[-500:])
 
 
 def draws(ctx):
@@ -156,3 +165,5 @@ def tests(ctx):
     yield Test("gpu_on_host/extremes", lambda: same(ctx, EXTREMES, ["argmin"]))                        # of one element
     yield Test("gpu_on_host/divisions", lambda: same(ctx, DIVISIONS))
     yield Test("gpu_on_host/strided_convolutions", lambda: same(ctx, STRIDED))
+    for seed in (7, 12, 41, 58):
+        yield Test(f"gpu_on_host/views_{seed}", lambda seed=seed: random_views(ctx, seed))

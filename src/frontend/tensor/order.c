@@ -46,13 +46,14 @@ static Value f_searchsorted(Interp *I, Value *a)        /* edges, values, right 
         return VERR;
     }
     at.i = right;
-    int rank = v->rank;                                 /* one list of edges serves values of any shape */
+    int rank = v->rank;
+    bool one = x->rank == 1;                            /* a list of edges that serves values of any shape */
     Dim shape[RANK_MAX], n = shape_product(rank, v->shape);
     memcpy(shape, v->shape, sizeof(Dim) * (size_t)rank);
-    if (x->rank == 1)
+    if (one)
         v = do_reshape(I, v, 1, &n);
     Tensor *y = chain2(I, OP_searchsorted, &at, x, v);
-    return value_of(do_reshape(I, y, rank, shape));
+    return value_of(one ? do_reshape(I, y, rank, shape) : y);
 }
 
 static Value f_nonzero(Interp *I, Value *a)

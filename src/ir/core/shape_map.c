@@ -364,8 +364,8 @@ bool shape_SEARCH(Infer *f)
     x.rank--, y.rank--;
     if (a->rank > 1 && !shape_join(&x, &y, &s))
         return infer_fail(f, INFER_SHAPE, "%s: leading axes differ", call_text(f));
-    copy_shape(&f->out[0], b, b->rank);
-    for (int i = 0; a->rank > 1 && i < s.rank && s.rank == y.rank; i++)
-        f->out[0].shape[i] = s.shape[i];
+    copy_shape(&f->out[0], a->rank > 1 ? &s : b, a->rank > 1 ? s.rank : b->rank);
+    if (a->rank > 1)
+        f->out[0].shape[f->out[0].rank++] = b->shape[b->rank - 1];
     return true;
 }
