@@ -121,7 +121,7 @@ struct Home {
     int nglob;
     bool *walked;               /* by piece of the space: its statements were */
     bool library;               /* mistakes inside are the caller's: they are reported at the program's call */
-    Map mutated;                /* Sym -> 1: variables and attributes whose value some statement changes in place */
+    Map mutated;                /* Sym -> MUTATED_ITSELF, MUTATED_PARTS: variables and attributes whose value some statement changes in place */
     bool mutates_any;           /* ... or one that has no name */
 };
 
@@ -262,7 +262,9 @@ void var_put(Trail *trail, const Type **at, const Type *t);
 void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */
 uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read the same */
 void survey_stored(Check *C, Sym attr);                 /* the attribute is stored out of sight */
+enum { MUTATED_ITSELF = 1, MUTATED_PARTS = 2 };
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
+bool has_mutated_parts(const Home *h, Sym name);        /* only its elements: x[k].append(v) */
 
 /* homes.c */
 void home_init(Check *C, Home *h, Scope *s);            /* of a module whose names are resolved */
@@ -427,6 +429,7 @@ bool sig_constraints(Check *C, Fn *f, const Bound *b, const struct Slots *s, Ast
 Cls *cls_make(Check *C, AstClassDef *def);
 const Type *cls_find(const Cls *c, Sym name);           /* method or class variable; NULL: none */
 const Type *cls_declared(const Cls *c, Sym name);
+void cls_match_field(const Cls *c, const Type *want, const Type *t, Bound *b);       /* the sizes that t tells of a field of type want */
 /* A field's declared type, for a tensor stored in it: the first one in the making of an object tells the sizes; those of an
  * object that is not known (i NULL) may be any. */
 const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type *t);
@@ -444,6 +447,11 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node);
 const Type *cls_super(Check *C, Sym attr, Ast *node);               /* super().attr in the method being walked */
 /* What a Module's call runs: its own __call__, or forward. NULL: not known. */
 const Type *cls_callee(const Cls *c);
+
+/* dataclasses.c */
+const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node);
+const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node);
+void abstract_judged(Check *C, const Cls *c, Ast *node);            /* E0906 for an object of a class with abstract methods */
 
 /* policies.c */
 const char *element_text(uint8_t dtype, const Policy *policy);       /* "bf16 @accum(f32)"; lives until the next call but one */

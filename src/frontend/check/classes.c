@@ -511,7 +511,7 @@ static void inst_store(Check *C, Inst *i, Sym attr, const Type *t)
 }
 
 /* Names of sizes that fields of the class are declared with get those of a tensor that is stored in one. */
-static void match_field(const Cls *c, const Type *want, const Type *t, Bound *b)
+void cls_match_field(const Cls *c, const Type *want, const Type *t, Bound *b)
 {
     static const Sig none;
 
@@ -524,7 +524,7 @@ const Type *cls_field_wants(const Cls *c, Inst *i, const Type *want, const Type 
     Bound here = {0}, *b = i ? &i->dims : &here;
 
     if (!i || i->making)
-        match_field(c, want, t, b);
+        cls_match_field(c, want, t, b);
     return type_subst(want, b->from, b->to, b->n);
 }
 
@@ -571,7 +571,7 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     if (value && type_is_container(t) && is_mutated(C->home, attr))
         forget_place(C, value);
     t = with_declared_policy(t, want);
-    t = is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
+    t = has_mutated_parts(C->home, attr) ? type_forget_parts(t) : is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
     if (inst)
         inst_store(C, inst, attr, t ? t : T_ANY);
     if (value) {
@@ -589,87 +589,6 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
 }
 
 /* ------------------------------------------------------------- construction */
-
-static bool field_has_default(const AstAnnAssign *a)
-{
-    return a->value != NULL;
-}
-
-/* ClassVar[int] and KW_ONLY are no fields; field(init=False) takes no argument. */
-static bool is_init_field(const AstAnnAssign *a)
-{
-    const Ast *form = AST_IS(a->annotation, Subscript) ? AST_AS(a->annotation, Subscript)->value : a->annotation;
-    Sym name = AST_IS(form, Name) ? AST_AS(form, Name)->id : AST_IS(form, Attribute) ? AST_AS(form, Attribute)->attr : NULL;
-    const AstCall *made = AST_AS(a->value, Call);
-
-    if (name && (!strcmp(name->text, "ClassVar") || !strcmp(name->text, "KW_ONLY")))
-        return false;
-    for (int i = 0; a->value && AST_IS(a->value, Call) && i < made->args.n; i++) {
-        const AstArg *arg = AST_AS(made->args.at[i], Arg);
-        if (AST_IS(made->args.at[i], Arg) && arg->name && !strcmp(arg->name->text, "init"))
-            return false;
-    }
-    return true;
-}
-
-/* The fields of a dataclass as parameters: its base's first, each where it was first named. */
-static int dataclass_fields(const Cls *c, AstParam *out, int max)
-{
-    int n = c->base && c->base->is_dataclass ? dataclass_fields(c->base, out, max) : 0;
-
-    for (int i = 0; i < c->def->body.n; i++) {
-        AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
-        int k = 0;
-        if (a->ast.kind != AST_AnnAssign || !AST_IS(a->target, Name) || n >= max || !is_init_field(a))
-            continue;
-        while (k < n && out[k].name != AST_AS(a->target, Name)->id)
-            k++;
-        n += k == n;
-        out[k] = (AstParam){.ast = {.kind = AST_Param, .span = a->ast.span}, .kind = PARAM_NORMAL,
-                              .name = AST_AS(a->target, Name)->id, .annotation = a->annotation, .dflt = a->value};
-    }
-    return n;
-}
-
-static const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
-{
-    const Type *self = type_instance(c, inst);
-    AstParam field[ITEMS_MAX];
-    int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
-    Bound sizes = {0};
-    char what[128];
-
-    for (int i = 0; i < a->n && !a->open; i++) {
-        int k = given;
-        if (a->at[i].name) {
-            for (k = 0; k < n && field[k].name != a->at[i].name; k++)
-                ;
-            if (k == n) {
-                REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
-                return self;
-            }
-        } else if (given++ >= n) {
-            REPORT(C, E0903, a->at[i].node->span, cls_name(c), "too many arguments");
-            return self;
-        }
-        const Type *want = cls_declared(c, field[k].name);
-        match_field(c, want, a->at[i].type, &sizes);
-        want = want ? type_subst(want, sizes.from, sizes.to, sizes.n) : NULL;
-        snprintf(what, sizeof what, "field '%s' of %s", field[k].name->text, cls_name(c));
-        if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
-            report_misfit(C, node->span, what, a->at[i].type, want);
-        if (inst)
-            map_set(&inst->stored, (uintptr_t)field[k].name,
-                    (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
-        field[k].kind = PARAM_ANY;                  /* taken */
-    }
-    for (int k = 0; k < n && !a->open; k++)
-        if (field[k].kind != PARAM_ANY && k >= given && !field_has_default(&(AstAnnAssign){.value = field[k].dflt})) {
-            REPORT(C, E0902, node->span, cls_name(c), field[k].name->text);
-            break;
-        }
-    return self;
-}
 
 const Type *cls_callee(const Cls *c)
 {
@@ -767,6 +686,7 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
     const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
 
+    abstract_judged(C, c, node);
     if (is_schedule_class(c) && !strcmp(c->name->text, "Schedule")) {
         schedule_check_call(C, NULL, a, node);
         return type_instance(c, NULL);

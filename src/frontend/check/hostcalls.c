@@ -454,6 +454,14 @@ static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
     return NULL;                                    /* as the signature says */
 }
 
+/* dict(pairs), of which only the kinds of keys and values are known. */
+static const Type *host_dict(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = a->n == 1 ? arg(a, 0) : NULL, *pair = t && (t->kind == TY_OBJECT || t->kind == TY_LIST) ? element_of(t) : T_ANY;
+
+    return !type_is_any(pair) && pair->kind == TY_TUPLE && pair->n == 2 ? type_dict(type_settle(pair->item[0]), type_settle(pair->item[1])) : NULL;
+}
+
 /* getattr(x, "name"), where there is no other answer to fall back on; that it is missing is left to the run. */
 static const Type *host_getattr(Check *C, const CallArgs *a, Ast *node)
 {
@@ -471,7 +479,7 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
-    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr},
+    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr}, {"dict", host_dict}, {"replace", dataclass_replace},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */

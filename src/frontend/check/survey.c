@@ -29,22 +29,33 @@ enum { DEEPEST = 1000 };
 
 /* ------------------------------------------------------------- changes in place */
 
+static void note_mutated(Home *h, Sym name, uintptr_t how)
+{
+    uintptr_t was = 0;
+
+    map_find(&h->mutated, (uintptr_t)name, &was);
+    map_set(&h->mutated, (uintptr_t)name, was | how);
+}
+
 /* The variable and the attributes that an expression goes through. */
 static void mark(Home *h, const Ast *e)
 {
+    uintptr_t how = MUTATED_ITSELF;
+
     for (;;) {
         switch (e ? (int)e->kind : -1) {
         case AST_Name:
-            map_set(&h->mutated, (uintptr_t)AST_AS(e, Name)->id, 1);
+            note_mutated(h, AST_AS(e, Name)->id, how);
             return;
         case AST_Attribute:
-            map_set(&h->mutated, (uintptr_t)AST_AS(e, Attribute)->attr, 1);
+            note_mutated(h, AST_AS(e, Attribute)->attr, how);
             e = AST_AS(e, Attribute)->value;
             if (e && e->kind == AST_Name)
                 return;                             /* self.x.append: x changes, not self */
             break;
-        case AST_Subscript:
+        case AST_Subscript:                         /* x[k].append: an element changes */
             e = AST_AS(e, Subscript)->value;
+            how = MUTATED_PARTS;
             break;
         case AST_Call:                              /* d.setdefault(k, []).append: what a method gives is part of its object */
             e = AST_AS(e, Call)->func;
@@ -55,6 +66,7 @@ static void mark(Home *h, const Ast *e)
                 return;
             }
             e = AST_AS(e, Attribute)->value;
+            how = MUTATED_ITSELF;
             break;
         default:
             return;
@@ -84,6 +96,13 @@ static void mark_target(Home *h, Ast *t, bool augmented)
         mark(h, AST_AS(t, Subscript)->value);
     else if (augmented && (t->kind == AST_Name || t->kind == AST_Attribute))
         mark(h, t);
+}
+
+bool has_mutated_parts(const Home *h, Sym name)
+{
+    uintptr_t how = 0;
+
+    return !h->mutates_any && map_find(&h->mutated, (uintptr_t)name, &how) && how == MUTATED_PARTS;
 }
 
 bool is_mutated(const Home *h, Sym name)

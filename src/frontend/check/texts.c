@@ -48,7 +48,7 @@ static int spec_letter(const char *s, size_t n)
 }
 
 /* The letters that a kind of value takes; NULL: any text, or it is not known; "": it takes no specification. */
-static const char *letters_of(const Type *t)
+static const char *letters_of(const Check *C, const Type *t)
 {
     switch (t->kind) {
     case TY_INT: case TY_BOOL:
@@ -59,6 +59,8 @@ static const char *letters_of(const Type *t)
         return "s";
     case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT: case TY_SET: case TY_RANGE: case TY_BYTES: case TY_FUNC:
         return "";
+    case TY_INSTANCE:                               /* a model or an object of the program takes one where it has __format__ */
+        return (((const Cls *)t->ref)->is_module && !cls_find(t->ref, sym("__format__"))) || object_lacks(C, t, "__format__") ? "" : NULL;
     default:
         return NULL;
     }
@@ -69,7 +71,7 @@ static bool has_axes(const Type *t) { return t->kind == TY_TENSOR && t->tensor->
 /* The specification s, n bytes of it, for a value of type t; what: the expression. */
 static void spec_judged(Check *C, const Type *t, const char *s, size_t n, Span span, Ast *value)
 {
-    const char *letters = type_is_any(t) ? NULL : has_axes(t) ? "" : letters_of(t);
+    const char *letters = type_is_any(t) ? NULL : has_axes(t) ? "" : letters_of(C, t);
     int letter = spec_letter(s, n);
     StrBuf text = {0};
     Diag *d;

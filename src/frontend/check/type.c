@@ -539,6 +539,17 @@ const Type *type_forget(const Type *t)
     }
 }
 
+const Type *type_forget_parts(const Type *t)
+{
+    const Type *m[ITEMS_MAX];
+
+    if (!type_is_container(t) || !t->exact || t->n > ITEMS_MAX)
+        return type_forget(t);
+    for (int i = 0; i < t->n; i++)
+        m[i] = t->kind == TY_DICT && i % 2 == 0 ? t->item[i] : type_forget(t->item[i]);
+    return t->kind == TY_DICT ? type_dict_of(m, t->n) : type_list_of(m, t->n);
+}
+
 bool type_is_container(const Type *t)
 {
     return t && (t->kind == TY_LIST || t->kind == TY_DICT || t->kind == TY_SET);

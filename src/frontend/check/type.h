@@ -103,6 +103,7 @@ const Type *type_settle(const Type *t);
 const Type *type_started(const Type *t);
 /* A container that others can change: what it holds later is not known. */
 const Type *type_forget(const Type *t);
+const Type *type_forget_parts(const Type *t);           /* only its elements change: how many there are, and their keys, stay */
 /* Kept in a variable that nothing changes in place: its elements stay, what they hold in turn may not. */
 const Type *type_keep(const Type *t);
 /* The elements of a sequence that is known one by one; -1: it is not. */

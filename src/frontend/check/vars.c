@@ -229,7 +229,7 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     }
     t = decl ? with_declared_policy(t, *decl) : t;
     t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl :
-        is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
+        has_mutated_parts(C->home, n->id) ? type_forget_parts(t) : is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
     if (C->kernel)
         t = kernel_fresh(t);
     if (type_is_container(t) && value && is_mutated(C->home, n->id))

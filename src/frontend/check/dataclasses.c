@@ -1,0 +1,187 @@
+/*
+ * Objects that are made by their class's statements alone: dataclasses, whose fields are the parameters, and classes with methods that only a
+ * class below can have a body for.
+ */
+#include "frontend/check/checker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- dataclasses */
+
+static bool field_has_default(const AstAnnAssign *a)
+{
+    return a->value != NULL;
+}
+
+/* ClassVar[int] and KW_ONLY are no fields; field(init=False) takes no argument. */
+static bool is_init_field(const AstAnnAssign *a)
+{
+    const Ast *form = AST_IS(a->annotation, Subscript) ? AST_AS(a->annotation, Subscript)->value : a->annotation;
+    Sym name = AST_IS(form, Name) ? AST_AS(form, Name)->id : AST_IS(form, Attribute) ? AST_AS(form, Attribute)->attr : NULL;
+    const AstCall *made = AST_AS(a->value, Call);
+
+    if (name && (!strcmp(name->text, "ClassVar") || !strcmp(name->text, "KW_ONLY")))
+        return false;
+    for (int i = 0; a->value && AST_IS(a->value, Call) && i < made->args.n; i++) {
+        const AstArg *arg = AST_AS(made->args.at[i], Arg);
+        if (AST_IS(made->args.at[i], Arg) && arg->name && !strcmp(arg->name->text, "init"))
+            return false;
+    }
+    return true;
+}
+
+/* The fields of a dataclass as parameters: its base's first, each where it was first named. */
+static int dataclass_fields(const Cls *c, AstParam *out, int max)
+{
+    int n = c->base && c->base->is_dataclass ? dataclass_fields(c->base, out, max) : 0;
+
+    for (int i = 0; i < c->def->body.n; i++) {
+        AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
+        int k = 0;
+        if (a->ast.kind != AST_AnnAssign || !AST_IS(a->target, Name) || n >= max || !is_init_field(a))
+            continue;
+        while (k < n && out[k].name != AST_AS(a->target, Name)->id)
+            k++;
+        n += k == n;
+        out[k] = (AstParam){.ast = {.kind = AST_Param, .span = a->ast.span}, .kind = PARAM_NORMAL,
+                              .name = AST_AS(a->target, Name)->id, .annotation = a->annotation, .dflt = a->value};
+    }
+    return n;
+}
+
+const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
+{
+    const Type *self = type_instance(c, inst);
+    AstParam field[ITEMS_MAX];
+    int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
+    Bound sizes = {0};
+    char what[128];
+
+    for (int i = 0; i < a->n && !a->open; i++) {
+        int k = given;
+        if (a->at[i].name) {
+            for (k = 0; k < n && field[k].name != a->at[i].name; k++)
+                ;
+            if (k == n) {
+                REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
+                return self;
+            }
+        } else if (given++ >= n) {
+            REPORT(C, E0903, a->at[i].node->span, cls_name(c), "too many arguments");
+            return self;
+        }
+        const Type *want = cls_declared(c, field[k].name);
+        cls_match_field(c, want, a->at[i].type, &sizes);
+        want = want ? type_subst(want, sizes.from, sizes.to, sizes.n) : NULL;
+        snprintf(what, sizeof what, "field '%s' of %s", field[k].name->text, cls_name(c));
+        if (want && type_fits(C, a->at[i].type, want) == FITS_NOT)
+            report_misfit(C, node->span, what, a->at[i].type, want);
+        if (inst)
+            map_set(&inst->stored, (uintptr_t)field[k].name,
+                    (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
+        field[k].kind = PARAM_ANY;                  /* taken */
+    }
+    for (int k = 0; k < n && !a->open; k++)
+        if (field[k].kind != PARAM_ANY && k >= given && !field_has_default(&(AstAnnAssign){.value = field[k].dflt})) {
+            REPORT(C, E0902, node->span, cls_name(c), field[k].name->text);
+            break;
+        }
+    return self;
+}
+
+/* replace(x, k=v): another object of x's class. NULL: x is of no class whose fields are all known. */
+const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = a->n && !a->at[0].name && !a->open ? a->at[0].type : T_ANY;
+    const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
+    AstParam field[ITEMS_MAX];
+    int n = c && c->is_dataclass && !cls_is_open(c) ? dataclass_fields(c, field, ITEMS_MAX) : 0;
+    char what[128];
+
+    for (int i = 1; n && i < a->n; i++) {
+        int k = 0;
+        const Type *want;
+        if (!a->at[i].name)
+            return NULL;
+        while (k < n && field[k].name != a->at[i].name)
+            k++;
+        if (k == n) {
+            REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
+            continue;
+        }
+        want = cls_declared(c, field[k].name);
+        snprintf(what, sizeof what, "field '%.40s' of %.60s", field[k].name->text, cls_name(c));
+        if (want && want->kind != TY_TENSOR && type_fits(C, a->at[i].type, want) == FITS_NOT)
+            report_misfit(C, at_call(node, a->at[i].node), what, a->at[i].type, want);
+    }
+    return n ? type_instance(c, NULL) : NULL;
+}
+
+/* ------------------------------------------------------------- abstract classes */
+
+static bool is_named(const Ast *e, const char *name)
+{
+    return AST_IS(e, Name) ? !strcmp(AST_AS(e, Name)->id->text, name) : AST_IS(e, Attribute) && !strcmp(AST_AS(e, Attribute)->attr->text, name);
+}
+
+static bool is_abstract(const AstFunctionDef *f)
+{
+    for (int i = 0; i < f->decorators.n; i++)
+        if (!strcmp(decorator_name(f->decorators.at[i]), "abstractmethod"))
+            return true;
+    return false;
+}
+
+/* The definition of that name in the nearest class that has it; NULL: there it is no function. */
+static const Ast *nearest(const Cls *c, Sym name)
+{
+    for (; c; c = c->base) {
+        for (int i = c->def->body.n - 1; i >= 0; i--) {
+            const Ast *s = c->def->body.at[i];
+            if (AST_IS(s, FunctionDef) && AST_AS(s, FunctionDef)->name == name)
+                return s;
+        }
+        if (map_find(&c->attrs, (uintptr_t)name, NULL) || map_find(&c->declared, (uintptr_t)name, NULL))
+            return NULL;
+    }
+    return NULL;
+}
+
+static bool derives_from_abc(const Cls *c)
+{
+    for (; c; c = c->base) {
+        if (c->home->library)
+            return c->name && !strcmp(c->name->text, "ABC");
+        for (int i = 0; i < c->def->bases.n; i++)
+            if (AST_IS(c->def->bases.at[i], Arg) && is_named(AST_AS(c->def->bases.at[i], Arg)->value, "ABC"))
+                return true;
+    }
+    return false;
+}
+
+/* A method that only a class below can have a body for; NULL: none, or not all that the class has is known. */
+static const char *abstract_method(const Cls *own)
+{
+    if (cls_is_open(own) || own->far || !derives_from_abc(own))
+        return NULL;
+    for (const Cls *c = own; c; c = c->base)
+        for (int i = 0; i < c->def->body.n; i++) {
+            const AstFunctionDef *f = AST_AS(c->def->body.at[i], FunctionDef);
+            if (AST_IS(c->def->body.at[i], FunctionDef) && is_abstract(f) && nearest(own, f->name) == (const Ast *)f)
+                return f->name->text;
+        }
+    return NULL;
+}
+
+void abstract_judged(Check *C, const Cls *c, Ast *node)
+{
+    const char *missing = C->home->library || C->calls ? NULL : abstract_method(c);
+    char text[192];
+
+    if (!missing)
+        return;
+    snprintf(text, sizeof text, "%.60s, whose %.60s() is abstract", cls_name(c), missing);
+    diag_help(REPORT(C, E0906, node->span, "what is made here", "of a class with all of its methods", text),
+              "make an object of a class that derives from it and defines %s", missing);
+}
