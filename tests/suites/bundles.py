@@ -1082,7 +1082,7 @@ def total(x: Tensor["N", f32]):
 def both(x: Tile["M", "N", f32]):
     return x * 2.0, -x
 
-def halves(x: Tensor[40, 12, f32]):
+def halves(x: Tensor["M", "N", f32]):
     return half(half(x) + 1.0)
 
 def products(a: Tensor[20, 12, f32], b: Tensor[12, 40, f32]):
@@ -1091,7 +1091,15 @@ def products(a: Tensor[20, 12, f32], b: Tensor[12, 40, f32]):
 def totals(x: Tensor["N", f32]):
     return total(x) * 2.0
 
-def pairs(x: Tensor[12, 33, f32]):
+@kernel.schedule(Schedule(block=(16, 8)))
+def rows_scaled(x: Tile["M", 12, f32], y: Tile[12, "N", f32], w: Tensor[12, f32]):
+    s = (x * tile.load(w[0:12])[None, :]).sum(dim=1)
+    return tile.dot(x, y) + s[:, None]
+
+def scaled(x: Tensor["M", 12, f32], y: Tensor[12, "N", f32]):
+    return rows_scaled(x, y, arange(12).to(f32))
+
+def pairs(x: Tensor["M", "N", f32]):
     a, b = both(x)
     return a + b, b
 
@@ -1100,6 +1108,10 @@ def calls(m):
     for n in [1, 2, 15, 16, 17, 40, 130]:
         x = (arange(n * 12).to(f32) * 0.37 % 1.0 - 0.5)
         out.append(m["halves"](x.max() + arange(480).to(f32).reshape(40, 12)))
+        out.append(m["halves"](x.reshape(n, 12)))
+        out.append(m["halves"](x.reshape(12, n)))
+        out.append(m["pairs"](x.reshape(3, 4 * n)))
+        out.append(m["scaled"](x.reshape(n, 12), x.reshape(12, n)))
         out.append(m["products"](x.sum() + ones((20, 12)), x.max() * ones((12, 40))))
         out.append(m["totals"](x))
         out.append(m["pairs"](x.max() * arange(396).to(f32).reshape(33, 12).T))
@@ -1110,15 +1122,46 @@ def calls(m):
 @in_folder
 def kernels_that_return(ctx, d):
     """Tiles and numbers that kernels return are results of a bundle's functions, with the bits of the program."""
-    functions = "dict(halves=halves, products=products, totals=totals, pairs=pairs)"
+    functions = "dict(halves=halves, products=products, totals=totals, pairs=pairs, scaled=scaled)"
     (d / "save.tsr").write_text(RETURNING + f'tessera.save({functions}, "k.tsb")\nprint(calls({functions}))\n')
     (d / "use.tsr").write_text("def calls(m):" + RETURNING.split("def calls(m):")[1] +
-                               'm = tessera.load("k.tsb")\nprint(calls({n: getattr(m, n) for n in "halves products totals pairs".split()}))\n')
+                               'm = tessera.load("k.tsb")\nprint(calls({n: getattr(m, n) for n in "halves products totals pairs scaled".split()}))\n')
     want = run(ctx.tessera, "run", "--backend=oracle", "save.tsr", cwd=d).stdout
     (d / "save.tsr").unlink()
     got = run(ctx.tessera, "run", "--backend=eval", "use.tsr", cwd=d).stdout
     if not want or got != want:
         raise Fail(f"the bundle gives {got[:300]}\nthe program {want[:300]}")
+    for f in ("halves", "pairs", "scaled"):
+        expect([g.name for g in sorted((d / "k.tsb/graphs").glob(f"{f}*"))], [f"{f}.tgir"], "forms of a function for all sizes")
+
+
+SUMMED = """
+@kernel.schedule(Schedule(block=(16, 16)))
+def shares(x: Tile["M", "N", f32]):
+    return x / x.sum(dim=1, keepdim=True)
+
+@export(sizes=[{"M": 40, "N": 40}])
+def f(x: Tensor["M", "N", f32]):
+    return shares(x)
+
+g = lambda x: shares(x)
+"""
+
+
+@in_folder
+def what_blocks_reach_over(ctx, d):
+    """A kernel that shows how far its blocks reach over the ends of its tensors is not run for sizes where the program has other blocks."""
+    (d / "s.tsr").write_text(SUMMED)
+    run(ctx.tessera, "build", "s.tsr", "-o", "s.tsb", cwd=d)
+    for m, n in ((20, 17), (40, 33)):
+        (d / "p.tsr").write_text(SUMMED + f"print(g(ones(({m}, {n}))).tolist())\n")
+        want = run(ctx.tessera, "run", "p.tsr", cwd=d).stdout
+        got = run(ctx.tessera, "run", "s.tsb", "f", str([[1.0] * n] * m), cwd=d).stdout
+        if not got.startswith("Tensor([[" + want[2:20]):
+            raise Fail(f"{m}x{n}: {got[:200]}, not {want[:200]}")
+    p = run(ctx.tessera, "run", "s.tsb", "f", str([[1.0] * 4] * 3), cwd=d, ok=False)
+    if p.returncode != 1 or "B16" not in p.stderr or "N >= 17" not in p.stderr:
+        raise Fail(p.stdout + p.stderr)
 
 
 @in_folder
@@ -1282,7 +1325,7 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
 
 
 ROWS = {"debug_builds_check": ("SAFE-08",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
-TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, kernels_that_return, run_takes_json_and_npy,
+TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, kernels_that_return, what_blocks_reach_over, run_takes_json_and_npy,
          example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
          two_builds_are_the_same_bytes, the_manifest, kernels_of_programs, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 

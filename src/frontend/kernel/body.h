@@ -164,6 +164,7 @@ typedef struct KSpec {
     bool sched_given[SCHED_COUNT];
     Sym cut[2];                 /* dimensions that groups share by rows and by columns; NULL: none */
     bool sample;                /* only to see what it returns: dimensions are cut to a block's */
+    bool any;                   /* groups share dimensions of tiles even where one block holds them: for launches of any size */
     bool deep;                  /* the grid has three axes */
     bool debug;
     bool literal;               /* all sizes are numbers */
@@ -205,6 +206,7 @@ typedef struct Body {
     bool uses_lanes;            /* it asks who it is, or its tiles do something one by one */
     bool uses_blocks;
     bool asks_group;            /* the program asks for its group's number */
+    bool asks_extent;           /* ... or how large its block of a dimension is that groups share */
     int ranges;                 /* shared ranges around */
     int fragments, draws;
     int held;                   /* variables that are elements of arrays */

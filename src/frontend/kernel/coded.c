@@ -470,11 +470,39 @@ static Value emit(Coded *c, Value args)
     return y;
 }
 
+/* A dimension that groups share of what is returned is longer than a block, where one block that held it would be another kernel's. */
+static bool ask_cuts(Coded *c)
+{
+    for (int k = 0; k < 2 && c->L->plan.out < 0 && !c->v->any_extent; k++) {
+        Sym cut = c->L->spec.cut[k];
+        if (cut && dim_ask_ge(size_named(c, cut), c->L->spec.sched[k ? SCHED_block_n : SCHED_block_m] + 1) != DIM_PROVED)
+            return refuse(c, "how large its result is depends on the call");
+    }
+    return true;
+}
+
+/*
+ * The version for this launch.  A dimension of tiles that one block holds is not cut, so its size becomes a number of the kernel; where blocks that
+ * reach over its end give the same, one that cuts it is for all sizes.
+ */
+static bool take_version(Coded *c)
+{
+    Launch *L = c->L;
+
+    L->spec.any = L->form.returns && launch_tiles(L);
+    if (L->spec.any && launch_plan(L) && (c->v = launch_version(L)) && c->v->any_extent)
+        return true;
+    if (L->spec.any)
+        exc_clear(c->I);
+    L->spec.any = false;
+    return launch_plan(L) && (c->v = launch_version(L)) && ask_cuts(c);
+}
+
 static Value launch_coded(Coded *c, Value args)
 {
     Launch *L = c->L;
 
-    if (!launch_plan(L) || !(c->v = launch_version(L)))
+    if (!take_version(c))
         return VERR;
     if (!c->v->nresults && L->plan.out < 0)
         return refuse(c, "it stores to no parameter by name: in a staged function a kernel stores to its parameters"), VERR;

@@ -121,7 +121,7 @@ static char *make_key(Interp *I, const KSpec *s)
     StrBuf b = {0};
     char *key;
 
-    sb_printf(&b, "%d %d %d%d%d %d %s %s", s->lanes, s->warps, s->sample, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
+    sb_printf(&b, "%d %d %d%d%d%d %d %s %s", s->lanes, s->warps, s->sample, s->any, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
               s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
         sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
@@ -199,6 +199,7 @@ Version *launch_version(Launch *L)
         v->down = B.offset[0];
         v->across = B.offset[1];
         v->shared_leads = B.shared_leads;
+        v->any_extent = v->nresults && !B.asks_extent && !tile_padding_shows(v->k);
         for (int i = 0; i < L->spec.nparams; i++) {
             bool passed = L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT;
             v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
@@ -300,7 +301,7 @@ static Extent2 result_extent(const Launch *L, const Version *v)
                 for (int k = 0; L->spec.param[p].tensor && k < L->spec.param[p].tensor->rank && k < VIEW_RANK; k++)
                     if (L->spec.param[p].dim[k] == r->dim[axis] && L->spec.param[p].kind == KPARAM_TILE)
                         size = L->spec.param[p].tensor->shape[k];
-            if (size > block && r->extent[axis] == block && !in_whole_tensor(L, r->dim[axis], -1)) {
+            if ((size > block || (L->spec.any && size)) && r->extent[axis] == block && !in_whole_tensor(L, r->dim[axis], -1)) {
                 e.size[c] = size;
                 e.dim[c] = r->dim[axis];
             }
@@ -422,6 +423,7 @@ bool launch_plan(Launch *L)
 
     launch_counted(L, written);
     out = launch_output(L, written);
+    L->spec.cut[0] = L->spec.cut[1] = NULL;
     L->spec.groups = L->plain ? 1 : L->grid[0];
     L->spec.across = 1;
     L->spec.led = launch_led(L);

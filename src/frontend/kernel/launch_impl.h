@@ -19,6 +19,7 @@ typedef struct Version {
     KResult result[KERNEL_RESULTS];
     int nresults;
     bool returns_tuple, uses_blocks;
+    bool any_extent;                    /* what it returns is the same in blocks that reach over the ends of its tensors and in such that do not */
     bool asks_group, down, across;      /* what of its place a group asks for: its number, rows, columns */
     int8_t index[KERNEL_PARAMS];
     bool written[KERNEL_PARAMS];

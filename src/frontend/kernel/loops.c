@@ -504,6 +504,7 @@ static bool part_size(Body *B, const KPlace *p, int k, int level, int rank, int3
 
     if (!kplace_extent(B, p, k, &extent))
         return false;
+    B->asks_extent = true;
     *out = part_sizes[level][rank - 1];
     *out = *out < extent ? *out : extent;
     while (extent % *out && level)                          /* inner parts stay within theirs; outer ones end with the tensor */

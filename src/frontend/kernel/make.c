@@ -122,7 +122,7 @@ KVal kb_dimension(Body *B, Sym name, bool block)
     int64_t v;
 
     for (int c = 0; c < 2 && block; c++)
-        if (B->spec->cut[c] == name)
+        if (B->spec->cut[c] == name && (B->asks_extent = true))
             return kb_field(B, c ? SCHED_block_n : SCHED_block_m);
     return dimension_size(B->spec, name, &v) ? kb_size(B, name, v) : KUNSET;
 }
@@ -145,9 +145,9 @@ int64_t kspec_extent(const KSpec *spec, int param, int axis)
             for (int k = 0; spec->param[i].tensor && k < spec->param[i].tensor->rank && k < VIEW_RANK; k++)
                 if (spec->param[i].dim[k] == p->dim[axis]) {
                     most = k == spec->param[i].tensor->rank - 1 && k ? spec->sched[SCHED_block_n] : spec->sched[SCHED_block_m];
-                    return v < most ? v : most;
+                    return v < most && !spec->any ? v : most;
                 }
-        return v < most ? v : most;
+        return v < most && !spec->any ? v : most;
     }
     return v;
 }

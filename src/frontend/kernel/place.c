@@ -57,6 +57,10 @@ KVal kb_shape(Body *B, KVal v)
     KVal y = {.kind = K_TUPLE};
 
     y.item = kb_alloc(B, sizeof *y.item * VIEW_RANK);
+    for (int i = 0; v.kind == K_PLACE && i < v.place->rank; i++)
+        B->asks_extent |= v.place->axis[i].cut && !v.place->axis[i].gone;
+    for (int i = 0; v.kind == K_BLOCK && i < tile_type(v.ref)->rank; i++)
+        B->asks_extent |= v.tag[i].cut;
     if (v.kind == K_PLACE)
         for (int i = 0; i < v.place->rank; i++)
             if (!v.place->axis[i].gone)
@@ -79,6 +83,7 @@ static bool from_end(Body *B, const PlaceAxis *a, Lin *at)
 {
     int64_t v;
 
+    B->asks_extent |= a->cut && lin_number_of(at, &v) && v < 0;
     return !lin_number_of(at, &v) || v >= 0 || lin_add(B, *at, a->extent, 1, at);
 }
 

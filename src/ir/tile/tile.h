@@ -182,6 +182,8 @@ void tile_unlink(TileNode *n);
  * an element from one before it stores it to the other, with the same starts and shape.
  */
 
+/* padding.c: may what is stored depend on how far blocks reach over the ends of their tensors? */
+bool tile_padding_shows(const TileKernel *k);
 /* memory.c: do atomics show the order of the kernel's groups, which then run one after another? */
 bool tile_in_turn(const TileKernel *k);
 /* The numbers of groups along the three axes of the grid. false: a number is too large. */
