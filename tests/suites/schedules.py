@@ -294,7 +294,30 @@ def softmax_takes_the_machines_own(ctx):
     want(p.stdout == "True\n" * 6, "the bits of the loops", p)
 
 
+def equal_sizes_are_one(ctx):
+    """Halves of a row are written as two sizes, which the graph's conditions say are equal: what takes both is one kernel, as if they were one."""
+    code = """
+@jit
+def f(x):
+    a, b = x[..., :64], x[..., 64:]
+    return concat([a * 0.5 - b * 0.25, b * 0.5 + a * 0.25], -1)
+@jit
+def g(x):
+    n = x.shape[-1] // 2
+    a, b = x[..., :n], x[..., n:]
+    return (a * b + exp(a)).sum(-1)
+x = arange(6 * 128).to(f32).reshape(6, 128) * 0.01
+y, a, b = f(x), x[:, :64], x[:, 64:]
+print((y[:, :64] == a * 0.5 - b * 0.25).all().item(), (y[:, 64:] == b * 0.5 + a * 0.25).all().item(), (g(x) == (a * b + exp(a)).sum(-1)).all().item())
+"""
+    p = run(ctx, code, "inspect", "--ir", "schedule")
+    want(len(re.findall(r"^  %.* = fused", p.stdout, re.M)) == 2 and not re.search(r"^  %\d+\S* .*= (mul|sub|add|exp|sum)\(", p.stdout, re.M), "a kernel each", p)
+    p = run(ctx, code, "run", "--backend=cpu")
+    want(p.stdout == "True True True\n", "the same bits", p)
+
+
 TESTS = [
+    ("equal-sizes-are-one", equal_sizes_are_one, []),
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
     ("what-is-kept-lies-beside", what_is_kept_lies_beside, []),
     ("rows-are-asked-for-while-nothing-is-stored", rows_are_asked_for_while_nothing_is_stored, []),

@@ -521,7 +521,7 @@ bool kb_to_lin(Body *B, KVal v, Lin *out)
 }
 
 /* f without its fraction, as far as an int64 holds it; 0 of what is no number. */
-static int64_t nearest_int(double f)
+static int64_t int_part(double f)
 {
     return !isfinite(f) ? 0 : f >= 0x1p63 ? INT64_MAX : f < -0x1p63 ? INT64_MIN : (int64_t)f;
 }
@@ -533,7 +533,7 @@ TileRef kb_ref(Body *B, KVal v, DType dt)
 
     v = kb_value(B, v);
     if (kb_static_number(v, &f)) {
-        int64_t i = v.v.tag == V_FLOAT ? nearest_int(f) : v.v.i;
+        int64_t i = v.v.tag == V_FLOAT ? int_part(f) : v.v.i;
         return kb_const(B, dt, f, dt == DT_bool ? f != 0 : i);
     }
     if (v.kind == K_INT) {

@@ -523,9 +523,11 @@ static Graph *fused(Graph *g)
 
 Graph *schedule_fuse(Graph *g)
 {
-    Graph *apart = pass_runs("fuse") ? schedule_apart(g) : NULL, *out = pass_runs("fuse") ? fused(apart ? apart : g) : NULL;
+    Graph *equal = pass_runs("fuse") ? schedule_equal(g) : NULL, *from = equal ? equal : g;
+    Graph *apart = pass_runs("fuse") ? schedule_apart(from) : NULL, *out = pass_runs("fuse") ? fused(apart ? apart : from) : NULL;
 
     graph_unref(apart);
+    graph_unref(equal);
     return out;
 }
 

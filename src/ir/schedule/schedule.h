@@ -48,6 +48,9 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 /* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
 Graph *schedule_recompute(const Graph *g);
 
+/* A graph in which sizes that its conditions say are equal are one (equal.c); NULL: none are written in two ways. */
+Graph *schedule_equal(Graph *g);
+
 /* A graph in which reductions over different axes compute what they need for themselves (apart.c); NULL: there are none of that kind. */
 Graph *schedule_apart(Graph *g);
 
