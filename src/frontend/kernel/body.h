@@ -115,7 +115,7 @@ typedef struct Inlined {
 typedef struct Known { int64_t v; uint64_t sizes; } Known;
 typedef struct KSize { Sym name; int64_t v; TileRef ref; bool is_static; } KSize;
 
-enum { KERNEL_SIZES = 64 };
+enum { KERNEL_SIZES = 64, WARP = 32 };
 
 typedef struct IndexNode { TileOp op; Lin a, b; const TileBlock *at; TileRef y; } IndexNode;
 
@@ -209,6 +209,8 @@ typedef struct Body {
     bool asks_extent;           /* ... or how large its block of a dimension is that groups share */
     int ranges;                 /* shared ranges around */
     int fragments, draws;
+    int warp;                   /* whose fragments are at hand */
+    bool in_fragments;          /* an operation goes through those of all warps */
     int held;                   /* variables that are elements of arrays */
     KResult result[KERNEL_RESULTS];
     int nresults;
@@ -222,6 +224,7 @@ typedef struct Body {
     Map *fixed;                 /* Sym of a size that must be a number -> 1 */
     Map *in_memory;             /* path of an array of a lane that is no variables -> 1 */
     int *nstacks;
+    bool *fragments_apart;      /* each warp of the group has fragments of its own */
     bool failed, again;         /* again: with what was found out */
     StrBuf err;
     Span err_at;

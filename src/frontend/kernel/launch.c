@@ -21,7 +21,7 @@ void (*kernel_launched)(void *st, const KernelLaunch *l);
 void *kernel_launched_state;
 void (*kernel_proved)(void *st, const char *text);
 
-enum { GROUP_DEFAULT = 128, WARP = 32 };
+enum { GROUP_DEFAULT = 128 };
 
 /* ------------------------------------------------------------- versions */
 

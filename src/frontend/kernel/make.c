@@ -459,10 +459,11 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
 {
     Map unroll = {0}, stack = {0}, fixed = {0}, in_memory = {0};
     int stacks = 0;
+    bool apart = false;
     TileKernel *k = NULL;
 
     for (int i = 0; i < ATTEMPTS; i++) {
-        *out = (Body){.unroll = &unroll, .stack = &stack, .fixed = &fixed, .in_memory = &in_memory, .nstacks = &stacks};
+        *out = (Body){.unroll = &unroll, .stack = &stack, .fixed = &fixed, .in_memory = &in_memory, .nstacks = &stacks, .fragments_apart = &apart};
         if (attempt(out, I, spec)) {
             k = out->k;
             break;
