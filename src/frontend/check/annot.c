@@ -316,13 +316,15 @@ static void resolve_each(Res *R, AstSeq seq, Position at)
         resolve(R, seq.at[i], at);
 }
 
-/* Policy(storage=bf16), accum(f32), memory("host"): what is called is no size, nor is what a suffix is given. */
+/* Policy(storage=bf16), accum(f32), memory("host"): what is called is no size, nor is what a suffix is given, but round(rne) names a mode. */
 static void resolve_call(Res *R, AstCall *c, Position at)
 {
+    bool mode = AST_IS(c->func, Name) && !strcmp(AST_AS(c->func, Name)->id->text, "round");
+
     resolve(R, c->func, IN_TYPE);
     for (int i = 0; i < c->args.n; i++)
         if (AST_IS(c->args.at[i], Arg))
-            resolve(R, AST_AS(c->args.at[i], Arg)->value, at);
+            resolve(R, AST_AS(c->args.at[i], Arg)->value, mode ? IN_DIM : at);
 }
 
 static void resolve(Res *R, Ast *a, Position at)

@@ -15,7 +15,7 @@ void slots_init(Slots *s, const char *callee, AstSeq params)
     s->params = params;
     s->n = 0;
     s->callee = callee;
-    s->any = false;
+    s->any = s->open = false;
     s->rest = s->names = NULL;
     s->nextra = 0;
 }
@@ -142,6 +142,7 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
     int at = skip, given = 0;
     bool positional_open = false;
 
+    s->open = a->open;
     for (int i = 0; i < skip && i < s->n; i++)
         s->at[i].taken = 1;
     for (int i = 0; i < a->n; i++)

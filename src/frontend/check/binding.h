@@ -11,7 +11,7 @@ typedef struct Slots {
     AstSeq params;              /* as the program wrote them; empty: a native's, or the library's */
     int n;
     const char *callee;
-    bool any;
+    bool any, open;             /* open: the call has *t or **t that are not known, which may be for any parameter */
     const Type *rest;           /* what *args gets, and **kw, when they are known */
     const Type *names;
     const CallArg *extra[32];   /* the arguments that they get */

@@ -274,7 +274,7 @@ static bool given_types(Check *C, Fn *f, Slots *s, const Type *self, const Bound
             given[p->slot] = s->rest;
         else if (p->kind == PARAM_KWARGS)
             given[p->slot] = is_mutated(f->around->home, p->name) ? NULL : s->names;
-        else if (p->dflt && !s->at[k].taken && p->kind != PARAM_KWARGS)
+        else if (p->dflt && !s->at[k].taken && !s->open && p->kind != PARAM_KWARGS)
             given[p->slot] = default_type(C, f, p->dflt);
         if (type_is_any(given[p->slot]))
             given[p->slot] = type_subst(f->sig.param[p->slot], b->from, b->to, b->n);
@@ -606,9 +606,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     native_judged(C, d, &bound, a, node);
     r = self && self->kind == TY_DICT && type_settle(self)->item && !strcmp(d->owner, "dict") ? dict_view(self, d->name) :
         self ? text_made(d, self, a) : NULL;
-    if (r)
-        return r;
-    return sig ? native_declared(sig->returns) : T_ANY;
+    return r ? r : sig ? native_declared(sig->returns) : T_ANY;
 }
 
 /* A function of the library's files: its parameters are checked, its result follows the tensor rules. */

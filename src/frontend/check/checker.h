@@ -153,6 +153,7 @@ struct Cls {
     bool is_dict;               /* derives from TypedDict: what it describes are dicts */
     bool is_module;             /* derives from the library's Module: calls run forward */
     bool is_dataclass, is_frozen;
+    bool is_record;             /* derives from NamedTuple: its objects are tuples of its fields */
     Map attrs;                  /* Sym -> Type *: methods, class variables */
     Map declared;               /* Sym -> Type *: annotated attributes */
     Map stored;                 /* Sym -> Type *: self.x = ..., joined; 0: not yet seen */
@@ -352,6 +353,7 @@ typedef enum {
     TRANSFORM_COND, TRANSFORM_WHILE, TRANSFORM_TREE_MAP,    /* called at once, with functions among the arguments */
     TRANSFORM_PARTIAL,                  /* the function with some arguments given: item[] are names (None: by position) and values in turn */
     TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
+    TRANSFORM_RECORD,                   /* namedtuple: the class that it makes */
     TRANSFORM_PULLBACK,                 /* what vjp gives: item[] are the function's result and its arguments */
     TRANSFORM_KERNEL,                   /* @kernel: the function, launched over its outputs */
     TRANSFORM_LAUNCH, TRANSFORM_RESCHEDULE      /* k.launch, k.with_schedule: of the kernel, they give it again */
@@ -450,8 +452,13 @@ const Type *cls_callee(const Cls *c);
 
 /* dataclasses.c */
 const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node);
+int cls_fields(const Cls *c, AstParam *out, int max);         /* as parameters: its base's first, each where it was first named */
 const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node);
 void abstract_judged(Check *C, const Cls *c, Ast *node);            /* E0906 for an object of a class with abstract methods */
+
+/* records.c */
+const Type *record_tuple(const Type *t);                            /* the tuple that an object of a NamedTuple is; else t itself */
+const Type *record_made(Check *C, const CallArgs *a, Ast *node);    /* the class that namedtuple(a...) makes; any: not known */
 
 /* policies.c */
 const char *element_text(uint8_t dtype, const Policy *policy);       /* "bf16 @accum(f32)"; lives until the next call but one */

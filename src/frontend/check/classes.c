@@ -117,6 +117,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
             c->is_dict = true;
         if (t && t->kind == TY_CLASS) {
             c->base = (Cls *)t->ref;
+            c->is_record |= c->base->is_record || (c->base->home->library && c->base->name && !strcmp(c->base->name->text, "NamedTuple"));
             c->is_dict |= c->base->is_dict;
         }
         if (!(t && t->kind == TY_CLASS) && (!positional || !is_plain_base(a->value)))
@@ -693,6 +694,8 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     }
     if (c->is_dict)
         return type_dict(T_ANY, T_ANY);
+    if (c->is_record && !c->far && !map_find(&c->attrs, (uintptr_t)sym("__new__"), NULL))
+        return dataclass_call(C, c, a->open ? NULL : inst_of(C, c, a, node, &fresh), a, node);
     if (c->far || cls_find(c, sym("__class_call__")))
         return self;
     if (i && !fresh)

@@ -31,10 +31,9 @@ static bool is_init_field(const AstAnnAssign *a)
     return true;
 }
 
-/* The fields of a dataclass as parameters: its base's first, each where it was first named. */
-static int dataclass_fields(const Cls *c, AstParam *out, int max)
+int cls_fields(const Cls *c, AstParam *out, int max)
 {
-    int n = c->base && c->base->is_dataclass ? dataclass_fields(c->base, out, max) : 0;
+    int n = c->base && (c->base->is_dataclass || c->base->is_record) ? cls_fields(c->base, out, max) : 0;
 
     for (int i = 0; i < c->def->body.n; i++) {
         AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
@@ -54,7 +53,7 @@ const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
 {
     const Type *self = type_instance(c, inst);
     AstParam field[ITEMS_MAX];
-    int n = dataclass_fields(c, field, ITEMS_MAX), given = 0;
+    int n = cls_fields(c, field, ITEMS_MAX), given = 0;
     Bound sizes = {0};
     char what[128];
 
@@ -96,7 +95,7 @@ const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node)
     const Type *t = a->n && !a->at[0].name && !a->open ? a->at[0].type : T_ANY;
     const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
     AstParam field[ITEMS_MAX];
-    int n = c && c->is_dataclass && !cls_is_open(c) ? dataclass_fields(c, field, ITEMS_MAX) : 0;
+    int n = c && c->is_dataclass && !cls_is_open(c) ? cls_fields(c, field, ITEMS_MAX) : 0;
     char what[128];
 
     for (int i = 1; n && i < a->n; i++) {

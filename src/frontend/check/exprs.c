@@ -461,6 +461,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     i = expr(C, index);
     if (type_is_any(t))
         return T_ANY;
+    t = record_tuple(t);
     if (t->kind == TY_TUPLE && t->n < 0 && (size = size_around(node, i)) != DIM_BAD)
         return type_int(size);
     if (t->kind == TY_INSTANCE)

@@ -19,6 +19,7 @@ static const Type *arg(const CallArgs *a, int i)
 
 int type_items(const Type *t, const Type *const **out)
 {
+    t = record_tuple(t);
     if (type_is_any(t) || t->n < 0 || t->n > ITEMS_MAX ||
         (t->kind != TY_TUPLE && t->kind != TY_RANGE && t->kind != TY_LIST && t->kind != TY_OBJECT) || (t->kind != TY_TUPLE && !t->exact))
         return -1;
@@ -519,8 +520,8 @@ const Type *dict_view(const Type *dict, const char *method)
 
 bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out)
 {
-    static Word slot[64];
-    static Words words = {slot, 64, 0};
+    static Word slot[128];
+    static Words words = {slot, 128, 0};
     bool empty = !words.n;
     int rule;
 

@@ -17,6 +17,7 @@ const Type *element_of(const Type *t)
 
     if (type_is_any(t))
         return T_ANY;
+    t = record_tuple(t);
     switch (t->kind) {
     case TY_LIST:
         return type_settle(t)->item[0];
@@ -74,9 +75,11 @@ static int64_t unpacked_count(const Type *t)
 static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value)
 {
     int star = starred_at(elts);
-    int64_t n = type_is_any(t) ? -1 : unpacked_count(t);
+    int64_t n;
     char have[24], want[24];
 
+    t = record_tuple(t);
+    n = type_is_any(t) ? -1 : unpacked_count(t);
     if (!type_is_any(t) && t->kind != TY_FLOAT)
         host_iterated(C, t, target);
 

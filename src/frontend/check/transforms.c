@@ -26,6 +26,7 @@ static const struct { const char *name; Transform which; } makers[] = {
     {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED}, {"export", TRANSFORM_STAGED},
     {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME}, {"vjp", TRANSFORM_VJP}, {"jvp", TRANSFORM_JVP},
     {"cond", TRANSFORM_COND}, {"while_loop", TRANSFORM_WHILE}, {"tree_map", TRANSFORM_TREE_MAP},
+    {"namedtuple", TRANSFORM_RECORD},
 };
 
 /* ------------------------------------------------------------- trees of tensors */
@@ -573,8 +574,8 @@ static bool is_function(const Type *f)
 /* The Transform that a function of this name makes; -1: none. */
 static int maker(const char *name)
 {
-    static Word slot[32];
-    static Words words = {slot, 32, 0};
+    static Word slot[64];
+    static Words words = {slot, 64, 0};
 
     bool empty = !words.n;
 
@@ -600,6 +601,10 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
 
     if (which == TRANSFORM_COND || which == TRANSFORM_WHILE || which == TRANSFORM_TREE_MAP)
         return made_of_several(C, which, a, node, out);
+    if (which == TRANSFORM_RECORD) {
+        *out = record_made(C, a, node);
+        return true;
+    }
     if (which < 0 || a->open || (f && !is_function(f)))
         return false;
     value = which;
