@@ -131,6 +131,22 @@ for dt in (f32, f64, bf16):
     show(grad(lambda x: (conv1d(x, ones((4, 3, 5), dtype=dt).to(WHERE), padding=2, stride=2) ** 2).sum())(random.normal((2, 3, 50)).to(dt).to(WHERE)))
 """
 
+SPREAD_AXES = """random.seed(3)
+for dt in [f32, bf16, f64, int32]:
+    x = (random.normal((6, 5, 17, 40)) * 9.0).to(dt).to(WHERE)
+    for ax in [(0, 2, 3), (0, 2), (1, 3), (0, 3), (0, 1, 3), (0, 1), (2, 3), (0, 1, 2, 3)]:
+        print(dt, ax, x.sum(axis=ax), x.max(axis=ax), x.mean(axis=ax, keepdims=True).shape, x.T.sum(axis=ax), (x[:, ::2] > 0).any(axis=ax).sum(), x[:, :1].sum(axis=ax))
+    y = x.reshape(2, 3, 5, 17, 40)
+    print(y.sum(axis=(0, 2, 4)), y.sum(axis=(1, 3)), y.prod(axis=(0, 2, 4)).shape, x.var(axis=(0, 2, 3)), x[:, :, :0].sum(axis=(0, 2)))
+for dt in [f32, f64]:
+    a, b = random.normal((2, 3, 2, 7, 9)).to(dt).to(WHERE), random.normal((2, 3, 1, 9, 4)).to(dt).to(WHERE)
+    print(a @ b, (b.mT @ a.mT).sum(), (a @ b[0, 0]).sum(), (a[0, 0] @ b).sum(), grad(lambda a, b: ((a @ b) ** 2).sum(), argnums=1)(a, b))
+@jit
+def f(x, w): return (x * w).sum(axis=(0, 2, 3)), (x - x.mean(axis=(0, 2, 3), keepdims=True)).max(axis=(1, 3))
+x = random.normal((6, 5, 17, 40)).to(WHERE)
+for i in range(3): print(f(x, x + i))
+"""
+
 DIVISIONS = """x = (arange(1000) - 500).reshape(20, 50).to(WHERE)
 d = (arange(1000) % 7 + 1).reshape(20, 50).to(WHERE)
 for dt in [int8, int16, int32, int64, uint8, uint32]:
@@ -167,3 +183,4 @@ def tests(ctx):
     yield Test("gpu_on_host/strided_convolutions", lambda: same(ctx, STRIDED))
     for seed in (7, 12, 41, 58):
         yield Test(f"gpu_on_host/views_{seed}", lambda seed=seed: random_views(ctx, seed))
+    yield Test("gpu_on_host/spread_axes", lambda: same(ctx, SPREAD_AXES, ["sum"]))                     # of empty tensors

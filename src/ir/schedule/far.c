@@ -453,6 +453,39 @@ static int run_division(Trace *T, OpId op, const Attr *a, Tensor *const *in, con
     return tensor_size(in[1]) && has_no_zero(T, in[1]) ? far_body(T, op, &known, in, 2, y, out) : 0;
 }
 
+/* An operand with all of the result's batch axes as one: [batches, rows, columns], copied only where it has to be. NULL: there is no memory. */
+static Tensor *one_batch_axis(Tensor *t, const TType *y)
+{
+    int64_t shape[RANK_MAX], stride[RANK_MAX], flat[3] = {1, t->shape[t->rank - 2], t->shape[t->rank - 1]}, step[3];
+    Tensor *all, *lies, *one;
+
+    for (int i = 0; i < y->rank; i++) {
+        int own = i - y->rank + t->rank;
+        bool still = own < 0 || (i < y->rank - 2 && t->shape[own] == 1);
+        shape[i] = i < y->rank - 2 ? y->shape[i] : t->shape[own];
+        stride[i] = still ? 0 : t->stride[own];
+        flat[0] *= i < y->rank - 2 ? y->shape[i] : 1;
+    }
+    all = tensor_view(t, y->rank, shape, stride, t->offset);
+    lies = reshape_strides(all, 3, flat, step) ? tensor_ref(all) : tensor_contiguous(all);
+    one = lies && reshape_strides(lies, 3, flat, step) ? tensor_view(lies, 3, flat, step, lies->offset) : NULL;
+    tensor_unref(all);
+    tensor_unref(lies);
+    return one;
+}
+
+/* Products of more batch axes than kernels have. */
+static int product_of_batches(int device, Tensor *const *in, const TType *y, Tensor *out, DType accum, Span where)
+{
+    Tensor *a = one_batch_axis(in[0], y), *b = one_batch_axis(in[1], y), *z = one_batch_axis(out, y);
+    int done = a && b && z ? far_product(device, a, b, z, accum, where) : 0;
+
+    tensor_unref(a);
+    tensor_unref(b);
+    tensor_unref(z);
+    return done;
+}
+
 static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
 {
     DType both, accum;
@@ -467,6 +500,8 @@ static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, co
     if (!(out[0] = tensor_new((DType)y->dtype, y->rank, y->shape)))
         return 0;
     done = far_product(device, in[0], in[1], out[0], accum, T->span);
+    if (!done && y->rank > 4)
+        done = product_of_batches(device, in, y, out[0], accum, T->span);
     if (done <= 0)
         tensor_unref(out[0]);
     else {

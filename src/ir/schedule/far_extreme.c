@@ -2,7 +2,8 @@
  * Reductions on a GPU that are no body of one node as they come.
  *
  * The place of a tensor's extreme among all its elements is the least of the places at which the extreme, a total of its own, or NaN stands:
- * two kernels, as extreme.c has it for rows.  Axes of one element, which bodies of totals do not take, are left out.
+ * two kernels, as extreme.c has it for rows.  Axes of one element, which bodies of totals do not take, are left out.  Axes that others stand
+ * between, as images and places beside channels, are brought together by a copy: their elements are reduced in row-major order anyway.
  */
 #include "ir/schedule/far_impl.h"
 
@@ -74,6 +75,36 @@ static Tensor *without_ones(Tensor *t, Attr *a)
     return tensor_view(t, rank, shape, stride, t->offset);
 }
 
+/* [kept..., reduced] with the axes that are reduced as one: a copy. NULL: there is no memory. */
+static Tensor *reduced_last(Tensor *t, const Attr *a)
+{
+    int64_t shape[RANK_MAX], stride[RANK_MAX], n = 1;
+    int rank = 0;
+    Tensor *view, *rows, *last;
+
+    for (int reduced = 0; reduced < 2; reduced++)
+        for (int i = 0; i < t->rank; i++) {
+            bool is = false;
+            for (int k = 0; k < a->naxes; k++)
+                is = is || a->axis[k] + t->rank == i;
+            if (is != reduced)
+                continue;
+            shape[rank] = t->shape[i];
+            stride[rank++] = t->stride[i];
+            n *= reduced ? t->shape[i] : 1;
+        }
+    view = tensor_view(t, rank, shape, stride, t->offset);
+    rows = tensor_contiguous(view);
+    rank -= a->naxes;
+    shape[rank] = n;
+    for (int64_t i = rank, step = 1; i >= 0; step *= shape[i--])
+        stride[i] = step;
+    last = rows ? tensor_view(rows, rank + 1, shape, stride, rows->offset) : NULL;
+    tensor_unref(view);
+    tensor_unref(rows);
+    return last;
+}
+
 static int place(Trace *T, OpId op, Tensor *x, const TType *y, Tensor **out)
 {
     Attr axis = attr_default(), none = attr_default();
@@ -111,6 +142,13 @@ int far_reduce(Trace *T, OpId op, const Attr *a, Tensor *const *in, const TType 
         done = far_body(T, op, &left, &x, 1, &flat, out);
     if (!done && (op == OP_argmax || op == OP_argmin) && left.naxes)
         done = place(T, op, x, y, out);
+    if (!done && left.naxes > 1 && left.naxes < x->rank) {
+        Tensor *last = reduced_last(x, &left);
+        left.naxes = 1;
+        left.axis[0] = -1;
+        done = last ? far_body(T, op, &left, &last, 1, &flat, out) : 0;
+        tensor_unref(last);
+    }
     tensor_unref(x);
     if (done > 0 && reshape_strides(out[0], y->rank, y->shape, stride)) {
         x = tensor_view(out[0], y->rank, y->shape, stride, out[0]->offset);
