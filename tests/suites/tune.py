@@ -55,7 +55,8 @@ class Folder:
         found = [(m[1], float(m[2])) for m in re.finditer(r"trial \d+ (.*) predicted_ms=\S+ measured_ms=([\d.e-]+)\n", p.stderr)]
         self.predicted = [float(t) for t in re.findall(r"predicted_ms=([\d.e-]+) measured_ms=[\d.]", p.stderr)]
         best = re.search(r"^best: (.*) ([\d.e-]+) ms$", p.stderr, re.M)
-        if not best or (found and float(best[2]) != min(t for _, t in found) and "hit" not in p.stderr and len(found) > 1):
+        last = [float(t) for t in re.findall(r": again .* measured_ms=([\d.e-]+)\n", p.stderr)] or [t for _, t in found]
+        if not best or (found and float(best[2]) != min(last) and "hit" not in p.stderr and len(found) > 1):
             raise Fail(f"no best, or not the least: {p.stderr}")
         return len(found)
 
