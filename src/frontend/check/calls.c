@@ -578,8 +578,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     texts_judged(C, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
-    if (!self && (!*d->owner || !strcmp(d->owner, "_functools") || !strcmp(d->owner, "dataclasses")) &&
-        host_call(C, d->name, a, node, &r)) {
+    if (!self && host_owner(d->owner) && host_call(C, d->name, a, node, &r)) {
         if (type_is_any(r) || r->kind != TY_TENSOR)
             arguments_judged(C, d, a, node);
         return r;

@@ -376,6 +376,7 @@ const Type *native_elements(const char *owner);         /* of going through an o
 
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 const Type *dict_view(const Type *dict, const char *method);     /* of items, keys and values; NULL: another method */
+bool host_owner(const char *owner);                             /* whose functions have such rules by their names */
 bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out);
 
 /* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */

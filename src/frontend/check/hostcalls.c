@@ -386,7 +386,34 @@ static const Type *host_filter(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = arg(a, 1);
 
+    if (a->n == 2 && t && t->kind != TY_TENSOR && arg(a, 0) && arg(a, 0)->kind == TY_FUNC)
+        each(C, a->at[0].type, element_of(t), a->at[1].node, node);
     return a->n == 2 && t && t->kind != TY_TENSOR ? type_iterable(sym("filter"), element_of(t)) : NULL;
+}
+
+/* One element of each; with repeat= it is not known how many. */
+static const Type *host_product(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *row[ITEMS_MAX];
+
+    if (!a->n || a->n > ITEMS_MAX || a->open || a->at[a->n - 1].name)
+        return NULL;
+    for (int i = 0; i < a->n; i++)
+        row[i] = element_of(a->at[i].type);
+    return type_iterable(sym("product"), type_tuple(row, a->n));
+}
+
+/* combinations(xs, k), permutations(xs, k): tuples of k elements. */
+static const Type *host_chosen(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *row[ITEMS_MAX];
+    int64_t k;
+
+    if (a->n != 2 || !arg(a, 0) || !arg(a, 1) || arg(a, 1)->kind != TY_INT || !dim_const_value(arg(a, 1)->value, &k) || k < 1 || k > 8)
+        return NULL;
+    for (int i = 0; i < k; i++)
+        row[i] = element_of(a->at[0].type);
+    return type_iterable(sym("combinations"), type_tuple(row, (int)k));
 }
 
 static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
@@ -480,7 +507,8 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
-    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr}, {"dict", host_dict}, {"replace", dataclass_replace},
+    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr}, {"dict", host_dict}, {"product", host_product},
+    {"combinations", host_chosen}, {"permutations", host_chosen}, {"replace", dataclass_replace},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */
@@ -516,6 +544,11 @@ const Type *dict_view(const Type *dict, const char *method)
     if (dict->exact)
         return known_view(dict, cls);
     return type_iterable(sym(cls), cls[5] == 'i' ? type_tuple(pair, 2) : pair[cls[5] == 'v']);
+}
+
+bool host_owner(const char *owner)
+{
+    return !*owner || !strcmp(owner, "_functools") || !strcmp(owner, "dataclasses") || !strcmp(owner, "itertools");
 }
 
 bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out)

@@ -262,6 +262,23 @@ static bool fill_open(TType *in, int n, int axis)
     return open;
 }
 
+/* Of any number of tensors like this one. */
+static const Type *join_many(TCall *c, const TType *each, const CallArg *a, bool stacking)
+{
+    TType r = *each;
+    int64_t axis = 0;
+
+    r.rank += r.rank != RANK_UNKNOWN && stacking;
+    if (tcall_axis(c, &r, a) == -2 || r.rank == RANK_UNKNOWN || r.rank > 15 || !r.rank || (a && !type_int_value(a->type, &axis)))
+        return tensor_unknown();
+    axis = axis < 0 ? axis + r.rank : axis;
+    if (stacking)
+        memmove(r.shape + axis + 1, r.shape + axis, sizeof(Dim) * (size_t)(r.rank - 1 - axis));
+    r.shape[axis] = dim_open();
+    r.weak = 0;
+    return type_tensor(&r);
+}
+
 static const Type *join_list(TCall *c, bool stacking)
 {
     TType in[ITEMS_MAX], out[2];
@@ -273,11 +290,8 @@ static const Type *join_list(TCall *c, bool stacking)
     StrBuf err = {0};
     bool ok, open = false, no_dtype = false;
 
-    if (n < 0 && list && !type_is_any(list->type) && list->type->kind == TY_LIST && (each = element_of(list->type))->kind == TY_TENSOR) {
-        in[0] = *each->tensor;                      /* any number of tensors like this one */
-        in[0].rank += in[0].rank != RANK_UNKNOWN && stacking;
-        tcall_axis(c, &in[0], a);
-    }
+    if (n < 0 && list && !type_is_any(list->type) && list->type->kind == TY_LIST && (each = element_of(list->type))->kind == TY_TENSOR)
+        return join_many(c, each->tensor, a, stacking);
     if (n < 0 || (a && !type_int_value(a->type, &axis)))
         return tensor_unknown();
     for (int i = 0; i < n; i++)
