@@ -196,6 +196,7 @@ static void walk_call(Walk *w, AstCall *c)
         KernelOpId id = kernel_op_id(op);
         w->form->levels |= 1u << op->level;
         w->form->numbered |= id == KOP_linear_id || id == KOP_local_id || id == KOP_lane_id;
+        w->form->in_launch |= id == KOP_linear_id;
         w->form->atomic |= (op->effects & KERNEL_ATOMIC) != 0;
         w->form->meets |= op->level == KERNEL_BLOCK && id != KOP_mma;
     }

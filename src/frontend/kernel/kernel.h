@@ -91,6 +91,7 @@ typedef struct KernelForm {
     int nfields;
     uint32_t levels;            /* 1 << KernelLevel of each operation that stands in the body */
     bool numbered;              /* asks for linear_id, local_id or lane_id: one tile an element */
+    bool in_launch;             /* ... for linear_id */
     bool returns;               /* gives a value */
     bool atomic;                /* updates memory atomically */
     bool meets;                 /* warps do something together: barriers, shared memory, block values */

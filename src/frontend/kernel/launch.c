@@ -21,7 +21,7 @@ void (*kernel_launched)(void *st, const KernelLaunch *l);
 void *kernel_launched_state;
 void (*kernel_proved)(void *st, const char *text);
 
-enum { GROUP_DEFAULT = 128 };
+enum { GROUP_DEFAULT = 128, LANES_MOST = 1024 };
 
 /* ------------------------------------------------------------- versions */
 
@@ -341,7 +341,9 @@ static void grid_of_elements(Launch *L, int64_t elements)
 
 bool launch_by_element(const Launch *L)
 {
-    return L->form.numbered || !(L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT) || launch_tiles(L));
+    bool blocks = L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT), tiles = launch_tiles(L);
+
+    return (L->form.numbered && (L->form.in_launch || !tiles)) || !(blocks || tiles);
 }
 
 /* The stack of matrices that a launch goes through: the KTile that has most; -1: there is none. */
@@ -392,6 +394,17 @@ static bool fit_to_body(Launch *L, const Extent2 *e)
 }
 
 /* The groups that work on the parts of what is written, or as many as the launch says. */
+/* Tiles that number themselves inside of their group, which has a block of its own: one for each element of it, where a group can have so many. */
+static void lanes_of_block(Launch *L)
+{
+    int64_t n = 1;
+
+    for (int c = 0; c < 2; c++)
+        n *= L->spec.cut[c] ? L->spec.sched[c ? SCHED_block_n : SCHED_block_m] : 1;
+    if (L->form.numbered && launch_tiles(L) && !L->spec.sched_given[SCHED_warps] && n > 1 && n <= LANES_MOST)
+        L->spec.lanes = (int)n;
+}
+
 static void plan_groups(Launch *L, const Extent2 *e)
 {
     GridPlan *p = &L->plan;
@@ -412,6 +425,8 @@ static void plan_groups(Launch *L, const Extent2 *e)
         p->by = GRID_ONE;                                   /* without names nothing says what is cut */
     if (p->by == GRID_ONE)
         L->spec.groups = L->spec.across = 1;
+    else
+        lanes_of_block(L);
 }
 
 bool launch_plan(Launch *L)
