@@ -207,6 +207,7 @@ static bool run_scan(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor
     return ok;
 }
 
+bool (*trace_fused_slices)(void);
 int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
 
 static bool run_fused(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)

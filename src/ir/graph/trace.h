@@ -85,6 +85,7 @@ typedef struct Trace {
     int mute;                   /* > 0: a recomputation, whose effects have happened already */
     Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
+    Tensor *const *slices;      /* where the results of the next fused node had better lie; NULL: anywhere */
     bool exact;                 /* sums keep the order of whole tensors, however these are distributed */
     /* While a rank of a mesh runs (SPMD): */
     int floor;                  /* levels above it are the rank's own */
@@ -108,6 +109,9 @@ typedef struct Trace {
      */
     bool (*host_rule)(void *host, void *object, int rule, Tensor *const *in, int nin, Tensor **out, int *nout);
 } Trace;
+
+/* Had results of fused nodes better lie in slices of one tensor, where that saves a copy? NULL: nobody runs such nodes. */
+extern bool (*trace_fused_slices)(void);
 
 /*
  * Run the body of a `fused` node on concrete operands by a compiled kernel; set by whoever compiles, NULL: nobody.

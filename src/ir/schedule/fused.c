@@ -195,13 +195,30 @@ int fused_result_in_place(const Run *u)
     return -1;
 }
 
+/* The place that the result had better have, if it is one for it; else NULL. */
+static Tensor *placed(const Run *u, int i)
+{
+    const TType *y = gvalue_type(u->c->body->results.at[i]);
+    const RegionValue *v = u->c->value[u->nin + i];
+    Tensor *t = u->slices && !u->device && !u->c->product && !fused_is_total(u) ? u->slices[i] : NULL;
+
+    if (!t || t->dtype != y->dtype || t->rank != y->rank)
+        return NULL;
+    for (int k = 0; k < y->rank; k++)
+        if (t->shape[k] != (v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]]))
+            return NULL;
+    return tensor_ref(t);
+}
+
 static bool make_results(Run *u)
 {
     int in_place = fused_result_in_place(u);
 
     for (int i = 0; i < u->nout; i++) {
         const TType *y = gvalue_type(u->c->body->results.at[i]);
-        Tensor *t = i == in_place ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
+        Tensor *t = placed(u, i);
+        if (!t)
+            t = i == in_place ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
         if (!t && !(t = fused_result(u, i)))
             return false;
         t->weak = y->weak;
@@ -656,9 +673,11 @@ static int run_body(Run *u, Graph *body)
 
 static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
-    Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n, .device = device_of(in, nin), .where = T->span};
+    Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n, .device = device_of(in, nin), .where = T->span,
+             .slices = T->slices};
     int done = 0;
 
+    T->slices = NULL;
     if (T->guarded || u.device < 0)     /* each result is looked at: op by op */
         return 0;
     if (fused_state.rehearses && ((u.device != 0) != far_pretends || steps_kind(a)))        /* step by step */
@@ -693,12 +712,16 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     return done;
 }
 
+/* Kernels for results that lie so are made when they are asked for; bundles have those for results of their own. */
+static bool takes_slices(void) { return !fused_state.rehearses && (!fused_state.compiler || fused_state.compiler->effort); }
+
 void fused_begin(const KernelCompiler *c, bool lazily)
 {
     fused_state.compiler = c;
     lazy = lazily;
     graph_code_free = fused_code_free;
     trace_run_fused = run_fused;
+    trace_fused_slices = takes_slices;
 }
 
 FusedWay fused_way(void) { return (FusedWay){fused_state.compiler, lazy, trace_run_fused != NULL}; }

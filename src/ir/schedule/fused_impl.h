@@ -63,6 +63,7 @@ typedef struct Run {
     Trace *T;
     FusedCode *c;
     uint32_t dying;             /* operands whose memory a result may take over */
+    Tensor *const *slices;      /* where results had better lie; NULL: anywhere */
     int nin, nout;
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     int64_t size[REGION_AXES];
