@@ -396,7 +396,7 @@ static const Type *host_product(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *row[ITEMS_MAX];
 
-    if (!a->n || a->n > ITEMS_MAX || a->open || a->at[a->n - 1].name)
+    if (!a->n || a->n > ITEMS_MAX || a->open || a->at[a->n - 1].name || C->home->library)     /* which calls f with any of its arguments */
         return NULL;
     for (int i = 0; i < a->n; i++)
         row[i] = element_of(a->at[i].type);

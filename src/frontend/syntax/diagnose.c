@@ -506,6 +506,8 @@ static bool expected(Case *c)
     e = say(c, E0102, want, found);
     if (e && token_is_keyword(c->t->kind) && fits(c, TOK_NAME))
         diag_help(e, "%s is a keyword", found);
+    if (e && c->t->kind == TOK_RSQB && prev_is(c, TOK_LSQB))
+        diag_help(e, "an index stands between the brackets; the type of a tensor without axes is Tensor[()]");
     if (e && c->t->kind == TOK_RETURN && c->prev && c->prev->kind == TOK_COLON)
         diag_help(e, "the body of a lambda is one expression; write a 'def' for more");
     return true;
