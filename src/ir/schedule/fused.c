@@ -399,7 +399,7 @@ static void block_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_
 {
     const Blocks *b = st;
 
-    launch_part(&b->u->space, &b->v->launch, b->scratch + slot * b->bytes, row, rows, column, columns);
+    launch_part(&b->u->space, &b->v->launch, b->bytes ? b->scratch + slot * b->bytes : NULL, row, rows, column, columns);
 }
 
 bool fused_blocks(Run *u, const Tensor *p, StrideClass *class)
