@@ -107,11 +107,6 @@ static void collect(Graph *g, Node *first, Bucket *b)
     tsr_free(needed);
 }
 
-static GValue before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
-{
-    return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
-}
-
 static GValue shaped(Graph *g, Node *at, GValue v, const TType *type)
 {
     Attr a = attr_default();
@@ -119,7 +114,7 @@ static GValue shaped(Graph *g, Node *at, GValue v, const TType *type)
     a.nd[0] = type->rank;
     for (int i = 0; i < type->rank; i++)
         a.d[0][i] = type->shape[i];
-    return before(g, at, OP_reshape, &a, &v, 1, type);
+    return graph_value_before(g, at, OP_reshape, &a, &v, 1, type);
 }
 
 static TType vector(const TType *like, Dim n)
@@ -142,7 +137,7 @@ static GValue part(Graph *g, Node *sum, GValue total, Dim from)
     a.d[0][0] = from;
     a.d[1][0] = dim_add(from, t.shape[0]);
     a.d[2][0] = 1;
-    v = before(g, sum, OP_slice, &a, &total, 1, &t);
+    v = graph_value_before(g, sum, OP_slice, &a, &total, 1, &t);
     return sum->type->rank == 1 ? v : shaped(g, sum, v, sum->type);
 }
 
@@ -163,8 +158,8 @@ static Node *join(Graph *g, const Bucket *b)
     all = vector(first->type, n);
     a.naxes = 1;
     a.axis[0] = -1;
-    total = before(g, first, OP_concat, &a, in, b->n, &all);
-    total = before(g, first, OP_all_reduce, first->attr, &total, 1, &all);
+    total = graph_value_before(g, first, OP_concat, &a, in, b->n, &all);
+    total = graph_value_before(g, first, OP_all_reduce, first->attr, &total, 1, &all);
     total.node->token = first->token;
     for (int i = 0; i < b->n; i++) {
         GValue v = part(g, b->sum[i], total, from);

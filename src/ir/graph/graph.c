@@ -377,6 +377,22 @@ bool graph_has_effect(const Graph *g, unsigned flags)
     return false;
 }
 
+int *graph_places(const Graph *g, Node ***at, int *n)
+{
+    int *place = tsr_alloc(sizeof *place * (g->nnodes + 1));
+
+    *n = 0;
+    if (at)
+        *at = tsr_alloc(sizeof **at * (g->nnodes + 1));
+    for (Node *x = g->first; x; x = x->next) {
+        place[x->id] = *n;
+        if (at)
+            (*at)[*n] = x;
+        ++*n;
+    }
+    return place;
+}
+
 bool graph_gives(const Graph *g, const Node *n)
 {
     for (int i = 0; i < g->results.n; i++)

@@ -68,6 +68,8 @@ GValue graph_param(Graph *g, const TType *t);
 Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code);
 void graph_result(Graph *g, GValue v);
 static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
+/* The place in order of each node, by id, and how many there are; at: NULL, or for the nodes by place. Both are the caller's to free. */
+int *graph_places(const Graph *g, Node ***at, int *n);
 bool graph_gives(const Graph *g, const Node *n);          /* is a value of the node's a result? */
 bool graph_has_op(const Graph *g, OpId op);                /* regions included */
 bool graph_has_effect(const Graph *g, unsigned flags);     /* is there a node with one of these OPF_ flags, regions included? */
@@ -77,6 +79,10 @@ unsigned graph_effects(const Graph *g);                     /* what its nodes do
 Node *graph_append(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout, Span span);
 /* The same in front of `at`, from its line and within its blocks. */
 Node *graph_before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type, int nout);
+static inline GValue graph_value_before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
+{
+    return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
+}
 Node *graph_copy_before(Graph *g, const Node *n, Node *at);  /* n once more, of the same operands, there */
 void graph_use(GValue *at, GValue v);                       /* an operand or a result of a graph becomes another value */
 void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */

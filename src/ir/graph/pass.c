@@ -225,7 +225,7 @@ static GValue constant_before(Graph *g, Node *n, Tensor *value)
     Attr a = attr_default();
 
     a.value = value;
-    return (GValue){graph_before(g, n, OP_constant, &a, NULL, 0, n->type, 1), 0};
+    return graph_value_before(g, n, OP_constant, &a, NULL, 0, n->type);
 }
 
 bool graph_fold(Graph *g)
@@ -252,11 +252,6 @@ bool graph_fold(Graph *g)
 
 /* -- algebra ------------------------------------------------------------------------------------------------------------------ */
 
-static GValue before(Graph *g, Node *n, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
-{
-    return (GValue){graph_before(g, n, op, a, in, nin, type, 1), 0};
-}
-
 /* One permutation for two of as many axes: result axis i comes from axis[i] of x's operand. */
 static GValue permute_twice(Graph *g, Node *n, const Node *x)
 {
@@ -270,7 +265,7 @@ static GValue permute_twice(Graph *g, Node *n, const Node *x)
         a.axis[i] = x->attr->axis[n->attr->axis[i] + a.naxes];
         moves |= a.axis[i] != i - a.naxes;
     }
-    return moves ? before(g, n, OP_permute, &a, x->in, 1, n->type) : x->in[0];
+    return moves ? graph_value_before(g, n, OP_permute, &a, x->in, 1, n->type) : x->in[0];
 }
 
 static bool swaps_last_two(const Node *n)
@@ -285,7 +280,7 @@ static GValue transposed(Graph *g, Node *n, GValue x)
 
     t.shape[t.rank - 1] = t.shape[t.rank - 2];
     t.shape[t.rank - 2] = last;
-    return before(g, n, OP_permute, n->attr, &x, 1, &t);
+    return graph_value_before(g, n, OP_permute, n->attr, &x, 1, &t);
 }
 
 /* (A @ B)^T is B^T @ A^T, when nobody else needs A @ B; each element is the same sum in the same order. */
@@ -297,7 +292,7 @@ static GValue product_transposed(Graph *g, Node *n, const Node *x)
         return (GValue){NULL, 0};
     in[0] = transposed(g, n, x->in[1]);
     in[1] = transposed(g, n, x->in[0]);
-    return before(g, n, OP_matmul, x->attr, in, 2, n->type);
+    return graph_value_before(g, n, OP_matmul, x->attr, in, 2, n->type);
 }
 
 static bool same_type(const TType *a, const TType *b)
@@ -320,7 +315,7 @@ static GValue transform_undone(Graph *g, Node *n, const Node *x)
     if (outer == IRFFT || was->policy || dtype_is_complex((DType)was->dtype))
         return (GValue){NULL, 0};
     a.dtype = n->type[0].dtype;
-    return before(g, n, OP_convert, &a, x->in, 1, n->type);
+    return graph_value_before(g, n, OP_convert, &a, x->in, 1, n->type);
 }
 
 /* What equals the node and is simpler; node NULL: nothing known. */

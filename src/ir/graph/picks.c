@@ -97,7 +97,7 @@ static bool can_pick(Pick *p, GValue v)
 
 static GValue before(Pick *p, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
 {
-    return (GValue){graph_before(p->g, p->at, op, a, in, nin, type, 1), 0};
+    return graph_value_before(p->g, p->at, op, a, in, nin, type);
 }
 
 static GValue reshaped(Pick *p, GValue v, int rank, const Dim *shape)

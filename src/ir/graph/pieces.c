@@ -81,11 +81,6 @@ static bool in_order(Sum *s)
     return true;
 }
 
-static GValue before(Graph *g, Node *at, OpId op, const Attr *a, const GValue *in, int nin, const TType *type)
-{
-    return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
-}
-
 static GValue zeros(Graph *g, Node *at, const TType *type)
 {
     Attr a = attr_default();
@@ -94,7 +89,7 @@ static GValue zeros(Graph *g, Node *at, const TType *type)
     a.nd[0] = type->rank;
     for (int i = 0; i < type->rank; i++)
         a.d[0][i] = type->shape[i];
-    return before(g, at, OP_full, &a, NULL, 0, type);
+    return graph_value_before(g, at, OP_full, &a, NULL, 0, type);
 }
 
 static bool sees_sign_of_zero(const Graph *g, const Node *n);
@@ -157,7 +152,7 @@ static void join(Graph *g, Node *n, const Sum *s)
     }
     a.naxes = 1;
     a.axis[0] = (int8_t)s->piece[0].axis;
-    all = before(g, n, OP_concat, &a, in, nin, s->type);
+    all = graph_value_before(g, n, OP_concat, &a, in, nin, s->type);
     if (sees_sign_of_zero(g, n)) {
         graph_use(&n->in[0], all);
         graph_use(&n->in[1], zeros(g, n, &none));

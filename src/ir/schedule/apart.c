@@ -71,12 +71,7 @@ static bool is_one_of_many(uint8_t sets) { return sets & (sets - 1); }
 
 static void list_nodes(Parter *p)
 {
-    p->at = tsr_alloc(sizeof *p->at * (p->g->nnodes + 1));
-    p->place = tsr_alloc(sizeof *p->place * (p->g->nnodes + 1));
-    for (Node *n = p->g->first; n; n = n->next) {
-        p->place[n->id] = p->n;
-        p->at[p->n++] = n;
-    }
+    p->place = graph_places(p->g, &p->at, &p->n);
     p->feeds = tsr_calloc((size_t)p->n + 1);
     p->stored = tsr_calloc(sizeof *p->stored * ((size_t)p->n + 1));
     p->met = tsr_calloc(sizeof *p->met * ((size_t)p->n + 1));

@@ -92,13 +92,11 @@ static void put_node(Key *k, const Node *n)
 
 void fused_body_key(const Graph *body, StrBuf *out)
 {
-    Key k = {.out = out, .place = tsr_alloc(sizeof *k.place * (body->nnodes + 1))};
-    int at = 0;
+    int count;
+    Key k = {.out = out, .place = graph_places(body, NULL, &count)};
 
-    for (const Node *n = body->first; n; n = n->next) {
-        k.place[n->id] = at++;
+    for (const Node *n = body->first; n; n = n->next)
         put_node(&k, n);
-    }
     for (int i = 0; i < body->params.n; i++)
         put_number(&k, k.place[body->params.at[i]->id]);
     for (int i = 0; i < body->results.n; i++)

@@ -27,16 +27,6 @@ enum { GROUP_MAX = 64, SEARCH_MAX = 4096, SIBLINGS_NEAR = 64 };
 
 /* ---- who uses what ---- */
 
-static void list_nodes(Fuser *f)
-{
-    f->at = tsr_alloc(sizeof *f->at * (f->g->nnodes + 1));
-    f->place = tsr_alloc(sizeof *f->place * (f->g->nnodes + 1));
-    for (Node *n = f->g->first; n; n = n->next) {
-        f->place[n->id] = f->n;
-        f->at[f->n++] = n;
-    }
-}
-
 /* The places that the node there comes after: those of its operands, and of the op with ordered effects before it (-1: none). */
 static int earlier(const Fuser *f, int at, int k, int effect)
 {
@@ -70,7 +60,7 @@ static void fuser_init(Fuser *f, Graph *g)
 {
     memset(f, 0, sizeof *f);
     f->g = g;
-    list_nodes(f);
+    f->place = graph_places(g, &f->at, &f->n);
     list_users(f);
     size_t n = (size_t)f->n + 1;
     f->group = tsr_alloc(sizeof *f->group * n);

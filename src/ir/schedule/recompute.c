@@ -106,12 +106,7 @@ static void list_nodes(Thin *t)
 {
     size_t n = t->g->nnodes + 1;
 
-    t->at = tsr_alloc(sizeof *t->at * n);
-    t->place = tsr_alloc(sizeof *t->place * n);
-    for (Node *x = t->g->first; x; x = x->next) {
-        t->place[x->id] = t->n;
-        t->at[t->n++] = x;
-    }
+    t->place = graph_places(t->g, &t->at, &t->n);
     t->base = tsr_alloc(sizeof *t->base * n);
     t->last = tsr_calloc(sizeof *t->last * n);
     t->bytes = tsr_calloc(sizeof *t->bytes * n);
