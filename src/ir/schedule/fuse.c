@@ -531,7 +531,7 @@ static Graph *fused_or_same(Graph *g)
 /* The thinner graph, if it then keeps less: what waits inside a kernel takes nothing. */
 Graph *schedule_make(Graph *g)
 {
-    Kept k = kept_of(g, pass_runs("recompute") ? pass_runs("fuse") ? "thin" : "thin alone" : "as it is");
+    Kept k = kept_of(g, "thin");
     uint8_t less = 1;
     bool known = kept_read(&k, &less, sizeof less);
     Graph *thin = less ? schedule_recompute(g) : NULL, *again = thin ? fused_or_same(thin) : NULL, *plain = NULL;

@@ -1,9 +1,12 @@
 /*
  * The key of a decision: facts about nodes, without pointers and names.
  *
- * Of a node count its op, what region.h says of it, operands by their places, results' types, axes, and its place among recomputations
- * and ordered effects.  A size is a number, or told by the place of its first mention, where its guess stands too: names of sizes decide
- * nothing.  So do names of scopes.  What a program's own passes make of a graph is in the graph.
+ * Of a node count its op, what region.h says of it, operands by their places, results' types, axes, how many of them an `index` looks up,
+ * and its place among recomputations and ordered effects.  Attributes decide nothing else: numbers, constants and the sizes that a slice
+ * begins and ends with do not, and the insides of regions are graphs with decisions of their own.  A size is a number, or told by the
+ * place of its first mention, where its guess stands too: names of sizes decide nothing.  Of a graph's conditions those count that say
+ * two sizes are equal (equal.c); of a scope, who else is in it, whether it is left as it is, and which fusion it asks for (together.c).
+ * What a program's own passes make of a graph is in the graph.
  */
 #include "ir/schedule/kept.h"
 
@@ -21,7 +24,7 @@ typedef struct Facts {
     Vec(int64_t) row;
     Map size, scope;            /* Dim, Sym -> the order of first mention */
     int64_t sizes, scopes;
-    int64_t *place;             /* node id -> its place in order */
+    int *place;                 /* node id -> its place in order */
 } Facts;
 
 static void put(Facts *f, int64_t v) { vec_push(&f->row, v); }
@@ -54,7 +57,7 @@ static void put_scope(Facts *f, Sym scope)
         at = (uintptr_t)++f->scopes;
         map_set(&f->scope, (uintptr_t)scope, at);
     }
-    put(f, (int64_t)at << 1 | (scope && scope_is_manual(scope)));
+    put(f, (int64_t)at << 8 | scope_fusion(scope) << 1 | scope_is_manual(scope));
 }
 
 /* What region.h and product.c say of the node. */
@@ -73,28 +76,40 @@ static void put_node(Facts *f, const Node *n)
     put(f, n->again);
     put_scope(f, n->scope);
     for (int i = 0; i < n->nin; i++)
-        put(f, f->place[n->in[i].node->id] << 16 | n->in[i].index);
+        put(f, (int64_t)f->place[n->in[i].node->id] << 16 | n->in[i].index);
     for (int i = 0; i < n->nout; i++)
         put_type(f, &n->type[i]);
     if (n->op == GRAPH_PARAM)
         return;
     put(f, nature(n));
+    put(f, n->op == OP_index ? (int64_t)n->attr->n << 16 | n->attr->m : 0);
+    put(f, n->attr->naxes);
     for (int i = 0; i < n->attr->naxes; i++)
         put(f, n->attr->axis[i]);
 }
 
+/* Which of the passes that a decision may ask for run. */
+static void put_passes(Facts *f)
+{
+    put(f, pass_runs("fuse") | pass_runs("apart") << 1 | pass_runs("recompute") << 2);
+}
+
 static Hash128 hash_of(const Graph *g, const char *what)
 {
-    Facts f = {.place = tsr_alloc(sizeof *f.place * (g->nnodes + 1))};
+    int n;
+    Facts f = {.place = graph_places(g, NULL, &n)};
     Hash128 both[2];
-    int64_t at = 0;
 
-    for (const Node *n = g->first; n; n = n->next) {
-        f.place[n->id] = at++;
-        put_node(&f, n);
-    }
+    put_passes(&f);
+    for (const Node *x = g->first; x; x = x->next)
+        put_node(&f, x);
     for (int i = 0; i < g->results.n; i++)
-        put(&f, f.place[g->results.at[i].node->id] << 16 | g->results.at[i].index);
+        put(&f, (int64_t)f.place[g->results.at[i].node->id] << 16 | g->results.at[i].index);
+    for (int i = 0; i < g->conds.n; i++)
+        if (g->conds.at[i].rel == DIM_IS_EQ) {
+            put_size(&f, g->conds.at[i].a);
+            put_size(&f, g->conds.at[i].b);
+        }
     both[0] = hash_bytes128(f.row.at, sizeof *f.row.at * (size_t)f.row.n);
     both[1] = hash_bytes128(what, strlen(what));
     vec_free(&f.row);
