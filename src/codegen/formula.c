@@ -378,6 +378,23 @@ static LLVMValueRef plus_constant(LLVMValueRef x)
 }
 
 /*
+ * s = fma(x, ., .) of an x that is no less than some number: let it be no less than `low`.  For exponents s whose powers of two are 0 either way: of
+ * exponents just below the subnormal ones the instruction is slow.
+ */
+static void lower_clamp(LLVMValueRef s, LLVMValueRef low)
+{
+    LLVMValueRef above = s && LLVMIsACallInst(s) ? part_of(LLVMGetOperand(s, 0), LLVMSelect, 2) : NULL, test = part_of(above, LLVMSelect, 0);
+    LLVMValueRef least = part_of(above, LLVMSelect, 1);
+
+    for (unsigned i = 0; i < 2 && least && LLVMIsConstant(least) && LLVMIsAFCmpInst(test); i++)
+        if (LLVMGetOperand(test, i) == least) {
+            LLVMSetOperand(test, i, low);
+            LLVMSetOperand(above, 1, low);
+            return;
+        }
+}
+
+/*
  * x 2^n, as `raised` of elementary_real.def makes it in two halves so that it is rounded once: of (x 2^half) 2^rest these are the factors, and half
  * and rest come from n plus a constant.  One instruction does that, and rounds as often. NULL: it is another product.
  */
@@ -390,6 +407,7 @@ static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, int width)
     if (!first || !half || !lanes || part_of(half, LLVMLShr, 0) != bits ||
         part_of(part_of(part_of(x[0], LLVMFMul, 1), LLVMBitCast, 0), LLVMShl, 0) != half || !(n = plus_constant(part_of(bits, LLVMBitCast, 0))))
         return NULL;
+    lower_clamp(part_of(bits, LLVMBitCast, 0), splat_constant(LLVMConstReal(scalar_type(u, k), k == K_float ? -360 : -2860), width));
     return avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512", first, n, -1, lanes, width);
 }
 
