@@ -26,6 +26,7 @@ enum {
 typedef struct Division {
     const Graph *body;
     bool *late;                 /* node -> does it follow from the product, or from a sum? */
+    bool *met;                  /* node -> does it stand before the place where find_cut is? */
     bool *part[2];              /* node -> is it computed there? by both where it is cheap */
     int cost;                   /* of what is divided off, an element */
 } Division;
@@ -59,7 +60,7 @@ static void need(const Division *d, const Node *n, bool *part, const bool *stop)
 
 static bool is_product(const Node *n) { return n->op == OP_matmul; }
 
-/* The only value up to `last` that what comes behind it takes, of those that follow from the product; NULL: there are several. */
+/* The only value up to `last`, the node met last, that those behind it take of what follows from the product; NULL: there are several. */
 static const Node *only_way(const Division *d, const Node *last)
 {
     const Node *way = NULL;
@@ -67,10 +68,7 @@ static const Node *only_way(const Division *d, const Node *last)
     for (const Node *n = last->next; n; n = n->next)
         for (int i = 0; i < n->nin; i++) {
             const Node *x = n->in[i].node;
-            bool before = false;
-            for (const Node *m = d->body->first; m != last->next && !before; m = m->next)
-                before = m == x;
-            if (!before || !d->late[x->id])
+            if (!d->met[x->id] || !d->late[x->id])
                 continue;
             if (way && way != x)
                 return NULL;
@@ -86,6 +84,7 @@ static const Node *find_cut(Division *d)
     int cost = 0, before = 0;
 
     for (const Node *n = d->body->first; n; n = n->next) {
+        d->met[n->id] = true;
         cost += d->late[n->id] ? cost_of(n) : 0;
         if (cost > LIGHT || !d->late[n->id] || !(way = only_way(d, n)))
             continue;
@@ -275,12 +274,13 @@ static Graph *write_division(const Division *d)
 static Graph *divide(const Graph *body, int *cost)
 {
     size_t n = (size_t)body->nnodes + 1;
-    Division d = {.body = body, .late = tsr_calloc(n), .part = {tsr_calloc(n), tsr_calloc(n)}};
+    Division d = {.body = body, .late = tsr_calloc(n), .met = tsr_calloc(n), .part = {tsr_calloc(n), tsr_calloc(n)}};
     bool product = graph_has_op(body, OP_matmul);
     Graph *g = (product ? divide_product(&d) : divide_columns(&d)) ? write_division(&d) : NULL;
 
     *cost = d.cost;
     tsr_free(d.late);
+    tsr_free(d.met);
     tsr_free(d.part[0]);
     tsr_free(d.part[1]);
     return g;
