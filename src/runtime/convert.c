@@ -14,6 +14,7 @@
 #include "runtime/codec_formulas.h"
 #include "runtime/cpu.h"
 #include "runtime/philox.h"
+#include "runtime/scalar.h"
 
 
 static const Codecs *codecs(void) { return cpu()->codecs; }
@@ -97,6 +98,29 @@ void lane_to_raw(DType t, const void *lane, void *raw, int64_t n)
     if (t == DT_int4 || t == DT_uint4)
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)raw)[i] &= 15;
+}
+
+static void flush_f32(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = f32_flush(x[i]);
+}
+
+static void flush_f64(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = f64_flush(x[i]);
+}
+
+void lane_flush(DType t, void *x, int64_t n)
+{
+    switch (lane_dtype(t)) {
+    case DT_f32: flush_f32(x, n); break;
+    case DT_c64: flush_f32(x, 2 * n); break;
+    case DT_f64: flush_f64(x, n); break;
+    case DT_c128: flush_f64(x, 2 * n); break;
+    default: break;
+    }
 }
 
 /* ---- lane to lane ---- */

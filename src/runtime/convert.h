@@ -33,6 +33,7 @@ static inline bool raw_is_lane(DType t) { return lane_dtype(t) == t; }
 void raw_to_lane(DType t, const void *raw, void *lane, int64_t n);
 void lane_to_raw(DType t, const void *lane, void *raw, int64_t n);      /* nearest even; overflow as the format does */
 /* Between lane dtypes: ints wrap, floats to int truncate and saturate with NaN as 0, to bool is != 0. */
+void lane_flush(DType t, void *lane, int64_t n);     /* subnormals to zero, where t has lanes of floats */
 void lane_convert(DType to, void *dst, DType from, const void *src, int64_t n);
 
 /* How raw_convert goes about a pair, for those who make code of it. */

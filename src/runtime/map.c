@@ -27,30 +27,6 @@ typedef struct MapJob {
     bool past;                  /* tiles go past the caches into place */
 } MapJob;
 
-static void flush_f32(float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = f32_flush(x[i]);
-}
-
-static void flush_f64(double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = f64_flush(x[i]);
-}
-
-/* Subnormal lanes to zero. */
-static void flush_lanes(DType t, void *x, int64_t n)
-{
-    switch (lane_dtype(t)) {
-    case DT_f32: flush_f32(x, n); break;
-    case DT_c64: flush_f32(x, 2 * n); break;
-    case DT_f64: flush_f64(x, n); break;
-    case DT_c128: flush_f64(x, 2 * n); break;
-    default: break;
-    }
-}
-
 static bool is_constant(const Reader *r)
 {
     return r->rank == 0 || (r->rank == 1 && r->stride[0] == 0);
@@ -90,7 +66,7 @@ static void map_part(int64_t lo, int64_t hi, void *st)
             if (!m->in[k].rank && x[k] != buf[k].at)
                 x[k] = memcpy(buf[k].at, x[k], raw_size(lane_dtype(m->in[k].as)));
             if (m->flush && x[k] == buf[k].at)
-                flush_lanes(m->in[k].as, buf[k].at, m->in[k].rank ? have : 1);
+                lane_flush(m->in[k].as, buf[k].at, m->in[k].rank ? have : 1);
         }
     for (int64_t i = lo; i < hi; i += m->tile) {
         int64_t n = hi - i < m->tile ? hi - i : m->tile;
@@ -102,13 +78,13 @@ static void map_part(int64_t lo, int64_t hi, void *st)
             if (m->flush) {
                 if (x[k] != buf[k].at)
                     x[k] = memcpy(buf[k].at, x[k], (size_t)n * raw_size(lane_dtype(m->in[k].as)));
-                flush_lanes(m->in[k].as, buf[k].at, n);
+                lane_flush(m->in[k].as, buf[k].at, n);
             }
         }
         void *o = out_lanes(m, i, res.at);
         m->loop(n, o, x[0], x[1], x[2]);
         if (m->flush)
-            flush_lanes(m->out, o, n);
+            lane_flush(m->out, o, n);
         if (m->past)
             past_copy((char *)storage_data(m->result->store) + i * (int64_t)raw_size(m->out), o, (size_t)n * raw_size(m->out), next, m->nin);
         else

@@ -300,32 +300,28 @@ int graphs_of_program(const Options *o)
 {
     StrBuf err = {0}, list = {0};
     Pieces all = {0};
-    const Source *src = load_program(o->operand[0], &err);
     Program p;
-    int code = EXIT_MISTAKE;
+    int code;
 
-    if (!src)
-        return complain(&err, EXIT_MISTAKE);
-    if (program_check(&p, src, (CheckOptions){0})) {
-        program_report(&p, o, stderr);
-        p.staged = keep_graph;
-        p.staged_state = &all;
-        kernel_made = wanted_level(o) >= LEVEL_TILE ? keep_kernel : NULL;
-        kernel_scheduled = wanted_level(o) == LEVEL_SCHEDULE ? keep_schedule : NULL;
-        kernel_made_state = &all;
-        code = program_run_aside(&p, o);
-        kernel_made = NULL;
-        kernel_scheduled = NULL;
-        code = graphs_check_names(code);
-        if (option_on(o, OPT_passes)) {
-            graphs_list_passes(&list);
-            fputs(sb_str(&list), stdout);
-        } else if (!print_pieces(o, &all, &err))
-            code = complain(&err, EXIT_MISTAKE);
-        else if (code == EXIT_OK && !all.n)
-            fprintf(stderr, "note: no function was staged; @jit stages one when it is called\n");
-    } else
-        program_report(&p, o, stderr);
+    if (!program_open(&p, o, stderr))
+        return EXIT_MISTAKE;
+    program_report(&p, o, stderr);
+    p.staged = keep_graph;
+    p.staged_state = &all;
+    kernel_made = wanted_level(o) >= LEVEL_TILE ? keep_kernel : NULL;
+    kernel_scheduled = wanted_level(o) == LEVEL_SCHEDULE ? keep_schedule : NULL;
+    kernel_made_state = &all;
+    code = program_run_aside(&p, o);
+    kernel_made = NULL;
+    kernel_scheduled = NULL;
+    code = graphs_check_names(code);
+    if (option_on(o, OPT_passes)) {
+        graphs_list_passes(&list);
+        fputs(sb_str(&list), stdout);
+    } else if (!print_pieces(o, &all, &err))
+        code = complain(&err, EXIT_MISTAKE);
+    else if (code == EXIT_OK && !all.n)
+        fprintf(stderr, "note: no function was staged; @jit stages one when it is called\n");
     drop_pieces(&all);
     program_done(&p);
     sb_done(&list);

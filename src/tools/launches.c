@@ -7,7 +7,6 @@
 
 #include "frontend/kernel/launch.h"
 #include "ir/tile/count.h"
-#include "tools/load.h"
 #include "tools/program.h"
 
 #include <inttypes.h>
@@ -64,25 +63,20 @@ static void see_launch(void *state, const KernelLaunch *l)
 
 int launches_of_program(const Options *o)
 {
-    StrBuf err = {0};
     Told told = {.o = o};
-    const Source *src = load_program(o->operand[0], &err);
     Program p;
-    int code = EXIT_MISTAKE;
+    int code;
 
-    if (!src)
-        return complain(&err, EXIT_MISTAKE);
-    if (program_check(&p, src, (CheckOptions){0})) {
-        program_report(&p, o, stderr);
-        kernel_launched = see_launch;
-        kernel_launched_state = &told;
-        code = program_run_aside(&p, o);
-        kernel_launched = NULL;
-        fwrite(told.text.s, 1, told.text.n, stdout);
-        if (code == EXIT_OK && !told.text.n)
-            fprintf(stderr, "note: no kernel was launched\n");
-    } else
-        program_report(&p, o, stderr);
+    if (!program_open(&p, o, stderr))
+        return EXIT_MISTAKE;
+    program_report(&p, o, stderr);
+    kernel_launched = see_launch;
+    kernel_launched_state = &told;
+    code = program_run_aside(&p, o);
+    kernel_launched = NULL;
+    fwrite(told.text.s, 1, told.text.n, stdout);
+    if (code == EXIT_OK && !told.text.n)
+        fprintf(stderr, "note: no kernel was launched\n");
     program_done(&p);
     sb_done(&told.text);
     return code;

@@ -17,7 +17,6 @@
 #include "ir/tile/tile_impl.h"
 #include "ir/tile/watch.h"
 #include "runtime/gpu.h"
-#include "tools/load.h"
 #include "tools/program.h"
 #include "tools/term.h"
 
@@ -372,28 +371,22 @@ static void print_findings(const Program *p, const Options *o)
 
 int lint_program(const Options *o)
 {
-    StrBuf err = {0};
     Program p;
-    Lint t = {.o = o, .gpu = gpu_target()};
-    const Source *src = load_program(o->operand[0], &err);
-    int code = EXIT_MISTAKE;
+    Lint t = {.o = o, .gpu = gpu_target(), .sink = &p.sink};
+    int code;
 
-    if (!src)
-        return complain(&err, EXIT_MISTAKE);
-    if (program_check(&p, src, (CheckOptions){0})) {
-        t.sink = &p.sink;
-        kernel_launched = see_launch;
-        kernel_proved = see_proof;
-        kernel_launched_state = &t;
-        code = program_run_aside(&p, o);
-        kernel_launched = NULL;
-        kernel_proved = NULL;
-        idle_barriers(&t);
-        print_findings(&p, o);
-        if (code == EXIT_OK && !t.launches)
-            fprintf(stderr, "note: no kernel was launched, so nothing is known of any\n");
-    } else
-        program_report(&p, o, stdout);
+    if (!program_open(&p, o, stdout))
+        return EXIT_MISTAKE;
+    kernel_launched = see_launch;
+    kernel_proved = see_proof;
+    kernel_launched_state = &t;
+    code = program_run_aside(&p, o);
+    kernel_launched = NULL;
+    kernel_proved = NULL;
+    idle_barriers(&t);
+    print_findings(&p, o);
+    if (code == EXIT_OK && !t.launches)
+        fprintf(stderr, "note: no kernel was launched, so nothing is known of any\n");
     program_done(&p);
     vec_free(&t.known);
     vec_free(&t.told);

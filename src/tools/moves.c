@@ -5,7 +5,6 @@
 #include "tools/moves.h"
 
 #include "base/source.h"
-#include "tools/load.h"
 #include "tools/program.h"
 
 #include <stdio.h>
@@ -68,20 +67,15 @@ static bool see(Ast *n, void *state)
 
 int moves_of_program(const Options *o)
 {
-    StrBuf err = {0}, out = {0};
-    const Source *src = load_program(o->operand[0], &err);
+    StrBuf out = {0};
     Program p;
-    int code = EXIT_MISTAKE;
 
-    if (!src)
-        return complain(&err, EXIT_MISTAKE);
-    if (program_check(&p, src, (CheckOptions){0})) {
-        see(&p.unit->module->ast, &out);
-        fwrite(sb_str(&out), 1, out.n, stdout);
-        code = EXIT_OK;
-    }
+    if (!program_open(&p, o, stderr))
+        return EXIT_MISTAKE;
+    see(&p.unit->module->ast, &out);
+    fwrite(sb_str(&out), 1, out.n, stdout);
     program_report(&p, o, stderr);
     program_done(&p);
     sb_done(&out);
-    return code;
+    return EXIT_OK;
 }

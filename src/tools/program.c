@@ -11,6 +11,7 @@
 #include "runtime/kernels.h"
 #include "runtime/storage.h"
 #include "runtime/store.h"
+#include "tools/load.h"
 #include "tools/term.h"
 
 #include <stdio.h>
@@ -55,6 +56,20 @@ void program_report(const Program *p, const Options *o, FILE *json)
         diag_render(&p->sink, term_style(o, STDERR_FILENO), &out);
     fwrite(sb_str(&out), 1, out.n, option_on(o, OPT_json) ? json : stderr);
     sb_done(&out);
+}
+
+bool program_open(Program *p, const Options *o, FILE *json)
+{
+    StrBuf err = {0};
+    const Source *src = load_program(o->operand[0], &err);
+
+    if (!src)
+        return complain(&err, false);
+    if (program_check(p, src, (CheckOptions){0}))
+        return true;
+    program_report(p, o, json);
+    program_done(p);
+    return false;
 }
 
 /* TESSERA_PATH as a NULL-terminated list; one block to free, the texts in it included. */

@@ -42,6 +42,8 @@ int program_write_error(void);          /* errno of the first output that could 
 int program_run_aside(Program *p, const Options *o);        /* standard output goes where standard error goes */
 /* Diagnostics: as text for people on standard error, or as JSON on `json`. */
 void program_report(const Program *p, const Options *o, FILE *json);
+/* Check the program that the command line names. False: it is not to run, which has been reported, and *p needs no program_done. */
+bool program_open(Program *p, const Options *o, FILE *json);
 void program_done(Program *p);
 
 #endif

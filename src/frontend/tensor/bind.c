@@ -188,6 +188,17 @@ Tensor *iota_axis(Interp *I, DType dt, Dim n)
     return run_op(I, OP_iota, &a, NULL, 0);
 }
 
+Tensor *matrix_places(Interp *I, const Dim *shape, int axis)
+{
+    Attr a = attr_default();
+    a.dtype = DT_int64;
+    a.nd[0] = 2;
+    memcpy(a.d[0], shape, 2 * sizeof *shape);
+    a.naxes = 1;
+    a.axis[0] = (int8_t)axis;
+    return run_op(I, OP_iota, &a, NULL, 0);
+}
+
 Tensor *binary_op(Interp *I, OpId op, Tensor *x, Tensor *y)
 {
     return run_op(I, op, NULL, (Tensor *[]){x, y}, 2);

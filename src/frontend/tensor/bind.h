@@ -70,6 +70,7 @@ Tensor *do_permute(Interp *I, Tensor *x, const int *perm);      /* perm[i]: sour
 Tensor *binary_op(Interp *I, OpId op, Tensor *x, Tensor *y);
 Tensor *scalar_as(DType dt, double f, int64_t i);       /* 0-d; from f for inexact dtypes, from i otherwise */
 Tensor *iota_axis(Interp *I, DType dt, Dim n);          /* 0, 1, ..., n-1 */
+Tensor *matrix_places(Interp *I, const Dim *shape, int axis);   /* int64 of two axes: each element's row (axis -2) or column (-1) */
 Dim shape_product(int rank, const Dim *shape);          /* DIM_BAD: too large */
 bool shape_is(const Tensor *t, int rank, const Dim *shape);     /* asks: sizes may be symbolic */
 bool size_is_negative(Dim d);

@@ -219,15 +219,9 @@ static Value f_linspace(Interp *I, Value *a) { return with_policy(I, linspace_of
 /* Ones where row and column are the same. */
 static Value eye_sizes(Interp *I, const Dim *shape, DType dt)
 {
-    Attr a = attr_default();
-    a.dtype = DT_int64;
-    a.nd[0] = 2;
-    a.naxes = 1;
-    memcpy(a.d[0], shape, 2 * sizeof *shape);
-    a.axis[0] = -2;
-    Tensor *row = run_op(I, OP_iota, &a, NULL, 0);
-    a.axis[0] = -1;
-    return value_of(do_convert(I, chain2(I, OP_eq, NULL, row, run_op(I, OP_iota, &a, NULL, 0)), dt));
+    Tensor *row = matrix_places(I, shape, -2), *column = matrix_places(I, shape, -1);
+
+    return value_of(do_convert(I, chain2(I, OP_eq, NULL, row, column), dt));
 }
 
 static Value eye_of(Interp *I, Value *a)                /* n, m, dtype */

@@ -359,15 +359,8 @@ static Value f_pad(Interp *I, Value *a)                 /* x, widths, value */
 /* The mask of a triangle whose sizes are symbolic: column - row against k. */
 static Tensor *triangle_mask(Interp *I, const Dim *shape, int64_t k, bool lower)
 {
-    Attr a = attr_default();
-    a.dtype = DT_int64;
-    a.nd[0] = 2;
-    a.naxes = 1;
-    memcpy(a.d[0], shape, 2 * sizeof *shape);
-    a.axis[0] = -1;
-    Tensor *col = run_op(I, OP_iota, &a, NULL, 0);
-    a.axis[0] = -2;
-    Tensor *off = chain2(I, OP_sub, NULL, col, run_op(I, OP_iota, &a, NULL, 0));
+    Tensor *column = matrix_places(I, shape, -1), *row = matrix_places(I, shape, -2);
+    Tensor *off = chain2(I, OP_sub, NULL, column, row);
     return chain2(I, lower ? OP_le : OP_ge, NULL, off, tensor_scalar_i(DT_int64, k));
 }
 

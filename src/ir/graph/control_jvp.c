@@ -54,7 +54,7 @@ static bool put_group(Trace *T, int lo, int hi, Tensor **y, Tensor **dy, Tensor 
         TType type = tensor_type(y[i]);
         if (!inexact(&type))
             continue;
-        if (!(out[*n] = dy[i] ? tensor_ref(dy[i]) : zeros_like(T, &type)))
+        if (!(out[*n] = tangent_of(T, y[i], dy[i])))
             return false;
         ++*n;
     }
@@ -113,8 +113,7 @@ static bool push_group(Trace *T, Tensors *v, Tensor *const *x, Tensor *const *t,
     tensors_push(v, x, n);
     for (int i = 0; i < n; i++)
         if (active[i]) {
-            TType y = tensor_type(x[i]);
-            Tensor *d = t[i] ? tensor_ref(t[i]) : zeros_like(T, &y);
+            Tensor *d = tangent_of(T, x[i], t[i]);
             if (!d)
                 return false;
             vec_push(v, d);

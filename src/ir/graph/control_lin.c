@@ -306,7 +306,7 @@ static bool call_forward(void *self, Tensor *const *in, int nin, Tensor **out, i
     *nout = 0;
     for (int i = 0; i < ny && ok; i++) {
         TType type = tensor_type(y[i]);
-        if (inexact(&type) && (ok = (out[*nout] = dy[i] ? tensor_ref(dy[i]) : zeros_like(s->T, &type)) != NULL))
+        if (inexact(&type) && (ok = (out[*nout] = tangent_of(s->T, y[i], dy[i])) != NULL))
             ++*nout;
     }
     tensors_unref(y, 2 * room);

@@ -93,8 +93,7 @@ static bool rule_call(Trace *T, const Attr *a, int rule, Tensor *const *in, int 
 static bool push_tangents(Trace *T, Tensors *v, Tensor *const *x, Tensor *const *t, int n)
 {
     for (int i = 0; i < n; i++) {
-        TType y = tensor_type(x[i]);
-        Tensor *d = t[i] ? tensor_ref(t[i]) : zeros_like(T, &y);
+        Tensor *d = tangent_of(T, x[i], t[i]);
         if (!d)
             return false;
         vec_push(v, d);

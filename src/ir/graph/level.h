@@ -39,6 +39,7 @@ void stage_settle(Level *lv, Node *const *inputs, int nin);
 bool jvp_raw(Trace *T, TraceKind kind, TensorFn fn, Tensor *const *primals, Tensor *const *tangents, int n, Tensor **out,
              Tensor **dout, int *nout);
 Tensor *zeros_like(Trace *T, const TType *y);           /* a new reference; NULL on error */
+Tensor *tangent_of(Trace *T, Tensor *x, Tensor *t);     /* t, or zeros like x where that is NULL: likewise */
 
 /* BATCH levels: a tensor with the batch axis in front as one of the level (a new reference), and back (broadcast if it is
  * the same for all; NULL on error). */

@@ -15,29 +15,6 @@ enum { RUN = 256, CHUNK_LANES = LANES };
 
 /* ---- elementwise ---- */
 
-static void flush_f32(float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i];
-}
-
-static void flush_f64(double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = fabs(x[i]) < 0x1p-1022 ? copysign(0, x[i]) : x[i];
-}
-
-static void flush_lanes(DType t, void *x, int64_t n)
-{
-    switch (lane_dtype(t)) {
-    case DT_f32: flush_f32(x, n); break;
-    case DT_c64: flush_f32(x, 2 * n); break;
-    case DT_f64: flush_f64(x, n); break;
-    case DT_c128: flush_f64(x, 2 * n); break;
-    default: break;
-    }
-}
-
 static void convert(const TAttr *a, DType to, DType from, const void *in, int64_t n, void *out)
 {
     ConvOpts o = {a->rounding, a->saturate != 0, a->flush != 0, 0};
@@ -57,11 +34,11 @@ static void map_run(const TAttr *a, DType as, DType to, int nin, const void *con
         x[k] = lanes[k];
         raw_to_lane(dt, in[k], lanes[k], n);
         if (a->flush)
-            flush_lanes(dt, lanes[k], n);
+            lane_flush(dt, lanes[k], n);
     }
     loop_find((OpId)a->op, as)(n, y, x[0], x[1], x[2]);
     if (a->flush)
-        flush_lanes(to, y, n);
+        lane_flush(to, y, n);
     lane_to_raw(to, y, out, n);
 }
 

@@ -5,7 +5,6 @@
 #include "runtime/cpu.h"
 #include "runtime/gpu.h"
 #include "tools/graphs.h"
-#include "tools/load.h"
 #include "tools/program.h"
 
 #include <ctype.h>
@@ -109,19 +108,15 @@ static void collect(void *st, Interp *I)
 
 static int build_program(const Options *o, Job *j)
 {
-    StrBuf err = {0};
-    const Source *src = load_program(o->operand[0], &err);
     Program p;
-    int code = EXIT_MISTAKE;
+    int code;
 
-    if (!src)
-        return complain(&err, EXIT_MISTAKE);
+    if (!program_open(&p, o, stderr))
+        return EXIT_MISTAKE;
     j->p = &p;
-    if (program_check(&p, src, (CheckOptions){0})) {
-        p.after = collect;
-        p.after_state = j;
-        code = graphs_check_names(program_run_aside(&p, o));
-    }
+    p.after = collect;
+    p.after_state = j;
+    code = graphs_check_names(program_run_aside(&p, o));
     program_report(&p, o, stderr);
     program_done(&p);
     if (code == EXIT_OK && !j->ok)
