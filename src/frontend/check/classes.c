@@ -277,7 +277,7 @@ static bool cls_stores(const Cls *c, Sym attr)
 /* What every object has. */
 static bool is_common(Sym attr)
 {
-    return !strncmp(attr->text, "__", 2);
+    return !strncmp(attr->text, "__", 2) || !strcmp(attr->text, "mro");
 }
 
 static const Type *bound(Check *C, const Type *t, const Type *self)

@@ -181,37 +181,6 @@ static inline Value instance_attr(Interp *I, Value v, AttrCache *a)
                                                                                       : attr_plain(I, v, a);
 }
 
-static Value class_meta(Interp *I, ClassObj *c, Sym name)
-{
-    if (name == I->s_name)
-        return str_sym(c->name);
-    if (!strcmp(name->text, "__qualname__"))
-        return c->qualname ? str_c(c->qualname) : str_sym(c->name);
-    if (name == I->s_class)
-        return value_ref(vobj(class_of(I, vobj(c))));
-    if (name == I->s_dict)
-        return value_ref(vobj(c->ns));
-    if (name == I->s_doc)
-        return VNONE;
-    if (!strcmp(name->text, "__module__"))
-        return c->module ? str_sym(c->module->name) : str_c("builtins");
-    if (!strcmp(name->text, "__base__"))
-        return c->base ? value_ref(vobj(c->base)) : VNONE;
-    if (!strcmp(name->text, "__bases__"))
-        return c->base ? tuple_of(1, value_ref(vobj(c->base))) : tuple_new(0);
-    if (!strcmp(name->text, "__mro__")) {
-        Value l = list_new(4), t;
-        for (ClassObj *b = c; b; b = b->base)
-            list_push(as_list(l), value_ref(vobj(b)));
-        t = tuple_new(as_list(l)->n);
-        memcpy(as_tuple(t)->at, as_list(l)->at, (size_t)as_list(l)->n * sizeof(Value));
-        as_list(l)->n = 0;
-        value_unref(l);
-        return t;
-    }
-    return VERR;
-}
-
 static Value class_attr(Interp *I, Value v, AttrCache *a)
 {
     ClassObj *c = (ClassObj *)v.o;
@@ -225,7 +194,7 @@ static Value class_attr(Interp *I, Value v, AttrCache *a)
         default: return value_ref(e->val);
         }
     }
-    if (!is_err(r = class_meta(I, c, a->name)))
+    if (!is_err(r = class_inspect(I, c, a->name)))
         return r;
     return find_object_method(c, a->name);
 }

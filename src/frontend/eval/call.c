@@ -433,14 +433,22 @@ static Value not_callable(Interp *I, Value f)
 
 static Value call_object(Interp *I, Value f, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw)
 {
-    Value m = class_of(I, f)->dunder[D_call];
+    Value m = class_of(I, f)->dunder[D_call], bound, r;
 
     if (f.tag == V_NATIVEOBJ && ((NativeInst *)f.o)->type->call)
         return ((NativeInst *)f.o)->type->call(I, f.o, (Value *)(uintptr_t)args, nargs, (Value *)(uintptr_t)kwvals,
                                                (Sym *)(uintptr_t)kwnames, nkw);
     if (is_err(m))
         return not_callable(I, f);
-    return call_shifted(I, m, f, args, nargs, kwvals, kwnames, nkw);
+    if (m.tag == V_FUNC)
+        return call_shifted(I, m, f, args, nargs, kwvals, kwnames, nkw);
+    if (!interp_enter(I))               /* __call__ may be an object of the same class */
+        return VERR;
+    bound = bind_attr(I, m, f, class_of(I, f));
+    r = is_err(bound) ? VERR : value_call_kw(I, bound, args, nargs, kwvals, kwnames, nkw);
+    value_unref(bound);
+    interp_leave(I);
+    return r;
 }
 
 /* A module that has a `__call__` is called like it: tessera.time(). */

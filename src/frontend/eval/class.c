@@ -183,6 +183,8 @@ void class_complete(Interp *I, ClassObj *c)
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
         if (!is_err(dict_get_sym(c->ns, sym(hooks[i]))))
             c->flags |= CLASS_HOOKS;
+    if (!is_err(dict_get_sym(c->ns, sym("__class_instancecheck__"))) || !is_err(dict_get_sym(c->ns, sym("__class_subclasscheck__"))))
+        c->flags |= CLASS_CHECKS;
     if (!is_err(dict_get_sym(c->ns, sym("__getattribute__"))))
         c->flags |= CLASS_GETATTRIBUTE;
     c->flags &= ~(uint32_t)CLASS_SLOTS;
@@ -207,7 +209,7 @@ bool class_allows(Interp *I, const ClassObj *c, Sym name)
 Value class_hook(Interp *I, Value cls, const char *name, const Value *args, int nargs)
 {
     ClassObj *c = (ClassObj *)cls.o;
-    Value f = c->flags & CLASS_HOOKS ? class_find(c, sym(name), NULL) : VERR, all[4];
+    Value f = c->flags & (CLASS_HOOKS | CLASS_CHECKS) ? class_find(c, sym(name), NULL) : VERR, all[4];
 
     if (is_err(f) || nargs > 3)
         return VERR;
@@ -384,31 +386,6 @@ Value value_call_dunder(Interp *I, Value v, Dunder d, const Value *args, int nar
     all[0] = v;
     copy_values(all + 1, args, nargs);
     return value_call(I, f, all, nargs + 1);
-}
-
-static bool isinstance_form(Interp *I, Value v, TypeFormObj *t)
-{
-    if (t->op == '|')
-        return value_isinstance(I, v, t->origin) || (!exc_pending(I) && value_isinstance(I, v, as_tuple(t->args)->at[0]));
-    return value_isinstance(I, v, t->origin);
-}
-
-bool value_isinstance(Interp *I, Value v, Value cls)
-{
-    switch (cls.tag) {
-    case V_CLASS: return class_derives(class_of(I, v), (ClassObj *)cls.o);
-    case V_NONE: return v.tag == V_NONE;
-    case V_TYPEFORM: return isinstance_form(I, v, (TypeFormObj *)cls.o);
-    case V_TUPLE:
-        for (int64_t i = 0; i < as_tuple(cls)->n && !exc_pending(I); i++)
-            if (value_isinstance(I, v, as_tuple(cls)->at[i]))
-                return true;
-        return false;
-    default:
-        raise(I, EXC_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union, not '%s'",
-              value_type_name(cls));
-        return false;
-    }
 }
 
 /* ------------------------------------------------------------- instances */
@@ -608,24 +585,40 @@ static Value object_init(Interp *I, Value *a)
     return VNONE;
 }
 
+/* The name in v, or NULL: TypeError is pending. */
+static Sym attribute_name(Interp *I, Value v)
+{
+    if (v.tag == V_STR)
+        return str_to_sym(as_str(v));
+    raise(I, EXC_TypeError, "attribute name must be string, not '%s'", value_type_name(v));
+    return NULL;
+}
+
 static Value object_setattr(Interp *I, Value *a)
 {
-    Sym name = str_to_sym(as_str(a[1]));
-    AttrCache c = {.name = name, .key = sym_obj(name), .hint = -1};
+    Sym name = attribute_name(I, a[1]);
 
+    if (!name)
+        return VERR;
+    AttrCache c = {.name = name, .key = sym_obj(name), .hint = -1};
     return attr_store_plain(I, a[0], &c, value_ref(a[2])) ? VNONE : VERR;
 }
 
 static Value object_delattr(Interp *I, Value *a)
 {
-    bool ok = a[0].tag == V_INSTANCE ? attr_delete_plain(I, a[0], str_to_sym(as_str(a[1])))
-                                     : value_delattr(I, a[0], str_to_sym(as_str(a[1])));
-    return ok ? VNONE : VERR;
+    Sym name = attribute_name(I, a[1]);
+
+    if (!name)
+        return VERR;
+    return (a[0].tag == V_INSTANCE ? attr_delete_plain : value_delattr)(I, a[0], name) ? VNONE : VERR;
 }
 
 static Value object_getattribute(Interp *I, Value *a)
 {
-    Sym name = str_to_sym(as_str(a[1]));
+    Sym name = attribute_name(I, a[1]);
+
+    if (!name)
+        return VERR;
     AttrCache c = {.name = name, .key = sym_obj(name), .hint = -1};
     Value r = attr_plain(I, a[0], &c);
 
@@ -692,6 +685,8 @@ static Value base_exc_add_note(Interp *I, Value *a)
         dict_set_sym(e->attrs, notes, l);
         value_unref(l);
     }
+    if (l.tag != V_LIST)
+        return raise(I, EXC_TypeError, "Cannot add note: __notes__ is not a list");
     list_push(as_list(l), value_ref(a[1]));
     return VNONE;
 }

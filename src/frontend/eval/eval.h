@@ -179,6 +179,7 @@ bool value_delattr(Interp *I, Value v, Sym name);
 bool attr_delete_plain(Interp *I, Value v, Sym name);                   /* of an instance, without __delattr__ */
 /* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */
 Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
+Value class_inspect(Interp *I, ClassObj *c, Sym name);           /* __name__, __mro__, mro and such; V_ERR: something else */
 Value func_inspect(Interp *I, FuncObj *f, Sym name);             /* __code__, __annotations__; V_ERR: something else */
 Value operator_method(const ClassObj *c, Sym name);              /* __len__ and such of builtin kinds; V_ERR: none */
 Value raise_no_attr(Interp *I, Value v, Sym name);

@@ -109,7 +109,12 @@ Value raise_value(Interp *I, Value v)
 
     if (v.tag == V_CLASS && is_exc_class(I, (ClassObj *)v.o)) {
         e = class_call(I, (ClassObj *)v.o, NULL, 0, NULL, NULL, 0);
-        return is_err(e) ? VERR : set_pending(I, e);
+        if (is_err(e) || (e.tag == V_INSTANCE && is_exc_class(I, ((InstanceObj *)e.o)->cls)))
+            return is_err(e) ? VERR : set_pending(I, e);
+        raise(I, EXC_TypeError, "calling %s should have returned an instance of BaseException, not '%s'",
+              ((ClassObj *)v.o)->name->text, value_type_name(e));
+        value_unref(e);
+        return VERR;
     }
     if (v.tag != V_INSTANCE || !is_exc_class(I, ((InstanceObj *)v.o)->cls))
         return raise(I, EXC_TypeError, "exceptions must derive from BaseException");

@@ -1,5 +1,6 @@
 /*
- * What a function tells about itself: f.__code__ and f.__annotations__.
+ * What functions and classes tell about themselves: f.__code__ and f.__annotations__, C.__mro__ and C.__subclasses__(), and
+ * whose instances values are.
  */
 #include "frontend/eval/eval.h"
 
@@ -138,4 +139,140 @@ Value func_inspect(Interp *I, FuncObj *f, Sym name)
     if (name == I->s_annotations)
         return annotations(I, f);
     return VERR;
+}
+
+/* ------------------------------------------------------------- classes */
+
+static Value mro_list(ClassObj *c)
+{
+    Value l = list_new(4);
+
+    for (; c; c = c->base)
+        list_push(as_list(l), value_ref(vobj(c)));
+    return l;
+}
+
+static Value mro_tuple(ClassObj *c)
+{
+    Value l = mro_list(c), t = tuple_new(as_list(l)->n);
+
+    copy_values(as_tuple(t)->at, as_list(l)->at, as_list(l)->n);
+    as_list(l)->n = 0;
+    value_unref(l);
+    return t;
+}
+
+static Value c_mro(Interp *I, Value *a) { return mro_list((ClassObj *)a[0].o); }
+
+/* Those that still live, in the order in which they were made. */
+static Value c_subclasses(Interp *I, Value *a)
+{
+    Value l = list_new(0);
+    ListObj *out = as_list(l);
+
+    for (ClassObj *s = ((ClassObj *)a[0].o)->subs; s; s = s->next_sub)
+        list_push(out, value_ref(vobj(s)));
+    for (int64_t i = 0, j = out->n - 1; i < j; i++, j--) {
+        Value x = out->at[i];
+        out->at[i] = out->at[j];
+        out->at[j] = x;
+    }
+    return l;
+}
+
+/* Methods of classes themselves, which what derives from them does not have. */
+static const NativeDef class_methods[] = {
+    {"type", "mro", c_mro, "(self) -> list", "the class and what it derives from, in the order of lookup"},
+    {"type", "__subclasses__", c_subclasses, "(self) -> list", "the classes made directly from this one"},
+    {0},
+};
+
+Value class_inspect(Interp *I, ClassObj *c, Sym name)
+{
+    if (name == I->s_name)
+        return str_sym(c->name);
+    if (!strcmp(name->text, "__qualname__"))
+        return c->qualname ? str_c(c->qualname) : str_sym(c->name);
+    if (name == I->s_class)
+        return value_ref(vobj(class_of(I, vobj(c))));
+    if (name == I->s_dict)
+        return value_ref(vobj(c->ns));
+    if (name == I->s_doc)
+        return VNONE;
+    if (!strcmp(name->text, "__module__"))
+        return c->module ? str_sym(c->module->name) : str_c("builtins");
+    if (!strcmp(name->text, "__base__"))
+        return c->base ? value_ref(vobj(c->base)) : VNONE;
+    if (!strcmp(name->text, "__bases__"))
+        return c->base ? tuple_of(1, value_ref(vobj(c->base))) : tuple_new(0);
+    if (!strcmp(name->text, "__mro__"))
+        return mro_tuple(c);
+    for (const NativeDef *d = class_methods; d->name; d++)
+        if (!strcmp(d->name, name->text))
+            return native_new(d, vobj(c));
+    return VERR;
+}
+
+/* ------------------------------------------------------------- isinstance and issubclass */
+
+static bool isinstance_form(Interp *I, Value v, TypeFormObj *t)
+{
+    if (t->op == '|')
+        return value_isinstance(I, v, t->origin) || (!exc_pending(I) && value_isinstance(I, v, as_tuple(t->args)->at[0]));
+    return value_isinstance(I, v, t->origin);
+}
+
+/* The truth of an answer, which is dropped; false where there is none. */
+static bool answer_holds(Interp *I, Value r)
+{
+    bool yes = !is_err(r) && truth(I, r) > 0;
+
+    value_unref(r);
+    return yes;
+}
+
+bool class_includes(Interp *I, ClassObj *c, ClassObj *sub)
+{
+    Value v = vobj(sub);
+
+    if (class_derives(sub, c))
+        return true;
+    return (c->flags & CLASS_CHECKS) && answer_holds(I, class_hook(I, vobj(c), "__class_subclasscheck__", &v, 1));
+}
+
+static bool isinstance_class(Interp *I, Value v, ClassObj *c)
+{
+    if (class_derives(class_of(I, v), c))
+        return true;
+    return (c->flags & CLASS_CHECKS) && answer_holds(I, class_hook(I, vobj(c), "__class_instancecheck__", &v, 1));
+}
+
+bool value_isinstance(Interp *I, Value v, Value cls)
+{
+    Value check;
+
+    switch (cls.tag) {
+    case V_CLASS: return isinstance_class(I, v, (ClassObj *)cls.o);
+    case V_NONE: return v.tag == V_NONE;
+    case V_TYPEFORM: return isinstance_form(I, v, (TypeFormObj *)cls.o);
+    case V_TUPLE:
+        for (int64_t i = 0; i < as_tuple(cls)->n && !exc_pending(I); i++)
+            if (value_isinstance(I, v, as_tuple(cls)->at[i]))
+                return true;
+        return false;
+    case V_INSTANCE:
+        check = value_getattr_opt(I, cls, sym("__instancecheck__"));
+        if (!is_err(check)) {
+            bool yes = answer_holds(I, value_call(I, check, &v, 1));
+            value_unref(check);
+            return yes;
+        }
+        if (exc_pending(I))
+            return false;
+        /* fallthrough */
+    default:
+        raise(I, EXC_TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union, not '%s'",
+              value_type_name(cls));
+        return false;
+    }
 }

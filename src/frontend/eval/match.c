@@ -212,6 +212,10 @@ static int match_position(const Step *n, Frame *f, Value v, ClassObj *c, int i)
     if (is_err(names))
         return p->match(p, f, v);
     Value name = names.tag == V_TUPLE ? as_tuple(names)->at[i] : as_list(names)->at[i];
+    if (name.tag != V_STR) {
+        raise(f->I, EXC_TypeError, "__match_args__ elements must be strings (got %s)", value_type_name(name));
+        return -1;
+    }
     return match_attr(p, f, v, str_to_sym(as_str(name)));
 }
 

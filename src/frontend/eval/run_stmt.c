@@ -421,6 +421,24 @@ Exit ex_def(const Step *n, Frame *f)
     return !is_err(v) && store_to(n->b, f, v) ? X_NORMAL : X_RAISE;
 }
 
+/* The first class that b, an object standing for classes, gives for itself as a base; b where it gives none. Steals b. */
+static Value mro_entry(Interp *I, Value b)
+{
+    Value m = value_getattr_opt(I, b, sym("__mro_entries__")), bases = tuple_new(0), r, first;
+
+    if (is_err(m)) {
+        value_unref(bases);
+        return exc_pending(I) ? (value_unref(b), VERR) : b;
+    }
+    r = value_call(I, m, &bases, 1);
+    first = r.tag == V_TUPLE && as_tuple(r)->n ? value_ref(as_tuple(r)->at[0]) : is_err(r) ? VERR : value_ref(b);
+    value_unref(r);
+    value_unref(bases);
+    value_unref(m);
+    value_unref(b);
+    return first;
+}
+
 static ClassObj *base_class(const Step *n, Frame *f)
 {
     Value b = n->a->eval(n->a, f);
@@ -431,6 +449,8 @@ static ClassObj *base_class(const Step *n, Frame *f)
         value_unref(b);
         b = origin;
     }
+    if (b.tag == V_INSTANCE)
+        b = mro_entry(f->I, b);
     if (b.tag == V_CLASS)
         return (ClassObj *)b.o;
     if (!is_err(b))

@@ -160,6 +160,7 @@ enum {
     CLASS_GETATTRIBUTE = 4,     /* has __getattribute__ */
     CLASS_HOOKS = 8,            /* has __class_iter__ or another of what a class answers itself */
     CLASS_SLOTS = 16,           /* instances have the attributes of __slots__ only */
+    CLASS_CHECKS = 32,          /* has __class_instancecheck__ or __class_subclasscheck__ */
 };
 
 /* Special methods by number: D_repr, D_add ... */

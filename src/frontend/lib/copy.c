@@ -143,10 +143,12 @@ static bool deep_entries(Deep *d, DictObj *from, DictObj *to)
     int64_t pos = 0;
 
     while (dict_next(from, &pos, &k, &v)) {
+        value_ref(k), value_ref(v);             /* __deepcopy__ may change what it is copied from */
         Value x = deep(d, k), y = is_err(x) ? VERR : from->obj.kind == V_SET ? VNONE : deep(d, v);
         bool ok = !is_err(y) && dict_set(d->I, to, x, y);
         value_unref(x);
         value_unref(y);
+        value_unref(k), value_unref(v);
         if (!ok)
             return false;
     }

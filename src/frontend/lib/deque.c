@@ -271,12 +271,14 @@ static int64_t find(Interp *I, Deque *d, Value x, int64_t lo)
         Value y = value_ref(*slot(d, i));
         int same = value_is(x, y) ? 1 : value_equal(I, y, x);
         value_unref(y);
-        if (same)
-            return same < 0 ? -2 : i;
+        if (same < 0)
+            return -2;
         if (version != d->version) {
             raise(I, EXC_RuntimeError, "deque mutated during iteration");
             return -2;
         }
+        if (same)
+            return i;
     }
     return -1;
 }

@@ -82,12 +82,19 @@ static bool put_dict(Interp *I, DictObj *d, DictObj *from)
 {
     Value k, v;
     int64_t pos = 0;
+    uint32_t version = from->version;
 
     if (from == d)
         return true;
-    while (dict_next(from, &pos, &k, &v))
-        if (!dict_set(I, d, k, v))
+    while (dict_next(from, &pos, &k, &v)) {
+        value_ref(k), value_ref(v);             /* a key's __eq__ may change the dictionaries */
+        bool ok = dict_set(I, d, k, v);
+        value_unref(k), value_unref(v);
+        if (ok && from->version != version)
+            ok = (raise(I, EXC_RuntimeError, "dict mutated during update"), false);
+        if (!ok)
             return false;
+    }
     return true;
 }
 
@@ -131,13 +138,16 @@ int dict_equal(Interp *I, DictObj *a, DictObj *b)
     if (!interp_enter(I))
         return -1;
     while (same == 1 && dict_next(a, &pos, &k, &v)) {
-        value_ref(v);
+        value_ref(k), value_ref(v);
         w = dict_get(I, b, k);
-        if (is_err(w))
+        if (is_err(w)) {
             same = exc_pending(I) ? -1 : 0;
-        else if (!value_is(v, w))
+        } else if (!value_is(v, w)) {
+            value_ref(w);
             same = value_equal(I, v, w);
-        value_unref(v);
+            value_unref(w);
+        }
+        value_unref(k), value_unref(v);
     }
     interp_leave(I);
     return same;

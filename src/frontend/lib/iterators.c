@@ -285,7 +285,7 @@ static const NativeType reversed_type = LAZY_TYPE("reversed", reversed_next);
 
 static Value reversed_of(Interp *I, Value *a)
 {
-    Value m = value_getattr_opt(I, a[0], sym("__reversed__")), s = unwrap_base(a[0]), z;
+    Value s = unwrap_base(a[0]), m = a[0].tag == V_LIST ? VERR : value_getattr_opt(I, a[0], sym("__reversed__")), z;
     int64_t n;
 
     if (!is_err(m)) {

@@ -521,8 +521,11 @@ static bool put_dict(Writer *w, DictObj *d)
     if (w->sort)
         ok = put_sorted(w, d, &first);
     else
-        while (ok && dict_next(d, &pos, &k, &v))
+        while (ok && dict_next(d, &pos, &k, &v)) {
+            value_ref(k), value_ref(v);         /* default= is the program's */
             ok = put_entry(w, k, v, &first);
+            value_unref(k), value_unref(v);
+        }
     w->depth--;
     if (!first)
         new_line(w);

@@ -41,9 +41,24 @@ static Value f_isinstance(Interp *I, Value *a)
 static int derives(Interp *I, ClassObj *c, Value from)
 {
     if (from.tag == V_CLASS) {
-        while (c && c != (ClassObj *)from.o)
-            c = c->base;
-        return c != NULL;
+        bool yes = class_includes(I, (ClassObj *)from.o, c);
+        return exc_pending(I) ? -1 : yes;
+    }
+    if (from.tag == V_TYPEFORM && ((TypeFormObj *)from.o)->op == '|') {
+        int r = derives(I, c, ((TypeFormObj *)from.o)->origin);
+        return r ? r : derives(I, c, as_tuple(((TypeFormObj *)from.o)->args)->at[0]);
+    }
+    if (from.tag == V_INSTANCE) {
+        Value check = value_getattr_opt(I, from, sym("__subclasscheck__")), cls = vobj(c), r;
+        if (!is_err(check)) {
+            r = value_call(I, check, &cls, 1);
+            int yes = is_err(r) ? -1 : value_truth(I, r);
+            value_unref(r);
+            value_unref(check);
+            return yes;
+        }
+        if (exc_pending(I))
+            return -1;
     }
     if (from.tag != V_TUPLE) {
         raise(I, EXC_TypeError, "issubclass() arg 2 must be a class, a tuple of classes, or a union");
