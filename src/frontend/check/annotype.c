@@ -178,10 +178,13 @@ static bool element_of_ast(Check *C, Ast *e, TType *out)
     return element_of_type(C, policy_name(C, e), out) || policy_name(C, e) || !strcmp(last_name(e), "dtype");
 }
 
-/* A name of which nothing is known may be a policy or a size. */
+/* A name of which nothing is known may be a policy or a size; so may one that stands for several things, as [f32, bool] in turn. */
 static bool is_either(Check *C, Ast *e)
 {
-    return AST_IS(e, Name) && AST_AS(e, Name)->bind != BIND_DIM && AST_AS(e, Name)->bind != BIND_PRELUDE && named_type(C, AST_AS(e, Name)) == T_ANY;
+    bool named = AST_IS(e, Name) && AST_AS(e, Name)->bind != BIND_DIM && AST_AS(e, Name)->bind != BIND_PRELUDE;
+    const Type *t = named ? named_type(C, AST_AS(e, Name)) : NULL;
+
+    return t && (t == T_ANY || t->kind == TY_UNION || t->kind == TY_NATIVE);
 }
 
 /* ------------------------------------------------------------- types */

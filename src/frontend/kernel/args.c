@@ -25,13 +25,12 @@ bool launch_refuse(Launch *L, const char *fmt, ...)
     return false;
 }
 
-static const char *annotation_word(const Ast *a)
+const char *kernel_annotation_word(const Ast *a)
 {
     return AST_IS(a, Name) ? AST_AS(a, Name)->id->text : AST_IS(a, Attribute) ? AST_AS(a, Attribute)->attr->text : "";
 }
 
-/* The parts of Tensor["M", 16, f32]: what stands in the brackets. Of Region[read, "M"] and Region[read, Tensor["M"]] those of the tensor. */
-static int annotation_items(const Ast *a, const Ast **item)
+int kernel_annotation_items(const Ast *a, const Ast **item)
 {
     bool region = privilege_of(a).kind != PRIV_NONE;
     AstSeq in;
@@ -44,7 +43,7 @@ static int annotation_items(const Ast *a, const Ast **item)
     a = AST_AS(a, Subscript)->index;
     in = AST_IS(a, Tuple) ? AST_AS(a, Tuple)->elts : (AstSeq){(Ast **)&a, 1};
     if (region && in.n == 2 && AST_IS(in.at[1], Subscript))
-        return annotation_items(in.at[1], item);
+        return kernel_annotation_items(in.at[1], item);
     for (int i = region; i < in.n && n < 12; i++)
         item[n++] = in.at[i];
     return n;
@@ -58,8 +57,7 @@ static bool is_word(const char *s, uint32_t n)
     return n > 0;
 }
 
-/* Is it an item that says an axis? Its name or its number. */
-static bool axis_item(const Ast *a, Sym *name, int64_t *number)
+bool kernel_axis_item(const Ast *a, Sym *name, int64_t *number)
 {
     DType dt;
 
@@ -85,7 +83,7 @@ static bool axis_item(const Ast *a, Sym *name, int64_t *number)
 static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
 {
     const Ast *item[12];
-    int n = annotation_items(ast->annotation, item), axis = 0, axes = 0;
+    int n = kernel_annotation_items(ast->annotation, item), axis = 0, axes = 0;
     bool none = false;                                      /* Tensor[(), f32] */
     DType dt = DT_NONE;
 
@@ -96,7 +94,7 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
         while (AST_IS(a, BinOp))
             a = AST_AS(a, BinOp)->left;
         none |= AST_IS(a, Tuple) && !AST_AS(a, Tuple)->elts.n;
-        if (axis_item(a, &name, &number)) {
+        if (kernel_axis_item(a, &name, &number)) {
             if (axis < p->tensor->rank && axis < VIEW_RANK) {
                 p->dim[axis] = name;
                 if (number >= 0 && number != p->tensor->shape[axis])
@@ -106,7 +104,7 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
             }
             axis++;
             axes = axis;
-        } else if (*annotation_word(a) && dtype_find(annotation_word(a), &dt) && dt != p->tensor->dtype) {
+        } else if (*kernel_annotation_word(a) && dtype_find(kernel_annotation_word(a), &dt) && dt != p->tensor->dtype) {
             return launch_refuse(L, "E0623: kernel '%s': '%s' is %s, not %s", L->name, p->name->text, dtype_info[dt].name,
                     dtype_info[p->tensor->dtype].name);
         }
@@ -119,14 +117,14 @@ static bool match_annotation(Launch *L, KParam *p, const AstParam *ast)
 bool launch_axis_written(const Launch *L, int param, int axis)
 {
     const Ast *item[12], *a;
-    int n = annotation_items(L->form.param[param].param->annotation, item), at = 0;
+    int n = kernel_annotation_items(L->form.param[param].param->annotation, item), at = 0;
     int64_t number;
     Sym name;
 
     for (int i = 0; i < n; i++) {
         for (a = item[i]; AST_IS(a, BinOp); a = AST_AS(a, BinOp)->left)
             ;
-        if (axis_item(a, &name, &number) && at++ == axis)
+        if (kernel_axis_item(a, &name, &number) && at++ == axis)
             return !name;
     }
     return false;
@@ -150,7 +148,7 @@ static bool match_sizes(Launch *L)
 
 static bool number_arg(Launch *L, KParam *p, const AstParam *ast)
 {
-    const char *want = annotation_word(ast->annotation);
+    const char *want = kernel_annotation_word(ast->annotation);
     Value v = p->v;
 
     if (v.tag == V_TENSOR && as_tensor(v)->rank == 0) {

@@ -171,8 +171,21 @@ typedef struct KSpec {
     bool watched;               /* somebody looks at its launches: barriers stay as they are written */
 } KSpec;
 
-/* A value that the kernel returns: its parameter, and of a block its extents, the dimensions they are of, whether groups share them. */
-typedef struct KResult { int param, rank; bool led; DType dtype; int32_t extent[VIEW_RANK]; Sym dim[VIEW_RANK]; bool cut[VIEW_RANK]; } KResult;
+/*
+ * A value that the kernel returns: its parameter, and of a block what is known of each axis. Where groups share the dimension, each puts its block at
+ * its own place in the whole of it.
+ */
+typedef struct KResultAxis {
+    int32_t extent;             /* of the block */
+    Sym dim;                    /* the dimension it is of; NULL: none, or one whose size is a number */
+    int64_t whole;              /* that number */
+    bool cut;                   /* groups share it */
+    int8_t along;               /* ... though no tile is cut: by rows (1) or columns (2) */
+    Sym said;                   /* what the annotation says how large it is: a dimension, or a number, -1: neither */
+    int64_t number;
+} KResultAxis;
+
+typedef struct KResult { int param, rank; bool led; DType dtype; KResultAxis axis[VIEW_RANK]; } KResult;
 /* A variable outside, and what it was. A tensor is memory that is only read: its place, and which parameter of the code it is; -1: none. */
 typedef struct KRead { const Value *at; Value v; const KPlace *place; int param; } KRead;
 typedef Vec(KRead) KReads;
@@ -204,6 +217,7 @@ typedef struct Body {
     Sym target;                 /* of the assignment being made: what an array is called */
     const Ast *targets;         /* of one whose values stand in a row, and are to be made next; NULL: none */
     bool uses_lanes;            /* it asks who it is, or its tiles do something one by one */
+    bool updates;               /* it adds to elements in place: each tile does where there are no blocks, else the group */
     bool uses_blocks;
     bool asks_group;            /* the program asks for its group's number */
     bool asks_extent;           /* ... or how large its block of a dimension is that groups share */
@@ -246,6 +260,10 @@ void *kb_alloc(Body *B, size_t n);
 TileKernel *body_make(Interp *I, const KSpec *spec, Body *out);      /* NULL: out->err says why; body_done either way */
 void body_done(Body *B);
 int64_t kspec_extent(const KSpec *spec, int param, int axis);
+bool kspec_dimension(const KSpec *spec, Sym name, int64_t *out);        /* the size of a dimension by its name */
+Sym kparam_axis_name(const KParam *p, int axis);         /* what the size of an axis is called */
+void kb_give_results(Body *B);                           /* result.c: store what the body returned */
+int64_t kresult_extent(const KSpec *s, const KResultAxis *x);           /* how long an axis of a result is in this launch */
 KVal kb_tensor_outside(Body *B, Tensor *t, Sym name);   /* a place; K_UNSET: its elements have no places of their own */
 KVal kb_size(Body *B, Sym name, int64_t v);          /* a size of the launch, as an int */
 KVal kb_launch_size(Body *B, LaunchSize which);          /* one that it has of itself */

@@ -33,6 +33,7 @@ typedef struct Coded {
     Tensor *number[KERNEL_PARAMS];      /* a float that is known when the graph runs: its tensor, a reference */
     Dim size[KERNEL_PARAMS];            /* an int, DIM_BAD: its value */
     Dim grid[3];
+    Value at_grid, pos, named;          /* the grid and the arguments at hand: references */
 #define X(name) Dim name;
     LAUNCH_SIZES(X)
 #undef X
@@ -68,7 +69,7 @@ static Tensor *stand_in(Coded *c, const Tensor *t)
 
     for (int i = 0; i < t->rank; i++)
         if (!dim_at_hand(t->shape[i], &shape[i]))
-            return refuse(c, "a size is known only when the exported function runs"), NULL;
+            return refuse(c, "a size is known only when the staged function runs"), NULL;
     for (int i = t->rank; i-- > 0; step *= shape[i] > 1 ? shape[i] : 1)
         stride[i] = step;
     one = tensor_zeros((DType)t->dtype, 0, NULL);
@@ -269,6 +270,8 @@ static Dim extent_of(const Coded *c, int out, int rank, int k)
 {
     Sym cut = c->L->spec.cut[k];
 
+    if (out < 0 && c->L->plan.e.placed[k])
+        return c->L->plan.e.dim[k] ? size_named(c, c->L->plan.e.dim[k]) : dim_const(c->L->plan.e.size[k]);
     if (out < 0)
         return cut ? size_named(c, cut) : 1;
     return k ? (rank >= 2 ? axis_of(c, out, rank - 1) : 1) : rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1;
@@ -318,7 +321,7 @@ static bool ask_version(Coded *c)
         const Fixed *f = &c->v->fixed.at[i];
         Dim d = size_named(c, f->name);
         if ((f->least ? dim_ask_ge(d, f->v) : dim_ask_eq(d, dim_const(f->v))) != DIM_PROVED)
-            return refuse(c, "the launch depends on a size in a way that no export can keep");
+            return refuse(c, "the launch depends on a size in a way that no staged function can keep");
     }
     return true;
 }
@@ -358,15 +361,16 @@ static Tensor *operand(Coded *c, int param)
 /* How long an axis of a result is: all of a dimension that groups share, or a block of it. DIM_BAD: not for all calls. */
 static Dim result_axis(const Coded *c, const KResult *r, int i)
 {
-    Dim whole = r->dim[i] ? size_named(c, r->dim[i]) : dim_const(r->extent[i]), block = dim_const(r->extent[i]);
+    const KResultAxis *x = &r->axis[i];
+    Dim block = dim_const(x->extent), whole = x->dim ? size_named(c, x->dim) : x->cut ? dim_const(x->whole) : block;
     bool less;
 
-    if (r->cut[i] || !r->dim[i] || whole == DIM_BAD)
+    if (x->cut || !x->dim || whole == DIM_BAD)
         return whole;
-    less = launch_size(&c->L->spec, r->dim[i]) < r->extent[i];
+    less = launch_size(&c->L->spec, x->dim) < x->extent;
     if (less)
         return dim_ask_ge(dim_sub(block, whole), 0) == DIM_PROVED ? whole : DIM_BAD;
-    return dim_ask_ge(whole, r->extent[i]) == DIM_PROVED ? block : DIM_BAD;
+    return dim_ask_ge(whole, x->extent) == DIM_PROVED ? block : DIM_BAD;
 }
 
 /* Zeros, which the launch makes the result; a new reference. NULL: an exception is pending. */
@@ -498,44 +502,78 @@ static bool take_version(Coded *c)
     return launch_plan(L) && (c->v = launch_version(L)) && ask_cuts(c);
 }
 
-static Value launch_coded(Coded *c, Value args)
+/* What the version and its grid hold for becomes conditions of the graph. false: pending. */
+static bool ask_sizes(Coded *c)
 {
-    Launch *L = c->L;
-
-    if (!take_version(c))
-        return VERR;
-    if (!c->v->nresults && L->plan.out < 0)
-        return refuse(c, "it stores to no parameter by name: in a staged function a kernel stores to its parameters"), VERR;
     plan_sizes(c);
     ask_names(c);
     ask_output(c);
     ask_stacks(c);
-    return launch_holds(L, c->v) && ask_version(c) ? emit(c, args) : VERR;
+    return launch_holds(c->L, c->v) && ask_version(c);
+}
+
+static Value launch_coded(Coded *c, Value args)
+{
+    if (!take_version(c))
+        return VERR;
+    if (!c->v->nresults && c->L->plan.out < 0)
+        return refuse(c, "it stores to no parameter by name: in a staged function a kernel stores to its parameters"), VERR;
+    return ask_sizes(c) ? emit(c, args) : VERR;
+}
+
+/* The launch and its arguments for the sizes at hand. false: an exception is pending. */
+static bool coded_begin(Coded *c, Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+{
+    *c = (Coded){.I = I, .L = tsr_calloc(sizeof *c->L), .pos = VERR, .named = VERR};
+    c->L->I = I;
+    c->L->name = name;
+    for (int i = 0; i < KERNEL_PARAMS; i++)
+        c->size[i] = DIM_BAD;
+    c->at_grid = grid_of(c, grid);
+    interp_keep(I, fn);                                     /* which holds its versions */
+    interp_trace(I)->span = interp_span(I);
+    if (!launch_begin(c->L, fn, c->at_grid, block, schedule))
+        return false;
+    c->L->spec.debug = false;
+    c->pos = positions(c, args);
+    c->named = is_err(c->pos) ? VERR : names(c, args, kwargs);
+    return !is_err(c->named) && launch_bind(c->L, c->pos, c->named);
+}
+
+static void coded_done(Coded *c)
+{
+    launch_done(c->L);
+    for (int i = 0; i < KERNEL_PARAMS; i++)
+        tensor_unref(c->number[i]);
+    value_unref(c->pos);
+    value_unref(c->named);
+    value_unref(c->at_grid);
 }
 
 Value kernel_stage_coded(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
-    Coded c = {.I = I, .L = tsr_calloc(sizeof *c.L)};
-    Value g = grid_of(&c, grid), pos = VERR, named = VERR, y = VERR;
+    Coded c;
+    Value y = coded_begin(&c, I, name, fn, args, kwargs, grid, block, schedule) ? launch_coded(&c, args) : VERR;
 
-    c.L->I = I;
-    c.L->name = name;
-    for (int i = 0; i < KERNEL_PARAMS; i++)
-        c.size[i] = DIM_BAD;
-    interp_keep(I, fn);                                     /* which holds its versions */
-    interp_trace(I)->span = interp_span(I);
-    if (launch_begin(c.L, fn, g, block, schedule)) {
-        c.L->spec.debug = false;
-        pos = positions(&c, args);
-        named = is_err(pos) ? VERR : names(&c, args, kwargs);
-        if (!is_err(named) && launch_bind(c.L, pos, named))
-            y = launch_coded(&c, args);
-    }
-    launch_done(c.L);
-    for (int i = 0; i < KERNEL_PARAMS; i++)
-        tensor_unref(c.number[i]);
-    value_unref(pos);
-    value_unref(named);
-    value_unref(g);
+    coded_done(&c);
     return y;
+}
+
+bool kernel_blank_results(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule, Tensor **out,
+                          int *n, bool *tuple)
+{
+    Coded c;
+    bool ok = coded_begin(&c, I, name, fn, args, kwargs, grid, block, schedule) && take_version(&c) && ask_sizes(&c);
+
+    *n = 0;
+    for (int i = 0; ok && i < c.v->nresults; i++) {
+        out[*n] = blank_result(&c, &c.v->result[i]);
+        ok = out[*n] != NULL;
+        *n += ok;
+    }
+    *tuple = ok && c.v->returns_tuple;
+    for (int i = 0; !ok && i < *n; i++)
+        tensor_unref(out[i]);
+    coded_done(&c);
+    return ok;
 }

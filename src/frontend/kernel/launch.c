@@ -205,7 +205,7 @@ Version *launch_version(Launch *L)
             v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
             v->written[i] = B.param[i].written;
         }
-        if (!B.uses_lanes && (!L->spec.debug || B.uses_blocks))       /* in blocks, what is done is done once */
+        if (!B.uses_lanes && (B.uses_blocks || (!L->spec.debug && !B.updates)))       /* in blocks, what is done is done once */
             v->k->lanes = 1;
         if (kernel_made && !L->spec.sample)
             kernel_made(kernel_made_state, v->k);
@@ -270,7 +270,7 @@ bool launch_tiles(const Launch *L)
 
 Extent2 launch_extent(const Launch *L, int out)
 {
-    Extent2 e = {{1, 1}, {NULL, NULL}};
+    Extent2 e = {.size = {1, 1}};
     const KParam *p = &L->spec.param[out];
     int rank = p->tensor->rank;
 
@@ -285,25 +285,32 @@ Extent2 launch_extent(const Launch *L, int out)
     return e;
 }
 
-/* Of what is returned: axes that came from a dimension as it is, larger than a block, and not needed whole. */
+/* Of what is returned: axes that groups put together, and axes that came from a dimension as it is, larger than a block, and not needed whole. */
 static Extent2 result_extent(const Launch *L, const Version *v)
 {
-    Extent2 e = {{1, 1}, {NULL, NULL}};
+    Extent2 e = {.size = {1, 1}};
 
     for (int i = 0; i < v->nresults; i++) {
         const KResult *r = &v->result[i];
+        for (int k = 0; k < r->rank; k++)
+            if (r->axis[k].along) {
+                int c = r->axis[k].along - 1;
+                e.size[c] = kresult_extent(&L->spec, &r->axis[k]);
+                e.dim[c] = r->axis[k].dim;
+                e.placed[c] = true;
+            }
         for (int c = 0; c < 2; c++) {
             int axis = r->rank >= 2 ? r->rank - 2 + c : c ? -1 : r->rank - 1;
             int64_t block = L->spec.sched[c ? SCHED_block_n : SCHED_block_m], size = 0;
-            if (axis < 0 || !r->dim[axis] || e.dim[c])
+            if (axis < 0 || !r->axis[axis].dim || e.dim[c] || e.placed[c])
                 continue;
             for (int p = 0; p < L->spec.nparams; p++)
                 for (int k = 0; L->spec.param[p].tensor && k < L->spec.param[p].tensor->rank && k < VIEW_RANK; k++)
-                    if (L->spec.param[p].dim[k] == r->dim[axis] && L->spec.param[p].kind == KPARAM_TILE)
+                    if (L->spec.param[p].dim[k] == r->axis[axis].dim && L->spec.param[p].kind == KPARAM_TILE)
                         size = L->spec.param[p].tensor->shape[k];
-            if ((size > block || (L->spec.any && size)) && r->extent[axis] == block && !in_whole_tensor(L, r->dim[axis], -1)) {
+            if ((size > block || (L->spec.any && size)) && r->axis[axis].extent == block && !in_whole_tensor(L, r->axis[axis].dim, -1)) {
                 e.size[c] = size;
-                e.dim[c] = r->dim[axis];
+                e.dim[c] = r->axis[axis].dim;
             }
         }
     }
@@ -419,7 +426,7 @@ static void plan_groups(Launch *L, const Extent2 *e)
     launch_grid(L, e);
     if (!L->plain)
         return;
-    if (p->out < 0 && !L->spec.cut[0] && !L->spec.cut[1])
+    if (p->out < 0 && !L->spec.cut[0] && !L->spec.cut[1] && !e->placed[0] && !e->placed[1])
         p->by = GRID_ONE;
     if (p->out >= 0 && launch_tiles(L) && L->spec.param[p->out].kind == KPARAM_TILE && !e->dim[0] && !e->dim[1])
         p->by = GRID_ONE;                                   /* without names nothing says what is cut */
@@ -432,7 +439,8 @@ static void plan_groups(Launch *L, const Extent2 *e)
 bool launch_plan(Launch *L)
 {
     bool written[KERNEL_PARAMS];
-    Extent2 e = {{1, 1}, {NULL, NULL}};
+    Extent2 e = {.size = {1, 1}};
+    bool tiles = launch_tiles(L), returned;
     char why[240];
     int out;
 
@@ -444,10 +452,11 @@ bool launch_plan(Launch *L)
     L->spec.led = launch_led(L);
     if (out >= 0)
         e = launch_extent(L, out);
-    if (launch_tiles(L) && (L->plain || L->grid[0] * L->grid[1] * L->grid[2] > 1)) {
+    returned = out < 0 && L->plain && L->form.returns && !launch_by_element(L);
+    if (returned || (tiles && (L->plain || L->grid[0] * L->grid[1] * L->grid[2] > 1))) {
         if (out < 0) {                                      /* what it returns, or stores to by parts, is seen when it is made */
             Version *v;
-            L->spec.sample = true;
+            L->spec.sample = tiles;
             v = launch_version(L);
             L->spec.sample = false;
             if (!v)
@@ -458,6 +467,7 @@ bool launch_plan(Launch *L)
         cut_by(L, &e, out);
     }
     L->plan.out = out;
+    L->plan.e = e;
     plan_groups(L, &e);
     if (!fit_to_body(L, &e) || !(lead_plan(&L->spec, why, sizeof why) || launch_refuse(L, "E0623: kernel '%s': %s", L->name, why)))
         return false;

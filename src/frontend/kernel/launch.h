@@ -28,7 +28,7 @@ extern void (*kernel_launched)(void *st, const KernelLaunch *l);
 extern void *kernel_launched_state;
 
 /*
- * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes: the same triple.
+ * A launch on traced tensors becomes one op `launch`, whose results are the tensors that the kernel writes and what it returns: the same triple.
  * kernel_staged_run is that op on tensors that have values.
  */
 bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs);      /* is a tensor of the arguments followed, or computed later? */
@@ -40,6 +40,12 @@ bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, ui
  * key (ir/core/ops.def), here and wherever the graph goes.
  */
 Value kernel_stage_coded(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule);
+/*
+ * What a launch on traced tensors returns: zeros of those dtypes and sizes, n of them, each a new reference; tuple: it returns them as one.
+ * What the sizes follow from becomes conditions of the graph. false: an exception is pending.
+ */
+bool kernel_blank_results(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule, Tensor **out,
+                          int *n, bool *tuple);
 const TileKernel *kernel_coded(Hash128 key);            /* the code of such a launch; NULL: nothing has that key */
 
 /* Told of what was proved of a kernel, with kernel_launched_state. NULL: nobody asks. */

@@ -42,8 +42,7 @@ static Tensor *new_result(const KSpec *s, const KResult *r)
     for (int i = 0; i < lead; i++)
         shape[i] = s->param[s->led].tensor->shape[i];
     for (int i = 0; i < r->rank; i++) {
-        int64_t whole = r->dim[i] ? launch_size(s, r->dim[i]) : r->extent[i];
-        shape[lead + i] = r->cut[i] || whole < r->extent[i] ? whole : r->extent[i];
+        shape[lead + i] = kresult_extent(s, &r->axis[i]);
     }
     return tensor_zeros(r->dtype, lead + r->rank, shape);
 }
@@ -193,7 +192,10 @@ static bool prepare(Launch *L, Version *v, Run *r)
         return raise(L->I, EXC_ValueError, "E0725: kernel '%s': one argument is on gpu:%d, another on gpu:%d; move one with .to(\"gpu:%d\")",
                      L->name, a - 1, b - 1, a - 1), false;
     for (int i = 0; i < v->nresults; i++) {
-        int device = far_device(L, v, r), was = device_enter(device ? device : device_now);
+        int device = far_device(L, v, r), was;
+        if (!kresult_keeps(L, &v->result[i]))
+            return false;
+        was = device_enter(device ? device : device_now);
         r->result[i] = new_result(&L->spec, &v->result[i]);
         device_enter(was);
         if (!r->result[i])

@@ -31,11 +31,15 @@ typedef struct Version {
 
 typedef struct Versions { NativeInst inst; Vec(Version *) at; } Versions;
 
+/* Rows and columns of the work: its sizes, and the dimensions that groups share; placed: groups return blocks of it, though no tile is cut. */
+typedef struct Extent2 { int64_t size[2]; Sym dim[2]; bool placed[2]; } Extent2;
+
 /* What the number of groups comes from. */
 typedef struct GridPlan {
     enum { GRID_ONE, GRID_GIVEN, GRID_ELEMENTS, GRID_BLOCKS } by;
     int out;                            /* the parameter that says how large the work is; -1: none */
     bool down_one, across_one;          /* groups along an axis that no group asks about are one */
+    Extent2 e;                          /* what it comes from where no parameter says so */
 } GridPlan;
 
 /* own: tensors among the arguments whose memory nobody else has and nobody looks at afterwards. */
@@ -63,10 +67,14 @@ typedef struct Launch {
 
 /* args.c: args and kwargs become the parameters of L->spec. false: an exception is pending. */
 bool launch_bind(Launch *L, Value args, Value kwargs);
+const char *kernel_annotation_word(const Ast *a);       /* its last name, "": none */
+/* Parts of Tensor["M", 16, f32]: at most 12 that stand in the brackets. Of Region[read, "M"] and Region[read, Tensor["M"]] those of the tensor. */
+int kernel_annotation_items(const Ast *a, const Ast **item);
+bool kernel_axis_item(const Ast *a, Sym *name, int64_t *number);        /* does it say an axis? Its name (NULL) or its number (-1) */
 bool launch_refuse(Launch *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Rows and columns of the work: its sizes, and the dimensions that groups share. */
-typedef struct Extent2 { int64_t size[2]; Sym dim[2]; } Extent2;
+/* result.c: are results as large as the annotation says? false: pending. */
+bool kresult_keeps(Launch *L, const KResult *r);
 
 /* launch.c */
 Value launch_call(Interp *I, const LaunchCall *c);      /* as kernel_launch */

@@ -1,6 +1,6 @@
 /*
  * One kernel for one kind of launch: parameters become views, sizes and
- * values; the body is evaluated; what it returns is stored.
+ * values; the body is evaluated; what it returns is stored (result.c).
  *
  * An attempt may find that it needs to know something first (body.h); then the
  * kernel is made again with it.  Each thing is found once, so this ends.
@@ -106,7 +106,7 @@ KVal group_offset(Body *B, int axis)
 }
 
 /* The size of a dimension by its name. */
-static bool dimension_size(const KSpec *spec, Sym name, int64_t *out)
+bool kspec_dimension(const KSpec *spec, Sym name, int64_t *out)
 {
     for (int i = 0; i < spec->nparams; i++)
         for (int k = 0; spec->param[i].tensor && k < spec->param[i].tensor->rank && k < VIEW_RANK; k++)
@@ -124,7 +124,7 @@ KVal kb_dimension(Body *B, Sym name, bool block)
     for (int c = 0; c < 2 && block; c++)
         if (B->spec->cut[c] == name && (B->asks_extent = true))
             return kb_field(B, c ? SCHED_block_n : SCHED_block_m);
-    return dimension_size(B->spec, name, &v) ? kb_size(B, name, v) : KUNSET;
+    return kspec_dimension(B->spec, name, &v) ? kb_size(B, name, v) : KUNSET;
 }
 
 /* ------------------------------------------------------------- parameters */
@@ -161,7 +161,7 @@ static TileType view_type(const Tensor *t)
     return y;
 }
 
-static Sym axis_name(const KParam *p, int axis)
+Sym kparam_axis_name(const KParam *p, int axis)
 {
     char text[96];
 
@@ -182,10 +182,10 @@ static KVal tensor_param(Body *B, int i)
     place.view = tile_param(B->k, p->name, &t);
     for (int k = 0; k < t.rank; k++) {
         PlaceAxis *x = &place.axis[k];
-        KVal size = kb_size(B, axis_name(p, k), kspec_extent(s, i, k));
+        KVal size = kb_size(B, kparam_axis_name(p, k), kspec_extent(s, i, k));
         if (!kb_to_lin(B, size, &x->size))
             return KBAD;
-        x->dim = p->field ? axis_name(p, k) : p->dim[k];
+        x->dim = p->field ? kparam_axis_name(p, k) : p->dim[k];
         x->extent = x->size;
         for (int c = 0; c < 2 && p->kind == KPARAM_TILE && p->dim[k]; c++)
             if (s->cut[c] == p->dim[k]) {
@@ -253,129 +253,6 @@ static void bind_params(Body *B)
     }
 }
 
-/* ------------------------------------------------------------- what it returns */
-
-/* A number is stored once, by the first lane of the first group. */
-static void store_once(Body *B, TileRef view, TileRef value)
-{
-    KVal first = kb_compare(B, AOP_EQ, kb_group_id(B), kb_number(0)), lane = kb_compare(B, AOP_EQ, kb_local_id(B), kb_number(0));
-    TileRef in[2] = {view, value};
-    TileBlock *here = B->b.at;
-    TileNode *n;
-    bool alone = B->spec->lanes == 1;
-
-    if (!alone)
-        first = kb_apply(B, OP_bitand, (KVal[]){first, lane}, 2);
-    n = kb_bad(first) ? NULL : tile_add(&B->b, TOP_if, NULL, &first.ref, 1);
-    if (!n)
-        return;
-    B->b.at = n->region[0];
-    kb_emit(B, TOP_store, NULL, in, 2);
-    tile_yield(&B->b, NULL, 0);
-    B->b.at = n->region[1];
-    tile_yield(&B->b, NULL, 0);
-    B->b.at = here;
-}
-
-static DType result_dtype(KVal v)
-{
-    if (v.kind == K_SCALAR || v.kind == K_BLOCK)
-        return v.weak ? DT_f32 : (DType)tile_type(v.ref)->dtype;
-    return v.kind == K_STATIC && v.v.tag == V_FLOAT ? DT_f32 : v.kind == K_STATIC && v.v.tag == V_BOOL ? DT_bool : DT_int64;
-}
-
-/* What a group returns is its matrix of the result: leading axes stand before those of the value. */
-static int result_leading(Body *B, int rank, KPlace *p, TileType *t)
-{
-    const KSpec *s = B->spec;
-    int n = s->led >= 0 ? kspec_leading(s, s->led) : 0;
-
-    if (rank + n > VIEW_RANK) {
-        kb_fail(B, "a kernel returns at most %d axes, of which %d say which matrix", VIEW_RANK, n);
-        return 0;
-    }
-    for (int i = n; i-- > 0;) {
-        KVal size = kb_size(B, axis_name(&s->param[s->led], i), kspec_extent(s, s->led, i));
-        if (!kb_to_lin(B, size, &p->axis[i].size))
-            return 0;
-        p->axis[i].extent = p->axis[i].size;
-        t->stride[i] = STRIDE_ANY;
-    }
-    return n;
-}
-
-static void give_result(Body *B, KVal v)
-{
-    KResult *r = &B->result[B->nresults];
-    char name[24];
-    TileType t = {.kind = TILE_VIEW};
-    KPlace p = {.param = -1, .buffer = 1};
-    bool lanes = B->uses_lanes;
-    int lead;
-
-    v = kb_value(B, v);
-    if (kb_bad(v))
-        return;
-    if (!kb_is_value(v) || v.kind == K_VECTOR) {
-        kb_fail(B, "a kernel returns numbers, elements and block values");
-        return;
-    }
-    if (B->nresults == KERNEL_RESULTS) {
-        kb_fail(B, "a kernel returns at most %d values", KERNEL_RESULTS);
-        return;
-    }
-    snprintf(name, sizeof name, "result%d", B->nresults++);
-    r->dtype = result_dtype(v);
-    r->rank = v.kind == K_BLOCK ? tile_type(v.ref)->rank : 0;
-    lead = r->rank ? result_leading(B, r->rank, &p, &t) : 0;
-    if (B->failed)
-        return;
-    t.dtype = (uint8_t)r->dtype;
-    t.rank = (uint8_t)(r->rank + lead);
-    for (int i = lead; i < t.rank; i++)
-        t.stride[i] = i == t.rank - 1 ? 1 : STRIDE_ANY;
-    r->led = lead > 0;
-    r->param = B->k->params.n;
-    p.view = tile_param(B->k, sym(name), &t);
-    if (!t.rank) {
-        store_once(B, p.view, kb_ref(B, v, r->dtype));
-        B->uses_lanes = lanes || (v.kind != K_STATIC && kb_lane_dependent(B, kb_ref(B, v, r->dtype)));
-        return;
-    }
-    p.rank = t.rank;
-    p.dtype = r->dtype;
-    for (int i = 0; i < r->rank; i++) {
-        const AxisTag *tag = &v.tag[i];
-        r->extent[i] = tile_type(v.ref)->extent[i];
-        r->dim[i] = tag->dim;
-        r->cut[i] = tag->cut;
-        if (tag->cut) {
-            KVal at = group_offset(B, B->spec->cut[1] == tag->dim);
-            if (!kb_to_lin(B, at, &p.axis[lead + i].start))
-                return;
-        }
-        p.axis[lead + i].extent = lin_number(r->extent[i]);
-    }
-    if (lead && !lead_take(B, &p, lead))
-        return;
-    kplace_store(B, &p, v);
-}
-
-static void give_results(Body *B)
-{
-    KVal *v = kb_var(B, sym("$value")), *item;
-    int n;
-
-    if (!v || v->kind == K_UNSET || (v->kind == K_STATIC && v->v.tag == V_NONE))
-        return;
-    n = v->kind == K_TUPLE ? kb_sequence(B, *v, &item) : -1;
-    B->returns_tuple = n >= 0;
-    for (int i = 0; i < n && !B->failed; i++)
-        give_result(B, item[i]);
-    if (n < 0)
-        give_result(B, *v);
-}
-
 /* ------------------------------------------------------------- making */
 
 static void evaluate(Body *B)
@@ -389,7 +266,7 @@ static void evaluate(Body *B)
     kb_body_of(B, B->spec->def->body);
     if (!B->failed) {
         B->b.span = B->spec->def->ast.span;
-        give_results(B);
+        kb_give_results(B);
     }
     vec_free(&in.vars);
     B->fn = NULL;

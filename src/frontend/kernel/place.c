@@ -411,7 +411,7 @@ bool kplace_assign(Body *B, const KPlace *p, KVal v) { return p->held ? held_sto
 
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v)
 {
-    B->uses_lanes = true;
+    B->updates = true;
     return held_leave(B, p) && put(B, TOP_atomic, op, p, v);
 }
 

@@ -5,7 +5,8 @@
  * them that the kernel stores to, as it leaves them, so it has no effect and keeps
  * no order.  What else the launch was given stays with the op as a language
  * object: (name, function, args, kwargs, grid, block, schedule, places), with None
- * where an operand goes; places says where, by position or by name.
+ * where an operand goes; places says where, by position or by name. What a kernel
+ * returns are further operands, zeros whose place is None, which it makes the result.
  */
 #include "frontend/kernel/launch_impl.h"
 
@@ -19,7 +20,8 @@ enum { OPERANDS = 64, FIELDS = 8 };
 typedef struct Staged {
     Tensor *in[OPERANDS];
     Value place[OPERANDS];
-    int n;
+    int n, nresults;                    /* the last are what is returned */
+    bool tuple;
     Vec(Value) held;                    /* alive until the op is made */
 } Staged;
 
@@ -137,9 +139,11 @@ bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs)
 
 /* ------------------------------------------------------------- the op */
 
-/* Does the kernel store to the parameter that an argument is for? */
+/* Does the kernel store to the parameter that an argument is for, or return the operand? */
 static bool writes(const KernelForm *f, Value place)
 {
+    if (place.tag == V_NONE)
+        return true;
     for (int i = 0; i < f->n; i++)
         if (place.tag == V_INT ? place.i == i : as_str(place)->sym == f->param[i].param->name || !strcmp(as_str(place)->s,
                 f->param[i].param->name->text))
@@ -149,20 +153,23 @@ static bool writes(const KernelForm *f, Value place)
 
 static Value triple_of(Staged *s, const Attr *a, Tensor **out, int64_t npos)
 {
-    Value outs = tuple_new(npos), named = dict_new();
+    Value outs = tuple_new(npos), named = dict_new(), returned = s->tuple ? tuple_new(s->nresults) : VNONE;
+    int n = 0;
 
     for (int64_t i = 0; i < npos; i++)
         as_tuple(outs)->at[i] = VNONE;
     for (int i = 0; i < a->nd[0]; i++) {
         Value place = s->place[a->d[0][i]], t = tensor_value(out[i]);
-        if (place.tag == V_INT) {
+        if (place.tag == V_NONE) {
+            *(s->tuple ? &as_tuple(returned)->at[n++] : &returned) = t;
+        } else if (place.tag == V_INT) {
             as_tuple(outs)->at[place.i] = t;
         } else {
             dict_set_sym(as_dict(named), str_to_sym(as_str(place)), t);
             value_unref(t);
         }
     }
-    return tuple_of(3, VNONE, outs, named);
+    return tuple_of(3, returned, outs, named);
 }
 
 static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *name, Value host, int64_t npos)
@@ -179,15 +186,27 @@ static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *nam
                 return raise(I, EXC_RuntimeError, "E0623: kernel '%s' writes more than 16 tensors in a staged function", name);
             a.d[0][a.nd[0]++] = i;
         }
-    if (form->returns || !a.nd[0])
-        return raise(I, EXC_RuntimeError, "E0623: kernel '%s' %s: in a staged function a kernel stores to its parameters", name,
-                     form->returns ? "returns a value" : "stores to no parameter by name");
+    if (!a.nd[0])
+        return raise(I, EXC_RuntimeError, "E0623: kernel '%s' stores to no parameter by name, and returns nothing", name);
     interp_trace(I)->span = interp_span(I);
     if (!op_apply(interp_trace(I), OP_launch, &a, s->in, s->n, out, &nout)) {
         raise_op_error(I);
         return VERR;
     }
     return triple_of(s, &a, out, npos);
+}
+
+/* What the kernel returns, as operands. */
+static bool take_results(Interp *I, Staged *s, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
+{
+    Tensor *blank[KERNEL_RESULTS];
+    bool ok = kernel_blank_results(I, name, fn, args, kwargs, grid, block, schedule, blank, &s->nresults, &s->tuple);
+
+    for (int i = 0; ok && i < s->nresults; i++) {
+        vec_push(&s->held, tensor_value(blank[i]));
+        ok = take_operand(I, s, vec_last(&s->held), VNONE);
+    }
+    return ok;
 }
 
 static void drop_held(Staged *s)
@@ -208,7 +227,8 @@ Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwar
     kernel_form(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &form);
     pos = positions(I, &s, args);
     named = is_err(pos) ? VERR : keywords(I, &s, kwargs);
-    if (is_err(named) || !symint_settle_inside(I, &g) || !take_parts(I, &s, &form, args, kwargs)) {
+    if (is_err(named) || !symint_settle_inside(I, &g) || !take_parts(I, &s, &form, args, kwargs) ||
+        (form.returns && !take_results(I, &s, name, fn, args, kwargs, grid, block, schedule))) {
         value_unref(pos);
         value_unref(named);
         value_unref(g);
@@ -239,7 +259,10 @@ static Value with_operands(Interp *I, Value pos, Value named, Value places, Tens
         if (!dict_set(I, as_dict(*kwargs), key, v))
             exc_clear(I);
     for (int64_t i = 0; i < as_tuple(places)->n; i++) {
-        Value place = as_tuple(places)->at[i], t = tensor_value(tensor_ref(in[i]));
+        Value place = as_tuple(places)->at[i], t;
+        if (place.tag == V_NONE)
+            continue;
+        t = tensor_value(tensor_ref(in[i]));
         if (place.tag == V_INT) {
             as_tuple(args)->at[place.i] = t;
         } else {
@@ -256,6 +279,7 @@ bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, ui
     const Value *f = ((TupleObj *)a->host)->at;
     LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], {NULL}, 0};
     Value kwargs, y;
+    int nreturned = 0;
 
     for (int i = 0; i < nin && i < DYING_MAX; i++)
         if (dying >> i & 1 && tensor_is_own(in[i]))
@@ -265,8 +289,11 @@ bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, ui
     y = launch_call(I, &c);
     *nout = 0;
     for (int i = 0; !is_err(y) && i < a->nd[0]; i++) {
-        Value place = as_tuple(f[7])->at[a->d[0][i]], t;
-        t = place.tag == V_INT ? as_tuple(as_tuple(y)->at[1])->at[place.i] : dict_get_sym(as_dict(as_tuple(y)->at[2]), str_to_sym(as_str(place)));
+        Value place = as_tuple(f[7])->at[a->d[0][i]], t, returned = as_tuple(y)->at[0];
+        if (place.tag == V_NONE)
+            t = returned.tag == V_TUPLE ? as_tuple(returned)->at[nreturned++] : returned;
+        else
+            t = place.tag == V_INT ? as_tuple(as_tuple(y)->at[1])->at[place.i] : dict_get_sym(as_dict(as_tuple(y)->at[2]), str_to_sym(as_str(place)));
         out[(*nout)++] = tensor_ref(t.tag == V_TENSOR ? as_tensor(t) : in[a->d[0][i]]);
     }
     value_unref(c.args);
