@@ -15,7 +15,6 @@ enum { HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 static _Thread_local jmp_buf *recovery;         /* of the thread that set it: no other may jump there */
 static uint64_t count, fail_at;
 static bool fail_forever;
-static int64_t live;
 
 static bool must_fail(void)
 {
@@ -49,7 +48,6 @@ void *tsr_alloc(size_t n)
 
     if (!p)
         tsr_out_of_memory();
-    live++;
     return huge_pages(p, n);
 }
 
@@ -59,7 +57,6 @@ void *tsr_calloc(size_t n)
 
     if (!p)
         tsr_out_of_memory();
-    live++;
     return huge_pages(p, n);
 }
 
@@ -69,13 +66,11 @@ void *tsr_realloc(void *p, size_t n)
 
     if (!q)
         tsr_out_of_memory();
-    live += !p;
     return huge_pages(q, n);
 }
 
 void tsr_free(void *p)
 {
-    live -= p != NULL;
     free(p);
 }
 
@@ -89,7 +84,6 @@ void *tsr_try_alloc(size_t n, size_t align)
         return NULL;
     if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, n ? n : 1))
         return NULL;
-    live++;
     return huge_pages(p, n);
 }
 
@@ -112,11 +106,6 @@ void tsr_alloc_fail_at(uint64_t n, bool forever)
 uint64_t tsr_alloc_count(void)
 {
     return count;
-}
-
-int64_t tsr_alloc_live(void)
-{
-    return live;
 }
 
 bool tsr_mul(size_t a, size_t b, size_t *out)

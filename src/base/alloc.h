@@ -29,7 +29,6 @@ _Noreturn void tsr_out_of_memory(void);        /* go there */
 /* Test hook: the n-th allocation from now fails (once, or it and all later ones). 0 switches it off. */
 void tsr_alloc_fail_at(uint64_t n, bool forever);
 uint64_t tsr_alloc_count(void);               /* calls so far */
-int64_t tsr_alloc_live(void);                 /* blocks not yet freed */
 
 /* Sizes are multiplied here and nowhere else: false when the product does not fit. */
 bool tsr_mul(size_t a, size_t b, size_t *out);

@@ -178,16 +178,6 @@ DiagSeverity diag_severity(DiagCode code)
     return table[code].severity;
 }
 
-bool diag_code_find(const char *name, DiagCode *out)
-{
-    for (int i = 0; i < DIAG_COUNT; i++)
-        if (!strcmp(table[i].name, name)) {
-            *out = (DiagCode)i;
-            return true;
-        }
-    return false;
-}
-
 void diag_sink_done(DiagSink *sink)
 {
     for (int i = 0; i < sink->all.n; i++)

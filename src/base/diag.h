@@ -72,7 +72,6 @@ void diag_trace(Diag *d, const char *message, const char *expected, const char *
 
 const char *diag_code_name(DiagCode code);          /* "E0301" */
 DiagSeverity diag_severity(DiagCode code);
-bool diag_code_find(const char *name, DiagCode *out);
 
 typedef struct { bool color, ascii; } DiagStyle;
 

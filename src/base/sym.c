@@ -53,15 +53,6 @@ Sym sym(const char *text)
     return sym_n(text, strlen(text));
 }
 
-void sym_done(void)
-{
-    for (uint32_t i = 0; mask && i <= mask; i++)
-        tsr_free(table[i]);
-    tsr_free(table);
-    table = NULL;
-    used = mask = 0;
-}
-
 enum { LONGEST = 64 };      /* names longer than this are not worth guessing at */
 
 static int min3(int a, int b, int c)

@@ -17,7 +17,6 @@ typedef SymData *Sym;
 
 Sym sym(const char *text);                      /* the symbol of a C string */
 Sym sym_n(const char *text, size_t len);
-void sym_done(void);                            /* at exit, for leak checkers */
 
 /* Edit distance with transpositions, capped: > cap is returned as cap + 1. */
 int edit_distance(const char *a, const char *b, int cap);

@@ -245,12 +245,6 @@ int vfs_commit(VfsWriter *w)
     return err;
 }
 
-void vfs_abort(VfsWriter *w)
-{
-    w->err = w->err ? w->err : ECANCELED;
-    vfs_commit(w);
-}
-
 int vfs_write_atomic(const char *path, const void *p, size_t n)
 {
     VfsWriter w;

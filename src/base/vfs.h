@@ -37,6 +37,5 @@ typedef struct VfsWriter { int fd; char *path, *tmp; int err; } VfsWriter;
 int vfs_begin(VfsWriter *w, const char *path);
 int vfs_put(VfsWriter *w, const void *p, size_t n);
 int vfs_commit(VfsWriter *w);                   /* the first error of any step; the temporary file is gone on error */
-void vfs_abort(VfsWriter *w);
 
 #endif

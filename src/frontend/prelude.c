@@ -196,10 +196,3 @@ const char *stdlib_name(int i)
 {
     return stdlib_embedded[i].name;
 }
-
-const char *const *stdlib_names(const char *module)
-{
-    const EmbeddedModule *m = embedded(module);
-
-    return m ? m->names : NULL;
-}

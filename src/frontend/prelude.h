@@ -43,7 +43,5 @@ const char *stdlib_text(const char *module, size_t *len);
 /* The pieces that its text is made of (stdlib_embed.h); NULL when there is no such module. */
 const struct EmbeddedPiece *stdlib_pieces(const char *module, int *n);
 const char *stdlib_name(int i);                 /* NULL behind the last */
-/* Its public names, NULL-terminated; NULL when there is no such module. */
-const char *const *stdlib_names(const char *module);
 
 #endif

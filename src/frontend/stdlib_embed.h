@@ -10,8 +10,7 @@ typedef struct EmbeddedPiece { size_t at; const char *name; } EmbeddedPiece;
 typedef struct EmbeddedModule {
     const char *name, *text;    /* name NULL ends the table */
     size_t len;
-    const char *const *names;   /* public ones, NULL-terminated */
-    const char *const *shown;   /* those in the prelude */
+    const char *const *shown;   /* names in the prelude, NULL-terminated */
     const EmbeddedPiece *piece;
     int npiece;
 } EmbeddedModule;

@@ -359,8 +359,6 @@ CodeFn *code_find(const Code *c, const char *name)
     return NULL;
 }
 
-size_t code_size(const Code *c) { return c->size; }
-
 void code_free(Code *c)
 {
     if (!c)

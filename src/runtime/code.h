@@ -20,7 +20,6 @@ void code_offer(const CodeSymbol *table, int n);
 /* NULL: *err says why these bytes are no object that can be loaded here, or what they call that nobody offers. */
 Code *code_load(const void *object, size_t n, StrBuf *err);
 CodeFn *code_find(const Code *c, const char *name);     /* a function that the object defines; NULL: it does not */
-size_t code_size(const Code *c);                        /* bytes of memory that it takes */
 void code_free(Code *c);
 
 #endif

@@ -58,8 +58,7 @@ enum {                          /* CU_DEVICE_ATTRIBUTE_ ... */
     CUDA_CAPABILITY_MAJOR = 75, CUDA_CAPABILITY_MINOR = 76, CUDA_SHARED_PER_MULTIPROCESSOR = 81, CUDA_REGISTERS_PER_MULTIPROCESSOR = 82,
     CUDA_SHARED_PER_BLOCK_OPTIN = 97,
 };
-enum { CUDA_MAX_DYNAMIC_SHARED = 8, CUDA_NON_PORTABLE_CLUSTER = 14 };                 /* attributes of functions that are set ... */
-enum { CUDA_FUNC_SHARED = 1, CUDA_FUNC_LOCAL = 3, CUDA_FUNC_REGISTERS = 4 };          /* ... and asked for */
+enum { CUDA_MAX_DYNAMIC_SHARED = 8, CUDA_NON_PORTABLE_CLUSTER = 14 };                 /* attributes of functions that are set */
 enum { CUDA_LAUNCH_CLUSTER = 4, CUDA_LAUNCH_OVERLAP = 6 };                            /* of launches */
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE = 1, CUDA_CAPTURE_RELAXED = 2, CUDA_JIT_PTX = 1 };
 enum { CUDA_JIT_INFO_LOG = 3, CUDA_JIT_INFO_LOG_BYTES = 4, CUDA_JIT_ERROR_LOG = 5, CUDA_JIT_ERROR_LOG_BYTES = 6, CUDA_JIT_LOG_VERBOSE = 12 };

@@ -204,8 +204,6 @@ GpuDevice *gpu_device(int index)
     return ok ? g : NULL;
 }
 
-CUstream gpu_stream(GpuDevice *g, GpuStream s) { return g->state->stream[s]; }
-
 /* ---- how it went ---- */
 
 void gpu_remember(GpuDevice *g, GpuStream s, GpuWhere where)

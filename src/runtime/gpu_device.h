@@ -47,7 +47,6 @@ GpuDevice *gpu_device(int index);       /* started, its context current in this 
 bool gpu_enter(GpuDevice *g);           /* make its context current in this thread, as every call below does by itself */
 void gpu_lock(void);
 void gpu_unlock(void);
-CUstream gpu_stream(GpuDevice *g, GpuStream s);
 
 /* How the driver answered. false: a fault is kept that names the call, or, of kernels that went wrong, the last ones launched. */
 bool gpu_check(GpuDevice *g, CUresult r, const char *call);
@@ -75,7 +74,6 @@ void gpu_own(GpuDevice *g, CUdeviceptr at, struct Storage *s);      /* its eleme
 void gpu_free(GpuDevice *g, CUdeviceptr at);            /* 0 allowed. It may be taken again by what comes later on GPU_MAIN */
 void gpu_trim(GpuDevice *g);                            /* free segments go back to the driver */
 GpuMemory gpu_memory(const GpuDevice *g);
-void gpu_reset_peak(GpuDevice *g);
 bool gpu_available(GpuDevice *g, size_t *bytes);        /* what the driver has left */
 
 /* ---- copies, on GPU_MAIN ---- */

@@ -118,49 +118,6 @@ GpuFunction *gpu_module_function(GpuModule *m, const char *name)
     return f;
 }
 
-CUdeviceptr gpu_module_global(GpuModule *m, const char *name, size_t *bytes)
-{
-    CUdeviceptr at = 0;
-    bool ok;
-
-    gpu_lock();
-    ok = gpu_enter(m->g) && gpu_check(m->g, cu.ModuleGetGlobal(&at, bytes, m->m, name), "cuModuleGetGlobal");
-    gpu_unlock();
-    return ok ? at : 0;
-}
-
-void gpu_module_unload(GpuModule *m)
-{
-    if (!m)
-        return;
-    gpu_lock();
-    if (!m->g->state->lost && gpu_sync(m->g))
-        cu.ModuleUnload(m->m);
-    while (m->functions) {
-        GpuFunction *f = m->functions;
-        m->functions = f->next;
-        tsr_free(f);
-    }
-    tsr_free(m);
-    gpu_unlock();
-}
-
-static bool ask(GpuFunction *f, int which, int *v)
-{
-    return gpu_check(f->module->g, cu.FuncGetAttribute(v, which, f->f), "cuFuncGetAttribute");
-}
-
-bool gpu_function_info(GpuFunction *f, GpuFunctionInfo *out)
-{
-    bool ok;
-
-    gpu_lock();
-    ok = gpu_enter(f->module->g) && ask(f, CUDA_FUNC_REGISTERS, &out->registers) && ask(f, CUDA_FUNC_LOCAL, &out->local) &&
-         ask(f, CUDA_FUNC_SHARED, &out->shared);
-    gpu_unlock();
-    return ok;
-}
-
 /* ---- launches ---- */
 
 static bool tell(GpuFunction *f, int attribute, int value)
@@ -246,31 +203,6 @@ static int64_t read_count(const int64_t *count)
 }
 
 int64_t gpu_launches(void) { return read_count(&launches); }
-
-bool gpu_blocks_per_processor(GpuFunction *f, int threads, int shared, int *blocks)
-{
-    bool ok;
-
-    gpu_lock();
-    ok = gpu_enter(f->module->g) && allow(f, shared, 1) &&
-         gpu_check(f->module->g, cu.OccupancyMaxActiveBlocksPerMultiprocessor(blocks, f->f, threads, (size_t)shared),
-                   "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    gpu_unlock();
-    return ok;
-}
-
-bool gpu_max_clusters(GpuFunction *f, const GpuLaunch *l, int *clusters)
-{
-    CUlaunchAttribute a[ATTRIBUTES];
-    CUlaunchConfig c = config_of(f->module->g, l, a);
-    bool ok;
-
-    gpu_lock();
-    ok = gpu_enter(f->module->g) && allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])) &&
-         gpu_check(f->module->g, cu.OccupancyMaxActiveClusters(clusters, f->f, &c), "cuOccupancyMaxActiveClusters");
-    gpu_unlock();
-    return ok;
-}
 
 bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdeviceptr at, const uint64_t *extent, const uint64_t *stride,
                     const uint32_t *box, int swizzle, int l2)

@@ -47,14 +47,8 @@ typedef struct GpuFunction GpuFunction;
 
 GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n);      /* PTX (a text), a cubin, an object of the tests */
 GpuFunction *gpu_module_function(GpuModule *m, const char *name);           /* owned by the module; NULL: a fault */
-CUdeviceptr gpu_module_global(GpuModule *m, const char *name, size_t *bytes);       /* 0: a fault */
-void gpu_module_unload(GpuModule *m);                                       /* NULL allowed; waits for what runs */
 
 struct GpuLaunch;
-typedef struct GpuFunctionInfo { int registers, local, shared; } GpuFunctionInfo;   /* of a lane; bytes of a lane; bytes that it declares */
-bool gpu_function_info(GpuFunction *f, GpuFunctionInfo *out);
-bool gpu_blocks_per_processor(GpuFunction *f, int threads, int shared, int *blocks);
-bool gpu_max_clusters(GpuFunction *f, const struct GpuLaunch *l, int *clusters);    /* that the device holds at once */
 
 /* ---- launches ---- */
 

@@ -351,13 +351,6 @@ GpuMemory gpu_memory(const GpuDevice *g)
     return m;
 }
 
-void gpu_reset_peak(GpuDevice *g)
-{
-    gpu_lock();
-    g->state->pool.sum.peak = g->state->pool.sum.used;
-    gpu_unlock();
-}
-
 bool gpu_available(GpuDevice *g, size_t *bytes)
 {
     size_t total;

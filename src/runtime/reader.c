@@ -215,16 +215,6 @@ void writer_raw(const Reader *w, int64_t i, int64_t n, const void *raw)
     pieces(w, i, n, (char *)(uintptr_t)raw, scatter_piece);
 }
 
-void writer_lanes(const Reader *w, int64_t i, int64_t n, const void *lanes, void *buf)
-{
-    if (raw_is_lane(w->dtype)) {
-        writer_raw(w, i, n, lanes);
-        return;
-    }
-    lane_to_raw(w->dtype, lanes, buf, n);
-    writer_raw(w, i, n, buf);
-}
-
 size_t reader_width(const Reader *r)
 {
     size_t a = raw_size(r->dtype), b = raw_size(r->as), c = raw_size(lane_dtype(r->as));

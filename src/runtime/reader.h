@@ -55,8 +55,6 @@ void writer_view(Reader *w, const Tensor *t, int rank, const int64_t *shape, con
 
 /* Store n raw elements at linear index i on. */
 void writer_raw(const Reader *w, int64_t i, int64_t n, const void *raw);
-/* Store lanes, rounding to the dtype. */
-void writer_lanes(const Reader *w, int64_t i, int64_t n, const void *lanes, void *buf);
 
 /* dst = src, same linear order, elements [lo, hi); opts may be NULL. */
 void copy_run(const Reader *dst, const Reader *src, int64_t lo, int64_t hi, const ConvOpts *o);

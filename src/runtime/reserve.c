@@ -248,12 +248,6 @@ Reserve *reserve_new(size_t size, double growth)
     return NULL;
 }
 
-Reserve *reserve_ref(Reserve *r)
-{
-    r->refs++;
-    return r;
-}
-
 void reserve_unref(Reserve *r)
 {
     if (!r || --r->refs)

@@ -18,7 +18,6 @@ typedef struct ReserveFacts {
 
 /* growth: what the size is multiplied by when it does not suffice; 1: never. One reference; NULL: no memory. */
 Reserve *reserve_new(size_t size, double growth);
-Reserve *reserve_ref(Reserve *r);
 void reserve_unref(Reserve *r);                 /* NULL allowed */
 StoragePool *reserve_hook(Reserve *r);          /* for storage_pool */
 ReserveFacts reserve_facts(const Reserve *r);

@@ -55,17 +55,6 @@ static void header_free(Tensor *t)
     nspare++;
 }
 
-void tensor_trim(void)
-{
-    while (spare) {
-        Tensor *t = spare;
-        spare = (Tensor *)(void *)t->shape;
-        tsr_free(t);
-    }
-    nspare = 0;
-    storage_trim();
-}
-
 bool shape_elements(int rank, const Dim *shape, int64_t *out)
 {
     int64_t n = 1;

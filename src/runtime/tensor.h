@@ -81,7 +81,6 @@ Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d */
 Tensor *tensor_scalar_i(DType dt, int64_t v);
 Tensor *tensor_ref(Tensor *t);
 void tensor_unref(Tensor *t);                           /* NULL allowed */
-void tensor_trim(void);                                 /* give cached memory back to the system */
 /* Elements of a concrete shape. false: they are more than 2^56, sizes of 0 left out (so that no step overflows). */
 bool shape_elements(int rank, const Dim *shape, int64_t *n);
 int64_t tensor_size(const Tensor *t);                   /* elements; concrete sizes only */

@@ -527,12 +527,6 @@ EXPORT CUresult cuEventRecord(CUevent e, CUstream s)
     return leave(put(s, (Op){.kind = OP_EVENT, .to = e}));
 }
 
-EXPORT CUresult cuEventQuery(CUevent e)
-{
-    ENTER();
-    return leave(e->done || !e->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
 EXPORT CUresult cuEventSynchronize(CUevent e)
 {
     ENTER();
@@ -610,16 +604,6 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, i
     return leave(CUDA_SUCCESS);
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule m)
-{
-    ENTER();
-    flush();
-    if (m->code)
-        code_free(m->code);
-    free(m);
-    return leave(CUDA_SUCCESS);
-}
-
 extern FakeKernel *fake_builtin(const char *name);
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
@@ -638,18 +622,6 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
     **f = (struct CUfunc_st){.module = m, .kernel = k, .shared = SHARED_PLAIN, .next = functions};
     functions = *f;
     return leave(CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *n, CUmodule m, const char *name)
-{
-    (void)at, (void)n, (void)m, (void)name;
-    return NOT_FOUND;
-}
-
-EXPORT CUresult cuFuncGetAttribute(int *v, int which, CUfunction f)
-{
-    *v = which == CUDA_FUNC_REGISTERS ? 32 : 0;
-    return f ? CUDA_SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, int which, int v)
@@ -697,15 +669,6 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p
         free(op.own);
     return leave(r);
 }
-
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared)
-{
-    (void)f, (void)shared;
-    *n = 2048 / (threads ? threads : 1);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { (void)f, (void)c; *n = 4; return CUDA_SUCCESS; }
 
 EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t rank, void *at, const uint64_t *extent, const uint64_t *stride,
                                        const uint32_t *box, const uint32_t *step, int interleave, int swizzle, int l2, int fill)

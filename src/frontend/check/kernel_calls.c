@@ -219,13 +219,6 @@ int kernel_shape_arg(const KernelCall *k, int i, Dim *out)
     return t->n;
 }
 
-const char *kernel_word_arg(const KernelCall *k, int i)
-{
-    const Type *t = k->arg[i] ? k->arg[i]->type : NULL;
-
-    return t && t->kind == TY_STR && t->text ? t->text->text : NULL;
-}
-
 Ast *kernel_arg_node(const KernelCall *k, int i)
 {
     Ast *e = k->arg[i] ? k->arg[i]->node : k->node;

@@ -86,7 +86,6 @@ const Type *kernel_call(Check *C, const KernelOp *op, const struct NativeDef *d,
 const TType *kernel_tensor(const KernelCall *k, int i);         /* argument i as a tensor of known rank; NULL */
 uint8_t kernel_dtype_arg(const KernelCall *k, int i, uint8_t missing);  /* DT_NONE: given but not known */
 int kernel_shape_arg(const KernelCall *k, int i, Dim *out);     /* the sizes; -1: not known */
-const char *kernel_word_arg(const KernelCall *k, int i);        /* NULL: not given or not known */
 Ast *kernel_arg_node(const KernelCall *k, int i);
 /* A builtin of Python on elements: false when it is none of those that look at single elements. */
 bool kernel_builtin(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out);

@@ -241,14 +241,6 @@ static bool settle_here(Interp *I, Value *v)
 
 static bool settle_float_here(Interp *I, Value *v) { return is_symint(*v) || settle_here(I, v); }
 
-static bool stop_here(Interp *I, Value *v)
-{
-    (void)I, (void)v;
-    return false;
-}
-
 bool symint_settle_inside(Interp *I, Value *v) { return each(I, v, settle_here, 0); }
 
 bool symfloat_settle_inside(Interp *I, Value *v) { return !symfloat_made || each(I, v, settle_float_here, 0); }
-
-bool symint_inside(Value v) { return !each(NULL, &v, stop_here, 0); }

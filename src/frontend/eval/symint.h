@@ -39,7 +39,6 @@ int symint_truth(Interp *I, Value v);
 /* Settle every symbolic int and float in *v, in lists, tuples and dicts too; floats alone. false: pending. */
 bool symint_settle_inside(Interp *I, Value *v);
 bool symfloat_settle_inside(Interp *I, Value *v);
-bool symint_inside(Value v);                            /* is there one? */
 
 /*
  * Floats that follow from sizes (symfloat.c), V_SYMFLOAT: sums, products, quotients, powers, and what is named `function` in the module

@@ -347,7 +347,6 @@ bool kplace_store(Body *B, const KPlace *p, KVal v);
 bool kplace_assign(Body *B, const KPlace *p, KVal v);    /* the same, in an assignment, of which loops know */
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v);   /* atomic: sum, max, min */
 bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out);
-TileRef kplace_part(Body *B, const KPlace *p);           /* as a view of its own, with the free axes; p has no index */
 KVal kpart_of(Body *B, KVal base, const KVal *index, int n);      /* part.c: of a block value */
 KVal kglued(Body *B, const char *name, const KVal *arg, const Sym *names, int n);    /* glued.c: concat, stack of block values */
 bool kglues(const char *name);                           /* is it one of these? */

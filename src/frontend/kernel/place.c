@@ -415,20 +415,6 @@ bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v)
     return held_leave(B, p) && put(B, TOP_atomic, op, p, v);
 }
 
-TileRef kplace_part(Body *B, const KPlace *p)
-{
-    TileRef in[1 + 2 * VIEW_RANK];
-
-    if (!held_leave(B, p))
-        return (TileRef){0};
-    in[0] = p->view;
-    for (int i = 0; i < p->rank; i++) {
-        in[1 + i] = lin_ref(B, &p->axis[i].start);
-        in[1 + p->rank + i] = lin_ref(B, &p->axis[i].extent);
-    }
-    return kb_emit(B, TOP_part, NULL, in, 1 + 2 * p->rank);
-}
-
 /* ------------------------------------------------------------- buffers */
 
 /* Sizes, places of the group and buffers stand before all other nodes, in the order in which they were asked for. */

@@ -88,7 +88,6 @@ Value call_with(Interp *I, Value f, Value args, Value kw);          /* f(*args, 
 Value value_deepcopy(Interp *I, Value v);
 void re_done(void);                                     /* drops the compiled patterns */
 Value raise_exit(Interp *I, Value code);                /* SystemExit(code) */
-Value raise_stop_iteration(Interp *I);
 bool value_delattr(Interp *I, Value v, Sym name);       /* eval/attr.c */
 
 Value std_file(int fd);                                 /* sys.stdin, stdout, stderr: files.c */

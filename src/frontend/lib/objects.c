@@ -241,11 +241,6 @@ static Value f_next(Interp *I, Value *a)
     return is_err(a[1]) ? raise_stop(I, a[0]) : value_ref(a[1]);
 }
 
-Value raise_stop_iteration(Interp *I)
-{
-    return raise_value(I, vobj(exc_class(I, EXC_StopIteration)));
-}
-
 const NativeDef natives_objects[] = {
     {"", "hash", f_hash, "(obj, /) -> int", "An int that is equal for equal values; TypeError for values that can change."},
     {"", "id", f_id, "(obj, /) -> int", "An int that is the object's alone while it lives."},

@@ -124,20 +124,6 @@ Value tensor_op_unary(Interp *I, int op, Value a)
     }
 }
 
-bool tensor_op_inplace(Interp *I, int op, Value *v, Value x)
-{
-    Value r = tensor_op_binary(I, op, *v, x);
-    if (is_err(r))
-        return false;
-    if (r.tag == V_NOTIMPL) {
-        raise(I, EXC_TypeError, "unsupported operand types for %s=: Tensor and %s", ast_op_text[op], value_type_name(x));
-        return false;
-    }
-    value_unref(*v);
-    *v = r;
-    return true;
-}
-
 /* ------------------------------------------------------------- one element */
 
 bool value_is_staged(Value v)

@@ -49,8 +49,6 @@ Value tensor_op_getitem(Interp *I, Value v, Value key);
 /* *v is the variable, slot or element being stored to. It is changed in place when it is the only reference to its
  * elements and replaced by a changed copy otherwise, so no other variable sees the store. */
 bool tensor_op_setitem(Interp *I, Value *v, Value key, Value x);
-/* *v op= x: the same ownership; *v becomes the result. */
-bool tensor_op_inplace(Interp *I, int ast_op, Value *v, Value x);
 
 Value tensor_op_iter(Interp *I, Value v);               /* over the first axis; 0-d raises TypeError */
 int64_t tensor_op_len(Interp *I, Value v);              /* -1 pending */

@@ -298,33 +298,6 @@ void pullback_free(Pullback *p)
     tsr_free(p);
 }
 
-bool pushforward_call(Trace *T, Pullback *p, Tensor *const *dx, Tensor **dy)
-{
-    int nt = 0, nres;
-    Tensor **in = tsr_alloc(sizeof *in * (size_t)(p->nres + p->nin + 1)), **y = tsr_calloc(sizeof *y * (size_t)(p->g->results.n + 1));
-    bool ok = true;
-
-    for (int i = 0; i < p->nres; i++)
-        in[i] = tensor_ref(p->res[i]);
-    for (int i = 0; i < p->nin && ok; i++)
-        if (dtype_is_inexact((DType)p->in[i].dtype)) {
-            Tensor *t = dx[i] ? tensor_ref(dx[i]) : zeros_like(T, &p->in[i]);
-            ok = t != NULL;
-            in[p->nres + nt] = t;
-            nt += ok;
-        }
-    ok = ok && graph_apply(T, p->g, in, p->nres + nt, y, &nres);
-    for (int i = 0; i < p->nout && ok; i++) {
-        dy[i] = p->result[i] < 0 ? zeros_like(T, &p->out[i]) : tensor_ref(y[p->result[i]]);
-        ok = dy[i] != NULL;
-    }
-    tensors_unref(in, p->nres + nt);
-    tensors_unref(y, p->g->results.n);
-    tsr_free(in);
-    tsr_free(y);
-    return ok;
-}
-
 /* -- transposing a linear graph ---------------------------------------------------------------------------------------------- */
 
 typedef struct Back {

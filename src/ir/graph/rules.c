@@ -202,11 +202,6 @@ Tensor *r_sum(Rule *r, Tensor *x, int n, const int *axis)
     return n ? with_axes(r, OP_sum, x, n, axis) : x;
 }
 
-Tensor *r_sum_keep(Rule *r, Tensor *x, int axis)
-{
-    return r_expand(r, r_sum(r, x, 1, &axis), axis);
-}
-
 Tensor *r_expand(Rule *r, Tensor *x, int axis)
 {
     Dim shape[16];

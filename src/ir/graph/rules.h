@@ -51,7 +51,6 @@ Tensor *r_slice(Rule *r, Tensor *x, int axis, Dim start, Dim stop);
 Tensor *r_flip(Rule *r, Tensor *x, int axis);
 Tensor *r_concat(Rule *r, Tensor *x, Tensor *y, int axis);
 Tensor *r_sum(Rule *r, Tensor *x, int n, const int *axis);
-Tensor *r_sum_keep(Rule *r, Tensor *x, int axis);       /* the axis stays, with size 1 */
 Tensor *r_expand(Rule *r, Tensor *x, int axis);         /* a new axis of 1 that becomes `axis` */
 Tensor *r_convert(Rule *r, Tensor *x, uint8_t dtype);
 Tensor *r_matmul(Rule *r, Tensor *x, Tensor *y);

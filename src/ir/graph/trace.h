@@ -197,7 +197,6 @@ bool trace_jvp(Trace *T, TensorFn fn, Tensor *const *primals, Tensor *const *tan
 typedef struct Pullback Pullback;
 Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **out, int *nout);
 bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct /* NULL entries: zero */, Tensor **ct_in /* NULL never: zeros */);
-bool pushforward_call(Trace *T, Pullback *p, Tensor *const *dx, Tensor **dy);       /* the same linear map forwards */
 void pullback_free(Pullback *p);
 /* Reverse mode without a function: what is computed from watched tensors is recorded until the tape is pulled.
  * For the outermost level only: tape_open gives NULL inside another transformation. */

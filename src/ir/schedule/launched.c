@@ -37,8 +37,6 @@ void launched_begin(const KernelCompiler *c, bool lazily)
 
 LaunchedStats launched_stats(void) { return stats; }
 
-const char *launched_refusal(const void *code) { return code ? ((const Launched *)code)->refusal : NULL; }
-
 void launched_free(void *code)
 {
     Launched *l = code;

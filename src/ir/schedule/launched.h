@@ -28,9 +28,6 @@ void launched_free(void *code);
  */
 bool launched_groups(KernelFn *fn, int64_t scratch, const int64_t *size, const TileArg *args, int64_t groups, bool in_turn, double work);
 
-/* Why code does not cover a kernel that has been asked to run; NULL: it does, or has not been looked at. */
-const char *launched_refusal(const void *code);
-
 /* Kernels made and refused so far, launches by code and by the oracle, seconds of compiling. */
 typedef struct LaunchedStats { int made, refused, launches, interpreted; double seconds; } LaunchedStats;
 LaunchedStats launched_stats(void);

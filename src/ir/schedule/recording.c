@@ -389,7 +389,6 @@ void recording_drop(Recording *t)
 }
 
 size_t recording_within(const Recording *t) { return t->within; }
-int recording_events(const Recording *t) { return t->events.n; }
 
 /* ---- playing ---- */
 

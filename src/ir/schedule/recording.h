@@ -35,7 +35,6 @@ Recording *recording_end(Recording *t, Storage *const *result, int n, const char
 void recording_drop(Recording *t);                        /* NULL allowed; also one that is being written */
 
 size_t recording_within(const Recording *t);              /* bytes of the memory that it takes while it is played */
-int recording_events(const Recording *t);
 /* Play it on these; results get their elements. false: a fault is kept (cuda.h), and nothing has run. */
 bool recording_play(Recording *t, Storage *const *operand, Storage *const *result, Storage *const *hosted, const char *name, Span where);
 
