@@ -715,6 +715,9 @@ static bool spread(CallArgs *a, const AstArg *x, const Type *t)
     if (x->stars != 2 || t->kind != TY_DICT || !t->exact || a->n + t->n / 2 > 64)
         return false;
     for (int k = 0; k < t->n; k += 2)
+        if (t->item[k]->kind != TY_STR)
+            return false;
+    for (int k = 0; k < t->n; k += 2)
         a->at[a->n++] = (CallArg){t->item[k]->text, t->item[k + 1], x->value, 0};
     return true;
 }

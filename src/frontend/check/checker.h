@@ -212,6 +212,7 @@ struct Check {
     Ast *spent;                 /* the statement, not inside a call, at which there was no fuel left */
     Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
+    struct Hiding *hiding;      /* what the tests of the branches around are about, of flow.c */
     FirstRound first;
     int unrolled;               /* the rounds of the loops around that are walked one by one, multiplied; 1: none */
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
@@ -294,6 +295,7 @@ const Type *slice_bound(Check *C, Ast *e, const Type *left_out);        /* of lo
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
 int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b);       /* of a comparison; in the same way */
+int truth_of_class(const Type *t, const Type *cls);         /* isinstance(t, cls), in the same way */
 void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of several elements; after expr(test) */
 
 /* flow.c */
@@ -305,6 +307,7 @@ void flow_leave_loop(Check *C);                             /* break, continue *
 void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
+const Type *flow_hidden(const Check *C, Ast *e);            /* the type of a variable that is hidden here; any: it is none */
 bool flow_swallows(const Ast *context);                     /* of a `with` that catches what is raised */
 
 /* staged_ways.c: what a staged tensor decides, E0306 for what then must be of one kind and is not */
@@ -394,7 +397,7 @@ void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *
 bool object_lacks(const Check *C, const Type *t, const char *name);
 void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
-void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node);                     /* E0915: dict[key], whose keys are known */
+void host_key_missing(Check *C, const Type *dict, const Type *key, Ast *node);                     /* E0915: dict[key], whose keys are known */
 void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
 void host_element_stored(Check *C, const Type *container, const Type *t, Span span);       /* E0906: container[i] = a value of type t */
 /* a op b, t[index] by the methods of the program's classes; E0913, E0915 where they have none */

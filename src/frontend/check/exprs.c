@@ -7,6 +7,7 @@
 #include "frontend/check/frames.h"
 #include "frontend/check/kernels.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -220,6 +221,24 @@ static const Type *display(Check *C, AstSeq elts, bool tuple)
     return tuple ? type_tuple(m, elts.n) : type_list_of(m, elts.n);
 }
 
+/* A text or a number that is known: what such keys stand for is kept apart. */
+static bool is_key(const Type *k)
+{
+    return !type_is_any(k) && ((k->kind == TY_STR && k->text) || (k->kind == TY_INT && k->value != DIM_BAD && dim_is_const(k->value)));
+}
+
+/* Of two entries with one key the later counts. */
+static int entry(const Type **m, int n, const Type *k, const Type *v)
+{
+    int i = 0;
+
+    while (i < n && m[i] != k)
+        i += 2;
+    m[i] = k;
+    m[i + 1] = v;
+    return i < n ? n : n + 2;
+}
+
 static const Type *dict_display(Check *C, AstDict *d)
 {
     const Type *key = NULL, *val = NULL, *m[ITEMS_MAX];
@@ -230,8 +249,8 @@ static const Type *dict_display(Check *C, AstDict *d)
         const Type *k = x->key ? expr(C, x->key) : T_ANY, *v = expr(C, x->value);
         if (!x->key)
             v = T_ANY;
-        if (x->key && k->kind == TY_STR && k->text && n >= 0 && n + 2 <= ITEMS_MAX)
-            m[n++] = k, m[n++] = v;
+        if (x->key && is_key(k) && n >= 0 && n + 2 <= ITEMS_MAX)
+            n = entry(m, n, k, v);
         else
             n = -1;
         key = key ? type_join(key, k) : k;
@@ -281,7 +300,7 @@ static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
     return n ? type_list_of(m, n) : NULL;
 }
 
-/* Likewise of a dict, whose keys are then known texts. */
+/* Likewise of a dict, whose keys are then known. */
 static const Type *comp_record(Check *C, AstDictComp *d)
 {
     const Type *keys = comp_unrolled(C, d->clauses, d->key), *values, *m[ITEMS_MAX];
@@ -289,7 +308,7 @@ static const Type *comp_record(Check *C, AstDictComp *d)
     if (!keys || keys->n * 2 > ITEMS_MAX)
         return NULL;
     for (int i = 0; i < keys->n; i++)
-        if (!keys->exact || keys->item[i]->kind != TY_STR || !keys->item[i]->text)
+        if (!keys->exact || !is_key(keys->item[i]))
             return NULL;
     values = comp_unrolled(C, d->clauses, d->value);
     for (int i = 0; i < keys->n; i++) {
@@ -467,10 +486,10 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if (t->kind == TY_INSTANCE)
         return object_subscript(C, t, i, node);
     host_subscripted(C, t, i, AST_IS(node, Subscript) ? AST_AS(node, Subscript)->value : node, node);
-    if (t->kind == TY_DICT && t->exact && i->kind == TY_STR && i->text) {
-        const Type *value = type_dict_get(t, i->text);
+    if (t->kind == TY_DICT && t->exact && is_key(i)) {
+        const Type *value = type_dict_find(t, i);
         if (!value)
-            host_key_missing(C, t, i->text, node);
+            host_key_missing(C, t, i, node);
         return value ? value : T_ANY;
     }
     if (t->kind == TY_DICT)
@@ -511,6 +530,33 @@ static void walk_hole(Check *C, Ast *e)
             if (AST_IS(AST_AS(f->parts.at[i], Hole)->spec, FString))
                 walk_hole(C, AST_AS(f->parts.at[i], Hole)->spec);
         }
+}
+
+/* What an f-string says, where all that stands in it is known; NULL: it is not. */
+static Sym fstring_text(const AstFString *f)
+{
+    StrBuf text = {0};
+    Sym s;
+    int i = 0;
+
+    for (; i < f->parts.n && text.n < 200; i++) {
+        const AstHole *h = AST_AS(f->parts.at[i], Hole);
+        const Type *t = AST_IS(f->parts.at[i], Hole) ? type_found(h->value) : NULL;
+        int64_t k;
+        if (AST_IS(f->parts.at[i], Str))
+            sb_write(&text, AST_AS(f->parts.at[i], Str)->value.s, AST_AS(f->parts.at[i], Str)->value.n);
+        else if (!t || h->conversion || h->spec || h->debug.n)
+            break;
+        else if (t->kind == TY_STR && t->text)
+            sb_puts(&text, t->text->text);
+        else if (t->kind == TY_INT && t->value != DIM_BAD && dim_const_value(t->value, &k))
+            sb_printf(&text, "%" PRId64, k);
+        else
+            break;
+    }
+    s = i == f->parts.n && text.n < 200 ? sym_n(sb_str(&text), text.n) : NULL;
+    sb_done(&text);
+    return s;
 }
 
 static const Type *constant(const Ast *e)
@@ -554,7 +600,7 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Const: return constant(e);
     case AST_FString:
         walk_hole(C, e);
-        return type_str(NULL);
+        return type_str(fstring_text(AST_AS(e, FString)));
     case AST_BinOp: {
         const Type *a = expr(C, AST_AS(e, BinOp)->left), *b = expr(C, AST_AS(e, BinOp)->right);
         const Policy *policy = a->ref;

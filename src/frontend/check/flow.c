@@ -38,25 +38,30 @@ static void widen(const Check *C, Way *w)
 
 /* ------------------------------------------------------------- hiding what a condition is about */
 
-typedef struct { Trail *trail; const Type **at; const Type *was; } Hidden;
-typedef struct { Check *C; Hidden var[16]; int n; int depth; } Hiding;
+/* The variable that a name is here; NULL: none that is kept by the walk. */
+static const Type **variable(const Check *C, const AstName *name, Trail **trail)
+{
+    CFrame *f = C->frame;
+
+    *trail = f->trail;
+    if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
+        return &f->var[name->slot];
+    if (name->bind != BIND_GLOBAL || f->fn || (int)name->slot >= C->home->nglob)
+        return NULL;
+    *trail = C->home->frame.trail;
+    return &C->home->glob[name->slot];
+}
 
 static bool hide_names(Ast *n, void *state)
 {
     Hiding *h = state;
-    CFrame *f = h->C->frame;
-    const Type **at = NULL;
-    Trail *trail = f->trail;
-    AstName *name;
+    const Type **at;
+    Trail *trail;
 
     if (!n || h->depth > 100)
         return true;
     if (n->kind == AST_Name) {
-        name = AST_AS(n, Name);
-        if ((name->bind == BIND_LOCAL || name->bind == BIND_CELL) && (int)name->slot < f->nvar)
-            at = &f->var[name->slot];
-        else if (name->bind == BIND_GLOBAL && !f->fn && (int)name->slot < h->C->home->nglob)
-            at = &h->C->home->glob[name->slot], trail = h->C->home->frame.trail;
+        at = variable(h->C, AST_AS(n, Name), &trail);
         if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
             (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
             h->var[h->n++] = (Hidden){trail, at, *at};
@@ -70,25 +75,41 @@ static bool hide_names(Ast *n, void *state)
     return true;
 }
 
-static void hide(Check *C, Hiding *h, Ast *test)
+void flow_hide(Check *C, Hiding *h, Ast *test)
 {
     h->C = C;
     h->n = h->depth = 0;
+    h->around = C->hiding;
+    C->hiding = h;
     if (test && !C->kernel)                         /* a kernel's types are its own: no condition is about them */
         hide_names(test, h);
 }
 
-static void hide_again(const Hiding *h)
+static void hide_again(Hiding *h)
 {
+    h->C->hiding = h;
     for (int i = 0; i < h->n; i++)
         var_put(h->var[i].trail, h->var[i].at, type_of_kind(TY_HIDDEN));
 }
 
-static void unhide(const Hiding *h)
+void flow_unhide(const Hiding *h)
 {
     for (int i = h->n - 1; i >= 0; i--)
         if (*h->var[i].at && (*h->var[i].at)->kind == TY_HIDDEN)
             var_put(h->var[i].trail, h->var[i].at, h->var[i].was);
+    h->C->hiding = h->around;
+}
+
+const Type *flow_hidden(const Check *C, Ast *e)
+{
+    Trail *trail;
+    const Type **at = AST_IS(e, Name) ? variable(C, AST_AS(e, Name), &trail) : NULL;
+
+    for (const Hiding *h = C->hiding; at && h; h = h->around)
+        for (int i = 0; i < h->n; i++)
+            if (h->var[i].at == at && h->var[i].was->kind != TY_HIDDEN)
+                return h->var[i].was;
+    return T_ANY;
 }
 
 /* ------------------------------------------------------------- branches */
@@ -128,16 +149,16 @@ void flow_if(Check *C, AstIf *s)
     C->frame->staged_arms += staged;
     at = way_fork(C);
     facts_assume(C, &yes);
-    hide(C, &h, staged ? NULL : s->test);
+    flow_hide(C, &h, staged ? NULL : s->test);
     block(C, s->body);
-    unhide(&h);
+    flow_unhide(&h);
     first = way_end(C, at);
     facts_drop(C, facts);
     at = way_fork(C);
     facts_assume(C, &no);
     hide_again(&h);
     block(C, s->orelse);
-    unhide(&h);
+    flow_unhide(&h);
     second = way_end(C, at);
     C->branches--;
     C->frame->staged_arms -= staged;
@@ -160,9 +181,9 @@ static const Type *arm(Check *C, Ast *e, Ast *test, const Facts *facts)
 
     facts_assume(C, facts);
     if (!C->quiet) {
-        hide(C, &h, test);
+        flow_hide(C, &h, test);
         expr(C, e);
-        unhide(&h);
+        flow_unhide(&h);
     }
     C->quiet++;
     t = expr(C, e);
@@ -236,11 +257,11 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure, bool staged)
     C->loop = &l;
     C->branches++;
     C->first = (FirstRound){sure ? &l : NULL, C->quiet, C->branches, C->calls};
-    hide(C, &h, w && !staged ? w->test : NULL);
+    flow_hide(C, &h, w && !staged ? w->test : NULL);
     if (f)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);
-    unhide(&h);
+    flow_unhide(&h);
     facts_drop(C, facts);
     C->branches--;
     C->loop = l.up;
@@ -380,112 +401,6 @@ void flow_try(Check *C, AstTry *t)
         block(C, t->final);
         C->frame->dead |= dead;
     }
-}
-
-static void capture(Check *C, Ast *p);
-
-static bool capture_child(Ast *n, void *state)
-{
-    capture(state, n);
-    return true;
-}
-
-static void capture(Check *C, Ast *p)
-{
-    AstName *b = NULL;
-
-    if (!p)
-        return;
-    if (p->kind == AST_PatCapture) b = AST_AS(p, PatCapture)->bound;
-    if (p->kind == AST_PatStar) b = AST_AS(p, PatStar)->bound;
-    if (p->kind == AST_PatMapping) b = AST_AS(p, PatMapping)->bound;
-    if (p->kind == AST_PatAs) b = AST_AS(p, PatAs)->bound;
-    if (b)
-        set_name(C, b, T_ANY, NULL);
-    if (C->depth < 200) {
-        C->depth++;
-        ast_walk(p, capture_child, C);
-        C->depth--;
-    }
-}
-
-/* Does a value of type t match? 1, 0; -1: not known. */
-static int matches(Check *C, const Type *t, Ast *p)
-{
-    const Type *v;
-    int any = 0;
-
-    switch (p ? (int)p->kind : -1) {
-    case AST_PatCapture:
-        return 1;
-    case AST_PatValue:
-        v = expr(C, AST_AS(p, PatValue)->value);
-        if (t->kind == TY_STR && v->kind == TY_STR && t->text && v->text)
-            return t->text == v->text;
-        if (t->kind == TY_INT && v->kind == TY_INT && dim_is_const(t->value) && dim_is_const(v->value) && t->value != DIM_BAD)
-            return t->value == v->value;
-        return t->kind == TY_DTYPE && v->kind == TY_DTYPE ? t == v : -1;
-    case AST_PatOr:
-        for (int i = 0; i < AST_AS(p, PatOr)->alts.n; i++) {
-            int r = matches(C, t, AST_AS(p, PatOr)->alts.at[i]);
-            if (r > 0)
-                return 1;
-            any = r < 0 ? -1 : any;
-        }
-        return any;
-    default:
-        return -1;
-    }
-}
-
-/* The case that a subject known by its type takes, all before it being refused: NULL: not known. */
-static AstMatchCase *sure_case(Check *C, const Type *t, AstMatch *m)
-{
-    if (t->kind != TY_INT && t->kind != TY_STR && t->kind != TY_DTYPE)
-        return NULL;
-    for (int i = 0; i < m->cases.n; i++) {
-        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
-        int r = c->pattern && (c->pattern->kind == AST_PatValue || c->pattern->kind == AST_PatOr || c->pattern->kind == AST_PatCapture)
-                    ? matches(C, t, c->pattern) : -1;
-        if (r > 0 && !c->guard)
-            return c;
-        if (r)
-            return NULL;
-    }
-    return NULL;
-}
-
-void flow_match(Check *C, AstMatch *m)
-{
-    const Type *subject = expr(C, m->subject);
-    AstMatchCase *sure = subject->value != DIM_BAD || subject->text ? sure_case(C, subject, m) : NULL;
-    Way done = {.dead = C->frame->dead}, way;
-    Hiding h;
-    Fork at;
-    int facts = C->facts;
-
-    if (sure && !C->kernel) {
-        capture(C, sure->pattern);
-        block(C, sure->body);
-        return;
-    }
-    for (int i = 0; i < m->cases.n; i++) {
-        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
-        at = way_fork(C);
-        C->branches++;
-        hide(C, &h, m->subject);
-        capture(C, c->pattern);
-        if (c->guard)
-            expr(C, c->guard);
-        block(C, c->body);
-        facts_drop(C, facts);
-        unhide(&h);
-        C->branches--;
-        way = way_end(C, at);
-        way_merge(&way, &done);
-        done = way;
-    }
-    way_take(C, &done);
 }
 
 /* ------------------------------------------------------------- with */

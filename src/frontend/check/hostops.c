@@ -201,23 +201,37 @@ static const char *next_key(void *state)
     Keys *k = state;
 
     k->i += 2;
+    while (k->i <= k->dict->n && !k->dict->item[k->i - 2]->text)
+        k->i += 2;
     return k->i <= k->dict->n ? k->dict->item[k->i - 2]->text->text : NULL;
 }
 
-void host_key_missing(Check *C, const Type *dict, Sym key, Ast *node)
+static void put_key(StrBuf *out, const Type *key)
+{
+    if (key->kind == TY_STR)
+        sb_printf(out, "\"%s\"", key->text->text);
+    else
+        dim_print(key->value, out);
+}
+
+void host_key_missing(Check *C, const Type *dict, const Type *key, Ast *node)
 {
     Keys all = {dict, 0};
-    const char *near = closest_name(key->text, next_key, &all);
+    const char *near = key->kind == TY_STR ? closest_name(key->text->text, next_key, &all) : NULL;
     StrBuf by = {0}, keys = {0};
     Diag *d;
 
-    sb_printf(&by, "by \"%s\": it has no such key", key->text);
+    sb_puts(&by, "by ");
+    put_key(&by, key);
+    sb_puts(&by, ": it has no such key");
     d = REPORT(C, E0915, node->span, "dict", sb_str(&by));
-    for (int i = 0; i < dict->n && i < 16; i += 2)
-        sb_printf(&keys, "%s\"%s\"", i ? ", " : "", dict->item[i]->text->text);
+    for (int i = 0; i < dict->n && i < 16; i += 2) {
+        sb_puts(&keys, i ? ", " : "");
+        put_key(&keys, dict->item[i]);
+    }
     diag_note(d, "its keys are %s%s", sb_str(&keys), dict->n > 16 ? ", ..." : "");
     if (near)
-        diag_guess(d, span_quoted(AST_AS(node, Subscript)->index->span), key->text, near);
+        diag_guess(d, span_quoted(AST_AS(node, Subscript)->index->span), key->text->text, near);
     else
         diag_help(d, "d.get(key, default) gives a default where there is none");
     sb_done(&by);

@@ -93,7 +93,7 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
         int64_t k = star >= 0 && i > star ? n - (elts.n - i) : i;
         const Type *e = type_is_any(t) ? T_ANY : element_of(t);
         if (i == star)
-            e = type_list(e);
+            e = n >= 0 && t->kind != TY_TENSOR && n - (elts.n - 1) > 0 ? type_list_of(t->item + i, (int)n - (elts.n - 1)) : type_list(e);
         else if (n >= 0 && t->kind != TY_TENSOR)
             e = t->item[k];
         bind_target(C, elts.at[i]->kind == AST_Starred ? AST_AS(elts.at[i], Starred)->value : elts.at[i], e, value);
@@ -190,6 +190,8 @@ void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
         break;
     case AST_Attribute:
         base = expr(C, AST_AS(target, Attribute)->value);
+        if (base->kind == TY_HIDDEN)                /* if self.x is None: self.x = ... */
+            base = flow_hidden(C, AST_AS(target, Attribute)->value);
         if (type_is_any(base))
             attr_wild(C, AST_AS(target, Attribute)->attr);
         if (base->kind == TY_TENSOR && !C->kernel)

@@ -182,16 +182,16 @@ static int of_program_class(const Type *t, const Cls *cls)
     return (t->kind >= TY_NONE && t->kind <= TY_RANGE) || t->kind == TY_TENSOR ? 0 : -1;
 }
 
-static int of_class(const Type *t, const Type *cls)
+int truth_of_class(const Type *t, const Type *cls)
 {
     int any = 0, r;
 
     if (type_is_any(t) || type_is_any(cls))
         return -1;
     if (t->kind == TY_UNION) {
-        any = of_class(t->item[0], cls);
+        any = truth_of_class(t->item[0], cls);
         for (int i = 1; i < t->n; i++)
-            any = of_class(t->item[i], cls) == any ? any : -1;
+            any = truth_of_class(t->item[i], cls) == any ? any : -1;
         return any;
     }
     if (cls->kind == TY_NATIVE) {
@@ -203,7 +203,7 @@ static int of_class(const Type *t, const Type *cls)
     if (cls->kind != TY_TUPLE || cls->n < 0)
         return -1;
     for (int i = 0; i < cls->n; i++)
-        if ((r = of_class(t, cls->item[i])) != 0)
+        if ((r = truth_of_class(t, cls->item[i])) != 0)
             any = any > 0 || r > 0 ? 1 : -1;
     return any;
 }
@@ -212,7 +212,7 @@ static int isinstance_truth(Check *C, AstCall *c)
 {
     const Type *t = expr(C, AST_AS(c->args.at[0], Arg)->value);
 
-    return of_class(t, expr(C, AST_AS(c->args.at[1], Arg)->value));
+    return truth_of_class(t, expr(C, AST_AS(c->args.at[1], Arg)->value));
 }
 
 /* What a value of this type counts as in a condition; -1: not known. */

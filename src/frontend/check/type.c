@@ -306,6 +306,14 @@ const Type *type_dict_get(const Type *t, Sym key)
     return NULL;
 }
 
+const Type *type_dict_find(const Type *t, const Type *key)
+{
+    for (int i = 0; t->exact && i + 1 < t->n; i += 2)
+        if (t->item[i] == key)
+            return t->item[i + 1];
+    return NULL;
+}
+
 const Type *type_set(const Type *elem)
 {
     return intern(&(Type){.kind = TY_SET, .n = 1, .item = &elem});
@@ -588,10 +596,12 @@ const Type *type_settle(const Type *t)
     if (t && t->kind == TY_RANGE)
         return type_of_kind(TY_RANGE);
     if (t && t->kind == TY_DICT && t->exact) {
-        const Type *val = NULL;
-        for (int i = 1; i < t->n; i += 2)
-            val = val ? type_join(val, t->item[i]) : t->item[i];
-        return type_dict(type_str(NULL), val ? val : T_ANY);
+        const Type *key = NULL, *val = NULL;
+        for (int i = 0; i < t->n; i += 2) {
+            key = key ? type_join(key, t->item[i]) : t->item[i]->kind == TY_STR ? type_str(NULL) : type_int(DIM_BAD);
+            val = val ? type_join(val, t->item[i + 1]) : t->item[i + 1];
+        }
+        return type_dict(key ? key : T_ANY, val ? val : T_ANY);
     }
     if (!t || t->kind != TY_LIST || !t->exact)
         return t;

@@ -77,8 +77,9 @@ const Type *type_range_of(const Type *const *items, int n);     /* of these numb
 const Type *type_tuple(const Type *const *items, int n);
 const Type *type_tuple_any(const Type *elem);
 const Type *type_dict(const Type *key, const Type *val);
-const Type *type_dict_of(const Type *const *items, int n);     /* keys and values in turn, keys of known text */
+const Type *type_dict_of(const Type *const *items, int n);     /* keys and values in turn, keys that are known texts or ints */
 const Type *type_dict_get(const Type *t, Sym key);             /* of type_dict_of; NULL: not there */
+const Type *type_dict_find(const Type *t, const Type *key);    /* the same, of any known key */
 const Type *type_set(const Type *elem);
 const Type *type_ref(TypeKind k, const void *ref);
 const Type *type_method(const Type *self, const Type *func);

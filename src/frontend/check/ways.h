@@ -21,6 +21,12 @@ struct Change {
 typedef struct Way { Vec(struct Change) changes; bool dead, kernel; } Way;      /* kernel: joined by the rules of kernels */
 typedef struct Fork { int mark; bool dead; } Fork;
 
+/* What a condition is about is not known in its branches: flow.c. */
+typedef struct { Trail *trail; const Type **at; const Type *was; } Hidden;
+typedef struct Hiding { Check *C; Hidden var[16]; int n; int depth; struct Hiding *around; } Hiding;
+void flow_hide(Check *C, Hiding *h, Ast *test);         /* test NULL: nothing */
+void flow_unhide(const Hiding *h);
+
 Fork way_fork(Check *C);
 Way way_end(Check *C, Fork from);       /* what changed since, which is undone; the caller takes or drops it */
 Way way_here(Check *C, Fork from);      /* the same, with nothing undone: for break and continue */
