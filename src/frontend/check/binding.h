@@ -23,6 +23,10 @@ bool slots_read(AstSeq params, Slots *s);               /* one for each paramete
 /* Fills in what each one gets; the first `skip` are taken (self). false: they do not go together, reported. */
 bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node);
 
+/* fitting.c: false: the argument does not fit what its parameter is declared as, reported. */
+bool argument_judged(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b, Ast *node);
+Ast *value_of_arg(Ast *a);                              /* x of k=x */
+
 /* natives.c: do the arguments go together with the native's parameters? What each gets is in *s; false: reported. */
 bool native_bind(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, Slots *s);
 /* E0906 for the first argument that the native surely does not take, which are bound: false. */

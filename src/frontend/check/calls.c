@@ -35,100 +35,6 @@ Span at_call(const Ast *node, const Ast *arg)
     return source_same_line(node->span.lo, arg->span.lo) ? arg->span : node->span;
 }
 
-/* ------------------------------------------------------------- fitting arguments */
-
-static const Type *inner_tensor(const Type *t)
-{
-    if (t && (t->kind == TY_LIST) && t->n)
-        return inner_tensor(type_settle(t)->item[0]);
-    return t;
-}
-
-/* The statement with the cast that would make it fit. */
-static void suggest_cast(Check *C, Diag *d, Ast *node, const Ast *arg, const TType *from, const TType *to)
-{
-    Ast *value = arg->kind == AST_Arg ? AST_AS(arg, Arg)->value : (Ast *)arg;
-    StrBuf before = {0}, name = {0}, after = {0};
-    const char *at;
-
-    ast_print(C->stmt && C->stmt->kind == AST_Assign && AST_AS(C->stmt, Assign)->value == node ? C->stmt : node, &before);
-    ast_print(value, &name);
-    while (before.n && strchr("\n ", sb_str(&before)[before.n - 1]))
-        before.n--;
-    at = strchr(sb_str(&before), '(');
-    at = at ? strstr(at, sb_str(&name)) : NULL;
-    if (at) {
-        sb_write(&after, before.s, (size_t)(at - before.s) + name.n);
-        sb_printf(&after, ".to(%s)%s", dtype_info[to->dtype].name, at + name.n);
-        diag_note(d, "Tensor '%s' has type %s but function expects %s", sb_str(&name), dtype_info[from->dtype].name,
-                  dtype_info[to->dtype].name);
-        diag_note(d, "Suggestion: Add explicit cast:\n    %s\nOr use automatic mixed precision:\n    with tessera.precision(\"mixed\"):",
-                  sb_str(&after));
-    }
-    sb_done(&before);
-    sb_done(&name);
-    sb_done(&after);
-}
-
-static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
-                           Ast *node)
-{
-    const Type *need = type_subst(want, b->from, b->to, b->n);
-    char what[160];
-    Span span;
-
-    if (!need || type_fits(C, a->type, need) != FITS_NOT)
-        return true;
-    span = at_call(node, a->node);
-    if (a->type->kind == TY_NONE && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
-        return true;
-    snprintf(what, sizeof what, "argument '%s' of %s()", p->name->text, f->name ? f->name->text : "lambda");
-    if (C->mixed && a->type->kind == TY_TENSOR && need->kind == TY_TENSOR)
-        return true;
-    if (a->type->kind == TY_TENSOR && want->kind == TY_TENSOR &&
-        (a->type->tensor->dtype == want->tensor->dtype || want->tensor->dtype == DT_NONE || a->type->tensor->dtype == DT_NONE) &&
-        sig_report(C, span, what, want->tensor, a->type->tensor, b))
-        return false;
-    if (a->type->kind == TY_TENSOR && need->kind == TY_TENSOR && a->type->tensor->dtype != need->tensor->dtype &&
-        a->type->tensor->dtype != DT_NONE && need->tensor->dtype != DT_NONE) {
-        suggest_cast(C, report_dtype(C, node->span, what, a->type->tensor, need->tensor), node, a->node, a->type->tensor, need->tensor);
-        return false;
-    }
-    if (a->type->kind == TY_LIST && a->type->exact && want->kind == TY_LIST) {
-        const Type *elem = inner_tensor(need);
-        for (int i = 0; i < a->type->n; i++)
-            if (type_fits(C, type_list_of(&a->type->item[i], 1), type_list(elem)) == FITS_NOT) {
-                report_misfit(C, span, what, a->type->item[i], elem);
-                return false;
-            }
-    }
-    report_misfit(C, span, what, a->type, need);
-    return false;
-}
-
-static Ast *value_of_arg(Ast *a)
-{
-    return AST_IS(a, Arg) ? AST_AS(a, Arg)->value : a;
-}
-
-static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b,
-                           Ast *node)
-{
-    const TType *tensor = want->kind == TY_TENSOR ? want->tensor : NULL, *need;
-
-    C->last = NULL;
-    if (argument_fits(C, f, p, a, want, b, node))
-        return true;
-    need = tensor ? type_subst(want, b->from, b->to, b->n)->tensor : NULL;
-    if (f->around->home != C->home && tensor && a->type->kind == TY_TENSOR)
-        story_between_files(C, f, p, need, a->type->tensor, a->node, node);
-    origin_declared(C, f, p, tensor, need, a->type->kind == TY_TENSOR ? a->type->tensor : NULL,
-                    AST_IS(a->node, Arg) ? AST_AS(a->node, Arg)->value : a->node);
-    if (C->last && need && a->type->kind == TY_TENSOR && need->dtype != a->type->tensor->dtype)
-        origin_of(C, C->last, value_of_arg(a->node), DIM_BAD);
-    return false;
-}
-
 /* ------------------------------------------------------------- functions of the program */
 
 static bool any_unannotated(const Fn *f)
@@ -396,8 +302,27 @@ static bool knows_elements(const Type *t)
     return true;
 }
 
+/* Declared as one of a class, or as a function: which one, the body says. */
+static bool tells_more(Check *C, const Type *r, const Type *declared)
+{
+    if (type_is_any(r) || type_fits(C, r, declared) == FITS_NOT)
+        return false;
+    return declared->kind == TY_INSTANCE ? r->kind == TY_INSTANCE && r->inst && cls_derives(r->ref, declared->ref)
+                                         : r->kind == TY_FUNC || r->kind == TY_TRANSFORM;
+}
+
 static const Type *result_of(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node)
 {
+    const Type *generic = f->around->home->library ? generic_result(C, f, s, node) : NULL;     /* of the program's the body says which sizes */
+
+    if (generic) {
+        follow(C, f, s, self, b, node);
+        return generic;
+    }
+    if (f->sig.ret && (f->sig.ret->kind == TY_INSTANCE || (f->sig.ret->kind == TY_CALLABLE && f->sig.ret->n < 0)) && !f->around->home->library) {
+        const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);
+        return tells_more(C, r, want) ? r : want;
+    }
     if (f->sig.ret && !type_is_any(f->sig.ret)) {
         if (type_is_container(f->sig.ret)) {        /* which elements, the body says */
             const Type *r = follow(C, f, s, self, b, node), *want = declared_result(f, b);
@@ -529,7 +454,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
             else if (pass == 1)
                 sig_solve(&f->sig, f->sig.param[p->slot], x->type, &b);
             else if (ok)
-                ok = check_argument(C, f, p, x, f->sig.param[p->slot], &b, node);
+                ok = argument_judged(C, f, p, x, f->sig.param[p->slot], &b, node);
         }
     if (!f->example && !f->around->home->library && b.n)
         keep_example(C, f, &b);
@@ -578,7 +503,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     texts_judged(C, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
-    if (!self && host_owner(d->owner) && host_call(C, d->name, a, node, &r)) {
+    if (!self && host_owner(d->owner) && host_call(C, d, a, node, &r)) {
         if (type_is_any(r) || r->kind != TY_TENSOR)
             arguments_judged(C, d, a, node);
         return r;
@@ -664,6 +589,12 @@ static const Type *call_instance(Check *C, const Type *t, CallArgs *a, Ast *node
     return m && m->kind == TY_FUNC ? call_fn(C, (Fn *)m->ref, t, a, node) : T_ANY;
 }
 
+/* Is it the library's method of that name of a named tuple? */
+static bool record_method(const Type *self, const Fn *f, const char *name)
+{
+    return self->kind == TY_INSTANCE && ((const Cls *)self->ref)->is_record && f->around->home->library && f->name && !strcmp(f->name->text, name);
+}
+
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
 {
     const Type *r, *t;
@@ -677,6 +608,8 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
         r = f->ref;
         if (f->self->kind == TY_DTYPE && r->kind == TY_NATIVE)
             return tensor_call(C, dtype_info[f->self->value].name, ((const NativeDef *)r->ref)->name, NULL, a, node, &t) ? t : T_ANY;
+        if (r->kind == TY_FUNC && record_method(f->self, r->ref, "_replace") && !a->open && (t = fields_changed(C, f->self, a, 0, node)))
+            return t;
         if (r->kind == TY_FUNC)
             return call_fn(C, (Fn *)r->ref, f->self, a, node);
         if (r->kind == TY_LIBRARY)
@@ -694,7 +627,7 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
         return call_instance(C, f, a, node);
     case TY_CALLABLE:
         return call_callable(C, f, a, node);
-    case TY_INT: case TY_FLOAT: case TY_STR: case TY_BOOL: case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT:
+    case TY_INT: case TY_FLOAT: case TY_STR: case TY_BOOL: case TY_NONE: case TY_LIST: case TY_TUPLE: case TY_DICT: case TY_SET: case TY_TENSOR:
         origin_of(C, REPORT(C, E0911, node->span, type_text(f)), AST_AS(node, Call)->func, DIM_BAD);
         return T_ANY;
     default:

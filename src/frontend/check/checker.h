@@ -368,6 +368,8 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
 /* A declared tensor, with what is found beyond the declaration. */
 const Type *narrowed(const TType *declared, const TType *found);
 const char *callee_text(const Type *f);
+/* generics.c: the result of def f(x: T, ys: list[T]) -> T for these arguments. NULL: it is declared otherwise, or T is not known. */
+const Type *generic_result(Check *C, const Fn *f, const struct Slots *s, Ast *node);
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg);
 
@@ -380,7 +382,7 @@ const Type *native_elements(const char *owner);         /* of going through an o
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 const Type *dict_view(const Type *dict, const char *method);     /* of items, keys and values; NULL: another method */
 bool host_owner(const char *owner);                             /* whose functions have such rules by their names */
-bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out);
+bool host_call(Check *C, const struct NativeDef *d, const CallArgs *a, Ast *node, const Type **out);
 
 /* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */
 void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *got, Ast *arg, Ast *node);
@@ -399,6 +401,7 @@ void host_iterated(Check *C, const Type *t, Ast *e);                            
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
 void host_key_missing(Check *C, const Type *dict, const Type *key, Ast *node);                     /* E0915: dict[key], whose keys are known */
 void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
+void host_key_stored(Check *C, const Type *container, const Type *key, Span span);             /* container[key] = ... */
 void host_element_stored(Check *C, const Type *container, const Type *t, Span span);       /* E0906: container[i] = a value of type t */
 /* a op b, t[index] by the methods of the program's classes; E0913, E0915 where they have none */
 const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast *node);
@@ -457,6 +460,8 @@ const Type *cls_callee(const Cls *c);
 /* dataclasses.c */
 const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node);
 int cls_fields(const Cls *c, AstParam *out, int max);         /* as parameters: its base's first, each where it was first named */
+/* t with the fields that arguments from `from` on name changed; NULL: not known. Of a dataclass or a named tuple. */
+const Type *fields_changed(Check *C, const Type *t, const CallArgs *a, int from, Ast *node);
 const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node);
 void abstract_judged(Check *C, const Cls *c, Ast *node);            /* E0906 for an object of a class with abstract methods */
 

@@ -81,6 +81,10 @@ const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
                     (uintptr_t)type_forget(a->at[i].type ? with_declared_policy(a->at[i].type, want) : T_ANY));
         field[k].kind = PARAM_ANY;                  /* taken */
     }
+    for (int k = 0; inst && k < c->dims.n; k++)     /* the sizes of the class, of this object; behind them those that are not told */
+        bound_add(&sizes, c->dims.at[k].dim, dim_open());
+    if (inst)
+        inst->dims = sizes;
     for (int k = 0; k < n && !a->open; k++)
         if (field[k].kind != PARAM_ANY && k >= given && !field_has_default(&(AstAnnAssign){.value = field[k].dflt})) {
             REPORT(C, E0902, node->span, cls_name(c), field[k].name->text);
@@ -89,16 +93,37 @@ const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
     return self;
 }
 
-/* replace(x, k=v): another object of x's class. NULL: x is of no class whose fields are all known. */
-const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node)
+/* An object like t, made anew with what the arguments behind the first `from` say of its n fields. */
+static const Type *made_anew(Check *C, const Type *t, const AstParam *field, int n, const CallArgs *a, int from, Ast *node)
 {
-    const Type *t = a->n && !a->at[0].name && !a->open ? a->at[0].type : T_ANY;
-    const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
+    const Inst *inst = t->inst;
+    CallArg all[ITEMS_MAX];
+    const Type *r;
+
+    for (int k = 0; k < n; k++) {
+        uintptr_t held = 0;
+        if (inst)
+            map_find(&inst->stored, (uintptr_t)field[k].name, &held);
+        all[k] = (CallArg){field[k].name, held ? (const Type *)held : T_ANY, node, 0};
+        for (int i = from; i < a->n; i++)
+            if (a->at[i].name == field[k].name)
+                all[k] = a->at[i];
+    }
+    C->quiet++;
+    r = cls_call(C, (Cls *)t->ref, &(CallArgs){all, n, false}, node);
+    C->quiet--;
+    return r;
+}
+
+const Type *fields_changed(Check *C, const Type *t, const CallArgs *a, int from, Ast *node)
+{
+    const Cls *c = t->ref;
     AstParam field[ITEMS_MAX];
-    int n = c && c->is_dataclass && !cls_is_open(c) ? cls_fields(c, field, ITEMS_MAX) : 0;
+    int n = cls_fields(c, field, ITEMS_MAX);
+    long findings = C->findings;
     char what[128];
 
-    for (int i = 1; n && i < a->n; i++) {
+    for (int i = from; n && i < a->n; i++) {
         int k = 0;
         const Type *want;
         if (!a->at[i].name)
@@ -114,7 +139,18 @@ const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node)
         if (want && want->kind != TY_TENSOR && type_fits(C, a->at[i].type, want) == FITS_NOT)
             report_misfit(C, at_call(node, a->at[i].node), what, a->at[i].type, want);
     }
-    return n ? type_instance(c, NULL) : NULL;
+    if (!n || !t->inst || findings != C->findings || n >= ITEMS_MAX)
+        return n ? type_instance(c, NULL) : NULL;
+    return made_anew(C, t, field, n, a, from, node);
+}
+
+/* replace(x, k=v): another object of x's class. NULL: x is of no class whose fields are all known. */
+const Type *dataclass_replace(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = a->n && !a->at[0].name && !a->open ? a->at[0].type : T_ANY;
+    const Cls *c = !type_is_any(t) && t->kind == TY_INSTANCE ? t->ref : NULL;
+
+    return c && c->is_dataclass && !cls_is_open(c) ? fields_changed(C, t, a, 1, node) : NULL;
 }
 
 /* ------------------------------------------------------------- abstract classes */

@@ -435,11 +435,15 @@ static const Type *entered(Check *C, const Type *t, Ast *context)
 {
     const Type *m = t->kind == TY_INSTANCE ? cls_find(t->ref, sym("__enter__")) : NULL;
 
+    if (!C->kernel && ((t->kind >= TY_NONE && t->kind <= TY_FUNC && !type_is_any(t)) || t->kind == TY_TENSOR))
+        diag_help(REPORT(C, E0906, context->span, "what 'with' opens", "an object with __enter__ and __exit__", type_text(t)),
+                  t->kind == TY_FUNC ? "call it: what it gives may be such an object"
+                                     : "define both in a class, or decorate a generator with @contextmanager");
     if (object_lacks(C, t, "__enter__") && object_lacks(C, t, "__aenter__"))
         diag_help(REPORT(C, E0906, context->span, "what 'with' opens", "an object with __enter__ and __exit__", type_text(t)),
                   "define both in %s, or decorate a generator with @contextmanager", cls_name(t->ref));
 
-    if (m && m->kind == TY_FUNC && !((const Fn *)m->ref)->around->home->library)
+    if (m && m->kind == TY_FUNC && (!((const Fn *)m->ref)->around->home->library || t->inst))
         return call_type(C, type_method(t, m), &(CallArgs){0}, context);
     return t->kind == TY_OBJECT ? t : T_ANY;
 }
@@ -453,8 +457,9 @@ void flow_with(Check *C, AstWith *w)
         const Type *t = expr(C, x->context);
         mixed += is_mixed(x->context);
         quiet += flow_swallows(x->context);
+        t = entered(C, t, x->context);
         if (x->target)
-            bind_target(C, x->target, entered(C, t, x->context), NULL);
+            bind_target(C, x->target, t, NULL);
     }
     C->mixed += mixed;
     C->quiet += quiet;

@@ -201,16 +201,33 @@ static void judge_order(Check *C, const CallArgs *a, Ast *node)
             host_order(C, AOP_LT, item[0], item[i], a->at[0].node, a->at[0].node);
 }
 
-/* The largest of the elements of one container. */
-static const Type *extreme_element(Check *C, const CallArgs *a, Ast *node)
+/* Of ints that are all known; NULL: they are not. */
+static const Type *extreme_of_ints(const Type *t, Dim (*pick)(Dim, Dim))
 {
-    const Type *t = arg(a, 0), *e;
+    const Type *const *item;
+    int n = type_items(t, &item);
+    Dim d = DIM_BAD;
+
+    for (int i = 0; i < n; i++) {
+        if (type_is_any(item[i]) || item[i]->kind != TY_INT || item[i]->value == DIM_BAD)
+            return NULL;
+        d = i ? pick(d, item[i]->value) : item[i]->value;
+    }
+    return n > 0 ? type_int(d) : NULL;
+}
+
+/* The largest of the elements of one container. */
+static const Type *extreme_element(Check *C, const CallArgs *a, Dim (*pick)(Dim, Dim), Ast *node)
+{
+    const Type *t = arg(a, 0), *e, *known;
 
     if (!t || t->kind == TY_TENSOR || (a->n > 1 && !a->at[1].name))
         return NULL;
     e = element_of(t);
     judge_key(C, a, e, node);
     judge_order(C, a, node);
+    if (a->n == 1 && (known = extreme_of_ints(t, pick)))
+        return known;
     return a->n == 1 || (a->n == 2 && !strcmp(a->at[1].name->text, "key")) ? type_settle(e->kind == TY_INT ? type_int(DIM_BAD) : e) : NULL;
 }
 
@@ -247,14 +264,25 @@ static void alone_judged(Check *C, const CallArgs *a)
         host_iterated(C, t, a->at[0].node);
 }
 
+/* max(3, "4"): each is compared with another. */
+static void judge_pairs(Check *C, const CallArgs *a)
+{
+    long findings = C->findings;
+
+    for (int i = 1; i < a->n && a->n > 1 && findings == C->findings; i++)
+        if (!a->open && !a->at[a->n - 1].name && !type_is_any(a->at[0].type) && !type_is_any(a->at[i].type))
+            host_order(C, AOP_LT, a->at[0].type, a->at[i].type, a->at[0].node, a->at[i].node);
+}
+
 static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_min);
 
     alone_judged(C, a);
+    judge_pairs(C, a);
     t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
-    return t ? t : extreme_element(C, a, node);
+    return t ? t : extreme_element(C, a, dim_min, node);
 }
 
 static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
@@ -262,9 +290,10 @@ static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
     const Type *t = extreme(a, dim_max);
 
     alone_judged(C, a);
+    judge_pairs(C, a);
     t = t ? t : floats_compared(a);
     t = t ? t : elements_compared(a);
-    return t ? t : extreme_element(C, a, node);
+    return t ? t : extreme_element(C, a, dim_max, node);
 }
 
 /* partial(f, x, k=v): f with these arguments in front of others. */
@@ -416,6 +445,78 @@ static const Type *host_chosen(Check *C, const CallArgs *a, Ast *node)
     return type_iterable(sym("combinations"), type_tuple(row, (int)k));
 }
 
+/* chain(xs, ys): one by one where all are known so, else any element of any. */
+static const Type *host_chain(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *m[ITEMS_MAX], *const *item, *any = NULL;
+    int n = 0;
+
+    for (int i = 0; i < a->n; i++) {
+        int k = arg(a, i) ? type_items(arg(a, i), &item) : -1;
+        if (!arg(a, i) || a->at[i].stars)
+            return NULL;
+        any = any ? type_join(any, element_of(arg(a, i))) : element_of(arg(a, i));
+        n = k < 0 || n < 0 || n + k > ITEMS_MAX ? -1 : n + k;
+        for (int e = 0; n >= 0 && e < k; e++)
+            m[n - k + e] = item[e];
+    }
+    return n > 0 ? type_view_of(sym("chain"), m, n) : any ? type_iterable(sym("chain"), any) : NULL;
+}
+
+/* islice(xs, n), islice(xs, from, to) */
+static const Type *host_islice(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *const *item;
+    int64_t lo = 0, hi = 0;
+    int n = type_items(arg(a, 0), &item);
+
+    if (!arg(a, 0) || a->n < 2 || a->n > 4)
+        return NULL;
+    if (n < 0 || a->n == 4 || !arg(a, a->n - 1) || !type_int_value(arg(a, a->n - 1), &hi) ||
+        (a->n == 3 && (!arg(a, 1) || !type_int_value(arg(a, 1), &lo))))
+        return type_iterable(sym("islice"), element_of(arg(a, 0)));
+    hi = hi > n ? n : hi;
+    return lo >= 0 && lo < hi ? type_view_of(sym("islice"), item + lo, (int)(hi - lo)) : type_iterable(sym("islice"), element_of(arg(a, 0)));
+}
+
+/* cycle(xs), takewhile(f, xs) and their kin: some of the elements of their last argument. */
+static const Type *some_of(const CallArgs *a, const char *cls)
+{
+    const Type *t = a->n ? arg(a, a->n - 1) : NULL;
+
+    return t && t->kind != TY_TENSOR ? type_iterable(sym(cls), element_of(t)) : NULL;
+}
+
+static const Type *host_cycle(Check *C, const CallArgs *a, Ast *node) { return a->n == 1 ? some_of(a, "cycle") : NULL; }
+
+static const Type *host_while(Check *C, const CallArgs *a, Ast *node) { return a->n == 2 ? some_of(a, "takewhile") : NULL; }
+
+static const Type *host_pairwise(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *t = arg(a, 0), *const *item, *m[ITEMS_MAX], *pair[2];
+    int n = type_items(t, &item);
+
+    if (!t || a->n != 1 || t->kind == TY_TENSOR)
+        return NULL;
+    for (int i = 0; i + 1 < n; i++)
+        m[i] = type_tuple(&item[i], 2);
+    pair[0] = pair[1] = element_of(t);
+    return n > 1 ? type_view_of(sym("pairwise"), m, n - 1) : type_iterable(sym("pairwise"), type_tuple(pair, 2));
+}
+
+/* random.split(key, n): a list of n keys. */
+static const Type *host_keys(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *m[ITEMS_MAX], *count = a->n > 1 ? a->at[1].type : NULL;
+    int64_t n = 2;
+
+    if (a->open || !a->n || (count && (!type_int_value(count, &n) || n < 1 || n > ITEMS_MAX)))
+        return NULL;
+    for (int i = 0; i < n; i++)
+        m[i] = T_ANY;
+    return type_list_of(m, (int)n);
+}
+
 static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = arg(a, 0);
@@ -508,7 +609,8 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
     {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr}, {"dict", host_dict}, {"product", host_product},
-    {"combinations", host_chosen}, {"permutations", host_chosen}, {"replace", dataclass_replace},
+    {"combinations", host_chosen}, {"permutations", host_chosen}, {"replace", dataclass_replace}, {"chain", host_chain}, {"islice", host_islice},
+    {"cycle", host_cycle}, {"takewhile", host_while}, {"dropwhile", host_while}, {"pairwise", host_pairwise}, {"random.split", host_keys},
 };
 
 /* Builtins whose argument is iterated over; what may be a tensor of no axes is left to them. */
@@ -548,11 +650,12 @@ const Type *dict_view(const Type *dict, const char *method)
 
 bool host_owner(const char *owner)
 {
-    return !*owner || !strcmp(owner, "_functools") || !strcmp(owner, "dataclasses") || !strcmp(owner, "itertools");
+    return !*owner || !strcmp(owner, "_functools") || !strcmp(owner, "dataclasses") || !strcmp(owner, "itertools") || !strcmp(owner, "random");
 }
 
-bool host_call(Check *C, const char *name, const CallArgs *a, Ast *node, const Type **out)
+bool host_call(Check *C, const struct NativeDef *d, const CallArgs *a, Ast *node, const Type **out)
 {
+    const char *name = !strcmp(d->owner, "random") && !strcmp(d->name, "split") ? "random.split" : d->name;
     static Word slot[128];
     static Words words = {slot, 128, 0};
     bool empty = !words.n;

@@ -260,6 +260,14 @@ void host_element_stored(Check *C, const Type *container, const Type *t, Span sp
         report_misfit(C, span, "an element of it", t, want);
 }
 
+void host_key_stored(Check *C, const Type *container, const Type *key, Span span)
+{
+    const Type *want = container->kind == TY_DICT && !container->exact ? container->item[0] : NULL;
+
+    if (!type_is_any(want) && type_fits(C, key, want) == FITS_NOT)
+        report_misfit(C, span, "a key of it", key, want);
+}
+
 /* ------------------------------------------------------------- objects of the program's classes */
 
 static const struct { int op; const char *own, *other, *changing; } operators[] = {

@@ -141,6 +141,7 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
         return;
     }
     if (base->kind != TY_TENSOR) {
+        host_key_stored(C, base, expr(C, s->index), s->index->span);
         host_element_stored(C, base, t, s->ast.span);
         return;
     }

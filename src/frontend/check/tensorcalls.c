@@ -56,6 +56,13 @@ bool tcall_keepdim(const TCall *c, int pos, bool *out)
     return true;
 }
 
+bool tcall_dtype(const TCall *c, int pos)
+{
+    const CallArg *x = tcall_arg(c, pos, "dtype", NULL);
+
+    return x && (type_is_any(x->type) || x->type->kind != TY_NONE);
+}
+
 void tcall_element(const TCall *c, int pos, TType *out)
 {
     const CallArg *x = tcall_arg(c, pos, "dtype", NULL);

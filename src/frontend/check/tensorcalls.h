@@ -30,6 +30,7 @@ bool tcall_not_index(TCall *c, const TType *index);         /* reported: an inde
 const TType *tcall_tensor(const TCall *c, int pos);         /* NULL: not known to be a tensor */
 bool type_int_value(const Type *t, int64_t *out);           /* a known number */
 bool tcall_keepdim(const TCall *c, int pos, bool *out);     /* false: given but not known */
+bool tcall_dtype(const TCall *c, int pos);              /* is a dtype given, or may one be? None is none */
 void tcall_element(const TCall *c, int pos, TType *out);    /* dtype=: its dtype, DT_NONE when not known, and policy; else as it was */
 /* Sizes from position `from` on: several ints, or one tuple or list. -1: not known how many. */
 int tcall_sizes(const TCall *c, int from, const char *name, Dim *out);

@@ -84,7 +84,7 @@ const Type *rule_make_arange(TCall *c)
     if (n > 1)
         lo = size_of_type(c->at[0].type);
     hi = size_of_type(c->at[n > 1].type);
-    if (e.dtype == DT_NONE && !tcall_arg(c, -1, "dtype", NULL) && (!dim_is_const(hi) || hi < INT32_MAX) && (!dim_is_const(lo) || lo > INT32_MIN))
+    if (e.dtype == DT_NONE && !tcall_dtype(c, -1) && (!dim_is_const(hi) || hi < INT32_MAX) && (!dim_is_const(lo) || lo > INT32_MIN))
         e.dtype = DT_int32;                         /* beyond its numbers int64 */
     if (n == 3 && type_int_value(c->at[2].type, &step) && !step)
         diag_help(REPORT(c->C, E0306, c->node->span, "arange: the step cannot be 0"), "full(n, value) repeats one number");
@@ -215,7 +215,7 @@ const Type *rule_make_tensor(TCall *c)
     }
     if (n < 0)
         return tensor_made(&e, RANK_UNKNOWN, NULL);
-    if (!tcall_arg(c, 1, "dtype", NULL))
+    if (!tcall_dtype(c, 1))
         e.dtype = dt;
     return tensor_made(&e, n, d);
 }

@@ -1,6 +1,7 @@
 /* Lookups, windows and contractions of networks. */
 #include "frontend/check/tensorcalls.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <ctype.h>
 #include <string.h>
@@ -242,6 +243,17 @@ const Type *rule_conv_transpose(TCall *c)
     return type_tensor(&r);
 }
 
+static void window_too_large(TCall *c, const TType *x, int axis, int64_t k)
+{
+    StrBuf text = {0};
+
+    sb_printf(&text, "%s: a window of %" PRId64 " is larger than axis %d of %s", c->name, k, axis, shape_of(x));
+    diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&text)),
+              "a mean over all of an axis is x.mean(axis=%d); padding= makes the axis longer", axis);
+    origins(c->C, c->C->last, c->node, &x->shape[axis], 1);
+    sb_done(&text);
+}
+
 const Type *rule_pool(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
@@ -255,7 +267,11 @@ const Type *rule_pool(TCall *c)
         return tensor_of_dtype(x);
     r = *x;
     for (int i = 0; i < n; i++) {
-        Dim *d = &r.shape[r.rank - n + i];
+        Dim *d = &r.shape[r.rank - n + i], room = dim_add(*d, dim_const(2 * pad[i] - k[i]));
+        if (dim_ge(room, 0, NULL, NULL) == DIM_REFUTED && !c->C->lenient) {
+            window_too_large(c, x, r.rank - n + i, k[i]);
+            return tensor_of_dtype(x);
+        }
         *d = dim_add(dim_floordiv(dim_add(*d, dim_const(2 * pad[i] - k[i])), stride[i] < 0 ? k[i] : stride[i]), 1);
     }
     return type_tensor(&r);

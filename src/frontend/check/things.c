@@ -169,6 +169,19 @@ static void look_annotation(Look *L, Scope *scope, Ast *a)
 {
     Things t;
 
+    for (;;) {                                      /* KVCache["B", ...] @rolling_window, Optional[Log] */
+        if (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_MATMUL)
+            a = AST_AS(a, BinOp)->left;
+        else if (AST_IS(a, Subscript) && AST_IS(AST_AS(a, Subscript)->value, Name))
+            a = !strcmp(AST_AS(AST_AS(a, Subscript)->value, Name)->id->text, "Optional") ? AST_AS(a, Subscript)->index : AST_AS(a, Subscript)->value;
+        else
+            break;
+    }
+    if (AST_IS(a, BinOp) && AST_AS(a, BinOp)->op == AOP_BITOR && L->depth < 50) {
+        look_annotation(&(Look){L->E, L->out, L->depth + 1, L->fuel, L->open}, scope, AST_AS(a, BinOp)->left);
+        look_annotation(&(Look){L->E, L->out, L->depth + 1, L->fuel, L->open}, scope, AST_AS(a, BinOp)->right);
+        return;
+    }
     if (!a || (a->kind != AST_Name && a->kind != AST_Attribute && a->kind != AST_Str))
         return;
     t = aside(L, scope, a);

@@ -81,7 +81,7 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
 
 /* ------------------------------------------------------------- trees */
 
-enum { LEAVES = 64 };
+enum { LEAVES = 64, TREES = 8 };
 
 /* The tensors and numbers in a tree, in order, behind the n that are there; -1: not known, or too many. */
 static int leaves_of(const Type *t, const Type **out, int n)
@@ -117,10 +117,41 @@ static const Type *with_leaves(const Type *t, const Type *const **leaf)
     return t->kind == TY_TUPLE ? type_tuple(m, t->n) : t->kind == TY_DICT ? type_dict_of(m, t->n) : type_list_of(m, t->n);
 }
 
+/* The tensors that are attributes of an object, the objects in it included, behind the n that are there. */
+static int leaves_held(const Inst *inst, const Type **out, int n, int depth)
+{
+    for (uint32_t i = 0; i < inst->stored.cap && n < LEAVES && depth < 6; i++) {
+        const Type *t = inst->stored.key[i] ? (const Type *)inst->stored.val[i] : NULL;
+        if (!type_is_any(t) && t->kind == TY_TENSOR)
+            out[n++] = t;
+        else if (!type_is_any(t) && t->kind == TY_INSTANCE && t->inst && t->inst != inst)
+            n = leaves_held(t->inst, out, n, depth + 1);
+    }
+    return n;
+}
+
+/*
+ * tree_map over a Module: where f gives each tensor's own type for all that are known, another object like it comes back. Of what the others of
+ * its attributes are nothing is known before, nor behind.
+ */
+static const Type *map_object(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *tree = a->at[1].type, *leaf[LEAVES];
+    CallArg arg[TREES];
+    int n = leaves_held(tree->inst, leaf, 0, 0);
+
+    for (int k = 0; k < n; k++) {
+        for (int i = 1; i < a->n; i++)
+            arg[i - 1] = (CallArg){NULL, a->at[i].type == tree ? leaf[k] : T_ANY, node, 0};
+        if (call_type(C, a->at[0].type, &(CallArgs){arg, a->n - 1, false}, node) != leaf[k])
+            return T_ANY;
+    }
+    return n ? tree : T_ANY;
+}
+
 /* tree_map(f, tree, *others): f gets a leaf of each tree. */
 const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node)
 {
-    enum { TREES = 8 };
     const Type *leaf[TREES][LEAVES], *made[LEAVES], *const *at = made;
     CallArg arg[TREES];
     int trees = a->n - 1, n = 0;
@@ -128,6 +159,8 @@ const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node)
 
     if (trees > TREES)
         return T_ANY;
+    if (!type_is_any(a->at[1].type) && a->at[1].type->kind == TY_INSTANCE && a->at[1].type->inst)
+        return map_object(C, a, node);
     for (int i = 0; i < trees; i++) {
         int k = leaves_of(a->at[i + 1].type, leaf[i], 0);
         if (i && k >= 0 && n >= 0 && k != n) {

@@ -584,6 +584,25 @@ static int maker(const char *name)
     return words_find(&words, name);
 }
 
+/* grad(loss(x)), scan(init, step, xs): what surely is no function. */
+static void function_judged(Check *C, const char *name, const CallArgs *a, Ast *node)
+{
+    const Type *f = a->at[0].type;
+    char what[64];
+    Diag *d;
+
+    if (type_is_any(f) || !((f->kind >= TY_NONE && f->kind <= TY_RANGE) || f->kind == TY_TENSOR) || C->home->library)
+        return;
+    snprintf(what, sizeof what, "the first argument of %.30s()", name);
+    d = REPORT(C, E0906, at_call(node, a->at[0].node), what, "a function", type_text(f));
+    for (int i = 1; i < a->n; i++)
+        if (!a->at[i].name && is_function(a->at[i].type) && a->at[i].type->kind != TY_INSTANCE) {
+            diag_help(d, "the function comes first: %s", !strcmp(name, "scan") ? "scan(step, init, xs)" : "then what it is given");
+            return;
+        }
+    diag_help(d, AST_IS(a->at[0].node, Call) ? "hand over the function itself, without calling it" : "give a function, a lambda or a Module");
+}
+
 static bool made_of_several(Check *C, int which, const CallArgs *a, Ast *node, const Type **out)
 {
     if (a->open || a->n < (which == TRANSFORM_TREE_MAP ? 2 : 3) || has_names(a))
@@ -605,8 +624,12 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
         *out = record_made(C, a, node);
         return true;
     }
-    if (which < 0 || a->open || (f && !is_function(f)))
+    if (which < 0 || a->open)
         return false;
+    if (f && !is_function(f)) {
+        function_judged(C, name, a, node);
+        return false;
+    }
     value = which;
     *out = T_ANY;
     if (which == TRANSFORM_VJP || which == TRANSFORM_JVP) {
