@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #endif
 
+enum { SHA256_BYTES = 32 };
+
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t round_constant[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
@@ -100,7 +102,7 @@ static void mix_all(uint32_t state[static 8], const uint8_t *at, size_t blocks)
     mix_all_plain(state, at, blocks);
 }
 
-void sha256(const void *p, size_t n, uint8_t out[static SHA256_BYTES])
+static void sha256(const void *p, size_t n, uint8_t out[static SHA256_BYTES])
 {
     uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const uint8_t *at = p;

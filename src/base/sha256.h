@@ -8,9 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHA256_BYTES = 32, SHA256_TEXT = 65 };
+enum { SHA256_TEXT = 65 };
 
-void sha256(const void *p, size_t n, uint8_t out[static SHA256_BYTES]);
 void sha256_text(const void *p, size_t n, char out[static SHA256_TEXT]);       /* in lower-case hexadecimal, with a NUL */
 
 #endif

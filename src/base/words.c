@@ -45,7 +45,8 @@ int words_find(const Words *w, const char *text)
     return at->text ? at->value : -1;
 }
 
-int words_find_sym(const Words *w, Sym s)
+/* words_find of a symbol, whose hash and length are known. */
+static int words_find_sym(const Words *w, Sym s)
 {
     const Word *at = find(w, s->text, s->len, s->hash);
 

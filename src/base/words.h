@@ -22,7 +22,6 @@ void words_add(Words *w, const char *text, size_t len, int value);
 /* "a b c": each word for itself. */
 void words_add_all(Words *w, const char *texts, int value);
 int words_find(const Words *w, const char *text);           /* its value; -1: not in the list */
-int words_find_sym(const Words *w, Sym s);                  /* the same, faster */
 
 /* Is s one of these texts? Fills the list when it is first asked. */
 bool words_has(Words *w, const char *const *texts, size_t n, Sym s);

@@ -88,9 +88,6 @@ bool bundle_key_read(const char *text, Hash128 *out);
 /* End a manifest: *text is an object without its last brace. */
 void bundle_seal(StrBuf *text);
 
-/* Is code for "base", "v3" or "v4" also for this machine? */
-bool bundle_cpu_fits(const char *cpu);
-
 bool kernel_load(BundleKernel *k, const void *object, size_t n, StrBuf *err);
 void kernel_unload(BundleKernel *k);
 void bundle_offer_kernels(struct tsr_bundle *b);    /* fused nodes are run by these from now on */

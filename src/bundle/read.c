@@ -196,7 +196,8 @@ int bundle_manifest(const BundleFiles *files, StrBuf *text, Json *j, StrBuf *err
     return r.status;
 }
 
-bool bundle_cpu_fits(const char *name)
+/* Is code for "base", "v3" or "v4" also for this machine? */
+static bool bundle_cpu_fits(const char *name)
 {
     return cpu_find(name) != NULL;
 }

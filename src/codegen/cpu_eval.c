@@ -36,7 +36,8 @@ static LLVMValueRef real_constant(CpuCode *e, DType dt, const void *raw)
     return LLVMConstInt(t, (uint64_t)i, false);
 }
 
-LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw)
+/* Lanes of one element. */
+static LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw)
 {
     DType part = dtype_real(dt);
 

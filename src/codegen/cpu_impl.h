@@ -139,7 +139,6 @@ LLVMValueRef cpu_identity(CpuCode *e, OpId reduction, DType dt, int width);     
 LLVMValueRef cpu_fill(CpuCode *e, DType dt, const TileNode *n);     /* what the node has for elements outside its view, raw */
 LLVMValueRef cpu_scalar(CpuCode *e, const TileNode *n);    /* a node of rank 0, in lanes */
 LLVMValueRef cpu_map_lanes(CpuCode *e, const TileNode *n);     /* of rank 0 and e->width lanes */
-LLVMValueRef cpu_constant(CpuCode *e, DType dt, const void *raw);                  /* lanes of one element */
 
 /* ---- cpu_access.c: elements of memory ---- */
 LLVMValueRef cpu_load_strip(CpuCode *e, const TileNode *n, const Spot *p);         /* raw lanes of a load */

@@ -100,7 +100,8 @@ static bool block_fits(const CpuCode *e, const TileBlock *b, bool *some)
     return true;
 }
 
-bool lane_wise(CpuCode *e, const TileNode *n)
+/* May the node stand in a run? */
+static bool lane_wise(CpuCode *e, const TileNode *n)
 {
     bool some = tile_node_varies(&e->lanes->vary, n);
 

@@ -48,7 +48,6 @@ void lanes_init(CpuCode *e, LaneCode *c);               /* of e's kernel, whose 
 void lanes_done(LaneCode *c);
 bool cpu_lane_node(CpuCode *e, const TileNode *n);      /* false: the node is the group's */
 void cpu_lane_flush(CpuCode *e);
-bool lane_wise(CpuCode *e, const TileNode *n);          /* may it stand in a run? */
 CpuLoop strip_begin(CpuCode *e);
 void strip_end(CpuCode *e, CpuLoop *l);
 LLVMValueRef row_new(CpuCode *e, const TileType *t);
@@ -77,8 +76,6 @@ void strip_divisions_end(CpuCode *e);
 bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out);    /* of a to_index of elements divided; false: as any other */
 bool strip_waits(const TileNode *n);                    /* is it a division of elements that only the to_index behind it takes, which makes it? */
 typedef struct Quotient { LLVMValueRef q, r; } Quotient;
-Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b);   /* of one number or of all lanes */
-LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b);        /* at least 1: lanes that are not here may have any divisor */
 LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b);
 bool is_constant(LLVMValueRef x, int64_t v);
 LLVMValueRef mask_and(CpuCode *e, LLVMValueRef a, LLVMValueRef b);      /* NULL: all */

@@ -17,7 +17,8 @@ static LLVMValueRef splat(CpuCode *e, LLVMValueRef x) { return lane_splat(e->u, 
 
 static bool is_wide(LLVMValueRef x) { return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind; }
 
-LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b)
+/* At least 1: lanes that are not here may have any divisor. */
+static LLVMValueRef strip_positive(CpuCode *e, LLVMValueRef b)
 {
     LLVMTypeRef t = LLVMTypeOf(b);
     LLVMValueRef in[2] = {b, is_wide(b) ? splat(e, cpu_number(e, 1)) : cpu_number(e, 1)};
@@ -71,7 +72,7 @@ static bool is_power(LLVMValueRef b)
 }
 
 /* Towards minus infinity. b: above 0, or a number of one lane. */
-Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+static Quotient strip_floor_div(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMBuilderRef u = e->u->builder;
     LLVMValueRef q;

@@ -185,7 +185,6 @@ bool gpu_dot(CpuCode *e, const TileNode *n);
 bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the product one of matrix units? */
 void gpu_matrix(CpuCode *e, const TileNode *n);
 void gpu_stage_strip(CpuCode *e, const Sink *s);
-LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i);
 bool gpu_is_operand(CpuCode *e, TileRef v);             /* is it a block from memory, perhaps turned, that only products of matrix units use? */
 void gpu_stage_sink(CpuCode *e, Sink *s);               /* one that gives such a block a place gives it that of an operand */
 

@@ -340,7 +340,7 @@ typedef struct Ring {
 } Ring;
 
 /* An index of the loop's body as it is when the loop's number is i. NULL: it does not follow from that. */
-LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i)
+static LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i)
 {
     const TileNode *n = v.node;
     LLVMValueRef a, b;

@@ -219,7 +219,8 @@ void gpu_remember(GpuDevice *g, GpuStream s, GpuWhere where)
 
 static void forget_stream(GpuDevice *g, GpuStream s) { g->state->nlaunched[s] = 0; }
 
-void gpu_forget_launches(GpuDevice *g)
+/* All streams are idle, or the context is gone: what was launched went well, or is told already. */
+static void gpu_forget_launches(GpuDevice *g)
 {
     for (int s = 0; s < GPU_STREAMS; s++)
         forget_stream(g, (GpuStream)s);

@@ -61,7 +61,4 @@ typedef struct GpuState {
     bool one_by_one;                    /* TESSERA_GPU_SYNC: wait behind each launch */
 } GpuState;
 
-/* All streams are idle, or the context is gone: what was launched went well, or is told already. */
-void gpu_forget_launches(GpuDevice *g);
-
 #endif

@@ -34,7 +34,6 @@ bool reshape_strides(const Tensor *t, int rank, const int64_t *shape, int64_t *s
 /* Drivers of families, and a kernel for each op of the families without one. */
 KStatus kernel_map(KERNEL_ARGS);
 KStatus kernel_reduce(KERNEL_ARGS);
-KStatus kernel_arg(KERNEL_ARGS);
 KStatus kernel_scan(KERNEL_ARGS);
 #define DECLARE_MAP(n)
 #define DECLARE_REDUCE(n)

@@ -54,7 +54,8 @@ const Mesh *mesh_by_id(int64_t id)
     return id >= 1 && id <= meshes.n ? meshes.at[id - 1] : NULL;
 }
 
-int mesh_axis(const Mesh *m, Sym name)
+/* The axis of that name; -1: there is none. */
+static int mesh_axis(const Mesh *m, Sym name)
 {
     for (int a = 0; a < m->naxes; a++)
         if (m->name[a] == name)

@@ -33,7 +33,6 @@ const Mesh *mesh_new(int naxes, const Sym *name, const int *extent, const int *d
 const Mesh *mesh_by_id(int64_t id);                     /* NULL: no such */
 static inline bool mesh_any(void) { return mesh_by_id(1) != NULL; }     /* has a mesh been made? */
 
-int mesh_axis(const Mesh *m, Sym name);                 /* -1: none of that name */
 static inline uint16_t mesh_all(const Mesh *m) { return (uint16_t)((1u << m->naxes) - 1); }
 int mesh_coordinate(const Mesh *m, int rank, int axis);
 int mesh_extent(const Mesh *m, uint16_t axes);          /* how many ranks a group of these axes has */

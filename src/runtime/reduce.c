@@ -540,6 +540,8 @@ static KStatus reduce_run(KCtx *c, ReduceJob *j, OpId op)
     return K_OK;
 }
 
+static KStatus kernel_arg(KERNEL_ARGS);
+
 KStatus kernel_reduce(KERNEL_ARGS)
 {
     ReduceJob j = {.out = (DType)type->dtype};
@@ -629,7 +631,7 @@ static void arg_columns(int64_t lo, int64_t hi, void *st)
     }
 }
 
-KStatus kernel_arg(KERNEL_ARGS)
+static KStatus kernel_arg(KERNEL_ARGS)
 {
     const Sums *sums = cpu()->sums;
     bool low = op == OP_argmin;

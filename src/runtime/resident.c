@@ -43,7 +43,8 @@ static void far_leave(Storage *s)
 }
 
 GpuDevice *device_gpu(int device) { return device_is_far(device) ? gpu_device(device - 1) : NULL; }
-GpuDevice *storage_gpu(const Storage *s) { return device_gpu((int)s->device); }
+/* The GPU of the driver's that it is to live on, started; NULL: none (or a fault). */
+static GpuDevice *storage_gpu(const Storage *s) { return device_gpu((int)s->device); }
 
 /* ---- to the host ---- */
 

@@ -137,6 +137,8 @@ static void make_room(size_t size)
             drop_kept(c);
 }
 
+static void storage_trim(void);
+
 /* A block of at least so many bytes, as it comes; NULL: no memory. */
 static Storage *take(size_t nbytes)
 {
@@ -223,7 +225,8 @@ void storage_unref(Storage *s)
         storage_free(s);
 }
 
-void storage_trim(void)
+/* Give kept blocks back to the system. */
+static void storage_trim(void)
 {
     for (int c = 0; c < NCLASS; c++)
         while (kept[c])

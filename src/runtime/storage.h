@@ -21,7 +21,6 @@
 Storage *storage_new(size_t nbytes);            /* one reference; NULL: no memory */
 Storage *storage_ref(Storage *s);
 void storage_unref(Storage *s);
-void storage_trim(void);                        /* give kept blocks back to the system */
 /* Told of each block that is taken (made) and given back; NULL: nobody asks. */
 extern void (*storage_noted)(const Storage *s, bool made);
 void storage_fill(int byte);                            /* new blocks hold this byte everywhere, which no result may show; -1: whatever there is */
@@ -59,7 +58,6 @@ typedef enum { DEVICE_READ, DEVICE_UPDATE, DEVICE_FILL } StorageUse;
  */
 uint64_t storage_on_device(Storage *s, struct GpuDevice *g, StorageUse use);
 void storage_off_device(Storage *s);                     /* its elements are on the host alone */
-struct GpuDevice *storage_gpu(const Storage *s);        /* the GPU of the driver's that it is to live on, started; NULL: none (or a fault) */
 void storage_zero(Storage *s);                  /* all bytes 0, where they live */
 /* dst's n bytes from src's, without passing the host where they need not: false: this way is not open, nothing was done. */
 bool storage_copy_far(Storage *dst, size_t at, Storage *src, size_t from, size_t n);

@@ -109,6 +109,26 @@ def diagnostic_codes(ctx):
     return re.findall(r"^DIAG\((\w\d{4}),\s*(\w+)", text, re.M)
 
 
+PUBLIC = ("src/bundle/tessera.h", "src/tools/tessera_plugin.h")
+PASTED = re.compile(r"(f32|f64|far|la|tsr_parse)_")      # macros and generated code put their names together
+PROTOTYPE = re.compile(r"^(?!#|typedef|static|return|extern)[A-Za-z_][\w *]*?[ *](\w+)\([^;{}]*\)(?:\s*__attribute__[^;]*)?;", re.M)
+
+
+def declared_for_others(ctx):
+    """What only the file that defines it names is static there; what nobody defines is not declared."""
+    named, headers = {}, []
+    for _, name, text in sources(ctx, ".c", ".h", ".def", ".re", ".y"):
+        code = text if name.endswith((".re", ".y")) else without_comments(text)
+        for word in set(re.findall(r"\w+", code)):
+            named.setdefault(word, set()).add(name)
+        if name.startswith("src/") and name.endswith(".h") and name not in PUBLIC:
+            headers.append((name, code))
+    for name, code in headers:
+        for f in PROTOTYPE.findall(code):
+            if len(named[f]) < 3 and len(re.findall(rf"\b{f}\b", code)) == 1 and not PASTED.match(f):
+                yield f"{name}: {f} is named by {', '.join(named[f] - {name}) or 'nobody'} alone"
+
+
 def every_code_has_a_page(ctx):
     for code, _ in diagnostic_codes(ctx):
         if not (ctx.root / f"docs/explain/{code}.md").exists():
@@ -122,7 +142,7 @@ def every_code_has_a_test(ctx):
 
 
 RULES = (include_direction, forbidden_calls, file_length, no_reminders, header_guards, opening_essay,
-         clean_lines, no_fast_math, every_code_has_a_page, every_code_has_a_test)
+         clean_lines, no_fast_math, declared_for_others, every_code_has_a_page, every_code_has_a_test)
 
 
 def check(rule, ctx):

@@ -39,7 +39,8 @@ static bool module_number(Check *C, Sym name, Dim *out)
     return true;
 }
 
-Dim dims_name(Check *C, Sym name)
+/* The size of that name, of this function or one around; made on first use. */
+static Dim dims_name(Check *C, Sym name)
 {
     Dim d;
     CFrame *f;

@@ -16,19 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *callee_text(const Type *f)
-{
-    if (f->kind == TY_FUNC)
-        return ((const Fn *)f->ref)->name ? ((const Fn *)f->ref)->name->text : "lambda";
-    if (f->kind == TY_NATIVE)
-        return ((const NativeDef *)f->ref)->name;
-    if ((f->kind == TY_METHOD || f->kind == TY_TRANSFORM) && f->ref)
-        return callee_text(f->ref);
-    if (f->kind == TY_CLASS)
-        return cls_name(f->ref);
-    return "the callee";
-}
-
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg)
 {

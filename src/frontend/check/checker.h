@@ -367,7 +367,6 @@ const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
 /* A declared tensor, with what is found beyond the declaration. */
 const Type *narrowed(const TType *declared, const TType *found);
-const char *callee_text(const Type *f);
 /* generics.c: the result of def f(x: T, ys: list[T]) -> T for these arguments. NULL: it is declared otherwise, or T is not known. */
 const Type *generic_result(Check *C, const Fn *f, const struct Slots *s, Ast *node);
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
@@ -418,8 +417,6 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);    
 const Type *transform_cond(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node);
-/* scan(f, init, xs): (carry, stacked results). */
-const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node);
 
 /* sizes.c */
 /* `cls`: whose sizes are matched too; NULL: none. */
@@ -482,7 +479,6 @@ bool policies_meet(Check *C, const char *what, const TType *const *in, int n, As
 /* annotype.c */
 Sig *fn_sig(Check *C, Fn *f);
 const Type *annotation(Check *C, Ast *a);               /* in the frame of C; dims by dims_name */
-Dim dims_name(Check *C, Sym name);                      /* of this function or one around; made on first use */
 typedef enum { FITS, FITS_NOT, FITS_MAYBE } Fit;
 Fit type_fits(Check *C, const Type *from, const Type *to);
 /* Reports why `from` is not what `to` declares; what: "argument 'x' of f()". The code is by kind of mistake. */

@@ -89,7 +89,7 @@ void effects_infer_fn(Effects *E, EffFn *f)
 }
 
 /* Rounds go up and down in turn, so that a long chain of calls settles in either order. */
-void effects_infer(Effects *E)
+static void effects_infer(Effects *E)
 {
     for (int round = 0; round < ROUNDS; round++) {
         E->changed = false;

@@ -124,8 +124,6 @@ void things_read(Effects *E, Unit *u, const char *owner);
 void things_read_space(Effects *E, const struct Space *s);
 void things_need(Effects *E, const Scope *module, Sym name);
 Things things_of(Effects *E, Scope *scope, Ast *e);
-/* The method or stored attribute `name` of objects of c. */
-void things_attribute(Effects *E, const EffCls *c, Sym name, Things *out);
 EffFn *things_method(Effects *E, const EffCls *c, const char *name);
 /* Does c derive from the library's class of that name? */
 bool things_derives(Effects *E, const EffCls *c, const char *library);
@@ -174,7 +172,6 @@ void effects_passed(EffWalk *w, Scope *scope, Ast *value, Span span);
 uint8_t effects_seen(const EffFn *f);
 /* The bits of calling the things that an expression may be, as at the call `c`. */
 uint8_t effects_of_call(Effects *E, Scope *scope, AstCall *c);
-void effects_infer(Effects *E);
 void effects_infer_fn(Effects *E, EffFn *f);            /* one walk, and of what it calls when that was never walked */
 /* Is e the library's function or method `name` of `owner` (a module or class)? */
 bool effects_is_library(Effects *E, Scope *scope, Ast *e, const char *owner, const char *name);

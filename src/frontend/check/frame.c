@@ -92,7 +92,7 @@ bool name_is_type_var(Res *R, Sym name)
     return false;
 }
 
-Found frame_find_global(Res *R, Sym name)
+static Found frame_find_global(Res *R, Sym name)
 {
     Local *l = scope_local(R->globals, name);
     int row;

@@ -252,7 +252,7 @@ bool kernel_is_own(Check *C, Ast *e, Ast *node)
     return false;
 }
 
-bool kernel_may_store(Check *C, Ast *e, const Type *t, Ast *node)
+static bool kernel_may_store(Check *C, Ast *e, const Type *t, Ast *node)
 {
     Ast *root = root_of(e);
     const char *name = AST_IS(root, Name) ? AST_AS(root, Name)->id->text : "it";

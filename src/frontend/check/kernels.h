@@ -59,7 +59,6 @@ const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node);
 void kernel_store(Check *C, AstSubscript *s, const Type *base, const Type *value);
 /* Storing into what `e` names: false when it may not be stored to, reported. */
 bool kernel_is_own(Check *C, Ast *e, Ast *node);         /* ... because it was found outside the kernel */
-bool kernel_may_store(Check *C, Ast *e, const Type *t, Ast *node);
 bool kernel_is_row(Check *C, Ast *e);                   /* x[i] of a matrix, where an element is needed: reported */
 
 /* kernel_values.c */

@@ -64,7 +64,6 @@ Scope *scope_make(Res *R, ScopeKind kind, Ast *node, Sym name, Scope *parent);
 int scope_add_local(Scope *s, Sym name, Span decl, Ast *node);      /* index in locals; the same name gives the same index */
 void scope_announce(Scope *s, Sym name);                /* a name of the module that is bound later */
 Found frame_find(Res *R, Frame *f, Sym name, bool direct);
-Found frame_find_global(Res *R, Sym name);
 void frame_bind(Res *R, Frame *f, Sym name, Span span, Ast *node);
 void frame_done(Frame *f);
 const DimDecl *frame_dim(const Frame *f, Sym name);

@@ -63,7 +63,8 @@ void session_free(Session *s)
     tsr_free(s);
 }
 
-void session_disk_changed(Session *s)
+/* Files that are not open are read again. */
+static void session_disk_changed(Session *s)
 {
     s->world++;
     spaces_drop_files();

@@ -26,7 +26,6 @@ OpenFile *session_open(Session *s, const char *path, const char *text, size_t le
 void session_close(OpenFile *f);
 /* Bytes [lo, hi) become these. false, with nothing changed: there are no such bytes, or the text would not be one. */
 bool session_edit(OpenFile *f, uint32_t lo, uint32_t hi, const char *text, size_t len);
-void session_disk_changed(Session *s);                  /* files that are not open are read again */
 /* What a check says now; valid until the file's next edit or check. */
 const DiagSink *session_check(OpenFile *f);
 const Source *session_source(const OpenFile *f);        /* its present text */

@@ -501,7 +501,8 @@ Things things_of(Effects *E, Scope *scope, Ast *e)
     return t;
 }
 
-void things_attribute(Effects *E, const EffCls *c, Sym name, Things *out)
+/* The method or stored attribute `name` of objects of c. */
+static void things_attribute(Effects *E, const EffCls *c, Sym name, Things *out)
 {
     Look L = {E, out, 0, LOOK_FUEL, NULL};
 

@@ -429,7 +429,8 @@ static bool carry_fits(Check *C, const Type *in, const Type *out, Ast *node)
     return false;
 }
 
-const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node)
+/* scan(f, init, xs): (carry, stacked results). */
+static const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node)
 {
     int front = 0;
     const Type *x = change_tree(xs, &(Change){drop_axis, &front}), *pair[2] = {T_ANY, T_ANY}, *r, *ys;

@@ -125,7 +125,6 @@ Dim ttype_count(const TType *t);                        /* of its elements; DIM_
 int64_t ttype_elements(const TType *t);                  /* -1: not known */
 bool dims_differ(Dim a, Dim b);                         /* surely: whatever the unknown sizes are */
 const Type *type_subst(const Type *t, const Dim *from, const Dim *to, int n);
-void type_print(const Type *t, StrBuf *out);            /* "int", "list[str]", "Tensor[B, 4, f32]" */
 const char *type_text(const Type *t);                   /* the same; lives until the next few calls */
 const char *shape_known(const Type *t);                  /* of a TENSOR, with what is known around "..." */
 const char *shape_of(const TType *t);                   /* "[B, 4]", likewise */

@@ -3,6 +3,8 @@
 
 #include "frontend/check/checker.h"
 
+static void type_print(const Type *t, StrBuf *out);
+
 static void print_items(const Type *const *item, int n, const char *between, StrBuf *out)
 {
     for (int i = 0; i < n; i++) {
@@ -56,7 +58,8 @@ static const char *const kind_text[] = {
     [TY_KERNEL] = "part of a kernel", [TY_LAZY] = "anything",
 };
 
-void type_print(const Type *t, StrBuf *out)
+/* "int", "list[str]", "Tensor[B, 4, f32]". */
+static void type_print(const Type *t, StrBuf *out)
 {
     if (!t)
         t = T_ANY;

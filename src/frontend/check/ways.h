@@ -35,6 +35,5 @@ void way_merge(Way *w, Way *other);
 void way_join_start(Way *w);            /* w becomes the join of itself and what was at its fork */
 bool way_changes(const Way *w);
 void way_take(Check *C, Way *w);        /* what it ended with is what is now; w is used up */
-void way_drop(Way *w);
 
 #endif

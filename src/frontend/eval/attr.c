@@ -45,7 +45,8 @@ static DictEntry *own_entry(DictObj *d, AttrCache *a)
     return e;
 }
 
-Value bound_new(Value self, Value func)
+/* A bound method; references to both are taken. */
+static Value bound_new(Value self, Value func)
 {
     BoundObj *b = obj_new(V_BOUND, sizeof *b);
 

@@ -23,7 +23,7 @@ void slots_drop(Value *slot, int n)
 /* ------------------------------------------------------------- entering */
 
 /* Slots that inner functions use become cells; parameters move in. */
-bool frame_cells(Frame *f)
+static bool frame_cells(Frame *f)
 {
     for (int i = 0; i < f->code->ncells; i++) {
         CellObj *c = obj_new(V_CELL, sizeof *c);
@@ -120,7 +120,8 @@ static bool too_deep(Interp *I)
     return false;
 }
 
-bool interp_slow(Interp *I)
+/* What a call looks at now and then: the stack, the depth, ctrl-C, the collector. false: an exception is pending. */
+static bool interp_slow(Interp *I)
 {
     if (tsr_interrupted) {
         tsr_interrupted = 0;

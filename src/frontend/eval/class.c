@@ -36,7 +36,7 @@ static void set_dunder(ClassObj *c, int d, Value v)
     value_unref(old);
 }
 
-void class_link(ClassObj *c, ClassObj *base)
+static void class_link(ClassObj *c, ClassObj *base)
 {
     c->base = (ClassObj *)value_ref(vobj(base)).o;
     c->next_sub = base->subs;
@@ -337,7 +337,8 @@ const char *value_type_name(Value v)
     return names[v.tag];
 }
 
-ClassObj *class_of_tag(Interp *I, Tag tag)
+/* `int`, `str`, `list` ... as class values: native_class of its name. */
+static ClassObj *class_of_tag(Interp *I, Tag tag)
 {
     if (!I->tag_class[tag])
         I->tag_class[tag] = native_class(I, value_type_name((Value){.tag = tag}));

@@ -106,7 +106,6 @@ void heap_trim(void);                           /* pages without objects go back
 typedef void (*VisitFn)(Value *v, void *st);
 void obj_visit(Obj *o, VisitFn fn, void *st);   /* value.c */
 void obj_clear(Obj *o);                         /* drop what could close a cycle */
-size_t obj_size(const Obj *o);
 
 /* The string in *slot grows by t where it stands; false: it is small, shared or a symbol, and a new one has to be made. */
 bool str_append(Value *slot, const StrObj *t);          /* value.c */
@@ -147,7 +146,6 @@ static inline int truth(Interp *I, Value v)
 {
     return v.tag == V_BOOL || v.tag == V_INT ? v.i != 0 : value_truth_slow(I, v);
 }
-Value iter_new(Interp *I, Value seq);                           /* V_ITER over a builtin container */
 /* Fill out[n] from an iterable exactly; star >= 0: out[star] becomes the list of the rest. */
 bool unpack(Interp *I, Value v, Value *out, int n, int star);
 
@@ -162,7 +160,6 @@ void class_write_name(const ClassObj *c, StrBuf *out);          /* module and qu
 Value class_find(ClassObj *c, Sym name, ClassObj **holder);     /* borrowed; V_ERR absent */
 bool class_derives(const ClassObj *c, const ClassObj *base);
 void class_touch(Interp *I, ClassObj *c, Sym name, Value v);    /* after its namespace changed */
-void class_link(ClassObj *c, ClassObj *base);
 void class_unlink(ClassObj *c);
 Value class_call(Interp *I, ClassObj *c, const Value *args, int nargs, const Value *kwvals, const Sym *kwnames, int nkw);
 Value instance_new(ClassObj *c);
@@ -194,9 +191,7 @@ Value native_call(Interp *I, NativeObj *nf, const Value *args, int nargs, const 
 Value native_value(Interp *I, const NativeDef *d);               /* what a row stands for: function, class or constant */
 Value native_new(const NativeDef *def, Value self);             /* refs self */
 Value func_new(Interp *I, const Code *c, Frame *f);
-Value bound_new(Value self, Value func);                        /* refs both */
 void slots_drop(Value *slot, int n);
-bool frame_cells(Frame *f);
 
 /* ------------------------------------------------------------- interp.c */
 
@@ -211,7 +206,6 @@ Value gen_resume(Interp *I, GenObj *g, Value v, int how);
 Value gen_yield(Frame *f, Value v);                             /* steals v; what was sent in */
 Value gen_delegate(Frame *f, Value it, const Step *at);         /* yield from: steals it */
 Value gen_await(Frame *f, Value v);                             /* steals v */
-bool gen_close(Interp *I, GenObj *g);
 /* A loop that alone holds a fresh generator runs it on its own stack, as a function that calls back with each value:
  * nobody else can see the difference, and nothing switches stacks.  May v be driven so? */
 bool gen_drivable(Interp *I, Value v);
@@ -235,8 +229,6 @@ int exc_fits(Interp *I, Value exc, Value type);                 /* does `except 
 Value run_code(Interp *I, Frame *f);                            /* body or expr of f->code in f */
 Exit run_block(const Step *n, Frame *f);
 bool store_to(const Step *target, Frame *f, Value v);
-bool interp_slow(Interp *I);                                    /* stack, depth, ctrl-C, collector; false: pending */
-Value place_load(const Step *n, Frame *f);
 
 /* ------------------------------------------------------------- staged.c, leave.c, staged_loop.c */
 
@@ -264,6 +256,5 @@ Value module_attr(Interp *I, ModuleObj *m, Sym name);           /* V_ERR without
 ModuleObj *module_new(Interp *I, Sym name, const char *path);
 bool module_run(Interp *I, ModuleObj *m, Unit *u);              /* run a resolved unit as m */
 Value module_eval(Interp *I, ModuleObj *m, Unit *u, const Ast *e);
-void module_bind(ModuleObj *m, Scope *s);                       /* room for its globals */
 
 #endif

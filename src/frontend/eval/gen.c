@@ -321,6 +321,8 @@ static Value delegate_driven(Frame *f, Value it)
     return r;
 }
 
+static bool gen_close(Interp *I, GenObj *g);
+
 Value gen_delegate(Frame *f, Value it, const Step *at)
 {
     Interp *I = f->I;
@@ -359,7 +361,7 @@ Value gen_delegate(Frame *f, Value it, const Step *at)
 
 /* ------------------------------------------------------------- closing */
 
-bool gen_close(Interp *I, GenObj *g)
+static bool gen_close(Interp *I, GenObj *g)
 {
     Value e, r;
 

@@ -30,7 +30,8 @@ ModuleObj *module_new(Interp *I, Sym name, const char *path)
     return m;
 }
 
-void module_bind(ModuleObj *m, Scope *s)
+/* Makes room for the module's globals. */
+static void module_bind(ModuleObj *m, Scope *s)
 {
     int n = s->locals.n;
 

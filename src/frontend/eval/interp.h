@@ -122,7 +122,6 @@ const char *value_type_name(Value v);                   /* "int", "Tensor", a cl
 bool class_includes(Interp *I, ClassObj *c, ClassObj *sub);     /* issubclass(sub, c): derives, or c says so; may be pending */
 bool value_isinstance(Interp *I, Value v, Value cls);   /* cls: class, type form, tuple; pending on nonsense */
 
-ClassObj *class_of_tag(Interp *I, Tag tag);             /* int, str, list ... as class values: native_class of its name */
 Value import_module(Interp *I, const char *dotted);     /* the module object */
 Value prelude_value(Interp *I, int row);                /* a prelude name's value, made on first use (borrowed) */
 Value prelude_get(Interp *I, const char *name);         /* by name, borrowed; V_ERR: no such name */

@@ -7,7 +7,8 @@
  */
 #include "frontend/eval/eval.h"
 
-Value iter_new(Interp *I, Value seq)
+/* V_ITER over a builtin container. */
+static Value iter_new(Interp *I, Value seq)
 {
     IterObj *it = obj_new(V_ITER, sizeof *it);
 

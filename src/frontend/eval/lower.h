@@ -25,12 +25,9 @@ Value lower_keep(Lower *L, Value v);                    /* v, owned by the Inter
 StepSeq *lower_exprs(Lower *L, AstSeq s);
 Step *lower_target(Lower *L, const Ast *t);             /* a place to store to: Step.store */
 Step *lower_name_store(Lower *L, const AstName *n);
-Step *lower_block(Lower *L, AstSeq body);
-Step *lower_stmt(Lower *L, const Ast *s);
 Step *lower_arith(Lower *L, const Ast *at, int op, Step *a, Step *b);
 Step *lower_compare1(Lower *L, const Ast *at, int op, Step *a, Step *b);
 Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name);
-Step *lower_pattern(Lower *L, const Ast *p);
 Step *lower_comp(Lower *L, const Ast *e);
 void lower_entry(Lower *L, Code *c, const AstFunctionDef *d);    /* conditions and regions of the signature: entry.c */
 void lower_signature(Lower *L, Code *c, const AstFunctionDef *d);       /* sizes and dtypes of its tensors: signature.c */

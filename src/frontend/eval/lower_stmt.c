@@ -21,8 +21,10 @@ static bool is_idle(const Ast *s)
                                     AST_IS(AST_AS(s, ExprStmt)->value, Int)));
 }
 
+static Step *lower_stmt(Lower *L, const Ast *s);
+
 /* A block of one statement is that statement; of the others, p holds the statements as they were written. */
-Step *lower_block(Lower *L, AstSeq body)
+static Step *lower_block(Lower *L, AstSeq body)
 {
     Vec(Step *) out = {0};
     Vec(const Ast *) from = {0};
@@ -322,6 +324,8 @@ static Step *lower_try(Lower *L, const AstTry *s)
     return n;
 }
 
+static Step *lower_pattern(Lower *L, const Ast *p);
+
 static Step *lower_match(Lower *L, const AstMatch *s)
 {
     Step *n = stmt(L, &s->ast, ex_match);
@@ -402,7 +406,7 @@ static Step *lower_pat_class(Lower *L, const AstPatClass *p)
     return n;
 }
 
-Step *lower_pattern(Lower *L, const Ast *p)
+static Step *lower_pattern(Lower *L, const Ast *p)
 {
     Step *n;
 
@@ -690,7 +694,7 @@ static Step *lower_return(Lower *L, const AstReturn *s)
     return n;
 }
 
-Step *lower_stmt(Lower *L, const Ast *s)
+static Step *lower_stmt(Lower *L, const Ast *s)
 {
     switch (s->kind) {
     case AST_ExprStmt: return lower_simple(L, s, ex_expr, AST_AS(s, ExprStmt)->value, NULL);

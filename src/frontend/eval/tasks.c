@@ -135,7 +135,7 @@ static Future *make(Interp *I, const NativeType *type, Value coro)
     return f;
 }
 
-Value future_new(Interp *I) { return vobj(make(I, &future_type, VERR)); }
+static Value future_new(Interp *I) { return vobj(make(I, &future_type, VERR)); }
 
 static void ready_push(TaskLoop *l, Value who, Value with)
 {
@@ -144,7 +144,8 @@ static void ready_push(TaskLoop *l, Value who, Value with)
     vec_push(&l->ready, t);
 }
 
-Value task_new(Interp *I, Value coro)
+/* A task for a coroutine; anything else raises TypeError. */
+static Value task_new(Interp *I, Value coro)
 {
     TaskLoop *l = loop_of(I);
     Future *f;
@@ -171,7 +172,8 @@ static void alive_drop(TaskLoop *l, Future *f)
     }
 }
 
-void future_finish(Future *f, Value result, Value error)
+/* Done, with a result, or with an error; both are stolen. Who waits for it goes on. */
+static void future_finish(Future *f, Value result, Value error)
 {
     TaskLoop *l = loop_of(f->I);
     Value told = f->told;
@@ -420,7 +422,8 @@ static void cancel_rest(Interp *I, int64_t number)
     I->exc = was;
 }
 
-Value async_run(Interp *I, Value coro)
+/* asyncio.run: the coroutine's result; what it leaves running is cancelled. */
+static Value async_run(Interp *I, Value coro)
 {
     TaskLoop *l = loop_of(I);
     int64_t number = l->made + 1;

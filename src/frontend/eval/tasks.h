@@ -28,17 +28,10 @@ static inline bool is_native(Value v, const NativeType *t) { return v.tag == V_N
 static inline bool is_future(Value v) { return is_native(v, &task_type) || is_native(v, &future_type); }
 
 Value wait_new(Value future);
-Value future_new(Interp *I);
-/* Done, with a result, or with an error; both are stolen. Who waits for it goes on. */
-void future_finish(Future *f, Value result, Value error);
-/* A task for a coroutine; anything else raises TypeError. */
-Value task_new(Interp *I, Value coro);
 /* Let the tasks whose turn it is go on, and sleep before when there is none. false: pending. */
 bool loop_turn(Interp *I);
 /* Run the loop until f is done. false: pending. */
 bool loop_until(Interp *I, const Future *f);
-/* asyncio.run: the coroutine's result; what it leaves running is cancelled. */
-Value async_run(Interp *I, Value coroutine);
 void loop_free(struct TaskLoop *l);
 
 #endif

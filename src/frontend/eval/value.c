@@ -238,7 +238,7 @@ void obj_visit(Obj *o, VisitFn fn, void *st)
     }
 }
 
-size_t obj_size(const Obj *o)
+static size_t obj_size(const Obj *o)
 {
     switch (o->kind) {
     case V_STR: return sizeof(StrObj) + ((const StrObj *)o)->len + 1;

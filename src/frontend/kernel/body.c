@@ -98,7 +98,8 @@ static bool work_in(Ast *n, void *state)
     return ast_walk(n, work_in, w) && !w->found;
 }
 
-bool kb_has_group_work(Body *B, Ast *n)
+/* A barrier, or what the whole group does. */
+static bool kb_has_group_work(Body *B, Ast *n)
 {
     Work w = {B, false, 0};
 

@@ -341,7 +341,6 @@ bool kb_is_static_false(KVal v);
 KVal kplace_value(Body *B, const KPlace *p);
 int kplace_free(const KPlace *p);
 int kplace_axis(const KPlace *p, int i);                 /* the i-th axis that no index took */
-KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n);
 KVal kplace_load(Body *B, const KPlace *p);              /* an element or a block */
 bool kplace_store(Body *B, const KPlace *p, KVal v);
 bool kplace_assign(Body *B, const KPlace *p, KVal v);    /* the same, in an assignment, of which loops know */
@@ -377,13 +376,11 @@ KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n);     /* the last two 
 /* oper_move.c: methods of blocks that put elements elsewhere, or say where they are. false: there is none of that name. */
 bool kb_block_moved(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);
 KVal fragment_value(Body *B, KVal f);
-void fragment_set(Body *B, KVal f, KVal v);
 
 /* expr.c */
 KVal kb_expr(Body *B, Ast *e);
 KVal kb_and_test(Body *B, KVal stay, Ast *test);         /* stay and test, which is evaluated only where stay holds */
 int kb_indices(Body *B, Ast *index, KVal *out);          /* what stands in [ ], at most 8; -1: failed */
-KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, int n, const Ast *at);
 KVal kb_name(Body *B, const AstName *n);
 KVal kb_static_item(Value v);                           /* borrowed: it lives as long as the kernel is made */
 KVal kb_call(Body *B, AstCall *c);                      /* calls.c */
@@ -395,7 +392,6 @@ int kb_sequence(Body *B, KVal v, KVal **items);          /* of what is known to 
 void kb_block_of(Body *B, AstSeq body);
 void kb_body_of(Body *B, AstSeq body);                  /* of a function */
 KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, const Ast *at);
-bool kb_has_group_work(Body *B, Ast *n);                 /* a barrier, or what the whole group does */
 /* A value by a choice: test ? yes : no, each made in its own region. */
 KVal kb_choose(Body *B, KVal test, KVal (*make)(Body *, void *), void *yes, void *no);
 

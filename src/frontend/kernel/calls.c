@@ -304,7 +304,7 @@ static KVal call_object(Body *B, Value f, const KVal *arg, const Sym *names, int
     return all_static(arg, n) ? call_host(B, f, arg, names, n) : kb_fail(B, "this is not called with values of a kernel");
 }
 
-KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, int n, const Ast *at)
+static KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, int n, const Ast *at)
 {
     if (f.kind == K_METHOD && f.item[0].kind == K_BLOCK)
         return block_method(B, f.item[0], f.name->text, arg, names, n);

@@ -528,7 +528,7 @@ KVal fragment_value(Body *B, KVal f)
     return v ? *v : kb_fail(B, "the fragment holds nothing");
 }
 
-void fragment_set(Body *B, KVal f, KVal v) { kb_set(B, fragment_name(B, f), v); }
+static void fragment_set(Body *B, KVal f, KVal v) { kb_set(B, fragment_name(B, f), v); }
 
 /* For the fragments of each warp. */
 static KVal each_warp(KArgs *a, bool (*one)(KArgs *a))

@@ -121,6 +121,8 @@ static bool take_slice(Body *B, PlaceAxis *a, KVal s)
     return true;
 }
 
+static KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n);
+
 /* Memory by steps is a value: what lies between the ends is loaded, then every other element of it, or all in reverse, taken. */
 static KVal every_other(Body *B, KVal base, const KVal *index, int n)
 {
@@ -155,7 +157,7 @@ static KVal every_other(Body *B, KVal base, const KVal *index, int n)
     return kb_bad(base) ? base : kb_subscript(B, base, part, kept);
 }
 
-KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
+static KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
 {
     KPlace p = *base.place;
     int at = 0, given = 0;

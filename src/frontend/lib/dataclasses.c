@@ -65,7 +65,7 @@ static void field_repr(Interp *I, void *p, StrBuf *b)
 
 static const NativeType field_type = {"Field", field_free, field_visit, .getattr = field_getattr, .repr = field_repr};
 
-Field *field_new(void)
+static Field *field_new(void)
 {
     Field *f = nativeobj_new(&field_type, sizeof *f);
 
@@ -125,7 +125,8 @@ static Value f_field(Interp *I, Value *a)
     return vobj(f);
 }
 
-DictObj *dataclass_fields(Value v)
+/* The fields dict of a dataclass or of an instance of one, borrowed; NULL: it is neither. */
+static DictObj *dataclass_fields(Value v)
 {
     ClassObj *c = v.tag == V_CLASS ? (ClassObj *)v.o : v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->cls : NULL;
 

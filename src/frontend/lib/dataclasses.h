@@ -14,10 +14,7 @@ typedef struct Field {
     int8_t hash;                            /* -1: as compare */
 } Field;
 
-Field *field_new(void);
 Field *as_field(Value v);                               /* NULL: not one */
-/* The fields dict of a dataclass or of an instance of one, borrowed; NULL: it is neither. */
-DictObj *dataclass_fields(Value v);
 /* A field's value in an instance; V_ERR with AttributeError pending when it was deleted or never set. */
 Value field_get(Interp *I, Value obj, const Field *f);
 

@@ -154,7 +154,7 @@ int dict_equal(Interp *I, DictObj *a, DictObj *b)
 }
 
 /* dict(arg, **kw) into d; arg V_ERR: none. */
-bool dict_fill(Interp *I, DictObj *d, Value arg, Value kw)
+static bool dict_fill(Interp *I, DictObj *d, Value arg, Value kw)
 {
     return (is_err(arg) || dict_update(I, d, arg)) && (kw.tag != V_DICT || put_dict(I, d, as_dict(kw)));
 }
@@ -237,7 +237,7 @@ static Value m_pop(Interp *I, Value *a)
 }
 
 /* The last live entry; false when there is none. */
-bool dict_last(DictObj *d, Value *key, Value *val)
+static bool dict_last(DictObj *d, Value *key, Value *val)
 {
     for (int64_t i = d->used - 1; i >= 0; i--)
         if (d->entry[i].live) {

@@ -86,7 +86,7 @@ static void read_flags(Spec *s, const char **p, const char *end)
     }
 }
 
-bool spec_parse(Interp *I, const char *text, size_t n, const char *type_name, Spec *s)
+static bool spec_parse(Interp *I, const char *text, size_t n, const char *type_name, Spec *s)
 {
     const char *p = text, *end = text + n;
 

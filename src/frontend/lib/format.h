@@ -13,7 +13,6 @@ typedef struct Spec {
 
 /* false: ValueError is pending. type_name stands in the message. */
 enum { PRECISION_MAX = 10000000 };      /* digits; printing that many takes a hundred megabytes */
-bool spec_parse(Interp *I, const char *text, size_t n, const char *type_name, Spec *out);
 bool format_int(Interp *I, const Spec *s, int64_t v, StrBuf *b);
 bool format_float(Interp *I, const Spec *s, double v, StrBuf *b);
 bool format_str(Interp *I, const Spec *s, StrObj *v, StrBuf *b);

@@ -17,7 +17,6 @@
 /* value_str, value_repr, value_repr_to of interp.h are in repr.c; value_format in format.c. */
 void repr_float(StrBuf *b, double x);                   /* shortest text that reads back as x: 0.1, 1e+16, -0.0, nan */
 void repr_str(StrBuf *b, const char *s, size_t n);      /* quoted and escaped as Python does */
-void repr_bytes(StrBuf *b, const char *s, size_t n);
 void repr_ascii(StrBuf *b, const char *s, size_t n);    /* copy, with escapes for what is beyond ASCII */
 bool codepoint_printable(uint32_t c);                   /* str.isprintable of one code point */
 bool value_str_to(Interp *I, Value v, StrBuf *out);     /* str(v), appended */
@@ -37,7 +36,6 @@ Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, cons
 typedef enum { PARSE_OK, PARSE_BAD, PARSE_RANGE } ParseStatus;
 ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out);
 Value int_of_float(Interp *I, double x);                /* truncated; NaN and what 64 bits cannot hold raise */
-double exact_sum(const double *x, int64_t n);           /* rounded once: math.fsum */
 bool parse_float(const char *s, size_t n, double *out);
 
 /* ------------------------------------------------------------- sequences: str.c, list.c, tuple.c, seq.c */
@@ -74,10 +72,7 @@ int set_compare(Interp *I, int op, Value a, Value b);   /* subset order and equa
 bool dict_update(Interp *I, DictObj *d, Value other);   /* other: a mapping or an iterable of pairs */
 Value dict_copy(Interp *I, DictObj *d);
 void dict_clear(DictObj *d);                            /* a dict or a set */
-bool dict_fill(Interp *I, DictObj *d, Value arg, Value kw);         /* dict(arg, **kw) into d; arg V_ERR: none */
-bool dict_last(DictObj *d, Value *key, Value *val);     /* the newest entry, borrowed; false: empty */
 DictObj *self_dict(Interp *I, Value v);                 /* the self of a method; NULL: TypeError pending */
-SetObj *self_set(Interp *I, Value v);
 int dict_equal(Interp *I, DictObj *a, DictObj *b);
 
 /* ------------------------------------------------------------- calls and exceptions */

@@ -336,7 +336,8 @@ static double round_partials(const double *p, int64_t n)
     return hi;
 }
 
-double exact_sum(const double *x, int64_t n)
+/* The sum, rounded once: math.fsum. */
+static double exact_sum(const double *x, int64_t n)
 {
     double *p = tsr_alloc((size_t)(n + 2) * sizeof *p), special = 0, s;
     int64_t np = 0;

@@ -87,7 +87,7 @@ void repr_str(StrBuf *b, const char *s, size_t n)
     put_quoted(b, s, n, false);
 }
 
-void repr_bytes(StrBuf *b, const char *s, size_t n)
+static void repr_bytes(StrBuf *b, const char *s, size_t n)
 {
     char quote = quote_for(s, n);
 

@@ -6,7 +6,7 @@
 
 enum { FROZEN = 1 };
 
-SetObj *self_set(Interp *I, Value v)
+static SetObj *self_set(Interp *I, Value v)
 {
     v = unwrap_base(v);
     if (v.tag == V_SET)

@@ -26,7 +26,11 @@ typedef struct Index {
 /* Resolve `key` for a tensor of this shape; with keep_mask a lone mask stays one. false: exception pending. */
 bool index_resolve(Interp *I, Tensor *x, Value key, bool keep_mask, Index *out);
 void index_done(Index *ix);
+bool index_int(Interp *I, Index *ix, int64_t i, int axis, Dim size);        /* one more item: i along an axis of this size */
 bool index_mask_items(Interp *I, Tensor *x, Index *ix);     /* the kept mask as integer tensors after all */
+
+/* With --debug: do all slices of a subscript of n elements end within x? false: IndexError is pending. */
+bool index_slices_inside(Interp *I, const Tensor *x, const Value *key, int64_t n);
 
 /* The part of x that slices and ints choose (tensors choose all of their axis, ints keep an axis of 1 when
  * `keep`); borrows. */

@@ -333,7 +333,8 @@ void sum_add(Sum *s, int64_t c, uint32_t m)
         s->t[s->n++] = (Term){c, m};
 }
 
-void sum_add_dim(Sum *s, Dim d, int64_t k)
+/* *s += k * d. */
+static void sum_add_dim(Sum *s, Dim d, int64_t k)
 {
     Term one;
     int n;

@@ -69,7 +69,6 @@ extern Polys dim_polys;
 const Term *dim_terms(Dim d, Term *one, int *n);
 Dim dim_of_sum(Sum *s);                     /* interned; DIM_BAD if it overflowed */
 void sum_add(Sum *s, int64_t c, uint32_t m);
-void sum_add_dim(Sum *s, Dim d, int64_t k);     /* += k * d */
 Dim dim_of_term(int64_t c, uint32_t m);
 Dim dim_of_atom(uint32_t atom);
 Dim dim_scale(Dim d, int64_t k);

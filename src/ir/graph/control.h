@@ -25,12 +25,6 @@ bool control_linear(Trace *T, OpId op, const Attr *a, Tensor *const *x, Tensor *
 bool custom_forward(Trace *T, const Attr *a, Tensor *const *x, Tensor *const *t, int nin, Tensor **y, Tensor **dy, int *ny);
 bool custom_linear(Trace *T, const Attr *a, Tensor *const *x, Tensor *const *t, int nin, Tensor **y, Tensor **dy, int *ny);
 
-/*
- * (captures, their tangents, carries, their tangents, xs, theirs) -> (carries, tangents, ys, tangents) from a body
- * (captures, carries, xs) -> (carries, ys). active[i]: parameter i has a tangent. All inexact results get one.
- */
-Graph *jvp_body(Trace *T, Graph *body, const int group[3], const bool *active, int ncarry);
-
 /* Run g as checkpointed calls that together keep its operands and what keep says (remat.c). */
 bool checkpoint_keeping(Trace *T, const Graph *g, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout);
 

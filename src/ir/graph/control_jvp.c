@@ -86,7 +86,11 @@ static bool call_jvp_body(void *self, Tensor *const *in, int nin, Tensor **out, 
     return ok;
 }
 
-Graph *jvp_body(Trace *T, Graph *body, const int group[3], const bool *active, int ncarry)
+/*
+ * (captures, their tangents, carries, their tangents, xs, theirs) -> (carries, tangents, ys, tangents) from a body
+ * (captures, carries, xs) -> (carries, ys). active[i]: parameter i has a tangent. All inexact results get one.
+ */
+static Graph *jvp_body(Trace *T, Graph *body, const int group[3], const bool *active, int ncarry)
 {
     JvpBody b = {T, body, group, active, ncarry};
     int n = 0, k = 0;

@@ -15,7 +15,6 @@ bool trace_fail(Trace *T, OpError e, const char *fmt, ...) __attribute__((format
 
 Level *level_push(Trace *T, TraceKind kind, LevelApply *apply);
 void level_pop(Trace *T, Level *lv);                    /* closes lv, which must be on top, and drops the caller's hold */
-void level_unref(Level *lv);
 /* A tensor that lv follows. Takes over the references in primal and tangent. */
 Tensor *level_tensor(Level *lv, const TType *type, Tracer tr);
 /* This tensor's tracer if lv made it, else NULL. */
@@ -48,7 +47,6 @@ Tensor *batch_unwrap(Trace *T, Level *lv, Tensor *t);
 
 /* Bring operands to the dtypes the kernels want: in[] gets new references. */
 bool promote_operands(Trace *T, OpId op, const Attr *a, Tensor **in, int nin);
-Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype); /* a new reference; NULL on error */
 /* The op under the ambient numerics: false when it does not apply, *ok tells how it went otherwise. */
 bool apply_numerics(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout, bool *ok);
 

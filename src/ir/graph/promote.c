@@ -30,7 +30,8 @@ static Tensor *convert_scalar(const Tensor *t, uint8_t dtype)
     return c;
 }
 
-Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype)
+/* The tensor in this dtype, a new reference; NULL on error. */
+static Tensor *convert_to(Trace *T, Tensor *t, uint8_t dtype)
 {
     Attr a;
     Tensor *out[1];

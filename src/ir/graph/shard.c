@@ -118,7 +118,8 @@ static void cut_axis(Rule *r, Placement *p, int d, uint16_t axes, Tensor **local
     tsr_free(out);
 }
 
-void shards_locals(Rule *r, Tensor *t, const Placement *to, Tensor **local)
+/* The parts of a tensor, distributed or not, laid out as `to`: temporaries of the rule. */
+static void shards_locals(Rule *r, Tensor *t, const Placement *to, Tensor **local)
 {
     Shards *s = shards_of(t);
     Placement p = {.mesh = to->mesh};

@@ -37,8 +37,6 @@ void shards_free(Shards *s);
 Tensor *shards_tensor(const Placement *at, const TType *whole, Tensor *const *local);
 /* The whole tensor, borrowed; NULL: T has the error. T NULL: nobody asks why. */
 Tensor *shards_whole(Trace *T, Tensor *t);
-/* The parts of a tensor, distributed or not, laid out as `to`: temporaries of the rule. */
-void shards_locals(Rule *r, Tensor *t, const Placement *to, Tensor **local);
 /* "shard(dim=0)", "replicate", "partial(sum)", with mesh axes where there are several: "shard(dim=0, axis=dp)". */
 void placement_print(const Placement *p, int rank, StrBuf *out);
 

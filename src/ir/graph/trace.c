@@ -26,6 +26,8 @@ bool trace_fail(Trace *T, OpError e, const char *fmt, ...)
     return false;
 }
 
+static void level_unref(Level *lv);
+
 static void tracer_free(Tracer *tr)
 {
     tensor_unref(tr->primal);
@@ -72,7 +74,7 @@ void level_pop(Trace *T, Level *lv)
     level_unref(lv);
 }
 
-void level_unref(Level *lv)
+static void level_unref(Level *lv)
 {
     if (--lv->refs)
         return;

@@ -125,7 +125,11 @@ static bool takes_numbers(const Node *n)
 enum { LOOKED_UP_BY = 4 };      /* index operands */
 
 bool region_looks_up(const Node *n) { return n->op == OP_index; }
-bool region_is_placed(const Node *n) { return n->op == OP_index && n->attr->i; }
+/*
+ * An `index` in a body that is to be lowered has one number for each place of its result's first axes: where in the table's memory the
+ * elements are that are looked up there (fused_table.c).
+ */
+static bool region_is_placed(const Node *n) { return n->op == OP_index && n->attr->i; }
 
 static bool takes_index(const Node *n)
 {

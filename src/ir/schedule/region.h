@@ -52,11 +52,6 @@ typedef struct Region {
 bool region_takes(const Node *n);
 /* The region looks it up; a kernel alone does nothing else, so by itself it is better left to the reference kernel. */
 bool region_looks_up(const Node *n);
-/*
- * An `index` in a body that is to be lowered has one number for each place of its result's first axes: where in the table's memory the
- * elements are that are looked up there (fused_table.c).
- */
-bool region_is_placed(const Node *n);
 static inline int index_rest(const Node *n) { return gvalue_type(n->in[0])->rank - n->attr->m - n->attr->n; }   /* axes that it does not look up */
 /* Values that each region makes for itself: constants of one element, `full`. */
 bool region_copies(const Node *n);

@@ -62,7 +62,8 @@ void memory_free(Memory *m)
 
 /* ---- messages ---- */
 
-void memory_place(const View *v, const char *element, StrBuf *out)
+/* "[3, 4]" of an element of a view. */
+static void memory_place(const View *v, const char *element, StrBuf *out)
 {
     int64_t off = (element - v->base) / (int64_t)raw_size(v->dtype);
 

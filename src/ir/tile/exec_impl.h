@@ -124,8 +124,6 @@ bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t
 /* An element of a buffer that was never written, or is under a copy, is read. */
 bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
 void memory_put_line(StrBuf *b, const TileNode *n);     /* " at line 3" of the program, where it is from one */
-/* "[3, 4]" of an element of a view. */
-void memory_place(const View *v, const char *element, StrBuf *out);
 
 /* An elementwise walk over a block of a view, row-major; outside: no address. */
 typedef struct Walk {

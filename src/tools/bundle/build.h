@@ -72,8 +72,6 @@ void build_rest(Building *b);                           /* the library, the head
 void building_done(Building *b);
 char *build_graph_path(const ExportFunction *f, int form);
 void build_signature(const ExportFunction *f, StrBuf *out);     /* "predict(x: f32[B, 784]) -> f32[B, 10]" */
-const TType *build_input(const ExportFunction *f, int i);
-const TType *build_output(const ExportFunction *f, int i);
 
 /* Put the files there. A bundle that is there is replaced, anything else is left alone. false: *err. */
 bool build_write(const Building *b, const char *folder, StrBuf *err);

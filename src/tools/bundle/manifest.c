@@ -10,12 +10,12 @@
 
 /* ---- types ---- */
 
-const TType *build_input(const ExportFunction *f, int i)
+static const TType *build_input(const ExportFunction *f, int i)
 {
     return &f->form.at[0].graph->params.at[f->form.at[0].capture.n + 1 + i]->type[0];
 }
 
-const TType *build_output(const ExportFunction *f, int i) { return gvalue_type(f->form.at[0].graph->results.at[i]); }
+static const TType *build_output(const ExportFunction *f, int i) { return gvalue_type(f->form.at[0].graph->results.at[i]); }
 
 static void put_shape(const TType *y, StrBuf *out)
 {

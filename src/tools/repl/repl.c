@@ -20,7 +20,8 @@
 
 /* ------------------------------------------------------------- running */
 
-void session_report(Session *s)
+/* Show and clear the pending exception; SystemExit ends the session. */
+static void session_report(Session *s)
 {
     Value exc = exc_take(s->I);
     int code = exc_exit_code(s->I, exc);

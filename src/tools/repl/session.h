@@ -28,8 +28,6 @@ typedef struct Session {
 bool session_run(Session *s, const char *name, const char *text, size_t n);
 /* The same without showing the value, which the caller owns. */
 bool session_eval(Session *s, const char *name, const char *text, size_t n, Value *result);
-/* Show and clear the pending exception; SystemExit ends the session. */
-void session_report(Session *s);
 
 /* command.c: a line that begins with : or ?. */
 void session_command(Session *s, const char *line);
