@@ -1,15 +1,17 @@
 /*
  * gemm.c - matrix products against the peak of one core.
  *
- *     ninja -C build bench/bench_gemm && TESSERA_THREADS=1 build/bench/bench_gemm [M N K [LAYOUT [BATCH]]]
+ *     ninja -C build bench/bench_gemm && TESSERA_THREADS=1 build/bench/bench_gemm [M N K [LAYOUT [BATCH [KIND]]]]
  *
- * LAYOUT is two letters, of a and b: n as they are, t transposed.  Each line is a JSON object: GFLOP/s and what part of the
- * peak they are.  The peak is that of fused multiply-adds on registers alone, of bf16 and bytes that of dot products, measured in turns
+ * LAYOUT is two letters, of a and b: n as they are, t transposed. KIND is a number: 0 of f32, 1 and 2 of bf16 and bytes by dot products, 3 and 4 of
+ * bf16 and bytes by matrix units.  Each line is a JSON object: GFLOP/s and what part of the
+ * peak they are.  The peak is that of fused multiply-adds on registers alone, of bf16 and bytes that of dot products or of matrix units, measured in turns
  * with the product.  Times are this thread's processor time and medians of many rounds, so a busy machine matters little.
  */
 #include "base/alloc.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
+#include "runtime/gemm_amx.h"
 #include "runtime/gemm_bf16.h"
 #include "runtime/gemm_int8.h"
 #include "runtime/kernels.h"
@@ -50,6 +52,24 @@ __attribute__((target("avx512f"), noinline)) static double fma_wide(int64_t roun
 DOTS(dots_bf16, "vdpbf16ps", 4)
 DOTS(dots_int8, "vpdpbusd", 8)
 
+/* The same of matrix units: six registers of sums; eight of 16 rows of 64 bytes are told. */
+static const struct Config { uint8_t palette, zero[15]; uint16_t bytes[16]; uint8_t rows[16]; } config = {
+    1, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+#define TILES(name, op, operations) \
+    __attribute__((noinline)) static double name(int64_t rounds) \
+    { \
+        if (!amx_has(AMX_SS)) \
+            return 0; \
+        __asm__ volatile("ldtilecfg %0" : : "m"(config)); \
+        for (int64_t r = 0; r < rounds; r++) \
+            __asm__ volatile(op " %tmm6, %tmm7, %tmm0\n\t" op " %tmm6, %tmm7, %tmm1\n\t" op " %tmm6, %tmm7, %tmm2\n\t" \
+                             op " %tmm6, %tmm7, %tmm3\n\t" op " %tmm6, %tmm7, %tmm4\n\t" op " %tmm6, %tmm7, %tmm5"); \
+        __asm__ volatile("tilerelease"); \
+        return (double)rounds * 6 * 16 * 16 * (operations); \
+    }
+TILES(tiles_bf16, "tdpbf16ps", 64)
+TILES(tiles_int8, "tdpbssd", 128)
+
 __attribute__((target("avx2,fma"), noinline)) static double fma_v3(int64_t rounds)
 {
     __m256 acc[12], x = _mm256_set1_ps(0.5f);
@@ -73,18 +93,32 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-typedef enum { KIND_F32, KIND_BF16, KIND_INT8, KINDS } Kind;
-static const char *const kind_name[] = {"", "bf16 ", "int8 "};
-static const int64_t kind_size[] = {4, 2, 1};
+typedef enum { KIND_F32, KIND_BF16, KIND_INT8, KIND_TILES, KIND_BYTES, KINDS } Kind;
+static const char *const kind_name[] = {"", "bf16 ", "int8 ", "bf16 fast ", "int8 AMX "};
+static const int64_t kind_size[] = {4, 2, 1, 2, 1};
 
-static bool has(Kind kind) { return kind == KIND_F32 || (kind == KIND_BF16 ? gemm_bf16_has() : bytes_unit() == BYTES_VNNI); }
+static bool has(Kind kind)
+{
+    switch (kind) {
+    case KIND_BF16: return gemm_bf16_has();
+    case KIND_TILES: return amx_has(AMX_HALVES);
+    case KIND_INT8: return bytes_unit() != BYTES_NONE && bytes_unit_has(BYTES_VNNI);
+    case KIND_BYTES: return bytes_unit() == BYTES_AMX;
+    default: return true;
+    }
+}
 
 /* Operations of multiply-adds in about 1 ms; 0: no instructions for it here. */
 static double probe(Kind kind)
 {
 #if PEAK
-    if (kind != KIND_F32)
-        return (kind == KIND_BF16 ? dots_bf16 : dots_int8)(100000);
+    switch (kind) {
+    case KIND_BF16: return dots_bf16(100000);
+    case KIND_INT8: return dots_int8(100000);
+    case KIND_TILES: return tiles_bf16(30000);
+    case KIND_BYTES: return tiles_int8(30000);
+    default: break;
+    }
     if (!strcmp(cpu()->name, "v4"))
         return fma_wide(100000);
     if (!strcmp(cpu()->name, "v3"))
@@ -106,7 +140,13 @@ static bool run(KCtx *c, Kind kind, const Gemm *g)
     BytesGemm bytes = {.m = g->m, .n = g->n, .k = g->k, .a = g->a, .b = g->b, .asigned = true, .bsigned = true, .arow = g->arow, .acol = g->acol,
                        .brow = g->brow, .bcol = g->bcol, .c = g->c, .crow = g->crow};
 
-    return (kind == KIND_F32 ? gemm_run(c, *g) : kind == KIND_BF16 ? gemm_bf16(c, g) : gemm_bytes(c, &bytes, BYTES_VNNI)) == K_OK;
+    switch (kind) {
+    case KIND_BF16: return gemm_bf16(c, g) == K_OK;
+    case KIND_TILES: return gemm_amx(c, g, AMX_HALVES) == K_OK;
+    case KIND_INT8: return gemm_bytes(c, &bytes, BYTES_VNNI) == K_OK;
+    case KIND_BYTES: return gemm_bytes(c, &bytes, BYTES_AMX) == K_OK;
+    default: return gemm_run(c, *g) == K_OK;
+    }
 }
 
 /* Numbers between 0 and 1 of f32 and bf16, any bytes. */
@@ -116,9 +156,9 @@ static void fill(Kind kind, void *to, int64_t n, int64_t period)
         float x = (float)(i * 7919 % period) / (float)period;
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
-        if (kind == KIND_F32)
+        if (kind_size[kind] == 4)
             ((float *)to)[i] = x;
-        else if (kind == KIND_BF16)
+        else if (kind_size[kind] == 2)
             ((uint16_t *)to)[i] = (uint16_t)(bits >> 16);
         else
             ((uint8_t *)to)[i] = (uint8_t)(i * 7919 % period);
@@ -170,8 +210,11 @@ int main(int argc, char **argv)
                                        {1024, 1, 1024}, {1024, 1024, 64}, {64, 64, 4096}};
     static const char *const layouts[] = {"nn", "nt", "tn", "tt"};
 
+    if (argc > 6 && !has((Kind)atoi(argv[6])))
+        return 1;
     if (argc > 3)
-        measure(KIND_F32, atoll(argv[1]), atoll(argv[2]), atoll(argv[3]), argc > 4 ? argv[4] : "nn", argc > 5 ? atoll(argv[5]) : 1);
+        measure(argc > 6 ? (Kind)atoi(argv[6]) : KIND_F32, atoll(argv[1]), atoll(argv[2]), atoll(argv[3]), argc > 4 ? argv[4] : "nn",
+                argc > 5 ? atoll(argv[5]) : 1);
     for (size_t i = 0; argc <= 3 && i < sizeof sizes / sizeof *sizes; i++)
         for (int l = 0; l < (i < 4 || i > 13 ? 4 : 1); l++)
             measure(KIND_F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts[l], 1);

@@ -1,10 +1,8 @@
 /*
- * Products of bytes on matrix units (AMX) and by dot-product instructions (AVX512-VNNI).
+ * Products of bytes by dot-product instructions (AVX512-VNNI), which take four steps of k at a time; matrix units are in gemm_amx.c.
  *
- * Both take four steps of k at a time.  Operands are packed into squares of 1 KiB: of a 16 rows of 64 steps, of b
- * 16 groups of four steps of 16 columns each.  A block of b is packed once and shared by all threads; each takes panels of
- * 32 rows, packs them, and goes over the block 32 columns at a time: two by two squares of sums stay in tile registers.
- * VNNI multiplies unsigned by signed bytes: of b, which comes in vectors, and of a, whose fours are spread to all lanes as they are read.  A signed
+ * Operands are packed into squares (gemm_words.h).  A block of b is packed once and shared by all threads; each takes panels of
+ * 32 rows, packs them, and goes over the block 32 columns at a time.  VNNI multiplies unsigned by signed bytes: of b, which comes in vectors, and of a, whose fours are spread to all lanes as they are read.  A signed
  * b is packed with 128 added, an unsigned a with 128 taken off, and what that changes the sums by they begin with: a number for each
  * row, and one for each column.
  */
@@ -12,6 +10,7 @@
 
 #include "runtime/cpu.h"
 #include "runtime/each.h"
+#include "runtime/gemm_amx.h"
 #include "runtime/gemm_words.h"
 #include "runtime/storage.h"
 
@@ -24,7 +23,6 @@ enum { WORTH = 4096 };                  /* multiplications that a task should ha
 
 typedef struct Bytes {
     const BytesGemm *g;
-    BytesUnit unit;
     uint8_t aflip, bflip;               /* what bytes are changed by: 128, or nothing */
     int64_t i0, j0, k0, rows, columns, steps;   /* this block */
     int64_t squares;                    /* along k */
@@ -45,88 +43,14 @@ static __attribute__((noinline)) int64_t block_of(int64_t n, int64_t most)
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* ---- what there is ---- */
-
-/* The kernel lends the tile registers to processes that ask. */
-static bool amx_permitted(void)
-{
-    enum { REQUEST = 0x1023, TILE_DATA = 18 };
-    unsigned a, b, c, d;
-    static int answer = -1;
-
-    if (answer >= 0)
-        return answer;
-    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
-    answer = d >> 24 & 1 && d >> 25 & 1 && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA);
-    return answer;
-}
 
 bool bytes_unit_has(BytesUnit u)
 {
     switch (u) {
-    case BYTES_AMX: return amx_permitted();
+    case BYTES_AMX: return amx_has(AMX_SS);
     case BYTES_VNNI: return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
     default: return true;
     }
-}
-
-/* ---- AMX ---- */
-
-typedef struct TileConfig {
-    uint8_t palette, start, zero[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} TileConfig;
-
-static void amx_begin(void)
-{
-    TileConfig t = {.palette = 1};
-
-    for (int i = 0; i < 8; i++)
-        t.bytes[i] = 64, t.rows[i] = SIDE;
-    __asm__ volatile("ldtilecfg %0" : : "m"(t));
-}
-
-static void amx_end(void) { __asm__ volatile("tilerelease"); }
-
-#define TILE_LOAD(t, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
-#define TILE_STORE(t, to, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
-#define AMX_LOOP(dot) \
-    for (int64_t s = 0; s < squares; s++, a += 2 * SQUARE, b += 2 * SQUARE) { \
-        TILE_LOAD(4, a, STEPS); \
-        TILE_LOAD(6, b, STEPS); \
-        TILE_LOAD(5, a + SQUARE, STEPS); \
-        TILE_LOAD(7, b + SQUARE, STEPS); \
-        __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" dot " %tmm7, %tmm5, %tmm3"); \
-    }
-
-/* 32 x 32 sums; add: to those in c. */
-static void amx_tile(bool asigned, bool bsigned, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow)
-{
-    int64_t stride = crow * 4;
-
-    __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
-    if (add) {
-        TILE_LOAD(0, c, stride);
-        TILE_LOAD(1, c + SIDE, stride);
-        TILE_LOAD(2, c + SIDE * crow, stride);
-        TILE_LOAD(3, c + SIDE * crow + SIDE, stride);
-    }
-    if (asigned && bsigned)
-        AMX_LOOP("tdpbssd")
-    else if (asigned)
-        AMX_LOOP("tdpbsud")
-    else if (bsigned)
-        AMX_LOOP("tdpbusd")
-    else
-        AMX_LOOP("tdpbuud")
-    TILE_STORE(0, c, stride);
-    TILE_STORE(1, c + SIDE, stride);
-    TILE_STORE(2, c + SIDE * crow, stride);
-    TILE_STORE(3, c + SIDE * crow + SIDE, stride);
 }
 
 /* ---- VNNI ---- */
@@ -202,9 +126,6 @@ VNNI static void sum_columns(const uint8_t *b, int64_t squares, int32_t *sum)
 }
 #else
 bool bytes_unit_has(BytesUnit u) { return u == BYTES_NONE; }
-static void amx_begin(void) { }
-static void amx_end(void) { }
-static void amx_tile(bool as, bool bs, bool add, int64_t squares, const uint8_t *a, const uint8_t *b, int32_t *c, int64_t crow) { }
 static void vnni_tile(bool add, int64_t fours, const uint8_t *a, const uint8_t *b, const int32_t *r, const int32_t *s, int32_t *c, int64_t crow,
                       int64_t m, int64_t n) { }
 static void flip_squares(uint8_t *x, uint8_t flip) { }
@@ -270,14 +191,9 @@ static void pack_square(const uint8_t *from, int64_t line, int64_t step, int64_t
             to[by_lines ? i * STEPS + q : q / 4 * STEPS + i * 4 + q % 4] = from[q * step + i * line];
 }
 
-/* Of a panel of 32 lines, `lines` of which there are, the two squares of 64 steps from the s-th on. */
-static void pack_squares(const Bytes *p, const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t s, bool by_lines, uint8_t *to)
+/* As pack_bytes; each byte that there is changes by flip, those that there are not become what it makes 0. */
+static void pack_flipped(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t flip, uint8_t *to)
 {
-    uint8_t flip = by_lines ? p->aflip : p->bflip;
-    int64_t steps = p->steps - s * STEPS;
-
-    from += s * STEPS * step;
-    to += 2 * s * SQUARE;
     if (line == 1 && step != 1 && lines >= PANEL && steps >= STEPS) {
         for (int q = 0; q < STEPS; q += 4)
             weave(from + q * step, step, 2, to + q / 4 * STEPS);
@@ -289,6 +205,17 @@ static void pack_squares(const Bytes *p, const uint8_t *from, int64_t line, int6
     }
     if (flip)
         flip_squares(to, flip);
+}
+
+void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to)
+{
+    pack_flipped(from, line, step, lines, steps, by_lines, 0, to);
+}
+
+/* Of a panel of 32 lines, `lines` of which there are, the two squares of 64 steps from the s-th on. */
+static void pack_squares(const Bytes *p, const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t s, bool by_lines, uint8_t *to)
+{
+    pack_flipped(from + s * STEPS * step, line, step, lines, p->steps - s * STEPS, by_lines, by_lines ? p->aflip : p->bflip, to + 2 * s * SQUARE);
 }
 
 /* Panels of 32 columns: two squares for each 64 steps. */
@@ -323,10 +250,7 @@ static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, const i
         to = beside;
         crow = PANEL;
     }
-    if (p->unit == BYTES_AMX)
-        amx_tile(g->asigned, g->bsigned, p->k0 > 0, p->squares, a, b, to, crow);
-    else
-        vnni_tile(p->k0 > 0, pieces(p->steps, 4), a, b, of_rows, p->of_columns ? p->of_columns + j : NULL, to, crow, rows, columns);
+    vnni_tile(p->k0 > 0, pieces(p->steps, 4), a, b, of_rows, p->of_columns ? p->of_columns + j : NULL, to, crow, rows, columns);
     for (int64_t r = 0; r < rows && to == beside; r++)
         memcpy(c + r * g->crow, beside + r * PANEL, (size_t)columns * 4);
 }
@@ -347,8 +271,6 @@ static void run_panels(int64_t lo, int64_t hi, void *st)
     const uint8_t *from = g->a + p->i0 * g->arow + p->k0 * g->acol;
     int32_t of_rows[PANEL];
 
-    if (p->unit == BYTES_AMX)
-        amx_begin();
     for (int64_t t = lo; t < hi; t++) {
         uint8_t *a = p->a + t * 2 * p->squares * SQUARE;
         for (int64_t s = 0; s < p->squares; s++)
@@ -357,8 +279,6 @@ static void run_panels(int64_t lo, int64_t hi, void *st)
         for (int64_t j = 0; j < p->columns; j += PANEL)
             one_tile(p, a, p->b + j / PANEL * 2 * p->squares * SQUARE, of_rows, t * PANEL, j);
     }
-    if (p->unit == BYTES_AMX)
-        amx_end();
 }
 
 static void run_block(Bytes *p)
@@ -371,10 +291,17 @@ static void run_block(Bytes *p)
     pool_for(pieces(p->rows, PANEL), WORTH * 1024 / (p->steps * p->columns * PANEL) + 1, run_panels, p);
 }
 
+static KStatus by_tiles(KCtx *c, const BytesGemm *g)
+{
+    Gemm one = {.batch = 1, .m = g->m, .n = g->n, .k = g->k, .a = g->a, .b = g->b, .arow = g->arow, .acol = g->acol, .brow = g->brow, .bcol = g->bcol,
+                .c = g->c, .crow = g->crow};
+
+    return gemm_amx(c, &one, g->asigned ? g->bsigned ? AMX_SS : AMX_SU : g->bsigned ? AMX_US : AMX_UU);
+}
+
 KStatus gemm_bytes(KCtx *c, const BytesGemm *g, BytesUnit unit)
 {
-    bool vnni = unit == BYTES_VNNI;
-    Bytes p = {.g = g, .unit = unit, .aflip = vnni && !g->asigned ? 0x80 : 0, .bflip = vnni && g->bsigned ? 0x80 : 0};
+    Bytes p = {.g = g, .aflip = g->asigned ? 0 : 0x80, .bflip = g->bsigned ? 0x80 : 0};
     int32_t of_columns[BLOCK_COLUMNS * 5 / 4 + STEPS];
     int64_t steps = block_of(g->k, CHUNK_STEPS), rows = block_of(g->m, BLOCK_ROWS), columns = block_of(g->n, BLOCK_COLUMNS);
     int64_t a = rows * steps, b = columns * steps;
@@ -382,6 +309,8 @@ KStatus gemm_bytes(KCtx *c, const BytesGemm *g, BytesUnit unit)
 
     if (unit == BYTES_NONE)
         return K_INDEX;
+    if (unit == BYTES_AMX && g->k)
+        return by_tiles(c, g);
     p.of_columns = p.aflip ? of_columns : NULL;
     for (int64_t i = 0; i < g->m && !g->k; i++)
         memset(g->c + i * g->crow, 0, (size_t)g->n * 4);

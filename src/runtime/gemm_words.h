@@ -1,12 +1,22 @@
 /*
- * gemm_words.h - words of squares of packed operands, for gemm_bf16.c and gemm_int8.c.
+ * gemm_words.h - squares of packed operands, for gemm_bf16.c, gemm_int8.c and gemm_amx.c.
+ *
+ * A square is 1 KiB: of a 16 rows of 16 words, of b 16 words of 16 columns each.  A word has four steps of bytes or two of bf16.
  */
 #ifndef TSR_RUNTIME_GEMM_WORDS_H
 #define TSR_RUNTIME_GEMM_WORDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* to[i][t] = from[t][i] of 16 x 16 words; they may be the same. Where there is no AVX-512 nobody calls it. */
 void turn_words(const uint32_t *from, uint32_t *to);
+
+/*
+ * Two squares of 32 lines, `lines` of which there are, and of 32 steps of bf16 or 64 of bytes, `steps` of which there are: by lines as of a, or by
+ * words as of b.  What there is not multiplies to 0.  The first of two steps of bf16 is in the odd half.
+ */
+void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
+void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to);
 
 #endif

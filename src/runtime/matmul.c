@@ -1,4 +1,5 @@
 /* Matrix products, by gemm: m, k and n are the rows, the summed axis and the columns. */
+#include "runtime/gemm_amx.h"
 #include "runtime/gemm_bf16.h"
 #include "runtime/gemm_int8.h"
 
@@ -83,11 +84,24 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     return s;
 }
 
-/* Is it a product of bf16 that the machine has instructions for? They give the same bits without lanes of f32. */
-static bool is_halves(const Tensor *x, const Tensor *y, DType accum, const TType *type, Gemm *out)
+typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES } Unit;
+enum { UNIT_SIDE = 32 };
+
+/* What multiplies bf16: for fast numerics matrix units; dot products, which give the same bits as lanes of f32; neither. */
+static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type, Gemm *out)
 {
-    return accum == DT_f32 && x->dtype == DT_bf16 && y->dtype == DT_bf16 && matmul_plan(x, y, accum, type, out) &&
-           gemm_bf16_worth(out);
+    if (accum != DT_f32 || x->dtype != DT_bf16 || y->dtype != DT_bf16 || !matmul_plan(x, y, accum, type, out))
+        return UNIT_NONE;
+    if (fast && out->k >= UNIT_SIDE && out->n >= UNIT_SIDE && amx_has(AMX_HALVES))
+        return UNIT_TILES;
+    return gemm_bf16_worth(out) ? UNIT_DOTS : UNIT_NONE;
+}
+
+bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type)
+{
+    Gemm g;
+
+    return unit_of(x, y, accum, fast, type, &g) == UNIT_TILES;
 }
 
 static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
@@ -135,7 +149,7 @@ KStatus kernel_matmul(KERNEL_ARGS)
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
     if ((sum = k_result(c, &lanes)))
-        s = matmul_into(c, in[0], in[1], accum, sum, NULL);
+        s = matmul_into(c, in[0], in[1], accum, a->fast, sum, NULL);
     if (s == K_OK)
         return sum_as(c, sum, type, out);
     tensor_unref(sum);
@@ -153,17 +167,18 @@ bool matmul_in_steps(const Tensor *x, const Tensor *y, const Tensor *sum)
     return batch_step(x, &type, batch, &step) && batch_step(y, &type, batch, &step);
 }
 
-KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, Tensor *sum, const GemmDone *done)
+KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tensor *sum, const GemmDone *done)
 {
     TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
     KStatus s = K_NOMEM;
+    Unit unit;
     Gemm g;
 
     memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
-    if (is_halves(x, y, accum, &type, &g)) {
+    if ((unit = unit_of(x, y, accum, fast, &type, &g)) != UNIT_NONE) {
         g.c = storage_data(sum->store);
         g.done = done;
-        return gemm_bf16(c, &g);
+        return unit == UNIT_DOTS ? gemm_bf16(c, &g) : gemm_amx(c, &g, AMX_HALVES);
     }
     x = lanes_of(c, x, accum);
     y = x ? lanes_of(c, y, accum) : NULL;

@@ -737,6 +737,40 @@ def the_runtime_part(ctx, d):
             raise Fail(f"it exports {[n for n in names if not n.startswith('tsr_')]}")
 
 
+UNITS = """
+A = arange(70 * 320).reshape(70, 320)
+B = arange(320 * 48).reshape(320, 48)
+
+@export
+def bytes_of(x: Tensor["M", 320, int8]): return (x @ (B % 251 - 125).to(int8)).to(int32)
+
+@export
+def halves_of(x: Tensor["M", 320, f32]): return (x.to(bf16) @ (B % 7 - 3).to(bf16)).to(f32)
+
+x = A % 13 - 6
+print((bytes_of(x.to(int8)) * 1.0).sum().item(), halves_of(x.to(f32)).sum().item())
+"""
+
+
+@in_folder
+def matrix_units(ctx, d):
+    """CG-05: the library of a bundle has the units' instructions, and others for machines without; whole numbers have the same values by all of them."""
+    if not shutil.which("objdump"):
+        raise Skip("no objdump")
+    folder = build(ctx, d, UNITS, "--mode=fast-math")
+    library = next(folder.glob("lib*.so"))
+    text = run("objdump", "-d", "--no-show-raw-insn", library).stdout
+    for op in ("tdpbf16ps", "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud", "vdpbf16ps", "vpdpbusd", "vfmadd231ps"):
+        if op not in text:
+            raise Fail(f"{library.name} has no {op}")
+    np, module = numpy(), caller(ctx)
+    bundle, x, b = module.Bundle(folder), np.arange(70 * 320).reshape(70, 320) % 13 - 6, np.arange(320 * 48).reshape(320, 48)
+    expect(bundle.call("bytes_of", x.astype(np.int8))[0].tolist(), (x @ (b % 251 - 125)).astype(np.int8).tolist(), "bytes")
+    expect(bundle.call("halves_of", x.astype(np.float32))[0].shape, (70, 48), "halves")
+    said = {cpu: run(ctx.tessera, "run", "--mode=fast-math", d / "functions.tsr", env={"TESSERA_CPU": cpu}).stdout for cpu in ("base", "v3", "v4")}
+    expect(set(said.values()), {said["base"]}, "instruction sets")
+
+
 @in_folder
 def two_builds_are_the_same_bytes(ctx, d):
     for name in ("one", "two/deeper"):
@@ -1324,9 +1358,9 @@ def double(x: Tensor["B", 4, f32]) -> Tensor["B", 4, f32]: return x @ w
             raise Fail(f"{options}: {p.returncode} {p.stderr[-500:]}")
 
 
-ROWS = {"debug_builds_check": ("SAFE-08",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
+ROWS = {"debug_builds_check": ("SAFE-08",), "matrix_units": ("CG-05",), "variants": ("FUN-05",), "models_are_saved": ("DEP-03",), "damaged_models_are_refused": ("DEP-04",), "graph_versions": ("IR-11",), "models_are_optimized": ("DEP-01", "DEP-02"), "two_builds_are_the_same_bytes": ("DET-11",), "prints_the_same": ("DEP-07",)}
 TESTS = (bits_of_the_program, results_in_the_callers_memory, every_target_has_the_bits, state_and_random_numbers, failed_calls_leave_state, prints_the_same, debug_builds_check, kernels_are_there, kernels_that_return, what_blocks_reach_over, run_takes_json_and_npy,
-         example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, the_runtime_part,
+         example_in_c, example_in_python, header_compiles_alone, threads, two_bundles_in_one_process, wrong_calls_have_numbers, guards, matrix_units, the_runtime_part,
          two_builds_are_the_same_bytes, the_manifest, kernels_of_programs, models_are_saved, damaged_models_are_refused, graph_versions, models_are_optimized, functions_are_saved, variants, only_bundles_are_replaced, damage, manifests, documented)
 
 

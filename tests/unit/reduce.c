@@ -4,6 +4,7 @@
  */
 #include "tensors.h"
 
+#include "runtime/gemm_amx.h"
 #include "runtime/gemm_bf16.h"
 #include "runtime/gemm_int8.h"
 
@@ -293,6 +294,52 @@ static void halves_cancel_to_subnormal_numbers(void **state)
     }
 }
 
+/*
+ * Matrix units sum in another order: within k roundings of what is summed, the same by any number of threads.
+ */
+static void products_by_units_are_near(void **state)
+{
+    enum { M = 100, N = 120, K = 1100, SIZE = 2 * M * K + 2 * N * K };
+    static uint16_t half[SIZE];
+    static float c[2 * M * N], again[2 * M * N];
+    KCtx ctx = {0};
+
+    for (int round = 0; round < 60; round++) {
+        int64_t m = 1 + rnd_to(M), n = 16 + rnd_to(N - 16), k = 32 + rnd_to(round % 4 ? 150 : K - 32), batch = 1 + rnd_to(2);
+        bool ta = rnd_to(2), tb = rnd_to(2);
+        Seen seen = {n, {0}};
+        GemmDone done = {count_rows, &seen, true};
+        Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .a = half, .b = half + 2 * M * K, .abatch = m * k,
+                  .bbatch = rnd_to(2) * n * k, .arow = ta ? 1 : k, .acol = ta ? m : 1, .brow = tb ? 1 : n, .bcol = tb ? k : 1, .c = c, .cbatch = m * n, .crow = n, .done = &done};
+        if (!amx_has(AMX_HALVES))
+            return;
+        for (int64_t i = 0; i < SIZE; i++)
+            half[i] = (uint16_t)(rnd_to(2) << 15 | (100 + rnd_to(40)) << 7 | rnd_to(128));
+        pool_init(1 + (int)rnd_to(3));
+        memset(c, 0x55, sizeof c);
+        assert_int_equal(gemm_amx(&ctx, &g, AMX_HALVES), K_OK);
+        for (int64_t i = 0; i < batch * m; i++)
+            assert_int_equal(seen.row[i], 1);
+        for (int64_t i = 0; i < batch * m * n; i++) {
+            int64_t q = i / (m * n), row = i / n % m, column = i % n;
+            double want = 0, all = 0;
+            for (int64_t s = 0; s < k; s++) {
+                int64_t x = q * g.abatch + row * g.arow + s * g.acol, y = 2 * M * K + q * g.bbatch + s * g.brow + column * g.bcol;
+                double p = (double)of_half(half[x]) * of_half(half[y]);
+                want += p;
+                all += fabs(p);
+            }
+            assert_true(fabs(c[i] - want) <= (double)k * 0x1p-24 * all);
+        }
+        pool_init(1 + (int)rnd_to(5));
+        g.c = again;
+        g.done = NULL;
+        assert_int_equal(gemm_amx(&ctx, &g, AMX_HALVES), K_OK);
+        assert_memory_equal(c, again, (size_t)(batch * m * n) * sizeof *c);
+    }
+    pool_init(0);
+}
+
 /* Any row alone, or in a batch of any form, gives the same bits. */
 static void batches_do_not_change_bits(void **state)
 {
@@ -413,6 +460,7 @@ int main(void)
         cmocka_unit_test(products_of_bytes_are_exact),
         cmocka_unit_test(products_of_halves_follow_the_rule),
         cmocka_unit_test(halves_cancel_to_subnormal_numbers),
+        cmocka_unit_test(products_by_units_are_near),
         cmocka_unit_test(batches_do_not_change_bits),
         cmocka_unit_test(products_of_every_dtype_are_right),
         cmocka_unit_test(extremes_and_empties),

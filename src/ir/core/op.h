@@ -56,7 +56,7 @@ typedef struct Attr {
     uint8_t accum;                  /* accumulator of reductions and contractions; DT_NONE: default */
     uint8_t compute;                /* of contractions: what the operands were taken to by a policy; DT_NONE: nothing said */
     uint8_t rounding, saturate, flush;      /* of convert; flush: subnormals to zero, any MAP op */
-    uint8_t fast;                   /* of MAP ops and sums: compiled code may reassociate, contract, and leave the rounding out */
+    uint8_t fast;                   /* of MAP ops, sums and products: code may reassociate, contract, and leave the rounding out */
     const Policy *policy;           /* of convert: the result's; of contractions: the operands', told for readers.
                                        `f` of convert: what tangents are multiplied by besides, 0: nothing */
     uint8_t kind;                   /* op-specific choice, e.g. distribution, fft direction, window op */

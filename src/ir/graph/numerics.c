@@ -226,7 +226,7 @@ static bool is_sum(OpId op) { return op == OP_sum || op == OP_prod || op == OP_c
 /* Has the op an order or a rounding that a scope of fast numerics gives up? */
 static bool may_be_fast(OpId op, const Tensor *x)
 {
-    return dtype_is_float((DType)x->dtype) && ((op_info[op].family == FAM_MAP && !is_exact(op)) || op == OP_sum || op == OP_prod);
+    return dtype_is_float((DType)x->dtype) && ((op_info[op].family == FAM_MAP && !is_exact(op)) || op == OP_sum || op == OP_prod || op == OP_matmul);
 }
 
 /* A conversion that says nothing itself: as the type it makes says, else as the scope does. */

@@ -339,6 +339,7 @@ static Tensor *product(Transpose *t, Tensor *x, Tensor *y)
     Attr a = attr_default();
 
     a.accum = t->a->accum;
+    a.fast = t->a->fast;
     return r_op(t->r, OP_matmul, &a, (Tensor *[]){x, y}, 2);
 }
 

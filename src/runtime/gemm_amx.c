@@ -1,0 +1,360 @@
+/*
+ * Products on matrix units.
+ *
+ * Rows of a are packed for a block of steps, then columns of b, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each takes panels of
+ * 32 rows.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next piece does.
+ * A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are far apart are slow to
+ * load and store, so c sees the last piece alone.  Of many matrices each thread computes whole ones.
+ */
+#include "runtime/gemm_amx.h"
+
+#include "runtime/cpu.h"
+#include "runtime/each.h"
+#include "runtime/gemm_words.h"
+#include "runtime/storage.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 8 };     /* bytes of the two squares of a panel; squares of a piece */
+enum { PACKED = 1 << 20, BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };   /* bytes of b; at most */
+enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
+
+/* A product, and the block of one matrix at hand. */
+typedef struct Product {
+    const Gemm *g;
+    AmxKind kind;
+    int size, side;                     /* an element's bytes; steps of a square */
+    int64_t height, block, width;       /* rows, steps and columns of blocks */
+    int64_t batch, i0, j0, k0, rows, columns, steps;
+    int64_t squares;                    /* along k */
+    char *a, *b, *kept;                 /* packed rows and columns; of each slot, the sums of 32 rows */
+    int64_t slot;                       /* alone: the thread that computes all of it */
+    bool alone;
+    _Atomic int64_t next;               /* panel of rows that nobody has taken */
+} Product;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
+
+/* Four squares of sums: where they are and where they go, as words; NULL: they begin with 0. */
+typedef struct Held { const uint32_t *from; int64_t from_row; uint32_t *to; int64_t to_row; } Held;
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel lends the tile registers to processes that ask; asked once. */
+bool amx_has(AmxKind kind)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18, BF16 = 1 << 22, TILES = 1 << 24, BYTES = 1 << 25, ASKED = 1 };
+    static _Atomic unsigned answer;
+    unsigned a, b, c, d = atomic_load_explicit(&answer, memory_order_relaxed);
+
+    if (!d) {
+        __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+        d = ASKED | (!strcmp(cpu()->name, "v4") && d & TILES && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? d : 0);
+        atomic_store_explicit(&answer, d, memory_order_relaxed);
+    }
+    return d & (kind < AMX_HALVES ? BYTES : BF16);
+}
+
+/* ---- tile registers: 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 columns of b ---- */
+
+typedef struct TileConfig {
+    uint8_t palette, start, zero[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} TileConfig;
+
+static void tiles_begin(void)
+{
+    TileConfig t = {.palette = 1};
+
+    for (int i = 0; i < 8; i++)
+        t.bytes[i] = 64, t.rows[i] = SIDE;
+    __asm__ volatile("ldtilecfg %0" : : "m"(t));
+}
+
+static void tiles_end(void) { __asm__ volatile("tilerelease"); }
+
+#define LOAD(t, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
+#define STORE(t, to, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
+#define DOTS_FN(name, dot) \
+    static void name(int64_t squares, const char *a, const char *b) \
+    { \
+        for (; squares > 0; squares--, a += TWO, b += TWO) { \
+            LOAD(4, a, 64); \
+            LOAD(6, b, 64); \
+            LOAD(5, a + TWO / 2, 64); \
+            LOAD(7, b + TWO / 2, 64); \
+            __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" dot " %tmm7, %tmm5, %tmm3"); \
+        } \
+    }
+DOTS_FN(dots_ss, "tdpbssd")
+DOTS_FN(dots_su, "tdpbsud")
+DOTS_FN(dots_us, "tdpbusd")
+DOTS_FN(dots_uu, "tdpbuud")
+DOTS_FN(dots_halves, "tdpbf16ps")
+
+static void load_sums(const Held *s)
+{
+    const uint32_t *c = s->from;
+    int64_t row = s->from_row;
+
+    __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
+    if (!c)
+        return;
+    LOAD(0, c, row * 4);
+    LOAD(1, c + SIDE, row * 4);
+    LOAD(2, c + SIDE * row, row * 4);
+    LOAD(3, c + SIDE * row + SIDE, row * 4);
+}
+
+static void store_sums(const Held *s)
+{
+    uint32_t *c = s->to;
+    int64_t row = s->to_row;
+
+    STORE(0, c, row * 4);
+    STORE(1, c + SIDE, row * 4);
+    STORE(2, c + SIDE * row, row * 4);
+    STORE(3, c + SIDE * row + SIDE, row * 4);
+}
+
+/* 32 x 32 sums over the squares of a piece. */
+static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s)
+{
+    static void (*const dots[])(int64_t squares, const char *a, const char *b) = {dots_ss, dots_su, dots_us, dots_uu, dots_halves};
+
+    load_sums(s);
+    dots[kind](squares, a, b);
+    store_sums(s);
+}
+#else
+bool amx_has(AmxKind kind) { return false; }
+static void tiles_begin(void) { }
+static void tiles_end(void) { }
+static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s) { }
+#endif
+
+/* ---- packing ---- */
+
+/* Of a panel of 32 lines, `lines` of which there are, the squares of the steps from `at` on, `n` of them. */
+static void pack(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, int64_t at, int64_t n, bool by_lines, char *to)
+{
+    for (int64_t i = at; i < at + n; i++, to += TWO) {
+        int64_t s = i * p->side, steps = p->steps - s;
+        const void *x = from + s * step * p->size;
+        if (p->kind == AMX_HALVES)
+            pack_halves(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
+        else
+            pack_bytes(x, line, step, lines, steps, by_lines, (uint8_t *)to);
+    }
+}
+
+/* Squares of the piece that begins with the one `at`. */
+static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares - at, PIECE); }
+
+/* Where the piece that begins there lies in packed lines, of which there are so many, 32 after 32 of them. */
+static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at, int64_t panel)
+{
+    return packed + (at * pieces(lines, PANEL) + panel * in_piece(p, at)) * TWO;
+}
+
+/* Panels lo..hi of lines, square after square; where lines are neighbours, all panels of a few steps, so that memory is read as it lies. */
+static void pack_panels(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, bool by_lines, int64_t lo, int64_t hi, char *packed)
+{
+    int64_t group = line == 1 ? 1 : PIECE;
+
+    for (int64_t at = 0; at < p->squares; at += PIECE)
+        for (int64_t s = 0; s < in_piece(p, at); s += group)
+            for (int64_t t = lo; t < hi; t++)
+                pack(p, from + t * PANEL * line * p->size, line, step, lines - t * PANEL, at + s, least(in_piece(p, at) - s, group), by_lines,
+                     piece_of(p, packed, lines, at, t) + s * TWO);
+}
+
+static void pack_a(int64_t lo, int64_t hi, void *st)
+{
+    const Product *p = st;
+    const Gemm *g = p->g;
+    const char *a = (const char *)g->a + (p->batch * g->abatch + p->i0 * g->arow + p->k0 * g->acol) * p->size;
+
+    pack_panels(p, a, g->arow, g->acol, p->rows, true, lo, hi, p->a);
+}
+
+static void pack_b(int64_t lo, int64_t hi, void *st)
+{
+    const Product *p = st;
+    const Gemm *g = p->g;
+    const char *b = (const char *)g->b + (p->batch * g->bbatch + p->k0 * g->brow + p->j0 * g->bcol) * p->size;
+
+    pack_panels(p, b, g->bcol, g->brow, p->columns, false, lo, hi, p->b);
+}
+
+/* ---- blocks ---- */
+
+static int64_t kept_bytes(const Product *p) { return pieces(p->width, PANEL) * PANEL * PANEL * 4; }
+
+static __attribute__((noinline)) void copy_rows(const uint32_t *from, int64_t from_row, uint32_t *to, int64_t to_row, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to + r * to_row, from + r * from_row, (size_t)columns * sizeof *to);
+}
+
+/* Sums of 32 rows and columns after the piece `at`, which are in `kept` before and after it but for the first and the last. */
+static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel, uint32_t *kept, uint32_t *c, int64_t rows)
+{
+    int64_t n = in_piece(p, at), columns = least(p->columns - panel * PANEL, PANEL);
+    bool whole = rows == PANEL && columns == PANEL, first = at == 0, last = at + n == p->squares;
+    Held s = {kept, PANEL, kept, PANEL};
+
+    if (first && !p->k0)
+        s.from = NULL;
+    else if (first)
+        copy_rows(c, p->g->crow, kept, PANEL, rows, columns);
+    if (last && whole)
+        s.to = c, s.to_row = p->g->crow;
+    run_tile(p->kind, n, a, piece_of(p, p->b, p->columns, at, panel), &s);
+    if (last && !whole)
+        copy_rows(kept, PANEL, c, p->g->crow, rows, columns);
+}
+
+/* The t-th panel of rows, by all columns of the block. */
+static void run_panel(const Product *p, int64_t slot, int64_t t)
+{
+    const Gemm *g = p->g;
+    int64_t i = p->i0 + t * PANEL, rows = least(p->rows - t * PANEL, PANEL);
+    uint32_t *c = (uint32_t *)g->c + p->batch * g->cbatch + i * g->crow + p->j0;
+    uint32_t *kept = (uint32_t *)(void *)(p->kept + (p->alone ? 0 : slot) * kept_bytes(p));
+
+    for (int64_t at = 0; at < p->squares; at += PIECE)
+        for (int64_t j = 0; j * PANEL < p->columns; j++)
+            one_tile(p, piece_of(p, p->a, p->rows, at, t), at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows);
+    if (g->done && p->k0 + p->steps == g->k)
+        g->done->fn(g->done->st, slot, p->batch * g->m + i, rows, p->j0, p->columns);
+}
+
+static void run_slots(int64_t lo, int64_t hi, void *st)
+{
+    Product *p = st;
+
+    tiles_begin();
+    for (int64_t slot = lo, t; slot < hi; slot++)
+        while ((t = atomic_fetch_add(&p->next, 1)) * PANEL < p->rows)
+            run_panel(p, p->alone ? p->slot : slot, t);
+    tiles_end();
+}
+
+/* For all panels of so many lines, by all threads or alone. */
+static void each_panel(Product *p, int64_t lines, int64_t threads, void (*fn)(int64_t lo, int64_t hi, void *st))
+{
+    if (p->alone)
+        fn(0, pieces(lines, PANEL), p);
+    else
+        pool_for(pieces(lines, PANEL), threads > 1 ? 1 : pieces(lines, PANEL), fn, p);
+}
+
+static void run_block(Product *p, int64_t threads)
+{
+    each_panel(p, p->columns, threads, pack_b);
+    atomic_store(&p->next, 0);
+    if (p->alone)
+        run_slots(0, 1, p);
+    else
+        pool_for(threads, 1, run_slots, p);
+}
+
+static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
+{
+    const Gemm *g = p->g;
+
+    for (p->i0 = 0; p->i0 < g->m; p->i0 += p->height)
+        for (p->k0 = 0; p->k0 < g->k; p->k0 += p->block) {
+            p->rows = least(g->m - p->i0, p->height);
+            p->steps = least(g->k - p->k0, p->block);
+            p->squares = pieces(p->steps, p->side);
+            each_panel(p, p->rows, threads, pack_a);
+            for (p->j0 = 0; p->j0 < g->n; p->j0 += p->width) {
+                p->columns = least(g->n - p->j0, p->width);
+                run_block(p, threads);
+            }
+        }
+}
+
+typedef struct Matrices {
+    Product p;
+    int64_t bytes;                      /* of the room of each slot */
+    char *room;
+    _Atomic int64_t next;
+} Matrices;
+
+static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t lines) { return pieces(lines, PANEL) * pieces(p->block, p->side) * TWO; }
+
+static void set_room(Product *p, char *room)
+{
+    p->a = room;
+    p->b = p->a + packed_bytes(p, p->height);
+    p->kept = p->b + packed_bytes(p, p->width);
+}
+
+/* Whole matrices: this thread's are those that nobody has taken. */
+static void run_matrices(int64_t lo, int64_t hi, void *st)
+{
+    Matrices *all = st;
+
+    for (int64_t slot = lo; slot < hi; slot++) {
+        Product p = all->p;
+        p.alone = true;
+        p.slot = slot;
+        set_room(&p, all->room + slot * all->bytes);
+        while ((p.batch = atomic_fetch_add(&all->next, 1)) < all->p.g->batch)
+            run_matrix(&p, 1);
+    }
+}
+
+/* About equal parts of n, whole squares of 64, of at most so many; a quarter more rather than a small one more. */
+static __attribute__((noinline)) int64_t part_of(int64_t n, int64_t of)
+{
+    int64_t parts = (n + of * 3 / 4 - 1) / of;
+
+    return pieces(pieces(n, most(parts, 1)), 64) * 64;
+}
+
+/* Blocks: whole rows of c where those are asked for, else no more columns than have PACKED bytes for the steps of a block. */
+static void choose_blocks(Product *p)
+{
+    const Gemm *g = p->g;
+    bool rows = g->done && g->done->whole_rows;
+
+    p->block = part_of(g->k, rows ? most(PACKED / (p->size * g->n), PIECE * 32) : BLOCK_STEPS);
+    p->width = rows ? g->n : part_of(g->n, least(PACKED / (p->block * p->size), BLOCK_COLUMNS));
+    p->height = part_of(g->m, BLOCK_ROWS);
+}
+
+KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
+{
+    int64_t threads = (double)g->batch * (double)g->m * (double)g->n * (double)g->k < SMALL ? 1 : pool_threads();
+    bool apart = g->batch >= 2 * threads;       /* enough matrices that nobody needs to help another */
+    Matrices all = {.p = {.g = g, .kind = kind, .size = kind == AMX_HALVES ? 2 : 1, .side = kind == AMX_HALVES ? 32 : 64}};
+    Product *p = &all.p;
+    int64_t slots = apart ? threads : 1;
+    Storage *room;
+
+    if (!amx_has(kind))
+        return K_INDEX;
+    choose_blocks(p);
+    all.bytes = packed_bytes(p, p->height) + packed_bytes(p, p->width) + (apart ? 1 : threads) * kept_bytes(p);
+    if (!(room = storage_new((size_t)(slots * all.bytes))))
+        return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all.bytes);
+    all.room = storage_data(room);
+    set_room(p, all.room);
+    if (apart)
+        pool_for(threads, 1, run_matrices, &all);
+    for (p->batch = 0; p->batch < g->batch && !apart; p->batch++)
+        run_matrix(p, threads);
+    storage_unref(room);
+    return K_OK;
+}
