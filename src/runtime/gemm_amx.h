@@ -1,8 +1,8 @@
 /*
  * gemm_amx.h - products on the matrix units of x86 (AMX).
  *
- * Those of bytes are exact modulo 2^32, as in any order.  Those of bf16 are for fast numerics: even and odd steps are summed apart, 32 of them in a row,
- * and subnormal numbers count as 0.
+ * Those of bytes are exact modulo 2^32, as in any order.  Those of bf16 are for fast numerics: even and odd steps are summed apart, 32 of
+ * them in a row, and subnormal numbers count as 0.
  */
 #ifndef TSR_RUNTIME_GEMM_AMX_H
 #define TSR_RUNTIME_GEMM_AMX_H

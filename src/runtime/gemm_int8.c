@@ -2,9 +2,9 @@
  * Products of bytes by dot-product instructions (AVX512-VNNI), which take four steps of k at a time; matrix units are in gemm_amx.c.
  *
  * Operands are packed into squares (gemm_words.h).  A block of b is packed once and shared by all threads; each takes panels of
- * 32 rows, packs them, and goes over the block 32 columns at a time.  VNNI multiplies unsigned by signed bytes: of b, which comes in vectors, and of a, whose fours are spread to all lanes as they are read.  A signed
- * b is packed with 128 added, an unsigned a with 128 taken off, and what that changes the sums by they begin with: a number for each
- * row, and one for each column.
+ * 32 rows, packs them, and goes over the block 32 columns at a time.  The instruction multiplies unsigned by signed bytes: of b, which comes in
+ * vectors, and of a, whose fours are spread to all lanes as they are read.  A signed b is packed with 128 added, an unsigned a with 128 taken
+ * off, and what that changes the sums by they begin with: a number for each row, and one for each column.
  */
 #include "runtime/gemm_int8.h"
 
