@@ -1,10 +1,10 @@
 /*
  * Products on matrix units.
  *
- * Rows of a are packed for a block of steps, then columns of b, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each takes panels of
- * 32 rows.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next piece does.
- * A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are far apart are slow to
- * load and store, so c sees the last piece alone.  Of many matrices each thread computes whole ones.
+ * Rows of a are packed for a block of steps, then columns of b, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each
+ * takes panels of 32 rows.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next
+ * piece does.  A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are
+ * far apart are slow to load and store, so c sees the last piece alone.  Of many matrices each thread computes whole ones.
  */
 #include "runtime/gemm_amx.h"
 
@@ -90,7 +90,8 @@ static void tiles_end(void) { __asm__ volatile("tilerelease"); }
             LOAD(6, b, 64); \
             LOAD(5, a + TWO / 2, 64); \
             LOAD(7, b + TWO / 2, 64); \
-            __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" dot " %tmm7, %tmm5, %tmm3"); \
+            __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" \
+                             dot " %tmm7, %tmm5, %tmm3"); \
         } \
     }
 DOTS_FN(dots_ss, "tdpbssd")
@@ -165,7 +166,8 @@ static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at,
 }
 
 /* Panels lo..hi of lines, square after square; where lines are neighbours, all panels of a few steps, so that memory is read as it lies. */
-static void pack_panels(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, bool by_lines, int64_t lo, int64_t hi, char *packed)
+static void pack_panels(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, bool by_lines, int64_t lo, int64_t hi,
+                        char *packed)
 {
     int64_t group = line == 1 ? 1 : PIECE;
 
@@ -291,7 +293,10 @@ typedef struct Matrices {
     _Atomic int64_t next;
 } Matrices;
 
-static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t lines) { return pieces(lines, PANEL) * pieces(p->block, p->side) * TWO; }
+static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t lines)
+{
+    return pieces(lines, PANEL) * pieces(p->block, p->side) * TWO;
+}
 
 static void set_room(Product *p, char *room)
 {
