@@ -511,7 +511,7 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
             native_judged(C, d, &bound, a, node);
         return r;
     }
-    if (self && a->n == 1 && !a->open && (!strcmp(d->name, "append") || !strcmp(d->name, "add")) && type_is_container(self))
+    if (self && a->n == 1 && !a->open && !C->growing && (!strcmp(d->name, "append") || !strcmp(d->name, "add")) && type_is_container(self))
         host_element_stored(C, self, a->at[0].type, at_call(node, a->at[0].node));
     sig = d->sig && d->sig[0] == '(' ? native_sig(d) : NULL;
     native_judged(C, d, &bound, a, node);
@@ -642,12 +642,38 @@ static bool spread(CallArgs *a, const AstArg *x, const Type *t)
     return true;
 }
 
-/* false: more than a call is followed with */
-static bool read_arguments(Check *C, const AstCall *c, CallArgs *a)
+/* Does it name what it gets, and is it no function that a library made? *args hands things on that nobody follows. */
+static bool names_arguments(const Fn *f)
 {
+    for (int i = 0; i < f->params.n; i++)
+        if (AST_AS(f->params.at[i], Param)->kind == PARAM_VARARGS || AST_AS(f->params.at[i], Param)->kind == PARAM_KWARGS)
+            return false;
+    return !f->around->home->library || !f->around->fn;
+}
+
+/* Do its arguments stay without other names: is it no method, no class, and nothing that keeps them for later? */
+static bool only_looks(const Type *f)
+{
+    static const char *const keepers[] = {"partial", "setattr", "append", "insert", "add", "setdefault", "appendleft"};
+    const NativeDef *d = f->kind == TY_NATIVE ? f->ref : f->kind == TY_METHOD && f->ref && ((const Type *)f->ref)->kind == TY_NATIVE
+                         ? ((const Type *)f->ref)->ref : NULL;
+
+    for (size_t i = 0; d && i < sizeof keepers / sizeof *keepers; i++)
+        if (!strcmp(d->name, keepers[i]))
+            return false;
+    return d || f->kind == TY_LIBRARY || f->kind == TY_TRANSFORM || (f->kind == TY_FUNC && names_arguments(f->ref));
+}
+
+/* false: more than a call is followed with */
+static bool read_arguments(Check *C, const AstCall *c, const Type *f, CallArgs *a)
+{
+    bool looks = only_looks(f);
+
     for (int i = 0; i < c->args.n; i++) {
         AstArg *x = AST_AS(c->args.at[i], Arg);
-        const Type *t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
+        const Type *t;
+        C->hold = x->ast.kind == AST_Arg && (looks || x->stars) ? x->value : NULL;
+        t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
         if (x->ast.kind == AST_Arg && spread(a, x, t))
             continue;
         if (a->n == 64 || x->ast.kind != AST_Arg)
@@ -699,15 +725,24 @@ static bool hands_on(Check *C, const AstCall *c, CallArgs *a)
 
 const Type *call(Check *C, AstCall *c)
 {
-    const Type *f = expr(C, c->func), *r;
     CFrame *here = C->frame;
     CallArg list[64];
     CallArgs a = {list, 0, false};
+    const Type *f, *r;
 
-    if (!read_arguments(C, c, &a))
+    C->hold = AST_IS(c->func, Attribute) ? AST_AS(c->func, Attribute)->value : NULL;
+    f = expr(C, c->func);
+    if (!read_arguments(C, c, f, &a)) {
+        grown_called(C, c, &(CallArgs){list, 0, true});
         return T_ANY;
-    if (!hands_on(C, c, &a))
-        return call_type(C, f, &a, (Ast *)c);
+    }
+    if (!hands_on(C, c, &a)) {
+        C->growing = grown_calls(C, c);
+        r = call_type(C, f, &a, (Ast *)c);
+        C->growing = false;
+        grown_called(C, c, &a);
+        return r;
+    }
     C->handed++;
     C->calls--;
     C->frame = here->caller;

@@ -290,10 +290,12 @@ static void class_def(Check *C, AstClassDef *def)
 static void return_stmt(Check *C, AstReturn *r)
 {
     CFrame *f = C->frame;
-    const Type *t = r->value ? expr(C, r->value) : T_NONE, *want = f->declared;
+    const Type *t = T_NONE, *want = f->declared;
     char what[128];
     Diag *d;
 
+    C->leaving = AST_IS(r->value, Tuple);           /* no variable of this function sees them afterwards */
+    t = r->value ? expr_looked(C, r->value) : t;
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
     staging_return(C, r, t);

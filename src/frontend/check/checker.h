@@ -209,6 +209,9 @@ struct Check {
     int facts;                  /* sets of facts in force; the number of the latest of all that were, 0: none in force; how many were */
     int64_t facts_id, facts_made;
     Ast *stmt;                  /* being walked */
+    Ast *hold;                  /* a name whose value is only looked at there: it gets no other name */
+    bool growing;               /* the call is of a method that changes a container whose growth is followed */
+    bool leaving;               /* ... as the elements of the tuple that is about to be looked at */
     Ast *spent;                 /* the statement, not inside a call, at which there was no fuel left */
     Kernel *kernel;             /* the kernel being walked (kernels.h), also in the functions that it calls; NULL: none */
     struct Loop *loop;          /* innermost loop of the function, of flow.c */
@@ -254,6 +257,17 @@ const Type *prelude_type(Check *C, int row);
 const Type *lazy_type(Check *C, const Type *t);
 void forget_place(Check *C, Ast *e);
 
+/* grown.c: containers that statements build */
+bool grows(const Check *C, const AstName *n);           /* is all that changes what the variable holds seen by the walk? */
+bool grows_in(const Check *C, const Inst *i, Sym attr); /* of an attribute of an object that is being made */
+const Type *grown_first(const Type *t, const Ast *value);       /* what is kept of t, which `value` made; a container that has other names is forgotten */
+const Type *grown_read(const Type *t);                  /* what was kept, as a type of a value */
+const Type *grown_name(Check *C, AstName *n, const Type *t, bool held);     /* t, kept of n, where it is read; held: without another name */
+void grown_stored(Check *C, Ast *base, const Type *index, const Type *t);       /* base[index] = t */
+void grown_called(Check *C, const AstCall *c, const CallArgs *a);               /* base.append(...) */
+bool grown_calls(Check *C, const AstCall *c);           /* is it such a call, ... */
+bool grown_is(Check *C, Ast *base);                     /* ... or base such a place? It may hold anything then */
+
 /* unused.c */
 void unused_result(Check *C, const Ast *s);             /* of a statement: a value that is made for nothing is said */
 
@@ -264,8 +278,11 @@ void var_put(Trail *trail, const Type **at, const Type *t);
 void survey(Check *C, Home *h, Unit *u);                /* reads what a unit's statements change and store */
 uint64_t survey_facts(const Check *C, const Home *h);   /* the same when it read the same */
 void survey_stored(Check *C, Sym attr);                 /* the attribute is stored out of sight */
-enum { MUTATED_ITSELF = 1, MUTATED_PARTS = 2 };
+/* INSIDE: a function does; LATER: something else than self.x.append(...) and self.x[k] = v in an __init__ */
+enum { MUTATED_ITSELF = 1, MUTATED_PARTS = 2, MUTATED_INSIDE = 4, MUTATED_LATER = 8 };
 bool is_mutated(const Home *h, Sym name);               /* does some statement change what the variable or attribute holds? */
+bool is_mutated_so(const Home *h, Sym name, int how);   /* ... in that way, or in a way that tells no name? */
+bool is_mutator(Sym method);                            /* append, pop, update ... */
 bool has_mutated_parts(const Home *h, Sym name);        /* only its elements: x[k].append(v) */
 
 /* homes.c */
@@ -285,6 +302,14 @@ void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *nod
 
 /* exprs.c, members.c */
 const Type *expr(Check *C, Ast *e);
+
+/* The value of e, which gets no other name there. */
+static inline const Type *expr_looked(Check *C, Ast *e)
+{
+    C->hold = e;
+    return expr(C, e);
+}
+
 const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
 const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
@@ -307,6 +332,7 @@ void flow_leave_loop(Check *C);                             /* break, continue *
 void flow_try(Check *C, AstTry *t);
 void flow_match(Check *C, AstMatch *m);
 void flow_with(Check *C, AstWith *w);
+void flow_forget_hidden(const Check *C, const Type **at);   /* a container in a variable that is hidden changes */
 const Type *flow_hidden(const Check *C, Ast *e);            /* the type of a variable that is hidden here; any: it is none */
 bool flow_swallows(const Ast *context);                     /* of a `with` that catches what is raised */
 

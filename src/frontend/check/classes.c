@@ -317,7 +317,7 @@ static const Type *held(Check *C, const Inst *i, Sym attr)
     if (!i || i->wild || how & ATTR_HIDDEN || C->setattr_used || map_find(&C->wild, (uintptr_t)attr, NULL) ||
         !map_find(&i->stored, (uintptr_t)attr, &t))
         return NULL;
-    return (const Type *)t;
+    return grown_read((const Type *)t);
 }
 
 /* A stored attribute that the wrong name begins, or that begins it. */
@@ -550,7 +550,7 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
 {
     Cls *c = (Cls *)self->ref;
     Inst *inst = (Inst *)self->inst;
-    const Type *want = cls_declared(c, attr);
+    const Type *want = cls_declared(c, attr), *first;
     uintptr_t before = 0;
     char what[128];
 
@@ -572,9 +572,10 @@ void cls_store(Check *C, const Type *self, Sym attr, const Type *t, Ast *target,
     if (value && type_is_container(t) && is_mutated(C->home, attr))
         forget_place(C, value);
     t = with_declared_policy(t, want);
+    first = grows_in(C, inst, attr) && value ? grown_first(t, value) : NULL;
     t = has_mutated_parts(C->home, attr) ? type_forget_parts(t) : is_mutated(C->home, attr) ? type_forget(t) : type_keep(t);
     if (inst)
-        inst_store(C, inst, attr, t ? t : T_ANY);
+        inst_store(C, inst, attr, first ? first : t ? t : T_ANY);
     if (value) {
         Site *s = arena_new(&C->arena, Site);
         *s = (Site){value, C->frame};

@@ -157,7 +157,7 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
 
 static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 {
-    const Type *t = expr(C, e);
+    const Type *t = op == AOP_NOT ? expr_looked(C, e) : expr(C, e);
     double number;
     int known;
 
@@ -179,12 +179,12 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 
 static const Type *compare(Check *C, AstCompare *c)
 {
-    const Type *left = expr(C, c->left), *r = type_of_kind(TY_BOOL);
+    const Type *left = expr_looked(C, c->left), *r = type_of_kind(TY_BOOL);
     int known;
 
     for (int i = 0; i < c->rest.n; i++) {
         AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
-        const Type *right = expr(C, x->right);
+        const Type *right = expr_looked(C, x->right);
         if (x->op >= AOP_EQ && x->op <= AOP_GE && (left->kind == TY_TENSOR || right->kind == TY_TENSOR))
             r = type_is_any(left) || type_is_any(right) ? T_ANY : tensor_binary(C, (int)x->op, left, right, (Ast *)c);
         else if (type_is_any(left) || type_is_any(right) || left->kind == TY_INSTANCE)
@@ -203,11 +203,12 @@ static const Type *compare(Check *C, AstCompare *c)
 static const Type *display(Check *C, AstSeq elts, bool tuple)
 {
     const Type *m[ITEMS_MAX] = {NULL}, *join = NULL;
-    bool open = elts.n > ITEMS_MAX;
+    bool open = elts.n > ITEMS_MAX, leaving = C->leaving;
 
+    C->leaving = false;
     for (int i = 0; i < elts.n; i++) {
         bool star = elts.at[i]->kind == AST_Starred;
-        const Type *t = expr(C, star ? AST_AS(elts.at[i], Starred)->value : elts.at[i]);
+        const Type *t = star ? expr_looked(C, AST_AS(elts.at[i], Starred)->value) : leaving ? expr_looked(C, elts.at[i]) : expr(C, elts.at[i]);
         open |= star;
         t = star ? element_of(t) : t;
         if (!open)
@@ -295,7 +296,7 @@ static int each_given(Check *C, AstSeq clauses, const Type *iter, Ast *elt, cons
 static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
 {
     const Type *m[ITEMS_MAX];
-    int n = each_given(C, clauses, expr(C, AST_AS(clauses.at[0], CompFor)->iter), elt, m);
+    int n = each_given(C, clauses, expr_looked(C, AST_AS(clauses.at[0], CompFor)->iter), elt, m);
 
     return n ? type_list_of(m, n) : NULL;
 }
@@ -338,7 +339,7 @@ static const Type *comp_element(Check *C, AstSeq clauses, Ast *elt)
 static void comp_clauses(Check *C, AstSeq clauses, int from)
 {
     for (int i = from; i < clauses.n; i++)
-        comp_clause(C, AST_AS(clauses.at[i], CompFor), expr(C, AST_AS(clauses.at[i], CompFor)->iter));
+        comp_clause(C, AST_AS(clauses.at[i], CompFor), expr_looked(C, AST_AS(clauses.at[i], CompFor)->iter));
 }
 
 static const Type *comp_value(Check *C, AstSeq clauses, Ast *elt)
@@ -353,7 +354,7 @@ static const Type *generator(Check *C, AstGenExp *g)
     CFrame *f, *outer = C->frame;
     FrameHold before = frame_hold(C);
     AstCompFor *first = g->clauses.n ? AST_AS(g->clauses.at[0], CompFor) : NULL;
-    const Type *each = first ? expr(C, first->iter) : T_ANY, *m[ITEMS_MAX];
+    const Type *each = first ? expr_looked(C, first->iter) : T_ANY, *m[ITEMS_MAX];
     int n;
 
     if (!first || C->kernel)
@@ -525,7 +526,7 @@ static void walk_hole(Check *C, Ast *e)
 
     for (int i = 0; i < f->parts.n; i++)
         if (AST_IS(f->parts.at[i], Hole)) {
-            const Type *t = expr(C, AST_AS(f->parts.at[i], Hole)->value);
+            const Type *t = expr_looked(C, AST_AS(f->parts.at[i], Hole)->value);
             hole_judged(C, AST_AS(f->parts.at[i], Hole), t);
             if (AST_IS(AST_AS(f->parts.at[i], Hole)->spec, FString))
                 walk_hole(C, AST_AS(f->parts.at[i], Hole)->spec);
@@ -602,7 +603,7 @@ static const Type *expr_of(Check *C, Ast *e)
         walk_hole(C, e);
         return type_str(fstring_text(AST_AS(e, FString)));
     case AST_BinOp: {
-        const Type *a = expr(C, AST_AS(e, BinOp)->left), *b = expr(C, AST_AS(e, BinOp)->right);
+        const Type *a = expr_looked(C, AST_AS(e, BinOp)->left), *b = expr_looked(C, AST_AS(e, BinOp)->right);
         const Policy *policy = a->ref;
         if (a->kind == TY_DTYPE && AST_AS(e, BinOp)->op == AOP_MATMUL)
             return policy_suffix(C, (uint8_t)a->value, &policy, AST_AS(e, BinOp)->right) ? type_dtype((DType)a->value, policy) : T_ANY;
@@ -615,7 +616,7 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Attribute:
         return is_super(AST_AS(e, Attribute)->value) ? cls_super(C, AST_AS(e, Attribute)->attr, e) :
                attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
-    case AST_Subscript: return subscript(C, expr(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
+    case AST_Subscript: return subscript(C, expr_looked(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
     case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);
     case AST_List: return display(C, AST_AS(e, List)->elts, false);
     case AST_Set:

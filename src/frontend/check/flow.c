@@ -100,6 +100,14 @@ void flow_unhide(const Hiding *h)
     h->C->hiding = h->around;
 }
 
+void flow_forget_hidden(const Check *C, const Type **at)
+{
+    for (Hiding *h = C->hiding; h; h = h->around)
+        for (int i = 0; i < h->n; i++)
+            if (h->var[i].at == at)
+                h->var[i].was = type_forget(h->var[i].was);
+}
+
 const Type *flow_hidden(const Check *C, Ast *e)
 {
     Trail *trail;
@@ -136,7 +144,7 @@ void flow_if(Check *C, AstIf *s)
     Facts yes, no;
     bool staged;
 
-    expr(C, s->test);
+    expr_looked(C, s->test);
     truth_judged(C, s->test);
     if (r >= 0) {
         block(C, r ? s->body : s->orelse);
@@ -259,7 +267,7 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure, bool staged)
     C->first = (FirstRound){sure ? &l : NULL, C->quiet, C->branches, C->calls};
     flow_hide(C, &h, w && !staged ? w->test : NULL);
     if (f)
-        bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr(C, f->iter)), NULL);
+        bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr_looked(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);
     flow_unhide(&h);
     facts_drop(C, facts);
@@ -290,7 +298,7 @@ static bool leaves(Ast *n, void *state)
 static bool unrolled(Check *C, AstFor *f)
 {
     const Type *const *item = NULL;
-    const Type *t = f->is_async ? NULL : iterated(expr(C, f->iter));
+    const Type *t = f->is_async ? NULL : iterated(expr_looked(C, f->iter));
     int n = type_items(t, &item);
     bool left = false;
 
@@ -322,7 +330,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
         expr(C, w->test);
         truth_judged(C, w->test);
     } else
-        host_iterated(C, expr(C, f->iter), f->iter);
+        host_iterated(C, expr_looked(C, f->iter), f->iter);
     if (w && truth(C, w->test) == 0)
         return;
     dead = C->frame->dead;
@@ -357,6 +365,8 @@ static void forget_bound(void *state, CollectEvent e, Sym name, Ast *node)
     CFrame *f = C->frame;
     const Local *l = e == COLLECT_BIND ? scope_local(f->scope, name) : NULL;
 
+    if (e == COLLECT_USE && is_mutated(C->home, name))
+        forget_place(C, node);                      /* what was in it may be more, or less */
     if (!l)
         return;
     if (f->scope->kind == SCOPE_MODULE)
@@ -469,6 +479,7 @@ void flow_with(Check *C, AstWith *w)
     C->quiet -= quiet;
     C->tries -= quiet;
     if (quiet) {
+        collect_block(w->body, forget_bound, C);
         facts_drop(C, facts);
         C->frame->dead = false;
     }

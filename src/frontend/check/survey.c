@@ -17,7 +17,8 @@ typedef struct {
     Home *h;
     Check *C;
     Sym self, setattr, dict, parameter;
-    int depth, inside, caught;  /* inside: of how many functions; caught: of how many statements that catch what is raised */
+    int functions, later;       /* functions around; those that are no __init__ */
+    int depth, inside, caught;  /* inside: of how many functions, for mark_hidden; caught: of how many statements that catch what is raised */
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
     Map shared;                 /* Sym -> 1: variables and attributes that may hold what has another name too */
     Map defs;                   /* Sym -> 1: the functions that are defined here; 2: with *args or **kwargs, or made into another */
@@ -38,17 +39,20 @@ static void note_mutated(Home *h, Sym name, uintptr_t how)
 }
 
 /* The variable and the attributes that an expression goes through. */
-static void mark(Home *h, const Ast *e)
+static void mark(const Survey *v, const Ast *e)
 {
-    uintptr_t how = MUTATED_ITSELF;
+    Home *h = v->h;
+    const Ast *of = AST_IS(e, Attribute) ? AST_AS(e, Attribute)->value : NULL;
+    bool own = AST_IS(of, Name) && AST_AS(of, Name)->id == v->self && !v->later;        /* self.x.append(...) in __init__ */
+    uintptr_t where = (v->functions ? MUTATED_INSIDE : 0) | (own ? 0 : MUTATED_LATER), how = MUTATED_ITSELF;
 
     for (;;) {
         switch (e ? (int)e->kind : -1) {
         case AST_Name:
-            note_mutated(h, AST_AS(e, Name)->id, how);
+            note_mutated(h, AST_AS(e, Name)->id, how | where);
             return;
         case AST_Attribute:
-            note_mutated(h, AST_AS(e, Attribute)->attr, how);
+            note_mutated(h, AST_AS(e, Attribute)->attr, how | where);
             e = AST_AS(e, Attribute)->value;
             if (e && e->kind == AST_Name)
                 return;                             /* self.x.append: x changes, not self */
@@ -74,7 +78,7 @@ static void mark(Home *h, const Ast *e)
     }
 }
 
-static bool is_mutator(Sym method)
+bool is_mutator(Sym method)
 {
     static const char *const names[] = {"append", "extend", "insert", "remove", "pop", "popitem", "clear", "sort", "reverse", "update",
                                         "setdefault", "add", "discard", "appendleft", "popleft", "extendleft", "rotate",
@@ -86,23 +90,30 @@ static bool is_mutator(Sym method)
     return method && words_has(&words, names, sizeof names / sizeof *names, method);
 }
 
-static void mark_target(Home *h, Ast *t, bool augmented)
+static void mark_target(const Survey *v, Ast *t, bool augmented)
 {
     AstSeq e = t->kind == AST_Tuple ? AST_AS(t, Tuple)->elts : t->kind == AST_List ? AST_AS(t, List)->elts : (AstSeq){0};
 
     for (int i = 0; i < e.n; i++)
-        mark_target(h, e.at[i], augmented);
+        mark_target(v, e.at[i], augmented);
     if (t->kind == AST_Subscript)
-        mark(h, AST_AS(t, Subscript)->value);
+        mark(v, AST_AS(t, Subscript)->value);
     else if (augmented && (t->kind == AST_Name || t->kind == AST_Attribute))
-        mark(h, t);
+        mark(v, t);
 }
 
 bool has_mutated_parts(const Home *h, Sym name)
 {
     uintptr_t how = 0;
 
-    return !h->mutates_any && map_find(&h->mutated, (uintptr_t)name, &how) && how == MUTATED_PARTS;
+    return !h->mutates_any && map_find(&h->mutated, (uintptr_t)name, &how) && (how & (MUTATED_ITSELF | MUTATED_PARTS)) == MUTATED_PARTS;
+}
+
+bool is_mutated_so(const Home *h, Sym name, int how)
+{
+    uintptr_t is = 0;
+
+    return h->mutates_any || (map_find(&h->mutated, (uintptr_t)name, &is) && is & (uintptr_t)how);
 }
 
 bool is_mutated(const Home *h, Sym name)
@@ -272,7 +283,7 @@ static void mark_each(Survey *v, AstSeq s)
     for (int i = 0; i < s.n; i++) {
         const Ast *e = AST_IS(s.at[i], DictItem) ? AST_AS(s.at[i], DictItem)->value : argument_value(s.at[i]);
         if (AST_IS(e, Name))
-            mark(v->h, e);
+            mark(v, e);
     }
 }
 
@@ -325,7 +336,7 @@ static void visit_each(Survey *v, AstSeq s)
 static void visit_assign(Survey *v, const AstAssign *a)
 {
     for (int i = 0; i < a->targets.n; i++) {
-        mark_target(v->h, a->targets.at[i], false);
+        mark_target(v, a->targets.at[i], false);
         note_store(v, a->targets.at[i]);
         if (v->own)
             handed_stored(&v->handed, a->targets.at[i]);
@@ -337,7 +348,7 @@ static void visit_assign(Survey *v, const AstAssign *a)
 static void visit_del(Survey *v, const AstDel *d)
 {
     for (int i = 0; i < d->targets.n; i++) {
-        mark_target(v->h, d->targets.at[i], false);
+        mark_target(v, d->targets.at[i], false);
         if (v->h->library)
             note_store(v, d->targets.at[i]);
     }
@@ -351,7 +362,11 @@ static void visit_function(Survey *v, const AstFunctionDef *def)
         note_function(v, def);
         handed_enter(&v->handed, &def->ast);
     }
+    v->functions++;
+    v->later += !def->name || strcmp(def->name->text, "__init__");
     visit_each(v, def->body);
+    v->later -= !def->name || strcmp(def->name->text, "__init__");
+    v->functions--;
     if (v->own)
         handed_leave(&v->handed);
 }
@@ -373,7 +388,7 @@ static void visit_attribute(Survey *v, const AstAttribute *a)
 {
     v->C->parameters |= !v->h->library && a->attr == v->parameter;
     if (is_mutator(a->attr))                        /* xs.append, called at once or handed on */
-        mark(v->h, a->value);
+        mark(v, a->value);
     if (v->own && &a->ast == v->callee)
         handed_called(&v->handed, a->attr);
     else if (v->own)
@@ -451,12 +466,12 @@ static bool visit(Ast *n, void *state)
     case AST_Assign: visit_assign(v, AST_AS(n, Assign)); break;
     case AST_Del: visit_del(v, AST_AS(n, Del)); break;
     case AST_AugAssign:
-        mark_target(v->h, AST_AS(n, AugAssign)->target, true);
+        mark_target(v, AST_AS(n, AugAssign)->target, true);
         if (v->own)
             handed_stored(&v->handed, AST_AS(n, AugAssign)->target);
         break;
     case AST_For:
-        mark_target(v->h, AST_AS(n, For)->target, false);
+        mark_target(v, AST_AS(n, For)->target, false);
         if (v->own)
             share(v, AST_AS(n, For)->target);
         break;
@@ -473,7 +488,11 @@ static bool visit(Ast *n, void *state)
     if (lambda)
         handed_enter(&v->handed, n);
     v->depth++;
+    v->functions += n->kind == AST_Lambda;
+    v->later += n->kind == AST_Lambda;
     ast_walk(n, visit, v);
+    v->later -= n->kind == AST_Lambda;
+    v->functions -= n->kind == AST_Lambda;
     v->depth--;
     v->caught -= caught;
     if (lambda)

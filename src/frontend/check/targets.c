@@ -133,16 +133,23 @@ void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *nod
 
 static void store_subscript(Check *C, AstSubscript *s, const Type *t)
 {
-    const Type *base = expr(C, s->value), *place;
+    const Type *base, *index, *place;
+    bool grown;
 
-    host_stored(C, base, expr(C, s->index), s);
+    base = expr_looked(C, s->value);
+    grown = base->kind != TY_TENSOR && grown_is(C, s->value);
+    index = expr(C, s->index);
+    host_stored(C, base, index, s);
     if (C->kernel && base->kind == TY_TENSOR) {
         kernel_store(C, s, base, t);
         return;
     }
     if (base->kind != TY_TENSOR) {
-        host_key_stored(C, base, expr(C, s->index), s->index->span);
-        host_element_stored(C, base, t, s->ast.span);
+        if (!grown) {
+            host_key_stored(C, base, index, s->index->span);
+            host_element_stored(C, base, t, s->ast.span);
+        }
+        grown_stored(C, s->value, index, t ? t : T_ANY);
         return;
     }
     place = tensor_subscript(C, base, s->index, (Ast *)s);

@@ -110,12 +110,12 @@ int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b)
 
 static int compare_truth(Check *C, AstCompare *c)
 {
-    const Type *left = expr(C, c->left);
+    const Type *left = expr_looked(C, c->left);
     bool sure = true;
 
     for (int i = 0; i < c->rest.n; i++) {                   /* one that fails decides */
         AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
-        const Type *right = expr(C, x->right);
+        const Type *right = expr_looked(C, x->right);
         int r = truth_of_types(C, x->op, left, right);
         if (!r)
             return 0;
@@ -288,6 +288,7 @@ int truth(Check *C, Ast *test)
     case AST_Call:
         return call_truth(C, AST_AS(test, Call));
     case AST_Name:
+        return type_truth(expr_looked(C, test));
     case AST_Attribute:
     case AST_Int:
     case AST_Float:

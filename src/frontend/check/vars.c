@@ -108,7 +108,7 @@ static const Type *global_type(Check *C, AstName *n)
         return t;
     l = (int)n->slot < C->home->scope->locals.n ? &C->home->scope->locals.at[n->slot] : NULL;
     if (C->frame->up || C->frame->fn)               /* inside a function other statements may have run since */
-        return l && l->nbinds == 1 ? t : T_ANY;
+        return l && l->nbinds == 1 ? is_mutated(C->home, n->id) && !C->home->decl[n->slot] ? type_forget(t) : t : T_ANY;
     return l && l->is_shared ? T_ANY : t;
 }
 
@@ -135,7 +135,9 @@ const Type *name_type(Check *C, AstName *n)
 {
     CFrame *f = C->frame;
     const Type *t = NULL;
+    bool held = C->hold == (Ast *)n;
 
+    C->hold = held ? NULL : C->hold;
     switch (n->bind) {
     case BIND_LOCAL:
     case BIND_CELL:
@@ -170,6 +172,8 @@ const Type *name_type(Check *C, AstName *n)
     }
     if (t && t->kind == TY_LAZY)
         t = lazy_type(C, t);
+    if (t && (n->bind == BIND_LOCAL || n->bind == BIND_GLOBAL))
+        t = grown_name(C, n, t, held);
     if (t && t->kind == TY_UNSET) {
         report_unbound(C, E0217, n, "declared here, without a value");
         return T_ANY;
@@ -229,6 +233,7 @@ void set_name(Check *C, AstName *n, const Type *t, Ast *value)
     }
     t = decl ? with_declared_policy(t, *decl) : t;
     t = decl && *decl && !type_is_any(*decl) && (*decl)->kind != TY_TENSOR ? *decl :
+        is_mutated(C->home, n->id) && grows(C, n) && value ? grown_first(t, value) :
         has_mutated_parts(C->home, n->id) ? type_forget_parts(t) : is_mutated(C->home, n->id) ? type_forget(t) : type_keep(t);
     if (C->kernel)
         t = kernel_fresh(t);
