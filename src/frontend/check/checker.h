@@ -260,7 +260,7 @@ void forget_place(Check *C, Ast *e);
 /* grown.c: containers that statements build */
 bool grows(const Check *C, const AstName *n);           /* is all that changes what the variable holds seen by the walk? */
 bool grows_in(const Check *C, const Inst *i, Sym attr); /* of an attribute of an object that is being made */
-const Type *grown_first(const Type *t, const Ast *value);       /* what is kept of t, which `value` made; a container that has other names is forgotten */
+const Type *grown_first(const Type *t, const Ast *value);       /* what is kept of t, which `value` made; else it is forgotten */
 const Type *grown_read(const Type *t);                  /* what was kept, as a type of a value */
 const Type *grown_name(Check *C, AstName *n, const Type *t, bool held);     /* t, kept of n, where it is read; held: without another name */
 void grown_stored(Check *C, Ast *base, const Type *index, const Type *t);       /* base[index] = t */
