@@ -5,6 +5,7 @@
  * they are computed there from the operands at their spots, once for each
  * strip.  Tiles that have a buffer are read from it.
  */
+#include "codegen/formula_quick.h"
 #include "codegen/gpu_impl.h"
 
 #include <math.h>
@@ -143,7 +144,7 @@ static LLVMValueRef iota(CpuCode *e, const TileNode *n, const Spot *p)
     return lanes_convert(e->u, (DType)n->type[0].dtype, DT_int64, NULL, at, NULL, NULL, e->width);
 }
 
-/* Sums and products of a fast op may be reassociated and contracted; formulas of several steps keep theirs, which their bounds are for. */
+/* Sums and products of a fast op may be reassociated and contracted; formulas of several steps keep their order, which their bounds are for. */
 static void let_loose(LLVMValueRef x)
 {
     LLVMOpcode op = LLVMIsAInstruction(x) ? LLVMGetInstructionOpcode(x) : LLVMRet;
@@ -188,6 +189,20 @@ static Lanes converted(CpuCode *e, const TileNode *n, const Spot *p)
     return y;
 }
 
+/* By the formula; under fast numerics GPUs compute f32s, and what is computed as such, in their own way. */
+static LLVMValueRef computed(CpuCode *e, const TileNode *n, DType as, const LLVMValueRef *in)
+{
+    bool quick = n->attr->fast && e->gpu && lane_dtype(as) == DT_f32;
+    LLVMValueRef y = quick ? formula_quick(e->u, (OpId)n->attr->op, in, e->width) : NULL;
+
+    if (y)
+        return y;
+    y = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
+    if (n->attr->fast)
+        let_loose(y);
+    return y;
+}
+
 static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
 {
     DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
@@ -210,18 +225,14 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
             in[i] = lanes_flush(e->u, dt, in[i], e->width);
     }
     y.lane = e->gpu ? gpu_rows_is_place(e, n, in) : NULL;
-    if (!y.lane && e->gpu)
-        y.lane = gpu_quick(e, n, as, in[0]);
     if (!y.lane)
-        y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
+        y.lane = computed(e, n, as, in);
     if (n->attr->flush)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
-    if (n->attr->fast)
-        let_loose(y.lane);
     if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */
-        LLVMValueRef rounded = n->attr->fast ? NULL : formula_rounded(e->u, to, y.lane, e->width);
+        LLVMValueRef rounded = n->attr->fast ? y.lane : formula_rounded(e->u, to, y.lane, e->width);      /* fast: when it is stored */
         y.raw = rounded ? NULL : lanes_to_raw(e->u, to, y.lane, e->width);
-        y.lane = n->attr->fast ? y.lane : rounded;
+        y.lane = rounded;
     }
     return y;
 }

@@ -646,10 +646,27 @@ LLVMValueRef formula_lane(Llvm *u, DType to, DType from, LLVMValueRef x, int wid
 /* f16 by the machine's own conversion, where it has one. */
 static LLVMTypeRef half(const Llvm *u, int width) { return wide(LLVMHalfTypeInContext(u->context), width); }
 
+/* bf16s as f32s whose lower halves are zero: on GPUs the two of a word by one instruction each. */
+static LLVMValueRef halves(Llvm *u, LLVMValueRef code, int width)
+{
+    LLVMBuilderRef b = u->builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(u->context);
+    LLVMValueRef words = LLVMBuildBitCast(b, code, wide(i32, width / 2), ""), y = LLVMGetPoison(LLVMVectorType(i32, (unsigned)width)), word;
+
+    for (int i = 0; i < width; i++) {
+        word = lane_at(u, words, i / 2, width / 2);
+        word = i % 2 ? LLVMBuildAnd(b, word, LLVMConstInt(i32, 0xffff0000, false), "") : LLVMBuildShl(b, word, LLVMConstInt(i32, 16, false), "");
+        y = with_lane(u, y, word, i, width);
+    }
+    return LLVMBuildBitCast(b, y, type_of(u, K_float, width), "");
+}
+
 LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width)
 {
     if (!of_dec[t])
         return NULL;
+    if (t == DT_bf16 && width % 2 == 0 && machine_is_gpu(u->machine))
+        return halves(u, code, width);
     if (t == DT_f16 && u->machine->has_f16)
         return LLVMBuildFPExt(u->builder, LLVMBuildBitCast(u->builder, code, half(u, width), ""), type_of(u, K_float, width), "");
     return apply(u, of_dec[t], &code, 1, width);
@@ -664,10 +681,43 @@ static LLVMValueRef rounded_pair(Llvm *u, DType to, LLVMValueRef high, LLVMValue
     return LLVMBuildBitCast(u->builder, machine_intrinsic(u, name, two, 2), LLVMInt32TypeInContext(u->context), "");
 }
 
+static bool rounds_pairs(const Llvm *u, DType t) { return machine_is_gpu(u->machine) && (t == DT_bf16 || t == DT_f16); }
+
+/* The f32 that `rounded_half` has made the raw element of: what it was before it was a bf16's value, if it is one already. NULL: none has. */
+static LLVMValueRef rounded_from(DType t, LLVMValueRef raw)
+{
+    LLVMValueRef call = part_of(part_of(raw, LLVMTrunc, 0), LLVMBitCast, 0), x, before;
+
+    if (!call || !LLVMIsACallInst(call))
+        return NULL;
+    x = LLVMGetOperand(call, 1);
+    before = t == DT_bf16 ? part_of(part_of(x, LLVMBitCast, 0), LLVMBitCast, 0) : NULL;
+    return before && LLVMIsACallInst(before) && LLVMGetCalledValue(before) == LLVMGetCalledValue(call) ? LLVMGetOperand(before, 0) : x;
+}
+
+LLVMValueRef formula_pair(Llvm *u, DType t, LLVMValueRef low, LLVMValueRef high)
+{
+    LLVMValueRef a = rounds_pairs(u, t) ? rounded_from(t, low) : NULL, b = a ? rounded_from(t, high) : NULL;
+
+    return b ? rounded_pair(u, t, b, a) : NULL;
+}
+
+/* Neighbours are rounded together. */
+static LLVMValueRef rounded_pairs(Llvm *u, DType to, LLVMValueRef x, int width)
+{
+    LLVMValueRef y = LLVMGetPoison(type_of(u, K_i32, width / 2));
+
+    for (int i = 0; i < width / 2; i++)
+        y = with_lane(u, y, rounded_pair(u, to, lane_at(u, x, 2 * i + 1, width), lane_at(u, x, 2 * i, width)), i, width / 2);
+    return LLVMBuildBitCast(u->builder, y, type_of(u, K_i16, width), "");
+}
+
 static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)
 {
     LLVMValueRef y = LLVMGetPoison(type_of(u, K_i16, width)), one;
 
+    if (width % 2 == 0)
+        return rounded_pairs(u, to, x, width);
     for (int i = 0; i < width; i++) {
         one = rounded_pair(u, to, NULL, lane_at(u, x, i, width));
         one = LLVMBuildTrunc(u->builder, one, LLVMInt16TypeInContext(u->context), "");
@@ -688,7 +738,7 @@ LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)
 {
     if (!of_enc[t])
         return NULL;
-    if ((t == DT_bf16 || t == DT_f16) && machine_is_gpu(u->machine))
+    if (rounds_pairs(u, t))
         return rounded_half(u, t, x, width);
     if (t == DT_f16 && u->machine->has_f16)
         return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, half(u, width), ""), type_of(u, K_i16, width), "");

@@ -44,6 +44,9 @@ LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width);
 /* A lane rounded to t's values, still a lane; NULL: the machine has no way that is shorter than encoding and decoding it. */
 LLVMValueRef formula_rounded(Llvm *u, DType t, LLVMValueRef x, int width);
 
+/* Two raw elements as halves of a word, of which GPUs round both at once where neither is needed elsewhere; NULL: there is no such way. */
+LLVMValueRef formula_pair(Llvm *u, DType t, LLVMValueRef low, LLVMValueRef high);
+
 LLVMTypeRef lane_type(const Llvm *u, DType lane, int width);
 LLVMTypeRef code_type(const Llvm *u, DType t, int width);       /* of raw elements: runtime/convert.h; packed ones as bytes */
 LLVMValueRef lane_part(Llvm *u, LLVMValueRef z, int part);      /* of a complex value: 0 real, 1 imaginary */

@@ -58,22 +58,6 @@ void gpu_warp_fence(CpuCode *e)
     intrinsic(e, "llvm.nvvm.bar.warp.sync", &all, 1);
 }
 
-/* The chip's own instruction for an op that asks for what is quick; NULL: it has none. */
-LLVMValueRef gpu_quick(CpuCode *e, const TileNode *n, DType as, LLVMValueRef x)
-{
-    LLVMValueRef y = x, part;
-
-    if (!n->attr->fast || n->attr->op != OP_exp2 || as != DT_f32)
-        return NULL;
-    if (e->width == 1)
-        return intrinsic(e, "llvm.nvvm.ex2.approx.ftz.f", &x, 1);
-    for (int i = 0; i < e->width; i++) {
-        part = LLVMBuildExtractElement(e->u->builder, x, i32_number(e, i), "");
-        y = LLVMBuildInsertElement(e->u->builder, y, intrinsic(e, "llvm.nvvm.ex2.approx.ftz.f", &part, 1), i32_number(e, i), "");
-    }
-    return y;
-}
-
 /* ---- where some threads take part ---- */
 
 GpuIf gpu_if(CpuCode *e, LLVMValueRef is)

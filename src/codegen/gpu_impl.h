@@ -23,6 +23,7 @@ typedef struct WholeRows {
     int32_t rows, columns;
     int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
     int halves;                 /* chunks that are added up in one go: 1 or 2 */
+    int run;                    /* elements of a thread that lie side by side: 1, or under fast numerics as many as vectors have */
     int64_t pitch;              /* bytes of such a room */
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
@@ -87,7 +88,6 @@ void gpu_fence(CpuCode *e);                             /* all see what was writ
 void gpu_written(CpuCode *e);                           /* the group's memory is not what it was */
 LLVMValueRef gpu_load_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef fill);     /* raw */
 void gpu_store_if(CpuCode *e, DType dt, LLVMValueRef place, LLVMValueRef inside, LLVMValueRef raw);
-LLVMValueRef gpu_quick(CpuCode *e, const TileNode *n, DType as, LLVMValueRef x);       /* of a map: the chip's own way; NULL: it has none */
 typedef struct GpuIf { LLVMBasicBlockRef done; } GpuIf;
 GpuIf gpu_if(CpuCode *e, LLVMValueRef is);
 void gpu_end_if(CpuCode *e, GpuIf *i);

@@ -9,19 +9,12 @@
  * Where rows are gone over in pieces, such a chunk is two: twice the threads have half the registers each, and loops of shorter code, which
  * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
  * nothing, then those of the second half once more from there.
- *
- * Eight threads' elements lie mixed in memory.  Where a tile lies within its view and aligned, they load vectors, neighbours next to each
- * other, put them into shared memory that is theirs alone, and take their own from there; they store in the same way.
- *
- *     memory    |v0 of thread 0|v0 of thread 1| ... |v0 of thread 7|v1 of thread 0| ...      16 bytes each
- *     registers   element r of thread t is element 8 r + t of the chunk
  */
 #include "codegen/gpu_rows.h"
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, WIDEST = 8 };
-enum { VECTORS_MOST = TILE_REDUCE_MAX * WIDEST / (GPU_OCTET * ROW_VECTOR) };
+enum { KEPT_MOST = 4, DEAR = 8 };
 
 /* ---- which kernels ---- */
 
@@ -47,6 +40,37 @@ static bool has_loop(const TileKernel *k)
     return false;
 }
 
+/* May the kernel's sums be taken in any order? */
+static bool any_order(const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        bool sum = n->op == TOP_reduce && (n->attr->op == OP_sum || n->attr->op == OP_prod);
+        if ((sum && !n->attr->fast && dtype_is_inexact((DType)n->type[0].dtype)) || (n->region[0] && !any_order(n->region[0])))
+            return false;
+    }
+    return true;
+}
+
+/* Elements of a thread that lie side by side. */
+static int run_of(const TileKernel *k, int chunk)
+{
+    int run = 1;
+
+    if (!any_order(&k->body))
+        return 1;
+    for (int i = 0; i < k->params.n; i++) {
+        const TileType *t = &k->params.at[i]->type[0];
+        DType dt = (DType)t->dtype;
+        int bytes = (int)raw_size(dt);
+        if (t->rank != 2 || t->stride[1] != 1 || bytes > ROW_WIDEST)
+            continue;
+        if (dtype_is_complex(dt) || dtype_info[dt].bits < 8)
+            return 1;
+        run = ROW_VECTOR / bytes > run ? ROW_VECTOR / bytes : run;
+    }
+    return chunk % (GPU_OCTET * run) ? 1 : run;
+}
+
 int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 {
     const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
@@ -66,11 +90,10 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
     }
     if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
         return 0;
+    w.run = run_of(k, w.chunk);
     g->whole = w;
     return w.rows * w.chunks * GPU_OCTET;
 }
-
-static int64_t element_bytes(DType dt) { return (int64_t)raw_size(dt); }
 
 int64_t rows_pitch(const WholeRows *w, int64_t bytes)
 {
@@ -86,8 +109,8 @@ void gpu_rows_memory(CpuCode *e)
 
     for (int i = 0; w->chunk && i < e->k->params.n; i++) {
         const TileType *t = &e->k->params.at[i]->type[0];
-        int64_t bytes = element_bytes((DType)t->dtype);
-        most = t->rank == 2 && t->stride[1] == 1 && bytes > most && bytes <= WIDEST ? bytes : most;
+        int64_t bytes = row_bytes((DType)t->dtype);
+        most = t->rank == 2 && t->stride[1] == 1 && bytes > most && bytes <= ROW_WIDEST ? bytes : most;
     }
     w->pitch = most ? rows_pitch(w, most) : 0;
     if (most)
@@ -100,7 +123,6 @@ void gpu_rows_memory(CpuCode *e)
 
 static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET - 1), ""); }
 LLVMValueRef rows_octet(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
-static LLVMValueRef wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
 
 static RowPlace place_of(CpuCode *e)
 {
@@ -109,12 +131,22 @@ static RowPlace place_of(CpuCode *e)
     LLVMValueRef octet = rows_octet(e), chunks = i32_number(e, w->chunks), row = LLVMBuildUDiv(b, octet, chunks, "");
     LLVMValueRef column = LLVMBuildMul(b, LLVMBuildURem(b, octet, chunks, ""), i32_number(e, w->chunk), "");
 
-    return (RowPlace){wide(e, row), wide(e, column), wide(e, lane_of(e))};
+    return (RowPlace){row_wide(e, row), row_wide(e, column), row_wide(e, lane_of(e))};
 }
 
-static Spot spot_at(CpuCode *e, const RowPlace *p, int number)
+/* Where a thread's first element of a chunk is, and how far behind it the one in a register. */
+static LLVMValueRef first_of(CpuCode *e, const RowPlace *p) { return cpu_op(e, LLVMMul, p->lane, cpu_number(e, e->gpu->whole.run)); }
+
+static int64_t behind_first(const CpuCode *e, int number)
 {
-    LLVMValueRef column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, p->column, p->lane), cpu_number(e, (int64_t)number * GPU_OCTET));
+    int run = e->gpu->whole.run;
+
+    return (int64_t)number / run * run * GPU_OCTET + number % run;
+}
+
+Spot rows_spot(CpuCode *e, const RowPlace *p, int number)
+{
+    LLVMValueRef column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, p->column, first_of(e, p)), cpu_number(e, behind_first(e, number)));
 
     return (Spot){.at = {p->row, column}, .strip = -1};
 }
@@ -123,7 +155,7 @@ Spot gpu_rows_spot(CpuCode *e, int number)
 {
     RowPlace p = place_of(e);
 
-    return spot_at(e, &p, number);
+    return rows_spot(e, &p, number);
 }
 
 /* Are these the numbers of columns, from somewhere on? */
@@ -146,11 +178,11 @@ LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
     if (n->attr->op != OP_eq || n->nin != 2 || !are_columns(e, n->in[k]) || tile_type(n->in[1 - k])->extent[1] != 1 || number < 0 || e->width != 1)
         return NULL;
     p = place_of(e);
-    first = cpu_op(e, LLVMAdd, cpu_val(e, n->in[k].node->in[0])->x, cpu_op(e, LLVMAdd, p.column, p.lane));
+    first = cpu_op(e, LLVMAdd, cpu_val(e, n->in[k].node->in[0])->x, cpu_op(e, LLVMAdd, p.column, first_of(e, &p)));
     far = cpu_op(e, LLVMSub, in[1 - k], first);
     is = cpu_compare(e, LLVMIntULT, far, cpu_number(e, e->gpu->whole.columns));
     far = cpu_choose(e, is, LLVMBuildTrunc(b, far, i32_type(e), ""), i32_number(e, -1));
-    return lane_bools(e->u, LLVMBuildICmp(b, LLVMIntEQ, far, i32_number(e, (int64_t)number * GPU_OCTET), ""), 1);
+    return lane_bools(e->u, LLVMBuildICmp(b, LLVMIntEQ, far, i32_number(e, behind_first(e, number)), ""), 1);
 }
 
 /* ---- clusters ---- */
@@ -235,198 +267,6 @@ void gpu_keep_rows(CpuCode *e, Cluster *c)
     tsr_free(again);
 }
 
-/* ---- vectors ---- */
-
-/* The tile that an access is of, and the view's bytes of an element. */
-static const TileType *accessed(const TileNode *n) { return n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]); }
-
-bool rows_by_vectors(const CpuCode *e, const TileNode *n)
-{
-    const WholeRows *w = &e->gpu->whole;
-    const TileType *view = tile_type(n->in[0]), *t = accessed(n);
-    int64_t bytes = element_bytes(row_dtype(n));
-
-    return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
-           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->stage;
-}
-
-/* Are all rows of the access aligned as vectors? The answer is the same in all threads. */
-static LLVMValueRef is_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef none = cpu_number(e, 0), mask = cpu_number(e, ROW_VECTOR - 1), bytes = cpu_number(e, element_bytes(row_dtype(n)));
-    Spot first = {.at = {none, none}, .strip = -1};
-    LLVMValueRef at = LLVMBuildPtrToInt(b, cpu_place(e, n, &first), i64_type(e), "");
-
-    is = LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
-    if (accessed(n)->extent[0] == 1)
-        return is;
-    at = cpu_op(e, LLVMMul, cpu_val(e, n->in[0])->stride[0], bytes);
-    return LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
-}
-
-static LLVMTypeRef vector_type(CpuCode *e) { return LLVMVectorType(i32_type(e), ROW_VECTOR / 4); }
-
-int rows_vectors(const CpuCode *e, const TileNode *n)
-{
-    return (int)(e->gpu->whole.chunk * element_bytes(row_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
-}
-
-LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
-{
-    int64_t each = ROW_VECTOR / element_bytes(row_dtype(n));
-    Spot s = {.at = {accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row, NULL}, .strip = -1};
-
-    s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
-    s.at[1] = cpu_op(e, LLVMAdd, p->column, s.at[1]);
-    return cpu_place(e, n, &s);
-}
-
-/* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
-static LLVMValueRef stage_of(CpuCode *e)
-{
-    LLVMValueRef at = LLVMBuildMul(e->u->builder, wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
-
-    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
-}
-
-LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
-{
-    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * GPU_OCTET)), cpu_number(e, ROW_VECTOR));
-
-    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), stage, &at, 1, "");
-}
-
-static LLVMValueRef stage_element(CpuCode *e, const RowPlace *p, int r)
-{
-    return cpu_op(e, LLVMAdd, p->lane, cpu_number(e, (int64_t)r * GPU_OCTET));
-}
-
-static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
-{
-    for (int i = 0; i < rows_vectors(e, n); i++) {
-        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_vector_place(e, n, p, i), "");
-        LLVMSetAlignment(x[i], ROW_VECTOR);
-    }
-}
-
-void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage)
-{
-    DType dt = row_dtype(n);
-    int registers = e->gpu->whole.chunk / GPU_OCTET;
-    LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
-
-    for (int r = 0; r < registers; r++)
-        y[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, stage_element(e, p, r), 1), 1);
-    cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
-}
-
-/* Vectors of a load become registers, which its value has from then on. */
-static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
-{
-    LLVMValueRef stage = stage_of(e);
-
-    gpu_warp_fence(e);
-    for (int i = 0; i < rows_vectors(e, n); i++)
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, stage, p, i)), ROW_VECTOR);
-    gpu_warp_fence(e);
-    rows_take(e, n, p, stage);
-}
-
-/* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
-static bool is_same_row(const CpuCode *e, const TileNode *n)
-{
-    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || element_bytes(row_dtype(n)) < 4);
-}
-
-typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
-
-/* The threads of the first row bring it. */
-static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
-{
-    int64_t pitch = rows_pitch(&e->gpu->whole, element_bytes(row_dtype(n)));
-    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk, x[VECTORS_MOST];
-    GpuIf first;
-    Near near = {n, NULL};
-
-    chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.chunks), "");
-    chunk = LLVMBuildMul(e->u->builder, wide(e, chunk), cpu_number(e, pitch), "");
-    near.stage = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
-    first = gpu_if(e, cpu_compare(e, LLVMIntEQ, p->row, cpu_number(e, 0)));
-    load_vectors(e, n, p, x);
-    for (int i = 0; i < rows_vectors(e, n); i++)
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, near.stage, p, i)), ROW_VECTOR);
-    gpu_end_if(e, &first);
-    return near;
-}
-
-typedef Vec(Near) Nears;
-
-/* This thread's element of each near row, for the register at hand. */
-static void take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r)
-{
-    for (int i = 0; i < near->n; i++) {
-        DType dt = row_dtype(near->at[i].node);
-        LLVMValueRef **y = &cpu_val(e, (TileRef){(TileNode *)near->at[i].node, 0})->fragment;
-        if (!*y)
-            *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)(e->gpu->whole.chunk / GPU_OCTET));
-        (*y)[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, near->at[i].stage, stage_element(e, p, r), 1), 1);
-    }
-}
-
-/* All vectors from afar are under way before the first is turned. */
-static void load_all(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
-{
-    LLVMValueRef (*x)[VECTORS_MOST] = tsr_calloc(sizeof *x * (size_t)(c->nodes.n + 1));
-
-    for (int far = 1; far >= 0; far--)
-        for (int i = 0; i < c->nodes.n; i++) {
-            const TileNode *n = c->nodes.at[i];
-            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || is_same_row(e, n) == far)
-                continue;
-            if (far)
-                load_vectors(e, n, p, x[i]);
-            else
-                vec_push(near, bring_near(e, n, p));
-        }
-    for (int i = 0; i < c->nodes.n; i++)
-        if (x[i][0])
-            turn_vectors(e, c->nodes.at[i], p, x[i]);
-    rows_bring(e, c, p);
-    if (near->n) {
-        gpu_written(e);
-        gpu_fence(e);
-    } else {
-        gpu_warp_fence(e);
-    }
-    tsr_free(x);
-}
-
-static void forget_loads(CpuCode *e, const Cluster *c)
-{
-    for (int i = 0; i < c->nodes.n; i++)
-        if (c->nodes.at[i]->op == TOP_load)
-            cpu_val(e, (TileRef){(TileNode *)c->nodes.at[i], 0})->fragment = NULL;
-}
-
-/* Raw elements: of each register, NULL where they are in place already. */
-static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw)
-{
-    DType dt = row_dtype(n);
-    LLVMValueRef stage = stage_of(e);
-
-    gpu_warp_fence(e);
-    for (int r = 0; raw[0] && r < e->gpu->whole.chunk / GPU_OCTET; r++)
-        lanes_store(e->u, dt, stage, stage_element(e, p, r), raw[r], 1);
-    if (raw[0])
-        gpu_warp_fence(e);
-    for (int i = 0; i < rows_vectors(e, n); i++) {
-        LLVMValueRef x = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_stage_vector(e, stage, p, i), "");
-        LLVMSetAlignment(x, ROW_VECTOR);
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, rows_vector_place(e, n, p, i)), ROW_VECTOR);
-    }
-}
-
 /* ---- the walk ---- */
 
 static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
@@ -444,7 +284,7 @@ static bool in_turn(const CpuCode *e, const Sink *s)
 {
     OpId step = tile_step_op((OpId)s->node->attr->op);
 
-    return e->gpu->whole.halves > 1 && dtype_is_inexact(sum_dtype(s)) && (step == OP_add || step == OP_mul);
+    return e->gpu->whole.halves > 1 && e->gpu->whole.run == 1 && dtype_is_inexact(sum_dtype(s)) && (step == OP_add || step == OP_mul);
 }
 
 static LLVMValueRef reduced(CpuCode *e, const Sink *s)
@@ -487,9 +327,13 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
             sum[i] = join(e, s, sum[i] ? sum[i] : identity_of(e, s), reduced(e, s));
         else if (!s->node)
             LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
-        else if (!e->masked && raw[i] && !staged) {
+        else if (!e->masked && raw[i] && e->gpu->whole.run > 1) {
+            raw[i][r] = cpu_raw(e, s->v, &e->spot);
+            if ((r + 1) % (ROW_VECTOR / row_bytes(row_dtype(s->node))) == 0)
+                rows_store_run(e, s->node, p, raw[i], r);
+        } else if (!e->masked && raw[i] && !staged) {
             DType dt = row_dtype(staged = s->node);
-            lanes_store(e->u, dt, stage_of(e), stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
+            lanes_store(e->u, dt, rows_stage(e), rows_stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
             raw[i][r] = NULL;
         } else if (!e->masked && raw[i])
             raw[i][r] = cpu_raw(e, s->v, &e->spot);
@@ -503,9 +347,9 @@ static void all_registers(CpuCode *e, Cluster *c, const RowPlace *p, const Nears
     LLVMValueRef *sum = tsr_calloc(sizeof *sum * (size_t)c->sinks.n);
 
     for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++) {
-        e->spot = spot_at(e, p, r);
+        e->spot = rows_spot(e, p, r);
         e->gpu->at_register = r;
-        take_near(e, near, p, r);
+        rows_take_near(e, near, p, r);
         one_register(e, c, p, r, sum, raw, slot);
         forget_column(e);
     }
@@ -522,12 +366,12 @@ static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **
 
     e->masked = false;
     e->known.n = 0;
-    load_all(e, c, &p, &near);
+    rows_load(e, c, &p, &near);
     all_registers(e, c, &p, &near, raw, slot);
     for (int i = 0; i < c->sinks.n; i++)
-        if (raw[i])
-            store_vectors(e, c->sinks.at[i].node, &p, raw[i]);
-    forget_loads(e, c);
+        if (raw[i] && e->gpu->whole.run == 1)
+            rows_store_turned(e, c->sinks.at[i].node, &p, raw[i]);
+    rows_forget(e, c);
     gpu_leave_registers(e);
     vec_free(&near);
 }
@@ -561,10 +405,10 @@ static LLVMValueRef all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef is)
 {
     for (int i = 0; i < c->nodes.n; i++)
         if (c->nodes.at[i]->op == TOP_load && rows_by_vectors(e, c->nodes.at[i]))
-            is = is_aligned(e, c->nodes.at[i], is);
+            is = rows_are_aligned(e, c->nodes.at[i], is);
     for (int i = 0; i < c->sinks.n; i++)
         if (c->sinks.at[i].node && c->sinks.at[i].node->op == TOP_store && rows_by_vectors(e, c->sinks.at[i].node))
-            is = is_aligned(e, c->sinks.at[i].node, is);
+            is = rows_are_aligned(e, c->sinks.at[i].node, is);
     return is;
 }
 
@@ -624,12 +468,12 @@ static void join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet)
     LLVMValueRef lane = LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
     LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
     int all = 1, each;
-    CpuLoop rows = cpu_loop(e, wide(e, warp), cpu_number(e, w->rows), cpu_number(e, e->gpu->threads / GPU_WARP));
+    CpuLoop rows = cpu_loop(e, row_wide(e, warp), cpu_number(e, w->rows), cpu_number(e, e->gpu->threads / GPU_WARP));
 
     while (all < w->chunks / w->halves)
         all *= 2;
     each = all > GPU_WARP ? all / GPU_WARP : 1;
-    LLVMValueRef x = some_chunks(e, s, meet, rows.i, cpu_op(e, LLVMMul, wide(e, lane), cpu_number(e, each)), 0, each);
+    LLVMValueRef x = some_chunks(e, s, meet, rows.i, cpu_op(e, LLVMMul, row_wide(e, lane), cpu_number(e, each)), 0, each);
     x = join_threads(e, s, x, 1, all / each);
     GpuIf first = gpu_if(e, LLVMBuildICmp(b, LLVMIntEQ, lane, i32_number(e, 0), ""));
     cpu_store_flat(e, sum_dtype(s), s->buffer, rows.i, x, NULL);
@@ -655,11 +499,11 @@ static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
             x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
         x = join_threads(e, s, x, GPU_OCTET * w->halves, GPU_OCTET * span);
         if (!in_warp)
-            meet[i] = cpu_buffer(e, (int64_t)w->rows * (w->chunks / w->halves) * element_bytes(lane_dtype(sum_dtype(s))));
+            meet[i] = cpu_buffer(e, (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s))));
         at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET * span), "");
         GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, at, i32_number(e, 0), ""));
         at = LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), "");
-        cpu_store_flat(e, sum_dtype(s), in_warp ? s->buffer : meet[i], wide(e, at), x, NULL);
+        cpu_store_flat(e, sum_dtype(s), in_warp ? s->buffer : meet[i], row_wide(e, at), x, NULL);
         gpu_end_if(e, &first);
         met |= !in_warp;
     }

@@ -1,27 +1,50 @@
 /*
- * gpu_rows.h - what the files of whole rows in registers share (gpu_rows.c, gpu_rows_ahead.c).
+ * gpu_rows.h - what the files of whole rows in registers share (gpu_rows.c, gpu_rows_vectors.c, gpu_rows_ahead.c).
  */
 #ifndef TSR_CODEGEN_GPU_ROWS_H
 #define TSR_CODEGEN_GPU_ROWS_H
 
 #include "codegen/gpu_impl.h"
 
-enum { ROW_VECTOR = 16 };       /* bytes */
+enum { ROW_VECTOR = 16, ROW_WIDEST = 8 };       /* bytes of a vector, and of an element that goes in one */
 
 /* The row of this thread, where its chunk begins, and which of the eight of the chunk it is. */
 typedef struct RowPlace { LLVMValueRef row, column, lane; } RowPlace;
 
 static inline DType row_dtype(const TileNode *access) { return (DType)tile_type(access->in[0])->dtype; }        /* in memory */
 
-bool rows_by_vectors(const CpuCode *e, const TileNode *n);      /* may eight threads access a chunk of it in vectors? */
-int rows_vectors(const CpuCode *e, const TileNode *n);          /* a thread's of a chunk */
+static inline int64_t row_bytes(DType dt) { return (int64_t)raw_size(dt); }
+static inline LLVMValueRef row_wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
+
+/* ---- gpu_rows.c ---- */
 int64_t rows_pitch(const WholeRows *w, int64_t bytes);          /* bytes of a chunk in shared memory: those of the next lie on other banks */
 LLVMValueRef rows_octet(CpuCode *e);                            /* this thread's eight */
+Spot rows_spot(CpuCode *e, const RowPlace *p, int number);      /* of the element in a register */
+
+/* ---- gpu_rows_vectors.c ---- */
+bool rows_by_vectors(const CpuCode *e, const TileNode *n);      /* may eight threads access a chunk of it in vectors? */
+/* Is it so, and are all rows of the access aligned as vectors? The same in all threads. */
+LLVMValueRef rows_are_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is);
+int rows_vectors(const CpuCode *e, const TileNode *n);          /* a thread's of a chunk */
 /* Vector i of this thread in memory, and in its chunk's room. */
 LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i);
 LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i);
+LLVMValueRef rows_stage(CpuCode *e);                            /* where the chunk of this thread is turned, whatever is turned there */
+LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r);
 /* This thread's elements of that room are the load's value. */
 void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage);
+
+/* Rows that are the same for all rows of a group, in its shared memory. */
+typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
+typedef Vec(Near) Nears;
+
+/* All vectors that a cluster loads become registers, but for near rows, whose elements are taken for the register at hand. */
+void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near);
+void rows_take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r);
+void rows_forget(CpuCode *e, const Cluster *c);
+/* Raw elements of each register, NULL where they are in place already, turned and stored; the vector that ends with register r stored. */
+void rows_store_turned(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw);
+void rows_store_run(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw, int r);
 
 /* ---- gpu_rows_ahead.c: pieces of long rows ---- */
 bool rows_come_ahead(const CpuCode *e, const TileNode *load);   /* does the piece of the loop's next round come during this one? */

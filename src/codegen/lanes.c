@@ -209,6 +209,24 @@ void lanes_store(Llvm *u, DType t, LLVMValueRef base, LLVMValueRef index, LLVMVa
 
 /* ---- raw and lanes ---- */
 
+LLVMValueRef lanes_side_by_side(Llvm *u, DType t, const LLVMValueRef *raw, int n)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(u->context);
+    LLVMValueRef pairs = LLVMGetPoison(LLVMVectorType(i32, (unsigned)(n > 1 ? n / 2 : 1))), pair;
+    LLVMValueRef all = LLVMGetPoison(LLVMVectorType(code_type(u, t, 1), (unsigned)n));
+
+    for (int i = 0; n > 1 && i < n; i += 2) {
+        if (!(pair = formula_pair(u, t, raw[i], raw[i + 1])))
+            break;
+        pairs = LLVMBuildInsertElement(u->builder, pairs, pair, LLVMConstInt(i32, (unsigned)i / 2, false), "");
+        if (i + 2 == n)
+            return LLVMBuildBitCast(u->builder, pairs, LLVMTypeOf(all), "");
+    }
+    for (int i = 0; i < n; i++)
+        all = LLVMBuildInsertElement(u->builder, all, raw[i], LLVMConstInt(i32, (unsigned)i, false), "");
+    return all;
+}
+
 LLVMValueRef lanes_of_raw(Llvm *u, DType t, LLVMValueRef raw, int width)
 {
     LLVMValueRef lanes = formula_decode(u, t, raw, width);

@@ -21,6 +21,9 @@ void lanes_store(Llvm *u, DType t, LLVMValueRef base, LLVMValueRef index, LLVMVa
 LLVMValueRef lanes_load_strided(Llvm *u, DType t, LLVMValueRef base, LLVMValueRef index, LLVMValueRef stride, int width);
 void lanes_store_strided(Llvm *u, DType t, LLVMValueRef base, LLVMValueRef index, LLVMValueRef stride, LLVMValueRef raw, int width);
 
+/* One raw vector of n raw elements, each a value of its own. */
+LLVMValueRef lanes_side_by_side(Llvm *u, DType t, const LLVMValueRef *raw, int n);
+
 LLVMValueRef lanes_of_raw(Llvm *u, DType t, LLVMValueRef raw, int width);
 LLVMValueRef lanes_to_raw(Llvm *u, DType t, LLVMValueRef lanes, int width);        /* nearest even; overflow as the format does */
 LLVMValueRef lanes_flush(Llvm *u, DType t, LLVMValueRef lanes, int width);         /* subnormals of floats and complex numbers to zero */

@@ -71,6 +71,11 @@ def stated_bounds(ctx):
     shown = re.findall(r"\| (\w+) ([\d.]+) ([\d.]+|–) (?=\|)", (ctx.root / "docs/numerics.md").read_text())
     if {name: (single, "0" if wide == "–" else wide) for name, single, wide in shown} != rows:
         raise Fail("docs/numerics.md E5 and src/runtime/accuracy.def differ")
+    source = (ctx.root / "src/runtime/accuracy_quick.def").read_text()
+    quick = {name: tuple(bounds) for name, *bounds in re.findall(r"QUICK\((\w+), ([\d.]+), ([\d.]+), ([\w.-]+), \d+\)", source)}
+    shown = re.findall(r"\| (\w+) +([\d.]+)(?: \+ ([\d.]+)\\\|x\\\|)?(?: \+ 2\^-22 beside)? (?=\|)", (ctx.root / "docs/numerics.md").read_text().split("## Fast numerics")[1])
+    if {name: (units, slope or "0") for name, units, slope in shown} != {name: bounds[:2] for name, bounds in quick.items()}:
+        raise Fail(f"docs/numerics.md, fast numerics, and src/runtime/accuracy_quick.def differ: {shown} {quick}")
 
 
 def tests(ctx):

@@ -432,6 +432,23 @@ def whole_rows(ctx):
                 raise Fail(p.stderr)
 
 
+def fast_rows(ctx):
+    """Under fast numerics a thread keeps the vectors that it loads, nothing is turned, and exp is the chip's own; derivatives are fast, too."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text("with tessera.fast_math():\n" + "".join(f"    {line}\n" for line in ROWS.strip().splitlines()))
+        text = ptx_of(ctx, path, "sm_90a")[0]
+        plain = text[text.index("ld.global.v4"):]
+        if len(re.findall(r"ld\.global\.v4\.u32", text)) != 4 + 8 or len(re.findall(r"st\.global\.v4\.[ub]32", text)) != 4:
+            raise Fail(text[:6000])
+        if "ex2.approx.ftz.f32" not in plain or re.search(r"(ld|st)\.shared\.[bu]16|fma\.rn", plain):
+            raise Fail(plain[:6000])
+        path.write_text("with tessera.fast_math():\n    @jit\n    def f(x):\n        return grad(lambda x: tanh(x).sum())(x)\n    f(ones(100))\n")
+        graph = process.run([ctx.tessera, "inspect", "--ir", "graph", path]).stdout
+        if not re.search(r"mul\(%\d+, %\d+\) \{fast=1\}", graph) or "{fast=1}" not in graph:
+            raise Fail(graph)
+
+
 def circular(ctx):
     """sin, cos and tan of f32 and bf16 are kernels of GPUs: lists of instructions, those of large arguments too."""
     with tempfile.TemporaryDirectory() as d:
@@ -520,6 +537,7 @@ def tests(ctx):
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))
     yield Test("gpu_kernels/whole_rows", lambda: whole_rows(ctx))
+    yield Test("gpu_kernels/fast_rows", lambda: fast_rows(ctx))
     yield Test("gpu_kernels/several", lambda: several(ctx))
     yield Test("gpu_kernels/full", lambda: full(ctx))
     yield Test("gpu_kernels/all_have_read", lambda: all_have_read(ctx))

@@ -1,10 +1,12 @@
 /*
  * Compiled elementwise ops give the bits of the C loops: every op and dtype, in
  * every width with ragged ends, on special values and random bits; and every
- * code of bf16 and f16 through every op of one operand.
+ * code of bf16 and f16 through every op of one operand.  Those of fast numerics are
+ * near: here with exact functions for a GPU's (bench/gpu/quick.tsr asks a device).
  */
 #include "codegen.h"
 
+#include "codegen/formula_quick.h"
 #include "runtime/loops.h"
 
 enum { N = SPECIALS + 10003, ROOM = N + 64 };
@@ -111,10 +113,89 @@ static void every_op_gives_the_bits_of_its_loop(void **state)
     assert_true(checked > 400);
 }
 
+/* ---- fast numerics ---- */
+
+typedef struct { double units, slope, absolute; } Quick;
+
+static const Quick quick_bounds[OP_COUNT] = {
+#define QUICK(name, units, slope, absolute, cost) [OP_##name] = {units, slope, absolute},
+#include "runtime/accuracy_quick.def"
+};
+
+static double truth(OpId op, double x, double y)
+{
+    switch (op) {
+    case OP_exp: return exp(x);
+    case OP_exp2: return exp2(x);
+    case OP_log: return log(x);
+    case OP_log2: return log2(x);
+    case OP_log10: return log10(x);
+    case OP_sqrt: return sqrt(x);
+    case OP_rsqrt: return 1 / sqrt(x);
+    case OP_sigmoid: return 1 / (1 + exp(-x));
+    case OP_tanh: return tanh(x);
+    case OP_erf: return erf(x);
+    default: return x / y;
+    }
+}
+
+static bool is_allowed(const Quick *q, double x, double want, float got)
+{
+    double size = fabs(want) < 0x1p-126 ? 0x1p-126 : fabs(want), unit = ldexp(1, ilogb(size) - 23);
+    float end = (float)want;
+
+    if (isnan(end) || isinf(end) || isinf(got) || isnan(got))
+        return (isnan(end) && isnan(got)) || end == got || size > 0x1.ffff0p127;
+    return fabs(got - want) <= (q->units + q->slope * fmin(fabs(x), 200)) * unit + q->absolute + (size < 0x1p-125 ? 0x1p-125 : 0);
+}
+
+static void quick_loop(Llvm *u, const char *name, OpId op, int width)
+{
+    LLVMValueRef fn = begin_function(u, name, 4), x[2];
+    Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), width);
+
+    for (unsigned k = 0; k < 2; k++)
+        x[k] = lanes_load(u, DT_f32, LLVMGetParam(fn, 2 + k), l.i, width);
+    lanes_store(u, DT_f32, LLVMGetParam(fn, 1), l.i, formula_quick(u, op, x, width), width);
+    llvm_loop_end(u, &l);
+    LLVMBuildRetVoid(u->builder);
+}
+
+static void check_quick(OpId op)
+{
+    enum { MANY = N / 8 * 8 };
+    Llvm *u = llvm_new("quick", machine_host());
+    const float *x = (float *)operand[0], *y = (float *)operand[1], *wide = (float *)got, *narrow = (float *)want;
+    Code *code;
+
+    quick_loop(u, "w8", op, 8);
+    quick_loop(u, "w1", op, 1);
+    compiled(u, LEVEL_O1, "w8", &code);
+    fill_lanes(DT_f32, operand[0], N);
+    fill_lanes(DT_f32, operand[1], N);
+    ((LoopFn *)code_find(code, "w8"))(MANY, got, operand[0], operand[1], operand[2]);
+    ((LoopFn *)code_find(code, "w1"))(MANY, want, operand[0], operand[1], operand[2]);
+    for (int i = 0; i < MANY; i++) {
+        if (!is_allowed(&quick_bounds[op], x[i], truth(op, x[i], y[i]), wide[i]) && !(fabsf(x[i]) < 0x1p-126f && !quick_bounds[op].absolute))
+            fail_msg("%s(%a, %a) gives %a, not %a", op_info[op].name, x[i], y[i], wide[i], truth(op, x[i], y[i]));
+        assert_true(wide[i] == narrow[i] || isnan(wide[i]));
+    }
+    code_free(code);
+    llvm_free(u);
+}
+
+static void quick_ops_are_as_near_as_stated(void **state)
+{
+    for (int op = 0; op < OP_COUNT; op++)
+        if (quick_bounds[op].units > 0)
+            check_quick((OpId)op);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_gives_the_bits_of_its_loop),
+        cmocka_unit_test(quick_ops_are_as_near_as_stated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

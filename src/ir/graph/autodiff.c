@@ -72,6 +72,7 @@ static bool plain_jvp(Trace *T, Level *lv, OpId op, const Attr *a, Tensor **x, T
     for (int i = 0; i < nin; i++)
         any |= t[i] != NULL;
     if (ok && any) {
+        r.fast = a && a->fast;
         Jvp j = {.r = &r, .op = op, .a = a, .x = x, .t = t, .n = nin, .y = y, .ny = *nout, .dy = dy};
         jvp_of[op](&j);
     }
@@ -379,6 +380,7 @@ static void transpose_into(Back *b, Node *n, const TType *xt, Tensor **x, Tensor
 
     for (int i = 0; i < n->nout; i++)
         t.masked |= b->masked[b->base[n->id] + (uint32_t)i];
+    b->r.fast = n->attr->fast;
     transpose_of[n->op](&t);
     for (int i = 0; i < n->nin && !b->r.failed; i++)
         if (linear[i] && dx[i]) {
@@ -386,6 +388,7 @@ static void transpose_into(Back *b, Node *n, const TType *xt, Tensor **x, Tensor
             b->masked[s] |= n->op == OP_where || (t.masked && keeps_zeros((OpId)n->op));
             b->ct[s] = r_add(&b->r, b->ct[s], r_unfit(&b->r, dx[i], &xt[i]));
         }
+    b->r.fast = false;
 }
 
 static bool transpose_node(Back *b, Node *n)

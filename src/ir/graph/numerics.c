@@ -223,8 +223,7 @@ static bool arithmetic(Trace *T, const Governing *g, OpId op, const Attr *a, Ten
 
 static bool is_sum(OpId op) { return op == OP_sum || op == OP_prod || op == OP_cumsum || op == OP_cumprod; }
 
-/* Has the op an order or a rounding that a scope of fast numerics gives up? */
-static bool may_be_fast(OpId op, const Tensor *x)
+bool may_be_fast(OpId op, const Tensor *x)
 {
     return dtype_is_float((DType)x->dtype) && ((op_info[op].family == FAM_MAP && !is_exact(op)) || op == OP_sum || op == OP_prod || op == OP_matmul);
 }

@@ -1,6 +1,8 @@
 /* The vocabulary of rules.h. */
 #include "ir/graph/rules.h"
 
+#include "ir/graph/numerics.h"
+
 #include <string.h>
 
 Rule rule_begin(Trace *T)
@@ -25,9 +27,16 @@ Tensor *r_keep(Rule *r, Tensor *t)
 
 Tensor *r_op(Rule *r, OpId op, const Attr *a, Tensor *const *x, int n)
 {
+    Attr fast;
+
     for (int i = 0; i < n; i++)
         if (!x[i])
             return NULL;
+    if (r->fast && n && may_be_fast(op, x[0])) {
+        fast = a ? *a : attr_default();
+        fast.fast = 1;
+        a = &fast;
+    }
     return r->failed ? NULL : r_keep(r, op1(r->T, op, a, x, n));
 }
 

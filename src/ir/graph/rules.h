@@ -16,6 +16,7 @@ typedef struct Rule {
     Trace *T;
     int mark;                   /* temps above it are this rule's */
     bool failed;
+    bool fast;                  /* the op that the rule is for is under fast numerics, so what the rule computes is, too */
 } Rule;
 
 Rule rule_begin(Trace *T);

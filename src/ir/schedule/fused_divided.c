@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    HEAVY = 16,                 /* schedule_op_cost of an element, from which a formula is long */
+    HEAVY = 16,                 /* schedule_gpu_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
 };
@@ -35,7 +35,7 @@ static bool is_reduction(const Node *n) { return n->op < OP_COUNT && op_info[n->
 
 static bool is_inside(const Node *n) { return n->op != GRAPH_PARAM; }
 
-static int cost_of(const Node *n) { return is_inside(n) && n->op != OP_matmul && !is_reduction(n) && !region_copies(n) ? schedule_op_cost(n) : 0; }
+static int cost_of(const Node *n) { return is_inside(n) && n->op != OP_matmul && !is_reduction(n) && !region_copies(n) ? schedule_gpu_cost(n) : 0; }
 
 static void find_late(Division *d, bool (*begins)(const Node *n))
 {

@@ -22,6 +22,17 @@ int schedule_op_cost(const Node *n)
     }
 }
 
+int schedule_gpu_cost(const Node *n)
+{
+    if (n->attr->fast && n->type[0].dtype != DT_f64)
+        switch (n->op) {
+#define QUICK(name, units, slope, absolute, cost) case OP_##name: return cost;
+#include "runtime/accuracy_quick.def"
+        default: break;
+        }
+    return schedule_op_cost(n);
+}
+
 enum { CHEAP = 6 };             /* what is computed again rather than kept */
 
 /* What it costs to compute each element's value in a pass; what an earlier one kept is there. */

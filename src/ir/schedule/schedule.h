@@ -56,6 +56,7 @@ Graph *schedule_apart(Graph *g);
 
 bool schedule_is_cheap(const Node *n);      /* elementwise or a view, and not one of those ops that are computed element by element */
 int schedule_op_cost(const Node *n);        /* of an element, beside a load's 1 */
+int schedule_gpu_cost(const Node *n);       /* the same on a GPU, which has quicker ways under fast numerics */
 int64_t schedule_bytes(const TType *t);     /* at guessed sizes */
 int64_t schedule_guess(Dim d);              /* a size, were each variable some usual number */
 

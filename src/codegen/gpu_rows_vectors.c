@@ -1,0 +1,256 @@
+/*
+ * Vectors between memory and the registers of whole rows (gpu_rows.c).
+ *
+ * Eight threads' elements lie mixed in memory.  Where a tile lies within its view and aligned, they load vectors, neighbours next to each
+ * other, put them into shared memory that is theirs alone, and take their own from there; they store in the same way.
+ *
+ *     memory    |v0 of thread 0|v0 of thread 1| ... |v0 of thread 7|v1 of thread 0| ...      16 bytes each
+ *     registers   element r of thread t is element 8 r + t of the chunk
+ *
+ * Under fast numerics sums may go in any order, and a thread keeps the vectors that it loads: element r of thread t is element
+ * 8 run (r / run) + run t + r % run of the chunk, run the elements of a vector of the narrowest operand.  Nothing is turned then.
+ */
+#include "codegen/gpu_rows.h"
+
+#include "base/alloc.h"
+
+enum { VECTORS_MOST = TILE_REDUCE_MAX * ROW_WIDEST / (GPU_OCTET * ROW_VECTOR) };
+
+/* The tile that an access is of, and the view's bytes of an element. */
+static const TileType *accessed(const TileNode *n) { return n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]); }
+
+bool rows_by_vectors(const CpuCode *e, const TileNode *n)
+{
+    const WholeRows *w = &e->gpu->whole;
+    const TileType *view = tile_type(n->in[0]), *t = accessed(n);
+    int64_t bytes = row_bytes(row_dtype(n));
+
+    return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
+           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= ROW_WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->stage;
+}
+
+/* Are all rows of the access aligned as vectors? The answer is the same in all threads. */
+LLVMValueRef rows_are_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef none = cpu_number(e, 0), mask = cpu_number(e, ROW_VECTOR - 1), bytes = cpu_number(e, row_bytes(row_dtype(n)));
+    Spot first = {.at = {none, none}, .strip = -1};
+    LLVMValueRef at = LLVMBuildPtrToInt(b, cpu_place(e, n, &first), i64_type(e), "");
+
+    is = LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
+    if (accessed(n)->extent[0] == 1)
+        return is;
+    at = cpu_op(e, LLVMMul, cpu_val(e, n->in[0])->stride[0], bytes);
+    return LLVMBuildAnd(b, is, cpu_compare(e, LLVMIntEQ, LLVMBuildAnd(b, at, mask, ""), none), "");
+}
+
+static LLVMTypeRef vector_type(CpuCode *e) { return LLVMVectorType(i32_type(e), ROW_VECTOR / 4); }
+
+int rows_vectors(const CpuCode *e, const TileNode *n)
+{
+    return (int)(e->gpu->whole.chunk * row_bytes(row_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
+}
+
+LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+{
+    int64_t each = ROW_VECTOR / row_bytes(row_dtype(n));
+    Spot s = e->gpu->whole.run > 1 ? rows_spot(e, p, i * (int)each) : (Spot){.strip = -1};
+
+    s.at[0] = accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row;
+    if (e->gpu->whole.run == 1) {
+        s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
+        s.at[1] = cpu_op(e, LLVMAdd, p->column, s.at[1]);
+    }
+    return cpu_place(e, n, &s);
+}
+
+/* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
+LLVMValueRef rows_stage(CpuCode *e)
+{
+    LLVMValueRef at = LLVMBuildMul(e->u->builder, row_wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
+
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
+}
+
+LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
+{
+    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * GPU_OCTET)), cpu_number(e, ROW_VECTOR));
+
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), stage, &at, 1, "");
+}
+
+LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r)
+{
+    return cpu_op(e, LLVMAdd, p->lane, cpu_number(e, (int64_t)r * GPU_OCTET));
+}
+
+static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+{
+    for (int i = 0; i < rows_vectors(e, n); i++) {
+        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_vector_place(e, n, p, i), "");
+        LLVMSetAlignment(x[i], ROW_VECTOR);
+    }
+}
+
+/* The elements of one as registers. */
+static void spread_vector(CpuCode *e, DType dt, LLVMValueRef x, LLVMValueRef *y)
+{
+    int each = ROW_VECTOR / (int)row_bytes(dt);
+
+    x = LLVMBuildBitCast(e->u->builder, x, code_type(e->u, dt, each), "");
+    x = lanes_of_raw(e->u, dt, x, each);
+    for (int i = 0; i < each; i++)
+        y[i] = lane_get(e->u, x, i, each);
+}
+
+/* Registers of vectors that have their elements side by side. */
+static void keep_vectors(CpuCode *e, const TileNode *n, LLVMValueRef *x)
+{
+    int each = ROW_VECTOR / (int)row_bytes(row_dtype(n)), registers = e->gpu->whole.chunk / GPU_OCTET;
+    LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
+
+    for (int r = 0; r < registers; r += each)
+        spread_vector(e, row_dtype(n), x[r / each], &y[r]);
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
+}
+
+static LLVMValueRef staged_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
+{
+    LLVMValueRef x = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_stage_vector(e, stage, p, i), "");
+
+    LLVMSetAlignment(x, ROW_VECTOR);
+    return x;
+}
+
+void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage)
+{
+    DType dt = row_dtype(n);
+    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers), x[VECTORS_MOST];
+
+    if (e->gpu->whole.run > 1) {
+        for (int i = 0; i < rows_vectors(e, n); i++)
+            x[i] = staged_vector(e, stage, p, i);
+        keep_vectors(e, n, x);
+        return;
+    }
+    for (int r = 0; r < registers; r++)
+        y[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, rows_stage_element(e, p, r), 1), 1);
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
+}
+
+/* Vectors of a load become registers, which its value has from then on. */
+static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
+{
+    LLVMValueRef stage = rows_stage(e);
+
+    if (e->gpu->whole.run > 1) {
+        keep_vectors(e, n, x);
+        return;
+    }
+    gpu_warp_fence(e);
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, stage, p, i)), ROW_VECTOR);
+    gpu_warp_fence(e);
+    rows_take(e, n, p, stage);
+}
+
+/* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
+static bool is_same_row(const CpuCode *e, const TileNode *n)
+{
+    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || row_bytes(row_dtype(n)) < 4);
+}
+
+/* The threads of the first row bring it. */
+static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
+{
+    int64_t pitch = rows_pitch(&e->gpu->whole, row_bytes(row_dtype(n)));
+    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk, x[VECTORS_MOST];
+    GpuIf first;
+    Near near = {n, NULL};
+
+    chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.chunks), "");
+    chunk = LLVMBuildMul(e->u->builder, row_wide(e, chunk), cpu_number(e, pitch), "");
+    near.stage = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
+    first = gpu_if(e, cpu_compare(e, LLVMIntEQ, p->row, cpu_number(e, 0)));
+    load_vectors(e, n, p, x);
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, near.stage, p, i)), ROW_VECTOR);
+    gpu_end_if(e, &first);
+    return near;
+}
+
+/* This thread's element of each near row, for the register at hand. */
+void rows_take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r)
+{
+    for (int i = 0; i < near->n; i++) {
+        DType dt = row_dtype(near->at[i].node);
+        LLVMValueRef **y = &cpu_val(e, (TileRef){(TileNode *)near->at[i].node, 0})->fragment;
+        if (!*y)
+            *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)(e->gpu->whole.chunk / GPU_OCTET));
+        if (e->gpu->whole.run > 1 && r % (ROW_VECTOR / row_bytes(dt)) == 0)
+            spread_vector(e, dt, staged_vector(e, near->at[i].stage, p, r / (int)(ROW_VECTOR / row_bytes(dt))), &(*y)[r]);
+        else if (e->gpu->whole.run == 1)
+            (*y)[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, near->at[i].stage, rows_stage_element(e, p, r), 1), 1);
+    }
+}
+
+/* All vectors from afar are under way before the first is turned. */
+void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
+{
+    LLVMValueRef (*x)[VECTORS_MOST] = tsr_calloc(sizeof *x * (size_t)(c->nodes.n + 1));
+
+    for (int far = 1; far >= 0; far--)
+        for (int i = 0; i < c->nodes.n; i++) {
+            const TileNode *n = c->nodes.at[i];
+            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || is_same_row(e, n) == far)
+                continue;
+            if (far)
+                load_vectors(e, n, p, x[i]);
+            else
+                vec_push(near, bring_near(e, n, p));
+        }
+    for (int i = 0; i < c->nodes.n; i++)
+        if (x[i][0])
+            turn_vectors(e, c->nodes.at[i], p, x[i]);
+    rows_bring(e, c, p);
+    if (near->n) {
+        gpu_written(e);
+        gpu_fence(e);
+    } else {
+        gpu_warp_fence(e);
+    }
+    tsr_free(x);
+}
+
+void rows_forget(CpuCode *e, const Cluster *c)
+{
+    for (int i = 0; i < c->nodes.n; i++)
+        if (c->nodes.at[i]->op == TOP_load)
+            cpu_val(e, (TileRef){(TileNode *)c->nodes.at[i], 0})->fragment = NULL;
+}
+
+/* Raw elements: of each register, NULL where they are in place already. */
+void rows_store_turned(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw)
+{
+    DType dt = row_dtype(n);
+    LLVMValueRef stage = rows_stage(e);
+
+    gpu_warp_fence(e);
+    for (int r = 0; raw[0] && r < e->gpu->whole.chunk / GPU_OCTET; r++)
+        lanes_store(e->u, dt, stage, rows_stage_element(e, p, r), raw[r], 1);
+    if (raw[0])
+        gpu_warp_fence(e);
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        LLVMSetAlignment(LLVMBuildStore(e->u->builder, staged_vector(e, stage, p, i), rows_vector_place(e, n, p, i)), ROW_VECTOR);
+}
+
+/* The vector whose last element is that of register r, stored; raw: of each register. */
+void rows_store_run(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw, int r)
+{
+    DType dt = row_dtype(n);
+    int each = ROW_VECTOR / (int)row_bytes(dt);
+    LLVMValueRef x = lanes_side_by_side(e->u, dt, &raw[r + 1 - each], each);
+
+    LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, rows_vector_place(e, n, p, r / each)), ROW_VECTOR);
+}
