@@ -109,7 +109,7 @@ bool decorator_says(const Ast *d, const char *option)
     for (int i = 0; AST_IS(d, Call) && i < AST_AS(d, Call)->args.n; i++) {
         const AstArg *a = AST_AS(AST_AS(d, Call)->args.at[i], Arg);
         if (a->ast.kind == AST_Arg && a->name && !strcmp(a->name->text, option))
-            return AST_IS(a->value, Const) && AST_AS(a->value, Const)->value == CONST_TRUE;
+            return ast_is_const(a->value, CONST_TRUE);
     }
     return false;
 }
@@ -248,7 +248,7 @@ static void function_def(Check *C, AstFunctionDef *def)
 /* A field that is None at first may be None, as a parameter may. */
 static const Type *field_type(const Type *t, const Ast *value)
 {
-    return !type_is_any(t) && AST_IS(value, Const) && AST_AS(value, Const)->value == CONST_NONE ? type_union(t, T_NONE) : t;
+    return !type_is_any(t) && ast_is_const(value, CONST_NONE) ? type_union(t, T_NONE) : t;
 }
 
 /* Annotated names of the body are the class's attributes. */
@@ -591,7 +591,7 @@ static const Type *param_type(const AstParam *p, const Type *given, const Type *
         return given && given->kind == TY_TUPLE ? given : type_tuple_any(declared ? declared : T_ANY);
     if (p->kind == PARAM_KWARGS)
         return given && given->kind == TY_DICT ? given : type_dict(type_str(NULL), declared ? declared : T_ANY);
-    if (!given && t && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
+    if (!given && t && ast_is_const(p->dflt, CONST_NONE))
         return type_union(t, T_NONE);
     return t;
 }

@@ -522,7 +522,7 @@ const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *nod
 const Type *tensor_op3(Check *C, OpId op, const Type *a, const Type *b, const Type *c, Ast *node);
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node);
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
-const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);
+const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);      /* subscripts.c */
 /* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);
 void tensor_axis_report(Check *C, const TType *x, int64_t axis, const char *name, Ast *node);     /* E0308: x has no such axis, in name() */

@@ -97,7 +97,7 @@ static bool is_finite(const Ast *iter)
 
 static bool always(const Ast *test)
 {
-    return (AST_IS(test, Const) && AST_AS(test, Const)->value == CONST_TRUE) || (AST_IS(test, Int) && AST_AS(test, Int)->value);
+    return ast_is_const(test, CONST_TRUE) || (AST_IS(test, Int) && AST_AS(test, Int)->value);
 }
 
 static Ast *way_out_of_loop(Ast *loop)

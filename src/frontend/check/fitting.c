@@ -52,7 +52,7 @@ static bool argument_fits(Check *C, const Fn *f, const AstParam *p, const CallAr
     if (!need || type_fits(C, a->type, need) != FITS_NOT)
         return true;
     span = at_call(node, a->node);
-    if (a->type->kind == TY_NONE && AST_IS(p->dflt, Const) && AST_AS(p->dflt, Const)->value == CONST_NONE)
+    if (a->type->kind == TY_NONE && ast_is_const(p->dflt, CONST_NONE))
         return true;
     snprintf(what, sizeof what, "argument '%s' of %s()", p->name->text, f->name ? f->name->text : "lambda");
     if (C->mixed && a->type->kind == TY_TENSOR && need->kind == TY_TENSOR)

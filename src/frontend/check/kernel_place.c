@@ -15,15 +15,8 @@ static AstSeq indices_of(Ast **index)
     return AST_IS(*index, Tuple) ? AST_AS(*index, Tuple)->elts : (AstSeq){index, 1};
 }
 
-static bool is_none(const Ast *e)
-{
-    return e->kind == AST_Const && AST_AS(e, Const)->value == CONST_NONE;
-}
-
-static bool is_ellipsis(const Ast *e)
-{
-    return e->kind == AST_Const && AST_AS(e, Const)->value == CONST_ELLIPSIS;
-}
+static bool is_none(const Ast *e) { return ast_is_const(e, CONST_NONE); }
+static bool is_ellipsis(const Ast *e) { return ast_is_const(e, CONST_ELLIPSIS); }
 
 /* The variable below bufs[0][i]. */
 static Ast *root_of(Ast *e)

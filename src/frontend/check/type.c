@@ -368,6 +368,13 @@ const Type *type_tensor_unknown(void)
     return type_tensor(&t);
 }
 
+const Type *type_tensor_like(const TType *x)
+{
+    TType t = {.dtype = x->dtype, .policy = x->policy, .rank = RANK_UNKNOWN};
+
+    return type_tensor(&t);
+}
+
 bool type_has_none(const Type *t)
 {
     if (type_is_any(t) || t->kind == TY_NONE)

@@ -88,6 +88,7 @@ const Type *type_transform(int64_t which, const Type *func);     /* value: Trans
 const Type *type_partial(int64_t which, const Type *func, const Type *const *items, int n);     /* names (None: by position) and values in turn */
 const Type *type_tensor(const TType *t);
 const Type *type_tensor_unknown(void);
+const Type *type_tensor_like(const TType *x);           /* of x's element type, nothing else known */
 /* "..." with `front` sizes before it and `back` behind, all in t->shape; t->rank is RANK_UNKNOWN. */
 const Type *type_tensor_rest(const TType *t, int front, int back);
 static inline int type_front(const Type *t) { return t->n & 255; }

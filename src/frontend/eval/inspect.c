@@ -102,7 +102,7 @@ static void put_annotation(Interp *I, ModuleObj *m, DictObj *d, Sym name, const 
         return;
     if (AST_IS(annotation, Name))
         v = named_class(I, m, AST_AS(annotation, Name)->id);
-    else if (AST_IS(annotation, Const) && AST_AS(annotation, Const)->value == CONST_NONE)
+    else if (ast_is_const(annotation, CONST_NONE))
         v = VNONE;
     else if (AST_IS(annotation, Str))
         v = str_new(AST_AS(annotation, Str)->value.s, AST_AS(annotation, Str)->value.n);

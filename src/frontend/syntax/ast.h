@@ -119,6 +119,9 @@ Ast *ast_alloc(Arena *a, AstKind kind, Span span);
 #define AST_IS(n, K) ((n) && (n)->kind == AST_##K)
 #define AST_AS(n, K) ((Ast##K *)(n))
 
+/* Is it None, ... or the like? n: NULL allowed. */
+static inline bool ast_is_const(const Ast *n, AstConst_ value) { return AST_IS(n, Const) && AST_AS(n, Const)->value == value; }
+
 /* Children in source order; stops early when fn returns false. */
 bool ast_walk(Ast *n, bool (*fn)(Ast *child, void *state), void *state);
 bool ast_equal(const Ast *a, const Ast *b);             /* positions and NOTEs apart */

@@ -153,7 +153,10 @@ static bool add_item(Interp *I, Index *ix, Tensor *x, Value v, int axis)
 
 static bool too_many(Interp *I, const Tensor *x, int used)
 {
-    raise(I, EXC_IndexError, "too many indices: %d for a tensor of %d ax%s", used, x->rank, x->rank == 1 ? "is" : "es");
+    if (used <= x->rank)
+        raise(I, EXC_ShapeError, "tensors have at most %d axes", RANK_MAX);
+    else
+        raise(I, EXC_IndexError, "too many indices: %d for a tensor of %d ax%s", used, x->rank, x->rank == 1 ? "is" : "es");
     return false;
 }
 
