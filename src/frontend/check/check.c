@@ -444,7 +444,9 @@ static void delete_names(Check *C, AstSeq targets)
 
 static const char *home_path(const Check *C)
 {
-    return C->home->space ? C->home->space->path : C->path;
+    const Space *s = C->home->space;
+
+    return !s ? C->path : s->path ? s->path : LIBRARY_FOLDER;
 }
 
 static void import_modules(Check *C, AstSeq names)

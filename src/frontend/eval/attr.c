@@ -488,8 +488,26 @@ static bool property_set(Interp *I, PropertyObj *p, Value self, Value x, Sym nam
 static bool plain_data(Value v) { return v.tag < V_FUNC || v.tag == V_INSTANCE; }
 
 /* Class attributes that stay plain data keep the caches: they remember places, not values. */
+/* C.__name__ = "A" is the name of that class alone, not an attribute that others would inherit. false: it is something else. */
+static bool class_rename(Interp *I, ClassObj *c, Sym name, Value x)
+{
+    if (x.tag != V_STR)
+        return false;
+    if (name == I->s_name)
+        c->name = str_to_sym(as_str(x));
+    else if (!strcmp(name->text, "__qualname__"))
+        c->qualname = str_to_sym(as_str(x))->text;
+    else
+        return false;
+    return true;
+}
+
 static bool class_store(Interp *I, ClassObj *c, Sym name, Value x)
 {
+    if (class_rename(I, c, name, x)) {
+        value_unref(x);
+        return true;
+    }
     DictEntry *e = dict_find_sym(c->ns, name);
     bool quiet = e && plain_data(e->val) && plain_data(x);
 

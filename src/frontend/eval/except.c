@@ -250,6 +250,12 @@ void exc_set_cause(Interp *I, Value cause)
         cause = class_call(I, (ClassObj *)cause.o, NULL, 0, NULL, NULL, 0);
     else
         value_ref(cause);
+    if (!is_err(cause) && cause.tag != V_NONE && !(cause.tag == V_INSTANCE && is_exc_class(I, ((InstanceObj *)cause.o)->cls))) {
+        value_unref(cause);
+        exc_clear(I);
+        raise(I, EXC_TypeError, "exception causes must derive from BaseException");
+        return;
+    }
     if (!is_err(cause) && exc_pending(I)) {
         dict_set_sym(attrs_of(I->exc), s_cause, cause);
         dict_set_sym(attrs_of(I->exc), s_suppress, vbool(true));

@@ -89,10 +89,16 @@ static int match_star(const Step *store, Frame *f, Value v, int64_t from, int64_
     return store_to(store, f, l) ? 1 : -1;
 }
 
+/* Does v's class derive from a class of collections.abc that patterns know by this mark? */
+static bool class_marked(Value v, const char *mark)
+{
+    return v.tag == V_INSTANCE && !is_err(class_find(((InstanceObj *)v.o)->cls, sym(mark), NULL));
+}
+
 static bool is_match_sequence(Value v)
 {
     v = unwrap_base(v);
-    return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_RANGE;
+    return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_RANGE || class_marked(v, "_abc_sequence");
 }
 
 int pm_sequence(const Step *n, Frame *f, Value v)
@@ -146,15 +152,25 @@ static int match_key(const Step *kn, const Step *pn, Frame *f, DictObj *d, DictO
 
 int pm_mapping(const Step *n, Frame *f, Value v)
 {
-    Value u = unwrap_base(v), rest = VERR;
+    Value u = unwrap_base(v), rest = VERR, made = VERR;
     int r = 1;
 
-    if (u.tag != V_DICT)
+    if (u.tag != V_DICT && !class_marked(v, "_abc_mapping"))
         return 0;
-    if (n->b && is_err(rest = dict_copy(f->I, as_dict(u))))
+    if (u.tag != V_DICT) {
+        u = made = dict_new();
+        if (!dict_update(f->I, as_dict(u), v)) {
+            value_unref(made);
+            return -1;
+        }
+    }
+    if (n->b && is_err(rest = dict_copy(f->I, as_dict(u)))) {
+        value_unref(made);
         return -1;
+    }
     for (int i = 0; r > 0 && i < n->seq->n; i += 2)
         r = match_key(n->seq->at[i], n->seq->at[i + 1], f, as_dict(u), n->b ? as_dict(rest) : NULL);
+    value_unref(made);
     if (r > 0 && n->b)
         return store_to(n->b, f, rest) ? 1 : -1;
     value_unref(rest);
@@ -170,7 +186,7 @@ static bool self_matching(const ClassObj *c)
     case V_BOOL: case V_INT: case V_FLOAT: case V_STR: case V_BYTES: case V_LIST: case V_TUPLE: case V_DICT: case V_SET:
         return true;
     default:
-        return false;
+        return !strcmp(c->name->text, "frozenset");
     }
 }
 

@@ -221,6 +221,7 @@ Value complex_new(double re, double im);
 Value tensor_value(Tensor *t);                          /* steals t */
 static inline Tensor *as_tensor(Value v) { return ((TensorObj *)v.o)->t; }
 static inline StrObj *as_str(Value v) { return (StrObj *)v.o; }
+static inline BytesObj *as_bytes(Value v) { return (BytesObj *)v.o; }
 static inline ListObj *as_list(Value v) { return (ListObj *)v.o; }
 static inline TupleObj *as_tuple(Value v) { return (TupleObj *)v.o; }
 static inline DictObj *as_dict(Value v) { return (DictObj *)v.o; }

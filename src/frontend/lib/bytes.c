@@ -287,79 +287,6 @@ static Value m_fromhex(Interp *I, Value *a)
     return out;
 }
 
-/* Bytes to look for: bytes, or one as an int. */
-static bool needle(Interp *I, Value v, const char **s, size_t *n, char *one)
-{
-    BytesObj *b;
-
-    if (v.tag == V_INT && v.i >= 0 && v.i < 256) {
-        *one = (char)v.i;
-        *s = one;
-        *n = 1;
-        return true;
-    }
-    b = self_bytes(I, v);
-    if (!b)
-        return false;
-    *s = b->s;
-    *n = b->len;
-    return true;
-}
-
-static Value m_find(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]);
-    const char *s, *hit;
-    char one;
-    size_t n;
-
-    if (!b || !needle(I, a[1], &s, &n, &one))
-        return VERR;
-    hit = mem_find(b->s, b->len, s, n);
-    return vint(hit ? hit - b->s : -1);
-}
-
-static Value m_count(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]);
-    const char *s;
-    char one;
-    size_t n;
-
-    if (!b || !needle(I, a[1], &s, &n, &one))
-        return VERR;
-    return vint(n ? mem_count(b->s, b->len, s, n) : b->len + 1);
-}
-
-static Value m_startswith(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]), *x = b ? self_bytes(I, a[1]) : NULL;
-    return x ? vbool(x->len <= b->len && !memcmp(b->s, x->s, x->len)) : VERR;
-}
-
-static Value m_endswith(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]), *x = b ? self_bytes(I, a[1]) : NULL;
-    return x ? vbool(x->len <= b->len && !memcmp(b->s + b->len - x->len, x->s, x->len)) : VERR;
-}
-
-static Value m_split(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]), *sep = b ? self_bytes(I, a[1]) : NULL;
-    const char *p, *end, *hit;
-    Value out;
-
-    if (!sep)
-        return VERR;
-    if (!sep->len)
-        return raise(I, EXC_ValueError, "empty separator");
-    out = list_new(8);
-    for (p = b->s, end = p + b->len; (hit = mem_find(p, (size_t)(end - p), sep->s, sep->len)); p = hit + sep->len)
-        list_push(as_list(out), bytes_new(p, (size_t)(hit - p)));
-    list_push(as_list(out), bytes_new(p, (size_t)(end - p)));
-    return out;
-}
-
 static Value m_join(Interp *I, Value *a)
 {
     BytesObj *sep = self_bytes(I, a[0]);
@@ -385,55 +312,12 @@ static Value m_join(Interp *I, Value *a)
     return out;
 }
 
-static Value m_strip(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]);
-    const char *p, *end;
-
-    if (!b)
-        return VERR;
-    for (p = b->s, end = p + b->len; p < end && isspace((unsigned char)*p);)
-        p++;
-    while (end > p && isspace((unsigned char)end[-1]))
-        end--;
-    return bytes_new(p, (size_t)(end - p));
-}
-
-static Value m_replace(Interp *I, Value *a)
-{
-    BytesObj *b = self_bytes(I, a[0]), *from = b ? self_bytes(I, a[1]) : NULL, *to = from ? self_bytes(I, a[2]) : NULL;
-    const char *p, *end, *hit;
-    StrBuf t = {0};
-    Value out;
-
-    if (!to)
-        return VERR;
-    p = b->s;
-    end = p + b->len;
-    while (from->len && (hit = mem_find(p, (size_t)(end - p), from->s, from->len))) {
-        sb_write(&t, p, (size_t)(hit - p));
-        sb_write(&t, to->s, to->len);
-        p = hit + from->len;
-    }
-    sb_write(&t, p, (size_t)(end - p));
-    out = bytes_new(sb_str(&t), t.n);
-    sb_done(&t);
-    return out;
-}
-
 const NativeDef natives_bytes[] = {
     {"", "bytes", NULL, "type[bytes]", "A sequence of bytes that cannot change."},
     {"bytes", "__new__", bytes_make, "(cls, source=..., encoding: str = ..., errors: str = ...) -> bytes", "From ints, from text in an encoding, or n zeros."},
     {"bytes", "decode", m_decode, "(self, encoding: str = 'utf-8', errors: str = 'strict') -> str", "The text; UnicodeDecodeError when the bytes are not valid in the encoding."},
     {"bytes", "hex", m_hex, "(self, /) -> str", "Two hexadecimal digits a byte."},
     {"bytes", "fromhex", m_fromhex, "(string: str, /) -> bytes", "The bytes of hexadecimal digits."},
-    {"bytes", "find", m_find, "(self, sub, /) -> int", "Lowest index of sub, or -1."},
-    {"bytes", "count", m_count, "(self, sub, /) -> int", "Occurrences of sub without overlap."},
-    {"bytes", "startswith", m_startswith, "(self, prefix: bytes, /) -> bool", "Does it begin with the prefix?"},
-    {"bytes", "endswith", m_endswith, "(self, suffix: bytes, /) -> bool", "Does it end with the suffix?"},
-    {"bytes", "split", m_split, "(self, sep: bytes, /) -> list[bytes]", "The pieces between separators."},
     {"bytes", "join", m_join, "(self, iterable: Iterable[bytes], /) -> bytes", "The pieces with self between them."},
-    {"bytes", "strip", m_strip, "(self, /) -> bytes", "Without white space at both ends."},
-    {"bytes", "replace", m_replace, "(self, old: bytes, new: bytes, /) -> bytes", "With all occurrences of old replaced."},
     {0},
 };

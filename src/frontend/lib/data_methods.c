@@ -266,7 +266,8 @@ static Value run_repr(Interp *I, const Method *m, Value self)
     if (self.o->flags & BEING_WRITTEN)
         return str_c("...");
     self.o->flags |= BEING_WRITTEN;
-    sb_printf(&b, "%s(", value_type_name(self));
+    const ClassObj *c = ((InstanceObj *)self.o)->cls;
+    sb_printf(&b, "%s(", c->qualname ? c->qualname : c->name->text);
     ok = put_fields(I, m, self, &b);
     self.o->flags &= (uint16_t)~BEING_WRITTEN;
     sb_putc(&b, ')');

@@ -378,11 +378,24 @@ static Value f_fields(Interp *I, Value *a)
     return t;
 }
 
-static Value plain(Interp *I, Value v, bool as_tuples);
+/* What asdict and astuple make of dataclasses: dicts or tuples, or what the factory makes of the pairs or the elements. */
+typedef struct Plain { bool tuples; Value factory; } Plain;
 
-static Value plain_fields(Interp *I, Value obj, DictObj *fields, bool as_tuples)
+static Value plain(Interp *I, Value v, const Plain *how);
+
+/* The factory's object for a list of pairs or elements. Steals list. */
+static Value made_by(Interp *I, const Plain *how, Value list)
 {
-    Value out = as_tuples ? list_new(fields->n) : dict_new(), k, v, t;
+    Value r = is_err(how->factory) ? tuple_from(I, list) : value_call(I, how->factory, &list, 1);
+
+    value_unref(list);
+    return r;
+}
+
+static Value plain_fields(Interp *I, Value obj, DictObj *fields, const Plain *how)
+{
+    bool listed = how->tuples || !is_err(how->factory);
+    Value out = listed ? list_new(fields->n) : dict_new(), k, v;
     int64_t pos = 0;
 
     while (!is_err(out) && dict_next(fields, &pos, &k, &v)) {
@@ -390,34 +403,30 @@ static Value plain_fields(Interp *I, Value obj, DictObj *fields, bool as_tuples)
         if (as_field(v)->initvar)
             continue;
         x = field_get(I, obj, as_field(v));
-        y = is_err(x) ? VERR : plain(I, x, as_tuples);
+        y = is_err(x) ? VERR : plain(I, x, how);
         value_unref(x);
         if (is_err(y)) {
             value_unref(out);
             return VERR;
         }
-        if (as_tuples) {
-            list_push(as_list(out), y);
+        if (listed) {
+            list_push(as_list(out), how->tuples ? y : tuple_of(2, str_sym(as_field(v)->name), y));
         } else {
             dict_set_sym(as_dict(out), as_field(v)->name, y);
             value_unref(y);
         }
     }
-    if (!as_tuples)
-        return out;
-    t = tuple_from(I, out);
-    value_unref(out);
-    return t;
+    return listed ? made_by(I, how, out) : out;
 }
 
-static Value plain_list(Interp *I, Value v, bool as_tuples)
+static Value plain_list(Interp *I, Value v, const Plain *how)
 {
     bool tuple = v.tag == V_TUPLE;
     int64_t n = tuple ? as_tuple(v)->n : as_list(v)->n;
     Value out = list_new(n), t;
 
     for (int64_t i = 0; i < n; i++) {
-        Value x = plain(I, tuple ? as_tuple(v)->at[i] : as_list(v)->at[i], as_tuples);
+        Value x = plain(I, tuple ? as_tuple(v)->at[i] : as_list(v)->at[i], how);
         if (is_err(x)) {
             value_unref(out);
             return VERR;
@@ -431,13 +440,13 @@ static Value plain_list(Interp *I, Value v, bool as_tuples)
     return t;
 }
 
-static Value plain_dict(Interp *I, DictObj *d, bool as_tuples)
+static Value plain_dict(Interp *I, DictObj *d, const Plain *how)
 {
     Value out = dict_new(), k, v;
     int64_t pos = 0;
 
     while (dict_next(d, &pos, &k, &v)) {
-        Value x = plain(I, k, as_tuples), y = is_err(x) ? VERR : plain(I, v, as_tuples);
+        Value x = plain(I, k, how), y = is_err(x) ? VERR : plain(I, v, how);
         bool ok = !is_err(y) && dict_set(I, as_dict(out), x, y);
         value_unref(x);
         value_unref(y);
@@ -450,7 +459,7 @@ static Value plain_dict(Interp *I, DictObj *d, bool as_tuples)
 }
 
 /* A dataclass instance as a dict or tuple, containers element by element, anything else copied deeply. */
-static Value plain(Interp *I, Value v, bool as_tuples)
+static Value plain(Interp *I, Value v, const Plain *how)
 {
     DictObj *fields = v.tag == V_INSTANCE ? dataclass_fields(v) : NULL;
     Value r;
@@ -458,11 +467,11 @@ static Value plain(Interp *I, Value v, bool as_tuples)
     if (!interp_enter(I))
         return VERR;
     if (fields)
-        r = plain_fields(I, v, fields, as_tuples);
+        r = plain_fields(I, v, fields, how);
     else if (v.tag == V_LIST || v.tag == V_TUPLE)
-        r = plain_list(I, v, as_tuples);
+        r = plain_list(I, v, how);
     else if (v.tag == V_DICT)
-        r = plain_dict(I, as_dict(v), as_tuples);
+        r = plain_dict(I, as_dict(v), how);
     else
         r = value_deepcopy(I, v);
     interp_leave(I);
@@ -473,14 +482,14 @@ static Value f_asdict(Interp *I, Value *a)
 {
     if (a[0].tag != V_INSTANCE || !dataclass_fields(a[0]))
         return raise(I, EXC_TypeError, "asdict() should be called on dataclass instances");
-    return plain(I, a[0], false);
+    return plain(I, a[0], &(Plain){false, a[1]});
 }
 
 static Value f_astuple(Interp *I, Value *a)
 {
     if (a[0].tag != V_INSTANCE || !dataclass_fields(a[0]))
         return raise(I, EXC_TypeError, "astuple() should be called on dataclass instances");
-    return plain(I, a[0], true);
+    return plain(I, a[0], &(Plain){true, a[1]});
 }
 
 /* a = obj, **changes */
@@ -515,6 +524,13 @@ static Value f_replace(Interp *I, Value *a)
     return r;
 }
 
+/* make_dataclass of the library's file data_classes. */
+static Value c_make(Interp *I, Value *a)
+{
+    Value space = prelude_get(I, "data_classes");
+    return is_err(space) ? VERR : value_getattr(I, space, sym("make_dataclass"));
+}
+
 static Value c_frozen(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, EXC_FrozenInstanceError))); }
 
 #define DATACLASS "(obj=None, /, *, init: bool = True, repr: bool = True, eq: bool = True, order: bool = False, " \
@@ -527,10 +543,11 @@ const NativeDef natives_dataclasses[] = {
     {"dataclasses", "field", f_field, FIELD, "What is special about a field."},
     {"", "field", f_field, FIELD, "What is special about a field."},
     {"dataclasses", "fields", f_fields, "(class_or_instance, /) -> tuple", "The fields of a dataclass."},
-    {"dataclasses", "asdict", f_asdict, "(obj, /) -> dict", "A dataclass instance as a dict, deeply."},
-    {"", "asdict", f_asdict, "(obj, /) -> dict", "A dataclass instance as a dict, deeply."},
-    {"dataclasses", "astuple", f_astuple, "(obj, /) -> tuple", "A dataclass instance as a tuple, deeply."},
+    {"dataclasses", "asdict", f_asdict, "(obj, /, *, dict_factory: Callable = ...) -> dict", "A dataclass instance as a dict, deeply."},
+    {"", "asdict", f_asdict, "(obj, /, *, dict_factory: Callable = ...) -> dict", "A dataclass instance as a dict, deeply."},
+    {"dataclasses", "astuple", f_astuple, "(obj, /, *, tuple_factory: Callable = ...) -> tuple", "A dataclass instance as a tuple, deeply."},
     {"dataclasses", "replace", f_replace, "(obj, /, **changes)", "A new instance with some fields changed."},
+    {"dataclasses", "make_dataclass", c_make, "Callable", "A dataclass from a name and a list of fields."},
     {"dataclasses", "is_dataclass", f_is_dataclass, "(obj, /) -> bool", "Is it a dataclass or an instance of one?"},
     {"dataclasses", "FrozenInstanceError", c_frozen, "type[FrozenInstanceError]", "Raised by assignments to frozen instances."},
     {"dataclasses", "MISSING", missing_value, "Any", "Stands for a default that is not given."},

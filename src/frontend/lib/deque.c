@@ -304,8 +304,15 @@ static Value raise_absent(Interp *I, Value x)
 static Value m_index(Interp *I, Value *a)
 {
     Deque *d = self_deque(I, a[0]);
-    int64_t i = d ? find(I, d, a[1], 0) : -2;
+    int64_t lo, hi = INT64_MAX, i;
 
+    if (!d || !value_as_int(I, a[2], &lo) || (!is_err(a[3]) && !value_as_int(I, a[3], &hi)))
+        return VERR;
+    lo = lo < 0 ? (lo + d->n < 0 ? 0 : lo + d->n) : lo;
+    hi = hi < 0 ? hi + d->n : hi;
+    i = find(I, d, a[1], lo);
+    if (i >= hi)
+        i = -1;
     return i == -1 ? raise_absent(I, a[1]) : i < 0 ? VERR : vint(i);
 }
 
@@ -562,7 +569,7 @@ const NativeDef natives_deque[] = {
     {"deque", "clear", m_clear, "(self, /) -> None", "Take out all."},
     {"deque", "rotate", m_rotate, "(self, n: int = 1, /) -> None", "Move the last n to the front; a negative n the other way."},
     {"deque", "reverse", m_reverse, "(self, /) -> None", "Reverse the order in place."},
-    {"deque", "index", m_index, "(self, value, /) -> int", "Index of the first element equal to value; ValueError when there is none."},
+    {"deque", "index", m_index, "(self, value, start: int = 0, stop: int = ..., /) -> int", "Index of the first element equal to value; ValueError when there is none."},
     {"deque", "count", m_count, "(self, value, /) -> int", "How many elements equal value."},
     {"deque", "remove", m_remove, "(self, value, /) -> None", "Take out the first element equal to value; ValueError when there is none."},
     {"deque", "insert", m_insert, "(self, index: int, value, /) -> None", "Add before the index."},
@@ -584,5 +591,6 @@ const NativeDef natives_deque[] = {
     {"deque", "__add__", m_add, "(self, other: deque) -> deque", "Both, one after the other."},
     {"deque", "__iadd__", m_iadd, "(self, iterable: Iterable) -> deque", "Add all at the right end."},
     {"deque", "__mul__", m_mul, "(self, times: int) -> deque", "The elements times over."},
+    {"deque", "__rmul__", m_mul, "(self, times: int) -> deque", "The elements times over."},
     {0},
 };

@@ -466,9 +466,13 @@ static Value view_binary(Interp *I, int op, Value a, Value b)
     return r;
 }
 
+static Value v_rand(Interp *I, Value *a) { return view_binary(I, AOP_BITAND, a[1], a[0]); }
 static Value v_and(Interp *I, Value *a) { return view_binary(I, AOP_BITAND, a[0], a[1]); }
+static Value v_ror(Interp *I, Value *a) { return view_binary(I, AOP_BITOR, a[1], a[0]); }
 static Value v_or(Interp *I, Value *a) { return view_binary(I, AOP_BITOR, a[0], a[1]); }
+static Value v_rxor(Interp *I, Value *a) { return view_binary(I, AOP_BITXOR, a[1], a[0]); }
 static Value v_xor(Interp *I, Value *a) { return view_binary(I, AOP_BITXOR, a[0], a[1]); }
+static Value v_rsub(Interp *I, Value *a) { return view_binary(I, AOP_SUB, a[1], a[0]); }
 static Value v_sub(Interp *I, Value *a) { return view_binary(I, AOP_SUB, a[0], a[1]); }
 
 static bool is_setlike(Value v)
@@ -530,9 +534,13 @@ const NativeDef natives_dict[] = {
     {"dict_keys", "__reversed__", v_reversed, "(self) -> Iterator", "Iterate in reverse."},
     {"dict_keys", "__contains__", v_contains, "(self, key) -> bool", "Is it there?"},
     {"dict_keys", "__and__", v_and, "(self, other: Iterable) -> set", "Common keys."},
+    {"dict_keys", "__rand__", v_rand, "(self, other: Iterable) -> set", "Common keys."},
     {"dict_keys", "__or__", v_or, "(self, other: Iterable) -> set", "All keys."},
+    {"dict_keys", "__ror__", v_ror, "(self, other: Iterable) -> set", "All keys."},
     {"dict_keys", "__xor__", v_xor, "(self, other: Iterable) -> set", "Keys of one alone."},
+    {"dict_keys", "__rxor__", v_rxor, "(self, other: Iterable) -> set", "Keys of one alone."},
     {"dict_keys", "__sub__", v_sub, "(self, other: Iterable) -> set", "Keys not in other."},
+    {"dict_keys", "__rsub__", v_rsub, "(self, other: Iterable) -> set", "Keys not in other."},
     {"dict_keys", "__eq__", v_eq, "(self, other) -> bool", "Equal as sets?"},
     {"dict_keys", "__ne__", v_ne, "(self, other) -> bool", "Different as sets?"},
     {"dict_keys", "__le__", v_le, "(self, other) -> bool", "Subset?"},
@@ -549,9 +557,13 @@ const NativeDef natives_dict[] = {
     {"dict_items", "__reversed__", v_reversed, "(self) -> Iterator", "Iterate in reverse."},
     {"dict_items", "__contains__", v_contains, "(self, pair) -> bool", "Is it there?"},
     {"dict_items", "__and__", v_and, "(self, other: Iterable) -> set", "Common pairs."},
+    {"dict_items", "__rand__", v_rand, "(self, other: Iterable) -> set", "Common pairs."},
     {"dict_items", "__or__", v_or, "(self, other: Iterable) -> set", "All pairs."},
+    {"dict_items", "__ror__", v_ror, "(self, other: Iterable) -> set", "All pairs."},
     {"dict_items", "__xor__", v_xor, "(self, other: Iterable) -> set", "Pairs of one alone."},
+    {"dict_items", "__rxor__", v_rxor, "(self, other: Iterable) -> set", "Pairs of one alone."},
     {"dict_items", "__sub__", v_sub, "(self, other: Iterable) -> set", "Pairs not in other."},
+    {"dict_items", "__rsub__", v_rsub, "(self, other: Iterable) -> set", "Pairs not in other."},
     {"dict_items", "__eq__", v_eq, "(self, other) -> bool", "Equal as sets?"},
     {"dict_items", "__ne__", v_ne, "(self, other) -> bool", "Different as sets?"},
     {"dict_items", "__le__", v_le, "(self, other) -> bool", "Subset?"},

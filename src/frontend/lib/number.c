@@ -293,7 +293,7 @@ bool is_space(uint32_t c)
 }
 
 /* Trim white space at both ends of the n bytes at *s. */
-void trim(const char **s, size_t *n)
+static void trim(const char **s, size_t *n)
 {
     const char *p = *s, *end = p + *n;
 

@@ -26,6 +26,5 @@ size_t put_decimal(uint64_t m, char *out);      /* its digits and a 0 byte; how 
 void float_digits_put(StrBuf *b, const FloatDigits *d, bool exponent, bool dot_zero);
 
 bool is_space(uint32_t codepoint);              /* as str.isspace */
-void trim(const char **s, size_t *n);           /* white space off both ends */
 
 #endif

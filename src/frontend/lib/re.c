@@ -7,6 +7,7 @@
  */
 #include "frontend/lib/re.h"
 
+#include "base/vec.h"
 #include "frontend/lib/text.h"
 
 #include <string.h>
@@ -29,10 +30,26 @@ static void match_free(void *p)
 static Value pattern_getattr(Interp *I, void *p, Sym name);
 static Value match_getattr(Interp *I, void *p, Sym name);
 
+/* ", re.IGNORECASE|re.DOTALL" */
+static void put_flags(int flags, StrBuf *b)
+{
+    static const struct { int flag; const char *name; } names[] = {
+        {RE_I, "IGNORECASE"}, {RE_M, "MULTILINE"}, {RE_S, "DOTALL"}, {RE_X, "VERBOSE"}, {RE_A, "ASCII"},
+    };
+    const char *before = ", re.";
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (flags & names[i].flag) {
+            sb_printf(b, "%s%s", before, names[i].name);
+            before = "|re.";
+        }
+}
+
 static void pattern_repr(Interp *I, void *p, StrBuf *b)
 {
     sb_puts(b, "re.compile(");
     value_repr_to(I, ((Pattern *)p)->text, b);
+    put_flags(((Pattern *)p)->flags, b);
     sb_putc(b, ')');
 }
 
@@ -277,7 +294,7 @@ Value scan_next(Interp *I, Scan *c)
 {
     while (!c->done) {
         uint32_t more = c->after_empty ? PCRE2_NOTEMPTY_ATSTART : 0;
-        Value v = run(I, c->p, c->s, c->at, c->s->len, SEARCH, more);
+        Value v = run(I, c->p, c->s, c->at, c->s->len - c->cut, SEARCH, more);
         if (v.tag == V_NONE)
             c->done = true;
         if (v.tag != V_NATIVEOBJ)
@@ -313,12 +330,11 @@ static Value found(const Match *m)
     return v;
 }
 
-static Value findall(Interp *I, const Pattern *p, StrObj *s, bool texts)
+static Value findall(Interp *I, Scan *c, bool texts)
 {
-    Scan c = {p, s};
     Value out = list_new(4), v;
 
-    while ((v = scan_next(I, &c)).tag == V_NATIVEOBJ) {
+    while ((v = scan_next(I, c)).tag == V_NATIVEOBJ) {
         list_push(as_list(out), texts ? found((Match *)v.o) : value_ref(v));
         value_unref(v);
     }
@@ -333,7 +349,7 @@ static Value all(Interp *I, Value *a, bool texts)
     int64_t flags;
     Pattern *p = value_as_int(I, a[2], &flags) ? pattern_of(I, a[0], flags) : NULL;
     StrObj *s = p ? subject(I, a[1]) : NULL;
-    Value v = s ? findall(I, p, s, texts) : VERR;
+    Value v = s ? findall(I, &(Scan){p, s}, texts) : VERR;
 
     obj_unref(p);
     return v;
@@ -350,17 +366,19 @@ static Value iterator_of(Interp *I, Value list)
 static Value f_findall(Interp *I, Value *a) { return all(I, a, true); }
 static Value f_finditer(Interp *I, Value *a) { return iterator_of(I, all(I, a, false)); }
 
-static Value m_findall(Interp *I, Value *a)
+/* a = pattern, string, pos, endpos */
+static Value all_between(Interp *I, Value *a, bool texts)
 {
     StrObj *s = subject(I, a[1]);
-    return s ? findall(I, (Pattern *)a[0].o, s, true) : VERR;
+    size_t from, to;
+
+    if (!s || !byte_bounds(I, s, a[2], a[3], &from, &to))
+        return VERR;
+    return findall(I, &(Scan){(Pattern *)a[0].o, s, from, s->len - to}, texts);
 }
 
-static Value m_finditer(Interp *I, Value *a)
-{
-    StrObj *s = subject(I, a[1]);
-    return s ? iterator_of(I, findall(I, (Pattern *)a[0].o, s, false)) : VERR;
-}
+static Value m_findall(Interp *I, Value *a) { return all_between(I, a, true); }
+static Value m_finditer(Interp *I, Value *a) { return iterator_of(I, all_between(I, a, false)); }
 
 /* ------------------------------------------------------------- split and sub */
 
@@ -548,6 +566,34 @@ static Value group_name(const Pattern *p, uint32_t group)
     return r;
 }
 
+/* The group that took part and ended last: ends come in the order of closing brackets, inner ones before those around them. */
+static uint32_t last_closed(const Match *m)
+{
+    const StrObj *s = as_str(((Pattern *)m->re.o)->text);
+    Vec(uint32_t) open = {0};
+    uint32_t count = 0, last = 0;
+
+    for (const char *p = s->s, *end = p + s->len; p < end; p++) {
+        if (*p == '\\' && p + 1 < end) {
+            p++;
+        } else if (*p == '[') {
+            p += p[1] == '^' ? 1 : 0;
+            p += p[1] == ']' ? 1 : 0;
+            for (p++; p < end && *p != ']'; p++)
+                p += *p == '\\';
+        } else if (*p == '(') {
+            bool takes = p[1] != '?' || (p[2] == 'P' && p[3] == '<') || (p[2] == '<' && p[3] != '=' && p[3] != '!');
+            vec_push(&open, takes ? ++count : 0);
+        } else if (*p == ')' && open.n) {
+            uint32_t g = open.at[--open.n];
+            if (g && g < m->n && m->at[2 * g] != PCRE2_UNSET)
+                last = g;
+        }
+    }
+    vec_free(&open);
+    return last;
+}
+
 static Value match_getattr(Interp *I, void *p, Sym name)
 {
     Match *m = p;
@@ -560,9 +606,7 @@ static Value match_getattr(Interp *I, void *p, Sym name)
         return value_ref(m->re);
     if (!named && strcmp(name->text, "lastindex"))
         return VERR;
-    for (uint32_t i = 1; i < m->n; i++)
-        if (m->at[2 * i] != PCRE2_UNSET)
-            last = i;
+    last = last_closed(m);
     return !last ? VNONE : named ? group_name((Pattern *)m->re.o, last) : vint(last);
 }
 
@@ -616,8 +660,8 @@ const NativeDef natives_re[] = {
     {"Pattern", "search", m_search, "(self, string: str, pos: int = 0, endpos: int | None = None)", "The first match anywhere."},
     {"Pattern", "match", m_match, "(self, string: str, pos: int = 0, endpos: int | None = None)", "A match at the beginning."},
     {"Pattern", "fullmatch", m_fullmatch, "(self, string: str, pos: int = 0, endpos: int | None = None)", "A match of the whole string."},
-    {"Pattern", "findall", m_findall, "(self, string: str) -> list", "The texts of all matches, or of their groups."},
-    {"Pattern", "finditer", m_finditer, "(self, string: str) -> Iterator", "All matches."},
+    {"Pattern", "findall", m_findall, "(self, string: str, pos: int = 0, endpos: int | None = None) -> list", "The texts of all matches, or of their groups."},
+    {"Pattern", "finditer", m_finditer, "(self, string: str, pos: int = 0, endpos: int | None = None) -> Iterator", "All matches."},
     {"Pattern", "sub", m_sub, "(self, repl, string: str, count: int = 0) -> str", "Matches replaced."},
     {"Pattern", "subn", m_subn, "(self, repl, string: str, count: int = 0) -> tuple[str, int]", "Like sub, with how many were replaced."},
     {"Pattern", "split", m_split, "(self, string: str, maxsplit: int = 0) -> list", "The texts between matches, with their groups."},

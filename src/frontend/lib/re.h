@@ -24,7 +24,7 @@ typedef struct Match {
 } Match;
 
 /* A walk over all matches of p in s. */
-typedef struct Scan { const Pattern *p; StrObj *s; size_t at; bool after_empty, done; } Scan;
+typedef struct Scan { const Pattern *p; StrObj *s; size_t at, cut; bool after_empty, done; } Scan;   /* cut: bytes left out at the end */
 Value scan_next(Interp *I, Scan *c);                    /* a Match, V_NONE at the end */
 
 Value group_text(const Match *m, uint32_t i, Value dflt);               /* dflt when the group took no part */

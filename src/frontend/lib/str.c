@@ -218,10 +218,8 @@ static Value split_space(const StrObj *s, int64_t max)
         if (p >= end)
             return out;
         from = p;
-        if (max >= 0 && as_list(out)->n == max) {       /* the rest in one piece, without its trailing space */
-            size_t n = (size_t)(end - p);
-            trim(&p, &n);
-            push_piece(out, p, n);
+        if (max >= 0 && as_list(out)->n == max) {       /* the rest in one piece */
+            push_piece(out, p, (size_t)(end - p));
             return out;
         }
         while (p < end && (q = p, !is_space(utf8_next(&q))))
@@ -269,9 +267,7 @@ static Value rsplit_space(const StrObj *s, int64_t max)
             return reversed_list(out);
         to = end;
         if (max >= 0 && as_list(out)->n == max) {
-            size_t n = (size_t)(end - start);
-            trim(&start, &n);
-            push_piece(out, start, n);
+            push_piece(out, start, (size_t)(end - start));
             return reversed_list(out);
         }
         while (end > start && !space_before(start, end))

@@ -112,22 +112,38 @@ static bool broken_down(Interp *I, Value secs, bool utc, struct tm *out)
     return true;
 }
 
-static Value tm_tuple(const struct tm *t)
+/* The class struct_time of the library's file time_classes; borrowed by the module's row, new here. */
+static Value struct_time(Interp *I)
 {
-    return tuple_of(9, vint(t->tm_year + 1900), vint(t->tm_mon + 1), vint(t->tm_mday), vint(t->tm_hour), vint(t->tm_min),
+    Value space = prelude_get(I, "time_classes");
+    return is_err(space) ? VERR : value_getattr(I, space, sym("struct_time"));
+}
+
+static Value c_struct_time(Interp *I, Value *a) { return struct_time(I); }
+
+static Value tm_tuple(Interp *I, const struct tm *t)
+{
+    Value made = VERR, cls = struct_time(I), all;
+
+    all = tuple_of(9, vint(t->tm_year + 1900), vint(t->tm_mon + 1), vint(t->tm_mday), vint(t->tm_hour), vint(t->tm_min),
                     vint(t->tm_sec), vint((t->tm_wday + 6) % 7), vint(t->tm_yday + 1), vint(t->tm_isdst));
+    if (!is_err(cls))
+        made = value_call(I, cls, &all, 1);
+    value_unref(all);
+    value_unref(cls);
+    return made;
 }
 
 static Value f_localtime(Interp *I, Value *a)
 {
     struct tm t;
-    return broken_down(I, a[0], false, &t) ? tm_tuple(&t) : VERR;
+    return broken_down(I, a[0], false, &t) ? tm_tuple(I, &t) : VERR;
 }
 
 static Value f_gmtime(Interp *I, Value *a)
 {
     struct tm t;
-    return broken_down(I, a[0], true, &t) ? tm_tuple(&t) : VERR;
+    return broken_down(I, a[0], true, &t) ? tm_tuple(I, &t) : VERR;
 }
 
 static bool tm_of(Interp *I, Value v, struct tm *out)
@@ -135,6 +151,7 @@ static bool tm_of(Interp *I, Value v, struct tm *out)
     int64_t f[9] = {0};
 
     *out = (struct tm){0};
+    v = unwrap_base(v);
     if (v.tag != V_TUPLE || as_tuple(v)->n != 9) {
         raise(I, EXC_TypeError, "Tuple or struct_time argument required");
         return false;
@@ -146,6 +163,19 @@ static bool tm_of(Interp *I, Value v, struct tm *out)
                        .tm_min = (int)f[4], .tm_sec = (int)f[5], .tm_wday = ((int)f[6] + 1) % 7, .tm_yday = (int)f[7] - 1,
                        .tm_isdst = (int)f[8]};
     return true;
+}
+
+/* "Thu Jan  1 00:00:00 1970", of a tuple or of seconds. */
+static Value clock_text(const struct tm *t)
+{
+    char text[64];
+    return str_new(text, strftime(text, sizeof text, "%a %b %e %H:%M:%S %Y", t));
+}
+
+static Value f_asctime(Interp *I, Value *a)
+{
+    struct tm t;
+    return (is_given(a[0]) ? tm_of(I, a[0], &t) : broken_down(I, VNONE, false, &t)) ? clock_text(&t) : VERR;
 }
 
 /* a = format, tuple */
@@ -239,7 +269,9 @@ const NativeDef natives_sys[] = {
     {"time", "process_time", f_process_time, "() -> float", "Seconds of processor time used."},
     {"time", "process_time_ns", f_process_time_ns, "() -> int", "Nanoseconds of processor time used."},
     {"time", "sleep", f_sleep, "(seconds: float, /) -> None", "Wait."},
+    {"time", "struct_time", c_struct_time, "type[struct_time]", "A time taken apart: tm_year, tm_mon ... by name and by number."},
     {"time", "localtime", f_localtime, "(seconds: float | None = None, /) -> tuple", "Year, month, day, hour, minute, second, weekday, day of year, dst."},
+    {"time", "asctime", f_asctime, "(t: tuple | None = None, /) -> str", "A time as text: 'Thu Jan  1 00:00:00 1970'."},
     {"time", "gmtime", f_gmtime, "(seconds: float | None = None, /) -> tuple", "The same in UTC."},
     {"time", "mktime", f_mktime, "(t: tuple, /) -> float", "Seconds since 1970 of a local time."},
     {"time", "strftime", f_strftime, "(format: str, t: tuple | None = None, /) -> str", "A time as text."},
