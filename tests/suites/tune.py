@@ -192,8 +192,20 @@ def traced(f):
             raise Fail(f"{lines}")
 
 
+def drawn(f):
+    """The trials as a plot: what was measured and the best so far, two curves a call; without trials an empty one."""
+    picture = f.d / "trials.svg"
+    for points in (3, 0):
+        p = process.run([f.ctx.tessera, "run", f"--autotune-trace={picture}", f.program, f.d / "records", "f32", "256"], timeout=60)
+        curves = [[float(y) for y in re.findall(r",([0-9.]+)", c)] for c in re.findall(r'points="([^"]*)"', picture.read_text())]
+        if p.returncode or p.stdout != WANT or p.stderr or [len(c) for c in curves] != [points] * 2 * (points > 0):
+            raise Fail(f"{p.stderr} {curves}")
+        if points and (curves[1] != sorted(curves[1]) or max(curves[0]) != curves[1][-1]):       # heights grow downwards
+            raise Fail(f"{curves}")
+
+
 ROWS = {traced: ("PRF-09",), measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",)}
-FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, traced, usage)
+FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, traced, drawn, usage)
 
 
 def tests(ctx):
