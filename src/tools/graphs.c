@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A graph at its level, a kernel, or the text of a launch's schedule. */
+/* A graph at its level, a kernel, or a text: the schedule of a launch, what a kernel becomes. */
 typedef struct Piece { IrLevel level; Graph *g; TileKernel *k; char *text; } Piece;
 typedef Vec(Piece) Pieces;
 
@@ -186,11 +186,13 @@ static void put_plan(const Graph *g, StrBuf *out)
     plan_free(p);
 }
 
-/* The graph on every level, each under a line that names it. */
-static bool print_lowering(Graph *g, StrBuf *out, StrBuf *err)
+static void put_section(const char *name, StrBuf *out) { sb_printf(out, "# ---- %s ----\n", name); }
+
+/* The graph on every level, each under a line that names it; assembly where a machine is named. */
+static bool print_lowering(const Options *o, Graph *g, StrBuf *out, StrBuf *err)
 {
-    for (IrLevel level = LEVEL_GRAPH; level < LEVEL_TARGET; level++) {
-        sb_printf(out, "# ---- %s ----\n", level_name[level]);
+    for (IrLevel level = LEVEL_GRAPH; level < LEVEL_TARGET + (o->value[OPT_machine] != NULL); level++) {
+        put_section(level_name[level], out);
         if (!lowered_print(g, level, out, err))
             return false;
     }
@@ -206,7 +208,11 @@ static bool print_piece(const Options *o, const Piece *x, StrBuf *out, StrBuf *e
         return true;
     }
     if (x->g && option_on(o, OPT_lowering))
-        return print_lowering(x->g, out, err);
+        return print_lowering(o, x->g, out, err);
+    if (x->k && option_on(o, OPT_lowering)) {           /* keep_lowered has the levels before */
+        put_section(level_name[LEVEL_TARGET], out);
+        return lowered_print_kernel(x->k, LEVEL_TARGET, out, err);
+    }
     if (o->value[OPT_ir] && !level_find(o->value[OPT_ir], &level))
         return false;
     if (level < x->level) {
@@ -288,6 +294,73 @@ static void keep_schedule(void *st, const char *text)
     vec_push(all, ((Piece){.level = LEVEL_SCHEDULE, .text = copied(text)}));
 }
 
+/* ------------------------------------------------------------- a kernel's lowering */
+
+/* The lines of the program's text that the kernel's code comes from, of the file that its first op is of. */
+typedef struct Lines { const Source *src; uint32_t first, last; } Lines;
+
+static void lines_of(const TileBlock *b, Lines *y)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        Place at = n->span.hi ? source_place(n->span.lo) : (Place){0};
+        if (at.src && (!y->src || at.src == y->src)) {
+            y->first = y->src && y->first < at.line ? y->first : at.line;
+            y->last = y->src && y->last > at.line ? y->last : at.line;
+            y->src = at.src;
+        }
+        for (int r = 0; r < 2; r++)
+            if (n->region[r])
+                lines_of(n->region[r], y);
+    }
+}
+
+/* Its source and its tile IR, each op with its line; the schedule stands before (keep_lowered_schedule), the target behind. */
+static void keep_lowered(void *st, const TileKernel *k)
+{
+    StrBuf text = {0};
+    Lines l = {0};
+
+    lines_of(&k->body, &l);
+    put_section("source", &text);
+    for (uint32_t i = l.first; l.src && i <= l.last; i++) {
+        uint32_t n;
+        const char *line = source_line(l.src, i, &n);
+        sb_printf(&text, "# %s:%u  %.*s\n", l.src->path, i, (int)n, line);
+    }
+    put_section(level_name[LEVEL_TILE], &text);
+    tile_print_placed(k, &text);
+    vec_push((Pieces *)st, ((Piece){.level = LEVEL_TILE, .text = copied(sb_str(&text))}));
+    sb_done(&text);
+}
+
+static void keep_lowered_to_target(void *st, const TileKernel *k)
+{
+    keep_lowered(st, k);
+    keep_kernel(st, k);
+}
+
+static void keep_lowered_schedule(void *st, const char *text)
+{
+    StrBuf s = {0};
+
+    put_section(level_name[LEVEL_SCHEDULE], &s);
+    sb_puts(&s, text);
+    keep_schedule(st, sb_str(&s));
+    sb_done(&s);
+}
+
+/* ------------------------------------------------------------- running it */
+
+/* What launches of the program's kernels tell. */
+static void listen(const Options *o, IrLevel level, Pieces *all)
+{
+    bool lowering = option_on(o, OPT_lowering);
+
+    kernel_made = lowering ? (o->value[OPT_machine] ? keep_lowered_to_target : keep_lowered) : level >= LEVEL_TILE ? keep_kernel : NULL;
+    kernel_scheduled = lowering ? keep_lowered_schedule : level == LEVEL_SCHEDULE ? keep_schedule : NULL;
+    kernel_made_state = all;
+}
+
 /* Kernels are on the level of tiles from the start; the level before has their schedules. */
 static IrLevel wanted_level(const Options *o)
 {
@@ -308,9 +381,7 @@ int graphs_of_program(const Options *o)
     program_report(&p, o, stderr);
     p.staged = keep_graph;
     p.staged_state = &all;
-    kernel_made = wanted_level(o) >= LEVEL_TILE ? keep_kernel : NULL;
-    kernel_scheduled = wanted_level(o) == LEVEL_SCHEDULE ? keep_schedule : NULL;
-    kernel_made_state = &all;
+    listen(o, wanted_level(o), &all);
     code = program_run_aside(&p, o);
     kernel_made = NULL;
     kernel_scheduled = NULL;

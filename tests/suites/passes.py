@@ -90,6 +90,28 @@ def lowering(ctx):
     must(all(line in text for text in parts[0::2]), "the program's own line is lost on the way")
 
 
+KERNEL = """
+@kernel.schedule(Schedule(block_m=8))
+def rows(x: Tensor["M", "N", f32], y: Tensor["M", f32]):
+    v = tile.load(x[block_m:block_m+BM, 0:N])
+    tile.store(y[block_m:block_m+BM], v.sum(dim=1))
+y = zeros(20)
+rows(ones((20, 3)), y)
+"""
+
+
+def kernel_lowering(ctx):
+    """A kernel's source, schedule and tile IR, each op with its line; assembly where a machine is named."""
+    for machine, levels in (((), ["schedule", "source", "tile"]), (("--machine", "sm_90a"), ["schedule", "source", "tile", "target"])):
+        parts = re.split(r"# ---- (\w+) ----\n", run(ctx, "inspect", "--lowering", *machine, text=KERNEL).stdout)
+        must(parts[1::2] == levels, parts[1::2])
+        said = dict(zip(levels, parts[2::2]))
+        must("block_m=8" in said["schedule"] and "source=explicit" in said["schedule"], said["schedule"])
+        must(re.findall(r":(\d+)  ", said["source"]) == ["4", "5"] and "v.sum(dim=1)" in said["source"], said["source"])
+        must(re.search(r"= load %x.*# .*:4\n", said["tile"]) and re.search(r"  store %y.*# .*:5\n", said["tile"]), said["tile"])
+        must("target" not in said or ".entry kernel" in said["target"], said.get("target"))
+
+
 def plain(text):
     """Without places, other comments and empty lines."""
     return [l.split("  # ")[0] for l in text.splitlines() if l and not l.startswith("# ")]
@@ -545,6 +567,7 @@ def tests(ctx):
     yield Test("passes/user-pass", lambda: user_pass(ctx), ("IR-05",))
     yield Test("passes/each-off", lambda: every_pass_off(ctx))
     yield Test("passes/lowering", lambda: lowering(ctx), ("IR-03",))
+    yield Test("passes/kernel-lowering", lambda: kernel_lowering(ctx))
     yield Test("passes/dumps", lambda: dumps(ctx))
     for level in ("graph", "schedule", "tile"):
         yield Test(f"passes/random-{level}", lambda l=level: random_texts(ctx, l))
