@@ -9,7 +9,7 @@
  */
 #include "codegen/gpu_impl.h"
 
-enum { CHUNK_LANES = 8 };               /* of semantics 9.3 */
+enum { CHUNK_LANES = 8 };               /* of R4 of docs/numerics.md */
 
 /* ---- the shape of the walk ---- */
 

@@ -3,7 +3,7 @@
  *
  * Both operands are put into shared memory as they are, rows of 16-byte pieces with one piece between rows, so that the eight rows of a
  * matrix that ldmatrix takes lie in different banks; a transposed tile lies as what it was transposed from, and ldmatrix turns it.
- * A unit sums more than one step at once and rounds as it likes: such a product is not the one of semantics 9.3,
+ * A unit sums more than one step at once and rounds as it likes: such a product is not the one of R4 of docs/numerics.md,
  * but the same in every run.
  *
  * Blocks that a loop loads for a product come ahead of it: asynchronous copies bring those of the next rounds into a ring of slots while the

@@ -6,7 +6,7 @@
  * neighbouring memory.  A strip that lies within all views, aligned as vectors
  * are loaded, is done in one go, another one element by element.
  *
- * Sums keep the order of semantics 9.3: its 8 lanes are threads.  Along the
+ * Sums keep the order of R4 of docs/numerics.md: its 8 lanes are threads.  Along the
  * last axis eight neighbours share a row and exchange their sums in registers;
  * along another axis an eighth of the group takes every eighth row, and the
  * lanes meet in shared memory.

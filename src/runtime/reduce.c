@@ -1,6 +1,6 @@
 /*
  * Reductions, in one order whatever the strides, the threads and the batch
- * (design/semantics.md 9.3):
+ * (R4 of docs/numerics.md):
  *
  *   chunks of 256 elements in row-major order of the reduced axes;
  *   in a chunk, lane l of 8 takes elements l, l + 8, ... left to right, starting from the identity;

@@ -1,6 +1,6 @@
 /*
  * The order of sums and products, against a direct transcription of the rule
- * in design/semantics.md 9.3, and its independence of threads and layouts.
+ * in R4 of docs/numerics.md, and its independence of threads and layouts.
  */
 #include "tensors.h"
 

@@ -174,7 +174,7 @@ enum { PROPERTY_CACHED = 1 };   /* PropertyObj.obj.flags: what it computed stays
 enum { NATIVE_METHOD = 1, NATIVE_UNWRAP = 2 };  /* NativeObj.obj.flags: found in a class it binds; self is the builtin inside */
 bool value_delattr(Interp *I, Value v, Sym name);
 bool attr_delete_plain(Interp *I, Value v, Sym name);                   /* of an instance, without __delattr__ */
-/* The function to call for v.name(...): *self_out is set when v goes in front of the arguments. New reference. */
+/* The function to call for v.name(...): *with_self is set when v goes in front of the arguments. New reference. */
 Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
 Value class_inspect(Interp *I, ClassObj *c, Sym name);           /* __name__, __mro__, mro and such; V_ERR: something else */
 Value func_inspect(Interp *I, FuncObj *f, Sym name);             /* __code__, __annotations__; V_ERR: something else */

@@ -167,7 +167,7 @@ static void put_padded(StrBuf *b, const Spec *s, const char *text, size_t n, int
     put_fill(b, s->fill, room - left);
 }
 
-/* Digits with a separator every `every`, counted from the right, at least min_digits wide with zeros in front. */
+/* Digits with a separator every `every`, counted from the right, at least min_width wide with zeros in front. */
 static void put_grouped(StrBuf *b, const char *digits, size_t n, char sep, size_t every, int64_t min_width)
 {
     size_t total = n;

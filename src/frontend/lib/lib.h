@@ -38,7 +38,7 @@ ParseStatus parse_int(const char *s, size_t n, int base, int64_t *out);
 Value int_of_float(Interp *I, double x);                /* truncated; NaN and what 64 bits cannot hold raise */
 bool parse_float(const char *s, size_t n, double *out);
 
-/* ------------------------------------------------------------- sequences: str.c, list.c, tuple.c, seq.c */
+/* ------------------------------------------------------------- sequences: str.c, list.c, seq.c */
 
 /* Resolve a slice against length n: the first index, the step and the number of elements. false: exception pending. */
 bool slice_resolve(Interp *I, const SliceObj *s, int64_t n, int64_t *start, int64_t *step, int64_t *count);

@@ -21,7 +21,7 @@ Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what);
 /* Data to a tensor of dtype (DT_NONE: inferred as tensor() does). */
 Tensor *tensor_from_data(Interp *I, Value v, DType dtype);
 
-/* None: all axes of the operand (naxes 0 when `none_is_all` is false). int or sequence of ints; negative counts from the end. */
+/* None: all axes of the operand. Else an int or a sequence of ints; a negative one counts from the end. */
 bool arg_axes(Interp *I, Value v, int rank, Attr *a);
 /* One axis, from the end. */
 bool arg_axis(Interp *I, Value v, int rank, int *axis);

@@ -2,10 +2,10 @@
  * dim.h - sizes: numbers, or interned integer polynomials over size variables.
  *
  * A Dim >= 0 is that number; a Dim < 0 names an interned expression, so equal
- * sizes are equal Dims and concrete code never leaves the fast path.  Normal
- * form and decision procedures follow design/semantics.md section 1 and
- * dims_prototype: sums of products, floordiv and min as the only atoms,
- * divisibility by substitution, intervals, residue split, counterexamples.
+ * sizes are equal Dims and concrete code never leaves the fast path.  The
+ * normal form is a sum of products, with floordiv and min as the only atoms;
+ * questions are decided by substitution (divisibility), intervals, splits by
+ * residue, and counterexamples.
  */
 #ifndef TSR_IR_DIM_H
 #define TSR_IR_DIM_H

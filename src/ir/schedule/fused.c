@@ -28,7 +28,7 @@
 
 enum {
     FAR_TOTAL_ROW = 1 << 12,
-    TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of semantics 9.3 */
+    TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of R4 of docs/numerics.md */
 };
 
 const FusedFar *fused_far;

@@ -75,7 +75,7 @@ typedef struct FusedFar {
     int (*blocks)(struct Run *u, const struct StrideClass *lies);
     /* A row-major copy, made there; NULL: it cannot, or a fault. */
     struct Tensor *(*copy)(struct Trace *T, struct Tensor *t);
-    /* All elements of `parts` combined: neighbours, then neighbours of those (semantics 9.3), into the one of `total`. */
+    /* All elements of `parts` combined: neighbours, then neighbours of those (R4 of docs/numerics.md), into the one of `total`. */
     bool (*combine)(int device, OpId reduction, struct Tensor *parts, struct Tensor *total, Span where);
 } FusedFar;
 extern const FusedFar *fused_far;

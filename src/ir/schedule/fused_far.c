@@ -2,7 +2,7 @@
  * How bodies run on GPUs: kernels that give each group enough to do, and each processor enough groups.
  *
  * Rows that are reduced go whole where they fit into the registers of a group (codegen/gpu_rows.c), or in large pieces.  Few rows that are long
- * are summed in parts, by as many groups as there are places for; the parts are aligned in the tree of semantics 9.3, so that a second
+ * are summed in parts, by as many groups as there are places for; the parts are aligned in the tree of R4 of docs/numerics.md, so that a second
  * kernel, which joins them, ends with the same bits.  Operands that lie across the others are turned tile by tile.
  */
 #include "ir/schedule/fused_impl.h"

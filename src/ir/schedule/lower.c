@@ -4,7 +4,7 @@
  * A group does m rows.  Values of a row are tiles [m, 1], values of elements
  * tiles [m, n] for a piece of the rows; what an operand does not have an axis
  * for has extent 1 there, and stretches.  The rows are gone over in passes
- * (region.h): each pass reduces the pieces in the order of semantics 9.3 and
+ * (region.h): each pass reduces the pieces in the order of R4 of docs/numerics.md and
  * stores the results that it knows.
  *
  * A pass that needs an element's value again computes it again where that is

@@ -1,7 +1,7 @@
 /*
  * Rows in parts: where few rows are long, several groups sum one, each some of its chunks, and a second kernel joins what they have.
  *
- * A part is a power of two of chunks and begins at a multiple of that, so it is a subtree of the balanced tree of semantics 9.3,
+ * A part is a power of two of chunks and begins at a multiple of that, so it is a subtree of the balanced tree of R4 of docs/numerics.md,
  * and the parts are joined in the same tree.
  */
 #include "ir/schedule/lower_impl.h"

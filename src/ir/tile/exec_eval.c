@@ -155,7 +155,7 @@ static void reduce_chunk(OpId reduction, DType dt, const char *in, int64_t strid
     tile_eval_step(step, dt, 1, out, acc, acc + size);
 }
 
-/* Chunks one after the other; those that wait stand in the order of their sizes, and equal ones join (semantics 9.3). */
+/* Chunks one after the other; those that wait stand in the order of their sizes, and equal ones join (R4 of docs/numerics.md). */
 static void reduce_chunks(OpId reduction, DType dt, const char *in, int64_t stride, int64_t count, char *out)
 {
     size_t size = raw_size(dt);

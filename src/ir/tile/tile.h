@@ -11,7 +11,7 @@
  *
  * Blocks have parameters and yield results, so there is no phi.  Inner blocks
  * see the values of the blocks around them.  Everything lives in the kernel's
- * arena and dies with it.  The order of sums is that of semantics 9.3, by the
+ * arena and dies with it.  The order of sums is that of R4 of docs/numerics.md, by the
  * ops that make it explicit: `reduce` for a chunk, `push` for the tree over
  * chunks, `dot` for the steps inside a block of 32; so a kernel gives the same
  * bits wherever it runs, whatever its grid.
