@@ -60,7 +60,7 @@ def exact(ctx):
     missed = []
     for text in programs(ctx, "exact.txt"):
         want = {i: [w.strip().lower() for w in line.split("#!")[1:]] for i, line in enumerate(text.split("\n"), 1) if "#!" in line}
-        p = said(ctx, text, "check")
+        p = said(ctx, re.sub(r" *#!.*", "", text), "check")         # a report shows the line: what it says has to come from the checker
         got = reports(p.stderr)
         unsaid = [(i, w) for i in want for w in want[i] if w not in got.get(i, "")]
         if unsaid or set(want) != set(got) or p.returncode != 1:

@@ -42,23 +42,30 @@ static Diag *label_params(Diag *d, const Slots *s)
     return d;
 }
 
-static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
-{
-    Names n = {s, 0};
-    Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
-    const char *near = closest_name(a->name->text, next_name, &n);
-
-    if (near && AST_IS(a->node, Arg))
-        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
-    return false;
-}
-
 static Slot *slot_named(Slots *s, Sym name)
 {
     for (int i = 0; i < s->n; i++)
         if (s->at[i].name == name && (s->at[i].kind == PARAM_NORMAL || s->at[i].kind == PARAM_KWONLY))
             return &s->at[i];
     return NULL;
+}
+
+static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
+{
+    Names n = {s, 0};
+    Diag *d = label_params(REPORT(C, E0904, at_call(node, a->node), s->callee, a->name->text), s);
+    const char *near = closest_name(a->name->text, next_name, &n);
+    char where[96];
+    const Foreign *known;
+
+    snprintf(where, sizeof where, "keyword of %.60s", s->callee);
+    known = foreign_find(where, a->name->text);
+    known = known ? known : foreign_find("keyword", a->name->text);
+    if (known && AST_IS(a->node, Arg) && (!known->ours || slot_named((Slots *)s, sym(known->ours))))
+        foreign_help(d, known, span_head(a->node->span, a->name->text));
+    else if (near && AST_IS(a->node, Arg))
+        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
+    return false;
 }
 
 static Slot *slot_of_kind(Slots *s, int kind)

@@ -399,6 +399,18 @@ static void excuse_lambdas(const Fn *f, const CallArgs *a)
     }
 }
 
+/* The function's name; of an object that is called, the name that the program has for it. */
+static const char *called_by(const Fn *f, const Ast *node)
+{
+    const Ast *callee = AST_IS(node, Call) ? AST_AS(node, Call)->func : NULL;
+
+    if (f->name && !strcmp(f->name->text, "__call__") && AST_IS(callee, Name))
+        return AST_AS(callee, Name)->id->text;
+    if (f->name && !strcmp(f->name->text, "__call__") && AST_IS(callee, Attribute))
+        return AST_AS(callee, Attribute)->attr->text;
+    return f->name ? f->name->text : "lambda";
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s;
@@ -410,7 +422,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     int k = 0;
 
     excuse_lambdas(f, a);
-    slots_init(&s, f->name ? f->name->text : "lambda", f->around->home->library ? (AstSeq){0} : f->params);
+    slots_init(&s, called_by(f, node), f->around->home->library ? (AstSeq){0} : f->params);
     bound_init(&b);
     if (!slots_read(f->params, &s) || !slots_bind(C, &s, a, self != NULL, node))
         return T_ANY;

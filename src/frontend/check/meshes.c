@@ -77,16 +77,35 @@ static Axes axes_of_call(MeshWalk *p, const AstCall *c)
     return a;
 }
 
-static Axes axes_of(MeshWalk *p, Ast *e)
+/* What an attribute of an object of one of the program's classes is given, by one statement alone; NULL: not known. */
+static const Given *attribute_given(MeshWalk *p, const AstAttribute *a)
+{
+    Things t = things_of(p->E, p->scope, a->value);
+    const EffCls *c = t.n == 1 && t.at[0].kind == THING_INSTANCE ? t.at[0].p : NULL;
+
+    return c && !c->owner ? map_get_ptr(&c->attrs, a->attr) : NULL;
+}
+
+/* The only value of a variable or attribute, and where it was written; e itself where it is neither. NULL: not known. */
+static Ast *only_value(MeshWalk *p, Ast *e, Scope **scope)
 {
     const Local *l = AST_IS(e, Name) ? things_local(p->E, p->scope, AST_AS(e, Name), NULL) : NULL;
-    const Given *g = things_given(p->E, l);
+    const Given *g = l && l->nbinds == 1 ? things_given(p->E, l) : AST_IS(e, Attribute) ? attribute_given(p, AST_AS(e, Attribute)) : NULL;
 
-    if (AST_IS(e, Call))
-        return axes_of_call(p, AST_AS(e, Call));
-    if (!g || g->next || l->nbinds != 1 || !AST_IS(g->value, Call))
+    *scope = g ? g->scope : p->scope;
+    if (!AST_IS(e, Name) && !AST_IS(e, Attribute))
+        return e;
+    return g && !g->next && !g->held ? g->value : NULL;
+}
+
+static Axes axes_of(MeshWalk *p, Ast *e)
+{
+    Scope *scope;
+    Ast *made = only_value(p, e, &scope);
+
+    if (!AST_IS(made, Call))
         return (Axes){.n = 0};
-    return axes_of_call(&(MeshWalk){.E = p->E, .scope = g->scope}, AST_AS(g->value, Call));
+    return axes_of_call(&(MeshWalk){.E = p->E, .scope = scope}, AST_AS(made, Call));
 }
 
 /* dp and data, tp and model, pp and pipeline, ep and expert stand for each other. */
@@ -110,22 +129,26 @@ static const char *next_axis(void *state)
     return n->i < n->a->n ? n->a->name[n->i++] : NULL;
 }
 
-static void check_name(MeshWalk *p, const Axes *a, const Ast *name)
+static void check_name(MeshWalk *p, const Axes *a, Ast *at)
 {
     StrBuf list = {0};
     Next next = {a, 0};
+    Scope *scope;
+    const Ast *name = a->n && at ? only_value(p, at, &scope) : NULL;
     const char *near;
     Diag *d;
 
-    if (!a->n || !AST_IS(name, Str))
+    if (!AST_IS(name, Str))
         return;
     for (int i = 0; i < a->n; i++)
         if (!strcmp(a->name[i], AST_AS(name, Str)->value.s) || !strcmp(a->name[i], alike(AST_AS(name, Str)->value.s)))
             return;
     for (int i = 0; i < a->n; i++)
         sb_printf(&list, "%s%s", i ? ", " : "", a->name[i]);
-    d = DIAG_AT(p->E->sink, E0701, name->span, AST_AS(name, Str)->value.s, sb_str(&list));
+    d = DIAG_AT(p->E->sink, E0701, at->span, AST_AS(name, Str)->value.s, sb_str(&list));
     diag_label(d, a->made, "the mesh is made here");
+    if (name != at)
+        diag_label(d, name->span, "the axis is named here");
     near = closest_name(AST_AS(name, Str)->value.s, next_axis, &next);
     if (near) {
         diag_guess(d, span_quoted(name->span), AST_AS(name, Str)->value.s, near);
@@ -134,7 +157,7 @@ static void check_name(MeshWalk *p, const Axes *a, const Ast *name)
 }
 
 /* One name, or several. */
-static void check_names(MeshWalk *p, const Axes *a, const Ast *names)
+static void check_names(MeshWalk *p, const Axes *a, Ast *names)
 {
     AstSeq s = {0};
 
@@ -170,7 +193,9 @@ static void check_call(MeshWalk *p, AstCall *c)
     static const char *const along[] = {"mesh_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast_from",
                                         "scatter_ranks", "reduce_ranks", "mesh_shift", "ppermute", "barrier", "axis_index",
                                         "all_reduce_async", "all_gather_async", "reduce_scatter_async", "index_launch", NULL};
+    static const struct { const char *name; int at; } by_position[] = {{"mesh_reduce", 1}, {"mesh_shift", 1}, {"axis_index", 0}};
     const char *name = last_name(c->func);
+    Ast *axis;
     Axes a;
 
     check_layout(p, c);
@@ -179,10 +204,14 @@ static void check_call(MeshWalk *p, AstCall *c)
         check_names(p, &a, position(c, 0));
         return;
     }
-    if (!is_one_of(along, name) || !keyword(c, "axis"))
+    axis = keyword(c, "axis");
+    for (size_t i = 0; !axis && i < sizeof by_position / sizeof *by_position; i++)
+        if (!strcmp(by_position[i].name, name))
+            axis = position(c, by_position[i].at);
+    if (!is_one_of(along, name) || !axis)
         return;
     a = keyword(c, "mesh") ? axes_of(p, keyword(c, "mesh")) : p->ambient;
-    check_names(p, &a, keyword(c, "axis"));
+    check_names(p, &a, axis);
 }
 
 static bool walk(Ast *n, void *state)

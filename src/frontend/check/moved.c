@@ -11,13 +11,13 @@
 
 enum { DEPTH = 400, MOVED_MAX = 32 };
 
-typedef struct Moved { const Local *local; const Ast *call; } Moved;
+typedef struct Moved { const Local *local; Sym path; const Ast *call; bool inplace; } Moved;   /* path: "self.w", 'p["a"]'; NULL: the variable */
 typedef struct State { Moved at[MOVED_MAX]; int n; bool dead; } State;
 typedef struct Walk { Effects *E; Scope *scope; State now; int depth; } Walk;
 
 /* ------------------------------------------------------------- which arguments a call takes */
 
-typedef struct Taken { uint64_t mask; AstSeq params; } Taken;      /* positions; the parameters of what is called, n 0: not known */
+typedef struct Taken { uint64_t mask; AstSeq params; bool inplace; } Taken;     /* positions; the parameters of what is called, n 0: not known */
 
 /* The position of a parameter; -1: there is none of that name. */
 static int position(AstSeq params, const char *name)
@@ -51,6 +51,12 @@ static bool is_inplace(const Ast *e)
 {
     return (AST_IS(e, Attribute) && !strcmp(AST_AS(e, Attribute)->attr->text, "inplace")) ||
            (AST_IS(e, Name) && !strcmp(AST_AS(e, Name)->id->text, "inplace"));
+}
+
+/* @memory.inplace and @memory.inplace(...) */
+static bool overwrites(const Ast *maker)
+{
+    return is_inplace(AST_IS(maker, Call) ? AST_AS(maker, Call)->func : maker);
 }
 
 /* pmap(f, donate={0}), @pmap(donate=(0, 1)), @memory.inplace: its first argument unless it says donate= */
@@ -98,41 +104,88 @@ static Taken donated(Walk *w, Ast *callee)
         return t;
     t.params = AST_IS(maker, FunctionDef) ? def->params : wrapped(w, maker);
     t.mask = donated_by(maker, t.params);
-    for (int i = 0; AST_IS(maker, FunctionDef) && i < def->decorators.n; i++)
+    t.inplace = t.mask && overwrites(maker);
+    for (int i = 0; AST_IS(maker, FunctionDef) && i < def->decorators.n; i++) {
         t.mask |= donated_by(def->decorators.at[i], t.params);
+        t.inplace |= overwrites(def->decorators.at[i]);
+    }
     return t;
 }
 
 /* ------------------------------------------------------------- variables */
 
-static void give_away(Walk *w, const Local *l, const Ast *call)
+/* The variable in front of x.a.b["c"][0]; NULL: it is no such chain. */
+static AstName *root_of(Ast *e)
 {
-    for (int i = 0; i < w->now.n; i++)
-        if (w->now.at[i].local == l)
-            return;
-    if (l && w->now.n < MOVED_MAX)
-        w->now.at[w->now.n++] = (Moved){l, call};
+    for (;;) {
+        if (AST_IS(e, Attribute))
+            e = AST_AS(e, Attribute)->value;
+        else if (AST_IS(e, Subscript) && (AST_IS(AST_AS(e, Subscript)->index, Str) || AST_IS(AST_AS(e, Subscript)->index, Int)))
+            e = AST_AS(e, Subscript)->value;
+        else
+            return AST_IS(e, Name) ? AST_AS(e, Name) : NULL;
+    }
 }
 
-static void stored(Walk *w, const Local *l)
+static Sym path_of(Ast *e)
+{
+    StrBuf text = {0};
+    Sym s;
+
+    if (AST_IS(e, Name))
+        return NULL;
+    ast_print(e, &text);
+    s = sym(sb_str(&text));
+    sb_done(&text);
+    return s;
+}
+
+static void give_away(Walk *w, Ast *e, const Taken *t, const Ast *call)
+{
+    AstName *root = root_of(e);
+    const Local *l = root ? things_local(w->E, w->scope, root, NULL) : NULL;
+    Sym path = l ? path_of(e) : NULL;
+
+    for (int i = 0; i < w->now.n; i++)
+        if (w->now.at[i].local == l && w->now.at[i].path == path)
+            return;
+    if (l && w->now.n < MOVED_MAX)
+        w->now.at[w->now.n++] = (Moved){l, path, call, t->inplace};
+}
+
+/* The variable has a new value, and with it all that is reached through it; path not NULL: that alone has one. */
+static void stored(Walk *w, const Local *l, Sym path)
 {
     for (int i = 0; i < w->now.n; i++)
-        if (w->now.at[i].local == l)
+        if (w->now.at[i].local == l && (!path || w->now.at[i].path == path))
             w->now.at[i--] = w->now.at[--w->now.n];
 }
 
-static void read_name(Walk *w, AstName *n)
+static void read_place(Walk *w, Ast *e, AstName *root)
 {
-    const Local *l = things_local(w->E, w->scope, n, NULL);
+    const Local *l = things_local(w->E, w->scope, root, NULL);
+    Sym path = l && w->now.n ? path_of(e) : NULL;
+    Moved *m = w->now.at;
 
-    for (int i = 0; l && !w->now.dead && i < w->now.n; i++)
-        if (w->now.at[i].local == l) {
-            Diag *d = DIAG_AT(w->E->sink, E0512, n->ast.span, n->id->text);
-            diag_label(d, w->now.at[i].call->span, "donated here");
-            diag_help(d, "use what the call gave instead, or do not donate this argument");
-            stored(w, l);                           /* one report */
+    for (int i = 0; l && !w->now.dead && i < w->now.n; i++, m++)
+        if (m->local == l && m->path == path) {
+            Diag *d = DIAG_AT(w->E->sink, E0512, e->span, m->inplace ? "overwritten" : "donated", path ? path->text : root->id->text);
+            diag_label(d, m->call->span, m->inplace ? "overwritten here" : "donated here");
+            diag_help(d, m->inplace ? "use what the call gave instead, or keep a copy that is not handed over"
+                                    : "use what the call gave instead, or do not donate this argument");
+            stored(w, l, path);                     /* one report */
             return;
         }
+}
+
+/* Whoever is given an object, or whose method is called, may store its attributes anew. */
+static void reaches(Walk *w, Ast *e)
+{
+    const Local *l = AST_IS(e, Name) ? things_local(w->E, w->scope, AST_AS(e, Name), NULL) : NULL;
+
+    for (int i = 0; l && i < w->now.n; i++)
+        if (w->now.at[i].local == l && w->now.at[i].path)
+            w->now.at[i--] = w->now.at[--w->now.n];
 }
 
 static void join(State *into, const State *s)
@@ -146,7 +199,7 @@ static void join(State *into, const State *s)
     for (int i = 0; i < s->n; i++) {
         bool known = false;
         for (int k = 0; k < into->n; k++)
-            known |= into->at[k].local == s->at[i].local;
+            known |= into->at[k].local == s->at[i].local && into->at[k].path == s->at[i].path;
         if (!known && into->n < MOVED_MAX)
             into->at[into->n++] = s->at[i];
     }
@@ -167,7 +220,9 @@ static void target(Walk *w, Ast *t)
     AstSeq s = AST_IS(t, Tuple) ? AST_AS(t, Tuple)->elts : AST_IS(t, List) ? AST_AS(t, List)->elts : (AstSeq){0};
 
     if (AST_IS(t, Name))
-        stored(w, things_local(w->E, w->scope, AST_AS(t, Name), NULL));
+        stored(w, things_local(w->E, w->scope, AST_AS(t, Name), NULL), NULL);
+    else if (w->now.n && root_of(t))
+        stored(w, things_local(w->E, w->scope, root_of(t), NULL), path_of(t));
     else if (s.n)
         for (int i = 0; i < s.n; i++)
             target(w, s.at[i]);
@@ -186,9 +241,14 @@ static void call(Walk *w, AstCall *c)
         if (a->ast.kind != AST_Arg || a->stars)
             continue;
         int k = a->name ? position(t.params, a->name->text) : next++;
-        if (k >= 0 && k < 64 && t.mask >> k & 1 && AST_IS(a->value, Name))
-            give_away(w, things_local(w->E, w->scope, AST_AS(a->value, Name), NULL), (Ast *)c);
+        if (k >= 0 && k < 64 && t.mask >> k & 1)
+            give_away(w, a->value, &t, (Ast *)c);
     }
+    for (int i = 0; !t.mask && w->now.n && i < c->args.n; i++)
+        if (AST_IS(c->args.at[i], Arg))
+            reaches(w, AST_AS(c->args.at[i], Arg)->value);
+    if (w->now.n && AST_IS(c->func, Attribute))
+        reaches(w, AST_AS(c->func, Attribute)->value);
 }
 
 static void branches(Walk *w, AstSeq a, AstSeq b)
@@ -226,8 +286,14 @@ static bool walk(Ast *n, void *state)
     switch (n->kind) {
     case AST_FunctionDef: case AST_Lambda: case AST_ClassDef:
         break;
+    case AST_Attribute:
+    case AST_Subscript:
+        if (w->now.n && root_of(n))
+            read_place(w, n, root_of(n));
+        ast_walk(n, walk, w);
+        break;
     case AST_Name:
-        read_name(w, AST_AS(n, Name));
+        read_place(w, n, AST_AS(n, Name));
         break;
     case AST_Call:
         call(w, AST_AS(n, Call));

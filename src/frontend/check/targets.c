@@ -93,7 +93,7 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
         int64_t k = star >= 0 && i > star ? n - (elts.n - i) : i;
         const Type *e = type_is_any(t) ? T_ANY : element_of(t);
         if (i == star)
-            e = n >= 0 && t->kind != TY_TENSOR && n - (elts.n - 1) > 0 ? type_list_of(t->item + i, (int)n - (elts.n - 1)) : type_list(e);
+            e = n < 0 || t->kind == TY_TENSOR ? type_list(e) : type_list_of(t->item + i, (int)n - (elts.n - 1));
         else if (n >= 0 && t->kind != TY_TENSOR)
             e = t->item[k];
         bind_target(C, elts.at[i]->kind == AST_Starred ? AST_AS(elts.at[i], Starred)->value : elts.at[i], e, value);
