@@ -55,10 +55,10 @@ def reports(stderr):
     return out
 
 
-def exact(ctx):
+def exact(ctx, name):
     """Longer programs: the marked lines are reported, saying the texts that follow, and no others."""
     missed = []
-    for text in programs(ctx, "exact.txt"):
+    for text in programs(ctx, name):
         want = {i: [w.strip().lower() for w in line.split("#!")[1:]] for i, line in enumerate(text.split("\n"), 1) if "#!" in line}
         p = said(ctx, re.sub(r" *#!.*", "", text), "check")         # a report shows the line: what it says has to come from the checker
         got = reports(p.stderr)
@@ -82,6 +82,7 @@ def right(ctx):
 
 def tests(ctx):
     yield Test("unseen/wrong", lambda: wrong(ctx), ROWS)
-    yield Test("unseen/exact", lambda: exact(ctx), ROWS)
+    yield Test("unseen/exact", lambda: exact(ctx, "exact.txt"), ROWS)
+    yield Test("unseen/newcomers", lambda: exact(ctx, "newcomers.txt"), ROWS)
     yield Test("unseen/warned", lambda: warned(ctx), ROWS)
     yield Test("unseen/right", lambda: right(ctx), ROWS)

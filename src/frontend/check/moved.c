@@ -161,6 +161,17 @@ static void stored(Walk *w, const Local *l, Sym path)
             w->now.at[i--] = w->now.at[--w->now.n];
 }
 
+/* What a tensor tells without its elements. */
+static bool outlives(Sym attr)
+{
+    static const char *const names[] = {"shape", "dtype", "ndim", "size"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], attr->text))
+            return true;
+    return false;
+}
+
 static void read_place(Walk *w, Ast *e, AstName *root)
 {
     const Local *l = things_local(w->E, w->scope, root, NULL);
@@ -288,9 +299,10 @@ static bool walk(Ast *n, void *state)
         break;
     case AST_Attribute:
     case AST_Subscript:
-        if (w->now.n && root_of(n))
+        if (w->now.n && root_of(n) && !(AST_IS(n, Attribute) && outlives(AST_AS(n, Attribute)->attr)))
             read_place(w, n, root_of(n));
-        ast_walk(n, walk, w);
+        if (!w->now.n || !AST_IS(n, Attribute) || !outlives(AST_AS(n, Attribute)->attr) || !root_of(n))
+            ast_walk(n, walk, w);
         break;
     case AST_Name:
         read_place(w, n, AST_AS(n, Name));
