@@ -234,15 +234,16 @@ static bool is_vector(const CpuCode *e, const TileNode *n)
 
 enum { LINE = 64, SECOND_CACHE = 2 };           /* bytes; LLVM's name for it */
 
-/* Ask for the strip that lies `i` further along the view's first axis: each line of the cache once. */
+/* Ask for the strip that lies `i` further along the view's first axis, or -i elements further in memory: each line of the cache once. */
 static void ask_ahead(CpuCode *e, const TileNode *n, DType dt, const Access *a)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(e->u->context), over = pointer_type(e);
-    LLVMValueRef from = cpu_op(e, LLVMAdd, a->at, cpu_op(e, LLVMMul, a->view->stride[0], cpu_number(e, n->attr->i)));
+    int64_t i = n->attr->i;
+    LLVMValueRef from = cpu_op(e, LLVMAdd, a->at, i < 0 ? cpu_number(e, -i) : cpu_op(e, LLVMMul, a->view->stride[0], cpu_number(e, i)));
     int size = (int)raw_size(dt);
 
-    for (int i = 0; i < e->width; i += LINE / size) {
-        LLVMValueRef in[4] = {element(e, dt, a->view->x, cpu_op(e, LLVMAdd, from, cpu_number(e, i))), LLVMConstInt(i32, 0, false),
+    for (int k = 0; k < e->width; k += LINE / size) {
+        LLVMValueRef in[4] = {element(e, dt, a->view->x, cpu_op(e, LLVMAdd, from, cpu_number(e, k))), LLVMConstInt(i32, 0, false),
                               LLVMConstInt(i32, SECOND_CACHE, false), LLVMConstInt(i32, 1, false)};
         cpu_intrinsic(e, "llvm.prefetch", &over, 1, in, 4);
     }
@@ -258,7 +259,7 @@ LLVMValueRef cpu_load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
     if (!a.inside && a.cls == 1) {
-        if (n->op == TOP_load && n->attr->i && !e->gpu)
+        if (n->op == TOP_load && n->attr->i && !e->gpu && !is_packed(dt) && (n->attr->i > 0 || e->width > 1))
             ask_ahead(e, n, dt, &a);
         y = lanes_load(e->u, dt, a.view->x, a.at, e->width);
         if (e->width > 1 && is_vector(e, n))

@@ -24,6 +24,7 @@
 
 enum {
     AHEAD = 4,                  /* runs of memory */
+    AHEAD_BYTES = 2 << 10,      /* of memory that is gone over once */
     DEAR = 12,                  /* what is computed with an element while memory could bring as much */
 };
 
@@ -42,15 +43,24 @@ static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
 }
 
 /*
- * A block of a view: rows from row0, columns from col, except along axes in which the view does not move.  ahead: the next group's are
- * asked for meanwhile.  Upright, memory lies in runs that are too short for machines to see where they go on, so these are asked for.
+ * What is asked for beside a block, as a load says it.  ahead: the rows of the next group.  Upright, memory lies in runs that are too short
+ * for machines to see where they go on.  Maps whose results go past the caches ask for what they come to: such stores fill the buffers that
+ * loads wait for, and machines look ahead within a page alone.
  */
+static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool columns, bool ahead)
+{
+    if (l->s->kind == SCHEDULE_MAP)
+        return l->s->past && c.inner == 1 && columns ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
+    return lower_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
+}
+
+/* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
 static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns, bool ahead)
 {
     TAttr a = tattr_none;
     TileRef in[3] = {view};
 
-    a.i = lower_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
+    a.i = ask_for(l, tile_type(view)->dtype, c, columns, ahead);
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);
     set_shape(l, &a, c.outer ? l->s->m : 1, c.inner && columns ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
