@@ -387,6 +387,7 @@ KVal kb_call(Body *B, AstCall *c);                      /* calls.c */
 KVal *kb_var(Body *B, Sym name);                         /* NULL: no such variable */
 void kb_set(Body *B, Sym name, KVal v);
 int kb_sequence(Body *B, KVal v, KVal **items);          /* of what is known to have them; -1: it is none */
+int kb_iterated(Body *B, KVal v, KVal **items);          /* ... or gives them once: zip(...), the items of a dict, a set */
 
 /* body.c */
 void kb_block_of(Body *B, AstSeq body);

@@ -7,6 +7,7 @@
 
 #include "frontend/tensor/tensor_ops.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { ARGS_MAX = 32 };
@@ -98,7 +99,7 @@ static KVal b_sum(Body *B, const KVal *arg, int n)
 
     if (n == 1 && arg[0].kind == K_BLOCK)
         return block_method(B, arg[0], "sum", NULL, NULL, 0);
-    count = kb_sequence(B, arg[0], &item);
+    count = kb_iterated(B, arg[0], &item);
     if (count < 0)
         return kb_fail(B, "sum() takes a block value, a tuple or a list here");
     for (int i = 0; i < count && !kb_bad(y); i++)
@@ -106,11 +107,29 @@ static KVal b_sum(Body *B, const KVal *arg, int n)
     return y;
 }
 
+/* any() and all(): all items are looked at, which no kernel can tell from stopping early. */
+static KVal truths(Body *B, const KVal *arg, bool all)
+{
+    KVal *item, y = kb_static(B, vbool(all));
+    int count = kb_iterated(B, arg[0], &item);
+
+    if (arg[0].kind == K_BLOCK)
+        return block_method(B, arg[0], all ? "all" : "any", NULL, NULL, 0);
+    if (count < 0)
+        return kb_fail(B, "%s() takes a block value, a tuple or a list here", all ? "all" : "any");
+    for (int i = 0; i < count && !kb_bad(y); i++)
+        y = kb_binary(B, all ? AOP_BITAND : AOP_BITOR, y, b_bool(B, &item[i], 1));
+    return y;
+}
+
+static KVal b_any(Body *B, const KVal *arg, int n) { (void)n; return truths(B, arg, false); }
+static KVal b_all(Body *B, const KVal *arg, int n) { (void)n; return truths(B, arg, true); }
+
 static KVal b_list(Body *B, const KVal *arg, int n)
 {
     KVal y = {.kind = K_LIST};
 
-    if (n && (y.n = kb_sequence(B, arg[0], &y.item)) < 0)
+    if (n && (y.n = kb_iterated(B, arg[0], &y.item)) < 0)
         return kb_fail(B, "list() takes what is known before the launch");
     return y;
 }
@@ -123,11 +142,15 @@ static KVal b_tuple(Body *B, const KVal *arg, int n)
     return y;
 }
 
+static KVal several(Body *B, int n)
+{
+    return (KVal){.kind = K_TUPLE, .n = n, .item = kb_alloc(B, sizeof(KVal) * (size_t)n)};
+}
+
 static KVal pair(Body *B, KVal a, KVal b)
 {
-    KVal y = {.kind = K_TUPLE, .n = 2};
+    KVal y = several(B, 2);
 
-    y.item = kb_alloc(B, sizeof *y.item * 2);
     y.item[0] = a;
     y.item[1] = b;
     return y;
@@ -135,35 +158,38 @@ static KVal pair(Body *B, KVal a, KVal b)
 
 static KVal b_enumerate(Body *B, const KVal *arg, int n)
 {
-    KVal *item, y = {.kind = K_LIST, .n = kb_sequence(B, arg[0], &item)};
+    KVal *item, y = {.kind = K_LIST, .n = kb_iterated(B, arg[0], &item)};
 
-    (void)n;
     if (y.n < 0)
         return kb_fail(B, "enumerate() goes over what is known before the launch");
     y.item = kb_alloc(B, sizeof *y.item * (size_t)(y.n + 1));
     for (int i = 0; i < y.n; i++)
-        y.item[i] = pair(B, kb_number(i), item[i]);
+        y.item[i] = pair(B, n > 1 ? kb_binary(B, AOP_ADD, arg[1], kb_number(i)) : kb_number(i), item[i]);
     return y;
 }
 
 static KVal b_zip(Body *B, const KVal *arg, int n)
 {
-    KVal *a, *b, y = {.kind = K_LIST};
-    int na = kb_sequence(B, arg[0], &a), nb = kb_sequence(B, arg[1], &b);
+    KVal *item[ARGS_MAX], y = {.kind = K_LIST, .n = n ? INT_MAX : 0};
 
-    (void)n;
-    if (na < 0 || nb < 0)
-        return kb_fail(B, "zip() goes over what is known before the launch");
-    y.n = na < nb ? na : nb;
+    for (int k = 0; k < n; k++) {
+        int count = kb_iterated(B, arg[k], &item[k]);
+        if (count < 0)
+            return kb_fail(B, "zip() goes over what is known before the launch");
+        y.n = count < y.n ? count : y.n;
+    }
     y.item = kb_alloc(B, sizeof *y.item * (size_t)(y.n + 1));
-    for (int i = 0; i < y.n; i++)
-        y.item[i] = pair(B, a[i], b[i]);
+    for (int i = 0; i < y.n; i++) {
+        y.item[i] = several(B, n);
+        for (int k = 0; k < n; k++)
+            y.item[i].item[k] = item[k][i];
+    }
     return y;
 }
 
 static KVal b_reversed(Body *B, const KVal *arg, int n)
 {
-    KVal *item, y = {.kind = K_LIST, .n = kb_sequence(B, arg[0], &item)};
+    KVal *item, y = {.kind = K_LIST, .n = kb_iterated(B, arg[0], &item)};
 
     (void)n;
     if (y.n < 0)
@@ -184,8 +210,8 @@ static KVal b_pow(Body *B, const KVal *arg, int n) { (void)n; return kb_binary(B
 
 static const Builtin builtins[] = {
     {"range", b_range, 1, 3}, {"min", b_min, 1, ARGS_MAX}, {"max", b_max, 1, ARGS_MAX}, {"int", b_int, 0, 1}, {"float", b_float, 0, 1},
-    {"bool", b_bool, 0, 1}, {"abs", b_abs, 1, 1}, {"len", b_len, 1, 1}, {"sum", b_sum, 1, 2}, {"list", b_list, 0, 1}, {"tuple", b_tuple, 0, 1},
-    {"enumerate", b_enumerate, 1, 1}, {"zip", b_zip, 2, 2}, {"reversed", b_reversed, 1, 1}, {"divmod", b_divmod, 2, 2}, {"arange", b_arange, 1, 2}, {"pow", b_pow, 2, 2},
+    {"bool", b_bool, 0, 1}, {"abs", b_abs, 1, 1}, {"len", b_len, 1, 1}, {"sum", b_sum, 1, 2}, {"any", b_any, 1, 1}, {"all", b_all, 1, 1}, {"list", b_list, 0, 1}, {"tuple", b_tuple, 0, 1},
+    {"enumerate", b_enumerate, 1, 2}, {"zip", b_zip, 0, ARGS_MAX}, {"reversed", b_reversed, 1, 1}, {"divmod", b_divmod, 2, 2}, {"arange", b_arange, 1, 2}, {"pow", b_pow, 2, 2},
 };
 
 /* ------------------------------------------------------------- calls */

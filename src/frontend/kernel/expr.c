@@ -142,6 +142,20 @@ int kb_sequence(Body *B, KVal v, KVal **items)
     return -1;
 }
 
+int kb_iterated(Body *B, KVal v, KVal **items)
+{
+    int n = kb_sequence(B, v, items);
+    Value list;
+
+    if (n >= 0 || v.kind != K_STATIC)
+        return n;
+    list = value_to_list(B->I, v.v);
+    if (!is_err(list))
+        return kb_sequence(B, kb_static(B, list), items);
+    exc_clear(B->I);
+    return -1;
+}
+
 Sym kb_called(const Ast *target) { return AST_IS(target, Name) ? AST_AS(target, Name)->id : NULL; }
 
 static KVal display(Body *B, const Ast *e, int kind)
@@ -207,7 +221,7 @@ static bool comp_clause(Body *B, Comp *c, int at)
     }
     f = AST_AS(c->e->clauses.at[at], CompFor);
     it = kb_expr(B, f->iter);
-    n = kb_bad(it) ? -1 : kb_sequence(B, it, &item);
+    n = kb_bad(it) ? -1 : kb_iterated(B, it, &item);
     if (n < 0)
         return kb_fail(B, "a comprehension goes over what is known before the launch"), false;
     for (int i = 0; i < n && !B->failed; i++) {

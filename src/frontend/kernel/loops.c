@@ -608,7 +608,7 @@ void kb_for(Body *B, AstFor *s)
         for_range(B, s, it);
     else if (it.kind == K_PARTS)
         for_parts(B, s, it);
-    else if ((n = kb_sequence(B, it, &item)) >= 0)
+    else if ((n = kb_iterated(B, it, &item)) >= 0)
         unrolled(B, s->target, item, n, s->body);
     else
         kb_fail(B, "a kernel loops over range, tile.range, tile.range_n, tile.split, tuples and lists");
