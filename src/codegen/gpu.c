@@ -318,40 +318,6 @@ static bool together(CpuCode *e, const TileNode *n)
 
 /* ---- memory ---- */
 
-/* All of a view from another one, an element a thread. */
-static void copy(CpuCode *e, const TileNode *n)
-{
-    const TileType *t = tile_type(n->in[0]);
-    const Val *to = cpu_val(e, n->in[0]), *from = cpu_val(e, n->in[1]);
-    DType dt = (DType)t->dtype;
-    LLVMValueRef count = cpu_number(e, 1), at, rest, inside = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), fill, x, place[2];
-    CpuLoop l;
-
-    cpu_settle(e, n);
-    gpu_fence(e);
-    for (int i = 0; i < t->rank; i++)
-        count = cpu_op(e, LLVMMul, count, to->extent[i]);
-    l = gpu_share(e, count);
-    rest = l.i;
-    place[0] = place[1] = cpu_number(e, 0);
-    for (int i = t->rank - 1; i >= 0; i--) {
-        at = i ? LLVMBuildURem(e->u->builder, rest, to->extent[i], "") : rest;
-        rest = i ? LLVMBuildUDiv(e->u->builder, rest, to->extent[i], "") : rest;
-        inside = LLVMBuildAnd(e->u->builder, inside, cpu_compare(e, LLVMIntSLT, at, from->extent[i]), "");
-        place[0] = cpu_op(e, LLVMAdd, place[0], cpu_op(e, LLVMMul, at, to->stride[i]));
-        place[1] = cpu_op(e, LLVMAdd, place[1], cpu_op(e, LLVMMul, at, from->stride[i]));
-    }
-    for (int i = 0; i < 2; i++) {
-        place[i] = cpu_op(e, LLVMMul, place[i], cpu_number(e, (int64_t)raw_size(dt)));
-        place[i] = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), i ? from->x : to->x, &place[i], 1, "");
-    }
-    fill = cpu_fill(e, dt, n);
-    x = gpu_load_if(e, dt, place[1], inside, fill);
-    lanes_store(e->u, dt, place[0], cpu_number(e, 0), x, 1);
-    cpu_loop_end(e, &l);
-    gpu_written(e);
-}
-
 /* Memory of one thread: its extents are numbers, so that registers may do. */
 static bool own_memory(CpuCode *e, const TileNode *n)
 {
@@ -487,7 +453,8 @@ bool gpu_node(CpuCode *e, const TileNode *n)
         gpu_written(e);
         gpu_fence(e);
         return true;
-    case TOP_copy: case TOP_copy_async: copy(e, n); return true;
+    case TOP_copy: case TOP_copy_async: gpu_copy_view(e, n); return true;
+    case TOP_commit: case TOP_wait: gpu_copy_batch(e, n); return true;
     case TOP_gather: pick(e, n); return true;
     case TOP_dot:
         if (gpu_is_matrix(e, n))
@@ -498,10 +465,17 @@ bool gpu_node(CpuCode *e, const TileNode *n)
     case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (together(e, n), true);
     case TOP_store: case TOP_atomic:
+        if (lanes && gpu_lane_vector(e, n))
+            return true;
         if (lanes && is_scalar_access(n)) {
             lane_store(e, n);
             return true;
         }
+        return false;
+    case TOP_load:
+        if (lanes && gpu_lane_vector(e, n))
+            return true;
+        see_memory(e, n);
         return false;
     default:
         see_memory(e, n);
@@ -753,6 +727,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     gpu.kept = tsr_calloc(k->nnodes + 1);
     gpu.units = true;
     gpu.sums_rows = has_op(&k->body, TOP_reduce);
+    gpu.copies = has_op(&k->body, TOP_copy_async);
     *frame = (GpuFrame){.threads = gpu.threads};
     if (tensor && (roles_find(&e, &roles) || chain_find(&e, &roles, &chain))) {
         gpu.roles = &roles;
@@ -776,6 +751,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     tile_vary_done(&gpu.vary);
     tile_vary_done(&gpu.in_warps);
     vec_free(&gpu.vectors);
+    vec_free(&gpu.taken);
     tsr_free(gpu.kept);
     arena_done(&gpu.arena);
     cpu_end(&e);

@@ -259,6 +259,16 @@ void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
     gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
 }
 
+void gpu_copy_part(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes)
+{
+    LLVMValueRef in[3] = {gpu_shared_address(e, to)};
+
+    from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
+    in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
+    in[2] = LLVMBuildTrunc(e->u->builder, bytes, i32_type(e), "");
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r,~{memory}", in, 3, true);
+}
+
 void gpu_commit_copies(CpuCode *e)
 {
     gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.commit_group;", "~{memory}", NULL, 0, true);

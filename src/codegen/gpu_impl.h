@@ -36,12 +36,14 @@ typedef struct GpuCode {
     bool clean;                 /* has nobody touched the group's memory since the last barrier? */
     TileVary vary, in_warps;    /* of a group of several lanes, and of the warps of it */
     Vec(const TileNode *) vectors;      /* accesses whose strips at hand are aligned as vectors */
+    Vec(const TileNode *) taken;        /* accesses of lanes that went with one before them */
     int at_register;            /* of the fragments that the strip at hand belongs to; -1: it is of no fragment */
     int at_line;                /* and of the columns that go with them */
     int32_t fragment[2];        /* extents of those */
     bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
     bool sums_rows;             /* does the kernel sum along the rows of tiles? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
+    bool copies;                /* does the program copy asynchronously? Then nothing else does */
     WholeRows whole;
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     const Cluster *unmasked;    /* at hand, where its masks leave out nothing; else NULL */
@@ -177,8 +179,18 @@ void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp
 
 /* ---- asynchronous copies (gpu_assembly.c) ---- */
 void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from);   /* 16 bytes from global to shared memory, at some time before a wait */
+void gpu_copy_part(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes);      /* so many of them, and zeros */
 void gpu_commit_copies(CpuCode *e);                     /* what has been sent for is a batch */
 void gpu_wait_copies(CpuCode *e, int but);              /* all batches of this thread but the last `but` have landed */
+
+/* ---- gpu_lane_vectors.c ---- */
+
+bool gpu_lane_vector(CpuCode *e, const TileNode *n);    /* a scalar access of lanes goes with its neighbours; false: it has none */
+
+/* ---- gpu_copies.c: copies that the kernel asks for ---- */
+
+void gpu_copy_view(CpuCode *e, const TileNode *n);
+void gpu_copy_batch(CpuCode *e, const TileNode *n);         /* a batch of them, or the wait for batches */
 
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
 bool gpu_dot(CpuCode *e, const TileNode *n);

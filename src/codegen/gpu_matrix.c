@@ -17,14 +17,16 @@
 
 enum { PIECE_BYTES = 32, GAP_BYTES = 16 };
 
-typedef struct Unit { DType in, out; const char *name; bool newer; } Unit;      /* newer: not of sm_80 */
+typedef struct Unit { DType left, right, out; const char *name; bool newer; } Unit;      /* newer: not of sm_80 */
 static const Unit units[] = {
-    {DT_bf16, DT_f32, "m16n8k16.row.col.f32.bf16.bf16.f32", false},
-    {DT_f16, DT_f32, "m16n8k16.row.col.f32.f16.f16.f32", false},
-    {DT_int8, DT_int32, "m16n8k32.row.col.s32.s8.s8.s32", false},
-    {DT_uint8, DT_int32, "m16n8k32.row.col.s32.u8.u8.s32", false},
-    {DT_fp8_e4m3, DT_f32, "m16n8k32.row.col.f32.e4m3.e4m3.f32", true},
-    {DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e5m2.e5m2.f32", true},
+    {DT_bf16, DT_bf16, DT_f32, "m16n8k16.row.col.f32.bf16.bf16.f32", false},
+    {DT_f16, DT_f16, DT_f32, "m16n8k16.row.col.f32.f16.f16.f32", false},
+    {DT_int8, DT_int8, DT_int32, "m16n8k32.row.col.s32.s8.s8.s32", false},
+    {DT_uint8, DT_uint8, DT_int32, "m16n8k32.row.col.s32.u8.u8.s32", false},
+    {DT_fp8_e4m3, DT_fp8_e4m3, DT_f32, "m16n8k32.row.col.f32.e4m3.e4m3.f32", true},
+    {DT_fp8_e5m2, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e5m2.e5m2.f32", true},
+    {DT_fp8_e4m3, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e4m3.e5m2.f32", true},
+    {DT_fp8_e5m2, DT_fp8_e4m3, DT_f32, "m16n8k32.row.col.f32.e5m2.e4m3.f32", true},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -34,7 +36,7 @@ static const Unit *unit_of(const CpuCode *e, const TileNode *n)
     const TileType *a = tile_type(n->in[0]), *b = tile_type(n->in[1]);
 
     for (int i = 0; i < UNITS; i++)
-        if (units[i].in == a->dtype && a->dtype == b->dtype && units[i].out == n->type[0].dtype &&
+        if (units[i].left == a->dtype && units[i].right == b->dtype && units[i].out == n->type[0].dtype &&
             (!units[i].newer || strcmp(e->u->machine->cpu, "sm_80")))
             return &units[i];
     return NULL;
@@ -379,7 +381,7 @@ static bool find_ring(CpuCode *e, const TileNode *n, bool left, Ring *r)
     int64_t all = 0;
 
     *r = (Ring){.loop = n->block->owner, .n = n};
-    if (!r->loop || r->loop->op != TOP_for)
+    if (!r->loop || r->loop->op != TOP_for || e->gpu->copies)
         return false;
     r->i = cpu_val(e, (TileRef){r->loop->region[0]->params.at[0], 0})->x;
     for (int k = left ? 0 : 1; k < 2; k++) {

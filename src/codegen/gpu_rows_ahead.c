@@ -65,7 +65,7 @@ void rows_ahead_memory(CpuCode *e)
         int64_t bytes = n->op == TOP_for ? block_bytes(e, n->region[0]) : 0;
         most = bytes > most && bytes <= BYTES_MOST ? bytes : most;
     }
-    w->ahead = most ? cpu_buffer(e, most) : NULL;
+    w->ahead = most && !e->gpu->copies ? cpu_buffer(e, most) : NULL;
 }
 
 bool rows_come_ahead(const CpuCode *e, const TileNode *load)

@@ -521,7 +521,107 @@ def parts(ctx):
         raise Fail(f"{divided['launch']} launches, {whole['launch']} undivided")
 
 
+# What rows of the inventory ask of the instructions of one kernel each: patterns that its code has, on which machine, and such that it has not.
+INSTRUCTIONS = {
+    "numbers": ("KER-02", "sm_80", [r"%ctaid\.x", r"%tid\.x"], """
+@kernel
+def who(out: Tensor["N", int32]):
+    i = tile.linear_id()
+    if i < N:
+        out[i] = tile.group_id() * 7 + tile.local_id()
+who.launch(grid=2, block=64)(zeros(128, dtype=int32))
+"""),
+    "stores": ("KER-10", "sm_80", [r"st\.global\.v4\.f32", r"ld\.global\.v4\.f32"], """
+@kernel.schedule(Schedule(block=(64, 64)))
+def st(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    tile.store(y[block_m:block_m+BM, block_n:block_n+BN], tile.load(x[block_m:block_m+BM, block_n:block_n+BN]) * 2.0)
+st(zeros((128, 128)), zeros((128, 128)))
+"""),
+    "copies": ("KER-15", "sm_80", [r"cp\.async\.c[ag]\.shared\.global \[%r\d+\], \[%rd\d+\], 16, %r\d+", r"cp\.async\.wait_group 0"], """
+@kernel
+def cp(x: Tensor[64, 64, bf16], y: Tensor[64, 64, bf16]):
+    buf = tile.alloc_shared((64, 64), bf16)
+    tile.async_copy(src=x[0:64, 0:64], dst=buf, size=(64, 64), stage=0)
+    tile.wait_async(stage=0)
+    tile.store(y[0:64, 0:64], tile.load_shared(buf))
+cp.launch(grid=1, block=128)(zeros((64, 64), dtype=bf16), zeros((64, 64), dtype=bf16))
+"""),
+    "fragments": ("KER-24", "sm_80", [r"ldmatrix\.sync\.aligned\.m8n8\.x4", r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32"], """
+@kernel
+def fr(A: Tile["M", "K", bf16], B: Tile["K", "N", bf16], C: Tile["M", "N", f32]):
+    a_frag = tile.fragment.a(shape=(16, 16), dtype=bf16)
+    b_frag = tile.fragment.b(shape=(16, 16), dtype=bf16)
+    c_frag = tile.fragment.c(shape=(16, 16), dtype=f32)
+    tile.load_matrix(a_frag, A, stride=16)
+    tile.load_matrix(b_frag, B, stride=16)
+    tile.mma(c_frag, a_frag, b_frag, c_frag)
+    tile.store_matrix(C, c_frag, stride=16)
+fr.launch(grid=1, block=32)(zeros((16, 16), dtype=bf16), zeros((16, 16), dtype=bf16), zeros((16, 16)))
+"""),
+    "mixed": ("KER-25", "sm_90a", [r"mma\.sync\.aligned\.m16n8k32\.row\.col\.f32\.e4m3\.e5m2\.f32"], """
+@kernel.schedule(Schedule(block=(64, 64)))
+def mx(A: Tensor["M", "K", fp8_e4m3], B: Tensor["K", "N", fp8_e5m2], C: Tensor["M", "N", f32]):
+    c = tile.mma_mixed(tile.load(A[block_m:block_m+BM, 0:64]), tile.load(B[0:64, block_n:block_n+BN]), accumulate=f32, saturate=True, rounding="rte")
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], c)
+mx(zeros((64, 64), dtype=fp8_e4m3), zeros((64, 64), dtype=fp8_e5m2), zeros((64, 64)))
+"""),
+    "batches": ("KER-29", "sm_80", [r"cp\.async\.c[ag]\.shared\.global", r"cp\.async\.commit_group", r"cp\.async\.wait_group 0"], """
+@kernel
+def cpa(src: Tensor["M", "N", f32], out: Tensor["M", "N", f32]):
+    dst = tile.alloc_shared((64, 64), f32)
+    tile.cp_async(dst, src[block_m:block_m+64, block_n:block_n+64])
+    tile.cp_commit_group()
+    tile.cp_wait_group(0)
+    tile.barrier()
+    tile.store(out[block_m:block_m+64, block_n:block_n+64], tile.load_shared(dst))
+cpa(zeros((128, 128)), zeros((128, 128)))
+"""),
+    "vectors": ("KER-30", "sm_80", [r"ld\.global\.v4\.f32", r"ld\.global\.v2\.f32", r"st\.global\.v4\.f32", r"st\.global\.v2\.f32"], """
+@kernel
+def vec(src: Tensor["N", f32], dst: Tensor["N", f32], d2: Tensor["N", f32]):
+    i = tile.linear_id() * 4
+    if i < N:
+        tile.store_vector(dst[i:i+4], tile.load_vector(src[i:i+4], width=4))
+        tile.store_vector(d2[i:i+2], tile.load_vector(src[i:i+2], width=2))
+vec.launch(grid=1, block=64)(zeros(256), zeros(256), zeros(256))
+"""),
+    "stages": ("KER-44", "sm_80", [r"cp\.async\.cg\.shared\.global", r"cp\.async\.wait_group 1", r"mma\.sync"], """
+@kernel.schedule(Schedule(block=(64, 64), block_k=32))
+def staged(A: Tensor["M", "K", bf16], B: Tensor["K", "N", bf16], C: Tensor["M", "N", f32]):
+    acc = tile.zeros((BM, BN), f32)
+    for k in range(0, K, BK):
+        acc = tile.dot(tile.load(A[block_m:block_m+BM, k:k+BK], stages=3), tile.load(B[k:k+BK, block_n:block_n+BN], stages=3), acc)
+    tile.store(C[block_m:block_m+BM, block_n:block_n+BN], acc)
+staged(zeros((128, 128), dtype=bf16), zeros((128, 128), dtype=bf16), zeros((128, 128)))
+"""),
+}
+# Neighbours of neighbouring lanes, which lie apart from the vectors of half of them.
+STENCIL = """
+@kernel
+def smoothed(x: Tensor["N", f32], y: Tensor["N", f32]):
+    i = tile.linear_id()
+    if 0 < i < N - 1:
+        y[i] = x[i-1] + x[i] + x[i+1]
+smoothed.launch(grid=1, block=64)(zeros(256), zeros(256))
+"""
+
+
+def instructions(ctx, machine, patterns, text):
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "program.tsr"
+        path.write_text(text)
+        code, = ptx_of(ctx, path, machine)
+        missing = [p for p in patterns if not re.search(p, code)]
+        if missing:
+            raise Fail(f"none of {missing}\n{code[:4000]}")
+        path.write_text(STENCIL)
+        if re.search(r"\.v[24]\.", ptx_of(ctx, path, machine)[0]):
+            raise Fail("vectors that half of the lanes would have no use for")
+
+
 def tests(ctx):
+    for name, (row, *rest) in INSTRUCTIONS.items():
+        yield Test(f"gpu_kernels/instructions-{name}", lambda rest=rest: instructions(ctx, *rest), (row,))
     for name in ("kernels/ker2_matmul", "kernels/own_share", "kernels/ker_warp", "stdlib/kernels_products"):
         for machine in ("sm_80", "sm_90a"):
             yield Test(f"gpu_kernels/made/{name}-{machine}", lambda name=name, machine=machine: made(ctx, name, machine))

@@ -160,6 +160,7 @@ bool tile_barriers(TileKernel *k);      /* barriers that hold nothing apart go *
 bool tile_pipeline(TileKernel *k);      /* blocks that loops load are brought rounds ahead, by asynchronous copies */
 bool tile_layout(TileKernel *k);        /* how buffers lie */
 bool tile_vectors(TileKernel *k);       /* how many elements a lane moves at once */
+int64_t tile_factor(TileRef index);     /* a power of two that divides it, whatever sizes and lanes there are */
 bool tile_carries(TileKernel *k);       /* what loops and choices hand on and nobody uses */
 bool tile_widen(TileKernel *k);         /* rounds of products become longer products: for machines with caches */
 TileKernel *tile_widened(const TileKernel *k);  /* a copy after tile_widen; NULL: it does nothing */

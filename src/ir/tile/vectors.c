@@ -41,6 +41,8 @@ static int64_t factor_of(TileRef v, int depth)
     }
 }
 
+int64_t tile_factor(TileRef index) { return factor_of(index, 0); }
+
 static int64_t number_of(TileRef v) { return v.node->op == TOP_index ? v.node->attr->i : 1; }
 
 /* The elements of a row that an access moves, and a power of two that divides where it begins. false: the row's elements are no neighbours. */
