@@ -21,12 +21,18 @@ enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the 
 enum { LIES_BYTES = 16 << 10, ROWS_BYTES = 64 << 10 };  /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the caches */
 enum { KEEP_BYTES = 1 << 20 };          /* of packed rows of a that stay while columns of b are packed one block after another */
 enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
-enum { SOME_PASSES = 16 };              /* panels of rows that b's chunk of up to 3 * LIES_BYTES is not packed for */
+enum { SOME_PASSES = 16 };              /* panels of rows that b's chunk of up to 4 * LIES_BYTES is not packed for */
+enum { STEPS_BYTES = 256 << 10 };       /* of a chunk of steps of a that lie apart, which are read where they lie */
+enum { NEAR_PASSES = 4 };               /* panels of rows for which columns whose steps are neighbours are packed a panel at a time */
 enum { SOME_ROWS = 24 };                /* b streams through from end to end for so many */
 enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not from a cache */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
+
+/* A tile of a small matrix, and where it begins in a, b and c: in bytes. */
+typedef struct Placed { GemmTileFn *run; int64_t a, b, c; } Placed;
+enum { TILES_MOST = 16, AT_ONCE = 8 };  /* tiles, and small matrices that a thread takes */
 
 typedef struct Job {
     Gemm g;
@@ -41,6 +47,8 @@ typedef struct Job {
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
     int64_t a_bytes, room_bytes;        /* packed a, and all, of a thread */
     char *room;
+    int ntiles;                         /* of each matrix, small and read where it lies; 0: it is computed as large ones are */
+    Placed tile[TILES_MOST];
     _Atomic int64_t next;               /* rectangle that nobody has taken */
 } Job;
 
@@ -84,7 +92,7 @@ static void cover(const Job *p, int64_t k, const char *a, int64_t arow, int64_t 
 }
 
 /* n sums of this chunk join those in c. */
-static void take(const Part *r, char *c, const char *sums, int64_t n)
+static __attribute__((noinline)) void take(const Part *r, char *c, const char *sums, int64_t n)
 {
     if (!r->add)
         memcpy(c, sums, (size_t)(n * r->p->size));
@@ -319,14 +327,28 @@ static void run_part(const Job *p, int64_t part, int64_t slot)
         g->done->fn(g->done->st, slot, r.row + i0, i1 - i0, 0, g->n);
 }
 
+/* A matrix of few tiles. */
+static void run_small(const Job *p, int64_t batch)
+{
+    const Gemm *g = &p->g;
+    const char *a = (const char *)g->a + batch * g->abatch * p->size, *b = (const char *)g->b + batch * g->bbatch * p->size;
+    char *c = (char *)g->c + batch * g->cbatch * p->size;
+
+    for (int i = 0; i < p->ntiles; i++)
+        p->tile[i].run(g->k, a + p->tile[i].a, g->arow, g->acol, b + p->tile[i].b, g->brow, c + p->tile[i].c, g->crow, false);
+}
+
 /* One thread: rectangles until there are no more. */
 static void run_parts(int64_t lo, int64_t hi, void *st)
 {
     Job *p = st;
 
+    int64_t n = p->ntiles ? AT_ONCE : 1;
+
     for (int64_t slot = lo, t; slot < hi; slot++)
-        while ((t = atomic_fetch_add(&p->next, 1)) < p->parts)
-            run_part(p, t, slot);
+        while ((t = atomic_fetch_add(&p->next, n)) < p->parts)
+            for (int64_t i = t; i < t + n && i < p->parts; i++)
+                p->ntiles ? run_small(p, i) : run_part(p, i, slot);
 }
 
 /* ---- plans ---- */
@@ -371,17 +393,43 @@ static void plan_blocks(Job *p)
     p->few = streams || (turned && high <= GEMM_FEW);
     p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
-                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? 3 : 1) * LIES_BYTES ||
+                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? 4 : 1) * LIES_BYTES ||
                  (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
-    bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (wide <= 2 * p->nr && mr * g->arow * size <= ROWS_BYTES);
+    bool near = g->acol == 1 ? mr * g->arow * size <= LIES_BYTES : g->arow == 1 && k * g->acol * size <= 4 * LIES_BYTES;
+    bool apart = (g->arow == 1 ? k * g->acol * size > STEPS_BYTES : mr * g->arow * size > ROWS_BYTES);
+    bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (p->b_lies && near) || (wide <= 2 * p->nr && !apart);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
     p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
-            : p->b_lies ? g->n : high <= mr && g->brow == 1 ? p->nr : packed_columns(p);
+            : p->b_lies ? g->n : high <= NEAR_PASSES * mr && g->brow == 1 ? p->nr : packed_columns(p);
     p->together = g->arow == 1 && g->acol != 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
     int64_t some = p->together * mr;            /* rows that are packed at a time */
     p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;
     p->a_bytes = p->a_lies ? 0 : round_up((p->mc ? p->mc : some) * k * size, 64);
     p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
+}
+
+/* Tiles of a matrix that is read where it lies, has one chunk and whole vectors of columns, as run_chunk would go over them. */
+static void plan_tiles(Job *p)
+{
+    const Gemm *g = &p->g;
+    int64_t mr = p->t->rows, lanes = p->t->lanes, size = p->size;
+
+    if (!p->a_lies || !p->b_lies || p->few || p->thin || g->done || !g->k || g->k > GEMM_CHUNK || g->n % lanes || p->down * p->across > 1)
+        return;
+    for (int64_t i = 0, rows; i < g->m; i += rows) {
+        rows = least(g->m - i, mr);
+        if (g->m - i > mr && g->m - i <= mr + 2)
+            rows = (g->m - i + 1) / 2;
+        for (int64_t j = 0, vectors; j < g->n; j += vectors * lanes) {
+            const GemmTile *t = tile_for(p->t->tile, rows, (g->n - j) / lanes);
+            vectors = t->vectors;
+            if (p->ntiles == TILES_MOST || t->rows != rows) {
+                p->ntiles = 0;
+                return;
+            }
+            p->tile[p->ntiles++] = (Placed){t->run, i * g->arow * size, j * size, (i * g->crow + j) * size};
+        }
+    }
 }
 
 int64_t gemm_room_max(void) { return packed_bytes() + KEEP_BYTES + TOGETHER * GEMM_CHUNK * 64 * 8; }
@@ -424,6 +472,7 @@ static KStatus run_tiles(KCtx *c, const Gemm *g)
         threads = 1;
     plan_parts(&p, threads);
     plan_blocks(&p);
+    plan_tiles(&p);
     threads = least(threads, p.parts);
     if (threads * p.room_bytes > FEW && !(room = storage_new((size_t)(threads * p.room_bytes)))) {
         threads = 1;
