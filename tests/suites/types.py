@@ -86,6 +86,9 @@ def seeded(ctx):
         p = tessera(ctx, before + bug + "\n")
         if p.returncode != 1 or not re.search(rf"p\.tsr:{line}:|^\s*{line} \|", p.stderr, re.M):
             raise Fail(f"{before}{bug}\nsays {p.stderr!r}")
+        if not re.search(r"p\.tsr:\d+:\d+$", p.stderr, re.M) or not re.search(r"^ +\| +~+$", p.stderr, re.M) or \
+                not re.search(r"^Possible fixes:\n  1\. \S", p.stderr, re.M) or p.stdout:
+            raise Fail(f"{before}{bug}\nhas no place, source line, underline and fixes: {p.stderr}")
         p = tessera(ctx, before + mended + "\n")
         if p.returncode or p.stderr:
             raise Fail(f"{before}{mended}\nsays {p.stderr}")
@@ -116,6 +119,67 @@ print(f(zeros((3, 4), dtype=f16)).shape, f(zeros((5, 4), dtype=f16)).shape)
     p = tessera(ctx, text.replace("(5, 4), dtype=f16", "(5, 4), dtype=f32"), verb="run")
     if p.returncode != 1 or "f16" not in p.stderr or "f32" not in p.stderr:
         raise Fail(p.stderr)
+
+
+def broadcast_text(ctx):
+    """The two texts of the guide in their order, nothing on standard output, at the line that adds."""
+    text = "def invalid_broadcast(x: Tensor['B', 'S'], y: Tensor['B', 'K']):\n    return x + y\n"
+    p = tessera(ctx, text)
+    first, second = p.stderr.find("Cannot broadcast S with K"), p.stderr.find("Shape mismatch in dimension 1: S vs K")
+    if p.returncode != 1 or p.stdout or not 0 <= first < second or "p.tsr:2:" not in p.stderr or "return x + y" not in p.stderr:
+        raise Fail(p.stdout + p.stderr)
+
+
+def both_spellings(ctx):
+    """The generic and the string spelling of a function: the same results, the same words against a wrong call."""
+    generic = "def f[B, D](x: Tensor[B, D], w: Tensor[D, D]) -> Tensor[B, D]:\n    return softmax(x @ w, axis=-1) * D\n"
+    plain = "def f(x: Tensor['B', 'D'], w: Tensor['D', 'D']) -> Tensor['B', 'D']:\n    return softmax(x @ w, axis=-1) * D\n"
+    right = "print(f(arange(6).to(f32).reshape(2, 3), eye(3)).tolist())\n"
+    outs = [tessera(ctx, head + right, verb="run").stdout for head in (generic, plain)]
+    if outs[0] != outs[1] or len(outs[0]) < 40:
+        raise Fail(f"{outs}")
+    said = [tessera(ctx, head + "f(zeros(2, 3), zeros(3, 4))\n").stderr for head in (generic, plain)]
+    if any("D = 3 but got 4" not in s or "p.tsr:3:" not in s for s in said):
+        raise Fail(f"{said}")
+
+
+def suffixes(ctx):
+    """"1M" counts in binary: 1,048,576 elements."""
+    p = tessera(ctx, "def f(x: Tensor['1M', fp8]):\n    y = x\n    return y\n", "--shapes")
+    if "y: [1048576]" not in p.stdout or p.returncode:
+        raise Fail(p.stdout + p.stderr)
+
+
+EFFECTFUL = """
+@jit
+def noisy(x: Tensor["N"]) -> Tensor["N"]:
+    print("noisy", x)
+    tessera.memory.prefetch_to_l2(x)
+    y = x + tessera.random.uniform((N,))
+    if y.sum() > 100.0:
+        raise ValueError("too much")
+    return y
+
+
+noisy(ones(3))
+"""
+
+
+def effects_in_graph(ctx):
+    """Every operation of a graph that has an effect says which, and how it is ordered."""
+    p = tessera(ctx, EFFECTFUL, "--ir", "graph", verb="inspect")
+    found = {m[1]: m[2] for m in re.finditer(r"^ *(?:%\d+: \S+ = )?(print|prefetch|random|check)\(.*effects=\[(\w+)\] token=\S+", p.stdout, re.M)}
+    if found != {"print": "io", "prefetch": "memory", "random": "random", "check": "raise"}:
+        raise Fail(f"{found}\n{p.stdout}{p.stderr}")
+
+
+def explicit_in_graph(ctx):
+    """GOAL-02: accumulation, device, prefetch and mesh axis, one each."""
+    path = ctx.root / "tests/check/goal_02_graph.tsr"
+    p = process.run([ctx.tessera, "inspect", "--ir", "graph", "--sim-devices", 1, path], timeout=20)
+    counts = {text: p.stdout.count(text) for text in ("device=gpu:0 {", "= matmul(", "prefetch(", "mesh_axis=data {")}
+    if set(counts.values()) != {1} or not re.search(r"matmul\(.*accum=f32", p.stdout):
+        raise Fail(f"{counts}\n{p.stdout}")
 
 
 def repeated(line, n):
@@ -170,8 +234,9 @@ def misspelt(ctx):
         raise Fail(f"{wrong:.3f} s with the mistake, {right:.3f} s without")
 
 
-ROWS = {blow_ups: (), misspelt: (), static_or_dynamic: ("TYP-03",),
-        grammar: ("TYP-16",), seeded: ("TYP-24",), traced: ("TYP-27",), one_graph: ("TYP-15",)}
+ROWS = {blow_ups: (), misspelt: (), broadcast_text: ("DBG-03", "TYP-07"), both_spellings: ("TYP-08",), suffixes: ("TYP-09",),
+        effects_in_graph: ("EFF-12",), explicit_in_graph: ("GOAL-02",), static_or_dynamic: ("TYP-03",),
+        grammar: ("TYP-16",), seeded: ("TYP-24", "TYP-28"), traced: ("TYP-27",), one_graph: ("TYP-15",)}
 
 
 def tests(ctx):

@@ -50,6 +50,27 @@ static Slot *slot_named(Slots *s, Sym name)
     return NULL;
 }
 
+void help_names(Diag *d, const char *what, const char *(*next)(void *), void *state)
+{
+    enum { MOST = 8 };
+    StrBuf list = {0};
+    const char *name;
+    int n = 0;
+
+    while ((name = next(state)) && n <= MOST) {
+        if (name[0] == '_' || !strcmp(name, "self"))
+            continue;
+        if (n < MOST)
+            sb_printf(&list, "%s%s", n ? ", " : "", name);
+        else
+            sb_puts(&list, ", ...");
+        n++;
+    }
+    if (n)
+        diag_help(d, "%s %s", what, sb_str(&list));
+    sb_done(&list);
+}
+
 static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *node)
 {
     Names n = {s, 0};
@@ -65,6 +86,8 @@ static bool unknown_keyword(Check *C, const Slots *s, const CallArg *a, Ast *nod
         foreign_help(d, known, span_head(a->node->span, a->name->text));
     else if (near && AST_IS(a->node, Arg))
         diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
+    else
+        help_names(d, "it takes", next_name, &(Names){s, 0});
     return false;
 }
 

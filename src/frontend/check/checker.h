@@ -398,6 +398,9 @@ const Type *generic_result(Check *C, const Fn *f, const struct Slots *s, Ast *no
 /* Errors about arguments stand on the call's line, at the argument when it is there too. */
 Span at_call(const Ast *node, const Ast *arg);
 
+/* binding.c: a fix that says which names there are, up to eight: "it takes a, b" */
+void help_names(Diag *d, const char *what, const char *(*next)(void *), void *state);
+
 /* natives.c */
 /* Which argument each parameter of a native gets, NULL: none; false: they do not go together, reported. */
 bool native_arguments(Check *C, const struct NativeDef *d, bool method, CallArgs *a, Ast *node, const CallArg **out, int max);

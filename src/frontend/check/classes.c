@@ -411,6 +411,8 @@ static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
         diag_help(d, "there is '%s'", near);
     else if (near)
         diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
+    else
+        help_names(d, "it has", next_member, &(Members){c, NULL, 0, 0});
     if (!near)
         return;
     for (const Cls *x = c; x && !s; x = x->base)

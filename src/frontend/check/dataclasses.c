@@ -3,6 +3,7 @@
  * class below can have a body for.
  */
 #include "frontend/check/checker.h"
+#include "frontend/check/foreign.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,26 @@ int cls_fields(const Cls *c, AstParam *out, int max)
     return n;
 }
 
+typedef struct { const AstParam *at; int n, i; } Fields;
+
+static const char *next_field(void *state)
+{
+    Fields *f = state;
+
+    return f->i < f->n ? f->at[f->i++].name->text : NULL;
+}
+
+static void no_field(Check *C, const Cls *c, const AstParam *field, int n, const CallArg *a)
+{
+    Diag *d = REPORT(C, E0904, a->node->span, cls_name(c), a->name->text);
+    const char *near = closest_name(a->name->text, next_field, &(Fields){field, n, 0});
+
+    if (near)
+        diag_guess(d, span_head(a->node->span, a->name->text), a->name->text, near);
+    else
+        help_names(d, "it takes", next_field, &(Fields){field, n, 0});
+}
+
 const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
 {
     const Type *self = type_instance(c, inst);
@@ -63,7 +84,7 @@ const Type *dataclass_call(Check *C, Cls *c, Inst *inst, CallArgs *a, Ast *node)
             for (k = 0; k < n && field[k].name != a->at[i].name; k++)
                 ;
             if (k == n) {
-                REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
+                no_field(C, c, field, n, &a->at[i]);
                 return self;
             }
         } else if (given++ >= n) {
@@ -131,7 +152,7 @@ const Type *fields_changed(Check *C, const Type *t, const CallArgs *a, int from,
         while (k < n && field[k].name != a->at[i].name)
             k++;
         if (k == n) {
-            REPORT(C, E0904, a->at[i].node->span, cls_name(c), a->at[i].name->text);
+            no_field(C, c, field, n, &a->at[i]);
             continue;
         }
         want = cls_declared(c, field[k].name);

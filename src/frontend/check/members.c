@@ -135,6 +135,8 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         foreign_help(d, known, span_tail(node->span, attr->text));
     } else if (near)
         diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
+    else
+        help_names(d, "it has", next_method, &(Methods){owner, 0, 0});
     return T_ANY;
 }
 

@@ -54,7 +54,7 @@ static bool index_in_range(Check *C, const TType *x, const Type *k, int axis, As
         !dim_const_value(k->value, &i) || !dim_const_value(x->shape[axis], &size) || (i < size && i >= -size))
         return true;
     snprintf(text, sizeof text, "index %lld is out of range for axis %d of %s", (long long)i, axis, shape_of(x));
-    REPORT(C, E0306, node->span, text);
+    diag_help(REPORT(C, E0306, node->span, text), "the last index of an axis is its size less one, %lld, or -1", (long long)size - 1);
     return false;
 }
 

@@ -46,8 +46,12 @@ static const Type *infer_move(TCall *c, OpId op, const Attr *a, const TType *x)
     if (!ok && !open) {
         Diag *d = REPORT(c->C, E0306, c->node->span, sb_str(&err));
         diag_note(d, "the shape here is %s", shape_of(x));
-        if (op == OP_reshape)
+        if (op == OP_reshape) {
             suggest_divisors(d, x, a);
+            diag_help(d, "give it sizes with as many elements; -1 stands for the one that makes them fit");
+        } else {
+            diag_help(d, "count the axes from 0, or from -1 at the end, and name each once");
+        }
     }
     sb_done(&err);
     if (!ok)
@@ -83,7 +87,7 @@ const Type *rule_reshape(TCall *c)
         if (dim_is_const(all) && dim_is_const(known) && known && all % known) {
             StrBuf e = {0};
             sb_printf(&e, "cannot reshape %s: %lld elements do not divide by %lld", shape_of(x), (long long)all, (long long)known);
-            REPORT(c->C, E0306, c->node->span, sb_str(&e));
+            diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&e)), "give sizes whose product divides %lld", (long long)all);
             sb_done(&e);
             return tensor_of_dtype(x);
         }
@@ -131,7 +135,7 @@ const Type *rule_permute(TCall *c)
     if (!bad)
         return type_tensor(&r);
     sb_printf(&e, "permute: the axes given are not a permutation of the %d axes of %s", x->rank, shape_of(x));
-    REPORT(c->C, E0306, c->node->span, sb_str(&e));
+    diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&e)), "name each of the axes 0 to %d once", x->rank - 1);
     sb_done(&e);
     return tensor_of_dtype(x);
 }

@@ -122,7 +122,8 @@ const Type *rule_einsum(TCall *c)
             dim_print(*have, &e);
             sb_puts(&e, " and ");
             dim_print(d, &e);
-            REPORT(c->C, E0306, c->node->span, sb_str(&e));
+            diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&e)),
+                      "a letter is one size in all operands: use another one, or pass axes of one size");
             sb_done(&e);
             return tensor_unknown();
         }

@@ -123,14 +123,15 @@ static Dim axis_size(const Type *t, int axis)
 
 /* ------------------------------------------------------------- vmap */
 
-static void report_sizes(Check *C, Ast *node, const char *form, Dim a, Dim b)
+static void report_mapped(Check *C, Ast *node, Dim a, Dim b)
 {
     StrBuf x = {0}, y = {0}, text = {0};
 
     dim_print(a, &x);
     dim_print(b, &y);
-    sb_printf(&text, form, sb_str(&x), sb_str(&y));
-    REPORT(C, E0306, node->span, sb_str(&text));
+    sb_printf(&text, "vmap: the mapped axes have sizes %s and %s", sb_str(&x), sb_str(&y));
+    diag_help(REPORT(C, E0306, node->span, sb_str(&text)),
+              "all arguments that are mapped have as many entries; in_dims= says along which axis, None that one is the same for all");
     sb_done(&x);
     sb_done(&y);
     sb_done(&text);
@@ -185,7 +186,7 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
         if (lead == DIM_BAD)
             lead = size;
         else if (dims_differ(lead, size) && !dim_is_open(lead) && !dim_is_open(size)) {
-            report_sizes(C, node, "vmap: the mapped axes have sizes %s and %s", lead, size);
+            report_mapped(C, node, lead, size);
             return T_ANY;
         }
     }
