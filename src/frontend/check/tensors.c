@@ -103,6 +103,21 @@ static void describe_witness(Dim a, Dim b, Diag *d)
     sb_done(&text);
 }
 
+/* What would make a @ b a product: one side the other way round, where that fits. */
+static void help_transposed(const TType *a, const TType *b, Diag *d)
+{
+    const char *t = a->rank == 2 && b->rank == 2 ? "T" : "mT";
+    bool right = dim_eq(a->shape[a->rank - 1], b->shape[b->rank - 1], NULL, NULL) == DIM_PROVED;
+    bool left = dim_eq(a->shape[a->rank - 2], b->shape[b->rank - 2], NULL, NULL) == DIM_PROVED;
+
+    if (right)
+        diag_help(d, "transpose the right side: .%s", t);
+    if (left)
+        diag_help(d, "transpose the left side: .%s", t);
+    if (!right && !left)
+        diag_help(d, "give the sides the same inner size: the last one on the left, the last but one on the right");
+}
+
 /* a @ b of two axes at least: their inner sizes, or else the leading ones that do not broadcast. */
 static void describe_product(const TType *a, const TType *b, Diag *d, Dim *pair)
 {
@@ -110,7 +125,7 @@ static void describe_product(const TType *a, const TType *b, Diag *d, Dim *pair)
     pair[1] = b->shape[b->rank - 2];
     if (dims_differ(pair[0], pair[1])) {
         describe_witness(pair[0], pair[1], d);
-        diag_help(d, "transpose one side with .T, or give the sides the same inner size");
+        help_transposed(a, b, d);
         return;
     }
     for (int i = 3; i <= a->rank && i <= b->rank; i++)
@@ -120,6 +135,16 @@ static void describe_product(const TType *a, const TType *b, Diag *d, Dim *pair)
             break;
         }
     diag_help(d, "give both sides the same leading axes, or one of them axes of size 1 there");
+}
+
+/* x + y of two dtypes: the casts that there are, with the names of the operands. */
+static void help_cast(const TType *a, const TType *b, Diag *d, const Ast *node)
+{
+    const AstBinOp *op = AST_IS(node, BinOp) ? AST_AS(node, BinOp) : NULL;
+    const char *x = op && AST_IS(op->left, Name) ? AST_AS(op->left, Name)->id->text : "the left side";
+    const char *y = op && AST_IS(op->right, Name) ? AST_AS(op->right, Name)->id->text : "the right side";
+
+    diag_help(d, "cast %s with .to(%s), or %s with .to(%s)", x, dtype_info[b->dtype].name, y, dtype_info[a->dtype].name);
 }
 
 static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf *err, int code, Ast *node)
@@ -132,6 +157,8 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
         origins(C, d, node, pair, 1);
         if (nin == 2 && in[0].dtype != in[1].dtype && !strstr(err->s, "cast"))
             diag_help(d, "cast one side: .to(%s)", dtype_info[in[0].dtype].name);
+        else if (nin == 2 && in[0].dtype != in[1].dtype)
+            help_cast(&in[0], &in[1], d, node);
         else
             diag_help(d, "cast explicitly with .to(dtype)");
         return;
