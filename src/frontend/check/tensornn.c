@@ -78,67 +78,91 @@ static bool einsum_counts(TCall *c, const char *s, const char *arrow)
     return true;
 }
 
-const Type *rule_einsum(TCall *c)
+enum { LETTERS = 128 };
+
+/* The size that the letter stands for; NULL: it is none. */
+static Dim *size_of_letter(Dim *size, char letter) { return (unsigned char)letter < LETTERS ? &size[(unsigned char)letter] : NULL; }
+
+/* One more axis of the letter: of the size it has, or one of them is 1. false: reported. */
+static bool einsum_letter(TCall *c, char letter, Dim *have, Dim d)
 {
-    const char *s, *arrow;
-    Dim size[128];
-    TType r = {.dtype = DT_NONE};
+    DimAnswer a = *have == DIM_BAD ? DIM_PROVED : dim_eq(*have, d, NULL, NULL);
+    StrBuf e = {0};
+
+    if ((a != DIM_REFUTED && a != DIM_DIFFERS) || *have == 1 || d == 1 || dim_is_open(*have) || dim_is_open(d)) {
+        *have = *have == DIM_BAD || *have == 1 ? d : *have;
+        return true;
+    }
+    sb_printf(&e, "einsum: letter %c stands for sizes ", letter);
+    dim_print(*have, &e);
+    sb_puts(&e, " and ");
+    dim_print(d, &e);
+    diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&e)), "a letter is one size in all operands: use another one, or pass axes of one size");
+    sb_done(&e);
+    return false;
+}
+
+/* The operands' letters and their sizes, from s up to the arrow. How many operands there are; 0: not known, or reported. */
+static int einsum_operands(TCall *c, const char *s, const char *arrow, Dim *size)
+{
     int operand = 0, axis = 0;
     char text[64];
 
-    if (!c->n || c->at[0].type->kind != TY_STR || !c->at[0].type->text)
-        return tensor_unknown();
-    s = c->at[0].type->text->text;
-    arrow = strstr(s, "->");
-    if (!arrow || strstr(s, "...") || strpbrk(s, " "))
-        return tensor_unknown();
-    for (int i = 0; i < 128; i++)
-        size[i] = DIM_BAD;
-    if (!einsum_counts(c, s, arrow))
-        return tensor_unknown();
     for (const char *p = s; p <= arrow; p++) {
         const TType *x = tcall_tensor(c, operand + 1);
+        Dim *have = size_of_letter(size, *p);
         if (!x || x->rank == RANK_UNKNOWN)
-            return tensor_unknown();
-        if (*p == ',' || p == arrow) {
-            if (axis != x->rank) {
-                snprintf(text, sizeof text, "einsum: \"%.20s\" names %d axes", s, axis);
-                diag_note(REPORT(c->C, E0306, c->node->span, text), "operand %d is %s", operand + 1, shape_of(x));
-                return tensor_unknown();
-            }
-            operand++;
-            axis = 0;
-            continue;
-        }
-        if ((unsigned char)*p >= 128 || axis >= x->rank) {
+            return 0;
+        if (*p != ',' && p != arrow) {
+            if (have && axis < x->rank && !einsum_letter(c, *p, have, x->shape[axis]))
+                return 0;
             axis++;
             continue;
         }
-        Dim d = x->shape[axis++], *have = &size[(unsigned char)*p];
-        DimAnswer a = *have == DIM_BAD ? DIM_PROVED : dim_eq(*have, d, NULL, NULL);
-        if ((a == DIM_REFUTED || a == DIM_DIFFERS) && *have != 1 && d != 1 && !dim_is_open(*have) && !dim_is_open(d)) {
-            StrBuf e = {0};
-            sb_printf(&e, "einsum: letter %c stands for sizes ", *p);
-            dim_print(*have, &e);
-            sb_puts(&e, " and ");
-            dim_print(d, &e);
-            diag_help(REPORT(c->C, E0306, c->node->span, sb_str(&e)),
-                      "a letter is one size in all operands: use another one, or pass axes of one size");
-            sb_done(&e);
-            return tensor_unknown();
+        if (axis != x->rank) {
+            snprintf(text, sizeof text, "einsum: \"%.20s\" names %d axes", s, axis);
+            diag_note(REPORT(c->C, E0306, c->node->span, text), "operand %d is %s", operand + 1, shape_of(x));
+            return 0;
         }
-        if (*have == DIM_BAD || *have == 1)
-            *have = d;
+        operand++;
+        axis = 0;
     }
-    for (const char *p = arrow + 2; *p; p++)
-        if ((unsigned char)*p < 128 && isalpha((unsigned char)*p) && size[(unsigned char)*p] == DIM_BAD) {
+    return operand;
+}
+
+/* The sizes of the letters behind the arrow. false: reported. */
+static bool einsum_result(TCall *c, const char *s, const char *letters, Dim *size, TType *r)
+{
+    char text[64];
+
+    for (const char *p = letters; *p; p++) {
+        const Dim *have = size_of_letter(size, *p);
+        if (have && *have == DIM_BAD && isalpha((unsigned char)*p)) {
             snprintf(text, sizeof text, "einsum: \"%.20s\" gives %c, which no operand has", s, *p);
             diag_help(REPORT(c->C, E0306, c->node->span, text), "the letters behind -> are some of those before it");
-            return tensor_unknown();
+            return false;
         }
-    for (const char *p = arrow + 2; *p && r.rank < 16; p++)
-        r.shape[r.rank++] = (unsigned char)*p < 128 && size[(unsigned char)*p] != DIM_BAD ? size[(unsigned char)*p] : dim_open();
-    for (int i = operand; i > 0; i--) {
+        if (r->rank < 16)
+            r->shape[r->rank++] = have && *have != DIM_BAD ? *have : dim_open();
+    }
+    return true;
+}
+
+const Type *rule_einsum(TCall *c)
+{
+    const char *s = c->n && c->at[0].type->kind == TY_STR && c->at[0].type->text ? c->at[0].type->text->text : "", *arrow = strstr(s, "->");
+    Dim size[LETTERS];
+    TType r = {.dtype = DT_NONE};
+    int operands;
+
+    if (!arrow || strstr(s, "...") || strpbrk(s, " ") || !einsum_counts(c, s, arrow))
+        return tensor_unknown();
+    for (int i = 0; i < LETTERS; i++)
+        size[i] = DIM_BAD;
+    operands = einsum_operands(c, s, arrow, size);
+    if (!operands || !einsum_result(c, s, arrow + 2, size, &r))
+        return tensor_unknown();
+    for (int i = operands; i > 0; i--) {
         const TType *x = tcall_tensor(c, i);
         r.dtype = x->dtype;
         r.policy = x->policy ? x->policy : r.policy;

@@ -233,6 +233,24 @@ const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *from, in
 
 /* ------------------------------------------------------------- operators */
 
+/* In the vectors' own shapes: op_infer would tell those of the matrices that they are taken as. */
+static void report_inner(Check *C, const TType *a, const TType *b, Dim left, Dim right, Ast *node)
+{
+    StrBuf text = {0};
+    Diag *d;
+
+    sb_printf(&text, "%s @ %s: inner sizes ", shape_of(a), shape_of(b));
+    dim_print(left, &text);
+    sb_puts(&text, " and ");
+    dim_print(right, &text);
+    sb_puts(&text, " differ");
+    d = REPORT(C, E0306, node->span, sb_str(&text));
+    diag_help(d, "the last axis of the left side meets the first of a vector, the second to last of a matrix");
+    origins(C, d, node, (Dim[]){left, right}, 2);
+    sb_done(&text);
+}
+
+/* A vector on the left is a row, on the right a column, whose axis of 1 the result does not have. */
 static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
 {
     Attr at = attr_default();
@@ -240,7 +258,6 @@ static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
     const Type *r;
     bool row = a->rank == 1, col = b->rank == 1;
     Dim left, right;
-    Diag *d;
 
     if (!policies_meet(C, "@", (const TType *[]){a, b}, 2, node))
         return type_tensor_unknown();
@@ -252,17 +269,8 @@ static const Type *matmul(Check *C, TType *a, TType *b, Ast *node)
     }
     left = a->shape[a->rank - 1];
     right = b->shape[col ? 0 : b->rank - 2];
-    if ((row || col) && !C->lenient && dims_differ(left, right)) {         /* in the vectors' own shapes */
-        StrBuf text = {0};
-        sb_printf(&text, "%s @ %s: inner sizes ", shape_of(a), shape_of(b));
-        dim_print(left, &text);
-        sb_puts(&text, " and ");
-        dim_print(right, &text);
-        sb_puts(&text, " differ");
-        d = REPORT(C, E0306, node->span, sb_str(&text));
-        diag_help(d, "the last axis of the left side meets the first of a vector, the second to last of a matrix");
-        origins(C, d, node, (Dim[]){left, right}, 2);
-        sb_done(&text);
+    if ((row || col) && !C->lenient && dims_differ(left, right)) {
+        report_inner(C, a, b, left, right, node);
         return type_tensor_unknown();
     }
     if (row) {

@@ -163,16 +163,45 @@ static void raise_at(Launch *L, const char *code, const char *what, Span at, con
     sb_done(&b);
 }
 
+/* What the version holds for: sizes that it has as numbers or takes to be positive, and what it read outside, whose references it takes. */
+static void note_conditions(const KSpec *s, Body *B, Version *v)
+{
+    for (uint32_t i = 0; i < B->fixed_names.cap; i++) {
+        Sym name = (Sym)(uintptr_t)B->fixed_names.key[i];
+        if (name)
+            vec_push(&v->fixed, ((Fixed){name, launch_size(s, name), false}));
+    }
+    for (int i = 0; i < B->positive.n; i++)
+        vec_push(&v->fixed, ((Fixed){B->positive.at[i], 1, true}));
+    for (int i = 0; i < B->reads.n; i++)
+        vec_push(&v->reads, B->reads.at[i]);
+    B->reads.n = 0;
+}
+
+static void note_params(const KSpec *s, const Body *B, Version *v)
+{
+    for (int i = 0; i < s->nparams; i++) {
+        bool passed = s->param[i].tensor || s->param[i].v.tag == V_FLOAT;
+        v->index[i] = (int8_t)(passed ? B->param[i].index : -1);
+        v->written[i] = B->param[i].written;
+    }
+}
+
+static Version *find_version(const Versions *all, const char *key, const KSpec *s)
+{
+    for (int i = 0; i < all->at.n; i++)
+        if (holds(all->at.at[i], key, s))
+            return all->at.at[i];
+    return NULL;
+}
+
 Version *launch_version(Launch *L)
 {
     Versions *all = versions_of(L->spec.fn);
     char *key = make_key(L->I, &L->spec);
-    Version *v = NULL;
+    Version *v = find_version(all, key, &L->spec);
     Body B;
 
-    for (int i = 0; i < all->at.n && !v; i++)
-        if (holds(all->at.at[i], key, &L->spec))
-            v = all->at.at[i];
     if (v) {
         tsr_free(key);
         return v;
@@ -181,16 +210,8 @@ Version *launch_version(Launch *L)
     v->key = key;
     v->k = body_make(L->I, &L->spec, &B);
     if (v->k) {
-        for (uint32_t i = 0; i < B.fixed_names.cap; i++) {
-            Sym name = (Sym)(uintptr_t)B.fixed_names.key[i];
-            if (name)
-                vec_push(&v->fixed, ((Fixed){name, launch_size(&L->spec, name), false}));
-        }
-        for (int i = 0; i < B.positive.n; i++)
-            vec_push(&v->fixed, ((Fixed){B.positive.at[i], 1, true}));
-        for (int i = 0; i < B.reads.n; i++)
-            vec_push(&v->reads, B.reads.at[i]);
-        B.reads.n = 0;
+        note_conditions(&L->spec, &B, v);
+        note_params(&L->spec, &B, v);
         memcpy(v->result, B.result, sizeof v->result);
         v->nresults = B.nresults;
         v->returns_tuple = B.returns_tuple;
@@ -200,11 +221,6 @@ Version *launch_version(Launch *L)
         v->across = B.offset[1];
         v->shared_leads = B.shared_leads;
         v->any_extent = v->nresults && !B.asks_extent && !tile_padding_shows(v->k);
-        for (int i = 0; i < L->spec.nparams; i++) {
-            bool passed = L->spec.param[i].tensor || L->spec.param[i].v.tag == V_FLOAT;
-            v->index[i] = (int8_t)(passed ? B.param[i].index : -1);
-            v->written[i] = B.param[i].written;
-        }
         if (!B.uses_lanes && (B.uses_blocks || (!L->spec.debug && !B.updates)))       /* in blocks, what is done is done once */
             v->k->lanes = 1;
         if (kernel_made && !L->spec.sample)

@@ -244,32 +244,49 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
 
 enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK, OPT_CAPTURE };
 
-Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
+static Sym label_of(Interp *I, Value f)
 {
-    HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .keeps = t->opt[OPT_EXPORT].tag != V_TUPLE && !declare, .result = VERR};
-    TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
-    Entry *e = tsr_calloc(sizeof *e);
-    e->skeleton = e->result = VERR;
-    type[0] = (TType){.dtype = DT_uint32, .rank = 1, .shape = {2}};
-    for (int i = 0; i < in->n; i++)
-        type[i + 1] = tensor_type(in->at[i]);
-    Value name = value_getattr_opt(I, t->f, sym("__name__"));
+    Value name = value_getattr_opt(I, f, sym("__name__"));
     Sym label = name.tag == V_STR ? sym_n(as_str(name)->s, as_str(name)->len) : sym("function");
+
     value_unref(name);
+    return label;
+}
+
+/* Stage the call into e->graph, over sizes of its own unless a staged function around it has them. type: of the key, then of the n operands. */
+static void stage_call(Interp *I, Transform *t, HostFn *h, Entry *e, TType *type, int n, const SizeDeclare *declare)
+{
+    Sym label = label_of(I, t->f);      /* before what is asked counts for the guard */
     SizeVars sizes = {0};
+    Staging staging = {h, NULL};
+    JitBlock block;
+    bool own;
+
     e->within = dim_asking_id();
-    bool own = size_vars_begin(I, &sizes, t->f, c, declare, type + 1, in->n);
-    e->guard = guard_begin(I);
-    note_objects(I, e->guard, t->f, c);
-    Staging staging = {&h, e->guard};
-    JitBlock block = jit_block_begin(I, t->opt[OPT_BLOCK]);
-    e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, in->n + 1, &e->capture, &e->ncaptures);
+    own = size_vars_begin(I, &sizes, t->f, &h->a, declare, type + 1, n);
+    e->guard = staging.guard = guard_begin(I);
+    note_objects(I, e->guard, t->f, &h->a);
+    block = jit_block_begin(I, t->opt[OPT_BLOCK]);
+    e->graph = stage(trace_of(I), label, (TensorFn){call_staged, &staging, MAX_RESULTS}, type, n + 1, &e->capture, &e->ncaptures);
     jit_block_end(I, &block);
     guard_end(e->guard);
     if (e->graph)
         graph_optimise(e->graph);
     if (own)
-        e->graph = size_vars_end(&sizes, e->graph, type + 1, in->n);
+        e->graph = size_vars_end(&sizes, e->graph, type + 1, n);
+}
+
+Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare)
+{
+    HostFn h = {.I = I, .f = t->f, .a = *c, .key_first = true, .keeps = t->opt[OPT_EXPORT].tag != V_TUPLE && !declare, .result = VERR};
+    TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
+    Entry *e = tsr_calloc(sizeof *e);
+
+    e->skeleton = e->result = VERR;
+    type[0] = (TType){.dtype = DT_uint32, .rank = 1, .shape = {2}};
+    for (int i = 0; i < in->n; i++)
+        type[i + 1] = tensor_type(in->at[i]);
+    stage_call(I, t, &h, e, type, in->n, declare);
     if (!e->graph) {
         guard_free(e->guard);
         raise_op_error(I);
