@@ -316,6 +316,45 @@ static bool unrolled(Check *C, AstFor *f)
     return true;
 }
 
+/* break of this loop */
+static bool breaks(Ast *n, void *state)
+{
+    bool *found = state;
+
+    if (!n || *found)
+        return true;
+    if (n->kind == AST_Break)
+        *found = true;
+    else if (n->kind != AST_FunctionDef && n->kind != AST_Lambda && n->kind != AST_ClassDef && n->kind != AST_For && n->kind != AST_While)
+        ast_walk(n, breaks, found);
+    return true;
+}
+
+/* Of a loop that may be left by a break, which goes past it. */
+static void loop_else(Check *C, AstSeq orelse, AstSeq body)
+{
+    bool found = false;
+    Fork at;
+    Way way;
+
+    for (int i = 0; orelse.n && i < body.n; i++)
+        breaks(body.at[i], &found);
+    if (!found) {
+        block(C, orelse);
+        return;
+    }
+    at = way_fork(C);
+    C->branches++;
+    block(C, orelse);
+    C->branches--;
+    way = way_end(C, at);
+    if (way.dead)
+        way.changes.n = 0;
+    way_join_start(&way);
+    way.dead = at.dead;
+    way_take(C, &way);
+}
+
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
@@ -355,7 +394,7 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     way_join_start(&round);
     way_take(C, &round);
     C->frame->dead = dead;
-    block(C, f ? f->orelse : w->orelse);
+    loop_else(C, f ? f->orelse : w->orelse, f ? f->body : w->body);
 }
 
 /* Anything that the block binds may have been bound, or not, when it was left half-way. */

@@ -167,7 +167,7 @@ const Type *kernel_rule_load(KernelCall *k)
     const Type *view = k->arg[0]->type;
     TType x;
 
-    if (type_is_any(view))
+    if (type_is_any(view) || !view->tensor)         /* a view, or something that was reported */
         view = type_tensor_unknown();
     x = *view->tensor;
     x.weak = 0;
@@ -210,7 +210,7 @@ const Type *kernel_rule_load_strided(KernelCall *k)
 const Type *kernel_rule_load_gather(KernelCall *k)
 {
     const TType *x = kernel_tensor(k, 0), *at = kernel_tensor(k, 1);
-    uint8_t dtype = type_is_any(k->arg[1]->type) ? DT_NONE : k->arg[1]->type->tensor->dtype;
+    uint8_t dtype = type_is_any(k->arg[1]->type) || !k->arg[1]->type->tensor ? DT_NONE : k->arg[1]->type->tensor->dtype;
     TType r;
 
     if (dtype != DT_NONE && dtype_is_float((DType)dtype))
