@@ -196,7 +196,8 @@ static bool goes_past(const MapJob *m, OpId op)
     if (!raw_is_lane(m->out) || m->result->store->refs != 1 || tensor_size(m->result) * (int64_t)raw_size(m->out) < PAST_FROM)
         return false;
     switch (op) {
-    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: return true;
+    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_minimum: case OP_maximum: case OP_where: case OP_div: case OP_sqrt:
+        return true;
     default: return false;
     }
 }
