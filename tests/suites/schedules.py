@@ -277,6 +277,20 @@ def what_is_kept_lies_beside(ctx):
     want([bool(re.search(r"load %x0.*\bi=\d", s)) for s in passes] == [False, True, False], "the second pass asks ahead", p)
 
 
+def columns_stay_near(ctx):
+    """Of columns that several passes go over: the first copies them to memory of the group, where what is kept of them takes their place."""
+    text = run(ctx, "@jit\ndef f(x):\n    return softmax(x, 0)\nf(ones((300, 64)))\n", "inspect", "--ir", "schedule").stdout
+    p = process.run([ctx.tessera, "opt", "--ir=tile", "-"], stdin=re.sub(r"rows.block\(m=\d+, n=\d+\)", "columns.block(m=64, n=256).past().near()", text))
+    passes = p.stdout.split(" for ")[1:]
+    want(len(passes) == 3 and [s.count("load %x0") for s in passes] == [1, 0, 0] and p.stdout.count(" alloc ") == 1, "it is loaded once", p)
+    want([len(re.findall(r"store %\d", s)) for s in passes] == [1, 1, 0] and re.search(r"store %y0\S* .*i=1", passes[2]), "one place for both", p)
+    code = ("x = random.normal((700, 12300))\nfor f in (lambda x: softmax(x, 0), lambda x: ((x - x.mean(0)) * rsqrt(x.var(0) + 1e-5), tanh(x) - x.max(0))):\n"
+            "    y, z = f(x), jit(f, compile_mode='optimize')(x)\n    print(all(bool((a == b).all()) for a, b in zip(y, z)) if isinstance(y, tuple) else bool((y == z).all()))\n")
+    for threads in ("1", "2"):
+        p = run(ctx, code, "run", f"--threads={threads}")
+        want(p.stdout == "True\nTrue\n", "the evaluator's bits", p)
+
+
 def softmax_takes_the_machines_own(ctx):
     """AVX-512 has one instruction for x 2^n, and one for the greater of two; what it says of NaN is mended."""
     if "avx512dq" not in pathlib.Path("/proc/cpuinfo").read_text():
@@ -320,6 +334,7 @@ TESTS = [
     ("equal-sizes-are-one", equal_sizes_are_one, []),
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
     ("what-is-kept-lies-beside", what_is_kept_lies_beside, []),
+    ("columns-stay-near", columns_stay_near, []),
     ("rows-are-asked-for-while-nothing-is-stored", rows_are_asked_for_while_nothing_is_stored, []),
     ("losses-are-one-kernel", losses_are_one_kernel, []),
     ("results-go-past-the-caches", results_go_past_the_caches, []),

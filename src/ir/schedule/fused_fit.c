@@ -9,12 +9,15 @@
 #include "runtime/kernel_util.h"
 #include "runtime/past.h"
 
+#include <unistd.h>
+
 enum {
     COLUMN_ROWS = 2048,         /* that columns do at once: runs of memory long enough to be fetched ahead */
     COLUMN_FEW = 64,
     COLUMN_SOME = 128,          /* shorter runs cost more than memory that is read again */
     LONG_ROW = 2048,            /* elements: rows from which on one by one, each while the next one comes, is faster than side by side */
     AGAIN_BYTES = 4 << 20, AGAIN_MOST = 16 << 20,       /* of a group's operands that its next pass finds in the third cache */
+    NEAR_ROWS = 64, NEAR_FROM = 2 << 20,        /* that columns do at once where a second cache of so many bytes and more keeps them */
     AHEAD_BYTES = 128 << 10,    /* of a group's rows: the second cache has room for the next group's, too */
     LINE_BYTES = 64,
 };
@@ -44,6 +47,19 @@ static int32_t upright_rows(const Run *u, bool past)
     while (m > COLUMN_FEW && (n0 < 2 * (int64_t)pool_threads() * m || n0 % m || (again && m > COLUMN_SOME && m * bytes > AGAIN_BYTES)))
         m /= 2;
     return m;
+}
+
+/*
+ * Are columns that are gone over again so short that half of the second cache has NEAR_ROWS of them?  Where they lie it has not: their elements
+ * are a power of two of bytes apart too often, and so meet in few of its places.
+ */
+static bool stays_near(const Run *u)
+{
+    const LaunchSpace *s = &u->space;
+    long second = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1;
+
+    return second >= NEAR_FROM && u->c->r.npasses > 2 && row_bytes(u) * NEAR_ROWS <= second / 2 && n0 >= 2 * (int64_t)pool_threads() * NEAR_ROWS;
 }
 
 /*
@@ -90,8 +106,10 @@ Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
     s.beside = s.past && !s.long_rows && !crosswise && rows_are_lines(u);
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
-        s.m = upright_rows(u, s.past);
-        s.lean |= s.past;           /* what is kept in a result lies in memory, too: it costs more than computing it again */
+        s.near = s.past && stays_near(u);
+        s.beside |= s.near;
+        s.m = s.near ? NEAR_ROWS : upright_rows(u, s.past);
+        s.lean |= s.past && !s.near;        /* what is kept in a result lies in memory, too: it costs more than computing it again */
     }
     return s;
 }

@@ -47,22 +47,22 @@ static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
  * for machines to see where they go on.  Maps whose results go past the caches ask for what they come to: such stores fill the buffers that
  * loads wait for, and machines look ahead within a page alone.
  */
-static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool columns, bool ahead)
+static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool ahead)
 {
     if (l->s->kind == SCHEDULE_MAP)
-        return l->s->past && c.inner == 1 && columns ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
-    return lower_upright(l) && columns && c.inner ? AHEAD : ahead ? l->s->m : 0;
+        return l->s->past && c.inner == 1 ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
+    return lower_upright(l) && c.inner ? AHEAD : ahead ? l->s->m : 0;
 }
 
 /* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
-static TileRef load_view(Lower *l, TileRef view, StrideClass c, bool columns, bool ahead)
+static TileRef load_view(Lower *l, TileRef view, StrideClass c, int64_t ask)
 {
     TAttr a = tattr_none;
     TileRef in[3] = {view};
 
-    a.i = ask_for(l, tile_type(view)->dtype, c, columns, ahead);
-    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);
-    set_shape(l, &a, c.outer ? l->s->m : 1, c.inner && columns ? l->s->n : 1);
+    a.i = ask;
+    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
+    set_shape(l, &a, c.outer ? l->s->m : 1, c.inner ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
 }
 
@@ -166,15 +166,32 @@ static bool asks_ahead(const Lower *l)
     return l->pass == l->busy && !l->s->long_rows && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
 }
 
+/* A result lies among the other rows, a buffer holds those of the group alone. */
+static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out && l->home[v] < 0; }
+
+static TileRef load_kept(Lower *l, int v)
+{
+    TileRef row0 = l->row0, x;
+
+    l->row0 = is_buffer(l, v) ? l->zero : row0;
+    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, 0);
+    l->row0 = row0;
+    return x;
+}
+
 static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
     int i = lower_operand(l, n);
 
+    if (l->keep[v] && l->pass > 0)
+        return load_kept(l, v);
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
 
-    return i < 0 ? emit_copy(l, n) : load_view(l, l->view[i], l->stride[i], true, asks_ahead(l));
+    if (i < 0)
+        return emit_copy(l, n);
+    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], asks_ahead(l)));
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
@@ -251,19 +268,6 @@ static TileRef emit_numbered(Lower *l, const RegionValue *v)
                              none());
     l->ok &= number.node != NULL;
     return number;
-}
-
-/* A result lies among the other rows, a buffer holds those of the group alone. */
-static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out && l->home[v] < 0; }
-
-static TileRef load_kept(Lower *l, int v)
-{
-    TileRef row0 = l->row0, x;
-
-    l->row0 = is_buffer(l, v) ? l->zero : row0;
-    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, true, false);
-    l->row0 = row0;
-    return x;
 }
 
 static TileRef inside_value(Lower *l, int v)
@@ -571,17 +575,25 @@ static void add_views(Lower *l)
 /* Buffers for what is kept and is no result. */
 static void add_buffers(Lower *l)
 {
-    for (int v = 0; v < l->r->nvalues; v++) {
+    bool taken[REGION_VALUES] = {0};
+
+    for (int i = 0; i < 2 * l->r->nvalues; i++) {       /* what is copied from outside, then what may take its place */
+        int v = i % l->r->nvalues, w;
         TAttr a = tattr_none;
-        if (!l->keep[v])
+        if (!l->keep[v] || l->r->value[v].inside != (i >= l->r->nvalues))
             continue;
-        for (int i = 0; i < l->body->results.n && l->r->value[v].out; i++)
-            if (l->body->results.at[i].node == l->r->value[v].node)
-                l->kept[v] = l->view[l->body->params.n + i];
+        for (int k = 0; k < l->body->results.n && l->r->value[v].out; k++)
+            if (l->body->results.at[k].node == l->r->value[v].node)
+                l->kept[v] = l->view[l->body->params.n + k];
         if (l->home[v] >= 0)
             l->kept[v] = l->view[l->body->params.n + l->home[v]];
         if (!is_buffer(l, v))
             continue;
+        if ((w = lower_taken_over(l, v)) >= 0 && !taken[w]) {
+            taken[w] = true;
+            l->kept[v] = l->kept[w];
+            continue;
+        }
         a.dtype = l->r->value[v].node->type[0].dtype;
         a.space = SPACE_LOCAL;
         TileRef extent[2];
@@ -665,6 +677,7 @@ static void emit_kernel(Lower *l)
         l->k->schedule = sym("whole=1");
     if (l->s->whole != WHOLE_ROWS) {
         lower_choose_kept(l);
+        lower_choose_copied(l);
         lower_find_busy(l);
         lower_choose_homes(l);
     }

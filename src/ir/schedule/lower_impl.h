@@ -86,6 +86,10 @@ static inline TileRef lower_size(Lower *l, const char *name)
 /* ---- lower_keep.c ---- */
 /* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
 void lower_choose_kept(Lower *l);
+/* Of columns that stay near, the first pass keeps what later ones load. */
+void lower_choose_copied(Lower *l);
+/* Whose place a value takes that its pass loads for the last time; -1: nobody's. */
+int lower_taken_over(const Lower *l, int v);
 /* Which of the passes after the first that load operands computes most: it asks for the next group's elements. */
 void lower_find_busy(Lower *l);
 /* What is kept and is no result lies where one will be, if it can: that memory is in the cache by then. */

@@ -86,6 +86,25 @@ void lower_choose_kept(Lower *l)
     }
 }
 
+void lower_choose_copied(Lower *l)
+{
+    for (int v = 0; v < l->r->nvalues && l->s->near; v++) {
+        const RegionValue *x = &l->r->value[v];
+        bool plain = !x->inside && !x->out && x->has == region_all(l->r) && lower_operand(l, x->node) >= 0;
+        l->keep[v] |= plain && l->last[v] > 0 && !l->product && !l->steady[v];
+    }
+}
+
+int lower_taken_over(const Lower *l, int v)
+{
+    const RegionValue *x = &l->r->value[v];
+
+    for (int w = 0; w < l->r->nvalues && x->inside; w++)
+        if (l->keep[w] && !l->r->value[w].inside && l->last[w] == x->pass && l->r->value[w].node->type[0].dtype == x->node->type[0].dtype)
+            return w;
+    return -1;
+}
+
 /* Does the pass load what lies outside of the kernel, once it is known what is kept? `need` has its ends, and gets what they are made of. */
 static bool loads_operands(const Lower *l, int pass, bool *need)
 {

@@ -24,6 +24,7 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
 /*
  * lean: what later passes need is computed again rather than kept in a buffer, where rows are long and many groups share a processor.
  * beside: what later passes need is kept beside the results, which go past the caches in whole lines, and not in one of them.
+ * near: of columns, what several passes look at is copied in the first, so that the second cache has it all the time.
  * long_rows: the next group's rows are not asked for while one is at work.
  * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
  * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
@@ -31,7 +32,7 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  */
 typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
 typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
-typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean, past, beside, long_rows; uint8_t whole, part, rounds; } Schedule;
+typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean, past, beside, near, long_rows; uint8_t whole, part, rounds; } Schedule;
 enum { PARTS_MOST = 32, ROUND_AXES = 2 };       /* groups of a row; axes of rounds that a kernel knows */
 
 bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */

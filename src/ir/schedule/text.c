@@ -10,7 +10,8 @@
 enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX };
 
 static const char *const kinds[] = {"map", "rows", "columns"};
-static const char *const past[] = {"", ".past()", ".past().beside()"};          /* where results go, and what is kept */
+static const char *const past[] = {"", ".past()", ".past().beside()", ".past().near()"};        /* where results go, and what is kept */
+enum { PLACES = sizeof past / sizeof *past };
 static const char *const steps[] = {[STEPS_ROWS] = "steps.rows", [STEPS_BESIDE] = "steps.beside"};
 
 StepsKind steps_kind(const Attr *a)
@@ -30,7 +31,7 @@ Schedule schedule_default(const Region *r)
 
 void schedule_print(const Schedule *s, StrBuf *out)
 {
-    sb_printf(out, "%s.block(m=%d, n=%d)%s", kinds[s->kind], s->m, s->n, past[s->past ? 1 + s->beside : 0]);
+    sb_printf(out, "%s.block(m=%d, n=%d)%s", kinds[s->kind], s->m, s->n, past[s->past ? 1 + s->beside + (s->beside && s->near) : 0]);
 }
 
 bool schedule_read(const char *text, Schedule *out, StrBuf *err)
@@ -40,16 +41,16 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err)
 
     if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) != 3 || !end)
         end = 0;
-    while (end && where < 3 && strcmp(text + end, past[where]))
+    while (end && where < PLACES && strcmp(text + end, past[where]))
         where++;
-    for (int k = 0; end && k < 3 && where < 3; k++)
+    for (int k = 0; end && k < 3 && where < PLACES; k++)
         if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
-            *out = (Schedule){(uint8_t)k, m, n, .past = where > 0, .beside = where > 1};
+            *out = (Schedule){(uint8_t)k, m, n, .past = where > 0, .beside = where > 1, .near = where > 2};
             return true;
         }
     sb_printf(err,
-              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), and nothing, .past() or "
-              ".past().beside()",
+              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), and nothing, .past(), "
+              ".past().beside() or .past().near()",
               text);
     return false;
 }
