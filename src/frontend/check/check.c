@@ -299,6 +299,8 @@ static void return_stmt(Check *C, AstReturn *r)
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
     staging_return(C, r, t);
+    if (C->kernel && AST_IS(f->fn->node, FunctionDef) && kernel_def(AST_AS(f->fn->node, FunctionDef)))
+        kernel_returned(C, AST_AS(f->fn->node, FunctionDef), t, r);
     if (!want || type_fits(C, t, want) != FITS_NOT || fn_is_held_back(f->fn))
         return;
     if (t->kind == TY_TENSOR && want->kind == TY_TENSOR) {

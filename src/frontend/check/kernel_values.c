@@ -194,3 +194,43 @@ const Type *kernel_elementwise(Check *C, OpId op, const TType *in, int nin, Ast 
     r.policy = NULL;
     return type_tensor(&r);
 }
+
+/* ------------------------------------------------------------- what a kernel returns */
+
+static const char *last_word(const Ast *a)
+{
+    return AST_IS(a, Name) ? AST_AS(a, Name)->id->text : AST_IS(a, Attribute) ? AST_AS(a, Attribute)->attr->text : "";
+}
+
+/* The annotation of a result as it goes for one value: f32 is a number of that dtype. NULL: it says nothing, or what is not judged here. */
+static const Type *returned_type(Check *C, Ast *a)
+{
+    const Type *t;
+    DType dt;
+
+    if (dtype_find(last_word(a), &dt))
+        return kernel_block((uint8_t)dt, 0, NULL);
+    if (!AST_IS(a, Subscript) || !strcmp(last_word(AST_AS(a, Subscript)->value), "KTile"))      /* which matrix stands before the axes */
+        return NULL;
+    t = annotation(C, a);
+    return t && t->kind == TY_TENSOR ? t : NULL;
+}
+
+void kernel_returned(Check *C, const AstFunctionDef *def, const Type *t, AstReturn *r)
+{
+    const Type *v = kernel_value(t), *want = def->returns ? returned_type(C, def->returns) : NULL;
+    const TType *a, *b;
+    Diag *d;
+
+    if (!want || !r->value || (v->kind != TY_TENSOR && v->kind != TY_TUPLE))
+        return;
+    a = v->kind == TY_TENSOR ? v->tensor : NULL;
+    b = want->tensor;
+    if (a && (a->rank == b->rank || a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)) {
+        if (a->dtype != DT_NONE && b->dtype != DT_NONE && !a->weak && a->dtype != b->dtype)
+            report_dtypes(C, "what is returned", (DType)a->dtype, (DType)b->dtype, r->value);
+        return;
+    }
+    d = REPORT(C, E0907, r->ast.span, def->name->text, b->rank ? type_text(want) : dtype_info[b->dtype].name, type_text(v));
+    diag_label(d, def->returns->span, "declared here");
+}

@@ -69,6 +69,8 @@ bool kernel_extents(Check *C, const TType *a, const TType *b, TType *out, Ast *n
 bool kernel_dtype_goes(Check *C, const char *what, const Type *value, uint8_t into, Ast *node);
 const Type *kernel_value(const Type *t);                /* without its place */
 const Type *kernel_block(uint8_t dtype, int rank, const Dim *shape);
+/* Is what a kernel returns of the kind and the dtype that its annotation says? Sizes are seen at the launch. */
+void kernel_returned(Check *C, const AstFunctionDef *def, const Type *t, AstReturn *r);
 bool kernel_is_scalar(const Type *t);                   /* a number or an element */
 
 /* kernel_calls.c */

@@ -563,9 +563,17 @@ bool kernel_blank_results(Interp *I, const char *name, Value fn, Value args, Val
                           int *n, bool *tuple)
 {
     Coded c;
-    bool ok = coded_begin(&c, I, name, fn, args, kwargs, grid, block, schedule) && take_version(&c) && ask_sizes(&c);
+    Attr number = attr_default();
+    DType dt;
+    bool ok;
 
     *n = 0;
+    *tuple = false;
+    if (kernel_returns_number(AST_AS(((FuncObj *)fn.o)->code->ast, FunctionDef), &dt)) {      /* of any sizes */
+        number.dtype = (uint8_t)dt;
+        return (out[(*n)++] = run_op(I, OP_full, &number, NULL, 0)) != NULL || (*n = 0);
+    }
+    ok = coded_begin(&c, I, name, fn, args, kwargs, grid, block, schedule) && take_version(&c) && ask_sizes(&c);
     for (int i = 0; ok && i < c.v->nresults; i++) {
         out[*n] = blank_result(&c, &c.v->result[i]);
         ok = out[*n] != NULL;

@@ -73,6 +73,7 @@ int kernel_annotation_items(const Ast *a, const Ast **item);
 bool kernel_axis_item(const Ast *a, Sym *name, int64_t *number);        /* does it say an axis? Its name (NULL) or its number (-1) */
 bool launch_refuse(Launch *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+bool kernel_returns_number(const AstFunctionDef *def, DType *dt);       /* result.c: does the annotation say so, as -> f32? */
 /* result.c: are results as large as the annotation says? false: pending. */
 bool kresult_keeps(Launch *L, const KResult *r);
 

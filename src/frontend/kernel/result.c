@@ -20,6 +20,13 @@
 /* What it says of one result. axes: -1, nothing of them; number: f32, no tensor at all. */
 typedef struct Said { DType dtype; bool number; int axes; Sym dim[VIEW_RANK]; int64_t size[VIEW_RANK]; } Said;
 
+bool kernel_returns_number(const AstFunctionDef *def, DType *dt)
+{
+    const Ast *a = def->returns;
+
+    return (AST_IS(a, Name) || AST_IS(a, Attribute)) && dtype_find(kernel_annotation_word(a), dt);
+}
+
 static bool is_tuple_word(const Ast *a)
 {
     const char *word = kernel_annotation_word(AST_IS(a, Subscript) ? AST_AS(a, Subscript)->value : a);
