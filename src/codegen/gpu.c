@@ -732,12 +732,8 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     if (tensor && (roles_find(&e, &roles) || chain_find(&e, &roles, &chain))) {
         gpu.roles = &roles;
         gpu.threads = roles.threads;
-        frame->threads = roles_threads(&roles);
+        roles_frame(&e, &roles, frame);
         frame->resident = roles_groups(&roles) > 1 ? 1 : residents(roles.shared, frame->threads);
-        if (roles.chain)
-            chain_maps(&e, &roles, frame);
-        else
-            roles_maps(&e, &roles, frame);
     } else {
         gpu.units = has_units(&e, &k->body);
     }

@@ -78,6 +78,38 @@ void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes)
     act(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, i32_number(e, bytes)}, 2);
 }
 
+LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block)
+{
+    LLVMValueRef x = gpu_assembly(e, i32_type(e), "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", (LLVMValueRef[]){at, block}, 2, false);
+
+    gpu_assembly_pure(e, x);
+    return x;
+}
+
+void gpu_cluster_barrier(CpuCode *e)
+{
+    act(e, "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;", "~{memory}", NULL, 0);
+}
+
+/* Spelled .release.cluster it waits until all that the thread stored anywhere is seen by the whole chip. */
+void gpu_barrier_arrive_at(CpuCode *e, LLVMValueRef at)
+{
+    act(e, "mbarrier.arrive.shared::cluster.b64 _, [$0];", "r,~{memory}", &at, 1);
+}
+
+void gpu_barrier_wait_others(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
+{
+    act(e, "{\n.reg .pred P;\nW_${:uid}:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P, [$0], $1;\n@P bra D_${:uid};\n"
+           "bra W_${:uid};\nD_${:uid}:\n}",
+        "r,r,~{memory}", (LLVMValueRef[]){bar, parity}, 2);
+}
+
+void gpu_store_at(CpuCode *e, LLVMValueRef at, LLVMValueRef x, LLVMValueRef bar)
+{
+    x = LLVMBuildBitCast(e->u->builder, x, i32_type(e), "");
+    act(e, "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];", "r,r,r,~{memory}", (LLVMValueRef[]){at, x, bar}, 3);
+}
+
 void gpu_named_barrier(CpuCode *e, LLVMValueRef id, int threads)
 {
     act(e, "bar.sync $0, $1;", "r,r,~{memory}", (LLVMValueRef[]){id, i32_number(e, threads)}, 2);
@@ -106,7 +138,8 @@ static void put_list(StrBuf *text, int first, int n)
     sb_puts(text, "}");
 }
 
-static void copy_tensor(CpuCode *e, const char *instruction, LLVMValueRef *in, int before, const LLVMValueRef *at, int rank, bool load)
+/* blocks: does a load go to several of them? */
+static void copy_tensor(CpuCode *e, const char *instruction, LLVMValueRef *in, int before, const LLVMValueRef *at, int rank, bool load, bool blocks)
 {
     StrBuf text = {0}, constraints = {0};
 
@@ -114,8 +147,8 @@ static void copy_tensor(CpuCode *e, const char *instruction, LLVMValueRef *in, i
     sb_printf(&text, instruction, rank);
     sb_puts(&text, load ? " [$0], [$1, " : " [$0, ");
     put_list(&text, before, rank);
-    sb_puts(&text, load ? "], [$2];" : "], [$1];");
-    sb_puts(&constraints, load ? "r,l,r," : "l,r,");
+    sb_puts(&text, blocks ? "], [$2], $3;" : load ? "], [$2];" : "], [$1];");
+    sb_puts(&constraints, blocks ? "r,l,r,h," : load ? "r,l,r," : "l,r,");
     for (int i = 0; i < rank; i++)
         sb_puts(&constraints, "r,");
     sb_puts(&constraints, "~{memory}");
@@ -128,14 +161,21 @@ void gpu_tensor_load(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef
 {
     LLVMValueRef in[8] = {to, map, bar};
 
-    copy_tensor(e, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", in, 3, at, rank, true);
+    copy_tensor(e, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", in, 3, at, rank, true, false);
+}
+
+void gpu_tensor_load_all(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar, LLVMValueRef blocks)
+{
+    LLVMValueRef in[9] = {to, map, bar, blocks};
+
+    copy_tensor(e, "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster", in, 4, at, rank, true, true);
 }
 
 void gpu_tensor_store(CpuCode *e, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef from)
 {
     LLVMValueRef in[8] = {map, from};
 
-    copy_tensor(e, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group", in, 2, at, rank, false);
+    copy_tensor(e, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group", in, 2, at, rank, false, false);
 }
 
 void gpu_tensor_commit(CpuCode *e) { act(e, "cp.async.bulk.commit_group;", "~{memory}", NULL, 0); }

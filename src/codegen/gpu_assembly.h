@@ -16,6 +16,12 @@ void gpu_barriers_ready(CpuCode *e);                    /* those made are seen b
 void gpu_barrier_wait(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity);
 void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar);
 void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes);  /* arrive, and so many bytes are to come */
+/* The same between the blocks of a cluster: `at` is an address in the memory of any of them, as gpu_in_block gives it. */
+LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block);    /* what lies at `at` here, in that block */
+void gpu_cluster_barrier(CpuCode *e);                   /* of all threads of all blocks; says nothing of what they wrote */
+void gpu_barrier_arrive_at(CpuCode *e, LLVMValueRef at);               /* says nothing of what other blocks could see */
+void gpu_barrier_wait_others(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity);       /* what other blocks stored by then is seen */
+void gpu_store_at(CpuCode *e, LLVMValueRef at, LLVMValueRef x, LLVMValueRef bar);      /* an f32 or i32, four bytes that `bar` there counts */
 void gpu_named_barrier(CpuCode *e, LLVMValueRef id, int threads);      /* of the block's sixteen; 0 is that of all threads */
 void gpu_named_arrive(CpuCode *e, LLVMValueRef id, int threads);       /* the same without waiting */
 
@@ -23,6 +29,8 @@ void gpu_keep_registers(CpuCode *e, int n, bool more);  /* so many for each thre
 
 /* Tensor copies: `at` are coordinates, the innermost first. */
 void gpu_tensor_load(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar);
+/* To the same place of each block whose bit is in `blocks`, an i16, and to the barrier there. */
+void gpu_tensor_load_all(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar, LLVMValueRef blocks);
 void gpu_tensor_store(CpuCode *e, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef from);
 void gpu_tensor_commit(CpuCode *e);
 void gpu_tensor_wait(CpuCode *e, int but, bool read);   /* read: until the memory they read may be written */

@@ -322,7 +322,7 @@ bool chain_find(CpuCode *e, Roles *r, Chain *c)
     int64_t warps = tile_schedule(e->k, "warps", 8);
 
     *c = (Chain){0};
-    *r = (Roles){.sets = 1, .chain = c};
+    *r = (Roles){.sets = 1, .cluster = 1, .chain = c};
     if (e->k->lanes != 1 || strcmp(e->u->machine->cpu, "sm_90a") || !tile_schedule(e->k, "tensor", 1) || !find_dots(e, c, &e->k->body))
         return false;
     if (c->ndots < 2 || !knows_loops(c, &e->k->body))

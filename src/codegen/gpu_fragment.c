@@ -216,9 +216,13 @@ static LLVMValueRef enter_thread(CpuCode *e)
     return thread;
 }
 
+enum { ABREAST = 8 };           /* elements whose formulas go on together */
+
+static LLVMValueRef last_instruction(const CpuCode *e) { return LLVMGetLastInstruction(LLVMGetInsertBlock(e->u->builder)); }
+
 void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x)
 {
-    LLVMValueRef thread;
+    LLVMValueRef thread, last[ABREAST + 1];
 
     cpu_close(e);
     if (gpu_is_chain(e))
@@ -228,9 +232,16 @@ void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int 
     e->width = 1;
     e->masked = true;
     thread = enter_thread(e);
-    for (int i = 0; i < n; i++) {
-        enter_register(e, f, first + i);
-        x[i] = cpu_lanes(e, v, &e->spot);
+    for (int i = 0; i < n; i += ABREAST) {
+        int some = n - i < ABREAST ? n - i : ABREAST;
+        last[0] = last_instruction(e);
+        for (int k = 0; k < some; k++) {
+            enter_register(e, f, first + i + k);
+            x[i + k] = cpu_lanes(e, v, &e->spot);
+            last[k + 1] = last_instruction(e);
+        }
+        if (e->gpu->roles && !gpu_is_chain(e))
+            gpu_abreast(e, last, some);
     }
     e->gpu->thread = thread;
     gpu_leave_registers(e);

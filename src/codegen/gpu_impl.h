@@ -147,6 +147,10 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a
 LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f);  /* an i1: do all of a cluster? NULL: it has none that may */
 int gpu_mask_leaves(const CpuCode *e, const TileNode *n);       /* the operand that a map is, where its mask leaves out nothing; 0: it is computed */
 
+/* ---- gpu_abreast.c ---- */
+/* What was emitted for each of some elements goes on abreast. last: of the block, before the first element, and behind each of them; NULL: none. */
+void gpu_abreast(CpuCode *e, const LLVMValueRef *last, int elements);
+
 /* ---- gpu_assembly.c ---- */
 /* Inline PTX; effects: it may not be left out or moved. */
 LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects);

@@ -44,9 +44,11 @@ static void make_barriers(CpuCode *e)
         role_init_ring(e, &r->ring);
     for (int i = 0; r->chain && i < r->chain->nrings; i++)
         role_init_ring(e, &r->chain->ring[i].ring);
+    role_init_given(e);
     gpu_barriers_ready(e);
     gpu_end_if(e, &first);
     gpu_named_barrier(e, i32_number(e, 0), roles_threads(r));
+    role_enter_cluster(e);
 }
 
 /* Sets take turns at multiplying: one waits for its turn, then gives it to the other one. */
@@ -152,16 +154,18 @@ static void load_operand(CpuCode *e, int operand, LLVMValueRef stage)
 static void produce(CpuCode *e)
 {
     Roles *r = roles(e);
+    LLVMValueRef first, rounds, i, stage;
     RoleGroups g;
     Rounds n;
 
-    for (int i = 0; i < 2; i++)
-        gpu_prefetch_map(e, r->map[i]);
+    for (int k = 0; k < 2; k++)
+        gpu_prefetch_map(e, r->map[k]);
     role_enter_ring(e, &r->ring);
     g = role_each_group(e, i32_number(e, 0), 1);
     emit_indices(e);
-    n = each_round(e, rounds_of(e));
-    LLVMValueRef i = wide(e, get(e, n.at)), stage;
+    role_split_rounds(e, rounds_of(e), &first, &rounds);
+    n = each_round(e, rounds);
+    i = wide(e, plus(e, first, get(e, n.at)));
     emit_round(e, cpu_op(e, LLVMAdd, cpu_val(e, r->loop->in[0])->x, cpu_op(e, LLVMMul, i, cpu_val(e, r->loop->in[2])->x)));
     stage = role_make_room(e, &r->ring, r->o[0].bytes + r->o[1].bytes);
     for (int k = 0; k < 2; k++)
@@ -174,7 +178,7 @@ static void produce(CpuCode *e)
 /* ---- products ---- */
 
 static int pieces(const Roles *r) { return r->extent[0] / GROUP_ROWS / (r->threads / GROUP_THREADS); }
-static int piece_sums(const Roles *r) { return r->extent[1] / 2; }
+static int piece_sums(const Roles *r) { return r->unit.columns / 2; }
 
 /* The low word of a descriptor: where a matrix begins, and the distance of slabs of one whose rows lie side by side. */
 LLVMValueRef role_describe(CpuCode *e, const RoleOperand *o, LLVMValueRef at)
@@ -238,19 +242,134 @@ static void store_sums(CpuCode *e, LLVMValueRef *slot, LLVMValueRef *sum, int n)
         LLVMBuildStore(e->u->builder, sum[i], slot[i]);
 }
 
-/* A round for itself, whose sums are added in f32: units keep fewer bits of those of bytes. */
-static void add_round(CpuCode *e, LLVMValueRef group, LLVMValueRef stage, LLVMValueRef *slot, int n)
+/*
+ * Sums of bytes, of which units keep fewer bits: those of `interval` rounds, a part, for themselves, then added in f32.  Where a part is one round,
+ * and registers are enough for two, one is added up while the next one is under way.  (With a loop in between, ptxas 13.0 has products done one
+ * by one.)
+ */
+typedef struct Part { LLVMValueRef *slot, *sum, last; } Part;  /* last: the slot of the ring that its last round reads */
+typedef struct Parts { LLVMValueRef group, *all, left; int sums; Part part[2]; } Parts;         /* left: rounds yet to begin, in a slot */
+
+static void begin_parts(CpuCode *e, LLVMValueRef group, LLVMValueRef rounds, LLVMValueRef *slot, int sums, int parts, Parts *p)
 {
     LLVMTypeRef t = lane_type(e->u, roles(e)->out, 1);
-    LLVMValueRef *sum = arena_array(&e->gpu->arena, LLVMValueRef, n);
 
-    for (int i = 0; i < n; i++)
-        sum[i] = LLVMGetUndef(t);
-    multiply_round(e, group, stage, false, sum);
-    gpu_wgmma_wait(e, 0, sum, n);
-    role_release(e, &roles(e)->ring, stage);
-    for (int i = 0; i < n; i++)
-        LLVMBuildStore(e->u->builder, LLVMBuildFAdd(e->u->builder, LLVMBuildLoad2(e->u->builder, t, slot[i], ""), sum[i], ""), slot[i]);
+    *p = (Parts){.group = group, .all = slot, .left = llvm_slot(e->u, i32_type(e)), .sums = sums};
+    LLVMBuildStore(e->u->builder, rounds, p->left);
+    for (int k = 0; k < parts; k++) {
+        p->part[k] = (Part){arena_array(&e->gpu->arena, LLVMValueRef, sums), arena_array(&e->gpu->arena, LLVMValueRef, sums),
+                            llvm_slot(e->u, i32_type(e))};
+        for (int i = 0; i < sums; i++)
+            p->part[k].slot[i] = llvm_slot(e->u, t);
+    }
+}
+
+/* The first round of a part is on its way. */
+static void start_part(CpuCode *e, const Parts *p, int k)
+{
+    const Part *a = &p->part[k];
+    LLVMTypeRef t = lane_type(e->u, roles(e)->out, 1);
+    LLVMValueRef stage = role_stage(e, &roles(e)->ring);
+
+    for (int i = 0; i < p->sums; i++)
+        a->sum[i] = LLVMGetUndef(t);
+    role_wait(e, &roles(e)->ring);
+    multiply_round(e, p->group, stage, false, a->sum);
+    store_sums(e, a->slot, a->sum, p->sums);
+    LLVMBuildStore(e->u->builder, stage, a->last);
+    role_next(e, &roles(e)->ring);
+}
+
+/* Its other rounds: all but the last one are done then. */
+static void go_on_with_part(CpuCode *e, const Parts *p, int k)
+{
+    const Part *a = &p->part[k];
+    LLVMTypeRef t = lane_type(e->u, roles(e)->out, 1);
+    LLVMValueRef left = get(e, p->left), most = i32_number(e, roles(e)->interval), n, stage;
+    Rounds l;
+
+    n = cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntSLT, left, most, ""), left, most);
+    LLVMBuildStore(e->u->builder, LLVMBuildSub(e->u->builder, left, n, ""), p->left);
+    l = each_round(e, op32(e, LLVMSub, n, 1));
+    stage = role_stage(e, &roles(e)->ring);
+    role_wait(e, &roles(e)->ring);
+    load_sums(e, t, a->slot, a->sum, p->sums);
+    multiply_round(e, p->group, stage, true, a->sum);
+    gpu_wgmma_wait(e, 1, a->sum, p->sums);
+    store_sums(e, a->slot, a->sum, p->sums);
+    role_release(e, &roles(e)->ring, get(e, a->last));
+    LLVMBuildStore(e->u->builder, stage, a->last);
+    role_next(e, &roles(e)->ring);
+    end_round(e, &l);
+}
+
+/* But so many rounds have been begun behind the part: it is added to the others. */
+static void finish_part(CpuCode *e, const Parts *p, int k, int but)
+{
+    const Part *a = &p->part[k];
+    LLVMTypeRef t = lane_type(e->u, roles(e)->out, 1);
+
+    load_sums(e, t, a->slot, a->sum, p->sums);
+    gpu_wgmma_wait(e, but, a->sum, p->sums);
+    role_release(e, &roles(e)->ring, get(e, a->last));
+    for (int i = 0; i < p->sums; i++)
+        LLVMBuildStore(e->u->builder, LLVMBuildFAdd(e->u->builder, LLVMBuildLoad2(e->u->builder, t, p->all[i], ""), a->sum[i], ""), p->all[i]);
+}
+
+/* One after the other. */
+static void add_parts(CpuCode *e, const Parts *p)
+{
+    int interval = roles(e)->interval;
+    Rounds l = each_round(e, op32(e, LLVMUDiv, op32(e, LLVMAdd, get(e, p->left), interval - 1), interval));
+
+    start_part(e, p, 0);
+    go_on_with_part(e, p, 0);
+    finish_part(e, p, 0, 0);
+    end_round(e, &l);
+}
+
+/* Part k begins, and the other one is added up. */
+static void next_part(CpuCode *e, const Parts *p, int k)
+{
+    start_part(e, p, k);
+    finish_part(e, p, !k, 1);
+}
+
+/* By turns: two a round of a loop, and the last one or two behind it. */
+static void add_parts_by_turns(CpuCode *e, const Parts *p)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef two = cpu_block(e), one = cpu_block(e), done = cpu_block(e);
+    GpuIf any = gpu_if(e, LLVMBuildICmp(b, LLVMIntNE, get(e, p->left), i32_number(e, 0), ""));
+    LLVMValueRef n = op32(e, LLVMSub, get(e, p->left), 1);
+    Rounds l;
+
+    start_part(e, p, 0);
+    l = each_round(e, op32(e, LLVMLShr, n, 1));
+    next_part(e, p, 1);
+    next_part(e, p, 0);
+    end_round(e, &l);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, op32(e, LLVMAnd, n, 1), i32_number(e, 0), ""), one, two);
+    LLVMPositionBuilderAtEnd(b, two);
+    next_part(e, p, 1);
+    finish_part(e, p, 1, 0);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, one);
+    finish_part(e, p, 0, 0);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    gpu_end_if(e, &any);
+}
+
+static void add_all_rounds(CpuCode *e, LLVMValueRef group, LLVMValueRef rounds, LLVMValueRef *slot, int n)
+{
+    Parts p;
+
+    begin_parts(e, group, rounds, slot, n, roles(e)->by_turns ? 2 : 1, &p);
+    if (roles(e)->by_turns)
+        add_parts_by_turns(e, &p);
+    else
+        add_parts(e, &p);
 }
 
 /* The sums become the result of the loop. */
@@ -263,6 +382,7 @@ static void end_sums(CpuCode *e, LLVMValueRef rounds, LLVMValueRef *slot, LLVMVa
     load_sums(e, lane_type(e->u, r->out, 1), slot, sum, n);
     if (r->sets > 1)
         skip_stages(e, rounds);
+    role_join_sums(e, sum, n);
     e->gpu->clean |= e->fixed_bytes == r->shared;      /* nothing has been put into the group's memory yet */
     gpu_set_fragment(e, (TileRef){(TileNode *)r->loop, 0}, sum);
 }
@@ -274,8 +394,10 @@ static void consume(CpuCode *e)
     int n = pieces(r) * piece_sums(r);
     LLVMTypeRef t = lane_type(e->u, r->out, 1);
     LLVMValueRef *sum = arena_array(&e->gpu->arena, LLVMValueRef, n), *slot = arena_array(&e->gpu->arena, LLVMValueRef, n);
-    LLVMValueRef last = llvm_slot(e->u, i32_type(e)), group = role_warpgroup(e), rounds = rounds_of(e), stage, some;
+    LLVMValueRef last = llvm_slot(e->u, i32_type(e)), group = role_warpgroup(e), first, rounds, stage, some;
     Rounds l;
+
+    role_split_rounds(e, rounds_of(e), &first, &rounds);
 
     for (int i = 0; i < n; i++) {
         slot[i] = llvm_slot(e->u, t);
@@ -283,16 +405,14 @@ static void consume(CpuCode *e)
     }
     LLVMBuildStore(e->u->builder, i32_number(e, 0), last);
     take_turn(e, true);
-    l = each_round(e, rounds);
-    stage = role_stage(e, &r->ring);
-    role_wait(e, &r->ring);
     if (r->promotes) {
-        add_round(e, group, stage, slot, n);
-        role_next(e, &r->ring);
-        end_round(e, &l);
+        add_all_rounds(e, group, rounds, slot, n);
         end_sums(e, rounds, slot, sum, n);
         return;
     }
+    l = each_round(e, rounds);
+    stage = role_stage(e, &r->ring);
+    role_wait(e, &r->ring);
     load_sums(e, t, slot, sum, n);
     multiply_round(e, group, stage, true, sum);
     gpu_wgmma_wait(e, 1, sum, n);
@@ -340,6 +460,8 @@ static void consumers(CpuCode *e)
 
     role_keep_registers(e, roles_groups(r), false);
     r->set = i32_number(e, 0);
+    r->turn = llvm_slot(e->u, i32_type(e));
+    LLVMBuildStore(e->u->builder, i32_number(e, 0), r->turn);
     if (r->chain)
         chain_begin(e);
     else
@@ -356,6 +478,7 @@ static void consumers(CpuCode *e)
     }
     r->groups = role_each_group(e, r->set, r->sets);
     cpu_emit_block(e, &e->k->body);
+    role_end_rest(e);
     if (r->chain)
         chain_end_group(e);
     if (!r->chain || e->fixed_bytes != r->shared)
@@ -372,6 +495,7 @@ void roles_emit(CpuCode *e)
 
     e->fixed_bytes = r->shared;
     r->base = gpu_shared_address(e, e->scratch);
+    r->rank = role_rank(e);
     make_barriers(e);
     role = role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, GPU_WARP));
     role = LLVMBuildICmp(e->u->builder, LLVMIntUGE, role, i32_number(e, r->sets * r->threads / GPU_WARP), "");
@@ -389,6 +513,7 @@ void roles_emit(CpuCode *e)
     consumers(e);
     LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, done);
+    role_leave_cluster(e);
     if (r->sets > 1 && e->fixed_bytes != r->shared)
         cpu_refuse(e, "memory of a group that two sets would share");
 }

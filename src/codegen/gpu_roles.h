@@ -39,8 +39,16 @@ typedef struct Roles {
     DType in, out;
     int extent[3], bytes;       /* rows, columns, steps of a round; of an element */
     int threads, order;         /* threads: consumers of one tile; order: rows of tiles that are done together */
-    bool promotes;              /* are the sums of a round added to the others in f32? */
+    bool promotes;              /* are sums of `interval` rounds added to the others in f32? */
+    int interval;
+    bool by_turns;              /* are those of one round added while the next one is under way? */
     int sets;                   /* 2: sets of consumers take turns, so that one multiplies while the other one stores */
+    int cluster;                /* blocks that work together (gpu_roles_cluster.c); 1: none do */
+    bool splits;                /* do they divide the steps of one tile? Else they take tiles side by side */
+    int shared_operand, shared_axis;    /* which all of them need then; the grid's axis along which they are */
+    int64_t given, given_barriers;      /* in shared memory: sums that others have, and the barriers of their passing on */
+    LLVMValueRef rank, turn;    /* this block's number in its cluster, an i32; parity of the tile at hand, in a slot */
+    GpuIf rest;                 /* what only one block of a cluster does with a tile */
     Wgmma unit;
     RoleOperand o[2];
     RoleStore store[GPU_MAPS - 2];
@@ -65,7 +73,7 @@ static inline int roles_threads(const Roles *r)
 bool roles_find(CpuCode *e, Roles *r);                  /* is the kernel one of these? Then all but the values is set */
 bool roles_is_known(const TileNode *n);                 /* does it follow from sizes, the group and numbers of loops? */
 void role_emit_known(CpuCode *e, const TileNode *n);         /* its value from now on, if it is such a number */
-void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame);
+void roles_frame(const CpuCode *e, const Roles *r, GpuFrame *frame);     /* threads, clusters and tensor maps */
 
 /* What the finders of roles share. */
 bool role_unit(DType in, DType out, int columns, Wgmma *unit);
@@ -112,6 +120,23 @@ void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileN
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every);
 void role_enter_again(CpuCode *e, const RoleGroups *g); /* the group's number anew, so that no register keeps what follows from it */
 void role_end_group(CpuCode *e, const RoleGroups *g);
+
+/* ---- gpu_roles_cluster.c: blocks that work together ---- */
+static inline bool roles_share(const Roles *r) { return r->cluster > 1 && !r->splits; }
+static inline bool roles_split(const Roles *r) { return r->cluster > 1 && r->splits; }
+void roles_find_cluster(const CpuCode *e, Roles *r);    /* as the schedule asks for, if the kernel is fit for it */
+int64_t roles_given_bytes(const Roles *r);              /* of shared memory, for sums that pass between blocks */
+void role_enter_cluster(CpuCode *e);                    /* all threads: barriers of all blocks are made */
+void role_leave_cluster(CpuCode *e);                    /* all threads: no block ends before the others have done with its memory */
+LLVMValueRef role_rank(CpuCode *e);                     /* of this block in its cluster, an i32 */
+LLVMValueRef role_cluster_number(CpuCode *e);           /* of this cluster */
+LLVMValueRef role_clusters(CpuCode *e);                 /* how many there are */
+void role_split_rounds(CpuCode *e, LLVMValueRef all, LLVMValueRef *first, LLVMValueRef *n);    /* this block's of a loop's rounds */
+void role_init_given(CpuCode *e);                       /* one thread's, as the ring's barriers */
+/* The sums of all blocks, added up in the order of their numbers: in the first block, which alone goes on, until role_end_rest. */
+void role_join_sums(CpuCode *e, LLVMValueRef *sum, int n);
+void role_end_rest(CpuCode *e);
+void role_arrive_everywhere(CpuCode *e, LLVMValueRef bar, LLVMValueRef is);    /* at the barrier that lies there, in all blocks; `is` NULL: always */
 
 /* ---- gpu_roles_store.c ---- */
 void role_store_tile(CpuCode *e, const RoleStore *store);

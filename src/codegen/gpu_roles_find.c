@@ -7,7 +7,7 @@
  * need places along the last axis in steps of 16 bytes, which has to follow
  * from the program: from factors of the indices.
  */
-#include "codegen/gpu_roles.h"
+#include "codegen/gpu_chain.h"
 
 #include "codegen/cpu_lane.h"
 
@@ -19,6 +19,7 @@ enum { STAGES_MOST = 8, STAGES_LEAST = 2, SUMS_MOST = 128, ORDER = 8, BOX_MOST =
 static const struct { DType in, out; const char *name; bool real; } units[] = {
     {DT_bf16, DT_f32, "f32.bf16.bf16", true},
     {DT_f16, DT_f32, "f32.f16.f16", true},
+    {DT_tf32, DT_f32, "f32.tf32.tf32", true},
     {DT_fp8_e4m3, DT_f32, "f32.e4m3.e4m3", true},
     {DT_fp8_e5m2, DT_f32, "f32.e5m2.e5m2", true},
     {DT_int8, DT_int32, "s32.s8.s8", false},
@@ -310,10 +311,10 @@ int64_t role_lay(int64_t *all, int64_t bytes, int64_t align)
 /* Where everything is, with as many stages as there is room for or were asked for. */
 static bool lay_out(const CpuCode *e, Roles *r)
 {
-    int64_t round = r->o[0].bytes + r->o[1].bytes, slots = role_slots(r), rest, all = 0;
+    int64_t round = r->o[0].bytes + r->o[1].bytes, slots = role_slots(r), rest, all = 0, given = roles_given_bytes(r);
     int64_t asked = tile_schedule(e->k, "stages", 0);
 
-    rest = SHARED_MOST - SLOT_ALIGN - slots;
+    rest = SHARED_MOST - SLOT_ALIGN - slots - given;
     r->ring.stages = rest / round < STAGES_MOST ? (int)(rest / round) : STAGES_MOST;
     if (asked > 0 && asked < r->ring.stages)
         r->ring.stages = (int)asked;
@@ -323,16 +324,32 @@ static bool lay_out(const CpuCode *e, Roles *r)
         r->o[i].at = role_lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
     r->slots = role_lay(&all, slots, SLOT_ALIGN);
     r->ring.barriers = role_lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
+    r->given_barriers = role_lay(&all, 16, 16);
+    r->given = role_lay(&all, given, 16);
     r->shared = all;
     return true;
 }
 
+/*
+ * Rounds after which sums of bytes are added in f32: each one, by turns, where threads have registers for two of them beside the sums, as two
+ * warpgroups of one block do; else after more.
+ */
+static void find_interval(const CpuCode *e, Roles *r)
+{
+    enum { TWO = 64, STEPS = 512 };
+    bool two = r->threads == 2 * GROUP_THREADS && r->extent[0] * r->extent[1] / r->threads <= TWO;
+    int64_t steps = tile_schedule(e->k, "promote", two ? r->extent[2] : STEPS);
+
+    r->interval = r->extent[2] < steps ? (int)steps / r->extent[2] : 1;
+    r->by_turns = two && r->interval == 1;
+}
+
 bool roles_find(CpuCode *e, Roles *r)
 {
-    int64_t warps = tile_schedule(e->k, "warps", 8);
+    int64_t warps = tile_schedule(e->k, "warps", 8), sums;
     const TileType *t;
 
-    *r = (Roles){.sets = 1, .loop = e->k->lanes == 1 ? only_loop(e->k) : NULL};
+    *r = (Roles){.sets = 1, .cluster = 1, .loop = e->k->lanes == 1 ? only_loop(e->k) : NULL};
     r->dot = r->loop ? only_product(r->loop) : NULL;
     if (!r->dot || strcmp(e->u->machine->cpu, "sm_90a") || !tile_schedule(e->k, "tensor", 1))
         return false;
@@ -348,8 +365,10 @@ bool roles_find(CpuCode *e, Roles *r)
     while (r->threads > GROUP_THREADS && (r->extent[0] / GROUP_ROWS) % (r->threads / GROUP_THREADS))
         r->threads -= GROUP_THREADS;
     r->promotes = r->unit.real && r->bytes == 1 && tile_schedule(e->k, "promote", 1);
-    if (r->extent[0] * r->extent[1] / r->threads > (r->promotes ? SUMS_MOST * 3 / 4 : SUMS_MOST) || r->threads > 3 * GROUP_THREADS)
+    sums = r->promotes ? SUMS_MOST * 3 / 4 : tile_schedule(e->k, "sets", 1) == 2 ? SUMS_MOST * 3 / 2 : SUMS_MOST;
+    if (r->extent[0] * r->extent[1] / r->threads > sums || r->threads > 3 * GROUP_THREADS)
         return false;
+    find_interval(e, r);
     for (int i = 0; i < 3; i++)
         if (!roles_is_known(r->loop->in[i].node))
             return false;
@@ -360,6 +379,7 @@ bool roles_find(CpuCode *e, Roles *r)
     role_find_stores(e, r, r->loop->next, r->extent[1]);
     r->reads_own = role_reads_own(e->k);
     r->sets = tile_schedule(e->k, "sets", 1) == 2 && takes_turns(r) ? 2 : 1;
+    roles_find_cluster(e, r);
     return lay_out(e, r);
 }
 
@@ -390,8 +410,15 @@ void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
     }
 }
 
-void roles_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
+void roles_frame(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
+    frame->threads = roles_threads(r);
+    frame->cluster = r->cluster;
+    frame->share = roles_share(r) ? r->shared_axis : -1;
+    if (r->chain) {
+        chain_maps(e, r, frame);
+        return;
+    }
     for (int i = 0; i < 2; i++)
         role_map(e, &r->o[i], &frame->map[i]);
     role_store_maps(e, r, frame);

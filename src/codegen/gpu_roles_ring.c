@@ -82,6 +82,11 @@ static LLVMValueRef is_first_lane(CpuCode *e)
 void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is)
 {
     LLVMValueRef first = is_first_lane(e);
+
+    if (roles_share(roles(e))) {
+        role_arrive_everywhere(e, empty_barrier(e, g, stage), is);
+        return;
+    }
     GpuIf one = gpu_if(e, is ? LLVMBuildAnd(e->u->builder, is, first, "") : first);
 
     gpu_barrier_arrive(e, empty_barrier(e, g, stage));
@@ -92,9 +97,11 @@ void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage) { role_rele
 
 void role_init_ring(CpuCode *e, const RoleRing *g)
 {
+    int readers = roles_share(roles(e)) ? roles(e)->cluster : 1;
+
     for (int s = 0; s < g->stages; s++) {
         gpu_barrier_init(e, full_barrier(e, g, i32_number(e, s)), 1);
-        gpu_barrier_init(e, empty_barrier(e, g, i32_number(e, s)), ARRIVALS * roles(e)->threads / GROUP_THREADS);
+        gpu_barrier_init(e, empty_barrier(e, g, i32_number(e, s)), readers * ARRIVALS * roles(e)->threads / GROUP_THREADS);
     }
 }
 
@@ -110,14 +117,25 @@ void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *a
 
 void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage)
 {
-    LLVMValueRef at[TILE_RANK_MAX], first, to;
+    const Roles *r = roles(e);
+    bool halved = roles_share(r) && o == &r->o[r->shared_operand];
+    int rank = tile_type(load->in[0])->rank;
+    LLVMValueRef at[TILE_RANK_MAX], first, to, all = LLVMConstInt(LLVMInt16TypeInContext(e->u->context), (1u << r->cluster) - 1, false);
 
     role_coordinates(e, load, o->second, at);
     first = at[0];
     to = plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, o->bytes), o->at));
+    if (halved) {                               /* this block's part of each box, for all */
+        at[1] = plus(e, at[1], op32(e, LLVMMul, r->rank, o->box[1]));
+        to = plus(e, to, op32(e, LLVMMul, r->rank, (int64_t)o->box[1] * o->span));
+    }
     for (int s = 0; s < o->slabs; s++) {
+        LLVMValueRef place = op32(e, LLVMAdd, to, s * o->slab);
         at[0] = op32(e, LLVMAdd, first, (int64_t)s * o->box[0]);
-        gpu_tensor_load(e, op32(e, LLVMAdd, to, s * o->slab), map, at, tile_type(load->in[0])->rank, full_barrier(e, g, stage));
+        if (halved)
+            gpu_tensor_load_all(e, place, map, at, rank, full_barrier(e, g, stage), all);
+        else
+            gpu_tensor_load(e, place, map, at, rank, full_barrier(e, g, stage));
     }
 }
 
@@ -183,6 +201,14 @@ static void enter_plane(CpuCode *e, LLVMValueRef t, LLVMValueRef down, LLVMValue
     at[1] = LLVMBuildUDiv(b, t, high, "");
 }
 
+static bool is_shared_axis(const CpuCode *e, int axis) { return roles_share(roles(e)) && roles(e)->shared_axis == axis; }
+
+/* Of so many places along an axis of the grid, those of whole clusters, the last one of which may reach beyond them. */
+static LLVMValueRef shared_places(CpuCode *e, int axis, LLVMValueRef n)
+{
+    return is_shared_axis(e, axis) ? op32(e, LLVMUDiv, op32(e, LLVMAdd, n, roles(e)->cluster - 1), roles(e)->cluster) : n;
+}
+
 /*
  * The group that is number t of those that blocks take in turn. The plane is that of the grid's last two axes, or what the one axis of a grid
  * goes through row by row.
@@ -210,12 +236,16 @@ static void enter_group(CpuCode *e, LLVMValueRef t)
         cpu_set_groups(e, wide(e, plus(e, LLVMBuildMul(b, at[0], across, ""), at[1])));
         return;
     }
-    down = narrow(e, cpu_groups(e, axes - 2));
+    down = shared_places(e, axes - 2, narrow(e, cpu_groups(e, axes - 2)));
+    across = shared_places(e, axes - 1, across);
     row = LLVMBuildMul(b, down, across, "");
     e->group[0] = wide(e, LLVMBuildUDiv(b, t, row, ""));
     enter_plane(e, LLVMBuildURem(b, t, row, ""), down, across, at);
-    e->group[axes - 2] = wide(e, at[0]);
-    e->group[axes - 1] = wide(e, at[1]);
+    for (int i = 0; i < 2; i++) {
+        if (is_shared_axis(e, axes - 2 + i))
+            at[i] = plus(e, op32(e, LLVMMul, at[i], roles(e)->cluster), roles(e)->rank);
+        e->group[axes - 2 + i] = wide(e, at[i]);
+    }
 }
 
 /* Every other time the blocks take what they take in the opposite order, so that none always has the longest. */
@@ -230,17 +260,21 @@ static LLVMValueRef there_and_back(CpuCode *e, LLVMValueRef t, LLVMValueRef step
 
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
 {
-    LLVMValueRef all = cpu_groups(e, 0), none = NULL, t;
+    LLVMValueRef all = cpu_number(e, 1), t;
     LLVMBasicBlockRef body;
     RoleGroups g;
 
-    for (int i = 1; i < 3; i++)
-        all = cpu_op(e, LLVMMul, all, cpu_groups(e, i));
+    for (int i = 0; i < 3; i++) {
+        LLVMValueRef groups = cpu_groups(e, i);
+        if (is_shared_axis(e, i))
+            groups = wide(e, shared_places(e, i, narrow(e, groups)));
+        all = cpu_op(e, LLVMMul, all, groups);
+    }
     g.t = llvm_slot(e->u, i32_type(e));
-    g.step = cpu_intrinsic(e, "llvm.nvvm.read.ptx.sreg.nctaid.x", &(LLVMTypeRef){NULL}, 0, &none, 0);
+    g.step = role_clusters(e);
     first = LLVMBuildMul(e->u->builder, first, g.step, "");
     g.step = op32(e, LLVMMul, g.step, every);
-    LLVMBuildStore(e->u->builder, plus(e, first, cpu_intrinsic(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", &(LLVMTypeRef){NULL}, 0, &none, 0)), g.t);
+    LLVMBuildStore(e->u->builder, plus(e, first, role_cluster_number(e)), g.t);
     g.head = cpu_block(e), g.done = cpu_block(e), body = cpu_block(e);
     LLVMBuildBr(e->u->builder, g.head);
     LLVMPositionBuilderAtEnd(e->u->builder, g.head);

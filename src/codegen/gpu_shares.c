@@ -7,7 +7,7 @@
 #include "codegen/cpu_lane.h"
 #include "codegen/gpu_impl.h"
 
-enum { REGISTERS_MAX = 128 };
+enum { REGISTERS_MAX = 128, ROLES_REGISTERS = 192 };        /* of a tile in registers; beside sets of warpgroups that take turns */
 
 /* ---- shares ---- */
 
@@ -79,7 +79,7 @@ static bool by_units(const CpuCode *e, const TileType *t, Fragment *f)
         return false;
     f->rows = t->extent[0] / PIECE_ROWS / f->high;
     f->columns = t->extent[1] / PIECE_COLUMNS / f->wide;
-    return gpu_registers(f) <= REGISTERS_MAX;
+    return gpu_registers(f) <= (e->gpu->roles ? ROLES_REGISTERS : REGISTERS_MAX);
 }
 
 bool gpu_is_column(const TileType *t) { return t->kind == TILE_VALUE && (t->rank == 1 || (t->rank == 2 && t->extent[1] == 1)); }

@@ -204,6 +204,19 @@ static int64_t read_count(const int64_t *count)
 
 int64_t gpu_launches(void) { return read_count(&launches); }
 
+bool gpu_max_clusters(GpuFunction *f, const GpuLaunch *l, int *clusters)
+{
+    CUlaunchAttribute a[ATTRIBUTES];
+    CUlaunchConfig c = config_of(f->module->g, l, a);
+    bool ok;
+
+    gpu_lock();
+    ok = gpu_enter(f->module->g) && allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])) &&
+         gpu_check(f->module->g, cu.OccupancyMaxActiveClusters(clusters, f->f, &c), "cuOccupancyMaxActiveClusters");
+    gpu_unlock();
+    return ok;
+}
+
 bool gpu_tensor_map(GpuDevice *g, CUtensorMap *out, int type, int rank, CUdeviceptr at, const uint64_t *extent, const uint64_t *stride,
                     const uint32_t *box, int swizzle, int l2)
 {

@@ -50,6 +50,9 @@ GpuFunction *gpu_module_function(GpuModule *m, const char *name);           /* o
 
 struct GpuLaunch;
 
+struct GpuLaunch;
+bool gpu_max_clusters(GpuFunction *f, const struct GpuLaunch *l, int *clusters);    /* that the device holds at once */
+
 /* ---- launches ---- */
 
 /*

@@ -176,6 +176,62 @@ gemm(x, x, zeros((128, 128)).to({out}))
         assembles(older, "sm_80", False)
 
 
+# A product whose schedule asks for blocks that work together. What their code has, and what it has not.
+TOGETHER = '''tessera.tile v1
+kernel @product(%A: view DT[?, 1], %B: view DT[?, 1], %C: view bf16[?, 1]) sizes(m, n, k) grid((n+127)//128, (m+63)//64) schedule="warps=4 SCHEDULE" {
+  %k: index = size {name="k"}
+  %gn: index = group {axis=0}
+  %gm: index = group {axis=1}
+  %z: f32[] = const {dtype=f32}
+  %none: f32[64, 128] = splat %z {shape=(64, 128)}
+  %0: index = index {i=0}
+  %64: index = index {i=64}
+  %128: index = index {i=128}
+  %row: index = imul %gm, %64
+  %column: index = imul %gn, %128
+  %sum: f32[64, 128] = for %i = %0 to %k step %128 carry(%acc = %none) {
+    %x: DT[64, 128] = load %A[%row, %i] {shape=(64, 128)}
+    %w: DT[128, 128] = load %B[%column, %i] {shape=(128, 128)}
+    %y: DT[128, 128] = permute %w {axes=(1, 0)}
+    %next: f32[64, 128] = dot %x, %y, %acc, %128
+    yield %next
+  }
+  %out: bf16[64, 128] = map convert %sum {dtype=bf16}
+  store %C[%row, %column], %out
+}
+'''
+WAYS = [
+    ("bf16", "stages=4", [r"1, 1, 1, 0, 0;"], r"cluster\.arrive|mapa"),
+    ("bf16", "split=2", [r"barrier\.cluster\.arrive", r"mapa\.shared::cluster", r"st\.async\.weak\.shared::cluster", r"add\.rn\.f32"],
+     r"multicast|release\.cluster\.shared"),
+    ("bf16", "cluster=2", [r"barrier\.cluster\.arrive", r"tensor\.2d\S*\.multicast::cluster", r"mbarrier\.arrive\.shared::cluster"],
+     r"st\.async|release\.cluster\.shared"),
+    ("bf16", "sets=2 cluster=2", [r"multicast::cluster", r"bar\.arrive"], r"st\.async"),
+    ("fp8_e4m3", "stages=4", [r"k32\.f32\.e4m3\.e4m3 \{[^}]*\}, \S+ \S+ 0, 1, 1", r"add\.rn\.f32"], r"cluster\.arrive"),
+    ("fp8_e4m3", "stages=4 promote=256", [r"\S+ 0, 1, 1", r"add\.rn\.f32", r"wait_group\.sync\.aligned 1"], r"cluster\.arrive"),
+    ("fp8_e4m3", "promote=0", [r"k32\.f32\.e4m3\.e4m3 \{[^}]*\}, \S+ \S+ 1, 1, 1"], r" 0, 1, 1|add\.rn\.f32"),
+    ("tf32", "stages=3", [r"m64n128k8\.f32\.tf32\.tf32"], r"mma\.sync"),
+]
+
+
+def together(ctx):
+    """Blocks that divide the steps of a tile hand their sums on through shared memory, those that share an operand bring half of it to both; no arrival waits
+    for the memory of the whole chip. Sums of bytes are added in f32 after some rounds, if they are. ptxas has nothing to say."""
+    for dt, schedule, musts, never in WAYS:
+        code = inspected(ctx, TOGETHER.replace("DT", dt).replace("SCHEDULE", schedule), "opt", "--ir=target", "--machine=sm_90a")
+        if ".entry" not in code:
+            raise Skip("no code for GPUs in this build")
+        code = code[code.index(".version"):]
+        for must in ["wgmma", *musts]:
+            if not re.search(must, code):
+                raise Fail(f"{dt} {schedule}: no {must}\n{code[-6000:]}")
+        if found := re.search(never, code):
+            raise Fail(f"{dt} {schedule}: {found[0]}\n{code[-6000:]}")
+        assembles(code, "sm_90a")
+    if "st.async" not in ptx(ctx, PRODUCT.replace("warps=4", "warps=4, split=2")):
+        raise Fail("a kernel of the program does not divide its steps")
+
+
 # Kernels of several products: attention both ways, and one that a program writes. What each of their kernels has.
 CHAINS = [("attention", '''
 q, k, v, do = [random.normal((1, 2, 200, 128)).to(bf16) for _ in range(4)]
@@ -356,6 +412,7 @@ def registers(ctx):
 def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
+    yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
     yield Test("targets/chains", lambda: chains(ctx), ("CG-02", "CG-08"))
     yield Test("targets/whole_warps", lambda: whole_warps(ctx))
     yield Test("targets/refused", lambda: refused(ctx))

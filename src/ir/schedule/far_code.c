@@ -142,6 +142,24 @@ static int make_maps(GpuDevice *g, const FarCode *c, const TileKernel *k, const 
 
 void (*far_noted)(struct GpuFunction *f, const struct GpuLaunch *l, const FarCode *c, const TileKernel *k, const TileArg *args);
 
+/* Blocks for so many groups: as many as the device holds at once, in whole clusters. 0: there is a fault. */
+static int64_t blocks_of(FarCode *c, GpuDevice *g, GpuFunction *f, GpuLaunch *l, const int64_t *groups)
+{
+    int cluster = c->frame.cluster > 1 ? c->frame.cluster : 1, *most = &c->clusters[g->index];
+    int64_t all = 1, blocks;
+
+    for (int i = 0; i < 3; i++)
+        all *= cluster > 1 && i == c->frame.share ? (groups[i] + cluster - 1) / cluster : groups[i];
+    if (cluster == 1) {
+        blocks = (int64_t)c->frame.resident * g->processors;
+        return blocks && blocks < all ? blocks : all;
+    }
+    l->cluster[0] = l->grid[0] = (uint32_t)cluster;
+    if (!*most && !gpu_max_clusters(f, l, most))
+        return 0;
+    return (*most && *most < all ? *most : all) * cluster;
+}
+
 int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where)
 {
     GpuDevice *g = device_gpu(device);
@@ -165,10 +183,11 @@ int far_code_launch(FarCode *c, const TileKernel *k, int device, const int64_t *
         return fits;
     for (int i = 0; i < n + c->frame.nmaps; i++)
         each[i] = i < n ? (void *)&words[i] : (void *)&map[i - n];
-    blocks = (int64_t)c->frame.resident * g->processors;
-    blocks = blocks && blocks < all ? blocks : all;
-    GpuLaunch l = {.grid = {(uint32_t)blocks}, .block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
+    GpuLaunch l = {.block = {(uint32_t)c->frame.threads}, .shared = (int)shared, .params = words,
                    .nbytes = 8 * (size_t)n, .each = c->frame.nmaps ? each : NULL, .where = {k->name->text, where}};
+    if (!(blocks = blocks_of(c, g, f, &l, groups)))
+        return -1;
+    l.grid[0] = (uint32_t)blocks;
     if (far_noted)
         far_noted(f, &l, c, k, args);
     return gpu_launch(f, &l) ? 1 : -1;

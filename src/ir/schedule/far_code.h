@@ -28,6 +28,8 @@ typedef struct GpuFrame {
     int threads;                /* of a group */
     int64_t shared;             /* bytes of shared memory of a group, without its allocs, which depend on sizes */
     int resident;               /* blocks that a processor holds, which take all groups in turn; 0: a block is a group */
+    int cluster;                /* so many of those work together; 0 or 1: each for itself */
+    int share;                  /* at groups side by side along this axis of the grid; -1: at one */
     int nmaps;
     GpuMap map[GPU_MAPS];       /* behind the words */
 } GpuFrame;
@@ -38,6 +40,7 @@ typedef struct FarCode {
     GpuFrame frame;
     StrBuf image;               /* PTX, a cubin, or an object for the driver of the tests */
     struct GpuFunction *function[FAR_GPUS];     /* by device's index; made at the first launch there. Modules live to the end. */
+    int clusters[FAR_GPUS];     /* that the device holds at once; 0: not asked yet */
 } FarCode;
 
 /* "threads 128 shared 4096". false: it is no such text, or one of numbers that no launch has. */

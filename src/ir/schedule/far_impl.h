@@ -104,7 +104,7 @@ int far_random(struct Trace *T, int device, const Attr *a, Tensor *key, const TT
 
 /* ---- far_product.c ---- */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
-int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, Span where);
+int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, bool fast, Span where);
 
 /* ---- far_blocks.c ---- */
 struct Run;

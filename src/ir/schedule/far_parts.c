@@ -47,7 +47,7 @@ bool product_build_parts(TileBuilder *b, const ProductKind *p)
 {
     int8_t lies[3] = {STRIDE_ANY, STRIDE_ANY, 1};
     Dim parts = tile_size(b->k, sym("b0")), m, n;
-    TileRef from[3], in[5], lo, hi;
+    TileRef from[3], in[5], each, lo, hi;
     TAttr a = tattr_none;
 
     tile_size(b->k, sym("b1"));
@@ -60,8 +60,9 @@ bool product_build_parts(TileBuilder *b, const ProductKind *p)
     from[1] = product_view(b, p, "y", p->y, p->inner[1]);
     in[0] = far_view(b, "parts", (DType)p->sum, 3, lies);
     b->k->schedule = product_schedule(p);
-    lo = far_add2(b, TOP_imul, far_group(b, 0), far_size(b, "b1"));
-    hi = far_add2(b, TOP_imin, far_size(b, "k"), far_add2(b, TOP_iadd, lo, far_size(b, "b1")));
+    each = far_add2(b, TOP_imul, far_size(b, "b1"), far_number(b, p->block[2]));        /* in whole rounds, as tensor copies want it */
+    lo = far_add2(b, TOP_imul, far_group(b, 0), each);
+    hi = far_add2(b, TOP_imin, far_size(b, "k"), far_add2(b, TOP_iadd, lo, each));
     in[1] = far_group(b, 0);
     in[2] = far_add2(b, TOP_imul, far_group(b, 2), far_number(b, p->block[0]));
     in[3] = far_add2(b, TOP_imul, far_group(b, 1), far_number(b, p->block[1]));
@@ -117,7 +118,7 @@ int product_in_parts(Tensor *const *t, int device, ProductKind *p, const Batches
     part.out = part.sum;
     part.inner[2] = 1;
     sizes[0] = shape[0];
-    sizes[1] = each * p->block[2];
+    sizes[1] = each;
     done = sum_parts(t, all, device, &part, b, sizes, where);
     if (done == 1)
         done = join_parts(all, t[2], device, p);

@@ -29,6 +29,9 @@ static bool has_units(DType x, DType y, DType sum)
     return x == y && ((real && sum == DT_f32) || ((x == DT_int8 || x == DT_uint8) && sum == DT_int32));
 }
 
+/* Of tf32 warpgroups alone have units here. */
+static bool is_of_tf32(const ProductKind *p) { return p->x == DT_tf32 && p->y == DT_tf32 && p->sum == DT_f32; }
+
 /* Rows `row` and steps `k` of x; steps and columns of y: a tile [rows, steps] or [steps, columns]. */
 static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, TileRef from, const TileRef *batch, TileRef row, TileRef k)
 {
@@ -133,6 +136,14 @@ Sym product_schedule(const ProductKind *p)
         sb_printf(&text, " order=%d", p->order);
     if (p->sets)
         sb_printf(&text, " sets=%d", p->sets);
+    if (p->split > 1)
+        sb_printf(&text, " split=%d", p->split);
+    if (p->cluster > 1)
+        sb_printf(&text, " cluster=%d", p->cluster);
+    if (p->fast)
+        sb_puts(&text, " promote=0");
+    else if (p->promote)
+        sb_printf(&text, " promote=%d", p->promote);
     s = sym(sb_str(&text));
     sb_done(&text);
     return s;
@@ -260,85 +271,6 @@ static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
     p->warps = p->block[0] * p->block[1] >= 128 * 128 ? 8 : 4;
 }
 
-/*
- * Schedules for warpgroups (sm_90): blocks, the warps that multiply one and how many sets of them take turns; stages, 0: as many as fit;
- * bytes: 128 times so many of each row's steps a round. rate: of the units' limit, in
- * hundredths, that the loop reaches; rest: what is not under it, in steps.  As measured on an H200 (bench/gpu/results).
- */
-static const struct Wide { int16_t rows, columns; int8_t warps, sets, stages, bytes; int16_t rate, rest; } wides[] = {
-    {128, 256, 8, 1, 3, 1, 100, 160}, {256, 128, 8, 1, 3, 1, 99, 160}, {128, 192, 8, 1, 4, 1, 96, 120}, {128, 128, 4, 2, 0, 1, 95, 50},
-    {128, 128, 8, 1, 0, 1, 90, 160}, {128, 64, 4, 1, 0, 1, 55, 100}, {64, 128, 4, 1, 3, 1, 60, 100}, {64, 64, 4, 1, 0, 2, 44, 100},
-};
-
-/* Steps of a multiplier of the chip's that a product takes, in so many parts, which are added up then: that has a start, and goes over memory. */
-static double cost_of(const struct Wide *w, const int64_t *sizes, int parts)
-{
-    enum { PLACES = 132, JOIN = 24 << 20, JOIN_ELEMENT = 6 };
-    int64_t tiles = sizes[0] * sizes[1] * ((sizes[2] + w->rows - 1) / w->rows) * ((sizes[3] + w->columns - 1) / w->columns) * parts;
-    double steps = (double)(sizes[4] + parts - 1) / parts, join = parts > 1 ? JOIN + (double)JOIN_ELEMENT * parts * sizes[2] * sizes[3] : 0;
-
-    return (double)((tiles + PLACES - 1) / PLACES) * w->rows * w->columns * (steps * 100 / w->rate + w->rest) + join;
-}
-
-/* The one whose rounds over the chip end first, in up to *parts parts. */
-static const struct Wide *find_wide(const ProductKind *p, const int64_t *sizes, int *parts)
-{
-    const struct Wide *best = NULL;
-    double least = 0;
-    int most = *parts;
-
-    for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
-        const struct Wide *w = &wides[i];
-        bool narrow = p->turned[1] == false && w->columns % 64, sums = raw_size((DType)p->x) == 1 && w->rows * w->columns / w->warps > 128 * 16;
-        for (int n = 1; n <= (w->sets > 1 ? 1 : most) && !narrow && !sums; n++) {   /* sets take turns where all groups have as many rounds */
-            double cost = cost_of(w, sizes, n);
-            if (best && cost >= least)
-                continue;
-            best = w;
-            least = cost;
-            *parts = n;
-        }
-    }
-    return best;
-}
-
-static int choose_wide(ProductKind *p, const int64_t *sizes, int parts)
-{
-    const struct Wide *w = find_wide(p, sizes, &parts);
-    const char *asked = getenv("TESSERA_PRODUCT");
-    int size = (int)raw_size((DType)p->x), lines = size == 1 ? 2 : w->bytes;        /* of bytes, whose sums are added after each round: longer ones */
-    int v[7] = {w->rows, w->columns, lines * 128 / size, w->warps, w->stages, 0, w->sets};
-
-    if (asked)
-        sscanf(asked, "%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6);
-    for (int i = 0; i < 3; i++)
-        p->block[i] = v[i];
-    p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
-    return parts;
-}
-
-/* Are the units of a device warpgroups? Bundles have no kernels for those. */
-static bool has_warpgroups(int device)
-{
-    const char *way = getenv("TESSERA_TMA");
-    int chip = far_chip(device);
-
-    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
-}
-
-/* Do tensor copies take the operand: rows at multiples of 16 bytes, and of bytes those along the steps? */
-static bool is_copied(const Tensor *t, bool turned, bool along_steps)
-{
-    int bytes = dtype_info[t->dtype].sbits / 8;
-    bool fits = t->offset * bytes % 16 == 0 && (bytes > 1 || along_steps);
-
-    for (int i = 0; i < t->rank; i++) {
-        bool inner = i == t->rank - 1 - turned;
-        fits = fits && (t->shape[i] == 1 || (inner ? t->stride[i] == 1 : t->stride[i] >= 0 && t->stride[i] * bytes % 16 == 0));
-    }
-    return fits;
-}
-
 /* As TESSERA_PARTS says, for tests of chips that the machine does not have. */
 static int asked_parts(int most)
 {
@@ -350,16 +282,16 @@ static int asked_parts(int most)
 
 int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes, int most)
 {
-    p->wide = p->units && sizes[4] && has_warpgroups(device) && is_copied(t[0], p->turned[0], !p->turned[0]) &&
-              is_copied(t[1], p->turned[1], p->turned[1]);
-    p->inner[2] = p->wide && !is_copied(t[2], false, true) ? STRIDE_ANY : 1;
+    p->wide = product_is_wide(device, t, p, sizes);
+    p->units = p->units && (p->wide || !is_of_tf32(p));
+    p->inner[2] = p->wide && !product_is_copied(t[2], false, true) ? STRIDE_ANY : 1;
     if (p->wide)
-        return choose_wide(p, sizes, most);
+        return product_choose_wide(p, sizes, most);
     choose_blocks(p, sizes[0] * sizes[1], sizes[2], sizes[3]);
-    return asked_parts(most);
+    return p->units ? asked_parts(most) : 1;
 }
 
-bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b)
+bool product_describe(Tensor *const *t, DType accum, bool fast, ProductKind *p, Batches *b)
 {
     memset(p, 0, sizeof *p);
     p->x = t[0]->dtype, p->y = t[1]->dtype, p->sum = accum, p->out = t[2]->dtype;
@@ -370,7 +302,8 @@ bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b)
         p->turned[i] = t[i]->stride[r - 1] != 1 && t[i]->stride[r - 2] == 1;
         p->inner[i] = (int8_t)(t[i]->stride[r - 1 - p->turned[i]] == 1 ? 1 : STRIDE_ANY);
     }
-    p->units = has_units((DType)p->x, (DType)p->y, (DType)p->sum);
+    p->units = has_units((DType)p->x, (DType)p->y, (DType)p->sum) || is_of_tf32(p);
+    p->fast = fast && p->units && dtype_is_float((DType)p->x) && raw_size((DType)p->x) == 1;
     return find_batches(t, b);
 }
 
@@ -415,7 +348,7 @@ FarKernel *product_code(const ProductKind *p)
     return f->code ? f : g;
 }
 
-int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span where)
+int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, bool fast, Span where)
 {
     Tensor *t[3] = {x, y, sum};
     ProductKind p;
@@ -423,15 +356,17 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, Span
     Batches b;
     int64_t sizes[5];
     FarKernel *f;
-    int parts;
+    int parts, done;
 
-    if (!product_describe(t, accum, &p, &b))
+    if (!product_describe(t, accum, fast, &p, &b))
         return 0;
     if (!tensor_size(sum))
         return 1;
     sizes[0] = b.extent[1], sizes[1] = b.extent[0], sizes[2] = b.rows, sizes[3] = sum->shape[sum->rank - 1];
     sizes[4] = x->shape[x->rank - 1];
     p.batched = sizes[0] * sizes[1] != 1;
+    if ((done = product_other_way(device, t, &p, b.rows, sizes, where)) != PRODUCT_AS_IT_IS)
+        return done;
     parts = product_choose(device, t, &p, sizes, product_parts_fit(&p, &b, sum) ? PARTS_OF_STEPS : 1);
     if (parts > 1)
         return product_in_parts(t, device, &p, &b, sizes, parts, where);

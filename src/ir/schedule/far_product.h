@@ -10,16 +10,18 @@ enum { BATCHES = 2, PARTS_OF_STEPS = 32 };
 typedef struct ProductKind {
     uint8_t x, y, sum, out;     /* DTypes; out: of what is stored, which may be rounded */
     bool turned[2], units, wide, batched, divided;      /* wide: for warpgroups; batched: views have two more axes in front; divided: far_parts.c */
+    bool fast;                  /* of bytes: sums are not added in f32 after each round */
     int32_t block[3];           /* rows, columns, steps */
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
-    int8_t warps, stages, order, sets;  /* of the schedule; 0: not said */
+    int8_t warps, stages, order, sets, split, cluster;  /* of the schedule; 0: not said */
+    int16_t promote;
 } ProductKind;
 
 /* Batches of an operand, as up to two axes that all three walk evenly; rows of x and of the sums. */
 typedef struct Batches { int n; int64_t extent[BATCHES], step[3][BATCHES], rows; } Batches;
 
-/* What a product is of, but for its schedule. false: it is not for GPUs. */
-bool product_describe(Tensor *const *t, DType accum, ProductKind *p, Batches *b);
+/* What a product is of, but for its schedule. fast: its sums may be as the units keep them. false: it is not for GPUs. */
+bool product_describe(Tensor *const *t, DType accum, bool fast, ProductKind *p, Batches *b);
 /* Its schedule; sizes: b0, b1, rows, columns, steps. most: parts that the steps may be divided into. How many they should be. */
 int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes, int most);
 Sym product_schedule(const ProductKind *p);             /* as a kernel has it */
@@ -33,9 +35,20 @@ FarKernel *product_code(const ProductKind *p);          /* the kernel of such pr
 /* The argument of an operand (0, 1) or of the sums. false: a fault. */
 bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batches *b, TileArg *arg);
 
+/* ---- far_wide.c: by warpgroups ---- */
+enum { PRODUCT_AS_IT_IS = 2 };
+bool product_is_wide(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes);        /* do they take its operands as they lie? */
+int product_choose_wide(ProductKind *p, const int64_t *sizes, int most);        /* as product_choose */
+/* Do tensor copies take the operand: rows at multiples of 16 bytes, and of what is not 16 bits wide those along the steps? */
+bool product_is_copied(const Tensor *t, bool turned, bool along_steps);
+/* Is it better done with operands that lie otherwise? */
+bool product_has_other_way(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes);
+/* As far_product, of such a one; PRODUCT_AS_IT_IS: it is none. rows: as Batches has it. */
+int product_other_way(int device, Tensor *const *t, const ProductKind *p, int64_t rows, const int64_t *sizes, Span where);
+
 /* ---- far_parts.c: few blocks of many steps ---- */
 bool product_parts_fit(const ProductKind *p, const Batches *b, const Tensor *sum);     /* may the steps be divided? */
-bool product_build_parts(TileBuilder *b, const ProductKind *p);         /* the kernel; sizes b0 and b1: parts, steps of one */
+bool product_build_parts(TileBuilder *b, const ProductKind *p);         /* the kernel; sizes b0 and b1: parts, rounds of one */
 int product_in_parts(Tensor *const *t, int device, ProductKind *p, const Batches *b, int64_t *sizes, int parts, Span where);     /* as far_product */
 
 #endif

@@ -569,7 +569,8 @@ static int rehearse_product(Run *u)
 static int product_of(Run *u)
 {
     if (u->device) {
-        int done = fused_far->product(u->device, u->x[u->c->factor[0]], u->x[u->c->factor[1]], u->x[u->nin - 1], u->where);
+        Tensor *const *x = u->x;
+        int done = fused_far->product(u->device, x[u->c->factor[0]], x[u->c->factor[1]], x[u->nin - 1], u->c->product->attr->fast, u->where);
         return done > 0 ? 0 : done < 0 ? -1 : NOT_HERE;
     }
     return fused_state.rehearses ? rehearse_product(u) : run_product(u);

@@ -1,0 +1,282 @@
+/*
+ * Products for warpgroups (sm_90): which of them are, under which schedule, and what is done with others before.
+ *
+ * A schedule is found by what it takes: rounds over the chip, each of so many steps of the units, and the rest.  Products of few rows wait
+ * for memory: those are turned, so that the many rows of the other operand go 64 a block, and clusters of blocks divide the steps until all
+ * processors bring something.  Operands of bytes and of tf32 have to lie by their steps; where they do not, and the product is large enough, a
+ * copy does.
+ */
+#include "ir/schedule/far_product.h"
+
+#include "runtime/gpu_device.h"
+#include "runtime/kernel_util.h"
+#include "runtime/mesh.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PLACES = 132 };          /* processors of the chip that the figures are of */
+
+/* ---- schedules ---- */
+
+/*
+ * Blocks, the warps that multiply one and how many sets of them take turns; stages, 0: as many as fit;
+ * bytes: 128 times so many of each row's steps a round; cluster: blocks that bring an operand together. rate: of the units' limit, in
+ * hundredths, that the loop reaches; rest: what is not under it, in steps.  As measured on an H200 (bench/gpu/results).
+ */
+typedef struct Wide { int16_t rows, columns; int8_t warps, sets, stages, bytes, cluster; int16_t rate, rest; } Wide;
+
+static const Wide wides[] = {
+    {128, 256, 8, 1, 3, 1, 2, 100, 160}, {256, 128, 8, 1, 3, 1, 1, 99, 160}, {128, 192, 8, 1, 4, 1, 1, 96, 120}, {128, 128, 4, 2, 0, 1, 1, 95, 50},
+    {128, 192, 4, 2, 0, 1, 1, 100, 60},
+    {128, 128, 8, 1, 0, 1, 1, 90, 160}, {128, 64, 4, 1, 0, 1, 1, 58, 100}, {64, 128, 4, 1, 0, 1, 1, 60, 100}, {64, 64, 4, 1, 0, 2, 1, 38, 100},
+};
+
+/* Of few columns. */
+static const Wide thins[] = {
+    {64, 16, 4, 1, 0, 2, 1, 44, 100}, {64, 32, 4, 1, 0, 2, 1, 44, 100}, {64, 48, 4, 1, 0, 2, 1, 44, 100}, {64, 64, 4, 1, 0, 2, 1, 44, 100},
+};
+enum { THIN = 64, GIVEN_MOST = 64 << 10 };       /* the most that those have; bytes of sums that blocks of a cluster hand on, at most */
+
+/* How a product is divided: a schedule's blocks, the steps among kernels' groups that another one joins, or among blocks of a cluster. */
+typedef struct Way { const Wide *w; int parts, split; } Way;
+
+/* Clusters of so many blocks that the chip holds: those of four and eight leave some processors out. */
+static const struct { int split, clusters; } splits[] = {{1, PLACES}, {2, PLACES / 2}, {4, 32}, {8, 15}};
+enum { SPLITS = sizeof splits / sizeof *splits };
+
+/* Can blocks of a cluster hand on their sums? Where sets take turns they cannot. */
+static bool splits_fit(const Wide *w, int split) { return split == 1 || (w->sets == 1 && (split - 1) * 4 * w->rows * w->columns <= GIVEN_MOST); }
+
+static int64_t tiles_of(const Wide *w, const int64_t *sizes)
+{
+    return sizes[0] * sizes[1] * ((sizes[2] + w->rows - 1) / w->rows) * ((sizes[3] + w->columns - 1) / w->columns);
+}
+
+/* Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. */
+static double rounds_cost(const Wide *w, int64_t rounds, double steps)
+{
+    enum { BRING = 68 };        /* for an element of two bytes that each processor brings */
+    double multiplying = (double)w->rows * w->columns * (steps * 100 / w->rate + w->rest), bringing = (double)(w->rows + w->columns) * BRING * steps;
+
+    return (double)rounds * (multiplying > bringing ? multiplying : bringing);
+}
+
+/* Of a product in so many parts, which are added up then: that has a start, and goes over memory. */
+static double cost_of(const Wide *w, const int64_t *sizes, int parts)
+{
+    enum { JOIN = 24 << 20, JOIN_ELEMENT = 6 };
+    double join = parts > 1 ? JOIN + (double)JOIN_ELEMENT * parts * sizes[2] * sizes[3] : 0;
+
+    return rounds_cost(w, (tiles_of(w, sizes) * parts + PLACES - 1) / PLACES, (double)(sizes[4] + parts - 1) / parts) + join;
+}
+
+/* Of one whose steps clusters divide: sums go from block to block. */
+static double cost_of_split(const Wide *w, const int64_t *sizes, int i)
+{
+    enum { JOIN = 5 << 20, JOIN_SUM = 256 };
+    int clusters = splits[i].clusters, others = splits[i].split - 1;
+
+    return rounds_cost(w, (tiles_of(w, sizes) + clusters - 1) / clusters, (double)sizes[4] / splits[i].split) + JOIN +
+           (double)JOIN_SUM * others * w->rows * w->columns;
+}
+
+/* Sums of bytes that are added in f32 on the way take twice the registers. */
+static bool promotes(const ProductKind *p) { return raw_size((DType)p->x) == 1 && p->sum == DT_f32 && !p->fast; }
+
+/* Two sets of 192 columns leave few registers for what follows the sums. */
+static bool is_fit(const ProductKind *p, const Wide *w)
+{
+    enum { PROMOTED = 128 * 16, SUMS = 128 * 32 };
+    int each = w->rows * w->columns / w->warps;
+
+    return (p->turned[1] || w->columns % 64 == 0) && each <= (promotes(p) ? PROMOTED : p->fast ? INT32_MAX : SUMS);
+}
+
+static void take_if_less(Way *best, double *least, Way way, double cost)
+{
+    if (best->w && cost >= *least)
+        return;
+    *best = way;
+    *least = cost;
+}
+
+/* The one whose rounds over the chip end first, in up to `most` parts. Sets take turns where all groups have as many rounds. */
+static Way find_wide(const ProductKind *p, const int64_t *sizes, int most)
+{
+    Way best = {NULL, 1, 1};
+    double least = 0;
+
+    for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
+        const Wide *w = &wides[i];
+        for (int n = 1; n <= (w->sets > 1 ? 1 : most) && is_fit(p, w); n++)
+            take_if_less(&best, &least, (Way){w, n, 1}, cost_of(w, sizes, n));
+        for (int k = 1; k < SPLITS && is_fit(p, w); k++)
+            if (splits_fit(w, splits[k].split))
+                take_if_less(&best, &least, (Way){w, 1, splits[k].split}, cost_of_split(w, sizes, k));
+    }
+    return best;
+}
+
+/* Memory limits it: so that all processors bring something, and as long. What joins their sums takes as long as so many steps. */
+static Way find_thin(const int64_t *sizes)
+{
+    enum { JOIN = 256 };
+    const Wide *w = &thins[(sizes[3] - 1) / thins->columns];
+    Way best = {NULL, 1, 1};
+    double least = 0;
+
+    for (int k = 0; k < SPLITS; k++) {
+        int clusters = splits[k].clusters, split = splits[k].split;
+        double steps = (double)sizes[4] / split + (k ? JOIN : 0);
+        if (splits_fit(w, split))
+            take_if_less(&best, &least, (Way){w, 1, split}, (double)((tiles_of(w, sizes) + clusters - 1) / clusters) * steps);
+    }
+    return best;
+}
+
+/* Do blocks come in pairs down the rows, but for the last one of many? */
+static bool clusters_share(const Wide *w, const int64_t *sizes)
+{
+    enum { MANY = 16 };
+    int64_t down = (sizes[2] + w->rows - 1) / w->rows;
+
+    return down % 2 == 0 || down >= MANY;
+}
+
+int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
+{
+    bool thin = p->turned[1] && sizes[3] <= THIN && sizes[0] * sizes[1] == 1;
+    Way way = thin ? find_thin(sizes) : find_wide(p, sizes, most);
+    const Wide *w = way.w;
+    const char *asked = getenv("TESSERA_PRODUCT");
+    int size = (int)raw_size((DType)p->x), cluster = clusters_share(w, sizes) ? w->cluster : 1;
+    int v[10] = {w->rows, w->columns, w->bytes * 128 / size, w->warps, size == 1 ? 0 : w->stages, 0, w->sets, way.split, cluster, 0};
+
+    if (asked)
+        sscanf(asked, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8, v + 9);
+    for (int i = 0; i < 3; i++)
+        p->block[i] = v[i];
+    p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
+    p->split = (int8_t)v[7], p->cluster = (int8_t)v[8], p->promote = (int16_t)v[9];
+    return way.parts;
+}
+
+/* ---- operands ---- */
+
+/* Are the units of a device warpgroups? Bundles have no kernels for those. */
+static bool has_warpgroups(int device)
+{
+    const char *way = getenv("TESSERA_TMA");
+    int chip = far_chip(device);
+
+    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
+}
+
+bool product_is_copied(const Tensor *t, bool turned, bool along_steps)
+{
+    int bytes = dtype_info[t->dtype].sbits / 8;
+    bool fits = t->offset * bytes % 16 == 0 && (bytes == 2 || along_steps);
+
+    for (int i = 0; i < t->rank; i++) {
+        bool inner = i == t->rank - 1 - turned;
+        fits = fits && (t->shape[i] == 1 || (inner ? t->stride[i] == 1 : t->stride[i] >= 0 && t->stride[i] * bytes % 16 == 0));
+    }
+    return fits;
+}
+
+bool product_is_wide(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes)
+{
+    return p->units && sizes[4] && has_warpgroups(device) && product_is_copied(t[0], p->turned[0], !p->turned[0]) &&
+           product_is_copied(t[1], p->turned[1], p->turned[1]);
+}
+
+/* ---- other ways ---- */
+
+/* Are there so few rows, of one batch, that they are better columns? */
+static bool has_few_rows(const int64_t *sizes) { return sizes[0] * sizes[1] == 1 && sizes[2] <= THIN && sizes[3] >= 2 * THIN; }
+
+static bool is_thin(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes)
+{
+    return has_few_rows(sizes) && !p->turned[0] && product_is_wide(device, t, p, sizes);
+}
+
+/* A matrix's view with its axes exchanged; rows: of all batches that are rows. */
+static Tensor *turned_view(Tensor *t, int64_t rows)
+{
+    int r = t->rank;
+    Dim shape[2] = {t->shape[r - 1], rows};
+    int64_t stride[2] = {t->stride[r - 1], t->stride[r - 2]};
+
+    return tensor_view(t, 2, shape, stride, t->offset);
+}
+
+/* The few rows as the columns of what is turned. */
+static int turn(int device, Tensor *const *t, int64_t rows, DType accum, bool fast, Span where)
+{
+    Tensor *v[3] = {turned_view(t[1], t[1]->shape[t[1]->rank - 2]), turned_view(t[0], rows), turned_view(t[2], rows)};
+    int done = v[0] && v[1] && v[2] ? far_product(device, v[0], v[1], v[2], accum, fast, where) : -1;
+
+    for (int i = 0; i < 3; i++)
+        tensor_unref(v[i]);
+    return done;
+}
+
+/* The last two axes exchanged. */
+static Tensor *exchanged(Tensor *t)
+{
+    int r = t->rank;
+    Dim shape[RANK_MAX];
+    int64_t stride[RANK_MAX];
+
+    for (int i = 0; i < r; i++) {
+        int from = i < r - 2 ? i : 2 * r - 3 - i;
+        shape[i] = t->shape[from];
+        stride[i] = t->stride[from];
+    }
+    return tensor_view(t, r, shape, stride, t->offset);
+}
+
+/* A copy of an operand whose steps lie side by side. NULL: there is no memory. */
+static Tensor *by_steps(Tensor *t, int operand)
+{
+    Tensor *v = operand ? exchanged(t) : tensor_ref(t), *lies = v ? tensor_contiguous(v) : NULL, *y = lies && operand ? exchanged(lies) : lies;
+
+    if (y != lies)
+        tensor_unref(lies);
+    tensor_unref(v);
+    return y;
+}
+
+/* Does an operand lie in a way that units, or few rows, are not taken, and do as many rows or columns read it as make a copy worth it? */
+static bool is_laid_anew(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes, int operand)
+{
+    enum { WORTH = 128 };
+    const Tensor *x = t[operand];
+    int bytes = (int)raw_size((DType)p->x);
+
+    for (int i = 0; i < x->rank; i++)
+        if (x->stride[i] == 0 && x->shape[i] > 1)
+            return false;                       /* a copy would be larger than it is */
+    if (bytes == 2 && !(operand == 0 && has_few_rows(sizes)))
+        return false;
+    return p->units && has_warpgroups(device) && x->stride[x->rank - 1 - operand] != 1 && sizes[4] * bytes % 16 == 0 &&
+           sizes[operand ? 2 : 3] >= WORTH;
+}
+
+bool product_has_other_way(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes)
+{
+    return is_laid_anew(device, t, p, sizes, 0) || is_laid_anew(device, t, p, sizes, 1) || is_thin(device, t, p, sizes);
+}
+
+int product_other_way(int device, Tensor *const *t, const ProductKind *p, int64_t rows, const int64_t *sizes, Span where)
+{
+    for (int i = 0; i < 2; i++)
+        if (is_laid_anew(device, t, p, sizes, i)) {
+            Tensor *lies = by_steps(t[i], i);
+            int done = lies ? far_product(device, i ? t[0] : lies, i ? lies : t[1], t[2], (DType)p->sum, p->fast, where) : PRODUCT_AS_IT_IS;
+            tensor_unref(lies);
+            return done;
+        }
+    return is_thin(device, t, p, sizes) ? turn(device, t, rows, (DType)p->sum, p->fast, where) : PRODUCT_AS_IT_IS;
+}
