@@ -679,12 +679,12 @@ static bool only_looks(const Type *f)
 /* false: more than a call is followed with */
 static bool read_arguments(Check *C, const AstCall *c, const Type *f, CallArgs *a)
 {
-    bool looks = only_looks(f);
+    bool grows = C->home->mutated.n > 0, looks = grows && only_looks(f);
 
     for (int i = 0; i < c->args.n; i++) {
         AstArg *x = AST_AS(c->args.at[i], Arg);
         const Type *t;
-        C->hold = x->ast.kind == AST_Arg && (looks || x->stars) ? x->value : NULL;
+        C->hold = grows && x->ast.kind == AST_Arg && (looks || x->stars) ? x->value : NULL;
         t = x->ast.kind == AST_Arg ? expr(C, x->value) : T_ANY;
         if (x->ast.kind == AST_Arg && spread(a, x, t))
             continue;
@@ -749,7 +749,9 @@ const Type *call(Check *C, AstCall *c)
         return T_ANY;
     }
     if (!hands_on(C, c, &a)) {
-        C->growing = grown_calls(C, c);
+        C->growing = C->home->mutated.n && grown_calls(C, c);
+        if (!C->growing)
+            return call_type(C, f, &a, (Ast *)c);
         r = call_type(C, f, &a, (Ast *)c);
         C->growing = false;
         grown_called(C, c, &a);

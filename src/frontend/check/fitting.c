@@ -167,7 +167,9 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
 
 bool argument_judged(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b, Ast *node)
 {
-    if (!f->around->home->library && !(result_fits(C, f, p, a, want, node) && meets_protocol(C, f, p, a, node)))
+    if (want->kind == TY_CALLABLE && !f->around->home->library && !result_fits(C, f, p, a, want, node))
+        return false;
+    if (a->type && a->type->kind == TY_INSTANCE && !f->around->home->library && !meets_protocol(C, f, p, a, node))
         return false;
     return check_argument(C, f, p, a, want, b, node);
 }

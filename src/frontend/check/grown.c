@@ -112,7 +112,7 @@ const Type *grown_name(Check *C, AstName *n, const Type *t, bool held)
     Trail *trail;
     const Type **at;
 
-    if ((t->kind != TY_LIST && t->kind != TY_DICT) || !is_mutated(C->home, n->id) || !grows(C, n) || is_declared(C, n))
+    if (!is_mutated(C->home, n->id) || !grows(C, n) || is_declared(C, n))
         return t;
     if (held)
         return grown_read(t);

@@ -655,7 +655,7 @@ bool host_owner(const char *owner)
 
 bool host_call(Check *C, const struct NativeDef *d, const CallArgs *a, Ast *node, const Type **out)
 {
-    const char *name = !strcmp(d->owner, "random") && !strcmp(d->name, "split") ? "random.split" : d->name;
+    const char *name = d->owner[0] == 'r' && !strcmp(d->owner, "random") && !strcmp(d->name, "split") ? "random.split" : d->name;
     static Word slot[128];
     static Words words = {slot, 128, 0};
     bool empty = !words.n;

@@ -455,10 +455,21 @@ static bool visit_apart(Survey *v, Ast *n)
     }
 }
 
+/* by: 1, and -1 to leave it */
+static void enter_lambda(Survey *v, Ast *n, int by)
+{
+    v->functions += by;
+    v->later += by;
+    if (v->own && by > 0)
+        handed_enter(&v->handed, n);
+    else if (v->own)
+        handed_leave(&v->handed);
+}
+
 static bool visit(Ast *n, void *state)
 {
     Survey *v = state;
-    bool lambda = n && n->kind == AST_Lambda && v->own, caught = false;
+    bool lambda = n && n->kind == AST_Lambda, caught = false;
 
     if (!n || v->depth > DEEPEST || visit_apart(v, n))
         return true;
@@ -486,17 +497,13 @@ static bool visit(Ast *n, void *state)
     }
     v->caught += caught;
     if (lambda)
-        handed_enter(&v->handed, n);
+        enter_lambda(v, n, 1);
     v->depth++;
-    v->functions += n->kind == AST_Lambda;
-    v->later += n->kind == AST_Lambda;
     ast_walk(n, visit, v);
-    v->later -= n->kind == AST_Lambda;
-    v->functions -= n->kind == AST_Lambda;
     v->depth--;
     v->caught -= caught;
     if (lambda)
-        handed_leave(&v->handed);
+        enter_lambda(v, n, -1);
     return true;
 }
 

@@ -172,7 +172,7 @@ const Type *name_type(Check *C, AstName *n)
     }
     if (t && t->kind == TY_LAZY)
         t = lazy_type(C, t);
-    if (t && (n->bind == BIND_LOCAL || n->bind == BIND_GLOBAL))
+    if (t && (t->kind == TY_LIST || t->kind == TY_DICT) && (n->bind == BIND_LOCAL || n->bind == BIND_GLOBAL))
         t = grown_name(C, n, t, held);
     if (t && t->kind == TY_UNSET) {
         report_unbound(C, E0217, n, "declared here, without a value");
