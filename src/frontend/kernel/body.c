@@ -7,7 +7,7 @@
  * continue) sets a truth, and what follows it in the block runs where that is
  * not set.  Loops are in loops.c.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/launch_impl.h"
 
 #include <string.h>
 
@@ -508,6 +508,19 @@ static void if_statement(Body *B, AstIf *s)
     choose(B, t, make_block, &s->body, s->orelse.n ? &s->orelse : NULL);
 }
 
+/* Of what is known before the launch, as sizes of a schedule are: a kernel that does not hold is not made. */
+static void assertion(Body *B, const AstAssert *s)
+{
+    KVal test = kb_truth(B, kb_expr(B, s->test)), why = s->msg ? kb_expr(B, s->msg) : KUNSET;
+
+    if (kb_bad(test) || kb_bad(why))
+        return;
+    if (test.kind != K_STATIC)
+        kb_fail(B, "E0618: an assertion in a kernel is of what is known before the launch");
+    else if (!kb_is_static_true(test))
+        kb_fail(B, "AssertionError%s%s", kb_static_of(why, V_STR) ? ": " : "", kb_static_of(why, V_STR) ? as_str(why.v)->s : "");
+}
+
 static void statement(Body *B, Ast *s)
 {
     Flags f = kb_flags();
@@ -538,6 +551,7 @@ static void statement(Body *B, Ast *s)
     case AST_Break: kb_set(B, f.brk, kb_yes); break;
     case AST_Continue: kb_set(B, f.cont, kb_yes); break;
     case AST_Pass: break;
+    case AST_Assert: assertion(B, AST_AS(s, Assert)); break;
     default: kb_fail(B, "E0618: this statement cannot stand in a kernel");
     }
 }
@@ -583,6 +597,44 @@ static bool bind_args(Body *B, const FuncObj *fn, const KVal *arg, const Sym *na
     return !B->failed;
 }
 
+static bool has_var(const Vars *vars, Sym name)
+{
+    for (int i = 0; i < vars->n; i++)
+        if (vars->at[i].name == name)
+            return true;
+    return false;
+}
+
+/* The extent of an axis of memory or of a block; UNSET: it has no such axis. */
+static KVal extent_of(Body *B, KVal v, int axis)
+{
+    int at = v.kind == K_PLACE ? kplace_axis(v.place, axis) : -1;
+
+    if (at >= 0)
+        return kb_int(B, v.place->axis[at].extent);
+    return v.kind == K_BLOCK && axis < tile_type(v.ref)->rank ? kb_number(tile_type(v.ref)->extent[axis]) : KUNSET;
+}
+
+/* Names of dimensions that a function's annotations give to what it was passed. */
+static void bind_dims(Body *B, const AstFunctionDef *def, Vars *vars)
+{
+    for (int i = 0; i < def->params.n; i++) {
+        const AstParam *p = AST_IS(def->params.at[i], Param) ? AST_AS(def->params.at[i], Param) : NULL;
+        const Ast *item[12];
+        int n = p && p->annotation ? kernel_annotation_items(p->annotation, item) : 0, axis = 0;
+        KVal v = n ? vars_value(vars, p->name) : KUNSET, extent;
+        for (int k = 0; k < n; k++) {
+            Sym name;
+            int64_t number;
+            if (!kernel_axis_item(item[k], &name, &number))
+                continue;
+            extent = extent_of(B, v, axis++);
+            if (name && extent.kind != K_UNSET && !has_var(vars, name))
+                vec_push(vars, ((Var){name, extent}));
+        }
+    }
+}
+
 KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, const Ast *at)
 {
     Inlined in = {.fn = fn, .scope = fn->code->scope, .up = B->fn, .depth = B->fn->depth + 1};
@@ -597,6 +649,8 @@ KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, c
         vec_free(&in.vars);
         return KBAD;
     }
+    if (AST_IS(ast, FunctionDef))
+        bind_dims(B, AST_AS(ast, FunctionDef), &in.vars);
     B->fn = &in;
     if (AST_IS(ast, Lambda)) {
         y = kb_expr(B, AST_AS(ast, Lambda)->body);
