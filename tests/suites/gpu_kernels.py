@@ -531,6 +531,20 @@ def who(out: Tensor["N", int32]):
         out[i] = tile.group_id() * 7 + tile.local_id()
 who.launch(grid=2, block=64)(zeros(128, dtype=int32))
 """),
+    "own_values": ("KER-07", "sm_80", [r"(?s)\A(?!.*\.local)"], """
+@kernel
+def mine(x: Tensor["N", f32], y: Tensor["N", f32]):
+    m = tile.alloc_register(shape=(8,), dtype=f32)
+    i = tile.linear_id()
+    for k in range(8):
+        m[k] = x[i * 8 + k] * 2.0 if i * 8 + k < N else 0.0
+    s = 0.0
+    for k in range(8):
+        s += m[k] * m[7 - k]
+    if i < N:
+        y[i] = s
+mine.launch(grid=1, block=32)(zeros(256), zeros(256))
+"""),
     "stores": ("KER-10", "sm_80", [r"st\.global\.v4\.f32", r"ld\.global\.v4\.f32"], """
 @kernel.schedule(Schedule(block=(64, 64)))
 def st(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
