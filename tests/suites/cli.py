@@ -2,10 +2,8 @@
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import tempfile
-import time
 
 from harness import process
 from harness.test import Fail, Test

@@ -2,7 +2,6 @@
 import os
 import pathlib
 import random
-import signal
 import struct
 import subprocess
 import tempfile

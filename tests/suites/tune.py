@@ -1,6 +1,5 @@
 """Tuning from one process to the next: what is measured stays measured, whatever is wrong with the records a program runs as without them."""
 import json
-import os
 import re
 import subprocess
 import tempfile

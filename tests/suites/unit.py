@@ -4,7 +4,7 @@ import re
 import threading
 
 from harness import process
-from harness.test import Fail, Skip, Test, rows_in
+from harness.test import Fail, Test, rows_in
 
 
 def binaries(ctx):
