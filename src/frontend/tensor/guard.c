@@ -1,5 +1,5 @@
 /*
- * guard.c - snapshots of what a staged function read, compared and written through.
+ * guard.c - snapshots of what a staged function read, compared with what is there now.
  *
  * A snapshot is a tree of Items in the guard's arena, made at the first read of
  * a place.  Comparing walks it beside the present value: containers are compared by
@@ -7,56 +7,13 @@
  * the same structure still fits; functions, classes and modules by identity.
  * An object met twice is compared once.
  */
-#include "frontend/tensor/guard.h"
+#include "frontend/tensor/guard_impl.h"
 
-#include "frontend/check/scope.h"
-
-#include "base/arena.h"
-#include "base/map.h"
-#include "base/vec.h"
 #include "frontend/check/scope.h"
 
 #include <string.h>
 
 enum { ITEMS_MAX = 1 << 18 };           /* larger trees are compared by identity from there on */
-
-typedef struct Item {
-    Value v;                    /* owned */
-    Value now;                  /* the container as guard_check last saw it; borrowed */
-    struct Item **child;        /* of list, tuple, dict (by order of keys), instance */
-    Value *key;                 /* dict and instance: keys of the children; borrowed from v */
-    int n;
-    int capture;                /* tensor: index among the graph's captures, -1 none */
-} Item;
-
-typedef enum { PLACE_CELL, PLACE_GLOBAL, PLACE_VALUE } RootKind;
-typedef struct Root {
-    RootKind kind;
-    Value holder;               /* cell; module; the value itself. Owned */
-    uint32_t slot;
-    Item *root;
-} Root;
-
-/* One store: into child `at` of `in`, or into the place itself when in is NULL. */
-typedef struct Write { int place; Item *in; int at; } Write;
-
-struct Guard {
-    ReadLog log;                /* first: the evaluator calls through it */
-    Interp *I;
-    Guard *outer;
-    ReadLog *outer_log;
-    Arena arena;
-    Map seen_place, seen_obj;   /* place key, object -> Item */
-    Map inside;                 /* cells made since guard_begin */
-    Vec(Value) made;            /* the same, held until guard_end so that no other takes the address */
-    Vec(Root) place;
-    Vec(Item *) item;
-    Vec(Write) write;
-    Tensor **fresh;             /* guard_check: the captures being gathered */
-    Map compared;               /* objects of this comparison */
-    Item *odd;                  /* the innermost item that differed in it, NULL: none */
-    Value odd_now;              /* what stands there now; V_ERR: nothing. Borrowed */
-};
 
 /* ------------------------------------------------------------- snapshots */
 
@@ -88,12 +45,6 @@ static void snap_dict(Guard *g, Item *it, DictObj *d)
     }
 }
 
-/* Builtin storage that is walked; the others are leaves. */
-static bool is_container(Value v)
-{
-    return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT || v.tag == V_INSTANCE || v.tag == V_BOUND;
-}
-
 static Item *snapshot(Guard *g, Value v)
 {
     Item *it = is_container(v) ? map_get_ptr(&g->seen_obj, v.o) : NULL;
@@ -123,15 +74,6 @@ static Item *snapshot(Guard *g, Value v)
         snap_dict(g, it, ((InstanceObj *)v.o)->attrs);
     interp_leave(g->I);
     return it;
-}
-
-static Value place_value(const Root *p)
-{
-    if (p->kind == PLACE_CELL)
-        return ((CellObj *)p->holder.o)->v;
-    if (p->kind == PLACE_GLOBAL)
-        return ((ModuleObj *)p->holder.o)->slot[p->slot];
-    return p->holder;
 }
 
 static void note(Guard *g, RootKind kind, Value holder, uint32_t slot)
@@ -248,56 +190,6 @@ void guard_bind_captures(Guard *g, Tensor *const *capture, int n)
         for (int k = 0; g->item.at[i]->v.tag == V_TENSOR && k < n; k++)
             if (as_tensor(g->item.at[i]->v) == capture[k])
                 g->item.at[i]->capture = k;
-}
-
-/* ------------------------------------------------------------- the parts of a container */
-
-static DictObj *dict_of(Value v)
-{
-    return v.tag == V_DICT ? as_dict(v) : ((InstanceObj *)v.o)->attrs;
-}
-
-/* Child i of a container that has the item's keys; V_ERR: absent. Borrowed. */
-static Value part(Guard *g, const Item *it, Value v, int i)
-{
-    DictObj *d;
-
-    switch (v.tag) {
-    case V_LIST: return i < as_list(v)->n ? as_list(v)->at[i] : VERR;
-    case V_TUPLE: return i < as_tuple(v)->n ? as_tuple(v)->at[i] : VERR;
-    case V_BOUND: return i ? ((BoundObj *)v.o)->func : ((BoundObj *)v.o)->self;
-    default: d = dict_of(v); return d ? dict_get(g->I, d, it->key[i]) : VERR;
-    }
-}
-
-static int64_t part_count(Value v)
-{
-    switch (v.tag) {
-    case V_LIST: return as_list(v)->n;
-    case V_TUPLE: return as_tuple(v)->n;
-    case V_BOUND: return 2;
-    default: return dict_of(v) ? dict_of(v)->n : 0;
-    }
-}
-
-/* container[i] = x; refs x. */
-static bool put_part(Guard *g, const Item *it, Value container, int i, Value x)
-{
-    if (container.tag == V_LIST) {
-        value_ref(x);
-        value_unref(as_list(container)->at[i]);
-        as_list(container)->at[i] = x;
-        return true;
-    }
-    return dict_set(g->I, dict_of(container), it->key[i], x);
-}
-
-static void put_place(const Root *p, Value x)
-{
-    Value *at = p->kind == PLACE_CELL ? &((CellObj *)p->holder.o)->v : &((ModuleObj *)p->holder.o)->slot[p->slot], old = *at;
-
-    *at = value_ref(x);
-    value_unref(old);
 }
 
 /* ------------------------------------------------------------- comparing */
@@ -428,219 +320,6 @@ bool guard_explain(Guard *g, int n, StrBuf *out)
     return true;
 }
 
-/* ------------------------------------------------------------- stores */
-
-/* Does v hold a tensor that is being staged? */
-static bool holds_staged(Guard *g, Value v, int depth)
-{
-    DictObj *d;
-    int64_t pos = 0;
-    Value k, x;
-
-    if (v.tag == V_TENSOR)
-        return as_tensor(v)->tracer && value_is_staged(v);
-    if (!is_container(v) || depth > 16)
-        return false;
-    if (v.tag == V_LIST || v.tag == V_TUPLE) {
-        for (int64_t i = 0; i < part_count(v); i++)
-            if (holds_staged(g, v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i], depth + 1))
-                return true;
-        return false;
-    }
-    if (v.tag == V_BOUND)
-        return false;
-    d = dict_of(v);
-    while (d && dict_next(d, &pos, &k, &x))
-        if (holds_staged(g, x, depth + 1))
-            return true;
-    return false;
-}
-
-static bool refuse(Guard *g, const char *what, Value key)
-{
-    StrBuf b = {0};
-
-    if (!is_err(key))
-        value_repr_to(g->I, key, &b);
-    raise(g->I, EXC_TypeError, "a staged function cannot %s%s%s: its value is not known yet; return the tensor instead, or make "
-          "the %s before staging", what, b.n ? " " : "", sb_str(&b), is_err(key) ? "element" : "entry");
-    sb_done(&b);
-    return false;
-}
-
-typedef struct Taking { Guard *g; Tensor **out; int *nout; int max; int place; } Taking;
-
-static bool take_value(Taking *t, Item *in, int at, Item *it, Value v);
-
-/* Keys that the function added and that hold staged tensors cannot be undone and repeated by the graph. */
-static bool new_keys(Taking *t, const Item *it, DictObj *d)
-{
-    int64_t pos = 0;
-    Value k, x;
-
-    while (d && dict_next(d, &pos, &k, &x)) {
-        bool known = false;
-        for (int i = 0; !known && i < it->n; i++)
-            known = value_equal(t->g->I, k, it->key[i]) == 1;
-        if (!known && holds_staged(t->g, x, 0))
-            return refuse(t->g, "add a tensor outside under", k);
-    }
-    return true;
-}
-
-static bool take_parts(Taking *t, Item *it, Value v)
-{
-    if (v.tag == V_LIST && as_list(v)->n != it->n)
-        return !holds_staged(t->g, v, 0) || refuse(t->g, "change the length of a list outside that holds its tensors", VERR);
-    for (int i = 0; i < it->n; i++) {
-        Value x = part(t->g, it, v, i);
-        if (!is_err(x) && !take_value(t, it, i, it->child[i], x))
-            return false;
-    }
-    return (v.tag != V_DICT && v.tag != V_INSTANCE) || new_keys(t, it, dict_of(v));
-}
-
-static bool take_tensor(Taking *t, Item *in, int at, Item *it, Value v)
-{
-    Guard *g = t->g;
-    Write w = {t->place, in, at};
-
-    if (*t->nout >= t->max)
-        return refuse(g, "store so many tensors outside", VERR);
-    t->out[(*t->nout)++] = tensor_ref(as_tensor(v));
-    vec_push(&g->write, w);
-    if (in)
-        return put_part(g, in, in->v, at, it->v);
-    put_place(&g->place.at[t->place], it->v);
-    return true;
-}
-
-static bool take_value(Taking *t, Item *in, int at, Item *it, Value v)
-{
-    if (v.tag == V_TENSOR && holds_staged(t->g, v, 0)) {
-        if (it->v.tag == V_TENSOR && as_tensor(it->v) == as_tensor(v))
-            return true;
-        return take_tensor(t, in, at, it, v);
-    }
-    if (!is_container(v))
-        return true;
-    if (!it->child || it->v.o != v.o)           /* another object than was read */
-        return !holds_staged(t->g, v, 0) || refuse(t->g, "put a new container of tensors outside", VERR);
-    if (map_find(&t->g->compared, (uintptr_t)it, NULL))
-        return true;
-    map_set(&t->g->compared, (uintptr_t)it, 1);
-    return take_parts(t, it, v);
-}
-
-/* Make an object again what it was when it was read. */
-static void restore(Guard *g, Item *it)
-{
-    Value v = it->v;
-
-    if (v.tag == V_LIST) {
-        while (as_list(v)->n > it->n)
-            value_unref(as_list(v)->at[--as_list(v)->n]);
-        while (as_list(v)->n < it->n)
-            list_push(as_list(v), VNONE);
-    } else if (v.tag == V_DICT || v.tag == V_INSTANCE) {
-        if (dict_of(v))
-            dict_clear(dict_of(v));
-    } else {
-        return;
-    }
-    for (int i = 0; i < it->n; i++)
-        put_part(g, it, v, i, it->child[i]->v);
-}
-
-static void put_back(Guard *g)
-{
-    for (int i = 0; i < g->item.n; i++)
-        if (g->item.at[i]->child)
-            restore(g, g->item.at[i]);
-    for (int i = 0; i < g->place.n; i++)
-        if (g->place.at[i].kind != PLACE_VALUE)
-            put_place(&g->place.at[i], g->place.at[i].root->v);
-}
-
-static void restore_all(Guard *g)
-{
-    Value exc = exc_take(g->I);
-
-    put_back(g);
-    raise_value(g->I, exc);
-    value_unref(exc);
-}
-
-bool guard_unchanged(Guard *g)
-{
-    bool ok = guard_check(g, NULL) == 1;
-
-    exc_clear(g->I);
-    if (!ok)
-        put_back(g);
-    return ok;
-}
-
-bool guard_take_writes(Guard *g, Tensor **out, int *nout, int max)
-{
-    map_done(&g->compared);
-    for (int i = 0; i < g->place.n; i++) {
-        Taking t = {g, out, nout, max, i};
-        Value v = place_value(&g->place.at[i]);
-        if (g->place.at[i].kind == PLACE_VALUE && !is_container(v))
-            continue;
-        if (!take_value(&t, NULL, 0, g->place.at[i].root, v)) {
-            restore_all(g);
-            return false;
-        }
-    }
-    return true;
-}
-
-bool guard_settle(Guard *g)
-{
-    for (int i = 0; i < g->place.n; i++) {
-        Root *p = &g->place.at[i];
-        Value v = place_value(p);
-        if (is_symbolic(v) && p->kind != PLACE_VALUE) {
-            if (is_err(v = symint_settled(g->I, v)))
-                return false;
-            put_place(p, v);
-        } else if (!symint_settle_inside(g->I, &v)) {
-            return false;
-        }
-    }
-    for (int i = 0; i < g->item.n; i++) {
-        Value v = g->item.at[i]->v, attrs = VERR;
-        if (v.tag == V_INSTANCE && ((InstanceObj *)v.o)->attrs)
-            attrs = vobj(((InstanceObj *)v.o)->attrs);
-        if (!is_err(attrs) && !symint_settle_inside(g->I, &attrs))
-            return false;
-    }
-    return true;
-}
-
-int guard_nwrites(const Guard *g)
-{
-    return g->write.n;
-}
-
-bool guard_write(Guard *g, Tensor *const *result)
-{
-    bool ok = true;
-
-    for (int i = 0; ok && i < g->write.n; i++) {
-        const Write *w = &g->write.at[i];
-        Value x = tensor_value(tensor_ref(result[i]));
-        if (w->in)
-            ok = put_part(g, w->in, w->in->now.tag ? w->in->now : w->in->v, w->at, x);
-        else
-            put_place(&g->place.at[w->place], x);
-        value_unref(x);
-    }
-    return ok;
-}
-
 /* ------------------------------------------------------------- places and their names */
 
 typedef struct Visit {
@@ -650,8 +329,6 @@ typedef struct Visit {
     void (*fn)(void *st, const GuardPlace *p);
     void *st;
 } Visit;
-
-static Tensor *tensor_at(const Item *it) { return it->v.tag == V_TENSOR ? as_tensor(it->v) : NULL; }
 
 static void visit(Visit *v, const void *holder, int64_t at, const Item *it)
 {
@@ -710,14 +387,4 @@ void guard_places(Guard *g, void (*fn)(void *st, const GuardPlace *p), void *st)
     }
     map_done(&v.seen);
     sb_done(&v.path);
-}
-
-GuardPlace guard_write_place(const Guard *g, int i)
-{
-    const Write *w = &g->write.at[i];
-    const Root *p = &g->place.at[w->place];
-
-    if (w->in)
-        return (GuardPlace){w->in->v.o, w->at, "", tensor_at(w->in->child[w->at]), -1};
-    return (GuardPlace){p->holder.o, -1 - (int64_t)p->slot, "", tensor_at(p->root), -1};
 }
