@@ -266,6 +266,23 @@ static const char *next_member(void *state)
     return NULL;
 }
 
+typedef struct { const Cls *c; const char *last; } Alphabet;
+
+/* The members again, each once, by their names: what lists them must not follow the places of a map. */
+static const char *next_by_name(void *state)
+{
+    Alphabet *a = state;
+    Members m = {a->c, NULL, 0, 0};
+    const char *least = NULL;
+
+    for (const char *name; (name = next_member(&m));)
+        if ((!a->last || strcmp(name, a->last) > 0) && (!least || strcmp(name, least) < 0))
+            least = name;
+    if (least)
+        a->last = least;
+    return least;
+}
+
 static bool cls_stores(const Cls *c, Sym attr)
 {
     for (; c; c = c->base)
@@ -412,7 +429,7 @@ static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
     else if (near)
         diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     else
-        help_names(d, "it has", next_member, &(Members){c, NULL, 0, 0});
+        help_names(d, "it has", next_by_name, &(Alphabet){c, NULL});
     if (!near)
         return;
     for (const Cls *x = c; x && !s; x = x->base)
