@@ -293,23 +293,30 @@ KStatus kernel_pad(KERNEL_ARGS)
     return K_OK;
 }
 
-/* Do the operands, and nobody else, have memory in which they lie side by side as they would in a result of their own? Then that is it; else NULL. */
+/*
+ * Do the operands, and nobody else, have memory in which they lie side by side as they would in a result of their own? Then that is it; else NULL.
+ * Those that are empty along the axis lie anywhere.
+ */
 static Tensor *are_beside(Tensor *const *in, int nin, int axis, const TType *type)
 {
     const Tensor *x = in[0];
     int64_t stride[RANK_MAX], step = 1, at = 0;
-    bool so = x->store && x->store->refs == (uint32_t)nin && x->offset == 0 && x->dtype == type->dtype;
+    bool so = x->store && x->offset == 0 && x->dtype == type->dtype;
+    uint32_t parts = 0;
 
     for (int i = type->rank - 1; i >= 0; i--) {
         stride[i] = step;
         step *= type->shape[i];
     }
     for (int k = 0; k < nin && so; at += in[k++]->shape[axis]) {
+        if (k && !in[k]->shape[axis])
+            continue;
+        parts++;
         so = in[k]->store == x->store && in[k]->offset == at * stride[axis] && in[k]->dtype == x->dtype;
         for (int i = 0; i < type->rank; i++)
-            so &= in[k]->stride[i] == stride[i];
+            so &= in[k]->stride[i] == stride[i] || in[k]->shape[i] == 1;
     }
-    return so ? tensor_view(in[0], type->rank, type->shape, stride, 0) : NULL;
+    return so && x->store->refs == parts ? tensor_view(in[0], type->rank, type->shape, stride, 0) : NULL;
 }
 
 KStatus kernel_concat(KERNEL_ARGS)

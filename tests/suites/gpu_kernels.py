@@ -98,6 +98,49 @@ def outputs(ctx, text, backend="cpu", more_env=()):
         return [p.stdout.splitlines() for p in runs], dict(l.split() for l in log.read_text().splitlines())
 
 
+BESIDE = '''
+@kernel.schedule(Schedule(block=(16, 64)))
+def doubled(A: Tensor["M", "N", f32], B: Tensor["M", "N", f32]):
+    tile.store(B[block_m:block_m+BM, block_n:block_n+BN], tile.load(A[block_m:block_m+BM, block_n:block_n+BN]) * 2.0)
+
+def both(x):
+    y, z = zeros((128, 128)), zeros((128, 128))
+    doubled(x, y)
+    doubled(x + 1.0, z)
+    return y, z
+
+@jit
+def apart(x):
+    return both(x)
+
+@jit
+def beside(x):
+    y, z = both(x)
+    return concat([y.reshape(4, 32, 128), z.T.T.reshape(4, 32, 128)], axis=-1)
+
+@jit
+def turned(x):
+    y, z = both(x)
+    return concat([y.T, z.T], axis=0)
+
+x = random.normal((128, 128))
+y = FUNCTION(x)
+print(sum([(v * v).sum().item() for v in (y if isinstance(y, tuple) else (y,))]))
+'''
+
+
+def beside(ctx):
+    """What kernels of the program make is stored where the concat behind them has it, seen in another shape too: nothing is copied."""
+    launches = {}
+    for f in ("apart", "beside", "turned"):
+        (here, there), counted = outputs(ctx, BESIDE.replace("FUNCTION", f))
+        if here != there:
+            raise Fail(f"{f}: {here} and {there}")
+        launches[f] = int(counted["launch"])
+    if launches["beside"] >= launches["apart"] or launches["turned"] <= launches["beside"]:      # one sum less; those that lie across are copied
+        raise Fail(str(launches))
+
+
 def same_bits(ctx, text):
     (here, there), counted = outputs(ctx, text)
     if not int(counted["launch"]):
@@ -650,6 +693,7 @@ def tests(ctx):
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))
+    yield Test("gpu_kernels/beside", lambda: beside(ctx))
     yield Test("gpu_kernels/whole_rows", lambda: whole_rows(ctx))
     yield Test("gpu_kernels/fast_rows", lambda: fast_rows(ctx))
     yield Test("gpu_kernels/several", lambda: several(ctx))

@@ -613,5 +613,5 @@ Value launch_call(Interp *I, const LaunchCall *c)
 
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
-    return launch_call(I, &(LaunchCall){name, fn, args, kwargs, grid, block, schedule, {NULL}, 0});
+    return launch_call(I, &(LaunchCall){name, fn, args, kwargs, grid, block, schedule, .nown = 0});
 }

@@ -127,6 +127,19 @@ static bool runs_here(const Launch *L, const Tensor *t)
     return !devices_used && !device_is_far((int)t->store->device) && !L->spec.debug && !kernel_launched && !interp_trace(L->I)->guarded;
 }
 
+/* Memory that is there for the output, if it lies as the code takes it and nobody looks at what the kernel has not written; NULL: there is none. */
+static Tensor *into(const Launch *L, Version *v, const Run *r, const int64_t *size, int i)
+{
+    const Tensor *t = L->spec.param[i].tensor;
+    Tensor *x = L->arg[i] >= 0 && L->arg[i] < KERNEL_PARAMS ? L->call->into[L->arg[i]] : NULL;
+    const TileType *view = &v->k->params.at[v->index[i]]->type[0];
+    bool fits = x && x->dtype == t->dtype && x->rank == t->rank && view->rank == t->rank && device_is_far((int)t->store->device);
+
+    for (int k = 0; fits && k < t->rank; k++)
+        fits = x->shape[k] == t->shape[k] && (view->stride[k] == STRIDE_ANY || view->stride[k] == x->stride[k]);
+    return fits && is_filled(v, r, size, v->index[i]) ? tensor_ref(x) : NULL;
+}
+
 /*
  * What the kernel stores to: a copy, or the tensor itself where that is the launch's and no other argument looks at it. A copy that the kernel
  * fills without reading it need have nothing in it.
@@ -134,7 +147,10 @@ static bool runs_here(const Launch *L, const Tensor *t)
 static Tensor *as_output(const Launch *L, Version *v, const Run *r, const int64_t *size, int i)
 {
     const Tensor *t = L->spec.param[i].tensor;
+    Tensor *x = into(L, v, r, size, i);
 
+    if (x)
+        return x;
     for (int k = 0; k < L->call->nown; k++)
         if (L->call->own[k] == t && t->refs == 2)           /* the graph's and the argument's */
             return tensor_ref((Tensor *)t);

@@ -42,12 +42,16 @@ typedef struct GridPlan {
     Extent2 e;                          /* what it comes from where no parameter says so */
 } GridPlan;
 
-/* own: tensors among the arguments whose memory nobody else has and nobody looks at afterwards. */
+/*
+ * own: tensors among the arguments whose memory nobody else has and nobody looks at afterwards.  into: by position, where what the kernel makes of an
+ * argument had better lie; NULL: anywhere.
+ */
 typedef struct LaunchCall {
     const char *name;
     Value fn, args, kwargs, grid, block, schedule;
     Tensor *own[DYING_MAX];
     int nown;
+    Tensor *into[KERNEL_PARAMS];
 } LaunchCall;
 
 typedef struct Launch {

@@ -277,13 +277,19 @@ bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, ui
 {
     Interp *I = host;
     const Value *f = ((TupleObj *)a->host)->at;
-    LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], {NULL}, 0};
+    LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], .nown = 0};
     Value kwargs, y;
     int nreturned = 0;
 
     for (int i = 0; i < nin && i < DYING_MAX; i++)
         if (dying >> i & 1 && tensor_is_own(in[i]))
             c.own[c.nown++] = in[i];
+    for (int i = 0; interp_trace(I)->slices && i < a->nd[0]; i++) {
+        Value place = as_tuple(f[7])->at[a->d[0][i]];
+        if (place.tag == V_INT && place.i < KERNEL_PARAMS)
+            c.into[place.i] = interp_trace(I)->slices[i];
+    }
+    interp_trace(I)->slices = NULL;
     c.args = with_operands(I, f[2], f[3], f[7], in, &kwargs);
     c.kwargs = kwargs;
     y = launch_call(I, &c);

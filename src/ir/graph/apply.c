@@ -10,6 +10,7 @@
  * theirs.  Regions see the bindings of the graphs around them (T->dims).
  */
 #include "ir/core/pass.h"
+#include "ir/graph/beside.h"
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 #include "ir/graph/timed.h"
@@ -30,7 +31,7 @@ typedef struct Run {
     uint32_t *base;             /* node id -> slot of its first result */
     Tensor **slot;
     uint32_t *left;             /* slot -> uses still to come */
-    const Node **joined;        /* node id -> the concat that has its results side by side; NULL: no node's are */
+    Beside beside;
     int nslots;
     uint32_t few_base[FEW_NODES + 1], few_left[FEW_NODES + 1];      /* room for small graphs */
     Tensor *few_slot[FEW_NODES + 1];
@@ -40,28 +41,6 @@ typedef struct Run {
 static void *room(void *few, size_t size, size_t n)
 {
     return n <= FEW_NODES + 1 ? memset(few, 0, size * n) : tsr_calloc(size * n);
-}
-
-/* Does the concat put all results of one fused node side by side, which nobody else uses? */
-static bool joins(const Run *r, const Node *n)
-{
-    const Node *f = n->nin > 1 ? n->in[0].node : NULL;
-    bool all = f && f->op == OP_fused && f->nout == n->nin;
-
-    for (int i = 0; all && i < n->nin; i++)
-        all = n->in[i].node == f && n->in[i].index == i && r->left[r->base[f->id] + (uint32_t)i] == 1 && f->type[i].dtype == n->type[0].dtype &&
-              f->type[i].rank == n->type[0].rank;
-    return all;
-}
-
-static void find_joined(Run *r)
-{
-    for (const Node *n = r->g->first; n; n = n->next)
-        if (n->op == OP_concat && joins(r, n)) {
-            if (!r->joined)
-                r->joined = tsr_calloc(sizeof *r->joined * (r->g->nnodes + 1));
-            r->joined[n->in[0].node->id] = n;
-        }
 }
 
 static void run_init(Run *r, Graph *g)
@@ -82,8 +61,7 @@ static void run_init(Run *r, Graph *g)
             r->left[r->base[n->in[i].node->id] + (uint32_t)n->in[i].index]++;
     for (int i = 0; i < g->results.n; i++)
         r->left[r->base[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index]++;
-    r->joined = NULL;
-    find_joined(r);
+    beside_find(&r->beside, g, r->base, r->left, r->nslots);
 }
 
 static void run_done(Run *r)
@@ -95,7 +73,7 @@ static void run_done(Run *r)
         tsr_free(r->left);
     if (r->base != r->few_base)
         tsr_free(r->base);
-    tsr_free(r->joined);
+    beside_done(&r->beside);
     env_done(&r->env);
 }
 
@@ -240,56 +218,12 @@ static bool dispatch(Trace *T, const Node *n, const Attr *a, Tensor *const *in, 
     return ok;
 }
 
-/* The sizes of a type as they are now. false: some are not known. */
-static bool sizes_now(const Run *r, const TType *t, Dim *size)
-{
-    for (int i = 0; i < t->rank; i++)
-        if (!dim_is_const(size[i] = env_subst(&r->env, t->shape[i])))
-            return false;
-    return true;
-}
-
-enum { JOINED_BYTES = 64 << 10, JOINED_MOST = 16 };     /* less is copied as fast */
-
-/*
- * Slices of the memory of the concat that follows, for the node's results: that finds them side by side then.  How many: all, or 0, where there
- * is nothing of the kind.
- */
-static int make_slices(const Run *r, const Node *n, Tensor **slice)
-{
-    const Node *c = r->joined && !devices_used && trace_fused_slices && trace_fused_slices() ? r->joined[n->id] : NULL;
-    const TType *type = c ? &c->type[0] : NULL;
-    Dim all[RANK_MAX], size[RANK_MAX];
-    int64_t bytes, at = 0;
-    Tensor *whole;
-    int axis, made = 0;
-
-    if (!c || n->nout > JOINED_MOST || is_packed((DType)type->dtype) || !sizes_now(r, type, all))
-        return 0;
-    axis = c->attr->axis[0] + (c->attr->axis[0] < 0 ? type->rank : 0);
-    bytes = (int64_t)raw_size((DType)type->dtype);
-    for (int i = 0; i < type->rank; i++)
-        bytes *= all[i];
-    if (bytes < JOINED_BYTES || !(whole = tensor_new((DType)type->dtype, type->rank, all)))
-        return 0;
-    for (bool fits = true; fits && made < n->nout; made += fits, at += size[axis]) {
-        fits = sizes_now(r, &n->type[made], size);
-        for (int i = 0; fits && i < type->rank; i++)
-            fits = i == axis ? at + size[i] <= all[i] : size[i] == all[i];
-        fits = fits && (slice[made] = tensor_view(whole, type->rank, size, whole->stride, at * whole->stride[axis]));
-    }
-    tensor_unref(whole);
-    if (made < n->nout)
-        tensors_unref(slice, made);
-    return made < n->nout ? 0 : made;
-}
-
 static bool run_node(Trace *T, Run *r, Node *n)
 {
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
     Tensor **out = &r->slot[r->base[n->id]];
     const Attr *a;
-    Tensor *slice[JOINED_MOST];
+    Tensor *slice[BESIDE_MOST];
     Attr room;
     int nout = 0, nslices;
     bool ok, traced = false;
@@ -302,7 +236,9 @@ static bool run_node(Trace *T, Run *r, Node *n)
         T->span = n->span;
     T->dying = dying_mask(r, n);
     a = known_attr(r, n, traced, &room);
-    nslices = n->op == OP_fused && !traced ? make_slices(r, n, slice) : 0;
+    nslices = traced ? 0 : beside_slices(&r->beside, T, &r->env, n, in, slice);
+    if (n->op == OP_concat)
+        beside_arrives(&r->beside, n);
     T->slices = nslices ? slice : NULL;
     ok = (!kernel_of[n->op] || trace_lie_together(T, (OpId)n->op, in, n->nin)) && dispatch(T, n, a, in, traced, out, &nout);
     forget_attr(a, &room);

@@ -85,7 +85,7 @@ typedef struct Trace {
     int mute;                   /* > 0: a recomputation, whose effects have happened already */
     Vec(Tensor *) temps;        /* owned by the rules that are running */
     uint32_t dying;             /* operands of the next kernel that the executor gives up */
-    Tensor *const *slices;      /* where the results of the next fused node had better lie; NULL: anywhere */
+    Tensor *const *slices;      /* where the results of the next fused node or launch had better lie; NULL, or one is: anywhere */
     bool exact;                 /* sums keep the order of whole tensors, however these are distributed */
     /* While a rank of a mesh runs (SPMD): */
     int floor;                  /* levels above it are the rank's own */
