@@ -189,50 +189,47 @@ static Lanes converted(CpuCode *e, const TileNode *n, const Spot *p)
     return y;
 }
 
+static bool is_fast(const TileNode *n, OpId op) { return n->op == TOP_map && n->attr->op == op && n->attr->fast; }
+
+/* The tanh or erf that n adds to 1, or the tanh whose square it takes from 1; else NULL. */
+static const TileNode *beside_one(const TileNode *n)
+{
+    bool adds = is_fast(n, OP_add);
+    const TileNode *one = n->in[0].node, *x = n->nin == 2 ? n->in[1].node : NULL;
+
+    if (!x || !(adds || is_fast(n, OP_sub)))
+        return NULL;
+    if (adds && one->op != TOP_const) {
+        one = x;
+        x = n->in[0].node;
+    }
+    if (!adds && is_fast(x, OP_mul) && x->in[0].node == x->in[1].node)
+        x = x->in[0].node;
+    else if (!adds)
+        return NULL;
+    if (one->op != TOP_const || one->attr->f != 1 || one->type[0].dtype != DT_f32 || x->type[0].dtype != DT_f32)
+        return NULL;
+    return is_fast(x, OP_tanh) || (adds && is_fast(x, OP_erf)) ? x : NULL;
+}
+
 /* By the formula; under fast numerics GPUs compute f32s, and what is computed as such, in their own way. */
-static LLVMValueRef computed(CpuCode *e, const TileNode *n, DType as, const LLVMValueRef *in)
+static LLVMValueRef computed(CpuCode *e, const TileNode *n, DType as, const LLVMValueRef *in, const Spot *p)
 {
     bool quick = n->attr->fast && e->gpu && lane_dtype(as) == DT_f32;
-    LLVMValueRef y = quick ? formula_quick(e->u, (OpId)n->attr->op, in, e->width) : NULL;
+    const TileNode *x = quick ? beside_one(n) : NULL;
+    LLVMValueRef y;
 
+    if (x) {
+        Spot s = stretched(e, &x->type[0], &n->type[0], p), t = stretched(e, tile_type(x->in[0]), &x->type[0], &s);
+        return formula_beside_one(e->u, (OpId)x->attr->op, n->attr->op == OP_sub, cpu_lanes(e, x->in[0], &t), e->width);
+    }
+    y = quick ? formula_quick(e->u, (OpId)n->attr->op, in, e->width) : NULL;
     if (y)
         return y;
     y = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);
     if (n->attr->fast)
         let_loose(y);
     return y;
-}
-
-/* Is it this number in each lane? */
-static bool is_number(LLVMValueRef x, double v)
-{
-    LLVMBool exact;
-
-    if (LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind)
-        x = LLVMIsConstant(x) ? LLVMGetAggregateElement(x, 0) : NULL;
-    return x && LLVMIsAConstantFP(x) && LLVMConstRealGetDouble(x, &exact) == v;
-}
-
-/*
- * 1 + tanh(x), of which nobody else wants the tanh: twice the sigmoid of 2 x, under fast numerics on GPUs, which is a shorter formula, and has all
- * digits where the sum is small. in: the operands. NULL: it is another sum.
- */
-static LLVMValueRef one_and_tanh(CpuCode *e, const TileNode *n, DType as, const LLVMValueRef *in, const Spot *p)
-{
-    if (n->attr->op != OP_add || !n->attr->fast || !e->gpu || lane_dtype(as) != DT_f32)
-        return NULL;
-    for (int k = 0; k < 2; k++) {
-        const TileNode *t = n->in[k].node;
-        bool only = t->op == TOP_map && t->attr->op == OP_tanh && t->attr->fast && t->nuse == 1 && !cpu_val(e, n->in[k])->x &&
-                    !cpu_val(e, n->in[k])->fragment;
-        if (only && is_number(in[!k], 1)) {
-            Spot s = stretched(e, tile_type(n->in[k]), &n->type[0], p), r = stretched(e, tile_type(t->in[0]), &t->type[0], &s);
-            LLVMValueRef x = cpu_lanes(e, t->in[0], &r);
-            x = formula_quick(e->u, OP_sigmoid, &(LLVMValueRef){LLVMBuildFAdd(e->u->builder, x, x, "")}, e->width);
-            return LLVMBuildFAdd(e->u->builder, x, x, "");
-        }
-    }
-    return NULL;
 }
 
 static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
@@ -258,9 +255,7 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
     }
     y.lane = e->gpu ? gpu_rows_is_place(e, n, in) : NULL;
     if (!y.lane)
-        y.lane = one_and_tanh(e, n, as, in, p);
-    if (!y.lane)
-        y.lane = computed(e, n, as, in);
+        y.lane = computed(e, n, as, in, p);
     if (n->attr->flush)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
     if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */

@@ -7,6 +7,7 @@
  *     exp(x) = 2^(x log2 e)       the product's rounding costs some units more the farther x is from 0: slope in accuracy_quick.def
  *     tanh(x)                     near 0 a polynomial, so that small ones have all their digits; else 1 - 2 / (1 + e^2|x|)
  *     erf(x)                      likewise; else 1 - 2^q(|x|)
+ *     1 + tanh(x)                 2 / (1 + e^-2x), and 1 - tanh(x)^2 from that; 1 + erf(x) likewise by one power of two
  *     a / b = (a (1 / (b k))) k   k a power of two that keeps 1 / (b k) a normal number, so no quotient overflows or vanishes early; all
  *                                 but two multiplications depend on b alone, and are done once where a row is divided by its sum
  *
@@ -133,6 +134,27 @@ static LLVMValueRef quick_div(const Quick *q, LLVMValueRef x, LLVMValueRef y)
     size = magnitude(q, y);
     k = below(q, size, 0x1p-125, number(q, 0x1p24), below(q, size, 0x1p125, number(q, 1), number(q, 0x1p-3)));
     return mul(q, mul(q, x, approximation(q, RCP, mul(q, y, k))), k);
+}
+
+/* 2 - p or p, p = 1 - erf|x| = 2^(|x| r(|x|)): as near as 1 + erf(x) is rounded, and nearer where that is small. */
+static LLVMValueRef one_and_erf(const Quick *q, LLVMValueRef x)
+{
+    static const double r[] = {-0x1.a0bef4p+0, -0x1.d62f2cp-1, -0x1.3113dep-3, 0x1.e28cdap-6, -0x1.2dc286p-9, -0x1.e3fe24p-12, 0x1.a45b92p-14};
+    LLVMValueRef t = call(q, "llvm.minimum", true, (LLVMValueRef[]){magnitude(q, x), number(q, 4)}, 2), p = power(q, mul(q, t, polynomial(q, t, r, 7)));
+
+    return below(q, x, 0, p, LLVMBuildFSub(q->u->builder, number(q, 2), p, ""));
+}
+
+LLVMValueRef formula_beside_one(Llvm *u, OpId op, bool square, LLVMValueRef x, int width)
+{
+    Quick q = {u, width};
+    LLVMValueRef s, twice;
+
+    if (op == OP_erf)
+        return one_and_erf(&q, x);
+    s = approximation(&q, RCP, add(&q, power(&q, times(&q, x, -2 * LOG2E)), number(&q, 1)));
+    twice = add(&q, s, s);
+    return square ? mul(&q, twice, LLVMBuildFSub(u->builder, number(&q, 2), twice, "")) : twice;
 }
 
 LLVMValueRef formula_quick(Llvm *u, OpId op, const LLVMValueRef *x, int width)

@@ -11,5 +11,7 @@
 
 /* op on lanes of f32; NULL: there is no quicker way than formula_emit's. */
 LLVMValueRef formula_quick(Llvm *u, OpId op, const LLVMValueRef *x, int width);
+/* 1 + op x, op tanh or erf; square, of tanh: 1 - tanh^2 x. As GELU and its derivative have them, without what the op alone needs near 0. */
+LLVMValueRef formula_beside_one(Llvm *u, OpId op, bool square, LLVMValueRef x, int width);
 
 #endif

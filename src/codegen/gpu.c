@@ -445,7 +445,7 @@ bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
 
-    if (e->gpu->roles && roles_node(e, n))
+    if ((e->gpu->roles && roles_node(e, n)) || gpu_rows_tree(e, n))
         return true;
     switch (n->op) {
     case TOP_barrier:

@@ -19,6 +19,10 @@ enum { GPU_LEVELS = 26, GPU_WARP = 32 };        /* subtrees that wait in a tree:
  * Tiles of whole rows in registers (gpu_rows.c): of [rows, columns] a row is chunks of at most 256 elements, and of each chunk eight
  * neighbouring threads have every eighth element. A chunk is what a sum adds up in one go, or one of its two halves.
  */
+/* A sum over the pieces of a row of which each thread has a part of its own until all of them are gone over. */
+typedef struct LooseSum { const TileNode *tree, *reduce, *push, *total; LLVMValueRef slot; } LooseSum;
+enum { LOOSE_MOST = 8 };
+
 typedef struct WholeRows {
     int32_t rows, columns;
     int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
@@ -28,6 +32,8 @@ typedef struct WholeRows {
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
     int kept;                   /* tiles so far */
+    LooseSum loose[LOOSE_MOST];
+    int nloose;
 } WholeRows;
 
 typedef struct GpuCode {
@@ -177,6 +183,7 @@ bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s);
 void gpu_keep_rows(CpuCode *e, Cluster *c);             /* what is used again after the cluster, and is dear, stays in registers */
 void gpu_walk_rows(CpuCode *e, Cluster *c);
 /* Is the register's place in[k]? NULL: n asks something else. */
+bool gpu_rows_tree(CpuCode *e, const TileNode *n);        /* a sum over pieces, whose threads meet at its end; false: it is none */
 LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in);
 void gpu_leave_registers(CpuCode *e);
 void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp see what each other wrote */

@@ -8,13 +8,14 @@
  *
  * Where rows are gone over in pieces, such a chunk is two: twice the threads have half the registers each, and loops of shorter code, which
  * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
- * nothing, then those of the second half once more from there.
+ * nothing, then those of the second half once more from there.  Where sums may go in any order, rows of several operands are halved as well:
+ * half the registers, and twice as many warps that wait for memory.
  */
 #include "codegen/gpu_rows.h"
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8 };
+enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1 };
 
 /* ---- which kernels ---- */
 
@@ -71,6 +72,15 @@ static int run_of(const TileKernel *k, int chunk)
     return chunk % (GPU_OCTET * run) ? 1 : run;
 }
 
+static int whole_loads(const TileKernel *k, const WholeRows *w)
+{
+    int loads = 0;
+
+    for (const TileNode *n = k->body.first; n; n = n->next)
+        loads += n->op == TOP_load && n->type[0].rank == 2 && n->type[0].extent[0] == w->rows && n->type[0].extent[1] == w->columns;
+    return loads;
+}
+
 int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 {
     const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
@@ -83,14 +93,16 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
         w.chunk = TILE_REDUCE_MAX;
         w.chunks = w.columns / TILE_REDUCE_MAX;
     }
-    if (w.chunk == TILE_REDUCE_MAX && has_loop(k)) {
+    w.run = run_of(k, w.chunk);
+    if (w.chunk == TILE_REDUCE_MAX && (has_loop(k) || (w.run > 1 && whole_loads(k, &w) > FEW_LOADS))) {
         w.halves = 2;
         w.chunk /= 2;
         w.chunks *= 2;
+        w.run = run_of(k, w.chunk);
     }
     if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
         return 0;
-    w.run = run_of(k, w.chunk);
+    rows_find_loose(&w, k);
     g->whole = w;
     return w.rows * w.chunks * GPU_OCTET;
 }
@@ -482,7 +494,7 @@ static void join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet)
 }
 
 /* ((0+4)+(2+6))+((1+5)+(3+7)), then the chunks. */
-static void join_sums(CpuCode *e, const Cluster *c, const Slots *slot)
+void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
 {
     const WholeRows *w = &e->gpu->whole;
     bool in_warp = w->chunks == 1 || w->chunks == 2 || w->chunks == 4;
@@ -539,6 +551,24 @@ static void take_kept(CpuCode *e, const Sink *s, const Slots slot, int registers
     cpu_val(e, s->v)->fragment = x;
 }
 
+/* What the threads have summed, together, but for sums that go on. */
+static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
+{
+    Cluster rest = {.rank = 0};
+    Vec(Slots) slots = {0};
+
+    for (int i = 0; i < c->sinks.n; i++) {
+        const Sink *s = &c->sinks.at[i];
+        if (!is_reduce(s) || (rows_is_loose(e, s) && rows_add_loose(e, s, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""))))
+            continue;
+        vec_push(&rest.sinks, *s);
+        vec_push(&slots, slot[i]);
+    }
+    rows_join(e, &rest, slots.at);
+    vec_free(&rest.sinks);
+    vec_free(&slots);
+}
+
 void gpu_walk_rows(CpuCode *e, Cluster *c)
 {
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
@@ -570,5 +600,5 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     for (int i = 0; i < c->sinks.n; i++)
         if (!c->sinks.at[i].node)
             take_kept(e, &c->sinks.at[i], slot[i], registers);
-    join_sums(e, c, slot);
+    add_sums(e, c, slot);
 }

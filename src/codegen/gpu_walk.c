@@ -404,6 +404,8 @@ static void sum_plain(CpuCode *e, Cluster *c, LLVMValueRef lane, int width)
     Spot at[AHEAD];
     CpuLoop l;
 
+    if (each > TILE_REDUCE_MAX / CHUNK_LANES)           /* there is always a next round: half as many leave registers for a second group */
+        ahead /= 2;
     while (ahead > 1 && (each % ahead || ahead * width * (cpu_cluster_cost(c) + 4) > UNROLLED))
         ahead /= 2;
     l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, each * CHUNK_LANES), cpu_number(e, ahead * CHUNK_LANES));

@@ -191,9 +191,47 @@ static void quick_ops_are_as_near_as_stated(void **state)
             check_quick((OpId)op);
 }
 
+static void beside_one_loop(Llvm *u, const char *name, OpId op, bool square)
+{
+    LLVMValueRef fn = begin_function(u, name, 4), x;
+    Loop l = llvm_loop(u, llvm_int(u, 0), LLVMGetParam(fn, 0), 8);
+
+    x = lanes_load(u, DT_f32, LLVMGetParam(fn, 2), l.i, 8);
+    lanes_store(u, DT_f32, LLVMGetParam(fn, 1), l.i, formula_beside_one(u, op, square, x, 8), 8);
+    llvm_loop_end(u, &l);
+    LLVMBuildRetVoid(u->builder);
+}
+
+static void what_is_beside_one_is_near(void **state)
+{
+    enum { MANY = 8000 };
+    static const struct { const char *name; OpId op; bool square; } forms[] = {{"tanh", OP_tanh, false}, {"square", OP_tanh, true}, {"erf", OP_erf, false}};
+    Llvm *u = llvm_new("beside", machine_host());
+    float *x = (float *)operand[0], *y = (float *)got;
+    Code *code;
+
+    for (int k = 0; k < 3; k++)
+        beside_one_loop(u, forms[k].name, forms[k].op, forms[k].square);
+    compiled(u, LEVEL_O1, "erf", &code);
+    for (int i = 0; i < MANY; i++)
+        x[i] = (float)(i < 7000 ? (i - 3500) / 500.0 : special[i % SPECIALS]);
+    x[0] = NAN, x[1] = INFINITY, x[2] = -INFINITY;
+    for (int k = 0; k < 3; k++) {
+        ((LoopFn *)code_find(code, forms[k].name))(MANY, got, operand[0], operand[1], operand[2]);
+        for (int i = 0; i < MANY; i++) {
+            double t = forms[k].op == OP_erf ? erf(x[i]) : tanh(x[i]), truth = forms[k].square ? 1 - t * t : 1 + t;
+            if (!(fabs(y[i] - truth) <= 0x1p-21) && !(isnan(y[i]) && isnan(truth)))
+                fail_msg("%s %a: %a, not %a", forms[k].name, x[i], y[i], truth);
+        }
+    }
+    code_free(code);
+    llvm_free(u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_beside_one_is_near),
         cmocka_unit_test(every_op_gives_the_bits_of_its_loop),
         cmocka_unit_test(quick_ops_are_as_near_as_stated),
     };

@@ -7,8 +7,8 @@
  *     gelu(x @ w + b)             h = x @ w + b, which is stored, and gelu(h) by a kernel of its own
  *     y = f(x), sum(y, axis=0)    y = f(x), and the sums of what is stored
  *
- * A product keeps what follows it up to a value through which all the rest goes, and all of it where its steps take longer anyway.  Bits are
- * those of the whole: both halves are bodies like any other.
+ * A product keeps what follows it up to a value through which all the rest goes, and all of it where its steps take longer anyway and nothing
+ * is summed.  Bits are those of the whole: both halves are bodies like any other.
  */
 #include "ir/schedule/fused_impl.h"
 
@@ -21,6 +21,7 @@ enum {
     HEAVY = 16,                 /* schedule_gpu_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
+    COST_OF_SUMS = 1 << 20,     /* no product hides them: its blocks are no rows */
 };
 
 typedef struct Division {
@@ -104,7 +105,11 @@ static bool divide_product(Division *d)
     bool behind = false;
 
     find_late(d, is_product);
-    if (!(cut = find_cut(d)) || d->cost <= HEAVY)
+    if (!(cut = find_cut(d)))
+        return false;
+    for (const Node *n = cut->next; n; n = n->next)
+        d->cost = d->late[n->id] && is_reduction(n) ? COST_OF_SUMS : d->cost;
+    if (d->cost <= HEAVY)
         return false;
     for (const Node *n = d->body->first; n; n = n->next) {
         if (is_inside(n) && (d->late[n->id] ? !behind : graph_gives(d->body, n)))

@@ -18,8 +18,9 @@ enum {
     FAR_TILE_LEAST = 1024,      /* or fewer, where that makes more groups */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
+    FAR_DEEP = 1024,            /* rows of the columns that a group sums before its threads meet, where sums may go in any order */
     FAR_GROUPS = 512,           /* that fill the chip */
-    FAR_CHUNKS = 64, FAR_PIECE = 4096,  /* of a row that is whole, at most; elements of a piece of a longer one */
+    FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32,
 };
@@ -144,6 +145,15 @@ static Variant *far_parts(Run *u, const StrideClass *class, Schedule s)
     return NULL;
 }
 
+/* May all its sums go in any order? */
+static bool any_order(const Graph *body)
+{
+    for (const Node *n = body->first; n; n = n->next)
+        if ((n->op == OP_sum || n->op == OP_prod) && !n->attr->fast && dtype_is_inexact((DType)n->type[0].dtype))
+            return false;
+    return true;
+}
+
 /* By whole rows, or by parts of rows, where there is code for that. */
 static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
 {
@@ -163,9 +173,16 @@ static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
 /* Columns that a group has no memory for are divided. */
 Variant *fused_far_variant(Run *u, const StrideClass *class, bool crosswise)
 {
-    Schedule s = fused_far_fitting(u, class, crosswise);
-    Variant *v = variant_of(u, class, s);
+    Schedule s = fused_far_fitting(u, class, crosswise), deep = s;
+    Variant *v;
 
+    deep.n = FAR_DEEP;
+    if (s.kind == SCHEDULE_COLUMNS && inner_size(u) % FAR_DEEP == 0 && any_order(u->c->whole)) {
+        v = variant_of(u, class, deep);
+        if (v->code || v->waits)
+            return v;
+    }
+    v = variant_of(u, class, s);
     while (!v->code && !v->waits && s.kind == SCHEDULE_COLUMNS && s.m > FAR_NARROW) {
         s.m /= 2;
         v = variant_of(u, class, s);
