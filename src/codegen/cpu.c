@@ -556,7 +556,8 @@ static bool covered(CpuCode *e, const TileBlock *b)
                 return cpu_refuse(e, "%s of lanes", dtype_info[n->type[i].dtype].name);
         if (n->op == TOP_over_ranks)
             return cpu_refuse(e, "sums over ranks, which wait for one another");
-        if (n->op == TOP_reduce && tile_type(n->in[0])->extent[n->attr->axis] > TILE_REDUCE_MAX && !(e->gpu && (e->gpu->whole.chunk || n->attr->fast)))
+        if (n->op == TOP_reduce && tile_type(n->in[0])->extent[n->attr->axis] > TILE_REDUCE_MAX &&
+            !(e->gpu && (e->gpu->whole.chunk || n->attr->fast)))
             return cpu_refuse(e, "%d elements of an axis summed at once", tile_type(n->in[0])->extent[n->attr->axis]);
         if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);

@@ -140,7 +140,8 @@ static LLVMValueRef quick_div(const Quick *q, LLVMValueRef x, LLVMValueRef y)
 static LLVMValueRef one_and_erf(const Quick *q, LLVMValueRef x)
 {
     static const double r[] = {-0x1.a0bef4p+0, -0x1.d62f2cp-1, -0x1.3113dep-3, 0x1.e28cdap-6, -0x1.2dc286p-9, -0x1.e3fe24p-12, 0x1.a45b92p-14};
-    LLVMValueRef t = call(q, "llvm.minimum", true, (LLVMValueRef[]){magnitude(q, x), number(q, 4)}, 2), p = power(q, mul(q, t, polynomial(q, t, r, 7)));
+    LLVMValueRef t = call(q, "llvm.minimum", true, (LLVMValueRef[]){magnitude(q, x), number(q, 4)}, 2);
+    LLVMValueRef p = power(q, mul(q, t, polynomial(q, t, r, 7)));
 
     return below(q, x, 0, p, LLVMBuildFSub(q->u->builder, number(q, 2), p, ""));
 }

@@ -559,8 +559,12 @@ static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        if (!is_reduce(s) || (rows_is_loose(e, s) && rows_add_loose(e, s, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""))))
+        if (!is_reduce(s))
             continue;
+        if (rows_is_loose(e, s)) {
+            rows_add_loose(e, s, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""));
+            continue;
+        }
         vec_push(&rest.sinks, *s);
         vec_push(&slots, slot[i]);
     }

@@ -21,12 +21,13 @@ int64_t rows_pitch(const WholeRows *w, int64_t bytes);          /* bytes of a ch
 LLVMValueRef rows_octet(CpuCode *e);                            /* this thread's eight */
 Spot rows_spot(CpuCode *e, const RowPlace *p, int number);      /* of the element in a register */
 
-void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);        /* the threads' sums, from a slot for each sink: the results of its reductions */
+/* The threads' sums together, from the slots of each sink: the results of its reductions. */
+void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);
 
 /* ---- gpu_rows_loose.c: sums of pieces in any order ---- */
 void rows_find_loose(WholeRows *w, const TileKernel *k);
-bool rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x);         /* false: the sum is none of those */
 bool rows_is_loose(const CpuCode *e, const Sink *s);
+void rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x);         /* this thread's part of a piece, to its part of those before */
 
 /* ---- gpu_rows_vectors.c ---- */
 bool rows_by_vectors(const CpuCode *e, const TileNode *n);      /* may eight threads access a chunk of it in vectors? */

@@ -61,17 +61,12 @@ static LLVMTypeRef type_of(CpuCode *e, const LooseSum *l) { return lane_type(e->
 
 static OpId op_of(const LooseSum *l) { return (OpId)l->reduce->attr->op; }
 
-bool rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x)
+void rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x)
 {
-    LooseSum *l = s->node ? loose_of(e, s->node) : NULL;
-    LLVMValueRef before;
-
-    if (!l)
-        return false;
-    before = LLVMBuildLoad2(e->u->builder, type_of(e, l), l->slot, "");
+    LooseSum *l = loose_of(e, s->node);
+    LLVMValueRef before = LLVMBuildLoad2(e->u->builder, type_of(e, l), l->slot, "");
     x = cpu_step(e, tile_step_op(op_of(l)), (DType)l->reduce->type[0].dtype, before, x, 1);
     LLVMBuildStore(e->u->builder, x, l->slot);
-    return true;
 }
 
 static void begin(CpuCode *e, LooseSum *l)
