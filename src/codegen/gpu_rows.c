@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1 };
+enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10 };
 
 /* ---- which kernels ---- */
 
@@ -32,13 +32,12 @@ static const TileType *summed(const TileBlock *b)
     return t;
 }
 
-/* Are rows gone over in pieces? */
-static bool has_loop(const TileKernel *k)
+/* Are rows gone over in pieces, so often? */
+static bool has_loops(const TileKernel *k, int often)
 {
     for (const TileNode *n = k->body.first; n; n = n->next)
-        if (n->op == TOP_for)
-            return true;
-    return false;
+        often -= n->op == TOP_for;
+    return often <= 0;
 }
 
 /* May the kernel's sums be taken in any order? */
@@ -81,6 +80,28 @@ static int whole_loads(const TileKernel *k, const WholeRows *w)
     return loads;
 }
 
+/* Chunks of 256, halves of them, or, where sums may go in any order, quarters of a row that is a warp's then, whose threads need no barrier to meet. */
+static void choose_chunks(WholeRows *w, const TileKernel *k)
+{
+    int quarter = w->columns / QUARTERS;
+    bool loops = has_loops(k, 1);
+
+    if (w->columns > TILE_REDUCE_MAX) {
+        w->chunk = TILE_REDUCE_MAX;
+        w->chunks = w->columns / TILE_REDUCE_MAX;
+    }
+    w->run = run_of(k, w->chunk);
+    if (w->run > 1 && !loops && w->chunks > 1 && w->chunks < QUARTERS && quarter % GPU_OCTET == 0 && run_of(k, quarter) > 1) {
+        w->chunk = quarter;
+        w->chunks = QUARTERS;
+    } else if (w->chunk == TILE_REDUCE_MAX && (loops || (w->run > 1 && whole_loads(k, w) > FEW_LOADS))) {
+        w->halves = 2;
+        w->chunk /= 2;
+        w->chunks *= 2;
+    }
+    w->run = run_of(k, w->chunk);
+}
+
 int gpu_rows_begin(GpuCode *g, const TileKernel *k)
 {
     const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
@@ -89,17 +110,7 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
     if (!t)
         return 0;
     w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1, .halves = 1};
-    if (w.columns > TILE_REDUCE_MAX) {
-        w.chunk = TILE_REDUCE_MAX;
-        w.chunks = w.columns / TILE_REDUCE_MAX;
-    }
-    w.run = run_of(k, w.chunk);
-    if (w.chunk == TILE_REDUCE_MAX && (has_loop(k) || (w.run > 1 && whole_loads(k, &w) > FEW_LOADS))) {
-        w.halves = 2;
-        w.chunk /= 2;
-        w.chunks *= 2;
-        w.run = run_of(k, w.chunk);
-    }
+    choose_chunks(&w, k);
     if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
         return 0;
     rows_find_loose(&w, k);
@@ -129,6 +140,8 @@ void gpu_rows_memory(CpuCode *e)
         w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
     if (w->chunk)
         rows_ahead_memory(e);
+    if (w->chunk && has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)      /* what few groups go over again, the L2 cache still has */
+        cpu_buffer(e, TWO_BESIDE - e->fixed_bytes);
 }
 
 /* ---- where a thread's elements are ---- */
@@ -207,6 +220,8 @@ static bool is_whole(const CpuCode *e, const TileType *t)
 /* Does it go from memory to memory, element by element? Then nothing has to lie as sums want it, and neighbours may be a thread's. */
 static bool goes_through(const CpuCode *e, const Cluster *c)
 {
+    if (e->gpu->whole.run > 1)                  /* they are a thread's as it is */
+        return false;
     for (int i = 0; i < c->sinks.n; i++)
         if (!c->sinks.at[i].node || c->sinks.at[i].node->op != TOP_store)
             return false;

@@ -333,7 +333,7 @@ static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
 /* On a GPU more groups share the work. */
 static int64_t total_row(const Run *u) { return u->device ? FAR_TOTAL_ROW : TOTAL_ROW; }
 
-/* Rows of as many elements in place of one axis; the last may be shorter. */
+/* Rows of as many elements in place of one axis; the last may be shorter, and if there is one, its sums are the results. */
 static bool split(Run *u)
 {
     LaunchSpace *s = &u->space;
@@ -344,7 +344,9 @@ static bool split(Run *u)
     for (int i = 0; i < s->nargs; i++) {
         int64_t step = s->naxes ? s->arg[i].stride[0] : 0;
         bool sum = i >= u->nin && !u->c->value[i]->has;
-        if (sum && !u->part[i - u->nin] && !(u->part[i - u->nin] = tensor_new((DType)u->x[i]->dtype, 1, &rows)))
+        if (sum && !u->part[i - u->nin])
+            u->part[i - u->nin] = rows == 1 ? tensor_view(u->x[i], 1, &rows, &rows, 0) : tensor_new((DType)u->x[i]->dtype, 1, &rows);
+        if (sum && !u->part[i - u->nin])
             return false;
         s->arg[i].stride[0] = sum ? 1 : step * total_row(u);
         s->arg[i].stride[1] = sum ? 0 : step;
@@ -532,7 +534,9 @@ static int run_total(Run *u, const Variant *v)
     if (done > 0 && (rest || u->total <= total_row(u)))
         done = run_rows(u, v);
     for (int i = 0; i < u->nout && done > 0; i++)
-        if (u->part[i] && u->device)
+        if (u->part[i] && u->part[i]->store == u->x[u->nin + i]->store)     /* the only part is the total */
+            continue;
+        else if (u->part[i] && u->device)
             done = fused_far->combine(u->device, (OpId)u->c->value[u->nin + i]->node->op, u->part[i], u->x[u->nin + i], u->where) ? 1 : -1;
         else if (u->part[i])
             combine(u->part[i], (OpId)u->c->value[u->nin + i]->node->op, u->x[u->nin + i]);
