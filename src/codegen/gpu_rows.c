@@ -80,7 +80,7 @@ static int whole_loads(const TileKernel *k, const WholeRows *w)
     return loads;
 }
 
-/* Chunks of 256, halves of them, or, where sums may go in any order, quarters of a row that is a warp's then, whose threads need no barrier to meet. */
+/* Chunks of 256, halves of them, or, where sums may go in any order, quarters of a row, which is a warp's then: no barrier is needed to meet. */
 static void choose_chunks(WholeRows *w, const TileKernel *k)
 {
     int quarter = w->columns / QUARTERS;
