@@ -58,6 +58,11 @@ LLVMValueRef gpu_shared_address(CpuCode *e, LLVMValueRef place)
 
 /* ---- barriers ---- */
 
+LLVMValueRef gpu_count_up(CpuCode *e, LLVMValueRef counter, LLVMValueRef last)
+{
+    return gpu_assembly(e, i32_type(e), "atom.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}", (LLVMValueRef[]){counter, last}, 2, true);
+}
+
 void gpu_barrier_init(CpuCode *e, LLVMValueRef bar, int arrivals)
 {
     act(e, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, i32_number(e, arrivals)}, 2);
@@ -69,6 +74,19 @@ void gpu_barrier_wait(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
 {
     act(e, "{\n.reg .pred P;\nW_${:uid}:\nmbarrier.try_wait.parity.shared::cta.b64 P, [$0], $1;\n@P bra D_${:uid};\nbra W_${:uid};\nD_${:uid}:\n}",
         "r,r,~{memory}", (LLVMValueRef[]){bar, parity}, 2);
+}
+
+LLVMValueRef gpu_barrier_peek(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
+{
+    return gpu_assembly(e, i32_type(e), "{\n.reg .pred P;\nmbarrier.try_wait.parity.shared::cta.b64 P, [$1], $2;\nselp.u32 $0, 1, 0, P;\n}",
+                        "=r,r,r,~{memory}", (LLVMValueRef[]){bar, parity}, 2, true);
+}
+
+void gpu_barrier_wait_unless(CpuCode *e, LLVMValueRef over, LLVMValueRef bar, LLVMValueRef parity)
+{
+    act(e, "{\n.reg .pred P;\nsetp.ne.u32 P, $2, 0;\n@P bra D_${:uid};\nW_${:uid}:\nmbarrier.try_wait.parity.shared::cta.b64 P, [$0], $1;\n"
+           "@P bra D_${:uid};\nbra W_${:uid};\nD_${:uid}:\n}",
+        "r,r,r,~{memory}", (LLVMValueRef[]){bar, parity, over}, 3);
 }
 
 void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar) { act(e, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", &bar, 1); }

@@ -9,11 +9,16 @@
 
 #include "codegen/gpu_impl.h"
 
+LLVMValueRef gpu_count_up(CpuCode *e, LLVMValueRef counter, LLVMValueRef last);   /* what *counter was; it is one more then, or 0 behind `last` */
+
 LLVMValueRef gpu_shared_address(CpuCode *e, LLVMValueRef place);        /* of a generic pointer into shared memory */
 
 void gpu_barrier_init(CpuCode *e, LLVMValueRef bar, int arrivals);
 void gpu_barriers_ready(CpuCode *e);                    /* those made are seen by tensor copies; a barrier of the block is due behind it */
 void gpu_barrier_wait(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity);
+/* Is that over by now, or soon? Not 0: it is. Then a wait that knows of it does not ask again. */
+LLVMValueRef gpu_barrier_peek(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity);
+void gpu_barrier_wait_unless(CpuCode *e, LLVMValueRef over, LLVMValueRef bar, LLVMValueRef parity);
 void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar);
 void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes);  /* arrive, and so many bytes are to come */
 /* The same between the blocks of a cluster: `at` is an address in the memory of any of them, as gpu_in_block gives it. */

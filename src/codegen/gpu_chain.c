@@ -59,7 +59,7 @@ static void produce_block(CpuCode *e, const TileBlock *b)
             cpu_val(e, (TileRef){n->region[0]->params.at[0], 0})->x = l.i;
             produce_block(e, n->region[0]);
             cpu_loop_end(e, &l);
-        } else {
+        } else if (b != &e->k->body) {
             role_emit_known(e, n);
         }
     }
@@ -76,9 +76,9 @@ void chain_produce(CpuCode *e)
     }
     for (int i = 0; i < c->nrows; i++)
         gpu_prefetch_map(e, roles(e)->map[c->row[i].map]);
-    g = role_each_group(e, i32_number(e, 0), 1);
+    g = chain_groups(e);
     produce_block(e, &e->k->body);
-    role_end_group(e, &g);
+    chain_groups_end(e, &g);
 }
 
 /* ---- the consumers' slots ---- */
@@ -103,7 +103,10 @@ static void wait_for(CpuCode *e, ChainLoad *l)
         return;
     l->held = role_stage(e, &g->ring);
     l->phase = role_phase(e, &g->ring);
-    role_wait(e, &g->ring);
+    if (l->peek && chain(e)->late && chain(e)->late->pending)
+        role_wait_unless(e, &g->ring, get(e, l->peek));
+    else
+        role_wait(e, &g->ring);
     role_next(e, &g->ring);
 }
 
@@ -162,8 +165,7 @@ static void leave_early(CpuCode *e, const TileNode *n)
 }
 
 /*
- * Behind the last loop come stores, whose places are computed again from the group's number: registers are scarce in the loop, where each of
- * these would be kept.
+ * Behind the last loop come stores, whose places are read again: registers are scarce in the loop, where each of these would be kept.
  */
 static void renew_places(CpuCode *e, const TileNode *n)
 {
@@ -172,9 +174,7 @@ static void renew_places(CpuCode *e, const TileNode *n)
     for (const TileNode *later = n; later; later = later->next)
         if (later->op == TOP_for)
             return;
-    role_enter_again(e, &roles(e)->groups);
-    for (const TileNode *known = e->k->body.first; known != n; known = known->next)
-        role_emit_known(e, known);
+    chain_take_again(e, n);
 }
 
 /* ---- products ---- */
@@ -211,9 +211,22 @@ static LLVMValueRef first_matrix(CpuCode *e, const ChainDot *d, int i, RoleOpera
     return role_describe(e, o, at);
 }
 
+LLVMValueRef chain_right(CpuCode *e, const ChainDot *d, LLVMValueRef stage)
+{
+    ChainLoad *l = &chain(e)->load[d->load[1]];
+    LLVMValueRef held = l->held, low;
+    RoleOperand o;
+
+    l->held = stage;
+    low = role_same_in_warp(e, first_matrix(e, d, 1, &o));
+    l->held = held;
+    return low;
+}
+
 /* All steps of a product, for the 64 rows after 64 rows that are the warpgroup's. left: words of the operand in registers, or NULL. */
 static void multiply(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add, LLVMValueRef *sum)
 {
+    const ChainLate *late = chain(e)->late;
     const TileNode *n = d->dot;
     int groups = roles(e)->threads / GROUP_THREADS, pieces = chain(e)->rows / GROUP_ROWS / groups;
     int steps = tile_type(n->in[0])->extent[1] / d->unit.steps;
@@ -222,7 +235,11 @@ static void multiply(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add
 
     for (int i = left ? 1 : 0; i < 2; i++)
         low[i] = first_matrix(e, d, i, &o[i]);
-    if (left)                                   /* the assembler does not see it, and would move each descriptor by itself */
+    for (int i = 0; !left && late && late->held && i < 2; i++)
+        low[i] = role_same_in_warp(e, low[i]);
+    if (late && late->last == d)
+        low[1] = get(e, late->low);
+    else if (left)                              /* the assembler does not see it, and would move each descriptor by itself */
         low[1] = role_same_in_warp(e, low[1]);
     gpu_wgmma_fence(e);
     for (int p = 0; p < pieces; p++)
@@ -258,6 +275,13 @@ static int sums_of(CpuCode *e, const ChainDot *d)
 }
 
 /* ---- under way ---- */
+
+void chain_await(CpuCode *e, const ChainDot *d)
+{
+    for (int i = 0; i < 2; i++)
+        if (d->load[i] >= 0)
+            wait_for(e, &chain(e)->load[d->load[i]]);
+}
 
 ChainFlight *chain_issue(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add, LLVMValueRef *sum)
 {
@@ -320,7 +344,7 @@ void chain_arrive(CpuCode *e, int but)
 
     if (arrived <= 0)
         return;
-    if (!c->flight[arrived - 1].fresh)
+    if (!c->flight[arrived - 1].fresh && !c->late)
         look_again(e, &c->flight[arrived - 1]);
     for (int i = 0; i < arrived; i++)
         n += c->flight[i].n;
@@ -420,6 +444,8 @@ bool chain_node(CpuCode *e, const TileNode *n)
 
     leave_early(e, n);
     renew_places(e, n);
+    if (chain_take_node(e, n))
+        return true;
     if (n->op == TOP_for) {
         cpu_close(e);
         chain_arrive(e, 0);

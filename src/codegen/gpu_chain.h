@@ -9,7 +9,8 @@
 
 #include "codegen/gpu_roles.h"
 
-enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16, CHAIN_ROWS = 4 };
+enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16, CHAIN_ROWS = 4, CHAIN_NUMBERS = 40 };
+enum { SUMS_WITH_ROOM = 128 };                  /* so many registers for sums at most leave room for a few others */
 
 /* Slots of blocks of one parameter. */
 typedef struct ChainRing {
@@ -25,6 +26,7 @@ typedef struct ChainLoad {
     int ring;
     LLVMValueRef sent;          /* the slot that the producer sent it to */
     LLVMValueRef held, phase;   /* the slot that the consumers' round has; NULL: not waited for yet */
+    LLVMValueRef peek;          /* a slot, of whether the next one is full; NULL: nobody has asked */
 } ChainLoad;
 
 /*
@@ -37,6 +39,9 @@ typedef struct ChainRow {
 } ChainRow;
 
 typedef struct ChainRider { const TileNode *load; int row, carrier; } ChainRider;       /* carrier: the load that it comes with */
+
+/* What follows from the group's number, and consumers use. */
+typedef struct ChainNumber { const TileNode *node; LLVMTypeRef type; } ChainNumber;
 
 typedef struct ChainDot {
     const TileNode *dot;
@@ -63,13 +68,16 @@ typedef struct ChainLate {
     bool pending;               /* is that of a round before still to come? */
     LLVMValueRef *word, *sum;   /* slots: its left operand, and what it adds to */
     LLVMValueRef held, phase;   /* slots: the slot of its right block, where the round had it before; else NULL */
+    LLVMValueRef low;           /* a slot: what its right block's descriptors begin with */
+    LLVMValueRef hi, step;      /* of the loop */
+    LLVMValueRef i, more, keep; /* slots: the next round's number, is there one, do its masks leave out nothing? keep NULL: it shows later */
     int nwords, nsums;
 } ChainLate;
 
 enum { CHAIN_FLIGHTS = 8 };
 
 typedef struct Chain {
-    int rows;                   /* of all products */
+    int rows, sums;             /* of all products; registers of a thread that those of one block sum in, at most */
     ChainRing ring[CHAIN_RINGS];
     ChainLoad load[CHAIN_LOADS];
     ChainDot dot[CHAIN_DOTS];
@@ -81,6 +89,11 @@ typedef struct Chain {
     ChainLate *late;            /* of the loop at hand; NULL: products are done where they stand */
     int maps;                   /* there may be so many of rings and rows */
     bool grows;                 /* do groups further down take longer? */
+    bool uneven;                /* do some take longer than others? Then blocks take one after the other as they come to it */
+    ChainNumber number[CHAIN_NUMBERS];
+    int nnumbers;
+    RoleRing taken;             /* slots of a group's numbers, from the producer to the consumers */
+    int64_t numbers;            /* in shared memory: those slots */
 } Chain;
 
 bool chain_find(CpuCode *e, Roles *r, Chain *c);        /* is the kernel one of these? Then all but the values is set, in r, too */
@@ -93,11 +106,24 @@ bool chain_has_loads(const Chain *c, const TileBlock *b);       /* in it, or in 
 void chain_produce(CpuCode *e);
 void chain_begin(CpuCode *e);                           /* the consumers' rings */
 void chain_end_group(CpuCode *e);
+/* The low word of what its right operand's descriptors begin with when that is in a slot of the ring; the same number for a warp. */
+LLVMValueRef chain_right(CpuCode *e, const ChainDot *d, LLVMValueRef stage);
 bool chain_node(CpuCode *e, const TileNode *n);         /* loads, products, and loops of some; false: another node */
 LLVMValueRef *chain_left(CpuCode *e, const TileNode *dot, int *n);      /* words of a left operand in registers, n of them */
+void chain_await(CpuCode *e, const ChainDot *d);         /* its blocks are there from here on */
 /* A product waits for its blocks, and is under way: a flight, whose value has registers that nobody may touch before it has arrived. */
 ChainFlight *chain_issue(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool add, LLVMValueRef *sum);
 void chain_issue_free(CpuCode *e, const ChainDot *d);   /* this one, which needs nothing but blocks, and those behind it that do not either */
+
+/* ---- gpu_chain_take.c ---- */
+bool chain_take_find(const CpuCode *e, Chain *c);       /* which numbers consumers use; false: too many */
+void chain_take_lay(Chain *c, int64_t *all);            /* room for them in shared memory */
+RoleGroups chain_groups(CpuCode *e);                    /* the producer's, whose numbers are known and handed on */
+void chain_groups_end(CpuCode *e, const RoleGroups *g);
+RoleGroups chain_taken(CpuCode *e);                     /* the consumers' */
+void chain_taken_end(CpuCode *e, const RoleGroups *g);
+bool chain_take_node(CpuCode *e, const TileNode *n);    /* consumers: a number, if they use it; false: another node */
+void chain_take_again(CpuCode *e, const TileNode *before);     /* the numbers anew, so that no register keeps them from before */
 
 /* ---- gpu_chain_late.c ---- */
 bool chain_loop(CpuCode *e, const TileNode *n);         /* a loop whose last product can be late; false: it is another one */

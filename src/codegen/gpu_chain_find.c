@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { STREAMS_MOST = 4, STREAMS_LEAST = 2, STAYS_MOST = 2, SUMS_OF_TWO = 208, SUMS_OF_THREE = 128 };
+enum { OTHERS = 2048 };                         /* bytes of shared memory for what is neither a block nor a tile on its way out */
 
 /* ---- loads ---- */
 
@@ -246,23 +247,51 @@ static bool knows_loops(const Chain *c, const TileBlock *b)
     return true;
 }
 
-/* Is it the same for all groups? */
-static bool is_uniform(const TileNode *n)
-{
-    bool same = n->op != TOP_group;
+/* ---- which groups take longer ---- */
 
-    for (int i = 0; same && i < n->nin; i++)
-        same = n->in[i].node->op == TILE_PARAM || is_uniform(n->in[i].node);
-    return same;
+enum { SOME_SIZE = 1 << 16, FAR_GROUP = 9, SOME_DEPTH = 24 };  /* a size that nobody knows yet, a group further down; indices behind indices */
+
+static int64_t quotient(int64_t a, int64_t b) { return !b ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/* What a known number comes to in the group that is so far down, if all sizes are the same one. */
+static int64_t number_in(const TileNode *n, int64_t group, int depth)
+{
+    int64_t a = 0, b = 0;
+
+    if (n->op == TOP_group)
+        return group;
+    if (n->op == TOP_size || n->op == TOP_extent)
+        return n->op == TOP_size && n->attr->name == sym("_across") ? 1 : SOME_SIZE;
+    if (n->op == TOP_index || n->op == TOP_const)
+        return n->attr->i;
+    if (!depth || n->op == TILE_PARAM || !n->nin)
+        return 0;
+    a = number_in(n->in[0].node, group, depth - 1);
+    b = n->nin > 1 ? number_in(n->in[1].node, group, depth - 1) : 0;
+    switch (n->op == TOP_map ? (int)n->attr->op : -n->op) {
+    case -TOP_iadd: case OP_add: return a + b;
+    case -TOP_isub: case OP_sub: return a - b;
+    case -TOP_imul: case OP_mul: return (int64_t)((uint64_t)a * (uint64_t)b);
+    case -TOP_idiv: case OP_floordiv: return quotient(a, b);
+    case -TOP_imod: case OP_mod: return a - quotient(a, b) * b;
+    case -TOP_imin: return a < b ? a : b;
+    case -TOP_imax: return a > b ? a : b;
+    default: return a;
+    }
 }
 
-/* Does the first loop that loads end later in later groups? It is taken to, if where it ends differs and where it begins does not. */
-static bool grows(const Chain *c, const TileBlock *b)
+/* How far the loops that load go in a group, all of them together. */
+static int64_t length_in(const Chain *c, const TileBlock *b, int64_t group)
 {
-    for (const TileNode *n = b->first; n; n = n->next)
-        if (n->op == TOP_for && chain_has_loads(c, n->region[0]))
-            return is_uniform(n->in[0].node) && !is_uniform(n->in[1].node);
-    return false;
+    int64_t all = 0, one;
+
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op != TOP_for || !chain_has_loads(c, n->region[0]))
+            continue;
+        one = number_in(n->in[1].node, group, SOME_DEPTH) - number_in(n->in[0].node, group, SOME_DEPTH);
+        all += one <= 0 ? 0 : one * (1 + length_in(c, n->region[0], group));
+    }
+    return all;
 }
 
 /* ---- the kernel ---- */
@@ -281,7 +310,7 @@ static int64_t bytes_of(const Chain *c, int streams, int stays)
 /* As many slots as there is room for, up to what is worth it or was asked for. */
 static bool lay_out(const CpuCode *e, Roles *r, Chain *c)
 {
-    int64_t slots = role_slots(r), rest = SHARED_MOST - SLOT_ALIGN - slots - 4096, all = 0, asked = tile_schedule(e->k, "stages", 0);
+    int64_t slots = role_slots(r), rest = SHARED_MOST - SLOT_ALIGN - slots - OTHERS, all = 0, asked = tile_schedule(e->k, "stages", 0);
     int streams = STREAMS_LEAST, stays = 1, most = asked > 0 && asked < STREAMS_MOST ? (int)asked : STREAMS_MOST;
 
     if (bytes_of(c, streams, stays) > rest)
@@ -299,6 +328,7 @@ static bool lay_out(const CpuCode *e, Roles *r, Chain *c)
         c->row[i].o.at = role_lay(&all, c->row[i].o.bytes * streams, ROW_ALIGN);
     for (int i = 0; i < c->nrings; i++)
         c->ring[i].ring.barriers = role_lay(&all, 2 * 8 * (int64_t)c->ring[i].ring.stages, 64);
+    chain_take_lay(c, &all);
     r->shared = all;
     return true;
 }
@@ -331,15 +361,17 @@ bool chain_find(CpuCode *e, Roles *r, Chain *c)
     r->threads = GROUP_THREADS * (int)(warps / 4 < 1 ? 1 : warps / 4 > 3 ? 3 : warps / 4);
     while (r->threads > GROUP_THREADS && (c->rows / GROUP_ROWS) % (r->threads / GROUP_THREADS))
         r->threads -= GROUP_THREADS;
-    if (sums_of(r, c) > (r->threads == 3 * GROUP_THREADS ? SUMS_OF_THREE : SUMS_OF_TWO))
+    c->sums = sums_of(r, c);
+    if (c->sums > (r->threads == 3 * GROUP_THREADS ? SUMS_OF_THREE : SUMS_OF_TWO))
         return false;
-    c->grows = grows(c, &e->k->body);
+    c->grows = length_in(c, &e->k->body, FAR_GROUP) > length_in(c, &e->k->body, 0);
+    c->uneven = length_in(c, &e->k->body, FAR_GROUP) != length_in(c, &e->k->body, 0);
     c->maps = maps_for_loads(e->k);
     find_riders(e, c, &e->k->body);
     r->nmaps = c->nrings + c->nrows;
     role_find_stores(e, r, e->k->body.first, 0);
     r->reads_own = role_reads_own(e->k);
-    return lay_out(e, r, c);
+    return chain_take_find(e, c) && lay_out(e, r, c);
 }
 
 void chain_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)

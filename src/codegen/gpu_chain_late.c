@@ -12,7 +12,10 @@
  * So the registers are at work on this round's elements while the unit is at the last one's sums.  The first round is
  * emitted by itself, because it has none before it.  What a round hands on is in slots.
  *
- * Warpgroups take turns at sending products on their way: the elements of one are computed under the products of the other.
+ * Warpgroups take turns at sending products on their way: the elements of one are computed under the products of the other.  Between its turn and its
+ * products a warpgroup has nothing left to find out: blocks have been waited for, where they lie is known, and so is what the next round begins with
+ * (look_ahead).  Rounds whose masks leave out nothing have code of their own, in which the maximum of one row is looked for under the exponentials
+ * of another.  Sums along rows that are only added up stay apart in the four threads of a row until the loop ends.
  */
 #include "codegen/gpu_chain.h"
 
@@ -133,6 +136,62 @@ static bool find(CpuCode *e, const TileNode *n, ChainLate *l)
            l->last->dot->nuse == 1 && only_added_to(b->params.at[l->carry + 1], l->last->dot) && !c->ring[c->load[l->last->load[1]].ring].stays;
 }
 
+/* ---- sums along rows ---- */
+
+static bool is_op(TileRef v, OpId op) { return v.node->op == TOP_map && v.node->attr->op == op && v.node->nuse == 1; }
+
+static bool is_kept(TileRef v, const TileNode *param)
+{
+    return v.node == param || (is_op(v, OP_mul) && (v.node->in[0].node == param || v.node->in[1].node == param));
+}
+
+static bool is_sum(TileRef v, const TileNode *reduce)
+{
+    while (v.node->op == TOP_reshape && v.node->nuse == 1)
+        v = v.node->in[0];
+    return v.node == reduce;
+}
+
+/*
+ * Which of the loop's results a sum along rows is added to, if that is all that becomes of both: s = s * column + sum. -1: none. Each of the four
+ * threads of a row then has a sum of its own, and they meet behind the loop.
+ */
+static int sum_of_rows(CpuCode *e, const ChainLate *l, const TileNode *reduce)
+{
+    const TileBlock *b = l->loop->region[0];
+
+    if (reduce->block != b || reduce->nuse != 1 || tile_step_op((OpId)reduce->attr->op) != OP_add ||
+        !gpu_sums_to_column(e, tile_type(reduce->in[0])) || !gpu_stays(e, (TileRef){(TileNode *)reduce, 0}))
+        return -1;
+    for (int i = 0; i < b->yields.n; i++) {
+        TileRef y = b->yields.at[i];
+        const TileNode *param = b->params.at[i + 1];
+        if (!is_op(y, OP_add) || param->nuse != 1 || !role_is_zeros(l->loop->in[3 + i]))
+            continue;
+        for (int k = 0; k < 2; k++)
+            if (is_sum(y.node->in[k], reduce) && is_kept(y.node->in[1 - k], param))
+                return i;
+    }
+    return -1;
+}
+
+bool chain_joins_late(CpuCode *e, const TileNode *reduce)
+{
+    return gpu_is_chain(e) && chain(e)->late && sum_of_rows(e, chain(e)->late, reduce) >= 0;
+}
+
+/* The threads of a row meet, for each of the loop's results whose sums have been kept apart. */
+static void join_late(CpuCode *e, const ChainLate *l, int result, LLVMValueRef *x, int n)
+{
+    for (const TileNode *m = l->loop->region[0]->first; m; m = m->next) {
+        if (m->op != TOP_reduce || sum_of_rows(e, l, m) != result)
+            continue;
+        for (int i = 0; i < n; i++)
+            for (int k = 1; k < ROW_LANES; k *= 2)
+                x[i] = LLVMBuildFAdd(e->u->builder, x[i], gpu_other(e, x[i], k, i32_number(e, -1)), "");
+    }
+}
+
 /* ---- slots ---- */
 
 static LLVMValueRef *make_slots(CpuCode *e, LLVMValueRef *x, int n)
@@ -167,79 +226,7 @@ static int registers_of(CpuCode *e, TileRef v)
     return gpu_registers(&f);
 }
 
-/* ---- products ---- */
-
-static TileRef sum_param(const ChainLate *l) { return (TileRef){l->loop->region[0]->params.at[l->carry + 1], 0}; }
-
-/* The last product of the round before; its block is another one than this round's. */
-static void issue_late(CpuCode *e, ChainLate *l)
-{
-    ChainLoad *right = &chain(e)->load[l->last->load[1]];
-    LLVMValueRef held = right->held, phase = right->phase, *sum = take(e, l->sum, l->nsums);
-    ChainFlight *f;
-
-    if (l->held) {
-        right->held = get(e, l->held);
-        right->phase = get(e, l->phase);
-    } else {
-        right->held = NULL;
-    }
-    f = chain_issue(e, l->last, take(e, l->word, l->nwords), true, sum);
-    f->held = right->held;
-    f->phase = right->phase;
-    f->value = sum_param(l).node;
-    cpu_val(e, (TileRef){(TileNode *)l->last->dot, 0})->fragment = NULL;
-    cpu_val(e, sum_param(l))->fragment = sum;
-    right->held = l->held ? held : NULL;
-    right->phase = phase;
-}
-
-/* The first product of a round, and with it the last one of the round before. */
-static void begin_round(CpuCode *e, ChainLate *l)
-{
-    cpu_close(e);
-    take_turn(e);
-    chain_issue_free(e, l->first);
-    if (l->pending)
-        issue_late(e, l);
-    give_turn(e);
-}
-
-/* The last product of a round is kept for the next one. */
-static void end_round(CpuCode *e, ChainLate *l)
-{
-    ChainLoad *right = &chain(e)->load[l->last->load[1]];
-    LLVMValueRef *word;
-    Fragment f;
-
-    cpu_close(e);
-    word = chain_left(e, l->last->dot, &l->nwords);
-    if (!l->word)
-        l->word = make_slots(e, word, l->nwords);
-    gpu_fragment_of(e, &l->last->dot->type[0], &f);
-    put(e, l->sum, gpu_fragment_values(e, l->last->dot->in[2], &f), l->nsums);
-    put(e, l->word, word, l->nwords);
-    if (l->held) {
-        put(e, &l->held, &right->held, 1);
-        put(e, &l->phase, &right->phase, 1);
-        right->held = NULL;
-    }
-}
-
-bool chain_late_dot(CpuCode *e, const ChainDot *d)
-{
-    ChainLate *l = chain(e)->late;
-
-    if (!l || (d != l->first && d != l->last))
-        return false;
-    if (d == l->first)
-        begin_round(e, l);
-    else
-        end_round(e, l);
-    return true;
-}
-
-/* ---- the loop ---- */
+/* ---- rounds ahead ---- */
 
 /* What the walk over the kernel knows, so that a block can be emitted again. */
 typedef struct Walk { Val *val; uint32_t *seen; bool *visited; } Walk;
@@ -272,6 +259,115 @@ static void forget(Walk *w)
     tsr_free(w->visited);
 }
 
+/*
+ * What the next round begins with: its number, whether there is one, and whether its masks leave out nothing; and whether its blocks are there.
+ * That takes a while, and is known while products are under way.
+ */
+static void look_ahead(CpuCode *e, ChainLate *l)
+{
+    const TileBlock *b = l->loop->region[0];
+    LLVMValueRef next = cpu_op(e, LLVMAdd, cpu_val(e, (TileRef){b->params.at[0], 0})->x, l->step);
+    Chain *c = chain(e);
+    Walk now;
+
+    LLVMBuildStore(e->u->builder, next, l->i);
+    LLVMBuildStore(e->u->builder, cpu_compare(e, LLVMIntSLT, next, l->hi), l->more);
+    if (l->keep) {
+        remember(e, &now);
+        cpu_val(e, (TileRef){b->params.at[0], 0})->x = next;
+        LLVMBuildStore(e->u->builder, gpu_masks_keep_all(e, b), l->keep);
+        restore(e, &now);
+        forget(&now);
+    }
+    for (int i = 0; c->sums <= SUMS_WITH_ROOM && i < c->nloads; i++) {
+        ChainLoad *load = &c->load[i];
+        if (load->load->block != b || c->ring[load->ring].stays || (!load->held && (l->held || i != l->last->load[1])))
+            continue;
+        if (!load->peek)
+            load->peek = llvm_slot(e->u, i32_type(e));
+        LLVMBuildStore(e->u->builder, role_peek(e, &c->ring[load->ring].ring), load->peek);
+    }
+}
+
+/* ---- products ---- */
+
+static TileRef sum_param(const ChainLate *l) { return (TileRef){l->loop->region[0]->params.at[l->carry + 1], 0}; }
+
+/* The last product of the round before; its block is another one than this round's. */
+static void issue_late(CpuCode *e, ChainLate *l)
+{
+    ChainLoad *right = &chain(e)->load[l->last->load[1]];
+    LLVMValueRef held = right->held, phase = right->phase, *sum = take(e, l->sum, l->nsums);
+    ChainFlight *f;
+
+    if (l->held) {
+        right->held = get(e, l->held);
+        right->phase = get(e, l->phase);
+    }
+    f = chain_issue(e, l->last, take(e, l->word, l->nwords), true, sum);
+    f->held = right->held;
+    f->phase = right->phase;
+    f->value = sum_param(l).node;
+    cpu_val(e, (TileRef){(TileNode *)l->last->dot, 0})->fragment = NULL;
+    cpu_val(e, sum_param(l))->fragment = sum;
+    right->held = l->held ? held : NULL;
+    right->phase = phase;
+}
+
+/* The first product of a round, and with it the last one of the round before. */
+static void begin_round(CpuCode *e, ChainLate *l)
+{
+    cpu_close(e);
+    chain_await(e, l->first);
+    if (l->pending && !l->held)
+        chain_await(e, l->last);
+    take_turn(e);
+    chain_issue_free(e, l->first);
+    if (l->pending)
+        issue_late(e, l);
+    give_turn(e);
+    look_ahead(e, l);
+    if (!l->held)
+        LLVMBuildStore(e->u->builder, chain_right(e, l->last, role_stage(e, &chain(e)->ring[chain(e)->load[l->last->load[1]].ring].ring)), l->low);
+}
+
+/* The last product of a round is kept for the next one. */
+static void end_round(CpuCode *e, ChainLate *l)
+{
+    ChainLoad *right = &chain(e)->load[l->last->load[1]];
+    LLVMValueRef *word;
+    Fragment f;
+
+    cpu_close(e);
+    word = chain_left(e, l->last->dot, &l->nwords);
+    if (!l->word)
+        l->word = make_slots(e, word, l->nwords);
+    gpu_fragment_of(e, &l->last->dot->type[0], &f);
+    put(e, l->sum, gpu_fragment_values(e, l->last->dot->in[2], &f), l->nsums);
+    put(e, l->word, word, l->nwords);
+    if (l->held) {
+        LLVMBuildStore(e->u->builder, chain_right(e, l->last, right->held), l->low);
+        put(e, &l->held, &right->held, 1);
+        put(e, &l->phase, &right->phase, 1);
+        right->held = NULL;
+    }
+}
+
+bool chain_late_dot(CpuCode *e, const ChainDot *d)
+{
+    ChainLate *l = chain(e)->late;
+
+    if (!l || (d != l->first && d != l->last))
+        return false;
+    if (d == l->first)
+        begin_round(e, l);
+    else
+        end_round(e, l);
+    return true;
+}
+
+/* ---- the loop ---- */
+
 static void round_of(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef **slot)
 {
     const TileBlock *b = l->loop->region[0];
@@ -292,6 +388,30 @@ static void round_of(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef **sl
     tsr_free(next);
 }
 
+/* A round: where its masks leave out nothing it has code of its own, all of which the assembler may then mix. */
+static void round_either_way(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef keep, LLVMValueRef **slot, const Walk *w)
+{
+    LLVMBasicBlockRef way[2], done;
+
+    if (!keep) {
+        round_of(e, l, i, slot);
+        restore(e, w);
+        return;
+    }
+    way[0] = cpu_block(e), way[1] = cpu_block(e), done = cpu_block(e);
+    LLVMBuildCondBr(e->u->builder, keep, way[1], way[0]);
+    e->gpu->decided = l->loop->region[0];
+    for (int keeps = 1; keeps >= 0; keeps--) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[keeps]);
+        e->gpu->keeps = keeps;
+        round_of(e, l, i, slot);
+        LLVMBuildBr(e->u->builder, done);
+        restore(e, w);
+    }
+    e->gpu->decided = NULL;
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+}
+
 static void drain(CpuCode *e, ChainLate *l)
 {
     LLVMValueRef *sum;
@@ -302,18 +422,46 @@ static void drain(CpuCode *e, ChainLate *l)
     put(e, l->sum, sum, l->nsums);
 }
 
+/* The first round, which has none before it, then all others. */
+static void rounds(CpuCode *e, ChainLate *l, LLVMValueRef lo, LLVMValueRef **slot)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef bit = LLVMInt1TypeInContext(e->u->context);
+    LLVMBasicBlockRef head = cpu_block(e), body = cpu_block(e), done = cpu_block(e);
+    LLVMValueRef keep;
+    Walk w;
+
+    remember(e, &w);
+    cpu_val(e, (TileRef){l->loop->region[0]->params.at[0], 0})->x = lo;
+    keep = gpu_masks_keep_all(e, l->loop->region[0]);
+    restore(e, &w);
+    l->i = llvm_slot(e->u, i64_type(e));
+    l->more = llvm_slot(e->u, bit);
+    l->keep = keep ? llvm_slot(e->u, bit) : NULL;
+    round_either_way(e, l, lo, keep, slot, &w);
+    l->pending = true;
+    LLVMBuildBr(b, head);
+    LLVMPositionBuilderAtEnd(b, head);
+    LLVMBuildCondBr(b, LLVMBuildLoad2(b, bit, l->more, ""), body, done);
+    LLVMPositionBuilderAtEnd(b, body);
+    round_either_way(e, l, LLVMBuildLoad2(b, i64_type(e), l->i, ""), keep ? LLVMBuildLoad2(b, bit, l->keep, "") : NULL, slot, &w);
+    LLVMBuildBr(b, head);
+    LLVMPositionBuilderAtEnd(b, done);
+    drain(e, l);
+    restore(e, &w);
+    forget(&w);
+}
+
 bool chain_loop(CpuCode *e, const TileNode *n)
 {
-    LLVMValueRef lo, hi, step, **slot;
+    LLVMValueRef lo, **slot;
     ChainLate l;
-    CpuLoop each;
     GpuIf any;
-    Walk w;
 
     if (!find(e, n, &l))
         return false;
     cpu_settle(e, n);
-    lo = cpu_val(e, n->in[0])->x, hi = cpu_val(e, n->in[1])->x, step = cpu_val(e, n->in[2])->x;
+    lo = cpu_val(e, n->in[0])->x, l.hi = cpu_val(e, n->in[1])->x, l.step = cpu_val(e, n->in[2])->x;
     slot = tsr_calloc(sizeof *slot * (size_t)n->nout);
     for (int i = 0; i < n->nout; i++) {
         Fragment f;
@@ -326,24 +474,22 @@ bool chain_loop(CpuCode *e, const TileNode *n)
         l.held = llvm_slot(e->u, i32_type(e));
         l.phase = llvm_slot(e->u, i32_type(e));
     }
+    l.low = llvm_slot(e->u, i32_type(e));
     l.sum = slot[l.carry];
     l.nsums = registers_of(e, (TileRef){(TileNode *)n, l.carry});
-    any = gpu_if(e, cpu_compare(e, LLVMIntSLT, lo, hi));
-    remember(e, &w);
+    any = gpu_if(e, cpu_compare(e, LLVMIntSLT, lo, l.hi));
     chain(e)->late = &l;
-    round_of(e, &l, lo, slot);
-    restore(e, &w);
-    l.pending = true;
-    each = cpu_loop(e, cpu_op(e, LLVMAdd, lo, step), hi, step);
-    round_of(e, &l, each.i, slot);
-    cpu_loop_end(e, &each);
-    drain(e, &l);
+    rounds(e, &l, lo, slot);
     chain(e)->late = NULL;
-    restore(e, &w);
-    forget(&w);
+    for (int i = 0; i < chain(e)->nloads; i++)
+        chain(e)->load[i].peek = NULL;
     gpu_end_if(e, &any);
-    for (int i = 0; i < n->nout; i++)
-        gpu_set_fragment(e, (TileRef){(TileNode *)n, i}, take(e, slot[i], registers_of(e, (TileRef){(TileNode *)n, i})));
+    for (int i = 0; i < n->nout; i++) {
+        int registers = registers_of(e, (TileRef){(TileNode *)n, i});
+        LLVMValueRef *x = take(e, slot[i], registers);
+        join_late(e, &l, i, x, registers);
+        gpu_set_fragment(e, (TileRef){(TileNode *)n, i}, x);
+    }
     tsr_free(slot);
     gpu_written(e);
     return true;

@@ -550,7 +550,7 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
         for (int k = 0; k < 2 * f->rows; k++) {
             LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), left[i].slot[k], "");
             Spot p = gpu_register_spot(e, f, 4 * f->columns * (k / 2) + 2 * (k % 2));
-            for (int n = 1; n < ROW_LANES; n *= 2)
+            for (int n = 1; n < (chain_joins_late(e, s->node) ? 1 : ROW_LANES); n *= 2)
                 x = cpu_step(e, step, sum_dtype(s), x, gpu_other(e, x, n, all), 1);
             if (s->kept) {
                 s->kept[k] = x;
@@ -626,6 +626,11 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
         plain = LLVMBuildAnd(e->u->builder, plain, keep, "");
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     for (int masked = 0; masked < 2; masked++) {
+        if (LLVMIsAConstantInt(plain) && LLVMConstIntGetZExtValue(plain) == (unsigned)masked) {
+            LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
+            LLVMBuildUnreachable(e->u->builder);
+            continue;
+        }
         e->gpu->unmasked = masked || !keep ? NULL : c;
         LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
         sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 4 * f.rows + 1));

@@ -53,6 +53,8 @@ typedef struct GpuCode {
     WholeRows whole;
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
     const Cluster *unmasked;    /* at hand, where its masks leave out nothing; else NULL */
+    const TileBlock *decided;   /* the loop's body at hand of whose masks it is known whether they leave out nothing, `keeps`; else NULL */
+    bool keeps;
     Arena arena;                /* lists of registers */
     struct Roles *roles;        /* of a product by warpgroups (gpu_roles.h), whose consumers are the threads here; else NULL */
 } GpuCode;
@@ -151,6 +153,8 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a
 
 /* ---- gpu_mask.c: masks that leave out nothing ---- */
 LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f);  /* an i1: do all of a cluster? NULL: it has none that may */
+/* The same of all of a loop's body, which no number of its nodes is known of yet. NULL: there are none, or it shows only later. */
+LLVMValueRef gpu_masks_keep_all(CpuCode *e, const TileBlock *body);
 int gpu_mask_leaves(const CpuCode *e, const TileNode *n);       /* the operand that a map is, where its mask leaves out nothing; 0: it is computed */
 
 /* ---- gpu_abreast.c ---- */
@@ -172,6 +176,7 @@ bool roles_read_own(const CpuCode *e);                  /* does the kernel load 
 bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain's block: nobody of the group writes it */
 void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
+bool chain_joins_late(CpuCode *e, const TileNode *reduce);     /* gpu_chain_late.c: do threads keep their sums of rows apart until the loop ends? */
 void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */

@@ -3,7 +3,8 @@
  *
  * where(inside, x, 0.0) of a tile in registers is x if `inside` holds at the tile's corners, and it says on which side of a number others lie
  * that go up or down evenly along both axes, or says several such things at once: what holds at the corners then holds between them.  So the
- * walk over a tile's registers (gpu_fragment.c) has a way without such masks, which is taken where they leave out nothing.
+ * walk over a tile's registers (gpu_fragment.c) has a way without such masks, which is taken where they leave out nothing. A loop of a chain finds
+ * out for all masks of a round before the round begins, where they follow from what is known by then (gpu_chain_late.c).
  */
 #include "codegen/gpu_roles.h"
 
@@ -90,23 +91,78 @@ static LLVMValueRef at_corners(CpuCode *e, const TileNode *mask, int kept, LLVMV
     return all;
 }
 
+/* The rows of a fragment that this thread's warps have, the first and the last one. */
+static void rows_of(CpuCode *e, const Fragment *f, LLVMValueRef *low, LLVMValueRef *high)
+{
+    *low = cpu_number(e, 0), *high = cpu_number(e, f->extent[0] - 1);
+    if (!e->gpu->roles)
+        return;
+    *low = wide(e, op32(e, LLVMMul, role_warpgroup(e), GROUP_ROWS));
+    *high = cpu_op(e, LLVMAdd, *low, cpu_number(e, (int64_t)(f->rows - 1) * f->high * (GROUP_ROWS / 4) + GROUP_ROWS - 1));
+}
+
 LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f)
 {
-    LLVMValueRef all = NULL, low = cpu_number(e, 0), high = cpu_number(e, f->extent[0] - 1), x;
+    LLVMValueRef all = NULL, low, high, x;
     bool some = false;
 
     for (int i = 0; i < c->nodes.n; i++)
         some |= kept_by(c->nodes.at[i]) != 0;
     if (!some || f->side[0] || !f->columns)
         return NULL;
-    if (e->gpu->roles) {                        /* the rows of this warpgroup */
-        low = wide(e, op32(e, LLVMMul, role_warpgroup(e), GROUP_ROWS));
-        high = cpu_op(e, LLVMAdd, low, cpu_number(e, (int64_t)(f->rows - 1) * f->high * (GROUP_ROWS / 4) + GROUP_ROWS - 1));
-    }
+    rows_of(e, f, &low, &high);
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
         if (!kept_by(n))
             continue;
+        x = n->block == e->gpu->decided ? LLVMConstInt(LLVMInt1TypeInContext(e->u->context), e->gpu->keeps, false)
+                                        : at_corners(e, n, kept_by(n), low, high);
+        all = all ? LLVMBuildAnd(e->u->builder, all, x, "") : x;
+    }
+    return all;
+}
+
+/* A number that needs no other node of the loop's body than such numbers, though the producer would not know it. */
+static bool is_constant_or_cast(const TileNode *n)
+{
+    return !n->type[0].rank && n->type[0].kind == TILE_VALUE &&
+           (n->op == TOP_const || n->op == TOP_to_tile || (n->op == TOP_map && n->attr->op == OP_convert));
+}
+
+/* Does a condition's value follow from numbers that are known before the body's nodes are? */
+static bool is_known_before(TileRef v, const TileBlock *body)
+{
+    const TileNode *n = v.node;
+
+    if (n->block != body || n->op == TILE_PARAM)
+        return true;
+    if (!tile_type(v)->rank && !is_constant_or_cast(n))
+        return roles_is_known(n);
+    for (int i = 0; i < n->nin; i++)
+        if (!is_known_before(n->in[i], body))
+            return false;
+    return true;
+}
+
+LLVMValueRef gpu_masks_keep_all(CpuCode *e, const TileBlock *body)
+{
+    LLVMValueRef all = NULL, low, high, x;
+    Fragment f;
+
+    for (const TileNode *n = body->first; n; n = n->next) {
+        if (!kept_by(n))
+            continue;
+        if (!gpu_fragment_of(e, &n->type[0], &f) || f.side[0] || !f.columns || !is_known_before(n->in[0], body))
+            return NULL;
+    }
+    for (const TileNode *n = body->first; n; n = n->next) {
+        role_emit_known(e, n);
+        if (n->nout && is_constant_or_cast(n) && is_known_before((TileRef){(TileNode *)n, 0}, body))
+            cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_scalar(e, n);
+        if (!kept_by(n))
+            continue;
+        gpu_fragment_of(e, &n->type[0], &f);
+        rows_of(e, &f, &low, &high);
         x = at_corners(e, n, kept_by(n), low, high);
         all = all ? LLVMBuildAnd(e->u->builder, all, x, "") : x;
     }

@@ -45,6 +45,8 @@ static void make_barriers(CpuCode *e)
     for (int i = 0; r->chain && i < r->chain->nrings; i++)
         role_init_ring(e, &r->chain->ring[i].ring);
     role_init_given(e);
+    if (r->chain)
+        role_init_ring(e, &r->chain->taken);
     gpu_barriers_ready(e);
     gpu_end_if(e, &first);
     gpu_named_barrier(e, i32_number(e, 0), roles_threads(r));
@@ -457,11 +459,14 @@ bool roles_node(CpuCode *e, const TileNode *n)
 static void consumers(CpuCode *e)
 {
     Roles *r = roles(e);
+    RoleGroups groups;
 
     role_keep_registers(e, roles_groups(r), false);
     r->set = i32_number(e, 0);
     r->turn = llvm_slot(e->u, i32_type(e));
     LLVMBuildStore(e->u->builder, i32_number(e, 0), r->turn);
+    if (r->chain && r->chain->sums <= SUMS_WITH_ROOM)
+        r->group = role_warpgroup(e);
     if (r->chain)
         chain_begin(e);
     else
@@ -476,14 +481,17 @@ static void consumers(CpuCode *e)
         skip_stages(e, rounds_of(e));
         gpu_end_if(e, &second);
     }
-    r->groups = role_each_group(e, r->set, r->sets);
+    groups = r->chain ? chain_taken(e) : role_each_group(e, r->set, r->sets);
     cpu_emit_block(e, &e->k->body);
     role_end_rest(e);
     if (r->chain)
         chain_end_group(e);
     if (!r->chain || e->fixed_bytes != r->shared)
         gpu_fence(e);                           /* the next group may use the same memory */
-    role_end_group(e, &r->groups);
+    if (r->chain)
+        chain_taken_end(e, &groups);
+    else
+        role_end_group(e, &groups);
     gpu_tensor_wait(e, 0, false);
 }
 

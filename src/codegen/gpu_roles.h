@@ -31,8 +31,8 @@ typedef struct RoleRing {
     LLVMValueRef stage, phase;  /* a role's place: in slots of its own */
 } RoleRing;
 
-/* Groups of a block, or of one set of it: every `every`th, from `first` on. */
-typedef struct RoleGroups { LLVMBasicBlockRef head, done; LLVMValueRef t, step; } RoleGroups;
+/* Groups of a block, or of one set of it: every `every`th, from `first` on; of a chain as gpu_chain_take.c has it. t: a slot, the number at hand. */
+typedef struct RoleGroups { LLVMBasicBlockRef head, done; LLVMValueRef t, step, next; } RoleGroups;
 
 typedef struct Roles {
     const TileNode *loop, *dot;
@@ -59,7 +59,7 @@ typedef struct Roles {
     LLVMValueRef map[GPU_MAPS]; /* addresses of tensor maps */
     LLVMValueRef base;          /* of shared memory */
     LLVMValueRef set;           /* this consumer's, an i32 */
-    RoleGroups groups;          /* the consumers' */
+    LLVMValueRef group;         /* of a chain: this consumer's warpgroup, an i32; else NULL */
     struct Chain *chain;        /* of a kernel of several products (gpu_chain.h), to which loop, dot, o and ring mean nothing; else NULL */
 } Roles;
 
@@ -112,13 +112,17 @@ void role_wait(CpuCode *e, const RoleRing *g);          /* until the slot at han
 void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef phase);      /* the same of one that was at hand */
 void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage);  /* this warp has done with the slot */
 void role_release_if(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef is);
+LLVMValueRef role_peek(CpuCode *e, const RoleRing *g);  /* is the slot at hand full, or soon? */
+void role_wait_unless(CpuCode *e, const RoleRing *g, LLVMValueRef full);       /* the same wait, when that has been asked */
+LLVMValueRef role_room(CpuCode *e, const RoleRing *g);  /* the producer's slot is empty */
+void role_fill(CpuCode *e, const RoleRing *g, LLVMValueRef stage);     /* what the producer wrote there is there */
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes);     /* the producer's slot is empty, and so many bytes will come to it */
 /* Coordinates of a load's or store's place, as its tensor map has them. */
 void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *at);
 /* The producer sends for the block of a load. */
 void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage);
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every);
-void role_enter_again(CpuCode *e, const RoleGroups *g); /* the group's number anew, so that no register keeps what follows from it */
+void role_enter_group(CpuCode *e, LLVMValueRef t);      /* the group that is number t */
 void role_end_group(CpuCode *e, const RoleGroups *g);
 
 /* ---- gpu_roles_cluster.c: blocks that work together ---- */

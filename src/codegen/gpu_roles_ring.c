@@ -10,7 +10,10 @@ enum { SECTION_BYTES = 32 << 20, DONE_BARRIER = 1, ARRIVALS = GROUP_THREADS / GP
 
 LLVMValueRef role_same_in_warp(CpuCode *e, LLVMValueRef x) { return gpu_from(e, x, i32_number(e, 0), i32_number(e, -1)); }
 
-LLVMValueRef role_warpgroup(CpuCode *e) { return role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, GROUP_THREADS)); }
+LLVMValueRef role_warpgroup(CpuCode *e)
+{
+    return roles(e)->group ? roles(e)->group : role_same_in_warp(e, op32(e, LLVMUDiv, e->gpu->thread, GROUP_THREADS));
+}
 
 void roles_fence(CpuCode *e) { gpu_named_barrier(e, op32(e, LLVMAdd, roles(e)->set, DONE_BARRIER), roles(e)->threads); }
 
@@ -56,11 +59,27 @@ void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRe
     gpu_barrier_wait(e, full_barrier(e, g, stage), phase);
 }
 
-LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes)
+LLVMValueRef role_peek(CpuCode *e, const RoleRing *g) { return gpu_barrier_peek(e, full_barrier(e, g, get(e, g->stage)), get(e, g->phase)); }
+
+void role_wait_unless(CpuCode *e, const RoleRing *g, LLVMValueRef full)
+{
+    gpu_barrier_wait_unless(e, full, full_barrier(e, g, get(e, g->stage)), get(e, g->phase));
+}
+
+LLVMValueRef role_room(CpuCode *e, const RoleRing *g)
 {
     LLVMValueRef stage = get(e, g->stage);
 
     gpu_barrier_wait(e, empty_barrier(e, g, stage), op32(e, LLVMXor, get(e, g->phase), 1));
+    return stage;
+}
+
+void role_fill(CpuCode *e, const RoleRing *g, LLVMValueRef stage) { gpu_barrier_arrive(e, full_barrier(e, g, stage)); }
+
+LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes)
+{
+    LLVMValueRef stage = role_room(e, g);
+
     gpu_barrier_expect(e, full_barrier(e, g, stage), bytes);
     return stage;
 }
@@ -145,7 +164,7 @@ void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileN
 static LLVMValueRef streamed(CpuCode *e)
 {
     const Chain *c = roles(e)->chain;
-    LLVMValueRef all = cpu_number(e, 1 << 10);
+    LLVMValueRef all = cpu_number(e, (1 << 10) - 1), one = i32_number(e, 1);
 
     for (int i = 0; i < c->nrings; i++) {
         TileRef view = c->ring[i].o.load->in[0];
@@ -155,13 +174,19 @@ static LLVMValueRef streamed(CpuCode *e)
         if (!c->ring[i].stays)
             all = cpu_op(e, LLVMAdd, all, cpu_op(e, LLVMMul, v->extent[rank - 2], bytes));
     }
-    return narrow(e, LLVMBuildLShr(e->u->builder, all, cpu_number(e, 10), ""));
+    all = narrow(e, LLVMBuildLShr(e->u->builder, all, cpu_number(e, 10), ""));
+    return cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, all, i32_number(e, 0), ""), one, all);
 }
 
 static LLVMValueRef within(CpuCode *e, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
 {
     x = cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntULT, x, least, ""), least, x);
     return cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntULT, most, x, ""), most, x);
+}
+
+static LLVMValueRef quotient_up(CpuCode *e, LLVMValueRef x, LLVMValueRef by)
+{
+    return LLVMBuildUDiv(e->u->builder, plus(e, x, op32(e, LLVMSub, by, 1)), by, "");
 }
 
 /*
@@ -171,9 +196,12 @@ static LLVMValueRef within(CpuCode *e, LLVMValueRef x, LLVMValueRef least, LLVMV
 static void enter_section(CpuCode *e, LLVMValueRef t, LLVMValueRef down, LLVMValueRef across, LLVMValueRef *at)
 {
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef one = i32_number(e, 1), side, first, rest;
+    LLVMValueRef one = i32_number(e, 1), side = one, first, rest;
 
-    side = within(e, LLVMBuildUDiv(b, i32_number(e, SECTION_BYTES >> 10), streamed(e), ""), one, across);
+    if (roles(e)->chain->uneven) {              /* sections of the same size: the last one's longest groups are not to be the last of all */
+        side = within(e, LLVMBuildUDiv(b, i32_number(e, SECTION_BYTES >> 10), streamed(e), ""), one, across);
+        side = quotient_up(e, across, quotient_up(e, across, side));
+    }
     first = LLVMBuildMul(b, LLVMBuildUDiv(b, t, LLVMBuildMul(b, down, side, ""), ""), side, "");
     rest = LLVMBuildSub(b, t, LLVMBuildMul(b, down, first, ""), "");
     side = within(e, side, one, LLVMBuildSub(b, across, first, ""));
@@ -213,7 +241,7 @@ static LLVMValueRef shared_places(CpuCode *e, int axis, LLVMValueRef n)
  * The group that is number t of those that blocks take in turn. The plane is that of the grid's last two axes, or what the one axis of a grid
  * goes through row by row.
  */
-static void enter_group(CpuCode *e, LLVMValueRef t)
+void role_enter_group(CpuCode *e, LLVMValueRef t)
 {
     LLVMBuilderRef b = e->u->builder;
     int axes = e->k->grid.n;
@@ -248,16 +276,6 @@ static void enter_group(CpuCode *e, LLVMValueRef t)
     }
 }
 
-/* Every other time the blocks take what they take in the opposite order, so that none always has the longest. */
-static LLVMValueRef there_and_back(CpuCode *e, LLVMValueRef t, LLVMValueRef step)
-{
-    LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef turn = LLVMBuildUDiv(b, t, step, ""), first = LLVMBuildMul(b, turn, step, ""), back;
-
-    back = LLVMBuildSub(b, op32(e, LLVMSub, plus(e, plus(e, first, first), step), 1), t, "");
-    return cpu_choose(e, LLVMBuildICmp(b, LLVMIntEQ, op32(e, LLVMAnd, turn, 1), i32_number(e, 0), ""), t, back);
-}
-
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
 {
     LLVMValueRef all = cpu_number(e, 1), t;
@@ -279,17 +297,10 @@ RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every)
     LLVMBuildBr(e->u->builder, g.head);
     LLVMPositionBuilderAtEnd(e->u->builder, g.head);
     t = get(e, g.t);
-    if (roles(e)->chain)
-        t = there_and_back(e, t, g.step);
     LLVMBuildCondBr(e->u->builder, LLVMBuildICmp(e->u->builder, LLVMIntULT, t, narrow(e, all), ""), body, g.done);
     LLVMPositionBuilderAtEnd(e->u->builder, body);
-    enter_group(e, t);
+    role_enter_group(e, t);
     return g;
-}
-
-void role_enter_again(CpuCode *e, const RoleGroups *g)
-{
-    enter_group(e, there_and_back(e, gpu_anew(e, get(e, g->t)), g->step));
 }
 
 void role_end_group(CpuCode *e, const RoleGroups *g)

@@ -281,11 +281,26 @@ def chains(ctx):
                         raise Fail(f"{name} {causal} {bn}: rows of f32 from both sides")
                     with_rows += rows
                     assembles(code, "sm_90a")
+                    if ("atom.global.inc" in code) != (name != "layers" and causal == "True"):
+                        raise Fail(f"{name} {causal} {bn}: groups are taken {'as blocks come to them' if causal == 'False' else 'in turn'}")
+                    check_rounds(name, code)
     if with_rows != 2:
         raise Fail(f"{with_rows} kernels of keys have their rows from tensor copies")
     older = inspected(ctx, CHAINS[1][1].replace("BN", "64").replace("CAUSAL", "True"), "inspect", "--ir=target", "--machine=sm_80")
     if "wgmma" in older or "bulk.tensor" in older or "mma.sync" not in older:
         raise Fail(older[-3000:])
+
+
+def check_rounds(name, code):
+    """A kernel of queries, forward: all is known before a warpgroup's turn, and only maxima meet in each round; sums do behind the loop."""
+    if "max.NaN.f32" not in code or "ex2.approx" not in code:
+        return
+    for part in re.split(r"bar\.sync\s+%r\d+, %r\d+;", code)[1:]:
+        issued = part.split("bar.arrive")[0]
+        if "wgmma" in issued and (found := re.search(r"try_wait|shfl\.sync|\bdiv\.|\brem\.", issued)):
+            raise Fail(f"{name}: {found[0]} between a turn and its products\n{issued[:3000]}")
+    if (n := code.count("shfl.sync.bfly")) != 4 * 4 + 4:        # of two rows each: the first round and the others, with masks and without; sums
+        raise Fail(f"{name}: {n} exchanges along rows")
 
 
 REFUSED = '''
