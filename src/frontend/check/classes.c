@@ -105,6 +105,45 @@ static const char *builtin_class(const Type *t)
     return NULL;
 }
 
+typedef struct { Sym name; bool other; } GivesBack;
+
+/* Returns of something else than the parameter, stores into it or over it. */
+static bool find_other(Ast *n, void *state)
+{
+    GivesBack *g = state;
+    const Ast *t = NULL;
+
+    if (!n || g->other || n->kind == AST_FunctionDef || n->kind == AST_Lambda)
+        return true;
+    if (n->kind == AST_Return)
+        g->other = !AST_IS(AST_AS(n, Return)->value, Name) || AST_AS(AST_AS(n, Return)->value, Name)->id != g->name;
+    for (int i = 0; n->kind == AST_Assign && i < AST_AS(n, Assign)->targets.n; i++) {
+        t = AST_AS(n, Assign)->targets.at[i];
+        t = AST_IS(t, Attribute) ? AST_AS(t, Attribute)->value : t;
+        g->other |= AST_IS(t, Name) && AST_AS(t, Name)->id == g->name;
+    }
+    if (n->kind == AST_Call && AST_IS(AST_AS(n, Call)->func, Name) && !strcmp(AST_AS(AST_AS(n, Call)->func, Name)->id->text, "setattr"))
+        g->other = true;
+    ast_walk(n, find_other, g);
+    return true;
+}
+
+/* Is it a function of the program that returns the class that it gets, as it was: a decorator that registers it? */
+static bool gives_back(const Type *t)
+{
+    const Fn *f = !type_is_any(t) && t->kind == TY_FUNC ? t->ref : NULL;
+    const AstFunctionDef *def = f && AST_IS(f->node, FunctionDef) ? AST_AS(f->node, FunctionDef) : NULL;
+    GivesBack g = {0};
+
+    if (!def || f->around->home->library || def->decorators.n || def->params.n != 1 || !AST_IS(def->params.at[0], Param) || !def->body.n ||
+        !AST_IS(def->body.at[def->body.n - 1], Return))
+        return false;
+    g.name = AST_AS(def->params.at[0], Param)->name;
+    for (int i = 0; i < def->body.n; i++)
+        find_other(def->body.at[i], &g);
+    return !g.other;
+}
+
 static void read_base(Check *C, Cls *c, AstClassDef *def)
 {
     for (int i = 0; i < def->bases.n; i++) {
@@ -136,7 +175,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
     for (int i = 0; i < def->decorators.n; i++) {
         if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
             c->is_dataclass = true, c->is_frozen = decorator_says(def->decorators.at[i], "frozen");
-        else
+        else if (!gives_back(expr(C, def->decorators.at[i])))
             opened(c, NULL);
     }
 }
