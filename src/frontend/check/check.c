@@ -104,15 +104,19 @@ const char *decorator_name(const Ast *d)
     return d->kind == AST_Name ? AST_AS(d, Name)->id->text : "";
 }
 
-bool decorator_says(const Ast *d, const char *option)
+/* Is the option of the decorator's call the constant? */
+static bool decorator_has(const Ast *d, const char *option, int constant)
 {
     for (int i = 0; AST_IS(d, Call) && i < AST_AS(d, Call)->args.n; i++) {
         const AstArg *a = AST_AS(AST_AS(d, Call)->args.at[i], Arg);
         if (a->ast.kind == AST_Arg && a->name && !strcmp(a->name->text, option))
-            return ast_is_const(a->value, CONST_TRUE);
+            return ast_is_const(a->value, constant);
     }
     return false;
 }
+
+bool decorator_says(const Ast *d, const char *option) { return decorator_has(d, option, CONST_TRUE); }
+bool decorator_denies(const Ast *d, const char *option) { return decorator_has(d, option, CONST_FALSE); }
 
 bool decorator_is_transparent(const char *s)
 {
@@ -426,7 +430,10 @@ static void aug_assign(Check *C, AstAugAssign *a)
 
     const Type *t = expr(C, a->target);
 
-    t = t->kind == TY_INSTANCE ? object_changed(C, (int)a->op, t, expr(C, a->value), (Ast *)a) : NULL;
+    if (t->kind == TY_DICT && a->op == AOP_BITOR && expr(C, a->value)->kind != TY_DICT)       /* d |= pairs */
+        t = type_of_kind(TY_DICT);
+    else
+        t = t->kind == TY_INSTANCE ? object_changed(C, (int)a->op, t, expr(C, a->value), (Ast *)a) : NULL;
     bind_target(C, a->target, t ? t : expr(C, (Ast *)&op), a->value);
 }
 
@@ -519,6 +526,10 @@ static void simple(Check *C, Ast *s)
         break;
     case AST_Del:
         delete_names(C, AST_AS(s, Del)->targets);
+        break;
+    case AST_TypeAlias:
+        if (AST_IS(AST_AS(s, TypeAlias)->name, Name))
+            set_name(C, AST_AS(AST_AS(s, TypeAlias)->name, Name), T_ANY, NULL);
         break;
     case AST_Import:
         import_modules(C, AST_AS(s, Import)->names);

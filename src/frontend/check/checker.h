@@ -152,7 +152,7 @@ struct Cls {
     bool is_protocol;           /* names what others can do: any object may stand for one */
     bool is_dict;               /* derives from TypedDict: what it describes are dicts */
     bool is_module;             /* derives from the library's Module: calls run forward */
-    bool is_dataclass, is_frozen;
+    bool is_dataclass, is_frozen, makes_init, is_ordered;
     bool is_record;             /* derives from NamedTuple: its objects are tuples of its fields */
     Map attrs;                  /* Sym -> Type *: methods, class variables */
     Map declared;               /* Sym -> Type *: annotated attributes */
@@ -356,6 +356,7 @@ void facts_drop(Check *C, int mark);
 
 /* check.c */
 const char *decorator_name(const Ast *d);                /* "jit" of @jit, @tessera.jit, @jit(...) */
+bool decorator_denies(const Ast *d, const char *option);        /* "init" of @dataclass(init=False) */
 bool decorator_says(const Ast *d, const char *option);  /* "frozen" of @dataclass(frozen=True) */
 bool decorator_is_transparent(const char *name);        /* calls still take the same arguments */
 void block(Check *C, AstSeq body);

@@ -174,7 +174,8 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
         c->far = true;
     for (int i = 0; i < def->decorators.n; i++) {
         if (!strcmp(decorator_name(def->decorators.at[i]), "dataclass"))
-            c->is_dataclass = true, c->is_frozen = decorator_says(def->decorators.at[i], "frozen");
+            c->is_dataclass = true, c->is_frozen = decorator_says(def->decorators.at[i], "frozen"),
+            c->makes_init = !decorator_denies(def->decorators.at[i], "init"), c->is_ordered = decorator_says(def->decorators.at[i], "order");
         else if (!gives_back(expr(C, def->decorators.at[i])))
             opened(c, NULL);
     }
@@ -722,6 +723,18 @@ static void bind_declared(Inst *i)
         bound_add(&i->dims, i->cls->dims.at[k].dim, dim_open());
 }
 
+/* Is the nearest __init__ that of a dataclass, which takes its fields? */
+static bool inits_by_fields(const Cls *c)
+{
+    for (; c; c = c->base) {
+        if (map_find(&c->attrs, (uintptr_t)sym("__init__"), NULL))
+            return false;
+        if (c->is_dataclass && c->makes_init)
+            return true;
+    }
+    return false;
+}
+
 /* Walk __init__ for an object of its own. */
 static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, CallArgs *a, Ast *node)
 {
@@ -744,7 +757,8 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
 {
     bool fresh, known = !a->open && !cls_is_open(c);
     Inst *i = known ? inst_of(C, c, a, node, &fresh) : NULL;
-    const Type *self = type_instance(c, i), *init = cls_find(c, sym("__init__"));
+    bool of_fields = inits_by_fields(c);
+    const Type *self = type_instance(c, i), *init = of_fields ? NULL : cls_find(c, sym("__init__"));
 
     abstract_judged(C, c, node);
     if (is_schedule_class(c) && !strcmp(c->name->text, "Schedule")) {
@@ -764,7 +778,7 @@ const Type *cls_call(Check *C, Cls *c, CallArgs *a, Ast *node)
     if (init && init->kind == TY_FUNC) {
         if (!i)
             call_type(C, type_method(self, init), a, node);
-    } else if (c->is_dataclass && !cls_is_open(c))
+    } else if (of_fields && !cls_is_open(c))
         return dataclass_call(C, c, i, a, node);
     else if (!cls_is_open(c) && a->n && !a->open && !init)
         REPORT(C, E0903, node->span, cls_name(c), "it takes no arguments");

@@ -34,8 +34,10 @@ static bool is_init_field(const AstAnnAssign *a)
 
 int cls_fields(const Cls *c, AstParam *out, int max)
 {
-    int n = c->base && (c->base->is_dataclass || c->base->is_record) ? cls_fields(c->base, out, max) : 0;
+    int n = c->base ? cls_fields(c->base, out, max) : 0;
 
+    if (!c->is_dataclass && !c->is_record)
+        return n;
     for (int i = 0; i < c->def->body.n; i++) {
         AstAnnAssign *a = AST_AS(c->def->body.at[i], AnnAssign);
         int k = 0;
@@ -216,6 +218,12 @@ static bool derives_from_abc(const Cls *c)
     return false;
 }
 
+/* Does @dataclass(order=True) make it? */
+static bool is_ordering(Sym name)
+{
+    return !strcmp(name->text, "__lt__") || !strcmp(name->text, "__le__") || !strcmp(name->text, "__gt__") || !strcmp(name->text, "__ge__");
+}
+
 /* A method that only a class below can have a body for; NULL: none, or not all that the class has is known. */
 static const char *abstract_method(const Cls *own)
 {
@@ -224,7 +232,8 @@ static const char *abstract_method(const Cls *own)
     for (const Cls *c = own; c; c = c->base)
         for (int i = 0; i < c->def->body.n; i++) {
             const AstFunctionDef *f = AST_AS(c->def->body.at[i], FunctionDef);
-            if (AST_IS(c->def->body.at[i], FunctionDef) && is_abstract(f) && nearest(own, f->name) == (const Ast *)f)
+            if (AST_IS(c->def->body.at[i], FunctionDef) && is_abstract(f) && nearest(own, f->name) == (const Ast *)f &&
+                !(own->is_ordered && is_ordering(f->name)))
                 return f->name->text;
         }
     return NULL;

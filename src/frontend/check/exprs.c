@@ -496,7 +496,7 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
     if (t->kind == TY_DICT)
         return type_settle(t)->item[1];
     if (t->kind == TY_RANGE)
-        return type_int(DIM_BAD);
+        return i->kind == TY_INT ? type_int(DIM_BAD) : index->kind == AST_Slice ? type_of_kind(TY_RANGE) : T_ANY;
     if (t->kind == TY_STR)
         return type_str(NULL);
     if (index->kind == AST_Slice && (t->kind == TY_LIST || t->kind == TY_TUPLE))

@@ -300,6 +300,8 @@ const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast 
     const Type *m;
     Diag *d;
 
+    if (op == AOP_MOD && a->kind == TY_STR)             /* "%s" % x writes any x */
+        return type_str(NULL);
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (operators[i].op != op)
             continue;

@@ -157,10 +157,11 @@ static void gather_abstract(ClassObj *c, DictObj *ns, ListObj *names)
             list_push(names, value_ref(k));
 }
 
-static void note_abstract(Interp *I, ClassObj *c)
+void class_note_abstract(Interp *I, ClassObj *c)
 {
     Value names = list_new(0);
 
+    c->flags &= ~(uint32_t)CLASS_ABSTRACT;
     gather_abstract(c, c->ns, as_list(names));
     for (ClassObj *b = c->base; b && (b->flags & CLASS_ABSTRACT); b = b->base)
         gather_abstract(c, b->ns, as_list(names));
@@ -171,6 +172,8 @@ static void note_abstract(Interp *I, ClassObj *c)
         c->flags |= CLASS_ABSTRACT;
         dict_set_sym(c->ns, sym("__abstractmethods__"), set);
         value_unref(set);
+    } else if (!is_err(dict_get_sym(c->ns, sym("__abstractmethods__")))) {
+        dict_del_sym(c->ns, sym("__abstractmethods__"));
     }
     value_unref(names);
 }
@@ -190,7 +193,7 @@ void class_complete(Interp *I, ClassObj *c)
     c->flags &= ~(uint32_t)CLASS_SLOTS;
     if (!is_err(slots) && (c->base == I->object_class || (c->base->flags & CLASS_SLOTS)))
         c->flags |= CLASS_SLOTS;
-    note_abstract(I, c);
+    class_note_abstract(I, c);
 }
 
 bool class_allows(Interp *I, const ClassObj *c, Sym name)
@@ -717,13 +720,40 @@ static Value exc_info(Interp *I, Value *a)
 }
 
 static Value oserror_value(Interp *I, Value *a) { return value_ref(vobj(I->exc_class[EXC_OSError])); }
-static Value type_new(Interp *I, Value *a) { return value_type(I, a[1]); }
+/* type(name, bases, namespace): a class as a class statement makes it. */
+static Value class_by_hand(Interp *I, Value *a)
+{
+    Value name = unwrap_base(a[1]), bases = unwrap_base(a[2]), ns = unwrap_base(a[3]), cls, key, value;
+    ClassObj *base = NULL;
+
+    if (name.tag != V_STR || bases.tag != V_TUPLE || ns.tag != V_DICT)
+        return raise(I, EXC_TypeError, "type() takes a name, a tuple of bases and a dict");
+    if (as_tuple(bases)->n > 1)
+        return raise(I, EXC_TypeError, "multiple inheritance is not in the language");
+    if (as_tuple(bases)->n) {
+        if (as_tuple(bases)->at[0].tag != V_CLASS)
+            return raise(I, EXC_TypeError, "bases must be types");
+        base = (ClassObj *)as_tuple(bases)->at[0].o;
+    }
+    for (int64_t pos = 0; dict_next(as_dict(ns), &pos, &key, &value);)
+        if (key.tag != V_STR)
+            return raise(I, EXC_TypeError, "the names of attributes are text, not '%s'", value_type_name(key));
+    cls = class_new(I, str_to_sym(as_str(name)), base, as_dict(ns));
+    class_complete(I, (ClassObj *)cls.o);
+    return cls;
+}
+
+static Value type_new(Interp *I, Value *a)
+{
+    return is_err(a[2]) ? value_type(I, a[1]) : class_by_hand(I, a);
+}
+
 static Value ellipsis_value(Interp *I, Value *a) { return (Value){.tag = V_ELLIPSIS}; }
 static Value notimpl_value(Interp *I, Value *a) { return VNOTIMPL; }
 
 const NativeDef natives_class[] = {
     {"", "type", NULL, "type[type]", "the class of a value"},
-    {"type", "__new__", type_new, "(cls, x, /) -> type", "the class of x"},
+    {"type", "__new__", type_new, "(cls, x, bases: tuple = ..., namespace: dict = ..., /) -> Any", "the class of x; a class from a name, bases and attributes"},
     {"", "Ellipsis", ellipsis_value, "ellipsis", "the value of ..."},
     {"", "NotImplemented", notimpl_value, "NotImplementedType", "what a binary special method returns for operands it does not know"},
     {"", "IOError", oserror_value, "type[OSError]", "OSError's older name"},

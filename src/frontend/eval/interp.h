@@ -119,6 +119,7 @@ bool value_as_int(Interp *I, Value v, int64_t *out);    /* int, bool, __index__,
 bool value_as_float(Interp *I, Value v, double *out);
 Value value_type(Interp *I, Value v);                   /* type(v) */
 const char *value_type_name(Value v);                   /* "int", "Tensor", a class's name */
+void class_note_abstract(Interp *I, ClassObj *c);       /* which abstract methods are left, after methods were added */
 bool class_includes(Interp *I, ClassObj *c, ClassObj *sub);     /* issubclass(sub, c): derives, or c says so; may be pending */
 bool value_isinstance(Interp *I, Value v, Value cls);   /* cls: class, type form, tuple; pending on nonsense */
 

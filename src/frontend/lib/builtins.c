@@ -623,7 +623,7 @@ const NativeDef natives_builtins[] = {
     {"", "ascii", f_ascii, "(obj, /) -> str", "repr with escapes for what is beyond ASCII."},
     {"", "format", f_format, "(value, format_spec: str = '', /) -> str", "The value's text by a format specification."},
     {"", "chr", f_chr, "(i: int, /) -> str", "The character of a code point."},
-    {"", "ord", f_ord, "(c: str, /) -> int", "The code point of a character."},
+    {"", "ord", f_ord, "(c: str | bytes, /) -> int", "The code point of a character."},
     {"", "hex", f_hex, "(number: int, /) -> str", "In base 16: '0xff'."},
     {"", "oct", f_oct, "(number: int, /) -> str", "In base 8: '0o17'."},
     {"", "bin", f_bin, "(number: int, /) -> str", "In base 2: '0b11'."},

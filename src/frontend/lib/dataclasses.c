@@ -321,6 +321,8 @@ static Value decorate(Interp *I, Value cls, const DataOptions *o)
     fields = dict_new();
     ok = fill_class(I, (ClassObj *)cls.o, o, fields);
     value_unref(fields);
+    if (ok)
+        class_note_abstract(I, (ClassObj *)cls.o);
     return ok ? value_ref(cls) : VERR;
 }
 

@@ -140,6 +140,8 @@ static Value f_delattr(Interp *I, Value *a)
 
 static Value f_vars(Interp *I, Value *a)
 {
+    if (is_err(a[0]))
+        return value_call(I, prelude_get(I, "locals"), NULL, 0);
     Value d = value_getattr_opt(I, a[0], sym("__dict__"));
 
     if (!is_err(d) || exc_pending(I))
@@ -251,7 +253,7 @@ const NativeDef natives_objects[] = {
     {"", "hasattr", f_hasattr, "(obj, name: str, /) -> bool", "Has it that attribute?"},
     {"", "setattr", f_setattr, "(obj, name: str, value, /) -> None", "obj.name = value"},
     {"", "delattr", f_delattr, "(obj, name: str, /) -> None", "del obj.name"},
-    {"", "vars", f_vars, "(object, /) -> dict", "The attributes of an instance, class or module."},
+    {"", "vars", f_vars, "(object=..., /) -> dict", "The attributes of an instance, class or module; without one, locals()."},
     {"", "dir", f_dir, "(object, /) -> list[str]", "Names of the attributes, sorted."},
     {"", "next", f_next, "(iterator, default=..., /)", "The iterator's next element; at its end default, or StopIteration."},
     {"", "exit", f_exit, "(code=None, /) -> None", "Leave the program: SystemExit."},

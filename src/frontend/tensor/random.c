@@ -468,8 +468,26 @@ static Value f_split(Interp *I, Value *a)               /* key, n */
     return guard(I, out);
 }
 
+/* What is written in the library's file random_classes. */
+static Value of_library(Interp *I, const char *name)
+{
+    Value space = prelude_get(I, "random_classes");
+    return is_err(space) ? VERR : value_getattr(I, space, sym(name));
+}
+
+#define OF_LIBRARY(name) static Value c_##name(Interp *I, Value *a) { return of_library(I, #name); }
+OF_LIBRARY(Random) OF_LIBRARY(expovariate) OF_LIBRARY(triangular) OF_LIBRARY(lognormvariate)
+OF_LIBRARY(gammavariate) OF_LIBRARY(betavariate) OF_LIBRARY(getrandbits)
+
 #define KEYED ", dtype: dtype | str | None = None, key=None"
 const NativeDef tensor_random_natives[] = {
+    {"random", "Random", c_Random, "type[Random]", "A generator of its own."},
+    {"random", "expovariate", c_expovariate, "Callable", "An exponentially distributed float."},
+    {"random", "triangular", c_triangular, "Callable", "A float between two, most often near a third."},
+    {"random", "lognormvariate", c_lognormvariate, "Callable", "exp of a normally distributed float."},
+    {"random", "gammavariate", c_gammavariate, "Callable", "A gamma distributed float."},
+    {"random", "betavariate", c_betavariate, "Callable", "A beta distributed float."},
+    {"random", "getrandbits", c_getrandbits, "Callable", "An int of so many random bits."},
     {"random", "random", f_random, "() -> float", "A float in [0, 1)."},
     {"random", "seed", f_seed, "(seed: int = 0) -> None", "Restart the generator: equal seeds give equal numbers."},
     {"random", "randrange", f_randrange, "(start: int, stop: int | None = None, step: int | None = None) -> int", "An int of range(start, stop, step)."},
