@@ -4,6 +4,7 @@ import pathlib
 import resource
 import signal
 import subprocess
+import time
 
 from .test import Fail
 
@@ -36,6 +37,20 @@ def run(argv, *, timeout=20, memory=MEMORY, stack=None, file_size=None, stdin=No
         p.stdout = (p.stdout or b"").decode(errors="replace")
         p.stderr = (p.stderr or b"").decode(errors="replace")
     return p
+
+
+def interrupted(argv):
+    """Start a program, send ctrl-C soon after it has printed its first line: its exit code, the rest of its output, its standard error."""
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    time.sleep(0.2)
+    p.send_signal(signal.SIGINT)
+    try:
+        out, err = p.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        raise Fail("ctrl-C did not stop it within 10 s") from None
+    return p.returncode, out, err
 
 
 def fake_driver(tessera, how="1"):

@@ -122,17 +122,7 @@ def check_row(ctx, folder, row):
 # ------------------------------------------------------------- signals and broken streams
 
 def interrupted(ctx, code):
-    """Start a program, send ctrl-C when it says that it runs, and give its exit code and standard error."""
-    p = subprocess.Popen([ctx.tessera, "run", "-e", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    p.stdout.readline()
-    time.sleep(0.1)
-    p.send_signal(signal.SIGINT)
-    try:
-        out, err = p.communicate(timeout=10)
-    except subprocess.TimeoutExpired:
-        p.kill()
-        raise Fail("ctrl-C did not stop it within 10 s") from None
-    return p.returncode, out.decode(), err.decode()
+    return process.interrupted([ctx.tessera, "run", "-e", code])
 
 
 def ctrl_c_stops(ctx):

@@ -94,17 +94,9 @@ def kill_nine(ctx):
 def ctrl_c_names_the_checkpoint(ctx):
     with tempfile.TemporaryDirectory() as d:
         d = pathlib.Path(d)
-        p = subprocess.Popen(command(ctx, d, d / "run", 100000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        p.stdout.readline()
-        time.sleep(0.2)
-        p.send_signal(signal.SIGINT)
-        try:
-            out, err = p.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            raise Fail("ctrl-C did not stop it within 10 s") from None
-        if p.returncode != 130 or f"the last checkpoint is {d}/run" not in out or err:
-            raise Fail(f"exit code {p.returncode}: {out[-200:]!r} {err[-600:]!r}")
+        code, out, err = process.interrupted(command(ctx, d, d / "run", 100000))
+        if code != 130 or f"the last checkpoint is {d}/run" not in out or err:
+            raise Fail(f"exit code {code}: {out[-200:]!r} {err[-600:]!r}")
         if "from" not in finish(ctx, d, d / "run", 3):
             raise Fail("it does not go on from there")
 

@@ -2,6 +2,7 @@
 import pathlib
 import sys
 
+from harness import process
 from harness.test import Fail, Test
 from suites.gpu import run
 
@@ -47,6 +48,14 @@ def random_views(ctx, seed):
     there, here = run(ctx, "run", text=text.replace("WHERE", '"gpu:0"')), run(ctx, "run", text=text.replace("WHERE", '"cpu"'))
     if there.stdout != here.stdout or not here.stdout or there.returncode != here.returncode:
         raise Fail("\n".join(f"cpu {a}\ngpu {b}" for a, b in zip(here.stdout.splitlines(), there.stdout.splitlines()) if a != b)[:2000] + there.stderr[-500:])
+
+
+def nasty(ctx):
+    """tests/tensor/nasty_compiled.tsr with its staged functions on the GPU of the tests."""
+    path = pathlib.Path(__file__).resolve().parent.parent / "tensor/nasty_compiled.tsr"
+    p = process.run([ctx.tessera, "run", path], env={**process.fake_driver(ctx.tessera, "memory=512"), "NASTY_DEVICE": "gpu:0"})
+    if process.died(p) or p.returncode or p.stdout.splitlines()[-1:] != ["[]"]:
+        raise Fail(p.stdout + p.stderr)
 
 
 def draws(ctx):
@@ -177,6 +186,7 @@ def tests(ctx):
         for part in range(PARTS):
             yield Test(f"gpu_on_host/{dtype}_{part}", lambda dtype=dtype, part=part: on_the_host(ctx, dtype, part))
     yield Test("gpu_on_host/draws", lambda: draws(ctx))
+    yield Test("gpu_on_host/nasty", lambda: nasty(ctx))
     yield Test("gpu_on_host/searches", lambda: same(ctx, SEARCHES, ["searchsorted"]))                  # of an empty tensor
     yield Test("gpu_on_host/extremes", lambda: same(ctx, EXTREMES, ["argmin"]))                        # of one element
     yield Test("gpu_on_host/divisions", lambda: same(ctx, DIVISIONS))

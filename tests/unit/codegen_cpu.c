@@ -6,6 +6,7 @@
 #include "codegen.h"
 #include "tile_kernels.h"
 #include "tile_random.h"
+#include "tile_text.h"
 
 #include "codegen/cpu.h"
 #include "runtime/cpu.h"
@@ -70,17 +71,6 @@ static void run(const Made *m, const TileKernel *k, const int64_t *sizes, const 
     tsr_free_aligned(scratch);
 }
 
-static TileKernel *parsed(const char *text)
-{
-    StrBuf err = {0};
-    TileKernel *k = tile_parse(text, strlen(text), &err);
-
-    if (!k)
-        fail_msg("%s", sb_str(&err));
-    sb_done(&err);
-    return k;
-}
-
 /* ---- kernels as text ---- */
 
 typedef struct Case {
@@ -135,7 +125,7 @@ static void kernels_of_text(void **state)
         if (!cpu_find(machines[i]))
             continue;
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            TileKernel *k = parsed(cases[c].text);
+            TileKernel *k = tile_of_text(cases[c].text);
             StrBuf err = {0};
             for (int level = LEVEL_O0; level <= LEVEL_O3; level++) {
                 Made m = make(k, machine_find(machines[i]), (Level)level, &err);
@@ -171,7 +161,7 @@ static void shared_operands(void **state)
         sb_printf(&text, "%%%d: f32[16] = map mul %%%d, %%1\n", 2 * i + 4, 2 * i + 3);
     }
     sb_printf(&text, "store %%y[%%0], %%%d\nstore %%x[%%0], %%%d\n}\n", 2 * STEPS + 2, 2 * STEPS + 1);
-    k = parsed(sb_str(&text));
+    k = tile_of_text(sb_str(&text));
     for (int i = 0; i < 16; i++)
         x[i] = want;
     m = make(k, machine_host(), LEVEL_O1, &err);

@@ -6,6 +6,7 @@
  */
 #include "codegen.h"
 #include "lane_random.h"
+#include "tile_text.h"
 
 #include "codegen/cpu.h"
 #include "runtime/cpu.h"
@@ -93,22 +94,11 @@ static void run(const TileKernel *k, const Machine *m, Level level, Data *d)
     sb_done(&err);
 }
 
-static TileKernel *parsed(const char *text)
-{
-    StrBuf err = {0};
-    TileKernel *k = tile_parse(text, strlen(text), &err);
-
-    if (!k || !tile_verify(k, &err))
-        fail_msg("%s\n%s", sb_str(&err), text);
-    sb_done(&err);
-    return k;
-}
-
 static void compare(const char *text)
 {
     static const char *const machines[] = {"base", "v3", "v4"};
     static Data given, want, got;
-    TileKernel *k = parsed(text);
+    TileKernel *k = tile_of_text(text);
     StrBuf err = {0};
     int64_t n = N;
     TileArg arg[5];

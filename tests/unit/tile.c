@@ -5,6 +5,7 @@
  */
 #include "tile_kernels.h"
 #include "tile_random.h"
+#include "tile_text.h"
 
 /* ---- as eager evaluation ---- */
 
@@ -28,21 +29,10 @@ static TileArg arg_of(Tensor *t)
     return a;
 }
 
-static TileKernel *kernel_of_text(const char *text)
-{
-    StrBuf err = {0};
-    TileKernel *k = tile_parse(text, strlen(text), &err);
-
-    if (!k)
-        fail_msg("%s", sb_str(&err));
-    sb_done(&err);
-    return k;
-}
-
 /* Run a kernel's text; the last argument is the result, which must have the bits of `want`. */
 static void expect_tensor(const char *text, const int64_t *sizes, Tensor *const *in, int nin, Tensor *want)
 {
-    TileKernel *k = kernel_of_text(text);
+    TileKernel *k = tile_of_text(text);
     Tensor *y = hold(tensor_new(want->dtype, want->rank, want->shape));
     StrBuf err = {0};
     TileArg arg[6];
@@ -162,7 +152,7 @@ static void text_is_kept(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        TileKernel *k = kernel_of_text(texts[i]);
+        TileKernel *k = tile_of_text(texts[i]);
         StrBuf out = {0};
         expect_same_text(k);
         tile_print(k, &out);
@@ -267,7 +257,7 @@ static void waited_for(void **state)
         "copy_async %2, %x {f=7}\ncommit\nwait {i=0}\nbarrier\n%3: f32[8] = load %2[%0] {shape=(8)}\nstore %y[%0], %3\n}\n";
     float x[5] = {1, 2, 3, 4, 5}, y[8] = {0}, want[8] = {1, 2, 3, 4, 5, 7, 7, 7};
     TileArg arg[2] = {{x, {5}, {1}}, {y, {8}, {1}}};
-    TileKernel *k = kernel_of_text(text);
+    TileKernel *k = tile_of_text(text);
     StrBuf err = {0};
     int64_t n = 5;
 

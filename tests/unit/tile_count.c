@@ -2,16 +2,12 @@
  * How much work kernels are, counted from their text: products, guarded lanes,
  * triangular loops, ragged grids, and how lanes and blocks lie in memory.
  */
-#include "ir/tile/count.h"
+#include "tile_text.h"
 
 #include "base/strbuf.h"
+#include "ir/tile/count.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 typedef struct Seen { StrBuf text; } Seen;
 
@@ -25,15 +21,12 @@ static void see(void *state, const TileNode *n, TileAccess a)
 /* Count `text` with its one size and all extents n. */
 static TileCount count(const char *text, int64_t n, const char *accesses)
 {
-    StrBuf err = {0};
     Seen seen = {{0}};
     TileAccessSink sink = {see, &seen};
     TileArg arg[3] = {{NULL, {n, n}, {n, 1}}, {NULL, {n, n}, {n, 1}}, {NULL, {n, n}, {n, 1}}};
-    TileKernel *k = tile_parse(text, strlen(text), &err);
+    TileKernel *k = tile_of_text(text);
     TileCount c;
 
-    if (!k)
-        fail_msg("%s", sb_str(&err));
     assert_true(tile_count(k, &n, arg, &sink, &c));
     assert_string_equal(sb_str(&seen.text), accesses);
     tile_kernel_free(k);

@@ -188,7 +188,7 @@ static Value call_scan(Interp *I, Transform *t, const CallArgs *c)
     return run_scan(I, t->f, c->args[0], c->args[1], t->opt[0].tag == V_BOOL && t->opt[0].i);
 }
 
-static Value f_scan(Interp *I, Value *a)                /* f, init, xs, reverse */
+static Value f_scan(Interp *I, Value *a)                /* f, init, xs, reverse, length */
 {
     bool reverse;
     if (!arg_bool(I, a[3], &reverse))
@@ -196,6 +196,12 @@ static Value f_scan(Interp *I, Value *a)                /* f, init, xs, reverse 
     if (is_err(a[1]) || a[1].tag == V_ELLIPSIS) {
         Value r = vbool(reverse);
         return transform_new("scan", call_scan, is_given(a[0]) ? a[0] : VERR, &r, 1);
+    }
+    if (is_given(a[4]) && !is_given(a[2])) {            /* no inputs: rounds are numbered */
+        Value rounds = value_call(I, prelude_get(I, "arange"), &a[4], 1), r;
+        r = is_err(rounds) ? VERR : run_scan(I, a[0], a[1], rounds, reverse);
+        value_unref(rounds);
+        return r;
     }
     return run_scan(I, a[0], a[1], a[2], reverse);
 }
@@ -481,9 +487,9 @@ static Value m_map(Interp *I, Value *a)
 
 const NativeDef tensor_control_natives[] = {
     {"Tensor", "map", m_map, "(self, f: Callable) -> Tensor", "f of each row, stacked."},
-    {"", "scan", f_scan, "(f: Callable | None = None, init=..., xs=..., reverse: bool = False)",
+    {"", "scan", f_scan, "(f: Callable | None = None, init=..., xs=..., reverse: bool = False, length: int | None = None)",
      "f(carry, x) -> (carry, y) along the first axis of xs: gives the last carry and the stacked ys. Carry, xs and y may be trees. "
-     "scan(f) alone is a function of (init, xs)."},
+     "scan(f) alone is a function of (init, xs). Without xs there are `length` rounds, and x is the round's number."},
     {"", "while_loop", f_while_loop, "(cond: Callable, body: Callable | None = None, init=...)",
      "Repeats state = body(*state) while cond(*state) and gives the final state. A state that is no tuple, or goes to functions of one parameter, stays one value."},
     {"", "cond", f_cond, "(pred: Tensor | bool, on_true: Callable, on_false: Callable, *operands)",
