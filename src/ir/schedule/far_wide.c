@@ -118,11 +118,14 @@ static Way find_wide(const ProductKind *p, const int64_t *sizes, int most)
     return best;
 }
 
-/* Memory limits it: so that all processors bring something, and as long. What joins their sums takes as long as so many steps. */
-static Way find_thin(const int64_t *sizes)
+/*
+ * Memory limits it: so that all processors bring something, and as long. What joins their sums takes as long as so many steps. An operand of the
+ * columns that lies by them is taken 64 at a time.
+ */
+static Way find_thin(const ProductKind *p, const int64_t *sizes)
 {
     enum { JOIN = 256 };
-    const Wide *w = &thins[(sizes[3] - 1) / thins->columns];
+    const Wide *w = &thins[(p->turned[1] ? sizes[3] - 1 : THIN - 1) / thins->columns];
     Way best = {NULL, 1, 1};
     double least = 0;
 
@@ -146,8 +149,8 @@ static bool clusters_share(const Wide *w, const int64_t *sizes)
 
 int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
 {
-    bool thin = p->turned[1] && sizes[3] <= THIN && sizes[0] * sizes[1] == 1;
-    Way way = thin ? find_thin(sizes) : find_wide(p, sizes, most);
+    bool thin = sizes[3] <= THIN && sizes[0] * sizes[1] == 1;
+    Way way = thin ? find_thin(p, sizes) : find_wide(p, sizes, most);
     const Wide *w = way.w;
     const char *asked = getenv("TESSERA_PRODUCT");
     int size = (int)raw_size((DType)p->x), cluster = clusters_share(w, sizes) ? w->cluster : 1;
@@ -198,7 +201,7 @@ static bool has_few_rows(const int64_t *sizes) { return sizes[0] * sizes[1] == 1
 
 static bool is_thin(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes)
 {
-    return has_few_rows(sizes) && !p->turned[0] && product_is_wide(device, t, p, sizes);
+    return has_few_rows(sizes) && product_is_wide(device, t, p, sizes);
 }
 
 /* A matrix's view with its axes exchanged; rows: of all batches that are rows. */
@@ -206,7 +209,7 @@ static Tensor *turned_view(Tensor *t, int64_t rows)
 {
     int r = t->rank;
     Dim shape[2] = {t->shape[r - 1], rows};
-    int64_t stride[2] = {t->stride[r - 1], t->stride[r - 2]};
+    int64_t stride[2] = {t->stride[r - 1], rows > 1 ? t->stride[r - 2] : t->shape[r - 1]};
 
     return tensor_view(t, 2, shape, stride, t->offset);
 }
@@ -258,7 +261,7 @@ static bool is_laid_anew(int device, Tensor *const *t, const ProductKind *p, con
     for (int i = 0; i < x->rank; i++)
         if (x->stride[i] == 0 && x->shape[i] > 1)
             return false;                       /* a copy would be larger than it is */
-    if (bytes == 2 && !(operand == 0 && has_few_rows(sizes)))
+    if (bytes == 2 && !(operand == 0 && has_few_rows(sizes) && !product_is_copied(x, p->turned[0], false)))
         return false;
     return p->units && has_warpgroups(device) && x->stride[x->rank - 1 - operand] != 1 && sizes[4] * bytes % 16 == 0 &&
            sizes[operand ? 2 : 3] >= WORTH;
