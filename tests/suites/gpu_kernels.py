@@ -490,6 +490,13 @@ def fast_rows(ctx):
         graph = process.run([ctx.tessera, "inspect", "--ir", "graph", path]).stdout
         if not re.search(r"mul\(%\d+, %\d+\) \{fast=1\}", graph) or "{fast=1}" not in graph:
             raise Fail(graph)
+        long = "    @jit\n    def f(x: Tensor['M', 50304, bf16]):\n        return softmax(x, axis=-1)\n    f(ones((4, 50304)).to(bf16))\n"
+        meets = []
+        for fast in ("True", "False"):
+            path.write_text(f"with tessera.fast_math({fast}):\n{long}")
+            meets.append(len(re.findall(r"bar\.sync", ptx_of(ctx, path, "sm_90a")[0])))
+        if meets[0] >= meets[1]:                            # threads meet once for a sum over pieces, not once for each piece
+            raise Fail(f"{meets} barriers")
 
 
 def circular(ctx):
