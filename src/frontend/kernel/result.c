@@ -138,9 +138,9 @@ static DType result_dtype(KVal v, const Said *said)
                 : v.kind == K_STATIC && v.v.tag == V_FLOAT           ? DT_f32
                 : v.kind == K_STATIC && v.v.tag == V_BOOL            ? DT_bool
                                                                      : DT_int64;
-    bool widens = dtype_is_float(said->dtype) || (own == DT_int64 && said->dtype != DT_bool);
+    bool widens = said->dtype != DT_NONE && (dtype_is_float(said->dtype) || (own == DT_int64 && said->dtype != DT_bool));
 
-    return weak && said->dtype != DT_NONE && v.kind != K_BLOCK && own != DT_bool && widens ? said->dtype : own;
+    return weak && v.kind != K_BLOCK && own != DT_bool && widens ? said->dtype : own;
 }
 
 /* ------------------------------------------------------------- blocks */
