@@ -41,6 +41,14 @@ enum { THIN = 64, GIVEN_MOST = 64 << 10 };       /* the most that those have; by
 /* How a product is divided: a schedule's blocks, the steps among kernels' groups that another one joins, or among blocks of a cluster. */
 typedef struct Way { const Wide *w; int parts, split; } Way;
 
+/* Rows at no multiple of 128 bytes take twice the requests of each box. */
+static bool is_askew(const ProductKind *p, const int64_t *sizes)
+{
+    int64_t bytes = (int64_t)raw_size((DType)p->x), row[2] = {p->turned[0] ? sizes[2] : sizes[4], p->turned[1] ? sizes[4] : sizes[3]};
+
+    return row[0] * bytes % 128 || row[1] * bytes % 128;
+}
+
 /* Clusters of so many blocks that the chip holds: those of four and eight leave some processors out. */
 static const struct { int split, clusters; } splits[] = {{1, PLACES}, {2, PLACES / 2}, {4, 32}, {8, 15}};
 enum { SPLITS = sizeof splits / sizeof *splits };
@@ -54,30 +62,31 @@ static int64_t tiles_of(const Wide *w, const int64_t *sizes)
 }
 
 /* Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. */
-static double rounds_cost(const Wide *w, int64_t rounds, double steps)
+static double rounds_cost(const Wide *w, int64_t rounds, double steps, bool askew)
 {
     enum { BRING = 68 };        /* for an element of two bytes that each processor brings */
-    double multiplying = (double)w->rows * w->columns * (steps * 100 / w->rate + w->rest), bringing = (double)(w->rows + w->columns) * BRING * steps;
+    double multiplying = (double)w->rows * w->columns * (steps * 100 / w->rate + w->rest);
+    double bringing = (double)(w->rows + w->columns) * (askew ? 2 * BRING : BRING) * steps;
 
     return (double)rounds * (multiplying > bringing ? multiplying : bringing);
 }
 
 /* Of a product in so many parts, which are added up then: that has a start, and goes over memory. */
-static double cost_of(const Wide *w, const int64_t *sizes, int parts)
+static double cost_of(const Wide *w, const int64_t *sizes, int parts, bool askew)
 {
     enum { JOIN = 24 << 20, JOIN_ELEMENT = 6 };
     double join = parts > 1 ? JOIN + (double)JOIN_ELEMENT * parts * sizes[2] * sizes[3] : 0;
 
-    return rounds_cost(w, (tiles_of(w, sizes) * parts + PLACES - 1) / PLACES, (double)(sizes[4] + parts - 1) / parts) + join;
+    return rounds_cost(w, (tiles_of(w, sizes) * parts + PLACES - 1) / PLACES, (double)(sizes[4] + parts - 1) / parts, askew) + join;
 }
 
 /* Of one whose steps clusters divide: sums go from block to block. */
-static double cost_of_split(const Wide *w, const int64_t *sizes, int i)
+static double cost_of_split(const Wide *w, const int64_t *sizes, int i, bool askew)
 {
     enum { JOIN = 5 << 20, JOIN_SUM = 256 };
     int clusters = splits[i].clusters, others = splits[i].split - 1;
 
-    return rounds_cost(w, (tiles_of(w, sizes) + clusters - 1) / clusters, (double)sizes[4] / splits[i].split) + JOIN +
+    return rounds_cost(w, (tiles_of(w, sizes) + clusters - 1) / clusters, (double)sizes[4] / splits[i].split, askew) + JOIN +
            (double)JOIN_SUM * others * w->rows * w->columns;
 }
 
@@ -104,16 +113,17 @@ static void take_if_less(Way *best, double *least, Way way, double cost)
 /* The one whose rounds over the chip end first, in up to `most` parts. Sets take turns where all groups have as many rounds. */
 static Way find_wide(const ProductKind *p, const int64_t *sizes, int most)
 {
+    bool askew = is_askew(p, sizes);
     Way best = {NULL, 1, 1};
     double least = 0;
 
     for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
         const Wide *w = &wides[i];
         for (int n = 1; n <= (w->sets > 1 ? 1 : most) && is_fit(p, w); n++)
-            take_if_less(&best, &least, (Way){w, n, 1}, cost_of(w, sizes, n));
+            take_if_less(&best, &least, (Way){w, n, 1}, cost_of(w, sizes, n, askew));
         for (int k = 1; k < SPLITS && is_fit(p, w); k++)
             if (splits_fit(w, splits[k].split))
-                take_if_less(&best, &least, (Way){w, 1, splits[k].split}, cost_of_split(w, sizes, k));
+                take_if_less(&best, &least, (Way){w, 1, splits[k].split}, cost_of_split(w, sizes, k, askew));
     }
     return best;
 }
@@ -138,13 +148,13 @@ static Way find_thin(const ProductKind *p, const int64_t *sizes)
     return best;
 }
 
-/* Do blocks come in pairs down the rows, but for the last one of many? */
-static bool clusters_share(const Wide *w, const int64_t *sizes)
+/* Is it worth it, and do blocks come in pairs down the rows, but for the last one of many? */
+static bool clusters_share(const ProductKind *p, const Wide *w, const int64_t *sizes)
 {
-    enum { MANY = 16 };
+    enum { MANY = 16, LARGE = 128 * 192 };
     int64_t down = (sizes[2] + w->rows - 1) / w->rows;
 
-    return down % 2 == 0 || down >= MANY;
+    return (w->cluster > 1 || (w->rows * w->columns >= LARGE && w->sets == 1 && is_askew(p, sizes))) && (down % 2 == 0 || down >= MANY);
 }
 
 int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
@@ -153,7 +163,7 @@ int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
     Way way = thin ? find_thin(p, sizes) : find_wide(p, sizes, most);
     const Wide *w = way.w;
     const char *asked = getenv("TESSERA_PRODUCT");
-    int size = (int)raw_size((DType)p->x), cluster = clusters_share(w, sizes) ? w->cluster : 1;
+    int size = (int)raw_size((DType)p->x), cluster = clusters_share(p, w, sizes) ? 2 : 1;
     int v[10] = {w->rows, w->columns, w->bytes * 128 / size, w->warps, size == 1 ? 0 : w->stages, 0, w->sets, way.split, cluster, 0};
 
     if (asked)
@@ -261,7 +271,7 @@ static bool is_laid_anew(int device, Tensor *const *t, const ProductKind *p, con
     for (int i = 0; i < x->rank; i++)
         if (x->stride[i] == 0 && x->shape[i] > 1)
             return false;                       /* a copy would be larger than it is */
-    if (bytes == 2 && !(operand == 0 && has_few_rows(sizes) && !product_is_copied(x, p->turned[0], false)))
+    if (bytes == 2 && !(operand == 0 && has_few_rows(sizes) && (sizes[2] <= THIN / 2 || !product_is_copied(x, p->turned[0], false))))
         return false;
     return p->units && has_warpgroups(device) && x->stride[x->rank - 1 - operand] != 1 && sizes[4] * bytes % 16 == 0 &&
            sizes[operand ? 2 : 3] >= WORTH;
