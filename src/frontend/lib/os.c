@@ -401,6 +401,16 @@ static Value c_sep(Interp *I, Value *a) { return str_c("/"); }
 static Value c_linesep(Interp *I, Value *a) { return str_c("\n"); }
 static Value c_name(Interp *I, Value *a) { return str_c("posix"); }
 
+/* What is written in the library's file os_paths. */
+static Value of_library(Interp *I, const char *name)
+{
+    Value space = prelude_get(I, "os_paths");
+    return is_err(space) ? VERR : value_getattr(I, space, sym(name));
+}
+
+#define OF_LIBRARY(name) static Value p_##name(Interp *I, Value *a) { return of_library(I, #name); }
+OF_LIBRARY(relpath) OF_LIBRARY(commonpath) OF_LIBRARY(commonprefix) OF_LIBRARY(normcase) OF_LIBRARY(expandvars)
+
 const NativeDef natives_os[] = {
     {"os.path", "basename", f_basename, "(p: str, /) -> str", "The last part."},
     {"os.path", "dirname", f_dirname, "(p: str, /) -> str", "What is before the last part."},
@@ -416,6 +426,11 @@ const NativeDef natives_os[] = {
     {"os.path", "isdir", f_isdir, "(path: str, /) -> bool", "Is it a folder?"},
     {"os.path", "getsize", f_getsize, "(filename: str, /) -> int", "Bytes in the file."},
     {"os.path", "getmtime", f_getmtime, "(filename: str, /) -> float", "When it was last written, in seconds since 1970."},
+    {"os.path", "relpath", p_relpath, "Callable", "The path as seen from a folder."},
+    {"os.path", "commonpath", p_commonpath, "Callable", "The folder that all paths share."},
+    {"os.path", "commonprefix", p_commonprefix, "Callable", "The characters that all texts begin with."},
+    {"os.path", "normcase", p_normcase, "Callable", "The path itself: case counts."},
+    {"os.path", "expandvars", p_expandvars, "Callable", "With $NAME as the environment has it."},
     {"os.path", "sep", c_sep, "str", "'/'"},
     {"os", "listdir", f_listdir, "(path: str = '.', /) -> list[str]", "The names in a folder."},
     {"os.path", "islink", f_islink, "(path: str, /) -> bool", "Is it a symbolic link?"},
