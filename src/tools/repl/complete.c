@@ -1,7 +1,7 @@
 /*
  * Completion looks back from the cursor: after a dot the names are the value's
- * attributes; inside a call they are its keywords and everything else that is
- * in scope; otherwise globals, prelude and keywords.
+ * attributes; inside a call whose keywords begin like the word they are those
+ * and the session's own names; otherwise globals, prelude and keywords.
  */
 #include "frontend/prelude.h"
 #include "frontend/syntax/token.h"
@@ -34,10 +34,14 @@ static void add(Completions *out, const char *word, const char *prefix, size_t n
     vec_push(&out->word, b.s);
 }
 
-static void add_names(Session *s, Completions *out, const char *prefix, size_t n)
+static void add_own_names(Session *s, Completions *out, const char *prefix, size_t n)
 {
     for (int i = 0; i < s->globals->locals.n; i++)
         add(out, s->globals->locals.at[i].name->text, prefix, n);
+}
+
+static void add_common_names(Completions *out, const char *prefix, size_t n)
+{
     for (int i = 0; i < prelude_count(); i++)
         add(out, prelude_row(i)->name->text, prefix, n);
     for (int i = 0; keyword_at(i); i++)
@@ -123,13 +127,17 @@ void session_complete(void *state, const char *text, size_t cursor, Completions 
     Session *s = state;
     size_t from = word_start(text, cursor, false), n = cursor - from;
     size_t path = from > 0 && text[from - 1] == '.' ? word_start(text, from - 1, true) : from;
+    bool common;
 
     out->from = from;
     if (path < from) {
         add_attributes(s, out, text + path, from - 1 - path, text + from, n);
     } else {
         add_keywords_of_call(s, out, text, from, text + from, n);
-        add_names(s, out, text + from, n);
+        common = !n || !out->word.n;
+        add_own_names(s, out, text + from, n);
+        if (common)
+            add_common_names(out, text + from, n);
     }
     sort_unique(out);
 }
