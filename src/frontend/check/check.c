@@ -431,7 +431,7 @@ static void aug_assign(Check *C, AstAugAssign *a)
     const Type *t = expr(C, a->target);
 
     if (t->kind == TY_DICT && a->op == AOP_BITOR && expr(C, a->value)->kind != TY_DICT)       /* d |= pairs */
-        t = type_of_kind(TY_DICT);
+        t = type_dict(T_ANY, T_ANY);
     else
         t = t->kind == TY_INSTANCE ? object_changed(C, (int)a->op, t, expr(C, a->value), (Ast *)a) : NULL;
     bind_target(C, a->target, t ? t : expr(C, (Ast *)&op), a->value);
