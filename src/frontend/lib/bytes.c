@@ -176,7 +176,7 @@ Value text_decode(Interp *I, const char *s, size_t n, const char *encoding, cons
 
 /* ------------------------------------------------------------- bytes */
 
-static BytesObj *self_bytes(Interp *I, Value v)
+BytesObj *need_bytes(Interp *I, Value v)
 {
     v = unwrap_base(v);
     if (v.tag == V_BYTES)
@@ -242,7 +242,7 @@ static Value bytes_make(Interp *I, Value *a)
 
 static Value m_decode(Interp *I, Value *a)
 {
-    BytesObj *b = self_bytes(I, a[0]);
+    BytesObj *b = need_bytes(I, a[0]);
     StrObj *enc = b ? need_str(I, a[1], "encoding") : NULL, *errors = enc ? need_str(I, a[2], "errors") : NULL;
 
     return errors ? text_decode(I, b->s, b->len, enc->s, errors->s) : VERR;
@@ -250,7 +250,7 @@ static Value m_decode(Interp *I, Value *a)
 
 static Value m_hex(Interp *I, Value *a)
 {
-    BytesObj *b = self_bytes(I, a[0]);
+    BytesObj *b = need_bytes(I, a[0]);
     StrBuf t = {0};
 
     if (!b)
@@ -289,14 +289,14 @@ static Value m_fromhex(Interp *I, Value *a)
 
 static Value m_join(Interp *I, Value *a)
 {
-    BytesObj *sep = self_bytes(I, a[0]);
+    BytesObj *sep = need_bytes(I, a[0]);
     Value l = sep ? value_to_list(I, a[1]) : VERR, out;
     StrBuf b = {0};
 
     if (is_err(l))
         return VERR;
     for (int64_t i = 0; i < as_list(l)->n; i++) {
-        BytesObj *x = self_bytes(I, as_list(l)->at[i]);
+        BytesObj *x = need_bytes(I, as_list(l)->at[i]);
         if (!x) {
             value_unref(l);
             sb_done(&b);

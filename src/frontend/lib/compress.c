@@ -12,16 +12,6 @@
 
 enum { ROOM = 1 << 16, UNPACKED_MAX = 1 << 30 };
 
-static BytesObj *need_bytes(Interp *I, Value v)
-{
-    Value b = unwrap_base(v);
-
-    if (b.tag == V_BYTES)
-        return as_bytes(b);
-    raise(I, EXC_TypeError, "a bytes-like object is required, not '%s'", value_type_name(v));
-    return NULL;
-}
-
 static Value failed(Interp *I, const z_stream *z, const char *what, int code)
 {
     const char *why = z->msg ? z->msg : code == Z_BUF_ERROR ? "incomplete or truncated stream" : "bad data";
@@ -29,18 +19,21 @@ static Value failed(Interp *I, const z_stream *z, const char *what, int code)
     return raise(I, EXC_ValueError, "zlib: error %d while %s: %s", code, what, why);
 }
 
-/* Run step over the input to its end, into a buffer that grows. */
-static Value run(Interp *I, z_stream *z, int (*step)(z_stream *, int), const char *what)
+/* Run step over the data to its end, into a buffer that grows; then the stream's own end. */
+static Value run(Interp *I, z_stream *z, const BytesObj *data, int (*step)(z_stream *, int), int (*end)(z_stream *), const char *what)
 {
     char *out = tsr_alloc(ROOM);
     size_t room = ROOM, n = 0;
     Value v;
     int r;
 
+    z->next_in = (Bytef *)data->s;
+    z->avail_in = data->len;
     do {
         if (n == room) {
             if (room >= UNPACKED_MAX) {
                 tsr_free(out);
+                end(z);
                 return raise(I, EXC_MemoryError, "zlib: more than %d bytes would come out", UNPACKED_MAX);
             }
             out = tsr_realloc(out, room *= 2);
@@ -52,6 +45,7 @@ static Value run(Interp *I, z_stream *z, int (*step)(z_stream *, int), const cha
     } while ((r == Z_OK || r == Z_BUF_ERROR) && n == room);
     v = r == Z_STREAM_END ? bytes_new(out, n) : failed(I, z, what, r == Z_OK ? Z_BUF_ERROR : r);
     tsr_free(out);
+    end(z);
     return v;
 }
 
@@ -61,17 +55,12 @@ static Value z_compress(Interp *I, Value *a)
     BytesObj *data = need_bytes(I, a[0]);
     int64_t level, wbits;
     z_stream z = {0};
-    Value v;
 
     if (!data || !value_as_int(I, a[1], &level) || !value_as_int(I, a[2], &wbits))
         return VERR;
     if (deflateInit2(&z, (int)level, Z_DEFLATED, (int)wbits, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return raise(I, EXC_ValueError, "zlib: level -1 to 9 and wbits 9 to 15, -15 or 31 are meant");
-    z.next_in = (Bytef *)data->s;
-    z.avail_in = data->len;
-    v = run(I, &z, deflate, "compressing data");
-    deflateEnd(&z);
-    return v;
+    return run(I, &z, data, deflate, deflateEnd, "compressing data");
 }
 
 static Value z_decompress(Interp *I, Value *a)
@@ -79,17 +68,12 @@ static Value z_decompress(Interp *I, Value *a)
     BytesObj *data = need_bytes(I, a[0]);
     int64_t wbits;
     z_stream z = {0};
-    Value v;
 
     if (!data || !value_as_int(I, a[1], &wbits))
         return VERR;
     if (inflateInit2(&z, (int)wbits) != Z_OK)
         return raise(I, EXC_ValueError, "zlib: wbits 9 to 15, -15, 31 or 47 are meant");
-    z.next_in = (Bytef *)data->s;
-    z.avail_in = data->len;
-    v = run(I, &z, inflate, "decompressing data");
-    inflateEnd(&z);
-    return v;
+    return run(I, &z, data, inflate, inflateEnd, "decompressing data");
 }
 
 static Value z_crc32(Interp *I, Value *a)

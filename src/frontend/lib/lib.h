@@ -95,6 +95,7 @@ void lib_done(void);
 /* The str in v (or in an instance of a subclass); NULL with TypeError "WHAT must be str, not int" pending. */
 StrObj *need_str(Interp *I, Value v, const char *what);
 StrObj *self_str(Interp *I, Value v);                   /* the same for the self of a method of str */
+BytesObj *need_bytes(Interp *I, Value v);               /* or TypeError, NULL */
 static inline StrObj *arg_str(const Value *a, int i) { return (StrObj *)a[i].o; }
 static inline bool is_none(Value v) { return v.tag == V_NONE; }
 static inline bool is_given(Value v) { return v.tag != V_ERR && v.tag != V_NONE; }

@@ -211,15 +211,14 @@ static Value got(const char *from, const Item *it, bool big)
 /* a = format, buffer, offset; exact: the buffer holds that and no more */
 static Value unpacked(Interp *I, Value *a, int64_t offset, bool exact)
 {
-    Value b = unwrap_base(a[1]), out;
+    BytesObj *b;
+    Value out;
     int64_t k = 0;
     Layout l;
 
-    if (!layout_of(I, a[0], &l))
+    if (!layout_of(I, a[0], &l) || !(b = need_bytes(I, a[1])))
         return VERR;
-    if (b.tag != V_BYTES)
-        return raise(I, EXC_TypeError, "a bytes-like object is required, not '%s'", value_type_name(a[1]));
-    if (offset < 0 || (exact ? as_bytes(b)->len != l.size : as_bytes(b)->len < offset || as_bytes(b)->len - offset < l.size))
+    if (offset < 0 || (exact ? b->len != l.size : b->len < offset || b->len - offset < l.size))
         return raise(I, EXC_ValueError, "struct.error: unpack requires a buffer of %lld bytes", (long long)(l.size + offset));
     for (int i = 0; i < l.n; i++)
         if (l.item[i].letter == 'e' || l.item[i].letter == 'p')
@@ -227,7 +226,7 @@ static Value unpacked(Interp *I, Value *a, int64_t offset, bool exact)
     out = tuple_new(values_of(&l));
     for (int i = 0; i < l.n; i++) {
         const Item *it = &l.item[i];
-        const char *from = as_bytes(b)->s + offset + it->at;
+        const char *from = b->s + offset + it->at;
         if (it->letter == 's')
             as_tuple(out)->at[k++] = bytes_new(from, (size_t)it->count);
         for (int64_t j = 0; !strchr("sx", it->letter) && j < it->count; j++)
