@@ -41,13 +41,13 @@ def results():
 
 
 def ran_on_gpus():
-    """Programs that passed on a GPU and have not changed since."""
+    """Programs and tests that passed on a GPU and have not changed since."""
     ran = set()
     for line in RECORD.read_text().splitlines() if RECORD.exists() else []:
         r = json.loads(line)
         path = ROOT / r.get("program", "")
         if "sha256" in r and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest().startswith(r["sha256"]):
-            ran.add(r["program"])
+            ran.add(r.get("test", r["program"]))
     return ran
 
 

@@ -2,7 +2,8 @@
 
 Every .tsr program of the folders (tests/ unless told) that runs, with tensors made on the GPU, against its own comments: what the CPU prints is what the
 GPU must print.  Prints a JSON line for each that passes and launched kernels there, with the rows that it names and the hash of its text
-(dev rows counts a row as shown on a GPU by that), one for each that fails, and one in all.
+(dev rows counts a row as shown on a GPU by that), one for each that fails, and one in all.  When no folder is told, the tests of tests/suites/gpu_runs.py
+as well: what profiles say there.
 """
 import hashlib, json, os, pathlib, re, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from harness import markers, process
 from harness.test import Fail, rows_in
+from suites import gpu_runs
 
 DRIVER = {"TESSERA_CUDA_LIBRARY": os.environ.get("TESSERA_CUDA_LIBRARY", "libcuda.so.1")}
 OWN = {"gpu", "sim", "needs", "cmd", "flags", "debug"}       # such programs say themselves where and how they run
@@ -37,6 +39,25 @@ def one(job):
     return f, int(m.group(1)) if m else 0, ""
 
 
+def hash_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def profiles(tessera):
+    """The tests of gpu_runs: how many failed."""
+    failed = 0
+    for name, (test, rows) in gpu_runs.ON_GPUS.items():
+        try:
+            test(tessera, DRIVER)
+        except Fail as why:
+            failed += 1
+            print(json.dumps({"test": name, "fails": str(why)[:600]}), flush=True)
+        else:
+            path = pathlib.Path(gpu_runs.__file__)
+            print(json.dumps({"test": name, "program": os.path.relpath(path, ROOT), "rows": list(rows), "sha256": hash_of(path)}), flush=True)
+    return failed
+
+
 def main():
     tessera, folders = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] or [ROOT / "tests"]
     count = {"passed": 0, "launched": 0, "failed": 0}
@@ -48,8 +69,9 @@ def main():
             if why:
                 print(json.dumps({"program": name, "fails": why[:600]}), flush=True)
             elif launches:
-                print(json.dumps({"program": name, "launches": launches, "rows": list(rows_in(f.read_text())),
-                                  "sha256": hashlib.sha256(f.read_bytes()).hexdigest()[:16]}), flush=True)
+                print(json.dumps({"program": name, "launches": launches, "rows": list(rows_in(f.read_text())), "sha256": hash_of(f)}), flush=True)
+    if not sys.argv[2:]:
+        count["profiles failed"] = profiles(tessera)
     print(json.dumps({"check": "programs with --device gpu:0", **count}))
 
 

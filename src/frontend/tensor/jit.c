@@ -16,6 +16,7 @@
 #include "frontend/tensor/jit_entry.h"
 #include "frontend/tensor/jit_mode.h"
 #include "frontend/tensor/jit_sizes.h"
+#include "frontend/tensor/ranges.h"
 #include "frontend/tensor/watch.h"
 #include "ir/schedule/rehearse.h"
 #include "ir/schedule/schedule.h"
@@ -378,6 +379,20 @@ static bool run_graph(Interp *I, const Transform *t, Entry *e, Graph *g, Tensor 
     return ok;
 }
 
+/* A run, or a launch of a former one, told as a range of the function's name. */
+static bool run_as_range(Interp *I, const Transform *t, Entry *e, Graph *g, bool limited, Tensor *const *x, int n, Tensor **out, int *nout)
+{
+    const void *key = &key;
+    bool told = I->ranges, ok;
+
+    if (told)
+        range_push(I, g->name ? g->name : sym("jit"), key);
+    ok = limited ? memory_run(I, &e->fitted, g, x, n, out, nout) : run_graph(I, t, e, g, x, n, out, nout);
+    if (told && I->ranges)
+        range_pop(I, key);
+    return ok;
+}
+
 static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, const CallArgs *c)
 {
     Trace *T = trace_of(I);
@@ -396,7 +411,7 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, c
     Graph *g = graph_for(I, t, e, x, n, limited);
     if (limited)
         g = memory_fit(I, &e->fitted, e->graph, g != e->graph ? g : NULL, x, n, memory_limit(t));
-    if (g && (limited ? memory_run(I, &e->fitted, g, x, n, out, &nout) : run_graph(I, t, e, g, x, n, out, &nout))) {
+    if (g && run_as_range(I, t, e, g, limited, x, n, out, &nout)) {
         bool stored = buffers_keep(I, c, NULL, e->kept, e->nkept, out + e->nout) && guard_write(e->guard, out + e->nout + e->nkept);
         v = result_tree(I, e->result, out, e->nout);
         for (int i = 0; i < more; i++)

@@ -2,7 +2,6 @@
 #include "frontend/tensor/memory.h"
 
 #include "frontend/eval/eval.h"
-#include "frontend/tensor/ranges.h"
 #include "ir/graph/fit.h"
 #include "ir/graph/plan.h"
 #include "ir/graph/sizes.h"
@@ -213,21 +212,6 @@ Graph *memory_fit(Interp *I, Fitted *f, Graph *g, Graph *fused, Tensor *const *i
     return f->variant = kernels ? kernels : variant;
 }
 
-/* As graph_apply, told as a range of the function's name. */
-static bool run_as_range(Interp *I, Graph *run, Tensor *const *in, int nin, Tensor **out, int *nout)
-{
-    const void *key = &key;
-    bool ok;
-
-    if (!I->ranges)
-        return graph_apply(interp_trace(I), run, in, nin, out, nout);
-    range_push(I, run->name ? run->name : sym("jit"), key);
-    ok = graph_apply(interp_trace(I), run, in, nin, out, nout);
-    if (I->ranges)
-        range_pop(I, key);
-    return ok;
-}
-
 bool memory_run(Interp *I, const Fitted *f, Graph *run, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     Trace *T = interp_trace(I);
@@ -235,9 +219,9 @@ bool memory_run(Interp *I, const Fitted *f, Graph *run, Tensor *const *in, int n
     bool ok;
 
     if (!interp_options(I)->trace_memory || T->top)
-        return run_as_range(I, run, in, nin, out, nout);
+        return graph_apply(T, run, in, nin, out, nout);
     storage_reset_peak();
-    ok = run_as_range(I, run, in, nin, out, nout);
+    ok = graph_apply(T, run, in, nin, out, nout);
     interp_flush(I);
     fprintf(stderr, "memory: %s takes %zu bytes besides %" PRId64 " of arguments", run->name ? run->name->text : "the function",
             storage_peak_bytes() - before, operand_bytes(in, nin));
