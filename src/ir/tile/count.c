@@ -253,7 +253,7 @@ static double flops_of(Walk *w, const TileNode *n)
     const TileType *t = &n->type[0], *a = n->nin && !is_param(n->in[0]) ? tile_type(n->in[0]) : t;
     DType dt = (DType)(n->op == TOP_map ? tile_map_dtype((OpId)n->attr->op, n->in) : t->dtype);
 
-    if (!dtype_is_inexact(dt))
+    if (!dtype_is_inexact(dt) && n->op != TOP_dot)
         return 0;
     switch (n->op) {
     case TOP_map: return n->attr->op == OP_convert || n->attr->op == OP_where ? 0 : (double)tile_elements(t);

@@ -17,7 +17,7 @@ extern const char *const tile_access_names[];           /* "broadcast", "coalesc
 
 typedef struct TileCount {
     double groups;
-    double flops;               /* arithmetic on floats: one for an element of a map or a sum, two for a step of a product */
+    double flops;               /* arithmetic on floats: one for an element of a map or a sum; two for a step of a product, of ints too */
     double loaded, stored;      /* bytes that loads, copies, stores and atomics of global memory ask for */
     double local;               /* bytes to and from buffers */
     TileAccess access;          /* the worst of the accesses to global memory */
