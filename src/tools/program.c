@@ -129,6 +129,17 @@ static void print_on_host(void)
         fputc('\n', stderr);
 }
 
+/* What tensors held at most of each GPU that the program used, and what the pool has of the driver. */
+static void print_gpu_memory(void)
+{
+    for (int i = 0; i < gpu_count(); i++) {
+        GpuMemory m = gpu_look(i) ? gpu_memory(gpu_look(i)) : (GpuMemory){0};
+        if (m.peak)
+            fprintf(stderr, "stats: gpu:%d memory peak=%.1f held=%.1f MB blocks=%lld segments=%lld to-the-host=%lld\n", i, (double)m.peak / 1e6,
+                    (double)(m.used + m.kept) / 1e6, (long long)m.blocks, (long long)m.segments, (long long)m.moved);
+    }
+}
+
 /* Of the whole program; nothing of what it did not use. */
 static void print_kernel_stats(void)
 {
@@ -143,6 +154,7 @@ static void print_kernel_stats(void)
                 1e3 * own.seconds, own.launches, own.interpreted);
     if (gpu_launches())
         fprintf(stderr, "stats: gpu launches=%lld graphs=%lld\n", (long long)gpu_launches(), (long long)gpu_graph_launches());
+    print_gpu_memory();
     print_on_host();
 }
 

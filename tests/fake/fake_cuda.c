@@ -100,6 +100,7 @@ static int64_t told(const char *word, int64_t otherwise, int64_t *second)
 
 static int devices(void) { return (int)told("devices", 1, NULL); }
 static size_t capacity(void) { return (size_t)told("memory", 64, NULL) << 20; }
+static int chip(void) { return (int)told("chip", 0, NULL); }
 
 __attribute__((destructor)) static void write_log(void)
 {
@@ -151,9 +152,16 @@ static void push(Queue *q, Op op)
     q->last = &o->next;
 }
 
+/* On a chip nothing is computed; what the host reads is zeros, times excepted. */
 static void run(Op *o)
 {
     now_ms += 0.001;
+    if (chip() && o->kind != OP_EVENT) {
+        counter[USED] += o->kind == OP_LAUNCH;
+        if (o->kind == OP_DOWN)
+            memset(o->to, 0, o->n);
+        return;
+    }
     switch (o->kind) {
     case OP_UP:
     case OP_DOWN:
@@ -189,11 +197,13 @@ static void queue_free(Queue *q)
 /* All that waits is done; behind an error nothing is. */
 static void flush(void)
 {
-    if (queue.first)
+    bool touched = queue.first && !chip();
+
+    if (touched)
         protect(PROT_READ | PROT_WRITE);
     for (Op *o = queue.first; o && !sticky; o = o->next)
         run(o);
-    if (queue.first)
+    if (touched)
         protect(PROT_NONE);
     queue_free(&queue);
 }
@@ -320,7 +330,7 @@ EXPORT CUresult cuDeviceGetName(char *name, int n, CUdevice d)
 EXPORT CUresult cuDeviceGetAttribute(int *v, int which, CUdevice d)
 {
     (void)d;
-    *v = which == CUDA_MULTIPROCESSOR_COUNT ? 4 : which == CUDA_SHARED_PER_BLOCK_OPTIN ? SHARED_OPTIN :
+    *v = which == CUDA_MULTIPROCESSOR_COUNT ? chip() ? 132 : 4 : which == CUDA_CAPABILITY_MAJOR ? chip() / 10 : which == CUDA_CAPABILITY_MINOR ? chip() % 10 : which == CUDA_SHARED_PER_BLOCK_OPTIN ? SHARED_OPTIN :
          which == CUDA_SHARED_PER_MULTIPROCESSOR ? 228 << 10 : which == CUDA_REGISTERS_PER_MULTIPROCESSOR ? 65536 :
          which == CUDA_L2_CACHE_SIZE ? 50 << 20 : which == CUDA_CLOCK_RATE ? 1000000 : which == CUDA_MEMORY_CLOCK_RATE ? 1000000 :
          which == CUDA_MEMORY_BUS_WIDTH ? 1024 : 0;
@@ -365,9 +375,11 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t n)
         return leave(n ? CUDA_ERROR_OUT_OF_MEMORY : INVALID_VALUE);
     m = malloc(sizeof *m);
     *m = (Memory){.size = (n + PAGE - 1) / PAGE * PAGE, .owner = current, .next = memory};
-    m->at = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memset(m->at, POISON, m->size);
-    mprotect(m->at, m->size, PROT_NONE);
+    m->at = mmap(NULL, m->size, chip() ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!chip()) {
+        memset(m->at, POISON, m->size);
+        mprotect(m->at, m->size, PROT_NONE);
+    }
     memory = m;
     counter[LIVE] += (int64_t)m->size;
     *at = (CUdeviceptr)(uintptr_t)m->at;
@@ -588,7 +600,9 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, i
 
     ENTER();
     counter[MODULE]++;
-    if (!memcmp(image, "\177ELF", 4)) {
+    if (chip()) {
+        ;
+    } else if (!memcmp(image, "\177ELF", 4)) {
         code = code_load(image, elf_size(image), &err);
         for (unsigned i = 0; !code && i < n; i++)
             if (option[i] == CUDA_JIT_ERROR_LOG)
@@ -605,6 +619,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, i
 }
 
 extern FakeKernel *fake_builtin(const char *name);
+static int idle(const FakeLaunch *l) { return (void)l, 0; }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
@@ -615,7 +630,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
     if (m->context != current)
         return leave(INVALID_HANDLE);
     at = m->code ? code_find(m->code, name) : NULL;
-    k = m->code ? (FakeKernel *)at : fake_builtin(name);
+    k = chip() ? idle : m->code ? (FakeKernel *)at : fake_builtin(name);
     if (!k)
         return leave(NOT_FOUND);
     *f = calloc(1, sizeof **f);
@@ -664,7 +679,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p
 
     ENTER();
     counter[LAUNCH]++;
-    r = params ? NOT_SUPPORTED : launch_op(c, f, extra, &op);
+    r = params && !chip() ? NOT_SUPPORTED : launch_op(c, f, extra, &op);
     if (r || (r = put(c->stream, op)))
         free(op.own);
     return leave(r);

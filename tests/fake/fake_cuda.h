@@ -17,6 +17,8 @@
  *     version=N       what cuDriverGetVersion says (13000)
  *     init=N          what cuInit gives
  *     memory=N        megabytes of each device (64)
+ *     chip=N          they are of compute capability N (90: 9.0) with the processors of an H200, take any module, and compute nothing: what is asked of
+ *                     a real device, and how much of its memory, shows without one
  *     oom-at=N        the N-th cuMemAlloc and all later ones fail
  *     oom-once=N      the N-th fails
  *     fail-at=N:CODE  the N-th wait gives CODE, and so does every later call (700: illegal address)
