@@ -685,7 +685,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p
     return leave(r);
 }
 
-EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { (void)f, (void)c; *n = 4; return CUDA_SUCCESS; }
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { (void)f, (void)c; *n = chip() ? 66 : 4; return CUDA_SUCCESS; }
 
 EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t rank, void *at, const uint64_t *extent, const uint64_t *stride,
                                        const uint32_t *box, const uint32_t *step, int interleave, int swizzle, int l2, int fill)
