@@ -92,8 +92,19 @@ def steps_on_a_gpu(ctx):
     must(all(abs(a - b) < 1e-4 for a, b in zip(*losses)), str(losses))
 
 
+def memory_of_a_step(ctx):
+    """On a chip that computes nothing, a step never holds the logits (412 MB) and their derivative at once: the one takes the other's place."""
+    step = ["--preset", "tiny", "--batch", "64", "--steps", "2", "--attention", "flash2"]
+    env = {**process.fake_driver(ctx.tessera, "chip=90,memory=4000"), "TESSERA_PATH": str(ctx.root / "examples"), "TESSERA_CACHE": ""}
+    p = process.run([ctx.tessera, "run", "--stats", "--device", "gpu:0", ctx.root / "bench/gpu/gpt2_step.tsr", *step], env=env, timeout=200)
+    found = re.search(r"stats: gpu:0 memory peak=([\d.]+) held=([\d.]+) MB", p.stderr)
+    must(p.returncode == 0 and found, p.stderr[-600:])
+    must(412 < float(found[1]) < 1.4 * 412, found[0])
+
+
 def tests(ctx):
     yield Test("gpt2/learns", lambda: learns(ctx))
     yield Test("gpt2/goes-on", lambda: goes_on(ctx))
     yield Test("gpt2/writes", lambda: writes(ctx))
     yield Test("gpt2/steps-on-a-gpu", lambda: steps_on_a_gpu(ctx))
+    yield Test("gpt2/memory-of-a-step", lambda: memory_of_a_step(ctx))

@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-enum { GROUP_MAX = 64, SEARCH_MAX = 4096, SIBLINGS_NEAR = 64 };
+enum { GROUP_MAX = 64, SEARCH_MAX = 4096, SIBLINGS_NEAR = 64, PICKED = 16 };
 
 /* ---- who uses what ---- */
 
@@ -56,6 +56,16 @@ static void list_users(Fuser *f)
     tsr_free(next);
 }
 
+bool fuse_is_pick(const Node *n)
+{
+    const Node *table = region_looks_up(n) ? n->in[0].node : NULL;
+
+    while (table && region_moves(table))
+        table = table->in[0].node;
+    return table && table->op != GRAPH_PARAM && !region_copies(table) && table->op != OP_iota &&
+           schedule_bytes(&n->type[0]) <= schedule_bytes(gvalue_type(n->in[0])) / PICKED;
+}
+
 static void fuser_init(Fuser *f, Graph *g)
 {
     memset(f, 0, sizeof *f);
@@ -74,7 +84,7 @@ static void fuser_init(Fuser *f, Graph *g)
         f->result[f->place[g->results.at[i].node->id]] = true;
     for (int i = 0; i < f->n; i++) {
         f->slot[i] = f->order[i] = i;
-        f->group[i] = region_takes(f->at[i]) && !scope_is_manual(f->at[i]->scope) ? i : -1;
+        f->group[i] = region_takes(f->at[i]) && !fuse_is_pick(f->at[i]) && !scope_is_manual(f->at[i]->scope) ? i : -1;
         if (f->group[i] >= 0)
             vec_push(&f->groups[i].node, f->at[i]);
     }

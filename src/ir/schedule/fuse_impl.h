@@ -32,6 +32,12 @@ typedef struct Fuser {
 typedef struct FuseUnion { const Fuser *f; int a, b; } FuseUnion;
 bool fuse_seen_outside(void *st, const Node *n);        /* is the value seen outside the union st, itself or through moves inside it? */
 
+/*
+ * A few elements of something large that the graph computes, such as the logits of labels.  It stays a node of its own, which runs before whoever
+ * else reads the table: so what is computed from it may take its place.
+ */
+bool fuse_is_pick(const Node *n);
+
 /* The graph with a `fused` node for each group, whose body it is. */
 Graph *fuse_write(Fuser *f);
 

@@ -16,7 +16,10 @@ typedef struct Writer {
     Node **fused;               /* group -> its node */
     Node **inner;               /* node id -> its copy in the body that is being written */
     Vec(uint32_t) touched;      /* what of it is set */
+    bool picks;                 /* are there any? */
 } Writer;
+
+enum { PICK_STEPS = 64 };
 
 static Node *copy_node(const Writer *w, Graph *to, const Node *n, Node *const *at)
 {
@@ -144,6 +147,60 @@ static int missing_operand(const Writer *w, const Node *n, int group)
     return -1;
 }
 
+/* Does what is at the place, which is not there, need the group? Where that is far to see, it counts as such. */
+static bool needs_group(const Writer *w, int place, int group, int *left)
+{
+    const Fuser *f = w->f;
+    int of = f->group[place];
+    const Group *x = of >= 0 ? &f->groups[of] : NULL;
+
+    if (of == group || --*left < 0)
+        return true;
+    for (int i = 0; i < (x ? x->node.n + (x->product != NULL) : 1); i++) {
+        const Node *n = !x ? f->at[place] : i < x->node.n ? x->node.at[i] : x->product;
+        for (int k = 0; k < n->nin; k++) {
+            int p = f->place[n->in[k].node->id];
+            if ((of < 0 || f->group[p] != of) && !is_there(w, p) && needs_group(w, p, group, left))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A pick from the value there, or from a view of it, that is not there and could be without the group; -1: none. */
+static int pick_before(const Writer *w, int place, int group)
+{
+    const Fuser *f = w->f;
+    int found = -1;
+
+    for (int u = f->first_use[place]; u < f->first_use[place + 1] && found < 0; u++) {
+        const Node *n = f->at[f->user[u]];
+        int left = PICK_STEPS;
+        if (region_moves(n))
+            found = pick_before(w, f->user[u], group);
+        else if (fuse_is_pick(n) && f->place[n->in[0].node->id] == place && !is_there(w, f->user[u]) && !needs_group(w, f->user[u], group, &left))
+            found = f->user[u];
+    }
+    return found;
+}
+
+/* The same of all that the group reads. */
+static int missing_pick(const Writer *w, int group)
+{
+    const Group *x = &w->f->groups[group];
+    int found = -1;
+
+    for (int i = 0; i < x->node.n && found < 0; i++)
+        for (int k = 0; k < x->node.at[i]->nin && found < 0; k++) {
+            const Node *from = x->node.at[i]->in[k].node;
+            bool outside = w->f->group[w->f->place[from->id]] != group;
+            while (outside && region_moves(from))
+                from = from->in[0].node;
+            found = outside ? pick_before(w, w->f->place[from->id], group) : -1;
+        }
+    return found;
+}
+
 /* What must be there before the node, or before its group if that is to be written. */
 static int missing(const Writer *w, int place)
 {
@@ -153,7 +210,8 @@ static int missing(const Writer *w, int place)
         return missing_operand(w, w->f->at[place], -1);
     for (int i = 0; i < w->f->groups[group].node.n && p < 0; i++)
         p = missing_operand(w, w->f->groups[group].node.at[i], group);
-    return p < 0 && w->f->groups[group].product ? missing_operand(w, w->f->groups[group].product, -1) : p;
+    p = p < 0 && w->f->groups[group].product ? missing_operand(w, w->f->groups[group].product, -1) : p;
+    return p < 0 && w->picks ? missing_pick(w, group) : p;
 }
 
 /* The node, or its group and, if it is a move that is used outside, the node as well. Chains may be long: a list of its own. */
@@ -244,6 +302,8 @@ static void write_nodes(Writer *w)
     Fuser *f = w->f;
     Early early = find_early(f);
 
+    for (int i = 0; i < f->n; i++)
+        w->picks |= fuse_is_pick(f->at[i]);
     for (int i = 0; i < f->g->params.n; i++) {
         const Node *p = f->g->params.at[i];
         w->at[p->id] = graph_param(w->g, &p->type[0]).node;
@@ -266,7 +326,7 @@ Graph *fuse_write(Fuser *f)
 {
     size_t n = f->g->nnodes + 1;
     Writer w = {f, graph_new(f->g->name), tsr_calloc(sizeof(Node *) * n), tsr_alloc(sizeof(int) * n),
-                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), tsr_calloc(sizeof(Node *) * n), {0}};
+                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), tsr_calloc(sizeof(Node *) * n), {0}, false};
 
     memset(w.result_of, -1, sizeof(int) * n);
     write_nodes(&w);

@@ -152,15 +152,15 @@ Tensor *fused_result(const Run *u, int i)
 }
 
 /*
- * May the result lie where the operand does, which nobody else has?  Elementwise kernels read all of an element before
- * they store it; what a product multiplies is read again.
+ * May the result lie where the operand does, which nobody else has?  A pass reads all of an element before it stores it, and the last one is
+ * behind whatever reads the row (lower_keep.c keeps nothing there while somebody reads it); what a product multiplies is read again.
  */
 static bool may_replace(const Run *u, int operand, int i)
 {
     const Tensor *t = u->x[operand];
     const TType *y = gvalue_type(u->c->body->results.at[i]);
     const RegionValue *a = u->c->value[operand], *b = u->c->value[u->nin + i];
-    bool same = u->dying >> operand & 1 && !u->c->product && u->c->s.kind == SCHEDULE_MAP && a && !a->lead && t->refs == 2 && t->store->refs == 1 &&
+    bool same = u->dying >> operand & 1 && !u->c->product && b->pass == u->c->r.npasses - 1 && a && !a->lead && t->refs == 2 && t->store->refs == 1 &&
                 t->contiguous && t->offset == 0 && t->dtype == y->dtype && t->rank == y->rank && a->has == region_all(&u->c->r);
 
     for (int k = 0; same && k < y->rank; k++)
