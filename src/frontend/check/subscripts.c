@@ -278,6 +278,18 @@ static const Type *picked_by_tensors(Check *C, const TType *x, AstSeq list, Ast 
     return type_tensor(r);
 }
 
+/* By True or False alone: on a new axis of size 1 or 0. */
+static const Type *under_truth(const TType *x)
+{
+    TType r = *x;
+
+    r.weak = 0;
+    r.shape[0] = dim_open();
+    memcpy(r.shape + 1, x->shape, sizeof(Dim) * x->rank);
+    r.rank++;
+    return type_tensor(&r);
+}
+
 /* By one mask, or by integer tensors. */
 static const Type *picked(Check *C, const TType *x, AstSeq list, Ast *index, Ast *node)
 {
@@ -286,6 +298,8 @@ static const Type *picked(Check *C, const TType *x, AstSeq list, Ast *index, Ast
 
     if (k->kind == TY_TENSOR && k->tensor->dtype == DT_bool && k->tensor->rank != RANK_UNKNOWN && k->tensor->rank <= x->rank)
         return masked(C, x, k->tensor, node);
+    if (k->kind == TY_BOOL && x->rank < AXES)
+        return under_truth(x);
     part = used <= x->rank ? picked_by_tensors(C, x, list, node) : NULL;
     return part ? part : type_tensor_like(x);
 }

@@ -362,7 +362,7 @@ const Type *rule_expand(TCall *c)
 const Type *rule_flatten(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
-    const CallArg *from = tcall_arg(c, 1, "start", NULL), *end = tcall_arg(c, 2, "end", NULL);
+    const CallArg *from = tcall_arg(c, 1, "start", "start_dim"), *end = tcall_arg(c, 2, "end", "end_dim");
     TType r;
     int a, b;
 
@@ -370,6 +370,7 @@ const Type *rule_flatten(TCall *c)
         return x ? tensor_of_dtype(x) : T_ANY;
     if (!x->rank)
         return tensor_made(x, 1, &(Dim){1});
+    from = from && from->type->kind == TY_STR ? NULL : from;          /* NumPy's order of elements */
     a = from ? tcall_axis(c, x, from) : 0;
     b = a < 0 ? a : end ? tcall_axis(c, x, end) : x->rank - 1;
     if (a < 0 || b < a)

@@ -218,6 +218,23 @@ static Value under_one(Interp *I, Tensor *x, Tensor *mask)
     return value_of(y);
 }
 
+/* x[True]: all of x on a new axis of size 1; x[False]: none of it on one of size 0. */
+static Value under_truth(Interp *I, Tensor *x, bool truth)
+{
+    Dim shape[RANK_MAX + 1] = {1};
+    Index ix = {0};
+
+    if (x->rank == RANK_MAX)
+        return raise(I, EXC_ShapeError, "tensors have at most %d axes", RANK_MAX);
+    memcpy(shape + 1, x->shape, sizeof(Dim) * (size_t)x->rank);
+    ix.item[ix.n++] = (IxItem){.kind = IX_SLICE, .step = 1, .count = truth};
+    for (int i = 0; i < x->rank; i++)
+        ix.item[ix.n++] = (IxItem){.kind = IX_SLICE, .step = 1, .count = x->shape[i]};
+    Tensor *row = do_reshape(I, tensor_ref(x), x->rank + 1, shape), *y = row ? index_basic(I, row, &ix, false) : NULL;
+    tensor_unref(row);
+    return value_of(y);
+}
+
 Value tensor_op_getitem(Interp *I, Value v, Value key)
 {
     Tensor *x = as_tensor(v), *y;
@@ -231,6 +248,8 @@ Value tensor_op_getitem(Interp *I, Value v, Value key)
     }
     if (key.tag == V_TENSOR && as_tensor(key)->dtype == DT_bool && !as_tensor(key)->rank)
         return under_one(I, x, as_tensor(key));
+    if (key.tag == V_BOOL)
+        return under_truth(I, x, key.i);
     if (!index_resolve(I, x, key, false, &ix))
         return VERR;
     y = ix.ntensors ? gather(I, x, &ix) : index_basic(I, x, &ix, false);

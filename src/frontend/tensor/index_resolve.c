@@ -190,6 +190,8 @@ static bool resolve_items(Interp *I, Tensor *x, const Value *key, int64_t nkey, 
 bool index_resolve(Interp *I, Tensor *x, Value key, bool keep_mask, Index *ix)
 {
     memset(ix, 0, sizeof *ix);
+    if (keep_mask && key.tag == V_BOOL)
+        return (ix->mask = tensor_from_data(I, key, DT_bool)) != NULL;
     if (keep_mask && key.tag == V_TENSOR && as_tensor(key)->dtype == DT_bool && as_tensor(key)->rank <= x->rank) {
         ix->mask = tensor_ref(as_tensor(key));
         return true;

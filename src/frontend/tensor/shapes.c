@@ -45,27 +45,65 @@ static bool axes_star(Interp *I, Value star, int *n, int64_t *axes)
     return arg_int_list(I, one ? t->at[0] : star, axes, RANK_MAX, n, "a shape");
 }
 
-static Value f_reshape(Interp *I, Value *a)
+/* Takes x: its axes from the last to the first. */
+static Tensor *turned(Interp *I, Tensor *x)
+{
+    int perm[RANK_MAX];
+
+    for (int i = 0; x && i < x->rank; i++)
+        perm[i] = x->rank - 1 - i;
+    return x && x->rank > 1 ? do_permute(I, x, perm) : x;
+}
+
+/* NumPy's order of elements: "F", the first axis runs fastest, or "C" ("A" and "K": tensors are values, which lie as in C). */
+static bool arg_order(Interp *I, Value v, bool *fortran)
+{
+    const char *s = v.tag == V_STR ? as_str(v)->s : "";
+
+    *fortran = !strcmp(s, "F");
+    if (!*fortran && (strlen(s) != 1 || !strchr("CAK", *s)))
+        raise(I, EXC_ValueError, "order is \"C\", the last axis runs fastest, or \"F\", the first does");
+    return !exc_pending(I);
+}
+
+static Value reshaped(Interp *I, Value xv, Value sizes, bool fortran)
 {
     int rank;
-    Dim shape[RANK_MAX];
-    Tensor *x = arg_tensor(I, a[0], "reshape");
-    if (!x || !sizes_star(I, a[1], &rank, shape) || !infer_size(I, x, rank, shape)) {
+    Dim shape[RANK_MAX], back[RANK_MAX];
+    Tensor *x = arg_tensor(I, xv, "reshape");
+    if (!x || !sizes_star(I, sizes, &rank, shape) || !infer_size(I, x, rank, shape)) {
         tensor_unref(x);
         return VERR;
     }
-    return value_of(do_reshape(I, x, rank, shape));
+    if (!fortran)
+        return value_of(do_reshape(I, x, rank, shape));
+    for (int i = 0; i < rank; i++)
+        back[i] = shape[rank - 1 - i];
+    return value_of(turned(I, do_reshape(I, turned(I, x), rank, back)));
 }
 
-static Value f_flatten(Interp *I, Value *a)             /* x, start, end; one element without axes counts as an axis of one */
+static Value f_reshape(Interp *I, Value *a)             /* x, sizes, order */
+{
+    bool fortran;
+
+    return arg_order(I, a[2], &fortran) ? reshaped(I, a[0], a[1], fortran) : VERR;
+}
+
+static Value f_view(Interp *I, Value *a) { return reshaped(I, a[0], a[1], false); }
+
+/* x, start, end, order, start_dim, end_dim; one element without axes counts as an axis of one. The order may be said first, as in NumPy. */
+static Value f_flatten(Interp *I, Value *a)
 {
     Tensor *x = arg_tensor(I, a[0], "flatten");
     int lo = 0, hi = -1, n = 0, rank = x && x->rank ? x->rank : 1;
     Dim shape[RANK_MAX + 1], mid = 1;
-    if (!x || !arg_axis(I, a[1], rank, &lo) || !arg_axis(I, a[2], rank, &hi)) {
+    Value start = is_given(a[4]) ? a[4] : a[1].tag == V_STR ? vint(0) : a[1], end = is_given(a[5]) ? a[5] : a[2];
+    bool fortran;
+    if (!x || !arg_axis(I, start, rank, &lo) || !arg_axis(I, end, rank, &hi) || !arg_order(I, a[1].tag == V_STR ? a[1] : a[3], &fortran)) {
         tensor_unref(x);
         return VERR;
     }
+    x = fortran ? turned(I, x) : x;
     lo += rank, hi += rank;
     for (int i = 0; i < lo; i++)
         shape[n++] = x->shape[i];
@@ -189,11 +227,7 @@ static Value f_transpose(Interp *I, Value *a)
         return swap(I, a[0], t->at[0], t->at[1]);
     if (t->n)
         return f_permute(I, a);
-    Tensor *x = arg_tensor(I, a[0], "transpose");
-    int perm[RANK_MAX];
-    for (int i = 0; x && i < x->rank; i++)
-        perm[i] = x->rank - 1 - i;
-    return value_of(do_permute(I, x, perm));
+    return value_of(turned(I, arg_tensor(I, a[0], "transpose")));
 }
 
 static Value f_swapaxes(Interp *I, Value *a) { return swap(I, a[0], a[1], a[2]); }
@@ -444,14 +478,15 @@ fail:
 }
 
 #define BOTH(name, fn, args, doc) {"", name, fn, "(x: Tensor" args ") -> Tensor", doc}, {"Tensor", name, fn, "(self" args ") -> Tensor", doc}
+#define FLATTENED ", start: int | str = 0, end: int = -1, order: str = 'C', *, start_dim: int | None = None, end_dim: int | None = None"
 #define AXIS ", axis: int | tuple | list | None = None, *, dim: int | tuple | list | None = None"
 
 const NativeDef tensor_shape_natives[] = {
-    BOTH("reshape", f_reshape, ", *sizes",
-         "The same elements in row-major order with another shape; one size may be -1. ShapeError when they do not fit."),
-    {"Tensor", "view", f_reshape, "(self, *sizes) -> Tensor", "reshape under PyTorch's name."},
-    BOTH("flatten", f_flatten, ", start: int = 0, end: int = -1", "The axes from start to end joined into one."),
-    {"", "ravel", f_flatten, "(x: Tensor, start: int = 0, end: int = -1) -> Tensor", "All elements on one axis."},
+    BOTH("reshape", f_reshape, ", *sizes, order: str = 'C'",
+         "The same elements in row-major order (order=\"F\": the first axis runs fastest) with another shape; one size may be -1. ShapeError when they do not fit."),
+    {"Tensor", "view", f_view, "(self, *sizes) -> Tensor", "reshape under PyTorch's name."},
+    BOTH("flatten", f_flatten, FLATTENED, "The axes from start to end joined into one; order \"F\": the first axis runs fastest."),
+    {"", "ravel", f_flatten, "(x: Tensor" FLATTENED ") -> Tensor", "All elements on one axis; order \"F\": the first axis runs fastest."},
     BOTH("squeeze", f_squeeze, AXIS, "Without the axes of size 1 (or without those named)."),
     BOTH("unsqueeze", f_unsqueeze, ", axis: int | None = None, *, dim: int | None = None", "With a new axis of size 1 at that place."),
     BOTH("expand_dims", f_unsqueeze, ", axis: int | None = None, *, dim: int | None = None", "unsqueeze under NumPy's name."),
