@@ -416,7 +416,7 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_lane_reduce: case TOP_shuffle: case TOP_uniform:       /* of one lane, or of what is the same in all */
         cpu_val(e, (TileRef){(TileNode *)n, 0})->x = cpu_val(e, n->in[0])->x;
         break;
-    case TOP_commit: case TOP_wait: case TOP_barrier: break;
+    case TOP_commit: case TOP_wait: case TOP_barrier: case TOP_prefetch: break;
     default:
         cpu_control(e, n);
         gpu_written(e);

@@ -147,6 +147,12 @@ static LLVMValueRef start_of(CpuCode *e, const TileNode *n, int axis)
     return n->op == TOP_gather ? cpu_number(e, 0) : cpu_val(e, n->in[1 + axis])->x;
 }
 
+/* Is a strip along the axis inside of the view as a whole or not at all? */
+static bool ends_with_strip(const CpuCode *e, const TileNode *n, int axis)
+{
+    return e->width > 1 && n->attr->align && n->attr->align % e->width == 0 && axis == tile_type(n->in[0])->rank - 1;
+}
+
 /* Operands: view, starts; the tile's axes are those of the view without `drop`. */
 static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p)
 {
@@ -165,7 +171,7 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
             a.cls = a.type->stride[i];
             a.stride = a.view->stride[i];
         }
-        if (e->masked && strip) {
+        if (e->masked && strip && !ends_with_strip(e, n, i)) {
             across = i;
             place = x;
         } else if (e->masked && !(n->op == TOP_gather && i == 0))

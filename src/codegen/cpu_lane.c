@@ -76,6 +76,7 @@ static bool is_scalar(const TileNode *n)
                 return false;
         break;
     case TOP_load: break;
+    case TOP_prefetch: return true;
     case TOP_store: case TOP_atomic: return of_lanes(tile_type(n->in[n->nin - 1]));
     default: return false;
     }

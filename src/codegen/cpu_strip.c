@@ -506,7 +506,7 @@ void strip_node(CpuCode *e, const TileNode *n)
         strip_control(e, n);
         return;
     }
-    if (n->op != TOP_store && n->op != TOP_atomic && !cpu_varies(e, y)) {
+    if (n->nout && !cpu_varies(e, y)) {
         same_for_all(e, n);
         return;
     }
@@ -534,6 +534,7 @@ void strip_node(CpuCode *e, const TileNode *n)
             strip_set(e, y, cpu_map_lanes(e, n));
         break;
     case TOP_load: load(e, n); break;
+    case TOP_prefetch: break;
     case TOP_store: store(e, n); break;
     case TOP_atomic: atomic(e, n); break;
     case TOP_shuffle: strip_set(e, y, strip_shuffle(e, n)); break;

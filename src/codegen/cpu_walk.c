@@ -283,7 +283,7 @@ static void sum_strip(CpuCode *e, Cluster *c, Sink *s)
     if (e->masked) {
         LLVMValueRef taken;
         at = e->spot.at[c->axis];
-        if (along_strip(c))
+        if (along_strip(c) && tile_factor(s->node->in[1]) % c->width)
             taken = cpu_lane_mask(e, at, s->count, true, NULL);
         else
             taken = lane_splat(e->u, cpu_compare(e, LLVMIntSLT, at, s->count), c->width);

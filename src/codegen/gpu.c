@@ -441,6 +441,19 @@ static void see_memory(CpuCode *e, const TileNode *n)
     }
 }
 
+static void prefetch(CpuCode *e, const TileNode *n)
+{
+    Spot first = {.strip = -1};
+    LLVMValueRef at;
+
+    for (int i = 0; i < TILE_RANK_MAX; i++)
+        first.at[i] = cpu_number(e, 0);
+    cpu_settle(e, n);
+    e->width = 1;
+    at = LLVMBuildPtrToInt(e->u->builder, cpu_place(e, n, &first), i64_type(e), "");
+    gpu_prefetch(e, at);
+}
+
 bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
@@ -453,6 +466,7 @@ bool gpu_node(CpuCode *e, const TileNode *n)
         gpu_written(e);
         gpu_fence(e);
         return true;
+    case TOP_prefetch: prefetch(e, n); return true;
     case TOP_copy: case TOP_copy_async: gpu_copy_view(e, n); return true;
     case TOP_commit: case TOP_wait: gpu_copy_batch(e, n); return true;
     case TOP_gather: pick(e, n); return true;

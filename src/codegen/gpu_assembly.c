@@ -206,6 +206,7 @@ void gpu_tensor_wait(CpuCode *e, int but, bool read)
 }
 
 void gpu_proxy_fence(CpuCode *e) { act(e, "fence.proxy.async.shared::cta;", "~{memory}", NULL, 0); }
+void gpu_prefetch(CpuCode *e, LLVMValueRef at) { act(e, "prefetch.global.L2 [$0];", "l,~{memory}", &at, 1); }
 void gpu_prefetch_map(CpuCode *e, LLVMValueRef map) { act(e, "prefetch.tensormap [$0];", "l,~{memory}", &map, 1); }
 
 /* ---- matrices ---- */

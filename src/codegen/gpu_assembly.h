@@ -40,6 +40,7 @@ void gpu_tensor_store(CpuCode *e, LLVMValueRef map, LLVMValueRef *at, int rank, 
 void gpu_tensor_commit(CpuCode *e);
 void gpu_tensor_wait(CpuCode *e, int but, bool read);   /* read: until the memory they read may be written */
 void gpu_proxy_fence(CpuCode *e);                       /* what this thread wrote to shared memory is seen by tensor copies and by wgmma */
+void gpu_prefetch(CpuCode *e, LLVMValueRef at);          /* the line of an address in global memory, into the L2 cache */
 void gpu_prefetch_map(CpuCode *e, LLVMValueRef map);
 
 /* Four matrices of 8 rows of 16 bytes to shared memory; each lane gives the address of a row. */

@@ -32,6 +32,7 @@ typedef struct WholeRows {
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
     int kept;                   /* tiles so far */
+    bool ragged;                /* in the way at hand rows end before their chunks do, with a vector */
     LooseSum loose[LOOSE_MOST];
     int nloose;
 } WholeRows;

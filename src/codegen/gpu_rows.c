@@ -344,6 +344,7 @@ static int slots_needed(const CpuCode *e, const Sink *s) { return is_reduce(s) &
 
 static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMValueRef *sum, LLVMValueRef **raw, const Slots *slot)
 {
+    bool vectors = !e->masked || e->gpu->whole.ragged;
     const TileNode *staged = NULL;              /* the first store's elements go to their place at once */
 
     for (int i = 0; i < c->sinks.n; i++) {
@@ -354,15 +355,15 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
             sum[i] = join(e, s, sum[i] ? sum[i] : identity_of(e, s), reduced(e, s));
         else if (!s->node)
             LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
-        else if (!e->masked && raw[i] && e->gpu->whole.run > 1) {
+        else if (vectors && raw[i] && e->gpu->whole.run > 1) {
             raw[i][r] = cpu_raw(e, s->v, &e->spot);
             if ((r + 1) % (ROW_VECTOR / row_bytes(row_dtype(s->node))) == 0)
                 rows_store_run(e, s->node, p, raw[i], r);
-        } else if (!e->masked && raw[i] && !staged) {
+        } else if (vectors && raw[i] && !staged) {
             DType dt = row_dtype(staged = s->node);
             lanes_store(e->u, dt, rows_stage(e), rows_stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
             raw[i][r] = NULL;
-        } else if (!e->masked && raw[i])
+        } else if (vectors && raw[i])
             raw[i][r] = cpu_raw(e, s->v, &e->spot);
         else
             cpu_store(e, s->node, s->v, &e->spot);
@@ -386,21 +387,47 @@ static void all_registers(CpuCode *e, Cluster *c, const RowPlace *p, const Nears
     tsr_free(sum);
 }
 
-static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **raw)
+/* All of the tile is there, or, ragged, so much of its rows as are some vectors. */
+static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **raw, bool ragged)
 {
     RowPlace p = place_of(e);
     Nears near = {0};
 
-    e->masked = false;
+    e->masked = e->gpu->whole.ragged = ragged;
     e->known.n = 0;
     rows_load(e, c, &p, &near);
     all_registers(e, c, &p, &near, raw, slot);
     for (int i = 0; i < c->sinks.n; i++)
         if (raw[i] && e->gpu->whole.run == 1)
             rows_store_turned(e, c->sinks.at[i].node, &p, raw[i]);
+    e->gpu->whole.ragged = false;
     rows_forget(e, c);
     gpu_leave_registers(e);
     vec_free(&near);
+}
+
+/* Is it known of all accesses by vectors that rows end with a vector, wherever that is? */
+static bool ends_with_vectors(const CpuCode *e, const Cluster *c)
+{
+    bool any = false;
+
+    for (int i = 0; i < c->nodes.n; i++) {
+        const TileNode *n = c->nodes.at[i];
+        if (n->op != TOP_load || !rows_by_vectors(e, n))
+            continue;
+        if (!rows_end_with_vectors(n) || rows_come_ahead(e, n))
+            return false;
+        any = true;
+    }
+    for (int i = 0; i < c->sinks.n; i++) {
+        const TileNode *n = c->sinks.at[i].node;
+        if (!n || n->op != TOP_store || !rows_by_vectors(e, n))
+            continue;
+        if (!rows_end_with_vectors(n))
+            return false;
+        any = true;
+    }
+    return any;
 }
 
 /* Chunks of which nothing is seen are left out, where nobody has registers of them. */
@@ -594,6 +621,7 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     int registers = e->gpu->whole.chunk / GPU_OCTET;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
     LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain;
+    bool ragged;
     Ends ends;
 
     c->strip = 1;
@@ -607,10 +635,11 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
         raw[i] = !slot[i] && rows_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
     }
     ends = cpu_find_ends(e, c);
-    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, c->shape[1])));
+    ragged = ends_with_vectors(e, c);
+    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, ragged ? 1 : c->shape[1])));
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     LLVMPositionBuilderAtEnd(e->u->builder, way[0]);
-    plain_way(e, c, slot, raw);
+    plain_way(e, c, slot, raw, ragged);
     LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, way[1]);
     masked_way(e, c, ends.end, slot, raw);

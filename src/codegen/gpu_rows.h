@@ -33,6 +33,7 @@ void rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x);         /* this 
 bool rows_by_vectors(const CpuCode *e, const TileNode *n);      /* may eight threads access a chunk of it in vectors? */
 /* Is it so, and are all rows of the access aligned as vectors? The same in all threads. */
 LLVMValueRef rows_are_aligned(CpuCode *e, const TileNode *n, LLVMValueRef is);
+bool rows_end_with_vectors(const TileNode *n);                  /* is it known that what lies in its view is whole vectors, and else zeros? */
 int rows_vectors(const CpuCode *e, const TileNode *n);          /* a thread's of a chunk */
 /* Vector i of this thread in memory, and in its chunk's room. */
 LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i);

@@ -51,7 +51,7 @@ int rows_vectors(const CpuCode *e, const TileNode *n)
     return (int)(e->gpu->whole.chunk * row_bytes(row_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
 }
 
-LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+static Spot vector_spot(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
 {
     int64_t each = ROW_VECTOR / row_bytes(row_dtype(n));
     Spot s = e->gpu->whole.run > 1 ? rows_spot(e, p, i * (int)each) : (Spot){.strip = -1};
@@ -61,7 +61,36 @@ LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p,
         s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
         s.at[1] = cpu_op(e, LLVMAdd, p->column, s.at[1]);
     }
+    return s;
+}
+
+LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+{
+    Spot s = vector_spot(e, n, p, i);
+
     return cpu_place(e, n, &s);
+}
+
+bool rows_end_with_vectors(const TileNode *n)
+{
+    return n->attr->align * row_bytes(row_dtype(n)) % ROW_VECTOR == 0 && n->attr->align && (n->op == TOP_store || (!n->attr->f && !n->attr->i));
+}
+
+/* Does vector i lie within the view, whose rows end with a vector? An i1. */
+static LLVMValueRef is_inside(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
+{
+    return cpu_compare(e, LLVMIntSLT, vector_spot(e, n, p, i).at[1], cpu_room(e, n, 1));
+}
+
+static void store_vector(CpuCode *e, const TileNode *n, const RowPlace *p, int i, LLVMValueRef x)
+{
+    GpuIf inside;
+
+    if (e->gpu->whole.ragged)
+        inside = gpu_if(e, is_inside(e, n, p, i));
+    LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, rows_vector_place(e, n, p, i)), ROW_VECTOR);
+    if (e->gpu->whole.ragged)
+        gpu_end_if(e, &inside);
 }
 
 /* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
@@ -84,11 +113,22 @@ LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r)
     return cpu_op(e, LLVMAdd, p->lane, cpu_number(e, (int64_t)r * GPU_OCTET));
 }
 
+static LLVMValueRef first_of_row(CpuCode *e, const TileNode *n, const RowPlace *p)
+{
+    Spot s = {.at = {accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row, cpu_number(e, 0)}, .strip = -1};
+
+    return cpu_place(e, n, &s);
+}
+
 static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
 {
     for (int i = 0; i < rows_vectors(e, n); i++) {
-        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), rows_vector_place(e, n, p, i), "");
+        LLVMValueRef inside = e->gpu->whole.ragged ? is_inside(e, n, p, i) : NULL, at = rows_vector_place(e, n, p, i);
+        if (inside)                             /* the row's first one is there, so nobody waits to know */
+            at = cpu_choose(e, inside, at, first_of_row(e, n, p));
+        x[i] = LLVMBuildLoad2(e->u->builder, vector_type(e), at, "");
         LLVMSetAlignment(x[i], ROW_VECTOR);
+        x[i] = inside ? cpu_choose(e, inside, x[i], LLVMConstNull(vector_type(e))) : x[i];
     }
 }
 
@@ -242,7 +282,7 @@ void rows_store_turned(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMVal
     if (raw[0])
         gpu_warp_fence(e);
     for (int i = 0; i < rows_vectors(e, n); i++)
-        LLVMSetAlignment(LLVMBuildStore(e->u->builder, staged_vector(e, stage, p, i), rows_vector_place(e, n, p, i)), ROW_VECTOR);
+        store_vector(e, n, p, i, staged_vector(e, stage, p, i));
 }
 
 /* The vector whose last element is that of register r, stored; raw: of each register. */
@@ -252,5 +292,5 @@ void rows_store_run(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueR
     int each = ROW_VECTOR / (int)row_bytes(dt);
     LLVMValueRef x = lanes_side_by_side(e->u, dt, &raw[r + 1 - each], each);
 
-    LLVMSetAlignment(LLVMBuildStore(e->u->builder, x, rows_vector_place(e, n, p, r / each)), ROW_VECTOR);
+    store_vector(e, n, p, r / each, x);
 }

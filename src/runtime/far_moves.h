@@ -40,6 +40,8 @@ typedef struct FarMoves {
     Tensor *(*nonzero)(Tensor *x);
     /* Row-major y is where v's elements, as dtype `as`, would go in x, which is sorted along its last axis (sort.c). */
     bool (*search)(const Tensor *y, Tensor *x, Tensor *v, DType as, bool right);
+    /* Ask for all lines that x's elements lie in, into the cache that the GPU's processors share. */
+    bool (*prefetch)(const Tensor *x);
 } FarMoves;
 extern const FarMoves *far_moves;       /* NULL: nobody offered */
 extern Span far_moves_where;            /* the line of the op that asks */

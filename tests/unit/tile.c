@@ -246,6 +246,8 @@ static void faults_are_named(void **state)
     expect_fault("copy_async %3, %x\n", "still under way at the end");
     expect_fault("%4: index = idiv %1, %0\n", "the divisor 0 is not positive");
     expect_fault("for %4 = %0 to %1 step %0 {\n}\n", "the step 0 is not positive");
+    expect_fault("%4: f32[4] = load %x[%2] {shape=(4) align=8}\n", "%4, load: from its start on the view has no multiple of 8 elements");
+    expect_fault("%4: f32[4] = load %x[%2] {shape=(4) align=6}\n", "a power of two");
     expect_fault("%4: tree sum f32[] = tree sum {dtype=f32 shape=()}\n%5: f32[] = total %4\n%6: f32[] = total %4\n", "used more than once");
 }
 

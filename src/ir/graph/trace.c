@@ -374,14 +374,17 @@ static bool run_check(Trace *T, const Attr *a, Tensor *const *in, int nin)
     return ok || trace_fail(T, a->kind ? (OpError)a->kind : OPERR_VALUE, "%s", a->name ? a->name->text : "check failed");
 }
 
-/* Ask for the cache lines of a tensor's elements, as many as a second-level cache holds. */
+/* Ask for the cache lines of a tensor's elements, here as many as a second-level cache holds. */
 static void prefetch(const Tensor *t)
 {
     enum { MOST = 1 << 20, LINE = 64 };
-    const char *p = t->store && t->contiguous && !t->store->away ? tensor_read(t) : NULL;
+    const FarMoves *far = t->store ? far_moves_of(t) : NULL;
+    const char *p = !far && t->store && t->contiguous && !t->store->away ? tensor_read(t) : NULL;
 
     for (size_t i = 0, n = p ? tensor_nbytes(t) : 0; i < n && i < MOST; i += LINE)
         __builtin_prefetch(p + i, 0, 2);
+    if (far)
+        far->prefetch(t);
 }
 
 bool scope_is_manual(Sym scope) { return scope && strstr(scope->text, SCOPE_MANUAL); }

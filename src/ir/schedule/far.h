@@ -21,6 +21,9 @@ void far_begin(const KernelCompiler *compiler, FarLaunch *launch);
 int far_chip(int device);
 extern int far_made_for;
 
+/* The kernel that `prefetch` is on a GPU (far_prefetch.c), not folded. */
+TileKernel *far_prefetch_kernel(void);
+
 /* What does that now, to be put back later. */
 typedef struct FarWay { const KernelCompiler *compiler; FarLaunch *launch; const struct StorageFar *storage; bool pretends; int made_for; } FarWay;
 FarWay far_way(void);

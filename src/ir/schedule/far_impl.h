@@ -96,6 +96,9 @@ bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place); 
 Tensor *far_nonzero(Tensor *x);                         /* as FarMoves has them */
 bool far_search(const Tensor *y, Tensor *x, Tensor *v, DType as, bool right);
 
+/* ---- far_prefetch.c ---- */
+bool far_prefetch(const Tensor *x);                      /* likewise */
+
 /* ---- far_conv.c ---- */
 int far_conv(struct Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out);         /* as trace_run_far */
 

@@ -73,15 +73,42 @@ static void body_operand(Writer *w, Graph *body, const Node *product, GValue v, 
     set_inner(w, v.node, graph_param(body, &y).node);
 }
 
-static Sym schedule_name(Graph *body)
+/* Does any condition of the graph say that sizes are equal? Others say nothing of divisors. */
+static bool has_equalities(const Graph *g)
+{
+    for (int i = 0; i < g->conds.n; i++)
+        if (g->conds.at[i].rel == DIM_IS_EQ)
+            return true;
+    return false;
+}
+
+static int aligned(const Writer *w, const Region *r)
+{
+    const Graph *g = w->f->g;
+    int n;
+
+    if (!has_equalities(g))
+        return 0;
+    dim_push();
+    for (int i = 0; i < g->conds.n; i++)
+        dim_cond_assume(&g->conds.at[i]);
+    n = schedule_aligned(r);
+    dim_pop();
+    return n;
+}
+
+static Sym schedule_name(const Writer *w, Graph *body)
 {
     Region r;
     StrBuf text = {0};
     const Node *product;
     Graph *epilogue = schedule_epilogue(body, &product);
-    Schedule s = schedule_default(region_of_body(epilogue, &r) ? &r : NULL);
+    bool is_region = region_of_body(epilogue, &r);
+    Schedule s = schedule_default(is_region ? &r : NULL);
     Sym name;
 
+    if (is_region)
+        s.align = (int16_t)aligned(w, &r);
     graph_unref(epilogue);
     schedule_print(&s, &text);
     name = sym(sb_str(&text));
@@ -111,7 +138,7 @@ static void emit_group(Writer *w, int group)
         }
     }
     a.region[0] = body;
-    a.name = schedule_name(body);
+    a.name = schedule_name(w, body);
     w->g->scope = x->node.at[0]->scope;
     w->fused[group] = graph_append(w->g, OP_fused, &a, operand, nin, types, nout, vec_last(&x->node)->span);
     graph_unref(body);

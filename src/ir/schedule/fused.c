@@ -426,11 +426,14 @@ bool fused_blocks(Run *u, const Tensor *p, StrideClass *class)
 Variant *fused_plan_blocks(Run *u, const Tensor *p)
 {
     StrideClass class[OPERANDS];
+    Schedule s;
     Variant *v;
 
     if (!fused_blocks(u, p, class))
         return NULL;
-    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_fitting(u, class, false));
+    s = fused_fitting(u, class, false);
+    s.align = 0;                                /* blocks end where the product likes */
+    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
     return v->code || v->waits ? v : NULL;
 }
 

@@ -85,6 +85,7 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
     Schedule s = u->c->s;
 
     s.lean = true;
+    s.align = fused_aligned(u);
     if (s.kind == SCHEDULE_MAP && has_turned(u, class)) {
         s.m = s.n = FAR_SIDE;
         return s;
@@ -165,7 +166,9 @@ static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
         return v;
     s.rounds = (uint8_t)(rounds < ROUND_AXES ? rounds : ROUND_AXES);
     whole = s;
-    if (schedule_whole(inner_size(u), &whole))
+    if (schedule_whole(inner_size(u), &whole) && inner_size(u) % whole.n == 0)
+        whole.align = 0;                        /* no row ends before its piece does */
+    if (whole.whole)
         v = fused_variant(u->c, class, n, whole);
     return v && v->code ? v : fused_variant(u->c, class, n, s);
 }

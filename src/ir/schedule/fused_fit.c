@@ -91,12 +91,20 @@ static bool rows_are_lines(const Run *u)
     return lines;
 }
 
+int16_t fused_aligned(const Run *u)
+{
+    int64_t n1 = u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1;
+
+    return u->c->s.align && n1 % u->c->s.align == 0 ? u->c->s.align : 0;
+}
+
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
     Schedule s = u->c->s;
 
     if (u->device)
         return fused_far_fitting(u, class, crosswise);
+    s.align = fused_aligned(u);
     s.past |= goes_past(u);
     if (s.kind == SCHEDULE_MAP)
         return s;

@@ -107,6 +107,8 @@ bool fused_divides(FusedCode *c, Tensor *const *in);    /* had the body better b
 Variant *fused_plan(Run *u, const Graph *body);
 
 /* ---- fused_fit.c ---- */
+/* The part of the schedule's align that divides the inner axis as it is now: 0, or all of it, unless a condition was broken. */
+int16_t fused_aligned(const Run *u);
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise);         /* the body's for operands that lie so */
 
 /* ---- fused_far.c: on GPUs ---- */

@@ -54,24 +54,39 @@ static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool ahead)
     return lower_upright(l) && c.inner ? AHEAD : ahead ? l->s->m : 0;
 }
 
+/*
+ * What divides all that is left of an operand's or result's rows from a piece on, where pieces begin at multiples of it, too.  0: nothing that
+ * is known, or the view's last axis is not that of rows.
+ */
+static uint16_t aligned(const Lower *l, StrideClass c)
+{
+    int align = lower_upright(l) || !c.inner ? 0 : l->s->align;
+
+    while (align && l->s->n % align)
+        align /= 2;
+    return align > 1 ? (uint16_t)align : 0;
+}
+
 /* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
-static TileRef load_view(Lower *l, TileRef view, StrideClass c, int64_t ask)
+static TileRef load_view(Lower *l, TileRef view, StrideClass c, int64_t ask, uint16_t align)
 {
     TAttr a = tattr_none;
     TileRef in[3] = {view};
 
     a.i = ask;
+    a.align = align;
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
     set_shape(l, &a, c.outer ? l->s->m : 1, c.inner ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
 }
 
-static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x, bool past)
+static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x, bool past, uint16_t align)
 {
     TileRef in[4] = {view, l->zero, l->zero, x};
     TAttr a = tattr_none;
 
     a.i = past;
+    a.align = align;
     set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
     add(l, TOP_store, &a, in, 4);
 }
@@ -174,7 +189,7 @@ static TileRef load_kept(Lower *l, int v)
     TileRef row0 = l->row0, x;
 
     l->row0 = is_buffer(l, v) ? l->zero : row0;
-    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, 0);
+    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, 0, aligned(l, (StrideClass){STRIDE_ANY, 1}));
     l->row0 = row0;
     return x;
 }
@@ -191,7 +206,7 @@ static TileRef outside_value(Lower *l, int v)
 
     if (i < 0)
         return emit_copy(l, n);
-    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], asks_ahead(l)));
+    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], asks_ahead(l)), aligned(l, l->stride[i]));
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
@@ -395,9 +410,11 @@ static TileRef reduce_piece(Lower *l, const Node *n)
 static void store_kept(Lower *l, int v)
 {
     TileRef in[4] = {l->kept[v], l->zero, l->zero, stretched(l, get(l, v))};
+    TAttr a = tattr_none;
 
+    a.align = aligned(l, (StrideClass){STRIDE_ANY, 1});
     set_place(l, in + 1, is_buffer(l, v) ? l->zero : l->row0, l->col);
-    add(l, TOP_store, NULL, in, 4);
+    add(l, TOP_store, &a, in, 4);
 }
 
 /* A result past the caches: one that no pass reads, nor what is kept in its place. */
@@ -423,7 +440,7 @@ static void store_pass(Lower *l)
     }
     for (int i = 0; i < n && l->ok; i++)
         if (x[i].node)
-            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i));
+            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i), aligned(l, l->stride[nin + i]));
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
         if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
             store_kept(l, v);
@@ -537,7 +554,7 @@ static void store_rows(Lower *l)
     for (int i = 0; i < l->body->results.n && l->ok; i++) {
         int v = lower_value(l, l->body->results.at[i].node);
         if (lower_is_row(l, v))
-            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v), false);
+            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v), false, 0);
     }
 }
 
@@ -656,6 +673,15 @@ static void emit_rows_kernel(Lower *l)
     store_rows(l);
 }
 
+static TileRef inner_size(Lower *l)
+{
+    TAttr a = tattr_none;
+
+    a.name = sym("n1");
+    a.align = (uint16_t)l->s->align;
+    return add(l, TOP_size, &a, NULL, 0);
+}
+
 static void emit_kernel(Lower *l)
 {
     set_grid(l);
@@ -664,7 +690,7 @@ static void emit_kernel(Lower *l)
     if (l->s->rounds)
         lower_round_views(l);
     l->step = index_of(l, l->s->n);
-    l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : lower_size(l, "n1");
+    l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : inner_size(l);
     l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
     l->from = l->zero;
     l->to = l->end;

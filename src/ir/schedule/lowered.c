@@ -4,6 +4,7 @@
  */
 #include "ir/schedule/lowered.h"
 
+#include "ir/schedule/far.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/steps.h"
 
@@ -115,12 +116,25 @@ static bool print_kernel(const Node *n, bool target, Steps *steps, StrBuf *out, 
     return ok;
 }
 
+/* What a GPU does for it. */
+static bool print_prefetch(bool target, Steps *steps, StrBuf *out, StrBuf *err)
+{
+    TileKernel *k = far_prefetch_kernel();
+    bool ok = lowered_print_kernel(k, target ? LEVEL_TARGET : LEVEL_TILE, out, err);
+
+    sb_printf(&steps->text, "#   kernel %d\n", ++steps->kernels);
+    tile_kernel_free(k);
+    return ok;
+}
+
 /* Kernels and ops of a graph, in order; those of a node that holds several steps are its. */
 static bool print_kernels(const Graph *g, bool target, Steps *steps, StrBuf *out, StrBuf *err)
 {
     for (const Node *n = g->first; n; n = n->next) {
         if (is_step(n))
             print_step(n, &steps->text);
+        if (n->op == OP_prefetch && lowered_for_gpu && !print_prefetch(target, steps, out, err))
+            return false;
         if (n->op == OP_fused && steps_kind(n->attr))
             sb_printf(&steps->text, "#   %s, one launch:\n", n->attr->name->text);
         else if (n->op == OP_fused) {

@@ -28,16 +28,28 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  * long_rows: the next group's rows are not asked for while one is at work.
  * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
  * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
+ * align: a power of two that is known to divide the inner axis, by the graph's conditions (aligned.c); 0: none is.
  * rounds: axes before the outer one that operands do not walk in one go with it; one launch does all their rounds.
  */
 typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
 typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
-typedef struct Schedule { uint8_t kind; int32_t m, n; bool lean, past, beside, near, long_rows; uint8_t whole, part, rounds; } Schedule;
+typedef struct Schedule {
+    uint8_t kind;
+    int32_t m, n;
+    bool lean, past, beside, near, long_rows;
+    uint8_t whole, part, rounds;
+    int16_t align;
+} Schedule;
 enum { PARTS_MOST = 32, ROUND_AXES = 2 };       /* groups of a row; axes of rounds that a kernel knows */
 
 bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */
 /* May a region's rows be summed in parts? They are gone over once, and nothing of an element waits for a sum. */
 bool schedule_parts(const Region *r);
+/*
+ * The power of two that divides the inner axis of each launch of a region, ALIGN_MOST at most, as far as sizes that are no numbers and the
+ * facts at hand (dim_push) say; 0: none does.
+ */
+int schedule_aligned(const Region *r);
 /* Its sums, in the order of the parts' views behind the kernels' others: [parts, rows] of the accumulator. Room for REGION_OPERANDS. */
 int schedule_part_sums(const Region *r, const Node **out);
 DType schedule_part_dtype(const Node *sum);

@@ -31,26 +31,33 @@ Schedule schedule_default(const Region *r)
 
 void schedule_print(const Schedule *s, StrBuf *out)
 {
-    sb_printf(out, "%s.block(m=%d, n=%d)%s", kinds[s->kind], s->m, s->n, past[s->past ? 1 + s->beside + (s->beside && s->near) : 0]);
+    sb_printf(out, "%s.block(m=%d, n=%d)", kinds[s->kind], s->m, s->n);
+    if (s->align)
+        sb_printf(out, ".align(%d)", s->align);
+    sb_puts(out, past[s->past ? 1 + s->beside + (s->beside && s->near) : 0]);
 }
 
 bool schedule_read(const char *text, Schedule *out, StrBuf *err)
 {
     char kind[8];
-    int m, n, end = 0, where = 0;
+    int m, n, align = 0, end = 0, more = 0, where = 0;
 
     if (sscanf(text, "%7[a-z].block(m=%d, n=%d)%n", kind, &m, &n, &end) != 3 || !end)
         end = 0;
+    if (end && sscanf(text + end, ".align(%d)%n", &align, &more) == 1 && more && align > 1 && align <= ALIGN_MOST && !(align & (align - 1)))
+        end += more;
+    else
+        align = 0;
     while (end && where < PLACES && strcmp(text + end, past[where]))
         where++;
     for (int k = 0; end && k < 3 && where < PLACES; k++)
         if (!strcmp(kind, kinds[k]) && m > 0 && n > 0 && (int64_t)m * n <= TILE_ELEMENTS_MAX && (!k || n <= TILE_REDUCE_MAX)) {
-            *out = (Schedule){(uint8_t)k, m, n, .past = where > 0, .beside = where > 1, .near = where > 2};
+            *out = (Schedule){(uint8_t)k, m, n, .past = where > 0, .beside = where > 1, .near = where > 2, .align = (int16_t)align};
             return true;
         }
     sb_printf(err,
-              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), and nothing, .past(), "
-              ".past().beside() or .past().near()",
+              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), then .align(8) or not, and "
+              "nothing, .past(), .past().beside() or .past().near()",
               text);
     return false;
 }

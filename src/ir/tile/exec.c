@@ -122,6 +122,8 @@ static bool run_index(Exec *e, const TileNode *n)
     case TOP_index: *y = n->attr->i; return true;
     case TOP_size:
         *y = size_named(e, n->attr->name);
+        if (n->attr->align && *y % n->attr->align)
+            return exec_fault(e, n, "the size %s is %" PRId64 ", no multiple of %d", n->attr->name->text, *y, n->attr->align);
         return *y >= 0 || n->attr->i || exec_fault(e, n, "the size %s is %" PRId64, n->attr->name->text, *y);
     case TOP_group: *y = e->group[n->attr->axis]; return true;
     case TOP_lane: *y = 0; return true;
@@ -266,6 +268,8 @@ static bool run_access(Exec *e, const TileNode *n)
     block_shape(n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]), v->rank, n->attr->drop, shape);
     if (!touched(e, n, v, start, shape))
         return false;
+    if (n->attr->align && (v->extent[v->rank - 1] - start[v->rank - 1]) % n->attr->align)
+        return exec_fault(e, n, "from its start on the view has no multiple of %d elements along the last axis", n->attr->align);
     if (n->op == TOP_load) {
         exec_fill(n->attr, v->dtype, fill);
         ok = view_load(v, start, n->attr->shape, fill, exec_result(e, n, 0)->data, &why);
@@ -496,7 +500,7 @@ static bool run_while(Exec *e, const TileNode *n)
 
 static bool run_node(Exec *e, const TileNode *n)
 {
-    if ((e->k->lanes > 1 || e->checks & TILE_CHECK_RACES) && lane_does(e, n))
+    if ((e->k->lanes > 1 || e->checks & TILE_CHECK_RACES) && n->op != TOP_prefetch && lane_does(e, n))
         return lane_run(e, n);
     switch (n->op) {
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return run_alone(e, n);
@@ -512,6 +516,7 @@ static bool run_node(Exec *e, const TileNode *n)
     case TOP_copy: case TOP_copy_async: return run_copy(e, n);
     case TOP_commit: return e->batch++, true;
     case TOP_wait: return land(e, e->batch - n->attr->i);
+    case TOP_prefetch: return true;
     case TOP_barrier: return run_barrier(e, n);
     case TOP_for: return run_for(e, n);
     case TOP_if: return run_if(e, n);

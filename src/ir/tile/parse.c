@@ -176,6 +176,15 @@ static int swizzle(Parser *p)
     return (int)bytes;
 }
 
+static int alignment(Parser *p)
+{
+    int64_t n = scan_between(&p->s, 2, ALIGN_MOST);
+
+    if (n & (n - 1))
+        scan_fail(&p->s, "what is known to divide a size is a power of two");
+    return (int)n;
+}
+
 static bool attribute(Parser *p, TAttr *a, unsigned has)
 {
 #define IS(field) (has & TA_##field && scan_accept(&p->s, #field "="))
@@ -195,6 +204,8 @@ static bool attribute(Parser *p, TAttr *a, unsigned has)
         a->drop = (uint8_t)scan_between(&p->s, 0, (1 << TILE_RANK_MAX) - 1);
     else if (IS(swizzle))
         a->swizzle = (uint8_t)swizzle(p);
+    else if (IS(align))
+        a->align = (uint16_t)alignment(p);
     else if (IS(vector))
         a->vector = (uint8_t)scan_between(&p->s, 1, 16);
     else if (IS(stages))

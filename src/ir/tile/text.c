@@ -157,6 +157,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     print_small(&out, "flush", a->flush);
     print_small(&out, "fast", a->fast);
     print_small(&out, "drop", a->drop);
+    print_small(&out, "align", a->align);
     print_small(&out, "vector", a->vector);
     if (op != TOP_for)
         print_small(&out, "stages", a->stages);
@@ -177,7 +178,7 @@ static void print_operands(Printer *p, const TileNode *n)
 {
     int from = 0;
 
-    if (n->op == TOP_load || n->op == TOP_store || n->op == TOP_part || n->op == TOP_atomic) {
+    if (n->op == TOP_load || n->op == TOP_store || n->op == TOP_part || n->op == TOP_atomic || n->op == TOP_prefetch) {
         int rank = tile_type(n->in[0])->rank;
         print_value(p, n->in[0]);
         sb_putc(p->out, '[');

@@ -34,7 +34,7 @@ typedef enum TileOp {
 } TileOp;
 
 enum { TF_PURE = 0, TF_READ = 1, TF_WRITE = 2, TF_ORDER = 4 };
-enum { TILE_RANK_MAX = VIEW_RANK, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 20, STRIDE_ANY = -1 };
+enum { TILE_RANK_MAX = VIEW_RANK, TILE_REDUCE_MAX = 256, TILE_ELEMENTS_MAX = 1 << 20, STRIDE_ANY = -1, ALIGN_MOST = 256 };
 
 typedef struct TileOpInfo {
     const char *name, *typing, *attrs, *doc;
@@ -70,6 +70,7 @@ typedef struct TAttr {
     uint8_t swizzle;                    /* SWIZZLE_... of a buffer */
     uint8_t vector;                     /* elements that a lane moves at once; 0: nobody said */
     uint8_t stages, producers;          /* of a pipeline: rounds in flight; warps that only bring blocks */
+    uint16_t align;                     /* a power of two that is known to divide a size, or what is left of a view; 0: nobody said */
     int8_t axis, rank;                  /* rank: of shape and axes */
     int32_t shape[TILE_RANK_MAX];
     int8_t axes[TILE_RANK_MAX];

@@ -433,6 +433,8 @@ static bool want_no_overlap(Typing *t, int i)
     return true;
 }
 
+static bool tile_type_PREFETCH(Typing *t) { return want_place(t, 0); }
+
 static bool tile_type_LOAD(Typing *t)
 {
     TileType y;

@@ -30,6 +30,7 @@ static int64_t factor_of(TileRef v, int depth)
     }
     switch (n->op) {
     case TOP_index: return power_in(n->attr->i);
+    case TOP_size: return n->attr->align ? n->attr->align : 1;
     case TOP_iadd: case TOP_isub: case TOP_imin: case TOP_imax:
         a = factor_of(n->in[0], depth + 1);
         b = factor_of(n->in[1], depth + 1);
