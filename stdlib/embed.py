@@ -101,14 +101,16 @@ def write_library(out, files):
             if name not in names or taken.setdefault(name, path) != path:
                 sys.exit(f"{path}: prelude name {name} is not public here, or also comes from {taken.get(name)}")
         out.write(f"static const char *const shown{i}[] = {{{c_list(shown)}}};\n")
-        methods += declared_list(text, "__methods__") or []
+        module = module_name(path.resolve(), root)
+        methods += [(name, module if name in names and name not in shown else None) for name in declared_list(text, "__methods__") or []]
         cut = pieces(text)
         listed = "".join("{%d, %s}, " % (at, f'"{name}"' if name else "NULL") for at, name in cut)
         out.write(f"static const EmbeddedPiece pieces{i}[] = {{{listed}}};\n")
         out.write(f"static const char text{i}[] =\n{c_text(text)};\n\n")
-        rows.append(f'    {{"{module_name(path.resolve(), root)}", text{i}, sizeof text{i} - 1, shown{i}, pieces{i}, {len(cut)}}},\n')
+        rows.append(f'    {{"{module}", text{i}, sizeof text{i} - 1, shown{i}, pieces{i}, {len(cut)}}},\n')
     out.write("const EmbeddedModule stdlib_embedded[] = {\n" + "".join(rows) + "    {NULL, NULL, 0, NULL, NULL, 0},\n};\n")
-    out.write(f"\nconst char *const stdlib_methods[] = {{{c_list(sorted(set(methods)))}}};\n")
+    listed = "".join("    {%s, %s},\n" % (f'"{name}"', f'"{module}"' if module else "NULL") for name, module in sorted(methods, key=str))
+    out.write(f"\nconst EmbeddedMethod stdlib_methods[] = {{\n{listed}    {{NULL, NULL}},\n}};\n")
 
 
 def main(target, folder):

@@ -13,6 +13,7 @@
 #include <string.h>
 
 static Vec(PreludeRow) rows;
+static int shown;               /* how many of them are names; the others are methods alone */
 static Map row_of;              /* Sym -> row + 1 */
 static Map types;               /* Sym of an owner that is a type -> one of its natives */
 static Map methods;             /* Sym of a function that tensors have as a method -> row + 1 */
@@ -117,10 +118,15 @@ static void fill(void)
         for (const NativeDef *d = native_tables[t]; d->name; d++)
             if (*d->owner && begins_owner(native_tables[t], d) && !is_type_owner(d->owner))
                 add_space(d->owner);
-    for (const char *const *n = stdlib_methods; *n; n++) {
+    shown = rows.n;
+    for (const EmbeddedMethod *m = stdlib_methods; m->name; m++) {
         uintptr_t row = 0;
-        map_find(&row_of, (uintptr_t)sym(*n), &row);
-        map_set(&methods, (uintptr_t)sym(*n), row);
+        map_find(&row_of, (uintptr_t)sym(m->name), &row);
+        if (m->module) {
+            vec_push(&rows, ((PreludeRow){sym(m->name), PRELUDE_STDLIB, m->module, NULL}));
+            row = (uintptr_t)rows.n;
+        }
+        map_set(&methods, (uintptr_t)sym(m->name), row);
     }
 }
 
@@ -128,12 +134,17 @@ int prelude_count(void)
 {
     if (!rows.n)
         fill();
-    return rows.n;
+    return shown;
+}
+
+int prelude_room(void)
+{
+    return prelude_count(), rows.n;
 }
 
 const PreludeRow *prelude_row(int i)
 {
-    return i >= 0 && i < prelude_count() ? &rows.at[i] : NULL;
+    return i >= 0 && i < prelude_room() ? &rows.at[i] : NULL;
 }
 
 int prelude_find(Sym name)

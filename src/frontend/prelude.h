@@ -29,7 +29,8 @@ typedef struct PreludeRow {
     const void *native;         /* NativeDef * for natives, else NULL */
 } PreludeRow;
 
-int prelude_count(void);
+int prelude_count(void);                        /* how many names programs see */
+int prelude_room(void);                         /* how many rows there are: behind those names stand functions that are only methods */
 const PreludeRow *prelude_row(int i);
 int prelude_find(Sym name);                     /* -1 when there is none */
 int prelude_method(Sym name);                   /* the row of a function that tensors have as a method, too; -1 when there is none */

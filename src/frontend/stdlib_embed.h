@@ -15,6 +15,11 @@ typedef struct EmbeddedModule {
     int npiece;
 } EmbeddedModule;
 extern const EmbeddedModule stdlib_embedded[];
-extern const char *const stdlib_methods[];     /* functions of the prelude that are methods of tensors, too; NULL-terminated */
+
+typedef struct EmbeddedMethod {
+    const char *name;           /* NULL ends the table */
+    const char *module;         /* whose function of that name it is, which the prelude does not show; NULL: the prelude's */
+} EmbeddedMethod;
+extern const EmbeddedMethod stdlib_methods[];  /* functions that are methods of tensors */
 
 #endif

@@ -335,7 +335,7 @@ bool tensor_call(Check *C, const char *owner, const char *name, const Type *self
         all[c.n++] = (CallArg){NULL, self, node, 0};
     for (int i = 0; i < a->n && c.n < 65; i++)
         all[c.n++] = a->at[i];
-    if (*owner && !random && strcmp(owner, "Tensor"))
+    if (*owner && !random && strcmp(owner, "Tensor") && strcmp(owner, "_core"))
         return typed_call(&c, owner, out);
     if (!c.rule)
         return false;

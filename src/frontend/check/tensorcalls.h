@@ -39,6 +39,7 @@ void tcall_judge_number(const TCall *c, const CallArg *x);      /* reported: a t
 int tcall_axis(TCall *c, const TType *x, const CallArg *a);
 const Type *tensor_made(const TType *element, int rank, const Dim *shape);     /* of its dtype and policy */
 const Type *tensor_unknown(void);
+const Type *tensor_places(const TType *x);                  /* where(x): an index tensor for each axis of x, whose rank is known */
 const Type *tensor_of_dtype(const TType *t);                /* of t's dtype, nothing else known */
 Dim size_of_type(const Type *t);                            /* unknown unless an int with a known value */
 

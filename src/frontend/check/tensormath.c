@@ -84,6 +84,11 @@ const Type *rule_where(TCall *c)
     TType cond, sum;
     const Type *t;
 
+    if (c->n == 1 && !c->open && tcall_tensor(c, 0) && tcall_tensor(c, 0)->rank != RANK_UNKNOWN)
+        return tensor_places(tcall_tensor(c, 0));
+    if (c->n == 2 && !c->open)
+        diag_help(REPORT(c->C, E0902, c->node->span, "where", "y"),
+                  "where(condition, x, y) chooses, where(condition) gives the places where it holds");
     if (c->n != 3 || c->open)
         return T_ANY;
     for (int i = 0; i < 3; i++)

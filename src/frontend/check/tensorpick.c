@@ -21,26 +21,38 @@ const Type *rule_by_name(TCall *c)
 
 /* ------------------------------------------------------------- picking and putting */
 
-/* PyTorch's gather(x, 1, index): the axis and the index have each other's place. */
-static bool axis_before_index(TCall *c)
+/* PyTorch's gather(x, 1, index) and scatter(x, 1, index, values): the arguments, in our order, stand in at. false: they are in our order. */
+static bool axis_before_index(TCall *c, CallArg at[4])
 {
-    char text[64];
+    bool values = strncmp(c->name, "scatter", 7) == 0;
 
-    if (c->n < 3 || c->at[1].name || c->at[2].name || c->at[1].type->kind != TY_INT || c->at[2].type->kind != TY_TENSOR)
+    if (c->open || c->n < 3 || c->n > 4 || !strcmp(c->name, "take_along"))
         return false;
-    snprintf(text, sizeof text, "%s: the index comes second, the axis third", c->name);
-    diag_help(REPORT(c->C, E0306, c->node->span, text), "write %s(x, index, axis=1) for PyTorch's gather(x, 1, index)", c->name);
+    for (int i = 1; i < c->n; i++)
+        if (c->at[i].name)
+            return false;
+    if (c->at[1].type->kind != TY_INT || c->n != 3 + values)
+        return false;
+    at[0] = c->at[0];
+    for (int i = 1; i + 1 < c->n; i++)
+        at[i] = c->at[i + 1];
+    at[c->n - 1] = c->at[1];
     return true;
 }
 
 /* take_along: the index's shape, the tensor's dtype; both have the same axes. */
 const Type *rule_along(TCall *c)
 {
-    const TType *x = tcall_tensor(c, 0), *i = tcall_tensor(c, 1);
+    CallArg turned[4];
+    TCall ours = *c;
+    const TType *x, *i;
     char want[24], text[128];
 
-    if (axis_before_index(c))
-        return x ? tensor_of_dtype(x) : T_ANY;
+    if (axis_before_index(c, turned))
+        ours.at = turned;
+    c = &ours;
+    x = tcall_tensor(c, 0);
+    i = tcall_tensor(c, 1);
     if (!x || !i || tcall_not_index(c, i))
         return x ? tensor_of_dtype(x) : T_ANY;
     if (x->rank == RANK_UNKNOWN || i->rank == RANK_UNKNOWN)
@@ -59,10 +71,19 @@ const Type *rule_along(TCall *c)
 /* scatter(x, index, values, axis): as many axes as x, values of the index's shape or broadcast to it. */
 const Type *rule_scatter(TCall *c)
 {
-    const TType *x = tcall_tensor(c, 0), *i = tcall_tensor(c, 1), *v = tcall_tensor(c, 2);
+    CallArg turned[4];
+    TCall ours = *c;
+    const TType *x, *i, *v;
+    bool torch = axis_before_index(c, turned);
     char text[96];
 
-    if (!x || axis_before_index(c) || !i || tcall_not_index(c, i))
+    if (torch)
+        ours.at = turned;
+    c = &ours;
+    x = tcall_tensor(c, 0);
+    i = tcall_tensor(c, 1);
+    v = torch ? NULL : tcall_tensor(c, 2);              /* PyTorch takes the first of more values */
+    if (!x || !i || tcall_not_index(c, i))
         return x ? type_tensor(x) : T_ANY;
     if (x->rank != RANK_UNKNOWN && i->rank != RANK_UNKNOWN && x->rank != i->rank) {
         snprintf(text, sizeof text, "%s: an index of %d axes for a tensor of %d", c->name, i->rank, x->rank);
@@ -75,6 +96,36 @@ const Type *rule_scatter(TCall *c)
     return type_tensor(x);
 }
 
+/* x.index_add(dim, index, source): the source has x's sizes, but along the axis as many as the index. */
+static const Type *put_along(TCall *c, const TType *x)
+{
+    const CallArg *dim = tcall_arg(c, 1, "dim", NULL), *at = tcall_arg(c, 2, "index", NULL), *from = tcall_arg(c, 3, "source", NULL);
+    const TType *i = at && at->type->kind == TY_TENSOR ? at->type->tensor : NULL;
+    const TType *v = from && from->type->kind == TY_TENSOR ? from->type->tensor : NULL;
+    TType place = *x;
+    int axis = strcmp(c->name, "index_add") || !dim ? -1 : tcall_axis(c, x, dim);
+
+    if (axis < 0 || !i || tcall_not_index(c, i) || i->rank != 1 || !v || v->rank == RANK_UNKNOWN)
+        return type_tensor(x);
+    place.shape[axis] = i->shape[0];
+    broadcast_judged(c->C, v, &place, c->node);
+    return type_tensor(x);
+}
+
+/* The function with the arguments of the method: index_add(x, 0, index, source). */
+static bool put_as_method(TCall *c)
+{
+    const TType *source = tcall_tensor(c, 3);
+    char text[96];
+
+    if (c->at[1].type->kind != TY_INT || c->n != 4 || !source || source->dtype == DT_NONE || dtype_is_int((DType)source->dtype))
+        return false;
+    snprintf(text, sizeof text, "%s(): indices are ints, not %s", c->name, dtype_info[source->dtype].name);
+    diag_help(REPORT(c->C, E0401, c->node->span, text),
+              "the function is %s(x, values, *indices); the method has PyTorch's order: x.%s(dim, index, source)", c->name, c->name);
+    return true;
+}
+
 /* index_put(x, values, *indices): an index for each of the first axes; the values are broadcast to what they select. */
 const Type *rule_put(TCall *c)
 {
@@ -85,6 +136,10 @@ const Type *rule_put(TCall *c)
 
     if (!x || c->open || x->rank == RANK_UNKNOWN || n < 1)
         return x ? type_tensor(x) : T_ANY;
+    if (c->at[0].node == c->node)                       /* the method, whose arguments come in PyTorch's order */
+        return put_along(c, x);
+    if (put_as_method(c))
+        return type_tensor(x);
     if (n > x->rank) {
         snprintf(rank, sizeof rank, "%d", x->rank);
         snprintf(count, sizeof count, "%d", n);
@@ -120,13 +175,27 @@ const Type *rule_order(TCall *c)
 }
 
 /* [count, axes] of places; how many is seen only when it runs. */
+/* Where a tensor is true: an index tensor for each axis, all of one size. */
+const Type *tensor_places(const TType *x)
+{
+    TType place = {.dtype = DT_int32, .rank = 1, .shape = {dim_open()}};
+    const Type *m[sizeof place.shape / sizeof *place.shape];
+
+    for (int i = 0; i < x->rank; i++)
+        m[i] = type_tensor(&place);
+    return type_tuple(m, x->rank);
+}
+
 const Type *rule_nonzero(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
+    const CallArg *columns = tcall_arg(c, 1, "as_tuple", NULL);
     TType places = {.dtype = DT_int32};
     Dim d[2] = {dim_open(), x && x->rank != RANK_UNKNOWN ? x->rank : dim_open()};
 
-    return x ? tensor_made(&places, 2, d) : T_ANY;
+    if (columns && columns->type->kind == TY_BOOL && columns->type->value == BOOL_TRUE)
+        return x && x->rank != RANK_UNKNOWN ? tensor_places(x) : T_ANY;
+    return x && !columns ? tensor_made(&places, 2, d) : T_ANY;
 }
 
 const Type *rule_dynamic_slice(TCall *c)
@@ -335,7 +404,7 @@ const Type *rule_factors(TCall *c)
     StrBuf err = {0};
     bool ok, no_dtype = x && x->dtype == DT_NONE;
 
-    if (!x || x->rank == RANK_UNKNOWN)
+    if (!x || x->rank == RANK_UNKNOWN || c->n > 1)     /* arguments choose other results */
         return T_ANY;
     in = *x;
     if (no_dtype)

@@ -52,7 +52,7 @@ const Type *prelude_type(Check *C, int row)
     const Type **at;
 
     if (!C->prelude)
-        C->prelude = arena_array(&C->arena, const Type *, prelude_count());
+        C->prelude = arena_array(&C->arena, const Type *, prelude_room());
     at = &C->prelude[row];
     if (!*at || *at == T_ANY)
         *at = read_prelude(C, row);

@@ -50,7 +50,7 @@ Interp *interp_new(const InterpOptions *opt)
     I->modules = as_dict(dict_new());
     native_class(I, "object");
     exc_init(I);
-    I->prelude = tsr_calloc((size_t)prelude_count() * sizeof *I->prelude);
+    I->prelude = tsr_calloc((size_t)prelude_room() * sizeof *I->prelude);
     trace_init(&I->trace);
     I->trace.host = I;
     tensor_init(I);
@@ -300,7 +300,7 @@ static void drop_values(Interp *I)
         value_unref(I->redirect[i]);
         I->redirect[i] = VERR;
     }
-    for (int i = 0; i < prelude_count(); i++) {
+    for (int i = 0; i < prelude_room(); i++) {
         Value old = I->prelude[i];
         I->prelude[i] = VERR;
         value_unref(old);

@@ -19,6 +19,7 @@ Tensor *arg_tensor(Interp *I, Value v, const char *what);
 /* A number takes the dtype it would have beside `like`; tensors stay as they are. */
 Tensor *arg_beside(Interp *I, Value v, const Tensor *like, const char *what);
 /* Data to a tensor of dtype (DT_NONE: inferred as tensor() does). */
+Value tensor_true_places(Interp *I, Tensor *x);         /* takes x: where it is true, a tuple of an index tensor for each axis */
 Tensor *tensor_from_data(Interp *I, Value v, DType dtype);
 
 /* None: all axes of the operand. Else an int or a sequence of ints; a negative one counts from the end. */

@@ -424,6 +424,8 @@ static Value f_fold(Interp *I, Value *a)                /* f, xs, init */
 {
     if (is_err(a[1]) || a[1].tag == V_ELLIPSIS)
         return transform_new("fold", call_fold, is_given(a[0]) ? a[0] : VERR, NULL, 0);
+    if (a[0].tag == V_TENSOR)
+        return raise(I, EXC_TypeError, "fold(f, xs, init) takes a function first; fold_patches(x, output_size, kernel_size) is PyTorch's F.fold");
     return run_fold(I, a[0], a[1], a[2]);
 }
 

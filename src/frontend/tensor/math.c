@@ -147,9 +147,15 @@ static Value f_fma(Interp *I, Value *a)
 
 /* ------------------------------------------------------------- where, clip */
 
-static Value f_where(Interp *I, Value *a)
+static Value f_where(Interp *I, Value *a)               /* condition, x, y */
 {
     Tensor *x, *y, *out = NULL, *c = as_bool(I, arg_tensor(I, a[0], "where"));
+    if (c && !is_given(a[1]) && !is_given(a[2]))
+        return tensor_true_places(I, c);
+    if (c && (!is_given(a[1]) || !is_given(a[2]))) {
+        tensor_unref(c);
+        return raise(I, EXC_TypeError, "where() takes a condition and two values, or a condition alone");
+    }
     if (!c || !two(I, a + 1, "where", &x, &y)) {
         tensor_unref(c);
         return VERR;
@@ -263,8 +269,8 @@ const NativeDef tensor_math_natives[] = {
     {"", "logical_and", f_logical_and, X2, "Where both are nonzero."},
     {"", "logical_or", f_logical_or, X2, "Where either is nonzero."},
     {"", "logical_xor", f_logical_xor, X2, "Where exactly one is nonzero."},
-    {"", "where", f_where, "(condition: Tensor | bool, x: Tensor | float, y: Tensor | float, /) -> Tensor",
-     "x where the condition holds, else y; shapes broadcast, and no derivative comes from the side not chosen."},
+    {"", "where", f_where, "(condition: Tensor | bool, x: Tensor | float | None = None, y: Tensor | float | None = None, /) -> Tensor | tuple",
+     "x where the condition holds, else y; shapes broadcast, and no derivative comes from the side not chosen. Of a condition alone: where it holds, an index tensor for each axis."},
     {"", "clip", f_clip, "(x: Tensor | float, lo: Tensor | float | None = None, hi: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor",
      "x with elements below lo raised to lo and those above hi lowered to hi."},
     {"Tensor", "clip", f_clip, "(self, lo: Tensor | float | None = None, hi: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor",

@@ -1,7 +1,7 @@
 /*
  * order.c - sorting, searching and the primitive scatter operations.
  */
-#include "frontend/tensor/bind.h"
+#include "frontend/tensor/index.h"
 
 #include <string.h>
 
@@ -56,12 +56,42 @@ static Value f_searchsorted(Interp *I, Value *a)        /* edges, values, right 
     return value_of(one ? do_reshape(I, y, rank, shape) : y);
 }
 
-static Value f_nonzero(Interp *I, Value *a)
+/* Takes x: the places of its true elements, a row each. */
+static Tensor *true_places(Interp *I, Tensor *x)
 {
-    Tensor *x = arg_tensor(I, a[0], "nonzero");
     if (x && x->dtype != DT_bool)
         x = do_convert(I, x, DT_bool);
-    return value_of(chain1(I, OP_nonzero, NULL, x));
+    return chain1(I, OP_nonzero, NULL, x);
+}
+
+Value tensor_true_places(Interp *I, Tensor *x)
+{
+    int rank = x ? x->rank : 0;
+    Tensor *at = true_places(I, x);
+    Value t = at ? tuple_new(rank) : VERR;
+
+    for (int i = 0; at && i < rank && !is_err(t); i++) {
+        Index column = {.n = 2, .item = {{.kind = IX_SLICE, .step = 1, .count = at->shape[0]}, {.kind = IX_INT, .start = i}}};
+        Tensor *y = index_basic(I, at, &column, false);
+        as_tuple(t)->at[i] = y ? tensor_value(y) : VNONE;
+        if (!y) {
+            value_unref(t);
+            t = VERR;
+        }
+    }
+    tensor_unref(at);
+    return t;
+}
+
+static Value f_nonzero(Interp *I, Value *a)             /* x, as_tuple */
+{
+    Tensor *x = arg_tensor(I, a[0], "nonzero");
+    bool columns;
+    if (!arg_bool(I, a[1], &columns)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    return columns ? tensor_true_places(I, x) : value_of(true_places(I, x));
 }
 
 /* ------------------------------------------------------------- scatter */
@@ -160,7 +190,8 @@ const NativeDef tensor_order_natives[] = {
     {"Tensor", "argsort", f_argsort, "(self, " SORT ") -> Tensor", "The indices that sort along an axis."},
     {"", "searchsorted", f_searchsorted, "(edges: Tensor, values: Tensor | float, right: bool = False) -> Tensor",
      "Where each value would go among ascending edges; int32."},
-    {"", "nonzero", f_nonzero, "(x: Tensor) -> Tensor", "The indices of the nonzero elements [count, ndim], in row-major order; int32."},
+    {"", "nonzero", f_nonzero, "(x: Tensor, as_tuple: bool = False) -> Tensor | tuple",
+     "The indices of the nonzero elements [count, ndim], in row-major order; int32. as_tuple: their columns."},
     {"", "index_put", f_index_put, "(x: Tensor, values: Tensor | float, *indices) -> Tensor",
      "x with x[indices] = values; of equal indices the last wins."},
     {"", "index_add", f_index_add, "(x: Tensor, values: Tensor | float, *indices) -> Tensor",
