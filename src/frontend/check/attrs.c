@@ -148,12 +148,24 @@ static const Space *space_of(Res *R, Ast *e)
     return s ? space_member(s, AST_AS(e, Attribute)->attr) : NULL;
 }
 
+/* Tell the name before a dot which namespace of the prelude it is, for readers of the tree that have no scopes at hand. */
+static void note_space(Ast *e, const Space *s)
+{
+    AstName *n = AST_IS(e, Name) ? AST_AS(e, Name) : NULL;
+    int row = n && n->bind == BIND_GLOBAL && !s->path ? prelude_find(sym(s->name)) : -1;
+
+    if (row >= 0 && prelude_row(row)->kind == PRELUDE_SPACE)
+        n->space = (uint16_t)(row + 1);
+}
+
 void attrs_check(Res *R)
 {
     for (int i = 0; i < R->attrs.n; i++) {
         AstAttribute *a = AST_AS(R->attrs.at[i], Attribute);
         const Space *s = space_of(R, a->value);
         StrBuf sub = {0};
+        if (s)
+            note_space(a->value, s);
         if (!s || !a->attr || space_has(s, a->attr))
             continue;
         sb_printf(&sub, "%s.%s", s->name, a->attr->text);   /* import a.b makes b an attribute of a */

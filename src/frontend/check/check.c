@@ -195,7 +195,7 @@ static const Type *decorated(Check *C, AstFunctionDef *def, const Type *t, const
         CallArg one = {NULL, t, d, 0};
         if (decorator_is_transparent(decorator_name(d)) && !is_own(made[i]))
             continue;
-        if (kernel_decorator(d) && kernel_def(def) && t->kind == TY_FUNC) {
+        if (kernel_decorator(def, d) && kernel_def(def) && t->kind == TY_FUNC) {
             t = kernel_type(t);
             continue;
         }

@@ -174,7 +174,7 @@ static bool check_argument(KernelCall *k, const NativeParam *p, const CallArg *a
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (wanted >> i & 1 && kinds[i].test(a->type))
             return true;
-    if (a->type->kind == TY_UNION)
+    if (a->type->kind == TY_UNION || (wanted & 1 && a->type->kind == TY_TENSOR && kernel_is_captured(a->node)))
         return true;
     return report_kind(k, p, a, wanted);
 }

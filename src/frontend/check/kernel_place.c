@@ -226,9 +226,9 @@ bool kernel_is_row(Check *C, Ast *e)
 
 /* ------------------------------------------------------------- stores */
 
-/* A tensor that is no parameter: found outside the kernel. */
-static bool is_captured(const Ast *root)
+bool kernel_is_captured(Ast *e)
 {
+    Ast *root = root_of(e);
     const AstName *n = AST_AS(root, Name);
 
     return AST_IS(root, Name) && (n->bind == BIND_GLOBAL || n->bind == BIND_FREE || n->bind == BIND_PRELUDE);
@@ -238,7 +238,7 @@ bool kernel_is_own(Check *C, Ast *e, Ast *node)
 {
     Ast *root = root_of(e);
 
-    if (!is_captured(root))
+    if (!kernel_is_captured(e))
         return true;
     diag_help(REPORT(C, E0613, node->span, AST_AS(root, Name)->id->text),
               "pass it as a parameter: what a kernel leaves in a parameter comes back to the caller");

@@ -57,6 +57,8 @@ static inline const KernelPlace *place_of(const Type *t)
 }
 const Type *kernel_subscript(Check *C, const Type *t, Ast *index, Ast *node);
 void kernel_store(Check *C, AstSubscript *s, const Type *base, const Type *value);
+/* A tensor that is no parameter: it was found outside the kernel, and is memory that is read only. */
+bool kernel_is_captured(Ast *e);
 /* Storing into what `e` names: false when it may not be stored to, reported. */
 bool kernel_is_own(Check *C, Ast *e, Ast *node);         /* ... because it was found outside the kernel */
 bool kernel_is_row(Check *C, Ast *e);                   /* x[i] of a matrix, where an element is needed: reported */

@@ -205,7 +205,7 @@ void schedule_of(Check *C, const AstFunctionDef *def, Dim *size)
         AstCall *d = AST_AS(def->decorators.at[i], Call);
         const AstCall *s;
         const char *name = decorator_name(def->decorators.at[i]);
-        if (!kernel_decorator(def->decorators.at[i]) || !AST_IS(def->decorators.at[i], Call) || d->args.n != 1 ||
+        if (!kernel_decorator(def, def->decorators.at[i]) || !AST_IS(def->decorators.at[i], Call) || d->args.n != 1 ||
             !AST_IS(d->args.at[0], Arg) || (strcmp(name, "schedule") && strcmp(name, "with_schedule")))
             continue;
         s = written_schedule(C, AST_AS(d->args.at[0], Arg)->value);

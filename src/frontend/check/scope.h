@@ -26,6 +26,8 @@
  *
  * `from m import *` gets an Alias with its `bound` for each public name of m in
  * ImportFrom.names.  A module's first globals are __name__ __doc__ __file__.
+ * A module's variable that one import binds to a namespace of the prelude, and whose attributes are used, has that row
+ * of the prelude + 1 in its NOTE `space`: `import tessera as ts` makes ts what the prelude's ts is.
  * __class__ in a method stays BIND_NONE: it is the function's owner.
  */
 #ifndef TSR_FRONTEND_SCOPE_H

@@ -218,3 +218,26 @@ Value kernel_count(Interp *I, const char *name, Value fn, Value args, Value kwar
     launch_done(L);
     return y;
 }
+
+Value kernel_written(Interp *I, const char *name, Value fn, Value schedule)
+{
+    Launch *L = tsr_calloc(sizeof *L);
+    Tensor *own[KERNEL_PARAMS] = {NULL};
+    Value y = VERR;
+
+    L->I = I;
+    L->name = name;
+    if (launch_begin(L, fn, VNONE, VNONE, schedule) && take_written(L, own)) {
+        y = list_new(L->spec.nparams);
+        for (int i = 0; i < L->spec.nparams; i++) {
+            Value shape = own[i] ? tuple_new(own[i]->rank) : VNONE;
+            for (int a = 0; own[i] && a < own[i]->rank; a++)
+                as_tuple(shape)->at[a] = vint(own[i]->shape[a]);
+            list_push(as_list(y), tuple_of(2, own[i] ? dtype_value(own[i]->dtype, NULL) : VNONE, shape));
+        }
+    }
+    for (int i = 0; i < KERNEL_PARAMS; i++)
+        tensor_unref(own[i]);
+    launch_done(L);
+    return y;
+}

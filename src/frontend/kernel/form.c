@@ -31,36 +31,52 @@ static const AstName *chain_root(const Ast *d, bool *kernel)
     return NULL;
 }
 
-bool kernel_decorator(const Ast *d)
+/* What a name is bound to in the innermost scope around def that has it; NULL: in none, so it is the prelude's. */
+static const Local *bound_around(const AstFunctionDef *def, Sym name)
+{
+    const Local *own = NULL;
+
+    for (const Scope *s = def->scope; s && !own; s = s->parent)
+        own = s->kind != SCOPE_CLASS ? scope_local(s, name) : NULL;
+    return own;
+}
+
+/* tessera, ts, or what `import tessera as` calls it. */
+static bool is_tessera(const AstFunctionDef *def, Sym name)
+{
+    const Local *own = bound_around(def, name);
+    AstSeq names = own && own->node && own->node->kind == AST_Import ? AST_AS(own->node, Import)->names : (AstSeq){0};
+
+    for (int i = 0; i < names.n; i++) {
+        const AstAlias *a = AST_AS(names.at[i], Alias);
+        if (a->ast.kind == AST_Alias && a->asname == name && a->name && !strcmp(a->name->text, "tessera"))
+            return true;
+    }
+    return !strcmp(name->text, "tessera") || !strcmp(name->text, "ts");
+}
+
+bool kernel_decorator(const AstFunctionDef *def, const Ast *d)
 {
     bool inside;
     const AstName *root = chain_root(d, &inside);
 
-    if (!root)
-        return false;
-    if (inside)
-        return !strcmp(root->id->text, "tessera") || !strcmp(root->id->text, "ts");
-    return !strcmp(root->id->text, "kernel");
+    return root && (inside ? is_tessera(def, root->id) : !strcmp(root->id->text, "kernel"));
 }
 
 /* A program's own `kernel` is none of ours; an imported one is. */
 static bool own_kernel(const AstFunctionDef *def)
 {
-    for (const Scope *s = def->scope; s; s = s->parent) {
-        const Local *own = s->kind != SCOPE_CLASS ? scope_local(s, sym("kernel")) : NULL;
-        if (own) {
-            const Ast *n = own->node;
-            return !n || (n->kind != AST_ImportFrom && n->kind != AST_Alias && n->kind != AST_Import);
-        }
-    }
-    return false;
+    const Local *own = bound_around(def, sym("kernel"));
+    const Ast *n = own ? own->node : NULL;
+
+    return own && (!n || (n->kind != AST_ImportFrom && n->kind != AST_Alias && n->kind != AST_Import));
 }
 
 bool kernel_def(const AstFunctionDef *def)
 {
     for (int i = 0; i < def->decorators.n; i++) {
         bool inside;
-        if (kernel_decorator(def->decorators.at[i]))
+        if (kernel_decorator(def, def->decorators.at[i]))
             return (chain_root(def->decorators.at[i], &inside), inside) || !own_kernel(def);
     }
     return false;
@@ -99,6 +115,14 @@ bool kernel_param_leads(const KernelForm *form, const AstParam *p)
 
 /* ------------------------------------------------------------- the body */
 
+/* The row of the prelude that a name is, or that an import makes it; NULL: it is another thing. */
+static const PreludeRow *row_named(const AstName *n)
+{
+    if (n->bind == BIND_PRELUDE)
+        return prelude_row((int)n->slot);
+    return n->bind == BIND_GLOBAL && n->space ? prelude_row(n->space - 1) : NULL;
+}
+
 /* The namespace or native that a dotted name stands for: tile.warp.shuffle, ts.tile.load, an imported mask_causal. */
 static const Space *space_named(const Ast *e)
 {
@@ -110,7 +134,7 @@ static const Space *space_named(const Ast *e)
     }
     if (!AST_IS(e, Name))
         return NULL;
-    r = AST_AS(e, Name)->bind == BIND_PRELUDE ? prelude_row((int)AST_AS(e, Name)->slot) : NULL;
+    r = row_named(AST_AS(e, Name));
     return r && r->kind == PRELUDE_SPACE ? space_builtin(r->module) : NULL;
 }
 

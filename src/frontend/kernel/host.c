@@ -115,6 +115,11 @@ static Value f_count(Interp *I, Value *a)               /* name, function, args,
     return kernel_count(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2], a[3], a[4]);
 }
 
+static Value f_written(Interp *I, Value *a)             /* name, function, schedule */
+{
+    return kernel_written(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2]);
+}
+
 static Value f_bounds(Interp *I, Value *a)              /* name, function, args, kwargs, schedule */
 {
     if (kernel_traced(I, a[1], a[2], a[3]))
@@ -147,6 +152,7 @@ const NativeDef natives_kernel_host[] = {
     {"_schedule", "nearest", f_nearest, "(name)", "The keyword that was likely meant; None: none is near."},
     {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
     {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
+    {"_kernel", "written", f_written, "(name, fn, schedule)", "(dtype, shape) of each parameter, where annotations write all sizes out."},
     {"_kernel", "bounds", f_bounds, "(name, fn, args, kwargs, schedule)", "The least and the largest that a launch may give, and whether it may give NaN; None: not known."},
     {"_kernel", "proved", f_proved, "(text)", "What was proved of a kernel's results."},
     {"_kernel", "watched", f_watched, "()", "Are the schedules of launches asked for?"},

@@ -236,6 +236,8 @@ KVal join_types(Body *B, KVal a, KVal b)
         default: break;
         }
     }
+    if (a.kind == K_PLACE || b.kind == K_PLACE)
+        return kb_fail(B, "a variable is memory on one way and a value on another; v[...] += x changes memory, v += x makes a value of its own");
     return kb_fail(B, "a variable is one thing on one way and another on another");
 }
 

@@ -97,7 +97,7 @@ typedef struct KernelForm {
     bool meets;                 /* warps do something together: barriers, shared memory, block values */
 } KernelForm;
 
-bool kernel_decorator(const Ast *d);                    /* @kernel, @tessera.kernel.schedule(s), @kernel.autotune(...) */
+bool kernel_decorator(const AstFunctionDef *def, const Ast *d);     /* @kernel, @tessera.kernel.schedule(s), @kernel.autotune(...) */
 bool kernel_def(const AstFunctionDef *def);             /* has one, and `kernel` is the prelude's */
 KernelParamKind kernel_param_kind(const AstParam *p);
 /* KTile[lead..., rows, columns] of a kernel that works in blocks: each group has one of its matrices. */

@@ -55,6 +55,8 @@ extern void (*kernel_proved)(void *st, const char *text);
  * The work of one launch with these arguments, without running it; args None: of any, where all sizes are written out. A dict:
  * flops, bytes that have to move, bytes loaded, stored and local that accesses ask for, groups; access: how lanes read.
  */
+/* (dtype, shape) of each parameter as annotations write them out, (None, None) of a float; E0625 where one leaves sizes open. */
+Value kernel_written(Interp *I, const char *name, Value fn, Value schedule);
 Value kernel_count(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value schedule);
 
 /*
