@@ -67,6 +67,7 @@ typedef struct GpuMemory {
     size_t used, kept, peak;            /* bytes: in blocks that are taken; in free ones; the most of the former */
     int64_t blocks, segments, calls;    /* taken now; of the driver's; how often it was asked for one */
     int64_t moved;                      /* how often elements went to the host to make room */
+    int64_t shifted;                    /* how often elements went elsewhere on the GPU, so that what is free lies in one piece */
 } GpuMemory;
 
 CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes);      /* aligned to 512 bytes; 0: a fault says what holds the memory */
@@ -95,6 +96,7 @@ typedef struct GpuNotes {
     void (*room)(GpuDevice *g, struct Storage *s, bool written);    /* the storage is used, where it is now */
     void (*sent)(const struct Storage *s);                          /* the host's elements go there */
     void (*left)(GpuDevice *g, CUdeviceptr at);                     /* memory is given back */
+    void (*moved)(GpuDevice *g, CUdeviceptr from, CUdeviceptr to);  /* what is at `from` is at `to` from now on */
     void (*stands)(const char *why);                                /* what cannot be put there again: the host waits, or is asked */
 } GpuNotes;
 extern const GpuNotes *gpu_notes;

@@ -12,10 +12,10 @@
 /* A part of a segment. Neighbours are linked in the order of addresses; free ones are in the list of their class as well. */
 typedef struct GpuBlock {
     CUdeviceptr at;
-    size_t size;
+    size_t size, segment;               /* of the block, of the segment */
     struct GpuBlock *before, *after;    /* in the segment */
     struct GpuBlock *last, *next;       /* in the list of free ones */
-    bool taken;
+    bool taken, aside;                  /* aside: free, but in no list */
     struct Storage *owner;              /* whose elements are in it; NULL: none's, or free */
 } GpuBlock;
 

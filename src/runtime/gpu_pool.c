@@ -7,6 +7,10 @@
  *
  * All that touches blocks is on the main stream, in the order of the program: a block that is given back may be taken at once,
  * because what used it comes before what will.
+ *
+ * Before the driver is asked for a large segment, blocks that stand in the way are moved: where little of a long enough piece of a segment is
+ * taken, by elements that no running operation uses, these are copied elsewhere.  Parameters and the state of an optimiser are made while most of
+ * the memory is free, and come to lie anywhere in what the next step needs in one piece.
  */
 #include "runtime/gpu_impl.h"
 
@@ -18,6 +22,8 @@ enum {
     SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,           /* requests of up to SMALL bytes share segments of that */
     MIDDLE = 10 << 20, MIDDLE_SEGMENT = 20 << 20,
     STEP = 2 << 20,                                     /* the driver's pages: larger segments are multiples */
+    PARTS = 64,                                          /* into which a segment is cut, at most */
+    IN_THE_WAY = 4,                                     /* so much of a request is moved at most: a quarter */
 };
 
 /* Four classes to a power of two. */
@@ -53,14 +59,15 @@ static void list_remove(GpuPool *p, GpuBlock *b)
 }
 
 /* Does a request of this size go into segments of another kind than the block's? Small ones must not cut large segments up. */
-static bool wrong_kind(const GpuBlock *b, size_t n) { return n <= SMALL && !b->before && !b->after && b->size > SMALL_SEGMENT; }
+static bool wrong_kind(const GpuBlock *b, size_t n) { return b->segment > SMALL_SEGMENT && n < b->segment / PARTS; }
 
-static GpuBlock *find(const GpuPool *p, size_t n)
+/* The smallest that fits; any: of any kind. */
+static GpuBlock *find(const GpuPool *p, size_t n, bool any)
 {
     for (int c = class_of(n); c < POOL_CLASSES; c++) {
         GpuBlock *best = NULL;
         for (GpuBlock *b = p->free[c]; b; b = b->next)
-            if (b->size >= n && (!best || b->size < best->size) && !wrong_kind(b, n))
+            if (b->size >= n && (!best || b->size < best->size) && (any || !wrong_kind(b, n)))
                 best = b;
         if (best)
             return best;
@@ -73,7 +80,7 @@ static void cut(GpuPool *p, GpuBlock *b, size_t n)
 {
     GpuBlock *rest = tsr_calloc(sizeof *rest);
 
-    *rest = (GpuBlock){.at = b->at + n, .size = b->size - n, .before = b, .after = b->after};
+    *rest = (GpuBlock){.at = b->at + n, .size = b->size - n, .segment = b->segment, .before = b, .after = b->after};
     if (b->after)
         b->after->before = rest;
     b->after = rest;
@@ -109,7 +116,7 @@ static GpuBlock *segment(GpuPool *p, size_t n, CUresult *r)
     if ((*r = cu.MemAlloc(&at, n)) != CUDA_SUCCESS)
         return NULL;
     b = tsr_calloc(sizeof *b);
-    *b = (GpuBlock){.at = at, .size = n};
+    *b = (GpuBlock){.at = at, .size = n, .segment = n};
     p->sum.segments++;
     list_add(p, b);
     return b;
@@ -252,30 +259,168 @@ void gpu_own(GpuDevice *g, CUdeviceptr at, struct Storage *s)
         ((GpuBlock *)v)->owner = s;
 }
 
-/* ---- requests ---- */
+/* ---- blocks that stand in the way ---- */
 
-static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
+/* Neighbours that have room for a request, and how much of it is taken. */
+typedef struct Piece { GpuBlock *first, *last; size_t taken; } Piece;
+
+static bool may_move(const GpuBlock *b) { return !b->taken || (b->owner && b->owner->used < storage_op); }
+
+/* The piece of the segment of which the least is taken, if that is less than *least. */
+static void look_through(GpuBlock *head, size_t n, Piece *least)
+{
+    Piece p = {head, head, 0};
+    size_t size = 0;
+
+    for (GpuBlock *b = head; b; b = b->after) {
+        if (!may_move(b)) {
+            p = (Piece){b->after, b->after, 0};
+            size = 0;
+            continue;
+        }
+        p.last = b;
+        size += b->size;
+        p.taken += b->taken ? b->size : 0;
+        for (; size - p.first->size >= n; p.first = p.first->after) {
+            size -= p.first->size;
+            p.taken -= p.first->taken ? p.first->size : 0;
+        }
+        if (size >= n && p.taken < least->taken)
+            *least = p;
+    }
+}
+
+/* Of all segments with something free. */
+static Piece find_piece(const GpuPool *p, size_t n)
+{
+    Piece least = {NULL, NULL, n / IN_THE_WAY + 1};
+
+    for (int c = 0; c < POOL_CLASSES; c++)
+        for (GpuBlock *b = p->free[c]; b; b = b->next) {
+            GpuBlock *head = b;
+            bool first = true;
+            while (head->before) {
+                head = head->before;
+                first &= head->taken;
+            }
+            if (first)
+                look_through(head, n, &least);
+        }
+    return least;
+}
+
+static CUdeviceptr take(GpuPool *p, GpuBlock *b, size_t n);
+static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked, bool clears);
+
+/* Its elements get another place, and it is free, in no list. */
+static bool move_away(GpuDevice *g, GpuBlock *b)
 {
     GpuPool *p = &g->state->pool;
-    GpuBlock *b = find(p, n);
+    GpuBlock *place = obtain(g, b->size, b->size, false);
+    CUdeviceptr to = place ? take(p, place, b->size) : 0;
+
+    if (!to || !storage_shift(b->owner, g, to)) {
+        gpu_free(g, to);
+        return false;
+    }
+    if (gpu_notes)
+        gpu_notes->moved(g, b->at, to);
+    map_set(&p->taken, b->at, 0);
+    p->sum.blocks--;
+    p->sum.used -= b->size;
+    p->sum.shifted++;
+    b->owner = NULL;
+    b->taken = false;
+    b->aside = true;
+    return true;
+}
+
+static void give(GpuPool *p, GpuBlock *b);
+
+/* A free block for the request where little stands in the way; NULL: there is none. */
+static GpuBlock *clear(GpuDevice *g, size_t n)
+{
+    GpuPool *p = &g->state->pool;
+    Piece piece = n > MIDDLE && !g->state->capturing ? find_piece(p, n) : (Piece){0};
+    bool ok = piece.first != NULL;
+
+    if (!ok)
+        return NULL;
+    for (GpuBlock *b = piece.first; ; b = b->after) {
+        if (!b->taken) {
+            list_remove(p, b);
+            b->aside = true;
+        }
+        if (b == piece.last)
+            break;
+    }
+    for (GpuBlock *b = piece.first; ; b = b->after) {
+        ok = ok && (!b->taken || move_away(g, b));
+        if (b == piece.last)
+            break;
+    }
+    for (GpuBlock *b = piece.first, *next; b; b = next) {
+        next = b == piece.last ? NULL : b->after;
+        if (!b->taken)
+            give(p, b);
+    }
+    return ok ? find(p, n, false) : NULL;
+}
+
+/* ---- requests ---- */
+
+/* clears: blocks may be moved for it. */
+static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked, bool clears)
+{
+    GpuPool *p = &g->state->pool;
+    GpuBlock *b = find(p, n, false);
     CUresult r;
 
-    if (b || (b = segment(p, segment_for(n), &r)))
+    if (b || (clears && (b = clear(g, n))) || (b = segment(p, segment_for(n), &r)))
         return b;
     while (r == CUDA_ERROR_OUT_OF_MEMORY) {
         gpu_trim(g);
         if ((b = segment(p, segment_for(n), &r)) || (b = segment(p, (n + STEP - 1) / STEP * STEP, &r)))
             return b;
+        if ((b = find(p, n, true)))
+            return b;
         if (!offload(g))
             break;
-        if ((b = find(p, n)))
-            return b;
     }
     if (r == CUDA_ERROR_OUT_OF_MEMORY)
         say_full(g, asked);
     else
         gpu_check(g, r, "cuMemAlloc");
     return NULL;
+}
+
+/* Of the free block, as much as was asked for. */
+static CUdeviceptr take(GpuPool *p, GpuBlock *b, size_t n)
+{
+    list_remove(p, b);
+    if (b->size - n >= (n <= SMALL ? GRAIN : SMALL))
+        cut(p, b, n);
+    b->taken = true;
+    map_set(&p->taken, b->at, (uintptr_t)b);
+    p->sum.blocks++;
+    p->sum.used += b->size;
+    p->sum.peak = p->sum.used > p->sum.peak ? p->sum.used : p->sum.peak;
+    return b->at;
+}
+
+/* The block, which is in no list, is free; those beside it join it. */
+static void give(GpuPool *p, GpuBlock *b)
+{
+    b->aside = false;
+    if (b->after && !b->after->taken && !b->after->aside) {
+        list_remove(p, b->after);
+        b = joined(b);
+    }
+    if (b->before && !b->before->taken && !b->before->aside) {
+        list_remove(p, b->before);
+        b = joined(b->before);
+    }
+    list_add(p, b);
 }
 
 CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes)
@@ -289,17 +434,8 @@ CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes)
     gpu_lock();
     if (bytes > PTRDIFF_MAX / 2)
         say_full(g, bytes);
-    else if (gpu_enter(g) && (b = obtain(g, n, bytes))) {
-        list_remove(p, b);
-        if (b->size - n >= (n <= SMALL ? GRAIN : SMALL))
-            cut(p, b, n);
-        b->taken = true;
-        map_set(&p->taken, b->at, (uintptr_t)b);
-        p->sum.blocks++;
-        p->sum.used += b->size;
-        p->sum.peak = p->sum.used > p->sum.peak ? p->sum.used : p->sum.peak;
-        at = b->at;
-    }
+    else if (gpu_enter(g) && (b = obtain(g, n, bytes, true)))
+        at = take(p, b, n);
     gpu_unlock();
     return at;
 }
@@ -325,15 +461,7 @@ void gpu_free(GpuDevice *g, CUdeviceptr at)
         p->sum.blocks--;
         p->sum.used -= b->size;
         b->taken = false;
-        if (b->after && !b->after->taken) {
-            list_remove(p, b->after);
-            b = joined(b);
-        }
-        if (b->before && !b->before->taken) {
-            list_remove(p, b->before);
-            b = joined(b->before);
-        }
-        list_add(p, b);
+        give(p, b);
     } else {
         tsr_bug("memory of gpu:%d given back that is not taken", g->index);
     }

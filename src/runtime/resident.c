@@ -86,6 +86,24 @@ void storage_off_device(Storage *s)
     gpu_unlock();
 }
 
+bool storage_shift(Storage *s, GpuDevice *g, uint64_t to)
+{
+    const GpuNotes *notes;
+    bool ok;
+
+    gpu_lock();
+    notes = gpu_notes;
+    gpu_notes = NULL;                                   /* a run that is put down need not do this again */
+    ok = !s->valid || gpu_copy(g, to, g, s->remote, s->nbytes);
+    gpu_notes = notes;
+    if (ok) {
+        s->remote = to;
+        gpu_own(g, to, s);
+    }
+    gpu_unlock();
+    return ok;
+}
+
 /* ---- a part of it to the host ---- */
 
 enum { ASKING = 256 << 10 };            /* bytes that could be copied while one waits for an answer */

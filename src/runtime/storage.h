@@ -54,10 +54,12 @@ typedef enum { DEVICE_READ, DEVICE_UPDATE, DEVICE_FILL } StorageUse;
 /*
  * Where the bytes are on the GPU, which has them as they are after all that came before on its main stream; written ones make
  * the host's copy stale.  0: a fault is kept.  The address holds until the storage is next written on the host, used on
- * another GPU, freed, or until the GPU is full when another op runs.
+ * another GPU, freed, or until another op runs that needs room on the GPU.
  */
 uint64_t storage_on_device(Storage *s, struct GpuDevice *g, StorageUse use);
 void storage_off_device(Storage *s);                     /* its elements are on the host alone */
+/* They are at `to`, room on the GPU where they are. false: a fault is kept. */
+bool storage_shift(Storage *s, struct GpuDevice *g, uint64_t to);
 void storage_zero(Storage *s);                  /* all bytes 0, where they live */
 /* dst's n bytes from src's, without passing the host where they need not: false: this way is not open, nothing was done. */
 bool storage_copy_far(Storage *dst, size_t at, Storage *src, size_t from, size_t n);

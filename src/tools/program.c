@@ -135,8 +135,9 @@ static void print_gpu_memory(void)
     for (int i = 0; i < gpu_count(); i++) {
         GpuMemory m = gpu_look(i) ? gpu_memory(gpu_look(i)) : (GpuMemory){0};
         if (m.peak)
-            fprintf(stderr, "stats: gpu:%d memory peak=%.1f held=%.1f MB blocks=%lld segments=%lld to-the-host=%lld\n", i, (double)m.peak / 1e6,
-                    (double)(m.used + m.kept) / 1e6, (long long)m.blocks, (long long)m.segments, (long long)m.moved);
+            fprintf(stderr, "stats: gpu:%d memory peak=%.1f held=%.1f MB blocks=%lld segments=%lld moved=%lld to-the-host=%lld\n", i,
+                    (double)m.peak / 1e6, (double)(m.used + m.kept) / 1e6, (long long)m.blocks, (long long)m.segments,
+                    (long long)m.shifted, (long long)m.moved);
     }
 }
 

@@ -1,6 +1,7 @@
 """GPUs without a GPU: the driver of the tests (tests/fake), what is said where there is none, and that nobody looks for one unasked."""
 import json
 import pathlib
+import re
 import tempfile
 
 from harness import process
@@ -118,6 +119,32 @@ def memory_goes_back(ctx):
         raise Fail(f"{c}")
 
 
+CLEARS = """with device("gpu:0"):
+    x = arange(6000000, dtype=f32)
+    x.sum().item()
+    del x
+    kept = [arange(300000, dtype=f32) + float(i) for i in range(3)]
+    y = arange(6000000, dtype=f32) * 2.0
+    print(y[-1].item(), [(k.sum().item(), k[0].item(), k[-1].item()) for k in kept])
+@jit
+def step(k, n):
+    a = (k[:, None] + arange(20, dtype=f32)).sum(axis=1)
+    return a * 2.0
+print(step(kept[2], 3)[5].item(), step(kept[2], 3)[5].item())
+"""
+
+
+def clears_the_way(ctx):
+    """What lies in the middle of a large free piece is moved, and keeps its elements, before the driver is asked for more."""
+    p = run(ctx, "run", "--stats", text=CLEARS, how="memory=200")
+    want = run(ctx, "run", text=CLEARS.replace('"gpu:0"', '"cpu"')).stdout
+    if p.stdout != want or not want:
+        raise Fail(f"{p.stdout!r} for {want!r}")
+    found = re.search(r"held=([\d.]+) MB blocks=\d+ segments=\d+ moved=(\d+)", p.stderr)
+    if not found or float(found[1]) > 85 or int(found[2]) < 1:
+        raise Fail(p.stderr)
+
+
 def doctor(ctx):
     p = run(ctx, "doctor", how="devices=2")
     if p.returncode or p.stderr or "gpu:1     Tessera Fake GPU, sm_0, 4 multiprocessors" not in p.stdout or "CUDA 13.0" not in p.stdout:
@@ -169,6 +196,7 @@ def tests(ctx):
     yield Test("gpu/parts", lambda: parts(ctx))
     yield Test("gpu/zeros_wait", lambda: zeros_wait(ctx))
     yield Test("gpu/memory_goes_back", lambda: memory_goes_back(ctx))
+    yield Test("gpu/clears_the_way", lambda: clears_the_way(ctx))
     yield Test("gpu/doctor", lambda: doctor(ctx))
     yield Test("gpu/devices", lambda: shown(ctx))
     yield Test("gpu/failures", lambda: failures(ctx))

@@ -206,6 +206,14 @@ static void note_left(GpuDevice *g, CUdeviceptr at)
         writing->rooms.at[i].to = writing->events.n;
 }
 
+static void note_moved(GpuDevice *g, CUdeviceptr from, CUdeviceptr to)
+{
+    int i = g == writing->g ? room_at(writing, from) : -1;
+
+    if (i >= 0)
+        writing->rooms.at[i].at = to;
+}
+
 static void note_fill(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes)
 {
     Event e = {.kind = EVENT_FILL, .byte = byte, .bytes = bytes};
@@ -267,7 +275,7 @@ static void note_launch(GpuFunction *f, const GpuLaunch *l, const FarCode *c, co
     vec_push(&writing->events, e);
 }
 
-static const GpuNotes notes = {note_fill, note_copy, note_room, note_sent, note_left, recording_spoil};
+static const GpuNotes notes = {note_fill, note_copy, note_room, note_sent, note_left, note_moved, recording_spoil};
 
 /* ---- from begin to end ---- */
 
