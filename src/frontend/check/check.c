@@ -424,17 +424,25 @@ static void ann_assign(Check *C, AstAnnAssign *a)
         map_set_ptr(&f->cls->attrs, n->id, want ? want : T_ANY);
 }
 
+/* Is it of a type whose values nothing can be taken from one by one? */
+static bool holds_nothing(const Type *t)
+{
+    return !type_is_any(t) && (t->kind == TY_NONE || t->kind == TY_BOOL || t->kind == TY_INT || t->kind == TY_FLOAT || t->kind == TY_COMPLEX);
+}
+
 static void aug_assign(Check *C, AstAugAssign *a)
 {
     AstBinOp op = {.ast = {.kind = AST_BinOp, .span = a->ast.span}, .left = a->target, .op = a->op, .right = a->value};
 
-    const Type *t = expr(C, a->target);
+    const Type *t = expr_looked(C, a->target), *by = expr_looked(C, a->value), *made = NULL;
 
-    if (t->kind == TY_DICT && a->op == AOP_BITOR && expr(C, a->value)->kind != TY_DICT)       /* d |= pairs */
-        t = type_dict(T_ANY, T_ANY);
-    else
-        t = t->kind == TY_INSTANCE ? object_changed(C, (int)a->op, t, expr(C, a->value), (Ast *)a) : NULL;
-    bind_target(C, a->target, t ? t : expr(C, (Ast *)&op), a->value);
+    if (t->kind == TY_DICT && a->op == AOP_BITOR && by->kind != TY_DICT)        /* d |= pairs */
+        made = type_dict(T_ANY, T_ANY);
+    else if (t->kind == TY_LIST && a->op == AOP_ADD && by->kind != TY_LIST && !holds_nothing(by))
+        made = type_list(T_ANY);                                                /* xs += what can be iterated over */
+    else if (t->kind == TY_INSTANCE)
+        made = object_changed(C, (int)a->op, t, by, (Ast *)a);
+    bind_target(C, a->target, made ? made : operated(C, &op, t, by), a->value);
 }
 
 /* del a[i] of an object asks its __delitem__ alone; of other things the checker reads what goes. */

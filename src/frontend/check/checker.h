@@ -303,6 +303,9 @@ void broadcast_judged(Check *C, const TType *value, const TType *place, Ast *nod
 /* exprs.c, members.c */
 const Type *expr(Check *C, Ast *e);
 
+/* What an operation gives whose operands have these types. */
+const Type *operated(Check *C, AstBinOp *op, const Type *a, const Type *b);
+
 /* The value of e, which gets no other name there. */
 static inline const Type *expr_looked(Check *C, Ast *e)
 {

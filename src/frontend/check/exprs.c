@@ -155,6 +155,15 @@ static const Type *binary(Check *C, int op, const Type *a, const Type *b, Ast *n
     return sequence_binary(op, a, b);
 }
 
+const Type *operated(Check *C, AstBinOp *op, const Type *a, const Type *b)
+{
+    const Policy *policy = a->ref;
+
+    if (a->kind == TY_DTYPE && op->op == AOP_MATMUL)
+        return policy_suffix(C, (uint8_t)a->value, &policy, op->right) ? type_dtype((DType)a->value, policy) : T_ANY;
+    return binary(C, (int)op->op, a, b, (Ast *)op);
+}
+
 static const Type *unary(Check *C, int op, Ast *e, Ast *node)
 {
     const Type *t = op == AOP_NOT ? expr_looked(C, e) : expr(C, e);
@@ -603,11 +612,8 @@ static const Type *expr_of(Check *C, Ast *e)
         walk_hole(C, e);
         return type_str(fstring_text(AST_AS(e, FString)));
     case AST_BinOp: {
-        const Type *a = expr_looked(C, AST_AS(e, BinOp)->left), *b = expr_looked(C, AST_AS(e, BinOp)->right);
-        const Policy *policy = a->ref;
-        if (a->kind == TY_DTYPE && AST_AS(e, BinOp)->op == AOP_MATMUL)
-            return policy_suffix(C, (uint8_t)a->value, &policy, AST_AS(e, BinOp)->right) ? type_dtype((DType)a->value, policy) : T_ANY;
-        return binary(C, (int)AST_AS(e, BinOp)->op, a, b, e);
+        const Type *a = expr_looked(C, AST_AS(e, BinOp)->left);
+        return operated(C, AST_AS(e, BinOp), a, expr_looked(C, AST_AS(e, BinOp)->right));
     }
     case AST_UnaryOp: return unary(C, (int)AST_AS(e, UnaryOp)->op, AST_AS(e, UnaryOp)->operand, e);
     case AST_BoolOp: return bool_op(C, AST_AS(e, BoolOp));
