@@ -332,6 +332,13 @@ static Value f_pow(Interp *I, Value *a)
 {
     if (!is_given(a[2]))
         return value_binary(I, AOP_POW, a[0], a[1]);
+    if (a[0].tag == V_INSTANCE) {
+        Value m = value_getattr_opt(I, a[0], sym("__pow__")), r = is_err(m) ? VERR : value_call(I, m, a + 1, 2);
+        if (!is_err(m))
+            value_unref(m);
+        if (exc_pending(I) || (!is_err(m) && r.tag != V_NOTIMPL))
+            return r;
+    }
     for (int i = 0; i < 3; i++)
         if (a[i].tag != V_INT && a[i].tag != V_BOOL)
             return raise(I, EXC_TypeError, "pow() 3rd argument not allowed unless all arguments are integers");

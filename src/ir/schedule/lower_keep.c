@@ -74,8 +74,6 @@ void lower_choose_kept(Lower *l)
         count_costs(l, pass, cost);
         for (int v = l->r->nvalues - 1; v >= 0; v--) {
             const RegionValue *x = &l->r->value[v];
-            if (need[v] && !x->inside)
-                l->last[v] = pass;
             if (!need[v] || !x->inside || lower_is_row(l, v))
                 continue;
             if (x->pass < pass && !region_moves(x->node) && x->has == region_all(l->r) && cost[v] > CHEAP && (!l->s->lean || x->out))
@@ -83,6 +81,9 @@ void lower_choose_kept(Lower *l)
             for (int i = 0; !(l->keep[v] && x->pass < pass) && i < x->node->nin; i++)
                 need[lower_value(l, x->node->in[i].node)] = true;
         }
+        for (int v = 0; v < l->r->nvalues; v++)         /* an operand may stand behind its users */
+            if (need[v] && !l->r->value[v].inside)
+                l->last[v] = pass;
     }
 }
 
