@@ -7,7 +7,7 @@ Each runs in a process of its own, in turns, so that a busy machine hurts all; w
 Peers are those that the interpreters (this one, unless --python names others) can import.  Prints one JSON object a line:
 {"name", "peer", "threads", "ms" (median of all steps but the first three), "first_s" (the first step with all compiling),
 "cached_s" (Tessera: the same with kernels from the disk cache), "peak_mb", "loss" (after the last step), "tok_s"};
-then "ratio" lines: times Tessera is faster than a peer, and its part of the peer's memory.
+then "ratio" lines: times Tessera ("of": as it is, and under fast numerics) is faster than a peer, and its part of the peer's memory.
 """
 import argparse
 import json
@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 TESSERA = pathlib.Path(__file__).resolve().parent.parent / "build/tessera"
+OWN = {"tessera": [], "tessera-fast": ["--mode=fast-math"]}
 STEPS = 10
 BATCH, LENGTH, SIZE, HEADS, LAYERS, VOCABULARY = 8, 256, 256, 8, 6, 256
 
@@ -202,7 +203,8 @@ def can_import(python, module):
 
 
 def contestants(options, folder):
-    yield "tessera", [TESSERA, "run", folder / "ours.tsr"]
+    for name, flags in OWN.items():
+        yield name, [TESSERA, "run", *flags, folder / "ours.tsr"]
     for name, module, text, more in (("torch-eager", "torch", TORCH, {"COMPILED": False}), ("torch-compile", "torch", TORCH, {"COMPILED": True}),
                                      ("jax-jit", "jax", JAX, {})):
         python = next((p for p in options.python if can_import(p, module)), None)
@@ -237,13 +239,13 @@ def main():
         ms = steps[len(steps) // 2] * 1e3
         rows[peer] = {"name": name, "peer": peer, "threads": options.threads, "ms": round(ms, 1), "first_s": round(all_runs[0]["steps"][0], 3),
                       "peak_mb": max(r["peak_mb"] for r in all_runs), "loss": round(all_runs[-1]["loss"], 4), "tok_s": round(BATCH * LENGTH / ms * 1e3)}
-        if peer == "tessera" and len(all_runs) > 1:
+        if peer in OWN and len(all_runs) > 1:
             rows[peer]["cached_s"] = round(min(r["steps"][0] for r in all_runs[1:]), 3)
         print(json.dumps(rows[peer]), flush=True)
-    for peer in rows:
-        if peer != "tessera" and "tessera" in rows:
-            print(json.dumps({"name": name, "peer": peer, "ratio": round(rows[peer]["ms"] / rows["tessera"]["ms"], 3),
-                              "memory": round(rows["tessera"]["peak_mb"] / rows[peer]["peak_mb"], 3)}), flush=True)
+    for own in OWN.keys() & rows.keys():
+        for peer in rows.keys() - OWN.keys():
+            print(json.dumps({"name": name, "of": own, "peer": peer, "ratio": round(rows[peer]["ms"] / rows[own]["ms"], 3),
+                              "memory": round(rows[own]["peak_mb"] / rows[peer]["peak_mb"], 3)}), flush=True)
 
 
 main()

@@ -8,6 +8,7 @@
  */
 #include "runtime/gemm_amx.h"
 
+#include "base/alloc.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
 #include "runtime/gemm_words.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 
 enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 8 };     /* bytes of the two squares of a panel; squares of a piece */
+enum { PARTS = 3 };                     /* of an f32 */
 enum { PACKED = 1 << 20, BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };   /* bytes of b; at most */
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
 
@@ -24,14 +26,16 @@ enum { SMALL = 1 << 20 };               /* multiplications that are not worth a 
 typedef struct Product {
     const Gemm *g;
     AmxKind kind;
-    int size, side;                     /* an element's bytes; steps of a square */
+    int size, side, parts;              /* an element's bytes; steps of a square; packed squares for each */
     int64_t height, block, width;       /* rows, steps and columns of blocks */
     int64_t batch, i0, j0, k0, rows, columns, steps;
     int64_t squares;                    /* along k */
     char *a, *b, *kept;                 /* packed rows and columns; of each slot, the sums of 32 rows */
+    uint32_t *odd_a, *odd_b;            /* of f32, which rows of the block and columns of the matrix have no parts: bits, a word a panel */
     int64_t slot;                       /* alone: the thread that computes all of it */
     bool alone;
     _Atomic int64_t next;               /* panel of rows that nobody has taken */
+    _Atomic bool failed;                /* no memory */
 } Product;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -100,6 +104,35 @@ DOTS_FN(dots_us, "tdpbusd")
 DOTS_FN(dots_uu, "tdpbuud")
 DOTS_FN(dots_halves, "tdpbf16ps")
 
+#define LOAD_A(part) LOAD(4, a + (part) * TWO, 64); LOAD(5, a + (part) * TWO + TWO / 2, 64)
+#define LOAD_B(part) LOAD(6, b + (part) * TWO, 64); LOAD(7, b + (part) * TWO + TWO / 2, 64)
+#define FOUR_DOTS \
+    __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\ttdpbf16ps %tmm6, %tmm5, %tmm2\n\t" \
+                     "tdpbf16ps %tmm7, %tmm5, %tmm3")
+
+/* Parts of a and b that are together at most two steps from the high ones; the small products first. */
+static void dots_thirds(int64_t squares, const char *a, const char *b)
+{
+    enum { HIGH, MIDDLE, LOW };
+
+    for (; squares > 0; squares--, a += PARTS * TWO, b += PARTS * TWO) {
+        LOAD_A(LOW);
+        LOAD_B(HIGH);
+        FOUR_DOTS;
+        LOAD_A(HIGH);
+        LOAD_B(LOW);
+        FOUR_DOTS;
+        LOAD_B(MIDDLE);
+        FOUR_DOTS;
+        LOAD_A(MIDDLE);
+        FOUR_DOTS;
+        LOAD_B(HIGH);
+        FOUR_DOTS;
+        LOAD_A(HIGH);
+        FOUR_DOTS;
+    }
+}
+
 static void load_sums(const Held *s)
 {
     const uint32_t *c = s->from;
@@ -128,7 +161,7 @@ static void store_sums(const Held *s)
 /* 32 x 32 sums over the squares of a piece. */
 static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s)
 {
-    static void (*const dots[])(int64_t squares, const char *a, const char *b) = {dots_ss, dots_su, dots_us, dots_uu, dots_halves};
+    static void (*const dots[])(int64_t squares, const char *a, const char *b) = {dots_ss, dots_su, dots_us, dots_uu, dots_halves, dots_thirds};
 
     load_sums(s);
     dots[kind](squares, a, b);
@@ -143,39 +176,46 @@ static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b
 
 /* ---- packing ---- */
 
-/* Of a panel of 32 lines, `lines` of which there are, the squares of the steps from `at` on, `n` of them. */
-static void pack(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, int64_t at, int64_t n, bool by_lines, char *to)
+/* Of a panel of 32 lines, `lines` of which there are, the squares of the steps from `at` on, `n` of them: lines without parts. */
+static uint32_t pack(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, int64_t at, int64_t n, bool by_lines, char *to)
 {
-    for (int64_t i = at; i < at + n; i++, to += TWO) {
+    uint32_t odd = 0;
+
+    for (int64_t i = at; i < at + n; i++, to += p->parts * TWO) {
         int64_t s = i * p->side, steps = p->steps - s;
         const void *x = from + s * step * p->size;
-        if (p->kind == AMX_HALVES)
+        if (p->kind == AMX_THIRDS)
+            odd |= pack_thirds(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
+        else if (p->kind == AMX_HALVES)
             pack_halves(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
         else
             pack_bytes(x, line, step, lines, steps, by_lines, (uint8_t *)to);
     }
+    return odd;
 }
 
+static int64_t piece(const Product *p) { return p->parts > 1 ? 4 : PIECE; }
+
 /* Squares of the piece that begins with the one `at`. */
-static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares - at, PIECE); }
+static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares - at, piece(p)); }
 
 /* Where the piece that begins there lies in packed lines, of which there are so many, 32 after 32 of them. */
 static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at, int64_t panel)
 {
-    return packed + (at * pieces(lines, PANEL) + panel * in_piece(p, at)) * TWO;
+    return packed + (at * pieces(lines, PANEL) + panel * in_piece(p, at)) * p->parts * TWO;
 }
 
 /* Panels lo..hi of lines, square after square; where lines are neighbours, all panels of a few steps, so that memory is read as it lies. */
 static void pack_panels(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, bool by_lines, int64_t lo, int64_t hi,
-                        char *packed)
+                        char *packed, uint32_t *odd)
 {
-    int64_t group = line == 1 ? 1 : PIECE;
+    int64_t group = line == 1 ? 1 : piece(p);
 
-    for (int64_t at = 0; at < p->squares; at += PIECE)
+    for (int64_t at = 0; at < p->squares; at += piece(p))
         for (int64_t s = 0; s < in_piece(p, at); s += group)
             for (int64_t t = lo; t < hi; t++)
-                pack(p, from + t * PANEL * line * p->size, line, step, lines - t * PANEL, at + s, least(in_piece(p, at) - s, group), by_lines,
-                     piece_of(p, packed, lines, at, t) + s * TWO);
+                odd[t] |= pack(p, from + t * PANEL * line * p->size, line, step, lines - t * PANEL, at + s, least(in_piece(p, at) - s, group), by_lines,
+                               piece_of(p, packed, lines, at, t) + s * p->parts * TWO);
 }
 
 static void pack_a(int64_t lo, int64_t hi, void *st)
@@ -184,7 +224,7 @@ static void pack_a(int64_t lo, int64_t hi, void *st)
     const Gemm *g = p->g;
     const char *a = (const char *)g->a + (p->batch * g->abatch + p->i0 * g->arow + p->k0 * g->acol) * p->size;
 
-    pack_panels(p, a, g->arow, g->acol, p->rows, true, lo, hi, p->a);
+    pack_panels(p, a, g->arow, g->acol, p->rows, true, lo, hi, p->a, p->odd_a);
 }
 
 static void pack_b(int64_t lo, int64_t hi, void *st)
@@ -193,7 +233,7 @@ static void pack_b(int64_t lo, int64_t hi, void *st)
     const Gemm *g = p->g;
     const char *b = (const char *)g->b + (p->batch * g->bbatch + p->k0 * g->brow + p->j0 * g->bcol) * p->size;
 
-    pack_panels(p, b, g->bcol, g->brow, p->columns, false, lo, hi, p->b);
+    pack_panels(p, b, g->bcol, g->brow, p->columns, false, lo, hi, p->b, p->odd_b + p->j0 / PANEL);
 }
 
 /* ---- blocks ---- */
@@ -224,17 +264,69 @@ static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel,
         copy_rows(kept, PANEL, c, p->g->crow, rows, columns);
 }
 
+/* These rows and columns of the matrix, as gemm_run computes them. */
+static void by_lanes(const Product *p, void *room, int64_t i, int64_t rows, int64_t j, int64_t columns)
+{
+    Gemm g = *p->g;
+
+    g.a = (const float *)g.a + p->batch * g.abatch + i * g.arow;
+    g.b = (const float *)g.b + p->batch * g.bbatch + j * g.bcol;
+    g.c = (float *)g.c + p->batch * g.cbatch + i * g.crow + j;
+    g.done = NULL;
+    g.batch = 1;
+    g.m = rows;
+    g.n = columns;
+    gemm_here(&g, room);
+}
+
+/* Lines of a panel that have no parts: all of them at once, or each. */
+static void odd_lines(const Product *p, void *room, int64_t i, int64_t rows, int64_t j, int64_t columns, uint32_t odd, bool of_rows)
+{
+    int64_t lines = of_rows ? rows : columns;
+
+    if (__builtin_popcount(odd) == lines)
+        by_lanes(p, room, i, rows, j, columns);
+    for (; odd && __builtin_popcount(odd) < lines; odd &= odd - 1, lines--) {
+        int64_t line = __builtin_ctz(odd);
+        by_lanes(p, room, of_rows ? i + line : i, of_rows ? 1 : rows, of_rows ? j : j + line, of_rows ? columns : 1);
+    }
+}
+
+/* The t-th panel of rows of the block is finished, but for lines without parts. */
+static void mend_panel(Product *p, int64_t t, int64_t rows)
+{
+    int64_t n = pieces(p->columns, PANEL), i = p->i0 + t * PANEL;
+    const uint32_t *odd = p->odd_b + p->j0 / PANEL;
+    uint32_t any = p->odd_a[t];
+    void *room;
+
+    for (int64_t j = 0; j < n; j++)
+        any |= odd[j];
+    if (!any)
+        return;
+    if (!(room = tsr_try_alloc((size_t)gemm_room_max(), 64))) {
+        atomic_store(&p->failed, true);
+        return;
+    }
+    odd_lines(p, room, i, rows, p->j0, p->columns, p->odd_a[t], true);
+    for (int64_t j = 0; j < n; j++)
+        odd_lines(p, room, i, rows, p->j0 + j * PANEL, least(p->columns - j * PANEL, PANEL), odd[j], false);
+    tsr_free_aligned(room);
+}
+
 /* The t-th panel of rows, by all columns of the block. */
-static void run_panel(const Product *p, int64_t slot, int64_t t)
+static void run_panel(Product *p, int64_t slot, int64_t t)
 {
     const Gemm *g = p->g;
     int64_t i = p->i0 + t * PANEL, rows = least(p->rows - t * PANEL, PANEL);
     uint32_t *c = (uint32_t *)g->c + p->batch * g->cbatch + i * g->crow + p->j0;
     uint32_t *kept = (uint32_t *)(void *)(p->kept + (p->alone ? 0 : slot) * kept_bytes(p));
 
-    for (int64_t at = 0; at < p->squares; at += PIECE)
+    for (int64_t at = 0; at < p->squares; at += piece(p))
         for (int64_t j = 0; j * PANEL < p->columns; j++)
             one_tile(p, piece_of(p, p->a, p->rows, at, t), at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows);
+    if (p->kind == AMX_THIRDS && p->k0 + p->steps == g->k)
+        mend_panel(p, t, rows);
     if (g->done && p->k0 + p->steps == g->k)
         g->done->fn(g->done->st, slot, p->batch * g->m + i, rows, p->j0, p->columns);
 }
@@ -269,11 +361,15 @@ static void run_block(Product *p, int64_t threads)
         pool_for(threads, 1, run_slots, p);
 }
 
+/* A word for each panel of rows of a block, and of columns of the matrix. */
+static int64_t odd_bytes(const Product *p) { return (pieces(p->height, PANEL) + pieces(p->g->n, PANEL)) * (int64_t)sizeof *p->odd_a; }
+
 static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
 {
     const Gemm *g = p->g;
 
-    for (p->i0 = 0; p->i0 < g->m; p->i0 += p->height)
+    for (p->i0 = 0; p->i0 < g->m; p->i0 += p->height) {
+        memset(p->odd_a, 0, (size_t)odd_bytes(p));
         for (p->k0 = 0; p->k0 < g->k; p->k0 += p->block) {
             p->rows = least(g->m - p->i0, p->height);
             p->steps = least(g->k - p->k0, p->block);
@@ -284,6 +380,7 @@ static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
                 run_block(p, threads);
             }
         }
+    }
 }
 
 typedef struct Matrices {
@@ -295,7 +392,7 @@ typedef struct Matrices {
 
 static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t lines)
 {
-    return pieces(lines, PANEL) * pieces(p->block, p->side) * TWO;
+    return pieces(lines, PANEL) * pieces(p->block, p->side) * p->parts * TWO;
 }
 
 static void set_room(Product *p, char *room)
@@ -303,6 +400,8 @@ static void set_room(Product *p, char *room)
     p->a = room;
     p->b = p->a + packed_bytes(p, p->height);
     p->kept = p->b + packed_bytes(p, p->width);
+    p->odd_a = (uint32_t *)(void *)(p->kept + (p->alone ? 1 : pool_threads()) * kept_bytes(p));
+    p->odd_b = p->odd_a + pieces(p->height, PANEL);
 }
 
 /* Whole matrices: this thread's are those that nobody has taken. */
@@ -317,6 +416,8 @@ static void run_matrices(int64_t lo, int64_t hi, void *st)
         set_room(&p, all->room + slot * all->bytes);
         while ((p.batch = atomic_fetch_add(&all->next, 1)) < all->p.g->batch)
             run_matrix(&p, 1);
+        if (p.failed)
+            atomic_store(&all->p.failed, true);
     }
 }
 
@@ -333,9 +434,10 @@ static void choose_blocks(Product *p)
 {
     const Gemm *g = p->g;
     bool rows = g->done && g->done->whole_rows;
+    int64_t packed = p->parts * TWO / (PANEL * p->side);        /* bytes of an element */
 
-    p->block = part_of(g->k, rows ? most(PACKED / (p->size * g->n), PIECE * 32) : BLOCK_STEPS);
-    p->width = rows ? g->n : part_of(g->n, least(PACKED / (p->block * p->size), BLOCK_COLUMNS));
+    p->block = part_of(g->k, rows ? most(PACKED / (packed * g->n), PIECE * 32) : BLOCK_STEPS / p->parts);
+    p->width = rows ? g->n : part_of(g->n, least(PACKED / (p->block * packed), BLOCK_COLUMNS));
     p->height = part_of(g->m, BLOCK_ROWS);
 }
 
@@ -343,7 +445,8 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
 {
     int64_t threads = (double)g->batch * (double)g->m * (double)g->n * (double)g->k < SMALL ? 1 : pool_threads();
     bool apart = g->batch >= 2 * threads;       /* enough matrices that nobody needs to help another */
-    Matrices all = {.p = {.g = g, .kind = kind, .size = kind == AMX_HALVES ? 2 : 1, .side = kind == AMX_HALVES ? 32 : 64}};
+    bool bytes = kind < AMX_HALVES, f32 = kind == AMX_THIRDS;
+    Matrices all = {.p = {.g = g, .kind = kind, .size = bytes ? 1 : f32 ? 4 : 2, .side = bytes ? 64 : 32, .parts = f32 ? PARTS : 1}};
     Product *p = &all.p;
     int64_t slots = apart ? threads : 1;
     Storage *room;
@@ -351,7 +454,7 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
     if (!amx_has(kind))
         return K_INDEX;
     choose_blocks(p);
-    all.bytes = packed_bytes(p, p->height) + packed_bytes(p, p->width) + (apart ? 1 : threads) * kept_bytes(p);
+    all.bytes = packed_bytes(p, p->height) + packed_bytes(p, p->width) + (apart ? 1 : pool_threads()) * kept_bytes(p) + odd_bytes(p);
     if (!(room = storage_new((size_t)(slots * all.bytes))))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all.bytes);
     all.room = storage_data(room);
@@ -361,5 +464,5 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
     for (p->batch = 0; p->batch < g->batch && !apart; p->batch++)
         run_matrix(p, threads);
     storage_unref(room);
-    return K_OK;
+    return p->failed ? k_fail(c, K_NOMEM, "no memory for a matrix product") : K_OK;
 }

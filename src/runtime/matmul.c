@@ -84,14 +84,26 @@ static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *
     return s;
 }
 
-typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES } Unit;
+typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES, UNIT_THIRDS } Unit;
 enum { UNIT_SIDE = 32 };
 
-/* What multiplies bf16: for fast numerics matrix units; dot products, which give the same bits as lanes of f32; neither. */
+/* Of f32: is it so large that the parts of its numbers are found in less time than they save? */
+static bool are_worth_parts(const Gemm *g)
+{
+    enum { LEAST = 64, MULTIPLICATIONS = 1 << 20 };
+
+    return g->m >= LEAST && g->n >= LEAST && g->k >= LEAST && (double)g->m * (double)g->n * (double)g->k >= MULTIPLICATIONS;
+}
+
+/* What multiplies bf16 and, by its parts, f32: for fast numerics matrix units; of bf16 dot products, which give the bits of lanes of f32; neither. */
 static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type, Gemm *out)
 {
-    if (accum != DT_f32 || x->dtype != DT_bf16 || y->dtype != DT_bf16 || !matmul_plan(x, y, accum, type, out))
+    bool halves = x->dtype == DT_bf16, may = accum == DT_f32 && x->dtype == y->dtype && (halves || (fast && x->dtype == DT_f32));
+
+    if (!may || !matmul_plan(x, y, accum, type, out))
         return UNIT_NONE;
+    if (!halves)
+        return are_worth_parts(out) && amx_has(AMX_THIRDS) ? UNIT_THIRDS : UNIT_NONE;
     if (fast && out->k >= UNIT_SIDE && out->n >= UNIT_SIDE && amx_has(AMX_HALVES))
         return UNIT_TILES;
     return gemm_bf16_worth(out) ? UNIT_DOTS : UNIT_NONE;
@@ -101,7 +113,7 @@ bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, c
 {
     Gemm g;
 
-    return unit_of(x, y, accum, fast, type, &g) == UNIT_TILES;
+    return unit_of(x, y, accum, fast, type, &g) >= UNIT_TILES;
 }
 
 static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
@@ -178,7 +190,7 @@ KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tenso
     if ((unit = unit_of(x, y, accum, fast, &type, &g)) != UNIT_NONE) {
         g.c = storage_data(sum->store);
         g.done = done;
-        return unit == UNIT_DOTS ? gemm_bf16(c, &g) : gemm_amx(c, &g, AMX_HALVES);
+        return unit == UNIT_DOTS ? gemm_bf16(c, &g) : gemm_amx(c, &g, unit == UNIT_TILES ? AMX_HALVES : AMX_THIRDS);
     }
     x = lanes_of(c, x, accum);
     y = x ? lanes_of(c, y, accum) : NULL;

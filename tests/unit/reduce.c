@@ -340,6 +340,62 @@ static void products_by_units_are_near(void **state)
     pool_init(0);
 }
 
+/* As near are those of f32 by their parts, from numbers of all sizes; rows and columns with infinities, NaN or too large numbers are those of lanes. */
+static void products_by_parts_are_near(void **state)
+{
+    enum { M = 100, N = 170, K = 1500, SIZE = 2 * M * K + 2 * N * K };
+    static const float odd[] = {INFINITY, -INFINITY, NAN, 3.4e38f};
+    static float x[SIZE], c[2 * M * N], again[2 * M * N], lanes[2 * M * N];
+    KCtx ctx = {0};
+
+    for (int round = 0; round < 60; round++) {
+        int64_t m = 1 + rnd_to(M), n = 1 + rnd_to(N), k = 1 + rnd_to(round % 4 ? 150 : K), batch = 1 + rnd_to(2), b0 = 2 * M * K;
+        bool ta = rnd_to(2), tb = rnd_to(2);
+        Seen seen = {n, {0}};
+        GemmDone done = {count_rows, &seen, true};
+        Gemm g = {.accum = DT_f32, .batch = batch, .m = m, .n = n, .k = k, .a = x, .b = x + b0, .abatch = m * k,
+                  .bbatch = rnd_to(2) * n * k, .arow = ta ? 1 : k, .acol = ta ? m : 1, .brow = tb ? 1 : n, .bcol = tb ? k : 1, .c = c, .cbatch = m * n, .crow = n, .done = &done};
+        bool row_odd[2 * M] = {0}, column_odd[2 * N] = {0};
+        if (!amx_has(AMX_THIRDS))
+            return;
+        for (int64_t i = 0; i < SIZE; i++)
+            x[i] = ldexpf((float)(rnd_to(1 << 24) + 1) * (rnd_to(2) ? 1 : -1), (int)rnd_to(40) - 44);
+        for (int t = 0; t < round % 3 * 2; t++) {
+            int64_t q = rnd_to((int)batch), i = rnd_to((int)m), j = rnd_to((int)n), s = rnd_to((int)k);
+            if (t % 2)
+                x[q * g.abatch + i * g.arow + s * g.acol] = odd[rnd_to(4)], row_odd[q * m + i] = true;
+            else
+                x[b0 + q * g.bbatch + s * g.brow + j * g.bcol] = odd[rnd_to(4)], column_odd[q * n + j] = true, column_odd[j] |= !g.bbatch, column_odd[n * (batch - 1) + j] |= !g.bbatch;
+        }
+        pool_init(1 + (int)rnd_to(3));
+        memset(c, 0x55, sizeof c);
+        assert_int_equal(gemm_amx(&ctx, &g, AMX_THIRDS), K_OK);
+        for (int64_t i = 0; i < batch * m; i++)
+            assert_int_equal(seen.row[i], 1);
+        pool_init(1 + (int)rnd_to(5));
+        g.done = NULL;
+        g.c = again;
+        assert_int_equal(gemm_amx(&ctx, &g, AMX_THIRDS), K_OK);
+        assert_memory_equal(c, again, (size_t)(batch * m * n) * sizeof *c);
+        g.c = lanes;
+        assert_int_equal(gemm_run(&ctx, g), K_OK);
+        for (int64_t i = 0; i < batch * m * n; i++) {
+            int64_t q = i / (m * n), row = i / n % m, column = i % n;
+            double want = 0, all = 0;
+            for (int64_t s = 0; s < k; s++) {
+                double p = (double)x[q * g.abatch + row * g.arow + s * g.acol] * x[b0 + q * g.bbatch + s * g.brow + column * g.bcol];
+                want += p;
+                all += fabs(p);
+            }
+            if (row_odd[q * m + row] || column_odd[q * n + column])
+                assert_memory_equal(&c[i], &lanes[i], sizeof *c);
+            else
+                assert_true(fabs(c[i] - want) <= (double)(k + 4) * 0x1p-24 * all);
+        }
+    }
+    pool_init(0);
+}
+
 /* Any row alone, or in a batch of any form, gives the same bits. */
 static void batches_do_not_change_bits(void **state)
 {
@@ -461,6 +517,7 @@ int main(void)
         cmocka_unit_test(products_of_halves_follow_the_rule),
         cmocka_unit_test(halves_cancel_to_subnormal_numbers),
         cmocka_unit_test(products_by_units_are_near),
+        cmocka_unit_test(products_by_parts_are_near),
         cmocka_unit_test(batches_do_not_change_bits),
         cmocka_unit_test(products_of_every_dtype_are_right),
         cmocka_unit_test(extremes_and_empties),
