@@ -213,9 +213,11 @@ static void pack_panels(const Product *p, const char *from, int64_t line, int64_
 
     for (int64_t at = 0; at < p->squares; at += piece(p))
         for (int64_t s = 0; s < in_piece(p, at); s += group)
-            for (int64_t t = lo; t < hi; t++)
-                odd[t] |= pack(p, from + t * PANEL * line * p->size, line, step, lines - t * PANEL, at + s, least(in_piece(p, at) - s, group), by_lines,
-                               piece_of(p, packed, lines, at, t) + s * p->parts * TWO);
+            for (int64_t t = lo; t < hi; t++) {
+                char *to = piece_of(p, packed, lines, at, t) + s * p->parts * TWO;
+                int64_t n = least(in_piece(p, at) - s, group);
+                odd[t] |= pack(p, from + t * PANEL * line * p->size, line, step, lines - t * PANEL, at + s, n, by_lines, to);
+            }
 }
 
 static void pack_a(int64_t lo, int64_t hi, void *st)

@@ -49,7 +49,9 @@ WIDE static inline __mmask16 split_pairs(__m512 x, __m512 y, uint32_t *to)
 {
     const __m512i exponent = _mm512_set1_epi32(0x7f800000);
     __m512i p = nearest(x), q = nearest(y);
-    __mmask16 odd = _mm512_cmpeq_epi32_mask(_mm512_and_si512(p, exponent), exponent) | _mm512_cmpeq_epi32_mask(_mm512_and_si512(q, exponent), exponent);
+    __mmask16 odd = _mm512_cmpeq_epi32_mask(_mm512_and_si512(p, exponent), exponent);
+
+    odd |= _mm512_cmpeq_epi32_mask(_mm512_and_si512(q, exponent), exponent);
 
     store_pairs(p, q, to);
     x = without(x, p), y = without(y, q);
