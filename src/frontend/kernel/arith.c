@@ -50,7 +50,7 @@ static void join_tags(AxisTag *to, int rank, KVal v)
         return;
     for (int i = 1; i <= tile_type(v.ref)->rank; i++) {
         const AxisTag *t = &v.tag[tile_type(v.ref)->rank - i];
-        if (t->dim && !to[rank - i].dim && tile_type(v.ref)->extent[tile_type(v.ref)->rank - i] > 1)
+        if ((t->dim && !to[rank - i].dim && tile_type(v.ref)->extent[tile_type(v.ref)->rank - i] > 1) || t->none)
             to[rank - i] = *t;
     }
 }
@@ -151,6 +151,9 @@ KVal kb_apply(Body *B, OpId op, KVal *in, int n)
     ref[0] = kb_map(B, op, ref, n);
     if (!ref[0].node)
         return KBAD;
+    for (int i = 0; i < rank; i++)
+        if (tag[i].none && tile_type(ref[0])->extent[i] > 1)
+            return kb_fail(B, "E0606: extents 0 and %d do not go together", tile_type(ref[0])->extent[i]);
     return rank ? kb_block(B, ref[0], tag) : kb_scalar(ref[0], weak && tile_type(ref[0])->dtype == DT_f64);
 }
 

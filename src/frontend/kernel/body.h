@@ -54,8 +54,11 @@ enum { LIN_TERMS = 6 };
 /* c plus the sum of k * r. */
 typedef struct Lin { int n; int64_t c; struct { TileRef r; int64_t k; } t[LIN_TERMS]; } Lin;
 
-/* What is known of an axis of a block: it begins at `start` of a dimension with `size` elements. */
-typedef struct AxisTag { Sym dim; bool cut, moved; Lin start, size; } AxisTag;      /* moved: start is not known */
+/*
+ * What is known of an axis of a block: it begins at `start` of a dimension with `size` elements; moved: start is not known.
+ * none: it has no elements. Code's blocks have some, so its extent is 1 there, of which sums and products take none and stores nothing.
+ */
+typedef struct AxisTag { Sym dim; bool cut, moved, none; Lin start, size; } AxisTag;
 
 typedef struct PlaceAxis {
     Lin start, extent, size;    /* size: of the whole axis */
@@ -366,6 +369,8 @@ KVal kb_operation(Body *B, const KernelOp *op, const AstCall *c);
 typedef struct KArgs { Body *B; const KernelOp *op; const AstCall *call; KVal at[12]; Ast *node[12]; const char *name; } KArgs;
 bool kb_given(const KArgs *a, int i);
 bool kb_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape);
+/* The same of a block value, whose extents may be 0. */
+bool kb_block_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape, AxisTag *tag);
 bool kb_dtype_arg(const KArgs *a, int i, DType missing, DType *out);
 KVal oper_math(KArgs *a);                               /* oper_math.c */
 KVal kb_group_method(Body *B, KVal group, const char *name, const KVal *arg, const Sym *names, int n);   /* of a cooperative group */

@@ -40,9 +40,10 @@ static KVal b_arange(Body *B, const KVal *arg, int n)
         return KBAD;
     if (!lin_add(B, hi, lo, -1, &extent) || !kb_need_number(B, &extent, "how many numbers arange gives", &count))
         return B->failed ? KBAD : kb_fail(B, "arange() between sums with too many parts");
-    if (count < 1 || count > TILE_ELEMENTS_MAX)
+    if (count > TILE_ELEMENTS_MAX)
         return kb_fail(B, "arange(): a block of %lld elements", (long long)count);
-    shape = (int32_t)count;
+    tag[0].none = count < 1;
+    shape = count < 1 ? 1 : (int32_t)count;
     return kb_block(B, kb_iota(B, &lo, 1, &shape, 0), tag);
 }
 

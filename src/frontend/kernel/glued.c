@@ -16,6 +16,7 @@ typedef struct Glue {
     TileRef part[GLUED_MOST];
     int n, axis, rank;
     int32_t shape[VIEW_RANK];   /* of the whole */
+    AxisTag tag[VIEW_RANK];
     DType dtype;
 } Glue;
 
@@ -86,6 +87,30 @@ static bool fits(Glue *g, int i)
     return true;
 }
 
+/* The whole lies along its other axes where its first part does. */
+static void keep_tag(Glue *g, int axis, const AxisTag *tag, bool more)
+{
+    if (!more && axis != g->axis)
+        g->tag[axis] = *tag;
+    g->tag[axis].none |= tag->none;
+}
+
+/* Parts without elements along the axis add nothing to it; the last one stays. */
+static void keep_filled(Glue *g, const KVal *item, bool stack)
+{
+    int kept = 0, given = g->n;
+
+    for (int i = 0; i < given; i++) {
+        bool empty = !stack && item[i].kind == K_BLOCK && item[i].tag[g->axis].none;
+        if (empty && (kept || i < given - 1))
+            continue;
+        for (int a = 0; item[i].kind == K_BLOCK && a < tile_type(g->part[i])->rank; a++)
+            keep_tag(g, a + (stack && a >= g->axis), &item[i].tag[a], kept > 0);
+        g->part[kept++] = g->part[i];
+    }
+    g->n = kept;
+}
+
 static bool gather_parts(Glue *g, const KVal *arg, const Sym *names, int n, bool stack)
 {
     KVal *item;
@@ -102,6 +127,7 @@ static bool gather_parts(Glue *g, const KVal *arg, const Sym *names, int n, bool
         return kb_fail(g->B, "a block value has at most %d axes", VIEW_RANK), false;
     if (!axis_given(g, arg, names, n, axes))
         return false;
+    keep_filled(g, item, stack);
     for (int i = 0; i < g->n; i++) {
         if (stack && tile_type(g->part[i])->rank + 1 == axes)
             g->part[i] = with_axis(g, g->part[i], g->axis);
@@ -151,7 +177,7 @@ KVal kglued(Body *B, const char *name, const KVal *arg, const Sym *names, int n)
 
     if (gather_parts(&g, arg, names, n, !strcmp(name, "stack")))
         y = whole(&g);
-    return y.node ? kb_block(B, y, NULL) : KBAD;
+    return y.node ? kb_block(B, y, g.tag) : KBAD;
 }
 
 bool kglues(const char *name) { return !strcmp(name, "stack") || !strcmp(name, "concat") || !strcmp(name, "concatenate") || !strcmp(name, "cat"); }

@@ -76,7 +76,7 @@ static KVal block_type(Body *B, KVal block, KVal a, KVal b, DType dt)
     v = of_type(B, K_BLOCK, t, false);
     tag = (AxisTag *)v.tag;
     for (int i = 0; i < t.rank; i++) {
-        tag[i] = a.kind == K_BLOCK && a.tag[i].dim ? a.tag[i] : b.kind == K_BLOCK ? b.tag[i] : (AxisTag){0};
+        tag[i] = a.kind == K_BLOCK && (a.tag[i].dim || a.tag[i].none) ? a.tag[i] : b.kind == K_BLOCK ? b.tag[i] : (AxisTag){0};
         tag[i].moved = true;
         tag[i].start = lin_number(0);
     }

@@ -43,7 +43,7 @@ static bool bind_args(KArgs *a)
     return true;
 }
 
-bool kb_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape)
+static bool shape_from(const KArgs *a, int i, int64_t least, int *rank, int32_t *shape)
 {
     KVal *item, one = a->at[i];
     int n = kb_sequence(a->B, a->at[i], &item);
@@ -58,12 +58,25 @@ bool kb_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape)
         int64_t v;
         if (!kb_static_int(a->B, item[k], "an extent", &v))
             return false;
-        if (v < 1 || v > TILE_ELEMENTS_MAX)
+        if (v < least || v > TILE_ELEMENTS_MAX)
             return kb_fail(a->B, "%s(): %lld is no extent of a block", a->name, (long long)v), false;
         shape[k] = (int32_t)v;
     }
     *rank = n;
     return true;
+}
+
+bool kb_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape) { return shape_from(a, i, 1, rank, shape); }
+
+bool kb_block_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape, AxisTag *tag)
+{
+    bool ok = shape_from(a, i, 0, rank, shape);
+
+    for (int k = 0; ok && k < *rank; k++) {
+        tag[k].none = !shape[k];
+        shape[k] += !shape[k];
+    }
+    return ok;
 }
 
 bool kb_dtype_arg(const KArgs *a, int i, DType missing, DType *out)

@@ -66,6 +66,23 @@ static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
     return kb_bad(y) || !dtype_is_float(dt) || dt == wide ? y : kb_cast(B, y, dt);
 }
 
+/* What a reduction of no elements along an axis gives. */
+static TileRef of_nothing(Body *B, OpId op, DType dt, KVal v, int axis)
+{
+    int32_t shape[VIEW_RANK];
+    double least = op == OP_max ? -INFINITY : INFINITY, y = op == OP_max || op == OP_min ? least : op == OP_prod || op == OP_all;
+    int rank = 0;
+
+    if (!isfinite(y) && !dtype_is_float(dt)) {
+        kb_fail(B, "the %s of no elements", op == OP_max ? "largest" : "least");
+        return (TileRef){0};
+    }
+    for (int i = 0; i < type_of(v)->rank; i++)
+        if (i != axis)
+            shape[rank++] = type_of(v)->extent[i];
+    return kb_splat(B, kb_const(B, dt, y, isfinite(y) ? (int64_t)y : 0), rank, shape);
+}
+
 KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
 {
     DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
@@ -79,7 +96,7 @@ KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
         return reduce_long(B, op, v, axis, keep);
     a.op = (uint8_t)op;
     a.axis = (int8_t)axis;
-    x = kb_emit2(B, TOP_reduce, &a, kb_convert(B, v.ref, wide), kb_index(B, extent));
+    x = v.tag[axis].none ? of_nothing(B, op, wide, v, axis) : kb_emit2(B, TOP_reduce, &a, kb_convert(B, v.ref, wide), kb_index(B, extent));
     if (dtype_is_float(dt))
         x = kb_convert(B, x, dt);
     for (int i = 0; i < rank; i++)
@@ -142,7 +159,7 @@ static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, cons
             return v;
     }
     for (int i = 0; i < type_of(v)->rank; i++)
-        count *= r.all || r.axis == i ? type_of(v)->extent[i] : 1;
+        count *= !r.all && r.axis != i ? 1 : v.tag[i].none ? 0 : type_of(v)->extent[i];
     y = r.all ? reduce_all(B, op, v) : kb_reduce_axis(B, op, v, r.axis, r.keep);
     return mean ? kb_binary(B, AOP_DIV, y, kb_number(count)) : y;
 }
@@ -220,7 +237,7 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
 
     if (kb_bad(x) || kb_bad(y))
         return KBAD;
-    if (type_of(x)->extent[1] != type_of(y)->extent[0])
+    if (type_of(x)->extent[1] != type_of(y)->extent[0] || x.tag[1].none != y.tag[0].none)
         return kb_fail(B, "E0607: %s: inner extents of [%d, %d] and [%d, %d] differ", a->name, type_of(x)->extent[0], type_of(x)->extent[1],
                       type_of(y)->extent[0], type_of(y)->extent[1]);
     shape[0] = type_of(x)->extent[0];
@@ -235,9 +252,11 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
     in[2] = acc.kind == K_UNSET ? kb_const(B, dt, 0, 0) : kb_ref(B, acc, dt);
     if (in[2].node && memcmp(tile_type(in[2])->extent, shape, sizeof shape) != 0)
         in[2] = kb_splat(B, in[2], 2, shape);
-    in[3] = kb_index(B, type_of(x)->extent[1]);
     tag[0] = x.tag[0];
     tag[1] = y.tag[1];
+    if (x.tag[1].none)
+        return kb_block(B, tile_type(in[2])->rank == 2 ? in[2] : kb_splat(B, in[2], 2, shape), tag);
+    in[3] = kb_index(B, type_of(x)->extent[1]);
     return kb_block(B, kb_emit(B, TOP_dot, NULL, in, 4), tag);
 }
 
@@ -266,15 +285,16 @@ static KVal op_matmul(KArgs *a) { return op_dot(a); }
 static KVal filled(KArgs *a, int dtype_at, KVal value)
 {
     int32_t shape[VIEW_RANK];
+    AxisTag tag[VIEW_RANK] = {{0}};
     int rank;
     DType dt;
     TileRef x;
 
-    if (!kb_shape_arg(a, 0, &rank, shape) || !kb_dtype_arg(a, dtype_at, DT_f32, &dt))
+    if (!kb_block_shape_arg(a, 0, &rank, shape, tag) || !kb_dtype_arg(a, dtype_at, DT_f32, &dt))
         return KBAD;
     x = kb_ref(a->B, value, dt);
     a->B->uses_blocks = true;
-    return x.node ? kb_block(a->B, rank ? kb_splat(a->B, x, rank, shape) : x, NULL) : KBAD;
+    return x.node ? kb_block(a->B, rank ? kb_splat(a->B, x, rank, shape) : x, tag) : KBAD;
 }
 
 static KVal op_broadcast(KArgs *a)

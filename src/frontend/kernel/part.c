@@ -202,6 +202,8 @@ static KVal taken(Body *B, KVal v, const Axis *axis)
             moves |= !axis[i].whole;
         if (!axis[i].gone && axis[i].whole)
             tag[left] = v.tag[i];
+        else if (!axis[i].gone)
+            tag[left].none = v.tag[i].none;
         left += !axis[i].gone;
     }
     if (moves && x.node)

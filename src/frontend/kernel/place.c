@@ -43,13 +43,21 @@ bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out)
 
     if (!kb_need_number(B, &p->axis[axis].extent, "the extent of a block", &v))
         return false;
-    if (v < 1 || v > TILE_ELEMENTS_MAX) {
-        kb_fail(B, v < 1 ? "a block of %lld elements: an extent is at least 1" : "a block of %lld elements along one axis is too large",
+    if (v < 0 || v > TILE_ELEMENTS_MAX) {
+        kb_fail(B, v < 0 ? "a block of %lld elements: an extent is at least 0" : "a block of %lld elements along one axis is too large",
                 (long long)v);
         return false;
     }
-    *out = (int32_t)v;
+    *out = v ? (int32_t)v : 1;
     return true;
+}
+
+/* It has no elements, after kplace_extent. */
+static bool lacks(const KPlace *p, int axis)
+{
+    int64_t v;
+
+    return !p->axis[axis].gone && lin_number_of(&p->axis[axis].extent, &v) && v == 0;
 }
 
 KVal kb_shape(Body *B, KVal v)
@@ -67,7 +75,7 @@ KVal kb_shape(Body *B, KVal v)
                 y.item[y.n++] = kb_int(B, v.place->axis[i].extent);
     if (v.kind == K_BLOCK)
         for (int i = 0; i < tile_type(v.ref)->rank; i++)
-            y.item[y.n++] = kb_number(tile_type(v.ref)->extent[i]);
+            y.item[y.n++] = kb_number(v.tag[i].none ? 0 : tile_type(v.ref)->extent[i]);
     return y;
 }
 
@@ -315,7 +323,28 @@ static void kplace_tags(const KPlace *p, AxisTag *tag)
 
     for (int i = 0; i < p->rank; i++)
         if (!p->axis[i].gone)
-            tag[n++] = (AxisTag){p->axis[i].dim, p->axis[i].cut, false, p->axis[i].start, p->axis[i].size};
+            tag[n++] = (AxisTag){p->axis[i].dim, p->axis[i].cut, false, lacks(p, i), p->axis[i].start, p->axis[i].size};
+}
+
+static bool has_none(const KPlace *p)
+{
+    for (int i = 0; i < p->rank; i++)
+        if (lacks(p, i))
+            return true;
+    return false;
+}
+
+/* What a load gives of which no element is there: nothing looks at it. */
+static TileRef no_elements(Body *B, const KPlace *p, const TAttr *a)
+{
+    int32_t shape[VIEW_RANK];
+    int rank = 0;
+
+    for (int i = 0; i < p->rank; i++)
+        if (!p->axis[i].gone)
+            shape[rank++] = a->shape[i];
+    B->uses_blocks = true;
+    return kb_splat(B, kb_const(B, p->dtype, 0, 0), rank, shape);
 }
 
 KVal kplace_load(Body *B, const KPlace *p)
@@ -330,6 +359,9 @@ KVal kplace_load(Body *B, const KPlace *p)
         return held_load(B, p);
     if (!kplace_shape(B, p, &a))
         return KBAD;
+    kplace_tags(p, tag);
+    if (has_none(p))
+        return kb_block(B, no_elements(B, p, &a), tag);
     n = kplace_operands(B, p, in);
     y = kb_emit(B, TOP_load, &a, in, n);
     if (!y.node)
@@ -337,7 +369,6 @@ KVal kplace_load(Body *B, const KPlace *p)
     if (!tile_type(y)->rank)
         return kb_scalar(y, false);
     B->uses_blocks = true;
-    kplace_tags(p, tag);
     return kb_block(B, y, tag);
 }
 
@@ -398,6 +429,8 @@ static bool put(Body *B, TileOp op, OpId how, const KPlace *p, KVal v)
     if (kb_bad(v) || !may_store(B, p) || !kplace_shape(B, p, &a))
         return false;
     B->uses_blocks |= a.drop != (1u << p->rank) - 1;
+    if (has_none(p))
+        return true;
     in[1 + p->rank] = fitting(B, p, v, &a);
     n = kplace_operands(B, p, in);
     if (!in[n].node)

@@ -220,6 +220,7 @@ static bool give_axis(Body *B, KResultAxis *x, const AxisTag *tag, int axis, int
 
     x->dim = tag->dim;
     x->cut = tag->cut;
+    x->extent = tag->none ? 0 : x->extent;
     to->extent = lin_number(x->extent);
     if (!x->cut) {
         x->along = (int8_t)placed(B, tag, x, axis, rank);
