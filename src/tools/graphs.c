@@ -39,6 +39,7 @@ static const PassRow below[] = {
     {"offload", "graph", "on", "what a full GPU has not used for longest is on the host until it is used again"},
     {"capture", "graph", "on", "what a staged function launched on a GPU is one launch when it is called again"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
+    {"turns", "schedule", "on", "many rows that are gone over several times are done in turn, all passes side by side"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},
 #include "ir/tile/pass.def"
 };

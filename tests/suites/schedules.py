@@ -277,6 +277,28 @@ def what_is_kept_lies_beside(ctx):
     want([bool(re.search(r"load %x0.*\bi=\d", s)) for s in passes] == [False, True, False], "the second pass asks ahead", p)
 
 
+def rows_are_done_in_turn(ctx):
+    """All passes are one loop over pieces, each over rows of another turn; what is kept has its place, which results need not have."""
+    text = run(ctx, "@jit\ndef f(x):\n    return softmax(x, -1)\nf(ones((8, 300)))\n", "inspect", "--ir", "schedule").stdout
+    named = re.sub(r"rows.block\(m=\d+, n=\d+\)", "rows.block(m=2, n=256).past().turns(5)", text)
+    p = process.run([ctx.tessera, "opt", "--ir=schedule", "-"], stdin=named)
+    want(p.stdout.count(".past().turns(5)") == 1, "the schedule as it was", p)
+    p = process.run([ctx.tessera, "opt", "--ir=tile", "-"], stdin=named)
+    loops = [s for s in re.split(r" for ", p.stdout) if "load %x0" in s]
+    want("grid((n0+9)//10)" in p.stdout and p.stdout.count(" alloc ") == 1, "groups of ten rows, one buffer", p)
+    want(len(loops) == 1 and loops[0].count("load %x0") == 2 and all(s in loops[0] for s in ("reduce max", "reduce sum", "map exp", "store %y0")), "one loop", p)
+    for bad in (".turns(0)", ".turns(x)", ".turns(5).past()", ".turns(5"):
+        p = process.run([ctx.tessera, "opt", "--ir=tile", "-"], stdin=named.replace(".past().turns(5)", bad))
+        want(p.returncode != 0 and "is no schedule" in p.stderr, f"{bad} is refused", p)
+    code = ("x = random.normal((701, 3001))\nfor t in [f32, f64]:\n    y = x.to(t)\n"
+            "    for f in (lambda x: softmax(x, -1), lambda x: (layer_norm(x), x.max(-1), tanh(x)), lambda x: (x - x.mean(-1, keepdims=True)).std(-1)):\n"
+            "        a, b = f(y), jit(f, compile_mode='optimize')(y)\n"
+            "        print(all(bool((p == q).all()) for p, q in zip(a, b)) if isinstance(a, tuple) else bool((a == b).all()))\n")
+    for flags in (["--threads=1"], ["--threads=2"], ["--threads=7"], ["--threads=2", "--no-pass=turns"]):
+        p = run(ctx, code, "run", *flags)
+        want(p.stdout == "True\n" * 6, "the evaluator's bits", p)
+
+
 def columns_stay_near(ctx):
     """Of columns that several passes go over: the first copies them to memory of the group, where what is kept of them takes their place."""
     text = run(ctx, "@jit\ndef f(x):\n    return softmax(x, 0)\nf(ones((300, 64)))\n", "inspect", "--ir", "schedule").stdout
@@ -335,6 +357,7 @@ TESTS = [
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
     ("what-is-kept-lies-beside", what_is_kept_lies_beside, []),
     ("columns-stay-near", columns_stay_near, []),
+    ("rows-are-done-in-turn", rows_are_done_in_turn, []),
     ("rows-are-asked-for-while-nothing-is-stored", rows_are_asked_for_while_nothing_is_stored, []),
     ("losses-are-one-kernel", losses_are_one_kernel, []),
     ("results-go-past-the-caches", results_go_past_the_caches, []),

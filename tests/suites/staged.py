@@ -11,13 +11,15 @@ FUNCTIONS = 100                                         # of a program, which is
 CPU = ["--backend=cpu"]
 FILL = "255"                                            # what is never written is NaN, or -1
 LONG = (1, 2, 3)                                        # seeds of programs of a few long functions and their gradients
-RUNS = [                                                # (name, flags, programs); seeds count on
+RUNS = [                                                # (name, flags and settings, programs); seeds count on
     ("cpu", CPU, 6),
     ("O0", CPU + ["--opt-level=0"], 2),
     ("O3", CPU + ["--opt-level=3"], 2),
     ("oracle", ["--backend=oracle"], 3),
     ("eval", ["--backend=eval"], 1),
     ("threads", CPU + ["--threads=3"], 1),
+    ("turns", CPU + ["TESSERA_TURNS=3"], 3),            # rows in turn, which large ones are
+    ("turns-oracle", ["--backend=oracle", "TESSERA_TURNS=2"], 2),
 ] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "picks", "apart", "recompute", "fuse", "tile.fold")]
 
 
@@ -26,7 +28,8 @@ def compare(ctx, flags, seed, text=None, timeout=60):
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / f"staged{seed}.tsr"
         path.write_text(text)
-        ran = process.run([ctx.tessera, "run", *flags, path], cwd=d, timeout=timeout, env={"TESSERA_FILL": FILL})
+        env = {"TESSERA_FILL": FILL, **dict(f.split("=") for f in flags if f.startswith("TESSERA_"))}
+        ran = process.run([ctx.tessera, "run", *(f for f in flags if f.startswith("-")), path], cwd=d, timeout=timeout, env=env)
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()

@@ -49,6 +49,8 @@ void fused_go(FusedWay w);
 /* For a while, for a function that asks for it: each gives what was in force. effort: as KernelCompiler has it, 0: as it is without. */
 bool fused_lazily(bool lazily);
 int fused_effort(int level);
+/* For tests: rows that can be are done in turn, so many times each group, whether that pays or not; 0: where it pays. */
+extern int32_t fused_turns;
 /* From now on fused nodes of several steps (steps.h) are one launch each; without it their steps are launched one by one. */
 void steps_begin(void);
 

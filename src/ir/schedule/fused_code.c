@@ -106,7 +106,8 @@ static void set_code(Variant *v, void *code)
 
     v->code = code;
     if (code)
-        v->launch = (LaunchKernel){v->by->entry(code), s->m, s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS, code, v->by->scratch};
+        v->launch = (LaunchKernel){v->by->entry(code), schedule_group_rows(s), s->kind == SCHEDULE_MAP ? s->n : 0, s->kind == SCHEDULE_COLUMNS, code,
+                                   v->by->scratch};
 }
 
 /* By whoever is the first to have it; kernels that could not be compiled count too. */
@@ -133,8 +134,8 @@ static void compile(Variant *v, const FusedCode *c)
 static bool same_schedule(const Schedule *a, const Schedule *b)
 {
     return a->kind == b->kind && a->lean == b->lean && a->past == b->past && a->beside == b->beside && a->near == b->near &&
-           a->long_rows == b->long_rows && a->whole == b->whole && a->part == b->part &&
-           a->align == b->align && a->rounds == b->rounds && a->m == b->m && a->n == b->n;
+           a->long_rows == b->long_rows && a->whole == b->whole && a->part == b->part && a->align == b->align && a->rounds == b->rounds &&
+           a->m == b->m && a->n == b->n && a->turns == b->turns;
 }
 
 Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule s)

@@ -2,7 +2,7 @@
  * The schedule of a launch's kernel: the body's, fitted to how its operands lie and to how much memory they are.
  *
  * Results larger than the caches go past them.  Rows that stand upright are done many at a time, for long runs of memory; what is gone over
- * again is done in fewer, so that the third cache has it by then.
+ * again is done in fewer, so that the third cache has it by then.  Many rows that are gone over again are done in turn.
  */
 #include "ir/schedule/fused_impl.h"
 
@@ -19,8 +19,13 @@ enum {
     AGAIN_BYTES = 4 << 20, AGAIN_MOST = 16 << 20,       /* of a group's operands that its next pass finds in the third cache */
     NEAR_ROWS = 64, NEAR_FROM = 2 << 20,        /* that columns do at once where a second cache of so many bytes and more keeps them */
     AHEAD_BYTES = 128 << 10,    /* of a group's rows: the second cache has room for the next group's, too */
-    LINE_BYTES = 64,
+    LINE_BYTES = 64, SECOND_BYTES = 512 << 10,
+    TURN_FROM = 8 << 20,        /* bytes of results that rows are done in turn for: more than second caches have */
+    TURN_LONG = 512,            /* elements: rows that are done in turn one by one */
+    TURNS_MANY = 256, TURNS_SOME = 32, TURN_GROUPS = 2,     /* of them each thread has at least so many */
 };
+
+int32_t fused_turns;
 
 /* Bytes that a row has in all operands. */
 static int64_t row_bytes(const Run *u)
@@ -30,6 +35,16 @@ static int64_t row_bytes(const Run *u)
 
     for (int i = 0; i < u->nin; i++)
         bytes += s->naxes > s->nkept && s->arg[i].stride[s->nkept] ? n * s->arg[i].bytes : 0;
+    return bytes;
+}
+
+/* Bytes of a core's second cache. To ask costs as much as a small launch. */
+static int64_t second_cache(void)
+{
+    static _Atomic int64_t bytes = -1;
+
+    if (bytes < 0)
+        bytes = sysconf(_SC_LEVEL2_CACHE_SIZE) > 0 ? sysconf(_SC_LEVEL2_CACHE_SIZE) : SECOND_BYTES;
     return bytes;
 }
 
@@ -56,28 +71,36 @@ static int32_t upright_rows(const Run *u, bool past)
 static bool stays_near(const Run *u)
 {
     const LaunchSpace *s = &u->space;
-    long second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1;
+    int64_t second = second_cache(), n0 = s->nkept ? s->size[s->nkept - 1] : 1;
 
     return second >= NEAR_FROM && u->c->r.npasses > 2 && row_bytes(u) * NEAR_ROWS <= second / 2 && n0 >= 2 * (int64_t)pool_threads() * NEAR_ROWS;
+}
+
+static int64_t result_bytes(const Run *u)
+{
+    int64_t bytes = 0;
+
+    for (int i = u->nin; i < u->nin + u->nout; i++)
+        bytes += u->x[i] ? tensor_size(u->x[i]) * dtype_info[u->x[i]->dtype].sbits / 8 : 0;
+    return bytes;
+}
+
+/* Does no result lie in the place of an operand? */
+static bool lie_apart(const Run *u)
+{
+    bool apart = true;
+
+    for (int i = 0; i < u->nin; i++)
+        for (int k = u->nin; k < u->nin + u->nout; k++)
+            apart &= !u->x[k] || u->x[i]->store != u->x[k]->store;
+    return apart;
 }
 
 /*
  * Are the results larger than the caches, and their own memory? Then they go past them: each line of a result is read before it is
  * written else, and drives out what is to be read.
  */
-static bool goes_past(const Run *u)
-{
-    size_t bytes = 0;
-
-    for (int i = u->nin; i < u->nin + u->nout; i++)
-        bytes += u->x[i] ? (size_t)tensor_size(u->x[i]) * dtype_info[u->x[i]->dtype].sbits / 8 : 0;
-    for (int i = 0; i < u->nin && bytes >= PAST_FROM; i++)
-        for (int k = u->nin; k < u->nin + u->nout; k++)
-            if (u->x[k] && u->x[i]->store == u->x[k]->store)
-                return false;
-    return bytes >= PAST_FROM && !u->in_blocks;
-}
+static bool goes_past(const Run *u) { return result_bytes(u) >= PAST_FROM && !u->in_blocks && lie_apart(u); }
 
 /* Do all rows of the results begin with a line? Others go past the caches in part only. */
 static bool rows_are_lines(const Run *u)
@@ -98,20 +121,55 @@ int16_t fused_aligned(const Run *u)
     return u->c->s.align && n1 % u->c->s.align == 0 ? u->c->s.align : 0;
 }
 
+static bool may_take_turns(const Run *u) { return !u->c->product && !fused_is_total(u) && schedule_turns(&u->c->r) && lie_apart(u); }
+
+/* Do all passes' rows fit in half of the second cache, and are there so many that they come from beyond it? */
+static bool gain_by_turns(const Run *u, const Schedule *s)
+{
+    return !s->lean && result_bytes(u) >= TURN_FROM && row_bytes(u) * s->m * u->c->r.npasses <= second_cache() / 2 && pass_runs("turns");
+}
+
+/*
+ * Many rows are done in turn, as often as leaves some groups for each thread: at either end of a group passes are early or late, which is
+ * work for nothing.
+ */
+static void take_turns(const Run *u, Schedule *s)
+{
+    const LaunchSpace *x = &u->space;
+    int32_t m = x->naxes > x->nkept && x->size[x->nkept] >= TURN_LONG ? 1 : s->m;
+    int64_t n0 = x->nkept ? x->size[x->nkept - 1] : 1, each = n0 / (TURN_GROUPS * (int64_t)pool_threads() * m);
+    int32_t turns = each >= TURNS_MANY ? TURNS_MANY : each >= TURNS_SOME ? TURNS_SOME : 0;
+
+    if ((!turns && !fused_turns) || !may_take_turns(u))
+        return;
+    if (fused_turns) {
+        s->turns = fused_turns;
+    } else if (gain_by_turns(u, s)) {
+        s->turns = turns;
+        s->m = m;
+    }
+}
+
+/* Bundles have kernels for results within the caches: a compiler that only finds code does not know others. */
+static bool finds_all(void) { return !fused_state.compiler || fused_state.compiler->effort; }
+
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
     Schedule s = u->c->s;
 
+    s.turns = !crosswise && s.turns && may_take_turns(u) ? s.turns : 0;
     if (u->device)
         return fused_far_fitting(u, class, crosswise);
     s.align = fused_aligned(u);
-    s.past |= goes_past(u);
+    s.past |= finds_all() && goes_past(u);
     if (s.kind == SCHEDULE_MAP)
         return s;
     if (fused_is_total(u) || (s.past && u->space.naxes > u->space.nkept && u->space.size[u->space.nkept] >= LONG_ROW))
         s.m = 1;
     s.long_rows = row_bytes(u) * s.m > AHEAD_BYTES;
     s.beside = s.past && !s.long_rows && !crosswise && rows_are_lines(u);
+    if (!crosswise && finds_all())
+        take_turns(u, &s);
     if (crosswise) {
         s.kind = SCHEDULE_COLUMNS;
         s.near = s.past && stays_near(u);

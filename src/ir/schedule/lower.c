@@ -11,7 +11,7 @@
  * cheap; otherwise the first pass kept it, in the result that it is anyway, in
  * the place of one that a later pass will store, or in a buffer of the group.
  * Where whole rows are there at once, passes are no loops, and who makes the
- * code chooses.
+ * code chooses.  Where a group does rows in turn, all passes are one loop (lower_turns.c).
  */
 #include "ir/schedule/lower_impl.h"
 
@@ -36,7 +36,7 @@ static void set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns)
     a->shape[!lower_upright(l)] = columns;
 }
 
-static void set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
+void lower_set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
 {
     in[lower_upright(l)] = row;
     in[!lower_upright(l)] = column;
@@ -51,6 +51,8 @@ static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool ahead)
 {
     if (l->s->kind == SCHEDULE_MAP)
         return l->s->past && c.inner == 1 ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
+    if (l->turns && !lower_upright(l))
+        return ahead && c.inner == 1 ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
     return lower_upright(l) && c.inner ? AHEAD : ahead ? l->s->m : 0;
 }
 
@@ -75,7 +77,7 @@ static TileRef load_view(Lower *l, TileRef view, StrideClass c, int64_t ask, uin
 
     a.i = ask;
     a.align = align;
-    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
+    lower_set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
     set_shape(l, &a, c.outer ? l->s->m : 1, c.inner ? l->s->n : 1);
     return add(l, TOP_load, &a, in, 3);
 }
@@ -87,7 +89,7 @@ static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x, bool pa
 
     a.i = past;
     a.align = align;
-    set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
+    lower_set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
     add(l, TOP_store, &a, in, 4);
 }
 
@@ -154,8 +156,6 @@ static TileRef emit_copy(Lower *l, const Node *n)
 
 /* ---- values ---- */
 
-static TileRef get(Lower *l, int v);
-
 int lower_operand(const Lower *l, const Node *n)
 {
     for (int i = 0; i < l->body->params.n; i++)
@@ -181,8 +181,8 @@ static bool asks_ahead(const Lower *l)
     return l->pass == l->busy && !l->s->long_rows && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
 }
 
-/* A result lies among the other rows, a buffer holds those of the group alone. */
-static bool is_buffer(const Lower *l, int v) { return !l->r->value[v].out && l->home[v] < 0; }
+/* A result lies among the other rows, a buffer holds those of the group alone. Rows in turn have buffers for all that is kept. */
+static bool is_buffer(const Lower *l, int v) { return l->turns || (!l->r->value[v].out && l->home[v] < 0); }
 
 static TileRef load_kept(Lower *l, int v)
 {
@@ -198,6 +198,7 @@ static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
     int i = lower_operand(l, n);
+    bool ahead;
 
     if (l->keep[v] && l->pass > 0)
         return load_kept(l, v);
@@ -206,7 +207,8 @@ static TileRef outside_value(Lower *l, int v)
 
     if (i < 0)
         return emit_copy(l, n);
-    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], asks_ahead(l)), aligned(l, l->stride[i]));
+    ahead = l->turns ? l->pass == l->first[v] : asks_ahead(l);
+    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], ahead), aligned(l, l->stride[i]));
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
@@ -279,7 +281,7 @@ static TileRef emit_numbered(Lower *l, const RegionValue *v)
 
     if (!l->ok || v->node->op == OP_iota)
         return convert(l, number, (DType)v->node->type[0].dtype, NULL);
-    number = schedule_random(&l->b, v->node->attr->kind, (DType)v->node->type[0].dtype, get(l, lower_value(l, v->node->in[0].node)), number,
+    number = schedule_random(&l->b, v->node->attr->kind, (DType)v->node->type[0].dtype, lower_get(l, lower_value(l, v->node->in[0].node)), number,
                              none());
     l->ok &= number.node != NULL;
     return number;
@@ -293,14 +295,14 @@ static TileRef inside_value(Lower *l, int v)
     if (l->keep[v] && x->pass < l->pass)
         return load_kept(l, v);
     if (region_moves(x->node))
-        return get(l, lower_value(l, x->node->in[0].node));
+        return lower_get(l, lower_value(l, x->node->in[0].node));
     l->b.span = x->node->span;
     if (region_looks_up(x->node))
-        return lower_look_up(l, x->node, get(l, lower_value(l, x->node->in[1].node)));
+        return lower_look_up(l, x->node, lower_get(l, lower_value(l, x->node->in[1].node)));
     if (x->counter >= 0)
         return emit_numbered(l, x);
     for (int i = 0; i < x->node->nin; i++)
-        in[i] = get(l, lower_value(l, x->node->in[i].node));
+        in[i] = lower_get(l, lower_value(l, x->node->in[i].node));
     l->b.span = x->node->span;
     if (l->held[v].node)
         return lower_held(l, v, in[0]);
@@ -308,7 +310,7 @@ static TileRef inside_value(Lower *l, int v)
 }
 
 /* The tile of a value in this pass. Those of rows and scalars were made before the loop over pieces. */
-static TileRef get(Lower *l, int v)
+TileRef lower_get(Lower *l, int v)
 {
     if (l->row[v].node)
         return l->row[v];
@@ -345,7 +347,7 @@ static void emit_steady_one(Lower *l, int v)
 }
 
 /* Everything along rows that is known by now: first what comes from outside. */
-static void emit_steady(Lower *l)
+void lower_steady(Lower *l)
 {
     for (int inside = 0; inside < 2; inside++)
         for (int v = 0; v < l->r->nvalues; v++)
@@ -354,7 +356,7 @@ static void emit_steady(Lower *l)
 }
 
 /* Reductions over this pass. */
-static int pass_reduces(const Lower *l, int *out)
+int lower_pass_reduces(const Lower *l, int *out)
 {
     int n = 0;
 
@@ -364,7 +366,7 @@ static int pass_reduces(const Lower *l, int *out)
     return n;
 }
 
-static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
+TileRef lower_shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 {
     TAttr a = tattr_none;
 
@@ -373,15 +375,15 @@ static TileRef shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 }
 
 /* A tile of all rows of a piece: what has one row or one column stretches. */
-static TileRef stretched(Lower *l, TileRef x)
+TileRef lower_stretched(Lower *l, TileRef x)
 {
     const TileType *t = l->ok ? tile_type(x) : NULL;
     bool whole = t && t->rank == 2 && t->extent[lower_upright(l)] == l->s->m && t->extent[!lower_upright(l)] == l->s->n;
 
-    return !t || whole ? x : shaped(l, TOP_splat, x, l->s->m, l->s->n);
+    return !t || whole ? x : lower_shaped(l, TOP_splat, x, l->s->m, l->s->n);
 }
 
-static TileRef empty_tree(Lower *l, const Node *n)
+TileRef lower_tree(Lower *l, const Node *n)
 {
     TAttr a = tattr_none;
 
@@ -392,58 +394,69 @@ static TileRef empty_tree(Lower *l, const Node *n)
     return add(l, TOP_tree, &a, NULL, 0);
 }
 
-static TileRef reduce_piece(Lower *l, const Node *n)
+TileRef lower_reduce_piece(Lower *l, const Node *n)
 {
     TAttr a = tattr_none;
-    TileRef x = get(l, lower_value(l, n->in[0].node));
+    TileRef x = lower_get(l, lower_value(l, n->in[0].node));
 
     if (!l->ok)
         return none();
     l->b.span = n->span;
-    x = stretched(l, convert(l, x, reduce_accum(n), NULL));
+    x = lower_stretched(l, convert(l, x, reduce_accum(n), NULL));
     a.op = (uint8_t)n->op;
     a.axis = !lower_upright(l);
     a.fast = n->attr->fast;
     return add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
 }
 
-static void store_kept(Lower *l, int v)
+void lower_store_kept(Lower *l, int v, TileRef to)
 {
-    TileRef in[4] = {l->kept[v], l->zero, l->zero, stretched(l, get(l, v))};
+    TileRef in[4] = {to, l->zero, l->zero, lower_stretched(l, lower_get(l, v))};
     TAttr a = tattr_none;
 
     a.align = aligned(l, (StrideClass){STRIDE_ANY, 1});
-    set_place(l, in + 1, is_buffer(l, v) ? l->zero : l->row0, l->col);
+    lower_set_place(l, in + 1, is_buffer(l, v) ? l->zero : l->row0, l->col);
     add(l, TOP_store, &a, in, 4);
 }
 
 /* A result past the caches: one that no pass reads, nor what is kept in its place. */
 static bool goes_past(const Lower *l, int result)
 {
-    bool past = l->s->past && !l->keep[lower_value(l, l->body->results.at[result].node)];
+    bool past = l->s->past && (l->turns || !l->keep[lower_value(l, l->body->results.at[result].node)]);
 
     for (int v = 0; v < l->r->nvalues; v++)
         past &= !l->keep[v] || l->home[v] != result;
     return past;
 }
 
+void lower_pass_results(Lower *l, TileRef *x)
+{
+    for (int i = 0; i < l->body->results.n; i++) {
+        int v = lower_value(l, l->body->results.at[i].node);
+        bool now = !lower_is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
+        x[i] = now ? lower_stretched(l, lower_get(l, v)) : none();
+    }
+}
+
+void lower_store_results(Lower *l, const TileRef *x)
+{
+    int nin = l->body->params.n;
+
+    for (int i = 0; i < l->body->results.n && l->ok; i++)
+        if (x[i].node)
+            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i), aligned(l, l->stride[nin + i]));
+}
+
 /* What the pass stores, all of it loaded and computed before the first store: a result may lie where an operand did. */
 static void store_pass(Lower *l)
 {
     TileRef x[REGION_OPERANDS];
-    int nin = l->body->params.n, n = l->body->results.n;
 
-    for (int i = 0; i < n; i++) {
-        int v = lower_value(l, l->body->results.at[i].node);
-        bool now = !lower_is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
-        x[i] = now ? stretched(l, get(l, v)) : none();
-    }
-    for (int i = 0; i < n && l->ok; i++)
-        if (x[i].node)
-            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i), aligned(l, l->stride[nin + i]));
+    lower_pass_results(l, x);
+    lower_store_results(l, x);
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
         if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
-            store_kept(l, v);
+            lower_store_kept(l, v, l->kept[v]);
 }
 
 /* The length of the rows that are reduced, where it is one number for all launches: the only reduced axis has it. -1: it is not known. */
@@ -455,7 +468,7 @@ static int64_t fixed_length(const Lower *l)
 }
 
 /* How much of a piece there is: all of it, but at the end of rows of any length. */
-static TileRef piece_length(Lower *l)
+TileRef lower_piece_length(Lower *l)
 {
     int64_t n = fixed_length(l);
 
@@ -477,9 +490,9 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
         return;
     l->b.at = loop->region[0];
     l->col = (TileRef){loop->region[0]->params.at[0], 0};
-    l->count = piece_length(l);
+    l->count = lower_piece_length(l);
     for (int i = 0; i < n; i++)
-        x[i] = reduce_piece(l, l->r->value[reduce[i]].node);
+        x[i] = lower_reduce_piece(l, l->r->value[reduce[i]].node);
     store_pass(l);                                      /* beside the reductions, so that a piece is gone over once */
     for (int i = 0; i < n; i++)
         tree[i] = add2(l, TOP_push, (TileRef){loop->region[0]->params.at[i + 1], 0}, x[i]);
@@ -489,64 +502,62 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
         tree[i] = (TileRef){loop, i};
 }
 
+TileRef lower_row_value(Lower *l, int v, TileRef x)
+{
+    return l->ok ? lower_shaped(l, TOP_reshape, convert(l, x, (DType)l->r->value[v].node->type[0].dtype, NULL), l->s->m, 1) : none();
+}
+
 /* Rows that are there as a whole: values stay what they are from pass to pass. */
 static void emit_whole_pass(Lower *l)
 {
-    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+    int reduce[REGION_VALUES], n = lower_pass_reduces(l, reduce);
     TileRef x[REGION_VALUES];
 
-    emit_steady(l);
+    lower_steady(l);
     l->col = l->zero;
     l->count = l->end;
     for (int i = 0; i < n; i++)
-        x[i] = reduce_piece(l, l->r->value[reduce[i]].node);
+        x[i] = lower_reduce_piece(l, l->r->value[reduce[i]].node);
     store_pass(l);
-    for (int i = 0; i < n && l->ok; i++) {
-        x[i] = convert(l, x[i], (DType)l->r->value[reduce[i]].node->type[0].dtype, NULL);
-        l->row[reduce[i]] = shaped(l, TOP_reshape, x[i], l->s->m, 1);
-    }
+    for (int i = 0; i < n; i++)
+        l->row[reduce[i]] = lower_row_value(l, reduce[i], x[i]);
 }
 
 /* The second kernel: sums of parts, then what is computed of them. */
 static void emit_joined(Lower *l)
 {
-    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+    int reduce[REGION_VALUES], n = lower_pass_reduces(l, reduce);
 
-    for (int i = 0; i < n && l->ok; i++) {
-        const Node *sum = l->r->value[reduce[i]].node;
-        TileRef x = convert(l, lower_join_parts(l, i, sum, 0, PARTS_MOST), (DType)sum->type[0].dtype, NULL);
-        l->row[reduce[i]] = shaped(l, TOP_reshape, x, l->s->m, 1);
-    }
+    for (int i = 0; i < n && l->ok; i++)
+        l->row[reduce[i]] = lower_row_value(l, reduce[i], lower_join_parts(l, i, l->r->value[reduce[i]].node, 0, PARTS_MOST));
     l->pass = l->r->npasses;
 }
 
 static void emit_pass(Lower *l)
 {
-    int reduce[REGION_VALUES], n = pass_reduces(l, reduce);
+    int reduce[REGION_VALUES], n = lower_pass_reduces(l, reduce);
     TileRef tree[REGION_OPERANDS];
 
-    emit_steady(l);
+    lower_steady(l);
     memset(l->piece, 0, sizeof *l->piece * REGION_VALUES);
     if (n > REGION_OPERANDS) {
         l->ok = false;
         return;
     }
     for (int i = 0; i < n; i++)
-        tree[i] = empty_tree(l, l->r->value[reduce[i]].node);
+        tree[i] = lower_tree(l, l->r->value[reduce[i]].node);
     emit_pieces(l, reduce, n, tree);
     for (int i = 0; i < n && l->ok; i++) {
         TileRef x = add(l, TOP_total, NULL, &tree[i], 1);
-        if (l->s->part) {
+        if (l->s->part)
             lower_store_part(l, i, x);
-            continue;
-        }
-        x = convert(l, x, (DType)l->r->value[reduce[i]].node->type[0].dtype, NULL);
-        l->row[reduce[i]] = shaped(l, TOP_reshape, x, l->s->m, 1);
+        else
+            l->row[reduce[i]] = lower_row_value(l, reduce[i], x);
     }
     memset(l->piece, 0, sizeof *l->piece * REGION_VALUES);
 }
 
-static void store_rows(Lower *l)
+void lower_store_rows(Lower *l)
 {
     int nin = l->body->params.n;
 
@@ -554,7 +565,7 @@ static void store_rows(Lower *l)
     for (int i = 0; i < l->body->results.n && l->ok; i++) {
         int v = lower_value(l, l->body->results.at[i].node);
         if (lower_is_row(l, v))
-            store_view(l, l->view[nin + i], l->stride[nin + i], get(l, v), false, 0);
+            store_view(l, l->view[nin + i], l->stride[nin + i], lower_get(l, v), false, 0);
     }
 }
 
@@ -614,7 +625,7 @@ static void add_buffers(Lower *l)
         a.dtype = l->r->value[v].node->type[0].dtype;
         a.space = SPACE_LOCAL;
         TileRef extent[2];
-        set_place(l, extent, index_of(l, l->s->m), l->end);
+        lower_set_place(l, extent, index_of(l, l->s->m), l->end);
         l->kept[v] = add(l, TOP_alloc, &a, extent, 2);
     }
 }
@@ -642,7 +653,7 @@ static void set_grid(Lower *l)
     name_counters(l);
     if (l->s->rounds)
         vec_push(&l->k->grid, lower_rounds(l));
-    vec_push(&l->k->grid, dim_cdiv(n0, l->s->m));
+    vec_push(&l->k->grid, dim_cdiv(n0, l->turns ? schedule_group_rows(l->s) : l->s->m));
     if (!lower_reduces(l))
         vec_push(&l->k->grid, dim_cdiv(n1, l->s->n));
     if (l->s->part == PART_SUMS)
@@ -652,7 +663,7 @@ static void set_grid(Lower *l)
 static void emit_map_kernel(Lower *l)
 {
     l->col = add2(l, TOP_imul, group_of(l, 1), l->step);
-    emit_steady(l);
+    lower_steady(l);
     store_pass(l);
 }
 
@@ -669,8 +680,8 @@ static void emit_rows_kernel(Lower *l)
             emit_whole_pass(l);
         else
             emit_pass(l);
-    emit_steady(l);
-    store_rows(l);
+    lower_steady(l);
+    lower_store_rows(l);
 }
 
 static TileRef inner_size(Lower *l)
@@ -691,7 +702,7 @@ static void emit_kernel(Lower *l)
         lower_round_views(l);
     l->step = index_of(l, l->s->n);
     l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : inner_size(l);
-    l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->s->m));
+    l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->turns ? schedule_group_rows(l->s) : l->s->m));
     l->from = l->zero;
     l->to = l->end;
     if (l->s->part == PART_SUMS) {
@@ -704,6 +715,12 @@ static void emit_kernel(Lower *l)
     if (l->s->whole != WHOLE_ROWS) {
         lower_choose_kept(l);
         lower_choose_copied(l);
+    }
+    if (l->turns) {
+        lower_in_turn(l);
+        return;
+    }
+    if (l->s->whole != WHOLE_ROWS) {
         lower_find_busy(l);
         lower_choose_homes(l);
     }
@@ -741,14 +758,16 @@ TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s
                .k = tile_kernel_new(sym(name)), .ok = true};
     TileRef room[5][REGION_VALUES] = {0};
     bool keep[REGION_VALUES] = {0}, steady[REGION_VALUES] = {0};
-    int home[REGION_VALUES], last[REGION_VALUES];
+    int home[REGION_VALUES], first[REGION_VALUES], last[REGION_VALUES];
 
     l.b = (TileBuilder){.k = l.k, .at = &l.k->body, .err = err};
     l.row = room[0], l.piece = room[1], l.kept = room[2], l.view = room[3], l.held = room[4];
     l.keep = keep;
     l.steady = steady;
     l.home = memset(home, -1, sizeof home);
+    l.first = memset(first, -1, sizeof first);
     l.last = memset(last, -1, sizeof last);
+    l.turns = s->kind == SCHEDULE_ROWS && s->turns && !s->whole && !s->part && schedule_turns(r);
     find_steady(&l);
     emit_kernel(&l);
     if (l.ok)

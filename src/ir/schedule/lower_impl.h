@@ -31,7 +31,8 @@ typedef struct Lower {
     TileRef round[ROUND_AXES];  /* where the group's round is */
     bool *keep;                 /* value -> does its first pass keep it? */
     int *home;                  /* value -> the result in whose place it is kept until that is known; -1: it has a place of its own */
-    int *last;                  /* value -> the last pass that loads it; -1: none does */
+    int *first, *last;          /* value -> the first and the last pass that loads it, from outside or from where it is kept; -1: none does */
+    bool turns;                 /* does a group do rows in turn (lower_turns.c)? */
     int busy, work;             /* the pass after the first that computes most of those that load operands, and what an element's value costs it */
     bool *steady;               /* value -> is it the same along a row? */
     int pass;
@@ -82,6 +83,25 @@ static inline TileRef lower_size(Lower *l, const char *name)
     a.name = sym(name);
     return add(l, TOP_size, &a, NULL, 0);
 }
+
+/* ---- lower.c ---- */
+TileRef lower_get(Lower *l, int v);                     /* the tile of a value in this pass */
+TileRef lower_shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n);
+TileRef lower_stretched(Lower *l, TileRef x);           /* a tile of all rows of a piece: what has one row or one column stretches */
+void lower_set_place(const Lower *l, TileRef *in, TileRef row, TileRef column);         /* starts in a view, or extents of one */
+void lower_steady(Lower *l);                            /* everything along rows that is known by now */
+int lower_pass_reduces(const Lower *l, int *out);       /* reductions over this pass, room for REGION_VALUES */
+TileRef lower_tree(Lower *l, const Node *reduction);
+TileRef lower_reduce_piece(Lower *l, const Node *reduction);
+TileRef lower_row_value(Lower *l, int v, TileRef x);    /* reduction v of the rows, of its total */
+TileRef lower_piece_length(Lower *l);                   /* how much of the piece there is */
+void lower_pass_results(Lower *l, TileRef *x);          /* by result: what this pass stores of elements, or none; room for REGION_OPERANDS */
+void lower_store_results(Lower *l, const TileRef *x);
+void lower_store_kept(Lower *l, int v, TileRef to);
+void lower_store_rows(Lower *l);                        /* results of a row */
+
+/* ---- lower_turns.c ---- */
+void lower_in_turn(Lower *l);                           /* all of the kernel but what stands before passes */
 
 /* ---- lower_keep.c ---- */
 /* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */

@@ -64,6 +64,12 @@ static void mark_ends(const Lower *l, int pass, bool *need)
     }
 }
 
+static void count_load(Lower *l, int v, int pass)
+{
+    l->first[v] = l->first[v] < 0 ? pass : l->first[v];
+    l->last[v] = pass;
+}
+
 void lower_choose_kept(Lower *l)
 {
     bool need[REGION_VALUES];
@@ -82,8 +88,8 @@ void lower_choose_kept(Lower *l)
                 need[lower_value(l, x->node->in[i].node)] = true;
         }
         for (int v = 0; v < l->r->nvalues; v++)         /* an operand may stand behind its users */
-            if (need[v] && !l->r->value[v].inside)
-                l->last[v] = pass;
+            if (need[v] && (!l->r->value[v].inside || (l->keep[v] && l->r->value[v].pass < pass)))
+                count_load(l, v, pass);
     }
 }
 

@@ -9,6 +9,8 @@
  *     columns.block(m=64, n=256)      the same for rows that stand upright in memory: tiles are turned, so that
  *                                     neighbours in memory are neighbours in a vector
  *
+ * and behind that how results go to memory and how rows follow each other: .past(), .beside(), .near(), .turns(32) (see Schedule).
+ *
  * lower makes a Tile IR kernel from a body, for operands that lie in memory in
  * a certain way; the sizes stay open.
  */
@@ -29,13 +31,14 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
  * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
  * align: a power of two that is known to divide the inner axis, by the graph's conditions (aligned.c); 0: none is.
+ * turns: a group does so many times m rows, all passes side by side, each over rows of another turn (lower_turns.c); 0: it does not.
  * rounds: axes before the outer one that operands do not walk in one go with it; one launch does all their rounds.
  */
 typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
 typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
 typedef struct Schedule {
     uint8_t kind;
-    int32_t m, n;
+    int32_t m, n, turns;
     bool lean, past, beside, near, long_rows;
     uint8_t whole, part, rounds;
     int16_t align;
@@ -50,6 +53,9 @@ bool schedule_parts(const Region *r);
  * facts at hand (dim_push) say; 0: none does.
  */
 int schedule_aligned(const Region *r);
+/* May a region's rows be done in turn? They are gone over more than once. */
+bool schedule_turns(const Region *r);
+static inline int64_t schedule_group_rows(const Schedule *s) { return s->m * (int64_t)(s->turns ? s->turns : 1); }
 /* Its sums, in the order of the parts' views behind the kernels' others: [parts, rows] of the accumulator. Room for REGION_OPERANDS. */
 int schedule_part_sums(const Region *r, const Node **out);
 DType schedule_part_dtype(const Node *sum);
