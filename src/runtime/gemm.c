@@ -18,16 +18,19 @@
 #include <unistd.h>
 
 enum { FEW_BYTES = 16 << 10 };          /* of sums in memory, which stay in the first cache */
-enum { LIES_BYTES = 16 << 10, ROWS_BYTES = 64 << 10 };  /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the caches */
+enum { LIES_BYTES = 16 << 10 };         /* of a chunk of b, of a tile's rows of a, which need not be packed to be in the first cache */
 enum { KEEP_BYTES = 1 << 20 };          /* of packed rows of a that stay while columns of b are packed one block after another */
-enum { PASS_BYTES = 512 << 10, PASSES = 3 };   /* of a chunk of b that few panels of rows pass over: it stays in the second cache as it is */
-enum { SOME_PASSES = 16 };              /* panels of rows that b's chunk of up to 4 * LIES_BYTES is not packed for */
-enum { STEPS_BYTES = 256 << 10 };       /* of a chunk of steps of a that lie apart, which are read where they lie */
+enum { PASSES = 3 };                    /* panels of rows that pass over a chunk of b in the second cache, which stays as it is */
+enum { SOME_PANELS = 8 };               /* of columns for which rows of a are not packed */
+enum { SOME_PASSES = 40 };              /* panels of rows for which a chunk of b is not packed that takes an eighth of the second cache */
+enum { STEPS_BYTES = 256 << 10, FEW_STEPS = 32 };      /* of a chunk of steps of a that lie apart, which are read where they lie; so few always are */
 enum { NEAR_PASSES = 4 };               /* panels of rows for which columns whose steps are neighbours are packed a panel at a time */
-enum { SOME_ROWS = 24 };                /* b streams through from end to end for so many */
+enum { SOME_ROWS = 24, STREAM_BYTES = 512 << 10 };     /* b streams through from end to end for so many, where a chunk of it is larger */
 enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not from a cache */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
+enum { TURNED_COLUMNS = 32, TURNED_BYTES = 64 << 10 };  /* of c, whose turned sums have so many at a time */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
+enum { ALONE = 3 };                     /* rows beyond the largest tile that are not a tile of their own */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
 /* A tile of a small matrix, and where it begins in a, b and c: in bytes. */
@@ -66,6 +69,7 @@ typedef struct Part {
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- tiles ---- */
 
@@ -76,13 +80,30 @@ static const GemmTile *tile_for(const GemmTile *t, int64_t rows, int64_t vectors
     return t;
 }
 
-/* Whole vectors of columns of some rows, by the largest tiles that fit. */
+static bool has_rows(const GemmTile *t, int64_t rows) { return tile_for(t, rows, 1)->rows == rows; }
+
+/*
+ * Rows of the next tiles, of so many that are left: the largest there are, but two even parts of what no tile has, and of little more than the
+ * largest: a row or three alone would wait for their sums.
+ */
+static int64_t height_of(const GemmTiles *t, int64_t left)
+{
+    int64_t half = (left + 1) / 2;
+
+    if (has_rows(t->tile, left))
+        return left;
+    if (left <= t->rows + ALONE && half <= t->rows && has_rows(t->tile, half))
+        return half;
+    return tile_for(t->tile, left, 1)->rows;
+}
+
+/* Whole vectors of columns of some rows. */
 static void cover(const Job *p, int64_t k, const char *a, int64_t arow, int64_t acol, int64_t rows, const char *b, int64_t brow, int64_t vectors,
                   char *c, int64_t crow, bool add)
 {
     for (int64_t i = 0, height; i < rows; i += height) {
         const GemmTile *t = p->t->tile;
-        height = tile_for(t, rows - i, 1)->rows;
+        height = height_of(p->t, rows - i);
         for (int64_t v = 0; v < vectors; v += t->vectors) {
             t = tile_for(t, height, vectors - v);
             int64_t at = v * p->t->lanes * p->size;
@@ -168,10 +189,8 @@ static Rows rows_at(const Part *r, int64_t i)
     const char *a = r->a + i * g->arow * p->size;
     char *at = r->pa + (p->mc ? panel : first) * mr * r->k * p->size;
 
-    if (p->a_lies && left > mr && left <= mr + 2)       /* a row or two would wait for their sums: half of them first */
-        rows = (left + 1) / 2;
     if (p->a_lies)
-        return (Rows){a, g->arow, g->acol, rows};
+        return (Rows){a, g->arow, g->acol, height_of(p->t, left)};
     if (!first && !r->there)
         pack(p, a, g->arow, g->acol, least(r->i1 - i, p->together * mr), mr, r->k, at);
     return (Rows){at, 1, mr, rows};
@@ -241,12 +260,12 @@ static void run_few(const Part *r)
     int64_t rows = r->i1 - r->i0, strip = FEW_BYTES / p->size / rows / p->t->lanes * p->t->lanes, size = p->size;
 
     for (int64_t j = r->j0; j < r->j1; j += strip) {
-        int64_t n = least(r->j1 - j, strip);
+        int64_t n = least(r->j1 - j, strip), row = round_up(n, p->t->lanes);
         bool turned = g->bcol != 1;
         (turned ? p->t->across : p->t->few)(rows, r->k, r->a + r->i0 * g->arow * size, g->arow, g->acol, r->b + j * g->bcol * size,
-                                            turned ? g->bcol : g->brow, n, r->pb);
+                                            turned ? g->bcol : g->brow, n, r->pb, row);
         for (int64_t i = 0; i < rows; i++)
-            take(r, r->c + ((r->i0 + i) * g->crow + j) * size, r->pb + i * n * size, n);
+            take(r, r->c + ((r->i0 + i) * g->crow + j) * size, r->pb + i * row * size, n);
     }
     finish(r, r->i0, r->i1);
 }
@@ -380,6 +399,15 @@ static int64_t packed_bytes(void)
 
 static int64_t packed_columns(const Job *p) { return packed_bytes() / (GEMM_CHUNK * p->size) / p->nr * p->nr; }
 
+/* Are the places of a tile's rows of a, at one step, in fewer places of the first cache than it has for them, and for two of b? */
+static bool rows_meet(const Job *p)
+{
+    enum { WAY = 4096 };
+    long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+
+    return p->g.arow * p->size % WAY == 0 && p->t->rows - 2 > (ways > 0 ? ways : 8);
+}
+
 /* Which operands lie well, and how much is packed at a time. */
 static void plan_blocks(Job *p)
 {
@@ -389,15 +417,15 @@ static void plan_blocks(Job *p)
 
     bool turned = p->t->across && g->brow == 1 && g->bcol != 1;
     bool far = g->k * wide * size > FAR_BYTES;
-    bool streams = g->bcol == 1 && high <= SOME_ROWS && k * wide * size > LIES_BYTES;
+    bool streams = g->bcol == 1 && high <= SOME_ROWS && k * wide * size > STREAM_BYTES;
     p->few = streams || (turned && high <= GEMM_FEW);
     p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
-                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? 4 : 1) * LIES_BYTES ||
-                 (high <= PASSES * mr && k * wide * size <= PASS_BYTES));
-    bool near = g->acol == 1 ? mr * g->arow * size <= LIES_BYTES : g->arow == 1 && k * g->acol * size <= 4 * LIES_BYTES;
-    bool apart = (g->arow == 1 ? k * g->acol * size > STEPS_BYTES : mr * g->arow * size > ROWS_BYTES);
-    bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (p->b_lies && near) || (wide <= 2 * p->nr && !apart);
+                (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? packed_bytes() / 4 : LIES_BYTES) ||
+                 (high <= PASSES * mr && k * wide * size <= packed_bytes()));
+    bool near = g->acol == 1 ? mr * g->arow * size <= LIES_BYTES : g->arow == 1 && k * g->acol * size <= 8 * LIES_BYTES;
+    bool apart = g->arow == 1 ? k > FEW_STEPS && k * g->acol * size > STEPS_BYTES : rows_meet(p);
+    bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (p->b_lies && near) || (wide <= SOME_PANELS * p->nr && !apart);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
     p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
             : p->b_lies ? g->n : high <= NEAR_PASSES * mr && g->brow == 1 ? p->nr : packed_columns(p);
@@ -405,21 +433,19 @@ static void plan_blocks(Job *p)
     int64_t some = p->together * mr;            /* rows that are packed at a time */
     p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;
     p->a_bytes = p->a_lies ? 0 : round_up((p->mc ? p->mc : some) * k * size, 64);
-    p->room_bytes = p->few ? FEW_BYTES : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
+    p->room_bytes = p->few ? least(FEW_BYTES, high * round_up(wide, p->t->lanes) * size) : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
 }
 
 /* Tiles of a matrix that is read where it lies, has one chunk and whole vectors of columns, as run_chunk would go over them. */
 static void plan_tiles(Job *p)
 {
     const Gemm *g = &p->g;
-    int64_t mr = p->t->rows, lanes = p->t->lanes, size = p->size;
+    int64_t lanes = p->t->lanes, size = p->size;
 
     if (!p->a_lies || !p->b_lies || p->few || p->thin || g->done || !g->k || g->k > GEMM_CHUNK || g->n % lanes || p->down * p->across > 1)
         return;
     for (int64_t i = 0, rows; i < g->m; i += rows) {
-        rows = least(g->m - i, mr);
-        if (g->m - i > mr && g->m - i <= mr + 2)
-            rows = (g->m - i + 1) / 2;
+        rows = height_of(p->t, g->m - i);
         for (int64_t j = 0, vectors; j < g->n; j += vectors * lanes) {
             const GemmTile *t = tile_for(p->t->tile, rows, (g->n - j) / lanes);
             vectors = t->vectors;
@@ -445,7 +471,8 @@ static void transpose(Gemm *g)
     *g = t;
 }
 
-void gemm_here(const Gemm *g, void *room)
+/* A job of one thread. */
+static Job job_here(const Gemm *g, void *room)
 {
     const GemmKernels *all = cpu()->gemm;
     Job p = {.g = *g, .t = g->accum == DT_f32 ? &all->f32 : &all->f64, .size = g->accum == DT_f32 ? 4 : 8, .room = room};
@@ -455,6 +482,13 @@ void gemm_here(const Gemm *g, void *room)
     p.nr = p.t->vectors * p.t->lanes;
     p.down = p.across = p.parts = 1;
     plan_blocks(&p);
+    return p;
+}
+
+void gemm_here(const Gemm *g, void *room)
+{
+    Job p = job_here(g, room);
+
     run_part(&p, 0, 0);
 }
 
@@ -495,6 +529,83 @@ static void merge_batches(Gemm *g)
     g->batch = 1;
 }
 
+/*
+ * Few columns where steps of a are rows: as the other product, of b's columns by a's, which is read as it lies, and turned when it is done.
+ * A span is some rows of one matrix.
+ */
+typedef struct Turned {
+    const Gemm *g;
+    int64_t size, rows, spans;          /* rows of a span; spans of a matrix */
+    int64_t sums_bytes, room_bytes;     /* of a thread: a span's sums; and all, with what gemm_here needs */
+    char *room;
+    _Atomic int64_t next;
+} Turned;
+
+static bool is_turned(const Gemm *g)
+{
+    int64_t size = g->accum == DT_f32 ? 4 : 8;
+
+    return g->arow == 1 && g->acol != 1 && g->n > 1 && g->n <= TURNED_COLUMNS && g->m >= 4 * g->n && g->crow == g->n && !g->done &&
+           g->k >= 2 * g->n && least(g->k, GEMM_CHUNK) * g->acol * size > 2 * LIES_BYTES;
+}
+
+/* Of the rows of c from i on, turned. */
+static Gemm turned_part(const Turned *t, int64_t batch, int64_t i, int64_t rows, void *sums)
+{
+    const Gemm *g = t->g;
+
+    return (Gemm){.accum = g->accum, .batch = 1, .m = g->n, .n = rows, .k = g->k, .a = (const char *)g->b + batch * g->bbatch * t->size,
+                  .arow = g->bcol, .acol = g->brow, .b = (const char *)g->a + (batch * g->abatch + i) * t->size, .brow = g->acol, .bcol = 1,
+                  .c = sums, .crow = rows};
+}
+
+/* Bytes that the span from row i on packs. */
+static int64_t turned_room(const Turned *t, int64_t i)
+{
+    Gemm part = turned_part(t, 0, i, least(t->g->m - i, t->rows), NULL);
+
+    return round_up(job_here(&part, NULL).room_bytes, 64);
+}
+
+static void turned_span(const Turned *t, int64_t which, char *room)
+{
+    const Gemm *g = t->g;
+    const GemmKernels *all = cpu()->gemm;
+    int64_t batch = which / t->spans, i = which % t->spans * t->rows, rows = least(g->m - i, t->rows), size = t->size;
+    Gemm part = turned_part(t, batch, i, rows, room);
+
+    gemm_here(&part, room + t->sums_bytes);
+    (size == 4 ? all->f32 : all->f64).turn(room, rows, g->n, rows, (char *)g->c + (batch * g->cbatch + i * g->n) * size, g->n);
+}
+
+static void turned_spans(int64_t lo, int64_t hi, void *st)
+{
+    Turned *t = st;
+
+    for (int64_t slot = lo, which; slot < hi; slot++)
+        while ((which = atomic_fetch_add(&t->next, 1)) < t->spans * t->g->batch)
+            turned_span(t, which, t->room + slot * t->room_bytes);
+}
+
+static KStatus run_turned(KCtx *c, const Gemm *g)
+{
+    int64_t threads = (double)g->batch * (double)g->m * (double)g->n * (double)g->k < SMALL ? 1 : pool_threads();
+    int64_t each = round_up((g->m * g->batch + threads - 1) / threads, TURNED_COLUMNS);
+    Turned t = {.g = g, .size = g->accum == DT_f32 ? 4 : 8};
+    Storage *room;
+
+    t.rows = least(least(TURNED_BYTES / t.size / g->n / TURNED_COLUMNS * TURNED_COLUMNS, each), g->m);
+    t.spans = (g->m + t.rows - 1) / t.rows;
+    t.sums_bytes = round_up(t.rows * g->n * t.size, 64);
+    t.room_bytes = t.sums_bytes + most(turned_room(&t, 0), turned_room(&t, (t.spans - 1) * t.rows));     /* spans are alike but for the last */
+    if (!(room = storage_new((size_t)(threads * t.room_bytes))))
+        return k_fail(c, K_NOMEM, "no memory for %lld bytes of products that are turned", (long long)(threads * t.room_bytes));
+    t.room = storage_data(room);
+    pool_for(threads, 1, turned_spans, &t);
+    storage_unref(room);
+    return K_OK;
+}
+
 /* A sum for each of some batches, of rows. */
 static void dots_part(int64_t lo, int64_t hi, void *st)
 {
@@ -520,5 +631,5 @@ KStatus gemm_run(KCtx *c, Gemm g)
     }
     if (g.n == 1 && g.m > 1 && g.crow == 1 && !g.done)
         transpose(&g);
-    return run_tiles(c, &g);
+    return is_turned(&g) ? run_turned(c, &g) : run_tiles(c, &g);
 }

@@ -65,12 +65,50 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
 #define TILE_ARGS int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t brow, void *c_, int64_t crow, bool add
 
 /*
+ * Places of some rows of a: of a packed panel neighbours, else reached from the first and from the eighth by few distances, all of which stay in
+ * registers.  What the compiler does not know it does not compute in other ways that take more.
+ */
+typedef struct Near { const char *lo, *hi; int64_t step, one, three, five; } Near;
+enum { NEAR = 7 };
+#define HIDDEN(x) __asm__("" : "+r"(x))
+SIZED Near near_rows(bool packed, const void *a, int64_t row, int64_t step)
+{
+    Near n = {a, (const char *)a + NEAR * row, step, row, 3 * row, 5 * row};
+
+    if (!packed) {
+        HIDDEN(n.hi);
+        HIDDEN(n.step);
+        HIDDEN(n.three);
+        HIDDEN(n.five);
+    }
+    return n;
+}
+
+SIZED void near_next(bool packed, Near *n)
+{
+    n->lo += n->step;
+    n->hi += n->step;
+    if (!packed) {
+        HIDDEN(n->one);
+        HIDDEN(n->three);
+    }
+}
+
+SIZED const char *near_row(const int i, const Near *n)
+{
+    const char *from = i < NEAR ? n->lo : n->hi;
+    const int r = i % NEAR;
+
+    return from + (r == 3 ? n->three : r == 5 ? n->five : r == 6 ? 2 * n->three : r * n->one);
+}
+
+/*
  * R, C: the tile's rows and vectors.  Rows of b come from the second cache or from memory and are asked for ahead.  The places of
  * c are asked for during the first steps, a row a step: all at once they would fill the queue of what is missing.  Of a that is
  * not packed each step asks for a line of the rows behind the tile's: machines do not follow so many rows by themselves.
  */
 #define TILE_BODY(name, T, V, fma_v) \
-    SIZED void name##_step(const int R, const int C, const T *a, int64_t arow, const T *b, int64_t brow, V acc[ROWS][VECTORS_MAX]) \
+    SIZED void name##_step(const int R, const int C, const bool packed, const Near *a, const T *b, int64_t brow, V acc[ROWS][VECTORS_MAX]) \
     { \
         enum { LANES = BYTES / sizeof(T) }; \
         V bv[VECTORS_MAX]; \
@@ -80,7 +118,7 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
                 __builtin_prefetch(b + AHEAD * brow + j * LANES); \
         } \
         SPREAD for (int i = 0; i < R; i++) { \
-            V av = a[i * arow] - (V){0}; \
+            V av = *(const T *)(const void *)(packed ? a->lo + i * (int64_t)sizeof(T) : near_row(i, a)) - (V){0}; \
             SPREAD for (int j = 0; j < C; j++) \
                 fma_v(&av, &bv[j], &acc[i][j]); \
         } \
@@ -88,60 +126,64 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
     SIZED void name(const int R, const int C, const bool packed, TILE_ARGS) \
     { \
         enum { LANES = BYTES / sizeof(T), LINE = 64 / sizeof(T) }; \
-        const T *a = a_, *b = b_, *next = a + R * arow; \
+        const T *b = b_; \
+        const char *next = (const char *)a_ + R * arow * (int64_t)sizeof(T); \
+        Near a = near_rows(packed, a_, arow * (int64_t)sizeof(T), acol * (int64_t)sizeof(T)); \
         T *c = c_, *ask = c_; \
         V acc[ROWS][VECTORS_MAX]; \
         int64_t q = 0; \
         SPREAD for (int i = 0; i < R; i++) \
             SPREAD for (int j = 0; j < C; j++) \
                 acc[i][j] = (V){0}; \
-        for (; q < R && q < k; q++, a += acol, b += brow, ask += crow) { \
+        for (; q < R && q < k; q++, near_next(packed, &a), b += brow, ask += crow) { \
             if (!packed) { \
                 __builtin_prefetch(next); \
-                next += arow; \
+                next += a.one; \
             } \
             SPREAD for (int j = 0; j < C; j++) \
                 __builtin_prefetch(ask + j * LANES, 1); \
-            name##_step(R, C, a, arow, b, brow, acc); \
+            name##_step(R, C, packed, &a, b, brow, acc); \
         } \
-        for (; q < k; q++, a += acol, b += brow) { \
+        for (; q < k; q++, near_next(packed, &a), b += brow) { \
             if (!packed) { \
-                next = q % LINE ? next : a + R * arow; \
+                next = q % LINE ? next : a.lo + R * a.one; \
                 __builtin_prefetch(next); \
-                next += arow; \
+                next += a.one; \
             } \
-            name##_step(R, C, a, arow, b, brow, acc); \
+            name##_step(R, C, packed, &a, b, brow, acc); \
         } \
-        SPREAD for (int i = 0; i < R; i++) \
-            SPREAD for (int j = 0; j < C; j++) { \
-                T *to = c + i * crow + j * LANES; \
-                V sum; \
-                if (add) { \
-                    memcpy(&sum, to, sizeof sum); \
+        if (add) \
+            SPREAD for (int i = 0; i < R; i++) \
+                SPREAD for (int j = 0; j < C; j++) { \
+                    V sum; \
+                    memcpy(&sum, c + i * crow + j * LANES, sizeof sum); \
                     acc[i][j] = sum + acc[i][j]; \
                 } \
-                memcpy(to, &acc[i][j], sizeof sum); \
-            } \
+        SPREAD for (int i = 0; i < R; i++) \
+            SPREAD for (int j = 0; j < C; j++) \
+                memcpy(c + i * crow + j * LANES, &acc[i][j], sizeof(V)); \
     }
 TILE_BODY(body_f32, float, VF, fma_f32)
 TILE_BODY(body_f64, double, VD, fma_f64)
 
-/* X(rows, vectors): all sizes of tiles, the largest first. */
+/* X(rows, vectors): all sizes of tiles, the largest first; Y those that f32 alone has. */
 #ifdef __AVX512F__
-#define TILES(X) X(14, 2) X(14, 1) X(8, 2) X(8, 1) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) \
-    X(2, 8) X(2, 4) X(2, 2) X(2, 1) X(1, 16) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
+#define TILES(X, Y) X(14, 2) X(14, 1) Y(12, 2) Y(12, 1) Y(11, 2) Y(11, 1) Y(10, 2) Y(10, 1) Y(9, 2) Y(9, 1) X(8, 2) X(8, 1) Y(7, 2) Y(7, 1) \
+    X(6, 2) X(6, 1) Y(5, 2) Y(5, 1) X(4, 2) X(4, 1) X(3, 8) X(3, 4) X(3, 2) X(3, 1) X(2, 8) X(2, 4) X(2, 2) X(2, 1) X(1, 16) X(1, 8) X(1, 4) \
+    X(1, 2) X(1, 1)
 #elif !defined(__FMA__)
-#define TILES(X) X(2, 1) X(1, 1)
+#define TILES(X, Y) X(2, 1) X(1, 1)
 #else
-#define TILES(X) X(6, 2) X(6, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
+#define TILES(X, Y) X(6, 2) X(6, 1) Y(5, 2) Y(5, 1) X(4, 2) X(4, 1) X(3, 4) X(3, 2) X(3, 1) X(2, 4) X(2, 2) X(2, 1) X(1, 8) X(1, 4) X(1, 2) X(1, 1)
 #endif
-#define TILE_FN(R, C) \
-    static void f32_##R##x##C(TILE_ARGS) { body_f32(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); } \
-    static void f64_##R##x##C(TILE_ARGS) { body_f64(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); }
-TILES(TILE_FN)
+#define F32_FN(R, C) static void f32_##R##x##C(TILE_ARGS) { body_f32(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); }
+#define F64_FN(R, C) static void f64_##R##x##C(TILE_ARGS) { body_f64(R, C, false, k, a_, arow, acol, b_, brow, c_, crow, add); }
 #define F32_ROW(R, C) {R, C, f32_##R##x##C},
 #define F64_ROW(R, C) {R, C, f64_##R##x##C},
-static const GemmTile tiles_f32[] = {TILES(F32_ROW) {0, 0, NULL}}, tiles_f64[] = {TILES(F64_ROW) {0, 0, NULL}};
+#define NONE(R, C)
+TILES(F32_FN, F32_FN)
+TILES(F64_FN, NONE)
+static const GemmTile tiles_f32[] = {TILES(F32_ROW, F32_ROW) {0, 0, NULL}}, tiles_f64[] = {TILES(F64_ROW, NONE) {0, 0, NULL}};
 
 #define PANEL_FN(name, body, C) \
     static void name(TILE_ARGS) \
@@ -196,35 +238,34 @@ COPY_FN(copy_f64, double)
 /* ---- few rows ---- */
 
 /*
- * Rows of sums in memory, row i at acc + i * n, over all columns of some rows of b at a time: b is read from end to end.  Up to GEMM_FEW rows
+ * Rows of sums in memory, row i at acc + i * row, over all columns of some rows of b at a time: b is read from end to end.  Up to GEMM_FEW rows
  * take FEW_STEPS of them, as few runs of memory as hide what the sums wait for; for more rows two vectors of SOME_STEPS stay in registers.
- * The last columns, which fill no vector, and the last steps are once, for any number of rows: bundles carry them.
+ * Columns are whole vectors: the last ones of b, which fill none, are copied, with zeros behind them.  The last steps are once, for any number
+ * of rows: bundles carry them.
  */
 #ifdef __AVX512F__
 enum { FEW_STEPS = 4, SOME_STEPS = 8 };
 #else
 enum { FEW_STEPS = 4, SOME_STEPS = 4 };
 #endif
-#define FEW_BODY(name, T, V, fma_v, fma_one) \
-    static __attribute__((noinline)) void name##_rest(int64_t rows, int64_t k, int64_t whole, const T *a, int64_t arow, int64_t acol, const T *b, \
-                                                      int64_t brow, int64_t n, T *acc) \
+#define FEW_ARGS(T) int64_t rows, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, int64_t n, T *acc, int64_t row
+#define FEW_BODY(name, T, V, fma_v) \
+    static __attribute__((noinline)) void name##_rest(FEW_ARGS(T)) \
     { \
         enum { LANES = BYTES / sizeof(T) }; \
         for (int64_t i = 0; i < rows; i++) \
             for (int64_t q = 0; q < k; q++) { \
-                int64_t j = q < whole ? n / LANES * LANES : 0; \
                 V av = a[i * arow + q * acol] - (V){0}, bv, sum; \
-                for (; j + LANES <= n; j += LANES) { \
-                    memcpy(&sum, acc + i * n + j, sizeof(V)); \
+                for (int64_t j = 0; j < n; j += LANES) { \
+                    memcpy(&sum, acc + i * row + j, sizeof(V)); \
                     memcpy(&bv, b + q * brow + j, sizeof(V)); \
                     fma_v(&av, &bv, &sum); \
-                    memcpy(acc + i * n + j, &sum, sizeof(V)); \
+                    memcpy(acc + i * row + j, &sum, sizeof(V)); \
                 } \
-                for (; j < n; j++) \
-                    acc[i * n + j] = fma_one(a[i * arow + q * acol], b[q * brow + j], acc[i * n + j]); \
             } \
     } \
-    SIZED void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, int64_t n, T *acc) \
+    SIZED void name##_rows(const int R, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, int64_t n, T *acc, \
+                           int64_t row) \
     { \
         enum { LANES = BYTES / sizeof(T), S = FEW_STEPS }; \
         V av[GEMM_FEW][S], bv, sum[GEMM_FEW]; \
@@ -232,28 +273,28 @@ enum { FEW_STEPS = 4, SOME_STEPS = 4 };
             SPREAD for (int i = 0; i < R; i++) \
                 SPREAD for (int q = 0; q < S; q++) \
                     av[i][q] = a[i * arow + q * acol] - (V){0}; \
-            for (int64_t j = 0; j + LANES <= n; j += LANES) { \
+            for (int64_t j = 0; j < n; j += LANES) { \
                 SPREAD for (int i = 0; i < R; i++) \
-                    memcpy(&sum[i], acc + i * n + j, sizeof(V)); \
+                    memcpy(&sum[i], acc + i * row + j, sizeof(V)); \
                 SPREAD for (int q = 0; q < S; q++) { \
                     memcpy(&bv, b + q * brow + j, sizeof(V)); \
                     SPREAD for (int i = 0; i < R; i++) \
                         fma_v(&av[i][q], &bv, &sum[i]); \
                 } \
                 SPREAD for (int i = 0; i < R; i++) \
-                    memcpy(acc + i * n + j, &sum[i], sizeof(V)); \
+                    memcpy(acc + i * row + j, &sum[i], sizeof(V)); \
             } \
         } \
     } \
     static inline __attribute__((always_inline)) void name##_strip(const int C, int64_t rows, const T *a, int64_t arow, int64_t acol, \
-                                                                   const T *b, int64_t brow, int64_t n, T *acc) \
+                                                                   const T *b, int64_t brow, T *acc, int64_t row) \
     { \
         enum { LANES = BYTES / sizeof(T), S = SOME_STEPS }; \
         V bv[S][2], sum[2]; \
         UNROLL for (int q = 0; q < S; q++) \
             UNROLL for (int c = 0; c < C; c++) \
                 memcpy(&bv[q][c], b + q * brow + c * LANES, sizeof(V)); \
-        for (int64_t i = 0; i < rows; i++, a += arow, acc += n) { \
+        for (int64_t i = 0; i < rows; i++, a += arow, acc += row) { \
             UNROLL for (int c = 0; c < C; c++) \
                 memcpy(&sum[c], acc + c * LANES, sizeof(V)); \
             UNROLL for (int q = 0; q < S; q++) { \
@@ -265,39 +306,54 @@ enum { FEW_STEPS = 4, SOME_STEPS = 4 };
                 memcpy(acc + c * LANES, &sum[c], sizeof(V)); \
         } \
     } \
-    static __attribute__((noinline)) void name##_some(int64_t rows, int64_t k, const T *a, int64_t arow, int64_t acol, const T *b, int64_t brow, \
-                                                      int64_t n, T *acc) \
+    static __attribute__((noinline)) void name##_some(FEW_ARGS(T)) \
     { \
         enum { LANES = BYTES / sizeof(T), S = SOME_STEPS }; \
         for (; k >= S; k -= S, a += S * acol, b += S * brow) { \
             int64_t j = 0; \
             for (; j + 2 * LANES <= n; j += 2 * LANES) \
-                name##_strip(2, rows, a, arow, acol, b + j, brow, n, acc + j); \
-            if (j + LANES <= n) \
-                name##_strip(1, rows, a, arow, acol, b + j, brow, n, acc + j); \
+                name##_strip(2, rows, a, arow, acol, b + j, brow, acc + j, row); \
+            if (j < n) \
+                name##_strip(1, rows, a, arow, acol, b + j, brow, acc + j, row); \
         } \
     } \
-    static void name(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *acc) \
+    static __attribute__((noinline)) void name##_vectors(FEW_ARGS(T)) \
     { \
         int64_t steps = rows > GEMM_FEW ? SOME_STEPS : FEW_STEPS, whole = FUSED ? k / steps * steps : 0; \
-        memset(acc, 0, (size_t)(rows * n) * sizeof(T)); \
         if (!FUSED) \
             ; \
         else if (rows == 1) \
-            name##_rows(1, k, a, arow, acol, b, brow, n, acc); \
+            name##_rows(1, k, a, arow, acol, b, brow, n, acc, row); \
         else if (rows == 2) \
-            name##_rows(2, k, a, arow, acol, b, brow, n, acc); \
+            name##_rows(2, k, a, arow, acol, b, brow, n, acc, row); \
         else if (rows == 3) \
-            name##_rows(3, k, a, arow, acol, b, brow, n, acc); \
+            name##_rows(3, k, a, arow, acol, b, brow, n, acc, row); \
         else if (rows == 4) \
-            name##_rows(4, k, a, arow, acol, b, brow, n, acc); \
+            name##_rows(4, k, a, arow, acol, b, brow, n, acc, row); \
         else \
-            name##_some(rows, k, a, arow, acol, b, brow, n, acc); \
-        if (whole < k || n % (int64_t)(BYTES / sizeof(T))) \
-            name##_rest(rows, k, whole, a, arow, acol, b, brow, n, acc); \
+            name##_some(rows, k, a, arow, acol, b, brow, n, acc, row); \
+        if (whole < k) \
+            name##_rest(rows, k - whole, a + whole * acol, arow, acol, b + whole * brow, brow, n, acc, row); \
+    } \
+    static void name(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b_, int64_t brow, int64_t n, void *acc, \
+                     int64_t row) \
+    { \
+        enum { LANES = BYTES / sizeof(T) }; \
+        int64_t vectors = n / LANES * LANES; \
+        const T *b = b_; \
+        memset(acc, 0, (size_t)(rows * row) * sizeof(T)); \
+        if (vectors) \
+            name##_vectors(rows, k, a, arow, acol, b, brow, vectors, acc, row); \
+        if (vectors < n) { \
+            _Alignas(64) T last[GEMM_CHUNK * LANES]; \
+            for (int64_t q = 0; q < k; q++) \
+                for (int64_t j = 0; j < LANES; j++) \
+                    last[q * LANES + j] = vectors + j < n ? b[q * brow + vectors + j] : 0; \
+            name##_vectors(rows, k, a, arow, acol, last, LANES, LANES, (T *)acc + vectors, row); \
+        } \
     }
-FEW_BODY(few_f32, float, VF, fma_f32, fmaf)
-FEW_BODY(few_f64, double, VD, fma_f64, fma)
+FEW_BODY(few_f32, float, VF, fma_f32)
+FEW_BODY(few_f64, double, VD, fma_f64)
 
 /* ---- few steps ---- */
 
@@ -452,7 +508,10 @@ static __attribute__((noinline)) void turn_some(const float *s, int64_t line, in
         turn_square(s, line, lines, y);
 }
 
-/* Lines in groups of a square's. What a store writes beyond the width the next one overwrites; the last one is masked. */
+/*
+ * Lines in groups of a square's.  What a store writes beyond the width the next one overwrites; the last one is masked, and so are all where other
+ * lines are there already.
+ */
 static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width)
 {
     enum { LINE = 16 };
@@ -470,9 +529,11 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
                 turn_square(s + i * line + q, line, ROWS, y);
             else
                 turn_some(s + i * line + q, line, group, y);
-            for (int t = 0; t < SQUARE - 1; t++)
+            bool others = i && width - i < SQUARE;
+            for (int t = 0; t < SQUARE - 1 && !others; t++)
                 put_row(d + (q + t) * width + i, y[t]);
-            put_few(d + (q + SQUARE - 1) * width + i, y[SQUARE - 1], width - i);
+            for (int t = others ? 0 : SQUARE - 1; t < SQUARE; t++)
+                put_few(d + (q + t) * width + i, y[t], width - i);
         }
         for (int64_t q = whole; q < k; q++)
             for (int64_t t = i; t < i + SQUARE && t < width; t++)
@@ -563,7 +624,8 @@ static __attribute__((noinline)) void across_rest(int64_t rows, int64_t whole, i
  * Rows of sums, at most GEMM_FEW, over k steps of b whose steps are neighbours: its columns, `line` apart, are turned in registers and used
  * there, SQUARE of them at a time; the last ones with some before them, which get the same sums again.  Where there are no more of them b is far.
  */
-static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t line, int64_t n, void *sums_)
+static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t line, int64_t n, void *sums_,
+                       int64_t row)
 {
     const float *a = a_, *b = b_;
     float *sums = sums_;
@@ -580,7 +642,7 @@ static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, in
         if (whole < k)
             across_rest(rows, whole, k, a, arow, acol, s, line, lines, sum);
         for (int64_t i = 0; i < rows; i++)
-            memcpy(sums + i * n + j, &sum[i], (size_t)lines * sizeof(float));
+            memcpy(sums + i * row + j, &sum[i], (size_t)lines * sizeof(float));
     }
 }
 #else
