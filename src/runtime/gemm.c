@@ -30,7 +30,7 @@ enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
 enum { TURNED_COLUMNS = 32, TURNED_BYTES = 64 << 10 };  /* of c, whose turned sums have so many at a time */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
-enum { ALONE = 3 };                     /* rows beyond the largest tile that are not a tile of their own */
+enum { EVEN_PARTS = 3 };                /* tiles of rows that are made alike */
 enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
 
 /* A tile of a small matrix, and where it begins in a, b and c: in bytes. */
@@ -82,19 +82,14 @@ static const GemmTile *tile_for(const GemmTile *t, int64_t rows, int64_t vectors
 
 static bool has_rows(const GemmTile *t, int64_t rows) { return tile_for(t, rows, 1)->rows == rows; }
 
-/*
- * Rows of the next tiles, of so many that are left: the largest there are, but two even parts of what no tile has, and of little more than the
- * largest: a row or three alone would wait for their sums.
- */
+/* Rows of the next tiles, of so many that are left: even parts of few, else the largest there are. A few rows alone would wait for their sums. */
 static int64_t height_of(const GemmTiles *t, int64_t left)
 {
-    int64_t half = (left + 1) / 2;
+    int64_t parts = (left + t->rows - 1) / t->rows, even = (left + parts - 1) / parts, half = (left + 1) / 2;
 
-    if (has_rows(t->tile, left))
-        return left;
-    if (left <= t->rows + ALONE && half <= t->rows && has_rows(t->tile, half))
-        return half;
-    return tile_for(t->tile, left, 1)->rows;
+    if (parts <= EVEN_PARTS && has_rows(t->tile, even))
+        return even;
+    return parts == 1 && has_rows(t->tile, half) ? half : tile_for(t->tile, left, 1)->rows;
 }
 
 /* Whole vectors of columns of some rows. */
@@ -196,22 +191,27 @@ static Rows rows_at(const Part *r, int64_t i)
     return (Rows){at, 1, mr, rows};
 }
 
-/* Rows of c by b where it lies, columns j0 to je: whole vectors, or a last one that begins before the others end, and gives the same again. */
+/*
+ * Rows of c by b where it lies, columns j0 to je: whole vectors.  The last one begins before the others end; it gives the same again, or (add)
+ * what is new of it joins the sums.
+ */
 static void rows_unpacked(const Part *r, const Rows *x, int64_t i, int64_t je)
 {
+    _Alignas(64) char tile[GEMM_TILE_BYTES];
     const Job *p = r->p;
     const Gemm *g = &p->g;
     int64_t size = p->size, lanes = p->t->lanes, strip = x->rows <= 3 ? 16 * lanes : p->nr;
+    char *c = r->c + i * g->crow * size;
 
     for (int64_t j = r->j0, columns; j < je; j += columns) {
-        columns = least(je - j, strip);
-        if (columns < lanes) {
-            j = je - lanes;
-            columns = lanes;
-        }
-        columns = columns / lanes * lanes;
-        cover(p, r->k, x->a, x->arow, x->acol, x->rows, r->b + j * size, g->brow, columns / lanes, r->c + (i * g->crow + j) * size,
-              g->crow, r->add);
+        int64_t left = least(je - j, strip), from = left < lanes ? je - lanes : j;
+        bool apart = left < lanes && r->add;
+        columns = most(left, lanes) / lanes * lanes;
+        cover(p, r->k, x->a, x->arow, x->acol, x->rows, r->b + from * size, g->brow, columns / lanes, apart ? tile : c + from * size,
+              apart ? lanes : g->crow, r->add && !apart);
+        for (int64_t row = 0; row < x->rows && apart; row++)
+            take(r, c + (row * g->crow + j) * size, tile + (row * lanes + lanes - left) * size, left);
+        columns = least(columns, left);
     }
 }
 
@@ -228,9 +228,7 @@ static void finish(const Part *r, int64_t i, int64_t ie)
 static void run_chunk(const Part *r)
 {
     const Job *p = r->p;
-    int64_t columns = r->j1 - r->j0, lanes = p->t->lanes, finished = r->i0;
-    bool again = r->last && !r->add && columns >= lanes;        /* one chunk: sums may be stored twice */
-    int64_t whole = !p->b_lies ? r->j0 : again ? r->j1 : r->j0 + columns / lanes * lanes;
+    int64_t columns = r->j1 - r->j0, finished = r->i0, whole = p->b_lies && columns >= p->t->lanes ? r->j1 : r->j0;
 
     pack_columns(r, whole, r->j1, r->pb);
     for (int64_t i = r->i0, ie; i < r->i1; i = ie) {
@@ -420,7 +418,8 @@ static void plan_blocks(Job *p)
     bool streams = g->bcol == 1 && high <= SOME_ROWS && k * wide * size > STREAM_BYTES;
     p->few = streams || (turned && high <= GEMM_FEW);
     p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
-    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes &&
+    bool filled = wide < p->nr && wide % p->t->lanes && high > PASSES * mr;     /* packed, that is one tile of columns and not two */
+    p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && !filled &&
                 (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? packed_bytes() / 4 : LIES_BYTES) ||
                  (high <= PASSES * mr && k * wide * size <= packed_bytes()));
     bool near = g->acol == 1 ? mr * g->arow * size <= LIES_BYTES : g->arow == 1 && k * g->acol * size <= 8 * LIES_BYTES;
