@@ -432,7 +432,8 @@ static void plan_blocks(Job *p)
     int64_t some = p->together * mr;            /* rows that are packed at a time */
     p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;
     p->a_bytes = p->a_lies ? 0 : round_up((p->mc ? p->mc : some) * k * size, 64);
-    p->room_bytes = p->few ? least(FEW_BYTES, high * round_up(wide, p->t->lanes) * size) : p->a_bytes + round_up((p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr))) * k * size, 64);
+    int64_t packed = p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr));
+    p->room_bytes = p->few ? least(FEW_BYTES, high * round_up(wide, p->t->lanes) * size) : p->a_bytes + round_up(packed * k * size, 64);
 }
 
 /* Tiles of a matrix that is read where it lies, has one chunk and whole vectors of columns, as run_chunk would go over them. */

@@ -69,9 +69,11 @@ typedef struct GemmTiles {
     /* The same where lines are neighbours, for any number of them: a panel after each k * width elements. */
     void (*copy)(const void *src, int64_t step, int64_t lines, int64_t k, void *dst, int64_t width);
     /* Rows of sums over k steps, at most GEMM_CHUNK, row i at sums + i * row, with room for whole vectors. Columns of b are neighbours. */
-    void (*few)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *sums, int64_t row);
+    void (*few)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *sums,
+                int64_t row);
     /* The same for at most GEMM_FEW rows where steps of b are neighbours, its columns `line` apart; NULL: there is none. */
-    void (*across)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t line, int64_t n, void *sums, int64_t row);
+    void (*across)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t line, int64_t n, void *sums,
+                   int64_t row);
     /* Rows of c, crow apart, over 1 to GEMM_THIN steps. Columns of b are neighbours. */
     void (*thin)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *c, int64_t crow);
 } GemmTiles;
