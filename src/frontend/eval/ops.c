@@ -264,6 +264,8 @@ static Value container_binary(Interp *I, int op, Value a, Value b)
         return seq_repeat(I, b, a.i);
     if (op == AOP_MOD && a.tag == V_STR)
         return str_percent(I, as_str(a), b);
+    if (op == AOP_MOD && a.tag == V_BYTES && b.tag != V_DICT)
+        return bytes_percent(I, as_bytes(a), b);
     if (a.tag == V_SET && b.tag == V_SET)
         return set_binary(I, op, a, b);
     if (a.tag == V_DICT && b.tag == V_DICT && op == AOP_BITOR)

@@ -312,6 +312,72 @@ static Value m_join(Interp *I, Value *a)
     return out;
 }
 
+/* ------------------------------------------------------------- % */
+
+/* One operand for the text's %: bytes as the text of their codes. V_ERR: %s and %b take bytes, and it is none. */
+static Value percent_operand(Interp *I, Value v, char conversion)
+{
+    bool text = conversion == 's' || conversion == 'b';
+
+    if (v.tag == V_BYTES && text)
+        return text_decode(I, as_bytes(v)->s, as_bytes(v)->len, "latin-1", "strict");
+    return text ? raise(I, EXC_TypeError, "%%b requires a bytes-like object, or an object that implements __bytes__, not '%s'", value_type_name(v))
+                : value_ref(v);
+}
+
+/* The format as text, with %s for %b; the letter of each conversion that takes an operand goes to *letters. */
+static Value percent_format(Interp *I, BytesObj *format, StrBuf *letters)
+{
+    StrBuf b = {0};
+    Value text;
+
+    for (size_t i = 0; i < format->len; i++) {
+        sb_putc(&b, format->s[i]);
+        if (format->s[i] != '%')
+            continue;
+        while (++i < format->len && strchr("0123456789-+ #.*", format->s[i])) {
+            sb_putc(&b, format->s[i]);
+            if (format->s[i] == '*')
+                sb_putc(letters, '*');
+        }
+        if (i < format->len) {
+            sb_putc(&b, format->s[i] == 'b' ? 's' : format->s[i]);
+            if (format->s[i] != '%')
+                sb_putc(letters, format->s[i]);
+        }
+    }
+    text = text_decode(I, sb_str(&b), b.n, "latin-1", "strict");
+    sb_done(&b);
+    return text;
+}
+
+Value bytes_percent(Interp *I, BytesObj *format, Value args)
+{
+    StrBuf letters = {0};
+    Value text = percent_format(I, format, &letters), list, r = VERR;
+    int64_t n = args.tag == V_TUPLE ? as_tuple(args)->n : 1;
+    bool ok = !is_err(text);
+
+    list = tuple_new(n);
+    for (int64_t i = 0; i < n; i++) {
+        Value v = args.tag == V_TUPLE ? as_tuple(args)->at[i] : args;
+        Value one = ok ? percent_operand(I, v, (size_t)i < letters.n ? sb_str(&letters)[i] : '?') : VNONE;
+        ok = ok && !is_err(one);
+        as_tuple(list)->at[i] = is_err(one) ? VNONE : one;
+    }
+    if (ok)
+        r = str_percent(I, as_str(text), list);
+    value_unref(list);
+    if (!is_err(text))
+        value_unref(text);
+    sb_done(&letters);
+    if (is_err(r))
+        return VERR;
+    text = text_encode(I, as_str(r), "latin-1", "strict");
+    value_unref(r);
+    return text;
+}
+
 const NativeDef natives_bytes[] = {
     {"", "bytes", NULL, "type[bytes]", "A sequence of bytes that cannot change."},
     {"bytes", "__new__", bytes_make, "(cls, source=..., encoding: str = ..., errors: str = ...) -> bytes", "From ints, from text in an encoding, or n zeros."},

@@ -22,6 +22,7 @@ bool codepoint_printable(uint32_t c);                   /* str.isprintable of on
 bool value_str_to(Interp *I, Value v, StrBuf *out);     /* str(v), appended */
 /* "%s is %d" % args, with args a tuple, a dict or one value. */
 Value str_percent(Interp *I, StrObj *format, Value args);
+Value bytes_percent(Interp *I, BytesObj *format, Value args);   /* the same of bytes, whose %s and %b take bytes; args no dict */
 /* "{} {name}".format(*args, **kw); args a tuple, kw a dict. */
 Value str_format(Interp *I, StrObj *format, Value args, Value kw);
 

@@ -225,6 +225,25 @@ static Value f_getmtime(Interp *I, Value *a)
     return stat_of(I, a[0], &st) ? vfloat((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9) : VERR;
 }
 
+/* What os_paths.tsr names: mode, ino, dev, nlink, uid, gid, size, atime, mtime, ctime. */
+static Value f_stat_numbers(Interp *I, Value *a)
+{
+    struct stat st;
+    const struct timespec *at[] = {&st.st_atim, &st.st_mtim, &st.st_ctim};
+    Value t;
+
+    if (!stat_of(I, a[0], &st))
+        return VERR;
+    t = tuple_new(10);
+    const int64_t whole[] = {(int64_t)st.st_mode, (int64_t)st.st_ino, (int64_t)st.st_dev, (int64_t)st.st_nlink, (int64_t)st.st_uid,
+                             (int64_t)st.st_gid, (int64_t)st.st_size};
+    for (int i = 0; i < 7; i++)
+        as_tuple(t)->at[i] = vint(whole[i]);
+    for (int i = 0; i < 3; i++)
+        as_tuple(t)->at[7 + i] = vfloat((double)at[i]->tv_sec + (double)at[i]->tv_nsec * 1e-9);
+    return t;
+}
+
 static Value f_listdir(Interp *I, Value *a)
 {
     StrObj *s = path_arg(I, a[0]);
@@ -410,6 +429,7 @@ static Value of_library(Interp *I, const char *name)
 
 #define OF_LIBRARY(name) static Value p_##name(Interp *I, Value *a) { return of_library(I, #name); }
 OF_LIBRARY(relpath) OF_LIBRARY(commonpath) OF_LIBRARY(commonprefix) OF_LIBRARY(normcase) OF_LIBRARY(expandvars)
+OF_LIBRARY(stat)
 
 const NativeDef natives_os[] = {
     {"os.path", "basename", f_basename, "(p: str, /) -> str", "The last part."},
@@ -432,6 +452,8 @@ const NativeDef natives_os[] = {
     {"os.path", "normcase", p_normcase, "Callable", "The path itself: case counts."},
     {"os.path", "expandvars", p_expandvars, "Callable", "With $NAME as the environment has it."},
     {"os.path", "sep", c_sep, "str", "'/'"},
+    {"_core", "stat_numbers", f_stat_numbers, "(path: str, /) -> tuple", "What os.stat names."},
+    {"os", "stat", p_stat, "Callable", "Size, times and kind of what is at a path: st_size, st_mtime, st_mode ..."},
     {"os", "listdir", f_listdir, "(path: str = '.', /) -> list[str]", "The names in a folder."},
     {"os.path", "islink", f_islink, "(path: str, /) -> bool", "Is it a symbolic link?"},
     {"os.path", "realpath", f_abspath, "(path: str, /) -> str", "From the root, normalised; links stay."},
