@@ -56,7 +56,7 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
  * Does the call that is followed surely get here: outside of undecided branches, with no return before, here and in the functions between
  * here and the code that is checked for its own sake?
  */
-static bool is_sure(const Check *C)
+bool followed_surely(const Check *C)
 {
     const CFrame *f = C->frame;
 
@@ -75,7 +75,7 @@ static bool is_sure(const Check *C)
 Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int nargs)
 {
     char family = diag_code_name(code)[2];
-    bool host = C->calls > 0 && family == '9' && (code == E0910 || !is_sure(C));     /* in a body that is followed */
+    bool host = C->calls > 0 && family == '9' && (code == E0910 || !followed_surely(C));     /* in a body that is followed */
     bool library = C->home->library;
     bool heard = !C->quiet || ((family == '3' || family == '9') && flow_first_round(C));
 
@@ -327,6 +327,10 @@ static void return_stmt(Check *C, AstReturn *r)
     d = REPORT(C, E0907, r->ast.span, f->fn->name ? f->fn->name->text : "lambda", type_text(want), type_text(t));
     if (AST_IS(f->fn->node, FunctionDef) && AST_AS(f->fn->node, FunctionDef)->returns)
         diag_label(d, AST_AS(f->fn->node, FunctionDef)->returns->span, "declared here");
+    if (AST_IS(r->value, Tuple) && t->kind == TY_TUPLE && want->kind == TY_TUPLE && t->n == want->n && t->n == AST_AS(r->value, Tuple)->elts.n)
+        for (int i = 0; i < t->n; i++)
+            if (!type_is_any(t->item[i]) && t->item[i]->kind == TY_TENSOR && !type_is_any(want->item[i]) && want->item[i]->kind == TY_TENSOR)
+                origin_stored(C, want->item[i]->tensor, t->item[i]->tensor, AST_AS(r->value, Tuple)->elts.at[i]);
 }
 
 /* A tensor keeps what is known of it beyond its declaration. */

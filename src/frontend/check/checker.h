@@ -423,6 +423,8 @@ void story_between_files(Check *C, const Fn *f, const AstParam *p, const TType *
 void raise_judged(Check *C, AstRaise *r);
 /* Does the program's call surely get here, in the library: has no frame in between perhaps returned before, is no branch undecided? */
 bool library_surely(const Check *C);
+/* The same of the program's own functions (check.c). */
+bool followed_surely(const Check *C);
 
 /* hostops.c: what surely fails on values that are no tensors */
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);             /* E0913 */
@@ -529,6 +531,7 @@ const Type *tensor_op2(Check *C, OpId op, const Type *a, const Type *b, Ast *nod
 const Type *tensor_op3(Check *C, OpId op, const Type *a, const Type *b, const Type *c, Ast *node);
 const Type *tensor_unary(Check *C, OpId op, const Type *a, Ast *node);
 const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node);
+bool tensor_knows(Sym attr);                            /* has every tensor such an attribute? */
 const Type *tensor_subscript(Check *C, const Type *t, Ast *index, Ast *node);      /* subscripts.c */
 /* What op_infer says; unknown operands give unknown results, and only sure failures are reported. */
 const Type *tensor_infer(Check *C, OpId op, const Attr *a, const TType *in, int nin, Ast *node);

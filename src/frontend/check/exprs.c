@@ -283,21 +283,34 @@ const Type *iterated(const Type *t)
     return !type_is_any(t) && t->kind == TY_DICT && t->exact ? dict_view(t, "keys") : t;
 }
 
-/* What the elements of a sequence that is known one by one give, into m; 0: it is no such sequence. */
-static int each_given(Check *C, AstSeq clauses, const Type *iter, Ast *elt, const Type **m)
+/*
+ * What the elements of sequences that are known one by one give, into m[n ..), from a clause on: how many there are then, or -1: a sequence
+ * or a condition is not known, or there are too many.
+ */
+static int each_given(Check *C, AstSeq clauses, int k, const Type *iter, Ast *elt, const Type **m, int n)
 {
-    AstCompFor *c = AST_AS(clauses.at[0], CompFor);
+    AstCompFor *c = AST_AS(clauses.at[k], CompFor);
     const Type *const *item = NULL;
-    int n = clauses.n != 1 || c->ifs.n || c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX ? 0 : type_items(iterated(iter), &item);
+    int count = c->is_async || C->unrolled * ITEMS_MAX > UNROLL_MAX ? 0 : type_items(iterated(iter), &item), times = count ? count : 1;
 
-    if (n <= 0)
-        return 0;
-    C->unrolled *= n;
-    for (int i = 0; i < n; i++) {
+    if (count < (k ? 0 : 1))
+        return -1;
+    C->unrolled *= times;
+    for (int i = 0; i < count && n >= 0; i++) {
+        int taken = 1;
         bind_target(C, c->target, item[i], NULL);
-        m[i] = expr(C, elt);
+        for (int t = 0; t < c->ifs.n && taken > 0; t++) {
+            taken = truth(C, c->ifs.at[t]);
+            expr(C, c->ifs.at[t]);
+        }
+        if (taken < 0 || (taken && n == ITEMS_MAX))
+            n = -1;
+        else if (taken && k + 1 < clauses.n)
+            n = each_given(C, clauses, k + 1, expr_looked(C, AST_AS(clauses.at[k + 1], CompFor)->iter), elt, m, n);
+        else if (taken)
+            m[n++] = expr(C, elt);
     }
-    C->unrolled /= n;
+    C->unrolled /= times;
     return n;
 }
 
@@ -305,9 +318,9 @@ static int each_given(Check *C, AstSeq clauses, const Type *iter, Ast *elt, cons
 static const Type *comp_unrolled(Check *C, AstSeq clauses, Ast *elt)
 {
     const Type *m[ITEMS_MAX];
-    int n = each_given(C, clauses, expr_looked(C, AST_AS(clauses.at[0], CompFor)->iter), elt, m);
+    int n = each_given(C, clauses, 0, expr_looked(C, AST_AS(clauses.at[0], CompFor)->iter), elt, m, 0);
 
-    return n ? type_list_of(m, n) : NULL;
+    return n > 0 ? type_list_of(m, n) : NULL;
 }
 
 /* Likewise of a dict, whose keys are then known. */
@@ -373,16 +386,16 @@ static const Type *generator(Check *C, AstGenExp *g)
     f->fn = outer->fn;
     C->frame = f;
     C->branches++;                          /* who goes through it may stop */
-    n = each_given(C, g->clauses, each, g->elt, m);
+    n = each_given(C, g->clauses, 0, each, g->elt, m, 0);
     C->branches--;
-    if (!n) {
+    if (n <= 0) {
         comp_clause(C, first, each);
         comp_clauses(C, g->clauses, 1);
         each = comp_element(C, g->clauses, g->elt);
     }
     C->frame = outer;
     frame_leave(C, f, before);
-    return n ? type_view_of(sym("generator"), m, n) : type_iterable(sym("generator"), each);
+    return n > 0 ? type_view_of(sym("generator"), m, n) : type_iterable(sym("generator"), each);
 }
 
 static const Type *comp_list(Check *C, AstSeq clauses, Ast *elt)

@@ -246,6 +246,15 @@ static bool report_left_out(Res *R, AstName *n)
     return false;
 }
 
+/* Where the function at hand binds the name that may have been meant. */
+static void label_bound(Res *R, Diag *d, const AstName *use, const char *near)
+{
+    const Local *l = R->frame->scope->kind == SCOPE_FUNCTION ? scope_local(R->frame->scope, sym(near)) : NULL;
+
+    if (l && !l->is_param && l->decl.hi && source_place(l->decl.lo).line != source_place(use->ast.span.lo).line)
+        diag_label(d, l->decl, "'%s' is bound here", near);
+}
+
 void name_unknown(Res *R, AstName *n, DiagCode code)
 {
     Visible v = {R->frame, R->frame->comp, 0, 0};
@@ -262,6 +271,8 @@ void name_unknown(Res *R, AstName *n, DiagCode code)
         return;
     }
     near = closest_name(n->id->text, next_visible, &v);
-    if (near)
+    if (near) {
         diag_guess(d, n->ast.span, n->id->text, near);
+        label_bound(R, d, n, near);
+    }
 }

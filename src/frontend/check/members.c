@@ -9,6 +9,7 @@
 #include "frontend/eval/native.h"
 #include "frontend/prelude.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const Type *native_of(const char *owner, Sym attr)
@@ -113,6 +114,16 @@ static const Type *none_attribute(Check *C, Sym attr, Ast *node)
     return T_ANY;
 }
 
+/* The library asks its argument for what tensors have, and it is none. */
+static const Type *no_tensor(Check *C, const Type *t, Ast *node)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "a tensor is needed, not %s", type_text(t));
+    diag_help(REPORT(C, E0401, node->span, text), "pass a tensor: tensor(x) makes one of numbers and of lists of them");
+    return T_ANY;
+}
+
 static const Type *builtin_attribute(Check *C, const Type *t, const char *owner, Sym attr, Ast *node)
 {
     const Type *m = native_of(owner, attr);
@@ -126,9 +137,11 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         return m->kind == TY_NATIVE ? type_method(t, m) : m;
     if (!strncmp(attr->text, "__", 2) || !next_method(&all) || (!strcmp(owner, "float") && native_of("Tensor", attr)))
         return T_ANY;                               /* sqrt(2.0) is a tensor that counts as a float */
+    if (C->home->library && library_surely(C) && tensor_knows(attr))
+        return no_tensor(C, t, node);
     known = foreign_find(owner, attr->text);
     near = builtin_near(owner, attr);
-    C->calls = near ? 0 : calls;                    /* in a body that is followed, a slip of the pen alone is said */
+    C->calls = near || followed_surely(C) ? 0 : calls;  /* in a body that is followed, what surely is asked for, or a slip of the pen */
     d = REPORT(C, E0910, node->span, owner, attr->text);
     C->calls = calls;
     if (known) {

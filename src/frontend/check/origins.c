@@ -11,14 +11,14 @@
 
 #include <string.h>
 
-enum { HOPS = 24, LABELS = 6, WITHIN = 3 };
+enum { HOPS = 24, LABELS = 8, WITHIN = 3, MADE_HOPS = 4 };     /* MADE_HOPS: behind what makes a size of others */
 
 typedef struct {
     Check *C;
     Diag *d;
     Dim size;                   /* DIM_BAD: the definition is asked for */
     CFrame *frame;
-    int hops;
+    int hops, most;             /* labels that the message may have by the end of this */
     bool policy;                /* the numeric policy is asked for */
 } Trace;
 
@@ -109,7 +109,7 @@ static void label(Trace *t, const Ast *e, Span span, const char *what)
         label_policy(t, e ? type_found(e) : NULL, span, what);
         return;
     }
-    if (t->d->labels.n >= LABELS || source_place(t->d->span.lo).line == source_place(span.lo).line || !span.hi)
+    if (t->d->labels.n >= t->most || source_place(t->d->span.lo).line == source_place(span.lo).line || !span.hi)
         return;
     if (t->size != DIM_BAD) {
         dim_print(t->size, &text);
@@ -176,6 +176,34 @@ static void trace_given(Trace *t, CFrame *f, Ast *from)
         in_frame(t, f, from);
 }
 
+typedef struct { const AstName *use; Ast *value; } Before;
+
+static bool find_before(Ast *e, void *state)
+{
+    Before *b = state;
+    const AstAssign *a = AST_AS(e, Assign);
+
+    if (!e)
+        return true;
+    if (e->kind == AST_Assign && a->value && a->value->span.hi <= b->use->ast.span.lo)
+        for (int i = 0; i < a->targets.n; i++)
+            if (AST_IS(a->targets.at[i], Name) && AST_AS(a->targets.at[i], Name)->id == b->use->id)
+                b->value = a->value;
+    ast_walk(e, find_before, state);
+    return true;
+}
+
+/* The last value that the function's text gives to a variable before this use; NULL: none is plainly there. */
+static Ast *given_before(const Fn *f, const AstName *use)
+{
+    Before b = {use, NULL};
+    AstSeq body = f->node->kind == AST_FunctionDef ? AST_AS(f->node, FunctionDef)->body : (AstSeq){0};
+
+    for (int i = 0; i < body.n; i++)
+        find_before(body.at[i], &b);
+    return b.value;
+}
+
 /* The frame that a captured variable belongs to, and its slot there. */
 static void trace_name(Trace *t, AstName *n)
 {
@@ -183,7 +211,11 @@ static void trace_name(Trace *t, AstName *n)
     Ast *from;
 
     if ((n->bind == BIND_LOCAL || n->bind == BIND_CELL) && (int)n->slot < f->nvar) {
-        trace_given(t, f, f->from[n->slot]);
+        from = f->from[n->slot];
+        if (from && from->kind != AST_Param && f->fn && from->span.lo <= n->ast.span.lo && n->ast.span.hi <= from->span.hi)
+            in_frame(t, f, given_before(f->fn, n));         /* y = g(y): what y was before */
+        else
+            trace_given(t, f, from);
     } else if (n->bind == BIND_GLOBAL && f->home && (int)n->slot < f->home->nglob) {
         from = f->home->from[n->slot];
         if (from && from->kind == AST_Int) {
@@ -254,6 +286,26 @@ static bool display_mentions(const Ast *e, Dim size)
     return false;
 }
 
+/* What the size was made of: where each part that is known came from, a few steps back. */
+static void trace_made(Trace *t, Ast *const *part, int n)
+{
+    Dim size = t->size;
+    int hops = t->hops;
+
+    t->size = DIM_BAD;
+    for (int i = 0; i < n; i++) {
+        const Type *x = part[i] ? type_found(part[i]) : T_ANY;
+        AstSeq elts = AST_IS(part[i], List) ? AST_AS(part[i], List)->elts : AST_IS(part[i], Tuple) ? AST_AS(part[i], Tuple)->elts : (AstSeq){0};
+        t->hops = MADE_HOPS < hops ? MADE_HOPS : hops;
+        if (elts.n)
+            trace_made(t, elts.at, elts.n);
+        else if (!type_is_any(x) && x->kind == TY_TENSOR)
+            trace(t, part[i]);
+    }
+    t->size = size;
+    t->hops = hops;
+}
+
 /* Those of the parts that have the size; none of them: it is made here. */
 static bool trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
 {
@@ -264,8 +316,11 @@ static bool trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
             any = true;
             trace(t, part[i]);
         }
-    if (!any)
+    if (!any) {
         label(t, whole, whole->span, "is made here");
+        if (t->size != DIM_BAD && !t->policy)
+            trace_made(t, part, n);
+    }
     return any;
 }
 
@@ -288,6 +343,30 @@ static bool is_layer(const Ast *e)
     return AST_IS(e, Attribute) && !type_is_any(type_found(e)) && type_found(e)->kind == TY_INSTANCE;
 }
 
+/* What the body of a function ends with; NULL: nothing, or that is not so simple. */
+static Ast *returned(const Fn *f)
+{
+    AstSeq body = f->node->kind == AST_FunctionDef ? AST_AS(f->node, FunctionDef)->body : (AstSeq){0};
+    Ast *last = body.n ? body.at[body.n - 1] : NULL;
+
+    return AST_IS(last, Return) ? AST_AS(last, Return)->value : NULL;
+}
+
+/* In what a function gives, where the size is: of a dict and a tuple the parts that have it. */
+static void trace_returned(Trace *t, const Fn *f)
+{
+    Ast *value = returned(f);
+    AstSeq parts = !value ? (AstSeq){0} : AST_IS(value, Dict) ? AST_AS(value, Dict)->items : AST_IS(value, Tuple) ? AST_AS(value, Tuple)->elts : (AstSeq){0};
+
+    for (int i = 0; i < parts.n; i++) {
+        Ast *part = AST_IS(parts.at[i], DictItem) ? AST_AS(parts.at[i], DictItem)->value : parts.at[i];
+        if (part && mentions(type_found(part), t->size, 0))
+            label(t, part, part->span, "comes from here");
+    }
+    if (value && !parts.n)
+        label(t, t->size == DIM_BAD ? value : NULL, value->span, t->size == DIM_BAD ? "is returned here" : "is in what is returned here");
+}
+
 static void trace_call(Trace *t, AstCall *c)
 {
     const Type *callee = type_found(c->func);
@@ -296,8 +375,10 @@ static void trace_call(Trace *t, AstCall *c)
     int n = 0;
 
     if (f && f->node->kind == AST_FunctionDef && !t->policy && f->sig.ret && AST_AS(f->node, FunctionDef)->returns &&
-        (t->size == DIM_BAD || mentions(f->sig.ret, t->size, 0)))
+        (t->size == DIM_BAD || !dim_is_const(t->size) || mentions(f->sig.ret, t->size, 0)))
         label(t, NULL, AST_AS(f->node, FunctionDef)->returns->span, t->size == DIM_BAD ? "declared here" : "is declared here");
+    else if (f && !t->policy)
+        trace_returned(t, f);
     part[n++] = AST_IS(c->func, Attribute) && !(!type_is_any(callee) && callee->kind == TY_INSTANCE)
                     ? AST_AS(c->func, Attribute)->value : c->func;
     for (int i = 0; i < c->args.n && n < ITEMS_MAX; i++)
@@ -311,9 +392,15 @@ static void trace_call(Trace *t, AstCall *c)
     }
 }
 
+static void parts_of_dict(Trace *t, Ast *value)
+{
+    if (mentions(type_found(value), t->size, 0))
+        trace(t, value);
+}
+
 static void trace(Trace *t, Ast *e)
 {
-    if (!e || t->hops-- <= 0 || t->d->labels.n >= LABELS)
+    if (!e || t->hops-- <= 0 || t->d->labels.n >= t->most)
         return;
     switch (e->kind) {
     case AST_Name:
@@ -337,6 +424,7 @@ static void trace(Trace *t, Ast *e)
         trace(t, AST_AS(e, UnaryOp)->operand);
         break;
     case AST_Subscript:
+        label(t, e, e->span, "comes from here");
         trace_parts(t, e, (Ast *[]){AST_AS(e, Subscript)->value, AST_AS(e, Subscript)->index}, 2);
         break;
     case AST_Tuple:
@@ -344,6 +432,11 @@ static void trace(Trace *t, Ast *e)
         break;
     case AST_List:
         trace_parts(t, e, AST_AS(e, List)->elts.at, AST_AS(e, List)->elts.n);
+        break;
+    case AST_Dict:
+        for (int i = 0; i < AST_AS(e, Dict)->items.n; i++)
+            if (AST_IS(AST_AS(e, Dict)->items.at[i], DictItem) && AST_AS(AST_AS(e, Dict)->items.at[i], DictItem)->value)
+                parts_of_dict(t, AST_AS(AST_AS(e, Dict)->items.at[i], DictItem)->value);
         break;
     case AST_ListComp:
         label(t, e, e->span, "comes from here");
@@ -364,7 +457,7 @@ static void trace(Trace *t, Ast *e)
 
 void origin_of(Check *C, Diag *d, Ast *e, Dim size)
 {
-    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS, false};
+    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, false};
 
     if (C->shown && t.frame && e)
         trace(&t, e);
@@ -372,7 +465,7 @@ void origin_of(Check *C, Diag *d, Ast *e, Dim size)
 
 void origin_policies(Check *C, Diag *d, Ast *node)
 {
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, true};
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, true};
     Ast *e = C->home->library ? C->blame_node : node;
 
     if (!C->shown || !e || !t.frame)
@@ -390,13 +483,14 @@ void origin_policies(Check *C, Diag *d, Ast *node)
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
 {
     Ast *e = C->home->library ? C->blame_node : node;
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, false};
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, false};
 
     if (!C->shown || !e || !t.frame)
         return;
     for (int i = 0; i < n; i++) {
         t.size = size[i];
         t.hops = HOPS;
+        t.most = LABELS * (i + 1) / n;
         if (e->kind == AST_Call)
             trace_call(&t, AST_AS(e, Call));
         else if (e->kind == AST_BinOp)
@@ -441,6 +535,15 @@ void origin_stored(Check *C, const TType *want, const TType *got, Ast *value)
             origin_of(C, C->last, value, got->shape[i]);
 }
 
+/* Where a value has its number of axes from: no size tells, so a few steps back. */
+static void trace_axes(Check *C, Diag *d, Ast *value)
+{
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, MADE_HOPS, LABELS, false};
+
+    if (C->shown && t.frame && value)
+        trace(&t, value);
+}
+
 /* A value that its variable's declaration does not take: both sides. */
 void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value)
 {
@@ -448,6 +551,8 @@ void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType 
     AstSubscript *s = AST_AS(annotation, Subscript);
     AstSeq elts = {0};
 
+    if (d && want->rank != got->rank && want->rank != RANK_UNKNOWN && got->rank != RANK_UNKNOWN)
+        trace_axes(C, d, value);
     if (!d || want->rank != got->rank || want->rank == RANK_UNKNOWN)
         return;
     if (annotation->kind == AST_Subscript)

@@ -293,20 +293,40 @@ static bool arguments_meet(TCall *c)
     return n < 2 || policies_meet(c->C, c->name, in, n, c->node);
 }
 
+static bool stands_for_none(const Type *t)
+{
+    return t->kind == TY_FUNC || t->kind == TY_CLASS || t->kind == TY_STR || t->kind == TY_DICT || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module);
+}
+
+/* The first of the elements, as far as they are known one by one, that is surely no tensor and nothing that becomes one; NULL: there is none. */
+static const Type *not_joined(const Type *list)
+{
+    const Type *const *item;
+    int n = type_is_any(list) || (list->kind != TY_LIST && list->kind != TY_TUPLE) ? 0 : type_items(list, &item);
+
+    for (int i = 0; i < n; i++)
+        if (!type_is_any(item[i]) && (stands_for_none(item[i]) || item[i]->kind == TY_NONE))
+            return item[i];
+    return NULL;
+}
+
 /* A module, a function or nothing, in place of the tensor that a function is about. false: reported. */
 static bool about_tensor(TCall *c)
 {
-    static RuleFn *const about[] = {rule_elementwise, rule_same, rule_same_axis, rule_linear, rule_lookup, rule_conv, rule_reshape, rule_by_name};
+    static RuleFn *const about[] = {rule_elementwise, rule_same, rule_same_axis, rule_linear, rule_lookup, rule_conv, rule_reshape, rule_by_name,
+                                    rule_like, rule_concat, rule_stack};
     const Type *t = c->n && !c->at[0].name && !c->at[0].stars ? c->at[0].type : T_ANY;
+    bool lists = c->rule->fn == rule_concat || c->rule->fn == rule_stack;
     char text[160];
 
-    if (type_is_any(t) || c->C->kernel ||
-        !(t->kind == TY_FUNC || t->kind == TY_CLASS || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module)))
+    t = lists ? not_joined(t) : t;
+    if (!t || type_is_any(t) || c->C->kernel || !(lists || stands_for_none(t)))
         return true;
     for (size_t i = 0; i < sizeof about / sizeof *about; i++)
         if (c->rule->fn == about[i]) {
-            snprintf(text, sizeof text, "%s() takes a tensor, not %s", c->name, type_text(t));
-            diag_help(REPORT(c->C, E0401, c->node->span, text), t->kind == TY_INSTANCE ? "pass what the module gives: m(x)" : "call it first");
+            snprintf(text, sizeof text, "%s() takes %s, not %s", c->name, lists ? "tensors" : "a tensor", type_text(t));
+            diag_help(REPORT(c->C, E0401, c->node->span, text), t->kind == TY_INSTANCE ? "pass what the module gives: m(x)" :
+                                                                 t->kind == TY_STR || t->kind == TY_DICT ? "pass the tensor that was meant" : "call it first");
             return false;
         }
     return true;

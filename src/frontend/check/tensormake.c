@@ -174,7 +174,8 @@ static bool data_judged(TCall *c, const Type *t, const Ast *node, int depth)
     int n = type_is_any(t) || (t->kind != TY_LIST && t->kind != TY_TUPLE) ? -1 : type_items(t, &item), first = -1, m;
     char text[128];
 
-    if (!type_is_any(t) && (t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT) && (depth || t->kind != TY_STR)) {
+    if (!type_is_any(t) && (t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT ||
+                            (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module && !cls_find(t->ref, sym("__iter__"))))) {
         snprintf(text, sizeof text, "a tensor holds numbers; %s is none", type_text(t));
         diag_help(REPORT(c->C, E0401, node->span, text), "make numbers of the elements first: [float(s) for s in xs]");
         return false;

@@ -424,6 +424,14 @@ static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size",
                                                "placement", "policy", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
                                                "memory", "part", "layout", "values", "indices", "H", "itemsize", "space"};
 
+bool tensor_knows(Sym attr)
+{
+    for (size_t i = 0; i < sizeof plain_attributes / sizeof *plain_attributes; i++)
+        if (!strcmp(plain_attributes[i], attr->text))
+            return true;
+    return native_find("Tensor", attr->text) != NULL;
+}
+
 typedef struct { int stage, table, row; } Members;
 
 static const char *next_member(void *state)
