@@ -141,7 +141,7 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         return no_tensor(C, t, node);
     known = foreign_find(owner, attr->text);
     near = builtin_near(owner, attr);
-    C->calls = near || followed_surely(C) ? 0 : calls;  /* in a body that is followed, what surely is asked for, or a slip of the pen */
+    C->calls = near || (tensor_knows(attr) && followed_surely(C)) ? 0 : calls;       /* in a body that is followed, a slip of the pen, or a tensor is meant */
     d = REPORT(C, E0910, node->span, owner, attr->text);
     C->calls = calls;
     if (known) {

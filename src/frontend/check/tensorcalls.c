@@ -4,6 +4,8 @@
  */
 #include "frontend/check/tensorcalls.h"
 
+#include "frontend/eval/native.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -295,8 +297,10 @@ static bool arguments_meet(TCall *c)
 
 static bool stands_for_none(const Type *t)
 {
-    return t->kind == TY_FUNC || t->kind == TY_CLASS || t->kind == TY_STR || t->kind == TY_DICT || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module);
+    return t->kind == TY_FUNC || t->kind == TY_CLASS || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module);
 }
+
+static bool is_text(const Type *t) { return t->kind == TY_STR || t->kind == TY_DICT; }
 
 /* The first of the elements, as far as they are known one by one, that is surely no tensor and nothing that becomes one; NULL: there is none. */
 static const Type *not_joined(const Type *list)
@@ -305,7 +309,7 @@ static const Type *not_joined(const Type *list)
     int n = type_is_any(list) || (list->kind != TY_LIST && list->kind != TY_TUPLE) ? 0 : type_items(list, &item);
 
     for (int i = 0; i < n; i++)
-        if (!type_is_any(item[i]) && (stands_for_none(item[i]) || item[i]->kind == TY_NONE))
+        if (!type_is_any(item[i]) && (stands_for_none(item[i]) || is_text(item[i]) || item[i]->kind == TY_NONE))
             return item[i];
     return NULL;
 }
@@ -320,7 +324,7 @@ static bool about_tensor(TCall *c)
     char text[160];
 
     t = lists ? not_joined(t) : t;
-    if (!t || type_is_any(t) || c->C->kernel || !(lists || stands_for_none(t)))
+    if (!t || type_is_any(t) || c->C->kernel || !(lists || stands_for_none(t) || (is_text(t) && !native_find("", c->name))))      /* natives say so of themselves */
         return true;
     for (size_t i = 0; i < sizeof about / sizeof *about; i++)
         if (c->rule->fn == about[i]) {

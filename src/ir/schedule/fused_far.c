@@ -77,6 +77,20 @@ static int64_t rounds_of(const LaunchSpace *s)
     return n;
 }
 
+/* The power of two that divides rows which are reduced, where their length is a number; 0: 1 does. */
+static int16_t fixed_divisor(const Region *r)
+{
+    int64_t n = 1, size;
+
+    for (int a = r->nkept; a < r->naxes; a++) {
+        if (!dim_const_value(r->size[a], &size))
+            return 0;
+        n *= size;
+    }
+    n = n & -n;
+    return (int16_t)(r->nkept == r->naxes || n < 2 ? 0 : n < ALIGN_MOST ? n : ALIGN_MOST);
+}
+
 /* For GPUs: tiles that give a few hundred threads something to do, and as many groups as there are places for. */
 Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
@@ -86,6 +100,7 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
 
     s.lean = true;
     s.align = fused_aligned(u);
+    s.align = s.align ? s.align : fixed_divisor(&u->c->r);
     if (s.kind == SCHEDULE_MAP && has_turned(u, class)) {
         s.m = s.n = FAR_SIDE;
         return s;
