@@ -141,7 +141,8 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
         return no_tensor(C, t, node);
     known = foreign_find(owner, attr->text);
     near = builtin_near(owner, attr);
-    C->calls = near || (tensor_knows(attr) && followed_surely(C)) ? 0 : calls;       /* in a body that is followed, a slip of the pen, or a tensor is meant */
+    /* in a body that is followed a slip of the pen is said, and where a tensor is meant */
+    C->calls = near || (tensor_knows(attr) && followed_surely(C)) ? 0 : calls;
     d = REPORT(C, E0910, node->span, owner, attr->text);
     C->calls = calls;
     if (known) {

@@ -356,7 +356,7 @@ static Ast *returned(const Fn *f)
 static void trace_returned(Trace *t, const Fn *f)
 {
     Ast *value = returned(f);
-    AstSeq parts = !value ? (AstSeq){0} : AST_IS(value, Dict) ? AST_AS(value, Dict)->items : AST_IS(value, Tuple) ? AST_AS(value, Tuple)->elts : (AstSeq){0};
+    AstSeq parts = AST_IS(value, Dict) ? AST_AS(value, Dict)->items : AST_IS(value, Tuple) ? AST_AS(value, Tuple)->elts : (AstSeq){0};
 
     for (int i = 0; i < parts.n; i++) {
         Ast *part = AST_IS(parts.at[i], DictItem) ? AST_AS(parts.at[i], DictItem)->value : parts.at[i];

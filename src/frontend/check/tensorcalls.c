@@ -324,13 +324,14 @@ static bool about_tensor(TCall *c)
     char text[160];
 
     t = lists ? not_joined(t) : t;
-    if (!t || type_is_any(t) || c->C->kernel || !(lists || stands_for_none(t) || (is_text(t) && !native_find("", c->name))))      /* natives say so of themselves */
+    /* natives say of texts themselves what they take */
+    if (!t || type_is_any(t) || c->C->kernel || !(lists || stands_for_none(t) || (is_text(t) && !native_find("", c->name))))
         return true;
     for (size_t i = 0; i < sizeof about / sizeof *about; i++)
         if (c->rule->fn == about[i]) {
             snprintf(text, sizeof text, "%s() takes %s, not %s", c->name, lists ? "tensors" : "a tensor", type_text(t));
             diag_help(REPORT(c->C, E0401, c->node->span, text), t->kind == TY_INSTANCE ? "pass what the module gives: m(x)" :
-                                                                 t->kind == TY_STR || t->kind == TY_DICT ? "pass the tensor that was meant" : "call it first");
+                                                                is_text(t)             ? "pass the tensor that was meant" : "call it first");
             return false;
         }
     return true;
