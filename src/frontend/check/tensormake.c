@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* zeros((2, 3), bf16), zeros((2, 3), bool), zeros((2, 3), of): what is not known may be one. */
+static bool may_be_dtype(const Type *t, int at)
+{
+    return t->kind == TY_DTYPE || (at > 0 && (type_is_any(t) || t->kind == TY_CLASS || t->kind == TY_NATIVE));
+}
+
 /* How many positional sizes: all but trailing non-ints. full(shape, value) has its shape in one argument. */
 const Type *rule_make_sized(TCall *c)
 {
@@ -13,7 +19,7 @@ const Type *rule_make_sized(TCall *c)
 
     tcall_element(c, -1, &e);
     for (int i = 0; i < c->n; i++)
-        if (!c->at[i].name && c->at[i].type->kind == TY_DTYPE)
+        if (!c->at[i].name && may_be_dtype(c->at[i].type, i))
             element_of_type(c->C, c->at[i].type, &e);
     if (n < 0)
         return tensor_made(&e, RANK_UNKNOWN, NULL);

@@ -565,14 +565,20 @@ static bool bind_args(Body *B, const FuncObj *fn, const KVal *arg, const Sym *na
 {
     const Code *c = fn->code;
     bool given[64] = {false};
+    KVal rest = {.kind = K_TUPLE};
     int at = 0;
 
-    if (c->nparams > 64 || c->varargs >= 0 || c->kwargs >= 0 || c->any_params || c->is_generator || c->is_async) {
+    if (c->nparams > 64 || c->kwargs >= 0 || c->any_params || c->is_generator || c->is_async) {
         kb_fail(B, "a kernel calls functions with plain parameters");
         return false;
     }
+    rest.item = kb_alloc(B, sizeof *rest.item * (size_t)(n + 1));
     for (int i = 0; i < n; i++) {
         int p = at;
+        if (!(names && names[i]) && at >= c->npos && c->varargs >= 0) {
+            rest.item[rest.n++] = kb_now(B, arg[i]);
+            continue;
+        }
         if (names && names[i])
             for (p = 0; p < c->nparams && c->param[p] != names[i]; p++)
                 ;
@@ -588,6 +594,10 @@ static bool bind_args(Body *B, const FuncObj *fn, const KVal *arg, const Sym *na
     for (int p = 0; p < c->nparams; p++) {
         if (given[p])
             continue;
+        if (p == c->varargs) {
+            vec_push(vars, ((Var){c->param[p], rest}));
+            continue;
+        }
         if (!fn->defaults || is_err(fn->defaults[p])) {
             kb_fail(B, "%s() misses the argument '%s'", c->name->text, c->param[p]->text);
             return false;

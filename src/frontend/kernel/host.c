@@ -9,6 +9,7 @@
 
 #include "frontend/eval/native.h"
 #include "frontend/eval/symint.h"
+#include "frontend/eval/eval.h"
 #include "frontend/kernel/launch.h"
 #include "ir/graph/trace.h"
 
@@ -120,6 +121,21 @@ static Value f_written(Interp *I, Value *a)             /* name, function, sched
     return kernel_written(I, a[0].tag == V_STR ? as_str(a[0])->s : "kernel", a[1], a[2]);
 }
 
+/* What a kernel does with each of its parameters, as its text says: "read", "write", "readwrite". */
+static Value f_touched(Interp *I, Value *a)             /* function */
+{
+    const Ast *def = a[0].tag == V_FUNC ? ((FuncObj *)a[0].o)->code->ast : NULL;
+    Value y = list_new(8);
+    KernelForm form;
+
+    if (!AST_IS(def, FunctionDef))
+        return y;
+    kernel_form(AST_AS(def, FunctionDef), &form);
+    for (int i = 0; i < form.n; i++)
+        list_push(as_list(y), str_c(!form.param[i].written ? "read" : form.param[i].read ? "readwrite" : "write"));
+    return y;
+}
+
 static Value f_bounds(Interp *I, Value *a)              /* name, function, args, kwargs, schedule */
 {
     if (kernel_traced(I, a[1], a[2], a[3]))
@@ -153,6 +169,7 @@ const NativeDef natives_kernel_host[] = {
     {"_kernel", "run", f_run, "(name, fn, args, kwargs, grid, block, schedule)", "Launch a kernel: (result, outputs, outputs by name)."},
     {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
     {"_kernel", "written", f_written, "(name, fn, schedule)", "(dtype, shape) of each parameter, where annotations write all sizes out."},
+    {"_kernel", "touched", f_touched, "(fn)", "Which privilege a kernel's text takes on each parameter."},
     {"_kernel", "bounds", f_bounds, "(name, fn, args, kwargs, schedule)", "The least and the largest that a launch may give, and whether it may give NaN; None: not known."},
     {"_kernel", "proved", f_proved, "(text)", "What was proved of a kernel's results."},
     {"_kernel", "watched", f_watched, "()", "Are the schedules of launches asked for?"},

@@ -36,7 +36,8 @@ static Value filled(Interp *I, Value *a, double f)      /* *shape, dtype, shape=
     Dim shape[RANK_MAX];
     TupleObj *t = as_tuple(a[0]);
     Value star = a[0], cut = VERR, dtype = a[1];
-    if (t->n && t->at[t->n - 1].tag == V_DTYPE) {       /* zeros((2, 3), bf16) */
+    uint8_t last = t->n ? t->at[t->n - 1].tag : V_NONE;
+    if (last == V_DTYPE || (t->n > 1 && (last == V_CLASS || last == V_NATIVE))) {       /* zeros((2, 3), bf16), zeros((2, 3), bool) */
         dtype = t->at[t->n - 1];
         cut = tuple_new(t->n - 1);
         for (int64_t i = 0; i < t->n - 1; i++)
