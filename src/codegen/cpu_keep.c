@@ -7,19 +7,21 @@
  * loop over the depth takes of b stays, packed (and turned, and converted), in
  * memory of the thread: the next group that asks for the same places of the
  * same parameter finds it there; so does the next column of what the row takes
- * of a.  Places are compared, so nothing is assumed of how groups are launched;
- * but they run in strips of a few columns, from the top to the bottom, as many
- * as have room in the second cache.
+ * of a, where that is copied.  Places are compared, so nothing is assumed of
+ * how groups are launched; but they run in strips of a few columns, from the
+ * top to the bottom, as many as have room in the second cache.
  *
  *     columns of a strip: w      slot: (column % w) * rounds + round      tag: where the load begins
  */
 #include "codegen/cpu_dot.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 enum {
     ROOM = 8 << 20, STRIP = 1 << 20,    /* bytes of an operand for one column, of a strip */
     TAG = TILE_RANK_MAX,                /* words of a tag */
+    ENOUGH_WAYS = 12,                   /* of the first cache, for the rows of a block */
     FEW_ROWS = 16,                      /* of the left operand, for which the right one is not worth a copy */
     NEW = 64,                           /* bytes at the start of scratch memory that say that it was used before */
 };
@@ -79,12 +81,23 @@ static bool packs(CpuCode *e, const TileNode *dot, int operand)
     return panel && (n->op == TOP_load || (cpu_turns(e, dot->in[operand]) && panel % side == 0));
 }
 
+/*
+ * Is a left operand whose rows are rows of the block better read where it lies?  A copy takes as long as it gains, unless rows that are a power of
+ * two apart meet in a place of the first cache that has too few ways for them.
+ */
+static bool reads_left(const CpuCode *e, const TileNode *n)
+{
+    long ways = e->u->machine == machine_host() ? sysconf(_SC_LEVEL1_DCACHE_ASSOC) : 0;
+
+    return n->op == TOP_load && raw_is_lane((DType)n->type[0].dtype) && ways >= ENOUGH_WAYS;
+}
+
 static bool keeps(CpuCode *e, const TileNode *dot, int operand)
 {
     const TileNode *loop = dot->block->owner;
     Written w = {.e = e};
 
-    if (!packs(e, dot, operand))
+    if (!packs(e, dot, operand) || (operand == 0 && reads_left(e, dot->in[0].node)))
         return false;
     for (int i = 0; i < 3; i++)
         if (!is_uniform(loop->in[i].node, 16))
