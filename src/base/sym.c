@@ -97,10 +97,10 @@ int edit_distance(const char *a, const char *b, int cap)
 
 const char *closest_name(const char *wrong, const char *(*next)(void *), void *state)
 {
-    int best = 2 + (int)strlen(wrong) / 4;      /* must beat this */
+    int len = (int)strlen(wrong), best = 2 + (len > 4 ? len / 4 : 0);       /* must beat this: of four letters three are right */
     const char *found = NULL, *name;
 
-    if (strlen(wrong) < 2)
+    if (len < 2)
         return NULL;
     while ((name = next(state))) {
         int d = edit_distance(wrong, name, best);

@@ -166,6 +166,9 @@ static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, int 
     return false;
 }
 
+/* Is there a parameter for the object that a method is called of? */
+static bool takes_object(const Slots *s) { return s->n && (s->at[0].kind == PARAM_POSONLY || s->at[0].kind == PARAM_NORMAL); }
+
 /* Positional arguments in turn, then keywords, then what is missing. */
 bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
 {
@@ -173,6 +176,11 @@ bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node)
     bool positional_open = false;
 
     s->open = a->open;
+    if (skip && !s->any && !slot_of_kind(s, PARAM_VARARGS) && !takes_object(s)) {
+        diag_help(label_params(REPORT(C, E0903, node->span, s->callee, "the object is given, it takes nothing by position"), s),
+                  "a method's first parameter is its object: def %s(self)", s->callee);
+        return false;
+    }
     for (int i = 0; i < skip && i < s->n; i++)
         s->at[i].taken = 1;
     for (int i = 0; i < a->n; i++)

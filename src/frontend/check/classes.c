@@ -306,9 +306,9 @@ static const char *next_member(void *state)
     return NULL;
 }
 
-typedef struct { const Cls *c; const char *last; } Alphabet;
+typedef struct { const Cls *c; const char *last; bool library; } Alphabet;
 
-/* The members again, each once, by their names: what lists them must not follow the places of a map. */
+/* The members again, by their names, those of the program's classes first: what lists them must not follow the places of a map. */
 static const char *next_by_name(void *state)
 {
     Alphabet *a = state;
@@ -316,11 +316,13 @@ static const char *next_by_name(void *state)
     const char *least = NULL;
 
     for (const char *name; (name = next_member(&m));)
-        if ((!a->last || strcmp(name, a->last) > 0) && (!least || strcmp(name, least) < 0))
+        if (m.c->home->library == a->library && (!a->last || strcmp(name, a->last) > 0) && (!least || strcmp(name, least) < 0))
             least = name;
-    if (least)
-        a->last = least;
-    return least;
+    if (!least && !a->library) {
+        *a = (Alphabet){a->c, NULL, true};
+        return next_by_name(a);
+    }
+    return a->last = least;
 }
 
 static bool cls_stores(const Cls *c, Sym attr)
@@ -469,7 +471,7 @@ static void missing_attribute(Check *C, const Cls *c, Sym attr, Ast *node)
     else if (near)
         diag_guess(d, span_tail(node->span, attr->text), attr->text, near);
     else
-        help_names(d, "it has", next_by_name, &(Alphabet){c, NULL});
+        help_names(d, "it has", next_by_name, &(Alphabet){c, NULL, false});
     if (!near)
         return;
     for (const Cls *x = c; x && !s; x = x->base)

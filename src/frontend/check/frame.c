@@ -205,19 +205,22 @@ void name_set(Res *R, AstName *n, Found f)
 
 /* ------------------------------------------------------------- unknown names */
 
-/* Yields the names visible from a frame: comprehensions, locals, outer frames, module, prelude. */
+/* Yields the names visible from a frame: comprehensions, locals, outer frames, module, prelude; words that stand alone. */
 typedef struct { Frame *frame; Comp *comp; int i; int stage; } Visible;
 
 static const char *next_visible(void *state)
 {
+    static const char *const keyword[] = {"break", "continue", "pass", "return", "True", "False", "None", NULL};
     Visible *v = state;
 
     for (;;) {
         Scope *s = v->comp ? v->comp->scope : v->frame ? v->frame->scope : NULL;
         if (s && v->i < s->locals.n)
             return s->locals.at[v->i++].name->text;
+        if (!v->frame && v->i < prelude_count())
+            return prelude_row(v->i++)->name->text;
         if (!v->frame)
-            return v->i < prelude_count() ? prelude_row(v->i++)->name->text : NULL;
+            return keyword[v->i - prelude_count()] ? keyword[v->i++ - prelude_count()] : NULL;
         v->i = 0;
         if (v->comp) {
             v->comp = v->comp->up;

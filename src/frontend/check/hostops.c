@@ -349,6 +349,12 @@ void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place
     Sort s = sort_of(t);
     Diag *d;
 
+    if (t->kind == TY_DICT && !type_is_any(index) && (index->kind == TY_LIST || index->kind == TY_DICT || index->kind == TY_SET)) {
+        d = REPORT(C, E0915, place->ast.span, "dict", "by what can change, such as a list, dict or set");
+        diag_help(d, index->kind == TY_DICT ? "a key is a text, a number or a tuple: tuple(d.items())" :
+                     index->kind == TY_LIST ? "a key is a text, a number or a tuple: tuple(xs)" : "a key is a text, a number or a tuple: frozenset(s)");
+        return;
+    }
     if (s != TEXT && s != BYTES && s != TUPLE && s != RANGE) {
         host_subscripted(C, t, index, place->value, (Ast *)place);
         return;

@@ -29,7 +29,7 @@ const Type *rule_make_sized(TCall *c)
         if (!dim_const_value(d[i], &v) || v >= 0)
             continue;
         snprintf(text, sizeof text, "%s: a size cannot be negative: %lld", c->name, (long long)v);
-        REPORT(c->C, E0306, c->node->span, text);
+        diag_help(REPORT(c->C, E0306, c->node->span, text), "sizes are 0 or more; only reshape and expand know -1, for the size that fits");
         return tensor_unknown();
     }
     return tensor_made(&e, n, d);

@@ -171,7 +171,7 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
         diag_help(d, "if the sizes must be equal, give them the same name or number");
         diag_help(d, "reshape or unsqueeze one side so that the axes line up");
     } else {
-        diag_help(d, "print the shapes before this line, or check with --shapes");
+        diag_help(d, op == OP_conv ? "the weight is [channels out, channels in / groups, ...]" : "print the shapes before this line, or check with --shapes");
     }
     if (op == OP_conv)
         pair[0] = in[0].shape[1], pair[1] = in[1].shape[1];
@@ -315,7 +315,20 @@ static bool never_operand(const Type *t)
         return false;
     if (t->kind == TY_INSTANCE)
         return ((const Cls *)t->ref)->is_module && !cls_is_open(t->ref) && ((const Cls *)t->ref)->home->space == NULL;
-    return t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT || t->kind == TY_FUNC || t->kind == TY_CLASS;
+    return t->kind == TY_STR || t->kind == TY_NONE || t->kind == TY_DICT || t->kind == TY_FUNC || t->kind == TY_CLASS || t->kind == TY_LIST ||
+           t->kind == TY_TUPLE || t->kind == TY_SET;
+}
+
+static void help_operand(Diag *d, const Type *bad, const Ast *node)
+{
+    if (bad->kind == TY_LIST || bad->kind == TY_TUPLE)
+        diag_help(d, "make a tensor of it: tensor(...)");
+    else if (bad->kind == TY_FUNC)
+        diag_help(d, "call it first");
+    else if (bad->kind == TY_NONE)
+        diag_help(d, "give the variable a value first; a function without return gives None");
+    else if (bad->kind == TY_STR && AST_IS(node, BinOp) && AST_AS(node, BinOp)->op == AOP_ADD)
+        diag_help(d, "put the value into the text: f\"... {value}\"");
 }
 
 /* An operation of operands of which one may have "...": which one, and where it stands. */
@@ -343,7 +356,7 @@ const Type *tensor_binary(Check *C, int op, const Type *a, const Type *b, Ast *n
         const Type *bad = never_operand(a) ? a : b;
         char text[160];
         snprintf(text, sizeof text, "beside a tensor stands a tensor or a number, not %s", type_text(bad));
-        REPORT(C, E0401, node->span, text);
+        help_operand(REPORT(C, E0401, node->span, text), bad, node);
         return T_ANY;
     }
     if (segments_infer(C, &(CallArgs){arg, 2, false}, binary_segmented, &(Operator){op, node}, &r))
