@@ -161,6 +161,11 @@ static bool too_many(Check *C, const Slots *s, const CallArg *a, int given, int 
     else
         snprintf(text, sizeof text, "%d given, it takes %d by position", given, most);
     d = label_params(REPORT(C, E0903, at_call(node, a->node), s->callee, text), s);
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind == PARAM_KWONLY && !s->at[i].taken && s->at[i].name) {
+            diag_help(d, "what stands behind * is passed by its name: %s=...", s->at[i].name->text);
+            break;
+        }
     if (skip && s->params.n && s->n && s->at[0].name && strcmp(s->at[0].name->text, "self") && strcmp(s->at[0].name->text, "cls"))
         diag_help(d, "a method's first parameter is its object: def %s(self, %s%s)", s->callee, s->at[0].name->text, s->n > 1 ? ", ..." : "");
     return false;

@@ -351,8 +351,8 @@ void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place
 
     if (t->kind == TY_DICT && !type_is_any(index) && (index->kind == TY_LIST || index->kind == TY_DICT || index->kind == TY_SET)) {
         d = REPORT(C, E0915, place->ast.span, "dict", "by what can change, such as a list, dict or set");
-        diag_help(d, index->kind == TY_DICT ? "a key is a text, a number or a tuple: tuple(d.items())" :
-                     index->kind == TY_LIST ? "a key is a text, a number or a tuple: tuple(xs)" : "a key is a text, a number or a tuple: frozenset(s)");
+        diag_help(d, "a key is a text, a number or a tuple: %s",
+                  index->kind == TY_DICT ? "tuple(d.items())" : index->kind == TY_LIST ? "tuple(xs)" : "frozenset(s)");
         return;
     }
     if (s != TEXT && s != BYTES && s != TUPLE && s != RANGE) {

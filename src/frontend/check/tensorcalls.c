@@ -194,7 +194,9 @@ void tensor_axis_report(Check *C, const TType *x, int64_t k, const char *name, A
     snprintf(rank, sizeof rank, "%d", x->rank);
     d = REPORT(C, E0308, node->span, axis, shape_of(x), rank);
     diag_note(d, "in %s()", name);
-    if (x->rank)
+    if (x->rank == 1)
+        diag_help(d, "it has one axis: 0, or from the end -1");
+    else if (x->rank)
         diag_help(d, "its axes are 0 to %d, or from the end -1 to -%d", x->rank - 1, x->rank);
 }
 

@@ -171,7 +171,8 @@ static void report_op(Check *C, OpId op, const TType *in, int nin, const StrBuf 
         diag_help(d, "if the sizes must be equal, give them the same name or number");
         diag_help(d, "reshape or unsqueeze one side so that the axes line up");
     } else {
-        diag_help(d, op == OP_conv ? "the weight is [channels out, channels in / groups, ...]" : "print the shapes before this line, or check with --shapes");
+        diag_help(d, op == OP_conv ? "the weight is [channels out, channels in / groups, ...]" :
+                                     "print the shapes before this line, or check with --shapes");
     }
     if (op == OP_conv)
         pair[0] = in[0].shape[1], pair[1] = in[1].shape[1];

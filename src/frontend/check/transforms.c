@@ -605,6 +605,20 @@ static void function_judged(Check *C, const char *name, const CallArgs *a, Ast *
     diag_help(d, AST_IS(a->at[0].node, Call) ? "hand over the function itself, without calling it" : "give a function, a lambda or a Module");
 }
 
+/* grad(f, x): a tensor where the options stand; what is made is to be called with it. */
+static bool applied_at_once(Check *C, const char *name, const CallArgs *a, Ast *node)
+{
+    const Type *x = a->n > 1 && !a->at[1].name && !a->at[1].stars ? a->at[1].type : T_ANY;
+    char what[64];
+
+    if (type_is_any(x) || x->kind != TY_TENSOR || x->tensor->rank == 0 || C->home->library)
+        return false;
+    snprintf(what, sizeof what, "the second argument of %.30s()", name);
+    diag_help(REPORT(C, E0906, at_call(node, a->at[1].node), what, "an option", type_text(x)),
+              "%s(f) gives a function, which is called with the arguments: %s(f)(x)", name, name);
+    return true;
+}
+
 static bool made_of_several(Check *C, int which, const CallArgs *a, Ast *node, const Type **out)
 {
     if (a->open || a->n < (which == TRANSFORM_TREE_MAP ? 2 : 3) || has_names(a))
@@ -645,6 +659,8 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
         *out = a->n == 3 || a->at[3].name ? transform_scan(C, f, a->at[1].type, a->at[2].type, node) : T_ANY;
         return true;
     }
+    if (which != TRANSFORM_SCAN && applied_at_once(C, name, a, node))
+        return true;
     if ((which == TRANSFORM_GRAD || which == TRANSFORM_VALUE_AND_GRAD) && !grad_options(a, at, &value))
         return true;
     if (which == TRANSFORM_VMAP && !vmap_options(a, at, &value))

@@ -49,7 +49,8 @@ static bool hole_was_open(Lexer *x, char quote)
         return false;
     for (int i = x->br.n - 1; i >= vec_last(&x->fs).depth; i--)
         if (x->br.at[i].hole)
-            lex_mistake(x, E0118, (Span){x->br.at[i].pos, x->br.at[i].pos + 1}, "expected '}' to close this hole", NULL);
+            lex_mistake(x, E0118, (Span){x->br.at[i].pos, x->br.at[i].pos + 1}, "expected '}' to close this hole", NULL)->help =
+                "close it with '}'; a brace that stands for itself is written '{{'";
     return true;
 }
 
@@ -179,7 +180,8 @@ void lex_fstring_text(Lexer *x)
         lex_mistake(x, E0118, lex_span_of(x, p, p + 1), "single '}' is not allowed", NULL)->help =
             "write '}}' for a brace in the text";
     } else if (spec) {
-        lex_mistake(x, E0118, (Span){vec_last(&x->br).pos, vec_last(&x->br).pos + 1}, "expected '}' to close this hole", NULL);
+        lex_mistake(x, E0118, (Span){vec_last(&x->br).pos, vec_last(&x->br).pos + 1}, "expected '}' to close this hole", NULL)->help =
+            "close it with '}'; a brace that stands for itself is written '{{'";
         x->br.n = f.depth;
         x->cur = p + (f.triple ? 3 : 1);
         x->fs.n--;

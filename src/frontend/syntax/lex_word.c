@@ -212,7 +212,8 @@ static void malformed(Lexer *x)
         what = "invalid decimal literal: the exponent has no digits";
     else
         what = "invalid decimal literal: a name cannot start with a digit";
-    lex_mistake(x, E0114, lex_span_of(x, x->start, x->cur), what, NULL);
+    lex_mistake(x, E0114, lex_span_of(x, x->start, x->cur), what, NULL)->help =
+        strstr(what, "a name") ? "begin the name with a letter or '_'; between a number and a name stands an operator" : NULL;
     x->space = x->fresh = false;
 }
 

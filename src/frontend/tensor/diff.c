@@ -257,6 +257,8 @@ static Value make_grad(Interp *I, Value *a, const char *name, TransformCall call
 {
     if (is_given(a[0]) && !value_is_callable(a[0]))
         return raise(I, EXC_TypeError, "%s takes a function, not %s", name, value_type_name(a[0]));
+    if (a[1].tag == V_TENSOR && as_tensor(a[1])->rank)
+        return raise(I, EXC_TypeError, "%s(f) gives a function, which is called with the arguments: %s(f)(x)", name, name);
     return transform_new(name, call, is_given(a[0]) ? a[0] : VERR, a + 1, 2);
 }
 

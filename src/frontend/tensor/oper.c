@@ -336,8 +336,11 @@ static Value nested(const Tensor *t, int axis, int64_t at)
 static Value m_tolist(Interp *I, Value *a)
 {
     Tensor *t = tensor_concrete(as_tensor(a[0]));
+    if (!t && was_donated(I, a[0]))
+        return VERR;
     if (!t)
-        return was_donated(I, a[0]) ? VERR : raise(I, EXC_TypeError, ".tolist() needs values, but this tensor is being traced: its elements are known only when the staged function runs; return the tensor, or print it");
+        return raise(I, EXC_TypeError, ".tolist() needs values, but this tensor is being traced: its elements are known only when the "
+                                       "staged function runs; return the tensor, or print it");
     if (!(t = tensor_here(t)))
         return fault_kept ? fault_raise(I, VNONE) : raise(I, EXC_MemoryError, "out of memory");
     Value list = nested(t, 0, t->offset);
