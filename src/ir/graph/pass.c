@@ -160,6 +160,9 @@ bool graph_cse(Graph *g)
 
 /* -- fold --------------------------------------------------------------------------------------------------------------------- */
 
+/* A conversion that changes no value which the dtype holds. */
+static bool is_plain(const Node *n) { return !n->attr->flush && n->attr->f == 0 && !n->attr->name; }
+
 /* A move that gives its operand back. A conversion may leave out the policy that a type names, unless a result has it. */
 static bool is_identity(const Graph *g, const Node *n)
 {
@@ -175,7 +178,7 @@ static bool is_identity(const Graph *g, const Node *n)
     case OP_reshape: case OP_broadcast:
         return true;
     case OP_convert:
-        return !n->attr->flush && n->attr->f == 0 && !n->attr->name;
+        return is_plain(n);
     case OP_permute:
         for (int i = 0; i < n->attr->naxes; i++)
             if (n->attr->axis[i] != i - n->attr->naxes)
@@ -184,6 +187,18 @@ static bool is_identity(const Graph *g, const Node *n)
     default:
         return false;
     }
+}
+
+/* What a float was before it went to one that holds them all, if the node takes it back from there: nothing was rounded. node NULL: it does not. */
+static GValue converted_back(const Graph *g, const Node *n)
+{
+    const Node *x = n->op == OP_convert ? n->in[0].node : NULL;
+    const TType *was = x && x->op == OP_convert ? gvalue_type(x->in[0]) : NULL, *y = &n->type[0];
+
+    if (!was || !is_plain(n) || !is_plain(x) || was->dtype != y->dtype || !dtype_is_float((DType)x->type[0].dtype) ||
+        !dtype_holds((DType)x->type[0].dtype, (DType)y->dtype) || (was->policy != y->policy && (y->policy || graph_gives(g, n))))
+        return (GValue){NULL, 0};
+    return x->in[0];
 }
 
 static bool small(const TType *y)
@@ -235,10 +250,12 @@ bool graph_fold(Graph *g)
 
     for (Node *n = g->first, *next; n; n = next) {
         Tensor *v;
+        GValue was;
         next = n->next;
         tell_node(&made, n);
-        if (is_identity(g, n) && n->nuse) {
-            stand_in(&made, n, n->in[0]);
+        was = is_identity(g, n) ? n->in[0] : converted_back(g, n);
+        if (was.node && n->nuse) {
+            stand_in(&made, n, was);
             changed = true;
         } else if (n->nuse && (v = folded(n))) {
             stand_in(&made, n, constant_before(g, n, v));
