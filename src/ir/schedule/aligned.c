@@ -6,7 +6,7 @@
  */
 #include "ir/schedule/schedule.h"
 
-static int divisor(Dim d)
+int schedule_divisor(Dim d)
 {
     int n = 1;
 
@@ -15,12 +15,12 @@ static int divisor(Dim d)
     return n;
 }
 
-int schedule_aligned(const Region *r)
+int schedule_aligned(const Region *r, int (*divisor)(void *st, Dim size), void *st)
 {
     int n = 1, first = r->nkept < r->naxes ? r->nkept : r->naxes - 1;
 
     for (int a = first; a >= 0 && a < r->naxes; a++) {
-        int one = divisor(r->size[a]);
+        int one = divisor(st, r->size[a]);
         n = one > n ? one : n;
     }
     return n > 1 ? n : 0;

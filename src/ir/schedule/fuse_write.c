@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+typedef struct Divisor { Dim size; int n; } Divisor;
+
 typedef struct Writer {
     Fuser *f;
     Graph *g;
@@ -16,6 +18,7 @@ typedef struct Writer {
     Node **fused;               /* group -> its node */
     Node **inner;               /* node id -> its copy in the body that is being written */
     Vec(uint32_t) touched;      /* what of it is set */
+    Vec(Divisor) divisors;      /* of sizes, as far as the graph's conditions say: kernels have few different ones */
     bool picks;                 /* are there any? */
 } Writer;
 
@@ -82,22 +85,26 @@ static bool has_equalities(const Graph *g)
     return false;
 }
 
-static int aligned(const Writer *w, const Region *r)
+/* What divides a size under the conditions of the graph. */
+static int divisor(void *st, Dim size)
 {
+    Writer *w = st;
     const Graph *g = w->f->g;
-    int n;
+    Divisor d = {size, 1};
 
-    if (!has_equalities(g))
-        return 0;
+    for (int i = 0; i < w->divisors.n; i++)
+        if (w->divisors.at[i].size == size)
+            return w->divisors.at[i].n;
     dim_push();
     for (int i = 0; i < g->conds.n; i++)
         dim_cond_assume(&g->conds.at[i]);
-    n = schedule_aligned(r);
+    d.n = schedule_divisor(size);
     dim_pop();
-    return n;
+    vec_push(&w->divisors, d);
+    return d.n;
 }
 
-static Sym schedule_name(const Writer *w, Graph *body)
+static Sym schedule_name(Writer *w, Graph *body)
 {
     Region r;
     StrBuf text = {0};
@@ -107,8 +114,8 @@ static Sym schedule_name(const Writer *w, Graph *body)
     Schedule s = schedule_default(is_region ? &r : NULL);
     Sym name;
 
-    if (is_region)
-        s.align = (int16_t)aligned(w, &r);
+    if (is_region && has_equalities(w->f->g))
+        s.align = (int16_t)schedule_aligned(&r, divisor, w);
     graph_unref(epilogue);
     schedule_print(&s, &text);
     name = sym(sb_str(&text));
@@ -352,8 +359,8 @@ static void write_nodes(Writer *w)
 Graph *fuse_write(Fuser *f)
 {
     size_t n = f->g->nnodes + 1;
-    Writer w = {f, graph_new(f->g->name), tsr_calloc(sizeof(Node *) * n), tsr_alloc(sizeof(int) * n),
-                tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), tsr_calloc(sizeof(Node *) * n), {0}, false};
+    Writer w = {.f = f, .g = graph_new(f->g->name), .at = tsr_calloc(sizeof(Node *) * n), .result_of = tsr_alloc(sizeof(int) * n),
+                .fused = tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), .inner = tsr_calloc(sizeof(Node *) * n)};
 
     memset(w.result_of, -1, sizeof(int) * n);
     write_nodes(&w);
@@ -372,5 +379,6 @@ Graph *fuse_write(Fuser *f)
     tsr_free(w.fused);
     tsr_free(w.inner);
     vec_free(&w.touched);
+    vec_free(&w.divisors);
     return w.g;
 }

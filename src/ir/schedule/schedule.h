@@ -48,11 +48,9 @@ enum { PARTS_MOST = 32, ROUND_AXES = 2 };       /* groups of a row; axes of roun
 bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */
 /* May a region's rows be summed in parts? They are gone over once, and nothing of an element waits for a sum. */
 bool schedule_parts(const Region *r);
-/*
- * The power of two that divides the inner axis of each launch of a region, ALIGN_MOST at most, as far as sizes that are no numbers and the
- * facts at hand (dim_push) say; 0: none does.
- */
-int schedule_aligned(const Region *r);
+int schedule_divisor(Dim d);    /* the power of two, ALIGN_MOST at most, that divides it as far as the facts at hand (dim_push) say; of a number 1 */
+/* The power of two that divides the inner axis of each launch of a region, where divisor gives that of a size; 0: none does. */
+int schedule_aligned(const Region *r, int (*divisor)(void *st, Dim size), void *st);
 /* May a region's rows be done in turn? They are gone over more than once. */
 bool schedule_turns(const Region *r);
 static inline int64_t schedule_group_rows(const Schedule *s) { return s->m * (int64_t)(s->turns ? s->turns : 1); }
