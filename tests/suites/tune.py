@@ -203,8 +203,33 @@ def drawn(f):
             raise Fail(f"{curves}")
 
 
-ROWS = {traced: ("PRF-09",), measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",)}
-FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, traced, drawn, usage)
+LIBRARY = """
+from tessera.stdlib import flash_attention_2, efficient_layernorm, stable_softmax, fused_adam, rotary_embedding, fused_matmul
+x = (arange(2 * 40 * 16).to(f32) * 0.3).sin().reshape(2, 40, 16)
+near = [abs(flash_attention_2(x) - softmax(x @ x.mT / 4.0, axis=-1) @ x).max().item() < 1e-5,
+        abs(efficient_layernorm(x) - layernorm(x)).max().item() < 1e-5, abs(stable_softmax(x) - softmax(x, axis=-1)).max().item() < 1e-6,
+        fused_adam(x, x, zeros_like(x), zeros_like(x), 1)[0].shape == x.shape, rotary_embedding(x).shape == x.shape]
+for m, n in ((5, 40), (70, 40), (100, 300)):
+    a, b = (arange(m * 33).to(f32) * 0.2).sin().reshape(m, 33), (arange(33 * n).to(f32) * 0.7).cos().reshape(33, n)
+    near.append(abs(fused_matmul(a, b) - a @ b).max().item() < 1e-4)
+    near.append((fused_matmul(a, b) == fused_matmul(a, b, schedule=Schedule(block=(32, 32), block_k=16))).all().item())
+print(all(near), len(near))
+"""
+
+
+def library(f):
+    """The library's kernels come with their schedules: a first run tries nothing and leaves no records, and says which it took."""
+    f.program.write_text(LIBRARY)
+    p = process.run([f.ctx.tessera, "run", "--autotune-trace", f.program], timeout=60, env={"HOME": str(f.d), "TESSERA_SCHEDULES": str(f.d / "records")})
+    if p.returncode or p.stdout != "True 11\n" or "trial" in p.stderr or (f.d / "records").exists():
+        raise Fail(p.stdout + p.stderr)
+    chosen = re.findall(r"^tune: matmul\(f32, (\d+) x (\d+)\): shipped block_m=(\d+) block_n=(\d+) block_k=(\d+)$", p.stderr, re.M)
+    if [c[:3] for c in chosen] != [("5", "40", "8"), ("70", "40", "8"), ("100", "300", "8")]:
+        raise Fail(f"{chosen} {p.stderr}")
+
+
+ROWS = {traced: ("PRF-09",), measured_once: ("SCH-10", "SCH-15"), carried: ("SCH-15",), kernels: ("SCH-14", "SCH-16"), of_one_device: ("SCH-18",), library: ("LIB-18",)}
+FUNCTIONS = (measured_once, kernels, carried, of_one_device, damaged, at_once, usual_place, repeated_effects, traced, drawn, usage, library)
 
 
 def tests(ctx):
