@@ -397,13 +397,16 @@ static int64_t packed_bytes(void)
 
 static int64_t packed_columns(const Job *p) { return packed_bytes() / (GEMM_CHUNK * p->size) / p->nr * p->nr; }
 
-/* Are the places of a tile's rows of a, at one step, in fewer places of the first cache than it has for them, and for two of b? */
-static bool rows_meet(const Job *p)
+/*
+ * Do rows of a lie a power of two apart, so that their places at one step are one of the first cache's?  Columns of one tile or two are all the
+ * same fewer than what a copy takes, where the cache has about as many ways.
+ */
+static bool rows_meet(const Job *p, int64_t wide)
 {
     enum { WAY = 4096 };
     long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
 
-    return p->g.arow * p->size % WAY == 0 && p->t->rows - 2 > (ways > 0 ? ways : 8);
+    return p->g.arow * p->size % WAY == 0 && (wide > 2 * p->nr || p->t->rows - 2 > (ways > 0 ? ways : 8));
 }
 
 /* Which operands lie well, and how much is packed at a time. */
@@ -423,7 +426,7 @@ static void plan_blocks(Job *p)
                 (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? packed_bytes() / 4 : LIES_BYTES) ||
                  (high <= PASSES * mr && k * wide * size <= packed_bytes()));
     bool near = g->acol == 1 ? mr * g->arow * size <= LIES_BYTES : g->arow == 1 && k * g->acol * size <= 8 * LIES_BYTES;
-    bool apart = g->arow == 1 ? k > FEW_STEPS && k * g->acol * size > STEPS_BYTES : rows_meet(p);
+    bool apart = g->arow == 1 ? k > FEW_STEPS && k * g->acol * size > (wide > 2 * p->nr ? 8 * LIES_BYTES : STEPS_BYTES) : rows_meet(p, wide);
     bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (p->b_lies && near) || (wide <= SOME_PANELS * p->nr && !apart);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
     p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
