@@ -8,7 +8,8 @@
  *   chunks combine by a balanced tree: (0,1), (2,3), ..., an odd last one passes up.
  *
  * The tree needs no list of chunks: complete subtrees wait on a stack like the
- * bits of a counter, and at the end fold from the smallest.  Two layouts:
+ * bits of a counter, and at the end fold from the smallest.  Where chunks are read many at a time, a power of two, those are
+ * folded level by level and count as one.  Two layouts:
  * `rows` reads the elements of one result as a run; `columns` works on up to
  * COLS_BYTES of results side by side when those, not the reduced elements, lie in a row.
  * Where nothing has to be converted those are WIDE_BYTES: memory is then read in runs
@@ -27,6 +28,7 @@ enum { WIDE = 64, COLS_BYTES = 4096, WIDE_BYTES = 4 * COLS_BYTES, LEVELS = 48, A
 typedef struct ReduceJob {
     LoopFn *op;                 /* acc = acc op x, on lanes of `accum` */
     ChunksFn *chunks;           /* fast chunks, or NULL */
+    ChunksFn *pairs;            /* a level of the tree over chunks, or NULL */
     ChunksFn *run;              /* extremes: of a run as a whole, or NULL */
     RowsFn *rows;               /* rows of results side by side, or NULL */
     DType accum, lane, out;     /* as accumulated, its lane dtype, the result's dtype */
@@ -96,6 +98,13 @@ static ChunksFn *fast_chunks(OpId op, DType accum)
     case OP_min: case OP_all: return s->min[lane_dtype(accum)];
     default: return NULL;
     }
+}
+
+static ChunksFn *fast_pairs(OpId op, DType accum)
+{
+    const Sums *s = cpu()->sums;
+
+    return op == OP_sum ? s->sum_pairs[accum] : op == OP_prod ? s->prod_pairs[accum] : NULL;
 }
 
 static ChunksFn *fast_run(OpId op, DType accum)
@@ -169,6 +178,14 @@ static void tree_finish(const ReduceJob *j, Tree *t, int64_t w)
         fill_identity(j, t->stack, w);
 }
 
+/* Folds n chunks, level by level, and says how many are left: one, or all where there is no fast way. */
+static int64_t fold_chunks(const ReduceJob *j, char *x, int64_t n)
+{
+    for (; j->pairs && n > 1; n = (n + 1) / 2)
+        j->pairs(x, n, x);
+    return n;
+}
+
 /* ---- layouts ---- */
 
 static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
@@ -183,6 +200,8 @@ static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
         raw_convert(j->out, data + at * (int64_t)raw_size(j->out), j->lane, acc, n, NULL, 0);
     }
 }
+
+static bool is_power(int64_t n) { return n > 0 && !(n & (n - 1)); }
 
 static int64_t chunk_length(const ReduceJob *j, int64_t c)
 {
@@ -226,7 +245,7 @@ static void short_rows(const ReduceJob *j, int64_t lo, int64_t hi)
 static void rows_part(int64_t lo, int64_t hi, void *st)
 {
     const ReduceJob *j = st;
-    if (j->chunks && j->nred && j->nred <= CHUNK / 4) {
+    if (j->chunks && j->nred && j->nred <= CHUNK && 4 * j->nred <= tile_length(reader_width(&j->in))) {
         short_rows(j, lo, hi);
         return;
     }
@@ -244,7 +263,8 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
                 j->chunks(some, count, joined);
                 memcpy(some, joined, j->size);
                 count = 1;
-            }
+            } else if (is_power(j->at_once))
+                count = fold_chunks(j, some, count);
             for (int64_t i = 0; i < count; i++) {
                 memcpy(tree_slot(j, &t, 1), some + (size_t)i * j->size, j->size);
                 tree_push(j, &t, 1);
@@ -275,6 +295,7 @@ static void by_chunk(ReduceJob *j)
         pool_for(chunks, 64, chunks_part, j);
         for (; j->exact && j->chunks && left > 1; left = (left + CHUNK - 1) / CHUNK)
             j->chunks(j->partial, left, j->partial);
+        left = fold_chunks(j, j->partial, left);
         for (int64_t c = 0; c < left; c++) {
             memcpy(tree_slot(j, &t, 1), j->partial + (size_t)c * j->size, j->size);
             tree_push(j, &t, 1);
@@ -559,6 +580,7 @@ KStatus kernel_reduce(KERNEL_ARGS)
     if (!j.op)
         return k_fail(c, K_VALUE, "%s is not defined for %s", op_info[op].name, dtype_info[j.accum].name);
     j.chunks = fast_chunks(op, j.accum);
+    j.pairs = fast_pairs(op, j.accum);
     j.run = fast_run(op, j.accum);
     j.rows = fast_rows(op, j.accum);
     j.compensated = op == OP_sum && a->kind == 1 && (j.lane == DT_f32 || j.lane == DT_f64);

@@ -53,6 +53,15 @@
             *out++ = name##_whole(x); \
         if (n > 0) \
             name##_one(x, n, out); \
+    } \
+    static void name##_pairs(const void *run, int64_t n, void *out_) \
+    { \
+        const T *x = run; \
+        T *out = out_; \
+        for (int64_t i = 0; i < n / 2; i++) \
+            out[i] = x[2 * i] OP x[2 * i + 1]; \
+        if (n % 2) \
+            out[n / 2] = x[n - 1]; \
     }
 CHUNKS(sum_f32, float, SumF32, +, 0)
 CHUNKS(sum_f64, double, SumF64, +, 0)
@@ -185,6 +194,9 @@ const Sums PASTE(sums, VARIANT) = {
     .sum = {[DT_f32] = sum_f32, [DT_f64] = sum_f64, [DT_int32] = sum_u32, [DT_uint32] = sum_u32, [DT_int64] = sum_u64,
             [DT_uint64] = sum_u64},
     .prod = {[DT_f32] = prod_f32, [DT_f64] = prod_f64},
+    .sum_pairs = {[DT_f32] = sum_f32_pairs, [DT_f64] = sum_f64_pairs, [DT_int32] = sum_u32_pairs, [DT_uint32] = sum_u32_pairs,
+                  [DT_int64] = sum_u64_pairs, [DT_uint64] = sum_u64_pairs},
+    .prod_pairs = {[DT_f32] = prod_f32_pairs, [DT_f64] = prod_f64_pairs},
     .sum_rows = {[DT_f32] = sum_rows_f32, [DT_f64] = sum_rows_f64, [DT_int32] = sum_rows_u32, [DT_uint32] = sum_rows_u32,
                  [DT_int64] = sum_rows_u64, [DT_uint64] = sum_rows_u64},
     .max_rows = {[DT_f32] = max_rows_f32, [DT_f64] = max_rows_f64}, .min_rows = {[DT_f32] = min_rows_f32, [DT_f64] = min_rows_f64},

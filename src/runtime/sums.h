@@ -28,6 +28,7 @@ typedef int64_t FindFn(const void *run, int64_t n, const void *value);
 typedef struct Sums {
     ChunksFn *sum[DT_COUNT], *prod[DT_COUNT], *max[DT_COUNT], *min[DT_COUNT];
     RowsFn *sum_rows[DT_COUNT], *max_rows[DT_COUNT], *min_rows[DT_COUNT];
+    ChunksFn *sum_pairs[DT_COUNT], *prod_pairs[DT_COUNT];   /* of neighbours, into (n + 1) / 2 results: an odd last one stays. In place, too */
     ChunksFn *max_run[DT_COUNT], *min_run[DT_COUNT];        /* one result for the whole run, which is not empty */
     ArgRowFn *argmax[DT_COUNT], *argmin[DT_COUNT];
     FindFn *find[DT_COUNT];

@@ -88,6 +88,25 @@ static void sums_follow_the_rule(void **state)
     }
 }
 
+/* Rows of one chunk and of some, of wide elements as of narrow ones, several to a run or each by itself. */
+static void short_rows_are_whole(void **state)
+{
+    static const DType dtypes[] = {DT_f32, DT_f64, DT_int32, DT_int64, DT_bf16};
+
+    for (int round = 0; round < 300; round++) {
+        int64_t shape[] = {1 + rnd_to(20), 1 + rnd_to(600)};
+        Tensor *x = tensor_new(dtypes[round % 5], 2, shape), *s;
+        Attr a = over(-1);
+        for (int64_t i = 0; i < tensor_size(x); i++)
+            elem_set_i(x, i, 1);
+        s = run1(OP_sum, &a, x);
+        for (int64_t i = 0; i < shape[0] && (round % 5 < 4 || shape[1] <= 256); i++)
+            assert_int_equal(elem_get_i(s, i), shape[1]);
+        tensor_unref(x);
+        tensor_unref(s);
+    }
+}
+
 /* The sum over a leading axis takes other loops; every layout must give the same bits. */
 static void layouts_do_not_change_bits(void **state)
 {
@@ -509,6 +528,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_follow_the_rule),
+        cmocka_unit_test(short_rows_are_whole),
         cmocka_unit_test(layouts_do_not_change_bits),
         cmocka_unit_test(several_axes_flatten_in_row_major_order),
         cmocka_unit_test(threads_do_not_change_bits),
