@@ -326,15 +326,15 @@ static KVal op_rsqrt(KArgs *a)
     return kb_bad(v) ? v : kb_apply(a->B, OP_rsqrt, &v, 1);
 }
 
-/* exp2, marked: who makes code may take the machine's own. */
-static KVal op_quick_exp2(KArgs *a)
+/* exp2 or log2, marked: who makes code may take the machine's own. */
+static KVal op_quick(KArgs *a, OpId op, double (*known)(double))
 {
     KVal v = kb_value(a->B, a->at[0]), y;
     double f;
 
     if (kb_static_number(v, &f))
-        return (KVal){.kind = K_STATIC, .v = vfloat(exp2(f))};
-    y = kb_bad(v) ? v : kb_apply(a->B, OP_exp2, &v, 1);
+        return (KVal){.kind = K_STATIC, .v = vfloat(known(f))};
+    y = kb_bad(v) ? v : kb_apply(a->B, op, &v, 1);
     if ((y.kind == K_BLOCK || y.kind == K_SCALAR) && y.ref.node->op == TOP_map) {
         TAttr marked = *y.ref.node->attr;
         marked.fast = 1;
@@ -725,7 +725,8 @@ KVal oper_math(KArgs *a)
         v = block_arg(a, 0, 0);
         return kb_bad(v) ? v : kb_transpose(a->B, v, NULL, 0);
     case KOP_rsqrt: return op_rsqrt(a);
-    case KOP_quick_exp2: return op_quick_exp2(a);
+    case KOP_quick_exp2: return op_quick(a, OP_exp2, exp2);
+    case KOP_quick_log2: return op_quick(a, OP_log2, log2);
     case KOP_broadcast: return op_broadcast(a);
     case KOP_mask_causal: return op_mask_causal(a);
     case KOP_softmax_online: return op_softmax_online(a);
