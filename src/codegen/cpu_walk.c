@@ -99,6 +99,8 @@ static LLVMValueRef extreme(CpuCode *e, const char *which, LLVMValueRef a, LLVMV
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
 
+    if (a && LLVMIsAConstantInt(a) && LLVMIsAConstantInt(b))
+        return (LLVMConstIntGetSExtValue(a) < LLVMConstIntGetSExtValue(b)) == !strcmp(which, "llvm.smin") ? a : b;
     return a ? cpu_intrinsic(e, which, &i64, 1, (LLVMValueRef[]){a, b}, 2) : b;
 }
 

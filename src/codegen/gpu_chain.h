@@ -10,7 +10,7 @@
 #include "codegen/gpu_roles.h"
 
 enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16, CHAIN_ROWS = 4, CHAIN_NUMBERS = 40 };
-enum { SUMS_WITH_ROOM = 128 };                  /* so many registers for sums at most leave room for a few others */
+enum { SUMS_WITH_ROOM = 128, SUMS_WITH_ROWS = 208 };    /* so many registers for sums at most leave room for a few others; with those for a row */
 
 /* Slots of blocks of one parameter. */
 typedef struct ChainRing {
@@ -27,6 +27,7 @@ typedef struct ChainLoad {
     LLVMValueRef sent;          /* the slot that the producer sent it to */
     LLVMValueRef held, phase;   /* the slot that the consumers' round has; NULL: not waited for yet */
     LLVMValueRef peek;          /* a slot, of whether the next one is full; NULL: nobody has asked */
+    bool awaited;               /* has each round waited for the next one's? */
 } ChainLoad;
 
 /*
@@ -38,7 +39,11 @@ typedef struct ChainRow {
     int ring, map;
 } ChainRow;
 
-typedef struct ChainRider { const TileNode *load; int row, carrier; } ChainRider;       /* carrier: the load that it comes with */
+typedef struct ChainRider {
+    const TileNode *load;
+    int row, carrier;           /* carrier: the load that it comes with */
+    LLVMValueRef *value;        /* of this thread's columns, in registers; NULL: they are read where they are used */
+} ChainRider;
 
 /* What follows from the group's number, and consumers use. */
 typedef struct ChainNumber { const TileNode *node; LLVMTypeRef type; } ChainNumber;
@@ -72,6 +77,7 @@ typedef struct ChainLate {
     LLVMValueRef hi, step;      /* of the loop */
     LLVMValueRef i, more, keep; /* slots: the next round's number, is there one, do its masks leave out nothing? keep NULL: it shows later */
     int nwords, nsums;
+    bool waits;                 /* does a round end with all waits of its own, and of the next one's beginning? */
 } ChainLate;
 
 enum { CHAIN_FLIGHTS = 8 };

@@ -12,10 +12,16 @@
  * So the registers are at work on this round's elements while the unit is at the last one's sums.  The first round is
  * emitted by itself, because it has none before it.  What a round hands on is in slots.
  *
- * Warpgroups take turns at sending products on their way: the elements of one are computed under the products of the other.  Between its turn and its
- * products a warpgroup has nothing left to find out: blocks have been waited for, where they lie is known, and so is what the next round begins with
- * (look_ahead).  Rounds whose masks leave out nothing have code of their own, in which the maximum of one row is looked for under the exponentials
- * of another.  Sums along rows that are only added up stay apart in the four threads of a row until the loop ends.
+ * Warpgroups take turns at sending products on their way: the elements of one are computed under the products of the other.  Between its turn
+ * and its products a warpgroup has nothing left to find out: blocks have been waited for, where they lie is known, and so is what the next round
+ * begins with (look_ahead), to whose code it goes on at once where that is this round's.  Rounds whose masks leave out nothing have code of their
+ * own, in which the maximum of one row is looked for under the exponentials of another.  Sums along rows that are only added up stay apart in the
+ * four threads of a row until the loop ends.
+ *
+ * Two warpgroups have little to hide the late product's wait under, so it comes after all elements of the round; the assembler would have it
+ * before them, but moves nothing past the wait for a block, which is there anyway.  Three fill each other's gaps.  What the late product adds to,
+ * scaled by a column, stays as it is where all of a warp's rows have ones there: its threads ask each other.  Attention sees to it that they
+ * hardly ever have anything else (stdlib/attention.tsr).
  */
 #include "codegen/gpu_chain.h"
 
@@ -226,6 +232,8 @@ static int registers_of(CpuCode *e, TileRef v)
     return gpu_registers(&f);
 }
 
+static LLVMValueRef is_so(CpuCode *e, LLVMValueRef slot) { return LLVMBuildLoad2(e->u->builder, LLVMInt1TypeInContext(e->u->context), slot, ""); }
+
 /* ---- rounds ahead ---- */
 
 /* What the walk over the kernel knows, so that a block can be emitted again. */
@@ -279,13 +287,31 @@ static void look_ahead(CpuCode *e, ChainLate *l)
         restore(e, &now);
         forget(&now);
     }
-    for (int i = 0; c->sums <= SUMS_WITH_ROOM && i < c->nloads; i++) {
+    for (int i = 0; !l->waits && c->sums <= SUMS_WITH_ROOM && i < c->nloads; i++) {
         ChainLoad *load = &c->load[i];
         if (load->load->block != b || c->ring[load->ring].stays || (!load->held && (l->held || i != l->last->load[1])))
             continue;
         if (!load->peek)
             load->peek = llvm_slot(e->u, i32_type(e));
         LLVMBuildStore(e->u->builder, role_peek(e, &c->ring[load->ring].ring), load->peek);
+    }
+}
+
+/* The blocks that the next round begins with, if there is one (`next`), or this one's of the late product. */
+static void await_blocks(CpuCode *e, ChainLate *l, bool next)
+{
+    Chain *c = chain(e);
+
+    for (int i = 0; i < c->nloads; i++) {
+        ChainLoad *load = &c->load[i];
+        const RoleRing *g = &c->ring[load->ring].ring;
+        if (load->load->block != l->loop->region[0] || c->ring[load->ring].stays || (i == l->last->load[1]) == next)
+            continue;
+        if (next)
+            role_wait_unless(e, g, LLVMBuildZExt(e->u->builder, LLVMBuildNot(e->u->builder, is_so(e, l->more), ""), i32_type(e), ""));
+        else
+            role_wait(e, g);
+        load->awaited = true;
     }
 }
 
@@ -331,6 +357,69 @@ static void begin_round(CpuCode *e, ChainLate *l)
         LLVMBuildStore(e->u->builder, chain_right(e, l->last, role_stage(e, &chain(e)->ring[chain(e)->load[l->last->load[1]].ring].ring)), l->low);
 }
 
+/* ---- sums that are scaled ---- */
+
+/* The column that the late product's sums are scaled by, if that is all that becomes of them: n registers. NULL: it is not. */
+static LLVMValueRef *scale_of(CpuCode *e, const ChainLate *l, int *n)
+{
+    const TileNode *scaled = l->last->dot->in[2].node;
+    Fragment f;
+    TileRef v;
+
+    if (scaled->op != TOP_map || scaled->attr->op != OP_mul)
+        return NULL;
+    v = scaled->in[scaled->in[0].node == sum_param(l).node];
+    while ((v.node->op == TOP_splat || v.node->op == TOP_reshape) && !cpu_val(e, v)->fragment)
+        v = v.node->in[0];
+    if (!gpu_is_column(tile_type(v)) || !gpu_fragment_of(e, tile_type(v), &f))
+        return NULL;
+    *n = gpu_registers(&f);
+    return cpu_val(e, v)->fragment;
+}
+
+/* Are n numbers of all threads of a warp one? */
+static LLVMValueRef are_ones(CpuCode *e, LLVMValueRef *x, int n)
+{
+    LLVMValueRef in[2] = {i32_number(e, -1), NULL}, is;
+
+    for (int i = 0; i < n; i++) {
+        is = LLVMBuildFCmp(e->u->builder, LLVMRealOEQ, x[i], LLVMConstReal(LLVMTypeOf(x[i]), 1.0), "");
+        in[1] = i ? LLVMBuildAnd(e->u->builder, in[1], is, "") : is;
+    }
+    return cpu_intrinsic(e, "llvm.nvvm.vote.all.sync", &(LLVMTypeRef){NULL}, 0, in, 2);
+}
+
+/* What the late product's sums, which have arrived, come to in this round: they are passed over where they are scaled by ones. */
+static void rescale(CpuCode *e, const ChainLate *l)
+{
+    LLVMBuilderRef b = e->u->builder;
+    TileRef v = l->last->dot->in[2];
+    LLVMBasicBlockRef from, way, end, done;
+    LLVMValueRef *scale, *old = cpu_val(e, sum_param(l))->fragment, *x, *y;
+    int n = 0;
+
+    if (v.node == sum_param(l).node)
+        return;
+    gpu_columns_now(e, v);
+    scale = scale_of(e, l, &n);
+    if (!scale)
+        return;
+    from = LLVMGetInsertBlock(b), way = cpu_block(e), done = cpu_block(e);
+    LLVMBuildCondBr(b, are_ones(e, scale, n), done, way);
+    LLVMPositionBuilderAtEnd(b, way);
+    x = gpu_fragment_now(e, v, &n);
+    end = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    y = arena_array(&e->gpu->arena, LLVMValueRef, n);
+    for (int i = 0; i < n; i++) {
+        y[i] = LLVMBuildPhi(b, LLVMTypeOf(x[i]), "");
+        LLVMAddIncoming(y[i], &old[i], &from, 1);
+        LLVMAddIncoming(y[i], &x[i], &end, 1);
+    }
+    cpu_val(e, v)->fragment = y;
+}
+
 /* The last product of a round is kept for the next one. */
 static void end_round(CpuCode *e, ChainLate *l)
 {
@@ -343,8 +432,15 @@ static void end_round(CpuCode *e, ChainLate *l)
     if (!l->word)
         l->word = make_slots(e, word, l->nwords);
     gpu_fragment_of(e, &l->last->dot->type[0], &f);
+    if (l->waits)
+        await_blocks(e, l, false);
+    chain_value(e, l->last->dot->in[2]);
+    if (l->pending)
+        rescale(e, l);
     put(e, l->sum, gpu_fragment_values(e, l->last->dot->in[2], &f), l->nsums);
     put(e, l->word, word, l->nwords);
+    if (l->waits)
+        await_blocks(e, l, true);
     if (l->held) {
         LLVMBuildStore(e->u->builder, chain_right(e, l->last, right->held), l->low);
         put(e, &l->held, &right->held, 1);
@@ -388,28 +484,32 @@ static void round_of(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef **sl
     tsr_free(next);
 }
 
-/* A round: where its masks leave out nothing it has code of its own, all of which the assembler may then mix. */
+/*
+ * A round: where its masks leave out nothing it has code of its own, all of which the assembler may then mix. i: its number; NULL: the one that was
+ * found out before, and so on as long as rounds are of that kind.
+ */
 static void round_either_way(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef keep, LLVMValueRef **slot, const Walk *w)
 {
-    LLVMBasicBlockRef way[2], done;
+    LLVMBasicBlockRef way[2] = {keep ? cpu_block(e) : NULL, cpu_block(e)}, done = cpu_block(e);
+    LLVMBuilderRef b = e->u->builder;
 
-    if (!keep) {
-        round_of(e, l, i, slot);
-        restore(e, w);
-        return;
-    }
-    way[0] = cpu_block(e), way[1] = cpu_block(e), done = cpu_block(e);
-    LLVMBuildCondBr(e->u->builder, keep, way[1], way[0]);
-    e->gpu->decided = l->loop->region[0];
-    for (int keeps = 1; keeps >= 0; keeps--) {
-        LLVMPositionBuilderAtEnd(e->u->builder, way[keeps]);
+    if (keep)
+        LLVMBuildCondBr(b, keep, way[1], way[0]);
+    else
+        LLVMBuildBr(b, way[1]);
+    e->gpu->decided = keep ? l->loop->region[0] : NULL;
+    for (int keeps = 1; keeps >= !keep; keeps--) {
+        LLVMPositionBuilderAtEnd(b, way[keeps]);
         e->gpu->keeps = keeps;
-        round_of(e, l, i, slot);
-        LLVMBuildBr(e->u->builder, done);
+        round_of(e, l, i ? i : LLVMBuildLoad2(b, i64_type(e), l->i, ""), slot);
+        if (i || !keeps)
+            LLVMBuildBr(b, done);
+        else
+            LLVMBuildCondBr(b, keep ? LLVMBuildAnd(b, is_so(e, l->more), is_so(e, l->keep), "") : is_so(e, l->more), way[1], done);
         restore(e, w);
     }
     e->gpu->decided = NULL;
-    LLVMPositionBuilderAtEnd(e->u->builder, done);
+    LLVMPositionBuilderAtEnd(b, done);
 }
 
 static void drain(CpuCode *e, ChainLate *l)
@@ -442,14 +542,25 @@ static void rounds(CpuCode *e, ChainLate *l, LLVMValueRef lo, LLVMValueRef **slo
     l->pending = true;
     LLVMBuildBr(b, head);
     LLVMPositionBuilderAtEnd(b, head);
-    LLVMBuildCondBr(b, LLVMBuildLoad2(b, bit, l->more, ""), body, done);
+    LLVMBuildCondBr(b, is_so(e, l->more), body, done);
     LLVMPositionBuilderAtEnd(b, body);
-    round_either_way(e, l, LLVMBuildLoad2(b, i64_type(e), l->i, ""), keep ? LLVMBuildLoad2(b, bit, l->keep, "") : NULL, slot, &w);
+    round_either_way(e, l, NULL, keep ? is_so(e, l->keep) : NULL, slot, &w);
     LLVMBuildBr(b, head);
     LLVMPositionBuilderAtEnd(b, done);
     drain(e, l);
     restore(e, &w);
     forget(&w);
+}
+
+/* Do two warpgroups have a loop whose products before the last one need nothing but blocks, and the last one a block that nobody else has? */
+static bool may_wait(CpuCode *e, const ChainLate *l)
+{
+    const Chain *c = chain(e);
+
+    for (int i = 0; i < c->ndots; i++)
+        if (c->dot[i].dot->block == l->loop->region[0] && &c->dot[i] != l->last && (c->dot[i].load[0] < 0 || !role_is_zeros(c->dot[i].dot->in[2])))
+            return false;
+    return !l->held && warpgroups(e) == 2;
 }
 
 bool chain_loop(CpuCode *e, const TileNode *n)
@@ -478,11 +589,14 @@ bool chain_loop(CpuCode *e, const TileNode *n)
     l.sum = slot[l.carry];
     l.nsums = registers_of(e, (TileRef){(TileNode *)n, l.carry});
     any = gpu_if(e, cpu_compare(e, LLVMIntSLT, lo, l.hi));
+    l.waits = may_wait(e, &l);
     chain(e)->late = &l;
     rounds(e, &l, lo, slot);
     chain(e)->late = NULL;
-    for (int i = 0; i < chain(e)->nloads; i++)
+    for (int i = 0; i < chain(e)->nloads; i++) {
         chain(e)->load[i].peek = NULL;
+        chain(e)->load[i].awaited = false;
+    }
     gpu_end_if(e, &any);
     for (int i = 0; i < n->nout; i++) {
         int registers = registers_of(e, (TileRef){(TileNode *)n, i});

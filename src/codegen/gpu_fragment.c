@@ -255,6 +255,39 @@ LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
     return x;
 }
 
+LLVMValueRef *gpu_fragment_now(CpuCode *e, TileRef v, int *n)
+{
+    LLVMValueRef *x;
+    Fragment f;
+
+    gpu_fragment_of(e, tile_type(v), &f);
+    *n = gpu_registers(&f);
+    x = arena_array(&e->gpu->arena, LLVMValueRef, *n);
+    e->width = 1;
+    e->masked = true;
+    for (int i = 0; i < *n; i++) {
+        enter_register(e, &f, i);
+        x[i] = cpu_lanes(e, v, &e->spot);
+    }
+    gpu_leave_registers(e);
+    return x;
+}
+
+void gpu_columns_now(CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+    int registers;
+
+    if (!tile_type(v)->rank || cpu_val(e, v)->fragment || cpu_val(e, v)->x || (n->op != TOP_map && n->op != TOP_splat && n->op != TOP_reshape))
+        return;
+    if (gpu_is_column(tile_type(v)) && is_fragment_type(e, tile_type(v))) {
+        cpu_val(e, v)->fragment = gpu_fragment_now(e, v, &registers);
+        return;
+    }
+    for (int i = 0; i < n->nin; i++)
+        gpu_columns_now(e, n->in[i]);
+}
+
 bool gpu_made_of_registers(CpuCode *e, TileRef v)
 {
     const TileNode *n = v.node;

@@ -136,6 +136,8 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c);
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
 void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x);   /* n of them */
 bool gpu_made_of_registers(CpuCode *e, TileRef v);      /* is it in registers, or computed from what is? */
+LLVMValueRef *gpu_fragment_now(CpuCode *e, TileRef v, int *n);         /* registers of a tile that is computed from what is known, n of them */
+void gpu_columns_now(CpuCode *e, TileRef v);            /* the columns that v is computed from are in registers from here on */
 void gpu_fragment_raw(CpuCode *e, TileRef v, const Fragment *f, LLVMValueRef *x);      /* the registers of such a tile as bits */
 void gpu_set_fragment(CpuCode *e, TileRef v, LLVMValueRef *x);  /* and a buffer, where its uses ask for one. x becomes the kernel's */
 bool gpu_store_fragment(CpuCode *e, TileRef v, LLVMValueRef to);        /* to a buffer. false: it has one, or is none */
@@ -178,6 +180,7 @@ bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain'
 void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
 bool chain_joins_late(CpuCode *e, const TileNode *reduce);     /* gpu_chain_late.c: do threads keep their sums of rows apart until the loop ends? */
+LLVMValueRef chain_row_value(const CpuCode *e, TileRef v, const Spot *p);      /* at a register's place of such a row, if it is in one; NULL */
 void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */

@@ -276,7 +276,7 @@ def chains(ctx):
                             raise Fail(f"{name} {causal} {bn}: no {must}\n{code[-3000:]}")
                     if found := re.search(r"mma\.sync|cp\.async\.cg|st\.shared\S*f32", code):
                         raise Fail(f"{name} {causal} {bn}: {found[0]}")
-                    rows = "ld.shared.f32" in code          # come with blocks of queries, where columns of products have numbers of their own
+                    rows = "ld.shared.v2.f32" in code       # come with blocks of queries, where columns of products have numbers of their own
                     if rows and (name != "attention" or "ld.global.f32" in code):
                         raise Fail(f"{name} {causal} {bn}: rows of f32 from both sides")
                     with_rows += rows
@@ -301,6 +301,8 @@ def check_rounds(name, code):
             raise Fail(f"{name}: {found[0]} between a turn and its products\n{issued[:3000]}")
     if (n := code.count("shfl.sync.bfly")) != 4 * 4 + 4:        # of two rows each: the first round and the others, with masks and without; sums
         raise Fail(f"{name}: {n} exchanges along rows")
+    if (n := code.count("vote.sync.all")) != 2:         # sums that stay as they are are passed over, in each of two ways of further rounds
+        raise Fail(f"{name}: {n} votes")
 
 
 REFUSED = '''
