@@ -145,7 +145,7 @@ Value attr_plain(Interp *I, Value v, AttrCache *a)
         return ce->val.tag == V_PROPERTY ? cached_get(I, (PropertyObj *)ce->val.o, v, a->name) : bind_attr(I, ce->val, v, c);
     if (a->name == I->s_class)
         return value_ref(vobj(c));
-    if (a->name == I->s_dict)
+    if (a->name == I->s_dict && (!(c->flags & CLASS_SLOTS) || class_allows(I, c, a->name)))
         return instance_dict(o);
     if (is_exc_class(I, c) && !is_err(r = exc_attr(I, o, a->name)))
         return r;
@@ -382,7 +382,8 @@ static Value other_attr(Interp *I, Value v, AttrCache *a)
         return value_call(I, f, (Value[]){v, str_sym(a->name)}, 2);
     if (a->name == I->s_doc)
         return VNONE;
-    f = v.tag == V_TENSOR ? library_method(I, a->name) : VERR;
+    f = v.tag == V_TENSOR ? library_method(I, a->name) :
+        v.tag == V_NATIVEOBJ && ((NativeInst *)v.o)->type->next ? operator_of_iterator(a->name) : VERR;
     if (is_err(f) && !exc_pending(I))
         f = find_object_method(c, a->name);
     if (is_err(f))

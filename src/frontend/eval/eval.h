@@ -152,7 +152,6 @@ bool unpack(Interp *I, Value v, Value *out, int n, int star);
 /* ------------------------------------------------------------- class.c, attr.c */
 
 ClassObj *class_of(Interp *I, Value v);
-void class_complete(Interp *I, ClassObj *c);                    /* facts that depend on the whole namespace: after class_new */
 /* What a class answers itself: __class_iter__ and such, called with the class first. V_ERR without pending: none. */
 Value class_hook(Interp *I, Value cls, const char *name, const Value *args, int nargs);
 bool class_allows(Interp *I, const ClassObj *c, Sym name);      /* may instances have this attribute (__slots__)? */
@@ -179,6 +178,7 @@ Value attr_method(Interp *I, Value v, AttrCache *c, bool *with_self);
 Value class_inspect(Interp *I, ClassObj *c, Sym name);           /* __name__, __mro__, mro and such; V_ERR: something else */
 Value func_inspect(Interp *I, FuncObj *f, Sym name);             /* __code__, __annotations__; V_ERR: something else */
 Value operator_method(const ClassObj *c, Sym name);              /* __len__ and such of builtin kinds; V_ERR: none */
+Value operator_of_iterator(Sym name);                   /* the same of native iterators, such as those of itertools */
 Value raise_no_attr(Interp *I, Value v, Sym name);
 Value raise_no_global(Interp *I, Sym name);
 

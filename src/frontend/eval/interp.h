@@ -120,6 +120,7 @@ bool value_as_float(Interp *I, Value v, double *out);
 Value value_type(Interp *I, Value v);                   /* type(v) */
 const char *value_type_name(Value v);                   /* "int", "Tensor", a class's name */
 void class_note_abstract(Interp *I, ClassObj *c);       /* which abstract methods are left, after methods were added */
+void class_complete(Interp *I, ClassObj *c);            /* facts that depend on the whole namespace: after class_new, or where __slots__ came later */
 bool class_includes(Interp *I, ClassObj *c, ClassObj *sub);     /* issubclass(sub, c): derives, or c says so; may be pending */
 bool value_isinstance(Interp *I, Value v, Value cls);   /* cls: class, type form, tuple; pending on nonsense */
 

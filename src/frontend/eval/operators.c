@@ -154,10 +154,8 @@ static int kind_of(uint32_t layout)
     }
 }
 
-Value operator_method(const ClassObj *c, Sym name)
+static Value method_of_kind(int kind, Sym name)
 {
-    int kind = kind_of(c->layout);
-
     if (!kind || name->text[0] != '_' || name->text[1] != '_')
         return VERR;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -165,3 +163,6 @@ Value operator_method(const ClassObj *c, Sym name)
             return native_new(&rows[i].def, VERR);
     return VERR;
 }
+
+Value operator_method(const ClassObj *c, Sym name) { return method_of_kind(kind_of(c->layout), name); }
+Value operator_of_iterator(Sym name) { return method_of_kind(ITER, name); }

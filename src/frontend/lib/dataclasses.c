@@ -226,7 +226,7 @@ static bool check_order(Interp *I, DictObj *fields)
 
 /* ------------------------------------------------------------- the decorator */
 
-typedef struct DataOptions { NativeInst head; bool init, repr, eq, order, frozen, kw_only, unsafe_hash, match_args; } DataOptions;
+typedef struct DataOptions { NativeInst head; bool init, repr, eq, order, frozen, kw_only, unsafe_hash, match_args, slots; } DataOptions;
 
 static bool defines(const ClassObj *c, const char *name)
 {
@@ -309,6 +309,23 @@ static bool fill_class(Interp *I, ClassObj *c, const DataOptions *o, Value field
     return ok && (!o->match_args || defines(c, "__match_args__") || put(I, c, "__match_args__", match_names(d)));
 }
 
+/* Instances have the fields as attributes and no others: those of bases are theirs. */
+static void set_slots(Interp *I, ClassObj *c, DictObj *fields)
+{
+    DictObj *known = c->base ? dataclass_fields(vobj(c->base)) : NULL;
+    Value names = list_new(fields->n), t, k, v;
+    int64_t pos = 0;
+
+    while (dict_next(fields, &pos, &k, &v))
+        if (!as_field(v)->initvar && !(known && !is_err(dict_get_sym(known, as_field(v)->name))))
+            list_push(as_list(names), str_sym(as_field(v)->name));
+    t = tuple_from(I, names);
+    dict_set_sym(c->ns, sym("__slots__"), t);
+    value_unref(t);
+    value_unref(names);
+    class_complete(I, c);
+}
+
 static Value decorate(Interp *I, Value cls, const DataOptions *o)
 {
     Value fields;
@@ -320,6 +337,8 @@ static Value decorate(Interp *I, Value cls, const DataOptions *o)
         return raise(I, EXC_ValueError, "eq must be true if order is true");
     fields = dict_new();
     ok = fill_class(I, (ClassObj *)cls.o, o, fields);
+    if (ok && o->slots)
+        set_slots(I, (ClassObj *)cls.o, as_dict(fields));
     value_unref(fields);
     if (ok)
         class_note_abstract(I, (ClassObj *)cls.o);
@@ -349,6 +368,7 @@ static Value f_dataclass(Interp *I, Value *a)
     o->frozen = value_truth(I, a[6]) == 1;
     o->match_args = value_truth(I, a[7]) == 1;
     o->kw_only = value_truth(I, a[8]) == 1;
+    o->slots = value_truth(I, a[9]) == 1;
     if (!is_given(a[0]))
         return vobj(o);
     r = decorate(I, a[0], o);

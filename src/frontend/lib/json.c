@@ -18,11 +18,14 @@
 
 /* ------------------------------------------------------------- loads */
 
+/* What a program wants to make itself of what is read; not given: what is usual. */
+enum { HOOK_OBJECT, HOOK_PAIRS, HOOK_FLOAT, HOOK_INT, HOOKS };
+
 typedef struct Reader {
     Interp *I;
     const char *s, *p, *end;
     int64_t doc_depth;
-    Value object_hook;
+    const Value *hook;
 } Reader;
 
 static Value fail(Reader *r, const char *what, const char *at)
@@ -176,6 +179,11 @@ static Value read_number(Reader *r, const char *end, bool whole)
     int64_t i;
 
     r->p = end;
+    if (is_given(r->hook[whole ? HOOK_INT : HOOK_FLOAT])) {
+        Value text = str_new(at, n), made = value_call(r->I, r->hook[whole ? HOOK_INT : HOOK_FLOAT], &text, 1);
+        value_unref(text);
+        return made;
+    }
     if (!whole)
         return parse_float(at, n, &x) ? vfloat(x) : fail(r, "Expecting value", at);
     if (parse_int(at, n, 10, &i) == PARSE_OK)
@@ -233,7 +241,8 @@ static Value read_list(Reader *r)
     return VERR;
 }
 
-static bool read_pair(Reader *r, DictObj *d)
+/* Into the dict, or among the pairs. */
+static bool read_pair(Reader *r, DictObj *d, ListObj *pairs)
 {
     Value key, val;
     bool ok;
@@ -254,6 +263,10 @@ static bool read_pair(Reader *r, DictObj *d)
     r->p++;
     skip_space(r);
     val = read_value(r);
+    if (pairs && !is_err(val)) {
+        list_push(pairs, tuple_of(2, key, val));
+        return true;
+    }
     ok = !is_err(val) && dict_set(r->I, d, key, val);
     value_unref(key);
     value_unref(val);
@@ -262,8 +275,8 @@ static bool read_pair(Reader *r, DictObj *d)
 
 static Value read_dict(Reader *r)
 {
-    Value out = dict_new();
-    bool closed = false;
+    bool paired = is_given(r->hook[HOOK_PAIRS]), closed = false;
+    Value out = paired ? list_new(4) : dict_new();
 
     r->p++;
     skip_space(r);
@@ -271,7 +284,7 @@ static Value read_dict(Reader *r)
         r->p++;
         return out;
     }
-    while (read_pair(r, as_dict(out)) && another(r, '}', &closed))
+    while (read_pair(r, paired ? NULL : as_dict(out), paired ? as_list(out) : NULL) && another(r, '}', &closed))
         ;
     if (closed)
         return out;
@@ -281,11 +294,11 @@ static Value read_dict(Reader *r)
 
 static Value hooked(Reader *r, Value d)
 {
-    Value out;
+    Value out, hook = r->hook[is_given(r->hook[HOOK_PAIRS]) ? HOOK_PAIRS : HOOK_OBJECT];
 
-    if (is_err(d) || !is_given(r->object_hook))
+    if (is_err(d) || !is_given(hook))
         return d;
-    out = value_call(r->I, r->object_hook, &d, 1);
+    out = value_call(r->I, hook, &d, 1);
     value_unref(d);
     return out;
 }
@@ -329,9 +342,9 @@ static Value read_value(Reader *r)
     return end == r->p ? fail(r, "Expecting value", r->p) : read_number(r, end, whole);
 }
 
-static Value load_text(Interp *I, const char *s, size_t n, Value hook)
+static Value load_text(Interp *I, const char *s, size_t n, const Value *hook)
 {
-    Reader r = {.I = I, .s = s, .p = s, .end = s + n, .object_hook = hook};
+    Reader r = {.I = I, .s = s, .p = s, .end = s + n, .hook = hook};
     Value v;
 
     skip_space(&r);
@@ -345,26 +358,28 @@ static Value load_text(Interp *I, const char *s, size_t n, Value hook)
     return fail(&r, "Extra data", r.p);
 }
 
-/* a = s, object_hook */
+/* a = s, and the hooks */
 static Value f_loads(Interp *I, Value *a)
 {
     Value s = unwrap_base(a[0]), text, v;
 
     if (s.tag == V_STR)
-        return load_text(I, as_str(s)->s, as_str(s)->len, a[1]);
+        return load_text(I, as_str(s)->s, as_str(s)->len, a + 1);
     if (s.tag != V_BYTES)
         return raise(I, EXC_TypeError, "the JSON object must be str, bytes or bytearray, not %s", value_type_name(a[0]));
     text = text_decode(I, ((BytesObj *)s.o)->s, ((BytesObj *)s.o)->len, "utf-8", "strict");
     if (is_err(text))
         return VERR;
-    v = load_text(I, as_str(text)->s, as_str(text)->len, a[1]);
+    v = load_text(I, as_str(text)->s, as_str(text)->len, a + 1);
     value_unref(text);
     return v;
 }
 
 static Value f_load(Interp *I, Value *a)
 {
-    Value args[2] = {value_call_method(I, a[0], sym("read"), NULL, 0), a[1]}, v;
+    Value args[1 + HOOKS] = {value_call_method(I, a[0], sym("read"), NULL, 0)}, v;
+
+    memcpy(args + 1, a + 1, sizeof *a * HOOKS);
 
     if (is_err(args[0]))
         return VERR;
@@ -681,9 +696,12 @@ static Value c_error(Interp *I, Value *a) { return value_ref(vobj(exc_class(I, E
 
 #define HOW "*, skipkeys: bool = False, ensure_ascii: bool = True, allow_nan: bool = True, indent: int | str | None = None, " \
             "separators: tuple | None = None, default: Callable | None = None, sort_keys: bool = False, cls=None"
+#define LOAD_HOOKS "object_hook: Callable | None = None, object_pairs_hook: Callable | None = None, parse_float: Callable | None = None, " \
+    "parse_int: Callable | None = None"
+
 const NativeDef natives_json[] = {
-    {"json", "loads", f_loads, "(s: str | bytes, *, object_hook: Callable | None = None)", "The value of a JSON text; JSONDecodeError says where it is wrong."},
-    {"json", "load", f_load, "(fp, *, object_hook: Callable | None = None)", "The value of the JSON text in an open file."},
+    {"json", "loads", f_loads, "(s: str | bytes, *, " LOAD_HOOKS ")", "The value of a JSON text; JSONDecodeError says where it is wrong."},
+    {"json", "load", f_load, "(fp, *, " LOAD_HOOKS ")", "The value of the JSON text in an open file."},
     {"json", "dumps", f_dumps, "(obj: Json, " HOW ") -> str", "The JSON text of a value."},
     {"json", "dump", f_dump, "(obj: Json, fp, " HOW ") -> None", "Write the JSON text of a value to an open file."},
     {"json", "JSONEncoder", c_encoder, "type[JSONEncoder]", "What dumps takes as cls: its method default stands for objects that JSON does not know."},
