@@ -85,7 +85,27 @@ def wide():
     torch.backends.cuda.matmul.allow_tf32 = True
     product("tf32", "nt", 4096, 4096, 4096, torch.float32)
     torch.backends.cuda.matmul.allow_tf32 = False
-    product("f32", "nt", 4096, 4096, 4096, torch.float32)
+    for layout in ("nn", "nt", "tn"):
+        product("f32", layout, 4096, 4096, 4096, torch.float32)
+
+
+def types():
+    product("f16", "nt", 4096, 4096, 4096, torch.float16)
+    a, b = (torch.randint(-100, 100, (4096, 4096), device=DEV).to(torch.int8) for _ in range(2))
+    measure("int8 nt 4096x4096x4096", lambda: torch._int_mm(a, b.t()), 2 * 4096 ** 3)
+    product("f64", "nt", 2048, 2048, 2048, torch.float64)
+
+
+BATCHES = [(64, 512, 512, 512), (96, 1024, 1024, 64), (96, 1024, 64, 1024), (8, 1024, 4096, 1024), (256, 128, 128, 128)]
+
+
+def batches():
+    for layout in ("nn", "nt"):
+        for b, m, n, k in BATCHES:
+            x = torch.randn(b, m, k, device=DEV).bfloat16()
+            y = torch.randn(*((b, n, k) if layout == "nt" else (b, k, n)), device=DEV).bfloat16()
+            z = y.mT if layout == "nt" else y
+            measure(f"bf16 {layout} {b}x{m}x{n}x{k}", lambda: x @ z, 2 * b * m * n * k)
 
 
 def gelus():
@@ -95,6 +115,6 @@ def gelus():
 
 
 SECTIONS = {"nt": lambda: shapes("nt"), "nn": lambda: shapes("nn"), "tn": lambda: shapes("tn"), "thin": thin, "small": small, "fp8": fp8,
-            "gelu": gelus, "wide": wide}
+            "gelu": gelus, "wide": wide, "types": types, "batches": batches}
 for name in sys.argv[1:] or SECTIONS:
     SECTIONS[name]()

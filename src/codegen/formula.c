@@ -264,22 +264,31 @@ static LLVMValueRef divided_here(Llvm *u, LLVMValueRef x)
 }
 
 /*
- * 1 / x as GPUs divide, by a guess and one step of Newton's, which rounds correctly where guess and x are normal numbers: there the step is small.
- * The machine's division tests that for each lane, and branches; here lanes share a branch. One lane is divided as it is, once where it is the same
- * for many.
+ * 1 / x as GPUs divide, by a guess and one step of Newton's, which rounds correctly where guess and x are normal numbers: there the step, *off, is
+ * small.
  */
-static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width)
+static LLVMValueRef newton(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width, LLVMValueRef *off)
 {
-    LLVMValueRef guess = LLVMGetPoison(LLVMTypeOf(x)), most = LLVMConstNull(scalar_type(u, K_float)), lane, off, y, far, slowly;
-    Rare r;
+    LLVMValueRef guess = LLVMGetPoison(LLVMTypeOf(x));
 
     for (int i = 0; i < width; i++) {
-        lane = lane_at(u, x, i, width);
+        LLVMValueRef lane = lane_at(u, x, i, width);
         lane = machine_intrinsic(u, "llvm.nvvm.rcp.approx.ftz.f", &lane, 1);
         guess = with_lane(u, guess, lane, i, width);
     }
-    off = intrinsic(u, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(u->builder, x, ""), guess, one}, 3);
-    y = intrinsic(u, "llvm.fma", (LLVMValueRef[]){guess, off, guess}, 3);
+    *off = intrinsic(u, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(u->builder, x, ""), guess, one}, 3);
+    return intrinsic(u, "llvm.fma", (LLVMValueRef[]){guess, *off, guess}, 3);
+}
+
+/*
+ * 1 / x of any x.  The machine's division tests whether x and the guess are normal numbers for each lane, and branches; here lanes share a branch. One
+ * lane is divided as it is, once where it is the same for many.
+ */
+static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width)
+{
+    LLVMValueRef most = LLVMConstNull(scalar_type(u, K_float)), off, y = newton(u, one, x, width, &off), lane, far, slowly;
+    Rare r;
+
     for (int i = 0; i < width; i++) {
         lane = lane_at(u, off, i, width);
         most = intrinsic(u, "llvm.maximum", (LLVMValueRef[]){most, intrinsic(u, "llvm.fabs", &lane, 1)}, 2);
@@ -425,12 +434,18 @@ static LLVMValueRef ranged(Llvm *u, bool greater, Kind k, const LLVMValueRef *x,
     return LLVMBuildSelect(u->builder, LLVMBuildFCmp(u->builder, LLVMRealUNO, x[0], x[1], ""), LLVMBuildFAdd(u->builder, x[0], x[1], ""), y, "");
 }
 
-static LLVMValueRef inst(Llvm *u, const Inst *i, LLVMValueRef *x, int width)
+/* Does a formula divide 1 by nothing but numbers from 1 to 2^30, and NaN? That of tanh does by 1 + e^2|x|, which it bounds. */
+static bool divides_within(const Formula *f) { return f == &formulas[of_op[OP_tanh][DT_f32]]; }
+
+static LLVMValueRef inst(Llvm *u, const Formula *f, const Inst *i, LLVMValueRef *x, int width)
 {
     LLVMBuilderRef b = u->builder;
-    LLVMValueRef y;
+    bool divides = i->op == I_fdiv && machine_is_gpu(u->machine) && is_one(x[0]);
+    LLVMValueRef y, off;
 
-    if (i->op == I_fdiv && width > 1 && machine_is_gpu(u->machine) && is_one(x[0]))
+    if (divides && divides_within(f))
+        return newton(u, x[0], x[1], width, &off);
+    if (divides && width > 1)
         return reciprocal(u, x[0], x[1], width);
     if (i->op == I_fmul && (y = scaled(u, x, i->kind, width)))
         return y;
@@ -478,7 +493,7 @@ static void expand(Llvm *u, const Formula *f, const LLVMValueRef *in, LLVMValueR
         const Inst *i = &insts[f->first + k];
         for (int j = 0; j < operands_of(i); j++)        /* which classes: an immediate, the same for all lanes */
             x[j] = at(u, values, i->in[j], i->op == I_fpclass && j ? 1 : width);
-        values[f->nin + k] = inst(u, i, x, width);
+        values[f->nin + k] = inst(u, f, i, x, width);
     }
     for (int k = 0; k < f->nout; k++)
         out[k] = at(u, values, f->result[k], width);

@@ -6,16 +6,15 @@
  * A unit sums more than one step at once and rounds as it likes: such a product is not the one of R4 of docs/numerics.md,
  * but the same in every run.
  *
- * Blocks that a loop loads for a product come ahead of it: asynchronous copies bring those of the next rounds into a ring of slots while the
- * units work on this round's.
+ * Blocks that a loop loads for a product come ahead of it (gpu_ahead.c).
  */
-#include "codegen/gpu_impl.h"
+#include "codegen/gpu_ahead.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-enum { PIECE_BYTES = 32, GAP_BYTES = 16 };
+enum { PIECE_BYTES = 32 };
 
 typedef struct Unit { DType left, right, out; const char *name; bool newer; } Unit;      /* newer: not of sm_80 */
 static const Unit units[] = {
@@ -52,40 +51,6 @@ bool gpu_is_matrix(const CpuCode *e, const TileNode *n)
 
 /* ---- operands in shared memory ---- */
 
-typedef struct Operand {
-    Stage stage;
-    int bytes;                  /* of an element */
-    bool turned;                /* ldmatrix is to turn it */
-    LLVMValueRef at;            /* its address in shared memory, an i32 */
-} Operand;
-
-static bool is_turned(TileRef v) { return v.node->op == TOP_permute && v.node->attr->axes[0] == 1; }
-
-/* How the operand is to lie, and what of: *v, a tile of which it may be turned. Rows are those of the sums for the left one; of the right one
-   its columns are. */
-static Operand form_of(CpuCode *e, const TileNode *n, int operand, TileRef *v, int *rows)
-{
-    Operand o = {.bytes = (int)raw_size((DType)tile_type(n->in[operand])->dtype)};
-    bool by_steps = operand == 0, from;         /* do its rows lie along the steps? is it what the tile was turned from? */
-
-    *v = n->in[operand];
-    from = is_turned(*v) && !cpu_val(e, *v)->x;
-    if (from) {
-        *v = v->node->in[0];
-        by_steps = !by_steps;
-    }
-    o.stage.axis = operand == 0 ? !from : from;
-    if (!by_steps && o.bytes == 1)
-        o.stage.turned = by_steps = true;       /* ldmatrix turns pairs of bytes */
-    o.turned = !by_steps;
-    *rows = tile_type(*v)->extent[o.stage.turned];
-    o.stage.pitch = tile_type(*v)->extent[!o.stage.turned] + GAP_BYTES / o.bytes;
-    if (!LLVMIsAConstantInt(cpu_val(e, n->in[3])->x) ||
-        LLVMConstIntGetSExtValue(cpu_val(e, n->in[3])->x) < tile_type(n->in[0])->extent[1])
-        o.stage.steps = cpu_val(e, n->in[3])->x;
-    return o;
-}
-
 /* Do all steps count? */
 static bool takes_all_steps(const TileNode *n)
 {
@@ -100,7 +65,7 @@ static bool only_multiplied(CpuCode *e, const TileBlock *b, TileRef v)
     for (const TileNode *n = b->first; n; n = n->next) {
         for (int i = 0; i < n->nin; i++)
             if (cpu_same(n->in[i], v) && !(n->op == TOP_dot && i < 2 && gpu_is_matrix(e, n) && takes_all_steps(n)) &&
-                !(is_turned((TileRef){(TileNode *)n, 0}) && only_multiplied(e, &e->k->body, (TileRef){(TileNode *)n, 0})))
+                !(operand_is_turned((TileRef){(TileNode *)n, 0}) && only_multiplied(e, &e->k->body, (TileRef){(TileNode *)n, 0})))
                 return false;
         for (int r = 0; r < 2; r++)
             if (n->region[r] && !only_multiplied(e, n->region[r], v))
@@ -114,7 +79,7 @@ static bool only_multiplied(CpuCode *e, const TileBlock *b, TileRef v)
 
 bool gpu_is_operand(CpuCode *e, TileRef v)
 {
-    if (is_turned(v))
+    if (operand_is_turned(v))
         v = v.node->in[0];
     return v.node->op == TOP_load && v.node->type[0].rank == 2 && raw_size((DType)v.node->type[0].dtype) == 2 && e->gpu->units &&
            (cpu_val(e, v)->staged || (!cpu_val(e, v)->x && only_multiplied(e, &e->k->body, v)));
@@ -133,26 +98,20 @@ void gpu_stage_sink(CpuCode *e, Sink *s)
     cpu_val(e, s->v)->staged = s->buffer;
 }
 
-static LLVMValueRef shared_address(CpuCode *e, LLVMValueRef place)
-{
-    place = LLVMBuildAddrSpaceCast(e->u->builder, place, LLVMPointerTypeInContext(e->u->context, 3), "");
-    return LLVMBuildPtrToInt(e->u->builder, place, i32_type(e), "");
-}
-
 static Operand stage(CpuCode *e, const TileNode *n, int operand)
 {
     LLVMValueRef to;
     TileRef v;
     int rows;
-    Operand o = form_of(e, n, operand, &v, &rows);
+    Operand o = operand_form(e, n, operand, true, &v, &rows);
 
     if (cpu_val(e, v)->staged) {
-        o.at = shared_address(e, cpu_val(e, v)->staged);
+        o.at = operand_address(e, cpu_val(e, v)->staged);
         return o;
     }
     to = cpu_buffer(e, (int64_t)rows * o.stage.pitch * o.bytes);
     cpu_stage(e, v, &o.stage, to);
-    o.at = shared_address(e, to);
+    o.at = operand_address(e, to);
     return o;
 }
 
@@ -326,137 +285,6 @@ static bool take_registers(CpuCode *e, const TileNode *n, Product *p)
     return true;
 }
 
-/* ---- rounds ahead ---- */
-
-enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10 };       /* bytes: of a product, of all memory of a group that has another one */
-
-/* The rounds of a loop of which a product's operands are loaded. */
-typedef struct Ring {
-    const TileNode *loop, *n;
-    LLVMValueRef i, round;      /* of this round: the loop's number, and how many came before */
-    LLVMValueRef base[2];       /* the slots of an operand */
-    int64_t bytes[2];           /* of a slot */
-    TileRef v[2];
-    Operand o[2];
-    bool on[2];                 /* is this operand brought ahead? */
-} Ring;
-
-/* An index of the loop's body as it is when the loop's number is i. NULL: it does not follow from that. */
-static LLVMValueRef gpu_index_at(CpuCode *e, const TileNode *loop, TileRef v, LLVMValueRef i)
-{
-    const TileNode *n = v.node;
-    LLVMValueRef a, b;
-
-    if (n == loop->region[0]->params.at[0])
-        return i;
-    if (n->block != loop->region[0])
-        return cpu_val(e, v)->x;
-    switch (n->op) {
-    case TOP_index: case TOP_size: case TOP_group: return cpu_index(e, n);
-    case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv: case TOP_imod: case TOP_imin: case TOP_imax: break;
-    default: return NULL;
-    }
-    a = gpu_index_at(e, loop, n->in[0], i);
-    b = a ? gpu_index_at(e, loop, n->in[1], i) : NULL;
-    return b ? cpu_arithmetic(e, n, a, b) : NULL;
-}
-
-static bool is_parameter(const CpuCode *e, TileRef view) { return view.node->op == TILE_PARAM && view.node->block == &e->k->body; }
-
-/* Can an operand be brought rounds ahead: a block of a parameter that nobody writes, at a place that follows from the loop's number? */
-static bool comes_ahead(CpuCode *e, const Ring *r, const Operand *o, const TileNode *load)
-{
-    if (load->op != TOP_load || load->block != r->n->block || cpu_val(e, (TileRef){(TileNode *)load, 0})->x || o->stage.turned || o->stage.steps ||
-        !is_parameter(e, load->in[0]) || gpu_writes(&e->k->body, load->in[0].node))
-        return false;
-    for (int i = 1; i < load->nin; i++)
-        if (!gpu_index_at(e, r->loop, load->in[i], r->i))
-            return false;
-    return true;
-}
-
-/* left: is the left operand in memory? Those that come ahead leave room for another product's. */
-static bool find_ring(CpuCode *e, const TileNode *n, bool left, Ring *r)
-{
-    int64_t all = 0;
-
-    *r = (Ring){.loop = n->block->owner, .n = n};
-    if (!r->loop || r->loop->op != TOP_for || e->gpu->copies)
-        return false;
-    r->i = cpu_val(e, (TileRef){r->loop->region[0]->params.at[0], 0})->x;
-    for (int k = left ? 0 : 1; k < 2; k++) {
-        int rows;
-        r->o[k] = form_of(e, n, k, &r->v[k], &rows);
-        if (cpu_val(e, r->v[k])->staged || !comes_ahead(e, r, &r->o[k], r->v[k].node))
-            continue;
-        r->on[k] = r->o[k].stage.by_copies = true;
-        r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
-        all += SLOTS * r->bytes[k];
-    }
-    return all && all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX;
-}
-
-static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)
-{
-    LLVMValueRef bytes = LLVMBuildURem(e->u->builder, round, cpu_number(e, SLOTS), "");
-
-    bytes = LLVMBuildMul(e->u->builder, bytes, cpu_number(e, r->bytes[operand]), "");
-    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), r->base[operand], &bytes, 1, "");
-}
-
-/* What round i, `ahead` after this one, loads: into its slot. */
-static void bring(CpuCode *e, const Ring *r, int ahead)
-{
-    LLVMValueRef step = cpu_val(e, r->loop->in[2])->x, i = cpu_op(e, LLVMAdd, r->i, cpu_op(e, LLVMMul, step, cpu_number(e, ahead)));
-    LLVMValueRef round = cpu_op(e, LLVMAdd, r->round, cpu_number(e, ahead)), former[TILE_RANK_MAX + 1];
-    GpuIf there = gpu_if(e, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, r->loop->in[1])->x));
-
-    for (int k = 0; k < 2; k++) {
-        const TileNode *load = r->v[k].node;
-        LLVMValueRef now[TILE_RANK_MAX + 1];
-        if (!r->on[k])
-            continue;
-        for (int a = 1; a < load->nin; a++)
-            now[a] = gpu_index_at(e, r->loop, load->in[a], i);
-        for (int a = 1; a < load->nin; a++) {
-            former[a] = cpu_val(e, load->in[a])->x;
-            cpu_val(e, load->in[a])->x = now[a];
-        }
-        e->gpu->staging = true;
-        cpu_stage(e, r->v[k], &r->o[k].stage, slot_at(e, r, k, round));
-        for (int a = load->nin - 1; a > 0; a--)
-            cpu_val(e, load->in[a])->x = former[a];
-    }
-    e->gpu->staging = false;
-    gpu_end_if(e, &there);
-    gpu_commit_copies(e);
-}
-
-/* This round's operands are there, and those of a later round are on their way. */
-static void turn_ring(CpuCode *e, Ring *r)
-{
-    LLVMValueRef lo = cpu_val(e, r->loop->in[0])->x, step = cpu_val(e, r->loop->in[2])->x;
-
-    cpu_close(e);
-    for (int k = 0; k < 2; k++)
-        if (r->on[k])
-            r->base[k] = cpu_buffer(e, SLOTS * r->bytes[k]);
-    r->round = LLVMBuildSDiv(e->u->builder, cpu_op(e, LLVMSub, r->i, lo), step, "");
-    GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, r->i, lo));
-    gpu_written(e);
-    gpu_fence(e);                               /* nobody is at the rounds of the loop's last time */
-    for (int ahead = 0; ahead < SLOTS - 1; ahead++)
-        bring(e, r, ahead);
-    gpu_end_if(e, &first);
-    gpu_wait_copies(e, SLOTS - 2);
-    gpu_written(e);
-    gpu_fence(e);
-    bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left */
-    for (int k = 0; k < 2; k++)
-        if (r->on[k])
-            r->o[k].at = shared_address(e, slot_at(e, r, k, r->round));
-}
-
 /* Is an operand made of nothing that is written while the other one is staged: of no registers, and of no tile that the other may be made of, too? */
 static bool is_apart(CpuCode *e, TileRef v)
 {
@@ -484,7 +312,7 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     gpu_fragment_of(e, &n->type[0], &p.f);
     sums = gpu_fragment_values(e, n->in[2], &p.f);
     left = take_registers(e, n, &p) ? 1 : 0;
-    ahead = find_ring(e, n, !left, &ring);
+    ahead = ring_find(e, n, !left, true, &ring);
     for (int i = left; i < 2; i++) {
         if (ahead && ring.on[i])
             continue;
@@ -493,10 +321,12 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     }
     e->gpu->staging = false;
     if (ahead)
-        turn_ring(e, &ring);
+        ring_turn(e, &ring);
     for (int i = left; i < 2; i++)
-        if (ahead && ring.on[i])
+        if (ahead && ring.on[i]) {
             p.o[i] = ring.o[i];
+            p.o[i].at = operand_address(e, ring.now[i]);
+        }
     gpu_fence(e);
     p.warp = gpu_warp(e, &p.f);
     for (int i = left; i < 2; i++)

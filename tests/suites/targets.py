@@ -232,6 +232,63 @@ def together(ctx):
         raise Fail("a kernel of the program does not divide its steps")
 
 
+# A product of f32 as the runtime's are: chunks of 256 steps one after the other, whose sums are added up. ORDER: the right operand's axes.
+IN_ORDER = '''tessera.tile v1
+kernel @product(%x: view f32[?, 1], %y: view f32[?, 1], %sum: view f32[?, 1]) sizes(m, n, k) grid((n+127)//128, (m+127)//128) {
+  %0: index = index {i=0}
+  %32: index = index {i=32}
+  %128: index = index {i=128}
+  %256: index = index {i=256}
+  %gm: index = group {axis=1}
+  %gn: index = group {axis=0}
+  %row: index = imul %gm, %128
+  %column: index = imul %gn, %128
+  %k: index = size {name="k"}
+  %z: f32[] = const {dtype=f32}
+  %none: f32[128, 128] = splat %z {shape=(128, 128)}
+  %all: f32[128, 128] = for %c = %0 to %k step %256 carry(%before = %none) {
+    %far: index = iadd %c, %256
+    %end: index = imin %k, %far
+    %chunk: f32[128, 128] = for %i = %c to %end step %32 carry(%acc = %none) {
+      %a: f32[128, 32] = load %x[%row, %i] {shape=(128, 32)}
+RIGHT
+      %left: index = isub %end, %i
+      %count: index = imin %32, %left
+      %next: f32[128, 128] = dot %a, %b, %acc, %count
+      yield %next
+    }
+    %total: f32[128, 128] = map add %before, %chunk
+    yield %total
+  }
+  store %sum[%row, %column], %all
+}
+'''
+RIGHT = {"nt": """      %w: f32[128, 32] = load %y[%column, %i] {shape=(128, 32)}
+      %b: f32[32, 128] = permute %w {axes=(1, 0)}""",
+         "nn": "      %b: f32[32, 128] = load %y[%i, %column] {shape=(32, 128)}"}
+
+
+def in_order(ctx):
+    """Products by threads have their blocks brought rounds ahead, from one chunk of steps to the next, and take four steps of an operand at once where they
+    lie side by side: of both in nt, whose right operand is turned by nobody. ptxas has nothing to say."""
+    for layout, right in RIGHT.items():
+        code = inspected(ctx, IN_ORDER.replace("RIGHT", right), "opt", "--ir=target", "--machine=sm_90a")
+        if ".entry" not in code:
+            raise Skip("no code for GPUs in this build")
+        code = code[code.index(".version"):]
+        fours = len(re.findall(r"ld\.shared\.v4\.f32", code))
+        if fours != (32 if layout == "nt" else 16) or code.count("cp.async.commit_group") != 3 or "cp.async.wait_group 1" not in code:
+            raise Fail(f"{layout}: {fours} loads of four\n{code[-6000:]}")
+        assembles(code, "sm_90a")
+
+
+def divided(ctx):
+    """tanh divides by what is always from 1 to 2^30: a guess and one step of Newton's, with no branch."""
+    code = ptx(ctx, "@jit\ndef f(x):\n    return tanh(x) * 2.0 + x\nf(ones(4096))\n")
+    if "rcp.approx.ftz.f32" not in code or re.search(r"rcp\.rn|div\.rn", code):
+        raise Fail(code[-3000:])
+
+
 # Kernels of several products: attention both ways, and one that a program writes. What each of their kernels has.
 CHAINS = [("attention", '''
 q, k, v, do = [random.normal((1, 2, 200, 128)).to(bf16) for _ in range(4)]
@@ -474,6 +531,8 @@ def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
+    yield Test("targets/in_order", lambda: in_order(ctx))
+    yield Test("targets/divided", lambda: divided(ctx))
     yield Test("targets/chains", lambda: chains(ctx), ("CG-02", "CG-08"))
     yield Test("targets/whole_warps", lambda: whole_warps(ctx))
     yield Test("targets/row_ends", lambda: row_ends(ctx), ("TYP-11",))
