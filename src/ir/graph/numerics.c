@@ -141,6 +141,12 @@ static void release(Tensor **x, int n, const Tensor *const *few)
 
 /* -- products and sums ------------------------------------------------------------------------------------------------------ */
 
+/* Under fast numerics f32 operands that go to tf32 are left to the product: units take no more of them, and what has no units has more digits. */
+static bool units_may_round(const Governing *g, OpId op, uint8_t dt)
+{
+    return g->p.fast && g->p.compute == DT_tf32 && dt == DT_f32 && op == OP_matmul && rounds_plainly(&g->p);
+}
+
 /* matmul and conv of floats: in compute, summed in accum, rounded once to storage. */
 static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out)
 {
@@ -149,7 +155,7 @@ static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tenso
     uint8_t store = a->dtype != DT_NONE ? a->dtype : g->p.storage != DT_NONE ? g->p.storage : dt;
     const Policy *label = store == dt ? g->own : NULL;
     Attr b = *a;
-    bool ok = take_to(T, g, x, nin, dt, compute);
+    bool ok = units_may_round(g, op, dt) || take_to(T, g, x, nin, dt, compute);
 
     b.compute = g->p.compute;
     if (g->own) {

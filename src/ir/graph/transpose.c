@@ -340,6 +340,7 @@ static Tensor *product(Transpose *t, Tensor *x, Tensor *y)
 
     a.accum = t->a->accum;
     a.fast = t->a->fast;
+    a.compute = a.fast && t->a->compute == DT_tf32 ? DT_tf32 : a.compute;      /* its operands are f32 then, as these are */
     return r_op(t->r, OP_matmul, &a, (Tensor *[]){x, y}, 2);
 }
 

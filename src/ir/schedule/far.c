@@ -475,10 +475,10 @@ static Tensor *one_batch_axis(Tensor *t, const TType *y)
 }
 
 /* Products of more batch axes than kernels have. */
-static int product_of_batches(int device, Tensor *const *in, const TType *y, Tensor *out, DType accum, bool fast, Span where)
+static int product_of_batches(int device, Tensor *const *in, const TType *y, Tensor *out, DType accum, int slack, Span where)
 {
     Tensor *a = one_batch_axis(in[0], y), *b = one_batch_axis(in[1], y), *z = one_batch_axis(out, y);
-    int done = a && b && z ? far_product(device, a, b, z, accum, fast, where) : 0;
+    int done = a && b && z ? far_product(device, a, b, z, accum, slack, where) : 0;
 
     tensor_unref(a);
     tensor_unref(b);
@@ -499,9 +499,9 @@ static int run_matmul(Trace *T, int device, const Attr *a, Tensor *const *in, co
         return 0;
     if (!(out[0] = tensor_new((DType)y->dtype, y->rank, y->shape)))
         return 0;
-    done = far_product(device, in[0], in[1], out[0], accum, a->fast, T->span);
+    done = far_product(device, in[0], in[1], out[0], accum, product_slack(a), T->span);
     if (!done && y->rank > 4)
-        done = product_of_batches(device, in, y, out[0], accum, a->fast, T->span);
+        done = product_of_batches(device, in, y, out[0], accum, product_slack(a), T->span);
     if (done <= 0)
         tensor_unref(out[0]);
     else {
@@ -549,9 +549,9 @@ int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileA
     return far_launcher(f->code, f->tile, device, sizes, args, far_moves_where);
 }
 
-static int product(int device, Tensor *x, Tensor *y, Tensor *sum, bool fast, Span where)
+static int product(int device, Tensor *x, Tensor *y, Tensor *sum, const Attr *a, Span where)
 {
-    return far_product(device, x, y, sum, (DType)sum->dtype, fast, where);
+    return far_product(device, x, y, sum, (DType)sum->dtype, product_slack(a), where);
 }
 
 static const FusedFar far = {.address = far_address, .product = product, .blocks = far_blocks, .copy = copy, .combine = combine};

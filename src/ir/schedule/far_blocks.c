@@ -79,7 +79,7 @@ int far_blocks(Run *u, const StrideClass *lies)
     Round r = {.u = u, .done = 1};
     int64_t sizes[5];
 
-    if (!product_describe(t, (DType)t[2]->dtype, u->c->product->attr->fast, &p, &b) || !p.units || b.extent[0] * b.extent[1] != 1 ||
+    if (!product_describe(t, (DType)t[2]->dtype, product_slack(u->c->product->attr), &p, &b) || !p.units || b.extent[0] * b.extent[1] != 1 ||
         b.rows != u->space.size[0] || u->c->r.ncounters || !results_are_copied(u))
         return 0;
     sizes[0] = sizes[1] = 1, sizes[2] = b.rows, sizes[3] = u->space.size[1], sizes[4] = r.steps = t[0]->shape[t[0]->rank - 1];

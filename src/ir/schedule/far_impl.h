@@ -106,8 +106,11 @@ int far_conv(struct Trace *T, const Attr *a, Tensor *const *in, const TType *y, 
 int far_random(struct Trace *T, int device, const Attr *a, Tensor *key, const TType *y, Tensor **out);    /* likewise */
 
 /* ---- far_product.c ---- */
+/* What fast numerics leave to matrix units: which bits of the sums they keep, and that they take no more of f32 operands than tf32 has. */
+enum { SLACK_SUMS = 1, SLACK_TF32 = 2 };
+int product_slack(const Attr *a);                       /* of a product */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
-int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, bool fast, Span where);
+int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, int slack, Span where);
 
 /* ---- far_blocks.c ---- */
 struct Run;

@@ -284,6 +284,8 @@ int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *
 {
     p->wide = product_is_wide(device, t, p, sizes);
     p->units = p->units && (p->wide || !is_of_tf32(p));
+    if (!p->wide)
+        p->x = t[0]->dtype, p->y = t[1]->dtype;
     p->inner[2] = p->wide && !product_is_copied(t[2], false, true) ? STRIDE_ANY : 1;
     if (p->wide)
         return product_choose_wide(p, sizes, most);
@@ -291,7 +293,9 @@ int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *
     return p->units ? asked_parts(most) : 1;
 }
 
-bool product_describe(Tensor *const *t, DType accum, bool fast, ProductKind *p, Batches *b)
+int product_slack(const Attr *a) { return !a->fast ? 0 : a->compute == DT_tf32 ? SLACK_SUMS | SLACK_TF32 : SLACK_SUMS; }
+
+bool product_describe(Tensor *const *t, DType accum, int slack, ProductKind *p, Batches *b)
 {
     memset(p, 0, sizeof *p);
     p->x = t[0]->dtype, p->y = t[1]->dtype, p->sum = accum, p->out = t[2]->dtype;
@@ -302,8 +306,10 @@ bool product_describe(Tensor *const *t, DType accum, bool fast, ProductKind *p, 
         p->turned[i] = t[i]->stride[r - 1] != 1 && t[i]->stride[r - 2] == 1;
         p->inner[i] = (int8_t)(t[i]->stride[r - 1 - p->turned[i]] == 1 ? 1 : STRIDE_ANY);
     }
+    if (slack & SLACK_TF32 && p->x == DT_f32 && p->y == DT_f32 && accum == DT_f32)
+        p->x = p->y = DT_tf32;                  /* units pass over the bits that it has not */
     p->units = has_units((DType)p->x, (DType)p->y, (DType)p->sum) || is_of_tf32(p);
-    p->fast = fast && p->units && dtype_is_float((DType)p->x) && raw_size((DType)p->x) == 1;
+    p->fast = slack && p->units && dtype_is_float((DType)p->x) && raw_size((DType)p->x) == 1;
     return find_batches(t, b);
 }
 
@@ -348,7 +354,7 @@ FarKernel *product_code(const ProductKind *p)
     return f->code ? f : g;
 }
 
-int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, bool fast, Span where)
+int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, int slack, Span where)
 {
     Tensor *t[3] = {x, y, sum};
     ProductKind p;
@@ -358,14 +364,14 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, bool
     FarKernel *f;
     int parts, done;
 
-    if (!product_describe(t, accum, fast, &p, &b))
+    if (!product_describe(t, accum, slack, &p, &b))
         return 0;
     if (!tensor_size(sum))
         return 1;
     sizes[0] = b.extent[1], sizes[1] = b.extent[0], sizes[2] = b.rows, sizes[3] = sum->shape[sum->rank - 1];
     sizes[4] = x->shape[x->rank - 1];
     p.batched = sizes[0] * sizes[1] != 1;
-    if ((done = product_other_way(device, t, &p, b.rows, sizes, where)) != PRODUCT_AS_IT_IS)
+    if ((done = product_other_way(device, t, &p, slack, b.rows, sizes, where)) != PRODUCT_AS_IT_IS)
         return done;
     parts = product_choose(device, t, &p, sizes, product_parts_fit(&p, &b, sum) ? PARTS_OF_STEPS : 1);
     if (parts > 1)

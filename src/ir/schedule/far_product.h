@@ -20,8 +20,8 @@ typedef struct ProductKind {
 /* Batches of an operand, as up to two axes that all three walk evenly; rows of x and of the sums. */
 typedef struct Batches { int n; int64_t extent[BATCHES], step[3][BATCHES], rows; } Batches;
 
-/* What a product is of, but for its schedule. fast: its sums may be as the units keep them. false: it is not for GPUs. */
-bool product_describe(Tensor *const *t, DType accum, bool fast, ProductKind *p, Batches *b);
+/* What a product is of, but for its schedule. false: it is not for GPUs. */
+bool product_describe(Tensor *const *t, DType accum, int slack, ProductKind *p, Batches *b);
 /* Its schedule; sizes: b0, b1, rows, columns, steps. most: parts that the steps may be divided into. How many they should be. */
 int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *sizes, int most);
 Sym product_schedule(const ProductKind *p);             /* as a kernel has it */
@@ -44,7 +44,7 @@ bool product_is_copied(const Tensor *t, bool turned, bool along_steps);
 /* Is it better done with operands that lie otherwise? */
 bool product_has_other_way(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes);
 /* As far_product, of such a one; PRODUCT_AS_IT_IS: it is none. rows: as Batches has it. */
-int product_other_way(int device, Tensor *const *t, const ProductKind *p, int64_t rows, const int64_t *sizes, Span where);
+int product_other_way(int device, Tensor *const *t, const ProductKind *p, int slack, int64_t rows, const int64_t *sizes, Span where);
 
 /* ---- far_parts.c: few blocks of many steps ---- */
 bool product_parts_fit(const ProductKind *p, const Batches *b, const Tensor *sum);     /* may the steps be divided? */

@@ -225,10 +225,10 @@ static Tensor *turned_view(Tensor *t, int64_t rows)
 }
 
 /* The few rows as the columns of what is turned. */
-static int turn(int device, Tensor *const *t, int64_t rows, DType accum, bool fast, Span where)
+static int turn(int device, Tensor *const *t, int64_t rows, DType accum, int slack, Span where)
 {
     Tensor *v[3] = {turned_view(t[1], t[1]->shape[t[1]->rank - 2]), turned_view(t[0], rows), turned_view(t[2], rows)};
-    int done = v[0] && v[1] && v[2] ? far_product(device, v[0], v[1], v[2], accum, fast, where) : -1;
+    int done = v[0] && v[1] && v[2] ? far_product(device, v[0], v[1], v[2], accum, slack, where) : -1;
 
     for (int i = 0; i < 3; i++)
         tensor_unref(v[i]);
@@ -282,14 +282,14 @@ bool product_has_other_way(int device, Tensor *const *t, const ProductKind *p, c
     return is_laid_anew(device, t, p, sizes, 0) || is_laid_anew(device, t, p, sizes, 1) || is_thin(device, t, p, sizes);
 }
 
-int product_other_way(int device, Tensor *const *t, const ProductKind *p, int64_t rows, const int64_t *sizes, Span where)
+int product_other_way(int device, Tensor *const *t, const ProductKind *p, int slack, int64_t rows, const int64_t *sizes, Span where)
 {
     for (int i = 0; i < 2; i++)
         if (is_laid_anew(device, t, p, sizes, i)) {
             Tensor *lies = by_steps(t[i], i);
-            int done = lies ? far_product(device, i ? t[0] : lies, i ? lies : t[1], t[2], (DType)p->sum, p->fast, where) : PRODUCT_AS_IT_IS;
+            int done = lies ? far_product(device, i ? t[0] : lies, i ? lies : t[1], t[2], (DType)p->sum, slack, where) : PRODUCT_AS_IT_IS;
             tensor_unref(lies);
             return done;
         }
-    return is_thin(device, t, p, sizes) ? turn(device, t, rows, (DType)p->sum, p->fast, where) : PRODUCT_AS_IT_IS;
+    return is_thin(device, t, p, sizes) ? turn(device, t, rows, (DType)p->sum, slack, where) : PRODUCT_AS_IT_IS;
 }

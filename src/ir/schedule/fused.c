@@ -577,7 +577,7 @@ static int product_of(Run *u)
 {
     if (u->device) {
         Tensor *const *x = u->x;
-        int done = fused_far->product(u->device, x[u->c->factor[0]], x[u->c->factor[1]], x[u->nin - 1], u->c->product->attr->fast, u->where);
+        int done = fused_far->product(u->device, x[u->c->factor[0]], x[u->c->factor[1]], x[u->nin - 1], u->c->product->attr, u->where);
         return done > 0 ? 0 : done < 0 ? -1 : NOT_HERE;
     }
     return fused_state.rehearses ? rehearse_product(u) : run_product(u);

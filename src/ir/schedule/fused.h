@@ -69,7 +69,7 @@ typedef struct FusedFar {
     /* A launch, its sizes as tile_groups takes them, its arguments addresses of the device. 0: there is no room for it; -1: a fault. */
     int (*launch)(void *code, const TileKernel *k, int device, const int64_t *sizes, const TileArg *args, Span where);
     /* sum = x @ y, whose lanes are those of the accumulator. 0: it cannot; -1: a fault. */
-    int (*product)(int device, struct Tensor *x, struct Tensor *y, struct Tensor *sum, bool fast, Span where);
+    int (*product)(int device, struct Tensor *x, struct Tensor *y, struct Tensor *sum, const Attr *a, Span where);
     /*
      * The run of a body with a product, all of it: its results, and `lies` of its operands and results, are ready; of the product's there
      * is no memory.  0: it is to be computed in two steps; -1: a fault.
