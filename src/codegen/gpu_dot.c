@@ -20,7 +20,7 @@ typedef struct Sums {
     LLVMValueRef *slot;         /* of each sum, by register */
     bool laid[2];               /* are the operands blocks that lie in rows with gaps? */
     TileRef v[2];               /* those blocks, of which the operands may be turned */
-    LLVMValueRef *some[2];      /* as many steps as lie side by side, of each row or column; NULL: those of an operand do not, or one is done at a time */
+    LLVMValueRef *some[2];      /* as many steps as lie side by side, of each row or column; NULL: an operand's are loaded one at a time */
 } Sums;
 
 /* The register of a thread's row i and column j. */

@@ -5,7 +5,6 @@
 
 #include "ir/schedule/fused_impl.h"
 #include "ir/schedule/recording.h"
-#include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -105,42 +104,6 @@ FarKernel *far_kernel_of(const char *format, ...)
 
 /* ---- building ---- */
 
-TileRef far_none(void) { return (TileRef){NULL, 0}; }
-
-TileRef far_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin)
-{
-    for (int i = 0; i < nin; i++)
-        if (!in[i].node)
-            return far_none();
-    return (TileRef){tile_add(b, op, a, in, nin), 0};
-}
-
-TileRef far_add2(TileBuilder *b, TileOp op, TileRef x, TileRef y) { return far_add(b, op, NULL, (TileRef[]){x, y}, 2); }
-
-TileRef far_number(TileBuilder *b, int64_t i)
-{
-    TAttr a = tattr_none;
-
-    a.i = i;
-    return far_add(b, TOP_index, &a, NULL, 0);
-}
-
-TileRef far_size(TileBuilder *b, const char *name)
-{
-    TAttr a = tattr_none;
-
-    a.name = sym(name);
-    return far_add(b, TOP_size, &a, NULL, 0);
-}
-
-TileRef far_group(TileBuilder *b, int axis)
-{
-    TAttr a = tattr_none;
-
-    a.axis = (int8_t)axis;
-    return far_add(b, TOP_group, &a, NULL, 0);
-}
-
 TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride)
 {
     TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = (uint8_t)rank, .space = SPACE_GLOBAL};
@@ -170,7 +133,7 @@ static TileRef map2(TileBuilder *b, OpId op, TileRef x, TileRef y)
     TAttr a = tattr_none;
 
     a.op = (uint8_t)op;
-    return far_add(b, TOP_map, &a, (TileRef[]){x, y}, 2);
+    return build_add(b, TOP_map, &a, (TileRef[]){x, y}, 2);
 }
 
 /* Each group joins JOINED neighbours: a lane with the one next to it, then with the one after that pair, ... */
@@ -185,24 +148,24 @@ static bool build_join(TileBuilder *b, const void *what)
     b->k->lanes = JOINED;
     from = far_view(b, "from", (DType)j->dtype, 1, &one);
     to = far_view(b, "to", (DType)j->dtype, 1, &one);
-    n = far_size(b, "n");
-    lane = far_add(b, TOP_lane, NULL, NULL, 0);
-    at = far_add2(b, TOP_iadd, far_add2(b, TOP_imul, far_group(b, 0), far_number(b, JOINED)), lane);
+    n = build_size(b, "n");
+    lane = build_add(b, TOP_lane, NULL, NULL, 0);
+    at = build_add2(b, TOP_iadd, build_add2(b, TOP_imul, build_group(b, 0), build_number(b, JOINED)), lane);
     a.rank = 1;
     a.shape[0] = 1;
     a.drop = 1;
-    x = far_add(b, TOP_load, &a, (TileRef[]){from, at}, 2);
+    x = build_add(b, TOP_load, &a, (TileRef[]){from, at}, 2);
     for (int step = 1; step < JOINED && x.node; step *= 2) {
-        TileRef there = far_add2(b, TOP_ilt, far_add2(b, TOP_iadd, at, far_number(b, step)), n), other;
+        TileRef there = build_add2(b, TOP_ilt, build_add2(b, TOP_iadd, at, build_number(b, step)), n), other;
         a = tattr_none;
-        other = far_add(b, TOP_shuffle, &a, (TileRef[]){x, far_add2(b, TOP_iadd, lane, far_number(b, step))}, 2);
+        other = build_add(b, TOP_shuffle, &a, (TileRef[]){x, build_add2(b, TOP_iadd, lane, build_number(b, step))}, 2);
         other = map2(b, tile_step_op((OpId)j->op), x, other);
         a.op = OP_where;
-        x = far_add(b, TOP_map, &a, (TileRef[]){there, other, x}, 3);
+        x = build_add(b, TOP_map, &a, (TileRef[]){there, other, x}, 3);
     }
     if (!x.node)
         return false;
-    TileRef first = far_add2(b, TOP_ieq, lane, far_number(b, 0));
+    TileRef first = build_add2(b, TOP_ieq, lane, build_number(b, 0));
     TileBlock *outside = b->at;
     TileNode *choice = tile_add(b, TOP_if, NULL, &first, 1);
     if (!choice)
@@ -210,7 +173,7 @@ static bool build_join(TileBuilder *b, const void *what)
     b->at = choice->region[0];
     a = tattr_none;
     a.drop = 1;
-    if (!tile_add(b, TOP_store, &a, (TileRef[]){to, far_group(b, 0), x}, 3) || !tile_yield(b, NULL, 0))
+    if (!tile_add(b, TOP_store, &a, (TileRef[]){to, build_group(b, 0), x}, 3) || !tile_yield(b, NULL, 0))
         return false;
     b->at = choice->region[1];
     if (!tile_yield(b, NULL, 0))

@@ -9,7 +9,6 @@
 #include "ir/schedule/far_product.h"
 
 #include "ir/schedule/fused_impl.h"
-#include "ir/tile/tile_impl.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 
 #include "ir/schedule/far.h"
 #include "ir/schedule/schedule.h"
+#include "ir/tile/build.h"
 #include "runtime/tensor.h"
 
 /* ---- far.c ---- */
@@ -56,14 +57,7 @@ FarKernel *far_made(uint64_t key, TileKernel *tile);    /* tile, which is taken,
 
 char *far_address(Tensor *t, int device, bool write, bool fresh);      /* as FusedFar has it */
 
-/* Each gives a node NULL where an operand is one. */
-TileRef far_none(void);
-TileRef far_add(TileBuilder *b, TileOp op, const TAttr *a, const TileRef *in, int nin);
-TileRef far_add2(TileBuilder *b, TileOp op, TileRef x, TileRef y);
-TileRef far_number(TileBuilder *b, int64_t i);
-TileRef far_size(TileBuilder *b, const char *name);
-TileRef far_group(TileBuilder *b, int axis);
-TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride);
+TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride);     /* a parameter; else as build.h */
 
 struct Trace;
 /* As trace_run_far, of an op that a body may be. */

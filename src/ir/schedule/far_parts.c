@@ -8,8 +8,6 @@
  */
 #include "ir/schedule/far_product.h"
 
-#include "ir/tile/tile_impl.h"
-
 #include "runtime/mesh.h"
 
 static const char join_text[] =
@@ -60,12 +58,12 @@ bool product_build_parts(TileBuilder *b, const ProductKind *p)
     from[1] = product_view(b, p, "y", p->y, p->inner[1]);
     in[0] = far_view(b, "parts", (DType)p->sum, 3, lies);
     b->k->schedule = product_schedule(p);
-    each = far_add2(b, TOP_imul, far_size(b, "b1"), far_number(b, p->block[2]));        /* in whole rounds, as tensor copies want it */
-    lo = far_add2(b, TOP_imul, far_group(b, 0), each);
-    hi = far_add2(b, TOP_imin, far_size(b, "k"), far_add2(b, TOP_iadd, lo, each));
-    in[1] = far_group(b, 0);
-    in[2] = far_add2(b, TOP_imul, far_group(b, 2), far_number(b, p->block[0]));
-    in[3] = far_add2(b, TOP_imul, far_group(b, 1), far_number(b, p->block[1]));
+    each = build_add2(b, TOP_imul, build_size(b, "b1"), build_number(b, p->block[2]));        /* in whole rounds, as tensor copies want it */
+    lo = build_add2(b, TOP_imul, build_group(b, 0), each);
+    hi = build_add2(b, TOP_imin, build_size(b, "k"), build_add2(b, TOP_iadd, lo, each));
+    in[1] = build_group(b, 0);
+    in[2] = build_add2(b, TOP_imul, build_group(b, 2), build_number(b, p->block[0]));
+    in[3] = build_add2(b, TOP_imul, build_group(b, 1), build_number(b, p->block[1]));
     in[4] = product_steps(b, p, from, NULL, in[2], in[3], lo, hi);
     a.drop = 1;
     return in[4].node && tile_add(b, TOP_store, &a, in, 5) != NULL;

@@ -8,8 +8,6 @@
  */
 #include "ir/schedule/far_product.h"
 
-#include "ir/tile/tile_impl.h"
-
 #include "runtime/gpu_device.h"
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
@@ -50,13 +48,13 @@ static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, T
     a.shape[n] = rows_first ? p->block[2] : p->block[operand];
     in[n++] = rows_first ? row : k;
     in[n++] = rows_first ? k : row;
-    x = far_add(b, TOP_load, &a, in, n);
+    x = build_add(b, TOP_load, &a, in, n);
     if (rows_first == (operand == 0))
         return x;
     a = tattr_none;
     a.rank = 2;
     a.axes[0] = 1;
-    return far_add(b, TOP_permute, &a, &x, 1);
+    return build_add(b, TOP_permute, &a, &x, 1);
 }
 
 static TileRef zeros(TileBuilder *b, const ProductKind *p)
@@ -65,12 +63,12 @@ static TileRef zeros(TileBuilder *b, const ProductKind *p)
     TileRef zero;
 
     a.dtype = p->sum;
-    zero = far_add(b, TOP_const, &a, NULL, 0);
+    zero = build_add(b, TOP_const, &a, NULL, 0);
     a = tattr_none;
     a.rank = 2;
     a.shape[0] = p->block[0];
     a.shape[1] = p->block[1];
-    return far_add(b, TOP_splat, &a, &zero, 1);
+    return build_add(b, TOP_splat, &a, &zero, 1);
 }
 
 /* By a loop whose rounds add blocks of steps to zeros. */
@@ -78,20 +76,20 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
                       TileRef lo, TileRef hi)
 {
     TileBlock *outside = b->at;
-    TileRef step = far_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
+    TileRef step = build_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
     TileNode *loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
 
     if (!loop)
-        return far_none();
+        return build_none();
     b->at = loop->region[0];
     at = (TileRef){loop->region[0]->params.at[0], 0};
     sum = (TileRef){loop->region[0]->params.at[1], 0};
     x = load_operand(b, p, 0, from[0], batch, row, at);
     y = load_operand(b, p, 1, from[1], batch, column, at);
-    count = p->units ? step : far_add2(b, TOP_imin, step, far_add2(b, TOP_isub, hi, at));
-    sum = far_add(b, TOP_dot, NULL, (TileRef[]){x, y, sum, count}, 4);
+    count = p->units ? step : build_add2(b, TOP_imin, step, build_add2(b, TOP_isub, hi, at));
+    sum = build_add(b, TOP_dot, NULL, (TileRef[]){x, y, sum, count}, 4);
     if (!sum.node || !tile_yield(b, &sum, 1))
-        return far_none();
+        return build_none();
     b->at = outside;
     return (TileRef){loop, 0};
 }
@@ -100,7 +98,7 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
 {
     TileBlock *outside = b->at;
-    TileRef k = far_size(b, "k"), zero = far_number(b, 0), in[4] = {zero, k, far_number(b, CHUNK), zeros(b, p)}, at, sum;
+    TileRef k = build_size(b, "k"), zero = build_number(b, 0), in[4] = {zero, k, build_number(b, CHUNK), zeros(b, p)}, at, sum;
     TAttr a = tattr_none;
     TileNode *loop;
 
@@ -108,14 +106,14 @@ TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from,
         return product_steps(b, p, from, batch, row, column, zero, k);
     loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
     if (!loop)
-        return far_none();
+        return build_none();
     b->at = loop->region[0];
     at = (TileRef){loop->region[0]->params.at[0], 0};
-    sum = product_steps(b, p, from, batch, row, column, at, far_add2(b, TOP_imin, k, far_add2(b, TOP_iadd, at, far_number(b, CHUNK))));
+    sum = product_steps(b, p, from, batch, row, column, at, build_add2(b, TOP_imin, k, build_add2(b, TOP_iadd, at, build_number(b, CHUNK))));
     a.op = OP_add;
-    sum = far_add(b, TOP_map, &a, (TileRef[]){(TileRef){loop->region[0]->params.at[1], 0}, sum}, 2);
+    sum = build_add(b, TOP_map, &a, (TileRef[]){(TileRef){loop->region[0]->params.at[1], 0}, sum}, 2);
     if (!sum.node || !tile_yield(b, &sum, 1))
-        return far_none();
+        return build_none();
     b->at = outside;
     return (TileRef){loop, 0};
 }
@@ -165,7 +163,7 @@ static TileRef rounded(TileBuilder *b, const ProductKind *p, TileRef sum)
 
     a.op = OP_convert;
     a.dtype = p->out;
-    return p->out == p->sum ? sum : far_add(b, TOP_map, &a, &sum, 1);
+    return p->out == p->sum ? sum : build_add(b, TOP_map, &a, &sum, 1);
 }
 
 static bool build_product(TileBuilder *b, const void *what)
@@ -189,11 +187,11 @@ static bool build_product(TileBuilder *b, const void *what)
     b->k->schedule = product_schedule(p);
     in[nin++] = from[2];
     for (int i = 0; p->batched && i < BATCHES; i++) {
-        in[nin++] = batch[i] = far_add2(b, i ? TOP_imod : TOP_idiv, far_group(b, 0), far_size(b, "b1"));
+        in[nin++] = batch[i] = build_add2(b, i ? TOP_imod : TOP_idiv, build_group(b, 0), build_size(b, "b1"));
         a.drop |= (uint8_t)(1 << i);
     }
-    in[nin++] = row = far_add2(b, TOP_imul, far_group(b, axes + 1), far_number(b, p->block[0]));
-    in[nin++] = column = far_add2(b, TOP_imul, far_group(b, axes), far_number(b, p->block[1]));
+    in[nin++] = row = build_add2(b, TOP_imul, build_group(b, axes + 1), build_number(b, p->block[0]));
+    in[nin++] = column = build_add2(b, TOP_imul, build_group(b, axes), build_number(b, p->block[1]));
     in[nin++] = rounded(b, p, product_block(b, p, from, batch, row, column));
     return in[nin - 1].node && tile_add(b, TOP_store, &a, in, nin) != NULL;
 }

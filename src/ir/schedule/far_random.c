@@ -29,25 +29,25 @@ static bool build(TileBuilder *b, const void *what)
     tile_size(b->k, sym("limit"));
     key = far_view(b, "key", DT_uint64, 1, &one);
     y = far_view(b, "y", (DType)d->dtype, 2, rows);
-    at = far_add2(b, TOP_imul, far_group(b, 1), far_number(b, WIDTH));
+    at = build_add2(b, TOP_imul, build_group(b, 1), build_number(b, WIDTH));
     a.rank = 1;
     a.shape[0] = 1;
     a.drop = 1;
-    key = far_add(b, TOP_load, &a, (TileRef[]){key, far_group(b, 0)}, 2);
+    key = build_add(b, TOP_load, &a, (TileRef[]){key, build_group(b, 0)}, 2);
     a = tattr_none;
     a.name = sym("limit");
     a.i = 1;
-    limit = far_add(b, TOP_size, &a, NULL, 0);
+    limit = build_add(b, TOP_size, &a, NULL, 0);
     a = tattr_none;
     a.dtype = DT_int64;
-    limit = far_add(b, TOP_to_tile, &a, &limit, 1);
+    limit = build_add(b, TOP_to_tile, &a, &limit, 1);
     a.rank = 1;
     a.shape[0] = WIDTH;
-    number = far_add(b, TOP_iota, &a, &at, 1);
+    number = build_add(b, TOP_iota, &a, &at, 1);
     x = schedule_random(b, d->kind, (DType)d->dtype, key, number, limit);
     a = tattr_none;
     a.drop = 1;
-    return x.node && far_add(b, TOP_store, &a, (TileRef[]){y, far_group(b, 0), at, x}, 4).node;
+    return x.node && build_add(b, TOP_store, &a, (TileRef[]){y, build_group(b, 0), at, x}, 4).node;
 }
 
 /* What random.c compares 53 bits with as a double: no whole number lies between. */

@@ -6,7 +6,7 @@
 
 #include "ir/schedule/schedule.h"
 
-#include "ir/tile/tile_impl.h"
+#include "ir/tile/build.h"
 #include "runtime/kernel_util.h"
 
 typedef struct Lower {
@@ -39,25 +39,23 @@ typedef struct Lower {
     bool ok;
 } Lower;
 
-static inline TileRef none(void) { return (TileRef){NULL, 0}; }
+static inline TileRef none(void) { return build_none(); }
+
+/* Words of build.h, for kernels that are given up as a whole. */
+static inline TileRef lower_word(Lower *l, TileRef x)
+{
+    l->ok &= x.node != NULL;
+    return x;
+}
 
 static inline TileRef add(Lower *l, TileOp op, const TAttr *a, const TileRef *in, int nin)
 {
-    TileNode *n = l->ok ? tile_add(&l->b, op, a, in, nin) : NULL;
-
-    l->ok &= n != NULL;
-    return (TileRef){n, 0};
+    return l->ok ? lower_word(l, build_add(&l->b, op, a, in, nin)) : none();
 }
 
 static inline TileRef add2(Lower *l, TileOp op, TileRef a, TileRef b) { return add(l, op, NULL, (TileRef[]){a, b}, 2); }
-
-static inline TileRef index_of(Lower *l, int64_t i)
-{
-    TAttr a = tattr_none;
-
-    a.i = i;
-    return add(l, TOP_index, &a, NULL, 0);
-}
+static inline TileRef index_of(Lower *l, int64_t i) { return l->ok ? lower_word(l, build_number(&l->b, i)) : none(); }
+static inline TileRef lower_size(Lower *l, const char *name) { return l->ok ? lower_word(l, build_size(&l->b, name)) : none(); }
 
 static inline bool is_reduce_node(const Node *n) { return n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE; }
 
@@ -75,14 +73,6 @@ static inline bool lower_is_row(const Lower *l, int v) { return lower_reduces(l)
 /* Columns: tiles and views have their elements first and their rows second. */
 static inline bool lower_upright(const Lower *l) { return l->s->kind == SCHEDULE_COLUMNS; }
 int lower_operand(const Lower *l, const Node *n);       /* the number of a parameter of the body; -1: it is none */
-
-static inline TileRef lower_size(Lower *l, const char *name)
-{
-    TAttr a = tattr_none;
-
-    a.name = sym(name);
-    return add(l, TOP_size, &a, NULL, 0);
-}
 
 /* ---- lower.c ---- */
 TileRef lower_get(Lower *l, int v);                     /* the tile of a value in this pass */
