@@ -15,6 +15,7 @@
 #include "codegen/gpu_chain.h"
 
 #include "base/alloc.h"
+#include "runtime/gpu_launch.h"
 
 #include <string.h>
 
@@ -736,6 +737,7 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
         return cpu_refuse(&e, "%d parameters: too many for one kernel", words_of(k));
     if (!cpu_begin(&e))
         return false;
+    gpu_find_runs(&e);
     tile_vary(k, &gpu.vary);
     tile_vary_warps(k, &gpu.in_warps);
     gpu.kept = tsr_calloc(k->nnodes + 1);
@@ -758,6 +760,8 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     if (!e.failed)
         calls_outside(&e);
     frame->shared = e.fixed_bytes;
+    if (gpu.in_order)
+        LLVMSetModuleInlineAsm2(u->module, GPU_IN_ORDER, sizeof GPU_IN_ORDER - 1);
     tile_vary_done(&gpu.vary);
     tile_vary_done(&gpu.in_warps);
     vec_free(&gpu.vectors);

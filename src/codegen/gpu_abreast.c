@@ -3,7 +3,7 @@
  *
  * A thread that has few others beside it on its processor waits for each instruction of a formula. So those of several elements, which are emitted
  * one element after the other, are put into one order: the first instruction of each, the second of each, and so on; who needs another's
- * waits for it.  The assembler keeps about that order.
+ * waits for it.  The assembler keeps about that order of short formulas, and of long ones where it is told to.
  */
 #include "codegen/gpu_impl.h"
 
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { ELEMENTS_MOST = 16 };
+enum { ELEMENTS_MOST = 16, LONG = 24 };      /* LONG: instructions of an element */
 
 typedef struct Abreast {
     LLVMBasicBlockRef block;
@@ -102,6 +102,7 @@ void gpu_abreast(CpuCode *e, const LLVMValueRef *last, int elements)
             return;
     if (!collect(&a, &e->gpu->arena, last, elements))
         return;
+    e->gpu->in_order |= a.n >= LONG * elements;
     a.by_address = arena_alloc(&e->gpu->arena, sizeof *a.by_address * (size_t)(a.n + 1));
     for (int i = 0; i < a.n; i++) {
         a.by_address[i].ins = a.ins[i];

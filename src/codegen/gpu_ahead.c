@@ -9,7 +9,8 @@
  */
 #include "codegen/gpu_ahead.h"
 
-enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10 };       /* bytes: of a product, of all memory of a group that has another one */
+/* Bytes: of a product by units, beside which another group has room, of all memory of a group that has another one; by threads, which have all registers. */
+enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10, ALONE_MAX = 212 << 10 };
 
 bool operand_is_turned(TileRef v) { return v.node->op == TOP_permute && v.node->attr->axes[0] == 1; }
 
@@ -124,7 +125,7 @@ bool ring_find(CpuCode *e, const TileNode *n, bool left, bool units, Ring *r)
         r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
         all += SLOTS * r->bytes[k];
     }
-    return all && all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX;
+    return all && (units ? all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX : e->fixed_bytes + all <= ALONE_MAX);
 }
 
 static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)
@@ -182,7 +183,8 @@ void ring_turn(CpuCode *e, Ring *r)
     gpu_wait_copies(e, SLOTS - 2);
     gpu_written(e);
     gpu_fence(e);
-    bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left */
+    bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left; nobody reads it before another fence */
+    e->gpu->clean = true;
     for (int k = 0; k < 2; k++)
         if (r->on[k])
             r->now[k] = slot_at(e, r, k, r->round);

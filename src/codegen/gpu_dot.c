@@ -20,6 +20,7 @@ typedef struct Sums {
     LLVMValueRef *slot;         /* of each sum, by register */
     bool laid[2];               /* are the operands blocks that lie in rows with gaps? */
     TileRef v[2];               /* those blocks, of which the operands may be turned */
+    LLVMValueRef *run[2];       /* of this step, runs of rows or columns that lie side by side; NULL: they do not */
     LLVMValueRef *some[2];      /* as many steps as lie side by side, of each row or column; NULL: an operand's are loaded one at a time */
 } Sums;
 
@@ -39,19 +40,55 @@ static LLVMValueRef element(CpuCode *e, const Sums *s, int operand, int i, LLVMV
 
     if (s->some[operand])
         return LLVMBuildExtractElement(e->u->builder, s->some[operand][i], i32_number(e, number % (TOGETHER / (int)raw_size(from))), "");
+    if (s->run[operand])
+        return LLVMBuildExtractElement(e->u->builder, s->run[operand][i / s->f.run[operand]], i32_number(e, i % s->f.run[operand]), "");
     x = cpu_lanes(e, v, &p);
     if (from == s->dt)
         return x;
     return lanes_of_raw(e->u, s->dt, lanes_convert(e->u, s->dt, from, NULL, lanes_to_raw(e->u, from, x, 1), NULL, NULL, 1), 1);
 }
 
+static bool is_laid_across(const Sums *s, int operand)
+{
+    bool turned = s->v[operand].node != s->n->in[operand].node;
+
+    return s->laid[operand] && turned == (operand == 0) && tile_type(s->v[operand])->dtype == s->dt;
+}
+
+/* Elements of a block, from one on, that lie side by side. */
+static LLVMValueRef load_together(CpuCode *e, const Sums *s, int operand, LLVMValueRef row, LLVMValueRef column)
+{
+    const Val *x = cpu_val(e, s->v[operand]);
+    LLVMValueRef at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, x->pitch)), column), y;
+
+    at = LLVMBuildGEP2(e->u->builder, lane_type(e->u, s->dt, 1), x->x, &at, 1, "");
+    y = LLVMBuildLoad2(e->u->builder, lane_type(e->u, s->dt, TOGETHER / (int)raw_size(s->dt)), at, "");
+    LLVMSetAlignment(y, TOGETHER);
+    return y;
+}
+
+/* Runs of rows or columns of step k. */
+static void load_runs(CpuCode *e, Sums *s, LLVMValueRef k)
+{
+    for (int o = 0; o < 2; o++) {
+        int run = s->f.run[o];
+        s->run[o] = NULL;
+        if (!is_laid_across(s, o) || run * (int)raw_size(s->dt) != TOGETHER || tile_type(s->v[o])->extent[1] % run)
+            continue;
+        s->run[o] = arena_array(&e->gpu->arena, LLVMValueRef, s->count[o] / run);
+        for (int i = 0; i < s->count[o]; i += run)
+            s->run[o][i / run] = load_together(e, s, o, k, s->at[o][i]);
+    }
+}
+
 /* Step k, which is number `number` of a round. */
-static void step(CpuCode *e, const Sums *s, LLVMValueRef k, int number)
+static void step(CpuCode *e, Sums *s, LLVMValueRef k, int number)
 {
     LLVMTypeRef t = lane_type(e->u, s->dt, 1);
     LLVMValueRef b[COLUMNS_MAX];
 
     e->known.n = 0;
+    load_runs(e, s, k);
     for (int j = 0; j < s->count[1]; j++)
         b[j] = element(e, s, 1, j, k, number);
     for (int i = 0; i < s->count[0]; i++) {
@@ -75,20 +112,12 @@ static bool lies_by_steps(const Sums *s, int operand)
 /* Steps from k on, for all rows or columns, of operands whose steps lie so. */
 static void load_steps(CpuCode *e, Sums *s, LLVMValueRef k)
 {
-    int n = TOGETHER / (int)raw_size(s->dt);
-    LLVMTypeRef t = lane_type(e->u, s->dt, n);
-
     for (int o = 0; o < 2; o++) {
         if (!lies_by_steps(s, o))
             continue;
         s->some[o] = arena_array(&e->gpu->arena, LLVMValueRef, s->count[o]);
-        for (int i = 0; i < s->count[o]; i++) {
-            const Val *x = cpu_val(e, s->v[o]);
-            LLVMValueRef at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, s->at[o][i], cpu_number(e, x->pitch)), k);
-            at = LLVMBuildGEP2(e->u->builder, lane_type(e->u, s->dt, 1), x->x, &at, 1, "");
-            s->some[o][i] = LLVMBuildLoad2(e->u->builder, t, at, "");
-            LLVMSetAlignment(s->some[o][i], TOGETHER);
-        }
+        for (int i = 0; i < s->count[o]; i++)
+            s->some[o][i] = load_together(e, s, o, s->at[o][i], k);
     }
 }
 
@@ -132,6 +161,33 @@ static void find_places(CpuCode *e, Sums *s)
 }
 
 /* ---- operands ---- */
+
+/*
+ * Rows of a left operand, and columns of a right one, that lie side by side in the blocks of all products are taken in runs of 16 bytes. Where steps do,
+ * threads beside each other take neighbours, whose steps then lie in different banks.
+ */
+static void find_runs(CpuCode *e, const TileBlock *b, int *least)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        for (int r = 0; r < 2; r++)
+            if (n->region[r])
+                find_runs(e, n->region[r], least);
+        for (int o = 0; n->op == TOP_dot && o < 2; o++) {
+            bool turned = operand_is_turned(n->in[o]), runs = turned == (o == 0) && tile_type(n->in[o])->dtype == n->type[0].dtype;
+            int bytes = (int)raw_size((DType)n->type[0].dtype), run = runs && bytes >= 4 && bytes <= TOGETHER ? TOGETHER / bytes : 1;
+            least[o] = !least[o] || run < least[o] ? run : least[o];
+        }
+    }
+}
+
+void gpu_find_runs(CpuCode *e)
+{
+    int least[2] = {0, 0};
+
+    find_runs(e, &e->k->body, least);
+    for (int o = 0; o < 2; o++)
+        e->gpu->run[o] = least[o] ? least[o] : 1;
+}
 
 /* A block that is loaded for this product alone, whose elements registers hold as memory does. */
 static bool is_laid(CpuCode *e, const TileNode *n, int operand)

@@ -50,6 +50,8 @@ typedef struct GpuCode {
     bool staging;               /* is one operand of a product under way, and the memory of the other one free? */
     bool sums_rows;             /* does the kernel sum along the rows of tiles? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
+    int run[2];                 /* rows and columns that a thread of a product by threads has side by side */
+    bool in_order;              /* are there long formulas abreast, whose order the assembler is to keep? */
     bool copies;                /* does the program copy asynchronously? Then nothing else does */
     WholeRows whole;
     uint8_t *kept;              /* by node id: may its first result stay a fragment, whatever is done with it? 0: not asked, 1: no, 2: yes */
@@ -63,14 +65,15 @@ typedef struct GpuCode {
 /*
  * How the elements of a tile [rows, columns] lie in the registers of a group.  Of products by matrix units: the fragments of mma and of
  * wgmma. A warp has 16 rows, again after those of the other warps that lie above each other, and all columns, or its share of
- * them where warps stand side by side.  Of products by threads: a thread has side[0] by side[1] elements as far apart as there are threads
- * between them; threads beyond the last element have what others have.
+ * them where warps stand side by side.  Of products by threads: a thread has side[0] by side[1] elements, runs of which are as far apart as there are
+ * threads between them; threads beyond the last element have what others have.
  *
  * A column, [rows, 1] or [rows], lies beside the products of as many rows: a thread has the elements of the rows that it has there.
  */
 typedef struct Fragment {
     int32_t extent[2];
     int side[2];                /* 0: of matrix units, or whole rows */
+    int run[2];                 /* so many of a side lie side by side */
     int chunk;                  /* of whole rows: elements of a chunk; else 0 */
     int high, wide;             /* warps above each other, side by side */
     int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each. columns 0: a column, two registers for 16 rows */
@@ -213,6 +216,7 @@ void gpu_copy_view(CpuCode *e, const TileNode *n);
 void gpu_copy_batch(CpuCode *e, const TileNode *n);         /* a batch of them, or the wait for batches */
 
 /* ---- gpu_dot.c, gpu_matrix.c: products by threads, by matrix units ---- */
+void gpu_find_runs(CpuCode *e);         /* before there are fragments */
 bool gpu_dot(CpuCode *e, const TileNode *n);
 bool gpu_is_matrix(const CpuCode *e, const TileNode *n);        /* is the product one of matrix units? */
 void gpu_matrix(CpuCode *e, const TileNode *n);

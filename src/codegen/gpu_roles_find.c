@@ -397,7 +397,7 @@ void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
     const TileNode *view = o->load->in[0].node;
 
     *m = (GpuMap){.param = (uint8_t)number_of(e, view), .bytes = (uint8_t)raw_size((DType)view->type[0].dtype), .swizzle = (uint8_t)o->span,
-                  .second = (uint8_t)o->second, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+                  .second = (uint8_t)o->second, .tf32 = view->type[0].dtype == DT_tf32, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
 }
 
 void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)

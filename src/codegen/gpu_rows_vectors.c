@@ -198,10 +198,7 @@ static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMV
 /* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
 static bool is_same_row(const CpuCode *e, const TileNode *n)
 {
-    enum { MOST = 32 << 10 };
-    const WholeRows *w = &e->gpu->whole;
-
-    return tile_type(n->in[0])->stride[0] == 0 && (w->rows > 1 || w->columns * row_bytes(row_dtype(n)) <= MOST);
+    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || row_bytes(row_dtype(n)) < 4);
 }
 
 /* The threads of the first row bring it. */

@@ -41,6 +41,8 @@ static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
         before = places(t, f);
         grow_sides(t, before / 2, f);
     }
+    for (int k = 0; k < 2; k++)
+        f->run[k] = f->side[k] % e->gpu->run[k] ? 1 : e->gpu->run[k];
     return places(t, f) <= e->gpu->threads;
 }
 
@@ -141,13 +143,20 @@ static LLVMValueRef sum3(CpuCode *e, LLVMValueRef a, LLVMValueRef x, int64_t by,
     return LLVMBuildAdd(b, LLVMBuildAdd(b, a, LLVMBuildMul(b, x, i32_number(e, by), ""), ""), y, "");
 }
 
+/* Number i of a thread's rows, or columns, where it is number `thread` of so many that have some. */
+static LLVMValueRef place_in_runs(CpuCode *e, LLVMValueRef thread, int32_t threads, int run, int i)
+{
+    thread = LLVMBuildMul(e->u->builder, thread, i32_number(e, run), "");
+    return LLVMBuildAdd(e->u->builder, thread, i32_number(e, i / run * run * threads + i % run), "");
+}
+
 static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
 {
     LLVMBuilderRef b = e->u->builder;
     int32_t down = f->extent[0] / f->side[0], across = f->extent[1] / f->side[1];
     LLVMValueRef place = LLVMBuildURem(b, e->gpu->thread, i32_number(e, (int64_t)down * across), "");
-    LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildUDiv(b, place, i32_number(e, across), ""), i32_number(e, number / f->side[1] * down), "");
-    LLVMValueRef column = LLVMBuildAdd(b, LLVMBuildURem(b, place, i32_number(e, across), ""), i32_number(e, number % f->side[1] * across), "");
+    LLVMValueRef row = place_in_runs(e, LLVMBuildUDiv(b, place, i32_number(e, across), ""), down, f->run[0], number / f->side[1]);
+    LLVMValueRef column = place_in_runs(e, LLVMBuildURem(b, place, i32_number(e, across), ""), across, f->run[1], number % f->side[1]);
 
     return (Spot){.at = {LLVMBuildZExt(b, row, i64_type(e), ""), LLVMBuildZExt(b, column, i64_type(e), "")}, .strip = -1};
 }

@@ -244,11 +244,13 @@ static bool spawn(char *const *argv, StrBuf *said)
     return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
+static bool is_in_order(const char *ptx, size_t n) { return memmem(ptx, n, GPU_IN_ORDER, sizeof GPU_IN_ORDER - 1) != NULL; }
+
 static bool by_ptxas(const char *ptx, size_t n, const char *arch, GpuAssembly *out, StrBuf *said)
 {
     const char *tmp = getenv("TMPDIR");
     char folder[4096], from[4200], to[4200], target[40], *bytes = NULL;
-    char *argv[] = {found, "-v", "-O3", target, from, "-o", to, NULL};
+    char level[] = "-O3", *argv[] = {found, "-v", level, target, from, "-o", to, NULL};
     size_t len = 0;
     bool ok;
 
@@ -257,6 +259,7 @@ static bool by_ptxas(const char *ptx, size_t n, const char *arch, GpuAssembly *o
         sb_printf(said, "no temporary folder: %s", strerror(errno));
         return false;
     }
+    level[2] = is_in_order(ptx, n) ? '1' : '3';
     snprintf(from, sizeof from, "%s/kernel.ptx", folder);
     snprintf(to, sizeof to, "%s/kernel.cubin", folder);
     snprintf(target, sizeof target, "-arch=%s", arch);
@@ -289,13 +292,13 @@ static void put_log(void *h, int (*size)(void *, size_t *), int (*get)(void *, c
 static bool by_library(const char *ptx, size_t n, const char *arch, GpuAssembly *out, StrBuf *said)
 {
     char target[40];
-    const char *option[] = {target, "-O3", "-verbose"};
+    const char *option[] = {target, "-O3", "-verbose", "-Xptxas=-O1"};
     void *h = NULL;
     size_t len = 0;
     bool ok;
 
     snprintf(target, sizeof target, "-arch=%s", arch);
-    if (link_api.create(&h, 3, option)) {
+    if (!(is_in_order(ptx, n) && !link_api.create(&h, 4, option)) && link_api.create(&h, 3, option)) {
         sb_printf(said, "%s does not take %s", found, target);
         return false;
     }
@@ -316,13 +319,15 @@ static bool by_driver(GpuDevice *g, const char *ptx, size_t n, GpuAssembly *out,
 {
     enum { ROOM = 1 << 14 };
     char *log = tsr_calloc(2 * ROOM);
-    int option[] = {CUDA_JIT_INFO_LOG, CUDA_JIT_INFO_LOG_BYTES, CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LOG_VERBOSE};
-    void *value[] = {log, (void *)(uintptr_t)(ROOM - 1), log + ROOM, (void *)(uintptr_t)(ROOM - 1), (void *)(uintptr_t)1};
+    int option[] = {CUDA_JIT_INFO_LOG, CUDA_JIT_INFO_LOG_BYTES, CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES, CUDA_JIT_LOG_VERBOSE,
+                    CUDA_JIT_OPTIMIZATION_LEVEL};
+    void *value[] = {log, (void *)(uintptr_t)(ROOM - 1), log + ROOM, (void *)(uintptr_t)(ROOM - 1), (void *)(uintptr_t)1,
+                     (void *)(uintptr_t)(is_in_order(ptx, n) ? 1 : 4)};
     CUlinkState state = NULL;
     void *image = NULL;
     size_t len = 0;
     CUresult r = CUDA_SUCCESS;
-    bool ok = g && (r = cu.CtxSetCurrent(g->state->context)) == CUDA_SUCCESS && (r = cu.LinkCreate(5, option, value, &state)) == CUDA_SUCCESS &&
+    bool ok = g && (r = cu.CtxSetCurrent(g->state->context)) == CUDA_SUCCESS && (r = cu.LinkCreate(6, option, value, &state)) == CUDA_SUCCESS &&
               (r = cu.LinkAddData(state, CUDA_JIT_PTX, (void *)(uintptr_t)ptx, n + 1, "kernel.ptx", 0, NULL, NULL)) == CUDA_SUCCESS &&
               (r = cu.LinkComplete(state, &image, &len)) == CUDA_SUCCESS;
 

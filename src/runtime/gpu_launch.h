@@ -38,6 +38,11 @@ void gpu_assembly_done(GpuAssembly *a);
  * says what is wrong.
  */
 void gpu_assemble_text(const GpuDevice *g, StrBuf *ptx, StrBuf *cubin);
+/*
+ * A text with this in it is assembled about in the order in which it stands (ptxas -O1): -O3 would rather save registers, and have formulas of
+ * several elements one after the other.
+ */
+#define GPU_IN_ORDER "// tessera: in order"
 const char *gpu_assembler(void);        /* the path of ptxas or of nvJitLink's library; NULL: neither is here, the driver assembles */
 
 /* ---- modules ---- */

@@ -269,15 +269,15 @@ RIGHT = {"nt": """      %w: f32[128, 32] = load %y[%column, %i] {shape=(128, 32)
 
 
 def in_order(ctx):
-    """Products by threads have their blocks brought rounds ahead, from one chunk of steps to the next, and take four steps of an operand at once where they
-    lie side by side: of both in nt, whose right operand is turned by nobody. ptxas has nothing to say."""
+    """Products by threads have their blocks brought rounds ahead, from one chunk of steps to the next, and take four elements at once: steps where they
+    lie side by side, of both operands in nt, whose right one is turned by nobody, columns in nn. ptxas has nothing to say."""
     for layout, right in RIGHT.items():
         code = inspected(ctx, IN_ORDER.replace("RIGHT", right), "opt", "--ir=target", "--machine=sm_90a")
         if ".entry" not in code:
             raise Skip("no code for GPUs in this build")
         code = code[code.index(".version"):]
         fours = len(re.findall(r"ld\.shared\.v4\.f32", code))
-        if fours != (32 if layout == "nt" else 16) or code.count("cp.async.commit_group") != 3 or "cp.async.wait_group 1" not in code:
+        if fours != (32 if layout == "nt" else 34) or code.count("cp.async.commit_group") != 3 or "cp.async.wait_group 1" not in code:
             raise Fail(f"{layout}: {fours} loads of four\n{code[-6000:]}")
         assembles(code, "sm_90a")
 

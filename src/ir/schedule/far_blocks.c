@@ -84,6 +84,7 @@ int far_blocks(Run *u, const StrideClass *lies)
     sizes[0] = sizes[1] = 1, sizes[2] = b.rows, sizes[3] = u->space.size[1], sizes[4] = r.steps = t[0]->shape[t[0]->rank - 1];
     if (product_has_other_way(u->device, t, &p, sizes))
         return 0;
+    p.formula = (int16_t)(!u->c->divided ? 0 : u->c->divided_cost < INT16_MAX ? u->c->divided_cost : INT16_MAX);
     product_choose(u->device, t, &p, sizes, 1);
     if (!p.units)
         return 0;

@@ -18,7 +18,7 @@
 
 /* ---- kernels ---- */
 
-enum { STEPS = 32, CHUNK = 256 };
+enum { STEPS = 64, CHUNK = 256 };
 
 static bool has_units(DType x, DType y, DType sum)
 {
@@ -257,8 +257,9 @@ static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
     enum { PLACES = 132, MOST = 128, LEAST = 16 };
     int32_t most = MOST;
 
-    p->block[0] = p->block[1] = most;
-    p->block[2] = p->units ? 2 * STEPS : STEPS;
+    p->block[0] = most;
+    p->block[1] = raw_size((DType)p->sum) > 4 ? most / 2 : most;        /* a thread has registers for the sums of a chunk and of those before it */
+    p->block[2] = raw_size((DType)p->sum) > 4 ? STEPS / 2 : STEPS;
     for (int i = 0; i < 2; i++)
         while (p->block[i] > LEAST && p->block[i] / 2 >= (i ? n : m))
             p->block[i] /= 2;

@@ -15,6 +15,7 @@ typedef struct ProductKind {
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
     int8_t warps, stages, order, sets, split, cluster;  /* of the schedule; 0: not said */
     int16_t promote;
+    int16_t formula;            /* cost of what is computed of each sum, if it is long */
 } ProductKind;
 
 /* Batches of an operand, as up to two axes that all three walk evenly; rows of x and of the sums. */

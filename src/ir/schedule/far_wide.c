@@ -61,32 +61,36 @@ static int64_t tiles_of(const Wide *w, const int64_t *sizes)
     return sizes[0] * sizes[1] * ((sizes[2] + w->rows - 1) / w->rows) * ((sizes[3] + w->columns - 1) / w->columns);
 }
 
-/* Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. */
-static double rounds_cost(const Wide *w, int64_t rounds, double steps, bool askew)
+/*
+ * Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. Where sets
+ * take turns, one computes what follows while the other one multiplies.
+ */
+static double rounds_cost(const ProductKind *p, const Wide *w, int64_t rounds, double steps, bool askew)
 {
-    enum { BRING = 68 };        /* for an element of two bytes that each processor brings */
-    double multiplying = (double)w->rows * w->columns * (steps * 100 / w->rate + w->rest);
+    enum { BRING = 68, FOLLOW = 36 };   /* for an element of two bytes that each processor brings; for the cost of what follows */
+    double follow = FOLLOW * p->formula, loop = steps * 100 / w->rate, each = w->sets == 1 ? loop + follow : loop > follow ? loop : follow;
+    double multiplying = (double)w->rows * w->columns * (each + w->rest);
     double bringing = (double)(w->rows + w->columns) * (askew ? 2 * BRING : BRING) * steps;
 
     return (double)rounds * (multiplying > bringing ? multiplying : bringing);
 }
 
 /* Of a product in so many parts, which are added up then: that has a start, and goes over memory. */
-static double cost_of(const Wide *w, const int64_t *sizes, int parts, bool askew)
+static double cost_of(const ProductKind *p, const Wide *w, const int64_t *sizes, int parts, bool askew)
 {
     enum { JOIN = 24 << 20, JOIN_ELEMENT = 6 };
     double join = parts > 1 ? JOIN + (double)JOIN_ELEMENT * parts * sizes[2] * sizes[3] : 0;
 
-    return rounds_cost(w, (tiles_of(w, sizes) * parts + PLACES - 1) / PLACES, (double)(sizes[4] + parts - 1) / parts, askew) + join;
+    return rounds_cost(p, w, (tiles_of(w, sizes) * parts + PLACES - 1) / PLACES, (double)(sizes[4] + parts - 1) / parts, askew) + join;
 }
 
 /* Of one whose steps clusters divide: sums go from block to block. */
-static double cost_of_split(const Wide *w, const int64_t *sizes, int i, bool askew)
+static double cost_of_split(const ProductKind *p, const Wide *w, const int64_t *sizes, int i, bool askew)
 {
     enum { JOIN = 5 << 20, JOIN_SUM = 256 };
     int clusters = splits[i].clusters, others = splits[i].split - 1;
 
-    return rounds_cost(w, (tiles_of(w, sizes) + clusters - 1) / clusters, (double)sizes[4] / splits[i].split, askew) + JOIN +
+    return rounds_cost(p, w, (tiles_of(w, sizes) + clusters - 1) / clusters, (double)sizes[4] / splits[i].split, askew) + JOIN +
            (double)JOIN_SUM * others * w->rows * w->columns;
 }
 
@@ -120,10 +124,10 @@ static Way find_wide(const ProductKind *p, const int64_t *sizes, int most)
     for (size_t i = 0; i < sizeof wides / sizeof *wides; i++) {
         const Wide *w = &wides[i];
         for (int n = 1; n <= (w->sets > 1 ? 1 : most) && is_fit(p, w); n++)
-            take_if_less(&best, &least, (Way){w, n, 1}, cost_of(w, sizes, n, askew));
+            take_if_less(&best, &least, (Way){w, n, 1}, cost_of(p, w, sizes, n, askew));
         for (int k = 1; k < SPLITS && is_fit(p, w); k++)
             if (splits_fit(w, splits[k].split))
-                take_if_less(&best, &least, (Way){w, 1, splits[k].split}, cost_of_split(w, sizes, k, askew));
+                take_if_less(&best, &least, (Way){w, 1, splits[k].split}, cost_of_split(p, w, sizes, k, askew));
     }
     return best;
 }
@@ -164,7 +168,7 @@ int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
     const Wide *w = way.w;
     const char *asked = getenv("TESSERA_PRODUCT");
     int size = (int)raw_size((DType)p->x), cluster = clusters_share(p, w, sizes) ? 2 : 1;
-    int v[10] = {w->rows, w->columns, w->bytes * 128 / size, w->warps, size == 1 ? 0 : w->stages, 0, w->sets, way.split, cluster, 0};
+    int v[10] = {w->rows, w->columns, w->bytes * 128 / size, w->warps, size == 2 ? w->stages : 0, 0, w->sets, way.split, cluster, 0};
 
     if (asked)
         sscanf(asked, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8, v + 9);

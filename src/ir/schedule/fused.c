@@ -699,7 +699,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     u.nin = u.c->body->params.n;
     if (!u.c->able)
         return 0;
-    if (u.device && fused_divides(u.c, in))
+    if (u.device && fused_divides(u.c, in, u.device))
         return fused_state.rehearses ? 0 : graph_apply(T, u.c->divided, in, nin, out, nout) ? 1 : -1;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);

@@ -10,6 +10,7 @@
  * A product keeps what follows it up to a value through which all the rest goes, and all of it where its steps take longer anyway and nothing
  * is summed.  Bits are those of the whole: both halves are bodies like any other.
  */
+#include "ir/schedule/far.h"
 #include "ir/schedule/fused_impl.h"
 
 #include "base/alloc.h"
@@ -21,6 +22,7 @@ enum {
     HEAVY = 16,                 /* schedule_gpu_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
+    STEPS_TURNS = 32,           /* the same where one warpgroup computes it while another one multiplies */
     COST_OF_SUMS = 1 << 20,     /* no product hides them: its blocks are no rows */
 };
 
@@ -291,15 +293,28 @@ static Graph *divide(const Graph *body, int *cost)
     return g;
 }
 
+/* Do warpgroups take turns at the product, so that one multiplies while another one computes what follows? Rows have to be of whole 16 bytes. */
+static bool takes_turns(int device, const Tensor *x, const Tensor *y)
+{
+    int chip = far_chip(device);
+
+    return chip >= 90 && chip < 100 && far_made_for < 0 && raw_size((DType)x->dtype) == 2 && y->rank == 2 && x->shape[x->rank - 1] % 8 == 0 &&
+           y->shape[1] % 8 == 0;
+}
+
 /* A product that takes long enough, as those do that no matrix unit computes, hides what follows it. */
-bool fused_divides(FusedCode *c, Tensor *const *in)
+bool fused_divides(FusedCode *c, Tensor *const *in, int device)
 {
     const Tensor *x = c->product ? in[c->factor[0]] : NULL;
+    int64_t steps, cost;
 
     if (!c->divides_asked)
         c->divided = c->looks_up ? NULL : divide(c->whole, &c->divided_cost);
     c->divides_asked = true;
     if (!c->divided || !x)
         return c->divided;
-    return raw_size((DType)x->dtype) <= 2 && (int64_t)c->divided_cost * STEPS_A_COST > x->shape[x->rank - 1] + STEPS_FREE;
+    steps = x->shape[x->rank - 1], cost = c->divided_cost;
+    if (takes_turns(device, x, in[c->factor[1]]) && cost * STEPS_TURNS <= steps)
+        return false;
+    return raw_size((DType)x->dtype) <= 2 && cost * STEPS_A_COST > steps + STEPS_FREE;
 }

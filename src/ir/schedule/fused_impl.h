@@ -100,7 +100,7 @@ Graph *fused_apart(const Graph *body, const Attr *how);
 int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);   /* as trace_run_fused */
 
 /* ---- fused_divided.c ---- */
-bool fused_divides(FusedCode *c, Tensor *const *in);    /* had the body better be divided (c->divided) for these operands on a GPU? */
+bool fused_divides(FusedCode *c, Tensor *const *in, int device);      /* had the body better be divided (c->divided) for these operands on a GPU? */
 
 /* ---- fused.c ---- */
 /* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */

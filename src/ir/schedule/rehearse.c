@@ -184,7 +184,7 @@ static void walk_apart(Trace *T, const Node *n, Tensor *const *in)
     Graph *body = n->attr->region[0], *g = fused_looks_up(body) ? fused_apart(body, n->attr) : NULL;
     FusedCode *c = g || !far_pretends ? NULL : fused_code_of(body, n->attr);
 
-    g = g ? g : graph_ref(c && fused_divides(c, in) ? c->divided : body);
+    g = g ? g : graph_ref(c && fused_divides(c, in, device_now) ? c->divided : body);
 
     walk(T, g, in);
     graph_unref(g);
