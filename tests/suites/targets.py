@@ -289,6 +289,27 @@ def divided(ctx):
         raise Fail(code[-3000:])
 
 
+# What follows a product: FORMULA of %sum.
+FOLLOWED = TOGETHER.replace("  %out: bf16[64, 128] = map convert %sum {dtype=bf16}\n", "FORMULA  %out: bf16[64, 128] = map convert %h {dtype=bf16}\n")
+
+
+def abreast(ctx):
+    """A long formula behind a product goes on abreast, eight elements at a time, and the assembler keeps that order: no instruction waits for the one before
+    it more often than for another."""
+    for formula, in_order in (("  %h: f32[64, 128] = map tanh %sum\n", True), ("  %h: f32[64, 128] = map neg %sum\n", False)):
+        code = inspected(ctx, FOLLOWED.replace("DT", "bf16").replace("SCHEDULE", "sets=2").replace("FORMULA", formula), "opt", "--ir=target", "--machine=sm_90a")
+        if ".entry" not in code:
+            raise Skip("no code for GPUs in this build")
+        code = code[code.index(".version"):]
+        if ("// tessera: in order" in code) != in_order or "rcp.rn" in code:
+            raise Fail(code[-3000:])
+        assembles(code, "sm_90a")
+        firsts = re.findall(r"fma\.rn\.f32 \s*(%f\d+), (%f\d+)", code)
+        waits = sum(a[0] in b for a, b in zip(firsts, firsts[1:]))
+        if in_order and waits * 8 > len(firsts):
+            raise Fail(f"{waits} of {len(firsts)} wait for the one before them")
+
+
 # Kernels of several products: attention both ways, and one that a program writes. What each of their kernels has.
 CHAINS = [("attention", '''
 q, k, v, do = [random.normal((1, 2, 200, 128)).to(bf16) for _ in range(4)]
@@ -533,6 +554,7 @@ def tests(ctx):
     yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
     yield Test("targets/in_order", lambda: in_order(ctx))
     yield Test("targets/divided", lambda: divided(ctx))
+    yield Test("targets/abreast", lambda: abreast(ctx))
     yield Test("targets/chains", lambda: chains(ctx), ("CG-02", "CG-08"))
     yield Test("targets/whole_warps", lambda: whole_warps(ctx))
     yield Test("targets/row_ends", lambda: row_ends(ctx), ("TYP-11",))
