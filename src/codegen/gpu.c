@@ -646,6 +646,19 @@ static LLVMValueRef group_memory(CpuCode *e)
     return LLVMConstAddrSpaceCast(g, LLVMPointerTypeInContext(e->u->context, 0));
 }
 
+/* Does the kernel multiply f64s, whose sums take twice the registers? */
+static bool has_wide_sums(const TileBlock *b)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        if (n->op == TOP_dot && raw_size((DType)n->type[0].dtype) > 4)
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && has_wide_sums(n->region[r]))
+                return true;
+    }
+    return false;
+}
+
 static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
 {
     LLVMValueRef word[GPU_WORDS], fixed, group;
@@ -656,7 +669,7 @@ static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
     annotate(e, "maxntidx", frame->threads);
     if (e->gpu->roles)
         annotate(e, "minctasm", frame->resident);
-    else if (e->gpu->units && e->gpu->threads <= LANES_WORK)
+    else if (e->gpu->units && e->gpu->threads <= LANES_WORK && !has_wide_sums(&e->k->body))
         annotate(e, "minctasm", 2);             /* one group's products beside the other's copies */
     for (int i = 0; i < e->k->size.n + 3; i++)
         word[i] = LLVMGetParam(e->fn, (unsigned)i);

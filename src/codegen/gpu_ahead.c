@@ -125,7 +125,7 @@ bool ring_find(CpuCode *e, const TileNode *n, bool left, bool units, Ring *r)
         r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
         all += SLOTS * r->bytes[k];
     }
-    return all && (units ? all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX : e->fixed_bytes + all <= ALONE_MAX);
+    return all && (units && r->o[1].bytes <= 4 ? all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX : e->fixed_bytes + all <= ALONE_MAX);
 }
 
 static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)

@@ -26,6 +26,7 @@ static const Unit units[] = {
     {DT_fp8_e5m2, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e5m2.e5m2.f32", true},
     {DT_fp8_e4m3, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e4m3.e5m2.f32", true},
     {DT_fp8_e5m2, DT_fp8_e4m3, DT_f32, "m16n8k32.row.col.f32.e5m2.e4m3.f32", true},
+    {DT_f64, DT_f64, DT_f64, "m16n8k4.row.col.f64.f64.f64.f64", true},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -232,6 +233,52 @@ static LLVMValueRef matrix_at(CpuCode *e, const Product *p, int operand, int64_t
     return LLVMBuildAdd(e->u->builder, p->first[operand], i32_number(e, on * o->bytes), "");
 }
 
+/* An element of f64, as this lane gives it to the unit: of the rows from one on, or the columns, that of its row or column and its step. */
+static LLVMValueRef load_double(CpuCode *e, const Product *p, int operand, int64_t rows, int64_t steps)
+{
+    LLVMTypeRef shared = LLVMPointerTypeInContext(e->u->context, 3), t = LLVMDoubleTypeInContext(e->u->context);
+    LLVMValueRef place = LLVMBuildIntToPtr(e->u->builder, matrix_at(e, p, operand, rows, steps), shared, "");
+
+    return LLVMBuildLoad2(e->u->builder, t, place, "");
+}
+
+static LLVMValueRef first_double(CpuCode *e, const Product *p, int operand)
+{
+    const Operand *o = &p->o[operand];
+    LLVMValueRef row = operand ? added(e, i32_number(e, 0), p->warp.wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, i32_number(e, 0), p->warp.high, PIECE_ROWS);
+    LLVMValueRef step = LLVMBuildURem(e->u->builder, p->warp.lane, i32_number(e, ROW_LANES), "");
+
+    row = LLVMBuildAdd(e->u->builder, row, LLVMBuildUDiv(e->u->builder, p->warp.lane, i32_number(e, ROW_LANES), ""), "");
+    return added(e, o->at, o->turned ? added(e, row, step, o->stage.pitch) : added(e, step, row, o->stage.pitch), o->bytes);
+}
+
+/* Four steps of f64, which the unit adds one after the other, each rounded, as fma does. */
+static void multiply_doubles(CpuCode *e, const Product *p, int k, LLVMValueRef *sums)
+{
+    const Fragment *f = &p->f;
+    LLVMTypeRef t = LLVMDoubleTypeInContext(e->u->context), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){t, t, t, t}, 4, false);
+    LLVMValueRef *b = tsr_calloc(sizeof *b * (size_t)f->columns), in[7];
+    StrBuf text = {0};
+
+    sb_printf(&text, "mma.sync.aligned.%s {$0,$1,$2,$3}, {$4,$5}, {$6}, {$7,$8,$9,$10};", p->unit->name);
+    for (int j = 0; j < f->columns; j++)
+        b[j] = load_double(e, p, 1, (int64_t)j * PIECE_COLUMNS, k);
+    for (int i = 0; i < f->rows; i++) {
+        for (int h = 0; h < 2; h++)
+            in[h] = load_double(e, p, 0, (int64_t)i * f->high * PIECE_ROWS + 8 * h, k);
+        for (int j = 0; j < f->columns; j++) {
+            LLVMValueRef *sum = &sums[4 * (i * f->columns + j)], all;
+            in[2] = b[j];
+            memcpy(in + 3, sum, 4 * sizeof *sum);
+            all = gpu_assembly(e, four, sb_str(&text), "=d,=d,=d,=d,d,d,d,d,d,d,d", in, 7, false);
+            for (unsigned c = 0; c < 4; c++)
+                sum[c] = LLVMBuildExtractValue(e->u->builder, all, c, "");
+        }
+    }
+    sb_done(&text);
+    tsr_free(b);
+}
+
 static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *sums)
 {
     const Fragment *f = &p->f;
@@ -330,9 +377,9 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     gpu_fence(e);
     p.warp = gpu_warp(e, &p.f);
     for (int i = left; i < 2; i++)
-        p.first[i] = first_matrix(e, &p, i);
+        p.first[i] = bytes == 8 ? first_double(e, &p, i) : first_matrix(e, &p, i);
     for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
-        multiply_steps(e, &p, k, sums);
+        (bytes == 8 ? multiply_doubles : multiply_steps)(e, &p, k, sums);
     gpu_written(e);                             /* others may still read the operands */
     gpu_set_fragment(e, to, sums);
 }

@@ -1,11 +1,17 @@
 /*
  * What follows products by warpgroups: loads by predicates, and stores of whole tiles, which go through shared memory by tensor copies.
+ *
+ * A long formula of a value of two bytes is computed on its way: the value is put where the result will be, and a loop goes over it, 16 bytes of a lane
+ * at a time.  As straight code for all registers of a thread it would be more than processors have caches of instructions for.
  */
 #include "codegen/gpu_roles.h"
 
+#include "codegen/cpu_lane.h"
+#include "codegen/formula.h"
+
 #include "base/alloc.h"
 
-enum { SLOT_BARRIER = 5 };
+enum { SLOT_BARRIER = 5, SLOT_PIECE = 16, LONG = 24 };      /* bytes; instructions of a formula */
 
 /*
  * By predicates instead of branches, of which there would be as many as registers. What lies in memory that nobody stores to may be loaded once
@@ -124,6 +130,91 @@ static void put_pairs(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
     }
 }
 
+/* ---- formulas ---- */
+
+static bool is_seed(const TileType *t)
+{
+    return t->rank == 2 && dtype_is_float((DType)t->dtype) && !is_packed((DType)t->dtype) && raw_size((DType)t->dtype) == 2;
+}
+
+/* Does v follow from one value of two bytes and from numbers alone? *seed: that value; *cost: instructions from there on. */
+static bool follows_from(TileRef v, TileRef whole, TileRef *seed, int *cost)
+{
+    const TileNode *n = v.node;
+    const TileType *t = tile_type(v), *all = tile_type(whole);
+
+    if (t->rank == 0 || (n->op == TOP_splat && tile_type(n->in[0])->rank == 0))
+        return true;
+    if (t->rank != 2 || t->extent[0] != all->extent[0] || t->extent[1] != all->extent[1])
+        return false;
+    if (n != whole.node && is_seed(t)) {
+        if (seed->node && !cpu_same(*seed, v))
+            return false;
+        *seed = v;
+        return true;
+    }
+    if (n->op != TOP_map)
+        return false;
+    *cost += formula_cost((OpId)n->attr->op, (DType)t->dtype);
+    for (int i = 0; i < n->nin; i++)
+        if (!follows_from(n->in[i], whole, seed, cost))
+            return false;
+    return true;
+}
+
+/* What a tile is a long formula of, where lanes have enough pieces of it; a node NULL: it is none. */
+static TileRef seed_of(TileRef v, int span)
+{
+    TileRef seed = {NULL, 0}, none = {NULL, 0};
+    int cost = 0;
+
+    return span >= 64 && is_seed(tile_type(v)) && follows_from(v, v, &seed, &cost) && seed.node && cost >= LONG ? seed : none;
+}
+
+/* The address of a piece of a slot that this lane goes over: of the rows from `first` on of its warp. */
+static LLVMValueRef own_piece(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef first)
+{
+    int pieces = s->s->span / SLOT_PIECE;
+    LLVMValueRef row = plus(e, plus(e, warp_row(e), first), op32(e, LLVMUDiv, s->lane, pieces));
+    LLVMValueRef at = piece_at(e, s, slot, row, turn_of(e, s->s->span, row), op32(e, LLVMURem, s->lane, pieces));
+
+    return LLVMBuildIntToPtr(e->u->builder, at, LLVMPointerTypeInContext(e->u->context, 3), "");
+}
+
+/* The formula v of what this warp has put into a slot, in its place; places of elements do not matter to it. */
+static void go_over(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, TileRef seed)
+{
+    enum { TOGETHER = 2, HALVES = SLOT_PIECE / 2 };     /* pieces of a round; elements of a piece */
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef raw = LLVMVectorType(LLVMInt16TypeInContext(e->u->context), HALVES);
+    int rows = GPU_WARP / (s->s->span / SLOT_PIECE);    /* that the lanes have at once */
+    LLVMValueRef place[TOGETHER], x[TOGETHER], number[TOGETHER * HALVES], y;
+    CpuLoop l;
+
+    for (int i = 0; i < TOGETHER * HALVES; i++)
+        number[i] = i32_number(e, i);
+    e->gpu->in_order = true;
+    gpu_warp_fence(e);
+    l = cpu_loop(e, cpu_number(e, 0), wide(e, gpu_anew(e, i32_number(e, PIECE_ROWS))), cpu_number(e, TOGETHER * rows));
+    for (int k = 0; k < TOGETHER; k++) {
+        place[k] = own_piece(e, s, slot, op32(e, LLVMAdd, narrow(e, l.i), (int64_t)k * rows));
+        x[k] = LLVMBuildLoad2(b, raw, place[k], "");
+        LLVMSetAlignment(x[k], SLOT_PIECE);
+    }
+    e->width = TOGETHER * HALVES;
+    e->spot = (Spot){.at = {cpu_number(e, 0), cpu_number(e, 0)}, .strip = 1};
+    e->known.n = 0;
+    vec_push(&e->known, ((Known){seed.node, e->spot, {NULL, LLVMBuildShuffleVector(b, x[0], x[1], LLVMConstVector(number, TOGETHER * HALVES), "")}}));
+    y = cpu_raw(e, v, &e->spot);
+    for (int k = 0; k < TOGETHER; k++)
+        LLVMSetAlignment(LLVMBuildStore(b, LLVMBuildShuffleVector(b, y, y, LLVMConstVector(number + k * HALVES, HALVES), ""), place[k]), SLOT_PIECE);
+    cpu_loop_end(e, &l);
+    e->width = 1;
+    e->known.n = 0;
+}
+
+/* ---- slabs ---- */
+
 static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column)
 {
     const TileNode *n = s->s->store;
@@ -140,7 +231,7 @@ static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
 void role_store_tile(CpuCode *e, const RoleStore *store)
 {
     Roles *r = roles(e);
-    TileRef v = store->store->in[store->store->nin - 1];
+    TileRef whole = store->store->in[store->store->nin - 1], seed = seed_of(whole, store->span), v = seed.node ? seed : whole;
     Slabs s = {.s = store, .dt = (DType)tile_type(v)->dtype};
     LLVMValueRef group = role_warpgroup(e), own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group), one, barrier, *x;
     int64_t slot_bytes = (int64_t)GROUP_ROWS * store->span;
@@ -149,7 +240,7 @@ void role_store_tile(CpuCode *e, const RoleStore *store)
 
     barrier = op32(e, LLVMAdd, own, SLOT_BARRIER);
     s.pack = role_packs(&v, s.dt);
-    s.bytes = (int)raw_size(s.dt);
+    s.bytes = (int)raw_size(s.dt);              /* of the seed as of what is stored */
     s.columns = store->span / s.bytes;
     gpu_fragment_of(e, tile_type(v), &f);
     x = arena_array(&e->gpu->arena, LLVMValueRef, s.columns / 2);
@@ -169,6 +260,8 @@ void role_store_tile(CpuCode *e, const RoleStore *store)
                 put_halves(e, &s, slot, x);
             else
                 put_pairs(e, &s, slot, x);
+            if (seed.node)
+                go_over(e, &s, slot, whole, seed);
             gpu_proxy_fence(e);
             gpu_named_barrier(e, barrier, GROUP_THREADS);
             GpuIf sends = gpu_if(e, one);

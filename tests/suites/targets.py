@@ -310,6 +310,19 @@ def abreast(ctx):
             raise Fail(f"{waits} of {len(firsts)} wait for the one before them")
 
 
+def gone_over(ctx):
+    """A long formula of a value of two bytes behind a product is computed in the slots that tiles pass through on their way to memory, 16 elements of a thread
+    in each round of a loop, and not by straight code for each of its registers."""
+    formula = "  %half: bf16[64, 128] = map convert %sum {dtype=bf16}\n  %real: f32[64, 128] = map convert %half {dtype=f32}\n  %h: f32[64, 128] = map tanh %real\n"
+    code = inspected(ctx, FOLLOWED.replace("DT", "bf16").replace("SCHEDULE", "sets=2").replace("FORMULA", formula), "opt", "--ir=target", "--machine=sm_90a")
+    if ".entry" not in code:
+        raise Skip("no code for GPUs in this build")
+    code = code[code.index(".version"):]
+    if (n := code.count("rcp.approx")) != 2 * 16 or "// tessera: in order" not in code:
+        raise Fail(f"{n} formulas\n{code[-6000:]}")
+    assembles(code, "sm_90a")
+
+
 # Kernels of several products: attention both ways, and one that a program writes. What each of their kernels has.
 CHAINS = [("attention", '''
 q, k, v, do = [random.normal((1, 2, 200, 128)).to(bf16) for _ in range(4)]
@@ -555,6 +568,7 @@ def tests(ctx):
     yield Test("targets/in_order", lambda: in_order(ctx))
     yield Test("targets/divided", lambda: divided(ctx))
     yield Test("targets/abreast", lambda: abreast(ctx))
+    yield Test("targets/gone_over", lambda: gone_over(ctx))
     yield Test("targets/chains", lambda: chains(ctx), ("CG-02", "CG-08"))
     yield Test("targets/whole_warps", lambda: whole_warps(ctx))
     yield Test("targets/row_ends", lambda: row_ends(ctx), ("TYP-11",))

@@ -76,7 +76,7 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
                       TileRef lo, TileRef hi)
 {
     TileBlock *outside = b->at;
-    TileRef step = build_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, count, sum;
+    TileRef step = build_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, sum;
     TileNode *loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
 
     if (!loop)
@@ -86,8 +86,7 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
     sum = (TileRef){loop->region[0]->params.at[1], 0};
     x = load_operand(b, p, 0, from[0], batch, row, at);
     y = load_operand(b, p, 1, from[1], batch, column, at);
-    count = p->units ? step : build_add2(b, TOP_imin, step, build_add2(b, TOP_isub, hi, at));
-    sum = build_add(b, TOP_dot, NULL, (TileRef[]){x, y, sum, count}, 4);
+    sum = build_add(b, TOP_dot, NULL, (TileRef[]){x, y, sum, step}, 4);     /* zeros where steps have ended: chunks are of whole rounds */
     if (!sum.node || !tile_yield(b, &sum, 1))
         return build_none();
     b->at = outside;

@@ -22,7 +22,7 @@ enum {
     HEAVY = 16,                 /* schedule_gpu_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
-    STEPS_TURNS = 64,           /* the same where one warpgroup computes it while another one multiplies */
+    STEPS_TURNS = 32,           /* the same where one warpgroup computes it while another one multiplies */
     COST_OF_SUMS = 1 << 20,     /* no product hides them: its blocks are no rows */
 };
 
