@@ -129,8 +129,6 @@ Sym product_schedule(const ProductKind *p)
         sb_puts(&text, " tensor=0");
     if (p->stages)
         sb_printf(&text, " stages=%d", p->stages);
-    if (p->order)
-        sb_printf(&text, " order=%d", p->order);
     if (p->sets)
         sb_printf(&text, " sets=%d", p->sets);
     if (p->split > 1)
@@ -139,8 +137,6 @@ Sym product_schedule(const ProductKind *p)
         sb_printf(&text, " cluster=%d", p->cluster);
     if (p->fast)
         sb_puts(&text, " promote=0");
-    else if (p->promote)
-        sb_printf(&text, " promote=%d", p->promote);
     s = sym(sb_str(&text));
     sb_done(&text);
     return s;

@@ -13,8 +13,7 @@ typedef struct ProductKind {
     bool fast;                  /* of bytes: sums are not added in f32 after each round */
     int32_t block[3];           /* rows, columns, steps */
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
-    int8_t warps, stages, order, sets, split, cluster;  /* of the schedule; 0: not said */
-    int16_t promote;
+    int8_t warps, stages, sets, split, cluster; /* of the schedule; 0: not said */
     int16_t formula;            /* cost of what is computed of each sum, if it is long */
 } ProductKind;
 

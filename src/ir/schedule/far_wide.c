@@ -12,7 +12,6 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { PLACES = 132 };          /* processors of the chip that the figures are of */
@@ -166,16 +165,12 @@ int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
     bool thin = sizes[3] <= THIN && sizes[0] * sizes[1] == 1;
     Way way = thin ? find_thin(p, sizes) : find_wide(p, sizes, most);
     const Wide *w = way.w;
-    const char *asked = getenv("TESSERA_PRODUCT");
-    int size = (int)raw_size((DType)p->x), cluster = clusters_share(p, w, sizes) ? 2 : 1;
-    int v[10] = {w->rows, w->columns, w->bytes * 128 / size, w->warps, size == 2 ? w->stages : 0, 0, w->sets, way.split, cluster, 0};
+    int size = (int)raw_size((DType)p->x);
 
-    if (asked)
-        sscanf(asked, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8, v + 9);
-    for (int i = 0; i < 3; i++)
-        p->block[i] = v[i];
-    p->warps = (int8_t)v[3], p->stages = (int8_t)v[4], p->order = (int8_t)v[5], p->sets = (int8_t)v[6];
-    p->split = (int8_t)v[7], p->cluster = (int8_t)v[8], p->promote = (int16_t)v[9];
+    p->block[0] = w->rows, p->block[1] = w->columns, p->block[2] = w->bytes * 128 / size;
+    p->warps = w->warps, p->stages = size == 2 ? w->stages : 0, p->sets = w->sets;
+    p->split = (int8_t)way.split;
+    p->cluster = clusters_share(p, w, sizes) ? 2 : 1;
     return way.parts;
 }
 
