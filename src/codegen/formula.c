@@ -281,8 +281,8 @@ static LLVMValueRef newton(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width,
 }
 
 /*
- * 1 / x of any x.  The machine's division tests whether x and the guess are normal numbers for each lane, and branches; here lanes share a branch. One
- * lane is divided as it is, once where it is the same for many.
+ * 1 / x of any x.  The machine's division tests whether x and the guess are normal numbers for each lane, and branches; here lanes share a branch.
+ * One lane is divided as it is, once where it is the same for many.
  */
 static LLVMValueRef reciprocal(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width)
 {

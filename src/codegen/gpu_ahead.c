@@ -9,7 +9,7 @@
  */
 #include "codegen/gpu_ahead.h"
 
-/* Bytes: of a product by units, beside which another group has room, of all memory of a group that has another one; by threads, which have all registers. */
+/* Bytes: of a product by units, beside which another group has room, of all memory of a group that has another one; by threads, and of f64. */
 enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10, ALONE_MAX = 212 << 10 };
 
 bool operand_is_turned(TileRef v) { return v.node->op == TOP_permute && v.node->attr->axes[0] == 1; }
@@ -65,7 +65,8 @@ static const TileNode *find_around(const TileNode *loop)
 {
     const TileNode *a = loop->block->owner;
 
-    if (!a || a->op != TOP_for || loop->in[0].node != a->region[0]->params.at[0] || loop->in[2].node->op != TOP_index || a->in[2].node->op != TOP_index)
+    if (!a || a->op != TOP_for || loop->in[0].node != a->region[0]->params.at[0] || loop->in[2].node->op != TOP_index ||
+        a->in[2].node->op != TOP_index)
         return loop;
     return loop->in[2].node->attr->i > 0 && a->in[2].node->attr->i % loop->in[2].node->attr->i == 0 && ends_chunk(loop->in[1], a) ? a : loop;
 }
@@ -183,7 +184,7 @@ void ring_turn(CpuCode *e, Ring *r)
     gpu_wait_copies(e, SLOTS - 2);
     gpu_written(e);
     gpu_fence(e);
-    bring(e, r, SLOTS - 1);                     /* into the slot that was the last round's, which everybody has left; nobody reads it before another fence */
+    bring(e, r, SLOTS - 1);                     /* into the last round's slot, which everybody has left; nobody reads it before another fence */
     e->gpu->clean = true;
     for (int k = 0; k < 2; k++)
         if (r->on[k])

@@ -163,8 +163,8 @@ static void find_places(CpuCode *e, Sums *s)
 /* ---- operands ---- */
 
 /*
- * Rows of a left operand, and columns of a right one, that lie side by side in the blocks of all products are taken in runs of 16 bytes. Where steps do,
- * threads beside each other take neighbours, whose steps then lie in different banks.
+ * Rows of a left operand, and columns of a right one, that lie side by side in the blocks of all products are taken in runs of 16 bytes. Where steps
+ * do, threads beside each other take neighbours, whose steps then lie in different banks.
  */
 static void find_runs(CpuCode *e, const TileBlock *b, int *least)
 {

@@ -245,7 +245,8 @@ static LLVMValueRef load_double(CpuCode *e, const Product *p, int operand, int64
 static LLVMValueRef first_double(CpuCode *e, const Product *p, int operand)
 {
     const Operand *o = &p->o[operand];
-    LLVMValueRef row = operand ? added(e, i32_number(e, 0), p->warp.wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, i32_number(e, 0), p->warp.high, PIECE_ROWS);
+    LLVMValueRef zero = i32_number(e, 0);
+    LLVMValueRef row = operand ? added(e, zero, p->warp.wide, (int64_t)p->f.columns * PIECE_COLUMNS) : added(e, zero, p->warp.high, PIECE_ROWS);
     LLVMValueRef step = LLVMBuildURem(e->u->builder, p->warp.lane, i32_number(e, ROW_LANES), "");
 
     row = LLVMBuildAdd(e->u->builder, row, LLVMBuildUDiv(e->u->builder, p->warp.lane, i32_number(e, ROW_LANES), ""), "");

@@ -1,8 +1,8 @@
 /*
  * What follows products by warpgroups: loads by predicates, and stores of whole tiles, which go through shared memory by tensor copies.
  *
- * A long formula of a value of two bytes is computed on its way: the value is put where the result will be, and a loop goes over it, 16 bytes of a lane
- * at a time.  As straight code for all registers of a thread it would be more than processors have caches of instructions for.
+ * A long formula of a value of two bytes is computed on its way: the value is put where the result will be, and a loop goes over it, 32 bytes of a
+ * lane at a time.  As straight code for all registers of a thread it would be more than processors have caches of instructions for.
  */
 #include "codegen/gpu_roles.h"
 

@@ -109,7 +109,8 @@ int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtenso
     enum { ROW_ALIGN = 16, STEP_BITS = 40, L2_256 = 3, BYTE = 0, TWO = 1, FOUR = 2, TF32 = 11 };
     uint64_t extent[VIEW_RANK], step[VIEW_RANK];
     uint32_t box[VIEW_RANK];
-    int type = m->tf32 ? TF32 : m->bytes == 1 ? BYTE : m->bytes == 2 ? TWO : FOUR, swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle ? 1 : 0;
+    int type = m->tf32 ? TF32 : m->bytes == 1 ? BYTE : m->bytes == 2 ? TWO : FOUR;
+    int swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle ? 1 : 0;
 
     for (int i = 0; i < rank; i++) {
         int axis = gpu_map_axis(rank, m->second, i);

@@ -12,8 +12,8 @@
 
 /*
  * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and another one, `second`, in shared memory rows of
- * `swizzle` bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of tf32 are
- * rounded on their way.
+ * `swizzle` bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
+ * tf32 are rounded on their way.
  */
 typedef struct GpuMap { uint8_t param, bytes, swizzle, second; bool tf32; uint32_t box[2]; } GpuMap;
 enum { GPU_MAPS = 8 };

@@ -61,8 +61,8 @@ static int64_t tiles_of(const Wide *w, const int64_t *sizes)
 }
 
 /*
- * Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. Where sets
- * take turns, one computes what follows while the other one multiplies.
+ * Steps of a multiplier of the chip's that so many rounds over the chip take, of so many steps each, whose elements come from the L2 cache. Where
+ * sets take turns, one computes what follows while the other one multiplies.
  */
 static double rounds_cost(const ProductKind *p, const Wide *w, int64_t rounds, double steps, bool askew)
 {
