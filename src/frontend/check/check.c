@@ -321,6 +321,8 @@ static void return_stmt(Check *C, AstReturn *r)
         for (int i = 0; !dtypes && a->rank == b->rank && a->rank != RANK_UNKNOWN && i < a->rank; i++)
             if (dim_eq(a->shape[i], b->shape[i], NULL, NULL) != DIM_PROVED)
                 origin_of(C, d, r->value, a->shape[i]);
+        if (!dtypes && AST_IS(f->fn->node, FunctionDef))
+            origin_sizes(C, d, f, AST_AS(f->fn->node, FunctionDef)->returns, b, a);
         return;
     }
     snprintf(what, sizeof what, "the result of %s()", f->fn->name ? f->fn->name->text : "lambda");

@@ -249,6 +249,8 @@ void origin_of(Check *C, Diag *d, Ast *e, Dim size);                    /* of an
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n);     /* of the operands of node, in the program */
 void origin_annotated(Check *C, Ast *annotation, const TType *want, const TType *got, Ast *value);
 void origin_stored(Check *C, const TType *want, const TType *got, Ast *value);
+/* Where the sizes of an annotation that a type does not have were written, as seen from f. */
+void origin_sizes(Check *C, Diag *d, CFrame *f, const Ast *annotation, const TType *want, const TType *got);
 void origin_policies(Check *C, Diag *d, Ast *node);      /* of its operands */
 void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *need, const TType *got, Ast *arg);
 

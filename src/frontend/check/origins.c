@@ -286,42 +286,66 @@ static bool display_mentions(const Ast *e, Dim size)
     return false;
 }
 
+/* Of the labels up to `most` the next of so many parts may have this share, one at least. */
+static void share(Trace *t, int most, int parts)
+{
+    int left = most - t->d->labels.n, mine = left / (parts > 0 ? parts : 1);     /* a walk back may look at more than there were */
+
+    t->most = t->d->labels.n + (mine > 0 ? mine : left > 0);
+}
+
 /* What the size was made of: where each part that is known came from, a few steps back. */
 static void trace_made(Trace *t, Ast *const *part, int n)
 {
     Dim size = t->size;
-    int hops = t->hops;
+    int hops = t->hops, most = t->most;
 
     t->size = DIM_BAD;
     for (int i = 0; i < n; i++) {
         const Type *x = part[i] ? type_found(part[i]) : T_ANY;
+        share(t, most, n - i);
         AstSeq elts = AST_IS(part[i], List) ? AST_AS(part[i], List)->elts : AST_IS(part[i], Tuple) ? AST_AS(part[i], Tuple)->elts : (AstSeq){0};
         t->hops = MADE_HOPS < hops ? MADE_HOPS : hops;
         if (elts.n)
             trace_made(t, elts.at, elts.n);
-        else if (!type_is_any(x) && x->kind == TY_TENSOR)
+        else if (!type_is_any(x) && (x->kind == TY_TENSOR || (x->kind == TY_INT && AST_IS(part[i], Name))))
             trace(t, part[i]);
     }
     t->size = size;
     t->hops = hops;
+    t->most = most;
 }
 
-/* Those of the parts that have the size; none of them: it is made here. */
-static bool trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
+static bool has_size(const Trace *t, const Ast *part)
 {
-    bool any = false;
+    return part && (mentions(type_found(part), t->size, 0) || display_mentions(part, t->size));
+}
+
+/* Those of the parts that have the size: how many there are. */
+static int trace_having(Trace *t, Ast *const *part, int n)
+{
+    int have = 0, most = t->most, left;
 
     for (int i = 0; i < n; i++)
-        if (part[i] && (mentions(type_found(part[i]), t->size, 0) || display_mentions(part[i], t->size))) {
-            any = true;
+        have += has_size(t, part[i]);
+    left = have;
+    for (int i = 0; i < n; i++)
+        if (has_size(t, part[i])) {
+            share(t, most, left--);
             trace(t, part[i]);
         }
-    if (!any) {
-        label(t, whole, whole->span, "is made here");
-        if (t->size != DIM_BAD && !t->policy)
-            trace_made(t, part, n);
-    }
-    return any;
+    t->most = most;
+    return have;
+}
+
+/* The same; where there are none the size is made here, of what the parts are. */
+static void trace_parts(Trace *t, Ast *whole, Ast *const *part, int n)
+{
+    if (trace_having(t, part, n))
+        return;
+    label(t, whole, whole->span, "is made here");
+    if (t->size != DIM_BAD && !t->policy)
+        trace_made(t, part, n);
 }
 
 /* The function of the program that a call runs; NULL: another, or not known. */
@@ -367,6 +391,19 @@ static void trace_returned(Trace *t, const Fn *f)
         label(t, t->size == DIM_BAD ? value : NULL, value->span, t->size == DIM_BAD ? "is returned here" : "is in what is returned here");
 }
 
+/* Which attributes of an object that was called have the size, by where they were stored. */
+static void trace_object(Trace *t, const Type *object)
+{
+    const Inst *o = object->inst;
+
+    for (uint32_t i = 0; o && !((const Cls *)object->ref)->home->library && i < o->sites.cap; i++) {
+        const Site *s = o->sites.key[i] ? (const Site *)o->sites.val[i] : NULL;
+        const Type *x = s && s->value ? map_get_ptr(&o->stored, (void *)o->sites.key[i]) : NULL;
+        if (x && x->kind != TY_INT && s->frame && !s->frame->home->library && mentions(x, t->size, 0))
+            label(t, NULL, s->value->span, "comes from here");
+    }
+}
+
 static void trace_call(Trace *t, AstCall *c)
 {
     const Type *callee = type_found(c->func);
@@ -384,12 +421,19 @@ static void trace_call(Trace *t, AstCall *c)
     for (int i = 0; i < c->args.n && n < ITEMS_MAX; i++)
         if (AST_IS(c->args.at[i], Arg))
             part[n++] = AST_AS(c->args.at[i], Arg)->value;
-    if (!trace_parts(t, (Ast *)c, part, n) && t->size != DIM_BAD && n && is_layer(part[0])) {      /* it made the size of another one */
+    if (t->size != DIM_BAD && !t->policy && !type_is_any(callee) && callee->kind == TY_INSTANCE)
+        trace_object(t, callee);
+    if (trace_having(t, part, n))
+        return;
+    label(t, (Ast *)c, c->ast.span, "is made here");
+    if (t->size != DIM_BAD && n && is_layer(part[0])) {     /* it made the size of another one */
         Dim size = t->size;
         t->size = DIM_BAD;
         trace(t, part[0]);
         t->size = size;
     }
+    if (t->size != DIM_BAD && !t->policy)
+        trace_made(t, part, n);
 }
 
 static void parts_of_dict(Trace *t, Ast *value)
@@ -428,6 +472,7 @@ static void trace(Trace *t, Ast *e)
         trace_parts(t, e, (Ast *[]){AST_AS(e, Subscript)->value, AST_AS(e, Subscript)->index}, 2);
         break;
     case AST_Tuple:
+        label(t, t->size == DIM_BAD ? e : NULL, e->span, "comes from here");
         trace_parts(t, e, AST_AS(e, Tuple)->elts.at, AST_AS(e, Tuple)->elts.n);
         break;
     case AST_List:
@@ -500,6 +545,22 @@ void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
     }
 }
 
+void origin_sizes(Check *C, Diag *d, CFrame *f, const Ast *annotation, const TType *want, const TType *got)
+{
+    Trace t = {C, d, DIM_BAD, f, HOPS, LABELS, false};
+    const AstSubscript *s = AST_AS(annotation, Subscript);
+    Ast *one = AST_IS(annotation, Subscript) ? s->index : NULL;
+    AstSeq elts = AST_IS(one, Tuple) ? AST_AS(one, Tuple)->elts : (AstSeq){&one, one != NULL};
+
+    for (int i = 0; C->shown && d && f && i < want->rank && want->rank == got->rank && want->rank != RANK_UNKNOWN; i++)
+        if (i < elts.n && (AST_IS(elts.at[i], Name) || AST_IS(elts.at[i], BinOp)) &&
+            dim_eq(want->shape[i], got->shape[i], NULL, NULL) != DIM_PROVED) {
+            t.size = want->shape[i];
+            t.hops = HOPS;
+            trace(&t, elts.at[i]);
+        }
+}
+
 /* An argument that its parameter does not take, in this call `need`: both sides, and the parameter that gave a shared name its size. */
 void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want, const TType *need, const TType *got, Ast *arg)
 {
@@ -525,6 +586,7 @@ void origin_declared(Check *C, const Fn *f, const AstParam *p, const TType *want
         }
         origin_of(C, d, arg, got->shape[i]);
     }
+    origin_sizes(C, d, f->around, p->annotation, want, got);
 }
 
 /* A value that a variable which was declared before does not take. */
