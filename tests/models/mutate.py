@@ -19,7 +19,7 @@ import subprocess
 import tokenize
 
 HERE = pathlib.Path(__file__).resolve().parent
-SEED, PER_MODEL = 20261121, 10
+SEED, PER_MODEL = 20261121, 20
 DTYPES = ("int32", "bool", "f32")
 
 EXPECT = '''
@@ -233,7 +233,8 @@ def main():
             print(f.name, "is not Python's grammar")
             continue
         if is_wrong(tessera, text):
-            raise SystemExit(f"{f.name}: the model itself breaks its annotations")
+            print(f"{f.name}: the model itself breaks its annotations")
+            continue
         # each kind gets its turn, so that the many size tokens do not crowd out the rest
         rng = random.Random(f"{SEED} {f.name}")
         kinds = {}

@@ -110,7 +110,7 @@ static void effects_infer(Effects *E)
 bool effects_spoken_of(const Unit *u)
 {
     static const char *const words[] = {"pure", "effects", "Stateful", "get_rank", "axis_index", "local_rank", "spmd", "shard", "RANK",
-                                        "Region", "index_launch", "memory", "mesh", "Mesh", "donate"};
+                                        "Region", "index_launch", "memory", "mesh", "Mesh", "donate", "_async", "defvjp", "gpu:1", "cuda:1"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(u->src->text, words[i]))
@@ -155,6 +155,7 @@ void effects_check(Unit *u, CheckOptions opt, DiagSink *sink)
     placement_check(&E);
     meshes_check(&E);
     moved_check(&E);
+    told_check(&E);
     if (opt.effects)
         declared_print(&E, opt.effects);
     done(&E);

@@ -196,6 +196,9 @@ const char *placement_declared(const Ast *annotation);      /* the space in it: 
 void meshes_check(Effects *E);
 void moved_check(Effects *E);
 
+/* told.c: cotangents of backward rules, operands on two GPUs */
+void told_check(Effects *E);
+
 bool effects_spoken_of(const Unit *u);                  /* programs that say nothing of effects are not held to any */
 /* All of it, for a unit that was resolved and typed; does nothing when no word of the text speaks of effects. */
 void effects_check(Unit *u, CheckOptions opt, DiagSink *sink);

@@ -104,12 +104,25 @@ static bool number_beside(int op, const Type *number, const Type *t)
     return number->kind == TY_FLOAT && number->exact && sort_of(t) >= LIST && sort_of(t) <= RANGE && op <= AOP_POW;
 }
 
+/* The same of types; of one of several each fails. */
+static bool no_operator_of(int op, const Type *a, const Type *b)
+{
+    const Type *u = a->kind == TY_UNION ? a : b;
+
+    if (u->kind != TY_UNION)
+        return no_operator(op, sort_of(a), sort_of(b));
+    for (int i = 0; i < u->n; i++)
+        if (!no_operator_of(op, u == a ? u->item[i] : a, u == a ? b : u->item[i]))
+            return false;
+    return u->n > 0;
+}
+
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     Ast *left = AST_IS(node, BinOp) ? AST_AS(node, BinOp)->left : NULL, *right = left ? AST_AS(node, BinOp)->right : NULL;
     Diag *d;
 
-    if (!no_operator(op, sort_of(a), sort_of(b)) && !number_beside(op, a, b) && !number_beside(op, b, a))
+    if (!no_operator_of(op, a, b) && !number_beside(op, a, b) && !number_beside(op, b, a))
         return;
     d = REPORT(C, E0913, node->span, ast_op_text[op], sort_text(a), sort_text(b));
     if (sort_of(a) == RUNNING || sort_of(b) == RUNNING)

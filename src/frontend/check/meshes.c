@@ -8,6 +8,7 @@
 #include "frontend/check/effects.h"
 #include "frontend/check/foreign.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { DEPTH = 600, AXES_MAX = 8 };
@@ -188,6 +189,31 @@ static void check_layout(MeshWalk *p, const AstCall *c)
         check_names(p, &a, keyword(spec, "axis") ? keyword(spec, "axis") : position(spec, 1));
 }
 
+static int written(const Ast *e)
+{
+    AstSeq s = AST_IS(e, Tuple) ? AST_AS(e, Tuple)->elts : AST_IS(e, List) ? AST_AS(e, List)->elts : (AstSeq){0};
+
+    for (int i = 0; i < s.n; i++)
+        if (AST_IS(s.at[i], Starred))
+            return -1;
+    return AST_IS(e, Tuple) || AST_IS(e, List) ? s.n : -1;
+}
+
+/* dist.mesh(axes=("dp", "tp"), shape=(4,)): a size for each name. */
+static void check_shape(MeshWalk *p, const AstCall *c)
+{
+    Ast *shape = keyword(c, "shape");
+    Axes a = shape ? axes_of_call(p, c) : (Axes){.n = 0};
+    char want[64], have[32];
+    int n = written(shape);
+
+    if (!a.n || n < 0 || n == a.n)
+        return;
+    snprintf(want, sizeof want, "%d size%s, one for each axis", a.n, a.n == 1 ? "" : "s");
+    snprintf(have, sizeof have, "%d", n);
+    DIAG_AT(p->E->sink, E0906, shape->span, "the shape of a mesh", want, have);
+}
+
 static void check_call(MeshWalk *p, AstCall *c)
 {
     static const char *const along[] = {"mesh_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast_from",
@@ -199,6 +225,7 @@ static void check_call(MeshWalk *p, AstCall *c)
     Axes a;
 
     check_layout(p, c);
+    check_shape(p, c);
     if (!strcmp(name, "axis") && AST_IS(c->func, Attribute)) {
         a = axes_of(p, AST_AS(c->func, Attribute)->value);
         check_names(p, &a, position(c, 0));
@@ -261,7 +288,7 @@ void meshes_check(Effects *E)
 {
     MeshWalk module = {.E = E, .scope = E->u->module->scope};
 
-    if (!strstr(E->u->src->text, "axis"))
+    if (!strstr(E->u->src->text, "axis") && !strstr(E->u->src->text, "axes"))
         return;
     ast_walk((Ast *)E->u->module, walk, &module);
     for (int i = 0; i < E->own.n; i++) {

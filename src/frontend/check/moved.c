@@ -11,9 +11,10 @@
 
 enum { DEPTH = 400, MOVED_MAX = 32 };
 
-typedef struct Moved { const Local *local; Sym path; const Ast *call; bool inplace; } Moved;   /* path: "self.w", 'p["a"]'; NULL: the variable */
+/* path: "self.w", 'p["a"]'; NULL: the variable. waited: it is the handle of a collective, which gives its result once. */
+typedef struct Moved { const Local *local; Sym path; const Ast *call; bool inplace, waited; } Moved;
 typedef struct State { Moved at[MOVED_MAX]; int n; bool dead; } State;
-typedef struct Walk { Effects *E; Scope *scope; State now; int depth; } Walk;
+typedef struct Walk { Effects *E; Scope *scope; State now; int depth, tries; } Walk;
 
 /* ------------------------------------------------------------- which arguments a call takes */
 
@@ -150,7 +151,7 @@ static void give_away(Walk *w, Ast *e, const Taken *t, const Ast *call)
         if (w->now.at[i].local == l && w->now.at[i].path == path)
             return;
     if (l && w->now.n < MOVED_MAX)
-        w->now.at[w->now.n++] = (Moved){l, path, call, t->inplace};
+        w->now.at[w->now.n++] = (Moved){l, path, call, t->inplace, false};
 }
 
 /* The variable has a new value, and with it all that is reached through it; path not NULL: that alone has one. */
@@ -179,7 +180,7 @@ static void read_place(Walk *w, Ast *e, AstName *root)
     Moved *m = w->now.at;
 
     for (int i = 0; l && !w->now.dead && i < w->now.n; i++, m++)
-        if (m->local == l && m->path == path) {
+        if (m->local == l && m->path == path && !m->waited) {
             Diag *d = DIAG_AT(w->E->sink, E0512, e->span, m->inplace ? "overwritten" : "donated", path ? path->text : root->id->text);
             diag_label(d, m->call->span, m->inplace ? "overwritten here" : "donated here");
             diag_help(d, m->inplace ? "use what the call gave instead, or keep a copy that is not handed over"
@@ -199,6 +200,15 @@ static void reaches(Walk *w, Ast *e)
             w->now.at[i--] = w->now.at[--w->now.n];
 }
 
+static bool holds(const State *s, const Moved *m)
+{
+    for (int k = 0; k < s->n; k++)
+        if (s->at[k].local == m->local && s->at[k].path == m->path)
+            return true;
+    return false;
+}
+
+/* A handle is waited for behind both, or a program may know which way it came. */
 static void join(State *into, const State *s)
 {
     if (s->dead)
@@ -207,11 +217,11 @@ static void join(State *into, const State *s)
         *into = *s;
         return;
     }
+    for (int i = 0; i < into->n; i++)
+        if (into->at[i].waited && !holds(s, &into->at[i]))
+            into->at[i--] = into->at[--into->n];
     for (int i = 0; i < s->n; i++) {
-        bool known = false;
-        for (int k = 0; k < into->n; k++)
-            known |= into->at[k].local == s->at[i].local && into->at[k].path == s->at[i].path;
-        if (!known && into->n < MOVED_MAX)
+        if (!s->at[i].waited && !holds(into, &s->at[i]) && into->n < MOVED_MAX)
             into->at[into->n++] = s->at[i];
     }
 }
@@ -241,12 +251,42 @@ static void target(Walk *w, Ast *t)
         walk(t, w);
 }
 
+/* A collective that was begun, and is waited for here? */
+static bool waits(Walk *w, AstCall *c)
+{
+    Ast *handle = AST_IS(c->func, Attribute) && !strcmp(AST_AS(c->func, Attribute)->attr->text, "wait") ? AST_AS(c->func, Attribute)->value : NULL;
+    const AstCall *begun = AST_IS(handle, Name) ? AST_AS(only_value(w, handle), Call) : NULL;
+    const char *name = AST_IS((Ast *)begun, Call) ? AST_IS(begun->func, Name) ? AST_AS(begun->func, Name)->id->text :
+                       AST_IS(begun->func, Attribute) ? AST_AS(begun->func, Attribute)->attr->text : "" : "";
+
+    return !strcmp(name, "all_reduce_async") || !strcmp(name, "all_gather_async") || !strcmp(name, "reduce_scatter_async");
+}
+
+static void wait_once(Walk *w, AstCall *c)
+{
+    AstName *n = AST_AS(AST_AS(c->func, Attribute)->value, Name);
+    const Local *l = things_local(w->E, w->scope, n, NULL);
+
+    for (int i = 0; l && !w->now.dead && !w->tries && i < w->now.n; i++)
+        if (w->now.at[i].local == l && w->now.at[i].waited) {
+            Diag *d = DIAG_AT(w->E->sink, E0512, c->ast.span, "awaited", n->id->text);
+            diag_label(d, w->now.at[i].call->span, "waited for here");
+            diag_help(d, "wait() gives the result once: keep it, y = %s.wait()", n->id->text);
+            stored(w, l, NULL);
+            return;
+        }
+    if (l && w->now.n < MOVED_MAX)
+        w->now.at[w->now.n++] = (Moved){l, NULL, (Ast *)c, false, true};
+}
+
 static void call(Walk *w, AstCall *c)
 {
     Taken t = donated(w, c->func);
     int next = 0;
 
     ast_walk((Ast *)c, walk, w);
+    if (waits(w, c))
+        wait_once(w, c);
     for (int i = 0; t.mask && i < c->args.n; i++) {
         AstArg *a = AST_AS(c->args.at[i], Arg);
         if (a->ast.kind != AST_Arg || a->stars)
@@ -278,11 +318,15 @@ static void loop(Walk *w, Ast *to, AstSeq body, AstSeq orelse)
     State entry = w->now;
 
     for (int round = 0; round < 2; round++) {
+        for (int i = 0; w->now.dead && i < w->now.n; i++)       /* nobody came to the end of the first round */
+            if (w->now.at[i].waited)
+                w->now.at[i--] = w->now.at[--w->now.n];
+        w->now.dead = false;
         if (to)
             target(w, to);
         each(w, body);
-        w->now.dead = false;
     }
+    w->now.dead = false;
     join(&w->now, &entry);
     each(w, orelse);
 }
@@ -335,7 +379,9 @@ static bool walk(Ast *n, void *state)
         break;
     case AST_Try: {                                 /* a handler sees the beginning, or anything up to the end */
         State entry = w->now;
+        w->tries += AST_AS(n, Try)->handlers.n > 0;
         each(w, AST_AS(n, Try)->body);
+        w->tries -= AST_AS(n, Try)->handlers.n > 0;
         each(w, AST_AS(n, Try)->orelse);
         for (int i = 0; i < AST_AS(n, Try)->handlers.n; i++) {
             State done = w->now;
@@ -361,7 +407,7 @@ void moved_check(Effects *E)
 {
     Walk module = {.E = E, .scope = E->u->module->scope};
 
-    if (!strstr(E->u->src->text, "donate") && !strstr(E->u->src->text, "inplace"))
+    if (!strstr(E->u->src->text, "donate") && !strstr(E->u->src->text, "inplace") && !strstr(E->u->src->text, "_async"))
         return;
     each(&module, E->u->module->body);
     for (int i = 0; i < E->own.n; i++) {
