@@ -67,7 +67,8 @@ const Type *native_declared(const Ast *r)
     case AST_Name:
         return declared_name(AST_AS(r, Name)->id->text);
     case AST_BinOp:
-        return AST_AS(r, BinOp)->op == AOP_BITOR ? type_join(native_declared(AST_AS(r, BinOp)->left), native_declared(AST_AS(r, BinOp)->right)) : T_ANY;
+        return AST_AS(r, BinOp)->op != AOP_BITOR ? T_ANY :
+               type_join(native_declared(AST_AS(r, BinOp)->left), native_declared(AST_AS(r, BinOp)->right));
     case AST_Subscript:
         one = s->index;
         return !AST_IS(s->value, Name) ? T_ANY :
