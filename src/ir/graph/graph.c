@@ -317,7 +317,7 @@ Node *graph_find_or_file(Graph *g, Node *n)
 
 int graph_max_results(OpId op, const Attr *a)
 {
-    int n = 4;
+    int n = 4 + (op_info[op].nout < 0 && a ? a->nd[0] : 0);         /* launch: the operands that d0 counts */
 
     for (int k = 0; op_info[op].nout < 0 && a && k < 4; k++)
         n += a->region[k] ? 2 * a->region[k]->results.n : 0;
