@@ -303,8 +303,6 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
         y.lane = cpu_val(e, v)->fragment[gpu_register_at(e, v, p)];
         return y;
     }
-    if (e->gpu && gpu_is_brought(e, v) && (y.lane = chain_row_value(e, v, p)))
-        return y;
     if (cpu_val(e, v)->x) {
         LLVMValueRef at = cpu_flat(e, t, p, &stride);
         if (cpu_val(e, v)->pitch) {

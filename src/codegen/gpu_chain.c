@@ -110,33 +110,8 @@ static void wait_for(CpuCode *e, ChainLoad *l)
     role_next(e, &g->ring);
 }
 
-/* The columns of a row that this thread has of sums beside it: two of each eight. */
-static LLVMValueRef *read_row(CpuCode *e, const TileNode *load, LLVMValueRef from)
-{
-    TileType t = {.kind = TILE_VALUE, .rank = 2, .extent = {chain(e)->rows, load->type[0].extent[1]}};
-    LLVMValueRef thread = e->gpu->thread, *x = arena_array(&e->gpu->arena, LLVMValueRef, t.extent[1] / 4), pair, at;
-    LLVMTypeRef f32 = lane_type(e->u, DT_f32, 1);
-    Fragment f;
-
-    gpu_fragment_of(e, &t, &f);
-    e->gpu->thread = gpu_anew(e, thread);
-    for (int i = 0; i < t.extent[1] / 8; i++) {
-        at = cpu_op(e, LLVMMul, gpu_register_spot(e, &f, 4 * i).at[1], cpu_number(e, 4));
-        at = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), from, &at, 1, "");
-        pair = LLVMBuildLoad2(e->u->builder, LLVMVectorType(f32, 2), at, "");
-        LLVMSetAlignment(pair, 8);
-        for (int k = 0; k < 2; k++)
-            x[2 * i + k] = LLVMBuildExtractElement(e->u->builder, pair, i32_number(e, k), "");
-    }
-    e->gpu->thread = thread;
-    return x;
-}
-
-/*
- * A row lies in memory beside the block that it has come with.  Products read much of that memory, and who asks for a number waits for them; so
- * it is asked for while they are on their way, where there are registers for it.
- */
-static void read_rider(CpuCode *e, ChainRider *r)
+/* A row lies in memory beside the block that it has come with. */
+static void read_rider(CpuCode *e, const ChainRider *r)
 {
     const ChainRow *row = &chain(e)->row[r->row];
     ChainLoad *carrier = &chain(e)->load[r->carrier];
@@ -144,27 +119,7 @@ static void read_rider(CpuCode *e, ChainRider *r)
 
     wait_for(e, carrier);
     at = wide(e, op32(e, LLVMAdd, op32(e, LLVMMul, carrier->held, row->o.bytes), row->o.at));
-    at = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->scratch, &at, 1, "");
-    cpu_val(e, (TileRef){(TileNode *)r->load, 0})->x = at;
-    r->value = chain(e)->sums + r->load->type[0].extent[1] / 4 <= SUMS_WITH_ROWS ? read_row(e, r->load, at) : NULL;
-}
-
-static ChainRider *rider_of(Chain *c, const TileNode *load)
-{
-    for (int i = 0; i < c->nriders; i++)
-        if (c->rider[i].load == load)
-            return &c->rider[i];
-    return NULL;
-}
-
-LLVMValueRef chain_row_value(const CpuCode *e, TileRef v, const Spot *p)
-{
-    const ChainRider *r = rider_of(chain(e), v.node);
-    int at = e->gpu->at_register, columns = tile_type(v)->extent[1];
-
-    if (!r || !r->value || at < 0 || e->gpu->fragment[1] != columns || p->at[1] != e->spot.at[1])
-        return NULL;
-    return r->value[at / 4 % (columns / 8) * 2 + at % 2];
+    cpu_val(e, (TileRef){(TileNode *)r->load, 0})->x = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->scratch, &at, 1, "");
 }
 
 bool gpu_is_brought(const CpuCode *e, TileRef v) { return gpu_is_chain(e) && chain_rider(chain(e), v.node); }
@@ -499,7 +454,7 @@ bool chain_node(CpuCode *e, const TileNode *n)
     if (load >= 0 && c->ring[c->load[load].ring].stays)
         wait_for(e, &c->load[load]);
     if (chain_rider(c, n)) {
-        read_rider(e, rider_of(c, n));
+        read_rider(e, chain_rider(c, n));
         return true;
     }
     for (int i = 0; i < c->ndots; i++)

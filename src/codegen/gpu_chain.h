@@ -10,7 +10,7 @@
 #include "codegen/gpu_roles.h"
 
 enum { CHAIN_RINGS = 6, CHAIN_LOADS = 16, CHAIN_DOTS = 16, CHAIN_ROWS = 4, CHAIN_NUMBERS = 40 };
-enum { SUMS_WITH_ROOM = 128, SUMS_WITH_ROWS = 208 };    /* so many registers for sums at most leave room for a few others; with those for a row */
+enum { SUMS_WITH_ROOM = 128 };                  /* so many registers for sums at most leave room for a few others */
 
 /* Slots of blocks of one parameter. */
 typedef struct ChainRing {
@@ -39,11 +39,7 @@ typedef struct ChainRow {
     int ring, map;
 } ChainRow;
 
-typedef struct ChainRider {
-    const TileNode *load;
-    int row, carrier;           /* carrier: the load that it comes with */
-    LLVMValueRef *value;        /* of this thread's columns, in registers; NULL: they are read where they are used */
-} ChainRider;
+typedef struct ChainRider { const TileNode *load; int row, carrier; } ChainRider;       /* carrier: the load that it comes with */
 
 /* What follows from the group's number, and consumers use. */
 typedef struct ChainNumber { const TileNode *node; LLVMTypeRef type; } ChainNumber;

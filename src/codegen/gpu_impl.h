@@ -183,7 +183,6 @@ bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain'
 void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
 bool chain_joins_late(CpuCode *e, const TileNode *reduce);     /* gpu_chain_late.c: do threads keep their sums of rows apart until the loop ends? */
-LLVMValueRef chain_row_value(const CpuCode *e, TileRef v, const Spot *p);      /* at a register's place of such a row, if it is in one; NULL */
 void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */

@@ -367,7 +367,7 @@ def chains(ctx):
                             raise Fail(f"{name} {causal} {bn}: no {must}\n{code[-3000:]}")
                     if found := re.search(r"mma\.sync|cp\.async\.cg|st\.shared\S*f32", code):
                         raise Fail(f"{name} {causal} {bn}: {found[0]}")
-                    rows = "ld.shared.v2.f32" in code       # come with blocks of queries, where columns of products have numbers of their own
+                    rows = "ld.shared.f32" in code          # come with blocks of queries, where columns of products have numbers of their own
                     if rows and (name != "attention" or "ld.global.f32" in code):
                         raise Fail(f"{name} {causal} {bn}: rows of f32 from both sides")
                     with_rows += rows
