@@ -5,11 +5,13 @@ One JSON object a line: {"name", "gflops", "numpy", "torch", "jax", "ratio"}; th
 that the given interpreter has (`python3 -m venv V && V/bin/pip install numpy torch jax`, then --python=V/bin/python).  With one
 thread all count the processor time of their own process, with more what a clock says; they take turns, so a busy machine hurts them
 alike, and medians count, as clocks of lent machines leap.  A last line has the geometric mean of the ratios and the least.  bench/gemm.c has the ratio to the machine's peak.
+A WORD is a part of the names of the rows that are wanted; MxNxK or BATCHxMxNxK is a row of its own.
 """
 import json
 import math
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -33,12 +35,13 @@ MAKE = {"tessera": "def made(*s):\n    n = 1\n    for d in s: n *= d\n    return
 PEERS = ["numpy", "torch", "jax"]
 
 
-def rows():
-    for m, n, k in SIZES:
+def rows(words):
+    more = [tuple(map(int, w.split("x"))) for w in words if re.fullmatch(r"\d+(x\d+){2,3}", w)]
+    for m, n, k in SIZES + [s for s in more if len(s) == 3 and s not in SIZES]:
         for layout, product in LAYOUTS.items():
             yield f"{m}x{n}x{k} {layout}", 2 * m * n * k, f"a, b, at, bt = made({m}, {k}), made({k}, {n}), made({k}, {m}), made({n}, {k})", product
-    for batch, m, n, k in BATCHES:
-        yield f"{batch} of {m}x{n}x{k}", 2 * batch * m * n * k, f"a, b = made({batch}, {m}, {k}), made({batch}, {k}, {n})", "a @ b"
+    for batch, m, n, k in BATCHES + [s for s in more if len(s) == 4 and s not in BATCHES]:
+        yield f"{batch}x{m}x{n}x{k}", 2 * batch * m * n * k, f"a, b = made({batch}, {m}, {k}), made({batch}, {k}, {n})", "a @ b"
 
 
 def program(who, chosen, threads):
@@ -78,7 +81,7 @@ def main(argv):
     threads = int(next((a[10:] for a in argv if a.startswith("--threads=")), 1))
     rounds = int(next((a[9:] for a in argv if a.startswith("--rounds=")), 3))
     words = [a for a in argv if not a.startswith("--")]
-    chosen = [r for r in rows() if not words or any(w in r[0] for w in words)]
+    chosen = [r for r in rows(words) if not words or any(w in r[0] for w in words)]
     times = [{} for _ in chosen]
     ratios = []
     for _ in range(rounds):
