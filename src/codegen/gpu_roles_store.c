@@ -137,7 +137,7 @@ static bool is_seed(const TileType *t)
     return t->rank == 2 && dtype_is_float((DType)t->dtype) && !is_packed((DType)t->dtype) && raw_size((DType)t->dtype) == 2;
 }
 
-/* Does v follow from one value of two bytes and from numbers alone? *seed: that value; *cost: instructions from there on. */
+/* Does v follow from one value of two bytes and from numbers alone? *seed: that value; *cost: instructions from there on, few of fast ones. */
 static bool follows_from(TileRef v, TileRef whole, TileRef *seed, int *cost)
 {
     const TileNode *n = v.node;
@@ -155,7 +155,7 @@ static bool follows_from(TileRef v, TileRef whole, TileRef *seed, int *cost)
     }
     if (n->op != TOP_map)
         return false;
-    *cost += formula_cost((OpId)n->attr->op, (DType)t->dtype);
+    *cost += n->attr->fast ? 1 : formula_cost((OpId)n->attr->op, (DType)t->dtype);
     for (int i = 0; i < n->nin; i++)
         if (!follows_from(n->in[i], whole, seed, cost))
             return false;
