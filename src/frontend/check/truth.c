@@ -148,7 +148,7 @@ static int callable_truth(const Type *t)
     }
 }
 
-/* Is a value of type t of that builtin class? A function, a text, a tensor is of its own class and of object alone. */
+/* Is a value of type t of that builtin class? A function, a text, a tensor, a dtype is of its own class and of object alone. */
 static int of_builtin(const Type *t, const char *cls)
 {
     static const struct { const char *name; TypeKind kind; } names[] = {
@@ -157,7 +157,7 @@ static int of_builtin(const Type *t, const char *cls)
     };
     static const char *const fresh[] = {"map", "filter", "zip", "enumerate", "reversed", "chain"};      /* which nothing else stands for */
 
-    if (t->kind < TY_NONE || (t->kind > TY_RANGE && t->kind != TY_TENSOR && t->kind != TY_FUNC))
+    if (t->kind < TY_NONE || (t->kind > TY_RANGE && t->kind != TY_TENSOR && t->kind != TY_FUNC && t->kind != TY_DTYPE))
         return -1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].name, cls))
