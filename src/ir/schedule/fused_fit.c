@@ -21,7 +21,7 @@ enum {
     AHEAD_BYTES = 128 << 10,    /* of a group's rows: the second cache has room for the next group's, too */
     LINE_BYTES = 64, SECOND_BYTES = 512 << 10,
     TURN_FROM = 8 << 20,        /* bytes of results that rows are done in turn for: more than second caches have */
-    TURN_LONG = 512,            /* elements: rows that are done in turn one by one */
+    TURN_LONG = 128,            /* elements: rows that are done in turn one by one; side by side, AVX2 has too few registers for them */
     TURNS_MANY = 256, TURNS_SOME = 32, TURN_GROUPS = 2,     /* of them each thread has at least so many */
 };
 
