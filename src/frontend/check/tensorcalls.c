@@ -225,6 +225,7 @@ int tcall_axis(TCall *c, const TType *x, const CallArg *a)
 static const Rule rules[] = {
 #define RULE(name, fn, op) {"", #name, rule_##fn, op},
 #define DRAWN(name, fn, op) {"random", #name, rule_##fn, op},
+#define SHARED(name, fn, op) {"_dist", #name, rule_##fn, op},
 #include "frontend/check/tensorrules.def"
 };
 
@@ -352,8 +353,8 @@ static const Type *segmented(Check *C, CallArgs *a, const void *with)
 bool tensor_call(Check *C, const char *owner, const char *name, const Type *self, CallArgs *a, Ast *node, const Type **out)
 {
     CallArg all[65];
-    bool random = !strcmp(owner, "random");
-    TCall c = {C, name, all, 0, a->open, node, find(C, random ? owner : "", name)};
+    bool own = !strcmp(owner, "random") || !strcmp(owner, "_dist");      /* owners that have rules of their own */
+    TCall c = {C, name, all, 0, a->open, node, find(C, own ? owner : "", name)};
     bool method = self && self->kind == TY_TENSOR;
 
     if (self && !method)
@@ -362,7 +363,7 @@ bool tensor_call(Check *C, const char *owner, const char *name, const Type *self
         all[c.n++] = (CallArg){NULL, self, node, 0};
     for (int i = 0; i < a->n && c.n < 65; i++)
         all[c.n++] = a->at[i];
-    if (*owner && !random && strcmp(owner, "Tensor") && strcmp(owner, "_core"))
+    if (*owner && !own && strcmp(owner, "Tensor") && strcmp(owner, "_core"))
         return typed_call(&c, owner, out);
     if (!c.rule)
         return false;

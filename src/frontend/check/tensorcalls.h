@@ -51,6 +51,7 @@ bool operands_agreed(const Check *C, OpId op, TType *in, int nin);
 RuleFn rule_by_name;                                        /* the elementwise op that rule->op is */
 #define RULE(name, fn, op) RuleFn rule_##fn;
 #define DRAWN(name, fn, op) RuleFn rule_##fn;
+#define SHARED(name, fn, op) RuleFn rule_##fn;
 #include "frontend/check/tensorrules.def"
 
 #endif

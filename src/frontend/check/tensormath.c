@@ -34,6 +34,26 @@ const Type *rule_same_axis(TCall *c)
     return tcall_axis(c, x, tcall_arg(c, 1, "dim", "axis")) == -2 ? tensor_unknown() : type_tensor(x);
 }
 
+/* What ranks do together: sums and extremes have the shape of each part, what is joined and cut has one along a dimension that must be there. */
+const Type *rule_collective(TCall *c)
+{
+    const CallArg *what = tcall_arg(c, 0, "op", NULL);
+    const TType *x = tcall_tensor(c, 1);
+    const char *op = what && what->type->kind == TY_STR && what->type->text ? what->type->text->text : NULL, *name = c->name;
+    int axis;
+
+    if (!op || !x)
+        return T_ANY;
+    if (!strcmp(op, "all_reduce") || !strcmp(op, "all_extreme"))
+        return type_tensor(x);
+    if (strcmp(op, "all_gather") && strcmp(op, "reduce_scatter"))
+        return T_ANY;
+    c->name = op;
+    axis = tcall_axis(c, x, tcall_arg(c, -1, "dim", NULL));
+    c->name = name;
+    return axis == -2 ? tensor_unknown() : tensor_of_dtype(x);
+}
+
 /* Lists of lists of what Python has for the dtype. */
 const Type *rule_tolist(TCall *c)
 {
