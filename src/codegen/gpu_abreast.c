@@ -5,13 +5,14 @@
  * one element after the other, are put into one order: the first instruction of each, the second of each, and so on; who needs another's
  * waits for it.  The assembler keeps about that order of short formulas, and of long ones where it is told to.
  */
+#include "codegen/formula.h"
 #include "codegen/gpu_impl.h"
 
 #include "base/alloc.h"
 
 #include <stdlib.h>
 
-enum { ELEMENTS_MOST = 16, LONG = 24 };      /* LONG: instructions of an element */
+enum { ELEMENTS_MOST = 16 };
 
 typedef struct Abreast {
     LLVMBasicBlockRef block;
@@ -92,6 +93,18 @@ static void place(CpuCode *e, const Abreast *a, LLVMValueRef ins)
     *placed(a, ins) = true;
 }
 
+int gpu_formula_length(CpuCode *e, TileRef v)
+{
+    const TileNode *n = v.node;
+    int length = 0;
+
+    if (n->op != TOP_map || cpu_val(e, v)->fragment || cpu_val(e, v)->x)
+        return 0;
+    for (int i = 0; i < n->nin && length < LONG_FORMULA; i++)
+        length += gpu_formula_length(e, n->in[i]);
+    return length + (n->attr->fast ? 1 : formula_cost((OpId)n->attr->op, (DType)n->type[0].dtype));
+}
+
 void gpu_abreast(CpuCode *e, const LLVMValueRef *last, int elements)
 {
     Abreast a = {.block = LLVMGetInsertBlock(e->u->builder)};
@@ -102,7 +115,6 @@ void gpu_abreast(CpuCode *e, const LLVMValueRef *last, int elements)
             return;
     if (!collect(&a, &e->gpu->arena, last, elements))
         return;
-    e->gpu->in_order |= a.n >= LONG * elements;
     a.by_address = arena_alloc(&e->gpu->arena, sizeof *a.by_address * (size_t)(a.n + 1));
     for (int i = 0; i < a.n; i++) {
         a.by_address[i].ins = a.ins[i];

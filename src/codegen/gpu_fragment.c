@@ -240,8 +240,10 @@ void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int 
             x[i + k] = cpu_lanes(e, v, &e->spot);
             last[k + 1] = last_instruction(e);
         }
-        if (e->gpu->roles && !gpu_is_chain(e))
+        if (e->gpu->roles && !gpu_is_chain(e)) {
+            e->gpu->in_order |= gpu_formula_length(e, v) >= LONG_FORMULA;
             gpu_abreast(e, last, some);
+        }
     }
     e->gpu->thread = thread;
     gpu_leave_registers(e);

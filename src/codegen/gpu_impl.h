@@ -167,6 +167,10 @@ int gpu_mask_leaves(const CpuCode *e, const TileNode *n);       /* the operand t
 /* What was emitted for each of some elements goes on abreast. last: of the block, before the first element, and behind each of them; NULL: none. */
 void gpu_abreast(CpuCode *e, const LLVMValueRef *last, int elements);
 
+/* Instructions of the formulas that v is computed by, from registers and memory on; fast ones are short, and count for one. */
+enum { LONG_FORMULA = 24 };     /* from so many on the assembler is to keep their order */
+int gpu_formula_length(CpuCode *e, TileRef v);
+
 /* ---- gpu_assembly.c ---- */
 /* Inline PTX; effects: it may not be left out or moved. */
 LLVMValueRef gpu_assembly(CpuCode *e, LLVMTypeRef result, const char *text, const char *constraints, LLVMValueRef *in, int n, bool effects);

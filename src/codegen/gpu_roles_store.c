@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 
-enum { SLOT_BARRIER = 5, SLOT_PIECE = 16, LONG = 24 };      /* bytes; instructions of a formula */
+enum { SLOT_BARRIER = 5, SLOT_PIECE = 16 };     /* bytes */
 
 /*
  * By predicates instead of branches, of which there would be as many as registers. What lies in memory that nobody stores to may be loaded once
@@ -168,7 +168,7 @@ static TileRef seed_of(TileRef v, int span)
     TileRef seed = {NULL, 0}, none = {NULL, 0};
     int cost = 0;
 
-    return span >= 64 && is_seed(tile_type(v)) && follows_from(v, v, &seed, &cost) && seed.node && cost >= LONG ? seed : none;
+    return span >= 64 && is_seed(tile_type(v)) && follows_from(v, v, &seed, &cost) && seed.node && cost >= LONG_FORMULA ? seed : none;
 }
 
 /* The address of a piece of a slot that this lane goes over: of the rows from `first` on of its warp. */
