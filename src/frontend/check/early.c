@@ -50,3 +50,45 @@ void early_check(Res *R)
             read_name((Ast *)x.value, &x);
     }
 }
+
+/* ------------------------------------------------------------- comprehensions */
+
+typedef struct Clause { Res *R; Scope *scope; AstSeq clauses; int at, depth; } Clause;
+
+static bool binds(const Ast *target, Sym name)
+{
+    AstSeq s = AST_IS(target, Tuple) ? AST_AS(target, Tuple)->elts : AST_IS(target, List) ? AST_AS(target, List)->elts : (AstSeq){0};
+
+    for (int i = 0; i < s.n; i++)
+        if (binds(s.at[i], name))
+            return true;
+    if (AST_IS(target, Starred))
+        return binds(AST_AS(target, Starred)->value, name);
+    return AST_IS(target, Name) && AST_AS(target, Name)->id == name;
+}
+
+static bool read_clause(Ast *n, void *state)
+{
+    Clause *c = state;
+    const Local *l = AST_IS(n, Name) ? scope_local(c->scope, AST_AS(n, Name)->id) : NULL;
+    bool bound = false;
+
+    if (!n || n->kind == AST_Lambda || n->kind == AST_GenExp || n->kind == AST_ListComp || n->kind == AST_SetComp || n->kind == AST_DictComp ||
+        c->depth > 200)
+        return true;
+    for (int i = 0; i < c->at; i++)
+        bound |= l && binds(AST_AS(c->clauses.at[i], CompFor)->target, AST_AS(n, Name)->id);
+    if (l && !bound)
+        diag_label(DIAG_AT(c->R->sink, E0218, n->span, AST_AS(n, Name)->id->text), AST_AS(c->clauses.at[c->at], CompFor)->target->span,
+                   "assigned here");
+    c->depth++;
+    ast_walk(n, read_clause, c);
+    c->depth--;
+    return true;
+}
+
+void early_clauses(Res *R, Scope *scope, AstSeq clauses)
+{
+    for (int i = 1; i < clauses.n; i++)
+        read_clause(AST_AS(clauses.at[i], CompFor)->iter, &(Clause){R, scope, clauses, i, 0});
+}

@@ -85,6 +85,8 @@ void place_check(Res *R, Ast *n);
 
 /* early.c: E0218 for names of a module that are read before they are bound. */
 void early_check(Res *R);
+/* The same of the variables of a comprehension, in what its clauses behind the first go through. */
+void early_clauses(Res *R, Scope *scope, AstSeq clauses);
 
 /* unset.c: E0219 for variables that are read where some way here has given them no value. */
 void unset_check(Res *R);

@@ -442,6 +442,7 @@ static Scope *list_comp(Res *R, Ast *n, AstSeq clauses, Ast *key, Ast *value)
     R->frame->scope->nslots = s->nslots;
     R->frame->comp = &c;
     comp_clauses(R, clauses);
+    early_clauses(R, s, clauses);
     visit(key, R);
     visit(value, R);
     R->frame->comp = c.up;
