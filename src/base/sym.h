@@ -23,7 +23,7 @@ int edit_distance(const char *a, const char *b, int cap);
 
 /*
  * Of the candidates that next() yields until NULL, the one a typist most likely
- * meant by `wrong`; NULL when none is near (distance > 1 + len/4).
+ * meant by `wrong`; NULL when none is near (distance > 1 + len/4; of four letters, > 1).
  */
 const char *closest_name(const char *wrong, const char *(*next)(void *state), void *state);
 

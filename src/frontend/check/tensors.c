@@ -472,6 +472,14 @@ static bool is_function(Check *C, Sym name)
     return t->kind == TY_FUNC || t->kind == TY_LIBRARY || t->kind == TY_NATIVE;
 }
 
+/* PyTorch's x.exp_(), which changes x: the method without the line at the end; NULL: there is none. */
+static Sym without_line(Sym attr)
+{
+    Sym stem = attr->len > 1 && attr->text[attr->len - 1] == '_' ? sym_n(attr->text, attr->len - 1) : NULL;
+
+    return stem && (native_find("Tensor", stem->text) || prelude_method(stem) >= 0) ? stem : NULL;
+}
+
 static const Type *missing(Check *C, Sym attr, Ast *node)
 {
     Members m = {0};
@@ -493,6 +501,8 @@ static const Type *missing(Check *C, Sym attr, Ast *node)
     near = known ? NULL : closest_name(attr->text, next_member, &m);
     if (known) {
         foreign_help(d, known, span_tail(node->span, attr->text));
+    } else if (without_line(attr)) {
+        diag_help(d, "tensors are values: write x = x.%s(...)", without_line(attr)->text);
     } else if (is_function(C, attr)) {
         diag_help(d, "it is a function, no method: %s(x)", attr->text);
     } else if (near)
