@@ -509,8 +509,8 @@ static __attribute__((noinline)) void turn_some(const float *s, int64_t line, in
 }
 
 /*
- * Lines in groups of a square's.  What a store writes beyond the width the next one overwrites; the last one is masked, and so are all where other
- * lines are there already.
+ * Lines in groups of a square's.  What a store writes beyond the width the next ones overwrite; those that would pass the square's last step are
+ * masked, and so are all where other lines are there already.
  */
 static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width)
 {
@@ -521,6 +521,8 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
 
     for (int64_t i = 0; i < width; i += SQUARE) {
         int64_t group = lines - i < 0 ? 0 : lines - i < SQUARE ? lines - i : SQUARE;
+        bool others = i && width - i < SQUARE;
+        int within = others ? 0 : SQUARE + 1 - (int)((i + SQUARE + width - 1) / width);         /* stores that end in the square */
         for (int64_t q = 0; q < whole; q += SQUARE) {
             Row y[SQUARE];
             for (int64_t t = 0; q % LINE == 0 && t < group; t++)        /* the next panel's */
@@ -529,10 +531,9 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
                 turn_square(s + i * line + q, line, ROWS, y);
             else
                 turn_some(s + i * line + q, line, group, y);
-            bool others = i && width - i < SQUARE;
-            for (int t = 0; t < SQUARE - 1 && !others; t++)
+            for (int t = 0; t < within; t++)
                 put_row(d + (q + t) * width + i, y[t]);
-            for (int t = others ? 0 : SQUARE - 1; t < SQUARE; t++)
+            for (int t = within; t < SQUARE; t++)
                 put_few(d + (q + t) * width + i, y[t], width - i);
         }
         for (int64_t q = whole; q < k; q++)
