@@ -310,13 +310,13 @@ static Piece find_piece(const GpuPool *p, size_t n)
 }
 
 static CUdeviceptr take(GpuPool *p, GpuBlock *b, size_t n);
-static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked, bool clears);
 
-/* Its elements get another place, and it is free, in no list. */
+/* Its elements get another place, and it is free, in no list. Nobody goes to the host for that: it might be these, or others in the way. */
 static bool move_away(GpuDevice *g, GpuBlock *b)
 {
     GpuPool *p = &g->state->pool;
-    GpuBlock *place = obtain(g, b->size, b->size, false);
+    CUresult r;
+    GpuBlock *found = find(p, b->size, false), *place = found ? found : segment(p, segment_for(b->size), &r);
     CUdeviceptr to = place ? take(p, place, b->size) : 0;
 
     if (!to || !storage_shift(b->owner, g, to)) {
@@ -369,14 +369,13 @@ static GpuBlock *clear(GpuDevice *g, size_t n)
 
 /* ---- requests ---- */
 
-/* clears: blocks may be moved for it. */
-static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked, bool clears)
+static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
 {
     GpuPool *p = &g->state->pool;
     GpuBlock *b = find(p, n, false);
     CUresult r;
 
-    if (b || (clears && (b = clear(g, n))) || (b = segment(p, segment_for(n), &r)))
+    if (b || (b = clear(g, n)) || (b = segment(p, segment_for(n), &r)))
         return b;
     while (r == CUDA_ERROR_OUT_OF_MEMORY) {
         gpu_trim(g);
@@ -434,7 +433,7 @@ CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes)
     gpu_lock();
     if (bytes > PTRDIFF_MAX / 2)
         say_full(g, bytes);
-    else if (gpu_enter(g) && (b = obtain(g, n, bytes, true)))
+    else if (gpu_enter(g) && (b = obtain(g, n, bytes)))
         at = take(p, b, n);
     gpu_unlock();
     return at;

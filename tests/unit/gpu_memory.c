@@ -161,11 +161,37 @@ static void makes_room_by_moving(void **state)
     gpu_trim(g);
 }
 
+/* Elements that stand in the way of a request, and have no other place on the GPU, go to the host like others: no fault, and nothing is lost. */
+static void makes_room_where_nothing_moves(void **state)
+{
+    int64_t n = 3 << 19, moved = gpu_memory(g).moved;                       /* 6 MB, at most a quarter of what is asked for */
+    CUdeviceptr whole = gpu_alloc(g, 28 << 20), rest, at;
+    Tensor *t = tensor_zeros(DT_f32, 1, &n);
+
+    (void)state;
+    gpu_free(g, whole);
+    elem_set_f(t, 5, 7);
+    assert_true(storage_on_device(t->store, g, DEVICE_UPDATE) == whole);
+    rest = gpu_alloc(g, 34 << 20);
+    storage_op++;
+    at = gpu_alloc(g, 24 << 20);
+    assert_true(rest && at);
+    assert_false(fault_kept);
+    assert_int_equal(gpu_memory(g).moved, moved + 1);
+    assert_true(!t->store->remote && elem_get_f(t, 5) == 7);
+    gpu_free(g, at);
+    gpu_free(g, rest);
+    tensor_unref(t);
+    assert_int_equal(gpu_memory(g).used, 0);
+    gpu_trim(g);
+    assert_int_equal(gpu_memory(g).segments, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks), cmocka_unit_test(apart), cmocka_unit_test(makes_room), cmocka_unit_test(full), cmocka_unit_test(no_room_to_move),
-        cmocka_unit_test(makes_room_by_moving),
+        cmocka_unit_test(makes_room_by_moving), cmocka_unit_test(makes_room_where_nothing_moves),
     };
 
     fake_begin("memory=64");

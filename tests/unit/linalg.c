@@ -4,6 +4,8 @@
  */
 #include "tensors.h"
 
+#include "runtime/cpu.h"
+#include "runtime/gemm.h"
 #include "runtime/philox.h"
 
 #include <math.h>
@@ -276,6 +278,25 @@ static void draws_are_prefixes(void **state)
     tensor_unref(b);
 }
 
+/* What is turned into rows of any width ends with the last one. */
+static void turned_rows_end(void **state)
+{
+    enum { K = 40, LINE = 48, MOST = 40, GUARD = 32 };
+    float from[MOST * LINE], to[K * MOST + GUARD];
+
+    (void)state;
+    for (int i = 0; i < MOST * LINE; i++)
+        from[i] = (float)(i + 1);
+    for (int width = 1; width <= MOST; width++)
+        for (int k = 1; k <= K; k++) {
+            for (int i = 0; i < K * MOST + GUARD; i++)
+                to[i] = -1;
+            cpu()->gemm->f32.turn(from, LINE, width, k, to, width);
+            for (int i = 0; i < K * MOST + GUARD; i++)
+                assert_true(to[i] == (i < k * width ? from[i % width * LINE + i / width] : -1));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +310,7 @@ int main(void)
         cmocka_unit_test(normal_numbers_have_their_moments),
         cmocka_unit_test(other_draws),
         cmocka_unit_test(draws_are_prefixes),
+        cmocka_unit_test(turned_rows_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
