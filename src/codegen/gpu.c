@@ -734,7 +734,9 @@ static int residents(int64_t shared, int threads)
     return n < 1 ? 1 : n > 4 ? 4 : (int)n;
 }
 
-bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFrame *frame, StrBuf *err)
+enum { RINGS_MAX = 96 << 10 };            /* bytes of buffers for what is brought ahead: two groups of a processor have room for theirs */
+
+static bool emit_kernel(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFrame *frame, StrBuf *err)
 {
     GpuCode gpu = {.threads = threads_of(k), .clean = true, .at_register = -1};
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
@@ -783,4 +785,15 @@ bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFr
     arena_done(&gpu.arena);
     cpu_end(&e);
     return !e.failed;
+}
+
+bool gpu_emit(Llvm *u, const TileKernel *k, const char *name, bool tensor, GpuFrame *frame, StrBuf *err)
+{
+    int64_t rings = 0;
+    TileKernel *ahead = tile_pipelined(k, RINGS_MAX, &rings);
+    bool ok = emit_kernel(u, ahead ? ahead : k, name, tensor, frame, err);
+
+    frame->shared += ahead ? rings : 0;                 /* a launch adds the buffers that the kernel itself has */
+    tile_kernel_free(ahead);
+    return ok;
 }

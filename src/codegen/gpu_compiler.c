@@ -37,7 +37,7 @@ static Hash128 key_of(const TileKernel *k, const char *arch, bool tensor)
     StrBuf all = {0};
     Hash128 key;
 
-    sb_printf(&all, "%s%s ", arch, tensor ? " tensor" : "");
+    sb_printf(&all, "%s%s%s ", arch, tensor ? " tensor" : "", pass_runs("tile.pipeline") ? "" : " in turn");
     tile_print(k, &all);
     key = hash_bytes128(all.s, all.n);
     sb_done(&all);

@@ -649,6 +649,15 @@ def vec(src: Tensor["N", f32], dst: Tensor["N", f32], d2: Tensor["N", f32]):
         tile.store_vector(d2[i:i+2], tile.load_vector(src[i:i+2], width=2))
 vec.launch(grid=1, block=64)(zeros(256), zeros(256), zeros(256))
 """),
+    "ahead": ("MEM-10", "sm_80", [r"cp\.async\.cg\.shared\.global", r"cp\.async\.commit_group", r"cp\.async\.wait_group 1", r"cp\.async\.wait_group 0"], """
+@kernel.schedule(Schedule(block=(64, 64), warps=4))
+def sums(x: Tensor["M", "N", f32], y: Tensor["M", f32]):
+    acc = tile.zeros((BM,), f32)
+    for j in range(0, N, BN):
+        acc = acc + tile.load(x[block_m:block_m+BM, j:j+BN], prefetch=2).sum(dim=1)
+    tile.store(y[block_m:block_m+BM], acc)
+sums(zeros((128, 256)), zeros(128))
+"""),
     "stages": ("KER-44", "sm_80", [r"cp\.async\.cg\.shared\.global", r"cp\.async\.wait_group 1", r"mma\.sync"], """
 @kernel.schedule(Schedule(block=(64, 64), block_k=32))
 def staged(A: Tensor["M", "K", bf16], B: Tensor["K", "N", bf16], C: Tensor["M", "N", f32]):

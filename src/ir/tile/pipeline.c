@@ -27,6 +27,7 @@
  */
 #include "ir/tile/memory.h"
 #include "ir/tile/tile_impl.h"
+#include "runtime/convert.h"
 
 enum { LOADS = 8, DEPTH = 24, STAGES_MAX = 16, PRODUCERS_MAX = 31 };
 
@@ -388,4 +389,58 @@ bool tile_pipeline(TileKernel *k)
     tile_memory_done(&p.memory);
     pass_done("tile.pipeline", &tile_ir, k);
     return p.changed;
+}
+
+/* ---- a kernel of its own ---- */
+
+/* Does a load ask to be brought ahead, in a kernel without products, which back ends bring ahead by themselves? */
+static bool asks(const TileBlock *b, bool all, bool *product)
+{
+    bool any = false;
+
+    for (const TileNode *n = b->first; n; n = n->next) {
+        *product |= n->op == TOP_dot || n->op == TOP_alloc;
+        any |= n->op == TOP_load && (all || n->attr->stages > 1);
+        for (int r = 0; r < 2; r++)
+            any |= n->region[r] && asks(n->region[r], all, product);
+    }
+    return any;
+}
+
+enum { SLOT = 64 };             /* what a buffer's place is rounded to */
+
+static int64_t ring_bytes(const TileBlock *b)
+{
+    int64_t bytes = 0;
+
+    for (const TileNode *n = b->first; n; n = n->next) {
+        int64_t elements = n->op == TOP_alloc;
+        for (int i = 0; n->op == TOP_alloc && i < n->nin; i++)
+            elements *= n->in[i].node->op == TOP_index ? n->in[i].node->attr->i : 0;
+        bytes += elements ? (elements * (int64_t)raw_size((DType)n->attr->dtype) + 2 * SLOT - 1) / SLOT * SLOT : 0;
+    }
+    return bytes;
+}
+
+TileKernel *tile_pipelined(const TileKernel *k, int64_t most, int64_t *bytes)
+{
+    StrBuf text = {0}, err = {0};
+    TileKernel *ahead;
+    bool product = false;
+
+    if (!pass_runs("tile.pipeline") || tile_schedule(k, "producers", 0) > 0 || !asks(&k->body, tile_schedule(k, "stages", 0) > 1, &product) || product)
+        return NULL;
+    tile_print(k, &text);
+    ahead = tile_parse(sb_str(&text), text.n, &err);
+    if (!ahead)
+        tsr_bug("a kernel's text is not read back: %s", sb_str(&err));
+    if (!tile_pipeline(ahead) || (*bytes = ring_bytes(&ahead->body)) > most) {
+        tile_kernel_free(ahead);
+        ahead = NULL;
+    } else {
+        tile_layout(ahead);
+    }
+    sb_done(&text);
+    sb_done(&err);
+    return ahead;
 }

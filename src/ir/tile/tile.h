@@ -158,6 +158,9 @@ extern const PassIr tile_ir;             /* for pass_done, which knows the passe
 bool tile_fold(TileKernel *k);          /* index arithmetic, maps of constants, what nobody uses, equal pure nodes of one block */
 bool tile_sync(TileKernel *k);          /* barriers between what the group does to memory and does with it */
 bool tile_barriers(TileKernel *k);      /* barriers that hold nothing apart go */
+/* A copy of a kernel without products whose loads ask for it (stages=, prefetch=) with rings of at most so many bytes, and how many;
+ * NULL: as it is. */
+TileKernel *tile_pipelined(const TileKernel *k, int64_t most, int64_t *bytes);
 bool tile_pipeline(TileKernel *k);      /* blocks that loops load are brought rounds ahead, by asynchronous copies */
 bool tile_layout(TileKernel *k);        /* how buffers lie */
 bool tile_vectors(TileKernel *k);       /* how many elements a lane moves at once */
