@@ -428,7 +428,9 @@ TileKernel *tile_pipelined(const TileKernel *k, int64_t most, int64_t *bytes)
     TileKernel *ahead;
     bool product = false;
 
-    if (!pass_runs("tile.pipeline") || tile_schedule(k, "producers", 0) > 0 || !asks(&k->body, tile_schedule(k, "stages", 0) > 1, &product) || product)
+    if (!pass_runs("tile.pipeline") || tile_schedule(k, "producers", 0) > 0)
+        return NULL;
+    if (!asks(&k->body, tile_schedule(k, "stages", 0) > 1, &product) || product)
         return NULL;
     tile_print(k, &text);
     ahead = tile_parse(sb_str(&text), text.n, &err);
