@@ -26,7 +26,7 @@ static const Unit units[] = {
     {DT_fp8_e5m2, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e5m2.e5m2.f32", true},
     {DT_fp8_e4m3, DT_fp8_e5m2, DT_f32, "m16n8k32.row.col.f32.e4m3.e5m2.f32", true},
     {DT_fp8_e5m2, DT_fp8_e4m3, DT_f32, "m16n8k32.row.col.f32.e5m2.e4m3.f32", true},
-    {DT_f64, DT_f64, DT_f64, "", true},         /* multiply_doubles */
+    {DT_f64, DT_f64, DT_f64, "m16n8k4.row.col.f64.f64.f64.f64", true},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -253,46 +253,31 @@ static LLVMValueRef first_double(CpuCode *e, const Product *p, int operand)
     return added(e, o->at, o->turned ? added(e, row, step, o->stage.pitch) : added(e, step, row, o->stage.pitch), o->bytes);
 }
 
-/* Instructions for f64, by their steps: operands are of the rows, for four steps after four of eight rows and of the others, then of the columns. */
-static const struct { int steps; const char *text, *operands; } doubles[] = {
-    {4, "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {$0,$1,$2,$3}, {$4,$5}, {$6}, {$7,$8,$9,$10};", "=d,=d,=d,=d,d,d,d,d,d,d,d"},
-    {16, "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {$0,$1,$2,$3}, {$4,$5,$6,$7,$8,$9,$10,$11}, {$12,$13,$14,$15}, {$16,$17,$18,$19};",
-     "=d,=d,=d,=d,d,d,d,d,d,d,d,d,d,d,d,d,d,d,d,d"},
-};
-enum { FOUR_STEPS = 4, MOST_FOURS = 4 };
-
-/* Steps of f64, which the unit adds one after the other, each rounded, as fma does. */
-static void multiply_doubles(CpuCode *e, const Product *p, int k, int way, LLVMValueRef *sums)
+/* Four steps of f64, which the unit adds one after the other, each rounded, as fma does. */
+static void multiply_doubles(CpuCode *e, const Product *p, int k, LLVMValueRef *sums)
 {
     const Fragment *f = &p->f;
     LLVMTypeRef t = LLVMDoubleTypeInContext(e->u->context), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){t, t, t, t}, 4, false);
-    int fours = doubles[way].steps / FOUR_STEPS;
-    LLVMValueRef (*b)[MOST_FOURS] = tsr_calloc(sizeof *b * (size_t)f->columns), in[3 * MOST_FOURS + 4];
+    LLVMValueRef *b = tsr_calloc(sizeof *b * (size_t)f->columns), in[7];
+    StrBuf text = {0};
 
+    sb_printf(&text, "mma.sync.aligned.%s {$0,$1,$2,$3}, {$4,$5}, {$6}, {$7,$8,$9,$10};", p->unit->name);
     for (int j = 0; j < f->columns; j++)
-        for (int s = 0; s < fours; s++)
-            b[j][s] = load_double(e, p, 1, (int64_t)j * PIECE_COLUMNS, k + s * FOUR_STEPS);
+        b[j] = load_double(e, p, 1, (int64_t)j * PIECE_COLUMNS, k);
     for (int i = 0; i < f->rows; i++) {
-        for (int s = 0; s < 2 * fours; s++)
-            in[s] = load_double(e, p, 0, (int64_t)i * f->high * PIECE_ROWS + 8 * (s % 2), k + s / 2 * FOUR_STEPS);
+        for (int h = 0; h < 2; h++)
+            in[h] = load_double(e, p, 0, (int64_t)i * f->high * PIECE_ROWS + 8 * h, k);
         for (int j = 0; j < f->columns; j++) {
             LLVMValueRef *sum = &sums[4 * (i * f->columns + j)], all;
-            memcpy(in + 2 * fours, b[j], (size_t)fours * sizeof *in);
-            memcpy(in + 3 * fours, sum, 4 * sizeof *in);
-            all = gpu_assembly(e, four, doubles[way].text, doubles[way].operands, in, 3 * fours + 4, false);
+            in[2] = b[j];
+            memcpy(in + 3, sum, 4 * sizeof *sum);
+            all = gpu_assembly(e, four, sb_str(&text), "=d,=d,=d,=d,d,d,d,d,d,d,d", in, 7, false);
             for (unsigned c = 0; c < 4; c++)
                 sum[c] = LLVMBuildExtractValue(e->u->builder, all, c, "");
         }
     }
+    sb_done(&text);
     tsr_free(b);
-}
-
-static void multiply_all_doubles(CpuCode *e, const Product *p, int steps, LLVMValueRef *sums)
-{
-    int way = steps % doubles[1].steps == 0;
-
-    for (int k = 0; k < steps; k += doubles[way].steps)
-        multiply_doubles(e, p, k, way, sums);
 }
 
 static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *sums)
@@ -394,10 +379,8 @@ void gpu_matrix(CpuCode *e, const TileNode *n)
     p.warp = gpu_warp(e, &p.f);
     for (int i = left; i < 2; i++)
         p.first[i] = bytes == 8 ? first_double(e, &p, i) : first_matrix(e, &p, i);
-    if (bytes == 8)
-        multiply_all_doubles(e, &p, tile_type(n->in[0])->extent[1], sums);
-    for (int k = 0; bytes < 8 && k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
-        multiply_steps(e, &p, k, sums);
+    for (int k = 0; k < tile_type(n->in[0])->extent[1]; k += PIECE_BYTES / bytes)
+        (bytes == 8 ? multiply_doubles : multiply_steps)(e, &p, k, sums);
     gpu_written(e);                             /* others may still read the operands */
     gpu_set_fragment(e, to, sums);
 }
