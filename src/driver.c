@@ -17,6 +17,7 @@
 #include "ir/schedule/fused.h"
 #include "ir/schedule/launched.h"
 #include "ir/schedule/lowered.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/cuda.h"
 #include "runtime/mesh.h"
 #include "runtime/storage.h"
@@ -471,6 +472,7 @@ static int do_verb(const Options *o)
     gpus_offer();
     cache_begin();
     fill_memory(getenv("TESSERA_FILL"));
+    schedule_turns = &schedule_rows_in_turn;
     fused_turns = getenv("TESSERA_TURNS") ? (int32_t)strtol(getenv("TESSERA_TURNS"), NULL, 10) & 0xffff : 0;
     choose_passes(o);
     if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))

@@ -42,7 +42,7 @@ typedef struct ReduceJob {
     Tensor *result;
     char *partial;              /* `by chunk`: results of all chunks of one element */
     int64_t element;
-    int64_t at_once;            /* chunks that are read together, at most AT_ONCE */
+    int64_t at_once;            /* chunks that are read together, at most AT_ONCE: a power of two */
     /* columns: the kept axes and the reduced axes apart; work space for each of some parts */
     Reader kept, reduced;
     int64_t parts, cols;
@@ -201,8 +201,6 @@ static void store(const ReduceJob *j, int64_t at, const void *acc, int64_t n)
     }
 }
 
-static bool is_power(int64_t n) { return n > 0 && !(n & (n - 1)); }
-
 static int64_t chunk_length(const ReduceJob *j, int64_t c)
 {
     return j->nred - c * CHUNK < CHUNK ? j->nred - c * CHUNK : CHUNK;
@@ -263,7 +261,7 @@ static void rows_part(int64_t lo, int64_t hi, void *st)
                 j->chunks(some, count, joined);
                 memcpy(some, joined, j->size);
                 count = 1;
-            } else if (is_power(j->at_once))
+            } else
                 count = fold_chunks(j, some, count);
             for (int64_t i = 0; i < count; i++) {
                 memcpy(tree_slot(j, &t, 1), some + (size_t)i * j->size, j->size);

@@ -53,7 +53,8 @@
             *out++ = name##_whole(x); \
         if (n > 0) \
             name##_one(x, n, out); \
-    } \
+    }
+#define PAIRS(name, T, OP) \
     static void name##_pairs(const void *run, int64_t n, void *out_) \
     { \
         const T *x = run; \
@@ -69,6 +70,14 @@ CHUNKS(sum_u32, uint32_t, SumU32, +, 0)
 CHUNKS(sum_u64, uint64_t, SumU64, +, 0)
 CHUNKS(prod_f32, float, ProdF32, *, 1)
 CHUNKS(prod_f64, double, ProdF64, *, 1)
+#ifndef TSR_LEAN
+PAIRS(sum_f32, float, +)
+PAIRS(sum_f64, double, +)
+PAIRS(sum_u32, uint32_t, +)
+PAIRS(sum_u64, uint64_t, +)
+PAIRS(prod_f32, float, *)
+PAIRS(prod_f64, double, *)
+#endif
 
 /* Of results side by side: each is loaded and stored once for SUM_ROWS of the elements that it gathers. */
 #define ADD(a, b) ((a) + (b))
@@ -194,9 +203,11 @@ const Sums PASTE(sums, VARIANT) = {
     .sum = {[DT_f32] = sum_f32, [DT_f64] = sum_f64, [DT_int32] = sum_u32, [DT_uint32] = sum_u32, [DT_int64] = sum_u64,
             [DT_uint64] = sum_u64},
     .prod = {[DT_f32] = prod_f32, [DT_f64] = prod_f64},
+#ifndef TSR_LEAN
     .sum_pairs = {[DT_f32] = sum_f32_pairs, [DT_f64] = sum_f64_pairs, [DT_int32] = sum_u32_pairs, [DT_uint32] = sum_u32_pairs,
                   [DT_int64] = sum_u64_pairs, [DT_uint64] = sum_u64_pairs},
     .prod_pairs = {[DT_f32] = prod_f32_pairs, [DT_f64] = prod_f64_pairs},
+#endif
     .sum_rows = {[DT_f32] = sum_rows_f32, [DT_f64] = sum_rows_f64, [DT_int32] = sum_rows_u32, [DT_uint32] = sum_rows_u32,
                  [DT_int64] = sum_rows_u64, [DT_uint64] = sum_rows_u64},
     .max_rows = {[DT_f32] = max_rows_f32, [DT_f64] = max_rows_f64}, .min_rows = {[DT_f32] = min_rows_f32, [DT_f64] = min_rows_f64},

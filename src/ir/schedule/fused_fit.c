@@ -41,11 +41,10 @@ static int64_t row_bytes(const Run *u)
 /* Bytes of a core's second cache. To ask costs as much as a small launch. */
 static int64_t second_cache(void)
 {
-    static _Atomic int64_t bytes = -1;
+    static int64_t bytes;
+    long said = bytes ? bytes : sysconf(_SC_LEVEL2_CACHE_SIZE);
 
-    if (bytes < 0)
-        bytes = sysconf(_SC_LEVEL2_CACHE_SIZE) > 0 ? sysconf(_SC_LEVEL2_CACHE_SIZE) : SECOND_BYTES;
-    return bytes;
+    return bytes = said > 0 ? said : SECOND_BYTES;
 }
 
 /*
@@ -121,7 +120,10 @@ int16_t fused_aligned(const Run *u)
     return u->c->s.align && n1 % u->c->s.align == 0 ? u->c->s.align : 0;
 }
 
-static bool may_take_turns(const Run *u) { return !u->c->product && !fused_is_total(u) && schedule_turns(&u->c->r) && lie_apart(u); }
+static bool may_take_turns(const Run *u)
+{
+    return schedule_turns && !u->c->product && !fused_is_total(u) && schedule_turns->may(&u->c->r) && lie_apart(u);
+}
 
 /* Do all passes' rows fit in half of the second cache, and are there so many that they come from beyond it? */
 static bool gain_by_turns(const Run *u, const Schedule *s)

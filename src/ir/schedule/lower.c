@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const ScheduleTurns *schedule_turns;
+
 /* ---- memory ---- */
 
 enum {
@@ -717,7 +719,7 @@ static void emit_kernel(Lower *l)
         lower_choose_copied(l);
     }
     if (l->turns) {
-        lower_in_turn(l);
+        schedule_turns->lower(l);
         return;
     }
     if (l->s->whole != WHOLE_ROWS) {
@@ -767,7 +769,7 @@ TileKernel *schedule_lower(const Graph *body, const Region *r, const Schedule *s
     l.home = memset(home, -1, sizeof home);
     l.first = memset(first, -1, sizeof first);
     l.last = memset(last, -1, sizeof last);
-    l.turns = s->kind == SCHEDULE_ROWS && s->turns && !s->whole && !s->part && schedule_turns(r);
+    l.turns = s->kind == SCHEDULE_ROWS && s->turns && !s->whole && !s->part && schedule_turns && schedule_turns->may(r);
     find_steady(&l);
     emit_kernel(&l);
     if (l.ok)

@@ -90,9 +90,6 @@ void lower_store_results(Lower *l, const TileRef *x);
 void lower_store_kept(Lower *l, int v, TileRef to);
 void lower_store_rows(Lower *l);                        /* results of a row */
 
-/* ---- lower_turns.c ---- */
-void lower_in_turn(Lower *l);                           /* all of the kernel but what stands before passes */
-
 /* ---- lower_keep.c ---- */
 /* What later passes than its first one look at, and is dear, its first pass keeps. Which passes load what follows from that. */
 void lower_choose_kept(Lower *l);

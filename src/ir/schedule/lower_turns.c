@@ -44,7 +44,7 @@ static bool is_reduction(const RegionValue *x) { return x->inside && is_reduce_n
 /* Reductions that are known before pass p. */
 static bool is_carried(const Region *r, int v, int p) { return is_reduction(&r->value[v]) && r->value[v].pass <= p; }
 
-bool schedule_turns(const Region *r)
+static bool may(const Region *r)
 {
     int carries = 0, reductions = 0;
     bool plain = true;
@@ -290,7 +290,7 @@ static void do_turns(Turns *t)
     l->b.at = outside;
 }
 
-void lower_in_turn(Lower *l)
+static void lower(Lower *l)
 {
     Turns t = {.l = l, .n = l->r->npasses};
 
@@ -304,3 +304,5 @@ void lower_in_turn(Lower *l)
         tile_carries(l->k);
     tsr_free(t.stage);
 }
+
+const ScheduleTurns schedule_rows_in_turn = {may, lower};

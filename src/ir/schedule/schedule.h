@@ -51,8 +51,13 @@ bool schedule_parts(const Region *r);
 int schedule_divisor(Dim d);    /* the power of two, ALIGN_MOST at most, that divides it as far as the facts at hand (dim_push) say; of a number 1 */
 /* The power of two that divides the inner axis of each launch of a region, where divisor gives that of a size; 0: none does. */
 int schedule_aligned(const Region *r, int (*divisor)(void *st, Dim size), void *st);
-/* May a region's rows be done in turn? They are gone over more than once. */
-bool schedule_turns(const Region *r);
+/*
+ * Rows in turn (lower_turns.c): may a region's rows be done so, which are gone over more than once, and all of such a kernel but what stands
+ * before passes.  Set by who makes code, so that nobody else need have it; NULL: none are.
+ */
+struct Lower;
+typedef struct ScheduleTurns { bool (*may)(const Region *r); void (*lower)(struct Lower *l); } ScheduleTurns;
+extern const ScheduleTurns *schedule_turns, schedule_rows_in_turn;
 static inline int64_t schedule_group_rows(const Schedule *s) { return s->m * (int64_t)(s->turns ? s->turns : 1); }
 /* Its sums, in the order of the parts' views behind the kernels' others: [parts, rows] of the accumulator. Room for REGION_OPERANDS. */
 int schedule_part_sums(const Region *r, const Node **out);

@@ -74,9 +74,6 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err)
             read_rest(text + end, out))
             return true;
     }
-    sb_printf(err,
-              "'%s' is no schedule: expected map.block(m=.., n=..), rows.block(m=.., n=..) or columns.block(m=.., n=..), then .align(8) or not, then "
-              "nothing, .past(), .past().beside() or .past().near(), then .turns(32) or not, which is for rows",
-              text);
+    sb_printf(err, "'%s' is no schedule, as rows.block(m=4, n=256).past() is", text);
     return false;
 }
