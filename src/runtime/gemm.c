@@ -414,7 +414,8 @@ static void plan_blocks(Job *p)
 {
     const Gemm *g = &p->g;
     int64_t mr = p->t->rows, k = least(g->k, GEMM_CHUNK), size = p->size;
-    int64_t high = (g->m + p->down - 1) / p->down, wide = (g->n + p->across - 1) / p->across;
+    /* high: of the largest part, as parts have whole tiles of rows */
+    int64_t high = least(round_up((g->m + p->down - 1) / p->down, mr), g->m), wide = (g->n + p->across - 1) / p->across;
 
     bool turned = p->t->across && g->brow == 1 && g->bcol != 1;
     bool far = g->k * wide * size > FAR_BYTES;
@@ -436,7 +437,7 @@ static void plan_blocks(Job *p)
     p->mc = p->a_lies || p->nc >= wide ? 0 : least(KEEP_BYTES / (k * size) / some, (high + some - 1) / some) * some;
     p->a_bytes = p->a_lies ? 0 : round_up((p->mc ? p->mc : some) * k * size, 64);
     int64_t packed = p->b_lies ? p->nr : least(p->nc, round_up(wide + p->nr, p->nr));
-    p->room_bytes = p->few ? least(FEW_BYTES, high * round_up(wide, p->t->lanes) * size) : p->a_bytes + round_up(packed * k * size, 64);
+    p->room_bytes = p->few ? least(FEW_BYTES, high * round_up(wide, p->nr) * size) : p->a_bytes + round_up(packed * k * size, 64);
 }
 
 /* Tiles of a matrix that is read where it lies, has one chunk and whole vectors of columns, as run_chunk would go over them. */
