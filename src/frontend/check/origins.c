@@ -391,17 +391,29 @@ static void trace_returned(Trace *t, const Fn *f)
         label(t, t->size == DIM_BAD ? value : NULL, value->span, t->size == DIM_BAD ? "is returned here" : "is in what is returned here");
 }
 
+/* Of an object's attributes that have the size, the first one that is stored behind `last` in the text; NULL: none is. */
+static const Site *next_stored(const Trace *t, const Inst *o, const Site *last)
+{
+    const Site *next = NULL;
+
+    for (uint32_t i = 0; i < o->sites.cap; i++) {
+        const Site *s = o->sites.key[i] ? (const Site *)o->sites.val[i] : NULL;
+        const Type *x = s && s->value ? map_get_ptr(&o->stored, (void *)o->sites.key[i]) : NULL;
+        if (x && x->kind != TY_INT && s->frame && !s->frame->home->library && mentions(x, t->size, 0) &&
+            (!last || s->value->span.lo > last->value->span.lo) && (!next || s->value->span.lo < next->value->span.lo))
+            next = s;
+    }
+    return next;
+}
+
 /* Which attributes of an object that was called have the size, by where they were stored. */
 static void trace_object(Trace *t, const Type *object)
 {
     const Inst *o = object->inst;
+    const Site *s = o && !((const Cls *)object->ref)->home->library ? next_stored(t, o, NULL) : NULL;
 
-    for (uint32_t i = 0; o && !((const Cls *)object->ref)->home->library && i < o->sites.cap; i++) {
-        const Site *s = o->sites.key[i] ? (const Site *)o->sites.val[i] : NULL;
-        const Type *x = s && s->value ? map_get_ptr(&o->stored, (void *)o->sites.key[i]) : NULL;
-        if (x && x->kind != TY_INT && s->frame && !s->frame->home->library && mentions(x, t->size, 0))
-            label(t, NULL, s->value->span, "comes from here");
-    }
+    for (; s; s = next_stored(t, o, s))
+        label(t, NULL, s->value->span, "comes from here");
 }
 
 static void trace_call(Trace *t, AstCall *c)
