@@ -7,6 +7,7 @@ from harness import process, staged
 from harness.test import Fail, Test
 
 from . import gpu_kernels
+from .gpu_runs import STEP
 
 
 def run(ctx, text, *argv, how="memory=500", stats=True):
@@ -19,24 +20,6 @@ def run(ctx, text, *argv, how="memory=500", stats=True):
         if why := process.died(p) or (p.returncode and p.stderr):
             raise Fail(why)
         return p.stdout, p.stderr, {k: int(v) for k, v in map(str.split, log.read_text().splitlines())}
-
-
-STEP = '''
-@jit(capture_graph=True)
-def step(w, x, y):
-    def loss(w):
-        h = gelu(x @ w["a"] + w["b"])
-        return ((h @ w["c"] - y) ** 2).mean()
-    l, g = value_and_grad(loss)(w)
-    return l, {k: w[k] - 1e-3 * g[k] for k in w}
-
-random.seed(0)
-w = {"a": random.normal((20, 30)), "b": zeros(30), "c": random.normal((30, 5))}
-x, y = random.normal((16, 20)), random.normal((16, 5))
-for i in range(CALLS):
-    l, w = step(w, x, y)
-print(repr(l.item()), [repr((w[k] * 1.0).sum().item()) for k in w])
-'''
 
 
 def second_call(ctx):
