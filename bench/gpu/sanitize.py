@@ -44,6 +44,13 @@ FAMILIES = {
     "products in parts": "x, w = random.normal((64, 16384)).to(bf16), random.normal((16384, 64)).to(bf16)\nprint((x @ w)[3, 4].item())",
     "products of few rows": "x, w = random.normal((4, 1024)).to(bf16), random.normal((1024, 512)).to(bf16)\nprint((x @ w)[3, 4].item(), (x[:1] @ w)[0, 4].item())",
     "products of fp8": "x, w = random.normal((256, 256)).to(fp8_e4m3), random.normal((256, 256)).to(fp8_e4m3)\nprint(matmul(x, w.T)[3, 4].item())",
+    "products of f32, f64, tf32, int8": "x, w = random.normal((300, 260)), random.normal((260, 320))\nprint((x @ w)[3, 4].item(), (x[:, 1:] @ w[1:])[5, 6].item(), (x.to(f64) @ w.to(f64))[3, 4].item(), jit(lambda x, w: x @ w, compile_mode=\"fast\")(x, w)[3, 4].item(), ((x * 9).to(int8) @ (w * 9).to(int8))[3, 4].item())",
+    "batches of products": "x, w = random.normal((8, 128, 96)).to(bf16), random.normal((8, 96, 128)).to(bf16)\nprint((x @ w)[3, 4, 5].item(), (x.to(f32) @ w.to(f32))[7, 5, 4].item())",
+    "rows in passes": "x, w = random.normal((300, 1000)).to(bf16), random.normal((1000,)).to(bf16)\nprint(jit(lambda x, w: rms_norm(x, w))(x, w)[3, 4].item(), jit(lambda x: softmax(x, axis=-1))(random.normal((70, 4104)))[5, 6].item())",
+    "norms backward": "x, w, b = random.normal((300, 768)).to(bf16), random.normal((768,)).to(bf16), random.normal((768,)).to(bf16)\nd = grad(lambda w, b: (layer_norm(x, w, b) * x).to(f32).sum(), argnums=(0, 1))\nprint(jit(d)(w, b)[0][3].item())",
+    "loss": "x, y = random.normal((64, 3001)).to(bf16), random.randint(0, 3001, (64,))\nprint(jit(grad(lambda x: cross_entropy(x, y).to(f32)))(x)[3, 4].item())",
+    "copies ahead": "@kernel\ndef row_sums(x: Tensor[\"M\", \"N\", f32], y: Tensor[\"M\", f32]):\n    acc = tile.zeros((256,), f32)\n    for c in range(0, N, 256):\n        acc = acc + tile.load(x[tile.group_id(), c:c+256], stages=4)\n"
+                    "    g = tile.group_id()\n    tile.store(y[g:g+1], acc.sum(dim=0, keepdim=True))\nx, y = random.normal((40, 2050)), zeros(40)\nrow_sums.launch(grid=40, block=128)(x, y)\nprint(y[3].item())",
     "attention": "q = random.normal((1, 2, 256, 64)).to(bf16)\nf = jit(lambda q: flash_attention(q, q, q, causal=True))\nprint(f(q)[0, 1, 2, 3].item())",
     "attention backward": "q = random.normal((1, 2, 256, 64)).to(bf16)\nf = jit(lambda q: flash_attention(q, q, q, causal=True).sum())\nprint(grad(f)(q)[0, 1, 2, 3].item())",
     "scans": "x = random.normal((20, 5000))\nprint(cumsum(x, axis=1)[3, 4000].item(), cumsum(x, axis=0)[7, 8].item(), cummax(x, axis=1)[3, 4].item())",
