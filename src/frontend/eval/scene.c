@@ -73,6 +73,7 @@ void scene_add(Scene *s, const Vars *vars)
         case BIND_GLOBAL: p.kind = SPOT_GLOBAL; p.of = vobj(f->module); now = f->module->slot[v->slot]; break;
         default:
             p.kind = SPOT_CELL;
+            p.at = 0;
             p.of = v->bind == BIND_CELL ? f->slot[v->slot] : vobj(f->closure[v->slot]);
             now = ((CellObj *)p.of.o)->v;
         }
@@ -524,7 +525,7 @@ static bool same_number(Value a, Value b)
 
 bool scene_write(Scene *s, Value tuple)
 {
-    for (int i = 0; i < s->place.n; i++) {
+    for (int i = 0; i < as_tuple(tuple)->n; i++) {
         unmark(&as_tuple(tuple)->at[i]);
         if (!spot_write(s->I, &s->place.at[i], s->f, as_tuple(tuple)->at[i]))
             return false;

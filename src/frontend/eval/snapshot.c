@@ -388,12 +388,23 @@ static bool add_spot(Shot *s, Spots *places, Spot p)
     return true;
 }
 
+/* A list that is a place as a whole has no elements that are. */
+static bool is_whole(const Shot *s, const Spots *places, const Spot *whole)
+{
+    for (int i = 0; i < places->n; i++)
+        if (spot_equal(s->I, &places->at[i], whole))
+            return true;
+    return false;
+}
+
 static bool list_changes(Shot *s, const Held *h, Spots *places)
 {
     const ListObj *l = as_list(h->v);
     bool any = false;
     Spot p = {.kind = SPOT_WHOLE, .of = h->v, .key = VNONE};
 
+    if (is_whole(s, places, &p))
+        return false;
     if (l->n != h->n)
         return add_spot(s, places, p);
     p.kind = SPOT_ELEMENT;

@@ -29,7 +29,10 @@ typedef struct StagedLoop {
     bool scan;                  /* the rounds are known, and all of them run */
     bool attempt;               /* it may be unrolled instead */
     bool given_up;
+    bool carried;               /* what the test found goes round: it is evaluated behind the body, and before the loop */
+    Value first;                /* what it found before the loop; V_NONE: that there is a round */
     Gift start;                 /* what goes round, at the beginning */
+    Value now;                  /* the places' values at the beginning of this part */
     unsigned ways;
 } StagedLoop;
 
@@ -48,7 +51,8 @@ static bool set_state(StagedLoop *l, Tensor *const *in)
 
     scene_reset(&l->s);
     ok = ok && scene_write(&l->s, t);
-    value_unref(t);
+    value_unref(l->now);
+    l->now = t;
     return ok;
 }
 
@@ -58,6 +62,31 @@ static int state_count(const StagedLoop *l) { return l->start.n; }
 static int code_at(const StagedLoop *l)
 {
     return l->start.n - (is_err(l->s.ret) ? 0 : l->s.nret) - 1;
+}
+
+static bool is_that(Value a, Value b) { return a.tag == b.tag && (a.tag <= V_NOTIMPL || a.i == b.i); }
+
+/* Do both lists, as tuples, hold the same things? */
+static bool hold_same(const TupleObj *a, const TupleObj *b)
+{
+    for (int64_t i = 0; a->n == b->n && i < a->n; i++)
+        if (!is_that(a->at[i], b->at[i]))
+            return false;
+    return a->n == b->n;
+}
+
+/* Something that the test changed: a variable that it assigns, an object that a function it calls changes. */
+static bool test_changed(StagedLoop *l)
+{
+    bool changed = l->s.place.n > as_tuple(l->now)->n;
+
+    for (int i = 0; !changed && i < l->s.place.n; i++) {
+        const Spot *p = &l->s.place.at[i];
+        Value was = as_tuple(l->now)->at[i], is = spot_read(l->s.I, p, l->s.f);
+        changed = p->kind == SPOT_WHOLE ? !hold_same(as_tuple(was), as_tuple(is)) : !is_that(was, is);
+        value_unref(is);
+    }
+    return changed;
 }
 
 /* a & !left */
@@ -78,21 +107,36 @@ static Value unless_left(StagedLoop *l, Value go, Tensor *const *in)
     return r;
 }
 
-static Value test_of(StagedLoop *l, Tensor *const *in)
+static Value evaluated(StagedLoop *l)
 {
-    Interp *I = l->s.I;
-    Value v, count, r;
+    Value v = l->test->eval(l->test, l->s.f), r = is_err(v) ? VERR : staged_bool(l->s.I, v);
 
-    if (!l->test) {
-        count = tensor_value(tensor_ref(in[state_count(l)]));
-        r = value_compare(I, AOP_LT, count, l->rounds->n);
-        value_unref(count);
-        return r;
-    }
-    v = l->test->eval(l->test, l->s.f);
-    r = is_err(v) ? VERR : staged_bool(I, v);
     value_unref(v);
     return r;
+}
+
+static Value test_of(StagedLoop *l, Tensor *const *in)
+{
+    Value count, r;
+
+    if (l->carried)
+        return tensor_value(tensor_ref(in[state_count(l)]));
+    if (l->test)
+        return evaluated(l);
+    count = tensor_value(tensor_ref(in[state_count(l)]));
+    r = value_compare(l->s.I, AOP_LT, count, l->rounds->n);
+    value_unref(count);
+    return r;
+}
+
+/* A test that changes something: what it changes goes round with the rest, so the loop is staged once more. */
+static bool carry_test(StagedLoop *l)
+{
+    if (l->leaves)
+        raise(l->s.I, EXC_TypeError, "E0541: the condition of a loop that a staged tensor decides and that break or return may leave cannot change "
+              "anything (line %d); change it in the body", line_of(l->step->span));
+    l->carried = l->s.again = true;
+    return host_failed(l->s.I);
 }
 
 static bool loop_test(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
@@ -105,6 +149,10 @@ static bool loop_test(void *self, Tensor *const *in, int nin, Tensor **out, int 
         return host_failed(l->s.I);
     go = unless_left(l, test_of(l, in), in);
     if (go.tag == V_TENSOR && scene_settled(&l->s)) {
+        if (l->test && !l->carried && test_changed(l)) {
+            value_unref(go);
+            return carry_test(l);
+        }
         out[0] = tensor_ref(as_tensor(go));
         *nout = 1;
     }
@@ -225,23 +273,35 @@ static bool body_ends(StagedLoop *l, const Left *left, Tensor **out, int *nout)
     return ok;
 }
 
+/* What the test of the next round needs of this one behind the places: the count, or what the test says. */
+static bool next_test(StagedLoop *l, Tensor *last, Value *next)
+{
+    if (l->carried) {
+        *next = evaluated(l);
+    } else if (!l->test && !l->scan) {
+        Value c = tensor_value(tensor_ref(last));
+        *next = value_binary(l->s.I, AOP_ADD, c, vint(1));
+        value_unref(c);
+    } else {
+        return true;
+    }
+    return !is_err(*next);
+}
+
 static bool loop_body(void *self, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     StagedLoop *l = self;
     Left left = NOT_LEFT;
-    bool ok = set_state(l, in) && store_target(l, in[nin - 1]) && body_left(l, &left) && body_ends(l, &left, out, nout);
+    Value next = VERR;
+    bool ok = set_state(l, in) && store_target(l, in[nin - 1]) && body_left(l, &left) && next_test(l, in[nin - 1], &next) &&
+              body_ends(l, &left, out, nout);
 
     left_drop(&left);
     if (ok && l->attempt && trace_drew(interp_trace(l->s.I)))
         l->given_up = true;
-    if (ok && !l->test && !l->scan) {       /* count on */
-        Value c = tensor_value(tensor_ref(in[nin - 1])), n = value_binary(l->s.I, AOP_ADD, c, vint(1));
-        ok = !is_err(n);
-        if (ok)
-            out[(*nout)++] = tensor_ref(as_tensor(n));
-        value_unref(c);
-        value_unref(n);
-    }
+    if (ok && !is_err(next))
+        out[(*nout)++] = tensor_ref(as_tensor(next));
+    value_unref(next);
     return ok || host_failed(l->s.I);
 }
 
@@ -294,11 +354,14 @@ static bool begin(StagedLoop *l, Tensor **init, int *n)
 
 static bool as_while(StagedLoop *l, Tensor **init, int n, Tensor **out)
 {
-    bool counts = !l->test;
+    bool counts = !l->test || l->carried;
 
-    if (counts)
+    if (l->carried)
+        init[n] = l->first.tag == V_NONE ? tensor_scalar_i(DT_bool, 1) : do_convert(l->s.I, tensor_ref(as_tensor(l->first)), DT_bool);
+    else if (counts)
         init[n] = tensor_scalar_i(DT_int32, 0);
-    bool ok = trace_while(interp_trace(l->s.I), (TensorFn){loop_test, l, 1}, (TensorFn){loop_body, l, MAX_RESULTS}, init, n + counts, out);
+    bool ok = (!counts || init[n]) &&
+              trace_while(interp_trace(l->s.I), (TensorFn){loop_test, l, 1}, (TensorFn){loop_body, l, MAX_RESULTS}, init, n + counts, out);
     if (counts) {
         tensor_unref(init[n]);
         if (ok)
@@ -362,6 +425,7 @@ static Exit run_loop(StagedLoop *l, const Vars *vars, Frame *f, Left *left)
     l->s.may_drop = l->s.loop = true;
     l->s.hold_numbers = l->attempt;
     l->start = NO_GIFT;
+    l->now = VERR;
     scene_add(&l->s, vars);
     do
         ok = once(l, init, out, left);
@@ -369,6 +433,7 @@ static Exit run_loop(StagedLoop *l, const Vars *vars, Frame *f, Left *left)
     if (!ok)
         scene_reset(&l->s);
     gift_done(&l->start);
+    value_unref(l->now);
     scene_end(&l->s);
     tsr_free(init);
     return ok && !exc_pending(f->I) ? X_NORMAL : X_RAISE;
@@ -388,16 +453,18 @@ Exit staged_while(const Step *n, Frame *f, Value test)
 {
     const AstWhile *s = n->p;
     Vars vars = {0};
-    StagedLoop l = {.step = n, .body = n->b, .test = n->a, .leaves = body_leaves(s->body)};
+    StagedLoop l = {.step = n, .body = n->b, .test = n->a, .leaves = body_leaves(s->body), .first = test};
     Left left = NOT_LEFT;
     Exit x;
 
-    value_unref(test);
-    if (!refuse_yield(f, s->body))
+    if (!refuse_yield(f, s->body)) {
+        value_unref(test);
         return X_RAISE;
+    }
     places_of(s->body, &vars);
     x = run_loop(&l, &vars, f, &left);
     vec_free(&vars);
+    value_unref(test);
     if (x == X_NORMAL)
         return staged_leave_loop(f, &left, n->c);
     left_drop(&left);

@@ -203,12 +203,23 @@ static Tensor *gather(Interp *I, Tensor *x, const Index *ix)
     return y;
 }
 
+/* x as the one row of a tensor with an axis more. */
+static Tensor *as_row(Interp *I, Tensor *x)
+{
+    Dim shape[RANK_MAX] = {1};
+
+    if (x->rank == RANK_MAX) {
+        raise(I, EXC_ShapeError, "tensors have at most %d axes", RANK_MAX);
+        return NULL;
+    }
+    memcpy(shape + 1, x->shape, sizeof(Dim) * (size_t)x->rank);
+    return do_reshape(I, tensor_ref(x), x->rank + 1, shape);
+}
+
 /* x[mask] for a mask without axes: x as the one row of a tensor, or none. */
 static Value under_one(Interp *I, Tensor *x, Tensor *mask)
 {
-    Dim shape[RANK_MAX + 1] = {1};
-    memcpy(shape + 1, x->shape, sizeof(Dim) * (size_t)x->rank);
-    Tensor *row = do_reshape(I, tensor_ref(x), x->rank + 1, shape), *m = do_reshape(I, tensor_ref(mask), 1, shape), *y = NULL;
+    Tensor *row = as_row(I, x), *m = as_row(I, mask), *y = NULL;
     Index ix = {.mask = m ? tensor_ref(m) : NULL};
     if (row && m && index_mask_items(I, row, &ix))
         y = gather(I, row, &ix);
@@ -221,16 +232,12 @@ static Value under_one(Interp *I, Tensor *x, Tensor *mask)
 /* x[True]: all of x on a new axis of size 1; x[False]: none of it on one of size 0. */
 static Value under_truth(Interp *I, Tensor *x, bool truth)
 {
-    Dim shape[RANK_MAX + 1] = {1};
     Index ix = {0};
 
-    if (x->rank == RANK_MAX)
-        return raise(I, EXC_ShapeError, "tensors have at most %d axes", RANK_MAX);
-    memcpy(shape + 1, x->shape, sizeof(Dim) * (size_t)x->rank);
     ix.item[ix.n++] = (IxItem){.kind = IX_SLICE, .step = 1, .count = truth};
     for (int i = 0; i < x->rank; i++)
         ix.item[ix.n++] = (IxItem){.kind = IX_SLICE, .step = 1, .count = x->shape[i]};
-    Tensor *row = do_reshape(I, tensor_ref(x), x->rank + 1, shape), *y = row ? index_basic(I, row, &ix, false) : NULL;
+    Tensor *row = as_row(I, x), *y = row ? index_basic(I, row, &ix, false) : NULL;
     tensor_unref(row);
     return value_of(y);
 }
@@ -479,9 +486,27 @@ static Tensor *store_indexed(Interp *I, Tensor *x, Index *ix, Tensor *v)
     return y;
 }
 
+/* x[mask] = v for a mask without axes, which chooses all of x or nothing: into x as the one row of a tensor. Consumes x. */
+static Tensor *store_under_one(Interp *I, Tensor *x, Index *ix, Tensor *v)
+{
+    Tensor *row = as_row(I, x), *mask = ix->mask, *y = NULL;
+
+    ix->mask = as_row(I, mask);
+    tensor_unref(mask);
+    if (row && ix->mask && index_mask_items(I, row, ix))
+        y = store_indexed(I, row, ix, v);
+    else
+        tensor_unref(row);
+    y = do_reshape(I, y, x->rank, x->shape);
+    tensor_unref(x);
+    return y;
+}
+
 /* x[mask] = one value: where(mask, v, x). Consumes x. */
 static Tensor *store_mask(Interp *I, Tensor *x, Index *ix, Tensor *v)
 {
+    if (v->rank && !ix->mask->rank)
+        return store_under_one(I, x, ix, v);
     if (v->rank) {
         if (index_mask_items(I, x, ix))
             return store_indexed(I, x, ix, v);
