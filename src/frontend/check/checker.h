@@ -430,6 +430,7 @@ bool followed_surely(const Check *C);
 
 /* hostops.c: what surely fails on values that are no tensors */
 void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node);             /* E0913 */
+void host_operand(Check *C, const Type *t, Ast *e, const char *op);                       /* E0906: -"x" */
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right);    /* E0913: <, >=, in ... */
 /* Does the object's class, one of the program's of which all is known, surely have no such method? */
 bool object_lacks(const Check *C, const Type *t, const char *name);

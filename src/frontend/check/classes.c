@@ -76,14 +76,7 @@ bool cls_has(const Cls *c, Sym name)
 /* Bases that add nothing to an object. */
 static bool is_plain_base(const Ast *e)
 {
-    static const char *const plain[] = {"object", "ABC", "Generic", "Protocol"};
-    const Ast *b = AST_IS(e, Subscript) ? AST_AS(e, Subscript)->value : e;
-    Sym name = AST_IS(b, Name) ? AST_AS(b, Name)->id : AST_IS(b, Attribute) ? AST_AS(b, Attribute)->attr : NULL;
-
-    for (size_t i = 0; name && i < sizeof plain / sizeof *plain; i++)
-        if (!strcmp(name->text, plain[i]))
-            return true;
-    return false;
+    return ast_is_marker_base(e) || (AST_IS(e, Name) && !strcmp(AST_AS(e, Name)->id->text, "object"));
 }
 
 /* builtin: the base that is not followed, but known; NULL: what leaves it open is not known. */
@@ -154,7 +147,7 @@ static void read_base(Check *C, Cls *c, AstClassDef *def)
             c->is_protocol = true;
         if (positional && AST_IS(a->value, Name) && !strcmp(AST_AS(a->value, Name)->id->text, "TypedDict"))
             c->is_dict = true;
-        if (t && t->kind == TY_CLASS) {
+        if (t && t->kind == TY_CLASS && a->value == ast_class_base(def)) {
             c->base = (Cls *)t->ref;
             c->is_record |= c->base->is_record || (c->base->home->library && c->base->name && !strcmp(c->base->name->text, "NamedTuple"));
             c->is_dict |= c->base->is_dict;

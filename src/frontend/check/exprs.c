@@ -179,6 +179,7 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
         return T_ANY;
     if (t->kind == TY_TENSOR)
         return op == AOP_POS ? t : tensor_unary(C, op == AOP_NEG ? OP_neg : OP_bitnot, t, node);
+    host_operand(C, t, e, op == AOP_NEG ? "-" : op == AOP_POS ? "+" : "~");
     if (t->kind == TY_INT && op == AOP_NEG)
         return type_int(t->value == DIM_BAD ? DIM_BAD : dim_sub(0, t->value));
     if (op == AOP_NEG && t->kind == TY_FLOAT && type_float_value(t, &number))

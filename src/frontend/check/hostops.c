@@ -8,6 +8,7 @@
 #include "frontend/check/checker.h"
 #include "frontend/check/foreign.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef enum { OTHER, NONE, NUMBER, REAL, TEXT, BYTES, LIST, TUPLE, DICT, SET, RANGE, RUNNING } Sort;
@@ -131,6 +132,17 @@ void host_operands(Check *C, int op, const Type *a, const Type *b, Ast *node)
     else
         advise(d, op, sort_of(a), sort_of(b));
     tell_operands(C, d, left, right);
+}
+
+void host_operand(Check *C, const Type *t, Ast *e, const char *op)
+{
+    Sort s = sort_of(t);
+    char what[32];
+
+    if (s == OTHER || s == NUMBER || s == REAL)
+        return;
+    snprintf(what, sizeof what, "the operand of %s", op);
+    origin_of(C, REPORT(C, E0906, e->span, what, "a number or a tensor", sort_text(t)), e, DIM_BAD);
 }
 
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right)
@@ -307,6 +319,12 @@ static const Type *method_of(Check *C, const Type *t, const char *name, bool *un
 /* Only what the program's classes and the builtin ones say is known. */
 static bool is_judged(const Type *t) { return t->kind == TY_INSTANCE || sort_of(t) != OTHER; }
 
+/* A sequence times an object that says how often. */
+static bool repeats(int op, const Type *seq, const Type *times)
+{
+    return op == AOP_MUL && is_sequence(sort_of(seq)) && times->kind == TY_INSTANCE && cls_has(times->ref, sym("__index__"));
+}
+
 const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast *node)
 {
     bool unknown = false;
@@ -324,7 +342,7 @@ const Type *object_operator(Check *C, int op, const Type *a, const Type *b, Ast 
         m = b->kind == TY_INSTANCE ? method_of(C, b, operators[i].other, &unknown) : NULL;
         if (m)
             return call_type(C, type_method(b, m), &(CallArgs){&(CallArg){NULL, a, node, 0}, 1, false}, node);
-        if (unknown || !AST_IS(node, BinOp) || !is_judged(a) || !is_judged(b))
+        if (unknown || !AST_IS(node, BinOp) || !is_judged(a) || !is_judged(b) || repeats(op, a, b) || repeats(op, b, a))
             return T_ANY;
         d = REPORT(C, E0913, node->span, ast_op_text[op], type_text(a), type_text(b));
         diag_help(d, "define %s.%s(self, other)", cls_name((a->kind == TY_INSTANCE ? a : b)->ref),

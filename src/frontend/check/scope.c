@@ -328,12 +328,25 @@ static void lambda(Res *R, AstLambda *fn)
 
 /* ------------------------------------------------------------- classes */
 
-static bool is_marker_base(const Ast *e)
+static bool is_named(const AstSeq *bases, int i, const char *name)
 {
-    const Ast *b = e && e->kind == AST_Subscript ? AST_AS(e, Subscript)->value : e;
+    const Ast *b = AST_IS(bases->at[i], Arg) ? AST_AS(bases->at[i], Arg)->value : NULL;
 
-    return b && b->kind == AST_Name &&
-           (!strcmp(AST_AS(b, Name)->id->text, "Generic") || !strcmp(AST_AS(b, Name)->id->text, "Protocol"));
+    return AST_IS(b, Name) && !strcmp(AST_AS(b, Name)->id->text, name);
+}
+
+/* What does the work of several bases. */
+static const char *instead(const AstClassDef *c)
+{
+    const AstSeq *b = &c->bases;
+
+    if (b->n == 2 && (is_named(b, 1, "Enum") || is_named(b, 1, "Flag"))) {
+        if (is_named(b, 0, "str"))
+            return "StrEnum, from the module enum, is an Enum whose members are texts";
+        if (is_named(b, 0, "int"))
+            return "IntEnum (IntFlag), from the module enum, is an Enum whose members are ints";
+    }
+    return "keep one base and hold the other objects as attributes";
 }
 
 static void check_bases(Res *R, AstClassDef *c)
@@ -347,12 +360,11 @@ static void check_bases(Res *R, AstClassDef *c)
             continue;
         if (a->name && !strcmp(a->name->text, "metaclass"))
             diag_help(DIAG_AT(R->sink, E0213, a->ast.span, "metaclass"), "a class decorator can change a class");
-        n += !a->name && !is_marker_base(a->value);
+        n += !a->name && !ast_is_marker_base(a->value);
     }
     snprintf(count, sizeof count, "%d", n);
     if (n > 1)
-        diag_help(DIAG_AT(R->sink, E0212, c->bases.at[1]->span, c->name ? c->name->text : "?", count),
-                  "keep one base and hold the other objects as attributes");
+        diag_help(DIAG_AT(R->sink, E0212, c->bases.at[1]->span, c->name ? c->name->text : "?", count), "%s", instead(c));
 }
 
 /* Methods by which Python's descriptors answer for an attribute: here only property does, so that they would never run. */
@@ -380,7 +392,7 @@ static void class_def(Res *R, AstClassDef *c)
     R->sig = &f;
     for (int i = 0; i < c->bases.n; i++)
         if (AST_IS(c->bases.at[i], Arg) && AST_IS(AST_AS(c->bases.at[i], Arg)->value, Subscript) &&
-            is_marker_base(AST_AS(c->bases.at[i], Arg)->value))
+            ast_is_marker_base(AST_AS(c->bases.at[i], Arg)->value))
             annot_resolve(R, AST_AS(c->bases.at[i], Arg)->value);
         else
             visit(c->bases.at[i], R);

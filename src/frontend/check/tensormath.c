@@ -24,6 +24,15 @@ const Type *rule_same(TCall *c)
     return x ? type_tensor(x) : T_ANY;
 }
 
+/* stop_gradient: the same, of trees of tensors too. */
+const Type *rule_same_tree(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const Type *t = c->n && !c->at[0].name && !c->at[0].stars ? c->at[0].type : T_ANY;
+
+    return x ? type_tensor(x) : type_is_container(t) ? type_forget(t) : t->kind == TY_INSTANCE ? t : T_ANY;
+}
+
 /* softmax, cumsum, flip: the same shape, along an axis that must be there. */
 const Type *rule_same_axis(TCall *c)
 {

@@ -619,13 +619,8 @@ static Step *lower_class(Lower *L, const AstClassDef *d)
     n->p = lower_code(L, &d->ast, d->scope, d->name);
     n->b = lower_name_store(L, d->bound);
     n->seq = lower_decorators(L, d->decorators);
-    for (int i = 0; i < d->bases.n && !n->a; i++) {
-        const Ast *b = d->bases.at[i];
-        if (!AST_IS(b, Arg))
-            n->a = lower_expr(L, b);
-        else if (!AST_AS(b, Arg)->name && !AST_AS(b, Arg)->stars)
-            n->a = lower_expr(L, AST_AS(b, Arg)->value);
-    }
+    if (ast_class_base(d))
+        n->a = lower_expr(L, ast_class_base(d));
     n->c = class_keywords(L, d);
     return n;
 }

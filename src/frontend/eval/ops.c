@@ -320,6 +320,17 @@ static Value methods_binary(Interp *I, int op, Value a, Value b)
     return swap ? try_dunder(I, a, (Dunder)(D_add + op), b) : try_method(I, b, reflected[op], a);
 }
 
+/* A sequence times an object that says by __index__ how often. */
+static Value repeated_by(Interp *I, int op, Value a, Value b)
+{
+    Value seq = is_seq(a) ? a : b, times = is_seq(a) ? b : a;
+    int64_t n;
+
+    if (op != AOP_MUL || !is_seq(seq) || times.tag != V_INSTANCE || is_err(class_find(class_of(I, times), sym("__index__"), NULL)))
+        return VNOTIMPL;
+    return value_as_int(I, times, &n) ? seq_repeat(I, seq, n) : VERR;
+}
+
 static Value binary_or_not(Interp *I, int op, Value a, Value b)
 {
     Value r, ua, ub;
@@ -335,13 +346,16 @@ static Value binary_or_not(Interp *I, int op, Value a, Value b)
             return r;
     }
     if (a.tag == V_TENSOR || b.tag == V_TENSOR)
-        return tensor_op_binary(I, op, a, b);
+        return tensor_op_binary(I, op, unwrap_base(a), unwrap_base(b));
     if (a.tag == V_DTYPE && op == AOP_MATMUL)
         return dtype_op_binary(I, op, a, b);
     r = container_binary(I, op, a, b);
     if (r.tag != V_NOTIMPL)
         return r;
     r = types_binary(op, a, b);
+    if (r.tag != V_NOTIMPL)
+        return r;
+    r = repeated_by(I, op, a, b);
     if (r.tag != V_NOTIMPL)
         return r;
     ua = unwrap_base(a);
@@ -354,6 +368,8 @@ static Value raise_operands(Interp *I, const char *op, Value a, Value b)
     if ((a.tag == V_STR || a.tag == V_LIST || a.tag == V_TUPLE) && op[0] == '+' && !op[1])
         return raise(I, EXC_TypeError, "can only concatenate %s (not \"%s\") to %s", value_type_name(a), value_type_name(b),
                      value_type_name(a));
+    if (a.tag == V_BYTES && op[0] == '+' && !op[1])
+        return raise(I, EXC_TypeError, "can't concat %s to bytes", value_type_name(b));
     if (op[0] == '*' && !op[1] && (is_seq(a) || is_seq(b)))
         return raise(I, EXC_TypeError, "can't multiply sequence by non-int of type '%s'", value_type_name(is_seq(a) ? b : a));
     return raise(I, EXC_TypeError, "unsupported operand type(s) for %s: '%s' and '%s'", op, value_type_name(a),

@@ -54,7 +54,11 @@ static void deque_repr(Interp *I, void *p, StrBuf *b)
 
 static int64_t deque_len(void *p) { return ((Deque *)p)->n; }
 
-static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr, .len = deque_len};
+static Value *deque_item(void *p, int64_t i) { return slot(p, i); }
+static void deque_resize(void *p, int64_t n);
+
+static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr, .len = deque_len, .item = deque_item,
+                                      .resize = deque_resize};
 
 static Deque *self_deque(Interp *I, Value v)
 {
@@ -109,6 +113,16 @@ static void push_last(Deque *d, Value v)
     *slot(d, d->n++) = v;
     d->version++;
     value_unref(out);
+}
+
+static void deque_resize(void *p, int64_t n)
+{
+    Deque *d = p;
+
+    while (d->n > n)
+        value_unref(take_last(d));
+    while (d->n < n)
+        push_last(d, VNONE);
 }
 
 static void push_first(Deque *d, Value v)

@@ -69,6 +69,33 @@ bool ast_walk(Ast *n, bool (*fn)(Ast *child, void *state), void *state)
     return true;
 }
 
+bool ast_is_marker_base(const Ast *e)
+{
+    static const char *const markers[] = {"Generic", "Protocol", "ABC"};
+    const Ast *b = AST_IS(e, Subscript) ? AST_AS(e, Subscript)->value : e;
+    Sym name = AST_IS(b, Name) ? AST_AS(b, Name)->id : AST_IS(b, Attribute) ? AST_AS(b, Attribute)->attr : NULL;
+
+    for (size_t i = 0; name && i < sizeof markers / sizeof *markers; i++)
+        if (!strcmp(name->text, markers[i]))
+            return true;
+    return false;
+}
+
+const Ast *ast_class_base(const AstClassDef *c)
+{
+    const Ast *first = NULL;
+
+    for (int i = 0; i < c->bases.n; i++) {
+        const AstArg *a = AST_AS(c->bases.at[i], Arg);
+        const Ast *b = !AST_IS(c->bases.at[i], Arg) ? c->bases.at[i] : a->name || a->stars ? NULL : a->value;
+        if (b && !ast_is_marker_base(b))
+            return b;
+        if (!first)
+            first = b;
+    }
+    return first;
+}
+
 static bool seq_equal(const AstSeq *a, const AstSeq *b)
 {
     if (a->n != b->n)

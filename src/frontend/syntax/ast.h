@@ -122,6 +122,11 @@ Ast *ast_alloc(Arena *a, AstKind kind, Span span);
 /* Is it None, ... or the like? n: NULL allowed. */
 static inline bool ast_is_const(const Ast *n, AstConst_ value) { return AST_IS(n, Const) && AST_AS(n, Const)->value == value; }
 
+/* Is it Generic, Protocol or ABC, perhaps with parameters: a base that stands beside another one and adds nothing to objects? */
+bool ast_is_marker_base(const Ast *e);
+/* The base that a class takes its attributes from: the first by position that is no marker, else the first; NULL: it has none. */
+const Ast *ast_class_base(const AstClassDef *c);
+
 /* Children in source order; stops early when fn returns false. */
 bool ast_walk(Ast *n, bool (*fn)(Ast *child, void *state), void *state);
 bool ast_equal(const Ast *a, const Ast *b);             /* positions and NOTEs apart */

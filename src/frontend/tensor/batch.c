@@ -31,6 +31,20 @@ static Value keys_as_axis(Interp *I, Value v)
     return t ? random_key_of(tensor_value(t)) : VERR;
 }
 
+static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out);
+
+static bool spread_dict(Interp *I, DictObj *v, DictObj *spec, AxisVec *out)
+{
+    int64_t pos = 0;
+    Value key, val;
+    while (v && dict_next(v, &pos, &key, &val)) {
+        Value s = spec ? dict_get(I, spec, key) : VERR;
+        if (!spread_axes(I, val, is_err(s) ? VNONE : s, out))
+            return false;
+    }
+    return true;
+}
+
 /* One axis for each tensor of v, by its spec; INT_MIN: shared. */
 static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out)
 {
@@ -53,6 +67,11 @@ static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out)
         vec_free(&leaf);
         return ok;
     }
+    bool alike = spec.tag == V_INSTANCE && v.tag == V_INSTANCE && ((InstanceObj *)spec.o)->cls == ((InstanceObj *)v.o)->cls;
+    if (alike && is_err(((InstanceObj *)v.o)->base))
+        return spread_dict(I, ((InstanceObj *)v.o)->attrs, ((InstanceObj *)spec.o)->attrs, out);
+    spec = unwrap_base(spec);                           /* of a named tuple */
+    v = unwrap_base(v);
     bool list = (spec.tag == V_TUPLE || spec.tag == V_LIST) && (v.tag == V_TUPLE || v.tag == V_LIST);
     if (list && value_len(I, spec) == value_len(I, v)) {
         const Value *s = spec.tag == V_TUPLE ? as_tuple(spec)->at : as_list(spec)->at, *x = v.tag == V_TUPLE ? as_tuple(v)->at : as_list(v)->at;
@@ -61,16 +80,8 @@ static bool spread_axes(Interp *I, Value v, Value spec, AxisVec *out)
             ok = spread_axes(I, x[i], s[i], out);
         return ok;
     }
-    if (spec.tag == V_DICT && v.tag == V_DICT) {
-        int64_t pos = 0;
-        Value key, val;
-        while (dict_next(as_dict(v), &pos, &key, &val)) {
-            Value s = dict_get(I, as_dict(spec), key);
-            if (!spread_axes(I, val, is_err(s) ? VNONE : s, out))
-                return false;
-        }
-        return true;
-    }
+    if (spec.tag == V_DICT && v.tag == V_DICT)
+        return spread_dict(I, as_dict(v), as_dict(spec), out);
     raise(I, EXC_TypeError, "vmap: in_dims must be an int, None, or have the tree of the argument");
     return false;
 }
@@ -112,6 +123,12 @@ static bool check_sizes(Interp *I, const TensorVec *in, const AxisVec *axis)
 /* The batch axis, now in front, goes where out_dims says. */
 static Value place_axes(Interp *I, Value v, Value spec)
 {
+    if (v.tag == V_INSTANCE && unwrap_base(v).tag == V_TUPLE && unwrap_base(spec).tag == V_TUPLE) {     /* a named tuple */
+        Value parts = place_axes(I, unwrap_base(v), unwrap_base(spec)), copy = is_err(parts) ? VERR : instance_new(((InstanceObj *)v.o)->cls);
+        if (!is_err(parts))
+            ((InstanceObj *)copy.o)->base = parts;
+        return copy;
+    }
     if (spec.tag == V_TUPLE && v.tag == V_TUPLE && as_tuple(spec)->n == as_tuple(v)->n) {
         Value out = tuple_new(as_tuple(v)->n);
         for (int64_t i = 0; i < as_tuple(v)->n; i++)

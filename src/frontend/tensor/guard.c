@@ -25,23 +25,29 @@ static void add_children(Guard *g, Item *it, int64_t n)
     it->child = arena_array(&g->arena, Item *, n ? n : 1);
 }
 
-static void snap_sequence(Guard *g, Item *it, const Value *at, int64_t n)
+/* Of what has no keys. */
+static void snap_sequence(Guard *g, Item *it, Value v)
 {
-    add_children(g, it, n);
+    add_children(g, it, part_count(v));
     for (int i = 0; i < it->n; i++)
-        it->child[i] = snapshot(g, at[i]);
+        it->child[i] = snapshot(g, part(g, it, v, i));
 }
 
 static void snap_dict(Guard *g, Item *it, DictObj *d)
 {
     int64_t pos = 0;
-    Value k, v;
+    Value k, v, base = inside_of(it->v);
+    int i;
 
-    add_children(g, it, d ? d->n : 0);
+    add_children(g, it, part_count(it->v));
     it->key = arena_array(&g->arena, Value, it->n + 1);
-    for (int i = 0; i < it->n && dict_next(d, &pos, &k, &v); i++) {
+    for (i = 0; i < it->n && d && dict_next(d, &pos, &k, &v); i++) {
         it->key[i] = value_ref(k);
         it->child[i] = snapshot(g, v);
+    }
+    if (!is_err(base)) {
+        it->key[i] = VERR;
+        it->child[i] = snapshot(g, base);
     }
 }
 
@@ -62,16 +68,10 @@ static Item *snapshot(Guard *g, Value v)
         return it;
     }
     map_set_ptr(&g->seen_obj, v.o, it);
-    if (v.tag == V_LIST)
-        snap_sequence(g, it, as_list(v)->at, as_list(v)->n);
-    else if (v.tag == V_TUPLE)
-        snap_sequence(g, it, as_tuple(v)->at, as_tuple(v)->n);
-    else if (v.tag == V_DICT)
-        snap_dict(g, it, as_dict(v));
-    else if (v.tag == V_BOUND)
-        snap_sequence(g, it, (Value[]){((BoundObj *)v.o)->self, ((BoundObj *)v.o)->func}, 2);
+    if (is_mutable_sequence(v) || v.tag == V_TUPLE || v.tag == V_BOUND)
+        snap_sequence(g, it, v);
     else
-        snap_dict(g, it, ((InstanceObj *)v.o)->attrs);
+        snap_dict(g, it, dict_of(v));
     interp_leave(g->I);
     return it;
 }
@@ -342,7 +342,9 @@ static void visit(Visit *v, const void *holder, int64_t at, const Item *it)
         return;
     map_set(&v->seen, (uintptr_t)it, 1);
     for (int i = 0; i < it->n; i++) {
-        if (it->key) {
+        if (it->key && is_err(it->key[i])) {
+            ;                                               /* what is inside goes by the object's name */
+        } else if (it->key) {
             Value text = value_str(v->g->I, it->key[i]);
             if (is_err(text))
                 exc_clear(v->g->I);

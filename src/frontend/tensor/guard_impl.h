@@ -13,8 +13,8 @@
 typedef struct Item {
     Value v;                    /* owned */
     Value now;                  /* the container as guard_check last saw it; borrowed */
-    struct Item **child;        /* of list, tuple, dict (by order of keys), instance */
-    Value *key;                 /* dict and instance: keys of the children; borrowed from v */
+    struct Item **child;        /* of list, deque, tuple, dict and set (by order of keys), instance */
+    Value *key;                 /* dict, set and instance: keys of the children; V_ERR: what is inside an instance of a class of the builtins' */
     int n;
     int capture;                /* tensor: index among the graph's captures, -1 none */
 } Item;
@@ -48,10 +48,15 @@ struct Guard {
     Value odd_now;              /* what stands there now; V_ERR: nothing. Borrowed */
 };
 
+static inline const NativeType *native_type(Value v) { return ((NativeInst *)v.o)->type; }
+
+/* A list or what is like one, a deque: its elements are replaced in place. */
+static inline bool is_mutable_sequence(Value v) { return v.tag == V_LIST || (v.tag == V_NATIVEOBJ && native_type(v)->item); }
+
 /* Builtin storage that is walked; the others are leaves. */
 static inline bool is_container(Value v)
 {
-    return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT || v.tag == V_INSTANCE || v.tag == V_BOUND;
+    return is_mutable_sequence(v) || v.tag == V_TUPLE || v.tag == V_DICT || v.tag == V_SET || v.tag == V_INSTANCE || v.tag == V_BOUND;
 }
 
 static inline Value place_value(const Root *p)
@@ -63,28 +68,38 @@ static inline Value place_value(const Root *p)
     return p->holder;
 }
 
-static inline DictObj *dict_of(Value v) { return v.tag == V_DICT ? as_dict(v) : ((InstanceObj *)v.o)->attrs; }
+static inline DictObj *dict_of(Value v) { return v.tag == V_DICT || v.tag == V_SET ? as_dict(v) : ((InstanceObj *)v.o)->attrs; }
+
+/* The list, tuple, dict or text inside an instance of a class that derives from theirs; V_ERR: there is none. */
+static inline Value inside_of(Value v) { return v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->base : VERR; }
+
+static inline int64_t sequence_len(Value v) { return v.tag == V_LIST ? as_list(v)->n : native_type(v)->len(v.o); }
+static inline Value *sequence_item(Value v, int64_t i) { return v.tag == V_LIST ? &as_list(v)->at[i] : native_type(v)->item(v.o, i); }
 
 /* Child i of a container that has the item's keys; V_ERR: absent. Borrowed. */
 static inline Value part(Guard *g, const Item *it, Value v, int i)
 {
     DictObj *d;
 
+    if (is_mutable_sequence(v))
+        return i < sequence_len(v) ? *sequence_item(v, i) : VERR;
     switch (v.tag) {
-    case V_LIST: return i < as_list(v)->n ? as_list(v)->at[i] : VERR;
     case V_TUPLE: return i < as_tuple(v)->n ? as_tuple(v)->at[i] : VERR;
     case V_BOUND: return i ? ((BoundObj *)v.o)->func : ((BoundObj *)v.o)->self;
-    default: d = dict_of(v); return d ? dict_get(g->I, d, it->key[i]) : VERR;
+    default:
+        d = dict_of(v);
+        return is_err(it->key[i]) ? inside_of(v) : d ? dict_get(g->I, d, it->key[i]) : VERR;
     }
 }
 
 static inline int64_t part_count(Value v)
 {
+    if (is_mutable_sequence(v))
+        return sequence_len(v);
     switch (v.tag) {
-    case V_LIST: return as_list(v)->n;
     case V_TUPLE: return as_tuple(v)->n;
     case V_BOUND: return 2;
-    default: return dict_of(v) ? dict_of(v)->n : 0;
+    default: return (dict_of(v) ? dict_of(v)->n : 0) + !is_err(inside_of(v));
     }
 }
 

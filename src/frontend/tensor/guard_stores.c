@@ -9,10 +9,16 @@
 /* container[i] = x; refs x. */
 static bool put_part(Guard *g, const Item *it, Value container, int i, Value x)
 {
-    if (container.tag == V_LIST) {
+    if (is_mutable_sequence(container)) {
+        Value *at = sequence_item(container, i), old = *at;
+        *at = value_ref(x);
+        value_unref(old);
+        return true;
+    }
+    if (is_err(it->key[i])) {
         value_ref(x);
-        value_unref(as_list(container)->at[i]);
-        as_list(container)->at[i] = x;
+        value_unref(((InstanceObj *)container.o)->base);
+        ((InstanceObj *)container.o)->base = x;
         return true;
     }
     return dict_set(g->I, dict_of(container), it->key[i], x);
@@ -37,9 +43,9 @@ static bool holds_staged(Guard *g, Value v, int depth)
         return as_tensor(v)->tracer && value_is_staged(v);
     if (!is_container(v) || depth > 16)
         return false;
-    if (v.tag == V_LIST || v.tag == V_TUPLE) {
+    if (is_mutable_sequence(v) || v.tag == V_TUPLE) {
         for (int64_t i = 0; i < part_count(v); i++)
-            if (holds_staged(g, v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i], depth + 1))
+            if (holds_staged(g, part(g, NULL, v, (int)i), depth + 1))
                 return true;
         return false;
     }
@@ -49,7 +55,7 @@ static bool holds_staged(Guard *g, Value v, int depth)
     while (d && dict_next(d, &pos, &k, &x))
         if (holds_staged(g, x, depth + 1))
             return true;
-    return false;
+    return holds_staged(g, inside_of(v), depth + 1);
 }
 
 static bool refuse(Guard *g, const char *what, Value key)
@@ -77,7 +83,7 @@ static bool new_keys(Taking *t, const Item *it, DictObj *d)
     while (d && dict_next(d, &pos, &k, &x)) {
         bool known = false;
         for (int i = 0; !known && i < it->n; i++)
-            known = value_equal(t->g->I, k, it->key[i]) == 1;
+            known = !is_err(it->key[i]) && value_equal(t->g->I, k, it->key[i]) == 1;
         if (!known && holds_staged(t->g, x, 0))
             return refuse(t->g, "add a tensor outside under", k);
     }
@@ -86,7 +92,7 @@ static bool new_keys(Taking *t, const Item *it, DictObj *d)
 
 static bool take_parts(Taking *t, Item *it, Value v)
 {
-    if (v.tag == V_LIST && as_list(v)->n != it->n)
+    if (is_mutable_sequence(v) && sequence_len(v) != it->n)
         return !holds_staged(t->g, v, 0) || refuse(t->g, "change the length of a list outside that holds its tensors", VERR);
     for (int i = 0; i < it->n; i++) {
         Value x = part(t->g, it, v, i);
@@ -133,12 +139,14 @@ static void restore(Guard *g, Item *it)
 {
     Value v = it->v;
 
-    if (v.tag == V_LIST) {
+    if (v.tag == V_NATIVEOBJ && is_mutable_sequence(v)) {
+        native_type(v)->resize(v.o, it->n);
+    } else if (v.tag == V_LIST) {
         while (as_list(v)->n > it->n)
             value_unref(as_list(v)->at[--as_list(v)->n]);
         while (as_list(v)->n < it->n)
             list_push(as_list(v), VNONE);
-    } else if (v.tag == V_DICT || v.tag == V_INSTANCE) {
+    } else if (v.tag == V_DICT || v.tag == V_SET || v.tag == V_INSTANCE) {
         if (dict_of(v))
             dict_clear(dict_of(v));
     } else {

@@ -3,6 +3,7 @@
  */
 #include "frontend/dist/dist.h"
 #include "frontend/tensor/bind.h"
+#include "frontend/tensor/tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,11 +26,35 @@ static Value unary(Interp *I, Value v, OpId op, const char *name)
     U(digamma, "The derivative of lgamma") U(sigmoid, "1 / (1 + exp(-x)), without overflow") U(sign, "-1, 0 or 1; NaN stays") \
     U(floor, "The largest integers not above x") U(ceil, "The smallest integers not below x") U(trunc, "x rounded towards zero") \
     U(isnan, "Which elements are NaN") U(isinf, "Which elements are infinite") U(isfinite, "Which are neither NaN nor infinite") \
-    U(conj, "The complex conjugate") U(stop_gradient, "x, with derivative 0")
+    U(conj, "The complex conjugate")
 
 #define U(n, doc) static Value f_##n(Interp *I, Value *a) { return unary(I, a[0], OP_##n, #n); }
 UNARY_FUNCTIONS(U)
 #undef U
+
+/* Of a tree of tensors: each of them. */
+static Value f_stop_gradient(Interp *I, Value *a)
+{
+    TensorVec leaf = {0};
+    Value out = VERR;
+    int pos = 0, done = 0;
+    if (a[0].tag == V_TENSOR || arg_is_number(a[0]))
+        return unary(I, a[0], OP_stop_gradient, "stop_gradient");
+    if (!tree_leaves(I, a[0], TREE_ALL, &leaf))
+        return VERR;
+    if (!leaf.n) {
+        vec_free(&leaf);
+        return unary(I, a[0], OP_stop_gradient, "stop_gradient");
+    }
+    while (done < leaf.n && (leaf.at[done] = chain1(I, OP_stop_gradient, NULL, tensor_ref(leaf.at[done]))))
+        done++;
+    if (done == leaf.n)
+        out = tree_rebuild(I, a[0], TREE_ALL, leaf.at, &pos);
+    while (done--)
+        tensor_unref(leaf.at[done]);
+    vec_free(&leaf);
+    return out;
+}
 
 static Value f_abs(Interp *I, Value *a) { return unary(I, a[0], OP_abs, "abs"); }
 static Value f_neg(Interp *I, Value *a) { return unary(I, a[0], OP_neg, "neg"); }
@@ -251,6 +276,8 @@ const NativeDef tensor_math_natives[] = {
 #define U(n, doc) {"", #n, f_##n, X1, doc ", elementwise."}, {"Tensor", #n, f_##n, S1, doc ", elementwise."},
     UNARY_FUNCTIONS(U)
 #undef U
+    {"", "stop_gradient", f_stop_gradient, "(x: Any, /) -> Any", "x, a tensor or a tree of tensors, with derivative 0."},
+    {"Tensor", "stop_gradient", f_stop_gradient, S1, "x, with derivative 0."},
 #define B(n, op, doc) {"", #n, f_##n, X2, doc ", elementwise; shapes broadcast."}, {"Tensor", #n, f_##n, S2, doc ", elementwise; shapes broadcast."},
     BINARY_FUNCTIONS(B)
 #undef B

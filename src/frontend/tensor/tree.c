@@ -22,13 +22,25 @@ static Value class_attr(const ClassObj *c, Sym name)
     return VERR;
 }
 
-static bool is_tree_instance(Value v)
+/* The list, tuple or dict inside an instance of a class that derives from it: a named tuple's elements; V_ERR: it has none. */
+static Value inner(Value v)
+{
+    Value base = v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->base : VERR;
+    return base.tag == V_LIST || base.tag == V_TUPLE || base.tag == V_DICT ? base : VERR;
+}
+
+/* Are its attributes parts of the tree? */
+static bool has_parts(Value v)
 {
     if (v.tag != V_INSTANCE)
         return false;
     const ClassObj *c = ((InstanceObj *)v.o)->cls;
     return !is_err(class_attr(c, sym("__tree__"))) || !is_err(class_attr(c, sym("__dataclass_fields__")));
 }
+
+static bool is_tree_instance(Value v) { return has_parts(v) || !is_err(inner(v)); }
+
+static bool is_branch(Value v) { return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT || is_tree_instance(v); }
 
 /* Is attribute `name` of instance o kept out of training? `_buffers` of the instance or its class lists such names. */
 static bool is_buffer(const InstanceObj *o, Value name)
@@ -94,7 +106,9 @@ static bool leaves(Interp *I, Value v, TreeMode mode, ValueVec *out)
             ok = leaves(I, as_tuple(v)->at[i], mode, out);
     else if (v.tag == V_DICT)
         ok = leaves_dict(I, as_dict(v), mode, out, NULL);
-    else if (is_tree_instance(v))
+    if (!is_err(inner(v)))
+        ok = leaves(I, inner(v), mode, out);
+    if (ok && has_parts(v))
         ok = leaves_dict(I, ((InstanceObj *)v.o)->attrs, mode, out, (InstanceObj *)v.o);
     interp_leave(I);
     return ok;
@@ -114,10 +128,12 @@ bool tree_leaves(Interp *I, Value v, TreeMode mode, TensorVec *out)
 
 void tree_buffers(Value v, PlaceVec *out)
 {
-    InstanceObj *o = is_tree_instance(v) ? (InstanceObj *)v.o : NULL;
+    InstanceObj *o = has_parts(v) ? (InstanceObj *)v.o : NULL;
     DictObj *d = o ? o->attrs : v.tag == V_DICT ? as_dict(v) : NULL;
     Value key, val;
     int64_t pos = 0;
+    if (!is_err(inner(v)))
+        tree_buffers(inner(v), out);
     for (int64_t i = 0; v.tag == V_LIST && i < as_list(v)->n; i++)
         tree_buffers(as_list(v)->at[i], out);
     for (int64_t i = 0; v.tag == V_TUPLE && i < as_tuple(v)->n; i++)
@@ -149,6 +165,18 @@ static bool name_part(Naming *m, Value key, Value v)
     return ok;
 }
 
+/* The elements of a named tuple go by their fields, those of other containers by their keys and places. */
+static bool name_inner(Naming *m, Value v)
+{
+    Value base = inner(v), fields = class_attr(((InstanceObj *)v.o)->cls, sym("_fields"));
+    if (base.tag != V_TUPLE || fields.tag != V_TUPLE || as_tuple(fields)->n != as_tuple(base)->n)
+        return name_leaves(m, base);
+    for (int64_t i = 0; i < as_tuple(base)->n; i++)
+        if (!name_part(m, as_tuple(fields)->at[i], as_tuple(base)->at[i]))
+            return false;
+    return true;
+}
+
 static bool name_leaves(Naming *m, Value v)
 {
     if (is_leaf(v, TREE_ALL) || is_key(v, TREE_ALL)) {
@@ -156,12 +184,12 @@ static bool name_leaves(Naming *m, Value v)
         m->out->at[m->out->n - 1][m->path.n] = 0;
         return true;
     }
-    DictObj *d = v.tag == V_DICT ? as_dict(v) : is_tree_instance(v) ? ((InstanceObj *)v.o)->attrs : NULL;
+    DictObj *d = v.tag == V_DICT ? as_dict(v) : has_parts(v) ? ((InstanceObj *)v.o)->attrs : NULL;
     int64_t n = v.tag == V_LIST ? as_list(v)->n : v.tag == V_TUPLE ? as_tuple(v)->n : 0, pos = 0;
     Value key, val;
     if (!interp_enter(m->I))
         return false;
-    bool ok = true;
+    bool ok = is_err(inner(v)) || name_inner(m, v);
     for (int64_t i = 0; ok && i < n; i++)
         ok = name_part(m, vint(i), v.tag == V_LIST ? as_list(v)->at[i] : as_tuple(v)->at[i]);
     while (ok && d && dict_next(d, &pos, &key, &val))
@@ -215,17 +243,21 @@ static Value walk_dict(Walk *w, DictObj *d, const InstanceObj *owner)
 static Value walk_instance(Walk *w, Value v)
 {
     InstanceObj *o = (InstanceObj *)v.o;
-    w->inside++;
-    Value attrs = walk_dict(w, o->attrs, o);
-    w->inside--;
-    if (is_err(attrs))
+    Value base = is_err(inner(v)) ? o->base : walk(w, o->base);
+    if (is_err(base) && !is_err(o->base))
         return VERR;
+    w->inside++;
+    Value attrs = has_parts(v) ? walk_dict(w, o->attrs, o) : o->attrs ? dict_copy(w->I, o->attrs) : dict_new();
+    w->inside--;
+    if (is_err(attrs)) {
+        value_unref(is_err(inner(v)) ? VNONE : base);
+        return VERR;
+    }
     Value copy = instance_new(o->cls);
     InstanceObj *n = (InstanceObj *)copy.o;
     obj_unref(n->attrs);
     n->attrs = as_dict(attrs);
-    if (!is_err(o->base))
-        n->base = value_ref(o->base);
+    n->base = is_err(inner(v)) && !is_err(base) ? value_ref(base) : base;
     return copy;
 }
 
@@ -257,8 +289,7 @@ static Value walk(Walk *w, Value v)
         r = w->leaf(w, random_key_data(v));
         return is_err(r) ? r : random_key_of(r);
     }
-    bool branch = v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT || is_tree_instance(v);
-    if (!branch)
+    if (!is_branch(v))
         return w->other && !w->inside ? w->other(w, v) : value_ref(v);
     if (!interp_enter(w->I))
         return VERR;
@@ -412,7 +443,10 @@ static int same_branch(Interp *I, Value a, Value b)
     if (a.tag == V_DICT)
         return same_dict(I, as_dict(a), as_dict(b));
     InstanceObj *x = (InstanceObj *)a.o, *y = (InstanceObj *)b.o;
-    return x->cls == y->cls ? same_dict(I, x->attrs, y->attrs) : 0;
+    if (x->cls != y->cls || inner(a).tag != inner(b).tag)
+        return 0;
+    eq = is_err(inner(a)) ? 1 : same_branch(I, inner(a), inner(b));
+    return eq == 1 ? same_dict(I, x->attrs, y->attrs) : eq;
 }
 
 int tree_same(Interp *I, Value a, Value b)
@@ -425,8 +459,7 @@ int tree_same(Interp *I, Value a, Value b)
         return is_key(a, TREE_ALL) && is_key(b, TREE_ALL);
     if (is_symbolic(a))                                 /* sizes of other stagings only look alike */
         return a.i == b.i;
-    bool branch = a.tag == V_LIST || a.tag == V_TUPLE || a.tag == V_DICT || is_tree_instance(a);
-    if (!branch) {
+    if (!is_branch(a)) {
         if (is_obj(a) && a.o == b.o)
             return 1;
         if (a.tag == V_FUNC || a.tag == V_NATIVE || a.tag == V_CLASS || a.tag == V_MODULE || a.tag == V_NATIVEOBJ)

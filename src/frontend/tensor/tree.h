@@ -1,5 +1,5 @@
 /*
- * tree.h - trees of tensors: lists, tuples, dicts, dataclasses and Modules.
+ * tree.h - trees of tensors: lists, tuples, dicts, classes that derive from these, dataclasses and Modules.
  *
  * A transformation works on flat lists of tensors; a program works on trees.  tree_leaves lists the tensors of a value
  * in order (dict and field order), tree_rebuild makes an equal tree around other tensors.  What is no tensor
