@@ -55,6 +55,13 @@ LLVMValueRef cpu_op(CpuCode *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b)
 }
 
 LLVMValueRef cpu_compare(CpuCode *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->u->builder, p, a, b, ""); }
+LLVMValueRef cpu_smaller(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef t = i64_type(e);
+
+    return cpu_intrinsic(e, "llvm.smin", &t, 1, (LLVMValueRef[]){a, b}, 2);
+}
+
 LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildSelect(e->u->builder, c, a, b, ""); }
 
 LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n)

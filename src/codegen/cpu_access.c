@@ -238,21 +238,24 @@ static bool is_vector(const CpuCode *e, const TileNode *n)
     return false;
 }
 
-enum { LINE = 64, SECOND_CACHE = 2 };           /* bytes; LLVM's name for it */
+enum { LINE = 64 };                             /* bytes */
 
-/* Ask for the strip that lies `i` further along the view's first axis, or -i elements further in memory: each line of the cache once. */
-static void ask_ahead(CpuCode *e, const TileNode *n, DType dt, const Access *a)
+void cpu_ask(CpuCode *e, LLVMValueRef place, int cache)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(e->u->context), over = pointer_type(e);
-    int64_t i = n->attr->i;
+    LLVMValueRef in[4] = {place, LLVMConstInt(i32, 0, false), LLVMConstInt(i32, (unsigned long long)(4 - cache), false), LLVMConstInt(i32, 1, false)};
+
+    cpu_intrinsic(e, "llvm.prefetch", &over, 1, in, 4);
+}
+
+/* Ask for the strip that lies `i` further along the view's first axis, or -i elements further in memory: each line of the cache once. */
+static void ask_ahead(CpuCode *e, DType dt, const Access *a, int64_t i)
+{
     LLVMValueRef from = cpu_op(e, LLVMAdd, a->at, i < 0 ? cpu_number(e, -i) : cpu_op(e, LLVMMul, a->view->stride[0], cpu_number(e, i)));
     int size = (int)raw_size(dt);
 
-    for (int k = 0; k < e->width; k += LINE / size) {
-        LLVMValueRef in[4] = {element(e, dt, a->view->x, cpu_op(e, LLVMAdd, from, cpu_number(e, k))), LLVMConstInt(i32, 0, false),
-                              LLVMConstInt(i32, SECOND_CACHE, false), LLVMConstInt(i32, 1, false)};
-        cpu_intrinsic(e, "llvm.prefetch", &over, 1, in, 4);
-    }
+    for (int k = 0; k < e->width; k += LINE / size)
+        cpu_ask(e, element(e, dt, a->view->x, cpu_op(e, LLVMAdd, from, cpu_number(e, k))), 2);
 }
 
 LLVMValueRef cpu_load_strip(CpuCode *e, const TileNode *n, const Spot *p)
@@ -265,8 +268,9 @@ LLVMValueRef cpu_load_strip(CpuCode *e, const TileNode *n, const Spot *p)
     if (!a.inside && a.cls == STRIDE_ANY)
         return lanes_load_strided(e->u, dt, a.view->x, a.at, a.stride, e->width);
     if (!a.inside && a.cls == 1) {
-        if (n->op == TOP_load && n->attr->i && !e->gpu && !is_packed(dt) && (n->attr->i > 0 || e->width > 1))
-            ask_ahead(e, n, dt, &a);
+        int64_t ahead = n->op != TOP_load ? 0 : n->attr->i ? n->attr->i : e->rows_ahead;
+        if (ahead && !e->gpu && !is_packed(dt) && (ahead > 0 || e->width > 1))
+            ask_ahead(e, dt, &a, ahead);
         y = lanes_load(e->u, dt, a.view->x, a.at, e->width);
         if (e->width > 1 && is_vector(e, n))
             LLVMSetAlignment(y, (unsigned)(e->width * (int)raw_size(dt)));

@@ -186,7 +186,8 @@ static void enter_tiles(CpuCode *e, const TileBlock *b, int at, const TileRef *i
             gpu_fragment_begin(e, as, in[i]);
         } else if (is_tile(t)) {
             p->x = cpu_buffer(e, cpu_tile_bytes(t));
-            cpu_fill_tile(e, in[i], p->x);
+            if (!e->sums.in_registers)
+                cpu_fill_tile(e, in[i], p->x);
         }
     }
     copy_rows(e, b, at, in, n);
@@ -243,7 +244,10 @@ static void emit_for(CpuCode *e, const TileNode *n)
     LLVMBuilderRef u = e->u->builder;
     LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e), from;
     LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next;
+    bool sums;
 
+    cpu_sums_begin(e, n);
+    sums = e->sums.dot;
     enter_tiles(e, b, 1, n->in + 3, n->nout);
     before = LLVMGetInsertBlock(u);
     LLVMBuildBr(u, head);
@@ -253,16 +257,20 @@ static void emit_for(CpuCode *e, const TileNode *n)
     enter(e, b, 1, n->in + 3, n->nout, before);
     LLVMBuildCondBr(u, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, n->in[1])->x), body, done);
     LLVMPositionBuilderAtEnd(u, body);
+    next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
+    if (sums)
+        cpu_sums_round(e, lo, i, next, cpu_val(e, n->in[1])->x);
     cpu_emit_block(e, b);
     if (e->failed)                                          /* values are missing */
         return;
     again(e, b, 1, b, n->nout);
-    next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
     from = LLVMGetInsertBlock(u);
     LLVMAddIncoming(i, &next, &from, 1);
     LLVMBuildBr(u, head);
     LLVMPositionBuilderAtEnd(u, done);
     leave(e, n, b, 1);
+    if (sums)
+        cpu_sums_end(e, n);
 }
 
 static void emit_while(CpuCode *e, const TileNode *n)

@@ -12,9 +12,14 @@ enum { DOT_WIDE = 2 };                  /* vectors of a block's rows */
  */
 typedef struct Matrix { LLVMValueRef base, down, across; } Matrix;
 
-/* After cpu_dot_settle: operand 0, whose elements are taken one by one, or 1, whose rows are vectors. */
-Matrix dot_operand(CpuCode *e, const TileNode *n, int operand);
+/* After cpu_dot_settle: operand 0, whose elements are taken one by one, or 1, whose rows are vectors; of so many steps. */
+Matrix dot_operand(CpuCode *e, const TileNode *n, int operand, LLVMValueRef steps);
 /* The memory of its result, which may be that of the sums that it adds to: each block reads its part of them before it writes it. */
 LLVMValueRef dot_result(CpuCode *e, const TileNode *n);
+/*
+ * How many steps are made of the *all that there are: those behind the ends of both operands, of zeros times zeros, do no more than turn a sum of
+ * -0 to 0.
+ */
+LLVMValueRef dot_steps(CpuCode *e, const TileNode *n, LLVMValueRef *all);
 
 #endif

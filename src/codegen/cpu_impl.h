@@ -61,6 +61,15 @@ typedef struct Kept {
     LLVMValueRef rounds, slots, offset, base;
 } Kept;
 
+/* A loop whose rounds add products up, being emitted (cpu_sums.c). */
+typedef struct LoopSums {
+    const TileNode *dot, *store;        /* its product, NULL: there is none; the store that alone takes the sums, NULL: there is none */
+    bool in_registers;                  /* the sums begin there */
+    LLVMValueRef first, last;           /* is the round the first one, and the one whose sums go to `to`? NULL: it never is */
+    LLVMValueRef fits, to;              /* do they all lie in what is stored to; the place of the first one */
+    LLVMValueRef seen[2];               /* rows and columns of the sums that lie there */
+} LoopSums;
+
 typedef struct CpuCode {
     Llvm *u;
     const TileKernel *k;
@@ -81,11 +90,13 @@ typedef struct CpuCode {
     Cluster open;               /* sinks.n == 0: none */
     Vec(Known) known;           /* values in the strip at hand */
     int width;
+    int rows_ahead;             /* of what is being packed: rows that are asked for before their turn; else 0 */
     bool masked;
     Spot spot;                  /* of the strip at hand, in the shape of the cluster */
     Vec(const TileNode *) loads;        /* of this block, not evaluated yet */
     const TileNode *done;       /* a push that the dot before it has done */
     Vec(Kept) kept;
+    LoopSums sums;
     LLVMValueRef strip_columns; /* of the strips that groups run in, if something is kept */
     struct LaneCode *lanes;     /* of a group of several lanes (cpu_lane.h), else NULL */
     struct GpuCode *gpu;        /* of a kernel for GPUs (gpu_impl.h), else NULL */
@@ -97,6 +108,7 @@ Val *cpu_val(CpuCode *e, TileRef v);
 LLVMValueRef cpu_number(CpuCode *e, int64_t v);
 LLVMValueRef cpu_op(CpuCode *e, LLVMOpcode op, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cpu_compare(CpuCode *e, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef cpu_smaller(CpuCode *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n);
 LLVMValueRef cpu_buffer(CpuCode *e, int64_t bytes);        /* 64-byte aligned memory of the group */
@@ -152,6 +164,7 @@ void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef 
  * upto: how much of the block is taken along an axis, NULL: all; there may be none.
  */
 LLVMValueRef cpu_fits(CpuCode *e, const TileNode *n, int except, const LLVMValueRef *upto, LLVMValueRef all);
+void cpu_ask(CpuCode *e, LLVMValueRef place, int cache);    /* the line of a place will be wanted soon, in the first or the second cache */
 LLVMValueRef cpu_room(CpuCode *e, const TileNode *n, int axis);                    /* elements from an access's place to the end of its view */
 /* 0 <= from + lane < hi, in all lanes only if `all` (NULL: so it is); counts: from is never negative */
 LLVMValueRef cpu_lane_mask(CpuCode *e, LLVMValueRef from, LLVMValueRef hi, bool counts, LLVMValueRef all);
@@ -207,6 +220,11 @@ LLVMValueRef cpu_keep_group(CpuCode *e, LLVMValueRef place);   /* the number of 
 bool cpu_is_packed(CpuCode *e, const TileNode *dot, int operand);      /* does it pack this operand itself? */
 LLVMValueRef cpu_packed(CpuCode *e, const TileNode *dot, int operand);  /* where the elements are, in panels */
 int cpu_panel(const CpuCode *e, const TileNode *dot, int operand);     /* columns of a panel; 0: it has none */
+
+/* ---- cpu_sums.c: loops that add products up ---- */
+void cpu_sums_begin(CpuCode *e, const TileNode *loop);         /* sets e->sums */
+void cpu_sums_round(CpuCode *e, LLVMValueRef lo, LLVMValueRef i, LLVMValueRef next, LLVMValueRef hi);   /* in a round's code, before the block's */
+void cpu_sums_end(CpuCode *e, const TileNode *loop);           /* behind the loop: what is left of the store */
 
 /* ---- cpu_dot.c ---- */
 /* push: the node after it, which takes its result and nobody else does, or NULL. */

@@ -22,6 +22,7 @@ enum {
     ROOM = 8 << 20, STRIP = 1 << 20,    /* bytes of an operand for one column, of a strip */
     TAG = TILE_RANK_MAX,                /* words of a tag */
     ENOUGH_WAYS = 12,                   /* of the first cache, for the rows of a block */
+    ROWS_AHEAD = 6,                     /* that are asked for while one is packed: they lie too far apart for machines to see */
     FEW_ROWS = 16,                      /* of the left operand, for which the right one is not worth a copy */
     NEW = 64,                           /* bytes at the start of scratch memory that say that it was used before */
 };
@@ -126,13 +127,6 @@ static void find(CpuCode *e)
 
 /* ---- how much ---- */
 
-static LLVMValueRef smaller(CpuCode *e, LLVMValueRef a, LLVMValueRef b)
-{
-    LLVMTypeRef t = i64_type(e);
-
-    return cpu_intrinsic(e, "llvm.smin", &t, 1, (LLVMValueRef[]){a, b}, 2);
-}
-
 static LLVMValueRef at_least(CpuCode *e, LLVMValueRef a, int64_t b)
 {
     LLVMTypeRef t = i64_type(e);
@@ -149,7 +143,7 @@ static LLVMValueRef rounds(CpuCode *e, const Kept *k)
     LLVMValueRef length = cpu_op(e, LLVMSub, cpu_uniform(e, k->loop->in[1].node), cpu_uniform(e, k->loop->in[0].node));
 
     length = quotient(e, cpu_op(e, LLVMAdd, length, cpu_op(e, LLVMSub, step, cpu_number(e, 1))), step);
-    return smaller(e, at_least(e, length, 1), cpu_number(e, ROOM / k->bytes > 1 ? ROOM / k->bytes : 1));
+    return cpu_smaller(e, at_least(e, length, 1), cpu_number(e, ROOM / k->bytes > 1 ? ROOM / k->bytes : 1));
 }
 
 /* Columns of a strip: 1 where groups have no columns. */
@@ -160,7 +154,7 @@ static LLVMValueRef columns(CpuCode *e, LLVMValueRef bytes)
     if (!across)
         return cpu_number(e, 1);
     bytes = at_least(e, bytes, 1);
-    return at_least(e, smaller(e, across, quotient(e, cpu_number(e, STRIP), bytes)), 1);
+    return at_least(e, cpu_smaller(e, across, quotient(e, cpu_number(e, STRIP), bytes)), 1);
 }
 
 /* Fills in rounds and offsets of the kept operands, which need not be those of another function; the bytes of all. */
@@ -253,7 +247,7 @@ LLVMValueRef cpu_keep_group(CpuCode *e, LLVMValueRef place)
     wide = e->strip_columns;
     strip = quotient(e, place, at_least(e, cpu_op(e, LLVMMul, rows, wide), 1));
     rest = cpu_op(e, LLVMSub, place, cpu_op(e, LLVMMul, strip, cpu_op(e, LLVMMul, rows, wide)));
-    last = at_least(e, smaller(e, wide, cpu_op(e, LLVMSub, across, cpu_op(e, LLVMMul, strip, wide))), 1);
+    last = at_least(e, cpu_smaller(e, wide, cpu_op(e, LLVMSub, across, cpu_op(e, LLVMMul, strip, wide))), 1);
     row = quotient(e, rest, last);
     column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, strip, wide), cpu_op(e, LLVMSub, rest, cpu_op(e, LLVMMul, row, last)));
     row = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, across), column);
@@ -298,7 +292,7 @@ static LLVMValueRef slot_of(CpuCode *e, const Kept *k)
     int last = tile_type(load->in[0])->rank - 1;
 
     round = quotient(e, cpu_op(e, LLVMSub, cpu_val(e, (TileRef){(TileNode *)i, 0})->x, cpu_val(e, k->loop->in[0])->x), step);
-    round = smaller(e, round, cpu_op(e, LLVMSub, k->rounds, cpu_number(e, 1)));
+    round = cpu_smaller(e, round, cpu_op(e, LLVMSub, k->rounds, cpu_number(e, 1)));
     if (k->operand == 0)
         return round;
     start = cpu_val(e, load->in[1 + last])->x;
@@ -309,10 +303,12 @@ static LLVMValueRef slot_of(CpuCode *e, const Kept *k)
 
 static void pack(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
 {
+    e->rows_ahead = tile_type(load_of(n)->in[0])->space == SPACE_GLOBAL ? ROWS_AHEAD : 0;
     if (n->op == TOP_load)
         cpu_buffered(e, n, to, panel);
     else
         cpu_turn(e, n, to, panel);
+    e->rows_ahead = 0;
 }
 
 static LLVMValueRef kept(CpuCode *e, const Kept *k, int panel)

@@ -83,6 +83,37 @@ void cpu_dot_settle(CpuCode *e, const TileNode *n)
     cpu_close(e);
 }
 
+/* The load that an operand is, and the axis of its view that is the depth; NULL: it is none, or has other things than zeros behind its end. */
+static const TileNode *depth_of(const TileNode *n, int operand, int *axis)
+{
+    bool turned = is_turned(n->in[operand].node);
+    const TileNode *l = turned ? n->in[operand].node->in[0].node : n->in[operand].node;
+    int axes[2];
+
+    if (l->op != TOP_load || l->block != n->block || l->attr->f != 0 || l->type[0].rank != 2 || dtype_is_complex((DType)l->type[0].dtype))
+        return NULL;
+    kept_axes(l, axes);
+    *axis = axes[(operand == 0) != turned];
+    return l;
+}
+
+LLVMValueRef dot_steps(CpuCode *e, const TileNode *n, LLVMValueRef *all)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(e->u->context);
+    LLVMValueRef room = cpu_number(e, 0);
+    const TileNode *l;
+    int axis;
+
+    *all = cpu_smaller(e, cpu_val(e, n->in[3])->x, cpu_number(e, tile_type(n->in[0])->extent[1]));
+    for (int i = 0; i < 2; i++) {
+        l = depth_of(n, i, &axis);
+        if (!l)
+            return *all;
+        room = cpu_intrinsic(e, "llvm.smax", &i64, 1, (LLVMValueRef[]){room, cpu_room(e, l, axis)}, 2);
+    }
+    return cpu_smaller(e, *all, room);
+}
+
 /* ---- places ---- */
 
 static Matrix of_buffer(CpuCode *e, TileRef v)
@@ -114,14 +145,24 @@ static LLVMValueRef either(CpuCode *e, LLVMValueRef a, LLVMBasicBlockRef from_a,
     return phi;
 }
 
+/* Does what a dot's steps read of a load lie in its view? */
+static LLVMValueRef lies_in_view(CpuCode *e, const TileNode *n, int operand, const TileNode *load, LLVMValueRef steps)
+{
+    int axis;
+
+    if (depth_of(n, operand, &axis) != load)
+        return cpu_fits(e, load, -1, NULL, NULL);
+    return cpu_fits(e, load, axis, NULL, cpu_compare(e, LLVMIntSLE, steps, cpu_room(e, load, axis)));
+}
+
 /* In its view, or at the view's edge in a buffer with what stands for elements outside. */
-static Matrix of_load(CpuCode *e, TileRef v)
+static Matrix of_load(CpuCode *e, const TileNode *n, int operand, TileRef v, LLVMValueRef steps)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMBasicBlockRef inside = cpu_block(e), outside = cpu_block(e), done = cpu_block(e), end;
     Matrix x, y;
 
-    LLVMBuildCondBr(b, cpu_fits(e, v.node, -1, NULL, NULL), inside, outside);
+    LLVMBuildCondBr(b, lies_in_view(e, n, operand, v.node, steps), inside, outside);
     LLVMPositionBuilderAtEnd(b, inside);
     x = of_view(e, v.node);
     LLVMBuildBr(b, done);
@@ -134,7 +175,7 @@ static Matrix of_load(CpuCode *e, TileRef v)
     return (Matrix){either(e, x.base, inside, y.base, end), either(e, x.down, inside, y.down, end), either(e, x.across, inside, y.across, end)};
 }
 
-Matrix dot_operand(CpuCode *e, const TileNode *n, int i)
+Matrix dot_operand(CpuCode *e, const TileNode *n, int i, LLVMValueRef steps)
 {
     bool turned;
     TileRef v = source(e, n, i, &turned);
@@ -144,7 +185,7 @@ Matrix dot_operand(CpuCode *e, const TileNode *n, int i)
         return (Matrix){cpu_packed(e, n, 0), cpu_number(e, cpu_panel(e, n, 0)), cpu_number(e, 1)};
     if (i == 1 && cpu_is_packed(e, n, 1))
         return (Matrix){cpu_packed(e, n, 1), cpu_number(e, cpu_panel(e, n, 1)), cpu_number(e, tile_type(v)->extent[0])};
-    m = is_direct(e, n, i) ? of_load(e, v) : of_buffer(e, v);
+    m = is_direct(e, n, i) ? of_load(e, n, i, v, steps) : of_buffer(e, v);
     return turned ? (Matrix){m.base, m.across, m.down} : m;
 }
 
