@@ -200,8 +200,9 @@ typedef struct NativeType {
     bool (*setattr)(Interp *I, void *self, Sym name, Value v);
     void (*repr)(Interp *I, void *self, StrBuf *out);
     int64_t (*len)(void *self);                     /* len(x), where it cannot fail; NULL: by __len__ */
-    Value *(*item)(void *self, int64_t i);          /* mutable sequences, which have len, too: element i in its place */
-    void (*resize)(void *self, int64_t n);          /* the same: elements leave and None comes at the right end */
+    int64_t (*count)(void *self);                   /* of what others may change: how many Values it has */
+    Value *(*item)(void *self, int64_t i);          /* the same: number i, in its place */
+    void (*resize)(void *self, int64_t n);          /* the same: some leave and None comes at the right end; NULL: always so many */
     bool binds;                 /* found in a class it binds the instance, as functions do (lru_cache, jit on methods) */
 } NativeType;
 typedef struct NativeInst { Obj obj; const NativeType *type; } NativeInst;  /* first member of each such object */

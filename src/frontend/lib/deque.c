@@ -57,8 +57,8 @@ static int64_t deque_len(void *p) { return ((Deque *)p)->n; }
 static Value *deque_item(void *p, int64_t i) { return slot(p, i); }
 static void deque_resize(void *p, int64_t n);
 
-static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr, .len = deque_len, .item = deque_item,
-                                      .resize = deque_resize};
+static const NativeType deque_type = {"deque", deque_free, deque_visit, .repr = deque_repr, .len = deque_len, .count = deque_len,
+                                      .item = deque_item, .resize = deque_resize};
 
 static Deque *self_deque(Interp *I, Value v)
 {

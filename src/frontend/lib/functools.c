@@ -111,8 +111,17 @@ static void partial_repr(Interp *I, void *p, StrBuf *b)
     sb_putc(b, ')');
 }
 
+static int64_t partial_count(void *p) { return 3; }
+
+static Value *partial_item(void *p, int64_t i)
+{
+    Partial *x = p;
+
+    return i == 0 ? &x->f : i == 1 ? &x->args : &x->kw;
+}
+
 static const NativeType partial_type = {"partial", partial_free, partial_visit, .call = partial_call,
-                                        .getattr = partial_getattr, .repr = partial_repr};
+                                        .getattr = partial_getattr, .repr = partial_repr, .count = partial_count, .item = partial_item};
 
 /* a = func, *args, **keywords */
 static Value f_partial(Interp *I, Value *a)

@@ -36,7 +36,7 @@ static void snap_sequence(Guard *g, Item *it, Value v)
 static void snap_dict(Guard *g, Item *it, DictObj *d)
 {
     int64_t pos = 0;
-    Value k, v, base = inside_of(it->v);
+    Value k, v, base = inside_of(it->v), cls = class_behind(it->v);
     int i;
 
     add_children(g, it, part_count(it->v));
@@ -47,7 +47,11 @@ static void snap_dict(Guard *g, Item *it, DictObj *d)
     }
     if (!is_err(base)) {
         it->key[i] = VERR;
-        it->child[i] = snapshot(g, base);
+        it->child[i++] = snapshot(g, base);
+    }
+    if (!is_err(cls)) {
+        it->key[i] = (Value){.tag = V_NOTIMPL};
+        it->child[i] = snapshot(g, cls);
     }
 }
 
@@ -68,7 +72,7 @@ static Item *snapshot(Guard *g, Value v)
         return it;
     }
     map_set_ptr(&g->seen_obj, v.o, it);
-    if (is_mutable_sequence(v) || v.tag == V_TUPLE || v.tag == V_BOUND)
+    if (is_sequence(v))
         snap_sequence(g, it, v);
     else
         snap_dict(g, it, dict_of(v));
@@ -211,6 +215,18 @@ static bool same_tensor(Guard *g, Item *it, Value v)
 
 static bool same(Guard *g, Item *it, Value v);
 
+/* Going through a dict gives the keys in the order in which they came. */
+static bool same_order(Guard *g, const Item *it, DictObj *d)
+{
+    int64_t pos = 0;
+    Value k, v;
+
+    for (int i = 0; i < it->n && dict_next(d, &pos, &k, &v); i++)
+        if (!(k.tag == it->key[i].tag && k.i == it->key[i].i) && value_equal(g->I, k, it->key[i]) != 1)
+            return false;
+    return true;
+}
+
 static bool same_inside(Guard *g, Item *it, Value v)
 {
     if (it->v.tag != v.tag)
@@ -229,7 +245,15 @@ static bool same_inside(Guard *g, Item *it, Value v)
         return it->now.o == v.o;
     map_set(&g->compared, (uintptr_t)it, 1);
     it->now = v;
+    if (v.tag == V_FUNC || v.tag == V_CLASS) {
+        if (v.o != it->v.o)
+            return false;
+    } else if (v.tag == V_NATIVEOBJ && native_type(v) != native_type(it->v)) {
+        return false;
+    }
     if (part_count(v) != it->n || (v.tag == V_INSTANCE && ((InstanceObj *)v.o)->cls != ((InstanceObj *)it->v.o)->cls))
+        return false;
+    if (v.tag == V_DICT && !same_order(g, it, as_dict(v)))
         return false;
     for (int i = 0; i < it->n; i++) {
         Value x = part(g, it, v, i);
@@ -342,7 +366,7 @@ static void visit(Visit *v, const void *holder, int64_t at, const Item *it)
         return;
     map_set(&v->seen, (uintptr_t)it, 1);
     for (int i = 0; i < it->n; i++) {
-        if (it->key && is_err(it->key[i])) {
+        if (it->key && (is_err(it->key[i]) || it->key[i].tag == V_NOTIMPL)) {
             ;                                               /* what is inside goes by the object's name */
         } else if (it->key) {
             Value text = value_str(v->g->I, it->key[i]);
@@ -351,7 +375,7 @@ static void visit(Visit *v, const void *holder, int64_t at, const Item *it)
             else
                 sb_printf(&v->path, ".%s", as_str(text)->s);
             value_unref(text);
-        } else if (it->v.tag != V_BOUND) {
+        } else if (it->v.tag != V_BOUND && it->v.tag != V_FUNC) {
             sb_printf(&v->path, ".%d", i);
         }
         visit(v, it->v.o, i, it->child[i]);

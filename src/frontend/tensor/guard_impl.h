@@ -9,12 +9,17 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "frontend/check/spaces.h"
+#include "frontend/eval/code.h"
+#include "frontend/eval/eval.h"
+
+#include <string.h>
 
 typedef struct Item {
     Value v;                    /* owned */
     Value now;                  /* the container as guard_check last saw it; borrowed */
-    struct Item **child;        /* of list, deque, tuple, dict and set (by order of keys), instance */
-    Value *key;                 /* dict, set and instance: keys of the children; V_ERR: what is inside an instance of a class of the builtins' */
+    struct Item **child;        /* of list, deque, tuple, dict and set (by order of keys), instance, class, function */
+    Value *key;                 /* dict, set, instance and class: keys of the children */
     int n;
     int capture;                /* tensor: index among the graph's captures, -1 none */
 } Item;
@@ -50,14 +55,44 @@ struct Guard {
 
 static inline const NativeType *native_type(Value v) { return ((NativeInst *)v.o)->type; }
 
-/* A list or what is like one, a deque: its elements are replaced in place. */
-static inline bool is_mutable_sequence(Value v) { return v.tag == V_LIST || (v.tag == V_NATIVEOBJ && native_type(v)->item); }
+/* A list, or an object made in C whose Values are replaced in place: a deque, a partial. */
+static inline bool has_items(Value v) { return v.tag == V_LIST || (v.tag == V_NATIVEOBJ && native_type(v)->item); }
+static inline int64_t item_count(Value v) { return v.tag == V_LIST ? as_list(v)->n : native_type(v)->count(v.o); }
+static inline Value *item_place(Value v, int64_t i) { return v.tag == V_LIST ? &as_list(v)->at[i] : native_type(v)->item(v.o, i); }
+
+/* A class of the program, whose attributes may change. */
+static inline bool is_own_class(const ClassObj *c)
+{
+    return !(c->flags & CLASS_NATIVE) && c->module && c->module->path && strncmp(c->module->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER));
+}
+
+static inline bool is_shared(uint32_t tag)
+{
+    return tag == V_LIST || tag == V_DICT || tag == V_SET || tag == V_INSTANCE || tag == V_NATIVEOBJ;
+}
+
+/* A function that others may change: by attributes, or by what its defaults hold. */
+static inline bool is_changeable(const FuncObj *f)
+{
+    for (int i = 0; f->defaults && i < f->code->nparams; i++)
+        if (is_shared(f->defaults[i].tag))
+            return true;
+    return f->attrs;
+}
 
 /* Builtin storage that is walked; the others are leaves. */
 static inline bool is_container(Value v)
 {
-    return is_mutable_sequence(v) || v.tag == V_TUPLE || v.tag == V_DICT || v.tag == V_SET || v.tag == V_INSTANCE || v.tag == V_BOUND;
+    switch (v.tag) {
+    case V_TUPLE: case V_DICT: case V_SET: case V_INSTANCE: case V_BOUND: return true;
+    case V_CLASS: return is_own_class((ClassObj *)v.o);
+    case V_FUNC: return is_changeable((FuncObj *)v.o);
+    default: return has_items(v);
+    }
 }
+
+/* Are its parts known by place, not by key? */
+static inline bool is_sequence(Value v) { return has_items(v) || v.tag == V_TUPLE || v.tag == V_BOUND || v.tag == V_FUNC; }
 
 static inline Value place_value(const Root *p)
 {
@@ -68,38 +103,54 @@ static inline Value place_value(const Root *p)
     return p->holder;
 }
 
-static inline DictObj *dict_of(Value v) { return v.tag == V_DICT || v.tag == V_SET ? as_dict(v) : ((InstanceObj *)v.o)->attrs; }
+/* Of what has parts by key. */
+static inline DictObj *dict_of(Value v)
+{
+    return v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->attrs : v.tag == V_CLASS ? ((ClassObj *)v.o)->ns : as_dict(v);
+}
 
-/* The list, tuple, dict or text inside an instance of a class that derives from theirs; V_ERR: there is none. */
+/*
+ * Besides what it has by key, an instance has what is inside of it (the tuple of a named tuple) and its class, and a class its base:
+ * extra parts, with V_ERR and V_NOTIMPL for a key.
+ */
 static inline Value inside_of(Value v) { return v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->base : VERR; }
 
-static inline int64_t sequence_len(Value v) { return v.tag == V_LIST ? as_list(v)->n : native_type(v)->len(v.o); }
-static inline Value *sequence_item(Value v, int64_t i) { return v.tag == V_LIST ? &as_list(v)->at[i] : native_type(v)->item(v.o, i); }
+static inline Value class_behind(Value v)
+{
+    ClassObj *c = v.tag == V_INSTANCE ? ((InstanceObj *)v.o)->cls : v.tag == V_CLASS ? ((ClassObj *)v.o)->base : NULL;
+
+    return c && is_own_class(c) ? vobj(c) : VERR;
+}
 
 /* Child i of a container that has the item's keys; V_ERR: absent. Borrowed. */
 static inline Value part(Guard *g, const Item *it, Value v, int i)
 {
+    FuncObj *f = (FuncObj *)v.o;
     DictObj *d;
 
-    if (is_mutable_sequence(v))
-        return i < sequence_len(v) ? *sequence_item(v, i) : VERR;
+    if (has_items(v))
+        return i < item_count(v) ? *item_place(v, i) : VERR;
     switch (v.tag) {
     case V_TUPLE: return i < as_tuple(v)->n ? as_tuple(v)->at[i] : VERR;
     case V_BOUND: return i ? ((BoundObj *)v.o)->func : ((BoundObj *)v.o)->self;
-    default:
-        d = dict_of(v);
-        return is_err(it->key[i]) ? inside_of(v) : d ? dict_get(g->I, d, it->key[i]) : VERR;
+    case V_FUNC: return !i ? (f->attrs ? vobj(f->attrs) : VNONE) : f->defaults && !is_err(f->defaults[i - 1]) ? f->defaults[i - 1] : VNONE;
+    default: break;
     }
+    if (it->key[i].tag == V_NOTIMPL)
+        return class_behind(v);
+    d = dict_of(v);
+    return is_err(it->key[i]) ? inside_of(v) : d ? dict_get(g->I, d, it->key[i]) : VERR;
 }
 
 static inline int64_t part_count(Value v)
 {
-    if (is_mutable_sequence(v))
-        return sequence_len(v);
+    if (has_items(v))
+        return item_count(v);
     switch (v.tag) {
     case V_TUPLE: return as_tuple(v)->n;
     case V_BOUND: return 2;
-    default: return (dict_of(v) ? dict_of(v)->n : 0) + !is_err(inside_of(v));
+    case V_FUNC: return 1 + ((FuncObj *)v.o)->code->nparams;
+    default: return (dict_of(v) ? dict_of(v)->n : 0) + !is_err(inside_of(v)) + !is_err(class_behind(v));
     }
 }
 

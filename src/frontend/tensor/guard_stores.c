@@ -9,17 +9,23 @@
 /* container[i] = x; refs x. */
 static bool put_part(Guard *g, const Item *it, Value container, int i, Value x)
 {
-    if (is_mutable_sequence(container)) {
-        Value *at = sequence_item(container, i), old = *at;
+    if (has_items(container)) {
+        Value *at = item_place(container, i), old = *at;
         *at = value_ref(x);
         value_unref(old);
         return true;
     }
+    if (container.tag == V_FUNC || container.tag == V_TUPLE || container.tag == V_BOUND || it->key[i].tag == V_NOTIMPL)
+        return true;                            /* what they are made of stays */
     if (is_err(it->key[i])) {
         value_ref(x);
         value_unref(((InstanceObj *)container.o)->base);
         ((InstanceObj *)container.o)->base = x;
         return true;
+    }
+    if (container.tag == V_CLASS) {
+        Value now = part(g, it, container, i);
+        return (now.tag == x.tag && now.i == x.i) || value_setattr(g->I, container, str_to_sym(as_str(it->key[i])), x);
     }
     return dict_set(g->I, dict_of(container), it->key[i], x);
 }
@@ -43,14 +49,14 @@ static bool holds_staged(Guard *g, Value v, int depth)
         return as_tensor(v)->tracer && value_is_staged(v);
     if (!is_container(v) || depth > 16)
         return false;
-    if (is_mutable_sequence(v) || v.tag == V_TUPLE) {
+    if (v.tag == V_BOUND || v.tag == V_FUNC)
+        return false;
+    if (is_sequence(v)) {
         for (int64_t i = 0; i < part_count(v); i++)
             if (holds_staged(g, part(g, NULL, v, (int)i), depth + 1))
                 return true;
         return false;
     }
-    if (v.tag == V_BOUND)
-        return false;
     d = dict_of(v);
     while (d && dict_next(d, &pos, &k, &x))
         if (holds_staged(g, x, depth + 1))
@@ -92,14 +98,14 @@ static bool new_keys(Taking *t, const Item *it, DictObj *d)
 
 static bool take_parts(Taking *t, Item *it, Value v)
 {
-    if (is_mutable_sequence(v) && sequence_len(v) != it->n)
+    if (has_items(v) && item_count(v) != it->n)
         return !holds_staged(t->g, v, 0) || refuse(t->g, "change the length of a list outside that holds its tensors", VERR);
     for (int i = 0; i < it->n; i++) {
         Value x = part(t->g, it, v, i);
         if (!is_err(x) && !take_value(t, it, i, it->child[i], x))
             return false;
     }
-    return (v.tag != V_DICT && v.tag != V_INSTANCE) || new_keys(t, it, dict_of(v));
+    return (v.tag != V_DICT && v.tag != V_INSTANCE && v.tag != V_CLASS) || new_keys(t, it, dict_of(v));
 }
 
 static bool take_tensor(Taking *t, Item *in, int at, Item *it, Value v)
@@ -134,12 +140,33 @@ static bool take_value(Taking *t, Item *in, int at, Item *it, Value v)
     return take_parts(t, it, v);
 }
 
+/* A class loses the attributes that it did not have. */
+static void drop_new(Guard *g, const Item *it)
+{
+    int64_t pos = 0;
+    DictObj *d = dict_of(it->v);
+    Value k, x, odd = VERR;
+
+    while (is_err(odd) && dict_next(d, &pos, &k, &x)) {
+        bool known = false;
+        for (int i = 0; !known && i < it->n; i++)
+            known = is_obj(it->key[i]) && value_equal(g->I, k, it->key[i]) == 1;
+        if (!known)
+            odd = value_ref(k);
+    }
+    if (is_err(odd))
+        return;
+    if (value_delattr(g->I, it->v, str_to_sym(as_str(odd))))
+        drop_new(g, it);
+    value_unref(odd);
+}
+
 /* Make an object again what it was when it was read. */
 static void restore(Guard *g, Item *it)
 {
     Value v = it->v;
 
-    if (v.tag == V_NATIVEOBJ && is_mutable_sequence(v)) {
+    if (v.tag == V_NATIVEOBJ && native_type(v)->resize) {
         native_type(v)->resize(v.o, it->n);
     } else if (v.tag == V_LIST) {
         while (as_list(v)->n > it->n)
@@ -149,7 +176,9 @@ static void restore(Guard *g, Item *it)
     } else if (v.tag == V_DICT || v.tag == V_SET || v.tag == V_INSTANCE) {
         if (dict_of(v))
             dict_clear(dict_of(v));
-    } else {
+    } else if (v.tag == V_CLASS) {
+        drop_new(g, it);
+    } else if (v.tag != V_NATIVEOBJ) {
         return;
     }
     for (int i = 0; i < it->n; i++)

@@ -229,15 +229,21 @@ static bool call_staged(void *self, Tensor *const *in, int nin, Tensor **out, in
     return false;
 }
 
-/* Objects that come as static arguments, and the object whose method or model is staged, are read from outside too. */
+/* Might what it stands for change while it stays the same? */
+static bool is_object(Value v)
+{
+    return v.tag == V_INSTANCE || v.tag == V_BOUND || v.tag == V_FUNC || v.tag == V_CLASS || v.tag == V_SET || v.tag == V_NATIVEOBJ;
+}
+
+/* Objects that come as static arguments, and what is staged itself (its object, its defaults), are read from outside too. */
 static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
 {
-    if (f.tag == V_INSTANCE || f.tag == V_BOUND)
+    if (is_object(f))
         guard_note_value(g, f);
     for (int i = 0; i < c->n + c->nkw; i++) {
         Value v = i < c->n ? c->args[i] : c->kwvals[i - c->n];
         TensorVec leaf = {0};
-        if ((v.tag == V_INSTANCE || v.tag == V_BOUND) && tree_leaves(I, v, TREE_ALL, &leaf) && !leaf.n)
+        if (is_object(v) && tree_leaves(I, v, TREE_ALL, &leaf) && !leaf.n)
             guard_note_value(g, v);
         vec_free(&leaf);
     }
