@@ -411,6 +411,7 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_tree: new_tree(e, n); break;
     case TOP_total: cpu_close(e); cpu_total(e, n); break;
     case TOP_dot: emit_dot(e, n); break;
+    case TOP_update: cpu_settle(e, n); cpu_take(e, n); break;
     case TOP_gather:
         if (e->lanes || !cpu_is_virtual(n))
             cpu_pick(e, n);
@@ -566,7 +567,7 @@ static bool covered(CpuCode *e, const TileBlock *b)
         if (n->op == TOP_reduce && tile_type(n->in[0])->extent[n->attr->axis] > TILE_REDUCE_MAX &&
             !(e->gpu && (e->gpu->whole.chunk || n->attr->fast)))
             return cpu_refuse(e, "%d elements of an axis summed at once", tile_type(n->in[0])->extent[n->attr->axis]);
-        if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
+        if (tile_is_atomic(n->op) && raw_size((DType)tile_type(n->in[0])->dtype) > 8)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)
             if (n->region[r] && !covered(e, n->region[r]))

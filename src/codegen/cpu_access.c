@@ -397,27 +397,96 @@ void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
     }
 }
 
-/* Combine one lane with what is at a place, at once: by compare and exchange. */
-void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane)
+/* The instruction that machines have for an update of integers. false: they have none. */
+static bool has_instruction(const TileNode *n, DType dt, LLVMAtomicRMWBinOp *op)
+{
+    bool is_unsigned = dtype_info[dt].kind == DK_UINT;
+
+    switch (n->attr->op) {
+    case OP_sum: *op = LLVMAtomicRMWBinOpAdd; break;
+    case OP_max: *op = is_unsigned ? LLVMAtomicRMWBinOpUMax : LLVMAtomicRMWBinOpMax; break;
+    case OP_min: *op = is_unsigned ? LLVMAtomicRMWBinOpUMin : LLVMAtomicRMWBinOpMin; break;
+    case OP_bitand: *op = LLVMAtomicRMWBinOpAnd; break;
+    case OP_bitor: *op = LLVMAtomicRMWBinOpOr; break;
+    case OP_bitxor: *op = LLVMAtomicRMWBinOpXor; break;
+    default: *op = LLVMAtomicRMWBinOpXchg;
+    }
+    return dtype_is_int(dt);
+}
+
+/* By compare and exchange, until nobody came between. */
+static LLVMValueRef until_done(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef place, LLVMValueRef lane, LLVMValueRef expected)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMTypeRef code = code_type(e->u, dt, 1), bits = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)raw_size(dt));
-    LLVMValueRef old = LLVMBuildLoad2(b, bits, place, ""), now, new, pair, phi;
+    LLVMValueRef old = LLVMBuildLoad2(b, bits, place, ""), new, pair, phi;
     LLVMBasicBlockRef from = LLVMGetInsertBlock(b), loop = cpu_block(e), done = cpu_block(e);
+    OpId step = tile_update_step((OpId)n->attr->op);
 
     LLVMBuildBr(b, loop);
     LLVMPositionBuilderAtEnd(b, loop);
     phi = LLVMBuildPhi(b, bits, "");
     LLVMAddIncoming(phi, &old, &from, 1);
-    now = lanes_of_raw(e->u, dt, LLVMBuildBitCast(b, phi, code, ""), 1);
-    now = formula_emit(e->u, tile_step_op(op), dt, (LLVMValueRef[]){now, lane}, 2, 1);
-    new = LLVMBuildBitCast(b, lanes_to_raw(e->u, dt, now, 1), bits, "");
+    new = lanes_of_raw(e->u, dt, LLVMBuildBitCast(b, phi, code, ""), 1);
+    new = step == OP_COUNT ? lane : formula_emit(e->u, step, dt, (LLVMValueRef[]){new, lane}, 2, 1);
+    new = LLVMBuildBitCast(b, lanes_to_raw(e->u, dt, new, 1), bits, "");
+    if (expected) {
+        expected = LLVMBuildBitCast(b, lanes_to_raw(e->u, dt, expected, 1), bits, "");
+        new = cpu_choose(e, cpu_compare(e, LLVMIntEQ, phi, expected), new, phi);
+    }
     pair = LLVMBuildAtomicCmpXchg(b, place, phi, new, LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
     old = LLVMBuildExtractValue(b, pair, 0, "");
     from = LLVMGetInsertBlock(b);
     LLVMAddIncoming(phi, &old, &from, 1);
     LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, loop);
     LLVMPositionBuilderAtEnd(b, done);
+    return lanes_of_raw(e->u, dt, LLVMBuildBitCast(b, phi, code, ""), 1);
+}
+
+LLVMValueRef cpu_update(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef place, LLVMValueRef lane, LLVMValueRef expected)
+{
+    LLVMAtomicOrdering order = e->gpu ? LLVMAtomicOrderingMonotonic : LLVMAtomicOrderingSequentiallyConsistent;
+    LLVMAtomicRMWBinOp op;
+    LLVMValueRef old;
+
+    if (expected || !has_instruction(n, dt, &op))
+        return until_done(e, n, dt, place, lane, expected);
+    old = LLVMBuildAtomicRMW(e->u->builder, op, place, lanes_to_raw(e->u, dt, lane, 1), order, false);
+    return lanes_of_raw(e->u, dt, old, 1);
+}
+
+LLVMValueRef cpu_expected(CpuCode *e, const TileNode *n, LLVMValueRef (*lanes)(CpuCode *e, TileRef v))
+{
+    return n->op == TOP_update && n->nin > 2 + tile_type(n->in[0])->rank ? lanes(e, n->in[n->nin - 2]) : NULL;
+}
+
+static LLVMValueRef scalar_lane(CpuCode *e, TileRef v) { return cpu_lanes(e, v, &(Spot){.strip = -1}); }
+
+void cpu_take(CpuCode *e, const TileNode *n)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMBasicBlockRef from[2], first = cpu_block(e), done = cpu_block(e);
+    LLVMValueRef lane, expected, way[2];
+    Access a;
+
+    e->width = 1;
+    e->masked = true;
+    e->known.n = 0;
+    a = access(e, n, n->attr->drop, &(Spot){.strip = -1});
+    lane = scalar_lane(e, n->in[n->nin - 1]);
+    expected = cpu_expected(e, n, scalar_lane);
+    way[0] = LLVMConstNull(LLVMTypeOf(lane));
+    from[0] = LLVMGetInsertBlock(b);
+    LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
+    LLVMPositionBuilderAtEnd(b, first);
+    way[1] = cpu_update(e, n, (DType)n->type[0].dtype, element(e, (DType)n->type[0].dtype, a.view->x, a.at), lane, expected);
+    from[1] = LLVMGetInsertBlock(b);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
+    lane = LLVMBuildPhi(b, LLVMTypeOf(lane), "");
+    LLVMAddIncoming(lane, way, from, 2);
+    cpu_val(e, (TileRef){(TileNode *)n, 0})->x = lane;
+    e->known.n = 0;
 }
 
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
@@ -430,7 +499,7 @@ void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p)
 
     LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
     LLVMPositionBuilderAtEnd(b, first);
-    cpu_update(e, (OpId)n->attr->op, dt, element(e, dt, a.view->x, a.at), lane);
+    cpu_update(e, n, dt, element(e, dt, a.view->x, a.at), lane, NULL);
     LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);
 }

@@ -158,7 +158,10 @@ LLVMValueRef cpu_gather_strip(CpuCode *e, const TileNode *n, const Spot *p);    
 LLVMValueRef cpu_place(CpuCode *e, const TileNode *n, const Spot *p);              /* where a load or store finds its first element */
 void cpu_store(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);           /* of a store node's strip */
 void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
-void cpu_update(CpuCode *e, OpId op, DType dt, LLVMValueRef place, LLVMValueRef lane);     /* an atomic of one element */
+/* An atomic or update of one element, at once: what was there. expected: what must be there for a change, or NULL. */
+LLVMValueRef cpu_update(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef place, LLVMValueRef lane, LLVMValueRef expected);
+LLVMValueRef cpu_expected(CpuCode *e, const TileNode *n, LLVMValueRef (*lanes)(CpuCode *e, TileRef v));    /* of an update; NULL: nothing is */
+void cpu_take(CpuCode *e, const TileNode *n);          /* an update by one lane, which gets what was there */
 /*
  * all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative.
  * upto: how much of the block is taken along an axis, NULL: all; there may be none.

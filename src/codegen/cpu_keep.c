@@ -50,11 +50,11 @@ typedef struct Written { const CpuCode *e; const TileNode *param; bool is, in_tu
 static void look(Written *w, const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
-        bool writes = n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async;
+        bool writes = n->op == TOP_store || tile_is_atomic(n->op) || n->op == TOP_copy || n->op == TOP_copy_async;
         if (writes) {
             const TileNode *to = cpu_root(n->in[0]);
             w->is |= to == w->param || (to->op != TOP_alloc && !(to->op == TILE_PARAM && to->block == &w->e->k->body));
-            w->in_turn |= n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
+            w->in_turn |= n->op == TOP_update || (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype));
         }
         for (int r = 0; r < 2; r++)
             if (n->region[r])

@@ -60,9 +60,10 @@ void lanes_done(LaneCode *c)
 
 static bool of_lanes(const TileType *t) { return t->kind == TILE_INDEX || (t->kind == TILE_VALUE && t->rank == 0); }
 
-static bool touches(const TileNode *n) { return n->op == TOP_store || n->op == TOP_atomic; }
+static bool touches(const TileNode *n) { return n->op == TOP_store || tile_is_atomic(n->op); }
 
-static bool order_shows(const TileNode *n) { return n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype); }
+/* Of a kernel that asks what was there, the order of all atomics shows. */
+static bool order_shows(const CpuCode *e, const TileNode *n) { return n->op == TOP_update || (n->op == TOP_atomic && tile_in_turn(e->k)); }
 
 /* A node without regions of scalars: the lanes' own, or what is the same for all. */
 static bool is_scalar(const TileNode *n)
@@ -77,7 +78,7 @@ static bool is_scalar(const TileNode *n)
         break;
     case TOP_load: break;
     case TOP_prefetch: return true;
-    case TOP_store: case TOP_atomic: return of_lanes(tile_type(n->in[n->nin - 1]));
+    case TOP_store: case TOP_atomic: case TOP_update: return of_lanes(tile_type(n->in[n->nin - 1]));
     default: return false;
     }
     return of_lanes(&n->type[0]);
@@ -93,7 +94,7 @@ static bool block_fits(const CpuCode *e, const TileBlock *b, bool *some)
                     return false;
             if (!block_fits(e, n->region[0], some) || (n->region[1] && !block_fits(e, n->region[1], some)))
                 return false;
-        } else if (!is_scalar(n) || order_shows(n)) {
+        } else if (!is_scalar(n) || order_shows(e, n)) {
             return false;
         }
         *some |= touches(n) || tile_node_varies(&e->lanes->vary, n);
@@ -360,7 +361,7 @@ static bool sums_up(const CpuCode *e, const TileNode *n, bool *ok)
 {
     int sums = 0;
 
-    if (n->op == TOP_while || n->op == TOP_atomic || n->op == TOP_shuffle)
+    if (n->op == TOP_while || tile_is_atomic(n->op) || n->op == TOP_shuffle)
         return false;
     for (int i = 0; n->op == TOP_for && i < n->nout; i++) {
         TileRef v = out_of(n, i);
@@ -569,10 +570,10 @@ static void join(CpuCode *e, const TileNode *n)
     if (n->op == TOP_shuffle && cpu_varies(e, n->in[0]))
         c->row[value_number(e, n->in[0])] = row_of(e, n->in[0]);
     settle(e, writes);
-    if (order_shows(n) && c->ordered)
+    if (order_shows(e, n) && c->ordered)
         cpu_lane_flush(e);
     c->writes |= writes;
-    c->ordered |= order_shows(n);
+    c->ordered |= order_shows(e, n);
     c->cost[n->id] = (uint8_t)again_cost(e, n);
     vec_push(&c->run, n);
 }

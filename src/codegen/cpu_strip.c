@@ -445,13 +445,25 @@ static void update_neighbours(CpuCode *e, const TileNode *n, const Access *a, LL
     cpu_intrinsic(e, "llvm.masked.store", over, 2, (LLVMValueRef[]){raw, at, alignment(e, a->dtype), mask}, 4);
 }
 
-/* One element that is nobody else's. */
-static void update_alone(CpuCode *e, OpId op, DType dt, LLVMValueRef at, LLVMValueRef lane)
+/* One element that is nobody else's: what was there. */
+static LLVMValueRef update_alone(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef at, LLVMValueRef lane, LLVMValueRef expected)
 {
-    LLVMValueRef now = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, at, cpu_number(e, 0), 1), 1);
+    OpId step = tile_update_step((OpId)n->attr->op);
+    LLVMValueRef raw = lanes_load(e->u, dt, at, cpu_number(e, 0), 1), old = lanes_of_raw(e->u, dt, raw, 1), next;
+    LLVMTypeRef bits = LLVMIntTypeInContext(e->u->context, 8 * (unsigned)raw_size(dt));
 
-    now = formula_emit(e->u, tile_step_op(op), dt, (LLVMValueRef[]){now, lane}, 2, 1);
-    lanes_store(e->u, dt, at, cpu_number(e, 0), lanes_to_raw(e->u, dt, now, 1), 1);
+    next = lanes_to_raw(e->u, dt, step == OP_COUNT ? lane : formula_emit(e->u, step, dt, (LLVMValueRef[]){old, lane}, 2, 1), 1);
+    if (expected) {
+        expected = LLVMBuildBitCast(e->u->builder, lanes_to_raw(e->u, dt, expected, 1), bits, "");
+        next = cpu_choose(e, cpu_compare(e, LLVMIntEQ, LLVMBuildBitCast(e->u->builder, raw, bits, ""), expected), next, raw);
+    }
+    lanes_store(e->u, dt, at, cpu_number(e, 0), next, 1);
+    return old;
+}
+
+static LLVMValueRef lane_of(CpuCode *e, LLVMValueRef lanes, LLVMValueRef i)
+{
+    return lanes ? LLVMBuildExtractElement(e->u->builder, lanes, i, "") : NULL;
 }
 
 /* Lane after lane, but for neighbours of whom nobody meets another. */
@@ -459,18 +471,23 @@ static void atomic(CpuCode *e, const TileNode *n)
 {
     int width = e->lanes->width;
     Access a = access(e, n);
-    LLVMValueRef mask = taking_part(e, &a), index, there, values, i32, at;
+    LLVMValueRef mask = taking_part(e, &a), index, there, values, expected, i32, at, old, taken = NULL;
     bool alone = is_alone(e, n);
     LLVMBasicBlockRef take, next;
     LLVMBuilderRef b = e->u->builder;
     CpuLoop l;
 
-    if (alone && a.neighbours) {
+    if (alone && a.neighbours && n->op == TOP_atomic) {
         update_neighbours(e, n, &a, mask);
         return;
     }
     index = index_lanes(e, &a.at);
     values = strip_wide(e, n->in[n->nin - 1]);
+    expected = cpu_expected(e, n, strip_wide);
+    if (n->op == TOP_update) {
+        taken = llvm_slot(e->u, LLVMTypeOf(values));
+        LLVMBuildStore(b, LLVMConstNull(LLVMTypeOf(values)), taken);
+    }
     take = cpu_block(e);
     next = cpu_block(e);
     l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, width), cpu_number(e, 1));
@@ -479,10 +496,14 @@ static void atomic(CpuCode *e, const TileNode *n)
     LLVMBuildCondBr(b, there, take, next);
     LLVMPositionBuilderAtEnd(b, take);
     at = place(e, a.dtype, a.view->x, LLVMBuildExtractElement(b, index, i32, ""));
-    (alone ? update_alone : cpu_update)(e, (OpId)n->attr->op, a.dtype, at, LLVMBuildExtractElement(b, values, i32, ""));
+    old = (alone ? update_alone : cpu_update)(e, n, a.dtype, at, lane_of(e, values, i32), lane_of(e, expected, i32));
+    if (taken)
+        LLVMBuildStore(b, old, LLVMBuildGEP2(b, LLVMTypeOf(old), taken, &l.i, 1, ""));
     LLVMBuildBr(b, next);
     LLVMPositionBuilderAtEnd(b, next);
     cpu_loop_end(e, &l);
+    if (taken)
+        strip_set(e, out_of(n, 0), LLVMBuildLoad2(b, LLVMTypeOf(values), taken, ""));
 }
 
 /* ---- nodes ---- */
@@ -536,7 +557,7 @@ void strip_node(CpuCode *e, const TileNode *n)
     case TOP_load: load(e, n); break;
     case TOP_prefetch: break;
     case TOP_store: store(e, n); break;
-    case TOP_atomic: atomic(e, n); break;
+    case TOP_atomic: case TOP_update: atomic(e, n); break;
     case TOP_shuffle: strip_set(e, y, strip_shuffle(e, n)); break;
     default: set_index(e, y, arithmetic(e, n));
     }

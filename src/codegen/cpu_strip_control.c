@@ -222,7 +222,7 @@ static bool is_short(const TileBlock *b)
     int count = 0;
 
     for (const TileNode *n = b->first; n; n = n->next, count++)
-        if (n->region[0] || n->op == TOP_load || n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_map || n->op == TOP_idiv ||
+        if (n->region[0] || n->op == TOP_load || n->op == TOP_store || tile_is_atomic(n->op) || n->op == TOP_map || n->op == TOP_idiv ||
             n->op == TOP_imod)
             return false;
     return count <= SHORT_BLOCK;

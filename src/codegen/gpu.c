@@ -351,10 +351,7 @@ static void lane_store(CpuCode *e, const TileNode *n)
     e->width = 1;
     e->masked = true;
     e->known.n = 0;
-    if (n->op == TOP_store)
-        cpu_store(e, n, n->in[n->nin - 1], &none);
-    else
-        cpu_atomic(e, n, n->in[n->nin - 1], &none);
+    (n->op == TOP_store ? cpu_store : cpu_atomic)(e, n, n->in[n->nin - 1], &none);
 }
 
 /* Is it memory that no other name stands for: a parameter of the kernel or a buffer? */
@@ -366,7 +363,7 @@ static bool is_itself(const TileNode *memory)
 bool gpu_writes(const TileBlock *b, const TileNode *memory)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
-        bool writes = n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async;
+        bool writes = n->op == TOP_store || tile_is_atomic(n->op) || n->op == TOP_copy || n->op == TOP_copy_async;
         if (writes && (cpu_root(n->in[0]) == memory || !is_itself(memory) || !is_itself(cpu_root(n->in[0]))))
             return true;
         for (int r = 0; r < 2; r++)
@@ -479,6 +476,7 @@ bool gpu_node(CpuCode *e, const TileNode *n)
         return true;
     case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (together(e, n), true);
+    case TOP_update: cpu_settle(e, n); cpu_take(e, n); return true;
     case TOP_store: case TOP_atomic:
         if (lanes && gpu_lane_vector(e, n))
             return true;
@@ -502,7 +500,7 @@ bool gpu_node(CpuCode *e, const TileNode *n)
 
 static bool is_sum_of_floats(const TileNode *n)
 {
-    return n->op == TOP_atomic && n->attr->op == OP_sum && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
+    return tile_is_atomic(n->op) && n->attr->op == OP_sum && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
 }
 
 static bool is_called(const TileNode *n)
@@ -522,7 +520,9 @@ static bool covered(CpuCode *e, const TileBlock *b)
                               dtype_info[tile_map_dtype((OpId)n->attr->op, n->in)].name);
         if (is_sum_of_floats(n))
             return cpu_refuse(e, "atomic sums of floats, whose order would show");
-        if (n->op == TOP_atomic && raw_size((DType)tile_type(n->in[0])->dtype) < 4)
+        if (n->op == TOP_update && e->k->lanes == 1)
+            return cpu_refuse(e, "an atomic of the whole group, which asks what was there");
+        if (tile_is_atomic(n->op) && raw_size((DType)tile_type(n->in[0])->dtype) < 4)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)
             if (n->region[r] && !covered(e, n->region[r]))

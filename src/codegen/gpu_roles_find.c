@@ -258,8 +258,8 @@ static bool takes_turns(const Roles *r)
 bool role_is_of_consumers(TileOp op)
 {
     switch (op) {
-    case TOP_alloc: case TOP_gather: case TOP_dot: case TOP_atomic: case TOP_tree: case TOP_reduce: case TOP_copy: case TOP_copy_async:
-    case TOP_barrier: case TOP_commit: case TOP_wait: return false;
+    case TOP_alloc: case TOP_gather: case TOP_dot: case TOP_atomic: case TOP_update: case TOP_tree: case TOP_reduce: case TOP_copy:
+    case TOP_copy_async: case TOP_barrier: case TOP_commit: case TOP_wait: return false;
     default: return true;
     }
 }

@@ -353,9 +353,11 @@ const Type *kernel_rule_atomic(KernelCall *k)
         diag_help(REPORT(k->C, E0610, k->node->span, sb_str(&b), need, shape_of(array), have), "give an index for each dimension, as a tuple");
         sb_done(&b);
     }
-    if (array && array->dtype != DT_NONE)
-        kernel_dtype_goes(k->C, what, k->arg[2]->type, array->dtype, k->node);
-    return T_NONE;
+    if (!array || array->dtype == DT_NONE)
+        return T_ANY;
+    for (int i = 2; i < 4 && k->arg[i]; i++)
+        kernel_dtype_goes(k->C, what, k->arg[i]->type, array->dtype, k->node);
+    return type_tensor(&(TType){.dtype = array->dtype, .rank = 0});
 }
 
 /* ------------------------------------------------------------- fragments */

@@ -347,6 +347,8 @@ int kplace_axis(const KPlace *p, int i);                 /* the i-th axis that n
 KVal kplace_load(Body *B, const KPlace *p);              /* an element or a block */
 bool kplace_store(Body *B, const KPlace *p, KVal v);
 bool kplace_assign(Body *B, const KPlace *p, KVal v);    /* the same, in an assignment, of which loops know */
+/* An update of one element: what was there. expected: NULL, or what must be there for a change. */
+KVal kplace_take(Body *B, const KPlace *p, OpId op, const KVal *expected, KVal v);
 bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v);   /* atomic: sum, max, min */
 bool kplace_extent(Body *B, const KPlace *p, int axis, int32_t *out);
 KVal kpart_of(Body *B, KVal base, const KVal *index, int n);      /* part.c: of a block value */

@@ -591,7 +591,8 @@ KVal kb_group_method(Body *B, KVal group, const char *name, const KVal *arg, con
 
 /* ------------------------------------------------------------- atomics */
 
-static KVal op_atomic(KArgs *a, OpId op)
+/* The last argument is the value; before it stands what is expected, if anything is. */
+static KVal op_atomic(KArgs *a, OpId op, bool expects)
 {
     KVal at = a->at[0], index[8], *item;
     const KPlace *p = memory_arg(a, 0);
@@ -611,8 +612,7 @@ static KVal op_atomic(KArgs *a, OpId op)
         return at;
     if (at.kind != K_PLACE || kplace_free(at.place))
         return kb_fail(a->B, "E0610: %s() updates one element: give an index for each axis", a->name);
-    kplace_update(a->B, at.place, op, a->at[2]);
-    return none_of(a->B);
+    return kplace_take(a->B, at.place, op, expects ? &a->at[2] : NULL, a->at[2 + expects]);
 }
 
 /* ------------------------------------------------------------- other ranks */
@@ -689,9 +689,14 @@ static KVal run(KArgs *a)
     case KOP_block_reduce_min: return with_barrier(B, lanes_reduce(B, a->at[0], OP_min, 0));
     case KOP_block_broadcast: return with_barrier(B, lanes_shuffle(B, a->at[0], kb_given(a, 1) ? a->at[1] : kb_number(0), 0));
     case KOP_cooperative_group: return op_group(a);
-    case KOP_atomic_add: return op_atomic(a, OP_sum);
-    case KOP_atomic_max: return op_atomic(a, OP_max);
-    case KOP_atomic_min: return op_atomic(a, OP_min);
+    case KOP_atomic_add: return op_atomic(a, OP_sum, false);
+    case KOP_atomic_max: return op_atomic(a, OP_max, false);
+    case KOP_atomic_min: return op_atomic(a, OP_min, false);
+    case KOP_atomic_and: return op_atomic(a, OP_bitand, false);
+    case KOP_atomic_or: return op_atomic(a, OP_bitor, false);
+    case KOP_atomic_xor: return op_atomic(a, OP_bitxor, false);
+    case KOP_atomic_xchg: return op_atomic(a, OP_where, false);
+    case KOP_atomic_cas: return op_atomic(a, OP_where, true);
     case KOP_all_reduce: return op_all_reduce(a);
     default: return oper_math(a);
     }

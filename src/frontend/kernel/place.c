@@ -450,6 +450,33 @@ bool kplace_update(Body *B, const KPlace *p, OpId op, KVal v)
     return held_leave(B, p) && put(B, TOP_atomic, op, p, v);
 }
 
+KVal kplace_take(Body *B, const KPlace *p, OpId op, const KVal *expected, KVal v)
+{
+    TileRef in[3 + VIEW_RANK], y, last[2];
+    TAttr a = tattr_none;
+    int n;
+
+    B->updates = true;
+    v = kb_value(B, v);
+    if (kb_bad(v) || !held_leave(B, p) || !may_store(B, p) || !kplace_shape(B, p, &a))
+        return KBAD;
+    if (has_none(p))
+        return kb_scalar(kb_const(B, p->dtype, 0, 0), false);
+    if ((op == OP_bitand || op == OP_bitor || op == OP_bitxor) && !dtype_is_int(p->dtype))
+        return kb_fail(B, "E0609: bits of %s: there are bits of integers alone", dtype_info[p->dtype].name);
+    last[0] = expected ? fitting(B, p, kb_value(B, *expected), &a) : (TileRef){0};
+    last[1] = fitting(B, p, v, &a);
+    n = kplace_operands(B, p, in);
+    if (!in[n - 1].node || !last[1].node || (expected && !last[0].node))
+        return KBAD;
+    if (expected)
+        in[n++] = last[0];
+    in[n++] = last[1];
+    a.op = (uint8_t)op;
+    y = kb_emit(B, TOP_update, &a, in, n);
+    return y.node ? kb_scalar(y, false) : KBAD;
+}
+
 /* ------------------------------------------------------------- buffers */
 
 /* Sizes, places of the group and buffers stand before all other nodes, in the order in which they were asked for. */

@@ -484,7 +484,7 @@ static void walk(Bounding *b, const TileBlock *block)
             walk_while(b, n);
         } else if (n->op == TOP_if) {
             walk_if(b, n);
-        } else if (n->op == TOP_store || n->op == TOP_atomic || n->op == TOP_copy || n->op == TOP_copy_async) {
+        } else if (n->op == TOP_store || tile_is_atomic(n->op) || n->op == TOP_copy || n->op == TOP_copy_async) {
             note_store(b, n);
         } else {
             for (int i = 0; i < n->nout; i++)

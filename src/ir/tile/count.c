@@ -150,7 +150,7 @@ static Number value_of(Walk *w, const TileNode *n)
     case TOP_to_index: case TOP_to_tile: case TOP_uniform: return number_of(w, n->in[0]);
     case TOP_const: return n->type[0].dtype == DT_bool ? share(n->attr->i != 0) : unknown(false);
     case TOP_map: return n->type[0].dtype == DT_bool && n->type[0].rank == 0 ? of_bools(w, n) : unknown(any_from_data(w, n));
-    case TOP_load: case TOP_gather: case TOP_atomic: case TOP_match: return unknown(true);
+    case TOP_load: case TOP_gather: case TOP_atomic: case TOP_update: case TOP_match: return unknown(true);
     default: return unknown(any_from_data(w, n));
     }
 }
@@ -307,7 +307,7 @@ static void walk_node(Walk *w, const TileNode *n, double times)
     w->out->flops += each * flops_of(w, n);
     if (n->op == TOP_load || n->op == TOP_gather)
         moves(w, n, tile_type(n->in[0]), &n->type[0], false, each);
-    else if (n->op == TOP_store || n->op == TOP_atomic)
+    else if (n->op == TOP_store || tile_is_atomic(n->op))
         moves(w, n, tile_type(n->in[0]), tile_type(n->in[n->nin - 1]), true, each);
     else if (n->op == TOP_copy || n->op == TOP_copy_async)
         copies(w, n, each);

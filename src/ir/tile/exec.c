@@ -252,7 +252,17 @@ static bool touched(Exec *e, const TileNode *n, const View *v, const int64_t *st
 
     for (int i = 0; i < v->rank; i++)
         extent[i] = shape[i];
-    return memory_touch_block(e, n, v, start, extent, n->op == TOP_store ? TOUCH_WRITE : n->op == TOP_atomic ? TOUCH_ATOMIC : TOUCH_READ);
+    return memory_touch_block(e, n, v, start, extent, n->op == TOP_store ? TOUCH_WRITE : tile_is_atomic(n->op) ? TOUCH_ATOMIC : TOUCH_READ);
+}
+
+void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next)
+{
+    DType dt = (DType)n->type[0].dtype;
+
+    if (n->attr->op != OP_where)
+        tile_eval_step(tile_update_step((OpId)n->attr->op), dt, 1, next, old, with);
+    else
+        memcpy(next, expected && memcmp(expected, old, raw_size(dt)) != 0 ? old : with, raw_size(dt));
 }
 
 static bool run_access(Exec *e, const TileNode *n)
@@ -273,6 +283,11 @@ static bool run_access(Exec *e, const TileNode *n)
     if (n->op == TOP_load) {
         exec_fill(n->attr, v->dtype, fill);
         ok = view_load(v, start, n->attr->shape, fill, exec_result(e, n, 0)->data, &why);
+    } else if (n->op == TOP_update) {
+        _Alignas(16) char next[16];
+        ok = view_load(v, start, shape, memset(fill, 0, sizeof fill), exec_result(e, n, 0)->data, &why);
+        exec_updated(n, exec_result(e, n, 0)->data, n->nin > 2 + v->rank ? data_in(e, n, n->nin - 2) : NULL, data_in(e, n, n->nin - 1), next);
+        ok = ok && view_store(v, start, shape, next, &why);
     } else {
         if (n->op == TOP_store)
             ok = view_store(v, start, shape, data_in(e, n, n->nin - 1), &why);
@@ -510,7 +525,7 @@ static bool run_node(Exec *e, const TileNode *n)
     case TOP_imod: case TOP_imin: case TOP_imax:
         return run_index(e, n);
     case TOP_tree: case TOP_push: case TOP_total: return run_tree(e, n);
-    case TOP_load: case TOP_store: case TOP_atomic: return run_access(e, n);
+    case TOP_load: case TOP_store: case TOP_atomic: case TOP_update: return run_access(e, n);
     case TOP_alloc: return run_alloc(e, n);
     case TOP_part: return run_part(e, n);
     case TOP_copy: case TOP_copy_async: return run_copy(e, n);

@@ -120,6 +120,8 @@ void memory_free(Memory *m);
 /* Say that an element of a view is touched; false: by somebody else too, with no barrier between, and *e->err says by whom. */
 bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch touch);
 /* All elements of the block shape[0..rank) from start that lie in the view, by the group or by a copy beside it. */
+/* What an update leaves in the place of `old`; expected: NULL, or what must be there for a change. next may be where old was copied from. */
+void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next);
 bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int64_t *shape, Touch touch);
 /* An element of a buffer that was never written, or is under a copy, is read. */
 bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);

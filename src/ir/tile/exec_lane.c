@@ -250,7 +250,7 @@ static bool lane_access(Exec *e, const TileNode *n, const View *v, const void *f
     if (!p) {
         if (!outside(e, n, v, start, l))
             return false;
-        if (n->op == TOP_load)
+        if (n->op == TOP_load || n->op == TOP_update)
             memcpy(lane_at(e, out_of(n, 0), l), fill, size);
         return true;
     }
@@ -258,11 +258,14 @@ static bool lane_access(Exec *e, const TileNode *n, const View *v, const void *f
         exec_seen_lane(e, v, p, l);
     if ((state && n->op != TOP_store && !memory_readable(e, n, v, state, p)) || !memory_touch(e, n, v, p, l, touch))
         return false;
-    if (n->op == TOP_load)
+    if (n->op == TOP_load || n->op == TOP_update)
         memcpy(lane_at(e, out_of(n, 0), l), p, size);
-    else if (n->op == TOP_store)
+    if (n->op == TOP_store)
         memcpy(p, lane_at(e, n->in[n->nin - 1], l), size);
-    else
+    else if (n->op == TOP_update)
+        exec_updated(n, (char *)lane_at(e, out_of(n, 0), l), n->nin > 2 + v->rank ? lane_at(e, n->in[n->nin - 2], l) : NULL,
+                     lane_at(e, n->in[n->nin - 1], l), p);
+    else if (n->op == TOP_atomic)
         tile_eval_step(tile_step_op((OpId)n->attr->op), v->dtype, 1, p, p, lane_at(e, n->in[n->nin - 1], l));
     if (state && n->op == TOP_store)
         *state = WRITTEN;
@@ -484,7 +487,7 @@ static bool scalar_access(const TileNode *n)
 {
     if (n->op == TOP_load)
         return n->type[0].rank == 0;
-    return (n->op == TOP_store || n->op == TOP_atomic) && tile_type(n->in[n->nin - 1])->rank == 0;
+    return (n->op == TOP_store || tile_is_atomic(n->op)) && tile_type(n->in[n->nin - 1])->rank == 0;
 }
 
 bool lane_does(const Exec *e, const TileNode *n)
@@ -494,7 +497,7 @@ bool lane_does(const Exec *e, const TileNode *n)
         return true;
     case TOP_load:
         return scalar_access(n) && (e->checks || tile_node_varies(&e->vary, n));
-    case TOP_store: case TOP_atomic: return scalar_access(n);
+    case TOP_store: case TOP_atomic: case TOP_update: return scalar_access(n);
     default: return tile_node_varies(&e->vary, n);
     }
 }
@@ -510,7 +513,7 @@ bool lane_run(Exec *e, const TileNode *n)
     case TOP_shuffle: return lane_shuffle(e, n), true;
     case TOP_match: return lane_match(e, n), true;
     case TOP_uniform: return lane_uniform(e, n);
-    case TOP_load: case TOP_store: case TOP_atomic: return lane_accesses(e, n);
+    case TOP_load: case TOP_store: case TOP_atomic: case TOP_update: return lane_accesses(e, n);
     case TOP_map: return lane_map(e, n), true;
     default: return lane_scalars(e, n);
     }

@@ -283,6 +283,11 @@ static void backward(Fold *f, TileBlock *b)
 {
     for (TileNode *n = b->last, *prev; n; n = prev) {
         prev = n->prev;
+        if (!n->nuse && n->op == TOP_update && (n->attr->op == OP_sum || n->attr->op == OP_max || n->attr->op == OP_min)) {
+            n->op = TOP_atomic;                 /* nobody asks what was there */
+            n->nout = 0;
+            f->changed = true;
+        }
         if (!n->nuse && (n->op == TOP_alloc || !writes(n))) {
             tile_unlink(n);
             f->changed = true;

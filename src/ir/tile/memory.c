@@ -26,7 +26,7 @@ TileTouch tile_touch(const TileMemory *m, const TileNode *n)
     switch (n->op) {
     case TOP_load: case TOP_gather: return (TileTouch){bit_of(m, n->in[0]), 0};
     case TOP_store: return (TileTouch){0, bit_of(m, n->in[0])};
-    case TOP_atomic: return (TileTouch){bit_of(m, n->in[0]), bit_of(m, n->in[0])};
+    case TOP_atomic: case TOP_update: return (TileTouch){bit_of(m, n->in[0]), bit_of(m, n->in[0])};
     case TOP_copy: case TOP_copy_async: return (TileTouch){bit_of(m, n->in[1]), bit_of(m, n->in[0])};
     case TOP_wait: return (TileTouch){0, m->copied};
     default: return (TileTouch){0, 0};
@@ -82,7 +82,7 @@ void tile_memory_done(TileMemory *m) { tsr_free(m->bit); }
 static bool order_shows(const TileBlock *b)
 {
     for (const TileNode *n = b->first; n; n = n->next) {
-        if (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype))
+        if (n->op == TOP_update || (n->op == TOP_atomic && dtype_is_inexact((DType)tile_type(n->in[0])->dtype)))
             return true;
         for (int r = 0; r < 2; r++)
             if (n->region[r] && order_shows(n->region[r]))

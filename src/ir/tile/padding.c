@@ -198,7 +198,7 @@ static void node(Padding *p, const TileNode *n)
         return;
     case TOP_total: join_all(p, (TileRef){(TileNode *)n, 0}, n->in[0]); return;
     case TOP_for: case TOP_if: case TOP_while: control(p, n); return;
-    case TOP_part: case TOP_copy: case TOP_copy_async: case TOP_atomic: case TOP_extent: p->shows = true; return;
+    case TOP_part: case TOP_copy: case TOP_copy_async: case TOP_atomic: case TOP_update: case TOP_extent: p->shows = true; return;
     default:
         for (int i = 0; i < n->nin; i++)
             p->shows |= tile_type(n->in[i])->kind != TILE_VIEW && tagged(p, n->in[i]);

@@ -178,7 +178,7 @@ static void print_operands(Printer *p, const TileNode *n)
 {
     int from = 0;
 
-    if (n->op == TOP_load || n->op == TOP_store || n->op == TOP_part || n->op == TOP_atomic || n->op == TOP_prefetch) {
+    if (n->op == TOP_load || n->op == TOP_store || n->op == TOP_part || n->op == TOP_atomic || n->op == TOP_update || n->op == TOP_prefetch) {
         int rank = tile_type(n->in[0])->rank;
         print_value(p, n->in[0]);
         sb_putc(p->out, '[');

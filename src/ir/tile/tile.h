@@ -79,6 +79,7 @@ typedef struct TAttr {
     Sym name;
 } TAttr;
 
+static inline bool tile_is_atomic(unsigned op) { return op == TOP_atomic || op == TOP_update; }
 enum { TILE_PARAM = TOP_COUNT };        /* TileNode.op of a parameter of a kernel or block */
 
 struct TileNode {

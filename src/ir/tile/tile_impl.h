@@ -27,6 +27,7 @@ int tile_region_yields(const TileNode *n, int r, const TileType **types, TileTyp
 
 int64_t tile_elements(const TileType *t);               /* of a value or tree */
 OpId tile_step_op(OpId reduction);                      /* sum -> add, max -> maximum, ... */
+OpId tile_update_step(OpId op);                         /* the same of an update's op, bitand, bitor and bitxor among them; where: OP_COUNT */
 /* The dtype that a map's formula works in, given its operands. */
 DType tile_map_dtype(OpId op, const TileRef *in);
 

@@ -301,6 +301,8 @@ OpId tile_step_op(OpId reduction)
     }
 }
 
+OpId tile_update_step(OpId op) { return op == OP_bitand || op == OP_bitor || op == OP_bitxor ? op : tile_step_op(op); }
+
 static bool reduction_ok(Typing *t, DType dt)
 {
     OpId step = t->a->op < OP_COUNT ? tile_step_op((OpId)t->a->op) : OP_COUNT;
@@ -492,6 +494,29 @@ static bool tile_type_ATOMIC(Typing *t)
     if (t->a->op != OP_sum && t->a->op != OP_max && t->a->op != OP_min)
         return refuse(t, "it needs sum, max or min");
     return reduction_ok(t, (DType)type_in(t, 0)->dtype);
+}
+
+static bool tile_type_UPDATE(Typing *t)
+{
+    TileType y;
+    bool combines;
+
+    if (t->nin < 1 || !want_place(t, t->nin > 2 + type_in(t, 0)->rank ? 2 : 1) || !want_no_overlap(t, 0))
+        return false;
+    y = *type_in(t, t->nin - 1);
+    for (int i = 1 + type_in(t, 0)->rank; i < t->nin; i++)
+        if (!is_scalar(t, i) || type_in(t, i)->dtype != type_in(t, 0)->dtype)
+            return refuse_operand(t, i, "a scalar of the view's dtype");
+    if (t->a->drop != (1u << type_in(t, 0)->rank) - 1)
+        return refuse(t, "it is of one element: drop names all axes");
+    combines = t->a->op == OP_sum || t->a->op == OP_max || t->a->op == OP_min;
+    if (t->a->op == OP_bitand || t->a->op == OP_bitor || t->a->op == OP_bitxor)
+        return (dtype_is_int((DType)y.dtype) || refuse(t, "bits of %s", dtype_info[y.dtype].name)) && gives(t, y);
+    if (!combines && t->a->op != OP_where)
+        return refuse(t, "it needs sum, max, min, bitand, bitor, bitxor or where");
+    if (t->nin > 2 + type_in(t, 0)->rank && t->a->op != OP_where)
+        return refuse(t, "what must be there is only asked by where");
+    return (!combines || reduction_ok(t, (DType)y.dtype)) && gives(t, y);
 }
 
 static bool tile_type_ALLOC(Typing *t)

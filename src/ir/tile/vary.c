@@ -121,10 +121,10 @@ static bool differs_in_warps(const TileVary *v, const TileNode *n)
 
 static bool results_vary(const TileVary *v, const TileNode *n)
 {
-    if (v->warps && n->op != TOP_lane && n->op != TOP_load && n->op != TOP_match)
+    if (v->warps && n->op != TOP_lane && n->op != TOP_load && n->op != TOP_match && n->op != TOP_update)
         return differs_in_warps(v, n) && n->op != TOP_uniform && n->op != TOP_over_ranks;
     switch (n->op) {
-    case TOP_lane: return true;
+    case TOP_lane: case TOP_update: return true;
     case TOP_load: return tile_type(n->in[0])->space == SPACE_LOCAL || operands_vary(v, n);
     case TOP_lane_reduce: return !whole_group(v, n) && operands_vary(v, n);
     case TOP_shuffle: return (n->attr->i || tile_varies(v, n->in[1])) && operands_vary(v, n);     /* who is not there: one's own */
