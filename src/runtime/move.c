@@ -121,6 +121,14 @@ KStatus kernel_slice(KERNEL_ARGS)
     return K_OK;
 }
 
+/* What says how to differentiate it is not looked at. */
+KStatus kernel_as_softmax(KERNEL_ARGS)
+{
+    (void)op, (void)c, (void)a, (void)nin, (void)type;
+    out[0] = tensor_ref(in[0]);
+    return K_OK;
+}
+
 KStatus kernel_flip(KERNEL_ARGS)
 {
     const Tensor *x = in[0];

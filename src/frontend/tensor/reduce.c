@@ -225,6 +225,19 @@ static Value running(Interp *I, Value *a, OpId op, const char *name)           /
     return value_of(chain1(I, op, &at, x));
 }
 
+static Value f_as_softmax(Interp *I, Value *a)          /* y, x, axis */
+{
+    Tensor *y = arg_tensor(I, a[0], "as_softmax"), *x = y ? arg_tensor(I, a[1], "as_softmax") : NULL;
+    Attr at = attr_default();
+
+    if (!x || !arg_axes(I, a[2], x->rank, &at)) {
+        tensor_unref(y);
+        tensor_unref(x);
+        return VERR;
+    }
+    return value_of(chain2(I, OP_as_softmax, &at, y, x));
+}
+
 static Value f_cumsum(Interp *I, Value *a) { return running(I, a, OP_cumsum, "cumsum"); }
 static Value f_cumprod(Interp *I, Value *a) { return running(I, a, OP_cumprod, "cumprod"); }
 static Value f_cummax(Interp *I, Value *a) { return running(I, a, OP_cummax, "cummax"); }
@@ -252,6 +265,8 @@ const NativeDef tensor_reduce_natives[] = {
     BOTH("std", f_std, AXU, "The population standard deviation over the axes; unbiased=True divides by n - 1, ddof (correction) by n - ddof."),
     BOTH("argmax", f_argmax, POS, "The index of the first largest element along an axis (of the flattened tensor by default); int32."),
     BOTH("argmin", f_argmin, POS, "The index of the first smallest element along an axis; int32."),
+    {"", "as_softmax", f_as_softmax, "(y: Tensor, x: Tensor, axis: int | tuple | list = -1) -> Tensor",
+     "y, which is softmax of x along the axes: with the derivative of that, y * (dx - sum(y * dx)), which needs nothing but y."},
     BOTH("cumsum", f_cumsum, RUN, "Running sums along an axis."),
     BOTH("cumprod", f_cumprod, RUN, "Running products along an axis."),
     BOTH("cummax", f_cummax, RUN, "Running maxima along an axis."),

@@ -37,6 +37,17 @@ void jvp_reduce_minmax(Jvp *j)
     j->dy[0] = r_div(r, r_sum(r, r3(r, OP_where, hit, j->t[0], r_num(r, j->t[0], 0)), j->a->naxes, axis), count);
 }
 
+/* y * (dx - sum(y * dx)), of which the derivative the other way has the same form. */
+void jvp_as_softmax(Jvp *j)
+{
+    Rule *r = j->r;
+    Tensor *t = r_mul(r, j->y[0], j->t[1]);
+    int axis[16];
+
+    axes_of(j->a, axis);
+    j->dy[0] = t ? r_sub(r, t, r_mul(r, j->y[0], spread(j, r_sum(r, t, j->a->naxes, axis)))) : NULL;
+}
+
 /* The reduced axes moved to the end and joined: [..., n]. */
 static Tensor *reduced_last(Jvp *j, Tensor *x)
 {

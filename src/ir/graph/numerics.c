@@ -263,7 +263,7 @@ static bool follows_rules(OpId op)
 {
     int family = op_info[op].family;
 
-    return op != OP_stop_gradient && family != FAM_CONTROL && family != FAM_EFFECT && family != FAM_COLLECTIVE;
+    return op != OP_stop_gradient && op != OP_as_softmax && family != FAM_CONTROL && family != FAM_EFFECT && family != FAM_COLLECTIVE;
 }
 
 /* The op under g; false when g changes nothing. */

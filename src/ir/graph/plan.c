@@ -35,7 +35,7 @@ Lies node_lies(const Node *n, bool row_major)
     switch (n->op) {
     case OP_constant:
         return LIES_NOWHERE;
-    case OP_stop_gradient: case OP_lay_as: case OP_place:
+    case OP_stop_gradient: case OP_as_softmax: case OP_lay_as: case OP_place:
         return LIES_WITHIN;
     case OP_convert:
         return n->attr->name ? LIES_WITHIN : LIES_APART;
@@ -48,7 +48,7 @@ Lies node_lies(const Node *n, bool row_major)
 
 bool node_row_major(const Node *n, bool operand)
 {
-    if (n->op == OP_stop_gradient || n->op == OP_lay_as || n->op == OP_reshape || (n->op == OP_convert && n->attr->name))
+    if (n->op == OP_stop_gradient || n->op == OP_as_softmax || n->op == OP_lay_as || n->op == OP_reshape || (n->op == OP_convert && n->attr->name))
         return operand;
     return n->op != OP_place && !(op_info[n->op].flags & (OPF_VIEW | OPF_REGIONS));
 }

@@ -292,6 +292,8 @@ static bool plan_move(ShardPlan *p)
         return plan_slice(p);
     case OP_pad:
         return plan_pad(p);
+    case OP_as_softmax:
+        return plan_map(p);
     case OP_flip:
         return plan_flip(p);
     case OP_concat:

@@ -454,7 +454,7 @@ static bool run_special(Trace *T, OpId op, const Attr *a, Tensor *const *in, int
     case OP_constant:
         out[0] = tensor_ref(a->value);
         return true;
-    case OP_stop_gradient:
+    case OP_stop_gradient: case OP_as_softmax:
         out[0] = tensor_ref(in[0]);
         return true;
     case OP_lay_as:

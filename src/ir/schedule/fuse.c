@@ -521,14 +521,24 @@ static Graph *fused(Graph *g)
     return out;
 }
 
+/* The fused graph; where nothing was fused, the settled one, if something was. Takes both. */
+static Graph *or_settled(Graph *out, Graph *settled)
+{
+    if (!out && settled && pass_runs("fuse"))
+        return settled;
+    graph_unref(settled);
+    return out;
+}
+
 Graph *schedule_fuse(Graph *g)
 {
-    Graph *equal = pass_runs("fuse") ? schedule_equal(g) : NULL, *from = equal ? equal : g;
+    Graph *settled = schedule_settled(g), *plain = settled ? settled : g;
+    Graph *equal = pass_runs("fuse") ? schedule_equal(plain) : NULL, *from = equal ? equal : plain;
     Graph *apart = pass_runs("fuse") ? schedule_apart(from) : NULL, *out = pass_runs("fuse") ? fused(apart ? apart : from) : NULL;
 
     graph_unref(apart);
     graph_unref(equal);
-    return out;
+    return or_settled(out, settled);
 }
 
 static Graph *fused_or_same(Graph *g)
@@ -539,7 +549,7 @@ static Graph *fused_or_same(Graph *g)
 }
 
 /* The thinner graph, if it then keeps less: what waits inside a kernel takes nothing. */
-Graph *schedule_make(Graph *g)
+static Graph *thinner(Graph *g)
 {
     Kept k = kept_of(g, "thin");
     uint8_t less = 1;
@@ -555,4 +565,11 @@ Graph *schedule_make(Graph *g)
     graph_unref(thin);
     graph_unref(less && again ? plain : again);
     return less && again ? again : plain;
+}
+
+Graph *schedule_make(Graph *g)
+{
+    Graph *settled = schedule_settled(g);
+
+    return or_settled(thinner(settled ? settled : g), settled);
 }

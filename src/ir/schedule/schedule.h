@@ -70,6 +70,9 @@ bool schedule_read(const char *text, Schedule *out, StrBuf *err);
 /* A graph that computes the same and keeps less for its second half, which computes it again; NULL: there is nothing to win. */
 Graph *schedule_recompute(const Graph *g);
 
+/* A graph without what only derivatives look at, and with turned products as products of turned operands (settled.c); NULL: there are none. */
+Graph *schedule_settled(const Graph *g);
+
 /* A graph in which sizes that its conditions say are equal are one (equal.c); NULL: none are written in two ways. */
 Graph *schedule_equal(Graph *g);
 
@@ -85,7 +88,7 @@ int64_t schedule_guess(Dim d);              /* a size, were each variable some u
 /* The most bytes that wait at once for a while between the graph's nodes, at guessed sizes. */
 int64_t schedule_waiting(const Graph *g);
 
-/* A graph that computes the same with `fused` nodes; NULL: none of its nodes can be fused. */
+/* A graph that computes the same with `fused` nodes; NULL: none of its nodes can be fused, nor said in another way. */
 Graph *schedule_fuse(Graph *g);
 
 /* Both, where fused nodes then keep less between them: the graph as compiled functions run it. NULL: as it is. */
