@@ -1,9 +1,13 @@
 /*
  * Products on matrix units.
  *
- * Rows of a are packed for a block of steps, then columns of b, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each
- * takes panels of 32 rows.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next
- * piece does.  A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are
+ * Columns of b are packed for a block of steps, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each takes panels of
+ * 32 rows of a.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next piece
+ * does.  The piece is copied by tile registers to one place that stays in that cache, from where a lies, or from packed squares where its
+ * steps are not neighbours; columns and sums are loaded past it (tileloaddt1 takes lines of the second cache and leaves the first one as it
+ * is), and the next panel's rows are asked for meanwhile, a few at a time: what the second cache lacks is slow to come.
+ *
+ * A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are
  * far apart are slow to load and store, so c sees the last piece alone.  Of many matrices each thread computes whole ones.
  */
 #include "runtime/gemm_amx.h"
@@ -17,7 +21,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 8 };     /* bytes of the two squares of a panel; squares of a piece */
+enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 20 };     /* bytes of the two squares of a panel; squares of a piece at most */
 enum { PARTS = 3 };                     /* of an f32 */
 enum { PACKED = 1 << 20, BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };   /* bytes of b; at most */
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
@@ -29,8 +33,9 @@ typedef struct Product {
     int size, side, parts;              /* an element's bytes; steps of a square; packed squares for each */
     int64_t height, block, width;       /* rows, steps and columns of blocks */
     int64_t batch, i0, j0, k0, rows, columns, steps;
-    int64_t squares;                    /* along k */
-    char *a, *b, *kept;                 /* packed rows and columns; of each slot, the sums of 32 rows */
+    int64_t squares, piece;             /* along k; of a piece, of the last one at most */
+    bool lies;                          /* a is read where it lies, but for edges */
+    char *a, *b, *own;                  /* packed rows and columns; what each slot has: a piece of 32 rows, and sums of 32 rows */
     uint32_t *odd_a, *odd_b;            /* of f32, which rows of the block and columns of the matrix have no parts: bits, a word a panel */
     int64_t slot;                       /* alone: the thread that computes all of it */
     bool alone;
@@ -44,6 +49,9 @@ static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 /* Four squares of sums: where they are and where they go, as words; NULL: they begin with 0. */
 typedef struct Held { const uint32_t *from; int64_t from_row; uint32_t *to; int64_t to_row; } Held;
+
+/* Memory that is asked for meanwhile, at most two lines a square. */
+typedef struct Ahead { const char *at, *end; } Ahead;
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -85,15 +93,22 @@ static void tiles_begin(void)
 static void tiles_end(void) { __asm__ volatile("tilerelease"); }
 
 #define LOAD(t, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
+#define LOADT(t, from, stride) __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
 #define STORE(t, to, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
 #define DOTS_FN(name, dot) \
-    static void name(int64_t squares, const char *a, const char *b) \
+    static void name(int64_t squares, const char *a, const char *b, const Ahead *ahead) \
     { \
+        const char *at = ahead->at; \
         for (; squares > 0; squares--, a += TWO, b += TWO) { \
+            if (at < ahead->end) { \
+                __builtin_prefetch(at, 0, 2); \
+                __builtin_prefetch(at + 64, 0, 2); \
+                at += 2 * 64; \
+            } \
             LOAD(4, a, 64); \
-            LOAD(6, b, 64); \
+            LOADT(6, b, 64); \
             LOAD(5, a + TWO / 2, 64); \
-            LOAD(7, b + TWO / 2, 64); \
+            LOADT(7, b + TWO / 2, 64); \
             __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" \
                              dot " %tmm7, %tmm5, %tmm3"); \
         } \
@@ -105,13 +120,13 @@ DOTS_FN(dots_uu, "tdpbuud")
 DOTS_FN(dots_halves, "tdpbf16ps")
 
 #define LOAD_A(part) LOAD(4, a + (part) * TWO, 64); LOAD(5, a + (part) * TWO + TWO / 2, 64)
-#define LOAD_B(part) LOAD(6, b + (part) * TWO, 64); LOAD(7, b + (part) * TWO + TWO / 2, 64)
+#define LOAD_B(part) LOADT(6, b + (part) * TWO, 64); LOADT(7, b + (part) * TWO + TWO / 2, 64)
 #define FOUR_DOTS \
     __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\ttdpbf16ps %tmm6, %tmm5, %tmm2\n\t" \
                      "tdpbf16ps %tmm7, %tmm5, %tmm3")
 
 /* Parts of a and b that are together at most two steps from the high ones; the small products first. */
-static void dots_thirds(int64_t squares, const char *a, const char *b)
+static void dots_thirds(int64_t squares, const char *a, const char *b, const Ahead *ahead)
 {
     enum { HIGH, MIDDLE, LOW };
 
@@ -141,10 +156,10 @@ static void load_sums(const Held *s)
     __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
     if (!c)
         return;
-    LOAD(0, c, row * 4);
-    LOAD(1, c + SIDE, row * 4);
-    LOAD(2, c + SIDE * row, row * 4);
-    LOAD(3, c + SIDE * row + SIDE, row * 4);
+    LOADT(0, c, row * 4);
+    LOADT(1, c + SIDE, row * 4);
+    LOADT(2, c + SIDE * row, row * 4);
+    LOADT(3, c + SIDE * row + SIDE, row * 4);
 }
 
 static void store_sums(const Held *s)
@@ -159,19 +174,32 @@ static void store_sums(const Held *s)
 }
 
 /* 32 x 32 sums over the squares of a piece. */
-static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s)
+static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s, const Ahead *ahead)
 {
-    static void (*const dots[])(int64_t squares, const char *a, const char *b) = {dots_ss, dots_su, dots_us, dots_uu, dots_halves, dots_thirds};
+    static void (*const dots[])(int64_t squares, const char *a, const char *b, const Ahead *ahead) = {dots_ss, dots_su, dots_us, dots_uu,
+                                                                                                       dots_halves, dots_thirds};
 
     load_sums(s);
-    dots[kind](squares, a, b);
+    dots[kind](squares, a, b, ahead);
     store_sums(s);
+}
+
+/* Squares of 32 lines that are `line` bytes apart, `next` to the next squares. */
+static void copy_squares(int64_t squares, const char *from, int64_t line, int64_t next, char *to)
+{
+    for (; squares > 0; squares--, from += next, to += TWO) {
+        LOADT(4, from, line);
+        LOADT(5, from + SIDE * line, line);
+        STORE(4, to, 64);
+        STORE(5, to + TWO / 2, 64);
+    }
 }
 #else
 bool amx_has(AmxKind kind) { return false; }
 static void tiles_begin(void) { }
 static void tiles_end(void) { }
-static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s) { }
+static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s, const Ahead *ahead) { }
+static void copy_squares(int64_t squares, const char *from, int64_t line, int64_t next, char *to) { }
 #endif
 
 /* ---- packing ---- */
@@ -194,10 +222,8 @@ static uint32_t pack(const Product *p, const char *from, int64_t line, int64_t s
     return odd;
 }
 
-static int64_t piece(const Product *p) { return p->parts > 1 ? 4 : PIECE; }
-
 /* Squares of the piece that begins with the one `at`. */
-static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares - at, piece(p)); }
+static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares - at, p->piece); }
 
 /* Where the piece that begins there lies in packed lines, of which there are so many, 32 after 32 of them. */
 static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at, int64_t panel)
@@ -209,9 +235,9 @@ static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at,
 static void pack_panels(const Product *p, const char *from, int64_t line, int64_t step, int64_t lines, bool by_lines, int64_t lo, int64_t hi,
                         char *packed, uint32_t *odd)
 {
-    int64_t group = line == 1 ? 1 : piece(p);
+    int64_t group = line == 1 ? 1 : p->piece;
 
-    for (int64_t at = 0; at < p->squares; at += piece(p))
+    for (int64_t at = 0; at < p->squares; at += p->piece)
         for (int64_t s = 0; s < in_piece(p, at); s += group)
             for (int64_t t = lo; t < hi; t++) {
                 char *to = piece_of(p, packed, lines, at, t) + s * p->parts * TWO;
@@ -220,13 +246,17 @@ static void pack_panels(const Product *p, const char *from, int64_t line, int64_
             }
 }
 
+/* The t-th panel of rows of the block, from its first step on. */
+static const char *rows_of(const Product *p, int64_t t)
+{
+    return (const char *)p->g->a + (p->batch * p->g->abatch + (p->i0 + t * PANEL) * p->g->arow + p->k0 * p->g->acol) * p->size;
+}
+
 static void pack_a(int64_t lo, int64_t hi, void *st)
 {
     const Product *p = st;
-    const Gemm *g = p->g;
-    const char *a = (const char *)g->a + (p->batch * g->abatch + p->i0 * g->arow + p->k0 * g->acol) * p->size;
 
-    pack_panels(p, a, g->arow, g->acol, p->rows, true, lo, hi, p->a, p->odd_a);
+    pack_panels(p, rows_of(p, 0), p->g->arow, p->g->acol, p->rows, true, lo, hi, p->a, p->odd_a);
 }
 
 static void pack_b(int64_t lo, int64_t hi, void *st)
@@ -240,7 +270,7 @@ static void pack_b(int64_t lo, int64_t hi, void *st)
 
 /* ---- blocks ---- */
 
-static int64_t kept_bytes(const Product *p) { return pieces(p->width, PANEL) * PANEL * PANEL * 4; }
+static int64_t own_bytes(const Product *p) { return PIECE * TWO + pieces(p->width, PANEL) * PANEL * PANEL * 4; }
 
 static __attribute__((noinline)) void copy_rows(const uint32_t *from, int64_t from_row, uint32_t *to, int64_t to_row, int64_t rows, int64_t columns)
 {
@@ -248,8 +278,31 @@ static __attribute__((noinline)) void copy_rows(const uint32_t *from, int64_t fr
         memcpy(to + r * to_row, from + r * from_row, (size_t)columns * sizeof *to);
 }
 
+/* The piece that begins with the square `at`, of the t-th panel of rows, to where the first cache keeps it. */
+static void bring(const Product *p, int64_t at, int64_t t, char *to)
+{
+    const Gemm *g = p->g;
+    int64_t n = in_piece(p, at), rows = p->rows - t * PANEL, lie = rows < PANEL ? 0 : least(p->steps / p->side - at, n), line = g->arow * p->size;
+
+    if (!p->lies) {
+        copy_squares(n * p->parts, piece_of(p, p->a, p->rows, at, t), 64, TWO, to);
+        return;
+    }
+    copy_squares(lie, rows_of(p, t) + at * 64, line, 64, to);
+    pack(p, rows_of(p, t), g->arow, g->acol, rows, at + lie, n - lie, true, to + lie * TWO);
+}
+
+/* Of the rows of the panel after the t-th, what is asked for at the i-th of n places: each a part of a row, or some rows' beginnings. */
+static Ahead ahead_of(const Product *p, int64_t t, int64_t i, int64_t n)
+{
+    int64_t bytes = p->steps * p->size, part = PANEL * bytes / n, row = i * part / most(bytes, 1), from = i * part % most(bytes, 1);
+    const char *at = rows_of(p, t + 1) + row * p->g->arow * p->size + from;
+
+    return p->lies && p->rows - (t + 1) * PANEL >= PANEL ? (Ahead){at, at + least(part, bytes - from)} : (Ahead){0};
+}
+
 /* Sums of 32 rows and columns after the piece `at`, which are in `kept` before and after it but for the first and the last. */
-static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel, uint32_t *kept, uint32_t *c, int64_t rows)
+static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel, uint32_t *kept, uint32_t *c, int64_t rows, const Ahead *ahead)
 {
     int64_t n = in_piece(p, at), columns = least(p->columns - panel * PANEL, PANEL);
     bool whole = rows == PANEL && columns == PANEL, first = at == 0, last = at + n == p->squares;
@@ -261,7 +314,7 @@ static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel,
         copy_rows(c, p->g->crow, kept, PANEL, rows, columns);
     if (last && whole)
         s.to = c, s.to_row = p->g->crow;
-    run_tile(p->kind, n, a, piece_of(p, p->b, p->columns, at, panel), &s);
+    run_tile(p->kind, n, a, piece_of(p, p->b, p->columns, at, panel), &s, ahead);
     if (last && !whole)
         copy_rows(kept, PANEL, c, p->g->crow, rows, columns);
 }
@@ -322,11 +375,17 @@ static void run_panel(Product *p, int64_t slot, int64_t t)
     const Gemm *g = p->g;
     int64_t i = p->i0 + t * PANEL, rows = least(p->rows - t * PANEL, PANEL);
     uint32_t *c = (uint32_t *)g->c + p->batch * g->cbatch + i * g->crow + p->j0;
-    uint32_t *kept = (uint32_t *)(void *)(p->kept + (p->alone ? 0 : slot) * kept_bytes(p));
+    char *near = p->own + (p->alone ? 0 : slot) * own_bytes(p);
+    uint32_t *kept = (uint32_t *)(void *)(near + PIECE * TWO);
+    int64_t panels = pieces(p->columns, PANEL), places = panels * pieces(p->squares, p->piece), place = 0;
 
-    for (int64_t at = 0; at < p->squares; at += piece(p))
-        for (int64_t j = 0; j * PANEL < p->columns; j++)
-            one_tile(p, piece_of(p, p->a, p->rows, at, t), at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows);
+    for (int64_t at = 0; at < p->squares; at += p->piece) {
+        bring(p, at, t, near);
+        for (int64_t j = 0; j < panels; j++) {
+            Ahead ahead = ahead_of(p, t, place++, places);
+            one_tile(p, near, at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows, &ahead);
+        }
+    }
     if (p->kind == AMX_THIRDS && p->k0 + p->steps == g->k)
         mend_panel(p, t, rows);
     if (g->done && p->k0 + p->steps == g->k)
@@ -376,7 +435,9 @@ static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
             p->rows = least(g->m - p->i0, p->height);
             p->steps = least(g->k - p->k0, p->block);
             p->squares = pieces(p->steps, p->side);
-            each_panel(p, p->rows, threads, pack_a);
+            p->piece = pieces(p->squares, pieces(p->squares, PIECE / p->parts));
+            if (!p->lies)
+                each_panel(p, p->rows, threads, pack_a);
             for (p->j0 = 0; p->j0 < g->n; p->j0 += p->width) {
                 p->columns = least(g->n - p->j0, p->width);
                 run_block(p, threads);
@@ -400,9 +461,9 @@ static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t 
 static void set_room(Product *p, char *room)
 {
     p->a = room;
-    p->b = p->a + packed_bytes(p, p->height);
-    p->kept = p->b + packed_bytes(p, p->width);
-    p->odd_a = (uint32_t *)(void *)(p->kept + (p->alone ? 1 : pool_threads()) * kept_bytes(p));
+    p->b = p->a + (p->lies ? 0 : packed_bytes(p, p->height));
+    p->own = p->b + packed_bytes(p, p->width);
+    p->odd_a = (uint32_t *)(void *)(p->own + (p->alone ? 1 : pool_threads()) * own_bytes(p));
     p->odd_b = p->odd_a + pieces(p->height, PANEL);
 }
 
@@ -456,7 +517,8 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
     if (!amx_has(kind))
         return K_INDEX;
     choose_blocks(p);
-    all.bytes = packed_bytes(p, p->height) + packed_bytes(p, p->width) + (apart ? 1 : pool_threads()) * kept_bytes(p) + odd_bytes(p);
+    p->lies = !f32 && g->acol == 1;
+    all.bytes = (p->lies ? 0 : packed_bytes(p, p->height)) + packed_bytes(p, p->width) + (apart ? 1 : pool_threads()) * own_bytes(p) + odd_bytes(p);
     if (!(room = storage_new((size_t)(slots * all.bytes))))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all.bytes);
     all.room = storage_data(room);

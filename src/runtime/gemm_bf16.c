@@ -212,20 +212,17 @@ static void pack_square(const uint16_t *from, int64_t line, int64_t step, int64_
     }
 }
 
-void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
-{
-    for (int64_t i = 0; i < PANEL; i += SIDE, to += SQUARE) {
-        if (i < lines)
-            pack_square(from + i * line, line, step, lines - i, steps, by_lines, to);
-        else
-            memset(to, 0, SQUARE * sizeof *to);
-    }
-}
-
 /* Of a panel of 32 lines, `lines` of which there are, the two squares of 32 steps from the s-th on. */
 static void pack_squares(const Halves *p, const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t s, bool by_lines, uint32_t *to)
 {
-    pack_halves(from + s * STEPS * step, line, step, lines, p->steps - s * STEPS, by_lines, to + 2 * s * SQUARE);
+    from += s * STEPS * step;
+    to += 2 * s * SQUARE;
+    for (int64_t i = 0; i < PANEL; i += SIDE, to += SQUARE) {
+        if (i < lines)
+            pack_square(from + i * line, line, step, lines - i, p->steps - s * STEPS, by_lines, to);
+        else
+            memset(to, 0, SQUARE * sizeof *to);
+    }
 }
 
 static int64_t panel_pairs(const Halves *p) { return 2 * p->squares * SQUARE; }

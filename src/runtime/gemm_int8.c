@@ -191,7 +191,7 @@ static void pack_square(const uint8_t *from, int64_t line, int64_t step, int64_t
             to[by_lines ? i * STEPS + q : q / 4 * STEPS + i * 4 + q % 4] = from[q * step + i * line];
 }
 
-/* As pack_bytes; each byte that there is changes by flip, those that there are not become what it makes 0. */
+/* Two squares of 32 lines and 64 steps (gemm_words.h); each byte that there is changes by flip, those that there are not become what it makes 0. */
 static void pack_flipped(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t flip, uint8_t *to)
 {
     if (line == 1 && step != 1 && lines >= PANEL && steps >= STEPS) {
@@ -205,11 +205,6 @@ static void pack_flipped(const uint8_t *from, int64_t line, int64_t step, int64_
     }
     if (flip)
         flip_squares(to, flip);
-}
-
-void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to)
-{
-    pack_flipped(from, line, step, lines, steps, by_lines, 0, to);
 }
 
 /* Of a panel of 32 lines, `lines` of which there are, the two squares of 64 steps from the s-th on. */

@@ -1,7 +1,10 @@
-/* Words of squares of packed operands, turned in registers; f32 as sums of three bf16. */
+/* Words of squares of packed operands, from bf16 and bytes, turned in registers; f32 as sums of three bf16. */
 #include "runtime/gemm_words.h"
 
+#include <string.h>
+
 enum { SIDE = 16, SQUARE = SIDE * SIDE, PART = 2 * SQUARE };    /* words; of the squares of one part */
+enum { PANEL = 2 * SIDE, ROW = 64 };    /* lines of two squares; bytes of a line's steps */
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,6 +34,59 @@ WIDE void turn_words(const uint32_t *from, uint32_t *to)
         _mm512_storeu_si512(to + 16 * (12 + c), _mm512_shuffle_i32x4(r, s, 0xdd));
     }
 }
+
+#define PACKING __attribute__((target("avx512f,avx512bw,avx512vl")))
+
+/* Bits of the first n of 64 bytes. */
+static uint64_t first_bytes(int64_t n) { return n >= ROW ? ~(uint64_t)0 : n > 0 ? ((uint64_t)1 << n) - 1 : 0; }
+
+/* 32 lines of so many bytes, which are neighbours. */
+PACKING static void lay_lines(const char *from, int64_t line, int64_t lines, int64_t bytes, char *to)
+{
+    uint64_t all = first_bytes(bytes);
+
+    for (int i = 0; i < PANEL; i++, from += line, to += ROW)
+        _mm512_storeu_si512(to, _mm512_maskz_loadu_epi8(i < lines ? all : 0, from));
+}
+
+/* 32 steps of bf16 of so many lines, which are neighbours: pair after pair. */
+PACKING static void pair_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i low = _mm512_or_si512(lanes, _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(PANEL)), 16));
+    uint64_t all = first_bytes(bytes);
+
+    for (int s = 0; s < 2 * SIDE; s += 2, from += 2 * step, to += ROW) {
+        __m512i x = _mm512_maskz_loadu_epi8(s < steps ? all : 0, from), y = _mm512_maskz_loadu_epi8(s + 1 < steps ? all : 0, from + step);
+        _mm512_storeu_si512(to, _mm512_permutex2var_epi16(x, low, y));
+        _mm512_storeu_si512(to + SQUARE * 4, _mm512_permutex2var_epi16(x, _mm512_add_epi16(low, _mm512_set1_epi16(SIDE)), y));
+    }
+}
+
+/* The same of 64 steps of bytes: four after four. */
+PACKING static void weave_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to)
+{
+    uint32_t all = (uint32_t)first_bytes(bytes);
+
+    for (int s = 0; s < 4 * SIDE; s += 4, to += ROW) {
+        __m256i r[4], low[2], high[2], y[4];
+        for (int q = 0; q < 4; q++, from += step)
+            r[q] = _mm256_maskz_loadu_epi8(s + q < steps ? all : 0, from);
+        for (int q = 0; q < 2; q++) {
+            low[q] = _mm256_unpacklo_epi8(r[2 * q], r[2 * q + 1]);
+            high[q] = _mm256_unpackhi_epi8(r[2 * q], r[2 * q + 1]);
+        }
+        y[0] = _mm256_unpacklo_epi16(low[0], low[1]);           /* lines 0 to 3, and 16 to 19 */
+        y[1] = _mm256_unpackhi_epi16(low[0], low[1]);
+        y[2] = _mm256_unpacklo_epi16(high[0], high[1]);
+        y[3] = _mm256_unpackhi_epi16(high[0], high[1]);
+        for (int i = 0; i < 4; i += 2) {
+            _mm256_storeu_si256((__m256i *)(void *)(to + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x20));
+            _mm256_storeu_si256((__m256i *)(void *)(to + SQUARE * 4 + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x31));
+        }
+    }
+}
+
 /* The nearest bf16, as f32; from the largest ones on an infinity. */
 WIDE static inline __m512i nearest(__m512 x)
 {
@@ -82,6 +138,9 @@ WIDE static uint32_t split_lines(const float *from, int64_t step, uint32_t *to)
 }
 #else
 void turn_words(const uint32_t *from, uint32_t *to) { (void)from, (void)to; }
+static void lay_lines(const char *from, int64_t line, int64_t lines, int64_t bytes, char *to) { }
+static void pair_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
+static void weave_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
 static uint32_t split_steps(const float *from, int64_t line, uint32_t *to) { return 0; }
 static uint32_t split_lines(const float *from, int64_t step, uint32_t *to) { return 0; }
 #endif
@@ -112,4 +171,39 @@ uint32_t pack_thirds(const float *from, int64_t line, int64_t step, int64_t line
     uint32_t odd = split_square(from, line, step, lines, steps, by_lines, to);
 
     return odd | split_square(from + SIDE * line, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Elements of so many bytes, 64 bytes of them a line; strides count bytes. */
+static void pack_words(const char *from, int64_t line, int64_t step, int64_t size, int64_t lines, int64_t steps, bool by_lines, char *to)
+{
+    char few[PANEL * ROW];
+
+    lines = least(lines, PANEL);
+    steps = least(steps, ROW / size);
+    if (line != size && step != size) {
+        for (int64_t i = 0; i < lines; i++)
+            for (int64_t s = 0; s < steps; s++)
+                memcpy(few + i * ROW + s * size, from + i * line + s * step, (size_t)size);
+        from = few;
+        line = ROW;
+        step = size;
+    }
+    if (step == size)
+        lay_lines(from, line, lines, steps * size, to);
+    else
+        (size == 1 ? weave_lines : pair_lines)(from, step, lines * size, steps, to);
+    for (int i = 0; i < 2 && (step == size) != by_lines; i++, to += SQUARE * 4)
+        turn_words((uint32_t *)(void *)to, (uint32_t *)(void *)to);
+}
+
+void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
+{
+    pack_words((const char *)from, line * 2, step * 2, 2, lines, steps, by_lines, (char *)to);
+}
+
+void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to)
+{
+    pack_words((const char *)from, line, step, 1, lines, steps, by_lines, (char *)to);
 }

@@ -14,7 +14,7 @@ void turn_words(const uint32_t *from, uint32_t *to);
 
 /*
  * Two squares of 32 lines, `lines` of which there are, and of 32 steps of bf16 or 64 of bytes, `steps` of which there are: by lines as of a, or by
- * words as of b.  What there is not multiplies to 0.  The first of two steps of bf16 is in the odd half.
+ * words as of b.  What there is not multiplies to 0.  The first of two steps of bf16 is in the low half.
  */
 void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
 /*
