@@ -377,11 +377,24 @@ static Step *lower_ifexp(Lower *L, const AstIfExp *e)
     return n;
 }
 
+/* A call or an assignment, which may change what lies outside of the expression. */
+static bool look_change(Ast *n, void *st)
+{
+    if (n->kind == AST_Call || n->kind == AST_NamedExpr || n->kind == AST_Await)
+        *(bool *)st = true;
+    return *(bool *)st || n->kind == AST_Lambda || ast_walk(n, look_change, st);
+}
+
+/* flag: may its right sides change anything? */
 static Step *lower_boolop(Lower *L, const AstBoolOp *e)
 {
     Step *n = make(L, &e->ast, e->op == AOP_AND ? ev_and : ev_or, NULL, NULL);
+    bool changes = false;
 
     n->seq = lower_exprs(L, e->values);
+    for (int i = 1; i < e->values.n; i++)
+        look_change(e->values.at[i], &changes);
+    n->flag = changes;
     return n;
 }
 

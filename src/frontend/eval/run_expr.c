@@ -132,30 +132,10 @@ Value ev_not(const Step *n, Frame *f)
     return t < 0 ? VERR : vbool(!t);
 }
 
-static Value logic(const Step *n, Frame *f, int stop_at);
-
-/* The right side of a staged `and`, `or`: run in any case, but its checks hold back where the left side decides. */
-static Value right_side(const Step *rest, Frame *f, int stop_at, Value left)
-{
-    Interp *I = f->I;
-    Value outer = I->active, mine = stop_at ? staged_not(I, left) : staged_bool(I, left), v = VERR;
-
-    if (!is_err(mine)) {
-        I->active = is_err(outer) ? value_ref(mine) : staged_logic(I, 0, outer, mine);
-        I->arms++;
-        v = is_err(I->active) ? VERR : logic(rest, f, stop_at);
-        I->arms--;
-        value_unref(I->active);
-    }
-    I->active = outer;
-    value_unref(mine);
-    return v;
-}
-
 /* and, or: the operand that decides. A staged one joins with the rest as tensors. */
 static Value logic(const Step *n, Frame *f, int stop_at)
 {
-    Value v = VNONE, rest;
+    Value v = VNONE;
 
     for (int i = 0; i < n->seq->n; i++) {
         v = n->seq->at[i]->eval(n->seq->at[i], f);
@@ -168,11 +148,9 @@ static Value logic(const Step *n, Frame *f, int stop_at)
             seq->n = n->seq->n - i - 1;
             memcpy(seq->at, n->seq->at + i + 1, (size_t)seq->n * sizeof *seq->at);
             tail.seq = seq;
-            rest = right_side(&tail, f, stop_at, v);
+            Value r = staged_right(&tail, f, stop_at, v);
             tsr_free(seq);
-            Value r = is_err(rest) ? VERR : staged_logic(f->I, stop_at, v, rest);
             value_unref(v);
-            value_unref(rest);
             return r;
         }
         int t = truth(f->I, v);

@@ -512,19 +512,32 @@ static void undo_list(ListObj *l, const Held *h)
             put(&l->at[i], h->val[i]);
 }
 
-/* In the old order. */
-static bool undo_dict(Interp *I, DictObj *d, const Held *h)
+/* The old keys in the old order? */
+static bool has_keys(DictObj *d, const Held *h)
 {
-    bool ok = true;
     int64_t pos = 0, i = 0;
     Value k, v;
 
-    while (i < h->n && dict_next(d, &pos, &k, &v) && k.o == h->key[i].o && (h->v.tag == V_SET || same_value(v, h->val[i])))
+    while (i < h->n && dict_next(d, &pos, &k, &v) && k.o == h->key[i].o && k.tag == h->key[i].tag)
         i++;
-    if (i == h->n && d->n == h->n)
+    return i == h->n && d->n == h->n;
+}
+
+/* In the old order; who goes over it goes on where its keys are as they were. */
+static bool undo_dict(Interp *I, DictObj *d, const Held *h)
+{
+    bool ok = true;
+    int64_t pos = 0;
+    Value k, v;
+
+    if (has_keys(d, h)) {
+        for (int64_t i = 0; h->v.tag != V_SET && dict_next(d, &pos, &k, &v); i++)
+            if (!same_value(v, h->val[i]))
+                put(&d->entry[pos - 1].val, h->val[i]);
         return true;
+    }
     dict_clear(d);
-    for (i = 0; ok && i < h->n; i++)
+    for (int64_t i = 0; ok && i < h->n; i++)
         ok = h->v.tag == V_SET ? set_add(I, d, h->key[i]) : dict_set(I, d, h->key[i], h->val[i]);
     return ok;
 }

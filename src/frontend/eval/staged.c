@@ -309,3 +309,100 @@ Value staged_ifexp(const Step *n, Frame *f, Value test)
     left_drop(&left);
     return r;
 }
+
+/* ------------------------------------------------------------- and, or */
+
+/* Run in any case, but its checks hold back where the left side decides. */
+static Value right_always(const Step *rest, Frame *f, int is_or, Value left)
+{
+    Interp *I = f->I;
+    Value outer = I->active, mine = is_or ? staged_not(I, left) : staged_bool(I, left), v = VERR;
+
+    if (!is_err(mine)) {
+        I->active = is_err(outer) ? value_ref(mine) : staged_logic(I, 0, outer, mine);
+        I->arms++;
+        v = is_err(I->active) ? VERR : rest->eval(rest, f);
+        I->arms--;
+        value_unref(I->active);
+    }
+    I->active = outer;
+    value_unref(mine);
+    return v;
+}
+
+static Value as_truth(Frame *f, Value v)
+{
+    Value r = is_err(v) ? VERR : staged_bool(f->I, v);
+
+    value_unref(v);
+    return r;
+}
+
+static Value ev_right(const Step *n, Frame *f) { return as_truth(f, n->a->eval(n->a, f)); }
+
+/* Run where the left side does not decide: what it changes is joined with what was there. */
+static Value right_as_arm(const Step *rest, Frame *f, int is_or, Value left)
+{
+    Step truth = {.eval = ev_right, .span = rest->span, .a = (Step *)rest};
+    Scene scene;
+    Start ys = {.kind = START_VALUE, .body = &truth, .at = rest->span};
+    Start ns = {.kind = START_EXIT, .exit = X_RETURN, .left = {VERR, as_truth(f, vbool(is_or)), 0}, .at = rest->span};
+    Arm yes = {.s = &scene, .start = is_or ? &ns : &ys, .give = GIVE_RETURN, .raised = VERR}, no = yes;
+    Left out = NOT_LEFT;
+    Value test = staged_bool(f->I, left), r = VERR;
+
+    no.start = is_or ? &ys : &ns;
+    yes.gift = no.gift = NO_GIFT;
+    scene_begin(&scene, f);
+    scene.locals = true;
+    if (!is_err(test) && !is_err(ns.left.ret) && arms_join(&yes, &no, test, &out))
+        r = value_ref(out.ret);
+    scene_end(&scene);
+    left_drop(&out);
+    value_unref(ns.left.ret);
+    return r;
+}
+
+/* Did what ran since the scene began set nothing but variables that had no value? The host is as after it then, else as before. */
+static bool only_sets(Scene *s)
+{
+    Value now = tuple_new(s->place.n);
+    bool absent = true;
+
+    for (int i = 0; i < s->place.n; i++)
+        as_tuple(now)->at[i] = spot_read(s->I, &s->place.at[i], s->f);
+    scene_reset(s);
+    for (int i = 0; i < s->place.n; i++) {
+        const Spot *p = &s->place.at[i];
+        Value was = spot_read(s->I, p, s->f);
+        absent &= is_err(was) && (p->kind == SPOT_LOCAL || p->kind == SPOT_CELL);
+        value_unref(was);
+    }
+    if (absent)
+        absent = scene_write(s, now);
+    value_unref(now);
+    return absent;
+}
+
+Value staged_right(const Step *rest, Frame *f, int is_or, Value left)
+{
+    Scene scene;
+    bool apart = false;
+    Value v, r;
+
+    if (rest->flag)
+        scene_begin(&scene, f);
+    v = right_always(rest, f, is_or, left);
+    if (rest->flag) {
+        scene.locals = true;
+        if (!is_err(v) && !scene_settled(&scene)) {
+            value_unref(v);
+            v = VERR;
+        }
+        apart = !is_err(v) && scene.place.n && !only_sets(&scene);
+        scene_end(&scene);
+    }
+    r = is_err(v) ? VERR : apart ? right_as_arm(rest, f, is_or, left) : staged_logic(f->I, is_or, left, v);
+    value_unref(v);
+    return r;
+}
