@@ -243,7 +243,7 @@ Exit staged_watch(const Step *n, Frame *f, bool *staged);        /* a round of a
 Exit staged_refuse(Frame *f, const char *where);
 void staged_forget(Frame *f);                                   /* drop what is pending: it will be staged otherwise */
 Exit staged_while(const Step *n, Frame *f, Value test);
-/* The rest of an and (or: is_or) whose staged left side is `left`, joined with it: true or false, as a tensor. */
+/* The rest of an `and` (`or`: is_or) whose staged left side is `left`, joined with it: a truth, as a tensor. */
 Value staged_right(const Step *rest, Frame *f, int is_or, Value left);
 Value staged_ifexp(const Step *n, Frame *f, Value test);
 /* A variable of this code that only one arm of the branch, or only a loop's body, sets: reading it unset says so. */

@@ -377,24 +377,26 @@ static Step *lower_ifexp(Lower *L, const AstIfExp *e)
     return n;
 }
 
-/* A call or an assignment, which may change what lies outside of the expression. */
-static bool look_change(Ast *n, void *st)
+/* What may change something outside of the expression, or fail: calls, assignments, subscripts, the division of ints. */
+static bool look_danger(Ast *n, void *st)
 {
-    if (n->kind == AST_Call || n->kind == AST_NamedExpr || n->kind == AST_Await)
+    bool divides = n->kind == AST_BinOp && (AST_AS(n, BinOp)->op == AOP_FLOORDIV || AST_AS(n, BinOp)->op == AOP_MOD);
+
+    if (n->kind == AST_Call || n->kind == AST_NamedExpr || n->kind == AST_Await || n->kind == AST_Subscript || divides)
         *(bool *)st = true;
-    return *(bool *)st || n->kind == AST_Lambda || ast_walk(n, look_change, st);
+    return *(bool *)st || n->kind == AST_Lambda || ast_walk(n, look_danger, st);
 }
 
-/* flag: may its right sides change anything? */
+/* flag: may its right sides change something, or fail? */
 static Step *lower_boolop(Lower *L, const AstBoolOp *e)
 {
     Step *n = make(L, &e->ast, e->op == AOP_AND ? ev_and : ev_or, NULL, NULL);
-    bool changes = false;
+    bool dangers = false;
 
     n->seq = lower_exprs(L, e->values);
     for (int i = 1; i < e->values.n; i++)
-        look_change(e->values.at[i], &changes);
-    n->flag = changes;
+        look_danger(e->values.at[i], &dangers);
+    n->flag = dangers;
     return n;
 }
 

@@ -13,6 +13,7 @@ typedef struct ReadLog {
     void (*cell)(struct ReadLog *log, CellObj *cell);
     void (*global)(struct ReadLog *log, ModuleObj *m, uint32_t slot);
     void (*made)(struct ReadLog *log, CellObj *cell);       /* a new cell: inside, not outside */
+    void (*value)(struct ReadLog *log, Value v);            /* an object that came from outside as itself */
 } ReadLog;
 
 ReadLog *interp_reads(Interp *I);

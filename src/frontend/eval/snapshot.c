@@ -274,6 +274,15 @@ static void note_global(ReadLog *log, ModuleObj *m, uint32_t slot)
         s->outer->global(s->outer, m, slot);
 }
 
+static void note_value(ReadLog *log, Value v)
+{
+    Shot *s = (Shot *)log;
+
+    take(s, v, NULL);
+    if (s->outer)
+        s->outer->value(s->outer, v);
+}
+
 Sym local_name(const Code *c, int slot)
 {
     for (int i = 0; c->scope && i < c->scope->locals.n; i++)
@@ -292,7 +301,7 @@ Shot *shot_take(Interp *I, Frame *f)
         take(s, f->slot[i], local_name(f->code, i));
     for (int i = 0; f->closure && scope && i < scope->frees.n; i++)
         take(s, vobj(f->closure[i]), scope->frees.at[i].name);
-    s->log = (ReadLog){note_cell, note_global, note_made};
+    s->log = (ReadLog){note_cell, note_global, note_made, note_value};
     s->outer = interp_set_reads(I, &s->log);
     return s;
 }

@@ -85,50 +85,76 @@ static void note(Guard *g, RootKind kind, Value holder, uint32_t slot)
     uint64_t key = (uint64_t)(uintptr_t)holder.o + slot + 1;
     Root p = {.kind = kind, .holder = holder, .slot = slot};
 
-    for (; g; g = g->outer) {
-        if (kind == PLACE_CELL && map_find(&g->inside, (uint64_t)(uintptr_t)holder.o, NULL))
-            break;                                      /* inside of this one, and so of those around it */
-        if (map_find(&g->seen_place, key, NULL))
-            continue;
-        map_set(&g->seen_place, key, 1);
-        p.root = snapshot(g, place_value(&p));
-        value_ref(holder);
-        vec_push(&g->place, p);
+    if (map_find(&g->seen_place, key, NULL))
+        return;
+    map_set(&g->seen_place, key, 1);
+    p.root = snapshot(g, place_value(&p));
+    value_ref(holder);
+    vec_push(&g->place, p);
+}
+
+/* Who else wants to know: a guard around this one, or a branch that this one is staged in. */
+static void tell(ReadLog *log, const Root *p)
+{
+    if (!log)
+        return;
+    switch (p->kind) {
+    case PLACE_CELL: log->cell(log, (CellObj *)p->holder.o); break;
+    case PLACE_GLOBAL: log->global(log, (ModuleObj *)p->holder.o, p->slot); break;
+    case PLACE_VALUE: log->value(log, p->holder); break;
     }
 }
 
-/* A variable of the staged function itself is made anew by every call. */
+/* A variable of the staged function itself is made anew by every call: inside of this one, and so of those around it. */
 static void note_cell(ReadLog *log, CellObj *cell)
 {
-    if (!map_find(&((Guard *)log)->inside, (uint64_t)(uintptr_t)cell, NULL))
-        note((Guard *)log, PLACE_CELL, vobj(cell), 0);
+    Guard *g = (Guard *)log;
+
+    if (map_find(&g->inside, (uint64_t)(uintptr_t)cell, NULL))
+        return;
+    note(g, PLACE_CELL, vobj(cell), 0);
+    if (g->outer)
+        g->outer->cell(g->outer, cell);
 }
 
 static void note_made(ReadLog *log, CellObj *cell)
 {
-    for (Guard *g = (Guard *)log; g; g = g->outer) {
-        map_set(&g->inside, (uint64_t)(uintptr_t)cell, 1);
-        vec_push(&g->made, value_ref(vobj(cell)));
-    }
+    Guard *g = (Guard *)log;
+
+    map_set(&g->inside, (uint64_t)(uintptr_t)cell, 1);
+    vec_push(&g->made, value_ref(vobj(cell)));
+    if (g->outer)
+        g->outer->made(g->outer, cell);
 }
 
 static void note_global(ReadLog *log, ModuleObj *m, uint32_t slot)
 {
-    note((Guard *)log, PLACE_GLOBAL, vobj(m), slot);
+    Guard *g = (Guard *)log;
+
+    note(g, PLACE_GLOBAL, vobj(m), slot);
+    if (g->outer)
+        g->outer->global(g->outer, m, slot);
+}
+
+static void note_value(ReadLog *log, Value v)
+{
+    Guard *g = (Guard *)log;
+
+    note(g, PLACE_VALUE, v, 0);
+    if (g->outer)
+        g->outer->value(g->outer, v);
 }
 
 void guard_note_value(Guard *g, Value v)
 {
     if (is_obj(v))
-        note(g, PLACE_VALUE, v, 0);
+        note_value(&g->log, v);
 }
 
 void guard_renote(Guard *g)
 {
-    Guard *open = (Guard *)interp_reads(g->I);
-
-    for (int i = 0; open && i < g->place.n; i++)
-        note(open, g->place.at[i].kind, g->place.at[i].holder, g->place.at[i].slot);
+    for (int i = 0; g && i < g->place.n; i++)
+        tell(interp_reads(g->I), &g->place.at[i]);
 }
 
 Guard *guard_begin(Interp *I)
@@ -136,15 +162,14 @@ Guard *guard_begin(Interp *I)
     Guard *g = tsr_calloc(sizeof *g);
 
     g->I = I;
-    g->log = (ReadLog){note_cell, note_global, note_made};
-    g->outer_log = interp_set_reads(I, &g->log);
-    g->outer = (Guard *)g->outer_log;
+    g->log = (ReadLog){note_cell, note_global, note_made, note_value};
+    g->outer = interp_set_reads(I, &g->log);
     return g;
 }
 
 void guard_end(Guard *g)
 {
-    interp_set_reads(g->I, g->outer_log);
+    interp_set_reads(g->I, g->outer);
     g->outer = NULL;
     for (int i = 0; i < g->made.n; i++)
         value_unref(g->made.at[i]);
@@ -164,7 +189,7 @@ void guard_free(Guard *g)
             value_unref(it->key[k]);
         value_unref(it->v);
     }
-    for (int i = 0; i < g->place.n; i++)
+    for (int i = 0; g && i < g->place.n; i++)
         value_unref(g->place.at[i].holder);
     vec_free(&g->item);
     vec_free(&g->place);

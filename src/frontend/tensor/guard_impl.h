@@ -38,8 +38,7 @@ typedef struct Write { int place; Item *in; int at; } Write;
 struct Guard {
     ReadLog log;                /* first: the evaluator calls through it */
     Interp *I;
-    Guard *outer;
-    ReadLog *outer_log;
+    ReadLog *outer;             /* until guard_end: who was told of reads before, not always a guard */
     Arena arena;
     Map seen_place, seen_obj;   /* place key, object -> Item */
     Map inside;                 /* cells made since guard_begin */
