@@ -128,7 +128,7 @@ static void select_arms(Batch *b)
 
     memset(out, true, (size_t)nr);
     for (int k = 0; k < 2 && !b->r->failed; k++) {
-        bool guard = has_checks(b->a->region[k]);           /* the predicate is then the arm's first operand */
+        bool guard = graph_wants_guard(b->a->region[k]);           /* the predicate is then the arm's first operand */
         Graph *code = guard ? graph_guarded(b->a->region[k], k == 0) : graph_ref(b->a->region[k]);
         Graph *arm = forbid_io(b, code, "branch") ? batch_region(b, code, b->in + !guard, out, false) : NULL;
         int ny = 0;
@@ -334,7 +334,7 @@ static Graph *restage(Batch *b, Masked *m, bool (*fn)(void *, Tensor *const *, i
 
 static void masked_while(Batch *b, Attr *a, bool *in, bool *out)
 {
-    Masked m = {b->r->T, NULL, NULL, b->a->n, has_checks(b->a->region[1])};
+    Masked m = {b->r->T, NULL, NULL, b->a->n, graph_wants_guard(b->a->region[1])};
     Graph *body = m.guard ? graph_guarded(b->a->region[1], true) : graph_ref(b->a->region[1]);
     int ncarry = b->n - b->a->n;
     bool yes = true, *guarded_in;

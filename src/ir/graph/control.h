@@ -28,9 +28,9 @@ bool custom_linear(Trace *T, const Attr *a, Tensor *const *x, Tensor *const *t, 
 /* Run g as checkpointed calls that together keep its operands and what keep says (remat.c). */
 bool checkpoint_keeping(Trace *T, const Graph *g, const Keep *keep, Tensor *const *in, int nin, Tensor **out, int *nout);
 
-/* g with a truth as its first parameter, without which (or with which, when = false) its checks say nothing (guarded.c). */
+/* g with a truth as its first parameter, without which (or with which, when = false) it fails nowhere (guarded.c). */
 Graph *graph_guarded(const Graph *g, bool when);
-static inline bool has_checks(const Graph *g) { return (graph_effects(g) & OPF_RAISE) != 0; }
+bool graph_wants_guard(const Graph *g);             /* may it fail? */
 
 static inline bool inexact(const TType *y) { return dtype_is_inexact((DType)y->dtype); }
 static inline const TType *param_of(const Graph *g, int i) { return &g->params.at[i]->type[0]; }

@@ -4,7 +4,8 @@
  * Where examples of a batch part ways, both arms of a branch run for all of
  * them, and a loop goes on for those that are done.  A check in there must only
  * look at the examples that take it: `check(c)` becomes `check(c or not active)`, with
- * `active` as a further parameter, which regions further in are given too.
+ * `active` as a further parameter, which regions further in are given too.  Indices, which may be
+ * out of range there, are 0 for the others.
  */
 #include "ir/graph/control.h"
 
@@ -50,9 +51,33 @@ static Node *guard_regions(Guarding *g, const Node *n, GValue *in)
     return made;
 }
 
+static bool looks_up(const Graph *g) { return graph_has_op(g, OP_index) || graph_has_op(g, OP_index_put) || graph_has_op(g, OP_index_add); }
+
+bool graph_wants_guard(const Graph *g) { return graph_effects(g) & OPF_RAISE || looks_up(g); }
+
 static bool takes_guard(const Node *n)
 {
-    return (n->op == OP_cond || n->op == OP_call || n->op == OP_while || n->op == OP_scan) && node_effects(n) & OPF_RAISE;
+    bool wants = false;
+
+    if (n->op != OP_cond && n->op != OP_call && n->op != OP_while && n->op != OP_scan)
+        return false;
+    for (int k = 0; k < 4; k++)
+        wants |= n->attr->region[k] && graph_wants_guard(n->attr->region[k]);
+    return wants;
+}
+
+/* Is operand i an index? */
+static bool is_place(const Node *n, int i) { return n->op == OP_index ? i > 0 : (n->op == OP_index_put || n->op == OP_index_add) && i > 1; }
+
+/* The index where the code counts, else 0. */
+static GValue place_of(Guarding *g, GValue index, Span span)
+{
+    TType t = *gvalue_type(index), one = {.dtype = t.dtype};
+    Attr a = attr_default();
+
+    a.dtype = t.dtype;
+    GValue counts = {graph_append(g->to, OP_convert, &a, &g->active, 1, &one, 1, span), 0};
+    return append(g->to, OP_mul, (GValue[]){index, counts}, 2, &t, span);
 }
 
 static Node *copy(Guarding *g, const Node *n)
@@ -65,6 +90,9 @@ static Node *copy(Guarding *g, const Node *n)
         TType t = *gvalue_type(in[0]);
         in[0] = append(g->to, OP_bitor, (GValue[]){in[0], g->idle}, 2, &t, n->span);
     }
+    for (int i = 0; i < n->nin; i++)
+        if (is_place(n, i))
+            in[i] = place_of(g, in[i], n->span);
     made = takes_guard(n) ? guard_regions(g, n, in)
                           : graph_append(g->to, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
     made->again = n->again;
