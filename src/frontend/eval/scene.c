@@ -274,20 +274,42 @@ static bool pad_return(Scene *s, Gift *g, Tensor **out, int *nout)
     return true;
 }
 
+static bool flatten_return(Scene *s, Gift *g, Value ret, Tensor **out, int *n)
+{
+    Value v = s->ret_by_value ? value_ref(ret) : marked(s, value_ref(ret));
+    bool ok = !is_err(v) && flatten_weak(s->I, v, &g->ret, out, n);
+
+    value_unref(v);
+    return ok;
+}
+
+/* Objects that were there before are returned as they are, if all arms return the same; else staged again, with copies of them. */
+static bool return_copies(Scene *s)
+{
+    if (s->ret_by_value || !s->marks.n)
+        return false;
+    value_unref(s->ret);
+    tsr_free(s->ret_type);
+    s->ret = VERR;
+    s->ret_type = NULL;
+    s->nret = 0;
+    return s->ret_by_value = s->again = true;
+}
+
 static bool give_return(Scene *s, Gift *g, const Left *left, Tensor **out, int *nout)
 {
     int n = 0;
 
     if (is_err(left->ret))
         return pad_return(s, g, out, nout);
-    if (!flatten_weak(s->I, left->ret, &g->ret, out + *nout, &n))
+    if (!flatten_return(s, g, left->ret, out + *nout, &n))
         return false;
     if (is_err(s->ret)) {
         learn_return(s, g, out + *nout, n);
     } else if (tree_same(s->I, s->ret, g->ret) != 1) {
         while (n)
             tensor_unref(out[*nout + --n]);
-        return exc_pending(s->I) ? false : refuse_returns(s, g);
+        return !exc_pending(s->I) && (return_copies(s) || refuse_returns(s, g));
     }
     *nout += n;
     return true;
@@ -551,6 +573,7 @@ bool scene_take(Scene *s, const Gift *a, const Gift *b, GiveKind kind, Tensor **
     if (ok && kind != GIVE_PLACES && !is_err(s->ret)) {
         left->ret = tree_rebuild(s->I, s->ret, TREE_ALL, out, &pos);
         ok = !is_err(left->ret);
+        unmark(&left->ret);
     }
     for (int i = 0; i < n; i++)
         tensor_unref(out[i]);

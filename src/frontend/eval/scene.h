@@ -30,7 +30,8 @@ typedef struct Scene {
     bool may_drop;              /* a variable that only one arm sets is unset afterwards */
     const AstIf *branch;        /* whose arms they are: a variable that nothing reads behind it may differ, and is unset afterwards; or NULL */
     int tries;
-    Value ret;                  /* skeleton of what is returned; V_ERR: nothing is, so far */
+    Value ret;                  /* skeleton of what is returned, with marks; V_ERR: nothing is, so far */
+    bool ret_by_value;          /* arms return different objects that were there before: copies, then */
     TType *ret_type;
     int nret;
     Span ret_at;
