@@ -264,6 +264,18 @@ static bool kernel_may_store(Check *C, Ast *e, const Type *t, Ast *node)
     return false;
 }
 
+const char *kernel_by_steps(Ast *e)
+{
+    AstSubscript *s = AST_AS(e, Subscript);
+    AstSeq list = AST_IS(e, Subscript) ? indices_of(&s->index) : (AstSeq){0};
+
+    for (int i = 0; i < list.n; i++)
+        if (AST_IS(list.at[i], Slice) && AST_AS(list.at[i], Slice)->step)
+            return "memory by steps is loaded and not stored to: store one row or element a round of a loop, or what belongs together as one block, "
+                   "stack([a, b], dim=1).reshape(...)";
+    return NULL;
+}
+
 static void report_stored(Check *C, const TType *value, const TType *place, Ast *node)
 {
     REPORT(C, E0608, node->span, shape_of(value), shape_of(place));
@@ -279,6 +291,13 @@ void kernel_store(Check *C, AstSubscript *s, const Type *base, const Type *value
         return;
     place = kernel_subscript(C, base, s->index, node);
     type_note(node, place);
+    if (kernel_by_steps(node) && place->kind == TY_TENSOR && place->tensor->rank != RANK_UNKNOWN && !place->ref) {
+        StrBuf text = {0};
+        ast_print(node, &text);
+        diag_help(REPORT(C, E0612, node->span, sb_str(&text), shape_of(place->tensor)), "%s", kernel_by_steps(node));
+        sb_done(&text);
+        return;
+    }
     if (place->kind != TY_TENSOR || place->tensor->rank == RANK_UNKNOWN || type_is_any(value))
         return;
     if (value->kind == TY_TENSOR && value->tensor->rank != RANK_UNKNOWN && value->tensor->rank > place->tensor->rank) {

@@ -69,6 +69,7 @@ const Type *kernel_elementwise(Check *C, OpId op, const TType *in, int nin, Ast 
 bool kernel_extents(Check *C, const TType *a, const TType *b, TType *out, Ast *node);    /* broadcast; false: reported */
 /* Does a value of that dtype go into memory of that one as it is? false: reported. what: "tile.store()". */
 bool kernel_dtype_goes(Check *C, const char *what, const Type *value, uint8_t into, Ast *node);
+const char *kernel_by_steps(Ast *e);                    /* what to do instead of a store to x[a:b:c]; NULL: e is another */
 const Type *kernel_value(const Type *t);                /* without its place */
 const Type *kernel_block(uint8_t dtype, int rank, const Dim *shape);
 /* Is what a kernel returns of the kind and the dtype that its annotation says? Sizes are seen at the launch. */

@@ -427,8 +427,10 @@ static void store_item(Body *B, AstSubscript *t, KVal v)
         return;
     }
     at = kb_subscript(B, base, index, n);
-    if (!kb_bad(at) && at.kind == K_PLACE)
+    if (at.kind == K_PLACE)
         kplace_assign(B, at.place, v);
+    else if (!kb_bad(at))
+        kb_fail(B, "E0612: a block value cannot be stored to: memory by steps is one");
 }
 
 /* ------------------------------------------------------------- statements */
