@@ -332,8 +332,15 @@ static bool is_common(Sym attr)
     return !strncmp(attr->text, "__", 2) || !strcmp(attr->text, "mro");
 }
 
+static bool takes_self(const Fn *f)
+{
+    return f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && !strcmp(AST_AS(f->params.at[0], Param)->name->text, "self");
+}
+
 static const Type *bound(Check *C, const Type *t, const Type *self)
 {
+    if (type_is_kernel(t) && self->kind == TY_INSTANCE && ((const Type *)t->ref)->kind == TY_FUNC && takes_self(((const Type *)t->ref)->ref))
+        return T_ANY;                                   /* its arguments are looked at when it is called */
     const Fn *f = t->kind == TY_FUNC ? t->ref : NULL;
 
     if (!f)

@@ -84,6 +84,14 @@ static Value cached_get(Interp *I, PropertyObj *p, Value self, Sym name)
 
 static bool is_cached(const DictEntry *e) { return e->val.o->flags & PROPERTY_CACHED; }
 
+/* A kernel that stands in a class is a method of it: what the library's _bound_to(self, owner) says. Other objects are what they are. */
+static Value bind_object(Interp *I, Value attr, Value self)
+{
+    Value f = class_find(((InstanceObj *)attr.o)->cls, I->s_bound_to, NULL);
+
+    return is_err(f) ? value_ref(attr) : value_call(I, f, (Value[]){attr, self}, 2);
+}
+
 Value bind_attr(Interp *I, Value attr, Value self, ClassObj *cls)
 {
     if (binds(attr))
@@ -92,6 +100,7 @@ Value bind_attr(Interp *I, Value attr, Value self, ClassObj *cls)
     case V_PROPERTY: return property_get(I, (PropertyObj *)attr.o, self);
     case V_STATICMETHOD: return value_ref(((WrapObj *)attr.o)->func);
     case V_CLASSMETHOD: return bound_new(vobj(cls), ((WrapObj *)attr.o)->func);
+    case V_INSTANCE: return bind_object(I, attr, self);
     default: return value_ref(attr);
     }
 }

@@ -72,7 +72,7 @@ struct Interp {
     int tape_seen;              /* units that tape.c searched for .backward */
     bool tape_used;             /* one has it */
     Sym dunder_sym[D_COUNT];
-    Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations;
+    Sym s_name, s_dict, s_class, s_doc, s_args, s_value, s_match_args, s_file, s_annotations, s_bound_to;
 };
 
 /* Values as they are, without counting; n may be 0 with no arrays at all. */

@@ -24,6 +24,7 @@ static void name_syms(Interp *I)
     I->s_name = sym("__name__");
     I->s_dict = sym("__dict__");
     I->s_class = sym("__class__");
+    I->s_bound_to = sym("_bound_to");
     I->s_doc = sym("__doc__");
     I->s_file = sym("__file__");
     I->s_args = sym("args");

@@ -136,6 +136,15 @@ static Value f_touched(Interp *I, Value *a)             /* function */
     return y;
 }
 
+static Value f_takes_self(Interp *I, Value *a)          /* function */
+{
+    const Ast *def = a[0].tag == V_FUNC ? ((FuncObj *)a[0].o)->code->ast : NULL;
+    AstSeq params = AST_IS(def, FunctionDef) ? AST_AS(def, FunctionDef)->params : (AstSeq){0};
+    const AstParam *first = params.n && AST_IS(params.at[0], Param) ? AST_AS(params.at[0], Param) : NULL;
+
+    return vbool(first && first->name && !strcmp(first->name->text, "self"));
+}
+
 static Value f_bounds(Interp *I, Value *a)              /* name, function, args, kwargs, schedule */
 {
     if (kernel_traced(I, a[1], a[2], a[3]))
@@ -170,6 +179,7 @@ const NativeDef natives_kernel_host[] = {
     {"_kernel", "count", f_count, "(name, fn, args, kwargs, schedule)", "The work of one launch, by what it is: flops, bytes, ..."},
     {"_kernel", "written", f_written, "(name, fn, schedule)", "(dtype, shape) of each parameter, where annotations write all sizes out."},
     {"_kernel", "touched", f_touched, "(fn)", "Which privilege a kernel's text takes on each parameter."},
+    {"_kernel", "takes_self", f_takes_self, "(fn)", "Is a kernel's first parameter the object whose method it is?"},
     {"_kernel", "bounds", f_bounds, "(name, fn, args, kwargs, schedule)", "The least and the largest that a launch may give, and whether it may give NaN; None: not known."},
     {"_kernel", "proved", f_proved, "(text)", "What was proved of a kernel's results."},
     {"_kernel", "watched", f_watched, "()", "Are the schedules of launches asked for?"},
