@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 20 };     /* bytes of the two squares of a panel; squares of a piece at most */
+enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 17 };     /* bytes of the two squares of a panel; squares of a piece at most */
 enum { PARTS = 3 };                     /* of an f32 */
 enum { PACKED = 1 << 20, BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };   /* bytes of b; at most */
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
@@ -50,7 +50,7 @@ static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 /* Four squares of sums: where they are and where they go, as words; NULL: they begin with 0. */
 typedef struct Held { const uint32_t *from; int64_t from_row; uint32_t *to; int64_t to_row; } Held;
 
-/* Memory that is asked for meanwhile, at most two lines a square. */
+/* Memory that is asked for meanwhile, at most two lines for four products of tiles. */
 typedef struct Ahead { const char *at, *end; } Ahead;
 
 #if defined(__x86_64__)
@@ -95,16 +95,19 @@ static void tiles_end(void) { __asm__ volatile("tilerelease"); }
 #define LOAD(t, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
 #define LOADT(t, from, stride) __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
 #define STORE(t, to, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
+/* Two lines more are asked for. */
+#define ASK \
+    if (at < ahead->end) { \
+        __builtin_prefetch(at, 0, 2); \
+        __builtin_prefetch(at + 64, 0, 2); \
+        at += 2 * 64; \
+    }
 #define DOTS_FN(name, dot) \
     static void name(int64_t squares, const char *a, const char *b, const Ahead *ahead) \
     { \
         const char *at = ahead->at; \
         for (; squares > 0; squares--, a += TWO, b += TWO) { \
-            if (at < ahead->end) { \
-                __builtin_prefetch(at, 0, 2); \
-                __builtin_prefetch(at + 64, 0, 2); \
-                at += 2 * 64; \
-            } \
+            ASK \
             LOAD(4, a, 64); \
             LOADT(6, b, 64); \
             LOAD(5, a + TWO / 2, 64); \
@@ -129,21 +132,28 @@ DOTS_FN(dots_halves, "tdpbf16ps")
 static void dots_thirds(int64_t squares, const char *a, const char *b, const Ahead *ahead)
 {
     enum { HIGH, MIDDLE, LOW };
+    const char *at = ahead->at;
 
     for (; squares > 0; squares--, a += PARTS * TWO, b += PARTS * TWO) {
         LOAD_A(LOW);
         LOAD_B(HIGH);
+        ASK
         FOUR_DOTS;
         LOAD_A(HIGH);
         LOAD_B(LOW);
+        ASK
         FOUR_DOTS;
         LOAD_B(MIDDLE);
+        ASK
         FOUR_DOTS;
         LOAD_A(MIDDLE);
+        ASK
         FOUR_DOTS;
         LOAD_B(HIGH);
+        ASK
         FOUR_DOTS;
         LOAD_A(HIGH);
+        ASK
         FOUR_DOTS;
     }
 }
@@ -292,13 +302,28 @@ static void bring(const Product *p, int64_t at, int64_t t, char *to)
     pack(p, rows_of(p, t), g->arow, g->acol, rows, at + lie, n - lie, true, to + lie * TWO);
 }
 
-/* Of the rows of the panel after the t-th, what is asked for at the i-th of n places: each a part of a row, or some rows' beginnings. */
-static Ahead ahead_of(const Product *p, int64_t t, int64_t i, int64_t n)
+/*
+ * What is asked for while the piece `at` of the t-th panel of rows passes the j-th of so many panels of columns: a part of the next packed
+ * piece, or of the rows of the next panel where they lie.
+ */
+static Ahead ahead_of(const Product *p, int64_t at, int64_t t, int64_t j, int64_t panels)
 {
-    int64_t bytes = p->steps * p->size, part = PANEL * bytes / n, row = i * part / most(bytes, 1), from = i * part % most(bytes, 1);
-    const char *at = rows_of(p, t + 1) + row * p->g->arow * p->size + from;
+    int64_t next = at + p->piece, bytes, part, from;
+    const char *x;
 
-    return p->lies && p->rows - (t + 1) * PANEL >= PANEL ? (Ahead){at, at + least(part, bytes - from)} : (Ahead){0};
+    if (p->rows - (t + 1) * PANEL < (p->lies ? PANEL : next < p->squares ? 1 - PANEL : 1))
+        return (Ahead){0};
+    if (!p->lies) {
+        t += next >= p->squares;
+        next = next < p->squares ? next : 0;
+        part = in_piece(p, next) * p->parts * TWO / panels;
+        x = piece_of(p, p->a, p->rows, next, t) + j * part;
+        return (Ahead){x, x + part};
+    }
+    bytes = p->steps * p->size;
+    from = (at / p->piece * panels + j) * (part = PANEL * bytes / panels / pieces(p->squares, p->piece));
+    x = rows_of(p, t + 1) + from / bytes * p->g->arow * p->size + from % bytes;
+    return (Ahead){x, x + least(part, bytes - from % bytes)};
 }
 
 /* Sums of 32 rows and columns after the piece `at`, which are in `kept` before and after it but for the first and the last. */
@@ -377,12 +402,12 @@ static void run_panel(Product *p, int64_t slot, int64_t t)
     uint32_t *c = (uint32_t *)g->c + p->batch * g->cbatch + i * g->crow + p->j0;
     char *near = p->own + (p->alone ? 0 : slot) * own_bytes(p);
     uint32_t *kept = (uint32_t *)(void *)(near + PIECE * TWO);
-    int64_t panels = pieces(p->columns, PANEL), places = panels * pieces(p->squares, p->piece), place = 0;
+    int64_t panels = pieces(p->columns, PANEL);
 
     for (int64_t at = 0; at < p->squares; at += p->piece) {
         bring(p, at, t, near);
         for (int64_t j = 0; j < panels; j++) {
-            Ahead ahead = ahead_of(p, t, place++, places);
+            Ahead ahead = ahead_of(p, at, t, j, panels);
             one_tile(p, near, at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows, &ahead);
         }
     }
