@@ -305,6 +305,8 @@ void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n)
     in_place(e, text, sum, n, NULL, 0, ",~{memory}");
 }
 
+void gpu_compute_here(CpuCode *e, LLVMValueRef *x, int n) { in_place(e, "", x, n, NULL, 0, ""); }
+
 /* ---- asynchronous copies ---- */
 
 void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)

@@ -61,5 +61,6 @@ void gpu_wgmma_registers(CpuCode *e, const Wgmma *w, const LLVMValueRef *a, LLVM
 void gpu_wgmma_commit(CpuCode *e);
 /* All batches but the last `but` are done; the sums are threaded through, so that nobody reads them before. */
 void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n);
+void gpu_compute_here(CpuCode *e, LLVMValueRef *x, int n);      /* n values of one type are computed before this, not where they are used */
 
 #endif

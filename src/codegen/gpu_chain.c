@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+enum { ROWS_ASKED = 64 };                       /* columns: for more rows there are no registers */
+
 static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
 
 /* ---- the producer ---- */
@@ -120,6 +122,34 @@ static void read_rider(CpuCode *e, const ChainRider *r)
     wait_for(e, carrier);
     at = wide(e, op32(e, LLVMAdd, op32(e, LLVMMul, carrier->held, row->o.bytes), row->o.at));
     cpu_val(e, (TileRef){(TileNode *)r->load, 0})->x = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->scratch, &at, 1, "");
+}
+
+static bool is_free(const ChainDot *d) { return d->load[0] >= 0 && role_is_zeros(d->dot->in[2]); }
+
+static const ChainDot *dot_of(const Chain *c, const TileNode *n)
+{
+    for (int i = 0; i < c->ndots; i++)
+        if (c->dot[i].dot == n)
+            return &c->dot[i];
+    return NULL;
+}
+
+/*
+ * Rows that are needed behind a product, and before the next one that waits for elements, are asked for before it reads its blocks, which keeps
+ * shared memory busy: if they have come with blocks that are there.
+ */
+static void ask_for_rows(CpuCode *e, const ChainDot *d)
+{
+    const Chain *c = chain(e);
+
+    chain_await(e, d);
+    for (const TileNode *n = d->dot; n && (n == d->dot || !dot_of(c, n) || is_free(dot_of(c, n))); n = n->next) {
+        const ChainRider *r = chain_rider(c, n);
+        if (!r || !c->load[r->carrier].held || n->type[0].extent[1] > ROWS_ASKED)
+            continue;
+        read_rider(e, r);
+        gpu_keep_row(e, (TileRef){(TileNode *)n, 0}, &d->dot->type[0]);
+    }
 }
 
 bool gpu_is_brought(const CpuCode *e, TileRef v) { return gpu_is_chain(e) && chain_rider(chain(e), v.node); }
@@ -299,14 +329,16 @@ ChainFlight *chain_issue(CpuCode *e, const ChainDot *d, LLVMValueRef *left, bool
     return f;
 }
 
-static bool is_free(const ChainDot *d) { return d->load[0] >= 0 && role_is_zeros(d->dot->in[2]); }
-
 void chain_issue_free(CpuCode *e, const ChainDot *d)
 {
     const Chain *c = chain(e);
+    LLVMValueRef group = roles(e)->group;
 
+    roles(e)->group = role_warpgroup(e);        /* once, before shared memory is busy with the first product */
+    ask_for_rows(e, d);
     for (const ChainDot *first = d; d < c->dot + c->ndots && d->dot->block == first->dot->block && is_free(d); d++)
         chain_issue(e, d, NULL, false, no_sums(e, d, sums_of(e, d)));
+    roles(e)->group = group;
 }
 
 /*
@@ -393,6 +425,8 @@ void chain_cluster(CpuCode *e, const Cluster *c)
     for (int i = 0; i < chain(e)->nflights; i++)
         last = cluster_uses(c, chain(e)->flight[i].value) ? i : last;
     arrive_with(e, last);
+    if (last >= 0)
+        chain_mark_guess(e);
     age(e);
 }
 
@@ -423,6 +457,7 @@ static void product(CpuCode *e, const ChainDot *d)
     if (d->load[0] < 0)
         left = chain_left(e, n, &words);
     sum = zeros ? no_sums(e, d, sums_of(e, d)) : gpu_fragment_values(e, n->in[2], &f);
+    ask_for_rows(e, d);
     chain_issue(e, d, left, !zeros, sum);
 }
 
@@ -454,7 +489,8 @@ bool chain_node(CpuCode *e, const TileNode *n)
     if (load >= 0 && c->ring[c->load[load].ring].stays)
         wait_for(e, &c->load[load]);
     if (chain_rider(c, n)) {
-        read_rider(e, chain_rider(c, n));
+        if (!cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment)
+            read_rider(e, chain_rider(c, n));
         return true;
     }
     for (int i = 0; i < c->ndots; i++)

@@ -74,6 +74,9 @@ typedef struct ChainLate {
     LLVMValueRef i, more, keep; /* slots: the next round's number, is there one, do its masks leave out nothing? keep NULL: it shows later */
     int nwords, nsums;
     bool waits;                 /* does a round end with all waits of its own, and of the next one's beginning? */
+    bool arrived;               /* has this round waited for the late product before its end? */
+    const TileNode *guess, *guessed;    /* a column that hardly ever changes, and what it is carried as (gpu_chain_guess.c); NULL: there is none */
+    LLVMValueRef mark;          /* of the round at hand: the branch behind the arrival of its first product; NULL: there is none */
 } ChainLate;
 
 enum { CHAIN_FLIGHTS = 8 };
@@ -131,5 +134,9 @@ void chain_take_again(CpuCode *e, const TileNode *before);     /* the numbers an
 bool chain_loop(CpuCode *e, const TileNode *n);         /* a loop whose last product can be late; false: it is another one */
 bool chain_late_dot(CpuCode *e, const ChainDot *d);     /* the first or last product of such a loop; false: another one */
 void chain_begin_turns(CpuCode *e);                     /* warpgroups take turns at sending products on their way */
+
+/* ---- gpu_chain_guess.c ---- */
+void chain_find_guess(const CpuCode *e, ChainLate *l);
+void chain_mark_guess(CpuCode *e);                      /* the loop's first product has arrived */
 
 #endif

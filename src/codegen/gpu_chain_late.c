@@ -298,7 +298,7 @@ static void look_ahead(CpuCode *e, ChainLate *l)
 }
 
 /* The blocks that the next round begins with, if there is one (`next`), or this one's of the late product. */
-static void await_blocks(CpuCode *e, ChainLate *l, bool next)
+static void await_blocks(CpuCode *e, const ChainLate *l, bool next)
 {
     Chain *c = chain(e);
 
@@ -343,6 +343,7 @@ static void issue_late(CpuCode *e, ChainLate *l)
 /* The first product of a round, and with it the last one of the round before. */
 static void begin_round(CpuCode *e, ChainLate *l)
 {
+    l->mark = NULL;
     cpu_close(e);
     chain_await(e, l->first);
     if (l->pending && !l->held)
@@ -420,6 +421,20 @@ static void rescale(CpuCode *e, const ChainLate *l)
     cpu_val(e, v)->fragment = y;
 }
 
+/* The late product's sums are there from here on. */
+static void arrive_late(CpuCode *e, const ChainLate *l)
+{
+    if (l->waits)
+        await_blocks(e, l, false);
+    chain_value(e, l->last->dot->in[2]);
+}
+
+void chain_wait_within(CpuCode *e)
+{
+    arrive_late(e, chain(e)->late);
+    chain(e)->late->arrived = true;
+}
+
 /* The last product of a round is kept for the next one. */
 static void end_round(CpuCode *e, ChainLate *l)
 {
@@ -432,9 +447,9 @@ static void end_round(CpuCode *e, ChainLate *l)
     if (!l->word)
         l->word = make_slots(e, word, l->nwords);
     gpu_fragment_of(e, &l->last->dot->type[0], &f);
-    if (l->waits)
-        await_blocks(e, l, false);
-    chain_value(e, l->last->dot->in[2]);
+    if (!l->arrived)
+        arrive_late(e, l);
+    l->arrived = false;
     if (l->pending)
         rescale(e, l);
     put(e, l->sum, gpu_fragment_values(e, l->last->dot->in[2], &f), l->nsums);
@@ -590,6 +605,7 @@ bool chain_loop(CpuCode *e, const TileNode *n)
     l.nsums = registers_of(e, (TileRef){(TileNode *)n, l.carry});
     any = gpu_if(e, cpu_compare(e, LLVMIntSLT, lo, l.hi));
     l.waits = may_wait(e, &l);
+    chain_find_guess(e, &l);
     chain(e)->late = &l;
     rounds(e, &l, lo, slot);
     chain(e)->late = NULL;

@@ -249,6 +249,30 @@ void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int 
     gpu_leave_registers(e);
 }
 
+LLVMValueRef gpu_register_of(CpuCode *e, TileRef v, const Fragment *f, int number)
+{
+    enter_register(e, f, number);
+    return cpu_lanes(e, v, &e->spot);
+}
+
+void gpu_keep_row(CpuCode *e, TileRef v, const TileType *beside)
+{
+    LLVMValueRef *x;
+    Fragment f;
+
+    gpu_fragment_of(e, beside, &f);
+    x = arena_array(&e->gpu->arena, LLVMValueRef, 2 * f.columns);
+    e->width = 1;
+    e->masked = false;
+    for (int i = 0; i < 2 * f.columns; i++) {
+        enter_register(e, &f, 4 * (i / 2) + i % 2);
+        Spot p = {.at = {cpu_number(e, 0), e->spot.at[1]}, .strip = -1};
+        x[i] = cpu_lanes(e, v, &p);
+    }
+    gpu_leave_registers(e);
+    cpu_val(e, v)->fragment = x;
+}
+
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
 {
     LLVMValueRef *x = arena_array(&e->gpu->arena, LLVMValueRef, gpu_registers(f));
@@ -545,13 +569,22 @@ static void store_own(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef own)
     e->known.n = known;
 }
 
-static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef *sums, const Left *left)
+/* thread: of the kernel, where this way is the only one without masks, so that elements may be known ahead; else NULL. */
+static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked, LLVMValueRef thread, LLVMValueRef *sums, const Left *left)
 {
-    LLVMValueRef own = owns(e, f);
+    LLVMValueRef own = owns(e, f), guess[GUESSES_MOST];
+    TileRef guessed;
+    int guesses = thread ? chain_guess(e, c, f, thread, &guessed, guess) : 0, wait = -1;
 
+    if (guesses)
+        wait = gpu_registers(f) - gpu_registers(f) * LEFT_BEHIND / OF_ELEMENTS;
     e->masked = masked;
     for (int r = 0; r < gpu_registers(f); r++) {
+        if (r == wait)
+            chain_wait_within(e);
         enter_register(e, f, r);
+        if (r < guesses)
+            vec_push(&e->known, ((Known){guessed.node, e->spot, {guess[r], NULL}}));
         for (int i = 0; i < c->sinks.n; i++) {
             Sink *s = &c->sinks.at[i];
             if (is_reduce(s))
@@ -669,7 +702,7 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
         e->gpu->unmasked = masked || !keep ? NULL : c;
         LLVMPositionBuilderAtEnd(e->u->builder, way[masked]);
         sums = tsr_calloc(sizeof *sums * (size_t)(c->sinks.n * 4 * f.rows + 1));
-        each_register(e, c, &f, masked, sums, left);
+        each_register(e, c, &f, masked, LLVMIsAConstantInt(plain) && !masked ? thread : NULL, sums, left);
         keep_sums(e, c, &f, sums, left);
         tsr_free(sums);
         LLVMBuildBr(e->u->builder, done);

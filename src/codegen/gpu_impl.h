@@ -137,6 +137,9 @@ bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragm
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
+LLVMValueRef gpu_register_of(CpuCode *e, TileRef v, const Fragment *f, int number);     /* one of them, computed here, in a walk */
+/* A row in memory that lies beside the columns of such a tile is in registers from here on. */
+void gpu_keep_row(CpuCode *e, TileRef v, const TileType *beside);
 void gpu_fragment_some(CpuCode *e, TileRef v, const Fragment *f, int first, int n, LLVMValueRef *x);   /* n of them */
 bool gpu_made_of_registers(CpuCode *e, TileRef v);      /* is it in registers, or computed from what is? */
 LLVMValueRef *gpu_fragment_now(CpuCode *e, TileRef v, int *n);         /* registers of a tile that is computed from what is known, n of them */
@@ -188,6 +191,10 @@ void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way th
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
 bool chain_joins_late(CpuCode *e, const TileNode *reduce);     /* gpu_chain_late.c: do threads keep their sums of rows apart until the loop ends? */
 void chain_arrive(CpuCode *e, int but);                 /* all of them but the last ones */
+enum { GUESSES_MOST = 64, LEFT_BEHIND = 8, OF_ELEMENTS = 16 };        /* half of the elements are computed behind the wait */
+/* The first elements of a tile that a cluster sums along rows, computed before a column is known (gpu_chain_guess.c): how many; 0: none are. */
+int chain_guess(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef thread, TileRef *v, LLVMValueRef *x);
+void chain_wait_within(CpuCode *e);                     /* before the last of such elements: the late product is waited for */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */
 int gpu_rows_begin(GpuCode *g, const TileKernel *k);    /* threads, where the kernel's tiles are whole rows; 0: they are not */

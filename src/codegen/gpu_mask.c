@@ -173,6 +173,8 @@ int gpu_mask_leaves(const CpuCode *e, const TileNode *n)
 {
     const Cluster *c = e->gpu->unmasked;
 
+    if (n->block == e->gpu->decided && e->gpu->keeps)
+        return kept_by(n);
     for (int i = 0; c && i < c->nodes.n; i++)
         if (c->nodes.at[i] == n)
             return kept_by(n);

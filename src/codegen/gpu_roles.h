@@ -22,7 +22,11 @@ typedef struct RoleOperand {
 } RoleOperand;
 
 /* A store of the sums' shape, by tensor copies: slabs of 64 rows of `span` bytes. */
-typedef struct RoleStore { const TileNode *store; int span, map, second; } RoleStore;
+typedef struct RoleStore {
+    const TileNode *store;
+    int span, map, second;
+    bool before;                /* may its rows begin before the first one? Tensor copies fault there */
+} RoleStore;
 
 /* A ring of slots, between the producer and the consumers (gpu_roles_ring.c). */
 typedef struct RoleRing {

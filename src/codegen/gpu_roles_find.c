@@ -197,10 +197,11 @@ void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int col
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
                     is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0 && t->extent[1] % 16 == 0;
+        bool before = fits && !is_never_negative(n->in[1 + second_axis(e, n)].node);
         for (int i = 1; fits && i <= rank; i++)
-            fits = is_never_negative(n->in[i].node);
+            fits = i == 1 + second_axis(e, n) || is_never_negative(n->in[i].node);
         if (fits && r->nmaps < GPU_MAPS) {
-            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, second_axis(e, n)};
+            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, second_axis(e, n), before};
             r->nstores++;
             r->nmaps++;
         }

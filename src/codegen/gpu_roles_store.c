@@ -227,17 +227,73 @@ static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
     gpu_tensor_commit(e);
 }
 
+/* What is inside the view of a slab whose rows begin before the first one: by the warpgroup's threads, two a row. */
+static void store_rows(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef first, int64_t column)
+{
+    enum { A_ROW = GROUP_THREADS / GROUP_ROWS };
+    const TileNode *n = s->s->store;
+    const Val *v = cpu_val(e, n->in[0]);
+    LLVMBuilderRef b = e->u->builder;
+    int rank = tile_type(n->in[0])->rank, pieces = s->s->span / SLOT_PIECE / A_ROW, elements = SLOT_PIECE / s->bytes;
+    LLVMTypeRef raw = LLVMVectorType(LLVMIntTypeInContext(e->u->context, 8 * (unsigned)s->bytes), (unsigned)elements);
+    LLVMTypeRef one = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), (uint64_t)s->bytes);
+    LLVMValueRef thread = op32(e, LLVMAnd, e->gpu->thread, GROUP_THREADS - 1), slab_row = op32(e, LLVMAnd, thread, GROUP_ROWS - 1);
+    LLVMValueRef row = LLVMBuildSExt(b, plus(e, first, slab_row), i64_type(e), ""), at = cpu_op(e, LLVMMul, row, v->stride[s->s->second]), inside;
+    LLVMValueRef part = op32(e, LLVMMul, op32(e, LLVMLShr, thread, 6), pieces), turn = turn_of(e, s->s->span, slab_row);
+
+    inside = LLVMBuildAnd(b, cpu_compare(e, LLVMIntSGE, row, cpu_number(e, 0)), cpu_compare(e, LLVMIntSLT, row, v->extent[s->s->second]), "");
+    for (int i = 0; i < rank - 1; i++)
+        at = i == s->s->second ? at : cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, n->in[1 + i])->x, v->stride[i]));
+    for (int j = 0; j < pieces; j++) {
+        LLVMValueRef piece = op32(e, LLVMAdd, part, j), from = piece_at(e, s, slot, slab_row, turn, piece), x;
+        x = LLVMBuildLoad2(b, raw, LLVMBuildIntToPtr(b, from, LLVMPointerTypeInContext(e->u->context, 3), ""), "");
+        LLVMSetAlignment(x, SLOT_PIECE);
+        for (int i = 0; i < elements; i++) {
+            LLVMValueRef c = cpu_op(e, LLVMAdd, wide(e, op32(e, LLVMMul, piece, elements)), cpu_number(e, column + i)), place;
+            c = cpu_op(e, LLVMAdd, cpu_val(e, n->in[rank])->x, c);
+            place = cpu_op(e, LLVMAdd, at, c);
+            place = LLVMBuildGEP2(b, one, v->x, &place, 1, "");
+            gpu_store_if(e, s->dt, place, LLVMBuildAnd(b, inside, cpu_compare(e, LLVMIntSLT, c, v->extent[rank - 1]), ""),
+                         LLVMBuildExtractElement(b, x, i32_number(e, i), ""));
+        }
+    }
+}
+
+/* One slab of a slot, on its way by tensor copies if it may be. one: is this thread the one that sends it? */
+static void store_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column, LLVMValueRef one)
+{
+    LLVMValueRef at[TILE_RANK_MAX], first, before, rows;
+    GpuIf sends;
+
+    if (s->s->before) {
+        role_coordinates(e, s->s->store, s->s->second, at);
+        first = plus(e, at[1], row);
+        before = LLVMBuildICmp(e->u->builder, LLVMIntSLT, first, i32_number(e, 0), "");
+        one = LLVMBuildAnd(e->u->builder, one, LLVMBuildNot(e->u->builder, before, ""), "");
+        rows = LLVMBuildICmp(e->u->builder, LLVMIntSGT, first, i32_number(e, -GROUP_ROWS), "");
+        GpuIf some = gpu_if(e, LLVMBuildAnd(e->u->builder, before, rows, ""));
+        store_rows(e, s, slot, first, column);
+        gpu_end_if(e, &some);
+    }
+    sends = gpu_if(e, one);
+    send_slab(e, s, slot, row, column);
+    gpu_end_if(e, &sends);
+}
+
 /* Slab after slab through two slots of the warpgroup: one is written while the other one is stored. */
 void role_store_tile(CpuCode *e, const RoleStore *store)
 {
     Roles *r = roles(e);
     TileRef whole = store->store->in[store->store->nin - 1], seed = seed_of(whole, store->span), v = seed.node ? seed : whole;
     Slabs s = {.s = store, .dt = (DType)tile_type(v)->dtype};
-    LLVMValueRef group = role_warpgroup(e), own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group), one, barrier, *x;
+    LLVMValueRef thread = e->gpu->thread, group = role_warpgroup(e), one, barrier, *x;
+    LLVMValueRef own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group);
     int64_t slot_bytes = (int64_t)GROUP_ROWS * store->span;
     int number = 0;
     Fragment f;
 
+    if (store->before)                          /* where this thread's part lies takes no registers in the loops before */
+        e->gpu->thread = gpu_anew(e, thread);
     barrier = op32(e, LLVMAdd, own, SLOT_BARRIER);
     s.pack = role_packs(&v, s.dt);
     s.bytes = (int)raw_size(s.dt);              /* of the seed as of what is stored */
@@ -264,8 +320,7 @@ void role_store_tile(CpuCode *e, const RoleStore *store)
                 go_over(e, &s, slot, whole, seed);
             gpu_proxy_fence(e);
             gpu_named_barrier(e, barrier, GROUP_THREADS);
-            GpuIf sends = gpu_if(e, one);
-            send_slab(e, &s, slot, row, c);
-            gpu_end_if(e, &sends);
+            store_slab(e, &s, slot, row, c, one);
         }
+    e->gpu->thread = thread;
 }

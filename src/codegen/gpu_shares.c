@@ -188,6 +188,9 @@ int gpu_register_at(const CpuCode *e, TileRef v, const Spot *p)
 
     if (e->gpu->whole.chunk && t->extent[0] == 1 && t->rank == 2)       /* a row for all rows */
         return e->gpu->at_register >= 0 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ? e->gpu->at_register : -1;
+    if (gpu_is_chain(e) && t->extent[0] == 1 && t->rank == 2)           /* beside columns of products */
+        return e->gpu->at_register >= 0 && p->at[1] == e->spot.at[1] && t->extent[1] == e->gpu->fragment[1] ?
+               e->gpu->at_register / 4 % (t->extent[1] / PIECE_COLUMNS) * 2 + e->gpu->at_register % 2 : -1;
     if (e->gpu->at_register < 0 || p->at[0] != e->spot.at[0] || t->extent[0] != e->gpu->fragment[0])
         return -1;
     if (t->rank == 2 && t->extent[1] == e->gpu->fragment[1])            /* a tile of one column, too */
