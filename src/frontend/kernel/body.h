@@ -378,6 +378,7 @@ KVal oper_math(KArgs *a);                               /* oper_math.c */
 KVal kb_group_method(Body *B, KVal group, const char *name, const KVal *arg, const Sym *names, int n);   /* of a cooperative group */
 KVal block_method(Body *B, KVal self, const char *name, const KVal *arg, const Sym *names, int n);
 TileRef kb_iota(Body *B, const Lin *first, int rank, const int32_t *shape, int axis);
+KVal kb_no_extreme(Body *B, const char *what, KVal v, int axis);       /* fails: what() of no elements has no value */
 KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep);
 KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n);     /* the last two axes of a block; those of two arguments; or all in this order */
 /* oper_move.c: methods of blocks that put elements elsewhere, or say where they are. false: there is none of that name. */

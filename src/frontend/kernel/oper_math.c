@@ -66,6 +66,16 @@ static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
     return kb_bad(y) || !dtype_is_float(dt) || dt == wide ? y : kb_cast(B, y, dt);
 }
 
+KVal kb_no_extreme(Body *B, const char *what, KVal v, int axis)
+{
+    const char *dim = v.tag[axis].dim ? v.tag[axis].dim->text : NULL;
+    const char *dtype = dtype_info[type_of(v)->dtype].name;
+
+    if (dim)
+        return kb_fail(B, "%s() of %s along %s, which is 0 in this call: it has no value; call the kernel only where %s > 0", what, dtype, dim, dim);
+    return kb_fail(B, "%s() of %s over an axis of size 0 in this call: it has no value; call the kernel only where there are elements", what, dtype);
+}
+
 /* What a reduction of no elements along an axis gives. */
 static TileRef of_nothing(Body *B, OpId op, DType dt, KVal v, int axis)
 {
@@ -74,7 +84,7 @@ static TileRef of_nothing(Body *B, OpId op, DType dt, KVal v, int axis)
     int rank = 0;
 
     if (!isfinite(y) && !dtype_is_float(dt)) {
-        kb_fail(B, "the %s of no elements", op == OP_max ? "largest" : "least");
+        kb_no_extreme(B, op == OP_max ? "max" : "min", v, axis);
         return (TileRef){0};
     }
     for (int i = 0; i < type_of(v)->rank; i++)

@@ -150,8 +150,11 @@ static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
     int rank = type_of(v)->rank;
     int32_t shape[VIEW_RANK] = {1, 1, 1, 1};
     Lin zero = lin_number(0);
-    KVal top = kb_reduce_axis(B, op, v, axis, true), hit, odd, at;
+    KVal top, hit, odd, at;
 
+    if (v.tag[axis].none)
+        return kb_no_extreme(B, op == OP_max ? "argmax" : "argmin", v, axis);
+    top = kb_reduce_axis(B, op, v, axis, true);
     shape[axis] = type_of(v)->extent[axis];
     hit = kb_bad(top) ? top : kb_compare(B, AOP_EQ, v, top);
     odd = kb_bad(top) ? top : kb_compare(B, AOP_NE, v, v);
