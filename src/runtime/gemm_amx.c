@@ -23,7 +23,8 @@
 
 enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 17 };     /* bytes of the two squares of a panel; squares of a piece at most */
 enum { PARTS = 3 };                     /* of an f32 */
-enum { PACKED = 1 << 20, BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };   /* bytes of b; at most */
+enum { PACKED = 1 << 20, PACKED_PARTS = 3 << 18 };      /* bytes of b, of its parts; at most */
+enum { BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
 
 /* A product, and the block of one matrix at hand. */
@@ -517,7 +518,7 @@ static __attribute__((noinline)) int64_t part_of(int64_t n, int64_t of)
     return pieces(pieces(n, most(parts, 1)), 64) * 64;
 }
 
-/* Blocks: whole rows of c where those are asked for, else no more columns than have PACKED bytes for the steps of a block. */
+/* Blocks: whole rows of c where those are asked for, else no more columns than have so many bytes for the steps of a block. */
 static void choose_blocks(Product *p)
 {
     const Gemm *g = p->g;
@@ -525,7 +526,7 @@ static void choose_blocks(Product *p)
     int64_t packed = p->parts * TWO / (PANEL * p->side);        /* bytes of an element */
 
     p->block = part_of(g->k, rows ? most(PACKED / (packed * g->n), PIECE * 32) : BLOCK_STEPS / p->parts);
-    p->width = rows ? g->n : part_of(g->n, least(PACKED / (p->block * packed), BLOCK_COLUMNS));
+    p->width = rows ? g->n : part_of(g->n, least((p->parts > 1 ? PACKED_PARTS : PACKED) / (p->block * packed), BLOCK_COLUMNS));
     p->height = part_of(g->m, BLOCK_ROWS);
 }
 
