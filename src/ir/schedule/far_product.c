@@ -265,7 +265,7 @@ static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
     p->warps = p->block[0] * p->block[1] >= 128 * 128 ? 8 : 4;
 }
 
-/* As TESSERA_PARTS says, for tests of chips that the machine does not have. */
+/* TESSERA_PARTS (src/tools/options.def): such kernels have no other reason to divide their steps. */
 static int asked_parts(int most)
 {
     const char *asked = getenv("TESSERA_PARTS");
