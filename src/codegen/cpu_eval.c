@@ -232,6 +232,19 @@ static LLVMValueRef computed(CpuCode *e, const TileNode *n, DType as, const LLVM
     return y;
 }
 
+/* A bf16 times a power of two that is not below 1: bf16 has the exponents of f32, so the product is one already, or infinite. */
+static bool raises_bf16(const TileNode *n)
+{
+    int exponent;
+
+    for (int i = 0; n->attr->op == OP_mul && n->type[0].dtype == DT_bf16 && i < 2; i++) {
+        const TileNode *c = n->in[i].node;
+        if (c->op == TOP_const && tile_type(n->in[1 - i])->dtype == DT_bf16 && frexp(fabs(c->attr->f), &exponent) == 0.5 && exponent > 0)
+            return true;
+    }
+    return false;
+}
+
 static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
 {
     DType as = tile_map_dtype((OpId)n->attr->op, n->in), to = (DType)n->type[0].dtype;
@@ -258,7 +271,7 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
         y.lane = computed(e, n, as, in, p);
     if (n->attr->flush)
         y.lane = lanes_flush(e->u, to, y.lane, e->width);
-    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */
+    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to) && !raises_bf16(n)) {      /* only rounded is it the tile's element */
         LLVMValueRef rounded = n->attr->fast ? y.lane : formula_rounded(e->u, to, y.lane, e->width);      /* fast: when it is stored */
         y.raw = rounded ? NULL : lanes_to_raw(e->u, to, y.lane, e->width);
         y.lane = rounded;

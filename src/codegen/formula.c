@@ -187,13 +187,26 @@ LLVMValueRef llvm_slot(Llvm *u, LLVMTypeRef type)
 
 /* ---- instructions ---- */
 
-static LLVMValueRef constant(const Llvm *u, const Constant *c, int width)
-{
-    LLVMTypeRef t = scalar_type(u, c->kind);
-    LLVMTypeRef bits = c->kind == K_float ? LLVMInt32TypeInContext(u->context) : LLVMInt64TypeInContext(u->context);
-    LLVMValueRef one = c->kind < K_float ? LLVMConstInt(t, c->bits, false) : LLVMConstBitCast(LLVMConstInt(bits, c->bits, false), t);
+/*
+ * e^x of elementary_real.def is y 2^n, -174 <= n <= 129: two products with powers of two.  With n <= 101, and x clamped to where the result is just
+ * 0, n + NEAR can be added to the exponent of y, and one product with 2^-NEAR rounds as often.
+ */
+enum { NEAR = 26 };
 
-    return splat_constant(one, width);
+/* The bits of its constants then; 1.5 2^23 + NEAR is even as 1.5 2^23 + 254 is, so that n is rounded alike. */
+static uint64_t near_constant(uint64_t bits)
+{
+    bool sum = (bits & 0x7fffffff) == 0x4b4000fe;       /* -120: -104; 89: infinity */
+
+    return sum ? bits - 254 + NEAR : bits == 0xc2f00000 ? 0xc2d00000 : bits == 0x42b20000 ? 0x7f800000 : bits;
+}
+
+static LLVMValueRef constant(const Llvm *u, const Constant *c, bool near, int width)
+{
+    LLVMTypeRef t = scalar_type(u, c->kind), bits = scalar_type(u, c->kind == K_float ? K_i32 : K_i64);
+    uint64_t value = near && c->kind == K_float ? near_constant(c->bits) : c->bits;
+
+    return splat_constant(c->kind < K_float ? LLVMConstInt(t, value, false) : LLVMConstBitCast(LLVMConstInt(bits, value, false), t), width);
 }
 
 /* llvm.name on operands of one type. */
@@ -403,19 +416,31 @@ static void lower_clamp(LLVMValueRef s, LLVMValueRef low)
         }
 }
 
+/* x 2^n, bits being those of n + NEAR in their low ones. */
+static LLVMValueRef raised_near(Llvm *u, LLVMValueRef x, LLVMValueRef bits, int width)
+{
+    LLVMValueRef far = LLVMBuildShl(u->builder, bits, splat_constant(LLVMConstInt(scalar_type(u, K_i32), 23, false), width), "");
+    LLVMValueRef y = LLVMBuildAdd(u->builder, LLVMBuildBitCast(u->builder, x, LLVMTypeOf(bits), ""), far, "");
+
+    y = LLVMBuildBitCast(u->builder, y, LLVMTypeOf(x), "");
+    return LLVMBuildFMul(u->builder, y, splat_constant(LLVMConstReal(scalar_type(u, K_float), 1.0 / (1 << NEAR)), width), "");
+}
+
 /*
  * x 2^n, as `raised` of elementary_real.def makes it in two halves so that it is rounded once: of (x 2^half) 2^rest these are the factors, and half
  * and rest come from n plus a constant.  One instruction does that, and rounds as often. NULL: it is another product.
  */
-static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, int width)
+static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, bool near, int width)
 {
     LLVMValueRef rest = part_of(part_of(x[1], LLVMBitCast, 0), LLVMShl, 0), bits = part_of(rest, LLVMSub, 0), half = part_of(rest, LLVMSub, 1);
     LLVMValueRef first = part_of(x[0], LLVMFMul, 0), n;
     int lanes = avx512_lanes(u, k, width);
 
-    if (!first || !half || !lanes || part_of(half, LLVMLShr, 0) != bits ||
+    if (!first || !half || (!lanes && !near) || part_of(half, LLVMLShr, 0) != bits ||
         part_of(part_of(part_of(x[0], LLVMFMul, 1), LLVMBitCast, 0), LLVMShl, 0) != half || !(n = plus_constant(part_of(bits, LLVMBitCast, 0))))
         return NULL;
+    if (near)
+        return raised_near(u, first, bits, width);
     lower_clamp(part_of(bits, LLVMBitCast, 0), splat_constant(LLVMConstReal(scalar_type(u, k), k == K_float ? -360 : -2860), width));
     return avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512", first, n, -1, lanes, width);
 }
@@ -434,8 +459,14 @@ static LLVMValueRef ranged(Llvm *u, bool greater, Kind k, const LLVMValueRef *x,
     return LLVMBuildSelect(u->builder, LLVMBuildFCmp(u->builder, LLVMRealUNO, x[0], x[1], ""), LLVMBuildFAdd(u->builder, x[0], x[1], ""), y, "");
 }
 
-/* Does a formula divide 1 by nothing but numbers from 1 to 2^30, and NaN? That of tanh does by 1 + e^2|x|, which it bounds. */
-static bool divides_within(const Formula *f) { return f == &formulas[of_op[OP_tanh][DT_f32]]; }
+/*
+ * Does a formula divide 1 by nothing but numbers from 2^-32 to 2^120, and NaN? That of tanh does by 1 + e^2|x|, that of sigmoid by (1 + e^-x) / 2^32,
+ * and both bound the exponent.
+ */
+static bool divides_within(const Formula *f) { return f == &formulas[of_op[OP_tanh][DT_f32]] || f == &formulas[of_op[OP_sigmoid][DT_f32]]; }
+
+void formula_exp_near(Llvm *u, bool near) { u->exp_near = near; }
+static bool is_near(const Llvm *u, const Formula *f) { return u->exp_near && f == &formulas[of_op[OP_exp][DT_f32]]; }
 
 static LLVMValueRef inst(Llvm *u, const Formula *f, const Inst *i, LLVMValueRef *x, int width)
 {
@@ -447,7 +478,7 @@ static LLVMValueRef inst(Llvm *u, const Formula *f, const Inst *i, LLVMValueRef 
         return newton(u, x[0], x[1], width, &off);
     if (divides && width > 1)
         return reciprocal(u, x[0], x[1], width);
-    if (i->op == I_fmul && (y = scaled(u, x, i->kind, width)))
+    if (i->op == I_fmul && (y = scaled(u, x, i->kind, is_near(u, f), width)))
         return y;
     switch ((InstOp)i->op) {
 #define BIN(name, opcode) case I_##name: return LLVMBuildBinOp(b, opcode, x[0], x[1], "");
@@ -479,24 +510,25 @@ static int operands_of(const Inst *i)
     return 2;
 }
 
-static LLVMValueRef at(const Llvm *u, const LLVMValueRef *values, unsigned ref, int width)
+static LLVMValueRef at(const Llvm *u, const LLVMValueRef *values, unsigned ref, bool near, int width)
 {
-    return ref < CONSTANTS ? values[ref] : constant(u, &constants[ref - CONSTANTS], width);
+    return ref < CONSTANTS ? values[ref] : constant(u, &constants[ref - CONSTANTS], near, width);
 }
 
 static void expand(Llvm *u, const Formula *f, const LLVMValueRef *in, LLVMValueRef *out, int width)
 {
     LLVMValueRef values[PARTS_MAX + FORMULA_LENGTH], x[3];
+    bool near = is_near(u, f);
 
     memcpy(values, in, f->nin * sizeof *in);
     for (int k = 0; k < f->count; k++) {
         const Inst *i = &insts[f->first + k];
         for (int j = 0; j < operands_of(i); j++)        /* which classes: an immediate, the same for all lanes */
-            x[j] = at(u, values, i->in[j], i->op == I_fpclass && j ? 1 : width);
+            x[j] = at(u, values, i->in[j], near, i->op == I_fpclass && j ? 1 : width);
         values[f->nin + k] = inst(u, f, i, x, width);
     }
     for (int k = 0; k < f->nout; k++)
-        out[k] = at(u, values, f->result[k], width);
+        out[k] = at(u, values, f->result[k], near, width);
 }
 
 /* ---- calls ---- */
@@ -698,16 +730,22 @@ static LLVMValueRef rounded_pair(Llvm *u, DType to, LLVMValueRef high, LLVMValue
 
 static bool rounds_pairs(const Llvm *u, DType t) { return machine_is_gpu(u->machine) && (t == DT_bf16 || t == DT_f16); }
 
+/* What an f32 was before `formula_rounded` made it t's value, or itself. */
+static LLVMValueRef before_rounding(DType t, LLVMValueRef x)
+{
+    LLVMValueRef call = t == DT_bf16 ? part_of(part_of(x, LLVMBitCast, 0), LLVMBitCast, 0) : NULL;
+    LLVMValueRef fn = call && LLVMIsACallInst(call) ? LLVMGetCalledValue(call) : NULL;
+    bool rounds = fn && LLVMGetIntrinsicID(fn) == LLVMLookupIntrinsicID("llvm.nvvm.ff2bf16x2.rn", 22);
+
+    return rounds && LLVMIsNull(LLVMGetOperand(call, 1)) ? LLVMGetOperand(call, 0) : x;
+}
+
 /* The f32 that `rounded_half` has made the raw element of: what it was before it was a bf16's value, if it is one already. NULL: none has. */
 static LLVMValueRef rounded_from(DType t, LLVMValueRef raw)
 {
-    LLVMValueRef call = part_of(part_of(raw, LLVMTrunc, 0), LLVMBitCast, 0), x, before;
+    LLVMValueRef call = part_of(part_of(raw, LLVMTrunc, 0), LLVMBitCast, 0);
 
-    if (!call || !LLVMIsACallInst(call))
-        return NULL;
-    x = LLVMGetOperand(call, 1);
-    before = t == DT_bf16 ? part_of(part_of(x, LLVMBitCast, 0), LLVMBitCast, 0) : NULL;
-    return before && LLVMIsACallInst(before) && LLVMGetCalledValue(before) == LLVMGetCalledValue(call) ? LLVMGetOperand(before, 0) : x;
+    return call && LLVMIsACallInst(call) ? before_rounding(t, LLVMGetOperand(call, 1)) : NULL;
 }
 
 LLVMValueRef formula_pair(Llvm *u, DType t, LLVMValueRef low, LLVMValueRef high)
@@ -734,7 +772,7 @@ static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)
     if (width % 2 == 0)
         return rounded_pairs(u, to, x, width);
     for (int i = 0; i < width; i++) {
-        one = rounded_pair(u, to, NULL, lane_at(u, x, i, width));
+        one = rounded_pair(u, to, NULL, before_rounding(to, lane_at(u, x, i, width)));
         one = LLVMBuildTrunc(u->builder, one, LLVMInt16TypeInContext(u->context), "");
         y = width > 1 ? with_lane(u, y, one, i, width) : one;
     }

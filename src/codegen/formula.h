@@ -35,6 +35,9 @@ int formula_cost(OpId op, DType as);            /* instructions of one lane; cal
  * builder, which may end up in another block.
  */
 LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operands, int nin, int width);
+/* From here on: is it known, on a GPU, that exponentials of f32 are of numbers that are no larger than EXP_NEAR? They are shorter then. */
+#define EXP_NEAR 69
+void formula_exp_near(Llvm *u, bool near);
 /* One of FORMULAS_MORE. */
 LLVMValueRef formula_more(Llvm *u, FormulaId id, const LLVMValueRef *operands, int width);
 /* Between lane dtypes; a narrow float's code to its f32 and back, unrounded nowhere else. NULL: t is no narrow float. */

@@ -39,6 +39,7 @@ typedef struct Llvm {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     const Machine *machine;
+    bool exp_near;              /* formula_exp_near */
     StrBuf complaints;          /* LLVM's errors about this unit */
 } Llvm;
 

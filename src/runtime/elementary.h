@@ -3,7 +3,7 @@
  *
  * Where pairs of f32 would be many operations, f32 computes in double: without branches, tables or divisions wider than
  * f32, so that compilers vectorise it; what elementary_real.def says of bits holds here, too.  Polynomials are minimax
- * fits with relative errors of 2^-31 and less, which leaves results within 0.51 ULP.  tanh and erf of f32 are half as
+ * fits with relative errors of 2^-31 and less, which leaves results within 0.51 ULP.  tanh, erf and sigmoid of f32 are half as
  * long as that, and less exact.  f64 needs pairs everywhere.
  */
 #ifndef TSR_RUNTIME_ELEMENTARY_H
@@ -190,19 +190,40 @@ static inline float f32_sinh(float a)
     return f32_sign_of((float)f64_fma(p + q, odd, (p - q) * even), a);
 }
 
-/* e^x = p + p m for |x| < 80: m, and p, a power of two. */
-static inline float f32_exp_parts(float x, float *p)
+/* e^x 2^more = p + p m for |x| < 80, or as far as p is a normal number: m, and p, a power of two. */
+static inline float f32_exp_parts(float x, int more, float *p)
 {
     float s, r = f32_exp_reduce(x, &s).hi;
 
-    *p = f32_pow2(s, 0);
+    *p = f32_pow2(s, more);
     return f32_fma(r * r, f32_fma(f32_exp_poly(r), r, 0.5f), r);
+}
+
+/* 1 / (1 + e^-a), both numbers by 2^32 smaller: so its inverse is normal where the result is not. What is lost of 1 + p about a = -17 costs most. */
+static inline float f32_sigmoid(float a)
+{
+    float p, m = f32_exp_parts(f32_within(-a, -18, 105), -32, &p);
+
+    return 1 / f32_fma(m, p, p + 0x1p-32f) * 0x1p-32f;
+}
+
+/* 1 / (1 + e^-a), e^-a = p (1 + r + tail): 1 + p, then p r, each with what its rounding loses. */
+static inline double f64_sigmoid(double a)
+{
+    double s;
+    PairF64 r = f64_exp_reduce(f64_within(-a, -700, 746), &s);
+    bool tiny = s > X_MAGIC + 1000;                 /* the result; the denominator would overflow, and its 1 is nothing */
+    double p = f64_pow2(s, tiny ? -128 : 0), more = p + 1, lost = (p - more) + 1, d = f64_fma(p, r.hi, more);
+    double rest = f64_fma(p, f64_exp_tail(r.hi) + r.lo, f64_fma(p, r.hi, more - d) + lost), y = 1 / (d + rest);
+
+    y = f64_fma(y, f64_fma(-y, rest, f64_fma(-y, d, 1)), y);
+    return y * (a < -746 ? 0 : tiny ? 0x1p-128 : 1);
 }
 
 /* Up to 1 a fit; beyond, 1 - 2 / (1 + e^2x), whose second term is below a quarter. */
 static inline float f32_tanh(float a)
 {
-    float x = f32_fabs(a), z = x * x, p, m = f32_exp_parts(20 < 2 * x ? 20 : 2 * x, &p);
+    float x = f32_fabs(a), z = x * x, p, m = f32_exp_parts(20 < 2 * x ? 20 : 2 * x, 0, &p);
     float small = f32_fma(x * z, f32_tanh_poly(z), x), large = f32_fma(-2, 1 / f32_fma(m, p, p + 1), 1);
 
     return f32_sign_of(x < 1 ? small : large, a);
@@ -211,7 +232,7 @@ static inline float f32_tanh(float a)
 /* Up to 1 a fit; beyond, 1 - e^q. */
 static inline float f32_erf(float a)
 {
-    float x = f32_fabs(a), t = f32_within(x, 0, 4), p, m = f32_exp_parts(f32_fma(t, f32_erfc_poly(t), -t), &p);
+    float x = f32_fabs(a), t = f32_within(x, 0, 4), p, m = f32_exp_parts(f32_fma(t, f32_erfc_poly(t), -t), 0, &p);
     float small = f32_fma(x, f32_erf_poly(x * x), x), large = f32_fma(-m, p, 1 - p);
 
     return f32_sign_of(x < 1 ? small : large, a);

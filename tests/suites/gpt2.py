@@ -89,7 +89,7 @@ def steps_on_a_gpu(ctx):
             raise Fail(why)
         losses.append(json.loads(p.stdout)["losses"])
     must(losses[0][0] == losses[1][0] and len(losses[0]) == 3, str(losses))
-    must(all(abs(a - b) < 1e-4 for a, b in zip(*losses)), str(losses))
+    must(all(abs(a - b) < 2e-4 for a, b in zip(*losses)), str(losses))
 
 
 def memory_of_a_step(ctx):
