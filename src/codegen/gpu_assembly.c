@@ -307,6 +307,14 @@ void gpu_wgmma_wait(CpuCode *e, int but, LLVMValueRef *sum, int n)
 
 void gpu_compute_here(CpuCode *e, LLVMValueRef *x, int n) { in_place(e, "", x, n, NULL, 0, ""); }
 
+/* Is it so for any thread of the warp, all of which are here? */
+LLVMValueRef gpu_any(CpuCode *e, LLVMValueRef is)
+{
+    LLVMValueRef in[2] = {i32_number(e, -1), is};
+
+    return cpu_intrinsic(e, "llvm.nvvm.vote.any.sync", &(LLVMTypeRef){NULL}, 0, in, 2);
+}
+
 /* ---- asynchronous copies ---- */
 
 void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)

@@ -107,6 +107,7 @@ GpuIf gpu_if(CpuCode *e, LLVMValueRef is);
 void gpu_end_if(CpuCode *e, GpuIf *i);
 /* The value of the lane of this warp whose number differs by these bits; of the lane with a number (an i32). */
 LLVMValueRef gpu_other(CpuCode *e, LLVMValueRef x, int bits, LLVMValueRef mask);
+LLVMValueRef gpu_any(CpuCode *e, LLVMValueRef is);      /* an i1: is it so for any thread of the warp, all of which are here? */
 LLVMValueRef gpu_from(CpuCode *e, LLVMValueRef x, LLVMValueRef lane, LLVMValueRef mask);
 
 /* ---- gpu_walk.c: a group's work among its threads ---- */

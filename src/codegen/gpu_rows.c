@@ -387,6 +387,71 @@ static void all_registers(CpuCode *e, Cluster *c, const RowPlace *p, const Nears
     tsr_free(sum);
 }
 
+/* ---- exponentials ---- */
+
+static bool is_exponential(const CpuCode *e, const TileNode *n)
+{
+    bool exact = n->op == TOP_map && n->attr->op == OP_exp && !n->attr->fast;
+
+    return exact && lane_dtype(tile_map_dtype(OP_exp, n->in)) == DT_f32 && is_whole(e, &n->type[0]);
+}
+
+static bool has_exponentials(const CpuCode *e, const Cluster *c)
+{
+    bool any = false;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        any |= is_exponential(e, c->nodes.at[i]);
+    return any;
+}
+
+static void registers_and_stores(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near, LLVMValueRef **raw, const Slots *slot)
+{
+    all_registers(e, c, p, near, raw, slot);
+    for (int i = 0; i < c->sinks.n; i++)
+        if (raw[i] && e->gpu->whole.run == 1)
+            rows_store_turned(e, c->sinks.at[i].node, p, raw[i]);
+}
+
+/* The largest number that this thread has an exponential of, or NaN. */
+static LLVMValueRef largest_exponent(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near)
+{
+    LLVMValueRef most = LLVMConstReal(lane_type(e->u, DT_f32, 1), 0), x;
+
+    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++) {
+        e->spot = rows_spot(e, p, r);
+        e->gpu->at_register = r;
+        rows_take_near(e, near, p, r);
+        for (int i = 0; i < c->nodes.n; i++)
+            if (is_exponential(e, c->nodes.at[i])) {
+                x = cpu_lanes(e, c->nodes.at[i]->in[0], &e->spot);
+                most = cpu_step(e, OP_maximum, DT_f32, most, x, 1);
+            }
+        forget_column(e);
+    }
+    return most;
+}
+
+/* As that. Where no exponential of a warp is of a large number, as in softmax, where all are of negative ones, the shorter formula does. */
+static void exponentials(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near, LLVMValueRef **raw, const Slots *slot)
+{
+    LLVMValueRef most = largest_exponent(e, c, p, near);
+    LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
+
+    most = gpu_any(e, LLVMBuildFCmp(e->u->builder, LLVMRealUGT, most, LLVMConstReal(LLVMTypeOf(most), EXP_NEAR), ""));
+    LLVMBuildCondBr(e->u->builder, most, way[1], way[0]);
+    for (int far = 0; far < 2; far++) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[far]);
+        e->known.n = 0;
+        formula_exp_near(e->u, !far);
+        registers_and_stores(e, c, p, near, raw, slot);
+        LLVMBuildBr(e->u->builder, done);
+    }
+    formula_exp_near(e->u, false);
+    LLVMPositionBuilderAtEnd(e->u->builder, done);
+    e->known.n = 0;
+}
+
 /* All of the tile is there, or, ragged, so much of its rows as are some vectors. */
 static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **raw, bool ragged)
 {
@@ -396,10 +461,7 @@ static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **
     e->masked = e->gpu->whole.ragged = ragged;
     e->known.n = 0;
     rows_load(e, c, &p, &near);
-    all_registers(e, c, &p, &near, raw, slot);
-    for (int i = 0; i < c->sinks.n; i++)
-        if (raw[i] && e->gpu->whole.run == 1)
-            rows_store_turned(e, c->sinks.at[i].node, &p, raw[i]);
+    (has_exponentials(e, c) ? exponentials : registers_and_stores)(e, c, &p, &near, raw, slot);
     e->gpu->whole.ragged = false;
     rows_forget(e, c);
     gpu_leave_registers(e);
