@@ -126,8 +126,9 @@ static Tensor *room_of(KCtx *c, const TType *lanes, const TType *type)
 {
     Tensor *at = c->slice;
     int r = type->rank;
+    bool fits = at && lanes->dtype == type->dtype && at->dtype == type->dtype && at->rank == r && at->stride[r - 1] == 1;
 
-    return at && lanes->dtype == type->dtype && at->dtype == type->dtype && at->rank == r && at->stride[r - 1] == 1 ? tensor_ref(at) : k_result(c, lanes);
+    return fits ? tensor_ref(at) : k_result(c, lanes);
 }
 
 KStatus kernel_matmul(KERNEL_ARGS)
