@@ -163,11 +163,16 @@ static bool regions_wait(const Attr *a)
 
 static Level *program_stage(const Trace *T)
 {
+    const RuleFrame *r = T->rule;
     Level *lv = T->top;
 
-    while (lv && (lv->kind != TRACE_STAGE || lv->linear))
+    for (;;) {
+        for (; r && lv == r->top; r = r->outer)
+            lv = r->below;
+        if (!lv || (lv->kind == TRACE_STAGE && !lv->linear))
+            return lv;
         lv = lv->outer;
-    return lv;
+    }
 }
 
 /*
@@ -594,8 +599,11 @@ bool op_dispatch(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, T
     if (lv->closed)
         return trace_fail(T, OPERR_TRACE, "a traced value was kept after its %s ended, and used in %s",
                           lv->kind == TRACE_STAGE ? "jit" : lv->kind == TRACE_BATCH ? "vmap" : "grad", op_info[op].name);
+    RuleFrame frame = {T->top, lv->outer, T->rule};
     T->settled++;                       /* rules say themselves what they want */
+    T->rule = &frame;
     ok = lv->apply(T, lv, op, a, in, nin, out, nout);
+    T->rule = frame.outer;
     T->settled--;
     return ok;
 }

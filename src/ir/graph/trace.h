@@ -63,8 +63,16 @@ typedef enum { OPERR_NONE, OPERR_SHAPE, OPERR_DTYPE, OPERR_INDEX, OPERR_VALUE, O
 
 enum { HOST_RESULTS = 256 };
 
+/* A rule that runs: what it does without operands is not for its own level or those further in, which were there before it. */
+typedef struct RuleFrame {
+    const Level *top;           /* when it began */
+    Level *below;               /* beneath its own level */
+    struct RuleFrame *outer;
+} RuleFrame;
+
 typedef struct Trace {
     Level *top;                 /* innermost active level, NULL: none */
+    RuleFrame *rule;            /* the innermost one; NULL: none runs */
     OpError error;              /* set when op_apply and friends return false */
     StrBuf message;
     Span span;                  /* recorded on new nodes */
