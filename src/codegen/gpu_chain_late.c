@@ -343,8 +343,11 @@ static void issue_late(CpuCode *e, ChainLate *l)
 /* The first product of a round, and with it the last one of the round before. */
 static void begin_round(CpuCode *e, ChainLate *l)
 {
+    LLVMValueRef group = roles(e)->group;
+
     l->mark = NULL;
     cpu_close(e);
+    roles(e)->group = role_warpgroup(e);        /* once, before the turn */
     chain_await(e, l->first);
     if (l->pending && !l->held)
         chain_await(e, l->last);
@@ -353,6 +356,7 @@ static void begin_round(CpuCode *e, ChainLate *l)
     if (l->pending)
         issue_late(e, l);
     give_turn(e);
+    roles(e)->group = group;
     look_ahead(e, l);
     if (!l->held)
         LLVMBuildStore(e->u->builder, chain_right(e, l->last, role_stage(e, &chain(e)->ring[chain(e)->load[l->last->load[1]].ring].ring)), l->low);

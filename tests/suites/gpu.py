@@ -92,6 +92,11 @@ def added(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
     there = tile.load(y[block_m:block_m+BM, block_n:block_n+BN])
     tile.store(y[block_m:block_m+BM, block_n:block_n+BN], there + tile.load(x[block_m:block_m+BM, block_n:block_n+BN]))
 
+@kernel.schedule(Schedule(block_m=16, block_n=16))
+def early(x: Tensor["M", "N", f32], y: Tensor["M", "N", f32]):
+    at = block_m - 12
+    tile.store(y[at:at+BM, block_n:block_n+BN], tile.load(x[at:at+BM, block_n:block_n+BN]) * 2.0)
+
 x = ones((100, 50)).to("gpu:0")
 with device("gpu:0"):
     y = zeros((100, 50))
@@ -103,7 +108,8 @@ print(y.sum().to("cpu").item())
 def zeros_wait(ctx):
     """Zeros that a kernel writes over, all of them, are never written; those that it reads, or leaves, are, before it runs."""
     for how, fills, total in (("doubled(x, y)", 0, "10000.0"), ("doubled.launch(grid=(7, 4))(x, y)", 0, "10000.0"), ("doubled.launch(grid=(6, 4))(x, y)", 1, "9600.0"),
-                              ("doubled.launch(grid=(7, 3))(x, y)", 1, "9600.0"), ("added(x, y)", 1, "5000.0"), ("z = y\ndoubled(x, y)\nprint(z.sum().item())", 1, "0.0"),
+                              ("doubled.launch(grid=(7, 3))(x, y)", 1, "9600.0"), ("early.launch(grid=(7, 4))(x, y)", 0, "10000.0"),
+                              ("early.launch(grid=(6, 4))(x, y)", 1, "8400.0"), ("added(x, y)", 1, "5000.0"), ("z = y\ndoubled(x, y)\nprint(z.sum().item())", 1, "0.0"),
                               ("doubled(x, y[:, :])", 1, "10000.0"), ("y = y + 1.0", 1, "5000.0")):
         text = WRITTEN.replace("HOW", how)
         said = run(ctx, "run", text=text).stdout.split()[0]

@@ -78,20 +78,23 @@ static bool only_stored(const TileBlock *b, const TileNode *param)
     return true;
 }
 
-/* The parameter as blocks of a store: how many along each axis, and in all. false: too many to look at. */
-typedef struct Blocks { int64_t length[VIEW_RANK], count[VIEW_RANK], all; } Blocks;
+/* The parameter as blocks of a store: how many along each axis, and in all; the first may begin before it, by `lead`. false: too many to look at. */
+typedef struct Blocks { int64_t length[VIEW_RANK], lead[VIEW_RANK], count[VIEW_RANK], all; } Blocks;
 
-static bool divide(const TileNode *store, const TileArg *arg, Blocks *b)
+static bool divide(const Fill *f, const TileNode *store, const TileArg *arg, Blocks *b)
 {
     const TileType *t = &store->in[store->nin - 1].node->type[store->in[store->nin - 1].index];
     int rank = store->in[0].node->type[0].rank, axis = 0;
+    int64_t x;
 
     b->all = 1;
     for (int i = 0; i < rank; i++) {
         b->length[i] = store->attr->drop >> i & 1 ? 1 : axis < t->rank ? t->extent[axis++] : 0;
-        if (b->length[i] < 1 || arg->extent[i] < 1)
+        if (b->length[i] < 1 || arg->extent[i] < 1 || !number(f, store->in[1 + i].node, DEPTH, &x))
             return false;
-        b->count[i] = (arg->extent[i] + b->length[i] - 1) / b->length[i];
+        b->lead[i] = floor_div(x, b->length[i]) * b->length[i] - x;         /* of any group's, which all of them have if they come to all */
+        b->lead[i] += b->lead[i] ? b->length[i] : 0;
+        b->count[i] = (arg->extent[i] + b->lead[i] + b->length[i] - 1) / b->length[i];
         if (__builtin_mul_overflow(b->all, b->count[i], &b->all) || b->all > GROUPS_MOST)
             return false;
     }
@@ -106,6 +109,7 @@ static int64_t block_of(const Fill *f, const TileNode *store, const Blocks *b)
     for (int i = 0; i < store->in[0].node->type[0].rank; i++) {
         if (!number(f, store->in[1 + i].node, DEPTH, &x))
             return -2;
+        x += b->lead[i];
         if (x < 0 || x % b->length[i] || x / b->length[i] >= b->count[i])
             return -1;
         at = at * b->count[i] + x / b->length[i];
@@ -119,7 +123,8 @@ static bool comes_to_all(Fill *f, const TileNode *store, const TileArg *arg, con
     uint8_t *has;
     Blocks b;
 
-    if (!divide(store, arg, &b) || all < b.all || all > GROUPS_MOST)
+    f->group = (int64_t[3]){0, 0, 0};
+    if (!divide(f, store, arg, &b) || all < b.all || all > GROUPS_MOST)
         return false;
     has = tsr_calloc((size_t)b.all);
     for (int64_t g = 0; g < all && at != -2; g++) {
