@@ -691,6 +691,8 @@ static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
         cpu_set_groups(e, LLVMBuildZExt(e->u->builder, group, i64_type(e), ""));
         cpu_emit_block(e, &e->k->body);
     }
+    if (gpu_rows_beside(e))
+        annotate(e, "minctasm", gpu_rows_beside(e));
     LLVMBuildRetVoid(e->u->builder);
     cpu_fixed_end(e, fixed);
     e->word = NULL;
@@ -728,8 +730,7 @@ static int threads_of(const TileKernel *k)
 /* Blocks of these that fit on a processor. */
 static int residents(int64_t shared, int threads)
 {
-    int64_t by_memory = ((228 << 10) / (shared + 1024)), by_threads = 2048 / threads;
-    int64_t n = by_memory < by_threads ? by_memory : by_threads;
+    int64_t by_memory = (228 << 10) / (shared + 1024), by_threads = 2048 / threads, n = by_memory < by_threads ? by_memory : by_threads;
 
     return n < 1 ? 1 : n > 4 ? 4 : (int)n;
 }

@@ -317,7 +317,7 @@ LLVMValueRef gpu_any(CpuCode *e, LLVMValueRef is)
 
 /* ---- asynchronous copies ---- */
 
-void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
+void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from, bool shared)
 {
     LLVMValueRef in[2];
 
@@ -325,7 +325,8 @@ void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from)
     from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
     in[0] = LLVMBuildPtrToInt(e->u->builder, to, i32_type(e), "");
     in[1] = LLVMBuildPtrToInt(e->u->builder, from, LLVMInt64TypeInContext(e->u->context), "");
-    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context), "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
+    gpu_assembly(e, LLVMVoidTypeInContext(e->u->context),
+                 shared ? "cp.async.ca.shared.global [$0], [$1], 16;" : "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", in, 2, true);
 }
 
 void gpu_copy_part(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes)

@@ -20,8 +20,8 @@ enum { GPU_LEVELS = 26, GPU_WARP = 32 };        /* subtrees that wait in a tree:
  * neighbouring threads have every eighth element. A chunk is what a sum adds up in one go, or one of its two halves.
  */
 /* A sum over the pieces of a row of which each thread has a part of its own until all of them are gone over. */
-typedef struct LooseSum { const TileNode *tree, *reduce, *push, *total; LLVMValueRef slot; } LooseSum;
-enum { LOOSE_MOST = 8 };
+typedef struct LooseSum { const TileNode *tree, *reduce, *push, *total; LLVMValueRef slot; } LooseSum;     /* slot: in order, of all chunks' sums */
+enum { LOOSE_MOST = 8, SENT_MOST = 4, HELD_MOST = 2 };
 
 typedef struct WholeRows {
     int32_t rows, columns;
@@ -33,8 +33,18 @@ typedef struct WholeRows {
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
     int kept;                   /* tiles so far */
     bool ragged;                /* in the way at hand rows end before their chunks do, with a vector */
+    bool begun;                 /* has the kernel come to its first tile of whole rows? */
+    const TileNode *sent[SENT_MOST];    /* loads of one row for all rows that were sent for then, */
+    LLVMValueRef sent_to[SENT_MOST];    /* and this thread's chunk of where they land */
+    int nsent;
+    LLVMValueRef held;          /* room for rows that stay in shared memory (gpu_rows_held.c); NULL: there are none */
+    LLVMValueRef is_sent;       /* a slot: have they been sent for? */
+    const TileNode *held_load[HELD_MOST], *turned_in;   /* the first load of each; the loop in which their chunks are turned in; NULL: in none */
+    int nheld;
+    bool two_held;              /* is there room for two groups? */
     LooseSum loose[LOOSE_MOST];
     int nloose;
+    int most;                   /* those are in order: chunks of a row at most; 0: in any order */
 } WholeRows;
 
 typedef struct GpuCode {
@@ -198,7 +208,8 @@ int chain_guess(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef th
 void chain_wait_within(CpuCode *e);                     /* before the last of such elements: the late product is waited for */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */
-int gpu_rows_begin(GpuCode *g, const TileKernel *k);    /* threads, where the kernel's tiles are whole rows; 0: they are not */
+int gpu_rows_begin(GpuCode *g, const TileKernel *k);
+int gpu_rows_beside(const CpuCode *e);    /* threads, where the kernel's tiles are whole rows; 0: they are not */
 void gpu_rows_memory(CpuCode *e);                       /* what the walks need of the group's memory */
 Spot gpu_rows_spot(CpuCode *e, int number);
 bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);
@@ -212,7 +223,8 @@ void gpu_leave_registers(CpuCode *e);
 void gpu_warp_fence(CpuCode *e);                        /* the threads of a warp see what each other wrote */
 
 /* ---- asynchronous copies (gpu_assembly.c) ---- */
-void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from);   /* 16 bytes from global to shared memory, at some time before a wait */
+/* 16 bytes from global to shared memory, at some time before a wait. shared: groups beside this one want them too, so L1 keeps them. */
+void gpu_copy_piece(CpuCode *e, LLVMValueRef to, LLVMValueRef from, bool shared);
 void gpu_copy_part(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes);      /* so many of them, and zeros */
 void gpu_commit_copies(CpuCode *e);                     /* what has been sent for is a batch */
 void gpu_wait_copies(CpuCode *e, int but);              /* all batches of this thread but the last `but` have landed */

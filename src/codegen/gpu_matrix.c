@@ -139,7 +139,7 @@ void gpu_stage_strip(CpuCode *e, const Sink *s)
     place = LLVMBuildGEP2(e->u->builder, element, s->buffer, &place, 1, "");
     if (s->stage->by_copies && !e->masked && s->v.node->op == TOP_load && !cpu_val(e, s->v)->x &&
         e->width * (int)raw_size(dt) == PIECE_BYTES / 2 && !turned) {
-        gpu_copy_piece(e, place, cpu_place(e, s->v.node, &e->spot));
+        gpu_copy_piece(e, place, cpu_place(e, s->v.node, &e->spot), false);
         return;
     }
     LLVMValueRef raw = cut(e, s->stage, cpu_raw(e, s->v, &e->spot)), x;

@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10 };
+enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10, PLACES_OF_64 = 1024 };
 
 /* ---- which kernels ---- */
 
@@ -118,6 +118,17 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
     return w.rows * w.chunks * GPU_OCTET;
 }
 
+/* Groups of a processor that are to have registers beside each other, once the kernel is known: where a thread keeps one tile only, 64 are enough. */
+int gpu_rows_beside(const CpuCode *e)
+{
+    const WholeRows *w = &e->gpu->whole;
+    bool keeps_one = w->chunk && w->kept == 1 && w->run == 1 && e->gpu->threads <= PLACES_OF_64;
+
+    if (w->held)
+        return w->two_held && 2 * e->gpu->threads <= PLACES_OF_64 ? 2 : 1;
+    return keeps_one ? PLACES_OF_64 / e->gpu->threads : 0;
+}
+
 int64_t rows_pitch(const WholeRows *w, int64_t bytes)
 {
     int64_t pad = GPU_OCTET * bytes;
@@ -137,10 +148,12 @@ void gpu_rows_memory(CpuCode *e)
     }
     w->pitch = most ? rows_pitch(w, most) : 0;
     if (most)
+        rows_held_memory(e);
+    if (most && !w->turned_in)
         w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
-    if (w->chunk)
+    if (w->chunk && !w->held)
         rows_ahead_memory(e);
-    if (w->chunk && has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)      /* what few groups go over again, the L2 cache still has */
+    if (w->chunk && !w->held && has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)      /* what few groups go over again, the L2 cache still has */
         cpu_buffer(e, TWO_BESIDE - e->fixed_bytes);
 }
 
@@ -149,7 +162,7 @@ void gpu_rows_memory(CpuCode *e)
 static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET - 1), ""); }
 LLVMValueRef rows_octet(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
 
-static RowPlace place_of(CpuCode *e)
+RowPlace rows_place(CpuCode *e)
 {
     const WholeRows *w = &e->gpu->whole;
     LLVMBuilderRef b = e->u->builder;
@@ -178,7 +191,7 @@ Spot rows_spot(CpuCode *e, const RowPlace *p, int number)
 
 Spot gpu_rows_spot(CpuCode *e, int number)
 {
-    RowPlace p = place_of(e);
+    RowPlace p = rows_place(e);
 
     return rows_spot(e, &p, number);
 }
@@ -202,7 +215,7 @@ LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
 
     if (n->attr->op != OP_eq || n->nin != 2 || !are_columns(e, n->in[k]) || tile_type(n->in[1 - k])->extent[1] != 1 || number < 0 || e->width != 1)
         return NULL;
-    p = place_of(e);
+    p = rows_place(e);
     first = cpu_op(e, LLVMAdd, cpu_val(e, n->in[k].node->in[0])->x, cpu_op(e, LLVMAdd, p.column, first_of(e, &p)));
     far = cpu_op(e, LLVMSub, in[1 - k], first);
     is = cpu_compare(e, LLVMIntULT, far, cpu_number(e, e->gpu->whole.columns));
@@ -227,7 +240,7 @@ static bool goes_through(const CpuCode *e, const Cluster *c)
             return false;
     for (int i = 0; i < c->nodes.n; i++) {
         const TileNode *n = c->nodes.at[i];
-        if (e->seen[n->id] < n->nuse)
+        if (e->seen[n->id] < n->nuse || rows_is_held(e, n))
             return false;
         for (int k = 0; k < n->nin; k++)
             if (is_whole(e, tile_type(n->in[k])) && e->val[e->first[n->in[k].node->id] + (uint32_t)n->in[k].index].fragment)
@@ -455,7 +468,7 @@ static void exponentials(CpuCode *e, Cluster *c, const RowPlace *p, const Nears 
 /* All of the tile is there, or, ragged, so much of its rows as are some vectors. */
 static void plain_way(CpuCode *e, Cluster *c, const Slots *slot, LLVMValueRef **raw, bool ragged)
 {
-    RowPlace p = place_of(e);
+    RowPlace p = rows_place(e);
     Nears near = {0};
 
     e->masked = e->gpu->whole.ragged = ragged;
@@ -495,7 +508,7 @@ static bool ends_with_vectors(const CpuCode *e, const Cluster *c)
 /* Chunks of which nothing is seen are left out, where nobody has registers of them. */
 static void masked_way(CpuCode *e, Cluster *c, LLVMValueRef end, const Slots *slot, LLVMValueRef **raw)
 {
-    RowPlace p = place_of(e);
+    RowPlace p = rows_place(e);
     Nears none = {0};
     bool kept = false;
     GpuIf some;
@@ -562,39 +575,49 @@ static LLVMValueRef lane_sum(CpuCode *e, const Sink *s, const Slots slot)
 }
 
 /* A row's chunks, of which a thread takes `each` that follow each other: those beyond the last are identities. */
-static LLVMValueRef some_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef row, LLVMValueRef thread, int first, int each)
+static LLVMValueRef some_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef chunks, LLVMValueRef row, LLVMValueRef thread, int first,
+                                int each)
 {
-    int64_t chunks = e->gpu->whole.chunks / e->gpu->whole.halves;
     LLVMValueRef at, there, x;
 
     if (each > 1)
-        return join(e, s, some_chunks(e, s, meet, row, thread, first, each / 2), some_chunks(e, s, meet, row, thread, first + each / 2, each / 2));
+        return join(e, s, some_chunks(e, s, meet, chunks, row, thread, first, each / 2),
+                    some_chunks(e, s, meet, chunks, row, thread, first + each / 2, each / 2));
     at = cpu_op(e, LLVMAdd, thread, cpu_number(e, first));
-    there = cpu_compare(e, LLVMIntSLT, at, cpu_number(e, chunks));
-    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, cpu_number(e, chunks)), cpu_choose(e, there, at, cpu_number(e, 0)));
+    there = cpu_compare(e, LLVMIntSLT, at, chunks);
+    at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, chunks), cpu_choose(e, there, at, cpu_number(e, 0)));
     x = cpu_load_flat(e, sum_dtype(s), meet, at, 1);
     return cpu_choose(e, there, x, identity_of(e, s));
 }
 
 /* Chunks of a row that stand in several warps: a warp takes a row. */
-static void join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet)
+void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef chunks, int most)
 {
-    const WholeRows *w = &e->gpu->whole;
     LLVMBuilderRef b = e->u->builder;
     LLVMValueRef lane = LLVMBuildURem(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
     LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), "");
     int all = 1, each;
-    CpuLoop rows = cpu_loop(e, row_wide(e, warp), cpu_number(e, w->rows), cpu_number(e, e->gpu->threads / GPU_WARP));
+    CpuLoop rows = cpu_loop(e, row_wide(e, warp), cpu_number(e, e->gpu->whole.rows), cpu_number(e, e->gpu->threads / GPU_WARP));
 
-    while (all < w->chunks / w->halves)
+    while (all < most)
         all *= 2;
     each = all > GPU_WARP ? all / GPU_WARP : 1;
-    LLVMValueRef x = some_chunks(e, s, meet, rows.i, cpu_op(e, LLVMMul, row_wide(e, lane), cpu_number(e, each)), 0, each);
+    LLVMValueRef x = some_chunks(e, s, meet, chunks, rows.i, cpu_op(e, LLVMMul, row_wide(e, lane), cpu_number(e, each)), 0, each);
     x = join_threads(e, s, x, 1, all / each);
     GpuIf first = gpu_if(e, LLVMBuildICmp(b, LLVMIntEQ, lane, i32_number(e, 0), ""));
     cpu_store_flat(e, sum_dtype(s), s->buffer, rows.i, x, NULL);
     gpu_end_if(e, &first);
     cpu_loop_end(e, &rows);
+}
+
+/* What the eight threads of a chunk add up to, or of its two halves: the same in all of them. */
+static LLVMValueRef chunk_sum(CpuCode *e, const Sink *s, LLVMValueRef *slot)
+{
+    LLVMValueRef x = lane_sum(e, s, slot);
+
+    for (int by = GPU_OCTET / 2; by; by /= 2)
+        x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
+    return x;
 }
 
 /* ((0+4)+(2+6))+((1+5)+(3+7)), then the chunks. */
@@ -610,9 +633,7 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
         const Sink *s = &c->sinks.at[i];
         if (!is_reduce(s))
             continue;
-        x = lane_sum(e, s, slot[i]);
-        for (int by = GPU_OCTET / 2; by; by /= 2)
-            x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
+        x = chunk_sum(e, s, slot[i]);
         x = join_threads(e, s, x, GPU_OCTET * w->halves, GPU_OCTET * span);
         if (!in_warp)
             meet[i] = cpu_buffer(e, (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s))));
@@ -629,7 +650,7 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
     }
     for (int i = 0; i < c->sinks.n; i++)
         if (meet[i])
-            join_chunks(e, &c->sinks.at[i], meet[i]);
+            rows_join_chunks(e, &c->sinks.at[i], meet[i], cpu_number(e, w->chunks / w->halves), w->chunks / w->halves);
     tsr_free(meet);
 }
 
@@ -666,7 +687,8 @@ static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
         if (!is_reduce(s))
             continue;
         if (rows_is_loose(e, s)) {
-            rows_add_loose(e, s, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""));
+            rows_add_loose(e, s, e->gpu->whole.run == 1 ? chunk_sum(e, s, slot[i])
+                                                        : LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""));
             continue;
         }
         vec_push(&rest.sinks, *s);
@@ -680,12 +702,15 @@ static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 void gpu_walk_rows(CpuCode *e, Cluster *c)
 {
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
-    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    int registers = e->gpu->whole.chunk / GPU_OCTET, columns = e->gpu->whole.columns;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
     LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain;
-    bool ragged;
+    bool ragged, held;
     Ends ends;
 
+    if (!e->gpu->whole.begun && !has_loops(e->k, 1))
+        rows_send_near(e);
+    e->gpu->whole.begun = true;
     c->strip = 1;
     c->masked_width = c->width = c->plain_width = 1;
     e->width = 1;
@@ -698,10 +723,21 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     }
     ends = cpu_find_ends(e, c);
     ragged = ends_with_vectors(e, c);
-    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, ragged ? 1 : c->shape[1])));
+    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, ragged ? 1 : columns)));
+    held = rows_may_take(e, c, &plain) && ragged;
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     LLVMPositionBuilderAtEnd(e->u->builder, way[0]);
-    plain_way(e, c, slot, raw, ragged);
+    if (held) {                                 /* all pieces but the last one, or that too, have none that is past the end */
+        LLVMBasicBlockRef full = cpu_block(e), last = cpu_block(e);
+        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, columns)), full, last);
+        LLVMPositionBuilderAtEnd(e->u->builder, full);
+        plain_way(e, c, slot, raw, false);
+        LLVMBuildBr(e->u->builder, done);
+        LLVMPositionBuilderAtEnd(e->u->builder, last);
+        plain_way(e, c, slot, raw, true);
+    } else {
+        plain_way(e, c, slot, raw, ragged);
+    }
     LLVMBuildBr(e->u->builder, done);
     LLVMPositionBuilderAtEnd(e->u->builder, way[1]);
     masked_way(e, c, ends.end, slot, raw);

@@ -19,15 +19,19 @@ static inline LLVMValueRef row_wide(CpuCode *e, LLVMValueRef x) { return LLVMBui
 /* ---- gpu_rows.c ---- */
 int64_t rows_pitch(const WholeRows *w, int64_t bytes);          /* bytes of a chunk in shared memory: those of the next lie on other banks */
 LLVMValueRef rows_octet(CpuCode *e);                            /* this thread's eight */
+RowPlace rows_place(CpuCode *e);                                /* of this thread */
 Spot rows_spot(CpuCode *e, const RowPlace *p, int number);      /* of the element in a register */
 
 /* The threads' sums together, from the slots of each sink: the results of its reductions. */
 void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);
+/* Sums of `chunks` chunks of each row, `most` of them at most and known to be so many, that lie in `meet`, to the sink's buffer. */
+void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef chunks, int most);
 
 /* ---- gpu_rows_loose.c: sums of pieces in any order ---- */
 void rows_find_loose(WholeRows *w, const TileKernel *k);
 bool rows_is_loose(const CpuCode *e, const Sink *s);
-void rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x);         /* this thread's part of a piece, to its part of those before */
+/* This thread's part of a piece, to its part of those before; in order: its chunk's sum, to those of the row's others. */
+void rows_add_loose(CpuCode *e, const Sink *s, LLVMValueRef x);
 
 /* ---- gpu_rows_vectors.c ---- */
 bool rows_by_vectors(const CpuCode *e, const TileNode *n);      /* may eight threads access a chunk of it in vectors? */
@@ -37,6 +41,8 @@ bool rows_end_with_vectors(const TileNode *n);                  /* is it known t
 int rows_vectors(const CpuCode *e, const TileNode *n);          /* a thread's of a chunk */
 /* Vector i of this thread in memory, and in its chunk's room. */
 LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p, int i);
+/* `at`, or, where vector i of the chunk `further` elements on is past the row's end, the row's first. */
+LLVMValueRef rows_vector_within(CpuCode *e, const TileNode *n, const RowPlace *p, int i, int64_t further, LLVMValueRef at);
 LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i);
 LLVMValueRef rows_stage(CpuCode *e);                            /* where the chunk of this thread is turned, whatever is turned there */
 LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r);
@@ -47,6 +53,8 @@ void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef st
 typedef struct Near { const TileNode *node; LLVMValueRef stage; } Near;
 typedef Vec(Near) Nears;
 
+/* What the kernel will load as near rows is sent for, before it comes to its first tile of whole rows. */
+void rows_send_near(CpuCode *e);
 /* All vectors that a cluster loads become registers, but for near rows, whose elements are taken for the register at hand. */
 void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near);
 void rows_take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r);
@@ -55,7 +63,16 @@ void rows_forget(CpuCode *e, const Cluster *c);
 void rows_store_turned(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw);
 void rows_store_run(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw, int r);
 
+/* ---- gpu_rows_held.c: long rows that stay in shared memory ---- */
+bool rows_is_held(const CpuCode *e, const TileNode *load);
+void rows_held_memory(CpuCode *e);
+LLVMValueRef rows_held_stage(CpuCode *e);                       /* where the chunk of this thread is turned, in the loop where that is so */
+/* Does a cluster take such rows? Then *may, whether it may go by vectors, says too that they are there, or it is the one that brings them. */
+bool rows_may_take(CpuCode *e, const Cluster *c, LLVMValueRef *may);
+void rows_take_held(CpuCode *e, const Cluster *c, const RowPlace *p);   /* this round's pieces are the loads' values */
+
 /* ---- gpu_rows_ahead.c: pieces of long rows ---- */
+bool rows_is_piece(const CpuCode *e, const TileNode *load);     /* of a row, at the place that its loop's number says? */
 bool rows_come_ahead(const CpuCode *e, const TileNode *load);   /* does the piece of the loop's next round come during this one? */
 void rows_ahead_memory(CpuCode *e);
 void rows_bring(CpuCode *e, const Cluster *c, const RowPlace *p);       /* this round's pieces are the loads' values */

@@ -26,7 +26,7 @@ static const TileNode *loop_of(const TileNode *load)
 }
 
 /* Is it a piece of a row whose place is the loop's number? */
-static bool is_piece(const CpuCode *e, const TileNode *load)
+bool rows_is_piece(const CpuCode *e, const TileNode *load)
 {
     const WholeRows *w = &e->gpu->whole;
     const TileNode *loop = load->op == TOP_load ? loop_of(load) : NULL, *step = loop ? loop->in[2].node : NULL;
@@ -39,7 +39,7 @@ static bool is_piece(const CpuCode *e, const TileNode *load)
 }
 
 /* A piece that copies can bring. */
-static bool has_room(const CpuCode *e, const TileNode *load) { return is_piece(e, load) && rows_by_vectors(e, load); }
+static bool has_room(const CpuCode *e, const TileNode *load) { return rows_is_piece(e, load) && rows_by_vectors(e, load) && !e->gpu->whole.held; }
 
 static int64_t room_bytes(const CpuCode *e, const TileNode *load)
 {
@@ -96,7 +96,7 @@ static void send_for(CpuCode *e, const TileNode *load, const RowPlace *p, LLVMVa
     for (int i = 0; i < rows_vectors(e, load); i++) {
         LLVMValueRef from = rows_vector_place(e, load, p, i);
         from = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), from, &by, 1, "");
-        gpu_copy_piece(e, rows_stage_vector(e, stage, p, i), from);
+        gpu_copy_piece(e, rows_stage_vector(e, stage, p, i), from, false);
     }
 }
 

@@ -26,7 +26,7 @@ bool rows_by_vectors(const CpuCode *e, const TileNode *n)
     int64_t bytes = row_bytes(row_dtype(n));
 
     return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
-           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= ROW_WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->stage;
+           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= ROW_WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->pitch;
 }
 
 /* Are all rows of the access aligned as vectors? The answer is the same in all threads. */
@@ -96,7 +96,11 @@ static void store_vector(CpuCode *e, const TileNode *n, const RowPlace *p, int i
 /* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
 LLVMValueRef rows_stage(CpuCode *e)
 {
-    LLVMValueRef at = LLVMBuildMul(e->u->builder, row_wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
+    LLVMValueRef at;
+
+    if (e->gpu->whole.turned_in)
+        return rows_held_stage(e);
+    at = LLVMBuildMul(e->u->builder, row_wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
 
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
 }
@@ -118,6 +122,13 @@ static LLVMValueRef first_of_row(CpuCode *e, const TileNode *n, const RowPlace *
     Spot s = {.at = {accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row, cpu_number(e, 0)}, .strip = -1};
 
     return cpu_place(e, n, &s);
+}
+
+LLVMValueRef rows_vector_within(CpuCode *e, const TileNode *n, const RowPlace *p, int i, int64_t further, LLVMValueRef at)
+{
+    LLVMValueRef column = cpu_op(e, LLVMAdd, vector_spot(e, n, p, i).at[1], cpu_number(e, further));
+
+    return cpu_choose(e, cpu_compare(e, LLVMIntSLT, column, cpu_room(e, n, 1)), at, first_of_row(e, n, p));
 }
 
 static void load_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
@@ -198,20 +209,70 @@ static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMV
 /* One row for all of them: it lies in shared memory for the group, but where that would leave room for few groups. */
 static bool is_same_row(const CpuCode *e, const TileNode *n)
 {
-    return tile_type(n->in[0])->stride[0] == 0 && (e->gpu->whole.rows > 1 || row_bytes(row_dtype(n)) < 4);
+    bool alone = e->gpu->whole.rows == 1 && n->block != &e->k->body;            /* nobody waits for others in a loop, then */
+
+    return tile_type(n->in[0])->stride[0] == 0 && !alone && (e->gpu->whole.rows > 1 || row_bytes(row_dtype(n)) < 4);
 }
 
-/* The threads of the first row bring it. */
-static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
+/* This thread's chunk of new room for such a row. */
+static LLVMValueRef near_room(CpuCode *e, const TileNode *n)
 {
     int64_t pitch = rows_pitch(&e->gpu->whole, row_bytes(row_dtype(n)));
-    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk, x[VECTORS_MOST];
-    GpuIf first;
-    Near near = {n, NULL};
+    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk;
 
     chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.chunks), "");
     chunk = LLVMBuildMul(e->u->builder, row_wide(e, chunk), cpu_number(e, pitch), "");
-    near.stage = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
+}
+
+/* A row at a place that is known from the start; those that end with a vector before their chunks do are loaded as such. */
+static bool is_known_early(CpuCode *e, const TileNode *n)
+{
+    if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_end_with_vectors(n) || !is_same_row(e, n))
+        return false;
+    for (int i = 1; i < n->nin; i++)
+        if (n->in[i].node->op != TOP_index || !cpu_val(e, n->in[i])->x)
+            return false;
+    return true;
+}
+
+void rows_send_near(CpuCode *e)
+{
+    WholeRows *w = &e->gpu->whole;
+    RowPlace p = rows_place(e);
+
+    for (const TileNode *n = e->k->body.first; n && !e->gpu->copies && !w->ahead; n = n->next) {
+        LLVMValueRef may, none = cpu_number(e, 0), room;
+        if (w->nsent == SENT_MOST || !is_known_early(e, n))
+            continue;
+        room = near_room(e, n);
+        may = rows_are_aligned(e, n, cpu_compare(e, LLVMIntSGE, cpu_room(e, n, 1), cpu_number(e, w->columns)));
+        GpuIf first = gpu_if(e, LLVMBuildAnd(e->u->builder, may, cpu_compare(e, LLVMIntEQ, p.row, none), ""));
+        for (int i = 0; i < rows_vectors(e, n); i++)
+            gpu_copy_piece(e, rows_stage_vector(e, room, &p, i), rows_vector_place(e, n, &p, i), true);
+        gpu_end_if(e, &first);
+        w->sent[w->nsent] = n;
+        w->sent_to[w->nsent++] = room;
+    }
+    if (w->nsent)
+        gpu_commit_copies(e);
+}
+
+/* The threads of the first row bring it, or have sent for it. */
+static Near bring_near(CpuCode *e, const TileNode *n, const RowPlace *p)
+{
+    const WholeRows *w = &e->gpu->whole;
+    LLVMValueRef x[VECTORS_MOST];
+    Near near = {n, NULL};
+    GpuIf first;
+
+    for (int i = 0; i < w->nsent && !near.stage; i++)
+        near.stage = w->sent[i] == n ? w->sent_to[i] : NULL;
+    if (near.stage) {
+        gpu_wait_copies(e, 0);
+        return near;
+    }
+    near.stage = near_room(e, n);
     first = gpu_if(e, cpu_compare(e, LLVMIntEQ, p->row, cpu_number(e, 0)));
     load_vectors(e, n, p, x);
     for (int i = 0; i < rows_vectors(e, n); i++)
@@ -243,17 +304,18 @@ void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
     for (int far = 1; far >= 0; far--)
         for (int i = 0; i < c->nodes.n; i++) {
             const TileNode *n = c->nodes.at[i];
-            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || is_same_row(e, n) == far)
+            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || rows_is_held(e, n) || is_same_row(e, n) == far)
                 continue;
             if (far)
                 load_vectors(e, n, p, x[i]);
             else
                 vec_push(near, bring_near(e, n, p));
         }
+    rows_bring(e, c, p);
+    rows_take_held(e, c, p);
     for (int i = 0; i < c->nodes.n; i++)
         if (x[i][0])
             turn_vectors(e, c->nodes.at[i], p, x[i]);
-    rows_bring(e, c, p);
     if (near->n) {
         gpu_written(e);
         gpu_fence(e);

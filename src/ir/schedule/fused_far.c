@@ -23,6 +23,8 @@ enum {
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32,
+    FAR_ENDS = 8,               /* elements of a vector of the narrowest dtype that goes by vectors of many */
+    FAR_HELD = 110 << 10, FAR_HELD_BY = 1 << 10,        /* elements of a row that stays in shared memory, and what they are rounded up to */
 };
 
 static int64_t inner_size(const Run *u) { return u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1; }
@@ -170,6 +172,19 @@ static bool any_order(const Graph *body)
     return true;
 }
 
+/* How these rows end: with their piece, or with a vector, whether or not the program says so. And may they stay in shared memory? */
+static void end_rows(const Run *u, Schedule *s)
+{
+    int64_t n1 = inner_size(u);
+
+    if (n1 % FAR_ENDS == 0)
+        s->align = s->align > FAR_ENDS ? s->align : FAR_ENDS;
+    if (s->whole == WHOLE_PIECES && n1 % FAR_ENDS == 0 && n1 <= FAR_HELD)
+        s->held = (int32_t)((n1 + FAR_HELD_BY - 1) / FAR_HELD_BY * FAR_HELD_BY);
+    else if (n1 % s->n == 0)
+        s->align = 0;                           /* no row ends before its piece does */
+}
+
 /* By whole rows, or by parts of rows, where there is code for that. */
 static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
 {
@@ -181,8 +196,8 @@ static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
         return v;
     s.rounds = (uint8_t)(rounds < ROUND_AXES ? rounds : ROUND_AXES);
     whole = s;
-    if (schedule_whole(inner_size(u), &whole) && inner_size(u) % whole.n == 0)
-        whole.align = 0;                        /* no row ends before its piece does */
+    if (schedule_whole(inner_size(u), &whole))
+        end_rows(u, &whole);
     if (whole.whole)
         v = fused_variant(u->c, class, n, whole);
     return v && v->code ? v : fused_variant(u->c, class, n, s);

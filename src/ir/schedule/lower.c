@@ -695,6 +695,14 @@ static TileRef inner_size(Lower *l)
     return add(l, TOP_size, &a, NULL, 0);
 }
 
+static Sym whole_schedule(int32_t held)
+{
+    char text[40];
+
+    snprintf(text, sizeof text, held ? "whole=1 held=%d" : "whole=1", held);
+    return sym(text);
+}
+
 static void emit_kernel(Lower *l)
 {
     set_grid(l);
@@ -713,7 +721,7 @@ static void emit_kernel(Lower *l)
         l->to = add2(l, TOP_imin, l->end, add2(l, TOP_iadd, l->from, lower_size(l, "part")));
     }
     if (l->s->whole)
-        l->k->schedule = sym("whole=1");
+        l->k->schedule = whole_schedule(l->s->held);
     if (l->s->whole != WHOLE_ROWS) {
         lower_choose_kept(l);
         lower_choose_copied(l);

@@ -38,7 +38,7 @@ typedef enum { WHOLE_NOT, WHOLE_ROWS, WHOLE_PIECES } ScheduleWhole;
 typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
 typedef struct Schedule {
     uint8_t kind;
-    int32_t m, n, turns;
+    int32_t m, n, turns, held;      /* held: elements that a row has at most, for pieces that stay in shared memory; 0: they do not */
     bool lean, past, beside, near, long_rows;
     uint8_t whole, part, rounds;
     int16_t align;
