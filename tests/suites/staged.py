@@ -1,15 +1,16 @@
 """Random tensor functions (harness/staged.py), eagerly and staged: the same bits on every backend, at every level of LLVM's, and
-without each of the passes in turn; 2,000 functions, each of one configuration."""
+without each of the passes in turn; 2,000 functions, each of one configuration.  Random control flow (harness/flow.py), too."""
 import pathlib
 import tempfile
 
 import mutants
-from harness import process, staged
+from harness import flow, process, staged
 from harness.test import Fail, Test
 
 FUNCTIONS = 100                                         # of a program, which is one process
 CPU = ["--backend=cpu"]
 FILL = "255"                                            # what is never written is NaN, or -1
+FLOWS = (1, 2, 3, 4), 30                                # seeds of programs of control flow, and functions of each
 LONG = (1, 2, 3)                                        # seeds of programs of a few long functions and their gradients
 RUNS = [                                                # (name, flags and settings, programs); seeds count on
     ("cpu", CPU, 6),
@@ -33,8 +34,10 @@ def compare(ctx, flags, seed, text=None, timeout=60):
         if why := process.died(ran) or (ran.returncode and ran.stderr.strip()[-600:]):
             raise Fail(why)
         lines = ran.stdout.splitlines()
-        if odd := [l for l in lines if not l.endswith(" same")]:
+        if odd := [l for l in lines if not l.endswith((" same", " refused"))]:
             raise Fail("\n".join(odd[:5]))
+        if sum(l.endswith(" refused") for l in lines) > functions // 2:
+            raise Fail("most are refused")
         if len(lines) != functions:
             raise Fail(f"{len(lines)} lines for {functions} functions")
 
@@ -57,6 +60,9 @@ def faults_in_place(ctx):
 
 def tests(ctx):
     yield Test("staged/planted-faults", lambda: faults_in_place(ctx))
+    seeds, n = FLOWS
+    for seed in seeds:
+        yield Test(f"staged/flow-{seed}", lambda s=seed: compare(ctx, [], s, (flow.program(s, n), n)))
     for seed in LONG:
         yield Test(f"staged/long-{seed}", lambda s=seed: compare(ctx, CPU, s, (staged.long_program(s, 12), 12)))
     for name, flags, seed in programs():
