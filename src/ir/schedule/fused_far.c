@@ -15,7 +15,7 @@
 
 enum {
     FAR_TILE = 8192,            /* elements of a tile of an elementwise kernel, */
-    FAR_TILE_LEAST = 1024,      /* or fewer, where that makes more groups */
+    FAR_TILE_LEAST = 2048,      /* or so many, where that makes enough groups: two sizes, since each is a kernel to be made */
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_DEEP = 1024,            /* rows of the columns that a group sums before its threads meet, where sums may go in any order */
@@ -108,9 +108,7 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
         return s;
     }
     if (s.kind == SCHEDULE_MAP) {
-        int64_t tile = FAR_TILE, all = n0 * n1 * rounds_of(p);
-        while (tile > FAR_TILE_LEAST && all < tile * FAR_GROUPS)
-            tile /= 2;
+        int64_t all = n0 * n1 * rounds_of(p), tile = all < (int64_t)FAR_TILE * FAR_GROUPS ? FAR_TILE_LEAST : FAR_TILE;
         for (s.n = (int32_t)tile; s.n > 32 && s.n / 2 >= n1; )
             s.n /= 2;
         s.m = (int32_t)tile / s.n;
