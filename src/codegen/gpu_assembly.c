@@ -217,6 +217,17 @@ void gpu_store_matrices(CpuCode *e, LLVMValueRef at, LLVMValueRef *word)
         (LLVMValueRef[]){at, word[0], word[1], word[2], word[3]}, 5);
 }
 
+void gpu_load_matrices(CpuCode *e, LLVMValueRef at, bool turned, LLVMValueRef *word)
+{
+    LLVMTypeRef one = i32_type(e), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){one, one, one, one}, 4, false);
+    const char *text = turned ? "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0,$1,$2,$3}, [$4];"
+                              : "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0,$1,$2,$3}, [$4];";
+    LLVMValueRef all = gpu_assembly(e, four, text, "=r,=r,=r,=r,r,~{memory}", &at, 1, true);
+
+    for (unsigned i = 0; i < 4; i++)
+        word[i] = LLVMBuildExtractValue(e->u->builder, all, i, "");
+}
+
 LLVMValueRef gpu_pack(CpuCode *e, DType dt, LLVMValueRef low, LLVMValueRef high)
 {
     const char *text = dt == DT_bf16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";

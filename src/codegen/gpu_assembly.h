@@ -45,6 +45,7 @@ void gpu_prefetch_map(CpuCode *e, LLVMValueRef map);
 
 /* Four matrices of 8 rows of 16 bytes to shared memory; each lane gives the address of a row. */
 void gpu_store_matrices(CpuCode *e, LLVMValueRef at, LLVMValueRef *word);
+void gpu_load_matrices(CpuCode *e, LLVMValueRef at, bool turned, LLVMValueRef *word);  /* the same from there; turned: rows become columns */
 LLVMValueRef gpu_pack(CpuCode *e, DType dt, LLVMValueRef low, LLVMValueRef high);      /* two f32 as bf16 or f16 of one word */
 
 /* A product of a warpgroup: 64 rows, `columns` columns, 32 bytes of steps. */

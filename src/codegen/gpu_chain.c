@@ -152,7 +152,10 @@ static void ask_for_rows(CpuCode *e, const ChainDot *d)
     }
 }
 
-bool gpu_is_brought(const CpuCode *e, TileRef v) { return gpu_is_chain(e) && chain_rider(chain(e), v.node); }
+bool gpu_is_brought(const CpuCode *e, TileRef v)
+{
+    return gpu_is_chain(e) ? chain_rider(chain(e), v.node) != NULL : e->gpu->roles && role_is_beside(e, v.node);
+}
 
 static void leave(CpuCode *e, ChainLoad *l)
 {

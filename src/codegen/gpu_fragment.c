@@ -23,6 +23,8 @@ static void enter_register(CpuCode *e, const Fragment *f, int number)
     e->gpu->at_line = f->side[0] ? -1 : f->columns ? number / 4 / f->columns * 2 + number / 2 % 2 : number;
     e->gpu->fragment[0] = f->extent[0];
     e->gpu->fragment[1] = f->extent[1];
+    if (e->gpu->roles && f->columns)
+        roles_enter_register(e, number);
 }
 
 void gpu_leave_registers(CpuCode *e)
@@ -277,6 +279,8 @@ LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f)
 {
     LLVMValueRef *x = arena_array(&e->gpu->arena, LLVMValueRef, gpu_registers(f));
 
+    if (e->gpu->roles)
+        roles_take_all(e);
     gpu_fragment_some(e, v, f, 0, gpu_registers(f), x);
     return x;
 }
@@ -684,6 +688,8 @@ void gpu_walk_fragment(CpuCode *e, Cluster *c)
     Fragment f;
     Left *left;
 
+    if (e->gpu->roles)
+        roles_take_all(e);
     gpu_fragment_of(e, &t, &f);
     c->strip = c->rank - 1;
     c->masked_width = c->width = c->plain_width = 1;

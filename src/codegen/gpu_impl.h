@@ -194,10 +194,12 @@ void gpu_assembly_pure(CpuCode *e, LLVMValueRef call);  /* it follows from its o
 
 /* ---- gpu_roles_ring.c ---- */
 bool gpu_is_chain(const CpuCode *e);                    /* is it a kernel of several products by warpgroups (gpu_chain.h)? */
+void roles_enter_register(CpuCode *e, int number);      /* tiles that came with the product have their element of this register */
+void roles_take_all(CpuCode *e);                        /* those of all registers are there */
 bool roles_read_own(const CpuCode *e);                  /* does the kernel load from what it stores to? */
 
 /* ---- gpu_chain.c ---- */
-bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain's block: nobody of the group writes it */
+bool gpu_is_brought(const CpuCode *e, TileRef v);       /* a row beside a chain's block, or sums: it is there */
 void chain_cluster(CpuCode *e, const Cluster *c);       /* products under way that a cluster uses have arrived */
 void chain_value(CpuCode *e, TileRef v);                /* the same of what v is computed from */
 bool chain_joins_late(CpuCode *e, const TileNode *reduce);     /* gpu_chain_late.c: do threads keep their sums of rows apart until the loop ends? */

@@ -9,6 +9,7 @@
  * Blocks that a loop loads for a product come ahead of it (gpu_ahead.c).
  */
 #include "codegen/gpu_ahead.h"
+#include "codegen/gpu_assembly.h"
 
 #include "base/alloc.h"
 
@@ -156,18 +157,6 @@ void gpu_stage_strip(CpuCode *e, const Sink *s)
 
 /* ---- instructions of units ---- */
 
-/* Four matrices of 8 rows of 16 bytes: each lane gives the address of a row. */
-static void load_matrices(CpuCode *e, LLVMValueRef at, bool turned, LLVMValueRef *out)
-{
-    LLVMTypeRef word = i32_type(e), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){word, word, word, word}, 4, false);
-    const char *text = turned ? "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0,$1,$2,$3}, [$4];"
-                              : "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0,$1,$2,$3}, [$4];";
-    LLVMValueRef all = gpu_assembly(e, four, text, "=r,=r,=r,=r,r,~{memory}", &at, 1, true);
-
-    for (unsigned i = 0; i < 4; i++)
-        out[i] = LLVMBuildExtractValue(e->u->builder, all, i, "");
-}
-
 static void multiply(CpuCode *e, const Unit *unit, const LLVMValueRef *a, const LLVMValueRef *b, LLVMValueRef *sum)
 {
     LLVMTypeRef t = LLVMTypeOf(sum[0]), four = LLVMStructTypeInContext(e->u->context, (LLVMTypeRef[]){t, t, t, t}, 4, false);
@@ -288,7 +277,7 @@ static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *su
     for (int j = 0; j < f->columns; j += 2) {
         bool last = j + 1 == f->columns && f->columns > 1;     /* an odd one comes with the one before it */
         LLVMValueRef four[4];
-        load_matrices(e, matrix_at(e, p, 1, (int64_t)(j - last) * PIECE_COLUMNS, k), p->o[1].turned, four);
+        gpu_load_matrices(e, matrix_at(e, p, 1, (int64_t)(j - last) * PIECE_COLUMNS, k), p->o[1].turned, four);
         memcpy(b[j], four + 2 * last, sizeof b[j]);
         if (j + 1 < f->columns)
             memcpy(b[j + 1], four + 2, sizeof b[j]);
@@ -297,7 +286,7 @@ static void multiply_steps(CpuCode *e, const Product *p, int k, LLVMValueRef *su
         if (p->left)
             memcpy(a, &p->left[2 * (i * p->left_columns + k / PIECE_COLUMNS)], sizeof a);
         else
-            load_matrices(e, matrix_at(e, p, 0, (int64_t)i * f->high * PIECE_ROWS, k), p->o[0].turned, a);
+            gpu_load_matrices(e, matrix_at(e, p, 0, (int64_t)i * f->high * PIECE_ROWS, k), p->o[0].turned, a);
         for (int j = 0; j < f->columns; j++)
             multiply(e, p->unit, a, b[j], &sums[4 * (i * f->columns + j)]);
     }

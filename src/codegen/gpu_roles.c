@@ -162,6 +162,8 @@ static void produce(CpuCode *e)
 
     for (int k = 0; k < 2; k++)
         gpu_prefetch_map(e, r->map[k]);
+    for (int k = 0; k < r->nlate; k++)
+        gpu_prefetch_map(e, r->map[r->late[k].map]);
     role_enter_ring(e, &r->ring);
     g = role_each_group(e, i32_number(e, 0), 1);
     emit_indices(e);
@@ -174,6 +176,7 @@ static void produce(CpuCode *e)
         load_operand(e, k, stage);
     role_next(e, &r->ring);
     end_round(e, &n);
+    role_bring_late(e);
     role_end_group(e, &g);
 }
 
@@ -379,12 +382,17 @@ static void end_sums(CpuCode *e, LLVMValueRef rounds, LLVMValueRef *slot, LLVMVa
 {
     Roles *r = roles(e);
 
-    if (r->promotes)
+    if (r->promotes) {
+        role_meet_late(e);
         take_turn(e, false);
+    }
     load_sums(e, lane_type(e->u, r->out, 1), slot, sum, n);
+    if (r->cluster > 1)                         /* blocks beyond the last tile have to leave their slots, too */
+        roles_take_all(e);
     if (r->sets > 1)
-        skip_stages(e, rounds);
+        skip_stages(e, op32(e, LLVMAdd, rounds, roles_late_rounds(r)));
     role_join_sums(e, sum, n);
+    role_put_beside(e);
     e->gpu->clean |= e->fixed_bytes == r->shared;      /* nothing has been put into the group's memory yet */
     gpu_set_fragment(e, (TileRef){(TileNode *)r->loop, 0}, sum);
 }
@@ -406,6 +414,7 @@ static void consume(CpuCode *e)
         LLVMBuildStore(e->u->builder, LLVMConstNull(t), slot[i]);
     }
     LLVMBuildStore(e->u->builder, i32_number(e, 0), last);
+    role_load_beside(e);
     take_turn(e, true);
     if (r->promotes) {
         add_all_rounds(e, group, rounds, slot, n);
@@ -424,6 +433,7 @@ static void consume(CpuCode *e)
     LLVMBuildStore(e->u->builder, stage, last);
     role_next(e, &r->ring);
     end_round(e, &l);
+    role_meet_late(e);
     take_turn(e, false);
     load_sums(e, t, slot, sum, n);
     gpu_wgmma_wait(e, 0, sum, n);
@@ -448,8 +458,10 @@ bool roles_node(CpuCode *e, const TileNode *n)
     }
     for (int i = 0; i < r->nstores; i++)
         if (n == r->store[i].store) {
+            bool together = role_stores_together(r);
             cpu_close(e);
-            role_store_tile(e, &r->store[i]);
+            if (!together || i == r->nstores - 1)               /* all of them where the last one stands */
+                role_store_tiles(e, together ? r->store : &r->store[i], together ? r->nstores : 1);
             return true;
         }
     return false;
@@ -481,7 +493,7 @@ static void consumers(CpuCode *e)
         take_turn(e, false);
         cpu_set_groups(e, cpu_number(e, 0));    /* whichever: rounds are the same in all */
         emit_indices(e);
-        skip_stages(e, rounds_of(e));
+        skip_stages(e, op32(e, LLVMAdd, rounds_of(e), roles_late_rounds(r)));
         gpu_end_if(e, &second);
     }
     groups = r->chain ? chain_taken(e) : role_each_group(e, r->set, r->sets);

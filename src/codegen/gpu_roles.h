@@ -28,6 +28,14 @@ typedef struct RoleStore {
     bool before;                /* may its rows begin before the first one? Tensor copies fault there */
 } RoleStore;
 
+/* A tile that follows the sums (gpu_roles_late.c): boxes are pieces of it. word: this thread's, two elements each, once it is there. */
+typedef struct RoleLate { RoleOperand o; int map; LLVMValueRef *word; } RoleLate;
+enum { LATE_MOST = 2 };
+
+/* A row that is the same for all rows of a tile (gpu_roles_beside.c). at: in the memory of such rows; x: this thread's elements, raw. */
+typedef struct RoleBeside { const TileNode *load; int64_t at; LLVMValueRef x[2]; } RoleBeside;
+enum { BESIDE_MOST = 4, SLOT_BARRIER = 5 };             /* the first of the warpgroups' named barriers */
+
 /* A ring of slots, between the producer and the consumers (gpu_roles_ring.c). */
 typedef struct RoleRing {
     int stages;
@@ -57,6 +65,12 @@ typedef struct Roles {
     RoleOperand o[2];
     RoleStore store[GPU_MAPS - 2];
     int nstores, nmaps;
+    RoleLate late[LATE_MOST];
+    int nlate, taken;           /* taken: sets of their pieces that are in registers */
+    LLVMValueRef *met;          /* their slots, once they are full */
+    RoleBeside beside[BESIDE_MOST];
+    int nbeside;
+    int64_t beside_at;          /* in shared memory */
     bool reads_own;             /* does it load from what it stores to? */
     RoleRing ring;
     int64_t slots, shared;      /* in shared memory: where stored tiles pass through; all that is planned */
@@ -112,6 +126,7 @@ void role_enter_ring(CpuCode *e, RoleRing *g);          /* a role begins with th
 LLVMValueRef role_stage(CpuCode *e, const RoleRing *g);
 void role_next(CpuCode *e, const RoleRing *g);
 LLVMValueRef role_phase(CpuCode *e, const RoleRing *g);
+LLVMValueRef role_full(CpuCode *e, const RoleRing *g, LLVMValueRef stage);     /* its barrier */
 void role_wait(CpuCode *e, const RoleRing *g);          /* until the slot at hand is full */
 void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef phase);      /* the same of one that was at hand */
 void role_release(CpuCode *e, const RoleRing *g, LLVMValueRef stage);  /* this warp has done with the slot */
@@ -147,10 +162,29 @@ void role_end_rest(CpuCode *e);
 void role_arrive_everywhere(CpuCode *e, LLVMValueRef bar, LLVMValueRef is);    /* at the barrier that lies there, in all blocks; `is` NULL: always */
 
 /* ---- gpu_roles_store.c ---- */
-void role_store_tile(CpuCode *e, const RoleStore *store);
+/*
+ * Slab after slab through two slots of the warpgroup: one is written while the other one is stored.  Several tiles go together, a slab of each in
+ * turn: what is loaded and computed for all of them is in registers for a slab's elements only.
+ */
+void role_store_tiles(CpuCode *e, const RoleStore *store, int n);
+bool role_stores_together(const Roles *r);      /* may they? Slabs are of the same size, and none is read again */
+LLVMValueRef role_warp_row(CpuCode *e);         /* the first of this warp's in its warpgroup's tile, an i32 */
 /* Do registers of v go to memory, or into a product, two as a word? *v is what the registers are of, which may be what is yet to be converted. */
 bool role_packs(TileRef *v, DType dt);
 LLVMValueRef role_word(CpuCode *e, DType dt, bool pack, LLVMValueRef low, LLVMValueRef high);
+
+/* ---- gpu_roles_late.c: tiles that follow the sums ---- */
+void roles_find_late(const CpuCode *e, Roles *r);
+int roles_late_rounds(const Roles *r);                  /* of the ring, of a group */
+void role_bring_late(CpuCode *e);                       /* the producer, behind a group's other rounds */
+void role_meet_late(CpuCode *e);                        /* the consumers, there as well: they have come */
+void role_take_late(CpuCode *e, int rows);              /* all up to so many 64 rows of each warpgroup are in registers */
+
+/* ---- gpu_roles_beside.c: rows that are the same for all rows of a tile ---- */
+int64_t roles_find_beside(const CpuCode *e, Roles *r);  /* bytes of shared memory that they take */
+bool role_is_beside(const CpuCode *e, const TileNode *load);
+void role_load_beside(CpuCode *e);                      /* before the loop: their elements are under way */
+void role_put_beside(CpuCode *e);                       /* behind it: they are in shared memory */
 
 /* ---- gpu_roles.c ---- */
 LLVMValueRef role_describe(CpuCode *e, const RoleOperand *o, LLVMValueRef at);  /* low word of a descriptor: of a matrix that begins there */

@@ -313,17 +313,25 @@ int64_t role_lay(int64_t *all, int64_t bytes, int64_t align)
 static bool lay_out(const CpuCode *e, Roles *r)
 {
     int64_t round = r->o[0].bytes + r->o[1].bytes, slots = role_slots(r), rest, all = 0, given = roles_given_bytes(r);
+    int64_t beside = roles_find_beside(e, r);
     int64_t asked = tile_schedule(e->k, "stages", 0);
 
     rest = SHARED_MOST - SLOT_ALIGN - slots - given;
-    r->ring.stages = rest / round < STAGES_MOST ? (int)(rest / round) : STAGES_MOST;
-    if (asked > 0 && asked < r->ring.stages)
-        r->ring.stages = (int)asked;
+    asked = asked > 0 && asked < STAGES_MOST ? asked : STAGES_MOST;
+    if (rest / round < asked ? rest / round > (rest - beside) / round : (rest - beside) / round < asked)
+        beside = r->nbeside = 0;                /* a stage is worth more */
+    rest = (rest - beside) / round;
+    r->ring.stages = (int)(rest < asked ? rest : asked);
     if (r->ring.stages < STAGES_LEAST)
         return false;
+    if (roles_late_rounds(r) >= r->ring.stages) {       /* they are met while the slot before them is still read */
+        r->nmaps -= r->nlate;
+        r->nlate = 0;
+    }
     for (int i = 0; i < 2; i++)
         r->o[i].at = role_lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
     r->slots = role_lay(&all, slots, SLOT_ALIGN);
+    r->beside_at = role_lay(&all, beside, SLOT_ALIGN);
     r->ring.barriers = role_lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
     r->given_barriers = role_lay(&all, 16, 16);
     r->given = role_lay(&all, given, 16);
@@ -381,6 +389,7 @@ bool roles_find(CpuCode *e, Roles *r)
     r->reads_own = role_reads_own(e->k);
     r->sets = tile_schedule(e->k, "sets", 1) == 2 && takes_turns(r) ? 2 : 1;
     roles_find_cluster(e, r);
+    roles_find_late(e, r);
     return lay_out(e, r);
 }
 
@@ -423,4 +432,6 @@ void roles_frame(const CpuCode *e, const Roles *r, GpuFrame *frame)
     for (int i = 0; i < 2; i++)
         role_map(e, &r->o[i], &frame->map[i]);
     role_store_maps(e, r, frame);
+    for (int i = 0; i < r->nlate; i++)
+        role_map(e, &r->late[i].o, &frame->map[r->late[i].map]);
 }

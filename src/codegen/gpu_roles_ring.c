@@ -22,14 +22,14 @@ bool roles_read_own(const CpuCode *e) { return roles(e)->reads_own; }
 
 /* ---- the ring ---- */
 
-static LLVMValueRef full_barrier(CpuCode *e, const RoleRing *g, LLVMValueRef stage)
+LLVMValueRef role_full(CpuCode *e, const RoleRing *g, LLVMValueRef stage)
 {
     return plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, 8), g->barriers));
 }
 
 static LLVMValueRef empty_barrier(CpuCode *e, const RoleRing *g, LLVMValueRef stage)
 {
-    return op32(e, LLVMAdd, full_barrier(e, g, stage), 8 * (int64_t)g->stages);
+    return op32(e, LLVMAdd, role_full(e, g, stage), 8 * (int64_t)g->stages);
 }
 
 void role_enter_ring(CpuCode *e, RoleRing *g)
@@ -56,14 +56,14 @@ LLVMValueRef role_phase(CpuCode *e, const RoleRing *g) { return get(e, g->phase)
 
 void role_wait_at(CpuCode *e, const RoleRing *g, LLVMValueRef stage, LLVMValueRef phase)
 {
-    gpu_barrier_wait(e, full_barrier(e, g, stage), phase);
+    gpu_barrier_wait(e, role_full(e, g, stage), phase);
 }
 
-LLVMValueRef role_peek(CpuCode *e, const RoleRing *g) { return gpu_barrier_peek(e, full_barrier(e, g, get(e, g->stage)), get(e, g->phase)); }
+LLVMValueRef role_peek(CpuCode *e, const RoleRing *g) { return gpu_barrier_peek(e, role_full(e, g, get(e, g->stage)), get(e, g->phase)); }
 
 void role_wait_unless(CpuCode *e, const RoleRing *g, LLVMValueRef full)
 {
-    gpu_barrier_wait_unless(e, full, full_barrier(e, g, get(e, g->stage)), get(e, g->phase));
+    gpu_barrier_wait_unless(e, full, role_full(e, g, get(e, g->stage)), get(e, g->phase));
 }
 
 LLVMValueRef role_room(CpuCode *e, const RoleRing *g)
@@ -74,13 +74,13 @@ LLVMValueRef role_room(CpuCode *e, const RoleRing *g)
     return stage;
 }
 
-void role_fill(CpuCode *e, const RoleRing *g, LLVMValueRef stage) { gpu_barrier_arrive(e, full_barrier(e, g, stage)); }
+void role_fill(CpuCode *e, const RoleRing *g, LLVMValueRef stage) { gpu_barrier_arrive(e, role_full(e, g, stage)); }
 
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes)
 {
     LLVMValueRef stage = role_room(e, g);
 
-    gpu_barrier_expect(e, full_barrier(e, g, stage), bytes);
+    gpu_barrier_expect(e, role_full(e, g, stage), bytes);
     return stage;
 }
 
@@ -119,7 +119,7 @@ void role_init_ring(CpuCode *e, const RoleRing *g)
     int readers = roles_share(roles(e)) ? roles(e)->cluster : 1;
 
     for (int s = 0; s < g->stages; s++) {
-        gpu_barrier_init(e, full_barrier(e, g, i32_number(e, s)), 1);
+        gpu_barrier_init(e, role_full(e, g, i32_number(e, s)), 1);
         gpu_barrier_init(e, empty_barrier(e, g, i32_number(e, s)), readers * ARRIVALS * roles(e)->threads / GROUP_THREADS);
     }
 }
@@ -152,9 +152,9 @@ void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileN
         LLVMValueRef place = op32(e, LLVMAdd, to, s * o->slab);
         at[0] = op32(e, LLVMAdd, first, (int64_t)s * o->box[0]);
         if (halved)
-            gpu_tensor_load_all(e, place, map, at, rank, full_barrier(e, g, stage), all);
+            gpu_tensor_load_all(e, place, map, at, rank, role_full(e, g, stage), all);
         else
-            gpu_tensor_load(e, place, map, at, rank, full_barrier(e, g, stage));
+            gpu_tensor_load(e, place, map, at, rank, role_full(e, g, stage));
     }
 }
 

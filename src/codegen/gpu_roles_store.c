@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 
-enum { SLOT_BARRIER = 5, SLOT_PIECE = 16 };     /* bytes */
+enum { SLOT_PIECE = 16, SOME = 8 };     /* bytes of a piece; registers that are computed together */
 
 /*
  * By predicates instead of branches, of which there would be as many as registers. What lies in memory that nobody stores to may be loaded once
@@ -90,21 +90,18 @@ static LLVMValueRef piece_at(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVM
     return plus(e, at, op32(e, LLVMShl, LLVMBuildXor(e->u->builder, piece, turn, ""), 4));
 }
 
-static LLVMValueRef warp_row(CpuCode *e)
+LLVMValueRef role_warp_row(CpuCode *e)
 {
     return op32(e, LLVMMul, op32(e, LLVMAnd, op32(e, LLVMLShr, e->gpu->thread, 5), 3), 16);
 }
 
-/* The registers x of one slab, of 16 bits: four matrices at a time. */
-static void put_halves(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef *x)
+/* The words of one slab, of 16 bits: four matrices at a time. */
+static void put_halves(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef *word)
 {
-    LLVMValueRef row = plus(e, warp_row(e), op32(e, LLVMAnd, s->lane, 15)), turn = turn_of(e, s->s->span, row), word[4];
+    LLVMValueRef row = plus(e, role_warp_row(e), op32(e, LLVMAnd, s->lane, 15)), turn = turn_of(e, s->s->span, row);
 
-    for (int c = 0; c < s->columns / 16; c++) {
-        for (int i = 0; i < 4; i++)
-            word[i] = role_word(e, s->dt, s->pack, x[8 * c + 2 * i], x[8 * c + 2 * i + 1]);
-        gpu_store_matrices(e, piece_at(e, s, slot, row, turn, op32(e, LLVMAdd, op32(e, LLVMLShr, s->lane, 4), 2 * c)), word);
-    }
+    for (int c = 0; c < s->columns / 16; c++)
+        gpu_store_matrices(e, piece_at(e, s, slot, row, turn, op32(e, LLVMAdd, op32(e, LLVMLShr, s->lane, 4), 2 * c)), word + (size_t)c * 4);
 }
 
 /* The same of 32 or 8 bits: two neighbours at a time. */
@@ -116,7 +113,7 @@ static void put_pairs(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
     int pair = 2 * s->bytes, four = 4 * pair;   /* bytes of a lane's two elements, of a row's eight */
 
     for (int h = 0; h < 2; h++) {
-        LLVMValueRef row = op32(e, LLVMAdd, plus(e, warp_row(e), op32(e, LLVMLShr, s->lane, 2)), 8 * h), turn = turn_of(e, s->s->span, row);
+        LLVMValueRef row = op32(e, LLVMAdd, plus(e, role_warp_row(e), op32(e, LLVMLShr, s->lane, 2)), 8 * h), turn = turn_of(e, s->s->span, row);
         for (int j = 0; j < s->columns / 8; j++) {
             LLVMValueRef byte = op32(e, LLVMAdd, op32(e, LLVMMul, op32(e, LLVMAnd, s->lane, 3), pair), (int64_t)j * four);
             LLVMValueRef at = piece_at(e, s, slot, row, turn, op32(e, LLVMLShr, byte, 4)), v = LLVMGetUndef(two);
@@ -175,7 +172,7 @@ static TileRef seed_of(TileRef v, int span)
 static LLVMValueRef own_piece(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef first)
 {
     int pieces = s->s->span / SLOT_PIECE;
-    LLVMValueRef row = plus(e, plus(e, warp_row(e), first), op32(e, LLVMUDiv, s->lane, pieces));
+    LLVMValueRef row = plus(e, plus(e, role_warp_row(e), first), op32(e, LLVMUDiv, s->lane, pieces));
     LLVMValueRef at = piece_at(e, s, slot, row, turn_of(e, s->s->span, row), op32(e, LLVMURem, s->lane, pieces));
 
     return LLVMBuildIntToPtr(e->u->builder, at, LLVMPointerTypeInContext(e->u->context, 3), "");
@@ -280,47 +277,98 @@ static void store_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueR
     gpu_end_if(e, &sends);
 }
 
-/* Slab after slab through two slots of the warpgroup: one is written while the other one is stored. */
-void role_store_tile(CpuCode *e, const RoleStore *store)
+/*
+ * A tile on its way. whole: what is stored; seed: what that is a long formula of, or none; v: what registers are of; x: those of a slab, of
+ * elements of two bytes words.
+ */
+typedef struct Sent { Slabs s; TileRef whole, seed, v; LLVMValueRef *x; } Sent;
+
+static Sent sent_of(CpuCode *e, const RoleStore *store, LLVMValueRef own)
+{
+    Sent t = {.s = {.s = store}, .whole = store->store->in[store->store->nin - 1]};
+
+    t.seed = seed_of(t.whole, store->span);
+    t.v = t.seed.node ? t.seed : t.whole;
+    t.s.dt = (DType)tile_type(t.v)->dtype;
+    t.s.pack = role_packs(&t.v, t.s.dt);
+    t.s.bytes = (int)raw_size(t.s.dt);          /* of the seed as of what is stored */
+    t.s.columns = store->span / t.s.bytes;
+    t.x = arena_array(&e->gpu->arena, LLVMValueRef, t.s.columns / 2);
+    t.s.lane = op32(e, LLVMAnd, e->gpu->thread, GPU_WARP - 1);
+    t.s.slots = plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, own, OUT_SLOTS * (int64_t)GROUP_ROWS * store->span), roles(e)->slots));
+    return t;
+}
+
+/* A few registers of a slab. */
+static void compute(CpuCode *e, Sent *t, const Fragment *f, int first, int at, int n)
+{
+    LLVMValueRef *x = t->s.bytes == 2 ? arena_array(&e->gpu->arena, LLVMValueRef, n) : t->x + at;
+
+    gpu_fragment_some(e, t->v, f, first + at, n, x);
+    for (int i = 0; t->s.bytes == 2 && i < n; i += 2)
+        t->x[(at + i) / 2] = gpu_anew(e, role_word(e, t->s.dt, t->s.pack, x[i], x[i + 1]));       /* here: what it is made of takes more registers */
+}
+
+/* The number'th slab of the warpgroup, whose registers are there. */
+static void send(CpuCode *e, const Sent *t, int number, LLVMValueRef one, LLVMValueRef barrier, LLVMValueRef row, int64_t column)
+{
+    LLVMValueRef slot = op32(e, LLVMAdd, t->s.slots, number % OUT_SLOTS * (int64_t)GROUP_ROWS * t->s.s->span);
+    GpuIf waits = gpu_if(e, one);
+
+    gpu_tensor_wait(e, number ? OUT_SLOTS - 1 : 0, true);
+    gpu_end_if(e, &waits);
+    gpu_named_barrier(e, barrier, GROUP_THREADS);
+    if (t->s.bytes == 2)
+        put_halves(e, &t->s, slot, t->x);
+    else
+        put_pairs(e, &t->s, slot, t->x);
+    if (t->seed.node)
+        go_over(e, &t->s, slot, t->whole, t->seed);
+    gpu_proxy_fence(e);
+    gpu_named_barrier(e, barrier, GROUP_THREADS);
+    store_slab(e, &t->s, slot, row, column, one);
+}
+
+void role_store_tiles(CpuCode *e, const RoleStore *store, int n)
 {
     Roles *r = roles(e);
-    TileRef whole = store->store->in[store->store->nin - 1], seed = seed_of(whole, store->span), v = seed.node ? seed : whole;
-    Slabs s = {.s = store, .dt = (DType)tile_type(v)->dtype};
-    LLVMValueRef thread = e->gpu->thread, group = role_warpgroup(e), one, barrier, *x;
-    LLVMValueRef own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group);
-    int64_t slot_bytes = (int64_t)GROUP_ROWS * store->span;
+    LLVMValueRef group = role_warpgroup(e), own = plus(e, op32(e, LLVMMul, r->set, r->threads / GROUP_THREADS), group), one, barrier, row;
+    LLVMValueRef thread = e->gpu->thread;
+    Sent *sent = arena_array(&e->gpu->arena, Sent, n);
     int number = 0;
     Fragment f;
 
     if (store->before)                          /* where this thread's part lies takes no registers in the loops before */
         e->gpu->thread = gpu_anew(e, thread);
     barrier = op32(e, LLVMAdd, own, SLOT_BARRIER);
-    s.pack = role_packs(&v, s.dt);
-    s.bytes = (int)raw_size(s.dt);              /* of the seed as of what is stored */
-    s.columns = store->span / s.bytes;
-    gpu_fragment_of(e, tile_type(v), &f);
-    x = arena_array(&e->gpu->arena, LLVMValueRef, s.columns / 2);
-    s.lane = op32(e, LLVMAnd, e->gpu->thread, GPU_WARP - 1);
-    s.slots = plus(e, r->base, op32(e, LLVMAdd, op32(e, LLVMMul, own, OUT_SLOTS * slot_bytes), r->slots));
+    for (int i = 0; i < n; i++)
+        sent[i] = sent_of(e, &store[i], own);
+    gpu_fragment_of(e, tile_type(sent->v), &f);
     one = LLVMBuildICmp(e->u->builder, LLVMIntEQ, op32(e, LLVMAnd, e->gpu->thread, GROUP_THREADS - 1), i32_number(e, 0), "");
-    for (int p = 0; p < f.rows; p++)
-        for (int c = 0; c < tile_type(v)->extent[1]; c += s.columns, number++) {
-            LLVMValueRef slot = op32(e, LLVMAdd, s.slots, number % OUT_SLOTS * slot_bytes);
-            LLVMValueRef row = op32(e, LLVMAdd, op32(e, LLVMMul, group, GROUP_ROWS), (int64_t)p * r->threads / 2);
-            gpu_fragment_some(e, v, &f, 4 * (p * f.columns + c / 8), s.columns / 2, x);
-            GpuIf waits = gpu_if(e, one);
-            gpu_tensor_wait(e, number ? OUT_SLOTS - 1 : 0, true);
-            gpu_end_if(e, &waits);
-            gpu_named_barrier(e, barrier, GROUP_THREADS);
-            if (s.bytes == 2)
-                put_halves(e, &s, slot, x);
-            else
-                put_pairs(e, &s, slot, x);
-            if (seed.node)
-                go_over(e, &s, slot, whole, seed);
-            gpu_proxy_fence(e);
-            gpu_named_barrier(e, barrier, GROUP_THREADS);
-            store_slab(e, &s, slot, row, c, one);
+    for (int p = 0; p < f.rows; p++) {
+        role_take_late(e, p + 1);
+        for (int c = 0; c < f.columns * PIECE_COLUMNS; c += sent->s.columns) {
+            row = op32(e, LLVMAdd, op32(e, LLVMMul, group, GROUP_ROWS), (int64_t)p * r->threads / 2);
+            for (int k = 0; k < sent->s.columns / 2; k += SOME)
+                for (int i = 0; i < n; i++)
+                    compute(e, &sent[i], &f, 4 * (p * f.columns + c / 8), k, SOME);
+            for (int i = 0; i < n; i++)
+                send(e, &sent[i], number++, one, barrier, row, c);
         }
+    }
     e->gpu->thread = thread;
+}
+
+static const TileType *stored_type(const RoleStore *s) { return tile_type(s->store->in[s->store->nin - 1]); }
+
+bool role_stores_together(const Roles *r)
+{
+    bool may = r->nstores > 1 && !r->chain && !r->reads_own;
+    const TileType *a = may ? stored_type(&r->store[0]) : NULL;
+
+    for (int i = 1; may && i < r->nstores; i++) {
+        const TileType *b = stored_type(&r->store[i]);
+        may = r->store[i].span == r->store[0].span && raw_size((DType)a->dtype) == raw_size((DType)b->dtype) && a->extent[1] == b->extent[1];
+    }
+    return may;
 }

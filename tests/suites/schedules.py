@@ -64,6 +64,38 @@ def want(ok, what, p):
         raise Fail(f"{what}\n{p.stdout}\n{p.stderr}")
 
 
+SUMMED = """
+def f(h, w, d):
+    g = (d @ w) * exp(h) + tanh(h)
+    return g, (g * 2.0).sum(axis=0), exp(h)
+
+def along(h, w, d):
+    g = (d @ w) * h
+    return g, g.sum(axis=0), g.max(axis=-1)
+
+def unstored(h, w, d):
+    g = d @ w
+    return g * h, (g * 3.0).sum(axis=0)
+
+for k in (f, along, unstored):
+    for m, n in ((300, 70), (64, 64), (7, 200), (1, 5)):
+        h, w, d = random.normal((m, n)), random.normal((40, n)), random.normal((m, 40))
+        print(k.__name__, m, n, [bool((a == b).all()) for a, b in zip(jit(k)(h, w, d), k(h, w, d))])
+"""
+
+
+def sums_leave_products(ctx):
+    """Sums down the columns of what follows a product are a kernel of their own, of what is stored; the rest is done with the product."""
+    text = run(ctx, SUMMED, "inspect", "--ir", "schedule").stdout
+    first = re.search(r"graph @f\(.*?\n}", text, re.S)[0]
+    nodes = [n.split("\n    }")[0] for n in first.split("= fused(")[1:]]
+    if len(nodes) != 2 or "matmul" not in nodes[0] or "sum(" in nodes[0] or "sum(" not in nodes[1] or "matmul" in nodes[1]:
+        raise Fail(first)
+    for backend in ("cpu", "oracle"):
+        p = run(ctx, SUMMED, "run", f"--backend={backend}")
+        want(p.stdout.count("True, True") == 12 and "False" not in p.stdout, "the evaluator's bits", p)
+
+
 def compiled_functions_count_kernels(ctx):
     """FUN-03: kernels of the compiled function, none of its twin, the same output."""
     staged = run(ctx, COMPILED.replace("DECORATOR", "@tessera.compile"), "run", "--stats", "--backend=cpu")
@@ -353,6 +385,7 @@ print((y[:, :64] == a * 0.5 - b * 0.25).all().item(), (y[:, 64:] == b * 0.5 + a 
 
 
 TESTS = [
+    ("sums-leave-products", sums_leave_products, []),
     ("equal-sizes-are-one", equal_sizes_are_one, []),
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
     ("what-is-kept-lies-beside", what_is_kept_lies_beside, []),

@@ -232,6 +232,39 @@ def together(ctx):
         raise Fail("a kernel of the program does not divide its steps")
 
 
+# What follows a product needs a tile of its own, and a row that is the same for all rows; two tiles are stored.
+FOLLOWERS = TOGETHER.replace("DT", "bf16").replace("SCHEDULE", "SETS").replace("%C: view bf16[?, 1]", "%C: view bf16[?, 1], %D: view bf16[?, 1], %H: view bf16[?, 1], %V: view bf16[0, 1]") \
+    .replace("(m+63)//64", "(m+127)//128").replace("[64, 128]", "[128, 128]").replace("(64, 128)", "(128, 128)").replace("imul %gm, %64", "imul %gm, %128") \
+    .replace("  %out: bf16[128, 128] = map convert %sum {dtype=bf16}\n  store %C[%row, %column], %out\n", """
+  %hb: bf16[128, 128] = load %H[%row, %column] {shape=(128, 128)}
+  %h: f32[128, 128] = map convert %hb {dtype=f32}
+  %vb: bf16[1, 128] = load %V[%0, %column] {shape=(1, 128)}
+  %v: f32[1, 128] = map convert %vb {dtype=f32}
+  %u: f32[128, 128] = splat %v {shape=(128, 128)}
+  %c: f32[128, 128] = map mul %u, %h {fast=1}
+  %cb: bf16[128, 128] = map convert %c {dtype=bf16}
+  store %C[%row, %column], %cb
+  %e: f32[128, 128] = map mul %sum, %c {fast=1}
+  %f: f32[128, 128] = map add %e, %h {fast=1}
+  %d: bf16[128, 128] = map convert %f {dtype=bf16}
+  store %D[%row, %column], %d
+""")
+
+
+def followers(ctx):
+    """A tile that what follows a product needs comes by tensor copies with the operands, a row is loaded once by each thread before the loop; two tiles are
+    stored slab by slab, the same of each. Nothing is loaded element by element."""
+    for schedule, pieces in (("sets=2", 4), ("sets=2 cluster=2", 4)):
+        code = inspected(ctx, FOLLOWERS.replace("SETS", schedule), "opt", "--ir=target", "--machine=sm_90a")
+        if ".entry" not in code:
+            raise Skip("no code for GPUs in this build")
+        code = code[code.index(".version"):]
+        loads, stores = code.count("bulk.tensor.2d.shared::cluster"), code.count("cp.async.bulk.tensor.2d.global")
+        if "wgmma" not in code or loads < pieces + 2 or stores < 8 or code.count("ldmatrix") != 16 or code.count("@P ld.") != 1:
+            raise Fail(f"{schedule}: {loads} {stores}\n{code[-6000:]}")
+        assembles(code, "sm_90a", clean=False)
+
+
 # A product of f32 as the runtime's are: chunks of 256 steps one after the other, whose sums are added up. ORDER: the right operand's axes.
 IN_ORDER = '''tessera.tile v1
 kernel @product(%x: view f32[?, 1], %y: view f32[?, 1], %sum: view f32[?, 1]) sizes(m, n, k) grid((n+127)//128, (m+127)//128) {
@@ -581,6 +614,7 @@ def registers(ctx):
 def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
+    yield Test("targets/followers", lambda: followers(ctx), ("CG-08",))
     yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
     yield Test("targets/in_order", lambda: in_order(ctx))
     yield Test("targets/divided", lambda: divided(ctx))

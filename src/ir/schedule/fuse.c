@@ -393,13 +393,126 @@ static bool is_product(const Node *n)
     return true;
 }
 
+/* ---- sums down the columns of what follows a product ---- */
+
+static bool sums_rows(const Node *n)
+{
+    bool rows = false;
+
+    for (int i = 0; i < n->attr->naxes; i++)
+        rows |= n->attr->axis[i] == -1 || !gvalue_type(n->in[0])->rank;
+    return rows || !n->attr->naxes;
+}
+
+static bool uses(const Node *n, const Node *x)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k].node == x)
+            return true;
+    return false;
+}
+
+/* Is the node in the group for what is marked alone? */
+static bool only_for(const Fuser *f, int group, int at, const bool *late)
+{
+    const Group *x = &f->groups[group];
+    FuseUnion u = {f, group, group};
+    bool any = false;
+
+    if (used_outside(&u, f->place[x->node.at[at]->id]))
+        return false;
+    for (int i = at + 1; i < x->node.n; i++) {
+        bool user = uses(x->node.at[i], x->node.at[at]);
+        if (user && !late[i])
+            return false;
+        any |= user;
+    }
+    return any;
+}
+
+/* Does a marked node take from the group, or of the product, what is not stored? */
+static bool takes_unstored(const Fuser *f, int group, const Node *product, const bool *late)
+{
+    const Group *x = &f->groups[group];
+    FuseUnion u = {f, group, group};
+
+    for (int i = 0; i < x->node.n; i++) {
+        if (late[i] && uses(x->node.at[i], product))
+            return true;
+        for (int k = 0; k < i && late[i]; k++)
+            if (!late[k] && uses(x->node.at[i], x->node.at[k]) && !region_copies(x->node.at[k]) && !fuse_seen_outside(&u, x->node.at[k]))
+                return true;
+    }
+    return false;
+}
+
+/*
+ * Marks what follows from the group's sums, and what is there for them alone; false: it has none, or they are no sums down columns of what is
+ * stored.
+ */
+static bool mark_sums(const Fuser *f, int group, const Node *product, bool *late)
+{
+    const Group *x = &f->groups[group];
+    bool any = false;
+
+    for (int i = 0; i < x->node.n; i++) {
+        const Node *n = x->node.at[i];
+        late[i] = op_info[n->op].family == FAM_REDUCE;
+        if (late[i] && sums_rows(n))
+            return false;
+        any |= late[i];
+        for (int k = 0; k < i; k++)
+            late[i] |= late[k] && uses(n, x->node.at[k]);
+    }
+    for (int i = x->node.n - 1; any && i >= 0; i--)
+        late[i] = late[i] || only_for(f, group, i, late);
+    return any && !takes_unstored(f, group, product, late);
+}
+
+/*
+ * Rows of a product are rows of the group but for its sums down columns, which are of what is stored anyway: they become a group of their own,
+ * and the rest can be done with the product.
+ */
+static bool follows_but_for_sums(Fuser *f, int group, const Node *product)
+{
+    Group *x = &f->groups[group], *sums = NULL;
+    Node *node[GROUP_MAX];
+    bool late[GROUP_MAX];
+    int kept = 0, n = x->node.n, first = -1;
+
+    if (!mark_sums(f, group, product, late))
+        return false;
+    for (int i = 0; i < n; i++) {
+        int place = f->place[x->node.at[i]->id];
+        node[i] = x->node.at[i];
+        if (!late[i]) {
+            x->node.at[kept++] = node[i];
+            continue;
+        }
+        first = first < 0 ? place : first;
+        sums = &f->groups[first];
+        vec_push(&sums->node, node[i]);
+        f->group[place] = first;
+    }
+    x->node.n = kept;
+    if (kept && f->place[x->node.at[0]->id] == group && follows(f, group, product))
+        return true;
+    for (int i = 0; i < n; i++) {
+        x->node.at[i] = node[i];
+        f->group[f->place[node[i]->id]] = group;
+    }
+    x->node.n = n;
+    sums->node.n = 0;
+    return false;
+}
+
 static void add_products(Fuser *f)
 {
     for (int i = 0; i < f->n; i++) {
         int group = is_product(f->at[i]) ? only_user(f, i) : -1;
         Group *x = group < 0 ? NULL : &f->groups[group];
         if (x && !x->product && !scope_is_manual(f->at[i]->scope) && f->at[i]->scope == x->node.at[0]->scope &&
-            !comes_again(f->at[f->user[f->first_use[i]]], f->at[i]) && follows(f, group, f->at[i])) {
+            !comes_again(f->at[f->user[f->first_use[i]]], f->at[i]) && (follows(f, group, f->at[i]) || follows_but_for_sums(f, group, f->at[i]))) {
             x->product = f->at[i];
             f->group[i] = group;
         }

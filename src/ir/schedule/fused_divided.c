@@ -22,7 +22,7 @@ enum {
     HEAVY = 16,                 /* schedule_gpu_cost of an element, from which a formula is long */
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
-    STEPS_TURNS = 32,           /* the same where one warpgroup computes it while another one multiplies */
+    STEPS_TURNS = 24,           /* the same where one warpgroup computes it while another one multiplies */
     COST_OF_SUMS = 1 << 20,     /* no product hides them: its blocks are no rows */
 };
 
@@ -101,14 +101,29 @@ static const Node *find_cut(Division *d)
     return cut;
 }
 
+/* What goes with each element behind the product without following from it. */
+static int cost_beside(const Division *d, const Node *product)
+{
+    const TType *t = &product->type[0];
+    int cost = 0;
+
+    for (const Node *n = d->body->first; n; n = n->next)
+        cost += !d->late[n->id] && n->type[0].rank == t->rank && !memcmp(n->type[0].shape, t->shape, sizeof *t->shape * t->rank) ? cost_of(n) : 0;
+    return cost;
+}
+
 static bool divide_product(Division *d)
 {
-    const Node *cut;
+    const Node *cut, *product = d->body->first;
     bool behind = false;
+
+    while (!is_product(product))
+        product = product->next;
 
     find_late(d, is_product);
     if (!(cut = find_cut(d)))
         return false;
+    d->cost += cost_beside(d, product);
     for (const Node *n = cut->next; n; n = n->next)
         d->cost = d->late[n->id] && is_reduction(n) ? COST_OF_SUMS : d->cost;
     if (d->cost <= HEAVY)
