@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { ROWS_ASKED = 64 };                       /* columns: for more there are no registers, nor for any with three warpgroups */
+enum { ROWS_ASKED = 64 };                       /* columns: for more rows there are no registers */
 
 static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
 
@@ -145,7 +145,7 @@ static void ask_for_rows(CpuCode *e, const ChainDot *d)
     chain_await(e, d);
     for (const TileNode *n = d->dot; n && (n == d->dot || !dot_of(c, n) || is_free(dot_of(c, n))); n = n->next) {
         const ChainRider *r = chain_rider(c, n);
-        if (!r || !c->load[r->carrier].held || n->type[0].extent[1] > ROWS_ASKED || roles(e)->threads > 2 * GROUP_THREADS)
+        if (!r || !c->load[r->carrier].held || n->type[0].extent[1] > ROWS_ASKED)
             continue;
         read_rider(e, r);
         gpu_keep_row(e, (TileRef){(TileNode *)n, 0}, &d->dot->type[0]);

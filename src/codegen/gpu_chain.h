@@ -77,6 +77,7 @@ typedef struct ChainLate {
     bool arrived;               /* has this round waited for the late product before its end? */
     const TileNode *guess, *guessed;    /* a column that hardly ever changes, and what it is carried as (gpu_chain_guess.c); NULL: there is none */
     LLVMValueRef mark;          /* of the round at hand: the branch behind the arrival of its first product; NULL: there is none */
+    LLVMValueRef kept;          /* an i1: was the guess right in it, and are sums scaled by ones then? NULL: nobody knows */
 } ChainLate;
 
 enum { CHAIN_FLIGHTS = 8 };

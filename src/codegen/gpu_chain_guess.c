@@ -17,6 +17,8 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
 enum { DEPTH = 12, AHEAD = 7 };                 /* seven of sixteen elements are computed ahead */
 
 static Chain *chain(const CpuCode *e) { return e->gpu->roles->chain; }
@@ -125,6 +127,29 @@ static void compute_ahead(CpuCode *e, const ChainLate *l, TileRef v, const Fragm
     LLVMPositionBuilderAtEnd(e->u->builder, here);
 }
 
+/* Is it where(guess > former guess, x, 1.0), which is one where the guess is right? */
+static bool is_one_if_kept(const ChainLate *l, const TileNode *n)
+{
+    const TileNode *is = n->in[0].node, *one = n->op == TOP_map && n->attr->op == OP_where ? n->in[2].node : NULL;
+
+    if (!one || one->op != TOP_const || one->attr->f != 1 || is->op != TOP_map || is->nin != 2)
+        return false;
+    return (is->attr->op == OP_gt || is->attr->op == OP_lt || is->attr->op == OP_ne) &&
+           ((is->in[0].node == l->guess && is->in[1].node == l->guessed) || (is->in[0].node == l->guessed && is->in[1].node == l->guess));
+}
+
+/* The column that sums are scaled by, if it is one where the guess is right and nobody has asked for it yet. A node NULL: it is not. */
+static TileRef scale_of(CpuCode *e, const ChainLate *l)
+{
+    const TileNode *scaled = l->last->dot->in[2].node;
+    TileRef v, none = {NULL, 0};
+
+    if (scaled->op != TOP_map || scaled->attr->op != OP_mul)
+        return none;
+    v = scaled->in[scaled->in[0].node == l->loop->region[0]->params.at[l->carry + 1]];
+    return gpu_is_column(tile_type(v)) && tile_type(v)->dtype == DT_f32 && !cpu_val(e, v)->fragment && is_one_if_kept(l, v.node) ? v : none;
+}
+
 /* An i1: has each thread of the warp the column in its rows that was carried? */
 static LLVMValueRef is_kept(CpuCode *e, const ChainLate *l)
 {
@@ -154,13 +179,25 @@ static TileRef summed(CpuCode *e, const ChainLate *l, const Cluster *c)
     return (TileRef){NULL, 0};
 }
 
+/* x: from one block or from the other. */
+static void join(CpuCode *e, LLVMValueRef *x, LLVMBasicBlockRef from, LLVMValueRef *y, LLVMBasicBlockRef way, int n)
+{
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(x[i]), "");
+        LLVMAddIncoming(phi, &x[i], &from, 1);
+        LLVMAddIncoming(phi, &y[i], &way, 1);
+        x[i] = phi;
+    }
+}
+
 int chain_guess(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef thread, TileRef *v, LLVMValueRef *x)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMBasicBlockRef from, way, end, done;
-    LLVMValueRef again[GUESSES_MOST], here;
+    LLVMValueRef again[GUESSES_MOST], ones[GUESSES_MOST], *other = NULL, here, kept;
     ChainLate *l;
-    int n;
+    TileRef scale;
+    int n, rows = 0;
 
     if (!gpu_is_chain(e) || !guesses(e))
         return 0;
@@ -174,22 +211,29 @@ int chain_guess(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef th
     here = e->gpu->thread;
     e->gpu->thread = thread;
     compute_ahead(e, l, *v, f, x, n);
+    scale = scale_of(e, l);
     e->gpu->thread = here;
     gpu_compute_here(e, x, n);
     way = cpu_block(e), done = cpu_block(e), from = LLVMGetInsertBlock(b);
-    LLVMBuildCondBr(b, is_kept(e, l), done, way);
+    kept = is_kept(e, l);
+    LLVMBuildCondBr(b, kept, done, way);
     LLVMPositionBuilderAtEnd(b, way);
     for (int i = 0; i < n; i++)
         again[i] = gpu_register_of(e, *v, f, i);
     gpu_leave_registers(e);
+    if (scale.node)
+        other = gpu_fragment_now(e, scale, &rows);
     end = LLVMGetInsertBlock(b);
     LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);
-    for (int i = 0; i < n; i++) {
-        LLVMValueRef phi = LLVMBuildPhi(b, LLVMTypeOf(again[i]), "");
-        LLVMAddIncoming(phi, &x[i], &from, 1);
-        LLVMAddIncoming(phi, &again[i], &end, 1);
-        x[i] = phi;
+    join(e, x, from, again, end, n);
+    if (scale.node) {
+        for (int i = 0; i < rows; i++)
+            ones[i] = LLVMConstReal(LLVMTypeOf(other[i]), 1.0);
+        join(e, ones, from, other, end, rows);
+        memcpy(other, ones, sizeof *ones * (size_t)rows);
+        cpu_val(e, scale)->fragment = other;
+        l->kept = kept;
     }
     return n;
 }

@@ -345,7 +345,7 @@ static void begin_round(CpuCode *e, ChainLate *l)
 {
     LLVMValueRef group = roles(e)->group;
 
-    l->mark = NULL;
+    l->mark = l->kept = NULL;
     cpu_close(e);
     roles(e)->group = role_warpgroup(e);        /* once, before the turn */
     chain_await(e, l->first);
@@ -410,7 +410,7 @@ static void rescale(CpuCode *e, const ChainLate *l)
     if (!scale)
         return;
     from = LLVMGetInsertBlock(b), way = cpu_block(e), done = cpu_block(e);
-    LLVMBuildCondBr(b, are_ones(e, scale, n), done, way);
+    LLVMBuildCondBr(b, l->kept ? l->kept : are_ones(e, scale, n), done, way);
     LLVMPositionBuilderAtEnd(b, way);
     x = gpu_fragment_now(e, v, &n);
     end = LLVMGetInsertBlock(b);

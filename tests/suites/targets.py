@@ -425,22 +425,22 @@ def check_rounds(name, code):
             raise Fail(f"{name}: {found[0]} between a turn and its products\n{issued[:3000]}")
     if (n := code.count("shfl.sync.bfly")) != 4 * 4 + 4:        # of two rows each: the first round and the others, with masks and without; sums
         raise Fail(f"{name}: {n} exchanges along rows")
-    if (n := code.count("vote.sync.all")) != 3:         # sums that stay as they are are passed over, in each of two ways of further rounds; the guess
+    if (n := code.count("vote.sync.all")) != 2:         # further rounds with masks pass over sums that stay as they are, those without where the guess was right
         raise Fail(f"{name}: {n} votes")
     check_guess(name, code)
 
 
 def check_guess(name, code):
-    """Seven of sixteen weights of a round without masks are computed before its maxima are known, and again where these are others; half of them come
-    behind the wait for the late product."""
+    """Seven of sixteen weights of a round without masks are computed before its maxima are known, and again where these are others, as is what sums are
+    scaled by; half of them come behind the wait for the late product."""
     rounds = [part.split("wgmma.fence")[0] for part in code.split("wgmma.wait_group.sync.aligned 1;")[1:]]
     guessed = [part for part in rounds if "ex2.approx" in part.split("shfl.sync.bfly")[0]]
     if len(rounds) != 2 or len(guessed) != 1:
         raise Fail(f"{name}: {len(guessed)} of {len(rounds)} ways guess")
     before, behind = guessed[0].split("shfl.sync.bfly", 1)
     ways = behind.split("vote.sync.all")[1].split("\n$L__")[1:3]
-    again = sum(way.count("ex2.approx") for way in ways)
-    left = behind[behind.index("wait_group.sync.aligned 0;"):].count("ex2.approx") - 2         # but those that sums are scaled by
+    again = sum(way.count("ex2.approx") for way in ways) - 2       # of two rows
+    left = behind[behind.index("wait_group.sync.aligned 0;"):].count("ex2.approx")
     n = re.search(r"m64n(\d+)k16", code[code.index("wgmma.mma_async"):])[1]
     if (before.count("ex2.approx"), again, left) != (int(n) // 2 * 7 // 16, int(n) // 2 * 7 // 16, int(n) // 4):
         raise Fail(f"{name}: of {n} columns {before.count('ex2.approx')} are guessed, {again} computed again, {left} come last")
