@@ -461,9 +461,33 @@ static LLVMValueRef update_alone(CpuCode *e, const TileNode *n, DType dt, LLVMVa
     return old;
 }
 
-static LLVMValueRef lane_of(CpuCode *e, LLVMValueRef lanes, LLVMValueRef i)
+/* Lanes in memory, once, from where each is taken in its turn; NULL stays. */
+static LLVMValueRef laid_out(CpuCode *e, LLVMValueRef lanes)
 {
-    return lanes ? LLVMBuildExtractElement(e->u->builder, lanes, i, "") : NULL;
+    LLVMValueRef slot = lanes ? llvm_slot(e->u, LLVMTypeOf(lanes)) : NULL;
+
+    if (lanes)
+        LLVMBuildStore(e->u->builder, lanes, slot);
+    return slot;
+}
+
+static LLVMValueRef lane_of(CpuCode *e, LLVMValueRef slot, LLVMValueRef lanes, LLVMValueRef i)
+{
+    LLVMTypeRef t = lanes ? LLVMGetElementType(LLVMTypeOf(lanes)) : NULL;
+
+    return lanes ? LLVMBuildLoad2(e->u->builder, t, LLVMBuildGEP2(e->u->builder, t, slot, &i, 1, ""), "") : NULL;
+}
+
+/* Bit i of the mask. */
+static LLVMValueRef is_there(CpuCode *e, LLVMValueRef mask, LLVMValueRef i)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(e->u->context, (unsigned)e->lanes->width), flag = LLVMInt1TypeInContext(e->u->context);
+    LLVMBuilderRef b = e->u->builder;
+
+    if (!mask)
+        return LLVMConstInt(flag, 1, false);
+    mask = LLVMBuildZExt(b, LLVMBuildBitCast(b, mask, bits, ""), LLVMInt64TypeInContext(e->u->context), "");
+    return LLVMBuildTrunc(b, LLVMBuildLShr(b, mask, i, ""), flag, "");
 }
 
 /* Lane after lane, but for neighbours of whom nobody meets another. */
@@ -471,7 +495,7 @@ static void atomic(CpuCode *e, const TileNode *n)
 {
     int width = e->lanes->width;
     Access a = access(e, n);
-    LLVMValueRef mask = taking_part(e, &a), index, there, values, expected, i32, at, old, taken = NULL;
+    LLVMValueRef mask = taking_part(e, &a), index, values, expected, at, old, taken = NULL, slot[3];
     bool alone = is_alone(e, n);
     LLVMBasicBlockRef take, next;
     LLVMBuilderRef b = e->u->builder;
@@ -484,19 +508,18 @@ static void atomic(CpuCode *e, const TileNode *n)
     index = index_lanes(e, &a.at);
     values = strip_wide(e, n->in[n->nin - 1]);
     expected = cpu_expected(e, n, strip_wide);
-    if (n->op == TOP_update) {
-        taken = llvm_slot(e->u, LLVMTypeOf(values));
-        LLVMBuildStore(b, LLVMConstNull(LLVMTypeOf(values)), taken);
-    }
+    slot[0] = laid_out(e, index);
+    slot[1] = laid_out(e, values);
+    slot[2] = laid_out(e, expected);
+    if (n->op == TOP_update)
+        taken = laid_out(e, LLVMConstNull(LLVMTypeOf(values)));
     take = cpu_block(e);
     next = cpu_block(e);
     l = cpu_loop(e, cpu_number(e, 0), cpu_number(e, width), cpu_number(e, 1));
-    i32 = LLVMBuildTrunc(b, l.i, LLVMInt32TypeInContext(e->u->context), "");
-    there = mask ? LLVMBuildExtractElement(b, mask, i32, "") : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
-    LLVMBuildCondBr(b, there, take, next);
+    LLVMBuildCondBr(b, is_there(e, mask, l.i), take, next);
     LLVMPositionBuilderAtEnd(b, take);
-    at = place(e, a.dtype, a.view->x, LLVMBuildExtractElement(b, index, i32, ""));
-    old = (alone ? update_alone : cpu_update)(e, n, a.dtype, at, lane_of(e, values, i32), lane_of(e, expected, i32));
+    at = place(e, a.dtype, a.view->x, lane_of(e, slot[0], index, l.i));
+    old = (alone ? update_alone : cpu_update)(e, n, a.dtype, at, lane_of(e, slot[1], values, l.i), lane_of(e, slot[2], expected, l.i));
     if (taken)
         LLVMBuildStore(b, old, LLVMBuildGEP2(b, LLVMTypeOf(old), taken, &l.i, 1, ""));
     LLVMBuildBr(b, next);

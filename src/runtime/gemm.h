@@ -36,9 +36,10 @@ typedef struct Gemm {
 } Gemm;
 
 KStatus gemm_run(KCtx *c, Gemm g);
-bool matmul_in_steps(const Tensor *x, const Tensor *y, const Tensor *sum);      /* batches of lanes do lie so */
-/* x @ y into sum, row-major lanes of accum. K_INDEX: batches do not lie such that done (NULL: nobody) can be called; nothing is computed. */
-/* fast: by units of the machine that sum in another order (gemm_amx.h), where it has some and the product is large enough. */
+/*
+ * x @ y into sum, lanes of accum whose columns are neighbours; with done (NULL: nobody), row-major, rows are counted over all batches.
+ * fast: by units of the machine that sum in another order (gemm_amx.h), where it has some and the product is large enough.
+ */
 KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tensor *sum, const GemmDone *done);
 bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type);      /* does it take such? */
 /* Lanes of the accumulator become a result of that type: in place when they are the same, else converted. Takes sum. */

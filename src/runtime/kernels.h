@@ -19,6 +19,7 @@ typedef struct KCtx {
     bool (*poll)(void *st);     /* called now and then in long loops; false: stop with K_VALUE */
     void *poll_state;
     uint32_t dying;             /* set by kernel_run_dying */
+    Tensor *slice;              /* where the result of a product had better lie; NULL: anywhere */
 } KCtx;
 
 typedef KStatus (*Kernel)(KCtx *c, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *type, Tensor **out);

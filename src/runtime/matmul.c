@@ -57,33 +57,6 @@ bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *typ
     return batch_step(x, type, g.batch, &out->abatch) && batch_step(y, type, g.batch, &out->bbatch);
 }
 
-static KStatus product(KCtx *c, Tensor *x, Tensor *y, DType accum, const TType *type, Tensor *sum, const GemmDone *done)
-{
-    size_t size = raw_size((DType)sum->dtype);
-    const char *a = tensor_read(x), *b = tensor_read(y);
-    char *out = storage_data(sum->store);
-    Gemm g;
-    bool even = matmul_plan(x, y, accum, type, &g);
-    int64_t batch = g.batch;
-    KStatus s = K_OK;
-
-    g.c = out;
-    g.done = done;
-    if (even)
-        return gemm_run(c, g);
-    if (done)
-        return K_INDEX;
-    g.batch = 1;
-    for (int64_t i = 0; i < batch && s == K_OK; i++) {
-        g.abatch = g.bbatch = 0;
-        g.a = a + batch_offset(x, type, i) * (int64_t)size;
-        g.b = b + batch_offset(y, type, i) * (int64_t)size;
-        g.c = out + i * g.m * g.n * (int64_t)size;
-        s = k_stopped(c) ? K_VALUE : gemm_run(c, g);
-    }
-    return s;
-}
-
 typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES, UNIT_THIRDS } Unit;
 enum { UNIT_SIDE = 32 };
 
@@ -96,24 +69,24 @@ static bool are_worth_parts(const Gemm *g)
 }
 
 /* What multiplies bf16 and, by its parts, f32: for fast numerics matrix units; of bf16 dot products, which give the bits of lanes of f32; neither. */
-static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type, Gemm *out)
+static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type)
 {
     bool halves = x->dtype == DT_bf16, may = accum == DT_f32 && x->dtype == y->dtype && (halves || (fast && x->dtype == DT_f32));
+    Gemm g;
 
-    if (!may || !matmul_plan(x, y, accum, type, out))
+    if (!may)
         return UNIT_NONE;
+    matmul_plan(x, y, accum, type, &g);         /* its sizes; batches may lie as they like */
     if (!halves)
-        return are_worth_parts(out) && amx_has(AMX_THIRDS) ? UNIT_THIRDS : UNIT_NONE;
-    if (fast && out->k >= UNIT_SIDE && out->n >= UNIT_SIDE && amx_has(AMX_HALVES))
+        return are_worth_parts(&g) && amx_has(AMX_THIRDS) ? UNIT_THIRDS : UNIT_NONE;
+    if (fast && g.k >= UNIT_SIDE && g.n >= UNIT_SIDE && amx_has(AMX_HALVES))
         return UNIT_TILES;
-    return gemm_bf16_worth(out) ? UNIT_DOTS : UNIT_NONE;
+    return gemm_bf16_worth(&g) ? UNIT_DOTS : UNIT_NONE;
 }
 
 bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type)
 {
-    Gemm g;
-
-    return unit_of(x, y, accum, fast, type, &g) >= UNIT_TILES;
+    return unit_of(x, y, accum, fast, type) >= UNIT_TILES;
 }
 
 static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
@@ -148,6 +121,16 @@ static Tensor *product_of_bytes(KCtx *c, Tensor *x, Tensor *y, DType accum, cons
     return NULL;
 }
 
+/* Where the sums go: where the result had better lie, if it is of their dtype, and its columns are neighbours there. */
+static Tensor *room_of(KCtx *c, const TType *lanes, const TType *type)
+{
+    Tensor *at = c->slice;
+    int r = type->rank;
+    bool fits = at && lanes->dtype == type->dtype && at->dtype == type->dtype && at->rank == r && at->stride[r - 1] == 1;
+
+    return fits ? tensor_ref(at) : k_result(c, lanes);
+}
+
 KStatus kernel_matmul(KERNEL_ARGS)
 {
     DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
@@ -160,7 +143,7 @@ KStatus kernel_matmul(KERNEL_ARGS)
 
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
-    if ((sum = k_result(c, &lanes)))
+    if ((sum = room_of(c, &lanes, type)))
         s = matmul_into(c, in[0], in[1], accum, a->fast, sum, NULL);
     if (s == K_OK)
         return sum_as(c, sum, type, out);
@@ -168,34 +151,96 @@ KStatus kernel_matmul(KERNEL_ARGS)
     return s;
 }
 
-bool matmul_in_steps(const Tensor *x, const Tensor *y, const Tensor *sum)
+static TType shape_of(const Tensor *sum)
 {
     TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
-    int64_t batch = 1, step;
 
     memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
-    for (int i = 0; i < sum->rank - 2; i++)
-        batch *= sum->shape[i];
-    return batch_step(x, &type, batch, &step) && batch_step(y, &type, batch, &step);
+    return type;
+}
+
+/* Do the batches of all three lie in equal steps? *g: the product, as c lies, then. */
+static bool plan_into(const Tensor *x, const Tensor *y, DType accum, const TType *type, const Tensor *sum, Gemm *g)
+{
+    int r = type->rank;
+
+    if (!matmul_plan(x, y, accum, type, g) || !batch_step(sum, type, g->batch, &g->cbatch))
+        return false;
+    g->crow = sum->stride[r - 2];
+    g->cbatch = g->batch > 1 ? g->cbatch : g->m * g->crow;
+    g->c = (char *)storage_data(sum->store) + sum->offset * (int64_t)raw_size((DType)sum->dtype);
+    return true;
+}
+
+static KStatus run_planned(KCtx *c, const Gemm *g, Unit unit)
+{
+    switch (unit) {
+    case UNIT_DOTS: return gemm_bf16(c, g);
+    case UNIT_TILES: return gemm_amx(c, g, AMX_HALVES);
+    case UNIT_THIRDS: return gemm_amx(c, g, AMX_THIRDS);
+    default: return gemm_run(c, *g);
+    }
+}
+
+/* Rows of a part are counted from this one on. */
+typedef struct Shifted { const GemmDone *done; int64_t row; } Shifted;
+
+static void shifted_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    const Shifted *s = st;
+
+    s->done->fn(s->done->st, slot, s->row + row, rows, column, columns);
+}
+
+/* What an operand, or the result, of so many axes has at place i of the first one. */
+static Tensor at_first(const Tensor *t, int rank, int64_t i)
+{
+    Tensor v = *t;
+
+    if (t->rank < rank)
+        return v;
+    v.offset += t->shape[0] == 1 ? 0 : i * t->stride[0];
+    v.rank--;
+    v.shape++;
+    v.stride++;
+    return v;
+}
+
+/* x @ y into sum, whose columns are neighbours: all at once where batches lie in equal steps, else for one place of the first axis after another. */
+static KStatus multiply(KCtx *c, const Tensor *x, const Tensor *y, DType accum, Unit unit, const Tensor *sum, const GemmDone *done)
+{
+    TType type = shape_of(sum);
+    KStatus s = K_OK;
+    int64_t rows = 1;
+    Gemm g;
+
+    if (plan_into(x, y, accum, &type, sum, &g)) {
+        g.done = done;
+        return run_planned(c, &g, unit);
+    }
+    for (int k = 1; k < sum->rank - 1; k++)
+        rows *= sum->shape[k];
+    for (int64_t i = 0; i < sum->shape[0] && s == K_OK; i++) {
+        Shifted shift = {done, i * rows};
+        GemmDone later = {shifted_done, &shift, done && done->whole_rows};
+        Tensor xi = at_first(x, sum->rank, i), yi = at_first(y, sum->rank, i), to = at_first(sum, sum->rank, i);
+        s = k_stopped(c) ? K_VALUE : multiply(c, &xi, &yi, accum, unit, &to, done ? &later : NULL);
+    }
+    return s;
 }
 
 KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tensor *sum, const GemmDone *done)
 {
-    TType type = {.dtype = sum->dtype, .rank = (uint8_t)sum->rank};
+    TType type = shape_of(sum);
+    Unit unit = unit_of(x, y, accum, fast, &type);
     KStatus s = K_NOMEM;
-    Unit unit;
-    Gemm g;
 
-    memcpy(type.shape, sum->shape, sizeof *sum->shape * (size_t)sum->rank);
-    if ((unit = unit_of(x, y, accum, fast, &type, &g)) != UNIT_NONE) {
-        g.c = storage_data(sum->store);
-        g.done = done;
-        return unit == UNIT_DOTS ? gemm_bf16(c, &g) : gemm_amx(c, &g, unit == UNIT_TILES ? AMX_HALVES : AMX_THIRDS);
-    }
+    if (unit != UNIT_NONE)
+        return multiply(c, x, y, accum, unit, sum, done);
     x = lanes_of(c, x, accum);
     y = x ? lanes_of(c, y, accum) : NULL;
     if (y)
-        s = product(c, x, y, accum, &type, sum, done);
+        s = multiply(c, x, y, accum, unit, sum, done);
     tensor_unref(x);
     tensor_unref(y);
     return s;

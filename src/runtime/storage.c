@@ -5,9 +5,9 @@
  *
  * Freed blocks are kept, because fresh memory costs more than most operations
  * on it: its pages are cleared as they are first touched.  What is kept and in
- * use together stays below the most that ever was in use, and a little, so
- * keeping does not add to what a program takes; where a block of another size
- * is needed, kept ones make room for it.  Under AddressSanitizer nothing is
+ * use together stays below the most that ever was in use, and a quarter, which
+ * blocks of a training step's sizes need to be there again in the next one;
+ * where a block of another size is needed, kept ones make room for it.  Under AddressSanitizer nothing is
  * kept, so that it sees every use after free.
  */
 #include "runtime/storage.h"
@@ -55,7 +55,7 @@ static int class_of(size_t n, size_t *size)
     return 1 + (p - 6) * 4 + q;
 }
 
-static size_t keep_limit(void) { return most_bytes + most_bytes / 8 + SLACK; }
+static size_t keep_limit(void) { return most_bytes + most_bytes / 4 + SLACK; }
 
 static bool in_blocks(size_t size) { return !KEEP_NOTHING && block_serves(size + HEADER); }
 

@@ -359,6 +359,47 @@ static void products_by_units_are_near(void **state)
     pool_init(0);
 }
 
+/* Small whole numbers have exact products by matrix units, over several blocks of steps and of columns, pieces and layouts, whatever lies behind rows. */
+static void products_by_units_over_blocks(void **state)
+{
+    static const int64_t sizes[][3] = {{37, 50, 3001}, {70, 1501, 97}, {33, 700, 1600}, {64, 64, 544}, {95, 33, 545}, {1, 40, 5000}};
+    enum { LEFT = 70 * 3100, RIGHT = 1600 * 800, SUMS = 70 * 1600 };
+    static uint16_t half[LEFT + RIGHT];
+    static float x[LEFT + RIGHT], c[SUMS];
+    KCtx ctx = {0};
+
+    for (int round = 0; round < 24; round++) {
+        int64_t m = sizes[round / 4][0], n = sizes[round / 4][1], k = sizes[round / 4][2];
+        bool ta = round % 2, tb = round / 2 % 2;
+        int64_t pad = rnd_to(3);
+        Gemm g = {.accum = DT_f32, .batch = 1, .m = m, .n = n, .k = k, .arow = ta ? 1 : k + pad, .acol = ta ? m : 1, .brow = tb ? 1 : n, .bcol = tb ? k : 1,
+                  .c = c, .crow = n};
+        for (int64_t i = 0; i < LEFT + RIGHT; i++) {
+            uint32_t bits;
+            x[i] = (float)(rnd_to(7) - 3);
+            memcpy(&bits, &x[i], sizeof bits);
+            half[i] = (uint16_t)(bits >> 16);
+        }
+        for (AmxKind kind = AMX_HALVES; kind <= AMX_THIRDS; kind++) {
+            if (!amx_has(kind))
+                return;
+            g.a = kind == AMX_HALVES ? (void *)half : (void *)x;
+            g.b = kind == AMX_HALVES ? (void *)(half + LEFT) : (void *)(x + LEFT);
+            pool_init(1 + (int)rnd_to(3));
+            memset(c, 0x55, sizeof c);
+            assert_int_equal(gemm_amx(&ctx, &g, kind), K_OK);
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < n; j++) {
+                    float want = 0;
+                    for (int64_t s = 0; s < k; s++)
+                        want += x[i * g.arow + s * g.acol] * x[LEFT + s * g.brow + j * g.bcol];
+                    assert_true(c[i * n + j] == want);
+                }
+        }
+    }
+    pool_init(0);
+}
+
 /* As near are those of f32 by their parts, from numbers of all sizes; rows and columns with infinities, NaN or too large numbers are those of lanes. */
 static void products_by_parts_are_near(void **state)
 {
@@ -537,7 +578,7 @@ int main(void)
         cmocka_unit_test(products_of_halves_follow_the_rule),
         cmocka_unit_test(halves_cancel_to_subnormal_numbers),
         cmocka_unit_test(products_by_units_are_near),
-        cmocka_unit_test(products_by_parts_are_near),
+        cmocka_unit_test(products_by_units_over_blocks), cmocka_unit_test(products_by_parts_are_near),
         cmocka_unit_test(batches_do_not_change_bits),
         cmocka_unit_test(products_of_every_dtype_are_right),
         cmocka_unit_test(extremes_and_empties),

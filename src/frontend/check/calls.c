@@ -502,6 +502,10 @@ static const Type *call_native(Check *C, const NativeDef *d, const Type *self, C
     texts_judged(C, d, self, a, node);
     if (C->kernel && !self && !*d->owner && kernel_builtin(C, d->name, a, node, &r))
         return r;
+    if (C->kernel && C->frame->fn == C->kernel->fn && kernel_host_call(C, d, a, node))
+        return T_ANY;
+    if (C->kernel && self && self->kind == TY_LIST && kernel_list_grows(C, d->name, node))
+        return T_ANY;
     if (!self && host_owner(d->owner) && host_call(C, d, a, node, &r)) {
         if (type_is_any(r) || r->kind != TY_TENSOR)
             arguments_judged(C, d, a, node);

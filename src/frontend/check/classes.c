@@ -523,13 +523,20 @@ static bool library_lacks(const Cls *c, const Type *self, Sym attr)
     return !library_stores(attr, !self->inst);      /* an object that was not seen made may be of a derived class */
 }
 
+/* A list or dict of which no element is known, as others may have changed it. */
+static bool is_vague(const Type *t)
+{
+    return (t->kind == TY_LIST && !t->exact && (!t->n || type_is_any(t->item[0]))) ||
+           (t->kind == TY_DICT && !t->exact && (t->n < 2 || type_is_any(t->item[1])));
+}
+
 const Type *cls_attribute(Check *C, const Cls *c, const Type *self, Sym attr, Ast *node)
 {
-    const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL;
+    const Type *t = self->kind == TY_INSTANCE ? held(C, self->inst, attr) : NULL, *want = cls_declared(c, attr);
 
-    if (t)
+    if (t && !(want && want->kind == t->kind && is_vague(t)))
         return t;
-    t = cls_declared(c, attr);
+    t = want;
     if (t)
         return self->inst ? type_subst(t, ((Inst *)self->inst)->dims.from, ((Inst *)self->inst)->dims.to, ((Inst *)self->inst)->dims.n)
                           : object_field(C, c, t, node);

@@ -368,8 +368,12 @@ void flow_loop(Check *C, AstFor *f, AstWhile *w)
     if (w) {
         expr(C, w->test);
         truth_judged(C, w->test);
-    } else
-        host_iterated(C, expr_looked(C, f->iter), f->iter);
+    } else {
+        const Type *t = expr_looked(C, f->iter);
+        host_iterated(C, t, f->iter);
+        if (C->kernel)
+            kernel_iterated(C, t, f->iter);
+    }
     if (w && truth(C, w->test) == 0)
         return;
     dead = C->frame->dead;

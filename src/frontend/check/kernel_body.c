@@ -156,12 +156,95 @@ static const char *forbidden(const Ast *s)
     }
 }
 
+/* What no tile can hold: it would have to be made anew by each. */
+static const char *forbidden_value(const Ast *e)
+{
+    switch (e->kind) {
+    case AST_Dict: case AST_DictComp: return "dict";
+    case AST_Set: case AST_SetComp: return "set";
+    case AST_FString: return "f-string";
+    case AST_Bytes: return "bytes";
+    case AST_Imag: return "complex";
+    case AST_Yield: case AST_YieldFrom: return "yield";
+    case AST_Await: return "await";
+    default: return NULL;
+    }
+}
+
+/* Those of one statement, without the statements in it. */
+static bool report_values(Ast *e, void *state)
+{
+    Check *C = state;
+    const char *word = forbidden_value(e);
+
+    if (ast_info[e->kind].category == CAT_STMT)
+        return true;
+    if (word)
+        REPORT(C, E0618, e->span, word);
+    else
+        ast_walk(e, report_values, C);
+    return true;
+}
+
 void kernel_statement(Check *C, Ast *s)
 {
     const char *word = C->frame->fn == C->kernel->fn ? forbidden(s) : NULL;
 
     if (word)
         REPORT(C, E0618, s->span, word);
+    else if (C->frame->fn == C->kernel->fn && s->kind != AST_Assert)    /* what it says, the host does */
+        ast_walk(s, report_values, C);
+}
+
+bool kernel_host_call(Check *C, const NativeDef *d, const CallArgs *a, Ast *node)
+{
+    static const char *const files[] = {"open", "input"}, *const texts[] = {"print", "str", "repr", "format", "sorted", "isinstance", "hash"};
+    bool element = false;
+
+    if (*d->owner)
+        return false;
+    for (int i = 0; i < a->n; i++)
+        element |= !type_is_any(a->at[i].type) && a->at[i].type->kind == TY_TENSOR;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!strcmp(files[i], d->name))
+            return REPORT(C, E0618, node->span, d->name), true;
+    for (size_t i = 0; element && i < sizeof texts / sizeof *texts; i++)
+        if (!strcmp(texts[i], d->name))
+            return REPORT(C, E0618, node->span, d->name), true;
+    return false;
+}
+
+/* Is it nothing that a place in memory takes? */
+static bool is_no_number(const Type *t)
+{
+    return !type_is_any(t) && (t->kind == TY_NONE || t->kind == TY_STR || t->kind == TY_BYTES || (t->kind >= TY_LIST && t->kind <= TY_SET));
+}
+
+bool kernel_takes(Check *C, const Type *value, Ast *node)
+{
+    if (!is_no_number(value))
+        return true;
+    REPORT(C, E0906, node->span, "what a kernel stores", "a number, an element or a block value", type_text(value));
+    return false;
+}
+
+void kernel_iterated(Check *C, const Type *t, Ast *iter)
+{
+    if (!type_is_any(t) && t->kind == TY_TENSOR)
+        diag_help(REPORT(C, E0906, iter->span, "what a kernel loops over", "a range, a list or a tuple", type_text(t)),
+                  "go through its places: for j in range(N), with x[j]");
+}
+
+bool kernel_list_grows(Check *C, const char *method, Ast *node)
+{
+    static const char *const names[] = {"append", "extend", "insert", "pop", "remove", "clear"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], method)) {
+            diag_help(REPORT(C, E0618, node->span, method), "a list in a kernel has its length: make it with a comprehension, and store into it");
+            return true;
+        }
+    return false;
 }
 
 void kernel_condition(Check *C, Ast *test)

@@ -337,6 +337,13 @@ const Type *kernel_rule_copy_back(KernelCall *k) { return copied(k, 1, 0); }
 
 /* ------------------------------------------------------------- atomic updates */
 
+static bool is_of_bits(const KernelOp *op)
+{
+    KernelOpId id = kernel_op_id(op);
+
+    return id == KOP_atomic_and || id == KOP_atomic_or || id == KOP_atomic_xor;
+}
+
 const Type *kernel_rule_atomic(KernelCall *k)
 {
     const TType *array = kernel_tensor(k, 0);
@@ -355,6 +362,9 @@ const Type *kernel_rule_atomic(KernelCall *k)
     }
     if (!array || array->dtype == DT_NONE)
         return T_ANY;
+    if (is_of_bits(k->op) && !dtype_is_int((DType)array->dtype))
+        REPORT(k->C, E0614, at_call(k->node, k->arg[0]->node), k->name, "array", "memory of integers, of which there are bits",
+               dtype_info[array->dtype].name);
     for (int i = 2; i < 4 && k->arg[i]; i++)
         kernel_dtype_goes(k->C, what, k->arg[i]->type, array->dtype, k->node);
     return type_tensor(&(TType){.dtype = array->dtype, .rank = 0});

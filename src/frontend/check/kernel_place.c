@@ -287,7 +287,7 @@ void kernel_store(Check *C, AstSubscript *s, const Type *base, const Type *value
     Ast *node = (Ast *)s;
     const Type *place;
 
-    if (!kernel_may_store(C, s->value, base, node))
+    if (!kernel_may_store(C, s->value, base, node) || !kernel_takes(C, value, node))
         return;
     place = kernel_subscript(C, base, s->index, node);
     type_note(node, place);

@@ -45,6 +45,11 @@ Dim kernel_field(const Check *C, ScheduleField f);
 Dim kernel_unknown(void);                               /* an int that nothing tells: a variable of its own, of either sign */
 const Type *kernel_attribute(Check *C, const Type *t, Sym attr, Ast *node);      /* of a TY_KERNEL */
 void kernel_statement(Check *C, Ast *s);                /* reports what may not stand in a kernel */
+/* Of a builtin that only the host has; true: reported. */
+bool kernel_host_call(Check *C, const struct NativeDef *d, const CallArgs *a, Ast *node);
+bool kernel_takes(Check *C, const Type *value, Ast *node);      /* false: reported; None, a text and a list go nowhere in memory */
+void kernel_iterated(Check *C, const Type *t, Ast *iter);
+bool kernel_list_grows(Check *C, const char *method, Ast *node);         /* append, extend ...: true: reported */
 void kernel_condition(Check *C, Ast *test);             /* whose type is known: it must be one truth */
 const Type *kernel_fresh(const Type *t);                /* an int that is not known becomes a size of its own */
 const Type *kernel_join(const Type *a, const Type *b);  /* two ways to one variable */

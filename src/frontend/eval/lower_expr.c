@@ -303,9 +303,21 @@ static Step *lower_fstring(Lower *L, const AstFString *s)
 
 /* ------------------------------------------------------------- operators */
 
+/* What may change something outside of the expression, or fail: calls, assignments, subscripts, the division of ints. */
+static bool look_danger(Ast *n, void *st)
+{
+    bool divides = n->kind == AST_BinOp && (AST_AS(n, BinOp)->op == AOP_FLOORDIV || AST_AS(n, BinOp)->op == AOP_MOD);
+
+    if (n->kind == AST_Call || n->kind == AST_NamedExpr || n->kind == AST_Await || n->kind == AST_Subscript || divides)
+        *(bool *)st = true;
+    return *(bool *)st || n->kind == AST_Lambda || ast_walk(n, look_danger, st);
+}
+
+/* flag: may what stands right of the first comparison change something, or fail? */
 static Step *lower_chain(Lower *L, const AstCompare *c)
 {
     Step *first = lower_expr(L, c->left), *n;
+    bool dangers = false;
 
     if (c->rest.n == 1) {
         const AstCompareItem *item = AST_AS(c->rest.at[0], CompareItem);
@@ -317,7 +329,10 @@ static Step *lower_chain(Lower *L, const AstCompare *c)
         const AstCompareItem *item = AST_AS(c->rest.at[i], CompareItem);
         n->seq->at[i] = make(L, &c->ast, NULL, lower_expr(L, item->right), NULL);
         n->seq->at[i]->op = (uint8_t)item->op;
+        if (i)
+            look_danger(item->right, &dangers);
     }
+    n->flag = dangers;
     return n;
 }
 
@@ -375,16 +390,6 @@ static Step *lower_ifexp(Lower *L, const AstIfExp *e)
 
     n->c = lower_expr(L, e->orelse);
     return n;
-}
-
-/* What may change something outside of the expression, or fail: calls, assignments, subscripts, the division of ints. */
-static bool look_danger(Ast *n, void *st)
-{
-    bool divides = n->kind == AST_BinOp && (AST_AS(n, BinOp)->op == AOP_FLOORDIV || AST_AS(n, BinOp)->op == AOP_MOD);
-
-    if (n->kind == AST_Call || n->kind == AST_NamedExpr || n->kind == AST_Await || n->kind == AST_Subscript || divides)
-        *(bool *)st = true;
-    return *(bool *)st || n->kind == AST_Lambda || ast_walk(n, look_danger, st);
 }
 
 /* flag: may its right sides change something, or fail? */

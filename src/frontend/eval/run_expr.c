@@ -529,6 +529,24 @@ Value ev_unary(const Step *n, Frame *f)
     return r;
 }
 
+/* a < b with b staged, and from number i on what follows, as `and` would have it. Steals r and b. */
+static Value chain_staged(const Step *n, Frame *f, int i, Value r, Value b)
+{
+    Step held = {.eval = ev_const, .span = n->span, .k = b}, tail = *n;
+    StepSeq *seq = tsr_alloc(sizeof *seq + (size_t)(n->seq->n - i) * sizeof *seq->at);
+    Value both;
+
+    seq->n = n->seq->n - i;
+    memcpy(seq->at, n->seq->at + i, (size_t)seq->n * sizeof *seq->at);
+    tail.a = &held;
+    tail.seq = seq;
+    both = staged_right(&tail, f, 0, r);
+    tsr_free(seq);
+    value_unref(b);
+    value_unref(r);
+    return both;
+}
+
 Value ev_chain(const Step *n, Frame *f)
 {
     Value a = n->a->eval(n->a, f), b, r = VERR;
@@ -544,11 +562,8 @@ Value ev_chain(const Step *n, Frame *f)
         a = b;
         if (is_err(r) || i + 1 == n->seq->n)
             break;
-        if (is_staged(r)) {
-            value_unref(a);
-            value_unref(r);
-            return raise(f->I, EXC_TypeError, "a chained comparison of staged tensors: write (a < b) & (b < c)");
-        }
+        if (is_staged(r))
+            return chain_staged(n, f, i + 1, r, a);
         int t = truth(f->I, r);
         if (t <= 0) {
             if (t < 0) {

@@ -395,6 +395,28 @@ static bool refuse_one_sided(Scene *s, const Spot *p, const char *first, const c
     return false;
 }
 
+/* What a part is: its kind, or itself where the kinds are equal. */
+static void put_part(Interp *I, Value v, Value other, StrBuf *out)
+{
+    if (v.tag != other.tag || v.tag == V_NOTIMPL || v.tag == V_CELL || v.tag == V_INSTANCE || !value_repr_to(I, v, out))
+        sb_puts(out, kind_of(v));
+}
+
+static void refuse_parts(Scene *s, const char *name, Value x, Value y, const Gift *a, const Gift *b, const char *first, const char *second)
+{
+    StrBuf way = {0}, was = {0}, is = {0};
+
+    tree_difference(s->I, &x, &y, &way);
+    put_part(s->I, x, y, &was);
+    put_part(s->I, y, x, &is);
+    raise(s->I, EXC_TypeError, "E0542: '%s' must have the same structure after %s (line %d) as after %s (line %d), because a staged "
+          "tensor decides: %s%s is %s there and %s here", name, first, line_of(a->at), second, line_of(b->at), way.n ? name : "it",
+          way.n ? sb_str(&way) : "", sb_str(&was), sb_str(&is));
+    sb_done(&way);
+    sb_done(&was);
+    sb_done(&is);
+}
+
 static bool refuse_kinds(Scene *s, const Spot *p, Value x, Value y, const Gift *a, const Gift *b, const char *first, const char *second)
 {
     StrBuf n = {0};
@@ -406,8 +428,7 @@ static bool refuse_kinds(Scene *s, const Spot *p, Value x, Value y, const Gift *
               (long long)as_tuple(x)->n, first, line_of(a->at), (long long)as_tuple(y)->n, second, line_of(b->at),
               s->loop ? "loop (scan collects one value for each round)" : "branch");
     else
-        raise(s->I, EXC_TypeError, "E0542: '%s' must have the same structure after %s (line %d) as after %s (line %d), because a staged "
-              "tensor decides: it is %s there and %s here", sb_str(&n), first, line_of(a->at), second, line_of(b->at), kind_of(x), kind_of(y));
+        refuse_parts(s, sb_str(&n), x, y, a, b, first, second);
     sb_done(&n);
     return false;
 }

@@ -564,45 +564,61 @@ static Value extreme(Interp *I, Value *a, const char *name, bool largest)
 static Value f_min(Interp *I, Value *a) { return extreme(I, a, "min", false); }
 static Value f_max(Interp *I, Value *a) { return extreme(I, a, "max", true); }
 
-typedef struct { Interp *I; int want, truth; } Search;
+typedef struct { Interp *I; int want, truth; Value staged; } Search;        /* staged: what such elements give together; V_ERR: none */
+
+static bool differs_staged(Search *s, Value x)
+{
+    Value joined = is_err(s->staged) ? staged_bool(s->I, x) : staged_logic(s->I, s->want, s->staged, x);
+
+    value_unref(x);
+    value_unref(s->staged);
+    s->staged = joined;
+    return !is_err(joined);
+}
 
 static bool differs(void *taker, Value x)
 {
     Search *s = taker;
 
+    if (is_tensor(x) && staged_truth(x))
+        return differs_staged(s, x);
     s->truth = value_truth(s->I, x);
     value_unref(x);
     return s->truth == !s->want;
 }
 
-/* Does an element with this truth occur? 1, 0, -1 */
-static int search_truth(Interp *I, Value iterable, int want)
+/* Does an element with this truth occur? Elements that are being staged are joined to a tensor that says so when it runs. */
+static Value search_truth(Interp *I, Value iterable, int want)
 {
-    Search s = {I, want, !want};
+    Search s = {I, want, !want, VERR};
 
     value_each(I, iterable, differs, &s);
-    return s.truth < 0 || exc_pending(I) ? -1 : s.truth == want;
+    if (s.truth < 0 || exc_pending(I)) {
+        value_unref(s.staged);
+        return VERR;
+    }
+    if (is_err(s.staged))
+        return vbool(s.truth);
+    if (s.truth == want) {
+        value_unref(s.staged);
+        return vbool(want);
+    }
+    return s.staged;
 }
 
 /* a = x, *args, **kwargs */
 static Value f_any(Interp *I, Value *a)
 {
-    int r;
-
     if (is_tensor(a[0]))
         return call_method_kw(I, a[0], "any", as_tuple(a[1])->at, as_tuple(a[1])->n, a[2]);
-    r = search_truth(I, a[0], 1);
-    return r < 0 ? VERR : vbool(r);
+    return search_truth(I, a[0], 1);
 }
 
 static Value f_all(Interp *I, Value *a)
 {
-    int r;
-
     if (is_tensor(a[0]))
         return call_method_kw(I, a[0], "all", as_tuple(a[1])->at, as_tuple(a[1])->n, a[2]);
-    r = search_truth(I, a[0], 0);
-    return r < 0 ? VERR : vbool(!r);
+    return search_truth(I, a[0], 0);
 }
 
 static Value f_sorted(Interp *I, Value *a)

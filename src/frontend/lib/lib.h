@@ -85,6 +85,9 @@ Value value_deepcopy(Interp *I, Value v);
 void re_done(void);                                     /* drops the compiled patterns */
 Value raise_exit(Interp *I, Value code);                /* SystemExit(code) */
 bool value_delattr(Interp *I, Value v, Sym name);       /* eval/attr.c */
+bool staged_truth(Value v);                             /* eval/staged.c: a tensor that control flow cannot ask; as a bool; and, or */
+Value staged_bool(Interp *I, Value v);
+Value staged_logic(Interp *I, int is_or, Value a, Value b);
 
 Value std_file(int fd);                                 /* sys.stdin, stdout, stderr: files.c */
 /* Drop what the library shares between calls (standard streams, one-character strings): at interp_free. */

@@ -474,3 +474,74 @@ int tree_same(Interp *I, Value a, Value b)
     interp_leave(I);
     return eq;
 }
+
+static bool differ(Interp *I, Value a, Value b)
+{
+    bool odd = tree_same(I, a, b) != 1;
+
+    exc_clear(I);
+    return odd;
+}
+
+/* The first key under which two dicts differ, both with a part there; false: none. */
+static bool odd_key(Interp *I, DictObj *a, DictObj *b, Value *key, Value *x, Value *y)
+{
+    int64_t pos = 0;
+
+    while (a && b && dict_next(a, &pos, key, x)) {
+        *y = dict_get(I, b, *key);
+        if (!is_err(*y) && differ(I, *x, *y))
+            return true;
+    }
+    return false;
+}
+
+/* One step down; false: they differ themselves. */
+static bool odd_part(Interp *I, Value *a, Value *b, StrBuf *path)
+{
+    Value key, x, y;
+    bool list = a->tag == V_LIST;
+
+    if (a->tag != b->tag)
+        return false;
+    if (list || a->tag == V_TUPLE) {
+        int64_t n = list ? as_list(*a)->n : as_tuple(*a)->n;
+        for (int64_t i = 0; n == (list ? as_list(*b)->n : as_tuple(*b)->n) && i < n; i++) {
+            x = list ? as_list(*a)->at[i] : as_tuple(*a)->at[i];
+            y = list ? as_list(*b)->at[i] : as_tuple(*b)->at[i];
+            if (differ(I, x, y)) {
+                sb_printf(path, "[%lld]", (long long)i);
+                *a = x, *b = y;
+                return true;
+            }
+        }
+        return false;
+    }
+    if (a->tag == V_INSTANCE && !is_err(inner(*a)) && !is_err(inner(*b)) && differ(I, inner(*a), inner(*b))) {
+        *a = inner(*a), *b = inner(*b);
+        return true;
+    }
+    if (a->tag != V_DICT && !(a->tag == V_INSTANCE && ((InstanceObj *)a->o)->cls == ((InstanceObj *)b->o)->cls))
+        return false;
+    bool dict = a->tag == V_DICT;
+    if (!odd_key(I, dict ? as_dict(*a) : ((InstanceObj *)a->o)->attrs, dict ? as_dict(*b) : ((InstanceObj *)b->o)->attrs, &key, &x, &y))
+        return false;
+    if (dict) {
+        sb_putc(path, '[');
+        value_repr_to(I, key, path);
+        sb_putc(path, ']');
+    } else {
+        sb_printf(path, ".%s", as_str(key)->s);
+    }
+    *a = x, *b = y;
+    return true;
+}
+
+void tree_difference(Interp *I, Value *a, Value *b, StrBuf *path)
+{
+    enum { DEEPEST = 16 };
+
+    for (int i = 0; i < DEEPEST && odd_part(I, a, b, path); i++)
+        ;
+    exc_clear(I);
+}

@@ -37,6 +37,8 @@ Value tree_rebuild(Interp *I, Value like, TreeMode mode, Tensor *const *leaf, in
 Value tree_skeleton(Interp *I, Value v);
 /* Equal structure and equal static parts (1, 0, -1 pending). Tensors match any tensor, None of a skeleton included. */
 int tree_same(Interp *I, Value a, Value b);
+/* Where two trees that differ first do: the parts there, borrowed, and the way to them is appended: ".k[0]". */
+void tree_difference(Interp *I, Value *a, Value *b, StrBuf *path);
 /* f over the leaves of trees that correspond. */
 Value tree_map_values(Interp *I, Value f, const Value *trees, int n);
 /* The numbers that mask chooses become 0-d tensors, counted as TREE_NUMBERS counts them without tensors. */

@@ -234,9 +234,9 @@ static bool run_node(Trace *T, Run *r, Node *n)
     }
     if (n->span.hi)
         T->span = n->span;
-    T->dying = dying_mask(r, n);
     a = known_attr(r, n, traced, &room);
     nslices = traced ? 0 : beside_slices(&r->beside, T, &r->env, n, in, slice);
+    T->dying = dying_mask(r, n);
     if (n->op == OP_concat)
         beside_arrives(&r->beside, n);
     T->slices = nslices ? slice : NULL;

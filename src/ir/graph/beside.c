@@ -1,9 +1,11 @@
 /*
- * Where results lie, so that a concat has nothing to copy.
+ * Where results lie, so that a concat or a reshape has nothing to copy.
  *
  *     y, z = fused(...); concat(y, z)             the results of one fused node, which the host computes
  *     q = launch(...); k, v = launch(...)         those of kernels of the program, on a GPU, as they are or seen in another shape: so do the
  *     concat(q.reshape(...), k, v)                derivatives of what was one product come together
+ *     p = x @ y; p.transpose(1, 2).reshape(...)   a product that the host computes: its columns are neighbours wherever its rows are, so it
+ *                                                 lies as the reshape needs it, or as a concat does
  *
  * The memory of the concat is made early, and its parts are handed to whoever computes them, in the shape that he knows.  kernel_concat looks where
  * its operands lie.  Nothing depends on it: who cannot store there stores elsewhere.
@@ -38,12 +40,29 @@ static bool joins(const Beside *b, const uint32_t *left, const Node *n)
 
 static bool is_view(const Node *n) { return n->op == OP_permute || n->op == OP_reshape; }
 
-/* The result of a launch that an operand of a concat is, seen in another shape, and that nobody else sees; node NULL: there is none. */
+/* The result of a launch or a product that an operand of a concat is, seen in another shape, and that nobody else sees; node NULL: there is none. */
 static GValue launched(const Beside *b, const uint32_t *left, GValue v)
 {
     for (int i = 0; i < MOVES_MOST && left[slot_of(b, v)] == 1 && is_view(v.node); i++)
         v = v.node->in[0];
-    return left[slot_of(b, v)] == 1 && v.node->op == OP_launch ? v : (GValue){NULL, 0};
+    return left[slot_of(b, v)] == 1 && (v.node->op == OP_launch || v.node->op == OP_matmul) ? v : (GValue){NULL, 0};
+}
+
+static void make_room(Beside *b, int nslots)
+{
+    if (b->place)
+        return;
+    b->place = tsr_calloc(sizeof *b->place * ((size_t)nslots + 1));
+    b->whole = tsr_calloc(sizeof *b->whole * ((size_t)b->nnodes + 1));
+}
+
+/* The permutation of a product that a reshape would copy, whose columns it leaves where they are; NULL: the node is no such reshape. */
+static const Node *permuted_product(const Node *n)
+{
+    const Node *p = n->in[0].node;
+    const Attr *a = p->attr;
+
+    return p->op == OP_permute && p->in[0].node->op == OP_matmul && a->naxes && a->axis[a->naxes - 1] == -1 ? p : NULL;
 }
 
 static void find_launches(Beside *b, const uint32_t *left, int nslots, const Node *n)
@@ -52,11 +71,9 @@ static void find_launches(Beside *b, const uint32_t *left, int nslots, const Nod
         GValue v = launched(b, left, n->in[i]);
         if (!v.node)
             continue;
-        if (!b->place) {
-            b->place = tsr_calloc(sizeof *b->place * ((size_t)nslots + 1));
-            b->whole = tsr_calloc(sizeof *b->whole * ((size_t)b->nnodes + 1));
-        }
-        b->place[slot_of(b, v)] = (BesidePlace){n, i};
+        make_room(b, nslots);
+        b->place[slot_of(b, v)].concat = n;
+        b->place[slot_of(b, v)].operand = i;
     }
 }
 
@@ -64,6 +81,11 @@ void beside_find(Beside *b, const Graph *g, const uint32_t *base, const uint32_t
 {
     *b = (Beside){.base = base, .nnodes = g->nnodes};
     for (const Node *n = g->first; n; n = n->next) {
+        const Node *permuted = n->op == OP_reshape ? permuted_product(n) : NULL;
+        if (permuted) {
+            make_room(b, nslots);
+            b->place[slot_of(b, permuted->in[0])].permuted = permuted;
+        }
         if (n->op != OP_concat)
             continue;
         if (joins(b, left, n)) {
@@ -106,10 +128,10 @@ static bool sizes_now(const DimEnv *env, const TType *t, Dim *size)
 
 static int axis_of(const Node *concat) { return concat->attr->axis[0] + (concat->attr->axis[0] < 0 ? concat->type[0].rank : 0); }
 
-/* The memory of what the concat makes; NULL: it is small, or not known. A new reference. */
-static Tensor *new_whole(const DimEnv *env, const Node *concat)
+/* The memory of what the node makes; NULL: it is small, or not known. A new reference. */
+static Tensor *new_whole(const DimEnv *env, const Node *node)
 {
-    const TType *type = &concat->type[0];
+    const TType *type = &node->type[0];
     Dim all[RANK_MAX];
     int64_t bytes = (int64_t)raw_size((DType)type->dtype);
 
@@ -221,7 +243,26 @@ static int slices_of_launch(Beside *b, Trace *T, const DimEnv *env, const Node *
     return made ? n->nout : 0;
 }
 
+/* ---- of a product ---- */
+
+/* Where it lies as the concat has it, else as its permutation does. */
+static int slice_of_product(Beside *b, Trace *T, const DimEnv *env, const Node *n, Tensor **slice)
+{
+    const BesidePlace *p = b->place && !devices_used && trace_fused_slices && trace_fused_slices() ? &b->place[b->base[n->id]] : NULL;
+    Tensor *whole;
+
+    *slice = p && p->concat ? slice_for(b, T, env, p, 0) : NULL;
+    if (!*slice && p && p->permuted && (whole = new_whole(env, p->permuted)))
+        *slice = before_view(T, env, p->permuted, whole);
+    return *slice != NULL;
+}
+
 int beside_slices(Beside *b, Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **slice)
 {
-    return n->op == OP_fused ? slices_of_fused(b, env, n, slice) : n->op == OP_launch ? slices_of_launch(b, T, env, n, in, slice) : 0;
+    switch (n->op) {
+    case OP_fused: return slices_of_fused(b, env, n, slice);
+    case OP_launch: return slices_of_launch(b, T, env, n, in, slice);
+    case OP_matmul: return slice_of_product(b, T, env, n, slice);
+    default: return 0;
+    }
 }

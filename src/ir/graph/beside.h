@@ -1,5 +1,5 @@
 /*
- * beside.h - results that lie side by side in what a concat makes of them (private to ir/graph).
+ * beside.h - results that lie side by side in what a concat makes of them, or as a reshape needs them (private to ir/graph).
  *
  * What runs a graph asks before a node where its results had better lie: slices of one memory, which the concat then finds, and gives as it is.
  */
@@ -8,7 +8,8 @@
 
 #include "ir/graph/sizes.h"
 
-typedef struct BesidePlace { const Node *concat; int operand; } BesidePlace;
+/* A concat, and which of its operands; of a product, the permutation that it had better be laid out as. NULL: none. */
+typedef struct BesidePlace { const Node *concat, *permuted; int operand; } BesidePlace;
 
 typedef struct Beside {
     const Node **joined;        /* node id -> the concat that has a fused node's results side by side; NULL: there are none */

@@ -311,7 +311,7 @@ static bool run_kernel(Trace *T, OpId op, const Attr *a, Tensor *const *in, int 
 {
     int done = devices_used && trace_run_far ? trace_run_far(T, op, a, in, nin, y, nout, out) : 0;
     StrBuf err = {0};
-    KCtx c = {.err = &err, .poll = T->poll, .poll_state = T->poll_state};
+    KCtx c = {.err = &err, .poll = T->poll, .poll_state = T->poll_state, .slice = op == OP_matmul && T->slices ? T->slices[0] : NULL};
     KStatus st;
 
     if (done)

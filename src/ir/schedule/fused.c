@@ -566,10 +566,7 @@ enum { NOT_HERE = 2 };
 /* The same as run_product for a rehearsal, as far as can be said before anything is computed; bundles are for operands that lie in any way. */
 static int rehearse_product(Run *u)
 {
-    const Tensor *x = u->x[u->c->factor[0]], *y = u->x[u->c->factor[1]];
-    bool in_blocks = fused_plan_blocks(u, u->x[u->nin - 1]) && matmul_in_steps(x, y, u->x[u->nin - 1]);
-
-    return in_blocks && !fused_state.compiler->idle;
+    return fused_plan_blocks(u, u->x[u->nin - 1]) && !fused_state.compiler->idle;
 }
 
 /* As run_product, or NOT_HERE: the device has no way for it. */

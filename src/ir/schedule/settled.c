@@ -1,16 +1,18 @@
 /*
  * What a graph need not say any more once it is compiled, and not differentiated.
  *
- * as_softmax is its first operand.  (A @ B)^T is B^T @ A^T where somebody needs it in memory or element by element: the same sums in the
- * same order, and nothing is left to turn.  Products and views take a transpose as it is.
+ * as_softmax and stop_gradient are their first operand.  (A @ B)^T is B^T @ A^T where somebody needs it in memory or element by element: the
+ * same sums in the same order, and nothing is left to turn.  Products and views take a transpose as it is.
  */
 #include "ir/schedule/schedule.h"
 
 #include "base/alloc.h"
 
+static bool is_rule(const Node *n) { return n->op == OP_as_softmax || n->op == OP_stop_gradient; }
+
 static GValue without_rule(GValue v)
 {
-    while (v.node->op == OP_as_softmax)
+    while (is_rule(v.node))
         v = v.node->in[0];
     return v;
 }
@@ -108,7 +110,7 @@ Graph *schedule_settled(const Graph *g)
     Graph *out;
 
     for (const Node *n = g->first; n && !any; n = n->next)
-        any = n->op == OP_as_softmax || is_turned(n);
+        any = is_rule(n) || is_turned(n);
     if (!any)
         return NULL;
     out = graph_clone(g);
