@@ -466,8 +466,24 @@ static Value view_binary(Interp *I, int op, Value a, Value b)
     return r;
 }
 
-static Value v_rand(Interp *I, Value *a) { return view_binary(I, AOP_BITAND, a[1], a[0]); }
-static Value v_and(Interp *I, Value *a) { return view_binary(I, AOP_BITAND, a[0], a[1]); }
+/* The elements of the other that are in the view: what the dict holds need not be hashable. */
+static Value v_and(Interp *I, Value *a)
+{
+    Value s = set_new(), it = value_iter(I, a[1]), x;
+    bool ok = !is_err(it);
+
+    while (ok && !is_err(x = value_next(I, it))) {
+        int has = view_has(I, self_view(a[0]), x);
+        ok = has >= 0 && (!has || set_add(I, as_dict(s), x));
+        value_unref(x);
+    }
+    value_unref(it);
+    if (ok && !exc_pending(I))
+        return s;
+    value_unref(s);
+    return VERR;
+}
+
 static Value v_ror(Interp *I, Value *a) { return view_binary(I, AOP_BITOR, a[1], a[0]); }
 static Value v_or(Interp *I, Value *a) { return view_binary(I, AOP_BITOR, a[0], a[1]); }
 static Value v_rxor(Interp *I, Value *a) { return view_binary(I, AOP_BITXOR, a[1], a[0]); }
@@ -505,7 +521,7 @@ static Value v_gt(Interp *I, Value *a) { return view_compare(I, AOP_GT, a); }
 
 static Value v_isdisjoint(Interp *I, Value *a)
 {
-    Value both = view_binary(I, AOP_BITAND, a[0], a[1]);
+    Value both = v_and(I, a);
     bool none = !is_err(both) && !as_dict(both)->n;
 
     if (is_err(both))
@@ -534,7 +550,7 @@ const NativeDef natives_dict[] = {
     {"dict_keys", "__reversed__", v_reversed, "(self) -> Iterator", "Iterate in reverse."},
     {"dict_keys", "__contains__", v_contains, "(self, key) -> bool", "Is it there?"},
     {"dict_keys", "__and__", v_and, "(self, other: Iterable) -> set", "Common keys."},
-    {"dict_keys", "__rand__", v_rand, "(self, other: Iterable) -> set", "Common keys."},
+    {"dict_keys", "__rand__", v_and, "(self, other: Iterable) -> set", "Common keys."},
     {"dict_keys", "__or__", v_or, "(self, other: Iterable) -> set", "All keys."},
     {"dict_keys", "__ror__", v_ror, "(self, other: Iterable) -> set", "All keys."},
     {"dict_keys", "__xor__", v_xor, "(self, other: Iterable) -> set", "Keys of one alone."},
@@ -557,7 +573,7 @@ const NativeDef natives_dict[] = {
     {"dict_items", "__reversed__", v_reversed, "(self) -> Iterator", "Iterate in reverse."},
     {"dict_items", "__contains__", v_contains, "(self, pair) -> bool", "Is it there?"},
     {"dict_items", "__and__", v_and, "(self, other: Iterable) -> set", "Common pairs."},
-    {"dict_items", "__rand__", v_rand, "(self, other: Iterable) -> set", "Common pairs."},
+    {"dict_items", "__rand__", v_and, "(self, other: Iterable) -> set", "Common pairs."},
     {"dict_items", "__or__", v_or, "(self, other: Iterable) -> set", "All pairs."},
     {"dict_items", "__ror__", v_ror, "(self, other: Iterable) -> set", "All pairs."},
     {"dict_items", "__xor__", v_xor, "(self, other: Iterable) -> set", "Pairs of one alone."},
