@@ -293,8 +293,8 @@ static bool loop_body(void *self, Tensor *const *in, int nin, Tensor **out, int 
     StagedLoop *l = self;
     Left left = NOT_LEFT;
     Value next = VERR;
-    bool ok = set_state(l, in) && store_target(l, in[nin - 1]) && body_left(l, &left) && next_test(l, in[nin - 1], &next) &&
-              body_ends(l, &left, out, nout);
+    Tensor *last = nin ? in[nin - 1] : NULL;            /* a while may carry nothing, before it is known what changes */
+    bool ok = set_state(l, in) && store_target(l, last) && body_left(l, &left) && next_test(l, last, &next) && body_ends(l, &left, out, nout);
 
     left_drop(&left);
     if (ok && l->attempt && trace_drew(interp_trace(l->s.I)))
