@@ -125,6 +125,7 @@ typedef struct GenObj {
     void *taker;
     Frame *caller;              /* driven: the frame that takes */
     bool stopped, quiet;        /* driven: the taker wants no more; it raised nothing itself */
+    uint32_t rounds;            /* how often it went on */
     Interp *I;
 } GenObj;
 

@@ -128,6 +128,7 @@ Value gen_resume(Interp *I, GenObj *g, Value v, int how)
 
     if (g->state == GEN_RUNNING)
         return already_running(I, g);
+    g->rounds++;
     if (g->state == GEN_DONE) {
         value_unref(g->out);
         g->out = VERR;

@@ -64,6 +64,7 @@ static Item *snapshot(Guard *g, Value v)
     it = arena_new(&g->arena, Item);
     it->v = value_ref(v);
     it->capture = -1;
+    it->position = position_of(v);
     vec_push(&g->item, it);
     if (!is_container(v) || g->item.n > ITEMS_MAX)
         return it;
@@ -171,6 +172,8 @@ void guard_end(Guard *g)
 {
     interp_set_reads(g->I, g->outer);
     g->outer = NULL;
+    for (int i = 0; i < g->item.n; i++)
+        g->spent |= position_of(g->item.at[i]->v) != g->item.at[i]->position;
     for (int i = 0; i < g->made.n; i++)
         value_unref(g->made.at[i]);
     vec_free(&g->made);
@@ -301,7 +304,7 @@ static bool same(Guard *g, Item *it, Value v)
 
 int guard_check(Guard *g, Tensor **capture)
 {
-    bool ok = true;
+    bool ok = !g->spent;
 
     g->fresh = capture;
     g->odd = NULL;

@@ -22,6 +22,7 @@ typedef struct Item {
     Value *key;                 /* dict, set, instance and class: keys of the children */
     int n;
     int capture;                /* tensor: index among the graph's captures, -1 none */
+    int64_t position;           /* iterator: how far it was */
 } Item;
 
 typedef enum { PLACE_CELL, PLACE_GLOBAL, PLACE_VALUE } RootKind;
@@ -46,6 +47,7 @@ struct Guard {
     Vec(Root) place;
     Vec(Item *) item;
     Vec(Write) write;
+    bool spent;                 /* the function took from an iterator outside: the next call takes what comes next */
     Tensor **fresh;             /* guard_check: the captures being gathered */
     Map compared;               /* objects of this comparison */
     Item *odd;                  /* the innermost item that differed in it, NULL: none */
@@ -92,6 +94,11 @@ static inline bool is_container(Value v)
 
 /* Are its parts known by place, not by key? */
 static inline bool is_sequence(Value v) { return has_items(v) || v.tag == V_TUPLE || v.tag == V_BOUND || v.tag == V_FUNC; }
+
+static inline int64_t position_of(Value v)
+{
+    return v.tag == V_ITER ? ((IterObj *)v.o)->at : v.tag == V_GENERATOR ? ((GenObj *)v.o)->rounds : 0;
+}
 
 static inline Value place_value(const Root *p)
 {
