@@ -98,7 +98,7 @@ static void without_rounds(CpuCode *e, const TileNode *loop, LLVMValueRef ran)
 
 void cpu_sums_end(CpuCode *e, const TileNode *loop)
 {
-    LLVMBasicBlockRef copy = cpu_block(e), done = cpu_block(e);
+    LLVMBasicBlockRef copy, done;
     LoopSums s = e->sums;
     LLVMValueRef ran = cpu_compare(e, LLVMIntSLT, cpu_val(e, loop->in[0])->x, cpu_val(e, loop->in[1])->x);
 
@@ -107,6 +107,7 @@ void cpu_sums_end(CpuCode *e, const TileNode *loop)
         without_rounds(e, loop, ran);
     if (!s.store)
         return;
+    copy = cpu_block(e), done = cpu_block(e);
     LLVMBuildCondBr(e->u->builder, LLVMBuildAnd(e->u->builder, ran, s.fits, ""), done, copy);
     LLVMPositionBuilderAtEnd(e->u->builder, copy);
     cpu_sink(e, s.store, s.store->in[s.store->nin - 1]);
