@@ -45,7 +45,7 @@ def compare(name, f, cases):
             return
     print(name, "same")
 '''
-RESULT = ", ".join(f"{v} + x * 0" for v in ("a", "b", "c", "h", "L[0]", "L[1]", "L[2]", "D['p']", "D['q']", "o.u", "o.w", "v"))
+RESULT = ", ".join(f"{v} + x * 0" for v in ("a", "b", "c", "h", "L[0]", "L[1]", "L[2]", "D['p']", "D['q']", "o.u", "o.w", "v", "j"))
 
 
 def inner(lines):
@@ -63,7 +63,7 @@ class Flow:
         return self.r.choice(("a", "b", "c", "a", "b", "c", "L[0]", "L[1]", "L[-1]", "D['p']", "D['q']", "o.u", "o.w"))
 
     def atom(self):
-        return self.r.choice((self.number(), "h", "v.sum()", "v[1]") + (self.place(),) * 8)
+        return self.r.choice((self.number(), "h", "v.sum()", "v[1]", "v[j % 3]", "v[(j - 1) % 3]") + (self.place(),) * 8)
 
     def value(self, depth=0):
         r = self.r.random()
@@ -88,6 +88,8 @@ class Flow:
             return f"(not {self.condition(depth + 1)})"
         if r < .4 and not self.nested:
             return f"((z := {self.value(1)}) > {self.number()})"
+        if r < .5:                                      # what may fail stands behind what says that it does not
+            return self.r.choice((f"(j < 3 and j >= 0 and v[j] > {self.number()})", f"(j >= 3 or v[j] < {self.atom()})", "(j != 0 and 7 // j > 1)"))
         return f"({self.value(1)} {self.r.choice(('<', '>', '<=', '>='))} {self.value(1)})"
 
     def block(self, depth, n=None):
@@ -98,7 +100,7 @@ class Flow:
         if r < .26 or depth > 3:
             return [f"{p} = {self.value()}"]
         if r < .36:
-            return [self.r.choice((f"{p} += {self.value()}", f"{p}, {q} = {q}, {p}", f"v[{self.r.randrange(3)}] = {self.atom()}"))]
+            return [self.r.choice(("j = j + 1", "j = (j * 2) % 5", f"v[j % 3] += {self.value()}", f"{p} += {self.value()}", f"{p}, {q} = {q}, {p}", f"v[{self.r.randrange(3)}] = {self.atom()}"))]
         if r < .40:
             return [f"L.append(L.pop({self.r.randrange(2)}) + {self.atom()})"]
         if r < .46 and not self.nested:
@@ -131,10 +133,10 @@ class Flow:
 
     def text(self):
         self.nested = True
-        g1 = ["nonlocal a, b, c, h, v", "a = a + t"] + self.block(2, 2)
-        f1 = ["nonlocal a, b, c, h, v", "c = t + c * 0.5"] + self.block(2, 1) * (self.r.random() < .3) + ["return t + 1"]
+        g1 = ["nonlocal a, b, c, h, v, j", "a = a + t"] + self.block(2, 2)
+        f1 = ["nonlocal a, b, c, h, v, j", "c = t + c * 0.5"] + self.block(2, 1) * (self.r.random() < .3) + ["return t + 1"]
         self.nested = False
-        head = ["a, b, c = x, y, x - y", f"h = {self.r.choice(('2', 'x * 0 + 2'))}", "z = x * 0", "L = [x, y, x + y]", "D = {'p': x, 'q': y * 2}",
+        head = ["a, b, c = x, y, x - y", f"j = {self.r.choice(('0', '(x * 0).to(int32)', 'abs(y).to(int32)'))}", f"h = {self.r.choice(('2', 'x * 0 + 2'))}", "z = x * 0", "L = [x, y, x + y]", "D = {'p': x, 'q': y * 2}",
                 "o = O(x, y)", "def g1(t):"] + inner(g1) + ["def f1(t):"] + inner(f1)
         return "\n".join([f"def {self.name}(x, y, v):"] + inner(head + self.block(0, self.r.randint(3, 7)) + [f"return ({RESULT})"])) + "\n"
 

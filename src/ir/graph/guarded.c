@@ -4,8 +4,8 @@
  * Where examples of a batch part ways, both arms of a branch run for all of
  * them, and a loop goes on for those that are done.  A check in there must only
  * look at the examples that take it: `check(c)` becomes `check(c or not active)`, with
- * `active` as a further parameter, which regions further in are given too.  Indices, which may be
- * out of range there, are 0 for the others.
+ * `active` as a further parameter, which regions further in are given too.  For the others, indices, which may be
+ * out of range there, are 0, and what ints are divided by is 1.
  */
 #include "ir/graph/control.h"
 
@@ -51,9 +51,27 @@ static Node *guard_regions(Guarding *g, const Node *n, GValue *in)
     return made;
 }
 
-static bool looks_up(const Graph *g) { return graph_has_op(g, OP_index) || graph_has_op(g, OP_index_put) || graph_has_op(g, OP_index_add); }
+/* Is operand i an index? */
+static bool is_place(const Node *n, int i) { return n->op == OP_index ? i > 0 : (n->op == OP_index_put || n->op == OP_index_add) && i > 1; }
 
-bool graph_wants_guard(const Graph *g) { return graph_effects(g) & OPF_RAISE || looks_up(g); }
+/* May operand i be a zero that ints are divided by? */
+static bool is_divisor(const Node *n, int i)
+{
+    return i == 1 && (n->op == OP_floordiv || n->op == OP_mod) && !n->attr->i && !dtype_is_inexact((DType)n->type[0].dtype);
+}
+
+bool graph_wants_guard(const Graph *g)
+{
+    bool wants = graph_effects(g) & OPF_RAISE;
+
+    for (const Node *n = g->first; n && !wants; n = n->next) {
+        for (int i = 0; i < n->nin; i++)
+            wants |= is_place(n, i) || is_divisor(n, i);
+        for (int k = 0; n->op != GRAPH_PARAM && k < 4; k++)
+            wants |= n->attr->region[k] && graph_wants_guard(n->attr->region[k]);
+    }
+    return wants;
+}
 
 static bool takes_guard(const Node *n)
 {
@@ -66,18 +84,22 @@ static bool takes_guard(const Node *n)
     return wants;
 }
 
-/* Is operand i an index? */
-static bool is_place(const Node *n, int i) { return n->op == OP_index ? i > 0 : (n->op == OP_index_put || n->op == OP_index_add) && i > 1; }
-
-/* The index where the code counts, else 0. */
-static GValue place_of(Guarding *g, GValue index, Span span)
+static GValue as_number(Guarding *g, GValue truth_value, uint8_t dtype, Span span)
 {
-    TType t = *gvalue_type(index), one = {.dtype = t.dtype};
+    TType one = {.dtype = dtype};
     Attr a = attr_default();
 
-    a.dtype = t.dtype;
-    GValue counts = {graph_append(g->to, OP_convert, &a, &g->active, 1, &one, 1, span), 0};
-    return append(g->to, OP_mul, (GValue[]){index, counts}, 2, &t, span);
+    a.dtype = dtype;
+    return (GValue){graph_append(g->to, OP_convert, &a, &truth_value, 1, &one, 1, span), 0};
+}
+
+/* The int where the code counts, else 0 (or 1). */
+static GValue harmless(Guarding *g, GValue x, bool one, Span span)
+{
+    TType t = *gvalue_type(x);
+    GValue y = append(g->to, OP_mul, (GValue[]){x, as_number(g, g->active, t.dtype, span)}, 2, &t, span);
+
+    return one ? append(g->to, OP_add, (GValue[]){y, as_number(g, g->idle, t.dtype, span)}, 2, &t, span) : y;
 }
 
 static Node *copy(Guarding *g, const Node *n)
@@ -91,8 +113,8 @@ static Node *copy(Guarding *g, const Node *n)
         in[0] = append(g->to, OP_bitor, (GValue[]){in[0], g->idle}, 2, &t, n->span);
     }
     for (int i = 0; i < n->nin; i++)
-        if (is_place(n, i))
-            in[i] = place_of(g, in[i], n->span);
+        if (is_place(n, i) || is_divisor(n, i))
+            in[i] = harmless(g, in[i], is_divisor(n, i), n->span);
     made = takes_guard(n) ? guard_regions(g, n, in)
                           : graph_append(g->to, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
     made->again = n->again;
