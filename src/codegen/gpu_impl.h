@@ -39,7 +39,7 @@ typedef struct WholeRows {
     int nsent;
     LLVMValueRef held;          /* room for rows that stay in shared memory (gpu_rows_held.c); NULL: there are none */
     LLVMValueRef is_sent;       /* a slot: have they been sent for? */
-    const TileNode *held_load[HELD_MOST], *turned_in;   /* the first load of each; the loop in which their chunks are turned in; NULL: in none */
+    const TileNode *held_load[HELD_MOST];       /* the first load of each */
     int nheld;
     bool two_held;              /* is there room for two groups? */
     LooseSum loose[LOOSE_MOST];

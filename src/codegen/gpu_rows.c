@@ -149,7 +149,7 @@ void gpu_rows_memory(CpuCode *e)
     w->pitch = most ? rows_pitch(w, most) : 0;
     if (most)
         rows_held_memory(e);
-    if (most && !w->turned_in)
+    if (most && w->run == 1)
         w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
     if (w->chunk && !w->held)
         rows_ahead_memory(e);

@@ -66,7 +66,6 @@ void rows_store_run(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueR
 /* ---- gpu_rows_held.c: long rows that stay in shared memory ---- */
 bool rows_is_held(const CpuCode *e, const TileNode *load);
 void rows_held_memory(CpuCode *e);
-LLVMValueRef rows_held_stage(CpuCode *e);                       /* where the chunk of this thread is turned, in the loop where that is so */
 /* Does a cluster take such rows? Then *may, whether it may go by vectors, says too that they are there, or it is the one that brings them. */
 bool rows_may_take(CpuCode *e, const Cluster *c, LLVMValueRef *may);
 void rows_take_held(CpuCode *e, const Cluster *c, const RowPlace *p);   /* this round's pieces are the loads' values */

@@ -8,7 +8,7 @@
  *     room     | chunk 0 | chunk 1 | ... | last chunk of the row | nobody's |
  *
  * Eight threads copy and take a chunk, as in gpu_rows_ahead.c.  Those behind the row's end have nobody's chunk in common: what they take is masked.
- * In the last loop that takes a row its chunks are where vectors are turned, so that memory is left for a second group.
+ * Only under fast numerics: in order vectors are turned as well, for which such rows leave no memory, and bringing rows again was quicker.
  */
 #include "codegen/gpu_rows.h"
 
@@ -53,38 +53,10 @@ static int64_t room_bytes(const CpuCode *e, const TileNode *load) { return (chun
 
 /* ---- memory ---- */
 
-static bool is_turned(const CpuCode *e, const TileNode *n)
-{
-    const WholeRows *w = &e->gpu->whole;
-
-    return (n->op == TOP_store || (n->op == TOP_load && !is_view(w, n))) && w->run == 1 && rows_by_vectors(e, n);
-}
-
-/* Is everything that is turned turned in the last loop, where a chunk of the row has room for its vectors? */
-static bool turns_in_room(const CpuCode *e, const TileNode **last)
-{
-    const WholeRows *w = &e->gpu->whole;
-
-    *last = NULL;
-    for (const TileNode *n = e->k->body.first; n; n = n->next)
-        for (const TileNode *m = n->op == TOP_for ? n->region[0]->first : NULL; m; m = m->next)
-            if (m->op == TOP_load && m->nin == 3 && m->in[0].node == w->held_load[0]->in[0].node)
-                *last = n;
-    for (const TileNode *n = e->k->body.first; n; n = n->next) {
-        if (is_turned(e, n))
-            return false;
-        for (const TileNode *m = n->op == TOP_for ? n->region[0]->first : NULL; m; m = m->next)
-            if (is_turned(e, m) && (n != *last || row_bytes(row_dtype(m)) > row_bytes(row_dtype(w->held_load[0]))))
-                return false;
-    }
-    return true;
-}
-
 void rows_held_memory(CpuCode *e)
 {
     WholeRows *w = &e->gpu->whole;
-    int64_t bytes = 0, turns = e->gpu->threads / GPU_OCTET * w->pitch;
-    bool in_room;
+    int64_t bytes = 0;
 
     for (const TileNode *loop = e->k->body.first; loop && chunks_held(e) && !e->gpu->copies; loop = loop->next)
         for (const TileNode *n = loop->op == TOP_for ? loop->region[0]->first : NULL; n; n = n->next) {
@@ -94,15 +66,12 @@ void rows_held_memory(CpuCode *e)
             bytes += room_bytes(e, n);
             w->held_load[w->nheld++] = first;
         }
-    in_room = w->nheld && turns_in_room(e, &w->turned_in);
-    if (!w->nheld || bytes + (in_room ? 0 : turns) > MEMORY) {
+    if (!w->nheld || bytes > MEMORY) {
         w->nheld = 0;
-        w->turned_in = NULL;
         return;
     }
-    w->turned_in = in_room ? w->turned_in : NULL;
     w->held = cpu_buffer(e, bytes);
-    w->two_held = bytes + (in_room ? 0 : turns) <= HALF;
+    w->two_held = bytes <= HALF;
     w->is_sent = llvm_slot(e->u, LLVMInt1TypeInContext(e->u->context));
     LLVMBuildStore(e->u->builder, LLVMConstNull(LLVMInt1TypeInContext(e->u->context)), w->is_sent);
 }
@@ -130,8 +99,6 @@ static LLVMValueRef turn_of(CpuCode *e, const TileNode *loop)
 
     return cpu_op(e, LLVMUDiv, cpu_op(e, LLVMSub, number, cpu_val(e, loop->in[0])->x), cpu_number(e, e->gpu->whole.columns));
 }
-
-LLVMValueRef rows_held_stage(CpuCode *e) { return chunk_of(e, e->gpu->whole.held_load[0], turn_of(e, e->gpu->whole.turned_in)); }
 
 /* ---- rounds ---- */
 

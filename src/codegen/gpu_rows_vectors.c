@@ -98,8 +98,6 @@ LLVMValueRef rows_stage(CpuCode *e)
 {
     LLVMValueRef at;
 
-    if (e->gpu->whole.turned_in)
-        return rows_held_stage(e);
     at = LLVMBuildMul(e->u->builder, row_wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
 
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
@@ -193,12 +191,13 @@ void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef st
 /* Vectors of a load become registers, which its value has from then on. */
 static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *x)
 {
-    LLVMValueRef stage = rows_stage(e);
+    LLVMValueRef stage;
 
     if (e->gpu->whole.run > 1) {
         keep_vectors(e, n, x);
         return;
     }
+    stage = rows_stage(e);
     gpu_warp_fence(e);
     for (int i = 0; i < rows_vectors(e, n); i++)
         LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, stage, p, i)), ROW_VECTOR);
