@@ -416,8 +416,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     Slots s;
     Bound b;
     const Type *r;
-    Ast *blame_node = C->blame_node;
-    CFrame *blame_frame = C->blame_frame;
+    Blame blame = C->blame;
     bool ok = true, fit = true;                     /* fit: as far as the library says; its body has no more to tell then */
     int k = 0;
 
@@ -429,7 +428,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
     if (f->around->home->library && !C->home->library)
-        C->blame_node = node, C->blame_frame = C->frame, C->blame_branches = C->branches, C->blame_unrolled = C->unrolled;
+        C->blame = (Blame){node, C->frame, C->branches, C->unrolled};
     if (f->around->home->library && !C->home->library)
         fit = library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s.callee, "__init__") ? f->cls->name->text : s.callee, &s, node);
     for (int i = 0; i < a->n && !fit; i++)
@@ -467,8 +466,7 @@ static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *
     C->quiet -= !fit;
     if (f->is_staged && !f->sig.ret)
         r = type_staged(r);
-    C->blame_node = blame_node;
-    C->blame_frame = blame_frame;
+    C->blame = blame;
     return r;
 }
 

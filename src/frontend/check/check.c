@@ -43,10 +43,10 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
     const Fn *f = C->frame->fn;
     Diag *d;
 
-    if (map_find(&C->reported, (uint64_t)C->blame_node->span.lo + 1, NULL))
+    if (map_find(&C->reported, (uint64_t)C->blame.node->span.lo + 1, NULL))
         return muted(C);
-    map_set(&C->reported, (uint64_t)C->blame_node->span.lo + 1, 1);
-    d = C->last = diag_emit(C->sink, code, C->blame_node->span, args, nargs);
+    map_set(&C->reported, (uint64_t)C->blame.node->span.lo + 1, 1);
+    d = C->last = diag_emit(C->sink, code, C->blame.node->span, args, nargs);
     diag_note(d, "in %s, %s line %d", f && f->name ? f->name->text : "the module", C->home->space->name, (int)p.line);
     tell_call(C, d);
     return d;
@@ -81,7 +81,7 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
 
     C->findings++;
     C->shown = true;
-    if (library && !C->quiet && C->blame_node && (family == '3' || family == '4' || (family == '9' && code != E0910 && library_surely(C))))
+    if (library && !C->quiet && C->blame.node && (family == '3' || family == '4' || (family == '9' && code != E0910 && library_surely(C))))
         return report_blamed(C, code, span, args, nargs);
     if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);

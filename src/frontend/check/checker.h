@@ -24,6 +24,13 @@ typedef struct Spare Spare;
 /* Type * of a function and its arguments -> Type * of the result. `quiet`: walks that found something and said nothing. */
 typedef struct { Map said, quiet; } Memo;
 
+/* The program's call into a library: where, in which frame, among how many branches and rounds of loops that are walked one by one. */
+typedef struct {
+    Ast *node;
+    CFrame *frame;
+    int branches, unrolled;
+} Blame;
+
 /* What the dims of a signature are at one call. */
 typedef struct {
     Dim from[32], to[32];
@@ -193,9 +200,7 @@ struct Check {
     long held;                  /* how often an attribute of an object was read, ... */
     long held_made;             /* ... of one that is not being made */
     Map reported;               /* position -> 1 */
-    Ast *blame_node;            /* the program's call into a library, in this frame */
-    CFrame *blame_frame;
-    int blame_branches, blame_unrolled;     /* branches there, and rounds of loops that are walked one by one */
+    Blame blame;
     Ast **arg;                  /* of the call that is about to be followed, by slot; how its arguments met the parameters; the call */
     const struct Slots *slots;
     Ast *called;

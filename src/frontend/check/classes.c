@@ -752,10 +752,12 @@ static void make_inst(Check *C, Inst *i, const Type *self, const Type *init, Cal
 
     bind_dims(C, i, init && init->kind == TY_FUNC ? init->ref : NULL, a);
     i->making = true;
+    C->blame.branches -= branches;          /* as many more or less than there are here */
     C->branches = 0;
     if (init && init->kind == TY_FUNC)
         call_type(C, type_method(self, init), a, node);
     C->branches = branches;
+    C->blame.branches += branches;
     i->making = false;
     i->refused = i->cls->home->library && C->findings != findings;
     i->era = C->held_made == held ? -1 : C->era;

@@ -290,9 +290,7 @@ static const Type *as_place(const AstParam *p, const Type *t, const KernelForm *
 
 static void check_shape_of_function(Check *C, AstFunctionDef *def)
 {
-    if (def->scope->is_generator)
-        REPORT(C, E0618, def->ast.span, "yield");
-    else if (def->scope->is_async)
+    if (def->scope->is_async)
         REPORT(C, E0618, def->ast.span, "async");
 }
 

@@ -514,7 +514,7 @@ static void trace(Trace *t, Ast *e)
 
 void origin_of(Check *C, Diag *d, Ast *e, Dim size)
 {
-    Trace t = {C, d, size, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, false};
+    Trace t = {C, d, size, C->home->library ? C->blame.frame : C->frame, HOPS, LABELS, false};
 
     if (C->shown && t.frame && e)
         trace(&t, e);
@@ -522,8 +522,8 @@ void origin_of(Check *C, Diag *d, Ast *e, Dim size)
 
 void origin_policies(Check *C, Diag *d, Ast *node)
 {
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, true};
-    Ast *e = C->home->library ? C->blame_node : node;
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame.frame : C->frame, HOPS, LABELS, true};
+    Ast *e = C->home->library ? C->blame.node : node;
 
     if (!C->shown || !e || !t.frame)
         return;
@@ -539,8 +539,8 @@ void origin_policies(Check *C, Diag *d, Ast *node)
 
 void origins(Check *C, Diag *d, Ast *node, const Dim *size, int n)
 {
-    Ast *e = C->home->library ? C->blame_node : node;
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, HOPS, LABELS, false};
+    Ast *e = C->home->library ? C->blame.node : node;
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame.frame : C->frame, HOPS, LABELS, false};
 
     if (!C->shown || !e || !t.frame)
         return;
@@ -612,7 +612,7 @@ void origin_stored(Check *C, const TType *want, const TType *got, Ast *value)
 /* Where a value has its number of axes from: no size tells, so a few steps back. */
 static void trace_axes(Check *C, Diag *d, Ast *value)
 {
-    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame_frame : C->frame, MADE_HOPS, LABELS, false};
+    Trace t = {C, d, DIM_BAD, C->home->library ? C->blame.frame : C->frame, MADE_HOPS, LABELS, false};
 
     if (C->shown && t.frame && value)
         trace(&t, value);

@@ -95,12 +95,12 @@ bool library_surely(const Check *C)
 {
     const CFrame *f = C->frame;
 
-    if (!C->home->library || C->quiet || !C->blame_node || C->branches != C->blame_branches || C->blame_unrolled != 1)
+    if (!C->home->library || C->quiet || !C->blame.node || C->branches != C->blame.branches || C->blame.unrolled != 1)
         return false;
-    for (; f && f != C->blame_frame && f->home->library; f = f->caller)
+    for (; f && f != C->blame.frame && f->home->library; f = f->caller)
         if (f->ret)
             return false;
-    return f && f == C->blame_frame;
+    return f && f == C->blame.frame;
 }
 
 /* Texts, numbers and objects of classes that are known and derive from nothing cannot be raised. */
@@ -131,7 +131,7 @@ void raise_judged(Check *C, AstRaise *r)
         raised_judged(C, r->exc);
     if (!r->exc || !library_surely(C))
         return;
-    span = C->blame_node->span;
+    span = C->blame.node->span;
     if (map_find(&C->reported, (uint64_t)span.lo + 1, NULL) || !put_exception(C, r->exc, &text)) {
         sb_done(&text);
         return;
