@@ -238,12 +238,14 @@ static void leave(CpuCode *e, const TileNode *n, const TileBlock *b, int at)
         same_value(e, (TileRef){(TileNode *)n, i}, (TileRef){b->params.at[at + i], 0});
 }
 
+static LLVMValueRef next_of(CpuCode *e, const TileNode *n, LLVMValueRef i) { return LLVMBuildNSWAdd(e->u->builder, i, cpu_val(e, n->in[2])->x, ""); }
+
 static void emit_for(CpuCode *e, const TileNode *n)
 {
     const TileBlock *b = n->region[0];
     LLVMBuilderRef u = e->u->builder;
     LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e), from;
-    LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next;
+    LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next = NULL;
     bool sums;
 
     cpu_sums_begin(e, n);
@@ -257,13 +259,15 @@ static void emit_for(CpuCode *e, const TileNode *n)
     enter(e, b, 1, n->in + 3, n->nout, before);
     LLVMBuildCondBr(u, cpu_compare(e, LLVMIntSLT, i, cpu_val(e, n->in[1])->x), body, done);
     LLVMPositionBuilderAtEnd(u, body);
-    next = LLVMBuildNSWAdd(u, i, cpu_val(e, n->in[2])->x, "");
-    if (sums)
+    if (sums) {
+        next = next_of(e, n, i);
         cpu_sums_round(e, lo, i, next, cpu_val(e, n->in[1])->x);
+    }
     cpu_emit_block(e, b);
     if (e->failed)                                          /* values are missing */
         return;
     again(e, b, 1, b, n->nout);
+    next = next ? next : next_of(e, n, i);              /* else it would take a register all the round */
     from = LLVMGetInsertBlock(u);
     LLVMAddIncoming(i, &next, &from, 1);
     LLVMBuildBr(u, head);
