@@ -84,6 +84,17 @@ static GValue product_turned(Graph *g, Node *n)
     return graph_value_before(g, n, OP_matmul, x->attr, in, 2, n->type);
 }
 
+/* Is there anything to settle? A turned product that nobody needs as it lies stays. */
+static bool is_unsettled(const Graph *g)
+{
+    bool *needed = find_needed(g), any = false;
+
+    for (const Node *n = g->first; n && !any; n = n->next)
+        any = is_rule(n) || (needed[n->id] && is_turned(n));
+    tsr_free(needed);
+    return any;
+}
+
 static void turn_products(Graph *g)
 {
     bool *needed = find_needed(g);
@@ -106,12 +117,9 @@ static void turn_products(Graph *g)
 
 Graph *schedule_settled(const Graph *g)
 {
-    bool any = false;
     Graph *out;
 
-    for (const Node *n = g->first; n && !any; n = n->next)
-        any = is_rule(n) || is_turned(n);
-    if (!any)
+    if (!is_unsettled(g))
         return NULL;
     out = graph_clone(g);
     drop_rules(out);
