@@ -42,8 +42,6 @@ static __attribute__((noinline)) int64_t block_of(int64_t n, int64_t most)
 }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 bool bytes_unit_has(BytesUnit u)
 {
     switch (u) {
@@ -146,24 +144,12 @@ BytesUnit bytes_unit(void)
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) static void weave(const uint8_t *from, int64_t step, int halves, uint8_t *to)
 {
-    __m256i r[4], lo[2], hi[2], y[4];
+    __m256i r[4];
 
     for (int q = 0; q < 4; q++)
         r[q] = halves == 2 ? _mm256_loadu_si256((const __m256i *)(const void *)(from + q * step))
                            : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(from + q * step)));
-    for (int q = 0; q < 2; q++) {
-        lo[q] = _mm256_unpacklo_epi8(r[2 * q], r[2 * q + 1]);
-        hi[q] = _mm256_unpackhi_epi8(r[2 * q], r[2 * q + 1]);
-    }
-    y[0] = _mm256_unpacklo_epi16(lo[0], lo[1]);         /* columns 0 to 3, and 16 to 19 */
-    y[1] = _mm256_unpackhi_epi16(lo[0], lo[1]);
-    y[2] = _mm256_unpacklo_epi16(hi[0], hi[1]);
-    y[3] = _mm256_unpackhi_epi16(hi[0], hi[1]);
-    for (int i = 0; i < 4; i += 2) {
-        _mm256_storeu_si256((__m256i *)(void *)(to + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x20));
-        if (halves == 2)
-            _mm256_storeu_si256((__m256i *)(void *)(to + SQUARE + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x31));
-    }
+    weave_four(r, halves == 2, to);
 }
 #else
 static void weave(const uint8_t *from, int64_t step, int halves, uint8_t *to) { }

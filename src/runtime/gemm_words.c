@@ -7,7 +7,6 @@ enum { SIDE = 16, SQUARE = SIDE * SIDE, PART = 2 * SQUARE };    /* words; of the
 enum { PANEL = 2 * SIDE, ROW = 64 };    /* lines of two squares; bytes of a line's steps */
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #define WIDE __attribute__((target("avx512f")))
 
 WIDE void turn_words(const uint32_t *from, uint32_t *to)
@@ -69,21 +68,10 @@ PACKING static void weave_lines(const char *from, int64_t step, int64_t bytes, i
     uint32_t all = (uint32_t)first_bytes(bytes);
 
     for (int s = 0; s < 4 * SIDE; s += 4, to += ROW) {
-        __m256i r[4], low[2], high[2], y[4];
+        __m256i r[4];
         for (int q = 0; q < 4; q++, from += step)
             r[q] = _mm256_maskz_loadu_epi8(s + q < steps ? all : 0, from);
-        for (int q = 0; q < 2; q++) {
-            low[q] = _mm256_unpacklo_epi8(r[2 * q], r[2 * q + 1]);
-            high[q] = _mm256_unpackhi_epi8(r[2 * q], r[2 * q + 1]);
-        }
-        y[0] = _mm256_unpacklo_epi16(low[0], low[1]);           /* lines 0 to 3, and 16 to 19 */
-        y[1] = _mm256_unpackhi_epi16(low[0], low[1]);
-        y[2] = _mm256_unpacklo_epi16(high[0], high[1]);
-        y[3] = _mm256_unpackhi_epi16(high[0], high[1]);
-        for (int i = 0; i < 4; i += 2) {
-            _mm256_storeu_si256((__m256i *)(void *)(to + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x20));
-            _mm256_storeu_si256((__m256i *)(void *)(to + SQUARE * 4 + i * SIDE), _mm256_permute2x128_si256(y[i], y[i + 1], 0x31));
-        }
+        weave_four(r, true, to);
     }
 }
 

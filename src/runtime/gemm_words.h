@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* to[i][t] = from[t][i] of 16 x 16 words; they may be the same. Where there is no AVX-512 nobody calls it. */
 void turn_words(const uint32_t *from, uint32_t *to);
@@ -24,5 +27,29 @@ void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines
  */
 uint32_t pack_thirds(const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
 void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to);
+
+#if defined(__x86_64__)
+/* Bytes of four steps of 32 lines become words of 16 lines in each of two squares; of the first 16 lines alone, unless `both`. */
+__attribute__((target("avx2"))) static inline void weave_four(const __m256i r[static 4], bool both, void *to)
+{
+    enum { STEP = 32, SECOND = 1024 };          /* bytes: of eight words; to the second square */
+    __m256i low[2], high[2], y[4];
+    char *at = to;
+
+    for (int q = 0; q < 2; q++) {
+        low[q] = _mm256_unpacklo_epi8(r[2 * q], r[2 * q + 1]);
+        high[q] = _mm256_unpackhi_epi8(r[2 * q], r[2 * q + 1]);
+    }
+    y[0] = _mm256_unpacklo_epi16(low[0], low[1]);       /* lines 0 to 3, and 16 to 19 */
+    y[1] = _mm256_unpackhi_epi16(low[0], low[1]);
+    y[2] = _mm256_unpacklo_epi16(high[0], high[1]);
+    y[3] = _mm256_unpackhi_epi16(high[0], high[1]);
+    for (int i = 0; i < 4; i += 2, at += STEP) {
+        _mm256_storeu_si256((__m256i *)(void *)at, _mm256_permute2x128_si256(y[i], y[i + 1], 0x20));
+        if (both)
+            _mm256_storeu_si256((__m256i *)(void *)(at + SECOND), _mm256_permute2x128_si256(y[i], y[i + 1], 0x31));
+    }
+}
+#endif
 
 #endif
