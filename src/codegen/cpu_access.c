@@ -457,7 +457,7 @@ LLVMValueRef cpu_update(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef pl
 
 LLVMValueRef cpu_expected(CpuCode *e, const TileNode *n, LLVMValueRef (*lanes)(CpuCode *e, TileRef v))
 {
-    return n->op == TOP_update && n->nin > 2 + tile_type(n->in[0])->rank ? lanes(e, n->in[n->nin - 2]) : NULL;
+    return n->op == TOP_update && tile_expects(n) ? lanes(e, n->in[n->nin - 2]) : NULL;
 }
 
 static LLVMValueRef scalar_lane(CpuCode *e, TileRef v) { return cpu_lanes(e, v, &(Spot){.strip = -1}); }

@@ -286,7 +286,7 @@ static bool run_access(Exec *e, const TileNode *n)
     } else if (n->op == TOP_update) {
         _Alignas(16) char next[16];
         ok = view_load(v, start, shape, memset(fill, 0, sizeof fill), exec_result(e, n, 0)->data, &why);
-        exec_updated(n, exec_result(e, n, 0)->data, n->nin > 2 + v->rank ? data_in(e, n, n->nin - 2) : NULL, data_in(e, n, n->nin - 1), next);
+        exec_updated(n, exec_result(e, n, 0)->data, tile_expects(n) ? data_in(e, n, n->nin - 2) : NULL, data_in(e, n, n->nin - 1), next);
         ok = ok && view_store(v, start, shape, next, &why);
     } else {
         if (n->op == TOP_store)

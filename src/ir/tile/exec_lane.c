@@ -263,7 +263,7 @@ static bool lane_access(Exec *e, const TileNode *n, const View *v, const void *f
     if (n->op == TOP_store)
         memcpy(p, lane_at(e, n->in[n->nin - 1], l), size);
     else if (n->op == TOP_update)
-        exec_updated(n, (char *)lane_at(e, out_of(n, 0), l), n->nin > 2 + v->rank ? lane_at(e, n->in[n->nin - 2], l) : NULL,
+        exec_updated(n, (char *)lane_at(e, out_of(n, 0), l), tile_expects(n) ? lane_at(e, n->in[n->nin - 2], l) : NULL,
                      lane_at(e, n->in[n->nin - 1], l), p);
     else if (n->op == TOP_atomic)
         tile_eval_step(tile_step_op((OpId)n->attr->op), v->dtype, 1, p, p, lane_at(e, n->in[n->nin - 1], l));

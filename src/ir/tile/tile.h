@@ -137,6 +137,7 @@ bool tile_yield(TileBuilder *b, const TileRef *out, int n);
 static inline TileRef tile_out(TileNode *n) { return (TileRef){n, 0}; }
 extern const TAttr tattr_none;
 static inline const TileType *tile_type(TileRef r) { return &r.node->type[r.index]; }
+static inline bool tile_expects(const TileNode *n) { return n->nin > 2 + tile_type(n->in[0])->rank; }    /* an update: of what must be there */
 /* A conversion that rounds to nearest, where it rounds at all. */
 static inline bool tile_converts_plainly(const TileNode *n)
 {
