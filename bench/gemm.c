@@ -4,7 +4,7 @@
  *     ninja -C build bench/bench_gemm && TESSERA_THREADS=1 build/bench/bench_gemm [M N K [LAYOUT [BATCH [KIND]]]]
  *
  * LAYOUT is two letters, of a and b: n as they are, t transposed. KIND is a number: 0 of f32, 1 and 2 of bf16 and bytes by dot products, 3 and 4 of
- * bf16 and bytes by matrix units, 5 of f32 by the parts of its numbers there.  Each line is a JSON object: GFLOP/s and what part of the
+ * bf16 and bytes by matrix units, 5 and 6 of f32 by three and two parts of its numbers there.  Each line is a JSON object: GFLOP/s and what part of the
  * peak they are.  The peak is that of fused multiply-adds on registers alone, of bf16 and bytes that of dot products or of matrix units, measured in turns
  * with the product.  Times are this thread's processor time and medians of many rounds, so a busy machine matters little.
  */
@@ -93,9 +93,9 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-typedef enum { KIND_F32, KIND_BF16, KIND_INT8, KIND_TILES, KIND_BYTES, KIND_PARTS, KINDS } Kind;
-static const char *const kind_name[] = {"", "bf16 ", "int8 ", "bf16 fast ", "int8 AMX ", "f32 fast "};
-static const int64_t kind_size[] = {4, 2, 1, 2, 1, 4};
+typedef enum { KIND_F32, KIND_BF16, KIND_INT8, KIND_TILES, KIND_BYTES, KIND_PARTS, KIND_TF32, KINDS } Kind;
+static const char *const kind_name[] = {"", "bf16 ", "int8 ", "bf16 fast ", "int8 AMX ", "f32 fast ", "tf32 fast "};
+static const int64_t kind_size[] = {4, 2, 1, 2, 1, 4, 4};
 
 static bool has(Kind kind)
 {
@@ -104,7 +104,7 @@ static bool has(Kind kind)
     case KIND_TILES: return amx_has(AMX_HALVES);
     case KIND_INT8: return bytes_unit() != BYTES_NONE && bytes_unit_has(BYTES_VNNI);
     case KIND_BYTES: return bytes_unit() == BYTES_AMX;
-    case KIND_PARTS: return amx_has(AMX_THIRDS);
+    case KIND_PARTS: case KIND_TF32: return amx_has(AMX_THIRDS);
     default: return true;
     }
 }
@@ -147,6 +147,7 @@ static bool run(KCtx *c, Kind kind, const Gemm *g)
     case KIND_INT8: return gemm_bytes(c, &bytes, BYTES_VNNI) == K_OK;
     case KIND_BYTES: return gemm_bytes(c, &bytes, BYTES_AMX) == K_OK;
     case KIND_PARTS: return gemm_amx(c, g, AMX_THIRDS) == K_OK;
+    case KIND_TF32: return gemm_amx(c, g, AMX_TF32) == K_OK;
     default: return gemm_run(c, *g) == K_OK;
     }
 }

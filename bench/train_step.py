@@ -7,7 +7,8 @@ Each runs in a process of its own, in turns, so that a busy machine hurts all; w
 Peers are those that the interpreters (this one, unless --python names others) can import.  Prints one JSON object a line:
 {"name", "peer", "threads", "ms" (median of all steps but the first three), "first_s" (the first step with all compiling),
 "cached_s" (Tessera: the same with kernels from the disk cache), "peak_mb", "loss" (after the last step), "tok_s"};
-then "ratio" lines: times Tessera ("of": as it is, and under fast numerics) is faster than a peer, and its part of the peer's memory.
+then "ratio" lines: times Tessera ("of": as it is, under fast numerics, and there with products in tf32) is faster than a peer, and its part of the
+peer's memory. Peers named -high are PyTorch with set_float32_matmul_precision("high").
 """
 import argparse
 import json
@@ -18,7 +19,7 @@ import sys
 import tempfile
 
 TESSERA = pathlib.Path(__file__).resolve().parent.parent / "build/tessera"
-OWN = {"tessera": [], "tessera-fast": ["--mode=fast-math"]}
+OWN = {"tessera": ([], None), "tessera-fast": (["--mode=fast-math"], None), "tessera-tf32": (["--mode=fast-math"], "tf32")}       # flags, and what products compute in
 STEPS = 10
 BATCH, LENGTH, SIZE, HEADS, LAYERS, VOCABULARY = 8, 256, 256, 8, 6, 256
 
@@ -65,7 +66,8 @@ def loss_of(params, ids):
 
 @jit
 def step(params, state, ids):
-    loss, grads = value_and_grad(loss_of)(params, ids)
+    with tessera.numerics(compute=COMPUTE):
+        loss, grads = value_and_grad(loss_of)(params, ids)
     params, state = adamw(lr=3e-4).update(params, grads, state)
     return loss, params, state
 
@@ -84,6 +86,7 @@ for i in range(STEPS):
 TORCH = """
 import torch, torch.nn.functional as F
 torch.set_num_threads(THREADS)
+torch.set_float32_matmul_precision(PRECISION)
 torch.manual_seed(0)
 te, pe = torch.nn.Embedding(VOCABULARY, SIZE), torch.nn.Embedding(LENGTH, SIZE)
 with torch.no_grad():
@@ -203,10 +206,13 @@ def can_import(python, module):
 
 
 def contestants(options, folder):
-    for name, flags in OWN.items():
-        yield name, [TESSERA, "run", *flags, folder / "ours.tsr"]
-    for name, module, text, more in (("torch-eager", "torch", TORCH, {"COMPILED": False}), ("torch-compile", "torch", TORCH, {"COMPILED": True}),
-                                     ("jax-jit", "jax", JAX, {})):
+    for name, (flags, compute) in OWN.items():
+        path = folder / f"{name}.tsr"
+        path.write_text(settings(options.threads, COMPUTE=compute) + OURS)
+        yield name, [TESSERA, "run", *flags, path]
+    torch = [(name + more, "torch", TORCH, {"COMPILED": compiled, "PRECISION": precision})
+             for more, precision in (("", "highest"), ("-high", "high")) for name, compiled in (("torch-eager", False), ("torch-compile", True))]
+    for name, module, text, more in (*torch, ("jax-jit", "jax", JAX, {})):
         python = next((p for p in options.python if can_import(p, module)), None)
         if python and (not options.peers or name in options.peers.split(",")):
             path = folder / f"{name}.py"
@@ -225,7 +231,6 @@ def main():
     name, runs = f"char_transformer_train_b{BATCH}s{LENGTH}d{SIZE}l{LAYERS}", {}
     with tempfile.TemporaryDirectory() as d:
         folder = pathlib.Path(d)
-        (folder / "ours.tsr").write_text(settings(options.threads) + OURS)
         all_of_them = list(contestants(options, folder))
         for _ in range(options.rounds):
             for peer, argv in all_of_them:

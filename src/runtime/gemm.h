@@ -38,10 +38,11 @@ typedef struct Gemm {
 KStatus gemm_run(KCtx *c, Gemm g);
 /*
  * x @ y into sum, lanes of accum whose columns are neighbours; with done (NULL: nobody), row-major, rows are counted over all batches.
- * fast: by units of the machine that sum in another order (gemm_amx.h), where it has some and the product is large enough.
+ * a: of the product. Fast ones are computed by units of the machine that sum in another order (gemm_amx.h), where it has some and the product is
+ * large enough.
  */
-KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tensor *sum, const GemmDone *done);
-bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type);      /* does it take such? */
+KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, const Attr *a, Tensor *sum, const GemmDone *done);
+bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, const Attr *a, const TType *type);      /* does it take such? */
 /* Lanes of the accumulator become a result of that type: in place when they are the same, else converted. Takes sum. */
 KStatus sum_as(KCtx *c, Tensor *sum, const TType *type, Tensor **out);
 KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */

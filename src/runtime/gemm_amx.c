@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 17 };     /* bytes of the two squares of a panel; squares of a piece at most */
-enum { PARTS = 3 };                     /* of an f32 */
+enum { PARTS = 3, PARTS_TF32 = 2 };     /* of an f32 */
 enum { PACKED = 1 << 20, PACKED_PARTS = 3 << 18 };      /* bytes of b, of its parts; at most */
 enum { BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
@@ -159,6 +159,25 @@ static void dots_thirds(int64_t squares, const char *a, const char *b, const Ahe
     }
 }
 
+static void dots_tf32(int64_t squares, const char *a, const char *b, const Ahead *ahead)
+{
+    enum { HIGH, LOW };
+    const char *at = ahead->at;
+
+    for (; squares > 0; squares--, a += PARTS_TF32 * TWO, b += PARTS_TF32 * TWO) {
+        LOAD_A(LOW);
+        LOAD_B(HIGH);
+        ASK
+        FOUR_DOTS;
+        LOAD_A(HIGH);
+        ASK
+        FOUR_DOTS;
+        LOAD_B(LOW);
+        ASK
+        FOUR_DOTS;
+    }
+}
+
 static void load_sums(const Held *s)
 {
     const uint32_t *c = s->from;
@@ -188,7 +207,7 @@ static void store_sums(const Held *s)
 static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s, const Ahead *ahead)
 {
     static void (*const dots[])(int64_t squares, const char *a, const char *b, const Ahead *ahead) = {dots_ss, dots_su, dots_us, dots_uu,
-                                                                                                       dots_halves, dots_thirds};
+                                                                                                       dots_halves, dots_thirds, dots_tf32};
 
     load_sums(s);
     dots[kind](squares, a, b, ahead);
@@ -223,8 +242,8 @@ static uint32_t pack(const Product *p, const char *from, int64_t line, int64_t s
     for (int64_t i = at; i < at + n; i++, to += p->parts * TWO) {
         int64_t s = i * p->side, steps = p->steps - s;
         const void *x = from + s * step * p->size;
-        if (p->kind == AMX_THIRDS)
-            odd |= pack_thirds(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
+        if (p->parts > 1)
+            odd |= pack_parts(p->parts, x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
         else if (p->kind == AMX_HALVES)
             pack_halves(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
         else
@@ -412,7 +431,7 @@ static void run_panel(Product *p, int64_t slot, int64_t t)
             one_tile(p, near, at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows, &ahead);
         }
     }
-    if (p->kind == AMX_THIRDS && p->k0 + p->steps == g->k)
+    if (p->parts > 1 && p->k0 + p->steps == g->k)
         mend_panel(p, t, rows);
     if (g->done && p->k0 + p->steps == g->k)
         g->done->fn(g->done->st, slot, p->batch * g->m + i, rows, p->j0, p->columns);
@@ -534,8 +553,9 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
 {
     int64_t threads = (double)g->batch * (double)g->m * (double)g->n * (double)g->k < SMALL ? 1 : pool_threads();
     bool apart = g->batch >= 2 * threads;       /* enough matrices that nobody needs to help another */
-    bool bytes = kind < AMX_HALVES, f32 = kind == AMX_THIRDS;
-    Matrices all = {.p = {.g = g, .kind = kind, .size = bytes ? 1 : f32 ? 4 : 2, .side = bytes ? 64 : 32, .parts = f32 ? PARTS : 1}};
+    bool bytes = kind < AMX_HALVES, f32 = kind >= AMX_THIRDS;
+    Matrices all = {.p = {.g = g, .kind = kind, .size = bytes ? 1 : f32 ? 4 : 2, .side = bytes ? 64 : 32,
+                          .parts = !f32 ? 1 : kind == AMX_TF32 ? PARTS_TF32 : PARTS}};
     Product *p = &all.p;
     int64_t slots = apart ? threads : 1;
     Storage *room;

@@ -4,15 +4,16 @@
  * Those of bytes are exact modulo 2^32, as in any order.  Those of bf16 are for fast numerics: even and odd steps are summed apart, 32 of
  * them in a row, and subnormal numbers count as 0.  So are those of f32: each number is the sum of three bf16, and six of the nine products
  * of such parts are summed, all that count in f32 (Henry, Tang, Heinecke 2019, "Leveraging the bfloat16 Artificial Intelligence Datatype For
- * Higher-Precision Computations").  Rows of a and columns of b with infinities or NaN are multiplied as gemm_run does.
+ * Higher-Precision Computations").  Where tf32's digits are enough, two parts and three products are.  Rows of a and columns of b
+ * with infinities or NaN are multiplied as gemm_run does.
  */
 #ifndef TSR_RUNTIME_GEMM_AMX_H
 #define TSR_RUNTIME_GEMM_AMX_H
 
 #include "runtime/gemm.h"
 
-/* Signed and unsigned bytes of a and of b; bf16; f32. */
-typedef enum { AMX_SS, AMX_SU, AMX_US, AMX_UU, AMX_HALVES, AMX_THIRDS } AmxKind;
+/* Signed and unsigned bytes of a and of b; bf16; f32; f32 by as many digits as tf32 has, or more. */
+typedef enum { AMX_SS, AMX_SU, AMX_US, AMX_UU, AMX_HALVES, AMX_THIRDS, AMX_TF32 } AmxKind;
 
 bool amx_has(AmxKind kind);             /* is there such a unit, and does the system lend it? TESSERA_CPU other than v4 asks for none */
 /* As gemm_run, of at least one step: strides of a and b count elements of the kind; c holds f32, of bytes 32-bit integers; done may be set. */

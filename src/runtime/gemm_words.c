@@ -88,8 +88,8 @@ WIDE static inline void store_pairs(__m512i x, __m512i y, uint32_t *to)
     _mm512_storeu_si512(to, _mm512_or_si512(x, _mm512_srli_epi32(y, 16)));
 }
 
-/* The parts of 16 pairs of numbers, to a line of each part's square: which of them have none. */
-WIDE static inline __mmask16 split_pairs(__m512 x, __m512 y, uint32_t *to)
+/* Two or three parts of 16 pairs of numbers, to a line of each part's square: which of them have none. */
+WIDE static inline __mmask16 split_pairs(int parts, __m512 x, __m512 y, uint32_t *to)
 {
     const __m512i exponent = _mm512_set1_epi32(0x7f800000);
     __m512i p = nearest(x), q = nearest(y);
@@ -101,27 +101,28 @@ WIDE static inline __mmask16 split_pairs(__m512 x, __m512 y, uint32_t *to)
     x = without(x, p), y = without(y, q);
     p = nearest(x), q = nearest(y);
     store_pairs(p, q, to + PART);
-    store_pairs(_mm512_castps_si512(without(x, p)), _mm512_castps_si512(without(y, q)), to + 2 * PART);     /* 8 bits, and zeros */
+    if (parts > 2)
+        store_pairs(_mm512_castps_si512(without(x, p)), _mm512_castps_si512(without(y, q)), to + 2 * PART);     /* 8 bits, and zeros */
     return odd;
 }
 
 /* Of 16 lines whose 32 steps are neighbours, line after line. */
-WIDE static uint32_t split_steps(const float *from, int64_t line, uint32_t *to)
+WIDE static uint32_t split_steps(int parts, const float *from, int64_t line, uint32_t *to)
 {
     uint32_t odd = 0;
 
     for (int i = 0; i < SIDE; i++, from += line, to += SIDE)
-        odd |= (uint32_t)(split_pairs(_mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE), to) != 0) << i;
+        odd |= (uint32_t)(split_pairs(parts, _mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE), to) != 0) << i;
     return odd;
 }
 
 /* The same where lines are neighbours, pair after pair. */
-WIDE static uint32_t split_lines(const float *from, int64_t step, uint32_t *to)
+WIDE static uint32_t split_lines(int parts, const float *from, int64_t step, uint32_t *to)
 {
     uint32_t odd = 0;
 
     for (int i = 0; i < SIDE; i++, from += step, to += SIDE)
-        odd |= split_pairs(_mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE * step), to);
+        odd |= split_pairs(parts, _mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE * step), to);
     return odd;
 }
 #else
@@ -129,12 +130,12 @@ void turn_words(const uint32_t *from, uint32_t *to) { (void)from, (void)to; }
 static void lay_lines(const char *from, int64_t line, int64_t lines, int64_t bytes, char *to) { }
 static void pair_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
 static void weave_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
-static uint32_t split_steps(const float *from, int64_t line, uint32_t *to) { return 0; }
-static uint32_t split_lines(const float *from, int64_t step, uint32_t *to) { return 0; }
+static uint32_t split_steps(int parts, const float *from, int64_t line, uint32_t *to) { return 0; }
+static uint32_t split_lines(int parts, const float *from, int64_t step, uint32_t *to) { return 0; }
 #endif
 
 /* One square of each part, of at most 16 lines and 32 steps. */
-static uint32_t split_square(const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
+static uint32_t split_square(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
 {
     enum { STEPS = 2 * SIDE };
     float few[SIDE * STEPS] = {0};
@@ -148,17 +149,17 @@ static uint32_t split_square(const float *from, int64_t line, int64_t step, int6
         from = few;
         line = STEPS;
     }
-    odd = turned ? split_lines(from, step, to) : split_steps(from, line, to);
-    for (int part = 0; part < 3 && turned == by_lines; part++)
+    odd = turned ? split_lines(parts, from, step, to) : split_steps(parts, from, line, to);
+    for (int part = 0; part < parts && turned == by_lines; part++)
         turn_words(to + part * PART, to + part * PART);
     return odd;
 }
 
-uint32_t pack_thirds(const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
+uint32_t pack_parts(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
 {
-    uint32_t odd = split_square(from, line, step, lines, steps, by_lines, to);
+    uint32_t odd = split_square(parts, from, line, step, lines, steps, by_lines, to);
 
-    return odd | split_square(from + SIDE * line, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
+    return odd | split_square(parts, from + SIDE * line, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

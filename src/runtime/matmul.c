@@ -57,36 +57,41 @@ bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *typ
     return batch_step(x, type, g.batch, &out->abatch) && batch_step(y, type, g.batch, &out->bbatch);
 }
 
-typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES, UNIT_THIRDS } Unit;
+typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES, UNIT_THIRDS, UNIT_TF32 } Unit;
 enum { UNIT_SIDE = 32 };
 
-/* Of f32: is it so large that the parts of its numbers are found in less time than they save? */
-static bool are_worth_parts(const Gemm *g)
+/* Of f32: is it so large that the two or three parts of its numbers are found in less time than they save? */
+static bool are_worth_parts(const Gemm *g, bool two)
 {
-    enum { LEAST = 64, MULTIPLICATIONS = 1 << 20 };
+    enum { LEAST = 64, MULTIPLICATIONS = 1 << 20, OF_TWO = 1 << 18 };
 
-    return g->m >= LEAST && g->n >= LEAST && g->k >= LEAST && (double)g->m * (double)g->n * (double)g->k >= MULTIPLICATIONS;
+    return g->m >= LEAST && g->n >= LEAST && g->k >= UNIT_SIDE &&
+           (double)g->m * (double)g->n * (double)g->k >= (two ? OF_TWO : MULTIPLICATIONS);
 }
 
-/* What multiplies bf16 and, by its parts, f32: for fast numerics matrix units; of bf16 dot products, which give the bits of lanes of f32; neither. */
-static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type)
+/*
+ * What multiplies bf16 and, by its parts, f32: for fast numerics matrix units; of bf16 dot products, which give the bits of lanes of f32; neither.
+ * tf32 is kept as f32.
+ */
+static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, const Attr *a, const TType *type)
 {
-    bool halves = x->dtype == DT_bf16, may = accum == DT_f32 && x->dtype == y->dtype && (halves || (fast && x->dtype == DT_f32));
+    bool halves = x->dtype == DT_bf16, tf32 = x->dtype == DT_tf32 || a->compute == DT_tf32;
+    bool may = accum == DT_f32 && x->dtype == y->dtype && (halves || (a->fast && (tf32 || x->dtype == DT_f32)));
     Gemm g;
 
     if (!may)
         return UNIT_NONE;
     matmul_plan(x, y, accum, type, &g);         /* its sizes; batches may lie as they like */
     if (!halves)
-        return are_worth_parts(&g) && amx_has(AMX_THIRDS) ? UNIT_THIRDS : UNIT_NONE;
-    if (fast && g.k >= UNIT_SIDE && g.n >= UNIT_SIDE && amx_has(AMX_HALVES))
+        return !are_worth_parts(&g, tf32) || !amx_has(AMX_THIRDS) ? UNIT_NONE : tf32 ? UNIT_TF32 : UNIT_THIRDS;
+    if (a->fast && g.k >= UNIT_SIDE && g.n >= UNIT_SIDE && amx_has(AMX_HALVES))
         return UNIT_TILES;
     return gemm_bf16_worth(&g) ? UNIT_DOTS : UNIT_NONE;
 }
 
-bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, bool fast, const TType *type)
+bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, const Attr *a, const TType *type)
 {
-    return unit_of(x, y, accum, fast, type) >= UNIT_TILES;
+    return unit_of(x, y, accum, a, type) >= UNIT_TILES;
 }
 
 static bool is_bytes(const Tensor *t) { return t->dtype == DT_int8 || t->dtype == DT_uint8; }
@@ -144,7 +149,7 @@ KStatus kernel_matmul(KERNEL_ARGS)
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
     if ((sum = room_of(c, &lanes, type)))
-        s = matmul_into(c, in[0], in[1], accum, a->fast, sum, NULL);
+        s = matmul_into(c, in[0], in[1], accum, a, sum, NULL);
     if (s == K_OK)
         return sum_as(c, sum, type, out);
     tensor_unref(sum);
@@ -178,6 +183,7 @@ static KStatus run_planned(KCtx *c, const Gemm *g, Unit unit)
     case UNIT_DOTS: return gemm_bf16(c, g);
     case UNIT_TILES: return gemm_amx(c, g, AMX_HALVES);
     case UNIT_THIRDS: return gemm_amx(c, g, AMX_THIRDS);
+    case UNIT_TF32: return gemm_amx(c, g, AMX_TF32);
     default: return gemm_run(c, *g);
     }
 }
@@ -229,10 +235,10 @@ static KStatus multiply(KCtx *c, const Tensor *x, const Tensor *y, DType accum, 
     return s;
 }
 
-KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, bool fast, Tensor *sum, const GemmDone *done)
+KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, const Attr *a, Tensor *sum, const GemmDone *done)
 {
     TType type = shape_of(sum);
-    Unit unit = unit_of(x, y, accum, fast, &type);
+    Unit unit = unit_of(x, y, accum, a, &type);
     KStatus s = K_NOMEM;
 
     if (unit != UNIT_NONE)

@@ -91,7 +91,7 @@ bool dtype_promote(DType a, DType b, DType *out)
 
 DType dtype_compute(DType t)
 {
-    return dtype_is_float(t) && dtype_info[t].sbits < 32 ? DT_f32 : t;
+    return dtype_is_float(t) && dtype_info[t].bits < 32 ? DT_f32 : t;
 }
 
 DType dtype_accum(DType t)

@@ -58,8 +58,8 @@ static inline bool dtype_is_inexact(DType t) { return dtype_info[t].kind >= DK_F
 bool dtype_promote(DType a, DType b, DType *out);
 DType dtype_real(DType t);                              /* c64 -> f32, c128 -> f64, else itself */
 DType dtype_complex(DType t);                           /* f64, c128 -> c128; else c64 */
-DType dtype_compute(DType t);                           /* default compute type: f32 below 16 bits, else itself */
-DType dtype_accum(DType t);                             /* default accumulator: f32 up to 16 bits, int32 for narrow ints */
+DType dtype_compute(DType t);                           /* default compute type: f32 up to 19 bits (tf32), else itself */
+DType dtype_accum(DType t);                             /* default accumulator: f32 up to 19 bits (tf32), int32 for narrow ints */
 size_t dtype_nbytes(DType t, size_t n);                 /* bytes of n packed elements, rounded up */
 
 const Policy *fast_numerics(const Policy *scope);       /* the scope, NULL: none, with fast set */

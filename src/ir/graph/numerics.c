@@ -207,7 +207,7 @@ static bool is_exact(OpId op)
 /* The dtype in which an elementwise op on dt is done under g; dt itself: as it would be anyway. */
 static uint8_t computed_in(const Governing *g, uint8_t dt)
 {
-    uint8_t usual = dt == DT_tf32 ? DT_f32 : (uint8_t)dtype_compute((DType)dt);
+    uint8_t usual = (uint8_t)dtype_compute((DType)dt);
     uint8_t asked = g->own && g->own->compute != DT_NONE && dtype_is_float((DType)g->own->compute) ? g->own->compute : usual;
 
     if (rounds_plainly(&g->p))

@@ -450,10 +450,10 @@ static int run_product(Run *u)
     if (b.v && (b.bytes = launch_scratch(&u->space, &b.v->launch)))
         b.scratch = tsr_try_alloc((size_t)(b.bytes * pool_threads()), 64);
     if (b.v && (!b.bytes || b.scratch))
-        s = matmul_into(&c, x, y, schedule_accum(u->c->product), u->c->product->attr->fast, p, &done);
+        s = matmul_into(&c, x, y, schedule_accum(u->c->product), u->c->product->attr, p, &done);
     bool whole = s == K_OK;
     if (s == K_INDEX)
-        s = matmul_into(&c, x, y, schedule_accum(u->c->product), u->c->product->attr->fast, p, NULL);
+        s = matmul_into(&c, x, y, schedule_accum(u->c->product), u->c->product->attr, p, NULL);
     tsr_free_aligned(b.scratch);
     sb_done(&err);
     return s == K_OK ? whole : -1;

@@ -141,7 +141,7 @@ static bool open_product(Step *s)
         Dim p = a >= 0 ? x[0]->shape[a] : 1, q = b >= 0 ? x[1]->shape[b] : 1;
         type.shape[k] = k == t->rank - 2 ? p : k == t->rank - 1 ? q : p == 1 ? q : p;
     }
-    if (matmul_by_units(x[0], x[1], accum, u->c->product->attr->fast, &type))
+    if (matmul_by_units(x[0], x[1], accum, u->c->product->attr, &type))
         return false;
     for (int k = s->left >= 0; k < 2; k++)
         if (!(x[k] = s->lanes[k] = lanes_of(&c, x[k], accum)))
