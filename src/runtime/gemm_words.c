@@ -75,81 +75,97 @@ PACKING static void weave_lines(const char *from, int64_t step, int64_t bytes, i
     }
 }
 
-/* The nearest bf16, as f32; from the largest ones on an infinity. */
-WIDE static inline __m512i nearest(__m512 x)
+#define SPLITTING __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+
+/* The upper halves of x, which are those of words, and of y. */
+SPLITTING static inline void store_halves(__m512i x, __m512i y, uint32_t *to)
 {
-    return _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)), _mm512_set1_epi32((int)0xffff0000));
+    _mm512_storeu_si512(to, _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(y, 16), x));
 }
 
-WIDE static inline __m512 without(__m512 x, __m512i part) { return _mm512_sub_ps(x, _mm512_castsi512_ps(part)); }
+/* Its upper half is the nearest bf16; of the largest numbers an infinity. */
+SPLITTING static inline __m512i nearest(__m512 x) { return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)); }
 
-WIDE static inline void store_pairs(__m512i x, __m512i y, uint32_t *to)
+SPLITTING static inline __m512 without(__m512 x, __m512i part)
 {
-    _mm512_storeu_si512(to, _mm512_or_si512(x, _mm512_srli_epi32(y, 16)));
+    return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(part, _mm512_set1_epi32((int)0xffff0000))));
 }
 
-/* Two or three parts of 16 pairs of numbers, to a line of each part's square: which of them have none. */
-WIDE static inline __mmask16 split_pairs(int parts, __m512 x, __m512 y, uint32_t *to)
+/* Two or three parts of 16 pairs of numbers, to a line of each part's square. What is given is not finite where one of a pair has no parts. */
+SPLITTING static inline __m512 split_pairs(int parts, __m512 x, __m512 y, uint32_t *to)
 {
-    const __m512i exponent = _mm512_set1_epi32(0x7f800000);
     __m512i p = nearest(x), q = nearest(y);
-    __mmask16 odd = _mm512_cmpeq_epi32_mask(_mm512_and_si512(p, exponent), exponent);
+    __m512 rest;
 
-    odd |= _mm512_cmpeq_epi32_mask(_mm512_and_si512(q, exponent), exponent);
-
-    store_pairs(p, q, to);
+    store_halves(p, q, to);
     x = without(x, p), y = without(y, q);
+    rest = _mm512_add_ps(x, y);
     p = nearest(x), q = nearest(y);
-    store_pairs(p, q, to + PART);
+    store_halves(p, q, to + PART);
     if (parts > 2)
-        store_pairs(_mm512_castps_si512(without(x, p)), _mm512_castps_si512(without(y, q)), to + 2 * PART);     /* 8 bits, and zeros */
-    return odd;
+        store_halves(_mm512_castps_si512(without(x, p)), _mm512_castps_si512(without(y, q)), to + 2 * PART);    /* 8 bits, and zeros */
+    return rest;
 }
 
-/* Of 16 lines whose 32 steps are neighbours, line after line. */
-WIDE static uint32_t split_steps(int parts, const float *from, int64_t line, uint32_t *to)
+SPLITTING static inline __mmask16 not_finite(__m512 x)
 {
+    enum { QUIET = 1, PLUS = 8, MINUS = 16, SIGNALLING = 128 };         /* kinds of NaN and of infinities */
+
+    return _mm512_fpclass_ps_mask(x, QUIET | PLUS | MINUS | SIGNALLING);
+}
+
+static __mmask16 first_lanes(int64_t n) { return (__mmask16)(n >= SIDE ? 0xffff : n > 0 ? (1 << n) - 1 : 0); }
+
+/* Of at most 16 lines whose steps, at most 32, are neighbours, line after line. */
+SPLITTING static uint32_t split_steps(int parts, const float *from, int64_t line, int64_t lines, int64_t steps, uint32_t *to)
+{
+    __mmask16 first = first_lanes(steps), second = first_lanes(steps - SIDE);
     uint32_t odd = 0;
 
-    for (int i = 0; i < SIDE; i++, from += line, to += SIDE)
-        odd |= (uint32_t)(split_pairs(parts, _mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE), to) != 0) << i;
+    for (int i = 0; i < SIDE; i++, from += line, to += SIDE) {
+        __m512 x = _mm512_maskz_loadu_ps(i < lines ? first : 0, from), y = _mm512_maskz_loadu_ps(i < lines ? second : 0, from + SIDE);
+        odd |= (uint32_t)(not_finite(split_pairs(parts, x, y, to)) != 0) << i;
+    }
     return odd;
 }
 
 /* The same where lines are neighbours, pair after pair. */
-WIDE static uint32_t split_lines(int parts, const float *from, int64_t step, uint32_t *to)
+SPLITTING static uint32_t split_lines(int parts, const float *from, int64_t step, int64_t lines, int64_t steps, uint32_t *to)
 {
-    uint32_t odd = 0;
+    __mmask16 all = first_lanes(lines);
+    __m512 rest = _mm512_setzero_ps();
 
-    for (int i = 0; i < SIDE; i++, from += step, to += SIDE)
-        odd |= split_pairs(parts, _mm512_loadu_ps(from), _mm512_loadu_ps(from + SIDE * step), to);
-    return odd;
+    for (int i = 0; i < SIDE; i++, from += step, to += SIDE) {
+        __m512 x = _mm512_maskz_loadu_ps(i < steps ? all : 0, from), y = _mm512_maskz_loadu_ps(i + SIDE < steps ? all : 0, from + SIDE * step);
+        rest = _mm512_add_ps(rest, split_pairs(parts, x, y, to));
+    }
+    return not_finite(rest);
 }
 #else
 void turn_words(const uint32_t *from, uint32_t *to) { (void)from, (void)to; }
 static void lay_lines(const char *from, int64_t line, int64_t lines, int64_t bytes, char *to) { }
 static void pair_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
 static void weave_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
-static uint32_t split_steps(int parts, const float *from, int64_t line, uint32_t *to) { return 0; }
-static uint32_t split_lines(int parts, const float *from, int64_t step, uint32_t *to) { return 0; }
+static uint32_t split_steps(int parts, const float *from, int64_t line, int64_t lines, int64_t steps, uint32_t *to) { return 0; }
+static uint32_t split_lines(int parts, const float *from, int64_t step, int64_t lines, int64_t steps, uint32_t *to) { return 0; }
 #endif
 
 /* One square of each part, of at most 16 lines and 32 steps. */
 static uint32_t split_square(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
 {
     enum { STEPS = 2 * SIDE };
-    float few[SIDE * STEPS] = {0};
-    bool turned = line == 1 && step != 1 && lines >= SIDE && steps >= STEPS;
+    bool turned = line == 1 && step != 1;
+    float few[SIDE * STEPS];
     uint32_t odd;
 
-    if (!turned && (step != 1 || lines < SIDE || steps < STEPS)) {
+    if (!turned && step != 1) {
         for (int64_t i = 0; i < lines && i < SIDE; i++)
             for (int64_t s = 0; s < steps && s < STEPS; s++)
                 few[i * STEPS + s] = from[i * line + s * step];
         from = few;
         line = STEPS;
     }
-    odd = turned ? split_lines(parts, from, step, to) : split_steps(parts, from, line, to);
+    odd = turned ? split_lines(parts, from, step, lines, steps, to) : split_steps(parts, from, line, lines, steps, to);
     for (int part = 0; part < parts && turned == by_lines; part++)
         turn_words(to + part * PART, to + part * PART);
     return odd;
