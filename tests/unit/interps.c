@@ -55,8 +55,8 @@ static const char *const programs[] = {
     "try:\n    1 // 0\nexcept ZeroDivisionError as e:\n    kept = e\nresult = 42\n",
     "result = 42\nraise ValueError('the end')\n",
     "def make():\n    def g():\n        yield it\n    it = g()\n    return next\nmake()\nresult = 42\n",       /* a cycle through a generator */
-    "def make(n):\n    def again(x=n): return x\n    def g():\n        try:\n            yield it\n        finally:\n"
-    "            again(), it\n    it = g()\n    next(it)\nfor n in range(3): make(n)\nresult = 42\n",
+    ("def make(n):\n    def again(x=n): return x\n    def g():\n        try:\n            yield it\n        finally:\n"
+     "            again(), it\n    it = g()\n    next(it)\nfor n in range(3): make(n)\nresult = 42\n"),
 };
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
