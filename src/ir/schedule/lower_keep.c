@@ -64,10 +64,33 @@ static void mark_ends(const Lower *l, int pass, bool *need)
     }
 }
 
-static void count_load(Lower *l, int v, int pass)
+/* What is needed in the pass besides `need`, which its ends are made of: down to what is there. */
+static void add_operands(const Lower *l, int pass, bool *need)
 {
-    l->first[v] = l->first[v] < 0 ? pass : l->first[v];
-    l->last[v] = pass;
+    for (int v = l->r->nvalues - 1; v >= 0; v--) {
+        const RegionValue *x = &l->r->value[v];
+        bool there = !x->inside || lower_is_row(l, v) || (l->keep[v] && x->pass < pass);
+        for (int i = 0; need[v] && !there && i < x->node->nin; i++)
+            need[lower_value(l, x->node->in[i].node)] = true;
+    }
+}
+
+/* The first and the last pass that loads each value: for its ends, and for what it is the first to know and keeps. */
+static void count_loads(Lower *l)
+{
+    bool need[REGION_VALUES];
+
+    for (int pass = 0; pass < l->r->npasses; pass++) {
+        mark_ends(l, pass, need);
+        for (int v = 0; v < l->r->nvalues; v++)
+            need[v] |= l->keep[v] && l->r->value[v].pass == pass;
+        add_operands(l, pass, need);
+        for (int v = 0; v < l->r->nvalues; v++)
+            if (need[v] && (!l->r->value[v].inside || (l->keep[v] && l->r->value[v].pass < pass))) {
+                l->first[v] = l->first[v] < 0 ? pass : l->first[v];
+                l->last[v] = pass;
+            }
+    }
 }
 
 void lower_choose_kept(Lower *l)
@@ -87,10 +110,8 @@ void lower_choose_kept(Lower *l)
             for (int i = 0; !(l->keep[v] && x->pass < pass) && i < x->node->nin; i++)
                 need[lower_value(l, x->node->in[i].node)] = true;
         }
-        for (int v = 0; v < l->r->nvalues; v++)         /* an operand may stand behind its users */
-            if (need[v] && (!l->r->value[v].inside || (l->keep[v] && l->r->value[v].pass < pass)))
-                count_load(l, v, pass);
     }
+    count_loads(l);
 }
 
 void lower_choose_copied(Lower *l)
@@ -112,19 +133,13 @@ int lower_taken_over(const Lower *l, int v)
     return -1;
 }
 
-/* Does the pass load what lies outside of the kernel, once it is known what is kept? `need` has its ends, and gets what they are made of. */
-static bool loads_operands(const Lower *l, int pass, bool *need)
+/* Does the pass load what lies outside of the kernel? `need` has what it needs. */
+static bool loads_operands(const Lower *l, const bool *need)
 {
-    bool loads = false;
-
-    for (int v = l->r->nvalues - 1; v >= 0; v--) {
-        const RegionValue *x = &l->r->value[v];
-        bool there = !x->inside || lower_is_row(l, v) || (l->keep[v] && x->pass < pass);
-        loads |= need[v] && !x->inside && x->has == region_all(l->r);
-        for (int i = 0; need[v] && !there && i < x->node->nin; i++)
-            need[lower_value(l, x->node->in[i].node)] = true;
-    }
-    return loads;
+    for (int v = 0; v < l->r->nvalues; v++)
+        if (need[v] && !l->r->value[v].inside && l->r->value[v].has == region_all(l->r))
+            return true;
+    return false;
 }
 
 void lower_find_busy(Lower *l)
@@ -138,7 +153,8 @@ void lower_find_busy(Lower *l)
         count_costs(l, pass, cost);
         for (int v = 0; v < l->r->nvalues; v++)
             most = need[v] && cost[v] > most ? cost[v] : most;
-        if (most > l->work && loads_operands(l, pass, need)) {
+        add_operands(l, pass, need);
+        if (most > l->work && loads_operands(l, need)) {
             l->busy = pass;
             l->work = most;
         }
