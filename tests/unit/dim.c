@@ -208,6 +208,8 @@ static void text_is_canonical(void **state)
     check_text("H*(D//H)", "H*(D//H)");
     check_text("N - 1", "N-1");
     check_text("(B*S)//H", "B*S//H");
+    check_text("(B*S*H + B*D)//(4*B)", "(H*S+D)//4");
+    check_text("(B*B*S + B*D)//(B*B*H)", "(B*S+D)//(B*H)");
     forget();
 }
 

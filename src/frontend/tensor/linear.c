@@ -127,6 +127,15 @@ static Tensor *add_bias(Interp *I, Tensor *y, Value bias, int n)
     return z;
 }
 
+/* How far the windows of a weight reach is part of what is compiled: sizes of outputs are then those of inputs less a number. */
+static void settle_windows(const Tensor *w, int n)
+{
+    int64_t reach;
+
+    for (int i = 0; i < n; i++)
+        dim_settle(w->shape[2 + i], &reach);
+}
+
 static Value conv(Interp *I, Value *a, int n)           /* x, w, bias, stride, padding, dilation, groups */
 {
     Tensor *x = arg_tensor(I, a[0], "conv"), *w = x ? arg_tensor(I, a[1], "conv") : NULL;
@@ -141,6 +150,7 @@ static Value conv(Interp *I, Value *a, int n)           /* x, w, bias, stride, p
               x->rank, w->rank);
         goto fail;
     }
+    settle_windows(w, n);
     at.n = (int16_t)n;
     at.m = (int16_t)groups;
     for (int i = 0; i < n; i++)
@@ -208,6 +218,7 @@ static Value conv_transpose(Interp *I, Value *a, int n)     /* x, w, bias, strid
               (long long)x->shape[1], (long long)w->shape[0], (long long)groups);
         goto fail;
     }
+    settle_windows(w, n);
     at.n = (int16_t)n;
     at.m = (int16_t)groups;
     at.nd[0] = at.nd[1] = at.nd[2] = (uint8_t)n;

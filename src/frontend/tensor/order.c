@@ -17,14 +17,14 @@ static Tensor *swap_last(Interp *I, Tensor *x, int axis)
     return do_permute(I, x, perm);
 }
 
-static Value sorted(Interp *I, Value *a, OpId op, const char *name)            /* x, axis, dim, descending */
+static Value sorted(Interp *I, Value *a, OpId op, const char *name)            /* x, axis, dim, descending, stable */
 {
     Tensor *x = arg_tensor(I, a[0], name);
     Attr at = attr_default();
     Value ax = arg_either(a[1], a[2]);
-    bool down;
+    bool down, stable;                                  /* every sort is stable: who asks for less gets it, too */
     int axis = -1;
-    if (!x || !arg_bool(I, a[3], &down) || (is_given(ax) && !arg_axis(I, ax, x->rank, &axis))) {
+    if (!x || !arg_bool(I, a[3], &down) || !arg_bool(I, a[4], &stable) || (is_given(ax) && !arg_axis(I, ax, x->rank, &axis))) {
         tensor_unref(x);
         return VERR;
     }
@@ -182,7 +182,7 @@ static Value f_dynamic_update(Interp *I, Value *a)      /* x, value, starts */
     return value_of(y);
 }
 
-#define SORT "axis: int | None = -1, *, dim: int | None = None, descending: bool = False"
+#define SORT "axis: int | None = -1, *, dim: int | None = None, descending: bool = False, stable: bool = True"
 const NativeDef tensor_order_natives[] = {
     {"", "sort", f_sort, "(x: Tensor, " SORT ") -> Tensor", "Sorted along an axis (the last by default), NaN last; stable."},
     {"Tensor", "sort", f_sort, "(self, " SORT ") -> Tensor", "Sorted along an axis."},

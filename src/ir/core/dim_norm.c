@@ -239,7 +239,50 @@ static Dim fdiv_const(Dim p, int64_t k)
     return q;
 }
 
-/* q is one term: what it divides comes out. */
+static bool divides_all(uint32_t m, const Term *t, int n)
+{
+    uint32_t rest;
+
+    for (int i = 0; i < n; i++)
+        if (!mono_div(t[i].m, m, &rest))
+            return false;
+    return true;
+}
+
+/* The greatest factor of m that divides all terms. */
+static uint32_t common_factor(uint32_t m, const Term *t, int n)
+{
+    Mono x = dim_monos.at[m];
+    uint32_t g = 0;
+
+    for (int k = 0; k < x.n; k++)
+        for (uint32_t e = 0; e < x.f[k].exp; e++) {
+            uint32_t more = mono_mul(g, leading_mono(dim_of_atom(x.f[k].atom)));
+            if (more == UINT32_MAX || !divides_all(more, t, n))
+                break;
+            g = more;
+        }
+    return g;
+}
+
+/* d / g, which divides it. */
+static Dim without_factor(Dim d, uint32_t g)
+{
+    Term one;
+    int n;
+    const Term *t = dim_terms(d, &one, &n);
+    Sum s;
+
+    sum_start(&s);
+    for (int i = 0; i < n; i++) {
+        uint32_t m = 0;
+        mono_div(t[i].m, g, &m);
+        sum_add(&s, t[i].c, m);
+    }
+    return dim_of_sum(&s);
+}
+
+/* q is one term: what it divides comes out, and what it has in common with the rest goes from both: (x*a)//(x*b) is a//b, as x is not 0. */
 static Dim fdiv_term(Dim p, Dim q)
 {
     Term one[2];
@@ -261,6 +304,10 @@ static Dim fdiv_term(Dim p, Dim q)
     r = dim_of_sum(&rest);
     if (r == 0)
         return a;
+    t = dim_terms(r, &one[0], &n);
+    uint32_t g = r == DIM_BAD ? 0 : common_factor(d->m, t, n);
+    if (g)
+        return dim_add(a, fdiv(without_factor(r, g), without_factor(q, g)));
     if (r == DIM_BAD || (dim_bounds(r).lo >= 0 && dim_bounds(dim_sub(q, r)).lo >= 1))
         return a;
     return dim_add(a, atom_dim(ATOM_FDIV, r, q));
