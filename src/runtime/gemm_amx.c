@@ -4,8 +4,9 @@
  * Columns of b are packed for a block of steps, as many as have 1 MB (squares: gemm_words.h); all threads share them.  Each takes panels of
  * 32 rows of a.  A piece of their steps, so few that the first cache has them, goes over the columns, 32 at a time, and then the next piece
  * does.  The piece is copied by tile registers to one place that stays in that cache, from where a lies, or from packed squares where its
- * steps are not neighbours; columns and sums are loaded past it (tileloaddt1 takes lines of the second cache and leaves the first one as it
- * is), and the next panel's rows are asked for meanwhile, a few at a time: what the second cache lacks is slow to come.
+ * steps are not neighbours; f32 are split into their parts on the way there, or packed before where that would happen more than twice.
+ * Columns and sums are loaded past it (tileloaddt1 takes lines of the second cache and leaves the first one as it is), and the next panel's
+ * rows are asked for meanwhile, a few at a time: what the second cache lacks is slow to come.
  *
  * A square of sums is four tile registers.  Between the pieces it waits in a buffer, where its rows are neighbours: rows that are
  * far apart are slow to load and store, so c sees the last piece alone.  Of many matrices each thread computes whole ones.
@@ -24,7 +25,8 @@
 enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 17 };     /* bytes of the two squares of a panel; squares of a piece at most */
 enum { PARTS = 3, PARTS_TF32 = 2 };     /* of an f32 */
 enum { PACKED = 1 << 20, PACKED_PARTS = 3 << 18 };      /* bytes of b, of its parts; at most */
-enum { BLOCK_STEPS = 2048, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };
+enum { BLOCK_STEPS = 2048, PARTS_STEPS = 512, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };
+enum { SPLIT_TIMES = 2 };               /* blocks of columns for each of which rows are split anew, rather than packed for all */
 enum { SMALL = 1 << 20 };               /* multiplications that are not worth a second thread */
 
 /* A product, and the block of one matrix at hand. */
@@ -309,17 +311,18 @@ static __attribute__((noinline)) void copy_rows(const uint32_t *from, int64_t fr
 }
 
 /* The piece that begins with the square `at`, of the t-th panel of rows, to where the first cache keeps it. */
-static void bring(const Product *p, int64_t at, int64_t t, char *to)
+static void bring(Product *p, int64_t at, int64_t t, char *to)
 {
     const Gemm *g = p->g;
-    int64_t n = in_piece(p, at), rows = p->rows - t * PANEL, lie = rows < PANEL ? 0 : least(p->steps / p->side - at, n), line = g->arow * p->size;
+    int64_t n = in_piece(p, at), rows = p->rows - t * PANEL, lie = rows < PANEL || p->parts > 1 ? 0 : least(p->steps / p->side - at, n);
+    int64_t line = g->arow * p->size;
 
     if (!p->lies) {
         copy_squares(n * p->parts, piece_of(p, p->a, p->rows, at, t), 64, TWO, to);
         return;
     }
     copy_squares(lie, rows_of(p, t) + at * 64, line, 64, to);
-    pack(p, rows_of(p, t), g->arow, g->acol, rows, at + lie, n - lie, true, to + lie * TWO);
+    p->odd_a[t] |= pack(p, rows_of(p, t), g->arow, g->acol, rows, at + lie, n - lie, true, to + lie * TWO);
 }
 
 /*
@@ -543,8 +546,9 @@ static void choose_blocks(Product *p)
     const Gemm *g = p->g;
     bool rows = g->done && g->done->whole_rows;
     int64_t packed = p->parts * TWO / (PANEL * p->side);        /* bytes of an element */
+    int64_t most_steps = p->parts > 1 ? PARTS_STEPS : BLOCK_STEPS;
 
-    p->block = part_of(g->k, rows ? most(PACKED / (packed * g->n), PIECE * 32) : BLOCK_STEPS / p->parts);
+    p->block = part_of(g->k, rows ? most(PACKED / (packed * g->n), PIECE * 32) : most_steps);
     p->width = rows ? g->n : part_of(g->n, least((p->parts > 1 ? PACKED_PARTS : PACKED) / (p->block * packed), BLOCK_COLUMNS));
     p->height = part_of(g->m, BLOCK_ROWS);
 }
@@ -563,7 +567,7 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
     if (!amx_has(kind))
         return K_INDEX;
     choose_blocks(p);
-    p->lies = !f32 && g->acol == 1;
+    p->lies = g->acol == 1 && (!f32 || g->n <= SPLIT_TIMES * p->width);
     all.bytes = (p->lies ? 0 : packed_bytes(p, p->height)) + packed_bytes(p, p->width) + (apart ? 1 : pool_threads()) * own_bytes(p) + odd_bytes(p);
     if (!(room = storage_new((size_t)(slots * all.bytes))))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all.bytes);
