@@ -155,8 +155,10 @@ Value value_next(Interp *I, Value it)
     case V_ITER: return iter_next(I, (IterObj *)it.o);
     case V_GENERATOR: return gen_resume(I, (GenObj *)it.o, VNONE, 0);
     case V_NATIVEOBJ:
-        if (((NativeInst *)it.o)->type->next)
+        if (((NativeInst *)it.o)->type->next) {
+            ((NativeInst *)it.o)->turns++;
             return ((NativeInst *)it.o)->type->next(I, it.o);
+        }
         return next_by_method(I, it);
     case V_INSTANCE: return next_by_method(I, it);
     default: return raise(I, EXC_TypeError, "'%s' object is not an iterator", value_type_name(it));

@@ -97,7 +97,12 @@ static inline bool is_sequence(Value v) { return has_items(v) || v.tag == V_TUPL
 
 static inline int64_t position_of(Value v)
 {
-    return v.tag == V_ITER ? ((IterObj *)v.o)->at : v.tag == V_GENERATOR ? ((GenObj *)v.o)->rounds : 0;
+    switch (v.tag) {
+    case V_ITER: return ((IterObj *)v.o)->at;
+    case V_GENERATOR: return ((GenObj *)v.o)->rounds;
+    case V_NATIVEOBJ: return ((NativeInst *)v.o)->turns;
+    default: return 0;
+    }
 }
 
 static inline Value place_value(const Root *p)
