@@ -593,6 +593,13 @@ static bool func_store(Interp *I, FuncObj *f, Sym name, Value x)
     return true;
 }
 
+/* Lets the class's own hook change this attribute of it? A hook that does not raises. */
+static bool class_consents(Interp *I, Value cls, const char *hook, const Value *args, int nargs)
+{
+    value_unref(class_hook(I, cls, hook, args, nargs));
+    return !exc_pending(I);
+}
+
 bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
 {
     NativeInst *n = (NativeInst *)v.o;
@@ -618,7 +625,8 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
     case V_CLASS:
         if (((ClassObj *)v.o)->flags & CLASS_NATIVE)
             break;
-        if (!interp_may_touch(I, "changing an attribute of a class")) {
+        if (!interp_may_touch(I, "changing an attribute of a class") ||
+            !class_consents(I, v, "__class_setattr__", (Value[]){vobj(a->key), x}, 2)) {
             value_unref(x);
             return false;
         }
@@ -693,7 +701,8 @@ bool value_delattr(Interp *I, Value v, Sym name)
     if (v.tag == V_INSTANCE)
         return instance_del(I, v, name);
     if (v.tag == V_CLASS && !(((ClassObj *)v.o)->flags & CLASS_NATIVE)) {
-        if (!interp_may_touch(I, "deleting an attribute of a class"))
+        if (!interp_may_touch(I, "deleting an attribute of a class") ||
+            !class_consents(I, v, "__class_delattr__", (Value[]){vobj(sym_obj(name))}, 1))
             return false;
         if (!dict_del_sym(((ClassObj *)v.o)->ns, name))
             return no_such(I, v, name);

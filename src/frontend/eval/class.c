@@ -180,7 +180,8 @@ void class_note_abstract(Interp *I, ClassObj *c)
 
 void class_complete(Interp *I, ClassObj *c)
 {
-    static const char *const hooks[] = {"__class_iter__", "__class_len__", "__class_contains__", "__class_repr__", "__class_call__"};
+    static const char *const hooks[] = {"__class_iter__", "__class_len__", "__class_contains__", "__class_repr__", "__class_call__",
+                                        "__class_setattr__", "__class_delattr__"};
     Value slots = dict_get_sym(c->ns, sym("__slots__"));
 
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
