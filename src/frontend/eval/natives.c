@@ -223,7 +223,7 @@ Value native_value(Interp *I, const NativeDef *d)
 
 static bool wrong(Interp *I, const NativeDef *d, const char *what)
 {
-    raise(I, EXC_TypeError, "%s() %s", d->name, what);
+    raise(I, EXC_TypeError, "%s() %s", strcmp(d->name, "__new__") ? d->name : d->owner, what);
     return false;
 }
 
@@ -242,9 +242,13 @@ static bool bind_kw(Interp *I, const NativeDef *d, const NativeSig *s, Value *a,
         a[i] = v;
         return true;
     }
-    if (s->kwargs >= 0) {
+    if (s->kwargs >= 0 && is_err(dict_get_sym(as_dict(a[s->kwargs]), name))) {
         dict_set_sym(as_dict(a[s->kwargs]), name, v);
         return true;
+    }
+    if (s->kwargs >= 0) {
+        snprintf(text, sizeof text, "got multiple values for keyword argument '%.80s'", name->text);
+        return wrong(I, d, text);
     }
     snprintf(text, sizeof text, "got an unexpected keyword argument '%.80s'", name->text);
     return wrong(I, d, text);
