@@ -231,6 +231,7 @@ struct Check {
     bool names_wrong;           /* names were reported before: what they mean is not sure */
     Dim segment[2];             /* sizes of the axes that "..." stands for, made when they are needed */
     bool setattr_used;
+    bool hasattr_used;          /* the program asks what has an attribute */
     bool catches;               /* somewhere a function that is a value is called where what it raises is caught: lambdas may be made to fail */
     bool parameters;            /* the program makes Parameters of tensors */
     bool constants;             /* reading a result type: names that no parameter declares may be the module's numbers */

@@ -154,6 +154,46 @@ static const Type *builtin_attribute(Check *C, const Type *t, const char *owner,
     return T_ANY;
 }
 
+/* The name of a function that has no attributes but what the program stores: a builtin, or one of the program without decorators. */
+static const char *plain_name(const Type *t)
+{
+    const NativeDef *d = t->kind == TY_NATIVE ? t->ref : NULL;
+    const Fn *f = t->kind == TY_FUNC ? t->ref : NULL;
+
+    if (d)
+        return d->sig[0] == '(' ? d->name : NULL;
+    if (!f || !AST_IS(f->node, FunctionDef) || f->around->home->library)
+        return NULL;
+    return AST_AS(f->node, FunctionDef)->decorators.n ? NULL : f->name->text;
+}
+
+/* x.sum.item, s.strip.lower: what was meant is an attribute of what the call gives. */
+static const Type *function_attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const char *name = plain_name(t->kind == TY_METHOD ? t->ref : t);
+    char what[96], help[160];
+
+    if (!name || !strncmp(attr->text, "__", 2) || C->setattr_used || C->hasattr_used || C->home->library || map_find(&C->stored_attrs, (uintptr_t)attr, NULL))
+        return T_ANY;
+    snprintf(what, sizeof what, "the %s '%.60s'", t->kind == TY_METHOD ? "method" : "function", name);
+    snprintf(help, sizeof help, prelude_find(attr) < 0 ? "call it: what %.60s(...) gives may have one" : "%.60s is a name of its own here",
+             prelude_find(attr) < 0 ? name : attr->text);
+    diag_help(REPORT(C, E0910, node->span, what, attr->text), "%s", help);
+    return T_ANY;
+}
+
+static const Type *native_attribute(Check *C, const Type *t, Sym attr, Ast *node)
+{
+    const NativeDef *d = t->ref;
+    const Type *m = native_of(d->name, attr);       /* tessera.checkpoint.policy */
+
+    if (!m)
+        return *d->owner ? T_ANY : function_attribute(C, t, attr, node);
+    if (m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4) && strcmp(attr->text, "__new__"))
+        return type_method(t, m);                   /* dict.fromkeys, which is given its class as any argument */
+    return m;
+}
+
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
 {
     const Type *m;
@@ -178,11 +218,9 @@ const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node)
         m = native_of("", attr);
         return m && m->kind == TY_NATIVE ? type_method(t, m) : T_ANY;
     case TY_NATIVE:
-        m = native_of(((const NativeDef *)t->ref)->name, attr);     /* tessera.checkpoint.policy */
-        if (m && m->kind == TY_NATIVE && !strncmp(((const NativeDef *)m->ref)->sig, "(cls", 4) &&
-            strcmp(attr->text, "__new__"))          /* which is given its class as any argument */
-            return type_method(t, m);               /* dict.fromkeys */
-        return m ? m : T_ANY;
+        return native_attribute(C, t, attr, node);
+    case TY_METHOD: case TY_FUNC:
+        return function_attribute(C, t, attr, node);
     case TY_NONE:
         return none_attribute(C, attr, node);
     default:

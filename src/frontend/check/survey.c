@@ -16,7 +16,7 @@
 typedef struct {
     Home *h;
     Check *C;
-    Sym self, setattr, dict, parameter;
+    Sym self, setattr, hasattr, dict, parameter;
     int functions, later;       /* functions around; those that are no __init__ */
     int depth, inside, caught;  /* inside: of how many functions, for mark_hidden; caught: of how many statements that catch what is raised */
     bool own, parts;            /* own: written by the user; parts: x[i][k] = v, what x holds is changed */
@@ -376,8 +376,10 @@ static void visit_name(Survey *v, const AstName *n)
     bool ours = n->bind != BIND_PRELUDE && n->bind != BIND_DIM;
 
     v->C->parameters |= !v->h->library && n->id == v->parameter;
-    if (!v->h->library)
+    if (!v->h->library) {
         v->C->setattr_used |= n->id == v->setattr || n->id == v->dict;
+        v->C->hasattr_used |= n->id == v->hasattr;
+    }
     if (v->own && ours && &n->ast == v->callee)
         handed_called(&v->handed, n->id);
     else if (v->own && ours)
@@ -509,7 +511,7 @@ static bool visit(Ast *n, void *state)
 
 void survey(Check *C, Home *h, Unit *u)
 {
-    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .dict = sym("__dict__"), .parameter = sym("Parameter"),
+    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .hasattr = sym("hasattr"), .dict = sym("__dict__"), .parameter = sym("Parameter"),
                 .own = !h->library || (h->space && h->space->path)};
 
     visit((Ast *)u->module, &v);
@@ -534,5 +536,5 @@ static uint64_t keys_of(const Map *m, uint64_t which)
 uint64_t survey_facts(const Check *C, const Home *h)
 {
     return keys_of(&h->mutated, 1) + keys_of(&C->stored_attrs, 2) + keys_of(&C->subclassed, 3) + h->mutates_any * 5u +
-           C->setattr_used * 7u + C->parameters * 13u + C->names_wrong * 11u + C->catches * 17u;
+           C->setattr_used * 7u + C->hasattr_used * 19u + C->parameters * 13u + C->names_wrong * 11u + C->catches * 17u;
 }
