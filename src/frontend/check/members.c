@@ -173,11 +173,14 @@ static const Type *function_attribute(Check *C, const Type *t, Sym attr, Ast *no
     const char *name = plain_name(t->kind == TY_METHOD ? t->ref : t);
     char what[96], help[160];
 
-    if (!name || !strncmp(attr->text, "__", 2) || C->setattr_used || C->hasattr_used || C->home->library || map_find(&C->stored_attrs, (uintptr_t)attr, NULL))
+    if (!name || !strncmp(attr->text, "__", 2) || C->setattr_used || C->hasattr_used || C->home->library ||
+        map_find(&C->stored_attrs, (uintptr_t)attr, NULL))
         return T_ANY;
     snprintf(what, sizeof what, "the %s '%.60s'", t->kind == TY_METHOD ? "method" : "function", name);
-    snprintf(help, sizeof help, prelude_find(attr) < 0 ? "call it: what %.60s(...) gives may have one" : "%.60s is a name of its own here",
-             prelude_find(attr) < 0 ? name : attr->text);
+    if (prelude_find(attr) < 0)
+        snprintf(help, sizeof help, "call it: what %.60s(...) gives may have one", name);
+    else
+        snprintf(help, sizeof help, "%.60s is a name of its own here", attr->text);
     diag_help(REPORT(C, E0910, node->span, what, attr->text), "%s", help);
     return T_ANY;
 }

@@ -511,7 +511,8 @@ static bool visit(Ast *n, void *state)
 
 void survey(Check *C, Home *h, Unit *u)
 {
-    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .hasattr = sym("hasattr"), .dict = sym("__dict__"), .parameter = sym("Parameter"),
+    Survey v = {.h = h, .C = C, .self = sym("self"), .setattr = sym("setattr"), .hasattr = sym("hasattr"), .dict = sym("__dict__"),
+                .parameter = sym("Parameter"),
                 .own = !h->library || (h->space && h->space->path)};
 
     visit((Ast *)u->module, &v);

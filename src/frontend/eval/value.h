@@ -205,7 +205,8 @@ typedef struct NativeType {
     void (*resize)(void *self, int64_t n);          /* the same: some leave and None comes at the right end; NULL: always so many */
     bool binds;                 /* found in a class it binds the instance, as functions do (lru_cache, jit on methods) */
 } NativeType;
-typedef struct NativeInst { Obj obj; const NativeType *type; int64_t turns; } NativeInst;   /* first member of each such object; turns: how often next() was asked */
+/* The first member of each such object. turns: how often it was asked for the next element. */
+typedef struct NativeInst { Obj obj; const NativeType *type; int64_t turns; } NativeInst;
 
 /* ------------------------------------------------------------- making and reading them */
 
