@@ -216,15 +216,21 @@ static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b
     store_sums(s);
 }
 
-/* Squares of 32 lines that are `line` bytes apart, `next` to the next squares. */
+#define COPY_SQUARES(how) \
+    for (; squares > 0; squares--, from += next, to += TWO) { \
+        how(4, from, line); \
+        how(5, from + SIDE * line, line); \
+        STORE(4, to, 64); \
+        STORE(5, to + TWO / 2, 64); \
+    }
+
+/* Squares of 32 lines that are `line` bytes apart, `next` to the next squares. Lines of memory that two share stay in the first cache. */
 static void copy_squares(int64_t squares, const char *from, int64_t line, int64_t next, char *to)
 {
-    for (; squares > 0; squares--, from += next, to += TWO) {
-        LOADT(4, from, line);
-        LOADT(5, from + SIDE * line, line);
-        STORE(4, to, 64);
-        STORE(5, to + TWO / 2, 64);
-    }
+    if (line % 64)
+        COPY_SQUARES(LOAD)
+    else
+        COPY_SQUARES(LOADT)
 }
 #else
 bool amx_has(AmxKind kind) { return false; }
