@@ -126,6 +126,7 @@ typedef struct GenObj {
     Frame *caller;              /* driven: the frame that takes */
     bool stopped, quiet;        /* driven: the taker wants no more; it raised nothing itself */
     uint32_t rounds;            /* how often it went on */
+    int arms;                   /* that were being staged (Interp) when it went on: those inside of it cannot yield */
     Interp *I;
 } GenObj;
 

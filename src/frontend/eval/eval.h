@@ -241,6 +241,7 @@ void staged_add_rest(Frame *f, const Step *block, int from);    /* a block left 
 Exit staged_return(Frame *f);                                   /* at the function's end: run both arms */
 Exit staged_watch(const Step *n, Frame *f, bool *staged);        /* a round of a while loop that may turn out staged */
 Exit staged_refuse(Frame *f, const char *where);
+Value staged_no_yield(Interp *I);                               /* a yield that a tensor decides: E0541 */
 void staged_forget(Frame *f);                                   /* drop what is pending: it will be staged otherwise */
 Exit staged_while(const Step *n, Frame *f, Value test);
 /* The rest of an `and` (`or`: is_or) whose staged left side is `left`, joined with it: a truth, as a tensor. */

@@ -149,6 +149,7 @@ Value gen_resume(Interp *I, GenObj *g, Value v, int how)
     g->obj.flags++;                     /* how far it went: snapshot.c */
     g->in = value_ref(v);
     g->throwing = how != 0;
+    g->arms = I->arms;
     switch_to(I, g);
     if (g->state == GEN_DONE) {
         out = finished(I, g);
@@ -220,6 +221,7 @@ bool gen_drive(Interp *I, Value v, GiveFn give, void *taker)
     g->give = give;
     g->taker = taker;
     g->caller = I->frame;
+    g->arms = I->arms;
     g->handling = I->handling;
     g->state = GEN_RUNNING;
     I->frame = &f;
@@ -248,10 +250,13 @@ Value gen_yield(Frame *f, Value v)
     GenObj *g = f->gen;
     Value was;
 
+    if (f->I->arms != g->arms) {        /* as what stands behind a `continue` that a tensor decides */
+        value_unref(v);
+        return staged_no_yield(f->I);
+    }
     if (g->give)
         return give_away(f, g, v);
     was = g->handling;
-
     g->out = v;
     g->handling = f->I->handling;
     v = suspend(f, g);

@@ -274,6 +274,11 @@ static bool leaves(const AstIf *s)
     return false;
 }
 
+Value staged_no_yield(Interp *I)
+{
+    return raise(I, EXC_TypeError, "E0541: yield depends on a staged tensor here; yield both values, or choose with where() before");
+}
+
 /* An arm that always leaves makes the rest of the block the other arm's; else the arms end here and say how they left. */
 Exit staged_if(const Step *n, Frame *f, Value test)
 {
@@ -281,7 +286,7 @@ Exit staged_if(const Step *n, Frame *f, Value test)
 
     if (block_yields(s->body) || block_yields(s->orelse)) {
         value_unref(test);
-        raise(f->I, EXC_TypeError, "E0541: yield depends on a staged tensor here; yield both values, or choose with where() before");
+        staged_no_yield(f->I);
         return X_RAISE;
     }
     if (!leaves(s))
