@@ -456,8 +456,8 @@ static bool compare_place(Scene *s, int i, const Gift *a, const Gift *b, const c
         return same > 0;
     if (ax || ay) {
         if (p->kind == SPOT_LOCAL && s->may_drop) {
-            p->dropped = s->again = true;
-            return true;
+            interp_half_set(s->I, s->f->code, (uint32_t)p->at, a->at, (ay ? a : b)->at);
+            return p->dropped = s->again = true;
         }
         return refuse_one_sided(s, p, first, second, a, b, ay);
     }
