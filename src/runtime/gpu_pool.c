@@ -290,7 +290,7 @@ static void look_through(GpuBlock *head, size_t n, Piece *least)
     }
 }
 
-/* Of all segments with something free. */
+/* Of all segments with something free that would serve the request. */
 static Piece find_piece(const GpuPool *p, size_t n)
 {
     Piece least = {NULL, NULL, n / IN_THE_WAY + 1};
@@ -298,10 +298,10 @@ static Piece find_piece(const GpuPool *p, size_t n)
     for (int c = 0; c < POOL_CLASSES; c++)
         for (GpuBlock *b = p->free[c]; b; b = b->next) {
             GpuBlock *head = b;
-            bool first = true;
-            while (head->before) {
+            bool first = !wrong_kind(b, n);
+            while (first && head->before) {
                 head = head->before;
-                first &= head->taken;
+                first = head->taken;
             }
             if (first)
                 look_through(head, n, &least);

@@ -55,12 +55,9 @@ static void bring(Storage *s)
         memset(s->data, 0, s->nbytes);
         s->blank = false;
     }
-    if (s->valid) {
-        GpuDevice *g = gpu_device(s->gpu);
-        if (!g || !gpu_download(g, s->data, s->remote, s->nbytes)) {
-            memset(s->data, 0, s->nbytes);
-            leave_gpu(s);
-        }
+    if (s->valid && !gpu_download(gpu_of(s->gpu), s->data, s->remote, s->nbytes)) {
+        memset(s->data, 0, s->nbytes);
+        leave_gpu(s);
     }
 }
 
@@ -126,7 +123,7 @@ static bool far_part(Storage *s, size_t at, void *to, size_t n)
     done = s->away & AWAY_READ && is_worth_it(s, n);
     if (done && s->blank)
         memset(to, 0, n);
-    else if (done && !gpu_download(gpu_device(s->gpu), to, s->remote + at, n))
+    else if (done && !gpu_download(gpu_of(s->gpu), to, s->remote + at, n))
         memset(to, 0, n);
     gpu_unlock();
     return done;
@@ -169,8 +166,8 @@ static bool take_room(Storage *s, GpuDevice *g)
     if (!(at = gpu_alloc(g, s->nbytes)))
         return false;
     if (s->valid) {
-        GpuDevice *from = gpu_device(s->gpu);
-        if (!from || !gpu_copy(g, at, from, s->remote, s->nbytes)) {
+        GpuDevice *from = gpu_of(s->gpu);
+        if (!gpu_copy(g, at, from, s->remote, s->nbytes)) {
             gpu_free(g, at);
             return false;
         }
@@ -264,7 +261,7 @@ static bool copy_to_gpu(Storage *dst, size_t at, Storage *src, size_t from, size
         gpu_notes->sent(dst);
     if (src->blank)
         return gpu_fill(g, to + at, 0, n);
-    return src->valid ? gpu_copy(g, to + at, gpu_device(src->gpu), src->remote + from, n) : gpu_upload(g, to + at, storage_read(src) + from, n);
+    return src->valid ? gpu_copy(g, to + at, gpu_of(src->gpu), src->remote + from, n) : gpu_upload(g, to + at, storage_read(src) + from, n);
 }
 
 static bool far_copy(Storage *dst, size_t at, Storage *src, size_t from, size_t n)
@@ -275,7 +272,7 @@ static bool far_copy(Storage *dst, size_t at, Storage *src, size_t from, size_t 
     if (device_is_far((int)dst->device))
         done = copy_to_gpu(dst, at, src, from, n);
     else if (src->valid && src->away & AWAY_READ && dst->away == 0)
-        done = gpu_download(gpu_device(src->gpu), (char *)dst->data + at, src->remote + from, n);
+        done = gpu_download(gpu_of(src->gpu), (char *)dst->data + at, src->remote + from, n);
     gpu_unlock();
     return done;
 }
