@@ -3,9 +3,9 @@
  *
  * Where examples of a batch part ways, both arms of a branch run for all of
  * them, and a loop goes on for those that are done.  A check in there must only
- * look at the examples that take it: `check(c)` becomes `check(c or not active)`, with
- * `active` as a further parameter, which regions further in are given too.  For the others, indices, which may be
- * out of range there, are 0, and what ints are divided by is 1.
+ * look at the examples that take it: `check(c)` becomes `check(c or not active)`, with `active` as a further
+ * parameter, which regions further in are given too.  For the others, what an op could fail with is harmless: indices
+ * and exponents of ints are 0, what ints are divided by is 1, and matrices that are to be factored are the identity.
  */
 #include "ir/graph/control.h"
 
@@ -51,14 +51,27 @@ static Node *guard_regions(Guarding *g, const Node *n, GValue *in)
     return made;
 }
 
-/* Is operand i an index? */
-static bool is_place(const Node *n, int i) { return n->op == OP_index ? i > 0 : (n->op == OP_index_put || n->op == OP_index_add) && i > 1; }
+static bool of_ints(const Node *n) { return !dtype_is_inexact((DType)n->type[0].dtype); }
+
+/* Is operand i an index, or the exponent of an int, which may not be negative? */
+static bool is_place(const Node *n, int i)
+{
+    switch (n->op) {
+    case OP_index: return i > 0;
+    case OP_index_put: case OP_index_add: return i > 1;
+    case OP_pow: return i == 1 && of_ints(n);
+    default: return false;
+    }
+}
 
 /* May operand i be a zero that ints are divided by? */
 static bool is_divisor(const Node *n, int i)
 {
-    return i == 1 && (n->op == OP_floordiv || n->op == OP_mod) && !n->attr->i && !dtype_is_inexact((DType)n->type[0].dtype);
+    return i == 1 && (n->op == OP_floordiv || n->op == OP_mod) && !n->attr->i && of_ints(n);
 }
+
+/* May operand i be a matrix without these factors? */
+static bool is_matrix(const Node *n, int i) { return i == 0 && (n->op == OP_cholesky || n->op == OP_eigh || n->op == OP_svd); }
 
 bool graph_wants_guard(const Graph *g)
 {
@@ -66,7 +79,7 @@ bool graph_wants_guard(const Graph *g)
 
     for (const Node *n = g->first; n && !wants; n = n->next) {
         for (int i = 0; i < n->nin; i++)
-            wants |= is_place(n, i) || is_divisor(n, i);
+            wants |= is_place(n, i) || is_divisor(n, i) || is_matrix(n, i);
         for (int k = 0; n->op != GRAPH_PARAM && k < 4; k++)
             wants |= n->attr->region[k] && graph_wants_guard(n->attr->region[k]);
     }
@@ -102,6 +115,36 @@ static GValue harmless(Guarding *g, GValue x, bool one, Span span)
     return one ? append(g->to, OP_add, (GValue[]){y, as_number(g, g->idle, t.dtype, span)}, 2, &t, span) : y;
 }
 
+/* Numbers along an axis of what has this shape. */
+static GValue places(Guarding *g, const TType *shape, int axis, Span span)
+{
+    TType t = {.dtype = DT_int32, .rank = shape->rank};
+    Attr a = attr_default();
+
+    a.dtype = DT_int32;
+    a.naxes = 1;
+    a.axis[0] = (int8_t)axis;
+    a.nd[0] = shape->rank;
+    memcpy(a.d[0], shape->shape, sizeof(Dim) * shape->rank);
+    memcpy(t.shape, shape->shape, sizeof(Dim) * shape->rank);
+    return (GValue){graph_append(g->to, OP_iota, &a, NULL, 0, &t, 1, span), 0};
+}
+
+/* The matrices where the code counts, else the identity. */
+static GValue with_factors(Guarding *g, GValue x, Span span)
+{
+    TType t = *gvalue_type(x), is = t;
+    GValue same, one;
+    Attr a = attr_default();
+
+    is.dtype = DT_bool;
+    is.weak = 0;
+    same = append(g->to, OP_eq, (GValue[]){places(g, &t, -2, span), places(g, &t, -1, span)}, 2, &is, span);
+    a.dtype = t.dtype;
+    one = (GValue){graph_append(g->to, OP_convert, &a, &same, 1, &t, 1, span), 0};
+    return append(g->to, OP_where, (GValue[]){g->active, x, one}, 3, &t, span);
+}
+
 static Node *copy(Guarding *g, const Node *n)
 {
     GValue *in = operands(g, n);
@@ -113,7 +156,9 @@ static Node *copy(Guarding *g, const Node *n)
         in[0] = append(g->to, OP_bitor, (GValue[]){in[0], g->idle}, 2, &t, n->span);
     }
     for (int i = 0; i < n->nin; i++)
-        if (is_place(n, i) || is_divisor(n, i))
+        if (is_matrix(n, i))
+            in[i] = with_factors(g, in[i], n->span);
+        else if (is_place(n, i) || is_divisor(n, i))
             in[i] = harmless(g, in[i], is_divisor(n, i), n->span);
     made = takes_guard(n) ? guard_regions(g, n, in)
                           : graph_append(g->to, (OpId)n->op, n->attr, in, n->nin, n->type, n->nout, n->span);
