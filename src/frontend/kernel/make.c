@@ -8,6 +8,7 @@
 #include "frontend/kernel/body.h"
 
 #include "frontend/tensor/tensor_ops.h"
+#include "ir/tile/vary.h"
 
 #include <string.h>
 
@@ -332,6 +333,23 @@ static bool attempt(Body *B, Interp *I, const KSpec *spec)
     return !B->failed;
 }
 
+/* Is what the group does done where all its lanes are, on what they agree on? Said with the line, as the verifier can't. */
+static bool lanes_agree(Body *B, const TileKernel *k)
+{
+    TileVary v;
+    const char *why;
+    const TileNode *bad;
+
+    tile_vary(k, &v);
+    bad = tile_vary_broken(k, &v, &why);
+    tile_vary_done(&v);
+    if (!bad)
+        return true;
+    B->b.span = bad->span;
+    kb_fail(B, "an operation on blocks: %s", why);
+    return false;
+}
+
 TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
 {
     Map unroll = {0}, stack = {0}, fixed = {0}, in_memory = {0};
@@ -353,13 +371,14 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
     }
     if (k) {
         StrBuf why = {0};
+        tile_outward(k);
         tile_fold(k);
         if (!spec->debug)                       /* which looks at what is loaded and not used, too */
             tile_carries(k);
         if (!spec->debug && !spec->watched)
             tile_barriers(k);
         tile_layout(k);
-        if (!tile_verify(k, &why)) {
+        if (!lanes_agree(out, k) || !tile_verify(k, &why)) {
             sb_printf(&out->err, "%s", sb_str(&why));
             tile_kernel_free(k);
             out->k = k = NULL;

@@ -359,9 +359,24 @@ static void drop_uses(TileNode *n)
     }
 }
 
+static void take_out(TileNode *n)
+{
+    *(n->prev ? &n->prev->next : &n->block->first) = n->next;
+    *(n->next ? &n->next->prev : &n->block->last) = n->prev;
+}
+
 void tile_unlink(TileNode *n)
 {
     drop_uses(n);
-    *(n->prev ? &n->prev->next : &n->block->first) = n->next;
-    *(n->next ? &n->next->prev : &n->block->last) = n->prev;
+    take_out(n);
+}
+
+void tile_move(TileNode *n, TileNode *where)
+{
+    take_out(n);
+    n->block = where->block;
+    n->prev = where->prev;
+    n->next = where;
+    *(where->prev ? &where->prev->next : &where->block->first) = n;
+    where->prev = n;
 }

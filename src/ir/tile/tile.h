@@ -168,6 +168,7 @@ bool tile_layout(TileKernel *k);        /* how buffers lie */
 bool tile_vectors(TileKernel *k);       /* how many elements a lane moves at once */
 int64_t tile_factor(TileRef index);     /* a power of two that divides it, whatever sizes and lanes there are */
 bool tile_carries(TileKernel *k);       /* what loops and choices hand on and nobody uses */
+bool tile_outward(TileKernel *k);       /* the group's work out of where only some lanes may be: what the verifier would refuse may come in */
 bool tile_widen(TileKernel *k);         /* rounds of products become longer products: for machines with caches */
 TileKernel *tile_widened(const TileKernel *k);  /* a copy after tile_widen; NULL: it does nothing */
 
@@ -182,6 +183,8 @@ void tile_replace(TileKernel *k, TileRef old, TileRef now);
 
 /* Take a node that nobody uses out of its block, with what stands in its regions. */
 void tile_unlink(TileNode *n);
+/* Put a node in front of another one, of the same block or not. */
+void tile_move(TileNode *n, TileNode *where);
 
 /*
  * Where a launch works: TileArg of runtime/launch.h.  Sizes are in the order of k->size.  Different parameters do not

@@ -213,19 +213,6 @@ static void replace_operand(TileNode *n, int i, TileRef v)
     v.node->nuse++;
 }
 
-static void move_before(TileNode *n, TileNode *where)
-{
-    TileBlock *b = n->block;
-
-    b->last = n->prev;
-    n->prev->next = NULL;
-    n->block = where->block;
-    n->prev = where->prev;
-    n->next = where;
-    *(where->prev ? &where->prev->next : &where->block->first) = n;
-    where->prev = n;
-}
-
 /* An index in front of a node: made at the end of the kernel's body, which is open, and moved. */
 static TileRef index_before(Widen *w, TileNode *where, TileOp op, int64_t i, TileRef x, TileRef y)
 {
@@ -237,7 +224,7 @@ static TileRef index_before(Widen *w, TileNode *where, TileOp op, int64_t i, Til
     if (!n)
         tsr_bug("widen: an index that does not fit");
     if (n != where)
-        move_before(n, where);
+        tile_move(n, where);
     return tile_out(n);
 }
 
