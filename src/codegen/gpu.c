@@ -688,7 +688,7 @@ static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
         bind_maps(e, frame->nmaps);
         roles_emit(e);
     } else {
-        cpu_set_groups(e, LLVMBuildZExt(e->u->builder, group, i64_type(e), ""));
+        cpu_set_groups(e, LLVMBuildZExt(e->u->builder, gpu_rows_group(e, group), i64_type(e), ""));
         cpu_emit_block(e, &e->k->body);
     }
     if (gpu_rows_beside(e))
@@ -743,15 +743,14 @@ static bool emit_kernel(Llvm *u, const TileKernel *k, const char *name, bool ten
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
     Roles roles;
     Chain chain;
-    int n;
+    int n = gpu_rows_begin(&gpu, k);
 
-    if ((n = gpu_rows_begin(&gpu, k)))
-        gpu.threads = n;
+    gpu.threads = n ? n : gpu.threads;
     if (gpu.threads > LANES_MOST)
         return cpu_refuse(&e, "%d lanes: a group has at most %d", gpu.threads, LANES_MOST);
     if (words_of(k) > GPU_WORDS - 16 * GPU_MAPS - 8)
         return cpu_refuse(&e, "%d parameters: too many for one kernel", words_of(k));
-    if (!cpu_begin(&e))
+    if (gpu_rows_refuse(&e, tensor) || !cpu_begin(&e))
         return false;
     gpu_find_runs(&e);
     tile_vary(k, &gpu.vary);
@@ -760,7 +759,7 @@ static bool emit_kernel(Llvm *u, const TileKernel *k, const char *name, bool ten
     gpu.units = true;
     gpu.sums_rows = has_op(&k->body, TOP_reduce);
     gpu.copies = has_op(&k->body, TOP_copy_async);
-    *frame = (GpuFrame){.threads = gpu.threads};
+    *frame = (GpuFrame){.threads = gpu.threads, .cluster = gpu.whole.blocks, .share = -1};
     if (tensor && (roles_find(&e, &roles) || chain_find(&e, &roles, &chain))) {
         gpu.roles = &roles;
         gpu.threads = roles.threads;

@@ -104,10 +104,17 @@ LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block)
     return x;
 }
 
+void gpu_cluster_arrive(CpuCode *e) { act(e, "barrier.cluster.arrive.relaxed;", "~{memory}", NULL, 0); }
+
+void gpu_cluster_wait(CpuCode *e) { act(e, "barrier.cluster.wait;", "~{memory}", NULL, 0); }
+
 void gpu_cluster_barrier(CpuCode *e)
 {
-    act(e, "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;", "~{memory}", NULL, 0);
+    gpu_cluster_arrive(e);
+    gpu_cluster_wait(e);
 }
+
+void gpu_cluster_meet(CpuCode *e) { act(e, "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}", NULL, 0); }
 
 /* Spelled .release.cluster it waits until all that the thread stored anywhere is seen by the whole chip. */
 void gpu_barrier_arrive_at(CpuCode *e, LLVMValueRef at)
@@ -124,8 +131,12 @@ void gpu_barrier_wait_others(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
 
 void gpu_store_at(CpuCode *e, LLVMValueRef at, LLVMValueRef x, LLVMValueRef bar)
 {
-    x = LLVMBuildBitCast(e->u->builder, x, i32_type(e), "");
-    act(e, "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];", "r,r,r,~{memory}", (LLVMValueRef[]){at, x, bar}, 3);
+    bool wide = LLVMTypeOf(x) == i64_type(e) || LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMDoubleTypeKind;
+    const char *text = wide ? "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [$0], $1, [$2];"
+                            : "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];";
+
+    x = LLVMBuildBitCast(e->u->builder, x, wide ? i64_type(e) : i32_type(e), "");
+    act(e, text, wide ? "r,l,r,~{memory}" : "r,r,r,~{memory}", (LLVMValueRef[]){at, x, bar}, 3);
 }
 
 void gpu_named_barrier(CpuCode *e, LLVMValueRef id, int threads)

@@ -24,9 +24,12 @@ void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes);  /* arrive
 /* The same between the blocks of a cluster: `at` is an address in the memory of any of them, as gpu_in_block gives it. */
 LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block);    /* what lies at `at` here, in that block */
 void gpu_cluster_barrier(CpuCode *e);                   /* of all threads of all blocks; says nothing of what they wrote */
+void gpu_cluster_arrive(CpuCode *e);                    /* its two halves */
+void gpu_cluster_wait(CpuCode *e);
+void gpu_cluster_meet(CpuCode *e);                      /* the same, and what any thread wrote is seen */
 void gpu_barrier_arrive_at(CpuCode *e, LLVMValueRef at);               /* says nothing of what other blocks could see */
 void gpu_barrier_wait_others(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity);       /* what other blocks stored by then is seen */
-void gpu_store_at(CpuCode *e, LLVMValueRef at, LLVMValueRef x, LLVMValueRef bar);      /* an f32 or i32, four bytes that `bar` there counts */
+void gpu_store_at(CpuCode *e, LLVMValueRef at, LLVMValueRef x, LLVMValueRef bar);      /* four or eight bytes that `bar` there counts */
 void gpu_named_barrier(CpuCode *e, LLVMValueRef id, int threads);      /* of the block's sixteen; 0 is that of all threads */
 void gpu_named_arrive(CpuCode *e, LLVMValueRef id, int threads);       /* the same without waiting */
 

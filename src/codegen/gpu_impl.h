@@ -27,6 +27,10 @@ typedef struct WholeRows {
     int32_t rows, columns;
     int chunk, chunks;          /* elements of a chunk, 0: the kernel has no such tiles; of a row */
     int halves;                 /* chunks that are added up in one go: 1 or 2 */
+    int blocks, here;           /* of threads that have a row together (gpu_rows_blocks.c), and each one's chunks of it */
+    LLVMValueRef meetings;      /* their barriers in shared memory, one for each cluster of sums, */
+    int nmeetings;              /* so many so far */
+    bool met;                   /* have all of them begun? */
     int run;                    /* elements of a thread that lie side by side: 1, or under fast numerics as many as vectors have */
     int64_t pitch;              /* bytes of such a room */
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
@@ -213,6 +217,9 @@ void chain_wait_within(CpuCode *e);                     /* before the last of su
 int gpu_rows_begin(GpuCode *g, const TileKernel *k);
 int gpu_rows_beside(const CpuCode *e);    /* threads, where the kernel's tiles are whole rows; 0: they are not */
 void gpu_rows_memory(CpuCode *e);                       /* what the walks need of the group's memory */
+LLVMValueRef gpu_rows_group(CpuCode *e, LLVMValueRef block);    /* the group's number, of that of a block of threads */
+bool gpu_rows_refuse(CpuCode *e, bool tensor);          /* does the schedule ask for what cannot be done here? */
+void gpu_rows_apart(CpuCode *e, const Cluster *c);      /* before a cluster that all blocks of a row do, each for itself */
 Spot gpu_rows_spot(CpuCode *e, int number);
 bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);
 bool gpu_is_kept_row(const CpuCode *e, const Cluster *c, const Sink *s);

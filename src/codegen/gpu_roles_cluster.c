@@ -12,6 +12,9 @@
  * Blocks that share (`cluster=2`): they take tiles side by side along one of the grid's last two axes, and the operand that does not depend on it,
  * the larger one, is the same for both.  Each brings half of it, to both.  A slot is empty when the consumers of both blocks have read it.
  *
+ * Those stores are the generic proxy's, as the loads of who takes the sums are, so the barriers alone order them.  Tensor copies, which
+ * gpu_roles_late.c has beside loads, need a fence of proxies.
+ *
  * No block ends before all have come to the end, and none begins before the barriers of all are made.
  */
 #include "codegen/gpu_roles.h"

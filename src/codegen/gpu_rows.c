@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10, PLACES_OF_64 = 1024 };
+enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10, PLACES_OF_64 = 1024, THREADS_BESIDE = 1024 };
 
 /* ---- which kernels ---- */
 
@@ -111,11 +111,20 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
         return 0;
     w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1, .halves = 1};
     choose_chunks(&w, k);
-    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || (w.rows * w.chunks * GPU_OCTET) % GPU_WARP)
+    w.blocks = (int)tile_schedule(k, "blocks", 1);
+    w.here = w.chunks / w.blocks;
+    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || w.chunks % w.blocks || (w.rows * w.here * GPU_OCTET) % GPU_WARP)
         return 0;
     rows_find_loose(&w, k);
     g->whole = w;
-    return w.rows * w.chunks * GPU_OCTET;
+    return w.rows * w.here * GPU_OCTET;
+}
+
+bool gpu_rows_refuse(CpuCode *e, bool tensor)
+{
+    bool divided = tile_schedule(e->k, "blocks", 1) > 1;
+
+    return divided && (has_loops(e->k, 1) || !rows_may_divide(e, tensor)) && !cpu_refuse(e, "rows of several blocks of threads");
 }
 
 /* Groups of a processor that are to have registers beside each other, once the kernel is known: where a thread keeps one tile only, 64 are enough. */
@@ -124,6 +133,8 @@ int gpu_rows_beside(const CpuCode *e)
     const WholeRows *w = &e->gpu->whole;
     bool keeps_one = w->chunk && w->kept == 1 && w->run == 1 && e->gpu->threads <= PLACES_OF_64;
 
+    if (w->blocks > 1)
+        return (THREADS_BESIDE + e->gpu->threads / 2) / e->gpu->threads;
     if (w->held)
         return w->two_held && 2 * e->gpu->threads <= PLACES_OF_64 ? 2 : 1;
     return keeps_one ? PLACES_OF_64 / e->gpu->threads : 0;
@@ -147,6 +158,8 @@ void gpu_rows_memory(CpuCode *e)
         most = t->rank == 2 && t->stride[1] == 1 && bytes > most && bytes <= ROW_WIDEST ? bytes : most;
     }
     w->pitch = most ? rows_pitch(w, most) : 0;
+    if (w->blocks > 1)
+        rows_enter_blocks(e);
     if (most)
         rows_held_memory(e);
     if (most && w->run == 1)
@@ -166,9 +179,10 @@ RowPlace rows_place(CpuCode *e)
 {
     const WholeRows *w = &e->gpu->whole;
     LLVMBuilderRef b = e->u->builder;
-    LLVMValueRef octet = rows_octet(e), chunks = i32_number(e, w->chunks), row = LLVMBuildUDiv(b, octet, chunks, "");
-    LLVMValueRef column = LLVMBuildMul(b, LLVMBuildURem(b, octet, chunks, ""), i32_number(e, w->chunk), "");
+    LLVMValueRef octet = rows_octet(e), here = i32_number(e, w->here), row = LLVMBuildUDiv(b, octet, here, ""), column;
 
+    column = LLVMBuildAdd(b, LLVMBuildURem(b, octet, here, ""), rows_first_chunk(e), "");
+    column = LLVMBuildMul(b, column, i32_number(e, w->chunk), "");
     return (RowPlace){row_wide(e, row), row_wide(e, column), row_wide(e, lane_of(e))};
 }
 
@@ -233,7 +247,7 @@ static bool is_whole(const CpuCode *e, const TileType *t)
 /* Does it go from memory to memory, element by element? Then nothing has to lie as sums want it, and neighbours may be a thread's. */
 static bool goes_through(const CpuCode *e, const Cluster *c)
 {
-    if (e->gpu->whole.run > 1)                  /* they are a thread's as it is */
+    if (e->gpu->whole.run > 1 || e->gpu->whole.blocks > 1)      /* they are a thread's as it is, or each block has its own */
         return false;
     for (int i = 0; i < c->sinks.n; i++)
         if (!c->sinks.at[i].node || c->sinks.at[i].node->op != TOP_store)
@@ -624,10 +638,12 @@ static LLVMValueRef chunk_sum(CpuCode *e, const Sink *s, LLVMValueRef *slot)
 void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
 {
     const WholeRows *w = &e->gpu->whole;
-    bool in_warp = w->chunks == 1 || w->chunks == 2 || w->chunks == 4;
+    bool in_warp = w->blocks == 1 && (w->chunks == 1 || w->chunks == 2 || w->chunks == 4);
     int span = in_warp ? w->chunks : w->halves;         /* chunks that are joined here */
-    LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet = rows_octet(e), at, x;
-    bool met = false;
+    LLVMValueRef *meet = tsr_calloc(sizeof *meet * (size_t)c->sinks.n), octet, at, x;
+    int64_t met = 0;
+
+    octet = LLVMBuildAdd(e->u->builder, rows_octet(e), rows_first_chunk(e), "");
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
@@ -635,16 +651,24 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
             continue;
         x = chunk_sum(e, s, slot[i]);
         x = join_threads(e, s, x, GPU_OCTET * w->halves, GPU_OCTET * span);
-        if (!in_warp)
-            meet[i] = cpu_buffer(e, (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s))));
+        if (!in_warp) {
+            int64_t bytes = (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s)));
+            meet[i] = cpu_buffer(e, bytes);
+            met += bytes;
+        }
         at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET * span), "");
+        if (w->blocks > 1) {
+            rows_give(e, s, meet[i], LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), ""), at, x);
+            continue;
+        }
         GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, at, i32_number(e, 0), ""));
         at = LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), "");
         cpu_store_flat(e, sum_dtype(s), in_warp ? s->buffer : meet[i], row_wide(e, at), x, NULL);
         gpu_end_if(e, &first);
-        met |= !in_warp;
     }
-    if (met) {
+    if (met && w->blocks > 1) {
+        rows_await(e, met);
+    } else if (met) {
         gpu_written(e);
         gpu_fence(e);
     }
@@ -699,13 +723,24 @@ static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
     vec_free(&slots);
 }
 
+/* Of one row: the first column behind those of this thread's warp. */
+static LLVMValueRef end_of_warp(CpuCode *e)
+{
+    LLVMBuilderRef b = e->u->builder;
+    LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), ""), chunk;
+
+    chunk = LLVMBuildMul(b, LLVMBuildAdd(b, warp, i32_number(e, 1), ""), i32_number(e, GPU_WARP / GPU_OCTET), "");
+    chunk = LLVMBuildAdd(b, chunk, rows_first_chunk(e), "");
+    return row_wide(e, LLVMBuildMul(b, chunk, i32_number(e, e->gpu->whole.chunk), ""));
+}
+
 void gpu_walk_rows(CpuCode *e, Cluster *c)
 {
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
     int registers = e->gpu->whole.chunk / GPU_OCTET, columns = e->gpu->whole.columns;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
     LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain;
-    bool ragged, held;
+    bool ragged, split;
     Ends ends;
 
     if (!e->gpu->whole.begun && !has_loops(e->k, 1))
@@ -724,12 +759,13 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     ends = cpu_find_ends(e, c);
     ragged = ends_with_vectors(e, c);
     plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, ragged ? 1 : columns)));
-    held = rows_may_take(e, c, &plain) && ragged;
+    rows_may_take(e, c, &plain);
+    split = ragged && e->gpu->whole.rows == 1;
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     LLVMPositionBuilderAtEnd(e->u->builder, way[0]);
-    if (held) {                                 /* all pieces but the last one, or that too, have none that is past the end */
+    if (split) {                                /* all warps but those at the row's end, or these too, have none that is past it */
         LLVMBasicBlockRef full = cpu_block(e), last = cpu_block(e);
-        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, columns)), full, last);
+        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, end_of_warp(e)), full, last);
         LLVMPositionBuilderAtEnd(e->u->builder, full);
         plain_way(e, c, slot, raw, false);
         LLVMBuildBr(e->u->builder, done);

@@ -27,6 +27,14 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);
 /* Sums of `chunks` chunks of each row, `most` of them at most and known to be so many, that lie in `meet`, to the sink's buffer. */
 void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef chunks, int most);
 
+/* ---- gpu_rows_blocks.c: rows that several blocks of threads have ---- */
+bool rows_may_divide(const CpuCode *e, bool tensor);    /* may a kernel whose schedule says so be done in this way? */
+LLVMValueRef rows_first_chunk(CpuCode *e);              /* of the row, that this block has: an i32 */
+void rows_enter_blocks(CpuCode *e);                     /* what the kernel begins with */
+/* This block's sum of chunk `at` of the row's, an i32, goes to all blocks; thread: this one's number among those that have it, eight at least. */
+void rows_give(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef at, LLVMValueRef thread, LLVMValueRef x);
+void rows_await(CpuCode *e, int64_t bytes);             /* so many bytes of sums have come to this block */
+
 /* ---- gpu_rows_loose.c: sums of pieces in any order ---- */
 void rows_find_loose(WholeRows *w, const TileKernel *k);
 bool rows_is_loose(const CpuCode *e, const Sink *s);

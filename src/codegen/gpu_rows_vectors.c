@@ -217,9 +217,9 @@ static bool is_same_row(const CpuCode *e, const TileNode *n)
 static LLVMValueRef near_room(CpuCode *e, const TileNode *n)
 {
     int64_t pitch = rows_pitch(&e->gpu->whole, row_bytes(row_dtype(n)));
-    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.chunks * pitch), chunk;
+    LLVMValueRef base = cpu_buffer(e, e->gpu->whole.here * pitch), chunk;
 
-    chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.chunks), "");
+    chunk = LLVMBuildURem(e->u->builder, rows_octet(e), i32_number(e, e->gpu->whole.here), "");
     chunk = LLVMBuildMul(e->u->builder, row_wide(e, chunk), cpu_number(e, pitch), "");
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
 }
@@ -315,10 +315,10 @@ void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
     for (int i = 0; i < c->nodes.n; i++)
         if (x[i][0])
             turn_vectors(e, c->nodes.at[i], p, x[i]);
-    if (near->n) {
+    if (near->n && e->gpu->whole.rows > 1) {
         gpu_written(e);
         gpu_fence(e);
-    } else {
+    } else {                                    /* of a row's only threads each eight have brought their own */
         gpu_warp_fence(e);
     }
     tsr_free(x);

@@ -643,6 +643,8 @@ void gpu_cluster(CpuCode *e, Cluster *c)
         cpu_begin_sink(e, &c->sinks.at[i]);
     }
     e->spot.strip = -1;
+    if (!fragments && e->gpu->whole.blocks > 1)
+        gpu_rows_apart(e, c);
     if (fragments && e->gpu->whole.chunk)
         gpu_walk_rows(e, c);
     else if (fragments)

@@ -232,6 +232,43 @@ def together(ctx):
         raise Fail("a kernel of the program does not divide its steps")
 
 
+# Softmax of rows of up to 32,768 elements, which two blocks of threads have together.
+DIVIDED_ROWS = '''tessera.tile v1
+kernel @rows(%x0: view bf16[?, 1], %y0: view bf16[?, 1]) sizes(n0, n1) grid(n0) schedule="whole=1 blocks=2" {
+  %0: index = index {i=0}
+  %n: index = size {name="n1"}
+  %row: index = group {axis=0}
+  %x: bf16[1, 32768] = load %x0[%row, %0] {shape=(1, 32768)}
+  %f: f32[1, 32768] = map convert %x {dtype=f32}
+  %m: f32[1] = reduce max %f, %n {axis=1}
+  %c: f32[1, 1] = reshape %m {shape=(1, 1)}
+  %d: f32[1, 32768] = map sub %f, %c
+  %e: f32[1, 32768] = map exp %d
+  %s: f32[1] = reduce sum %e, %n {axis=1}
+  %t: f32[1, 1] = reshape %s {shape=(1, 1)}
+  %q: f32[1, 32768] = map div %e, %t
+  %z: bf16[1, 32768] = map convert %q {dtype=bf16}
+  store %y0[%row, %0], %z
+}
+'''
+
+
+def divided_rows(ctx):
+    """Blocks of threads that have a row together hand each other the sums of its chunks: two meetings, each block loads its half once. Older chips refuse."""
+    code = inspected(ctx, DIVIDED_ROWS, "opt", "--ir=target", "--machine=sm_90a")
+    if ".entry" not in code:
+        raise Skip("no code for GPUs in this build")
+    code = code[code.index(".version"):]
+    for must, times in ((r"barrier\.cluster\.arrive", 1), (r"barrier\.cluster\.wait", 1), (r"st\.async\.weak\.shared::cluster", 2), (r"try_wait", 2)):
+        if len(re.findall(must, code)) != times:
+            raise Fail(f"not {times} of {must}\n{code[-6000:]}")
+    if not re.search(r"\.maxntid 512\b", code):
+        raise Fail(code[:2000])
+    assembles(code, "sm_90a")
+    if ".entry" in inspected(ctx, DIVIDED_ROWS, "opt", "--ir=target", "--machine=sm_80"):
+        raise Fail("there is code for sm_80")
+
+
 # What follows a product needs a tile of its own, and a row that is the same for all rows; two tiles are stored.
 FOLLOWERS = TOGETHER.replace("DT", "bf16").replace("SCHEDULE", "SETS").replace("%C: view bf16[?, 1]", "%C: view bf16[?, 1], %D: view bf16[?, 1], %H: view bf16[?, 1], %V: view bf16[0, 1]") \
     .replace("(m+63)//64", "(m+127)//128").replace("[64, 128]", "[128, 128]").replace("(64, 128)", "(128, 128)").replace("imul %gm, %64", "imul %gm, %128") \
@@ -616,6 +653,7 @@ def tests(ctx):
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/followers", lambda: followers(ctx), ("CG-08",))
     yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
+    yield Test("targets/divided_rows", lambda: divided_rows(ctx))
     yield Test("targets/in_order", lambda: in_order(ctx))
     yield Test("targets/divided", lambda: divided(ctx))
     yield Test("targets/abreast", lambda: abreast(ctx))

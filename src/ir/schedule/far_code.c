@@ -143,7 +143,7 @@ static int make_maps(GpuDevice *g, const FarCode *c, const TileKernel *k, const 
 
 void (*far_noted)(struct GpuFunction *f, const struct GpuLaunch *l, const FarCode *c, const TileKernel *k, const TileArg *args);
 
-/* Blocks for so many groups: as many as the device holds at once, in whole clusters. 0: there is a fault. */
+/* Blocks for so many groups: as many as the device holds at once, in whole clusters, or one for a group, or a cluster. 0: there is a fault. */
 static int64_t blocks_of(FarCode *c, GpuDevice *g, GpuFunction *f, GpuLaunch *l, const int64_t *groups)
 {
     int cluster = c->frame.cluster > 1 ? c->frame.cluster : 1, *most = &c->clusters[g->index];
@@ -156,6 +156,8 @@ static int64_t blocks_of(FarCode *c, GpuDevice *g, GpuFunction *f, GpuLaunch *l,
         return blocks && blocks < all ? blocks : all;
     }
     l->cluster[0] = l->grid[0] = (uint32_t)cluster;
+    if (!c->frame.resident)
+        return all * cluster <= INT32_MAX ? all * cluster : 0;
     if (!*most && !gpu_max_clusters(f, l, most))
         return 0;
     return (*most && *most < all ? *most : all) * cluster;

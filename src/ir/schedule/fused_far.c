@@ -1,9 +1,9 @@
 /*
  * How bodies run on GPUs: kernels that give each group enough to do, and each processor enough groups.
  *
- * Rows that are reduced go whole where they fit into the registers of a group (codegen/gpu_rows.c), or in large pieces.  Few rows that are long
- * are summed in parts, by as many groups as there are places for; the parts are aligned in the tree of R4 of docs/numerics.md, so that a second
- * kernel, which joins them, ends with the same bits.  Operands that lie across the others are turned tile by tile.
+ * Rows that are reduced go whole where they fit into the registers of a group (codegen/gpu_rows.c), or of a few that work together, or in large
+ * pieces.  Few rows that are long are summed in parts, by as many groups as there are places for; the parts are aligned in the tree of R4 of
+ * docs/numerics.md, so that a second kernel, which joins them, ends with the same bits.  Operands that lie across the others are turned tile by tile.
  */
 #include "ir/schedule/fused_impl.h"
 
@@ -22,24 +22,51 @@ enum {
     FAR_GROUPS = 512,           /* that fill the chip */
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
-    FAR_LANES = 8, FAR_WARP = 32,
+    FAR_LANES = 8, FAR_WARP = 32, FAR_STEP = 4,         /* chunks of a warp */
+    FAR_BLOCKS = 8,             /* that divide a row, at most */
     FAR_ENDS = 8,               /* elements of a vector of the narrowest dtype that goes by vectors of many */
     FAR_HELD = 110 << 10, FAR_HELD_BY = 1 << 10,        /* elements of a row that stays in shared memory, and what they are rounded up to */
 };
 
 static int64_t inner_size(const Run *u) { return u->space.naxes > u->space.nkept ? u->space.size[u->space.nkept] : 1; }
 
-/* Rows as a whole, where they are short enough for the registers of a group; false: they are not. */
-bool schedule_whole(int64_t n1, Schedule *s)
+/* Blocks of threads that divide rows of so many chunks: those that have the fewest chunks beyond the row, and of those the most. 0: too few can. */
+static int blocks_for(int64_t chunks, int most)
+{
+    int64_t least = 0;
+    int blocks = 0;
+
+    for (int b = 2; b <= most; b++) {
+        int64_t each = ((chunks + b - 1) / b + FAR_STEP - 1) / FAR_STEP * FAR_STEP;
+        if (each > FAR_CHUNKS || (blocks && b * each > least))
+            continue;
+        blocks = b;
+        least = b * each;
+    }
+    return blocks;
+}
+
+/* Rows that several blocks have, or pieces of rows. */
+static void long_rows(int64_t chunks, int most, Schedule *s)
+{
+    int blocks = blocks_for(chunks, most);
+
+    s->m = 1;
+    s->whole = blocks ? WHOLE_ROWS : WHOLE_PIECES;
+    s->blocks = (uint8_t)blocks;
+    s->n = FAR_PIECE;
+    if (blocks)
+        s->n = (int32_t)((chunks + blocks * FAR_STEP - 1) / (blocks * FAR_STEP)) * FAR_STEP * blocks * TILE_REDUCE_MAX;
+}
+
+bool schedule_whole(int64_t n1, int most, Schedule *s)
 {
     int64_t chunks = (n1 + TILE_REDUCE_MAX - 1) / TILE_REDUCE_MAX;
 
     if (s->kind != SCHEDULE_ROWS || n1 < FAR_WARP)
         return false;
     if (chunks > FAR_CHUNKS) {
-        s->whole = WHOLE_PIECES;
-        s->m = 1;
-        s->n = FAR_PIECE;
+        long_rows(chunks, most, s);
         return true;
     }
     s->whole = WHOLE_ROWS;
@@ -183,22 +210,45 @@ static void end_rows(const Run *u, Schedule *s)
         s->align = 0;                           /* no row ends before its piece does */
 }
 
+/* Are there exponentials of rows that are stored as well? Several blocks compute them once; what is cheaper goes quicker in pieces. */
+static bool is_dear(const FusedCode *c)
+{
+    uint16_t inner = (uint16_t)(region_all(&c->r) & ~region_kept(&c->r));
+    bool stores = false, dear = false;
+
+    for (int i = 0; i < c->body->results.n; i++) {
+        const RegionValue *v = region_value(&c->r, c->body->results.at[i].node);
+        stores |= v && (v->has & inner);
+    }
+    for (const Node *n = c->body->first; n; n = n->next)
+        dear |= n->op == OP_exp;
+    return stores && dear;
+}
+
+static bool is_ready(const Variant *v) { return v && (v->code || v->waits); }
+
+/* Whole rows, or pieces of them, by so many blocks of threads at most. NULL: not these. */
+static Variant *whole_variant(Run *u, const StrideClass *class, Schedule s, int most)
+{
+    if (!schedule_whole(inner_size(u), most, &s))
+        return NULL;
+    end_rows(u, &s);
+    return fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
+}
+
 /* By whole rows, or by parts of rows, where there is code for that. */
 static Variant *variant_of(Run *u, const StrideClass *class, Schedule s)
 {
-    int n = u->space.nargs + u->space.ncounters, rounds = round_axes(&u->space);
-    Schedule whole;
+    int rounds = round_axes(&u->space);
     Variant *v = NULL;
 
     if (s.kind != SCHEDULE_MAP && (u->each = far_part(u, &s)) && (v = far_parts(u, class, s)))
         return v;
     s.rounds = (uint8_t)(rounds < ROUND_AXES ? rounds : ROUND_AXES);
-    whole = s;
-    if (schedule_whole(inner_size(u), &whole))
-        end_rows(u, &whole);
-    if (whole.whole)
-        v = fused_variant(u->c, class, n, whole);
-    return v && v->code ? v : fused_variant(u->c, class, n, s);
+    v = whole_variant(u, class, s, is_dear(u->c) ? FAR_BLOCKS : 1);
+    if (v && !is_ready(v))
+        v = whole_variant(u, class, s, 1);
+    return is_ready(v) ? v : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
 }
 
 /* Columns that a group has no memory for are divided. */

@@ -695,11 +695,11 @@ static TileRef inner_size(Lower *l)
     return add(l, TOP_size, &a, NULL, 0);
 }
 
-static Sym whole_schedule(int32_t held)
+static Sym whole_schedule(const Schedule *s)
 {
     char text[40];
 
-    snprintf(text, sizeof text, held ? "whole=1 held=%d" : "whole=1", held);
+    snprintf(text, sizeof text, s->held ? "whole=1 held=%d" : s->blocks ? "whole=1 blocks=%d" : "whole=1", s->held ? s->held : s->blocks);
     return sym(text);
 }
 
@@ -721,7 +721,7 @@ static void emit_kernel(Lower *l)
         l->to = add2(l, TOP_imin, l->end, add2(l, TOP_iadd, l->from, lower_size(l, "part")));
     }
     if (l->s->whole)
-        l->k->schedule = whole_schedule(l->s->held);
+        l->k->schedule = whole_schedule(l->s);
     if (l->s->whole != WHOLE_ROWS) {
         lower_choose_kept(l);
         lower_choose_copied(l);

@@ -46,7 +46,7 @@ static void fit_gpu(const Region *r, Schedule *s)
     s->lean = true;
     for (int a = r->nkept; a < r->naxes; a++)
         n1 *= schedule_guess(r->size[a]);
-    schedule_whole(n1, s);
+    schedule_whole(n1, 1, s);
 }
 
 static bool print_body(Graph *body, const Node *n, bool target, StrBuf *out, StrBuf *err)

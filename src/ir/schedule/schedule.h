@@ -30,6 +30,7 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  * long_rows: the next group's rows are not asked for while one is at work.
  * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
  * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
+ * blocks: of threads that divide whole rows, a cluster; 0: one has them.
  * align: a power of two that is known to divide the inner axis, by the graph's conditions (aligned.c); 0: none is.
  * turns: a group does so many times m rows, all passes side by side, each over rows of another turn (lower_turns.c); 0: it does not.
  * rounds: axes before the outer one that operands do not walk in one go with it; one launch does all their rounds.
@@ -40,12 +41,13 @@ typedef struct Schedule {
     uint8_t kind;
     int32_t m, n, turns, held;      /* held: elements that a row has at most, for pieces that stay in shared memory; 0: they do not */
     bool lean, past, beside, near, long_rows;
-    uint8_t whole, part, rounds;
+    uint8_t whole, part, rounds, blocks;
     int16_t align;
 } Schedule;
 enum { PARTS_MOST = 32, ROUND_AXES = 2 };       /* groups of a row; axes of rounds that a kernel knows */
 
-bool schedule_whole(int64_t n1, Schedule *s);   /* whole rows, or pieces, of n1 elements; false: rows of this schedule do not go so */
+/* Whole rows of n1 elements, by so many blocks of threads at most, or pieces; false: rows of this schedule do not go so. */
+bool schedule_whole(int64_t n1, int most, Schedule *s);
 /* May a region's rows be summed in parts? They are gone over once, and nothing of an element waits for a sum. */
 bool schedule_parts(const Region *r);
 int schedule_divisor(Dim d);    /* the power of two, ALIGN_MOST at most, that divides it as far as the facts at hand (dim_push) say; of a number 1 */
