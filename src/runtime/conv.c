@@ -6,17 +6,13 @@
  * sum: which taps meet some depends on p modulo spread / gcd(stride, spread) only, so places fall into phases, each a convolution of fewer taps
  * without a spread (Shi et al., 2016, "Is the deconvolution layer the same as a convolutional layer?").
  *
- * A thread takes a span of output places at a time, lays out their windows, and multiplies them (gemm_here).  Windows are written in runs along
- * the last axis: of one tap for places side by side (a row of the matrix), or of one place for all taps (a column), whichever is longer.
- * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
+ * A thread takes a span of output places at a time, writes their windows (conv_windows.c), and multiplies them (gemm_here).  A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
  * several images, so that the kernel is read for many columns.
  */
-#include "runtime/conv.h"
+#include "runtime/conv_impl.h"
 
 #include "runtime/gemm.h"
-#include "runtime/storage.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -26,174 +22,6 @@ enum {
     COLUMNS_LEAST = 64,         /* unless it is for so few columns */
     ALONE = 1 << 17,            /* products that are not worth a second thread */
 };
-
-typedef struct Conv {
-    int n;                      /* spatial axes, at least one */
-    ConvAxis axis[RANK_MAX];
-    DType accum;
-    int64_t size;               /* bytes of an element */
-    int64_t batch, groups, c, o;            /* images; groups, and channels of one, in and out */
-    int64_t xbatch, xchannel, image;        /* strides in elements; places of an image of the result */
-    const char *x, *w;
-    char *y;
-    /* Of the phase. */
-    Storage *own;               /* its taps of the kernel; NULL: they are all of w's */
-    int64_t taps, k;            /* of a channel; of a row: c * taps */
-    int64_t line, lines;        /* places along the last axis; such lines in an image */
-    bool lies, joined, whole;   /* x is read as it lies; spans have several images; places lie side by side in the result */
-    bool columns;               /* windows are written a column at a time */
-    int64_t span_lines, span_places;        /* in a span: lines, and places of each (all, or one line's part) */
-    int64_t units, downs, acrosses;         /* images, or 1 when joined; spans of each: over lines, along a line */
-    int64_t spans;
-    char *room;                 /* of all threads */
-    int64_t windows_bytes, sums_bytes, room_bytes;          /* of a thread: its span's windows, its sums; and all, with what gemm_here needs */
-    KCtx *ctx;
-    _Atomic int64_t next;       /* span that nobody has taken */
-    _Atomic int status;
-} Conv;
-
-/* Some places: lines from..to of all images (counted through), places at..end of each. */
-typedef struct Span { int64_t group, from, to, at, end, columns; } Span;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t round_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-/* ---- windows ---- */
-
-static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, int64_t size)
-{
-    if (stride == 1)
-        memcpy(to, from, (size_t)(n * size));
-    else if (size == 4)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 4 * i, from + 4 * i * stride, 4);
-    else if (size == 8)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 8 * i, from + 8 * i * stride, 8);
-    else
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + size * i, from + size * i * stride, (size_t)size);
-}
-
-/* n elements of one line of the input, at place s and then `step` apart, zeros outside of it. */
-static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
-{
-    const ConvAxis *x = &v->axis[v->n - 1];
-    int64_t lo = s >= 0 ? 0 : round_up(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
-
-    lo = least(lo, n);
-    hi = most(least(hi, n), lo);
-    memset(to, 0, (size_t)(lo * v->size));
-    if (hi > lo)
-        copy_apart(to + lo * v->size, line + (s + lo * step) * x->xstride * v->size, hi - lo, step * x->xstride, v->size);
-    memset(to + hi * v->size, 0, (size_t)((n - hi) * v->size));
-}
-
-/* Places, or taps, on all axes but the last, counted through; n of each axis. */
-typedef struct Count { int64_t at[RANK_MAX]; } Count;
-
-static Count count_at(const Conv *v, bool taps, int64_t i)
-{
-    Count c = {{0}};
-
-    for (int k = v->n - 2; k >= 0; k--) {
-        int64_t n = taps ? v->axis[k].taps : v->axis[k].out;
-        c.at[k] = i % n;
-        i /= n;
-    }
-    return c;
-}
-
-/* On to the next; true: from the last to the first. */
-static bool count_on(const Conv *v, bool taps, Count *c)
-{
-    int k = v->n - 2;
-
-    while (k >= 0 && ++c->at[k] == (taps ? v->axis[k].taps : v->axis[k].out))
-        c->at[k--] = 0;
-    return k < 0;
-}
-
-/* The line of a channel that a place and a tap meet; NULL: they are outside. */
-static const char *line_at(const Conv *v, const char *channel, const Count *place, const Count *tap)
-{
-    int64_t at = 0;
-
-    for (int k = v->n - 2; k >= 0; k--) {
-        const ConvAxis *x = &v->axis[k];
-        int64_t s = x->start + place->at[k] * x->step + tap->at[k] * x->apart;
-        if (s < 0 || s >= x->in)
-            return NULL;
-        at += s * x->xstride;
-    }
-    return channel + at * v->size;
-}
-
-/* The first element of an image's channel in the span's group. */
-static const char *channel_at(const Conv *v, const Span *s, int64_t image, int64_t channel)
-{
-    return v->x + (image * v->xbatch + (s->group * v->c + channel) * v->xchannel) * v->size;
-}
-
-/* One row: a channel's tap, for all places of the span. */
-static void write_row(const Conv *v, const Span *s, int64_t row, char *to)
-{
-    const ConvAxis *x = &v->axis[v->n - 1];
-    int64_t width = s->end - s->at, tap = row % v->taps, first = x->start + s->at * x->step + tap % x->taps * x->apart, image = s->from / v->lines;
-    const char *from = channel_at(v, s, image, row / v->taps);
-    Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, tap / x->taps);
-
-    for (int64_t l = s->from; l < s->to; l++, to += width * v->size) {
-        const char *line = line_at(v, from, &place, &taps);
-        if (line)
-            copy_line(v, to, line, first, x->step, width);
-        else
-            memset(to, 0, (size_t)(width * v->size));
-        if (count_on(v, false, &place))
-            from += v->xbatch * v->size;
-    }
-}
-
-/* The columns of a line's places: all channels and taps of each. */
-static void write_columns(const Conv *v, const Span *s, int64_t line, char *to)
-{
-    const ConvAxis *x = &v->axis[v->n - 1];
-    int64_t channel = 0;
-    Count place = count_at(v, false, line % v->lines), taps = count_at(v, true, 0);
-
-    while (channel < v->c) {
-        const char *from = line_at(v, channel_at(v, s, line / v->lines, channel), &place, &taps);
-        char *run = to;
-        for (int64_t p = s->at; p < s->end; p++, run += v->k * v->size)
-            if (from)
-                copy_line(v, run, from, x->start + p * x->step, x->apart, x->taps);
-            else
-                memset(run, 0, (size_t)(x->taps * v->size));
-        to += x->taps * v->size;
-        channel += count_on(v, true, &taps);
-    }
-}
-
-static void write_windows(const Conv *v, const Span *s, char *to)
-{
-    if (v->columns)
-        for (int64_t l = s->from; l < s->to; l++, to += (s->end - s->at) * v->k * v->size)
-            write_columns(v, s, l, to);
-    else
-        for (int64_t row = 0; row < v->k; row++, to += s->columns * v->size)
-            write_row(v, s, row, to);
-}
 
 /* ---- results ---- */
 
@@ -222,8 +50,11 @@ static void spread_sums(const Conv *v, const Span *s, const char *sums)
         for (int64_t o = 0; o < v->o; o++) {
             char *to = v->y + ((l / v->lines * v->groups * v->o + s->group * v->o + o) * v->image + place) * size;
             const char *from = sums + (o * s->columns + (l - s->from) * width) * size;
-            for (int64_t p = 0; p < width; p++)
-                memcpy(to + p * x->each * size, from + p * size, (size_t)size);
+            if (x->each == 1)
+                memcpy(to, from, (size_t)(width * size));
+            else
+                for (int64_t p = 0; p < width; p++)
+                    memcpy(to + p * x->each * size, from + p * size, (size_t)size);
         }
     }
 }
@@ -253,7 +84,7 @@ static Gemm span_gemm(const Conv *v, const Span *s, char *windows, char *sums)
     g.a = w + s->group * v->o * v->k * v->size;
     if (v->lies) {
         const ConvAxis *x = &v->axis[v->n - 1];
-        g.b = channel_at(v, s, s->from / v->lines, 0) + (s->from % v->lines * v->line + s->at) * x->xstride * v->size;
+        g.b = v->x + (s->from / v->lines * v->xbatch + s->group * v->c * v->xchannel + (s->from % v->lines * v->line + s->at) * x->xstride) * v->size;
         g.brow = v->xchannel;
         g.bcol = x->xstride;
     } else {
@@ -277,11 +108,11 @@ static KStatus run_span(Conv *v, const Span *s, char *room)
     KStatus status = K_OK;
 
     if (!v->lies)
-        write_windows(v, s, room);
+        conv_write_windows(v, s, room, sums + v->sums_bytes);
     if (is_plain(v))
         status = gemm_run(v->ctx, g);
     else
-        gemm_here(&g, sums + v->sums_bytes);
+        gemm_here(&g, sums + v->sums_bytes + v->laid_bytes);
     if (!is_direct(v))
         spread_sums(v, s, sums);
     return status;
@@ -312,7 +143,8 @@ static KStatus run_threads(Conv *v)
 
     v->windows_bytes = v->lies ? 0 : lines_of_cache(columns * v->k * v->size);
     v->sums_bytes = is_direct(v) ? 0 : lines_of_cache(columns * v->o * v->size);
-    v->room_bytes = v->windows_bytes + v->sums_bytes + (is_plain(v) ? 0 : gemm_room_max());
+    v->laid_bytes = lines_of_cache(conv_laid_bytes(v));
+    v->room_bytes = v->windows_bytes + v->sums_bytes + v->laid_bytes + (is_plain(v) ? 0 : gemm_room_max());
     threads = least(threads, v->spans);
     if (!(room = storage_new((size_t)(threads * v->room_bytes))))
         return K_NOMEM;
@@ -461,7 +293,7 @@ ConvSpread conv_spread(const Attr *a, int axis)
 static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w, DType accum, Tensor *sum)
 {
     int n = a->n, first = x->rank - n;
-    Conv v = {.n = n, .accum = accum, .size = (int64_t)raw_size((DType)x->dtype), .groups = a->m > 0 ? a->m : 1, .image = 1, .ctx = c};
+    Conv v = {.n = (int)most(n, 2), .accum = accum, .size = (int64_t)raw_size((DType)x->dtype), .groups = a->m > 0 ? a->m : 1, .image = 1, .ctx = c};
     ConvSpread d[RANK_MAX];
 
     v.batch = x->shape[0];
@@ -472,15 +304,11 @@ static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w
     v.x = tensor_read(x);
     v.w = tensor_read(w);
     v.y = storage_data(sum->store);
-    for (int i = 0; i < n; i++) {
-        v.axis[i] = (ConvAxis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
-        d[i] = conv_spread(a, i);
-        v.image *= v.axis[i].size;
-    }
-    if (!n) {                   /* one place of one tap */
-        v.n = 1;
-        v.axis[0] = (ConvAxis){.in = 1, .xstride = 1, .size = 1, .window = 1};
-        d[0] = (ConvSpread){1, 0, 1, 1};
+    for (int k = 0, i = n - v.n; i < n; i++, k++) {
+        v.axis[k] = i < 0 ? (ConvAxis){.in = 1, .xstride = 1, .size = 1, .window = 1}         /* one place of one tap */
+                          : (ConvAxis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
+        d[k] = i < 0 ? (ConvSpread){1, 0, 1, 1} : conv_spread(a, i);
+        v.image *= v.axis[k].size;
     }
     return v.batch && v.o ? run_phases(&v, d) : K_OK;
 }

@@ -1,0 +1,60 @@
+/* conv_impl.h - what the files of convolutions share: a phase (conv.c), and the windows of a span of its places (conv_windows.c). */
+#ifndef TSR_RUNTIME_CONV_IMPL_H
+#define TSR_RUNTIME_CONV_IMPL_H
+
+#include "runtime/conv.h"
+
+#include "runtime/kernel_util.h"
+#include "runtime/storage.h"
+
+#include <stdatomic.h>
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t round_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static inline int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+typedef struct Conv {
+    int n;                      /* spatial axes, at least two */
+    ConvAxis axis[RANK_MAX];
+    DType accum;
+    int64_t size;               /* bytes of an element */
+    int64_t batch, groups, c, o;            /* images; groups, and channels of one, in and out */
+    int64_t xbatch, xchannel, image;        /* strides in elements; places of an image of the result */
+    const char *x, *w;
+    char *y;
+    /* Of the phase. */
+    Storage *own;               /* its taps of the kernel; NULL: they are all of w's */
+    int64_t taps, k;            /* of a channel; of a row: c * taps */
+    int64_t line, lines;        /* places along the last axis; such lines in an image */
+    bool lies, joined, whole;   /* x is read as it lies; spans have several images; places lie side by side in the result */
+    bool columns;               /* windows are written a column at a time, */
+    bool laid;                  /* and from lines that are laid out for it (conv_laid_bytes) */
+    int64_t span_lines, span_places;        /* in a span: lines, and places of each (all, or one line's part) */
+    int64_t units, downs, acrosses;         /* images, or 1 when joined; spans of each: over lines, along a line */
+    int64_t spans;
+    char *room;                 /* of all threads */
+    int64_t windows_bytes, sums_bytes, laid_bytes, room_bytes;          /* of a thread: its span's windows, sums, laid lines; and all, with what gemm_here needs */
+    KCtx *ctx;
+    _Atomic int64_t next;       /* span that nobody has taken */
+    _Atomic int status;
+} Conv;
+
+/* Some places: lines from..to of all images (counted through), places at..end of each. */
+typedef struct Span { int64_t group, from, to, at, end, columns; } Span;
+
+/* Are lines of the input laid out before their windows are written (v->laid), and how much room do they take? For spans that are planned. */
+int64_t conv_laid_bytes(Conv *v);
+/* The windows of a span: a matrix [k, columns], or a column after the other (v->columns). laid: room for conv_laid_bytes. */
+void conv_write_windows(const Conv *v, const Span *s, char *to, char *laid);
+
+#endif

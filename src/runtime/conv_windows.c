@@ -1,0 +1,305 @@
+/*
+ * The windows of a span's places, written in runs along the last axis: of one tap for places side by side (a row of the
+ * matrix), or of one place for all taps (a column), whichever is longer.
+ *
+ * An element stands in many windows. Where that is so, the lines of the input that a span meets are laid out first: with zeros where
+ * windows reach over the ends, and where runs take every s-th element, each of the s sets by itself. Then a run is a copy of
+ * neighbours, whatever strides and dilations are, and nothing is asked about its elements.
+ */
+#include "runtime/conv_impl.h"
+
+#include <string.h>
+
+/* ---- runs ---- */
+
+/* The runs of a line: run j has n elements, from start + j * other on and `by` apart. */
+typedef struct Runs { int64_t start, by, n, other, others; } Runs;
+
+static Runs runs_of(const Conv *v, int64_t at, int64_t end)
+{
+    const ConvAxis *x = &v->axis[v->n - 1];
+    Runs r = {.start = x->start + at * x->step, .by = x->step, .n = end - at, .other = x->apart, .others = x->taps};
+
+    if (v->columns) {
+        r.by = x->apart;
+        r.n = x->taps;
+        r.other = x->step;
+        r.others = end - at;
+    }
+    return r;
+}
+
+/* As a line is laid out: so many sets, those of elements that are `by` apart, of so many elements each. */
+static int64_t set_step(const Runs *r) { return r->others > 1 ? gcd(r->other, r->by) : r->by; }
+static int64_t sets_of(const Runs *r) { return r->by / set_step(r); }
+static int64_t set_size(const Runs *r) { return (r->others - 1) * r->other / r->by + r->n; }
+
+/* Where run j begins there. */
+static int64_t run_place(const Runs *r, int64_t j)
+{
+    int64_t at = j * r->other;
+
+    return r->by == 1 ? at : at % r->by / set_step(r) * set_size(r) + at / r->by;
+}
+
+static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, int64_t size)
+{
+    if (stride == 1)
+        memcpy(to, from, (size_t)(n * size));
+    else if (size == 4)
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + 4 * i, from + 4 * i * stride, 4);
+    else if (size == 8)
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + 8 * i, from + 8 * i * stride, 8);
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + size * i, from + size * i * stride, (size_t)size);
+}
+
+/* n elements of one line of the input, at place s and then `step` apart, zeros outside of it. */
+static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
+{
+    const ConvAxis *x = &v->axis[v->n - 1];
+    int64_t lo = s >= 0 ? 0 : round_up(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
+
+    lo = least(lo, n);
+    hi = most(least(hi, n), lo);
+    if (lo)
+        memset(to, 0, (size_t)(lo * v->size));
+    if (hi > lo)
+        copy_apart(to + lo * v->size, line + (s + lo * step) * x->xstride * v->size, hi - lo, step * x->xstride, v->size);
+    if (hi < n)
+        memset(to + hi * v->size, 0, (size_t)((n - hi) * v->size));
+}
+
+/* Short copies of the same length, without calls: the last piece may overlap the one before. */
+static inline void copy_short(char *to, const char *from, int64_t bytes)
+{
+    if (bytes >= 64) {
+        for (int64_t i = 0; i + 64 <= bytes; i += 64)
+            memcpy(to + i, from + i, 64);
+        memcpy(to + bytes - 64, from + bytes - 64, 64);
+    } else if (bytes >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + bytes - 32, from + bytes - 32, 32);
+    } else if (bytes >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
+/* ---- lines ---- */
+
+/* Places, or taps, on all axes but the last, counted through. */
+typedef struct Count { int64_t at[RANK_MAX]; } Count;
+
+static Count count_at(const Conv *v, bool taps, int64_t i)
+{
+    Count c = {{0}};
+
+    for (int k = v->n - 2; k >= 0; k--) {
+        int64_t n = taps ? v->axis[k].taps : v->axis[k].out;
+        c.at[k] = i % n;
+        i /= n;
+    }
+    return c;
+}
+
+/* On to the next; true: from the last to the first. */
+static bool count_on(const Conv *v, bool taps, Count *c)
+{
+    int k = v->n - 2;
+
+    while (k >= 0 && ++c->at[k] == (taps ? v->axis[k].taps : v->axis[k].out))
+        c->at[k--] = 0;
+    return k < 0;
+}
+
+/* Where the lines are that windows are made of: those of the input, or as they were laid out. */
+typedef struct Source {
+    const char *at;             /* of the span's first image and the group's first channel, the line that is `first` on the last axis but one */
+    int64_t first;
+    int64_t image, channel, axis[RANK_MAX];         /* bytes from one to the next */
+} Source;
+
+static Source input_of(const Conv *v, const Span *s)
+{
+    Source x = {.image = v->xbatch * v->size, .channel = v->xchannel * v->size};
+
+    x.at = v->x + s->from / v->lines * x.image + s->group * v->c * x.channel;
+    for (int k = 0; k < v->n - 1; k++)
+        x.axis[k] = v->axis[k].xstride * v->size;
+    return x;
+}
+
+static int64_t met(const ConvAxis *x, int64_t place, int64_t tap) { return x->start + place * x->step + tap * x->apart; }
+
+/* Onto what a place and a tap meet on the first n axes; NULL: they are outside. */
+static const char *line_at(const Conv *v, const Source *x, const char *channel, int n, const Count *place, const Count *tap)
+{
+    for (int k = 0; k < n; k++) {
+        int64_t s = met(&v->axis[k], place->at[k], tap->at[k]);
+        if (s < 0 || s >= v->axis[k].in)
+            return NULL;
+        channel += (k == v->n - 2 ? s - x->first : s) * x->axis[k];
+    }
+    return channel;
+}
+
+/* ---- laying out ---- */
+
+/* What is laid out for a span: images, and of the last axis but one the lines from..to, of all other axes all. */
+typedef struct Laid { int64_t images, from, to, outer; } Laid;
+
+static Laid laid_of(const Conv *v, int64_t lo, int64_t hi)
+{
+    const ConvAxis *y = &v->axis[v->n - 2];
+    Laid l = {(hi - 1) / v->lines - lo / v->lines + 1, 0, y->in, 1};
+
+    if (v->n == 2 && !v->joined) {
+        l.from = least(most(met(y, lo % v->lines, 0), 0), y->in);
+        l.to = most(least(met(y, (hi - 1) % v->lines, y->taps - 1) + 1, y->in), l.from);
+    }
+    for (int k = 0; k < v->n - 2; k++)
+        l.outer *= v->axis[k].in;
+    return l;
+}
+
+int64_t conv_laid_bytes(Conv *v)
+{
+    Runs r = runs_of(v, 0, v->span_places);
+    const ConvAxis *y = &v->axis[v->n - 2];
+    int64_t images = v->joined ? (v->span_lines + v->lines - 2) / v->lines + 1 : 1, lines = y->in;
+
+    if (v->n == 2 && !v->joined)
+        lines = least(lines, (v->span_lines - 1) * y->step + (y->taps - 1) * y->apart + 1);
+    for (int k = 0; k < v->n - 2; k++)
+        lines *= v->axis[k].in;
+    int64_t elements = images * v->c * lines * sets_of(&r) * set_size(&r);
+    v->laid = v->k * v->span_lines * v->span_places >= 2 * elements;
+    return v->laid ? elements * v->size : 0;
+}
+
+static void lay_line(const Conv *v, const Runs *r, const char *from, char *to)
+{
+    int64_t sets = sets_of(r), step = set_step(r), n = set_size(r);
+
+    for (int64_t i = 0; i < sets; i++, to += n * v->size)
+        copy_line(v, to, from, r->start + i * step, r->by, n);
+}
+
+static Source lay(const Conv *v, const Span *s, const Runs *r, char *to)
+{
+    Source in = input_of(v, s), x = {.at = to};
+    Laid l = laid_of(v, s->from, s->to);
+    int64_t line = sets_of(r) * set_size(r) * v->size;
+
+    x.first = l.from;
+    x.axis[v->n - 2] = line;
+    for (int k = v->n - 3; k >= 0; k--)
+        x.axis[k] = x.axis[k + 1] * v->axis[k + 1].in;
+    x.channel = l.outer * (l.to - l.from) * line;
+    x.image = v->c * x.channel;
+    for (int64_t i = 0; i < l.images * v->c * l.outer; i++) {
+        const char *from = in.at + i / l.outer / v->c * in.image + i / l.outer % v->c * in.channel;
+        int64_t rest = i % l.outer;
+        for (int k = v->n - 3; k >= 0; k--) {
+            from += rest % v->axis[k].in * in.axis[k];
+            rest /= v->axis[k].in;
+        }
+        for (int64_t y = l.from; y < l.to; y++, to += line)
+            lay_line(v, r, from + y * in.axis[v->n - 2], to);
+    }
+    return x;
+}
+
+/* ---- windows ---- */
+
+/* Run j of n lines of places one below the other. */
+static void write_runs(const Conv *v, const Runs *r, const Source *x, const char *plane, int64_t y, int64_t n, int64_t j, char *to)
+{
+    const ConvAxis *axis = &v->axis[v->n - 2];
+    int64_t bytes = r->n * v->size, lo = plane && y < 0 ? least(round_up(-y, axis->step), n) : 0;
+    int64_t hi = !plane || y >= axis->in ? 0 : least((axis->in - 1 - y) / axis->step + 1, n), on = axis->step * x->axis[v->n - 2];
+
+    hi = most(hi, lo);
+    if (lo)
+        memset(to, 0, (size_t)(lo * bytes));
+    if (hi > lo) {
+        const char *from = plane + (y + lo * axis->step - x->first) * x->axis[v->n - 2];
+        if (v->laid) {
+            from += run_place(r, j) * v->size;
+            for (int64_t i = lo; i < hi; i++, from += on)
+                copy_short(to + i * bytes, from, bytes);
+        } else {
+            for (int64_t i = lo; i < hi; i++, from += on)
+                copy_line(v, to + i * bytes, from, r->start + j * r->other, r->by, r->n);
+        }
+    }
+    if (hi < n)
+        memset(to + hi * bytes, 0, (size_t)((n - hi) * bytes));
+}
+
+/* One row: a channel's tap, for all places of the span, of which this is the first. */
+static void write_row(const Conv *v, const Span *s, const Runs *r, const Source *x, const char *channel, Count place, const Count *taps, int64_t j, char *to)
+{
+    int last = v->n - 2;
+    int64_t n;
+
+    for (int64_t l = s->from; l < s->to; l += n) {
+        n = least(v->axis[last].out - place.at[last], s->to - l);
+        write_runs(v, r, x, line_at(v, x, channel, last, &place, taps), met(&v->axis[last], place.at[last], taps->at[last]), n, j, to);
+        to += n * r->n * v->size;
+        place.at[last] += n - 1;
+        if (count_on(v, false, &place))
+            channel += x->image;
+    }
+}
+
+static void write_rows(const Conv *v, const Span *s, const Runs *r, const Source *x, char *to)
+{
+    Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, 0);
+
+    for (int64_t channel = 0; channel < v->c; channel += count_on(v, true, &taps))
+        for (int64_t j = 0; j < r->others; j++, to += s->columns * v->size)
+            write_row(v, s, r, x, x->at + channel * x->channel, place, &taps, j, to);
+}
+
+/* The columns of a line's places: all channels and taps of each. */
+static void write_columns(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t line, char *to)
+{
+    int64_t bytes = r->n * v->size, column = v->k * v->size;
+    const char *image = x->at + (line / v->lines - s->from / v->lines) * x->image;
+    Count place = count_at(v, false, line % v->lines), taps = count_at(v, true, 0);
+
+    for (int64_t channel = 0; channel < v->c; to += bytes, channel += count_on(v, true, &taps)) {
+        const char *from = line_at(v, x, image + channel * x->channel, v->n - 1, &place, &taps);
+        for (int64_t j = 0; j < r->others; j++)
+            if (!from)
+                memset(to + j * column, 0, (size_t)bytes);
+            else if (v->laid)
+                copy_short(to + j * column, from + run_place(r, j) * v->size, bytes);
+            else
+                copy_line(v, to + j * column, from, r->start + j * r->other, r->by, r->n);
+    }
+}
+
+void conv_write_windows(const Conv *v, const Span *s, char *to, char *laid)
+{
+    if (!v->k)                  /* taps that meet no element */
+        return;
+    Runs r = runs_of(v, s->at, s->end);
+    Source x = v->laid ? lay(v, s, &r, laid) : input_of(v, s);
+
+    if (v->columns)
+        for (int64_t l = s->from; l < s->to; l++, to += r.others * v->k * v->size)
+            write_columns(v, s, &r, &x, l, to);
+    else
+        write_rows(v, s, &r, &x, to);
+}
