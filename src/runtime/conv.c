@@ -6,7 +6,8 @@
  * sum: which taps meet some depends on p modulo spread / gcd(stride, spread) only, so places fall into phases, each a convolution of fewer taps
  * without a spread (Shi et al., 2016, "Is the deconvolution layer the same as a convolutional layer?").
  *
- * A thread takes a span of output places at a time, writes their windows (conv_windows.c), and multiplies them (gemm_here).  A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
+ * A thread takes a span of output places at a time, writes their windows (conv_windows.c), and multiplies them (gemm_here).
+ * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
  * several images, so that the kernel is read for many columns.
  */
 #include "runtime/conv_impl.h"
@@ -305,9 +306,12 @@ static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w
     v.w = tensor_read(w);
     v.y = storage_data(sum->store);
     for (int k = 0, i = n - v.n; i < n; i++, k++) {
-        v.axis[k] = i < 0 ? (ConvAxis){.in = 1, .xstride = 1, .size = 1, .window = 1}         /* one place of one tap */
-                          : (ConvAxis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
-        d[k] = i < 0 ? (ConvSpread){1, 0, 1, 1} : conv_spread(a, i);
+        v.axis[k] = (ConvAxis){.in = 1, .xstride = 1, .size = 1, .window = 1};      /* an axis that is not there: one place of one tap */
+        d[k] = (ConvSpread){1, 0, 1, 1};
+        if (i < 0)
+            continue;
+        v.axis[k] = (ConvAxis){.in = x->shape[first + i], .xstride = x->stride[first + i], .size = sum->shape[first + i], .window = w->shape[2 + i]};
+        d[k] = conv_spread(a, i);
         v.image *= v.axis[k].size;
     }
     return v.batch && v.o ? run_phases(&v, d) : K_OK;

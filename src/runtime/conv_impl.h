@@ -43,7 +43,8 @@ typedef struct Conv {
     int64_t units, downs, acrosses;         /* images, or 1 when joined; spans of each: over lines, along a line */
     int64_t spans;
     char *room;                 /* of all threads */
-    int64_t windows_bytes, sums_bytes, laid_bytes, room_bytes;          /* of a thread: its span's windows, sums, laid lines; and all, with what gemm_here needs */
+    int64_t windows_bytes, sums_bytes, laid_bytes;          /* of a thread: its span's windows, sums, and lines laid out; */
+    int64_t room_bytes;         /* all, with what gemm_here needs */
     KCtx *ctx;
     _Atomic int64_t next;       /* span that nobody has taken */
     _Atomic int status;

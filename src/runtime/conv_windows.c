@@ -247,7 +247,8 @@ static void write_runs(const Conv *v, const Runs *r, const Source *x, const char
 }
 
 /* One row: a channel's tap, for all places of the span, of which this is the first. */
-static void write_row(const Conv *v, const Span *s, const Runs *r, const Source *x, const char *channel, Count place, const Count *taps, int64_t j, char *to)
+static void write_row(const Conv *v, const Span *s, const Runs *r, const Source *x, const char *channel, Count place, const Count *taps, int64_t j,
+                      char *to)
 {
     int last = v->n - 2;
     int64_t n;
