@@ -734,12 +734,22 @@ static LLVMValueRef end_of_warp(CpuCode *e)
     return row_wide(e, LLVMBuildMul(b, chunk, i32_number(e, e->gpu->whole.chunk), ""));
 }
 
+/* Of one row that is in registers already: each warp looks for itself whether its elements are there. */
+static bool goes_by_warps(const CpuCode *e, const Cluster *c)
+{
+    bool loads = e->gpu->whole.ahead || e->gpu->whole.held;
+
+    for (int i = 0; i < c->nodes.n; i++)
+        loads |= cpu_reads(c->nodes.at[i]);
+    return e->gpu->whole.rows == 1 && !loads;
+}
+
 void gpu_walk_rows(CpuCode *e, Cluster *c)
 {
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
     int registers = e->gpu->whole.chunk / GPU_OCTET, columns = e->gpu->whole.columns;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
-    LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain;
+    LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain, least;
     bool ragged, split;
     Ends ends;
 
@@ -758,7 +768,8 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     }
     ends = cpu_find_ends(e, c);
     ragged = ends_with_vectors(e, c);
-    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, cpu_number(e, ragged ? 1 : columns)));
+    least = goes_by_warps(e, c) && !ragged ? end_of_warp(e) : cpu_number(e, ragged ? 1 : columns);
+    plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, least));
     rows_may_take(e, c, &plain);
     split = ragged && e->gpu->whole.rows == 1;
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
