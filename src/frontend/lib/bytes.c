@@ -36,7 +36,7 @@ static Codec codec_find(Interp *I, const char *name)
 
 static bool known_errors(Interp *I, const char *errors)
 {
-    static const char *const known[] = {"strict", "ignore", "replace", "backslashreplace"};
+    static const char *const known[] = {"strict", "ignore", "replace", "backslashreplace", "xmlcharrefreplace"};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i], errors))
@@ -64,6 +64,10 @@ static bool encode_bad(Interp *I, StrBuf *b, uint32_t c, int64_t at, Codec codec
     }
     if (*errors == 'b') {
         put_backslash(b, c);
+        return true;
+    }
+    if (*errors == 'x') {
+        sb_printf(b, "&#%u;", (unsigned)c);
         return true;
     }
     put_backslash(&shown, c);
