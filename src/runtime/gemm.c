@@ -430,7 +430,7 @@ static void plan_blocks(Job *p)
     bool apart = g->arow == 1 ? k > FEW_STEPS && k * g->acol * size > (wide > 2 * p->nr ? 8 * LIES_BYTES : STEPS_BYTES) : rows_meet(p, wide);
     bool small = (high * g->arow + k * g->acol) * size <= 3 * LIES_BYTES || (p->b_lies && near) || (wide <= SOME_PANELS * p->nr && !apart);
     p->a_lies = p->few || p->thin || high <= 8 || ((g->acol == 1 || g->arow == 1) && small);
-    p->nc = p->few && turned ? (g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
+    p->nc = p->few && turned ? (g->k <= GEMM_CHUNK && !far ? g->n : g->done ? 4 * p->nr : far ? p->t->lanes : p->nr)
             : p->b_lies ? g->n : high <= NEAR_PASSES * mr && g->brow == 1 ? p->nr : packed_columns(p);
     p->together = g->arow == 1 && g->acol != 1 && !p->a_lies ? least(TOGETHER, (high + mr - 1) / mr) : 1;
     int64_t some = p->together * mr;            /* rows that are packed at a time */

@@ -12,9 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-#ifdef __FMA__
-#include <immintrin.h>
-#endif
 
 #if defined(__AVX512F__)
 enum { BYTES = 64, ROWS = 14, VECTORS = 2, VECTORS_MAX = 16, FUSED = 1 };
@@ -32,6 +29,10 @@ enum { AHEAD = 8 };             /* steps that rows of b are asked for before the
 #else
 #define SIZED static __attribute__((noinline))
 #define SPREAD
+#endif
+
+#ifdef __FMA__
+#include "runtime/gemm_turn.h"
 #endif
 
 typedef float VF __attribute__((vector_size(BYTES)));
@@ -414,72 +415,6 @@ THIN_BODY(thin_f64, double, VD, fma_f64, fma)
         } \
     }
 
-#ifdef __AVX512F__
-enum { SQUARE = 16 };
-typedef __m512 Row;
-static inline Row get_row(const float *at) { return _mm512_loadu_ps(at); }
-static inline Row no_row(void) { return _mm512_setzero_ps(); }
-
-/* 16 rows of x to rows of 16 at y. x is lost. */
-static inline void turn_rows(__m512 x[16], __m512 y[16])
-{
-    for (int i = 0; i < 16; i += 2) {
-        y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-        y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4)             /* x[i + c]: step c of each quarter, lines i to i + 3 */
-        for (int c = 0; c < 4; c++) {
-            __m512d p = _mm512_castps_pd(y[i + (c > 1)]), q = _mm512_castps_pd(y[i + 2 + (c > 1)]);
-            x[i + c] = _mm512_castpd_ps(c & 1 ? _mm512_unpackhi_pd(p, q) : _mm512_unpacklo_pd(p, q));
-        }
-    for (int c = 0; c < 4; c++) {               /* gather each quarter of the four groups of lines */
-        __m512 p = _mm512_shuffle_f32x4(x[c], x[4 + c], 0x88), q = _mm512_shuffle_f32x4(x[8 + c], x[12 + c], 0x88);
-        __m512 r = _mm512_shuffle_f32x4(x[c], x[4 + c], 0xdd), t = _mm512_shuffle_f32x4(x[8 + c], x[12 + c], 0xdd);
-        y[c] = _mm512_shuffle_f32x4(p, q, 0x88);
-        y[8 + c] = _mm512_shuffle_f32x4(p, q, 0xdd);
-        y[4 + c] = _mm512_shuffle_f32x4(r, t, 0x88);
-        y[12 + c] = _mm512_shuffle_f32x4(r, t, 0xdd);
-    }
-}
-
-static inline void put_row(float *to, __m512 x) { _mm512_storeu_ps(to, x); }
-static inline void put_few(float *to, __m512 x, int64_t n) { _mm512_mask_storeu_ps(to, n < 16 ? (__mmask16)((1u << n) - 1) : (__mmask16)0xffff, x); }
-#elif defined(__FMA__)
-enum { SQUARE = 8 };
-typedef __m256 Row;
-static inline Row get_row(const float *at) { return _mm256_loadu_ps(at); }
-static inline Row no_row(void) { return _mm256_setzero_ps(); }
-
-/* The same of 8. */
-static inline void turn_rows(__m256 x[8], __m256 y[8])
-{
-    for (int i = 0; i < 8; i += 2) {
-        y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
-        y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4)              /* x[i + c]: step c of each half, lines i to i + 3 */
-        for (int c = 0; c < 4; c++) {
-            __m256d p = _mm256_castps_pd(y[i + (c > 1)]), q = _mm256_castps_pd(y[i + 2 + (c > 1)]);
-            x[i + c] = _mm256_castpd_ps(c & 1 ? _mm256_unpackhi_pd(p, q) : _mm256_unpacklo_pd(p, q));
-        }
-    for (int c = 0; c < 4; c++) {
-        y[c] = _mm256_permute2f128_ps(x[c], x[4 + c], 0x20);
-        y[4 + c] = _mm256_permute2f128_ps(x[c], x[4 + c], 0x31);
-    }
-}
-
-static inline void put_row(float *to, __m256 x) { _mm256_storeu_ps(to, x); }
-static inline void put_few(float *to, __m256 x, int64_t n)
-{
-    static const int32_t some[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-
-    if (n >= 8)
-        _mm256_storeu_ps(to, x);
-    else
-        _mm256_maskstore_ps(to, _mm256_loadu_si256((const __m256i *)(const void *)(some + 8 - n)), x);
-}
-#endif
-
 #ifdef __FMA__
 /* A place that is a step from the one before it, and not a number times a step from the first: those would each take a register. */
 static inline const float *walk(const float *at, int64_t step)
@@ -487,25 +422,6 @@ static inline const float *walk(const float *at, int64_t step)
     at += step;
     __asm__("" : "+r"(at));
     return at;
-}
-
-/* SQUARE steps of up to SQUARE lines at s, `line` elements apart, zeros for the others, to rows at y. */
-static inline void turn_square(const float *s, int64_t line, int64_t lines, Row y[SQUARE])
-{
-    Row x[SQUARE];
-
-    for (int i = 0; i < SQUARE; i++)
-        x[i] = i < lines ? get_row(s + i * line) : no_row();
-    turn_rows(x, y);
-}
-
-/* A square of fewer lines, too. Whole ones and a tile's rows are what there mostly is. */
-static __attribute__((noinline)) void turn_some(const float *s, int64_t line, int64_t lines, Row *y)
-{
-    if (lines == SQUARE)
-        turn_square(s, line, SQUARE, y);
-    else
-        turn_square(s, line, lines, y);
 }
 
 /*
@@ -536,49 +452,57 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
             for (int t = within; t < SQUARE; t++)
                 put_few(d + (q + t) * width + i, y[t], width - i);
         }
-        for (int64_t q = whole; q < k; q++)
+        for (int64_t q = whole, n; q < k && k >= FOUR; q += n) {
+            Row y[FOUR];
+            n = turn_rest(s + i * line, line, group, q, k, y);
+            for (int64_t t = 0; t < n; t++)
+                put_few(d + (q + t) * width + i, y[FOUR - n + t], width - i);
+        }
+        for (int64_t q = 0; q < k && k < FOUR; q++)
             for (int64_t t = i; t < i + SQUARE && t < width; t++)
                 d[q * width + t] = t < lines ? s[t * line + q] : 0;
     }
 }
 
 /*
- * Sums of R rows over whole squares of steps of SQUARE columns, a square at a time: the machine turns the next one while sums wait for
- * their multiplications.  Several squares of columns side by side would be more lines than the first cache keeps where steps between them
- * are powers of two.  far: b comes from memory, and is asked for ahead, into the second cache.
+ * Sums of R rows over whole squares of steps of C squares of columns, a square at a time: the machine turns the next one while sums wait for
+ * their multiplications, one after the other in each sum.  far: b comes from memory, and is asked for ahead, into the second cache.
  */
 enum { LINE = 16, FAR_AHEAD = 256 };
-static inline __attribute__((always_inline)) void across_rows(const int R, bool far, int64_t whole, const float *a, int64_t arow, int64_t acol,
-                                                              const float *s, int64_t line, VF sums[GEMM_FEW])
+static inline __attribute__((always_inline)) void across_rows(const int R, const int C, bool far, int64_t whole, const float *a, int64_t arow,
+                                                              int64_t acol, const float *s, int64_t line, VF sums[GEMM_FEW])
 {
     VF sum[GEMM_FEW] = {{0}};
 
-    for (int64_t q = 0; q < whole; q += SQUARE) {
-        Row y[SQUARE];
-        for (int t = 0; far && q % LINE == 0 && t < SQUARE; t++)
-            __builtin_prefetch(s + t * line + q + FAR_AHEAD, 0, 2);
-        turn_square(s + q, line, SQUARE, y);
-        UNROLL for (int i = 0; i < R; i++) {
-            const float *at = a + i * arow + q * acol;
-            UNROLL for (int t = 0; t < SQUARE; t++, at = walk(at, acol)) {
-                VF av = *at - (VF){0}, bv = (VF)y[t];
-                fma_f32(&av, &bv, &sum[i]);
+    for (int64_t q = 0; q < whole; q += SQUARE)
+        UNROLL for (int c = 0; c < C; c++) {
+            Row y[SQUARE];
+            for (int t = 0; far && q % LINE == 0 && t < SQUARE; t++)
+                __builtin_prefetch(s + t * line + q + FAR_AHEAD, 0, 2);
+            turn_square(s + c * SQUARE * line + q, line, SQUARE, y);
+            UNROLL for (int i = 0; i < R; i++) {
+                const float *at = a + i * arow + q * acol;
+                UNROLL for (int t = 0; t < SQUARE; t++, at = walk(at, acol)) {
+                    VF av = *at - (VF){0}, bv = (VF)y[t];
+                    fma_f32(&av, &bv, &sum[c * R + i]);
+                }
             }
         }
-    }
     memcpy(sums, sum, sizeof sum);
 }
 
-#define ACROSS_FN(R) \
-    static __attribute__((noinline)) void across##R(bool far, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s, \
-                                                    int64_t line, VF sums[GEMM_FEW]) \
+#define ACROSS_FN(name, R, C) \
+    static __attribute__((noinline)) void name(bool far, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s, \
+                                               int64_t line, VF sums[GEMM_FEW]) \
     { \
-        across_rows(R, far, whole, a, arow, acol, s, line, sums); \
+        across_rows(R, C, far, whole, a, arow, acol, s, line, sums); \
     }
-ACROSS_FN(1)
-ACROSS_FN(2)
-ACROSS_FN(3)
-ACROSS_FN(4)
+ACROSS_FN(across1, 1, 1)
+ACROSS_FN(across2, 2, 1)
+ACROSS_FN(across3, 3, 1)
+ACROSS_FN(across4, 4, 1)
+ACROSS_FN(across1x2, 1, 2)
+ACROSS_FN(across2x2, 2, 2)
 
 /* The same of fewer columns. */
 static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
@@ -601,24 +525,34 @@ static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, co
     memcpy(sums, sum, sizeof sum);
 }
 
-/* The steps after the whole squares: of the square that ends with them, or one by one where there is none. */
+/* The steps after the whole squares. */
 static __attribute__((noinline)) void across_rest(int64_t rows, int64_t whole, int64_t k, const float *a, int64_t arow, int64_t acol, const float *s,
                                                   int64_t line, int64_t lines, VF sums[GEMM_FEW])
 {
-    Row y[SQUARE];
-
-    if (whole)
-        turn_some(s + k - SQUARE, line, lines, y);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t q = whole; q < k; q++) {
-            const float *at = a + i * arow + q * acol;
-            if (whole) {
-                VF av = *at - (VF){0}, bv = (VF)y[q - k + SQUARE];
+    for (int64_t q = whole, n; q < k && k >= FOUR; q += n) {
+        Row y[FOUR];
+        n = turn_rest(s, line, lines, q, k, y);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t t = 0; t < n; t++) {
+                VF av = a[i * arow + (q + t) * acol] - (VF){0}, bv = (VF)y[FOUR - n + t];
                 fma_f32(&av, &bv, &sums[i]);
             }
-            for (int64_t t = 0; t < lines && !whole; t++)
-                sums[i][t] = fmaf(*at, s[t * line + q], sums[i][t]);
-        }
+    }
+    for (int64_t i = 0; i < rows && k < FOUR; i++)
+        for (int64_t q = 0; q < k; q++)
+            for (int64_t t = 0; t < lines; t++)
+                sums[i][t] = fmaf(a[i * arow + q * acol], s[t * line + q], sums[i][t]);
+}
+
+/*
+ * One row or two take two squares of columns side by side, as a sum waits for the multiplication before; not where steps between columns are powers
+ * of two: that would be more lines than the first cache keeps.
+ */
+static bool are_two(int64_t rows, int64_t n, int64_t line)
+{
+    enum { WAY = 1024 };
+
+    return rows <= 2 && n >= 2 * SQUARE && line % WAY;
 }
 
 /*
@@ -632,18 +566,23 @@ static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, in
     float *sums = sums_;
     int64_t lines = n < SQUARE ? n : SQUARE, whole = k / SQUARE * SQUARE;
 
-    for (int64_t j = 0; j < n; j += lines) {
+    for (int64_t j = 0, squares; j < n; j += squares * lines) {
         VF sum[GEMM_FEW];
+        squares = are_two(rows, n - j, line) ? 2 : 1;
         j = j + lines > n ? n - lines : j;
         const float *s = b + j * line;
         if (n < SQUARE)
             across_one(rows, whole, a, arow, acol, s, line, lines, sum);
+        else if (squares == 2)
+            (rows == 1 ? across1x2 : across2x2)(false, whole, a, arow, acol, s, line, sum);
         else
             (rows == 1 ? across1 : rows == 2 ? across2 : rows == 3 ? across3 : across4)(n == SQUARE, whole, a, arow, acol, s, line, sum);
-        if (whole < k)
-            across_rest(rows, whole, k, a, arow, acol, s, line, lines, sum);
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(sums + i * row + j, &sum[i], (size_t)lines * sizeof(float));
+        for (int64_t c = 0; c < squares; c++) {
+            if (whole < k)
+                across_rest(rows, whole, k, a, arow, acol, s + c * SQUARE * line, line, lines, sum + c * rows);
+            for (int64_t i = 0; i < rows; i++)
+                memcpy(sums + i * row + j + c * SQUARE, &sum[c * rows + i], (size_t)lines * sizeof(float));
+        }
     }
 }
 #else
