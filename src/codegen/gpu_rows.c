@@ -750,7 +750,7 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     int registers = e->gpu->whole.chunk / GPU_OCTET, columns = e->gpu->whole.columns;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
     LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain, least;
-    bool ragged, split;
+    bool ragged, held, split;
     Ends ends;
 
     if (!e->gpu->whole.begun && !has_loops(e->k, 1))
@@ -770,13 +770,13 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     ragged = ends_with_vectors(e, c);
     least = goes_by_warps(e, c) && !ragged ? end_of_warp(e) : cpu_number(e, ragged ? 1 : columns);
     plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, least));
-    rows_may_take(e, c, &plain);
+    held = rows_may_take(e, c, &plain);
     split = ragged && e->gpu->whole.rows == 1;
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     LLVMPositionBuilderAtEnd(e->u->builder, way[0]);
-    if (split) {                                /* all warps but those at the row's end, or these too, have none that is past it */
+    if (split) {                                /* all warps, or pieces, but those at its end, or these too, have none past it */
         LLVMBasicBlockRef full = cpu_block(e), last = cpu_block(e);
-        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, end_of_warp(e)), full, last);
+        LLVMBuildCondBr(e->u->builder, cpu_compare(e, LLVMIntSGE, ends.plain, held ? cpu_number(e, columns) : end_of_warp(e)), full, last);
         LLVMPositionBuilderAtEnd(e->u->builder, full);
         plain_way(e, c, slot, raw, false);
         LLVMBuildBr(e->u->builder, done);
