@@ -634,17 +634,27 @@ static const Type *param_number(const AstParam *p, const Type *t)
     return t && t->kind == TY_INT && t->value == DIM_BAD ? type_int(dim_chosen(p->name)) : t;
 }
 
-const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
+/* The types of parameters, in their slots of the frame. */
+static void take_params(Check *C, Fn *f, const Sig *sig, CFrame *frame, const Type *const *given)
 {
-    CFrame *frame, *outer = C->frame;
-    FrameHold before = frame_hold(C);
-    Sig *sig = fn_sig(C, f);
-    struct Loop *loops = C->loop;
-    Home *home = C->home;
-    const Type *ret;
-    int facts = C->facts;
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar) {
+            frame->from[p->slot] = (Ast *)p;
+            frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
+            if (!given && !C->kernel && p->kind < PARAM_VARARGS)
+                frame->var[p->slot] = param_number(p, frame->var[p->slot]);
+        }
+    }
+    if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
+        frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_instance(f->cls, NULL);
+}
 
-    frame = frame_new(C, f->around, f->scope);
+/* The function's frame; that of a call (bound) takes what is known of the call. */
+static CFrame *enter_frame(Check *C, Fn *f, const Sig *sig, const DimNames *bound)
+{
+    CFrame *outer = C->frame, *frame = frame_new(C, f->around, f->scope);
+
     frame->home = f->around->home;
     frame->branches = C->branches;
     frame->fn = f;
@@ -657,32 +667,41 @@ const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *b
     C->called = NULL;
     for (int i = 0; bound ? i < bound->n : i < sig->dims.n; i++)
         vec_push(&frame->dims, bound ? bound->at[i] : sig->dims.at[i]);
-    for (int i = 0; i < f->params.n; i++) {
-        AstParam *p = AST_AS(f->params.at[i], Param);
-        if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar) {
-            frame->from[p->slot] = (Ast *)p;
-            frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
-            if (!given && !C->kernel && p->kind < PARAM_VARARGS)
-                frame->var[p->slot] = param_number(p, frame->var[p->slot]);
-        }
-    }
-    if (!given && f->cls && !f->is_static && f->params.n && AST_IS(f->params.at[0], Param) && frame->nvar)
-        frame->var[AST_AS(f->params.at[0], Param)->slot] = f->is_class ? T_ANY : type_instance(f->cls, NULL);
+    return frame;
+}
+
+/* The body, in its frame: what it returns; NULL: nothing known. */
+static const Type *walk_body(Check *C, Fn *f, CFrame *frame, const DimNames *bound, const Type *declared)
+{
+    const Type *ret;
+
+    if (f->node->kind == AST_Lambda)
+        return expr(C, AST_AS(f->node, Lambda)->body);
+    frame->declared = declared;
+    block(C, AST_AS(f->node, FunctionDef)->body);
+    ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
+    if (!bound && declared && !frame->dead)
+        ends_judged(C, f, declared, !frame->ret);
+    return C->fuel <= 0 || C->depth > 1000 ? T_ANY : ret;          /* given up half-way: it did not end */
+}
+
+const Type *fn_walk(Check *C, Fn *f, const Type *const *given, const DimNames *bound, const Type *declared)
+{
+    CFrame *frame, *outer = C->frame;
+    FrameHold before = frame_hold(C);
+    Sig *sig = fn_sig(C, f);
+    struct Loop *loops = C->loop;
+    Home *home = C->home;
+    const Type *ret;
+    int facts = C->facts;
+
+    frame = enter_frame(C, f, sig, bound);
+    take_params(C, f, sig, frame, given);
     C->frame = frame;
     C->home = frame->home;
     C->loop = NULL;
     staging_begin(C, frame);
-    if (f->node->kind == AST_Lambda) {
-        ret = expr(C, AST_AS(f->node, Lambda)->body);
-    } else {
-        frame->declared = declared;
-        block(C, AST_AS(f->node, FunctionDef)->body);
-        ret = frame->dead ? frame->ret : frame->ret ? type_join(frame->ret, T_NONE) : T_NONE;
-        if (!bound && declared && !frame->dead)
-            ends_judged(C, f, declared, !frame->ret);
-        if (C->fuel <= 0 || C->depth > 1000)        /* given up half-way: it did not end */
-            ret = T_ANY;
-    }
+    ret = walk_body(C, f, frame, bound, declared);
     if (f->dynamic && f->scope->is_generator)
         ret = type_iterable(sym("generator"), frame->yields ? frame->yields : T_ANY);
     facts_drop(C, facts);
