@@ -411,50 +411,64 @@ static const char *called_by(const Fn *f, const Ast *node)
     return f->name ? f->name->text : "lambda";
 }
 
+/* Three times over the arguments: what they say of the signature's names, what follows from that for the others, and whether they fit. */
+static bool match_arguments(Check *C, Fn *f, const Slots *s, Bound *b, Ast *node)
+{
+    bool ok = true;
+    int k = 0;
+
+    for (int pass = 0; pass < 3; pass++, k = 0)
+        for (int i = 0; i < f->params.n && k < s->n; i++) {
+            AstParam *p = AST_AS(f->params.at[i], Param);
+            const CallArg *x;
+            if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
+                continue;
+            x = s->at[k++].arg;
+            if (!x || !f->sig.param[p->slot])
+                continue;
+            if (pass == 0)
+                sig_match(&f->sig, NULL, f->sig.param[p->slot], x->type, b);
+            else if (pass == 1)
+                sig_solve(&f->sig, f->sig.param[p->slot], x->type, b);
+            else if (ok)
+                ok = argument_judged(C, f, p, x, f->sig.param[p->slot], b, node);
+        }
+    return ok;
+}
+
+/* A call from outside of the library of something in it: what is wrong within is the call's mistake. false: an argument is none for it. */
+static bool enter_library(Check *C, Fn *f, const Slots *s, Ast *node)
+{
+    C->blame = (Blame){node, C->frame, C->branches, C->unrolled};
+    return library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s->callee, "__init__") ? f->cls->name->text : s->callee, s, node);
+}
+
 static const Type *call_fn(Check *C, Fn *f, const Type *self, CallArgs *a, Ast *node)
 {
     Slots s;
     Bound b;
     const Type *r;
     Blame blame = C->blame;
-    bool ok = true, fit = true;                     /* fit: as far as the library says; its body has no more to tell then */
-    int k = 0;
+    bool library = f->around->home->library, ok, fit = true;        /* fit: as far as the library says; its body has no more to tell then */
 
     excuse_lambdas(f, a);
-    slots_init(&s, called_by(f, node), f->around->home->library ? (AstSeq){0} : f->params);
+    slots_init(&s, called_by(f, node), library ? (AstSeq){0} : f->params);
     bound_init(&b);
     if (!slots_read(f->params, &s) || !slots_bind(C, &s, a, self != NULL, node))
         return T_ANY;
-    if (f->around->home->library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
+    if (library && !self && f->name && transform_make(C, f->name->text, a, node, &r))
         return r;
-    if (f->around->home->library && !C->home->library)
-        C->blame = (Blame){node, C->frame, C->branches, C->unrolled};
-    if (f->around->home->library && !C->home->library)
-        fit = library_judged(C, f->params, f->cls && f->cls->name && !strcmp(s.callee, "__init__") ? f->cls->name->text : s.callee, &s, node);
+    if (library && !C->home->library)
+        fit = enter_library(C, f, &s, node);
     for (int i = 0; i < a->n && !fit; i++)
         a->at[i].type = T_ANY;
-    if (f->around->home->library && schedule_takes_fields(f))
+    if (library && schedule_takes_fields(f))
         schedule_check_call(C, f, a, node);
     fn_sig(C, f);
     bind_object(&b, f, self, C);
     sig_numbers(&f->sig, &s, &b);
-    for (int pass = 0; pass < 3; pass++, k = 0)
-        for (int i = 0; i < f->params.n && k < s.n; i++) {
-            AstParam *p = AST_AS(f->params.at[i], Param);
-            const CallArg *x;
-            if (p->ast.kind != AST_Param || p->kind == PARAM_CONSTRAINT || p->kind == PARAM_ANY || !p->name)
-                continue;
-            x = s.at[k++].arg;
-            if (!x || !f->sig.param[p->slot])
-                continue;
-            if (pass == 0)
-                sig_match(&f->sig, NULL, f->sig.param[p->slot], x->type, &b);
-            else if (pass == 1)
-                sig_solve(&f->sig, f->sig.param[p->slot], x->type, &b);
-            else if (ok)
-                ok = argument_judged(C, f, p, x, f->sig.param[p->slot], &b, node);
-        }
-    if (!f->example && !f->around->home->library && b.n)
+    ok = match_arguments(C, f, &s, &b, node);
+    if (!f->example && !library && b.n)
         keep_example(C, f, &b);
     C->quiet += !fit;
     ok = ok && sig_constraints(C, f, &b, &s, node) && sig_statics(C, f, &b, node);
