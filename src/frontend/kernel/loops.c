@@ -525,13 +525,52 @@ static void for_parts(Body *B, AstFor *s, KVal parts)
     part_loops(B, &p);
 }
 
+/*
+ * The loop over one axis, whose body is the next one, with the variables that it assigns of the types in m. false: it failed, or m has
+ * other types now, with which it is to be tried again. out: the variables behind it.
+ */
+static bool try_part(Body *B, Parts *p, Merge *m, const Vars *before, const TileRef *bounds, TileRef *out)
+{
+    TileRef in[3 + JOIN_REFS];
+    int k = kplace_axis(&p->place, p->axis), n;
+    PlaceAxis was = p->place.axis[k];
+    TileBlock *here = B->b.at;
+    Vars start = vars_copy(before);
+    bool done = false;
+    TileNode *f;
+
+    vars_take(B, &start);
+    memcpy(in, bounds, sizeof *in * 3);
+    n = flatten_vars(B, m, before, in + 3, 0);
+    f = B->failed ? NULL : tile_add(&B->b, TOP_for, NULL, in, 3 + n);
+    if (!f) {
+        kb_fail(B, "%s", sb_str(&B->build_err));
+        return false;
+    }
+    params_of(f->region[0], 1, out);
+    B->b.at = f->region[0];
+    set_types(B, m, out);
+    p->place.axis[k].start = lin_of((TileRef){f->region[0]->params.at[0], 0});
+    p->place.axis[k].extent = lin_number(p->size[p->axis]);
+    p->axis++;
+    part_loops(B, p);
+    p->axis--;
+    p->place.axis[k] = was;
+    if (!B->failed && types_hold(B, m)) {
+        n = flatten_vars(B, m, &B->fn->vars, out, 0);
+        done = !B->failed && tile_yield(&B->b, out, n);
+        for (int i = 0; i < f->nout && done && i < JOIN_REFS; i++)
+            out[i] = (TileRef){f, i};
+    }
+    B->b.at = here;
+    return done;
+}
+
 /* One axis after another: a synthetic loop whose body is the next one. */
 static void part_axis(Body *B, Parts *p, Lin lo, Lin hi)
 {
-    TileRef in[3 + JOIN_REFS], inner[JOIN_REFS];
-    int k = kplace_axis(&p->place, p->axis);
     Lin step = lin_number(p->size[p->axis]);
-    PlaceAxis was = p->place.axis[k];
+    TileRef bounds[3] = {lin_ref(B, &lo), lin_ref(B, &hi), lin_ref(B, &step)}, out[JOIN_REFS];
     TileBlock *here = B->b.at;
     TileNode *last = here->last;
     Merge m = {{0}, {0}};
@@ -543,37 +582,9 @@ static void part_axis(Body *B, Parts *p, Lin lo, Lin hi)
     for (int i = 0; i < m.name.n; i++)
         vec_push(&m.type, vars_value(&before, m.name.at[i]));
     for (int round = 0; round < ROUNDS && !done && !B->failed; round++) {
-        Vars start = vars_copy(&before);
-        TileNode *f;
-        int n;
-        vars_take(B, &start);
-        in[0] = lin_ref(B, &lo);
-        in[1] = lin_ref(B, &hi);
-        in[2] = lin_ref(B, &step);
-        n = flatten_vars(B, &m, &before, in + 3, 0);
-        f = B->failed ? NULL : tile_add(&B->b, TOP_for, NULL, in, 3 + n);
-        if (!f) {
-            kb_fail(B, "%s", sb_str(&B->build_err));
-            break;
-        }
-        params_of(f->region[0], 1, inner);
-        B->b.at = f->region[0];
-        set_types(B, &m, inner);
-        p->place.axis[k].start = lin_of((TileRef){f->region[0]->params.at[0], 0});
-        p->place.axis[k].extent = step;
-        p->axis++;
-        part_loops(B, p);
-        p->axis--;
-        p->place.axis[k] = was;
-        if (!B->failed && types_hold(B, &m)) {
-            n = flatten_vars(B, &m, &B->fn->vars, inner, 0);
-            done = !B->failed && tile_yield(&B->b, inner, n);
-            for (int i = 0; i < f->nout && done && i < JOIN_REFS; i++)
-                inner[i] = (TileRef){f, i};
-        }
-        B->b.at = here;
+        done = try_part(B, p, &m, &before, bounds, out);
         if (done)
-            set_types(B, &m, inner);
+            set_types(B, &m, out);
         else if (!B->failed)
             forget(B, here, last);
     }

@@ -232,6 +232,27 @@ static bool give_axis(Body *B, KResultAxis *x, const AxisTag *tag, int axis, int
     return kb_to_lin(B, at, &to->start);
 }
 
+/* Is it what a kernel returns? */
+static bool may_be_result(Body *B, KVal v)
+{
+    if (kb_bad(v))
+        return false;
+    if (!kb_is_value(v) || v.kind == K_VECTOR)
+        kb_fail(B, "a kernel returns numbers, elements and block values");
+    else if (B->nresults == KERNEL_RESULTS)
+        kb_fail(B, "a kernel returns at most %d values", KERNEL_RESULTS);
+    return !B->failed;
+}
+
+/* The one element of a result without axes. */
+static void give_element(Body *B, TileRef view, KVal v, DType dt)
+{
+    bool lanes = B->uses_lanes;
+
+    store_once(B, view, kb_ref(B, v, dt));
+    B->uses_lanes = lanes || (v.kind != K_STATIC && kb_lane_dependent(B, kb_ref(B, v, dt)));
+}
+
 static void give_result(Body *B, KVal v)
 {
     int i = B->nresults, lead;
@@ -240,19 +261,10 @@ static void give_result(Body *B, KVal v)
     char name[24];
     TileType t = {.kind = TILE_VIEW};
     KPlace p = {.param = -1, .buffer = 1};
-    bool lanes = B->uses_lanes;
 
     v = kb_value(B, v);
-    if (kb_bad(v))
+    if (!may_be_result(B, v))
         return;
-    if (!kb_is_value(v) || v.kind == K_VECTOR) {
-        kb_fail(B, "a kernel returns numbers, elements and block values");
-        return;
-    }
-    if (i == KERNEL_RESULTS) {
-        kb_fail(B, "a kernel returns at most %d values", KERNEL_RESULTS);
-        return;
-    }
     snprintf(name, sizeof name, "result%d", B->nresults++);
     r->dtype = result_dtype(v, &said);
     r->rank = v.kind == K_BLOCK ? tile_type(v.ref)->rank : 0;
@@ -267,8 +279,7 @@ static void give_result(Body *B, KVal v)
     r->param = B->k->params.n;
     p.view = tile_param(B->k, sym(name), &t);
     if (!t.rank) {
-        store_once(B, p.view, kb_ref(B, v, r->dtype));
-        B->uses_lanes = lanes || (v.kind != K_STATIC && kb_lane_dependent(B, kb_ref(B, v, r->dtype)));
+        give_element(B, p.view, v, r->dtype);
         return;
     }
     p.rank = t.rank;
