@@ -120,6 +120,51 @@ static bool check_sizes(Interp *I, const TensorVec *in, const AxisVec *axis)
     return size != DIM_BAD;
 }
 
+/* Axis 0 of a tensor at the place that spec says: None takes its first element, as all are the same. NULL: an error is pending. */
+static Tensor *place_axis(Interp *I, Tensor *t, Value spec)
+{
+    int perm[RANK_MAX], r = t->rank, to, n = 0;
+
+    if (spec.tag == V_NONE) {
+        Value first = tensor_op_getitem(I, tensor_value(tensor_ref(t)), vint(0));
+        Tensor *x = is_err(first) ? NULL : tensor_ref(as_tensor(first));
+        value_unref(first);
+        return x;
+    }
+    if (!arg_axis(I, spec, r, &to))
+        return NULL;
+    to += r;
+    for (int k = 1; n < r; ) {
+        if (n == to)
+            perm[n++] = 0;
+        else
+            perm[n++] = k++;
+    }
+    return do_permute(I, tensor_ref(t), perm);
+}
+
+/* All tensors of v by one spec. */
+static Value place_leaves(Interp *I, Value v, Value spec)
+{
+    TensorVec leaf = {0};
+    Tensor **moved;
+    Value out;
+    bool ok = true;
+    int pos = 0;
+
+    if (!tree_leaves(I, v, TREE_ALL, &leaf))
+        return VERR;
+    moved = tsr_calloc(sizeof *moved * (size_t)(leaf.n + 1));
+    for (int i = 0; ok && i < leaf.n; i++)
+        ok = (moved[i] = place_axis(I, leaf.at[i], spec)) != NULL;
+    out = ok ? tree_rebuild(I, v, TREE_ALL, moved, &pos) : VERR;
+    for (int i = 0; i < leaf.n; i++)
+        tensor_unref(moved[i]);
+    tsr_free(moved);
+    vec_free(&leaf);
+    return out;
+}
+
 /* The batch axis, now in front, goes where out_dims says. */
 static Value place_axes(Interp *I, Value v, Value spec)
 {
@@ -140,38 +185,7 @@ static Value place_axes(Interp *I, Value v, Value spec)
     }
     if (spec.tag == V_INT && spec.i == 0)
         return value_ref(v);
-    TensorVec leaf = {0};
-    if (!tree_leaves(I, v, TREE_ALL, &leaf))
-        return VERR;
-    Tensor **moved = tsr_calloc(sizeof *moved * (size_t)(leaf.n + 1));
-    bool ok = true;
-    for (int i = 0; ok && i < leaf.n; i++) {
-        int perm[RANK_MAX], r = leaf.at[i]->rank, to, n = 0;
-        if (spec.tag == V_NONE) {                       /* the same for all: the first will do */
-            Value first = tensor_op_getitem(I, tensor_value(tensor_ref(leaf.at[i])), vint(0));
-            ok = !is_err(first);
-            moved[i] = ok ? tensor_ref(as_tensor(first)) : NULL;
-            value_unref(first);
-            continue;
-        }
-        if (!(ok = arg_axis(I, spec, r, &to)))
-            break;
-        to += r;
-        for (int k = 1; n < r; ) {
-            if (n == to)
-                perm[n++] = 0;
-            else
-                perm[n++] = k++;
-        }
-        ok = (moved[i] = do_permute(I, tensor_ref(leaf.at[i]), perm)) != NULL;
-    }
-    int pos = 0;
-    Value out = ok ? tree_rebuild(I, v, TREE_ALL, moved, &pos) : VERR;
-    for (int i = 0; i < leaf.n; i++)
-        tensor_unref(moved[i]);
-    tsr_free(moved);
-    vec_free(&leaf);
-    return out;
+    return place_leaves(I, v, spec);
 }
 
 enum { OPT_IN, OPT_OUT };
