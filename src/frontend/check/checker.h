@@ -1,7 +1,7 @@
 /*
  * checker.h - what the files of the type checker share.
  *
- * check.c walks statements, flow.c branches and loops, facts.c what tests say of sizes, exprs.c expressions;
+ * check.c walks statements, walks.c functions, flow.c branches and loops, facts.c what tests say of sizes, exprs.c expressions;
  * vars.c knows variables, classes.c classes, members.c attributes, binding.c, calls.c, sizes.c and transforms.c
  * calls, annotype.c annotations, tensors.c and tensorcalls.c the tensor rules.  A CFrame is a function (or module) being walked, with a type
  * for each variable at the point of the walk.
