@@ -591,6 +591,25 @@ void cpu_buffered(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
     emit_alone(e, n, to, panel);
 }
 
+/* Numbers of places, and sums of such with scalars: threads have them in an instruction or two. */
+static bool counts_places(const TileNode *n)
+{
+    const TileType *t = &n->type[0];
+
+    if (n->op == TOP_iota)
+        return true;
+    if (n->op == TOP_splat || !dtype_is_int((DType)t->dtype) || !t->rank)
+        return !t->rank;
+    if (n->op == TOP_reshape)
+        return cpu_is_virtual(n) && counts_places(n->in[0].node);
+    if (n->op != TOP_map || (n->attr->op != OP_add && n->attr->op != OP_sub && n->attr->op != OP_bitand && n->attr->op != OP_convert))
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (tile_type(n->in[i])->rank && !counts_places(n->in[i].node))
+            return false;
+    return true;
+}
+
 /* What is used again after the open cluster gets a buffer from it, or from a walk of its own. */
 static void keep_used_again(CpuCode *e, Cluster *c)
 {
@@ -602,7 +621,7 @@ static void keep_used_again(CpuCode *e, Cluster *c)
         bool has = false;
         for (int k = 0; k < sinks; k++)
             has |= !c->sinks.at[k].node && cpu_same(c->sinks.at[k].v, v) && (!c->sinks.at[k].stage || c->sinks.at[k].stage->by_copies);
-        if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n))
+        if (has || e->seen[n->id] >= n->nuse || cpu_is_cheap(n) || (e->gpu && counts_places(n)))
             continue;
         if (cpu_has_shape(c, &n->type[0], -1))
             vec_push(&c->sinks, ((Sink){.v = v}));

@@ -66,7 +66,7 @@ static int ring_of(Chain *c, const RoleOperand *o, bool stays)
     for (int i = 0; i < c->nrings && !stays; i++) {
         const RoleOperand *p = &c->ring[i].o;
         if (p->load->in[0].node == o->load->in[0].node && p->box[0] == o->box[0] && p->box[1] == o->box[1] && p->slabs == o->slabs &&
-            p->second == o->second && !c->ring[i].stays && takes_turns(c, i, o->load))
+            p->axes.second == o->axes.second && !c->ring[i].stays && takes_turns(c, i, o->load))
             return i;
     }
     if (c->nrings == CHAIN_RINGS)
@@ -106,7 +106,8 @@ static bool find_load(const CpuCode *e, Chain *c, ChainDot *d, int i)
 
     body = load->block == &e->k->body;
     if (at < 0) {
-        if (c->nloads == CHAIN_LOADS || !role_block(e, load, &o) || !only_multiplied(&e->k->body, &e->k->body, (TileRef){(TileNode *)load, 0}))
+        if (c->nloads == CHAIN_LOADS || !role_block(e, load, &o) || o.part || o.axes.inner < o.axes.second || !only_multiplied(&e->k->body,
+                &e->k->body, (TileRef){(TileNode *)load, 0}))
             return false;
         at = c->nloads;
         c->load[at] = (ChainLoad){.load = load, .ring = ring_of(c, &o, body)};
@@ -187,7 +188,7 @@ static int row_of(Chain *c, const RoleOperand *o, int ring)
 {
     for (int i = 0; i < c->nrows; i++)
         if (c->row[i].ring == ring && c->row[i].o.load->in[0].node == o->load->in[0].node && c->row[i].o.bytes == o->bytes &&
-            c->row[i].o.second == o->second)
+            c->row[i].o.axes.second == o->axes.second)
             return i;
     if (c->nrows == CHAIN_ROWS || c->nrings + c->nrows == c->maps)
         return -1;

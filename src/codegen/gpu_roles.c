@@ -390,7 +390,7 @@ static void end_sums(CpuCode *e, LLVMValueRef rounds, LLVMValueRef *slot, LLVMVa
     if (r->cluster > 1)                         /* blocks beyond the last tile have to leave their slots, too */
         roles_take_all(e);
     if (r->sets > 1)
-        skip_stages(e, op32(e, LLVMAdd, rounds, roles_late_rounds(r)));
+        skip_stages(e, op32(e, LLVMAdd, r->uneven ? get(e, r->others) : rounds, roles_late_rounds(r)));
     role_join_sums(e, sum, n);
     role_put_beside(e);
     e->gpu->clean |= e->fixed_bytes == r->shared;      /* nothing has been put into the group's memory yet */
@@ -469,6 +469,17 @@ bool roles_node(CpuCode *e, const TileNode *n)
 
 enum { WIDE_COLUMNS = 128 };
 
+/* How many rounds the next tile has, whose slots this set passes over behind its own. Behind the last one there is some number. */
+static void look_ahead(CpuCode *e, const RoleGroups *g)
+{
+    Roles *r = roles(e);
+
+    role_enter_group(e, plus(e, get(e, g->t), role_clusters(e)));
+    emit_indices(e);
+    LLVMBuildStore(e->u->builder, rounds_of(e), r->others);
+    role_enter_group(e, get(e, g->t));
+}
+
 /* The consumers of both sets. */
 static void consumers(CpuCode *e)
 {
@@ -477,6 +488,7 @@ static void consumers(CpuCode *e)
 
     role_keep_registers(e, roles_groups(r), false);
     r->set = i32_number(e, 0);
+    r->others = llvm_slot(e->u, i32_type(e));
     r->turn = llvm_slot(e->u, i32_type(e));
     LLVMBuildStore(e->u->builder, i32_number(e, 0), r->turn);
     /* Where registers are scarce, too, if blocks are wide: of attention's derivatives by keys, 4 % quicker with 128 columns, 13 % slower with 64. */
@@ -491,12 +503,14 @@ static void consumers(CpuCode *e)
         e->gpu->thread = op32(e, LLVMURem, e->gpu->thread, r->threads);
         GpuIf second = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, r->set, i32_number(e, 1), ""));
         take_turn(e, false);
-        cpu_set_groups(e, cpu_number(e, 0));    /* whichever: rounds are the same in all */
+        role_enter_group(e, role_cluster_number(e));    /* the first one, which the other set has */
         emit_indices(e);
         skip_stages(e, op32(e, LLVMAdd, rounds_of(e), roles_late_rounds(r)));
         gpu_end_if(e, &second);
     }
     groups = r->chain ? chain_taken(e) : role_each_group(e, r->set, r->sets);
+    if (r->uneven)
+        look_ahead(e, &groups);
     cpu_emit_block(e, &e->k->body);
     role_end_rest(e);
     if (r->chain)

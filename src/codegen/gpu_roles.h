@@ -11,20 +11,25 @@
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };          /* of a warpgroup; rows of its product */
 enum { OUT_SLOTS = 2, WIDE_BYTES = 128, SHARED_MOST = 227 << 10, SLOT_ALIGN = 1024, ROW_ALIGN = 128 };
 
+/* Axes of a parameter: that of a box's elements that lie side by side, and that of its rows. */
+typedef struct MapAxes { int inner, second; } MapAxes;
+
 /* An operand in the slots of the ring: slabs one after the other, rows of a slab of `span` bytes, permuted as TMA and wgmma do it. */
 typedef struct RoleOperand {
     const TileNode *load;
+    const TileNode *part;       /* of a parameter, that it is taken of: rows end there; else NULL */
     bool turned;                /* do its rows, or columns, lie side by side, and not its steps? */
     int span, slabs, box[2];    /* box: elements of a slab, the inner ones first */
-    int second;                 /* the axis of the outer ones */
+    MapAxes axes;
     int64_t bytes, slab;        /* of a slot, of a slab in it */
     int64_t at;                 /* in shared memory, of the first slot */
 } RoleOperand;
 
 /* A store of the sums' shape, by tensor copies: slabs of 64 rows of `span` bytes. */
 typedef struct RoleStore {
-    const TileNode *store;
-    int span, map, second;
+    const TileNode *store, *part;       /* as of an operand */
+    int span, map;
+    MapAxes axes;
     bool before;                /* may its rows begin before the first one? Tensor copies fault there */
 } RoleStore;
 
@@ -55,6 +60,8 @@ typedef struct Roles {
     int interval;
     bool by_turns;              /* are those of one round added while the next one is under way? */
     int sets;                   /* 2: sets of consumers take turns, so that one multiplies while the other one stores */
+    bool uneven;                /* of different numbers of rounds, then */
+    LLVMValueRef others;        /* those of the next tile, which the other set has, in a slot */
     int cluster;                /* blocks that work together (gpu_roles_cluster.c); 1: none do */
     bool splits;                /* do they divide the steps of one tile? Else they take tiles side by side */
     int shared_operand, shared_axis;    /* which all of them need then; the grid's axis along which they are */
@@ -136,8 +143,10 @@ void role_wait_unless(CpuCode *e, const RoleRing *g, LLVMValueRef full);       /
 LLVMValueRef role_room(CpuCode *e, const RoleRing *g);  /* the producer's slot is empty */
 void role_fill(CpuCode *e, const RoleRing *g, LLVMValueRef stage);     /* what the producer wrote there is there */
 LLVMValueRef role_make_room(CpuCode *e, const RoleRing *g, int64_t bytes);     /* the producer's slot is empty, and so many bytes will come to it */
-/* Coordinates of a load's or store's place, as its tensor map has them. */
-void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *at);
+/* Coordinates of a load's or store's place, as its tensor map has them but where rows end with a part. */
+void role_coordinates(CpuCode *e, const TileNode *n, MapAxes axes, LLVMValueRef *at);
+/* They are those of a box of so many rows of the map; how many there are. */
+int role_end_rows(CpuCode *e, const TileNode *n, const TileNode *part, int second, int rows, LLVMValueRef *at);
 /* The producer sends for the block of a load. */
 void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage);
 RoleGroups role_each_group(CpuCode *e, LLVMValueRef first, int every);

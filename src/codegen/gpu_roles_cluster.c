@@ -40,7 +40,7 @@ static bool follows(const TileNode *n, int axis)
 
 static bool load_follows(const TileNode *load, int axis)
 {
-    for (int i = 1; i < load->nin; i++)
+    for (int i = 0; i < load->nin; i++)
         if (follows(load->in[i].node, axis))
             return true;
     return false;

@@ -83,6 +83,18 @@ bool role_is_short_quotient(const TileNode *n)
            is_never_negative(n->in[1].node);
 }
 
+/* Is it an element of a parameter that nobody writes, so that it is the same whenever it is read? */
+static bool is_read_once(const TileNode *n)
+{
+    const TileNode *view = n->in[0].node;
+    bool is = !n->type[0].rank && (n->type[0].dtype == DT_int32 || n->type[0].dtype == DT_int64) && view->op == TILE_PARAM &&
+              view->block && !view->block->owner && !gpu_writes(view->block, view);
+
+    for (int i = 1; is && i < n->nin; i++)
+        is = roles_is_known(n->in[i].node);
+    return is;
+}
+
 static bool is_loop_number(const TileNode *n)
 {
     return n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n->block->params.at[0] == n;
@@ -93,9 +105,12 @@ bool roles_is_known(const TileNode *n)
     switch (n->op) {
     case TOP_index: case TOP_size: case TOP_group: return true;
     case TOP_const: return is_integer(n);
+    case TOP_load: return is_read_once(n);
     case TOP_extent: return n->in[0].node->op == TILE_PARAM;
     case TOP_to_index: case TOP_to_tile: return roles_is_known(n->in[0].node) && (n->op == TOP_to_index || is_integer(n));
     default:
+        if (is_integer(n) && tile_converts_plainly(n))
+            return n->in[0].node->op == TOP_load && roles_is_known(n->in[0].node);
         if (is_arithmetic(n))
             return roles_is_known(n->in[0].node) && roles_is_known(n->in[1].node);
         return is_loop_number(n);
@@ -106,64 +121,98 @@ bool roles_is_known(const TileNode *n)
 
 static bool is_of_kernel(const CpuCode *e, TileRef view) { return view.node->op == TILE_PARAM && view.node->block == &e->k->body; }
 
-/* The axis of which an access takes as many places as of the last one, of a view that a tensor map can describe; -1: it is no such access. */
-static int second_axis(const CpuCode *e, const TileNode *n)
+/*
+ * The part of a parameter that an access is of, which ends earlier than that along one axis. A tensor map has one axis more for it (far_code.h).
+ * NULL: it is of a parameter, or of what no map describes.
+ */
+static const TileNode *part_of(const CpuCode *e, TileRef view, int second)
+{
+    const TileNode *n = view.node;
+    int rank = n->op == TOP_part ? n->type[0].rank : 0;
+
+    if (!rank || rank > GPU_ENDED || n->attr->drop || !is_of_kernel(e, n->in[0]))
+        return NULL;
+    for (int i = 0; i < rank; i++) {
+        const TileNode *start = n->in[1 + i].node, *extent = n->in[1 + rank + i].node;
+        bool whole = start->op == TOP_index && !start->attr->i && extent->op == TOP_extent && extent->in[0].node == n->in[0].node &&
+                extent->attr->axis == i;
+        if (!(whole || (i == second && roles_is_known(start) && roles_is_known(extent))))
+            return NULL;
+    }
+    return n;
+}
+
+/*
+ * The axes of an access of two, of a view that a tensor map can describe: the last one is the inner one, or where another one's elements are known
+ * to lie side by side
+ * a load has that. false: it is no such access.
+ */
+static bool map_axes(const CpuCode *e, const TileNode *n, MapAxes *a)
 {
     const TileType *view = tile_type(n->in[0]);
-    int last = view->rank - 1, kept = view->rank >= 2 && view->rank <= 5 ? ((2 << last) - 1) & ~n->attr->drop : 0, second = -1;
+    int last = view->rank - 1, kept = view->rank >= 2 && view->rank <= 5 ? ((2 << last) - 1) & ~n->attr->drop : 0, other = -1;
 
-    if (!is_of_kernel(e, n->in[0]) || !(kept >> last) || (view->stride[last] != 1 && view->stride[last] != STRIDE_ANY))
-        return -1;
+    if (!(kept >> last))
+        return false;
     for (int i = 0; i < last; i++)
         if (kept >> i & 1) {
-            if (second >= 0)
-                return -1;
-            second = i;
+            if (other >= 0)
+                return false;
+            other = i;
         }
-    return second;
+    if (other < 0)
+        return false;
+    *a = (MapAxes){last, other};
+    if (n->op == TOP_load && view->stride[last] != 1 && view->stride[other] == 1)
+        *a = (MapAxes){other, last};
+    return (view->stride[a->inner] == 1 || view->stride[a->inner] == STRIDE_ANY) && (is_of_kernel(e, n->in[0]) || part_of(e, n->in[0], a->second));
 }
 
 /* Bytes of a slab's row: what tensor copies and wgmma permute. */
 static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
 
-/* The second axis of a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do; -1: it is another one. */
-static int copied_axis(const CpuCode *e, const TileNode *load)
+/* Is it a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do? */
+static bool is_copied(const CpuCode *e, const TileNode *load, MapAxes *a)
 {
-    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || gpu_writes(&e->k->body, load->in[0].node))
-        return -1;
+    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || gpu_writes(&e->k->body, cpu_root(load->in[0])))
+        return false;
     for (int k = 1; k < load->nin; k++)
         if (!roles_is_known(load->in[k].node))
-            return -1;
-    return is_aligned(load->in[load->nin - 1], (int)raw_size((DType)load->type[0].dtype)) ? second_axis(e, load) : -1;
+            return false;
+    return map_axes(e, load, a) && is_aligned(load->in[1 + a->inner], (int)raw_size((DType)load->type[0].dtype));
 }
 
 bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o)
 {
     const TileType *t = &load->type[0];
-    int bytes = t->extent[1] * (int)raw_size((DType)t->dtype), second = copied_axis(e, load);
+    int bytes = t->extent[1] * (int)raw_size((DType)t->dtype);
+    MapAxes a;
 
-    if (second < 0 || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
+    if (!is_copied(e, load, &a) || a.inner < a.second || part_of(e, load->in[0],
+            a.second) || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
         return false;
-    *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .second = second, .bytes = bytes, .slab = bytes};
+    *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .axes = a, .bytes = bytes, .slab = bytes};
     return true;
 }
 
 bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o)
 {
     const TileType *t = &load->type[0];
-    int inner, bytes;
+    int inner, bytes, across;    /* across: is the inner axis the tile's second one? */
 
-    if ((o->second = copied_axis(e, load)) < 0)
+    if (!is_copied(e, load, &o->axes))
         return false;
     bytes = (int)raw_size((DType)t->dtype);
-    inner = t->extent[1] * bytes;
+    across = o->axes.inner > o->axes.second;
+    inner = t->extent[across] * bytes;
     o->load = load;
+    o->part = part_of(e, load->in[0], o->axes.second);
     o->span = span_of(inner);
     if (inner % o->span)
         return false;
     o->slabs = inner / o->span;
     o->box[0] = o->span / bytes;
-    o->box[1] = t->extent[0];
+    o->box[1] = t->extent[!across];
     o->slab = (int64_t)o->box[1] * o->span;
     o->bytes = o->slab * o->slabs;
     return o->box[1] <= BOX_MOST && o->bytes % SLOT_ALIGN == 0;
@@ -179,9 +228,11 @@ static bool find_operand(const CpuCode *e, Roles *r, int i)
     if (turned && v.node->block != b)
         return false;
     v = turned ? v.node->in[0] : v;
-    o->turned = turned == (i == 0);
+    if (v.node->block != b || !role_block(e, v.node, o))
+        return false;
+    o->turned = (turned == (i == 0)) == (o->axes.inner > o->axes.second);
     r->unit.turned[i] = o->turned;
-    return v.node->block == b && role_block(e, v.node, o) && !(o->turned && (r->bytes != 2 || o->span != WIDE_BYTES));
+    return !(o->turned && (r->bytes != 2 || o->span != WIDE_BYTES));
 }
 
 /* ---- stores ---- */
@@ -193,15 +244,17 @@ void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int col
     for (const TileNode *n = first; n; n = n->next) {
         const TileType *t = n->op == TOP_store ? tile_type(n->in[n->nin - 1]) : NULL;
         int bytes = t ? (int)raw_size((DType)t->dtype) : 0, rank = t ? tile_type(n->in[0])->rank : 0;
-        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && second_axis(e, n) >= 0 &&
+        MapAxes a = {0};
+        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && map_axes(e, n, &a) &&
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
                     is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0 && t->extent[1] % 16 == 0;
-        bool before = fits && !is_never_negative(n->in[1 + second_axis(e, n)].node);
+        bool before = fits && !is_never_negative(n->in[1 + a.second].node);
+        const TileNode *part = fits ? part_of(e, n->in[0], a.second) : NULL;
         for (int i = 1; fits && i <= rank; i++)
-            fits = i == 1 + second_axis(e, n) || is_never_negative(n->in[i].node);
-        if (fits && r->nmaps < GPU_MAPS) {
-            r->store[r->nstores] = (RoleStore){n, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, second_axis(e, n), before};
+            fits = i == 1 + a.second || is_never_negative(n->in[i].node);
+        if (fits && !(part && before) && r->nmaps < GPU_MAPS) {
+            r->store[r->nstores] = (RoleStore){n, part, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, a, before};
             r->nstores++;
             r->nmaps++;
         }
@@ -220,7 +273,7 @@ int64_t role_slots(const Roles *r)
 bool role_reads_own(const TileKernel *k)
 {
     for (const TileNode *n = k->body.first; n; n = n->next)
-        if (n->op == TOP_load && gpu_writes(&k->body, n->in[0].node))
+        if (n->op == TOP_load && gpu_writes(&k->body, cpu_root(n->in[0])))
             return true;
     return false;
 }
@@ -235,17 +288,20 @@ static bool is_uniform(const TileNode *n)
     return same;
 }
 
-/*
- * May two sets of consumers take turns?  All tiles have to take as many rounds, and what follows them no memory of the group besides the slots
- * of stores.
- */
+/* Do tiles take different numbers of rounds? */
+static bool is_uneven(const Roles *r)
+{
+    for (int i = 0; i < 3; i++)
+        if (!is_uniform(r->loop->in[i].node))
+            return true;
+    return false;
+}
+
+/* May two sets of consumers take turns?  What follows the sums takes no memory of the group then besides the slots of stores. */
 static bool takes_turns(const Roles *r)
 {
     int stores = 0;
 
-    for (int i = 0; i < 3; i++)
-        if (!is_uniform(r->loop->in[i].node))
-            return false;
     for (const TileNode *n = r->loop->next; n; n = n->next) {
         stores += n->op == TOP_store;
         if (n->op == TOP_reshape || n->op == TOP_permute)
@@ -388,6 +444,7 @@ bool roles_find(CpuCode *e, Roles *r)
     role_find_stores(e, r, r->loop->next, r->extent[1]);
     r->reads_own = role_reads_own(e->k);
     r->sets = tile_schedule(e->k, "sets", 1) == 2 && takes_turns(r) ? 2 : 1;
+    r->uneven = r->sets > 1 && is_uneven(r);
     roles_find_cluster(e, r);
     roles_find_late(e, r);
     return lay_out(e, r);
@@ -404,17 +461,20 @@ static int number_of(const CpuCode *e, const TileNode *param)
 
 void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
 {
-    const TileNode *view = o->load->in[0].node;
+    const TileNode *view = cpu_root(o->load->in[0]);
 
-    *m = (GpuMap){.param = (uint8_t)number_of(e, view), .bytes = (uint8_t)raw_size((DType)view->type[0].dtype), .swizzle = (uint8_t)o->span,
-                  .second = (uint8_t)o->second, .tf32 = view->type[0].dtype == DT_tf32, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+    *m = (GpuMap){.param = (uint8_t)number_of(e, view), .ends = o->part != NULL, .bytes = (uint8_t)raw_size((DType)view->type[0].dtype),
+            .swizzle = (uint8_t)o->span,
+                  .inner = (uint8_t)o->axes.inner, .second = (uint8_t)o->axes.second, .tf32 = view->type[0].dtype == DT_tf32,
+                          .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
 }
 
 void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
     frame->nmaps = r->nmaps;
     for (int i = 0; i < r->nstores; i++) {
-        RoleOperand o = {.load = r->store[i].store, .span = r->store[i].span, .second = r->store[i].second, .box = {0, GROUP_ROWS}};
+        RoleOperand o = {.load = r->store[i].store, .part = r->store[i].part, .span = r->store[i].span, .axes = r->store[i].axes, .box = {0,
+                GROUP_ROWS}};
         o.box[0] = o.span / (int)raw_size((DType)o.load->in[0].node->type[0].dtype);
         role_map(e, &o, &frame->map[r->store[i].map]);
     }

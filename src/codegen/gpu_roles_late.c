@@ -65,7 +65,7 @@ void roles_find_late(const CpuCode *e, Roles *r)
         if (r->nlate == LATE_MOST || r->nmaps == GPU_MAPS || (r->nlate + 1) * words > WORDS)
             return;
         if (n->op != TOP_load || n->type[0].rank != 2 || raw_size((DType)n->type[0].dtype) != HALF || n->type[0].extent[0] != r->extent[0] ||
-            n->type[0].extent[1] != r->extent[1] || !role_block(e, n, &o) || o.span != WIDE_BYTES || !lies_by_rows(n, o.second))
+            n->type[0].extent[1] != r->extent[1] || !role_block(e, n, &o) || o.part || o.span != WIDE_BYTES || !lies_by_rows(n, o.axes.second))
             continue;
         if (!is_for_stores(e, r, n))
             continue;
@@ -122,7 +122,7 @@ void role_bring_late(CpuCode *e)
         int end = set + room(r) < all ? set + room(r) : all;
         LLVMValueRef stage = role_make_room(e, &r->ring, (int64_t)(end - set) * groups_of(r) * PIECE), at[TILE_RANK_MAX];
         for (; set < end; set++) {
-            role_coordinates(e, late_of(r, set)->o.load, late_of(r, set)->o.second, at);
+            role_coordinates(e, late_of(r, set)->o.load, late_of(r, set)->o.axes, at);
             send_set(e, set, stage, at);
         }
         role_next(e, &r->ring);

@@ -126,28 +126,54 @@ void role_init_ring(CpuCode *e, const RoleRing *g)
 
 /* ---- boxes ---- */
 
-void role_coordinates(CpuCode *e, const TileNode *n, int second, LLVMValueRef *at)
+void role_coordinates(CpuCode *e, const TileNode *n, MapAxes axes, LLVMValueRef *at)
 {
     int rank = tile_type(n->in[0])->rank;
 
     for (int i = 0; i < rank; i++)
-        at[i] = narrow(e, cpu_val(e, n->in[1 + gpu_map_axis(rank, second, i)])->x);
+        at[i] = narrow(e, cpu_val(e, n->in[1 + gpu_map_axis(rank, axes.inner, axes.second, i)])->x);
+}
+
+/*
+ * Of a part that begins at row s and has n, a box at its row r has v = n - r rows, but not more than its own b, nor fewer than none: those that
+ * begin v rows before the end
+ * of the map's long axis, at row s + r + v of the parameter less that length (far_code.h).
+ */
+int role_end_rows(CpuCode *e, const TileNode *n, const TileNode *part, int second, int rows, LLVMValueRef *at)
+{
+    int rank = tile_type(n->in[0])->rank;
+    LLVMValueRef start, extent, has, none = i32_number(e, 0), all = i32_number(e, rows), end = i32_number(e, GPU_END);
+
+    if (!part)
+        return rank;
+    start = narrow(e, cpu_val(e, part->in[1 + second])->x);
+    extent = narrow(e, cpu_val(e, part->in[1 + rank + second])->x);
+    has = LLVMBuildSub(e->u->builder, extent, at[1], "");
+    has = cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntSLT, has, none, ""), none, has);
+    has = cpu_choose(e, LLVMBuildICmp(e->u->builder, LLVMIntSLT, has, all, ""), has, all);
+    for (int i = rank + 1; i > 3; i--)
+        at[i] = at[i - 2];
+    at[2] = plus(e, plus(e, start, at[1]), has);
+    at[1] = LLVMBuildSub(e->u->builder, end, has, "");
+    at[3] = end;
+    return rank + 2;
 }
 
 void role_bring(CpuCode *e, const RoleRing *g, const RoleOperand *o, const TileNode *load, LLVMValueRef map, LLVMValueRef stage)
 {
     const Roles *r = roles(e);
     bool halved = roles_share(r) && o == &r->o[r->shared_operand];
-    int rank = tile_type(load->in[0])->rank;
-    LLVMValueRef at[TILE_RANK_MAX], first, to, all = LLVMConstInt(LLVMInt16TypeInContext(e->u->context), (1u << r->cluster) - 1, false);
+    int rank;
+    LLVMValueRef at[MAP_AXES], first, to, all = LLVMConstInt(LLVMInt16TypeInContext(e->u->context), (1u << r->cluster) - 1, false);
 
-    role_coordinates(e, load, o->second, at);
+    role_coordinates(e, load, o->axes, at);
     first = at[0];
     to = plus(e, roles(e)->base, op32(e, LLVMAdd, op32(e, LLVMMul, stage, o->bytes), o->at));
     if (halved) {                               /* this block's part of each box, for all */
         at[1] = plus(e, at[1], op32(e, LLVMMul, r->rank, o->box[1]));
         to = plus(e, to, op32(e, LLVMMul, r->rank, (int64_t)o->box[1] * o->span));
     }
+    rank = role_end_rows(e, load, o->part, o->axes.second, o->box[1], at);
     for (int s = 0; s < o->slabs; s++) {
         LLVMValueRef place = op32(e, LLVMAdd, to, s * o->slab);
         at[0] = op32(e, LLVMAdd, first, (int64_t)s * o->box[0]);

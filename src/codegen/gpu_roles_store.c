@@ -215,12 +215,14 @@ static void go_over(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, Ti
 static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column)
 {
     const TileNode *n = s->s->store;
-    LLVMValueRef at[TILE_RANK_MAX];
+    LLVMValueRef at[MAP_AXES];
+    int rank;
 
-    role_coordinates(e, n, s->s->second, at);
+    role_coordinates(e, n, s->s->axes, at);
     at[0] = op32(e, LLVMAdd, at[0], column);
     at[1] = plus(e, at[1], row);
-    gpu_tensor_store(e, roles(e)->map[s->s->map], at, tile_type(n->in[0])->rank, slot);
+    rank = role_end_rows(e, n, s->s->part, s->s->axes.second, GROUP_ROWS, at);
+    gpu_tensor_store(e, roles(e)->map[s->s->map], at, rank, slot);
     gpu_tensor_commit(e);
 }
 
@@ -235,12 +237,13 @@ static void store_rows(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueR
     LLVMTypeRef raw = LLVMVectorType(LLVMIntTypeInContext(e->u->context, 8 * (unsigned)s->bytes), (unsigned)elements);
     LLVMTypeRef one = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), (uint64_t)s->bytes);
     LLVMValueRef thread = op32(e, LLVMAnd, e->gpu->thread, GROUP_THREADS - 1), slab_row = op32(e, LLVMAnd, thread, GROUP_ROWS - 1);
-    LLVMValueRef row = LLVMBuildSExt(b, plus(e, first, slab_row), i64_type(e), ""), at = cpu_op(e, LLVMMul, row, v->stride[s->s->second]), inside;
+    LLVMValueRef row = LLVMBuildSExt(b, plus(e, first, slab_row), i64_type(e), ""), at = cpu_op(e, LLVMMul, row, v->stride[s->s->axes.second]),
+            inside;
     LLVMValueRef part = op32(e, LLVMMul, op32(e, LLVMLShr, thread, 6), pieces), turn = turn_of(e, s->s->span, slab_row);
 
-    inside = LLVMBuildAnd(b, cpu_compare(e, LLVMIntSGE, row, cpu_number(e, 0)), cpu_compare(e, LLVMIntSLT, row, v->extent[s->s->second]), "");
+    inside = LLVMBuildAnd(b, cpu_compare(e, LLVMIntSGE, row, cpu_number(e, 0)), cpu_compare(e, LLVMIntSLT, row, v->extent[s->s->axes.second]), "");
     for (int i = 0; i < rank - 1; i++)
-        at = i == s->s->second ? at : cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, n->in[1 + i])->x, v->stride[i]));
+        at = i == s->s->axes.second ? at : cpu_op(e, LLVMAdd, at, cpu_op(e, LLVMMul, cpu_val(e, n->in[1 + i])->x, v->stride[i]));
     for (int j = 0; j < pieces; j++) {
         LLVMValueRef piece = op32(e, LLVMAdd, part, j), from = piece_at(e, s, slot, slab_row, turn, piece), x;
         x = LLVMBuildLoad2(b, raw, LLVMBuildIntToPtr(b, from, LLVMPointerTypeInContext(e->u->context, 3), ""), "");
@@ -263,7 +266,7 @@ static void store_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueR
     GpuIf sends;
 
     if (s->s->before) {
-        role_coordinates(e, s->s->store, s->s->second, at);
+        role_coordinates(e, s->s->store, s->s->axes, at);
         first = plus(e, at[1], row);
         before = LLVMBuildICmp(e->u->builder, LLVMIntSLT, first, i32_number(e, 0), "");
         one = LLVMBuildAnd(e->u->builder, one, LLVMBuildNot(e->u->builder, before, ""), "");

@@ -196,6 +196,7 @@ static bool take_arg(Launch *L, int i, Value v)
     p->tensor = as_tensor(v);
     p->leads = kernel_param_leads(&L->form, ast);
     p->reduces = privilege_of(ast->annotation).kind == PRIV_REDUCE;
+    p->discards = privilege_of(ast->annotation).kind == PRIV_WRITE;
     return has_places(L, p) && match_annotation(L, p, ast);
 }
 

@@ -64,6 +64,7 @@ typedef struct PlaceAxis {
     Lin start, extent, size;    /* size: of the whole axis */
     bool gone;                  /* an index took it */
     bool cut;                   /* start is the group's own */
+    bool ends;                  /* a slice's end, a number of the run, is the program's: nothing of it lies behind */
     Sym dim;
 } PlaceAxis;
 
@@ -130,6 +131,8 @@ typedef struct KParam {
     Sym dim[VIEW_RANK];         /* their names, NULL: none */
     int index;                  /* of the TileKernel's parameter, -1: none */
     bool written, reduces;
+    bool discards;              /* a Region[write]: what was there is of no use */
+    bool plain;                 /* of its axes none but the last one is known to have elements side by side: what is stored to is a copy */
     bool field;                 /* a part of an object among the arguments: read only */
     bool leads;                 /* a KTile whose leading axes groups share */
     bool apart;                 /* an object of which only its parts are looked at */
@@ -265,6 +268,8 @@ void body_done(Body *B);
 int64_t kspec_extent(const KSpec *spec, int param, int axis);
 bool kspec_dimension(const KSpec *spec, Sym name, int64_t *out);        /* the size of a dimension by its name */
 Sym kparam_axis_name(const KParam *p, int axis);         /* what the size of an axis is called */
+/* of a tensor the axis along which elements lie side by side, the last one if it may be; -1: none */
+int kparam_side(const KParam *p);
 void kb_give_results(Body *B);                           /* result.c: store what the body returned */
 int64_t kresult_extent(const KSpec *s, const KResultAxis *x);           /* how long an axis of a result is in this launch */
 KVal kb_tensor_outside(Body *B, Tensor *t, Sym name);   /* a place; K_UNSET: its elements have no places of their own */

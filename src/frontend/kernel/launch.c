@@ -129,7 +129,7 @@ static char *make_key(Interp *I, const KSpec *s)
         const KParam *p = &s->param[i];
         if (p->tensor) {
             sb_printf(&b, "|%s%d", dtype_info[p->tensor->dtype].name, p->tensor->rank);
-            sb_putc(&b, p->tensor->rank && (p->tensor->stride[p->tensor->rank - 1] == 1 || p->tensor->shape[p->tensor->rank - 1] <= 1) ? 'c' : 's');
+            sb_printf(&b, "%c%d", kparam_side(p) == p->tensor->rank - 1 ? 'c' : 's', kparam_side(p));
         } else if (p->v.tag == V_INT || p->v.tag == V_FLOAT) {
             sb_puts(&b, p->v.tag == V_FLOAT ? "|float" : p->v.i < 0 ? "|-int" : "|int");
         } else if (p->apart) {
@@ -184,7 +184,22 @@ static void note_params(const KSpec *s, const Body *B, Version *v)
         bool passed = s->param[i].tensor || s->param[i].v.tag == V_FLOAT;
         v->index[i] = (int8_t)(passed ? B->param[i].index : -1);
         v->written[i] = B->param[i].written;
+        if (s->param[i].discards && passed && B->param[i].index < 64)
+            v->discards |= UINT64_C(1) << B->param[i].index;
     }
+}
+
+/* Does the kernel store to what it takes to lie across? Its copy need not. */
+static bool stores_across(KSpec *s, const Body *B)
+{
+    bool any = false;
+
+    for (int i = 0; i < s->nparams; i++) {
+        int side = s->param[i].tensor && B->param[i].written ? kparam_side(&s->param[i]) : -1;
+        if (side >= 0 && side < s->param[i].tensor->rank - 1)
+            any = s->param[i].plain = true;
+    }
+    return any;
 }
 
 static Version *find_version(const Versions *all, const char *key, const KSpec *s)
@@ -209,6 +224,12 @@ Version *launch_version(Launch *L)
     v = tsr_calloc(sizeof *v);
     v->key = key;
     v->k = body_make(L->I, &L->spec, &B);
+    if (v->k && stores_across(&L->spec, &B)) {
+        tile_kernel_free(v->k);
+        map_done(&B.fixed_names);
+        body_done(&B);
+        v->k = body_make(L->I, &L->spec, &B);
+    }
     if (v->k) {
         note_conditions(&L->spec, &B, v);
         note_params(&L->spec, &B, v);

@@ -98,12 +98,15 @@ static Tensor *copy_there(const Tensor *t)
     return c;
 }
 
-/* What tile_fills says of the parameters of a version's last launch (a bit each), and of which sizes it does. */
+/* What tile_fills says of the parameters of a version's last launch (a bit each), and of which sizes it does; or what the program says. */
 static bool is_filled(Version *v, const Run *r, const int64_t *size, int param)
 {
     size_t n = 0, sizes = (size_t)v->k->size.n, most = sizes + (size_t)v->k->params.n * VIEW_RANK;
-    int64_t *at = tsr_alloc(sizeof *at * (most + 1));
+    int64_t *at;
 
+    if (param < 64 && v->discards >> param & 1)
+        return true;
+    at = tsr_alloc(sizeof *at * (most + 1));
     for (; n < sizes; n++)
         at[n] = size[n];
     for (int i = 0; i < v->k->params.n; i++)

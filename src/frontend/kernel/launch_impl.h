@@ -26,7 +26,7 @@ typedef struct Version {
     uint64_t shared_leads;
     void *code;
     int64_t *filled_at;                 /* sizes and extents of a launch that wrote all of parameters, and of which */
-    uint64_t filled;
+    uint64_t filled, discards;          /* discards: which ones a launch writes by what the program says */
 } Version;
 
 typedef struct Versions { NativeInst inst; Vec(Version *) at; } Versions;

@@ -153,12 +153,23 @@ int64_t kspec_extent(const KSpec *spec, int param, int axis)
     return v;
 }
 
-static TileType view_type(const Tensor *t)
+int kparam_side(const KParam *p)
 {
+    const Tensor *t = p->tensor;
+
+    for (int i = t->rank - 1; i >= (p->plain ? t->rank - 1 : 0); i--)
+        if (t->stride[i] == 1 || (i == t->rank - 1 && t->shape[i] <= 1))
+            return i;
+    return -1;
+}
+
+static TileType view_type(const KParam *p)
+{
+    const Tensor *t = p->tensor;
     TileType y = {.kind = TILE_VIEW, .dtype = t->dtype, .rank = t->rank, .space = SPACE_GLOBAL};
 
     for (int i = 0; i < t->rank; i++)
-        y.stride[i] = i == t->rank - 1 && (t->stride[i] == 1 || t->shape[i] <= 1) ? 1 : STRIDE_ANY;
+        y.stride[i] = i == kparam_side(p) ? 1 : STRIDE_ANY;
     return y;
 }
 
@@ -176,7 +187,7 @@ static KVal tensor_param(Body *B, int i)
 {
     const KSpec *s = B->spec;
     const KParam *p = &s->param[i];
-    TileType t = view_type(p->tensor);
+    TileType t = view_type(p);
     KPlace place = {.dtype = (DType)t.dtype, .rank = t.rank, .param = i, .reduces = p->reduces};
 
     B->param[i].index = B->k->params.n;

@@ -4,7 +4,9 @@
  *
  * A place is a view with a start and an extent on each axis; indexing and
  * slicing only move these.  Extents of slices are exactly what is written, and
- * what lies outside of the view reads as 0 and is not stored.
+ * what lies outside of the view reads as 0 and is not stored.  Of a slice that
+ * ends where a number of the run says, as the rows of one group among others
+ * do, what is taken further is of a view that ends there, too.
  */
 #include "frontend/kernel/body.h"
 
@@ -126,7 +128,50 @@ static bool take_slice(Body *B, PlaceAxis *a, KVal s)
         return false;
     }
     a->extent = extent;
+    a->ends = !no_value(s.item[1]) && !lin_number_of(&extent, &step);
     return true;
+}
+
+static bool is_uniform(Body *B, const Lin *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (kb_lane_dependent(B, l->t[i].r))
+            return false;
+    return true;
+}
+
+/* Does an axis end before its view does, at the same place for all lanes? */
+static bool ends_early(Body *B, const PlaceAxis *a) { return a->ends && !a->gone && is_uniform(B, &a->start) && is_uniform(B, &a->extent); }
+
+/* A place of a view of its own that ends where such axes do. */
+static bool end_view(Body *B, KPlace *p)
+{
+    TileRef in[1 + 2 * VIEW_RANK] = {p->view}, none = {0}, start, extent;
+    TAttr axis = tattr_none;
+    bool any = false;
+
+    for (int i = 0; i < p->rank; i++)
+        any |= ends_early(B, &p->axis[i]);
+    if (!any)
+        return true;
+    none = kb_index(B, 0);
+    for (int i = 0; i < p->rank; i++) {
+        PlaceAxis *a = &p->axis[i];
+        axis.axis = (int8_t)i;
+        start = none;
+        extent = kb_emit(B, TOP_extent, &axis, &p->view, 1);
+        if (ends_early(B, a)) {
+            TileRef size = extent;
+            start = kb_emit2(B, TOP_imin, NULL, kb_emit2(B, TOP_imax, NULL, lin_ref(B, &a->start), none), size);
+            extent = kb_emit2(B, TOP_imax, NULL, lin_ref(B, &a->extent), none);
+            extent = kb_emit2(B, TOP_imin, NULL, extent, kb_emit2(B, TOP_isub, NULL, size, start));
+            *a = (PlaceAxis){.start = lin_number(0), .extent = a->extent, .size = lin_of(extent)};
+        }
+        in[1 + i] = start;
+        in[1 + p->rank + i] = extent;
+    }
+    p->view = kb_emit(B, TOP_part, NULL, in, 1 + 2 * p->rank);
+    return !B->failed;
 }
 
 static KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n);
@@ -179,6 +224,8 @@ static KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
         return every_other(B, base, index, n);
     if (given > kplace_free(&p))
         return kb_fail(B, "%d indices where there are %d axes", given, kplace_free(&p));
+    if (!p.buffer && !end_view(B, &p))
+        return KBAD;
     for (int i = 0; i < n; i++) {
         int k = kplace_axis(&p, at);
         if (no_value(index[i]))

@@ -104,16 +104,32 @@ static GpuFunction *function_of(FarCode *c, GpuDevice *g)
 
 /* ---- tensor maps ---- */
 
+/* The axes of rows that end with a part. false: rows are too far from each other. */
+static bool end_rows(int *rank, uint64_t *extent, uint64_t *step, uint32_t *box)
+{
+    enum { BACK = 34 };         /* so many bits and those of GPU_END are a word's */
+
+    if (step[1] >> BACK)
+        return false;
+    for (int i = *rank + 1; i > 3; i--)
+        extent[i] = extent[i - 2], step[i] = step[i - 2], box[i] = 1;
+    extent[2] = extent[1] + 1, step[2] = step[1], box[2] = 1;
+    extent[1] = GPU_END;
+    extent[3] = INT32_MAX, step[3] = (UINT64_C(1) << BACK) - step[1], box[3] = 1;
+    *rank += 2;
+    return true;
+}
+
 int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtensorMap *out)
 {
     enum { ROW_ALIGN = 16, STEP_BITS = 40, L2_256 = 3, BYTE = 0, TWO = 1, FOUR = 2, TF32 = 11 };
-    uint64_t extent[VIEW_RANK], step[VIEW_RANK];
-    uint32_t box[VIEW_RANK];
+    uint64_t extent[MAP_AXES], step[MAP_AXES];
+    uint32_t box[MAP_AXES];
     int type = m->tf32 ? TF32 : m->bytes == 1 ? BYTE : m->bytes == 2 ? TWO : FOUR;
     int swizzle = m->swizzle == 128 ? 3 : m->swizzle == 64 ? 2 : m->swizzle ? 1 : 0;
 
     for (int i = 0; i < rank; i++) {
-        int axis = gpu_map_axis(rank, m->second, i);
+        int axis = gpu_map_axis(rank, m->inner, m->second, i);
         int64_t bytes = arg->stride[axis] * m->bytes;
         bool one = arg->extent[axis] == 1, fits = i ? bytes > 0 && bytes % ROW_ALIGN == 0 && !(bytes >> STEP_BITS) : arg->stride[axis] == 1;
         if (arg->extent[axis] < 1 || arg->extent[axis] > INT32_MAX || !(one || fits))
@@ -123,6 +139,8 @@ int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtenso
         box[i] = i < 2 ? m->box[i] : 1;
     }
     if ((uintptr_t)arg->base % ROW_ALIGN)
+        return FAR_MISFIT;
+    if (m->ends && !end_rows(&rank, extent, step, box))
         return FAR_MISFIT;
     return gpu_tensor_map(g, out, type, rank, (CUdeviceptr)(uintptr_t)arg->base, extent, step + 1, box, swizzle, L2_256) ? 1 : -1;
 }

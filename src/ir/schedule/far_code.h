@@ -11,17 +11,29 @@
 #include "ir/schedule/far.h"
 
 /*
- * A tensor map: boxes of box[0] by box[1] elements along the last axis of a parameter and another one, `second`, in shared memory rows of
- * `swizzle` bytes, or 0: as they lie.  Elements of the last axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
+ * A tensor map: boxes of box[0] by box[1] elements along one axis of a parameter, `inner`, and another one, `second`, in shared memory rows of
+ * `swizzle` bytes, or 0: as they lie.  Elements of the inner axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
  * tf32 are rounded on their way.
+ *
+ * Where boxes end with a part of the parameter (`ends`), as those of one group of rows among others do, the map has three axes for its rows: a
+ * long one of GPU_END rows, the
+ * parameter's own, and one whose step takes GPU_END rows back, in 64 bits, when its place is GPU_END.  A box that begins v rows before the end of
+ * the long axis has v rows
+ * and zeros behind them, or stores no more than these; where it begins is the sum of the first two places (as Triton has it,
+ * python/triton/tools/ragged_tma.py).
  */
-typedef struct GpuMap { uint8_t param, bytes, swizzle, second; bool tf32; uint32_t box[2]; } GpuMap;
-enum { GPU_MAPS = 8 };
+typedef struct GpuMap { uint8_t param, bytes, swizzle, inner, second; bool tf32, ends; uint32_t box[2]; } GpuMap;
+/* GPU_ENDED: axes of a parameter whose boxes end so, at most */
+enum { GPU_MAPS = 8, MAP_AXES = 5, GPU_ENDED = MAP_AXES - 2, GPU_END = 1 << 30 };
 
 /* Which axis of a parameter of this rank is coordinate i of such a map: the box's two come first, then the others, the last one first. */
-static inline int gpu_map_axis(int rank, int second, int i)
+static inline int gpu_map_axis(int rank, int inner, int second, int i)
 {
-    return i == 0 ? rank - 1 : i == 1 ? second : rank - i > second ? rank - i : rank - i - 1;
+    int axis = rank - 1;
+
+    for (int others = i - 2; i > 1 && (axis == inner || axis == second || others--); axis--)
+        ;
+    return i == 0 ? inner : i == 1 ? second : axis;
 }
 
 /* What a launch has to know of code. In bundles, whose kernels have no tensor maps, it is a text: far_frame_print, far_frame_read. */
