@@ -425,9 +425,32 @@ static inline const float *walk(const float *at, int64_t step)
 }
 
 /*
- * Lines in groups of a square's.  What a store writes beyond the width the next ones overwrite; those that would pass the square's last step are
- * masked, and so are all where other lines are there already.
+ * A square of `lines` of a panel to d, of whose steps `width` elements are left: whole ones of columns, a tile's rows, and others.  What a store
+ * writes beyond the width the next ones overwrite; those of rows that would pass the square's last step are masked.
  */
+SIZED void put_square(const float *s, int64_t line, int64_t lines, float *d, int64_t step, int64_t width)
+{
+    enum { WITHIN = SQUARE + 1 - (SQUARE + ROWS - 1) / ROWS };          /* stores of a tile's rows that end in the square */
+    Row y[SQUARE];
+
+    if (lines == SQUARE && width >= SQUARE) {
+        turn_square(s, line, SQUARE, y);
+        UNROLL for (int t = 0; t < SQUARE; t++)
+            put_row(d + t * step, y[t]);
+    } else if (lines == ROWS && step == ROWS) {
+        turn_square(s, line, ROWS, y);
+        UNROLL for (int t = 0; t < WITHIN; t++)
+            put_row(d + t * ROWS, y[t]);
+        UNROLL for (int t = WITHIN; t < SQUARE; t++)
+            put_few(d + t * ROWS, y[t], ROWS);
+    } else {
+        turn_some(s, line, lines, y);
+        for (int t = 0; t < SQUARE; t++)
+            put_few(d + t * step, y[t], width);
+    }
+}
+
+/* Lines in groups of a square's. */
 static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, void *dst, int64_t width)
 {
     enum { LINE = 16 };
@@ -437,20 +460,10 @@ static void turn_f32(const void *src, int64_t line, int64_t lines, int64_t k, vo
 
     for (int64_t i = 0; i < width; i += SQUARE) {
         int64_t group = lines - i < 0 ? 0 : lines - i < SQUARE ? lines - i : SQUARE;
-        bool others = i && width - i < SQUARE;
-        int within = others ? 0 : SQUARE + 1 - (int)((i + SQUARE + width - 1) / width);         /* stores that end in the square */
         for (int64_t q = 0; q < whole; q += SQUARE) {
-            Row y[SQUARE];
             for (int64_t t = 0; q % LINE == 0 && t < group; t++)        /* the next panel's */
                 __builtin_prefetch(s + (i + t + width) * line + q, 0, 2);
-            if (group == ROWS)
-                turn_square(s + i * line + q, line, ROWS, y);
-            else
-                turn_some(s + i * line + q, line, group, y);
-            for (int t = 0; t < within; t++)
-                put_row(d + (q + t) * width + i, y[t]);
-            for (int t = within; t < SQUARE; t++)
-                put_few(d + (q + t) * width + i, y[t], width - i);
+            put_square(s + i * line + q, line, group, d + q * width + i, width, width - i);
         }
         for (int64_t q = whole, n; q < k && k >= FOUR; q += n) {
             Row y[FOUR];
@@ -502,7 +515,6 @@ ACROSS_FN(across2, 2, 1)
 ACROSS_FN(across3, 3, 1)
 ACROSS_FN(across4, 4, 1)
 ACROSS_FN(across1x2, 1, 2)
-ACROSS_FN(across2x2, 2, 2)
 
 /* The same of fewer columns. */
 static __attribute__((noinline)) void across_one(int64_t rows, int64_t whole, const float *a, int64_t arow, int64_t acol, const float *s,
@@ -545,14 +557,14 @@ static __attribute__((noinline)) void across_rest(int64_t rows, int64_t whole, i
 }
 
 /*
- * One row or two take two squares of columns side by side, as a sum waits for the multiplication before; not where steps between columns are powers
+ * One row takes two squares of columns side by side, as a sum waits for the multiplication before; not where steps between columns are powers
  * of two: that would be more lines than the first cache keeps.
  */
 static bool are_two(int64_t rows, int64_t n, int64_t line)
 {
     enum { WAY = 1024 };
 
-    return rows <= 2 && n >= 2 * SQUARE && line % WAY;
+    return rows == 1 && n >= 2 * SQUARE && line % WAY;
 }
 
 /*
@@ -574,7 +586,7 @@ static void across_f32(int64_t rows, int64_t k, const void *a_, int64_t arow, in
         if (n < SQUARE)
             across_one(rows, whole, a, arow, acol, s, line, lines, sum);
         else if (squares == 2)
-            (rows == 1 ? across1x2 : across2x2)(false, whole, a, arow, acol, s, line, sum);
+            across1x2(false, whole, a, arow, acol, s, line, sum);
         else
             (rows == 1 ? across1 : rows == 2 ? across2 : rows == 3 ? across3 : across4)(n == SQUARE, whole, a, arow, acol, s, line, sum);
         for (int64_t c = 0; c < squares; c++) {
