@@ -3,7 +3,7 @@
  *
  * y[b, o, p] sums w[o, c, t] * x[b, c, (p * stride - before + t * dilation) / spread] over (c, t), in gemm's order of that row; places
  * outside the input are zero.  Where the input is spread, a tap between its elements meets nothing and is no part of the
- * sum: which taps meet some depends on p modulo spread / gcd(stride, spread) only, so places fall into phases, each a convolution of fewer taps
+ * sum: which taps meet some depends on p modulo spread / gcd64(stride, spread) only, so places fall into phases, each a convolution of fewer taps
  * without a spread (Shi et al., 2016, "Is the deconvolution layer the same as a convolutional layer?").
  *
  * A thread takes a span of output places at a time, writes their windows (conv_windows.c), and multiplies them (gemm_here).
@@ -134,7 +134,7 @@ static void run_spans(int64_t lo, int64_t hi, void *st)
         }
 }
 
-static int64_t lines_of_cache(int64_t bytes) { return round_up(bytes, 64) * 64; }
+static int64_t lines_of_cache(int64_t bytes) { return round_up(bytes, 64); }
 
 /* All spans of the phase. */
 static KStatus run_threads(Conv *v)
@@ -181,12 +181,12 @@ static void plan_spans(Conv *v)
     if (v->lies)
         columns = v->line * v->lines;
     if (threads > 1 && v->groups * (v->joined ? 1 : v->batch) < threads)        /* else there are spans for all */
-        columns = least(columns, most(round_up(all * v->line, 2 * threads), COLUMNS_LEAST));
+        columns = least(columns, most(ceil_div(all * v->line, 2 * threads), COLUMNS_LEAST));
     v->span_lines = least(most(columns / most(v->line, 1), 1), most(all, 1));
     v->span_places = v->span_lines > 1 ? v->line : least(v->line, columns);
     v->units = v->joined ? 1 : v->batch;
-    v->downs = round_up(all, v->span_lines);
-    v->acrosses = round_up(v->line, v->span_places);
+    v->downs = ceil_div(all, v->span_lines);
+    v->acrosses = ceil_div(v->line, v->span_places);
     v->spans = v->groups * v->units * v->downs * v->acrosses;
 }
 
@@ -248,8 +248,8 @@ void conv_phase(ConvAxis *x, const ConvSpread *d, int64_t at)
 {
     int64_t s = at * d->stride - d->before;
 
-    x->each = d->spread / gcd(d->stride, d->spread);
-    x->tap_each = d->spread / gcd(d->dilation, d->spread);
+    x->each = d->spread / gcd64(d->stride, d->spread);
+    x->tap_each = d->spread / gcd64(d->dilation, d->spread);
     x->first = at;
     x->out = at < x->size ? (x->size - 1 - at) / x->each + 1 : 0;
     x->tap = 0;

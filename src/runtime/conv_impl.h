@@ -4,24 +4,11 @@
 
 #include "runtime/conv.h"
 
+#include "base/ints.h"
 #include "runtime/kernel_util.h"
 #include "runtime/storage.h"
 
 #include <stdatomic.h>
-
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t round_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-static inline int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
 
 typedef struct Conv {
     int n;                      /* spatial axes, at least two */

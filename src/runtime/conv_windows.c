@@ -30,7 +30,7 @@ static Runs runs_of(const Conv *v, int64_t at, int64_t end)
 }
 
 /* As a line is laid out: so many sets, those of elements that are `by` apart, of so many elements each. */
-static int64_t set_step(const Runs *r) { return r->others > 1 ? gcd(r->other, r->by) : r->by; }
+static int64_t set_step(const Runs *r) { return r->others > 1 ? gcd64(r->other, r->by) : r->by; }
 static int64_t sets_of(const Runs *r) { return r->by / set_step(r); }
 static int64_t set_size(const Runs *r) { return (r->others - 1) * r->other / r->by + r->n; }
 
@@ -61,7 +61,7 @@ static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, in
 static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
 {
     const ConvAxis *x = &v->axis[v->n - 1];
-    int64_t lo = s >= 0 ? 0 : round_up(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
+    int64_t lo = s >= 0 ? 0 : ceil_div(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
 
     lo = least(lo, n);
     hi = most(least(hi, n), lo);
@@ -225,7 +225,7 @@ static Source lay(const Conv *v, const Span *s, const Runs *r, char *to)
 static void write_runs(const Conv *v, const Runs *r, const Source *x, const char *plane, int64_t y, int64_t n, int64_t j, char *to)
 {
     const ConvAxis *axis = &v->axis[v->n - 2];
-    int64_t bytes = r->n * v->size, lo = plane && y < 0 ? least(round_up(-y, axis->step), n) : 0;
+    int64_t bytes = r->n * v->size, lo = plane && y < 0 ? least(ceil_div(-y, axis->step), n) : 0;
     int64_t hi = !plane || y >= axis->in ? 0 : least((axis->in - 1 - y) / axis->step + 1, n), on = axis->step * x->axis[v->n - 2];
 
     hi = most(hi, lo);

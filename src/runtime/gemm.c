@@ -10,6 +10,7 @@
  */
 #include "runtime/gemm.h"
 
+#include "base/ints.h"
 #include "runtime/cpu.h"
 #include "runtime/storage.h"
 
@@ -67,9 +68,6 @@ typedef struct Part {
     int64_t row, slot;                  /* first row of the batch, counted over all; which thread */
 } Part;
 
-static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- tiles ---- */
 

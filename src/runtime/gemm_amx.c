@@ -14,6 +14,7 @@
 #include "runtime/gemm_amx.h"
 
 #include "base/alloc.h"
+#include "base/ints.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
 #include "runtime/gemm_words.h"
@@ -45,10 +46,6 @@ typedef struct Product {
     _Atomic int64_t next;               /* panel of rows that nobody has taken */
     _Atomic bool failed;                /* no memory */
 } Product;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 /* Four squares of sums: where they are and where they go, as words; NULL: they begin with 0. */
 typedef struct Held { const uint32_t *from; int64_t from_row; uint32_t *to; int64_t to_row; } Held;
@@ -266,7 +263,7 @@ static int64_t in_piece(const Product *p, int64_t at) { return least(p->squares 
 /* Where the piece that begins there lies in packed lines, of which there are so many, 32 after 32 of them. */
 static char *piece_of(const Product *p, char *packed, int64_t lines, int64_t at, int64_t panel)
 {
-    return packed + (at * pieces(lines, PANEL) + panel * in_piece(p, at)) * p->parts * TWO;
+    return packed + (at * ceil_div(lines, PANEL) + panel * in_piece(p, at)) * p->parts * TWO;
 }
 
 /* Panels lo..hi of lines, square after square; where lines are neighbours, all panels of a few steps, so that memory is read as it lies. */
@@ -308,7 +305,7 @@ static void pack_b(int64_t lo, int64_t hi, void *st)
 
 /* ---- blocks ---- */
 
-static int64_t own_bytes(const Product *p) { return PIECE * TWO + pieces(p->width, PANEL) * PANEL * PANEL * 4; }
+static int64_t own_bytes(const Product *p) { return PIECE * TWO + ceil_div(p->width, PANEL) * PANEL * PANEL * 4; }
 
 static __attribute__((noinline)) void copy_rows(const uint32_t *from, int64_t from_row, uint32_t *to, int64_t to_row, int64_t rows, int64_t columns)
 {
@@ -350,7 +347,7 @@ static Ahead ahead_of(const Product *p, int64_t at, int64_t t, int64_t j, int64_
         return (Ahead){x, x + part};
     }
     bytes = p->steps * p->size;
-    from = (at / p->piece * panels + j) * (part = PANEL * bytes / panels / pieces(p->squares, p->piece));
+    from = (at / p->piece * panels + j) * (part = PANEL * bytes / panels / ceil_div(p->squares, p->piece));
     x = rows_of(p, t + 1) + from / bytes * p->g->arow * p->size + from % bytes;
     return (Ahead){x, x + least(part, bytes - from % bytes)};
 }
@@ -404,7 +401,7 @@ static void odd_lines(const Product *p, void *room, int64_t i, int64_t rows, int
 /* The t-th panel of rows of the block is finished, but for lines without parts. */
 static void mend_panel(Product *p, int64_t t, int64_t rows)
 {
-    int64_t n = pieces(p->columns, PANEL), i = p->i0 + t * PANEL;
+    int64_t n = ceil_div(p->columns, PANEL), i = p->i0 + t * PANEL;
     const uint32_t *odd = p->odd_b + p->j0 / PANEL;
     uint32_t any = p->odd_a[t];
     void *room;
@@ -431,7 +428,7 @@ static void run_panel(Product *p, int64_t slot, int64_t t)
     uint32_t *c = (uint32_t *)g->c + p->batch * g->cbatch + i * g->crow + p->j0;
     char *near = p->own + (p->alone ? 0 : slot) * own_bytes(p);
     uint32_t *kept = (uint32_t *)(void *)(near + PIECE * TWO);
-    int64_t panels = pieces(p->columns, PANEL);
+    int64_t panels = ceil_div(p->columns, PANEL);
 
     for (int64_t at = 0; at < p->squares; at += p->piece) {
         bring(p, at, t, near);
@@ -461,9 +458,9 @@ static void run_slots(int64_t lo, int64_t hi, void *st)
 static void each_panel(Product *p, int64_t lines, int64_t threads, void (*fn)(int64_t lo, int64_t hi, void *st))
 {
     if (p->alone)
-        fn(0, pieces(lines, PANEL), p);
+        fn(0, ceil_div(lines, PANEL), p);
     else
-        pool_for(pieces(lines, PANEL), threads > 1 ? 1 : pieces(lines, PANEL), fn, p);
+        pool_for(ceil_div(lines, PANEL), threads > 1 ? 1 : ceil_div(lines, PANEL), fn, p);
 }
 
 static void run_block(Product *p, int64_t threads)
@@ -477,7 +474,7 @@ static void run_block(Product *p, int64_t threads)
 }
 
 /* A word for each panel of rows of a block, and of columns of the matrix. */
-static int64_t odd_bytes(const Product *p) { return (pieces(p->height, PANEL) + pieces(p->g->n, PANEL)) * (int64_t)sizeof *p->odd_a; }
+static int64_t odd_bytes(const Product *p) { return (ceil_div(p->height, PANEL) + ceil_div(p->g->n, PANEL)) * (int64_t)sizeof *p->odd_a; }
 
 static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
 {
@@ -488,8 +485,8 @@ static __attribute__((noinline)) void run_matrix(Product *p, int64_t threads)
         for (p->k0 = 0; p->k0 < g->k; p->k0 += p->block) {
             p->rows = least(g->m - p->i0, p->height);
             p->steps = least(g->k - p->k0, p->block);
-            p->squares = pieces(p->steps, p->side);
-            p->piece = pieces(p->squares, pieces(p->squares, PIECE / p->parts));
+            p->squares = ceil_div(p->steps, p->side);
+            p->piece = ceil_div(p->squares, ceil_div(p->squares, PIECE / p->parts));
             if (!p->lies)
                 each_panel(p, p->rows, threads, pack_a);
             for (p->j0 = 0; p->j0 < g->n; p->j0 += p->width) {
@@ -509,7 +506,7 @@ typedef struct Matrices {
 
 static __attribute__((noinline)) int64_t packed_bytes(const Product *p, int64_t lines)
 {
-    return pieces(lines, PANEL) * pieces(p->block, p->side) * p->parts * TWO;
+    return ceil_div(lines, PANEL) * ceil_div(p->block, p->side) * p->parts * TWO;
 }
 
 static void set_room(Product *p, char *room)
@@ -518,7 +515,7 @@ static void set_room(Product *p, char *room)
     p->b = p->a + (p->lies ? 0 : packed_bytes(p, p->height));
     p->own = p->b + packed_bytes(p, p->width);
     p->odd_a = (uint32_t *)(void *)(p->own + (p->alone ? 1 : pool_threads()) * own_bytes(p));
-    p->odd_b = p->odd_a + pieces(p->height, PANEL);
+    p->odd_b = p->odd_a + ceil_div(p->height, PANEL);
 }
 
 /* Whole matrices: this thread's are those that nobody has taken. */
@@ -543,7 +540,7 @@ static __attribute__((noinline)) int64_t part_of(int64_t n, int64_t of)
 {
     int64_t parts = (n + of * 3 / 4 - 1) / of;
 
-    return pieces(pieces(n, most(parts, 1)), 64) * 64;
+    return ceil_div(ceil_div(n, most(parts, 1)), 64) * 64;
 }
 
 /* Blocks: whole rows of c where those are asked for, else no more columns than have so many bytes for the steps of a block. */

@@ -13,6 +13,7 @@
  */
 #include "runtime/gemm_bf16.h"
 
+#include "base/ints.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
 #include "runtime/gemm_words.h"
@@ -38,9 +39,6 @@ typedef struct Halves {
     bool alone;
     _Atomic int64_t next;               /* panel of rows that nobody has taken */
 } Halves;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -301,13 +299,13 @@ static void run_matrix(Halves *p, int64_t width, int64_t threads)
         for (p->k0 = 0; p->k0 < g->k; p->k0 += GEMM_CHUNK) {
             p->columns = least(g->n - p->j0, width);
             p->steps = least(g->k - p->k0, GEMM_CHUNK);
-            p->squares = pieces(p->steps, STEPS);
+            p->squares = ceil_div(p->steps, STEPS);
             atomic_store(&p->next, 0);
             if (p->alone) {
-                pack_b(0, pieces(p->columns, PANEL), p);
+                pack_b(0, ceil_div(p->columns, PANEL), p);
                 run_slots(0, 1, p);
             } else {
-                pool_for(pieces(p->columns, PANEL), threads > 1 ? 1 : pieces(p->columns, PANEL), pack_b, p);
+                pool_for(ceil_div(p->columns, PANEL), threads > 1 ? 1 : ceil_div(p->columns, PANEL), pack_b, p);
                 pool_for(threads, 1, run_slots, p);
             }
         }
@@ -321,7 +319,7 @@ typedef struct Matrices {
     _Atomic int64_t next;
 } Matrices;
 
-static int64_t b_pairs(int64_t width) { return pieces(width, PANEL) * PANEL * GEMM_CHUNK / 2; }
+static int64_t b_pairs(int64_t width) { return ceil_div(width, PANEL) * PANEL * GEMM_CHUNK / 2; }
 
 static Halves halves(const Matrices *all, int64_t slot)
 {
@@ -356,7 +354,7 @@ KStatus gemm_bf16(KCtx *c, const Gemm *g)
                     .width = g->done && g->done->whole_rows ? g->n : least(g->n, COLUMNS)};
     Storage *room;
 
-    all.bytes = (b_pairs(all.width) + all.threads * PANEL * GEMM_CHUNK / 2 + pieces(all.width, PANEL) + SIDE) * 4 / 64 * 64;
+    all.bytes = (b_pairs(all.width) + all.threads * PANEL * GEMM_CHUNK / 2 + ceil_div(all.width, PANEL) + SIDE) * 4 / 64 * 64;
     if (!(room = storage_new((size_t)((apart ? threads : 1) * all.bytes))))
         return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)all.bytes);
     all.room = storage_data(room);

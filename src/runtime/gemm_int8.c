@@ -8,6 +8,7 @@
  */
 #include "runtime/gemm_int8.h"
 
+#include "base/ints.h"
 #include "runtime/cpu.h"
 #include "runtime/each.h"
 #include "runtime/gemm_amx.h"
@@ -30,15 +31,12 @@ typedef struct Bytes {
     int32_t *of_columns;                /* what the sums of each column begin with; NULL: nothing */
 } Bytes;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
-
 /* The size of n's blocks, about equal and whole squares of 64: up to a quarter more than `most`, as a few more would cost a block of their own. */
 static __attribute__((noinline)) int64_t block_of(int64_t n, int64_t most)
 {
     int64_t blocks = (n + most * 3 / 4 - 1) / most;
 
-    return pieces(pieces(n, blocks > 1 ? blocks : 1), STEPS) * STEPS;
+    return ceil_div(ceil_div(n, blocks > 1 ? blocks : 1), STEPS) * STEPS;
 }
 
 #if defined(__x86_64__)
@@ -231,7 +229,7 @@ static void one_tile(const Bytes *p, const uint8_t *a, const uint8_t *b, const i
         to = beside;
         crow = PANEL;
     }
-    vnni_tile(p->k0 > 0, pieces(p->steps, 4), a, b, of_rows, p->of_columns ? p->of_columns + j : NULL, to, crow, rows, columns);
+    vnni_tile(p->k0 > 0, ceil_div(p->steps, 4), a, b, of_rows, p->of_columns ? p->of_columns + j : NULL, to, crow, rows, columns);
     for (int64_t r = 0; r < rows && to == beside; r++)
         memcpy(c + r * g->crow, beside + r * PANEL, (size_t)columns * 4);
 }
@@ -264,12 +262,12 @@ static void run_panels(int64_t lo, int64_t hi, void *st)
 
 static void run_block(Bytes *p)
 {
-    int64_t panels = pieces(p->columns, PANEL);
+    int64_t panels = ceil_div(p->columns, PANEL);
 
-    p->squares = pieces(p->steps, STEPS);
+    p->squares = ceil_div(p->steps, STEPS);
     if (p->i0 == 0)
         pool_for(panels, WORTH / p->steps / 4 + 1, pack_b, p);
-    pool_for(pieces(p->rows, PANEL), WORTH * 1024 / (p->steps * p->columns * PANEL) + 1, run_panels, p);
+    pool_for(ceil_div(p->rows, PANEL), WORTH * 1024 / (p->steps * p->columns * PANEL) + 1, run_panels, p);
 }
 
 static KStatus by_tiles(KCtx *c, const BytesGemm *g)

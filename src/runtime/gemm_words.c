@@ -1,6 +1,8 @@
 /* Words of squares of packed operands, from bf16 and bytes, turned in registers; f32 as sums of three bf16. */
 #include "runtime/gemm_words.h"
 
+#include "base/ints.h"
+
 #include <string.h>
 
 enum { SIDE = 16, SQUARE = SIDE * SIDE, PART = 2 * SQUARE };    /* words; of the squares of one part */
@@ -178,7 +180,6 @@ uint32_t pack_parts(int parts, const float *from, int64_t line, int64_t step, in
     return odd | split_square(parts, from + SIDE * line, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Elements of so many bytes, 64 bytes of them a line; strides count bytes. */
 static void pack_words(const char *from, int64_t line, int64_t step, int64_t size, int64_t lines, int64_t steps, bool by_lines, char *to)

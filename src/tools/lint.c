@@ -10,6 +10,7 @@
  */
 #include "tools/lint.h"
 
+#include "base/ints.h"
 #include "frontend/kernel/launch.h"
 #include "ir/tile/count.h"
 #include "ir/tile/banks.h"
@@ -234,8 +235,6 @@ static void see_block(void *state, const TileNode *n, TileAccess a)
 }
 
 /* ---- estimates ---- */
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* How many groups a multiprocessor holds at once. */
 static int64_t resident(const Lint *t, const TileResources *r)

@@ -23,16 +23,6 @@ Atoms dim_atoms;
 Monos dim_monos;
 Polys dim_polys;
 
-int64_t gcd64(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* ------------------------------------------------------------- monomials */
 
 static uint32_t intern_mono(const Fac *f, int n)

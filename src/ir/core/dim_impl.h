@@ -12,6 +12,7 @@
 
 #include "ir/core/dim.h"
 
+#include "base/ints.h"
 #include "base/vec.h"
 
 typedef enum { DIM_AT_HAND, DIM_NOW } DimNumber;         /* dim_ask.h: of the call at hand, of the run */
@@ -79,7 +80,6 @@ bool mono_is_var(uint32_t m, uint32_t *atom);               /* one variable, exp
 bool mono_less(uint32_t a, uint32_t b);                     /* by degree, then age of the atoms */
 Term dim_leading(Dim d);                                    /* the greatest; d is not 0 */
 static inline uint32_t leading_mono(Dim d) { return dim_leading(d).m; }
-int64_t gcd64(int64_t a, int64_t b);
 Dim dim_unknown(const char *prefix);                        /* a fresh variable without bounds */
 int dim_depth(Dim d);
 void atom_vars(uint32_t atom, uint32_t *out, int *n, int max);      /* variables in it, each once */
