@@ -179,23 +179,15 @@ Tensor *scalar_as(DType dt, double f, int64_t i)
 
 Tensor *iota_axis(Interp *I, DType dt, Dim n)
 {
-    Attr a = attr_default();
-    a.dtype = dt;
-    a.nd[0] = 1;
-    a.d[0][0] = n;
-    a.naxes = 1;
-    a.axis[0] = -1;
+    Attr a = attr_iota(dt, 1, &n, -1);
+
     return run_op(I, OP_iota, &a, NULL, 0);
 }
 
 Tensor *matrix_places(Interp *I, const Dim *shape, int axis)
 {
-    Attr a = attr_default();
-    a.dtype = DT_int64;
-    a.nd[0] = 2;
-    memcpy(a.d[0], shape, 2 * sizeof *shape);
-    a.naxes = 1;
-    a.axis[0] = (int8_t)axis;
+    Attr a = attr_iota(DT_int64, 2, shape, axis);
+
     return run_op(I, OP_iota, &a, NULL, 0);
 }
 

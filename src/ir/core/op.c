@@ -63,6 +63,18 @@ Attr attr_default(void)
     return attr_none;
 }
 
+Attr attr_iota(DType dt, int rank, const Dim *shape, int axis)
+{
+    Attr a = attr_none;
+
+    a.dtype = (uint8_t)dt;
+    a.naxes = 1;
+    a.axis[0] = (int8_t)axis;
+    a.nd[0] = (uint8_t)rank;
+    memcpy(a.d[0], shape, sizeof *shape * (size_t)rank);
+    return a;
+}
+
 static bool dims_equal(const Attr *a, const Attr *b)
 {
     for (int k = 0; k < 4; k++)

@@ -103,6 +103,7 @@ bool op_join_dtypes(const TType *a, const TType *b, uint8_t *dtype, uint8_t *wea
 
 extern const Attr attr_none;                            /* all zero, dtypes DT_NONE */
 Attr attr_default(void);                                /* a copy of it to fill in */
+Attr attr_iota(DType dt, int rank, const Dim *shape, int axis);        /* of OP_iota: places along an axis of this shape */
 bool attr_equal(const Attr *a, const Attr *b);
 void policy_print(const Policy *q, StrBuf *out);        /* "policy(storage=fp8_e4m3, compute=none, accum=f32, ...)" */
 void attr_print(OpId op, const Attr *a, StrBuf *out);   /* "axes=(-1,) accum=f32" */

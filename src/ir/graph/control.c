@@ -35,10 +35,17 @@ static Tensor *fold_key(Trace *T, Tensor *key, Tensor *n)
     return k;
 }
 
+/* int32 0, 1, ... n-1 */
+static Tensor *first_numbers(Trace *T, Dim n)
+{
+    Attr a = attr_iota(DT_int32, 1, &n, -1);
+
+    return op1(T, OP_iota, &a, NULL, 0);
+}
+
 /* Fold the example's number in, for every vmap from the outermost. */
 static Tensor *fold_batches(Trace *T, Level *lv, Tensor *key)
 {
-    Attr a = attr_default();
     Tensor *iota, *example;
 
     if (!lv || !key)
@@ -46,12 +53,7 @@ static Tensor *fold_batches(Trace *T, Level *lv, Tensor *key)
     key = fold_batches(T, lv->outer, key);
     if (lv->kind != TRACE_BATCH || !key)
         return key;
-    a.dtype = DT_int32;
-    a.naxes = 1;
-    a.axis[0] = -1;
-    a.nd[0] = 1;
-    a.d[0][0] = lv->batch;
-    if (!(iota = op1(T, OP_iota, &a, NULL, 0))) {
+    if (!(iota = first_numbers(T, lv->batch))) {
         tensor_unref(key);
         return NULL;
     }
@@ -252,19 +254,6 @@ static bool call_round(void *self, Tensor *const *in, int nin, Tensor **out, int
     return ok;
 }
 
-/* int32 0, 1, ... n-1 */
-static Tensor *round_numbers(Trace *T, Dim n)
-{
-    Attr a = attr_default();
-
-    a.dtype = DT_int32;
-    a.naxes = 1;
-    a.axis[0] = -1;
-    a.nd[0] = 1;
-    a.d[0][0] = n;
-    return op1(T, OP_iota, &a, NULL, 0);
-}
-
 static bool scan_types(Trace *T, Tensor *const *carry, int ncarry, Tensor *const *xs, int nxs, TType *types)
 {
     for (int i = 0; i < ncarry; i++)
@@ -299,7 +288,7 @@ static bool apply_scan(Trace *T, Body *b, Tensor *const *carry, int ncarry, Tens
         (void)vec_pop(&b->g->params);
         graph_unlink(b->g, count);
     } else {
-        Tensor *numbers = round_numbers(T, xs[0]->shape[0]);
+        Tensor *numbers = first_numbers(T, xs[0]->shape[0]);
         ok = numbers != NULL;
         if (ok)
             vec_push(&v, numbers);

@@ -119,13 +119,8 @@ static GValue harmless(Guarding *g, GValue x, bool one, Span span)
 static GValue places(Guarding *g, const TType *shape, int axis, Span span)
 {
     TType t = {.dtype = DT_int32, .rank = shape->rank};
-    Attr a = attr_default();
+    Attr a = attr_iota(DT_int32, shape->rank, shape->shape, axis);
 
-    a.dtype = DT_int32;
-    a.naxes = 1;
-    a.axis[0] = (int8_t)axis;
-    a.nd[0] = shape->rank;
-    memcpy(a.d[0], shape->shape, sizeof(Dim) * shape->rank);
     memcpy(t.shape, shape->shape, sizeof(Dim) * shape->rank);
     return (GValue){graph_append(g->to, OP_iota, &a, NULL, 0, &t, 1, span), 0};
 }

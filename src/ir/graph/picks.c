@@ -184,15 +184,13 @@ static GValue classes(Pick *p, int rank)
 {
     Dim n = p->table->shape[p->table->rank - 1];
     int64_t most;
-    Attr a = attr_default();
     TType t = {.rank = (uint8_t)rank};
+    Attr a;
 
-    t.dtype = a.dtype = dim_const_value(n, &most) && most <= INT32_LAST ? DT_int32 : DT_int64;
+    t.dtype = dim_const_value(n, &most) && most <= INT32_LAST ? DT_int32 : DT_int64;
     for (int i = 0; i < rank; i++)
-        t.shape[i] = a.d[0][i] = i == rank - 1 ? n : 1;
-    a.nd[0] = (uint8_t)rank;
-    a.naxes = 1;
-    a.axis[0] = -1;
+        t.shape[i] = i == rank - 1 ? n : 1;
+    a = attr_iota((DType)t.dtype, rank, t.shape, -1);
     return before(p, OP_iota, &a, NULL, 0, &t);
 }
 

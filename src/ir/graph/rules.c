@@ -87,13 +87,8 @@ Tensor *r_zeros(Rule *r, const TType *y)
 
 Tensor *r_iota(Rule *r, const TType *shape, int axis)
 {
-    Attr a = attr_default();
+    Attr a = attr_iota(DT_int32, shape->rank, shape->shape, axis);
 
-    a.dtype = DT_int32;
-    a.naxes = 1;
-    a.axis[0] = (int8_t)axis;
-    a.nd[0] = shape->rank;
-    memcpy(a.d[0], shape->shape, sizeof(Dim) * shape->rank);
     return r_op(r, OP_iota, &a, NULL, 0);
 }
 

@@ -44,14 +44,11 @@ static Node *extreme(Graph *g, const Node *n, Node *x, int axis)
 static Node *places(Graph *g, const Node *n, const Node *x, int axis)
 {
     TType y = {.dtype = DT_int32, .rank = (uint8_t)(x->type[0].rank - axis)};
-    Attr a = attr_default();
+    Attr a;
 
-    a.dtype = DT_int32;
-    a.nd[0] = y.rank;
     for (int i = 0; i < y.rank; i++)
-        a.d[0][i] = y.shape[i] = i ? 1 : x->type[0].shape[axis];
-    a.naxes = 1;
-    a.axis[0] = (int8_t)-y.rank;
+        y.shape[i] = i ? 1 : x->type[0].shape[axis];
+    a = attr_iota(DT_int32, y.rank, y.shape, -y.rank);
     return op(g, OP_iota, &a, &y, n, NULL, NULL, NULL);
 }
 

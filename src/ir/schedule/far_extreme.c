@@ -29,7 +29,7 @@ static Graph *place_body(DType dt)
     static Graph *made[DT_COUNT];
     Graph *g = made[dt];
     TType row = {.dtype = (uint8_t)dt, .rank = 1}, one = {.dtype = (uint8_t)dt};
-    Attr at = attr_default(), none = attr_default(), axis = attr_default();
+    Attr at, none = attr_default(), axis = attr_default();
     GValue x, m, in[3];
 
     if (g)
@@ -38,12 +38,11 @@ static Graph *place_body(DType dt)
     row.shape[0] = dim_var(sym("extreme_n"), 2, INT32_MAX);
     x = graph_param(g, &row);
     m = graph_param(g, &one);
-    at.dtype = none.dtype = DT_int32;
-    at.nd[0] = 1;
-    at.d[0][0] = row.shape[0];
+    at = attr_iota(DT_int32, 1, row.shape, -1);
+    none.dtype = DT_int32;
     none.f = INT_MAX;
-    at.naxes = axis.naxes = 1;
-    at.axis[0] = axis.axis[0] = -1;
+    axis.naxes = 1;
+    axis.axis[0] = -1;
     in[0] = add(g, OP_eq, NULL, (GValue[]){x, m}, 2);
     if (dtype_is_float(dt))
         in[0] = add(g, OP_bitor, NULL, (GValue[]){in[0], add(g, OP_ne, NULL, (GValue[]){x, x}, 2)}, 2);
