@@ -187,6 +187,21 @@ static void params_of(const TileBlock *b, int skip, TileRef *out)
         out[i - skip] = (TileRef){b->params.at[i], 0};
 }
 
+/* The end of a round of node f: what variables are now is handed on, and `out` is what f gives. false: it failed, or types are others. */
+static bool end_round(Body *B, TileNode *f, Merge *m, TileRef *out)
+{
+    int n;
+
+    if (B->failed || !types_hold(B, m))
+        return false;
+    n = flatten_vars(B, m, &B->fn->vars, out, 0);
+    if (B->failed || !tile_yield(&B->b, out, n))
+        return false;
+    for (int i = 0; i < f->nout && i < JOIN_REFS; i++)
+        out[i] = (TileRef){f, i};
+    return true;
+}
+
 /* One attempt at a for with these types; false: they did not hold, or it failed. */
 static bool attempt_for(Body *B, const Loop *l, Merge *m, const Vars *before)
 {
@@ -194,7 +209,7 @@ static bool attempt_for(Body *B, const Loop *l, Merge *m, const Vars *before)
     TileBlock *here = B->b.at;
     int nb = bounds(B, l, in), n = flatten_vars(B, m, before, in + nb, 0);
     TileNode *f = B->failed ? NULL : tile_add(&B->b, TOP_for, NULL, in, nb + n);
-    bool ok = false;
+    bool ok;
 
     if (!f)
         return kb_fail(B, "%s", sb_str(&B->build_err)), false;
@@ -205,12 +220,7 @@ static bool attempt_for(Body *B, const Loop *l, Merge *m, const Vars *before)
     if (l->can_unroll)
         map_set(&B->loop_of, f->region[0]->params.at[0]->id + 1, (uintptr_t)l->node);
     run_body(B, l, loop_number(B, l, (TileRef){f->region[0]->params.at[0], 0}));
-    if (!B->failed && types_hold(B, m)) {
-        n = flatten_vars(B, m, &B->fn->vars, inner, 0);
-        ok = !B->failed && tile_yield(&B->b, inner, n);
-        for (int i = 0; i < f->nout && ok && i < JOIN_REFS; i++)
-            inner[i] = (TileRef){f, i};
-    }
+    ok = end_round(B, f, m, inner);
     B->b.at = here;
     if (ok)
         set_types(B, m, inner);
@@ -283,13 +293,7 @@ static bool attempt_while(Body *B, const Loop *l, Merge *m, const Vars *before)
         set_types(B, m, inner);
         while_round(B, l);
     }
-    ok = ok && !B->failed && types_hold(B, m);
-    if (ok) {
-        n = flatten_vars(B, m, &B->fn->vars, inner, 0);
-        ok = !B->failed && tile_yield(&B->b, inner, n);
-        for (int i = 0; i < w->nout && ok && i < JOIN_REFS; i++)
-            inner[i] = (TileRef){w, i};
-    }
+    ok = ok && end_round(B, w, m, inner);
     B->b.at = here;
     if (ok)
         set_types(B, m, inner);
@@ -536,7 +540,7 @@ static bool try_part(Body *B, Parts *p, Merge *m, const Vars *before, const Tile
     PlaceAxis was = p->place.axis[k];
     TileBlock *here = B->b.at;
     Vars start = vars_copy(before);
-    bool done = false;
+    bool done;
     TileNode *f;
 
     vars_take(B, &start);
@@ -556,12 +560,7 @@ static bool try_part(Body *B, Parts *p, Merge *m, const Vars *before, const Tile
     part_loops(B, p);
     p->axis--;
     p->place.axis[k] = was;
-    if (!B->failed && types_hold(B, m)) {
-        n = flatten_vars(B, m, &B->fn->vars, out, 0);
-        done = !B->failed && tile_yield(&B->b, out, n);
-        for (int i = 0; i < f->nout && done && i < JOIN_REFS; i++)
-            out[i] = (TileRef){f, i};
-    }
+    done = end_round(B, f, m, out);
     B->b.at = here;
     return done;
 }
