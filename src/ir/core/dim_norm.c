@@ -290,6 +290,7 @@ static Dim fdiv_term(Dim p, Dim q)
     const Term *t = dim_terms(p, &one[0], &n), *d = dim_terms(q, &one[1], &nq);
     Sum whole, rest;
     Dim a, r;
+    uint32_t g;
 
     sum_start(&whole);
     sum_start(&rest);
@@ -302,13 +303,13 @@ static Dim fdiv_term(Dim p, Dim q)
     }
     a = dim_of_sum(&whole);
     r = dim_of_sum(&rest);
-    if (r == 0)
+    if (r == 0 || r == DIM_BAD)
         return a;
     t = dim_terms(r, &one[0], &n);
-    uint32_t g = r == DIM_BAD ? 0 : common_factor(d->m, t, n);
+    g = common_factor(d->m, t, n);
     if (g)
         return dim_add(a, fdiv(without_factor(r, g), without_factor(q, g)));
-    if (r == DIM_BAD || (dim_bounds(r).lo >= 0 && dim_bounds(dim_sub(q, r)).lo >= 1))
+    if (dim_bounds(r).lo >= 0 && dim_bounds(dim_sub(q, r)).lo >= 1)
         return a;
     return dim_add(a, atom_dim(ATOM_FDIV, r, q));
 }
