@@ -106,8 +106,8 @@ static bool find_load(const CpuCode *e, Chain *c, ChainDot *d, int i)
 
     body = load->block == &e->k->body;
     if (at < 0) {
-        if (c->nloads == CHAIN_LOADS || !role_block(e, load, &o) || o.part || o.axes.inner < o.axes.second || !only_multiplied(&e->k->body,
-                &e->k->body, (TileRef){(TileNode *)load, 0}))
+        if (c->nloads == CHAIN_LOADS || !role_block(e, load, &o) || o.part || o.axes.inner < o.axes.second ||
+            !only_multiplied(&e->k->body, &e->k->body, (TileRef){(TileNode *)load, 0}))
             return false;
         at = c->nloads;
         c->load[at] = (ChainLoad){.load = load, .ring = ring_of(c, &o, body)};

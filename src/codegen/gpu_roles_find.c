@@ -135,7 +135,7 @@ static const TileNode *part_of(const CpuCode *e, TileRef view, int second)
     for (int i = 0; i < rank; i++) {
         const TileNode *start = n->in[1 + i].node, *extent = n->in[1 + rank + i].node;
         bool whole = start->op == TOP_index && !start->attr->i && extent->op == TOP_extent && extent->in[0].node == n->in[0].node &&
-                extent->attr->axis == i;
+                     extent->attr->axis == i;
         if (!(whole || (i == second && roles_is_known(start) && roles_is_known(extent))))
             return NULL;
     }
@@ -143,9 +143,8 @@ static const TileNode *part_of(const CpuCode *e, TileRef view, int second)
 }
 
 /*
- * The axes of an access of two, of a view that a tensor map can describe: the last one is the inner one, or where another one's elements are known
- * to lie side by side
- * a load has that. false: it is no such access.
+ * The axes of an access of two, of a view that a tensor map can describe: the last one is the inner one, or for a load the other one, where its
+ * elements are known to lie side by side. false: it is no such access.
  */
 static bool map_axes(const CpuCode *e, const TileNode *n, MapAxes *a)
 {
@@ -188,8 +187,8 @@ bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o)
     int bytes = t->extent[1] * (int)raw_size((DType)t->dtype);
     MapAxes a;
 
-    if (!is_copied(e, load, &a) || a.inner < a.second || part_of(e, load->in[0],
-            a.second) || t->extent[0] != 1 || t->dtype != DT_f32 || t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
+    if (!is_copied(e, load, &a) || a.inner < a.second || part_of(e, load->in[0], a.second) || t->extent[0] != 1 || t->dtype != DT_f32 ||
+        t->extent[1] > BOX_MOST || bytes % ROW_ALIGN)
         return false;
     *o = (RoleOperand){.load = load, .slabs = 1, .box = {t->extent[1], 1}, .axes = a, .bytes = bytes, .slab = bytes};
     return true;
@@ -464,19 +463,18 @@ void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
     const TileNode *view = cpu_root(o->load->in[0]);
 
     *m = (GpuMap){.param = (uint8_t)number_of(e, view), .ends = o->part != NULL, .bytes = (uint8_t)raw_size((DType)view->type[0].dtype),
-            .swizzle = (uint8_t)o->span,
-                  .inner = (uint8_t)o->axes.inner, .second = (uint8_t)o->axes.second, .tf32 = view->type[0].dtype == DT_tf32,
-                          .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+                  .swizzle = (uint8_t)o->span, .inner = (uint8_t)o->axes.inner, .second = (uint8_t)o->axes.second,
+                  .tf32 = view->type[0].dtype == DT_tf32, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
 }
 
 void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
 {
     frame->nmaps = r->nmaps;
     for (int i = 0; i < r->nstores; i++) {
-        RoleOperand o = {.load = r->store[i].store, .part = r->store[i].part, .span = r->store[i].span, .axes = r->store[i].axes, .box = {0,
-                GROUP_ROWS}};
+        const RoleStore *s = &r->store[i];
+        RoleOperand o = {.load = s->store, .part = s->part, .span = s->span, .axes = s->axes, .box = {0, GROUP_ROWS}};
         o.box[0] = o.span / (int)raw_size((DType)o.load->in[0].node->type[0].dtype);
-        role_map(e, &o, &frame->map[r->store[i].map]);
+        role_map(e, &o, &frame->map[s->map]);
     }
 }
 

@@ -136,8 +136,7 @@ void role_coordinates(CpuCode *e, const TileNode *n, MapAxes axes, LLVMValueRef 
 
 /*
  * Of a part that begins at row s and has n, a box at its row r has v = n - r rows, but not more than its own b, nor fewer than none: those that
- * begin v rows before the end
- * of the map's long axis, at row s + r + v of the parameter less that length (far_code.h).
+ * begin v rows before the end of the map's long axis, at row s + r + v of the parameter less that length (far_code.h).
  */
 int role_end_rows(CpuCode *e, const TileNode *n, const TileNode *part, int second, int rows, LLVMValueRef *at)
 {

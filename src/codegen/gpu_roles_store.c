@@ -237,8 +237,8 @@ static void store_rows(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueR
     LLVMTypeRef raw = LLVMVectorType(LLVMIntTypeInContext(e->u->context, 8 * (unsigned)s->bytes), (unsigned)elements);
     LLVMTypeRef one = LLVMArrayType2(LLVMInt8TypeInContext(e->u->context), (uint64_t)s->bytes);
     LLVMValueRef thread = op32(e, LLVMAnd, e->gpu->thread, GROUP_THREADS - 1), slab_row = op32(e, LLVMAnd, thread, GROUP_ROWS - 1);
-    LLVMValueRef row = LLVMBuildSExt(b, plus(e, first, slab_row), i64_type(e), ""), at = cpu_op(e, LLVMMul, row, v->stride[s->s->axes.second]),
-            inside;
+    LLVMValueRef row = LLVMBuildSExt(b, plus(e, first, slab_row), i64_type(e), ""), inside;
+    LLVMValueRef at = cpu_op(e, LLVMMul, row, v->stride[s->s->axes.second]);
     LLVMValueRef part = op32(e, LLVMMul, op32(e, LLVMLShr, thread, 6), pieces), turn = turn_of(e, s->s->span, slab_row);
 
     inside = LLVMBuildAnd(b, cpu_compare(e, LLVMIntSGE, row, cpu_number(e, 0)), cpu_compare(e, LLVMIntSLT, row, v->extent[s->s->axes.second]), "");

@@ -16,11 +16,9 @@
  * tf32 are rounded on their way.
  *
  * Where boxes end with a part of the parameter (`ends`), as those of one group of rows among others do, the map has three axes for its rows: a
- * long one of GPU_END rows, the
- * parameter's own, and one whose step takes GPU_END rows back, in 64 bits, when its place is GPU_END.  A box that begins v rows before the end of
- * the long axis has v rows
- * and zeros behind them, or stores no more than these; where it begins is the sum of the first two places (as Triton has it,
- * python/triton/tools/ragged_tma.py).
+ * long one of GPU_END rows, the parameter's own, and one whose step takes GPU_END rows back, in 64 bits, when its place is GPU_END.  A box that
+ * begins v rows before the end of the long axis has v rows and zeros behind them, or stores no more than these; where it begins is the sum of the
+ * first two places (as Triton has it, python/triton/tools/ragged_tma.py).
  */
 typedef struct GpuMap { uint8_t param, bytes, swizzle, inner, second; bool tf32, ends; uint32_t box[2]; } GpuMap;
 /* GPU_ENDED: axes of a parameter whose boxes end so, at most */
