@@ -20,6 +20,7 @@ typedef struct Writer {
     Vec(uint32_t) touched;      /* what of it is set */
     Vec(Divisor) divisors;      /* of sizes, as far as the graph's conditions say: kernels have few different ones */
     bool picks;                 /* are there any? */
+    bool *waits;                /* group -> is it to be written, and waits for what it needs? */
 } Writer;
 
 enum { PICK_STEPS = 64 };
@@ -181,28 +182,31 @@ static int missing_operand(const Writer *w, const Node *n, int group)
     return -1;
 }
 
-/* Does what is at the place, which is not there, need the group? Where that is far to see, it counts as such. */
-static bool needs_group(const Writer *w, int place, int group, int *left)
+/* Does what is at the place, which is not there, need a group that waits? Where that is far to see, it counts as such. */
+static bool needs_waiting(const Writer *w, int place, int *left)
 {
     const Fuser *f = w->f;
     int of = f->group[place];
     const Group *x = of >= 0 ? &f->groups[of] : NULL;
 
-    if (of == group || --*left < 0)
+    if ((x && w->waits[of]) || --*left < 0)
         return true;
     for (int i = 0; i < (x ? x->node.n + (x->product != NULL) : 1); i++) {
         const Node *n = !x ? f->at[place] : i < x->node.n ? x->node.at[i] : x->product;
         for (int k = 0; k < n->nin; k++) {
             int p = f->place[n->in[k].node->id];
-            if ((of < 0 || f->group[p] != of) && !is_there(w, p) && needs_group(w, p, group, left))
+            if ((of < 0 || f->group[p] != of) && !is_there(w, p) && needs_waiting(w, p, left))
                 return true;
         }
     }
     return false;
 }
 
-/* A pick from the value there, or from a view of it, that is not there and could be without the group; -1: none. */
-static int pick_before(const Writer *w, int place, int group)
+/*
+ * A pick from the value there, or from a view of it, that is not there and could be without what waits; -1: none.  A pick needs not come first:
+ * of two groups that read what the other's pick is from, one goes without.
+ */
+static int pick_before(const Writer *w, int place)
 {
     const Fuser *f = w->f;
     int found = -1;
@@ -211,8 +215,8 @@ static int pick_before(const Writer *w, int place, int group)
         const Node *n = f->at[f->user[u]];
         int left = PICK_STEPS;
         if (region_moves(n))
-            found = pick_before(w, f->user[u], group);
-        else if (fuse_is_pick(n) && f->place[n->in[0].node->id] == place && !is_there(w, f->user[u]) && !needs_group(w, f->user[u], group, &left))
+            found = pick_before(w, f->user[u]);
+        else if (fuse_is_pick(n) && f->place[n->in[0].node->id] == place && !is_there(w, f->user[u]) && !needs_waiting(w, f->user[u], &left))
             found = f->user[u];
     }
     return found;
@@ -230,7 +234,7 @@ static int missing_pick(const Writer *w, int group)
             bool outside = w->f->group[w->f->place[from->id]] != group;
             while (outside && region_moves(from))
                 from = from->in[0].node;
-            found = outside ? pick_before(w, w->f->place[from->id], group) : -1;
+            found = outside ? pick_before(w, w->f->place[from->id]) : -1;
         }
     return found;
 }
@@ -255,7 +259,10 @@ static void emit(Writer *w, int place)
 
     todo[left++] = place;
     while (left) {
-        int at = todo[left - 1], before = is_there(w, at) ? -1 : missing(w, at);
+        int at = todo[left - 1], before;
+        if (group_waits(w, at))
+            w->waits[w->f->group[at]] = true;
+        before = is_there(w, at) ? -1 : missing(w, at);
         if (before >= 0 && left > w->f->n)
             tsr_bug("groups of a schedule wait for each other");
         if (before >= 0)
@@ -360,7 +367,8 @@ Graph *fuse_write(Fuser *f)
 {
     size_t n = f->g->nnodes + 1;
     Writer w = {.f = f, .g = graph_new(f->g->name), .at = tsr_calloc(sizeof(Node *) * n), .result_of = tsr_alloc(sizeof(int) * n),
-                .fused = tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)), .inner = tsr_calloc(sizeof(Node *) * n)};
+                .fused = tsr_calloc(sizeof(Node *) * ((size_t)f->n + 1)),
+                .inner = tsr_calloc(sizeof(Node *) * n), .waits = tsr_calloc((size_t)f->n + 1)};
 
     memset(w.result_of, -1, sizeof(int) * n);
     write_nodes(&w);
@@ -378,6 +386,7 @@ Graph *fuse_write(Fuser *f)
     tsr_free(w.result_of);
     tsr_free(w.fused);
     tsr_free(w.inner);
+    tsr_free(w.waits);
     vec_free(&w.touched);
     vec_free(&w.divisors);
     return w.g;
