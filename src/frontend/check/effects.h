@@ -7,7 +7,7 @@
  * brings it in, and the function called there.
  *
  * given.c reads a unit, things.c says which functions, classes and modules an expression may be,
- * without regard to the order of statements; effect_walk.c goes through bodies,
+ * without regard to the order of statements; effect_walk.c (with effect_calls.c and effect_sources.c) goes through bodies,
  * effects.c to a fixed point over the call graph; declared.c holds functions to what they
  * declare; variance.c finds collectives that ranks may reach differently.
  * Library files are read like the program's own.
