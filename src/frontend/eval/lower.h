@@ -23,6 +23,9 @@ Step *step_new(Lower *L, const Ast *at);
 Step *lower_expr(Lower *L, const Ast *e);
 Value lower_keep(Lower *L, Value v);                    /* v, owned by the Interp from now on: code borrows it */
 StepSeq *lower_exprs(Lower *L, AstSeq s);
+Step *lower_block(Lower *L, AstSeq body);               /* of one statement: that statement */
+bool lower_is_idle(const Ast *s);                       /* a statement that does nothing: no node is made of it */
+Step *lower_pattern(Lower *L, const Ast *p);
 Step *lower_target(Lower *L, const Ast *t);             /* a place to store to: Step.store */
 Step *lower_name_store(Lower *L, const AstName *n);
 Step *lower_arith(Lower *L, const Ast *at, int op, Step *a, Step *b);

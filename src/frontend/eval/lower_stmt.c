@@ -1,5 +1,5 @@
 /*
- * Statements, functions and patterns to nodes.
+ * Statements to nodes. Bodies of functions and modules are lower_code.c's, patterns lower_pattern.c's.
  */
 #include "frontend/eval/staged.h"
 
@@ -14,7 +14,7 @@ static Step *stmt(Lower *L, const Ast *at, ExecFn fn)
 }
 
 /* Strings and constants standing alone do nothing. */
-static bool is_idle(const Ast *s)
+bool lower_is_idle(const Ast *s)
 {
     return AST_IS(s, Pass) || AST_IS(s, Global) || AST_IS(s, Nonlocal) ||
            (AST_IS(s, ExprStmt) && (AST_IS(AST_AS(s, ExprStmt)->value, Str) || AST_IS(AST_AS(s, ExprStmt)->value, Const) ||
@@ -24,14 +24,14 @@ static bool is_idle(const Ast *s)
 static Step *lower_stmt(Lower *L, const Ast *s);
 
 /* A block of one statement is that statement; of the others, p holds the statements as they were written. */
-static Step *lower_block(Lower *L, AstSeq body)
+Step *lower_block(Lower *L, AstSeq body)
 {
     Vec(Step *) out = {0};
     Vec(const Ast *) from = {0};
     Step *n;
 
     for (int i = 0; i < body.n; i++)
-        if (!is_idle(body.at[i])) {
+        if (!lower_is_idle(body.at[i])) {
             Step *s = lower_stmt(L, body.at[i]);
             if (s) {
                 vec_push(&out, s);
@@ -324,8 +324,6 @@ static Step *lower_try(Lower *L, const AstTry *s)
     return n;
 }
 
-static Step *lower_pattern(Lower *L, const Ast *p);
-
 static Step *lower_match(Lower *L, const AstMatch *s)
 {
     Step *n = stmt(L, &s->ast, ex_match);
@@ -343,237 +341,7 @@ static Step *lower_match(Lower *L, const AstMatch *s)
     return n;
 }
 
-/* ------------------------------------------------------------- patterns */
-
-static Step *pattern(Lower *L, const Ast *at, MatchFn fn)
-{
-    Step *n = step_new(L, at);
-
-    n->match = fn;
-    return n;
-}
-
-static Step *bound_or_null(Lower *L, const AstName *bound)
-{
-    return bound ? lower_name_store(L, bound) : NULL;
-}
-
-static Step *lower_pat_sequence(Lower *L, const AstPatSequence *p)
-{
-    Step *n = pattern(L, &p->ast, pm_sequence);
-
-    n->seq = seq_new(L, p->elts.n);
-    n->small = UINT16_MAX;      /* index of the star; its node is the store, or NULL */
-    for (int i = 0; i < p->elts.n; i++)
-        if (AST_IS(p->elts.at[i], PatStar)) {
-            n->small = (uint16_t)i;
-            n->seq->at[i] = bound_or_null(L, AST_AS(p->elts.at[i], PatStar)->bound);
-        } else {
-            n->seq->at[i] = lower_pattern(L, p->elts.at[i]);
-        }
-    return n;
-}
-
-/* seq: key expression, pattern, ...; b: store of **rest */
-static Step *lower_pat_mapping(Lower *L, const AstPatMapping *p)
-{
-    Step *n = pattern(L, &p->ast, pm_mapping);
-
-    n->seq = seq_new(L, p->items.n * 2);
-    for (int i = 0; i < p->items.n; i++) {
-        n->seq->at[2 * i] = lower_expr(L, AST_AS(p->items.at[i], PatItem)->key);
-        n->seq->at[2 * i + 1] = lower_pattern(L, AST_AS(p->items.at[i], PatItem)->pattern);
-    }
-    n->b = bound_or_null(L, p->bound);
-    return n;
-}
-
-/* a: class; seq: wrappers whose a is the pattern and sym the attribute, NULL for positions */
-static Step *lower_pat_class(Lower *L, const AstPatClass *p)
-{
-    Step *n = pattern(L, &p->ast, pm_class);
-
-    n->a = lower_expr(L, p->cls);
-    n->seq = seq_new(L, p->args.n);
-    for (int i = 0; i < p->args.n; i++) {
-        const Ast *a = p->args.at[i];
-        Step *m = step_new(L, a);
-        bool kw = AST_IS(a, PatKeyword);
-        m->a = lower_pattern(L, kw ? AST_AS(a, PatKeyword)->pattern : a);
-        m->sym = kw ? AST_AS(a, PatKeyword)->name : NULL;
-        n->seq->at[i] = m;
-    }
-    return n;
-}
-
-static Step *lower_pattern(Lower *L, const Ast *p)
-{
-    Step *n;
-
-    switch (p->kind) {
-    case AST_PatValue:
-        n = pattern(L, p, pm_value);
-        n->a = lower_expr(L, AST_AS(p, PatValue)->value);
-        return n;
-    case AST_PatCapture:
-        n = pattern(L, p, pm_capture);
-        n->b = bound_or_null(L, AST_AS(p, PatCapture)->bound);
-        return n;
-    case AST_PatSequence: return lower_pat_sequence(L, AST_AS(p, PatSequence));
-    case AST_PatMapping: return lower_pat_mapping(L, AST_AS(p, PatMapping));
-    case AST_PatClass: return lower_pat_class(L, AST_AS(p, PatClass));
-    case AST_PatOr:
-        n = pattern(L, p, pm_or);
-        n->seq = seq_new(L, AST_AS(p, PatOr)->alts.n);
-        for (int i = 0; i < n->seq->n; i++)
-            n->seq->at[i] = lower_pattern(L, AST_AS(p, PatOr)->alts.at[i]);
-        return n;
-    case AST_PatAs:
-        n = pattern(L, p, pm_as);
-        n->a = lower_pattern(L, AST_AS(p, PatAs)->pattern);
-        n->b = bound_or_null(L, AST_AS(p, PatAs)->bound);
-        return n;
-    default: return pattern(L, p, pm_capture);
-    }
-}
-
 /* ------------------------------------------------------------- functions and classes */
-
-static Value doc_of(Lower *L, AstSeq body)
-{
-    const Ast *s = body.n ? body.at[0] : NULL;
-
-    if (!AST_IS(s, ExprStmt) || !AST_IS(AST_AS(s, ExprStmt)->value, Str))
-        return VERR;
-    AstText t = AST_AS(AST_AS(s, ExprStmt)->value, Str)->value;
-    return lower_keep(L, str_new(t.s, t.n));
-}
-
-static void code_params(Lower *L, Code *c, AstSeq params, Lower *outer)
-{
-    Sym *names = arena_array(L->arena, Sym, c->nparams + 1);
-    uint8_t *required = arena_array(L->arena, uint8_t, c->nparams + 1);
-    bool defaults = false;
-
-    c->param = names;
-    c->required = required;
-    c->defaults = seq_new(L, c->nparams);
-    c->simple = true;
-    for (int i = 0; i < params.n; i++) {
-        const AstParam *p = AST_AS(params.at[i], Param);
-        if (p->kind == PARAM_ANY)
-            c->any_params = true;
-        if (p->kind > PARAM_KWARGS)
-            continue;
-        names[p->slot] = p->name;
-        required[p->slot] = !p->dflt && p->kind != PARAM_VARARGS && p->kind != PARAM_KWARGS;
-        if (p->dflt) {
-            c->defaults->at[p->slot] = lower_expr(outer, p->dflt);
-            defaults = true;
-        }
-        c->npos += p->kind == PARAM_POSONLY || p->kind == PARAM_NORMAL;
-        c->nposonly += p->kind == PARAM_POSONLY;
-        if (p->kind == PARAM_VARARGS)
-            c->varargs = (int)p->slot;
-        if (p->kind == PARAM_KWARGS)
-            c->kwargs = (int)p->slot;
-    }
-    c->simple = c->npos == c->nparams && !c->any_params;
-    if (!defaults)
-        c->defaults = NULL;
-}
-
-static void code_locals(Lower *L, Code *c, const Scope *s)
-{
-    uint32_t *cells = arena_array(L->arena, uint32_t, s->locals.n + 1);
-    DimBind *dims = arena_array(L->arena, DimBind, s->locals.n + 1);
-
-    for (int i = 0; i < s->locals.n; i++) {
-        const Local *l = &s->locals.at[i];
-        if (l->is_cell)
-            cells[c->ncells++] = l->slot;
-        if (l->is_dim && l->dim_param >= 0)
-            dims[c->ndims++] = (DimBind){(uint32_t)l->dim_param, l->slot, l->dim_axis, {l->dim_path[0], l->dim_path[1]}, l->is_cell};
-    }
-    c->cells = cells;
-    c->dims = dims;
-}
-
-/* The one `return e` of a body, or NULL. */
-static const Ast *only_return(AstSeq body)
-{
-    const Ast *found = NULL;
-
-    for (int i = 0; i < body.n; i++) {
-        if (is_idle(body.at[i]))
-            continue;
-        if (found || !AST_IS(body.at[i], Return) || !AST_AS(body.at[i], Return)->value)
-            return NULL;
-        found = AST_AS(body.at[i], Return)->value;
-    }
-    return found;
-}
-
-static Code *code_new(Lower *L, const Ast *def, const Scope *scope, Sym name)
-{
-    Code *c = arena_new(L->arena, Code);
-
-    c->name = name;
-    c->qualname = qualified(L, name);
-    c->scope = scope;
-    c->ast = def;
-    c->nslots = scope->nslots;
-    c->nparams = scope->nparams;
-    c->varargs = c->kwargs = -1;
-    c->is_generator = scope->is_generator;
-    c->is_async = scope->is_async;
-    return c;
-}
-
-Code *lower_code(Lower *L, const Ast *def, const Scope *scope, Sym name)
-{
-    Code *c = code_new(L, def, scope, name);
-    Lower in = {.I = L->I, .arena = L->arena, .scope = (Scope *)(uintptr_t)scope,
-                .prefix = arena_printf(L->arena, "%s.<locals>.", c->qualname)};
-
-    if (AST_IS(def, FunctionDef)) {
-        const AstFunctionDef *d = AST_AS(def, FunctionDef);
-        const Ast *value = only_return(d->body);
-        code_params(&in, c, d->params, L);
-        lower_entry(&in, c, d);
-        lower_signature(&in, c, d);
-        lower_declared_params(&in, c, d);
-        in.returns = c->is_generator ? NULL : d->returns;
-        in.declared = L->in_class ? L->declared : NULL;
-        in.self = L->in_class && c->nparams ? c->param[0] : NULL;
-        c->doc = doc_of(&in, d->body);
-        if (value && !c->is_generator && !c->is_async)
-            c->expr = lower_declared(&in, lower_expr(&in, value), d->returns, false);
-        else
-            c->body = lower_block(&in, d->body);
-    } else if (AST_IS(def, Lambda)) {
-        code_params(&in, c, AST_AS(def, Lambda)->params, L);
-        c->expr = lower_expr(&in, AST_AS(def, Lambda)->body);
-    } else if (AST_IS(def, GenExp)) {
-        c->simple = true;
-        c->npos = 1;
-        c->is_generator = true;
-        c->param = arena_array(L->arena, Sym, 2);
-        c->required = arena_array(L->arena, uint8_t, 2);
-        c->expr = lower_comp(&in, def);
-    } else {
-        in.in_class = true;
-        in.prefix = arena_printf(L->arena, "%s.", c->qualname);
-        c->is_class = true;
-        lower_declared_fields(&in, AST_AS(def, ClassDef)->body);
-        c->doc = doc_of(&in, AST_AS(def, ClassDef)->body);
-        c->body = lower_block(&in, AST_AS(def, ClassDef)->body);
-    }
-    if (scope->kind != SCOPE_CLASS)
-        code_locals(&in, c, scope);
-    c->guards = in.guards;
-    return c;
-}
 
 static StepSeq *lower_decorators(Lower *L, AstSeq decorators)
 {
@@ -716,25 +484,4 @@ static Step *lower_stmt(Lower *L, const Ast *s)
     case AST_TypeAlias: return lower_alias(L, AST_AS(s, TypeAlias));
     default: return stmt(L, s, ex_pass);
     }
-}
-
-Code *lower_module(Interp *I, Unit *u, Arena *a)
-{
-    Lower L = {.I = I, .arena = a, .scope = u->module->scope, .prefix = ""};
-    Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
-
-    c->nparams = 0;
-    c->doc = doc_of(&L, u->module->body);
-    c->body = lower_block(&L, u->module->body);
-    return c;
-}
-
-Code *lower_module_expr(Interp *I, Unit *u, const Ast *e)
-{
-    Lower L = {.I = I, .arena = &u->arena, .scope = u->module->scope, .prefix = ""};
-    Code *c = code_new(&L, &u->module->ast, u->module->scope, sym("<module>"));
-
-    c->nparams = 0;
-    c->expr = lower_expr(&L, e);
-    return c;
 }
