@@ -104,7 +104,8 @@ const char *closest_name(const char *wrong, const char *(*next)(void *), void *s
         return NULL;
     while ((name = next(state))) {
         int d = edit_distance(wrong, name, best);
-        if (d < best && strcmp(name, wrong)) {
+        bool first = found && d == best && name[0] == wrong[0] && found[0] != wrong[0];     /* of equals, what begins alike */
+        if ((d < best || first) && strcmp(name, wrong)) {
             best = d;
             found = name;
         }

@@ -443,7 +443,7 @@ bool object_lacks(const Check *C, const Type *t, const char *name);
 void host_iterated(Check *C, const Type *t, Ast *e);                                        /* E0914 */
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node);  /* E0915 */
 void host_key_missing(Check *C, const Type *dict, const Type *key, Ast *node);                     /* E0915: dict[key], whose keys are known */
-void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
+void host_out_of_range(Check *C, const Type *t, int64_t n, int64_t k, Ast *node);                      /* E0915: t[k], whose elements are known */
 void host_key_stored(Check *C, const Type *container, const Type *key, Span span);             /* container[key] = ... */
 void host_element_stored(Check *C, const Type *container, const Type *t, Span span);       /* E0906: container[i] = a value of type t */
 /* a op b, t[index] by the methods of the program's classes; E0913, E0915 where they have none */

@@ -32,12 +32,23 @@ static bool read_name(Ast *n, void *state)
     return true;
 }
 
+/* n += 1 reads n, which no statement before has bound. */
+static void read_changed(const Early *x, const Ast *n)
+{
+    const AstName *name = AST_AS(n, Name);
+    const Local *l = name->bind == BIND_GLOBAL ? scope_local(x->R->globals, name->id) : NULL;
+
+    if (l && !l->is_shared && prelude_find(name->id) < 0 && l->decl.hi && l->decl.lo >= n->span.lo)
+        DIAG_AT(x->R->sink, E0218, n->span, name->id->text);
+}
+
 static Ast *value_of(const Ast *s)
 {
     switch (s->kind) {
     case AST_ExprStmt: return AST_AS(s, ExprStmt)->value;
     case AST_Assign: return AST_AS(s, Assign)->value;
     case AST_AnnAssign: return AST_AS(s, AnnAssign)->value;
+    case AST_AugAssign: return AST_AS(s, AugAssign)->value;
     default: return NULL;
     }
 }
@@ -48,6 +59,8 @@ void early_check(Res *R)
         Early x = {R, R->u->module->body.at[i], value_of(R->u->module->body.at[i]), 0};
         if (x.value)
             read_name((Ast *)x.value, &x);
+        if (AST_IS(x.stmt, AugAssign) && AST_IS(AST_AS(x.stmt, AugAssign)->target, Name))
+            read_changed(&x, AST_AS(x.stmt, AugAssign)->target);
     }
 }
 

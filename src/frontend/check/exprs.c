@@ -250,6 +250,27 @@ static int entry(const Type **m, int n, const Type *k, const Type *v)
     return i < n ? n : n + 2;
 }
 
+/* What can change is found by no hash: lists, dicts and sets are no keys, and no elements of sets. */
+static const Type *hashed(Check *C, const Type *t, const Ast *e, const char *what)
+{
+    Diag *d;
+
+    if (type_is_any(t) || (t->kind != TY_LIST && t->kind != TY_DICT && t->kind != TY_SET))
+        return t;
+    d = REPORT(C, E0906, e->span, what, "a text, a number, a tuple or another value that does not change", type_text(t));
+    diag_help(d, t->kind == TY_DICT ? "its pairs may be one: tuple(d.items())" :
+                 t->kind == TY_LIST ? "write a tuple: (a, b), tuple(xs)" : "frozenset(s) is one that does not change");
+    return T_ANY;
+}
+
+static const Type *set_display(Check *C, AstSeq elts)
+{
+    for (int i = 0; i < elts.n; i++)
+        if (elts.at[i]->kind != AST_Starred)
+            hashed(C, expr(C, elts.at[i]), elts.at[i], "an element of a set");
+    return type_set(element_of(display(C, elts, false)));
+}
+
 static const Type *dict_display(Check *C, AstDict *d)
 {
     const Type *key = NULL, *val = NULL, *m[ITEMS_MAX];
@@ -257,7 +278,7 @@ static const Type *dict_display(Check *C, AstDict *d)
 
     for (int i = 0; i < d->items.n; i++) {
         AstDictItem *x = AST_AS(d->items.at[i], DictItem);
-        const Type *k = x->key ? expr(C, x->key) : T_ANY, *v = expr(C, x->value);
+        const Type *k = x->key ? hashed(C, expr(C, x->key), x->key, "a key of a dict") : T_ANY, *v = expr(C, x->value);
         if (!x->key)
             v = T_ANY;
         if (x->key && is_key(k) && n >= 0 && n + 2 <= ITEMS_MAX)
@@ -493,6 +514,19 @@ static Dim size_around(const Ast *node, const Type *k)
     return x->tensor->shape[i < 0 ? type_front(x) + type_back(x) + i : i];
 }
 
+/* "abc"[3]: of a text that is known. */
+static void text_index_judged(Check *C, const Type *t, const Type *index, Ast *node)
+{
+    int64_t k, n = 0;
+
+    if (!t->text || type_is_any(index) || index->kind != TY_INT || !dim_const_value(index->value, &k) || C->frame->fn)
+        return;
+    for (uint32_t i = 0; i < t->text->len; i++)
+        n += (t->text->text[i] & 0xc0) != 0x80;
+    if (k < -n || k >= n)
+        host_out_of_range(C, t, n, k, node);
+}
+
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
 {
     const Type *i;
@@ -520,15 +554,17 @@ const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node)
         return type_settle(t)->item[1];
     if (t->kind == TY_RANGE)
         return i->kind == TY_INT ? type_int(DIM_BAD) : index->kind == AST_Slice ? type_of_kind(TY_RANGE) : T_ANY;
-    if (t->kind == TY_STR)
+    if (t->kind == TY_STR) {
+        text_index_judged(C, t, i, node);
         return type_str(NULL);
+    }
     if (index->kind == AST_Slice && (t->kind == TY_LIST || t->kind == TY_TUPLE))
         return sequence_slice(C, t, AST_AS(index, Slice));
     if ((t->kind == TY_TUPLE || (t->kind == TY_LIST && t->exact)) && i->kind == TY_INT && t->n >= 0 &&
         dim_const_value(i->value, &k)) {
         if (k < -t->n || k >= t->n) {
             if (t->kind == TY_TUPLE || !C->frame->fn)       /* of a list a function may mean the IndexError */
-                host_out_of_range(C, t, k, node);
+                host_out_of_range(C, t, t->n, k, node);
             return T_ANY;
         }
         return t->item[k < 0 ? k + t->n : k];
@@ -639,8 +675,7 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Subscript: return subscript(C, expr_looked(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
     case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);
     case AST_List: return display(C, AST_AS(e, List)->elts, false);
-    case AST_Set:
-        return type_set(element_of(display(C, AST_AS(e, Set)->elts, false)));
+    case AST_Set: return set_display(C, AST_AS(e, Set)->elts);
     case AST_Dict: return dict_display(C, AST_AS(e, Dict));
     case AST_IfExp: return conditional(C, AST_AS(e, IfExp));
     case AST_Lambda: return lambda_type(C, e);

@@ -274,10 +274,18 @@ static void judge_pairs(Check *C, const CallArgs *a)
             host_order(C, AOP_LT, a->at[0].type, a->at[i].type, a->at[0].node, a->at[i].node);
 }
 
+/* max() of nothing. */
+static void some_given(Check *C, const CallArgs *a, const char *name, Ast *node)
+{
+    if (!a->n && !a->open)
+        diag_help(REPORT(C, E0902, node->span, name, "xs"), "give it a list, or the values to compare: %s(a, b)", name);
+}
+
 static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_min);
 
+    some_given(C, a, "min", node);
     alone_judged(C, a);
     judge_pairs(C, a);
     t = t ? t : floats_compared(a);
@@ -289,6 +297,7 @@ static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = extreme(a, dim_max);
 
+    some_given(C, a, "max", node);
     alone_judged(C, a);
     judge_pairs(C, a);
     t = t ? t : floats_compared(a);
@@ -330,6 +339,22 @@ static const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
         r = call_type(C, a->at[0].type, &(CallArgs){pair, 2, false}, node);
     }
     return type_items(t, &item) > 0 || r == was ? r : T_ANY;
+}
+
+/* fold(f, xs, init) over the rows of a tensor: its first step. */
+static const Type *host_fold(Check *C, const CallArgs *a, Ast *node)
+{
+    const Type *xs = arg(a, 1), *row, *init, *r;
+    CallArg pair[2] = {{NULL, NULL, node, 0}, {NULL, NULL, node, 0}};
+
+    if (!arg(a, 0) || !xs || xs->kind != TY_TENSOR || xs->tensor->rank == RANK_UNKNOWN || !xs->tensor->rank || a->n > 3)
+        return NULL;
+    row = element_of(xs);
+    init = a->n == 3 ? a->at[2].type : row;
+    pair[0].type = init;
+    pair[1].type = row;
+    r = call_type(C, a->at[0].type, &(CallArgs){pair, 2, false}, node);
+    return r == init ? r : T_ANY;
 }
 
 /* Of tensors: what adding them up gives. */
@@ -608,7 +633,7 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
     {"range", host_range}, {"tuple", host_tuple}, {"list", host_list}, {"len", host_len}, {"reversed", host_reversed},
     {"enumerate", host_enumerate}, {"zip", host_zip}, {"min", host_min}, {"max", host_max}, {"int", host_int}, {"float", host_float}, {"str", host_str},
     {"open", host_open}, {"sum", host_sum}, {"sorted", host_sorted}, {"map", host_map}, {"filter", host_filter}, {"next", host_next},
-    {"partial", host_partial}, {"reduce", host_reduce}, {"getattr", host_getattr}, {"dict", host_dict}, {"product", host_product},
+    {"partial", host_partial}, {"reduce", host_reduce}, {"fold", host_fold}, {"getattr", host_getattr}, {"dict", host_dict}, {"product", host_product},
     {"combinations", host_chosen}, {"permutations", host_chosen}, {"replace", dataclass_replace}, {"chain", host_chain}, {"islice", host_islice},
     {"cycle", host_cycle}, {"takewhile", host_while}, {"dropwhile", host_while}, {"pairwise", host_pairwise}, {"random.split", host_keys},
 };

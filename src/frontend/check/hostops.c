@@ -197,12 +197,27 @@ void host_iterated(Check *C, const Type *t, Ast *e)
     origin_of(C, d, e, DIM_BAD);
 }
 
+/* What is only gone through: map, zip, the views of dicts. */
+static bool is_gone_through(const Type *t)
+{
+    static const char *const names[] = {"map", "zip", "filter", "enumerate", "reversed", "dict_keys", "dict_values", "dict_items",
+                                       "chain", "islice", "product"};
+
+    for (size_t i = 0; t->kind == TY_OBJECT && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(t->text->text, names[i]))
+            return true;
+    return false;
+}
+
 void host_subscripted(Check *C, const Type *t, const Type *index, Ast *value, Ast *node)
 {
     Sort s = sort_of(t), i = sort_of(index);
     Diag *d;
 
-    if (s == NONE || s == NUMBER || s == RUNNING || s == SET) {
+    if (is_gone_through(t)) {
+        d = REPORT(C, E0915, node->span, t->text->text, "with []");
+        diag_help(d, "make a list of it first: list(xs)[0], or take the first: next(iter(xs))");
+    } else if (s == NONE || s == NUMBER || s == RUNNING || s == SET) {
         d = REPORT(C, E0915, node->span, sort_text(t), "with []");
         diag_help(d, s == RUNNING ? !strcmp(sort_text(t), "coroutine") ? "a coroutine is awaited for its result: (await f())[0]"
                                                                     : "make a list of it first: list(g)[0], or take the next value: next(g)" :
@@ -263,15 +278,15 @@ void host_key_missing(Check *C, const Type *dict, const Type *key, Ast *node)
     sb_done(&keys);
 }
 
-void host_out_of_range(Check *C, const Type *t, int64_t k, Ast *node)
+void host_out_of_range(Check *C, const Type *t, int64_t n, int64_t k, Ast *node)
 {
     StrBuf by = {0};
     Diag *d;
 
-    sb_printf(&by, "by %lld: it has %d element%s", (long long)k, t->n, t->n == 1 ? "" : "s");
+    sb_printf(&by, "by %lld: it has %lld %s%s", (long long)k, (long long)n, t->kind == TY_STR ? "character" : "element", n == 1 ? "" : "s");
     d = REPORT(C, E0915, node->span, sort_text(t), sb_str(&by));
-    if (t->n)
-        diag_help(d, "indices go from %d to %d", -t->n, t->n - 1);
+    if (n)
+        diag_help(d, "indices go from %lld to %lld", (long long)-n, (long long)n - 1);
     sb_done(&by);
 }
 

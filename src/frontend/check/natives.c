@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ------------------------------------------------------------- results */
 
@@ -137,7 +138,7 @@ static bool never(TypeKind k, const char *want)
     if (!strcmp(want, "str"))
         return k == TY_NONE || k == TY_BYTES || number || k == TY_FLOAT || container || callable;
     if (!strcmp(want, "bytes"))
-        return k == TY_NONE || k == TY_STR || number || k == TY_FLOAT || callable;
+        return k == TY_NONE || k == TY_STR || number || k == TY_FLOAT || container || callable;
     if (!strcmp(want, "Callable"))
         return k == TY_NONE || text || number || container;
     if (!strcmp(want, "bool"))
@@ -192,7 +193,10 @@ static bool elements_not(const Type *t, const Ast *want)
 AstSeq native_choices(const Ast *want)
 {
     const AstSubscript *s = AST_AS(want, Subscript);
+    AstSeq one = AST_IS(want, BinOp) ? native_choices(AST_AS(want, BinOp)->left) : (AstSeq){0};
 
+    if (AST_IS(want, BinOp))
+        return one.n ? one : native_choices(AST_AS(want, BinOp)->right);
     if (!AST_IS(want, Subscript) || !AST_IS(s->value, Name) || strcmp(AST_AS(s->value, Name)->id->text, "Literal"))
         return (AstSeq){0};
     return AST_IS(s->index, Tuple) ? AST_AS(s->index, Tuple)->elts : (AstSeq){(Ast **)&s->index, 1};
@@ -207,6 +211,18 @@ static bool not_chosen(const Type *t, AstSeq texts)
 }
 
 bool native_refuses(const Type *t, const Ast *want) { return surely_not(t, want); }
+
+/* "64MB", "1.5 GB", "512": what the library reads as a number of bytes. */
+static bool is_size(const char *s)
+{
+    const char *end = s + strspn(s, " "), *digits = end;
+    double n = strtod(digits, NULL);
+
+    end += strspn(end, "0123456789.");
+    end += end > digits ? strspn(end, " ") : 0;
+    return n > 0 && end > digits &&
+           (!*end || !strcasecmp(end, "B") || (strchr("KMGTkmgt", *end) && strspn(end + 1, "Bb") == strlen(end + 1) && strlen(end) < 3));
+}
 
 static bool surely_not(const Type *t, const Ast *want)
 {
@@ -226,6 +242,8 @@ static bool surely_not(const Type *t, const Ast *want)
             return ttype_count(t->tensor) != DIM_BAD && dim_eq(ttype_count(t->tensor), 1, NULL, NULL) == DIM_REFUTED;
         if (!strcmp(AST_AS(want, Name)->id->text, "Device") && device_misnamed(t))
             return true;
+        if (!strcmp(AST_AS(want, Name)->id->text, "Size"))
+            return t->kind == TY_STR ? t->text && !is_size(t->text->text) : never(t->kind, "int");
         if (!strcmp(AST_AS(want, Name)->id->text, "Json"))
             return no_json(t, 0);
         if (!strcmp(AST_AS(want, Name)->id->text, "DType") && t->kind == TY_STR)
@@ -289,11 +307,15 @@ static const NativeParam *met(const NativeSig *sig, const Slots *s, const CallAr
 
 void native_report(Check *C, const char *what, const char *want, const CallArg *x, Ast *node)
 {
-    bool json = !strcmp(want, "Json");
-    Diag *told = REPORT(C, E0906, at_call(node, x->node), what, json ? "made of numbers, texts, lists and dicts" : want, type_text(x->type));
+    bool json = !strcmp(want, "Json"), size = !strcmp(want, "Size"), text = size && x->type->kind == TY_STR;
+    Diag *told = REPORT(C, E0906, at_call(node, x->node), what,
+                        json ? "made of numbers, texts, lists and dicts" : size ? "a number of bytes, or a text such as \"64MB\"" : want,
+                        text ? x->type->text->text : type_text(x->type));
 
     if (json)
         diag_help(told, "a tensor is written as x.tolist(), a set as a list, other objects by default=f");
+    else if (size)
+        diag_help(told, "sizes are written with B, KB, MB, GB or TB; 1 KB is 1024 bytes");
     else
         advise(told, x->type, want, x->node);
     origin_of(C, told, AST_IS(x->node, Arg) ? AST_AS(x->node, Arg)->value : x->node, DIM_BAD);

@@ -714,8 +714,8 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     each(&R, u->module->body);
     settle_uses(&R);
     attrs_check(&R);
-    early_check(&R);
     unset_check(&R);
+    early_check(&R);
     leave(&R);
     vec_free(&R.uses);
     vec_free(&R.attrs);

@@ -149,6 +149,15 @@ const Type *rule_product(TCall *c)
 
 /* ------------------------------------------------------------- reductions */
 
+static int axis_twice(TCall *c, int axis)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s: axis %d is named twice", c->name, axis);
+    diag_help(REPORT(c->C, E0306, c->node->span, text), "name each axis once; negative ones count from the end");
+    return -2;
+}
+
 /* Axes named by dim= or axis=, or position 1: a set of indices from the front. -1: not known; -2: reported. */
 static int axes_of(TCall *c, const TType *x, bool *gone)
 {
@@ -170,6 +179,8 @@ static int axes_of(TCall *c, const TType *x, bool *gone)
             int k = tcall_axis(c, x, &one);
             if (k < 0)
                 return k;
+            if (gone[k])
+                return axis_twice(c, k);
             gone[k] = true;
             n++;
         }

@@ -78,7 +78,7 @@ static bool einsum_counts(TCall *c, const char *s, const char *arrow)
     return true;
 }
 
-enum { LETTERS = 128 };
+enum { LETTERS = 128, EINSUM_MAX = 256 };
 
 /* The size that the letter stands for; NULL: it is none. */
 static Dim *size_of_letter(Dim *size, char letter) { return (unsigned char)letter < LETTERS ? &size[(unsigned char)letter] : NULL; }
@@ -148,19 +148,58 @@ static bool einsum_result(TCall *c, const char *s, const char *letters, Dim *siz
     return true;
 }
 
+/* The operands are multiplied with each other. false: their dtypes do not mix, which is reported. */
+static bool einsum_mixes(TCall *c, int operands)
+{
+    long findings = c->C->findings;
+
+    for (int i = 2; i <= operands && findings == c->C->findings; i++) {
+        TType in[2] = {*tcall_tensor(c, 1), *tcall_tensor(c, i)};
+        Attr a = attr_default();
+        in[0].rank = in[1].rank = 0;
+        tensor_infer(c->C, OP_mul, &a, in, 2, c->node);
+    }
+    return findings == c->C->findings;
+}
+
+/* The text without spaces; without an arrow the result has the letters that stand there once, in their order. false: it is too long. */
+static bool einsum_text(const char *given, char out[EINSUM_MAX])
+{
+    int n = 0, count[LETTERS] = {0};
+
+    for (const char *p = given; *p; p++) {
+        if (*p != ' ' && n < EINSUM_MAX - LETTERS)
+            out[n++] = *p;
+        count[*p & (LETTERS - 1)]++;
+    }
+    if (!strstr(given, "->")) {
+        out[n++] = '-';
+        out[n++] = '>';
+        for (int l = 'A'; l <= 'z'; l++)
+            if (count[l] == 1 && isalpha(l))
+                out[n++] = (char)l;
+    }
+    out[n] = 0;
+    return strlen(given) < EINSUM_MAX - LETTERS;
+}
+
 const Type *rule_einsum(TCall *c)
 {
-    const char *s = c->n && c->at[0].type->kind == TY_STR && c->at[0].type->text ? c->at[0].type->text->text : "", *arrow = strstr(s, "->");
+    const Type *given = c->n && c->at[0].type->kind == TY_STR && c->at[0].type->text ? c->at[0].type : NULL;
+    char s[EINSUM_MAX], *arrow;
     Dim size[LETTERS];
     TType r = {.dtype = DT_NONE};
     int operands;
 
-    if (!arrow || strstr(s, "...") || strpbrk(s, " ") || !einsum_counts(c, s, arrow))
+    if (!given || strstr(given->text->text, "...") || !einsum_text(given->text->text, s))
+        return tensor_unknown();
+    arrow = strstr(s, "->");
+    if (!einsum_counts(c, s, arrow))
         return tensor_unknown();
     for (int i = 0; i < LETTERS; i++)
         size[i] = DIM_BAD;
     operands = einsum_operands(c, s, arrow, size);
-    if (!operands || !einsum_result(c, s, arrow + 2, size, &r))
+    if (!operands || !einsum_result(c, s, arrow + 2, size, &r) || !einsum_mixes(c, operands))
         return tensor_unknown();
     for (int i = operands; i > 0; i--) {
         const TType *x = tcall_tensor(c, i);

@@ -436,7 +436,7 @@ static const Type *reversed(const TType *t, int last)
 
 static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size", "nbytes", "T", "mT", "device", "grad", "real", "imag",
                                                "placement", "policy", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
-                                               "memory", "part", "layout", "values", "indices", "H", "itemsize", "space"};
+                                               "memory", "part", "layout", "H", "itemsize", "space"};
 
 bool tensor_knows(Sym attr)
 {

@@ -46,6 +46,18 @@ static bool takes_one(const Type *f)
     return fn && fn->params.n == 1 && AST_IS(fn->params.at[0], Param) && AST_AS(fn->params.at[0], Param)->kind < PARAM_VARARGS;
 }
 
+/* The condition of a loop decides once for all elements. */
+static void one_truth(Check *C, const Type *t, Ast *node)
+{
+    StrBuf text = {0};
+
+    if (type_is_any(t) || t->kind != TY_TENSOR || ttype_count(t->tensor) == DIM_BAD || dim_eq(ttype_count(t->tensor), 1, NULL, NULL) != DIM_REFUTED)
+        return;
+    sb_printf(&text, "while_loop: the condition gives %s, not one truth", shape_of(t->tensor));
+    diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "reduce it with .any() or .all()");
+    sb_done(&text);
+}
+
 /* while_loop(cond, body, init): state = body(*state) while cond(*state); where both take one, state = body(state). */
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
 {
@@ -59,7 +71,7 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         return T_ANY;
     for (int i = 0; i < n; i++)
         arg[i] = (CallArg){NULL, parts ? init->item[i] : init, node, 0};
-    call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node);
+    one_truth(C, call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node), node);
     next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
     if (parts && n > 1 && (next->kind == TY_TUPLE ? next->n >= 0 && next->n != n
                                                   : next->kind == TY_TENSOR || next->kind == TY_INT || next->kind == TY_FLOAT)) {

@@ -88,7 +88,8 @@ void check_part(Unit *u, CheckOptions opt, DiagSink *sink, CheckPart *part)
     Home program = {0};
     DimMark sizes = dim_mark();
 
-    C.names_wrong = sink->errors > 0;
+    for (int i = 0; i < sink->all.n; i++)
+        C.names_wrong |= diag_severity(sink->all.at[i]->code) == DIAG_ERROR && sink->all.at[i]->code != E0218;
     home_init(&C, &program, u->module->scope);
     survey(&C, &program, u);
     C.home = C.program = &program;

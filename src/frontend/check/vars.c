@@ -112,6 +112,17 @@ static const Type *global_type(Check *C, AstName *n)
     return l && l->is_shared ? T_ANY : t;
 }
 
+/* A variable of the same name outside is what may have been meant. */
+static void help_outer(Diag *d, const Scope *s, Sym name)
+{
+    for (s = s ? s->parent : NULL; s; s = s->parent)
+        if (s->kind != SCOPE_CLASS && scope_find(s, name) >= 0) {
+            diag_help(d, "write %s %s at the beginning of the function to change the variable outside",
+                      s->kind == SCOPE_MODULE ? "global" : "nonlocal", name->text);
+            return;
+        }
+}
+
 /* A local variable without a value: where it is bound at all. */
 static void report_unbound(Check *C, DiagCode code, const AstName *n, const char *what)
 {
@@ -120,6 +131,8 @@ static void report_unbound(Check *C, DiagCode code, const AstName *n, const char
 
     if (own)
         diag_label(d, own->decl, "%s", what);
+    if (code == E0218)
+        help_outer(d, C->frame->scope, n->id);
 }
 
 /* A plain variable that no statement on any way here has given a value. */
