@@ -8,6 +8,7 @@
  */
 #include "frontend/eval/eval.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ------------------------------------------------------------- tables */

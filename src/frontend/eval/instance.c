@@ -6,8 +6,6 @@
  */
 #include "frontend/eval/eval.h"
 
-#include <string.h>
-
 /* ------------------------------------------------------------- making them */
 
 Value instance_new(ClassObj *c)

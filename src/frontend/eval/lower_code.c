@@ -3,8 +3,6 @@
  */
 #include "frontend/eval/lower.h"
 
-#include <string.h>
-
 static Value doc_of(Lower *L, AstSeq body)
 {
     const Ast *s = body.n ? body.at[0] : NULL;

@@ -3,8 +3,6 @@
  */
 #include "frontend/eval/lower.h"
 
-#include <string.h>
-
 static Step *pattern(Lower *L, const Ast *at, MatchFn fn)
 {
     Step *n = step_new(L, at);
