@@ -12,10 +12,10 @@
 #include "codegen/gpu_impl.h"
 
 #include "base/alloc.h"
+
 #include "runtime/called.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 enum { STACK_MAX = 8 << 10, NODES_MAX = 16000, ALIGN = 64 };
 
@@ -66,11 +66,7 @@ LLVMValueRef cpu_choose(CpuCode *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef
 
 LLVMValueRef cpu_intrinsic(CpuCode *e, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *in, int n)
 {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMTypeRef types[2] = {over[0], nover > 1 ? over[1] : NULL};
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->u->module, id, types, (size_t)nover);
-
-    return LLVMBuildCall2(e->u->builder, LLVMIntrinsicGetType(e->u->context, id, types, (size_t)nover), fn, in, (unsigned)n, "");
+    return llvm_intrinsic(e->u, name, over, nover, in, n);
 }
 
 LLVMBasicBlockRef cpu_block(CpuCode *e) { return LLVMAppendBasicBlockInContext(e->u->context, e->fn, ""); }

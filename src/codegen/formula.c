@@ -14,6 +14,7 @@
 #include "codegen/formula.h"
 
 #include "base/alloc.h"
+
 #include "runtime/called.h"
 #include "runtime/code.h"
 #include "runtime/convert.h"
@@ -213,10 +214,8 @@ static LLVMValueRef constant(const Llvm *u, const Constant *c, bool near, int wi
 static LLVMValueRef intrinsic(Llvm *u, const char *name, LLVMValueRef *operands, int n)
 {
     LLVMTypeRef over = LLVMTypeOf(operands[0]);
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(u->module, id, &over, 1);
 
-    return LLVMBuildCall2(u->builder, LLVMIntrinsicGetType(u->context, id, &over, 1), fn, operands, (unsigned)n, "");
+    return llvm_intrinsic(u, name, &over, 1, operands, n);
 }
 
 /* A number of f32 that is not zero, or many of the same. */
@@ -227,15 +226,6 @@ static bool is_number(LLVMValueRef c)
     if (LLVMIsAConstantDataVector(c))
         c = LLVMGetAggregateElement(c, 0);
     return LLVMIsAConstantFP(c) && LLVMGetTypeKind(LLVMTypeOf(c)) == LLVMFloatTypeKind && LLVMConstRealGetDouble(c, &inexact) != 0;
-}
-
-/* One of the machine's own. */
-static LLVMValueRef machine_intrinsic(Llvm *u, const char *name, LLVMValueRef *operands, int n)
-{
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMTypeRef t = LLVMIntrinsicGetType(u->context, id, NULL, 0);
-
-    return LLVMBuildCall2(u->builder, t, LLVMGetIntrinsicDeclaration(u->module, id, NULL, 0), operands, (unsigned)n, "");
 }
 
 /* A branch that is hardly ever taken, and one value for what comes of it. */
@@ -286,7 +276,7 @@ static LLVMValueRef newton(Llvm *u, LLVMValueRef one, LLVMValueRef x, int width,
 
     for (int i = 0; i < width; i++) {
         LLVMValueRef lane = lane_at(u, x, i, width);
-        lane = machine_intrinsic(u, "llvm.nvvm.rcp.approx.ftz.f", &lane, 1);
+        lane = llvm_intrinsic(u, "llvm.nvvm.rcp.approx.ftz.f", NULL, 0, &lane, 1);
         guess = with_lane(u, guess, lane, i, width);
     }
     *off = intrinsic(u, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(u->builder, x, ""), guess, one}, 3);
@@ -379,13 +369,7 @@ static LLVMValueRef avx512_each(Llvm *u, const char *name, LLVMValueRef x, LLVMV
     in[n++] = x;
     in[n++] = all;
     in[n++] = LLVMConstInt(i32, AS_ALWAYS, false);
-    return machine_intrinsic(u, name, in, n);
-}
-
-/* Operand i of x where that is such an instruction; NULL: it is another. */
-static LLVMValueRef part_of(LLVMValueRef x, LLVMOpcode opcode, int i)
-{
-    return x && LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == opcode ? LLVMGetOperand(x, (unsigned)i) : NULL;
+    return llvm_intrinsic(u, name, NULL, 0, in, n);
 }
 
 /* The sum of x and a constant that was computed before; NULL: there is none. */
@@ -393,7 +377,7 @@ static LLVMValueRef plus_constant(LLVMValueRef x)
 {
     for (LLVMUseRef use = x ? LLVMGetFirstUse(x) : NULL; use; use = LLVMGetNextUse(use)) {
         LLVMValueRef n = LLVMGetUser(use);
-        if (part_of(n, LLVMFAdd, 0) == x && LLVMIsConstant(LLVMGetOperand(n, 1)))
+        if (llvm_operand(n, LLVMFAdd, 0) == x && LLVMIsConstant(LLVMGetOperand(n, 1)))
             return n;
     }
     return NULL;
@@ -405,8 +389,9 @@ static LLVMValueRef plus_constant(LLVMValueRef x)
  */
 static void lower_clamp(LLVMValueRef s, LLVMValueRef low)
 {
-    LLVMValueRef above = s && LLVMIsACallInst(s) ? part_of(LLVMGetOperand(s, 0), LLVMSelect, 2) : NULL, test = part_of(above, LLVMSelect, 0);
-    LLVMValueRef least = part_of(above, LLVMSelect, 1);
+    LLVMValueRef above = s && LLVMIsACallInst(s) ? llvm_operand(LLVMGetOperand(s, 0), LLVMSelect, 2) : NULL;
+    LLVMValueRef test = llvm_operand(above, LLVMSelect, 0);
+    LLVMValueRef least = llvm_operand(above, LLVMSelect, 1);
 
     for (unsigned i = 0; i < 2 && least && LLVMIsConstant(least) && LLVMIsAFCmpInst(test); i++)
         if (LLVMGetOperand(test, i) == least) {
@@ -432,16 +417,18 @@ static LLVMValueRef raised_near(Llvm *u, LLVMValueRef x, LLVMValueRef bits, int 
  */
 static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, bool near, int width)
 {
-    LLVMValueRef rest = part_of(part_of(x[1], LLVMBitCast, 0), LLVMShl, 0), bits = part_of(rest, LLVMSub, 0), half = part_of(rest, LLVMSub, 1);
-    LLVMValueRef first = part_of(x[0], LLVMFMul, 0), n;
+    LLVMValueRef rest = llvm_operand(llvm_operand(x[1], LLVMBitCast, 0), LLVMShl, 0);
+    LLVMValueRef bits = llvm_operand(rest, LLVMSub, 0), half = llvm_operand(rest, LLVMSub, 1);
+    LLVMValueRef first = llvm_operand(x[0], LLVMFMul, 0), n;
     int lanes = avx512_lanes(u, k, width);
 
-    if (!first || !half || (!lanes && !near) || part_of(half, LLVMLShr, 0) != bits ||
-        part_of(part_of(part_of(x[0], LLVMFMul, 1), LLVMBitCast, 0), LLVMShl, 0) != half || !(n = plus_constant(part_of(bits, LLVMBitCast, 0))))
+    if (!first || !half || (!lanes && !near) || llvm_operand(half, LLVMLShr, 0) != bits ||
+        llvm_operand(llvm_operand(llvm_operand(x[0], LLVMFMul, 1), LLVMBitCast, 0), LLVMShl, 0) != half ||
+        !(n = plus_constant(llvm_operand(bits, LLVMBitCast, 0))))
         return NULL;
     if (near)
         return raised_near(u, first, bits, width);
-    lower_clamp(part_of(bits, LLVMBitCast, 0), splat_constant(LLVMConstReal(scalar_type(u, k), k == K_float ? -360 : -2860), width));
+    lower_clamp(llvm_operand(bits, LLVMBitCast, 0), splat_constant(LLVMConstReal(scalar_type(u, k), k == K_float ? -360 : -2860), width));
     return avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512", first, n, -1, lanes, width);
 }
 
@@ -690,110 +677,9 @@ LLVMValueRef formula_lane(Llvm *u, DType to, DType from, LLVMValueRef x, int wid
     return apply(u, of_lane[to][from], &x, 1, width);
 }
 
-/* f16 by the machine's own conversion, where it has one. */
-static LLVMTypeRef half(const Llvm *u, int width) { return wide(LLVMHalfTypeInContext(u->context), width); }
-
-/* bf16s as f32s whose lower halves are zero: on GPUs the two of a word by one instruction each. */
-static LLVMValueRef halves(Llvm *u, LLVMValueRef code, int width)
+LLVMValueRef formula_narrow(Llvm *u, DType t, bool encode, LLVMValueRef x, int width)
 {
-    LLVMBuilderRef b = u->builder;
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(u->context);
-    LLVMValueRef words = LLVMBuildBitCast(b, code, wide(i32, width / 2), ""), y = LLVMGetPoison(LLVMVectorType(i32, (unsigned)width)), word;
+    unsigned id = encode ? of_enc[t] : of_dec[t];
 
-    for (int i = 0; i < width; i++) {
-        word = lane_at(u, words, i / 2, width / 2);
-        word = i % 2 ? LLVMBuildAnd(b, word, LLVMConstInt(i32, 0xffff0000, false), "") : LLVMBuildShl(b, word, LLVMConstInt(i32, 16, false), "");
-        y = with_lane(u, y, word, i, width);
-    }
-    return LLVMBuildBitCast(b, y, type_of(u, K_float, width), "");
-}
-
-LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width)
-{
-    if (!of_dec[t])
-        return NULL;
-    if (t == DT_bf16 && width % 2 == 0 && machine_is_gpu(u->machine))
-        return halves(u, code, width);
-    if (t == DT_f16 && u->machine->has_f16)
-        return LLVMBuildFPExt(u->builder, LLVMBuildBitCast(u->builder, code, half(u, width), ""), type_of(u, K_float, width), "");
-    return apply(u, of_dec[t], &code, 1, width);
-}
-
-/* The instruction of GPUs that rounds two at once to halves of a word: that for one takes four times as long. An i32. */
-static LLVMValueRef rounded_pair(Llvm *u, DType to, LLVMValueRef high, LLVMValueRef low)
-{
-    const char *name = to == DT_bf16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
-    LLVMValueRef zero = LLVMConstReal(LLVMFloatTypeInContext(u->context), 0.0), two[2] = {high ? high : zero, low ? low : zero};
-
-    return LLVMBuildBitCast(u->builder, machine_intrinsic(u, name, two, 2), LLVMInt32TypeInContext(u->context), "");
-}
-
-static bool rounds_pairs(const Llvm *u, DType t) { return machine_is_gpu(u->machine) && (t == DT_bf16 || t == DT_f16); }
-
-/* What an f32 was before `formula_rounded` made it t's value, or itself. */
-static LLVMValueRef before_rounding(DType t, LLVMValueRef x)
-{
-    LLVMValueRef call = t == DT_bf16 ? part_of(part_of(x, LLVMBitCast, 0), LLVMBitCast, 0) : NULL;
-    LLVMValueRef fn = call && LLVMIsACallInst(call) ? LLVMGetCalledValue(call) : NULL;
-    bool rounds = fn && LLVMGetIntrinsicID(fn) == LLVMLookupIntrinsicID("llvm.nvvm.ff2bf16x2.rn", 22);
-
-    return rounds && LLVMIsNull(LLVMGetOperand(call, 1)) ? LLVMGetOperand(call, 0) : x;
-}
-
-/* The f32 that `rounded_half` has made the raw element of: what it was before it was a bf16's value, if it is one already. NULL: none has. */
-static LLVMValueRef rounded_from(DType t, LLVMValueRef raw)
-{
-    LLVMValueRef call = part_of(part_of(raw, LLVMTrunc, 0), LLVMBitCast, 0);
-
-    return call && LLVMIsACallInst(call) ? before_rounding(t, LLVMGetOperand(call, 1)) : NULL;
-}
-
-LLVMValueRef formula_pair(Llvm *u, DType t, LLVMValueRef low, LLVMValueRef high)
-{
-    LLVMValueRef a = rounds_pairs(u, t) ? rounded_from(t, low) : NULL, b = a ? rounded_from(t, high) : NULL;
-
-    return b ? rounded_pair(u, t, b, a) : NULL;
-}
-
-/* Neighbours are rounded together. */
-static LLVMValueRef rounded_pairs(Llvm *u, DType to, LLVMValueRef x, int width)
-{
-    LLVMValueRef y = LLVMGetPoison(type_of(u, K_i32, width / 2));
-
-    for (int i = 0; i < width / 2; i++)
-        y = with_lane(u, y, rounded_pair(u, to, lane_at(u, x, 2 * i + 1, width), lane_at(u, x, 2 * i, width)), i, width / 2);
-    return LLVMBuildBitCast(u->builder, y, type_of(u, K_i16, width), "");
-}
-
-static LLVMValueRef rounded_half(Llvm *u, DType to, LLVMValueRef x, int width)
-{
-    LLVMValueRef y = LLVMGetPoison(type_of(u, K_i16, width)), one;
-
-    if (width % 2 == 0)
-        return rounded_pairs(u, to, x, width);
-    for (int i = 0; i < width; i++) {
-        one = rounded_pair(u, to, NULL, before_rounding(to, lane_at(u, x, i, width)));
-        one = LLVMBuildTrunc(u->builder, one, LLVMInt16TypeInContext(u->context), "");
-        y = width > 1 ? with_lane(u, y, one, i, width) : one;
-    }
-    return y;
-}
-
-/* The high half of a word is a bf16's value as an f32. */
-LLVMValueRef formula_rounded(Llvm *u, DType t, LLVMValueRef x, int width)
-{
-    if (t != DT_bf16 || width > 1 || !machine_is_gpu(u->machine))
-        return NULL;
-    return LLVMBuildBitCast(u->builder, rounded_pair(u, t, x, NULL), LLVMFloatTypeInContext(u->context), "");
-}
-
-LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width)
-{
-    if (!of_enc[t])
-        return NULL;
-    if (rounds_pairs(u, t))
-        return rounded_half(u, t, x, width);
-    if (t == DT_f16 && u->machine->has_f16)
-        return LLVMBuildBitCast(u->builder, LLVMBuildFPTrunc(u->builder, x, half(u, width), ""), type_of(u, K_i16, width), "");
-    return apply(u, of_enc[t], &x, 1, width);
+    return id ? apply(u, id, &x, 1, width) : NULL;
 }

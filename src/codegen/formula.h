@@ -44,6 +44,8 @@ LLVMValueRef formula_more(Llvm *u, FormulaId id, const LLVMValueRef *operands, i
 LLVMValueRef formula_lane(Llvm *u, DType to, DType from, LLVMValueRef x, int width);
 LLVMValueRef formula_decode(Llvm *u, DType t, LLVMValueRef code, int width);
 LLVMValueRef formula_encode(Llvm *u, DType t, LLVMValueRef x, int width);
+/* The same by the formulas alone. */
+LLVMValueRef formula_narrow(Llvm *u, DType t, bool encode, LLVMValueRef x, int width);
 /* A lane rounded to t's values, still a lane; NULL: the machine has no way that is shorter than encoding and decoding it. */
 LLVMValueRef formula_rounded(Llvm *u, DType t, LLVMValueRef x, int width);
 

@@ -15,8 +15,6 @@
  */
 #include "codegen/formula_quick.h"
 
-#include <string.h>
-
 typedef enum Approximation { EX2, LG2, RCP, RSQRT, SQRT } Approximation;
 
 typedef struct Quick { Llvm *u; int width; } Quick;
@@ -31,11 +29,8 @@ static LLVMValueRef number(const Quick *q, double v)
 static LLVMValueRef call(const Quick *q, const char *name, bool overloaded, LLVMValueRef *in, int n)
 {
     LLVMTypeRef over = LLVMTypeOf(in[0]);
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name)), types = overloaded ? 1 : 0;
 
-    LLVMTypeRef t = LLVMIntrinsicGetType(q->u->context, id, &over, types);
-
-    return LLVMBuildCall2(q->u->builder, t, LLVMGetIntrinsicDeclaration(q->u->module, id, &over, types), in, (unsigned)n, "");
+    return llvm_intrinsic(q->u, name, &over, overloaded, in, n);
 }
 
 static LLVMValueRef add(const Quick *q, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildFAdd(q->u->builder, x, y, ""); }

@@ -124,6 +124,11 @@ LLVMValueRef gpu_other(CpuCode *e, LLVMValueRef x, int bits, LLVMValueRef mask);
 LLVMValueRef gpu_any(CpuCode *e, LLVMValueRef is);      /* an i1: is it so for any thread of the warp, all of which are here? */
 LLVMValueRef gpu_from(CpuCode *e, LLVMValueRef x, LLVMValueRef lane, LLVMValueRef mask);
 
+/* ---- gpu_together.c: what threads of a group do together ---- */
+
+/* TOP_lane_reduce, TOP_shuffle, TOP_match and TOP_uniform; false: refused. */
+bool gpu_together(CpuCode *e, const TileNode *n);
+
 /* ---- gpu_walk.c: a group's work among its threads ---- */
 void gpu_cluster(CpuCode *e, Cluster *c);
 void gpu_copy_tile(CpuCode *e, const TileType *t, LLVMValueRef to, LLVMValueRef from);

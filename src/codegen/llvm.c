@@ -415,3 +415,17 @@ void llvm_print(const Llvm *u, StrBuf *out)
     sb_puts(out, text);
     LLVMDisposeMessage(text);
 }
+
+LLVMValueRef llvm_intrinsic(Llvm *u, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *operands, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef types[2] = {nover > 0 ? over[0] : NULL, nover > 1 ? over[1] : NULL};
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(u->module, id, types, (size_t)nover);
+
+    return LLVMBuildCall2(u->builder, LLVMIntrinsicGetType(u->context, id, types, (size_t)nover), fn, operands, (unsigned)n, "");
+}
+
+LLVMValueRef llvm_operand(LLVMValueRef x, LLVMOpcode opcode, int i)
+{
+    return x && LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == opcode ? LLVMGetOperand(x, (unsigned)i) : NULL;
+}

@@ -58,6 +58,11 @@ void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, LlvmThen *then
 bool llvm_assembly(Llvm *u, Level level, StrBuf *text, StrBuf *err);
 void llvm_print(const Llvm *u, StrBuf *out);        /* LLVM's text */
 
+/* A call, at the builder, of LLVM's function of that name, which has to exist; over: the types that it is overloaded for. */
+LLVMValueRef llvm_intrinsic(Llvm *u, const char *name, const LLVMTypeRef *over, int nover, LLVMValueRef *operands, int n);
+/* Operand i of x where x is an instruction of that kind; NULL: it is another, or NULL. */
+LLVMValueRef llvm_operand(LLVMValueRef x, LLVMOpcode opcode, int i);
+
 /* "LLVM 19.1.7 for znver4": its version and the CPU that code is made for. */
 void llvm_describe(StrBuf *out);
 
