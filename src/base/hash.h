@@ -19,4 +19,12 @@ static inline uint32_t hash_u64(uint64_t x)
     return (uint32_t)x;
 }
 
+/* A number whose hash_u64 is h. */
+static inline uint64_t hash_u64_inverse(uint32_t h)
+{
+    uint64_t x = h * 0xcfee444d8b59a89bu;              /* the multiplier's inverse mod 2**64 */
+
+    return x ^ x >> 32;
+}
+
 #endif

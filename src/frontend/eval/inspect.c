@@ -242,7 +242,7 @@ bool class_includes(Interp *I, ClassObj *c, ClassObj *sub)
 
 static bool isinstance_class(Interp *I, Value v, ClassObj *c)
 {
-    if (class_derives(class_of(I, v), c))
+    if (class_derives(class_of(I, v), c) || class_derives(class_of(I, unwrap_base(v)), c))
         return true;
     return (c->flags & CLASS_CHECKS) && answer_holds(I, class_hook(I, vobj(c), "__class_instancecheck__", &v, 1));
 }

@@ -366,6 +366,19 @@ static Value type_new(Interp *I, Value *a)
 static Value ellipsis_value(Interp *I, Value *a) { return (Value){.tag = V_ELLIPSIS}; }
 static Value notimpl_value(Interp *I, Value *a) { return VNOTIMPL; }
 
+/* stand_for(x, v): natives take the object x for v, as they take one of a builtin's subclass for what it holds. */
+static Value stand_for(Interp *I, Value *a)
+{
+    InstanceObj *o = (InstanceObj *)a[0].o;
+
+    if (a[0].tag != V_INSTANCE)
+        return raise(I, EXC_TypeError, "stand_for() needs an object, got '%s'", value_type_name(a[0]));
+    value_ref(a[1]);
+    value_unref(o->base);
+    o->base = a[1];
+    return VNONE;
+}
+
 const NativeDef natives_class[] = {
     {"", "type", NULL, "type[type]", "the class of a value"},
     {"type", "__new__", type_new, "(cls, x, bases: tuple = ..., namespace: dict = ..., /) -> Any", "the class of x; a class from a name, bases and attributes"},
@@ -374,6 +387,7 @@ const NativeDef natives_class[] = {
     {"", "IOError", oserror_value, "type[OSError]", "OSError's older name"},
     {"", "EnvironmentError", oserror_value, "type[OSError]", "OSError's older name"},
     {"", "object", NULL, "type[object]", "the base of all classes"},
+    {"_core", "stand_for", stand_for, "(x, value) -> None", "natives take the object x for the value"},
     {"_core", "exception_text", exception_text, "(e) -> str", "the traceback and the message, as they show when nobody catches the exception"},
     {"sys", "exc_info", exc_info, "() -> tuple", "the class, the exception and the traceback that the except block around is handling; None three times outside of one"},
     {"BaseException", "__init__", base_exc_init, "(self, *args) -> None", "keep the arguments"},

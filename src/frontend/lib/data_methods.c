@@ -7,6 +7,7 @@
  */
 #include "frontend/lib/dataclasses.h"
 
+#include "base/hash.h"
 #include "frontend/syntax/ast.h"
 #include "frontend/tensor/tensor_ops.h"
 
@@ -349,7 +350,7 @@ static Value run_hash(Interp *I, const Method *m, Value self)
     bool ok = !is_err(t) && value_hash(I, t, &h);
 
     value_unref(t);
-    return ok ? vint(h) : VERR;
+    return ok ? vint((int64_t)hash_u64_inverse(h)) : VERR;
 }
 
 static Value refuse(Interp *I, const char *what, Value name)

@@ -1,6 +1,7 @@
 /* The builtin functions about objects: identity, classes, attributes, iterators' next element. */
 #include "frontend/lib/lib.h"
 
+#include "base/hash.h"
 #include "frontend/check/scope.h"
 #include "frontend/check/spaces.h"
 
@@ -22,7 +23,7 @@ static Value f_hash(Interp *I, Value *a)
         value_unref(r);
         return raise(I, EXC_TypeError, "__hash__ method should return an integer");
     }
-    return value_hash(I, a[0], &h) ? vint(h) : VERR;
+    return value_hash(I, a[0], &h) ? vint((int64_t)hash_u64_inverse(h)) : VERR;     /* so that __hash__ may give the hash of anything */
 }
 
 static Value f_id(Interp *I, Value *a)
