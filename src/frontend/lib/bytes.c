@@ -255,12 +255,19 @@ static Value m_decode(Interp *I, Value *a)
 static Value m_hex(Interp *I, Value *a)
 {
     BytesObj *b = need_bytes(I, a[0]);
+    StrObj *sep = is_given(a[1]) && b ? need_str(I, a[1], "sep") : NULL;
+    int64_t group = 1;
     StrBuf t = {0};
 
-    if (!b)
+    if (!b || (is_given(a[1]) && !sep) || (is_given(a[2]) && !value_as_int(I, a[2], &group)))
         return VERR;
-    for (uint32_t i = 0; i < b->len; i++)
-        sb_printf(&t, "%02x", (unsigned char)b->s[i]);
+    if (sep && sep->len != 1)
+        return raise(I, EXC_ValueError, "sep must be length 1.");
+    for (int64_t i = 0, n = b->len; i < n; i++) {
+        /* groups are counted from the end, those of a negative size from the beginning */
+        bool between = sep && i && group && !((group > 0 ? n - i : i) % (group > 0 ? group : -group));
+        sb_printf(&t, "%s%02x", between ? sep->s : "", (unsigned char)b->s[i]);
+    }
     return str_steal(&t);
 }
 
@@ -386,7 +393,7 @@ const NativeDef natives_bytes[] = {
     {"", "bytes", NULL, "type[bytes]", "A sequence of bytes that cannot change."},
     {"bytes", "__new__", bytes_make, "(cls, source=..., encoding: str = ..., errors: str = ...) -> bytes", "From ints, from text in an encoding, or n zeros."},
     {"bytes", "decode", m_decode, "(self, encoding: str = 'utf-8', errors: str = 'strict') -> str", "The text; UnicodeDecodeError when the bytes are not valid in the encoding."},
-    {"bytes", "hex", m_hex, "(self, /) -> str", "Two hexadecimal digits a byte."},
+    {"bytes", "hex", m_hex, "(self, sep: str | None = None, bytes_per_sep: int = 1) -> str", "Two hexadecimal digits a byte; sep stands between groups."},
     {"bytes", "fromhex", m_fromhex, "(string: str, /) -> bytes", "The bytes of hexadecimal digits."},
     {"bytes", "join", m_join, "(self, iterable: Iterable[bytes], /) -> bytes", "The pieces with self between them."},
     {0},

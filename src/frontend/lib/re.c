@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "frontend/lib/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { RE_I = 2, RE_M = 8, RE_S = 16, RE_U = 32, RE_X = 64, RE_A = 256 };       /* Python's numbers */
@@ -69,11 +70,25 @@ static const NativeType match_type = {"Match", match_free, .getattr = match_geta
 
 /* ------------------------------------------------------------- compiling */
 
-/* \Z to \z, and Python's meaning of $ without MULTILINE (the end, or before a last newline) is PCRE2's own. */
+/* The digits behind \u or \U; 0: there are not so many. */
+static size_t code_point_digits(const char *s, size_t n)
+{
+    size_t want = n ? (*s == 'u' ? 4 : *s == 'U' ? 8 : 0) : 0, have = 0;
+
+    while (have < want && 1 + have < n && isxdigit((unsigned char)s[1 + have]))
+        have++;
+    return have == want ? have : 0;
+}
+
+/* \Z to \z, \u00e4 to \x{00e4}, and Python's meaning of $ without MULTILINE (the end, or before a last newline) is PCRE2's own. */
 static void translate(const char *s, size_t n, StrBuf *b)
 {
     for (size_t i = 0; i < n; i++) {
-        if (s[i] == '\\' && i + 1 < n) {
+        size_t digits = s[i] == '\\' ? code_point_digits(s + i + 1, n - i - 1) : 0;
+        if (digits) {
+            sb_printf(b, "\\x{%.*s}", (int)digits, s + i + 2);
+            i += digits + 1;
+        } else if (s[i] == '\\' && i + 1 < n) {
             sb_putc(b, '\\');
             sb_putc(b, s[++i] == 'Z' ? 'z' : s[i]);
         } else {
@@ -634,6 +649,12 @@ static Value c_s(Interp *I, Value *a) { return vint(RE_S); }
 static Value c_x(Interp *I, Value *a) { return vint(RE_X); }
 static Value c_a(Interp *I, Value *a) { return vint(RE_A); }
 
+static Value f_purge(Interp *I, Value *a)
+{
+    re_done();
+    return VNONE;
+}
+
 const NativeDef natives_re[] = {
     {"re", "compile", f_compile, "(pattern, flags: int = 0) -> Pattern", "A pattern for use many times; re.error says what is wrong with it."},
     {"re", "search", f_search, "(pattern, string: str, flags: int = 0)", "The first match anywhere."},
@@ -644,6 +665,7 @@ const NativeDef natives_re[] = {
     {"re", "sub", f_sub, "(pattern, repl, string: str, count: int = 0, flags: int = 0) -> str", "Matches replaced by a template with \\1 and \\g<name>, or by what a function gives."},
     {"re", "subn", f_subn, "(pattern, repl, string: str, count: int = 0, flags: int = 0) -> tuple[str, int]", "Like sub, with how many were replaced."},
     {"re", "split", f_split, "(pattern, string: str, maxsplit: int = 0, flags: int = 0) -> list", "The texts between matches, with their groups."},
+    {"re", "purge", f_purge, "() -> None", "Forgets the patterns that were compiled for calls."},
     {"re", "escape", f_escape, "(pattern: str, /) -> str", "The text as a pattern that matches it."},
     {"re", "error", c_error, "type[PatternError]", "Raised for patterns that are not well formed."},
     {"re", "PatternError", c_error, "type[PatternError]", "Raised for patterns that are not well formed."},

@@ -74,7 +74,23 @@ static Value f_imag(Interp *I, Value *a)
     return value_of(chain1(I, OP_imag, NULL, x));
 }
 
-/* round(x, digits): half to even. */
+/* x rounded to so many decimals, half to even. Takes x; NULL: pending. */
+static Tensor *round_to(Interp *I, Tensor *x, int64_t digits)
+{
+    double scale = pow(10.0, (double)digits);
+    DType dt = x->dtype;
+
+    if (dtype_is_complex(dt)) {
+        Tensor *im = round_to(I, chain1(I, OP_imag, NULL, tensor_ref(x)), digits);
+        return chain2(I, OP_complex, NULL, round_to(I, chain1(I, OP_real, NULL, x), digits), im);
+    }
+    if (!digits || !dtype_is_inexact(dt))
+        return chain1(I, OP_round, NULL, x);
+    x = chain1(I, OP_round, NULL, chain2(I, OP_mul, NULL, x, tensor_scalar_f(dt, scale)));
+    return chain2(I, OP_div, NULL, x, tensor_scalar_f(dt, scale));
+}
+
+/* round(x, digits) */
 static Value f_round(Interp *I, Value *a)
 {
     int64_t digits = 0;
@@ -83,12 +99,7 @@ static Value f_round(Interp *I, Value *a)
         tensor_unref(x);
         return VERR;
     }
-    if (!digits || !dtype_is_inexact(x->dtype))
-        return value_of(chain1(I, OP_round, NULL, x));
-    double scale = pow(10.0, (double)digits);
-    DType dt = x->dtype;
-    x = chain1(I, OP_round, NULL, chain2(I, OP_mul, NULL, x, tensor_scalar_f(dt, scale)));
-    return value_of(chain2(I, OP_div, NULL, x, tensor_scalar_f(dt, scale)));
+    return value_of(round_to(I, x, digits));
 }
 
 /* ------------------------------------------------------------- two operands */

@@ -476,7 +476,8 @@ static Value of_library(Interp *I, const char *name)
 }
 
 #define OF_LIBRARY(name) static Value c_##name(Interp *I, Value *a) { return of_library(I, #name); }
-OF_LIBRARY(Random) OF_LIBRARY(expovariate) OF_LIBRARY(triangular) OF_LIBRARY(lognormvariate)
+OF_LIBRARY(Random) OF_LIBRARY(expovariate) OF_LIBRARY(triangular) OF_LIBRARY(lognormvariate) OF_LIBRARY(paretovariate) OF_LIBRARY(weibullvariate)
+OF_LIBRARY(vonmisesvariate)
 OF_LIBRARY(gammavariate) OF_LIBRARY(betavariate) OF_LIBRARY(getrandbits)
 
 #define KEYED ", dtype: dtype | str | None = None, key=None"
@@ -485,6 +486,9 @@ const NativeDef tensor_random_natives[] = {
     {"random", "expovariate", c_expovariate, "Callable", "An exponentially distributed float."},
     {"random", "triangular", c_triangular, "Callable", "A float between two, most often near a third."},
     {"random", "lognormvariate", c_lognormvariate, "Callable", "exp of a normally distributed float."},
+    {"random", "paretovariate", c_paretovariate, "Callable", "A Pareto distributed float, from 1."},
+    {"random", "weibullvariate", c_weibullvariate, "Callable", "A Weibull distributed float."},
+    {"random", "vonmisesvariate", c_vonmisesvariate, "Callable", "An angle that is distributed around another."},
     {"random", "gammavariate", c_gammavariate, "Callable", "A gamma distributed float."},
     {"random", "betavariate", c_betavariate, "Callable", "A beta distributed float."},
     {"random", "getrandbits", c_getrandbits, "Callable", "An int of so many random bits."},
