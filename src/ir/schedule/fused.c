@@ -5,7 +5,8 @@
  * Operands that step by neither 0 nor 1 along the inner axis are copied to rows
  * first, as the reference kernels do; when the outer axis is the one whose
  * elements lie side by side, as in sums down columns, they stay, and a group
- * does more rows at a time.
+ * does more rows at a time.  Rows that memory has in pieces are brought, a few at
+ * a time (fused_brought.c).
  *
  * A body with a matrix product (product.c) computes that first: blocks of it go through the kernel as they are finished,
  * where rows of the product are rows of the kernel, else all of it at the end.
@@ -262,12 +263,20 @@ static bool pair_keys(Run *u, bool copy)
     return true;
 }
 
-/* Merge axes; an operand that hinders it is copied once. */
+/* No rows are brought. */
+static void lie_whole(Run *u)
+{
+    tsr_free(u->lies);
+    u->lies = NULL;
+}
+
+/* Merge axes; where an operand hinders it, rows are brought, or it is copied once. */
 static bool merge_axes(Run *u)
 {
     bool copied[OPERANDS] = {false};
     int which;
 
+    lie_whole(u);
     if (!pair_keys(u, true))
         return false;
     for (;;) {
@@ -275,6 +284,9 @@ static bool merge_axes(Run *u)
         if (has_fault(u))
             return false;
         if (launch_merge(&u->space, &which))
+            return true;
+        set_space(u);
+        if (fused_brings(u))
             return true;
         if (which < 0 || copied[which] || !straighten(u, which))
             return false;
@@ -482,7 +494,7 @@ static int run_oracle(Run *u, const Variant *v)
 
 static int run_compiled(Run *u, const Variant *v)
 {
-    if (launch_run(&u->space, &v->launch))
+    if (u->lies ? fused_run_brought(u, v) : launch_run(&u->space, &v->launch))
         return 1;
     trace_fail(u->T, OPERR_MEMORY, "no memory for the rows of a fused kernel");
     return -1;
@@ -617,13 +629,17 @@ static int run(Run *u, const Graph *body)
 Variant *fused_plan(Run *u, const Graph *body)
 {
     Variant *v;
+    bool brought;
 
     if (!u->c->able || !fused_state.compiler || u->c->product || u->c->looks_up || fused_is_total(u))
         return NULL;
     fused_sizes(u);
-    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u) || !(v = plan(u)))
+    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u))
         return NULL;
-    return v->tile && v->code ? v : NULL;
+    v = plan(u);
+    brought = u->lies != NULL;
+    lie_whole(u);
+    return v && v->tile && v->code && !brought ? v : NULL;
 }
 
 bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, LaunchSpace *space, LaunchKernel *k)
@@ -706,6 +722,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     fused_state.stats.fallbacks += !done && !fused_state.rehearses;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);
+    lie_whole(&u);
     if (done > 0) {
         memcpy(out, u.x + u.nin, sizeof *out * (size_t)u.nout);
         *nout = u.nout;

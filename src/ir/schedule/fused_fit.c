@@ -95,11 +95,7 @@ static bool lie_apart(const Run *u)
     return apart;
 }
 
-/*
- * Are the results larger than the caches, and their own memory? Then they go past them: each line of a result is read before it is
- * written else, and drives out what is to be read.
- */
-static bool goes_past(const Run *u) { return result_bytes(u) >= PAST_FROM && !u->in_blocks && lie_apart(u); }
+bool fused_goes_past(const Run *u) { return result_bytes(u) >= PAST_FROM && !u->in_blocks && lie_apart(u); }
 
 /* Do all rows of the results begin with a line? Others go past the caches in part only. */
 static bool rows_are_lines(const Run *u)
@@ -155,6 +151,15 @@ static void take_turns(const Run *u, Schedule *s)
 /* Bundles have kernels for results within the caches: a compiler that only finds code does not know others. */
 static bool finds_all(void) { return !fused_state.compiler || fused_state.compiler->effort; }
 
+/* Rows that are brought: as many at once as stay in the second cache. */
+static Schedule brought(const Run *u, Schedule s)
+{
+    s.turns = 0;
+    s.long_rows = true;
+    s.m = finds_all() && row_bytes(u) * s.m > second_cache() / 2 ? 1 : s.m;
+    return s;
+}
+
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
     Schedule s = u->c->s;
@@ -163,7 +168,9 @@ Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
     if (u->device)
         return fused_far_fitting(u, class, crosswise);
     s.align = fused_aligned(u);
-    s.past |= finds_all() && goes_past(u);
+    if (u->lies)
+        return brought(u, s);
+    s.past |= finds_all() && fused_goes_past(u);
     if (s.kind == SCHEDULE_MAP)
         return s;
     if (fused_is_total(u) || (s.past && u->space.naxes > u->space.nkept && u->space.size[u->space.nkept] >= LONG_ROW))

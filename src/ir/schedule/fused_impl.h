@@ -68,6 +68,7 @@ typedef struct Run {
     Tensor *x[OPERANDS];        /* operands (owned), then results */
     int64_t size[REGION_AXES];
     LaunchSpace space;          /* axes merged */
+    LaunchSpace *lies;          /* NULL, or the space as its operands lie, whose rows are brought for the kernel (fused_brought.c). Owned */
     int device;                 /* of the driver's GPUs; 0: here */
     Span where;
     bool in_blocks;             /* is the product nowhere in memory? */
@@ -92,6 +93,10 @@ bool fused_product(Run *u);                             /* room for the product,
 /* All of a body with a product on its device, as one kernel: as FusedFar's blocks. */
 int fused_far_product(Run *u, const Graph *body);
 
+/* ---- fused_brought.c ---- */
+bool fused_brings(Run *u);                              /* may rows be? u->space, no axis merged, becomes that of brought rows then */
+bool fused_run_brought(Run *u, const Variant *v);       /* false: no memory */
+
 /* ---- fused_table.c ---- */
 bool fused_looks_up(const Graph *body);
 bool fused_places(Run *u);                              /* the operands that say where; false: it is to be done apart */
@@ -109,6 +114,11 @@ Variant *fused_plan(Run *u, const Graph *body);
 /* ---- fused_fit.c ---- */
 /* The part of the schedule's align that divides the inner axis as it is now: 0, or all of it, unless a condition was broken. */
 int16_t fused_aligned(const Run *u);
+/*
+ * Are the results larger than the caches, and their own memory? Then they go past them: each line of a result is read before it is
+ * written else, and drives out what is to be read.
+ */
+bool fused_goes_past(const Run *u);
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise);         /* the body's for operands that lie so */
 
 /* ---- fused_far.c: on GPUs ---- */
