@@ -23,6 +23,11 @@ bool slots_read(AstSeq params, Slots *s);               /* one for each paramete
 /* Fills in what each one gets; the first `skip` are taken (self). false: they do not go together, reported. */
 bool slots_bind(Check *C, Slots *s, CallArgs *a, int skip, Ast *node);
 
+/* followed.c: what a call of f comes to, whose arguments are bound; self: of a method, the object. */
+const Type *fn_result(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node);
+const Type *fn_running(Check *C, Fn *f, Slots *s, const Type *self, const Bound *b, Ast *node);     /* of a generator or an async function, at once */
+const Type *fn_declared_result(const Fn *f, const Bound *b);        /* in the caller's sizes */
+
 /* fitting.c: false: the argument does not fit what its parameter is declared as, reported. */
 bool argument_judged(Check *C, const Fn *f, const AstParam *p, const CallArg *a, const Type *want, const Bound *b, Ast *node);
 Ast *value_of_arg(Ast *a);                              /* x of k=x */

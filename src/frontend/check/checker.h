@@ -403,7 +403,7 @@ typedef enum {
 /* calls.c */
 const Type *call(Check *C, AstCall *c);
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node);
-/* A declared tensor, with what is found beyond the declaration. */
+/* followed.c: a declared tensor, with what is found beyond the declaration. */
 const Type *narrowed(const TType *declared, const TType *found);
 /* generics.c: the result of def f(x: T, ys: list[T]) -> T for these arguments. NULL: it is declared otherwise, or T is not known. */
 const Type *generic_result(Check *C, const Fn *f, const struct Slots *s, Ast *node);
