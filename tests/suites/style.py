@@ -63,6 +63,38 @@ def file_length(ctx):
             yield f"{name} has {n} lines"
 
 
+def function_length(ctx):
+    """A function fits a page; flat switches may be as long as this."""
+    for _, name, text in sources(ctx, ".c", ".h"):
+        for m in re.finditer(r"^\{\n(.*?)^\}", text, re.M | re.S) if name.startswith("src/") else ():
+            if (n := m.group(1).count("\n")) > 70:
+                yield f"{name}:{text[:m.start()].count(chr(10)) + 1}: a body of {n} lines"
+
+
+NAMED = re.compile(r"(?<![\w*<.{/-])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|tsr|md))(?![\w.(])")
+ELSEWHERE = {"e_log.c", "nvtxInitDefs.h", "s.h", "tile.fragment.c"}     # fdlibm's, CUDA's, a bundle's; a layout
+
+
+def files_named(ctx):
+    """What documents and comments say is in a file is said of one that there is."""
+    there = {str(f.relative_to(ctx.root)) for d in ("src", "tests", "bench", "stdlib", "examples", "fuzz", "docs", "grammar")
+             for f in (ctx.root / d).rglob("*")} | {f.name for f in ctx.root.iterdir()}
+    last = {f.rsplit("/", 1)[-1] for f in there}
+    for name in sorted(there):
+        if name.startswith("docs/") and name.endswith(".md") and "/explain/" not in name:
+            code = re.sub(r"^(```|    ).*?$", "", (ctx.root / name).read_text(), flags=re.M)
+            spans = re.findall(r"`([^`\n]+)`", code)
+        elif name.startswith("src/") and name.endswith((".c", ".h", ".def")):
+            spans = re.findall(r"/\*.*?\*/", (ctx.root / name).read_text(), re.S)
+        else:
+            continue
+        for f in (f for s in spans for f in NAMED.findall(s)):
+            known = f.rsplit("/", 1)[-1] in last if "/" not in f else any(t.endswith("/" + f) or t == f for t in there)
+            users = f.endswith(".tsr") and not f.startswith(("bench/", "examples/", "stdlib/", "tests/"))
+            if not known and not users and f not in ELSEWHERE and not f[0].isupper() and "/CODE" not in f and not f.startswith(("python/", "shared/")):
+                yield f"{name}: {f}"
+
+
 def no_reminders(ctx):
     for _, name, text in sources(ctx, ".c", ".h", ".def", ".py", ".tsr", ".re", ".y"):
         for i, line in enumerate(text.splitlines(), 1):
@@ -141,7 +173,7 @@ def every_code_has_a_test(ctx):
             yield f"tests/error/{code}.tsr is missing"
 
 
-RULES = (include_direction, forbidden_calls, file_length, no_reminders, header_guards, opening_essay,
+RULES = (include_direction, forbidden_calls, file_length, function_length, files_named, no_reminders, header_guards, opening_essay,
          clean_lines, no_fast_math, declared_for_others, every_code_has_a_page, every_code_has_a_test)
 
 
