@@ -52,9 +52,46 @@ static const Type **variable(const Check *C, const AstName *name, Trail **trail)
     return &C->home->glob[name->slot];
 }
 
+/* sum, isnan: f(x) and x.f() tell of elements, and nothing of sizes. */
+static bool tells_elements(const Ast *f)
+{
+    static const char *const names[] = {"sum", "mean", "max", "min", "any", "all", "norm", "prod", "item", "abs", "std", "var", "isnan", "isinf",
+                                        "isfinite", "argmax", "argmin", "median", "float", "bool", "allclose", "exp", "log", "sqrt"};
+    Sym name = AST_IS(f, Attribute) ? AST_AS(f, Attribute)->attr :
+               AST_IS(f, Name) && AST_AS(f, Name)->bind == BIND_PRELUDE ? AST_AS(f, Name)->id : NULL;
+
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name->text, names[i]))
+            return true;
+    return false;
+}
+
+/* x < y, which is about sizes only where sizes stand there. */
+static bool is_ordering(const Ast *n)
+{
+    const AstCompare *c = AST_AS(n, Compare);
+
+    for (int i = 0; AST_IS(n, Compare) && i < c->rest.n; i++)
+        if (AST_AS(c->rest.at[i], CompareItem)->op < AOP_LT || AST_AS(c->rest.at[i], CompareItem)->op > AOP_GE)
+            return false;
+    return AST_IS(n, Compare);
+}
+
+/* Is a tensor below n there for its elements? A size, a subscript and the argument of another function are not. inside: n is there for them. */
+static bool about_elements(const Ast *n, bool inside)
+{
+    switch (n->kind) {
+    case AST_Call: return tells_elements(AST_AS(n, Call)->func);
+    case AST_Compare: return inside || is_ordering(n);
+    case AST_Attribute: return inside && tells_elements(n);
+    default: return inside && (n->kind == AST_BinOp || n->kind == AST_UnaryOp || n->kind == AST_CompareItem || n->kind == AST_Arg);
+    }
+}
+
 static bool hide_names(Ast *n, void *state)
 {
     Hiding *h = state;
+    bool inside = h->elements;
     const Type **at;
     Trail *trail;
 
@@ -62,6 +99,8 @@ static bool hide_names(Ast *n, void *state)
         return true;
     if (n->kind == AST_Name) {
         at = variable(h->C, AST_AS(n, Name), &trail);
+        if (inside && at && !type_is_any(*at) && (*at)->kind == TY_TENSOR && (*at)->tensor->rank != RANK_UNKNOWN)
+            return true;
         if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
             (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
             h->var[h->n++] = (Hidden){trail, at, *at};
@@ -69,16 +108,18 @@ static bool hide_names(Ast *n, void *state)
         }
         return true;
     }
+    h->elements = about_elements(n, inside);
     h->depth++;
     ast_walk(n, hide_names, h);
     h->depth--;
+    h->elements = inside;
     return true;
 }
 
 void flow_hide(Check *C, Hiding *h, Ast *test)
 {
     h->C = C;
-    h->n = h->depth = 0;
+    h->n = h->depth = h->elements = 0;
     h->around = C->hiding;
     C->hiding = h;
     if (test && !C->kernel)                         /* a kernel's types are its own: no condition is about them */
@@ -358,7 +399,7 @@ static void loop_else(Check *C, AstSeq orelse, AstSeq body)
 void flow_loop(Check *C, AstFor *f, AstWhile *w)
 {
     enum { ROUNDS = 2 };
-    bool dead, staged, same = false, sure = f && !C->quiet && !C->kernel;
+    bool dead, staged, same = false, sure = !C->quiet && !C->kernel;
     Way round;
 
     if (f)

@@ -23,7 +23,7 @@ typedef struct Fork { int mark; bool dead; } Fork;
 
 /* What a condition is about is not known in its branches: flow.c. */
 typedef struct { Trail *trail; const Type **at; const Type *was; } Hidden;
-typedef struct Hiding { Check *C; Hidden var[16]; int n; int depth; struct Hiding *around; } Hiding;
+typedef struct Hiding { Check *C; Hidden var[16]; int n, depth, elements; struct Hiding *around; } Hiding;
 void flow_hide(Check *C, Hiding *h, Ast *test);         /* test NULL: nothing */
 void flow_unhide(const Hiding *h);
 
