@@ -104,30 +104,47 @@ GATHER_ROWS(min_rows_f64, double, f64_min)
 
 /*
  * Extremes are the same in any order, so as many lanes as fill vectors.  The loop knows neither NaN nor the order of
- * zeros: a chunk that met NaN, or whose extreme is a zero, is done again by FN, which does.  name gives the extreme of
- * each chunk, name_run that of all.
+ * zeros: each chunk is looked at again for NaN, while the next one is asked for, and where one was met, or the extreme is
+ * a zero, all is done again by FN, which knows.  name gives the extreme of each chunk, name_run that of all.
  */
+#ifdef TSR_LEAN
+enum { VECTORS = false };       /* code is made small, without any */
+#else
+enum { VECTORS = true };
+#endif
 #define EXTREME(name, T, WIDTH, BEATS, FN, AGAIN) \
     static void name##_run(const void *run, int64_t n, void *out) \
     { \
         const T *x = run; \
-        T t[WIDTH], best = x[0]; \
-        int64_t whole = n / (WIDTH) * (WIDTH), i = 0; \
-        uint8_t odd = 0; \
-        if (whole) { \
+        T t[WIDTH], no[WIDTH] = {0}, best = x[0]; \
+        int64_t whole = VECTORS ? n / (WIDTH) * (WIDTH) : 0, i = 0; \
+        bool odd = false; \
+        if (whole) \
             memcpy(t, x, sizeof t); \
-            for (i = 0; i < whole; i += WIDTH) \
+        while (i < whole) { \
+            int64_t end = whole - i < CHUNK ? whole : i + CHUNK; \
+            for (int64_t k = i; k < end; k += WIDTH) \
                 for (int l = 0; l < (WIDTH); l++) \
-                    t[l] = x[i + l] BEATS t[l] ? x[i + l] : t[l]; \
-            for (int w = (WIDTH) / 2; w; w /= 2) \
-                for (int l = 0; l < w; l++) \
-                    t[l] = t[l + w] BEATS t[l] ? t[l + w] : t[l]; \
-            best = t[0]; \
+                    t[l] = x[k + l] BEATS t[l] ? x[k + l] : t[l]; \
+            for (; i < end; i += WIDTH) { \
+                for (size_t l = 0; l < sizeof t; l += 64) \
+                    __builtin_prefetch((const char *)(x + i + CHUNK) + l); \
+                for (int l = 0; l < (WIDTH); l++) \
+                    no[l] = x[i + l] != x[i + l] ? x[i + l] : no[l]; \
+            } \
         } \
-        for (; i < n; i++) \
+        if (whole) { \
+            for (int w = (WIDTH) / 2; w; w /= 2) \
+                for (int l = 0; l < w; l++) { \
+                    t[l] = t[l + w] BEATS t[l] ? t[l + w] : t[l]; \
+                    no[l] = no[l + w] != no[l + w] ? no[l + w] : no[l]; \
+                } \
+            best = t[0], odd = no[0] != no[0]; \
+        } \
+        for (; i < n; i++) { \
             best = x[i] BEATS best ? x[i] : best; \
-        for (i = 0; i < n; i++) \
             odd |= x[i] != x[i]; \
+        } \
         (void)odd; \
         if (AGAIN) \
             for (best = x[0], i = 1; i < n; i++) \
