@@ -621,6 +621,7 @@ void cpu_end(CpuCode *e)
     vec_free(&e->known);
     vec_free(&e->loads);
     vec_free(&e->kept);
+    vec_free(&e->ahead);
 }
 
 bool cpu_emit(Llvm *u, const TileKernel *k, const char *name, StrBuf *err)

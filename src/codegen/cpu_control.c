@@ -247,6 +247,7 @@ static void emit_for(CpuCode *e, const TileNode *n)
     LLVMBasicBlockRef before, head = cpu_block(e), body = cpu_block(e), done = cpu_block(e), from;
     LLVMValueRef i, lo = cpu_val(e, n->in[0])->x, next = NULL;
     bool sums;
+    int ahead = cpu_units_ahead(e, n);
 
     cpu_sums_begin(e, n);
     sums = e->sums.dot;
@@ -273,6 +274,7 @@ static void emit_for(CpuCode *e, const TileNode *n)
     LLVMBuildBr(u, head);
     LLVMPositionBuilderAtEnd(u, done);
     leave(e, n, b, 1);
+    e->ahead.n = ahead;
     if (sums)
         cpu_sums_end(e, n);
 }

@@ -348,15 +348,18 @@ int cpu_dot_width(const CpuCode *e, const TileNode *n)
 void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
 {
     Dot d = {.n = n, .push = {.node = push_node}, .dt = (DType)n->type[0].dtype, .ta = tile_type(n->in[0]), .tb = tile_type(n->in[1])};
+    LLVMBasicBlockRef done = NULL;
     LLVMValueRef all;
     int cols = d.tb->extent[1], whole;
 
+    if (!push_node)
+        d.out = dot_result(e, n);
+    if (!push_node && cpu_unit_parts(e, n))
+        done = cpu_unit_dot(e, n, dot_adds_to_map(e, n), d.out);
     d.steps = dot_steps(e, n, &all);
     d.rest = d.steps == all ? NULL : cpu_compare(e, LLVMIntSLT, d.steps, all);
     d.a = dot_operand(e, n, 0, d.steps);
     d.b = dot_operand(e, n, 1, d.steps);
-    if (!push_node)
-        d.out = dot_result(e, n);
     if (push_node)
         cpu_begin_push(e, &d.push);
     d.width = cpu_dot_width(e, n);
@@ -370,6 +373,10 @@ void cpu_dot(CpuCode *e, const TileNode *n, const TileNode *push_node)
         lo = whole;
     }
     e->width = 1;
+    if (done) {
+        LLVMBuildBr(e->u->builder, done);
+        LLVMPositionBuilderAtEnd(e->u->builder, done);
+    }
     if (push_node)
         cpu_end_push(e, &d.push);
     else

@@ -16,6 +16,8 @@ typedef struct Matrix { LLVMValueRef base, down, across; } Matrix;
 Matrix dot_operand(CpuCode *e, const TileNode *n, int operand, LLVMValueRef steps);
 /* The memory of its result, which may be that of the sums that it adds to: each block reads its part of them before it writes it. */
 LLVMValueRef dot_result(CpuCode *e, const TileNode *n);
+void dot_need_operands(CpuCode *e, const TileNode *n);         /* those not read where they lie, or packed, will have buffers */
+bool dot_adds_to_map(CpuCode *e, const TileNode *n);    /* is acc one elementwise op, for this product alone, of tiles with buffers? */
 /*
  * How many steps are made of the *all that there are: those behind the ends of both operands, of zeros times zeros, do no more than turn a sum of
  * -0 to 0.

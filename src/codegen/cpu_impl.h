@@ -57,9 +57,13 @@ typedef struct Cluster {
 typedef struct Kept {
     const TileNode *node, *loop;
     int operand;
+    bool units;                 /* as matrix units take it (cpu_units.c); node is the load */
     int64_t bytes;              /* of a slot */
     LLVMValueRef rounds, slots, offset, base;
 } Kept;
+
+/* An operand that is packed for matrix units (cpu_units.c): where, and whether it was refused, not 0. */
+typedef struct UnitPacked { TileRef v; int operand, parts; bool turned; LLVMValueRef at, odd; } UnitPacked;
 
 /* A loop whose rounds add products up, being emitted (cpu_sums.c). */
 typedef struct LoopSums {
@@ -97,6 +101,7 @@ typedef struct CpuCode {
     const TileNode *done;       /* a push that the dot before it has done */
     Vec(Kept) kept;
     LoopSums sums;
+    Vec(UnitPacked) ahead;      /* what the loops at hand take from outside */
     LLVMValueRef strip_columns; /* of the strips that groups run in, if something is kept */
     struct LaneCode *lanes;     /* of a group of several lanes (cpu_lane.h), else NULL */
     struct GpuCode *gpu;        /* of a kernel for GPUs (gpu_impl.h), else NULL */
@@ -228,6 +233,19 @@ int cpu_panel(const CpuCode *e, const TileNode *dot, int operand);     /* column
 void cpu_sums_begin(CpuCode *e, const TileNode *loop);         /* sets e->sums */
 void cpu_sums_round(CpuCode *e, LLVMValueRef lo, LLVMValueRef i, LLVMValueRef next, LLVMValueRef hi);   /* in a round's code, before the block's */
 void cpu_sums_end(CpuCode *e, const TileNode *loop);           /* behind the loop: what is left of the store */
+
+/* ---- cpu_units.c: products on matrix units ---- */
+int cpu_unit_parts(const CpuCode *e, const TileNode *dot);     /* bf16 of each number, where units may compute it; else 0 */
+bool cpu_units_settle(CpuCode *e, const TileNode *dot);        /* so they may: its operands have buffers, or lie where they can be packed */
+/* Packs what the products of a loop take from outside; e->ahead.n before, which is set again behind it. */
+int cpu_units_ahead(CpuCode *e, const TileNode *loop);
+bool cpu_unit_begins(CpuCode *e, const TileNode *dot);         /* ... and it adds to nothing */
+/* The product, and what follows it is code for when it is refused; what goes on behind that code. acc_is_map: what it adds to goes to `out`. */
+LLVMBasicBlockRef cpu_unit_dot(CpuCode *e, const TileNode *dot, bool acc_is_map, LLVMValueRef out);
+/* The load that a right operand is, if groups may share it packed, and the bytes of that; NULL: it is none. */
+const TileNode *cpu_unit_keeps(CpuCode *e, const TileNode *dot, int64_t *bytes);
+LLVMValueRef cpu_unit_fill(CpuCode *e, const TileNode *dot, LLVMValueRef to);
+LLVMValueRef cpu_unit_kept(CpuCode *e, const TileNode *dot, const TileNode *load);     /* cpu_keep.c: where it is; NULL: it is not kept */
 
 /* ---- cpu_dot.c ---- */
 /* push: the node after it, which takes its result and nobody else does, or NULL. */

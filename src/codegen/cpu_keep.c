@@ -93,19 +93,23 @@ static bool reads_left(const CpuCode *e, const TileNode *n)
     return n->op == TOP_load && raw_is_lane((DType)n->type[0].dtype) && ways >= ENOUGH_WAYS;
 }
 
-static bool keeps(CpuCode *e, const TileNode *dot, int operand)
+/* Do rounds of the product's loop, and what they load, follow from sizes, so that other groups have the same? */
+static bool lasts(CpuCode *e, const TileNode *dot, const TileNode *load)
 {
     const TileNode *loop = dot->block->owner;
     Written w = {.e = e};
 
-    if (!packs(e, dot, operand) || (operand == 0 && reads_left(e, dot->in[0].node)))
-        return false;
     for (int i = 0; i < 3; i++)
         if (!is_uniform(loop->in[i].node, 16))
             return false;
-    w.param = load_of(dot->in[operand].node)->in[0].node;
+    w.param = load->in[0].node;
     look(&w, &e->k->body);
     return w.param->op == TILE_PARAM && w.param->block == &e->k->body && !w.is;
+}
+
+static bool keeps(CpuCode *e, const TileNode *dot, int operand)
+{
+    return packs(e, dot, operand) && (operand == 1 || !reads_left(e, dot->in[0].node)) && lasts(e, dot, load_of(dot->in[operand].node));
 }
 
 static int64_t slot_bytes(const TileType *t) { return (cpu_tile_bytes(t) + 63) / 64 * 64; }
@@ -113,6 +117,9 @@ static int64_t slot_bytes(const TileType *t) { return (cpu_tile_bytes(t) + 63) /
 /* Only launches of programs' kernels say when memory is new (ir/schedule/launched.c). */
 static void find(CpuCode *e)
 {
+    const TileNode *load;
+    int64_t bytes;
+
     if (!cpu_size(e, sym("_groups")))
         return;
     for (const TileNode *loop = e->k->body.first; loop; loop = loop->next) {
@@ -120,8 +127,10 @@ static void find(CpuCode *e)
             continue;
         for (const TileNode *n = loop->region[0]->first; n; n = n->next)
             for (int i = 1; i >= 0 && n->op == TOP_dot; i--)
-                if (keeps(e, n, i))
+                if (!cpu_unit_parts(e, n) && keeps(e, n, i))
                     vec_push(&e->kept, ((Kept){.node = n->in[i].node, .operand = i, .loop = loop, .bytes = slot_bytes(tile_type(n->in[i]))}));
+                else if (i == 1 && cpu_unit_parts(e, n) && (load = cpu_unit_keeps(e, n, &bytes)) && lasts(e, n, load))
+                    vec_push(&e->kept, ((Kept){.node = load, .units = true, .operand = 1, .loop = loop, .bytes = bytes}));
     }
 }
 
@@ -256,10 +265,10 @@ LLVMValueRef cpu_keep_group(CpuCode *e, LLVMValueRef place)
 
 /* ---- use ---- */
 
-static const Kept *find_kept(const CpuCode *e, const TileNode *n)
+static const Kept *find_kept(const CpuCode *e, const TileNode *n, bool units)
 {
     for (int i = 0; i < e->kept.n; i++)
-        if (e->kept.at[i].node == n)
+        if (e->kept.at[i].node == n && e->kept.at[i].units == units)
             return &e->kept.at[i];
     return NULL;
 }
@@ -281,7 +290,7 @@ bool cpu_is_packed(CpuCode *e, const TileNode *dot, int operand)
 
     if (!packs(e, dot, operand) || cpu_val(e, dot->in[operand])->x || cpu_val(e, (TileRef){(TileNode *)load, 0})->x)
         return false;
-    return find_kept(e, n) || (operand == 1 && tile_type(load->in[0])->space == SPACE_GLOBAL && tile_type(dot->in[0])->extent[0] > FEW_ROWS);
+    return find_kept(e, n, false) || (operand == 1 && tile_type(load->in[0])->space == SPACE_GLOBAL && tile_type(dot->in[0])->extent[0] > FEW_ROWS);
 }
 
 /* Which slot: by the round, and of a right operand by the column that the load is of. */
@@ -311,7 +320,8 @@ static void pack(CpuCode *e, const TileNode *n, LLVMValueRef to, int panel)
     e->rows_ahead = 0;
 }
 
-static LLVMValueRef kept(CpuCode *e, const Kept *k, int panel)
+/* The operand in its slot, packed there unless it was. */
+static LLVMValueRef kept(CpuCode *e, const Kept *k, const TileNode *dot)
 {
     const TileNode *load = load_of(k->node);
     LLVMBuilderRef b = e->u->builder;
@@ -329,7 +339,10 @@ static LLVMValueRef kept(CpuCode *e, const Kept *k, int panel)
     LLVMPositionBuilderAtEnd(b, fill);
     for (int i = 0; i < rank; i++)
         LLVMBuildStore(b, cpu_val(e, load->in[1 + i])->x, offset(e, tags, cpu_number(e, 8 * i)));
-    pack(e, k->node, at, panel);
+    if (k->units)
+        cpu_unit_fill(e, dot, at);
+    else
+        pack(e, k->node, at, cpu_panel(e, dot, k->operand));
     LLVMBuildBr(b, done);
     LLVMPositionBuilderAtEnd(b, done);
     return at;
@@ -338,12 +351,19 @@ static LLVMValueRef kept(CpuCode *e, const Kept *k, int panel)
 LLVMValueRef cpu_packed(CpuCode *e, const TileNode *dot, int operand)
 {
     const TileNode *n = dot->in[operand].node;
-    const Kept *k = find_kept(e, n);
+    const Kept *k = find_kept(e, n, false);
     LLVMValueRef to;
 
     if (k)
-        return kept(e, k, cpu_panel(e, dot, operand));
+        return kept(e, k, dot);
     to = cpu_buffer(e, cpu_tile_bytes(&n->type[0]));
     pack(e, n, to, cpu_panel(e, dot, operand));
     return to;
+}
+
+LLVMValueRef cpu_unit_kept(CpuCode *e, const TileNode *dot, const TileNode *load)
+{
+    const Kept *k = find_kept(e, load, true);
+
+    return k ? kept(e, k, dot) : NULL;
 }

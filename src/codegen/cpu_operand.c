@@ -55,8 +55,7 @@ static bool is_direct(CpuCode *e, const TileNode *n, int operand)
     return view->stride[axes[1]] == 1;
 }
 
-/* Is acc one elementwise op, for this dot alone, of tiles with buffers? */
-static bool adds_to_map(CpuCode *e, const TileNode *n)
+bool dot_adds_to_map(CpuCode *e, const TileNode *n)
 {
     const TileNode *m = n->in[2].node;
 
@@ -65,14 +64,22 @@ static bool adds_to_map(CpuCode *e, const TileNode *n)
     return formula_cost((OpId)m->attr->op, tile_map_dtype((OpId)m->attr->op, m->in)) <= CHEAP_MAP;
 }
 
-void cpu_dot_settle(CpuCode *e, const TileNode *n)
+void dot_need_operands(CpuCode *e, const TileNode *n)
 {
     bool turned;
 
     for (int i = 0; i < 2; i++)
         if (!is_direct(e, n, i) && !cpu_is_packed(e, n, i))
             cpu_need(e, source(e, n, i, &turned));
-    if (!adds_to_map(e, n))
+}
+
+void cpu_dot_settle(CpuCode *e, const TileNode *n)
+{
+    if (!cpu_units_settle(e, n))
+        dot_need_operands(e, n);
+    if (cpu_unit_begins(e, n))
+        ;
+    else if (!dot_adds_to_map(e, n))
         cpu_need(e, n->in[2]);
     else
         for (int i = 0; i < n->in[2].node->nin; i++) {
@@ -212,7 +219,7 @@ LLVMValueRef dot_result(CpuCode *e, const TileNode *n)
 
     if (alone && cpu_val(e, acc)->x && (acc.node->op == TOP_map || acc.node->op == TOP_dot || acc.node == next))
         return cpu_val(e, acc)->x;
-    if (next && next->nuse == 1 && adds_to_map(e, n))
+    if (next && next->nuse == 1 && dot_adds_to_map(e, n))
         for (int i = 0; i < acc.node->nin; i++)
             if (acc.node->in[i].node == next)
                 return cpu_val(e, acc.node->in[i])->x;

@@ -11,7 +11,7 @@
 #include "codegen/cpu_dot.h"
 
 /* The product whose sums a loop of nothing else carries. NULL: it has another form. */
-static const TileNode *product_of(const TileNode *loop)
+static const TileNode *product_of(const CpuCode *e, const TileNode *loop)
 {
     const TileBlock *b = loop->region[0];
     const TileNode *dot;
@@ -19,7 +19,9 @@ static const TileNode *product_of(const TileNode *loop)
     if (loop->nout != 1 || loop->type[0].rank != 2)
         return NULL;
     dot = b->yields.at[0].node;
-    if (dot->op != TOP_dot || dot->block != b || dot->nuse != 1 || dot->in[2].node != b->params.at[1] || dot->in[2].node->nuse != 1)
+    if (dot->op != TOP_dot || cpu_unit_parts(e, dot))
+        return NULL;
+    if (dot->block != b || dot->nuse != 1 || dot->in[2].node != b->params.at[1] || dot->in[2].node->nuse != 1)
         return NULL;
     for (const TileNode *n = b->first; n; n = n->next)
         if (n->region[0] || tile_op_info[n->op].flags & (TF_WRITE | TF_ORDER))
@@ -55,7 +57,7 @@ static bool begins_alike(const TileNode *start) { return start->op == TOP_splat 
 
 void cpu_sums_begin(CpuCode *e, const TileNode *loop)
 {
-    const TileNode *dot = e->gpu || e->lanes ? NULL : product_of(loop);
+    const TileNode *dot = e->gpu || e->lanes ? NULL : product_of(e, loop);
     LoopSums *s = &e->sums;
 
     *s = (LoopSums){.dot = dot};

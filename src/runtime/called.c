@@ -8,6 +8,7 @@
 #include "runtime/code.h"
 #include "runtime/convert.h"
 #include "runtime/tile_copy.h"
+#include "runtime/unit_dot.h"
 
 #include <pthread.h>
 
@@ -25,6 +26,7 @@ static void convert_run(int64_t how, void *dst, const void *src, int64_t n, int6
 
 static const CodeSymbol called[] = {
     {"tsr_convert_run", (CodeFn *)convert_run}, {"tsr_tile_copy", (CodeFn *)tile_copy},
+    {"tsr_unit_pack", (CodeFn *)unit_pack}, {"tsr_unit_dot", (CodeFn *)unit_dot},
 #define CALLED(name) {#name, name},
 #include "codegen/called.inc"
 #undef CALLED

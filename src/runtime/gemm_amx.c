@@ -15,7 +15,6 @@
 
 #include "base/alloc.h"
 #include "base/ints.h"
-#include "runtime/cpu.h"
 #include "runtime/each.h"
 #include "runtime/gemm_words.h"
 #include "runtime/storage.h"
@@ -23,8 +22,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SIDE = 16, PANEL = 2 * SIDE, TWO = 2048, PIECE = 17 };     /* bytes of the two squares of a panel; squares of a piece at most */
-enum { PARTS = 3, PARTS_TF32 = 2 };     /* of an f32 */
+enum { SIDE = AMX_SIDE, PANEL = AMX_PANEL, TWO = AMX_TWO, PIECE = 17 };         /* squares of a piece at most */
 enum { PACKED = 1 << 20, PACKED_PARTS = 3 << 18 };      /* bytes of b, of its parts; at most */
 enum { BLOCK_STEPS = 2048, PARTS_STEPS = 512, BLOCK_COLUMNS = 1024, BLOCK_ROWS = 2048 };
 enum { SPLIT_TIMES = 2 };               /* blocks of columns for each of which rows are split anew, rather than packed for all */
@@ -47,196 +45,6 @@ typedef struct Product {
     _Atomic bool failed;                /* no memory */
 } Product;
 
-/* Four squares of sums: where they are and where they go, as words; NULL: they begin with 0. */
-typedef struct Held { const uint32_t *from; int64_t from_row; uint32_t *to; int64_t to_row; } Held;
-
-/* Memory that is asked for meanwhile, at most two lines for four products of tiles. */
-typedef struct Ahead { const char *at, *end; } Ahead;
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* The kernel lends the tile registers to processes that ask; asked once. */
-bool amx_has(AmxKind kind)
-{
-    enum { REQUEST = 0x1023, TILE_DATA = 18, BF16 = 1 << 22, TILES = 1 << 24, BYTES = 1 << 25, ASKED = 1 };
-    static _Atomic unsigned answer;
-    unsigned a, b, c, d = atomic_load_explicit(&answer, memory_order_relaxed);
-
-    if (!d) {
-        __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
-        d = ASKED | (!strcmp(cpu()->name, "v4") && d & TILES && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? d : 0);
-        atomic_store_explicit(&answer, d, memory_order_relaxed);
-    }
-    return d & (kind < AMX_HALVES ? BYTES : BF16);
-}
-
-/* ---- tile registers: 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 columns of b ---- */
-
-typedef struct TileConfig {
-    uint8_t palette, start, zero[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} TileConfig;
-
-static void tiles_begin(void)
-{
-    TileConfig t = {.palette = 1};
-
-    for (int i = 0; i < 8; i++)
-        t.bytes[i] = 64, t.rows[i] = SIDE;
-    __asm__ volatile("ldtilecfg %0" : : "m"(t));
-}
-
-static void tiles_end(void) { __asm__ volatile("tilerelease"); }
-
-#define LOAD(t, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
-#define LOADT(t, from, stride) __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"(from), "r"((int64_t)(stride)) : "memory")
-#define STORE(t, to, stride) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
-/* Two lines more are asked for. */
-#define ASK \
-    if (at < ahead->end) { \
-        __builtin_prefetch(at, 0, 2); \
-        __builtin_prefetch(at + 64, 0, 2); \
-        at += 2 * 64; \
-    }
-#define DOTS_FN(name, dot) \
-    static void name(int64_t squares, const char *a, const char *b, const Ahead *ahead) \
-    { \
-        const char *at = ahead->at; \
-        for (; squares > 0; squares--, a += TWO, b += TWO) { \
-            ASK \
-            LOAD(4, a, 64); \
-            LOADT(6, b, 64); \
-            LOAD(5, a + TWO / 2, 64); \
-            LOADT(7, b + TWO / 2, 64); \
-            __asm__ volatile(dot " %tmm6, %tmm4, %tmm0\n\t" dot " %tmm7, %tmm4, %tmm1\n\t" dot " %tmm6, %tmm5, %tmm2\n\t" \
-                             dot " %tmm7, %tmm5, %tmm3"); \
-        } \
-    }
-DOTS_FN(dots_ss, "tdpbssd")
-DOTS_FN(dots_su, "tdpbsud")
-DOTS_FN(dots_us, "tdpbusd")
-DOTS_FN(dots_uu, "tdpbuud")
-DOTS_FN(dots_halves, "tdpbf16ps")
-
-#define LOAD_A(part) LOAD(4, a + (part) * TWO, 64); LOAD(5, a + (part) * TWO + TWO / 2, 64)
-#define LOAD_B(part) LOADT(6, b + (part) * TWO, 64); LOADT(7, b + (part) * TWO + TWO / 2, 64)
-#define FOUR_DOTS \
-    __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\ttdpbf16ps %tmm6, %tmm5, %tmm2\n\t" \
-                     "tdpbf16ps %tmm7, %tmm5, %tmm3")
-
-/* Parts of a and b that are together at most two steps from the high ones; the small products first. */
-static void dots_thirds(int64_t squares, const char *a, const char *b, const Ahead *ahead)
-{
-    enum { HIGH, MIDDLE, LOW };
-    const char *at = ahead->at;
-
-    for (; squares > 0; squares--, a += PARTS * TWO, b += PARTS * TWO) {
-        LOAD_A(LOW);
-        LOAD_B(HIGH);
-        ASK
-        FOUR_DOTS;
-        LOAD_A(HIGH);
-        LOAD_B(LOW);
-        ASK
-        FOUR_DOTS;
-        LOAD_B(MIDDLE);
-        ASK
-        FOUR_DOTS;
-        LOAD_A(MIDDLE);
-        ASK
-        FOUR_DOTS;
-        LOAD_B(HIGH);
-        ASK
-        FOUR_DOTS;
-        LOAD_A(HIGH);
-        ASK
-        FOUR_DOTS;
-    }
-}
-
-static void dots_tf32(int64_t squares, const char *a, const char *b, const Ahead *ahead)
-{
-    enum { HIGH, LOW };
-    const char *at = ahead->at;
-
-    for (; squares > 0; squares--, a += PARTS_TF32 * TWO, b += PARTS_TF32 * TWO) {
-        LOAD_A(LOW);
-        LOAD_B(HIGH);
-        ASK
-        FOUR_DOTS;
-        LOAD_A(HIGH);
-        ASK
-        FOUR_DOTS;
-        LOAD_B(LOW);
-        ASK
-        FOUR_DOTS;
-    }
-}
-
-static void load_sums(const Held *s)
-{
-    const uint32_t *c = s->from;
-    int64_t row = s->from_row;
-
-    __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
-    if (!c)
-        return;
-    LOADT(0, c, row * 4);
-    LOADT(1, c + SIDE, row * 4);
-    LOADT(2, c + SIDE * row, row * 4);
-    LOADT(3, c + SIDE * row + SIDE, row * 4);
-}
-
-static void store_sums(const Held *s)
-{
-    uint32_t *c = s->to;
-    int64_t row = s->to_row;
-
-    STORE(0, c, row * 4);
-    STORE(1, c + SIDE, row * 4);
-    STORE(2, c + SIDE * row, row * 4);
-    STORE(3, c + SIDE * row + SIDE, row * 4);
-}
-
-/* 32 x 32 sums over the squares of a piece. */
-static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s, const Ahead *ahead)
-{
-    static void (*const dots[])(int64_t squares, const char *a, const char *b, const Ahead *ahead) = {dots_ss, dots_su, dots_us, dots_uu,
-                                                                                                       dots_halves, dots_thirds, dots_tf32};
-
-    load_sums(s);
-    dots[kind](squares, a, b, ahead);
-    store_sums(s);
-}
-
-#define COPY_SQUARES(how) \
-    for (; squares > 0; squares--, from += next, to += TWO) { \
-        how(4, from, line); \
-        how(5, from + SIDE * line, line); \
-        STORE(4, to, 64); \
-        STORE(5, to + TWO / 2, 64); \
-    }
-
-/* Squares of 32 lines that are `line` bytes apart, `next` to the next squares. Lines of memory that two share stay in the first cache. */
-static void copy_squares(int64_t squares, const char *from, int64_t line, int64_t next, char *to)
-{
-    if (line % 64)
-        COPY_SQUARES(LOAD)
-    else
-        COPY_SQUARES(LOADT)
-}
-#else
-bool amx_has(AmxKind kind) { return false; }
-static void tiles_begin(void) { }
-static void tiles_end(void) { }
-static void run_tile(AmxKind kind, int64_t squares, const char *a, const char *b, const Held *s, const Ahead *ahead) { }
-static void copy_squares(int64_t squares, const char *from, int64_t line, int64_t next, char *to) { }
-#endif
-
 /* ---- packing ---- */
 
 /* Of a panel of 32 lines, `lines` of which there are, the squares of the steps from `at` on, `n` of them: lines without parts. */
@@ -248,7 +56,7 @@ static uint32_t pack(const Product *p, const char *from, int64_t line, int64_t s
         int64_t s = i * p->side, steps = p->steps - s;
         const void *x = from + s * step * p->size;
         if (p->parts > 1)
-            odd |= pack_parts(p->parts, x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
+            odd |= pack_parts(p->parts, false, x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
         else if (p->kind == AMX_HALVES)
             pack_halves(x, line, step, lines, steps, by_lines, (uint32_t *)(void *)to);
         else
@@ -321,10 +129,10 @@ static void bring(Product *p, int64_t at, int64_t t, char *to)
     int64_t line = g->arow * p->size;
 
     if (!p->lies) {
-        copy_squares(n * p->parts, piece_of(p, p->a, p->rows, at, t), 64, TWO, to);
+        amx_copy(n * p->parts, piece_of(p, p->a, p->rows, at, t), 64, TWO, to);
         return;
     }
-    copy_squares(lie, rows_of(p, t) + at * 64, line, 64, to);
+    amx_copy(lie, rows_of(p, t) + at * 64, line, 64, to);
     p->odd_a[t] |= pack(p, rows_of(p, t), g->arow, g->acol, rows, at + lie, n - lie, true, to + lie * TWO);
 }
 
@@ -332,32 +140,32 @@ static void bring(Product *p, int64_t at, int64_t t, char *to)
  * What is asked for while the piece `at` of the t-th panel of rows passes the j-th of so many panels of columns: a part of the next packed
  * piece, or of the rows of the next panel where they lie.
  */
-static Ahead ahead_of(const Product *p, int64_t at, int64_t t, int64_t j, int64_t panels)
+static AmxAhead ahead_of(const Product *p, int64_t at, int64_t t, int64_t j, int64_t panels)
 {
     int64_t next = at + p->piece, bytes, part, from;
     const char *x;
 
     if (p->rows - (t + 1) * PANEL < (p->lies ? PANEL : next < p->squares ? 1 - PANEL : 1))
-        return (Ahead){0};
+        return (AmxAhead){0};
     if (!p->lies) {
         t += next >= p->squares;
         next = next < p->squares ? next : 0;
         part = in_piece(p, next) * p->parts * TWO / panels;
         x = piece_of(p, p->a, p->rows, next, t) + j * part;
-        return (Ahead){x, x + part};
+        return (AmxAhead){x, x + part};
     }
     bytes = p->steps * p->size;
     from = (at / p->piece * panels + j) * (part = PANEL * bytes / panels / ceil_div(p->squares, p->piece));
     x = rows_of(p, t + 1) + from / bytes * p->g->arow * p->size + from % bytes;
-    return (Ahead){x, x + least(part, bytes - from % bytes)};
+    return (AmxAhead){x, x + least(part, bytes - from % bytes)};
 }
 
 /* Sums of 32 rows and columns after the piece `at`, which are in `kept` before and after it but for the first and the last. */
-static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel, uint32_t *kept, uint32_t *c, int64_t rows, const Ahead *ahead)
+static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel, uint32_t *kept, uint32_t *c, int64_t rows, const AmxAhead *ahead)
 {
     int64_t n = in_piece(p, at), columns = least(p->columns - panel * PANEL, PANEL);
     bool whole = rows == PANEL && columns == PANEL, first = at == 0, last = at + n == p->squares;
-    Held s = {kept, PANEL, kept, PANEL};
+    AmxSums s = {kept, PANEL, kept, PANEL};
 
     if (first && !p->k0)
         s.from = NULL;
@@ -365,7 +173,7 @@ static void one_tile(const Product *p, const char *a, int64_t at, int64_t panel,
         copy_rows(c, p->g->crow, kept, PANEL, rows, columns);
     if (last && whole)
         s.to = c, s.to_row = p->g->crow;
-    run_tile(p->kind, n, a, piece_of(p, p->b, p->columns, at, panel), &s, ahead);
+    amx_tile(p->kind, n, a, piece_of(p, p->b, p->columns, at, panel), &s, ahead);
     if (last && !whole)
         copy_rows(kept, PANEL, c, p->g->crow, rows, columns);
 }
@@ -433,7 +241,7 @@ static void run_panel(Product *p, int64_t slot, int64_t t)
     for (int64_t at = 0; at < p->squares; at += p->piece) {
         bring(p, at, t, near);
         for (int64_t j = 0; j < panels; j++) {
-            Ahead ahead = ahead_of(p, at, t, j, panels);
+            AmxAhead ahead = ahead_of(p, at, t, j, panels);
             one_tile(p, near, at, j, kept + j * PANEL * PANEL, c + j * PANEL, rows, &ahead);
         }
     }
@@ -447,11 +255,11 @@ static void run_slots(int64_t lo, int64_t hi, void *st)
 {
     Product *p = st;
 
-    tiles_begin();
+    amx_begin();
     for (int64_t slot = lo, t; slot < hi; slot++)
         while ((t = atomic_fetch_add(&p->next, 1)) * PANEL < p->rows)
             run_panel(p, p->alone ? p->slot : slot, t);
-    tiles_end();
+    amx_end();
 }
 
 /* For all panels of so many lines, by all threads or alone. */
@@ -562,7 +370,7 @@ KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind)
     bool apart = g->batch >= 2 * threads;       /* enough matrices that nobody needs to help another */
     bool bytes = kind < AMX_HALVES, f32 = kind >= AMX_THIRDS;
     Matrices all = {.p = {.g = g, .kind = kind, .size = bytes ? 1 : f32 ? 4 : 2, .side = bytes ? 64 : 32,
-                          .parts = !f32 ? 1 : kind == AMX_TF32 ? PARTS_TF32 : PARTS}};
+                          .parts = amx_parts(kind)}};
     Product *p = &all.p;
     int64_t slots = apart ? threads : 1;
     Storage *room;

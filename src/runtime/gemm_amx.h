@@ -10,12 +10,9 @@
 #ifndef TSR_RUNTIME_GEMM_AMX_H
 #define TSR_RUNTIME_GEMM_AMX_H
 
+#include "runtime/amx.h"
 #include "runtime/gemm.h"
 
-/* Signed and unsigned bytes of a and of b; bf16; f32; f32 by as many digits as tf32 has, or more. */
-typedef enum { AMX_SS, AMX_SU, AMX_US, AMX_UU, AMX_HALVES, AMX_THIRDS, AMX_TF32 } AmxKind;
-
-bool amx_has(AmxKind kind);             /* is there such a unit, and does the system lend it? TESSERA_CPU other than v4 asks for none */
 /* As gemm_run, of at least one step: strides of a and b count elements of the kind; c holds f32, of bytes 32-bit integers; done may be set. */
 KStatus gemm_amx(KCtx *c, const Gemm *g, AmxKind kind);
 

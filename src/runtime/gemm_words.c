@@ -93,13 +93,17 @@ SPLITTING static inline __m512 without(__m512 x, __m512i part)
     return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(part, _mm512_set1_epi32((int)0xffff0000))));
 }
 
-/* Two or three parts of 16 pairs of numbers, to a line of each part's square. What is given is not finite where one of a pair has no parts. */
+/* The parts of 16 pairs of numbers, to a line of each part's square. What is given is not finite where one of a pair has no parts. */
 SPLITTING static inline __m512 split_pairs(int parts, __m512 x, __m512 y, uint32_t *to)
 {
     __m512i p = nearest(x), q = nearest(y);
     __m512 rest;
 
     store_halves(p, q, to);
+    if (parts == 1) {
+        x = _mm512_castsi512_ps(p), y = _mm512_castsi512_ps(q);
+        return _mm512_add_ps(_mm512_sub_ps(x, x), _mm512_sub_ps(y, y));
+    }
     x = without(x, p), y = without(y, q);
     rest = _mm512_add_ps(x, y);
     p = nearest(x), q = nearest(y);
@@ -118,68 +122,101 @@ SPLITTING static inline __mmask16 not_finite(__m512 x)
 
 static __mmask16 first_lanes(int64_t n) { return (__mmask16)(n >= SIDE ? 0xffff : n > 0 ? (1 << n) - 1 : 0); }
 
-/* Of at most 16 lines whose steps, at most 32, are neighbours, line after line. */
-SPLITTING static uint32_t split_steps(int parts, const float *from, int64_t line, int64_t lines, int64_t steps, uint32_t *to)
+/* 16 numbers of f32, or of bf16 where that is what lies there, those of some lanes; else 0. */
+SPLITTING static inline __m512 numbers(bool halves, __mmask16 lanes, const char *from)
+{
+    if (halves)
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from)), 16));
+    return _mm512_maskz_loadu_ps(lanes, from);
+}
+
+/* Of at most 16 lines whose steps, at most 32, are neighbours, line after line; `line` counts bytes. */
+SPLITTING static inline __attribute__((always_inline)) uint32_t split_steps(int parts, bool halves, const char *from, int64_t line, int64_t lines,
+                                                                           int64_t steps, uint32_t *to)
 {
     __mmask16 first = first_lanes(steps), second = first_lanes(steps - SIDE);
     uint32_t odd = 0;
 
     for (int i = 0; i < SIDE; i++, from += line, to += SIDE) {
-        __m512 x = _mm512_maskz_loadu_ps(i < lines ? first : 0, from), y = _mm512_maskz_loadu_ps(i < lines ? second : 0, from + SIDE);
+        __m512 x = numbers(halves, i < lines ? first : 0, from), y = numbers(halves, i < lines ? second : 0, from + SIDE * (halves ? 2 : 4));
         odd |= (uint32_t)(not_finite(split_pairs(parts, x, y, to)) != 0) << i;
     }
     return odd;
 }
 
 /* The same where lines are neighbours, pair after pair. */
-SPLITTING static uint32_t split_lines(int parts, const float *from, int64_t step, int64_t lines, int64_t steps, uint32_t *to)
+SPLITTING static inline __attribute__((always_inline)) uint32_t split_lines(int parts, bool halves, const char *from, int64_t step, int64_t lines,
+                                                                           int64_t steps, uint32_t *to)
 {
     __mmask16 all = first_lanes(lines);
     __m512 rest = _mm512_setzero_ps();
 
     for (int i = 0; i < SIDE; i++, from += step, to += SIDE) {
-        __m512 x = _mm512_maskz_loadu_ps(i < steps ? all : 0, from), y = _mm512_maskz_loadu_ps(i + SIDE < steps ? all : 0, from + SIDE * step);
+        __m512 x = numbers(halves, i < steps ? all : 0, from), y = numbers(halves, i + SIDE < steps ? all : 0, from + SIDE * step);
         rest = _mm512_add_ps(rest, split_pairs(parts, x, y, to));
     }
     return not_finite(rest);
 }
+
+#define SPLIT(name, parts, halves) \
+    SPLITTING static uint32_t name(bool turned, const char *from, int64_t stride, int64_t lines, int64_t steps, uint32_t *to) \
+    { \
+        return turned ? split_lines(parts, halves, from, stride, lines, steps, to) : split_steps(parts, halves, from, stride, lines, steps, to); \
+    }
+SPLIT(split_halves, 1, true)
+SPLIT(split_one, 1, false)
+SPLIT(split_two, 2, false)
+SPLIT(split_three, 3, false)
 #else
 void turn_words(const uint32_t *from, uint32_t *to) { (void)from, (void)to; }
 static void lay_lines(const char *from, int64_t line, int64_t lines, int64_t bytes, char *to) { }
 static void pair_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
 static void weave_lines(const char *from, int64_t step, int64_t bytes, int64_t steps, char *to) { }
-static uint32_t split_steps(int parts, const float *from, int64_t line, int64_t lines, int64_t steps, uint32_t *to) { return 0; }
-static uint32_t split_lines(int parts, const float *from, int64_t step, int64_t lines, int64_t steps, uint32_t *to) { return 0; }
+static uint32_t split_none(bool turned, const char *from, int64_t stride, int64_t lines, int64_t steps, uint32_t *to) { return 0; }
+#define split_halves split_none
+#define split_one split_none
+#define split_two split_none
+#define split_three split_none
 #endif
 
-/* One square of each part, of at most 16 lines and 32 steps. */
-static uint32_t split_square(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
+/* Elements of so many bytes, of at most 16 lines and 32 steps, line after line. */
+static void gather_few(const char *from, size_t size, int64_t line, int64_t step, int64_t lines, int64_t steps, char *to)
 {
-    enum { STEPS = 2 * SIDE };
+    for (int64_t i = 0; i < lines && i < SIDE; i++)
+        for (int64_t s = 0; s < steps && s < 2 * SIDE; s++)
+            memcpy(to + (i * 2 * SIDE + s) * (int64_t)size, from + (i * line + s * step) * (int64_t)size, size);
+}
+
+/* One square of each part, of at most 16 lines and 32 steps. */
+static uint32_t split_square(int parts, bool halves, const char *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines,
+                             uint32_t *to)
+{
+    static uint32_t (*const splits[])(bool turned, const char *from, int64_t stride, int64_t lines, int64_t steps, uint32_t *to) = {
+        split_halves, split_one, split_two, split_three,
+    };
     bool turned = line == 1 && step != 1;
-    float few[SIDE * STEPS];
+    int64_t size = halves ? 2 : 4;
+    char few[SIDE * 2 * SIDE * sizeof(float)];
     uint32_t odd;
 
     if (!turned && step != 1) {
-        for (int64_t i = 0; i < lines && i < SIDE; i++)
-            for (int64_t s = 0; s < steps && s < STEPS; s++)
-                few[i * STEPS + s] = from[i * line + s * step];
+        gather_few(from, (size_t)size, line, step, lines, steps, few);
         from = few;
-        line = STEPS;
+        line = 2 * SIDE;
     }
-    odd = turned ? split_lines(parts, from, step, lines, steps, to) : split_steps(parts, from, line, lines, steps, to);
+    odd = splits[halves ? 0 : parts](turned, from, (turned ? step : line) * size, lines, steps, to);
     for (int part = 0; part < parts && turned == by_lines; part++)
         turn_words(to + part * PART, to + part * PART);
     return odd;
 }
 
-uint32_t pack_parts(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
+uint32_t pack_parts(int parts, bool halves, const void *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to)
 {
-    uint32_t odd = split_square(parts, from, line, step, lines, steps, by_lines, to);
+    const char *second = (const char *)from + SIDE * line * (halves ? 2 : 4);
+    uint32_t odd = split_square(parts, halves, from, line, step, lines, steps, by_lines, to);
 
-    return odd | split_square(parts, from + SIDE * line, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
+    return odd | split_square(parts, halves, second, line, step, lines - SIDE, steps, by_lines, to + SQUARE) << SIDE;
 }
-
 
 /* Elements of so many bytes, 64 bytes of them a line; strides count bytes. */
 static void pack_words(const char *from, int64_t line, int64_t step, int64_t size, int64_t lines, int64_t steps, bool by_lines, char *to)

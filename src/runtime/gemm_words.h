@@ -21,11 +21,11 @@ void turn_words(const uint32_t *from, uint32_t *to);
  */
 void pack_halves(const uint16_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
 /*
- * The same of f32 as two or three parts, bf16 whose sum each is, of two parts nearly: first two squares of high parts, then of middle ones, then of
- * low ones.  Steps s and s + 16 are a word.  Bit i of what is returned: line i has numbers without such parts: infinities, NaN, those that round
- * to an infinity.
+ * The same of f32 as sums of `parts` bf16: first two squares of high parts, then of those below.  Three hold every number, two one of 16 bits, one a
+ * bf16; of bf16 themselves, `halves`, there is one.  Steps s and s + 16 are a word.  Bit i of what is returned: line i has numbers without such
+ * parts: infinities, NaN, those that round to an infinity.
  */
-uint32_t pack_parts(int parts, const float *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
+uint32_t pack_parts(int parts, bool halves, const void *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint32_t *to);
 void pack_bytes(const uint8_t *from, int64_t line, int64_t step, int64_t lines, int64_t steps, bool by_lines, uint8_t *to);
 
 #if defined(__x86_64__)

@@ -135,6 +135,15 @@ def matrix_units(ctx):
             raise Fail(f"vector{said}: {found}\n{text}")
 
 
+def host_units(ctx):
+    """Products of kernels go to the matrix units of a CPU where their numerics are fast, and nowhere else."""
+    fast = PRODUCT.replace("\ngemm(", "\nwith tessera.fast_math():\n    gemm(")
+    for text, machine, want in ((fast, "v4", True), (PRODUCT, "v4", False), (fast, "v3", False)):
+        code = inspected(ctx, text, "inspect", "--ir=target", f"--machine={machine}")
+        if ("tsr_unit_dot" in code) != want:
+            raise Fail(f"{machine}, {want}: {code[-2000:]}")
+
+
 # Products for warpgroups: operands as they lie, what follows them, and which product it is.
 WARPGROUPS = [
     ("bf16", "A[block_m:block_m+BM, k:k+BK]", "B[block_n:block_n+BN, k:k+BK]", "T", "bf16", "m64n256k16.f32.bf16.bf16", ", 1, 1, 1, 0, 0;"),
@@ -673,6 +682,7 @@ def registers(ctx):
 
 def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
+    yield Test("targets/host_units", lambda: host_units(ctx), ("CG-05",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/ragged", lambda: ragged(ctx), ("CG-08",))
     yield Test("targets/followers", lambda: followers(ctx), ("CG-08",))

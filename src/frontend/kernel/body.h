@@ -174,6 +174,7 @@ typedef struct KSpec {
     bool deep;                  /* the grid has three axes */
     bool debug;
     bool literal;               /* all sizes are numbers */
+    bool fast, tf32;            /* numerics: products may be summed in another order; what is multiplied goes to tf32 first */
     bool watched;               /* somebody looks at its launches: barriers stay as they are written */
 } KSpec;
 

@@ -121,8 +121,8 @@ static char *make_key(Interp *I, const KSpec *s)
     StrBuf b = {0};
     char *key;
 
-    sb_printf(&b, "%d %d %d%d%d%d %d %s %s", s->lanes, s->warps, s->sample, s->any, s->deep, s->debug, s->led, s->cut[0] ? s->cut[0]->text : "-",
-              s->cut[1] ? s->cut[1]->text : "-");
+    sb_printf(&b, "%d %d %d%d%d%d%d%d %d %s %s", s->lanes, s->warps, s->sample, s->any, s->deep, s->debug, s->fast, s->tf32, s->led,
+              s->cut[0] ? s->cut[0]->text : "-", s->cut[1] ? s->cut[1]->text : "-");
     for (int i = 0; i < SCHED_COUNT; i++)
         sb_printf(&b, " %s%lld", s->sched_given[i] ? "=" : "", (long long)s->sched[i]);
     for (int i = 0; i < s->nparams; i++) {
@@ -555,6 +555,14 @@ static void warps_apart(Launch *L)
     }
 }
 
+static void take_numerics(Launch *L)
+{
+    const Policy *p = L->call ? L->call->numerics : interp_trace(L->I)->numerics;
+
+    L->spec.fast = p && p->fast;
+    L->spec.tf32 = p && p->compute == DT_tf32;
+}
+
 bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
 {
     int64_t b[3];
@@ -566,6 +574,7 @@ bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule)
     L->spec.def = AST_AS(L->spec.fn->code->ast, FunctionDef);
     L->spec.debug = interp_options(L->I)->debug;
     L->spec.watched = kernel_launched != NULL;
+    take_numerics(L);
     L->spec.led = -1;
     L->spec.leads = L->spec.per = 1;
     kernel_form(L->spec.def, &L->form);
@@ -634,5 +643,5 @@ Value launch_call(Interp *I, const LaunchCall *c)
 
 Value kernel_launch(Interp *I, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
-    return launch_call(I, &(LaunchCall){name, fn, args, kwargs, grid, block, schedule, .nown = 0});
+    return launch_call(I, &(LaunchCall){name, fn, args, kwargs, grid, block, schedule, .numerics = interp_trace(I)->numerics});
 }

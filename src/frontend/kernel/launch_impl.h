@@ -52,6 +52,7 @@ typedef struct LaunchCall {
     Tensor *own[DYING_MAX];
     int nown;
     Tensor *into[KERNEL_PARAMS];
+    const Policy *numerics;             /* the scope's of where the launch stands */
 } LaunchCall;
 
 typedef struct Launch {

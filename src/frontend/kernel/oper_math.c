@@ -237,12 +237,19 @@ static DType product_dtype(DType a, DType b)
     return dtype_info[a].bits == 64 || dtype_info[b].bits == 64 ? DT_int64 : DT_int32;
 }
 
+/* An operand as the scope has it multiplied. */
+static TileRef factor(Body *B, TileRef x, DType sums)
+{
+    return B->spec->tf32 && sums == DT_f32 && tile_type(x)->dtype == DT_f32 ? kb_convert(B, x, DT_tf32) : x;
+}
+
 /* a @ b + acc of two blocks of two axes; acc UNSET: nothing. */
 static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
 {
     Body *B = a->B;
     int32_t shape[2];
     AxisTag tag[VIEW_RANK] = {{0}};
+    TAttr at = tattr_none;
     TileRef in[4];
 
     if (kb_bad(x) || kb_bad(y))
@@ -257,8 +264,8 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
         return acc;
     if (acc.kind == K_BLOCK)
         dt = (DType)type_of(acc)->dtype;
-    in[0] = x.ref;
-    in[1] = y.ref;
+    in[0] = factor(B, x.ref, dt);
+    in[1] = factor(B, y.ref, dt);
     in[2] = acc.kind == K_UNSET ? kb_const(B, dt, 0, 0) : kb_ref(B, acc, dt);
     if (in[2].node && memcmp(tile_type(in[2])->extent, shape, sizeof shape) != 0)
         in[2] = kb_splat(B, in[2], 2, shape);
@@ -267,7 +274,8 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
     if (x.tag[1].none)
         return kb_block(B, tile_type(in[2])->rank == 2 ? in[2] : kb_splat(B, in[2], 2, shape), tag);
     in[3] = kb_index(B, type_of(x)->extent[1]);
-    return kb_block(B, kb_emit(B, TOP_dot, NULL, in, 4), tag);
+    at.fast = B->spec->fast && dt == DT_f32;
+    return kb_block(B, kb_emit(B, TOP_dot, &at, in, 4), tag);
 }
 
 static KVal op_dot(KArgs *a)

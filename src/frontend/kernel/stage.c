@@ -4,8 +4,8 @@
  * The op's operands are the tensors among the arguments, its results those of
  * them that the kernel stores to, as it leaves them, so it has no effect and keeps
  * no order.  What else the launch was given stays with the op as a language
- * object: (name, function, args, kwargs, grid, block, schedule, places), with None
- * where an operand goes; places says where, by position or by name. What a kernel
+ * object: (name, function, args, kwargs, grid, block, schedule, places, numerics), with None
+ * where an operand goes; places says where, by position or by name, numerics whether products are fast (1) and of tf32 (2). What a kernel
  * returns are further operands, zeros whose place is None, which it makes the result.
  */
 #include "frontend/kernel/launch_impl.h"
@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { OPERANDS = 64, FIELDS = 8 };
+enum { OPERANDS = 64, FIELDS = 9, FAST = 1, TF32 = 2 };
 
 typedef struct Staged {
     Tensor *in[OPERANDS];
@@ -196,6 +196,13 @@ static Value apply(Interp *I, Staged *s, const KernelForm *form, const char *nam
     return triple_of(s, &a, out, npos);
 }
 
+static Value numerics_now(Interp *I)
+{
+    const Policy *p = interp_trace(I)->numerics;
+
+    return vint((p && p->fast ? FAST : 0) | (p && p->compute == DT_tf32 ? TF32 : 0));
+}
+
 /* What the kernel returns, as operands. */
 static bool take_results(Interp *I, Staged *s, const char *name, Value fn, Value args, Value kwargs, Value grid, Value block, Value schedule)
 {
@@ -238,7 +245,7 @@ Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwar
     places = tuple_new(s.n);
     for (int i = 0; i < s.n; i++)
         as_tuple(places)->at[i] = value_ref(s.place[i]);
-    host = tuple_of(FIELDS, str_c(name), value_ref(fn), pos, named, g, value_ref(block), value_ref(schedule), places);
+    host = tuple_of(FIELDS, str_c(name), value_ref(fn), pos, named, g, value_ref(block), value_ref(schedule), places, numerics_now(I));
     y = apply(I, &s, &form, name, host, as_tuple(args)->n);
     drop_held(&s);
     value_unref(host);
@@ -277,10 +284,13 @@ bool kernel_staged_run(void *host, const Attr *a, Tensor *const *in, int nin, ui
 {
     Interp *I = host;
     const Value *f = ((TupleObj *)a->host)->at;
-    LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], .nown = 0};
+    Policy numerics = policy_none;
+    LaunchCall c = {as_str(f[0])->s, f[1], VNONE, VNONE, f[4], f[5], f[6], .numerics = &numerics};
     Value kwargs, y;
     int nreturned = 0;
 
+    numerics.fast = f[8].i & FAST;
+    numerics.compute = f[8].i & TF32 ? DT_tf32 : DT_NONE;
     for (int i = 0; i < nin && i < DYING_MAX; i++)
         if (dying >> i & 1 && tensor_is_own(in[i]))
             c.own[c.nown++] = in[i];
