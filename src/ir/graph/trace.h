@@ -147,6 +147,7 @@ extern int64_t trace_on_host[OP_COUNT];
 bool trace_lie_together(Trace *T, OpId op, Tensor *const *in, int nin);
 bool trace_device_failed(Trace *T);             /* a GPU failed meanwhile: its fault (runtime/cuda.h) becomes T->error. false */
 
+/* A tracer without levels: operations are computed at once. done frees what it holds; levels must be closed. */
 void trace_init(Trace *T);
 void trace_done(Trace *T);
 
@@ -159,7 +160,7 @@ Tensor *trace_no_key(void);                             /* of functions that dra
 Sym trace_enter(Trace *T, const char *key, const char *value);
 /* The block of a @tessera.custom function: regions and functions staged within are in it too, and nothing in it is fused. */
 #define SCOPE_MANUAL "auto=off"
-bool scope_is_manual(Sym scope);
+bool scope_is_manual(Sym scope);        /* NULL, no block: false */
 /* The block of a function that says what becomes one kernel (tessera.fusion): schedule/together.c. */
 #define SCOPE_FUSION "fusion="
 typedef enum { FUSION_PLAIN, FUSION_AUTO, FUSION_HORIZONTAL } FusionWay;
@@ -201,9 +202,10 @@ typedef struct TensorFn {
 Graph *stage(Trace *T, Sym name, TensorFn fn, const TType *in, int nin, Tensor ***captures, int *ncaptures);
 bool trace_jvp(Trace *T, TensorFn fn, Tensor *const *primals, Tensor *const *tangents /* NULL entries: zero */, int n,
                Tensor **out, Tensor **dout, int *nout);
-/* Reverse mode: run fn forward once, keep its linearisation. */
+/* Reverse mode: run fn forward once, keep its linearisation. out: new references to its results, *nout of them; NULL: T->error says why. */
 typedef struct Pullback Pullback;
 Pullback *trace_vjp(Trace *T, TensorFn fn, Tensor *const *in, int n, Tensor **out, int *nout);
+/* Cotangents of the n inputs, new references, for those of the results; false: T->error says why. As often as one likes. */
 bool pullback_call(Trace *T, Pullback *p, Tensor *const *ct /* NULL entries: zero */, Tensor **ct_in /* NULL never: zeros */);
 void pullback_free(Pullback *p);
 /* Reverse mode without a function: what is computed from watched tensors is recorded until the tape is pulled.

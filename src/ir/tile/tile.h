@@ -177,7 +177,7 @@ int64_t tile_schedule(const TileKernel *k, const char *field, int64_t otherwise)
 /* A node like those of tile_add, in front of `at`. */
 TileNode *tile_insert(TileKernel *k, TileNode *at, TileOp op, const TAttr *a, const TileRef *in, int nin);
 
-void tile_set_attr(TileKernel *k, TileNode *n, const TAttr *a);
+void tile_set_attr(TileKernel *k, TileNode *n, const TAttr *a);         /* n gets a copy of *a */
 /* All uses of a value become uses of another one. */
 void tile_replace(TileKernel *k, TileRef old, TileRef now);
 
@@ -218,6 +218,7 @@ extern bool (*tile_ranks)(void *st, Sym axes, const TileType *t, const void *in,
 extern void *tile_ranks_state;
 
 enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2, TILE_CHECK_NUMBERS = 4 };
+/* Run all groups of the kernel: sizes in the order of k->size, args in that of its parameters. false: *err says what went wrong, at which op and line. */
 bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err);
 
 #endif
