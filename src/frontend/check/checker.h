@@ -285,7 +285,7 @@ bool policies_differ(const TType *a, const TType *b);    /* surely */
 /* E0405 for operands whose policies differ: false. */
 bool policies_meet(Check *C, const char *what, const TType *const *in, int n, Ast *node);
 
-/* annotype.c */
+/* annotype.c, fits.c */
 Sig *fn_sig(Check *C, Fn *f);
 const Type *annotation(Check *C, Ast *a);               /* in the frame of C; dims by dims_name */
 typedef enum { FITS, FITS_NOT, FITS_MAYBE } Fit;

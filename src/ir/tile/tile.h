@@ -218,7 +218,7 @@ extern bool (*tile_ranks)(void *st, Sym axes, const TileType *t, const void *in,
 extern void *tile_ranks_state;
 
 enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2, TILE_CHECK_NUMBERS = 4 };
-/* Run all groups of the kernel: sizes in the order of k->size, args in that of its parameters. false: *err says what went wrong, at which op and line. */
+/* Run all groups: sizes in the order of k->size, args in that of the parameters. false: *err says what went wrong, at which op and line. */
 bool tile_run(const TileKernel *k, const int64_t *sizes, const TileArg *args, unsigned checks, StrBuf *err);
 
 #endif
