@@ -7,7 +7,8 @@
  *
  *     room     | chunk 0 | chunk 1 | ... | last chunk of the row | nobody's |
  *
- * Eight threads copy and take a chunk, as in gpu_rows_ahead.c.  Those behind the row's end have nobody's chunk in common: what they take is masked.
+ * Eight threads copy and take a chunk, as in gpu_rows_ahead.c.  Those behind the row's end copy nothing, and take what lies in nobody's chunk, which
+ * is masked.
  * Only under fast numerics: in order vectors are turned as well, for which such rows leave no memory, and bringing rows again was quicker.
  */
 #include "codegen/gpu_rows.h"
@@ -78,12 +79,17 @@ void rows_held_memory(CpuCode *e)
 
 /* ---- places ---- */
 
-/* The room's chunk that this thread has of a piece, whose number is `turn`. */
+/* The number of this thread's chunk of a piece, whose number is `turn`. */
+static LLVMValueRef chunk_number(CpuCode *e, LLVMValueRef turn)
+{
+    return cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, turn, cpu_number(e, e->gpu->whole.chunks)), row_wide(e, rows_octet(e)));
+}
+
+/* The room's chunk that this thread has of it. */
 static LLVMValueRef chunk_of(CpuCode *e, const TileNode *load, LLVMValueRef turn)
 {
     const WholeRows *w = &e->gpu->whole;
-    LLVMValueRef number = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, turn, cpu_number(e, w->chunks)), row_wide(e, rows_octet(e)));
-    LLVMValueRef most = cpu_number(e, chunks_held(e)), at;
+    LLVMValueRef number = chunk_number(e, turn), most = cpu_number(e, chunks_held(e)), at;
     int64_t before = 0;
 
     for (int i = 0; w->held_load[i]->in[0].node != load->in[0].node || w->held_load[i]->in[1].node != load->in[1].node; i++)
@@ -106,12 +112,14 @@ static LLVMValueRef turn_of(CpuCode *e, const TileNode *loop)
 static void send(CpuCode *e, const TileNode *load, const RowPlace *p, int piece)
 {
     int64_t further = (int64_t)piece * e->gpu->whole.columns;
-    LLVMValueRef to = chunk_of(e, load, cpu_number(e, piece)), by = cpu_number(e, further * row_bytes(row_dtype(load)));
+    LLVMValueRef turn = cpu_number(e, piece), to = chunk_of(e, load, turn), by = cpu_number(e, further * row_bytes(row_dtype(load)));
+    GpuIf within = gpu_if(e, cpu_compare(e, LLVMIntSLT, chunk_number(e, turn), cpu_number(e, chunks_held(e))));
 
     for (int i = 0; i < rows_vectors(e, load); i++) {
         LLVMValueRef at = rows_vector_place(e, load, p, i), from = LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), at, &by, 1, "");
         gpu_copy_piece(e, rows_stage_vector(e, to, p, i), rows_vector_within(e, load, p, i, further, from), false);
     }
+    gpu_end_if(e, &within);
 }
 
 static int pieces(const CpuCode *e) { return (int)((tile_schedule(e->k, "held", 0) + e->gpu->whole.columns - 1) / e->gpu->whole.columns); }
