@@ -390,9 +390,16 @@ const Type *rule_repeat(TCall *c)
     TType r;
     int axis;
 
-    if (!x || !n || !a || x->rank == RANK_UNKNOWN || (axis = tcall_axis(c, x, a)) < 0)
+    if (!x || !n || c->open || x->rank == RANK_UNKNOWN)
         return x ? tensor_of_dtype(x) : T_ANY;
     r = *x;
+    if (!a || a->type->kind == TY_NONE) {           /* of all elements */
+        r.rank = 1;
+        r.shape[0] = n->type->kind == TY_INT && ttype_count(x) != DIM_BAD ? dim_mul(ttype_count(x), size_of_type(n->type)) : dim_open();
+        return type_tensor(&r);
+    }
+    if ((axis = tcall_axis(c, x, a)) < 0)
+        return tensor_of_dtype(x);
     r.shape[axis] = dim_mul(r.shape[axis], size_of_type(n->type));
     return type_tensor(&r);
 }
