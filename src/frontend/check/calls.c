@@ -117,6 +117,22 @@ static const char *called_by(const Fn *f, const Ast *node)
     return f->name ? f->name->text : "lambda";
 }
 
+/* What *args and **kw get, one by one; tensors among them have sizes of their own. */
+static bool extras_judged(Check *C, Fn *f, const Slots *s, Bound *b, Ast *node)
+{
+    bool ok = true;
+
+    for (int i = 0; i < f->params.n; i++) {
+        AstParam *p = AST_AS(f->params.at[i], Param);
+        bool named = p->ast.kind == AST_Param && p->kind == PARAM_KWARGS;
+        const Type *want = p->name && (named || (p->ast.kind == AST_Param && p->kind == PARAM_VARARGS)) ? f->sig.param[p->slot] : NULL;
+        for (int k = 0; ok && !type_is_any(want) && want->kind != TY_TENSOR && k < s->nextra && k < ITEMS_MAX; k++)
+            if ((s->extra[k]->name != NULL) == named && !s->extra[k]->stars)
+                ok = argument_judged(C, f, p, s->extra[k], want, b, node);
+    }
+    return ok;
+}
+
 /* Three times over the arguments: what they say of the signature's names, what follows from that for the others, and whether they fit. */
 static bool match_arguments(Check *C, Fn *f, const Slots *s, Bound *b, Ast *node)
 {
@@ -139,7 +155,7 @@ static bool match_arguments(Check *C, Fn *f, const Slots *s, Bound *b, Ast *node
             else if (ok)
                 ok = argument_judged(C, f, p, x, f->sig.param[p->slot], b, node);
         }
-    return ok;
+    return ok && extras_judged(C, f, s, b, node);
 }
 
 /* A call from outside of the library of something in it: what is wrong within is the call's mistake. false: an argument is none for it. */

@@ -197,10 +197,12 @@ static const Type *compare(Check *C, AstCompare *c)
         const Type *right = expr_looked(C, x->right);
         if (x->op >= AOP_EQ && x->op <= AOP_GE && (left->kind == TY_TENSOR || right->kind == TY_TENSOR))
             r = type_is_any(left) || type_is_any(right) ? T_ANY : tensor_binary(C, (int)x->op, left, right, (Ast *)c);
-        else if (type_is_any(left) || type_is_any(right) || left->kind == TY_INSTANCE)
-            r = x->op <= AOP_GE ? T_ANY : r;
-        else
-            host_order(C, (int)x->op, left, right, i ? AST_AS(c->rest.at[i - 1], CompareItem)->right : c->left, x->right);
+        else {
+            if (!type_is_any(left) && !type_is_any(right))
+                host_order(C, (int)x->op, left, right, i ? AST_AS(c->rest.at[i - 1], CompareItem)->right : c->left, x->right);
+            if (type_is_any(left) || type_is_any(right) || left->kind == TY_INSTANCE)
+                r = x->op <= AOP_GE ? T_ANY : r;
+        }
         if (c->rest.n == 1 && r->kind == TY_BOOL && !C->kernel && (known = truth_of_types(C, x->op, left, right)) >= 0)
             r = type_bool(known);
         left = right;

@@ -138,11 +138,29 @@ void host_operand(Check *C, const Type *t, Ast *e, const char *op)
 {
     Sort s = sort_of(t);
     char what[32];
+    const char *method = *op == '-' ? "__neg__" : *op == '+' ? "__pos__" : "__invert__";
 
+    if (object_lacks(C, t, method)) {
+        snprintf(what, sizeof what, "the operand of %s", op);
+        diag_help(REPORT(C, E0906, e->span, what, "a number or a tensor", type_text(t)), "define %s.%s(self)", cls_name(t->ref), method);
+        return;
+    }
     if (s == OTHER || s == NUMBER || s == REAL)
         return;
     snprintf(what, sizeof what, "the operand of %s", op);
     origin_of(C, REPORT(C, E0906, e->span, what, "a number or a tensor", sort_text(t)), e, DIM_BAD);
+}
+
+/* Has a class's object no order with what is beside it? Ordered dataclasses and named tuples have. */
+static bool unordered(const Check *C, int op, const Type *a, const Type *b)
+{
+    static const char *const own[] = {"__lt__", "__le__", "__gt__", "__ge__"}, *const other[] = {"__gt__", "__ge__", "__lt__", "__le__"};
+    const Cls *c = a->kind == TY_INSTANCE ? a->ref : NULL, *k = b->kind == TY_INSTANCE ? b->ref : NULL;
+    int i = op == AOP_LT ? 0 : op == AOP_LE ? 1 : op == AOP_GT ? 2 : op == AOP_GE ? 3 : -1;
+
+    if (i < 0 || (!c && !k) || (c && (c->is_ordered || c->is_record)) || (k && (k->is_ordered || k->is_record)))
+        return false;
+    return (c ? object_lacks(C, a, own[i]) : sort_of(a) != OTHER) && (k ? object_lacks(C, b, other[i]) : sort_of(b) != OTHER);
 }
 
 void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *right)
@@ -151,11 +169,13 @@ void host_order(Check *C, int op, const Type *a, const Type *b, Ast *left, Ast *
     bool in = op == AOP_IN || op == AOP_NOT_IN;
 
     if (in ? sort_of(b) != NONE && sort_of(b) != NUMBER && !(b->kind == TY_STR && sort_of(a) == NUMBER)
-           : op < AOP_LT || op > AOP_GE || !no_order(sort_of(a), sort_of(b)))
+           : op < AOP_LT || op > AOP_GE || (!no_order(sort_of(a), sort_of(b)) && !unordered(C, op, a, b)))
         return;
     d = REPORT(C, E0913, span_join(left->span, right->span), ast_op_text[op], sort_text(a), sort_text(b));
     if (in)
         diag_help(d, "what stands right of 'in' holds elements: a list, a dict, a text, range(n)");
+    else if (a->kind == TY_INSTANCE || b->kind == TY_INSTANCE)
+        diag_help(d, "define %s.__lt__(self, other), or sort by a number or text of it: key=", cls_name((a->kind == TY_INSTANCE ? a : b)->ref));
     else
         advise(d, op, sort_of(a), sort_of(b));
     tell_operands(C, d, left, right);
