@@ -6,7 +6,9 @@
  * sum: which taps meet some depends on p modulo spread / gcd64(stride, spread) only, so places fall into phases, each a convolution of fewer taps
  * without a spread (Shi et al., 2016, "Is the deconvolution layer the same as a convolutional layer?").
  *
- * A thread takes a span of output places at a time, writes their windows (conv_windows.c), and multiplies them (gemm_here).
+ * A thread takes a span of output places at a time, writes their windows (conv_windows.c), some rows of them at a time, and multiplies these
+ * (gemm_here), whose chunks of steps are added up as if they were all there.  Where windows are columns and the kernel has few rows, as in
+ * derivatives by the kernel, the turned product is computed, which reads windows as they lie.
  * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
  * several images, so that the kernel is read for many columns.
  */
@@ -18,9 +20,11 @@
 
 enum {
     WINDOWS = 1 << 18,          /* elements of windows in a span, */
-    COLUMNS = 512,              /* or more, for so many columns; images of fewer places are taken together. But not more than */
-    WINDOWS_MOST = 1 << 22,     /* so many, */
+    COLUMNS = 512,              /* or more, for so many columns; images of fewer places are taken together. But */
+    WINDOWS_MOST = 1 << 22,     /* not more than so many, where they are all multiplied at once, */
     COLUMNS_LEAST = 64,         /* unless it is for so few columns */
+    NEAR = 1 << 17,             /* that are multiplied at once, while the second cache has them, or more, for one chunk of steps */
+    TURNED = 128,               /* rows of the kernel that are columns of the product instead, if there are more places: windows need no packing */
     ALONE = 1 << 17,            /* products that are not worth a second thread */
 };
 
@@ -50,12 +54,12 @@ static void spread_sums(const Conv *v, const Span *s, const char *sums)
         int64_t place = place_of(v, l % v->lines) + s->at * x->each;
         for (int64_t o = 0; o < v->o; o++) {
             char *to = v->y + ((l / v->lines * v->groups * v->o + s->group * v->o + o) * v->image + place) * size;
-            const char *from = sums + (o * s->columns + (l - s->from) * width) * size;
-            if (x->each == 1)
+            const char *from = sums + (v->turned ? (l - s->from) * width * v->o + o : o * s->columns + (l - s->from) * width) * size;
+            if (x->each == 1 && !v->turned)
                 memcpy(to, from, (size_t)(width * size));
             else
                 for (int64_t p = 0; p < width; p++)
-                    memcpy(to + p * x->each * size, from + p * size, (size_t)size);
+                    memcpy(to + p * x->each * size, from + p * (v->turned ? v->o : 1) * size, (size_t)size);
         }
     }
 }
@@ -74,27 +78,41 @@ static Span span_at(const Conv *v, int64_t i)
     return s;
 }
 
-static bool is_direct(const Conv *v) { return v->whole && !v->joined; }
+static bool is_direct(const Conv *v) { return v->whole && !v->joined && !v->turned; }
 static bool is_plain(const Conv *v) { return v->accum != DT_f32 && v->accum != DT_f64; }
 
-static Gemm span_gemm(const Conv *v, const Span *s, char *windows, char *sums)
+/* The product of the turned matrices, which is the turned one, with the same bits. */
+static void turn(Gemm *g)
+{
+    Gemm was = *g;
+
+    g->m = was.n, g->n = was.m;
+    g->a = was.b, g->arow = was.bcol, g->acol = was.brow;
+    g->b = was.a, g->brow = was.acol, g->bcol = was.arow;
+    g->crow = g->n;
+}
+
+/* The windows' rows from k on; before them there are `skipped` more. */
+static Gemm span_gemm(const Conv *v, const Span *s, int64_t k, int64_t skipped, char *windows, char *sums)
 {
     const char *w = v->own ? storage_data(v->own) : v->w;
-    Gemm g = {.accum = v->accum, .batch = 1, .m = v->o, .n = s->columns, .k = v->k, .arow = v->k, .acol = 1};
+    Gemm g = {.accum = v->accum, .batch = 1, .m = v->o, .n = s->columns, .k = least(v->k - k, v->block), .arow = v->k, .acol = 1, .more = k > 0};
 
-    g.a = w + s->group * v->o * v->k * v->size;
+    g.a = w + (s->group * v->o * v->k + k) * v->size;
     if (v->lies) {
         const ConvAxis *x = &v->axis[v->n - 1];
         g.b = v->x + (s->from / v->lines * v->xbatch + s->group * v->c * v->xchannel + (s->from % v->lines * v->line + s->at) * x->xstride) * v->size;
         g.brow = v->xchannel;
         g.bcol = x->xstride;
     } else {
-        g.b = windows;
         g.brow = v->columns ? 1 : s->columns;
-        g.bcol = v->columns ? v->k : 1;
+        g.bcol = v->columns ? v->kept : 1;
+        g.b = windows + skipped * g.brow * v->size;
     }
     g.c = sums;
     g.crow = s->columns;
+    if (v->turned)
+        turn(&g);
     if (is_direct(v)) {
         g.c = v->y + ((s->from / v->lines * v->groups + s->group) * v->o * v->image + s->from % v->lines * v->line + s->at) * v->size;
         g.crow = v->image;
@@ -105,15 +123,16 @@ static Gemm span_gemm(const Conv *v, const Span *s, char *windows, char *sums)
 static KStatus run_span(Conv *v, const Span *s, char *room)
 {
     char *sums = room + v->windows_bytes;
-    Gemm g = span_gemm(v, s, room, sums);
     KStatus status = K_OK;
 
-    if (!v->lies)
-        conv_write_windows(v, s, room, sums + v->sums_bytes);
-    if (is_plain(v))
-        status = gemm_run(v->ctx, g);
-    else
-        gemm_here(&g, sums + v->sums_bytes + v->laid_bytes);
+    for (int64_t k = 0; !k || k < v->k; k += v->block) {
+        int64_t skipped = v->lies ? 0 : conv_write_windows(v, s, k, least(k + v->block, v->k), room, sums + v->sums_bytes);
+        Gemm g = span_gemm(v, s, k, skipped, room, sums);
+        if (is_plain(v))
+            status = gemm_run(v->ctx, g);
+        else
+            gemm_here(&g, sums + v->sums_bytes + v->laid_bytes);
+    }
     if (!is_direct(v))
         spread_sums(v, s, sums);
     return status;
@@ -142,7 +161,7 @@ static KStatus run_threads(Conv *v)
     int64_t columns = v->span_lines * v->span_places, threads = is_plain(v) || v->o * v->k * columns * v->spans < ALONE ? 1 : pool_threads();
     Storage *room;
 
-    v->windows_bytes = v->lies ? 0 : lines_of_cache(columns * v->k * v->size);
+    v->windows_bytes = v->lies ? 0 : lines_of_cache(columns * v->kept * v->size);
     v->sums_bytes = is_direct(v) ? 0 : lines_of_cache(columns * v->o * v->size);
     v->laid_bytes = lines_of_cache(conv_laid_bytes(v));
     v->room_bytes = v->windows_bytes + v->sums_bytes + v->laid_bytes + (is_plain(v) ? 0 : gemm_room_max());
@@ -174,12 +193,14 @@ static bool lies_well(const Conv *v)
 
 static void plan_spans(Conv *v)
 {
-    int64_t k = v->k + 1, columns = most(least(most(WINDOWS / k, COLUMNS), WINDOWS_MOST / k), COLUMNS_LEAST), all, threads = pool_threads();
+    int64_t k = v->k + 1, columns = most(WINDOWS / k, COLUMNS), all, threads = pool_threads();
 
     v->joined = !v->lies && v->line * v->lines < COLUMNS && v->batch > 1;
     all = v->lines * (v->joined ? v->batch : 1);
     if (v->lies)
         columns = v->line * v->lines;
+    else if (is_plain(v))
+        columns = most(least(columns, WINDOWS_MOST / k), COLUMNS_LEAST);
     if (threads > 1 && v->groups * (v->joined ? 1 : v->batch) < threads)        /* else there are spans for all */
         columns = least(columns, most(ceil_div(all * v->line, 2 * threads), COLUMNS_LEAST));
     v->span_lines = least(most(columns / most(v->line, 1), 1), most(all, 1));
@@ -187,6 +208,10 @@ static void plan_spans(Conv *v)
     v->units = v->joined ? 1 : v->batch;
     v->downs = ceil_div(all, v->span_lines);
     v->acrosses = ceil_div(v->line, v->span_places);
+    columns = v->span_lines * v->span_places;
+    v->block = v->lies || is_plain(v) ? most(v->k, 1) : most(NEAR / most(columns, 1) / GEMM_CHUNK, 1) * GEMM_CHUNK;
+    v->kept = least(v->k, v->block + 2 * conv_unit(v));
+    v->turned = v->columns && v->o <= least(columns, TURNED);
     v->spans = v->groups * v->units * v->downs * v->acrosses;
 }
 

@@ -24,8 +24,10 @@ typedef struct Conv {
     int64_t taps, k;            /* of a channel; of a row: c * taps */
     int64_t line, lines;        /* places along the last axis; such lines in an image */
     bool lies, joined, whole;   /* x is read as it lies; spans have several images; places lie side by side in the result */
+    bool turned;                /* sums are a row for each place: the windows times the kernel */
     bool columns;               /* windows are written a column at a time, */
     bool laid;                  /* and from lines that are laid out for it (conv_laid_bytes) */
+    int64_t block, kept;        /* rows of windows that are multiplied at once, whole chunks; and that there is room for */
     int64_t span_lines, span_places;        /* in a span: lines, and places of each (all, or one line's part) */
     int64_t units, downs, acrosses;         /* images, or 1 when joined; spans of each: over lines, along a line */
     int64_t spans;
@@ -42,7 +44,11 @@ typedef struct Span { int64_t group, from, to, at, end, columns; } Span;
 
 /* Are lines of the input laid out before their windows are written (v->laid), and how much room do they take? For spans that are planned. */
 int64_t conv_laid_bytes(Conv *v);
-/* The windows of a span: a matrix [k, columns], or a column after the other (v->columns). laid: room for conv_laid_bytes. */
-void conv_write_windows(const Conv *v, const Span *s, char *to, char *laid);
+/*
+ * The windows of a span: a matrix [k, columns], or a column after the other (v->columns), of which it is rows from..to, after as many as are given
+ * back.  laid: room for conv_laid_bytes, which the first rows fill.
+ */
+int64_t conv_write_windows(const Conv *v, const Span *s, int64_t from, int64_t to, char *windows, char *laid);
+int64_t conv_unit(const Conv *v);       /* rows that are written together */
 
 #endif

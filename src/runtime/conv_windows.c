@@ -194,7 +194,8 @@ static void lay_line(const Conv *v, const Runs *r, const char *from, char *to)
         copy_line(v, to, from, r->start + i * step, r->by, n);
 }
 
-static Source lay(const Conv *v, const Span *s, const Runs *r, char *to)
+/* fresh: not yet done. */
+static Source lay(const Conv *v, const Span *s, const Runs *r, bool fresh, char *to)
 {
     Source in = input_of(v, s), x = {.at = to};
     Laid l = laid_of(v, s->from, s->to);
@@ -206,7 +207,7 @@ static Source lay(const Conv *v, const Span *s, const Runs *r, char *to)
         x.axis[k] = x.axis[k + 1] * v->axis[k + 1].in;
     x.channel = l.outer * (l.to - l.from) * line;
     x.image = v->c * x.channel;
-    for (int64_t i = 0; i < l.images * v->c * l.outer; i++) {
+    for (int64_t i = 0; fresh && i < l.images * v->c * l.outer; i++) {
         const char *from = in.at + i / l.outer / v->c * in.image + i / l.outer % v->c * in.channel;
         int64_t rest = i % l.outer;
         for (int k = v->n - 3; k >= 0; k--) {
@@ -263,23 +264,27 @@ static void write_row(const Conv *v, const Span *s, const Runs *r, const Source 
     }
 }
 
-static void write_rows(const Conv *v, const Span *s, const Runs *r, const Source *x, char *to)
-{
-    Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, 0);
+/* Lines of taps, all but the last axis, counted over all channels. */
+static int64_t tap_lines(const Conv *v) { return v->taps / most(v->axis[v->n - 1].taps, 1); }
 
-    for (int64_t channel = 0; channel < v->c; channel += count_on(v, true, &taps))
+static void write_rows(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t line, int64_t lines, char *to)
+{
+    Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, line % tap_lines(v));
+    int64_t channel = line / tap_lines(v);
+
+    for (; lines > 0; lines--, channel += count_on(v, true, &taps))
         for (int64_t j = 0; j < r->others; j++, to += s->columns * v->size)
             write_row(v, s, r, x, x->at + channel * x->channel, place, &taps, j, to);
 }
 
-/* The columns of a line's places: all channels and taps of each. */
-static void write_columns(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t line, char *to)
+/* The columns of a line's places, for some lines of taps. */
+static void write_columns(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t at, int64_t line, int64_t lines, char *to)
 {
-    int64_t bytes = r->n * v->size, column = v->k * v->size;
-    const char *image = x->at + (line / v->lines - s->from / v->lines) * x->image;
-    Count place = count_at(v, false, line % v->lines), taps = count_at(v, true, 0);
+    int64_t bytes = r->n * v->size, column = v->kept * v->size, channel = line / tap_lines(v);
+    const char *image = x->at + (at / v->lines - s->from / v->lines) * x->image;
+    Count place = count_at(v, false, at % v->lines), taps = count_at(v, true, line % tap_lines(v));
 
-    for (int64_t channel = 0; channel < v->c; to += bytes, channel += count_on(v, true, &taps)) {
+    for (; lines > 0; lines--, to += bytes, channel += count_on(v, true, &taps)) {
         const char *from = line_at(v, x, image + channel * x->channel, v->n - 1, &place, &taps);
         for (int64_t j = 0; j < r->others; j++)
             if (!from)
@@ -291,16 +296,20 @@ static void write_columns(const Conv *v, const Span *s, const Runs *r, const Sou
     }
 }
 
-void conv_write_windows(const Conv *v, const Span *s, char *to, char *laid)
+int64_t conv_unit(const Conv *v) { return v->axis[v->n - 1].taps; }
+
+int64_t conv_write_windows(const Conv *v, const Span *s, int64_t from, int64_t to, char *windows, char *laid)
 {
     if (!v->k)                  /* taps that meet no element */
-        return;
+        return 0;
     Runs r = runs_of(v, s->at, s->end);
-    Source x = v->laid ? lay(v, s, &r, laid) : input_of(v, s);
+    Source x = v->laid ? lay(v, s, &r, !from, laid) : input_of(v, s);
+    int64_t line = from / conv_unit(v), lines = ceil_div(to, conv_unit(v)) - line;
 
     if (v->columns)
-        for (int64_t l = s->from; l < s->to; l++, to += r.others * v->k * v->size)
-            write_columns(v, s, &r, &x, l, to);
+        for (int64_t l = s->from; l < s->to; l++, windows += r.others * v->kept * v->size)
+            write_columns(v, s, &r, &x, l, line, lines, windows);
     else
-        write_rows(v, s, &r, &x, to);
+        write_rows(v, s, &r, &x, line, lines, windows);
+    return from - line * conv_unit(v);
 }

@@ -289,7 +289,7 @@ static void set_chunk(Part *r, const char *a, const char *b, int64_t k0)
     r->k = least(g->k - k0, GEMM_CHUNK);
     r->a = a + k0 * g->acol * r->p->size;
     r->b = b + k0 * g->brow * r->p->size;
-    r->add = k0 > 0;
+    r->add = k0 > 0 || g->more;
     r->last = k0 + GEMM_CHUNK >= g->k;
 }
 
@@ -419,7 +419,7 @@ static void plan_blocks(Job *p)
     bool far = g->k * wide * size > FAR_BYTES;
     bool streams = g->bcol == 1 && high <= SOME_ROWS && k * wide * size > STREAM_BYTES;
     p->few = streams || (turned && high <= GEMM_FEW);
-    p->thin = !p->few && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
+    p->thin = !p->few && !g->more && k && k <= GEMM_THIN && g->bcol == 1 && wide >= 4 * p->nr;
     bool filled = wide < p->nr && wide % p->t->lanes && high > PASSES * mr;     /* packed, that is one tile of columns and not two */
     p->b_lies = g->bcol == 1 && g->n >= p->t->lanes && !filled &&
                 (p->few || p->thin || high <= GEMM_FEW || k * g->brow * size <= (high <= SOME_PASSES * mr ? packed_bytes() / 4 : LIES_BYTES) ||

@@ -32,6 +32,7 @@ typedef struct Gemm {
     int64_t abatch, arow, acol, bbatch, brow, bcol;
     void *c;
     int64_t cbatch, crow;
+    bool more;                  /* c has the sums of whole chunks of steps before these, and their sums join them. Of gemm_here */
     const GemmDone *done;       /* NULL: nothing. Of f32 and f64, with cbatch = m * crow and more than one column */
 } Gemm;
 
