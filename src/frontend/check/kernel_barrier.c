@@ -1,9 +1,10 @@
 /*
- * Barriers that only some tiles of a group reach.
+ * Barriers, and work of the group, that only some tiles of a group reach.
  *
  * A value varies when it comes from the tile's own number, or from memory at an
  * index that does.  A barrier under control that varies, in a loop whose length
- * does, or behind an exit that only some tiles take, leaves the others waiting.
+ * does, or behind an exit that only some tiles take, leaves the others waiting;
+ * a block value that is loaded or stored there is nobody's.
  * What may vary but need not (a warp's sum in a group of one warp) counts as
  * uniform: only what surely depends on the tile's number is reported.
  *
@@ -102,6 +103,14 @@ static void mark(Vary *v, Ast *target, bool on)
     }
 }
 
+/* Does it need all tiles of the group? A warp has fragments of its own. */
+static bool waits(const KernelOp *op)
+{
+    if (op->effects & KERNEL_SYNC)
+        return true;
+    return op->level == KERNEL_BLOCK && kernel_is_group_work(op) && kernel_op_id(op) != KOP_mma && !(op->effects & KERNEL_ALLOC);
+}
+
 typedef struct { const KernelOp *op; int depth; } Sync;
 
 static bool find_sync(Ast *n, void *state)
@@ -112,7 +121,7 @@ static bool find_sync(Ast *n, void *state)
     if (!n || s->op || s->depth > DEPTH)
         return true;
     op = n->kind == AST_Call ? kernel_called(AST_AS(n, Call)) : NULL;
-    if (op && op->effects & KERNEL_SYNC)
+    if (op && waits(op))
         s->op = op;
     s->depth++;
     ast_walk(n, find_sync, s);
@@ -120,7 +129,7 @@ static bool find_sync(Ast *n, void *state)
     return true;
 }
 
-/* The barrier that a call is, or that the program's function which it calls has in its body; NULL: none. */
+/* The barrier, or the group's work, that a call is, or that the program's function which it calls has in its body; NULL: none. */
 static const KernelOp *barrier_of(const AstCall *c)
 {
     const Type *f = type_found(c->func);
@@ -128,7 +137,7 @@ static const KernelOp *barrier_of(const AstCall *c)
     Sync s = {NULL, 0};
 
     if (op || type_is_any(f) || f->kind != TY_FUNC)
-        return op && op->effects & KERNEL_SYNC ? op : NULL;
+        return op && waits(op) ? op : NULL;
     ast_walk(((const Fn *)f->ref)->node, find_sync, &s);
     return s.op;
 }
@@ -148,7 +157,7 @@ static bool find_barriers(Ast *n, void *state)
     v->depth++;
     op = n->kind == AST_Call && v->why && v->report ? barrier_of(AST_AS(n, Call)) : NULL;
     if (op) {
-        Diag *d = REPORT(v->C, E0605, n->span, kernel_op_text(op));
+        Diag *d = REPORT(v->C, E0605, n->span, kernel_op_text(op), op->effects & KERNEL_SYNC ? "a barrier" : "the group's work");
         diag_label(d, v->why->span, "%s", v->how);
         diag_help(d, "move it out, so that all tiles of the group reach it");
     }

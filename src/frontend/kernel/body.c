@@ -77,8 +77,7 @@ static void work_of_call(Work *w, const AstCall *c)
     const AstName *name = AST_IS(c->func, Name) ? AST_AS(c->func, Name) : NULL;
     bool own = name && (name->bind == BIND_LOCAL || name->bind == BIND_CELL);
 
-    if (op && (op->level == KERNEL_BLOCK || op->level == KERNEL_FRAGMENT) && (op->effects || kernel_op_id(op) >= KOP_dot) &&
-        op->effects != (KERNEL_W0 | KERNEL_ATOMIC))
+    if (op && kernel_is_group_work(op))
         w->found = true;
     if (!op && name && w->depth < 8 && !(own && !kb_var(w->B, name->id))) {
         KVal f = kb_name(w->B, name);

@@ -32,6 +32,13 @@ const char *kernel_op_text(const KernelOp *op)
     return s;
 }
 
+bool kernel_is_group_work(const KernelOp *op)
+{
+    bool together = op->level == KERNEL_BLOCK || op->level == KERNEL_FRAGMENT;
+
+    return together && (op->effects || kernel_op_id(op) >= KOP_dot) && op->effects != (KERNEL_W0 | KERNEL_ATOMIC);
+}
+
 /* ------------------------------------------------------------- on the host */
 
 static Value outside(Interp *I, KernelOpId id)

@@ -38,6 +38,7 @@ typedef struct KernelOp {
 extern const KernelOp kernel_ops[KOP_COUNT];
 const KernelOp *kernel_op_of(const struct NativeDef *d);        /* NULL: not of the kernel language */
 static inline KernelOpId kernel_op_id(const KernelOp *op) { return (KernelOpId)(op - kernel_ops); }
+bool kernel_is_group_work(const KernelOp *op);          /* a barrier, or what the group, or a warp with its matrix unit, does to memory or computes */
 /* "tile.warp.shuffle"; lives until the next few calls. */
 const char *kernel_op_text(const KernelOp *op);
 
