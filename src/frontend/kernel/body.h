@@ -13,6 +13,7 @@
  *   number.c    emitting nodes; ints as sums of indices        arith.c     operators and functions on numbers and block values
  *   place.c     memory: indexing, slicing, loading, storing
  *   part.c      parts of block values
+ *   spots.c     memory at blocks of ints        slope.c     derivatives of elements
  *   oper.c      the operations of kernel.def        oper_math.c   those on block values
  *   join.c      two ways to one variable; what loops carry
  *   launch.c    arguments, the grid, running, results
@@ -362,6 +363,9 @@ KVal kglued(Body *B, const char *name, const KVal *arg, const Sym *names, int n)
 bool kglues(const char *name);                           /* is it one of these? */
 bool kpart_steps(KVal index);                            /* a slice whose step is not 1 */
 KVal kb_subscript(Body *B, KVal base, const KVal *index, int n);
+KVal kslope(Body *B, KVal y, KVal x);                    /* of y, computed from x, by x */
+bool kplace_is_spots(const KVal *index, int n);         /* is one of them a block of ints? */
+KVal kplace_spots(Body *B, KVal base, const KVal *index, int n);        /* memory at such */
 Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */
 KVal kb_alloc_shared(Body *B, uint64_t path, Sym name, int rank, const int32_t *shape, DType dt, int space, int64_t align, bool swizzle);
 KVal kb_shape(Body *B, KVal v);

@@ -21,7 +21,7 @@ void (*kernel_launched)(void *st, const KernelLaunch *l);
 void *kernel_launched_state;
 void (*kernel_proved)(void *st, const char *text);
 
-enum { GROUP_DEFAULT = 128, LANES_MOST = 1024 };
+enum { GROUP_DEFAULT = 128, LANES_MOST = 1024, OBJECTS_DEEP = 4 };      /* functions in variables of functions */
 
 /* ------------------------------------------------------------- versions */
 
@@ -30,6 +30,9 @@ static void version_free(Version *v)
     for (int i = 0; i < v->reads.n; i++)
         value_unref(v->reads.at[i].v);
     vec_free(&v->reads);
+    for (int i = 0; i < v->held.n; i++)
+        value_unref(v->held.at[i]);
+    vec_free(&v->held);
     vec_free(&v->fixed);
     tile_kernel_free(v->k);
     launched_free(v->code);
@@ -115,8 +118,35 @@ static bool holds(const Version *v, const char *key, const KSpec *s)
     return true;
 }
 
+static bool is_plain(Value v) { return !is_obj(v) || v.tag == V_STR || v.tag == V_TUPLE || v.tag == V_DTYPE; }
+
+/* Functions of one text, with nothing of their own but equal variables of the functions around them, are one. */
+static bool by_text(const FuncObj *f) { return !f->attrs && !f->owner && !f->defaults && f->code && f->code->scope; }
+
+/* Which object it is. What its address, or that of what it holds, is to stand for is put down to be kept. */
+static void key_object(StrBuf *b, Value v, KHeld *held, int depth)
+{
+    const FuncObj *f = v.tag == V_FUNC ? (const FuncObj *)v.o : NULL;
+
+    vec_push(held, v);
+    if (!f || !by_text(f) || !depth) {
+        sb_printf(b, "@%p", (void *)v.o);
+        return;
+    }
+    sb_printf(b, "@%p(", (const void *)f->code);
+    for (int i = 0; f->closure && i < f->code->scope->frees.n; i++) {
+        Value own = f->closure[i]->v;
+        if (is_obj(own))
+            key_object(b, own, held, depth - 1);
+        else
+            sb_printf(b, "%d:%" PRIx64, own.tag, (uint64_t)own.i);
+        sb_puts(b, ",");
+    }
+    sb_puts(b, ")");
+}
+
 /* What a version depends on, but for sizes that turned out to be needed and variables outside. */
-static char *make_key(Interp *I, const KSpec *s)
+static char *make_key(Interp *I, const KSpec *s, KHeld *held)
 {
     StrBuf b = {0};
     char *key;
@@ -136,10 +166,10 @@ static char *make_key(Interp *I, const KSpec *s)
             sb_puts(&b, "|.");                              /* its parts follow, each a parameter or a value */
         } else {
             sb_puts(&b, "|=");
-            if (!value_repr_to(I, p->v, &b))
+            if (p->v.tag != V_FUNC && !value_repr_to(I, p->v, &b))
                 exc_clear(I);
-            if (is_obj(p->v) && p->v.tag != V_STR && p->v.tag != V_TUPLE && p->v.tag != V_DTYPE)
-                sb_printf(&b, "@%p", (void *)p->v.o);
+            if (!is_plain(p->v))
+                key_object(&b, p->v, held, OBJECTS_DEEP);
         }
     }
     key = tsr_alloc(b.n + 1);
@@ -213,16 +243,21 @@ static Version *find_version(const Versions *all, const char *key, const KSpec *
 Version *launch_version(Launch *L)
 {
     Versions *all = versions_of(L->spec.fn);
-    char *key = make_key(L->I, &L->spec);
+    KHeld held = {0};
+    char *key = make_key(L->I, &L->spec, &held);
     Version *v = find_version(all, key, &L->spec);
     Body B;
 
     if (v) {
+        vec_free(&held);
         tsr_free(key);
         return v;
     }
     v = tsr_calloc(sizeof *v);
     v->key = key;
+    v->held = held;
+    for (int i = 0; i < held.n; i++)
+        value_ref(held.at[i]);
     v->k = body_make(L->I, &L->spec, &B);
     if (v->k && stores_across(&L->spec, &B)) {
         tile_kernel_free(v->k);

@@ -10,11 +10,14 @@
 
 typedef struct Fixed { Sym name; int64_t v; bool least; } Fixed;     /* a size is v, or least: v or more */
 
+typedef Vec(Value) KHeld;
+
 /* One version of a kernel. */
 typedef struct Version {
     char *key;
     TileKernel *k;
     KReads reads;
+    KHeld held;                         /* objects whose addresses are in the key */
     Vec(Fixed) fixed;
     KResult result[KERNEL_RESULTS];
     int nresults;

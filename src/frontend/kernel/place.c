@@ -222,6 +222,8 @@ static KVal kplace_subscript(Body *B, KVal base, const KVal *index, int n)
     }
     if (steps)
         return every_other(B, base, index, n);
+    if (kplace_is_spots(index, n))
+        return kplace_spots(B, base, index, n);
     if (given > kplace_free(&p))
         return kb_fail(B, "%d indices where there are %d axes", given, kplace_free(&p));
     if (!p.buffer && !end_view(B, &p))
