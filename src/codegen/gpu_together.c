@@ -192,6 +192,11 @@ static void match(CpuCode *e, const TileNode *n)
     DType dt = kept_dtype(tile_type(n->in[0]));
     LLVMValueRef x = value(e, n->in[0]), all = cpu_number(e, 0), mask = warp_mask(e);
 
+    if (run == GPU_WARP && e->gpu->threads % GPU_WARP == 0 && tile_type(n->in[0])->kind == TILE_INDEX) {
+        all = cpu_intrinsic(e, "llvm.nvvm.match.any.sync.i64", NULL, 0, (LLVMValueRef[]){mask, x}, 2);
+        cpu_val(e, out_of(n))->x = LLVMBuildZExt(b, all, i64_type(e), "");
+        return;
+    }
     for (int i = 0; i < run; i++) {
         LLVMValueRef at = lane_in_run(e, cpu_number(e, i), run), there = LLVMBuildICmp(b, LLVMIntULT, at, i32_number(e, e->gpu->threads), ""), is;
         is = same_bits(e, dt, x, gpu_from(e, x, LLVMBuildAnd(b, at, i32_number(e, GPU_WARP - 1), ""), mask));

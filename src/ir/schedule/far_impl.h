@@ -82,6 +82,11 @@ bool far_scatter(OpId op, const Tensor *to, const Tensor *values, const struct F
 /* ---- far_scan.c ---- */
 bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);    /* as FarMoves has it */
 
+/* ---- far_radix.c ---- */
+
+/* The r rows of n elements of x, which are contiguous, in order, and their places. As far_launch's: 1, 0: it cannot, -1: a fault. */
+int far_radix(Tensor *x, int64_t r, int64_t n, bool descending, Tensor *value, Tensor *place);
+
 /* ---- far_sort.c ---- */
 Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
 bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place);        /* both of them */

@@ -2,7 +2,8 @@
  * Sorting along the last axis on a GPU, stably and in the host's order (runtime/sort.c): NaN last either way, zeros equal.
  *
  * A lane has an element and counts who goes before it: first within its block of 256, one by one, which sorts blocks; then, block by
- * block twice as large, in the sorted block beside its own, by halving.  Elements move as they are, with their places.
+ * block twice as large, in the sorted block beside its own, by halving.  Elements move as they are, with their places.  Rows of more than a
+ * block whose elements are ints, or floats of the machine's, go by digits instead (far_radix.c).
  */
 #include "ir/schedule/far_impl.h"
 
@@ -179,7 +180,7 @@ static bool takes(DType dt)
 bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place)
 {
     int64_t n = x->rank ? x->shape[x->rank - 1] : 1, r = n ? tensor_size(x) / n : 0;
-    int device = (int)x->store->device, done;
+    int device = (int)x->store->device, done, ordered;
     FarKernel *first, *next;
     Pair now = {NULL, NULL}, then = {NULL, NULL};
     Tensor *from;
@@ -190,8 +191,11 @@ bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place)
     next = sort_kernel(merge_text, (DType)x->dtype, descending);
     if (!first->code || !next->code || !(from = tensor_contiguous(x)))
         return false;
-    done = pair_new(&now, x) && (n <= BLOCK || pair_new(&then, x)) ? blocks(first, from, &now, r, n, device) : 0;
-    for (int64_t l = BLOCK; done > 0 && l < n; l *= 2) {
+    done = pair_new(&now, x);
+    ordered = done && n > BLOCK ? far_radix(from, r, n, descending, now.value, now.place) : 0;
+    if (done && !ordered)
+        done = n <= BLOCK || pair_new(&then, x) ? blocks(first, from, &now, r, n, device) : 0;
+    for (int64_t l = BLOCK; done > 0 && !ordered && l < n; l *= 2) {
         Pair was = now;
         done = merge(next, &now, &then, r, n, l, device);
         now = then;
