@@ -3,8 +3,8 @@
  *
  * A pass of a digit is three or four kernels. A group counts the digits of 4,096 keys (`count`); the counts, each digit's of all of a row's groups
  * behind those of the smaller ones, are summed up (`sums`, twice where a row has many groups); then the group puts its keys, and places, where they
- * belong (`put`). There a warp goes over 512 keys, 32 at a time: lanes with equal digits find each other, and the first of them takes their numbers from the
- * warp's count of the digit, so equal digits keep their order. Values are fetched by place in the end, as they were.
+ * belong (`put`). There a warp goes over 512 keys, 32 at a time: lanes with equal digits find each other, and the first of them takes their numbers
+ * from the warp's count of the digit, so equal digits keep their order. Values are fetched by place in the end, as they were.
  */
 #include "ir/schedule/far_impl.h"
 
