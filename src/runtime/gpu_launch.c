@@ -249,6 +249,27 @@ bool gpu_capture_begin(GpuDevice *g, GpuStream s)
 
 bool gpu_capturing(const GpuDevice *g) { return g->state && g->state->capturing; }
 
+bool gpu_capture_after(GpuDevice *g, GpuNode *after, int n)
+{
+    CUresult r = cu.StreamUpdateCaptureDependencies(g->state->stream[g->state->capturing - 1], after, (size_t)n, CUDA_CAPTURE_SET);
+
+    return gpu_check(g, r, "cuStreamUpdateCaptureDependencies");
+}
+
+GpuNode gpu_captured(GpuDevice *g)
+{
+    const GpuNode *last = NULL;
+    CUgraph graph;
+    uint64_t id;
+    size_t n = 0;
+    int status;
+    CUresult r = cu.StreamGetCaptureInfo(g->state->stream[g->state->capturing - 1], &status, &id, &graph, &last, &n);
+
+    if (!gpu_check(g, r, "cuStreamGetCaptureInfo"))
+        return NULL;
+    return n == 1 ? last[0] : (fault(FAULT_RUN, "E0746: gpu:%d: %zu nodes of a graph were captured at once", g->index, n), NULL);
+}
+
 /* What runs may go on; where the driver cannot put other numbers into the graph that there is, it makes one anew. */
 static bool instantiate(GpuGraph *p, CUgraph graph)
 {

@@ -96,6 +96,10 @@ bool gpu_capture_begin(GpuDevice *g, GpuStream s);
 GpuGraph *gpu_capture_end(GpuDevice *g);        /* NULL: a fault; nothing is captured any more in either case */
 bool gpu_capture_into(GpuDevice *g, GpuGraph *p);       /* the same, in the place of what p was; cheap where only numbers differ */
 bool gpu_capturing(const GpuDevice *g);
+/* What is captured next waits for these alone, and not for all before it; one of them is what gpu_captured says just behind it. NULL: a fault. */
+typedef struct CUgraphNode_st *GpuNode;
+bool gpu_capture_after(GpuDevice *g, GpuNode *after, int n);
+GpuNode gpu_captured(GpuDevice *g);
 bool gpu_graph_launch(GpuGraph *p, GpuStream s, GpuWhere where);
 int64_t gpu_graph_launches(void);
 void gpu_graph_free(GpuGraph *p);               /* NULL allowed */

@@ -38,6 +38,7 @@ static const PassRow below[] = {
     {"memory", "graph", "on", "values are in memory until their last use, and results take the place of what ends there"},
     {"offload", "graph", "on", "what a full GPU has not used for longest is on the host until it is used again"},
     {"capture", "graph", "on", "what a staged function launched on a GPU is one launch when it is called again"},
+    {"branches", "graph", "on", "what is launched so waits for what it needs, and not for all before it"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
     {"turns", "schedule", "on", "many rows that are gone over several times are done in turn, all passes side by side"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},

@@ -44,12 +44,13 @@ typedef struct Op {
     int byte;
     FakeKernel *kernel;
     FakeLaunch launch;
+    int number, *after, nafter; /* of what is captured: its place in the graph, and the places of those that it waits for */
     struct Op *next;
 } Op;
 
 typedef struct Queue { Op *first, **last; } Queue;
 
-struct CUstream_st { struct CUctx_st *context; bool capturing, broken; Queue captured; };
+struct CUstream_st { struct CUctx_st *context; bool capturing, broken; Queue captured; int ncaptured, *after, nafter; };
 struct CUevent_st { bool recorded, done; double when; };
 struct CUmod_st { struct CUctx_st *context; Code *code; };
 struct CUfunc_st { struct CUmod_st *module; FakeKernel *kernel; int shared; struct CUfunc_st *next; };
@@ -190,6 +191,7 @@ static void queue_free(Queue *q)
         Op *o = q->first;
         q->first = o->next;
         free(o->own);
+        free(o->after);
         free(o);
     }
 }
@@ -240,11 +242,29 @@ static CUresult enter(void)
 
 #define ENTER() do { CUresult e_ = enter(); if (e_) return leave(e_); } while (0)
 
+/* What is captured next waits for these. */
+static void wait_for(CUstream s, const int *number, int n)
+{
+    free(s->after);
+    s->after = malloc(sizeof *number * (size_t)(n + 1));
+    memcpy(s->after, number, sizeof *number * (size_t)n);
+    s->nafter = n;
+}
+
 static CUresult put(CUstream s, Op op)
 {
     if (!s || s->context != current)
         return INVALID_HANDLE;
-    push(s->capturing ? &s->captured : &queue, op);
+    if (!s->capturing) {
+        push(&queue, op);
+        return CUDA_SUCCESS;
+    }
+    op.number = s->ncaptured++;
+    op.after = s->after;
+    op.nafter = s->nafter;
+    s->after = NULL;
+    push(&s->captured, op);
+    wait_for(s, &op.number, 1);
     return CUDA_SUCCESS;
 }
 
@@ -707,6 +727,8 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int mode)
     if (s->capturing || s->context != current)
         return leave(INVALID_HANDLE);
     s->capturing = true;
+    s->ncaptured = 0;
+    wait_for(s, NULL, 0);
     capturing++;
     return leave(CUDA_SUCCESS);
 }
@@ -725,6 +747,41 @@ EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *g)
     return leave(CUDA_SUCCESS);
 }
 
+static Op *captured_at(CUstream s, int number)
+{
+    Op *o = s->captured.first;
+
+    while (o && o->number != number)
+        o = o->next;
+    return o;
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *status, uint64_t *id, CUgraph *g, const CUgraphNode **after, size_t *n)
+{
+    static CUgraphNode last;
+
+    ENTER();
+    *status = s->capturing;
+    *id = 1;
+    *g = NULL;
+    *n = s->nafter == 1;
+    last = *n ? (CUgraphNode)captured_at(s, s->after[0]) : NULL;
+    *after = &last;
+    return leave(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream s, CUgraphNode *after, size_t n, unsigned flags)
+{
+    int *number = malloc(sizeof *number * (n + 1));
+
+    ENTER();
+    for (size_t i = 0; i < n; i++)
+        number[i] = ((const Op *)after[i])->number;
+    wait_for(s, number, (int)n);
+    free(number);
+    return leave(flags == 1 && s->capturing ? CUDA_SUCCESS : INVALID_VALUE);
+}
+
 static Op copied(const Op *o)
 {
     Op c = *o;
@@ -736,6 +793,10 @@ static Op copied(const Op *o)
         if (o->kind == OP_UP)
             c.from = c.own;
     }
+    if (o->after) {
+        c.after = malloc(sizeof *c.after * (size_t)(o->nafter + 1));
+        memcpy(c.after, o->after, sizeof *c.after * (size_t)o->nafter);
+    }
     return c;
 }
 
@@ -743,6 +804,35 @@ static void push_all(Queue *to, const Queue *from)
 {
     for (const Op *o = from->first; o; o = o->next)
         push(to, copied(o));
+}
+
+static bool is_ready(const Op *o, const bool *done)
+{
+    for (int i = 0; i < o->nafter; i++)
+        if (!done[o->after[i]])
+            return false;
+    return true;
+}
+
+/* In an order that the graph allows, and as different as can be from that in which it was captured. */
+static void push_graph(const Queue *q)
+{
+    int n = 0;
+
+    for (const Op *o = q->first; o; o = o->next)
+        n++;
+    const Op **at = malloc(sizeof *at * (size_t)(n + 1));
+    bool *done = calloc((size_t)n + 1, 1);
+    for (const Op *o = q->first; o; o = o->next)
+        at[o->number] = o;
+    for (int i = 0, k; i < n; i++) {
+        for (k = n - 1; done[k] || !is_ready(at[k], done); )
+            k--;
+        push(&queue, copied(at[k]));
+        done[k] = true;
+    }
+    free(done);
+    free(at);
 }
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *e, CUgraph g, unsigned long long flags)
@@ -760,7 +850,7 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphUpdate *ho
     const Op *a = e->q.first, *b = g->q.first;
 
     ENTER();
-    for (; a && b && a->kind == b->kind && a->kernel == b->kernel; a = a->next, b = b->next)
+    for (; a && b && a->kind == b->kind && a->kernel == b->kernel && a->nafter == b->nafter; a = a->next, b = b->next)
         ;
     how->result = a || b ? UPDATE_FAILED : CUDA_SUCCESS;
     if (a || b)
@@ -777,7 +867,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec e, CUstream s)
     counter[GRAPH]++;
     if (s->context != current)
         return leave(INVALID_HANDLE);
-    push_all(&queue, &e->q);
+    push_graph(&e->q);
     return leave(CUDA_SUCCESS);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "ir/schedule/recording.h"
 
+#include "ir/schedule/branches.h"
 #include "ir/schedule/far_code.h"
 
 #include "base/map.h"
@@ -20,7 +21,7 @@
 
 #include <string.h>
 
-enum { GRAPHS = 4, GRAIN = 512, FOREVER = INT32_MAX };
+enum { GRAPHS = 4, GRAIN = 512, SMALL = 256 << 10, FOREVER = INT32_MAX };
 
 typedef enum { ROOM_OPERAND, ROOM_RESULT, ROOM_HOSTED, ROOM_CONSTANT, ROOM_WITHIN } RoomKind;
 
@@ -39,7 +40,7 @@ typedef struct RoomPlace { int room; uint64_t offset; } RoomPlace;
 typedef enum { EVENT_LAUNCH, EVENT_FILL, EVENT_COPY } EventKind;
 
 typedef struct MapOf { GpuMap map; int rank; TileArg arg; RoomPlace place; } MapOf;
-typedef struct Patch { int word; RoomPlace place; } Patch;
+typedef struct Patch { int word; bool writes; RoomPlace place; } Patch;
 
 typedef struct Event {
     uint8_t kind;
@@ -48,6 +49,7 @@ typedef struct Event {
     RoomPlace to, from;
     GpuFunction *f;
     GpuLaunch launch;
+    bool stays, reports;        /* do its blocks stay and take groups in turn? may it tell of an index that is out of range? */
     uint64_t *word;
     int nwords, npatches, nmaps;
     Patch *patch;
@@ -65,6 +67,7 @@ struct Recording {
     Map made;                   /* storage -> how it was made since the recording began */
     size_t within;
     const char *why;            /* it cannot be played */
+    Branches branches;          /* which event waits for which */
     Instance instance[GRAPHS];
     uint64_t plays;
 };
@@ -255,7 +258,7 @@ static bool is_empty(const TileArg *a, int rank)
 /* The words of a launch are sizes, three numbers of groups, and for each view its base, extents and strides. */
 static void note_launch(GpuFunction *f, const GpuLaunch *l, const FarCode *c, const TileKernel *k, const TileArg *args)
 {
-    Event e = {.kind = EVENT_LAUNCH, .f = f, .launch = *l, .nwords = (int)(l->nbytes / 8), .nmaps = c->frame.nmaps};
+    Event e = {.kind = EVENT_LAUNCH, .f = f, .launch = *l, .nwords = (int)(l->nbytes / 8), .nmaps = c->frame.nmaps, .stays = c->frame.resident};
 
     e.word = tsr_alloc(l->nbytes + 8);
     memcpy(e.word, l->params, l->nbytes);
@@ -263,8 +266,10 @@ static void note_launch(GpuFunction *f, const GpuLaunch *l, const FarCode *c, co
     e.map = tsr_calloc(sizeof *e.map * (size_t)(c->frame.nmaps + 1));
     for (int i = 0, word = k->size.n + 3; i < k->params.n; i++) {
         int rank = k->params.at[i]->type[0].rank;
-        if (args[i].base && !is_empty(&args[i], rank) && !gpu_reports(writing->g, args[i].base))
-            e.patch[e.npatches++] = (Patch){word, known_place(writing, (CUdeviceptr)(uintptr_t)args[i].base)};
+        bool reports = args[i].base && gpu_reports(writing->g, args[i].base);
+        e.reports |= reports;
+        if (args[i].base && !is_empty(&args[i], rank) && !reports)
+            e.patch[e.npatches++] = (Patch){word, tile_writes_to(k, i), known_place(writing, (CUdeviceptr)(uintptr_t)args[i].base)};
         word += 1 + 2 * rank;
     }
     for (int i = 0; i < e.nmaps; i++) {
@@ -329,8 +334,11 @@ static void settle_rooms(Recording *t, Storage *const *result, int n)
     }
 }
 
-/* Are the rooms alive at the same time, so that they need memory of their own each? */
-static bool meet(const Room *a, const Room *b) { return a->from <= b->to && b->from <= a->to; }
+/*
+ * Are the rooms alive at the same time, so that they need memory of their own each? Small ones have it anyway: who takes the place of another one
+ * has to wait for all that use that.
+ */
+static bool meet(const Room *a, const Room *b) { return a->bytes <= SMALL || b->bytes <= SMALL || (a->from <= b->to && b->from <= a->to); }
 
 /* Each in turn as low as it may lie, beside those that it meets. */
 static void lay_out(Recording *t)
@@ -355,6 +363,75 @@ static void lay_out(Recording *t)
     }
 }
 
+/* ---- who waits for whom ---- */
+
+typedef Vec(BranchUse) Uses;
+
+/* Where each room begins among all of them, those within as they lie; behind them the report's place, then a place for each event's function. */
+static uint64_t *begin_rooms(const Recording *t, uint64_t *end)
+{
+    uint64_t *from = tsr_alloc(sizeof *from * ((size_t)t->rooms.n + 1)), at = t->within;
+
+    for (int i = 0; i < t->rooms.n; i++) {
+        bool within = t->rooms.at[i].kind == ROOM_WITHIN;
+        from[i] = within ? t->rooms.at[i].offset : at;
+        at += within ? 0 : t->rooms.at[i].bytes;
+    }
+    *end = at;
+    return from;
+}
+
+static void use_room(const Recording *t, const uint64_t *from, Uses *u, RoomPlace p, bool writes)
+{
+    vec_push(u, ((BranchUse){from[p.room], from[p.room] + t->rooms.at[p.room].bytes, writes}));
+}
+
+/* Launches of one function whose blocks take groups in turn, which it may count in a place of its own, follow each other. */
+static int first_of_function(const Recording *t, int i)
+{
+    int k = 0;
+
+    while (t->events.at[k].f != t->events.at[i].f)
+        k++;
+    return k;
+}
+
+static void use_event(const Recording *t, const uint64_t *from, uint64_t end, int i, Uses *u)
+{
+    const Event *e = &t->events.at[i];
+
+    if (e->kind != EVENT_LAUNCH) {
+        use_room(t, from, u, e->to, true);
+        if (e->kind == EVENT_COPY)
+            use_room(t, from, u, e->from, false);
+        return;
+    }
+    for (int k = 0; k < e->npatches; k++)
+        use_room(t, from, u, e->patch[k].place, e->patch[k].writes);
+    if (e->reports)
+        vec_push(u, ((BranchUse){end, end + 1, true}));
+    if (e->stays) {
+        uint64_t own = end + 1 + (uint64_t)first_of_function(t, i);
+        vec_push(u, ((BranchUse){own, own + 1, true}));
+    }
+}
+
+static void find_branches(Recording *t)
+{
+    int *first = tsr_calloc(sizeof *first * ((size_t)t->events.n + 1));
+    uint64_t end, *from = begin_rooms(t, &end);
+    Uses uses = {0};
+
+    for (int i = 0; i < t->events.n; i++) {
+        use_event(t, from, end, i, &uses);
+        first[i + 1] = uses.n;
+    }
+    t->branches = branches_find(uses.at, first, t->events.n);
+    vec_free(&uses);
+    tsr_free(first);
+    tsr_free(from);
+}
+
 Recording *recording_end(Recording *t, Storage *const *result, int n, const char **why)
 {
     if (!t->events.n)
@@ -369,6 +446,8 @@ Recording *recording_end(Recording *t, Storage *const *result, int n, const char
         return NULL;
     }
     lay_out(t);
+    if (pass_runs("branches"))
+        find_branches(t);
     return t;
 }
 
@@ -390,6 +469,7 @@ void recording_drop(Recording *t)
     for (int i = 0; i < t->rooms.n; i++)
         if (t->rooms.at[i].kind == ROOM_CONSTANT)
             storage_unref(t->rooms.at[i].store);
+    branches_done(&t->branches);
     map_done(&t->made);
     vec_free(&t->rooms);
     vec_free(&t->events);
@@ -434,12 +514,26 @@ static bool play_event(const Recording *t, const Event *e, const CUdeviceptr *at
     }
 }
 
+/* What is put down next is event i, with what it waits for. */
+static bool enter_branch(const Recording *t, int i, const GpuNode *node, GpuNode *after)
+{
+    const Branches *b = &t->branches;
+    int n = 0;
+
+    for (int k = b->first ? b->first[i] : 0; b->first && k < b->first[i + 1]; k++)
+        after[n++] = node[b->after[k]];
+    return !b->first || gpu_capture_after(t->g, after, n);
+}
+
 static bool capture(Recording *t, Instance *n, const CUdeviceptr *at)
 {
     bool ok = gpu_capture_begin(t->g, GPU_MAIN);
+    GpuNode *node = tsr_calloc(sizeof *node * ((size_t)t->events.n + 1)), *after = tsr_calloc(sizeof *after * ((size_t)t->events.n + 1));
 
     for (int i = 0; ok && i < t->events.n; i++)
-        ok = play_event(t, &t->events.at[i], at);
+        ok = enter_branch(t, i, node, after) && play_event(t, &t->events.at[i], at) && (!t->branches.first || (node[i] = gpu_captured(t->g)));
+    tsr_free(node);
+    tsr_free(after);
     if (!gpu_capturing(t->g))
         return false;
     if (n->graph)

@@ -153,3 +153,28 @@ bool tile_fills(const TileKernel *k, int param, const int64_t *sizes, const Tile
             return true;
     return false;
 }
+
+/* The memory that a view is a part of: a parameter, a buffer, or, where that shows nowhere, what gives it. */
+static const TileNode *memory_of(TileRef view)
+{
+    while (view.node->op == TOP_part)
+        view = view.node->in[0];
+    return view.node;
+}
+
+static bool is_of_loop(const TileNode *n) { return n->op == TILE_PARAM && n->block && n->block->owner; }
+
+static bool may_write(const TileBlock *b, const TileNode *param)
+{
+    for (const TileNode *n = b->first; n; n = n->next) {
+        const TileNode *to = n->op == TOP_store || tile_is_atomic(n->op) || n->op == TOP_copy || n->op == TOP_copy_async ? memory_of(n->in[0]) : NULL;
+        if (to && (to == param || is_of_loop(to) || (to->op != TILE_PARAM && to->op != TOP_alloc)))
+            return true;
+        for (int r = 0; r < 2; r++)
+            if (n->region[r] && may_write(n->region[r], param))
+                return true;
+    }
+    return false;
+}
+
+bool tile_writes_to(const TileKernel *k, int param) { return may_write(&k->body, k->params.at[param]); }

@@ -200,6 +200,7 @@ bool tile_in_turn(const TileKernel *k);
 bool tile_groups(const TileKernel *k, const int64_t *sizes, int64_t *groups);
 /* fills.c: does the launch write all of a parameter, and never read it? It is asked by working through all groups. */
 bool tile_fills(const TileKernel *k, int param, const int64_t *sizes, const TileArg *args);
+bool tile_writes_to(const TileKernel *k, int param);     /* may it write to that parameter? */
 
 /*
  * The oracle: run groups one after another, each op as tile.def says, with every access checked.
