@@ -21,6 +21,7 @@ enum {
     GRAIN = 512,
     SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,           /* requests of up to SMALL bytes share segments of that */
     MIDDLE = 10 << 20, MIDDLE_SEGMENT = 20 << 20,
+    MUCH = 8,                                            /* a part of the memory for which free segments go back to the driver first */
     STEP = 2 << 20,                                     /* the driver's pages: larger segments are multiples */
     PARTS = 64,                                          /* into which a segment is cut, at most */
     IN_THE_WAY = 4,                                     /* so much of a request is moved at most: a quarter */
@@ -375,7 +376,11 @@ static GpuBlock *obtain(GpuDevice *g, size_t n, size_t asked)
     GpuBlock *b = find(p, n, false);
     CUresult r;
 
-    if (b || (b = clear(g, n)) || (b = segment(p, segment_for(n), &r)))
+    if (b || (b = clear(g, n)))
+        return b;
+    if (n > g->memory / MUCH)
+        gpu_trim(g);
+    if ((b = segment(p, segment_for(n), &r)))
         return b;
     while (r == CUDA_ERROR_OUT_OF_MEMORY) {
         gpu_trim(g);

@@ -84,6 +84,23 @@ static void makes_room(void **state)
     gpu_trim(g);
 }
 
+/* What is asked for is much of the memory: free segments go back before the driver gives it, though there is room for it beside them. */
+static void gives_back_first(void **state)
+{
+    CUdeviceptr a = gpu_alloc(g, 12 << 20), b = gpu_alloc(g, 12 << 20), c;
+
+    (void)state;
+    gpu_free(g, a);
+    gpu_free(g, b);
+    assert_int_equal(gpu_memory(g).segments, 2);
+    c = gpu_alloc(g, 24 << 20);
+    assert_true(c != 0);
+    assert_int_equal(gpu_memory(g).segments, 1);
+    assert_int_equal(gpu_memory(g).kept, 0);
+    gpu_free(g, c);
+    gpu_trim(g);
+}
+
 static void full(void **state)
 {
     CUdeviceptr a = gpu_alloc(g, 20 << 20), b = gpu_alloc(g, 20 << 20), c = gpu_alloc(g, 4 << 20);
@@ -190,8 +207,9 @@ static void makes_room_where_nothing_moves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks), cmocka_unit_test(apart), cmocka_unit_test(makes_room), cmocka_unit_test(full), cmocka_unit_test(no_room_to_move),
-        cmocka_unit_test(makes_room_by_moving), cmocka_unit_test(makes_room_where_nothing_moves),
+        cmocka_unit_test(blocks), cmocka_unit_test(apart), cmocka_unit_test(makes_room), cmocka_unit_test(gives_back_first),
+        cmocka_unit_test(full), cmocka_unit_test(no_room_to_move), cmocka_unit_test(makes_room_by_moving),
+        cmocka_unit_test(makes_room_where_nothing_moves),
     };
 
     fake_begin("memory=64");
