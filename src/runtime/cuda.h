@@ -61,7 +61,8 @@ enum {                          /* CU_DEVICE_ATTRIBUTE_ ... */
 };
 enum { CUDA_MAX_DYNAMIC_SHARED = 8, CUDA_NON_PORTABLE_CLUSTER = 14 };                 /* attributes of functions that are set */
 enum { CUDA_LAUNCH_CLUSTER = 4, CUDA_LAUNCH_OVERLAP = 6 };                            /* of launches */
-enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE = 1, CUDA_CAPTURE_RELAXED = 2, CUDA_CAPTURE_SET = 1, CUDA_JIT_PTX = 1 };
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2, CUDA_HOST_PORTABLE = 1, CUDA_CAPTURE_RELAXED = 2, CUDA_JIT_PTX = 1 };
+enum { CUDA_CAPTURE_SET = 1 };   /* of cuStreamUpdateCaptureDependencies: these alone */
 enum { CUDA_JIT_INFO_LOG = 3, CUDA_JIT_INFO_LOG_BYTES = 4, CUDA_JIT_ERROR_LOG = 5, CUDA_JIT_ERROR_LOG_BYTES = 6 };
 enum { CUDA_JIT_OPTIMIZATION_LEVEL = 7, CUDA_JIT_LOG_VERBOSE = 12 };
 
