@@ -136,7 +136,7 @@ Schedule fused_far_fitting(const Run *u, const StrideClass *class, bool crosswis
     }
     if (s.kind == SCHEDULE_MAP) {
         int64_t all = n0 * n1 * rounds_of(p), tile = all < (int64_t)FAR_TILE * FAR_GROUPS ? FAR_TILE_LEAST : FAR_TILE;
-        for (s.n = (int32_t)tile; s.n > 32 && s.n / 2 >= n1; )
+        for (s.n = (int32_t)tile; n0 > 1 && s.n > 32 && s.n / 2 >= n1; )        /* of one row no others would fill the tile */
             s.n /= 2;
         s.m = (int32_t)tile / s.n;
         return s;
