@@ -287,6 +287,7 @@ static void class_def(Check *C, AstClassDef *def)
     declare_attributes(C, c, def->body);
     block(C, def->body);
     C->frame = f->up;
+    policy_class_judged(C, type_ref(TY_CLASS, c), def->body);
 }
 
 /* ------------------------------------------------------------- simple statements */

@@ -279,6 +279,8 @@ const Type *record_made(Check *C, const CallArgs *a, Ast *node);    /* the class
 const char *element_text(uint8_t dtype, const Policy *policy);       /* "bf16 @accum(f32)"; lives until the next call but one */
 /* What tensors of dtype=t are stored in: out->dtype, out->policy. false: not known. */
 bool element_of_type(Check *C, const Type *t, TType *out);
+/* A class with the fields of a policy: E0403 where its accumulator does not go with what is stored, E0906 where a mode has no such name. */
+void policy_class_judged(Check *C, const Type *t, AstSeq body);
 bool policy_suffix(Check *C, uint8_t dtype, const Policy **policy, Ast *part);     /* the policy with `@part`; false: not known, NULL */
 const Type *with_declared_policy(const Type *t, const Type *declared);   /* a tensor that meets a declaration has its policy */
 bool policies_differ(const TType *a, const TType *b);    /* surely */

@@ -190,6 +190,52 @@ static bool other_fields(Check *C, const Type *t, Policy *p)
     return true;
 }
 
+/* What the class body gives the field: where it says so; NULL: it does not. */
+static const Ast *field_value(AstSeq body, int which)
+{
+    for (int i = body.n - 1; i >= 0; i--) {
+        const AstAssign *a = AST_AS(body.at[i], Assign);
+        if (AST_IS(body.at[i], Assign) && a->targets.n == 1 && AST_IS(a->targets.at[0], Name) &&
+            !strcmp(AST_AS(a->targets.at[0], Name)->id->text, fields[which]))
+            return a->value;
+    }
+    return NULL;
+}
+
+/* A text for a mode that has no such name. */
+static void mode_judged(Check *C, const Type *t, AstSeq body, int which, const char *choices)
+{
+    const Ast *value = field_value(body, which);
+    const Type *x = value ? field_type(C, t, which) : NULL;
+    Rounding mode;
+    char what[64];
+    bool known;
+
+    if (!x || x->kind != TY_STR || !x->text)
+        return;
+    known = which == ROUNDING ? rounding_find(x->text->text, &mode) : !strcmp(x->text->text, "flush") || !strcmp(x->text->text, "preserve");
+    snprintf(what, sizeof what, "the field '%s' of a policy", fields[which]);
+    if (!known)
+        diag_help(REPORT(C, E0906, value->span, what, choices, x->text->text), "the modes are %s", choices);
+}
+
+void policy_class_judged(Check *C, const Type *t, AstSeq body)
+{
+    const Ast *accumulate = field_value(body, ACCUMULATE);
+    uint8_t storage = DT_NONE, dt = DT_NONE;
+    Policy p = policy_none;
+
+    if (!cls_has(t->ref, sym("storage")) || (!field_value(body, STORAGE) && !accumulate) || !dtype_field(C, t, STORAGE, &storage) ||
+        storage == DT_NONE)
+        return;
+    if (accumulate && dtype_field(C, t, ACCUMULATE, &dt)) {
+        p.accum = dt;
+        accum_wrong(C, storage, &p, accumulate->span);
+    }
+    mode_judged(C, t, body, ROUNDING, "nearest (rte), toward_zero, up, down, stochastic or away");
+    mode_judged(C, t, body, DENORM, "preserve or flush");
+}
+
 static void read_object(Check *C, const Type *t, TType *out)
 {
     Policy p = policy_none;
