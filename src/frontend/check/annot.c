@@ -89,6 +89,23 @@ static bool is_program_bind(Found f)
     return f.bind == BIND_GLOBAL || f.bind == BIND_LOCAL || f.bind == BIND_FREE || f.bind == BIND_CLASS;
 }
 
+/* bf17, flaot32: a name of which a dtype's is one slip away is no size that happens to be called so. */
+static bool is_like_dtype(Sym name)
+{
+    static const char *const more[] = {"float16", "float32", "float64", "bfloat16"};
+    const char *s = name->text;
+
+    if (name->len < 3 || !islower((unsigned char)*s) || !strpbrk(s, "0123456789"))
+        return false;
+    for (int i = 0; i < DT_COUNT; i++)
+        if (dtype_info[i].name[0] == *s && strpbrk(dtype_info[i].name, "0123456789") && edit_distance(s, dtype_info[i].name, 1) == 1)
+            return true;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (*more[i] == *s && edit_distance(s, more[i], 1) == 1)
+            return true;
+    return false;
+}
+
 /* Does this name, bare between the brackets of a tensor type, stand for a size that the signature declares? */
 static bool declares_dim(Res *R, Frame *f, Sym name)
 {
@@ -96,7 +113,7 @@ static bool declares_dim(Res *R, Frame *f, Sym name)
 
     if (frame_dim(f, name))
         return true;
-    if (dtype_find(name->text, &dt) || !strcmp(name->text, "dtype"))
+    if (dtype_find(name->text, &dt) || !strcmp(name->text, "dtype") || is_like_dtype(name))
         return false;
     return !is_program_bind(frame_find(R, R->frame, name, true));
 }
@@ -302,7 +319,7 @@ static void resolve_name(Res *R, AstName *n, Position at)
         return;
     }
     f = frame_find(R, R->frame, n->id, true);
-    if (f.bind == BIND_NONE && (at == IN_DIM || is_free_type_var(n->id) || is_type_name(n->id) ||
+    if (f.bind == BIND_NONE && ((at == IN_DIM && !is_like_dtype(n->id)) || is_free_type_var(n->id) || is_type_name(n->id) ||
                                 is_container(n->id)))
         f.bind = BIND_DIM;
     name_set(R, n, f);

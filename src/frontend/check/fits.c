@@ -134,6 +134,17 @@ static Fit union_fits(Check *C, const Type *from, const Type *to)
 }
 
 /* Kinds that differ, from left to right: may the value still be taken? */
+/* Modules and what the library keeps in objects: no tensor stands for one, as it may for a number or a sequence. */
+static bool is_no_tensor(const Cls *c)
+{
+    static const char *const names[] = {"KVCache", "Device", "Schedule", "OptimizerState"};
+
+    for (size_t i = 0; c->name && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(c->name->text, names[i]))
+            return true;
+    return c->is_module;
+}
+
 static Fit kinds_fit(const Type *from, const Type *to)
 {
     static const int level[] = {[TY_BOOL] = 1, [TY_INT] = 2, [TY_FLOAT] = 3, [TY_COMPLEX] = 4, [TY_DTYPE] = 0};
@@ -147,6 +158,8 @@ static Fit kinds_fit(const Type *from, const Type *to)
         return to->tensor->rank == 0 || (to->tensor->rank == RANK_UNKNOWN && type_front(to) + type_back(to) == 0) ? FITS_MAYBE : FITS_NOT;
     if (from->kind == TY_INSTANCE)
         return cls_is_open(from->ref) ? FITS_MAYBE : FITS_NOT;
+    if (to->kind == TY_INSTANCE && from->kind == TY_TENSOR && is_no_tensor(to->ref))
+        return FITS_NOT;
     if (to->kind == TY_INSTANCE)                    /* a Path and a Device are their names, too */
         return ((const Cls *)to->ref)->home->library && (from->kind == TY_STR || from->kind >= TY_FUNC) ? FITS_MAYBE : FITS_NOT;
     if (from->kind == TY_UNSET || to->kind == TY_UNSET || from->kind >= TY_FUNC || to->kind >= TY_FUNC)

@@ -226,8 +226,8 @@ void policy_class_judged(Check *C, const Type *t, AstSeq body)
     Policy p = policy_none;
 
     if (!cls_has(t->ref, sym("storage")) || (!field_value(body, STORAGE) && !accumulate) || !dtype_field(C, t, STORAGE, &storage) ||
-        storage == DT_NONE)
-        return;
+        storage == DT_NONE || !dtype_is_float((DType)storage))
+        return;                                     /* what is stored in ints may be computed with as its class says */
     if (accumulate && dtype_field(C, t, ACCUMULATE, &dt)) {
         p.accum = dt;
         accum_wrong(C, storage, &p, accumulate->span);
