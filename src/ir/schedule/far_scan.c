@@ -8,11 +8,12 @@
  */
 #include "ir/schedule/far_impl.h"
 
+#include "base/strbuf.h"
 #include "runtime/far_moves.h"
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { CHUNK = 256, LONGEST = 1 << 14, LINES = 32 };     /* chunks of a line, which `before` takes one by one; lines that are turned */
+enum { CHUNK = 256, LONGEST = 1 << 17, LINES = 32, AT_ONCE = 8 };     /* chunks of a line, which `before` takes one by one; lines that are turned */
 
 static const char runs_text[] =
     "tessera.tile v1\n"
@@ -23,7 +24,6 @@ static const char runs_text[] =
     "  %%3: index = size {name=\"c\"}\n"
     "  %%4: index = index {i=64}\n"
     "  %%5: index = index {i=256}\n"
-    "  %%6: index = index {i=1}\n"
     "  %%7: index = group {axis=0}\n"
     "  %%8: index = imul %%7, %%4\n"
     "  %%9: index = lane\n"
@@ -32,64 +32,31 @@ static const char runs_text[] =
     "  %%12: index = imul %%11, %%0\n"
     "  %%13: bool[] = ilt %%10, %%12\n"
     "  if %%13 {\n"
-    "    %%14: index = imod %%10, %%2\n"
+    "    %%line: index = imod %%10, %%2\n"
     "    %%15: index = idiv %%10, %%2\n"
     "    %%16: index = imod %%15, %%3\n"
-    "    %%17: index = idiv %%15, %%3\n"
-    "    %%18: index = imul %%16, %%5\n"
-    "    %%19: index = iadd %%18, %%5\n"
-    "    %%20: index = imin %%19, %%1\n"
-    "    %%21: %s[] = load %%x[%%17, %%18, %%14] {shape=(1, 1, 1) drop=7}\n"
-    "    %%22: %s[] = map convert %%21 {dtype=%s}\n"
-    "    %%23: %s[] = map convert %%22 {dtype=%s}\n"
-    "    store %%p[%%17, %%18, %%14], %%23 {drop=7}\n"
-    "    %%24: index = iadd %%18, %%6\n"
-    "    %%25: %s[] = for %%26 = %%24 to %%20 step %%6 carry(%%27 = %%22) {\n"
-    "      %%28: %s[] = load %%x[%%17, %%26, %%14] {shape=(1, 1, 1) drop=7}\n"
-    "      %%29: %s[] = map convert %%28 {dtype=%s}\n"
-    "      %%30: %s[] = map %s %%27, %%29\n"
-    "      %%31: %s[] = map convert %%30 {dtype=%s}\n"
-    "      store %%p[%%17, %%26, %%14], %%31 {drop=7}\n"
-    "      yield %%30\n"
-    "    }\n"
-    "  } else {\n"
-    "  }\n"
-    "}\n";
+    "    %%own: index = idiv %%15, %%3\n"
+    "    %%first: index = imul %%16, %%5\n"
+    "    %%19: index = iadd %%first, %%5\n"
+    "    %%end: index = imin %%19, %%1\n";
 
 static const char before_text[] =
     "tessera.tile v1\n"
-    "kernel @scan_before(%%p: view %s[?, ?, ?], %%b: view %s[?, ?, ?]) sizes(o, i, c) grid(cdiv(o*i, 32)) lanes=32 {\n"
+    "kernel @scan_before(%%x: view %s[?, ?, ?], %%p: view %s[?, ?, ?]) sizes(o, i, c) grid(cdiv(o*i, 32)) lanes=32 {\n"
     "  %%0: index = size {name=\"o\"}\n"
     "  %%1: index = size {name=\"i\"}\n"
-    "  %%2: index = size {name=\"c\"}\n"
+    "  %%end: index = size {name=\"c\"}\n"
     "  %%3: index = index {i=32}\n"
-    "  %%4: index = index {i=256}\n"
-    "  %%5: index = index {i=1}\n"
-    "  %%6: index = index {i=255}\n"
     "  %%7: index = group {axis=0}\n"
     "  %%8: index = imul %%7, %%3\n"
     "  %%9: index = lane\n"
     "  %%10: index = iadd %%8, %%9\n"
     "  %%11: index = imul %%0, %%1\n"
-    "  %%12: bool[] = ilt %%10, %%11\n"
-    "  if %%12 {\n"
-    "    %%13: index = imod %%10, %%1\n"
-    "    %%14: index = idiv %%10, %%1\n"
-    "    %%15: %s[] = load %%p[%%14, %%6, %%13] {shape=(1, 1, 1) drop=7}\n"
-    "    store %%b[%%14, %%5, %%13], %%15 {drop=7}\n"
-    "    %%16: index = isub %%2, %%5\n"
-    "    %%17: %s[] = for %%18 = %%5 to %%16 step %%5 carry(%%19 = %%15) {\n"
-    "      %%20: index = imul %%18, %%4\n"
-    "      %%21: index = iadd %%20, %%6\n"
-    "      %%22: %s[] = load %%p[%%14, %%21, %%13] {shape=(1, 1, 1) drop=7}\n"
-    "      %%23: %s[] = map %s %%19, %%22\n"
-    "      %%24: index = iadd %%18, %%5\n"
-    "      store %%b[%%14, %%24, %%13], %%23 {drop=7}\n"
-    "      yield %%23\n"
-    "    }\n"
-    "  } else {\n"
-    "  }\n"
-    "}\n";
+    "  %%13: bool[] = ilt %%10, %%11\n"
+    "  if %%13 {\n"
+    "    %%line: index = imod %%10, %%1\n"
+    "    %%own: index = idiv %%10, %%1\n"
+    "    %%first: index = index {i=0}\n";
 
 static const char join_text[] =
     "tessera.tile v1\n"
@@ -126,14 +93,64 @@ static const char join_text[] =
     "  }\n"
     "}\n";
 
-static FarKernel *runs_kernel(const char *step, const char *x, const char *a, const char *p)
+/*
+ * A kernel that scans from %first to %end: what it is for, the dtypes of what it reads, adds in and stores, and its way from a number to the place
+ * of an element.
+ */
+typedef struct Steps { const char *step, *x, *a, *p; int far, from, further; } Steps;
+
+/*
+ * AT_ONCE elements from %at on, all loads before the first of them is added: names of nodes have `tag` in them. The first ones begin with no
+ * sum. What is behind the end is read as 0, and not stored.
+ */
+static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag, bool begins)
 {
-    return far_kernel_of(runs_text, x, p, x, a, a, p, p, a, x, a, a, a, step, p, p);
+    for (int k = 0; k < AT_ONCE; k++) {
+        sb_printf(b, "      %%k%s%d: index = index {i=%d}\n      %%i%s%d: index = iadd %%%s, %%k%s%d\n", tag, k, k, tag, k, at, tag, k);
+        sb_printf(b, "      %%f%s%d: index = index {i=%d}\n      %%g%s%d: index = imul %%i%s%d, %%f%s%d\n", tag, k, s->far, tag, k, tag, k, tag, k);
+        sb_printf(b, "      %%l%s%d: index = index {i=%d}\n      %%j%s%d: index = iadd %%g%s%d, %%l%s%d\n", tag, k, s->from, tag, k, tag, k, tag, k);
+        sb_printf(b, "      %%x%s%d: %s[] = load %%x[%%own, %%j%s%d, %%line] {shape=(1, 1, 1) drop=7}\n", tag, k, s->x, tag, k);
+        sb_printf(b, "      %%a%s%d: %s[] = map convert %%x%s%d {dtype=%s}\n", tag, k, s->a, tag, k, s->a);
+    }
+    for (int k = 0; k < AT_ONCE; k++) {
+        if (begins && !k)
+            sb_printf(b, "      %%s%s0: %s[] = map convert %%a%s0 {dtype=%s}\n", tag, s->a, tag, s->a);
+        else if (k)
+            sb_printf(b, "      %%s%s%d: %s[] = map %s %%s%s%d, %%a%s%d\n", tag, k, s->a, s->step, tag, k - 1, tag, k);
+        else
+            sb_printf(b, "      %%s%s0: %s[] = map %s %%carried, %%a%s0\n", tag, s->a, s->step, tag);
+        sb_printf(b, "      %%p%s%d: %s[] = map convert %%s%s%d {dtype=%s}\n", tag, k, s->p, tag, k, s->p);
+        sb_printf(b, "      %%m%s%d: index = index {i=%d}\n", tag, k, s->further);
+        sb_printf(b, "      %%n%s%d: index = iadd %%i%s%d, %%m%s%d\n", tag, k, tag, k, tag, k);
+        sb_printf(b, "      store %%p[%%own, %%n%s%d, %%line], %%p%s%d {drop=7}\n", tag, k, tag, k);
+    }
 }
 
+static FarKernel *stepped(const char *head, const Steps *s)
+{
+    StrBuf b = {0};
+    FarKernel *f;
+
+    sb_printf(&b, head, s->x, s->p);
+    put_steps(&b, s, "first", "b", true);
+    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", AT_ONCE);
+    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", s->a, AT_ONCE - 1);
+    put_steps(&b, s, "at", "c", false);
+    sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", AT_ONCE - 1);
+    f = far_kernel(sb_str(&b));
+    sb_done(&b);
+    return f;
+}
+
+static FarKernel *runs_kernel(const char *step, const char *x, const char *a, const char *p)
+{
+    return stepped(runs_text, &(Steps){step, x, a, p, 1, 0, 0});
+}
+
+/* The totals of chunks, their last elements; what is before a chunk is stored at its number. */
 static FarKernel *before_kernel(const char *step, const char *a)
 {
-    return far_kernel_of(before_text, a, a, a, a, a, a, step);
+    return stepped(before_text, &(Steps){step, a, a, a, CHUNK, CHUNK - 1, 1});
 }
 
 static FarKernel *join_kernel(const char *step, const char *a, const char *y)
