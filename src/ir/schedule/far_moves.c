@@ -1,8 +1,8 @@
 /*
  * Moves of elements on a GPU: runtime/far_moves.h.
  *
- * A box is joined to four axes or fewer, of which the last two go in tiles; boxes of more are moved one by one.  Elements are moved
- * as bits.  Index tensors are far_points.c's.
+ * A box is joined to four axes or fewer, of which the last two go in tiles.  Up to three axes more are axes of the same launch, whose places
+ * groups work out; boxes of even more are moved one by one.  Elements are moved as bits.  Index tensors are far_points.c's.
  */
 #include "runtime/far_moves.h"
 
@@ -52,7 +52,8 @@ int far_width(int64_t n, int most)
 
 /* ---- boxes ---- */
 
-enum { AXES = 4, TILE_COLUMNS = 1024, CROSS = 64, BOXES_MAX = 64 };
+enum { AXES = 4, TILE_COLUMNS = 1024, CROSS = 64, BOXES_MAX = 64, OUTER = 3 };
+#define MANY_ELEMENTS (INT64_C(1) << 46)
 enum { MOVE_FEW = 1024, MOVE_BYTES = 16384, GROUPS_MANY = 1024 };       /* of a tile: elements where there is little to move, else bytes */
 
 typedef struct Box { int rank; int64_t size[RANK_MAX], to[RANK_MAX], from[RANK_MAX]; } Box;
@@ -79,6 +80,20 @@ static Box joined(const FarPlace *to, const FarPlace *from, int rank, const int6
     return b;
 }
 
+/* Where a group's part begins on one side, %fx or %fy. */
+#define FAR_FROM(s) \
+    "  %%" s "sl: index = size {name=\"" s "l\"}\n" \
+    "  %%" s "sk: index = size {name=\"" s "k\"}\n" \
+    "  %%" s "sj: index = size {name=\"" s "j\"}\n" \
+    "  %%" s "sa: index = size {name=\"" s "a\"}\n" \
+    "  %%" s "1: index = imul %%l, %%" s "sl\n" \
+    "  %%" s "2: index = imul %%k, %%" s "sk\n" \
+    "  %%" s "3: index = imul %%j, %%" s "sj\n" \
+    "  %%" s "4: index = imul %%a, %%" s "sa\n" \
+    "  %%" s "5: index = iadd %%" s "1, %%" s "2\n" \
+    "  %%" s "6: index = iadd %%" s "3, %%" s "4\n" \
+    "  %%f" s ": index = iadd %%" s "5, %%" s "6\n"
+
 static const char box_text[] =
     "tessera.tile v1\n"
     "kernel @move(%%x: view %s[?, ?, %s, %s], %%y: view %s[?, ?, ?, %s]) sizes(a, b, m, n) grid(a*b, cdiv(m, %d), cdiv(n, %d)) {\n"
@@ -94,6 +109,39 @@ static const char box_text[] =
     "  %%9: index = imul %%7, %%8\n"
     "  %%10: %s[%d, %d] = load %%x[%%2, %%3, %%6, %%9] {shape=(1, 1, %d, %d) drop=3}\n"
     "  store %%y[%%2, %%3, %%6, %%9], %%10 {drop=3}\n"
+    "}\n";
+
+/*
+ * The same with three axes more, in front: the first axis of the views goes by single elements, and a group works out where on it its part begins. l, k, j and a
+ * are sizes of these four axes, xl ... ya what their steps are on both sides.
+ */
+static const char far_box_text[] =
+    "tessera.tile v1\n"
+    "kernel @move(%%x: view %s[?, ?, %s, %s], %%y: view %s[?, ?, ?, %s]) sizes(a, b, m, n, l, k, j, xl, xk, xj, xa, yl, yk, yj, ya) "
+    "grid(l*k*j*a*b, cdiv(m, %d), cdiv(n, %d)) {\n"
+    "  %%g: index = group {axis=0}\n"
+    "  %%sb: index = size {name=\"b\"}\n"
+    "  %%b: index = imod %%g, %%sb\n"
+    "  %%g1: index = idiv %%g, %%sb\n"
+    "  %%sa: index = size {name=\"a\"}\n"
+    "  %%a: index = imod %%g1, %%sa\n"
+    "  %%g2: index = idiv %%g1, %%sa\n"
+    "  %%sj: index = size {name=\"j\"}\n"
+    "  %%j: index = imod %%g2, %%sj\n"
+    "  %%g3: index = idiv %%g2, %%sj\n"
+    "  %%sk: index = size {name=\"k\"}\n"
+    "  %%k: index = imod %%g3, %%sk\n"
+    "  %%l: index = idiv %%g3, %%sk\n"
+    FAR_FROM("x")
+    FAR_FROM("y")
+    "  %%4: index = group {axis=1}\n"
+    "  %%5: index = index {i=%d}\n"
+    "  %%6: index = imul %%4, %%5\n"
+    "  %%7: index = group {axis=2}\n"
+    "  %%8: index = index {i=%d}\n"
+    "  %%9: index = imul %%7, %%8\n"
+    "  %%10: %s[%d, %d] = load %%x[%%fx, %%b, %%6, %%9] {shape=(1, 1, %d, %d) drop=3}\n"
+    "  store %%y[%%fy, %%b, %%6, %%9], %%10 {drop=3}\n"
     "}\n";
 
 /* The widest tile of which at most an eighth lies beyond n, else the one that wastes least. */
@@ -139,13 +187,15 @@ static void choose_rows(Box *b)
 }
 
 /* Crosswise: what lies side by side in the source are elements of a column. */
-static FarKernel *box_kernel(const char *bits, const Box *b, int bytes)
+static FarKernel *box_kernel(const char *bits, const Box *b, int bytes, bool outer)
 {
     bool across = b->from[3] != 1 && b->from[2] == 1 && b->size[2] > 1;
     int columns = across ? far_width(b->size[3], CROSS) : fitting_width(b->size[3], TILE_COLUMNS);
     int rows = across ? far_width(b->size[2], CROSS) : tile_rows(b, columns, bytes);
 
-    return far_kernel_of(box_text, bits, across ? "1" : "?", b->from[3] == 1 ? "1" : "?", bits, b->to[3] == 1 ? "1" : "?", rows, columns, rows,
+    const char *text = outer ? far_box_text : box_text;
+
+    return far_kernel_of(text, bits, across ? "1" : "?", b->from[3] == 1 ? "1" : "?", bits, b->to[3] == 1 ? "1" : "?", rows, columns, rows,
                          columns, bits, rows, columns, rows, columns);
 }
 
@@ -160,6 +210,37 @@ static bool move_box(const FarKernel *f, int device, const Box *b, char *to, cha
         arg[1].stride[i] = b->to[i];
     }
     return far_launch(f, device, b->size, arg) != 0;
+}
+
+/* One of four axes, and of the `outer` ones, three at most, that stand before these. */
+static bool move_boxes(const FarKernel *f, int device, const Box *b, const Box *last, int outer, char *to, char *from)
+{
+    int64_t size[15] = {last->size[0], last->size[1], last->size[2], last->size[3], 1, 1, 1};
+    TileArg arg[2] = {{.base = from}, {.base = to}};
+
+    for (int i = 0; i < outer; i++) {
+        int k = b->rank - AXES - outer + i, at = OUTER - outer + i;
+        size[AXES + at] = b->size[k];
+        size[AXES + OUTER + at] = b->from[k];
+        size[AXES + OUTER + AXES + at] = b->to[k];
+    }
+    size[AXES + OUTER + OUTER] = last->from[0];
+    size[AXES + OUTER + AXES + OUTER] = last->to[0];
+    for (int i = 0; i < AXES; i++) {
+        arg[0].extent[i] = arg[1].extent[i] = i ? last->size[i] : MANY_ELEMENTS;
+        arg[0].stride[i] = i ? last->from[i] : 1;
+        arg[1].stride[i] = i ? last->to[i] : 1;
+    }
+    return far_launch(f, device, size, arg) != 0;
+}
+
+/* Do these axes go upwards on both sides? */
+static bool go_up(const Box *b, int from, int n)
+{
+    for (int i = from; i < from + n; i++)
+        if (b->to[i] < 0 || b->from[i] < 0)
+            return false;
+    return true;
 }
 
 /* Axes but the last may stand in any order: the shortest ones go in front, for which boxes are moved one by one. */
@@ -197,16 +278,21 @@ static bool box(FarPlace to, FarPlace from, int rank, const int64_t *size)
     const char *bits = far_bits(to.t);
     int device = device_of(to.t), outer = b.rank > AXES ? b.rank - AXES : 0;
     int64_t boxes = 1, each = element_bytes(to.t);
+    int within;
     char *base[2];
     FarKernel *f;
 
     if (outer)
         shortest_first(&b);
     last = last_axes(&b);
+    within = outer > OUTER ? OUTER : outer;
+    if (!go_up(&b, outer - within, within) || last.to[0] < 0 || last.from[0] < 0)
+        within = 0;
+    outer -= within;
     for (int i = 0; i < outer; i++)
         if ((boxes *= b.size[i]) > BOXES_MAX)
             return false;
-    if (!bits || !(f = box_kernel(bits, &last, (int)each))->code)
+    if (!bits || !(f = box_kernel(bits, &last, (int)each, within))->code)
         return false;
     if (!(base[1] = far_address((Tensor *)from.t, device, false, false)) || !(base[0] = far_address((Tensor *)to.t, device, true, false)))
         return true;
@@ -216,8 +302,10 @@ static bool box(FarPlace to, FarPlace from, int rank, const int64_t *size)
             at[0] += left % b.size[k] * b.to[k];
             at[1] += left % b.size[k] * b.from[k];
         }
-        if (!move_box(f, device, &last, base[0] + at[0] * each, base[1] + at[1] * each))
+        base[0] += at[0] * each, base[1] += at[1] * each;
+        if (!(within ? move_boxes(f, device, &b, &last, within, base[0], base[1]) : move_box(f, device, &last, base[0], base[1])))
             return false;
+        base[0] -= at[0] * each, base[1] -= at[1] * each;
     }
     return true;
 }
