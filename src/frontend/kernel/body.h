@@ -364,6 +364,7 @@ bool kglues(const char *name);                           /* is it one of these? 
 bool kpart_steps(KVal index);                            /* a slice whose step is not 1 */
 KVal kb_subscript(Body *B, KVal base, const KVal *index, int n);
 KVal kslope(Body *B, KVal y, KVal x);                    /* of y, computed from x, by x */
+KVal kquick(Body *B, KVal y, KVal x);                    /* y, by quick formulas from x on */
 bool kplace_is_spots(const KVal *index, int n);         /* is one of them a block of ints? */
 KVal kplace_spots(Body *B, KVal base, const KVal *index, int n);        /* memory at such */
 Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */

@@ -743,6 +743,7 @@ KVal oper_math(KArgs *a)
         v = block_arg(a, 0, 0);
         return kb_bad(v) ? v : kb_transpose(a->B, v, NULL, 0);
     case KOP_rsqrt: return op_rsqrt(a);
+    case KOP_quick: return kquick(a->B, kb_value(a->B, a->at[0]), kb_value(a->B, a->at[1]));
     case KOP_slope: return kslope(a->B, kb_value(a->B, a->at[0]), kb_value(a->B, a->at[1]));
     case KOP_quick_exp2: return op_quick(a, OP_exp2, exp2);
     case KOP_quick_log2: return op_quick(a, OP_log2, log2);

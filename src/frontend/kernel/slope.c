@@ -4,6 +4,8 @@
  * The formula is walked from y back to x, each node once, by the chain rule with x's own derivative 1.  What does not come from x is a
  * constant, whatever computed it; kinks are as docs/derivatives.md has them.  So a kernel that takes a function of its user, as attention
  * does for its scores, needs nobody to write that one's derivative.
+ *
+ * tile.quick(y, x) marks the same formula: its functions may be the machine's own.
  */
 #include "frontend/kernel/body.h"
 
@@ -151,6 +153,48 @@ static KVal slope_of(Slope *s, TileRef v, int depth)
     vec_push(&s->at, t);
     map_set(&s->seen, (uint64_t)v.node->id + 1, (uintptr_t)s->at.n);
     return t;
+}
+
+/* ---- quick formulas ---- */
+
+static bool has_quick(OpId op)
+{
+    switch (op) {
+    case OP_exp: case OP_exp2: case OP_log: case OP_log2: case OP_log10: case OP_sqrt: case OP_rsqrt: case OP_sigmoid: case OP_tanh: case OP_erf: case OP_div: return true;
+    default: return false;
+    }
+}
+
+/* Marks the nodes that v is computed by, back to x: who makes code may take the machine's own functions. */
+static void mark_quick(Slope *s, TileRef v, int depth)
+{
+    TileNode *n = v.node;
+    TAttr a;
+
+    if (!depth || (n == s->x.node && v.index == s->x.index) || (n->op != TOP_map && n->op != TOP_splat) || map_find(&s->seen, (uint64_t)n->id + 1, NULL))
+        return;
+    map_set(&s->seen, (uint64_t)n->id + 1, 1);
+    for (int i = 0; i < n->nin; i++)
+        mark_quick(s, n->in[i], depth - 1);
+    if (n->op == TOP_map && has_quick(n->attr->op)) {
+        a = *n->attr;
+        a.fast = 1;
+        tile_set_attr(s->B->k, n, &a);
+    }
+}
+
+KVal kquick(Body *B, KVal y, KVal x)
+{
+    Slope s = {.B = B};
+
+    if (kb_bad(y) || kb_bad(x))
+        return KBAD;
+    if ((y.kind == K_BLOCK || y.kind == K_SCALAR) && (x.kind == K_BLOCK || x.kind == K_SCALAR)) {
+        s.x = x.ref;
+        mark_quick(&s, y.ref, DEPTH);
+        map_done(&s.seen);
+    }
+    return y;
 }
 
 KVal kslope(Body *B, KVal y, KVal x)
