@@ -160,7 +160,8 @@ static KVal slope_of(Slope *s, TileRef v, int depth)
 static bool has_quick(OpId op)
 {
     switch (op) {
-    case OP_exp: case OP_exp2: case OP_log: case OP_log2: case OP_log10: case OP_sqrt: case OP_rsqrt: case OP_sigmoid: case OP_tanh: case OP_erf: case OP_div: return true;
+    case OP_exp: case OP_exp2: case OP_log: case OP_log2: case OP_log10: case OP_sqrt: case OP_rsqrt: case OP_sigmoid: case OP_tanh: case OP_erf:
+    case OP_div: return true;
     default: return false;
     }
 }
@@ -171,7 +172,9 @@ static void mark_quick(Slope *s, TileRef v, int depth)
     TileNode *n = v.node;
     TAttr a;
 
-    if (!depth || (n == s->x.node && v.index == s->x.index) || (n->op != TOP_map && n->op != TOP_splat) || map_find(&s->seen, (uint64_t)n->id + 1, NULL))
+    if (!depth || (n == s->x.node && v.index == s->x.index) || (n->op != TOP_map && n->op != TOP_splat))
+        return;
+    if (map_find(&s->seen, (uint64_t)n->id + 1, NULL))
         return;
     map_set(&s->seen, (uint64_t)n->id + 1, 1);
     for (int i = 0; i < n->nin; i++)

@@ -112,8 +112,8 @@ static const char box_text[] =
     "}\n";
 
 /*
- * The same with three axes more, in front: the first axis of the views goes by single elements, and a group works out where on it its part begins. l, k, j and a
- * are sizes of these four axes, xl ... ya what their steps are on both sides.
+ * The same with three axes more, in front: the first axis of the views goes by single elements, and a group works out where on it its part begins.
+ * l, k, j and a are sizes of these four axes, xl ... ya what their steps are on both sides.
  */
 static const char far_box_text[] =
     "tessera.tile v1\n"
