@@ -328,39 +328,6 @@ static void lambda(Res *R, AstLambda *fn)
 
 /* ------------------------------------------------------------- classes */
 
-static bool is_named(const AstSeq *bases, int i, const char *name)
-{
-    const Ast *b = AST_IS(bases->at[i], Arg) ? AST_AS(bases->at[i], Arg)->value : NULL;
-
-    return AST_IS(b, Name) && !strcmp(AST_AS(b, Name)->id->text, name);
-}
-
-/* Enum, enum.Enum */
-static bool is_enum(const Ast *e)
-{
-    Sym name = AST_IS(e, Name) ? AST_AS(e, Name)->id : AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr : NULL;
-
-    return name && !strcmp(name->text, "Enum");
-}
-
-/* class Color(str, Enum) is a class of one base: of what the module enum has for members that are texts, or ints. */
-static void join_enum_bases(Res *R, AstClassDef *c)
-{
-    AstSeq *b = &c->bases;
-    const char *kind = b->n != 2 ? NULL : is_named(b, 0, "str") ? "_str_" : is_named(b, 0, "int") ? "_int_" : NULL;
-    AstAttribute *joined;
-    AstArg *base;
-
-    if (!kind || !AST_IS(b->at[1], Arg) || AST_AS(b->at[1], Arg)->name || !is_enum(AST_AS(b->at[1], Arg)->value))
-        return;
-    base = AST_AS(b->at[1], Arg);
-    joined = ast_new(&R->u->arena, Attribute, base->value->span);
-    joined->value = base->value;
-    joined->attr = sym(kind);
-    base->value = (Ast *)joined;
-    *b = (AstSeq){b->at + 1, 1};
-}
-
 static void check_bases(Res *R, AstClassDef *c)
 {
     int n = 0;
@@ -403,7 +370,6 @@ static void class_def(Res *R, AstClassDef *c)
     annot_gather_typarams(&f, c->typarams);
     f.scope = R->frame->scope;
     R->sig = &f;
-    join_enum_bases(R, c);
     for (int i = 0; i < c->bases.n; i++)
         if (AST_IS(c->bases.at[i], Arg) && AST_IS(AST_AS(c->bases.at[i], Arg)->value, Subscript) &&
             ast_is_marker_base(AST_AS(c->bases.at[i], Arg)->value))

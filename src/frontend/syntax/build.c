@@ -488,6 +488,39 @@ Ast *def_done(Parser *p, AstFunctionDef *f, AstSeq body)
     return SEAL(p, f);
 }
 
+static bool is_named(const AstSeq *bases, int i, const char *name)
+{
+    const Ast *b = AST_IS(bases->at[i], Arg) ? AST_AS(bases->at[i], Arg)->value : NULL;
+
+    return AST_IS(b, Name) && !strcmp(AST_AS(b, Name)->id->text, name);
+}
+
+/* Enum, enum.Enum */
+static bool is_enum(const Ast *e)
+{
+    Sym name = AST_IS(e, Name) ? AST_AS(e, Name)->id : AST_IS(e, Attribute) ? AST_AS(e, Attribute)->attr : NULL;
+
+    return name && !strcmp(name->text, "Enum");
+}
+
+/* class Color(str, Enum) is a class of one base: of what the module enum has for members that are texts, or ints. */
+static void join_enum_bases(Parser *p, AstClassDef *c)
+{
+    AstSeq *b = &c->bases;
+    const char *kind = b->n != 2 ? NULL : is_named(b, 0, "str") ? "_str_" : is_named(b, 0, "int") ? "_int_" : NULL;
+    AstAttribute *joined;
+    AstArg *base;
+
+    if (!kind || !AST_IS(b->at[1], Arg) || AST_AS(b->at[1], Arg)->name || !is_enum(AST_AS(b->at[1], Arg)->value))
+        return;
+    base = AST_AS(b->at[1], Arg);
+    joined = ast_new(p->arena, Attribute, base->value->span);
+    joined->value = base->value;
+    joined->attr = sym(kind);
+    base->value = (Ast *)joined;
+    *b = (AstSeq){b->at + 1, 1};
+}
+
 AstClassDef *mk_class(Parser *p, const Token *t, const Token *name, AstSeq typarams, AstSeq bases, const Token *colon)
 {
     AstClassDef *c = ast_new(p->arena, ClassDef, head_span(t, colon));
@@ -495,6 +528,7 @@ AstClassDef *mk_class(Parser *p, const Token *t, const Token *name, AstSeq typar
     c->name = name->u.sym;
     c->typarams = typarams;
     c->bases = bases;
+    join_enum_bases(p, c);
     return c;
 }
 
