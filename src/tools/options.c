@@ -193,6 +193,8 @@ static bool parse_long(Parser *p, const char *arg)
     }
     if (opt < 0)
         return unknown_option(arg, p->o->verb, p->err);
+    if (opt == OPT_memory && p->o->verb == VERB_prof)
+        opt = OPT_memory_timeline;                  /* the levels of a memory are those of devices */
     if (opts[opt].kind == MAYBE)
         return take_file(p, opt, eq ? eq + 1 : NULL);
     if (opts[opt].kind != FLAG)

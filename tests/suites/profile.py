@@ -291,6 +291,8 @@ def timeline(ctx):
         must(live >= 0 and int(after) == live, f"{live} is not {after}")
     must(most == int(p.stdout.split()[-1]), f"{most} is not {p.stdout}")
     must(any(int(r[3]) == 4 * 512 * 1024 and r[5].endswith(":13") for r in rows), "the large block, by its line")
+    made = run(ctx, RUN, "prof", "--backend=cpu", "--memory=m.csv")[1]
+    must(made["m.csv"].count("\n") == len(rows) + 1, "--memory is the same")
 
 
 def table(ctx):
