@@ -419,6 +419,9 @@ Ast *mk_try(Parser *p, const Token *t, const Token *colon, AstSeq body, AstSeq h
 {
     AstTry *s = ast_new(p->arena, Try, head_span(t, colon));
 
+    for (int i = 0; i + 1 < handlers.n; i++)
+        if (!AST_AS(handlers.at[i], Handler)->type)
+            syntax_error(p, E0154, handlers.at[i]->span, NULL, NULL);
     s->body = body;
     s->handlers = handlers;
     s->orelse = orelse;
