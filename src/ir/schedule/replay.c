@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-enum { TAKES = 16, TRIES = 4, SHARE = 4 };       /* runs that are kept; that may fail in a row; a part of the memory that is little */
+enum { TAKES = 16, TRIES = 4, SHARE = 8 };       /* runs that are kept; that may fail in a row; a part of the memory that is little */
 enum { STEP_OPERANDS = 4, STEP_ELEMENTS = 1 << 12 };            /* of what the host computes again */
 
 typedef enum { FROM_CONSTANT, FROM_OPERAND, FROM_STORE, FROM_STEP, FROM_MADE } From;
