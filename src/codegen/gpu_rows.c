@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10, PLACES_OF_64 = 1024, THREADS_BESIDE = 1024, LOOSE_THREADS = 256, LOOSE_BESIDE = 1280 };
+enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10 };
 
 /* ---- which kernels ---- */
 
@@ -125,23 +125,6 @@ bool gpu_rows_refuse(CpuCode *e, bool tensor)
     bool divided = tile_schedule(e->k, "blocks", 1) > 1;
 
     return divided && (has_loops(e->k, 1) || !rows_may_divide(e, tensor)) && !cpu_refuse(e, "rows of several blocks of threads");
-}
-
-/*
- * Groups of a processor that are to have registers beside each other, once the kernel is known: where a thread keeps one tile only, 64 are enough.
- * Large blocks of a cluster wait for each other longer, and where sums may go in any order 48 are nearly enough: one more block is worth what spills.
- */
-int gpu_rows_beside(const CpuCode *e)
-{
-    const WholeRows *w = &e->gpu->whole;
-    bool keeps_one = w->chunk && w->kept == 1 && w->run == 1 && e->gpu->threads <= PLACES_OF_64;
-
-    if (w->blocks > 1)
-        return w->run > 1 && e->gpu->threads >= LOOSE_THREADS ? LOOSE_BESIDE / e->gpu->threads
-                                                               : (THREADS_BESIDE + e->gpu->threads / 2) / e->gpu->threads;
-    if (w->held)
-        return w->two_held && 2 * e->gpu->threads <= PLACES_OF_64 ? 2 : 1;
-    return keeps_one ? PLACES_OF_64 / e->gpu->threads : 0;
 }
 
 int64_t rows_pitch(const WholeRows *w, int64_t bytes)

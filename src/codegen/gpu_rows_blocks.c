@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { MEETINGS_MOST = 8, BARRIER = 8 };
+enum { MEETINGS_MOST = 8, BARRIER = 8, PLACES_OF_64 = 1024, THREADS_BESIDE = 1024, LOOSE_THREADS = 256, LOOSE_BESIDE = 1280 };
 
 bool rows_may_divide(const CpuCode *e, bool tensor)
 {
@@ -106,4 +106,22 @@ void gpu_rows_apart(CpuCode *e, const Cluster *c)
             gpu_cluster_meet(e);
             return;
         }
+}
+
+/*
+ * Groups of a processor that are to have registers beside each other, once the kernel is known: where a thread keeps one tile only, 64 are enough.
+ * Large blocks of a cluster wait for each other longer, and where sums may go in any order 48 are nearly enough: one more block is worth what spills.
+ */
+int gpu_rows_beside(const CpuCode *e)
+{
+    const WholeRows *w = &e->gpu->whole;
+    bool keeps_one = w->chunk && w->kept == 1 && w->run == 1 && e->gpu->threads <= PLACES_OF_64;
+
+    if (w->blocks > 1 && w->run > 1 && e->gpu->threads >= LOOSE_THREADS)
+        return LOOSE_BESIDE / e->gpu->threads;
+    if (w->blocks > 1)
+        return (THREADS_BESIDE + e->gpu->threads / 2) / e->gpu->threads;
+    if (w->held)
+        return w->two_held && 2 * e->gpu->threads <= PLACES_OF_64 ? 2 : 1;
+    return keeps_one ? PLACES_OF_64 / e->gpu->threads : 0;
 }
