@@ -40,6 +40,7 @@ static const PassRow below[] = {
     {"capture", "graph", "on", "what a staged function launched on a GPU is one launch when it is called again"},
     {"branches", "graph", "on", "what is launched so waits for what it needs, and not for all before it"},
     {"fuse", "schedule", "on", "nodes that share an iteration space become one kernel"},
+    {"slices", "schedule", "on", "products of batches, and what follows them, go slice after slice through the second cache"},
     {"turns", "schedule", "on", "many rows that are gone over several times are done in turn, all passes side by side"},
 #define PASS(name, function, help) {"tile." #name, "tile", "on", help},
 #include "ir/tile/pass.def"

@@ -20,6 +20,7 @@
 #include "ir/schedule/region.h"
 #include "ir/schedule/steps.h"
 #include "runtime/kernel_util.h"
+#include "runtime/mesh.h"
 
 #include <string.h>
 
@@ -682,7 +683,9 @@ static Graph *thinner(Graph *g)
 
 Graph *schedule_make(Graph *g)
 {
-    Graph *settled = schedule_settled(g);
+    Graph *settled = schedule_settled(g), *made = or_settled(thinner(settled ? settled : g), settled);
 
-    return or_settled(thinner(settled ? settled : g), settled);
+    if (made && !device_is_far(device_now))
+        schedule_slices(made);
+    return made;
 }

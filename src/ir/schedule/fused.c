@@ -34,7 +34,7 @@ enum {
 
 const FusedFar *fused_far;
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
-int (*fused_run_steps)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);
+int (*fused_run_steps)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor *const *slices, Tensor **out, int *nout);
 static bool lazy;
 static int told;                /* what the compiler does where no function asks */
 
@@ -706,8 +706,11 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)
             return 0;
-    if (steps_kind(a))
-        return fused_run_steps && !u.device ? fused_run_steps(T, body, a, in, nin, out, nout) : 0;
+    if (steps_kind(a)) {
+        done = fused_run_steps && !u.device ? fused_run_steps(T, body, a, in, nin, u.slices, out, nout) : 0;
+        T->slices = done ? NULL : u.slices;     /* for who runs it node by node */
+        return done;
+    }
     u.c = fused_code_of(body, a);
     u.nin = u.c->body->params.n;
     if (!u.c->able)

@@ -8,7 +8,7 @@
  *
  * What a step cannot do so for the operands at hand (an operand that would have to be copied, a single row) is done node by node.
  */
-#include "ir/schedule/fused_impl.h"
+#include "ir/schedule/steps_impl.h"
 
 #include "base/alloc.h"
 #include "ir/graph/level.h"
@@ -47,8 +47,7 @@ typedef struct Rows {
 
 /* ---- operands ---- */
 
-/* A tensor of that type and shape without elements: what stands for rows that are made block by block. */
-static Tensor *phantom(DType dt, int rank, const Dim *shape)
+Tensor *steps_phantom(DType dt, int rank, const Dim *shape)
 {
     int64_t stride[RANK_MAX], step = 1;
     Dim one = 1;
@@ -61,7 +60,7 @@ static Tensor *phantom(DType dt, int rank, const Dim *shape)
     return t;
 }
 
-/* What a node of the body takes, by the number of the step that gives it; -1: an operand, a constant. */
+/* A node's number among n of them; -1: it is none. */
 static int given_by(const Node *const *node, int n, const Node *x)
 {
     for (int i = 0; i < n; i++)
@@ -70,7 +69,7 @@ static int given_by(const Node *const *node, int n, const Node *x)
     return -1;
 }
 
-static Tensor *value_at(const Graph *body, Tensor *const *in, GValue v)
+Tensor *steps_value(const Graph *body, Tensor *const *in, GValue v)
 {
     if (v.node->op == OP_constant)
         return v.node->attr->value;
@@ -80,13 +79,13 @@ static Tensor *value_at(const Graph *body, Tensor *const *in, GValue v)
     return NULL;
 }
 
-/* The steps of a body, in order; -1: there is something else in it. */
-static int list_steps(const Graph *body, const Node **node)
+/* The `fused` nodes of a body, in order; -1: there are too many, or something else that is not to be there. */
+static int list_steps(const Graph *body, const Node **node, bool others)
 {
     int n = 0;
 
     for (const Node *x = body->first; x; x = x->next) {
-        if (x->op == GRAPH_PARAM || x->op == OP_constant)
+        if (x->op == GRAPH_PARAM || x->op == OP_constant || (others && x->op != OP_fused))
             continue;
         if (x->op != OP_fused || n == STEPS_MAX)
             return -1;
@@ -115,7 +114,7 @@ static bool open_step(Trace *T, Step *s, const Graph *body, const Node *n, Tenso
     if (own->params.n + n->nout >= OPERANDS || s->u.c->looks_up)
         return false;
     for (int i = 0; i < n->nin; i++) {
-        Tensor *x = value_at(body, in, n->in[i]);
+        Tensor *x = steps_value(body, in, n->in[i]);
         if (!x && (!before || before->u.nout != 1))
             return false;
         s->left = x ? s->left : i;
@@ -146,7 +145,7 @@ static bool open_product(Step *s)
     for (int k = s->left >= 0; k < 2; k++)
         if (!(x[k] = s->lanes[k] = lanes_of(&c, x[k], accum)))
             return false;
-    return matmul_plan(x[0], x[1], accum, &type, &s->g) && (u->x[u->nin - 1] = phantom(accum, type.rank, type.shape)) != NULL;
+    return matmul_plan(x[0], x[1], accum, &type, &s->g) && (u->x[u->nin - 1] = steps_phantom(accum, type.rank, type.shape)) != NULL;
 }
 
 /* Results: of the last step as they will stay, of others by their shape. */
@@ -161,7 +160,7 @@ static bool open_results(Step *s, bool last)
         const TType *y = gvalue_type(u->c->whole->results.at[i]);
         Tensor *like = s->in_place == i ? u->x[u->nin - 1] : NULL;
         Tensor *t = like ? tensor_new((DType)like->dtype, like->rank, like->shape) : fused_result(u, i);
-        Tensor *shown = t && !last ? phantom((DType)t->dtype, t->rank, t->shape) : tensor_ref(t);
+        Tensor *shown = t && !last ? steps_phantom((DType)t->dtype, t->rank, t->shape) : tensor_ref(t);
         tensor_unref(t);
         if (!(u->x[u->nin + i] = shown))
             return false;
@@ -382,13 +381,16 @@ static bool all_made(const Node *const *node, int n)
     return true;
 }
 
-static int run_steps(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
+static int run_steps(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor *const *slices, Tensor **out, int *nout)
 {
     const Node *node[STEPS_MAX];
-    int n = fused_state.compiler ? list_steps(body, node) : -1, done = 0;
+    bool in_slices = steps_kind(a) == STEPS_SLICES;
+    int n = fused_state.compiler ? list_steps(body, node, in_slices) : -1, done = 0;
 
     (void)nin;
-    if (n > 0 && (!fused_way().lazily || all_made(node, n)))
+    if (n >= 0 && in_slices && (!fused_way().lazily || all_made(node, n)))
+        done = steps_in_slices(T, body, in, slices, out, nout);
+    else if (n > 0 && (!fused_way().lazily || all_made(node, n)))
         done = (steps_kind(a) == STEPS_ROWS ? steps_in_rows : steps_beside)(T, body, node, n, in, out, nout);
     fused_state.stats.launches += done > 0;
     return done;

@@ -12,7 +12,7 @@ enum { MAP_PIECE = 1024, ROWS = 4, ROW_PIECE = TILE_REDUCE_MAX, TURNS_MAX = 1 <<
 static const char *const kinds[] = {"map", "rows", "columns"};
 static const char *const past[] = {"", ".past()", ".past().beside()", ".past().near()"};        /* where results go, and what is kept */
 enum { PLACES = sizeof past / sizeof *past };
-static const char *const steps[] = {[STEPS_ROWS] = "steps.rows", [STEPS_BESIDE] = "steps.beside"};
+static const char *const steps[] = {[STEPS_ROWS] = "steps.rows", [STEPS_SLICES] = "steps.slices", [STEPS_BESIDE] = "steps.beside"};
 
 StepsKind steps_kind(const Attr *a)
 {
