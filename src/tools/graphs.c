@@ -15,6 +15,7 @@
 #include "ir/graph/plan.h"
 #include "ir/schedule/lowered.h"
 #include "ir/schedule/schedule.h"
+#include "ir/schedule/steps.h"
 #include "runtime/kernels.h"
 #include "tools/load.h"
 #include "tools/program.h"
@@ -118,9 +119,18 @@ int graphs_check_names(int code)
 
 static Graph *recompute(Graph *g) { return schedule_recompute(g); }
 
-/* Passes that make a new graph, NULL where there is nothing to do. */
-static const struct { const char *name; Graph *(*run)(Graph *g); IrLevel makes; } makers[] = {
-    {"apart", schedule_apart, LEVEL_GRAPH}, {"recompute", recompute, LEVEL_GRAPH}, {"fuse", schedule_fuse, LEVEL_SCHEDULE},
+static Graph *slices(Graph *g)
+{
+    (void)schedule_slices(g);
+    return NULL;
+}
+
+/* Passes that take a graph of one level and make a new one, NULL where there is nothing to do or the graph itself was changed. */
+static const struct { const char *name; Graph *(*run)(Graph *g); IrLevel takes, makes; } makers[] = {
+    {"apart", schedule_apart, LEVEL_GRAPH, LEVEL_GRAPH},
+    {"recompute", recompute, LEVEL_GRAPH, LEVEL_GRAPH},
+    {"fuse", schedule_fuse, LEVEL_GRAPH, LEVEL_SCHEDULE},
+    {"slices", slices, LEVEL_SCHEDULE, LEVEL_SCHEDULE},
 };
 
 /* false: there is no such pass. */
@@ -128,7 +138,7 @@ static bool make_graph(Piece *x, const char *name)
 {
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
         Graph *made;
-        if (strcmp(makers[i].name, name))
+        if (strcmp(makers[i].name, name) || makers[i].takes != x->level)
             continue;
         x->level = makers[i].makes;
         if ((made = makers[i].run(x->g))) {
@@ -146,7 +156,7 @@ static bool graph_one_pass(Piece *x, const char *name, StrBuf *err)
 
     if (p)
         graph_pass_run(p, x->g);
-    else if (x->level != LEVEL_GRAPH || !make_graph(x, name))
+    else if (!make_graph(x, name))
         return no_such_pass(name, x->level == LEVEL_GRAPH ? "graphs" : "schedules", err);
     return graph_verify(x->g, err);
 }

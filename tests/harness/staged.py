@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant", "numbered", "pick", "surround"))
+                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant", "numbered", "pick", "surround", "slices"))
         getattr(self, kind)()
 
     def unary(self):
@@ -156,6 +156,19 @@ class Function:
         b = a and self.value(lambda v: v[2] == a[2] and len(v[1]) == 2 and v[1][0] == a[1][-1])
         if b:
             self.put(f"{a[0]} @ {b[0]}", a[1][:-1] + b[1][1:], a[2])
+
+    def slices(self):
+        """Products of batches with a kernel between them, and more of what the kernel takes and gives."""
+        a = self.value(lambda v: v[2] in ("f32", "f64") and len(v[1]) >= 3)
+        b = a and self.value(lambda v: v[1:] == a[1:])
+        if b:
+            s = f"s{self.n}"
+            self.lines.append(f"{s} = {self.r.choice(('softmax(({}) * 0.3, dim=-1)', 'tanh({})', 'where({0} > 0, {0}, 0.1 * {0})', 'exp(-abs({}))'))}"
+                              .format(f"({a[0]} @ {b[0]}.mT)"))
+            if self.r.random() < 0.3:
+                self.whole.append(s)
+            text = self.r.choice((f"{s} @ {a[0]}", f"{s}.mT @ {b[0]}", f"{s} @ {b[0]} - {s}.mT @ {a[0]}", f"{s} @ ({s}.mT @ {b[0]})"))
+            self.put(text, a[1], a[2])
 
     def slice(self):
         v = self.value(lambda v: len(v[1]) > 0 and v[1][-1] != 1)

@@ -384,7 +384,35 @@ print((y[:, :64] == a * 0.5 - b * 0.25).all().item(), (y[:, 64:] == b * 0.5 + a 
     want(p.stdout == "True True True\n", "the same bits", p)
 
 
+SLICES = """
+H, S, D = 8, 40, 16
+def heads(x):
+    return x.reshape(2, S, H, D).transpose(1, 2)
+def attention(w):
+    q, k, v = [heads(x) for x in split(w, 3, axis=-1)]
+    return (softmax(q @ k.mT * 0.25, dim=-1) @ v).transpose(1, 2).reshape(2, S, H * D)
+@jit
+def f(w):
+    return value_and_grad(lambda w: (attention(w) ** 2).sum())(w)
+random.seed(0)
+value, slopes = f(random.normal((2, S, 3 * H * D)))
+print(value.item(), [float(slopes.to(f64).sum()), slopes.max().item(), slopes.min().item()], slopes[1, 3, ::37].tolist())
+"""
+
+
+def slices_go_through_all(ctx):
+    """The products of attention and what is between them are one node each way; the bits are those of node by node on any number of threads."""
+    apart = run(ctx, SLICES, "run", "--backend=cpu", "--no-pass=slices")
+    for threads in ("1", "2", "3", "7"):
+        p = run(ctx, SLICES, "run", "--backend=cpu", f"--threads={threads}")
+        want(p.stdout == apart.stdout and p.returncode == 0, "the same bits", p)
+    for flag, nodes in ((), 2), (("--no-pass=slices",), 0):
+        p = run(ctx, SLICES, "inspect", "--ir", "schedule", *flag)
+        want(p.stdout.count("steps.slices") == nodes, f"{nodes} nodes of slices", p)
+
+
 TESTS = [
+    ("slices-go-through-all", slices_go_through_all, []),
     ("sums-leave-products", sums_leave_products, []),
     ("equal-sizes-are-one", equal_sizes_are_one, []),
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),

@@ -21,7 +21,7 @@ RUNS = [                                                # (name, flags and setti
     ("threads", CPU + ["--threads=3"], 1),
     ("turns", CPU + ["TESSERA_TURNS=3"], 3),            # rows in turn, which large ones are
     ("turns-oracle", ["--backend=oracle", "TESSERA_TURNS=2"], 2),
-] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "picks", "apart", "recompute", "fuse", "tile.fold")]
+] + [(f"no-{p}", CPU + [f"--no-pass={p}"], 1) for p in ("fold", "cse", "dce", "picks", "apart", "recompute", "fuse", "slices", "tile.fold")]
 
 
 def compare(ctx, flags, seed, text=None, timeout=60):

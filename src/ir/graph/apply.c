@@ -43,7 +43,7 @@ static void *room(void *few, size_t size, size_t n)
     return n <= FEW_NODES + 1 ? memset(few, 0, size * n) : tsr_calloc(size * n);
 }
 
-static void run_init(Run *r, Graph *g)
+static void run_init(Run *r, Graph *g, Tensor *const *places)
 {
     r->g = g;
     r->at_last_use = pass_runs("memory");
@@ -61,7 +61,7 @@ static void run_init(Run *r, Graph *g)
             r->left[r->base[n->in[i].node->id] + (uint32_t)n->in[i].index]++;
     for (int i = 0; i < g->results.n; i++)
         r->left[r->base[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index]++;
-    beside_find(&r->beside, g, r->base, r->left, r->nslots);
+    beside_find(&r->beside, g, r->base, r->left, r->nslots, places);
 }
 
 static void run_done(Run *r)
@@ -286,25 +286,23 @@ static bool bind_operands(Trace *T, Run *r, Tensor *const *in, int nin)
     return env_init(&r->env, T, g, in);
 }
 
-bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
-{
-    return graph_apply_giving(T, g, (Tensor **)in, nin, 0, 0, out, nout);
-}
+/* What is given, and where results had better lie. */
+typedef struct Handed { int given, kept; Tensor *const *places; } Handed;
 
-bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int kept, Tensor **out, int *nout)
+static bool apply(Trace *T, Graph *g, Tensor **in, int nin, Handed handed, Tensor **out, int *nout)
 {
     DimEnv *dims = T->dims;
     Span span = T->span;
     Run r;
     bool ok;
 
-    run_init(&r, g);
+    run_init(&r, g, handed.places);
     graph_ref(g);
     T->settled++;
     ok = bind_operands(T, &r, in, nin);
     T->dims = &r.env;
     if (ok)
-        take_given(in, given, kept);
+        take_given(in, handed.given, handed.kept);
     for (Node *n = g->first; ok && n; n = n->next)
         ok = n->op == GRAPH_PARAM || take_made(&r, n) || (n->scope ? run_scoped(T, &r, n) : run_node(T, &r, n));
     *nout = ok ? g->results.n : 0;
@@ -316,4 +314,19 @@ bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int
     run_done(&r);
     graph_unref(g);
     return ok;
+}
+
+bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout)
+{
+    return apply(T, g, (Tensor **)in, nin, (Handed){0}, out, nout);
+}
+
+bool graph_apply_placing(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor *const *places, Tensor **out, int *nout)
+{
+    return apply(T, g, (Tensor **)in, nin, (Handed){.places = places}, out, nout);
+}
+
+bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int kept, Tensor **out, int *nout)
+{
+    return apply(T, g, in, nin, (Handed){given, kept, NULL}, out, nout);
 }

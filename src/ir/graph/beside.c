@@ -7,6 +7,8 @@
  *     p = x @ y; p.transpose(1, 2).reshape(...)   a product that the host computes: its columns are neighbours wherever its rows are, so it
  *                                                 lies as the reshape needs it, or as a concat does
  *
+ * A fused node that holds products (steps.slices of ir/schedule) gives them as if they stood outside of it.
+ *
  * The memory of the concat is made early, and its parts are handed to whoever computes them, in the shape that he knows.  kernel_concat looks where
  * its operands lie.  Nothing depends on it: who cannot store there stores elsewhere.
  */
@@ -40,12 +42,20 @@ static bool joins(const Beside *b, const uint32_t *left, const Node *n)
 
 static bool is_view(const Node *n) { return n->op == OP_permute || n->op == OP_reshape; }
 
+/* Is it what a matmul gives, one of its own or one that a fused node holds? */
+static bool is_product(GValue v)
+{
+    const Node *by = v.node->op == OP_fused ? v.node->attr->region[0]->results.at[v.index].node : v.node;
+
+    return by->op == OP_matmul;
+}
+
 /* The result of a launch or a product that an operand of a concat is, seen in another shape, and that nobody else sees; node NULL: there is none. */
 static GValue launched(const Beside *b, const uint32_t *left, GValue v)
 {
     for (int i = 0; i < MOVES_MOST && left[slot_of(b, v)] == 1 && is_view(v.node); i++)
         v = v.node->in[0];
-    return left[slot_of(b, v)] == 1 && (v.node->op == OP_launch || v.node->op == OP_matmul) ? v : (GValue){NULL, 0};
+    return left[slot_of(b, v)] == 1 && (v.node->op == OP_launch || is_product(v)) ? v : (GValue){NULL, 0};
 }
 
 static void make_room(Beside *b, int nslots)
@@ -62,7 +72,7 @@ static const Node *permuted_product(const Node *n)
     const Node *p = n->in[0].node;
     const Attr *a = p->attr;
 
-    return p->op == OP_permute && p->in[0].node->op == OP_matmul && a->naxes && a->axis[a->naxes - 1] == -1 ? p : NULL;
+    return p->op == OP_permute && is_product(p->in[0]) && a->naxes && a->axis[a->naxes - 1] == -1 ? p : NULL;
 }
 
 static void find_launches(Beside *b, const uint32_t *left, int nslots, const Node *n)
@@ -77,9 +87,13 @@ static void find_launches(Beside *b, const uint32_t *left, int nslots, const Nod
     }
 }
 
-void beside_find(Beside *b, const Graph *g, const uint32_t *base, const uint32_t *left, int nslots)
+void beside_find(Beside *b, const Graph *g, const uint32_t *base, const uint32_t *left, int nslots, Tensor *const *results)
 {
-    *b = (Beside){.base = base, .nnodes = g->nnodes};
+    *b = (Beside){.base = base, .nnodes = g->nnodes, .results = results};
+    for (int i = 0; results && i < g->results.n; i++) {
+        make_room(b, nslots);
+        b->place[slot_of(b, g->results.at[i])].result = i + 1;
+    }
     for (const Node *n = g->first; n; n = n->next) {
         const Node *permuted = n->op == OP_reshape ? permuted_product(n) : NULL;
         if (permuted) {
@@ -245,24 +259,35 @@ static int slices_of_launch(Beside *b, Trace *T, const DimEnv *env, const Node *
 
 /* ---- of a product ---- */
 
-/* Where it lies as the concat has it, else as its permutation does. */
-static int slice_of_product(Beside *b, Trace *T, const DimEnv *env, const Node *n, Tensor **slice)
+/* Where the graph's result had better lie, else as the concat has it, else as its permutation does; NULL: anywhere. */
+static Tensor *slice_of_product(Beside *b, Trace *T, const DimEnv *env, GValue v)
 {
-    const BesidePlace *p = b->place && !devices_used && trace_fused_slices && trace_fused_slices() ? &b->place[b->base[n->id]] : NULL;
-    Tensor *whole;
+    const BesidePlace *p = &b->place[slot_of(b, v)];
+    Tensor *slice = p->result ? tensor_ref(b->results[p->result - 1]) : NULL, *whole;
 
-    *slice = p && p->concat ? slice_for(b, T, env, p, 0) : NULL;
-    if (!*slice && p && p->permuted && (whole = new_whole(env, p->permuted)))
-        *slice = before_view(T, env, p->permuted, whole);
-    return *slice != NULL;
+    if (!slice && p->concat)
+        slice = slice_for(b, T, env, p, 0);
+    if (!slice && p->permuted && (whole = new_whole(env, p->permuted)))
+        slice = before_view(T, env, p->permuted, whole);
+    return slice;
 }
 
-int beside_slices(Beside *b, Trace *T, const DimEnv *env, const Node *n, Tensor *const *in, Tensor **slice)
+static int slices_of_products(Beside *b, Trace *T, const DimEnv *env, Node *n, Tensor **slice)
 {
-    switch (n->op) {
-    case OP_fused: return slices_of_fused(b, env, n, slice);
-    case OP_launch: return slices_of_launch(b, T, env, n, in, slice);
-    case OP_matmul: return slice_of_product(b, T, env, n, slice);
-    default: return 0;
+    int made = 0;
+
+    if (!b->place || devices_used || !trace_fused_slices || !trace_fused_slices() || n->nout > BESIDE_MOST)
+        return 0;
+    for (int i = 0; i < n->nout; i++) {
+        slice[i] = is_product((GValue){n, i}) ? slice_of_product(b, T, env, (GValue){n, i}) : NULL;
+        made += slice[i] != NULL;
     }
+    return made ? n->nout : 0;
+}
+
+int beside_slices(Beside *b, Trace *T, const DimEnv *env, Node *n, Tensor *const *in, Tensor **slice)
+{
+    int made = n->op == OP_fused ? slices_of_fused(b, env, n, slice) : n->op == OP_launch ? slices_of_launch(b, T, env, n, in, slice) : 0;
+
+    return !made && (n->op == OP_fused || n->op == OP_matmul) ? slices_of_products(b, T, env, n, slice) : made;
 }

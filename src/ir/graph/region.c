@@ -212,9 +212,11 @@ int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, 
 
 static bool run_fused(Trace *T, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
+    Tensor *const *places = T->slices;
     int done = trace_run_fused && !T->watch ? trace_run_fused(T, a->region[0], a, in, nin, out, nout) : 0;
 
-    return done ? done > 0 : graph_apply(T, a->region[0], in, nin, out, nout);
+    T->slices = NULL;
+    return done ? done > 0 : graph_apply_placing(T, a->region[0], in, nin, places, out, nout);
 }
 
 bool apply_region(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout)

@@ -182,7 +182,9 @@ Tensor *op_binary(Trace *T, OpId op, Tensor *x, Tensor *y);
 
 /* Evaluate a graph on operands of any level. With all-concrete operands this is the reference executor. */
 bool graph_apply(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor **out, int *nout);
-/* The same, and the caller's references to in[given..kept) are given up, and NULL afterwards where it ran: results may lie in their memory. */
+/* The same; places: as T->slices, of the graph's results. */
+bool graph_apply_placing(Trace *T, Graph *g, Tensor *const *in, int nin, Tensor *const *places, Tensor **out, int *nout);
+/* graph_apply, and the caller's references to in[given..kept) are given up, and NULL afterwards where it ran: results may lie in their memory. */
 bool graph_apply_giving(Trace *T, Graph *g, Tensor **in, int nin, int given, int kept, Tensor **out, int *nout);
 
 /* Is a concrete value known beneath all JVP/LIN levels? The borrowed concrete tensor, else NULL. */

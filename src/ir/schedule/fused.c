@@ -706,11 +706,8 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     for (int i = 0; i < nin; i++)
         if (in[i]->tracer)
             return 0;
-    if (steps_kind(a)) {
-        done = fused_run_steps && !u.device ? fused_run_steps(T, body, a, in, nin, u.slices, out, nout) : 0;
-        T->slices = done ? NULL : u.slices;     /* for who runs it node by node */
-        return done;
-    }
+    if (steps_kind(a))
+        return fused_run_steps && !u.device ? fused_run_steps(T, body, a, in, nin, u.slices, out, nout) : 0;
     u.c = fused_code_of(body, a);
     u.nin = u.c->body->params.n;
     if (!u.c->able)

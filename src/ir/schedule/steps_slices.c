@@ -25,7 +25,6 @@
 
 enum { SLICES_STEPS = 8, SLICES_VALUES = 64 };
 enum { SLICE_BYTES = 3 << 19 };         /* of all that the steps of a slice read and write: what a second cache keeps */
-enum { LANES_STEPS = 64 };              /* of fast products of f32: so few are not worth finding the parts of their numbers */
 enum { NOWHERE = -1 };
 
 /* A value of the body: a tensor, or one slice of it in a thread's memory, of which t only says types and strides. */
@@ -40,7 +39,6 @@ typedef struct Step {
     const Node *node;
     Run u;                      /* of a `fused` node */
     const Variant *v;           /* NULL: the product is the result */
-    const Attr *how;            /* of the product */
     Gemm g;                     /* of one slice */
     Value a, b, c;              /* its factors and where it goes (counted in the list of values, or by the run) */
     int value[OPERANDS];        /* of the kernel's operands and results: which value it is; NOWHERE: the product */
@@ -57,7 +55,6 @@ typedef struct Slices {
     int64_t count;              /* slices */
     int64_t bytes, room_at;     /* memory of a thread; packed matrices there */
     int64_t touched;            /* bytes of a slice */
-    bool by_parts;              /* node by node, a fast product of f32 would be one of the parts of its numbers, and have other bits */
     char *room;
     _Atomic int64_t next;       /* slice that nobody has taken */
 } Slices;
@@ -159,14 +156,11 @@ static Value *make_result(Slices *s, const Graph *body, GValue is, Tensor *like,
     return add_value(s, is, is.node, t, where);
 }
 
-/* Is the product computed by lanes, as its factors lie? */
-static bool by_lanes(Slices *s, const Value *a, const Value *b, DType accum, const Attr *how, const TType *type)
+/* Is the product computed by lanes, as its factors lie? Units have other bits. */
+static bool by_lanes(const Value *a, const Value *b, DType accum, const Attr *how, const TType *type)
 {
-    bool lanes = a->t->dtype == accum && b->t->dtype == accum && (accum == DT_f32 || accum == DT_f64);
-    bool units = lanes && matmul_by_units(a->t, b->t, accum, how, type), few = how->compute != DT_tf32 && a->t->shape[a->t->rank - 1] <= LANES_STEPS;
-
-    s->by_parts |= units;
-    return lanes && (!units || few);
+    return a->t->dtype == accum && b->t->dtype == accum && (accum == DT_f32 || accum == DT_f64) &&
+           !matmul_by_units(a->t, b->t, accum, how, type);
 }
 
 /* The product of values as they lie; type: its own. */
@@ -178,13 +172,12 @@ static bool plan_product(Slices *s, Step *x, const Value *a, const Value *b, DTy
         Dim m = p >= 0 ? a->t->shape[p] : 1, n = q >= 0 ? b->t->shape[q] : 1;
         type->shape[k] = k == type->rank - 2 ? m : k == type->rank - 1 ? n : m == 1 ? n : m;
     }
-    if (!has_lead(s, type) || !by_lanes(s, a, b, accum, how, type))
+    if (!has_lead(s, type) || !by_lanes(a, b, accum, how, type))
         return false;
     matmul_plan(a->t, b->t, accum, type, &x->g);        /* batches may lie as they like */
     x->g.batch = 1;
     x->a = *a;
     x->b = *b;
-    x->how = how;
     return x->g.m > 1 && x->g.n > 1 && x->g.k > 0;
 }
 
@@ -367,11 +360,12 @@ static bool open_steps(Slices *s, Trace *T, const Graph *body, Tensor *const *in
             ok = turn_value(s, body, n, in);
             continue;
         }
+        if (s->n == SLICES_STEPS)
+            return false;
         Step *x = &s->step[s->n];
         x->node = n;
-        ok = s->n < SLICES_STEPS && (n->op == OP_matmul ? open_product(s, x, body, n, in, slices)
-                                                        : n->op == OP_fused && open_fused(s, x, body, n, in, T));
-        s->n += s->n < SLICES_STEPS;
+        ok = n->op == OP_matmul ? open_product(s, x, body, n, in, slices) : n->op == OP_fused && open_fused(s, x, body, n, in, T);
+        s->n++;
     }
     order_steps(s);
     return ok && s->n;
@@ -419,7 +413,7 @@ static void run_slots(int64_t lo, int64_t hi, void *st)
 }
 
 /* Slices that stay in the second cache, and enough of them for all threads. */
-static bool pays(const Slices *s) { return s->touched <= SLICE_BYTES && s->count >= 2 && (s->by_parts || s->count >= pool_threads()); }
+static bool pays(const Slices *s) { return s->touched <= SLICE_BYTES && s->count >= 2 && s->count >= pool_threads(); }
 
 static int run_all(Slices *s)
 {
