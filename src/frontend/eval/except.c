@@ -369,29 +369,98 @@ static void render_message(Interp *I, Value exc, StrBuf *out)
     sb_done(&text);
 }
 
-enum { CHAIN_SHOWN = 50 };
+enum { CHAIN_SHOWN = 50, GROUP_SHOWN = 15, GROUP_DEPTH = 10 };
 
-static void render_chain(Interp *I, Value exc, StrBuf *out, int depth)
+/* Where in groups of groups the writing is, which shifts its lines to the right; close: the last of a group stands above, without its end. */
+typedef struct { Interp *I; StrBuf *out; int depth; bool close; } Writing;
+
+/* The text, line by line behind a margin where it is of a group; margin: of its first line. Used up. */
+static void emit(const Writing *w, StrBuf *text, char margin)
+{
+    for (const char *s = sb_str(text), *end; *s; s = end, margin = '|') {
+        end = strchr(s, '\n') ? strchr(s, '\n') + 1 : s + strlen(s);
+        if (w->depth)
+            sb_printf(w->out, "%*s%c ", 2 * w->depth, "", margin);
+        sb_write(w->out, s, (size_t)(end - s));
+    }
+    sb_done(text);
+}
+
+/* The exceptions of a group; VERR: it is none. Borrowed. */
+static Value group_parts(Value exc)
+{
+    const ClassObj *c = ((InstanceObj *)exc.o)->cls;
+    Value parts = dict_get_sym(attrs_of(exc), sym("exceptions"));
+
+    while (c && strcmp(c->name->text, "ExceptionGroup"))
+        c = c->base;
+    return c && parts.tag == V_TUPLE ? parts : VERR;
+}
+
+static void render_chain(Writing *w, Value exc, int chained);
+
+static void render_parts(Writing *w, const TupleObj *parts)
+{
+    int64_t n = parts->n > GROUP_SHOWN ? GROUP_SHOWN : parts->n;
+    StrBuf rest = {0};
+
+    for (int64_t i = 0; i < n; i++) {
+        w->close = i == n - 1;
+        sb_printf(w->out, "%*s%s+---------------- %lld ----------------\n", 2 * w->depth, "", i ? "  " : "+-", (long long)i + 1);
+        w->depth++;
+        if (parts->at[i].tag == V_INSTANCE)
+            render_chain(w, parts->at[i], 0);
+        if (i == n - 1 && parts->n > n) {
+            sb_printf(&rest, "and %lld more exceptions\n", (long long)(parts->n - n));
+            emit(w, &rest, '|');
+        }
+        if (i == n - 1 && w->close)
+            sb_printf(w->out, "%*s+------------------------------------\n", 2 * w->depth, "");
+        w->close = w->close && i < n - 1;
+        w->depth--;
+    }
+}
+
+/* One exception, without those before it: where it comes from, and what it says. */
+static void render_one(Writing *w, Value exc)
+{
+    const Traceback *t = traceback_of(exc, false);
+    Value parts = group_parts(exc);
+    bool top = !is_err(parts) && !w->depth;
+    StrBuf text = {0};
+
+    if (t && t->entry.n) {
+        sb_puts(&text, is_err(parts) ? "" : "Exception Group ");
+        render_traceback(t, &text);
+    }
+    render_message(w->I, exc, &text);
+    w->depth += top;
+    emit(w, &text, top ? '+' : '|');
+    if (!is_err(parts) && w->depth < GROUP_DEPTH)
+        render_parts(w, as_tuple(parts));
+    w->depth -= top;
+}
+
+static void render_chain(Writing *w, Value exc, int chained)
 {
     DictObj *a = attrs_of(exc);
     Value cause = dict_get_sym(a, s_cause), context = dict_get_sym(a, s_context), hide = dict_get_sym(a, s_suppress);
-    Traceback *t = traceback_of(exc, false);
+    StrBuf between = {0};
 
-    if (depth < CHAIN_SHOWN && cause.tag == V_INSTANCE) {
-        render_chain(I, cause, out, depth + 1);
-        sb_puts(out, "\nThe above exception was the direct cause of the following exception:\n\n");
-    } else if (depth < CHAIN_SHOWN && context.tag == V_INSTANCE && !(hide.tag == V_BOOL && hide.i)) {
-        render_chain(I, context, out, depth + 1);
-        sb_puts(out, "\nDuring handling of the above exception, another exception occurred:\n\n");
+    if (chained < CHAIN_SHOWN && cause.tag == V_INSTANCE) {
+        render_chain(w, cause, chained + 1);
+        sb_puts(&between, "\nThe above exception was the direct cause of the following exception:\n\n");
+    } else if (chained < CHAIN_SHOWN && context.tag == V_INSTANCE && !(hide.tag == V_BOOL && hide.i)) {
+        render_chain(w, context, chained + 1);
+        sb_puts(&between, "\nDuring handling of the above exception, another exception occurred:\n\n");
     }
-    if (t && t->entry.n)
-        render_traceback(t, out);
-    render_message(I, exc, out);
+    emit(w, &between, '|');
+    render_one(w, exc);
 }
 
 void exc_render(Interp *I, Value exc, StrBuf *out)
 {
-    render_chain(I, exc, out, 0);
+    render_chain(&(Writing){.I = I, .out = out}, exc, 0);
 }
 
 /* ------------------------------------------------------------- what an exception answers */
