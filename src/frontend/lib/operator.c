@@ -1,6 +1,7 @@
 /* The module operator: operators and getters as functions. */
 #include "frontend/lib/lib.h"
 
+#include "frontend/eval/eval.h"
 #include "frontend/syntax/ast.h"
 
 #include <string.h>
@@ -18,6 +19,19 @@ static Value f_or(Interp *I, Value *a) { return value_binary(I, AOP_BITOR, a[0],
 static Value f_xor(Interp *I, Value *a) { return value_binary(I, AOP_BITXOR, a[0], a[1]); }
 static Value f_lshift(Interp *I, Value *a) { return value_binary(I, AOP_LSHIFT, a[0], a[1]); }
 static Value f_rshift(Interp *I, Value *a) { return value_binary(I, AOP_RSHIFT, a[0], a[1]); }
+static Value f_iadd(Interp *I, Value *a) { return inplace_op(I, AOP_ADD, a[0], a[1]); }
+static Value f_isub(Interp *I, Value *a) { return inplace_op(I, AOP_SUB, a[0], a[1]); }
+static Value f_imul(Interp *I, Value *a) { return inplace_op(I, AOP_MUL, a[0], a[1]); }
+static Value f_itruediv(Interp *I, Value *a) { return inplace_op(I, AOP_DIV, a[0], a[1]); }
+static Value f_ifloordiv(Interp *I, Value *a) { return inplace_op(I, AOP_FLOORDIV, a[0], a[1]); }
+static Value f_imod(Interp *I, Value *a) { return inplace_op(I, AOP_MOD, a[0], a[1]); }
+static Value f_ipow(Interp *I, Value *a) { return inplace_op(I, AOP_POW, a[0], a[1]); }
+static Value f_imatmul(Interp *I, Value *a) { return inplace_op(I, AOP_MATMUL, a[0], a[1]); }
+static Value f_iand(Interp *I, Value *a) { return inplace_op(I, AOP_BITAND, a[0], a[1]); }
+static Value f_ior(Interp *I, Value *a) { return inplace_op(I, AOP_BITOR, a[0], a[1]); }
+static Value f_ixor(Interp *I, Value *a) { return inplace_op(I, AOP_BITXOR, a[0], a[1]); }
+static Value f_ilshift(Interp *I, Value *a) { return inplace_op(I, AOP_LSHIFT, a[0], a[1]); }
+static Value f_irshift(Interp *I, Value *a) { return inplace_op(I, AOP_RSHIFT, a[0], a[1]); }
 static Value f_neg(Interp *I, Value *a) { return value_unary(I, AOP_NEG, a[0]); }
 static Value f_pos(Interp *I, Value *a) { return value_unary(I, AOP_POS, a[0]); }
 static Value f_invert(Interp *I, Value *a) { return value_unary(I, AOP_INVERT, a[0]); }
@@ -53,6 +67,20 @@ static Value f_setitem(Interp *I, Value *a)
 {
     Value to = a[0];
     return value_setitem(I, &to, a[1], a[2]) ? VNONE : VERR;
+}
+
+static Value f_delitem(Interp *I, Value *a)
+{
+    return value_delitem(I, a[0], a[1]) ? VNONE : VERR;
+}
+
+static Value f_index(Interp *I, Value *a)
+{
+    int64_t i;
+
+    if (a[0].tag == V_FLOAT)
+        return raise(I, EXC_TypeError, "'float' object cannot be interpreted as an integer");
+    return value_as_int(I, a[0], &i) ? vint(i) : VERR;
 }
 
 /* ------------------------------------------------------------- getters */
@@ -186,6 +214,24 @@ const NativeDef natives_operator[] = {
     {"operator", "xor", f_xor, AB, "a ^ b"},
     {"operator", "lshift", f_lshift, AB, "a << b"},
     {"operator", "rshift", f_rshift, AB, "a >> b"},
+    {"operator", "iadd", f_iadd, AB, "the value of a after a += b"},
+    {"operator", "isub", f_isub, AB, "the value of a after a -= b"},
+    {"operator", "imul", f_imul, AB, "the value of a after a *= b"},
+    {"operator", "itruediv", f_itruediv, AB, "the value of a after a /= b"},
+    {"operator", "ifloordiv", f_ifloordiv, AB, "the value of a after a //= b"},
+    {"operator", "imod", f_imod, AB, "the value of a after a %= b"},
+    {"operator", "ipow", f_ipow, AB, "the value of a after a **= b"},
+    {"operator", "imatmul", f_imatmul, AB, "the value of a after a @= b"},
+    {"operator", "iand", f_iand, AB, "the value of a after a &= b"},
+    {"operator", "ior", f_ior, AB, "the value of a after a |= b"},
+    {"operator", "ixor", f_ixor, AB, "the value of a after a ^= b"},
+    {"operator", "ilshift", f_ilshift, AB, "the value of a after a <<= b"},
+    {"operator", "irshift", f_irshift, AB, "the value of a after a >>= b"},
+    {"operator", "concat", f_add, AB, "a + b of two sequences"},
+    {"operator", "iconcat", f_iadd, AB, "the value of a after a += b"},
+    {"operator", "index", f_index, "(a, /) -> int", "a as an int: TypeError unless it is one, or has __index__"},
+    {"operator", "inv", f_invert, "(a, /)", "~a"},
+    {"operator", "delitem", f_delitem, "(a, b, /) -> None", "del a[b]"},
     {"operator", "neg", f_neg, "(a, /)", "-a"},
     {"operator", "pos", f_pos, "(a, /)", "+a"},
     {"operator", "invert", f_invert, "(a, /)", "~a"},
