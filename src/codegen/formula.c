@@ -384,19 +384,24 @@ static LLVMValueRef plus_constant(LLVMValueRef x)
 }
 
 /*
- * s = fma(x, ., .) of an x that is no less than some number: let it be no less than `low`.  For exponents s whose powers of two are 0 either way: of
- * exponents just below the subnormal ones the instruction is slow.
+ * s = fma(x, ., .) or x + . of an x that is no less than some number: let it be no less than what makes an exponent of -519 at most, of f64 -4126,
+ * of x times log2(e) or of x itself.  Powers of two are 0 either way; the instruction takes 60 times as long for all that are subnormal or 0 of
+ * exponents above -512 and -4096.
  */
-static void lower_clamp(LLVMValueRef s, LLVMValueRef low)
+static void lower_clamp(Llvm *u, LLVMValueRef s, Kind k, int width)
 {
-    LLVMValueRef above = s && LLVMIsACallInst(s) ? llvm_operand(LLVMGetOperand(s, 0), LLVMSelect, 2) : NULL;
+    bool natural = s && LLVMIsACallInst(s);
+    LLVMValueRef x = natural ? LLVMGetOperand(s, 0) : llvm_operand(s, LLVMFAdd, 0);
+    LLVMValueRef above = llvm_operand(x, LLVMSelect, 2);
     LLVMValueRef test = llvm_operand(above, LLVMSelect, 0);
     LLVMValueRef least = llvm_operand(above, LLVMSelect, 1);
+    double low = k == K_float ? (natural ? -360 : -520) : natural ? -2860 : -4128;
+    LLVMValueRef to = splat_constant(LLVMConstReal(scalar_type(u, k), low), width);
 
     for (unsigned i = 0; i < 2 && least && LLVMIsConstant(least) && LLVMIsAFCmpInst(test); i++)
         if (LLVMGetOperand(test, i) == least) {
-            LLVMSetOperand(test, i, low);
-            LLVMSetOperand(above, 1, low);
+            LLVMSetOperand(test, i, to);
+            LLVMSetOperand(above, 1, to);
             return;
         }
 }
@@ -428,7 +433,7 @@ static LLVMValueRef scaled(Llvm *u, LLVMValueRef *x, Kind k, bool near, int widt
         return NULL;
     if (near)
         return raised_near(u, first, bits, width);
-    lower_clamp(llvm_operand(bits, LLVMBitCast, 0), splat_constant(LLVMConstReal(scalar_type(u, k), k == K_float ? -360 : -2860), width));
+    lower_clamp(u, llvm_operand(bits, LLVMBitCast, 0), k, width);
     return avx512_each(u, k == K_float ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512", first, n, -1, lanes, width);
 }
 

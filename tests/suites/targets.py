@@ -144,6 +144,22 @@ def host_units(ctx):
             raise Fail(f"{machine}, {want}: {code[-2000:]}")
 
 
+POWERS = """
+@kernel.schedule(Schedule(block=(16, 64)))
+def powers(x: Tensor["M", 64, f32], y: Tensor["M", 64, f32]):
+    tile.store(y[block_m:block_m+BM, 0:64], OF(tile.load(x[block_m:block_m+BM, 0:64])))
+powers(zeros((64, 64)), zeros((64, 64)))
+"""
+
+
+def far_powers(ctx):
+    """What is far too small is clamped to where vscalefps is quick again: an exponent of -520, or -360 times log2(e)."""
+    for of, least in (("exp2", "0xc4020000"), ("exp", "0xc3b40000")):
+        code = inspected(ctx, POWERS.replace("OF", of), "inspect", "--ir=target", "--machine=v4")
+        if "vscalefps" not in code or least not in code:
+            raise Fail(f"{of}: {code[-2000:]}")
+
+
 # Products for warpgroups: operands as they lie, what follows them, and which product it is.
 WARPGROUPS = [
     ("bf16", "A[block_m:block_m+BM, k:k+BK]", "B[block_n:block_n+BN, k:k+BK]", "T", "bf16", "m64n256k16.f32.bf16.bf16", ", 1, 1, 1, 0, 0;"),
@@ -705,6 +721,7 @@ def registers(ctx):
 def tests(ctx):
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/host_units", lambda: host_units(ctx), ("CG-05",))
+    yield Test("targets/far_powers", lambda: far_powers(ctx), ("CG-05",))
     yield Test("targets/warpgroups", lambda: warpgroups(ctx), ("CG-02", "CG-04", "CG-08"))
     yield Test("targets/ragged", lambda: ragged(ctx), ("CG-08",))
     yield Test("targets/followers", lambda: followers(ctx), ("CG-08",))
