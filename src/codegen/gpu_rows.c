@@ -5,127 +5,12 @@
  * lanes, and lets lanes and chunks go side by side: so a lane of a chunk is a thread, which has every eighth element of it, 32 registers of each tile
  * that is kept.  Lanes meet in registers, and so do the chunks of a row within a warp; those of several warps meet in
  * shared memory, in the balanced tree that 9.3 asks for.  Chunks beyond the last are taken to hold the identity, which changes no sum.
- *
- * Where rows are gone over in pieces, such a chunk is two: twice the threads have half the registers each, and loops of shorter code, which
- * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
- * nothing, then those of the second half once more from there.  Where sums may go in any order, rows of several operands are halved as well:
- * half the registers, and twice as many warps that wait for memory.
  */
 #include "codegen/gpu_rows.h"
 
 #include "base/alloc.h"
 
-enum { KEPT_MOST = 4, DEAR = 8, FEW_LOADS = 1, QUARTERS = 4, TWO_BESIDE = 78 << 10 };
-
-/* ---- which kernels ---- */
-
-/* The tile that the first sum is of. */
-static const TileType *summed(const TileBlock *b)
-{
-    const TileType *t = NULL;
-
-    for (const TileNode *n = b->first; n && !t; n = n->next)
-        if (n->op == TOP_reduce && n->attr->axis == 1 && tile_type(n->in[0])->rank == 2)
-            t = tile_type(n->in[0]);
-        else if (n->region[0])
-            t = summed(n->region[0]);
-    return t;
-}
-
-/* Are rows gone over in pieces, so often? */
-static bool has_loops(const TileKernel *k, int often)
-{
-    for (const TileNode *n = k->body.first; n; n = n->next)
-        often -= n->op == TOP_for;
-    return often <= 0;
-}
-
-/* May the kernel's sums be taken in any order? */
-static bool any_order(const TileBlock *b)
-{
-    for (const TileNode *n = b->first; n; n = n->next) {
-        bool sum = n->op == TOP_reduce && (n->attr->op == OP_sum || n->attr->op == OP_prod);
-        if ((sum && !n->attr->fast && dtype_is_inexact((DType)n->type[0].dtype)) || (n->region[0] && !any_order(n->region[0])))
-            return false;
-    }
-    return true;
-}
-
-/* Elements of a thread that lie side by side. */
-static int run_of(const TileKernel *k, int chunk)
-{
-    int run = 1;
-
-    if (!any_order(&k->body))
-        return 1;
-    for (int i = 0; i < k->params.n; i++) {
-        const TileType *t = &k->params.at[i]->type[0];
-        DType dt = (DType)t->dtype;
-        int bytes = (int)raw_size(dt);
-        if (t->rank != 2 || t->stride[1] != 1 || bytes > ROW_WIDEST)
-            continue;
-        if (dtype_is_complex(dt) || dtype_info[dt].bits < 8)
-            return 1;
-        run = ROW_VECTOR / bytes > run ? ROW_VECTOR / bytes : run;
-    }
-    return chunk % (GPU_OCTET * run) ? 1 : run;
-}
-
-static int whole_loads(const TileKernel *k, const WholeRows *w)
-{
-    int loads = 0;
-
-    for (const TileNode *n = k->body.first; n; n = n->next)
-        loads += n->op == TOP_load && n->type[0].rank == 2 && n->type[0].extent[0] == w->rows && n->type[0].extent[1] == w->columns;
-    return loads;
-}
-
-/* Chunks of 256, halves of them, or, where sums may go in any order, quarters of a row, which is a warp's then: no barrier is needed to meet. */
-static void choose_chunks(WholeRows *w, const TileKernel *k)
-{
-    int quarter = w->columns / QUARTERS;
-    bool loops = has_loops(k, 1);
-
-    if (w->columns > TILE_REDUCE_MAX) {
-        w->chunk = TILE_REDUCE_MAX;
-        w->chunks = w->columns / TILE_REDUCE_MAX;
-    }
-    w->run = run_of(k, w->chunk);
-    if (w->run > 1 && !loops && w->chunks > 1 && w->chunks < QUARTERS && quarter % GPU_OCTET == 0 && run_of(k, quarter) > 1) {
-        w->chunk = quarter;
-        w->chunks = QUARTERS;
-    } else if (w->chunk == TILE_REDUCE_MAX && (loops || (w->run > 1 && whole_loads(k, w) > FEW_LOADS))) {
-        w->halves = 2;
-        w->chunk /= 2;
-        w->chunks *= 2;
-    }
-    w->run = run_of(k, w->chunk);
-}
-
-int gpu_rows_begin(GpuCode *g, const TileKernel *k)
-{
-    const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
-    WholeRows w;
-
-    if (!t)
-        return 0;
-    w = (WholeRows){.rows = t->extent[0], .columns = t->extent[1], .chunk = t->extent[1], .chunks = 1, .halves = 1};
-    choose_chunks(&w, k);
-    w.blocks = (int)tile_schedule(k, "blocks", 1);
-    w.here = w.chunks / w.blocks;
-    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || w.chunks % w.blocks || (w.rows * w.here * GPU_OCTET) % GPU_WARP)
-        return 0;
-    rows_find_loose(&w, k);
-    g->whole = w;
-    return w.rows * w.here * GPU_OCTET;
-}
-
-bool gpu_rows_refuse(CpuCode *e, bool tensor)
-{
-    bool divided = tile_schedule(e->k, "blocks", 1) > 1;
-
-    return divided && (has_loops(e->k, 1) || !rows_may_divide(e, tensor)) && !cpu_refuse(e, "rows of several blocks of threads");
-}
+enum { KEPT_MOST = 4, DEAR = 8, TWO_BESIDE = 78 << 10 };
 
 int64_t rows_pitch(const WholeRows *w, int64_t bytes)
 {
@@ -153,7 +38,7 @@ void gpu_rows_memory(CpuCode *e)
         w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
     if (w->chunk && !w->held)
         rows_ahead_memory(e);
-    if (w->chunk && !w->held && has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)      /* what few groups go over again, the L2 cache still has */
+    if (w->chunk && !w->held && rows_has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)       /* what few groups go over again the L2 cache has */
         cpu_buffer(e, TWO_BESIDE - e->fixed_bytes);
 }
 
@@ -427,6 +312,48 @@ static void registers_and_stores(CpuCode *e, Cluster *c, const RowPlace *p, cons
             rows_store_turned(e, c->sinks.at[i].node, p, raw[i]);
 }
 
+/* The largest element of each row of a tile, if the kernel has found it out: a reduction before this. */
+static const TileNode *largest_of(CpuCode *e, TileRef v)
+{
+    for (const TileNode *n = e->k->body.first; n; n = n->next)
+        if (n->op == TOP_reduce && n->attr->op == OP_max && n->attr->axis == 1 && n->in[0].node == v.node && n->in[0].index == v.index)
+            return cpu_val(e, (TileRef){(TileNode *)n, 0})->x ? n : NULL;
+    return NULL;
+}
+
+/* Differences to a number of the row grow with what they are of, so the largest one is that of the row's largest element; NULL: it is not known. */
+static LLVMValueRef largest_difference(CpuCode *e, const TileNode *n, const RowPlace *p)
+{
+    const TileNode *sub = n->in[0].node, *most = NULL;
+    Spot row = {.at = {p->row}, .strip = -1};
+    LLVMValueRef in[2];
+
+    if (sub->op == TOP_map && sub->attr->op == OP_sub && sub->nin == 2 && is_whole(e, tile_type(sub->in[0])) && tile_type(sub->in[1])->extent[1] == 1)
+        most = largest_of(e, sub->in[0]);
+    if (!most)
+        return NULL;
+    e->spot = rows_spot(e, p, 0);
+    in[0] = cpu_lanes(e, (TileRef){(TileNode *)most, 0}, &row);
+    in[1] = cpu_lanes(e, sub->in[1], &e->spot);
+    forget_column(e);
+    return formula_emit(e->u, OP_sub, DT_f32, in, 2, 1);
+}
+
+/* The largest number that the cluster has an exponential of by what is known of rows, or NaN; NULL: elements have to be looked at. */
+static LLVMValueRef largest_known(CpuCode *e, const Cluster *c, const RowPlace *p)
+{
+    LLVMValueRef most = NULL, x;
+
+    for (int i = 0; i < c->nodes.n; i++) {
+        if (!is_exponential(e, c->nodes.at[i]))
+            continue;
+        if (!(x = largest_difference(e, c->nodes.at[i], p)))
+            return NULL;
+        most = most ? cpu_step(e, OP_maximum, DT_f32, most, x, 1) : x;
+    }
+    return most;
+}
+
 /* The largest number that this thread has an exponential of, or NaN. */
 static LLVMValueRef largest_exponent(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near)
 {
@@ -449,9 +376,10 @@ static LLVMValueRef largest_exponent(CpuCode *e, Cluster *c, const RowPlace *p, 
 /* As that. Where no exponential of a warp is of a large number, as in softmax, where all are of negative ones, the shorter formula does. */
 static void exponentials(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near, LLVMValueRef **raw, const Slots *slot)
 {
-    LLVMValueRef most = largest_exponent(e, c, p, near);
+    LLVMValueRef most = largest_known(e, c, p);
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
 
+    most = most ? most : largest_exponent(e, c, p, near);
     most = gpu_any(e, LLVMBuildFCmp(e->u->builder, LLVMRealUGT, most, LLVMConstReal(LLVMTypeOf(most), EXP_NEAR), ""));
     LLVMBuildCondBr(e->u->builder, most, way[1], way[0]);
     for (int far = 0; far < 2; far++) {
@@ -740,7 +668,7 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     bool ragged, held, split;
     Ends ends;
 
-    if (!e->gpu->whole.begun && !has_loops(e->k, 1))
+    if (!e->gpu->whole.begun && !rows_has_loops(e->k, 1))
         rows_send_near(e);
     e->gpu->whole.begun = true;
     c->strip = 1;

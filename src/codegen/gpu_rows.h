@@ -16,6 +16,9 @@ static inline DType row_dtype(const TileNode *access) { return (DType)tile_type(
 static inline int64_t row_bytes(DType dt) { return (int64_t)raw_size(dt); }
 static inline LLVMValueRef row_wide(CpuCode *e, LLVMValueRef x) { return LLVMBuildZExt(e->u->builder, x, i64_type(e), ""); }
 
+/* ---- gpu_rows_find.c ---- */
+bool rows_has_loops(const TileKernel *k, int often);            /* are rows gone over in pieces, so often? */
+
 /* ---- gpu_rows.c ---- */
 int64_t rows_pitch(const WholeRows *w, int64_t bytes);          /* bytes of a chunk in shared memory: those of the next lie on other banks */
 LLVMValueRef rows_octet(CpuCode *e);                            /* this thread's eight */
